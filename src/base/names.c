@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* Interning with uthash, which this file alone includes.  Texts and entries lie in an arena; the hash
+ * table's own memory comes from the env too, and its out-of-memory is a status, not an exit(). */
+#include "base/names.h"
+
+#include "base/memory.h"
+
+typedef struct name_entry name_entry;
+
+/* Every use below stands in a function with a variable `names`. */
+#define HASH_NONFATAL_OOM 1
+#define uthash_malloc(bytes) hfn_alloc(&names->env, (bytes))
+#define uthash_free(memory, bytes) hfn_free(&names->env, (memory), (bytes))
+#define uthash_nonfatal_oom(entry) (names->out_of_memory = true)
+#include <uthash.h>
+
+struct name_entry {
+    const char *text;
+    size_t length;
+    uint32_t number;
+    UT_hash_handle hh;
+};
+
+struct hfn_names {
+    hotfn_env env;
+    hfn_arena arena;
+    name_entry *head;     /* uthash's list */
+    name_entry **entries; /* by number     */
+    size_t capacity;
+    uint32_t count;
+    bool out_of_memory;
+};
+
+hfn_names *hfn_names_create(const hotfn_env *env)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hfn_names *names = hfn_alloc(&filled, sizeof *names);
+
+    if (!names)
+        return NULL;
+    names->env = filled;
+    hfn_arena_init(&names->arena, &names->env);
+    return names;
+}
+
+void hfn_names_destroy(hfn_names *names)
+{
+    hotfn_env env;
+
+    if (!names)
+        return;
+    HASH_CLEAR(hh, names->head);
+    env = names->env;
+    hfn_free(&env, names->entries, names->capacity * sizeof *names->entries);
+    hfn_arena_finish(&names->arena);
+    hfn_free(&env, names, sizeof *names);
+}
+
+uint32_t hfn_names_find(const hfn_names *names, const char *text, size_t length)
+{
+    name_entry *found = NULL;
+
+    HASH_FIND(hh, names->head, text, length, found);
+    return found ? found->number : HFN_NAME_NONE;
+}
+
+static name_entry *new_entry(hfn_names *names, const char *text, size_t length)
+{
+    name_entry *entry = hfn_arena_alloc(&names->arena, sizeof *entry);
+
+    if (!entry)
+        return NULL;
+    entry->text = hfn_arena_copy(&names->arena, text, length);
+    entry->length = length;
+    entry->number = names->count;
+    return entry->text ? entry : NULL;
+}
+
+uint32_t hfn_names_intern(hfn_names *names, const char *text, size_t length)
+{
+    uint32_t known = hfn_names_find(names, text, length);
+    name_entry *entry;
+
+    if (known != HFN_NAME_NONE)
+        return known;
+    if (names->count == HFN_NAME_NONE - 1 ||
+        !hfn_grow(&names->env, (void **)&names->entries, &names->capacity, names->count + 1u,
+                  sizeof *names->entries))
+        return HFN_NAME_NONE;
+    entry = new_entry(names, text, length);
+    if (!entry)
+        return HFN_NAME_NONE;
+    names->out_of_memory = false;
+    HASH_ADD_KEYPTR(hh, names->head, entry->text, length, entry);
+    if (names->out_of_memory)
+        return HFN_NAME_NONE;
+    names->entries[names->count] = entry;
+    return names->count++;
+}
+
+uint32_t hfn_names_count(const hfn_names *names)
+{
+    return names->count;
+}
+
+const char *hfn_names_text(const hfn_names *names, uint32_t number)
+{
+    return number < names->count ? names->entries[number]->text : NULL;
+}
+
+size_t hfn_names_length(const hfn_names *names, uint32_t number)
+{
+    return number < names->count ? names->entries[number]->length : 0;
+}

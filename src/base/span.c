@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* Checked reads of untrusted bytes: a read lies wholly inside the span or does not happen.  All sums
+ * are written as `size <= s.size - offset`, which cannot wrap. */
+#include "base/span.h"
+
+#include <string.h>
+
+bool hfn_span_has(hfn_span s, uint64_t offset, uint64_t size)
+{
+    return offset <= s.size && size <= s.size - offset;
+}
+
+hfn_span hfn_span_sub(hfn_span whole, uint64_t offset, uint64_t size)
+{
+    hfn_span part = {NULL, 0, whole.big_endian};
+
+    if (whole.data && hfn_span_has(whole, offset, size)) {
+        part.data = whole.data + offset;
+        part.size = size;
+    }
+    return part;
+}
+
+hfn_span hfn_span_from(hfn_span whole, uint64_t offset)
+{
+    return hfn_span_sub(whole, offset, offset <= whole.size ? whole.size - offset : 0);
+}
+
+/* Byte by byte, so that neither the host's byte order nor alignment matters; gcc and clang make one
+ * load of it (and a bswap). */
+static uint64_t read_number(hfn_span s, uint64_t offset, uint32_t bytes)
+{
+    const uint8_t *at = s.data + offset;
+    uint64_t value = 0;
+
+    for (uint32_t i = 0; i < bytes; i++)
+        value |= (uint64_t)at[s.big_endian ? bytes - 1 - i : i] << (8 * i);
+    return value;
+}
+
+bool hfn_span_u8(hfn_span s, uint64_t offset, uint8_t *out)
+{
+    if (!hfn_span_has(s, offset, 1))
+        return false;
+    *out = s.data[offset];
+    return true;
+}
+
+bool hfn_span_u16(hfn_span s, uint64_t offset, uint16_t *out)
+{
+    if (!hfn_span_has(s, offset, 2))
+        return false;
+    *out = (uint16_t)read_number(s, offset, 2);
+    return true;
+}
+
+bool hfn_span_u32(hfn_span s, uint64_t offset, uint32_t *out)
+{
+    if (!hfn_span_has(s, offset, 4))
+        return false;
+    *out = (uint32_t)read_number(s, offset, 4);
+    return true;
+}
+
+bool hfn_span_u64(hfn_span s, uint64_t offset, uint64_t *out)
+{
+    if (!hfn_span_has(s, offset, 8))
+        return false;
+    *out = read_number(s, offset, 8);
+    return true;
+}
+
+bool hfn_span_word(hfn_span s, uint64_t offset, uint32_t word_bytes, uint64_t *out)
+{
+    uint32_t narrow;
+
+    if (word_bytes == 8)
+        return hfn_span_u64(s, offset, out);
+    if (word_bytes != 4 || !hfn_span_u32(s, offset, &narrow))
+        return false;
+    *out = narrow;
+    return true;
+}
+
+const char *hfn_span_string(hfn_span s, uint64_t offset)
+{
+    if (!s.data || offset >= s.size || !memchr(s.data + offset, 0, (size_t)(s.size - offset)))
+        return NULL;
+    return (const char *)s.data + offset;
+}
+
+/* Collects the 7-bit groups; *bits is how many were read.  DWARF 5, 7.6. */
+static bool read_leb(hfn_span s, uint64_t *offset, uint64_t *value, uint32_t *bits, uint8_t *last)
+{
+    uint64_t at = *offset;
+
+    *value = 0;
+    *bits = 0;
+    do {
+        if (*bits > 63 || !hfn_span_u8(s, at, last))
+            return false;
+        uint64_t group = *last & 0x7f;
+        if (*bits == 63 && group > 1 && group != 0x7f) /* 0x7f: the sign of a 64-bit sleb */
+            return false;
+        *value |= group << *bits;
+        *bits += 7;
+        at++;
+    } while (*last & 0x80);
+    *offset = at;
+    return true;
+}
+
+bool hfn_span_uleb(hfn_span s, uint64_t *offset, uint64_t *out)
+{
+    uint64_t at = *offset, value;
+    uint32_t bits;
+    uint8_t last;
+
+    if (!read_leb(s, &at, &value, &bits, &last) || (bits > 63 && last > 1))
+        return false;
+    *offset = at;
+    *out = value;
+    return true;
+}
+
+bool hfn_span_sleb(hfn_span s, uint64_t *offset, int64_t *out)
+{
+    uint64_t at = *offset, value;
+    uint32_t bits;
+    uint8_t last;
+
+    if (!read_leb(s, &at, &value, &bits, &last) || (bits > 63 && last == 1))
+        return false;
+    if (bits < 64 && (last & 0x40))
+        value |= UINT64_MAX << bits;
+    *offset = at;
+    *out = (int64_t)value;
+    return true;
+}

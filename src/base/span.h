@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Span: untrusted bytes with checked reads.  Every loader reads file bytes through it and nothing
+ * else; no struct is ever cast over file bytes.  It owns nothing. */
+#ifndef HFN_BASE_SPAN_H
+#define HFN_BASE_SPAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct hfn_span {
+    const uint8_t *data;
+    uint64_t size;
+    bool big_endian;
+} hfn_span;
+
+/* [offset, offset+size) of whole; an empty span (data NULL) if it does not lie inside. */
+hfn_span hfn_span_sub(hfn_span whole, uint64_t offset, uint64_t size);
+/* From offset to the end. */
+hfn_span hfn_span_from(hfn_span whole, uint64_t offset);
+bool hfn_span_has(hfn_span s, uint64_t offset, uint64_t size);
+
+/* False, and *out untouched, beyond the end. */
+bool hfn_span_u8(hfn_span s, uint64_t offset, uint8_t *out);
+bool hfn_span_u16(hfn_span s, uint64_t offset, uint16_t *out);
+bool hfn_span_u32(hfn_span s, uint64_t offset, uint32_t *out);
+bool hfn_span_u64(hfn_span s, uint64_t offset, uint64_t *out);
+/* 4 or 8 bytes, widened. */
+bool hfn_span_word(hfn_span s, uint64_t offset, uint32_t word_bytes, uint64_t *out);
+/* A NUL-terminated string that ends inside the span: a view, else NULL. */
+const char *hfn_span_string(hfn_span s, uint64_t offset);
+/* Moves *offset on; false on overrun or more than 64 bits. */
+bool hfn_span_uleb(hfn_span s, uint64_t *offset, uint64_t *out);
+bool hfn_span_sleb(hfn_span s, uint64_t *offset, int64_t *out);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* Statuses, the caller's error struct, the log, and the rule for sized structs: a caller compiled
+ * against an older or a newer header is served as far as both sides understand each other. */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef HOTFN_VERSION
+#define HOTFN_VERSION "0.1.0"
+#endif
+
+const char *hotfn_status_name(hotfn_status status)
+{
+    static const char *const names[] = {
+        "HOTFN_OK",           "HOTFN_E_NO_MEMORY", "HOTFN_E_OPTION",   "HOTFN_E_IO",
+        "HOTFN_E_FORMAT",     "HOTFN_E_UNSUPPORTED", "HOTFN_E_NOT_FOUND", "HOTFN_E_MISMATCH",
+        "HOTFN_E_STATE",      "HOTFN_E_DENIED",    "HOTFN_E_LIMIT",
+    };
+
+    if (status > 0 || status <= -(hotfn_status)HFN_COUNT_OF(names))
+        return "HOTFN_E_UNKNOWN";
+    return names[-status];
+}
+
+uint32_t hotfn_abi_version(void)
+{
+    return HOTFN_ABI_VERSION;
+}
+
+const char *hotfn_version(void)
+{
+    return HOTFN_VERSION;
+}
+
+/* The end of a path says more than its beginning. */
+static void copy_tail(char *out, size_t out_bytes, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length < out_bytes) {
+        memcpy(out, text, length + 1);
+        return;
+    }
+    memcpy(out, "...", 3);
+    memcpy(out + 3, text + length - (out_bytes - 4), out_bytes - 3);
+}
+
+hotfn_status hfn_fail(hotfn_error *err, hotfn_status status, const char *file, uint64_t offset,
+                      const char *format, ...)
+{
+    hotfn_error filled = HOTFN_ERROR_INIT;
+    va_list args;
+
+    if (!err)
+        return status;
+    filled.status = status;
+    filled.offset = offset;
+    copy_tail(filled.file, sizeof filled.file, file ? file : "");
+    va_start(args, format);
+    vsnprintf(filled.text, sizeof filled.text, format, args);
+    va_end(args);
+    filled.size = err->size;
+    memcpy(err, &filled, err->size < sizeof filled ? err->size : sizeof filled);
+    return status;
+}
+
+void hfn_log(const hotfn_env *env, int32_t level, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    if (!env->log_fn)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    env->log_fn(env->log_user, level, text);
+}
+
+static uint32_t size_of(const void *sized)
+{
+    uint32_t size;
+
+    memcpy(&size, sized, sizeof size);
+    return size;
+}
+
+bool hfn_take_options(void *ours, uint32_t our_bytes, const void *in)
+{
+    uint32_t theirs = in ? size_of(in) : our_bytes;
+
+    if (theirs < sizeof theirs)
+        return false;
+    for (uint32_t i = our_bytes; i < theirs; i++)
+        if (((const uint8_t *)in)[i] != 0)
+            return false;
+    memset(ours, 0, our_bytes);
+    if (in)
+        memcpy(ours, in, theirs < our_bytes ? theirs : our_bytes);
+    memcpy(ours, &our_bytes, sizeof our_bytes);
+    return true;
+}
+
+bool hfn_give(void *out, const void *ours, uint32_t our_bytes)
+{
+    uint32_t theirs = size_of(out);
+
+    if (theirs < sizeof theirs || theirs > our_bytes)
+        return false;
+    memcpy((uint8_t *)out + sizeof theirs, (const uint8_t *)ours + sizeof theirs,
+           theirs - sizeof theirs);
+    return true;
+}
