@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* What the library borrows from its caller: memory, a log, a demangler, a decompressor.  Every
+ * create call takes one; NULL, or a member left 0, means the default. */
+#ifndef HOTFN_ENV_H
+#define HOTFN_ENV_H
+
+#include <hotfn/status.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HOTFN_LOG_ERROR 1
+#define HOTFN_LOG_WARNING 2
+#define HOTFN_LOG_INFO 3
+#define HOTFN_LOG_DEBUG 4
+
+/* memory == NULL: allocate new_bytes; new_bytes == 0: free memory and return NULL; else resize.
+ * Returns NULL when there is no memory.  old_bytes is what was asked for before (0 at first). */
+typedef void *(*hotfn_realloc_fn)(void *user, void *memory, size_t old_bytes, size_t new_bytes);
+
+typedef void (*hotfn_log_fn)(void *user, int32_t level, const char *text);
+
+/* Write the readable form of mangled into out (out_bytes, NUL included); return its length, or 0 if
+ * mangled is not a name of a known kind or does not fit. */
+typedef size_t (*hotfn_demangle_fn)(void *user, const char *mangled, char *out, size_t out_bytes);
+
+#define HOTFN_COMPRESSION_XZ 1   /* .gnu_debugdata                  */
+#define HOTFN_COMPRESSION_ZLIB 2 /* SHF_COMPRESSED, ELFCOMPRESS_ZLIB */
+#define HOTFN_COMPRESSION_ZSTD 3 /* SHF_COMPRESSED, ELFCOMPRESS_ZSTD */
+
+/* Decompress in[0..in_bytes) whole.  On success *out_bytes is set and the answer is memory from
+ * grow(grow_user, NULL, 0, n) (the library frees it); NULL on failure or beyond max_bytes. */
+typedef void *(*hotfn_decompress_fn)(void *user, int32_t compression, const void *in, size_t in_bytes,
+                                     size_t max_bytes, hotfn_realloc_fn grow, void *grow_user,
+                                     size_t *out_bytes);
+
+/* Kept by the object that is created with it (copied; the callbacks must outlive the object). */
+typedef struct hotfn_env {
+    uint32_t size;  /* sizeof(hotfn_env)                    */
+    uint32_t flags; /* 0                                    */
+    hotfn_realloc_fn realloc_fn; /* [malloc, realloc, free] */
+    void *realloc_user;
+    hotfn_log_fn log_fn; /* [silence]                       */
+    void *log_user;
+    hotfn_demangle_fn demangle_fn; /* [__cxa_demangle if the process has it, else none] */
+    void *demangle_user;
+    hotfn_decompress_fn decompress_fn; /* [none: compressed sections are left out]      */
+    void *decompress_user;
+} hotfn_env;
+#define HOTFN_ENV_INIT { (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

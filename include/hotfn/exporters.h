@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Exporters: a record in the formats that people and tools open. */
+#ifndef HOTFN_EXPORTERS_H
+#define HOTFN_EXPORTERS_H
+
+#include <hotfn/records.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Take byte_count more bytes of the output; return 0, or anything else to stop. */
+typedef int32_t (*hotfn_write_fn)(void *user, const void *bytes, size_t byte_count);
+
+#define HOTFN_EXPORT_COLOR 1u    /* table: colours                                  */
+#define HOTFN_EXPORT_MANGLED 2u  /* table: linker's names instead of demangled ones */
+#define HOTFN_EXPORT_REFUSED 4u  /* table: list what could not be hooked, with why  */
+
+typedef struct hotfn_export_options {
+    uint32_t size; /* sizeof(hotfn_export_options) */
+    uint32_t flags; /* HOTFN_EXPORT_* [none]       */
+    uint32_t limit; /* at most this many functions [all] */
+    uint32_t width; /* table: columns of the terminal [unbounded] */
+} hotfn_export_options;
+#define HOTFN_EXPORT_OPTIONS_INIT { (uint32_t)sizeof(hotfn_export_options), 0, 0, 0 }
+
+/* The formats: "table", "json", "csv". */
+typedef struct hotfn_exporter_info {
+    uint32_t size; /* sizeof(hotfn_exporter_info) */
+    uint32_t needs; /* HOTFN_NEEDS_*: what the record must hold */
+    const char *name;
+    const char *extension; /* ".json"             */
+    const char *about;     /* one line for people */
+} hotfn_exporter_info;
+#define HOTFN_EXPORTER_INFO_INIT { (uint32_t)sizeof(hotfn_exporter_info), 0, 0, 0, 0 }
+#define HOTFN_NEEDS_FLAT 1u
+
+HOTFN_API uint32_t hotfn_exporter_count(void);
+HOTFN_API hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *out);
+
+/*
+ * Write record in format through write(user).  env's demangler gives the display names.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (no such format), HOTFN_E_UNSUPPORTED (the record lacks what the format
+ * needs), HOTFN_E_IO (write stopped), HOTFN_E_NO_MEMORY.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_export(const hotfn_record *record, const char *format,
+                                    const hotfn_export_options *options, hotfn_write_fn write, void *user,
+                                    const hotfn_env *env, hotfn_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

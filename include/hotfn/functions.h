@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions: entries with sizes and all their names; what is no function is told apart by evidence. */
+#ifndef HOTFN_FUNCTIONS_H
+#define HOTFN_FUNCTIONS_H
+
+#include <hotfn/symbols.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hotfn_functions hotfn_functions;
+
+#define HOTFN_FUNCTION_PLAIN 1
+#define HOTFN_FUNCTION_FRAGMENT 2  /* its unwind data proves that it starts inside a frame      */
+#define HOTFN_FUNCTION_PLT 3       /* linker stubs                                              */
+#define HOTFN_FUNCTION_RESOLVER 4  /* the resolver of an ifunc                                  */
+#define HOTFN_FUNCTION_GLUE 5      /* _start, _init, _fini, deregister_tm_clones ...: C run-time */
+
+#define HOTFN_FUNCTION_HAS_SYMBOL 1u   /* named by a symbol (else only unwind data knows it)         */
+#define HOTFN_FUNCTION_HAS_FDE 2u
+#define HOTFN_FUNCTION_EXPORTED 4u     /* callable from other modules                                */
+#define HOTFN_FUNCTION_GLOBAL 8u
+#define HOTFN_FUNCTION_SIZE_GUESSED 16u /* size is the distance to the next entry or section end     */
+#define HOTFN_FUNCTION_SIGNAL_FRAME 32u /* FDE augmentation 'S': a signal restorer                   */
+#define HOTFN_FUNCTION_HAS_LSDA 64u    /* FDE with language data (landing pads inside)               */
+#define HOTFN_FUNCTION_UNTYPED 128u    /* named only by symbols without type: hand-written           */
+
+typedef struct hotfn_function {
+    uint32_t size;       /* sizeof(hotfn_function)                        */
+    uint32_t kind;       /* HOTFN_FUNCTION_* kind                         */
+    uint32_t flags;      /* HOTFN_FUNCTION_HAS_SYMBOL ...                 */
+    uint32_t name_count; /* >= 1                                          */
+    uint64_t rva;
+    uint64_t byte_count; /* >= 1                                          */
+    const char *name;    /* view; the best name; "prog+0x1234" if nameless */
+    int32_t fde_cfa_offset; /* CFA minus stack pointer at entry by the FDE; -1 unknown  */
+    uint32_t section;    /* index of its section, UINT32_MAX if none      */
+} hotfn_function;
+#define HOTFN_FUNCTION_INIT { (uint32_t)sizeof(hotfn_function), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/*
+ * Build the functions of image from its symbols and its .eh_frame: one entry per address, sorted by
+ * rva, sizes never reaching into the next entry's section; aliases are names of one function.
+ *
+ * image and symbols are kept: they must outlive the functions.  symbols may be NULL.
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *image,
+                                             const hotfn_symbols *symbols, const hotfn_env *env,
+                                             hotfn_error *err);
+HOTFN_API void hotfn_functions_destroy(hotfn_functions *functions);
+HOTFN_API uint32_t hotfn_functions_count(const hotfn_functions *functions);
+HOTFN_API hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t index,
+                                           hotfn_function *out);
+/* The function's name_index-th name (0 = the best one), a view; NULL past the end.  Since 0.1. */
+HOTFN_API const char *hotfn_functions_get_name(const hotfn_functions *functions, uint32_t index,
+                                               uint32_t name_index);
+/* Index of the function that holds rva, UINT32_MAX if none.  Since 0.1. */
+HOTFN_API uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64_t rva);
+
+/* Which functions a user wants.  A glob has '*', '?', '[a-z]', '\\' quoting; a function matches when
+ * any of its names does (mangled, or demangled if env can).  Exclusion wins. */
+typedef struct hotfn_selection {
+    uint32_t size;  /* sizeof(hotfn_selection)  */
+    uint32_t flags; /* 0 */
+    const char *const *include; /* borrowed [all]  */
+    const char *const *exclude; /* borrowed [none] */
+    uint32_t include_count;
+    uint32_t exclude_count;
+    uint64_t min_bytes; /* [0]         */
+    uint64_t max_bytes; /* [unlimited] */
+} hotfn_selection;
+#define HOTFN_SELECTION_INIT { (uint32_t)sizeof(hotfn_selection), 0, 0, 0, 0, 0, 0, 0 }
+
+/*
+ * Set selected[i] to 1 or 0 for each function i; selected has hotfn_functions_count bytes.
+ * unmatched, if not NULL, receives the first include glob that matched nothing (a view), else NULL.
+ * HOTFN_OK, HOTFN_E_OPTION (a broken glob: err says which).  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_functions_select(const hotfn_functions *functions,
+                                              const hotfn_selection *selection, uint8_t *selected,
+                                              const char **unmatched, hotfn_error *err);
+/* 1 if text matches glob, 0 if not, -1 if the glob is broken.  Since 0.1. */
+HOTFN_API int32_t hotfn_glob_match(const char *glob, const char *text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

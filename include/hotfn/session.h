@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Session: the stations joined.  Count every function of this process from now on; give me what was
+ * counted; stop and put the bytes back.  Also the two ends of `hotfn run`: the parent hands plans
+ * over, the target joins. */
+#ifndef HOTFN_SESSION_H
+#define HOTFN_SESSION_H
+
+#include <hotfn/exporters.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hotfn_session hotfn_session;
+
+#define HOTFN_SESSION_NO_FOLLOW_DLOPEN 1u /* do not hook modules that are loaded later             */
+#define HOTFN_SESSION_SINGLE_THREADED 2u  /* the caller knows that no other thread runs at start   */
+
+typedef struct hotfn_session_options {
+    uint32_t size;  /* sizeof(hotfn_session_options)                                       */
+    uint32_t flags; /* HOTFN_SESSION_* [none]                                              */
+    const char *const *modules; /* borrowed; globs on module file names [the main program] */
+    uint32_t module_count;
+    uint32_t slot_capacity;     /* functions that can be counted [what the modules have, twice] */
+    const hotfn_selection *selection; /* borrowed; which functions [all]                   */
+    const char *durable_path;   /* keep the record in this file while running [memory]     */
+} hotfn_session_options;
+#define HOTFN_SESSION_OPTIONS_INIT { (uint32_t)sizeof(hotfn_session_options), 0, 0, 0, 0, 0, 0 }
+
+/*
+ * Scan the selected modules of the running process and prepare to count.  Nothing is hooked yet.
+ * One session a process at a time (HOTFN_E_STATE).  libhotfn itself is never hooked.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_options *options,
+                                            const hotfn_env *env, hotfn_error *err);
+/* Hook.  Functions that cannot be hooked are in the record with their reasons.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_session_start(hotfn_session *session, hotfn_commit_stats *stats,
+                                           hotfn_error *err);
+/* What was counted until now, as a record that the caller closes; any thread, while running or after
+ * stop.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_session_snapshot(const hotfn_session *session, hotfn_record **out,
+                                              hotfn_error *err);
+/* Write what was counted until now to path as a finished record.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_session_save(hotfn_session *session, const char *path, hotfn_error *err);
+/* Unhook: every byte is put back.  May be started again; the counts go on.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_session_stop(hotfn_session *session, hotfn_error *err);
+/* Stop if running, then free.  NULL is fine.  Since 0.1. */
+HOTFN_API void hotfn_session_destroy(hotfn_session *session);
+/* The hook set (a view), for unwinders and stub names.  Since 0.1. */
+HOTFN_API const hotfn_hooks *hotfn_session_hooks(const hotfn_session *session);
+
+/* ---- The target's end: join the live record and the plans of a parent. */
+
+typedef struct hotfn_join_options {
+    uint32_t size;  /* sizeof(hotfn_join_options)                        */
+    uint32_t flags; /* HOTFN_SESSION_* [none]                            */
+    const char *live_path;     /* e.g. /proc/PID/fd/N of the live record */
+    const char *handover_path; /* and of the handover                    */
+    const char *perf_map_path; /* write names of stubs there [no]        */
+} hotfn_join_options;
+#define HOTFN_JOIN_OPTIONS_INIT { (uint32_t)sizeof(hotfn_join_options), 0, 0, 0, 0 }
+
+/* Hook every module of this process that the handover has a plan for, and from now on those that are
+ * loaded later, asking the parent for their plans.  Follows fork().  Since 0.1. */
+HOTFN_API hotfn_status hotfn_session_join(hotfn_session **out, const hotfn_join_options *options,
+                                          const hotfn_env *env, hotfn_error *err);
+
+/* ---- The parent's end. */
+
+typedef struct hotfn_handover hotfn_handover;
+
+#define HOTFN_REQUEST_NONE 0   /* nothing asked within the time       */
+#define HOTFN_REQUEST_MODULE 1 /* a module came that nobody planned   */
+
+/* What the target asks. */
+typedef struct hotfn_request {
+    uint32_t size; /* sizeof(hotfn_request) */
+    uint32_t kind; /* HOTFN_REQUEST_*       */
+    uint64_t load_base;
+    uint64_t file_device;
+    uint64_t file_inode;
+    char path[1024];
+} hotfn_request;
+#define HOTFN_REQUEST_INIT { (uint32_t)sizeof(hotfn_request), 0, 0, 0, 0, "" }
+
+/* Shared memory for plans and questions (a memfd).  Since 0.1. */
+HOTFN_API hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, hotfn_error *err);
+HOTFN_API void hotfn_handover_destroy(hotfn_handover *handover);
+HOTFN_API int32_t hotfn_handover_fd(const hotfn_handover *handover);
+/* Put in the plan of the live record's module number `module`.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_handover_add_plan(hotfn_handover *handover, uint32_t module,
+                                               const void *plan, uint64_t plan_bytes, hotfn_error *err);
+/* Wait at most timeout_ns for the target to ask; fill *out.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_handover_wait(hotfn_handover *handover, uint64_t timeout_ns, hotfn_request *out);
+/* Answer the question: the module is now in the live record (and its plan in the handover, if any). */
+HOTFN_API hotfn_status hotfn_handover_answer(hotfn_handover *handover, uint32_t module);
+/* What the target did, once it has started: HOTFN_E_STATE before.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_handover_get_stats(const hotfn_handover *handover, hotfn_commit_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

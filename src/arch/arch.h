@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* The contract of a CPU folder: decode instructions, move a prologue elsewhere, emit stubs.  Tables
+ * are chosen by the image's machine and work on bytes only: every CPU is compiled and tested on
+ * every host.  Nothing here touches the running process. */
+#ifndef HFN_ARCH_ARCH_H
+#define HFN_ARCH_ARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What one instruction does with control flow. */
+typedef enum hfn_flow {
+    HFN_FLOW_NEXT = 0,      /* goes on                                                     */
+    HFN_FLOW_CALL,          /* direct call, target known                                   */
+    HFN_FLOW_CALL_INDIRECT,
+    HFN_FLOW_JUMP,          /* direct, unconditional                                       */
+    HFN_FLOW_JUMP_IF,       /* direct, conditional (jcc, loop, jrcxz; cbz, tbz, b.cond)    */
+    HFN_FLOW_JUMP_INDIRECT,
+    HFN_FLOW_RETURN,
+    HFN_FLOW_STOP           /* ud2, hlt, int3: does not go on                              */
+} hfn_flow;
+
+/* The minimal decode, cheap enough to run over all text. */
+typedef struct hfn_instruction {
+    uint8_t length;        /* bytes, never 0                                                 */
+    uint8_t flow;          /* hfn_flow                                                       */
+    uint8_t relative_at;   /* offset of a PC-relative field in the instruction, 0 if none    */
+    uint8_t relative_bytes; /* its size: 1, 2 or 4                                           */
+    bool is_padding;       /* nop of any length, int3                                        */
+    bool is_landing_pad;   /* ENDBR64/32, BTI                                                */
+    bool reads_memory_relative; /* the PC-relative field is a memory operand's displacement  */
+    bool takes_address;    /* lea reg,[rip+x]; mov reg,imm of pointer width (absolute_target) */
+    uint64_t target;       /* RVA that the PC-relative field means, or of takes_address      */
+} hfn_instruction;
+
+#define HFN_MOVED_MAX 96 /* bytes of one moved prologue, jump back included */
+#define HFN_FIXUP_MAX 8
+
+/* Code that means the same wherever it is put: bytes, and the rel32 fields to fill in. */
+typedef struct hfn_fixup {
+    uint8_t at;          /* offset of a 4-byte PC-relative field in bytes[] */
+    uint8_t end;         /* offset of the byte behind its instruction: what the field counts from */
+    uint64_t target_rva; /* in the image                                    */
+} hfn_fixup;
+
+typedef struct hfn_moved {
+    uint8_t bytes[HFN_MOVED_MAX];
+    uint8_t length;
+    uint8_t fixup_count;
+    uint8_t instruction_count;            /* of the original, moved                              */
+    uint8_t original_at[16];              /* offset of each in the original, from the patch      */
+    uint8_t moved_at[16];                 /* and in bytes[]: where a thread's PC goes            */
+    int16_t cfa_delta[16];                /* bytes that the stack grew before instruction i      */
+    hfn_fixup fixups[HFN_FIXUP_MAX];
+} hfn_moved;
+
+typedef enum hfn_move_result {
+    HFN_MOVED = 0,
+    HFN_MOVE_CALL,        /* a call among them               */
+    HFN_MOVE_IMPOSSIBLE,  /* cannot mean the same elsewhere  */
+    HFN_MOVE_UNDECODABLE,
+    HFN_MOVE_TOO_LONG     /* does not fit hfn_moved          */
+} hfn_move_result;
+
+typedef struct hfn_arch {
+    const char *name;
+    uint32_t machine;     /* HOTFN_MACHINE_* */
+    uint32_t pointer_bytes;
+    uint32_t jump_bytes;  /* of the full-range jump that a patch is (5; 4)   */
+
+    /* Decode one instruction at bytes[0..size), standing at rva in an image linked at link_base
+     * (absolute immediates are turned into RVAs with it).  False if it is none. */
+    bool (*decode)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+                   hfn_instruction *out);
+
+    /* Move whole instructions at bytes, standing at rva, until at least patch_bytes are covered; a
+     * jump back to the first instruction not moved is appended unless the last moved one does not go
+     * on.  *offset says which byte a refusal is about. */
+    hfn_move_result (*move)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint32_t patch_bytes,
+                            hfn_moved *out, uint32_t *offset);
+
+    /* Does code at bytes read the flags before it writes them all (so that a stub may not change
+     * them)?  Follows the straight line only; anything not understood answers true. */
+    bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva);
+} hfn_arch;
+
+/* NULL if there is none for the machine. */
+const hfn_arch *hfn_arch_of(uint32_t machine);
+
+extern const hfn_arch hfn_arch_x86_64;
+
+#endif
