@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+# Read by scripts/test and scripts/soak after common.sh: run steps, keep their logs, sum up.
+# A step that fails does not end the run; it is seen in the sum.
+
+# start_steps FOLDER: where builds, logs and results of this run go.
+start_steps() {
+    steps=$1
+    mkdir -p "$steps/logs"
+    rm -f "$steps/logs/"* "$steps/results.tsv"
+    : >"$steps/results.tsv"
+}
+
+# step NAME COMMAND...: run it; a failure shows the end of its log and counts as one failed test.
+step() {
+    local name=$1
+    shift
+    run_logged "$name" "$@"
+    [ "$last_status" -eq 0 ] || printf '%s\t%s\t-\n' "$name" "$last_status" >>"$steps/results.tsv"
+}
+
+# run_logged NAME COMMAND...: sets last_status.
+run_logged() {
+    local name=$1 begin=$SECONDS log=$steps/logs/$1.log
+    shift
+    last_status=0
+    # No `if` or `||` around the command itself: bash would switch `set -e` off inside of it.
+    set +e
+    (set -e; "$@") >"$log" 2>&1 </dev/null
+    last_status=$?
+    set -e
+    if [ "$last_status" -eq 0 ]; then
+        echo "$name: ok ($((SECONDS - begin)) s)"
+    else
+        tail -n 60 "$log"
+        echo "$name: FAILED with status $last_status ($((SECONDS - begin)) s), log: $log"
+    fi
+}
+
+# build_folder FOLDER [meson options]
+build_folder() {
+    local folder=$1
+    shift
+    configure "$steps/$folder" "$@"
+    meson compile -C "$steps/$folder"
+}
+
+# meson_step NAME FOLDER [meson test options]: each of its tests counts as one.
+meson_step() {
+    local name=$1 folder=$steps/$2 log
+    shift 2
+    log=$folder/meson-logs/testlog.json
+    rm -f "$log"
+    run_logged "$name" meson test -C "$folder" --print-errorlogs "$@"
+    printf '%s\t%s\t%s\n' "$name" "$last_status" "$log" >>"$steps/results.tsv"
+}
+
+# pytest_step NAME TESTS BUILD_FOLDER: each of its tests counts as one.
+pytest_step() {
+    local name=$1 tests=$2 folder=$3 log=$steps/pytest.xml
+    rm -f "$log"
+    run_logged "$name" env "PYTHONPATH=$root/bindings/python" PYTHONDONTWRITEBYTECODE=1 \
+        "HOTFN_LIBRARY=$folder/src/libhotfn.so" "HOTFN=$folder/tools/hotfn/hotfn" \
+        "HOTFN_BUILD_ROOT=$folder" "HOTFN_SOURCE_ROOT=$root" \
+        "$python" -m pytest -q -p no:cacheprovider --junitxml="$log" "$tests"
+    printf '%s\t%s\t%s\n' "$name" "$last_status" "$log" >>"$steps/results.tsv"
+}
+
+# sum_up: the last line, and the status of the whole.
+sum_up() {
+    "$python" "$root/scripts/sum_tests.py" "$steps/results.tsv"
+}

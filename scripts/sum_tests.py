@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Sum the results of a run of scripts/test and print `N passed, N failed[, N skipped]` last.
+
+Input: a file of lines `step<TAB>exit status<TAB>log`.  The log is meson's testlog.json (a JSON
+object a line), pytest's junit XML, or `-` for a step without tests.  A step that failed although
+no test of its log did (a build that broke, a run that was cut short) counts as one failed test.
+"""
+import json
+import os
+import sys
+import xml.etree.ElementTree as ElementTree
+
+PASSED = {"OK", "EXPECTEDFAIL"}
+SKIPPED = {"SKIP", "IGNORED"}
+
+
+def meson_results(path):
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            test = json.loads(line)
+            outcome = test["result"]
+            kind = ("passed" if outcome in PASSED else
+                    "skipped" if outcome in SKIPPED else "failed")
+            yield test["name"], kind
+
+
+def pytest_results(path):
+    for case in ElementTree.parse(path).iter("testcase"):
+        kinds = {child.tag for child in case}
+        kind = ("failed" if kinds & {"failure", "error"} else
+                "skipped" if "skipped" in kinds else "passed")
+        yield f"{case.get('classname')}.{case.get('name')}", kind
+
+
+def step_results(name, status, log):
+    """The tests of one step, as (name, kind)."""
+    results = []
+    if log != "-" and os.path.exists(log):
+        results = list(pytest_results(log) if log.endswith(".xml") else meson_results(log))
+    # pytest ends with 5 where there is no test at all.
+    nothing_to_do = status == 5 and log.endswith(".xml") and not results
+    if status != 0 and not nothing_to_do and all(kind != "failed" for _, kind in results):
+        results.append(("(the step itself)", "failed"))
+    return [(f"{name}: {test}", kind) for test, kind in results]
+
+
+def main():
+    results = []
+    with open(sys.argv[1], encoding="utf-8") as lines:
+        for line in lines:
+            name, status, log = line.rstrip("\n").split("\t")
+            results += step_results(name, int(status), log)
+    by_kind = {kind: [name for name, k in results if k == kind]
+               for kind in ("passed", "failed", "skipped")}
+    for kind in ("skipped", "failed"):
+        for name in by_kind[kind]:
+            print(f"{kind}: {name}")
+    skipped = f", {len(by_kind['skipped'])} skipped" if by_kind["skipped"] else ""
+    print(f"{len(by_kind['passed'])} passed, {len(by_kind['failed'])} failed{skipped}")
+    sys.exit(1 if by_kind["failed"] or not by_kind["passed"] else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Check who includes whom (docs: src/README.md, src/meson.build).
+
+Each folder of src/ may include itself and what stands beside it in USES, through as many steps as
+it takes; the same holds for the public header of the same name.  Foreign headers have one place
+each, and so have conditions on the system or the CPU.  Tools see include/ only.
+"""
+import posixpath
+import re
+
+import tree
+
+USES = {
+    "base": [],
+    "arch": ["base"],
+    "os": ["base"],
+    "image": ["base"],
+    "symbols": ["image"],
+    "functions": ["symbols"],
+    "verdicts": ["functions", "arch"],
+    "hooks": ["verdicts", "os"],
+    "counters": ["os"],
+    "records": ["counters", "functions"],
+    "exporters": ["records"],
+    "runtimes": ["hooks", "counters"],
+}
+ALWAYS_PUBLIC = {"status", "env"}  # <hotfn/status.h> and <hotfn/env.h> belong to base
+FOREIGN = [  # header, the paths that may include it
+    (re.compile(r"uthash|utarray|utlist|utstring|uthash/.*"), re.compile(r"src/base/")),
+    (re.compile(r"cjson/.*|cJSON\.h"), re.compile(r"src/exporters/")),
+    (re.compile(r"Zydis/.*|Zycore/.*"), re.compile(r"src/arch/x86/decode\.c$")),
+]
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b((?:\\\n|[^\n])*)", re.MULTILINE)
+SYSTEM_OR_CPU = re.compile(
+    r"\b(_WIN32|_WIN64|WIN32|_MSC_VER|__MINGW\w+|__CYGWIN__|__linux__|__linux|__gnu_linux__|"
+    r"__unix__|__ANDROID__|__APPLE__|__MACH__|__FreeBSD__|__NetBSD__|__OpenBSD__|"
+    r"__x86_64__|__x86_64|__amd64__|__i386__|__i386|__aarch64__|__arm__|__riscv|"
+    r"_M_X64|_M_IX86|_M_ARM64|_M_ARM|__SSE\w*__|__AVX\w*__)\b")
+MAY_ASK_SYSTEM = re.compile(r"src/arch/|src/os/|src/base/compiler\.h$|include/hotfn/status\.h$")
+
+
+def closure(station):
+    reached, todo = set(), [station]
+    while todo:
+        name = todo.pop()
+        if name not in reached:
+            reached.add(name)
+            todo += USES[name]
+    return reached
+
+
+def line_of(text, match):
+    return text.count("\n", 0, match.start()) + 1
+
+
+def station_of(path):
+    """The folder below src/, or None for src/session.c and its like."""
+    return path.parts[1] if len(path.parts) > 2 else None
+
+
+def inside_target(path, header):
+    """The path below src/ that a quoted include in src/ means."""
+    beside = posixpath.normpath(posixpath.join(str(path.parent), header))
+    if (tree.ROOT / beside).is_file():
+        return beside
+    return posixpath.normpath(posixpath.join("src", header))
+
+
+def public_problem(allowed, header):
+    """May a folder that may use `allowed` include <hotfn...>?"""
+    name = header.removeprefix("hotfn/").removesuffix(".h")
+    if header.startswith("hotfn/") and (name in ALWAYS_PUBLIC or name in allowed):
+        return None
+    return f"<{header}> belongs to a folder that it may not use"
+
+
+def inside_problem(path, kind, header):
+    """What is wrong with an include in src/, or None."""
+    station = station_of(path)
+    if station is None:
+        return None
+    if station not in USES:
+        return f"folder src/{station} is not in the walk"
+    allowed = closure(station)
+    if header == "hotfn.h" or header.startswith("hotfn/"):
+        return public_problem(allowed, header)
+    if kind == "<":
+        return None
+    parts = inside_target(path, header).split("/")
+    if parts[0] != "src":
+        return f'"{header}" lies outside of src/'
+    if len(parts) < 3 or parts[1] not in allowed:
+        return f'{station} may not include "{header}"'
+    return None
+
+
+def customer_problem(path, kind, header):
+    """What is wrong with an include in tools/ or docs/examples/, or None."""
+    if kind == "<":
+        return None
+    beside = posixpath.normpath(posixpath.join(str(path.parent), header))
+    if (tree.ROOT / beside).is_file() and beside.startswith(str(path.parent)):
+        return None
+    return f'"{header}": only <hotfn...> and the files of the own folder'
+
+
+def foreign_problem(path, header):
+    for pattern, place in FOREIGN:
+        if pattern.fullmatch(header.removesuffix(".h")) or pattern.fullmatch(header):
+            if not place.match(str(path)):
+                return f"{header} may be included from {place.pattern} only"
+    return None
+
+
+def check_file(path, text):
+    code = tree.without_comments(text)
+    for match in INCLUDE.finditer(code):
+        kind, header = match.groups()
+        where = f"{path}:{line_of(code, match)}"
+        own = inside_problem if path.parts[0] == "src" else customer_problem
+        if path.parts[0] == "include":
+            own = customer_problem
+        for problem in (own(path, kind, header), foreign_problem(path, header)):
+            if problem:
+                yield f"{where}: {problem}"
+    for match in CONDITION.finditer(code):
+        found = SYSTEM_OR_CPU.search(match.group(1))
+        if found and not MAY_ASK_SYSTEM.match(str(path)):
+            yield (f"{path}:{line_of(code, match)}: #if on {found[0]} outside of src/arch, src/os "
+                   "and src/base/compiler.h")
+
+
+def main():
+    problems, checked = [], 0
+    for path in tree.files():
+        if path.parts[0] in ("src", "include", "tools") and path.suffix in (".c", ".h", ".S"):
+            problems += check_file(path, tree.text_of(path) or "")
+            checked += 1
+    tree.finish(problems, f"includes of {checked} files")
+
+
+if __name__ == "__main__":
+    main()

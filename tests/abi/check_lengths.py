@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Check the lengths of functions and files.
+
+A function, counted from the line its declaration starts on to its last brace, has at most 70 lines;
+a C file at most 800 (500 wanted), a public header 300, the agent's files 300 together.  Where a
+longer one is right (one switch that decodes), a comment before it or in it says why:
+`length: up to 120 lines because ...`.
+"""
+import re
+
+import tree
+
+FUNCTION_CAP, FILE_WANTED, FILE_CAP, HEADER_CAP, AGENT_CAP = 70, 500, 800, 300, 300
+EXCEPTION = re.compile(r"length: up to (\d+) lines because \S")
+PREPROCESSOR = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
+FOLDERS = ("src", "include", "tools", "tests", "fuzz", "bench", "docs")
+
+
+def code_of(text):
+    """C with comments, strings and preprocessor lines blanked, line numbers kept."""
+    code = tree.without_comments(text, keep_strings=False)
+    return PREPROCESSOR.sub(lambda match: "\n" * match.group().count("\n"), code)
+
+
+def is_function_head(head):
+    """`int f(void)` yes; `struct x`, `int table[] =`, `enum y`, `extern ""` no."""
+    return bool(re.search(r"\w\s*\(", head)) and "=" not in head and head.rstrip().endswith(")")
+
+
+def head_name(head):
+    return re.search(r"(\w+)\s*\(", re.sub(r"__attribute__\s*\(\(.*?\)\)|HFN_\w+\([^()]*\)", "",
+                                           head))[1]
+
+
+def matching_brace(code, start):
+    depth = 0
+    for match in re.compile(r"[{}]").finditer(code, start):
+        depth += 1 if match.group() == "{" else -1
+        if depth == 0:
+            return match.start()
+    return len(code)
+
+
+def functions(text):
+    """Yield (name, first line, last line) of each function that is defined in C text."""
+    code = code_of(text)
+    head_start = position = 0
+    while True:
+        match = re.compile(r"[{};]").search(code, position)
+        if not match:
+            return
+        position = match.end()
+        head = code[head_start:match.start()]
+        if match.group() == "{" and re.fullmatch(r'\s*extern\s*""\s*', head):
+            head_start = position
+            continue
+        if match.group() == "{":
+            end = matching_brace(code, match.start())
+            if is_function_head(head):
+                first = head_start + len(head) - len(head.lstrip())
+                yield (head_name(head), code.count("\n", 0, first) + 1,
+                       code.count("\n", 0, end) + 1)
+            position = end + 1
+        head_start = position
+
+
+def allowed_lines(lines, first, last):
+    """The cap for a function: 70, or what a comment in it or in the ten lines before it allows."""
+    around = "\n".join(lines[max(0, first - 11):last])
+    exception = EXCEPTION.search(around)
+    return int(exception[1]) if exception else FUNCTION_CAP
+
+
+def file_cap(path, text):
+    if path.parts[0] == "include":
+        return HEADER_CAP
+    exception = EXCEPTION.search("\n".join(text.splitlines()[:20]))
+    return int(exception[1]) if exception else FILE_CAP
+
+
+def check_file(path, text, lengths):
+    lines = text.splitlines()
+    if len(lines) > file_cap(path, text):
+        yield f"{path}: {len(lines)} lines, at most {file_cap(path, text)}"
+    elif len(lines) > FILE_WANTED:
+        print(f"note: {path}: {len(lines)} lines, {FILE_WANTED} wanted")
+    for name, first, last in functions(text):
+        length = last - first + 1
+        lengths.append(length)
+        if length > allowed_lines(lines, first, last):
+            yield f"{path}:{first}: {name} has {length} lines, at most {FUNCTION_CAP}"
+
+
+def print_spread(lengths):
+    if lengths:
+        ordered = sorted(lengths)
+        median, p90 = ordered[len(ordered) // 2], ordered[len(ordered) * 9 // 10]
+        print(f"note: {len(ordered)} functions, median {median} (15 wanted), 90 % within {p90} "
+              f"(40 wanted), longest {ordered[-1]}")
+
+
+def main():
+    problems, lengths, agent_lines = [], [], 0
+    for path in tree.files():
+        if path.parts[0] not in FOLDERS or path.suffix not in (".c", ".h"):
+            continue
+        if path.parts[:2] == ("tests", "programs"):
+            continue  # programs to be hooked, some of them upstream's or made by a generator
+        text = tree.text_of(path) or ""
+        problems += check_file(path, text, lengths)
+        if path.parts[:2] == ("tools", "agent"):
+            agent_lines += len(text.splitlines())
+    if agent_lines > AGENT_CAP:
+        problems.append(f"tools/agent: {agent_lines} lines together, at most {AGENT_CAP}")
+    print_spread(lengths)
+    tree.finish(problems, f"lengths of {len(lengths)} functions")
+
+
+if __name__ == "__main__":
+    main()
