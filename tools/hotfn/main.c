@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line: picks the verb and leaves the rest to it. */
+#include "verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct verb {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about;
+} verb;
+
+static const verb verbs[] = {
+    {"run", hotfn_verb_run, "run a program and count every call of its functions"},
+    {"report", hotfn_verb_report, "show the hot functions of a record"},
+    {"info", hotfn_verb_info, "show what a record holds"},
+    {"repair", hotfn_verb_repair, "make a clean record out of a damaged one"},
+    {"scan", hotfn_verb_scan, "say which functions of a file can be hooked, how, and why not"},
+    {"symbols", hotfn_verb_symbols, "list the symbols of a file"},
+    {"list", hotfn_verb_list, "list the functions of a file"},
+    {"doctor", hotfn_verb_doctor, "say what this system allows"},
+    {"bisect", hotfn_verb_bisect, "find the function whose hook changes a program's outcome"},
+};
+
+static int usage(FILE *out, int status) {
+    fprintf(out, "usage: hotfn VERB [options] ...\n\n");
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].about);
+    }
+    fprintf(out, "\n  hotfn run -- ./program args   then   hotfn report hotfn.hfr\n"
+                 "  hotfn VERB --help says more; hotfn --version.\n");
+    return status;
+}
+
+int hotfn_tool_fail(const char *verb, const hotfn_error *err) {
+    fprintf(stderr, "hotfn %s: ", verb);
+    if (err->file[0]) {
+        fprintf(stderr, "%s: ", err->file);
+    }
+    if (err->offset != HOTFN_NO_OFFSET) {
+        fprintf(stderr, "offset %llu: ", (unsigned long long)err->offset);
+    }
+    fprintf(stderr, "%s\n", err->text[0] ? err->text : hotfn_status_name(err->status));
+    return TOOL_FAILED;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        return usage(stderr, TOOL_USAGE);
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
+        printf("hotfn %s\n", hotfn_version());
+        return TOOL_OK;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        return usage(stdout, TOOL_OK);
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(argv[1], verbs[i].name) == 0) {
+            return verbs[i].run(argc - 1, argv + 1);
+        }
+    }
+    fprintf(stderr, "hotfn: no verb '%s'\n", argv[1]);
+    return usage(stderr, TOOL_USAGE);
+}

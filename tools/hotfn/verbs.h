@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* The verbs of the command line, one file each.  argv[0] is the verb; the answer is the exit status:
+ * 0 ok, 1 failed, 2 usage, 3 a threshold passed; run passes the child's on (125, 126, 127: ours). */
+#ifndef HOTFN_TOOL_VERBS_H
+#define HOTFN_TOOL_VERBS_H
+
+#include <hotfn.h>
+
+#define TOOL_OK 0
+#define TOOL_FAILED 1
+#define TOOL_USAGE 2
+#define TOOL_THRESHOLD 3
+
+int hotfn_verb_run(int argc, char **argv);
+int hotfn_verb_report(int argc, char **argv);
+int hotfn_verb_info(int argc, char **argv);
+int hotfn_verb_repair(int argc, char **argv);
+int hotfn_verb_scan(int argc, char **argv);
+int hotfn_verb_symbols(int argc, char **argv);
+int hotfn_verb_list(int argc, char **argv);
+int hotfn_verb_doctor(int argc, char **argv);
+int hotfn_verb_bisect(int argc, char **argv);
+
+/* Print "hotfn VERB: text" (with file and offset if the error has them) to stderr; returns TOOL_FAILED. */
+int hotfn_tool_fail(const char *verb, const hotfn_error *err);
+
+/* demangle.c, decompress.c: the callbacks that tools register. */
+hotfn_env hotfn_tool_env(void);
+
+#endif
