@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Compare hotfn's counts with callgrind's, function by function.
+
+    callgrind_counts.py --hotfn BUILD/tools/hotfn/hotfn -- ./program args
+    callgrind_counts.py --report r.json -- ./program args     a hotfn.report/1 made before
+    callgrind_counts.py --counts -- ./program args            only callgrind's counts, as JSON
+
+Status 0: every difference belongs to a known class, which is computed here and printed.  1: some
+are unexplained.  2: usage, or the program behaved differently in the two worlds.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import callgrind_file
+import elf_tables
+import explain
+import hotfn_report
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "PYTHONHASHSEED": "0",
+               "HOME": "/nonexistent"}
+
+
+def run_layouts(arguments, folder):
+    """[(before, after)] of as many callgrind runs as asked, each with another memory layout."""
+    runs, outcomes = [], set()
+    for layout in range(arguments.layouts):
+        place = folder / f"layout{layout}"
+        place.mkdir()
+        status, parts = callgrind_file.run(arguments.command, place, ENVIRONMENT, layout,
+                                           arguments.stdin, arguments.cwd)
+        runs.append(parts)
+        outcomes.add((status, (place / "stdout").read_bytes()))
+    if len(outcomes) != 1:
+        print("warning: callgrind's runs differ in output or status", file=sys.stderr)
+    return runs, outcomes
+
+
+def run_hotfn(arguments, folder, outcomes):
+    """hotfn's report; the program must have done the same as under callgrind."""
+    if arguments.report:
+        return hotfn_report.load(arguments.report.read_text())
+    place = folder / "hotfn"
+    place.mkdir()
+    options = [f"--module={glob}" for glob in arguments.module]
+    status, report = hotfn_report.run(arguments.hotfn, arguments.command, place, ENVIRONMENT,
+                                      options, arguments.stdin, arguments.cwd)
+    if (status, (place / "stdout").read_bytes()) not in outcomes and not arguments.any_output:
+        raise RuntimeError(f"output or status ({status}) differs from the run under callgrind: "
+                           + (place / "stderr").read_text(errors="replace")[-2000:])
+    return report
+
+
+def observe(path, runs):
+    """What callgrind saw of one image: address -> explain.Observed."""
+    symbols = elf_tables.own_text_symbols(path)
+    sources = {}
+    for before, after in runs:
+        for target, origins in after.reached_by(path).items():
+            sources.setdefault(target, []).append(origins)
+    wanted = {origin[1] for each in sources.values() for origins in each for origin in origins
+              if origin[0] == path}
+    decoded = {address: instruction for address, instruction in elf_tables.instructions(path)
+               if address in wanted}
+    seen = {}
+    for address, symbol in symbols.items():
+        seen[address] = explain.Observed(
+            symbol=symbol,
+            before=runs[0][0].executed[path][address],
+            entries=[after.executed[path][address] for before, after in runs])
+        for origins in sources.get(address, [[]])[:1]:
+            seen[address].add_origins(path, origins, decoded)
+    return seen
+
+
+def add_unnamed(seen, functions, base, path, runs):
+    """Functions that hotfn found without a symbol are compared by their address as well."""
+    for rva in functions:
+        if base + rva not in seen:
+            seen[base + rva] = explain.Observed(
+                symbol=elf_tables.Symbol(base + rva, names=[functions[rva]["name"]]),
+                before=runs[0][0].executed[path][base + rva],
+                entries=[after.executed[path][base + rva] for before, after in runs])
+
+
+def compare_image(path, runs, report):
+    """[(class, Observed, hotfn's function or None)] of every function of one image."""
+    base = elf_tables.lowest_load_address(path)
+    functions = hotfn_report.functions_of(report, path)
+    if not functions:
+        raise RuntimeError(f"the report has no function of {os.path.basename(path)}")
+    seen = observe(path, runs)
+    add_unnamed(seen, functions, base, path, runs)
+    rows = []
+    for address, observed in sorted(seen.items()):
+        function = functions.get(address - base)
+        rows.append((explain.classify(observed, function), observed, function))
+    return rows
+
+
+def print_table(path, rows, verbose):
+    """One line a class, then the functions that are not simply equal."""
+    classes = collections.defaultdict(list)
+    for name, observed, function in rows:
+        classes[name].append((observed, function))
+    entered = [observed for _, observed, _ in rows if observed.entries[0]]
+    print(f"\n{path}: {len(entered)} of {len(rows)} functions entered, "
+          f"{sum(observed.entries[0] for observed in entered)} times")
+    print(f"  {'class':44} {'functions':>9} {'callgrind':>12} {'hotfn':>12}")
+    for name in sorted(classes, key=explain.ORDER.index):
+        pairs = classes[name]
+        counted = sum((function or {}).get("calls") or 0 for _, function in pairs)
+        print(f"  {name:44} {len(pairs):9} {sum(o.entries[0] for o, _ in pairs):12} {counted:12}")
+    for name in sorted(set(classes) - explain.QUIET, key=explain.ORDER.index):
+        for observed, function in classes[name][:None if verbose else 10]:
+            print(f"    {name}: {observed.describe(function)}")
+    return len(classes[explain.UNEXPLAINED])
+
+
+def print_notes(rows):
+    """How functions were reached, where calls= and entries differ: for the reader only."""
+    notes = collections.Counter()
+    for _, observed, _ in rows:
+        if observed.own_jumps:
+            notes["have a jump to their own entry (callgrind: a call)"] += 1
+        if observed.entries[0] > observed.called:
+            notes["entered otherwise than by call or jump (signal, start of a thread)"] += 1
+        if observed.before:
+            notes["ran before the agent's constructor could"] += 1
+    for text, count in notes.items():
+        print(f"  note: {count} functions {text}")
+
+
+def images_of(arguments, runs):
+    main = os.path.realpath(shutil.which(arguments.command[0]) or arguments.command[0])
+    if not arguments.module:
+        return [main]
+    loaded = [path for path in runs[0][1].executed if os.path.isfile(path)
+              and "valgrind" not in path and "layout_shift" not in path]
+    return sorted(loaded, key=lambda path: path != main)
+
+
+def counts_as_json(runs):
+    """{object basename: {symbol: entries}} of the first run."""
+    table = {}
+    for path, counts in runs[0][1].executed.items():
+        if os.path.isfile(path):
+            symbols = elf_tables.own_text_symbols(path)
+            table[os.path.basename(path)] = {
+                symbol.name: counts[address] for address, symbol in symbols.items()
+                if counts[address]}
+    return table
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hotfn", type=pathlib.Path)
+    parser.add_argument("--report", type=pathlib.Path, help="a hotfn.report/1 in place of a run")
+    parser.add_argument("--counts", action="store_true", help="print callgrind's counts as JSON")
+    parser.add_argument("--layouts", type=int, default=3, help="callgrind runs [3]")
+    parser.add_argument("--module", action="append", default=[], help="compare libraries too")
+    parser.add_argument("--stdin", help="file given to the command as its input")
+    parser.add_argument("--cwd", help="folder the command runs in")
+    parser.add_argument("--any-output", action="store_true", help="do not compare outputs")
+    parser.add_argument("--verbose", action="store_true", help="list every function of a class")
+    parser.add_argument("command", nargs="+")
+    arguments = parser.parse_args()
+    if not (arguments.hotfn or arguments.report or arguments.counts):
+        parser.error("one of --hotfn, --report, --counts is needed")
+    arguments.stdin = arguments.stdin and os.path.abspath(arguments.stdin)
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    with tempfile.TemporaryDirectory(prefix="hotfn_oracle_") as name:
+        folder = pathlib.Path(name)
+        runs, outcomes = run_layouts(arguments, folder)
+        if arguments.counts:
+            json.dump(counts_as_json(runs), sys.stdout, indent=1, sort_keys=True)
+            return 0
+        try:
+            report = run_hotfn(arguments, folder, outcomes)
+            tables = [(path, compare_image(path, runs, report))
+                      for path in images_of(arguments, runs)]
+        except (RuntimeError, ValueError) as problem:
+            print(f"callgrind_counts: {problem}", file=sys.stderr)
+            return 2
+    unexplained = 0
+    for path, rows in tables:
+        unexplained += print_table(path, rows, arguments.verbose)
+        print_notes(rows)
+    print(f"\nunexplained: {unexplained}")
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""What binutils say about an ELF image: symbols, load base, instructions.
+
+The oracles read images only through nm, readelf and objdump, never through hotfn: they must not
+share its mistakes.  Addresses are link addresses; an RVA is one minus lowest_load_address().
+"""
+import dataclasses
+import re
+import subprocess
+
+
+@dataclasses.dataclass
+class Symbol:
+    """One address of the text: all names it has, the largest size, nm's letters."""
+    address: int
+    size: int = 0
+    names: list = dataclasses.field(default_factory=list)
+    letters: set = dataclasses.field(default_factory=set)
+
+    @property
+    def name(self):
+        return self.names[0] if self.names else f"0x{self.address:x}"
+
+
+@dataclasses.dataclass
+class Instruction:
+    """Mnemonic, and the address that a direct call or jump names (None otherwise)."""
+    mnemonic: str
+    target: int = None
+
+    @property
+    def is_call(self):
+        return self.mnemonic.startswith("call")
+
+    @property
+    def is_jump(self):
+        return self.mnemonic.startswith(("j", "loop", "xbegin"))
+
+
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True, errors="replace",
+                          check=True).stdout
+
+
+def lines_of(*command):
+    """The lines a command prints, one by one: objdump's output can be gigabytes."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, errors="replace") as process:
+        yield from process.stdout
+
+
+def lowest_load_address(path):
+    starts = [int(line.split()[2], 16) for line in output_of("readelf", "-lW", path).splitlines()
+              if line.split()[:1] == ["LOAD"]]
+    if not starts:
+        raise ValueError(f"{path}: no loadable segment")
+    return min(starts) & ~0xfff
+
+
+def nm_lines(path, *options):
+    """(name, letter, address, size) of each defined symbol."""
+    for line in output_of("nm", "-P", "--defined-only", *options, path).splitlines():
+        fields = line.split()
+        if len(fields) >= 3:
+            size = int(fields[3], 16) if len(fields) > 3 else 0
+            yield fields[0], fields[1], int(fields[2], 16), size
+
+
+def text_symbols(path, *options):
+    """Symbols of code by address, aliases joined.  Options go to nm (-D for the dynamic table)."""
+    found = {}
+    for name, letter, address, size in nm_lines(path, *options):
+        if letter in "tTwWi":
+            symbol = found.setdefault(address, Symbol(address))
+            symbol.names.append(name)
+            symbol.letters.add(letter)
+            symbol.size = max(symbol.size, size)
+    return found
+
+
+def own_text_symbols(path):
+    """The full table, or the dynamic one where the image is stripped."""
+    return text_symbols(path) or text_symbols(path, "-D")
+
+
+INSTRUCTION = re.compile(r"^\s+([0-9a-f]+):\t(?:(?:bnd|notrack|data16|cs|ds|repz|repnz|lock) )*(\S+)"
+                         r"(?:\s+([0-9a-f]+)(?: <|$))?")
+
+
+def instructions(path, *options):
+    """(address, Instruction) in the order of objdump -d."""
+    command = ("objdump", "-d", "-w", "--no-show-raw-insn", *options, path)
+    for line in lines_of(*command):
+        match = INSTRUCTION.match(line)
+        if match:
+            address, mnemonic, target = match.groups()
+            mnemonic = mnemonic.split(",")[0]
+            branch = mnemonic.startswith(("j", "call", "loop", "xbegin"))
+            yield int(address, 16), Instruction(mnemonic, int(target, 16)
+                                                if branch and target else None)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Put each function's pair of counts into a class: equal, a known difference, or unexplained.
+
+A class is computed from what callgrind and binutils show, never taken from hotfn's word alone: a
+'fragment' that a call instruction reaches is unexplained, and so is an 'excluded' function that
+is no start-up code.
+"""
+import dataclasses
+
+EQUAL = "equal"
+NEVER = "never entered"
+OWN_SKIPPED = "jump to own entry, not counted by hotfn"
+OWN_COUNTED = "jump to own entry, counted by hotfn"
+BEFORE = "code before the agent's constructor"
+LAYOUT = "depends on layout or time"
+FRAGMENT = "fragment (reached by direct jumps only)"
+ZERO_SIZE = "zero-size or start-up symbol"
+RESOLVER = "ifunc resolver"
+REFUSED = "refused, reason in the report"
+UNEXPLAINED = "UNEXPLAINED"
+ORDER = [EQUAL, NEVER, OWN_SKIPPED, OWN_COUNTED, BEFORE, LAYOUT, FRAGMENT, ZERO_SIZE, RESOLVER,
+         REFUSED, UNEXPLAINED]
+QUIET = {EQUAL, NEVER}
+START_UP = {"_start", "_init", "_fini", "deregister_tm_clones", "register_tm_clones",
+            "__do_global_dtors_aux", "frame_dummy", "_dl_relocate_static_pie"}
+
+
+@dataclasses.dataclass
+class Observed:
+    """What callgrind saw of one function."""
+    symbol: object                    # elf_tables.Symbol
+    before: int                       # entries before the agent's constructor
+    entries: list                     # entries after it, one number a layout
+    called: int = 0                   # through calls= lines (calls and jumps)
+    own_jumps: int = 0                # of these, by a jump inside the function itself
+    only_direct_jumps: bool = True    # no call instruction and no indirect jump led here
+
+    def add_origins(self, path, origins, decoded):
+        """Sort the places it was reached from; decoded has the instructions of these places."""
+        for source_object, source, times in origins:
+            instruction = decoded.get(source) if source_object == path else None
+            jumped = instruction is not None and instruction.is_jump
+            inside = 0 <= source - self.symbol.address < self.symbol.size
+            self.called += times
+            if jumped and inside:
+                self.own_jumps += times
+            if not jumped or instruction.target != self.symbol.address:
+                self.only_direct_jumps = False
+
+    @property
+    def varies(self):
+        return len(set(self.entries)) > 1
+
+    def describe(self, function):
+        entries = "/".join(str(count) for count in self.entries)
+        hotfn = "not listed" if function is None else f"{function['state']} {function['calls']}"
+        reason = (function or {}).get("reason") or ""
+        return (f"{self.symbol.name} at 0x{self.symbol.address:x}: callgrind {entries}"
+                f" (calls= {self.called}, own jumps {self.own_jumps}, before {self.before}),"
+                f" hotfn {hotfn} {reason}")
+
+
+def classify(observed, function):
+    if function is not None and function["state"] == "hooked":
+        return classify_hooked(observed, function["calls"])
+    if is_start_up(observed.symbol):
+        return ZERO_SIZE
+    if "i" in observed.symbol.letters:
+        return RESOLVER
+    if function is None:
+        return UNEXPLAINED
+    if function["calls"] is not None:
+        return UNEXPLAINED            # what is not counted must have null, not a number
+    if function["state"] == "refused":
+        return REFUSED if function["reason"] else UNEXPLAINED
+    if function["state"] == "fragment":
+        return FRAGMENT if is_fragment(observed) else UNEXPLAINED
+    return UNEXPLAINED
+
+
+def classify_hooked(observed, calls):
+    expected = observed.entries[0]
+    if calls in observed.entries and not observed.own_jumps:
+        return EQUAL if expected else NEVER
+    if observed.own_jumps and calls == expected - observed.own_jumps:
+        return OWN_SKIPPED
+    if observed.own_jumps and calls == expected:
+        return OWN_COUNTED
+    if observed.before and calls == expected + observed.before:
+        return BEFORE
+    if observed.varies and is_near(observed.entries, calls):
+        return LAYOUT
+    return UNEXPLAINED
+
+
+def is_near(entries, calls):
+    """Within what the layouts span, widened by twice that span: luck moves counts, but not far."""
+    low, high = min(entries), max(entries)
+    margin = 2 * (high - low)
+    return low - margin <= calls <= high + margin and (calls > 0 or low == 0)
+
+
+def is_start_up(symbol):
+    return symbol.size == 0 or bool(START_UP & set(symbol.names))
+
+
+def is_fragment(observed):
+    return observed.only_direct_jumps and observed.called >= observed.entries[0]

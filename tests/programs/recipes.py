@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""What build_programs builds: a table of names, sources and shell commands.
+
+Commands run in an empty folder; upstream's tree, where there is one, is in ./upstream.  They leave
+the files named in `results` there.  Symbols are kept, debug information is not made: callgrind
+then names functions by the symbol table alone, and no inlined function is named.
+"""
+import dataclasses
+import pathlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+SRC = HERE / "src"
+CXX = {"gcc": "g++", "clang": "clang++"}
+ALL = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """One program: how it is made and what comes out."""
+    name: str
+    lines: tuple                      # shell commands, {cc} {cxx} {src} are filled in
+    debian: str = ""                  # source package with upstream's tarball
+    sources: tuple = ()               # own files, part of the stamp
+    results: tuple = ()               # files the commands leave
+    tools: tuple = ()                 # commands beside the compiler that must be there
+    compilers: tuple = ("gcc", "clang")
+    compiler_free: bool = False       # built by something else (rustc)
+
+    def commands(self, compiler):
+        return [line.format(cc=compiler, cxx=CXX[compiler], src=SRC) for line in self.lines]
+
+    def own_sources(self):
+        return [SRC / name for name in self.sources]
+
+
+def add(name, *lines, results=None, **more):
+    ALL[name] = Recipe(name=name, lines=lines, results=tuple(results or [name]), **more)
+
+
+def add_small(name, source, flags="", more_sources=(), compilers=("gcc", "clang")):
+    """A program of one own file; -pthread does no harm where it is not needed."""
+    driver = "{cxx}" if source.endswith(".cc") else "{cc}"
+    add(name, f"{driver} -O2 -pthread -o {name} {{src}}/{source} {flags}",
+        sources=(source, "totals.h", *more_sources), compilers=compilers)
+
+
+# Upstream programs.  sqlite3's amalgamation is made by its own tcl scripts.
+add("sqlite3",
+    "mkdir make && cd make && ../upstream/configure --disable-tcl && make sqlite3.c shell.c",
+    "{cc} -O2 -o sqlite3 make/shell.c make/sqlite3.c -DSQLITE_ENABLE_FTS5 -DSQLITE_ENABLE_RTREE"
+    " -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_DBSTAT_VTAB -lpthread -ldl -lm",
+    debian="sqlite3", tools=("tclsh", "make"))
+add("lua",
+    "rm upstream/src/luac.c",
+    "{cc} -std=gnu99 -O2 -DLUA_USE_LINUX -DLUA_COMPAT_5_3 '-Dluai_makeseed(L)=((void)(L),20231u)'"
+    " -o lua upstream/src/*.c -Wl,-E -lm -ldl",
+    debian="lua5.4")
+add("xz",
+    "mkdir make && cd make && CC={cc} CFLAGS=-O2 ../upstream/configure --disable-shared --disable-nls"
+    " --disable-doc --disable-scripts --disable-xzdec --disable-lzmadec --disable-lzmainfo"
+    " && make && cp src/xz/xz ..",
+    debian="xz-utils", tools=("make",))
+
+# Our own, each about one hazard.  `total NAME N` on stdout: NAME was called N times, by the source.
+add_small("cxx_exceptions", "cxx_exceptions.cc")
+add_small("cxx_exceptions_static", "cxx_exceptions.cc", "-static-libstdc++ -static-libgcc")

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions whose number of calls the source knows.  COUNTED keeps one from being inlined, cloned
+ * or left out; say_total() prints `total NAME N`, which the tests compare with hotfn's report.
+ */
+#ifndef TOTALS_H
+#define TOTALS_H
+
+#include <stdio.h>
+
+#ifdef __clang__
+#define COUNTED __attribute__((noinline, used))
+#else
+#define COUNTED __attribute__((noipa, used))
+#endif
+
+/* Stands in a function that would otherwise have no effect. */
+#define KEEP() __asm__ volatile("" ::: "memory")
+
+static inline void say_total(const char *function, unsigned long long calls)
+{
+    printf("total %s %llu\n", function, calls);
+}
+
+#endif
