@@ -10,13 +10,14 @@
 /* A copy of env with every default filled in (env NULL or shorter than today's is fine). */
 hotfn_env hfn_env_fill(const hotfn_env *env);
 
-void *hfn_alloc(const hotfn_env *env, size_t byte_count);  /* zeroed; NULL if none   */
+void *hfn_alloc(const hotfn_env *env, size_t byte_count); /* zeroed; NULL if none   */
 void hfn_free(const hotfn_env *env, void *memory, size_t byte_count);
 void *hfn_resize(const hotfn_env *env, void *memory, size_t old_bytes, size_t new_bytes);
 
 /* Make room for one more element in a growing array: doubles *items.  False if no memory; then
  * *items and *capacity are unchanged.  Overflow of count * element_bytes is checked. */
-bool hfn_grow(const hotfn_env *env, void **items, size_t *capacity, size_t needed, size_t element_bytes);
+bool hfn_grow(const hotfn_env *env, void **items, size_t *capacity, size_t needed,
+              size_t element_bytes);
 
 typedef struct hfn_arena_block hfn_arena_block;
 typedef struct hfn_arena {
@@ -26,7 +27,7 @@ typedef struct hfn_arena {
 
 void hfn_arena_init(hfn_arena *arena, const hotfn_env *env); /* env must outlive it */
 void hfn_arena_finish(hfn_arena *arena);
-void *hfn_arena_alloc(hfn_arena *arena, size_t byte_count);  /* zeroed, 16-aligned; NULL if none */
+void *hfn_arena_alloc(hfn_arena *arena, size_t byte_count); /* zeroed, 16-aligned; NULL if none */
 char *hfn_arena_copy(hfn_arena *arena, const char *text, size_t length); /* NUL added */
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Interning with uthash, which this file alone includes.  Texts and entries lie in an arena; the hash
- * table's own memory comes from the env too, and its out-of-memory is a status, not an exit(). */
+/* Interning with uthash, which this file alone includes. Texts and entries lie in an arena; the
+ * hash table's own memory comes from the env too, and its out-of-memory is a status, not an
+ * exit(). */
 #include "base/names.h"
 
 #include "base/memory.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names: each distinct text once, under a small number that stays (0, 1, 2 ... in order of arrival).
- * For string tables of records and for sets of names; views stay valid until destroy. */
+/* Names: each distinct text once, under a small number that stays (0, 1, 2 ... in order of
+ * arrival). For string tables of records and for sets of names; views stay valid until destroy. */
 #ifndef HFN_BASE_NAMES_H
 #define HFN_BASE_NAMES_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Checked reads of untrusted bytes: a read lies wholly inside the span or does not happen.  All sums
- * are written as `size <= s.size - offset`, which cannot wrap. */
+/* Checked reads of untrusted bytes: a read lies wholly inside the span or does not happen. All
+ * sums are written as `size <= s.size - offset`, which cannot wrap. */
 #include "base/span.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ bool hfn_span_has(hfn_span s, uint64_t offset, uint64_t size)
 
 hfn_span hfn_span_sub(hfn_span whole, uint64_t offset, uint64_t size)
 {
-    hfn_span part = {NULL, 0, whole.big_endian};
+    hfn_span part = { NULL, 0, whole.big_endian };
 
     if (whole.data && hfn_span_has(whole, offset, size)) {
         part.data = whole.data + offset;
@@ -87,6 +87,18 @@ const char *hfn_span_string(hfn_span s, uint64_t offset)
     if (!s.data || offset >= s.size || !memchr(s.data + offset, 0, (size_t)(s.size - offset)))
         return NULL;
     return (const char *)s.data + offset;
+}
+
+hfn_span hfn_span_string_table(hfn_span table)
+{
+    while (table.size > 0 && table.data[table.size - 1] != 0)
+        table.size--;
+    return table;
+}
+
+const char *hfn_span_name(hfn_span string_table, uint64_t offset)
+{
+    return offset < string_table.size ? (const char *)string_table.data + offset : NULL;
 }
 
 /* Collects the 7-bit groups; *bits is how many were read.  DWARF 5, 7.6. */

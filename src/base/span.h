@@ -28,6 +28,10 @@ bool hfn_span_u64(hfn_span s, uint64_t offset, uint64_t *out);
 bool hfn_span_word(hfn_span s, uint64_t offset, uint32_t word_bytes, uint64_t *out);
 /* A NUL-terminated string that ends inside the span: a view, else NULL. */
 const char *hfn_span_string(hfn_span s, uint64_t offset);
+/* A string table cut behind its last NUL, once; then every name in it is found in O(1), however
+ * long: a table without NULs cannot make a reader of a million names quadratic. */
+hfn_span hfn_span_string_table(hfn_span table);
+const char *hfn_span_name(hfn_span string_table, uint64_t offset); /* a view; NULL outside */
 /* Moves *offset on; false on overrun or more than 64 bits. */
 bool hfn_span_uleb(hfn_span s, uint64_t *offset, uint64_t *out);
 bool hfn_span_sleb(hfn_span s, uint64_t *offset, int64_t *out);

@@ -15,9 +15,9 @@
 const char *hotfn_status_name(hotfn_status status)
 {
     static const char *const names[] = {
-        "HOTFN_OK",           "HOTFN_E_NO_MEMORY", "HOTFN_E_OPTION",   "HOTFN_E_IO",
-        "HOTFN_E_FORMAT",     "HOTFN_E_UNSUPPORTED", "HOTFN_E_NOT_FOUND", "HOTFN_E_MISMATCH",
-        "HOTFN_E_STATE",      "HOTFN_E_DENIED",    "HOTFN_E_LIMIT",
+        "HOTFN_OK",       "HOTFN_E_NO_MEMORY",   "HOTFN_E_OPTION",    "HOTFN_E_IO",
+        "HOTFN_E_FORMAT", "HOTFN_E_UNSUPPORTED", "HOTFN_E_NOT_FOUND", "HOTFN_E_MISMATCH",
+        "HOTFN_E_STATE",  "HOTFN_E_DENIED",      "HOTFN_E_LIMIT",
     };
 
     if (status > 0 || status <= -(hotfn_status)HFN_COUNT_OF(names))

@@ -8,8 +8,8 @@
 #include <hotfn/env.h>
 #include <stdbool.h>
 
-/* Fill err (NULL is fine) and return status: `return hfn_fail(err, HOTFN_E_FORMAT, path, offset, ...)`.
- * Writes only the bytes that err->size covers. */
+/* Fill err (NULL is fine) and return status: `return hfn_fail(err, HOTFN_E_FORMAT, path, offset,
+ * ...)`. Writes only the bytes that err->size covers. */
 hotfn_status hfn_fail(hotfn_error *err, hotfn_status status, const char *file, uint64_t offset,
                       const char *format, ...) HFN_PRINTF(5, 6);
 
@@ -17,9 +17,9 @@ hotfn_status hfn_fail(hotfn_error *err, hotfn_status status, const char *file, u
 void hfn_log(const hotfn_env *env, int32_t level, const char *format, ...) HFN_PRINTF(3, 4);
 
 /*
- * Sized structs.  hfn_take_options copies a caller's struct of given size (its first u32) into ours:
- * missing bytes stay 0; bytes that we do not know must be 0, else false (-> HOTFN_E_OPTION).
- * in NULL means all defaults.  hfn_give fills a caller's out struct up to its size; false if its size
+ * Sized structs. hfn_take_options copies a caller's struct of given size (its first u32) into ours:
+ * missing bytes stay 0; bytes that we do not know must be 0, else false (-> HOTFN_E_OPTION). in
+ * NULL means all defaults. hfn_give fills a caller's out struct up to its size; false if its size
  * is 0 or above what we know (our struct's first u32 is kept as the caller's size).
  */
 bool hfn_take_options(void *ours, uint32_t our_bytes, const void *in);

@@ -15,29 +15,54 @@ typedef struct hfn_elf_section {
     uint64_t flags, address, offset, size, entry_size;
 } hfn_elf_section;
 
-hfn_span hfn_image_file(const hotfn_image *image);   /* all file bytes, with its byte order   */
+hfn_span hfn_image_file(const hotfn_image *image); /* all file bytes, with its byte order   */
 const hotfn_env *hfn_image_env(const hotfn_image *image);
 const char *hfn_image_path(const hotfn_image *image);
 
 uint32_t hfn_elf_section_count(const hotfn_image *image);
-const hfn_elf_section *hfn_elf_section_at(const hotfn_image *image, uint32_t index); /* NULL past the end */
+/* NULL past the end. */
+const hfn_elf_section *hfn_elf_section_at(const hotfn_image *image, uint32_t index);
 const hfn_elf_section *hfn_elf_section_named(const hotfn_image *image, const char *name);
 /* The section's bytes in the file (empty if it lies outside, has none, or is compressed and cannot
  * be inflated). */
 hfn_span hfn_elf_section_bytes(const hotfn_image *image, const hfn_elf_section *section);
 
+/* Program header of type (first one) as [*rva, *rva + *byte_count); false if there is none. */
+bool hfn_elf_segment_of_type(const hotfn_image *image, uint32_t type, uint64_t *rva,
+                             uint64_t *byte_count);
+uint32_t hfn_elf_type(const hotfn_image *image);       /* HFN_ET_* */
+uint32_t hfn_elf_word_bytes(const hotfn_image *image); /* 4 or 8   */
+bool hfn_elf_debug_only(const hotfn_image *image);     /* a separate debug file, no code in it */
+
+/* The dynamic section by tag (elf_dynamic.c): the first value of tag; false if there is none. */
+bool hfn_elf_dynamic(const hotfn_image *image, uint64_t tag, uint64_t *value);
+/* The same where value is an address and size_tag its size: the bytes; empty if either lacks. */
+hfn_span hfn_elf_dynamic_span(const hotfn_image *image, uint64_t tag, uint64_t size_tag);
+/* How many entries .dynsym has by the hash tables (for images without sections); 0 unknown. */
+uint64_t hfn_elf_dynamic_symbol_count(const hotfn_image *image);
+
+/* RVA of a link address; false if it lies in no segment. */
+bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rva);
 /* File bytes at rva up to the end of the segment (or section) that holds it; empty if none. */
 hfn_span hfn_image_span(const hotfn_image *image, uint64_t rva);
-bool hfn_image_is_code(const hotfn_image *image, uint64_t rva); /* inside an executable section/segment */
-uint32_t hfn_image_section_of(const hotfn_image *image, uint64_t rva); /* hotfn_image_get_section index, UINT32_MAX */
+/* Inside an executable section (segment, where there are no sections). */
+bool hfn_image_is_code(const hotfn_image *image, uint64_t rva);
+/* An index for hotfn_image_get_section; UINT32_MAX if none. */
+uint32_t hfn_image_section_of(const hotfn_image *image, uint64_t rva);
 
 /*
  * Call visit for each word that the loader fills with an address of this image: R_*_RELATIVE,
  * R_*_64/GLOB_DAT/JUMP_SLOT against a defined symbol, R_*_IRELATIVE, RELR; for an image without
- * relocations (fixed EXEC) every aligned word of writable and read-only data that holds an address of
- * an executable section.  Also DT_INIT/FINI, init_array words, e_entry.  Duplicates are fine.
+ * relocations (fixed EXEC) every aligned word of writable and read-only data that holds an address
+ * of an executable section. Also DT_INIT/FINI, init_array words, e_entry. Duplicates are fine.
  */
 typedef void (*hfn_pointer_fn)(void *user, uint64_t target_rva);
 void hfn_image_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void *user);
+/* Only the targets of R_*_IRELATIVE: resolvers of ifuncs, which a stripped image names nowhere
+ * else. */
+void hfn_image_each_resolver(const hotfn_image *image, hfn_pointer_fn visit, void *user);
+/* Only the words of DT_INIT_ARRAY (fini false) or DT_FINI_ARRAY, in order. */
+void hfn_image_each_array_word(const hotfn_image *image, bool fini, hfn_pointer_fn visit,
+                               void *user);
 
 #endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From RVAs to file bytes and sections: the one place where link address, RVA and file offset meet.
+ * Segments say where bytes are; sections say what is code, because an executable segment may have
+ * holes and may hold read-only data (node does both).
+ */
+#include "image/inside.h"
+
+#include <string.h>
+
+bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rva)
+{
+    uint32_t low = 0, high = image->load_count;
+
+    while (low < high) { /* the last segment that begins at or before it */
+        uint32_t middle = low + (high - low) / 2;
+        if (image->loads[middle].address <= link_address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 ||
+        link_address - image->loads[low - 1].address >= image->loads[low - 1].memory_bytes)
+        return false;
+    *rva = link_address - image->info.link_base;
+    return true;
+}
+
+hfn_span hfn_image_span(const hotfn_image *image, uint64_t rva)
+{
+    hfn_span none = { NULL, 0, image->bytes.big_endian };
+    uint64_t address = image->info.link_base + rva;
+
+    if (rva >= image->info.loaded_bytes)
+        return none;
+    for (uint32_t i = 0; i < image->load_count; i++) {
+        const hfn_segment *load = &image->loads[i];
+        if (address >= load->address && address - load->address < load->file_bytes)
+            return hfn_span_sub(image->bytes, load->offset + (address - load->address),
+                                load->file_bytes - (address - load->address));
+    }
+    return none;
+}
+
+/* The range that holds rva, or NULL. */
+static const hfn_range *find_range(const hfn_range *ranges, uint32_t count, uint64_t rva)
+{
+    uint32_t low = 0, high = count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (ranges[middle].rva <= rva)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && rva < ranges[low - 1].end ? &ranges[low - 1] : NULL;
+}
+
+bool hfn_image_is_code(const hotfn_image *image, uint64_t rva)
+{
+    return find_range(image->code, image->code_count, rva) != NULL;
+}
+
+uint32_t hfn_image_section_of(const hotfn_image *image, uint64_t rva)
+{
+    const hfn_range *range = find_range(image->placed, image->placed_count, rva);
+
+    return range ? range->section : UINT32_MAX;
+}
+
+/* .tbss has an address but takes no room: it would cover what follows it. */
+static bool takes_room(const hfn_elf_section *s)
+{
+    return (s->flags & HFN_SHF_ALLOC) && s->size > 0 &&
+           !((s->flags & HFN_SHF_TLS) && s->type == HFN_SHT_NOBITS);
+}
+
+/* Sections are nearly always in order: then one comparison each.  A file that has them scrambled by
+ * the million is refused by the caller's step count. */
+static bool insert_range(hfn_range *ranges, uint32_t count, hfn_range range, uint64_t *steps)
+{
+    while (count > 0 && ranges[count - 1].rva > range.rva) {
+        ranges[count] = ranges[count - 1];
+        count--;
+        if ((*steps)-- == 0)
+            return false;
+    }
+    ranges[count] = range;
+    return true;
+}
+
+static bool index_sections(hotfn_image *image)
+{
+    uint64_t steps = 100 * 1000 * 1000;
+
+    for (uint32_t i = 0; i < image->section_count; i++) {
+        const hfn_elf_section *s = &image->sections[i];
+        hfn_range range = { 0, 0, i };
+        if (!takes_room(s) || !hfn_image_rva(image, s->address, &range.rva) ||
+            s->size > image->info.loaded_bytes - range.rva)
+            continue;
+        range.end = range.rva + s->size;
+        if (!insert_range(image->placed, image->placed_count++, range, &steps))
+            return false;
+    }
+    for (uint32_t i = 0; i < image->placed_count; i++)
+        if (image->sections[image->placed[i].section].flags & HFN_SHF_EXECINSTR)
+            image->code[image->code_count++] = image->placed[i];
+    return true;
+}
+
+hotfn_status hfn_address_index(hotfn_image *image, hotfn_error *err)
+{
+    size_t bytes = image->section_count * sizeof(hfn_range);
+
+    image->placed = hfn_arena_alloc(&image->arena, bytes);
+    image->code = hfn_arena_alloc(&image->arena, bytes);
+    if (!image->placed || !image->code)
+        return hfn_image_no_memory(image, err);
+    if (!index_sections(image))
+        return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, HOTFN_NO_OFFSET,
+                        "its sections are in an absurd order");
+    return HOTFN_OK;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every address that the loader writes into the image: relocations (RELA, REL, RELR), the entry
+ * point and the constructor tables. A function that one of these names can be reached without a
+ * call that the scan sees. A program at a fixed address has no relocations for its own addresses:
+ * there each aligned word of data that falls into code counts. Addresses inside instructions
+ * (abs32, lea) are the decoder's business, not this file's.
+ */
+#include "image/inside.h"
+
+/* The relocation numbers of one machine (its psABI, 'Relocation Types'). */
+typedef struct reloc_numbers {
+    uint16_t machine;
+    uint16_t relative, absolute, glob_dat, jump_slot, irelative;
+} reloc_numbers;
+
+static const reloc_numbers machines[] = {
+    { HFN_EM_386, 8, 1, 6, 7, 42 },
+    { HFN_EM_X86_64, 8, 1, 6, 7, 37 },
+    { HFN_EM_ARM, 23, 2, 21, 22, 160 },
+    { HFN_EM_AARCH64, 1027, 257, 1025, 1026, 1032 },
+};
+
+typedef struct walk {
+    const hotfn_image *image;
+    const reloc_numbers *numbers;
+    hfn_pointer_fn visit;
+    void *user;
+    bool resolvers_only;
+    uint64_t places, place_bytes; /* only relocations of words in this range */
+} walk;
+
+static void visit_address(const walk *w, uint64_t link_address)
+{
+    uint64_t rva;
+
+    if (hfn_image_rva(w->image, link_address, &rva))
+        w->visit(w->user, rva);
+}
+
+static bool read_word(const walk *w, uint64_t link_address, uint64_t *value)
+{
+    uint64_t rva;
+
+    return hfn_image_rva(w->image, link_address, &rva) &&
+           hfn_span_word(hfn_image_span(w->image, rva), 0, w->image->word_bytes, value);
+}
+
+/* The value of a defined dynamic symbol; false if it comes from another image. */
+static bool symbol_value(const walk *w, uint64_t index, uint64_t *value)
+{
+    bool wide = w->image->word_bytes == 8;
+    uint64_t table, rva, at = index * (wide ? 24 : 16);
+    uint16_t section;
+    hfn_span bytes;
+
+    if (!hfn_elf_dynamic(w->image, HFN_DT_SYMTAB, &table) || table + at < table ||
+        !hfn_image_rva(w->image, table + at, &rva))
+        return false;
+    bytes = hfn_image_span(w->image, rva);
+    return hfn_span_u16(bytes, wide ? 6 : 14, &section) && section != HFN_SHN_UNDEF &&
+           hfn_span_word(bytes, wide ? 8 : 4, w->image->word_bytes, value);
+}
+
+static void visit_reloc(const walk *w, uint64_t info, uint64_t addend)
+{
+    const reloc_numbers *n = w->numbers;
+    bool wide = w->image->word_bytes == 8;
+    uint64_t type = wide ? info & UINT32_MAX : info & 0xff;
+    uint64_t symbol = wide ? info >> 32 : info >> 8, value;
+
+    if (type == n->irelative) {
+        visit_address(w, addend);
+    } else if (w->resolvers_only) {
+        return;
+    } else if (type == n->relative) {
+        visit_address(w, addend);
+    } else if (type == n->absolute || type == n->glob_dat || type == n->jump_slot) {
+        if (symbol_value(w, symbol, &value))
+            visit_address(w, value + (type == n->absolute ? addend : 0));
+    }
+}
+
+/* gABI ch. 4, 'Relocation': r_offset, r_info and, in RELA, r_addend; REL keeps it in place. */
+static void visit_relocs(const walk *w, hfn_span table, bool has_addend)
+{
+    uint32_t word = w->image->word_bytes;
+    uint64_t step = (has_addend ? 3u : 2u) * word, place, info;
+
+    for (uint64_t at = 0; hfn_span_has(table, at, step); at += step) {
+        uint64_t addend = 0;
+        hfn_span_word(table, at, word, &place);
+        hfn_span_word(table, at + word, word, &info);
+        if (has_addend)
+            hfn_span_word(table, at + 2 * word, word, &addend);
+        else
+            read_word(w, place, &addend);
+        if (place - w->places < w->place_bytes)
+            visit_reloc(w, info, addend);
+    }
+}
+
+static void visit_word_at(const walk *w, uint64_t place)
+{
+    uint64_t value;
+
+    if (place - w->places < w->place_bytes && read_word(w, place, &value))
+        visit_address(w, value);
+}
+
+/* gABI ch. 5, 'Relative relocation table': an even word is an address, an odd one is a bitmap of
+ * the words that follow the last address. */
+static void visit_relr(const walk *w, hfn_span table)
+{
+    uint32_t word = w->image->word_bytes;
+    uint64_t entry, place = 0;
+
+    for (uint64_t at = 0; hfn_span_word(table, at, word, &entry); at += word) {
+        if (!(entry & 1)) {
+            visit_word_at(w, entry);
+            place = entry + word;
+            continue;
+        }
+        for (uint32_t bit = 1; bit < 8 * word; bit++)
+            if (entry >> bit & 1)
+                visit_word_at(w, place + (bit - 1) * word);
+        place += (8 * word - 1) * word;
+    }
+}
+
+static void visit_words(const walk *w, hfn_span words)
+{
+    uint64_t value;
+
+    for (uint64_t at = 0; hfn_span_word(words, at, w->image->word_bytes, &value);
+         at += w->image->word_bytes)
+        visit_address(w, value);
+}
+
+/* A static program has relocation sections (for its ifuncs) but no dynamic section. */
+static void visit_static_relocs(const walk *w)
+{
+    for (uint32_t i = 0; i < w->image->section_count; i++) {
+        const hfn_elf_section *s = &w->image->sections[i];
+        if ((s->flags & HFN_SHF_ALLOC) && (s->type == HFN_SHT_RELA || s->type == HFN_SHT_REL))
+            visit_relocs(w, hfn_elf_section_bytes(w->image, s), s->type == HFN_SHT_RELA);
+    }
+}
+
+static void visit_all_relocs(const walk *w)
+{
+    const hotfn_image *image = w->image;
+    uint64_t kind = HFN_DT_RELA;
+
+    if (!w->numbers)
+        return;
+    if (!(image->info.flags & HOTFN_IMAGE_DYNAMIC)) {
+        visit_static_relocs(w);
+        return;
+    }
+    visit_relocs(w, hfn_elf_dynamic_span(image, HFN_DT_RELA, HFN_DT_RELASZ), true);
+    visit_relocs(w, hfn_elf_dynamic_span(image, HFN_DT_REL, HFN_DT_RELSZ), false);
+    hfn_elf_dynamic(image, HFN_DT_PLTREL, &kind);
+    visit_relocs(w, hfn_elf_dynamic_span(image, HFN_DT_JMPREL, HFN_DT_PLTRELSZ),
+                 kind == HFN_DT_RELA);
+    if (!w->resolvers_only)
+        visit_relr(w, hfn_elf_dynamic_span(image, HFN_DT_RELR, HFN_DT_RELRSZ));
+}
+
+static void visit_code_word(const walk *w, uint64_t value)
+{
+    uint64_t rva = value - w->image->info.link_base;
+
+    if (value >= w->image->info.link_base && hfn_image_is_code(w->image, rva))
+        w->visit(w->user, rva);
+}
+
+/* Where sections are only made from segments, data may lie in the executable one. */
+static void visit_fixed_data(const walk *w)
+{
+    const hotfn_image *image = w->image;
+    uint32_t word = image->word_bytes;
+    uint64_t value;
+
+    for (uint32_t i = 0; i < image->placed_count; i++) {
+        const hfn_elf_section *s = &image->sections[image->placed[i].section];
+        hfn_span bytes = hfn_elf_section_bytes(image, s);
+        if ((s->flags & HFN_SHF_EXECINSTR) && !image->sections_synthetic)
+            continue;
+        for (uint64_t at = (0 - s->address) & (word - 1); hfn_span_word(bytes, at, word, &value);
+             at += word)
+            visit_code_word(w, value);
+    }
+}
+
+static walk new_walk(const hotfn_image *image, hfn_pointer_fn visit, void *user)
+{
+    walk w = { image, NULL, visit, user, false, 0, UINT64_MAX };
+
+    for (size_t i = 0; i < HFN_COUNT_OF(machines); i++)
+        if (machines[i].machine == image->info.raw_machine &&
+            image->info.machine != HOTFN_MACHINE_OTHER)
+            w.numbers = &machines[i];
+    return w;
+}
+
+void hfn_image_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void *user)
+{
+    walk w = new_walk(image, visit, user);
+    uint64_t value;
+
+    if (image->info.entry_rva)
+        visit(user, image->info.entry_rva);
+    if (hfn_elf_dynamic(image, HFN_DT_INIT, &value))
+        visit_address(&w, value);
+    if (hfn_elf_dynamic(image, HFN_DT_FINI, &value))
+        visit_address(&w, value);
+    visit_words(&w, hfn_elf_dynamic_span(image, HFN_DT_PREINIT_ARRAY, HFN_DT_PREINIT_ARRAYSZ));
+    hfn_image_each_array_word(image, false, visit, user);
+    hfn_image_each_array_word(image, true, visit, user);
+    visit_all_relocs(&w);
+    if (image->info.flags & HOTFN_IMAGE_FIXED)
+        visit_fixed_data(&w);
+}
+
+void hfn_image_each_resolver(const hotfn_image *image, hfn_pointer_fn visit, void *user)
+{
+    walk w = new_walk(image, visit, user);
+
+    w.resolvers_only = true;
+    visit_all_relocs(&w);
+}
+
+/* What the words will be: of an image with RELA relocations the file may hold zeros there. */
+void hfn_image_each_array_word(const hotfn_image *image, bool fini, hfn_pointer_fn visit,
+                               void *user)
+{
+    walk w = new_walk(image, visit, user);
+    const hfn_elf_section *s = hfn_elf_section_named(image, fini ? ".fini_array" : ".init_array");
+    uint64_t tag = fini ? HFN_DT_FINI_ARRAY : HFN_DT_INIT_ARRAY;
+    uint64_t size_tag = fini ? HFN_DT_FINI_ARRAYSZ : HFN_DT_INIT_ARRAYSZ;
+
+    if (hfn_elf_dynamic(image, tag, &w.places) &&
+        hfn_elf_dynamic(image, size_tag, &w.place_bytes)) {
+        visit_words(&w, hfn_elf_dynamic_span(image, tag, size_tag));
+        visit_all_relocs(&w);
+    } else if (s) {
+        visit_words(&w, hfn_elf_section_bytes(image, s));
+    }
+}

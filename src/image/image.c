@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls of the image station: open, close, and the facts as sized structs. */
+#include "image/inside.h"
+
+#include <string.h>
+
+hotfn_status hfn_image_no_memory(const hotfn_image *image, hotfn_error *err)
+{
+    return hfn_fail(err, HOTFN_E_NO_MEMORY, image->info.path, HOTFN_NO_OFFSET,
+                    "no memory to read it");
+}
+
+static hotfn_image *new_image(const char *path, const hotfn_env *env)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_image *image = hfn_alloc(&filled, sizeof *image);
+
+    if (!image)
+        return NULL;
+    image->env = filled;
+    image->info.size = (uint32_t)sizeof image->info;
+    hfn_arena_init(&image->arena, &image->env);
+    image->info.path = hfn_arena_copy(&image->arena, path, strlen(path));
+    if (!image->info.path) {
+        hotfn_image_close(image);
+        return NULL;
+    }
+    return image;
+}
+
+/* The format is told by the bytes, never by the file's name. */
+static hotfn_status read_image(hotfn_image **out, hotfn_image *image, hotfn_error *err)
+{
+    hotfn_status status;
+
+    image->bytes = (hfn_span){ image->file.data, image->file.size, false };
+    status = hfn_elf_read(image, err);
+    if (status != HOTFN_OK)
+        hotfn_image_close(image);
+    else
+        *out = image;
+    return status;
+}
+
+hotfn_status hotfn_image_open(hotfn_image **out, const char *path, const hotfn_env *env,
+                              hotfn_error *err)
+{
+    hotfn_image *image = new_image(path, env);
+    hotfn_status status;
+
+    if (!image)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory to open it");
+    status = hfn_file_open(&image->file, path, &image->env, err);
+    if (status != HOTFN_OK) {
+        hotfn_image_close(image);
+        return status;
+    }
+    return read_image(out, image, err);
+}
+
+hotfn_status hotfn_image_from_bytes(hotfn_image **out, const void *bytes, uint64_t byte_count,
+                                    const char *name, const hotfn_env *env, hotfn_error *err)
+{
+    hotfn_image *image = new_image(name ? name : "(memory)", env);
+
+    if (!image)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, name, HOTFN_NO_OFFSET, "no memory to open it");
+    image->file.data = bytes;
+    image->file.size = byte_count;
+    return read_image(out, image, err);
+}
+
+void hotfn_image_close(hotfn_image *image)
+{
+    hotfn_env env;
+
+    if (!image)
+        return;
+    env = image->env;
+    hfn_file_close(&image->file, &env);
+    hfn_arena_finish(&image->arena);
+    hfn_free(&env, image, sizeof *image);
+}
+
+hotfn_status hotfn_image_get_info(const hotfn_image *image, hotfn_image_info *out)
+{
+    return hfn_give(out, &image->info, (uint32_t)sizeof image->info) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+uint32_t hotfn_image_section_count(const hotfn_image *image)
+{
+    return image->section_count;
+}
+
+hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index, hotfn_section *out)
+{
+    const hfn_elf_section *s = hfn_elf_section_at(image, index);
+    hotfn_section filled = HOTFN_SECTION_INIT;
+
+    if (!s)
+        return HOTFN_E_NOT_FOUND;
+    filled.name = s->name;
+    filled.byte_count = s->size;
+    filled.file_offset = s->offset;
+    if ((s->flags & HFN_SHF_ALLOC) && hfn_image_rva(image, s->address, &filled.rva))
+        filled.flags |= HOTFN_SECTION_LOADED;
+    filled.flags |= s->flags & HFN_SHF_EXECINSTR ? HOTFN_SECTION_EXECUTE : 0;
+    filled.flags |= s->flags & HFN_SHF_WRITE ? HOTFN_SECTION_WRITE : 0;
+    filled.flags |= s->type == HFN_SHT_NOBITS ? HOTFN_SECTION_NO_BYTES : 0;
+    if (s->type != HFN_SHT_NOBITS && hfn_span_has(image->bytes, s->offset, s->size))
+        filled.file_bytes = s->size;
+    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+const uint8_t *hotfn_image_bytes(const hotfn_image *image, uint64_t rva, uint64_t *byte_count)
+{
+    hfn_span bytes = hfn_image_span(image, rva);
+
+    *byte_count = bytes.size;
+    return bytes.data;
+}
+
+hfn_span hfn_image_file(const hotfn_image *image)
+{
+    return image->bytes;
+}
+
+const hotfn_env *hfn_image_env(const hotfn_image *image)
+{
+    return &image->env;
+}
+
+const char *hfn_image_path(const hotfn_image *image)
+{
+    return image->info.path;
+}
+
+uint32_t hfn_elf_type(const hotfn_image *image)
+{
+    return image->elf_type;
+}
+
+uint32_t hfn_elf_word_bytes(const hotfn_image *image)
+{
+    return image->word_bytes;
+}
+
+bool hfn_elf_debug_only(const hotfn_image *image)
+{
+    return image->debug_only;
+}
+
+bool hfn_elf_segment_of_type(const hotfn_image *image, uint32_t type, uint64_t *rva,
+                             uint64_t *byte_count)
+{
+    for (uint32_t i = 0; i < image->segment_count; i++) {
+        const hfn_segment *s = &image->segments[i];
+        if (s->type == type && hfn_image_rva(image, s->address, rva)) {
+            *byte_count = s->memory_bytes;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The image id: what tells one build of a file from another.  The linker's build-id where there is
+ * one (a note of PT_NOTE or, in files whose segments are gone, of an SHT_NOTE section); else a hash
+ * of the code, so that a record still finds out that it belongs to another build.
+ */
+#include "image/inside.h"
+
+#include <string.h>
+
+static uint64_t align_up(uint64_t value, uint64_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+/* gABI ch. 5, 'Note Section': namesz, descsz, type, name, desc; padded to 4, in newer notes with
+ * 8-byte alignment to 8. */
+static hfn_span find_build_id(hfn_span notes, uint64_t alignment)
+{
+    uint32_t name_bytes, bytes, type;
+    uint64_t at = 0;
+
+    alignment = alignment == 8 ? 8 : 4;
+    while (hfn_span_u32(notes, at, &name_bytes) && hfn_span_u32(notes, at + 4, &bytes) &&
+           hfn_span_u32(notes, at + 8, &type)) {
+        uint64_t desc_at = align_up(at + 12 + name_bytes, alignment);
+        hfn_span name = hfn_span_sub(notes, at + 12, name_bytes);
+        hfn_span desc = hfn_span_sub(notes, desc_at, bytes);
+        if (type == HFN_NT_GNU_BUILD_ID && name.size == 4 && memcmp(name.data, "GNU", 4) == 0)
+            return desc;
+        at = align_up(desc_at + bytes, alignment);
+    }
+    return (hfn_span){ NULL, 0, false };
+}
+
+static hfn_span build_id(const hotfn_image *image)
+{
+    hfn_span id = { NULL, 0, false };
+
+    for (uint32_t i = 0; i < image->segment_count && !id.size && !image->debug_only; i++) {
+        const hfn_segment *s = &image->segments[i];
+        if (s->type == HFN_PT_NOTE)
+            id = find_build_id(hfn_span_sub(image->bytes, s->offset, s->file_bytes), s->alignment);
+    }
+    for (uint32_t i = 0; i < image->section_count && !id.size; i++) {
+        const hfn_elf_section *s = &image->sections[i];
+        if (s->type == HFN_SHT_NOTE)
+            id = find_build_id(hfn_elf_section_bytes(image, s), 4);
+    }
+    return id;
+}
+
+/* FNV-1a, 64 bit: http://www.isthe.com/chongo/tech/comp/fnv/ (the draft's constants). */
+static uint64_t hash_code(const hotfn_image *image)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t left = image->bytes.size; /* sections that overlap by the thousand are hashed once */
+
+    for (uint32_t i = 0; i < image->code_count; i++) {
+        hfn_span bytes = hfn_elf_section_bytes(image, &image->sections[image->code[i].section]);
+        for (uint64_t k = 0; k < bytes.size && left > 0; k++, left--)
+            hash = (hash ^ bytes.data[k]) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+void hfn_image_find_id(hotfn_image *image)
+{
+    hfn_span id = build_id(image);
+    hotfn_image_info *info = &image->info;
+
+    if (id.size) {
+        info->id_kind = HOTFN_ID_BUILD_ID;
+        info->id_bytes = id.size < sizeof info->id ? (uint32_t)id.size : (uint32_t)sizeof info->id;
+        memcpy(info->id, id.data, info->id_bytes);
+    } else if (image->code_count && !image->debug_only) {
+        uint64_t hash = hash_code(image);
+        info->id_kind = HOTFN_ID_CODE_HASH;
+        info->id_bytes = 8;
+        for (int i = 0; i < 8; i++) /* most significant byte first, as one reads a number */
+            info->id[i] = (uint8_t)(hash >> (56 - 8 * i));
+    }
+}

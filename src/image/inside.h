@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* The image as this folder's files share it; nobody outside src/image includes this. */
+#ifndef HFN_IMAGE_INSIDE_H
+#define HFN_IMAGE_INSIDE_H
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "image/elf_numbers.h"
+#include "image/file.h"
+#include "image/image.h"
+
+/* A program header.  Addresses are link addresses. */
+typedef struct hfn_segment {
+    uint32_t type, flags, alignment;
+    uint64_t offset, file_bytes;
+    uint64_t address, memory_bytes;
+} hfn_segment;
+
+/* [rva, end) and what lies there: a section index. */
+typedef struct hfn_range {
+    uint64_t rva, end;
+    uint32_t section;
+} hfn_range;
+
+struct hotfn_image {
+    hotfn_env env;
+    hfn_arena arena; /* all tables below */
+    hfn_file file;
+    hfn_span bytes;
+    hotfn_image_info info;
+    uint32_t word_bytes, elf_type;
+    bool debug_only; /* a separate debug file: code sections without bytes */
+    bool sections_synthetic;
+    hfn_segment *segments; /* as in the file */
+    uint32_t segment_count;
+    hfn_segment *loads; /* PT_LOAD, by address */
+    uint32_t load_count;
+    hfn_elf_section *sections;
+    uint32_t section_count;
+    hfn_range *placed; /* loaded sections by rva, none empty */
+    uint32_t placed_count;
+    hfn_range *code; /* the executable ones among them */
+    uint32_t code_count;
+};
+
+/* elf.c: headers, segments, sections. */
+hotfn_status hfn_elf_read(hotfn_image *image, hotfn_error *err);
+/* elf_sections.c */
+hotfn_status hfn_elf_read_sections(hotfn_image *image, uint64_t table_offset, uint64_t count,
+                                   uint32_t entry_bytes, uint32_t names_index, hotfn_error *err);
+bool hfn_elf_read_section(const hotfn_image *image, uint64_t at, hfn_elf_section *out,
+                          uint32_t *name_offset);
+hotfn_status hfn_elf_synthesise_sections(hotfn_image *image, hotfn_error *err);
+/* address.c: call when loads and sections stand. */
+hotfn_status hfn_address_index(hotfn_image *image, hotfn_error *err);
+/* image_id.c: fills info.id*. */
+void hfn_image_find_id(hotfn_image *image);
+
+hotfn_status hfn_image_no_memory(const hotfn_image *image, hotfn_error *err);
+
+#endif
