@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -51,13 +52,18 @@ def main():
     parser.add_argument("--state", action="append", default=[])
     parser.add_argument("--drop", action="append", default=[])
     parser.add_argument("--stdin")
+    parser.add_argument("--output", help="where the program's output goes")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
-    path = os.path.realpath(arguments.command[0])
-    with tempfile.TemporaryDirectory(prefix="hotfn_oracle_") as folder:
-        _, (_, after) = callgrind_file.run(arguments.command, pathlib.Path(folder), ENVIRONMENT,
+    with tempfile.TemporaryDirectory(prefix="hotfn_oracle_") as name:
+        folder = pathlib.Path(name)
+        _, (_, after) = callgrind_file.run(arguments.command, folder, ENVIRONMENT,
                                            stdin=arguments.stdin)
-    functions = spoil(report_of(path, after), arguments)
+        if arguments.output:
+            shutil.copy(folder / "stdout", arguments.output)
+    paths = [path for path in after.executed if os.path.isfile(path)]
+    functions = spoil([function for path in paths for function in report_of(path, after)],
+                      arguments)
     json.dump({"schema": "hotfn.report/1", "version": 1, "functions": functions}, sys.stdout,
               indent=1)
     return 0

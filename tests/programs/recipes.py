@@ -40,7 +40,7 @@ def add(name, *lines, results=None, **more):
 def add_small(name, source, flags="", more_sources=(), compilers=("gcc", "clang")):
     """A program of one own file; -pthread does no harm where it is not needed."""
     driver = "{cxx}" if source.endswith(".cc") else "{cc}"
-    add(name, f"{driver} -O2 -pthread -o {name} {{src}}/{source} {flags}",
+    add(name, f"{driver} -O2 -D_GNU_SOURCE -pthread -o {name} {{src}}/{source} {flags}",
         sources=(source, "totals.h", *more_sources), compilers=compilers)
 
 
@@ -64,3 +64,20 @@ add("xz",
 # Our own, each about one hazard.  `total NAME N` on stdout: NAME was called N times, by the source.
 add_small("cxx_exceptions", "cxx_exceptions.cc")
 add_small("cxx_exceptions_static", "cxx_exceptions.cc", "-static-libstdc++ -static-libgcc")
+add_small("threads", "threads.c")
+add_small("processes", "processes.c")
+add_small("longjmp", "longjmp.c")
+add("dlopen_host",
+    "{cc} -O2 -shared -fPIC -o dlopen_plugin.so {src}/dlopen_plugin.c",
+    "{cc} -O2 -o dlopen_host {src}/dlopen_host.c -ldl",
+    sources=("dlopen_host.c", "dlopen_plugin.c", "totals.h"),
+    results=("dlopen_host", "dlopen_plugin.so"))
+add("calls_rust",
+    "rustc -C opt-level=2 -C strip=none -C codegen-units=1 -o calls_rust {src}/calls.rs",
+    sources=("calls.rs",), tools=("rustc",), compilers=("gcc",), compiler_free=True)
+HAZARDS = ("call_first", "entry_loop", "ifunc", "jump_into_entry", "landing_pads", "live_state",
+           "red_zone", "rip_relative", "run_on", "short")
+for hazard in HAZARDS:
+    add_small("hazard_" + hazard, f"hazard_{hazard}.c",
+              "-fcf-protection=full" if hazard == "landing_pads" else "",
+              more_sources=("hazard.h",))

@@ -22,4 +22,17 @@ static inline void say_total(const char *function, unsigned long long calls)
     printf("total %s %llu\n", function, calls);
 }
 
+/* `total? NAME N`: hotfn may refuse to hook this one, but if it does hook it, it counts N. */
+static inline void say_total_if_hooked(const char *function, unsigned long long calls)
+{
+    printf("total? %s %llu\n", function, calls);
+}
+
+/* A loop that goes back to the function's first byte: hotfn counts calls, or says it counts both. */
+static inline void say_total_or(const char *function, unsigned long long calls,
+                                unsigned long long with_loops)
+{
+    printf("total? %s %llu|%llu\n", function, calls, with_loops);
+}
+
 #endif

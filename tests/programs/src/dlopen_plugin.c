@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* What dlopen_host loads: has a constructor, a destructor, a static and an exported function. */
+#include "totals.h"
+
+static long started;
+long plugin_work(long value);
+
+__attribute__((constructor)) static void start(void)
+{
+    started = 100;
+}
+
+__attribute__((destructor)) static void stop(void)
+{
+    started = 0;
+}
+
+COUNTED static long plugin_helper(long value)
+{
+    KEEP();
+    return value * 3 + started;
+}
+
+COUNTED long plugin_work(long value)
+{
+    return plugin_helper(value) + plugin_helper(value + 1);
+}
