@@ -14,6 +14,7 @@
 #include <hotfn/counters.h>
 #include <hotfn/records.h>
 #include <hotfn/exporters.h>
+#include <hotfn/scan.h>
 #include <hotfn/session.h>
 
 #endif

@@ -159,6 +159,9 @@ HOTFN_API hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, 
                                              const char *text);
 /* slots[i] of the module's function i (a view of module.function_count words).  Since 0.1. */
 HOTFN_API const uint32_t *hotfn_live_slots(const hotfn_live *live, uint32_t module);
+/* The name of the module's function i (a view), NULL past the end.  Since 0.1. */
+HOTFN_API const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
+                                               uint32_t function_index);
 HOTFN_API uint32_t hotfn_live_module_count(const hotfn_live *live);
 HOTFN_API hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
                                              hotfn_record_module *out);

@@ -6,6 +6,7 @@
 #define HOTFN_SESSION_H
 
 #include <hotfn/exporters.h>
+#include <hotfn/scan.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,6 +72,7 @@ typedef struct hotfn_handover hotfn_handover;
 
 #define HOTFN_REQUEST_NONE 0   /* nothing asked within the time       */
 #define HOTFN_REQUEST_MODULE 1 /* a module came that nobody planned   */
+#define HOTFN_REQUEST_MAIN 2   /* the same, and it is the program itself */
 
 /* What the target asks. */
 typedef struct hotfn_request {

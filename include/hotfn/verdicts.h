@@ -52,6 +52,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_NO_SLOTS 35          /* the record has no slots left                          */
 #define HOTFN_REASON_NOT_LOADED 36        /* its module never came into the process                */
 #define HOTFN_REASON_BUSY 37              /* a thread stood on the bytes and did not leave         */
+#define HOTFN_REASON_ENGINE 38            /* hotfn itself uses it to follow the loader             */
 
 #define HOTFN_VERDICT_FLAGS_LIVE 1u    /* entry reads flags: use a flag-free stub             */
 #define HOTFN_VERDICT_ENTRY_LOOP 2u    /* jumps back to the own entry: counts its iterations  */

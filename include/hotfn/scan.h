@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* Scan: image, symbols, functions, verdicts and plan of one file as one block of bytes, made once and
+ * kept in a cache folder, so that the second run of a program starts at once. */
+#ifndef HOTFN_SCAN_H
+#define HOTFN_SCAN_H
+
+#include <hotfn/records.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hotfn_scan hotfn_scan;
+
+typedef struct hotfn_scan_options {
+    uint32_t size;    /* sizeof(hotfn_scan_options)                       */
+    uint32_t flags;   /* HOTFN_SYMBOLS_NO_SEPARATE or 0                   */
+    uint32_t threads; /* that scan [number of CPUs]                       */
+    uint32_t symbol_dir_count;
+    const char *const *symbol_dirs; /* borrowed; places for debug files   */
+    const char *cache_folder;       /* borrowed; made if missing [no cache] */
+} hotfn_scan_options;
+#define HOTFN_SCAN_OPTIONS_INIT { (uint32_t)sizeof(hotfn_scan_options), 0, 0, 0, 0, 0 }
+
+typedef struct hotfn_scan_info {
+    uint32_t size; /* sizeof(hotfn_scan_info) */
+    uint32_t machine;
+    uint32_t image_flags;    /* HOTFN_IMAGE_*           */
+    uint32_t function_count;
+    uint32_t hookable_count;
+    uint32_t refused_count;
+    uint32_t fragment_count;
+    uint32_t from_cache;     /* 1: nothing was decoded  */
+    uint32_t id_kind;        /* HOTFN_ID_*              */
+    uint32_t id_bytes;
+    uint8_t id[32];
+    const void *plan;        /* view: hotfn_plan_open   */
+    uint64_t plan_bytes;
+    uint64_t file_device;    /* of the file scanned     */
+    uint64_t file_inode;
+    const char *path;        /* view                    */
+} hotfn_scan_info;
+#define HOTFN_SCAN_INFO_INIT { (uint32_t)sizeof(hotfn_scan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0, 0 }
+
+/*
+ * Scan the file at path, or take its scan from the cache (same file size, time and image id, same
+ * version of the library).  A cache that cannot be read or written is passed over with a warning.
+ * Errors: those of hotfn_image_open.  Any thread.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
+                                       const hotfn_env *env, hotfn_error *err);
+HOTFN_API void hotfn_scan_close(hotfn_scan *scan);
+HOTFN_API hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out);
+/* Function index i as a record would list it, before any selection.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
+                                               hotfn_record_function *out);
+/*
+ * Append the file as a module to a live record: hookable functions that selection wants are WAITING
+ * and get slots, the others EXCLUDED; refused ones and fragments as judged.
+ * only, if not NULL: only_count RVAs, sorted, of the functions that may be hooked at all.
+ * include_used, if not NULL: selection->include_count bytes; [i] becomes 1 if that glob matched.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
+                                         const hotfn_selection *selection, const uint64_t *only,
+                                         uint32_t only_count, uint8_t *include_used, uint32_t *module,
+                                         hotfn_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Scan: one file's block, fresh or from the cache, and its functions put into a live record.  Fresh
+ * and cached scans are read the same way, so a cached run cannot differ from a first one. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "scan_block.h"
+#include "scan_cache.h"
+
+#include <errno.h>
+#include <hotfn/session.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hotfn_scan {
+    hotfn_env env;
+    hfn_span block;
+    hfn_scan_header header;
+    bool mapped; /* from the cache: unmapped, not freed */
+    uint64_t device, inode;
+    char *path;
+    size_t path_bytes;
+};
+
+/* Is the plan inside as sound as its header says?  (A fresh one is, by construction.) */
+static bool plan_is_sound(const hotfn_scan *scan) {
+    hotfn_plan *plan;
+    if (hotfn_plan_open(&plan, scan->block.data + scan->header.plan_offset, scan->header.plan_bytes, 0,
+                        &scan->env, NULL) != HOTFN_OK) {
+        return false;
+    }
+    hotfn_plan_destroy(plan);
+    return true;
+}
+
+static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp) {
+    uint64_t bytes;
+    const uint8_t *block = hfn_scan_cache_load(folder, stamp, &bytes);
+    if (!block) {
+        return false;
+    }
+    scan->block = (hfn_span){block, bytes, false};
+    scan->mapped = true;
+    if (hfn_scan_check(scan->block, &scan->header) && scan->header.stamp == stamp &&
+        plan_is_sound(scan)) {
+        return true;
+    }
+    hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: a broken scan in the cache is made again", folder);
+    hfn_scan_cache_unload(block, bytes);
+    scan->block = (hfn_span){0};
+    scan->mapped = false;
+    return false;
+}
+
+static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *options, uint64_t stamp,
+                               hotfn_error *err) {
+    uint8_t *block;
+    uint64_t bytes;
+    hotfn_status s = hfn_scan_make(&block, &bytes, scan->path, options, stamp, &scan->env, err);
+    if (s != HOTFN_OK) {
+        return s;
+    }
+    scan->block = (hfn_span){block, bytes, false};
+    if (!hfn_scan_check(scan->block, &scan->header)) {
+        return hfn_fail(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET, "the scan is inconsistent");
+    }
+    if (options->cache_folder && !hfn_scan_cache_store(options->cache_folder, stamp, block, bytes)) {
+        hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: the scan of %s could not be kept (%s)",
+                options->cache_folder, scan->path, strerror(errno));
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_scan *scan_new(const char *path, const hotfn_env *env) {
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_scan *scan = hfn_alloc(&filled, sizeof *scan);
+    if (!scan) {
+        return NULL;
+    }
+    scan->env = filled;
+    scan->path_bytes = strlen(path) + 1;
+    scan->path = hfn_alloc(&filled, scan->path_bytes);
+    if (!scan->path) {
+        hfn_free(&filled, scan, sizeof *scan);
+        return NULL;
+    }
+    memcpy(scan->path, path, scan->path_bytes);
+    return scan;
+}
+
+hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
+                             const hotfn_env *env, hotfn_error *err) {
+    hotfn_scan_options o;
+    struct stat file;
+    if (!hfn_take_options(&o, sizeof o, options)) {
+        return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
+    }
+    if (stat(path, &file) != 0) {
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s", strerror(errno));
+    }
+    hotfn_scan *scan = scan_new(path, env);
+    if (!scan) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+    }
+    scan->device = (uint64_t)file.st_dev;
+    scan->inode = (uint64_t)file.st_ino;
+    uint64_t stamp = hfn_scan_stamp(path, &file, &o);
+    if (!o.cache_folder || !take_from_cache(scan, o.cache_folder, stamp)) {
+        hotfn_status s = make_fresh(scan, &o, stamp, err);
+        if (s != HOTFN_OK) {
+            hotfn_scan_close(scan);
+            return s;
+        }
+    }
+    *out = scan;
+    return HOTFN_OK;
+}
+
+void hotfn_scan_close(hotfn_scan *scan) {
+    if (!scan) {
+        return;
+    }
+    hotfn_env env = scan->env;
+    if (scan->mapped) {
+        hfn_scan_cache_unload(scan->block.data, scan->block.size);
+    } else if (scan->block.data) {
+        hfn_free(&env, (void *)(uintptr_t)scan->block.data, scan->block.size);
+    }
+    hfn_free(&env, scan->path, scan->path_bytes);
+    hfn_free(&env, scan, sizeof *scan);
+}
+
+hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out) {
+    const hfn_scan_header *h = &scan->header;
+    hotfn_scan_info info = {
+        .machine = h->machine,
+        .image_flags = h->image_flags,
+        .function_count = h->function_count,
+        .hookable_count = h->hookable_count,
+        .refused_count = h->refused_count,
+        .fragment_count = h->fragment_count,
+        .from_cache = scan->mapped,
+        .id_kind = h->id_kind,
+        .id_bytes = h->id_bytes,
+        .plan = scan->block.data + h->plan_offset,
+        .plan_bytes = h->plan_bytes,
+        .file_device = scan->device,
+        .file_inode = scan->inode,
+        .path = scan->path,
+    };
+    memcpy(info.id, h->id, sizeof info.id);
+    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+static void fill_function(const hotfn_scan *scan, const hfn_scan_function *f,
+                          hotfn_record_function *out) {
+    const char *name = (const char *)scan->block.data + scan->header.names_offset + f->name_offset;
+    *out = (hotfn_record_function){
+        .size = sizeof *out,
+        .slot = HOTFN_NO_SLOT,
+        .state = f->state,
+        .rva = f->rva,
+        .byte_count = f->byte_count,
+        .flags = f->flags,
+        .name_count = f->name_count,
+        .reason_offset = f->reason_offset,
+        .name = name,
+        .names = name + strlen(name) + 1,
+        .strategy = f->strategy ? hotfn_strategy_name(f->strategy) : "",
+        .reason = f->reason ? hotfn_reason_name(f->reason) : "",
+        .reason_text = f->reason ? hotfn_reason_text(f->reason) : "",
+    };
+}
+
+hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index, hotfn_record_function *out) {
+    hfn_scan_function f;
+    hotfn_record_function row;
+    if (!hfn_scan_function_at(scan->block, &scan->header, index, &f)) {
+        return HOTFN_E_NOT_FOUND;
+    }
+    fill_function(scan, &f, &row);
+    return hfn_give(out, &row, sizeof row) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+/* ---- Selection by names, over the block. */
+
+static int name_matches(const hotfn_scan *scan, const char *glob, const hotfn_record_function *row) {
+    char shown[4096];
+    const char *name = row->name;
+    while (name[0]) {
+        if (hotfn_glob_match(glob, name) == 1) {
+            return 1;
+        }
+        if (scan->env.demangle_fn &&
+            scan->env.demangle_fn(scan->env.demangle_user, name, shown, sizeof shown) > 0 &&
+            hotfn_glob_match(glob, shown) == 1) {
+            return 1;
+        }
+        name += strlen(name) + 1;
+    }
+    return 0;
+}
+
+static bool wanted(const hotfn_scan *scan, const hotfn_selection *s, const hotfn_record_function *row,
+                   uint8_t *glob_used) {
+    if (row->byte_count < s->min_bytes || (s->max_bytes && row->byte_count > s->max_bytes)) {
+        return false;
+    }
+    bool in = s->include_count == 0;
+    for (uint32_t i = 0; i < s->include_count; i++) {
+        if (name_matches(scan, s->include[i], row)) {
+            in = true;
+            if (glob_used) {
+                glob_used[i] = 1;
+            }
+        }
+    }
+    for (uint32_t i = 0; in && i < s->exclude_count; i++) {
+        in = !name_matches(scan, s->exclude[i], row);
+    }
+    return in;
+}
+
+static int compare_rva(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void exclude(hotfn_record_function *row) {
+    row->state = HOTFN_STATE_EXCLUDED;
+    row->reason = hotfn_reason_name(HOTFN_REASON_EXCLUDED);
+    row->reason_text = hotfn_reason_text(HOTFN_REASON_EXCLUDED);
+}
+
+static hotfn_status check_globs(const hotfn_selection *s, hotfn_error *err) {
+    for (uint32_t i = 0; i < s->include_count + s->exclude_count; i++) {
+        const char *glob = i < s->include_count ? s->include[i] : s->exclude[i - s->include_count];
+        if (hotfn_glob_match(glob, "") < 0) {
+            return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                            "'%s' is not a glob: close its [ or quote it with \\", glob);
+        }
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_status append(const hotfn_scan *scan, hotfn_live *live, uint32_t flags,
+                           const hotfn_record_function *rows, uint32_t count, uint32_t *module,
+                           hotfn_error *err) {
+    hotfn_record_module m = {.size = sizeof m};
+    m.flags = flags;
+    m.machine = scan->header.machine;
+    m.id_kind = scan->header.id_kind;
+    m.id_bytes = scan->header.id_bytes;
+    memcpy(m.id, scan->header.id, sizeof m.id);
+    m.function_count = count;
+    m.file_device = scan->device;
+    m.file_inode = scan->inode;
+    m.path = scan->path;
+    return hotfn_live_add_module(live, &m, rows, module, err);
+}
+
+hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
+                               const hotfn_selection *selection, const uint64_t *only,
+                               uint32_t only_count, uint8_t *include_used, uint32_t *module,
+                               hotfn_error *err) {
+    hotfn_selection s;
+    if (!hfn_take_options(&s, sizeof s, selection)) {
+        return hfn_fail(err, HOTFN_E_OPTION, scan->path, HOTFN_NO_OFFSET, "unknown selection");
+    }
+    hotfn_status status = check_globs(&s, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    if (module_flags & HOTFN_MODULE_LEFT_OUT) {
+        return append(scan, live, module_flags, NULL, 0, module, err);
+    }
+    uint32_t count = scan->header.function_count;
+    size_t bytes = (size_t)count * sizeof(hotfn_record_function) + 1;
+    hotfn_record_function *rows = hfn_alloc(&scan->env, bytes);
+    if (!rows) {
+        status = hfn_fail(err, HOTFN_E_NO_MEMORY, scan->path, HOTFN_NO_OFFSET, "no memory");
+    }
+    for (uint32_t i = 0; status == HOTFN_OK && i < count; i++) {
+        hfn_scan_function f;
+        hfn_scan_function_at(scan->block, &scan->header, i, &f);
+        fill_function(scan, &f, &rows[i]);
+        bool listed = !only || bsearch(&f.rva, only, only_count, sizeof *only, compare_rva);
+        if (f.state == HOTFN_STATE_WAITING && (!listed || !wanted(scan, &s, &rows[i], include_used))) {
+            exclude(&rows[i]);
+        }
+    }
+    if (status == HOTFN_OK) {
+        status = append(scan, live, module_flags, rows, count, module, err);
+    }
+    hfn_free(&scan->env, rows, bytes);
+    return status;
+}

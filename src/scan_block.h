@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* The bytes of a scan: header, plan, functions, names.  Made by scan_make.c, read (from memory or
+ * from a cache file, so untrusted) by scan.c. */
+#ifndef HFN_SCAN_BLOCK_H
+#define HFN_SCAN_BLOCK_H
+
+#include "base/span.h"
+
+#include <hotfn/scan.h>
+
+#define HFN_SCAN_MAGIC 0x314e4143534e4648ull /* "HFNSCAN1" */
+#define HFN_SCAN_VERSION 3u
+#define HFN_SCAN_HEADER_BYTES 136u
+#define HFN_SCAN_FUNCTION_BYTES 40u
+
+typedef struct hfn_scan_header {
+    uint64_t magic;
+    uint32_t version, machine, image_flags, function_count;
+    uint32_t id_kind, id_bytes;
+    uint8_t id[32];
+    uint64_t plan_offset, plan_bytes, functions_offset, names_offset, names_bytes, total_bytes;
+    uint64_t stamp; /* hash of the library version, file size and time */
+    uint32_t hookable_count, refused_count, fragment_count, reserved;
+} hfn_scan_header;
+
+typedef struct hfn_scan_function {
+    uint64_t rva, byte_count;
+    uint32_t name_offset, name_count;
+    uint8_t state, strategy;
+    uint16_t reason;
+    uint32_t reason_offset, flags, reserved;
+} hfn_scan_function;
+
+/* Scan the file and give its block (owned: hfn_free with *bytes). */
+hotfn_status hfn_scan_make(uint8_t **out, uint64_t *bytes, const char *path,
+                           const hotfn_scan_options *options, uint64_t stamp, const hotfn_env *env,
+                           hotfn_error *err);
+/* The counters-free parse of an untrusted block; false if anything lies. */
+bool hfn_scan_check(hfn_span block, hfn_scan_header *header);
+bool hfn_scan_function_at(hfn_span block, const hfn_scan_header *header, uint32_t index,
+                          hfn_scan_function *out);
+
+#endif

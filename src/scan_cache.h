@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* The cache folder of scans: one file per image, named by path, size and time, replaced by rename. */
+#ifndef HFN_SCAN_CACHE_H
+#define HFN_SCAN_CACHE_H
+
+#include <hotfn/scan.h>
+#include <sys/stat.h>
+
+/* What tells two builds of a file apart without reading it, and this library's version with it. */
+uint64_t hfn_scan_stamp(const char *path, const struct stat *file, const hotfn_scan_options *options);
+/* The cached bytes (mapped, private), or NULL. */
+const uint8_t *hfn_scan_cache_load(const char *folder, uint64_t stamp, uint64_t *bytes);
+void hfn_scan_cache_unload(const uint8_t *block, uint64_t bytes);
+/* False if it could not be kept. */
+int hfn_scan_cache_store(const char *folder, uint64_t stamp, const uint8_t *block, uint64_t bytes);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The session object, shared by its two kinds: on the own process (session_own.c), and joined to a
+ * parent's run (session_join.c), which must not pull the scanner into the target. */
+#ifndef HFN_SESSION_INTERNAL_H
+#define HFN_SESSION_INTERNAL_H
+
+#include "handover.h"
+#include "process.h"
+
+typedef struct hfn_scanned {
+    struct hfn_scanned *next;
+    hotfn_scan *scan;
+    uint64_t device, inode;
+    uint32_t live_module;
+} hfn_scanned;
+
+struct hotfn_session {
+    hotfn_env env;
+    uint32_t flags;      /* HOTFN_SESSION_* */
+    uint32_t hook_flags; /* HOTFN_HOOKS_*   */
+    bool running;
+    hotfn_live *live;
+    hfn_process process;
+    hfn_plan_source source;
+    void (*release)(hotfn_session *session); /* of what the kind added; NULL: nothing */
+    /* own process */
+    hfn_arena texts;
+    const char *const *modules;
+    uint32_t module_count;
+    hotfn_selection selection;
+    hfn_scanned *scans;
+    /* joined */
+    hfn_handover_link link;
+};
+
+hotfn_session *hfn_session_new(const hotfn_env *env);
+/* Become the process's one session; fork() is followed from now on. */
+hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err);
+void hfn_session_release(hotfn_session *session);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* A session on the own process: plans come from an own scan, counts go to a live record of our own,
+ * so that a snapshot is an ordinary record. */
+#include "base/status.h"
+#include "session_internal.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_SLOTS (1u << 20)
+
+/* ---- Options, copied. */
+
+static char *copy_text(hotfn_session *s, const char *text) {
+    return hfn_arena_copy(&s->texts, text, strlen(text));
+}
+
+static bool copy_list(hotfn_session *s, const char *const *from, uint32_t count,
+                      const char *const **to) {
+    const char **list = hfn_arena_alloc(&s->texts, (count + 1u) * sizeof *list);
+    for (uint32_t i = 0; list && i < count; i++) {
+        list[i] = copy_text(s, from[i]);
+        if (!list[i]) {
+            return false;
+        }
+    }
+    *to = list;
+    return list != NULL;
+}
+
+static bool copy_options(hotfn_session *s, const hotfn_session_options *o, const hotfn_selection *pick) {
+    s->flags = o->flags;
+    s->module_count = o->module_count;
+    s->selection = *pick;
+    s->selection.size = sizeof s->selection;
+    return copy_list(s, o->modules, o->module_count, &s->modules) &&
+           copy_list(s, pick->include, pick->include_count, &s->selection.include) &&
+           copy_list(s, pick->exclude, pick->exclude_count, &s->selection.exclude);
+}
+
+/* ---- Plans from an own scan. */
+
+static bool module_wanted(const hotfn_session *s, const char *path, bool is_main) {
+    const char *slash = strrchr(path, '/');
+    const char *file = slash ? slash + 1 : path;
+    for (uint32_t i = 0; i < s->module_count; i++) {
+        if (hotfn_glob_match(s->modules[i], file) == 1 || hotfn_glob_match(s->modules[i], path) == 1) {
+            return true;
+        }
+    }
+    return s->module_count == 0 && is_main;
+}
+
+static hfn_scanned *known_scan(hotfn_session *s, const hotfn_request *request) {
+    for (hfn_scanned *scan = s->scans; scan; scan = scan->next) {
+        if (scan->device == request->file_device && scan->inode == request->file_inode) {
+            return scan;
+        }
+    }
+    return NULL;
+}
+
+static bool is_loader(const hotfn_request *request) {
+    uint64_t breakpoint = hfn_os_loader_breakpoint();
+    return breakpoint >= request->load_base && breakpoint - request->load_base < (16u << 20) &&
+           strstr(request->path, "/ld") != NULL;
+}
+
+static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, bool is_main) {
+    hotfn_error err = HOTFN_ERROR_INIT;
+    uint32_t flags = is_main ? HOTFN_MODULE_MAIN : 0;
+    bool wanted = module_wanted(s, request->path, is_main);
+    if (!wanted && !is_loader(request)) {
+        return NULL;
+    }
+    hfn_scanned *scanned = hfn_arena_alloc(&s->texts, sizeof *scanned);
+    if (!scanned || hotfn_scan_open(&scanned->scan, request->path, NULL, &s->env, &err) != HOTFN_OK) {
+        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err.text);
+        return NULL;
+    }
+    scanned->device = request->file_device;
+    scanned->inode = request->file_inode;
+    scanned->next = s->scans;
+    s->scans = scanned;
+    if (hotfn_scan_add_to(scanned->scan, s->live, wanted ? flags : flags | HOTFN_MODULE_LEFT_OUT,
+                          &s->selection, NULL, 0, NULL, &scanned->live_module, &err) != HOTFN_OK) {
+        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err.text);
+        scanned->live_module = UINT32_MAX;
+    }
+    return scanned;
+}
+
+static void find_by_scan(void *user, const hotfn_request *request, bool is_main, uint32_t *live_module,
+                         const void **plan, uint64_t *plan_bytes) {
+    hotfn_session *s = user;
+    hfn_scanned *scanned = known_scan(s, request);
+    if (!scanned) {
+        scanned = scan_module(s, request, is_main);
+    }
+    if (scanned) {
+        hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+        hotfn_scan_get_info(scanned->scan, &info);
+        *live_module = scanned->live_module;
+        *plan = info.plan;
+        *plan_bytes = info.plan_bytes;
+    }
+}
+
+static void close_scans(hotfn_session *s) {
+    for (hfn_scanned *scan = s->scans; scan; scan = scan->next) {
+        hotfn_scan_close(scan->scan);
+    }
+}
+
+/* ---- The session. */
+
+static hotfn_status create_record(hotfn_session *s, const hotfn_session_options *o, hotfn_error *err) {
+    char folder[1024];
+    hotfn_live_options live = HOTFN_LIVE_OPTIONS_INIT;
+    live.durable_path = o->durable_path;
+    live.command = "(own process)";
+    live.directory = getcwd(folder, sizeof folder) ? folder : "";
+    live.slot_capacity = o->slot_capacity ? o->slot_capacity : DEFAULT_SLOTS;
+    hotfn_status status = hotfn_live_create(&s->live, &live, &s->env, err);
+    if (status == HOTFN_OK) {
+        hotfn_live_set_pid(s->live, (uint32_t)getpid());
+        for (uint32_t reason = 1; reason < 64; reason++) {
+            hotfn_live_set_reason(s->live, reason, hotfn_reason_name(reason), hotfn_reason_text(reason));
+        }
+    }
+    return status;
+}
+
+hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_options *options,
+                                  const hotfn_env *env, hotfn_error *err) {
+    hotfn_session_options o;
+    hotfn_selection pick;
+    if (!hfn_take_options(&o, sizeof o, options) || !hfn_take_options(&pick, sizeof pick, o.selection)) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown session option");
+    }
+    hotfn_session *s = hfn_session_new(env);
+    if (!s || !copy_options(s, &o, &pick)) {
+        hotfn_session_destroy(s);
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+    }
+    s->source = (hfn_plan_source){find_by_scan, s};
+    s->hook_flags = HOTFN_HOOKS_REGISTER_UNWIND;
+    s->release = close_scans;
+    hotfn_status status = hfn_session_claim(s, err);
+    if (status == HOTFN_OK) {
+        status = create_record(s, &o, err);
+    }
+    if (status != HOTFN_OK) {
+        hotfn_session_destroy(s);
+        return status;
+    }
+    *out = s;
+    return HOTFN_OK;
+}
