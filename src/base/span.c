@@ -3,6 +3,8 @@
  * sums are written as `size <= s.size - offset`, which cannot wrap. */
 #include "base/span.h"
 
+#include "base/compiler.h"
+
 #include <string.h>
 
 bool hfn_span_has(hfn_span s, uint64_t offset, uint64_t size)
@@ -26,18 +28,6 @@ hfn_span hfn_span_from(hfn_span whole, uint64_t offset)
     return hfn_span_sub(whole, offset, offset <= whole.size ? whole.size - offset : 0);
 }
 
-/* Byte by byte, so that neither the host's byte order nor alignment matters; gcc and clang make one
- * load of it (and a bswap). */
-static uint64_t read_number(hfn_span s, uint64_t offset, uint32_t bytes)
-{
-    const uint8_t *at = s.data + offset;
-    uint64_t value = 0;
-
-    for (uint32_t i = 0; i < bytes; i++)
-        value |= (uint64_t)at[s.big_endian ? bytes - 1 - i : i] << (8 * i);
-    return value;
-}
-
 bool hfn_span_u8(hfn_span s, uint64_t offset, uint8_t *out)
 {
     if (!hfn_span_has(s, offset, 1))
@@ -50,7 +40,9 @@ bool hfn_span_u16(hfn_span s, uint64_t offset, uint16_t *out)
 {
     if (!hfn_span_has(s, offset, 2))
         return false;
-    *out = (uint16_t)read_number(s, offset, 2);
+    memcpy(out, s.data + offset, sizeof *out);
+    if (s.big_endian != HFN_HOST_BIG_ENDIAN)
+        *out = HFN_SWAP16(*out);
     return true;
 }
 
@@ -58,7 +50,9 @@ bool hfn_span_u32(hfn_span s, uint64_t offset, uint32_t *out)
 {
     if (!hfn_span_has(s, offset, 4))
         return false;
-    *out = (uint32_t)read_number(s, offset, 4);
+    memcpy(out, s.data + offset, sizeof *out);
+    if (s.big_endian != HFN_HOST_BIG_ENDIAN)
+        *out = HFN_SWAP32(*out);
     return true;
 }
 
@@ -66,7 +60,9 @@ bool hfn_span_u64(hfn_span s, uint64_t offset, uint64_t *out)
 {
     if (!hfn_span_has(s, offset, 8))
         return false;
-    *out = read_number(s, offset, 8);
+    memcpy(out, s.data + offset, sizeof *out);
+    if (s.big_endian != HFN_HOST_BIG_ENDIAN)
+        *out = HFN_SWAP64(*out);
     return true;
 }
 

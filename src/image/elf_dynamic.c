@@ -46,7 +46,7 @@ hfn_span hfn_elf_dynamic_span(const hotfn_image *image, uint64_t tag, uint64_t s
     return hfn_span_sub(hfn_image_span(image, rva), 0, bytes);
 }
 
-static hfn_span table_at(const hotfn_image *image, uint64_t tag)
+hfn_span hfn_elf_dynamic_table(const hotfn_image *image, uint64_t tag)
 {
     hfn_span none = { NULL, 0, image->bytes.big_endian };
     uint64_t address, rva;
@@ -60,7 +60,7 @@ static hfn_span table_at(const hotfn_image *image, uint64_t tag)
  * notes of the LSB's successor, and glibc's elf/dl-lookup.c, which reads it so). */
 static uint64_t count_by_gnu_hash(const hotfn_image *image)
 {
-    hfn_span table = table_at(image, HFN_DT_GNU_HASH);
+    hfn_span table = hfn_elf_dynamic_table(image, HFN_DT_GNU_HASH);
     uint32_t buckets, first, bloom_words, bucket, hash;
     uint64_t chains, last = 0;
 
@@ -84,7 +84,7 @@ uint64_t hfn_elf_dynamic_symbol_count(const hotfn_image *image)
 {
     uint32_t chains;
 
-    if (hfn_span_u32(table_at(image, HFN_DT_HASH), 4, &chains))
+    if (hfn_span_u32(hfn_elf_dynamic_table(image, HFN_DT_HASH), 4, &chains))
         return chains; /* gABI ch. 5, 'Hash Table': nchain is the number of symbols */
     return count_by_gnu_hash(image);
 }

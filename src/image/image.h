@@ -38,6 +38,8 @@ bool hfn_elf_debug_only(const hotfn_image *image);     /* a separate debug file,
 bool hfn_elf_dynamic(const hotfn_image *image, uint64_t tag, uint64_t *value);
 /* The same where value is an address and size_tag its size: the bytes; empty if either lacks. */
 hfn_span hfn_elf_dynamic_span(const hotfn_image *image, uint64_t tag, uint64_t size_tag);
+/* From the address that tag gives to the end of its segment; empty if there is none. */
+hfn_span hfn_elf_dynamic_table(const hotfn_image *image, uint64_t tag);
 /* How many entries .dynsym has by the hash tables (for images without sections); 0 unknown. */
 uint64_t hfn_elf_dynamic_symbol_count(const hotfn_image *image);
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What the later stations see of the symbols: the sorted table itself, without copies. */
+#ifndef HFN_SYMBOLS_SYMBOLS_H
+#define HFN_SYMBOLS_SYMBOLS_H
+
+#include <hotfn/symbols.h>
+
+typedef struct hfn_symbol {
+    uint64_t rva, byte_count;
+    const char *name;            /* view */
+    uint8_t kind, source, flags; /* HOTFN_SYMBOL_*, HOTFN_SOURCE_*, HOTFN_SYMBOL_GLOBAL ... */
+} hfn_symbol;
+
+/* hotfn_symbols_count of them, by rva, then GLOBAL first, then name. */
+const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols);
+
+#endif
