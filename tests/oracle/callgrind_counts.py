@@ -19,6 +19,7 @@ import sys
 import tempfile
 
 import callgrind_file
+import eh_frame
 import elf_tables
 import explain
 import hotfn_report
@@ -69,9 +70,11 @@ def observe(path, runs):
     decoded = {address: instruction for address, instruction in elf_tables.instructions(path)
                if address in wanted}
     seen = {}
+    landing_pads = eh_frame.landing_pads(path)
     for address, symbol in symbols.items():
         seen[address] = explain.Observed(
             symbol=symbol,
+            landing_pad=address in landing_pads,
             before=runs[0][0].executed[path][address],
             entries=[after.executed[path][address] for before, after in runs])
         for origins in sources.get(address, [[]])[:1]:

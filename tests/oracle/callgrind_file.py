@@ -8,6 +8,8 @@ line carries an address, and callgrind writes it relative to the object, as it i
   calls=N 0xADDR         the next line's instruction went N times to the function at ADDR
 callgrind takes a jump for a call when it reaches the first instruction of any function (also the
 jumping one's own), another section or another object.  A signal handler's entry is in no calls= line.
+With --skip-plt=yes it would add the PLT's instructions to those of the call instruction: that is
+wrong for a function that begins with a call.
 So the count of a function is the count of its first instruction; the calls= lines tell how it
 was reached.
 """
@@ -113,7 +115,7 @@ def run(command, folder, environment, layout=0, stdin=None, cwd=None):
     environment = dict(environment, LD_PRELOAD=str(library), HOTFN_ORACLE_SHIFT=str(layout),
                        HOTFN_ORACLE_PAD="x" * (1 + 1040 * layout))
     valgrind = ["valgrind", "-q", "--tool=callgrind", "--dump-instr=yes", "--dump-line=no",
-                "--compress-strings=no", "--compress-pos=no", "--demangle=no",
+                "--compress-strings=no", "--compress-pos=no", "--demangle=no", "--skip-plt=no",
                 f"--callgrind-out-file={folder}/callgrind.%p", "--", *command]
     with open(stdin or os.devnull, "rb") as source, open(folder / "stdout", "wb") as output, \
             open(folder / "stderr", "wb") as problems:

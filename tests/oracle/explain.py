@@ -13,7 +13,7 @@ OWN_SKIPPED = "jump to own entry, not counted by hotfn"
 OWN_COUNTED = "jump to own entry, counted by hotfn"
 BEFORE = "code before the agent's constructor"
 LAYOUT = "depends on layout or time"
-FRAGMENT = "fragment (reached by direct jumps only)"
+FRAGMENT = "fragment (by direct jumps or a landing pad)"
 ZERO_SIZE = "zero-size or start-up symbol"
 RESOLVER = "ifunc resolver"
 REFUSED = "refused, reason in the report"
@@ -34,6 +34,7 @@ class Observed:
     called: int = 0                   # through calls= lines (calls and jumps)
     own_jumps: int = 0                # of these, by a jump inside the function itself
     only_direct_jumps: bool = True    # no call instruction and no indirect jump led here
+    landing_pad: bool = False         # the unwinder enters here after a throw
 
     def add_origins(self, path, origins, decoded):
         """Sort the places it was reached from; decoded has the instructions of these places."""
@@ -105,4 +106,5 @@ def is_start_up(symbol):
 
 
 def is_fragment(observed):
-    return observed.only_direct_jumps and observed.called >= observed.entries[0]
+    by_jumps = observed.only_direct_jumps and observed.called >= observed.entries[0]
+    return by_jumps or observed.landing_pad

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""A small reader of .eh_frame and .gcc_except_table, for the oracles alone.
+
+Gives the ranges that unwind information covers, whether a range begins like a function (CFA =
+rsp+8), and the landing pads of exceptions.  Covers the encodings that gcc, clang and rustc write
+for x86-64; anything else raises.  Sources: LSB 5.0, .eh_frame; DWARF 5, 6.4; Itanium C++ ABI.
+"""
+import dataclasses
+import struct
+
+import elf_tables
+
+OMIT = 0xff
+FORMS = {0x00: "<Q", 0x02: "<H", 0x03: "<I", 0x04: "<Q", 0x0a: "<h", 0x0b: "<i", 0x0c: "<q"}
+
+
+@dataclasses.dataclass
+class Range:
+    """One FDE."""
+    start: int
+    size: int
+    lsda: int = 0                     # address of its exception table, 0 if none
+    begins_in_frame: bool = False     # its first CFA is not rsp+8: no function begins here
+
+
+class Cursor:
+    """Reads forward through bytes that stand at an address."""
+
+    def __init__(self, data, address, position=0):
+        self.data, self.address, self.position = data, address, position
+
+    def fixed(self, form):
+        value, = struct.unpack_from(form, self.data, self.position)
+        self.position += struct.calcsize(form)
+        return value
+
+    def uleb(self):
+        value = shift = 0
+        while True:
+            byte = self.fixed("<B")
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if not byte & 0x80:
+                return value
+
+    def sleb(self):
+        start = self.position
+        value = self.uleb()
+        bits = 7 * (self.position - start)
+        return value - (1 << bits) if value >> (bits - 1) else value
+
+    def string(self):
+        end = self.data.index(0, self.position)
+        text = self.data[self.position:end].decode("ascii")
+        self.position = end + 1
+        return text
+
+    def encoded(self, encoding):
+        """A DW_EH_PE_* value; indirect ones are given unresolved."""
+        if encoding == OMIT:
+            return 0
+        here = self.address + self.position
+        form = encoding & 0x0f
+        if form == 0x01:
+            value = self.uleb()
+        elif form == 0x09:
+            value = self.sleb()
+        else:
+            value = self.fixed(FORMS[form])
+        if encoding & 0x70 == 0x10 and value:
+            value += here
+        return value & (1 << 64) - 1
+
+
+def section(path, name):
+    """(address, bytes) of a section, or None."""
+    for line in elf_tables.output_of("readelf", "-SW", path).splitlines():
+        fields = line.replace("[ ", "[").split()
+        if len(fields) > 6 and fields[1] == name and fields[2] != "NOBITS":
+            address, offset, size = (int(field, 16) for field in fields[3:6])
+            with open(path, "rb") as image:
+                image.seek(offset)
+                return address, image.read(size)
+    return None
+
+
+def read_cie(cursor):
+    """(pointer encoding, LSDA encoding, has augmentation data, initial instructions' place)."""
+    version = cursor.fixed("<B")
+    augmentation = cursor.string()
+    cursor.uleb()
+    cursor.sleb()
+    cursor.fixed("<B") if version == 1 else cursor.uleb()
+    pointer, lsda = 0x00, OMIT
+    if augmentation.startswith("z"):
+        cursor.uleb()
+    for letter in augmentation:
+        if letter == "R":
+            pointer = cursor.fixed("<B")
+        elif letter == "L":
+            lsda = cursor.fixed("<B")
+        elif letter == "P":
+            cursor.encoded(cursor.fixed("<B"))
+    return pointer, lsda, augmentation.startswith("z")
+
+
+def changes_cfa_at_once(data):
+    """Does an FDE's program set another CFA before its first advance of the location?"""
+    first = data[0] if data else 0
+    # DW_CFA_def_cfa, _def_cfa_register, _def_cfa_offset, _def_cfa_expression
+    return first in (0x0c, 0x0d, 0x0e, 0x0f) and data[:3] != b"\x0c\x07\x08"
+
+
+def read_fde(cursor, end, cie):
+    pointer, lsda_encoding, augmented = cie
+    start = cursor.encoded(pointer)
+    size = cursor.encoded(pointer & 0x0f)
+    lsda = 0
+    if augmented:
+        length = cursor.uleb()
+        after = cursor.position + length
+        if length and lsda_encoding != OMIT:
+            lsda = cursor.encoded(lsda_encoding)
+        cursor.position = after
+    return Range(start, size, lsda, changes_cfa_at_once(cursor.data[cursor.position:end]))
+
+
+def ranges(path):
+    """All FDEs of an image."""
+    found = section(path, ".eh_frame")
+    if not found:
+        return
+    address, data = found
+    cies = {}
+    position = 0
+    while position + 4 <= len(data):
+        cursor = Cursor(data, address, position)
+        length = cursor.fixed("<I")
+        if length == 0xffffffff:
+            length = cursor.fixed("<Q")
+        body = cursor.position
+        if length == 0:
+            position = body
+            continue
+        distance = cursor.fixed("<I")
+        if distance == 0:
+            cies[position] = read_cie(cursor)
+        else:
+            yield read_fde(cursor, body + length, cies[body - distance])
+        position = body + length
+
+
+def landing_pads_of(table_address, data, lsda, start):
+    """Landing pads in one LSDA; start is its function's."""
+    cursor = Cursor(data, table_address, lsda - table_address)
+    base_encoding = cursor.fixed("<B")
+    base = start if base_encoding == OMIT else cursor.encoded(base_encoding)
+    if cursor.fixed("<B") != OMIT:
+        cursor.uleb()
+    encoding = cursor.fixed("<B")
+    end = cursor.uleb() + cursor.position
+    while cursor.position < end:
+        cursor.encoded(encoding)
+        cursor.encoded(encoding)
+        pad = cursor.encoded(encoding)
+        cursor.uleb()
+        if pad:
+            yield base + pad
+
+
+def landing_pads(path, fdes=None):
+    """Addresses where the unwinder enters code of this image."""
+    found = section(path, ".gcc_except_table")
+    if not found:
+        return set()
+    address, data = found
+    pads = set()
+    for fde in fdes or ranges(path):
+        if address <= fde.lsda < address + len(data):
+            pads.update(landing_pads_of(address, data, fde.lsda, fde.start))
+    return pads

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: MIT
+"""Find the true function entries of an ELF image: candidates, evidence, and what is left out.
+
+Candidates come from readelf's symbol tables and from FDEs; evidence comes from objdump -d (call and
+jump targets, addresses taken by lea or as a constant), from relocations, from words in data where
+the image is not position independent, and from the dynamic symbol table.
+"""
+import array
+import bisect
+import collections
+import dataclasses
+import re
+import subprocess
+
+import eh_frame
+import elf_tables
+
+CALLED = "called"
+TAKEN = "address taken"
+EXPORTED = "exported"
+EVIDENCE = (CALLED, TAKEN, EXPORTED)
+
+IN_FRAME = "FDE that begins inside a frame"
+PLT = "PLT"
+START_UP = "start-up code (.init, .fini, _start and the like)"
+RESOLVER = "ifunc resolver"
+JUMPED = "only jumped to from another function"
+NO_RANGE = "call target without symbol or FDE"
+UNNAMED = "nothing calls, takes or exports it"
+NO_SIZE = "symbol without size, no FDE"
+NOT_CODE = "not in an executable section"
+NO_CANDIDATE = "no symbol and no FDE begins here"
+
+GLUE = {"_start", "_init", "_fini", "deregister_tm_clones", "register_tm_clones",
+        "__do_global_dtors_aux", "frame_dummy", "_dl_relocate_static_pie"}
+LEFT_OUT_SECTIONS = {".init": START_UP, ".fini": START_UP, ".plt": PLT, ".plt.got": PLT,
+                     ".plt.sec": PLT, ".iplt": PLT}
+
+
+@dataclasses.dataclass
+class Entry:
+    """A place that may be a function's beginning."""
+    address: int
+    name: str = ""
+    size: int = 0
+    kinds: set = dataclasses.field(default_factory=set)     # FUNC, IFUNC, FDE
+    marks: set = dataclasses.field(default_factory=set)     # CALLED, TAKEN, EXPORTED, JUMPED
+
+    def evidence(self):
+        return ", ".join(mark for mark in EVIDENCE if mark in self.marks)
+
+
+class Sections:
+    """Which section an address is in."""
+    LINE = re.compile(r"^\s*\[\s*\d+\]\s+(\S+)\s+(\S+)\s+([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+) "
+                      r"[0-9a-f]+\s+([A-Za-z]*)")
+
+    def __init__(self, path):
+        self.rows = []                # (address, size, name, type, file offset, flags)
+        for line in elf_tables.output_of("readelf", "-SW", path).splitlines():
+            match = self.LINE.match(line)
+            if match and "A" in match[6]:
+                self.rows.append((int(match[3], 16), int(match[5], 16), match[1], match[2],
+                                  int(match[4], 16), match[6]))
+        self.rows.sort()
+
+    def code_section(self, address):
+        """Name of the executable section around an address, or None."""
+        for start, size, name, _, _, flags in self.rows:
+            if start <= address < start + size and "X" in flags:
+                return name
+        return None
+
+
+def function_symbols(path):
+    """(address, size, type, name, is dynamic) of FUNC and IFUNC symbols that are defined."""
+    dynamic = False
+    for line in elf_tables.lines_of("readelf", "-sW", path):
+        if line.startswith("Symbol table"):
+            dynamic = ".dynsym" in line
+        fields = line.split()
+        if len(fields) >= 8 and fields[3] in ("FUNC", "IFUNC") and fields[6] != "UND":
+            yield int(fields[1], 16), int(fields[2], 0), fields[3], fields[7], dynamic
+
+
+def relocation_targets(path):
+    """(address that a relocation puts into data, is it an ifunc's)."""
+    pattern = re.compile(r"R_X86_64_(RELATIV|IRELATIV|64|GLOB_DAT|JUMP_SLO)\S*\s+(.*)")
+    for line in elf_tables.lines_of("readelf", "-rW", path):
+        match = pattern.search(line)
+        if not match:
+            continue
+        kind, rest = match.groups()
+        fields = rest.split()
+        if kind in ("RELATIV", "IRELATIV"):
+            yield int(fields[0], 16), kind == "IRELATIV"
+        elif len(fields) >= 4 and fields[-2] == "+" and int(fields[0], 16):
+            yield int(fields[0], 16) + int(fields[-1], 16), False
+
+
+class Found:
+    """The candidates of one image with their evidence."""
+
+    def __init__(self, path):
+        self.path = path
+        self.base = elf_tables.lowest_load_address(path)
+        self.sections = Sections(path)
+        self.candidates = {}
+        self.resolvers = set()
+        self.in_frame = set()
+        self.no_range = set()         # call targets that no candidate covers
+        self.starts = []
+        self.add_symbols()
+        self.add_fdes()
+        self.starts = sorted(self.candidates)
+        self.add_relocations()
+        self.add_code_references()
+
+    def candidate(self, address):
+        return self.candidates.setdefault(address, Entry(address))
+
+    def add_symbols(self):
+        for address, size, kind, name, dynamic in function_symbols(self.path):
+            entry = self.candidate(address)
+            entry.name = entry.name or name
+            entry.size = max(entry.size, size)
+            entry.kinds.add(kind)
+            if dynamic:
+                entry.marks.add(EXPORTED)
+            if name.split("@")[0] in GLUE:
+                entry.kinds.add(START_UP)
+
+    def add_fdes(self):
+        for fde in eh_frame.ranges(self.path):
+            entry = self.candidate(fde.start)
+            entry.kinds.add("FDE")
+            entry.size = max(entry.size, fde.size)
+            if fde.begins_in_frame:
+                self.in_frame.add(fde.start)
+
+    def add_relocations(self):
+        for target, resolver in relocation_targets(self.path):
+            if resolver:
+                self.resolvers.add(target)
+            elif target in self.candidates:
+                self.candidates[target].marks.add(TAKEN)
+        for target in self.words_in_data():
+            self.candidates[target].marks.add(TAKEN)
+
+    def words_in_data(self):
+        """Candidates that stand as 8-byte words in the data of a program linked to its address."""
+        if "(Position-Independent" in self.header() or "DYN" in self.header():
+            return set()
+        found = set()
+        with open(self.path, "rb") as image:
+            for _, size, _, kind, offset, flags in self.sections.rows:
+                if kind in ("PROGBITS", "INIT_ARRAY", "FINI_ARRAY") and "X" not in flags:
+                    image.seek(offset)
+                    words = array.array("Q", image.read(size & ~7))
+                    found |= self.candidates.keys() & set(words)
+        return found
+
+    def header(self):
+        return next(line for line in elf_tables.output_of("readelf", "-hW", self.path).splitlines()
+                    if "Type:" in line)
+
+    def add_code_references(self):
+        """Call, jump and lea targets; constants where addresses are absolute."""
+        absolute = "EXEC" in self.header()
+        for source, mnemonic, target in code_references(self.path, absolute):
+            entry = self.candidates.get(target)
+            if entry is None:
+                if mnemonic.startswith("call") and not self.inside_a_candidate(target):
+                    self.no_range.add(target)
+            elif mnemonic.startswith("call"):
+                entry.marks.add(CALLED)
+            elif mnemonic.startswith(("j", "loop")):
+                if self.function_around(source) != target:
+                    entry.marks.add(JUMPED)
+            else:
+                entry.marks.add(TAKEN)
+
+    def inside_a_candidate(self, address):
+        around = self.candidates.get(self.function_around(address))
+        return around is not None and address < around.address + around.size
+
+    def function_around(self, address):
+        index = bisect.bisect_right(self.starts, address) - 1
+        return self.starts[index] if index >= 0 else None
+
+    def why_left_out(self, address):
+        """None for a true entry, else the reason why it is not in the denominator."""
+        entry = self.candidates.get(address)
+        if entry is None:
+            return NO_CANDIDATE
+        section = self.sections.code_section(address)
+        if section is None:
+            return NOT_CODE
+        if section in LEFT_OUT_SECTIONS:
+            return LEFT_OUT_SECTIONS[section]
+        if START_UP in entry.kinds:
+            return START_UP
+        if "IFUNC" in entry.kinds or address in self.resolvers:
+            return RESOLVER
+        if address in self.in_frame:
+            return IN_FRAME
+        if not entry.marks.intersection(EVIDENCE):
+            return JUMPED if JUMPED in entry.marks else UNNAMED
+        return None if entry.size else NO_SIZE
+
+    def true_entries(self):
+        if not hasattr(self, "kept"):
+            self.kept = [entry for address, entry in sorted(self.candidates.items())
+                         if self.why_left_out(address) is None]
+        return self.kept
+
+    def candidate_count(self):
+        return len(self.candidates)
+
+    def evidence_counts(self):
+        return collections.Counter(entry.evidence() for entry in self.true_entries())
+
+    def left_out_counts(self):
+        reasons = collections.Counter(map(self.why_left_out, self.candidates))
+        reasons[NO_RANGE] = sum(self.sections.code_section(target) not in (None, *LEFT_OUT_SECTIONS)
+                                for target in self.no_range)
+        del reasons[None]
+        return +reasons
+
+
+REFERENCE = re.compile(r"^\s+([0-9a-f]+):\t(?:(?:bnd|notrack|repz|repnz|data16) )*"
+                       r"(call|j[a-z]+|loop[a-z]*|lea)[,a-z]*\s+"
+                       r"(?:([0-9a-f]+)(?: <|\s*$)|.*\(%rip\).*# ([0-9a-f]+)(?: <|\s*$))")
+CONSTANT = re.compile(r"^\s+([0-9a-f]+):\t([a-z]+)\s+.*\$0x([0-9a-f]{5,9})\b")
+
+
+def code_references(path, absolute):
+    """(source, mnemonic, target) of direct branches, lea of rip+x, and constants if asked."""
+    pattern = r"\s(call|j[a-z]+|loop|lea)" + (r"|\$0x[0-9a-f]{5}" if absolute else "")
+    objdump = subprocess.Popen(["objdump", "-d", "-w", "--no-show-raw-insn", path],
+                               stdout=subprocess.PIPE)
+    grep = subprocess.Popen(["grep", "-E", pattern], stdin=objdump.stdout, stdout=subprocess.PIPE,
+                            text=True, errors="replace")
+    objdump.stdout.close()
+    for line in grep.stdout:
+        match = REFERENCE.match(line)
+        if match:
+            source, mnemonic, direct, relative = match.groups()
+            if direct or mnemonic == "lea":      # not call *x(%rip): that reads memory there
+                yield int(source, 16), mnemonic, int(direct or relative, 16)
+            continue
+        match = CONSTANT.match(line) if absolute else None
+        if match:
+            yield int(match[1], 16), match[2], int(match[3], 16)
+    grep.wait()
+    if objdump.wait():
+        raise RuntimeError(f"objdump could not read {path}")
+
+
+def find(path):
+    return Found(path)
