@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""Which functions of a program are hot, counted call by call, without rebuilding it.
+
+    record = hotfn.open("run.hfr")                what `hotfn run` left behind
+    scan = hotfn.scan("/usr/bin/sqlite3")         what can be hooked, and why not
+    with hotfn.Session(modules="libm.so*") as s:  count in this very process
+
+The package talks to libhotfn through ctypes; it has no compiled part.
+"""
+from ._errors import (
+    DeniedError,
+    FileError,
+    FormatError,
+    HotfnError,
+    LimitError,
+    MismatchError,
+    NoMemoryError,
+    NotFoundError,
+    OptionError,
+    StateError,
+    UnsupportedError,
+)
+from ._native import lib as _lib
+from ._text import demangle
+from .records import (
+    Counter,
+    Format,
+    Function,
+    Module,
+    Record,
+    RecordInfo,
+    Thread,
+    formats,
+    open,
+    repair,
+)
+from .session import Session, Stats
+from .verdicts import Scan, Verdict, scan
+
+__version__: str = _lib.hotfn_version().decode()
+
+__all__ = [
+    "Counter", "DeniedError", "FileError", "Format", "FormatError", "Function", "HotfnError",
+    "LimitError", "MismatchError", "Module", "NoMemoryError", "NotFoundError", "OptionError",
+    "Record", "RecordInfo", "Scan", "Session", "StateError", "Stats", "Thread",
+    "UnsupportedError", "Verdict", "demangle", "formats", "open", "repair", "scan",
+]

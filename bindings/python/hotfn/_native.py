@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""Finds libhotfn, checks that it fits, and declares every function that it exports.
+
+`lib` is the loaded library with argtypes and restype set; nothing here turns a status into an
+exception (_errors.py does) or knows what a record is.
+"""
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import os
+import sys
+from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from typing import Any, Dict, Iterator, List, Tuple
+
+from . import _structs as s
+
+ABI_VERSION = 1
+
+
+def _ref(struct: Any) -> Any:
+    return POINTER(struct)
+
+
+# Shorthand for the table below.  Opaque objects are c_void_p; OUT receives one.
+OUT = POINTER(c_void_p)
+ERR = _ref(s.Error)
+ENV = _ref(s.Env)
+STATUS = c_int32
+OBJECT = c_void_p
+TEXTS = POINTER(c_char_p)
+U32S = POINTER(c_uint32)
+U64S = POINTER(c_uint64)
+U8S = POINTER(c_uint8)
+
+# name: (restype, argtypes), in the order of the headers; tests/test_native.py compares them
+# with the headers and with src/api.list.
+PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
+    # hotfn/status.h
+    "hotfn_status_name": (c_char_p, [c_int32]),
+    "hotfn_abi_version": (c_uint32, []),
+    "hotfn_version": (c_char_p, []),
+    "hotfn_sizeof": (c_uint32, [c_char_p]),
+    # hotfn/image.h
+    "hotfn_image_open": (STATUS, [OUT, c_char_p, ENV, ERR]),
+    "hotfn_image_from_bytes": (STATUS, [OUT, c_void_p, c_uint64, c_char_p, ENV, ERR]),
+    "hotfn_image_close": (None, [OBJECT]),
+    "hotfn_image_get_info": (STATUS, [OBJECT, _ref(s.ImageInfo)]),
+    "hotfn_image_section_count": (c_uint32, [OBJECT]),
+    "hotfn_image_get_section": (STATUS, [OBJECT, c_uint32, _ref(s.Section)]),
+    "hotfn_image_bytes": (c_void_p, [OBJECT, c_uint64, U64S]),
+    # hotfn/symbols.h
+    "hotfn_symbols_load": (STATUS, [OUT, OBJECT, _ref(s.SymbolsOptions), ENV, ERR]),
+    "hotfn_symbols_destroy": (None, [OBJECT]),
+    "hotfn_symbols_count": (c_uint32, [OBJECT]),
+    "hotfn_symbols_get": (STATUS, [OBJECT, c_uint32, _ref(s.Symbol)]),
+    # hotfn/functions.h
+    "hotfn_functions_build": (STATUS, [OUT, OBJECT, OBJECT, ENV, ERR]),
+    "hotfn_functions_destroy": (None, [OBJECT]),
+    "hotfn_functions_count": (c_uint32, [OBJECT]),
+    "hotfn_functions_get": (STATUS, [OBJECT, c_uint32, _ref(s.Function)]),
+    "hotfn_functions_get_name": (c_char_p, [OBJECT, c_uint32, c_uint32]),
+    "hotfn_functions_find": (c_uint32, [OBJECT, c_uint64]),
+    "hotfn_functions_select": (STATUS, [OBJECT, _ref(s.Selection), U8S, TEXTS, ERR]),
+    "hotfn_glob_match": (c_int32, [c_char_p, c_char_p]),
+    # hotfn/verdicts.h
+    "hotfn_verdicts_judge": (STATUS, [OUT, OBJECT, OBJECT, _ref(s.VerdictsOptions), ENV, ERR]),
+    "hotfn_verdicts_destroy": (None, [OBJECT]),
+    "hotfn_verdicts_count": (c_uint32, [OBJECT]),
+    "hotfn_verdicts_get": (STATUS, [OBJECT, c_uint32, _ref(s.Verdict)]),
+    "hotfn_strategy_name": (c_char_p, [c_uint32]),
+    "hotfn_reason_name": (c_char_p, [c_uint32]),
+    "hotfn_reason_text": (c_char_p, [c_uint32]),
+    # hotfn/hooks.h
+    "hotfn_plan_build": (STATUS, [OUT, OBJECT, OBJECT, OBJECT, ENV, ERR]),
+    "hotfn_plan_open": (STATUS, [OUT, c_void_p, c_uint64, c_uint32, ENV, ERR]),
+    "hotfn_plan_destroy": (None, [OBJECT]),
+    "hotfn_plan_get_info": (STATUS, [OBJECT, _ref(s.PlanInfo)]),
+    "hotfn_plan_get": (STATUS, [OBJECT, c_uint32, _ref(s.PlanEntry)]),
+    "hotfn_hooks_create": (STATUS, [OUT, _ref(s.HookOptions), _ref(s.RowAccess), ENV, ERR]),
+    "hotfn_hooks_add_module": (STATUS, [OBJECT, OBJECT, c_uint64, U32S, U32S, ERR]),
+    "hotfn_hooks_add": (STATUS, [OBJECT, OBJECT, c_uint64, c_uint32, _ref(s.HookAction), U32S,
+                                 ERR]),
+    "hotfn_hooks_commit": (STATUS, [OBJECT, _ref(s.CommitStats), ERR]),
+    "hotfn_hooks_each_refused": (None, [OBJECT, s.RefusedFn, c_void_p]),
+    "hotfn_hooks_remove": (STATUS, [OBJECT, ERR]),
+    "hotfn_hooks_forget_module": (None, [OBJECT, c_uint32]),
+    "hotfn_hooks_destroy": (None, [OBJECT]),
+    "hotfn_hooks_find_region": (c_int32, [OBJECT, c_uint64, _ref(s.StubRegion)]),
+    "hotfn_hooks_region_count": (c_uint32, [OBJECT]),
+    "hotfn_hooks_get_region": (STATUS, [OBJECT, c_uint32, _ref(s.StubRegion)]),
+    "hotfn_hooks_each_stub": (None, [OBJECT, s.StubFn, c_void_p]),
+    # hotfn/counters.h
+    "hotfn_counters_create": (STATUS, [OUT, _ref(s.CounterMemory), c_uint32, c_uint32, ENV, ERR]),
+    "hotfn_counters_destroy": (None, [OBJECT]),
+    "hotfn_counters_get_access": (STATUS, [OBJECT, _ref(s.RowAccess)]),
+    "hotfn_counters_get_memory": (STATUS, [OBJECT, _ref(s.CounterMemory)]),
+    "hotfn_counters_sum": (STATUS, [OBJECT, c_uint32, c_uint32, U64S]),
+    "hotfn_counters_pause": (c_void_p, []),
+    "hotfn_counters_resume": (None, [c_void_p]),
+    "hotfn_counters_fork_prepare": (None, [OBJECT]),
+    "hotfn_counters_fork_parent": (None, [OBJECT]),
+    "hotfn_counters_fork_child": (None, [OBJECT]),
+    # hotfn/records.h
+    "hotfn_live_create": (STATUS, [OUT, _ref(s.LiveOptions), ENV, ERR]),
+    "hotfn_live_join": (STATUS, [OUT, c_char_p, ENV, ERR]),
+    "hotfn_live_close": (None, [OBJECT]),
+    "hotfn_live_fd": (c_int32, [OBJECT]),
+    "hotfn_live_add_module": (STATUS, [OBJECT, _ref(s.RecordModule), _ref(s.RecordFunction), U32S,
+                                       ERR]),
+    "hotfn_live_set_module": (STATUS, [OBJECT, c_uint32, c_uint32, c_uint64, c_char_p]),
+    "hotfn_live_set_function": (STATUS, [OBJECT, c_uint32, c_uint32, c_uint32, c_uint32,
+                                         c_uint32]),
+    "hotfn_live_set_reason": (STATUS, [OBJECT, c_uint32, c_char_p, c_char_p]),
+    "hotfn_live_slots": (U32S, [OBJECT, c_uint32]),
+    "hotfn_live_function_name": (c_char_p, [OBJECT, c_uint32, c_uint32]),
+    "hotfn_live_module_count": (c_uint32, [OBJECT]),
+    "hotfn_live_get_module": (STATUS, [OBJECT, c_uint32, _ref(s.RecordModule)]),
+    "hotfn_live_get_memory": (STATUS, [OBJECT, _ref(s.CounterMemory)]),
+    "hotfn_live_set_pid": (None, [OBJECT, c_uint32]),
+    "hotfn_live_snapshot": (STATUS, [OUT, OBJECT, ERR]),
+    "hotfn_snapshot_destroy": (None, [OBJECT]),
+    "hotfn_snapshot_time_ns": (c_uint64, [OBJECT]),
+    "hotfn_live_finish": (STATUS, [OBJECT, c_char_p, c_uint32, c_int32, OBJECT, OBJECT, ERR]),
+    "hotfn_record_open": (STATUS, [OUT, c_char_p, ENV, ERR]),
+    "hotfn_record_close": (None, [OBJECT]),
+    "hotfn_record_get_info": (STATUS, [OBJECT, _ref(s.RecordInfo)]),
+    "hotfn_record_get_module": (STATUS, [OBJECT, c_uint32, _ref(s.RecordModule)]),
+    "hotfn_record_get_function": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction)]),
+    "hotfn_record_get_thread": (STATUS, [OBJECT, c_uint32, _ref(s.RecordThread)]),
+    "hotfn_record_choose_process": (STATUS, [OBJECT, c_uint32]),
+    "hotfn_record_sort": (STATUS, [OBJECT, U32S]),
+    "hotfn_record_repair": (STATUS, [c_char_p, c_char_p, POINTER(ctypes.c_char), c_uint64, ENV,
+                                     ERR]),
+    # hotfn/exporters.h
+    "hotfn_exporter_count": (c_uint32, []),
+    "hotfn_exporter_get": (STATUS, [c_uint32, _ref(s.ExporterInfo)]),
+    "hotfn_export": (STATUS, [OBJECT, c_char_p, _ref(s.ExportOptions), s.WriteFn, c_void_p, ENV,
+                              ERR]),
+    # hotfn/scan.h
+    "hotfn_scan_open": (STATUS, [OUT, c_char_p, _ref(s.ScanOptions), ENV, ERR]),
+    "hotfn_scan_close": (None, [OBJECT]),
+    "hotfn_scan_get_info": (STATUS, [OBJECT, _ref(s.ScanInfo)]),
+    "hotfn_scan_get_function": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction)]),
+    "hotfn_scan_add_to": (STATUS, [OBJECT, OBJECT, c_uint32, _ref(s.Selection), U64S, c_uint32, U8S,
+                                   U32S, ERR]),
+    # hotfn/session.h
+    "hotfn_session_create": (STATUS, [OUT, _ref(s.SessionOptions), ENV, ERR]),
+    "hotfn_session_start": (STATUS, [OBJECT, _ref(s.CommitStats), ERR]),
+    "hotfn_session_snapshot": (STATUS, [OBJECT, OUT, ERR]),
+    "hotfn_session_save": (STATUS, [OBJECT, c_char_p, ERR]),
+    "hotfn_session_stop": (STATUS, [OBJECT, ERR]),
+    "hotfn_session_destroy": (None, [OBJECT]),
+    "hotfn_session_hooks": (c_void_p, [OBJECT]),
+    "hotfn_session_join": (STATUS, [OUT, _ref(s.JoinOptions), ENV, ERR]),
+    "hotfn_handover_create": (STATUS, [OUT, ENV, ERR]),
+    "hotfn_handover_destroy": (None, [OBJECT]),
+    "hotfn_handover_fd": (c_int32, [OBJECT]),
+    "hotfn_handover_add_plan": (STATUS, [OBJECT, c_uint32, c_void_p, c_uint64, ERR]),
+    "hotfn_handover_wait": (STATUS, [OBJECT, c_uint64, _ref(s.Request)]),
+    "hotfn_handover_answer": (STATUS, [OBJECT, c_uint32]),
+    "hotfn_handover_get_stats": (STATUS, [OBJECT, _ref(s.CommitStats)]),
+}
+
+
+def library_names() -> Tuple[str, ...]:
+    """What the library's file may be called on this system, the exact name first."""
+    if sys.platform == "win32":
+        return ("hotfn.dll",)
+    return ("libhotfn.so.0", "libhotfn.so")
+
+
+def candidates() -> Iterator[str]:
+    """Where to look, in order.  HOTFN_LIBRARY alone counts if it is set."""
+    chosen = os.environ.get("HOTFN_LIBRARY")
+    if chosen:
+        yield chosen
+        return
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for name in library_names():
+        yield os.path.join(folder, name)
+    yield library_names()[0]
+    found = ctypes.util.find_library("hotfn")
+    if found:
+        yield found
+
+
+def check_version(library: ctypes.CDLL) -> None:
+    """Raise ImportError unless the library's ABI is the one that these bindings were written for."""
+    try:
+        version = library.hotfn_abi_version()
+    except AttributeError:
+        raise ImportError("it is no libhotfn: it has no hotfn_abi_version") from None
+    if version != ABI_VERSION:
+        raise ImportError(f"its ABI version is {version}, this package needs {ABI_VERSION}")
+
+
+def declare(library: ctypes.CDLL) -> None:
+    """Set argtypes and restype of every function; ImportError names one that is not there."""
+    for name, (result, arguments) in PROTOTYPES.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise ImportError(f"it lacks {name}: it is older than this package") from None
+        function.restype = result
+        function.argtypes = arguments
+
+
+def check_sizes(library: ctypes.CDLL) -> None:
+    """Raise ImportError where the library lays a struct out in another way.
+
+    A struct that carries its size may have grown: fields are only appended.
+    """
+    for name, struct in s.all_structs().items():
+        theirs, ours = library.hotfn_sizeof(name.encode()), ctypes.sizeof(struct)
+        may_grow = issubclass(struct, s.Sized)
+        if theirs != ours and not (may_grow and theirs > ours):
+            raise ImportError(f"its {name} has {theirs} bytes, this package's {ours}")
+
+
+def _open(path: str) -> ctypes.CDLL:
+    library = ctypes.CDLL(path)
+    check_version(library)
+    declare(library)
+    check_sizes(library)
+    return library
+
+
+def load() -> ctypes.CDLL:
+    """The first candidate that loads and fits; ImportError lists what was tried and why not."""
+    tried = []
+    for path in candidates():
+        try:
+            return _open(path)
+        except (OSError, ImportError) as problem:
+            tried.append(f"  {path}: {problem}")
+    raise ImportError("libhotfn cannot be loaded; set HOTFN_LIBRARY to its file.  Tried:\n"
+                      + "\n".join(tried))
+
+
+lib = load()

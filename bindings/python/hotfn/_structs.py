@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: MIT
+"""The public structs of include/hotfn/*.h, field by field, in the order of the headers.
+
+Checked twice: against hotfn_sizeof() when the library is loaded, and field by field against a C
+program in tests/abi/layout.py.  Nothing else of the library is written down here.
+"""
+from __future__ import annotations
+
+import ctypes
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    c_char,
+    c_char_p,
+    c_int32,
+    c_size_t,
+    c_uint8,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+from typing import Any, Dict, List, Type
+
+NO_OFFSET = 2**64 - 1
+NO_INDEX = 2**32 - 1
+
+# Callbacks.  c_void_p stands for pointers that are only passed on.
+ReallocFn = CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_size_t)
+LogFn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
+DemangleFn = CFUNCTYPE(c_size_t, c_void_p, c_char_p, POINTER(c_char), c_size_t)
+DecompressFn = CFUNCTYPE(c_void_p, c_void_p, c_int32, c_void_p, c_size_t, c_size_t, ReallocFn,
+                         c_void_p, POINTER(c_size_t))
+WriteFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t)
+ActionFn = CFUNCTYPE(None, c_void_p)
+SlowPathFn = CFUNCTYPE(None)
+RefusedFn = CFUNCTYPE(None, c_void_p, c_uint32, c_uint32, c_uint32, c_uint32)
+StubFn = CFUNCTYPE(None, c_void_p, c_uint64, c_uint32, c_uint32, c_uint32)
+
+Id = c_uint8 * 32
+
+
+class Sized(ctypes.Structure):
+    """A struct that begins with its own size in bytes; the rest is 0 unless given."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(size=ctypes.sizeof(self), **fields)
+
+
+# hotfn/status.h
+class Error(Sized):
+    _fields_ = [("size", c_uint32), ("status", c_int32), ("offset", c_uint64),
+                ("file", c_char * 256), ("text", c_char * 512)]
+
+    def __init__(self) -> None:
+        super().__init__(offset=NO_OFFSET)
+
+
+# hotfn/env.h
+class Env(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32),
+                ("realloc_fn", ReallocFn), ("realloc_user", c_void_p),
+                ("log_fn", LogFn), ("log_user", c_void_p),
+                ("demangle_fn", DemangleFn), ("demangle_user", c_void_p),
+                ("decompress_fn", DecompressFn), ("decompress_user", c_void_p)]
+
+
+# hotfn/image.h
+class ImageInfo(Sized):
+    _fields_ = [("size", c_uint32), ("format", c_uint32), ("machine", c_uint32),
+                ("raw_machine", c_uint32), ("bits", c_uint32), ("flags", c_uint32),
+                ("link_base", c_uint64), ("loaded_bytes", c_uint64), ("entry_rva", c_uint64),
+                ("id_kind", c_uint32), ("id_bytes", c_uint32), ("id", Id),
+                ("path", c_char_p), ("interpreter", c_char_p)]
+
+
+class Section(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("name", c_char_p), ("rva", c_uint64),
+                ("byte_count", c_uint64), ("file_offset", c_uint64), ("file_bytes", c_uint64)]
+
+
+# hotfn/symbols.h
+class Symbol(Sized):
+    _fields_ = [("size", c_uint32), ("kind", c_uint32), ("source", c_uint32), ("flags", c_uint32),
+                ("rva", c_uint64), ("byte_count", c_uint64), ("name", c_char_p)]
+
+
+class SymbolsOptions(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("symbol_dirs", POINTER(c_char_p)),
+                ("symbol_dir_count", c_uint32), ("reserved", c_uint32)]
+
+
+# hotfn/functions.h
+class Function(Sized):
+    _fields_ = [("size", c_uint32), ("kind", c_uint32), ("flags", c_uint32),
+                ("name_count", c_uint32), ("rva", c_uint64), ("byte_count", c_uint64),
+                ("name", c_char_p), ("fde_cfa_offset", c_int32), ("section", c_uint32)]
+
+
+class Selection(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("include", POINTER(c_char_p)),
+                ("exclude", POINTER(c_char_p)), ("include_count", c_uint32),
+                ("exclude_count", c_uint32), ("min_bytes", c_uint64), ("max_bytes", c_uint64)]
+
+
+# hotfn/verdicts.h
+class Verdict(Sized):
+    _fields_ = [("size", c_uint32), ("verdict", c_uint32), ("strategy", c_uint32),
+                ("reason", c_uint32), ("offset", c_uint32), ("flags", c_uint32),
+                ("patch_offset", c_uint32), ("patch_bytes", c_uint32)]
+
+
+class VerdictsOptions(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("threads", c_uint32),
+                ("reserved", c_uint32)]
+
+
+# hotfn/hooks.h
+class PlanInfo(Sized):
+    _fields_ = [("size", c_uint32), ("machine", c_uint32), ("function_count", c_uint32),
+                ("entry_count", c_uint32), ("id_kind", c_uint32), ("id_bytes", c_uint32),
+                ("id", Id), ("bytes", c_void_p), ("byte_count", c_uint64)]
+
+
+class PlanEntry(Sized):
+    _fields_ = [("size", c_uint32), ("function_index", c_uint32), ("rva", c_uint64),
+                ("strategy", c_uint32), ("flags", c_uint32), ("patch_offset", c_uint32),
+                ("patch_bytes", c_uint32)]
+
+
+class RowAccess(Sized):
+    _fields_ = [("size", c_uint32), ("displacement", c_int32), ("slow_path", SlowPathFn),
+                ("slot_base_bytes", c_uint32), ("reserved", c_uint32)]
+
+
+class HookOptions(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("near_range_bytes", c_uint64),
+                ("quiesce_ns", c_uint64)]
+
+
+class HookAction(Sized):
+    _fields_ = [("size", c_uint32), ("kind", c_uint32), ("slot", c_uint32),
+                ("reserved", c_uint32), ("callback", ActionFn), ("user", c_void_p)]
+
+
+class CommitStats(Sized):
+    _fields_ = [("size", c_uint32), ("hooked", c_uint32), ("refused", c_uint32),
+                ("reserved", c_uint32), ("stub_bytes", c_uint64), ("unwind_bytes", c_uint64),
+                ("table_bytes", c_uint64), ("copied_page_bytes", c_uint64),
+                ("total_ns", c_uint64)]
+
+
+class StubRegion(Sized):
+    _fields_ = [("size", c_uint32), ("reserved", c_uint32), ("begin", c_uint64),
+                ("end", c_uint64), ("eh_frame", c_void_p), ("eh_frame_hdr", c_void_p)]
+
+
+# hotfn/counters.h
+class ThreadCell(ctypes.Structure):
+    _fields_ = [("tid", c_uint32), ("pid", c_uint32), ("thread_count", c_uint32),
+                ("reserved", c_uint32), ("start_ns", c_uint64), ("name", c_char * 16),
+                ("spare", c_uint64 * 3)]
+
+
+class CellHeader(ctypes.Structure):
+    _fields_ = [("cells_used", c_uint32), ("threads_lost", c_uint32), ("spare", c_uint64 * 7)]
+
+
+class CounterMemory(Sized):
+    _fields_ = [("size", c_uint32), ("thread_capacity", c_uint32), ("slot_capacity", c_uint32),
+                ("row_bytes", c_uint32), ("header", POINTER(CellHeader)),
+                ("cells", POINTER(ThreadCell)), ("rows", POINTER(c_uint8))]
+
+
+# hotfn/records.h
+class RecordFunction(Sized):
+    # names is c_void_p: it holds several strings, one behind the other.
+    _fields_ = [("size", c_uint32), ("module", c_uint32), ("slot", c_uint32),
+                ("state", c_uint32), ("rva", c_uint64), ("byte_count", c_uint64),
+                ("calls", c_uint64), ("counted", c_uint32), ("flags", c_uint32),
+                ("name_count", c_uint32), ("reason_offset", c_uint32), ("name", c_char_p),
+                ("names", c_void_p), ("strategy", c_char_p), ("reason", c_char_p),
+                ("reason_text", c_char_p)]
+
+
+class RecordModule(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("machine", c_uint32),
+                ("id_kind", c_uint32), ("id_bytes", c_uint32), ("function_count", c_uint32),
+                ("first_function", c_uint32), ("first_slot", c_uint32), ("id", Id),
+                ("load_base", c_uint64), ("file_device", c_uint64), ("file_inode", c_uint64),
+                ("path", c_char_p), ("file", c_char_p), ("note", c_char_p)]
+
+
+class RecordInfo(Sized):
+    _fields_ = [("size", c_uint32), ("state", c_uint32), ("version_major", c_uint32),
+                ("version_minor", c_uint32), ("pid", c_uint32), ("exit_code", c_int32),
+                ("module_count", c_uint32), ("function_count", c_uint32),
+                ("thread_count", c_uint32), ("threads_lost", c_uint32), ("start_ns", c_uint64),
+                ("end_ns", c_uint64), ("window_start_ns", c_uint64),
+                ("window_end_ns", c_uint64), ("uuid", c_uint8 * 16), ("command", c_char_p),
+                ("directory", c_char_p), ("tool", c_char_p), ("path", c_char_p)]
+
+
+class RecordThread(Sized):
+    _fields_ = [("size", c_uint32), ("tid", c_uint32), ("pid", c_uint32),
+                ("thread_count", c_uint32), ("start_ns", c_uint64), ("calls", c_uint64),
+                ("name", c_char * 16)]
+
+
+class LiveOptions(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("durable_path", c_char_p),
+                ("command", c_char_p), ("directory", c_char_p), ("slot_capacity", c_uint32),
+                ("thread_capacity", c_uint32), ("function_capacity", c_uint32),
+                ("module_capacity", c_uint32), ("string_bytes", c_uint64)]
+
+
+# hotfn/exporters.h
+class ExportOptions(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("limit", c_uint32),
+                ("width", c_uint32)]
+
+
+class ExporterInfo(Sized):
+    _fields_ = [("size", c_uint32), ("needs", c_uint32), ("name", c_char_p),
+                ("extension", c_char_p), ("about", c_char_p)]
+
+
+# hotfn/scan.h
+class ScanOptions(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("threads", c_uint32),
+                ("symbol_dir_count", c_uint32), ("symbol_dirs", POINTER(c_char_p)),
+                ("cache_folder", c_char_p)]
+
+
+class ScanInfo(Sized):
+    _fields_ = [("size", c_uint32), ("machine", c_uint32), ("image_flags", c_uint32),
+                ("function_count", c_uint32), ("hookable_count", c_uint32),
+                ("refused_count", c_uint32), ("fragment_count", c_uint32),
+                ("from_cache", c_uint32), ("id_kind", c_uint32), ("id_bytes", c_uint32),
+                ("id", Id), ("plan", c_void_p), ("plan_bytes", c_uint64),
+                ("file_device", c_uint64), ("file_inode", c_uint64), ("path", c_char_p)]
+
+
+# hotfn/session.h
+class SessionOptions(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("modules", POINTER(c_char_p)),
+                ("module_count", c_uint32), ("slot_capacity", c_uint32),
+                ("selection", POINTER(Selection)), ("durable_path", c_char_p)]
+
+
+class JoinOptions(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("live_path", c_char_p),
+                ("handover_path", c_char_p), ("perf_map_path", c_char_p)]
+
+
+class Request(Sized):
+    _fields_ = [("size", c_uint32), ("kind", c_uint32), ("load_base", c_uint64),
+                ("file_device", c_uint64), ("file_inode", c_uint64), ("path", c_char * 1024)]
+
+
+def c_name(struct: Type[ctypes.Structure]) -> str:
+    """ImageInfo -> hotfn_image_info."""
+    name = struct.__name__
+    return "hotfn" + "".join("_" + c.lower() if c.isupper() else c for c in name)
+
+
+def all_structs() -> Dict[str, Type[ctypes.Structure]]:
+    """{"hotfn_error": Error, ...} of every struct of this file."""
+    found: List[Type[ctypes.Structure]] = [
+        value for value in globals().values()
+        if isinstance(value, type) and issubclass(value, ctypes.Structure)
+        and value is not Sized and value.__module__ == __name__]
+    return {c_name(struct): struct for struct in found}

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: MIT
+"""What a run left behind: the functions with their calls, and how to get them out again."""
+from __future__ import annotations
+
+import builtins
+import ctypes
+import dataclasses
+import os
+import weakref
+from ctypes import c_uint32, c_uint64, c_void_p
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from . import _structs as s
+from ._errors import check, decode
+from ._native import lib
+from ._text import PathLike, demangle, env, path_bytes, split_names
+
+STATES = {1: "hooked", 2: "refused", 3: "fragment", 4: "excluded", 5: "waiting"}
+RECORD_STATES = {1: "live", 2: "finished", 3: "killed", 4: "broken"}
+
+
+class Counter(ctypes.Structure):
+    """One function's count, as it lies in Record.counters."""
+    _fields_ = [("rva", c_uint64), ("byte_count", c_uint64), ("calls", c_uint64),
+                ("module", c_uint32), ("state", c_uint32), ("counted", c_uint32),
+                ("reserved", c_uint32)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Module:
+    """An executable or library of the run."""
+    index: int
+    file: str                # the last component of path
+    path: str
+    id: bytes                # build-id or what stands for it
+    load_base: Optional[int]  # address of RVA 0; None if unknown
+    function_count: int
+    flags: int               # HOTFN_MODULE_*
+    note: str                # why it could not be hooked, or ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Function:
+    """A function of a record.  calls is None where it was not counted (reason says why)."""
+    module: str              # the module's file name
+    file: str                # and its path
+    rva: int                 # bytes from the module's lowest load address
+    size: int
+    name: str                # the linker's (mangled) name
+    names: Tuple[str, ...]   # all names of this address, the best one first
+    calls: Optional[int]
+    state: str               # hooked, refused, fragment, excluded, waiting
+    strategy: Optional[str]
+    reason: Optional[str]
+    reason_text: Optional[str]
+    offset: Optional[int]    # where the reason stands, bytes from the entry
+
+    @property
+    def display(self) -> str:
+        """The readable name."""
+        return demangle(self.name)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The fields and `display`, as `hotfn report --json` names them."""
+        return {**dataclasses.asdict(self), "names": list(self.names), "display": self.display}
+
+
+@dataclasses.dataclass(frozen=True)
+class Thread:
+    """A row of counters: a thread, or several that followed each other."""
+    tid: int
+    pid: int
+    thread_count: int
+    start_ns: int            # CLOCK_REALTIME of its first counted call
+    calls: int
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordInfo:
+    """What the run was.  Times are CLOCK_REALTIME in ns; None where there is none."""
+    path: str
+    state: str               # live, finished, killed, broken
+    pid: int
+    exit_code: int           # 0..255, -signal if killed by one
+    command: str
+    directory: str
+    tool: str
+    uuid: bytes
+    start_ns: int
+    end_ns: Optional[int]
+    window_start_ns: Optional[int]
+    window_end_ns: Optional[int]
+    module_count: int
+    function_count: int
+    thread_count: int
+    threads_lost: int
+
+
+def _name_count(raw: s.RecordFunction) -> int:
+    return max(int(raw.name_count), 1)
+
+
+def all_names(raw: s.RecordFunction) -> Tuple[str, ...]:
+    """The best name and the others."""
+    return (decode(raw.name), *split_names(raw.names, _name_count(raw) - 1))
+
+
+def text_or_none(text: Optional[bytes]) -> Optional[str]:
+    return decode(text) or None
+
+
+class Record:
+    """A record (.hfr): live, finished, killed or broken.  Close it, or use it in `with`."""
+
+    def __init__(self, handle: int) -> None:
+        """Takes a hotfn_record over; use hotfn.open(path)."""
+        self._handle = c_void_p(handle)
+        self._finalizer = weakref.finalize(self, lib.hotfn_record_close, c_void_p(handle))
+        self._functions: Optional[Tuple[Function, ...]] = None
+        self._counters: Any = None
+
+    def close(self) -> None:
+        """Release it.  What was taken out of it stays good.  A second time does nothing."""
+        self._finalizer()
+
+    @property
+    def closed(self) -> bool:
+        return not self._finalizer.alive
+
+    def __enter__(self) -> "Record":
+        return self
+
+    def __exit__(self, *_exception: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<hotfn.Record, closed>"
+        info = self.info
+        return f"<hotfn.Record of {info.command!r}, {info.state}, {info.function_count} functions>"
+
+    @property
+    def _open_handle(self) -> c_void_p:
+        if self.closed:
+            raise ValueError("the record is closed")
+        return self._handle
+
+    def _raw_info(self) -> s.RecordInfo:
+        raw = s.RecordInfo()
+        check(lib.hotfn_record_get_info(self._open_handle, raw))
+        return raw
+
+    @property
+    def info(self) -> RecordInfo:
+        raw = self._raw_info()
+        texts = {name: decode(getattr(raw, name)) for name in ("path", "command", "directory", "tool")}
+        numbers = {name: getattr(raw, name) for name in (
+            "pid", "exit_code", "start_ns", "module_count", "function_count", "thread_count",
+            "threads_lost")}
+        times = {name: getattr(raw, name) or None
+                 for name in ("end_ns", "window_start_ns", "window_end_ns")}
+        return RecordInfo(state=RECORD_STATES.get(raw.state, str(raw.state)),
+                          uuid=bytes(raw.uuid), **texts, **numbers, **times)
+
+    def _module(self, index: int) -> Module:
+        raw = s.RecordModule()
+        check(lib.hotfn_record_get_module(self._open_handle, index, raw))
+        return Module(index=index, file=decode(raw.file), path=decode(raw.path),
+                      id=bytes(raw.id)[:raw.id_bytes], load_base=raw.load_base or None,
+                      function_count=raw.function_count, flags=raw.flags, note=decode(raw.note))
+
+    @property
+    def modules(self) -> Tuple[Module, ...]:
+        return tuple(self._module(index) for index in range(self._raw_info().module_count))
+
+    @property
+    def threads(self) -> Tuple[Thread, ...]:
+        threads = []
+        for index in range(self._raw_info().thread_count):
+            raw = s.RecordThread()
+            check(lib.hotfn_record_get_thread(self._open_handle, index, raw))
+            threads.append(Thread(tid=raw.tid, pid=raw.pid, thread_count=raw.thread_count,
+                                  start_ns=raw.start_ns, calls=raw.calls, name=decode(raw.name)))
+        return tuple(threads)
+
+    def _raw_functions(self) -> Iterator[s.RecordFunction]:
+        """Each function in one struct that is filled anew; its strings are views."""
+        raw = s.RecordFunction()
+        for index in range(self._raw_info().function_count):
+            check(lib.hotfn_record_get_function(self._open_handle, index, raw))
+            yield raw
+
+    @staticmethod
+    def _function(raw: s.RecordFunction, module: Module) -> Function:
+        reason = text_or_none(raw.reason)
+        return Function(module=module.file, file=module.path, rva=raw.rva, size=raw.byte_count,
+                        name=decode(raw.name), names=all_names(raw),
+                        calls=raw.calls if raw.counted else None,
+                        state=STATES.get(raw.state, str(raw.state)),
+                        strategy=text_or_none(raw.strategy), reason=reason,
+                        reason_text=text_or_none(raw.reason_text),
+                        offset=raw.reason_offset if reason else None)
+
+    @property
+    def functions(self) -> Tuple[Function, ...]:
+        """Every function of every module, called or not, by module and rva."""
+        if self._functions is None:
+            modules = self.modules
+            self._functions = tuple(self._function(raw, modules[raw.module])
+                                    for raw in self._raw_functions())
+        return self._functions
+
+    def hot(self, n: int = 20) -> List[Function]:
+        """The n functions that were called most, the hottest first; 0 means all that were called."""
+        count = self._raw_info().function_count
+        order = (c_uint32 * max(count, 1))()
+        check(lib.hotfn_record_sort(self._open_handle, order))
+        functions = self.functions
+        called = [functions[index] for index in order[:count] if functions[index].calls]
+        return called[:n] if n else called
+
+    @property
+    def total_calls(self) -> int:
+        return sum(function.calls or 0 for function in self.functions)
+
+    @property
+    def counters(self) -> Any:
+        """A ctypes array of Counter, in the order of `functions`; made once."""
+        if self._counters is None:
+            counters = (Counter * self._raw_info().function_count)()
+            for counter, raw in zip(counters, self._raw_functions()):
+                for name in ("rva", "byte_count", "calls", "module", "state", "counted"):
+                    setattr(counter, name, getattr(raw, name))
+            self._counters = counters
+        return self._counters
+
+    def to_numpy(self) -> Any:
+        """`counters` as a structured numpy array over the same memory (numpy is needed here only)."""
+        import numpy
+        return numpy.asarray(self.counters)
+
+    def to_dicts(self) -> List[Dict[str, Any]]:
+        return [function.to_dict() for function in self.functions]
+
+    def choose_process(self, pid: Optional[int]) -> None:
+        """Count only what this process did from now on; None: all processes of the record."""
+        check(lib.hotfn_record_choose_process(self._open_handle, pid or 0))
+        self._functions = self._counters = None
+
+    def render(self, format: str, limit: int = 0) -> bytes:
+        """The record in a format of formats(), as bytes; limit 0 lists everything."""
+        return render(self._open_handle, format, limit)
+
+    def export(self, path: PathLike, format: Optional[str] = None, limit: int = 0) -> None:
+        """Write it to a file; without a format the file's extension decides."""
+        data = self.render(format or format_of(path), limit)
+        with builtins.open(path, "wb") as out:
+            out.write(data)
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A format that records can be written in."""
+    name: str
+    extension: str
+    about: str
+
+
+def formats() -> Tuple[Format, ...]:
+    """What Record.export can write."""
+    found = []
+    for index in range(lib.hotfn_exporter_count()):
+        raw = s.ExporterInfo()
+        check(lib.hotfn_exporter_get(index, raw))
+        found.append(Format(decode(raw.name), decode(raw.extension), decode(raw.about)))
+    return tuple(found)
+
+
+def format_of(path: PathLike) -> str:
+    """The format that belongs to a file's extension."""
+    extension = os.path.splitext(os.fsdecode(path))[1]
+    known = {format.extension: format.name for format in formats()}
+    if extension not in known:
+        raise ValueError(f"no format has the extension {extension!r}; give one of "
+                         + ", ".join(sorted(known.values())))
+    return known[extension]
+
+
+def render(handle: c_void_p, format: str, limit: int) -> bytes:
+    chunks: List[bytes] = []
+
+    def take(_user: Any, data: int, byte_count: int) -> int:
+        chunks.append(ctypes.string_at(data, byte_count))
+        return 0
+
+    error = s.Error()
+    write = s.WriteFn(take)
+    check(lib.hotfn_export(handle, format.encode(), s.ExportOptions(limit=limit), write, None,
+                           env(), error), error)
+    return b"".join(chunks)
+
+
+def open(path: PathLike) -> Record:
+    """Read the record at path: of a live, a finished or a killed run alike."""
+    out, error = c_void_p(), s.Error()
+    check(lib.hotfn_record_open(ctypes.byref(out), path_bytes(path), env(), error), error)
+    assert out.value
+    return Record(out.value)
+
+
+def repair(source: PathLike, target: PathLike) -> str:
+    """Make a clean record out of what can be read at source; the answer says what was lost."""
+    lost, error = ctypes.create_string_buffer(1024), s.Error()
+    check(lib.hotfn_record_repair(path_bytes(source), path_bytes(target), lost, len(lost), env(),
+                                  error), error)
+    return decode(lost.value)

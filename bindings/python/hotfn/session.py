@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Count the calls of functions of this very process, from now on and until stopped."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import weakref
+from ctypes import c_void_p
+from typing import Any, List, Optional
+
+from . import _structs as s
+from ._errors import check
+from ._native import lib
+from ._text import Globs, PathLike, c_texts, env, glob_list, path_bytes
+from .records import Function, Record
+
+NO_FOLLOW_DLOPEN = 1
+SINGLE_THREADED = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Stats:
+    """What starting a session did."""
+    hooked: int
+    refused: int
+    stub_bytes: int
+    unwind_bytes: int
+    table_bytes: int
+    copied_page_bytes: int
+    total_ns: int
+
+
+def _selection(functions: Globs, exclude: Globs, min_size: int, max_size: int) -> s.Selection:
+    include, out = glob_list(functions), glob_list(exclude)
+    return s.Selection(include=c_texts(include), include_count=len(include),
+                       exclude=c_texts(out), exclude_count=len(out),
+                       min_bytes=min_size, max_bytes=max_size)
+
+
+class Session:
+    """Hooks in this process; one session at a time.
+
+        with hotfn.Session(modules=["libsqlite3*"], functions="sqlite3*") as session:
+            work()
+        for function in session.hot(10):
+            print(function.calls, function.display)
+
+    modules    globs on module file names; None: the main program
+    functions  globs on function names; None: all.  exclude wins over it.
+    min_size, max_size  of functions, in bytes; 0: no limit
+    durable    keep the record in this file while running, should the process die
+
+    Made, it has scanned but hooked nothing.  Entering `with`, or start(), hooks; leaving it, or
+    stop(), puts every byte back.  Behind `with` the counts stay in `record`.
+    """
+
+    def __init__(self, modules: Globs = None, functions: Globs = None, *, exclude: Globs = None,
+                 min_size: int = 0, max_size: int = 0, durable: Optional[PathLike] = None,
+                 follow_dlopen: bool = True, single_threaded: bool = False) -> None:
+        names = glob_list(modules)
+        selection = _selection(functions, exclude, min_size, max_size)
+        flags = ((0 if follow_dlopen else NO_FOLLOW_DLOPEN)
+                 | (SINGLE_THREADED if single_threaded else 0))
+        options = s.SessionOptions(flags=flags, modules=c_texts(names), module_count=len(names),
+                                   selection=ctypes.pointer(selection),
+                                   durable_path=path_bytes(durable) if durable else None)
+        out, error = c_void_p(), s.Error()
+        check(lib.hotfn_session_create(ctypes.byref(out), options, env(), error), error)
+        self._handle = out
+        self._finalizer = weakref.finalize(self, lib.hotfn_session_destroy, c_void_p(out.value))
+        self._last: Optional[Record] = None
+        self.stats: Optional[Stats] = None
+        self.running = False
+
+    @property
+    def _open_handle(self) -> c_void_p:
+        if not self._finalizer.alive:
+            raise ValueError("the session is closed")
+        return self._handle
+
+    def start(self) -> Stats:
+        """Hook.  What could not be hooked is in the record, with its reason."""
+        raw, error = s.CommitStats(), s.Error()
+        check(lib.hotfn_session_start(self._open_handle, raw, error), error)
+        self.running = True
+        self.stats = Stats(**{field.name: getattr(raw, field.name)
+                              for field in dataclasses.fields(Stats)})
+        return self.stats
+
+    def stop(self) -> None:
+        """Put every byte back.  It may be started again; the counts go on."""
+        error = s.Error()
+        check(lib.hotfn_session_stop(self._open_handle, error), error)
+        self.running = False
+
+    def snapshot(self) -> Record:
+        """What was counted until now, as a record of its own."""
+        out, error = c_void_p(), s.Error()
+        check(lib.hotfn_session_snapshot(self._open_handle, ctypes.byref(out), error), error)
+        assert out.value
+        return Record(out.value)
+
+    def save(self, path: PathLike) -> None:
+        """Write what was counted until now to path, as a finished record."""
+        error = s.Error()
+        check(lib.hotfn_session_save(self._open_handle, path_bytes(path), error), error)
+
+    @property
+    def record(self) -> Record:
+        """The final counts once the session is closed, a new snapshot before."""
+        return self._last if self._last is not None else self.snapshot()
+
+    def hot(self, n: int = 20) -> List[Function]:
+        """The n functions that were called most until now, or until the session was closed."""
+        return self.record.hot(n)
+
+    def close(self) -> None:
+        """Stop if running, keep the final counts in `record`, release the rest."""
+        if not self._finalizer.alive:
+            return
+        try:
+            if self.running:
+                self.stop()
+            self._last = self.snapshot()
+        finally:
+            self._finalizer()
+
+    def __enter__(self) -> "Session":
+        if not self.running:
+            self.start()
+        return self
+
+    def __exit__(self, *_exception: Any) -> None:
+        self.close()

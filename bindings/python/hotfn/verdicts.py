@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Which functions of a file can be hooked, how, or why not; no process is needed."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from ctypes import c_void_p
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+from . import _structs as s
+from ._errors import check, decode
+from ._native import lib
+from ._text import PathLike, c_texts, demangle, env, path_bytes
+from .records import all_names, text_or_none
+
+# A scan lists what a record would: a function that can be hooked is "waiting" there.
+VERDICTS = {1: "hookable", 5: "hookable", 2: "refused", 3: "fragment", 4: "excluded"}
+MACHINES = {0: "other", 1: "x86", 2: "x86-64", 3: "arm", 4: "arm64"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A function of a file, and whether it can be hooked."""
+    rva: int                 # bytes from the image's lowest load address
+    size: int
+    name: str                # the linker's (mangled) name
+    names: Tuple[str, ...]   # all names of this address, the best one first
+    verdict: str             # hookable, refused, fragment
+    strategy: Optional[str]
+    reason: Optional[str]
+    reason_text: Optional[str]
+    offset: Optional[int]    # where the reason stands, bytes from the entry
+
+    @property
+    def display(self) -> str:
+        """The readable name."""
+        return demangle(self.name)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The fields and `display`, as `hotfn scan --json` names them."""
+        return {**dataclasses.asdict(self), "names": list(self.names), "display": self.display}
+
+
+@dataclasses.dataclass(frozen=True)
+class Scan:
+    """The answer of hotfn.scan(); everything is copied out of the library."""
+    path: str
+    machine: str
+    id: bytes
+    functions: Tuple[Verdict, ...]
+    hookable_count: int
+    refused_count: int
+    fragment_count: int
+    from_cache: bool
+
+    def refused(self) -> Tuple[Verdict, ...]:
+        return tuple(function for function in self.functions if function.verdict == "refused")
+
+
+def _verdict(raw: s.RecordFunction) -> Verdict:
+    reason = text_or_none(raw.reason)
+    return Verdict(rva=raw.rva, size=raw.byte_count, name=decode(raw.name), names=all_names(raw),
+                   verdict=VERDICTS.get(raw.state, str(raw.state)),
+                   strategy=text_or_none(raw.strategy), reason=reason,
+                   reason_text=text_or_none(raw.reason_text),
+                   offset=raw.reason_offset if reason else None)
+
+
+def _read(handle: c_void_p) -> Scan:
+    info, raw = s.ScanInfo(), s.RecordFunction()
+    check(lib.hotfn_scan_get_info(handle, info))
+    functions = []
+    for index in range(info.function_count):
+        check(lib.hotfn_scan_get_function(handle, index, raw))
+        functions.append(_verdict(raw))
+    return Scan(path=decode(info.path), machine=MACHINES.get(info.machine, "other"),
+                id=bytes(info.id)[:info.id_bytes], functions=tuple(functions),
+                hookable_count=info.hookable_count, refused_count=info.refused_count,
+                fragment_count=info.fragment_count, from_cache=bool(info.from_cache))
+
+
+def scan(path: PathLike, *, symbol_dirs: Sequence[PathLike] = (), threads: int = 0,
+         cache_folder: Optional[PathLike] = None) -> Scan:
+    """Scan the executable or library at path.
+
+    symbol_dirs   more folders with separate debug files
+    threads       that scan; 0: one a CPU
+    cache_folder  keep the scan there for the next time (default: no cache)
+    """
+    dirs = [path_bytes(folder) for folder in symbol_dirs]
+    options = s.ScanOptions(threads=threads, symbol_dir_count=len(dirs), symbol_dirs=c_texts(dirs),
+                            cache_folder=path_bytes(cache_folder) if cache_folder else None)
+    out, error = c_void_p(), s.Error()
+    check(lib.hotfn_scan_open(ctypes.byref(out), path_bytes(path), options, env(), error), error)
+    try:
+        return _read(out)
+    finally:
+        lib.hotfn_scan_close(out)

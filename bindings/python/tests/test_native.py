@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""The declarations of _native.py are those of the headers, and the loader says what it tried."""
+import ctypes
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import tree  # tests/abi/tree.py
+from conftest import ROOT
+
+from hotfn import _native
+from hotfn import _structs as s
+
+NUMBERS = {"hotfn_status": ctypes.c_int32, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32,
+           "uint64_t": ctypes.c_uint64, "size_t": ctypes.c_size_t}
+CALLBACKS = {"hotfn_refused_fn": s.RefusedFn, "hotfn_stub_fn": s.StubFn, "hotfn_write_fn": s.WriteFn}
+POINTERS = {"char": (ctypes.c_char_p, ctypes.POINTER(ctypes.c_char)), "void": (ctypes.c_void_p,),
+            "uint8_t": (ctypes.POINTER(ctypes.c_uint8), ctypes.c_void_p),
+            "uint32_t": (ctypes.POINTER(ctypes.c_uint32),),
+            "uint64_t": (ctypes.POINTER(ctypes.c_uint64),)}
+TEXTS = ctypes.POINTER(ctypes.c_char_p)
+
+
+def listed_names():
+    lines = (ROOT / "src/api.list").read_text().splitlines()
+    return [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
+
+
+def declared():
+    """{name: (result, [parameter, ...])} as C text, of all public headers."""
+    found = {}
+    for header in sorted((ROOT / "include/hotfn").glob("*.h")):
+        code = tree.without_comments(header.read_text())
+        for result, name, parameters in re.findall(
+                r"HOTFN_API\s+([^;{]*?)(hotfn_\w+)\s*\(([^;]*)\)\s*;", code):
+            parts = [part.strip() for part in parameters.split(",")]
+            found[name] = (result.strip(), [] if parts == ["void"] else parts)
+    return found
+
+
+def fitting_types(text, named):
+    """The ctypes that may stand for a C type; `named`: a parameter, its name comes last."""
+    words = re.sub(r"\bconst\b", " ", text).replace("*", " * ").split()
+    stars = words.count("*")
+    words = [word for word in words if word != "*"]
+    base = words[0] if not named or len(words) > 1 else words[-1]
+    structs = s.all_structs()
+    if stars == 0:
+        return (None,) if base == "void" else (CALLBACKS.get(base, NUMBERS.get(base)),)
+    if stars == 2:
+        return (TEXTS,) if base == "char" else (ctypes.POINTER(ctypes.c_void_p),)
+    if base in structs:
+        return (ctypes.POINTER(structs[base]),)
+    return POINTERS.get(base, (ctypes.c_void_p,))
+
+
+def test_every_exported_function_is_declared():
+    assert sorted(_native.PROTOTYPES) == sorted(listed_names())
+    for name in listed_names():
+        function = getattr(_native.lib, name)
+        assert function.argtypes is not None
+        assert (function.restype, list(function.argtypes)) == _native.PROTOTYPES[name]
+
+
+@pytest.mark.parametrize("name", listed_names())
+def test_declaration_is_the_headers(name):
+    result, parameters = declared()[name]
+    restype, argtypes = _native.PROTOTYPES[name]
+    assert restype in fitting_types(result, named=False), result
+    assert len(argtypes) == len(parameters), parameters
+    for argtype, parameter in zip(argtypes, parameters):
+        assert argtype in fitting_types(parameter, named=True), parameter
+
+
+def import_with(library, **more):
+    env = {**os.environ, "HOTFN_LIBRARY": str(library), "PYTHONPATH": str(ROOT / "bindings/python"),
+           "PYTHONDONTWRITEBYTECODE": "1", **more}
+    return subprocess.run([sys.executable, "-c", "import hotfn; print(hotfn.__version__)"],
+                          capture_output=True, text=True, env=env)
+
+
+def test_import_error_names_the_file_that_is_missing(tmp_path):
+    done = import_with(tmp_path / "nowhere.so")
+    assert done.returncode == 1
+    assert "ImportError" in done.stderr and str(tmp_path / "nowhere.so") in done.stderr
+
+
+def test_import_error_says_what_is_no_libhotfn(target_path):
+    done = import_with(target_path)
+    assert done.returncode == 1
+    assert "no libhotfn" in done.stderr and str(target_path) in done.stderr
+
+
+def test_import_error_lists_every_place_that_was_tried(tmp_path):
+    done = import_with("", LD_LIBRARY_PATH=str(tmp_path))
+    if done.returncode == 0:
+        pytest.skip("a libhotfn is installed")
+    for place in _native.library_names():
+        assert os.path.join(os.path.dirname(_native.__file__), place) in done.stderr
+
+
+def other_library(compiler, folder, body):
+    source, library = folder / "other.c", folder / "libother.so"
+    source.write_text(body)
+    subprocess.run([compiler, "-shared", "-fPIC", source, "-o", library], check=True)
+    return library
+
+
+def test_import_error_names_another_abi(compiler, tmp_path):
+    done = import_with(other_library(compiler, tmp_path, "int hotfn_abi_version(void) { return 99; }"))
+    assert "ABI version is 99, this package needs 1" in done.stderr
+
+
+def test_import_error_names_a_function_that_is_missing(compiler, tmp_path):
+    done = import_with(other_library(compiler, tmp_path, "int hotfn_abi_version(void) { return 1; }"))
+    assert "lacks hotfn_status_name" in done.stderr
+
+
+def test_import_error_names_a_struct_of_another_size(compiler, tmp_path):
+    body = "".join(f"int {name}(void) {{ return {int(name == 'hotfn_abi_version')}; }}\n"
+                   for name in listed_names() if name != "hotfn_sizeof")
+    body += "int hotfn_sizeof(const char *name) { return name[6] == 'e' && name[7] == 'r' ? 16 : 0; }\n"
+    done = import_with(other_library(compiler, tmp_path, body))
+    assert "its hotfn_error has 16 bytes, this package's 784" in done.stderr

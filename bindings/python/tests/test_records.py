@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""Records: read, listed, exported, and refused with a reason where they are broken."""
+import ctypes
+import json
+
+import pytest
+from conftest import FIB_15_CALLS
+
+import hotfn
+
+
+@pytest.fixture
+def saved(target, tmp_path):
+    """A finished record on disk: fib(15), walk(1000)."""
+    path = tmp_path / "run.hfr"
+    with hotfn.Session(modules="libhotfn-target.so") as session:
+        target.fib(15)
+        target.walk(1000)
+        session.save(path)
+    return path
+
+
+@pytest.fixture
+def record(saved):
+    with hotfn.open(saved) as opened:
+        yield opened
+
+
+def test_saved_record_holds_the_counts(record):
+    assert [(f.name, f.calls) for f in record.hot(3)] == [("fib", FIB_15_CALLS), ("step", 1000),
+                                                          ("walk", 1)]
+    assert record.total_calls >= FIB_15_CALLS + 1001
+
+
+def test_info_says_what_the_run_was(record, saved):
+    info = record.info
+    assert info.state == "finished"
+    assert info.path == str(saved)
+    assert info.function_count == len(record.functions)
+    assert info.end_ns >= info.start_ns > 0
+    assert info.window_start_ns is None
+
+
+def test_modules_name_file_and_id(record, target_path):
+    module = next(m for m in record.modules if m.file == target_path.name)
+    assert module.path == str(target_path)
+    assert module.function_count == sum(f.module == module.file for f in record.functions)
+    assert module.id
+
+
+def test_threads_sum_up_to_the_total(record):
+    assert sum(thread.calls for thread in record.threads) == record.total_calls
+
+
+def test_functions_outlive_their_record(saved):
+    with hotfn.open(saved) as record:
+        functions = record.functions
+    assert {f.name for f in functions} >= {"fib", "step", "walk", "never_called"}
+
+
+def test_closed_record_says_so(record):
+    record.close()
+    record.close()
+    with pytest.raises(ValueError, match="closed"):
+        record.info
+    assert "closed" in repr(record)
+
+
+def test_counters_are_one_array(record):
+    counters = record.counters
+    assert isinstance(counters, ctypes.Array) and len(counters) == len(record.functions)
+    by_rva = {(counter.module, counter.rva): counter.calls for counter in counters}
+    assert len(by_rva) == len(counters)
+    assert sum(by_rva.values()) == record.total_calls
+    assert memoryview(counters).itemsize == ctypes.sizeof(hotfn.Counter)
+
+
+def test_to_numpy_shares_the_memory(record):
+    pytest.importorskip("numpy")
+    view = record.to_numpy()
+    assert int(view["calls"].sum()) == record.total_calls
+    record.counters[0].calls = 12345
+    assert view["calls"][0] == 12345
+
+
+def test_to_dicts_is_json(record):
+    rows = json.loads(json.dumps(record.to_dicts()))
+    assert {row["name"]: row["calls"] for row in rows}["step"] == 1000
+
+
+def test_export_writes_json(record, tmp_path):
+    record.export(tmp_path / "run.json")
+    report = json.loads((tmp_path / "run.json").read_text())
+    assert report["schema"] == "hotfn.report/1"
+    assert {f["name"]: f["calls"] for f in report["functions"]}["fib"] == FIB_15_CALLS
+
+
+def test_export_writes_every_format(record, tmp_path):
+    assert {"table", "json", "csv"} <= {format.name for format in hotfn.formats()}
+    for format in hotfn.formats():
+        record.export(tmp_path / "out", format=format.name)
+        assert b"fib" in (tmp_path / "out").read_bytes()
+
+
+def test_export_refuses_an_unknown_format(record, tmp_path):
+    with pytest.raises(hotfn.NotFoundError):
+        record.export(tmp_path / "out", format="no-such-format")
+    with pytest.raises(ValueError, match="no format has the extension"):
+        record.export(tmp_path / "out.nothing")
+
+
+def test_missing_record_is_a_file_error(tmp_path):
+    with pytest.raises(hotfn.FileError) as caught:
+        hotfn.open(tmp_path / "nowhere.hfr")
+    assert caught.value.file == str(tmp_path / "nowhere.hfr")
+    assert caught.value.status_name == "HOTFN_E_IO"
+
+
+def test_overwritten_record_is_a_format_error(saved):
+    saved.write_bytes(b"not a record at all" * 1000)
+    with pytest.raises(hotfn.FormatError) as caught:
+        hotfn.open(saved)
+    assert caught.value.file == str(saved) and caught.value.text
+
+
+def test_cut_record_is_refused_or_repaired(saved, tmp_path):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[:len(whole) // 2])
+    with pytest.raises(hotfn.HotfnError):
+        hotfn.open(saved)
+    try:
+        lost = hotfn.repair(saved, tmp_path / "mended.hfr")
+    except hotfn.FormatError:
+        return  # nothing to be had from half of it: also an answer
+    assert lost
+    with hotfn.open(tmp_path / "mended.hfr") as mended:
+        assert mended.info.function_count <= len(whole)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""A session on this process: exact counts, and every byte put back."""
+import ctypes
+import gc
+import threading
+
+import pytest
+from conftest import FIB_15_CALLS
+
+import hotfn
+
+
+def calls_of(functions):
+    return {function.name: function.calls for function in functions}
+
+
+def entry_bytes(target, name, count=32):
+    return ctypes.string_at(ctypes.cast(getattr(target, name), ctypes.c_void_p).value, count)
+
+
+def test_counts_are_exact(counted):
+    calls = calls_of(counted.record.functions)
+    assert calls["fib"] == FIB_15_CALLS
+    assert calls["walk"] == 1
+    assert calls["step"] == 1000
+    assert calls["never_called"] == 0
+
+
+def test_hot_lists_the_most_called_first(counted):
+    assert [function.name for function in counted.hot(2)] == ["fib", "step"]
+    assert "never_called" not in calls_of(counted.hot(0))
+
+
+def test_bytes_are_restored(target):
+    names = ("fib", "step", "walk", "never_called")
+    before = {name: entry_bytes(target, name) for name in names}
+    with hotfn.Session(modules="libhotfn-target.so") as session:
+        changed = [name for name in names if entry_bytes(target, name) != before[name]]
+        hooked = [f.name for f in session.record.functions if f.state == "hooked"]
+        assert sorted(changed) == sorted(set(names) & set(hooked)) and changed
+        assert session.stats.hooked >= len(names)
+    assert {name: entry_bytes(target, name) for name in names} == before
+    target.walk(10)
+    assert "step" not in calls_of(session.hot(0))
+
+
+def test_snapshot_stands_still_while_counting_goes_on(target):
+    with hotfn.Session(modules="libhotfn-target.so", functions="step") as session:
+        target.walk(5)
+        first = session.snapshot()
+        target.walk(7)
+        assert calls_of(first.hot())["step"] == 5
+        assert calls_of(session.hot())["step"] == 12
+
+
+def test_functions_and_exclude_select(target):
+    with hotfn.Session(modules="libhotfn-target.so", functions=["s*", "f*"], exclude="fi*") as session:
+        target.fib(3)
+        target.walk(3)
+    by_name = {function.name: function for function in session.record.functions}
+    assert by_name["step"].calls == 3
+    assert by_name["fib"].state == "excluded" and by_name["fib"].calls is None
+    assert by_name["walk"].state == "excluded"
+
+
+def test_threads_lose_no_call(target):
+    with hotfn.Session(modules="libhotfn-target.so") as session:
+        threads = [threading.Thread(target=target.walk, args=(100_000,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert calls_of(session.hot(0))["step"] == 400_000
+    assert sum(thread.thread_count for thread in session.record.threads) >= 1
+
+
+def test_stopped_session_starts_again_and_goes_on_counting(target):
+    session = hotfn.Session(modules="libhotfn-target.so", functions="step")
+    session.start()
+    target.walk(2)
+    session.stop()
+    target.walk(100)
+    session.start()
+    target.walk(3)
+    session.close()
+    assert calls_of(session.hot())["step"] == 5
+
+
+def test_second_session_at_a_time_is_refused(target):
+    with hotfn.Session(modules="libhotfn-target.so"):
+        with pytest.raises(hotfn.StateError):
+            hotfn.Session(modules="libhotfn-target.so")
+
+
+def test_session_that_is_dropped_unhooks(target):
+    before = entry_bytes(target, "step")
+    session = hotfn.Session(modules="libhotfn-target.so")
+    session.start()
+    assert entry_bytes(target, "step") != before
+    del session
+    gc.collect()
+    assert entry_bytes(target, "step") == before
+
+
+def test_closed_session_says_so(counted):
+    with pytest.raises(ValueError, match="closed"):
+        counted.start()
+
+
+def test_broken_glob_is_an_option_error(target):
+    with pytest.raises(hotfn.OptionError, match=r"\[a"):
+        with hotfn.Session(modules="libhotfn-target.so", functions="[a"):
+            pass
+
+
+def test_sqlite_in_this_process_is_counted():
+    sqlite3 = pytest.importorskip("sqlite3")
+    with open("/proc/self/maps") as maps:
+        if "libsqlite3" not in maps.read():
+            pytest.skip("this Python has sqlite3 built in")
+    with hotfn.Session(modules="libsqlite3*") as session:
+        connection = sqlite3.connect(":memory:")
+        for i in range(50):
+            assert connection.execute("select ?+1", (i,)).fetchone() == (i + 1,)
+        connection.close()
+    calls = calls_of(session.hot(0))
+    assert calls.get("sqlite3_step", 0) >= 50

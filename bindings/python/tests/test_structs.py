@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""Each struct of _structs.py has the fields, offsets and sizes that a C compiler gives it."""
+import ctypes
+
+import layout  # tests/abi/layout.py
+import pytest
+
+from hotfn import _native
+from hotfn import _structs as s
+
+
+@pytest.fixture(scope="module")
+def c_lines(compiler):
+    return layout.compiled_layout(compiler)
+
+
+def python_lines():
+    for name, struct in s.all_structs().items():
+        yield f"{name} {ctypes.sizeof(struct)}"
+        for field, *_ in struct._fields_:
+            place = getattr(struct, field)
+            yield f"{name}.{field} {place.offset} {place.size}"
+
+
+def test_structs_are_laid_out_as_in_c(c_lines):
+    assert sorted(python_lines()) == sorted(c_lines)
+
+
+def test_library_has_the_same_sizes():
+    for name, struct in s.all_structs().items():
+        assert _native.lib.hotfn_sizeof(name.encode()) == ctypes.sizeof(struct), name
+
+
+def test_library_knows_no_other_struct():
+    assert _native.lib.hotfn_sizeof(b"hotfn_nothing") == 0
+
+
+def test_sized_structs_carry_their_size():
+    for struct in s.all_structs().values():
+        if issubclass(struct, s.Sized):
+            assert struct().size == ctypes.sizeof(struct)

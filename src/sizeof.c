@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* The sizes of the public structs by name: a binding that lays them out by itself (ctypes) compares
+ * before its first call.  tests/abi/layout.py sees to it that no struct is forgotten. */
+#include <hotfn.h>
+
+#include <string.h>
+
+typedef struct struct_size {
+    const char *name;
+    uint32_t bytes;
+} struct_size;
+
+/* clang-format off */
+#define STRUCT_SIZE(name) { #name, (uint32_t)sizeof(name) }
+
+/* In the order of the headers. */
+static const struct_size struct_sizes[] = {
+    STRUCT_SIZE(hotfn_error),
+    STRUCT_SIZE(hotfn_env),
+    STRUCT_SIZE(hotfn_image_info),
+    STRUCT_SIZE(hotfn_section),
+    STRUCT_SIZE(hotfn_symbol),
+    STRUCT_SIZE(hotfn_symbols_options),
+    STRUCT_SIZE(hotfn_function),
+    STRUCT_SIZE(hotfn_selection),
+    STRUCT_SIZE(hotfn_verdict),
+    STRUCT_SIZE(hotfn_verdicts_options),
+    STRUCT_SIZE(hotfn_plan_info),
+    STRUCT_SIZE(hotfn_plan_entry),
+    STRUCT_SIZE(hotfn_row_access),
+    STRUCT_SIZE(hotfn_hook_options),
+    STRUCT_SIZE(hotfn_hook_action),
+    STRUCT_SIZE(hotfn_commit_stats),
+    STRUCT_SIZE(hotfn_stub_region),
+    STRUCT_SIZE(hotfn_thread_cell),
+    STRUCT_SIZE(hotfn_cell_header),
+    STRUCT_SIZE(hotfn_counter_memory),
+    STRUCT_SIZE(hotfn_record_function),
+    STRUCT_SIZE(hotfn_record_module),
+    STRUCT_SIZE(hotfn_record_info),
+    STRUCT_SIZE(hotfn_record_thread),
+    STRUCT_SIZE(hotfn_live_options),
+    STRUCT_SIZE(hotfn_export_options),
+    STRUCT_SIZE(hotfn_exporter_info),
+    STRUCT_SIZE(hotfn_scan_options),
+    STRUCT_SIZE(hotfn_scan_info),
+    STRUCT_SIZE(hotfn_session_options),
+    STRUCT_SIZE(hotfn_join_options),
+    STRUCT_SIZE(hotfn_request),
+};
+/* clang-format on */
+
+uint32_t hotfn_sizeof(const char *struct_name)
+{
+    if (!struct_name)
+        return 0;
+    for (size_t i = 0; i < sizeof struct_sizes / sizeof struct_sizes[0]; i++)
+        if (strcmp(struct_sizes[i].name, struct_name) == 0)
+            return struct_sizes[i].bytes;
+    return 0;
+}

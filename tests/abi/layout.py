@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Check the size of every public struct, and the offset and size of each of its fields.
+
+    layout.py check CC LIBRARY   the compiler's layout is that of layout.list, and the library's
+                                 hotfn_sizeof knows every struct
+    layout.py write CC           write layout.list anew; a line that changes breaks the ABI
+
+layout.list holds `struct bytes` and `struct.field offset bytes`, for 64-bit hosts (LP64 and LLP64
+are the same: no public struct has a long).  A field at the end may be added, nothing else.
+"""
+import ctypes
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import tree
+
+LIST = tree.ROOT / "tests/abi/layout.list"
+STRUCT = re.compile(r"typedef struct (hotfn_\w+) \{(.*?)\} \1;", re.DOTALL)
+FUNCTION_POINTER = re.compile(r"\(\*(\w+)\)\s*\(")
+
+
+def field_names(body):
+    """The names that a struct's body declares; `int a, *b, c[3]; void (*d)(void);` -> a b c d."""
+    for declaration in body.split(";"):
+        pointer = FUNCTION_POINTER.search(declaration)
+        if pointer:
+            yield pointer[1]
+            continue
+        for declarator in declaration.split(","):
+            name = re.search(r"(\w+)\s*(?:\[\w+\]\s*)*$", declarator.strip())
+            if name:
+                yield name[1]
+
+
+def structs():
+    """{struct: [field, ...]} of all public headers, in their order."""
+    text = (tree.ROOT / "include/hotfn.h").read_text(encoding="utf-8")
+    found = {}
+    for header in re.findall(r"#include <(hotfn/\w+\.h)>", text):
+        code = (tree.ROOT / "include" / header).read_text(encoding="utf-8")
+        for name, body in STRUCT.findall(tree.without_comments(code)):
+            found[name] = list(field_names(body))
+    return found
+
+
+def program():
+    """C that prints the layout, one line a struct and one a field."""
+    lines = ["#include <hotfn.h>", "#include <stdio.h>", "int main(void)", "{"]
+    for struct, fields in structs().items():
+        lines.append(f'    printf("{struct} %zu\\n", sizeof({struct}));')
+        for field in fields:
+            lines.append(f'    printf("{struct}.{field} %zu %zu\\n", offsetof({struct}, {field}),'
+                         f" sizeof((({struct} *)0)->{field}));")
+    return "\n".join([*lines, "    return 0;", "}", ""])
+
+
+def compiled_layout(compiler):
+    """What a C compiler makes of the headers: the lines of layout.list."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, binary = pathlib.Path(folder, "layout.c"), pathlib.Path(folder, "layout")
+        source.write_text(program(), encoding="utf-8")
+        subprocess.run([*shlex.split(compiler), "-std=c11", "-I", tree.ROOT / "include",
+                        source, "-o", binary], check=True)
+        done = subprocess.run([binary], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def listed_layout():
+    lines = LIST.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def sizeof_problems(library):
+    """Structs that the library's hotfn_sizeof does not know or knows in another size."""
+    sizeof = ctypes.CDLL(library).hotfn_sizeof
+    sizeof.restype, sizeof.argtypes = ctypes.c_uint32, [ctypes.c_char_p]
+    for line in listed_layout():
+        name, size = line.split()[0], line.split()[-1]
+        if "." not in name and sizeof(name.encode()) != int(size):
+            yield f"hotfn_sizeof({name}) is {sizeof(name.encode())}, layout.list says {size}"
+
+
+def check(compiler, library):
+    compiled, listed = compiled_layout(compiler), listed_layout()
+    problems = [f"{line}: the compiler says so, layout.list does not"
+                for line in compiled if line not in set(listed)]
+    problems += [f"{line}: layout.list says so, the compiler does not"
+                 for line in listed if line not in set(compiled)]
+    problems += sizeof_problems(library)
+    tree.finish(problems, f"layout of {len(structs())} structs")
+
+
+def write(compiler):
+    head = ["# SPDX-License" + "-Identifier: MIT", "# Made by tests/abi/layout.py; `struct bytes` and "
+            "`struct.field offset bytes`, 64-bit hosts."]
+    LIST.write_text("\n".join([*head, *compiled_layout(compiler), ""]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    {"check": check, "write": write}[sys.argv[1]](*sys.argv[2:])
