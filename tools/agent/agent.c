@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* What `hotfn run` preloads.  It decides whether this process is the target, makes the environment as
+ * it was without us, joins the parent's run, and answers unwinders for the generated code.  HOTFN_*
+ * settings are parsed here and nowhere else.
+ *
+ * With -z initfirst its constructor runs before all others, also libc's: getenv does not work yet. */
+#include <hotfn.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+#define ARENA_BLOCK_BYTES (1u << 20)
+
+/* ---- Memory of our own: the target's malloc may be anything, and may not be ready. */
+
+static struct {
+    uint8_t *at;
+    size_t left;
+} arena;
+
+static void *arena_take(size_t bytes) {
+    bytes = (bytes + 15u) & ~(size_t)15u;
+    if (bytes > arena.left) {
+        size_t block = bytes > ARENA_BLOCK_BYTES ? bytes : ARENA_BLOCK_BYTES;
+        void *map = mmap(NULL, block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (map == MAP_FAILED) {
+            return NULL;
+        }
+        arena.at = map;
+        arena.left = block;
+    }
+    void *taken = arena.at;
+    arena.at += bytes;
+    arena.left -= bytes;
+    return taken;
+}
+
+static void *agent_realloc(void *user, void *memory, size_t old_bytes, size_t new_bytes) {
+    (void)user;
+    if (new_bytes == 0) {
+        return NULL; /* little is ever freed, and never in a loop */
+    }
+    void *fresh = arena_take(new_bytes);
+    if (fresh && memory) {
+        memcpy(fresh, memory, old_bytes < new_bytes ? old_bytes : new_bytes);
+    }
+    return fresh;
+}
+
+/* ---- Settings: HOTFN_RUN=parent pid:live fd:handover fd:device:inode:flags, HOTFN_TARGET=glob. */
+
+typedef struct settings {
+    unsigned parent, live_fd, handover_fd, flags;
+    unsigned long long device, inode;
+    const char *target_glob;
+} settings;
+
+static const char *find(char **envp, const char *name) {
+    size_t length = strlen(name);
+    for (; *envp; envp++) {
+        if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=') {
+            return *envp + length + 1;
+        }
+    }
+    return NULL;
+}
+
+static int parse(char **envp, settings *s) {
+    const char *run = find(envp, "HOTFN_RUN");
+    s->target_glob = find(envp, "HOTFN_TARGET");
+    return run && sscanf(run, "%u:%u:%u:%llu:%llu:%u", &s->parent, &s->live_fd, &s->handover_fd,
+                         &s->device, &s->inode, &s->flags) == 6;
+}
+
+static int is_target(const settings *s) {
+    char path[4096];
+    struct stat self;
+    if (s->target_glob) {
+        ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+        path[n > 0 ? n : 0] = 0;
+        const char *slash = strrchr(path, '/');
+        return hotfn_glob_match(s->target_glob, path) == 1 ||
+               (slash && hotfn_glob_match(s->target_glob, slash + 1) == 1);
+    }
+    return stat("/proc/self/exe", &self) == 0 && self.st_dev == s->device && self.st_ino == s->inode;
+}
+
+/* ---- The environment as it was: our variables go, LD_PRELOAD loses our entry (the first one). */
+
+static void drop_entry(char **at) {
+    for (; *at; at++) {
+        at[0] = at[1];
+    }
+}
+
+static void restore_preload(char **entry) {
+    char *value = *entry + strlen("LD_PRELOAD=");
+    char *rest = strchr(value, ':');
+    if (rest) {
+        memmove(value, rest + 1, strlen(rest + 1) + 1);
+    } else {
+        drop_entry(entry);
+    }
+}
+
+static void restore_environment(char **envp) {
+    for (char **at = envp; *at;) {
+        if (strncmp(*at, "HOTFN_RUN=", 10) == 0 || strncmp(*at, "HOTFN_TARGET=", 13) == 0) {
+            drop_entry(at);
+        } else if (strncmp(*at, "LD_PRELOAD=", 11) == 0) {
+            char *before = *at;
+            restore_preload(at);
+            at += *at == before;
+        } else {
+            at++;
+        }
+    }
+}
+
+/* ---- Start. */
+
+static hotfn_session *session;
+
+const hotfn_hooks *agent_hooks(void) {
+    return session ? hotfn_session_hooks(session) : NULL;
+}
+
+static void log_line(void *user, int32_t level, const char *text) {
+    (void)user;
+    if (level <= HOTFN_LOG_WARNING) {
+        dprintf(2, "hotfn agent: %s\n", text);
+    }
+}
+
+static void join(const settings *s) {
+    char live[64], handover[64], perf[64];
+    hotfn_env env = HOTFN_ENV_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_join_options options = HOTFN_JOIN_OPTIONS_INIT;
+    env.realloc_fn = agent_realloc;
+    if (s->flags & AGENT_VERBOSE) {
+        env.log_fn = log_line;
+    }
+    snprintf(live, sizeof live, "/proc/%u/fd/%u", s->parent, s->live_fd);
+    snprintf(handover, sizeof handover, "/proc/%u/fd/%u", s->parent, s->handover_fd);
+    snprintf(perf, sizeof perf, "/tmp/perf-%d.map", (int)getpid());
+    options.live_path = live;
+    options.handover_path = handover;
+    options.flags = HOTFN_SESSION_SINGLE_THREADED;
+    options.perf_map_path = s->flags & AGENT_PERF_MAP ? perf : NULL;
+    if (hotfn_session_join(&session, &options, &env, &err) != HOTFN_OK) {
+        dprintf(2, "hotfn agent: nothing is counted in process %d: %s%s%s\n", (int)getpid(), err.file,
+                err.file[0] ? ": " : "", err.text);
+    }
+}
+
+__attribute__((constructor)) static void agent_start(int argc, char **argv, char **envp) {
+    (void)argc;
+    (void)argv;
+    settings s = {0};
+    if (!parse(envp, &s) || !is_target(&s)) {
+        return; /* a wrapper on the way to the target: leave everything as it is */
+    }
+    if (!(s.flags & AGENT_FOLLOW)) {
+        restore_environment(envp);
+    }
+    join(&s);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn run`: start a program with the agent inside, look after it until it ends, write the record,
+ * and end as it ended.  The record's path is a symbolic link to the live record meanwhile, so that
+ * `hotfn report` can read it at any time. */
+#include "run.h"
+#include "verbs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct run {
+    run_options options;
+    run_target target;
+    run_service service;
+    run_window window;
+    run_child child;
+    hotfn_live *live;
+    hotfn_handover *handover;
+    char agent[PATH_MAX];
+    double started;
+} run;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void log_line(void *user, int32_t level, const char *text) {
+    if (level <= HOTFN_LOG_WARNING || *(const bool *)user) {
+        fprintf(stderr, "hotfn run: %s\n", text);
+    }
+}
+
+/* The command as a shell would take it, for the record. */
+static char *quote_command(char **command) {
+    size_t bytes = 1;
+    for (char **word = command; *word; word++) {
+        bytes += 4 * strlen(*word) + 3;
+    }
+    char *text = calloc(bytes, 1), *at = text;
+    for (char **word = command; text && *word; word++) {
+        bool plain = **word && !(*word)[strcspn(*word, " \t\n'\"\\$`*?[]{}()<>|&;#~!")];
+        at += sprintf(at, "%s%s", word == command ? "" : " ", plain ? "" : "'");
+        for (const char *c = *word; *c; c++) {
+            at += sprintf(at, *c == '\'' ? "'\\''" : "%c", *c);
+        }
+        at += sprintf(at, "%s", plain ? "" : "'");
+    }
+    return text;
+}
+
+/* ---- Before: the live record under its path. */
+
+static bool make_live(run *r) {
+    char folder[PATH_MAX];
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    char *command = quote_command(r->options.command);
+    uint64_t slots = r->target.text_bytes / 16 + 8192;
+    slots += r->options.modules.count || r->options.target_glob || r->options.follow ? 2u << 20 : 0;
+    o.slot_capacity = slots < (16u << 20) ? (uint32_t)slots : 16u << 20;
+    o.command = command;
+    o.directory = getcwd(folder, sizeof folder) ? folder : "";
+    o.durable_path = r->options.durable ? r->options.record_path : NULL;
+    hotfn_status s = hotfn_live_create(&r->live, &o, &r->service.env, &err);
+    free(command);
+    if (s == HOTFN_OK) {
+        s = hotfn_handover_create(&r->handover, &r->service.env, &err);
+    }
+    if (s != HOTFN_OK) {
+        hotfn_tool_fail("run", &err);
+        return false;
+    }
+    for (uint32_t reason = 1; reason < 64; reason++) {
+        hotfn_live_set_reason(r->live, reason, hotfn_reason_name(reason), hotfn_reason_text(reason));
+    }
+    return true;
+}
+
+static bool link_live(const run *r) {
+    char live[64];
+    const char *path = r->options.record_path;
+    struct stat old;
+    if (r->options.durable) {
+        return true;
+    }
+    if (lstat(path, &old) == 0 && !S_ISREG(old.st_mode) && !S_ISLNK(old.st_mode)) {
+        fprintf(stderr, "hotfn run: %s: is no file that a record may replace; choose another with -o\n", path);
+        return false;
+    }
+    snprintf(live, sizeof live, "/proc/%d/fd/%d", (int)getpid(), hotfn_live_fd(r->live));
+    unlink(path);
+    if (symlink(live, path) != 0) {
+        fprintf(stderr, "hotfn run: %s: the record cannot be written there (%s); choose another "
+                        "place with -o\n", path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static int prepare(run *r) {
+    int status = run_find_target(&r->target, &r->options);
+    if (status != 0) {
+        return status;
+    }
+    if (!run_find_agent(r->agent, sizeof r->agent)) {
+        fprintf(stderr, "hotfn run: hotfn-agent.so was not found beside this program nor at %s; "
+                        "install libhotfn whole\n", HOTFN_AGENT_PATH);
+        return RUN_FAILED;
+    }
+    if (strpbrk(r->agent, " :")) {
+        fprintf(stderr, "hotfn run: %s: the loader takes no agent whose path has a space or colon; "
+                        "install it elsewhere\n", r->agent);
+        return RUN_FAILED;
+    }
+    if (r->options.only_path && !(r->service.only = run_only_read(r->options.only_path))) {
+        return RUN_FAILED;
+    }
+    r->service.env = hotfn_tool_env();
+    r->service.env.log_fn = log_line;
+    r->service.env.log_user = &r->options.verbose;
+    return make_live(r) && link_live(r) ? 0 : RUN_FAILED;
+}
+
+/* ---- After. */
+
+static uint32_t record_state(int status) {
+    return WIFSIGNALED(status) ? HOTFN_RECORD_KILLED : HOTFN_RECORD_FINISHED;
+}
+
+static int32_t record_exit_code(int status) {
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static bool finish_record(run *r) {
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_status s = hotfn_live_finish(r->live, r->options.record_path, record_state(r->child.status),
+                                       record_exit_code(r->child.status), r->window.from, r->window.to, &err);
+    if (s == HOTFN_OK) {
+        return true;
+    }
+    hotfn_tool_fail("run", &err);
+    char elsewhere[] = "/tmp/hotfn-XXXXXX.hfr";
+    int fd = mkstemps(elsewhere, 4);
+    if (fd >= 0) {
+        close(fd);
+        if (hotfn_live_finish(r->live, elsewhere, record_state(r->child.status),
+                              record_exit_code(r->child.status), r->window.from, r->window.to, NULL) == HOTFN_OK) {
+            fprintf(stderr, "hotfn run: the record was kept in %s instead\n", elsewhere);
+            return false;
+        }
+        unlink(elsewhere);
+    }
+    return false;
+}
+
+typedef struct tally {
+    uint32_t hooked, refused, fragments, left_out, failed;
+    char names[200];
+} tally;
+
+static void tally_modules(const hotfn_record *record, uint32_t count, tally *t) {
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+        hotfn_record_get_module(record, i, &m);
+        t->failed += (m.flags & HOTFN_MODULE_FAILED) != 0;
+        if (m.flags & HOTFN_MODULE_LEFT_OUT) {
+            size_t used = strlen(t->names);
+            snprintf(t->names + used, sizeof t->names - used, "%s%s", used ? ", " : "", m.file);
+            t->left_out++;
+        }
+    }
+    if (strlen(t->names) == sizeof t->names - 1) {
+        memcpy(t->names + sizeof t->names - 4, "...", 4);
+    }
+}
+
+static void count_up(const char *path, tally *t) {
+    hotfn_record *record;
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    if (hotfn_record_open(&record, path, NULL, NULL) != HOTFN_OK) {
+        return;
+    }
+    hotfn_record_get_info(record, &info);
+    for (uint32_t i = 0; i < info.function_count; i++) {
+        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+        hotfn_record_get_function(record, i, &f);
+        t->hooked += f.state == HOTFN_STATE_HOOKED;
+        t->refused += f.state == HOTFN_STATE_REFUSED;
+        t->fragments += f.state == HOTFN_STATE_FRAGMENT;
+    }
+    tally_modules(record, info.module_count, t);
+    hotfn_record_close(record);
+}
+
+static void summarise(const run *r) {
+    tally t = {0};
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    double seconds = now() - r->started;
+    if (hotfn_handover_get_stats(r->handover, &stats) != HOTFN_OK) {
+        fprintf(stderr, "hotfn: nothing was counted: the target %s\n",
+                r->options.target_glob ? "never started (does --target match its file?)"
+                                       : "did not let the agent in");
+        return;
+    }
+    count_up(r->options.record_path, &t);
+    fprintf(stderr, "hotfn: %u functions hooked, %u refused, %u fragments", t.hooked, t.refused, t.fragments);
+    if (t.left_out) {
+        fprintf(stderr, "; %u modules left out (%s)", t.left_out, t.names);
+    }
+    if (t.failed) {
+        fprintf(stderr, "; %u modules failed (hotfn info %s)", t.failed, r->options.record_path);
+    }
+    fprintf(stderr, "; hooked in %.3f s, ran %.3f s; record %s\n", (double)stats.total_ns / 1e9, seconds,
+            r->options.record_path);
+}
+
+static void warn_unmatched(const run *r) {
+    for (uint32_t i = 0; i < r->options.include.count; i++) {
+        if (!r->service.include_used[i]) {
+            fprintf(stderr, "hotfn run: -f '%s' matches no function\n", r->options.include.items[i]);
+        }
+    }
+}
+
+static void clean_up(run *r) {
+    hotfn_snapshot_destroy(r->window.from);
+    hotfn_snapshot_destroy(r->window.to);
+    hotfn_handover_destroy(r->handover);
+    hotfn_live_close(r->live);
+    run_only_free(r->service.only);
+    free(r->service.include_used);
+    free(r->options.modules.items);
+    free(r->options.include.items);
+    free(r->options.exclude.items);
+}
+
+int hotfn_verb_run(int argc, char **argv) {
+    static run r;
+    bool help;
+    if (!run_parse(&r.options, argc, argv, &help)) {
+        return RUN_FAILED;
+    }
+    if (help) {
+        run_usage(false);
+        return TOOL_OK;
+    }
+    r.started = now();
+    int status = prepare(&r);
+    if (status == 0) {
+        status = run_child_start(&r.child, &r.options, &r.target, r.agent, hotfn_live_fd(r.live),
+                                 hotfn_handover_fd(r.handover));
+        if (status != 0 && !r.options.durable) {
+            unlink(r.options.record_path);
+        }
+    }
+    if (status != 0) {
+        clean_up(&r);
+        return status;
+    }
+    hotfn_live_set_pid(r.live, (uint32_t)r.child.pid);
+    r.service.options = &r.options;
+    r.service.target = &r.target;
+    r.service.live = r.live;
+    r.service.handover = r.handover;
+    if (!run_service_start(&r.service)) {
+        fprintf(stderr, "hotfn run: no thread can be started: nothing is counted\n");
+    }
+    run_window_start(&r.window, r.live, r.options.after_ns, r.options.for_ns);
+    run_child_wait(&r.child);
+    run_window_stop(&r.window);
+    run_service_stop(&r.service);
+    bool kept = finish_record(&r);
+    if (kept && !r.options.quiet) {
+        summarise(&r);
+        warn_unmatched(&r);
+    }
+    run_child child = r.child;
+    clean_up(&r);
+    run_child_imitate(&child);
+    return RUN_FAILED;
+}

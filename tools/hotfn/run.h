@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of `hotfn run`: options, the target's file, the service that scans for it, the child. */
+#ifndef HOTFN_TOOL_RUN_H
+#define HOTFN_TOOL_RUN_H
+
+#include <hotfn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* As env, nice and timeout do. */
+#define RUN_FAILED 125
+#define RUN_NOT_EXECUTABLE 126
+#define RUN_NOT_FOUND 127
+
+typedef struct run_list { /* a growing list of option arguments */
+    const char **items;
+    uint32_t count;
+} run_list;
+
+typedef struct run_options {
+    const char *record_path;
+    run_list modules, include, exclude;
+    uint64_t min_bytes, max_bytes;
+    const char *target_glob;
+    const char *only_path;
+    uint64_t after_ns, for_ns;
+    bool follow, durable, perf_map, no_cache, quiet, verbose;
+    char **command; /* NULL-terminated */
+} run_options;
+
+/* run_options.c: false (and a message) if the words are off; *help: the usage was asked for. */
+bool run_parse(run_options *o, int argc, char **argv, bool *help);
+void run_usage(bool to_stderr);
+
+/* run_target.c: what will be executed, and whether the agent can enter it. */
+typedef struct run_target {
+    char file[PATH_MAX];        /* what exec gets                                  */
+    char image[PATH_MAX];       /* the ELF program: file, or its #! interpreter    */
+    char interpreter[PATH_MAX]; /* the dynamic loader, resolved                    */
+    uint64_t device, inode;     /* of image */
+    uint64_t text_bytes;
+} run_target;
+/* 0, or RUN_* after a message. */
+int run_find_target(run_target *t, const run_options *o);
+bool run_find_agent(char *path, size_t bytes);
+
+/* run_only.c: --only-list, lines of module+0xRVA or module!name. */
+typedef struct run_only run_only;
+run_only *run_only_read(const char *path); /* NULL after a message */
+void run_only_free(run_only *only);
+/* Sorted RVAs listed for the file named by path; *count of them.  Kept until the next call. */
+const uint64_t *run_only_for(run_only *only, const hotfn_scan *scan, const char *path, uint32_t *count);
+
+/* run_service.c: a thread that scans what the target asks for. */
+typedef struct run_service {
+    const run_options *options;
+    const run_target *target;
+    run_only *only;
+    hotfn_env env;
+    hotfn_live *live;
+    hotfn_handover *handover;
+    char cache_folder[PATH_MAX]; /* "" = none */
+    uint8_t *include_used;       /* per -f glob */
+    atomic_bool stop;
+    bool main_seen;
+    pthread_t thread;
+} run_service;
+bool run_service_start(run_service *s);
+void run_service_stop(run_service *s);
+
+/* run_child.c */
+typedef struct run_child {
+    pid_t pid;
+    int status; /* as waitpid gives it */
+} run_child;
+/* Starts the command with the agent in its environment; 0 or RUN_* after a message. */
+int run_child_start(run_child *c, const run_options *o, const run_target *t, const char *agent,
+                    int live_fd, int handover_fd);
+void run_child_wait(run_child *c);
+/* End as the child ended: never returns. */
+void run_child_imitate(const run_child *c);
+
+/* run_window.c: --after and --for, two snapshots. */
+typedef struct run_window {
+    const hotfn_live *live;
+    uint64_t after_ns, for_ns;
+    hotfn_snapshot *from, *to;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool started, child_ended;
+} run_window;
+void run_window_start(run_window *w, const hotfn_live *live, uint64_t after_ns, uint64_t for_ns);
+void run_window_stop(run_window *w);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread of `hotfn run` that answers the target: which module it has just loaded, whether it is
+ * wanted, and if so its scan and plan.  The target waits meanwhile; it never scans by itself. */
+#include "run.h"
+#include "verbs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t known_module(const run_service *s, const hotfn_request *request) {
+    for (uint32_t i = 0; i < hotfn_live_module_count(s->live); i++) {
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+        hotfn_live_get_module(s->live, i, &m);
+        if (m.file_device == request->file_device && m.file_inode == request->file_inode) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool wanted(const run_service *s, const hotfn_request *request) {
+    const run_list *globs = &s->options->modules;
+    for (uint32_t i = 0; i < globs->count; i++) {
+        if (hotfn_glob_match(globs->items[i], file_name(request->path)) == 1 ||
+            hotfn_glob_match(globs->items[i], request->path) == 1) {
+            return true;
+        }
+    }
+    return globs->count == 0 && request->kind == HOTFN_REQUEST_MAIN;
+}
+
+/* Its breakpoint function tells the target of later modules, so it is planned in any case. */
+static bool is_loader(const run_service *s, const hotfn_request *request) {
+    return strcmp(request->path, s->target->interpreter) == 0 ||
+           strncmp(file_name(request->path), "ld-linux", 8) == 0;
+}
+
+static uint32_t add_without_functions(run_service *s, const hotfn_request *request, uint32_t flags,
+                                      const char *note) {
+    uint32_t module = UINT32_MAX;
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    m.flags = flags;
+    m.path = request->path;
+    m.file_device = request->file_device;
+    m.file_inode = request->file_inode;
+    if (hotfn_live_add_module(s->live, &m, NULL, &module, NULL) == HOTFN_OK && note) {
+        hotfn_live_set_module(s->live, module, flags, request->load_base, note);
+    }
+    return module;
+}
+
+static uint32_t refuse_module(run_service *s, const hotfn_request *request, const hotfn_error *err) {
+    if (!s->options->quiet) {
+        fprintf(stderr, "hotfn run: %s is not counted: %s\n", request->path, err->text);
+    }
+    uint32_t flags = request->kind == HOTFN_REQUEST_MAIN ? HOTFN_MODULE_MAIN : 0;
+    return add_without_functions(s, request, flags | HOTFN_MODULE_FAILED, err->text);
+}
+
+static hotfn_status add_scan(run_service *s, const hotfn_request *request, const hotfn_scan *scan,
+                             bool want, uint32_t *module, hotfn_error *err) {
+    const run_options *o = s->options;
+    hotfn_selection pick = HOTFN_SELECTION_INIT;
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+    const uint64_t *only = NULL;
+    uint32_t only_count = 0;
+    uint32_t flags = request->kind == HOTFN_REQUEST_MAIN ? HOTFN_MODULE_MAIN : 0;
+    pick.include = o->include.items;
+    pick.include_count = o->include.count;
+    pick.exclude = o->exclude.items;
+    pick.exclude_count = o->exclude.count;
+    pick.min_bytes = o->min_bytes;
+    pick.max_bytes = o->max_bytes;
+    if (s->only) {
+        only = run_only_for(s->only, scan, request->path, &only_count);
+    }
+    hotfn_status status =
+        hotfn_scan_add_to(scan, s->live, want ? flags : flags | HOTFN_MODULE_LEFT_OUT, &pick, only,
+                          only_count, s->include_used, module, err);
+    hotfn_scan_get_info(scan, &info);
+    if (status == HOTFN_OK) {
+        status = hotfn_handover_add_plan(s->handover, *module, info.plan, info.plan_bytes, err);
+    }
+    return status;
+}
+
+static uint32_t scan_module(run_service *s, const hotfn_request *request, bool want) {
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+    hotfn_scan *scan;
+    uint32_t module = UINT32_MAX;
+    options.cache_folder = s->cache_folder[0] ? s->cache_folder : NULL;
+    if (hotfn_scan_open(&scan, request->path, &options, &s->env, &err) != HOTFN_OK) {
+        return refuse_module(s, request, &err);
+    }
+    hotfn_scan_get_info(scan, &info);
+    hotfn_status status = HOTFN_OK;
+    if (info.file_device != request->file_device || info.file_inode != request->file_inode) {
+        status = HOTFN_E_MISMATCH;
+        snprintf(err.text, sizeof err.text, "the file was replaced while the program ran");
+    } else if (info.image_flags & HOTFN_IMAGE_TEXTREL) {
+        status = HOTFN_E_UNSUPPORTED;
+        snprintf(err.text, sizeof err.text, "the loader rewrites its code (text relocations)");
+    }
+    if (status == HOTFN_OK) {
+        status = add_scan(s, request, scan, want, &module, &err);
+    }
+    hotfn_scan_close(scan);
+    return status == HOTFN_OK ? module : refuse_module(s, request, &err);
+}
+
+static uint32_t answer(run_service *s, const hotfn_request *request) {
+    uint32_t module = known_module(s, request);
+    bool want = wanted(s, request);
+    s->main_seen |= request->kind == HOTFN_REQUEST_MAIN;
+    if (module != UINT32_MAX) {
+        return module;
+    }
+    if (want || is_loader(s, request)) {
+        return scan_module(s, request, want);
+    }
+    return add_without_functions(s, request, HOTFN_MODULE_LEFT_OUT, NULL);
+}
+
+static void *serve(void *user) {
+    run_service *s = user;
+    while (!atomic_load(&s->stop)) {
+        hotfn_request request = HOTFN_REQUEST_INIT;
+        if (hotfn_handover_wait(s->handover, 20000000u, &request) == HOTFN_OK &&
+            request.kind != HOTFN_REQUEST_NONE) {
+            hotfn_handover_answer(s->handover, answer(s, &request));
+        }
+    }
+    return NULL;
+}
+
+static void choose_cache(run_service *s) {
+    const char *base = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (s->options->no_cache) {
+        return;
+    }
+    if (base && base[0] == '/') {
+        snprintf(s->cache_folder, sizeof s->cache_folder, "%s/hotfn", base);
+    } else if (home && home[0] == '/') {
+        snprintf(s->cache_folder, sizeof s->cache_folder, "%s/.cache/hotfn", home);
+    }
+}
+
+bool run_service_start(run_service *s) {
+    choose_cache(s);
+    atomic_store(&s->stop, false);
+    s->include_used = calloc(s->options->include.count + 1u, 1);
+    return s->include_used && pthread_create(&s->thread, NULL, serve, s) == 0;
+}
+
+void run_service_stop(run_service *s) {
+    atomic_store(&s->stop, true);
+    pthread_join(s->thread, NULL);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Which file will run, and can the agent enter it?  A refusal names the file and what to do. */
+#include "run.h"
+#include "verbs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static int refuse(int status, const char *file, const char *why) {
+    fprintf(stderr, "hotfn run: %s: %s\n", file, why);
+    return status;
+}
+
+/* As execvp looks: 0, ENOENT or EACCES. */
+static int find_in_path(const char *name, char *out) {
+    const char *path = getenv("PATH");
+    int worst = ENOENT;
+    struct stat file;
+    if (strchr(name, '/')) {
+        if (snprintf(out, PATH_MAX, "%s", name) >= PATH_MAX || stat(out, &file) != 0) {
+            return ENOENT;
+        }
+        return S_ISREG(file.st_mode) && access(out, X_OK) == 0 ? 0 : EACCES;
+    }
+    for (const char *at = path ? path : "/usr/bin:/bin"; *at;) {
+        size_t length = strcspn(at, ":");
+        int n = snprintf(out, PATH_MAX, "%.*s/%s", (int)length, length ? at : ".", name);
+        at += length + (at[length] == ':');
+        if (n >= PATH_MAX || stat(out, &file) != 0 || !S_ISREG(file.st_mode)) {
+            continue;
+        }
+        if (access(out, X_OK) == 0) {
+            return 0;
+        }
+        worst = EACCES;
+    }
+    return worst;
+}
+
+/* If file is a script, its interpreter (behind `env`, the program that env finds) goes to image. */
+static bool follow_script(const char *file, char *image) {
+    char line[512] = "";
+    FILE *script = fopen(file, "re");
+    size_t n = script ? fread(line, 1, sizeof line - 1, script) : 0;
+    if (script) {
+        fclose(script);
+    }
+    line[n] = 0;
+    line[strcspn(line, "\n")] = 0;
+    if (strncmp(line, "#!", 2) != 0) {
+        return snprintf(image, PATH_MAX, "%s", file) < PATH_MAX;
+    }
+    char *rest = NULL;
+    char *word = strtok_r(line + 2, " \t", &rest);
+    if (word && strlen(word) >= 4 && strcmp(word + strlen(word) - 4, "/env") == 0) {
+        do {
+            word = strtok_r(NULL, " \t", &rest);
+        } while (word && (word[0] == '-' || strchr(word, '=')));
+    }
+    return word && find_in_path(word, image) == 0;
+}
+
+/* ld.so ignores LD_PRELOAD for a program that gains rights. */
+static bool gains_rights(const char *path, const struct stat *file) {
+    char capability[64];
+    bool set_user = (file->st_mode & S_ISUID) && file->st_uid != getuid();
+    bool set_group = (file->st_mode & S_ISGID) && file->st_gid != getgid();
+    bool capable = getuid() != 0 && getxattr(path, "security.capability", capability, sizeof capability) > 0;
+    return set_user || set_group || capable || getuid() != geteuid();
+}
+
+static uint64_t text_bytes(const hotfn_image *image) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < hotfn_image_section_count(image); i++) {
+        hotfn_section section = HOTFN_SECTION_INIT;
+        hotfn_image_get_section(image, i, &section);
+        total += section.flags & HOTFN_SECTION_EXECUTE ? section.byte_count : 0;
+    }
+    return total;
+}
+
+static const char *why_not(const hotfn_image_info *info) {
+    if (info->format != HOTFN_FORMAT_ELF || info->machine != HOTFN_MACHINE_X86_64) {
+        return "not an x86-64 ELF program; this version counts those only";
+    }
+    if (!(info->flags & HOTFN_IMAGE_INTERPRETER)) {
+        return "a static program has no dynamic loader that could bring the agent in; "
+               "count a dynamically linked build of it";
+    }
+    const char *slash = strrchr(info->interpreter, '/');
+    if (strncmp(slash ? slash + 1 : info->interpreter, "ld-linux", 8) != 0) {
+        return "its dynamic loader is not glibc's (ld-linux); the agent needs glibc";
+    }
+    return NULL;
+}
+
+static int check_image(run_target *t) {
+    struct stat file;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_image *image;
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    if (stat(t->image, &file) != 0) {
+        return refuse(RUN_NOT_FOUND, t->image, strerror(errno));
+    }
+    if (gains_rights(t->image, &file)) {
+        return refuse(RUN_FAILED, t->image,
+                      "a setuid, setgid or privileged program: the loader lets no agent in; "
+                      "count a copy without these rights");
+    }
+    if (hotfn_image_open(&image, t->image, NULL, &err) != HOTFN_OK) {
+        hotfn_tool_fail("run", &err);
+        return err.status == HOTFN_E_IO ? RUN_NOT_EXECUTABLE : RUN_FAILED;
+    }
+    hotfn_image_get_info(image, &info);
+    const char *why = why_not(&info);
+    t->device = (uint64_t)file.st_dev;
+    t->inode = (uint64_t)file.st_ino;
+    t->text_bytes = text_bytes(image);
+    if (!why && !realpath(info.interpreter, t->interpreter)) {
+        why = "its dynamic loader does not exist";
+    }
+    hotfn_image_close(image);
+    return why ? refuse(RUN_FAILED, t->image, why) : 0;
+}
+
+int run_find_target(run_target *t, const run_options *o) {
+    const char *name = o->command[0];
+    memset(t, 0, sizeof *t);
+    switch (find_in_path(name, t->file)) {
+    case 0:
+        break;
+    case EACCES:
+        return refuse(RUN_NOT_EXECUTABLE, name, "is not an executable file (chmod +x it?)");
+    default:
+        return refuse(RUN_NOT_FOUND, name, "no such program");
+    }
+    if (!follow_script(t->file, t->image)) {
+        return refuse(RUN_NOT_EXECUTABLE, name, "its #! interpreter was not found");
+    }
+    return o->target_glob ? 0 : check_image(t);
+}
+
+bool run_find_agent(char *path, size_t bytes) {
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash) {
+        *slash = 0;
+        int length = snprintf(path, bytes, "%s/../agent/hotfn-agent.so", self);
+        if (length > 0 && (size_t)length < bytes && access(path, R_OK) == 0) {
+            return true;
+        }
+    }
+    int length = snprintf(path, bytes, "%s", HOTFN_AGENT_PATH);
+    return length > 0 && (size_t)length < bytes && access(path, R_OK) == 0;
+}
