@@ -51,6 +51,7 @@ hfn_span hfn_verdicts_island_original(const hotfn_verdicts *verdicts, uint32_t i
 
 const hotfn_image *hfn_verdicts_image(const hotfn_verdicts *verdicts);
 const hotfn_functions *hfn_verdicts_functions(const hotfn_verdicts *verdicts);
-const hfn_arch *hfn_verdicts_arch(const hotfn_verdicts *verdicts); /* NULL if no judge for the machine */
+const hfn_arch *hfn_verdicts_arch(
+    const hotfn_verdicts *verdicts); /* NULL if no judge for the machine */
 
 #endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Zydis, translated into the words of arch.h and decode.h.  The only file that includes it.  It decides
+ * nothing: what a jump or a flag means for a hook is judged elsewhere.
+ */
+#include "arch/x86/decode.h"
+
+#include "arch/x86/quick.h"
+
+#include <Zydis/Zydis.h>
+#include <string.h>
+
+static bool zydis_decode(const uint8_t *bytes, uint64_t size, ZydisDecoderContext *context,
+                         ZydisDecodedInstruction *out)
+{
+    ZydisDecoder decoder;
+
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, context, bytes, size, out));
+}
+
+static hfn_flow flow_of(const ZydisDecodedInstruction *in)
+{
+    bool direct = (in->attributes & ZYDIS_ATTRIB_IS_RELATIVE) && in->raw.imm[0].is_relative;
+
+    switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_UD0:
+    case ZYDIS_MNEMONIC_UD1:
+    case ZYDIS_MNEMONIC_UD2:
+    case ZYDIS_MNEMONIC_HLT:
+    case ZYDIS_MNEMONIC_INT3: return HFN_FLOW_STOP;
+    case ZYDIS_MNEMONIC_XBEGIN: return HFN_FLOW_JUMP_IF;
+    case ZYDIS_MNEMONIC_XABORT: return HFN_FLOW_NEXT;
+    default: break;
+    }
+    switch (in->meta.category) {
+    case ZYDIS_CATEGORY_CALL: return direct ? HFN_FLOW_CALL : HFN_FLOW_CALL_INDIRECT;
+    case ZYDIS_CATEGORY_COND_BR: return HFN_FLOW_JUMP_IF;
+    case ZYDIS_CATEGORY_UNCOND_BR: return direct ? HFN_FLOW_JUMP : HFN_FLOW_JUMP_INDIRECT;
+    case ZYDIS_CATEGORY_RET:
+    case ZYDIS_CATEGORY_SYSRET: return HFN_FLOW_RETURN;
+    default: return HFN_FLOW_NEXT;
+    }
+}
+
+static bool is_rip_relative(const ZydisDecodedInstruction *in)
+{
+    return (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod == 0 &&
+           in->raw.modrm.rm == 5;
+}
+
+static bool has_index(const ZydisDecodedInstruction *in)
+{
+    return (in->attributes & ZYDIS_ATTRIB_HAS_SIB) &&
+           (in->raw.sib.index != 4 || in->raw.rex.X != 0);
+}
+
+static void set_relative(hfn_instruction *out, uint32_t at, uint32_t bits, uint64_t target)
+{
+    out->relative_at = (uint8_t)at;
+    out->relative_bytes = (uint8_t)(bits / 8);
+    out->target = target;
+}
+
+/* The PC-relative field, or the address that an immediate or a lea may hold. */
+static void translate_target(const ZydisDecodedInstruction *in, uint64_t rva, uint64_t link_base,
+                             hfn_instruction *out)
+{
+    uint64_t next = rva + in->length;
+    bool is_lea = in->mnemonic == ZYDIS_MNEMONIC_LEA;
+
+    if ((in->attributes & ZYDIS_ATTRIB_IS_RELATIVE) && in->raw.imm[0].is_relative) {
+        set_relative(out, in->raw.imm[0].offset, in->raw.imm[0].size,
+                     next + (uint64_t)in->raw.imm[0].value.s);
+    } else if (is_rip_relative(in)) {
+        set_relative(out, in->raw.disp.offset, in->raw.disp.size,
+                     next + (uint64_t)in->raw.disp.value);
+        out->takes_address = is_lea;
+        out->reads_memory_relative = !is_lea;
+    } else if (in->raw.imm[0].size >= 32) {
+        out->takes_address = true;
+        out->target = (in->raw.imm[0].size == 32 ? (uint64_t)(int32_t)in->raw.imm[0].value.u
+                                                 : in->raw.imm[0].value.u) -
+                      link_base;
+    } else if (is_lea && in->raw.disp.size == 32) {
+        out->takes_address = true;
+        out->target = (uint64_t)in->raw.disp.value - link_base;
+    }
+}
+
+bool hfn_x86_decode_fully(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+                          hfn_instruction *out)
+{
+    ZydisDecodedInstruction in;
+
+    if (!zydis_decode(bytes, size, NULL, &in))
+        return false;
+    memset(out, 0, sizeof *out);
+    out->length = in.length;
+    out->flow = (uint8_t)flow_of(&in);
+    out->is_padding = in.mnemonic == ZYDIS_MNEMONIC_INT3 ||
+                      (in.mnemonic == ZYDIS_MNEMONIC_NOP && in.raw.modrm.reg == 0);
+    out->is_landing_pad =
+        in.mnemonic == ZYDIS_MNEMONIC_ENDBR64 || in.mnemonic == ZYDIS_MNEMONIC_ENDBR32;
+    out->through_table =
+        out->flow == HFN_FLOW_JUMP_INDIRECT && (in.raw.modrm.mod == 3 || has_index(&in));
+    translate_target(&in, rva, link_base, out);
+    return true;
+}
+
+bool hfn_x86_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+                    hfn_instruction *out)
+{
+    return hfn_x86_quick(bytes, size, rva, link_base, out) ||
+           hfn_x86_decode_fully(bytes, size, rva, link_base, out);
+}
+
+/* The number of the general register that holds reg, or HFN_X86_NO_REGISTER. */
+static uint8_t register_number(ZydisRegister reg)
+{
+    ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+    if (whole == ZYDIS_REGISTER_RIP)
+        return HFN_X86_RIP;
+    if (whole < ZYDIS_REGISTER_RAX || whole > ZYDIS_REGISTER_R15)
+        return HFN_X86_NO_REGISTER;
+    return (uint8_t)(whole - ZYDIS_REGISTER_RAX);
+}
+
+static uint32_t register_bit(ZydisRegister reg)
+{
+    uint8_t number = register_number(reg);
+
+    return number < 16 ? 1u << number : 0;
+}
+
+static void add_operand(const ZydisDecodedOperand *operand, hfn_x86_effects *out)
+{
+    if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY) {
+        out->reads |= register_bit(operand->mem.base) | register_bit(operand->mem.index);
+    } else if (operand->type == ZYDIS_OPERAND_TYPE_REGISTER) {
+        if (operand->actions & ZYDIS_OPERAND_ACTION_MASK_READ)
+            out->reads |= register_bit(operand->reg.value);
+        if (operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+            out->writes |= register_bit(operand->reg.value);
+    }
+}
+
+/* Written on every path: a shift by cl, a repeated compare may leave the flags alone. */
+static bool writes_flags_surely(const ZydisDecodedInstruction *in)
+{
+    if (in->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
+        return false;
+    switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_SHL:
+    case ZYDIS_MNEMONIC_SHR:
+    case ZYDIS_MNEMONIC_SAR:
+    case ZYDIS_MNEMONIC_ROL:
+    case ZYDIS_MNEMONIC_ROR:
+    case ZYDIS_MNEMONIC_RCL:
+    case ZYDIS_MNEMONIC_RCR:
+    case ZYDIS_MNEMONIC_SHLD:
+    case ZYDIS_MNEMONIC_SHRD: return in->raw.imm[0].size != 0 && (in->raw.imm[0].value.u & 31) != 0;
+    default: return true;
+    }
+}
+
+static void translate_flags(const ZydisDecodedInstruction *in, hfn_x86_effects *out)
+{
+    const ZydisAccessedFlags *flags = in->cpu_flags;
+
+    if (!flags)
+        return;
+    out->flags_read = flags->tested & HFN_X86_ARITHMETIC_FLAGS;
+    if (writes_flags_surely(in))
+        out->flags_written = (flags->modified | flags->set_0 | flags->set_1 | flags->undefined) &
+                             HFN_X86_ARITHMETIC_FLAGS;
+}
+
+static bool is_register(const ZydisDecodedOperand *operand)
+{
+    return operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           register_number(operand->reg.value) != HFN_X86_NO_REGISTER;
+}
+
+static hfn_x86_shape shape_of_move(const ZydisDecodedOperand *source)
+{
+    if (source->type == ZYDIS_OPERAND_TYPE_MEMORY)
+        return HFN_X86_LOAD;
+    if (source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+        return HFN_X86_CONSTANT;
+    return is_register(source) ? HFN_X86_MOVE : HFN_X86_OTHER;
+}
+
+/* The shape of an instruction whose first operand is a general register. */
+static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *source)
+{
+    bool by_constant = source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+
+    if (in->meta.category == ZYDIS_CATEGORY_CMOV)
+        return HFN_X86_SELECT;
+    switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_MOV: return in->operand_width >= 32 ? shape_of_move(source) : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_MOVZX:
+        return in->operand_width >= 32 ? shape_of_move(source) : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_MOVSXD:
+        return source->type == ZYDIS_OPERAND_TYPE_MEMORY && in->operand_width == 64
+                   ? HFN_X86_LOAD_SIGNED
+                   : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_ADD:
+        return is_register(source) && in->operand_width == 64 ? HFN_X86_ADD : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_LEA: return in->operand_width == 64 ? HFN_X86_LEA : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_AND: return by_constant ? HFN_X86_AND : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_CMP: return by_constant ? HFN_X86_COMPARE : HFN_X86_OTHER;
+    default: return HFN_X86_OTHER;
+    }
+}
+
+static void translate_memory(const ZydisDecodedOperand *operand, uint64_t next_rva,
+                             hfn_x86_effects *out)
+{
+    if (operand->type != ZYDIS_OPERAND_TYPE_MEMORY)
+        return;
+    out->has_memory = true;
+    out->base = register_number(operand->mem.base);
+    out->index = register_number(operand->mem.index);
+    out->scale = operand->mem.scale;
+    out->displacement = operand->mem.disp.has_displacement ? operand->mem.disp.value : 0;
+    if (out->base == HFN_X86_RIP)
+        out->displacement += (int64_t)next_rva;
+}
+
+static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *operands,
+                            uint64_t rva, hfn_x86_effects *out)
+{
+    out->dest = out->src = out->base = out->index = HFN_X86_NO_REGISTER;
+    for (uint32_t i = 0; i < in->operand_count_visible && i < 2; i++)
+        translate_memory(&operands[i], rva + in->length, out);
+    if (in->operand_count_visible >= 1 && is_register(&operands[0]))
+        out->dest = register_number(operands[0].reg.value);
+    if (in->mnemonic == ZYDIS_MNEMONIC_JMP)
+        out->shape = HFN_X86_JUMP;
+    if (in->mnemonic == ZYDIS_MNEMONIC_POP)
+        out->shape = HFN_X86_SELECT;
+    if (in->operand_count_visible < 2 || out->dest == HFN_X86_NO_REGISTER)
+        return;
+    const ZydisDecodedOperand *source = &operands[1];
+    out->width = (uint8_t)(source->size / 8);
+    if (is_register(source))
+        out->src = register_number(source->reg.value);
+    if (source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+        out->immediate = source->imm.value.u;
+        out->width = (uint8_t)(operands[0].size / 8);
+    }
+    out->shape = (uint8_t)shape_of(in, source);
+}
+
+bool hfn_x86_effects_of(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_x86_effects *out)
+{
+    ZydisDecoder decoder;
+    ZydisDecoderContext context;
+    ZydisDecodedInstruction in;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+
+    if (!zydis_decode(bytes, size, &context, &in))
+        return false;
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    if (!ZYAN_SUCCESS(
+            ZydisDecoderDecodeOperands(&decoder, &context, &in, operands, in.operand_count)))
+        return false;
+    memset(out, 0, sizeof *out);
+    out->length = in.length;
+    for (uint32_t i = 0; i < in.operand_count; i++)
+        add_operand(&operands[i], out);
+    translate_flags(&in, out);
+    translate_shape(&in, operands, rva, out);
+    return true;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading x86-64 instructions: what arch.h promises, and the fuller reading (flags, registers, shape)
+ * that only entries and jump tables need. */
+#ifndef HFN_ARCH_X86_DECODE_H
+#define HFN_ARCH_X86_DECODE_H
+
+#include "arch/arch.h"
+
+/* arch.h decode.  hfn_x86_quick where it knows the instruction, else hfn_x86_decode_fully. */
+bool hfn_x86_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+                    hfn_instruction *out);
+
+/* The same answer from Zydis, for every instruction there is. */
+bool hfn_x86_decode_fully(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+                          hfn_instruction *out);
+
+/* What an instruction does to general registers (bit n: register number n, rsp is 4), to the
+ * arithmetic flags (bits of EFLAGS) and, for the few shapes that jump tables are made of, how. */
+typedef enum hfn_x86_shape {
+    HFN_X86_OTHER = 0,
+    HFN_X86_MOVE, /* mov dest, src: 4 or 8 bytes; movzx: 1 or 2                             */
+    HFN_X86_LOAD, /* mov or movzx dest, [memory] of width bytes                             */
+    HFN_X86_LOAD_SIGNED, /* movsxd dest, dword [memory]                                        */
+    HFN_X86_CONSTANT,    /* mov dest, immediate                                                   */
+    HFN_X86_ADD,     /* add dest, src                                                          */
+    HFN_X86_LEA,     /* lea dest, [memory]                                                     */
+    HFN_X86_AND,     /* and dest, immediate                                                    */
+    HFN_X86_COMPARE, /* cmp dest, immediate                                                    */
+    HFN_X86_SELECT,  /* cmovcc, pop: a whole value, not computed here                          */
+    HFN_X86_JUMP     /* jmp dest, or jmp [memory]                                              */
+} hfn_x86_shape;
+
+#define HFN_X86_NO_REGISTER 0xFF
+#define HFN_X86_RIP 0xFE
+
+typedef struct hfn_x86_effects {
+    uint8_t length;
+    uint8_t shape;              /* hfn_x86_shape                                        */
+    uint8_t width;              /* of the source, in bytes                              */
+    uint8_t dest, src;          /* register numbers, HFN_X86_NO_REGISTER                */
+    uint8_t base, index, scale; /* of the memory operand; base may be HFN_X86_RIP  */
+    bool has_memory;
+    int64_t displacement; /* of the memory operand; for RIP the RVA that it means */
+    uint64_t immediate;   /* sign-extended                                        */
+    uint32_t reads, writes;
+    uint32_t flags_read, flags_written; /* written: surely, all paths              */
+} hfn_x86_effects;
+
+bool hfn_x86_effects_of(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_x86_effects *out);
+
+#define HFN_X86_RSP 4
+#define HFN_X86_ARITHMETIC_FLAGS 0x8D5u /* CF PF AF ZF SF OF: Intel SDM vol. 1, 3.4.3.1 */
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where an indirect jump goes, read backwards along the straight line that ends with it.  The forms
+ * of gcc and clang are known:
+ *     jmp [table + i*8]            mov r, [table + i*8]; jmp r          (absolute addresses)
+ *     lea b, [rip+table]; movsxd r, [b + i*4]; add r, b; jmp r          (offsets from the table)
+ * The number of entries comes from the `cmp i, n; ja`, the `and i, n` or the movzx before it, along
+ * the same line; where the line shows none it is 0 and the caller must do without.
+ */
+#include "arch/x86/dispatch.h"
+#include "arch/x86/decode.h"
+
+#include <string.h>
+
+#define CALL_CLOBBERED 0x0FC7u /* rax rcx rdx rsi rdi r8-r11: System V psABI x86-64, 3.2.1 */
+
+/* The search for one register's value, going backwards; `at` is an index into the line. */
+typedef struct search {
+    const hfn_line *line;
+    uint32_t at; /* instructions before this index are still to be looked at */
+} search;
+
+static bool effects_at(const hfn_line *line, uint32_t index, hfn_x86_effects *out)
+{
+    uint32_t offset = line->starts[index];
+
+    return hfn_x86_effects_of(line->bytes + offset, line->size - offset, line->rva + offset, out);
+}
+
+static bool flow_at(const hfn_line *line, uint32_t index, hfn_instruction *out)
+{
+    uint32_t offset = line->starts[index];
+
+    return hfn_x86_decode(line->bytes + offset, line->size - offset, line->rva + offset, 0, out);
+}
+
+typedef enum found { FOUND, FOUND_CALL, NOT_IN_LINE } found;
+
+/* The last instruction before s->at that writes reg; s->at becomes its index. */
+static found find_write(search *s, uint8_t reg, hfn_x86_effects *out)
+{
+    hfn_instruction in;
+
+    while (s->at > 0) {
+        s->at--;
+        if (!effects_at(s->line, s->at, out) || !flow_at(s->line, s->at, &in))
+            return NOT_IN_LINE;
+        bool calls = in.flow == HFN_FLOW_CALL || in.flow == HFN_FLOW_CALL_INDIRECT;
+        if (calls && (CALL_CLOBBERED >> reg & 1))
+            return FOUND_CALL;
+        if (out->writes >> reg & 1)
+            return FOUND;
+    }
+    return NOT_IN_LINE;
+}
+
+/* Index of the instruction that loaded an entry, and the register that chose it. */
+typedef struct chosen {
+    uint32_t at;
+    uint8_t index;
+} chosen;
+
+static void note_proof(const hfn_line *line, uint32_t index, hfn_dispatch *out)
+{
+    if (line->starts[index] < out->proof_from)
+        out->proof_from = line->starts[index];
+}
+
+/* `cmp dest, n` stood before a not taken jump: how many values of dest come through. */
+static uint64_t compared_count(const hfn_x86_effects *compare, uint8_t condition)
+{
+    uint64_t limit = compare->immediate;
+
+    if (compare->width == 4)
+        limit &= UINT32_MAX;
+    else if (compare->width < 4)
+        limit &= (1u << (8 * compare->width)) - 1;
+    if (condition == 7) /* ja */
+        return limit + 1;
+    return condition == 3 ? limit : 0; /* jae */
+}
+
+/* The condition of a jcc, or 16. */
+static uint8_t condition_at(const hfn_line *line, uint32_t index)
+{
+    const uint8_t *bytes = line->bytes + line->starts[index];
+
+    if ((bytes[0] & 0xF0) == 0x70)
+        return bytes[0] & 15;
+    if (bytes[0] == 0x0F && (bytes[1] & 0xF0) == 0x80)
+        return bytes[1] & 15;
+    return 16;
+}
+
+/* What is known while looking back for the bound of one index register. */
+typedef struct bound_search {
+    uint8_t reg;
+    uint64_t widest;   /* how many values its width allows; 0 unlimited */
+    uint8_t condition; /* of a jcc whose cmp is still to come, 16 none  */
+    uint64_t count;    /* the answer                                    */
+} bound_search;
+
+static uint64_t values_of_width(uint8_t width_bytes)
+{
+    return width_bytes < 4 ? 1ull << (8 * width_bytes) : 0;
+}
+
+/* One step back; true when the search is over. */
+static bool step_bound(const hfn_x86_effects *e, bound_search *b)
+{
+    if (e->shape == HFN_X86_COMPARE && e->dest == b->reg && b->condition < 16) {
+        b->count = compared_count(e, b->condition);
+        return true;
+    }
+    if (e->flags_written)
+        b->condition = 16;
+    if (!(e->writes >> b->reg & 1))
+        return false;
+    if (e->shape == HFN_X86_AND && e->dest == b->reg && (int64_t)e->immediate >= 0) {
+        b->count = e->immediate + 1;
+        return true;
+    }
+    if ((e->shape == HFN_X86_MOVE || e->shape == HFN_X86_LOAD) && e->dest == b->reg) {
+        if (b->widest == 0 && values_of_width(e->width))
+            b->widest = values_of_width(e->width);
+        b->reg = e->src;
+        return e->shape == HFN_X86_LOAD;
+    }
+    b->widest = 0;
+    return true;
+}
+
+/* A call ends the search if it changes the register, and forgets the flags in any case. */
+static bool passes_call(const hfn_line *line, uint32_t index, bound_search *b)
+{
+    hfn_instruction in;
+
+    if (!flow_at(line, index, &in) ||
+        (in.flow != HFN_FLOW_CALL && in.flow != HFN_FLOW_CALL_INDIRECT))
+        return false;
+    b->condition = 16;
+    if (!(CALL_CLOBBERED >> b->reg & 1))
+        return false;
+    b->widest = 0;
+    return true;
+}
+
+/* How many entries a table that is indexed by pick->index has, 0 if the line does not show it. */
+static uint32_t count_entries(const hfn_line *line, const chosen *pick, hfn_dispatch *out)
+{
+    bound_search b = { .reg = pick->index, .condition = 16 };
+    hfn_x86_effects e;
+    uint32_t at = pick->at;
+
+    while (at > 0) {
+        at--;
+        uint8_t condition = condition_at(line, at);
+        if (condition < 16)
+            b.condition = condition;
+        else if (!effects_at(line, at, &e) || passes_call(line, at, &b) || step_bound(&e, &b))
+            break;
+    }
+    uint64_t count = b.count ? b.count : b.widest;
+    if (count == 0 || count > UINT32_MAX)
+        return 0;
+    note_proof(line, at, out);
+    return (uint32_t)count;
+}
+
+/* [disp32 + index*8]: absolute entries at a fixed place. */
+static bool is_absolute_table(const hfn_x86_effects *e)
+{
+    return e->has_memory && e->base == HFN_X86_NO_REGISTER && e->index != HFN_X86_NO_REGISTER &&
+           e->scale == 8;
+}
+
+static void describe_absolute(const hfn_line *line, uint32_t at, const hfn_x86_effects *e,
+                              hfn_dispatch *out)
+{
+    const chosen pick = { .at = at, .index = e->index };
+
+    out->kind = HFN_DISPATCH_TABLE;
+    out->entry_bytes = 8;
+    out->table_rva = (uint64_t)e->displacement - line->link_base;
+    note_proof(line, at, out);
+    out->entry_count = count_entries(line, &pick, out);
+}
+
+/* The constant that reg holds before index `at`: from lea reg, [rip+x], through moves. */
+static bool find_address(const hfn_line *line, uint32_t at, uint8_t reg, uint64_t *address,
+                         hfn_dispatch *out)
+{
+    search s = { .line = line, .at = at };
+    hfn_x86_effects e;
+
+    while (find_write(&s, reg, &e) == FOUND) {
+        note_proof(line, s.at, out);
+        if (e.shape == HFN_X86_LEA && e.dest == reg && e.base == HFN_X86_RIP) {
+            *address = (uint64_t)e.displacement;
+            return true;
+        }
+        if (e.shape == HFN_X86_CONSTANT && e.dest == reg) {
+            *address = e.immediate - line->link_base;
+            return true;
+        }
+        if (e.shape != HFN_X86_MOVE || e.width != 8)
+            return false;
+        reg = e.src;
+    }
+    return false;
+}
+
+/* One of `first` and `second` is the loaded offset, the other the base. */
+static void describe_sum(const hfn_line *line, uint32_t at, uint8_t first, uint8_t second,
+                         hfn_dispatch *out)
+{
+    const uint8_t pair[2] = { first, second };
+    hfn_x86_effects e;
+
+    out->kind = HFN_DISPATCH_COMPUTED;
+    for (uint32_t i = 0; i < 2; i++) {
+        search s = { .line = line, .at = at };
+        found where = find_write(&s, pair[i], &e);
+        if (where == NOT_IN_LINE && out->kind == HFN_DISPATCH_COMPUTED)
+            out->kind = HFN_DISPATCH_OFFSET;
+        if (where != FOUND || e.shape != HFN_X86_LOAD_SIGNED || e.dest != pair[i])
+            continue;
+        const chosen pick = { .at = s.at, .index = e.index };
+        uint64_t table = 0, base = 0;
+        out->kind = HFN_DISPATCH_OFFSET;
+        if (e.scale != 4 || e.index == HFN_X86_NO_REGISTER ||
+            !find_address(line, at, pair[1 - i], &base, out))
+            return;
+        if (e.base == HFN_X86_NO_REGISTER)
+            table = 0 - line->link_base;
+        else if (!find_address(line, s.at, e.base, &table, out))
+            return;
+        out->kind = HFN_DISPATCH_TABLE;
+        out->entry_bytes = 4;
+        out->base_rva = base;
+        out->table_rva = table + (uint64_t)e.displacement;
+        note_proof(line, s.at, out);
+        out->entry_count = count_entries(line, &pick, out);
+        return;
+    }
+}
+
+/* The instruction that wrote the jump's register, at index `at`. */
+static void describe_write(const hfn_line *line, uint32_t at, uint8_t reg, const hfn_x86_effects *e,
+                           hfn_dispatch *out)
+{
+    bool whole = e->dest == reg;
+
+    if (whole && e->shape == HFN_X86_LOAD && e->width == 8 && is_absolute_table(e))
+        describe_absolute(line, at, e, out);
+    else if (whole && e->shape == HFN_X86_ADD)
+        describe_sum(line, at, reg, e->src, out);
+    else if (whole && e->shape == HFN_X86_LEA && e->base < 16 && e->index < 16 && e->scale == 1)
+        describe_sum(line, at, e->base, e->index, out);
+    else if (whole &&
+             ((e->shape == HFN_X86_LOAD && e->width == 8) || e->shape == HFN_X86_CONSTANT ||
+              (e->shape == HFN_X86_LEA && e->base == HFN_X86_RIP)))
+        out->kind = HFN_DISPATCH_POINTER;
+    else
+        out->kind = e->shape == HFN_X86_SELECT ? HFN_DISPATCH_VALUE : HFN_DISPATCH_COMPUTED;
+}
+
+static void describe_register(const hfn_line *line, uint8_t reg, hfn_dispatch *out)
+{
+    search s = { .line = line, .at = line->count - 1 };
+    hfn_x86_effects e;
+
+    for (;;) {
+        found where = find_write(&s, reg, &e);
+        if (where != FOUND) {
+            out->kind = where == FOUND_CALL ? HFN_DISPATCH_POINTER : HFN_DISPATCH_VALUE;
+            return;
+        }
+        note_proof(line, s.at, out);
+        if (e.shape != HFN_X86_MOVE || e.dest != reg || e.width != 8)
+            break;
+        reg = e.src;
+    }
+    describe_write(line, s.at, reg, &e, out);
+}
+
+void hfn_x86_dispatch(const hfn_line *line, hfn_dispatch *out)
+{
+    hfn_x86_effects e;
+    uint32_t last = line->count - 1;
+
+    memset(out, 0, sizeof *out);
+    out->proof_from = line->starts[last];
+    if (!effects_at(line, last, &e))
+        out->kind = HFN_DISPATCH_COMPUTED;
+    else if (e.dest != HFN_X86_NO_REGISTER)
+        describe_register(line, e.dest, out);
+    else if (is_absolute_table(&e))
+        describe_absolute(line, last, &e, out);
+    else
+        out->kind = HFN_DISPATCH_POINTER;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* A bounded writer of machine code.  It knows encodings, not what they are for. */
+#include "arch/x86/emit.h"
+
+#include <string.h>
+
+hfn_x86_writer hfn_x86_writer_on(uint8_t *bytes, uint32_t capacity)
+{
+    return (hfn_x86_writer){ .bytes = bytes, .capacity = capacity };
+}
+
+void hfn_x86_put(hfn_x86_writer *w, const uint8_t *bytes, uint32_t count)
+{
+    if (w->full || count > w->capacity - w->length) {
+        w->full = true;
+        return;
+    }
+    memcpy(w->bytes + w->length, bytes, count);
+    w->length += count;
+}
+
+void hfn_x86_put_u8(hfn_x86_writer *w, uint8_t value)
+{
+    hfn_x86_put(w, &value, 1);
+}
+
+void hfn_x86_put_u32(hfn_x86_writer *w, uint32_t value)
+{
+    const uint8_t bytes[4] = { (uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
+                               (uint8_t)(value >> 24) };
+
+    hfn_x86_put(w, bytes, sizeof bytes);
+}
+
+uint32_t hfn_x86_put_jump(hfn_x86_writer *w)
+{
+    hfn_x86_put(w, (const uint8_t[]){ 0xE9, 0, 0, 0, 0 }, 5); /* jmp rel32 */
+    return w->length - 4;
+}
+
+uint32_t hfn_x86_put_jump_if(hfn_x86_writer *w, uint8_t condition)
+{
+    hfn_x86_put(w, (const uint8_t[]){ 0x0F, (uint8_t)(0x80 | condition), 0, 0, 0, 0 }, 6);
+    return w->length - 4;
+}
+
+void hfn_x86_patch_u32(hfn_x86_writer *w, uint32_t at, uint32_t value)
+{
+    hfn_x86_writer field = { .bytes = w->bytes + at, .capacity = 4 };
+
+    if (!w->full)
+        hfn_x86_put_u32(&field, value);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Are the flags live at an entry: what arch.h promises. */
+#ifndef HFN_ARCH_X86_FLAGS_H
+#define HFN_ARCH_X86_FLAGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+bool hfn_x86_flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decodes the common instructions of compiled code from two tables: length, flow and PC-relative
+ * field, nothing else.  A scan of all text spends its time here (Zydis takes 64 ns for an
+ * instruction, this 5).  Everything rare (VEX, EVEX, x87, lock, rep, far, system) is left to Zydis: false
+ * is no statement about the bytes.  tests/unit/arch/quick_test.c compares every opcode, ModRM and prefix
+ * that is known here with Zydis.
+ */
+#include "arch/x86/quick.h"
+
+#include <string.h>
+
+/* What follows a one-byte opcode: Intel SDM vol. 2, table A-2. */
+enum {
+    ASK = 0, /* not known here                    */
+    ONE,     /* nothing                           */
+    M,       /* ModRM                             */
+    MI,      /* ModRM, imm8                       */
+    MZ,      /* ModRM, imm32 (16 by prefix 66)    */
+    I,       /* imm8                              */
+    Z,       /* imm32 (16)                        */
+    V,       /* imm32 (16, or 64 by REX.W)        */
+    NOP,     /* 90                                */
+    LEA,     /* ModRM, memory only                */
+    T3,      /* F6 F7: imm for /0 only            */
+    S5,      /* FE FF: call, jmp, push by ModRM   */
+    C6,      /* ModRM /0 only, imm                */
+    JCC,
+    JMP,
+    JMP4,
+    CALL,
+    RET,
+    RETI,
+    INT3,
+    TWO,
+    REX,
+    PRE
+};
+
+// clang-format off
+static const uint8_t one_byte[256] = {
+    /*        0     1     2     3     4     5     6     7     8     9     A     B     C     D     E     F  */
+    /* 0 */   M,    M,    M,    M,    I,    Z,    ASK,  ASK,  M,    M,    M,    M,    I,    Z,    ASK,  TWO,
+    /* 1 */   M,    M,    M,    M,    I,    Z,    ASK,  ASK,  M,    M,    M,    M,    I,    Z,    ASK,  ASK,
+    /* 2 */   M,    M,    M,    M,    I,    Z,    PRE,  ASK,  M,    M,    M,    M,    I,    Z,    PRE,  ASK,
+    /* 3 */   M,    M,    M,    M,    I,    Z,    PRE,  ASK,  M,    M,    M,    M,    I,    Z,    PRE,  ASK,
+    /* 4 */   REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,
+    /* 5 */   ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,
+    /* 6 */   ASK,  ASK,  ASK,  M,    PRE,  PRE,  PRE,  ASK,  Z,    MZ,   I,    MI,   ASK,  ASK,  ASK,  ASK,
+    /* 7 */   JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,
+    /* 8 */   MI,   MZ,   ASK,  MI,   M,    M,    M,    M,    M,    M,    M,    M,    ASK,  LEA,  ASK,  ASK,
+    /* 9 */   NOP,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,
+    /* A */   ASK,  ASK,  ASK,  ASK,  ONE,  ONE,  ONE,  ONE,  I,    Z,    ONE,  ONE,  ONE,  ONE,  ONE,  ONE,
+    /* B */   I,    I,    I,    I,    I,    I,    I,    I,    V,    V,    V,    V,    V,    V,    V,    V,
+    /* C */   MI,   MI,   RETI, RET,  ASK,  ASK,  C6,   C6,   ASK,  ONE,  ASK,  ASK,  INT3, ASK,  ASK,  ASK,
+    /* D */   M,    M,    M,    M,    ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,
+    /* E */   ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  CALL, JMP4, ASK,  JMP,  ASK,  ASK,  ASK,  ASK,
+    /* F */   ASK,  ASK,  PRE,  PRE,  ASK,  ASK,  T3,   T3,   ASK,  ASK,  ASK,  ASK,  ONE,  ONE,  S5,   S5,
+};
+
+/* Opcodes behind 0F (SDM table A-3): which mandatory prefixes are known (1 none, 2 66, 4 F3, 8 F2),
+ * 0x10 if a ModRM follows, 0x20 if an imm8 does.  0 is not known here; 0F 80..8F stand apart. */
+static const uint8_t two_byte[256] = {
+    /*        0     1     2     3     4     5     6     7     8     9     A     B     C     D     E     F  */
+    /* 0 */   0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    1,    0,    0,    0,    0,
+    /* 1 */   0x1f, 0x1f, 0x1d, 0,    0x13, 0x13, 0x15, 0,    0,    0,    0,    0,    0,    0,    0x14, 0x13,
+    /* 2 */   0,    0,    0,    0,    0,    0,    0,    0,    0x13, 0x13, 0x1f, 0,    0x1f, 0x1f, 0x13, 0x13,
+    /* 3 */   0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+    /* 4 */   0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
+    /* 5 */   0,    0x1f, 0x15, 0x15, 0x13, 0x13, 0x13, 0x13, 0x1f, 0x1f, 0x1f, 0x17, 0x1f, 0x1f, 0x1f, 0x1f,
+    /* 6 */   0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x12, 0x12, 0x13, 0x17,
+    /* 7 */   0x3f, 0,    0,    0,    0x13, 0x13, 0x13, 0,    0,    0,    0,    0,    0x1a, 0x1a, 0x17, 0x17,
+    /* 8 */   1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,
+    /* 9 */   0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
+    /* A */   0,    0,    0,    0x13, 0x33, 0x13, 0,    0,    0,    0,    0,    0x13, 0x33, 0x13, 0,    0x13,
+    /* B */   0x13, 0x13, 0,    0x13, 0,    0,    0x13, 0x13, 0x14, 0,    0x33, 0x13, 0x13, 0x13, 0x13, 0x13,
+    /* C */   0x13, 0x13, 0x3f, 0,    0x33, 0,    0x33, 0,    3,    3,    3,    3,    3,    3,    3,    3,
+    /* D */   0x1a, 0x13, 0x13, 0x13, 0x13, 0x13, 0x12, 0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
+    /* E */   0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x1e, 0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
+    /* F */   0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0,
+};
+// clang-format on
+
+#define MANDATORY_NONE 1u
+#define MANDATORY_66 2u
+#define MANDATORY_F3 4u
+#define MANDATORY_F2 8u
+
+/* An instruction half read. */
+typedef struct reading {
+    const uint8_t *bytes;
+    uint32_t at;        /* next byte                                         */
+    uint32_t mandatory; /* MANDATORY_*; several: not known here              */
+    uint32_t rex;       /* the REX byte or 0                                 */
+    bool prefixed;      /* by 66, F2, F3 or a segment                        */
+    uint32_t disp32_at; /* where a 4-byte displacement stands, 0 if none     */
+    bool rip;           /* and it counts from the next instruction           */
+} reading;
+
+static int32_t read_i32(const uint8_t *bytes)
+{
+    int32_t value;
+
+    memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+/* False: too many prefixes, or a REX before another prefix (which the CPU ignores). */
+static bool read_prefixes(reading *r)
+{
+    r->mandatory = MANDATORY_NONE;
+    for (; one_byte[r->bytes[r->at]] == PRE; r->at++) {
+        if (r->at == 5)
+            return false;
+        r->prefixed = true;
+        switch (r->bytes[r->at]) {
+        case 0x66: r->mandatory |= MANDATORY_66; break;
+        case 0xF2: r->mandatory |= MANDATORY_F2; break;
+        case 0xF3: r->mandatory |= MANDATORY_F3; break;
+        default: break; /* segments */
+        }
+    }
+    if (r->mandatory != MANDATORY_NONE)
+        r->mandatory &= ~MANDATORY_NONE;
+    if ((r->bytes[r->at] & 0xF0) == 0x40)
+        r->rex = r->bytes[r->at++];
+    uint8_t next = one_byte[r->bytes[r->at]];
+    return next != PRE && next != REX;
+}
+
+/* ModRM, SIB and displacement: Intel SDM vol. 2, 2.1.5 and 2.2.1.6. */
+static void read_modrm(reading *r)
+{
+    uint32_t modrm = r->bytes[r->at++];
+    uint32_t mod = modrm >> 6, rm = modrm & 7;
+
+    if (mod == 3)
+        return;
+    if (rm == 4)
+        rm = (uint32_t)(r->bytes[r->at++] & 7) | 8; /* 8: the base of a SIB */
+    if (mod == 1) {
+        r->at += 1;
+    } else if (mod == 2 || rm == 5 || rm == 13) {
+        r->disp32_at = r->at;
+        r->rip = mod == 0 && rm == 5;
+        r->at += 4;
+    }
+}
+
+static uint32_t word_immediate_bytes(const reading *r)
+{
+    return (r->mandatory & MANDATORY_66) && !(r->rex & 8) ? 2 : 4;
+}
+
+/* Length, and the fields that hang on the memory operand and the immediate. */
+static bool finish(reading *r, uint32_t immediate_bytes, uint64_t rva, uint64_t link_base,
+                   hfn_instruction *out)
+{
+    uint32_t length = r->at + immediate_bytes;
+
+    if (length > HFN_X86_LONGEST)
+        return false;
+    out->length = (uint8_t)length;
+    if (r->rip) {
+        out->relative_at = (uint8_t)r->disp32_at;
+        out->relative_bytes = 4;
+        out->reads_memory_relative = true;
+        out->target = rva + length + (uint64_t)(int64_t)read_i32(r->bytes + r->disp32_at);
+    } else if (immediate_bytes == 4) {
+        out->takes_address = true;
+        out->target = (uint64_t)(int64_t)read_i32(r->bytes + r->at) - link_base;
+    }
+    return true;
+}
+
+static bool finish_flow(reading *r, hfn_flow flow, uint32_t field_bytes, uint64_t rva,
+                        hfn_instruction *out)
+{
+    int64_t distance = field_bytes == 1 ? (int8_t)r->bytes[r->at] : read_i32(r->bytes + r->at);
+
+    if (r->prefixed)
+        return false;
+    out->flow = (uint8_t)flow;
+    out->relative_at = (uint8_t)r->at;
+    out->relative_bytes = (uint8_t)field_bytes;
+    out->length = (uint8_t)(r->at + field_bytes);
+    out->target = rva + out->length + (uint64_t)distance;
+    return true;
+}
+
+static bool finish_plain(reading *r, hfn_flow flow, uint32_t further_bytes, hfn_instruction *out)
+{
+    if (r->prefixed)
+        return false;
+    out->flow = (uint8_t)flow;
+    out->length = (uint8_t)(r->at + further_bytes);
+    return true;
+}
+
+static bool finish_lea(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
+{
+    if (r->bytes[r->at] >= 0xC0)
+        return false;
+    read_modrm(r);
+    if (!finish(r, 0, rva, link_base, out))
+        return false;
+    if (r->rip) {
+        out->reads_memory_relative = false;
+        out->takes_address = true;
+    } else if (r->disp32_at) {
+        out->takes_address = true;
+        out->target = (uint64_t)(int64_t)read_i32(r->bytes + r->disp32_at) - link_base;
+    }
+    return true;
+}
+
+/* mov reg, immediate: the one instruction with 8 bytes of it. */
+static bool finish_move_constant(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
+{
+    uint64_t value;
+
+    if (!(r->rex & 8))
+        return finish(r, word_immediate_bytes(r), rva, link_base, out);
+    memcpy(&value, r->bytes + r->at, sizeof value);
+    out->length = (uint8_t)(r->at + 8);
+    out->takes_address = true;
+    out->target = value - link_base;
+    return out->length <= HFN_X86_LONGEST;
+}
+
+/* FE /0 /1, FF /0 /1 /2 /4 /6. */
+static bool finish_group5(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
+{
+    bool wide = r->bytes[r->at - 1] & 1;
+    uint32_t modrm = r->bytes[r->at], reg = (modrm >> 3) & 7;
+    bool has_index = (modrm & 7) == 4 && (((r->bytes[r->at + 1] >> 3) & 7) != 4 || (r->rex & 2));
+
+    if (reg > 1 && (!wide || (reg != 2 && reg != 4 && reg != 6) || r->prefixed))
+        return false;
+    read_modrm(r);
+    if (reg == 2)
+        out->flow = HFN_FLOW_CALL_INDIRECT;
+    if (reg == 4) {
+        out->flow = HFN_FLOW_JUMP_INDIRECT;
+        out->through_table = modrm >= 0xC0 || has_index;
+    }
+    return finish(r, 0, rva, link_base, out);
+}
+
+static bool finish_two_byte(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
+{
+    uint32_t opcode = r->bytes[r->at++];
+    uint32_t known = two_byte[opcode];
+    uint32_t reg = (r->bytes[r->at] >> 3) & 7;
+
+    if (!(known & r->mandatory) || (r->mandatory & (r->mandatory - 1)))
+        return false;
+    if ((opcode & 0xF0) == 0x80)
+        return finish_flow(r, HFN_FLOW_JUMP_IF, 4, rva, out);
+    if (opcode == 0x0B)
+        return finish_plain(r, HFN_FLOW_STOP, 0, out);
+    if (opcode == 0x1E) { /* F3 0F 1E FA */
+        out->is_landing_pad = true;
+        out->length = (uint8_t)(r->at + 1);
+        return r->at == 3 && r->bytes[r->at] == 0xFA;
+    }
+    if (opcode == 0x1F) {
+        out->is_padding = true;
+        if (reg != 0)
+            return false;
+    }
+    if (opcode == 0xBA && reg < 4)
+        return false;
+    if (known & 0x10)
+        read_modrm(r);
+    return finish(r, known & 0x20 ? 1 : 0, rva, link_base, out);
+}
+
+static bool finish_group3(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
+{
+    bool wide = r->bytes[r->at - 1] & 1;
+    uint32_t reg = (r->bytes[r->at] >> 3) & 7;
+
+    if (reg == 1)
+        return false;
+    read_modrm(r);
+    uint32_t immediate_bytes = reg != 0 ? 0 : wide ? word_immediate_bytes(r) : 1;
+    return finish(r, immediate_bytes, rva, link_base, out);
+}
+
+static bool finish_modrm(reading *r, uint32_t immediate_bytes, uint64_t rva, uint64_t link_base,
+                         hfn_instruction *out)
+{
+    read_modrm(r);
+    return finish(r, immediate_bytes, rva, link_base, out);
+}
+
+static bool finish_one_byte(reading *r, uint8_t what, uint64_t rva, uint64_t link_base,
+                            hfn_instruction *out)
+{
+    switch (what) {
+    case ONE: return finish(r, 0, rva, link_base, out);
+    case M: return finish_modrm(r, 0, rva, link_base, out);
+    case MI: return finish_modrm(r, 1, rva, link_base, out);
+    case MZ: return finish_modrm(r, word_immediate_bytes(r), rva, link_base, out);
+    case I: return finish(r, 1, rva, link_base, out);
+    case Z: return finish(r, word_immediate_bytes(r), rva, link_base, out);
+    case V: return finish_move_constant(r, rva, link_base, out);
+    case NOP: out->is_padding = !(r->rex & 1); return finish(r, 0, rva, link_base, out);
+    case LEA: return finish_lea(r, rva, link_base, out);
+    case T3: return finish_group3(r, rva, link_base, out);
+    case S5: return finish_group5(r, rva, link_base, out);
+    case C6:
+        if ((r->bytes[r->at] >> 3) & 7)
+            return false;
+        return finish_modrm(r, r->bytes[r->at - 1] & 1 ? word_immediate_bytes(r) : 1, rva,
+                            link_base, out);
+    case JCC: return finish_flow(r, HFN_FLOW_JUMP_IF, 1, rva, out);
+    case JMP: return finish_flow(r, HFN_FLOW_JUMP, 1, rva, out);
+    case JMP4: return finish_flow(r, HFN_FLOW_JUMP, 4, rva, out);
+    case CALL: return finish_flow(r, HFN_FLOW_CALL, 4, rva, out);
+    case RET: return finish_plain(r, HFN_FLOW_RETURN, 0, out);
+    case RETI: return finish_plain(r, HFN_FLOW_RETURN, 2, out);
+    case INT3: out->is_padding = true; return finish_plain(r, HFN_FLOW_STOP, 0, out);
+    default: return false;
+    }
+}
+
+bool hfn_x86_quick(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+                   hfn_instruction *out)
+{
+    reading r = { .bytes = bytes };
+
+    if (size < HFN_X86_LONGEST)
+        return false;
+    memset(out, 0, sizeof *out);
+    if (!read_prefixes(&r))
+        return false;
+    uint8_t what = one_byte[bytes[r.at++]];
+    if (what == TWO)
+        return finish_two_byte(&r, rva, link_base, out);
+    if (r.mandatory & (MANDATORY_F2 | MANDATORY_F3))
+        return false;
+    return finish_one_byte(&r, what, rva, link_base, out);
+}

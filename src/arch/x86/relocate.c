@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rewrites a function's first instructions so that they mean the same elsewhere: PC-relative fields
+ * become fixups, short branches are widened, a branch to a moved instruction goes to its moved copy.
+ * Two passes: measure each instruction's new length, then write.  Whether the place may be patched at all
+ * is judged by the verdicts station.
+ */
+#include "arch/x86/relocate.h"
+
+#include "arch/x86/decode.h"
+#include "arch/x86/emit.h"
+
+#include <string.h>
+
+#define INSTRUCTION_MAX (sizeof((hfn_moved){ 0 }.original_at))
+#define JUMP_BYTES 5u    /* jmp rel32 */
+#define JUMP_IF_BYTES 6u /* jcc rel32 */
+#define LOOP_BYTES 9u    /* jrcxz +2; jmp +5; jmp rel32 */
+
+typedef enum piece_kind { COPY, COPY_RELATIVE, WIDE_JUMP, WIDE_JUMP_IF, LOOP } piece_kind;
+
+/* One original instruction. */
+typedef struct piece {
+    hfn_instruction in;
+    piece_kind kind;
+    uint32_t offset; /* from the first one, in the original */
+    uint32_t moved_at;
+    uint32_t moved_bytes;
+} piece;
+
+typedef struct move_job {
+    const uint8_t *bytes;
+    uint64_t size;
+    uint64_t rva;
+    uint32_t patch_bytes;
+    uint32_t covered; /* bytes of whole instructions read so far */
+    uint32_t count;
+    piece pieces[INSTRUCTION_MAX];
+} move_job;
+
+/* Among the legacy prefixes of the instruction: Intel SDM vol. 2, 2.1.1. */
+static bool has_prefix(const uint8_t *bytes, uint32_t length, uint8_t prefix)
+{
+    static const uint8_t legacy[] = { 0x66, 0x67, 0xF0, 0xF2, 0xF3, 0x2E,
+                                      0x36, 0x3E, 0x26, 0x64, 0x65 };
+
+    for (uint32_t i = 0; i < length && memchr(legacy, bytes[i], sizeof legacy); i++) {
+        if (bytes[i] == prefix)
+            return true;
+    }
+    return false;
+}
+
+/* A direct branch: its opcode is the byte before the field. */
+static bool classify_branch(const uint8_t *bytes, piece *p)
+{
+    uint8_t opcode = bytes[p->in.relative_at - 1];
+
+    /* 66: Intel ignores it, AMD takes a 2-byte field. */
+    if (p->in.relative_bytes == 2 || has_prefix(bytes, p->in.length, 0x66))
+        return false;
+    if (p->in.flow == HFN_FLOW_JUMP) {
+        p->kind = WIDE_JUMP;
+        p->moved_bytes = JUMP_BYTES;
+    } else if (opcode >= 0xE0 && opcode <= 0xE3) {
+        p->kind = LOOP;
+        p->moved_bytes = LOOP_BYTES + has_prefix(bytes, p->in.length, 0x67);
+    } else if (opcode == 0xF8) { /* xbegin: C7 F8 rel32 */
+        p->kind = COPY_RELATIVE;
+    } else {
+        p->kind = WIDE_JUMP_IF;
+        p->moved_bytes = JUMP_IF_BYTES;
+    }
+    return true;
+}
+
+static bool classify(const move_job *job, piece *p)
+{
+    const uint8_t *bytes = job->bytes + p->offset;
+
+    p->kind = COPY;
+    p->moved_bytes = p->in.length;
+    if (p->in.relative_at == 0)
+        return true;
+    if (p->in.flow == HFN_FLOW_JUMP || p->in.flow == HFN_FLOW_JUMP_IF)
+        return classify_branch(bytes, p);
+    /* 67 makes the address eip-relative: it does not reach across 4 GiB. */
+    if (p->in.relative_bytes != 4 || has_prefix(bytes, p->in.length, 0x67))
+        return false;
+    p->kind = COPY_RELATIVE;
+    /* It would read the patch. */
+    return !(p->in.reads_memory_relative && p->in.target - job->rva < job->patch_bytes);
+}
+
+static hfn_move_result read_piece(move_job *job)
+{
+    if (job->count == INSTRUCTION_MAX)
+        return HFN_MOVE_TOO_LONG;
+    piece *p = &job->pieces[job->count];
+    p->offset = job->covered;
+    if (!hfn_x86_decode(job->bytes + p->offset, job->size - p->offset, job->rva + p->offset, 0,
+                        &p->in))
+        return HFN_MOVE_UNDECODABLE;
+    if (p->in.flow == HFN_FLOW_CALL || p->in.flow == HFN_FLOW_CALL_INDIRECT)
+        return HFN_MOVE_CALL;
+    if (!classify(job, p))
+        return HFN_MOVE_IMPOSSIBLE;
+    p->moved_at = job->count == 0 ? 0 : p[-1].moved_at + p[-1].moved_bytes;
+    job->covered += p->in.length;
+    job->count++;
+    return HFN_MOVED;
+}
+
+static hfn_move_result read_pieces(move_job *job)
+{
+    hfn_move_result result = HFN_MOVED;
+
+    while (result == HFN_MOVED && job->covered < job->patch_bytes)
+        result = read_piece(job);
+    return result;
+}
+
+static bool add_fixup(hfn_moved *out, uint32_t at, uint32_t end, uint64_t target_rva)
+{
+    if (out->fixup_count == HFN_FIXUP_MAX)
+        return false;
+    out->fixups[out->fixup_count++] =
+        (hfn_fixup){ .at = (uint8_t)at, .end = (uint8_t)end, .target_rva = target_rva };
+    return true;
+}
+
+/* Fill the branch field at `at`: the moved copy if the target moved too, else a fixup. */
+static hfn_move_result aim(const move_job *job, hfn_x86_writer *w, uint32_t at, uint64_t target,
+                           hfn_moved *out)
+{
+    if (target - job->rva >= job->covered)
+        return add_fixup(out, at, at + 4, target) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
+    for (uint32_t i = 0; i < job->count; i++) {
+        if (job->pieces[i].offset == target - job->rva) {
+            hfn_x86_patch_u32(w, at, job->pieces[i].moved_at - (at + 4));
+            return HFN_MOVED;
+        }
+    }
+    return HFN_MOVE_IMPOSSIBLE; /* into the middle of a moved instruction */
+}
+
+/* loop, loopcc, jrcxz know only short targets: jump to a jump. */
+static uint32_t put_loop(hfn_x86_writer *w, const uint8_t *bytes, const piece *p)
+{
+    if (has_prefix(bytes, p->in.length, 0x67))
+        hfn_x86_put_u8(w, 0x67);
+    hfn_x86_put_u8(w, bytes[p->in.relative_at - 1]);
+    hfn_x86_put(w, (const uint8_t[]){ 2, 0xEB, 5 }, 3); /* +2; jmp +5 */
+    return hfn_x86_put_jump(w);
+}
+
+static hfn_move_result put_piece(const move_job *job, const piece *p, hfn_x86_writer *w,
+                                 hfn_moved *out)
+{
+    const uint8_t *bytes = job->bytes + p->offset;
+
+    switch (p->kind) {
+    case COPY: hfn_x86_put(w, bytes, p->in.length); return HFN_MOVED;
+    case COPY_RELATIVE: {
+        uint32_t at = w->length + p->in.relative_at, end = w->length + p->in.length;
+        hfn_x86_put(w, bytes, p->in.length);
+        if (p->in.flow == HFN_FLOW_JUMP_IF) /* xbegin */
+            return aim(job, w, at, p->in.target, out);
+        return add_fixup(out, at, end, p->in.target) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
+    }
+    case WIDE_JUMP: return aim(job, w, hfn_x86_put_jump(w), p->in.target, out);
+    case WIDE_JUMP_IF:
+        return aim(job, w, hfn_x86_put_jump_if(w, bytes[p->in.relative_at - 1] & 15), p->in.target,
+                   out);
+    default: return aim(job, w, put_loop(w, bytes, p), p->in.target, out);
+    }
+}
+
+static bool goes_on(const hfn_instruction *in)
+{
+    switch (in->flow) {
+    case HFN_FLOW_JUMP:
+    case HFN_FLOW_JUMP_INDIRECT:
+    case HFN_FLOW_RETURN: return false;
+    case HFN_FLOW_STOP: return in->is_padding; /* a debugger goes on behind int3 */
+    default: return true;
+    }
+}
+
+static hfn_move_result put_jump_back(const move_job *job, hfn_x86_writer *w, hfn_moved *out)
+{
+    if (job->count > 0 && !goes_on(&job->pieces[job->count - 1].in))
+        return HFN_MOVED;
+    uint32_t at = hfn_x86_put_jump(w);
+    return add_fixup(out, at, at + 4, job->rva + job->covered) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
+}
+
+/* The maps that hooks and unwinders need: where each instruction was, is, and how deep the stack is. */
+static void describe(const move_job *job, hfn_moved *out)
+{
+    int32_t grown = 0;
+
+    out->instruction_count = (uint8_t)job->count;
+    for (uint32_t i = 0; i < job->count; i++) {
+        const piece *p = &job->pieces[i];
+        int32_t growth = 0;
+        out->original_at[i] = (uint8_t)p->offset;
+        out->moved_at[i] = (uint8_t)p->moved_at;
+        out->cfa_delta[i] = (int16_t)grown;
+        bool known = hfn_x86_stack_growth(job->bytes + p->offset, job->size - p->offset, &growth);
+        if (grown != HFN_CFA_UNKNOWN)
+            grown = known && grown + growth > INT16_MIN && grown + growth <= INT16_MAX
+                        ? grown + growth
+                        : HFN_CFA_UNKNOWN;
+    }
+    out->cfa_delta_end = (int16_t)grown;
+}
+
+hfn_move_result hfn_x86_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                             uint32_t patch_bytes, hfn_moved *out, uint32_t *offset)
+{
+    move_job job = { .bytes = bytes, .size = size, .rva = rva, .patch_bytes = patch_bytes };
+    hfn_moved moved = { .length = 0 };
+    hfn_x86_writer w = hfn_x86_writer_on(moved.bytes, HFN_MOVED_MAX);
+
+    hfn_move_result result = read_pieces(&job);
+    *offset = job.covered;
+    for (uint32_t i = 0; result == HFN_MOVED && i < job.count; i++) {
+        *offset = job.pieces[i].offset;
+        result = put_piece(&job, &job.pieces[i], &w, &moved);
+    }
+    if (result == HFN_MOVED)
+        result = put_jump_back(&job, &w, &moved);
+    if (result == HFN_MOVED && w.full)
+        result = HFN_MOVE_TOO_LONG;
+    if (result != HFN_MOVED)
+        return result;
+    describe(&job, &moved);
+    moved.length = (uint8_t)w.length;
+    *out = moved;
+    return HFN_MOVED;
+}
+
+bool hfn_x86_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out)
+{
+    hfn_instruction in;
+    hfn_moved moved = { .instruction_count = 0 }; /* a PC at the call or jump may stay there */
+    hfn_x86_writer w = hfn_x86_writer_on(moved.bytes, HFN_MOVED_MAX);
+
+    if (size < 5 || (bytes[0] != 0xE8 && bytes[0] != 0xE9) ||
+        !hfn_x86_decode(bytes, size, rva, 0, &in))
+        return false;
+    uint32_t at = hfn_x86_put_jump(&w);
+    add_fixup(&moved, at, at + 4, in.target);
+    moved.length = (uint8_t)w.length;
+    *out = moved;
+    return true;
+}
