@@ -24,7 +24,8 @@ int hotfn_verb_bisect(int argc, char **argv);
 /* Print "hotfn VERB: text" (with file and offset if the error has them) to stderr; returns TOOL_FAILED. */
 int hotfn_tool_fail(const char *verb, const hotfn_error *err);
 
-/* demangle.c, decompress.c: the callbacks that tools register. */
+/* env.c: what tools register: demangle.c's demangler, xz by liblzma where it was there to build with. */
 hotfn_env hotfn_tool_env(void);
+size_t hotfn_tool_demangle(void *user, const char *mangled, char *out, size_t out_bytes);
 
 #endif

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MIT
+"""`hotfn run` leaves the target's world as it was: exit status, signals, environment, stdio; refuses
+what it cannot enter; loses nothing when the target is killed."""
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+HOTFN = os.environ["HOTFN"]
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE / "src" / "target.c"
+
+
+class Case:
+    """A scratch folder with the target built in it."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.target = self.folder / "target"
+        self.record = self.folder / "r.hfr"
+        subprocess.run(["gcc", "-O1", "-o", self.target, SOURCE], check=True)
+
+    def start(self, *args, options=(), **more):
+        return subprocess.Popen([HOTFN, "run", "-o", self.record, *options, "--", *map(str, args)],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+    def run(self, *args, options=(), feed=None, **more):
+        with self.start(*args, options=options, stdin=subprocess.PIPE, **more) as child:
+            out, err = child.communicate(feed, timeout=60)
+        return child.returncode, out, err
+
+    def calls(self, name):
+        out = subprocess.run([HOTFN, "report", self.record, "--json", "-n", "0"], check=True,
+                             capture_output=True, text=True).stdout
+        return {f["name"]: f["calls"] for f in json.loads(out)["functions"]}[name]
+
+
+def check(holds, text):
+    if not holds:
+        raise AssertionError(text)
+
+
+def passes_the_exit_status_on(case):
+    for status in (0, 7, 255):
+        code, _, _ = case.run(case.target, 10, "exit", status)
+        check(code == status, f"exit {status} became {code}")
+
+
+def counts_every_call(case):
+    case.run(case.target, 1000)
+    check(case.calls("counted_once") == 2000, "counted_once")
+    check(case.calls("counted_twice") == 1000, "counted_twice")
+    check(case.calls("never_called") == 0, "never_called")
+    check(case.calls("main") == 1, "main")
+
+
+def dies_by_the_signal_of_the_child(case):
+    for number in (signal.SIGSEGV, signal.SIGTERM, signal.SIGKILL):
+        code, _, _ = case.run(case.target, 500, "kill", int(number))
+        check(code == -number, f"{number!r} became {code}")
+        check(case.calls("counted_once") == 1000, f"calls lost at {number!r}")
+
+
+def leaves_the_environment_as_it_was(case):
+    bare = subprocess.run([case.target, "1", "env"], capture_output=True, text=True).stdout
+    _, hooked, _ = case.run(case.target, 1, "env")
+    check(bare == hooked, f"bare:\n{bare}\nhooked:\n{hooked}")
+
+
+def keeps_a_preload_of_the_user(case):
+    other = case.folder / "other.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-o", other, "-"],
+                   input="int other_is_here;", text=True, check=True)
+    env = dict(os.environ, LD_PRELOAD=str(other))
+    bare = subprocess.run([case.target, "1", "env"], capture_output=True, text=True, env=env).stdout
+    _, hooked, _ = case.run(case.target, 1, "env", env=env)
+    check(f"LD_PRELOAD={other}\n" in bare and bare == hooked, f"bare:\n{bare}\nhooked:\n{hooked}")
+
+
+def passes_stdin_and_stdout_through(case):
+    text = "line one\nline two\n" * 1000
+    _, out, _ = case.run(case.target, 1, "cat", feed=text)
+    check(out == text, "stdin or stdout changed")
+
+
+def says_one_line_at_the_end_and_none_when_quiet(case):
+    _, _, err = case.run(case.target, 1)
+    check(err.count("\n") == 1 and "functions hooked" in err and str(case.record) in err, err)
+    _, _, err = case.run(case.target, 1, options=["-q"])
+    check(err == "", err)
+
+
+def answers_127_and_126(case):
+    code, _, err = case.run(case.folder / "missing")
+    check(code == 127 and "missing" in err, f"{code} {err}")
+    plain = case.folder / "plain"
+    plain.write_text("text")
+    code, _, err = case.run(plain)
+    check(code == 126 and "plain" in err, f"{code} {err}")
+
+
+def refuses_static_and_setuid_programs(case):
+    fixed = case.folder / "static"
+    subprocess.run(["gcc", "-O1", "-static", "-o", fixed, SOURCE], check=True)
+    code, _, err = case.run(fixed, 1)
+    check(code == 125 and "static" in err, f"{code} {err}")
+    rich = case.folder / "setuid"
+    shutil.copy(case.target, rich)
+    if os.getuid() == 0:
+        os.chown(rich, 65534, 65534)
+    rich.chmod(rich.stat().st_mode | stat.S_ISUID | stat.S_ISGID)
+    if os.getuid() == 0:
+        code, _, err = case.run(rich, 1)
+        check(code == 125 and "setuid" in err, f"{code} {err}")
+
+
+def refuses_what_is_no_program(case):
+    cut = case.folder / "cut"
+    cut.write_bytes(case.target.read_bytes()[:100])
+    cut.chmod(0o755)
+    code, _, err = case.run(cut)
+    check(code in (125, 126) and "cut" in err, f"{code} {err}")
+
+
+def forwards_sigterm(case):
+    with case.start(case.target, 300, "hang") as child:
+        check(child.stdout.readline() == "ready\n", "not ready")
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=30)
+    check(child.returncode == -signal.SIGTERM, f"{child.returncode}")
+    check(case.calls("counted_twice") == 300, "calls lost")
+
+
+def reads_a_live_record(case):
+    with case.start(case.target, 700, "hang") as child:
+        check(child.stdout.readline() == "ready\n", "not ready")
+        check(case.calls("counted_once") == 1400, "live report")
+        child.terminate()
+        child.communicate(timeout=30)
+    check(case.calls("counted_once") == 1400, "finished report")
+
+
+def keeps_the_counts_when_the_target_is_killed(case):
+    with case.start(case.target, 900, "hang") as child:
+        check(child.stdout.readline() == "ready\n", "not ready")
+        pids = subprocess.run(["pgrep", "-P", str(child.pid)], capture_output=True, text=True).stdout.split()
+        os.kill(int(pids[0]), signal.SIGKILL)
+        child.communicate(timeout=30)
+    check(child.returncode == -signal.SIGKILL, f"{child.returncode}")
+    check(case.calls("counted_once") == 1800, "calls lost")
+    info = subprocess.run([HOTFN, "info", case.record], capture_output=True, text=True).stdout
+    check("kill" in info.lower(), info)
+
+
+def durable_survives_the_death_of_both(case):
+    with case.start(case.target, 900, "hang", options=["--durable"]) as child:
+        check(child.stdout.readline() == "ready\n", "not ready")
+        pids = subprocess.run(["pgrep", "-P", str(child.pid)], capture_output=True, text=True).stdout.split()
+        child.kill()
+        os.kill(int(pids[0]), signal.SIGKILL)
+        child.communicate(timeout=30)
+    check(case.calls("counted_once") == 1800, "calls lost")
+    clean = case.folder / "clean.hfr"
+    subprocess.run([HOTFN, "repair", case.record, "-o", clean], check=True, capture_output=True)
+    case.record = clean
+    check(case.calls("counted_once") == 1800, "calls lost in repair")
+
+
+def counts_a_window_in_time(case):
+    with case.start(case.target, 5000, "forever", options=["--after", "500ms", "--for", "1s"]) as child:
+        time.sleep(2.5)
+        child.terminate()
+        child.communicate(timeout=30)
+    calls = case.calls("counted_once")
+    check(0 < calls <= 1100, f"{calls} calls in the window")
+    check(case.calls("counted_twice") == 0, "calls from before the window")
+
+
+def needs_a_place_for_the_record(case):
+    case.record = Path("/proc/r.hfr")
+    code, _, err = case.run(case.target, 1)
+    check(code == 125 and "/proc/r.hfr" in err and "-o" in err, f"{code} {err}")
+
+
+def finds_the_target_behind_a_wrapper(case):
+    case.run("env", "A=b", case.target, 400, options=["--target", "target"])
+    check(case.calls("counted_once") == 800, "calls behind env")
+
+
+def counts_the_interpreter_of_a_script(case):
+    script = case.folder / "script"
+    script.write_text(f"#!{case.target} 250\n")
+    script.chmod(0o755)
+    case.run(script)
+    check(case.calls("counted_once") == 500, "calls behind #!")
+
+
+def selects_by_glob_and_warns_of_one_that_matches_nothing(case):
+    _, _, err = case.run(case.target, 100, options=["-f", "counted_*", "-f", "nothing_like_it",
+                                                    "-x", "*twice"])
+    check(case.calls("counted_once") == 200, "selected")
+    check(case.calls("counted_twice") is None, "excluded")
+    check("nothing_like_it" in err, err)
+
+
+def counts_libraries_on_request(case):
+    case.run(case.target, 100, options=["--module", "*"])
+    check(case.calls("counted_once") == 200, "the program")
+    check(case.calls("puts") is not None, "libc is not there")
+
+
+def main():
+    tests = [f for f in globals().values()
+             if callable(f) and getattr(f, "__code__", None) and f.__code__.co_varnames[:1] == ("case",)]
+    wanted = sys.argv[1:]
+    failed = 0
+    for test in tests:
+        if wanted and test.__name__ not in wanted:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(Case(folder))
+                print("ok", test.__name__)
+            except Exception:
+                failed += 1
+                print("not ok", test.__name__)
+                traceback.print_exc(file=sys.stdout)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
