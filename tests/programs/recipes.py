@@ -25,6 +25,7 @@ class Recipe:
     tools: tuple = ()                 # commands beside the compiler that must be there
     compilers: tuple = ("gcc", "clang")
     compiler_free: bool = False       # built by something else (rustc)
+    small: bool = False               # a program of our own
 
     def commands(self, compiler):
         return [line.format(cc=compiler, cxx=CXX[compiler], src=SRC) for line in self.lines]
@@ -41,7 +42,7 @@ def add_small(name, source, flags="", more_sources=(), compilers=("gcc", "clang"
     """A program of one own file; -pthread does no harm where it is not needed."""
     driver = "{cxx}" if source.endswith(".cc") else "{cc}"
     add(name, f"{driver} -O2 -D_GNU_SOURCE -pthread -o {name} {{src}}/{source} {flags}",
-        sources=(source, "totals.h", *more_sources), compilers=compilers)
+        sources=(source, "totals.h", *more_sources), compilers=compilers, small=True)
 
 
 # Upstream programs.  sqlite3's amalgamation is made by its own tcl scripts.
@@ -71,13 +72,28 @@ add("dlopen_host",
     "{cc} -O2 -shared -fPIC -o dlopen_plugin.so {src}/dlopen_plugin.c",
     "{cc} -O2 -o dlopen_host {src}/dlopen_host.c -ldl",
     sources=("dlopen_host.c", "dlopen_plugin.c", "totals.h"),
-    results=("dlopen_host", "dlopen_plugin.so"))
+    results=("dlopen_host", "dlopen_plugin.so"), small=True)
 add("calls_rust",
     "rustc -C opt-level=2 -C strip=none -C codegen-units=1 -o calls_rust {src}/calls.rs",
-    sources=("calls.rs",), tools=("rustc",), compilers=("gcc",), compiler_free=True)
+    sources=("calls.rs",), tools=("rustc",), compilers=("gcc",), compiler_free=True, small=True)
 HAZARDS = ("call_first", "entry_loop", "ifunc", "jump_into_entry", "landing_pads", "live_state",
            "red_zone", "rip_relative", "run_on", "short")
 for hazard in HAZARDS:
     add_small("hazard_" + hazard, f"hazard_{hazard}.c",
               "-fcf-protection=full" if hazard == "landing_pads" else "",
               more_sources=("hazard.h",))
+
+# Larger ones, for the long tests.  redis with the C library's allocator; CPython without its
+# modules (it takes Debian's, of the same version, with PYTHONHOME=/usr).
+add("redis",
+    "make -C upstream/src redis-server MALLOC=libc CC={cc} OPTIMIZATION=-O2 DEBUG=",
+    "cp upstream/src/redis-server redis",
+    debian="redis", tools=("make", "pkg-config"))
+add("cpython",
+    "mkdir make && cd make && CC={cc} CFLAGS='-O2 -g0' ../upstream/configure --without-ensurepip",
+    "make -C make python && cp make/python cpython",
+    debian="python3.11", tools=("make",))
+add("cpython_tests",
+    "apt-get -q download libpython3.11-testsuite",
+    "dpkg-deb -x *.deb cpython_tests",
+    tools=("apt-get", "dpkg-deb"), compilers=("gcc",), compiler_free=True)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Cases of `survive` that take longer: large programs and other people's test suites."""
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+
+from world import DATA, HERE, WORK, Broken, Skipped, need, wait_until, without_numbers
+
+CASES = {}
+PYTHON_TESTS = """test_array test_asyncgen test_bytes test_codecs test_collections test_complex
+ test_contextlib test_coroutines test_decimal test_deque test_dict test_exceptions test_fork1
+ test_functools test_generators test_grammar test_heapq test_itertools test_json test_list test_long
+ test_math test_pickle test_re test_set test_signal test_sort test_struct test_subprocess
+ test_thread test_threading test_unicode test_zlib""".split()
+
+
+def case(name):
+    """Register a function as a case."""
+    def register(function):
+        CASES[name] = function
+        return function
+    return register
+
+
+for compiler in ("gcc", "clang"):
+    @case(f"lua_suite-{compiler}")
+    def lua_suite(world, compiler=compiler):
+        suite = world.place / "suite"
+        shutil.copytree(DATA / "lua-5.4.4-tests", suite)
+        _, output = world.run(world.built("lua", compiler), "-e_U=true", "all.lua", cwd=suite,
+                              normal=without_numbers)
+        world.see("passed", "final OK" in output)
+
+
+@case("lua_suite_long")
+def lua_suite_long(world):
+    suite = world.place / "suite"
+    shutil.copytree(DATA / "lua-5.4.4-tests", suite)
+    _, output = world.run(world.built("lua"), "-e_port=true", "-e_nomsg=true", "all.lua", cwd=suite,
+                          normal=lambda text: "")
+    world.see("passed", "final OK" in output)
+
+
+def python_test_folder(world):
+    """Debian's package of CPython's own tests, unpacked, not installed."""
+    return world.built("cpython_tests") / "usr/lib/python3.11"
+
+
+def add_python_test(name):
+    @case(f"cpython_{name}")
+    def run_it(world):
+        python, = need("python3.11")
+        tests = python_test_folder(world)
+        for folder in ("test", "unittest"):
+            if not (tests / folder).exists():
+                raise Skipped(f"no {folder} in CPython's tests")
+        status, output = world.run(python, "-m", "test", "-w", name, timeout=600,
+                                   env={"PYTHONPATH": str(tests)}, normal=without_numbers)
+        world.see("passed", (status, "SUCCESS" in output))
+
+
+for name in PYTHON_TESTS:
+    add_python_test(name)
+
+
+@case("node_workers")
+def node_workers(world):
+    world.run(*need("node"), WORK / "workers.js")
+
+
+@case("cmake")
+def cmake(world):
+    program, *_ = need("cmake", "cc", "make")
+    source = world.place / "source"
+    shutil.copytree(WORK / "cmake_project", source)
+    world.run(program, "-S", source, "-B", world.place / "out", normal=without_numbers)
+    world.run(program, "--build", world.place / "out", normal=without_numbers)
+    world.see("built", world.helper(world.place / "out" / "hello"))
+    world.see("files", sorted(os.listdir(world.place / "out")))
+
+
+@case("clang")
+def clang(world):
+    program, = need("clang")
+    for number, (source, flags) in enumerate([("threads.c", "-O2 -D_GNU_SOURCE"),
+                                              ("cxx_exceptions.cc", "-O3"), ("longjmp.c", "-O0 -g"),
+                                              ("processes.c", "-Os -Weverything -D_GNU_SOURCE")]):
+        made = world.place / f"{number}.o"
+        world.run(os.path.realpath(program), *flags.split(), "-fno-ident", "-c", "-o", made,
+                  HERE / "src" / source, "-ffile-prefix-map=" + str(world.place) + "=.")
+        world.see("object", hashlib.sha256(made.read_bytes()).hexdigest())
+    world.run(os.path.realpath(program), "-c", WORK / "calls.lua", "-x", "c", "-o", "/dev/null")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class RedisServer:
+    """A server on loopback with a port of its own, all files in the world's place."""
+
+    def __init__(self, world, program):
+        self.world = world
+        self.port = free_port()
+        self.log = open(world.place / "server.log", "wb")
+        self.process = world.start(program, "--port", self.port, "--bind", "127.0.0.1", "--dir",
+                                   world.place, "--save", "", "--enable-debug-command", "local",
+                                   "--io-threads", "2", stdin=subprocess.DEVNULL,
+                                   stdout=self.log, stderr=self.log)
+        if not wait_until(lambda: self.ask("PING", check=False).strip() == "PONG", 60):
+            self.process.kill()
+            raise Broken(f"server does not answer: {(world.place / 'server.log').read_text()[-800:]}")
+
+    def ask(self, *words, check=True, **options):
+        return self.world.helper("redis-cli", "-p", self.port, *words, check=check, **options)
+
+    def stop(self):
+        self.ask("SHUTDOWN", "NOSAVE", check=False)
+        status, _, _ = self.world.finish(self.process, 60)
+        self.log.close()
+        return status
+
+
+REDIS_COMMANDS = "\n".join(
+    [f"SET key:{i} value{i * 7919 % 1009}" for i in range(2000)]
+    + [f"ZADD board {i * 31 % 977} member{i}" for i in range(1000)]
+    + [f"HSET hash field{i} {i}" for i in range(600)]
+    + [f"LPUSH list item{i}" for i in range(600)]
+    + ["EVAL 'local s=0 for i=1,20000 do s=s+i end return s' 0", "ZRANGE board 0 5 WITHSCORES",
+       "LRANGE list 0 3", "HGET hash field77", "GET nothing", "INCR list", "MULTI", "INCR counter",
+       "EXEC", "SORT list ALPHA LIMIT 0 3", "OBJECT ENCODING hash", "DBSIZE", "DEBUG DIGEST"])
+
+
+def redis_run(world, program):
+    need("redis-cli", "redis-benchmark")
+    server = RedisServer(world, program)
+    world.see("answers", server.ask(input=REDIS_COMMANDS))
+    world.helper("redis-benchmark", "-q", "-p", server.port, "-n", "3000", "-c", "10", "-P", "4")
+    before = server.ask("LASTSAVE")
+    world.see("bgsave", server.ask("BGSAVE"))
+    saved = wait_until(lambda: server.ask("LASTSAVE") != before
+                       or "rdb_bgsave_in_progress:0" in server.ask("INFO", "persistence"), 60)
+    world.see("saved", (saved, "rdb_last_bgsave_status:ok" in server.ask("INFO", "persistence"),
+                        (world.place / "dump.rdb").exists()))
+    world.see("digest", server.ask("DEBUG", "DIGEST"))
+    world.see("status", server.stop())
+
+
+@case("redis")
+def redis(world):
+    redis_run(world, *need("redis-server"))
+
+
+@case("redis-gcc")
+def redis_built(world):
+    redis_run(world, world.built("redis"))

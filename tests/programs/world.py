@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""A place where a case runs its programs: bare, or each under `hotfn run --module '*'`.
+
+A case does the same steps in both worlds; what it saw (status, output) is compared afterwards.
+In the hooked world every run must also leave a record in which functions were hooked and counted:
+a world that hooked nothing would prove nothing.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+WORK = HERE / "work"
+DATA = HERE.parent / "data"
+
+
+class Skipped(Exception):
+    """What the case needs is not here; the text says what."""
+
+
+class Broken(Exception):
+    """The program under test did something that no comparison is needed for (hang, no record)."""
+
+
+def need(*commands):
+    """Paths of system commands, or Skipped."""
+    paths = [shutil.which(command, path="/usr/bin:/bin:/usr/local/bin:/usr/sbin")
+             for command in commands]
+    for command, path in zip(commands, paths):
+        if not path:
+            raise Skipped(f"no '{command}' on this system")
+    return paths
+
+
+def without_numbers(text):
+    """For output that has times, sizes and random numbers in it: each number becomes #."""
+    return re.sub(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?[KMG]?", "#", text)
+
+
+class World:
+    """Where one pass of a case runs.  `seen` collects what is compared."""
+
+    def __init__(self, place, built, hotfn=None, timeout=120):
+        self.place = place
+        self.built = built            # function: name -> path of a program of ours, built
+        self.hotfn = hotfn
+        self.timeout = timeout
+        self.seen = []
+        self.records = []
+        self.hooked = 0
+        place.mkdir(parents=True)
+
+    def environment(self, more):
+        return {"PATH": "/usr/bin:/bin", "HOME": str(self.place), "LC_ALL": "C.UTF-8", "TZ": "UTC",
+                "PYTHONHASHSEED": "0", **(more or {})}
+
+    def wrapped(self, command):
+        """The command line, under hotfn in the hooked world."""
+        command = [str(word) for word in command]
+        if not self.hotfn:
+            return command
+        record = self.place / f"run{len(self.records)}.hfr"
+        self.records.append(record)
+        return [str(self.hotfn), "run", "--module", "*", "-q", "-o", str(record), "--", *command]
+
+    def start(self, *command, env=None, **options):
+        """Start the program under test and return its process."""
+        return subprocess.Popen(self.wrapped(command), env=self.environment(env),
+                                start_new_session=True, cwd=options.pop("cwd", self.place),
+                                **options)
+
+    def finish(self, process, timeout=None):
+        """Wait for a started program; a hang ends it and breaks the case."""
+        try:
+            output, problems = process.communicate(timeout=timeout or self.timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, problems = process.communicate()
+            raise Broken(f"still running after {timeout or self.timeout} s; output ends with "
+                         f"{tail(output)!r} {tail(problems)!r}") from None
+        if self.hotfn:
+            self.check_record(self.records[-1])
+        return process.returncode, text_of(output), text_of(problems)
+
+    def run(self, *command, stdin=None, normal=str, timeout=None, **options):
+        """Run the program under test to its end; what it did is compared, after `normal`."""
+        with open(stdin or os.devnull, "rb") as source:
+            process = self.start(*command, stdin=source, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, **options)
+            status, output, problems = self.finish(process, timeout)
+        self.see(f"{os.path.basename(str(command[0]))} status", status)
+        self.see("stdout", normal(output.replace(str(self.place), "PLACE")))
+        self.see("stderr", normal(problems.replace(str(self.place), "PLACE")))
+        return status, output
+
+    def helper(self, *command, check=True, **options):
+        """Run something that is not under test; its output, for the case to use."""
+        done = subprocess.run([str(word) for word in command], env=self.environment(None),
+                              cwd=self.place, capture_output=True, text=True,
+                              timeout=self.timeout, **options)
+        if check and done.returncode:
+            raise Broken(f"{command[0]} failed: {done.stderr[-1000:]}")
+        return done.stdout
+
+    def see(self, label, value):
+        self.seen.append((label, value))
+
+    def check_record(self, record):
+        """The record must tell of functions that were hooked, and of calls."""
+        done = subprocess.run([str(self.hotfn), "report", str(record), "-n", "0", "--json"],
+                              capture_output=True, text=True, timeout=self.timeout)
+        if done.returncode:
+            raise Broken(f"hotfn report {record.name}: {done.stderr.strip()[-1000:]}")
+        functions = json.loads(done.stdout)["functions"]
+        hooked = [function for function in functions if function["state"] == "hooked"]
+        if not any(function["calls"] for function in hooked):
+            raise Broken(f"{len(hooked)} functions hooked, not one call counted")
+        self.hooked += len(hooked)
+        record.unlink()
+
+
+def wait_until(condition, seconds=30):
+    """Poll a condition; False when time is up."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def text_of(data):
+    return (data or b"").decode("utf-8", "replace")
+
+
+def tail(data):
+    return text_of(data)[-300:]
