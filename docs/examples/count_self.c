@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* A program that counts its own calls: hook, work, look at the counts, unhook.
+ *
+ *     cc -O2 count_self.c $(pkg-config --cflags --libs hotfn) -o count_self && ./count_self
+ */
+#include <hotfn.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define KEPT __attribute__((noinline, noclone))
+
+static volatile uint64_t checksum;
+
+KEPT static void add(uint64_t value)
+{
+    checksum = checksum * 31 + value;
+}
+
+KEPT static uint64_t fib(uint64_t n)
+{
+    return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
+
+static void work(void)
+{
+    for (uint64_t i = 0; i < 1000; i++)
+        add(i);
+    add(fib(20));
+}
+
+static void fail(const hotfn_error *err)
+{
+    fprintf(stderr, "count_self: %s: %s\n", hotfn_status_name(err->status), err->text);
+    exit(1);
+}
+
+/* The three functions that were called most. */
+static void print_hot(const hotfn_record *record)
+{
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    hotfn_record_get_info(record, &info);
+    uint32_t *order = calloc(info.function_count, sizeof *order);
+    if (!order || hotfn_record_sort(record, order) != HOTFN_OK)
+        exit(1);
+    for (uint32_t i = 0; i < info.function_count && i < 3; i++) {
+        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+        hotfn_record_get_function(record, order[i], &f);
+        printf("%8llu  %s\n", (unsigned long long)f.calls, f.name);
+    }
+    free(order);
+}
+
+int main(void)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_session *session;
+    hotfn_record *record;
+
+    /* NULL options: every function of the main program. */
+    if (hotfn_session_create(&session, NULL, NULL, &err) != HOTFN_OK ||
+        hotfn_session_start(session, NULL, &err) != HOTFN_OK)
+        fail(&err);
+    work();
+    if (hotfn_session_snapshot(session, &record, &err) != HOTFN_OK ||
+        hotfn_session_stop(session, &err) != HOTFN_OK)
+        fail(&err);
+    work(); /* counted no more */
+
+    print_hot(record);
+    hotfn_record_close(record);
+    hotfn_session_destroy(session);
+    return 0;
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Run one example and check what it prints: check_examples.py NAME PROGRAM."""
+import csv
+import io
+import re
+import subprocess
+import sys
+
+FIB_20_CALLS = 21891  # 2 * F(21) - 1
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    if done.returncode != 0:
+        sys.exit(f"{command[0]}: status {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def expect(condition, output):
+    if not condition:
+        sys.exit("not what was expected:\n" + output)
+
+
+def count_self(program):
+    """fib(20) and 1001 calls of add; the second work() is not counted."""
+    output = run(program)
+    rows = [line.split() for line in output.splitlines()]
+    expect(rows == [[str(FIB_20_CALLS), "fib"], ["1001", "add"], ["1", "work"]] or
+           rows[:2] == [[str(FIB_20_CALLS), "fib"], ["1001", "add"]], output)
+
+
+def count_self_cpp(program):
+    """1000 frames; frame i takes i % 5 + 1 steps, each ended by an exception."""
+    output = run(program)
+    first, _, table = output.partition("\n")
+    expect(first == "1000 exceptions caught", output)
+    rows = {row["name"]: row["calls"] for row in csv.DictReader(io.StringIO(table))}
+    expect(rows == {"_ZN4game4stepEi": "3000", "_ZN4game5frameEi": "1000"}, output)
+
+
+def scan_file(program):
+    """The program scans itself: its own functions are listed and can be hooked."""
+    output = run(program, program)
+    sums = re.search(r"^(\d+) functions: (\d+) hookable, (\d+) refused, (\d+) fragments$", output,
+                     re.MULTILINE)
+    expect(sums, output)
+    total, hookable, refused, fragments = map(int, sums.groups())
+    expect(total == hookable + refused + fragments and hookable >= 4, output)
+    done = subprocess.run([program, __file__], capture_output=True, text=True)
+    expect(done.returncode == 1 and __file__ in done.stderr, done.stderr)
+
+
+if __name__ == "__main__":
+    {"count_self": count_self, "count_self_cpp": count_self_cpp,
+     "scan_file": scan_file}[sys.argv[1]](sys.argv[2])
