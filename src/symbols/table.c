@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting 100,000 symbols is most of what loading them costs, so it is one merge sort over the
- * table (stable, n log n for every input, its memory from the env), comparing names only where
- * addresses are equal.
+ * The table is sorted once, by address, then name, so that doubles from several sources meet; names
+ * are compared only where addresses are equal.  Globals go first within an address afterwards.
  */
 #include "symbols/table.h"
+
+#include "base/sort.h"
 
 #include <string.h>
 
@@ -33,62 +34,15 @@ bool hfn_symbol_table_add(hfn_symbol_table *table, const hfn_symbol *symbol)
     return true;
 }
 
-static bool comes_before(const hfn_symbol *a, const hfn_symbol *b)
+static bool comes_before(const void *left, const void *right)
 {
+    const hfn_symbol *a = left, *b = right;
     int by_name;
 
     if (a->rva != b->rva)
         return a->rva < b->rva;
     by_name = a->name == b->name ? 0 : strcmp(a->name, b->name);
     return by_name ? by_name < 0 : a->source < b->source;
-}
-
-/* [0, middle) and [middle, end) of from are sorted; out receives both, sorted. */
-static void merge(hfn_symbol *out, const hfn_symbol *from, size_t middle, size_t end)
-{
-    size_t a = 0, b = middle;
-
-    while (a < middle && b < end)
-        *out++ = comes_before(&from[b], &from[a]) ? from[b++] : from[a++];
-    memcpy(out, from + a, (middle - a) * sizeof *out);
-    memcpy(out + (middle - a), from + b, (end - b) * sizeof *out);
-}
-
-/* One round over the table: pairs of sorted runs become runs of twice the length. */
-static void merge_runs(hfn_symbol *out, const hfn_symbol *from, size_t count, size_t run)
-{
-    for (size_t at = 0; at < count; at += 2 * run) {
-        size_t middle = at + run < count ? run : count - at;
-        size_t end = at + 2 * run < count ? 2 * run : count - at;
-        merge(out + at, from + at, middle, end);
-    }
-}
-
-static void sort_short_run(hfn_symbol *items, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        hfn_symbol item = items[i];
-        size_t at = i;
-        for (; at > 0 && comes_before(&item, &items[at - 1]); at--)
-            items[at] = items[at - 1];
-        items[at] = item;
-    }
-}
-
-/* Sorts items with other as room of the same size; the answer is whichever holds the result. */
-static hfn_symbol *sort_with(hfn_symbol *items, hfn_symbol *other, size_t count)
-{
-    size_t run = 8;
-
-    for (size_t at = 0; at < count; at += run)
-        sort_short_run(items + at, count - at < run ? count - at : run);
-    for (; run < count; run *= 2) {
-        hfn_symbol *swap = items;
-        merge_runs(other, items, count, run);
-        items = other;
-        other = swap;
-    }
-    return items;
 }
 
 static void unite(hfn_symbol *kept, const hfn_symbol *again)
@@ -140,7 +94,7 @@ bool hfn_symbol_table_sort(hfn_symbol_table *table)
     room = hfn_resize(&table->env, NULL, 0, room_bytes); /* not zeroed: all of it is written */
     if (!room)
         return false;
-    sorted = sort_with(table->items, room, table->count);
+    sorted = hfn_sort(table->items, room, table->count, sizeof *room, comes_before);
     if (sorted == room) {
         room = table->items;
         table->items = sorted;

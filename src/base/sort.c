@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Bottom-up merge sort.  Two runs that are in order already are copied at once, so that a table that
+ * a linker wrote nearly in order costs little more than a copy. */
+#include "base/sort.h"
+
+#include <stdint.h>
+#include <string.h>
+
+typedef struct sorter {
+    size_t bytes; /* of an item */
+    hfn_before_fn before;
+} sorter;
+
+/* from holds [0, middle) and [middle, end), each sorted; out receives both. */
+static void merge(const sorter *s, uint8_t *out, const uint8_t *from, size_t middle, size_t end)
+{
+    const uint8_t *a = from, *a_end = from + middle * s->bytes;
+    const uint8_t *b = a_end, *b_end = from + end * s->bytes;
+
+    if (middle < end && s->before(b, a_end - s->bytes)) {
+        while (a < a_end && b < b_end) {
+            const uint8_t **next = s->before(b, a) ? &b : &a;
+            memcpy(out, *next, s->bytes);
+            *next += s->bytes;
+            out += s->bytes;
+        }
+    }
+    memcpy(out, a, (size_t)(a_end - a));
+    memcpy(out + (a_end - a), b, (size_t)(b_end - b));
+}
+
+void *hfn_sort(void *items, void *room, size_t count, size_t item_bytes, hfn_before_fn before)
+{
+    sorter s = { item_bytes, before };
+    uint8_t *from = items, *to = room;
+
+    for (size_t run = 1; run < count; run *= 2) {
+        uint8_t *swap = from;
+        for (size_t at = 0; at < count; at += 2 * run) {
+            size_t middle = count - at < run ? count - at : run;
+            size_t end = count - at < 2 * run ? count - at : 2 * run;
+            merge(&s, to + at * item_bytes, from + at * item_bytes, middle, end);
+        }
+        from = to;
+        to = swap;
+    }
+    return from;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Function bounds from .eh_frame: each FDE as a range, with what it says about its first byte. */
+#ifndef HFN_FUNCTIONS_BOUNDS_EH_FRAME_H
+#define HFN_FUNCTIONS_BOUNDS_EH_FRAME_H
+
+#include "image/image.h"
+
+enum {
+    HFN_FDE_INSIDE = 1,     /* the first byte lies inside a frame: proven, no entry  */
+    HFN_FDE_SIGNAL = 2,     /* 'S': a signal restorer                                */
+    HFN_FDE_LSDA = 4,       /* has language data                                     */
+    HFN_FDE_EXPRESSION = 8, /* the CFA is computed at the first byte (linker stubs)  */
+};
+
+typedef struct hfn_fde {
+    uint64_t rva, byte_count;
+    int32_t cfa_offset; /* CFA minus stack pointer at the first byte; -1 unknown */
+    uint32_t flags;     /* HFN_FDE_*                                             */
+} hfn_fde;
+
+typedef struct hfn_fde_list {
+    hfn_fde *items; /* by rva */
+    size_t capacity;
+    uint32_t count;
+} hfn_fde_list;
+
+/* An image without .eh_frame gives an empty list; a damaged one what stands before the damage,
+ * with a warning. False if there is no memory; then *out is empty. */
+bool hfn_bounds_eh_frame(hfn_fde_list *out, const hotfn_image *image, const hotfn_env *env);
+void hfn_fde_list_finish(hfn_fde_list *list, const hotfn_env *env);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls of the functions station, save selection: who owns what, and the facts as sized
+ * structs. */
+#include "functions/inside.h"
+
+static hotfn_functions *new_functions(const hotfn_image *image, const hotfn_env *env)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_functions *functions = hfn_alloc(&filled, sizeof *functions);
+
+    if (!functions)
+        return NULL;
+    functions->env = filled;
+    functions->image = image;
+    hfn_arena_init(&functions->made_names, &functions->env);
+    return functions;
+}
+
+hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *image,
+                                   const hotfn_symbols *symbols, const hotfn_env *env,
+                                   hotfn_error *err)
+{
+    hotfn_functions *functions = new_functions(image, env);
+    hfn_fde_list fdes = { NULL, 0, 0 };
+    bool good;
+
+    if (!functions)
+        goto no_memory;
+    good = hfn_bounds_eh_frame(&fdes, image, &functions->env) &&
+           hfn_functions_collect(functions, symbols, &fdes);
+    hfn_fde_list_finish(&fdes, &functions->env);
+    if (!good)
+        goto no_memory;
+    hfn_functions_mark_kinds(functions);
+    *out = functions;
+    return HOTFN_OK;
+no_memory:
+    hotfn_functions_destroy(functions);
+    return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
+                    "no memory for its functions");
+}
+
+void hotfn_functions_destroy(hotfn_functions *functions)
+{
+    hotfn_env env;
+
+    if (!functions)
+        return;
+    env = functions->env;
+    hfn_arena_finish(&functions->made_names);
+    hfn_free(&env, functions->items, functions->capacity * sizeof *functions->items);
+    hfn_free(&env, functions->names, functions->name_capacity * sizeof *functions->names);
+    hfn_free(&env, functions, sizeof *functions);
+}
+
+uint32_t hotfn_functions_count(const hotfn_functions *functions)
+{
+    return functions->count;
+}
+
+const hfn_function *hfn_functions_at(const hotfn_functions *functions, uint32_t index)
+{
+    return index < functions->count ? &functions->items[index] : NULL;
+}
+
+const hotfn_image *hfn_functions_image(const hotfn_functions *functions)
+{
+    return functions->image;
+}
+
+hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t index,
+                                 hotfn_function *out)
+{
+    const hfn_function *f = hfn_functions_at(functions, index);
+    hotfn_function filled = HOTFN_FUNCTION_INIT;
+
+    if (!f)
+        return HOTFN_E_NOT_FOUND;
+    filled.kind = f->kind;
+    filled.flags = f->flags;
+    filled.name_count = f->name_count;
+    filled.rva = f->rva;
+    filled.byte_count = f->byte_count;
+    filled.name = functions->names[f->first_name];
+    filled.fde_cfa_offset = f->fde_cfa_offset;
+    filled.section = f->section;
+    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+const char *hotfn_functions_get_name(const hotfn_functions *functions, uint32_t index,
+                                     uint32_t name_index)
+{
+    const hfn_function *f = hfn_functions_at(functions, index);
+
+    return f && name_index < f->name_count ? functions->names[f->first_name + name_index] : NULL;
+}
+
+uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64_t rva)
+{
+    uint32_t low = 0, high = functions->count;
+
+    while (low < high) { /* the first that begins behind rva */
+        uint32_t middle = low + (high - low) / 2;
+        if (functions->items[middle].rva <= rva)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || rva - functions->items[low - 1].rva >= functions->items[low - 1].byte_count)
+        return UINT32_MAX;
+    return low - 1;
+}

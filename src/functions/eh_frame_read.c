@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads encoded pointers and CIEs, and runs call frame instructions only as far as the first
+ * advance: they tell whether an FDE's first byte is the entry of a function, where by the psABI
+ * nothing is pushed but the return address, or lies inside a frame that other code made.
+ */
+#include "functions/eh_frame_read.h"
+
+#include <string.h>
+
+/* DW_EH_PE_*: LSB core, 'DWARF Exception Header Encoding'. */
+enum {
+    PE_FORMAT = 0x0f,
+    PE_APPLICATION = 0x70,
+    PE_PCREL = 0x10,
+    PE_DATAREL = 0x30,
+    PE_INDIRECT = 0x80,
+};
+
+static bool read_format(const hfn_eh_bytes *eh, uint64_t *at, uint8_t format, uint64_t *raw)
+{
+    hfn_span s = eh->bytes;
+    uint64_t wide = 0;
+    uint32_t u32 = 0;
+    uint16_t u16 = 0;
+    int64_t sleb = 0;
+    uint32_t bytes = 0;
+    bool good = false;
+
+    switch (format) {
+    case 0x00: good = hfn_span_word(s, *at, bytes = eh->word_bytes, &wide); break;
+    case 0x01: return hfn_span_uleb(s, at, raw);
+    case 0x02: good = hfn_span_u16(s, *at, &u16), bytes = 2, wide = u16; break;
+    case 0x03: good = hfn_span_u32(s, *at, &u32), bytes = 4, wide = u32; break;
+    case 0x04:
+    case 0x0c: good = hfn_span_u64(s, *at, &wide), bytes = 8; break;
+    case 0x09: good = hfn_span_sleb(s, at, &sleb), wide = (uint64_t)sleb; break;
+    case 0x0a: good = hfn_span_u16(s, *at, &u16), bytes = 2, wide = (uint64_t)(int16_t)u16; break;
+    case 0x0b: good = hfn_span_u32(s, *at, &u32), bytes = 4, wide = (uint64_t)(int32_t)u32; break;
+    default: break;
+    }
+    if (good) {
+        *at += bytes;
+        *raw = wide;
+    }
+    return good;
+}
+
+bool hfn_eh_pointer(const hfn_eh_bytes *eh, uint64_t *at, uint8_t encoding, uint64_t *raw,
+                    uint64_t *value)
+{
+    uint64_t place = eh->address + *at;
+
+    if (encoding == HFN_ENCODING_OMIT || !read_format(eh, at, encoding & PE_FORMAT, raw))
+        return false;
+    switch (encoding & PE_APPLICATION) {
+    case 0: *value = *raw; break;
+    case PE_PCREL: *value = place + *raw; break;
+    case PE_DATAREL:
+        if (eh->data == 0)
+            return false;
+        *value = eh->data + *raw;
+        break;
+    default: return false;
+    }
+    if (eh->word_bytes == 4)
+        *value &= UINT32_MAX;
+    return true;
+}
+
+/* The augmentation data behind 'z', letter by letter.  An unknown letter ends the reading: 'z' says
+ * how far to skip. */
+static bool read_augmentation(const hfn_eh_bytes *eh, const char *letters, uint64_t at,
+                              hfn_cie *cie)
+{
+    uint8_t encoding;
+    uint64_t raw, value;
+
+    for (; *letters; letters++) {
+        switch (*letters) {
+        case 'L':
+            if (!hfn_span_u8(eh->bytes, at++, &cie->lsda_encoding))
+                return false;
+            break;
+        case 'R':
+            if (!hfn_span_u8(eh->bytes, at++, &cie->pointer_encoding))
+                return false;
+            break;
+        case 'P':
+            if (!hfn_span_u8(eh->bytes, at++, &encoding))
+                return false;
+            encoding &= (uint8_t)~PE_INDIRECT;
+            if (encoding != HFN_ENCODING_OMIT &&
+                !hfn_eh_pointer(eh, &at, encoding & PE_FORMAT, &raw, &value))
+                return false;
+            break;
+        case 'S': cie->signal_frame = true; break;
+        case 'B': break; /* AArch64: return addresses are signed with key B */
+        default: return true;
+        }
+    }
+    return true;
+}
+
+/* Call frame instructions as they run.  DWARF 5, 6.4.2 and 7.24. */
+typedef struct runner {
+    const hfn_cie *cie;
+    hfn_frame *frame;
+} runner;
+
+typedef enum step { STEP_NEXT, STEP_ADVANCE, STEP_UNKNOWN } step;
+
+static step save_register(const runner *r, uint64_t number)
+{
+    if (number != r->cie->return_register)
+        r->frame->saved_registers = true;
+    return STEP_NEXT;
+}
+
+static step define_cfa(const runner *r, uint64_t number, int64_t offset)
+{
+    r->frame->cfa_register = number;
+    r->frame->cfa_offset = offset;
+    r->frame->cfa_set = true;
+    r->frame->by_expression = false;
+    return STEP_NEXT;
+}
+
+/* An advance by 0 leaves the first byte where it is. */
+static step advance(hfn_span s, uint64_t *at, uint32_t bytes)
+{
+    uint8_t byte, any = 0;
+
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (!hfn_span_u8(s, (*at)++, &byte))
+            return STEP_UNKNOWN;
+        any |= byte;
+    }
+    return any ? STEP_ADVANCE : STEP_NEXT;
+}
+
+static step skip_block(hfn_span s, uint64_t *at)
+{
+    uint64_t bytes;
+
+    if (!hfn_span_uleb(s, at, &bytes) || !hfn_span_has(s, *at, bytes))
+        return STEP_UNKNOWN;
+    *at += bytes;
+    return STEP_NEXT;
+}
+
+/* The ones with a register first. */
+static step run_register_rule(const runner *r, hfn_span s, uint64_t *at, uint8_t code)
+{
+    uint64_t number, offset = 0;
+    int64_t factored = 0;
+
+    if (!hfn_span_uleb(s, at, &number))
+        return STEP_UNKNOWN;
+    switch (code) {
+    case 0x06: /* restore_extended */
+    case 0x07: /* undefined */
+    case 0x08: /* same_value */ return STEP_NEXT;
+    case 0x05: /* offset_extended */
+    case 0x2f: /* GNU_negative_offset_extended */
+        return hfn_span_uleb(s, at, &offset) ? save_register(r, number) : STEP_UNKNOWN;
+    case 0x11: /* offset_extended_sf */
+        return hfn_span_sleb(s, at, &factored) ? save_register(r, number) : STEP_UNKNOWN;
+    case 0x10: /* expression */
+        return skip_block(s, at) == STEP_NEXT ? save_register(r, number) : STEP_UNKNOWN;
+    case 0x16: /* val_expression */ return skip_block(s, at);
+    case 0x09: /* register */
+    case 0x14: /* val_offset */ return hfn_span_uleb(s, at, &offset) ? STEP_NEXT : STEP_UNKNOWN;
+    case 0x15: /* val_offset_sf */
+        return hfn_span_sleb(s, at, &factored) ? STEP_NEXT : STEP_UNKNOWN;
+    case 0x0c: /* def_cfa */
+        return hfn_span_uleb(s, at, &offset) ? define_cfa(r, number, (int64_t)offset)
+                                             : STEP_UNKNOWN;
+    case 0x12: /* def_cfa_sf */
+        return hfn_span_sleb(s, at, &factored)
+                   ? define_cfa(r, number,
+                                (int64_t)((uint64_t)factored * (uint64_t)r->cie->data_align))
+                   : STEP_UNKNOWN;
+    default: /* 0x0d, def_cfa_register */ return define_cfa(r, number, r->frame->cfa_offset);
+    }
+}
+
+static step run_one(const runner *r, hfn_span s, uint64_t *at)
+{
+    uint64_t offset = 0;
+    int64_t factored = 0;
+    uint8_t code = 0;
+
+    hfn_span_u8(s, (*at)++, &code);
+    switch (code >> 6) {
+    case 1: return code & 0x3f ? STEP_ADVANCE : STEP_NEXT;
+    case 2: return hfn_span_uleb(s, at, &offset) ? save_register(r, code & 0x3f) : STEP_UNKNOWN;
+    case 3: return STEP_NEXT; /* restore */
+    default: break;
+    }
+    switch (code) {
+    case 0x00: /* nop */
+    case 0x0a: /* remember_state */
+    case 0x2d: /* GNU_window_save, AARCH64_negate_ra_state */ return STEP_NEXT;
+    case 0x01: /* set_loc */ return STEP_ADVANCE;
+    case 0x02: return advance(s, at, 1);
+    case 0x03: return advance(s, at, 2);
+    case 0x04: return advance(s, at, 4);
+    case 0x0e: /* def_cfa_offset */
+        return hfn_span_uleb(s, at, &offset)
+                   ? define_cfa(r, r->frame->cfa_register, (int64_t)offset)
+                   : STEP_UNKNOWN;
+    case 0x13: /* def_cfa_offset_sf */
+        return hfn_span_sleb(s, at, &factored)
+                   ? define_cfa(r, r->frame->cfa_register,
+                                (int64_t)((uint64_t)factored * (uint64_t)r->cie->data_align))
+                   : STEP_UNKNOWN;
+    case 0x0f: /* def_cfa_expression */ r->frame->by_expression = true; return skip_block(s, at);
+    case 0x2e: /* GNU_args_size */ return hfn_span_uleb(s, at, &offset) ? STEP_NEXT : STEP_UNKNOWN;
+    default: break;
+    }
+    if ((code >= 0x05 && code <= 0x0d && code != 0x0b) || (code >= 0x10 && code <= 0x16) ||
+        code == 0x2f)
+        return run_register_rule(r, s, at, code);
+    return STEP_UNKNOWN; /* restore_state too: no compiler has it at an entry */
+}
+
+/* Up to the first advance, the first unknown instruction or the end. */
+static void run(const hfn_cie *cie, hfn_frame *frame, hfn_span instructions)
+{
+    runner r = { cie, frame };
+    uint64_t at = 0;
+    step last = STEP_NEXT;
+
+    while (last == STEP_NEXT && at < instructions.size)
+        last = run_one(&r, instructions, &at);
+    frame->known = last != STEP_UNKNOWN;
+    frame->advanced = last == STEP_ADVANCE;
+}
+
+bool hfn_eh_read_cie(const hfn_eh_bytes *eh, uint64_t at, uint64_t end, hfn_cie *out)
+{
+    hfn_cie cie = { .lsda_encoding = HFN_ENCODING_OMIT };
+    hfn_eh_bytes own = *eh;
+    const char *letters;
+    uint64_t data_bytes = 0, code_align;
+    uint8_t version, narrow;
+
+    own.bytes = hfn_span_sub(eh->bytes, 0, end);
+    if (!hfn_span_u8(own.bytes, at, &version) || (version != 1 && version != 3 && version != 4))
+        return false;
+    letters = hfn_span_string(own.bytes, at + 1);
+    if (!letters || (letters[0] && letters[0] != 'z'))
+        return false; /* "eh" of gcc 2, or a vendor's own */
+    at += 2 + strlen(letters) + (version == 4 ? 2 : 0);
+    if (!hfn_span_uleb(own.bytes, &at, &code_align) ||
+        !hfn_span_sleb(own.bytes, &at, &cie.data_align))
+        return false;
+    if (version == 1) {
+        if (!hfn_span_u8(own.bytes, at++, &narrow))
+            return false;
+        cie.return_register = narrow;
+    } else if (!hfn_span_uleb(own.bytes, &at, &cie.return_register)) {
+        return false;
+    }
+    cie.has_sizes = letters[0] == 'z';
+    if (cie.has_sizes &&
+        (!hfn_span_uleb(own.bytes, &at, &data_bytes) || !hfn_span_has(own.bytes, at, data_bytes) ||
+         !read_augmentation(&own, letters + 1, at, &cie)))
+        return false;
+    cie.initial.known = true;
+    run(&cie, &cie.initial, hfn_span_from(own.bytes, at + data_bytes));
+    *out = cie;
+    return true;
+}
+
+hfn_frame hfn_eh_frame_at_entry(const hfn_cie *cie, hfn_span fde_instructions)
+{
+    hfn_frame frame = cie->initial;
+
+    if (frame.known && !frame.advanced)
+        run(cie, &frame, fde_instructions);
+    return frame;
+}

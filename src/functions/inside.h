@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* The functions as this folder's files share them; nobody outside src/functions includes this. */
+#ifndef HFN_FUNCTIONS_INSIDE_H
+#define HFN_FUNCTIONS_INSIDE_H
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "functions/bounds_eh_frame.h"
+#include "functions/functions.h"
+#include "image/image.h"
+#include "symbols/symbols.h"
+
+struct hotfn_functions {
+    hotfn_env env;
+    const hotfn_image *image;
+    hfn_arena made_names; /* "prog+0x1234"                       */
+    hfn_function *items;  /* by rva                              */
+    const char **names;   /* of each function, best first        */
+    size_t capacity, name_capacity;
+    uint32_t count, name_count;
+};
+
+/* table.c: fill items and names from both sources.  False if there is no memory. */
+bool hfn_functions_collect(hotfn_functions *functions, const hotfn_symbols *symbols,
+                           hfn_fde_list *fdes);
+/* names.c: append the names of one function (symbols[0..count), maybe none), best first. */
+typedef struct hfn_name_room {
+    const hfn_symbol **order; /* two halves: what is sorted, and room */
+    size_t capacity;
+} hfn_name_room;
+bool hfn_functions_add_names(hotfn_functions *functions, hfn_function *function,
+                             const hfn_symbol *symbols, uint32_t count, hfn_name_room *room);
+/* kinds.c: tell linker stubs, resolvers and C run-time glue apart. */
+void hfn_functions_mark_kinds(hotfn_functions *functions);
+/* The function at exactly rva, or NULL. */
+hfn_function *hfn_functions_at_rva(hotfn_functions *functions, uint64_t rva);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All names of one address are names of one function.  First comes the one that people know it by:
+ * typed before untyped, without a version before with one, global before local, few leading
+ * underscores, short, then by the alphabet.  A function without a name is called by its file and
+ * place, "prog+0x1234".
+ */
+#include "functions/inside.h"
+
+#include "base/sort.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST_MEASURED = 4096 }; /* longer names are alike; nobody reads them */
+
+/* "_Z..." (C++, Rust) and "_R..." (Rust) begin so by their scheme. */
+static size_t count_underscores(const char *name)
+{
+    size_t count = strspn(name, "_");
+
+    return count > 0 && (name[count] == 'Z' || name[count] == 'R') ? 0 : count;
+}
+
+/* Less than 0 if a is the better name. */
+static int compare_names(const hfn_symbol *a, const hfn_symbol *b)
+{
+    int by_type = (a->kind == HOTFN_SYMBOL_LABEL) - (b->kind == HOTFN_SYMBOL_LABEL);
+    int by_version = (strchr(a->name, '@') != NULL) - (strchr(b->name, '@') != NULL);
+    int by_binding = (b->flags & HOTFN_SYMBOL_GLOBAL) - (a->flags & HOTFN_SYMBOL_GLOBAL);
+    size_t underscores_a = count_underscores(a->name), underscores_b = count_underscores(b->name);
+    size_t length_a = strnlen(a->name, LONGEST_MEASURED);
+    size_t length_b = strnlen(b->name, LONGEST_MEASURED);
+
+    if (by_type || by_version || by_binding)
+        return by_type ? by_type : by_version ? by_version : by_binding;
+    if (underscores_a != underscores_b)
+        return underscores_a < underscores_b ? -1 : 1;
+    if (length_a != length_b)
+        return length_a < length_b ? -1 : 1;
+    return strncmp(a->name, b->name, LONGEST_MEASURED);
+}
+
+static bool is_better(const void *left, const void *right)
+{
+    const hfn_symbol *const *a = left, *const *b = right;
+
+    return compare_names(*a, *b) < 0;
+}
+
+static bool append(hotfn_functions *functions, hfn_function *f, const char *name)
+{
+    if (!name || functions->name_count == UINT32_MAX ||
+        !hfn_grow(&functions->env, (void **)&functions->names, &functions->name_capacity,
+                  (size_t)functions->name_count + 1, sizeof *functions->names))
+        return false;
+    functions->names[functions->name_count++] = name;
+    f->name_count++;
+    return true;
+}
+
+static bool add_made_name(hotfn_functions *functions, hfn_function *f)
+{
+    const char *path = hfn_image_path(functions->image), *slash = strrchr(path, '/');
+    char text[288];
+    int length = snprintf(text, sizeof text, "%.255s+0x%" PRIx64, slash ? slash + 1 : path, f->rva);
+
+    return append(functions, f, hfn_arena_copy(&functions->made_names, text, (size_t)length));
+}
+
+static bool add_sorted(hotfn_functions *functions, hfn_function *f, hfn_name_room *room,
+                       uint32_t count)
+{
+    const hfn_symbol **sorted =
+        hfn_sort(room->order, room->order + count, count, sizeof *room->order, is_better);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (!append(functions, f, sorted[i]->name))
+            return false;
+    return true;
+}
+
+bool hfn_functions_add_names(hotfn_functions *functions, hfn_function *function,
+                             const hfn_symbol *symbols, uint32_t count, hfn_name_room *room)
+{
+    uint32_t named = 0;
+
+    function->first_name = functions->name_count;
+    if (!hfn_grow(&functions->env, (void **)&room->order, &room->capacity, (size_t)count * 2,
+                  sizeof *room->order))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (symbols[i].kind != HOTFN_SYMBOL_DATA)
+            room->order[named++] = &symbols[i];
+    if (named == 0)
+        return add_made_name(functions, function);
+    return add_sorted(functions, function, room, named);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One walk over the symbols and the FDEs, both by address, decides what is a function:
+ *   - an address with a function symbol;
+ *   - the start of an FDE, unless a symbol's range holds it (then it is a part of that function);
+ *   - a symbol without type, where nothing else claims the address: hand-written code.
+ * A second walk gives sizes: the symbol's, else the FDE's, else up to the next function; never into
+ * the next function or out of the section.
+ */
+#include "functions/inside.h"
+
+#include <string.h>
+
+/* What stands at one address. */
+typedef struct group {
+    uint64_t rva;
+    const hfn_symbol *symbols;
+    uint32_t symbol_count;
+    const hfn_fde *fde; /* NULL if none begins here */
+    bool has_function, has_label, is_resolver, global, exported;
+    uint64_t byte_count; /* the longest of the symbols' */
+} group;
+
+typedef struct walk {
+    hotfn_functions *functions;
+    const hfn_symbol *symbols;
+    uint32_t symbol_count, next_symbol;
+    const hfn_fde_list *fdes;
+    uint32_t next_fde;
+    hfn_name_room room;
+    uint64_t symbol_end, fde_end; /* how far the ranges seen so far reach                   */
+    uint32_t open_section;        /* of an entry whose end nobody knows; UINT32_MAX if none */
+} walk;
+
+static void take_symbol(group *g, const hfn_symbol *s)
+{
+    if (s->kind == HOTFN_SYMBOL_DATA)
+        return;
+    if (s->kind == HOTFN_SYMBOL_LABEL)
+        g->has_label = true;
+    else
+        g->has_function = true;
+    g->is_resolver |= s->kind == HOTFN_SYMBOL_IFUNC;
+    g->global |= (s->flags & HOTFN_SYMBOL_GLOBAL) != 0;
+    g->exported |= (s->flags & HOTFN_SYMBOL_EXPORTED) != 0;
+    if (s->byte_count > g->byte_count)
+        g->byte_count = s->byte_count;
+}
+
+/* False at the end of both lists. */
+static bool next_group(walk *w, group *g)
+{
+    uint32_t symbol = w->next_symbol, fde = w->next_fde;
+    uint64_t symbol_rva = symbol < w->symbol_count ? w->symbols[symbol].rva : UINT64_MAX;
+    uint64_t fde_rva = fde < w->fdes->count ? w->fdes->items[fde].rva : UINT64_MAX;
+
+    memset(g, 0, sizeof *g);
+    g->rva = symbol_rva < fde_rva ? symbol_rva : fde_rva;
+    if (g->rva == UINT64_MAX)
+        return false;
+    if (fde_rva == g->rva)
+        g->fde = &w->fdes->items[fde];
+    while (fde < w->fdes->count && w->fdes->items[fde].rva == g->rva)
+        fde++;
+    g->symbols = w->symbols + symbol;
+    for (; symbol < w->symbol_count && w->symbols[symbol].rva == g->rva; symbol++)
+        take_symbol(g, &w->symbols[symbol]);
+    g->symbol_count = symbol - w->next_symbol;
+    w->next_symbol = symbol;
+    w->next_fde = fde;
+    return true;
+}
+
+/*
+ * Is a label without type a function of its own? Not inside of anything that has an end. Behind an
+ * entry without an end (assembly without .size) a local label is more likely a loop, a global one a
+ * function.
+ */
+static bool is_own_label(const walk *w, const group *g, uint32_t section)
+{
+    if (g->rva < w->symbol_end || g->rva < w->fde_end)
+        return false;
+    return g->global || section != w->open_section;
+}
+
+static bool is_function(const walk *w, const group *g, uint32_t section)
+{
+    if (!hfn_image_is_code(w->functions->image, g->rva))
+        return false;
+    if (g->has_function)
+        return true;
+    if (g->fde)
+        return g->rva >= w->symbol_end;
+    return g->has_label && is_own_label(w, g, section);
+}
+
+static void describe(const group *g, hfn_function *f)
+{
+    f->rva = g->rva;
+    f->byte_count = g->byte_count;
+    f->fde_cfa_offset = -1;
+    f->kind = g->is_resolver ? HOTFN_FUNCTION_RESOLVER : HOTFN_FUNCTION_PLAIN;
+    f->flags |= g->has_function || g->has_label ? HOTFN_FUNCTION_HAS_SYMBOL : 0;
+    f->flags |= g->global ? HOTFN_FUNCTION_GLOBAL : 0;
+    f->flags |= g->exported ? HOTFN_FUNCTION_EXPORTED : 0;
+    f->flags |= g->has_label && !g->has_function ? HOTFN_FUNCTION_UNTYPED : 0;
+    if (!g->fde)
+        return;
+    f->fde_cfa_offset = g->fde->cfa_offset;
+    f->flags |= HOTFN_FUNCTION_HAS_FDE;
+    f->flags |= g->fde->flags & HFN_FDE_SIGNAL ? HOTFN_FUNCTION_SIGNAL_FRAME : 0;
+    f->flags |= g->fde->flags & HFN_FDE_LSDA ? HOTFN_FUNCTION_HAS_LSDA : 0;
+    if (f->byte_count == 0)
+        f->byte_count = g->fde->byte_count;
+    if ((g->fde->flags & HFN_FDE_INSIDE) && !(g->fde->flags & HFN_FDE_SIGNAL) && !g->is_resolver)
+        f->kind = HOTFN_FUNCTION_FRAGMENT;
+}
+
+static bool add_function(walk *w, const group *g, uint32_t section)
+{
+    hotfn_functions *functions = w->functions;
+    hfn_function f = { .section = section };
+
+    describe(g, &f);
+    if (!hfn_functions_add_names(functions, &f, g->symbols, g->symbol_count, &w->room) ||
+        !hfn_grow(&functions->env, (void **)&functions->items, &functions->capacity,
+                  (size_t)functions->count + 1, sizeof f))
+        return false;
+    functions->items[functions->count++] = f;
+    return true;
+}
+
+/* A symbol's range ends at the latest where the next function symbol begins: one that lies about
+ * its size does not swallow the rest of the section. */
+static void reach(walk *w, const group *g, bool added, uint32_t section)
+{
+    uint64_t end = g->rva + g->byte_count;
+
+    if (g->has_function)
+        w->symbol_end = end >= g->rva ? end : UINT64_MAX;
+    if (g->fde && g->fde->byte_count > w->fde_end - g->rva)
+        w->fde_end = g->rva + g->fde->byte_count;
+    if (added)
+        w->open_section = g->byte_count || g->fde ? UINT32_MAX : section;
+}
+
+static bool walk_groups(walk *w)
+{
+    group g;
+
+    while (next_group(w, &g)) {
+        uint32_t section = hfn_image_section_of(w->functions->image, g.rva);
+        bool own = is_function(w, &g, section);
+        if (w->fde_end < g.rva)
+            w->fde_end = g.rva;
+        if (own && !add_function(w, &g, section))
+            return false;
+        reach(w, &g, own, section);
+    }
+    return true;
+}
+
+/* Sizes: clipped at the next function and the end of the section. */
+static void give_sizes(hotfn_functions *functions)
+{
+    hotfn_section section = HOTFN_SECTION_INIT;
+    uint32_t known = UINT32_MAX;
+
+    for (uint32_t i = 0; i < functions->count; i++) {
+        hfn_function *f = &functions->items[i];
+        uint64_t room = UINT64_MAX;
+        if (f->section != known) {
+            known = f->section;
+            if (hotfn_image_get_section(functions->image, known, &section) != HOTFN_OK)
+                section.rva = section.byte_count = 0;
+        }
+        if (section.byte_count > f->rva - section.rva)
+            room = section.byte_count - (f->rva - section.rva);
+        if (i + 1 < functions->count && functions->items[i + 1].rva - f->rva < room)
+            room = functions->items[i + 1].rva - f->rva;
+        if (f->byte_count == 0)
+            f->flags |= HOTFN_FUNCTION_SIZE_GUESSED;
+        if (f->byte_count == 0 || f->byte_count > room)
+            f->byte_count = room;
+    }
+}
+
+/*
+ * The kernel returns to a signal restorer from nowhere, so its FDE begins one byte early: unwinders
+ * look up a return address minus one (glibc, x86_64/libc_sigaction.c). Where a symbol knows the
+ * true start, the FDE is moved there.
+ */
+static void move_signal_fdes(const walk *w, hfn_fde_list *fdes)
+{
+    for (uint32_t i = 0; i < fdes->count; i++) {
+        hfn_fde *fde = &fdes->items[i];
+        uint32_t low = 0, high = w->symbol_count;
+        if (!(fde->flags & HFN_FDE_SIGNAL) || fde->byte_count < 2)
+            continue;
+        while (low < high) { /* the first symbol at or behind it */
+            uint32_t middle = low + (high - low) / 2;
+            if (w->symbols[middle].rva < fde->rva)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low < w->symbol_count && w->symbols[low].rva == fde->rva + 1) {
+            fde->rva++;
+            fde->byte_count--;
+        }
+    }
+}
+
+bool hfn_functions_collect(hotfn_functions *functions, const hotfn_symbols *symbols,
+                           hfn_fde_list *fdes)
+{
+    walk w = { .functions = functions, .fdes = fdes, .open_section = UINT32_MAX };
+    bool good;
+
+    if (symbols) {
+        w.symbols = hfn_symbols_table(symbols);
+        w.symbol_count = hotfn_symbols_count(symbols);
+    }
+    move_signal_fdes(&w, fdes);
+    good = walk_groups(&w);
+    hfn_free(&functions->env, w.room.order, w.room.capacity * sizeof *w.room.order);
+    if (good)
+        give_sizes(functions);
+    return good;
+}
