@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* One line a function, hottest first (RFC 4180: CRLF, quotes doubled).  calls is empty where it was
+ * not counted. */
+#include "exporters/exporter.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void put_field(hfn_sink *sink, const char *text) {
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        hfn_sink_text(sink, text);
+        return;
+    }
+    hfn_sink_text(sink, "\"");
+    for (const char *quote; (quote = strchr(text, '"')); text = quote + 1) {
+        hfn_sink_bytes(sink, text, (size_t)(quote - text));
+        hfn_sink_text(sink, "\"\"");
+    }
+    hfn_sink_text(sink, text);
+    hfn_sink_text(sink, "\"");
+}
+
+static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, char *shown, size_t shown_bytes) {
+    hotfn_record_function f;
+    hotfn_record_module m;
+    hfn_view_function(view, view->order[rank], &f);
+    hfn_view_module(view, f.module, &m);
+    hfn_sink_format(sink, "%" PRIu32 ",", rank + 1);
+    if (f.counted) {
+        hfn_sink_format(sink, "%" PRIu64, f.calls);
+    }
+    hfn_sink_text(sink, ",");
+    put_field(sink, m.file);
+    hfn_sink_format(sink, ",%" PRIu64 ",%" PRIu64 ",", f.rva, f.byte_count);
+    put_field(sink, f.name);
+    hfn_sink_text(sink, ",");
+    put_field(sink, hfn_view_display(view, f.name, shown, shown_bytes));
+    hfn_sink_text(sink, ",");
+    put_field(sink, hfn_state_name(f.state));
+    hfn_sink_text(sink, ",");
+    put_field(sink, f.strategy);
+    hfn_sink_text(sink, ",");
+    put_field(sink, f.reason);
+    hfn_sink_text(sink, "\r\n");
+}
+
+static void write_csv(const hfn_view *view, hfn_sink *sink) {
+    char shown[8192];
+    hfn_sink_text(sink, "rank,calls,module,rva,size,name,display,state,strategy,reason\r\n");
+    for (uint32_t i = 0; i < view->limit && !sink->failed; i++) {
+        put_row(view, sink, i, shown, sizeof shown);
+    }
+}
+
+const hfn_exporter hfn_exporter_csv = {
+    .name = "csv",
+    .extension = ".csv",
+    .about = "one line a function, for spreadsheets",
+    .needs = HOTFN_NEEDS_FLAT,
+    .write = write_csv,
+};

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* The contract of an exporter: one file a format, which takes a view of the record (functions in
+ * order, display names made) and writes through a sink.  It keeps nothing. */
+#ifndef HFN_EXPORTERS_EXPORTER_H
+#define HFN_EXPORTERS_EXPORTER_H
+
+#include "base/compiler.h"
+#include "base/memory.h"
+
+#include <hotfn/exporters.h>
+#include <stdbool.h>
+
+/* Where the bytes go; once failed, everything is swallowed. */
+typedef struct hfn_sink {
+    hotfn_write_fn write;
+    void *user;
+    bool failed;
+    size_t used;
+    char buffer[16384];
+} hfn_sink;
+
+void hfn_sink_bytes(hfn_sink *sink, const char *bytes, size_t count);
+void hfn_sink_text(hfn_sink *sink, const char *text);
+void hfn_sink_format(hfn_sink *sink, const char *format, ...) HFN_PRINTF(2, 3);
+void hfn_sink_flush(hfn_sink *sink);
+
+/* What an exporter sees. */
+typedef struct hfn_view {
+    const hotfn_record *record;
+    hotfn_record_info info;
+    hotfn_export_options options;
+    hotfn_env env;
+    const uint32_t *order;  /* function indices, hottest first        */
+    uint32_t limit;         /* how many of them to list               */
+    uint64_t total_calls;   /* over all counted functions             */
+} hfn_view;
+
+/* The readable form of a name, in out or the name itself. */
+const char *hfn_view_display(const hfn_view *view, const char *name, char *out, size_t out_bytes);
+void hfn_view_function(const hfn_view *view, uint32_t index, hotfn_record_function *out);
+void hfn_view_module(const hfn_view *view, uint32_t index, hotfn_record_module *out);
+
+const char *hfn_state_name(uint32_t state);        /* "hooked" ...   */
+const char *hfn_record_state_name(uint32_t state); /* "finished" ... */
+
+typedef struct hfn_exporter {
+    const char *name;
+    const char *extension;
+    const char *about;
+    uint32_t needs; /* HOTFN_NEEDS_* */
+    void (*write)(const hfn_view *view, hfn_sink *sink);
+} hfn_exporter;
+
+extern const hfn_exporter hfn_exporter_table;
+extern const hfn_exporter hfn_exporter_json;
+extern const hfn_exporter hfn_exporter_csv;
+
+#endif

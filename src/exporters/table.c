@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* The table for people: rank, calls, share of all counted calls, module, function; then what was not
+ * counted, and why. */
+#include "exporters/exporter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BOLD "\033[1m"
+#define DIM "\033[2m"
+#define HOT "\033[31m"
+#define PLAIN "\033[0m"
+#define REASONS_MAX 64
+
+static const char *color(const hfn_view *view, const char *code) {
+    return view->options.flags & HOTFN_EXPORT_COLOR ? code : "";
+}
+
+/* 1234567 as 1,234,567. */
+static const char *grouped(uint64_t value, char out[32]) {
+    char digits[24];
+    int count = snprintf(digits, sizeof digits, "%" PRIu64, value);
+    char *at = out;
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0) {
+            *at++ = ',';
+        }
+        *at++ = digits[i];
+    }
+    *at = 0;
+    return out;
+}
+
+/* A name may hold anything: control characters would reach the terminal. */
+static void put_name(hfn_sink *sink, const char *name, size_t width) {
+    size_t length = strlen(name);
+    bool cut = width > 0 && length > width;
+    size_t shown = cut ? width - 1 : length;
+    while (cut && shown > 0 && ((unsigned char)name[shown] & 0xc0) == 0x80) {
+        shown--; /* not inside of a UTF-8 sequence */
+    }
+    for (size_t i = 0; i < shown; i++) {
+        char c = name[i];
+        if ((unsigned char)c < 0x20 || c == 0x7f) {
+            c = '?';
+        }
+        hfn_sink_bytes(sink, &c, 1);
+    }
+    hfn_sink_text(sink, cut ? "\xe2\x80\xa6" : "");
+}
+
+static void put_heading(const hfn_view *view, hfn_sink *sink) {
+    char calls[32];
+    const hotfn_record_info *info = &view->info;
+    hfn_sink_text(sink, color(view, BOLD));
+    put_name(sink, info->command[0] ? info->command : "(unknown command)", view->options.width);
+    hfn_sink_text(sink, color(view, PLAIN));
+    hfn_sink_format(sink, "\n%s", hfn_record_state_name(info->state));
+    if (info->state != HOTFN_RECORD_LIVE && info->exit_code != 0) {
+        hfn_sink_format(sink, info->exit_code < 0 ? " by signal %d" : " with status %d",
+                        info->exit_code < 0 ? -info->exit_code : info->exit_code);
+    }
+    if (info->window_end_ns > info->window_start_ns) {
+        hfn_sink_format(sink, ", window of %.3f s",
+                        (double)(info->window_end_ns - info->window_start_ns) / 1e9);
+    } else if (info->end_ns > info->start_ns) {
+        hfn_sink_format(sink, ", %.3f s", (double)(info->end_ns - info->start_ns) / 1e9);
+    }
+    hfn_sink_format(sink, ", %s calls counted", grouped(view->total_calls, calls));
+    if (info->threads_lost) {
+        hfn_sink_format(sink, ", CALLS OF %" PRIu32 " THREADS LOST", info->threads_lost);
+    }
+    hfn_sink_text(sink, "\n\n");
+}
+
+static int module_width(const hfn_view *view, uint32_t rows) {
+    size_t width = 6;
+    for (uint32_t i = 0; i < rows; i++) {
+        hotfn_record_function f;
+        hotfn_record_module m;
+        hfn_view_function(view, view->order[i], &f);
+        hfn_view_module(view, f.module, &m);
+        size_t length = strlen(m.file);
+        width = length > width ? length : width;
+    }
+    return (int)(width > 24 ? 24 : width);
+}
+
+static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, int width) {
+    char calls[32], shown[8192];
+    hotfn_record_function f;
+    hotfn_record_module m;
+    hfn_view_function(view, view->order[rank], &f);
+    hfn_view_module(view, f.module, &m);
+    double share = view->total_calls ? 100.0 * (double)f.calls / (double)view->total_calls : 0;
+    hfn_sink_format(sink, "%5" PRIu32 "  %s%18s%s  %s%6.2f%%%s  %s%-*.*s%s  ", rank + 1,
+                    color(view, BOLD), grouped(f.calls, calls), color(view, PLAIN),
+                    color(view, share >= 5 ? HOT : ""), share, color(view, share >= 5 ? PLAIN : ""),
+                    color(view, DIM), width, width, m.file, color(view, PLAIN));
+    size_t taken = 5 + 2 + 18 + 2 + 7 + 2 + (size_t)width + 2;
+    size_t room = view->options.width > taken + 8 ? view->options.width - taken : 0;
+    put_name(sink, hfn_view_display(view, f.name, shown, sizeof shown), room);
+    hfn_sink_text(sink, f.flags & HOTFN_VERDICT_ENTRY_LOOP ? " (entry is a loop)\n" : "\n");
+}
+
+/* How many rows are worth showing: those that were called, up to the limit. */
+static uint32_t called_rows(const hfn_view *view) {
+    uint32_t rows = 0;
+    while (rows < view->limit) {
+        hotfn_record_function f;
+        hfn_view_function(view, view->order[rows], &f);
+        if (!f.counted || f.calls == 0) {
+            break;
+        }
+        rows++;
+    }
+    return rows;
+}
+
+typedef struct census {
+    uint32_t hooked, called, fragments, excluded, refused;
+    uint32_t reason_count;
+    struct { const char *text; uint32_t functions; } reasons[REASONS_MAX];
+} census;
+
+static void count_reason(census *c, const char *text) {
+    for (uint32_t i = 0; i < c->reason_count; i++) {
+        if (strcmp(c->reasons[i].text, text) == 0) {
+            c->reasons[i].functions++;
+            return;
+        }
+    }
+    if (c->reason_count < REASONS_MAX) {
+        c->reasons[c->reason_count].text = text;
+        c->reasons[c->reason_count++].functions = 1;
+    }
+}
+
+static void take_census(const hfn_view *view, census *c) {
+    for (uint32_t i = 0; i < view->info.function_count; i++) {
+        hotfn_record_function f;
+        hfn_view_function(view, i, &f);
+        c->hooked += f.state == HOTFN_STATE_HOOKED;
+        c->called += f.counted && f.calls > 0;
+        c->fragments += f.state == HOTFN_STATE_FRAGMENT;
+        c->excluded += f.state == HOTFN_STATE_EXCLUDED;
+        if (f.state == HOTFN_STATE_REFUSED || f.state == HOTFN_STATE_WAITING) {
+            c->refused++;
+            count_reason(c, f.reason_text[0] ? f.reason_text : f.reason[0] ? f.reason : "unknown");
+        }
+    }
+}
+
+static void put_refused(const hfn_view *view, hfn_sink *sink) {
+    char shown[8192];
+    hfn_sink_text(sink, "\nnot hooked:\n");
+    for (uint32_t i = 0; i < view->info.function_count; i++) {
+        hotfn_record_function f;
+        hotfn_record_module m;
+        hfn_view_function(view, i, &f);
+        if (f.state != HOTFN_STATE_REFUSED && f.state != HOTFN_STATE_WAITING) {
+            continue;
+        }
+        hfn_view_module(view, f.module, &m);
+        hfn_sink_format(sink, "  %s+0x%" PRIx64 "  ", m.file, f.rva);
+        put_name(sink, hfn_view_display(view, f.name, shown, sizeof shown), 0);
+        hfn_sink_format(sink, "  %s at byte %" PRIu32 ": %s\n", f.reason, f.reason_offset, f.reason_text);
+    }
+}
+
+static void put_modules(const hfn_view *view, hfn_sink *sink) {
+    uint32_t left_out = 0;
+    for (uint32_t i = 0; i < view->info.module_count; i++) {
+        hotfn_record_module m;
+        hfn_view_module(view, i, &m);
+        left_out += (m.flags & HOTFN_MODULE_LEFT_OUT) != 0;
+        if (m.flags & HOTFN_MODULE_FAILED) {
+            hfn_sink_format(sink, "%s was not counted: %s\n", m.file, m.note);
+        }
+    }
+    if (left_out) {
+        hfn_sink_format(sink, "%" PRIu32 " modules left out (run with --module '*' to count them too)\n",
+                        left_out);
+    }
+}
+
+static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows) {
+    census c = {0};
+    take_census(view, &c);
+    if (c.called > rows) {
+        hfn_sink_format(sink, "  ... and %" PRIu32 " more functions that were called (-n 0 shows all)\n",
+                        c.called - rows);
+    }
+    hfn_sink_format(sink, "\n%" PRIu32 " functions hooked, %" PRIu32 " of them called; %" PRIu32
+                    " refused, %" PRIu32 " fragments, %" PRIu32 " excluded\n",
+                    c.hooked, c.called, c.refused, c.fragments, c.excluded);
+    for (uint32_t i = 0; i < c.reason_count; i++) {
+        hfn_sink_format(sink, "  %6" PRIu32 "  %s\n", c.reasons[i].functions, c.reasons[i].text);
+    }
+    put_modules(view, sink);
+}
+
+static void write_table(const hfn_view *view, hfn_sink *sink) {
+    uint32_t rows = called_rows(view);
+    int width = module_width(view, rows);
+    put_heading(view, sink);
+    hfn_sink_format(sink, "%s%5s  %18s  %7s  %-*s  %s%s\n", color(view, DIM), "rank", "calls", "share",
+                    width, "module", "function", color(view, PLAIN));
+    for (uint32_t i = 0; i < rows && !sink->failed; i++) {
+        put_row(view, sink, i, width);
+    }
+    put_census(view, sink, rows);
+    if (view->options.flags & HOTFN_EXPORT_REFUSED) {
+        put_refused(view, sink);
+    }
+}
+
+const hfn_exporter hfn_exporter_table = {
+    .name = "table",
+    .extension = ".txt",
+    .about = "for people",
+    .needs = HOTFN_NEEDS_FLAT,
+    .write = write_table,
+};

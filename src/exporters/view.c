@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* What exporters share: the sink, and words for states and names. */
+#include "exporters/exporter.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void hfn_sink_flush(hfn_sink *sink) {
+    if (!sink->failed && sink->used > 0) {
+        sink->failed = sink->write(sink->user, sink->buffer, sink->used) != 0;
+    }
+    sink->used = 0;
+}
+
+void hfn_sink_bytes(hfn_sink *sink, const char *bytes, size_t count) {
+    while (count > 0) {
+        size_t room = sizeof sink->buffer - sink->used;
+        size_t take = count < room ? count : room;
+        memcpy(sink->buffer + sink->used, bytes, take);
+        sink->used += take;
+        bytes += take;
+        count -= take;
+        if (sink->used == sizeof sink->buffer) {
+            hfn_sink_flush(sink);
+        }
+    }
+}
+
+void hfn_sink_text(hfn_sink *sink, const char *text) {
+    hfn_sink_bytes(sink, text, strlen(text));
+}
+
+/* For numbers and fixed words; names go through hfn_sink_text, they have no bound. */
+void hfn_sink_format(hfn_sink *sink, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (n > 0) {
+        hfn_sink_bytes(sink, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+    }
+}
+
+const char *hfn_view_display(const hfn_view *view, const char *name, char *out, size_t out_bytes) {
+    if ((view->options.flags & HOTFN_EXPORT_MANGLED) || !view->env.demangle_fn ||
+        view->env.demangle_fn(view->env.demangle_user, name, out, out_bytes) == 0) {
+        return name;
+    }
+    return out;
+}
+
+void hfn_view_function(const hfn_view *view, uint32_t index, hotfn_record_function *out) {
+    *out = (hotfn_record_function)HOTFN_RECORD_FUNCTION_INIT;
+    hotfn_record_get_function(view->record, index, out);
+}
+
+void hfn_view_module(const hfn_view *view, uint32_t index, hotfn_record_module *out) {
+    *out = (hotfn_record_module)HOTFN_RECORD_MODULE_INIT;
+    hotfn_record_get_module(view->record, index, out);
+}
+
+const char *hfn_state_name(uint32_t state) {
+    switch (state) {
+    case HOTFN_STATE_HOOKED: return "hooked";
+    case HOTFN_STATE_FRAGMENT: return "fragment";
+    case HOTFN_STATE_EXCLUDED: return "excluded";
+    default: return "refused"; /* WAITING too: its module never came */
+    }
+}
+
+const char *hfn_record_state_name(uint32_t state) {
+    switch (state) {
+    case HOTFN_RECORD_LIVE: return "live";
+    case HOTFN_RECORD_FINISHED: return "finished";
+    case HOTFN_RECORD_KILLED: return "killed";
+    default: return "broken";
+    }
+}
