@@ -11,23 +11,28 @@ extern "C" {
 
 typedef struct hotfn_counters hotfn_counters;
 
-/* Who owns a row; 64 bytes, in memory that may be shared with another process.  A row whose thread is
- * gone is taken over by a later thread of the same process: it goes on counting in it. */
+/* Who owns a row; 64 bytes, in memory that may be shared with other processes.  A row whose thread is
+ * gone is taken over by a later thread: it goes on counting in it. */
 typedef struct hotfn_thread_cell {
-    uint32_t tid;       /* 0: never used                                        */
+    uint32_t tid;          /* 0: never used; UINT32_MAX: changing hands                  */
+    uint32_t thread_count; /* how many threads have counted in this row, in turn         */
     uint32_t pid;
-    uint32_t thread_count; /* how many threads have counted in this row, in turn */
-    uint32_t reserved;
-    uint64_t start_ns;  /* CLOCK_REALTIME of the first one's first hooked call  */
-    char name[16];      /* of the latest one, at its first hooked call          */
-    uint64_t spare[3];
+    uint32_t process;      /* tells processes of one pid apart; random                   */
+    uint32_t pid_namespace; /* inode number, 0 unknown: pids of another one mean nothing */
+    uint32_t process_count; /* how many processes have counted in this row, in turn      */
+    uint64_t start_ns;     /* CLOCK_REALTIME of the first one's first hooked call        */
+    char name[16];         /* of the latest one, at its first hooked call                */
+    uint64_t row_variable; /* address of its row pointer in its process                  */
+    uint64_t spare;
 } hotfn_thread_cell;
 
 /* The words before the cells; 64 bytes. */
 typedef struct hotfn_cell_header {
-    uint32_t cells_used;    /* cells [0, cells_used) may be in use               */
-    uint32_t threads_lost;  /* threads that found no row: their calls are lost   */
-    uint64_t spare[7];
+    uint32_t cells_used;   /* cells [0, cells_used) may be in use                        */
+    uint32_t threads_lost; /* threads that found no row: their calls are lost            */
+    uint32_t slots_used;   /* slots that hooks may count in; 0: any of them              */
+    uint32_t reserved;
+    uint64_t spare[6];
 } hotfn_cell_header;
 
 /* Memory for rows, from a record or anywhere; all zero at first, kept until the counters go. */

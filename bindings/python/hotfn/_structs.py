@@ -156,13 +156,15 @@ class StubRegion(Sized):
 
 # hotfn/counters.h
 class ThreadCell(ctypes.Structure):
-    _fields_ = [("tid", c_uint32), ("pid", c_uint32), ("thread_count", c_uint32),
-                ("reserved", c_uint32), ("start_ns", c_uint64), ("name", c_char * 16),
-                ("spare", c_uint64 * 3)]
+    _fields_ = [("tid", c_uint32), ("thread_count", c_uint32), ("pid", c_uint32),
+                ("process", c_uint32), ("pid_namespace", c_uint32), ("process_count", c_uint32),
+                ("start_ns", c_uint64), ("name", c_char * 16), ("row_variable", c_uint64),
+                ("spare", c_uint64)]
 
 
 class CellHeader(ctypes.Structure):
-    _fields_ = [("cells_used", c_uint32), ("threads_lost", c_uint32), ("spare", c_uint64 * 7)]
+    _fields_ = [("cells_used", c_uint32), ("threads_lost", c_uint32), ("slots_used", c_uint32),
+                ("reserved", c_uint32), ("spare", c_uint64 * 6)]
 
 
 class CounterMemory(Sized):

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH: where a stub calls when its thread has no row yet (counters.h, "slow_path's contract").
+ * The stub keeps rcx at [rsp - 8] as seen here, in the 128 bytes below rsp that signal handlers leave
+ * alone; the first push writes the same value to the same place.  Everything that the C function may
+ * change is saved here: it is compiled with -mgeneral-regs-only, so vector registers need no room. */
+    .text
+
+/* pushes a register and tells unwinders where it lies */
+.macro  save register
+    pushq   %\register
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset \register, 0
+.endm
+.macro  restore register
+    popq    %\register
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore \register
+.endm
+
+    .globl  hfn_thread_row_entry
+    .hidden hfn_thread_row_entry
+    .type   hfn_thread_row_entry, @function
+    .p2align 4
+hfn_thread_row_entry:
+    .cfi_startproc
+    endbr64
+    movq    -8(%rsp), %rcx
+    save    rcx
+    pushfq
+    .cfi_adjust_cfa_offset 8
+    cld
+    save    rax
+    save    rdx
+    save    rsi
+    save    rdi
+    save    r8
+    save    r9
+    save    r10
+    save    r11
+    save    rbp
+    movq    %rsp, %rbp
+    .cfi_def_cfa_register rbp
+    andq    $-16, %rsp
+    call    hfn_thread_row_first_call
+    movq    %rbp, %rsp
+    .cfi_def_cfa_register rsp
+    restore rbp
+    restore r11
+    restore r10
+    restore r9
+    restore r8
+    restore rdi
+    restore rsi
+    restore rdx
+    restore rax
+    popfq
+    .cfi_adjust_cfa_offset -8
+    restore rcx
+    ret
+    .cfi_endproc
+    .size   hfn_thread_row_entry, . - hfn_thread_row_entry
+
+/* int64_t hfn_thread_row_displacement(void) */
+    .globl  hfn_thread_row_displacement
+    .hidden hfn_thread_row_displacement
+    .type   hfn_thread_row_displacement, @function
+    .p2align 4
+hfn_thread_row_displacement:
+    .cfi_startproc
+    endbr64
+    movq    hfn_thread_row@gottpoff(%rip), %rax
+    ret
+    .cfi_endproc
+    .size   hfn_thread_row_displacement, . - hfn_thread_row_displacement
+
+    .section .note.GNU-stack, "", @progbits

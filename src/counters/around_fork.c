@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Around fork(): behind it two processes go on with one row pointer, and one row must not have two
+ * writers.  So the forking thread counts into a private row meanwhile.  The system wipes that row in
+ * the child at the very moment of the fork (MADV_WIPEONFORK): what the parent finds in it is the
+ * parent's, what the child finds is the child's, to the last call. */
+#include "base/compiler.h"
+#include "counters/rows.h"
+#include "counters/thread_row.h"
+
+#include <stddef.h>
+
+/* The private mapping: a page for this, which the child keeps, then the row, which it finds wiped. */
+typedef struct private_row {
+    uint8_t *before; /* the thread's pointer before the fork    */
+    uint64_t row_bytes;
+    uint64_t wiped; /* 0: the child must not trust the row     */
+} private_row;
+
+#define PREFIX_BYTES 4096u
+
+static bool is_private(const uint8_t *row)
+{
+    const uint8_t *end = hfn_rows.rows + (uint64_t)hfn_rows.thread_capacity * hfn_rows.row_bytes;
+    return row && row != hfn_rows.discard && !(row >= hfn_rows.rows && row < end);
+}
+
+static private_row *prefix_of(uint8_t *row)
+{
+    return (private_row *)(void *)(row - PREFIX_BYTES);
+}
+
+static uint32_t slots_used(void)
+{
+    uint32_t used = __atomic_load_n(&hfn_rows.header->slots_used, __ATOMIC_RELAXED);
+    return used > 0 && used < hfn_rows.slot_capacity ? used : hfn_rows.slot_capacity;
+}
+
+/* A signal handler may count in `to` between any two instructions, so each addition is one. */
+static void add_row(uint8_t *to, const uint8_t *from)
+{
+    uint64_t *sums = (uint64_t *)(void *)to;
+    const uint64_t *counts = (const uint64_t *)(const void *)from;
+    uint32_t count = slots_used();
+
+    for (uint32_t i = 0; i < count; i++)
+        if (HFN_UNLIKELY(counts[i] != 0))
+            __atomic_fetch_add(&sums[i], counts[i], __ATOMIC_RELAXED);
+}
+
+static void drop(uint8_t *row)
+{
+    hfn_rows_unmap(prefix_of(row), PREFIX_BYTES + prefix_of(row)->row_bytes);
+}
+
+void hotfn_counters_fork_prepare(hotfn_counters *c)
+{
+    uint8_t *before = hfn_thread_row, *mapping;
+    private_row *prefix;
+
+    if (!c || !hfn_rows.header)
+        return;
+    if (!before) /* so that no call behind the fork has to find a row first */
+        before = hfn_thread_row_claim();
+    if (before == hfn_rows.discard)
+        return;
+    mapping = hfn_rows_map(PREFIX_BYTES + (uint64_t)hfn_rows.row_bytes);
+    if (!mapping)
+        return; /* then parent and child may lose calls that they make at the same time */
+    prefix = (private_row *)(void *)mapping;
+    prefix->before = before;
+    prefix->row_bytes = hfn_rows.row_bytes;
+    prefix->wiped = hfn_rows_wipe_on_fork(mapping + PREFIX_BYTES, hfn_rows.row_bytes);
+    hfn_thread_row = mapping + PREFIX_BYTES;
+}
+
+void hotfn_counters_fork_parent(hotfn_counters *c)
+{
+    uint8_t *row = hfn_thread_row;
+
+    if (!c || !hfn_rows.header || !is_private(row))
+        return;
+    hfn_thread_row = prefix_of(row)->before;
+    add_row(hfn_thread_row, row);
+    drop(row);
+}
+
+void hotfn_counters_fork_child(hotfn_counters *c)
+{
+    uint8_t *row = hfn_thread_row;
+
+    if (!c || !hfn_rows.header)
+        return;
+    hfn_rows_name_process(true);
+    hfn_rows
+        .generation++; /* whoever paused before the fork must not resume with the parent's row */
+    if (row == hfn_rows.discard)
+        return;
+    if (!is_private(row)) {
+        hfn_thread_row = NULL;
+        return;
+    }
+    hfn_thread_row = hfn_thread_row_claim();
+    if (prefix_of(row)->wiped)
+        add_row(hfn_thread_row, row);
+    drop(row);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* The process's set of rows: made over given or own memory, summed, paused, given up.  What a thread
+ * does at its first hooked call stands in thread_row.c, what fork() needs in around_fork.c. */
+#include "counters/rows.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "counters/thread_row.h"
+#include "os/os.h"
+
+#include <string.h>
+
+#define DEFAULT_THREADS 4096u
+#define FEWEST_THREADS 16u
+#define GENERATION_MASK 4095u /* a row pointer's low bits, all 0 */
+
+struct hotfn_counters {
+    hotfn_env env;
+    hotfn_counter_memory memory;
+    void *own; /* the mapping behind memory, NULL if it was given */
+    uint64_t own_bytes;
+};
+
+static hotfn_counters *active; /* changed by create and destroy only */
+
+/* ---- Memory. */
+
+static uint64_t page_round(uint64_t bytes)
+{
+    uint64_t page = hfn_os_page_bytes();
+    return (bytes + page - 1) & ~(page - 1);
+}
+
+/* Header, cells and rows in one mapping; fewer rows where addresses are scarce. */
+static bool map_own(hotfn_counters *c, uint32_t slot_capacity, uint32_t thread_capacity)
+{
+    uint64_t row_bytes = page_round((uint64_t)slot_capacity * sizeof(uint64_t));
+    uint32_t threads = thread_capacity ? thread_capacity : DEFAULT_THREADS;
+
+    if (slot_capacity == 0 || row_bytes > UINT32_MAX)
+        return false;
+    for (; !c->own && threads; threads = threads > FEWEST_THREADS ? threads / 2 : 0) {
+        uint64_t cells =
+            page_round(sizeof *c->memory.header + (uint64_t)threads * sizeof *c->memory.cells);
+
+        c->own_bytes = cells + threads * row_bytes;
+        c->own = hfn_rows_map(c->own_bytes);
+        if (c->own) {
+            c->memory = (hotfn_counter_memory){
+                sizeof c->memory,          threads, slot_capacity,
+                (uint32_t)row_bytes,       c->own,  (void *)((hotfn_cell_header *)c->own + 1),
+                (uint8_t *)c->own + cells,
+            };
+        }
+    }
+    return c->own != NULL;
+}
+
+static bool memory_is_sound(const hotfn_counter_memory *m)
+{
+    return m->header && m->cells && m->rows && m->thread_capacity > 0 && m->slot_capacity > 0 &&
+           m->row_bytes % hfn_os_page_bytes() == 0 &&
+           m->row_bytes / sizeof(uint64_t) >= m->slot_capacity &&
+           (uintptr_t)m->rows % hfn_os_page_bytes() == 0;
+}
+
+/* The discard row stays for ever: a thread may still count into it.  A set that needs a longer one
+ * gets a new one. */
+static bool provide_discard_row(uint64_t byte_count)
+{
+    uint8_t *fresh;
+
+    if (hfn_rows.discard_bytes >= byte_count)
+        return true;
+    fresh = hfn_rows_map(byte_count);
+    if (!fresh)
+        return false;
+    hfn_rows.discard = fresh;
+    hfn_rows.discard_bytes = byte_count;
+    return true;
+}
+
+/* ---- The set. */
+
+static void activate(hotfn_counters *c)
+{
+    const hotfn_counter_memory *m = &c->memory;
+
+    active = c;
+    hfn_rows.cells = m->cells;
+    hfn_rows.rows = m->rows;
+    hfn_rows.row_bytes = m->row_bytes;
+    hfn_rows.thread_capacity = m->thread_capacity;
+    hfn_rows.slot_capacity = m->slot_capacity;
+    hfn_rows.generation++;
+    hfn_rows_name_process(false);
+    /* pairs with the acquire load in hfn_thread_row_claim */
+    __atomic_store_n(&hfn_rows.header, m->header, __ATOMIC_RELEASE);
+}
+
+static hotfn_status set_up(hotfn_counters *c, const hotfn_counter_memory *memory,
+                           uint32_t slot_capacity, uint32_t thread_capacity, hotfn_error *err)
+{
+    if (memory) {
+        if (!hfn_take_options(&c->memory, sizeof c->memory, memory) || !memory_is_sound(&c->memory))
+            return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                            "this memory cannot hold rows: page-aligned rows of slot_capacity "
+                            "words are wanted");
+    } else if (slot_capacity == 0) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "counters without slots");
+    } else if (!map_own(c, slot_capacity, thread_capacity)) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                        "no address space for rows of %u slots", slot_capacity);
+    }
+    if (!provide_discard_row(c->memory.row_bytes))
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a row");
+    return HOTFN_OK;
+}
+
+static void release(hotfn_counters *c)
+{
+    hotfn_env env = c->env;
+
+    if (c->own)
+        hfn_rows_unmap(c->own, c->own_bytes);
+    hfn_free(&env, c, sizeof *c);
+}
+
+hotfn_status hotfn_counters_create(hotfn_counters **out, const hotfn_counter_memory *memory,
+                                   uint32_t slot_capacity, uint32_t thread_capacity,
+                                   const hotfn_env *env, hotfn_error *err)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_status status;
+    hotfn_counters *c;
+
+    if (active)
+        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                        "this process counts already: destroy its counters first");
+    if (hfn_thread_row_displacement() != (int32_t)hfn_thread_row_displacement())
+        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                        "thread-local storage lies out of reach");
+    c = hfn_alloc(&filled, sizeof *c);
+    if (!c)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for counters");
+    c->env = filled;
+    status = set_up(c, memory, slot_capacity, thread_capacity, err);
+    if (status != HOTFN_OK) {
+        release(c);
+        return status;
+    }
+    activate(c);
+    *out = c;
+    return HOTFN_OK;
+}
+
+void hotfn_counters_destroy(hotfn_counters *c)
+{
+    if (!c)
+        return;
+    hfn_rows_forget_threads();
+    __atomic_store_n(&hfn_rows.header, NULL, __ATOMIC_RELEASE);
+    hfn_rows.generation++;
+    active = NULL;
+    release(c);
+}
+
+hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access *out)
+{
+    hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
+
+    (void)c;
+    access.displacement = (int32_t)hfn_thread_row_displacement();
+    access.slow_path = hfn_thread_row_entry;
+    return hfn_give(out, &access, sizeof access) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_counters_get_memory(const hotfn_counters *c, hotfn_counter_memory *out)
+{
+    return hfn_give(out, &c->memory, sizeof c->memory) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_counters_sum(const hotfn_counters *c, uint32_t first_slot, uint32_t slot_count,
+                                uint64_t *totals)
+{
+    const hotfn_counter_memory *m = &c->memory;
+    uint32_t used = __atomic_load_n(&m->header->cells_used, __ATOMIC_RELAXED);
+
+    if (first_slot > m->slot_capacity || slot_count > m->slot_capacity - first_slot)
+        return HOTFN_E_OPTION;
+    memset(totals, 0, slot_count * sizeof *totals);
+    for (uint32_t r = 0; r < used && r < m->thread_capacity; r++) {
+        const uint64_t *slots = (const void *)(m->rows + (uint64_t)r * m->row_bytes);
+
+        for (uint32_t i = 0; i < slot_count; i++)
+            totals[i] += __atomic_load_n(&slots[first_slot + i], __ATOMIC_RELAXED);
+    }
+    return HOTFN_OK;
+}
+
+/* ---- Pause and resume.  The answer carries the set's generation: a thread that resumes under
+ * another set than it paused under must not get its old row back. */
+
+void *hotfn_counters_pause(void)
+{
+    uint8_t *row = hfn_thread_row;
+
+    if (hfn_rows.discard)
+        hfn_thread_row = hfn_rows.discard;
+    return (void *)((uintptr_t)row | (hfn_rows.generation & GENERATION_MASK));
+}
+
+void hotfn_counters_resume(void *paused)
+{
+    uintptr_t word = (uintptr_t)paused;
+    bool same_set = (word & GENERATION_MASK) == (hfn_rows.generation & GENERATION_MASK);
+
+    hfn_thread_row = same_set ? (uint8_t *)(word & ~(uintptr_t)GENERATION_MASK) : NULL;
+}

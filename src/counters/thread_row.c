@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH: a thread's first hooked call.  It runs on the thread's own stack at any instruction that
+ * is a function's entry, also in a signal handler and inside of this very function: no libc, no lock,
+ * no vector register (the build says -mgeneral-regs-only), little stack.
+ *
+ * A row belongs to who wrote its tid into the row's cell by compare-and-swap.  A row whose owner is
+ * dead is taken over before a new one is begun.  A thread may come to own two rows (a signal handler
+ * between claim and use): both are summed, so nothing is lost by it. */
+#include "counters/thread_row.h"
+
+#include "os/linux/raw.h"
+
+#include <linux/prctl.h>
+#include <stddef.h>
+
+#define NO_ROW UINT32_MAX
+#define ERROR_ESRCH (-3)
+
+hfn_row_state hfn_rows;
+__thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));
+
+typedef uint64_t __attribute__((may_alias)) owner_word; /* a cell's tid and thread_count in one */
+
+typedef struct claimer {
+    uint32_t tid, pid;
+    uint32_t process,
+        pid_namespace; /* 0: the child of a raw fork or vfork; others cannot judge it */
+} claimer;
+
+static claimer who_am_i(void)
+{
+    claimer me = { 0, 0, 0, 0 };
+
+    me.tid = (uint32_t)hfn_raw3(SYS_gettid, 0, 0, 0);
+    me.pid = (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0);
+    if (me.pid == hfn_rows.pid) {
+        me.process = hfn_rows.process;
+        me.pid_namespace = hfn_rows.pid_namespace;
+    }
+    return me;
+}
+
+static owner_word *owner_of(hotfn_thread_cell *cell)
+{
+    return (owner_word *)(void *)&cell->tid;
+}
+
+static uint64_t owner_value(uint32_t tid, uint32_t thread_count)
+{
+    return tid | (uint64_t)thread_count << 32;
+}
+
+/* May `me` take the row?  Only "no such thread" proves that its owner is gone. */
+static bool owner_is_gone(const hotfn_thread_cell *cell, uint32_t tid, const claimer *me,
+                          uint32_t cells_used)
+{
+    if (tid == 0 || tid == HFN_TID_BUSY)
+        return false;
+    if (cell->pid == me->pid && cell->process == me->process)
+        return tid == me->tid || hfn_raw3(SYS_tgkill, me->pid, tid, 0) == ERROR_ESRCH;
+    return cells_used > HFN_ROWS_KEPT_APART && me->pid_namespace != 0 &&
+           cell->pid_namespace == me->pid_namespace &&
+           hfn_raw3(SYS_kill, cell->pid, 0, 0) == ERROR_ESRCH;
+}
+
+static uint64_t wall_ns(void)
+{
+    uint64_t now[2] = { 0, 0 }; /* the kernel's 64-bit timespec */
+
+    hfn_raw3(SYS_clock_gettime, 0, hfn_raw_pointer(now), 0);
+    return now[0] * 1000000000u + now[1];
+}
+
+/* The cell is ours and marked busy: say who we are, then publish the owner. */
+static void sign(hotfn_thread_cell *cell, const claimer *me, uint32_t thread_count)
+{
+    if (thread_count == 1)
+        cell->start_ns = wall_ns();
+    if (cell->pid != me->pid || cell->process != me->process || thread_count == 1)
+        cell->process_count++;
+    cell->pid = me->pid;
+    cell->process = me->process;
+    cell->pid_namespace = me->pid_namespace;
+    cell->row_variable = hfn_raw_pointer(&hfn_thread_row);
+    hfn_raw3(SYS_prctl, PR_GET_NAME, hfn_raw_pointer(cell->name), 0);
+    /* pairs with the acquire load in take_over: who sees this owner sees its pid too */
+    __atomic_store_n(owner_of(cell), owner_value(me->tid, thread_count), __ATOMIC_RELEASE);
+}
+
+/* Look at `tries` cells; the index of one that is ours now, or NO_ROW. */
+static uint32_t take_over(const claimer *me, uint32_t cells_used, uint32_t tries)
+{
+    uint32_t first = __atomic_fetch_add(&hfn_rows.next_try, tries, __ATOMIC_RELAXED);
+
+    for (uint32_t i = 0; i < tries; i++) {
+        uint32_t index = (first + i) % cells_used;
+        hotfn_thread_cell *cell = &hfn_rows.cells[index];
+        uint64_t owner = __atomic_load_n(owner_of(cell), __ATOMIC_ACQUIRE);
+        uint32_t count = (uint32_t)(owner >> 32);
+
+        /* The count makes each owner's word unlike all earlier ones: a row that changed hands
+         * behind our back is not taken from its new owner. */
+        if (owner_is_gone(cell, (uint32_t)owner, me, cells_used) &&
+            __atomic_compare_exchange_n(owner_of(cell), &owner,
+                                        owner_value(HFN_TID_BUSY, count + 1), false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            sign(cell, me, count + 1);
+            return index;
+        }
+    }
+    return NO_ROW;
+}
+
+static uint32_t begin_new(const claimer *me)
+{
+    uint32_t used = __atomic_load_n(&hfn_rows.header->cells_used, __ATOMIC_RELAXED);
+
+    do {
+        if (used >= hfn_rows.thread_capacity)
+            return NO_ROW;
+    } while (!__atomic_compare_exchange_n(&hfn_rows.header->cells_used, &used, used + 1, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    sign(&hfn_rows.cells[used], me, 1);
+    return used;
+}
+
+static uint32_t cells_in_use(void)
+{
+    uint32_t used = __atomic_load_n(&hfn_rows.header->cells_used, __ATOMIC_RELAXED);
+    return used < hfn_rows.thread_capacity ? used : hfn_rows.thread_capacity;
+}
+
+uint8_t *hfn_thread_row_claim(void)
+{
+    claimer me;
+    uint32_t index = NO_ROW, used;
+
+    if (!__atomic_load_n(&hfn_rows.header, __ATOMIC_ACQUIRE)) /* pairs with activate in rows.c */
+        return hfn_rows.discard;
+    me = who_am_i();
+    used = cells_in_use();
+    if (used > 0 && me.process != 0)
+        index = take_over(&me, used, used < HFN_ROWS_TRIED ? used : HFN_ROWS_TRIED);
+    if (index == NO_ROW)
+        index = begin_new(&me);
+    if (index == NO_ROW && me.process != 0)
+        index = take_over(&me, cells_in_use(), hfn_rows.thread_capacity);
+    if (index == NO_ROW) {
+        __atomic_fetch_add(&hfn_rows.header->threads_lost, 1, __ATOMIC_RELAXED);
+        return hfn_rows.discard;
+    }
+    return hfn_rows.rows + (uint64_t)index * hfn_rows.row_bytes;
+}
+
+/* Called by the assembly entry, which has saved every register. */
+void hfn_thread_row_first_call(void);
+void hfn_thread_row_first_call(void)
+{
+    hfn_thread_row = hfn_thread_row_claim();
+}
