@@ -2,7 +2,7 @@
 /*
  * All names of one address are names of one function.  First comes the one that people know it by:
  * typed before untyped, without a version before with one, global before local, few leading
- * underscores, short, then by the alphabet.  A function without a name is called by its file and
+ * underscores, strong before weak (memcmp, not bcmp), short, then by the alphabet.  A function without a name is called by its file and
  * place, "prog+0x1234".
  */
 #include "functions/inside.h"
@@ -37,6 +37,8 @@ static int compare_names(const hfn_symbol *a, const hfn_symbol *b)
         return by_type ? by_type : by_version ? by_version : by_binding;
     if (underscores_a != underscores_b)
         return underscores_a < underscores_b ? -1 : 1;
+    if ((a->flags ^ b->flags) & HOTFN_SYMBOL_WEAK)
+        return b->flags & HOTFN_SYMBOL_WEAK ? -1 : 1;
     if (length_a != length_b)
         return length_a < length_b ? -1 : 1;
     return strncmp(a->name, b->name, LONGEST_MEASURED);

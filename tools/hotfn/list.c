@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn list FILE`: the functions of a file, found by symbols and unwind data, and selected. */
+#include "listing.h"
+#include "verbs.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { JSON = 256, MIN_SIZE, MAX_SIZE, NO_SEPARATE, SYMBOL_DIR, HELP };
+
+static const struct option words[] = {
+    { "function", required_argument, NULL, 'f' },
+    { "match", required_argument, NULL, 'f' },
+    { "exclude", required_argument, NULL, 'x' },
+    { "min-size", required_argument, NULL, MIN_SIZE },
+    { "max-size", required_argument, NULL, MAX_SIZE },
+    { "no-separate", no_argument, NULL, NO_SEPARATE },
+    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
+    { "json", no_argument, NULL, JSON },
+    { "help", no_argument, NULL, HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+typedef struct wish {
+    hotfn_selection selection;
+    hotfn_symbols_options options;
+    const char **include, **exclude, **dirs;
+    const char *file;
+    bool json;
+} wish;
+
+static int usage(FILE *out, int status)
+{
+    fputs("usage: hotfn list [options] FILE\n"
+          "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
+          "  -x, --exclude GLOB    leave out functions that match\n"
+          "      --min-size N, --max-size N   by size in bytes\n"
+          "      --no-separate     do not look for a separate debug file\n"
+          "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
+          "      --json            as JSON (schema hotfn.list/1)\n"
+          "Each line: distance from the lowest load address, size in bytes, kind, name.\n",
+          out);
+    return status;
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const names[] = {
+        "unknown", "plain", "fragment", "plt", "resolver", "glue"
+    };
+
+    return kind < sizeof names / sizeof names[0] ? names[kind] : names[0];
+}
+
+static void print_names(FILE *out, const hotfn_functions *functions, uint32_t index)
+{
+    const char *name;
+
+    fputs(",\"names\":[", out);
+    for (uint32_t i = 0; (name = hotfn_functions_get_name(functions, index, i)) != NULL; i++) {
+        if (i)
+            putc(',', out);
+        listing_json_text(out, name);
+    }
+    putc(']', out);
+}
+
+static void print_flags(FILE *out, uint32_t flags)
+{
+    static const struct {
+        uint32_t flag;
+        const char *name;
+    } names[] = {
+        { HOTFN_FUNCTION_HAS_SYMBOL, "symbol" },
+        { HOTFN_FUNCTION_HAS_FDE, "fde" },
+        { HOTFN_FUNCTION_EXPORTED, "exported" },
+        { HOTFN_FUNCTION_GLOBAL, "global" },
+        { HOTFN_FUNCTION_SIZE_GUESSED, "size-guessed" },
+        { HOTFN_FUNCTION_SIGNAL_FRAME, "signal-frame" },
+        { HOTFN_FUNCTION_HAS_LSDA, "lsda" },
+        { HOTFN_FUNCTION_UNTYPED, "untyped" },
+    };
+    const char *between = "";
+
+    fputs(",\"flags\":[", out);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!(flags & names[i].flag))
+            continue;
+        fprintf(out, "%s\"%s\"", between, names[i].name);
+        between = ",";
+    }
+    putc(']', out);
+}
+
+static void print_json(FILE *out, const listing *l, const hotfn_functions *functions,
+                       const uint8_t *selected)
+{
+    const char *between = "";
+    char text[16384];
+
+    listing_print_head(out, l, "hotfn.list/1");
+    fputs(",\"functions\":[", out);
+    for (uint32_t i = 0; i < hotfn_functions_count(functions); i++) {
+        hotfn_function f = HOTFN_FUNCTION_INIT;
+        if (!selected[i])
+            continue;
+        hotfn_functions_get(functions, i, &f);
+        fprintf(out, "%s\n{\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":", between, f.rva,
+                f.byte_count);
+        listing_json_text(out, f.name);
+        fputs(",\"display\":", out);
+        listing_json_text(out, listing_display(l, f.name, text, sizeof text));
+        print_names(out, functions, i);
+        fprintf(out, ",\"kind\":\"%s\"", kind_name(f.kind));
+        print_flags(out, f.flags);
+        putc('}', out);
+        between = ",";
+    }
+    fputs("]}\n", out);
+}
+
+static void print_lines(FILE *out, const listing *l, const hotfn_functions *functions,
+                        const uint8_t *selected)
+{
+    char text[16384];
+
+    for (uint32_t i = 0; i < hotfn_functions_count(functions); i++) {
+        hotfn_function f = HOTFN_FUNCTION_INIT;
+        if (!selected[i])
+            continue;
+        hotfn_functions_get(functions, i, &f);
+        fprintf(out, "%#12" PRIx64 " %8" PRIu64 " %-8s %s\n", f.rva, f.byte_count,
+                kind_name(f.kind), listing_display(l, f.name, text, sizeof text));
+    }
+}
+
+/* A glob that matches nothing is most often a slip of the pen: told, and a failure if nothing is
+ * left. */
+static int check_unmatched(const wish *w, const char *unmatched, const uint8_t *selected,
+                           uint32_t count)
+{
+    if (!unmatched)
+        return TOOL_OK;
+    fprintf(stderr, "hotfn list: %s: no function matches '%s'; without -f all are listed\n",
+            w->file, unmatched);
+    for (uint32_t i = 0; i < count; i++)
+        if (selected[i])
+            return TOOL_OK;
+    return TOOL_FAILED;
+}
+
+static int print_selected(const wish *w, const listing *l, const hotfn_functions *functions)
+{
+    uint32_t count = hotfn_functions_count(functions);
+    uint8_t *selected = malloc(count ? count : 1);
+    hotfn_error err = HOTFN_ERROR_INIT;
+    const char *unmatched = NULL;
+    int status;
+
+    if (!selected || hotfn_functions_select(functions, &w->selection, selected, &unmatched, &err)) {
+        free(selected);
+        return hotfn_tool_fail("list", &err);
+    }
+    status = check_unmatched(w, unmatched, selected, count);
+    if (w->json)
+        print_json(stdout, l, functions, selected);
+    else
+        print_lines(stdout, l, functions, selected);
+    free(selected);
+    return status != TOOL_OK ? status : listing_finish("list", stdout);
+}
+
+static int list_functions(const wish *w)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_functions *functions = NULL;
+    listing l;
+    int status;
+
+    if (!listing_open(&l, w->file, &w->options, &err))
+        return hotfn_tool_fail("list", &err);
+    if (hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err) != HOTFN_OK)
+        status = hotfn_tool_fail("list", &err);
+    else
+        status = print_selected(w, &l, functions);
+    hotfn_functions_destroy(functions);
+    listing_close(&l);
+    return status;
+}
+
+static bool parse_size(const char *text, uint64_t *out)
+{
+    char *end;
+
+    *out = strtoull(text, &end, 0);
+    if (text[0] >= '0' && text[0] <= '9' && *end == 0)
+        return true;
+    fprintf(stderr, "hotfn list: not a number of bytes: '%s'\n", text);
+    return false;
+}
+
+static bool take_glob(const char **globs, uint32_t *count, const char *glob)
+{
+    if (hotfn_glob_match(glob, "") < 0) {
+        fprintf(stderr, "hotfn list: not a glob (close its [ or quote it with \\): '%s'\n", glob);
+        return false;
+    }
+    globs[(*count)++] = glob;
+    return true;
+}
+
+static bool take_word(wish *w, int word)
+{
+    switch (word) {
+    case 'f': return take_glob(w->include, &w->selection.include_count, optarg);
+    case 'x': return take_glob(w->exclude, &w->selection.exclude_count, optarg);
+    case MIN_SIZE: return parse_size(optarg, &w->selection.min_bytes);
+    case MAX_SIZE: return parse_size(optarg, &w->selection.max_bytes);
+    case NO_SEPARATE: w->options.flags |= HOTFN_SYMBOLS_NO_SEPARATE; return true;
+    case SYMBOL_DIR: w->dirs[w->options.symbol_dir_count++] = optarg; return true;
+    case JSON: w->json = true; return true;
+    default: usage(stderr, TOOL_USAGE); return false;
+    }
+}
+
+/* TOOL_OK to go on, TOOL_USAGE for a word that is not understood; *done for --help. */
+static int read_words(wish *w, int argc, char **argv, bool *done)
+{
+    int word;
+
+    optind = 1;
+    while ((word = getopt_long(argc, argv, "f:x:", words, NULL)) != -1) {
+        if (word == HELP) {
+            *done = true;
+            return usage(stdout, TOOL_OK);
+        }
+        if (!take_word(w, word))
+            return TOOL_USAGE;
+    }
+    if (optind != argc - 1)
+        return usage(stderr, TOOL_USAGE);
+    w->file = argv[optind];
+    w->selection.include = w->include;
+    w->selection.exclude = w->exclude;
+    w->options.symbol_dirs = w->dirs;
+    return TOOL_OK;
+}
+
+int hotfn_verb_list(int argc, char **argv)
+{
+    wish w = { .selection = HOTFN_SELECTION_INIT, .options = HOTFN_SYMBOLS_OPTIONS_INIT };
+    /* Never more of any than there are words. */
+    const char **room = calloc((size_t)argc * 3, sizeof *room);
+    bool done = false;
+    int status;
+
+    if (!room)
+        return TOOL_FAILED;
+    w.include = room;
+    w.exclude = room + argc;
+    w.dirs = room + 2 * argc;
+    status = read_words(&w, argc, argv, &done);
+    if (status == TOOL_OK && !done)
+        status = list_functions(&w);
+    free(room);
+    return status;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* Common parts of the verbs that list what a file holds. JSON is written as it goes: a file may
+ * have a million symbols, and 64-bit numbers must never pass through a double. */
+#include "listing.h"
+
+#include "verbs.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void log_to_stderr(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level <= HOTFN_LOG_WARNING)
+        fprintf(stderr, "hotfn: %s\n", text);
+}
+
+/* Length of the valid UTF-8 sequence at s (Unicode 15, table 3-7), 0 if there is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+    unsigned char low = 0x80, high = 0xbf;
+    size_t length;
+
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    if (s[0] == 0xe0)
+        low = 0xa0;
+    if (s[0] == 0xed)
+        high = 0x9f; /* surrogates */
+    if (s[0] == 0xf0)
+        low = 0x90;
+    if (s[0] == 0xf4)
+        high = 0x8f;
+    if (s[1] < low || s[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+void listing_json_text(FILE *out, const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    putc('"', out);
+    while (*at) {
+        size_t length = utf8_length(at);
+        if (*at == '"' || *at == '\\')
+            fprintf(out, "\\%c", *at);
+        else if (*at < 0x20 || *at == 0x7f)
+            fprintf(out, "\\u%04x", *at);
+        else if (length == 0)
+            fputs("\\ufffd", out);
+        else
+            fwrite(at, 1, length, out);
+        at += length ? length : 1;
+    }
+    putc('"', out);
+}
+
+bool listing_open(listing *l, const char *path, const hotfn_symbols_options *options,
+                  hotfn_error *err)
+{
+    memset(l, 0, sizeof *l);
+    l->env = hotfn_tool_env();
+    if (!l->env.log_fn)
+        l->env.log_fn = log_to_stderr;
+    l->info.size = (uint32_t)sizeof l->info;
+    if (hotfn_image_open(&l->image, path, &l->env, err) == HOTFN_OK &&
+        hotfn_image_get_info(l->image, &l->info) == HOTFN_OK &&
+        hotfn_symbols_load(&l->symbols, l->image, options, &l->env, err) == HOTFN_OK)
+        return true;
+    listing_close(l);
+    return false;
+}
+
+void listing_close(listing *l)
+{
+    hotfn_symbols_destroy(l->symbols);
+    hotfn_image_close(l->image);
+    memset(l, 0, sizeof *l);
+}
+
+static const char *machine_name(uint32_t machine)
+{
+    static const char *const names[] = { "other", "x86", "x86-64", "arm", "arm64" };
+
+    return machine < sizeof names / sizeof names[0] ? names[machine] : "other";
+}
+
+static const char *id_kind_name(uint32_t kind)
+{
+    static const char *const names[] = { "none", "build-id", "pdb", "pe", "code-hash" };
+
+    return kind < sizeof names / sizeof names[0] ? names[kind] : "none";
+}
+
+void listing_print_head(FILE *out, const listing *l, const char *schema)
+{
+    fprintf(out, "{\"schema\":\"%s\",\"version\":\"%s\",\"image\":", schema, hotfn_version());
+    listing_json_text(out, l->info.path);
+    fprintf(out, ",\"format\":\"%s\",\"machine\":\"%s\",\"image_id\":\"",
+            l->info.format == HOTFN_FORMAT_PE ? "pe" : "elf", machine_name(l->info.machine));
+    for (uint32_t i = 0; i < l->info.id_bytes; i++)
+        fprintf(out, "%02x", l->info.id[i]);
+    fprintf(out, "\",\"id_kind\":\"%s\"", id_kind_name(l->info.id_kind));
+}
+
+const char *listing_display(const listing *l, const char *name, char *text, size_t text_bytes)
+{
+    const char *version = strchr(name, '@');
+    size_t plain = version && version > name ? (size_t)(version - name) : strlen(name), length;
+    char copy[4096];
+
+    if (!l->env.demangle_fn || plain >= sizeof copy || (name[0] != '_' && name[0] != '?'))
+        return name;
+    memcpy(copy, name, plain);
+    copy[plain] = 0;
+    length = l->env.demangle_fn(l->env.demangle_user, copy, text, text_bytes);
+    if (length == 0 || length + strlen(name + plain) >= text_bytes)
+        return name;
+    memcpy(text + length, name + plain, strlen(name + plain) + 1);
+    return text;
+}
+
+int listing_finish(const char *verb, FILE *out)
+{
+    if (fflush(out) == 0 && !ferror(out))
+        return TOOL_OK;
+    fprintf(stderr, "hotfn %s: cannot write the answer: %s\n", verb, strerror(errno));
+    return TOOL_FAILED;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn symbols FILE`: the names with addresses that a file and its separate debug file hold. */
+#include "listing.h"
+#include "verbs.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { JSON = 256, NO_SEPARATE, SYMBOL_DIR, DATA, HELP };
+
+static const struct option words[] = {
+    { "json", no_argument, NULL, JSON },
+    { "no-separate", no_argument, NULL, NO_SEPARATE },
+    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
+    { "data", no_argument, NULL, DATA },
+    { "help", no_argument, NULL, HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+typedef struct wish {
+    hotfn_symbols_options options;
+    const char **dirs;
+    const char *file;
+    bool json;
+} wish;
+
+static int usage(FILE *out, int status)
+{
+    fputs("usage: hotfn symbols [options] FILE\n"
+          "      --json            as JSON (schema hotfn.symbols/1)\n"
+          "      --no-separate     do not look for a separate debug file\n"
+          "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
+          "      --data            data symbols too\n"
+          "Each line: distance from the lowest load address, size in bytes, kind, source, name.\n",
+          out);
+    return status;
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const names[] = { "unknown", "function", "data", "ifunc", "label", "thunk" };
+
+    return kind < sizeof names / sizeof names[0] ? names[kind] : names[0];
+}
+
+static const char *source_name(uint32_t source)
+{
+    static const char *const names[] = { "unknown", "symtab", "debug-file", "debugdata",
+                                         "dynsym",  "map",    "pdb",        "exports" };
+
+    return source < sizeof names / sizeof names[0] ? names[source] : names[0];
+}
+
+static const char *binding_name(uint32_t flags)
+{
+    if (flags & HOTFN_SYMBOL_WEAK)
+        return "weak";
+    return flags & HOTFN_SYMBOL_GLOBAL ? "global" : "local";
+}
+
+static void print_json(FILE *out, const listing *l)
+{
+    char text[16384];
+
+    listing_print_head(out, l, "hotfn.symbols/1");
+    fputs(",\"symbols\":[", out);
+    for (uint32_t i = 0; i < hotfn_symbols_count(l->symbols); i++) {
+        hotfn_symbol s = HOTFN_SYMBOL_INIT;
+        hotfn_symbols_get(l->symbols, i, &s);
+        fprintf(out, "%s\n{\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":", i ? "," : "", s.rva,
+                s.byte_count);
+        listing_json_text(out, s.name);
+        fputs(",\"display\":", out);
+        listing_json_text(out, listing_display(l, s.name, text, sizeof text));
+        fprintf(out, ",\"kind\":\"%s\",\"source\":\"%s\",\"binding\":\"%s\",\"exported\":%s}",
+                kind_name(s.kind), source_name(s.source), binding_name(s.flags),
+                s.flags & HOTFN_SYMBOL_EXPORTED ? "true" : "false");
+    }
+    fputs("]}\n", out);
+}
+
+static void print_lines(FILE *out, const listing *l)
+{
+    for (uint32_t i = 0; i < hotfn_symbols_count(l->symbols); i++) {
+        hotfn_symbol s = HOTFN_SYMBOL_INIT;
+        hotfn_symbols_get(l->symbols, i, &s);
+        fprintf(out, "%#12" PRIx64 " %8" PRIu64 " %-8s %-10s %s\n", s.rva, s.byte_count,
+                kind_name(s.kind), source_name(s.source), s.name);
+    }
+}
+
+static int list_symbols(const wish *w)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    listing l;
+
+    if (!listing_open(&l, w->file, &w->options, &err))
+        return hotfn_tool_fail("symbols", &err);
+    if (hotfn_symbols_count(l.symbols) == 0)
+        fprintf(stderr, "hotfn symbols: %s: no symbols; `hotfn list` still finds its functions\n",
+                w->file);
+    if (w->json)
+        print_json(stdout, &l);
+    else
+        print_lines(stdout, &l);
+    listing_close(&l);
+    return listing_finish("symbols", stdout);
+}
+
+/* TOOL_OK to go on, TOOL_USAGE for a word that is not understood; *done for --help. */
+static int read_words(wish *w, int argc, char **argv, bool *done)
+{
+    int word;
+
+    optind = 1;
+    while ((word = getopt_long(argc, argv, "", words, NULL)) != -1) {
+        switch (word) {
+        case JSON: w->json = true; break;
+        case NO_SEPARATE: w->options.flags |= HOTFN_SYMBOLS_NO_SEPARATE; break;
+        case DATA: w->options.flags |= HOTFN_SYMBOLS_DATA; break;
+        case SYMBOL_DIR: w->dirs[w->options.symbol_dir_count++] = optarg; break;
+        case HELP: *done = true; return usage(stdout, TOOL_OK);
+        default: return usage(stderr, TOOL_USAGE);
+        }
+    }
+    if (optind != argc - 1)
+        return usage(stderr, TOOL_USAGE);
+    w->file = argv[optind];
+    w->options.symbol_dirs = w->dirs;
+    return TOOL_OK;
+}
+
+int hotfn_verb_symbols(int argc, char **argv)
+{
+    wish w = { .options = HOTFN_SYMBOLS_OPTIONS_INIT };
+    bool done = false;
+    int status;
+
+    w.dirs = calloc((size_t)argc, sizeof *w.dirs); /* never more than there are words */
+    if (!w.dirs)
+        return TOOL_FAILED;
+    status = read_words(&w, argc, argv, &done);
+    if (status == TOOL_OK && !done)
+        status = list_symbols(&w);
+    free(w.dirs);
+    return status;
+}
