@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""What `--json` prints is what docs/*.schema.json say."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import jsonschema
+
+HOTFN = os.environ["HOTFN"]
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parent.parent / "docs"
+
+
+def output_of(*args):
+    return json.loads(subprocess.run([HOTFN, *map(str, args)], check=True, capture_output=True, text=True).stdout)
+
+
+def check(name, document):
+    schema = json.loads((DOCS / f"{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema)
+    print("ok", name, len(document["functions"]), "functions")
+
+
+def check_can_fail(document):
+    document["functions"][0]["state"] = "somehow"
+    schema = json.loads((DOCS / "report.schema.json").read_text())
+    try:
+        jsonschema.validate(document, schema)
+    except jsonschema.ValidationError:
+        return
+    raise AssertionError("the schema accepts an unknown state")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        target, record = Path(folder) / "target", Path(folder) / "r.hfr"
+        subprocess.run(["gcc", "-O2", "-o", target, HERE / "src" / "target.c"], check=True)
+        subprocess.run([HOTFN, "run", "-q", "-o", record, "--module", "*", "--", target, "10"], check=True)
+        report = output_of("report", record, "--json", "-n", "0")
+        check("report", report)
+        assert len(report["functions"]) == report["record"]["functions"]
+        check_can_fail(report)
+        check("scan", output_of("scan", target, "--json"))
+        check("scan", output_of("scan", "/bin/bash", "--json"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
