@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* One trial of `hotfn bisect`: the command bare, or under `hotfn run` of this very program; its
+ * stdout in a file, its stderr aside, its stdin the same each time, its end awaited for so long. */
+#include "bisect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GRACE_NS 2000000000ull /* between asking and forcing a hung trial to end */
+
+static sigset_t old_mask, our_signals;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void path_in(const bisect_setup *s, const char *name, char *path)
+{
+    snprintf(path, PATH_MAX, "%s/%s", s->folder, name);
+}
+
+static bool fail(const char *what, const char *path)
+{
+    fprintf(stderr, "hotfn bisect: %s: %s: %s\n", path, what, strerror(errno));
+    return false;
+}
+
+/* ---- Begin and end. */
+
+/* Every trial reads the same input: what stands at our stdin is kept in a file. */
+static bool keep_input(const bisect_setup *s)
+{
+    char path[PATH_MAX], bytes[65536];
+    ssize_t n = 0;
+
+    path_in(s, "input", path);
+    int out = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (out < 0)
+        return fail("cannot be written", path);
+    while (!isatty(STDIN_FILENO) && (n = read(STDIN_FILENO, bytes, sizeof bytes)) > 0)
+        if (write(out, bytes, (size_t)n) != n)
+            break;
+    return close(out) == 0 && n <= 0 ? true : fail("cannot be written", path);
+}
+
+bool bisect_begin(bisect_setup *s)
+{
+    const char *base = getenv("TMPDIR");
+    ssize_t n = readlink("/proc/self/exe", s->self, sizeof s->self - 1);
+
+    s->self[n > 0 ? n : 0] = 0;
+    snprintf(s->folder, sizeof s->folder, "%s/hotfn-bisect-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(s->folder))
+        return fail("no folder can be made there", s->folder);
+    sigemptyset(&our_signals);
+    sigaddset(&our_signals, SIGINT);
+    sigaddset(&our_signals, SIGTERM);
+    sigaddset(&our_signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &our_signals, &old_mask);
+    return keep_input(s);
+}
+
+void bisect_end(bisect_setup *s)
+{
+    static const char *const files[] = { "input", "errors",   "list",   "record.hfr",
+                                         "bare",  "bare-too", "hooked", "trial" };
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        path_in(s, files[i], path);
+        unlink(path);
+    }
+    rmdir(s->folder);
+    sigprocmask(SIG_SETMASK, &old_mask, NULL);
+}
+
+/* ---- The child. */
+
+/* hotfn run [options] -q -o record [--only-list list] -- command; the last of an option wins. */
+static char **hooked_words(const bisect_setup *s, const char *list, char *record)
+{
+    int command_count = 0, at = 0;
+
+    while (s->command[command_count])
+        command_count++;
+    char **words = calloc((size_t)(s->run_word_count + command_count) + 9, sizeof *words);
+    if (!words)
+        return NULL;
+    words[at++] = (char *)s->self;
+    words[at++] = (char *)"run";
+    for (int i = 0; i < s->run_word_count; i++)
+        words[at++] = s->run_words[i];
+    words[at++] = (char *)"-qo";
+    words[at++] = record;
+    if (*list) {
+        words[at++] = (char *)"--only-list";
+        words[at++] = (char *)list;
+    }
+    words[at++] = (char *)"--";
+    memcpy(words + at, s->command, (size_t)command_count * sizeof *words);
+    return words;
+}
+
+static void redirect(const char *path, int flags, int fd)
+{
+    int file = open(path, flags, 0600);
+
+    if (file < 0 || dup2(file, fd) < 0)
+        _exit(125);
+    close(file);
+}
+
+static void become_trial(const bisect_setup *s, const char *list, const char *output)
+{
+    char record[PATH_MAX], input[PATH_MAX], errors[PATH_MAX];
+
+    path_in(s, "record.hfr", record);
+    path_in(s, "input", input);
+    path_in(s, "errors", errors);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigprocmask(SIG_SETMASK, &old_mask, NULL);
+    redirect(isatty(STDIN_FILENO) ? "/dev/null" : input, O_RDONLY, STDIN_FILENO);
+    redirect(output, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+    redirect(errors, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+    char **words = list ? hooked_words(s, list, record) : s->command;
+    if (!words)
+        _exit(125);
+    if (list)
+        execv(s->self, words);
+    else
+        execvp(words[0], words);
+    fprintf(stderr, "%s: %s\n", words[0], strerror(errno));
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* ---- The wait. */
+
+/* Kill all that the process started, not itself: `hotfn run` shall still write its record. */
+static void kill_descendants(pid_t pid)
+{
+    char path[64];
+    int child;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    FILE *children = fopen(path, "re");
+    while (children && fscanf(children, "%d", &child) == 1) {
+        kill_descendants(child);
+        kill(child, SIGKILL);
+    }
+    if (children)
+        fclose(children);
+}
+
+/* False if it did not end until then, or if the user interrupts. */
+static bool wait_until(bisect_setup *s, pid_t child, uint64_t deadline_ns, int *status)
+{
+    for (;;) {
+        pid_t ended = waitpid(child, status, WNOHANG);
+        if (ended == child || (ended < 0 && errno == ECHILD))
+            return true;
+        uint64_t now = now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
+        if (left == 0 || s->interrupted)
+            return false;
+        left = left < 1000000000u ? left : 1000000000u;
+        struct timespec time = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+        int arrived = sigtimedwait(&our_signals, NULL, &time);
+        s->interrupted |= arrived == SIGINT || arrived == SIGTERM;
+    }
+}
+
+static void end_trial(bisect_setup *s, pid_t child, int *status)
+{
+    bool interrupted = s->interrupted;
+
+    s->interrupted = false; /* the last words of the trial are awaited nevertheless */
+    kill(child, SIGTERM);
+    if (!wait_until(s, child, now_ns() + GRACE_NS, status)) {
+        kill_descendants(child);
+        if (!wait_until(s, child, now_ns() + GRACE_NS, status)) {
+            kill(child, SIGKILL);
+            waitpid(child, status, 0);
+        }
+    }
+    s->interrupted |= interrupted;
+}
+
+/* `hotfn run` itself failed: pass its words on. */
+static bool pass_errors_on(const bisect_setup *s)
+{
+    char path[PATH_MAX], line[1024];
+
+    path_in(s, "errors", path);
+    FILE *errors = fopen(path, "re");
+    while (errors && fgets(line, sizeof line, errors))
+        fputs(line, stderr);
+    if (errors)
+        fclose(errors);
+    return false;
+}
+
+bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_outcome *out)
+{
+    char record[PATH_MAX];
+    uint64_t begin = now_ns();
+
+    path_in(s, label, out->output);
+    path_in(s, "record.hfr", record);
+    unlink(record);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0)
+        return fail("no process can be started", s->command[0]);
+    if (child == 0)
+        become_trial(s, list, out->output);
+    out->hung =
+        !wait_until(s, child, s->timeout_ns ? begin + s->timeout_ns : UINT64_MAX, &out->status);
+    if (out->hung)
+        end_trial(s, child, &out->status);
+    out->time_ns = now_ns() - begin;
+    if (s->interrupted)
+        return false;
+    bool ours = list && WIFEXITED(out->status) && WEXITSTATUS(out->status) == 125;
+    return ours && access(record, F_OK) != 0 ? pass_errors_on(s) : true;
+}
+
+/* ---- The judgement. */
+
+static bool same_bytes(const char *a, const char *b)
+{
+    FILE *x = fopen(a, "re"), *y = fopen(b, "re");
+    bool same = x && y;
+
+    for (int c = 0, d = 0; same && c != EOF;) {
+        c = getc(x);
+        d = getc(y);
+        same = c == d;
+    }
+    if (x)
+        fclose(x);
+    if (y)
+        fclose(y);
+    return same;
+}
+
+/* The check's own stdin is the trial's stdout; $STATUS is what a shell would call its status. */
+static bool check_fails(const bisect_setup *s, const bisect_outcome *o)
+{
+    char status[16];
+    int check_status = -1;
+
+    snprintf(status, sizeof status, "%d",
+             o->hung                  ? 124
+             : WIFSIGNALED(o->status) ? 128 + WTERMSIG(o->status)
+                                      : WEXITSTATUS(o->status));
+    pid_t child = fork();
+    if (child == 0) {
+        sigprocmask(SIG_SETMASK, &old_mask, NULL);
+        redirect(o->output, O_RDONLY, STDIN_FILENO);
+        redirect("/dev/null", O_WRONLY, STDOUT_FILENO);
+        setenv("STATUS", status, 1);
+        execl("/bin/sh", "sh", "-c", s->check, (char *)NULL);
+        _exit(127);
+    }
+    return child < 0 || waitpid(child, &check_status, 0) != child || check_status != 0;
+}
+
+bool bisect_differs(const bisect_setup *s, const bisect_outcome *bare, const bisect_outcome *other)
+{
+    if (s->by == BISECT_BY_COMMAND)
+        return check_fails(s, other);
+    if (bare->hung != other->hung || (!bare->hung && bare->status != other->status))
+        return true;
+    return s->by == BISECT_BY_OUTPUT && !same_bytes(bare->output, other->output);
+}
+
+void bisect_say_outcome(const bisect_outcome *o, char *text, size_t text_bytes)
+{
+    if (o->hung)
+        snprintf(text, text_bytes, "no end within %.1f s", (double)o->time_ns / 1e9);
+    else if (WIFSIGNALED(o->status))
+        snprintf(text, text_bytes, "signal %d", WTERMSIG(o->status));
+    else
+        snprintf(text, text_bytes, "exit status %d", WEXITSTATUS(o->status));
+}
