@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Writes one placement: 1000 small functions in random order with random gaps, and what calls them.
+
+A placement decides how the CPU's branch predictor and caches see the code; one placement says
+little (identical stubs differ by a factor of two), so figures are taken over many.
+"""
+import random
+
+FUNCTIONS = 1000
+HEAD = """\
+/* Made by bench/calls_source.py, seed {seed}. */
+#include <stdint.h>
+#define KEPT __attribute__((noinline, noclone, used))
+{before}
+"""
+# variant: (what stands before the functions, what stands at the begin of each)
+VARIANTS = {
+    "bare": ("", ""),
+    "instrument": ("", ""),
+    "shared": (f"static volatile uint64_t shared_counts[{FUNCTIONS}];", "shared_counts[{i}]++; "),
+}
+
+
+def function(i, first):
+    """A few instructions that depend on each other, as real small functions have them."""
+    return (f"KEPT static uint64_t place_{i}(uint64_t x) {{ {first.format(i=i)}"
+            f"x ^= x << {1 + i % 13}; x ^= x >> {1 + i % 7}; return x + {i}; }}\n")
+
+
+def gap(rng):
+    """Bytes that nobody runs, 0 to 15 steps of 16."""
+    return f'__asm__(".skip {16 * rng.randrange(16)}, 0xcc");\n'
+
+
+def driver(count, chosen):
+    """run_COUNT(n): n rounds over `count` functions in turn, by direct calls."""
+    calls = "".join(f"        x = place_{i}(x);\n" for i in chosen)
+    return (f"KEPT uint64_t run_{count}(uint64_t n)\n{{\n    uint64_t x = n;\n"
+            f"    while (n--) {{\n{calls}    }}\n    return x;\n}}\n")
+
+
+def write(path, seed, variant):
+    rng = random.Random(seed)
+    before, first = VARIANTS[variant]
+    order = rng.sample(range(FUNCTIONS), FUNCTIONS)
+    parts = [HEAD.format(seed=seed, before=before)]
+    for i in order:
+        parts += [gap(rng), function(i, first)]
+    for count in (1, 64, 1000):
+        parts += [gap(rng), driver(count, rng.sample(range(FUNCTIONS), count))]
+    text = "".join(parts)
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return path

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Figures of one run: least, median and upper quartile; printed as tables, kept for JSON."""
+import json
+import statistics
+
+
+def upper_quartile(values):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, (3 * len(ordered)) // 4)]
+
+
+def summary(values):
+    return {"min": min(values), "median": statistics.median(values),
+            "upper_quartile": upper_quartile(values), "count": len(values)}
+
+
+def spread(values, digits=2):
+    """`0.55 0.58 0.61`: least, median, upper quartile."""
+    s = summary(values)
+    return " ".join(f"{s[key]:.{digits}f}" for key in ("min", "median", "upper_quartile"))
+
+
+class Report:
+    """Tables on stdout as they come, and all their values for --json."""
+
+    def __init__(self):
+        self.results = []
+
+    def heading(self, title, *notes):
+        print(f"\n{title}\n{'-' * len(title)}")
+        for note in notes:
+            print(note)
+
+    def add(self, name, unit, values, **about):
+        self.results.append({"name": name, "unit": unit, **about, **summary(values),
+                             "values": [round(value, 6) for value in values]})
+
+    def table(self, header, rows):
+        widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
+        for row in [header, *rows]:
+            cells = [f"{cell!s:<{widths[0]}}" if i == 0 else f"{cell!s:>{widths[i]}}"
+                     for i, cell in enumerate(row)]
+            print("  ".join(cells).rstrip(), flush=True)
+
+    def write(self, path, about):
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump({"schema": "hotfn.bench/1", **about, "results": self.results}, out, indent=1)
+            out.write("\n")

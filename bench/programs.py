@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Whole programs: how much longer a run takes with every function counted, beside other tools."""
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+
+import figures
+import tools
+
+sys.path.insert(0, str(tools.HERE / "work"))
+import statements  # noqa: E402  (needs the path above)
+
+BIG, SMALL = 30, 4  # scales of the workloads: about a second bare; for tools that are slow
+
+
+class Program:
+    """A command with a workload that can be scaled."""
+
+    def __init__(self, name, path, words, stdin=None):
+        self.name, self.path, self.words, self.stdin = name, path, words, stdin
+
+    def command(self, scale):
+        return [self.path, *[word.format(scale=scale) for word in self.words]]
+
+    def input(self, scale):
+        return statements.write(tools.WORK / f"statements-{scale}.sql", scale) if self.stdin else None
+
+
+def built(name):
+    """A program of tests/programs with symbols, built from Debian's source."""
+    folder = tools.BUILD / "programs"
+    maker = tools.ROOT / "tests/programs/build_programs"
+    tools.output_of([maker, folder, name, "--compiler", "gcc"], timeout=900)
+    return str(folder / "gcc" / name)
+
+
+def programs():
+    """Those that can be had here."""
+    python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else tools.need("python3")
+    wanted = [
+        ("sqlite3", lambda: Program("sqlite3", built("sqlite3"), [":memory:"], stdin=True)),
+        ("lua", lambda: Program("lua", built("lua"), [tools.HERE / "work/loop.lua", "{scale}"])),
+        ("CPython", lambda: Program("CPython", os.path.realpath(python),
+                                    ["-I", tools.HERE / "work/loop.py", "{scale}"])),
+    ]
+    for name, make in wanted:
+        try:
+            program = make()
+            program.words = [str(word) for word in program.words]
+            yield name, program, None
+        except tools.Missing as missing:
+            yield name, None, str(missing)
+
+
+def wrapped_ours(command, folder):
+    return [tools.HOTFN, "run", "-q", "-o", os.path.join(folder, "r.hfr"), "--", *command]
+
+
+def wrapped_uftrace(command, folder):
+    tools.need("uftrace")
+    return ["uftrace", "record", "--no-pager", "-P", ".", "-d", os.path.join(folder, "u"), *command]
+
+
+def wrapped_callgrind(command, folder):
+    tools.need("valgrind")
+    return ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/c", *command]
+
+
+TOOLS = [("ours", wrapped_ours, BIG), ("uftrace -P .", wrapped_uftrace, SMALL),
+         ("callgrind", wrapped_callgrind, SMALL)]
+
+
+def pair(program, wrap, scale, bare_first, env):
+    """(wall ratio, CPU ratio, bare seconds) of one bare run and one under a tool, side by side."""
+    folder = tempfile.mkdtemp(dir=tools.WORK)
+    bare = program.command(scale)
+    commands = {"bare": bare, "tool": wrap(bare, folder)}
+    took = {}
+    for which in ("bare", "tool") if bare_first else ("tool", "bare"):
+        took[which] = tools.timed(commands[which], program.input(scale), env=env)
+    shutil.rmtree(folder, ignore_errors=True)
+    (bare_wall, bare_cpu), (wall, cpu) = took["bare"], took["tool"]
+    return wall / bare_wall, cpu / max(bare_cpu, 1e-3), bare_wall
+
+
+def measure(program, wrap, scale, runs, env):
+    pair(program, wrap, scale, True, env)  # caches warm, scans kept
+    return [pair(program, wrap, scale, i % 2 == 0, env) for i in range(runs)]
+
+
+def program_rows(report, name, program, options, env):
+    for tool, wrap, scale in TOOLS:
+        runs = options.runs if tool == "ours" else options.slow_runs
+        if tool != "ours" and options.skip_peers:
+            continue
+        try:
+            pairs = measure(program, wrap, scale, runs, env)
+        except tools.Missing as missing:
+            yield [name, tool, f"left out: {missing}", "", "", 0]
+            continue
+        walls, cpus = [one[0] for one in pairs], [one[1] for one in pairs]
+        bare = statistics.median(one[2] for one in pairs)
+        report.add(f"program/{name}/{tool}", "wall ratio", walls, bare_seconds=bare)
+        report.add(f"program/{name}/{tool}/cpu", "CPU ratio", cpus)
+        yield [name, tool, figures.spread(walls), figures.spread(cpus), f"{bare:.2f}", runs]
+
+
+def run(report, options):
+    tools.WORK.mkdir(parents=True, exist_ok=True)
+    report.heading("Whole programs, all functions of the program counted",
+                   "Run time over the bare run's, start and end of the tool included: least, median, "
+                   "upper quartile of pairs run side by side.",
+                   f"uftrace and callgrind get {options.slow_runs} pairs and a workload of "
+                   f"{SMALL}/{BIG} the size. Scans are warm.")
+    env = {**os.environ, "XDG_CACHE_HOME": str(tools.WORK / "cache"), "PYTHONHASHSEED": "0"}
+    rows = []
+    for name, program, problem in programs():
+        if problem:
+            rows.append([name, "", f"left out: {problem}", "", "", 0])
+        else:
+            rows += program_rows(report, name, program, options, env)
+    report.table(["", "tool", "wall ratio", "CPU ratio", "bare s", "pairs"], rows)

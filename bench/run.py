@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measure what counting costs, side by side with others, in one run; ratios, never bare times alone.
+
+    scripts/bench                    everything (an hour)
+    scripts/bench calls programs     parts: calls, programs, start
+    scripts/bench --quick            a few minutes, to see that it works; the figures mean little
+    scripts/bench -n 100 --json FILE
+"""
+import argparse
+import sys
+
+import calls
+import figures
+import programs
+import start
+import tools
+
+PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run}
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help="calls, programs, start [all]")
+    parser.add_argument("-n", "--runs", type=int, default=30, help="pairs of whole programs [30]")
+    parser.add_argument("--slow-runs", type=int, default=3,
+                        help="pairs under uftrace and callgrind [3]")
+    parser.add_argument("--skip-peers", action="store_true",
+                        help="whole programs under ours only")
+    parser.add_argument("--placements", type=int, default=24, help="random placements, 16 at least [24]")
+    parser.add_argument("--slow-placements", type=int, default=4,
+                        help="of them under uftrace and callgrind [4]")
+    parser.add_argument("--rounds", type=int, default=7, help="interleaved, in each placement [7]")
+    parser.add_argument("--calls", type=int, default=4_000_000, help="in each measurement [4000000]")
+    parser.add_argument("--start-runs", type=int, default=7, help="scans and starts [7]")
+    parser.add_argument("--json", metavar="FILE", help="all values to a file")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    unknown = [part for part in options.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"no part '{unknown[0]}'; there are {', '.join(PARTS)}")
+    if options.quick:
+        options.runs, options.slow_runs, options.placements, options.slow_placements = 3, 1, 3, 1
+        options.rounds, options.calls, options.start_runs = 3, 500_000, 1
+    return options
+
+
+def main():
+    options = parse()
+    about = tools.about_this_run()
+    print(f"{about['cpu']}, {about['cpus']} CPUs, Linux {about['kernel']}, {about['hotfn']}, "
+          f"load {about['load_at_start']:.2f} at the start")
+    if about["load_at_start"] > 0.5:
+        print("warning: the machine is not idle; look at the least and the median, not the quartile")
+    report = figures.Report()
+    for part in options.parts or PARTS:
+        PARTS[part](report, options)
+    if options.json:
+        report.write(options.json, {"about": about, "options": vars(options)})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
