@@ -16,6 +16,8 @@ uint64_t hfn_os_page_bytes(void);
 /* Map byte_count writable bytes so that all of them and all of [near_begin, near_end) lie within
  * range_bytes of each other; 0 if there is no such gap.  Uses /proc/self/maps by raw reads. */
 uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_count, uint64_t range_bytes);
+/* Map byte_count writable bytes exactly there; false if something is there already. */
+bool hfn_os_map_at(uint64_t address, uint64_t byte_count);
 /* The same pages, now read-only and executable. */
 bool hfn_os_make_executable(uint64_t address, uint64_t byte_count);
 bool hfn_os_make_read_only(uint64_t address, uint64_t byte_count);
@@ -30,6 +32,8 @@ typedef struct hfn_text_window {
 } hfn_text_window;
 /* False if the system forbids it every way. */
 bool hfn_os_text_open(hfn_text_window *window, uint64_t begin, uint64_t end);
+/* Make pages of the window private now, in one batch: a hint that saves a fault for each. */
+void hfn_os_text_populate(const hfn_text_window *window, uint64_t begin, uint64_t end);
 void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t *bytes, uint32_t byte_count);
 void hfn_os_text_close(hfn_text_window *window);
 
@@ -38,12 +42,16 @@ void hfn_os_text_close(hfn_text_window *window);
 uint32_t hfn_os_thread_id(void);
 bool hfn_os_is_single_threaded(void);   /* by /proc/self/task */
 bool hfn_os_thread_alive(uint32_t pid, uint32_t tid);
+/* This thread's signals, all blocked: no handler may run while bytes are half written. */
+void hfn_os_block_signals(uint64_t *before);
+void hfn_os_restore_signals(const uint64_t *before);
 /* Serialise the instruction streams of all threads (membarrier SYNC_CORE); false if not available. */
 bool hfn_os_sync_core(void);
 
 /* Stop every other thread of the process at any instruction, let `adjust` look at each one's PC and
  * answer a new one (the same one to leave it), run `work`, then let all go on.  False if a thread did
- * not stop within timeout_ns: then nothing was run and all go on. */
+ * not stop within timeout_ns: then nothing was run and all go on.  Other threads may hold any lock:
+ * adjust and work must not allocate. */
 typedef uint64_t (*hfn_adjust_pc_fn)(void *user, uint64_t pc);
 typedef void (*hfn_quiesced_fn)(void *user);
 bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, hfn_quiesced_fn work,

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bytes of a stub's head for x86-64.  A count stub changes no register, no flag that is live and
+ * nothing above the stack pointer; below it, where a true entry has free space (System V x86-64
+ * psABI, 3.2.2), it keeps rcx for a moment.  `jrcxz` tests the row pointer without touching flags.
+ * Nothing here touches the process: the caller says where the bytes will stand.
+ */
+#include "arch/x86/emit_stub.h"
+
+#include <string.h>
+
+enum {
+    RED_ZONE_BYTES = 128,
+    /* What stands in a count head; the sizes follow from the encodings below. */
+    COUNT_BODY_BYTES = 33,
+    COUNT_FLAG_FREE_BODY_BYTES = 54,
+    LOWER_BYTES = 5,
+    RAISE_BYTES = 8,
+    CALL_BYTES = 5,
+    SKIP_BYTES = 2,
+    CALL_DATA_BYTES = 16,
+};
+
+/* ---- Writing. */
+
+static uint8_t *put(uint8_t *out, const void *bytes, uint32_t count)
+{
+    memcpy(out, bytes, count);
+    return out + count;
+}
+
+#define PUT(out, ...)                                                                              \
+    put(out, (const uint8_t[]){ __VA_ARGS__ }, (uint32_t)sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+static uint8_t *put_u32(uint8_t *out, uint32_t value)
+{
+    return PUT(out, (uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
+               (uint8_t)(value >> 24));
+}
+
+static uint8_t *put_u64(uint8_t *out, uint64_t value)
+{
+    return put_u32(put_u32(out, (uint32_t)value), (uint32_t)(value >> 32));
+}
+
+static uint8_t *put_lower(uint8_t *out)
+{
+    return PUT(out, 0x48, 0x8d, 0x64, 0x24, 0x80); /* lea rsp, [rsp - 128] */
+}
+
+static uint8_t *put_raise(uint8_t *out)
+{
+    return put_u32(PUT(out, 0x48, 0x8d, 0xa4, 0x24), RED_ZONE_BYTES); /* lea rsp, [rsp + 128] */
+}
+
+/* call target, from code that will stand at `at` */
+static uint8_t *put_call(uint8_t *out, uint64_t at, uint64_t target)
+{
+    return put_u32(PUT(out, 0xe8), (uint32_t)(target - (at + CALL_BYTES)));
+}
+
+/* ---- Count. */
+
+static uint8_t *put_increment(uint8_t *out, int32_t displacement)
+{
+    return put_u32(PUT(out, 0x48, 0xff, 0x81), (uint32_t)displacement); /* inc qword [rcx + d] */
+}
+
+static uint8_t *put_flag_free_increment(uint8_t *out, int32_t displacement)
+{
+    out = PUT(out, 0x48, 0x89, 0x54, 0x24, 0xe8);                      /* mov [rsp - 24], rdx */
+    out = put_u32(PUT(out, 0x48, 0x8b, 0x91), (uint32_t)displacement); /* mov rdx, [rcx + d]  */
+    out = PUT(out, 0x48, 0x8d, 0x52, 0x01);                            /* lea rdx, [rdx + 1]  */
+    out = put_u32(PUT(out, 0x48, 0x89, 0x91), (uint32_t)displacement); /* mov [rcx + d], rdx  */
+    return PUT(out, 0x48, 0x8b, 0x54, 0x24, 0xe8);                     /* mov rdx, [rsp - 24] */
+}
+
+/* slow: call gate
+ * body: mov [rsp - 16], rcx; mov rcx, fs:[row]; jrcxz slow; count; mov rcx, [rsp - 16]
+ * The slow path finds rcx where `body` left it, just below its return address, and falls into `body`
+ * again. */
+static uint8_t *put_count_body(uint8_t *out, uint64_t at, const hfn_stub_request *request)
+{
+    out = put_call(out, at, request->gate);
+    out = PUT(out, 0x48, 0x89, 0x4c, 0x24, 0xf0); /* mov [rsp - 16], rcx */
+    out = PUT(out, 0x64, 0x48, 0x8b, 0x0c, 0x25); /* mov rcx, fs:[row]   */
+    out = put_u32(out, (uint32_t)request->row_displacement);
+    out = PUT(out, 0xe3, 0xeb); /* jrcxz slow          */
+    out = (request->flags & HFN_STUB_FLAGS_LIVE)
+              ? put_flag_free_increment(out, request->slot_displacement)
+              : put_increment(out, request->slot_displacement);
+    return PUT(out, 0x48, 0x8b, 0x4c, 0x24, 0xf0); /* mov rcx, [rsp - 16] */
+}
+
+static void emit_count(uint8_t *out, const hfn_stub_request *request)
+{
+    if (!(request->flags & HFN_STUB_RED_ZONE)) {
+        put_count_body(out, request->address, request);
+        return;
+    }
+    out = put_lower(out);
+    out = PUT(out, 0xeb, CALL_BYTES); /* jmp body: past the slow call */
+    put_raise(put_count_body(out, request->address + LOWER_BYTES + SKIP_BYTES, request));
+}
+
+/* ---- Call: lea rsp, [rsp - 128]; call gate; jmp over data; callback, user; lea rsp, [rsp + 128] */
+
+static void emit_call(uint8_t *out, const hfn_stub_request *request)
+{
+    out = put_lower(out);
+    out = put_call(out, request->address + LOWER_BYTES, request->gate);
+    out = PUT(out, 0xeb, CALL_DATA_BYTES);
+    out = put_u64(put_u64(out, request->callback), request->user);
+    put_raise(out);
+}
+
+hfn_stub_shape hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
+{
+    hfn_stub_shape shape = { 0, 0, 0, 0, 0 };
+    uint32_t body = (flags & HFN_STUB_FLAGS_LIVE) ? COUNT_FLAG_FREE_BODY_BYTES : COUNT_BODY_BYTES;
+
+    if (kind == HFN_STUB_FLOOR)
+        return shape;
+    if (kind == HFN_STUB_COUNT && !(flags & HFN_STUB_RED_ZONE)) {
+        shape.head_bytes = (uint8_t)body;
+        shape.entry_at = CALL_BYTES;
+        return shape;
+    }
+    if (kind == HFN_STUB_CALL)
+        body = CALL_BYTES + CALL_DATA_BYTES;
+    shape.head_bytes = (uint8_t)(LOWER_BYTES + SKIP_BYTES + body + RAISE_BYTES);
+    shape.lowered_begin = LOWER_BYTES;
+    shape.lowered_end = shape.head_bytes;
+    shape.lowered_bytes = RED_ZONE_BYTES;
+    return shape;
+}
+
+void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
+{
+    if (request->kind == HFN_STUB_COUNT)
+        emit_count(out, request);
+    else if (request->kind == HFN_STUB_CALL)
+        emit_call(out, request);
+}
+
+/* ---- Gates. */
+
+void hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path)
+{
+    put_u64(PUT(out, 0xff, 0x25, 0, 0, 0, 0), slow_path); /* jmp [rip + 0] */
+}
+
+/* x87, SSE, AVX, AVX-512: what compiled code may use without asking.  Not: MPX, PKRU, AMX. */
+#define COMPILED_STATE UINT32_C(0xe7)
+enum { LEGACY_AREA_BYTES = 512, XSAVE_HEADER_BYTES = 64 };
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+static uint32_t enabled_state(void)
+{
+    uint32_t low, high;
+
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+/* Intel SDM vol. 1, 13.2: leaf 0xd tells where each component ends in the standard form; the
+ * compacted form is never longer. */
+static uint32_t area_bytes(uint32_t mask)
+{
+    uint32_t a, b, c, d, end = LEGACY_AREA_BYTES + XSAVE_HEADER_BYTES;
+
+    for (uint32_t component = 2; component < 8; component++)
+        if ((mask >> component & 1) && __get_cpuid_count(0xd, component, &a, &b, &c, &d) &&
+            a + b > end)
+            end = a + b;
+    return (end + 63) & ~UINT32_C(63);
+}
+
+hfn_vector_state hfn_x86_host_vector_state(void)
+{
+    hfn_vector_state state = { 0, LEGACY_AREA_BYTES, 0 };
+    uint32_t a, b, c, d;
+
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return state;
+    state.mask = enabled_state() & COMPILED_STATE;
+    state.area_bytes = area_bytes(state.mask);
+    state.how = __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && (a & 2) ? 2 : 1; /* XSAVEC */
+    return state;
+}
+#else
+hfn_vector_state hfn_x86_host_vector_state(void)
+{
+    return (hfn_vector_state){ 0, LEGACY_AREA_BYTES, 0 };
+}
+#endif
+
+static uint8_t *put_save_registers(uint8_t *out)
+{
+    out = PUT(out, 0x55, 0x48, 0x89, 0xe5);             /* push rbp; mov rbp, rsp             */
+    out = PUT(out, 0x9c, 0xfc);                         /* pushfq; cld                        */
+    out = PUT(out, 0x50, 0x51, 0x52, 0x53, 0x56, 0x57); /* push rax, rcx, rdx, rbx, rsi, rdi  */
+    out = PUT(out, 0x41, 0x50, 0x41, 0x51, 0x41, 0x52, 0x41, 0x53); /* push r8, r9, r10, r11    */
+    out = PUT(out, 0x48, 0x8b, 0x5d, 0x08);  /* mov rbx, [rbp + 8]                 */
+    return PUT(out, 0x48, 0x83, 0xe4, 0xc0); /* and rsp, -64                       */
+}
+
+static uint8_t *put_restore_registers(uint8_t *out)
+{
+    out = PUT(out, 0x48, 0x8d, 0x65, 0xa8); /* lea rsp, [rbp - 88]                */
+    out = PUT(out, 0x41, 0x5b, 0x41, 0x5a, 0x41, 0x59, 0x41, 0x58); /* pop r11, r10, r9, r8     */
+    out = PUT(out, 0x5f, 0x5e, 0x5b, 0x5a, 0x59, 0x58); /* pop rdi, rsi, rbx, rdx, rcx, rax   */
+    return PUT(out, 0x9d, 0x5d, 0xc3);                  /* popfq; pop rbp; ret                */
+}
+
+static uint8_t *put_state_mask(uint8_t *out, const hfn_vector_state *vector)
+{
+    out = put_u32(PUT(out, 0xb8), vector->mask); /* mov eax, mask */
+    return PUT(out, 0x31, 0xd2);                 /* xor edx, edx  */
+}
+
+/* xrstor reads the header: what xsave does not write of it must be zero. */
+static uint8_t *put_save_vectors(uint8_t *out, const hfn_vector_state *vector)
+{
+    static const uint8_t save[3][5] = { { 0x48, 0x0f, 0xae, 0x04, 0x24 },   /* fxsave64 [rsp] */
+                                        { 0x48, 0x0f, 0xae, 0x24, 0x24 },   /* xsave64 [rsp]  */
+                                        { 0x48, 0x0f, 0xc7, 0x24, 0x24 } }; /* xsavec64 [rsp] */
+
+    out = put_u32(PUT(out, 0x48, 0x81, 0xec), vector->area_bytes); /* sub rsp, area */
+    if (vector->how != 0) {
+        out = PUT(out, 0x31, 0xc0); /* xor eax, eax */
+        for (uint32_t i = 0; i < XSAVE_HEADER_BYTES; i += 8)
+            out = put_u32(PUT(out, 0x48, 0x89, 0x84, 0x24), LEGACY_AREA_BYTES + i);
+        out = put_state_mask(out, vector);
+    }
+    return put(out, save[vector->how], sizeof save[0]);
+}
+
+static uint8_t *put_restore_vectors(uint8_t *out, const hfn_vector_state *vector)
+{
+    if (vector->how == 0)
+        return PUT(out, 0x48, 0x0f, 0xae, 0x0c, 0x24); /* fxrstor64 [rsp] */
+    out = put_state_mask(out, vector);
+    return PUT(out, 0x48, 0x0f, 0xae, 0x2c, 0x24); /* xrstor64 [rsp] */
+}
+
+/* rbx: the return address, which is the stub's jump over {callback, user}. */
+uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_vector_state *vector)
+{
+    uint8_t *at = put_save_vectors(put_save_registers(out), vector);
+
+    at = PUT(at, 0x48, 0x8b, 0x7b, SKIP_BYTES + 8); /* mov rdi, [rbx + 10] */
+    at = PUT(at, 0xff, 0x53, SKIP_BYTES);           /* call [rbx + 2]      */
+    at = put_restore_registers(put_restore_vectors(at, vector));
+    return (uint32_t)(at - out);
+}
+
+uint32_t hfn_x86_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
+{
+    uint8_t *at = PUT(out, 0x41, 0x0e, 16, 0x86, 2); /* push rbp: CFA = rsp + 16, rbp at CFA - 16 */
+
+    at = PUT(at, 0x43, 0x0d, 6);                        /* mov rbp, rsp: CFA = rbp + 16        */
+    at = PUT(at, 0x46, 0x83, 7);                        /* push rbx: at CFA - 56               */
+    at = PUT(at, 0x02, (uint8_t)(gate_bytes - 1 - 10)); /* pop rbp: CFA = rsp + 8              */
+    at = PUT(at, 0x0c, 7, 8);
+    return (uint32_t)(at - out);
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/* The hook set's tables: what was asked for and what stands.  Asking writes nothing; commit.c does. */
+#include "hooks/hookset.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "hooks/trampoline.h"
+
+#define NEAR_RANGE_BYTES ((UINT64_C(2) << 30) - (UINT64_C(64) << 10))
+#define QUIESCE_NS UINT64_C(50000000)
+#define KNOWN_FLAGS                                                                                \
+    (HOTFN_HOOKS_SINGLE_THREADED | HOTFN_HOOKS_NO_UNWIND | HOTFN_HOOKS_REGISTER_UNWIND)
+
+static hotfn_status no_memory(hotfn_error *err)
+{
+    return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for hooks");
+}
+
+/* ---- Create. */
+
+hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *options,
+                                const hotfn_row_access *access, const hotfn_env *env,
+                                hotfn_error *err)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_hook_options taken;
+    hotfn_row_access row;
+    hotfn_hooks *hooks;
+
+    if (!hfn_take_options(&taken, sizeof taken, options) ||
+        !hfn_take_options(&row, sizeof row, access) || (taken.flags & ~KNOWN_FLAGS) != 0 ||
+        taken.near_range_bytes > NEAR_RANGE_BYTES)
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "hook options not known");
+    hooks = hfn_alloc(&filled, sizeof *hooks);
+    if (!hooks)
+        return no_memory(err);
+    hooks->env = filled;
+    hooks->options = taken;
+    hooks->access = row;
+    if (hooks->options.near_range_bytes == 0)
+        hooks->options.near_range_bytes = NEAR_RANGE_BYTES;
+    if (hooks->options.quiesce_ns == 0)
+        hooks->options.quiesce_ns = QUIESCE_NS;
+    *out = hooks;
+    return HOTFN_OK;
+}
+
+void hotfn_hooks_destroy(hotfn_hooks *hooks)
+{
+    if (!hooks)
+        return;
+    hotfn_hooks_remove(hooks, NULL);
+    for (size_t i = 0; i < hooks->batch_count; i++)
+        hfn_batch_finish(hooks, &hooks->batches[i]);
+    hfn_regions_finish(&hooks->regions, &hooks->env);
+    hfn_free(&hooks->env, hooks->modules, hooks->module_capacity * sizeof *hooks->modules);
+    hfn_free(&hooks->env, hooks->batches, hooks->batch_capacity * sizeof *hooks->batches);
+    hfn_free(&hooks->env, hooks->refusals, hooks->refusal_capacity * sizeof *hooks->refusals);
+    hfn_free(&hooks->env, hooks, sizeof *hooks);
+}
+
+/* ---- Batches. */
+
+hotfn_hook_action hfn_batch_action(const hfn_batch *batch, uint32_t index)
+{
+    hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
+
+    if (batch->actions)
+        return batch->actions[index];
+    action.kind = batch->kind;
+    action.slot = batch->slots ? batch->slots[index] : 0;
+    return action;
+}
+
+void hfn_batch_settle(hotfn_hooks *hooks, hfn_batch *batch)
+{
+    size_t room = batch->hook_capacity;
+
+    hfn_free(&hooks->env, batch->slots, room * sizeof *batch->slots);
+    hfn_free(&hooks->env, batch->actions, room * sizeof *batch->actions);
+    batch->slots = NULL;
+    batch->actions = NULL;
+}
+
+void hfn_batch_finish(hotfn_hooks *hooks, hfn_batch *batch)
+{
+    hfn_batch_settle(hooks, batch);
+    hfn_free(&hooks->env, batch->hooks, batch->hook_capacity * sizeof *batch->hooks);
+    hfn_free(&hooks->env, batch->asides, batch->aside_capacity * sizeof *batch->asides);
+    memset(batch, 0, sizeof *batch);
+}
+
+/* Room for capacity hooks; what is there stays.  False, and nothing changed, if there is no memory. */
+static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity)
+{
+    hfn_batch larger = *batch;
+    uint32_t used = batch->hook_count;
+    bool counts = batch->kind == HOTFN_ACTION_COUNT, calls = batch->kind == HOTFN_ACTION_CALL;
+
+    larger.hook_capacity = capacity;
+    larger.asides = NULL;
+    larger.aside_capacity = 0;
+    larger.hooks = hfn_alloc(&hooks->env, capacity * sizeof *larger.hooks);
+    larger.slots = counts ? hfn_alloc(&hooks->env, capacity * sizeof *larger.slots) : NULL;
+    larger.actions = calls ? hfn_alloc(&hooks->env, capacity * sizeof *larger.actions) : NULL;
+    if (!larger.hooks || (counts && !larger.slots) || (calls && !larger.actions)) {
+        hfn_batch_finish(hooks, &larger);
+        return false;
+    }
+    if (used > 0) {
+        memcpy(larger.hooks, batch->hooks, used * sizeof *larger.hooks);
+        if (counts)
+            memcpy(larger.slots, batch->slots, used * sizeof *larger.slots);
+        if (calls)
+            memcpy(larger.actions, batch->actions, used * sizeof *larger.actions);
+    }
+    hfn_batch_finish(hooks, batch);
+    *batch = larger;
+    return true;
+}
+
+/* An empty place in the table, made pending; NULL if there is no memory. */
+static hfn_batch *new_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind)
+{
+    size_t at = 0;
+    hfn_batch *batch;
+
+    while (at < hooks->batch_count && hooks->batches[at].state != HFN_BATCH_EMPTY)
+        at++;
+    if (at == hooks->batch_count) {
+        if (!hfn_grow(&hooks->env, (void **)&hooks->batches, &hooks->batch_capacity, at + 1,
+                      sizeof *hooks->batches))
+            return NULL;
+        hooks->batch_count++;
+    }
+    batch = &hooks->batches[at];
+    memset(batch, 0, sizeof *batch);
+    batch->state = HFN_BATCH_PENDING;
+    batch->module = module;
+    batch->kind = kind;
+    return batch;
+}
+
+/* The pending batch that the entry can be appended to, or a new one with room for it. */
+static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, uint32_t entry)
+{
+    hfn_batch *batch = NULL;
+
+    for (size_t i = hooks->batch_count; i > 0 && !batch; i--) {
+        hfn_batch *one = &hooks->batches[i - 1];
+        if (one->state == HFN_BATCH_PENDING && one->module == module && one->kind == kind &&
+            one->hooks[one->hook_count - 1] < entry)
+            batch = one;
+    }
+    if (!batch)
+        batch = new_batch(hooks, module, kind);
+    if (batch && batch->hook_count == batch->hook_capacity &&
+        !resize_batch(hooks, batch, batch->hook_capacity ? batch->hook_capacity * 2 : 4)) {
+        if (batch->hook_count == 0)
+            hfn_batch_finish(hooks, batch);
+        return NULL;
+    }
+    return batch;
+}
+
+/* ---- Asking. */
+
+static hotfn_status check_plan(const hotfn_plan *plan, hotfn_error *err)
+{
+    if (plan->machine != HOTFN_MACHINE_X86_64)
+        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                        "the plan is for another machine than this process");
+    return HOTFN_OK;
+}
+
+static hotfn_status check_slot(const hotfn_hooks *hooks, uint32_t slot, hotfn_error *err)
+{
+    if (!hooks->access.slow_path)
+        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                        "a hook that counts needs the row access given to hotfn_hooks_create");
+    if (hooks->access.slot_base_bytes + UINT64_C(8) * slot > INT32_MAX)
+        return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "slot %u is out of reach", slot);
+    return HOTFN_OK;
+}
+
+/* The module's handle, made if it is new; UINT32_MAX if there is no memory. */
+static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base)
+{
+    size_t at;
+
+    for (at = 0; at < hooks->module_count; at++)
+        if (hooks->modules[at].base == base &&
+            (hooks->modules[at].plan == plan || !hooks->modules[at].plan))
+            break;
+    if (at == hooks->module_count) {
+        if (!hfn_grow(&hooks->env, (void **)&hooks->modules, &hooks->module_capacity, at + 1,
+                      sizeof *hooks->modules))
+            return UINT32_MAX;
+        hooks->module_count++;
+    }
+    hooks->modules[at] = (hfn_module){ plan, base };
+    return (uint32_t)at;
+}
+
+static uint32_t count_wanted(const hotfn_plan *plan, const uint32_t *slots, uint32_t *highest_slot)
+{
+    uint32_t wanted = 0;
+
+    *highest_slot = 0;
+    for (uint32_t i = 0; i < plan->entry_count; i++) {
+        uint32_t slot = slots[hfn_plan_function_at(plan, i)];
+        if (slot == UINT32_MAX)
+            continue;
+        wanted++;
+        *highest_slot = slot > *highest_slot ? slot : *highest_slot;
+    }
+    return wanted;
+}
+
+static void fill_batch(hfn_batch *batch, const hotfn_plan *plan, const uint32_t *slots)
+{
+    for (uint32_t i = 0; i < plan->entry_count; i++) {
+        uint32_t slot = slots[hfn_plan_function_at(plan, i)];
+        if (slot == UINT32_MAX)
+            continue;
+        batch->hooks[batch->hook_count] = i;
+        batch->slots[batch->hook_count++] = slot;
+    }
+}
+
+hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
+                                    const uint32_t *slots, uint32_t *module, hotfn_error *err)
+{
+    uint32_t highest_slot, wanted = count_wanted(plan, slots, &highest_slot), handle;
+    hotfn_status status = check_plan(plan, err);
+    hfn_batch *batch;
+
+    if (status == HOTFN_OK && wanted > 0)
+        status = check_slot(hooks, highest_slot, err);
+    if (status != HOTFN_OK)
+        return status;
+    handle = module_for(hooks, plan, base);
+    if (handle == UINT32_MAX)
+        return no_memory(err);
+    if (wanted > 0) {
+        batch = new_batch(hooks, handle, HOTFN_ACTION_COUNT);
+        if (!batch)
+            return no_memory(err);
+        if (!resize_batch(hooks, batch, wanted)) {
+            hfn_batch_finish(hooks, batch);
+            return no_memory(err);
+        }
+        fill_batch(batch, plan, slots);
+    }
+    *module = handle;
+    return HOTFN_OK;
+}
+
+static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_action *action,
+                                 hotfn_error *err)
+{
+    if (action->kind == HOTFN_ACTION_COUNT)
+        return check_slot(hooks, action->slot, err);
+    if (action->kind == HOTFN_ACTION_FLOOR ||
+        (action->kind == HOTFN_ACTION_CALL && action->callback))
+        return HOTFN_OK;
+    return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                    "no such hook action, or no callback");
+}
+
+hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
+                             uint32_t function_index, const hotfn_hook_action *action,
+                             uint32_t *module, hotfn_error *err)
+{
+    uint32_t entry = hfn_plan_find_function(plan, function_index), handle;
+    hotfn_status status = check_plan(plan, err);
+    hotfn_hook_action taken;
+    hfn_batch *batch;
+
+    if (status != HOTFN_OK)
+        return status;
+    if (!action || !hfn_take_options(&taken, sizeof taken, action))
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "hook action not known");
+    if (entry == UINT32_MAX)
+        return hfn_fail(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
+                        "function %u cannot be hooked by this plan", function_index);
+    status = check_action(hooks, &taken, err);
+    if (status != HOTFN_OK)
+        return status;
+    handle = module_for(hooks, plan, base);
+    batch = handle == UINT32_MAX ? NULL : batch_for(hooks, handle, taken.kind, entry);
+    if (!batch)
+        return no_memory(err);
+    if (batch->slots)
+        batch->slots[batch->hook_count] = taken.slot;
+    if (batch->actions)
+        batch->actions[batch->hook_count] = taken;
+    batch->hooks[batch->hook_count++] = entry;
+    *module = handle;
+    return HOTFN_OK;
+}
+
+void hotfn_hooks_forget_module(hotfn_hooks *hooks, uint32_t module)
+{
+    if (module >= hooks->module_count)
+        return;
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        hfn_batch *batch = &hooks->batches[i];
+        if (batch->module != module)
+            continue;
+        if (batch->state == HFN_BATCH_PENDING)
+            hfn_batch_finish(hooks, batch);
+        else if (batch->state == HFN_BATCH_STANDING)
+            batch->state = HFN_BATCH_RETIRED;
+    }
+    hooks->modules[module].plan = NULL;
+}
+
+/* ---- Refusals. */
+
+void hfn_hooks_refuse(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint32_t reason,
+                      uint32_t offset)
+{
+    hfn_plan_hook hook;
+
+    hfn_batch_hook(hooks, batch, index, &hook);
+    batch->hooks[index] |= HFN_HOOK_REFUSED;
+    if (!hfn_grow(&hooks->env, (void **)&hooks->refusals, &hooks->refusal_capacity,
+                  hooks->refusal_count + 1, sizeof *hooks->refusals)) {
+        hooks->refusals_lost = true;
+        return;
+    }
+    hooks->refusals[hooks->refusal_count++] =
+        (hfn_refusal){ batch->module, hook.function_index, reason, offset };
+}
+
+void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit, void *user)
+{
+    for (size_t i = 0; i < hooks->refusal_count; i++) {
+        const hfn_refusal *one = &hooks->refusals[i];
+        visit(user, one->module, one->function_index, one->reason, one->offset);
+    }
+}
+
+/* ---- Stubs and regions. */
+
+hfn_stub_walk hfn_stub_walk_begin(const hotfn_hooks *hooks, const hfn_batch *batch)
+{
+    hfn_stub_walk walk;
+
+    memset(&walk, 0, sizeof walk);
+    walk.hooks = hooks;
+    walk.batch = batch;
+    walk.next = batch->stubs;
+    return walk;
+}
+
+static uint64_t aside_address(const hfn_batch *batch, uint32_t index)
+{
+    for (size_t i = 0; i < batch->aside_count; i++)
+        if (batch->asides[i].hook == index)
+            return batch->asides[i].address;
+    return 0; /* refused for want of a place */
+}
+
+bool hfn_stub_walk_next(hfn_stub_walk *walk)
+{
+    const hfn_batch *batch = walk->batch;
+    hfn_stub_shape shape;
+
+    if (walk->next_index == batch->hook_count)
+        return false;
+    walk->index = walk->next_index++;
+    hfn_batch_hook(walk->hooks, batch, walk->index, &walk->hook);
+    shape = hfn_trampoline_shape(batch->kind, walk->hook.flags);
+    walk->byte_count = shape.head_bytes + (uint32_t)walk->hook.moved_bytes;
+    if (walk->hook.strategy == HOTFN_STRATEGY_PUN) {
+        walk->address = aside_address(batch, walk->index);
+    } else {
+        walk->address = walk->next;
+        walk->next += walk->byte_count;
+    }
+    walk->entry = walk->address + shape.entry_at;
+    return true;
+}
+
+int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stub_region *out)
+{
+    const hotfn_stub_region *found = hfn_regions_find(&hooks->regions, pc);
+
+    return found && hfn_give(out, found, sizeof *found);
+}
+
+uint32_t hotfn_hooks_region_count(const hotfn_hooks *hooks)
+{
+    return hfn_regions_count(&hooks->regions);
+}
+
+hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
+                                    hotfn_stub_region *out)
+{
+    const hotfn_stub_region *found = hfn_regions_at(&hooks->regions, index);
+
+    if (!found)
+        return HOTFN_E_NOT_FOUND;
+    return hfn_give(out, found, sizeof *found) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+void hotfn_hooks_each_stub(const hotfn_hooks *hooks, hotfn_stub_fn visit, void *user)
+{
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        const hfn_batch *batch = &hooks->batches[i];
+        hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
+        if (batch->state != HFN_BATCH_STANDING)
+            continue;
+        while (hfn_stub_walk_next(&walk))
+            if (batch->hooks[walk.index] & HFN_HOOK_STANDS)
+                visit(user, walk.address, walk.byte_count, batch->module, walk.hook.function_index);
+    }
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding pages and filling them.  Nothing is ever unmapped, because a thread may stand in a stub for
+ * as long as it likes; so that hooking again and again does not fill the address space, a batch takes
+ * over the stubs of an equal one that was removed. */
+#include "hooks/near_pages.h"
+
+#include "base/memory.h"
+#include "hooks/region_writer.h"
+#include "os/os.h"
+
+static bool is_new(const hfn_batch *batch, uint32_t module)
+{
+    return batch->state == HFN_BATCH_PENDING && batch->module == module && !batch->placed;
+}
+
+static bool add_region(hotfn_hooks *hooks, hfn_region_list *list, const hotfn_stub_region *region,
+                       uint64_t unwind_bytes)
+{
+    hooks->stub_bytes += region->end - region->begin;
+    hooks->unwind_bytes += unwind_bytes;
+    if (!hfn_grow(&hooks->env, (void **)&list->regions, &list->capacity, list->count + 1,
+                  sizeof *list->regions))
+        return false;
+    list->regions[list->count++] = *region;
+    return true;
+}
+
+static void refuse(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index)
+{
+    hfn_hooks_refuse(hooks, batch, index, HOTFN_REASON_NO_NEAR_MEMORY, 0);
+}
+
+/* ---- Punned jumps. */
+
+/* The range of stub addresses that a pun allows: entry addresses from first to last. */
+static void pun_range(const hfn_plan_hook *hook, uint64_t base, uint64_t *first, uint64_t *last)
+{
+    uint64_t behind_jump = base + hook->site_rva + 5;
+    int32_t lowest = (int32_t)hfn_plan_pun_fixed(hook);
+
+    *first = behind_jump + (uint64_t)(int64_t)lowest;
+    *last = *first + (uint32_t)~hfn_plan_pun_mask(hook);
+}
+
+/* Map pages for a region whose stub can be entered within [first, last]; code receives where it
+ * begins.  The candidates after the first one are the begins of pages. */
+static uint64_t map_pun(uint64_t first, uint64_t last, uint32_t entry_at, uint64_t page_bytes,
+                        uint64_t *code)
+{
+    uint64_t page = hfn_os_page_bytes();
+
+    for (uint64_t entry = first; entry <= last && entry >= first;) {
+        uint64_t pages;
+        *code = entry - entry_at;
+        pages = *code & ~(page - 1);
+        if (*code < entry && hfn_os_map_at(pages, page_bytes))
+            return pages;
+        entry = pages + page + entry_at;
+    }
+    return 0;
+}
+
+static bool place_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, hfn_region_list *added)
+{
+    const hfn_module *module = hfn_batch_module(hooks, batch);
+    hotfn_hook_action action = hfn_batch_action(batch, index);
+    hfn_region_needs needs = { 0, 1, 0, batch->kind == HOTFN_ACTION_CALL };
+    hfn_region_writer writer;
+    hotfn_stub_region region;
+    hfn_plan_hook hook;
+    uint64_t first, last, pages, page_bytes, code, unwind_bytes;
+    uint32_t entry_at;
+
+    hfn_batch_hook(hooks, batch, index, &hook);
+    pun_range(&hook, module->base, &first, &last);
+    needs.stub_bytes = hfn_trampoline_bytes(batch->kind, &hook);
+    needs.cfi_bytes = hook.cfi_bytes;
+    entry_at =
+        hfn_region_gate_bytes(&needs) + hfn_trampoline_shape(batch->kind, hook.flags).entry_at;
+    page_bytes = hfn_region_page_bytes(hooks, &needs, hfn_os_page_bytes() - 1);
+    pages = map_pun(first, last, entry_at, page_bytes, &code);
+    if (pages == 0) {
+        refuse(hooks, batch, index);
+        return true;
+    }
+    hfn_region_begin(&writer, hooks, &needs, pages, page_bytes, code);
+    batch->asides[batch->aside_count++] = (hfn_aside){ index, writer.at };
+    if (!hfn_region_stub(&writer, &hook, module->base, &action) ||
+        !hfn_region_finish(&writer, &region, &unwind_bytes)) {
+        batch->aside_count--;
+        hfn_os_unmap(pages, page_bytes);
+        refuse(hooks, batch, index);
+        return true;
+    }
+    return add_region(hooks, added, &region, unwind_bytes);
+}
+
+static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *added)
+{
+    for (uint32_t i = 0; i < batch->hook_count; i++) {
+        hfn_plan_hook hook;
+        hfn_batch_hook(hooks, batch, i, &hook);
+        if (hook.strategy != HOTFN_STRATEGY_PUN)
+            continue;
+        if (!hfn_grow(&hooks->env, (void **)&batch->asides, &batch->aside_capacity,
+                      batch->aside_count + 1u, sizeof *batch->asides) ||
+            !place_pun(hooks, batch, i, added))
+            return false;
+    }
+    return true;
+}
+
+/* ---- All others. */
+
+static void measure_batch(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_region_needs *needs)
+{
+    hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
+
+    while (hfn_stub_walk_next(&walk)) {
+        if (walk.hook.strategy == HOTFN_STRATEGY_PUN)
+            continue;
+        needs->cfi_bytes += walk.hook.cfi_bytes;
+        needs->stub_count++;
+    }
+    needs->stub_bytes += walk.next - batch->stubs;
+    needs->calls |= batch->kind == HOTFN_ACTION_CALL;
+}
+
+static void write_batch(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_writer *writer)
+{
+    uint64_t base = hfn_batch_module(hooks, batch)->base;
+    hfn_stub_walk walk;
+
+    batch->stubs = writer->at;
+    walk = hfn_stub_walk_begin(hooks, batch);
+    while (hfn_stub_walk_next(&walk)) {
+        hotfn_hook_action action = hfn_batch_action(batch, walk.index);
+        if (walk.hook.strategy != HOTFN_STRATEGY_PUN &&
+            !hfn_region_stub(writer, &walk.hook, base, &action))
+            refuse(hooks, batch, walk.index);
+    }
+}
+
+static void refuse_new(hotfn_hooks *hooks, uint32_t module)
+{
+    for (size_t i = 0; i < hooks->batch_count; i++)
+        for (uint32_t n = 0; is_new(&hooks->batches[i], module) && n < hooks->batches[i].hook_count;
+             n++)
+            refuse(hooks, &hooks->batches[i], n);
+}
+
+static bool write_region(hotfn_hooks *hooks, uint32_t module, const hfn_region_needs *needs,
+                         uint64_t pages, uint64_t page_bytes, hfn_region_list *added)
+{
+    hfn_region_writer writer;
+    hotfn_stub_region region;
+    uint64_t unwind_bytes;
+
+    hfn_region_begin(&writer, hooks, needs, pages, page_bytes, pages);
+    for (size_t i = 0; i < hooks->batch_count; i++)
+        if (is_new(&hooks->batches[i], module))
+            write_batch(hooks, &hooks->batches[i], &writer);
+    if (hfn_region_finish(&writer, &region, &unwind_bytes))
+        return add_region(hooks, added, &region, unwind_bytes);
+    hfn_os_unmap(pages, page_bytes); /* the system lets nobody make code */
+    refuse_new(hooks, module);
+    return true;
+}
+
+static bool build_region(hotfn_hooks *hooks, uint32_t module, const hfn_region_needs *needs,
+                         hfn_region_list *added)
+{
+    const hfn_module *m = &hooks->modules[module];
+    uint64_t page_bytes = hfn_region_page_bytes(hooks, needs, 0);
+    uint64_t pages = hfn_os_map_near(m->base + (uint64_t)m->plan->reach_begin,
+                                     m->base + (uint64_t)m->plan->reach_end, page_bytes,
+                                     hooks->options.near_range_bytes);
+
+    if (pages == 0) {
+        refuse_new(hooks, module);
+        return true;
+    }
+    return write_region(hooks, module, needs, pages, page_bytes, added);
+}
+
+bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *added)
+{
+    hfn_region_needs needs = { 0, 0, 0, false };
+
+    for (size_t i = 0; i < hooks->batch_count; i++)
+        if (is_new(&hooks->batches[i], module))
+            measure_batch(hooks, &hooks->batches[i], &needs);
+    if (needs.stub_count > 0 && !build_region(hooks, module, &needs, added))
+        return false;
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        if (!is_new(&hooks->batches[i], module))
+            continue;
+        if (!place_puns(hooks, &hooks->batches[i], added))
+            return false;
+        hooks->batches[i].placed = true;
+    }
+    return true;
+}
+
+/* ---- Taking over. */
+
+static bool same_hooks(const hfn_batch *a, const hfn_batch *b)
+{
+    if (a->module != b->module || a->kind != b->kind || a->hook_count != b->hook_count)
+        return false;
+    for (uint32_t i = 0; i < a->hook_count; i++)
+        if ((a->hooks[i] & HFN_HOOK_ENTRY) != (b->hooks[i] & HFN_HOOK_ENTRY))
+            return false;
+    return true;
+}
+
+/* Would the current stub of walk be written just as it stands? */
+static bool same_stub(const hotfn_hooks *hooks, const hfn_batch *pending, const hfn_stub_walk *walk)
+{
+    uint8_t bytes[HFN_STUB_MAX_BYTES];
+    const hotfn_stub_region *region = hfn_regions_find(&hooks->regions, walk->address);
+    hotfn_hook_action action = hfn_batch_action(pending, walk->index);
+    hfn_gates gates;
+
+    if (!region || walk->address + walk->byte_count > region->end)
+        return false;
+    gates = hfn_region_gates(region);
+    return hfn_trampoline_write(bytes, walk->address, &walk->hook,
+                                hfn_batch_module(hooks, pending)->base, &action, &hooks->access,
+                                &gates) &&
+           memcmp(bytes, (const void *)(uintptr_t)walk->address, walk->byte_count) == 0;
+}
+
+static bool can_take_over(const hotfn_hooks *hooks, hfn_batch *pending, const hfn_batch *retired)
+{
+    hfn_stub_walk walk;
+    bool same = true;
+
+    if (retired->state != HFN_BATCH_RETIRED || !retired->placed || !same_hooks(pending, retired))
+        return false;
+    walk = hfn_stub_walk_begin(hooks, retired);
+    while (same && hfn_stub_walk_next(&walk))
+        same = same_stub(hooks, pending, &walk);
+    return same;
+}
+
+bool hfn_near_pages_reuse(hotfn_hooks *hooks, hfn_batch *batch)
+{
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        hfn_batch *retired = &hooks->batches[i];
+        if (!can_take_over(hooks, batch, retired))
+            continue;
+        batch->stubs = retired->stubs;
+        batch->asides = retired->asides;
+        batch->aside_count = retired->aside_count;
+        batch->aside_capacity = retired->aside_capacity;
+        batch->placed = true;
+        retired->asides = NULL;
+        retired->aside_count = 0;
+        retired->aside_capacity = 0;
+        hfn_batch_finish(hooks, retired);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH: no libc here: the bytes that are compared, half written and restored may be those of
+ * memcmp and memcpy.  Nothing else runs this text meanwhile: the caller stopped the other threads
+ * and blocked signals. */
+#include "hooks/patch.h"
+
+enum { JUMP_BYTES = 5, SHORT_JUMP_BYTES = 2, JUMP = 0xe9, SHORT_JUMP = 0xeb };
+
+/* A patch as bytes: what stands at the site, and for an island what stands there. */
+typedef struct patch {
+    uint8_t site[JUMP_BYTES];
+    uint8_t island[JUMP_BYTES];
+    uint64_t site_at, island_at; /* island_at 0: none */
+} patch;
+
+static const volatile uint8_t *memory_at(uint64_t address)
+{
+    return (const volatile uint8_t *)(uintptr_t)address;
+}
+
+static uint32_t first_difference(uint64_t address, const uint8_t *bytes, uint32_t byte_count)
+{
+    const volatile uint8_t *memory = memory_at(address);
+
+    for (uint32_t i = 0; i < byte_count; i++)
+        if (memory[i] != bytes[i])
+            return i;
+    return HFN_PATCH_SAME;
+}
+
+static void put_jump(uint8_t *out, uint8_t opcode, uint64_t at, uint64_t target)
+{
+    out[0] = opcode;
+    hfn_store_u32(out + 1, (uint32_t)(target - (at + JUMP_BYTES)));
+}
+
+static patch make_patch(const hfn_plan_hook *hook, uint64_t base, uint64_t target)
+{
+    patch p = { { 0 }, { 0 }, base + hook->site_rva, 0 };
+
+    if (hook->strategy == HOTFN_STRATEGY_ISLAND) {
+        p.island_at = base + hook->island_rva;
+        put_jump(p.island, JUMP, p.island_at, target);
+        p.site[0] = SHORT_JUMP;
+        p.site[1] = (uint8_t)(p.island_at - (p.site_at + SHORT_JUMP_BYTES));
+    } else {
+        put_jump(p.site, hook->strategy == HOTFN_STRATEGY_RETARGET ? hook->original[0] : JUMP,
+                 p.site_at, target);
+    }
+    return p;
+}
+
+uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base)
+{
+    uint32_t at = first_difference(base + hook->site_rva, hook->original, hook->original_bytes);
+
+    if (at != HFN_PATCH_SAME)
+        return hook->patch_offset + at;
+    if (hook->island_rva == 0)
+        return HFN_PATCH_SAME;
+    at = first_difference(base + hook->island_rva, hook->island_original, PLAN_ISLAND_BYTES);
+    return at == HFN_PATCH_SAME ? at : hook->island_rva + at - hook->rva;
+}
+
+static void put_back(const hfn_plan_hook *hook, const patch *p, hfn_text_window *window)
+{
+    hfn_os_text_write(window, p->site_at, hook->original, hook->patch_bytes);
+    if (p->island_at != 0)
+        hfn_os_text_write(window, p->island_at, hook->island_original, PLAN_ISLAND_BYTES);
+}
+
+static bool stands(const hfn_plan_hook *hook, const patch *p)
+{
+    return first_difference(p->site_at, p->site, hook->patch_bytes) == HFN_PATCH_SAME &&
+           (p->island_at == 0 ||
+            first_difference(p->island_at, p->island, JUMP_BYTES) == HFN_PATCH_SAME);
+}
+
+bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
+                     hfn_text_window *window)
+{
+    patch p = make_patch(hook, base, target);
+
+    if (p.island_at != 0)
+        hfn_os_text_write(window, p.island_at, p.island, JUMP_BYTES);
+    hfn_os_text_write(window, p.site_at, p.site, hook->patch_bytes);
+    if (stands(hook, &p))
+        return true;
+    put_back(hook, &p, window);
+    return false;
+}
+
+bool hfn_patch_restore(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
+                       hfn_text_window *window)
+{
+    patch p = make_patch(hook, base, target);
+
+    if (!stands(hook, &p))
+        return false;
+    put_back(hook, &p, window);
+    return true;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The plan block: one image's hooks as bytes without pointers, little-endian, made in one process and
+ * used in another, kept in caches.  Everything that needs a decoder was done when it was made: the
+ * moved instructions, their fixups, where a thread's PC goes, how to unwind.
+ *
+ *   header   PLAN_HEADER_BYTES, below
+ *   ranges   range_count x PLAN_RANGE_BYTES: runs of entries in one executable section
+ *   entries  entry_count x PLAN_ENTRY_BYTES, sorted by rva and by function index
+ *   data     what entries refer to, unaligned: original, island original, moved, fixups, steps, cfi
+ */
+#ifndef HFN_HOOKS_PLAN_H
+#define HFN_HOOKS_PLAN_H
+
+#include "arch/arch.h"
+
+#include <hotfn/hooks.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define PLAN_MAGIC UINT64_C(0x314e414c504e4648) /* "HFNPLAN1" */
+#define PLAN_VERSION 1u
+
+/* Offsets in the header. */
+enum {
+    PLAN_MAGIC_AT = 0,           /* u64                                                       */
+    PLAN_VERSION_AT = 8,         /* u32                                                       */
+    PLAN_MACHINE_AT = 12,        /* u32 HOTFN_MACHINE_*                                       */
+    PLAN_BYTE_COUNT_AT = 16,     /* u64 of the whole block                                    */
+    PLAN_CHECKSUM_AT = 24,       /* u64 over all bytes, these eight taken as 0                */
+    PLAN_FUNCTION_COUNT_AT = 32, /* u32                                                      */
+    PLAN_ENTRY_COUNT_AT = 36,    /* u32                                                       */
+    PLAN_RANGE_COUNT_AT = 40,    /* u32                                                       */
+    PLAN_DATA_BYTES_AT = 44,     /* u32                                                       */
+    PLAN_REACH_BEGIN_AT = 48,    /* i64 lowest RVA that a stub must reach                     */
+    PLAN_REACH_END_AT = 56,      /* i64 behind the highest                                    */
+    PLAN_ID_KIND_AT = 64,        /* u32                                                       */
+    PLAN_ID_BYTES_AT = 68,       /* u32                                                       */
+    PLAN_ID_AT = 72,             /* u8[32]                                                    */
+    PLAN_HEADER_BYTES = 104,
+};
+
+/* Offsets in a range. */
+enum {
+    PLAN_RANGE_BEGIN_AT = 0,     /* u32 rva                     */
+    PLAN_RANGE_END_AT = 4,       /* u32 rva                     */
+    PLAN_RANGE_FIRST_AT = 8,     /* u32 its first entry         */
+    PLAN_RANGE_COUNT_OF_AT = 12, /* u32                      */
+    PLAN_RANGE_BYTES = 16,
+};
+
+/* Offsets in an entry. */
+enum {
+    PLAN_ENTRY_RVA_AT = 0,           /* u32 of the function                                       */
+    PLAN_ENTRY_FUNCTION_AT = 4,      /* u32                                                       */
+    PLAN_ENTRY_DATA_AT = 8,          /* u32 from the start of the data                            */
+    PLAN_ENTRY_STRATEGY_AT = 12,     /* u8 HOTFN_STRATEGY_*                                       */
+    PLAN_ENTRY_FLAGS_AT = 13,        /* u8 HOTFN_VERDICT_*                                        */
+    PLAN_ENTRY_PATCH_OFFSET_AT = 14, /* u8                                                    */
+    PLAN_ENTRY_PATCH_BYTES_AT = 15,  /* u8                                                    */
+    PLAN_ENTRY_ORIGINAL_BYTES_AT = 16, /* u8 patched or moved, from the site                  */
+    PLAN_ENTRY_MOVED_BYTES_AT = 17,    /* u8                                                    */
+    PLAN_ENTRY_FIXUPS_AT = 18,    /* u8 count                                                  */
+    PLAN_ENTRY_STEPS_AT = 19,     /* u8 count                                                  */
+    PLAN_ENTRY_CFI_BYTES_AT = 20, /* u8                                                       */
+    PLAN_ENTRY_ISLAND_AT = 21,    /* i8 ISLAND: island minus the byte behind the 2-byte jump   */
+    PLAN_ENTRY_BYTES = 24,
+};
+
+enum {
+    PLAN_ISLAND_BYTES = 5,
+    PLAN_FIXUP_BYTES = 6, /* u8 at, u8 end, i32 target minus site */
+    PLAN_STEP_BYTES = 2,  /* u8 original_at, u8 moved_at          */
+    PLAN_STEPS_MAX = 16,
+    PLAN_ORIGINAL_MAX = 32,
+    PLAN_CFI_MAX = 96,
+};
+
+static inline uint32_t hfn_load_u32(const uint8_t *at)
+{
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static inline uint64_t hfn_load_u64(const uint8_t *at)
+{
+    return hfn_load_u32(at) | (uint64_t)hfn_load_u32(at + 4) << 32;
+}
+
+static inline void hfn_store_u32(uint8_t *at, uint32_t value)
+{
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+    at[2] = (uint8_t)(value >> 16);
+    at[3] = (uint8_t)(value >> 24);
+}
+
+static inline void hfn_store_u64(uint8_t *at, uint64_t value)
+{
+    hfn_store_u32(at, (uint32_t)value);
+    hfn_store_u32(at + 4, (uint32_t)(value >> 32));
+}
+
+struct hotfn_plan {
+    hotfn_env env;
+    const uint8_t *bytes;
+    uint64_t byte_count;
+    bool owns_bytes;
+    uint32_t machine, function_count, entry_count, range_count;
+    int64_t reach_begin, reach_end;
+    const uint8_t *ranges, *entries, *data;
+    uint64_t data_bytes;
+};
+
+typedef struct hfn_plan_range {
+    uint32_t begin_rva, end_rva, first_entry, entry_count;
+} hfn_plan_range;
+
+/* An entry with its parts found; the pointers are views into the block. */
+typedef struct hfn_plan_hook {
+    uint32_t rva, function_index;
+    uint32_t site_rva;
+    uint32_t island_rva; /* ISLAND, else 0 */
+    uint8_t strategy, flags, patch_offset, patch_bytes;
+    uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes;
+    const uint8_t *original, *island_original, *moved, *fixups, *steps, *cfi;
+} hfn_plan_hook;
+
+hfn_plan_range hfn_plan_range_at(const hotfn_plan *plan, uint32_t index);
+
+static inline uint32_t hfn_plan_rva_at(const hotfn_plan *plan, uint32_t index)
+{
+    return hfn_load_u32(plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_RVA_AT);
+}
+
+static inline uint32_t hfn_plan_function_at(const hotfn_plan *plan, uint32_t index)
+{
+    return hfn_load_u32(plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES +
+                        PLAN_ENTRY_FUNCTION_AT);
+}
+
+/* index < entry_count of a plan that was opened: no check is left to do. */
+static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_plan_hook *out)
+{
+    const uint8_t *entry = plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES;
+    const uint8_t *data = plan->data + hfn_load_u32(entry + PLAN_ENTRY_DATA_AT);
+
+    out->rva = hfn_load_u32(entry + PLAN_ENTRY_RVA_AT);
+    out->function_index = hfn_load_u32(entry + PLAN_ENTRY_FUNCTION_AT);
+    out->strategy = entry[PLAN_ENTRY_STRATEGY_AT];
+    out->flags = entry[PLAN_ENTRY_FLAGS_AT];
+    out->patch_offset = entry[PLAN_ENTRY_PATCH_OFFSET_AT];
+    out->patch_bytes = entry[PLAN_ENTRY_PATCH_BYTES_AT];
+    out->original_bytes = entry[PLAN_ENTRY_ORIGINAL_BYTES_AT];
+    out->moved_bytes = entry[PLAN_ENTRY_MOVED_BYTES_AT];
+    out->fixup_count = entry[PLAN_ENTRY_FIXUPS_AT];
+    out->step_count = entry[PLAN_ENTRY_STEPS_AT];
+    out->cfi_bytes = entry[PLAN_ENTRY_CFI_BYTES_AT];
+    out->site_rva = out->rva + out->patch_offset;
+    out->island_rva = 0;
+    out->original = data;
+    data += out->original_bytes;
+    out->island_original = data;
+    if (out->strategy == HOTFN_STRATEGY_ISLAND) {
+        out->island_rva = out->site_rva + 2 + (uint32_t)(int8_t)entry[PLAN_ENTRY_ISLAND_AT];
+        data += PLAN_ISLAND_BYTES;
+    }
+    out->moved = data;
+    out->fixups = out->moved + out->moved_bytes;
+    out->steps = out->fixups + out->fixup_count * PLAN_FIXUP_BYTES;
+    out->cfi = out->steps + out->step_count * PLAN_STEP_BYTES;
+}
+
+/* PUN: displacements that the bytes allow are those with (displacement & mask) == fixed. */
+static inline uint32_t hfn_plan_pun_mask(const hfn_plan_hook *hook)
+{
+    return (uint32_t)(UINT64_C(0xffffffff) << 8 * (hook->patch_bytes - 1));
+}
+
+static inline uint32_t hfn_plan_pun_fixed(const hfn_plan_hook *hook)
+{
+    return hfn_load_u32(hook->original + 1) & hfn_plan_pun_mask(hook);
+}
+
+/* The entry of a function, UINT32_MAX if the plan has none. */
+uint32_t hfn_plan_find_function(const hotfn_plan *plan, uint32_t function_index);
+uint64_t hfn_plan_checksum(const uint8_t *bytes, uint64_t byte_count);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* From verdicts to a plan: the only file of this station that sees verdicts, so that what patches a
+ * process can be linked without a judge and its decoder. */
+#include "hooks/plan_write.h"
+
+#include "base/status.h"
+#include "image/image.h"
+#include "verdicts/verdicts.h"
+
+/* How many bytes from the site on must be as in the file: those that are overwritten, those that are
+ * moved, and for a pun those that the jump borrows. */
+static uint32_t original_bytes_of(const hfn_verdict *verdict)
+{
+    uint32_t patched = verdict->pub.strategy == HOTFN_STRATEGY_PUN ? 5 : verdict->pub.patch_bytes;
+
+    return verdict->covered_bytes > patched ? verdict->covered_bytes : patched;
+}
+
+static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
+                              uint32_t index)
+{
+    const hfn_verdict *verdict = hfn_verdicts_at(verdicts, index);
+    const hotfn_image *image = hfn_verdicts_image(verdicts);
+    uint32_t original_bytes = original_bytes_of(verdict);
+    hfn_span original = hfn_image_span(image, verdict->site_rva);
+    hfn_moved moved;
+    hfn_plan_source source = {
+        .function_index = index,
+        .section = hfn_image_section_of(image, verdict->site_rva),
+        .rva = verdict->site_rva - verdict->pub.patch_offset,
+        .strategy = verdict->pub.strategy,
+        .flags = verdict->pub.flags,
+        .patch_offset = verdict->pub.patch_offset,
+        .patch_bytes = verdict->pub.patch_bytes,
+        .island_rva = verdict->island_rva,
+        .original = original.data,
+        .original_bytes = original_bytes,
+        .island_original = hfn_verdicts_island_original(verdicts, index).data,
+        .moved = &moved,
+    };
+
+    if (original.size < original_bytes || !hfn_verdicts_moved(verdicts, index, &moved))
+        return HOTFN_E_LIMIT;
+    return hfn_plan_writer_add(writer, &source);
+}
+
+static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
+                                const hotfn_env *env, hotfn_error *err)
+{
+    uint32_t count = hotfn_verdicts_count(verdicts), left_out = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const hfn_verdict *verdict = hfn_verdicts_at(verdicts, i);
+        hotfn_status status;
+        if (verdict->pub.verdict != HOTFN_VERDICT_HOOKABLE ||
+            verdict->pub.strategy == HOTFN_STRATEGY_INT3)
+            continue;
+        status = add_entry(writer, verdicts, i);
+        if (status == HOTFN_E_NO_MEMORY)
+            return hfn_fail(err, status, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+        left_out += status != HOTFN_OK;
+    }
+    if (left_out > 0)
+        hfn_log(env, HOTFN_LOG_WARNING, "%u hookable functions do not fit the plan's format",
+                left_out);
+    return HOTFN_OK;
+}
+
+static bool set_image(hfn_plan_writer *writer, const hotfn_image *image, uint64_t *loaded_bytes)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+
+    if (hotfn_image_get_info(image, &info) != HOTFN_OK)
+        return false;
+    hfn_plan_writer_set_id(writer, info.id_kind, info.id, info.id_bytes);
+    *loaded_bytes = info.loaded_bytes;
+    return true;
+}
+
+hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
+                              const hotfn_functions *functions, const hotfn_verdicts *verdicts,
+                              const hotfn_env *env, hotfn_error *err)
+{
+    const hfn_arch *arch = hfn_verdicts_arch(verdicts);
+    hfn_plan_writer *writer = hfn_plan_writer_create(
+        env, arch ? arch->machine : HOTFN_MACHINE_OTHER, hotfn_functions_count(functions));
+    uint64_t loaded_bytes = 0;
+    hotfn_status status;
+
+    if (!writer)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+    if (!set_image(writer, image, &loaded_bytes) || loaded_bytes > UINT32_MAX)
+        status = hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "an image beyond 4 GiB");
+    else
+        status = add_entries(writer, verdicts, hfn_image_env(image), err);
+    if (status == HOTFN_OK)
+        status = hfn_plan_writer_finish(writer, out, err);
+    hfn_plan_writer_destroy(writer);
+    return status;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* No thread may stand between the first and the last byte of a patch when it is written.  One that
+ * does goes on in the moved copy of the instruction it is at: in the stub, which is executable
+ * already.  When a patch is removed, the only place between is an island's jump, and its thread goes
+ * on at the function. */
+#include "hooks/quiesce.h"
+
+#include "hooks/patch.h"
+#include "hooks/trampoline.h"
+
+typedef struct quiet {
+    const hotfn_hooks *hooks;
+    bool to_remove;
+    hfn_quiesced_fn work;
+    void *user;
+} quiet;
+
+/* The last hook whose function begins at or below rva; false if none does. */
+static bool find_hook(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t rva,
+                      uint32_t *index)
+{
+    const hotfn_plan *plan = hfn_batch_module(hooks, batch)->plan;
+    uint32_t low = 0, high = batch->hook_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (hfn_plan_rva_at(plan, batch->hooks[middle] & HFN_HOOK_ENTRY) <= rva)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *index = low - 1;
+    return low > 0;
+}
+
+static uint64_t stub_address(const hotfn_hooks *hooks, const hfn_batch *batch, uint32_t index)
+{
+    hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
+
+    while (hfn_stub_walk_next(&walk))
+        if (walk.index == index)
+            return walk.address;
+    return 0;
+}
+
+static uint64_t pc_when_patched(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t pc)
+{
+    uint64_t base = hfn_batch_module(hooks, batch)->base, site, address;
+    hfn_plan_hook hook;
+    uint32_t index, moved;
+
+    if (pc < base || !find_hook(hooks, batch, pc - base, &index) ||
+        (batch->hooks[index] & HFN_HOOK_REFUSED))
+        return pc;
+    hfn_batch_hook(hooks, batch, index, &hook);
+    site = base + hook.site_rva;
+    if (pc <= site || pc >= site + hook.patch_bytes ||
+        hfn_patch_compare(&hook, base) != HFN_PATCH_SAME)
+        return pc;
+    moved = hfn_trampoline_moved_pc(batch->kind, &hook, (uint32_t)(pc - site));
+    address = stub_address(hooks, batch, index);
+    return moved == UINT32_MAX || address == 0 ? pc : address + moved;
+}
+
+/* An island's padding lies behind another function: look at all islands. */
+static uint64_t pc_when_removed(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t pc)
+{
+    uint64_t base = hfn_batch_module(hooks, batch)->base;
+
+    for (uint32_t i = 0; i < batch->hook_count; i++) {
+        hfn_plan_hook hook;
+        hfn_batch_hook(hooks, batch, i, &hook);
+        if (hook.island_rva != 0 && pc == base + hook.island_rva)
+            return base + hook.site_rva;
+    }
+    return pc;
+}
+
+/* HOT PATH: other threads may hold any lock. */
+static uint64_t adjust(void *user, uint64_t pc)
+{
+    const quiet *q = user;
+    const hotfn_hooks *hooks = q->hooks;
+
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        const hfn_batch *batch = &hooks->batches[i];
+        if (q->to_remove && batch->state == HFN_BATCH_STANDING)
+            pc = pc_when_removed(hooks, batch, pc);
+        else if (!q->to_remove && batch->state == HFN_BATCH_PENDING)
+            pc = pc_when_patched(hooks, batch, pc);
+    }
+    return pc;
+}
+
+static void run(void *user)
+{
+    const quiet *q = user;
+
+    q->work(q->user);
+}
+
+bool hfn_quiesce(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void *user)
+{
+    quiet q = { hooks, to_remove, work, user };
+    uint64_t signals;
+
+    if (!(hooks->options.flags & HOTFN_HOOKS_SINGLE_THREADED) && !hfn_os_is_single_threaded())
+        return hfn_os_with_threads_stopped(hooks->options.quiesce_ns, adjust, run, &q) ||
+               hfn_os_with_threads_stopped(hooks->options.quiesce_ns, adjust, run, &q);
+    hfn_os_block_signals(&signals);
+    work(user);
+    hfn_os_restore_signals(&signals);
+    return true;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing a region.  Everything is written while its pages are plain data; then code becomes
+ * executable and tables read-only, and the pages that the tables did not need are given back. */
+#include "hooks/region_writer.h"
+
+#include "os/os.h"
+
+/* The count gate stands first in every region, the call gate behind it where one is needed. */
+enum { COUNT_GATE_ROOM = 16 };
+
+static uint64_t page_up(uint64_t address)
+{
+    uint64_t page = hfn_os_page_bytes();
+
+    return (address + page - 1) & ~(page - 1);
+}
+
+static uint64_t page_down(uint64_t address)
+{
+    return address & ~(hfn_os_page_bytes() - 1);
+}
+
+uint32_t hfn_region_gate_bytes(const hfn_region_needs *needs)
+{
+    return COUNT_GATE_ROOM + (needs->calls ? HFN_CALL_GATE_MAX : 0);
+}
+
+static bool wants_unwind(const hotfn_hooks *hooks)
+{
+    return !(hooks->options.flags & HOTFN_HOOKS_NO_UNWIND);
+}
+
+uint64_t hfn_region_page_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs,
+                               uint64_t code_offset)
+{
+    uint64_t code = page_up(code_offset + hfn_region_gate_bytes(needs) + needs->stub_bytes);
+
+    if (!wants_unwind(hooks))
+        return code;
+    return code + page_up(hfn_unwind_max_bytes(needs->stub_count, needs->cfi_bytes));
+}
+
+static void write_call_gate(hfn_region_writer *writer)
+{
+    hfn_vector_state vector = hfn_x86_host_vector_state();
+    uint8_t cfi[HFN_CALL_GATE_CFI_MAX];
+    uint32_t bytes;
+
+    writer->gates.call = writer->at;
+    bytes = hfn_x86_emit_call_gate((uint8_t *)(uintptr_t)writer->at, &vector);
+    if (writer->tables != 0)
+        hfn_unwind_code(&writer->unwind, writer->at, bytes, cfi, hfn_x86_call_gate_cfi(cfi, bytes));
+    writer->at += HFN_CALL_GATE_MAX;
+}
+
+static void write_count_gate(hfn_region_writer *writer)
+{
+    uint64_t slow_path = (uint64_t)(uintptr_t)writer->hooks->access.slow_path;
+
+    writer->gates.count = writer->at;
+    hfn_x86_emit_count_gate((uint8_t *)(uintptr_t)writer->at, slow_path);
+    if (writer->tables != 0)
+        hfn_unwind_code(&writer->unwind, writer->at, HFN_COUNT_GATE_BYTES, NULL, 0);
+    writer->at += COUNT_GATE_ROOM;
+}
+
+void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
+                      const hfn_region_needs *needs, uint64_t pages, uint64_t page_bytes,
+                      uint64_t code)
+{
+    memset(writer, 0, sizeof *writer);
+    writer->hooks = hooks;
+    writer->code = writer->at = code;
+    writer->end = pages + page_bytes;
+    if (wants_unwind(hooks)) {
+        writer->tables = page_up(code + hfn_region_gate_bytes(needs) + needs->stub_bytes);
+        hfn_unwind_begin(&writer->unwind, (uint8_t *)(uintptr_t)writer->tables, needs->stub_count);
+    }
+    write_count_gate(writer);
+    if (needs->calls)
+        write_call_gate(writer);
+}
+
+bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook, uint64_t base,
+                     const hotfn_hook_action *action)
+{
+    uint64_t address = writer->at;
+    uint32_t bytes = hfn_trampoline_bytes(action->kind, hook);
+
+    writer->at += bytes;
+    if (writer->tables != 0)
+        hfn_unwind_stub(&writer->unwind, address, bytes,
+                        hfn_trampoline_shape(action->kind, hook->flags), hook->cfi,
+                        hook->cfi_bytes);
+    return hfn_trampoline_write((uint8_t *)(uintptr_t)address, address, hook, base, action,
+                                &writer->hooks->access, &writer->gates);
+}
+
+/* Read-only tables on as many pages as they turned out to need. */
+static uint64_t finish_tables(hfn_region_writer *writer, hotfn_stub_region *region)
+{
+    uint64_t bytes = hfn_unwind_finish(&writer->unwind, region);
+    uint64_t used_end = page_up(writer->tables + bytes);
+
+    hfn_os_make_read_only(writer->tables, used_end - writer->tables);
+    if (used_end < writer->end)
+        hfn_os_unmap(used_end, writer->end - used_end);
+    return bytes;
+}
+
+bool hfn_region_finish(hfn_region_writer *writer, hotfn_stub_region *region, uint64_t *unwind_bytes)
+{
+    uint64_t first_page = page_down(writer->code);
+
+    *region = (hotfn_stub_region)HOTFN_STUB_REGION_INIT;
+    region->begin = writer->code;
+    region->end = writer->at;
+    if (!hfn_os_make_executable(first_page, page_up(writer->at) - first_page))
+        return false;
+    *unwind_bytes = writer->tables != 0 ? finish_tables(writer, region) : 0;
+    if (writer->tables != 0 && (writer->hooks->options.flags & HOTFN_HOOKS_REGISTER_UNWIND))
+        hfn_unwind_register(region);
+    return true;
+}
+
+hfn_gates hfn_region_gates(const hotfn_stub_region *region)
+{
+    return (hfn_gates){ region->begin, region->begin + COUNT_GATE_ROOM };
+}

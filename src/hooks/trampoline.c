@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* The moved instructions come ready from the plan; all that is left is to fill in the PC-relative
+ * fields for the place where they now stand. */
+#include "hooks/trampoline.h"
+
+static hfn_stub_kind stub_kind(uint32_t kind)
+{
+    switch (kind) {
+    case HOTFN_ACTION_COUNT: return HFN_STUB_COUNT;
+    case HOTFN_ACTION_CALL: return HFN_STUB_CALL;
+    default: return HFN_STUB_FLOOR;
+    }
+}
+
+static uint32_t stub_flags(uint32_t verdict_flags)
+{
+    return ((verdict_flags & HOTFN_VERDICT_FLAGS_LIVE) ? HFN_STUB_FLAGS_LIVE : 0) |
+           ((verdict_flags & HOTFN_VERDICT_RED_ZONE) ? HFN_STUB_RED_ZONE : 0);
+}
+
+hfn_stub_shape hfn_trampoline_shape(uint32_t kind, uint32_t verdict_flags)
+{
+    return hfn_x86_stub_shape(stub_kind(kind), stub_flags(verdict_flags));
+}
+
+uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook)
+{
+    return hfn_trampoline_shape(kind, hook->flags).head_bytes + (uint32_t)hook->moved_bytes;
+}
+
+static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, uint64_t base)
+{
+    uint64_t site = base + hook->site_rva;
+
+    for (uint32_t i = 0; i < hook->fixup_count; i++) {
+        const uint8_t *fixup = hook->fixups + i * PLAN_FIXUP_BYTES;
+        uint64_t target = site + (uint64_t)(int64_t)(int32_t)hfn_load_u32(fixup + 2);
+        int64_t distance = (int64_t)(target - (address + fixup[1]));
+        if (distance != (int32_t)distance)
+            return false;
+        hfn_store_u32(moved + fixup[0], (uint32_t)distance);
+    }
+    return true;
+}
+
+bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *hook, uint64_t base,
+                          const hotfn_hook_action *action, const hotfn_row_access *access,
+                          const hfn_gates *gates)
+{
+    uint32_t head_bytes = hfn_trampoline_shape(action->kind, hook->flags).head_bytes;
+    hfn_stub_request request = {
+        .kind = stub_kind(action->kind),
+        .flags = stub_flags(hook->flags),
+        .address = address,
+        .gate = action->kind == HOTFN_ACTION_CALL ? gates->call : gates->count,
+        .row_displacement = access->displacement,
+        .slot_displacement = (int32_t)(access->slot_base_bytes + 8 * action->slot),
+        .callback = (uint64_t)(uintptr_t)action->callback,
+        .user = (uint64_t)(uintptr_t)action->user,
+    };
+
+    hfn_x86_emit_stub(out, &request);
+    memcpy(out + head_bytes, hook->moved, hook->moved_bytes);
+    return fix_up(out + head_bytes, address + head_bytes, hook, base);
+}
+
+uint32_t hfn_trampoline_moved_pc(uint32_t kind, const hfn_plan_hook *hook, uint32_t pc_offset)
+{
+    for (uint32_t i = 0; i < hook->step_count; i++)
+        if (hook->steps[i * PLAN_STEP_BYTES] == pc_offset)
+            return hfn_trampoline_shape(kind, hook->flags).head_bytes +
+                   hook->steps[i * PLAN_STEP_BYTES + 1];
+    return UINT32_MAX;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Unwind tables for stubs.  In a stub the return address still lies where the caller put it: CFA is
+ * rsp + 8, but for the few bytes behind a moved `push` or `sub rsp`, which the plan describes.  One
+ * FDE serves many stubs, so that a hook costs a few bytes; between stubs the state is put back by
+ * DW_CFA_restore_state.  Encodings: DWARF 5, 6.4 and 7.24; LSB core 5.0, 10.6 (.eh_frame_hdr).
+ */
+#include "hooks/unwind.h"
+
+#include "base/compiler.h"
+
+#include <string.h>
+
+enum {
+    STUBS_PER_FDE = 16,
+    HEADER_BYTES = 12,
+    HEADER_ROW_BYTES = 8,
+    CIE_BYTES = 24,
+    FDE_HEAD_BYTES = 17, /* length, CIE pointer, begin, range, augmentation length */
+    FDE_RANGE_AT = 12,
+    STUB_MAX_BYTES = 20, /* besides its cfi: advances, remember, restore, lowered stack */
+    ADVANCE = 0x40,
+    ADVANCE_1 = 0x02,
+    ADVANCE_2 = 0x03,
+    REMEMBER_STATE = 0x0a,
+    RESTORE_STATE = 0x0b,
+    DEF_CFA_OFFSET = 0x0e,
+    RETURN_ADDRESS_BYTES = 8,
+    PCREL_SDATA4 = 0x1b,
+    DATAREL_SDATA4 = 0x3b,
+    UDATA4 = 0x03,
+};
+
+/* libgcc's; weak: a process without it has nobody to tell. */
+extern void __register_frame(void *eh_frame) HFN_WEAK;
+
+static uint32_t fdes_for(uint64_t stub_count)
+{
+    return (uint32_t)((stub_count + STUBS_PER_FDE - 1) / STUBS_PER_FDE) + 2; /* and two gates */
+}
+
+static uint64_t header_bytes(uint32_t fde_count)
+{
+    return (HEADER_BYTES + (uint64_t)fde_count * HEADER_ROW_BYTES + 7) & ~UINT64_C(7);
+}
+
+uint64_t hfn_unwind_max_bytes(uint64_t stub_count, uint64_t cfi_bytes)
+{
+    return header_bytes(fdes_for(stub_count)) + CIE_BYTES + cfi_bytes +
+           stub_count * STUB_MAX_BYTES + (uint64_t)fdes_for(stub_count) * (FDE_HEAD_BYTES + 3) +
+           2 * HFN_CALL_GATE_CFI_MAX + 4;
+}
+
+/* ---- Writing. */
+
+static uint64_t address_of(const uint8_t *at)
+{
+    return (uint64_t)(uintptr_t)at;
+}
+
+static void store_u32(uint8_t *at, uint64_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(value >> 8 * i);
+}
+
+static void put(hfn_unwind *u, uint8_t byte)
+{
+    *u->at++ = byte;
+}
+
+static void put_u32(hfn_unwind *u, uint64_t value)
+{
+    store_u32(u->at, value);
+    u->at += 4;
+}
+
+static void put_bytes(hfn_unwind *u, const uint8_t *bytes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        *u->at++ = bytes[i];
+}
+
+/* Length counts what follows it; the rest of the last word is DW_CFA_nop, which is 0. */
+static void close_entry(hfn_unwind *u, uint8_t *entry)
+{
+    while ((u->at - entry) % 4 != 0)
+        put(u, 0);
+    store_u32(entry, (uint64_t)(u->at - entry) - 4);
+}
+
+static void put_cie(hfn_unwind *u)
+{
+    static const uint8_t body[] = {
+        1,    'z',
+        'R',  0, /* version, augmentation                      */
+        1,    0x78,
+        16,                 /* code factor 1, data factor -8, return address column */
+        1,    PCREL_SDATA4, /* augmentation data: how FDEs give addresses */
+        0x0c, 7,
+        8,       /* CFA = rsp + 8                              */
+        0x90, 1, /* return address at CFA - 8                  */
+    };
+    uint8_t *entry = u->at;
+
+    put_u32(u, 0);
+    put_u32(u, 0);
+    put_bytes(u, body, sizeof body);
+    close_entry(u, entry);
+}
+
+static void close_fde(hfn_unwind *u)
+{
+    if (!u->open)
+        return;
+    close_entry(u, u->open);
+    u->open = NULL;
+}
+
+static void open_fde(hfn_unwind *u, uint64_t code)
+{
+    uint8_t *row = u->begin + HEADER_BYTES + (uint64_t)u->fde_count++ * HEADER_ROW_BYTES;
+
+    close_fde(u);
+    u->open = u->at;
+    u->code_at = code;
+    u->stubs_in_open = 0;
+    put_u32(u, 0);
+    put_u32(u, (uint64_t)(u->at - u->frame)); /* back to the CIE, from this field */
+    put_u32(u, code - address_of(u->at));     /* begin, relative to this field    */
+    put_u32(u, 0);                            /* range: extend_to                 */
+    put(u, 0);                                /* no augmentation data             */
+    store_u32(row, code - address_of(u->begin));
+    store_u32(row + 4, address_of(u->open) - address_of(u->begin));
+}
+
+/* The open FDE holds the code up to end. */
+static void extend_to(hfn_unwind *u, uint64_t begin, uint64_t end)
+{
+    store_u32(u->open + FDE_RANGE_AT, end - begin);
+}
+
+static uint64_t open_begin(const hfn_unwind *u)
+{
+    const uint8_t *field = u->open + 8;
+    uint32_t relative =
+        field[0] | (uint32_t)field[1] << 8 | (uint32_t)field[2] << 16 | (uint32_t)field[3] << 24;
+
+    return address_of(field) + (uint64_t)(int64_t)(int32_t)relative;
+}
+
+static void advance_to(hfn_unwind *u, uint64_t code)
+{
+    uint64_t delta = code - u->code_at;
+
+    u->code_at = code;
+    if (delta == 0)
+        return;
+    if (delta < 0x40) {
+        put(u, (uint8_t)(ADVANCE | delta));
+        return;
+    }
+    put(u, delta < 0x100 ? ADVANCE_1 : ADVANCE_2);
+    put(u, (uint8_t)delta);
+    if (delta >= 0x100)
+        put(u, (uint8_t)(delta >> 8));
+}
+
+static void put_cfa_offset(hfn_unwind *u, uint32_t lowered_bytes)
+{
+    uint32_t offset = RETURN_ADDRESS_BYTES + lowered_bytes;
+
+    put(u, DEF_CFA_OFFSET);
+    if (offset >= 0x80)
+        put(u, (uint8_t)(offset | 0x80));
+    put(u, (uint8_t)(offset >= 0x80 ? offset >> 7 : offset));
+}
+
+/* ---- What is described. */
+
+void hfn_unwind_begin(hfn_unwind *u, uint8_t *memory, uint64_t stub_count)
+{
+    memset(u, 0, sizeof *u);
+    u->begin = memory;
+    u->fde_max = fdes_for(stub_count);
+    u->frame = u->at = memory + header_bytes(u->fde_max);
+    put_cie(u);
+}
+
+void hfn_unwind_code(hfn_unwind *u, uint64_t address, uint64_t byte_count, const uint8_t *cfi,
+                     uint32_t cfi_bytes)
+{
+    open_fde(u, address);
+    put_bytes(u, cfi, cfi_bytes);
+    extend_to(u, address, address + byte_count);
+    close_fde(u);
+}
+
+/* The plan's steps begin at the moved code and leave their own state behind. */
+static void put_steps(hfn_unwind *u, uint64_t address, uint32_t byte_count, const uint8_t *cfi,
+                      uint32_t cfi_bytes)
+{
+    put(u, REMEMBER_STATE);
+    put_bytes(u, cfi, cfi_bytes);
+    u->code_at = address;
+    for (uint32_t i = 0; i < cfi_bytes;) { /* as hfn_cfi_steps_check has seen them */
+        uint8_t op = cfi[i++];
+        if ((op & 0xc0) == ADVANCE) {
+            u->code_at += op & 0x3f;
+        } else if (op == ADVANCE_1) {
+            u->code_at += cfi[i++];
+        } else {
+            while (cfi[i++] & 0x80) {
+            }
+        }
+    }
+    advance_to(u, address + byte_count);
+    put(u, RESTORE_STATE);
+}
+
+void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count, hfn_stub_shape shape,
+                     const uint8_t *cfi, uint32_t cfi_bytes)
+{
+    uint64_t moved = address + shape.head_bytes;
+
+    if (!u->open || u->stubs_in_open == STUBS_PER_FDE)
+        open_fde(u, address);
+    u->stubs_in_open++;
+    if (shape.lowered_end > shape.lowered_begin) {
+        advance_to(u, address + shape.lowered_begin);
+        put_cfa_offset(u, shape.lowered_bytes);
+        advance_to(u, address + shape.lowered_end);
+        put_cfa_offset(u, 0);
+    }
+    if (cfi_bytes > 0) {
+        advance_to(u, moved);
+        put_steps(u, moved, byte_count - shape.head_bytes, cfi, cfi_bytes);
+    }
+    extend_to(u, open_begin(u), address + byte_count);
+}
+
+uint64_t hfn_unwind_finish(hfn_unwind *u, hotfn_stub_region *region)
+{
+    close_fde(u);
+    put_u32(u, 0); /* the end of .eh_frame */
+    u->begin[0] = 1;
+    u->begin[1] = PCREL_SDATA4;
+    u->begin[2] = UDATA4;
+    u->begin[3] = DATAREL_SDATA4;
+    store_u32(u->begin + 4, address_of(u->frame) - address_of(u->begin + 4));
+    store_u32(u->begin + 8, u->fde_count);
+    region->eh_frame_hdr = u->begin;
+    region->eh_frame = u->frame;
+    return (uint64_t)(u->at - u->begin);
+}
+
+void hfn_unwind_register(const hotfn_stub_region *region)
+{
+    if (__register_frame && region->eh_frame)
+        __register_frame((void *)(uintptr_t)region->eh_frame);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Unwind tables of a region: .eh_frame_hdr with its search table, then .eh_frame, in one block. */
+#ifndef HFN_HOOKS_UNWIND_H
+#define HFN_HOOKS_UNWIND_H
+
+#include "arch/x86/emit_stub.h"
+
+#include <hotfn/hooks.h>
+#include <stdbool.h>
+
+typedef struct hfn_unwind {
+    uint8_t *begin;   /* the block, where it will be read      */
+    uint8_t *at;      /* next byte of .eh_frame                */
+    uint8_t *frame;   /* begin of .eh_frame, its only CIE      */
+    uint8_t *open;    /* the FDE that is being written, or NULL */
+    uint64_t code_at; /* what the open FDE has described so far */
+    uint32_t fde_count, fde_max;
+    uint32_t stubs_in_open;
+} hfn_unwind;
+
+/* An upper bound of the block's size: stubs, and the sum of their cfi bytes. */
+uint64_t hfn_unwind_max_bytes(uint64_t stub_count, uint64_t cfi_bytes);
+/* memory: as many bytes, zeroed. */
+void hfn_unwind_begin(hfn_unwind *unwind, uint8_t *memory, uint64_t stub_count);
+/* Rising addresses without gaps, or a gap after which a new FDE begins. */
+void hfn_unwind_code(hfn_unwind *unwind, uint64_t address, uint64_t byte_count, const uint8_t *cfi,
+                     uint32_t cfi_bytes);
+void hfn_unwind_stub(hfn_unwind *unwind, uint64_t address, uint32_t byte_count,
+                     hfn_stub_shape shape, const uint8_t *cfi, uint32_t cfi_bytes);
+/* The block's size; sets the table's addresses in region. */
+uint64_t hfn_unwind_finish(hfn_unwind *unwind, hotfn_stub_region *region);
+
+/* Tell libgcc, if the process has it; for a process without an agent that answers unwinders. */
+void hfn_unwind_register(const hotfn_stub_region *region);
+
+#endif

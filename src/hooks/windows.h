@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The windows through which a commit or a removal writes: one a run of text, never two over a page. */
+#ifndef HFN_HOOKS_WINDOWS_H
+#define HFN_HOOKS_WINDOWS_H
+
+#include "hooks/hookset.h"
+#include "os/os.h"
+
+typedef struct hfn_window {
+    hfn_text_window text;
+    uint64_t begin, end; /* page aligned */
+    bool is_open;
+} hfn_window;
+
+typedef struct hfn_windows {
+    const hotfn_env *env;
+    hfn_window *list; /* sorted */
+    size_t count, capacity;
+} hfn_windows;
+
+void hfn_windows_init(hfn_windows *windows, const hotfn_env *env);
+/* Cover the hooks of batch whose flag bits are `wanted` under `mask`.  False if there is no memory. */
+bool hfn_windows_cover(hfn_windows *windows, const hotfn_hooks *hooks, const hfn_batch *batch,
+                       uint32_t mask, uint32_t wanted);
+void hfn_windows_open(hfn_windows *windows);
+/* The open window that holds the hook's site; NULL if the system did not let it open. */
+hfn_text_window *hfn_windows_at(const hfn_windows *windows, uint64_t address);
+/* Close all and free the list. */
+void hfn_windows_finish(hfn_windows *windows);
+
+#endif

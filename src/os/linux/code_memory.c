@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* Pages for generated code near an image, and windows through which text is written while it stays
+ * executable: by a protection change where the system allows writable code, else through
+ * /proc/self/mem, which writes to private pages whatever their protection is. */
+#include "os/os.h"
+
+#include "os/linux/maps.h"
+#include "os/linux/raw.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum { HOW_PROTECTION = 1, HOW_PROC_MEM = 2 };
+
+#define LOWEST_ADDRESS UINT64_C(0x10000)         /* vm.mmap_min_addr                        */
+#define HIGHEST_ADDRESS UINT64_C(0x7ffffffff000) /* x86-64, 47 bits                         */
+#define STACK_ROOM_BYTES (UINT64_C(256) << 20)   /* the main stack may still grow into it   */
+#define MAP_ATTEMPTS 8                           /* others may take the gap that was found  */
+
+uint64_t hfn_os_page_bytes(void)
+{
+    static uint64_t page_bytes; /* every writer writes the same value */
+
+    if (page_bytes == 0)
+        page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    return page_bytes;
+}
+
+static uint64_t round_down(uint64_t address)
+{
+    return address & ~(hfn_os_page_bytes() - 1);
+}
+
+static uint64_t round_up(uint64_t address)
+{
+    return round_down(address + hfn_os_page_bytes() - 1);
+}
+
+/* ---- Near pages. */
+
+typedef struct gap_search {
+    uint64_t near_begin, near_end, byte_count;
+    uint64_t lowest, highest; /* the pages may start in [lowest, highest] */
+    uint64_t previous_end;
+    uint64_t below, above; /* the best starts so far; 0: none          */
+} gap_search;
+
+/* Below: the nearest to the image.  Above: the farthest, because the heap of a program that is not
+ * position independent grows up from its end. */
+static void consider_gap(gap_search *search, uint64_t begin, uint64_t end)
+{
+    uint64_t first = begin > search->lowest ? begin : search->lowest;
+    uint64_t last;
+
+    if (end < search->byte_count)
+        return;
+    last = end - search->byte_count;
+    if (last > search->highest)
+        last = search->highest;
+    if (last < first)
+        return;
+    if (last + search->byte_count <= search->near_begin)
+        search->below = last;
+    else if (first >= search->near_end)
+        search->above = last;
+}
+
+static bool consider_map(void *user, const hfn_map *map)
+{
+    gap_search *search = user;
+    uint64_t begin = map->begin;
+
+    if (map->is_stack)
+        begin = begin > STACK_ROOM_BYTES ? begin - STACK_ROOM_BYTES : 0;
+    if (begin > search->previous_end)
+        consider_gap(search, search->previous_end, begin);
+    if (map->end > search->previous_end)
+        search->previous_end = map->end;
+    return search->previous_end <= search->highest;
+}
+
+static uint64_t find_gap(uint64_t near_begin, uint64_t near_end, uint64_t byte_count,
+                         uint64_t range_bytes)
+{
+    gap_search search = {
+        near_begin, near_end, byte_count, LOWEST_ADDRESS, 0, LOWEST_ADDRESS, 0, 0
+    };
+
+    if (near_end > range_bytes && near_end - range_bytes > search.lowest)
+        search.lowest = round_up(near_end - range_bytes);
+    search.highest = round_down(near_begin + range_bytes - byte_count);
+    if (search.highest > HIGHEST_ADDRESS - byte_count)
+        search.highest = HIGHEST_ADDRESS - byte_count;
+    if (!hfn_linux_each_map(consider_map, &search))
+        return 0;
+    if (search.previous_end <= search.highest)
+        consider_gap(&search, search.previous_end, HIGHEST_ADDRESS);
+    return search.below ? search.below : search.above;
+}
+
+bool hfn_os_map_at(uint64_t address, uint64_t byte_count)
+{
+    long got;
+
+    if (address < LOWEST_ADDRESS || address > HIGHEST_ADDRESS ||
+        byte_count > HIGHEST_ADDRESS - address)
+        return false;
+    got = hfn_raw6(SYS_mmap, address, byte_count, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0);
+    if (got < 0 && got > -4096)
+        return false;
+    if ((uint64_t)got == address)
+        return true;
+    hfn_os_unmap((uint64_t)got, byte_count); /* a kernel before 4.17 took it for a hint */
+    return false;
+}
+
+uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_count,
+                         uint64_t range_bytes)
+{
+    uint64_t bytes = round_up(byte_count);
+
+    if (bytes == 0 || near_end < near_begin || range_bytes < bytes ||
+        near_end - near_begin > range_bytes - bytes)
+        return 0;
+    for (int attempt = 0; attempt < MAP_ATTEMPTS; attempt++) {
+        uint64_t address = find_gap(near_begin, near_end, bytes, range_bytes);
+        if (address == 0)
+            return 0;
+        if (hfn_os_map_at(address, bytes))
+            return address;
+    }
+    return 0;
+}
+
+static bool protect(uint64_t begin, uint64_t byte_count, int protection)
+{
+    return hfn_raw3(SYS_mprotect, begin, byte_count, (uint64_t)protection) == 0;
+}
+
+bool hfn_os_make_executable(uint64_t address, uint64_t byte_count)
+{
+    return protect(address, round_up(byte_count), PROT_READ | PROT_EXEC);
+}
+
+bool hfn_os_make_read_only(uint64_t address, uint64_t byte_count)
+{
+    return protect(address, round_up(byte_count), PROT_READ);
+}
+
+void hfn_os_unmap(uint64_t address, uint64_t byte_count)
+{
+    hfn_raw3(SYS_munmap, address, round_up(byte_count), 0);
+}
+
+/* ---- Text windows. */
+
+typedef struct window_search {
+    uint64_t begin, end;
+    uint64_t covered_end; /* mapped without a hole up to here */
+    int protection;       /* of all of it; -1: mixed, -2: nothing seen */
+} window_search;
+
+static bool look_at_map(void *user, const hfn_map *map)
+{
+    window_search *search = user;
+
+    if (map->end <= search->begin)
+        return true;
+    if (map->begin > search->covered_end)
+        return false; /* a hole, or behind the window */
+    search->covered_end = map->end;
+    if (search->protection == -2)
+        search->protection = map->protection;
+    else if (search->protection != map->protection)
+        search->protection = -1;
+    return map->end < search->end;
+}
+
+static int open_own_memory(void)
+{
+    long fd = hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/mem"),
+                       O_RDWR | O_CLOEXEC);
+    return fd < 0 ? -1 : (int)fd;
+}
+
+bool hfn_os_text_open(hfn_text_window *window, uint64_t begin, uint64_t end)
+{
+    window_search search = { round_down(begin), round_up(end), round_down(begin), -2 };
+
+    if (!hfn_linux_each_map(look_at_map, &search) || search.covered_end < search.end)
+        return false;
+    window->begin = search.begin;
+    window->end = search.end;
+    window->protection = search.protection;
+    window->fd = -1;
+    window->how = HOW_PROTECTION;
+    if (search.protection >= 0 && (search.protection & PROT_WRITE))
+        return true; /* writable code: nothing to change, nothing to put back */
+    if (search.protection >= 0 && protect(window->begin, window->end - window->begin,
+                                          search.protection | PROT_READ | PROT_WRITE))
+        return true;
+    window->how = HOW_PROC_MEM;
+    window->fd = open_own_memory();
+    return window->fd >= 0;
+}
+
+void hfn_os_text_populate(const hfn_text_window *window, uint64_t begin, uint64_t end)
+{
+    if (window->how == HOW_PROTECTION)
+        hfn_raw3(SYS_madvise, round_down(begin), round_up(end) - round_down(begin),
+                 MADV_POPULATE_WRITE); /* from Linux 5.14; before, each page faults by itself */
+}
+
+/* HOT PATH: no libc: the bytes may be those of memcpy, half written. */
+void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t *bytes,
+                       uint32_t byte_count)
+{
+    volatile uint8_t *to = (volatile uint8_t *)(uintptr_t)address;
+
+    if (window->how == HOW_PROC_MEM) {
+        hfn_raw4(SYS_pwrite64, (uint64_t)window->fd, hfn_raw_pointer(bytes), byte_count, address);
+        return;
+    }
+    for (uint32_t i = 0; i < byte_count; i++)
+        to[i] = bytes[i];
+}
+
+void hfn_os_text_close(hfn_text_window *window)
+{
+    if (window->how == HOW_PROC_MEM)
+        hfn_raw3(SYS_close, (uint64_t)window->fd, 0, 0);
+    else if (!(window->protection & PROT_WRITE))
+        protect(window->begin, window->end - window->begin, window->protection);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* /proc/self/maps, a line at a time, by raw reads and without allocation. */
+#ifndef HFN_OS_LINUX_MAPS_H
+#define HFN_OS_LINUX_MAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct hfn_map {
+    uint64_t begin, end;
+    int protection; /* PROT_* */
+    bool is_stack;  /* the main thread's, which grows down */
+} hfn_map;
+
+/* Rising addresses; visit returns false to stop.  False if the file cannot be read. */
+typedef bool (*hfn_map_fn)(void *user, const hfn_map *map);
+bool hfn_linux_each_map(hfn_map_fn visit, void *user);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* The modules of this process by the loader's own list (r_debug), which is also what a debugger
+ * reads.  dl_iterate_phdr is not used: it takes the loader's lock, and the agent answers it.  Memory
+ * that only the list vouches for is read by process_vm_readv, which fails where a load would fault. */
+#include "os/os.h"
+
+#include "os/linux/raw.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { MAX_PROGRAM_HEADERS = 256, MAX_MODULES = 1 << 16, MAX_PAGES_BACK = 1 << 16 };
+
+extern struct r_debug _r_debug __attribute__((weak));
+
+/* sure: it is mapped by all evidence, so where a sandbox forbids the call it is read directly. */
+static bool read_memory(uint64_t address, void *out, size_t byte_count, bool sure)
+{
+    struct iovec local = { out, byte_count };
+    struct iovec remote = { (void *)(uintptr_t)address, byte_count };
+    long got = hfn_raw6(SYS_process_vm_readv, (uint64_t)hfn_raw3(SYS_getpid, 0, 0, 0),
+                        hfn_raw_pointer(&local), 1, hfn_raw_pointer(&remote), 1, 0);
+
+    if ((got == -EPERM || got == -ENOSYS) && sure) {
+        memcpy(out, (const void *)(uintptr_t)address, byte_count);
+        return true;
+    }
+    return got == (long)byte_count;
+}
+
+/* ---- The loader's list. */
+
+static const ElfW(Phdr) * main_headers(size_t *count)
+{
+    *count = getauxval(AT_PHNUM);
+    return (const ElfW(Phdr) *)(uintptr_t)getauxval(AT_PHDR);
+}
+
+/* The main program's bias, by where its program headers are and say they are. */
+static uint64_t main_bias(void)
+{
+    size_t count;
+    const ElfW(Phdr) *headers = main_headers(&count);
+
+    for (size_t i = 0; headers && i < count; i++)
+        if (headers[i].p_type == PT_PHDR)
+            return hfn_raw_pointer(headers) - headers[i].p_vaddr;
+    return 0;
+}
+
+static const struct r_debug *find_debug(void)
+{
+    size_t count;
+    const ElfW(Phdr) *headers = main_headers(&count);
+
+    for (size_t i = 0; headers && i < count; i++) {
+        const ElfW(Dyn) * entry;
+        if (headers[i].p_type != PT_DYNAMIC)
+            continue;
+        entry = (const ElfW(Dyn) *)(uintptr_t)(main_bias() + headers[i].p_vaddr);
+        for (; entry->d_tag != DT_NULL; entry++)
+            if (entry->d_tag == DT_DEBUG && entry->d_un.d_ptr != 0)
+                return (const struct r_debug *)(uintptr_t)entry->d_un.d_ptr;
+    }
+    return &_r_debug; /* weak: NULL in a static program */
+}
+
+uint64_t hfn_os_loader_breakpoint(void)
+{
+    const struct r_debug *debug = find_debug();
+    return debug ? debug->r_brk : 0;
+}
+
+bool hfn_os_loader_is_consistent(void)
+{
+    const struct r_debug *debug = find_debug();
+    return !debug || debug->r_state == RT_CONSISTENT;
+}
+
+/* ---- One module. */
+
+/* First and last address of the PT_LOAD segments, and whether its dynamic section is the one given. */
+typedef struct extent {
+    uint64_t begin, end, dynamic;
+} extent;
+
+static bool measure(const ElfW(Phdr) * headers, size_t count, extent *out)
+{
+    uint64_t page = hfn_os_page_bytes();
+    extent found = { UINT64_MAX, 0, 0 };
+
+    for (size_t i = 0; i < count; i++) {
+        if (headers[i].p_type == PT_DYNAMIC)
+            found.dynamic = headers[i].p_vaddr;
+        if (headers[i].p_type != PT_LOAD)
+            continue;
+        if (headers[i].p_vaddr < found.begin)
+            found.begin = headers[i].p_vaddr;
+        if (headers[i].p_vaddr + headers[i].p_memsz > found.end)
+            found.end = headers[i].p_vaddr + headers[i].p_memsz;
+    }
+    if (found.end == 0)
+        return false;
+    found.begin &= ~(page - 1);
+    found.end = (found.end + page - 1) & ~(page - 1);
+    *out = found;
+    return true;
+}
+
+/* The extent of the module whose ELF header stands at address, if one does. */
+static bool measure_at(uint64_t address, bool sure, extent *out)
+{
+    ElfW(Phdr) headers[MAX_PROGRAM_HEADERS];
+    ElfW(Ehdr) header;
+
+    return read_memory(address, &header, sizeof header, sure) &&
+           memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+           header.e_phentsize == sizeof headers[0] && header.e_phnum <= MAX_PROGRAM_HEADERS &&
+           read_memory(address + header.e_phoff, headers, header.e_phnum * sizeof headers[0],
+                       sure) &&
+           measure(headers, header.e_phnum, out);
+}
+
+/* A library's header stands at its bias unless it was linked elsewhere: then look for it back from
+ * its dynamic section. */
+static bool measure_library(const struct link_map *map, extent *out)
+{
+    uint64_t page = hfn_os_page_bytes(), dynamic = hfn_raw_pointer(map->l_ld);
+    uint64_t at = dynamic & ~(page - 1);
+
+    if (measure_at(map->l_addr, map->l_addr != 0, out) && map->l_addr + out->dynamic == dynamic)
+        return true;
+    for (int i = 0; i < MAX_PAGES_BACK && at >= page; i++, at -= page)
+        if (measure_at(at, false, out) && map->l_addr + out->dynamic == dynamic)
+            return true;
+    return false;
+}
+
+static bool visit_module(const char *path, uint64_t bias, const extent *size, bool is_main,
+                         hfn_os_module_fn visit, void *user)
+{
+    hfn_os_module module = { path, bias, bias + size->begin, bias + size->end, is_main };
+
+    return visit(user, &module);
+}
+
+static bool visit_main(const char *name, hfn_os_module_fn visit, void *user)
+{
+    char path[4096];
+    size_t count;
+    const ElfW(Phdr) *headers = main_headers(&count);
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    extent size;
+
+    path[length > 0 ? length : 0] = 0;
+    if (!headers || !measure(headers, count, &size))
+        return true;
+    return visit_module(name && *name ? name : path, main_bias(), &size, true, visit, user);
+}
+
+void hfn_os_each_module(hfn_os_module_fn visit, void *user)
+{
+    const struct r_debug *debug = find_debug();
+    const struct link_map *map = debug ? debug->r_map : NULL;
+    uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+
+    if (!visit_main(map ? map->l_name : NULL, visit, user) || !map)
+        return;
+    map = map->l_next;
+    for (int i = 0; map && i < MAX_MODULES; i++, map = map->l_next) {
+        extent size;
+        if (!measure_library(map, &size) || map->l_addr + size.begin == vdso)
+            continue; /* the vDSO has no file */
+        if (!visit_module(map->l_name, map->l_addr, &size, false, visit, user))
+            return;
+    }
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stopping every other thread of this process at whatever instruction it is.  Each is sent a signal
+ * that carries (attempt, number); its handler leaves its context in the numbered place and waits.
+ * The signal is number 33, which the C library keeps for setuid() and lets nobody block: programs
+ * whose workers block all signals are stopped too.  What is not ours goes to the handler that was
+ * there before, and the C library's ignores what is not its own (it checks si_code).
+ *
+ * Not seen: a thread inside a signal handler of its own whose interrupted code stood on the bytes.
+ */
+#include "os/os.h"
+
+#include "os/linux/raw.h"
+#include "os/linux/tasks.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+
+enum { STOP_SIGNAL = 33, MAX_TASKS = 1 << 15, RESCAN_NS = 1000000 };
+
+/* As the kernel has it (asm/signal.h), not libc's. */
+typedef struct kernel_action {
+    void (*handler)(int number, siginfo_t *info, void *context);
+    uint64_t flags;
+    void (*restorer)(void);
+    uint64_t mask;
+} kernel_action;
+
+#define KERNEL_SA_RESTORER UINT64_C(0x04000000)
+
+enum { ASKED = 0, PARKED = 1, GONE = 2 };
+
+typedef struct task {
+    uint32_t tid;
+    _Atomic uint32_t state;
+    ucontext_t *_Atomic context;
+    uint32_t seen; /* the scan that saw it last */
+} task;
+
+static struct {
+    atomic_flag busy;
+    _Atomic uint32_t
+        attempt; /* rises when threads are asked and again when they may go on: odd = stopped */
+    _Atomic uint32_t
+        parked;  /* how many, in this attempt: what the stopper waits on                      */
+    task *tasks; /* [MAX_TASKS], touched as needed                                            */
+    uint32_t first, task_count; /* tasks[first..task_count) are this attempt's */
+    uint32_t scan;
+    kernel_action before;
+    bool installed;
+} stop;
+
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value, uint64_t timeout_ns)
+{
+    struct timespec timeout = { (time_t)(timeout_ns / 1000000000u),
+                                (long)(timeout_ns % 1000000000u) };
+
+    return hfn_raw4(SYS_futex, hfn_raw_pointer(word), (uint64_t)operation | FUTEX_PRIVATE_FLAG,
+                    value, timeout_ns ? hfn_raw_pointer(&timeout) : 0);
+}
+
+/* ---- In the threads that are stopped.  HOT PATH: system calls only. */
+
+/* The bytes are those that unwinders know a signal frame by: mov $15,%rax; syscall. */
+__attribute__((naked, noinline)) static void restorer(void)
+{
+    __asm__("movq $15, %rax\n\tsyscall");
+}
+
+static void park(uint32_t attempt, uint32_t number, ucontext_t *context)
+{
+    task *own = &stop.tasks[number];
+
+    atomic_store_explicit(&own->context, context, memory_order_relaxed);
+    atomic_store_explicit(&own->state, PARKED, memory_order_release); /* pairs with all_parked */
+    atomic_fetch_add_explicit(&stop.parked, 1, memory_order_release);
+    futex(&stop.parked, FUTEX_WAKE, 1, 0);
+    while (atomic_load_explicit(&stop.attempt, memory_order_acquire) == attempt)
+        futex(&stop.attempt, FUTEX_WAIT, attempt, 0);
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    uint64_t value = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
+    uint32_t attempt = (uint32_t)(value >> 32);
+
+    if (info->si_code == SI_QUEUE && info->si_pid == (pid_t)hfn_raw3(SYS_getpid, 0, 0, 0)) {
+        if (attempt == atomic_load_explicit(&stop.attempt, memory_order_acquire) && (attempt & 1))
+            park(attempt, (uint32_t)value, context);
+        return; /* else it is late: that attempt was given up */
+    }
+    if (hfn_raw_pointer((void *)(uintptr_t)stop.before.handler) > 1) /* not SIG_DFL, SIG_IGN */
+        stop.before.handler(number, info, context);
+}
+
+/* ---- In the thread that stops them. */
+
+static long set_action(const kernel_action *action, kernel_action *before)
+{
+    return hfn_raw4(SYS_rt_sigaction, STOP_SIGNAL, hfn_raw_pointer(action), hfn_raw_pointer(before),
+                    sizeof action->mask);
+}
+
+static bool install_handler(void)
+{
+    kernel_action action = { on_signal, SA_SIGINFO | SA_RESTART | SA_ONSTACK | KERNEL_SA_RESTORER,
+                             restorer, UINT64_MAX };
+
+    if (!stop.installed)
+        stop.installed = set_action(&action, &stop.before) == 0;
+    return stop.installed;
+}
+
+/* A signal of a given-up attempt may come at any time: then the handler stays to swallow it, and its
+ * places are not used again, because its thread may be about to write there. */
+static void remove_handler(void)
+{
+    for (uint32_t i = stop.first; i < stop.task_count; i++)
+        if (atomic_load_explicit(&stop.tasks[i].state, memory_order_relaxed) == ASKED)
+            stop.first = stop.task_count;
+    if (stop.first > 0)
+        return;
+    set_action(&stop.before, NULL);
+    stop.installed = false;
+}
+
+static bool map_tasks(void)
+{
+    long got;
+
+    if (stop.tasks)
+        return true;
+    got = hfn_raw6(SYS_mmap, 0, sizeof(task) * MAX_TASKS, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0);
+    if (got < 0 && got > -4096)
+        return false;
+    stop.tasks = (task *)(uintptr_t)got;
+    return true;
+}
+
+static bool send_signal(uint32_t tid, uint32_t attempt, uint32_t number)
+{
+    uint64_t value = (uint64_t)attempt << 32 | number,
+             pid = (uint64_t)hfn_raw3(SYS_getpid, 0, 0, 0);
+    siginfo_t info = { 0 };
+
+    info.si_signo = STOP_SIGNAL;
+    info.si_code = SI_QUEUE;
+    info.si_pid = (pid_t)pid;
+    info.si_value.sival_ptr = (void *)(uintptr_t)value;
+    return hfn_raw4(SYS_rt_tgsigqueueinfo, pid, tid, STOP_SIGNAL, hfn_raw_pointer(&info)) == 0;
+}
+
+static uint32_t find_task(uint32_t tid)
+{
+    for (uint32_t i = stop.first; i < stop.task_count; i++)
+        if (stop.tasks[i].tid == tid &&
+            atomic_load_explicit(&stop.tasks[i].state, memory_order_relaxed) != GONE)
+            return i;
+    return UINT32_MAX;
+}
+
+static bool ask_task(void *user, uint32_t tid)
+{
+    bool *failed = user;
+    uint32_t at = find_task(tid);
+    task *one;
+
+    if (tid == hfn_os_thread_id())
+        return true;
+    if (at != UINT32_MAX) {
+        stop.tasks[at].seen = stop.scan;
+        return true;
+    }
+    *failed = stop.task_count == MAX_TASKS;
+    if (*failed || hfn_linux_task_is_dead(tid))
+        return !*failed;
+    one = &stop.tasks[stop.task_count];
+    one->tid = tid;
+    one->seen = stop.scan;
+    atomic_store_explicit(&one->context, NULL, memory_order_relaxed);
+    atomic_store_explicit(&one->state, ASKED, memory_order_relaxed);
+    if (send_signal(tid, atomic_load_explicit(&stop.attempt, memory_order_relaxed),
+                    stop.task_count))
+        stop.task_count++;
+    else
+        *failed = !hfn_linux_task_is_dead(tid); /* the queue of signals is full */
+    return !*failed;
+}
+
+/* Have all that were asked parked, and who has not, is it gone? */
+static bool all_parked(void)
+{
+    bool all = true;
+
+    for (uint32_t i = stop.first; i < stop.task_count; i++) {
+        task *one = &stop.tasks[i];
+        /* Acquire: pairs with the release store in park; its context is then complete. */
+        if (atomic_load_explicit(&one->state, memory_order_acquire) != ASKED)
+            continue;
+        if (one->seen != stop.scan || hfn_linux_task_is_dead(one->tid))
+            atomic_store_explicit(&one->state, GONE, memory_order_relaxed);
+        else
+            all = false;
+    }
+    return all;
+}
+
+/* Ask until a whole scan finds nobody who is not parked: only a running thread can start another. */
+static bool park_all(uint64_t deadline_ns)
+{
+    for (;;) {
+        uint32_t before = atomic_load_explicit(&stop.parked, memory_order_acquire);
+        uint32_t asked = stop.task_count;
+        bool failed = false;
+
+        stop.scan++;
+        if (!hfn_linux_each_task(ask_task, &failed) || failed)
+            return false;
+        if (all_parked() && asked == stop.task_count)
+            return true;
+        if (hfn_os_monotonic_ns() >= deadline_ns)
+            return false;
+        futex(&stop.parked, FUTEX_WAIT, before, RESCAN_NS);
+    }
+}
+
+static void adjust_all(hfn_adjust_pc_fn adjust, void *user)
+{
+    for (uint32_t i = stop.first; i < stop.task_count; i++) {
+        ucontext_t *context = atomic_load_explicit(&stop.tasks[i].context, memory_order_relaxed);
+        greg_t *pc;
+        if (atomic_load_explicit(&stop.tasks[i].state, memory_order_acquire) != PARKED)
+            continue;
+        pc = &context->uc_mcontext.gregs[REG_RIP];
+        *pc = (greg_t)adjust(user, (uint64_t)*pc);
+    }
+}
+
+static void release_all(void)
+{
+    atomic_fetch_add_explicit(&stop.attempt, 1, memory_order_release); /* pairs with park */
+    futex(&stop.attempt, FUTEX_WAKE, INT32_MAX, 0);
+}
+
+bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, hfn_quiesced_fn work,
+                                 void *user)
+{
+    uint64_t deadline_ns = hfn_os_monotonic_ns() + timeout_ns, signals;
+    bool stopped;
+
+    while (atomic_flag_test_and_set_explicit(&stop.busy, memory_order_acquire))
+        if (hfn_os_monotonic_ns() >= deadline_ns)
+            return false;
+    hfn_os_block_signals(&signals);
+    stopped = map_tasks() && install_handler();
+    if (stopped) {
+        stop.task_count = stop.first;
+        atomic_store_explicit(&stop.parked, 0, memory_order_relaxed);
+        atomic_fetch_add_explicit(&stop.attempt, 1, memory_order_release);
+        stopped = park_all(deadline_ns);
+        if (stopped) {
+            adjust_all(adjust, user);
+            work(user);
+            hfn_os_sync_core();
+        }
+        release_all();
+        remove_handler();
+    }
+    hfn_os_restore_signals(&signals);
+    atomic_flag_clear_explicit(&stop.busy, memory_order_release);
+    return stopped;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Which threads there are, and the barrier that makes their processors read patched code anew.
+ * Stopping them stands in stop.c. */
+#include "os/os.h"
+
+#include "os/linux/raw.h"
+#include "os/linux/tasks.h"
+
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <signal.h>
+
+uint32_t hfn_os_thread_id(void)
+{
+    return (uint32_t)hfn_raw3(SYS_gettid, 0, 0, 0);
+}
+
+static bool count_task(void *user, uint32_t tid)
+{
+    uint32_t *count = user;
+
+    (void)tid;
+    return ++*count < 2;
+}
+
+bool hfn_os_is_single_threaded(void)
+{
+    uint32_t count = 0;
+
+    return hfn_linux_each_task(count_task, &count) && count == 1;
+}
+
+bool hfn_os_thread_alive(uint32_t pid, uint32_t tid)
+{
+    long result = hfn_raw3(SYS_tgkill, pid, tid, 0);
+    return result == 0 || result == -1; /* -EPERM: it is there, but not ours */
+}
+
+bool hfn_os_sync_core(void)
+{
+    if (hfn_raw3(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0)
+        return true;
+    hfn_raw3(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
+    return hfn_raw3(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
+}
+
+void hfn_os_block_signals(uint64_t *before)
+{
+    uint64_t all = UINT64_MAX;
+
+    hfn_raw4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(&all), hfn_raw_pointer(before),
+             sizeof all);
+}
+
+void hfn_os_restore_signals(const uint64_t *before)
+{
+    hfn_raw4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(before), 0, sizeof *before);
+}
