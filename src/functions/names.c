@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All names of one address are names of one function.  First comes the one that people know it by:
+ * All names of one address are names of one function. First comes the one that people know it by:
  * typed before untyped, without a version before with one, global before local, few leading
- * underscores, strong before weak (memcmp, not bcmp), short, then by the alphabet.  A function without a name is called by its file and
- * place, "prog+0x1234".
+ * underscores, strong before weak (memcmp, not bcmp), short, then by the alphabet. A function
+ * without a name is called by its file and place, "prog+0x1234".
  */
 #include "functions/inside.h"
 

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Claims about interning. */
+#include "base/names.h"
+
+#include "base/counting_env.h"
+#include "check.h"
+
+static void equal_texts_have_one_number(void)
+{
+    hfn_names *names = hfn_names_create(NULL);
+
+    CHECK_EQ_U64(hfn_names_intern(names, "main", 4), 0);
+    CHECK_EQ_U64(hfn_names_intern(names, "mainly", 6), 1);
+    CHECK_EQ_U64(hfn_names_intern(names, "mainly", 4), 0);
+    CHECK_EQ_U64(hfn_names_intern(names, "", 0), 2);
+    CHECK_EQ_U64(hfn_names_find(names, "mainly", 6), 1);
+    CHECK_EQ_U64(hfn_names_find(names, "other", 5), HFN_NAME_NONE);
+    CHECK_EQ_U64(hfn_names_count(names), 3);
+    CHECK_STR(hfn_names_text(names, 1), "mainly");
+    CHECK_EQ_U64(hfn_names_length(names, 1), 6);
+    CHECK(hfn_names_text(names, 3) == NULL);
+    hfn_names_destroy(names);
+    hfn_names_destroy(NULL);
+}
+
+static void texts_stay_where_they_are(void)
+{
+    hfn_names *names = hfn_names_create(NULL);
+    const char *first;
+    char text[32];
+
+    hfn_names_intern(names, "first", 5);
+    first = hfn_names_text(names, 0);
+    for (int i = 0; i < 20000; i++) {
+        int length = snprintf(text, sizeof text, "name%d", i);
+        CHECK_EQ_U64(hfn_names_intern(names, text, (size_t)length), i + 1);
+    }
+    CHECK(hfn_names_text(names, 0) == first);
+    CHECK_STR(hfn_names_text(names, 777), "name776");
+    hfn_names_destroy(names);
+}
+
+/* The table stays usable and gives all its memory back, wherever the request failed. */
+static void no_memory_is_an_answer_not_an_exit(void)
+{
+    char text[64];
+
+    for (size_t n = 1; n < 60; n++) {
+        counting c;
+        hotfn_env env = counting_env(&c);
+        c.fail_at = n;
+        hfn_names *names = hfn_names_create(&env);
+        for (int i = 0; names && i < 3000; i++) {
+            int length = snprintf(text, sizeof text, "a longer name so that blocks fill %d", i);
+            if (hfn_names_intern(names, text, (size_t)length) == HFN_NAME_NONE)
+                break;
+        }
+        hfn_names_destroy(names);
+        CHECK_EQ_U64(c.live_bytes, 0);
+        CHECK_EQ_I64(c.size_mismatches, 0);
+    }
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(equal_texts_have_one_number),
+    CHECK_TEST(texts_stay_where_they_are),
+    CHECK_TEST(no_memory_is_an_answer_not_an_exit),
+};
+CHECK_MAIN(tests)
