@@ -28,8 +28,8 @@ def function(i, first):
 
 
 def gap(rng):
-    """Bytes that nobody runs, 0 to 15 steps of 16."""
-    return f'__asm__(".skip {16 * rng.randrange(16)}, 0xcc");\n'
+    """Bytes that nobody runs, 1 to 16 steps of 16."""
+    return f'__asm__(".skip {16 * rng.randrange(1, 17)}, 0xcc");\n'
 
 
 def driver(count, chosen):
