@@ -79,6 +79,7 @@ typedef struct hfn_moved {
     uint8_t bytes[HFN_MOVED_MAX];
     uint8_t length;
     uint8_t fixup_count;
+    uint8_t original_bytes;    /* of the whole instructions that these replace */
     uint8_t instruction_count; /* of the original, moved                              */
     uint8_t original_at[16];   /* offset of each in the original, from the patch      */
     uint8_t moved_at[16];      /* and in bytes[]: where a thread's PC goes            */
@@ -114,8 +115,10 @@ typedef struct hfn_arch {
                             hfn_moved *out, uint32_t *offset);
 
     /* Does code at bytes read the flags before it writes them all (so that a stub may not change
-     * them)?  Follows the straight line only; anything not understood answers true. */
-    bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva);
+     * them)?  Follows the straight line only; anything not understood answers true.  Where the
+     * line jumps out of bytes, the answer is true and *jumps_to where (else UINT64_MAX): ask again
+     * there. */
+    bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to);
 
     /* If a direct call or jump with a 4-byte field (a whole patch long) stands at bytes: the moved
      * code of the retarget strategy, a lone jump to the old target.  A call's return address stays

@@ -3,9 +3,9 @@
  * is made on demand (it is a pure function of the image's bytes), so that judging 100,000 functions
  * stays small.  Nothing here touches a process.
  *
- * Words: entry = the function's rva; site = entry + patch_offset (behind ENDBR64); covered = the whole
- * instructions at the site that move into the stub (covered_bytes >= patch_bytes, except JUMP_PAD and
- * RETARGET). */
+ * Words: entry = the function's rva; site = entry + patch_offset (behind ENDBR64; or the first call,
+ * see RETARGET); covered = the whole instructions at the site that move into the stub (covered_bytes
+ * >= patch_bytes, except JUMP_PAD). */
 #ifndef HFN_VERDICTS_VERDICTS_H
 #define HFN_VERDICTS_VERDICTS_H
 
@@ -18,6 +18,9 @@
  * What to write, by strategy (stub = the address that the plan chose):
  * RETARGET  opcode E8/E9 stays, its rel32 at site+1 becomes stub-(site+5).  patch_bytes 5.
  *           The moved code is just `jmp old target`: a call's return address stays in place.
+ *           The site may be a call behind a few instructions that every run through the entry passes
+ *           (`sub rsp,8; call f`): the stub then runs in the place of f's entry, deeper on the
+ *           stack.  Good for counting; not for replacing or timing the function.
  * JUMP      E9 rel32 at site.  patch_bytes 5.
  * JUMP_PAD  the same; site+covered_bytes .. site+5 is padding that nobody reaches.
  * ISLAND    EB rel8 at site to island_rva; E9 rel32 to the stub in the 5 bytes at island_rva, written

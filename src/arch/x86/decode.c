@@ -120,7 +120,7 @@ static uint8_t register_number(ZydisRegister reg)
 {
     ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 
-    if (whole == ZYDIS_REGISTER_RIP)
+    if (reg == ZYDIS_REGISTER_RIP)
         return HFN_X86_RIP;
     if (whole < ZYDIS_REGISTER_RAX || whole > ZYDIS_REGISTER_R15)
         return HFN_X86_NO_REGISTER;
@@ -177,10 +177,14 @@ static void translate_flags(const ZydisDecodedInstruction *in, hfn_x86_effects *
                              HFN_X86_ARITHMETIC_FLAGS;
 }
 
+/* A general register or its low part; ah, bh, ch, dh would be mistaken for al ... */
 static bool is_register(const ZydisDecodedOperand *operand)
 {
+    ZydisRegister reg = operand->reg.value;
+
     return operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
-           register_number(operand->reg.value) != HFN_X86_NO_REGISTER;
+           register_number(reg) != HFN_X86_NO_REGISTER &&
+           (reg < ZYDIS_REGISTER_AH || reg > ZYDIS_REGISTER_BH);
 }
 
 static hfn_x86_shape shape_of_move(const ZydisDecodedOperand *source)

@@ -4,8 +4,8 @@
  * of gcc and clang are known:
  *     jmp [table + i*8]            mov r, [table + i*8]; jmp r          (absolute addresses)
  *     lea b, [rip+table]; movsxd r, [b + i*4]; add r, b; jmp r          (offsets from the table)
- * The number of entries comes from the `cmp i, n; ja`, the `and i, n` or the movzx before it, along
- * the same line; where the line shows none it is 0 and the caller must do without.
+ * The number of entries comes from the `cmp i, n; ja` or the `and i, n` before it, along the same
+ * line; where the line shows none it is 0 and the caller must do without.
  */
 #include "arch/x86/dispatch.h"
 #include "arch/x86/decode.h"
@@ -95,15 +95,9 @@ static uint8_t condition_at(const hfn_line *line, uint32_t index)
 /* What is known while looking back for the bound of one index register. */
 typedef struct bound_search {
     uint8_t reg;
-    uint64_t widest;   /* how many values its width allows; 0 unlimited */
     uint8_t condition; /* of a jcc whose cmp is still to come, 16 none  */
     uint64_t count;    /* the answer                                    */
 } bound_search;
-
-static uint64_t values_of_width(uint8_t width_bytes)
-{
-    return width_bytes < 4 ? 1ull << (8 * width_bytes) : 0;
-}
 
 /* One step back; true when the search is over. */
 static bool step_bound(const hfn_x86_effects *e, bound_search *b)
@@ -120,14 +114,10 @@ static bool step_bound(const hfn_x86_effects *e, bound_search *b)
         b->count = e->immediate + 1;
         return true;
     }
-    if ((e->shape == HFN_X86_MOVE || e->shape == HFN_X86_LOAD) && e->dest == b->reg) {
-        if (b->widest == 0 && values_of_width(e->width))
-            b->widest = values_of_width(e->width);
+    bool copies = e->shape == HFN_X86_MOVE && e->dest == b->reg;
+    if (copies)
         b->reg = e->src;
-        return e->shape == HFN_X86_LOAD;
-    }
-    b->widest = 0;
-    return true;
+    return !copies;
 }
 
 /* A call ends the search if it changes the register, and forgets the flags in any case. */
@@ -139,10 +129,7 @@ static bool passes_call(const hfn_line *line, uint32_t index, bound_search *b)
         (in.flow != HFN_FLOW_CALL && in.flow != HFN_FLOW_CALL_INDIRECT))
         return false;
     b->condition = 16;
-    if (!(CALL_CLOBBERED >> b->reg & 1))
-        return false;
-    b->widest = 0;
-    return true;
+    return CALL_CLOBBERED >> b->reg & 1;
 }
 
 /* How many entries a table that is indexed by pick->index has, 0 if the line does not show it. */
@@ -160,11 +147,10 @@ static uint32_t count_entries(const hfn_line *line, const chosen *pick, hfn_disp
         else if (!effects_at(line, at, &e) || passes_call(line, at, &b) || step_bound(&e, &b))
             break;
     }
-    uint64_t count = b.count ? b.count : b.widest;
-    if (count == 0 || count > UINT32_MAX)
+    if (b.count == 0 || b.count > UINT32_MAX)
         return 0;
     note_proof(line, at, out);
-    return (uint32_t)count;
+    return (uint32_t)b.count;
 }
 
 /* [disp32 + index*8]: absolute entries at a fixed place. */

@@ -64,7 +64,7 @@ static verdict judge_flags(const uint8_t *bytes, uint64_t size, uint64_t rva, ui
 static verdict judge_one(const uint8_t *bytes, uint64_t size, uint64_t rva, uint32_t *unwritten,
                          hfn_instruction *in)
 {
-    if (!hfn_x86_decode(bytes, size, rva, 0, in))
+    if (size == 0 || !hfn_x86_decode(bytes, size, rva, 0, in))
         return LIVE;
     verdict by_flow = judge_flow(in);
     if (by_flow != GO_ON)
@@ -75,17 +75,22 @@ static verdict judge_one(const uint8_t *bytes, uint64_t size, uint64_t rva, uint
     return use == WRITES_ALL ? DEAD : GO_ON;
 }
 
-bool hfn_x86_flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva)
+bool hfn_x86_flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to)
 {
     uint32_t unwritten = HFN_X86_ARITHMETIC_FLAGS;
     uint64_t at = 0;
     hfn_instruction in;
 
-    for (uint32_t step = 0; step < STEPS_MAX && at < size; step++) {
+    *jumps_to = UINT64_MAX;
+    for (uint32_t step = 0; step < STEPS_MAX; step++) {
         verdict v = judge_one(bytes + at, size - at, rva + at, &unwritten, &in);
         if (v != GO_ON)
             return v == LIVE;
         at = in.flow == HFN_FLOW_JUMP ? in.target - rva : at + in.length;
+        if (at >= size) {
+            *jumps_to = rva + at;
+            return true;
+        }
     }
     return true;
 }

@@ -6,6 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-bool hfn_x86_flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva);
+bool hfn_x86_flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to);
 
 #endif

@@ -237,6 +237,7 @@ hfn_move_result hfn_x86_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
         return result;
     describe(&job, &moved);
     moved.length = (uint8_t)w.length;
+    moved.original_bytes = (uint8_t)job.covered;
     *out = moved;
     return HFN_MOVED;
 }
@@ -253,6 +254,7 @@ bool hfn_x86_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_mov
     uint32_t at = hfn_x86_put_jump(&w);
     add_fixup(&moved, at, at + 4, in.target);
     moved.length = (uint8_t)w.length;
+    moved.original_bytes = in.length;
     *out = moved;
     return true;
 }

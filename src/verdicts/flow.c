@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads all code of the image once, straight through, in threads, and marks every byte that a call,
+ * a jump or a taken address leads to.  Functions are read from their entries, and so is what lies
+ * between them: a jump into somebody's patch may come from anywhere.  Jump tables come after it
+ * (tables.c): they need all marks.
+ *
+ * Bytes that are no instruction are skipped one by one; data among code can only add marks, and so
+ * refusals.
+ */
+#include "verdicts/judging.h"
+#include "verdicts/workers.h"
+
+#define ITEM_BYTES 0x10000u /* of code, that a thread takes at a time */
+
+/* What one thread reads in one go: [from, to), both at entries or the ends of a region. */
+typedef struct work_item {
+    const hfn_region *region;
+    uint64_t from, to;
+    uint32_t first_subject;
+} work_item;
+
+typedef struct scan {
+    hfn_judging *judging;
+    work_item *items;
+    size_t item_count, item_capacity;
+} scan;
+
+/* The stretch that is read now, and whose code it is. */
+typedef struct stretch {
+    hfn_judging *judging;
+    const hfn_region *region;
+    uint64_t from, to;
+    uint32_t subject;
+    uint32_t jump_marks;
+    bool dispatches;
+} stretch;
+
+static void mark(const stretch *s, uint64_t target, uint32_t marks)
+{
+    if (hfn_region_has(s->region, target))
+        hfn_region_mark(s->region, target, marks);
+    else
+        hfn_code_mark(&s->judging->code, target, marks);
+}
+
+static void note_jump(const stretch *s, uint64_t target, uint64_t landing_pad_end)
+{
+    mark(s, target, s->jump_marks);
+    if (s->subject != HFN_NO_SUBJECT && (target == s->from || target == landing_pad_end))
+        s->judging->subjects[s->subject].notes |= HFN_NOTE_LOOPS;
+}
+
+static void note_instruction(stretch *s, const hfn_instruction *in, uint64_t landing_pad_end)
+{
+    switch (in->flow) {
+    case HFN_FLOW_CALL: mark(s, in->target, HFN_MARK_CALLED); break;
+    case HFN_FLOW_JUMP:
+    case HFN_FLOW_JUMP_IF: note_jump(s, in->target, landing_pad_end); break;
+    case HFN_FLOW_JUMP_INDIRECT: s->dispatches |= in->through_table; break;
+    default: break;
+    }
+    if (in->takes_address && (in->relative_at || s->judging->fixed_place))
+        mark(s, in->target, HFN_MARK_TAKEN);
+}
+
+static void read_stretch(stretch *s)
+{
+    const hfn_judging *j = s->judging;
+    const hfn_region *region = s->region;
+    uint64_t at = s->from, landing_pad_end = s->from;
+    hfn_instruction in;
+
+    while (at < s->to) {
+        if (!j->arch->decode(region->bytes + (at - region->rva), region->end - at, at,
+                             j->info.link_base, &in)) {
+            at++;
+            continue;
+        }
+        if (in.is_landing_pad && at == s->from)
+            landing_pad_end = at + in.length;
+        else if (in.flow != HFN_FLOW_NEXT || in.takes_address)
+            note_instruction(s, &in, landing_pad_end);
+        at += in.length;
+    }
+}
+
+static void scan_stretch(hfn_judging *j, const hfn_region *region, uint64_t from, uint64_t to,
+                         uint32_t subject)
+{
+    stretch s = { .judging = j, .region = region, .from = from, .to = to, .subject = subject };
+    bool maybe_part =
+        subject == HFN_NO_SUBJECT || (j->subjects[subject].notes & HFN_NOTE_MAYBE_PART);
+
+    s.jump_marks = HFN_MARK_JUMPED | (maybe_part ? HFN_MARK_FROM_PART : 0);
+    read_stretch(&s);
+    if (s.dispatches) {
+        const hfn_dispatcher d = { .from = from, .to = to, .subject = subject };
+        hfn_judging_append(j, (void **)&j->dispatchers, &j->dispatcher_count,
+                           &j->dispatcher_capacity, &d, sizeof d);
+    }
+}
+
+static void scan_item(void *user, uint32_t index)
+{
+    const scan *whole = user;
+    const work_item *item = &whole->items[index];
+    hfn_judging *j = whole->judging;
+    uint64_t at = item->from;
+    uint32_t i = item->first_subject;
+
+    while (at < item->to) {
+        bool at_entry = i < j->count && j->subjects[i].rva == at;
+        uint32_t subject = at_entry ? i++ : HFN_NO_SUBJECT;
+        uint64_t stop =
+            i < j->count && j->subjects[i].rva < item->to ? j->subjects[i].rva : item->to;
+        if (at_entry && j->subjects[subject].end < stop)
+            stop = j->subjects[subject].end;
+        scan_stretch(j, item->region, at, stop, subject);
+        at = stop;
+    }
+}
+
+static bool add_item(scan *s, const hfn_region *region, uint64_t from, uint64_t to, uint32_t first)
+{
+    const work_item item = { .region = region, .from = from, .to = to, .first_subject = first };
+
+    return hfn_judging_append(s->judging, (void **)&s->items, &s->item_count, &s->item_capacity,
+                              &item, sizeof item);
+}
+
+/* Cut the region at entries into items of about ITEM_BYTES. */
+static bool cut_region(scan *s, const hfn_region *region)
+{
+    const hfn_judging *j = s->judging;
+    uint64_t from = region->rva;
+    uint32_t i = hfn_judging_lower(j, region->rva), first = i;
+
+    for (; i < j->count && j->subjects[i].rva < region->end; i++) {
+        if (j->subjects[i].rva - from < ITEM_BYTES)
+            continue;
+        if (!add_item(s, region, from, j->subjects[i].rva, first))
+            return false;
+        from = j->subjects[i].rva;
+        first = i;
+    }
+    return add_item(s, region, from, region->end, first);
+}
+
+static void take_pointer(void *user, uint64_t target_rva)
+{
+    const hfn_judging *j = user;
+
+    hfn_code_mark(&j->code, target_rva, HFN_MARK_TAKEN);
+}
+
+void hfn_flow_scan(hfn_judging *j)
+{
+    scan s = { .judging = j };
+    bool cut = true;
+
+    hfn_image_each_pointer(j->image, take_pointer, j);
+    for (uint32_t i = 0; i < j->code.count && cut; i++)
+        cut = cut_region(&s, &j->code.regions[i]);
+    if (cut)
+        hfn_workers_run(j->threads, (uint32_t)s.item_count, scan_item, &s);
+    if (s.items)
+        hfn_free(&j->env, s.items, s.item_capacity * sizeof *s.items);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Judges every function of an image: prepare what is known of it, read all code (flow.c, tables.c), then
+ * send each function down the ladder (ladder.c).  All working state is dropped at the end; what
+ * remains is one hfn_verdict a function.
+ */
+#include "base/status.h"
+#include "verdicts/judging.h"
+#include "verdicts/workers.h"
+
+#include <string.h>
+
+#define BATCH 512u /* functions that a thread judges at a time */
+
+struct hotfn_verdicts {
+    hotfn_env env;
+    const hotfn_image *image;
+    const hotfn_functions *functions;
+    const hfn_arch *arch;
+    hfn_verdict *items;
+    uint32_t count;
+};
+
+bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *capacity,
+                        const void *item, size_t item_bytes)
+{
+    pthread_mutex_lock(&j->lock);
+    bool fits = hfn_grow(&j->env, items, capacity, *count + 1, item_bytes);
+    if (fits)
+        memcpy((char *)*items + (*count)++ * item_bytes, item, item_bytes);
+    else
+        j->no_memory = true;
+    pthread_mutex_unlock(&j->lock);
+    return fits;
+}
+
+uint32_t hfn_judging_lower(const hfn_judging *j, uint64_t rva)
+{
+    uint32_t low = 0, high = j->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (j->subjects[middle].rva < rva)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void fill_subjects(hfn_judging *j)
+{
+    const hfn_region *region = NULL;
+    uint64_t reach = 0;
+
+    for (uint32_t i = 0; i < j->count; i++) {
+        const hfn_function *f = hfn_functions_at(j->functions, i);
+        hfn_subject *s = &j->subjects[i];
+        *s = (hfn_subject){ .rva = f->rva, .end = f->rva, .flags = f->flags, .kind = f->kind };
+        if (!region || !hfn_region_has(region, f->rva)) {
+            region = hfn_code_region(&j->code, f->rva);
+            reach = 0;
+        }
+        s->region = region;
+        if (!region)
+            continue;
+        s->end = f->byte_count < region->end - f->rva ? f->rva + f->byte_count : region->end;
+        reach = s->reach = reach > s->end ? reach : s->end;
+    }
+}
+
+static void judge_batch(hfn_judging *j, hfn_verdict *items, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        hfn_verdict *out = &items[i];
+        out->pub.size = (uint32_t)sizeof out->pub;
+        if (hfn_evidence_settles(j, i, out))
+            continue;
+        out->pub.flags = hfn_evidence_flags(j, i);
+        hfn_ladder_first(j, i, out);
+    }
+}
+
+typedef struct first_pass {
+    hfn_judging *judging;
+    hfn_verdict *items;
+} first_pass;
+
+static void judge_item(void *user, uint32_t item)
+{
+    const first_pass *pass = user;
+    uint32_t from = item * BATCH, left = pass->judging->count - from;
+
+    judge_batch(pass->judging, pass->items, from, from + (left < BATCH ? left : BATCH));
+}
+
+static void judge_all(hfn_judging *j, hfn_verdict *items)
+{
+    first_pass pass = { .judging = j, .items = items };
+
+    hfn_workers_run(j->threads, (j->count + BATCH - 1) / BATCH, judge_item, &pass);
+    for (uint32_t i = 0; i < j->count; i++) {
+        if (items[i].pub.verdict == 0)
+            hfn_ladder_second(j, i, &items[i]);
+    }
+}
+
+static void refuse_all(hfn_verdict *items, uint32_t count, const hotfn_functions *functions)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        items[i].pub = (hotfn_verdict){ .size = (uint32_t)sizeof items[i].pub,
+                                        .verdict = HOTFN_VERDICT_REFUSED,
+                                        .reason = HOTFN_REASON_MACHINE };
+        items[i].site_rva = hfn_functions_at(functions, i)->rva;
+    }
+}
+
+/* False if there is no memory. */
+static bool run(hfn_judging *j, hfn_verdict *items)
+{
+    if (!hfn_code_init(&j->code, j->image, &j->env))
+        return false;
+    j->subjects = hfn_alloc(&j->env, j->count * sizeof *j->subjects);
+    if (j->subjects) {
+        fill_subjects(j);
+        hfn_evidence_prepare(j);
+        hfn_rseq_prepare(j);
+        hfn_flow_scan(j);
+        hfn_tables_scan(j);
+        judge_all(j, items);
+        hfn_free(&j->env, j->subjects, j->count * sizeof *j->subjects);
+    } else {
+        j->no_memory = true;
+    }
+    if (j->dispatchers)
+        hfn_free(&j->env, j->dispatchers, j->dispatcher_capacity * sizeof *j->dispatchers);
+    hfn_code_finish(&j->code, &j->env);
+    return !j->no_memory;
+}
+
+static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
+{
+    hfn_judging j = { .env = v->env,
+                      .image = v->image,
+                      .functions = v->functions,
+                      .arch = v->arch,
+                      .info = HOTFN_IMAGE_INFO_INIT,
+                      .threads = options->threads ? options->threads : hfn_workers_default(),
+                      .flags = options->flags,
+                      .count = v->count };
+
+    hotfn_image_get_info(v->image, &j.info);
+    j.fixed_place = j.info.flags & HOTFN_IMAGE_FIXED;
+    pthread_mutex_init(&j.lock, NULL);
+    bool done = run(&j, v->items);
+    pthread_mutex_destroy(&j.lock);
+    return done;
+}
+
+static hotfn_verdicts *create(const hotfn_image *image, const hotfn_functions *functions,
+                              const hotfn_env *env)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_verdicts *v = hfn_alloc(&filled, sizeof *v);
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+
+    if (!v)
+        return NULL;
+    hotfn_image_get_info(image, &info);
+    v->env = filled;
+    v->image = image;
+    v->functions = functions;
+    v->arch = hfn_arch_of(info.machine);
+    v->count = hotfn_functions_count(functions);
+    v->items = hfn_alloc(&filled, v->count * sizeof *v->items);
+    if (v->items)
+        return v;
+    hfn_free(&filled, v, sizeof *v);
+    return NULL;
+}
+
+hotfn_status hotfn_verdicts_judge(hotfn_verdicts **out, const hotfn_image *image,
+                                  const hotfn_functions *functions,
+                                  const hotfn_verdicts_options *options, const hotfn_env *env,
+                                  hotfn_error *err)
+{
+    hotfn_verdicts_options ours = HOTFN_VERDICTS_OPTIONS_INIT;
+
+    if (!hfn_take_options(&ours, (uint32_t)sizeof ours, options) ||
+        (ours.flags & ~HOTFN_VERDICTS_ALLOW_INT3) || ours.reserved)
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                        "verdicts: an option that this version does not know");
+    hotfn_verdicts *v = create(image, functions, env);
+    if (!v)
+        goto no_memory;
+    if (!v->arch)
+        refuse_all(v->items, v->count, functions);
+    else if (!judge(v, &ours))
+        goto no_memory;
+    *out = v;
+    return HOTFN_OK;
+no_memory:
+    hotfn_verdicts_destroy(v);
+    return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
+                    "no memory for the scan");
+}
+
+void hotfn_verdicts_destroy(hotfn_verdicts *v)
+{
+    if (!v)
+        return;
+    hotfn_env env = v->env;
+    hfn_free(&env, v->items, v->count * sizeof *v->items);
+    hfn_free(&env, v, sizeof *v);
+}
+
+uint32_t hotfn_verdicts_count(const hotfn_verdicts *v)
+{
+    return v->count;
+}
+
+hotfn_status hotfn_verdicts_get(const hotfn_verdicts *v, uint32_t index, hotfn_verdict *out)
+{
+    if (index >= v->count)
+        return HOTFN_E_NOT_FOUND;
+    return hfn_give(out, &v->items[index].pub, (uint32_t)sizeof v->items[index].pub)
+               ? HOTFN_OK
+               : HOTFN_E_OPTION;
+}
+
+const hfn_verdict *hfn_verdicts_at(const hotfn_verdicts *v, uint32_t index)
+{
+    return index < v->count ? &v->items[index] : NULL;
+}
+
+bool hfn_verdicts_moved(const hotfn_verdicts *v, uint32_t index, hfn_moved *out)
+{
+    const hfn_verdict *item = hfn_verdicts_at(v, index);
+    uint32_t offset = 0;
+
+    if (!item || item->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+        return false;
+    hfn_span bytes = hfn_image_span(v->image, item->site_rva);
+    if (item->pub.strategy == HOTFN_STRATEGY_RETARGET)
+        return v->arch->retarget(bytes.data, bytes.size, item->site_rva, out);
+    uint32_t wanted =
+        item->covered_bytes < item->pub.patch_bytes ? item->covered_bytes : item->pub.patch_bytes;
+    return v->arch->move(bytes.data, bytes.size, item->site_rva, wanted, out, &offset) == HFN_MOVED;
+}
+
+static hfn_span bytes_at(const hotfn_verdicts *v, uint64_t rva, uint64_t byte_count)
+{
+    return hfn_span_sub(hfn_image_span(v->image, rva), 0, byte_count);
+}
+
+hfn_span hfn_verdicts_original(const hotfn_verdicts *v, uint32_t index)
+{
+    const hfn_verdict *item = hfn_verdicts_at(v, index);
+
+    if (!item || item->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+        return (hfn_span){ 0 };
+    return bytes_at(v, item->site_rva, item->pub.patch_bytes);
+}
+
+hfn_span hfn_verdicts_island_original(const hotfn_verdicts *v, uint32_t index)
+{
+    const hfn_verdict *item = hfn_verdicts_at(v, index);
+
+    if (!item || item->island_rva == 0)
+        return (hfn_span){ 0 };
+    return bytes_at(v, item->island_rva, 5);
+}
+
+const hotfn_image *hfn_verdicts_image(const hotfn_verdicts *v)
+{
+    return v->image;
+}
+
+const hotfn_functions *hfn_verdicts_functions(const hotfn_verdicts *v)
+{
+    return v->functions;
+}
+
+const hfn_arch *hfn_verdicts_arch(const hotfn_verdicts *v)
+{
+    return v->arch;
+}

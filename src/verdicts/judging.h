@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of this folder share while functions are judged; nobody outside includes this. */
+#ifndef HFN_VERDICTS_JUDGING_H
+#define HFN_VERDICTS_JUDGING_H
+
+#include "arch/arch.h"
+#include "functions/functions.h"
+#include "image/image.h"
+#include "verdicts/code.h"
+#include "verdicts/verdicts.h"
+
+#include <pthread.h>
+
+#define HFN_NO_SUBJECT UINT32_MAX
+
+#define HFN_NOTE_LOOPS 1u      /* jumps to its own entry                            */
+#define HFN_NOTE_UNBOUNDED 2u  /* one of its jumps may land anywhere in it          */
+#define HFN_NOTE_MAYBE_PART 4u /* its jumps may be those of another function's body */
+#define HFN_NOTE_RSEQ 8u       /* holds a restartable sequence                      */
+#define HFN_NOTE_FAULT 16u     /* a fault handler knows its addresses               */
+
+/* A function as the judge sees it.  Same index as in the functions. */
+typedef struct hfn_subject {
+    uint64_t rva, end;        /* end lies in the same region                            */
+    uint64_t reach;           /* the furthest end of this one and those before it there */
+    const hfn_region *region; /* NULL: not in executable bytes                   */
+    uint16_t flags;           /* HOTFN_FUNCTION_*                                */
+    uint8_t kind;
+    uint8_t notes;         /* HFN_NOTE_*; written by the one thread that scans it     */
+    uint8_t pad_used;      /* bytes of the padding behind end that patches have taken */
+    uint32_t unbounded_at; /* offset of the jump that UNBOUNDED is about         */
+} hfn_subject;
+
+/* A piece of code with an indirect jump that may go through a table. */
+typedef struct hfn_dispatcher {
+    uint64_t from, to;
+    uint32_t subject; /* HFN_NO_SUBJECT between functions */
+} hfn_dispatcher;
+
+typedef struct hfn_judging {
+    hotfn_env env;
+    const hotfn_image *image;
+    const hotfn_functions *functions;
+    const hfn_arch *arch;
+    hotfn_image_info info;
+    bool fixed_place; /* absolute addresses in the code are meant */
+    uint32_t threads, flags;
+    hfn_code code;
+    hfn_subject *subjects;
+    uint32_t count;
+    pthread_mutex_t lock; /* of all below, and of the caller's allocator */
+    bool no_memory;
+    hfn_dispatcher *dispatchers;
+    size_t dispatcher_count, dispatcher_capacity;
+} hfn_judging;
+
+/* Append under the lock; sets no_memory. */
+bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *capacity,
+                        const void *item, size_t item_bytes);
+
+/* Index of the first subject at or behind rva. */
+uint32_t hfn_judging_lower(const hfn_judging *j, uint64_t rva);
+
+/* flow.c: read all code once; marks, notes and dispatchers. */
+void hfn_flow_scan(hfn_judging *j);
+/* tables.c: the jump tables behind the dispatchers; marks and notes. */
+void hfn_tables_scan(hfn_judging *j);
+/* evidence.c: before the scan (what names and sections tell), and verdicts that need no ladder. */
+void hfn_evidence_prepare(hfn_judging *j);
+bool hfn_evidence_settles(const hfn_judging *j, uint32_t index, hfn_verdict *out);
+uint32_t hfn_evidence_flags(const hfn_judging *j, uint32_t index);
+/* rseq.c: note the functions that hold restartable sequences. */
+void hfn_rseq_prepare(hfn_judging *j);
+/* ladder.c: the cheapest strategy that works.  The first pass finds those that need nothing but
+ * the function's own surroundings and answers false for the rest; the second, one function after
+ * the other, shares out padding. */
+bool hfn_ladder_first(const hfn_judging *j, uint32_t index, hfn_verdict *out);
+void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out);
+/* pads.c: take the bytes [from, to) behind the subject's end, if they are padding that nobody
+ * reaches and nobody has taken. */
+bool hfn_pad_take(const hfn_judging *j, uint32_t index, uint64_t from, uint64_t to);
+/* Take byte_count such bytes that start in [low, high], anywhere; UINT64_MAX if there are none. */
+uint64_t hfn_pad_find(const hfn_judging *j, uint64_t low, uint64_t high, uint32_t byte_count);
+
+#endif

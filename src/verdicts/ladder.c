@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ladder: for one function, the cheapest patch whose bytes nobody else reaches and whose
+ * instructions can move.  The first reason why the plain jump failed is the one that is reported if
+ * nothing shorter works either.
+ */
+#include "verdicts/judging.h"
+
+#define JUMP_BYTES 5u           /* jmp rel32; all of this file is about x86's patches */
+#define SHORT_JUMP_BYTES 2u     /* jmp rel8                                           */
+#define FLAG_HOPS_MAX 4         /* jumps at entries that are followed to see flags    */
+#define LOWEST_ADDRESS 0x10000u /* mappable: vm.mmap_min_addr                     */
+
+/* One entry on its way down the ladder. */
+typedef struct climb {
+    const hfn_judging *judging;
+    uint32_t index;
+    const hfn_subject *subject;
+    uint64_t site;
+    const uint8_t *bytes;    /* at the site                                         */
+    uint64_t size;           /* of them, to the region's end                        */
+    uint64_t body;           /* bytes from the site to the function's end           */
+    uint32_t limit;          /* how many bytes at the site may be overwritten, <= 5 */
+    uint32_t reason, offset; /* why not more; offset from the entry              */
+    hfn_verdict *out;
+} climb;
+
+static void refuse(climb *c, uint32_t reason, uint64_t offset)
+{
+    if (c->reason != HOTFN_REASON_NONE)
+        return;
+    c->reason = reason;
+    c->offset = offset < UINT32_MAX ? (uint32_t)offset : UINT32_MAX;
+}
+
+static void lower_limit(climb *c, uint32_t limit, uint32_t reason, uint64_t offset)
+{
+    if (limit >= c->limit)
+        return;
+    c->limit = limit;
+    c->reason = HOTFN_REASON_NONE;
+    refuse(c, reason, offset);
+}
+
+/* Where a landing pad of the exception tables may stand: behind an instruction that does not go on.
+ * Those tables are not read; such a place within a patch is left alone. */
+static void limit_by_landing_pads(climb *c)
+{
+    hfn_instruction in;
+    uint32_t at = 0;
+
+    while ((c->subject->flags & HOTFN_FUNCTION_HAS_LSDA) && at < c->limit && at < c->body) {
+        if (!c->judging->arch->decode(c->bytes + at, c->size - at, c->site + at, 0, &in))
+            return;
+        at += in.length;
+        if ((in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_RETURN || in.flow == HFN_FLOW_STOP ||
+             in.flow == HFN_FLOW_JUMP_INDIRECT) &&
+            at < c->body)
+            lower_limit(c, at, HOTFN_REASON_JUMP_INTO_PATCH, c->out->pub.patch_offset + at);
+    }
+}
+
+static void find_limit(climb *c)
+{
+    const hfn_judging *j = c->judging;
+    uint32_t offset = c->out->pub.patch_offset;
+    uint64_t next = c->index + 1 < j->count ? j->subjects[c->index + 1].rva : UINT64_MAX;
+
+    c->limit = JUMP_BYTES;
+    if (c->size < c->limit)
+        lower_limit(c, (uint32_t)c->size, HOTFN_REASON_TOO_SHORT, offset + c->size);
+    for (uint32_t k = 1; k < c->limit; k++) {
+        if (hfn_region_marks(c->subject->region, c->site + k))
+            lower_limit(c, k, HOTFN_REASON_JUMP_INTO_PATCH, offset + k);
+        else if (c->site + k == next)
+            lower_limit(c, k, c->body <= k ? HOTFN_REASON_TOO_SHORT : HOTFN_REASON_OVERLAP,
+                        offset + k);
+    }
+    if (c->subject->notes & HFN_NOTE_UNBOUNDED)
+        lower_limit(c, 1, HOTFN_REASON_UNBOUNDED_TABLE, c->subject->unbounded_at);
+    limit_by_landing_pads(c);
+}
+
+static void refuse_move(climb *c, hfn_move_result result, uint32_t offset)
+{
+    static const uint32_t reasons[] = {
+        [HFN_MOVE_CALL] = HOTFN_REASON_CALL_IN_PATCH,
+        [HFN_MOVE_IMPOSSIBLE] = HOTFN_REASON_CANNOT_MOVE,
+        [HFN_MOVE_UNDECODABLE] = HOTFN_REASON_UNDECODABLE,
+        [HFN_MOVE_TOO_LONG] = HOTFN_REASON_CANNOT_MOVE,
+    };
+
+    refuse(c, reasons[result], c->out->pub.patch_offset + offset);
+}
+
+/* Can the instructions under a patch of patch_bytes move? */
+static bool can_move(climb *c, uint32_t patch_bytes)
+{
+    uint32_t wanted = patch_bytes < c->body ? patch_bytes : (uint32_t)c->body;
+    uint32_t offset = 0;
+    hfn_moved moved;
+
+    hfn_move_result result =
+        c->judging->arch->move(c->bytes, c->size, c->site, wanted, &moved, &offset);
+    if (result != HFN_MOVED) {
+        refuse_move(c, result, offset);
+        return false;
+    }
+    if (moved.original_bytes > c->body) {
+        refuse(c, HOTFN_REASON_UNDECODABLE, c->out->pub.patch_offset + c->body);
+        return false;
+    }
+    c->out->covered_bytes = moved.original_bytes;
+    return true;
+}
+
+/* The part of the patch behind the function's end is dead padding, and now ours. */
+static bool take_padding(climb *c, uint32_t patch_bytes)
+{
+    if (patch_bytes <= c->body ||
+        hfn_pad_take(c->judging, c->index, c->subject->end, c->site + patch_bytes))
+        return true;
+    refuse(c, HOTFN_REASON_TOO_SHORT, c->out->pub.patch_offset + c->body);
+    return false;
+}
+
+static bool settle(climb *c, uint32_t strategy, uint32_t patch_bytes)
+{
+    c->out->pub.verdict = HOTFN_VERDICT_HOOKABLE;
+    c->out->pub.strategy = strategy;
+    c->out->pub.patch_bytes = patch_bytes;
+    return true;
+}
+
+static bool try_retarget(climb *c)
+{
+    hfn_moved moved;
+
+    if (c->limit < JUMP_BYTES || c->body < JUMP_BYTES ||
+        !c->judging->arch->retarget(c->bytes, c->size, c->site, &moved))
+        return false;
+    c->out->covered_bytes = moved.original_bytes;
+    return settle(c, HOTFN_STRATEGY_RETARGET, JUMP_BYTES);
+}
+
+/* Does every run through the entry pass the direct call at site + offset, and nothing else reach it? */
+static bool leads_to_call(const climb *c, uint32_t offset)
+{
+    const hfn_judging *j = c->judging;
+    uint64_t end = c->site + offset + JUMP_BYTES;
+    uint64_t next = c->index + 1 < j->count ? j->subjects[c->index + 1].rva : UINT64_MAX;
+
+    if (end > c->subject->end || next < end || (c->subject->notes & HFN_NOTE_UNBOUNDED))
+        return false;
+    for (uint64_t at = c->site + 1; at < end; at++) {
+        if (hfn_region_marks(c->subject->region, at))
+            return false;
+    }
+    return true;
+}
+
+/* A call that stands in the way of the jump is retargeted itself. */
+static bool try_retarget_call(climb *c)
+{
+    const hfn_arch *arch = c->judging->arch;
+    hfn_instruction in = { .flow = HFN_FLOW_NEXT };
+    hfn_moved moved;
+    uint32_t at = 0;
+
+    while (at < JUMP_BYTES && in.flow == HFN_FLOW_NEXT) {
+        if (!arch->decode(c->bytes + at, c->size - at, c->site + at, 0, &in))
+            return false;
+        at += in.flow == HFN_FLOW_NEXT ? in.length : 0;
+    }
+    if (at >= JUMP_BYTES || in.flow != HFN_FLOW_CALL || !leads_to_call(c, at) ||
+        !arch->retarget(c->bytes + at, c->size - at, c->site + at, &moved))
+        return false;
+    c->site = c->out->site_rva = c->site + at;
+    c->out->pub.patch_offset += at;
+    c->out->covered_bytes = moved.original_bytes;
+    return settle(c, HOTFN_STRATEGY_RETARGET, JUMP_BYTES);
+}
+
+static bool try_jump(climb *c)
+{
+    if (c->limit < JUMP_BYTES || !can_move(c, JUMP_BYTES) || !take_padding(c, JUMP_BYTES))
+        return false;
+    return settle(c, c->body < JUMP_BYTES ? HOTFN_STRATEGY_JUMP_PAD : HOTFN_STRATEGY_JUMP,
+                  JUMP_BYTES);
+}
+
+static bool try_island(climb *c)
+{
+    hfn_subject *subject = &c->judging->subjects[c->index];
+    uint8_t pad_used = subject->pad_used;
+    uint64_t from = c->site + SHORT_JUMP_BYTES;
+
+    if (c->limit < SHORT_JUMP_BYTES || !can_move(c, SHORT_JUMP_BYTES) ||
+        !take_padding(c, SHORT_JUMP_BYTES))
+        return false;
+    uint64_t low = from > 128 ? from - 128 : 0;
+    uint64_t island = hfn_pad_find(c->judging, low, from + 127, JUMP_BYTES);
+    if (island == UINT64_MAX) {
+        subject->pad_used = pad_used;
+        if (c->reason == HOTFN_REASON_TOO_SHORT)
+            c->reason = HOTFN_REASON_NO_ISLAND;
+        return false;
+    }
+    c->out->island_rva = island;
+    return settle(c, HOTFN_STRATEGY_ISLAND, SHORT_JUMP_BYTES);
+}
+
+/* Is there memory that a jump with these fixed displacement bits reaches, outside the image? */
+static bool window_exists(const climb *c, uint32_t fixed, uint32_t mask)
+{
+    const hotfn_image_info *info = &c->judging->info;
+    int64_t from = (int64_t)(c->site + JUMP_BYTES) + (int32_t)fixed;
+    int64_t to = from + (int64_t)(uint32_t)~mask;
+    int64_t lowest =
+        c->judging->fixed_place ? (int64_t)LOWEST_ADDRESS - (int64_t)info->link_base : INT64_MIN;
+
+    return (from < 0 && to >= lowest) || to >= (int64_t)info->loaded_bytes;
+}
+
+/* The bytes behind the patch keep their values and are part of the jump: nobody may change them. */
+static bool try_pun(climb *c, uint32_t patch_bytes)
+{
+    uint32_t fixed = 0, mask = 0;
+    hfn_subject *subject = &c->judging->subjects[c->index];
+    uint8_t pad_used = subject->pad_used;
+    uint64_t next = c->index + 1 < c->judging->count ? subject[1].rva : UINT64_MAX;
+
+    if (c->limit < patch_bytes || c->size < JUMP_BYTES || next < c->site + JUMP_BYTES)
+        return false;
+    for (uint32_t i = patch_bytes; i < JUMP_BYTES; i++) {
+        fixed |= (uint32_t)c->bytes[i] << (8 * (i - 1));
+        mask |= 0xFFu << (8 * (i - 1));
+    }
+    if (!window_exists(c, fixed, mask) || !can_move(c, patch_bytes) ||
+        !take_padding(c, JUMP_BYTES)) {
+        subject->pad_used = pad_used;
+        return false;
+    }
+    c->out->pun_fixed = fixed;
+    c->out->pun_mask = mask;
+    return settle(c, HOTFN_STRATEGY_PUN, patch_bytes);
+}
+
+static bool try_int3(climb *c)
+{
+    return (c->judging->flags & HOTFN_VERDICTS_ALLOW_INT3) && can_move(c, 1) &&
+           settle(c, HOTFN_STRATEGY_INT3, 1);
+}
+
+/* Followed through jumps: a tail call says nothing about flags, its target does. */
+static bool flags_live(const climb *c)
+{
+    const hfn_judging *j = c->judging;
+    uint64_t at = c->site;
+
+    for (int hop = 0; hop < FLAG_HOPS_MAX; hop++) {
+        const hfn_region *region = hfn_code_region(&j->code, at);
+        if (!region)
+            return true;
+        const uint8_t *bytes = region->bytes + (at - region->rva);
+        if (!j->arch->flags_live(bytes, region->end - at, at, &at))
+            return false;
+    }
+    return true;
+}
+
+static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
+{
+    const hfn_subject *s = &j->subjects[index];
+    const uint8_t *bytes = s->region->bytes + (s->rva - s->region->rva);
+    uint64_t size = s->region->end - s->rva;
+    climb c = { .judging = j, .index = index, .subject = s, .out = out };
+    hfn_instruction in;
+
+    if (j->arch->decode(bytes, size, s->rva, 0, &in) && in.is_landing_pad &&
+        in.length < s->end - s->rva) {
+        out->pub.patch_offset = in.length;
+        out->pub.flags |= HOTFN_VERDICT_LANDING_PAD;
+    }
+    c.site = out->site_rva = s->rva + out->pub.patch_offset;
+    c.bytes = bytes + out->pub.patch_offset;
+    c.size = size - out->pub.patch_offset;
+    c.body = s->end - c.site;
+    find_limit(&c);
+    return c;
+}
+
+static void finish(const climb *c)
+{
+    hfn_verdict *out = c->out;
+
+    if (out->pub.verdict == HOTFN_VERDICT_HOOKABLE) {
+        if (flags_live(c))
+            out->pub.flags |= HOTFN_VERDICT_FLAGS_LIVE;
+        return;
+    }
+    *out = (hfn_verdict){ .pub = { .size = (uint32_t)sizeof out->pub,
+                                   .verdict = HOTFN_VERDICT_REFUSED,
+                                   .reason = c->reason,
+                                   .offset = c->offset,
+                                   .flags = out->pub.flags,
+                                   .patch_offset = out->pub.patch_offset },
+                          .site_rva = out->site_rva };
+}
+
+bool hfn_ladder_first(const hfn_judging *j, uint32_t index, hfn_verdict *out)
+{
+    climb c = start(j, index, out);
+
+    if (!try_retarget(&c) && !try_jump(&c) && !try_retarget_call(&c))
+        return false;
+    finish(&c);
+    return true;
+}
+
+void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out)
+{
+    climb c = start(j, index, out);
+    bool found = try_jump(&c) || try_island(&c);
+
+    for (uint32_t patch_bytes = JUMP_BYTES - 1; patch_bytes > 0 && !found; patch_bytes--)
+        found = try_pun(&c, patch_bytes);
+    if (!found)
+        try_int3(&c);
+    finish(&c);
+}
