@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Claims about the sources of symbols and their order. */
+#include <hotfn/symbols.h>
+
+#include "base/counting_env.h"
+#include "check.h"
+#include "image/elf_builder.h"
+
+static uint32_t add_table(elf_builder *b, uint32_t type, const char *name, uint64_t value)
+{
+    elf_bytes *symbols = elf_buffer(b), *names = elf_buffer(b);
+    uint32_t table;
+
+    put_text(names, "");
+    put_symbol(symbols, 0, 0, 0, 0, 0, 0);
+    put_symbol(symbols, put_text(names, name), 1, 2, 1, value, 1);
+    table = elf_add_buffer(b, type == 2 ? ".symtab" : ".dynsym", type, 0, symbols);
+    b->sections[table].entry_size = 24;
+    b->sections[table].link = table + 1;
+    return elf_add_buffer(b, ".names", 3, 0, names);
+}
+
+static elf_builder *new_with_text(void)
+{
+    elf_builder *b = elf_new_x86_64();
+
+    elf_add(b, ".text", 1, ELF_ALLOC | ELF_CODE, "\xc3\xc3\xc3\xc3", 4);
+    return b;
+}
+
+/* "Compression" of the tests: the bytes as they are; what begins with '!' is damaged. */
+static void *decompress(void *user, int32_t compression, const void *in, size_t in_bytes,
+                        size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes)
+{
+    void *out;
+
+    (void)user;
+    if (compression != HOTFN_COMPRESSION_XZ || in_bytes > max_bytes || *(const char *)in == '!')
+        return NULL;
+    out = grow(grow_user, NULL, 0, in_bytes);
+    if (out)
+        memcpy(out, in, in_bytes);
+    *out_bytes = in_bytes;
+    return out;
+}
+
+static uint32_t load(const elf_builder *b, counting *c, hotfn_symbol *first, uint32_t *source)
+{
+    hotfn_env env = counting_env(c);
+    hotfn_image *image = NULL;
+    hotfn_symbols *symbols = NULL;
+    uint32_t count = 0;
+
+    env.decompress_fn = decompress;
+    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "l", &env, NULL),
+                 HOTFN_OK);
+    if (CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, &env, NULL), HOTFN_OK)) {
+        count = hotfn_symbols_count(symbols);
+        if (count && hotfn_symbols_get(symbols, 0, first) == HOTFN_OK)
+            *source = first->source;
+    }
+    hotfn_symbols_destroy(symbols);
+    hotfn_image_close(image);
+    CHECK_EQ_U64(c->live_bytes, 0);
+    CHECK_EQ_I64(c->size_mismatches, 0);
+    return count;
+}
+
+static void no_source_at_all_is_no_error(void)
+{
+    elf_builder *b = new_with_text();
+    hotfn_symbol first = HOTFN_SYMBOL_INIT;
+    uint32_t source = 0;
+    counting c;
+
+    elf_finish(b);
+    CHECK_EQ_U64(load(b, &c, &first, &source), 0);
+    CHECK_EQ_I64(c.warnings, 0);
+    hotfn_symbols_destroy(NULL);
+    free(b);
+}
+
+static void debugdata_is_read_where_nothing_better_is(void)
+{
+    elf_builder *mini = new_with_text(), *b = new_with_text();
+    hotfn_symbol first = HOTFN_SYMBOL_INIT;
+    uint32_t source = 0;
+    counting c;
+
+    add_table(mini, 2, "from_debugdata", 1024);
+    elf_finish(mini);
+    elf_add(b, ".gnu_debugdata", 1, 0, mini->file.data, mini->file.size);
+    add_table(b, 11, "from_dynsym", 1025);
+    elf_finish(b);
+    CHECK_EQ_U64(load(b, &c, &first, &source), 2);
+    CHECK_EQ_U64(source, HOTFN_SOURCE_DEBUGDATA);
+    free(b);
+    b = new_with_text();
+    elf_add(b, ".gnu_debugdata", 1, 0, mini->file.data, mini->file.size);
+    add_table(b, 2, "from_symtab", 1026);
+    elf_finish(b);
+    CHECK_EQ_U64(load(b, &c, &first, &source), 1);
+    CHECK_EQ_U64(source, HOTFN_SOURCE_SYMTAB);
+    free(b);
+    free(mini);
+}
+
+static void damaged_debugdata_is_a_warning(void)
+{
+    static const char *const contents[] = { "!", "no ELF file" };
+    hotfn_symbol first = HOTFN_SYMBOL_INIT;
+    uint32_t source = 0;
+    counting c;
+
+    for (size_t i = 0; i < 2; i++) {
+        elf_builder *b = new_with_text();
+        elf_add(b, ".gnu_debugdata", 1, 0, contents[i], strlen(contents[i]));
+        add_table(b, 11, "from_dynsym", 1025);
+        elf_finish(b);
+        CHECK_EQ_U64(load(b, &c, &first, &source), 1);
+        CHECK_EQ_I64(c.warnings, 1);
+        free(b);
+    }
+}
+
+static void unknown_options_are_refused(void)
+{
+    elf_builder *b = new_with_text();
+    hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
+    hotfn_image *image = NULL;
+    hotfn_symbols *symbols = NULL;
+
+    elf_finish(b);
+    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "l", NULL, NULL),
+                 HOTFN_OK);
+    options.flags = 1u << 31;
+    CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, &options, NULL, NULL), HOTFN_E_OPTION);
+    options.flags = 0;
+    options.reserved = 1;
+    CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, &options, NULL, NULL), HOTFN_E_OPTION);
+    CHECK(symbols == NULL);
+    hotfn_image_close(image);
+    free(b);
+}
+
+static void this_program_has_its_functions(void)
+{
+    hotfn_image *image = NULL;
+    hotfn_symbols *symbols = NULL;
+    bool seen = false;
+
+    CHECK_EQ_I64(hotfn_image_open(&image, "/proc/self/exe", NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, NULL, NULL), HOTFN_OK);
+    for (uint32_t i = 0; i < hotfn_symbols_count(symbols); i++) {
+        hotfn_symbol s = HOTFN_SYMBOL_INIT;
+        hotfn_symbols_get(symbols, i, &s);
+        seen |= strcmp(s.name, "this_program_has_its_functions") == 0;
+    }
+    CHECK(seen);
+    hotfn_symbols_destroy(symbols);
+    hotfn_image_close(image);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(no_source_at_all_is_no_error),
+    CHECK_TEST(debugdata_is_read_where_nothing_better_is),
+    CHECK_TEST(damaged_debugdata_is_a_warning),
+    CHECK_TEST(unknown_options_are_refused),
+    CHECK_TEST(this_program_has_its_functions),
+};
+CHECK_MAIN(tests)
