@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn scan FILE`: which functions can be hooked, how, and why not.  No process is touched. */
+#include "listing.h"
+#include "verbs.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
+#define REASON_COUNT (HOTFN_REASON_EXCLUDED + 1) /* those that a scan may give */
+
+enum { JSON = 256, WHY, INT3, THREADS, NO_SEPARATE, SYMBOL_DIR, HELP };
+
+static const struct option words[] = {
+    { "function", required_argument, NULL, 'f' },
+    { "match", required_argument, NULL, 'f' },
+    { "exclude", required_argument, NULL, 'x' },
+    { "why", no_argument, NULL, WHY },
+    { "json", no_argument, NULL, JSON },
+    { "int3", no_argument, NULL, INT3 },
+    { "threads", required_argument, NULL, THREADS },
+    { "no-separate", no_argument, NULL, NO_SEPARATE },
+    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
+    { "help", no_argument, NULL, HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+typedef struct wish {
+    hotfn_selection selection;
+    hotfn_symbols_options symbols;
+    hotfn_verdicts_options verdicts;
+    const char **include, **exclude, **dirs;
+    const char *file;
+    bool json, why;
+} wish;
+
+/* A scanned file; `finish` takes a half filled one. */
+typedef struct scan {
+    listing file;
+    hotfn_functions *functions;
+    hotfn_verdicts *verdicts;
+    uint8_t *selected;
+    uint32_t count;
+} scan;
+
+typedef struct totals {
+    uint32_t functions, hookable, refused, fragments;
+    uint32_t entries; /* without fragments, linker stubs and the process's entry */
+    uint32_t strategies[STRATEGY_COUNT], reasons[REASON_COUNT];
+} totals;
+
+static int usage(FILE *out, int status)
+{
+    fputs("usage: hotfn scan [options] FILE\n"
+          "      --why             each refused function with its reason\n"
+          "      --json            as JSON (schema hotfn.scan/1)\n"
+          "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
+          "  -x, --exclude GLOB    leave out functions that match\n"
+          "      --int3            allow traps where nothing cheaper works\n"
+          "      --threads N       read the code with N threads (default: one a CPU)\n"
+          "      --no-separate     do not look for a separate debug file\n"
+          "      --symbol-dir DIR  look for debug files there too (may be repeated)\n",
+          out);
+    return status;
+}
+
+static hotfn_verdict verdict_at(const scan *s, uint32_t index)
+{
+    hotfn_verdict v = HOTFN_VERDICT_INIT;
+
+    hotfn_verdicts_get(s->verdicts, index, &v);
+    return v;
+}
+
+static totals count_selected(const scan *s)
+{
+    totals t = { 0 };
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!s->selected[i])
+            continue;
+        const hotfn_verdict v = verdict_at(s, i);
+        t.functions++;
+        t.hookable += v.verdict == HOTFN_VERDICT_HOOKABLE;
+        t.refused += v.verdict == HOTFN_VERDICT_REFUSED;
+        t.fragments += v.verdict == HOTFN_VERDICT_FRAGMENT;
+        if (v.verdict == HOTFN_VERDICT_HOOKABLE && v.strategy < STRATEGY_COUNT)
+            t.strategies[v.strategy]++;
+        if (v.verdict == HOTFN_VERDICT_REFUSED && v.reason < REASON_COUNT)
+            t.reasons[v.reason]++;
+    }
+    t.entries =
+        t.functions - t.fragments - t.reasons[HOTFN_REASON_PLT] - t.reasons[HOTFN_REASON_GLUE];
+    return t;
+}
+
+static double percent(uint32_t part, uint32_t whole)
+{
+    return whole ? 100.0 * part / whole : 0.0;
+}
+
+static void print_summary(const scan *s, const totals *t)
+{
+    printf("%s: %" PRIu32 " entries of functions (left out: %" PRIu32 " fragments, %" PRIu32
+           " linker stubs, %" PRIu32 " process entry)\n",
+           s->file.info.path, t->entries, t->fragments, t->reasons[HOTFN_REASON_PLT],
+           t->reasons[HOTFN_REASON_GLUE]);
+    printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "hookable", t->hookable,
+           percent(t->hookable, t->entries));
+    for (uint32_t i = 1; i < STRATEGY_COUNT; i++) {
+        if (t->strategies[i])
+            printf("    %-16s %8" PRIu32 "  %6.2f %%\n", hotfn_strategy_name(i), t->strategies[i],
+                   percent(t->strategies[i], t->entries));
+    }
+    uint32_t refused = t->entries - t->hookable;
+    printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "refused", refused, percent(refused, t->entries));
+    for (uint32_t i = 1; i < REASON_COUNT; i++) {
+        if (t->reasons[i] && i != HOTFN_REASON_PLT && i != HOTFN_REASON_GLUE)
+            printf("    %-16s %8" PRIu32 "  %6.2f %%  %s\n", hotfn_reason_name(i), t->reasons[i],
+                   percent(t->reasons[i], t->entries), hotfn_reason_text(i));
+    }
+}
+
+static void print_reasons(const scan *s)
+{
+    char text[16384];
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        const hotfn_verdict v = verdict_at(s, i);
+        hotfn_function f = HOTFN_FUNCTION_INIT;
+        if (!s->selected[i] || v.verdict != HOTFN_VERDICT_REFUSED)
+            continue;
+        hotfn_functions_get(s->functions, i, &f);
+        printf("%#12" PRIx64 " %s+%" PRIu32 ": %s: %s\n", f.rva,
+               listing_display(&s->file, f.name, text, sizeof text), v.offset,
+               hotfn_reason_name(v.reason), hotfn_reason_text(v.reason));
+    }
+}
+
+static void print_json_counts(const char *title, const uint32_t *counts, uint32_t count,
+                              const char *(*name_of)(uint32_t))
+{
+    const char *between = "";
+
+    printf(",\"%s\":{", title);
+    for (uint32_t i = 1; i < count; i++) {
+        if (!counts[i])
+            continue;
+        printf("%s\"%s\":%" PRIu32, between, name_of(i), counts[i]);
+        between = ",";
+    }
+    putchar('}');
+}
+
+static void print_json_verdict(const hotfn_verdict *v)
+{
+    static const char *const names[] = { "refused", "hookable", "refused", "fragment" };
+
+    printf(",\"verdict\":\"%s\"", names[v->verdict & 3]);
+    if (v->verdict == HOTFN_VERDICT_HOOKABLE) {
+        printf(",\"strategy\":\"%s\",\"reason\":null,\"reason_text\":null,\"offset\":null",
+               hotfn_strategy_name(v->strategy));
+        return;
+    }
+    printf(",\"strategy\":null,\"reason\":\"%s\",\"reason_text\":", hotfn_reason_name(v->reason));
+    listing_json_text(stdout, hotfn_reason_text(v->reason));
+    printf(",\"offset\":%" PRIu32, v->offset);
+}
+
+static void print_json_function(const scan *s, uint32_t index)
+{
+    const hotfn_verdict v = verdict_at(s, index);
+    hotfn_function f = HOTFN_FUNCTION_INIT;
+    char text[16384];
+    const char *name;
+
+    hotfn_functions_get(s->functions, index, &f);
+    printf("\n{\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":", f.rva, f.byte_count);
+    listing_json_text(stdout, f.name);
+    fputs(",\"display\":", stdout);
+    listing_json_text(stdout, listing_display(&s->file, f.name, text, sizeof text));
+    fputs(",\"names\":[", stdout);
+    for (uint32_t i = 0; (name = hotfn_functions_get_name(s->functions, index, i)) != NULL; i++) {
+        if (i)
+            putchar(',');
+        listing_json_text(stdout, name);
+    }
+    putchar(']');
+    print_json_verdict(&v);
+    putchar('}');
+}
+
+static void print_json(const scan *s, const totals *t)
+{
+    const char *between = "";
+
+    listing_print_head(stdout, &s->file, "hotfn.scan/1");
+    printf(",\"summary\":{\"functions\":%" PRIu32 ",\"entries\":%" PRIu32 ",\"hookable\":%" PRIu32
+           ",\"refused\":%" PRIu32 ",\"fragments\":%" PRIu32,
+           t->functions, t->entries, t->hookable, t->refused, t->fragments);
+    print_json_counts("strategies", t->strategies, STRATEGY_COUNT, hotfn_strategy_name);
+    print_json_counts("reasons", t->reasons, REASON_COUNT, hotfn_reason_name);
+    fputs("},\"functions\":[", stdout);
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!s->selected[i])
+            continue;
+        fputs(between, stdout);
+        print_json_function(s, i);
+        between = ",";
+    }
+    fputs("]}\n", stdout);
+}
+
+/* A glob that matches nothing is most often a slip of the pen. */
+static bool any_selected(const wish *w, const scan *s, const char *unmatched)
+{
+    uint32_t selected = 0;
+
+    for (uint32_t i = 0; i < s->count; i++)
+        selected += s->selected[i];
+    if (unmatched)
+        fprintf(stderr, "hotfn scan: %s: no function matches '%s'; `hotfn list` shows them\n",
+                w->file, unmatched);
+    return selected > 0 || !unmatched;
+}
+
+static bool judge(scan *s, const wish *w, const char **unmatched, hotfn_error *err)
+{
+    const hotfn_env *env = &s->file.env;
+
+    if (hotfn_functions_build(&s->functions, s->file.image, s->file.symbols, env, err) != HOTFN_OK)
+        return false;
+    s->count = hotfn_functions_count(s->functions);
+    s->selected = calloc(s->count ? s->count : 1, 1);
+    return s->selected &&
+           hotfn_functions_select(s->functions, &w->selection, s->selected, unmatched, err) ==
+               HOTFN_OK &&
+           hotfn_verdicts_judge(&s->verdicts, s->file.image, s->functions, &w->verdicts, env,
+                                err) == HOTFN_OK;
+}
+
+static void finish(scan *s)
+{
+    free(s->selected);
+    hotfn_verdicts_destroy(s->verdicts);
+    hotfn_functions_destroy(s->functions);
+    listing_close(&s->file);
+}
+
+static int print_scan(const wish *w, const scan *s)
+{
+    const totals t = count_selected(s);
+
+    if (w->json)
+        print_json(s, &t);
+    else if (w->why)
+        print_reasons(s);
+    else
+        print_summary(s, &t);
+    return listing_finish("scan", stdout);
+}
+
+static int scan_file(const wish *w)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    const char *unmatched = NULL;
+    scan s = { 0 };
+    int status;
+
+    if (!listing_open(&s.file, w->file, &w->symbols, &err))
+        return hotfn_tool_fail("scan", &err);
+    if (!judge(&s, w, &unmatched, &err))
+        status = hotfn_tool_fail("scan", &err);
+    else
+        status = any_selected(w, &s, unmatched) ? print_scan(w, &s) : TOOL_FAILED;
+    finish(&s);
+    return status;
+}
+
+static bool take_glob(const char **globs, uint32_t *count, const char *glob)
+{
+    if (hotfn_glob_match(glob, "") < 0) {
+        fprintf(stderr, "hotfn scan: not a glob (close its [ or quote it with \\): '%s'\n", glob);
+        return false;
+    }
+    globs[(*count)++] = glob;
+    return true;
+}
+
+static bool take_threads(wish *w, const char *text)
+{
+    char *end;
+    unsigned long count = strtoul(text, &end, 10);
+
+    if (text[0] < '1' || text[0] > '9' || *end || count > 64) {
+        fprintf(stderr, "hotfn scan: not a number of threads (1 to 64): '%s'\n", text);
+        return false;
+    }
+    w->verdicts.threads = (uint32_t)count;
+    return true;
+}
+
+static bool take_word(wish *w, int word)
+{
+    switch (word) {
+    case 'f': return take_glob(w->include, &w->selection.include_count, optarg);
+    case 'x': return take_glob(w->exclude, &w->selection.exclude_count, optarg);
+    case WHY: w->why = true; return true;
+    case JSON: w->json = true; return true;
+    case INT3: w->verdicts.flags |= HOTFN_VERDICTS_ALLOW_INT3; return true;
+    case THREADS: return take_threads(w, optarg);
+    case NO_SEPARATE: w->symbols.flags |= HOTFN_SYMBOLS_NO_SEPARATE; return true;
+    case SYMBOL_DIR: w->dirs[w->symbols.symbol_dir_count++] = optarg; return true;
+    default: usage(stderr, TOOL_USAGE); return false;
+    }
+}
+
+/* TOOL_OK to go on, TOOL_USAGE for a word that is not understood; *done for --help. */
+static int read_words(wish *w, int argc, char **argv, bool *done)
+{
+    int word;
+
+    optind = 1;
+    while ((word = getopt_long(argc, argv, "f:x:", words, NULL)) != -1) {
+        if (word == HELP) {
+            *done = true;
+            return usage(stdout, TOOL_OK);
+        }
+        if (!take_word(w, word))
+            return TOOL_USAGE;
+    }
+    if (optind != argc - 1)
+        return usage(stderr, TOOL_USAGE);
+    w->file = argv[optind];
+    w->selection.include = w->include;
+    w->selection.exclude = w->exclude;
+    w->symbols.symbol_dirs = w->dirs;
+    return TOOL_OK;
+}
+
+int hotfn_verb_scan(int argc, char **argv)
+{
+    wish w = { .selection = HOTFN_SELECTION_INIT,
+               .symbols = HOTFN_SYMBOLS_OPTIONS_INIT,
+               .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
+    /* Never more of any than there are words. */
+    const char **room = calloc((size_t)argc * 3, sizeof *room);
+    bool done = false;
+    int status;
+
+    if (!room)
+        return TOOL_FAILED;
+    w.include = room;
+    w.exclude = room + argc;
+    w.dirs = room + 2 * argc;
+    status = read_words(&w, argc, argv, &done);
+    if (status == TOOL_OK && !done)
+        status = scan_file(&w);
+    free(room);
+    return status;
+}
