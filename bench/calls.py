@@ -69,44 +69,51 @@ def ratios(values, floors):
     return [value / floor for value, floor in zip(values, floors) if floor >= 0.05]
 
 
-def row(report, shape, name, added, floors):
-    functions, threads = shape
+def row(report, shape, name, added, bare, floors):
+    """A line of the table; floors None: this is the floor."""
+    about = {"functions": shape[0], "threads": shape[1]}
+    report.add(f"call/{name}", "added ns", added, **about)
+    if floors is None:
+        return [name, *shape, figures.spread(added), "", "", len(added)]
     times = ratios(added, floors)
-    about = {"functions": functions, "threads": threads}
-    report.add(f"call/{name}", "ns", added, **about)
-    if times and name != "floor":
-        report.add(f"call/{name}/floor", "ratio", times, **about)
-    shown = figures.spread(times) if times and name != "floor" else "-"
-    return [name, functions, threads, figures.spread(added), shown, len(added)]
+    whole = [(a + b) / (f + b) for a, b, f in zip(added, bare, floors)]
+    report.add(f"call/{name}/whole call over floor's", "ratio", whole, **about)
+    if times:
+        report.add(f"call/{name}/added over floor's", "ratio", times, **about)
+    return [name, *shape, figures.spread(added), figures.spread(times) if times else "-",
+            figures.spread(whole), len(added)]
 
 
 def shape_rows(report, shape, seeds, options):
     found = ours(shape, seeds, options)
     bare = [one["bare"] for one in found]
     floors = [one["floor"] - one["bare"] for one in found]
-    rows = [row(report, shape, "floor", floors, floors),
-            row(report, shape, "ours", [one["ours"] - one["bare"] for one in found], floors)]
+    counted = [one["ours"] - one["bare"] for one in found]
+    rows = [row(report, shape, "floor", floors, bare, None),
+            row(report, shape, "ours", counted, bare, floors)]
     for name, variant in (("-finstrument-functions", "instrument"), ("shared counter", "shared")):
-        rows.append(row(report, shape, name, rebuilt(variant, shape, seeds, options, bare), floors))
+        added = rebuilt(variant, shape, seeds, options, bare)
+        rows.append(row(report, shape, name, added, bare, floors))
     few = seeds[:options.slow_placements]
     for name in PEERS:
         try:
-            rows.append(row(report, shape, name, peer(name, shape, few, bare), floors))
+            rows.append(row(report, shape, name, peer(name, shape, few, bare), bare, floors))
         except tools.Missing as missing:
-            rows.append([name, *shape, f"left out: {missing}", "-", 0])
+            rows.append([name, *shape, f"left out: {missing}", "", "", 0])
     return rows
 
 
 def run(report, options):
     seeds = list(range(1, options.placements + 1))
     report.heading("Added cost of one call",
-                   f"ns a call more than bare, and that over the floor: least, median, upper "
-                   f"quartile over {len(seeds)} random placements ({options.slow_placements} for "
-                   "callgrind and uftrace);",
-                   f"each the median of {options.rounds} interleaved rounds. floor: jump in, jump "
-                   "back, no counter. Rebuilt programs (-finstrument-functions with a thread-local",
-                   "counter, a shared counter in the function) have another layout than bare.")
-    header = ["", "functions", "threads", "added ns", "over floor", "placements"]
+                   f"Least, median, upper quartile over {len(seeds)} random placements "
+                   f"({options.slow_placements} for callgrind and uftrace), each the median of "
+                   f"{options.rounds} interleaved rounds.",
+                   "floor: jump in, jump back, no counter. added ns: more than the bare call. over "
+                   "floor: added over what the floor adds; call: the whole call over the floor's.",
+                   "-finstrument-functions has a thread-local counter, shared counter one compiled "
+                   "into each function; being rebuilt they have another layout than bare.")
+    header = ["", "functions", "threads", "added ns", "over floor", "call", "placements"]
     rows = []
     for shape in SHAPES if len(tools.CPUS) > 1 else SHAPES[:3]:
         rows += shape_rows(report, shape, seeds, options)

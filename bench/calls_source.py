@@ -11,6 +11,7 @@ HEAD = """\
 /* Made by bench/calls_source.py, seed {seed}. */
 #include <stdint.h>
 #define KEPT __attribute__((noinline, noclone, used))
+#define use(value) __asm__ volatile("" : : "r"(value))
 {before}
 """
 # variant: (what stands before the functions, what stands at the begin of each)
@@ -22,9 +23,9 @@ VARIANTS = {
 
 
 def function(i, first):
-    """A few instructions that depend on each other, as real small functions have them."""
+    """A few instructions; no call waits for another's result, so that the call itself is measured."""
     return (f"KEPT static uint64_t place_{i}(uint64_t x) {{ {first.format(i=i)}"
-            f"x ^= x << {1 + i % 13}; x ^= x >> {1 + i % 7}; return x + {i}; }}\n")
+            f"return ((x << {1 + i % 13}) ^ (x >> {1 + i % 7})) + {i}; }}\n")
 
 
 def gap(rng):
@@ -34,9 +35,9 @@ def gap(rng):
 
 def driver(count, chosen):
     """run_COUNT(n): n rounds over `count` functions in turn, by direct calls."""
-    calls = "".join(f"        x = place_{i}(x);\n" for i in chosen)
-    return (f"KEPT uint64_t run_{count}(uint64_t n)\n{{\n    uint64_t x = n;\n"
-            f"    while (n--) {{\n{calls}    }}\n    return x;\n}}\n")
+    calls = "".join(f"        use(place_{i}(n));\n" for i in chosen)
+    return (f"KEPT uint64_t run_{count}(uint64_t n)\n{{\n    while (n--) {{\n{calls}    }}\n"
+            "    return n;\n}\n")
 
 
 def write(path, seed, variant):
