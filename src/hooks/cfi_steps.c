@@ -137,7 +137,8 @@ static uint32_t end_of(const hfn_moved *moved, uint32_t i, const known *one)
 {
     if (i + 1u < moved->instruction_count)
         return moved->moved_at[i + 1];
-    return one->length > 0 ? moved->moved_at[i] + one->length : moved->length - JUMP_BACK_BYTES;
+    return one->length > 0 ? moved->moved_at[i] + one->length
+                           : moved->length - (uint32_t)JUMP_BACK_BYTES;
 }
 
 uint32_t hfn_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)

@@ -8,6 +8,8 @@
 #include "hooks/region_writer.h"
 #include "os/os.h"
 
+enum { MAX_GAPS = 4096 };
+
 static bool is_new(const hfn_batch *batch, uint32_t module)
 {
     return batch->state == HFN_BATCH_PENDING && batch->module == module && !batch->placed;
@@ -42,71 +44,135 @@ static void pun_range(const hfn_plan_hook *hook, uint64_t base, uint64_t *first,
     *last = *first + (uint32_t)~hfn_plan_pun_mask(hook);
 }
 
-/* Map pages for a region whose stub can be entered within [first, last]; code receives where it
- * begins.  The candidates after the first one are the begins of pages. */
-static uint64_t map_pun(uint64_t first, uint64_t last, uint32_t entry_at, uint64_t page_bytes,
-                        uint64_t *code)
+/* Free ranges around a module, used up by its puns. */
+typedef struct gap_table {
+    hfn_os_gap *gaps;
+    uint32_t count;
+} gap_table;
+
+static uint64_t page_up(uint64_t address)
 {
     uint64_t page = hfn_os_page_bytes();
 
-    for (uint64_t entry = first; entry <= last && entry >= first;) {
-        uint64_t pages;
-        *code = entry - entry_at;
-        pages = *code & ~(page - 1);
-        if (*code < entry && hfn_os_map_at(pages, page_bytes))
-            return pages;
-        entry = pages + page + entry_at;
+    return (address + page - 1) & ~(page - 1);
+}
+
+/* Where in the gap byte_count bytes can begin, from first to last; 0 if they cannot.  The begin of a
+ * page is preferred: it takes fewer pages. */
+static uint64_t fit_gap(const hfn_os_gap *gap, uint64_t first, uint64_t last, uint64_t byte_count)
+{
+    uint64_t begin = first > gap->begin ? first : gap->begin;
+
+    if (page_up(begin) <= last)
+        begin = page_up(begin);
+    return begin <= last && begin < gap->end && page_up(begin + byte_count) <= gap->end ? begin : 0;
+}
+
+/* Take [begin, end) out of a gap; the part behind it becomes a gap of its own if there is room. */
+static void take_from_gap(gap_table *table, hfn_os_gap *gap, uint64_t begin, uint64_t end)
+{
+    if (table->count < MAX_GAPS && end < gap->end)
+        table->gaps[table->count++] = (hfn_os_gap){ end, gap->end };
+    gap->end = begin;
+}
+
+/* Map pages for byte_count bytes that begin within [first, last]: where they begin, or 0. */
+static uint64_t map_between(gap_table *table, uint64_t first, uint64_t last, uint64_t byte_count,
+                            uint64_t *pages_end)
+{
+    for (uint32_t i = 0; i < table->count; i++) {
+        uint64_t begin = fit_gap(&table->gaps[i], first, last, byte_count);
+        uint64_t pages = begin & ~(hfn_os_page_bytes() - 1);
+        if (begin == 0)
+            continue;
+        *pages_end = page_up(begin + byte_count);
+        if (hfn_os_map_at(pages, *pages_end - pages)) {
+            take_from_gap(table, &table->gaps[i], pages, *pages_end);
+            return begin;
+        }
     }
     return 0;
 }
 
-static bool place_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, hfn_region_list *added)
+static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_table *gaps,
+                      hfn_region_list *added)
 {
-    const hfn_module *module = hfn_batch_module(hooks, batch);
+    uint64_t base = hfn_batch_module(hooks, batch)->base;
     hotfn_hook_action action = hfn_batch_action(batch, index);
     hfn_region_needs needs = { 0, 1, 0, batch->kind == HOTFN_ACTION_CALL };
     hfn_region_writer writer;
     hotfn_stub_region region;
     hfn_plan_hook hook;
-    uint64_t first, last, pages, page_bytes, code, unwind_bytes;
+    uint64_t first, last, code, pages_end, unwind_bytes, stub;
     uint32_t entry_at;
 
     hfn_batch_hook(hooks, batch, index, &hook);
-    pun_range(&hook, module->base, &first, &last);
+    pun_range(&hook, base, &first, &last);
     needs.stub_bytes = hfn_trampoline_bytes(batch->kind, &hook);
     needs.cfi_bytes = hook.cfi_bytes;
     entry_at =
         hfn_region_gate_bytes(&needs) + hfn_trampoline_shape(batch->kind, hook.flags).entry_at;
-    page_bytes = hfn_region_page_bytes(hooks, &needs, hfn_os_page_bytes() - 1);
-    pages = map_pun(first, last, entry_at, page_bytes, &code);
-    if (pages == 0) {
-        refuse(hooks, batch, index);
-        return true;
+    code = map_between(gaps, first - entry_at, last - entry_at, hfn_region_bytes(hooks, &needs),
+                       &pages_end);
+    if (code == 0)
+        return false;
+    hfn_region_begin(&writer, hooks, &needs, code, pages_end);
+    stub = writer.at;
+    if (!hfn_region_stub(&writer, &hook, base, &action) ||
+        !hfn_region_finish(&writer, &region, &unwind_bytes) ||
+        !add_region(hooks, added, &region, unwind_bytes)) {
+        code &= ~(hfn_os_page_bytes() - 1);
+        hfn_os_unmap(code, pages_end - code);
+        return false;
     }
-    hfn_region_begin(&writer, hooks, &needs, pages, page_bytes, code);
-    batch->asides[batch->aside_count++] = (hfn_aside){ index, writer.at };
-    if (!hfn_region_stub(&writer, &hook, module->base, &action) ||
-        !hfn_region_finish(&writer, &region, &unwind_bytes)) {
-        batch->aside_count--;
-        hfn_os_unmap(pages, page_bytes);
-        refuse(hooks, batch, index);
-        return true;
+    batch->asides[batch->aside_count++] = (hfn_aside){ index, stub };
+    return true;
+}
+
+static uint32_t count_puns(const hotfn_hooks *hooks, const hfn_batch *batch)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < batch->hook_count; i++) {
+        hfn_plan_hook hook;
+        hfn_batch_hook(hooks, batch, i, &hook);
+        count += hook.strategy == HOTFN_STRATEGY_PUN;
     }
-    return add_region(hooks, added, &region, unwind_bytes);
+    return count;
+}
+
+static void find_gaps(const hotfn_hooks *hooks, const hfn_batch *batch, gap_table *table)
+{
+    const hfn_module *module = hfn_batch_module(hooks, batch);
+    uint64_t begin = module->base + (uint64_t)module->plan->reach_begin;
+    uint64_t reach = UINT64_C(2) << 30;
+
+    table->count = hfn_os_find_gaps(begin > reach ? begin - reach : 0,
+                                    module->base + (uint64_t)module->plan->reach_end + reach,
+                                    table->gaps, MAX_GAPS);
 }
 
 static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *added)
 {
+    gap_table table = { NULL, 0 };
+    uint32_t puns = count_puns(hooks, batch);
+
+    if (puns == 0)
+        return true;
+    table.gaps = hfn_alloc(&hooks->env, MAX_GAPS * sizeof *table.gaps);
+    if (!table.gaps || !hfn_grow(&hooks->env, (void **)&batch->asides, &batch->aside_capacity, puns,
+                                 sizeof *batch->asides)) {
+        hfn_free(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
+        return false;
+    }
+    find_gaps(hooks, batch, &table);
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         hfn_plan_hook hook;
         hfn_batch_hook(hooks, batch, i, &hook);
-        if (hook.strategy != HOTFN_STRATEGY_PUN)
-            continue;
-        if (!hfn_grow(&hooks->env, (void **)&batch->asides, &batch->aside_capacity,
-                      batch->aside_count + 1u, sizeof *batch->asides) ||
-            !place_pun(hooks, batch, i, added))
-            return false;
+        if (hook.strategy == HOTFN_STRATEGY_PUN && !write_pun(hooks, batch, i, &table, added))
+            refuse(hooks, batch, i);
     }
+    hfn_free(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
     return true;
 }
 
@@ -149,38 +215,30 @@ static void refuse_new(hotfn_hooks *hooks, uint32_t module)
             refuse(hooks, &hooks->batches[i], n);
 }
 
-static bool write_region(hotfn_hooks *hooks, uint32_t module, const hfn_region_needs *needs,
-                         uint64_t pages, uint64_t page_bytes, hfn_region_list *added)
+static bool build_region(hotfn_hooks *hooks, uint32_t module, const hfn_region_needs *needs,
+                         hfn_region_list *added)
 {
+    const hfn_module *m = &hooks->modules[module];
+    uint64_t byte_count = page_up(hfn_region_bytes(hooks, needs)), unwind_bytes;
+    uint64_t code = hfn_os_map_near(m->base + (uint64_t)m->plan->reach_begin,
+                                    m->base + (uint64_t)m->plan->reach_end, byte_count,
+                                    hooks->options.near_range_bytes);
     hfn_region_writer writer;
     hotfn_stub_region region;
-    uint64_t unwind_bytes;
 
-    hfn_region_begin(&writer, hooks, needs, pages, page_bytes, pages);
+    if (code == 0) {
+        refuse_new(hooks, module);
+        return true;
+    }
+    hfn_region_begin(&writer, hooks, needs, code, code + byte_count);
     for (size_t i = 0; i < hooks->batch_count; i++)
         if (is_new(&hooks->batches[i], module))
             write_batch(hooks, &hooks->batches[i], &writer);
     if (hfn_region_finish(&writer, &region, &unwind_bytes))
         return add_region(hooks, added, &region, unwind_bytes);
-    hfn_os_unmap(pages, page_bytes); /* the system lets nobody make code */
+    hfn_os_unmap(code, byte_count); /* the system lets nobody make code */
     refuse_new(hooks, module);
     return true;
-}
-
-static bool build_region(hotfn_hooks *hooks, uint32_t module, const hfn_region_needs *needs,
-                         hfn_region_list *added)
-{
-    const hfn_module *m = &hooks->modules[module];
-    uint64_t page_bytes = hfn_region_page_bytes(hooks, needs, 0);
-    uint64_t pages = hfn_os_map_near(m->base + (uint64_t)m->plan->reach_begin,
-                                     m->base + (uint64_t)m->plan->reach_end, page_bytes,
-                                     hooks->options.near_range_bytes);
-
-    if (pages == 0) {
-        refuse_new(hooks, module);
-        return true;
-    }
-    return write_region(hooks, module, needs, pages, page_bytes, added);
 }
 
 bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *added)
@@ -222,6 +280,8 @@ static bool same_stub(const hotfn_hooks *hooks, const hfn_batch *pending, const 
     hotfn_hook_action action = hfn_batch_action(pending, walk->index);
     hfn_gates gates;
 
+    if (walk->address == 0) /* a pun that found no place then: it is refused again */
+        return true;
     if (!region || walk->address + walk->byte_count > region->end)
         return false;
     gates = hfn_region_gates(region);
@@ -244,6 +304,15 @@ static bool can_take_over(const hotfn_hooks *hooks, hfn_batch *pending, const hf
     return same;
 }
 
+static void refuse_homeless(hotfn_hooks *hooks, hfn_batch *batch)
+{
+    hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
+
+    while (hfn_stub_walk_next(&walk))
+        if (walk.address == 0)
+            refuse(hooks, batch, walk.index);
+}
+
 bool hfn_near_pages_reuse(hotfn_hooks *hooks, hfn_batch *batch)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
@@ -259,6 +328,7 @@ bool hfn_near_pages_reuse(hotfn_hooks *hooks, hfn_batch *batch)
         retired->aside_count = 0;
         retired->aside_capacity = 0;
         hfn_batch_finish(hooks, retired);
+        refuse_homeless(hooks, batch);
         return true;
     }
     return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a region.  Everything is written while its pages are plain data; then code becomes
- * executable and tables read-only, and the pages that the tables did not need are given back. */
+/* Writing a region.  Everything is written while its pages are plain data; then they become executable
+ * (the tables too: they share a page with the last stubs), and what was not needed is given back. */
 #include "hooks/region_writer.h"
 
 #include "os/os.h"
@@ -30,14 +30,17 @@ static bool wants_unwind(const hotfn_hooks *hooks)
     return !(hooks->options.flags & HOTFN_HOOKS_NO_UNWIND);
 }
 
-uint64_t hfn_region_page_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs,
-                               uint64_t code_offset)
+/* Where the tables begin, from the first byte of code. */
+static uint64_t tables_at(const hfn_region_needs *needs)
 {
-    uint64_t code = page_up(code_offset + hfn_region_gate_bytes(needs) + needs->stub_bytes);
+    return (hfn_region_gate_bytes(needs) + needs->stub_bytes + 7) & ~UINT64_C(7);
+}
 
+uint64_t hfn_region_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs)
+{
     if (!wants_unwind(hooks))
-        return code;
-    return code + page_up(hfn_unwind_max_bytes(needs->stub_count, needs->cfi_bytes));
+        return tables_at(needs);
+    return tables_at(needs) + hfn_unwind_max_bytes(needs->stub_count, needs->cfi_bytes) + 7;
 }
 
 static void write_call_gate(hfn_region_writer *writer)
@@ -65,15 +68,14 @@ static void write_count_gate(hfn_region_writer *writer)
 }
 
 void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
-                      const hfn_region_needs *needs, uint64_t pages, uint64_t page_bytes,
-                      uint64_t code)
+                      const hfn_region_needs *needs, uint64_t code, uint64_t pages_end)
 {
     memset(writer, 0, sizeof *writer);
     writer->hooks = hooks;
     writer->code = writer->at = code;
-    writer->end = pages + page_bytes;
+    writer->pages_end = pages_end;
     if (wants_unwind(hooks)) {
-        writer->tables = page_up(code + hfn_region_gate_bytes(needs) + needs->stub_bytes);
+        writer->tables = (code + tables_at(needs) + 7) & ~UINT64_C(7);
         hfn_unwind_begin(&writer->unwind, (uint8_t *)(uintptr_t)writer->tables, needs->stub_count);
     }
     write_count_gate(writer);
@@ -96,28 +98,19 @@ bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook, uint6
                                 &writer->hooks->access, &writer->gates);
 }
 
-/* Read-only tables on as many pages as they turned out to need. */
-static uint64_t finish_tables(hfn_region_writer *writer, hotfn_stub_region *region)
-{
-    uint64_t bytes = hfn_unwind_finish(&writer->unwind, region);
-    uint64_t used_end = page_up(writer->tables + bytes);
-
-    hfn_os_make_read_only(writer->tables, used_end - writer->tables);
-    if (used_end < writer->end)
-        hfn_os_unmap(used_end, writer->end - used_end);
-    return bytes;
-}
-
 bool hfn_region_finish(hfn_region_writer *writer, hotfn_stub_region *region, uint64_t *unwind_bytes)
 {
-    uint64_t first_page = page_down(writer->code);
+    uint64_t used_end;
 
     *region = (hotfn_stub_region)HOTFN_STUB_REGION_INIT;
     region->begin = writer->code;
     region->end = writer->at;
-    if (!hfn_os_make_executable(first_page, page_up(writer->at) - first_page))
+    *unwind_bytes = writer->tables != 0 ? hfn_unwind_finish(&writer->unwind, region) : 0;
+    used_end = page_up(writer->tables != 0 ? writer->tables + *unwind_bytes : writer->at);
+    if (!hfn_os_make_executable(page_down(writer->code), used_end - page_down(writer->code)))
         return false;
-    *unwind_bytes = writer->tables != 0 ? finish_tables(writer, region) : 0;
+    if (used_end < writer->pages_end)
+        hfn_os_unmap(used_end, writer->pages_end - used_end);
     if (writer->tables != 0 && (writer->hooks->options.flags & HOTFN_HOOKS_REGISTER_UNWIND))
         hfn_unwind_register(region);
     return true;

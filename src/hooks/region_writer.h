@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One region of generated code on fresh pages: gates, stubs, and behind them its unwind tables. */
+/* One region of generated code on fresh pages: gates, stubs, unwind tables. */
 #ifndef HFN_HOOKS_REGION_WRITER_H
 #define HFN_HOOKS_REGION_WRITER_H
 
@@ -15,24 +15,22 @@ typedef struct hfn_region_needs {
 
 typedef struct hfn_region_writer {
     const hotfn_hooks *hooks;
-    uint64_t code;   /* its first byte, a gate           */
-    uint64_t at;     /* where the next stub goes         */
-    uint64_t tables; /* page aligned, 0: no unwinding    */
-    uint64_t end;    /* of the pages                     */
+    uint64_t code;   /* its first byte, a gate */
+    uint64_t at;     /* where the next stub goes */
+    uint64_t tables; /* 0: no unwinding */
+    uint64_t pages_end;
     hfn_gates gates;
     hfn_unwind unwind;
 } hfn_region_writer;
 
 /* Bytes of gates before the first stub. */
 uint32_t hfn_region_gate_bytes(const hfn_region_needs *needs);
-/* Pages for all of it, if code begins at a page's offset code_offset. */
-uint64_t hfn_region_page_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs,
-                               uint64_t code_offset);
+/* At most so many, gates and tables included. */
+uint64_t hfn_region_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs);
 
-/* pages: writable, zeroed, page_bytes of them, holding code. */
+/* From code on, as many bytes up to pages_end are writable and zero. */
 void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
-                      const hfn_region_needs *needs, uint64_t pages, uint64_t page_bytes,
-                      uint64_t code);
+                      const hfn_region_needs *needs, uint64_t code, uint64_t pages_end);
 /* False if the stub cannot reach its targets from here; its place is used up. */
 bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook, uint64_t base,
                      const hotfn_hook_action *action);

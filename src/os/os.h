@@ -16,6 +16,11 @@ uint64_t hfn_os_page_bytes(void);
 /* Map byte_count writable bytes so that all of them and all of [near_begin, near_end) lie within
  * range_bytes of each other; 0 if there is no such gap.  Uses /proc/self/maps by raw reads. */
 uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_count, uint64_t range_bytes);
+/* The free ranges that touch [begin, end), at most capacity of them, rising; a hint: others map too. */
+typedef struct hfn_os_gap {
+    uint64_t begin, end;
+} hfn_os_gap;
+uint32_t hfn_os_find_gaps(uint64_t begin, uint64_t end, hfn_os_gap *out, uint32_t capacity);
 /* Map byte_count writable bytes exactly there; false if something is there already. */
 bool hfn_os_map_at(uint64_t address, uint64_t byte_count);
 /* The same pages, now read-only and executable. */

@@ -106,6 +106,47 @@ static uint64_t find_gap(uint64_t near_begin, uint64_t near_end, uint64_t byte_c
     return search.below ? search.below : search.above;
 }
 
+typedef struct gap_list {
+    uint64_t begin, end, previous_end;
+    hfn_os_gap *out;
+    uint32_t count, capacity;
+} gap_list;
+
+static void list_gap(gap_list *list, uint64_t begin, uint64_t end)
+{
+    begin = begin < list->begin ? list->begin : begin;
+    end = end > list->end ? list->end : end;
+    if (begin < end && list->count < list->capacity)
+        list->out[list->count++] = (hfn_os_gap){ begin, end };
+}
+
+static bool list_map(void *user, const hfn_map *map)
+{
+    gap_list *list = user;
+    uint64_t begin = map->begin;
+
+    if (map->is_stack)
+        begin = begin > STACK_ROOM_BYTES ? begin - STACK_ROOM_BYTES : 0;
+    if (begin > list->previous_end)
+        list_gap(list, list->previous_end, begin);
+    list->previous_end = map->end > list->previous_end ? map->end : list->previous_end;
+    return list->previous_end < list->end && list->count < list->capacity;
+}
+
+uint32_t hfn_os_find_gaps(uint64_t begin, uint64_t end, hfn_os_gap *out, uint32_t capacity)
+{
+    gap_list list = { begin < LOWEST_ADDRESS ? LOWEST_ADDRESS : begin,
+                      end > HIGHEST_ADDRESS ? HIGHEST_ADDRESS : end,
+                      LOWEST_ADDRESS,
+                      out,
+                      0,
+                      capacity };
+
+    if (hfn_linux_each_map(list_map, &list) && list.previous_end < list.end)
+        list_gap(&list, list.previous_end, list.end);
+    return list.count;
+}
+
 bool hfn_os_map_at(uint64_t address, uint64_t byte_count)
 {
     long got;

@@ -1,50 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A hook set on functions of this process: they go on doing what they did, are counted, and get their
  * bytes back. */
+#include "row.h"
 #include "targets.h"
 
 #include "hooks/hookset.h"
-
-/* The row pointer, as counters would keep it. */
-static _Thread_local uint64_t *row __attribute__((tls_model("initial-exec")));
-static uint64_t slots[64];
-static uint64_t slow_calls;
-
-/* Called by a stub whose rcx is saved at [rsp - 8]: give the thread its row and change nothing else. */
-__attribute__((used)) static uint64_t *own_row(void)
-{
-    slow_calls++;
-    return slots;
-}
-
-__attribute__((naked)) static void slow_path(void)
-{
-    __asm__("movq -8(%rsp), %rcx\n\t"
-            "leaq -128(%rsp), %rsp\n\t"
-            "pushfq; pushq %rax; pushq %rcx; pushq %rdx; pushq %rsi; pushq %rdi\n\t"
-            "pushq %r8; pushq %r9; pushq %r10; pushq %r11; pushq %rbp\n\t"
-            "movq %rsp, %rbp\n\t"
-            "andq $-16, %rsp\n\t"
-            "call own_row\n\t"
-            "movq row@gottpoff(%rip), %rcx\n\t"
-            "movq %rax, %fs:(%rcx)\n\t"
-            "movq %rbp, %rsp\n\t"
-            "popq %rbp; popq %r11; popq %r10; popq %r9; popq %r8\n\t"
-            "popq %rdi; popq %rsi; popq %rdx; popq %rcx; popq %rax; popfq\n\t"
-            "leaq 128(%rsp), %rsp\n\t"
-            "ret");
-}
-
-static hotfn_row_access row_access(void)
-{
-    hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
-    uint64_t thread;
-
-    __asm__("movq %%fs:0, %0" : "=r"(thread));
-    access.displacement = (int32_t)((uint64_t)(uintptr_t)&row - thread);
-    access.slow_path = slow_path;
-    return access;
-}
 
 /* lea eax, [rdi + 1]; add eax, esi; ret */
 static const uint8_t add_plus_one[] = { 0x8d, 0x47, 0x01, 0x01, 0xf0, 0xc3 };

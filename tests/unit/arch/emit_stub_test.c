@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* Heads of stubs, run on the processor itself with random registers and flags: what a function finds
+ * behind a head must be what its caller gave. */
+#include "arch/x86/emit_stub.h"
+
+#include "check.h"
+#include "hooks/row.h"
+
+#include <sys/mman.h>
+
+enum { ROUNDS = 2000, BELOW_BYTES = 256, PAGE_BYTES = 4096, SLOT = 7 };
+
+/* All that is given and found: rax rcx rdx rbx rbp rsi rdi r8..r15, flags, what lies below rsp. */
+typedef struct machine {
+    uint64_t registers[15];
+    uint64_t flags;
+    uint8_t below[BELOW_BYTES]; /* [rsp - 256, rsp) at the head's entry */
+} machine;
+
+__attribute__((used)) static machine given, found;
+__attribute__((used)) static const void *head_entry;
+
+/* The arithmetic flags and direction; what else is in rflags is the system's. */
+#define FREE_FLAGS UINT64_C(0xcd5)
+
+/* Load `given`, call head_entry (behind whose head stands `ret`), store `found`. */
+__attribute__((naked, noinline)) static void run_head(void)
+{
+    __asm__("pushq %rbx; pushq %rbp; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n\t"
+            "leaq -8(%rsp), %rdi\n\t" /* where rsp is at the entry */
+            "subq $256, %rdi\n\t"
+            "leaq given+128(%rip), %rsi\n\t"
+            "movl $32, %ecx\n\t"
+            "cld\n\t"
+            "rep movsq\n\t"
+            "pushq given+120(%rip)\n\t"
+            "popfq\n\t"
+            /* popfq needed 8 bytes of what was just written: write them again */
+            "movq given+128+248(%rip), %rax\n\t"
+            "movq %rax, -16(%rsp)\n\t"
+            "movq given(%rip), %rax; movq given+8(%rip), %rcx; movq given+16(%rip), %rdx\n\t"
+            "movq given+24(%rip), %rbx; movq given+32(%rip), %rbp; movq given+40(%rip), %rsi\n\t"
+            "movq given+48(%rip), %rdi; movq given+56(%rip), %r8; movq given+64(%rip), %r9\n\t"
+            "movq given+72(%rip), %r10; movq given+80(%rip), %r11; movq given+88(%rip), %r12\n\t"
+            "movq given+96(%rip), %r13; movq given+104(%rip), %r14; movq given+112(%rip), %r15\n\t"
+            "call *head_entry(%rip)\n\t"
+            "movq %rax, found(%rip); movq %rcx, found+8(%rip); movq %rdx, found+16(%rip)\n\t"
+            "movq %rbx, found+24(%rip); movq %rbp, found+32(%rip); movq %rsi, found+40(%rip)\n\t"
+            "movq %rdi, found+48(%rip); movq %r8, found+56(%rip); movq %r9, found+64(%rip)\n\t"
+            "movq %r10, found+72(%rip); movq %r11, found+80(%rip); movq %r12, found+88(%rip)\n\t"
+            "movq %r13, found+96(%rip); movq %r14, found+104(%rip); movq %r15, found+112(%rip)\n\t"
+            "leaq -264(%rsp), %rsi\n\t" /* lea, mov and movs change no flag */
+            "leaq found+128(%rip), %rdi\n\t"
+            "movl $32, %ecx\n\t"
+            "1: movq (%rsi), %rax; movq %rax, (%rdi)\n\t"
+            "leaq 8(%rsi), %rsi; leaq 8(%rdi), %rdi; leaq -1(%rcx), %rcx\n\t"
+            "jrcxz 2f; jmp 1b\n\t"
+            "2: pushfq\n\t"
+            "popq found+120(%rip)\n\t"
+            "cld\n\t"
+            "popq %r15; popq %r14; popq %r13; popq %r12; popq %rbp; popq %rbx\n\t"
+            "ret");
+}
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t next_random(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    return random_state ^= random_state << 17;
+}
+
+static void fill_random(void *out, size_t byte_count)
+{
+    for (size_t i = 0; i < byte_count; i++)
+        ((uint8_t *)out)[i] = (uint8_t)next_random();
+}
+
+/* A page with both gates, a head of the given kind, and `ret`. */
+static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void *user)
+{
+    uint8_t *page =
+        mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    hotfn_row_access access = row_access();
+    hfn_vector_state vector = hfn_x86_host_vector_state();
+    hfn_stub_shape shape = hfn_x86_stub_shape(kind, flags);
+    uint8_t *head = page + 1024;
+    hfn_stub_request request = {
+        .kind = kind,
+        .flags = flags,
+        .address = (uint64_t)(uintptr_t)head,
+        .gate = (uint64_t)(uintptr_t)(kind == HFN_STUB_CALL ? page + 64 : page),
+        .row_displacement = access.displacement,
+        .slot_displacement = (int32_t)access.slot_base_bytes + 8 * SLOT,
+        .callback = (uint64_t)(uintptr_t)callback,
+        .user = (uint64_t)(uintptr_t)user,
+    };
+    uint64_t slow;
+
+    memcpy(&slow, &access.slow_path, sizeof slow);
+    hfn_x86_emit_count_gate(page, slow);
+    CHECK(hfn_x86_emit_call_gate(page + 64, &vector) <= HFN_CALL_GATE_MAX);
+    hfn_x86_emit_stub(head, &request);
+    head[shape.head_bytes] = 0xc3;
+    mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
+    head_entry = head + shape.entry_at;
+    return page;
+}
+
+/* One run; flags as they were unless the head may change them. */
+static void run_and_compare(bool flags_kept, uint32_t below_kept)
+{
+    fill_random(&given, sizeof given);
+    given.flags = (given.flags & FREE_FLAGS) | 0x202;
+    run_head();
+    CHECK_MEM(found.registers, given.registers, sizeof given.registers);
+    if (flags_kept)
+        CHECK_EQ_U64(found.flags & FREE_FLAGS, given.flags & FREE_FLAGS);
+    CHECK_MEM(found.below + BELOW_BYTES - below_kept, given.below + BELOW_BYTES - below_kept,
+              below_kept);
+}
+
+static void run_counts(uint32_t flags)
+{
+    bool red_zone = (flags & HFN_STUB_RED_ZONE) != 0, live = (flags & HFN_STUB_FLAGS_LIVE) != 0;
+    void *page = make_head(HFN_STUB_COUNT, flags, NULL, NULL);
+    uint64_t before = slots[SLOT], slow_before = slow_calls;
+
+    for (int i = 0; i < ROUNDS && !check_failures; i++) {
+        row = i % 4 == 0 ? NULL : slots; /* every fourth one goes by the slow path */
+        run_and_compare(live, red_zone ? 128 : 0);
+    }
+    CHECK_EQ_U64(slots[SLOT] - before, ROUNDS);
+    CHECK_EQ_U64(slow_calls - slow_before, ROUNDS / 4);
+    munmap(page, PAGE_BYTES);
+}
+
+static void count_keeps_all_registers(void)
+{
+    run_counts(0);
+}
+
+static void flag_free_count_keeps_the_flags(void)
+{
+    run_counts(HFN_STUB_FLAGS_LIVE);
+}
+
+static void red_zone_count_keeps_the_red_zone(void)
+{
+    run_counts(HFN_STUB_RED_ZONE);
+    run_counts(HFN_STUB_RED_ZONE | HFN_STUB_FLAGS_LIVE);
+}
+
+static uint64_t callback_calls;
+
+/* A callback as compiled code may be: it changes every register that a function may change. */
+static void spoil(void *user)
+{
+    uint64_t stack;
+
+    callback_calls += user == &callback_calls;
+    __asm__ volatile("movq %%rsp, %0" : "=r"(stack));
+    __asm__ volatile("xorl %%eax, %%eax; movq $-1, %%rcx; movq %%rcx, %%rdx; movq %%rcx, %%rsi\n\t"
+                     "movq %%rcx, %%rdi; movq %%rcx, %%r8; movq %%rcx, %%r9; movq %%rcx, %%r10\n\t"
+                     "movq %%rcx, %%r11; pcmpeqb %%xmm0, %%xmm0; movdqa %%xmm0, %%xmm7\n\t"
+                     "movdqa %%xmm0, %%xmm15; fldpi; fstp %%st(0); std; cld"
+                     :
+                     :
+                     : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "xmm7",
+                       "xmm15", "cc", "memory");
+}
+
+static void call_keeps_all_registers_flags_and_red_zone(void)
+{
+    void *page = make_head(HFN_STUB_CALL, 0, (void *)(uintptr_t)spoil, &callback_calls);
+
+    callback_calls = 0;
+    for (int i = 0; i < ROUNDS && !check_failures; i++)
+        run_and_compare(true, 128);
+    CHECK_EQ_U64(callback_calls, ROUNDS);
+    munmap(page, PAGE_BYTES);
+}
+
+/* The sixteen registers as far as this processor has them: 64, 32 or 16 bytes each, and mxcsr. */
+typedef struct vectors {
+    uint8_t bytes[32][64];
+    uint32_t mxcsr;
+} vectors;
+
+static vectors vectors_given, vectors_found;
+
+__attribute__((target("avx512f"), noinline)) static void spoil_512(void *user)
+{
+    (void)user;
+    __asm__ volatile(
+        "vpternlogd $255, %%zmm0, %%zmm0, %%zmm0\n\tvmovdqa64 %%zmm0, %%zmm5\n\t"
+        "vmovdqa64 %%zmm0, %%zmm17\n\tvmovdqa64 %%zmm0, %%zmm31\n\tkxnorw %%k1, %%k1, %%k1" ::
+            : "memory");
+}
+
+#define LOAD_512(n) "vmovdqu64 64*" #n "(%0), %%zmm" #n "\n\t"
+#define STORE_512(n) "vmovdqu64 %%zmm" #n ", 64*" #n "(%0)\n\t"
+#define ALL_32(op)                                                                                 \
+    op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7) op(8) op(9) op(10) op(11) op(12) op(13) op(14) \
+        op(15) op(16) op(17) op(18) op(19) op(20) op(21) op(22) op(23) op(24) op(25) op(26) op(27) \
+            op(28) op(29) op(30) op(31)
+
+__attribute__((target("avx512f"), noinline)) static void run_with_vectors(void)
+{
+    uint32_t mask = 0x5a5a, mask_found;
+
+    __asm__ volatile("ldmxcsr %2\n\tkmovw %1, %%k1\n\t" ALL_32(LOAD_512)::"r"(vectors_given.bytes),
+                     "r"(mask), "m"(vectors_given.mxcsr)
+                     : "memory");
+    run_head();
+    __asm__ volatile(ALL_32(STORE_512)::"r"(vectors_found.bytes) : "memory");
+    __asm__ volatile("kmovw %%k1, %0\n\tstmxcsr %1" : "=r"(mask_found), "=m"(vectors_found.mxcsr));
+    CHECK_EQ_U64(mask_found, mask);
+}
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f");
+}
+
+static void call_keeps_vector_registers(void)
+{
+    void *page;
+
+    if (!has_avx512()) {
+        printf("# this processor has no AVX-512: not run\n");
+        return;
+    }
+    page = make_head(HFN_STUB_CALL, 0, (void *)(uintptr_t)spoil_512, NULL);
+    for (int i = 0; i < ROUNDS && !check_failures; i++) {
+        fill_random(&given, sizeof given);
+        given.flags = 0x202;
+        fill_random(vectors_given.bytes, sizeof vectors_given.bytes);
+        vectors_given.mxcsr = i & 1 ? 0x1f80 : 0x3f80; /* round to nearest, down */
+        run_with_vectors();
+        CHECK_MEM(&vectors_found, &vectors_given, sizeof vectors_given);
+    }
+    munmap(page, PAGE_BYTES);
+}
+
+static void every_head_has_the_size_that_its_shape_says(void)
+{
+    for (uint32_t kind = 0; kind < HFN_STUB_KINDS; kind++)
+        for (uint32_t flags = 0; flags < 4; flags++) {
+            hfn_stub_shape shape = hfn_x86_stub_shape((hfn_stub_kind)kind, flags);
+            hfn_stub_request request = { .kind = (hfn_stub_kind)kind, .flags = flags };
+            uint8_t once[256], twice[256];
+            memset(once, 0xaa, sizeof once);
+            memset(twice, 0x55, sizeof twice);
+            hfn_x86_emit_stub(once, &request);
+            hfn_x86_emit_stub(twice, &request);
+            CHECK_MEM(once, twice, shape.head_bytes);
+            CHECK_EQ_U64(once[shape.head_bytes], 0xaa);
+            CHECK_EQ_U64(twice[shape.head_bytes], 0x55);
+        }
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(every_head_has_the_size_that_its_shape_says),
+    CHECK_TEST(count_keeps_all_registers),
+    CHECK_TEST(flag_free_count_keeps_the_flags),
+    CHECK_TEST(red_zone_count_keeps_the_red_zone),
+    CHECK_TEST(call_keeps_all_registers_flags_and_red_zone),
+    CHECK_TEST(call_keeps_vector_registers),
+};
+CHECK_MAIN(tests)

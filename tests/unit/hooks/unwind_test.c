@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* Unwinding from every instruction of a stub: the processor's trap flag stops at each one, and from the
+ * signal handler libgcc's unwinder must find the caller, its stack pointer and its registers. */
+#include "row.h"
+#include "targets.h"
+
+#include "base/compiler.h"
+
+#include <signal.h>
+#include <ucontext.h>
+#include <unwind.h>
+
+enum { CALLER_MARK = 0x1000, CODE_BYTES = 8192, MAX_FRAMES = 6 };
+
+/* DWARF numbers of the registers that a function must keep, and what the caller has in them. */
+static const int kept[] = { 3, 6, 12, 13, 14, 15 };
+
+__attribute__((used)) static const void *traced_function;
+__attribute__((used)) static uint64_t caller_rsp;
+extern const char behind_traced_call[];
+
+/* Call traced_function with the trap flag set and known values in the kept registers. */
+__attribute__((naked, noinline)) static void call_traced(void)
+{
+    __asm__("pushq %rbx; pushq %rbp; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n\t"
+            "movq %rsp, caller_rsp(%rip)\n\t"
+            "movq $0x1003, %rbx; movq $0x1006, %rbp; movq $0x100c, %r12\n\t"
+            "movq $0x100d, %r13; movq $0x100e, %r14; movq $0x100f, %r15\n\t"
+            "pushfq\n\t"
+            "orq $0x100, (%rsp)\n\t"
+            "popfq\n\t"
+            "call *traced_function(%rip)\n\t"
+            ".globl behind_traced_call\n"
+            "behind_traced_call:\n\t"
+            "pushfq\n\t"
+            "andq $-0x101, (%rsp)\n\t"
+            "popfq\n\t"
+            "popq %r15; popq %r14; popq %r13; popq %r12; popq %rbp; popq %rbx\n\t"
+            "ret");
+}
+
+/* ---- In the handler. */
+
+static const hotfn_hooks *traced_hooks;
+static uint32_t steps_in_stubs, bad_steps;
+static uint64_t first_bad_pc;
+
+typedef struct walk {
+    uint64_t pc; /* where the trap was       */
+    int frames;  /* after it; -1: not yet there */
+    bool is_right;
+} walk;
+
+static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *user)
+{
+    walk *w = user;
+    uint64_t pc = _Unwind_GetIP(context);
+
+    if (w->frames < 0 && pc != w->pc)
+        return _URC_NO_REASON; /* the handler and the signal frame */
+    if (++w->frames > MAX_FRAMES)
+        return _URC_END_OF_STACK;
+    if (pc != (uint64_t)(uintptr_t)behind_traced_call)
+        return _URC_NO_REASON;
+    w->is_right = _Unwind_GetCFA(context) == caller_rsp;
+    for (size_t i = 0; i < HFN_COUNT_OF(kept); i++)
+        w->is_right &= _Unwind_GetGR(context, kept[i]) == (uint64_t)(CALLER_MARK + kept[i]);
+    return _URC_END_OF_STACK;
+}
+
+static void on_trap(int number, siginfo_t *info, void *context)
+{
+    walk w = { (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP], -1, false };
+    hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
+
+    (void)number;
+    (void)info;
+    if (!hotfn_hooks_find_region(traced_hooks, w.pc, &region))
+        return;
+    _Unwind_Backtrace(look_at_frame, &w);
+    steps_in_stubs++;
+    if (!w.is_right && bad_steps++ == 0)
+        first_bad_pc = w.pc;
+}
+
+/* ---- Functions with all kinds of prologues. */
+
+typedef struct prologue {
+    const char *name;
+    uint8_t bytes[32];
+    uint8_t byte_count;
+} prologue;
+
+/* clang-format off */
+static const prologue prologues[] = {
+    { "push rbp; mov rbp, rsp; sub rsp, 16; leave; ret",
+      { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc9, 0xc3 }, 10 },
+    { "push rbp; mov rbp, rsp; mov eax, edi; leave; ret",
+      { 0x55, 0x48, 0x89, 0xe5, 0x89, 0xf8, 0xc9, 0xc3 }, 8 },
+    { "push r15; push r14; push r13; pop r13; pop r14; pop r15; ret",
+      { 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x5d, 0x41, 0x5e, 0x41, 0x5f, 0xc3 }, 13 },
+    { "push rbp; push rbx; xor ebx, ebx; xor ebp, ebp; pop rbx; pop rbp; ret",
+      { 0x55, 0x53, 0x31, 0xdb, 0x31, 0xed, 0x5b, 0x5d, 0xc3 }, 9 },
+    { "push rbx; mov rbx, rdi; xor ebx, ebx; pop rbx; ret",
+      { 0x53, 0x48, 0x89, 0xfb, 0x31, 0xdb, 0x5b, 0xc3 }, 8 },
+    { "sub rsp, 40; xor eax, eax; add rsp, 40; ret",
+      { 0x48, 0x83, 0xec, 0x28, 0x31, 0xc0, 0x48, 0x83, 0xc4, 0x28, 0xc3 }, 11 },
+    { "sub rsp, 1000; add rsp, 1000; ret",
+      { 0x48, 0x81, 0xec, 0xe8, 0x03, 0, 0, 0x48, 0x81, 0xc4, 0xe8, 0x03, 0, 0, 0xc3 }, 15 },
+    { "push rbp; mov rbp, rsp; and rsp, -32; leave; ret",
+      { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xe0, 0xc9, 0xc3 }, 10 },
+    { "push 7; pop rax; push r12; xor r12d, r12d; pop r12; ret",
+      { 0x6a, 0x07, 0x58, 0x41, 0x54, 0x45, 0x31, 0xe4, 0x41, 0x5c, 0xc3 }, 11 },
+    { "lea eax, [rdi + 1]; add eax, esi; ret",
+      { 0x8d, 0x47, 0x01, 0x01, 0xf0, 0xc3 }, 6 },
+};
+/* clang-format on */
+
+enum { PROLOGUES = sizeof prologues / sizeof prologues[0] };
+
+typedef struct fixture {
+    target_code code;
+    uint32_t rva[PROLOGUES];
+    hotfn_plan *plan;
+    hotfn_hooks *hooks;
+} fixture;
+
+static void make_plan(fixture *f, uint32_t flags)
+{
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, PROLOGUES);
+
+    f->code = target_code_make(CODE_BYTES);
+    for (uint32_t i = 0; i < PROLOGUES; i++)
+        f->rva[i] = target_add(&f->code, prologues[i].bytes, prologues[i].byte_count);
+    for (uint32_t i = 0; i < PROLOGUES; i++) {
+        hfn_moved moved;
+        hfn_plan_source source = target_source(&f->code, i, f->rva[i], &moved, 5);
+        source.flags = flags;
+        CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    }
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f->plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    target_code_finish(&f->code);
+}
+
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+static void hook_all(fixture *f, uint32_t kind)
+{
+    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hotfn_row_access access = row_access();
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
+    uint32_t module;
+
+    action.kind = kind;
+    action.callback = nothing;
+    options.flags = HOTFN_HOOKS_REGISTER_UNWIND;
+    CHECK_EQ_I64(hotfn_hooks_create(&f->hooks, &options, &access, NULL, NULL), HOTFN_OK);
+    for (uint32_t i = 0; i < PROLOGUES; i++)
+        CHECK_EQ_I64(hotfn_hooks_add(f->hooks, f->plan, (uint64_t)(uintptr_t)f->code.bytes, i,
+                                     &action, &module, NULL),
+                     HOTFN_OK);
+    CHECK_EQ_I64(hotfn_hooks_commit(f->hooks, &stats, NULL), HOTFN_OK);
+    CHECK_EQ_U64(stats.hooked, PROLOGUES);
+}
+
+static void trace_function(const fixture *f, uint32_t index)
+{
+    struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO }, before;
+
+    steps_in_stubs = bad_steps = 0;
+    traced_hooks = f->hooks;
+    traced_function = target_at(&f->code, f->rva[index]);
+    sigaction(SIGTRAP, &action, &before);
+    call_traced();
+    sigaction(SIGTRAP, &before, NULL);
+    CHECK(steps_in_stubs >= 2);
+    if (!CHECK_EQ_U64(bad_steps, 0))
+        printf("# %s: first at stub pc %#" PRIx64 "\n", prologues[index].name, first_bad_pc);
+}
+
+static void trace_all(uint32_t kind, uint32_t flags)
+{
+    fixture f;
+
+    make_plan(&f, flags);
+    hook_all(&f, kind);
+    for (uint32_t i = 0; i < PROLOGUES; i++) {
+        row = i & 1 ? slots : NULL; /* the gate of the slow path too */
+        trace_function(&f, i);
+    }
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    hotfn_hooks_destroy(f.hooks);
+    hotfn_plan_destroy(f.plan);
+}
+
+static void count_stubs_unwind_from_every_instruction(void)
+{
+    trace_all(HOTFN_ACTION_COUNT, 0);
+}
+
+static void flag_free_stubs_unwind_from_every_instruction(void)
+{
+    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_FLAGS_LIVE);
+}
+
+static void red_zone_stubs_unwind_from_every_instruction(void)
+{
+    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE);
+}
+
+static void call_stubs_and_their_gate_unwind_from_every_instruction(void)
+{
+    trace_all(HOTFN_ACTION_CALL, 0);
+}
+
+static void bare_stubs_unwind_from_every_instruction(void)
+{
+    trace_all(HOTFN_ACTION_FLOOR, 0);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(bare_stubs_unwind_from_every_instruction),
+    CHECK_TEST(count_stubs_unwind_from_every_instruction),
+    CHECK_TEST(flag_free_stubs_unwind_from_every_instruction),
+    CHECK_TEST(red_zone_stubs_unwind_from_every_instruction),
+    CHECK_TEST(call_stubs_and_their_gate_unwind_from_every_instruction),
+};
+CHECK_MAIN(tests)
