@@ -18,7 +18,7 @@ enum { ELF_ALLOC = 2, ELF_WRITE = 1, ELF_CODE = 4, ELF_HEAD_BYTES = 1024 };
 
 /* A growing run of bytes in one byte order. */
 typedef struct elf_bytes {
-    uint8_t data[1 << 15];
+    uint8_t data[1 << 17];
     size_t size;
     bool big, wide;
 } elf_bytes;

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Claims about globs. */
+#include <hotfn/functions.h>
+
+#include "check.h"
+
+typedef struct glob_case {
+    const char *glob, *text;
+    int32_t answer;
+} glob_case;
+
+static void check_cases(const glob_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!CHECK_EQ_I64(hotfn_glob_match(cases[i].glob, cases[i].text), cases[i].answer))
+            printf("#   glob \"%s\", text \"%s\"\n", cases[i].glob, cases[i].text);
+}
+
+#define CHECK_CASES(cases) check_cases(cases, sizeof(cases) / sizeof((cases)[0]))
+
+static void stars_and_question_marks_match(void)
+{
+    static const glob_case cases[] = {
+        { "", "", 1 },          { "", "a", 0 },        { "*", "", 1 },
+        { "*", "abc", 1 },      { "a*", "abc", 1 },    { "a*", "bac", 0 },
+        { "*c", "abc", 1 },     { "*b*", "abc", 1 },   { "a*c*e", "abcde", 1 },
+        { "a*c*e", "abcd", 0 }, { "**a**", "a", 1 },   { "?", "a", 1 },
+        { "?", "", 0 },         { "??", "a", 0 },      { "a?c", "abc", 1 },
+        { "*ab", "aab", 1 },    { "*aab", "aaab", 1 }, { "abc", "abc", 1 },
+        { "abc", "abcd", 0 },   { "*/x", "a/b/x", 1 }, { "a*b?d", "aXbbcd", 1 },
+    };
+
+    CHECK_CASES(cases);
+}
+
+static void brackets_match_ranges(void)
+{
+    static const glob_case cases[] = {
+        { "[a-c]x", "bx", 1 },
+        { "[a-c]x", "dx", 0 },
+        { "[!a-c]x", "dx", 1 },
+        { "[^a-c]x", "bx", 0 },
+        { "[]]", "]", 1 },
+        { "[!]]", "]", 0 },
+        { "[a-]", "-", 1 },
+        { "[a\\]b]", "]", 1 },
+        { "[\\a-\\c]", "b", 1 },
+        { "[a]", "", 0 },
+        { "[z-a]", "m", 0 },
+        { "*[0-9]", "f12", 1 },
+        { "[\xc0-\xff]", "\xe4", 1 },
+    };
+
+    CHECK_CASES(cases);
+}
+
+static void a_backslash_takes_the_meaning_away(void)
+{
+    static const glob_case cases[] = {
+        { "\\*", "*", 1 },     { "\\*", "a", 0 },   { "a\\?", "a?", 1 },
+        { "\\[a]", "[a]", 1 }, { "\\\\", "\\", 1 },
+    };
+
+    CHECK_CASES(cases);
+}
+
+static void broken_globs_are_told_whatever_the_text(void)
+{
+    static const glob_case cases[] = {
+        { "[", "", -1 },    { "a[b", "x", -1 },  { "[]", "]", -1 },  { "[!]", "!", -1 },
+        { "a\\", "a", -1 }, { "[a\\", "a", -1 }, { "[a-", "a", -1 }, { "*[", "abc", -1 },
+    };
+
+    CHECK_CASES(cases);
+}
+
+static void many_stars_on_a_long_name_end_soon(void)
+{
+    char text[20001];
+
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    CHECK_EQ_I64(hotfn_glob_match("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", text), 0);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(stars_and_question_marks_match),
+    CHECK_TEST(brackets_match_ranges),
+    CHECK_TEST(a_backslash_takes_the_meaning_away),
+    CHECK_TEST(broken_globs_are_told_whatever_the_text),
+    CHECK_TEST(many_stars_on_a_long_name_end_soon),
+};
+CHECK_MAIN(tests)
