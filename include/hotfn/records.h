@@ -165,7 +165,8 @@ HOTFN_API const char *hotfn_live_function_name(const hotfn_live *live, uint32_t 
 HOTFN_API uint32_t hotfn_live_module_count(const hotfn_live *live);
 HOTFN_API hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
                                              hotfn_record_module *out);
-HOTFN_API hotfn_status hotfn_live_get_memory(const hotfn_live *live, hotfn_counter_memory *out);
+/* Memory for hotfn_counters_create; it stays mapped until the live record is closed.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out);
 HOTFN_API void hotfn_live_set_pid(hotfn_live *live, uint32_t pid);
 
 /* A copy of all counters at one moment, for windows.  Owned by the caller: hotfn_snapshot_destroy.  Since 0.1. */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* CRC-32C (Castagnoli, RFC 3720 appendix B.4), as in iSCSI and ext4. */
+#ifndef HFN_RECORDS_CRC32C_H
+#define HFN_RECORDS_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Start with crc 0, go on with the last answer. */
+uint32_t hfn_crc32c(uint32_t crc, const void *bytes, size_t byte_count);
+
+#endif

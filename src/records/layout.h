@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* The .hfr format: where everything stands.  docs/man/hotfn.hfr.5 says the same for people; numbers
+ * here never change their meaning within a major version.  All words are little-endian.
+ *
+ *   header    HFN_HEADER_BYTES; the first half never changes, the second half does while live
+ *   table     section_count x HFN_ENTRY_BYTES
+ *   sections  anywhere behind, each inside the file
+ *
+ * A live record has all sections at their full capacity, and plain rows; a finished one holds only
+ * what was used, and packed rows. */
+#ifndef HFN_RECORDS_LAYOUT_H
+#define HFN_RECORDS_LAYOUT_H
+
+#include "base/compiler.h"
+#include "base/span.h"
+
+#include <hotfn/records.h>
+#include <string.h>
+
+#define HFN_RECORD_MAGIC "\x89HFN\r\n\x1a\n"
+#define HFN_RECORD_ENDIAN 0x01020304u
+#define HFN_RECORD_MAJOR 1u
+#define HFN_RECORD_MINOR 0u
+
+enum { /* the header's first half: static */
+       HFN_AT_MAGIC = 0,
+       HFN_AT_ENDIAN = 8,
+       HFN_AT_MAJOR = 12,
+       HFN_AT_MINOR = 16,
+       HFN_AT_HEADER_BYTES = 20, /* where the table begins                  */
+       HFN_AT_ENTRY_BYTES = 24,  /* from one table entry to the next        */
+       HFN_AT_SECTION_COUNT = 28,
+       HFN_AT_UUID = 32,        /* 16 bytes                                */
+       HFN_AT_START_NS = 48,    /* u64                                     */
+       HFN_AT_FILE_BYTES = 56,  /* u64                                     */
+       HFN_AT_ROW_BYTES = 64,   /* live: from one row to the next          */
+       HFN_AT_KIND = 68,        /* HFN_KIND_*                              */
+       HFN_AT_STATIC_CRC = 124, /* over [0, 124) and the table             */
+       /* the second half: changes while live */
+       HFN_AT_STATE = 128, /* HOTFN_RECORD_*                          */
+       HFN_AT_EXIT_CODE = 132,
+       HFN_AT_PID = 136,
+       HFN_AT_MODULES = 140, /* modules in use ...                      */
+       HFN_AT_FUNCTIONS = 144,
+       HFN_AT_SLOTS = 148,
+       HFN_AT_STRINGS = 152, /* u64 bytes                               */
+       HFN_AT_END_NS = 160,  /* u64                                     */
+       HFN_AT_WINDOW_START_NS = 168,
+       HFN_AT_WINDOW_END_NS = 176,
+       HFN_AT_MUTABLE_CRC = 252, /* over [128, 252); finished records only  */
+       HFN_HEADER_BYTES = 256,
+};
+
+#define HFN_KIND_LIVE 1u
+#define HFN_KIND_FINISHED 2u
+
+enum { /* a table entry */
+       HFN_ENTRY_TYPE = 0,
+       HFN_ENTRY_FLAGS = 4,
+       HFN_ENTRY_OFFSET = 8,      /* u64 */
+       HFN_ENTRY_BYTE_COUNT = 16, /* u64 */
+       HFN_ENTRY_ELEMENT_BYTES = 24,
+       HFN_ENTRY_CRC = 28,      /* CRC-32C of the section, if HFN_SECTION_HAS_CRC */
+       HFN_ENTRY_ELEMENTS = 32, /* u64: that it has room for                      */
+       HFN_ENTRY_BYTES = 48,
+};
+
+#define HFN_SECTION_CRITICAL 1u /* who does not know its type must refuse the record */
+#define HFN_SECTION_HAS_CRC 2u
+
+enum {
+    HFN_SECTION_META = 1, /* key NUL value NUL ...                              */
+    HFN_SECTION_MODULES,
+    HFN_SECTION_REASONS,
+    HFN_SECTION_SLOTS, /* u32 a function, HOTFN_NO_SLOT if it has none       */
+    HFN_SECTION_STATES,
+    HFN_SECTION_FUNCTIONS,
+    HFN_SECTION_STRINGS,     /* begins with an empty one, ends with two NULs       */
+    HFN_SECTION_CELLS,       /* hotfn_cell_header, then hotfn_thread_cell ...      */
+    HFN_SECTION_ROWS,        /* u64 a slot; live only                              */
+    HFN_SECTION_PACKED_ROWS, /* pack.h; finished only                              */
+    HFN_SECTION_TYPES,
+};
+
+enum { /* a module */
+       HFN_MODULE_FLAGS = 0,
+       HFN_MODULE_MACHINE = 4,
+       HFN_MODULE_ID_KIND = 8,
+       HFN_MODULE_ID_BYTES = 12,
+       HFN_MODULE_ID = 16, /* 32 bytes */
+       HFN_MODULE_FIRST_FUNCTION = 48,
+       HFN_MODULE_FUNCTIONS = 52,
+       HFN_MODULE_FIRST_SLOT = 56,
+       HFN_MODULE_SLOTS = 60,
+       HFN_MODULE_LOAD_BASE = 64, /* u64 */
+       HFN_MODULE_DEVICE = 72,    /* u64 */
+       HFN_MODULE_INODE = 80,     /* u64 */
+       HFN_MODULE_PATH = 88,      /* string */
+       HFN_MODULE_NOTE = 256,     /* text, NUL-terminated */
+       HFN_MODULE_NOTE_BYTES = 256,
+       HFN_MODULE_BYTES = 512,
+};
+
+enum {                          /* a function; strings are u32 offsets into the strings section */
+       HFN_FUNCTION_RVA = 0,    /* u64 */
+       HFN_FUNCTION_SIZE = 8,   /* u64 */
+       HFN_FUNCTION_NAME = 16,  /* its other names follow, then an empty one */
+       HFN_FUNCTION_NAMES = 20, /* count */
+       HFN_FUNCTION_FLAGS = 24,
+       HFN_FUNCTION_STRATEGY = 28, /* string */
+       HFN_FUNCTION_BYTES = 32,
+};
+
+enum {                     /* a state */
+       HFN_STATE_WORD = 0, /* HOTFN_STATE_* | reason << 8 */
+       HFN_STATE_OFFSET = 4,
+       HFN_STATE_BYTES = 8,
+};
+
+enum { /* a reason, by its number */
+       HFN_REASON_NAME = 0,
+       HFN_REASON_TEXT = 4,
+       HFN_REASON_BYTES = 8,
+       HFN_REASON_CAPACITY = 256,
+};
+
+#define HFN_STATE_OF(word) ((word)&0xffu)
+#define HFN_REASON_OF(word) ((word) >> 8)
+#define HFN_STATE_AND_REASON(state, reason) ((uint32_t)(state) | (uint32_t)(reason) << 8)
+
+typedef struct hfn_section {
+    uint32_t type, flags;
+    uint64_t offset, bytes;
+    uint32_t element_bytes, crc;
+    uint64_t elements;
+} hfn_section;
+
+/* What a table says, by type; bytes 0 where there is none. */
+typedef struct hfn_layout {
+    uint32_t kind;
+    uint32_t row_bytes;
+    uint64_t file_bytes;
+    hfn_section sections[HFN_SECTION_TYPES];
+} hfn_layout;
+
+/* Little-endian words in memory that we own. */
+uint32_t hfn_get32(const uint8_t *at);
+uint64_t hfn_get64(const uint8_t *at);
+void hfn_put32(uint8_t *at, uint32_t value);
+void hfn_put64(uint8_t *at, uint64_t value);
+
+/* The element size that this version writes and expects (0: bytes). */
+uint32_t hfn_section_element_bytes(uint32_t type);
+
+/* Write the static half and the table; the CRC last.  header has room for
+ * hfn_header_bytes(section count). */
+void hfn_header_put(uint8_t *header, const hfn_layout *layout, const uint8_t uuid[16],
+                    uint64_t start_ns);
+uint32_t hfn_header_bytes(const hfn_layout *layout);
+/* CRC of the second half, into its place. */
+void hfn_header_seal(uint8_t *header);
+
+/*
+ * Check and take apart a header with its table (head: the file's first bytes, at most the whole file).
+ * file_bytes is the file's real size.  tolerant: checksums and sizes may be wrong, for a repair.
+ * HOTFN_E_FORMAT with the offset, HOTFN_E_MISMATCH (another version or byte order).
+ */
+hotfn_status hfn_header_read(hfn_layout *out, hfn_span head, uint64_t file_bytes, bool tolerant,
+                             const char *path, hotfn_error *err);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* The live record from inside: one shared mapping.  Who made it trusts its own counts; what stands in
+ * the mapping may have been changed by a target gone wild, and is only read with bounds. */
+#ifndef HFN_RECORDS_LIVE_H
+#define HFN_RECORDS_LIVE_H
+
+#include "base/memory.h"
+#include "records/layout.h"
+#include "records/pack.h"
+
+#define HFN_KNOWN_TEXTS 16u
+
+/* A text that came often: by address first. */
+typedef struct hfn_known_text {
+    const char *text;
+    uint32_t value;
+} hfn_known_text;
+
+struct hotfn_live {
+    hotfn_env env;
+    int fd; /* -1: joined                                          */
+    bool is_durable;
+    bool was_counted_in; /* rows were given to counters: threads may know them  */
+    char *path;          /* of the durable file, or NULL                        */
+    uint8_t *base;       /* header to cells        */
+    uint8_t *rows;
+    uint8_t *tail; /* functions and names    */
+    uint64_t base_bytes, tail_bytes;
+    uint64_t rows_bytes; /* fewer rows than there are if addresses are scarce */
+    hfn_layout layout;
+    /* the maker's */
+    uint32_t module_count, function_count, slot_count;
+    uint64_t string_bytes;
+    uint64_t function_bytes_there, string_bytes_there; /* durable: allocated on disk */
+    hfn_known_text strategies[HFN_KNOWN_TEXTS];
+    hfn_known_text reasons[HFN_KNOWN_TEXTS];
+    uint32_t next_strategy, next_reason;
+};
+
+uint8_t *hfn_live_section(const hotfn_live *live, uint32_t type);
+uint64_t hfn_live_section_bytes(const hotfn_live *live, uint32_t type);
+hotfn_cell_header *hfn_live_cell_header(const hotfn_live *live);
+hotfn_thread_cell *hfn_live_cells(const hotfn_live *live);
+uint32_t hfn_live_slot_capacity(const hotfn_live *live);
+uint32_t hfn_live_rows_used(const hotfn_live *live); /* as the target says, within capacity */
+
+/* Words that two processes share. */
+uint32_t hfn_shared_get32(const uint8_t *at);
+uint64_t hfn_shared_get64(const uint8_t *at);
+void hfn_shared_put32(uint8_t *at, uint32_t value);
+void hfn_shared_put64(uint8_t *at, uint64_t value);
+
+/* The module's entry, and its functions' range within capacity; false past the end. */
+bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, uint32_t *first,
+                     uint32_t *count);
+/* The text at offset of the strings section, "" if it does not end inside. */
+const char *hfn_live_text(const hotfn_live *live, uint64_t offset);
+
+/* live_place.c: where everything goes, and the memory for it. */
+hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *options, uint64_t meta_bytes,
+                            hotfn_error *err);
+/* Does a record of another process stand as this version would have placed it? */
+bool hfn_live_placed_alike(const hfn_layout *found);
+hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err);
+hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err);
+hotfn_status hfn_live_map(hotfn_live *live, int fd, const char *path, hotfn_error *err);
+void hfn_live_unmap(hotfn_live *live);
+/* Durable: make sure that bytes [0, byte_count) of a section stand on disk. */
+hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_count,
+                               uint64_t *there, hotfn_error *err);
+
+#endif

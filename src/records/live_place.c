@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory of a live record: its layout from the wanted capacities, and the file behind it: a memfd
+ * that nobody can cut any more, or a durable file whose blocks are allocated before anybody writes
+ * there, since a full disk would otherwise kill the target (SIGBUS). */
+#include "base/status.h"
+#include "os/os.h"
+#include "records/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_SLOTS 65536u
+#define DEFAULT_MODULES 1024u
+#define DEFAULT_THREADS 4096u
+#define FEWEST_THREADS 16u
+#define DEFAULT_STRING_BYTES (UINT64_C(256) << 20)
+#define MOST_STRING_BYTES UINT64_C(0xfffff000) /* offsets have 32 bits */
+#define MOST_SLOTS (UINT32_C(1) << 26)
+#define MOST_MODULES (UINT32_C(1) << 20)
+#define ROW_ADDRESS_BYTES (UINT64_C(16) << 30)
+#define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* on disk, unless the caller asks for more */
+
+/* ---- Layout. */
+
+static uint64_t page_round(uint64_t bytes)
+{
+    uint64_t page = hfn_os_page_bytes();
+    return (bytes + page - 1) & ~(page - 1);
+}
+
+static uint32_t choose_threads(const hotfn_live_options *o, uint64_t row_bytes)
+{
+    uint64_t most = (o->durable_path ? DURABLE_ROW_BYTES : ROW_ADDRESS_BYTES) / row_bytes;
+
+    if (o->thread_capacity)
+        return o->thread_capacity;
+    if (most > DEFAULT_THREADS)
+        return DEFAULT_THREADS;
+    return most > FEWEST_THREADS ? (uint32_t)most : FEWEST_THREADS;
+}
+
+static void place(hfn_layout *out, uint32_t type, uint64_t elements, uint64_t byte_count)
+{
+    hfn_section *s = &out->sections[type];
+
+    s->type = type;
+    s->flags = type == HFN_SECTION_META ? 0 : HFN_SECTION_CRITICAL;
+    s->offset = out->file_bytes;
+    s->element_bytes = hfn_section_element_bytes(type);
+    s->elements = elements;
+    s->bytes = s->element_bytes ? elements * s->element_bytes : byte_count;
+    out->file_bytes += page_round(s->bytes ? s->bytes : 1);
+}
+
+/* What the target writes stands together at the front: it is what a durable file allocates. */
+static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_t functions,
+                      uint32_t modules, uint64_t meta_bytes, uint64_t string_bytes)
+{
+    uint64_t row_bytes = page_round((uint64_t)slots * sizeof(uint64_t));
+
+    memset(out, 0, sizeof *out);
+    out->kind = HFN_KIND_LIVE;
+    out->row_bytes = (uint32_t)row_bytes;
+    out->file_bytes = page_round(HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES);
+    place(out, HFN_SECTION_META, 0, meta_bytes);
+    place(out, HFN_SECTION_MODULES, modules, 0);
+    place(out, HFN_SECTION_REASONS, HFN_REASON_CAPACITY, 0);
+    place(out, HFN_SECTION_SLOTS, functions, 0);
+    place(out, HFN_SECTION_STATES, functions, 0);
+    place(out, HFN_SECTION_CELLS, threads,
+          sizeof(hotfn_cell_header) + (uint64_t)threads * sizeof(hotfn_thread_cell));
+    place(out, HFN_SECTION_ROWS, slots, (uint64_t)threads * row_bytes);
+    place(out, HFN_SECTION_FUNCTIONS, functions, 0);
+    place(out, HFN_SECTION_STRINGS, 0, string_bytes);
+}
+
+bool hfn_live_placed_alike(const hfn_layout *found)
+{
+    const hfn_section *s = found->sections;
+    hfn_layout ours;
+
+    if (found->kind != HFN_KIND_LIVE || found->row_bytes == 0 ||
+        s[HFN_SECTION_ROWS].elements - 1 >= MOST_SLOTS ||
+        s[HFN_SECTION_FUNCTIONS].elements > 2 * MOST_SLOTS ||
+        s[HFN_SECTION_MODULES].elements > MOST_MODULES ||
+        s[HFN_SECTION_CELLS].elements > UINT32_MAX)
+        return false;
+    place_all(&ours, (uint32_t)s[HFN_SECTION_ROWS].elements,
+              (uint32_t)s[HFN_SECTION_CELLS].elements, (uint32_t)s[HFN_SECTION_FUNCTIONS].elements,
+              (uint32_t)s[HFN_SECTION_MODULES].elements, s[HFN_SECTION_META].bytes,
+              s[HFN_SECTION_STRINGS].bytes);
+    return ours.row_bytes == found->row_bytes && ours.file_bytes == found->file_bytes &&
+           memcmp(ours.sections, found->sections, sizeof ours.sections) == 0;
+}
+
+hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64_t meta_bytes,
+                            hotfn_error *err)
+{
+    uint32_t slots = o->slot_capacity ? o->slot_capacity : DEFAULT_SLOTS;
+    uint32_t functions = o->function_capacity ? o->function_capacity : slots * 2;
+    uint32_t modules = o->module_capacity ? o->module_capacity : DEFAULT_MODULES;
+    uint64_t strings = o->string_bytes ? o->string_bytes : DEFAULT_STRING_BYTES;
+    uint64_t row_bytes = page_round((uint64_t)slots * sizeof(uint64_t));
+    uint32_t threads = choose_threads(o, row_bytes);
+
+    if (slots > MOST_SLOTS || functions > 2 * MOST_SLOTS || modules > MOST_MODULES ||
+        strings > MOST_STRING_BYTES)
+        return hfn_fail(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
+                        "a record holds at most %u slots, %u functions, %u modules and 4 GiB of "
+                        "names",
+                        MOST_SLOTS, 2 * MOST_SLOTS, MOST_MODULES);
+    place_all(out, slots, threads, functions, modules, meta_bytes, strings);
+    return HOTFN_OK;
+}
+
+/* ---- The file. */
+
+/* A file size limit (ulimit -f) also holds for memfds, and its signal would kill the caller: lift it
+ * as far as it goes. */
+static bool size_file(int fd, uint64_t byte_count)
+{
+    struct rlimit limit, raised;
+    bool lifted = false, done;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < byte_count) {
+        if (limit.rlim_max < byte_count) {
+            errno = EFBIG;
+            return false;
+        }
+        raised = limit;
+        raised.rlim_cur = limit.rlim_max;
+        lifted = setrlimit(RLIMIT_FSIZE, &raised) == 0;
+    }
+    done = ftruncate(fd, (off_t)byte_count) == 0;
+    if (lifted)
+        setrlimit(RLIMIT_FSIZE, &limit);
+    return done;
+}
+
+hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err)
+{
+    live->fd = memfd_create("hotfn-record", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (live->fd < 0 || !size_file(live->fd, live->layout.file_bytes))
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                        "no shared memory for a record of %llu MiB (sparse): %s",
+                        (unsigned long long)(live->layout.file_bytes >> 20), strerror(errno));
+    if (fcntl(live->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
+                        "the record's memory cannot be sealed: %s", strerror(errno));
+    return HOTFN_OK;
+}
+
+/* An earlier file of this name goes, unless a run still writes it: it may be mapped somewhere, so it
+ * is never cut. */
+static hotfn_status clear_way(const char *path, hotfn_error *err)
+{
+    struct stat file;
+    int fd;
+
+    if (lstat(path, &file) != 0)
+        return HOTFN_OK;
+    if (!S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode))
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                        "is no regular file: name another one for the record");
+    fd = S_ISREG(file.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        close(fd);
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                        "another run writes this record now: name another file");
+    }
+    if (fd >= 0)
+        close(fd);
+    if (unlink(path) != 0)
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be replaced: %s",
+                        strerror(errno));
+    return HOTFN_OK;
+}
+
+static hotfn_status no_room(const hotfn_live *live, int error, hotfn_error *err)
+{
+    return hfn_fail(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET,
+                    "the durable record cannot be written: %s; free some space, name a file "
+                    "elsewhere (-o), or run without --durable",
+                    strerror(error));
+}
+
+hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
+{
+    const hfn_section *functions = &live->layout.sections[HFN_SECTION_FUNCTIONS];
+    hotfn_status status = clear_way(live->path, err);
+    int error;
+
+    if (status != HOTFN_OK)
+        return status;
+    live->fd = open(live->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (live->fd < 0)
+        return hfn_fail(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET, "cannot be made: %s",
+                        strerror(errno));
+    flock(live->fd, LOCK_EX | LOCK_NB); /* held until we are gone: readers know by it */
+    if (!size_file(live->fd, live->layout.file_bytes)) {
+        status = no_room(live, errno, err);
+    } else {
+        error = posix_fallocate(live->fd, 0, (off_t)functions->offset);
+        status = error ? no_room(live, error, err) : HOTFN_OK;
+    }
+    if (status != HOTFN_OK)
+        unlink(live->path);
+    return status;
+}
+
+hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_count,
+                               uint64_t *there, hotfn_error *err)
+{
+    uint64_t wanted = page_round(byte_count);
+    const hfn_section *s = &live->layout.sections[type];
+    int error;
+
+    if (!live->is_durable || wanted <= *there)
+        return HOTFN_OK;
+    error = posix_fallocate(live->fd, (off_t)(s->offset + *there), (off_t)(wanted - *there));
+    if (error)
+        return no_room(live, error, err);
+    *there = wanted;
+    return HOTFN_OK;
+}
+
+/* ---- The mapping: base (header to cells), rows, tail (functions and names). */
+
+static uint8_t *map_file(int fd, uint64_t offset, uint64_t byte_count)
+{
+    void *at = mmap(NULL, byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+/* Where addresses are scarce (ulimit -v): what must be, and as many rows as fit. */
+static bool map_in_parts(hotfn_live *live, int fd)
+{
+    const hfn_section *sections = live->layout.sections;
+    uint64_t count = live->rows_bytes / live->layout.row_bytes;
+
+    live->rows_bytes = 0;
+    live->base = map_file(fd, 0, live->base_bytes);
+    live->tail = map_file(fd, sections[HFN_SECTION_FUNCTIONS].offset, live->tail_bytes);
+    for (; live->base && live->tail && count > 0 && !live->rows; count /= 2) {
+        live->rows_bytes = count * live->layout.row_bytes;
+        live->rows = map_file(fd, sections[HFN_SECTION_ROWS].offset, live->rows_bytes);
+    }
+    return live->rows != NULL;
+}
+
+hotfn_status hfn_live_map(hotfn_live *live, int fd, const char *path, hotfn_error *err)
+{
+    const hfn_section *rows = &live->layout.sections[HFN_SECTION_ROWS];
+    uint8_t *whole = map_file(fd, 0, live->layout.file_bytes);
+
+    live->base_bytes = rows->offset;
+    live->rows_bytes = rows->bytes;
+    live->tail_bytes = live->layout.file_bytes - rows->offset - rows->bytes;
+    if (whole) {
+        live->base = whole;
+        live->rows = whole + rows->offset;
+        live->tail = live->rows + rows->bytes;
+    } else if (!map_in_parts(live, fd)) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
+                        "the record cannot be mapped: %s", strerror(errno));
+    }
+    return HOTFN_OK;
+}
+
+/* A thread that stands in a stub may count once more after everything else is gone: rows that were
+ * in use become private pages, which cost addresses only. */
+static uint64_t keep_rows(hotfn_live *live)
+{
+    uint64_t kept = (uint64_t)hfn_live_rows_used(live) * live->layout.row_bytes;
+
+    if (!live->was_counted_in || kept == 0)
+        return 0;
+    kept = kept < live->rows_bytes ? kept : live->rows_bytes;
+    return mmap(live->rows, kept, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
+               ? live->rows_bytes
+               : kept;
+}
+
+void hfn_live_unmap(hotfn_live *live)
+{
+    uint64_t kept;
+
+    if (live->rows) {
+        kept = keep_rows(live);
+        if (kept < live->rows_bytes)
+            munmap(live->rows + kept, live->rows_bytes - kept);
+    }
+    if (live->base)
+        munmap(live->base, live->base_bytes);
+    if (live->tail)
+        munmap(live->tail, live->tail_bytes);
+}

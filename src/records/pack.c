@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Packing rows: most threads call few of the functions, so a row is mostly zeros. */
+#include "records/pack.h"
+
+#include "base/status.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES 65536u
+#define ULEB_BYTES 10u /* of a u64, at most */
+
+void hfn_packed_init(hfn_packed *p, const hotfn_env *env)
+{
+    memset(p, 0, sizeof *p);
+    p->env = *env;
+}
+
+void hfn_packed_finish(hfn_packed *p)
+{
+    hfn_free(&p->env, p->bytes, p->byte_capacity);
+    hfn_free(&p->env, p->ends, p->row_capacity * sizeof *p->ends);
+    p->bytes = NULL;
+    p->ends = NULL;
+    p->byte_count = p->byte_capacity = p->row_count = p->row_capacity = 0;
+}
+
+/* ---- Packing. */
+
+static void put_uleb(hfn_packed *p, uint64_t value)
+{
+    do {
+        p->bytes[p->byte_count++] = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+        value >>= 7;
+    } while (value);
+}
+
+bool hfn_packed_slots(hfn_packed *p, const uint64_t *counts, uint64_t slot_count)
+{
+    for (uint64_t i = 0; i < slot_count; i++) {
+        if (counts[i] == 0) {
+            p->zeros++;
+            continue;
+        }
+        if (!hfn_grow(&p->env, (void **)&p->bytes, &p->byte_capacity,
+                      p->byte_count + 2 * ULEB_BYTES, 1))
+            return false;
+        put_uleb(p, p->zeros);
+        put_uleb(p, counts[i]);
+        p->zeros = 0;
+    }
+    return true;
+}
+
+void hfn_packed_skip(hfn_packed *p, uint64_t zero_count)
+{
+    p->zeros += (uint32_t)zero_count;
+}
+
+bool hfn_packed_end_row(hfn_packed *p)
+{
+    if (!hfn_grow(&p->env, (void **)&p->ends, &p->row_capacity, p->row_count + 1, sizeof *p->ends))
+        return false;
+    p->ends[p->row_count++] = p->byte_count;
+    p->zeros = 0;
+    return true;
+}
+
+/* ---- Unpacking. */
+
+hfn_span hfn_packed_row(const hfn_packed *p, uint64_t row)
+{
+    hfn_span all = { p->bytes, p->byte_count, false };
+    uint64_t begin;
+
+    if (row >= p->row_count)
+        return hfn_span_sub(all, 0, 0);
+    begin = row == 0 ? 0 : p->ends[row - 1];
+    return hfn_span_sub(all, begin, p->ends[row] >= begin ? p->ends[row] - begin : 0);
+}
+
+bool hfn_unpack(hfn_unpacker *u, uint64_t slot_count, uint64_t *slot, uint64_t *count)
+{
+    uint64_t zeros;
+
+    if (u->offset >= u->row.size || !hfn_span_uleb(u->row, &u->offset, &zeros) ||
+        !hfn_span_uleb(u->row, &u->offset, count))
+        return false;
+    if (u->slot >= slot_count || zeros >= slot_count - u->slot)
+        return false;
+    *slot = u->slot + zeros;
+    u->slot = *slot + 1;
+    return true;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+uint64_t hfn_unpack_add(hfn_span row, uint64_t *totals, uint64_t slot_count)
+{
+    hfn_unpacker u = { row, 0, 0 };
+    uint64_t slot, count, sum = 0;
+
+    while (hfn_unpack(&u, slot_count, &slot, &count)) {
+        if (totals)
+            totals[slot] = add(totals[slot], count);
+        sum = add(sum, count);
+    }
+    return sum;
+}
+
+/* ---- From a live record. */
+
+/* Where the next bytes that are no hole begin, at or behind `at`. */
+static uint64_t next_data(int fd, uint64_t at, uint64_t end)
+{
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+
+    if (data < 0)
+        return errno == ENXIO ? end : at; /* only holes follow; or the file system cannot tell */
+    return (uint64_t)data < end ? (uint64_t)data & ~7ull : end;
+}
+
+static bool read_fully(int fd, void *out, size_t byte_count, uint64_t at)
+{
+    for (size_t done = 0; done < byte_count;) {
+        ssize_t n = pread(fd, (uint8_t *)out + done, byte_count - done, (off_t)(at + done));
+
+        if (n == 0)
+            errno = EIO; /* somebody cut the file */
+        if (n <= 0 && (n == 0 || errno != EINTR))
+            return false;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+/* Words are read whole: the kernel copies aligned words as such. */
+static hotfn_status read_row(hfn_packed *out, int fd, uint64_t begin, uint64_t end, uint64_t *chunk,
+                             const char *path, hotfn_error *err)
+{
+    for (uint64_t at = begin; at < end;) {
+        uint64_t data = next_data(fd, at, end);
+        uint64_t bytes = end - data < CHUNK_BYTES ? end - data : CHUNK_BYTES;
+
+        hfn_packed_skip(out, (data - at) / sizeof(uint64_t));
+        if (!read_fully(fd, chunk, bytes, data))
+            return hfn_fail(err, HOTFN_E_IO, path, data, "counts cannot be read: %s",
+                            strerror(errno));
+        if (!hfn_packed_slots(out, chunk, bytes / sizeof(uint64_t)))
+            return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for counts");
+        at = data + bytes;
+    }
+    return HOTFN_OK;
+}
+
+hotfn_status hfn_packed_read(hfn_packed *out, int fd, uint64_t rows_offset, uint32_t row_bytes,
+                             uint32_t row_count, uint32_t slot_count, const char *path,
+                             hotfn_error *err)
+{
+    hotfn_status status = HOTFN_OK;
+    uint64_t *chunk = hfn_alloc(&out->env, CHUNK_BYTES);
+
+    if (!chunk)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for counts");
+    for (uint32_t row = 0; status == HOTFN_OK && row < row_count; row++) {
+        uint64_t begin = rows_offset + (uint64_t)row * row_bytes;
+
+        status = read_row(out, fd, begin, begin + (uint64_t)slot_count * sizeof(uint64_t), chunk,
+                          path, err);
+        if (status == HOTFN_OK && !hfn_packed_end_row(out))
+            status =
+                hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for counts");
+    }
+    hfn_free(&out->env, chunk, CHUNK_BYTES);
+    return status;
+}
+
+/* ---- Windows. */
+
+static void subtract(hfn_span row, uint64_t *counts, uint64_t slot_count)
+{
+    hfn_unpacker u = { row, 0, 0 };
+    uint64_t slot, count;
+
+    while (hfn_unpack(&u, slot_count, &slot, &count))
+        counts[slot] -= count < counts[slot] ? count : counts[slot];
+}
+
+bool hfn_packed_difference(hfn_packed *out, const hfn_packed *to, const hfn_packed *from,
+                           uint32_t slot_count)
+{
+    size_t bytes = (size_t)slot_count * sizeof(uint64_t);
+    uint64_t *counts = hfn_alloc(&out->env, bytes);
+    bool held = counts != NULL;
+
+    for (size_t row = 0; held && row < to->row_count; row++) {
+        memset(counts, 0, bytes);
+        hfn_unpack_add(hfn_packed_row(to, row), counts, slot_count);
+        subtract(hfn_packed_row(from, row), counts, slot_count);
+        held = hfn_packed_slots(out, counts, slot_count) && hfn_packed_end_row(out);
+    }
+    hfn_free(&out->env, counts, bytes);
+    return held;
+}

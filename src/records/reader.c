@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/* Loading a record: header, then a copy of each section with its checksum, by plain reads, so that
+ * nobody can cut the file under us.  A live record is read in the same way: what is visible of it
+ * was complete before it became visible. */
+#include "records/reader.h"
+
+#include "base/status.h"
+#include "records/crc32c.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEAD_BYTES 8192u
+#define MOST_FUNCTIONS (UINT32_C(1) << 27)
+#define MOST_SLOTS (UINT32_C(1) << 26)
+#define MOST_MODULES (UINT32_C(1) << 20)
+#define MOST_STRING_BYTES UINT64_C(0xffffffff)
+
+static const char *const section_names[HFN_SECTION_TYPES] = {
+    "?",      "texts about the run", "modules", "reasons", "slots",
+    "states", "functions",           "names",   "threads", "rows",
+    "counts",
+};
+
+typedef struct source {
+    int fd;
+    uint64_t file_bytes;
+} source;
+
+hotfn_status hfn_record_damage(hotfn_record *r, uint64_t offset, hotfn_error *err,
+                               const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!r->tolerant)
+        return hfn_fail(err, HOTFN_E_FORMAT, r->path, offset,
+                        "%s (hotfn repair saves what can be read)", text);
+    if (r->lost_used < r->lost_bytes) {
+        n = snprintf(r->lost + r->lost_used, r->lost_bytes - r->lost_used, "%s%s",
+                     r->lost_used ? "; " : "", text);
+        r->lost_used += n > 0 ? (uint64_t)n : 0;
+    }
+    return HOTFN_OK;
+}
+
+/* ---- Reading. */
+
+/* How many of the bytes could be read; fewer only at the file's end or an error. */
+static uint64_t read_some(const source *in, void *out, uint64_t byte_count, uint64_t at)
+{
+    uint64_t done = 0;
+
+    while (done < byte_count) {
+        ssize_t n = pread(in->fd, (uint8_t *)out + done, byte_count - done, (off_t)(at + done));
+
+        if (n == 0 || (n < 0 && errno != EINTR))
+            break;
+        done += n > 0 ? (uint64_t)n : 0;
+    }
+    return done;
+}
+
+/* The used part of a section, by the header's counts. */
+static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
+{
+    const hfn_section *s = &r->layout.sections[type];
+    uint64_t count = 0;
+
+    switch (type) {
+    case HFN_SECTION_MODULES: count = r->module_count; break;
+    case HFN_SECTION_REASONS: count = s->elements; break;
+    case HFN_SECTION_SLOTS:
+    case HFN_SECTION_STATES:
+    case HFN_SECTION_FUNCTIONS: count = r->function_count; break;
+    case HFN_SECTION_STRINGS: return hfn_get64(r->header + HFN_AT_STRINGS);
+    default: return s->bytes;
+    }
+    return count * s->element_bytes;
+}
+
+/* How much of a section is there to be read. */
+static hotfn_status present_bytes(hotfn_record *r, const source *in, uint32_t type, uint64_t *out,
+                                  hotfn_error *err)
+{
+    const hfn_section *s = &r->layout.sections[type];
+    uint64_t wanted = used_bytes(r, type), there = s->bytes;
+
+    if (s->offset > in->file_bytes)
+        there = 0;
+    else if (there > in->file_bytes - s->offset)
+        there = in->file_bytes - s->offset;
+    *out = wanted < there ? wanted : there;
+    if (wanted <= there)
+        return HOTFN_OK;
+    return hfn_record_damage(r, s->offset + there, err,
+                             "%" PRIu64 " bytes of the %s are "
+                             "missing",
+                             wanted - there, section_names[type]);
+}
+
+static hotfn_status load_section(hotfn_record *r, const source *in, uint32_t type, hotfn_error *err)
+{
+    const hfn_section *s = &r->layout.sections[type];
+    hfn_part *part = &r->parts[type];
+    uint64_t wanted, got;
+    hotfn_status status = present_bytes(r, in, type, &wanted, err);
+
+    if (status != HOTFN_OK)
+        return status;
+    if (wanted > SIZE_MAX - 2 || !(part->bytes = hfn_alloc(&r->env, wanted + 2)))
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, s->offset, "no memory for the record");
+    part->byte_count = wanted;
+    got = read_some(in, part->bytes, wanted, s->offset);
+    if (got < wanted)
+        return hfn_record_damage(r, s->offset + got, err, "the %s are cut", section_names[type]);
+    if ((s->flags & HFN_SECTION_HAS_CRC) && type != HFN_SECTION_PACKED_ROWS &&
+        hfn_crc32c(0, part->bytes, wanted) != s->crc)
+        return hfn_record_damage(r, s->offset, err, "the %s are damaged (checksum)",
+                                 section_names[type]);
+    return HOTFN_OK;
+}
+
+static hotfn_status load_counts(hotfn_record *r, hotfn_error *err)
+{
+    r->module_count = hfn_get32(r->header + HFN_AT_MODULES);
+    r->function_count = hfn_get32(r->header + HFN_AT_FUNCTIONS);
+    r->slot_count = hfn_get32(r->header + HFN_AT_SLOTS);
+    if (r->module_count > MOST_MODULES || r->function_count > MOST_FUNCTIONS ||
+        r->slot_count > MOST_SLOTS || hfn_get64(r->header + HFN_AT_STRINGS) > MOST_STRING_BYTES)
+        return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_MODULES,
+                        "the record says that it holds more than any record does");
+    return HOTFN_OK;
+}
+
+/* ---- Rows. */
+
+static hotfn_status load_live_rows(hotfn_record *r, const source *in, hotfn_error *err)
+{
+    const hfn_section *s = &r->layout.sections[HFN_SECTION_ROWS];
+    uint32_t row_bytes = r->layout.row_bytes, count = r->thread_count;
+
+    if (row_bytes == 0 || row_bytes % sizeof(uint64_t) != 0 ||
+        r->slot_count > row_bytes / sizeof(uint64_t))
+        return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_ROW_BYTES,
+                        "the record's rows are too short for its slots");
+    if (count > s->bytes / row_bytes) {
+        hotfn_status status =
+            hfn_record_damage(r, s->offset, err, "rows of %" PRIu64 " threads are missing",
+                              count - s->bytes / row_bytes);
+
+        if (status != HOTFN_OK)
+            return status;
+        r->thread_count = count = (uint32_t)(s->bytes / row_bytes);
+    }
+    return hfn_packed_read(&r->rows, in->fd, s->offset, row_bytes, count, r->slot_count, r->path,
+                           err);
+}
+
+/* The section's two halves become the two arrays of r->rows. */
+static hotfn_status split_packed(hotfn_record *r, const hfn_part *part, hotfn_error *err)
+{
+    const hfn_section *s = &r->layout.sections[HFN_SECTION_PACKED_ROWS];
+    uint64_t ends_bytes = (uint64_t)r->thread_count * sizeof(uint64_t), before = 0;
+    hfn_packed *rows = &r->rows;
+
+    if (ends_bytes > part->byte_count) {
+        r->thread_count = 0;
+        return hfn_record_damage(r, s->offset, err, "all counts are missing");
+    }
+    rows->byte_count = rows->byte_capacity = part->byte_count - ends_bytes;
+    rows->row_count = rows->row_capacity = r->thread_count;
+    rows->bytes = hfn_alloc(&r->env, rows->byte_count);
+    rows->ends = hfn_alloc(&r->env, ends_bytes);
+    if (!rows->bytes || !rows->ends)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, s->offset, "no memory for counts");
+    memcpy(rows->bytes, part->bytes + ends_bytes, rows->byte_count);
+    for (uint32_t i = 0; i < r->thread_count; i++) {
+        rows->ends[i] = hfn_get64(part->bytes + (uint64_t)i * 8);
+        if (rows->ends[i] < before || rows->ends[i] > rows->byte_count) {
+            rows->row_count = r->thread_count = i;
+            return hfn_record_damage(r, s->offset + (uint64_t)i * 8, err,
+                                     "the counts of thread %u and those behind it are damaged", i);
+        }
+        before = rows->ends[i];
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_status load_packed_rows(hotfn_record *r, const source *in, hotfn_error *err)
+{
+    const hfn_section *s = &r->layout.sections[HFN_SECTION_PACKED_ROWS];
+    hfn_part *part = &r->parts[HFN_SECTION_PACKED_ROWS];
+    hotfn_status status = load_section(r, in, HFN_SECTION_PACKED_ROWS, err);
+
+    if (status == HOTFN_OK && (s->flags & HFN_SECTION_HAS_CRC) &&
+        hfn_crc32c(0, part->bytes, part->byte_count) != s->crc)
+        status = hfn_record_damage(r, s->offset, err,
+                                   "the counts are damaged (checksum): none of "
+                                   "them is sure");
+    if (status == HOTFN_OK)
+        status = split_packed(r, part, err);
+    hfn_free(&r->env, part->bytes, part->byte_count + 2);
+    *part = (hfn_part){ NULL, 0 };
+    return status;
+}
+
+static void count_threads(hotfn_record *r)
+{
+    const hfn_part *cells = &r->parts[HFN_SECTION_CELLS];
+    uint64_t room =
+        cells->byte_count < sizeof(hotfn_cell_header)
+            ? 0
+            : (cells->byte_count - sizeof(hotfn_cell_header)) / sizeof(hotfn_thread_cell);
+    uint32_t used = cells->byte_count < sizeof used ? 0 : hfn_get32(cells->bytes);
+
+    r->thread_count = used < room ? used : (uint32_t)room;
+}
+
+/* ---- The whole. */
+
+static bool is_sealed(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals > 0 && (seals & F_SEAL_SHRINK);
+}
+
+/* A record that still says "live" is, as long as somebody holds its lock; a memfd needs none: it
+ * could not be opened any more. */
+static void judge_state(hotfn_record *r, const source *in)
+{
+    r->state = hfn_get32(r->header + HFN_AT_STATE);
+    if (r->layout.kind == HFN_KIND_FINISHED)
+        return;
+    r->state = HOTFN_RECORD_LIVE;
+    if (!is_sealed(in->fd) && flock(in->fd, LOCK_SH | LOCK_NB) == 0) {
+        flock(in->fd, LOCK_UN);
+        r->state = HOTFN_RECORD_BROKEN;
+    }
+}
+
+static hotfn_status load_header(hotfn_record *r, const source *in, hotfn_error *err)
+{
+    uint8_t head[HEAD_BYTES];
+    uint64_t n = read_some(in, head, sizeof head, 0);
+    hotfn_status status = hfn_header_read(&r->layout, (hfn_span){ head, n, false }, in->file_bytes,
+                                          r->tolerant, r->path, err);
+
+    if (status != HOTFN_OK)
+        return status;
+    memcpy(r->header, head, sizeof r->header);
+    judge_state(r, in);
+    return load_counts(r, err);
+}
+
+static hotfn_status load(hotfn_record *r, const source *in, hotfn_error *err)
+{
+    const hfn_section *sections = r->layout.sections;
+    hotfn_status status = load_header(r, in, err);
+
+    for (uint32_t type = HFN_SECTION_META; status == HOTFN_OK && type <= HFN_SECTION_CELLS; type++)
+        status = load_section(r, in, type, err);
+    if (status != HOTFN_OK)
+        return status;
+    count_threads(r);
+    hfn_packed_init(&r->rows, &r->env);
+    status = sections[HFN_SECTION_PACKED_ROWS].type ? load_packed_rows(r, in, err)
+                                                    : load_live_rows(r, in, err);
+    if (status == HOTFN_OK)
+        status = hfn_record_check(r, err);
+    if (status != HOTFN_OK)
+        return status;
+    r->totals = hfn_alloc(&r->env, (uint64_t)r->slot_count * sizeof *r->totals);
+    if (!r->totals)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for counts");
+    hfn_record_sum(r);
+    return HOTFN_OK;
+}
+
+static hotfn_status open_source(source *out, const char *path, hotfn_error *err)
+{
+    struct stat file;
+
+    out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (out->fd < 0)
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be opened: %s",
+                        strerror(errno));
+    if (fstat(out->fd, &file) != 0 || !S_ISREG(file.st_mode)) {
+        close(out->fd);
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "is no regular file");
+    }
+    out->file_bytes = (uint64_t)file.st_size;
+    return HOTFN_OK;
+}
+
+hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, uint64_t lost_bytes,
+                             const hotfn_env *env, hotfn_error *err)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_record *r;
+    source in;
+    hotfn_status status = open_source(&in, path, err);
+
+    if (status != HOTFN_OK)
+        return status;
+    r = hfn_alloc(&filled, sizeof *r);
+    if (r) {
+        r->env = filled;
+        r->tolerant = lost != NULL;
+        r->lost = lost;
+        r->lost_bytes = lost_bytes;
+        r->path = hfn_alloc(&filled, strlen(path) + 1);
+    }
+    if (r && r->path) {
+        memcpy(r->path, path, strlen(path) + 1);
+        status = load(r, &in, err);
+    } else {
+        status = hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+    }
+    close(in.fd);
+    if (status != HOTFN_OK) {
+        hotfn_record_close(r);
+        return status;
+    }
+    *out = r;
+    return HOTFN_OK;
+}
+
+hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn_env *env,
+                               hotfn_error *err)
+{
+    return hfn_record_load(out, path, NULL, 0, env, err);
+}
+
+void hotfn_record_close(hotfn_record *r)
+{
+    hotfn_env env;
+
+    if (!r)
+        return;
+    env = r->env;
+    for (uint32_t type = 0; type < HFN_SECTION_TYPES; type++)
+        hfn_free(&env, r->parts[type].bytes, r->parts[type].byte_count + 2);
+    hfn_packed_finish(&r->rows);
+    hfn_free(&env, r->totals, (uint64_t)r->slot_count * sizeof *r->totals);
+    if (r->path)
+        hfn_free(&env, r->path, strlen(r->path) + 1);
+    hfn_free(&env, r, sizeof *r);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking things up in a record that was loaded and checked. */
+#include "base/status.h"
+#include "records/reader.h"
+
+const char *hfn_record_text(const hotfn_record *r, uint32_t offset)
+{
+    const hfn_part *strings = &r->parts[HFN_SECTION_STRINGS];
+    return offset < strings->byte_count ? (const char *)strings->bytes + offset : "";
+}
+
+const uint8_t *hfn_record_element(const hotfn_record *r, uint32_t type, uint64_t index)
+{
+    return r->parts[type].bytes + index * hfn_section_element_bytes(type);
+}
+
+/* The value of a key in the texts about the run, "" if it is not there. */
+static const char *meta(const hotfn_record *r, const char *key)
+{
+    const hfn_part *part = &r->parts[HFN_SECTION_META];
+    const char *at = (const char *)part->bytes, *end = at + part->byte_count;
+
+    while (at && at < end) {
+        const char *value = at + strlen(at) + 1;
+
+        if (value >= end)
+            break;
+        if (strcmp(at, key) == 0)
+            return value;
+        at = value + strlen(value) + 1;
+    }
+    return "";
+}
+
+hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out)
+{
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    const hfn_part *cells = &r->parts[HFN_SECTION_CELLS];
+
+    info.state = r->state;
+    info.version_major = hfn_get32(r->header + HFN_AT_MAJOR);
+    info.version_minor = hfn_get32(r->header + HFN_AT_MINOR);
+    info.pid = hfn_get32(r->header + HFN_AT_PID);
+    info.exit_code = (int32_t)hfn_get32(r->header + HFN_AT_EXIT_CODE);
+    info.module_count = r->module_count;
+    info.function_count = r->function_count;
+    info.thread_count = r->thread_count;
+    info.threads_lost = cells->byte_count >= 8 ? hfn_get32(cells->bytes + 4) : 0;
+    info.start_ns = hfn_get64(r->header + HFN_AT_START_NS);
+    info.end_ns = hfn_get64(r->header + HFN_AT_END_NS);
+    info.window_start_ns = hfn_get64(r->header + HFN_AT_WINDOW_START_NS);
+    info.window_end_ns = hfn_get64(r->header + HFN_AT_WINDOW_END_NS);
+    memcpy(info.uuid, r->header + HFN_AT_UUID, sizeof info.uuid);
+    info.command = meta(r, "command");
+    info.directory = meta(r, "directory");
+    info.tool = meta(r, "tool");
+    info.path = r->path;
+    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
+                                     hotfn_record_module *out)
+{
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    const uint8_t *at;
+    const char *slash;
+
+    if (index >= r->module_count)
+        return HOTFN_E_NOT_FOUND;
+    at = hfn_record_element(r, HFN_SECTION_MODULES, index);
+    m.flags = hfn_get32(at + HFN_MODULE_FLAGS);
+    m.machine = hfn_get32(at + HFN_MODULE_MACHINE);
+    m.id_kind = hfn_get32(at + HFN_MODULE_ID_KIND);
+    m.id_bytes = hfn_get32(at + HFN_MODULE_ID_BYTES);
+    m.first_function = hfn_get32(at + HFN_MODULE_FIRST_FUNCTION);
+    m.function_count = hfn_get32(at + HFN_MODULE_FUNCTIONS);
+    m.first_slot = hfn_get32(at + HFN_MODULE_FIRST_SLOT);
+    memcpy(m.id, at + HFN_MODULE_ID, sizeof m.id);
+    m.load_base = hfn_get64(at + HFN_MODULE_LOAD_BASE);
+    m.file_device = hfn_get64(at + HFN_MODULE_DEVICE);
+    m.file_inode = hfn_get64(at + HFN_MODULE_INODE);
+    m.path = hfn_record_text(r, hfn_get32(at + HFN_MODULE_PATH));
+    slash = strrchr(m.path, '/');
+    m.file = slash ? slash + 1 : m.path;
+    m.note = (const char *)at + HFN_MODULE_NOTE;
+    return hfn_give(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+/* The last module that begins at or before the function: empty ones before it are passed over. */
+static uint32_t module_of(const hotfn_record *r, uint32_t function)
+{
+    uint32_t low = 0, high = r->module_count;
+
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        const uint8_t *at = hfn_record_element(r, HFN_SECTION_MODULES, middle);
+
+        if (hfn_get32(at + HFN_MODULE_FIRST_FUNCTION) <= function)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void fill_state(const hotfn_record *r, uint32_t index, hotfn_record_function *f)
+{
+    const uint8_t *state = hfn_record_element(r, HFN_SECTION_STATES, index);
+    uint32_t word = hfn_get32(state + HFN_STATE_WORD), reason = HFN_REASON_OF(word);
+    uint64_t known = r->parts[HFN_SECTION_REASONS].byte_count / HFN_REASON_BYTES;
+
+    f->state = HFN_STATE_OF(word);
+    f->reason_offset = hfn_get32(state + HFN_STATE_OFFSET);
+    f->reason = f->reason_text = "";
+    if (reason != 0 && reason < known) {
+        const uint8_t *at = hfn_record_element(r, HFN_SECTION_REASONS, reason);
+
+        f->reason = hfn_record_text(r, hfn_get32(at + HFN_REASON_NAME));
+        f->reason_text = hfn_record_text(r, hfn_get32(at + HFN_REASON_TEXT));
+    }
+}
+
+hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
+                                       hotfn_record_function *out)
+{
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    const uint8_t *at;
+
+    if (index >= r->function_count)
+        return HOTFN_E_NOT_FOUND;
+    at = hfn_record_element(r, HFN_SECTION_FUNCTIONS, index);
+    f.module = module_of(r, index);
+    f.slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, index));
+    f.rva = hfn_get64(at + HFN_FUNCTION_RVA);
+    f.byte_count = hfn_get64(at + HFN_FUNCTION_SIZE);
+    f.flags = hfn_get32(at + HFN_FUNCTION_FLAGS);
+    f.name_count = hfn_get32(at + HFN_FUNCTION_NAMES);
+    f.name = hfn_record_text(r, hfn_get32(at + HFN_FUNCTION_NAME));
+    f.names = f.name + strlen(f.name) + 1;
+    f.strategy = hfn_record_text(r, hfn_get32(at + HFN_FUNCTION_STRATEGY));
+    fill_state(r, index, &f);
+    f.calls = f.slot == HOTFN_NO_SLOT ? 0 : r->totals[f.slot];
+    /* what was counted counts, also if the function lost its hook later */
+    f.counted = f.slot != HOTFN_NO_SLOT && (f.state == HOTFN_STATE_HOOKED || f.calls > 0);
+    return hfn_give(out, &f, sizeof f) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+/* ---- Threads. */
+
+static void get_cell(const hotfn_record *r, uint32_t index, hotfn_thread_cell *out)
+{
+    memcpy(out,
+           r->parts[HFN_SECTION_CELLS].bytes + sizeof(hotfn_cell_header) +
+               (uint64_t)index * sizeof *out,
+           sizeof *out);
+}
+
+hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
+                                     hotfn_record_thread *out)
+{
+    hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
+    hotfn_thread_cell cell;
+
+    if (index >= r->thread_count)
+        return HOTFN_E_NOT_FOUND;
+    get_cell(r, index, &cell);
+    t.tid = cell.tid;
+    t.pid = cell.pid;
+    t.thread_count = cell.thread_count;
+    t.start_ns = cell.start_ns;
+    t.calls = hfn_unpack_add(hfn_packed_row(&r->rows, index), NULL, r->slot_count);
+    memcpy(t.name, cell.name, sizeof t.name - 1);
+    return hfn_give(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+void hfn_record_sum(hotfn_record *r)
+{
+    hotfn_thread_cell cell;
+
+    memset(r->totals, 0, (size_t)r->slot_count * sizeof *r->totals);
+    for (uint32_t i = 0; i < r->thread_count; i++) {
+        get_cell(r, i, &cell);
+        if (r->process == 0 || cell.pid == r->process)
+            hfn_unpack_add(hfn_packed_row(&r->rows, i), r->totals, r->slot_count);
+    }
+}
+
+hotfn_status hotfn_record_choose_process(hotfn_record *r, uint32_t pid)
+{
+    hotfn_thread_cell cell;
+    bool found = pid == 0;
+
+    for (uint32_t i = 0; i < r->thread_count && !found; i++) {
+        get_cell(r, i, &cell);
+        found = cell.pid == pid;
+    }
+    if (!found)
+        return HOTFN_E_NOT_FOUND;
+    r->process = pid;
+    hfn_record_sum(r);
+    return HOTFN_OK;
+}
+
+/* ---- Order: a merge sort, which needs no more than one array beside. */
+
+typedef struct ranked {
+    uint64_t calls;
+    const char *name;
+    uint32_t index;
+} ranked;
+
+/* Uncounted ones last. */
+static bool comes_before(const ranked *a, const ranked *b)
+{
+    int names;
+
+    if (a->calls != b->calls)
+        return a->calls > b->calls;
+    names = strcmp(a->name, b->name);
+    return names != 0 ? names < 0 : a->index < b->index;
+}
+
+static void merge(ranked *out, const ranked *in, size_t begin, size_t middle, size_t end)
+{
+    size_t left = begin, right = middle;
+
+    for (size_t i = begin; i < end; i++) {
+        if (left < middle && (right >= end || comes_before(&in[left], &in[right])))
+            out[i] = in[left++];
+        else
+            out[i] = in[right++];
+    }
+}
+
+static ranked *sort(ranked *items, ranked *beside, size_t count)
+{
+    for (size_t width = 1; width < count; width *= 2) {
+        ranked *swap = items;
+
+        for (size_t at = 0; at < count; at += 2 * width) {
+            size_t middle = at + width < count ? at + width : count;
+
+            merge(beside, items, at, middle, at + 2 * width < count ? at + 2 * width : count);
+        }
+        items = beside;
+        beside = swap;
+    }
+    return items;
+}
+
+hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t *order)
+{
+    size_t count = r->function_count;
+    ranked *items = hfn_alloc(&r->env, 2 * count * sizeof *items), *sorted;
+
+    if (!items)
+        return HOTFN_E_NO_MEMORY;
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+
+        hotfn_record_get_function(r, i, &f);
+        items[i] = (ranked){ f.counted ? f.calls + (f.calls < UINT64_MAX) : 0, f.name, i };
+    }
+    sorted = sort(items, items + count, count);
+    for (size_t i = 0; i < count; i++)
+        order[i] = sorted[i].index;
+    hfn_free(&r->env, items, 2 * count * sizeof *items);
+    return HOTFN_OK;
+}

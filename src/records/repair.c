@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Repair: load what can be loaded, cut down to what makes sense, and write it as a clean record. */
+#include "base/status.h"
+#include "records/reader.h"
+#include "records/writer.h"
+
+#include <stdio.h>
+
+static void take_parts(hfn_parts *parts, const hotfn_record *r)
+{
+    static const uint8_t nothing[sizeof(hotfn_cell_header)];
+
+    for (uint32_t type = HFN_SECTION_META; type <= HFN_SECTION_CELLS; type++) {
+        parts->bytes[type] = r->parts[type].bytes;
+        parts->byte_counts[type] = r->parts[type].byte_count;
+    }
+    parts->byte_counts[HFN_SECTION_MODULES] = (uint64_t)r->module_count * HFN_MODULE_BYTES;
+    parts->byte_counts[HFN_SECTION_SLOTS] = (uint64_t)r->function_count * sizeof(uint32_t);
+    parts->byte_counts[HFN_SECTION_STATES] = (uint64_t)r->function_count * HFN_STATE_BYTES;
+    parts->byte_counts[HFN_SECTION_FUNCTIONS] = (uint64_t)r->function_count * HFN_FUNCTION_BYTES;
+    parts->byte_counts[HFN_SECTION_CELLS] =
+        sizeof(hotfn_cell_header) + (uint64_t)r->thread_count * sizeof(hotfn_thread_cell);
+    if (r->parts[HFN_SECTION_CELLS].byte_count < sizeof nothing)
+        parts->bytes[HFN_SECTION_CELLS] = nothing;
+    parts->module_count = r->module_count;
+    parts->function_count = r->function_count;
+    parts->slot_count = r->slot_count;
+}
+
+static void take_facts(hfn_parts *parts, const hotfn_record *r)
+{
+    memcpy(parts->uuid, r->header + HFN_AT_UUID, sizeof parts->uuid);
+    parts->start_ns = hfn_get64(r->header + HFN_AT_START_NS);
+    parts->end_ns = hfn_get64(r->header + HFN_AT_END_NS);
+    parts->window_start_ns = hfn_get64(r->header + HFN_AT_WINDOW_START_NS);
+    parts->window_end_ns = hfn_get64(r->header + HFN_AT_WINDOW_END_NS);
+    parts->pid = hfn_get32(r->header + HFN_AT_PID);
+    parts->exit_code = (int32_t)hfn_get32(r->header + HFN_AT_EXIT_CODE);
+    parts->state = r->state == HOTFN_RECORD_FINISHED ? HOTFN_RECORD_FINISHED : HOTFN_RECORD_KILLED;
+}
+
+/* The rows are packed anew: damaged ones end where their sense does. */
+static hotfn_status write_clean(hotfn_record *r, const char *to, hotfn_error *err)
+{
+    static const hfn_packed nothing;
+    hfn_parts parts = { 0 };
+    hotfn_status status;
+    hfn_packed rows;
+
+    hfn_packed_init(&rows, &r->env);
+    if (hfn_packed_difference(&rows, &r->rows, &nothing, r->slot_count)) {
+        take_parts(&parts, r);
+        take_facts(&parts, r);
+        parts.rows = &rows;
+        hfn_settle_states(r->parts[HFN_SECTION_STATES].bytes, r->function_count);
+        status = hfn_parts_write(&parts, to, true, &r->env, err);
+    } else {
+        status = hfn_fail(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory for counts");
+    }
+    hfn_packed_finish(&rows);
+    return status;
+}
+
+hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost, uint64_t lost_bytes,
+                                 const hotfn_env *env, hotfn_error *err)
+{
+    char unasked[1];
+    hotfn_record *r;
+    hotfn_status status;
+
+    if (!lost || lost_bytes == 0) {
+        lost = unasked;
+        lost_bytes = sizeof unasked;
+    }
+    lost[0] = 0;
+    status = hfn_record_load(&r, from, lost, lost_bytes, env, err);
+    if (status != HOTFN_OK)
+        return status;
+    if (r->module_count == 0 && r->lost_used > 0) {
+        status = hfn_fail(err, HOTFN_E_FORMAT, from, HOTFN_NO_OFFSET,
+                          "nothing of the record can be saved: %.400s", lost);
+    } else {
+        status = write_clean(r, to, err);
+    }
+    hotfn_record_close(r);
+    return status;
+}

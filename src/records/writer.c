@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* A finished record is written from front to end, each section summed up as it goes, the header last;
+ * then it takes the place of an older file of its name.  What fails leaves nothing behind. */
+#include "records/writer.h"
+
+#include "base/status.h"
+#include "records/crc32c.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES 65536u
+#define HEADER_ROOM (HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES)
+
+typedef struct writer {
+    const char *path; /* as the user knows it */
+    int fd;
+    uint64_t at;
+    hfn_layout layout;
+    uint8_t chunk[CHUNK_BYTES]; /* shared memory is summed and written from here: it may change */
+} writer;
+
+static hotfn_status write_failed(const writer *w, hotfn_error *err)
+{
+    int error = errno;
+
+    return hfn_fail(err, HOTFN_E_IO, w->path, w->at,
+                    "the record cannot be written: %s; free some space or name a file elsewhere",
+                    strerror(error));
+}
+
+static bool write_at(int fd, const void *bytes, size_t byte_count, uint64_t at)
+{
+    for (size_t done = 0; done < byte_count;) {
+        ssize_t n =
+            pwrite(fd, (const uint8_t *)bytes + done, byte_count - done, (off_t)(at + done));
+
+        if (n < 0 && errno != EINTR)
+            return false;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+void hfn_settle_states(uint8_t *states, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *word = states + (uint64_t)i * HFN_STATE_BYTES + HFN_STATE_WORD;
+
+        if (HFN_STATE_OF(hfn_get32(word)) == HOTFN_STATE_WAITING)
+            hfn_put32(word, HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, HOTFN_REASON_NOT_LOADED));
+    }
+}
+
+/* ---- Sections. */
+
+static bool append(writer *w, hfn_section *s, const uint8_t *bytes, uint64_t byte_count)
+{
+    for (uint64_t done = 0; done < byte_count;) {
+        size_t n = byte_count - done < CHUNK_BYTES ? (size_t)(byte_count - done) : CHUNK_BYTES;
+
+        memcpy(w->chunk, bytes + done, n);
+        s->crc = hfn_crc32c(s->crc, w->chunk, n);
+        if (!write_at(w->fd, w->chunk, n, w->at))
+            return false;
+        w->at += n;
+        done += n;
+    }
+    s->bytes += byte_count;
+    return true;
+}
+
+static hfn_section *begin_section(writer *w, uint32_t type)
+{
+    hfn_section *s = &w->layout.sections[type];
+
+    w->at = (w->at + 7) & ~7ull;
+    s->type = type;
+    s->flags = HFN_SECTION_HAS_CRC | (type == HFN_SECTION_META ? 0 : HFN_SECTION_CRITICAL);
+    s->offset = w->at;
+    s->element_bytes = hfn_section_element_bytes(type);
+    return s;
+}
+
+static bool write_sections(writer *w, const hfn_parts *parts)
+{
+    const hfn_packed *rows = parts->rows;
+    hfn_section *s;
+
+    for (uint32_t type = HFN_SECTION_META; type <= HFN_SECTION_CELLS; type++) {
+        s = begin_section(w, type);
+        if (!append(w, s, parts->bytes[type], parts->byte_counts[type]))
+            return false;
+        s->elements = s->element_bytes ? s->bytes / s->element_bytes : 0;
+    }
+    s = begin_section(w, HFN_SECTION_PACKED_ROWS);
+    s->elements = rows->row_count;
+    return append(w, s, (const uint8_t *)rows->ends, rows->row_count * sizeof *rows->ends) &&
+           append(w, s, rows->bytes, rows->byte_count);
+}
+
+static bool write_header(writer *w, const hfn_parts *parts)
+{
+    uint8_t header[HEADER_ROOM] = { 0 };
+
+    w->layout.kind = HFN_KIND_FINISHED;
+    w->layout.file_bytes = w->at;
+    hfn_put32(header + HFN_AT_STATE, parts->state);
+    hfn_put32(header + HFN_AT_EXIT_CODE, (uint32_t)parts->exit_code);
+    hfn_put32(header + HFN_AT_PID, parts->pid);
+    hfn_put32(header + HFN_AT_MODULES, parts->module_count);
+    hfn_put32(header + HFN_AT_FUNCTIONS, parts->function_count);
+    hfn_put32(header + HFN_AT_SLOTS, parts->slot_count);
+    hfn_put64(header + HFN_AT_STRINGS, parts->byte_counts[HFN_SECTION_STRINGS]);
+    hfn_put64(header + HFN_AT_END_NS, parts->end_ns);
+    hfn_put64(header + HFN_AT_WINDOW_START_NS, parts->window_start_ns);
+    hfn_put64(header + HFN_AT_WINDOW_END_NS, parts->window_end_ns);
+    hfn_header_seal(header);
+    hfn_header_put(header, &w->layout, parts->uuid, parts->start_ns);
+    return write_at(w->fd, header, hfn_header_bytes(&w->layout), 0);
+}
+
+/* ---- The file. */
+
+/* A file size limit must end in an error, not in a signal that kills the caller. */
+typedef struct size_signal {
+    sigset_t only, before;
+    bool was_pending;
+} size_signal;
+
+static void hold_size_signal(size_signal *s)
+{
+    sigset_t pending;
+
+    sigemptyset(&s->only);
+    sigaddset(&s->only, SIGXFSZ);
+    sigpending(&pending);
+    s->was_pending = sigismember(&pending, SIGXFSZ) == 1;
+    pthread_sigmask(SIG_BLOCK, &s->only, &s->before);
+}
+
+static void release_size_signal(const size_signal *s)
+{
+    static const struct timespec now = { 0, 0 };
+    int saved = errno;
+
+    if (!s->was_pending)
+        sigtimedwait(&s->only, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+    errno = saved;
+}
+
+static bool write_file(writer *w, const hfn_parts *parts, bool sync)
+{
+    size_signal held;
+    bool done;
+
+    hold_size_signal(&held);
+    w->at = HEADER_ROOM;
+    done = write_sections(w, parts) && write_header(w, parts) && (!sync || fdatasync(w->fd) == 0);
+    release_size_signal(&held);
+    return done;
+}
+
+static bool is_null_device(const struct stat *file)
+{
+    return S_ISCHR(file->st_mode) && major(file->st_rdev) == 1 && minor(file->st_rdev) == 3;
+}
+
+static hotfn_status replace(writer *w, const hfn_parts *parts, const char *temporary, bool sync,
+                            hotfn_error *err)
+{
+    hotfn_status status = HOTFN_OK;
+
+    w->fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (w->fd < 0)
+        return hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
+                        "the record cannot be made there: %s; name a file elsewhere (-o)",
+                        strerror(errno));
+    if (!write_file(w, parts, sync))
+        status = write_failed(w, err);
+    if (close(w->fd) != 0 && status == HOTFN_OK)
+        status = write_failed(w, err);
+    if (status == HOTFN_OK && rename(temporary, w->path) != 0)
+        status = hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET, "cannot be replaced: %s",
+                          strerror(errno));
+    if (status != HOTFN_OK)
+        unlink(temporary);
+    return status;
+}
+
+hotfn_status hfn_parts_write(const hfn_parts *parts, const char *path, bool sync,
+                             const hotfn_env *env, hotfn_error *err)
+{
+    size_t name_bytes = strlen(path) + 32;
+    struct stat file;
+    char *temporary;
+    hotfn_status status;
+    writer *w;
+
+    if (lstat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode))
+        return is_null_device(&file)
+                   ? HOTFN_OK
+                   : hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                              "is no regular file: name another one for the record");
+    w = hfn_alloc(env, sizeof *w);
+    temporary = hfn_alloc(env, name_bytes);
+    if (w && temporary) {
+        w->path = path;
+        snprintf(temporary, name_bytes, "%s.%lx.tmp", path, (unsigned long)getpid());
+        status = replace(w, parts, temporary, sync, err);
+    } else {
+        status = hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+    }
+    hfn_free(env, temporary, name_bytes);
+    hfn_free(env, w, sizeof *w);
+    return status;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* A small live record for tests: two modules, three functions with slots, and rows that the test may
+ * count into by hand. */
+#ifndef HFN_TESTS_RECORDS_SAMPLE_H
+#define HFN_TESTS_RECORDS_SAMPLE_H
+
+#include "check.h"
+
+#include <hotfn/records.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static inline hotfn_record_function sample_function(const char *name, uint64_t rva, uint32_t state)
+{
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+
+    f.name = name;
+    f.names = "";
+    f.name_count = 1;
+    f.rva = rva;
+    f.byte_count = 16;
+    f.state = state;
+    f.strategy = state == HOTFN_STATE_HOOKED || state == HOTFN_STATE_WAITING ? "jump" : "";
+    f.reason = state == HOTFN_STATE_REFUSED ? "too-short" : "";
+    f.reason_text = state == HOTFN_STATE_REFUSED ? "ends before the patch does" : "";
+    return f;
+}
+
+static inline void sample_add_modules(hotfn_live *live)
+{
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record_function f[4];
+    uint32_t index = 99;
+
+    f[0] = sample_function("alpha", 0x1000, HOTFN_STATE_HOOKED);
+    f[0].names = "alpha_alias\0alpha_other\0";
+    f[0].name_count = 3;
+    f[1] = sample_function("_ZN4beta3runEv", 0x1040, HOTFN_STATE_HOOKED);
+    f[2] = sample_function("tiny", 0x1080, HOTFN_STATE_REFUSED);
+    f[2].reason_offset = 3;
+    f[3] = sample_function("alpha.cold", 0x1090, HOTFN_STATE_FRAGMENT);
+    m.flags = HOTFN_MODULE_MAIN;
+    m.machine = 62;
+    m.id_kind = 1;
+    m.id_bytes = 4;
+    memcpy(m.id, "\xde\xad\xbe\xef", 4);
+    m.function_count = 4;
+    m.path = "/opt/game/game";
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_U64(index, 0);
+    f[0] = sample_function("gamma", 0x2000, HOTFN_STATE_WAITING);
+    m.flags = 0;
+    m.function_count = 1;
+    m.path = "libgamma.so";
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_U64(index, 1);
+}
+
+static inline hotfn_live *sample_live(const char *durable_path)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_live *live = NULL;
+
+    o.durable_path = durable_path;
+    o.command = "./game --level 'one two'";
+    o.directory = "/opt/game";
+    o.slot_capacity = 64;
+    o.thread_capacity = 8;
+    o.function_capacity = 64;
+    o.module_capacity = 4;
+    o.string_bytes = 8192;
+    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, &err), HOTFN_OK)) {
+        printf("# %s: %s\n", err.file, err.text);
+        exit(1);
+    }
+    sample_add_modules(live);
+    return live;
+}
+
+/* As if thread tid of process pid had called the function in slot so often. */
+static inline void sample_count(hotfn_live *live, uint32_t row, uint32_t pid, uint32_t tid,
+                                uint32_t slot, uint64_t calls)
+{
+    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+
+    hotfn_live_get_memory(live, &m);
+    if (m.header->cells_used <= row)
+        m.header->cells_used = row + 1;
+    m.cells[row].tid = tid;
+    m.cells[row].pid = pid;
+    m.cells[row].thread_count = 1;
+    memcpy(m.cells[row].name, "worker", 7);
+    ((uint64_t *)(void *)(m.rows + (uint64_t)row * m.row_bytes))[slot] += calls;
+}
+
+static inline hotfn_record_function sample_get(const hotfn_record *record, uint32_t index)
+{
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+
+    CHECK_EQ_I64(hotfn_record_get_function(record, index, &f), HOTFN_OK);
+    return f;
+}
+
+/* A path in a folder of this test's own. */
+static inline const char *sample_path(const char *name)
+{
+    static char folder[64], path[128];
+
+    if (!folder[0]) {
+        strcpy(folder, "/tmp/hotfn-records-XXXXXX");
+        if (!mkdtemp(folder))
+            exit(1);
+    }
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+#endif
