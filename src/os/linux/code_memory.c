@@ -187,9 +187,31 @@ static bool protect(uint64_t begin, uint64_t byte_count, int protection)
     return hfn_raw3(SYS_mprotect, begin, byte_count, (uint64_t)protection) == 0;
 }
 
+/* Where a page that was writable may not become executable (prctl PR_SET_MDWE, SELinux execmem), a
+ * mapping of a file still may be: put one with the same bytes in its place. */
+static bool replace_by_file(uint64_t address, uint64_t byte_count)
+{
+    long fd = hfn_raw3(SYS_memfd_create, hfn_raw_pointer("hotfn-stubs"), MFD_CLOEXEC, 0);
+    uint64_t done = 0;
+    long got = 1;
+
+    if (fd < 0)
+        return false;
+    while (got > 0 && done < byte_count) {
+        got = hfn_raw3(SYS_write, (uint64_t)fd, address + done, byte_count - done);
+        done += got > 0 ? (uint64_t)got : 0;
+    }
+    got = done < byte_count ? -1
+                            : hfn_raw6(SYS_mmap, address, byte_count, PROT_READ | PROT_EXEC,
+                                       MAP_PRIVATE | MAP_FIXED, (uint64_t)fd, 0);
+    hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+    return (uint64_t)got == address;
+}
+
 bool hfn_os_make_executable(uint64_t address, uint64_t byte_count)
 {
-    return protect(address, round_up(byte_count), PROT_READ | PROT_EXEC);
+    return protect(address, round_up(byte_count), PROT_READ | PROT_EXEC) ||
+           replace_by_file(address, round_up(byte_count));
 }
 
 bool hfn_os_make_read_only(uint64_t address, uint64_t byte_count)

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Hooks that come and go while other threads run the functions: no call is wrong or lost, and threads
+ * that block every signal are stopped too. */
+#include "row.h"
+#include "targets.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+enum { THREADS = 2, ROUNDS = 10000, FUNCTIONS = 4, CODE_BYTES = 4096, EXACT_CALLS = 200000 };
+
+/* Prologues of one-byte instructions: a thread stands between them most of the time. */
+/* push rbx; push rbp; push r12; mov ebx, edi; lea eax, [rbx + rsi]; pop r12; pop rbp; pop rbx; ret */
+static const uint8_t pushes[] = { 0x53, 0x55, 0x41, 0x54, 0x89, 0xfb, 0x8d,
+                                  0x04, 0x33, 0x41, 0x5c, 0x5d, 0x5b, 0xc3 };
+/* mov eax, edi; nop; nop; nop; add eax, esi; ret */
+static const uint8_t nops[] = { 0x89, 0xf8, 0x90, 0x90, 0x90, 0x01, 0xf0, 0xc3 };
+/* xchg edi, esi (twice); mov eax, edi; add eax, esi; ret */
+static const uint8_t exchanges[] = { 0x87, 0xfe, 0x87, 0xfe, 0x89, 0xf8, 0x01, 0xf0, 0xc3 };
+/* lea eax, [rdi + rsi]; ret, patched by a short jump to the padding behind it */
+static const uint8_t short_one[] = { 0x8d, 0x04, 0x37, 0xc3 };
+
+typedef struct fixture {
+    target_code code;
+    uint32_t rva[FUNCTIONS];
+    hotfn_plan *plan;
+    hotfn_hooks *hooks;
+} fixture;
+
+static fixture f;
+static _Atomic bool stopping;
+static _Atomic uint64_t wrong_answers;
+
+static int call(uint32_t index, int x, int y)
+{
+    int (*function)(int, int);
+    void *at = target_at(&f.code, f.rva[index]);
+
+    memcpy(&function, &at, sizeof function);
+    return function(x, y);
+}
+
+static void make_plan(void)
+{
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, FUNCTIONS);
+
+    f.code = target_code_make(CODE_BYTES);
+    f.rva[0] = target_add(&f.code, pushes, sizeof pushes);
+    f.rva[1] = target_add(&f.code, nops, sizeof nops);
+    f.rva[2] = target_add(&f.code, exchanges, sizeof exchanges);
+    f.rva[3] = target_add(&f.code, short_one, sizeof short_one);
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        hfn_moved moved;
+        bool island = i == 3;
+        hfn_plan_source source = target_source(&f.code, i, f.rva[i], &moved, island ? 2 : 5);
+        if (island) {
+            source.strategy = HOTFN_STRATEGY_ISLAND;
+            source.original_bytes = moved.original_bytes;
+            source.island_rva = f.rva[i] + 10;
+            source.island_original = f.code.bytes + source.island_rva;
+        }
+        CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    }
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f.plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    target_code_finish(&f.code);
+}
+
+static void make_hooks(void)
+{
+    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hotfn_row_access access = row_access();
+
+    options.quiesce_ns = UINT64_C(5000000000); /* the machine may be busy with other tests */
+    CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);
+}
+
+static uint32_t commit(void)
+{
+    static const uint32_t slot_of[FUNCTIONS] = { 0, 1, 2, 3 };
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    uint32_t module;
+
+    CHECK_EQ_I64(hotfn_hooks_add_module(f.hooks, f.plan, (uint64_t)(uintptr_t)f.code.bytes, slot_of,
+                                        &module, NULL),
+                 HOTFN_OK);
+    CHECK_EQ_I64(hotfn_hooks_commit(f.hooks, &stats, NULL), HOTFN_OK);
+    return stats.hooked;
+}
+
+static void finish(void)
+{
+    hotfn_hooks_destroy(f.hooks);
+    hotfn_plan_destroy(f.plan);
+}
+
+/* ---- Threads. */
+
+static void *call_for_ever(void *own_slots)
+{
+    sigset_t all;
+
+    row = own_slots;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    for (int i = 0; !atomic_load_explicit(&stopping, memory_order_relaxed); i++)
+        for (uint32_t n = 0; n < FUNCTIONS; n++)
+            if (call(n, i, 2 * (int)n) != i + 2 * (int)n)
+                atomic_fetch_add(&wrong_answers, 1);
+    return NULL;
+}
+
+static void hooks_come_and_go_under_running_threads(void)
+{
+    static uint64_t own_slots[THREADS][64];
+    uint8_t before[CODE_BYTES];
+    pthread_t threads[THREADS];
+    uint32_t incomplete = 0;
+
+    make_plan();
+    make_hooks();
+    memcpy(before, f.code.bytes, sizeof before);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, call_for_ever, own_slots[i]);
+    for (int i = 0; i < ROUNDS && !check_failures; i++) {
+        incomplete += commit() != FUNCTIONS;
+        CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    }
+    CHECK_MEM(f.code.bytes, before, sizeof before);
+    CHECK_EQ_U64(incomplete, 0);
+    CHECK_EQ_U64(hotfn_hooks_region_count(f.hooks), 1); /* stubs are used again */
+    atomic_store(&stopping, true);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_EQ_U64(wrong_answers, 0);
+    for (uint32_t n = 0; n < FUNCTIONS; n++)
+        CHECK(own_slots[0][n] + own_slots[1][n] > 0);
+    finish();
+}
+
+static void *call_exactly(void *own_slots)
+{
+    row = own_slots;
+    for (int i = 0; i < EXACT_CALLS; i++)
+        for (uint32_t n = 0; n < FUNCTIONS; n++)
+            call(n, i, 1);
+    return NULL;
+}
+
+static void two_threads_are_counted_exactly(void)
+{
+    static uint64_t own_slots[THREADS][64];
+    pthread_t threads[THREADS];
+
+    make_plan();
+    make_hooks();
+    CHECK_EQ_U64(commit(), FUNCTIONS);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, call_exactly, own_slots[i]);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (uint32_t n = 0; n < FUNCTIONS; n++)
+        CHECK_EQ_U64(own_slots[0][n] + own_slots[1][n], THREADS * EXACT_CALLS);
+    finish();
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(two_threads_are_counted_exactly),
+    CHECK_TEST(hooks_come_and_go_under_running_threads),
+};
+CHECK_MAIN(tests)

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* Stopping threads: all of them, wherever they are, and they go on as if nothing had been. */
+#include "os/os.h"
+
+#include "check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TIMEOUT_NS UINT64_C(10000000000)
+
+static _Atomic bool stopping;
+static _Atomic uint64_t beats;
+
+static void *beat(void *block_signals)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    if (block_signals)
+        pthread_sigmask(SIG_SETMASK, &all, NULL);
+    while (!atomic_load(&stopping))
+        atomic_fetch_add(&beats, 1);
+    return NULL;
+}
+
+typedef struct observed {
+    uint32_t threads;
+    uint64_t first, last; /* beats while stopped */
+} observed;
+
+static uint64_t count_thread(void *user, uint64_t pc)
+{
+    ((observed *)user)->threads++;
+    return pc;
+}
+
+static void watch_beats(void *user)
+{
+    observed *o = user;
+    uint64_t until = hfn_os_monotonic_ns() + 20000000;
+
+    o->first = atomic_load(&beats);
+    while (hfn_os_monotonic_ns() < until) {
+    }
+    o->last = atomic_load(&beats);
+}
+
+static void stopped_threads_stand_still_and_go_on(void)
+{
+    pthread_t threads[3];
+
+    atomic_store(&stopping, false);
+    CHECK(hfn_os_is_single_threaded());
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, beat, i == 0 ? threads : NULL);
+    CHECK(!hfn_os_is_single_threaded());
+    for (int i = 0; i < 20; i++) {
+        observed o = { 0, 0, 1 };
+        uint64_t before;
+        CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, watch_beats, &o));
+        CHECK_EQ_U64(o.threads, 3);
+        CHECK_EQ_U64(o.first, o.last);
+        before = atomic_load(&beats);
+        while (atomic_load(&beats) == before) {
+        }
+    }
+    atomic_store(&stopping, true);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void do_nothing(void *user)
+{
+    (void)user;
+}
+
+static void *empty(void *user)
+{
+    return user;
+}
+
+static void *start_and_end_threads(void *user)
+{
+    (void)user;
+    while (!atomic_load(&stopping)) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, empty, NULL) == 0)
+            pthread_join(thread, NULL);
+    }
+    return NULL;
+}
+
+static void threads_that_come_and_go_are_stopped(void)
+{
+    pthread_t threads[2];
+
+    atomic_store(&stopping, false);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, start_and_end_threads, NULL);
+    for (int i = 0; i < 200; i++) {
+        observed o = { 0, 0, 0 };
+        CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, do_nothing, &o));
+        CHECK(o.threads >= 2);
+    }
+    atomic_store(&stopping, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* read() goes on, because the handler is installed with SA_RESTART. */
+static void *read_a_byte(void *end)
+{
+    char byte = 0;
+    ssize_t got = read(*(int *)end, &byte, 1);
+
+    CHECK_EQ_I64(got, 1);
+    return NULL;
+}
+
+static void a_thread_in_a_system_call_is_stopped_and_goes_on(void)
+{
+    observed o = { 0, 0, 0 };
+    pthread_t thread;
+    int ends[2];
+
+    CHECK(pipe(ends) == 0);
+    pthread_create(&thread, NULL, read_a_byte, &ends[0]);
+    usleep(10000);
+    CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, do_nothing, &o));
+    CHECK_EQ_U64(o.threads, 1);
+    CHECK(write(ends[1], "x", 1) == 1);
+    pthread_join(thread, NULL);
+}
+
+static void must_not_run(void *user)
+{
+    *(bool *)user = true;
+}
+
+static uint64_t leave_pc(void *user, uint64_t pc)
+{
+    (void)user;
+    return pc;
+}
+
+static void *wait_for_child(void *user)
+{
+    pid_t child = vfork(); /* until it execs or ends, this thread cannot be stopped */
+
+    (void)user;
+    if (child == 0) {
+        usleep(300000);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    return NULL;
+}
+
+static void what_cannot_be_stopped_is_reported_and_goes_on(void)
+{
+    pthread_t thread;
+    bool ran = false;
+
+    pthread_create(&thread, NULL, wait_for_child, NULL);
+    usleep(50000);
+    CHECK(!hfn_os_with_threads_stopped(20000000, leave_pc, must_not_run, &ran));
+    CHECK(!ran);
+    pthread_join(thread, NULL); /* its late signal changes nothing */
+    stopped_threads_stand_still_and_go_on();
+}
+
+static void set_ids_still_work_behind_a_stop(void)
+{
+    pthread_t thread;
+
+    atomic_store(&stopping, false);
+    pthread_create(&thread, NULL, beat, NULL);
+    CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, leave_pc, do_nothing, NULL));
+    CHECK_EQ_I64(setuid(getuid()), 0); /* sends signal 33 to every thread and waits for all */
+    atomic_store(&stopping, true);
+    pthread_join(thread, NULL);
+}
+
+static void signals_are_blocked_and_restored(void)
+{
+    uint64_t before, after;
+    sigset_t now;
+
+    hfn_os_block_signals(&before);
+    pthread_sigmask(SIG_SETMASK, NULL, &now);
+    CHECK(sigismember(&now, SIGTERM) == 1);
+    hfn_os_restore_signals(&before);
+    hfn_os_block_signals(&after);
+    hfn_os_restore_signals(&after);
+    CHECK_EQ_U64(after, before);
+}
+
+static void threads_are_known_by_their_ids(void)
+{
+    CHECK_EQ_U64(hfn_os_thread_id(), (uint64_t)getpid());
+    CHECK(hfn_os_thread_alive((uint32_t)getpid(), hfn_os_thread_id()));
+    CHECK(!hfn_os_thread_alive((uint32_t)getpid(), 0x3ffffff0));
+    printf("# membarrier SYNC_CORE: %s\n", hfn_os_sync_core() ? "yes" : "no");
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(threads_are_known_by_their_ids),
+    CHECK_TEST(signals_are_blocked_and_restored),
+    CHECK_TEST(stopped_threads_stand_still_and_go_on),
+    CHECK_TEST(threads_that_come_and_go_are_stopped),
+    CHECK_TEST(a_thread_in_a_system_call_is_stopped_and_goes_on),
+    CHECK_TEST(set_ids_still_work_behind_a_stop),
+    CHECK_TEST(what_cannot_be_stopped_is_reported_and_goes_on),
+};
+CHECK_MAIN(tests)
