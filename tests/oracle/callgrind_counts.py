@@ -24,7 +24,7 @@ import elf_tables
 import explain
 import hotfn_report
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "PYTHONHASHSEED": "0",
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "PYTHONHASHSEED": "0", "PYTHONHOME": "/usr",
                "HOME": "/nonexistent"}
 
 
@@ -50,7 +50,8 @@ def run_hotfn(arguments, folder, outcomes):
     place = folder / "hotfn"
     place.mkdir()
     options = [f"--module={glob}" for glob in arguments.module]
-    status, report = hotfn_report.run(arguments.hotfn, arguments.command, place, ENVIRONMENT,
+    environment = callgrind_file.environment_of(ENVIRONMENT, place, 0)
+    status, report = hotfn_report.run(arguments.hotfn, arguments.command, place, environment,
                                       options, arguments.stdin, arguments.cwd)
     if (status, (place / "stdout").read_bytes()) not in outcomes and not arguments.any_output:
         raise RuntimeError(f"output or status ({status}) differs from the run under callgrind: "
@@ -166,7 +167,7 @@ def parse_arguments():
     parser.add_argument("--hotfn", type=pathlib.Path)
     parser.add_argument("--report", type=pathlib.Path, help="a hotfn.report/1 in place of a run")
     parser.add_argument("--counts", action="store_true", help="print callgrind's counts as JSON")
-    parser.add_argument("--layouts", type=int, default=3, help="callgrind runs [3]")
+    parser.add_argument("--layouts", type=int, default=4, help="callgrind runs [4]")
     parser.add_argument("--module", action="append", default=[], help="compare libraries too")
     parser.add_argument("--stdin", help="file given to the command as its input")
     parser.add_argument("--cwd", help="folder the command runs in")

@@ -15,9 +15,14 @@ was reached.
 """
 import collections
 import dataclasses
+import glob
 import os
 import pathlib
+import re
+import shutil
 import subprocess
+
+import elf_tables
 
 BEFORE = "hotfn_oracle_start"         # layout_shift.c cuts the profile in two with this name
 
@@ -87,39 +92,57 @@ class Reader:
         self.call = self.callee_object = None
 
 
-def read_parts(folder, pid):
+def read_parts(prefix, pid):
     """(profile before the agent would have entered, profile after) of one process."""
     before, after = Profile(), Profile()
-    found = False
-    for path in sorted(folder.glob(f"callgrind.{pid}*")):
+    paths = [f"{prefix}.{pid}", *sorted(glob.glob(f"{glob.escape(str(prefix))}.{pid}.*"))]
+    for path in paths:
         reader = Reader().read(path)
         (before if BEFORE in reader.trigger else after).add(reader.profile)
-        found = True
-    if not found:
-        raise FileNotFoundError(f"callgrind left no file for process {pid}")
     return before, after
 
 
-def build_layout_shift(folder):
+def valgrind_command(prefix, command):
+    """The command line that counts `command` and writes PREFIX.PID[.PART]."""
+    return ["valgrind", "-q", "--tool=callgrind", "--dump-instr=yes", "--dump-line=no",
+            "--compress-strings=no", "--compress-pos=no", "--demangle=no", "--skip-plt=no",
+            f"--callgrind-out-file={prefix}.%p", "--", *map(str, command)]
+
+
+def build_layout_shift(folder, layout):
     """Compile the small library that moves heap and mappings; see layout_shift.c."""
     source = pathlib.Path(__file__).resolve().parent / "layout_shift.c"
     library = folder / "layout_shift.so"
-    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC", "-o", library, source],
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", f"-DLAYOUT={layout}", "-o", library, source],
                    check=True)
     return library
 
 
+def moved_program(command, layout):
+    """Every second layout starts the program through its interpreter: that moves the program itself,
+    which valgrind otherwise always loads at the same address."""
+    path = shutil.which(command[0]) or command[0]
+    described = elf_tables.output_of("readelf", "-lW", path)
+    interpreter = re.search(r"interpreter: (.*)\]", described)
+    if layout % 2 == 0 or not interpreter or "Type is EXEC" in described:
+        return command
+    return [interpreter[1], path, *command[1:]]
+
+
+def environment_of(environment, folder, layout):
+    """The environment is part of a program's input (Python makes objects of it): the variables are
+    the same in every run, also in hotfn's.  LD_PRELOAD is there because valgrind sets it anyway."""
+    library = build_layout_shift(folder, layout)
+    return dict(environment, LD_PRELOAD=str(library), HOTFN_ORACLE_PAD="x" * (1040 * layout))
+
+
 def run(command, folder, environment, layout=0, stdin=None, cwd=None):
-    """Run under callgrind with the stack, heap and mappings moved by `layout` steps."""
-    library = build_layout_shift(folder)
-    environment = dict(environment, LD_PRELOAD=str(library), HOTFN_ORACLE_SHIFT=str(layout),
-                       HOTFN_ORACLE_PAD="x" * (1 + 1040 * layout))
-    valgrind = ["valgrind", "-q", "--tool=callgrind", "--dump-instr=yes", "--dump-line=no",
-                "--compress-strings=no", "--compress-pos=no", "--demangle=no", "--skip-plt=no",
-                f"--callgrind-out-file={folder}/callgrind.%p", "--", *command]
+    """Run under callgrind with stack, heap, libraries and program moved as `layout` says."""
+    environment = environment_of(environment, folder, layout)
+    command = valgrind_command(folder / "callgrind", moved_program(command, layout))
     with open(stdin or os.devnull, "rb") as source, open(folder / "stdout", "wb") as output, \
             open(folder / "stderr", "wb") as problems:
-        process = subprocess.Popen(valgrind, env=environment, stdin=source, stdout=output,
-                                   stderr=problems, cwd=cwd)
+        process = subprocess.Popen(command, cwd=cwd, env=environment, stdin=source, stdout=output,
+                                   stderr=problems)
         status = process.wait()
-    return status, read_parts(folder, process.pid)
+    return status, read_parts(folder / "callgrind", process.pid)

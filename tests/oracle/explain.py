@@ -81,7 +81,7 @@ def classify(observed, function):
 
 def classify_hooked(observed, calls):
     expected = observed.entries[0]
-    if calls in observed.entries and not observed.own_jumps:
+    if calls == expected and not observed.own_jumps:
         return EQUAL if expected else NEVER
     if observed.own_jumps and calls == expected - observed.own_jumps:
         return OWN_SKIPPED

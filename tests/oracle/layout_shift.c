@@ -1,31 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded under callgrind by the counting oracle.  It moves the heap and later mappings by a
- * chosen number of steps, so that counts which depend on addresses show themselves by differing
- * between runs; and it cuts the profile in two at the moment when an agent's constructor would run.
- * Does nothing outside valgrind.
+ * Preloaded under callgrind by the counting oracle, built with -DLAYOUT=n.  Its size moves the
+ * libraries that are mapped after it, its constructor moves the heap and later mappings: counts
+ * that depend on addresses then show themselves by differing between runs.  It also cuts the
+ * profile in two at the moment when an agent's constructor would run.  Does nothing elsewhere.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <valgrind/callgrind.h>
 
-static void shift(unsigned long steps)
-{
-    size_t page = 4096;
-    /* An odd number of 16-byte units: malloc's alignment stays, hash buckets of addresses change. */
-    if (sbrk((long)(steps * (3 * page + 48))) == (void *)-1)
-        abort();
-    if (mmap(NULL, steps * 5 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
-        abort();
-}
+enum { PAGE = 4096 };
+
+__attribute__((used)) static char padding[LAYOUT * 5 * PAGE + 1];
 
 __attribute__((constructor)) static void start(void)
 {
-    const char *steps = getenv("HOTFN_ORACLE_SHIFT");
     if (!RUNNING_ON_VALGRIND)
         return;
-    if (steps && atoi(steps) > 0)
-        shift((unsigned long)atoi(steps));
+    /* An odd number of 16-byte units: malloc's alignment stays, hash buckets of addresses change. */
+    if (LAYOUT > 0 && sbrk(LAYOUT * (3 * PAGE + 48)) == (void *)-1)
+        abort();
+    if (LAYOUT > 0 && mmap(NULL, LAYOUT * 7 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+                          MAP_FAILED)
+        abort();
     CALLGRIND_DUMP_STATS_AT("hotfn_oracle_start");
 }

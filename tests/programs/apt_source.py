@@ -59,7 +59,7 @@ def tarball(out, package):
         prepare(out)
         partial = folder.with_suffix(".partial")
         partial.mkdir(parents=True, exist_ok=True)
-        apt(out, "source", "--download-only", package, cwd=partial)
+        apt(out, "source", "--download-only", "--tar-only", package, cwd=partial)
         partial.rename(folder)
     found = sorted(folder.glob(pattern))
     if len(found) != 1:

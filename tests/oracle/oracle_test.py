@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Tests of the oracles: they agree with themselves, and find every fault that is put in.
+
+    oracle_test.py FOLDER        FOLDER: where build_programs keeps what it built
+
+pretend_hotfn.py takes hotfn's place, with callgrind's counts.  Needs no hotfn.
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAMS = HERE.parent / "programs"
+FOLDER = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else "/nonexistent")
+LAYOUT_DEPENDENT = """
+#include <stdint.h>
+#include <stdlib.h>
+__attribute__((noipa)) void by_heap(void) { __asm__ volatile(""); }
+__attribute__((noipa)) void by_stack(void) { __asm__ volatile(""); }
+__attribute__((noipa)) void by_image(void) { __asm__ volatile(""); }
+__attribute__((noipa)) void fixed(void) { __asm__ volatile(""); }
+int main(void)
+{
+    for (uintptr_t n = (uintptr_t)malloc(1) / 16 % 61; n > 0; n--) by_heap();
+    for (uintptr_t n = (uintptr_t)&n / 16 % 61; n > 0; n--) by_stack();
+    for (uintptr_t n = (uintptr_t)main / 4096 % 61; n > 0; n--) by_image();
+    for (int n = 0; n < 100; n++) fixed();
+    return 0;
+}
+"""
+
+
+def run(*command):
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.STDOUT, timeout=300)
+    return done.returncode, done.stdout
+
+
+class OracleTest(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="hotfn_oracle_test_")
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    def pretend(self, faults=""):
+        """A command that stands in for hotfn, with faults."""
+        path = self.folder / "hotfn"
+        path.write_text(f"#!/bin/sh\nPRETEND_FAULTS='{faults}' exec {HERE}/pretend_hotfn.py \"$@\"\n")
+        path.chmod(0o755)
+        return path
+
+    def built(self, name):
+        status, text = run(PROGRAMS / "build_programs", FOLDER, name, "--compiler=gcc")
+        self.assertEqual(status, 0, text)
+        return FOLDER / "gcc" / name
+
+    def expect(self, wanted_status, wanted_text, *command):
+        status, text = run(*command)
+        self.assertEqual(status, wanted_status, text)
+        self.assertIn(wanted_text, text)
+
+
+class CallgrindCounts(OracleTest):
+    def counts(self, status, text, faults="", program="cxx_exceptions"):
+        self.expect(status, text, HERE / "callgrind_counts.py", "--hotfn", self.pretend(faults),
+                    "--layouts", "2", "--", self.built(program))
+
+    def test_agrees_with_itself(self):
+        self.counts(0, "unexplained: 0")
+
+    def test_finds_one_call_too_many(self):
+        self.counts(1, "UNEXPLAINED: dive at", "add:dive=1")
+
+    def test_finds_one_lost_call(self):
+        self.counts(1, "UNEXPLAINED: throw_text at", "add:throw_text=-1")
+
+    def test_finds_calls_of_what_was_never_called(self):
+        self.counts(1, "unexplained: 1", "add:measure.cold=3")
+
+    def test_finds_a_function_that_is_not_listed(self):
+        self.counts(1, "UNEXPLAINED: main at", "drop:main")
+
+    def test_does_not_believe_that_a_called_function_is_a_fragment(self):
+        self.counts(1, "UNEXPLAINED: nest at", "state:nest=fragment")
+
+    def test_believes_that_a_cold_part_is_a_fragment(self):
+        self.counts(0, "fragment (by direct jumps or a landing pad): keep_one.cold",
+                    "state:keep_one.cold=fragment")
+
+    def test_does_not_believe_that_any_function_may_be_excluded(self):
+        self.counts(1, "UNEXPLAINED: reopen at", "state:reopen=excluded")
+
+    def test_lets_start_up_code_be_excluded(self):
+        self.counts(0, "zero-size or start-up symbol: _start", "state:_start=excluded")
+
+    def test_prints_refused_functions(self):
+        self.counts(0, "refused, reason in the report: nest", "state:nest=refused")
+
+    def test_tells_jumps_to_the_own_entry_apart(self):
+        self.counts(0, "jump to own entry, not counted by hotfn: spin_loop at",
+                    "add:spin_loop=-5000", program="hazard_entry_loop")
+
+    def test_finds_a_wrong_count_beside_jumps_to_the_own_entry(self):
+        self.counts(1, "UNEXPLAINED: spin_loop at", "add:spin_loop=-4999",
+                    program="hazard_entry_loop")
+
+    def test_finds_a_changed_exit_status(self):
+        self.counts(2, "output or status", "break:status")
+
+    def test_finds_changed_output(self):
+        self.counts(2, "output or status", "break:output")
+
+
+class LayoutDependence(OracleTest):
+    def counts(self, status, text, faults):
+        source, program = self.folder / "layout.c", self.folder / "layout"
+        source.write_text(LAYOUT_DEPENDENT)
+        subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+        self.expect(status, text, HERE / "callgrind_counts.py", "--hotfn", self.pretend(faults),
+                    "--", program)
+
+    def test_sees_counts_that_depend_on_the_heap(self):
+        self.counts(0, "depends on layout or time: by_heap", "add:by_heap=1")
+
+    def test_sees_counts_that_depend_on_the_stack(self):
+        self.counts(0, "depends on layout or time: by_stack", "add:by_stack=1")
+
+    def test_sees_counts_that_depend_on_the_image(self):
+        self.counts(0, "depends on layout or time: by_image", "add:by_image=1")
+
+    def test_does_not_excuse_what_is_far_off(self):
+        self.counts(1, "UNEXPLAINED: by_heap", "add:by_heap=1000")
+
+    def test_does_not_excuse_what_does_not_vary(self):
+        self.counts(1, "UNEXPLAINED: fixed", "add:fixed=1")
+
+
+class KnownTotals(OracleTest):
+    def totals(self, status, text, faults=""):
+        self.expect(status, text, HERE / "known_totals.py", "--hotfn", self.pretend(faults), "--",
+                    self.built("hazard_short"))
+
+    def test_agrees_with_callgrind(self):
+        self.totals(0, "9 totals, 0 wrong")
+
+    def test_finds_a_lost_call(self):
+        self.totals(1, "WRONG  hazard_short:two_bytes 999, wanted 1000", "add:two_bytes=-1")
+
+    def test_lets_an_optional_function_be_refused(self):
+        self.totals(0, "refused (made_up)", "state:one_byte=refused")
+
+    def test_finds_a_missing_function(self):
+        self.totals(1, "is not in the report", "drop:one_byte")
+
+
+class Coverage(OracleTest):
+    def coverage(self, status, text, faults=""):
+        self.expect(status, text, HERE / "coverage.py", "--hotfn", self.pretend(faults),
+                    self.built("cxx_exceptions_static"))
+
+    def test_holds_when_all_is_hookable(self):
+        self.coverage(0, "holds: 100.000 %")
+
+    def test_finds_a_called_function_taken_for_a_fragment(self):
+        self.coverage(1, "WRONG: called a fragment", "verdict:dive=fragment")
+
+    def test_finds_a_refusal_without_reason(self):
+        self.coverage(1, "WRONG: refused, no reason", "verdict:dive=refused")
+
+    def test_finds_an_entry_that_is_not_listed(self):
+        self.coverage(1, "MISSING: not listed", "drop:dive")
+
+    def test_finds_hooks_inside_frames(self):
+        self.coverage(1, "2 hooks inside frames", "inside:2")
+
+
+class Survive(OracleTest):
+    def survive(self, status, text, faults=""):
+        self.expect(status, text, PROGRAMS / "survive", "--hotfn", self.pretend(faults),
+                    "--programs", FOLDER, "--timeout", "6", "longjmp-gcc")
+
+    def test_holds_when_nothing_changes(self):
+        self.survive(0, "ok      longjmp-gcc")
+
+    def test_finds_a_changed_status(self):
+        self.survive(1, "status differs", "break:status")
+
+    def test_finds_changed_output(self):
+        self.survive(1, "+an extra line", "break:output")
+
+    def test_finds_a_hang(self):
+        self.survive(1, "still running after 6 s", "break:hang")
+
+
+if __name__ == "__main__":
+    unittest.main()
