@@ -16,13 +16,13 @@ ROOT = pathlib.Path(os.environ.get("HOTFN_SOURCE_ROOT", pathlib.Path(__file__).p
 sys.path[:0] = [str(ROOT / "bindings/python"), str(ROOT / "tests/abi")]
 
 TARGET_SOURCE = r"""
-/* Calls that the tests can count: fib(n) is called 2*F(n+1)-1 times, walk(n) calls step n times. */
+/* Calls that the tests can count: fib(n) is called 2*F(n+1)-1 times, walk(n) calls hop n times. */
 #include <stdint.h>
 #define KEPT __attribute__((noinline, noclone, used))
 static volatile uint64_t sink;
 KEPT uint64_t fib(uint64_t n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-KEPT void step(uint64_t i) { sink += i * i; sink ^= i; }
-void walk(uint64_t n) { for (uint64_t i = 0; i < n; i++) step(i); }
+KEPT void hop(uint64_t i) { sink += i * i; sink ^= i; }
+void walk(uint64_t n) { for (uint64_t i = 0; i < n; i++) hop(i); }
 void never_called(void) { sink = 7; sink++; }
 """
 
@@ -37,7 +37,7 @@ def compiler():
 
 @pytest.fixture(scope="session")
 def target_path(compiler, tmp_path_factory):
-    """A shared library with fib, step, walk and never_called."""
+    """A shared library with fib, hop, walk and never_called."""
     folder = tmp_path_factory.mktemp("target")
     source, library = folder / "target.c", folder / "libhotfn-target.so"
     source.write_text(TARGET_SOURCE)

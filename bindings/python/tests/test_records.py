@@ -27,7 +27,7 @@ def record(saved):
 
 
 def test_saved_record_holds_the_counts(record):
-    assert [(f.name, f.calls) for f in record.hot(3)] == [("fib", FIB_15_CALLS), ("step", 1000),
+    assert [(f.name, f.calls) for f in record.hot(3)] == [("fib", FIB_15_CALLS), ("hop", 1000),
                                                           ("walk", 1)]
     assert record.total_calls >= FIB_15_CALLS + 1001
 
@@ -55,7 +55,7 @@ def test_threads_sum_up_to_the_total(record):
 def test_functions_outlive_their_record(saved):
     with hotfn.open(saved) as record:
         functions = record.functions
-    assert {f.name for f in functions} >= {"fib", "step", "walk", "never_called"}
+    assert {f.name for f in functions} >= {"fib", "hop", "walk", "never_called"}
 
 
 def test_closed_record_says_so(record):
@@ -85,7 +85,7 @@ def test_to_numpy_shares_the_memory(record):
 
 def test_to_dicts_is_json(record):
     rows = json.loads(json.dumps(record.to_dicts()))
-    assert {row["name"]: row["calls"] for row in rows}["step"] == 1000
+    assert {row["name"]: row["calls"] for row in rows}["hop"] == 1000
 
 
 def test_export_writes_json(record, tmp_path):

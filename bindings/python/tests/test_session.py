@@ -22,17 +22,17 @@ def test_counts_are_exact(counted):
     calls = calls_of(counted.record.functions)
     assert calls["fib"] == FIB_15_CALLS
     assert calls["walk"] == 1
-    assert calls["step"] == 1000
+    assert calls["hop"] == 1000
     assert calls["never_called"] == 0
 
 
 def test_hot_lists_the_most_called_first(counted):
-    assert [function.name for function in counted.hot(2)] == ["fib", "step"]
+    assert [function.name for function in counted.hot(2)] == ["fib", "hop"]
     assert "never_called" not in calls_of(counted.hot(0))
 
 
 def test_bytes_are_restored(target):
-    names = ("fib", "step", "walk", "never_called")
+    names = ("fib", "hop", "walk", "never_called")
     before = {name: entry_bytes(target, name) for name in names}
     with hotfn.Session(modules="libhotfn-target.so") as session:
         changed = [name for name in names if entry_bytes(target, name) != before[name]]
@@ -41,24 +41,24 @@ def test_bytes_are_restored(target):
         assert session.stats.hooked >= len(names)
     assert {name: entry_bytes(target, name) for name in names} == before
     target.walk(10)
-    assert "step" not in calls_of(session.hot(0))
+    assert "hop" not in calls_of(session.hot(0))
 
 
 def test_snapshot_stands_still_while_counting_goes_on(target):
-    with hotfn.Session(modules="libhotfn-target.so", functions="step") as session:
+    with hotfn.Session(modules="libhotfn-target.so", functions="hop") as session:
         target.walk(5)
         first = session.snapshot()
         target.walk(7)
-        assert calls_of(first.hot())["step"] == 5
-        assert calls_of(session.hot())["step"] == 12
+        assert calls_of(first.hot())["hop"] == 5
+        assert calls_of(session.hot())["hop"] == 12
 
 
 def test_functions_and_exclude_select(target):
-    with hotfn.Session(modules="libhotfn-target.so", functions=["s*", "f*"], exclude="fi*") as session:
+    with hotfn.Session(modules="libhotfn-target.so", functions=["h*", "f*"], exclude="fi*") as session:
         target.fib(3)
         target.walk(3)
     by_name = {function.name: function for function in session.record.functions}
-    assert by_name["step"].calls == 3
+    assert by_name["hop"].calls == 3
     assert by_name["fib"].state == "excluded" and by_name["fib"].calls is None
     assert by_name["walk"].state == "excluded"
 
@@ -70,12 +70,12 @@ def test_threads_lose_no_call(target):
             thread.start()
         for thread in threads:
             thread.join()
-    assert calls_of(session.hot(0))["step"] == 400_000
+    assert calls_of(session.hot(0))["hop"] == 400_000
     assert sum(thread.thread_count for thread in session.record.threads) >= 1
 
 
 def test_stopped_session_starts_again_and_goes_on_counting(target):
-    session = hotfn.Session(modules="libhotfn-target.so", functions="step")
+    session = hotfn.Session(modules="libhotfn-target.so", functions="hop")
     session.start()
     target.walk(2)
     session.stop()
@@ -83,7 +83,7 @@ def test_stopped_session_starts_again_and_goes_on_counting(target):
     session.start()
     target.walk(3)
     session.close()
-    assert calls_of(session.hot())["step"] == 5
+    assert calls_of(session.hot())["hop"] == 5
 
 
 def test_second_session_at_a_time_is_refused(target):
@@ -93,13 +93,13 @@ def test_second_session_at_a_time_is_refused(target):
 
 
 def test_session_that_is_dropped_unhooks(target):
-    before = entry_bytes(target, "step")
+    before = entry_bytes(target, "hop")
     session = hotfn.Session(modules="libhotfn-target.so")
     session.start()
-    assert entry_bytes(target, "step") != before
+    assert entry_bytes(target, "hop") != before
     del session
     gc.collect()
-    assert entry_bytes(target, "step") == before
+    assert entry_bytes(target, "hop") == before
 
 
 def test_closed_session_says_so(counted):

@@ -11,7 +11,7 @@ import hotfn
 def test_scan_lists_every_function(target_path):
     scan = hotfn.scan(target_path)
     by_name = {function.name: function for function in scan.functions}
-    assert {"fib", "step", "walk", "never_called"} <= set(by_name)
+    assert {"fib", "hop", "walk", "never_called"} <= set(by_name)
     assert by_name["fib"].verdict == "hookable" and by_name["fib"].strategy
     assert by_name["fib"].reason is None and by_name["fib"].size > 0
     assert scan.path == str(target_path) and scan.machine == "x86-64"
@@ -36,7 +36,7 @@ def test_scan_addresses_are_those_of_nm(target_path):
     expected = {name: int(address, 16) for address, kind, name in
                 (line.split() for line in lines.splitlines() if len(line.split()) == 3) if kind in "tT"}
     found = {name: f.rva for f in hotfn.scan(target_path).functions for name in f.names}
-    for name in ("fib", "step", "walk", "never_called"):
+    for name in ("fib", "hop", "walk", "never_called"):
         assert found[name] == expected[name]
 
 
