@@ -167,9 +167,9 @@ static void durable_record_of_a_dead_writer_is_broken_and_repairable(void)
     hotfn_record_close(record);
     char from[128];
     snprintf(from, sizeof from, "%s", path);
-    CHECK_EQ_I64(hotfn_record_repair(from, sample_path("repaired.hfr"), lost, sizeof lost, NULL,
-                                     NULL),
-                 HOTFN_OK);
+    CHECK_EQ_I64(
+        hotfn_record_repair(from, sample_path("repaired.hfr"), lost, sizeof lost, NULL, NULL),
+        HOTFN_OK);
     CHECK_STR(lost, "");
     record = open_record(sample_path("repaired.hfr"));
     hotfn_record_get_info(record, &info);

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* Around fork(): each call is counted once, and for the process that made it. */
+#include "counters/stub.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static hotfn_counters *shared_counters(uint32_t threads)
+{
+    uint64_t row_bytes = 8192;
+    uint8_t *base = mmap(NULL, 65536 + threads * row_bytes + threads * 64, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint64_t cells_bytes = (64 + threads * sizeof(hotfn_thread_cell) + 4095) & ~4095ull;
+    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
+    hotfn_counters *c = NULL;
+
+    m.thread_capacity = threads;
+    m.slot_capacity = STUB_SLOTS;
+    m.row_bytes = (uint32_t)row_bytes;
+    m.header = (hotfn_cell_header *)base;
+    m.cells = (hotfn_thread_cell *)(base + 64);
+    m.rows = base + cells_bytes;
+    if (!CHECK_EQ_I64(hotfn_counters_create(&c, &m, 0, 0, NULL, NULL), HOTFN_OK))
+        exit(1);
+    hotfn_counters_get_access(c, &access);
+    stub_slow_path = access.slow_path;
+    stub_displacement = access.displacement;
+    return c;
+}
+
+/* The calls of slot in rows whose cell names pid. */
+static uint64_t sum_of(const hotfn_counters *c, uint32_t pid, uint32_t slot)
+{
+    hotfn_counter_memory m = stub_memory(c);
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < m.header->cells_used; i++)
+        if (m.cells[i].pid == pid)
+            sum += ((uint64_t *)(m.rows + (uint64_t)i * m.row_bytes))[slot];
+    return sum;
+}
+
+static void each_side_keeps_its_own_calls(void)
+{
+    hotfn_counters *c = shared_counters(8);
+    pid_t child;
+
+    fake_call(1);
+    hotfn_counters_fork_prepare(c);
+    fake_call(1); /* other prepare handlers run hooked code too */
+    child = fork();
+    if (child == 0) {
+        fake_call(1);
+        hotfn_counters_fork_child(c);
+        fake_call(1);
+        fake_call(2);
+        _exit(0);
+    }
+    fake_call(1);
+    fake_call(3);
+    hotfn_counters_fork_parent(c);
+    fake_call(1);
+    waitpid(child, NULL, 0);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 1), 4);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 2), 0);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 3), 1);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 1), 2);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 2), 1);
+    hotfn_counters_destroy(c);
+}
+
+static void first_call_of_all_may_come_between(void)
+{
+    hotfn_counters *c = shared_counters(8);
+    pid_t child;
+
+    hotfn_counters_fork_prepare(c);
+    fake_call(1);
+    child = fork();
+    if (child == 0) {
+        fake_call(1);
+        hotfn_counters_fork_child(c);
+        _exit(0);
+    }
+    fake_call(1);
+    hotfn_counters_fork_parent(c);
+    waitpid(child, NULL, 0);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 1), 2);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 1), 1);
+    hotfn_counters_destroy(c);
+}
+
+static void child_of_a_paused_thread_does_not_get_its_parents_row(void)
+{
+    hotfn_counters *c = shared_counters(8);
+    void *paused;
+    pid_t child;
+
+    fake_call(1);
+    paused = hotfn_counters_pause();
+    hotfn_counters_fork_prepare(c);
+    child = fork();
+    if (child == 0) {
+        hotfn_counters_fork_child(c);
+        hotfn_counters_resume(paused);
+        fake_call(1);
+        _exit(0);
+    }
+    hotfn_counters_fork_parent(c);
+    hotfn_counters_resume(paused);
+    waitpid(child, NULL, 0);
+    fake_call(1);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 1), 2);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 1), 1);
+    hotfn_counters_destroy(c);
+}
+
+/* ---- By libc's handlers, with threads that count and fork all the time. */
+
+static hotfn_counters *the_counters;
+
+static void prepare(void)
+{
+    hotfn_counters_fork_prepare(the_counters);
+}
+static void in_parent(void)
+{
+    hotfn_counters_fork_parent(the_counters);
+}
+static void in_child(void)
+{
+    hotfn_counters_fork_child(the_counters);
+}
+
+enum { FORKS = 150, FORKERS = 3 };
+
+static void *fork_and_count(void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < FORKS; i++) {
+        pid_t child;
+
+        fake_call(20);
+        child = fork();
+        fake_call(21); /* both sides */
+        if (child == 0) {
+            fake_call(22);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+    }
+    return NULL;
+}
+
+static void threads_that_fork_lose_no_call(void)
+{
+    hotfn_counters *c = the_counters = shared_counters(2000);
+    pthread_t threads[FORKERS];
+
+    for (int i = 0; i < FORKERS; i++)
+        pthread_create(&threads[i], NULL, fork_and_count, NULL);
+    for (int i = 0; i < FORKERS; i++)
+        pthread_join(threads[i], NULL);
+    the_counters = NULL;
+    CHECK_EQ_U64(stub_sum(c, 20), FORKS * FORKERS);
+    CHECK_EQ_U64(stub_sum(c, 21), 2 * FORKS * FORKERS);
+    CHECK_EQ_U64(stub_sum(c, 22), FORKS * FORKERS);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 21), FORKS * FORKERS);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 22), 0);
+    hotfn_counters_destroy(c);
+}
+
+static void rows_of_dead_processes_serve_again(void)
+{
+    hotfn_counters *c = the_counters = shared_counters(HFN_ROWS_KEPT_APART + 40);
+
+    for (int i = 0; i < 1000; i++) {
+        pid_t child = fork();
+
+        if (child == 0) {
+            fake_call(30);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+    }
+    the_counters = NULL;
+    CHECK_EQ_U64(stub_sum(c, 30), 1000);
+    CHECK_EQ_U64(stub_memory(c).header->threads_lost, 0);
+    hotfn_counters_destroy(c);
+}
+
+static void killed_child_leaves_its_counts(void)
+{
+    hotfn_counters *c = the_counters = shared_counters(8);
+    pid_t child = fork();
+
+    if (child == 0) {
+        for (int i = 0; i < 100; i++)
+            fake_call(40);
+        raise(SIGKILL);
+    }
+    waitpid(child, NULL, 0);
+    the_counters = NULL;
+    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 40), 100);
+    hotfn_counters_destroy(c);
+}
+
+/* The child of a raw fork has its parent's row pointer (a known class of loss), but threads that it
+ * starts get rows under its own process id. */
+static void *count_once(void *argument)
+{
+    (void)argument;
+    fake_call(50);
+    return NULL;
+}
+
+static void threads_of_a_raw_forks_child_get_rows(void)
+{
+    hotfn_counters *c = shared_counters(8);
+    pid_t child;
+
+    fake_call(50);
+    child = (pid_t)syscall(SYS_fork);
+    if (child == 0) {
+        pthread_t thread;
+
+        pthread_create(&thread, NULL, count_once, NULL);
+        pthread_join(thread, NULL);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 50), 1);
+    hotfn_counters_destroy(c);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(each_side_keeps_its_own_calls),
+    CHECK_TEST(first_call_of_all_may_come_between),
+    CHECK_TEST(child_of_a_paused_thread_does_not_get_its_parents_row),
+    CHECK_TEST(threads_that_fork_lose_no_call),
+    CHECK_TEST(rows_of_dead_processes_serve_again),
+    CHECK_TEST(killed_child_leaves_its_counts),
+    CHECK_TEST(threads_of_a_raw_forks_child_get_rows),
+};
+
+int main(int argc, char **argv)
+{
+    pthread_atfork(prepare, in_parent, in_child);
+    return check_run(tests, sizeof(tests) / sizeof((tests)[0]), argc > 1 ? argv[1] : NULL);
+}

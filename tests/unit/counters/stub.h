@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* What a hook's stub does, in assembly: fake_call(slot) counts a call in the thread's row and enters
+ * the slow path if there is none, with every register as it was. */
+#ifndef HFN_TESTS_COUNTERS_STUB_H
+#define HFN_TESTS_COUNTERS_STUB_H
+
+#include "check.h"
+#include "counters/thread_row.h"
+
+#include <hotfn/counters.h>
+
+void (*stub_slow_path)(void);
+int32_t stub_displacement;
+void fake_call(uint64_t slot);
+
+__asm__(".text\n"
+        ".type fake_call, @function\n"
+        ".globl fake_call\n"
+        "fake_call:\n"
+        "    .cfi_startproc\n"
+        "    jmp 2f\n"
+        "1:  call *stub_slow_path(%rip)\n"
+        "2:  movq %rcx, -16(%rsp)\n"
+        "    movslq stub_displacement(%rip), %rcx\n"
+        "    movq %fs:(%rcx), %rcx\n"
+        "    jrcxz 1b\n"
+        "    incq (%rcx,%rdi,8)\n"
+        "    movq -16(%rsp), %rcx\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size fake_call, . - fake_call\n");
+
+#define STUB_SLOTS 1000u
+
+static inline hotfn_counters *stub_counters(uint32_t threads)
+{
+    hotfn_counters *c = NULL;
+    hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
+
+    if (!CHECK_EQ_I64(hotfn_counters_create(&c, NULL, STUB_SLOTS, threads, NULL, NULL), HOTFN_OK))
+        exit(1);
+    hotfn_counters_get_access(c, &access);
+    stub_slow_path = access.slow_path;
+    stub_displacement = access.displacement;
+    return c;
+}
+
+static inline uint64_t stub_sum(const hotfn_counters *c, uint32_t slot)
+{
+    uint64_t total = 0;
+
+    CHECK_EQ_I64(hotfn_counters_sum(c, slot, 1, &total), HOTFN_OK);
+    return total;
+}
+
+static inline hotfn_counter_memory stub_memory(const hotfn_counters *c)
+{
+    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+
+    hotfn_counters_get_memory(c, &m);
+    return m;
+}
+
+#endif
