@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""hotfn bisect finds the function that a program takes offence at: bisect_test.py TOUCHY."""
+import os
+import re
+import subprocess
+import sys
+
+HOTFN = os.environ["HOTFN"]
+FOUND, STABLE = 3, 0
+
+
+def bisect(*words, stdin=b""):
+    done = subprocess.run([HOTFN, "bisect", *words], input=stdin, capture_output=True, timeout=240)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def expect(condition, claim, answer):
+    if not condition:
+        status, out, err = answer
+        sys.exit(f"not so: {claim}\nstatus {status}\nstdout:\n{out}\nstderr:\n{err}")
+
+
+def functions(answer):
+    return re.findall(r"^function  (\S+)", answer[1], re.MULTILINE)
+
+
+def finds(claim, culprits, *words):
+    answer = bisect(*words)
+    expect(answer[0] == FOUND and functions(answer) == culprits, claim, answer)
+    return answer
+
+
+def main():
+    touchy = sys.argv[1]
+    one = ["touchy_culprit"]
+    answer = finds("an exit status is found", one, "--by", "exit", "--", touchy, "exit")
+    for line in (r"^module    \S+\+0x[0-9a-f]+$", r"^strategy  jump", r"^bytes     ([0-9a-f]{2} ){4}"):
+        expect(re.search(line, answer[1], re.MULTILINE), f"{line} is printed", answer)
+    finds("other output is found", one, "--", touchy, "output")
+    finds("a signal is found", one, "--", touchy, "signal")
+    finds("a hang is found", one, "--timeout", "1s", "--", touchy, "hang")
+    finds("a shell command can judge", one, "--check", 'test "$STATUS" = 0 && grep -q well', "--",
+          touchy, "exit")
+    answer = bisect("--", touchy, "exit", "two")
+    expect(answer[0] == FOUND and sorted(functions(answer)) == ["touchy_culprit", "touchy_other"],
+           "two culprits are found, one after the other", answer)
+    answer = bisect("--by", "exit", "--", touchy, "output")
+    expect(answer[0] == STABLE, "output is not looked at by exit", answer)
+    answer = bisect("-x", "touchy_culprit", "--", touchy, "exit")
+    expect(answer[0] == STABLE, "options of run are passed on", answer)
+    answer = bisect("--", "sh", "-c", "date +%N")
+    expect(answer[0] == 1 and "two bare runs differ" in answer[2], "what is not stable is refused",
+           answer)
+    answer = bisect("--", "cat", stdin=b"the same input each time\n")
+    expect(answer[0] == STABLE, "each run gets the same input", answer)
+    expect(bisect("--by", "colour", "--", touchy, "exit")[0] == 2, "wrong words end with 2", answer)
+    print("bisect finds what it should")
+
+
+if __name__ == "__main__":
+    main()

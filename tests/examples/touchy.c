@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* A program that a hook disturbs: for `hotfn bisect`.  It looks at the first bytes of some of its own
+ * functions, and where they are not what the file holds, does what its argument says:
+ *
+ *     touchy MODE [SECOND]     MODE: exit, output, hang, signal
+ *
+ * The culprit is touchy_culprit; with SECOND, touchy_other disturbs as well, each alone. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEPT __attribute__((noinline, noclone))
+#define LOOKED_AT 16
+
+static volatile uint64_t sink;
+
+#define BYSTANDER(n)                                                                               \
+    KEPT static void bystander_##n(uint64_t x)                                                     \
+    {                                                                                              \
+        sink += x * (n + 3);                                                                       \
+        sink ^= x >> 3;                                                                            \
+    }
+BYSTANDER(0)
+BYSTANDER(1)
+BYSTANDER(2)
+BYSTANDER(3)
+BYSTANDER(4)
+BYSTANDER(5)
+BYSTANDER(6)
+BYSTANDER(7)
+
+KEPT void touchy_culprit(uint64_t x)
+{
+    sink += x * 7;
+    sink ^= x << 2;
+}
+
+KEPT void touchy_other(uint64_t x)
+{
+    sink += x * 11;
+    sink ^= x << 4;
+}
+
+/* Does memory differ from what the linker wrote?  The bytes are looked for anywhere in the file. */
+static int was_changed(void (*function)(uint64_t))
+{
+    static uint8_t file[1 << 20];
+    const uint8_t *code = (const uint8_t *)(uintptr_t)function;
+    FILE *own = fopen("/proc/self/exe", "rb");
+    size_t bytes = own ? fread(file, 1, sizeof file, own) : 0;
+
+    if (own)
+        fclose(own);
+    for (size_t at = 0; at + 64 <= bytes; at++)
+        if (memcmp(file + at, code, LOOKED_AT) == 0)
+            return 0;
+    return 1;
+}
+
+static int misbehave(const char *mode)
+{
+    if (strcmp(mode, "hang") == 0)
+        pause();
+    if (strcmp(mode, "signal") == 0)
+        abort();
+    if (strcmp(mode, "output") == 0) {
+        printf("something else\n");
+        return 0;
+    }
+    return 7;
+}
+
+int main(int argc, char **argv)
+{
+    static void (*const bystanders[])(uint64_t) = { bystander_0, bystander_1, bystander_2,
+                                                    bystander_3, bystander_4, bystander_5,
+                                                    bystander_6, bystander_7 };
+
+    if (argc < 2)
+        return 2;
+    for (uint64_t i = 0; i < 80; i++)
+        bystanders[i % 8](i);
+    touchy_culprit(1);
+    touchy_other(1);
+    if (was_changed(touchy_culprit) || (argc > 2 && was_changed(touchy_other)))
+        return misbehave(argv[1]);
+    printf("all is well\n");
+    return 0;
+}
