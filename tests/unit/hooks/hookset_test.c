@@ -1,71 +1,498 @@
 /* SPDX-License-Identifier: MIT */
-/* A hook set on functions of this process: they go on doing what they did, are counted, and get their
- * bytes back. */
+/* A hook set on functions of this process: whatever the strategy, they go on doing what they did, are
+ * counted, and get their bytes back; what cannot be patched is refused with its reason. */
 #include "row.h"
 #include "targets.h"
 
-#include "hooks/hookset.h"
+#include "arch/x86/relocate.h"
 
+enum { CODE_BYTES = 8192, ROOM_BYTES = 64 << 20, SLOT_BASE = 10 };
+
+/* Each adds its two arguments (and perhaps a constant). */
+/* clang-format off */
 /* lea eax, [rdi + 1]; add eax, esi; ret */
-static const uint8_t add_plus_one[] = { 0x8d, 0x47, 0x01, 0x01, 0xf0, 0xc3 };
-/* push rbp; mov rbp, rsp; lea eax, [rdi + rsi]; pop rbp; ret */
-static const uint8_t add_framed[] = { 0x55, 0x48, 0x89, 0xe5, 0x8d, 0x04, 0x37, 0x5d, 0xc3 };
+static const uint8_t plain[] = { 0x8d, 0x47, 0x01, 0x01, 0xf0, 0xc3 };
+/* endbr64; push rbp; mov rbp, rsp; lea eax, [rdi + rsi]; pop rbp; ret */
+static const uint8_t landing_pad[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x8d, 0x04,
+                                       0x37, 0x5d, 0xc3 };
+/* call +3 (the lea behind the ret); nop; nop; ret; lea eax, [rdi + rsi]; ret */
+static const uint8_t call_first[] = { 0xe8, 0x03, 0, 0, 0, 0x90, 0x90, 0xc3, 0x8d, 0x04, 0x37, 0xc3 };
+/* lea eax, [rdi + rsi]; ret; then padding */
+static const uint8_t short_function[] = { 0x8d, 0x04, 0x37, 0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
+                                          0xcc, 0xcc };
+/* lea eax, [rdi + rsi]; ret; 0: a jump over its first 3 bytes goes 0xc30000..0xc3ffff further */
+static const uint8_t pun[] = { 0x8d, 0x04, 0x37, 0xc3, 0x00 };
+/* lea rax, [rip + 2]; ret; the address is of the int3 behind: 1 byte past ret + ... */
+static const uint8_t address_of[] = { 0x48, 0x8d, 0x05, 0x10, 0, 0, 0, 0xc3 };
+/* jc +3; lea eax, [rdi + rsi]; ret: reads the flags at its entry */
+static const uint8_t reads_flags[] = { 0x72, 0x03, 0x8d, 0x04, 0x37, 0xc3 };
+/* clang-format on */
 
-static int call(const target_code *code, uint32_t rva, int x, int y)
+enum { PLAIN, LANDING_PAD, RETARGET, JUMP_PAD, ISLAND, PUN, ADDRESS_OF, READS_FLAGS, FUNCTIONS };
+
+typedef struct fixture {
+    target_code code;
+    uint32_t rva[FUNCTIONS];
+    hotfn_plan *plan;
+    hotfn_hooks *hooks;
+    uint8_t before[CODE_BYTES];
+} fixture;
+
+static uint64_t base_of(const fixture *f)
 {
-    int (*function)(int, int);
-    void *at = target_at(code, rva);
+    return (uint64_t)(uintptr_t)f->code.bytes;
+}
+
+/* How each is patched. */
+typedef struct manner {
+    uint32_t strategy, flags, patch_offset, patch_bytes, moved_bytes;
+} manner;
+
+static const manner manners[FUNCTIONS] = {
+    [PLAIN] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5 },
+    [LANDING_PAD] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_LANDING_PAD, 4, 5, 5 },
+    [JUMP_PAD] = { HOTFN_STRATEGY_JUMP_PAD, 0, 0, 5, 4 },
+    [ISLAND] = { HOTFN_STRATEGY_ISLAND, 0, 0, 2, 2 },
+    [PUN] = { HOTFN_STRATEGY_PUN, 0, 0, 3, 3 },
+    [ADDRESS_OF] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5 },
+    [READS_FLAGS] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_FLAGS_LIVE, 0, 5, 5 },
+};
+
+static hfn_plan_source source_for(const fixture *f, uint32_t index, hfn_moved *moved)
+{
+    const manner *m = &manners[index];
+    uint32_t site = f->rva[index] + m->patch_offset;
+    hfn_plan_source source = target_source(&f->code, index, site, moved, m->moved_bytes);
+
+    source.rva = f->rva[index];
+    source.strategy = m->strategy;
+    source.flags = m->flags;
+    source.patch_offset = m->patch_offset;
+    source.patch_bytes = m->patch_bytes;
+    if (m->strategy == HOTFN_STRATEGY_ISLAND) {
+        source.original_bytes = moved->original_bytes;
+        source.island_rva = site + 6;
+        source.island_original = f->code.bytes + source.island_rva;
+    }
+    return source;
+}
+
+static void add_functions(fixture *f)
+{
+    f->rva[PLAIN] = target_add(&f->code, plain, sizeof plain);
+    f->rva[LANDING_PAD] = target_add(&f->code, landing_pad, sizeof landing_pad);
+    f->rva[RETARGET] = target_add(&f->code, call_first, sizeof call_first);
+    f->rva[JUMP_PAD] = target_add(&f->code, short_function, sizeof short_function);
+    f->rva[ISLAND] = target_add(&f->code, short_function, sizeof short_function);
+    f->rva[PUN] = target_add(&f->code, pun, sizeof pun);
+    f->rva[ADDRESS_OF] = target_add(&f->code, address_of, sizeof address_of);
+    f->rva[READS_FLAGS] = target_add(&f->code, reads_flags, sizeof reads_flags);
+}
+
+/* The move of a call is refused by the arch station: a retarget does not need it. */
+static hfn_plan_source retarget_source(const fixture *f, hfn_moved *moved)
+{
+    uint32_t rva = f->rva[RETARGET];
+    hfn_plan_source source = { .function_index = RETARGET,
+                               .rva = rva,
+                               .patch_bytes = 5,
+                               .strategy = HOTFN_STRATEGY_RETARGET,
+                               .original_bytes = 5,
+                               .original = f->code.bytes + rva,
+                               .moved = moved };
+
+    CHECK(hfn_x86_retarget(f->code.bytes + rva, 64, rva, moved));
+    return source;
+}
+
+static fixture make_fixture(void)
+{
+    fixture f = { .plan = NULL };
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, FUNCTIONS);
+
+    /* Room behind the code, for the pun. */
+    f.code = target_code_make(ROOM_BYTES);
+    munmap(f.code.bytes + CODE_BYTES, ROOM_BYTES - CODE_BYTES);
+    f.code.byte_count = CODE_BYTES;
+    add_functions(&f);
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        hfn_moved moved;
+        hfn_plan_source source =
+            i == RETARGET ? retarget_source(&f, &moved) : source_for(&f, i, &moved);
+        CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    }
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f.plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    target_code_finish(&f.code);
+    memcpy(f.before, f.code.bytes, sizeof f.before);
+    return f;
+}
+
+static void finish_fixture(fixture *f)
+{
+    hotfn_hooks_destroy(f->hooks);
+    CHECK_MEM(f->code.bytes, f->before, sizeof f->before);
+    hotfn_plan_destroy(f->plan);
+    munmap(f->code.bytes, CODE_BYTES);
+}
+
+static void make_hooks(fixture *f, uint32_t flags)
+{
+    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hotfn_row_access access = row_access();
+
+    options.flags = flags;
+    memset(slots, 0, sizeof slots);
+    CHECK_EQ_I64(hotfn_hooks_create(&f->hooks, &options, &access, NULL, NULL), HOTFN_OK);
+}
+
+static hotfn_status add_all(fixture *f, uint32_t *module)
+{
+    uint32_t slot_of[FUNCTIONS];
+
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        slot_of[i] = SLOT_BASE + i;
+    return hotfn_hooks_add_module(f->hooks, f->plan, base_of(f), slot_of, module, NULL);
+}
+
+static hotfn_commit_stats commit(fixture *f)
+{
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+
+    CHECK_EQ_I64(hotfn_hooks_commit(f->hooks, &stats, NULL), HOTFN_OK);
+    return stats;
+}
+
+static uint64_t call(const fixture *f, uint32_t index, int x, int y)
+{
+    uint64_t (*function)(int, int);
+    void *at = target_at(&f->code, f->rva[index]);
 
     memcpy(&function, &at, sizeof function);
     return function(x, y);
 }
 
-static void hooked_functions_work_and_are_counted(void)
+/* Every function still computes what it did. */
+static void check_answers(const fixture *f)
 {
-    target_code code = target_code_make(4096);
-    uint32_t a = target_add(&code, add_plus_one, sizeof add_plus_one);
-    uint32_t b = target_add(&code, add_framed, sizeof add_framed);
-    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 2);
-    hotfn_row_access access = row_access();
-    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
-    uint8_t before[4096];
-    hfn_moved moved;
-    hfn_plan_source source;
-    hotfn_plan *plan;
-    hotfn_hooks *hooks;
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        uint32_t got = (uint32_t)call(f, i, 1000 + (int)i, 20);
+        uint64_t address = base_of(f) + f->rva[ADDRESS_OF] + 7 + 0x10;
+        CHECK_EQ_U64(got, i == ADDRESS_OF ? (uint32_t)address : 1020 + i + (i == PLAIN));
+    }
+}
+
+/* ---- Claims. */
+
+static void every_strategy_counts_and_restores(void)
+{
+    fixture f = make_fixture();
     uint32_t module;
 
-    source = target_source(&code, 0, a, &moved, 5);
-    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
-    source = target_source(&code, 1, b, &moved, 5);
-    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
-    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);
-    hfn_plan_writer_destroy(writer);
-    target_code_finish(&code);
-    memcpy(before, code.bytes, sizeof before);
+    check_answers(&f);
+    make_hooks(&f, 0);
+    CHECK_EQ_I64(add_all(&f, &module), HOTFN_OK);
+    CHECK_EQ_U64(commit(&f).hooked, FUNCTIONS);
+    for (int i = 0; i < 100; i++)
+        check_answers(&f);
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        if (!CHECK_EQ_U64(slots[SLOT_BASE + i], 100))
+            printf("# function %u\n", i);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
+    check_answers(&f);
+    CHECK_EQ_U64(slots[SLOT_BASE], 100);
+    finish_fixture(&f);
+}
 
-    CHECK_EQ_I64(hotfn_hooks_create(&hooks, NULL, &access, NULL, NULL), HOTFN_OK);
-    CHECK_EQ_I64(hotfn_hooks_add_module(hooks, plan, (uint64_t)(uintptr_t)code.bytes,
-                                        (uint32_t[]){ 3, 5 }, &module, NULL),
+static void add_one(fixture *f, uint32_t index, uint32_t kind, void (*callback)(void *), void *user)
+{
+    hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
+    uint32_t module;
+
+    action.kind = kind;
+    action.slot = SLOT_BASE + index;
+    action.callback = callback;
+    action.user = user;
+    CHECK_EQ_I64(hotfn_hooks_add(f->hooks, f->plan, base_of(f), index, &action, &module, NULL),
                  HOTFN_OK);
-    CHECK_EQ_I64(hotfn_hooks_commit(hooks, &stats, NULL), HOTFN_OK);
-    CHECK_EQ_U64(stats.hooked, 2);
-    CHECK(memcmp(before, code.bytes, sizeof before) != 0);
-    for (int i = 0; i < 1000; i++) {
-        CHECK(call(&code, a, i, 2) == i + 3);
-        if (i & 1)
-            CHECK(call(&code, b, i, 2) == i + 2);
+}
+
+static void increment(void *user)
+{
+    ++*(uint64_t *)user;
+}
+
+static void every_action_works_with_every_strategy(void)
+{
+    fixture f = make_fixture();
+    uint64_t called[FUNCTIONS] = { 0 };
+
+    make_hooks(&f, HOTFN_HOOKS_NO_UNWIND);
+    for (uint32_t i = FUNCTIONS; i-- > 0;) /* in any order */
+        add_one(&f, i, HOTFN_ACTION_CALL, increment, &called[i]);
+    CHECK_EQ_U64(commit(&f).hooked, FUNCTIONS);
+    check_answers(&f);
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        CHECK_EQ_U64(called[i], 1);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        add_one(&f, i, i & 1 ? HOTFN_ACTION_FLOOR : HOTFN_ACTION_COUNT, NULL, NULL);
+    CHECK_EQ_U64(commit(&f).hooked, FUNCTIONS);
+    check_answers(&f);
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        CHECK_EQ_U64(slots[SLOT_BASE + i], !(i & 1));
+    finish_fixture(&f);
+}
+
+typedef struct refusals {
+    uint32_t count, function_index, reason, offset;
+} refusals;
+
+static void note_refusal(void *user, uint32_t module, uint32_t function_index, uint32_t reason,
+                         uint32_t offset)
+{
+    refusals *r = user;
+
+    (void)module;
+    *r = (refusals){ r->count + 1, function_index, reason, offset };
+}
+
+static void poke(const fixture *f, uint32_t rva, uint8_t byte)
+{
+    mprotect(f->code.bytes, CODE_BYTES, PROT_READ | PROT_WRITE);
+    f->code.bytes[rva] = byte;
+    target_code_finish(&f->code);
+}
+
+static void a_breakpoint_in_the_bytes_is_refused(void)
+{
+    fixture f = make_fixture();
+    refusals r = { 0, 0, 0, 0 };
+    hotfn_commit_stats stats;
+    uint32_t module;
+
+    poke(&f, f.rva[LANDING_PAD] + 8, 0xcc);
+    make_hooks(&f, 0);
+    add_all(&f, &module);
+    stats = commit(&f);
+    CHECK_EQ_U64(stats.hooked, FUNCTIONS - 1);
+    CHECK_EQ_U64(stats.refused, 1);
+    hotfn_hooks_each_refused(f.hooks, note_refusal, &r);
+    CHECK_EQ_U64(r.count, 1);
+    CHECK_EQ_U64(r.function_index, LANDING_PAD);
+    CHECK_EQ_U64(r.reason, HOTFN_REASON_BYTES_DIFFER);
+    CHECK_EQ_U64(r.offset, 8);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    poke(&f, f.rva[LANDING_PAD] + 8, landing_pad[8]);
+    finish_fixture(&f);
+}
+
+static void a_function_is_hooked_once(void)
+{
+    fixture f = make_fixture();
+    uint32_t module, again;
+
+    make_hooks(&f, 0);
+    add_all(&f, &module);
+    CHECK_EQ_U64(commit(&f).hooked, FUNCTIONS);
+    add_all(&f, &again);
+    CHECK_EQ_U64(again, module);
+    CHECK_EQ_U64(commit(&f).refused, FUNCTIONS);
+    check_answers(&f);
+    CHECK_EQ_U64(slots[SLOT_BASE], 1);
+    finish_fixture(&f);
+}
+
+static void bytes_that_somebody_changed_are_left_alone(void)
+{
+    fixture f = make_fixture();
+    uint32_t module;
+
+    make_hooks(&f, 0);
+    add_all(&f, &module);
+    commit(&f);
+    poke(&f, f.rva[PLAIN], 0xcc);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_E_MISMATCH);
+    CHECK_EQ_U64(f.code.bytes[f.rva[PLAIN]], 0xcc);
+    mprotect(f.code.bytes, CODE_BYTES, PROT_READ | PROT_WRITE);
+    memcpy(f.code.bytes + f.rva[PLAIN], plain, sizeof plain);
+    target_code_finish(&f.code);
+    finish_fixture(&f);
+}
+
+static void hooking_again_uses_the_same_stubs(void)
+{
+    fixture f = make_fixture();
+    uint32_t module, regions;
+
+    make_hooks(&f, 0);
+    add_all(&f, &module);
+    CHECK(commit(&f).stub_bytes > 0);
+    regions = hotfn_hooks_region_count(f.hooks);
+    CHECK_EQ_U64(regions, 2); /* the pun has one of its own */
+    for (int i = 0; i < 10; i++) {
+        hotfn_commit_stats stats;
+        CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+        add_all(&f, &module);
+        stats = commit(&f);
+        CHECK_EQ_U64(stats.hooked, FUNCTIONS);
+        CHECK_EQ_U64(stats.stub_bytes, 0);
     }
-    CHECK_EQ_U64(slots[3], 1000);
-    CHECK_EQ_U64(slots[5], 500);
-    CHECK_EQ_U64(slow_calls, 1);
-    CHECK_EQ_I64(hotfn_hooks_remove(hooks, NULL), HOTFN_OK);
-    CHECK_MEM(code.bytes, before, sizeof before);
-    hotfn_hooks_destroy(hooks);
+    CHECK_EQ_U64(hotfn_hooks_region_count(f.hooks), regions);
+    check_answers(&f);
+    finish_fixture(&f);
+}
+
+static void a_forgotten_module_is_not_touched(void)
+{
+    fixture f = make_fixture();
+    uint32_t module, again;
+    hotfn_plan *plan;
+
+    make_hooks(&f, 0);
+    add_all(&f, &module);
+    commit(&f);
+    hotfn_hooks_forget_module(f.hooks, module);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    CHECK(memcmp(f.code.bytes, f.before, CODE_BYTES) != 0);
+    /* It comes back at the same place, with a plan of its own. */
+    mprotect(f.code.bytes, CODE_BYTES, PROT_READ | PROT_WRITE);
+    memcpy(f.code.bytes, f.before, CODE_BYTES);
+    target_code_finish(&f.code);
+    plan = f.plan;
+    CHECK_EQ_I64(hotfn_plan_open(&f.plan, plan->bytes, plan->byte_count, 1, NULL, NULL), HOTFN_OK);
+    add_all(&f, &again);
+    CHECK_EQ_U64(again, module);
+    CHECK_EQ_U64(commit(&f).stub_bytes, 0);
+    check_answers(&f);
+    finish_fixture(&f);
     hotfn_plan_destroy(plan);
 }
 
+typedef struct stub_notes {
+    const fixture *f;
+    uint32_t count;
+    uint64_t bytes;
+} stub_notes;
+
+static void note_stub(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
+                      uint32_t function_index)
+{
+    stub_notes *notes = user;
+    hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
+
+    (void)module;
+    CHECK(function_index < FUNCTIONS);
+    CHECK(hotfn_hooks_find_region(notes->f->hooks, address, &region));
+    CHECK(region.begin <= address && address + byte_count <= region.end);
+    CHECK(hotfn_hooks_find_region(notes->f->hooks, address + byte_count - 1, &region));
+    notes->count++;
+    notes->bytes += byte_count;
+}
+
+static void regions_and_stubs_are_found(void)
+{
+    fixture f = make_fixture();
+    stub_notes notes = { &f, 0, 0 };
+    hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
+    uint32_t module;
+
+    make_hooks(&f, 0);
+    CHECK(!hotfn_hooks_find_region(f.hooks, base_of(&f), &region));
+    add_all(&f, &module);
+    commit(&f);
+    hotfn_hooks_each_stub(f.hooks, note_stub, &notes);
+    CHECK_EQ_U64(notes.count, FUNCTIONS);
+    CHECK(!hotfn_hooks_find_region(f.hooks, base_of(&f), &region));
+    CHECK(!hotfn_hooks_find_region(f.hooks, 0, &region));
+    CHECK(!hotfn_hooks_find_region(f.hooks, UINT64_MAX, &region));
+    for (uint32_t i = 0; i < hotfn_hooks_region_count(f.hooks); i++) {
+        CHECK_EQ_I64(hotfn_hooks_get_region(f.hooks, i, &region), HOTFN_OK);
+        CHECK(region.eh_frame && region.eh_frame_hdr);
+        CHECK(!hotfn_hooks_find_region(f.hooks, region.end, &region) || region.begin != 0);
+    }
+    CHECK_EQ_I64(hotfn_hooks_get_region(f.hooks, 99, &region), HOTFN_E_NOT_FOUND);
+    finish_fixture(&f);
+}
+
+static void what_cannot_be_asked_is_refused(void)
+{
+    fixture f = make_fixture();
+    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
+    hotfn_hooks *none = NULL;
+    uint32_t module;
+
+    options.flags = 1u << 31;
+    CHECK_EQ_I64(hotfn_hooks_create(&none, &options, NULL, NULL, NULL), HOTFN_E_OPTION);
+    CHECK(none == NULL);
+    options.flags = 0;
+    options.near_range_bytes = UINT64_C(1) << 40;
+    CHECK_EQ_I64(hotfn_hooks_create(&none, &options, NULL, NULL, NULL), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, NULL, NULL, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(add_all(&f, &module), HOTFN_E_STATE); /* nothing to count in */
+    action.kind = 77;
+    CHECK_EQ_I64(hotfn_hooks_add(f.hooks, f.plan, base_of(&f), 0, &action, &module, NULL),
+                 HOTFN_E_OPTION);
+    action.kind = HOTFN_ACTION_CALL;
+    CHECK_EQ_I64(hotfn_hooks_add(f.hooks, f.plan, base_of(&f), 0, &action, &module, NULL),
+                 HOTFN_E_OPTION);
+    action.kind = HOTFN_ACTION_FLOOR;
+    CHECK_EQ_I64(hotfn_hooks_add(f.hooks, f.plan, base_of(&f), 999, &action, &module, NULL),
+                 HOTFN_E_NOT_FOUND);
+    CHECK_EQ_U64(commit(&f).hooked, 0);
+    hotfn_hooks_destroy(NULL);
+    finish_fixture(&f);
+}
+
+static void no_near_memory_is_a_reason(void)
+{
+    fixture f = make_fixture();
+    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hotfn_row_access access = row_access();
+    refusals r = { 0, 0, 0, 0 };
+    uint32_t module;
+
+    options.near_range_bytes = 4096; /* nothing is free so near: the code itself is larger */
+    CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);
+    add_all(&f, &module);
+    CHECK_EQ_U64(commit(&f).hooked, 0);
+    hotfn_hooks_each_refused(f.hooks, note_refusal, &r);
+    CHECK_EQ_U64(r.count, FUNCTIONS);
+    CHECK_EQ_U64(r.reason, HOTFN_REASON_NO_NEAR_MEMORY);
+    finish_fixture(&f);
+}
+
+static void code_that_is_not_there_is_not_writable(void)
+{
+    fixture f = make_fixture();
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    refusals r = { 0, 0, 0, 0 };
+    uint32_t module;
+
+    make_hooks(&f, 0);
+    add_all(&f, &module);
+    munmap(f.code.bytes, CODE_BYTES);
+    CHECK_EQ_I64(hotfn_hooks_commit(f.hooks, &stats, NULL), HOTFN_E_DENIED);
+    hotfn_hooks_each_refused(f.hooks, note_refusal, &r);
+    CHECK_EQ_U64(r.count, FUNCTIONS);
+    CHECK_EQ_U64(r.reason, HOTFN_REASON_NOT_WRITABLE);
+    hotfn_hooks_destroy(f.hooks);
+    hotfn_plan_destroy(f.plan);
+}
+
 static const check_test tests[] = {
-    CHECK_TEST(hooked_functions_work_and_are_counted),
+    CHECK_TEST(every_strategy_counts_and_restores),
+    CHECK_TEST(every_action_works_with_every_strategy),
+    CHECK_TEST(a_breakpoint_in_the_bytes_is_refused),
+    CHECK_TEST(a_function_is_hooked_once),
+    CHECK_TEST(bytes_that_somebody_changed_are_left_alone),
+    CHECK_TEST(hooking_again_uses_the_same_stubs),
+    CHECK_TEST(a_forgotten_module_is_not_touched),
+    CHECK_TEST(regions_and_stubs_are_found),
+    CHECK_TEST(what_cannot_be_asked_is_refused),
+    CHECK_TEST(no_near_memory_is_a_reason),
+    CHECK_TEST(code_that_is_not_there_is_not_writable),
 };
 CHECK_MAIN(tests)
