@@ -8,11 +8,12 @@
 
 #include <string.h>
 
-bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rva)
+/* The segment in whose memory link_address lies, or NULL: the last that begins at or before it. */
+static const hfn_segment *find_load(const hotfn_image *image, uint64_t link_address)
 {
     uint32_t low = 0, high = image->load_count;
 
-    while (low < high) { /* the last segment that begins at or before it */
+    while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (image->loads[middle].address <= link_address)
             low = middle + 1;
@@ -21,6 +22,13 @@ bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rv
     }
     if (low == 0 ||
         link_address - image->loads[low - 1].address >= image->loads[low - 1].memory_bytes)
+        return NULL;
+    return &image->loads[low - 1];
+}
+
+bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rva)
+{
+    if (!find_load(image, link_address))
         return false;
     *rva = link_address - image->info.link_base;
     return true;
@@ -28,18 +36,13 @@ bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rv
 
 hfn_span hfn_image_span(const hotfn_image *image, uint64_t rva)
 {
-    hfn_span none = { NULL, 0, image->bytes.big_endian };
     uint64_t address = image->info.link_base + rva;
+    const hfn_segment *load = rva < image->info.loaded_bytes ? find_load(image, address) : NULL;
 
-    if (rva >= image->info.loaded_bytes)
-        return none;
-    for (uint32_t i = 0; i < image->load_count; i++) {
-        const hfn_segment *load = &image->loads[i];
-        if (address >= load->address && address - load->address < load->file_bytes)
-            return hfn_span_sub(image->bytes, load->offset + (address - load->address),
-                                load->file_bytes - (address - load->address));
-    }
-    return none;
+    if (!load || address - load->address >= load->file_bytes)
+        return (hfn_span){ NULL, 0, image->bytes.big_endian };
+    return hfn_span_sub(image->bytes, load->offset + (address - load->address),
+                        load->file_bytes - (address - load->address));
 }
 
 /* The range that holds rva, or NULL. */

@@ -24,6 +24,7 @@ static const reloc_numbers machines[] = {
 typedef struct walk {
     const hotfn_image *image;
     const reloc_numbers *numbers;
+    hfn_span symbols; /* .dynsym and what follows it */
     hfn_pointer_fn visit;
     void *user;
     bool resolvers_only;
@@ -50,16 +51,11 @@ static bool read_word(const walk *w, uint64_t link_address, uint64_t *value)
 static bool symbol_value(const walk *w, uint64_t index, uint64_t *value)
 {
     bool wide = w->image->word_bytes == 8;
-    uint64_t table, rva, at = index * (wide ? 24 : 16);
+    uint64_t at = index * (wide ? 24 : 16); /* index has at most 32 bits */
     uint16_t section;
-    hfn_span bytes;
 
-    if (!hfn_elf_dynamic(w->image, HFN_DT_SYMTAB, &table) || table + at < table ||
-        !hfn_image_rva(w->image, table + at, &rva))
-        return false;
-    bytes = hfn_image_span(w->image, rva);
-    return hfn_span_u16(bytes, wide ? 6 : 14, &section) && section != HFN_SHN_UNDEF &&
-           hfn_span_word(bytes, wide ? 8 : 4, w->image->word_bytes, value);
+    return hfn_span_u16(w->symbols, at + (wide ? 6 : 14), &section) && section != HFN_SHN_UNDEF &&
+           hfn_span_word(w->symbols, at + (wide ? 8 : 4), w->image->word_bytes, value);
 }
 
 static void visit_reloc(const walk *w, uint64_t info, uint64_t addend)
@@ -175,27 +171,30 @@ static void visit_code_word(const walk *w, uint64_t value)
         w->visit(w->user, rva);
 }
 
-/* Where sections are only made from segments, data may lie in the executable one. */
+/* Where sections are only made from segments, data may lie in the executable one.  No more is read
+ * than the file has: sections that overlap by the thousand are cut short. */
 static void visit_fixed_data(const walk *w)
 {
     const hotfn_image *image = w->image;
     uint32_t word = image->word_bytes;
-    uint64_t value;
+    uint64_t value, left = image->bytes.size;
 
     for (uint32_t i = 0; i < image->placed_count; i++) {
         const hfn_elf_section *s = &image->sections[image->placed[i].section];
         hfn_span bytes = hfn_elf_section_bytes(image, s);
         if ((s->flags & HFN_SHF_EXECINSTR) && !image->sections_synthetic)
             continue;
-        for (uint64_t at = (0 - s->address) & (word - 1); hfn_span_word(bytes, at, word, &value);
-             at += word)
+        for (uint64_t at = (0 - s->address) & (word - 1);
+             left >= word && hfn_span_word(bytes, at, word, &value); at += word, left -= word)
             visit_code_word(w, value);
     }
 }
 
 static walk new_walk(const hotfn_image *image, hfn_pointer_fn visit, void *user)
 {
-    walk w = { image, NULL, visit, user, false, 0, UINT64_MAX };
+    walk w = { .image = image, .visit = visit, .user = user, .place_bytes = UINT64_MAX };
+
+    w.symbols = hfn_elf_dynamic_table(image, HFN_DT_SYMTAB);
 
     for (size_t i = 0; i < HFN_COUNT_OF(machines); i++)
         if (machines[i].machine == image->info.raw_machine &&

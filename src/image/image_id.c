@@ -50,7 +50,7 @@ static hfn_span build_id(const hotfn_image *image)
     return id;
 }
 
-/* FNV-1a, 64 bit: http://www.isthe.com/chongo/tech/comp/fnv/ (the draft's constants). */
+/* FNV-1a, 64 bit: draft-eastlake-fnv, "The FNV Non-Cryptographic Hash Algorithm". */
 static uint64_t hash_code(const hotfn_image *image)
 {
     uint64_t hash = 0xcbf29ce484222325u;

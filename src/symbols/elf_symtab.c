@@ -20,6 +20,7 @@ typedef struct symtab {
     const hfn_symtab_reader *reader;
     hfn_span entries, names, wide_indices; /* wide_indices: SHT_SYMTAB_SHNDX */
     hfn_span versions;                     /* .gnu.version, empty for .symtab */
+    const char **version_names;            /* by number; made when first needed */
     uint64_t entry_bytes;
     uint8_t source;
     bool wide;
@@ -101,27 +102,29 @@ static uint8_t flags_of(const symtab *t, const entry *e)
     return flags;
 }
 
-/* The name of version number index: vd_ndx at 4, vd_aux at 12, vd_next at 16 of a Verdef;
- * vda_name at 0 of its first Verdaux (LSB core, 'Version Definitions'). vd_next only leads
- * forward. */
-static const char *version_name(const symtab *t, uint16_t index)
+/* Fills t->version_names. vd_ndx stands at 4, vd_aux at 12, vd_next at 16 of a Verdef; vda_name
+ * at 0 of its first Verdaux (LSB core, 'Version Definitions'). vd_next only leads forward. */
+static bool read_versions(symtab *t)
 {
     hfn_span definitions = hfn_elf_dynamic_table(t->reader->image, HFN_DT_VERDEF);
     uint32_t aux, next = 1, name;
     uint16_t number;
 
+    t->version_names =
+        hfn_arena_alloc(&t->reader->table->names, VERSION_HIDDEN * sizeof *t->version_names);
+    if (!t->version_names)
+        return false;
     for (uint64_t at = 0;
          next && hfn_span_u16(definitions, at + 4, &number) &&
          hfn_span_u32(definitions, at + 12, &aux) && hfn_span_u32(definitions, at + 16, &next);
          at += next)
-        if (number == index)
-            return hfn_span_u32(definitions, at + aux, &name) ? hfn_span_name(t->names, name)
-                                                              : NULL;
-    return NULL;
+        if (number < VERSION_HIDDEN && hfn_span_u32(definitions, at + aux, &name))
+            t->version_names[number] = hfn_span_name(t->names, name);
+    return true;
 }
 
 /* name, or a copy with '@version'; NULL if there is no memory. */
-static const char *versioned_name(const symtab *t, uint64_t index, const char *name)
+static const char *versioned_name(symtab *t, uint64_t index, const char *name)
 {
     const char *version;
     uint16_t number;
@@ -130,7 +133,9 @@ static const char *versioned_name(const symtab *t, uint64_t index, const char *n
     if (!hfn_span_u16(t->versions, index * 2, &number) || !(number & VERSION_HIDDEN))
         return name;
     number &= VERSION_HIDDEN - 1;
-    version = number >= VERSION_FIRST_NAMED ? version_name(t, number) : NULL;
+    if (!t->version_names && !read_versions(t))
+        return NULL;
+    version = number >= VERSION_FIRST_NAMED ? t->version_names[number] : NULL;
     if (!version)
         return name;
     copy = hfn_arena_alloc(&t->reader->table->names, strlen(name) + strlen(version) + 2);

@@ -5,6 +5,7 @@
 #define HFN_TESTS_COUNTING_ENV_H
 
 #include <hotfn/env.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 typedef struct counting {
     size_t live_bytes, requests;
     size_t fail_at; /* this request and all after it fail; 0 never */
+    bool fail_once; /* only this one fails                         */
     int size_mismatches;
     int warnings;
     char last_log[1024];
@@ -27,7 +29,9 @@ static inline void *counting_realloc(void *user, void *memory, size_t old_bytes,
     if (block)
         memcpy(&known, block, sizeof known);
     c->size_mismatches += known != old_bytes;
-    if (new_bytes && c->fail_at && ++c->requests >= c->fail_at)
+    c->requests += new_bytes != 0;
+    if (new_bytes && c->fail_at &&
+        (c->fail_once ? c->requests == c->fail_at : c->requests >= c->fail_at))
         return NULL;
     c->live_bytes -= known;
     if (!new_bytes) {

@@ -74,7 +74,7 @@ static void growth_that_fails_changes_nothing(void)
     before = items;
     capacity_before = capacity;
     CHECK(!hfn_grow(&env, (void **)&items, &capacity, SIZE_MAX / 2, sizeof *items));
-    c.fail_at = 1;
+    c.fail_at = c.requests + 1;
     CHECK(!hfn_grow(&env, (void **)&items, &capacity, capacity + 1, sizeof *items));
     CHECK(items == before && capacity == capacity_before);
     hfn_free(&env, items, capacity * sizeof *items);
