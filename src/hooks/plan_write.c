@@ -166,26 +166,35 @@ static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t 
         entry[PLAN_ENTRY_ISLAND_AT] = (uint8_t)(source->island_rva - (site + 2));
 }
 
-/* Put the entry into the last range or begin one. */
+/* The range that the entry belongs to: the last one, or one that begins with it. */
+static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_source *source)
+{
+    uint8_t *range;
+
+    if (writer->ranges.used > 0 && source->section == writer->section)
+        return writer->ranges.bytes + writer->ranges.used - PLAN_RANGE_BYTES;
+    range = extend(&writer->env, &writer->ranges, PLAN_RANGE_BYTES);
+    if (!range)
+        return NULL;
+    hfn_store_u32(range + PLAN_RANGE_BEGIN_AT, UINT32_MAX);
+    hfn_store_u32(range + PLAN_RANGE_END_AT, 0);
+    hfn_store_u32(range + PLAN_RANGE_FIRST_AT, writer->entry_count);
+    hfn_store_u32(range + PLAN_RANGE_COUNT_OF_AT, 0);
+    writer->section = source->section;
+    return range;
+}
+
 static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
 {
     uint64_t begin = source->rva, end = source->rva + source->patch_offset + source->original_bytes;
-    uint8_t *range = writer->ranges.bytes + writer->ranges.used - PLAN_RANGE_BYTES;
+    uint64_t island = source->island_rva;
+    uint8_t *range = range_for(writer, source);
 
+    if (!range)
+        return false;
     if (source->strategy == HOTFN_STRATEGY_ISLAND) {
-        begin = source->island_rva < begin ? source->island_rva : begin;
-        end = source->island_rva + PLAN_ISLAND_BYTES > end ? source->island_rva + PLAN_ISLAND_BYTES
-                                                           : end;
-    }
-    if (writer->ranges.used == 0 || source->section != writer->section) {
-        range = extend(&writer->env, &writer->ranges, PLAN_RANGE_BYTES);
-        if (!range)
-            return false;
-        hfn_store_u32(range + PLAN_RANGE_BEGIN_AT, (uint32_t)begin);
-        hfn_store_u32(range + PLAN_RANGE_END_AT, (uint32_t)end);
-        hfn_store_u32(range + PLAN_RANGE_FIRST_AT, writer->entry_count);
-        hfn_store_u32(range + PLAN_RANGE_COUNT_OF_AT, 0);
-        writer->section = source->section;
+        begin = island < begin ? island : begin;
+        end = island + PLAN_ISLAND_BYTES > end ? island + PLAN_ISLAND_BYTES : end;
     }
     if (begin < hfn_load_u32(range + PLAN_RANGE_BEGIN_AT))
         hfn_store_u32(range + PLAN_RANGE_BEGIN_AT, (uint32_t)begin);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* A plan block from a cache: whatever its bytes, opening it answers, and an open one is read inside its
+ * bytes only.  The first byte says whether the checksum counts; a wrong one is mended, so that the
+ * fuzzer gets behind it. */
+#include "hooks/plan.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Touch every byte that a commit would read. */
+static uint64_t read_hook(const hotfn_plan *plan, uint32_t index)
+{
+    hfn_plan_hook hook;
+    const uint8_t *end;
+    uint64_t sum = 0;
+
+    hfn_plan_hook_at(plan, index, &hook);
+    end = hook.cfi + hook.cfi_bytes;
+    for (const uint8_t *at = hook.original; at < end; at++)
+        sum += *at;
+    if (hook.strategy == HOTFN_STRATEGY_PUN)
+        sum += hfn_plan_pun_fixed(&hook);
+    return sum + hook.island_rva;
+}
+
+static void read_plan(const hotfn_plan *plan)
+{
+    hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
+    volatile uint64_t sum = 0;
+
+    hotfn_plan_get_info(plan, &info);
+    for (uint32_t i = 0; i < info.entry_count; i++) {
+        hotfn_plan_entry entry = HOTFN_PLAN_ENTRY_INIT;
+        hotfn_plan_get(plan, i, &entry);
+        sum += read_hook(plan, i) + hfn_plan_find_function(plan, entry.function_index);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    hotfn_plan *plan = NULL;
+    uint8_t *bytes;
+
+    if (size < 1)
+        return 0;
+    bytes = malloc(size - 1 ? size - 1 : 1); /* a sanitizer sees the first byte past it */
+    if (!bytes)
+        return 0;
+    memcpy(bytes, data + 1, size - 1);
+    if (size - 1 >= PLAN_HEADER_BYTES) {
+        hfn_store_u64(bytes + PLAN_BYTE_COUNT_AT, size - 1);
+        hfn_store_u64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, size - 1));
+    }
+    if (hotfn_plan_open(&plan, bytes, size - 1, data[0] & 1, NULL, NULL) == HOTFN_OK) {
+        read_plan(plan);
+        hotfn_plan_destroy(plan);
+    }
+    free(bytes);
+    return 0;
+}

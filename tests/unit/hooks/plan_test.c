@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* A plan block says again what was written into it, on any machine, and a wrong one does not open.
+ * With HOTFN_PLAN_SEED set to a folder, the blocks made here are left there: the fuzzer's seeds. */
+#include "targets.h"
+
+#include "hooks/cfi_steps.h"
+
+#include <stdlib.h>
+
+enum { CODE_BYTES = 4096 };
+
+/* push rbp; mov rbp, rsp; lea rax, [rip + 16] */
+static const uint8_t framed[] = {
+    0x55, 0x48, 0x89, 0xe5, 0x48, 0x8d, 0x05, 16, 0, 0, 0, 0x5d, 0xc3
+};
+/* lea eax, [rdi + rsi]; ret; then padding */
+static const uint8_t small[] = { 0x8d, 0x04, 0x37, 0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc };
+/* mov eax, 1; ret */
+static const uint8_t simple[] = { 0xb8, 1, 0, 0, 0, 0xc3 };
+
+static const uint8_t image_id[4] = { 1, 2, 3, 4 };
+
+static void save_seed(const hotfn_plan *plan)
+{
+    const char *folder = getenv("HOTFN_PLAN_SEED");
+    char path[512];
+    FILE *file;
+
+    if (!folder)
+        return;
+    snprintf(path, sizeof path, "%s/%u_functions", folder, plan->function_count);
+    file = fopen(path, "wb");
+    if (!CHECK(file != NULL))
+        return;
+    fputc(1, file);
+    fwrite(plan->bytes, 1, plan->byte_count, file);
+    fclose(file);
+}
+
+/* Functions 2, 5, 6 of 9: a jump with a fixup, an island, a plain jump in another section. */
+static hotfn_plan *make_plan(void)
+{
+    target_code code = target_code_make(CODE_BYTES);
+    uint32_t a = target_add(&code, framed, sizeof framed),
+             b = target_add(&code, small, sizeof small),
+             c = target_add(&code, simple, sizeof simple);
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 9);
+    hfn_moved moved;
+    hfn_plan_source source = target_source(&code, 2, a, &moved, 5);
+    hotfn_plan *plan = NULL;
+
+    hfn_plan_writer_set_id(writer, HOTFN_ID_BUILD_ID, image_id, sizeof image_id);
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    source = target_source(&code, 5, b, &moved, 2);
+    source.strategy = HOTFN_STRATEGY_ISLAND;
+    source.original_bytes = 3;
+    source.island_rva = b + 5;
+    source.island_original = code.bytes + b + 5;
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    source = target_source(&code, 6, c, &moved, 5);
+    source.section = 1;
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    munmap(code.bytes, CODE_BYTES);
+    save_seed(plan);
+    return plan;
+}
+
+static void a_plan_says_what_was_written(void)
+{
+    hotfn_plan *plan = make_plan();
+    hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
+    hotfn_plan_entry entry = HOTFN_PLAN_ENTRY_INIT;
+    hfn_plan_hook hook;
+
+    CHECK_EQ_I64(hotfn_plan_get_info(plan, &info), HOTFN_OK);
+    CHECK_EQ_U64(info.machine, HOTFN_MACHINE_X86_64);
+    CHECK_EQ_U64(info.function_count, 9);
+    CHECK_EQ_U64(info.entry_count, 3);
+    CHECK_EQ_U64(info.id_kind, HOTFN_ID_BUILD_ID);
+    CHECK_EQ_U64(info.id_bytes, 4);
+    CHECK_MEM(info.id, image_id, 4);
+    CHECK_EQ_I64(hotfn_plan_get(plan, 1, &entry), HOTFN_OK);
+    CHECK_EQ_U64(entry.function_index, 5);
+    CHECK_EQ_U64(entry.rva, 32);
+    CHECK_EQ_U64(entry.strategy, HOTFN_STRATEGY_ISLAND);
+    CHECK_EQ_U64(entry.patch_bytes, 2);
+    CHECK_EQ_I64(hotfn_plan_get(plan, 3, &entry), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_U64(plan->range_count, 2);
+    hfn_plan_hook_at(plan, 0, &hook);
+    CHECK_EQ_U64(hook.original_bytes, 11);
+    CHECK_MEM(hook.original, framed, 11);
+    CHECK_EQ_U64(hook.fixup_count, 2);
+    CHECK_EQ_U64(hook.step_count, 3);
+    CHECK_MEM(hook.steps, ((const uint8_t[]){ 0, 0, 1, 1, 4, 4 }), 6);
+    hfn_plan_hook_at(plan, 1, &hook);
+    CHECK_EQ_U64(hook.island_rva, 37);
+    CHECK_MEM(hook.island_original, small + 5, 5);
+    CHECK_EQ_U64(hfn_plan_find_function(plan, 6), 2);
+    CHECK_EQ_U64(hfn_plan_find_function(plan, 3), UINT32_MAX);
+    hotfn_plan_destroy(plan);
+}
+
+static void an_empty_plan_opens(void)
+{
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 0);
+    hotfn_plan *plan, *again;
+
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    save_seed(plan);
+    CHECK_EQ_I64(hotfn_plan_open(&again, plan->bytes, plan->byte_count, 1, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_U64(again->entry_count, 0);
+    hotfn_plan_destroy(again);
+    hotfn_plan_destroy(plan);
+}
+
+/* Open a copy of exactly byte_count bytes. */
+static hotfn_status open_copy(const uint8_t *bytes, uint64_t byte_count, uint32_t check_sum)
+{
+    uint8_t *copy = malloc(byte_count ? byte_count : 1);
+    hotfn_plan *plan = NULL;
+    hotfn_status status;
+
+    memcpy(copy, bytes, byte_count);
+    status = hotfn_plan_open(&plan, copy, byte_count, check_sum, NULL, NULL);
+    CHECK((status == HOTFN_OK) == (plan != NULL));
+    hotfn_plan_destroy(plan);
+    free(copy);
+    return status;
+}
+
+static void a_cut_plan_does_not_open(void)
+{
+    hotfn_plan *plan = make_plan();
+
+    for (uint64_t size = 0; size < plan->byte_count; size++)
+        CHECK_EQ_I64(open_copy(plan->bytes, size, 0), HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_copy(plan->bytes, plan->byte_count, 1), HOTFN_OK);
+    hotfn_plan_destroy(plan);
+}
+
+static void a_changed_byte_is_seen_by_the_checksum(void)
+{
+    hotfn_plan *plan = make_plan();
+    uint8_t *copy = malloc(plan->byte_count);
+
+    for (uint64_t at = 0; at < plan->byte_count; at++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            memcpy(copy, plan->bytes, plan->byte_count);
+            copy[at] ^= (uint8_t)(1u << bit);
+            CHECK(open_copy(copy, plan->byte_count, 1) != HOTFN_OK);
+            open_copy(copy, plan->byte_count, 0); /* may open, must not fault */
+        }
+    free(copy);
+    hotfn_plan_destroy(plan);
+}
+
+static void check_refused(size_t at, uint8_t byte, hotfn_status expected)
+{
+    hotfn_plan *plan = make_plan();
+    uint8_t *copy = malloc(plan->byte_count);
+
+    memcpy(copy, plan->bytes, plan->byte_count);
+    copy[at] = byte;
+    if (!CHECK_EQ_I64(open_copy(copy, plan->byte_count, 0), expected))
+        printf("# byte %zu\n", at);
+    free(copy);
+    hotfn_plan_destroy(plan);
+}
+
+static void lies_are_refused(void)
+{
+    size_t ranges = PLAN_HEADER_BYTES, entries = ranges + 2 * PLAN_RANGE_BYTES;
+    size_t second = entries + PLAN_ENTRY_BYTES;
+
+    check_refused(PLAN_MAGIC_AT, 'X', HOTFN_E_FORMAT);
+    check_refused(PLAN_VERSION_AT, 99, HOTFN_E_MISMATCH);
+    check_refused(PLAN_ID_BYTES_AT, 33, HOTFN_E_FORMAT);
+    check_refused(PLAN_FUNCTION_COUNT_AT, 6, HOTFN_E_FORMAT); /* function 6 is there */
+    check_refused(PLAN_ENTRY_COUNT_AT, 2, HOTFN_E_FORMAT);
+    check_refused(PLAN_RANGE_COUNT_AT, 0, HOTFN_E_FORMAT);
+    check_refused(PLAN_REACH_END_AT, 8, HOTFN_E_FORMAT);
+    check_refused(ranges + PLAN_RANGE_COUNT_OF_AT, 9, HOTFN_E_FORMAT);
+    check_refused(ranges + PLAN_RANGE_END_AT, 40, HOTFN_E_FORMAT);
+    check_refused(entries + PLAN_ENTRY_DATA_AT, 255, HOTFN_E_FORMAT);
+    check_refused(entries + PLAN_ENTRY_STRATEGY_AT, HOTFN_STRATEGY_INT3, HOTFN_E_FORMAT);
+    check_refused(entries + PLAN_ENTRY_STRATEGY_AT, HOTFN_STRATEGY_RETARGET, HOTFN_E_FORMAT);
+    check_refused(entries + PLAN_ENTRY_PATCH_BYTES_AT, 6, HOTFN_E_FORMAT);
+    check_refused(entries + PLAN_ENTRY_ORIGINAL_BYTES_AT, 4, HOTFN_E_FORMAT);
+    check_refused(entries + PLAN_ENTRY_MOVED_BYTES_AT, 0, HOTFN_E_FORMAT);
+    check_refused(entries + PLAN_ENTRY_FIXUPS_AT, 9, HOTFN_E_FORMAT);
+    check_refused(entries + PLAN_ENTRY_RVA_AT, 40, HOTFN_E_FORMAT); /* above the next */
+    check_refused(second + PLAN_ENTRY_FUNCTION_AT, 2, HOTFN_E_FORMAT);
+    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0xff, HOTFN_E_FORMAT); /* over its own site */
+    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0x7f, HOTFN_E_FORMAT); /* out of its range */
+}
+
+static void what_does_not_fit_the_format_is_left_out(void)
+{
+    target_code code = target_code_make(CODE_BYTES);
+    uint32_t rva = target_add(&code, simple, sizeof simple);
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 2);
+    hfn_moved moved;
+    hfn_plan_source source = target_source(&code, 0, rva, &moved, 5);
+    hotfn_plan *plan;
+
+    source.rva = UINT32_MAX - 2;
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_E_LIMIT);
+    source.rva = rva;
+    moved.fixups[0].target_rva = UINT64_C(1) << 40;
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_E_LIMIT);
+    moved.fixups[0].target_rva = rva + 5;
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);
+    CHECK_EQ_U64(plan->entry_count, 1);
+    hfn_plan_writer_destroy(writer);
+    hotfn_plan_destroy(plan);
+}
+
+static void unwinding_steps_are_checked(void)
+{
+    static const uint8_t good[] = { 0x41, 0x0e, 16, 0x86, 2, 0x02, 100, 0x0d, 6 };
+    static const uint8_t strange[] = { 0x0a };   /* DW_CFA_remember_state */
+    static const uint8_t cut[] = { 0x0e, 0x80 }; /* a number that goes on  */
+    static const uint8_t cut_advance[] = { 0x02 };
+    uint32_t advanced = 0;
+
+    CHECK(hfn_cfi_steps_check(good, sizeof good, &advanced));
+    CHECK_EQ_U64(advanced, 101);
+    CHECK(!hfn_cfi_steps_check(strange, sizeof strange, &advanced));
+    CHECK(!hfn_cfi_steps_check(cut, sizeof cut, &advanced));
+    CHECK(!hfn_cfi_steps_check(cut_advance, sizeof cut_advance, &advanced));
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(a_plan_says_what_was_written),
+    CHECK_TEST(an_empty_plan_opens),
+    CHECK_TEST(a_cut_plan_does_not_open),
+    CHECK_TEST(a_changed_byte_is_seen_by_the_checksum),
+    CHECK_TEST(lies_are_refused),
+    CHECK_TEST(what_does_not_fit_the_format_is_left_out),
+    CHECK_TEST(unwinding_steps_are_checked),
+};
+CHECK_MAIN(tests)
