@@ -63,35 +63,46 @@ static hotfn_status check_reasons(hotfn_record *r, hotfn_error *err)
 
 /* ---- Modules: their functions follow each other without gaps. */
 
-static bool module_is_sound(const hotfn_record *r, uint8_t *at, uint32_t next_function)
+static bool module_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t next_function)
 {
-    uint32_t first = hfn_get32(at + HFN_MODULE_FIRST_FUNCTION);
-    uint32_t count = hfn_get32(at + HFN_MODULE_FUNCTIONS);
-
-    return first == next_function && count <= r->function_count - first &&
+    return hfn_get32(at + HFN_MODULE_FIRST_FUNCTION) == next_function &&
+           hfn_get32(at + HFN_MODULE_FUNCTIONS) <= r->function_count - next_function &&
            is_text(r, hfn_get32(at + HFN_MODULE_PATH)) && hfn_get32(at + HFN_MODULE_ID_BYTES) <= 32;
+}
+
+/* Keep what can be kept of a module: its place, its id, the functions that are there. */
+static void mend_module(const hotfn_record *r, uint8_t *at, uint32_t next_function)
+{
+    uint32_t room = r->function_count - next_function;
+
+    hfn_put32(at + HFN_MODULE_FIRST_FUNCTION, next_function);
+    if (hfn_get32(at + HFN_MODULE_FUNCTIONS) > room)
+        hfn_put32(at + HFN_MODULE_FUNCTIONS, room);
+    if (!is_text(r, hfn_get32(at + HFN_MODULE_PATH)))
+        hfn_put32(at + HFN_MODULE_PATH, 0);
+    if (hfn_get32(at + HFN_MODULE_ID_BYTES) > 32)
+        hfn_put32(at + HFN_MODULE_ID_BYTES, 0);
 }
 
 static hotfn_status check_modules(hotfn_record *r, hotfn_error *err)
 {
     hotfn_status status = HOTFN_OK;
-    uint32_t next = 0, m;
+    uint32_t next = 0;
 
-    for (m = 0; m < r->module_count; m++) {
+    for (uint32_t m = 0; status == HOTFN_OK && m < r->module_count; m++) {
         uint8_t *at = element(r, HFN_SECTION_MODULES, m);
 
-        if (!module_is_sound(r, at, next))
-            break;
+        if (!module_is_sound(r, at, next)) {
+            status = hfn_record_damage(r, where(r, HFN_SECTION_MODULES, m), err,
+                                       "module %u is damaged", m);
+            mend_module(r, at, next);
+        }
         next += hfn_get32(at + HFN_MODULE_FUNCTIONS);
         at[HFN_MODULE_NOTE + HFN_MODULE_NOTE_BYTES - 1] = 0;
     }
-    if (m < r->module_count)
-        status = hfn_record_damage(r, where(r, HFN_SECTION_MODULES, m), err,
-                                   "module %u and those behind it are damaged", m);
-    else if (next != r->function_count)
+    if (status == HOTFN_OK && next != r->function_count)
         status = hfn_record_damage(r, where(r, HFN_SECTION_MODULES, 0), err,
                                    "%u functions belong to no module", r->function_count - next);
-    r->module_count = m;
     r->function_count = next;
     return status;
 }
@@ -122,6 +133,8 @@ static bool function_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t
         (slot != HOTFN_NO_SLOT && slot >= r->slot_count) ||
         HFN_STATE_OF(word) < HOTFN_STATE_HOOKED || HFN_STATE_OF(word) > HOTFN_STATE_WAITING)
         return false;
+    if (hfn_get32(at + HFN_FUNCTION_NAME) == 0)
+        return hfn_get32(at + HFN_FUNCTION_NAMES) == 1; /* nameless: all of them at one place */
     walked = walk_names(r, at);
     if (walked == 0 || walked > *budget)
         return false;

@@ -15,11 +15,13 @@ static void take_parts(hfn_parts *parts, const hotfn_record *r)
         parts->byte_counts[type] = r->parts[type].byte_count;
     }
     parts->byte_counts[HFN_SECTION_MODULES] = (uint64_t)r->module_count * HFN_MODULE_BYTES;
+    parts->byte_counts[HFN_SECTION_REASONS] &= ~(uint64_t)(HFN_REASON_BYTES - 1);
     parts->byte_counts[HFN_SECTION_SLOTS] = (uint64_t)r->function_count * sizeof(uint32_t);
     parts->byte_counts[HFN_SECTION_STATES] = (uint64_t)r->function_count * HFN_STATE_BYTES;
     parts->byte_counts[HFN_SECTION_FUNCTIONS] = (uint64_t)r->function_count * HFN_FUNCTION_BYTES;
     parts->byte_counts[HFN_SECTION_CELLS] =
         sizeof(hotfn_cell_header) + (uint64_t)r->thread_count * sizeof(hotfn_thread_cell);
+    parts->byte_counts[HFN_SECTION_STRINGS] += 2; /* the NULs that loading put behind them */
     if (r->parts[HFN_SECTION_CELLS].byte_count < sizeof nothing)
         parts->bytes[HFN_SECTION_CELLS] = nothing;
     parts->module_count = r->module_count;

@@ -88,21 +88,39 @@ static hfn_section *begin_section(writer *w, uint32_t type)
     return s;
 }
 
+static bool write_rows(writer *w, const hfn_packed *rows)
+{
+    hfn_section *s = begin_section(w, HFN_SECTION_PACKED_ROWS);
+
+    s->elements = rows->row_count;
+    return append(w, s, (const uint8_t *)rows->ends, rows->row_count * sizeof *rows->ends) &&
+           append(w, s, rows->bytes, rows->byte_count);
+}
+
+/* What is worth most comes first: a file that is cut loses names before it loses counts. */
 static bool write_sections(writer *w, const hfn_parts *parts)
 {
-    const hfn_packed *rows = parts->rows;
-    hfn_section *s;
+    static const uint8_t order[] = {
+        HFN_SECTION_META,        HFN_SECTION_MODULES, HFN_SECTION_CELLS,
+        HFN_SECTION_PACKED_ROWS, HFN_SECTION_SLOTS,   HFN_SECTION_STATES,
+        HFN_SECTION_FUNCTIONS,   HFN_SECTION_REASONS, HFN_SECTION_STRINGS,
+    };
 
-    for (uint32_t type = HFN_SECTION_META; type <= HFN_SECTION_CELLS; type++) {
+    for (size_t i = 0; i < sizeof order; i++) {
+        uint32_t type = order[i];
+        hfn_section *s;
+
+        if (type == HFN_SECTION_PACKED_ROWS) {
+            if (!write_rows(w, parts->rows))
+                return false;
+            continue;
+        }
         s = begin_section(w, type);
         if (!append(w, s, parts->bytes[type], parts->byte_counts[type]))
             return false;
         s->elements = s->element_bytes ? s->bytes / s->element_bytes : 0;
     }
-    s = begin_section(w, HFN_SECTION_PACKED_ROWS);
-    s->elements = rows->row_count;
-    return append(w, s, (const uint8_t *)rows->ends, rows->row_count * sizeof *rows->ends) &&
-           append(w, s, rows->bytes, rows->byte_count);
+    return true;
 }
 
 static bool write_header(writer *w, const hfn_parts *parts)

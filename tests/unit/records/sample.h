@@ -102,17 +102,29 @@ static inline hotfn_record_function sample_get(const hotfn_record *record, uint3
     return f;
 }
 
-/* A path in a folder of this test's own. */
+static char sample_folder[64];
+
+static inline void sample_clean_up(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof command, "rm -rf '%s'", sample_folder);
+    if (system(command) != 0)
+        printf("# %s stays\n", sample_folder);
+}
+
+/* A path in a folder of this test's own; good until the next call. */
 static inline const char *sample_path(const char *name)
 {
-    static char folder[64], path[128];
+    static char path[128];
 
-    if (!folder[0]) {
-        strcpy(folder, "/tmp/hotfn-records-XXXXXX");
-        if (!mkdtemp(folder))
+    if (!sample_folder[0]) {
+        strcpy(sample_folder, "/tmp/hotfn-records-XXXXXX");
+        if (!mkdtemp(sample_folder))
             exit(1);
+        atexit(sample_clean_up);
     }
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", sample_folder, name);
     return path;
 }
 

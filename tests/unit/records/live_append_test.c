@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* What goes into a live record, and what happens when its room ends. */
+#include "records/sample.h"
+
+static hotfn_live *small_live(uint32_t slots, uint32_t functions, uint64_t string_bytes)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_live *live = NULL;
+
+    o.slot_capacity = slots;
+    o.function_capacity = functions;
+    o.module_capacity = 2;
+    o.string_bytes = string_bytes;
+    o.thread_capacity = 2;
+    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK))
+        exit(1);
+    return live;
+}
+
+static hotfn_status add(hotfn_live *live, const char *path, uint32_t function_count,
+                        uint32_t *index)
+{
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record_function f[8];
+    char names[8][16];
+
+    for (uint32_t i = 0; i < function_count; i++) {
+        snprintf(names[i], sizeof names[i], "function_%u", i);
+        f[i] = sample_function(names[i], 16 * i, HOTFN_STATE_WAITING);
+    }
+    m.path = path;
+    m.function_count = function_count;
+    return hotfn_live_add_module(live, &m, f, index, NULL);
+}
+
+static hotfn_record *read_live(const hotfn_live *live)
+{
+    hotfn_record *record = NULL;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    if (!CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK))
+        exit(1);
+    return record;
+}
+
+static void slots_go_to_what_may_be_hooked_in_order(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    const uint32_t *slots = hotfn_live_slots(live, 0);
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+
+    CHECK(slots[0] == 0 && slots[1] == 1 && slots[2] == HOTFN_NO_SLOT && slots[3] == HOTFN_NO_SLOT);
+    CHECK_EQ_U64(hotfn_live_slots(live, 1)[0], 2);
+    CHECK(hotfn_live_slots(live, 2) == NULL);
+    CHECK_EQ_I64(hotfn_live_get_module(live, 1, &m), HOTFN_OK);
+    CHECK_EQ_U64(m.first_slot, 2);
+    CHECK_EQ_U64(m.first_function, 4);
+    CHECK_STR(m.file, "libgamma.so");
+    CHECK_EQ_U64(hotfn_live_module_count(live), 2);
+    CHECK_STR(hotfn_live_function_name(live, 0, 3), "alpha.cold");
+    CHECK(hotfn_live_function_name(live, 0, 4) == NULL);
+    hotfn_live_close(live);
+}
+
+static void functions_beyond_the_slots_are_refused_with_a_reason(void)
+{
+    hotfn_live *live = small_live(3, 16, 4096);
+    hotfn_record *record;
+    uint32_t index;
+
+    CHECK_EQ_I64(add(live, "a", 5, &index), HOTFN_OK);
+    record = read_live(live);
+    CHECK_EQ_U64(sample_get(record, 2).slot, 2);
+    CHECK_EQ_U64(sample_get(record, 3).slot, HOTFN_NO_SLOT);
+    CHECK_EQ_U64(sample_get(record, 3).state, HOTFN_STATE_REFUSED);
+    CHECK_STR(sample_get(record, 4).reason, "no-slots");
+    hotfn_record_close(record);
+    hotfn_live_close(live);
+}
+
+static void module_that_does_not_fit_is_listed_and_says_so(void)
+{
+    hotfn_live *live = small_live(8, 4, 4096), *few_names = small_live(8, 8, 160);
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record *record;
+    uint32_t index;
+
+    CHECK_EQ_I64(add(live, "a", 5, &index), HOTFN_OK);
+    CHECK_EQ_I64(add(live, "b", 4, &index), HOTFN_OK);
+    CHECK_EQ_U64(index, 1);
+    record = read_live(live);
+    hotfn_record_get_module(record, 0, &m);
+    CHECK(m.flags & HOTFN_MODULE_FAILED);
+    CHECK(strstr(m.note, "no room") != NULL);
+    CHECK_EQ_U64(m.function_count, 0);
+    hotfn_record_get_module(record, 1, &m);
+    CHECK_EQ_U64(m.function_count, 4);
+    CHECK_EQ_U64(m.first_slot, 0);
+    CHECK_EQ_U64(sample_get(record, 0).module, 1);
+    hotfn_record_close(record);
+    CHECK_EQ_I64(add(few_names, "a", 8, &index), HOTFN_OK);
+    record = read_live(few_names);
+    hotfn_record_get_module(record, 0, &m);
+    CHECK(m.flags & HOTFN_MODULE_FAILED);
+    hotfn_record_close(record);
+    hotfn_live_close(live);
+    hotfn_live_close(few_names);
+}
+
+static void modules_end_with_an_error(void)
+{
+    hotfn_live *live = small_live(8, 8, 4096);
+    uint32_t index = 7;
+
+    CHECK_EQ_I64(add(live, "a", 1, &index), HOTFN_OK);
+    CHECK_EQ_I64(add(live, "b", 1, &index), HOTFN_OK);
+    CHECK_EQ_I64(add(live, "c", 1, &index), HOTFN_E_LIMIT);
+    CHECK_EQ_U64(index, 1);
+    hotfn_live_close(live);
+}
+
+static void only_the_maker_appends(void)
+{
+    hotfn_live *live = sample_live(NULL), *joined = NULL;
+    char path[64];
+    uint32_t index;
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    CHECK_EQ_I64(hotfn_live_join(&joined, path, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(add(joined, "a", 1, &index), HOTFN_E_STATE);
+    CHECK_EQ_I64(hotfn_live_set_reason(joined, 3, "a", "b"), HOTFN_E_STATE);
+    CHECK_EQ_U64(hotfn_live_module_count(joined), 2);
+    CHECK_STR(hotfn_live_function_name(joined, 0, 0), "alpha");
+    CHECK_EQ_I64(hotfn_live_fd(joined), -1);
+    hotfn_live_close(joined);
+    hotfn_live_close(live);
+}
+
+static void state_and_reason_are_set_by_number(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    hotfn_record *record;
+
+    CHECK_EQ_I64(hotfn_live_set_reason(live, HOTFN_REASON_BYTES_DIFFER, "bytes-differ", "differs"),
+                 HOTFN_OK);
+    CHECK_EQ_I64(
+        hotfn_live_set_function(live, 0, 1, HOTFN_STATE_REFUSED, HOTFN_REASON_BYTES_DIFFER, 2),
+        HOTFN_OK);
+    CHECK_EQ_I64(hotfn_live_set_function(live, 0, 4, HOTFN_STATE_REFUSED, 1, 2), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_live_set_function(live, 2, 0, HOTFN_STATE_REFUSED, 1, 2), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_live_set_function(live, 0, 0, HOTFN_STATE_REFUSED, 1000, 2), HOTFN_E_LIMIT);
+    CHECK_EQ_I64(hotfn_live_set_reason(live, 0, "a", "b"), HOTFN_E_LIMIT);
+    CHECK_EQ_I64(hotfn_live_set_reason(live, 256, "a", "b"), HOTFN_E_LIMIT);
+    record = read_live(live);
+    CHECK_STR(sample_get(record, 1).reason, "bytes-differ");
+    CHECK_STR(sample_get(record, 1).reason_text, "differs");
+    CHECK_EQ_U64(sample_get(record, 1).reason_offset, 2);
+    hotfn_record_close(record);
+    hotfn_live_close(live);
+}
+
+static void long_note_is_cut(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    char note[1000];
+
+    memset(note, 'n', sizeof note - 1);
+    note[sizeof note - 1] = 0;
+    CHECK_EQ_I64(hotfn_live_set_module(live, 0, 0, 0, note), HOTFN_OK);
+    hotfn_live_get_module(live, 0, &m);
+    CHECK_EQ_U64(strlen(m.note), 255);
+    hotfn_live_close(live);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(slots_go_to_what_may_be_hooked_in_order),
+    CHECK_TEST(functions_beyond_the_slots_are_refused_with_a_reason),
+    CHECK_TEST(module_that_does_not_fit_is_listed_and_says_so),
+    CHECK_TEST(modules_end_with_an_error),
+    CHECK_TEST(only_the_maker_appends),
+    CHECK_TEST(state_and_reason_are_set_by_number),
+    CHECK_TEST(long_note_is_cut),
+};
+CHECK_MAIN(tests)

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading records that were cut, overwritten or made up: a clear error, or the same content; and what
+ * a repair saves of them. */
+#include "records/sample.h"
+
+#include "records/crc32c.h"
+#include "records/layout.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+typedef struct file_bytes {
+    uint8_t *bytes;
+    size_t count;
+} file_bytes;
+
+static file_bytes load_file(const char *path)
+{
+    file_bytes f = { NULL, 0 };
+    struct stat file;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    CHECK(fd >= 0 && fstat(fd, &file) == 0);
+    f.count = (size_t)file.st_size;
+    f.bytes = malloc(f.count);
+    CHECK(read(fd, f.bytes, f.count) == (ssize_t)f.count);
+    close(fd);
+    return f;
+}
+
+static void store_file(const char *path, const uint8_t *bytes, size_t count)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    CHECK(fd >= 0 && write(fd, bytes, count) == (ssize_t)count);
+    close(fd);
+}
+
+static file_bytes finished_sample(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    const char *path = sample_path("sample.hfr");
+
+    sample_count(live, 0, 70, 70, 0, 5);
+    sample_count(live, 1, 70, 71, 1, 300);
+    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 3, NULL, NULL, NULL),
+                 HOTFN_OK);
+    hotfn_live_close(live);
+    return load_file(path);
+}
+
+/* Everything that can be asked of a record, as one number. */
+static uint64_t digest(const hotfn_record *record)
+{
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    uint64_t sum = 0;
+
+    hotfn_record_get_info(record, &info);
+    sum += info.state + 3 * info.pid + (uint64_t)info.exit_code + info.start_ns + info.end_ns +
+           strlen(info.command) + strlen(info.directory) + strlen(info.tool) + info.uuid[3];
+    for (uint32_t i = 0; i < info.module_count; i++) {
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+
+        hotfn_record_get_module(record, i, &m);
+        sum = sum * 31 + strlen(m.path) + strlen(m.note) + m.flags + m.id[0] + m.function_count;
+    }
+    for (uint32_t i = 0; i < info.function_count; i++) {
+        hotfn_record_function f = sample_get(record, i);
+        const char *name = f.names;
+
+        sum = sum * 31 + f.rva + f.calls + f.state + strlen(f.name) + strlen(f.reason) +
+              strlen(f.reason_text) + strlen(f.strategy) + f.name[0];
+        for (; name[0]; name += strlen(name) + 1)
+            sum += (unsigned char)name[0];
+    }
+    for (uint32_t i = 0; i < info.thread_count; i++) {
+        hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
+
+        hotfn_record_get_thread(record, i, &t);
+        sum = sum * 31 + t.tid + t.calls + (unsigned char)t.name[0];
+    }
+    return sum;
+}
+
+static uint64_t open_and_digest(const char *path, hotfn_error *err)
+{
+    hotfn_record *record = NULL;
+    uint64_t sum;
+
+    if (hotfn_record_open(&record, path, NULL, err) != HOTFN_OK)
+        return 0;
+    sum = digest(record);
+    hotfn_record_close(record);
+    return sum;
+}
+
+static void every_truncation_is_an_error(void)
+{
+    file_bytes f = finished_sample();
+    const char *path = sample_path("cut.hfr");
+
+    for (size_t length = 0; length < f.count; length++) {
+        hotfn_error err = HOTFN_ERROR_INIT;
+
+        store_file(path, f.bytes, length);
+        if (open_and_digest(path, &err) != 0 || !err.text[0] || strcmp(err.file, path) != 0)
+            CHECK_EQ_U64(length, SIZE_MAX);
+    }
+    free(f.bytes);
+}
+
+static void every_changed_byte_is_an_error_or_changes_nothing(void)
+{
+    static const uint8_t changes[] = { 0xff, 0x01, 0x80 };
+    file_bytes f = finished_sample();
+    const char *path = sample_path("changed.hfr");
+    uint64_t whole, unnoticed = 0;
+
+    store_file(path, f.bytes, f.count);
+    whole = open_and_digest(path, NULL);
+    for (size_t at = 0; at < f.count; at++) {
+        for (size_t k = 0; k < sizeof changes; k++) {
+            hotfn_error err = HOTFN_ERROR_INIT;
+            uint64_t found;
+
+            f.bytes[at] ^= changes[k];
+            store_file(path, f.bytes, f.count);
+            f.bytes[at] ^= changes[k];
+            found = open_and_digest(path, &err);
+            unnoticed += found == whole;
+            if (found != whole && (found != 0 || !err.text[0]))
+                CHECK_EQ_U64(at, SIZE_MAX);
+        }
+    }
+    CHECK(unnoticed < 3 * 500); /* only the gaps between sections */
+    free(f.bytes);
+}
+
+/* The checksums made right again behind each change, so that the checks behind them are reached. */
+static void seal(uint8_t *bytes, size_t count)
+{
+    uint32_t sections = hfn_get32(bytes + HFN_AT_SECTION_COUNT);
+
+    if (count < 2048 || sections > HFN_SECTION_TYPES)
+        return;
+    for (uint32_t i = 0; i < sections; i++) {
+        uint8_t *entry = bytes + HFN_HEADER_BYTES + (size_t)i * HFN_ENTRY_BYTES;
+
+        hfn_put32(entry + HFN_ENTRY_FLAGS,
+                  hfn_get32(entry + HFN_ENTRY_FLAGS) & ~HFN_SECTION_HAS_CRC);
+    }
+    hfn_header_seal(bytes);
+    hfn_put32(bytes + HFN_AT_STATIC_CRC,
+              hfn_crc32c(hfn_crc32c(0, bytes, HFN_AT_STATIC_CRC), bytes + HFN_HEADER_BYTES,
+                         (size_t)sections * HFN_ENTRY_BYTES));
+}
+
+static void lies_with_right_checksums_do_no_harm(void)
+{
+    static const uint8_t changes[] = { 0xff, 0x01, 0x80, 0x10 };
+    file_bytes f = finished_sample();
+    const char *path = sample_path("lie.hfr");
+    uint8_t *copy = malloc(f.count);
+
+    for (size_t at = 0; at < f.count; at++) {
+        for (size_t k = 0; k < sizeof changes; k++) {
+            hotfn_error err = HOTFN_ERROR_INIT;
+
+            memcpy(copy, f.bytes, f.count);
+            copy[at] ^= changes[k];
+            seal(copy, f.count);
+            store_file(path, copy, f.count);
+            if (open_and_digest(path, &err) == 0 && !err.text[0])
+                CHECK_EQ_U64(at, SIZE_MAX);
+        }
+    }
+    free(copy);
+    free(f.bytes);
+}
+
+static void repair_saves_what_is_left_of_every_truncation(void)
+{
+    file_bytes f = finished_sample();
+    char from[128], to[128], lost[4096];
+    uint64_t repaired = 0;
+
+    snprintf(from, sizeof from, "%s", sample_path("cut.hfr"));
+    snprintf(to, sizeof to, "%s", sample_path("repaired.hfr"));
+    for (size_t length = 0; length <= f.count; length += 7) {
+        hotfn_error err = HOTFN_ERROR_INIT;
+
+        store_file(from, f.bytes, length);
+        unlink(to);
+        if (hotfn_record_repair(from, to, lost, sizeof lost, NULL, &err) != HOTFN_OK) {
+            CHECK(err.text[0]);
+            continue;
+        }
+        repaired++;
+        if (open_and_digest(to, &err) == 0 || (length < f.count - 64 && !lost[0]))
+            CHECK_EQ_U64(length, SIZE_MAX); /* what it writes is clean, and it says what is not */
+    }
+    CHECK(repaired > 100);
+    free(f.bytes);
+}
+
+static void repair_survives_every_changed_byte(void)
+{
+    file_bytes f = finished_sample();
+    char from[128], to[128], lost[256];
+
+    snprintf(from, sizeof from, "%s", sample_path("changed.hfr"));
+    snprintf(to, sizeof to, "%s", sample_path("repaired.hfr"));
+    for (size_t at = 0; at < f.count; at++) {
+        hotfn_error err = HOTFN_ERROR_INIT;
+
+        f.bytes[at] ^= 0xff;
+        store_file(from, f.bytes, f.count);
+        f.bytes[at] ^= 0xff;
+        if (hotfn_record_repair(from, to, lost, sizeof lost, NULL, &err) == HOTFN_OK &&
+            open_and_digest(to, &err) == 0)
+            CHECK_EQ_U64(at, SIZE_MAX);
+    }
+    free(f.bytes);
+}
+
+static void what_is_no_record_is_named(void)
+{
+    const char *path = sample_path("other");
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_record *record = NULL;
+
+    store_file(path,
+               (const uint8_t *)"\x7f"
+                                "ELF, not a record",
+               18);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, &err), HOTFN_E_FORMAT);
+    CHECK_EQ_U64(err.offset, 0);
+    CHECK(strstr(err.text, "no hotfn record") != NULL);
+    store_file(path, NULL, 0);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, &err), HOTFN_E_FORMAT);
+    CHECK(strstr(err.text, "empty") != NULL);
+    CHECK_EQ_I64(hotfn_record_open(&record, "/", NULL, &err), HOTFN_E_IO);
+    CHECK_EQ_I64(hotfn_record_open(&record, "/none", NULL, &err), HOTFN_E_IO);
+    CHECK_EQ_I64(hotfn_record_open(&record, "/dev/zero", NULL, &err), HOTFN_E_IO);
+    unlink(path);
+    CHECK_EQ_I64(mkfifo(path, 0600), 0);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, &err), HOTFN_E_IO); /* and does not wait */
+    unlink(path);
+    CHECK(record == NULL);
+}
+
+static void process_is_chosen_and_threads_are_told(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
+    const char *path = sample_path("processes.hfr");
+    hotfn_record *record = NULL;
+
+    sample_count(live, 0, 70, 70, 0, 5);
+    sample_count(live, 1, 80, 80, 0, 7);
+    sample_count(live, 2, 80, 81, 1, 1);
+    hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
+    hotfn_live_close(live);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_U64(sample_get(record, 0).calls, 12);
+    CHECK_EQ_I64(hotfn_record_choose_process(record, 80), HOTFN_OK);
+    CHECK_EQ_U64(sample_get(record, 0).calls, 7);
+    CHECK_EQ_U64(sample_get(record, 1).calls, 1);
+    CHECK_EQ_I64(hotfn_record_choose_process(record, 99), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_U64(sample_get(record, 0).calls, 7);
+    CHECK_EQ_I64(hotfn_record_choose_process(record, 0), HOTFN_OK);
+    CHECK_EQ_U64(sample_get(record, 0).calls, 12);
+    CHECK_EQ_I64(hotfn_record_get_thread(record, 2, &t), HOTFN_OK);
+    CHECK_EQ_U64(t.tid, 81);
+    CHECK_EQ_U64(t.calls, 1);
+    CHECK_STR(t.name, "worker");
+    CHECK_EQ_I64(hotfn_record_get_thread(record, 3, &t), HOTFN_E_NOT_FOUND);
+    hotfn_record_close(record);
+}
+
+static void order_is_by_calls_then_by_name(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    const char *path = sample_path("order.hfr");
+    hotfn_record *record = NULL;
+    uint32_t order[5];
+
+    sample_count(live, 0, 70, 70, 1, 5);
+    sample_count(live, 0, 70, 70, 0, 1);
+    hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
+    hotfn_live_close(live);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_sort(record, order), HOTFN_OK);
+    CHECK(order[0] == 1 && order[1] == 0);
+    CHECK_STR(sample_get(record, order[2]).name, "alpha.cold"); /* uncounted ones by name */
+    CHECK_STR(sample_get(record, order[3]).name, "gamma");
+    CHECK_STR(sample_get(record, order[4]).name, "tiny");
+    hotfn_record_close(record);
+}
+
+static void counts_of_a_function_that_lost_its_hook_are_kept(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    const char *path = sample_path("unhooked.hfr");
+    hotfn_record *record = NULL;
+
+    sample_count(live, 0, 70, 70, 1, 5);
+    hotfn_live_set_function(live, 0, 1, HOTFN_STATE_REFUSED, HOTFN_REASON_BYTES_DIFFER, 0);
+    hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
+    hotfn_live_close(live);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_U64(sample_get(record, 1).counted, 1);
+    CHECK_EQ_U64(sample_get(record, 1).calls, 5);
+    CHECK_EQ_U64(sample_get(record, 1).state, HOTFN_STATE_REFUSED);
+    CHECK_EQ_U64(sample_get(record, 4).counted, 0);
+    hotfn_record_close(record);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(every_truncation_is_an_error),
+    CHECK_TEST(every_changed_byte_is_an_error_or_changes_nothing),
+    CHECK_TEST(lies_with_right_checksums_do_no_harm),
+    CHECK_TEST(repair_saves_what_is_left_of_every_truncation),
+    CHECK_TEST(repair_survives_every_changed_byte),
+    CHECK_TEST(what_is_no_record_is_named),
+    CHECK_TEST(process_is_chosen_and_threads_are_told),
+    CHECK_TEST(order_is_by_calls_then_by_name),
+    CHECK_TEST(counts_of_a_function_that_lost_its_hook_are_kept),
+};
+CHECK_MAIN(tests)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing finished records where it does not work: an error that names the file, and nothing left. */
+#include "records/sample.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static hotfn_status finish(hotfn_live *live, const char *path, hotfn_error *err)
+{
+    return hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
+}
+
+static uint32_t files_beside(const char *path)
+{
+    char folder[128];
+    uint32_t count = 0;
+    DIR *dir;
+
+    snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = 0;
+    dir = opendir(folder);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static void full_disk_is_an_error_and_leaves_nothing(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    const char *path = sample_path("full.hfr");
+    uint32_t files = files_beside(path);
+    struct rlimit before, small = { 2048, RLIM_INFINITY };
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    getrlimit(RLIMIT_FSIZE, &before);
+    small.rlim_max = before.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &small); /* stands for a disk that ends: EFBIG, and a signal */
+    CHECK_EQ_I64(finish(live, path, &err), HOTFN_E_IO);
+    setrlimit(RLIMIT_FSIZE, &before);
+    CHECK_STR(err.file, path);
+    CHECK(strstr(err.text, "cannot be written") != NULL);
+    CHECK_EQ_U64(files_beside(path), files);
+    CHECK_EQ_I64(finish(live, path, &err), HOTFN_OK);
+    CHECK_EQ_U64(files_beside(path), files + 1);
+    hotfn_live_close(live);
+}
+
+static void an_older_record_stays_when_writing_fails(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    const char *path = sample_path("older.hfr");
+    struct rlimit before, small;
+    struct stat was, is;
+
+    CHECK_EQ_I64(finish(live, path, NULL), HOTFN_OK);
+    stat(path, &was);
+    getrlimit(RLIMIT_FSIZE, &before);
+    small = before;
+    small.rlim_cur = 2048;
+    setrlimit(RLIMIT_FSIZE, &small);
+    CHECK_EQ_I64(finish(live, path, NULL), HOTFN_E_IO);
+    setrlimit(RLIMIT_FSIZE, &before);
+    stat(path, &is);
+    CHECK(was.st_ino == is.st_ino && was.st_size == is.st_size);
+    hotfn_live_close(live);
+}
+
+static void places_that_cannot_be_written_are_named(void)
+{
+    static const char *const places[] = { "/none/r.hfr", "/proc/r.hfr", "/dev", "/dev/tty",
+                                          "/dev/full" };
+    hotfn_live *live = sample_live(NULL);
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        hotfn_error err = HOTFN_ERROR_INIT;
+
+        CHECK_EQ_I64(finish(live, places[i], &err), HOTFN_E_IO);
+        CHECK_STR(err.file, places[i]);
+        CHECK(err.text[0]);
+    }
+    hotfn_live_close(live);
+}
+
+static void null_device_takes_any_record_and_stays_a_device(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    struct stat file;
+
+    CHECK_EQ_I64(finish(live, "/dev/null", NULL), HOTFN_OK);
+    CHECK_EQ_I64(stat("/dev/null", &file), 0);
+    CHECK(S_ISCHR(file.st_mode));
+    hotfn_live_close(live);
+}
+
+static void a_link_to_the_live_record_becomes_the_finished_file(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    const char *path = sample_path("linked.hfr");
+    hotfn_record *record = NULL;
+    struct stat file;
+    char target[64];
+
+    snprintf(target, sizeof target, "/proc/%d/fd/%d", (int)getpid(), hotfn_live_fd(live));
+    CHECK_EQ_I64(symlink(target, path), 0);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
+    hotfn_record_get_info(record, &info);
+    CHECK_EQ_U64(info.state, HOTFN_RECORD_LIVE);
+    hotfn_record_close(record);
+    CHECK_EQ_I64(finish(live, path, NULL), HOTFN_OK);
+    lstat(path, &file);
+    CHECK(S_ISREG(file.st_mode));
+    hotfn_live_close(live);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
+    hotfn_record_get_info(record, &info);
+    CHECK_EQ_U64(info.state, HOTFN_RECORD_FINISHED);
+    hotfn_record_close(record);
+}
+
+static void the_callers_signal_mask_comes_back(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    sigset_t before, after;
+
+    sigemptyset(&before);
+    sigaddset(&before, SIGUSR2);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    CHECK_EQ_I64(finish(live, sample_path("mask.hfr"), NULL), HOTFN_OK);
+    sigprocmask(SIG_SETMASK, NULL, &after);
+    CHECK(sigismember(&after, SIGUSR2) == 1 && sigismember(&after, SIGXFSZ) == 0);
+    hotfn_live_close(live);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(full_disk_is_an_error_and_leaves_nothing),
+    CHECK_TEST(an_older_record_stays_when_writing_fails),
+    CHECK_TEST(places_that_cannot_be_written_are_named),
+    CHECK_TEST(null_device_takes_any_record_and_stays_a_device),
+    CHECK_TEST(a_link_to_the_live_record_becomes_the_finished_file),
+    CHECK_TEST(the_callers_signal_mask_comes_back),
+};
+CHECK_MAIN(tests)
