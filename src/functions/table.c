@@ -62,7 +62,8 @@ static bool next_group(walk *w, group *g)
         g->fde = &w->fdes->items[fde];
     while (fde < w->fdes->count && w->fdes->items[fde].rva == g->rva)
         fde++;
-    g->symbols = w->symbols + symbol;
+    if (symbol_rva == g->rva)
+        g->symbols = w->symbols + symbol;
     for (; symbol < w->symbol_count && w->symbols[symbol].rva == g->rva; symbol++)
         take_symbol(g, &w->symbols[symbol]);
     g->symbol_count = symbol - w->next_symbol;
