@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whole programs: how much longer a run takes with every function counted, beside other tools."""
+import json
 import os
 import shutil
 import statistics
@@ -25,7 +26,7 @@ class Program:
         return [self.path, *[word.format(scale=scale) for word in self.words]]
 
     def input(self, scale):
-        return statements.write(tools.WORK / f"statements-{scale}.sql", scale) if self.stdin else None
+        return statements.write(tools.WORK / f"statements-{scale}.sql", 3 * scale) if self.stdin else None
 
 
 def built(name):
@@ -90,6 +91,16 @@ def measure(program, wrap, scale, runs, env):
     return [pair(program, wrap, scale, i % 2 == 0, env) for i in range(runs)]
 
 
+def calls_made(program, env):
+    """How many calls one run of the workload makes."""
+    folder = tempfile.mkdtemp(dir=tools.WORK)
+    tools.timed(wrapped_ours(program.command(BIG), folder), program.input(BIG), env=env)
+    report = json.loads(tools.output_of([tools.HOTFN, "report", "--json", "-n", "0",
+                                         os.path.join(folder, "r.hfr")]))
+    shutil.rmtree(folder, ignore_errors=True)
+    return sum(function["calls"] or 0 for function in report["functions"])
+
+
 def program_rows(report, name, program, options, env):
     for tool, wrap, scale in TOOLS:
         runs = options.runs if tool == "ours" else options.slow_runs
@@ -98,13 +109,15 @@ def program_rows(report, name, program, options, env):
         try:
             pairs = measure(program, wrap, scale, runs, env)
         except tools.Missing as missing:
-            yield [name, tool, f"left out: {missing}", "", "", 0]
+            yield [name, tool, f"left out: {missing}", "", "", "", 0]
             continue
         walls, cpus = [one[0] for one in pairs], [one[1] for one in pairs]
         bare = statistics.median(one[2] for one in pairs)
         report.add(f"program/{name}/{tool}", "wall ratio", walls, bare_seconds=bare)
         report.add(f"program/{name}/{tool}/cpu", "CPU ratio", cpus)
-        yield [name, tool, figures.spread(walls), figures.spread(cpus), f"{bare:.2f}", runs]
+        speed = calls_made(program, env) / bare / 1e6 if tool == "ours" else 0
+        yield [name, tool, figures.spread(walls), figures.spread(cpus), f"{bare:.2f}",
+               f"{speed:.0f}" if speed else "", runs]
 
 
 def run(report, options):
@@ -118,7 +131,7 @@ def run(report, options):
     rows = []
     for name, program, problem in programs():
         if problem:
-            rows.append([name, "", f"left out: {problem}", "", "", 0])
+            rows.append([name, "", f"left out: {problem}", "", "", "", 0])
         else:
             rows += program_rows(report, name, program, options, env)
-    report.table(["", "tool", "wall ratio", "CPU ratio", "bare s", "pairs"], rows)
+    report.table(["", "tool", "wall ratio", "CPU ratio", "bare s", "M calls/s", "pairs"], rows)

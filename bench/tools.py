@@ -27,6 +27,14 @@ def need(program):
     return found
 
 
+def failure(command, done):
+    """Why a command ended badly, in one line."""
+    how = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
+    text = done.stderr if isinstance(done.stderr, str) else done.stderr.decode(errors="replace")
+    last = (text.strip().splitlines() or [""])[-1].strip()
+    return Missing(f"{os.path.basename(str(command[0]))} ended with {how}: {last[:60]}")
+
+
 def compile_c(output, sources, flags=(), stamp=()):
     """Make a program from C unless it is newer than its sources and libhotfn."""
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +58,7 @@ def output_of(command, cpus=None, **options):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                           preexec_fn=pinned(cpus) if cpus else None, **options)
     if done.returncode != 0:
-        raise Missing(f"{command[0]} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+        raise failure(command, done)
     return done.stdout
 
 
@@ -65,8 +73,7 @@ def timed(command, stdin=None, cpus=None, env=None):
         wall = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != 0:
-        text = done.stderr.decode(errors="replace").strip()[-300:]
-        raise Missing(f"{command[0]} ended with {done.returncode}: {text}")
+        raise failure(command, done)
     cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     return wall, cpu
 
