@@ -60,8 +60,12 @@ static void note_instruction(stretch *s, const hfn_instruction *in, uint64_t lan
     case HFN_FLOW_JUMP_INDIRECT: s->dispatches |= in->through_table; break;
     default: break;
     }
-    if (in->takes_address && (in->relative_at || s->judging->fixed_place))
+    if (in->reads_memory_relative)
+        hfn_references_add(&s->judging->references, in->target);
+    if (in->takes_address && (in->relative_at || s->judging->fixed_place)) {
+        hfn_references_add(&s->judging->references, in->target);
         mark(s, in->target, HFN_MARK_TAKEN);
+    }
 }
 
 static void read_stretch(stretch *s)
@@ -79,7 +83,7 @@ static void read_stretch(stretch *s)
         }
         if (in.is_landing_pad && at == s->from)
             landing_pad_end = at + in.length;
-        else if (in.flow != HFN_FLOW_NEXT || in.takes_address)
+        else if (in.flow != HFN_FLOW_NEXT || in.relative_at || in.takes_address)
             note_instruction(s, &in, landing_pad_end);
         at += in.length;
     }

@@ -21,54 +21,6 @@ struct hotfn_verdicts {
     uint32_t count;
 };
 
-bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *capacity,
-                        const void *item, size_t item_bytes)
-{
-    pthread_mutex_lock(&j->lock);
-    bool fits = hfn_grow(&j->env, items, capacity, *count + 1, item_bytes);
-    if (fits)
-        memcpy((char *)*items + (*count)++ * item_bytes, item, item_bytes);
-    else
-        j->no_memory = true;
-    pthread_mutex_unlock(&j->lock);
-    return fits;
-}
-
-uint32_t hfn_judging_lower(const hfn_judging *j, uint64_t rva)
-{
-    uint32_t low = 0, high = j->count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (j->subjects[middle].rva < rva)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void fill_subjects(hfn_judging *j)
-{
-    const hfn_region *region = NULL;
-    uint64_t reach = 0;
-
-    for (uint32_t i = 0; i < j->count; i++) {
-        const hfn_function *f = hfn_functions_at(j->functions, i);
-        hfn_subject *s = &j->subjects[i];
-        *s = (hfn_subject){ .rva = f->rva, .end = f->rva, .flags = f->flags, .kind = f->kind };
-        if (!region || !hfn_region_has(region, f->rva)) {
-            region = hfn_code_region(&j->code, f->rva);
-            reach = 0;
-        }
-        s->region = region;
-        if (!region)
-            continue;
-        s->end = f->byte_count < region->end - f->rva ? f->rva + f->byte_count : region->end;
-        reach = s->reach = reach > s->end ? reach : s->end;
-    }
-}
-
 static void judge_batch(hfn_judging *j, hfn_verdict *items, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
@@ -115,46 +67,17 @@ static void refuse_all(hfn_verdict *items, uint32_t count, const hotfn_functions
     }
 }
 
-/* False if there is no memory. */
-static bool run(hfn_judging *j, hfn_verdict *items)
-{
-    if (!hfn_code_init(&j->code, j->image, &j->env))
-        return false;
-    j->subjects = hfn_alloc(&j->env, j->count * sizeof *j->subjects);
-    if (j->subjects) {
-        fill_subjects(j);
-        hfn_evidence_prepare(j);
-        hfn_rseq_prepare(j);
-        hfn_flow_scan(j);
-        hfn_tables_scan(j);
-        judge_all(j, items);
-        hfn_free(&j->env, j->subjects, j->count * sizeof *j->subjects);
-    } else {
-        j->no_memory = true;
-    }
-    if (j->dispatchers)
-        hfn_free(&j->env, j->dispatchers, j->dispatcher_capacity * sizeof *j->dispatchers);
-    hfn_code_finish(&j->code, &j->env);
-    return !j->no_memory;
-}
-
 static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
 {
-    hfn_judging j = { .env = v->env,
-                      .image = v->image,
-                      .functions = v->functions,
-                      .arch = v->arch,
-                      .info = HOTFN_IMAGE_INFO_INIT,
-                      .threads = options->threads ? options->threads : hfn_workers_default(),
-                      .flags = options->flags,
-                      .count = v->count };
+    hfn_judging j;
 
-    hotfn_image_get_info(v->image, &j.info);
-    j.fixed_place = j.info.flags & HOTFN_IMAGE_FIXED;
-    pthread_mutex_init(&j.lock, NULL);
-    bool done = run(&j, v->items);
-    pthread_mutex_destroy(&j.lock);
-    return done;
+    if (!hfn_judging_init(&j, v->image, v->functions, v->arch, options, &v->env))
+        return false;
+    hfn_flow_scan(&j);
+    hfn_tables_scan(&j);
+    hfn_orphans_scan(&j);
+    judge_all(&j, v->items);
+    return hfn_judging_finish(&j);
 }
 
 static hotfn_verdicts *create(const hotfn_image *image, const hotfn_functions *functions,

@@ -7,6 +7,7 @@
 #include "functions/functions.h"
 #include "image/image.h"
 #include "verdicts/code.h"
+#include "verdicts/references.h"
 #include "verdicts/verdicts.h"
 
 #include <pthread.h>
@@ -46,13 +47,23 @@ typedef struct hfn_judging {
     bool fixed_place; /* absolute addresses in the code are meant */
     uint32_t threads, flags;
     hfn_code code;
+    hfn_references references;
     hfn_subject *subjects;
     uint32_t count;
     pthread_mutex_t lock; /* of all below, and of the caller's allocator */
     bool no_memory;
     hfn_dispatcher *dispatchers;
     size_t dispatcher_count, dispatcher_capacity;
+    hfn_dispatcher *orphans; /* fragments whose jumps may land elsewhere */
+    size_t orphan_count, orphan_capacity;
 } hfn_judging;
+
+/* False if there is no memory; then there is nothing to finish. */
+bool hfn_judging_init(hfn_judging *j, const hotfn_image *image, const hotfn_functions *functions,
+                      const hfn_arch *arch, const hotfn_verdicts_options *options,
+                      const hotfn_env *env);
+/* False if memory ran out on the way: what was found is not all. */
+bool hfn_judging_finish(hfn_judging *j);
 
 /* Append under the lock; sets no_memory. */
 bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *capacity,
@@ -65,6 +76,8 @@ uint32_t hfn_judging_lower(const hfn_judging *j, uint64_t rva);
 void hfn_flow_scan(hfn_judging *j);
 /* tables.c: the jump tables behind the dispatchers; marks and notes. */
 void hfn_tables_scan(hfn_judging *j);
+/* orphans.c: who leads to the orphans; notes. */
+void hfn_orphans_scan(hfn_judging *j);
 /* evidence.c: before the scan (what names and sections tell), and verdicts that need no ladder. */
 void hfn_evidence_prepare(hfn_judging *j);
 bool hfn_evidence_settles(const hfn_judging *j, uint32_t index, hfn_verdict *out);

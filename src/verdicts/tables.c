@@ -2,8 +2,8 @@
 /*
  * Jump tables.  Each piece of code with an indirect jump is read again, now that all direct jumps are
  * marked: the straight line before the jump shows its table and, mostly, how many entries it has.
- * Where it shows no bound, entries are read up to the next table or the first that leads to no
- * code; where it shows no table, every address that the piece takes is read as one.  Both can only find
+ * Where it shows no bound, entries are read up to the next object that the code names or the first
+ * that leads to no code; where it shows no table, every address that the piece takes is read as one.  Both can only find
  * too many targets.  A jump that is computed without a table makes its function UNBOUNDED.
  */
 #include "verdicts/judging.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define LINE_MAX 64u       /* instructions of a straight line that are kept */
-#define ENTRIES_MAX 65536u /* a larger bound is treated as none: reading stops at the next table */
+#define ENTRIES_MAX 65536u /* a larger bound is treated as none */
 #define PAIRS_MAX 4096u    /* of taken addresses, as table and base; beyond: unbounded */
 #define ROUNDS_MAX                                                                                 \
     4 /* of "a table's target lies in another one's proof"; then no proof is believed */
@@ -21,7 +21,6 @@
 typedef struct table {
     uint64_t rva, base;
     uint64_t proof_from, proof_to;     /* nothing may lead in between; equal: no proof */
-    uint64_t next;                     /* where the next table begins                  */
     uint32_t entry_bytes, entry_count; /* count 0: unknown */
     uint32_t subject;
 } table;
@@ -53,14 +52,19 @@ static void add_table(piece *p, const table *t)
     hfn_judging_append(s->judging, (void **)&s->tables, &s->count, &s->capacity, t, sizeof *t);
 }
 
+/* The jump may land anywhere in its function; that of a fragment, in any function that leads to it. */
 static void note_unbounded(const piece *p, uint64_t jump_rva)
 {
     hfn_judging *j = p->scan->judging;
+    uint32_t subject = p->dispatcher->subject;
 
-    if (p->dispatcher->subject == HFN_NO_SUBJECT)
+    if (subject == HFN_NO_SUBJECT || (j->subjects[subject].notes & HFN_NOTE_MAYBE_PART)) {
+        hfn_judging_append(j, (void **)&j->orphans, &j->orphan_count, &j->orphan_capacity,
+                           p->dispatcher, sizeof *p->dispatcher);
         return;
-    j->subjects[p->dispatcher->subject].notes |= HFN_NOTE_UNBOUNDED;
-    j->subjects[p->dispatcher->subject].unbounded_at = (uint32_t)(jump_rva - p->dispatcher->from);
+    }
+    j->subjects[subject].notes |= HFN_NOTE_UNBOUNDED;
+    j->subjects[subject].unbounded_at = (uint32_t)(jump_rva - p->dispatcher->from);
 }
 
 static void note_dispatch(piece *p, uint64_t jump_rva)
@@ -138,6 +142,16 @@ static void read_piece(piece *p)
     }
 }
 
+/* Constants lie in read-only data; a table that the program may change could not be read here. */
+static bool is_constant_data(const hfn_judging *j, uint64_t rva)
+{
+    hotfn_section section = HOTFN_SECTION_INIT;
+    uint32_t index = hfn_image_section_of(j->image, rva);
+
+    return hotfn_image_get_section(j->image, index, &section) == HOTFN_OK &&
+           !(section.flags & HOTFN_SECTION_WRITE);
+}
+
 /* Any address taken here may be the table that a line did not show. */
 static void add_unshown_tables(piece *p)
 {
@@ -150,6 +164,8 @@ static void add_unshown_tables(piece *p)
                     .base = p->addresses[i],
                     .entry_bytes = 4,
                     .subject = p->dispatcher->subject };
+        if (!is_constant_data(p->scan->judging, t.rva))
+            continue;
         add_table(p, &t);
         for (size_t k = 0; p->wants_bases && k < p->address_count; k++) {
             t.base = p->addresses[k];
@@ -185,17 +201,17 @@ static int compare_tables(const void *a, const void *b)
     return (left->entry_count > right->entry_count) - (left->entry_count < right->entry_count);
 }
 
-static void find_next(table_scan *s)
+/* Where the table ends at the latest: something else is named there. */
+static uint64_t latest_end(const hfn_judging *j, const table *t)
 {
-    uint64_t next = UINT64_MAX;
+    const hfn_region *region = hfn_code_region(&j->code, t->rva);
+    uint64_t at = t->rva + 1;
 
-    if (s->count > 0)
-        qsort(s->tables, s->count, sizeof *s->tables, compare_tables);
-    for (size_t i = s->count; i-- > 0;) {
-        if (i + 1 < s->count && s->tables[i + 1].rva != s->tables[i].rva)
-            next = s->tables[i + 1].rva;
-        s->tables[i].next = next;
-    }
+    if (!region)
+        return hfn_references_next(&j->references, t->rva);
+    while (at < region->end && !(hfn_region_marks(region, at) & HFN_MARK_TAKEN))
+        at++;
+    return at;
 }
 
 static bool read_entry(const hfn_judging *j, hfn_span bytes, const table *t, uint64_t k,
@@ -212,7 +228,7 @@ static bool read_entry(const hfn_judging *j, hfn_span bytes, const table *t, uin
 static void read_table(const hfn_judging *j, const table *t)
 {
     hfn_span bytes = hfn_image_span(j->image, t->rva);
-    uint64_t limit = t->entry_count ? t->entry_count : (t->next - t->rva) / t->entry_bytes;
+    uint64_t limit = t->entry_count ? t->entry_count : (latest_end(j, t) - t->rva) / t->entry_bytes;
     hfn_subject *subject = t->subject == HFN_NO_SUBJECT ? NULL : &j->subjects[t->subject];
     uint32_t marks = HFN_MARK_JUMPED;
     uint64_t target;
@@ -262,7 +278,8 @@ void hfn_tables_scan(hfn_judging *j)
     table_scan s = { .judging = j };
 
     hfn_workers_run(j->threads, (uint32_t)j->dispatcher_count, scan_piece, &s);
-    find_next(&s);
+    if (s.count > 0)
+        qsort(s.tables, s.count, sizeof *s.tables, compare_tables);
     for (size_t i = 0; i < s.count; i++) {
         if (i == 0 || compare_tables(&s.tables[i], &s.tables[i - 1]) != 0)
             read_table(j, &s.tables[i]);

@@ -173,8 +173,8 @@ static void translate_flags(const ZydisDecodedInstruction *in, hfn_x86_effects *
         return;
     out->flags_read = flags->tested & HFN_X86_ARITHMETIC_FLAGS;
     if (writes_flags_surely(in))
-        out->flags_written = (flags->modified | flags->set_0 | flags->set_1 | flags->undefined) &
-                             HFN_X86_ARITHMETIC_FLAGS;
+        out->flags_written =
+            (flags->modified | flags->set_0 | flags->set_1) & HFN_X86_ARITHMETIC_FLAGS;
 }
 
 /* A general register or its low part; ah, bh, ch, dh would be mistaken for al ... */
@@ -213,6 +213,10 @@ static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDeco
                    : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_ADD:
         return is_register(source) && in->operand_width == 64 ? HFN_X86_ADD : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_XOR: /* glibc's pointer guard, fs:0x30 */
+        return source->type == ZYDIS_OPERAND_TYPE_MEMORY && source->mem.segment == ZYDIS_REGISTER_FS
+                   ? HFN_X86_SELECT
+                   : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_LEA: return in->operand_width == 64 ? HFN_X86_LEA : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_AND: return by_constant ? HFN_X86_AND : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_CMP: return by_constant ? HFN_X86_COMPARE : HFN_X86_OTHER;

@@ -26,7 +26,7 @@ typedef enum hfn_x86_shape {
     HFN_X86_LEA,     /* lea dest, [memory]                                                     */
     HFN_X86_AND,     /* and dest, immediate                                                    */
     HFN_X86_COMPARE, /* cmp dest, immediate                                                    */
-    HFN_X86_SELECT,  /* cmovcc, pop: a whole value, not computed here                          */
+    HFN_X86_SELECT,  /* cmovcc, pop, a pointer unguarded: a whole value                         */
     HFN_X86_JUMP     /* jmp dest, or jmp [memory]                                              */
 } hfn_x86_shape;
 
@@ -43,12 +43,13 @@ typedef struct hfn_x86_effects {
     int64_t displacement; /* of the memory operand; for RIP the RVA that it means */
     uint64_t immediate;   /* sign-extended                                        */
     uint32_t reads, writes;
-    uint32_t flags_read, flags_written; /* written: surely, all paths              */
+    uint32_t flags_read, flags_written; /* written: surely, to a defined value      */
 } hfn_x86_effects;
 
 bool hfn_x86_effects_of(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_x86_effects *out);
 
 #define HFN_X86_RSP 4
-#define HFN_X86_ARITHMETIC_FLAGS 0x8D5u /* CF PF AF ZF SF OF: Intel SDM vol. 1, 3.4.3.1 */
+/* CF PF ZF SF OF (Intel SDM vol. 1, 3.4.3.1).  Not AF: only decimal arithmetic used it. */
+#define HFN_X86_ARITHMETIC_FLAGS 0x8C5u
 
 #endif

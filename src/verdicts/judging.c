@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The working state of a judge: the functions with their place in the code, and what is known of them
+ * before any code is read.
+ */
+#include "verdicts/judging.h"
+
+#include "verdicts/workers.h"
+
+#include <string.h>
+
+bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *capacity,
+                        const void *item, size_t item_bytes)
+{
+    pthread_mutex_lock(&j->lock);
+    bool fits = hfn_grow(&j->env, items, capacity, *count + 1, item_bytes);
+    if (fits)
+        memcpy((char *)*items + (*count)++ * item_bytes, item, item_bytes);
+    else
+        j->no_memory = true;
+    pthread_mutex_unlock(&j->lock);
+    return fits;
+}
+
+uint32_t hfn_judging_lower(const hfn_judging *j, uint64_t rva)
+{
+    uint32_t low = 0, high = j->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (j->subjects[middle].rva < rva)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void fill_subjects(hfn_judging *j)
+{
+    const hfn_region *region = NULL;
+    uint64_t reach = 0;
+
+    for (uint32_t i = 0; i < j->count; i++) {
+        const hfn_function *f = hfn_functions_at(j->functions, i);
+        hfn_subject *s = &j->subjects[i];
+        *s = (hfn_subject){ .rva = f->rva, .end = f->rva, .flags = f->flags, .kind = f->kind };
+        if (!region || !hfn_region_has(region, f->rva)) {
+            region = hfn_code_region(&j->code, f->rva);
+            reach = 0;
+        }
+        s->region = region;
+        if (!region)
+            continue;
+        s->end = f->byte_count < region->end - f->rva ? f->rva + f->byte_count : region->end;
+        reach = s->reach = reach > s->end ? reach : s->end;
+    }
+}
+
+bool hfn_judging_init(hfn_judging *j, const hotfn_image *image, const hotfn_functions *functions,
+                      const hfn_arch *arch, const hotfn_verdicts_options *options,
+                      const hotfn_env *env)
+{
+    *j = (hfn_judging){ .env = *env,
+                        .image = image,
+                        .functions = functions,
+                        .arch = arch,
+                        .info = HOTFN_IMAGE_INFO_INIT,
+                        .threads = options->threads ? options->threads : hfn_workers_default(),
+                        .flags = options->flags,
+                        .count = hotfn_functions_count(functions) };
+    hotfn_image_get_info(image, &j->info);
+    j->fixed_place = (j->info.flags & HOTFN_IMAGE_FIXED) != 0;
+    if (!hfn_code_init(&j->code, image, &j->env))
+        return false;
+    j->subjects = hfn_alloc(&j->env, j->count * sizeof *j->subjects);
+    if (!j->subjects)
+        goto fail_code;
+    if (!hfn_references_init(&j->references, image, &j->env))
+        goto fail_subjects;
+    pthread_mutex_init(&j->lock, NULL);
+    fill_subjects(j);
+    hfn_evidence_prepare(j);
+    hfn_rseq_prepare(j);
+    return true;
+fail_subjects:
+    hfn_free(&j->env, j->subjects, j->count * sizeof *j->subjects);
+fail_code:
+    hfn_code_finish(&j->code, &j->env);
+    return false;
+}
+
+bool hfn_judging_finish(hfn_judging *j)
+{
+    hfn_references_finish(&j->references, &j->env);
+    hfn_free(&j->env, j->subjects, j->count * sizeof *j->subjects);
+    if (j->dispatchers)
+        hfn_free(&j->env, j->dispatchers, j->dispatcher_capacity * sizeof *j->dispatchers);
+    if (j->orphans)
+        hfn_free(&j->env, j->orphans, j->orphan_capacity * sizeof *j->orphans);
+    hfn_code_finish(&j->code, &j->env);
+    pthread_mutex_destroy(&j->lock);
+    return !j->no_memory;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs a sequence on this very CPU: registers, flags, memory and stack before and after. */
+#ifndef HFN_TESTS_CPU_H
+#define HFN_TESTS_CPU_H
+
+#if defined(__x86_64__)
+
+#include "sequence.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+#define STACK_BYTES 1024u
+#define SECONDS_MAX 10 /* for 1024 rounds; then one is ended */
+#define FAR_DISTANCE 0x70000000u
+
+/* What the code sees and leaves.  The assembly below knows the offsets. */
+typedef struct cpu_state {
+    uint64_t registers[16]; /* by number; [4] is rsp */
+    uint64_t flags;
+    uint64_t xmm0;
+    uint64_t host_rsp;
+    uint64_t code;
+} cpu_state;
+
+cpu_state law_state;
+void law_enter(void); /* run law_state.code from law_state, back when it jumps to law_leave */
+void law_leave(void);
+
+__asm__(".text\n"
+        ".globl law_enter, law_leave\n"
+        "law_enter:\n"
+        "  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq\n"
+        "  mov %rsp, law_state+144(%rip)\n"
+        "  movq law_state+136(%rip), %xmm0\n"
+        "  pushq law_state+128(%rip); popfq\n"
+        "  mov law_state+0(%rip), %rax; mov law_state+8(%rip), %rcx\n"
+        "  mov law_state+16(%rip), %rdx; mov law_state+24(%rip), %rbx\n"
+        "  mov law_state+32(%rip), %rsp; mov law_state+40(%rip), %rbp\n"
+        "  mov law_state+48(%rip), %rsi; mov law_state+56(%rip), %rdi\n"
+        "  mov law_state+64(%rip), %r8; mov law_state+72(%rip), %r9\n"
+        "  mov law_state+80(%rip), %r10; mov law_state+88(%rip), %r11\n"
+        "  mov law_state+96(%rip), %r12; mov law_state+104(%rip), %r13\n"
+        "  mov law_state+112(%rip), %r14; mov law_state+120(%rip), %r15\n"
+        "  jmp *law_state+152(%rip)\n"
+        "law_leave:\n"
+        "  mov %rax, law_state+0(%rip); mov %rcx, law_state+8(%rip)\n"
+        "  mov %rdx, law_state+16(%rip); mov %rbx, law_state+24(%rip)\n"
+        "  mov %rsp, law_state+32(%rip); mov %rbp, law_state+40(%rip)\n"
+        "  mov %rsi, law_state+48(%rip); mov %rdi, law_state+56(%rip)\n"
+        "  mov %r8, law_state+64(%rip); mov %r9, law_state+72(%rip)\n"
+        "  mov %r10, law_state+80(%rip); mov %r11, law_state+88(%rip)\n"
+        "  mov %r12, law_state+96(%rip); mov %r13, law_state+104(%rip)\n"
+        "  mov %r14, law_state+112(%rip); mov %r15, law_state+120(%rip)\n"
+        "  mov law_state+144(%rip), %rsp\n"
+        "  pushfq; popq law_state+128(%rip)\n"
+        "  movq %xmm0, law_state+136(%rip)\n"
+        "  popfq; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n"
+        "  ret\n");
+
+/* One place with code, its data and a stack, and one for the moved code. */
+typedef struct stage {
+    uint8_t *code, *data, *stack;
+    uint8_t *moved_near, *moved_far;
+} stage;
+
+typedef struct outcome {
+    cpu_state state;
+    uint8_t data[DATA_BYTES];
+    uint8_t stack[STACK_BYTES];
+    int signal; /* that ended it, 0 none */
+} outcome;
+
+static sigjmp_buf after_signal;
+
+static inline void on_signal(int number)
+{
+    siglongjmp(after_signal, number);
+}
+
+static inline void watch_signals(void)
+{
+    static uint8_t own_stack[65536];
+    const stack_t stack = { .ss_sp = own_stack, .ss_size = sizeof own_stack };
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+    const int numbers[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGALRM };
+
+    sigaltstack(&stack, NULL);
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+static inline uint8_t *map_code(void *hint, size_t size)
+{
+    uint8_t *memory =
+        mmap(hint, size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static inline bool make_stage(stage *out)
+{
+    uint8_t *near_pages = map_code(NULL, 8 * PAGE);
+
+    if (!near_pages)
+        return false;
+    out->code = near_pages;
+    out->data = near_pages + 3 * PAGE;
+    out->stack = near_pages + 5 * PAGE;
+    out->moved_near = near_pages + 7 * PAGE;
+    out->moved_far = map_code(near_pages - FAR_DISTANCE, PAGE);
+    return out->moved_far != NULL;
+}
+
+/* jmp [rip+0] to law_leave: no register, no flag. */
+static inline void put_leave(uint8_t *at)
+{
+    uint64_t target = (uint64_t)(uintptr_t)law_leave;
+
+    memcpy(at, "\xFF\x25\0\0\0\0", 6);
+    memcpy(at + 6, &target, sizeof target);
+}
+
+static inline void run_from(const stage *s, const cpu_state *start, const outcome *before,
+                            const uint8_t *code, outcome *after)
+{
+    memcpy(s->data - DATA_BYTES / 2, before->data, DATA_BYTES);
+    memcpy(s->stack - STACK_BYTES / 2, before->stack, STACK_BYTES);
+    law_state = *start;
+    law_state.code = (uint64_t)(uintptr_t)code;
+    after->signal = sigsetjmp(after_signal, 1);
+    if (after->signal == 0)
+        law_enter();
+    if (after->signal == SIGALRM)
+        alarm(SECONDS_MAX);
+    after->state = law_state;
+    after->state.host_rsp = after->state.code = 0;
+    memcpy(after->data, s->data - DATA_BYTES / 2, DATA_BYTES);
+    memcpy(after->stack, s->stack - STACK_BYTES / 2, STACK_BYTES);
+}
+
+static inline void start_randomly(const stage *s, const sequence *seq, random_source *r,
+                                  cpu_state *start, outcome *before)
+{
+    for (int i = 0; i < 16; i++)
+        start->registers[i] = random_below(r, 3) ? random_u64(r) : random_below(r, 4);
+    if (seq->keep_rcx)
+        start->registers[1] = 1 + random_below(r, 6);
+    start->registers[3] = (uint64_t)(uintptr_t)s->data;
+    start->registers[4] = (uint64_t)(uintptr_t)s->stack;
+    start->flags = 0x202 | (random_u64(r) & 0x8D5);
+    start->xmm0 = random_u64(r);
+    for (unsigned i = 0; i < DATA_BYTES; i++)
+        before->data[i] = (uint8_t)random_u64(r);
+    for (unsigned i = 0; i < STACK_BYTES; i++)
+        before->stack[i] = (uint8_t)random_u64(r);
+}
+
+static inline bool same(const outcome *a, const outcome *b)
+{
+    return a->signal == b->signal && memcmp(&a->state, &b->state, sizeof a->state) == 0 &&
+           memcmp(a->data, b->data, sizeof a->data) == 0 &&
+           memcmp(a->stack, b->stack, sizeof a->stack) == 0;
+}
+
+#endif
+
+#endif

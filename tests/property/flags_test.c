@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The law of dead flags: where flags_live answers no, a random sequence that starts with other flags
+ * leaves the same registers, memory and stack.  Arguments: seed, number of sequences.
+ */
+#include "arch/arch.h"
+#include "cpu.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#if !defined(__x86_64__)
+int main(void)
+{
+    return 77; /* the law is about this CPU */
+}
+#else
+
+typedef struct tally {
+    uint64_t dead, live, proven; /* proven: live ones where it did make a difference */
+} tally;
+
+static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
+{
+    random_source r = random_from(seed * 1000003 + round);
+    static sequence seq;
+    static outcome before, first, second;
+    cpu_state start = { { 0 }, 0, 0, 0, 0 };
+    uint64_t code = (uint64_t)(uintptr_t)s->code, jumps_to;
+
+    seq_make(&seq, &r, code, (uint64_t)(uintptr_t)s->data);
+    memcpy(s->code, seq.bytes, seq.size);
+    put_leave(s->code + seq.size);
+    start_randomly(s, &seq, &r, &start, &before);
+    run_from(s, &start, &before, s->code, &first);
+    start.flags ^= random_u64(&r) & 0x8C5; /* AF stays */
+    run_from(s, &start, &before, s->code, &second);
+    first.state.flags = second.state.flags = 0; /* what is left at the end is another question */
+    bool equal = same(&first, &second);
+    bool live = hfn_arch_x86_64.flags_live(s->code, PAGE, code, &jumps_to);
+    t->live += live;
+    t->dead += !live;
+    t->proven += live && !equal;
+    if (live || equal)
+        return true;
+    printf("# seed %" PRIu64 " round %" PRIu64 ": flags are read\n#  ", seed, round);
+    for (uint32_t i = 0; i < seq.size; i++)
+        printf(" %02x", seq.bytes[i]);
+    printf("\n");
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed =
+        argc > 1 && strtoull(argv[1], NULL, 0) ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
+    uint64_t rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 50000;
+    tally t = { 0, 0, 0 };
+    stage s;
+    int failed = 0;
+
+    if (!make_stage(&s))
+        return 77; /* no memory that is writable and executable here */
+    watch_signals();
+    printf("1..1\n# seed %" PRIu64 "\n", seed);
+    for (uint64_t round = 0; round < rounds && failed < 5; round++) {
+        if (round % 1024 == 0)
+            alarm(SECONDS_MAX);
+        failed += !check_one(&s, seed, round, &t);
+    }
+    printf("# %" PRIu64 " dead, %" PRIu64 " live, %" PRIu64 " of them proven\n", t.dead, t.live,
+           t.proven);
+    failed += t.dead < rounds / 8 || t.proven < rounds / 100;
+    printf("%sok 1 dead_flags_make_no_difference\n", failed ? "not " : "");
+    return failed ? 1 : 0;
+}
+#endif
