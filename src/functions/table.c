@@ -3,7 +3,7 @@
  * One walk over the symbols and the FDEs, both by address, decides what is a function:
  *   - an address with a function symbol;
  *   - the start of an FDE, unless a symbol's range holds it (then it is a part of that function);
- *   - a symbol without type, where nothing else claims the address: hand-written code.
+ *   - a global symbol without type, where nothing else claims the address: hand-written code.
  * A second walk gives sizes: the symbol's, else the FDE's, else up to the next function; never into
  * the next function or out of the section.
  */
@@ -28,8 +28,7 @@ typedef struct walk {
     const hfn_fde_list *fdes;
     uint32_t next_fde;
     hfn_name_room room;
-    uint64_t symbol_end, fde_end; /* how far the ranges seen so far reach                   */
-    uint32_t open_section;        /* of an entry whose end nobody knows; UINT32_MAX if none */
+    uint64_t symbol_end, fde_end; /* how far the ranges seen so far reach */
 } walk;
 
 static void take_symbol(group *g, const hfn_symbol *s)
@@ -73,18 +72,11 @@ static bool next_group(walk *w, group *g)
 }
 
 /*
- * Is a label without type a function of its own? Not inside of anything that has an end. Behind an
- * entry without an end (assembly without .size) a local label is more likely a loop, a global one a
- * function.
+ * A label without type and without an FDE is a function only if it is global and nothing that has
+ * an end holds it. Local ones are loops, tables of constants in the code (OpenSSL's K256) and marks
+ * of compiler plugins (.annobin_*): node has a dozen, and not one of them is called.
  */
-static bool is_own_label(const walk *w, const group *g, uint32_t section)
-{
-    if (g->rva < w->symbol_end || g->rva < w->fde_end)
-        return false;
-    return g->global || section != w->open_section;
-}
-
-static bool is_function(const walk *w, const group *g, uint32_t section)
+static bool is_function(const walk *w, const group *g)
 {
     if (!hfn_image_is_code(w->functions->image, g->rva))
         return false;
@@ -92,7 +84,7 @@ static bool is_function(const walk *w, const group *g, uint32_t section)
         return true;
     if (g->fde)
         return g->rva >= w->symbol_end;
-    return g->has_label && is_own_label(w, g, section);
+    return g->has_label && g->global && g->rva >= w->symbol_end && g->rva >= w->fde_end;
 }
 
 static void describe(const group *g, hfn_function *f)
@@ -117,10 +109,10 @@ static void describe(const group *g, hfn_function *f)
         f->kind = HOTFN_FUNCTION_FRAGMENT;
 }
 
-static bool add_function(walk *w, const group *g, uint32_t section)
+static bool add_function(walk *w, const group *g)
 {
     hotfn_functions *functions = w->functions;
-    hfn_function f = { .section = section };
+    hfn_function f = { .section = hfn_image_section_of(functions->image, g->rva) };
 
     describe(g, &f);
     if (!hfn_functions_add_names(functions, &f, g->symbols, g->symbol_count, &w->room) ||
@@ -133,16 +125,14 @@ static bool add_function(walk *w, const group *g, uint32_t section)
 
 /* A symbol's range ends at the latest where the next function symbol begins: one that lies about
  * its size does not swallow the rest of the section. */
-static void reach(walk *w, const group *g, bool added, uint32_t section)
+static void reach(walk *w, const group *g)
 {
     uint64_t end = g->rva + g->byte_count;
 
     if (g->has_function)
         w->symbol_end = end >= g->rva ? end : UINT64_MAX;
-    if (g->fde && g->fde->byte_count > w->fde_end - g->rva)
+    if (g->fde && g->rva + g->fde->byte_count > w->fde_end)
         w->fde_end = g->rva + g->fde->byte_count;
-    if (added)
-        w->open_section = g->byte_count || g->fde ? UINT32_MAX : section;
 }
 
 static bool walk_groups(walk *w)
@@ -150,13 +140,9 @@ static bool walk_groups(walk *w)
     group g;
 
     while (next_group(w, &g)) {
-        uint32_t section = hfn_image_section_of(w->functions->image, g.rva);
-        bool own = is_function(w, &g, section);
-        if (w->fde_end < g.rva)
-            w->fde_end = g.rva;
-        if (own && !add_function(w, &g, section))
+        if (is_function(w, &g) && !add_function(w, &g))
             return false;
-        reach(w, &g, own, section);
+        reach(w, &g);
     }
     return true;
 }
@@ -215,7 +201,7 @@ static void move_signal_fdes(const walk *w, hfn_fde_list *fdes)
 bool hfn_functions_collect(hotfn_functions *functions, const hotfn_symbols *symbols,
                            hfn_fde_list *fdes)
 {
-    walk w = { .functions = functions, .fdes = fdes, .open_section = UINT32_MAX };
+    walk w = { .functions = functions, .fdes = fdes };
     bool good;
 
     if (symbols) {

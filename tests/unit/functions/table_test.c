@@ -115,7 +115,7 @@ static void a_symbol_that_lies_hides_fdes_only_up_to_the_next_symbol(void)
     sample_finish(&s);
 }
 
-static void labels_are_functions_where_nothing_else_claims_them(void)
+static void only_global_labels_that_nothing_claims_are_functions(void)
 {
     sample s;
 
@@ -127,7 +127,9 @@ static void labels_are_functions_where_nothing_else_claims_them(void)
     symbol(&s, "next", GLOBAL, NOTYPE, TEXT + 24, 0);
     fde(&s, TEXT + 32, 8);
     symbol(&s, "in_fde", GLOBAL, NOTYPE, TEXT + 36, 0);
-    symbol(&s, "local_behind_known_end", LOCAL, NOTYPE, TEXT + 40, 0);
+    fde(&s, TEXT + 40, 8);
+    symbol(&s, "local_with_fde", LOCAL, NOTYPE, TEXT + 40, 0);
+    symbol(&s, "constants", LOCAL, NOTYPE, TEXT + 48, 0);
     sample_build(&s);
     CHECK_EQ_U64(sample_count(&s), 5);
     CHECK_EQ_U64(function_at(&s, TEXT + 8).name_count, 0);
@@ -135,7 +137,8 @@ static void labels_are_functions_where_nothing_else_claims_them(void)
     CHECK(function_at(&s, TEXT + 16).flags & HOTFN_FUNCTION_UNTYPED);
     CHECK_STR(function_at(&s, TEXT + 24).name, "next");
     CHECK_EQ_U64(function_at(&s, TEXT + 32).flags, HOTFN_FUNCTION_HAS_FDE);
-    CHECK_STR(function_at(&s, TEXT + 40).name, "local_behind_known_end");
+    CHECK_STR(function_at(&s, TEXT + 40).name, "local_with_fde");
+    CHECK_EQ_U64(function_at(&s, TEXT + 48).name_count, 0);
     sample_finish(&s);
 }
 
@@ -192,7 +195,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_first_byte_inside_a_frame_makes_a_fragment),
     CHECK_TEST(sizes_end_at_the_next_function_and_the_section),
     CHECK_TEST(a_symbol_that_lies_hides_fdes_only_up_to_the_next_symbol),
-    CHECK_TEST(labels_are_functions_where_nothing_else_claims_them),
+    CHECK_TEST(only_global_labels_that_nothing_claims_are_functions),
     CHECK_TEST(symbols_outside_of_code_are_no_functions),
     CHECK_TEST(a_signal_restorer_keeps_its_true_start),
     CHECK_TEST(without_symbols_the_fdes_alone_will_do),
