@@ -29,6 +29,7 @@ struct hotfn_session {
     uint32_t module_count;
     hotfn_selection selection;
     hfn_scanned *scans;
+    bool holds_own_code;
     /* joined */
     hfn_handover_link link;
 };

@@ -131,6 +131,24 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     return status;
 }
 
+/* Our own code lies in a module that is to be hooked: hooking the hooker is refused. */
+static bool find_own_code(void *user, const hfn_os_module *m) {
+    hotfn_session *s = user;
+    uint64_t here = (uint64_t)(uintptr_t)&hotfn_session_create;
+    if (here >= m->base && here < m->end && module_wanted(s, m->path, m->is_main)) {
+        s->holds_own_code = true;
+    }
+    return true;
+}
+
+static hotfn_status refuse_own_code(hotfn_session *s, hotfn_error *err) {
+    hfn_os_each_module(find_own_code, s);
+    return s->holds_own_code ? hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                        "libhotfn is linked statically into a module that is to be "
+                                        "hooked: link the shared library, or select other modules")
+                             : HOTFN_OK;
+}
+
 hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_options *options,
                                   const hotfn_env *env, hotfn_error *err) {
     hotfn_session_options o;
@@ -146,7 +164,10 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     s->source = (hfn_plan_source){find_by_scan, s};
     s->hook_flags = HOTFN_HOOKS_REGISTER_UNWIND;
     s->release = close_scans;
-    hotfn_status status = hfn_session_claim(s, err);
+    hotfn_status status = s->module_count == 0 ? refuse_own_code(s, err) : HOTFN_OK;
+    if (status == HOTFN_OK) {
+        status = hfn_session_claim(s, err);
+    }
     if (status == HOTFN_OK) {
         status = create_record(s, &o, err);
     }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`hotfn run` leaves the target's world as it was: exit status, signals, environment, stdio; refuses
 what it cannot enter; loses nothing when the target is killed."""
+import contextlib
 import json
 import os
 import shutil
@@ -25,11 +26,19 @@ class Case:
         self.folder = Path(folder)
         self.target = self.folder / "target"
         self.record = self.folder / "r.hfr"
-        subprocess.run(["gcc", "-O1", "-o", self.target, SOURCE], check=True)
+        subprocess.run(["gcc", "-O2", "-o", self.target, SOURCE], check=True)
 
+    @contextlib.contextmanager
     def start(self, *args, options=(), **more):
-        return subprocess.Popen([HOTFN, "run", "-o", self.record, *options, "--", *map(str, args)],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+        child = subprocess.Popen([HOTFN, "run", "-o", self.record, *options, "--", *map(str, args)],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 start_new_session=True, **more)
+        try:
+            yield child
+        finally:  # nothing may stay behind, also when a check failed
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
 
     def run(self, *args, options=(), feed=None, **more):
         with self.start(*args, options=options, stdin=subprocess.PIPE, **more) as child:
@@ -108,7 +117,7 @@ def answers_127_and_126(case):
 
 def refuses_static_and_setuid_programs(case):
     fixed = case.folder / "static"
-    subprocess.run(["gcc", "-O1", "-static", "-o", fixed, SOURCE], check=True)
+    subprocess.run(["gcc", "-O2", "-static", "-o", fixed, SOURCE], check=True)
     code, _, err = case.run(fixed, 1)
     check(code == 125 and "static" in err, f"{code} {err}")
     rich = case.folder / "setuid"
@@ -227,7 +236,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             try:
                 test(Case(folder))
-                print("ok", test.__name__)
+                print("ok", test.__name__, flush=True)
             except Exception:
                 failed += 1
                 print("not ok", test.__name__)

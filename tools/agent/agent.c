@@ -165,6 +165,7 @@ __attribute__((constructor)) static void agent_start(int argc, char **argv, char
     (void)argc;
     (void)argv;
     settings s = {0};
+    agent_find_next_unwinders();
     if (!parse(envp, &s) || !is_target(&s)) {
         return; /* a wrapper on the way to the target: leave everything as it is */
     }

@@ -12,4 +12,7 @@
 /* The target's hook set, NULL before and without one. */
 const hotfn_hooks *agent_hooks(void);
 
+/* unwind.c: before anybody can unwind. */
+void agent_find_next_unwinders(void);
+
 #endif

@@ -12,20 +12,23 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* The next definitions behind us.  dlsym is safe here: these are called by unwinders and by users of
- * dl_iterate_phdr, never from our constructor. */
-static void *next_definition(const char *name, void **kept) {
-    void *found = __atomic_load_n(kept, __ATOMIC_ACQUIRE);
-    if (!found) {
-        found = dlsym(RTLD_NEXT, name);
-        __atomic_store_n(kept, found, __ATOMIC_RELEASE);
-    }
-    return found;
+typedef int (*find_object_fn)(void *pc, struct dl_find_object *result);
+typedef int (*phdr_fn)(struct dl_phdr_info *info, size_t size, void *data);
+typedef int (*iterate_fn)(phdr_fn visit, void *data);
+
+static find_object_fn next_find_object;
+static iterate_fn next_iterate;
+
+/* The definitions behind ours, looked up once, at the start: unwinders run in signal handlers too. */
+void agent_find_next_unwinders(void) {
+    void *found = dlsym(RTLD_NEXT, "_dl_find_object");
+    memcpy(&next_find_object, &found, sizeof found); /* ISO C has no cast for it */
+    found = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    memcpy(&next_iterate, &found, sizeof found);
 }
 
 /* glibc >= 2.35, <dlfcn.h>: int _dl_find_object(void *pc, struct dl_find_object *result). */
 EXPORT int _dl_find_object(void *pc, struct dl_find_object *result) {
-    static void *next;
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
     const hotfn_hooks *hooks = agent_hooks();
     if (hooks && hotfn_hooks_find_region(hooks, (uint64_t)(uintptr_t)pc, &region)) {
@@ -35,14 +38,11 @@ EXPORT int _dl_find_object(void *pc, struct dl_find_object *result) {
         result->dlfo_eh_frame = (void *)(uintptr_t)region.eh_frame_hdr;
         return 0;
     }
-    int (*real)(void *, struct dl_find_object *) =
-        (int (*)(void *, struct dl_find_object *))next_definition("_dl_find_object", &next);
-    return real ? real(pc, result) : -1;
+    return next_find_object ? next_find_object(pc, result) : -1;
 }
 
 /* One made-up object a region: two program headers, code and its .eh_frame_hdr. */
-static int visit_region(const hotfn_stub_region *region,
-                        int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {
+static int visit_region(const hotfn_stub_region *region, phdr_fn visit, void *data) {
     ElfW(Phdr) headers[2];
     struct dl_phdr_info info;
     memset(headers, 0, sizeof headers);
@@ -61,12 +61,8 @@ static int visit_region(const hotfn_stub_region *region,
     return visit(&info, sizeof info, data);
 }
 
-EXPORT int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {
-    static void *next;
-    int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *) =
-        (int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))next_definition(
-            "dl_iterate_phdr", &next);
-    int answer = real ? real(visit, data) : 0;
+EXPORT int dl_iterate_phdr(phdr_fn visit, void *data) {
+    int answer = next_iterate ? next_iterate(visit, data) : 0;
     const hotfn_hooks *hooks = agent_hooks();
     for (uint32_t i = 0; hooks && answer == 0 && i < hotfn_hooks_region_count(hooks); i++) {
         hotfn_stub_region region = HOTFN_STUB_REGION_INIT;

@@ -33,8 +33,8 @@ static int usage(FILE *out, int status) {
     return status;
 }
 
-int hotfn_tool_fail(const char *verb, const hotfn_error *err) {
-    fprintf(stderr, "hotfn %s: ", verb);
+int hotfn_tool_fail(const char *of, const hotfn_error *err) {
+    fprintf(stderr, "hotfn %s: ", of);
     if (err->file[0]) {
         fprintf(stderr, "%s: ", err->file);
     }

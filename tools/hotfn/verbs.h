@@ -21,8 +21,8 @@ int hotfn_verb_list(int argc, char **argv);
 int hotfn_verb_doctor(int argc, char **argv);
 int hotfn_verb_bisect(int argc, char **argv);
 
-/* Print "hotfn VERB: text" (with file and offset if the error has them) to stderr; returns TOOL_FAILED. */
-int hotfn_tool_fail(const char *verb, const hotfn_error *err);
+/* Print "hotfn OF: text" (with file and offset if the error has them) to stderr; returns TOOL_FAILED. */
+int hotfn_tool_fail(const char *of, const hotfn_error *err);
 
 /* env.c: what tools register: demangle.c's demangler, xz by liblzma where it was there to build with. */
 hotfn_env hotfn_tool_env(void);
