@@ -89,23 +89,25 @@ static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
     return count * s->element_bytes;
 }
 
+/* The part of a section that lies inside the file. */
+static uint64_t bytes_there(const source *in, const hfn_section *s)
+{
+    if (s->offset > in->file_bytes)
+        return 0;
+    return s->bytes < in->file_bytes - s->offset ? s->bytes : in->file_bytes - s->offset;
+}
+
 /* How much of a section is there to be read. */
 static hotfn_status present_bytes(hotfn_record *r, const source *in, uint32_t type, uint64_t *out,
                                   hotfn_error *err)
 {
     const hfn_section *s = &r->layout.sections[type];
-    uint64_t wanted = used_bytes(r, type), there = s->bytes;
+    uint64_t wanted = used_bytes(r, type), there = bytes_there(in, s);
 
-    if (s->offset > in->file_bytes)
-        there = 0;
-    else if (there > in->file_bytes - s->offset)
-        there = in->file_bytes - s->offset;
     *out = wanted < there ? wanted : there;
     if (wanted <= there)
         return HOTFN_OK;
-    return hfn_record_damage(r, s->offset + there, err,
-                             "%" PRIu64 " bytes of the %s are "
-                             "missing",
+    return hfn_record_damage(r, s->offset + there, err, "%" PRIu64 " bytes of the %s are missing",
                              wanted - there, section_names[type]);
 }
 
@@ -140,6 +142,10 @@ static hotfn_status load_counts(hotfn_record *r, hotfn_error *err)
         r->slot_count > MOST_SLOTS || hfn_get64(r->header + HFN_AT_STRINGS) > MOST_STRING_BYTES)
         return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_MODULES,
                         "the record says that it holds more than any record does");
+    /* A function has at most one slot.  While a module is being added to a live record, its slots
+     * may be seen before its functions. */
+    if (r->slot_count > r->function_count)
+        r->slot_count = r->function_count;
     return HOTFN_OK;
 }
 
@@ -149,19 +155,20 @@ static hotfn_status load_live_rows(hotfn_record *r, const source *in, hotfn_erro
 {
     const hfn_section *s = &r->layout.sections[HFN_SECTION_ROWS];
     uint32_t row_bytes = r->layout.row_bytes, count = r->thread_count;
+    uint64_t there = bytes_there(in, s);
 
     if (row_bytes == 0 || row_bytes % sizeof(uint64_t) != 0 ||
         r->slot_count > row_bytes / sizeof(uint64_t))
         return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_ROW_BYTES,
                         "the record's rows are too short for its slots");
-    if (count > s->bytes / row_bytes) {
+    if (count > there / row_bytes) {
         hotfn_status status =
             hfn_record_damage(r, s->offset, err, "rows of %" PRIu64 " threads are missing",
-                              count - s->bytes / row_bytes);
+                              count - there / row_bytes);
 
         if (status != HOTFN_OK)
             return status;
-        r->thread_count = count = (uint32_t)(s->bytes / row_bytes);
+        r->thread_count = count = (uint32_t)(there / row_bytes);
     }
     return hfn_packed_read(&r->rows, in->fd, s->offset, row_bytes, count, r->slot_count, r->path,
                            err);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* Any bytes as a record.  Bit 0 of the first byte: make the checksums right first, so that what lies
+ * behind them is reached.  Whatever opens must answer every question; then it is repaired. */
+#include "records/crc32c.h"
+#include "records/layout.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { MAX_INPUT = 1 << 20 };
+
+static void make_sums_right(uint8_t *bytes, size_t size)
+{
+    size_t count, i;
+
+    if (size < HFN_HEADER_BYTES)
+        return;
+    count = hfn_get32(bytes + HFN_AT_SECTION_COUNT) % 64;
+    if (size < HFN_HEADER_BYTES + count * HFN_ENTRY_BYTES)
+        return;
+    hfn_put32(bytes + HFN_AT_SECTION_COUNT, (uint32_t)count);
+    for (i = 0; i < count; i++) {
+        uint8_t *entry = bytes + HFN_HEADER_BYTES + i * HFN_ENTRY_BYTES;
+        uint32_t flags = hfn_get32(entry + HFN_ENTRY_FLAGS);
+
+        hfn_put32(entry + HFN_ENTRY_FLAGS, flags & ~HFN_SECTION_HAS_CRC);
+    }
+    hfn_header_seal(bytes);
+    hfn_put32(bytes + HFN_AT_STATIC_CRC,
+              hfn_crc32c(hfn_crc32c(0, bytes, HFN_AT_STATIC_CRC), bytes + HFN_HEADER_BYTES,
+                         count * HFN_ENTRY_BYTES));
+}
+
+/* Touch every byte of a text. */
+static size_t read_text(const char *text)
+{
+    volatile size_t length = text ? strlen(text) : (abort(), 0);
+    return length;
+}
+
+static void ask_functions(const hotfn_record *record, uint32_t count, uint32_t modules)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+        const char *name;
+
+        if (hotfn_record_get_function(record, i, &f) != HOTFN_OK || f.module >= modules)
+            abort();
+        read_text(f.name), read_text(f.strategy), read_text(f.reason), read_text(f.reason_text);
+        for (name = f.names; name[0]; name += strlen(name) + 1)
+            read_text(name);
+    }
+}
+
+static void ask_everything(hotfn_record *record)
+{
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    uint32_t *order;
+
+    hotfn_record_get_info(record, &info);
+    read_text(info.command), read_text(info.directory), read_text(info.tool), read_text(info.path);
+    for (uint32_t i = 0; i < info.module_count; i++) {
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+
+        if (hotfn_record_get_module(record, i, &m) != HOTFN_OK || m.id_bytes > sizeof m.id)
+            abort();
+        read_text(m.path), read_text(m.file), read_text(m.note);
+    }
+    ask_functions(record, info.function_count, info.module_count);
+    for (uint32_t i = 0; i < info.thread_count; i++) {
+        hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
+
+        hotfn_record_get_thread(record, i, &t);
+        hotfn_record_choose_process(record, t.pid);
+    }
+    order = calloc(info.function_count + 1u, sizeof *order);
+    if (!order || hotfn_record_sort(record, order) != HOTFN_OK)
+        abort();
+    free(order);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    hotfn_record *record = NULL;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    char path[64], lost[128];
+    uint8_t *copy;
+    int fd;
+
+    if (size < 1 || size > MAX_INPUT)
+        return 0;
+    copy = malloc(size);
+    memcpy(copy, data, size);
+    if (copy[0] & 1)
+        make_sums_right(copy + 1, size - 1);
+    fd = memfd_create("fuzz", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, copy + 1, size - 1) != (ssize_t)(size - 1))
+        abort();
+    free(copy);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (hotfn_record_open(&record, path, NULL, &err) == HOTFN_OK)
+        ask_everything(record);
+    else if (!err.text[0])
+        abort();
+    hotfn_record_close(record);
+    hotfn_record_repair(path, "/dev/null", lost, sizeof lost, NULL, &err);
+    close(fd);
+    return 0;
+}

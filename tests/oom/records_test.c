@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The n-th request for memory fails, for every n, over a record's whole life: make, count, finish,
+ * open, ask, export, repair. Each call does all of its work or says HOTFN_E_NO_MEMORY, and gives
+ * back what it had; no half-written file stays.
+ */
+#include "base/counting_env.h"
+#include "records/sample.h"
+
+#include <hotfn/exporters.h>
+
+static char finished[128], repaired[128];
+
+static int32_t swallow(void *user, const void *bytes, size_t byte_count)
+{
+    (void)bytes;
+    *(size_t *)user += byte_count;
+    return 0;
+}
+
+static hotfn_status write_record(const hotfn_env *env, hotfn_error *err)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_snapshot *from = NULL;
+    hotfn_live *live = NULL;
+    hotfn_status status;
+
+    o.slot_capacity = 64;
+    o.thread_capacity = 4;
+    status = hotfn_live_create(&live, &o, env, err);
+    CHECK((status == HOTFN_OK) == (live != NULL));
+    if (status != HOTFN_OK)
+        return status;
+    sample_add_modules(live);
+    sample_count(live, 0, 7, 7, 0, 10);
+    status = hotfn_live_snapshot(&from, live, err);
+    sample_count(live, 0, 7, 7, 1, 10);
+    if (status == HOTFN_OK)
+        status = hotfn_live_finish(live, finished, HOTFN_RECORD_FINISHED, 0, from, NULL, err);
+    if (status == HOTFN_OK)
+        status = hotfn_live_finish(live, finished, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
+    hotfn_snapshot_destroy(from);
+    hotfn_live_close(live);
+    return status;
+}
+
+static hotfn_status read_record(const hotfn_env *env, hotfn_error *err)
+{
+    static const char *const formats[] = { "table", "json", "csv" };
+    hotfn_record *record = NULL;
+    size_t written = 0;
+    char lost[64];
+    hotfn_status status = hotfn_record_open(&record, finished, env, err);
+
+    CHECK((status == HOTFN_OK) == (record != NULL));
+    for (int i = 0; i < 3 && status == HOTFN_OK; i++)
+        status = hotfn_export(record, formats[i], NULL, swallow, &written, env, err);
+    hotfn_record_close(record);
+    if (status == HOTFN_OK)
+        status = hotfn_record_repair(finished, repaired, lost, sizeof lost, env, err);
+    return status;
+}
+
+static hotfn_status count(const hotfn_env *env, hotfn_error *err)
+{
+    hotfn_counters *c = NULL;
+    hotfn_status status = hotfn_counters_create(&c, NULL, 100, 4, env, err);
+
+    CHECK((status == HOTFN_OK) == (c != NULL));
+    hotfn_counters_destroy(c);
+    return status;
+}
+
+static void fail_each_request(hotfn_status (*work)(const hotfn_env *, hotfn_error *))
+{
+    size_t requests = SIZE_MAX;
+    hotfn_status status = HOTFN_OK;
+
+    for (size_t n = 1; requests >= n - 1; n++) {
+        hotfn_error err = HOTFN_ERROR_INIT;
+        counting c;
+        hotfn_env env = counting_env(&c);
+
+        c.fail_at = n;
+        status = work(&env, &err);
+        requests = c.requests;
+        CHECK(status == HOTFN_OK || status == HOTFN_E_NO_MEMORY);
+        CHECK_EQ_I64(err.status, status);
+        if (!CHECK_EQ_U64(c.live_bytes, 0) || !CHECK_EQ_I64(c.size_mismatches, 0)) {
+            printf("#   where request %zu failed\n", n);
+            return;
+        }
+    }
+    CHECK_EQ_I64(status, HOTFN_OK);
+}
+
+static void writing_survives_each_failed_request(void)
+{
+    snprintf(finished, sizeof finished, "%s", sample_path("finished.hfr"));
+    fail_each_request(write_record);
+}
+
+static void reading_survives_each_failed_request(void)
+{
+    snprintf(repaired, sizeof repaired, "%s", sample_path("repaired.hfr"));
+    fail_each_request(read_record);
+}
+
+static void counters_survive_each_failed_request(void)
+{
+    fail_each_request(count);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(writing_survives_each_failed_request),
+    CHECK_TEST(reading_survives_each_failed_request),
+    CHECK_TEST(counters_survive_each_failed_request),
+};
+CHECK_MAIN(tests)
