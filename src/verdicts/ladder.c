@@ -295,7 +295,9 @@ static void finish(const climb *c)
     hfn_verdict *out = c->out;
 
     if (out->pub.verdict == HOTFN_VERDICT_HOOKABLE) {
-        if (flags_live(c))
+        /* A retargeted call or jump may pass flags on (hand-written code does): its callee is
+         * not followed, the flag-free stub costs little. */
+        if (out->pub.strategy == HOTFN_STRATEGY_RETARGET || flags_live(c))
             out->pub.flags |= HOTFN_VERDICT_FLAGS_LIVE;
         return;
     }
