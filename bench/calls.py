@@ -108,7 +108,7 @@ def run(report, options):
     report.heading("Added cost of one call",
                    f"Least, median, upper quartile over {len(seeds)} random placements "
                    f"({options.slow_placements} for callgrind and uftrace), each the median of "
-                   f"{options.rounds} interleaved rounds.",
+                   f"{options.rounds} interleaved rounds; CPU time of the calling thread.",
                    "floor: jump in, jump back, no counter. added ns: more than the bare call. over "
                    "floor: added over what the floor adds; call: the whole call over the floor's.",
                    "-finstrument-functions has a thread-local counter, shared counter one compiled "
