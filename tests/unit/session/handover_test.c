@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* The handover between a parent and its target: here two threads of one process. */
+#include "handover.h"
+
+#include "check.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+static void path_of(const hotfn_handover *h, char out[64])
+{
+    snprintf(out, 64, "/proc/self/fd/%d", hotfn_handover_fd(h));
+}
+
+static void *serve_one(void *user)
+{
+    hotfn_request request = HOTFN_REQUEST_INIT;
+
+    for (int i = 0; i < 200; i++) {
+        CHECK(hotfn_handover_wait(user, 50000000u, &request) == HOTFN_OK);
+        if (request.kind != HOTFN_REQUEST_NONE) {
+            CHECK_STR(request.path, "/some/lib.so");
+            CHECK(hotfn_handover_answer(user, 7) == HOTFN_OK);
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+static void an_asked_question_is_answered(void)
+{
+    hotfn_handover *h = NULL;
+    hfn_handover_link link = {0};
+    hotfn_request question = HOTFN_REQUEST_INIT;
+    pthread_t thread;
+    char path[64];
+
+    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
+    path_of(h, path);
+    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
+    question.kind = HOTFN_REQUEST_MODULE;
+    strcpy(question.path, "/some/lib.so");
+    pthread_create(&thread, NULL, serve_one, h);
+    CHECK_EQ_U64(hfn_handover_ask(&link, &question), 7);
+    pthread_join(thread, NULL);
+    CHECK_EQ_U64(link.shared->mail, HFN_MAIL_FREE);
+    hfn_handover_leave(&link);
+    hotfn_handover_destroy(h);
+}
+
+static void a_dead_parent_is_not_waited_for(void)
+{
+    hotfn_handover *h = NULL;
+    hfn_handover_link link = {0};
+    hotfn_request question = HOTFN_REQUEST_INIT;
+    char path[64];
+
+    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
+    path_of(h, path);
+    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
+    link.shared->parent_pid = 0x7ffffff0; /* above any pid */
+    CHECK_EQ_U64(hfn_handover_ask(&link, &question), UINT32_MAX);
+    hfn_handover_leave(&link);
+    hotfn_handover_destroy(h);
+}
+
+static void a_plan_arrives_whole(void)
+{
+    hotfn_handover *h = NULL;
+    hfn_handover_link link = {0};
+    uint8_t plan[10000];
+    uint64_t bytes = 0;
+    char path[64];
+
+    for (size_t i = 0; i < sizeof plan; i++)
+        plan[i] = (uint8_t)(i * 7);
+    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
+    CHECK(hotfn_handover_add_plan(h, 3, "x", 1, NULL) == HOTFN_OK);
+    CHECK(hotfn_handover_add_plan(h, 4, plan, sizeof plan, NULL) == HOTFN_OK);
+    path_of(h, path);
+    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
+    const void *got = hfn_handover_map_plan(&link, 4, &bytes);
+    CHECK_EQ_U64(bytes, sizeof plan);
+    CHECK(got && memcmp(got, plan, sizeof plan) == 0);
+    CHECK(hfn_handover_map_plan(&link, 5, &bytes) == NULL);
+    CHECK(hotfn_handover_add_plan(h, HFN_HANDOVER_PLANS, plan, 1, NULL) == HOTFN_E_LIMIT);
+    hfn_handover_leave(&link);
+    hotfn_handover_destroy(h);
+}
+
+static void a_lying_place_is_not_mapped(void)
+{
+    hotfn_handover *h = NULL;
+    hfn_handover_link link = {0};
+    uint64_t bytes = 0;
+    char path[64];
+
+    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
+    path_of(h, path);
+    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
+    link.shared->plans[0] = (hfn_plan_place){HFN_HANDOVER_BYTES - 1, 4096};
+    CHECK(hfn_handover_map_plan(&link, 0, &bytes) == NULL);
+    link.shared->plans[0] = (hfn_plan_place){UINT64_MAX, UINT64_MAX};
+    CHECK(hfn_handover_map_plan(&link, 0, &bytes) == NULL);
+    hfn_handover_leave(&link);
+    hotfn_handover_destroy(h);
+}
+
+static void something_else_is_not_joined(void)
+{
+    hfn_handover_link link = {0};
+
+    CHECK(hfn_handover_join(&link, "/proc/self/no-such-file", NULL) == HOTFN_E_IO);
+    CHECK(hfn_handover_join(&link, "/dev/null", NULL) != HOTFN_OK);
+    CHECK(link.shared == NULL);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(an_asked_question_is_answered), CHECK_TEST(a_dead_parent_is_not_waited_for),
+    CHECK_TEST(a_plan_arrives_whole),          CHECK_TEST(a_lying_place_is_not_mapped),
+    CHECK_TEST(something_else_is_not_joined),
+};
+
+CHECK_MAIN(tests)

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Scans of this very test program: fresh and cached ones are equal, broken caches are made again. */
+#include "scan_block.h"
+#include "scan_cache.h"
+
+#include "base/memory.h"
+
+#include "check.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/hotfn-scan-test-XXXXXX";
+
+static hotfn_scan *scan_self(const char *cache)
+{
+    hotfn_scan *scan = NULL;
+    hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    options.cache_folder = cache;
+    if (!CHECK(hotfn_scan_open(&scan, "/proc/self/exe", &options, NULL, &err) == HOTFN_OK))
+        printf("# %s\n", err.text);
+    return scan;
+}
+
+static hotfn_scan_info info_of(const hotfn_scan *scan)
+{
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+
+    CHECK(hotfn_scan_get_info(scan, &info) == HOTFN_OK);
+    return info;
+}
+
+static void main_is_hookable(void)
+{
+    hotfn_scan *scan = scan_self(NULL);
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    int found = 0;
+
+    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++) {
+        if (strcmp(f.name, "main") == 0) {
+            found = 1;
+            CHECK_EQ_U64(f.state, HOTFN_STATE_WAITING);
+            CHECK(f.strategy[0] != 0 && f.byte_count > 0);
+        }
+    }
+    CHECK(found);
+    CHECK(info_of(scan).hookable_count > 50);
+    hotfn_scan_close(scan);
+}
+
+static void a_cached_scan_equals_a_fresh_one(void)
+{
+    hotfn_scan *fresh = scan_self(folder);
+    hotfn_scan *cached = scan_self(folder);
+    hotfn_scan_info a = info_of(fresh), b = info_of(cached);
+
+    CHECK_EQ_U64(a.from_cache, 0);
+    CHECK_EQ_U64(b.from_cache, 1);
+    CHECK_EQ_U64(a.plan_bytes, b.plan_bytes);
+    CHECK(memcmp(a.plan, b.plan, a.plan_bytes) == 0);
+    CHECK_EQ_U64(a.function_count, b.function_count);
+    hotfn_scan_close(fresh);
+    hotfn_scan_close(cached);
+}
+
+/* Overwrite one byte of each file in the cache folder. */
+static void damage_cache(long at)
+{
+    char name[512];
+    struct dirent *entry;
+    DIR *dir = opendir(folder);
+
+    while (dir && (entry = readdir(dir))) {
+        snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
+        int fd = open(name, O_WRONLY);
+        if (fd >= 0) {
+            CHECK(pwrite(fd, "\xff\xff", 2, at) == 2);
+            close(fd);
+        }
+    }
+    closedir(dir);
+}
+
+static void a_broken_cache_is_made_again(void)
+{
+    static const long places[] = {0, 8, 20, 64, 72, 80, 88, 104};
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        hotfn_scan_close(scan_self(folder));
+        damage_cache(places[i]);
+        hotfn_scan *scan = scan_self(folder);
+        CHECK_EQ_U64(info_of(scan).from_cache, 0);
+        hotfn_scan_close(scan);
+    }
+}
+
+static void a_cut_block_is_refused_at_every_length(void)
+{
+    hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+    hotfn_env env = hfn_env_fill(NULL);
+    hfn_scan_header header;
+    uint8_t *block = NULL;
+    uint64_t bytes = 0;
+
+    CHECK(hfn_scan_make(&block, &bytes, "/proc/self/exe", &options, 1, &env, NULL) == HOTFN_OK);
+    CHECK(hfn_scan_check((hfn_span){block, bytes, false}, &header));
+    for (uint64_t n = 0; n < bytes; n += n < 4096 ? 1 : 997)
+        CHECK(!hfn_scan_check((hfn_span){block, n, false}, &header));
+    hfn_free(&env, block, bytes);
+}
+
+static void what_is_no_program_is_refused_with_its_name(void)
+{
+    hotfn_scan *scan = NULL;
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    CHECK(hotfn_scan_open(&scan, "/etc/passwd", NULL, NULL, &err) == HOTFN_E_FORMAT);
+    CHECK_STR(err.file, "/etc/passwd");
+    CHECK(hotfn_scan_open(&scan, "/no/such/file", NULL, NULL, &err) == HOTFN_E_IO);
+    CHECK(scan == NULL);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(main_is_hookable),
+    CHECK_TEST(a_cached_scan_equals_a_fresh_one),
+    CHECK_TEST(a_broken_cache_is_made_again),
+    CHECK_TEST(a_cut_block_is_refused_at_every_length),
+    CHECK_TEST(what_is_no_program_is_refused_with_its_name),
+};
+
+static void remove_folder(void)
+{
+    char command[256];
+
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) != 0)
+        printf("# %s stays\n", folder);
+}
+
+__attribute__((constructor)) static void make_folder(void)
+{
+    if (mkdtemp(folder))
+        atexit(remove_folder);
+}
+
+CHECK_MAIN(tests)
