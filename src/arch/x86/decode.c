@@ -35,7 +35,7 @@ static hfn_flow flow_of(const ZydisDecodedInstruction *in)
     }
     switch (in->meta.category) {
     case ZYDIS_CATEGORY_CALL: return direct ? HFN_FLOW_CALL : HFN_FLOW_CALL_INDIRECT;
-    case ZYDIS_CATEGORY_COND_BR: return HFN_FLOW_JUMP_IF;
+    case ZYDIS_CATEGORY_COND_BR: return direct ? HFN_FLOW_JUMP_IF : HFN_FLOW_NEXT; /* xend */
     case ZYDIS_CATEGORY_UNCOND_BR: return direct ? HFN_FLOW_JUMP : HFN_FLOW_JUMP_INDIRECT;
     case ZYDIS_CATEGORY_RET:
     case ZYDIS_CATEGORY_SYSRET: return HFN_FLOW_RETURN;

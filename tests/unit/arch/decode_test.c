@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* What the scan and the judge read of instructions. */
+#include "arch/x86/decode.h"
+
+#include "check.h"
+
+#define RVA 0x1000u
+
+/* Decode bytes given as a list; the rest of 16 is nop. */
+static hfn_instruction decode(const char *bytes, size_t count)
+{
+    uint8_t padded[16];
+    hfn_instruction in = { 0 };
+
+    memset(padded, 0x90, sizeof padded);
+    memcpy(padded, bytes, count);
+    CHECK(hfn_arch_x86_64.decode(padded, sizeof padded, RVA, 0x400000, &in));
+    return in;
+}
+#define DECODE(text) decode(text, sizeof(text) - 1)
+
+static void branches_have_flow_and_target(void)
+{
+    static const struct {
+        const char *bytes;
+        uint32_t size, flow, target;
+    } cases[] = {
+        { "\xE8\x10\0\0\0", 5, HFN_FLOW_CALL, RVA + 0x15 },       /* call */
+        { "\xE9\xFB\xFF\xFF\xFF", 5, HFN_FLOW_JUMP, RVA },        /* jmp rel32 to itself */
+        { "\xEB\x02", 2, HFN_FLOW_JUMP, RVA + 4 },                /* jmp rel8 */
+        { "\x74\xFE", 2, HFN_FLOW_JUMP_IF, RVA },                 /* je to itself */
+        { "\x0F\x85\0\1\0\0", 6, HFN_FLOW_JUMP_IF, RVA + 0x106 }, /* jne rel32 */
+        { "\xE2\x04", 2, HFN_FLOW_JUMP_IF, RVA + 6 },             /* loop */
+        { "\xE3\x04", 2, HFN_FLOW_JUMP_IF, RVA + 6 },             /* jrcxz */
+        { "\x67\xE3\x04", 3, HFN_FLOW_JUMP_IF, RVA + 7 },         /* jecxz */
+        { "\xC7\xF8\0\0\0\0", 6, HFN_FLOW_JUMP_IF, RVA + 6 },     /* xbegin */
+        { "\x2E\x74\x10", 3, HFN_FLOW_JUMP_IF, RVA + 0x13 },      /* je, not taken hint */
+        { "\xF2\xE9\0\0\0\0", 6, HFN_FLOW_JUMP, RVA + 6 },        /* bnd jmp */
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hfn_instruction in = decode(cases[i].bytes, cases[i].size);
+        CHECK_EQ_U64(in.length, cases[i].size);
+        CHECK_EQ_U64(in.flow, cases[i].flow);
+        CHECK_EQ_U64(in.target, cases[i].target);
+        CHECK_EQ_U64(in.relative_at + in.relative_bytes, in.length);
+    }
+}
+
+static void what_does_not_go_on_is_told_apart(void)
+{
+    CHECK_EQ_U64(DECODE("\xC3").flow, HFN_FLOW_RETURN);
+    CHECK_EQ_U64(DECODE("\xC2\x08\x00").flow, HFN_FLOW_RETURN);
+    CHECK_EQ_U64(DECODE("\xF3\xC3").flow, HFN_FLOW_RETURN);
+    CHECK_EQ_U64(DECODE("\x48\xCF").flow, HFN_FLOW_RETURN); /* iretq */
+    CHECK_EQ_U64(DECODE("\x0F\x0B").flow, HFN_FLOW_STOP);
+    CHECK_EQ_U64(DECODE("\xF4").flow, HFN_FLOW_STOP); /* hlt */
+    CHECK_EQ_U64(DECODE("\xCC").flow, HFN_FLOW_STOP);
+    CHECK_EQ_U64(DECODE("\x0F\x05").flow, HFN_FLOW_NEXT);     /* syscall */
+    CHECK_EQ_U64(DECODE("\x0F\x01\xD5").flow, HFN_FLOW_NEXT); /* xend */
+    CHECK_EQ_U64(DECODE("\xFF\xD0").flow, HFN_FLOW_CALL_INDIRECT);
+    CHECK_EQ_U64(DECODE("\xFF\x15\0\0\0\0").flow, HFN_FLOW_CALL_INDIRECT);
+}
+
+static void indirect_jumps_that_may_use_a_table_are_marked(void)
+{
+    CHECK(DECODE("\xFF\xE0").through_table);             /* jmp rax */
+    CHECK(DECODE("\x3E\xFF\xE0").through_table);         /* notrack jmp rax */
+    CHECK(DECODE("\xFF\x24\xC5\0\0\0\0").through_table); /* jmp [rax*8+disp32] */
+    CHECK(DECODE("\x42\xFF\x24\xE3").through_table);     /* jmp [rbx+r12*8] */
+    CHECK(!DECODE("\xFF\x25\0\0\0\0").through_table);    /* jmp [rip+x] */
+    CHECK(!DECODE("\xFF\x60\x18").through_table);        /* jmp [rax+24] */
+    CHECK(!DECODE("\xFF\x64\x24\x08").through_table);    /* jmp [rsp+8] */
+    CHECK_EQ_U64(DECODE("\x3E\xFF\xE0").flow, HFN_FLOW_JUMP_INDIRECT);
+}
+
+static void rip_relative_fields_count_from_behind_the_immediate(void)
+{
+    /* cmp dword [rip+0x10], imm32: 81 3D d32 i32 */
+    hfn_instruction in = DECODE("\x81\x3D\x10\0\0\0\x01\0\0\0");
+
+    CHECK_EQ_U64(in.length, 10);
+    CHECK_EQ_U64(in.relative_at, 2);
+    CHECK_EQ_U64(in.relative_bytes, 4);
+    CHECK(in.reads_memory_relative);
+    CHECK_EQ_U64(in.target, RVA + 10 + 0x10);
+    /* the same by Zydis: vmovups ymm0, [rip+0x10] */
+    in = DECODE("\xC5\xFC\x10\x05\x10\0\0\0");
+    CHECK_EQ_U64(in.relative_at, 4);
+    CHECK(in.reads_memory_relative);
+    CHECK_EQ_U64(in.target, RVA + 8 + 0x10);
+}
+
+static void addresses_are_taken_by_lea_and_by_wide_immediates(void)
+{
+    hfn_instruction in = DECODE("\x48\x8D\x05\x10\0\0\0"); /* lea rax, [rip+0x10] */
+
+    CHECK(in.takes_address && in.relative_at == 3 && !in.reads_memory_relative);
+    CHECK_EQ_U64(in.target, RVA + 7 + 0x10);
+    in = DECODE("\xBF\x34\x12\x40\x00"); /* mov edi, 0x401234 */
+    CHECK(in.takes_address && in.relative_at == 0);
+    CHECK_EQ_U64(in.target, 0x1234);
+    in = DECODE("\x48\xB8\x34\x12\x40\0\0\0\0\0"); /* movabs rax, 0x401234 */
+    CHECK(in.takes_address);
+    CHECK_EQ_U64(in.target, 0x1234);
+    in = DECODE("\x68\x34\x12\x40\0"); /* push 0x401234 */
+    CHECK(in.takes_address);
+    in = DECODE("\x48\x8D\x14\xC5\x34\x12\x40\0"); /* lea rdx, [rax*8+0x401234] */
+    CHECK(in.takes_address);
+    CHECK_EQ_U64(in.target, 0x1234);
+    CHECK(!DECODE("\x48\x83\xEC\x18").takes_address); /* sub rsp, 24 */
+}
+
+static void padding_and_landing_pads_are_known(void)
+{
+    CHECK(DECODE("\x90").is_padding);
+    CHECK(DECODE("\x66\x90").is_padding);
+    CHECK(DECODE("\xCC").is_padding);
+    CHECK(DECODE("\x0F\x1F\x84\0\0\0\0\0").is_padding);
+    CHECK(DECODE("\x66\x2E\x0F\x1F\x84\0\0\0\0\0").is_padding);
+    CHECK(DECODE("\x66\x66\x2E\x0F\x1F\x84\0\0\0\0\0").is_padding);
+    CHECK(!DECODE("\xF3\x90").is_padding); /* pause */
+    CHECK(!DECODE("\x41\x90").is_padding); /* xchg r8d, eax */
+    CHECK(!DECODE("\x00\x00").is_padding);
+    CHECK(DECODE("\xF3\x0F\x1E\xFA").is_landing_pad);
+    CHECK(!DECODE("\xF3\x0F\x1E\xC8").is_landing_pad); /* rdsspd eax */
+}
+
+static void what_is_no_instruction_is_refused(void)
+{
+    static const uint8_t bad[16] = { 0x06 }, cut[2] = { 0xE8, 0 };
+    hfn_instruction in;
+
+    CHECK(!hfn_arch_x86_64.decode(bad, sizeof bad, RVA, 0, &in));
+    CHECK(!hfn_arch_x86_64.decode(cut, sizeof cut, RVA, 0, &in));
+    CHECK(!hfn_arch_x86_64.decode(cut, 0, RVA, 0, &in));
+}
+
+static void effects_name_registers_and_flags(void)
+{
+    static const uint8_t add[] = { 0x48, 0x01, 0xD8 };      /* add rax, rbx */
+    static const uint8_t pop[] = { 0x5C };                  /* pop rsp */
+    static const uint8_t shift[] = { 0xD3, 0xE0 };          /* shl eax, cl */
+    static const uint8_t multiply[] = { 0x0F, 0xAF, 0xC3 }; /* imul eax, ebx */
+    static const uint8_t carry[] = { 0x83, 0xD0, 0x00 };    /* adc eax, 0 */
+    static const uint8_t high[] = { 0x0F, 0xB6, 0xC4 };     /* movzx eax, ah */
+    hfn_x86_effects e;
+
+    CHECK(hfn_x86_effects_of(add, sizeof add, 0, &e));
+    CHECK_EQ_U64(e.shape, HFN_X86_ADD);
+    CHECK_EQ_U64(e.reads, 1u << 0 | 1u << 3);
+    CHECK_EQ_U64(e.writes, 1u << 0);
+    CHECK_EQ_U64(e.flags_written, HFN_X86_ARITHMETIC_FLAGS);
+    CHECK(hfn_x86_effects_of(pop, sizeof pop, 0, &e));
+    CHECK(e.writes & 1u << HFN_X86_RSP);
+    CHECK(hfn_x86_effects_of(shift, sizeof shift, 0, &e));
+    CHECK_EQ_U64(e.flags_written, 0); /* cl may be 0 */
+    CHECK(hfn_x86_effects_of(multiply, sizeof multiply, 0, &e));
+    CHECK_EQ_U64(e.flags_written, 0x801); /* CF OF; the others stay as they were on AMD */
+    CHECK(hfn_x86_effects_of(carry, sizeof carry, 0, &e));
+    CHECK_EQ_U64(e.flags_read, 1);
+    CHECK(hfn_x86_effects_of(high, sizeof high, 0, &e));
+    CHECK_EQ_U64(e.shape, HFN_X86_OTHER); /* no copy of al */
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(branches_have_flow_and_target),
+    CHECK_TEST(what_does_not_go_on_is_told_apart),
+    CHECK_TEST(indirect_jumps_that_may_use_a_table_are_marked),
+    CHECK_TEST(rip_relative_fields_count_from_behind_the_immediate),
+    CHECK_TEST(addresses_are_taken_by_lea_and_by_wide_immediates),
+    CHECK_TEST(padding_and_landing_pads_are_known),
+    CHECK_TEST(what_is_no_instruction_is_refused),
+    CHECK_TEST(effects_name_registers_and_flags),
+};
+CHECK_MAIN(tests)

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Indirect jumps and the lines before them, in the forms that compilers make. */
+#include "arch/arch.h"
+
+#include "check.h"
+
+#define RVA 0x1000u
+#define LINK_BASE 0x400000u
+
+/* The line of all instructions in text, which ends with the jump. */
+static hfn_dispatch dispatch(const char *text, size_t size)
+{
+    uint8_t bytes[128];
+    uint32_t starts[32];
+    hfn_line line = { bytes, sizeof bytes, RVA, LINK_BASE, starts, 0 };
+    hfn_instruction in;
+    hfn_dispatch d;
+
+    memset(bytes, 0x90, sizeof bytes);
+    memcpy(bytes, text, size);
+    for (uint32_t at = 0; at < size; at += in.length) {
+        CHECK(hfn_arch_x86_64.decode(bytes + at, sizeof bytes - at, RVA + at, LINK_BASE, &in));
+        starts[line.count++] = at;
+    }
+    hfn_arch_x86_64.dispatch(&line, &d);
+    return d;
+}
+#define DISPATCH(text) dispatch(text, sizeof(text) - 1)
+
+/* cmp edi, 142; ja; lea rdx, [rip+0x100]; mov edi, edi; movsxd rax, [rdx+rdi*4]; add rax, rdx;
+ * notrack jmp rax: gcc -O2 -fPIC -fcf-protection */
+static void gcc_table_of_offsets(void)
+{
+    hfn_dispatch d = DISPATCH("\x81\xFF\x8E\0\0\0\x0F\x87\0\1\0\0\x48\x8D\x15\0\1\0\0\x89\xFF"
+                              "\x48\x63\x04\xBA\x48\x01\xD0\x3E\xFF\xE0");
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_bytes, 4);
+    CHECK_EQ_U64(d.table_rva, RVA + 19 + 0x100);
+    CHECK_EQ_U64(d.base_rva, d.table_rva);
+    CHECK_EQ_U64(d.entry_count, 143);
+    CHECK_EQ_U64(d.proof_from, 0);
+}
+
+/* cmp edi, 5; jae; mov eax, edi; lea rcx, [rip+0x40]; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax:
+ * clang -O2 -fPIC */
+static void clang_table_of_offsets(void)
+{
+    hfn_dispatch d = DISPATCH("\x83\xFF\x05\x73\x20\x89\xF8\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\x81"
+                              "\x48\x01\xC8\xFF\xE0");
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_count, 5);
+    CHECK_EQ_U64(d.table_rva, RVA + 14 + 0x40);
+}
+
+/* cmp edi, 7; ja; mov edi, edi; jmp [rdi*8+0x402000]: gcc -O2 -fno-pie */
+static void absolute_table(void)
+{
+    hfn_dispatch d = DISPATCH("\x83\xFF\x07\x77\x20\x89\xFF\xFF\x24\xFD\0\x20\x40\0");
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_bytes, 8);
+    CHECK_EQ_U64(d.table_rva, 0x2000);
+    CHECK_EQ_U64(d.entry_count, 8);
+    /* mov rax, [rdi*8+0x402000]; jmp rax */
+    d = DISPATCH("\x83\xE7\x03\x48\x8B\x04\xFD\0\x20\x40\0\xFF\xE0");
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_count, 4); /* and edi, 3 */
+}
+
+/* movzx eax, dil; cmp dil, 9; ja */
+static void a_bound_of_a_narrow_index(void)
+{
+    hfn_dispatch d = DISPATCH("\x40\x80\xFF\x09\x77\x20\x40\x0F\xB6\xC7\x48\x8D\x0D\x40\0\0\0"
+                              "\x48\x63\x04\x81\x48\x01\xC8\xFF\xE0");
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_count, 10);
+}
+
+static void a_table_by_a_sum_in_lea(void)
+{
+    /* lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; lea rax, [rax+rcx]; jmp rax */
+    hfn_dispatch d = DISPATCH("\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\xB9\x48\x8D\x04\x08\xFF\xE0");
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_count, 0); /* no cmp, no and */
+}
+
+static void a_label_as_base_of_another_table(void)
+{
+    /* lea rcx, [rip+0x40]; lea rdx, [rip+0]; movsxd rax, [rcx+rdi*4]; add rax, rdx; jmp rax */
+    hfn_dispatch d = DISPATCH("\x48\x8D\x0D\x40\0\0\0\x48\x8D\x15\0\0\0\0\x48\x63\x04\xB9"
+                              "\x48\x01\xD0\xFF\xE0");
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.table_rva, RVA + 7 + 0x40);
+    CHECK_EQ_U64(d.base_rva, RVA + 14);
+}
+
+static void a_cmp_whose_flags_are_gone_is_no_bound(void)
+{
+    /* cmp edi, 5; add ebx, 1; ja; lea; movsxd; add; jmp */
+    hfn_dispatch d = DISPATCH("\x83\xFF\x05\x83\xC3\x01\x77\x20\x48\x8D\x0D\x40\0\0\0"
+                              "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0");
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_count, 0);
+    /* cmp edi, 5; jg (signed) */
+    d = DISPATCH("\x83\xFF\x05\x7F\x20\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0");
+    CHECK_EQ_U64(d.entry_count, 0);
+    /* cmp edi, 5; ja; add edi, 3 */
+    d = DISPATCH(
+        "\x83\xFF\x05\x77\x20\x83\xC7\x03\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\xB9\x48\x01\xC8"
+        "\xFF\xE0");
+    CHECK_EQ_U64(d.entry_count, 0);
+}
+
+static void a_call_changes_what_it_may(void)
+{
+    /* cmp eax, 5; ja; call; lea rcx; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax */
+    hfn_dispatch d = DISPATCH("\x83\xF8\x05\x77\x20\xE8\0\0\0\0\x48\x8D\x0D\x40\0\0\0"
+                              "\x48\x63\x04\x81\x48\x01\xC8\xFF\xE0");
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_count, 0);
+    /* lea rcx; call; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax: rcx is lost */
+    d = DISPATCH("\x48\x8D\x0D\x40\0\0\0\xE8\0\0\0\0\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0");
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_OFFSET);
+    /* cmp ebx, 5; ja; call; lea rcx; movsxd rax, [rcx+rbx*4]; ...: rbx is kept */
+    d = DISPATCH("\x83\xFB\x05\x77\x20\xE8\0\0\0\0\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\x99"
+                 "\x48\x01\xC8\xFF\xE0");
+    CHECK_EQ_U64(d.entry_count, 6);
+}
+
+static void a_base_from_before_the_line_is_an_offset(void)
+{
+    /* movsxd rax, [rbx+rdi*4]; add rax, rbx; jmp rax */
+    CHECK_EQ_U64(DISPATCH("\x48\x63\x04\xBB\x48\x01\xD8\xFF\xE0").kind, HFN_DISPATCH_OFFSET);
+    /* add rax, rbx; jmp rax */
+    CHECK_EQ_U64(DISPATCH("\x48\x01\xD8\xFF\xE0").kind, HFN_DISPATCH_OFFSET);
+}
+
+static void whole_pointers_are_told_from_arithmetic(void)
+{
+    CHECK_EQ_U64(DISPATCH("\x48\x8B\x07\xFF\xE0").kind, HFN_DISPATCH_POINTER); /* mov rax, [rdi] */
+    CHECK_EQ_U64(DISPATCH("\x42\xFF\x24\xE3").kind, HFN_DISPATCH_POINTER);     /* jmp [rbx+r12*8] */
+    CHECK_EQ_U64(DISPATCH("\xE8\0\0\0\0\xFF\xE0").kind, HFN_DISPATCH_POINTER); /* call; jmp rax */
+    CHECK_EQ_U64(DISPATCH("\x48\x8D\x05\0\0\0\0\xFF\xE0").kind, HFN_DISPATCH_POINTER);
+    CHECK_EQ_U64(DISPATCH("\xFF\xE7").kind, HFN_DISPATCH_VALUE);                 /* jmp rdi */
+    CHECK_EQ_U64(DISPATCH("\x48\x0F\x44\xC1\xFF\xE0").kind, HFN_DISPATCH_VALUE); /* cmove */
+    CHECK_EQ_U64(DISPATCH("\x5A\xFF\xE2").kind, HFN_DISPATCH_VALUE);             /* pop rdx */
+    /* ror rdx, 17; xor rdx, fs:0x30; jmp rdx: glibc's guarded pointers */
+    CHECK_EQ_U64(DISPATCH("\x48\xC1\xCA\x11\x64\x48\x33\x14\x25\x30\0\0\0\xFF\xE2").kind,
+                 HFN_DISPATCH_VALUE);
+    /* lea rax, [rip]; imul rcx, rcx, 16; add rax, rcx; jmp rax */
+    CHECK_EQ_U64(DISPATCH("\x48\x8D\x05\0\0\0\0\x48\x6B\xC9\x10\x48\x01\xC8\xFF\xE0").kind,
+                 HFN_DISPATCH_COMPUTED);
+    CHECK_EQ_U64(DISPATCH("\x48\xFF\xC0\xFF\xE0").kind, HFN_DISPATCH_COMPUTED); /* inc rax */
+    CHECK_EQ_U64(DISPATCH("\x8B\x04\xBB\xFF\xE0").kind, HFN_DISPATCH_COMPUTED); /* mov eax, [..] */
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(gcc_table_of_offsets),
+    CHECK_TEST(clang_table_of_offsets),
+    CHECK_TEST(absolute_table),
+    CHECK_TEST(a_bound_of_a_narrow_index),
+    CHECK_TEST(a_table_by_a_sum_in_lea),
+    CHECK_TEST(a_label_as_base_of_another_table),
+    CHECK_TEST(a_cmp_whose_flags_are_gone_is_no_bound),
+    CHECK_TEST(a_call_changes_what_it_may),
+    CHECK_TEST(a_base_from_before_the_line_is_an_offset),
+    CHECK_TEST(whole_pointers_are_told_from_arithmetic),
+};
+CHECK_MAIN(tests)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of the quick decoder against Zydis: every opcode, ModRM and SIB form that they claim to
+ * know, with prefixes. */
+#include "arch/x86/quick.h"
+
+#include "arch/x86/decode.h"
+#include "check.h"
+
+#define RVA 0x1000
+#define LINK_BASE 0x400000
+
+static uint64_t known_count;
+
+static int equal(const hfn_instruction *a, const hfn_instruction *b)
+{
+    return a->length == b->length && a->flow == b->flow && a->relative_at == b->relative_at &&
+           a->relative_bytes == b->relative_bytes && a->is_padding == b->is_padding &&
+           a->is_landing_pad == b->is_landing_pad &&
+           a->reads_memory_relative == b->reads_memory_relative &&
+           a->takes_address == b->takes_address && a->through_table == b->through_table &&
+           a->target == b->target;
+}
+
+static void compare(const uint8_t *bytes)
+{
+    hfn_instruction quick, full;
+
+    if (!hfn_x86_quick(bytes, 16, RVA, LINK_BASE, &quick))
+        return;
+    known_count++;
+    if (hfn_x86_decode_fully(bytes, 16, RVA, LINK_BASE, &full) && equal(&quick, &full))
+        return;
+    CHECK(!"the same answer as Zydis");
+    check_print_bytes("for", bytes, 16);
+}
+
+/* Every ModRM, with a SIB of each kind behind it. */
+static void compare_opcode(uint8_t *bytes, uint32_t at)
+{
+    static const uint8_t sibs[] = { 0x24, 0x05, 0xE5, 0x91 };
+
+    for (uint32_t modrm = 0; modrm < 256 && check_failures < 10; modrm++) {
+        for (uint32_t sib = 0; sib < sizeof sibs; sib++) {
+            bytes[at] = (uint8_t)modrm;
+            bytes[at + 1] = sibs[sib];
+            compare(bytes);
+        }
+    }
+}
+
+static void compare_map(uint8_t *bytes, uint32_t at)
+{
+    for (uint32_t opcode = 0; opcode < 256; opcode++) {
+        bytes[at] = (uint8_t)opcode;
+        compare_opcode(bytes, at + 1);
+    }
+}
+
+static void compare_prefixed(const uint8_t *prefixes, uint32_t count, uint8_t rex)
+{
+    uint8_t bytes[32];
+
+    for (uint32_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(0x91 - 0x0F * i);
+    memcpy(bytes, prefixes, count);
+    if (rex)
+        bytes[count++] = rex;
+    compare_map(bytes, count);
+    bytes[count] = 0x0F;
+    compare_map(bytes, count + 1);
+}
+
+static void quick_says_what_zydis_says(void)
+{
+    static const uint8_t rexes[] = { 0, 0x40, 0x41, 0x48, 0x4F };
+    static const uint8_t prefixes[][2] = {
+        { 0 }, { 1, 0x66 }, { 1, 0xF2 }, { 1, 0xF3 }, { 1, 0x64 }
+    };
+
+    for (uint32_t i = 0; i < sizeof rexes; i++) {
+        for (uint32_t k = 0; k < 5; k++)
+            compare_prefixed(prefixes[k] + 1, prefixes[k][0], rexes[i]);
+    }
+    CHECK(known_count > 2000000);
+}
+
+static void quick_agrees_on_several_prefixes(void)
+{
+    static const uint8_t pairs[][3] = { { 0x66, 0x66, 0x2E }, { 0x66, 0xF2, 0x66 },
+                                        { 0xF3, 0xF2, 0x66 }, { 0x2E, 0x66, 0x64 },
+                                        { 0xF2, 0x66, 0xF3 }, { 0x66, 0x48, 0x66 } };
+
+    for (uint32_t i = 0; i < 6; i++) {
+        compare_prefixed(pairs[i], 2, 0);
+        compare_prefixed(pairs[i], 3, 0x48);
+    }
+}
+
+static void quick_leaves_the_rare_to_zydis(void)
+{
+    static const uint8_t rare[][16] = {
+        { 0xC5, 0xF8, 0x28, 0xC1 },       /* vmovaps xmm0, xmm1 */
+        { 0xF0, 0x48, 0x0F, 0xB1, 0x0F }, /* lock cmpxchg [rdi], rcx */
+        { 0xF3, 0x48, 0xAB },             /* rep stosq */
+        { 0xD9, 0xC0 },                   /* fld st(0) */
+        { 0xE3, 0x05 },                   /* jrcxz */
+        { 0x66, 0xE9, 0, 0, 0, 0 },       /* data16 jmp */
+    };
+    hfn_instruction in;
+
+    for (uint32_t i = 0; i < 6; i++) {
+        CHECK(!hfn_x86_quick(rare[i], 16, RVA, 0, &in));
+        CHECK(hfn_x86_decode(rare[i], 16, RVA, 0, &in));
+    }
+}
+
+static void quick_wants_fifteen_bytes(void)
+{
+    static const uint8_t nop[16] = { 0x90 };
+    hfn_instruction in;
+
+    CHECK(!hfn_x86_quick(nop, 14, RVA, 0, &in));
+    CHECK(hfn_x86_quick(nop, 15, RVA, 0, &in));
+    CHECK(hfn_x86_decode(nop, 1, RVA, 0, &in));
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(quick_says_what_zydis_says),
+    CHECK_TEST(quick_agrees_on_several_prefixes),
+    CHECK_TEST(quick_leaves_the_rare_to_zydis),
+    CHECK_TEST(quick_wants_fifteen_bytes),
+};
+CHECK_MAIN(tests)

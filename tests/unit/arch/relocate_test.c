@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Moved prologues, byte by byte.  That they compute the same is tests/property/relocate_test.c. */
+#include "arch/arch.h"
+
+#include "check.h"
+
+#define RVA 0x1000u
+
+static hfn_move_result last_result;
+static uint32_t last_offset;
+
+/* Move text's instructions (the rest of 64 bytes is int3) until patch_bytes are covered. */
+static hfn_moved move(const char *text, size_t size, uint32_t patch_bytes)
+{
+    uint8_t bytes[64];
+    hfn_moved moved = { .length = 0 };
+
+    memset(bytes, 0xCC, sizeof bytes);
+    memcpy(bytes, text, size);
+    last_result = hfn_arch_x86_64.move(bytes, sizeof bytes, RVA, patch_bytes, &moved, &last_offset);
+    return moved;
+}
+#define MOVE(text, patch_bytes) move(text, sizeof(text) - 1, patch_bytes)
+
+static void check_fixup(const hfn_moved *m, uint32_t index, uint32_t at, uint32_t end,
+                        uint64_t target)
+{
+    if (!CHECK(index < m->fixup_count))
+        return;
+    CHECK_EQ_U64(m->fixups[index].at, at);
+    CHECK_EQ_U64(m->fixups[index].end, end);
+    CHECK_EQ_U64(m->fixups[index].target_rva, target);
+}
+
+static void plain_instructions_are_copied_and_a_jump_back_follows(void)
+{
+    /* push rbx; mov rbx, rdi; sub rsp, 16 */
+    hfn_moved m = MOVE("\x53\x48\x89\xFB\x48\x83\xEC\x10", 5);
+
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    CHECK_EQ_U64(m.length, 8 + 5);
+    CHECK_MEM(m.bytes, "\x53\x48\x89\xFB\x48\x83\xEC\x10\xE9", 9);
+    CHECK_EQ_U64(m.fixup_count, 1);
+    check_fixup(&m, 0, 9, 13, RVA + 8);
+    CHECK_EQ_U64(m.original_bytes, 8);
+    CHECK_EQ_U64(m.instruction_count, 3);
+    CHECK_MEM(m.original_at, "\x00\x01\x04", 3);
+    CHECK_MEM(m.moved_at, "\x00\x01\x04", 3);
+}
+
+static void rip_relative_fields_become_fixups_before_an_immediate_too(void)
+{
+    /* cmp dword [rip+0x100], 7 */
+    hfn_moved m = MOVE("\x83\x3D\x00\x01\x00\x00\x07", 5);
+
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    check_fixup(&m, 0, 2, 7, RVA + 7 + 0x100);
+    check_fixup(&m, 1, 8, 12, RVA + 7);
+}
+
+static void short_branches_are_widened(void)
+{
+    /* test edi, edi; je +0x20; ret */
+    hfn_moved m = MOVE("\x85\xFF\x74\x20\xC3", 5);
+
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    CHECK_MEM(m.bytes, "\x85\xFF\x0F\x84", 4);
+    CHECK_EQ_U64(m.bytes[8], 0xC3);
+    CHECK_EQ_U64(m.length, 9); /* nothing behind ret */
+    CHECK_EQ_U64(m.fixup_count, 1);
+    check_fixup(&m, 0, 4, 8, RVA + 4 + 0x20);
+    m = MOVE("\xEB\x20", 2);
+    CHECK_MEM(m.bytes, "\xE9", 1);
+    CHECK_EQ_U64(m.length, 5);
+    check_fixup(&m, 0, 1, 5, RVA + 2 + 0x20);
+}
+
+static void branches_that_know_only_short_targets_are_expanded(void)
+{
+    hfn_moved m = MOVE("\xE3\x20\x90\x90\x90", 2); /* jrcxz */
+
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    CHECK_MEM(m.bytes, "\xE3\x02\xEB\x05\xE9", 5); /* jrcxz +2; jmp +5; jmp rel32 */
+    check_fixup(&m, 0, 5, 9, RVA + 2 + 0x20);
+    check_fixup(&m, 1, 10, 14, RVA + 2);
+    m = MOVE("\x67\xE2\x20", 3); /* loop by ecx */
+    CHECK_MEM(m.bytes, "\x67\xE2\x02\xEB\x05\xE9", 6);
+    check_fixup(&m, 0, 6, 10, RVA + 3 + 0x20);
+}
+
+static void a_jump_to_a_moved_instruction_goes_to_its_copy(void)
+{
+    /* je +1; nop; nop; nop */
+    hfn_moved m = MOVE("\x74\x01\x90\x90\x90", 5);
+
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    CHECK_MEM(m.bytes, "\x0F\x84\x01\x00\x00\x00\x90\x90\x90", 9);
+    CHECK_EQ_U64(m.fixup_count, 1);
+    /* nop; nop; nop; jmp back to the first */
+    m = MOVE("\x90\x90\x90\xEB\xFB", 5);
+    CHECK_MEM(m.bytes, "\x90\x90\x90\xE9\xF8\xFF\xFF\xFF", 8);
+    CHECK_EQ_U64(m.fixup_count, 0);
+}
+
+static void a_jump_into_the_middle_of_a_moved_instruction_is_refused(void)
+{
+    MOVE("\x74\x01\xB8\x01\x02\x03\x04", 5); /* je +1; mov eax, imm32 */
+    CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
+    CHECK_EQ_U64(last_offset, 0);
+}
+
+static void calls_are_refused_with_their_offset(void)
+{
+    MOVE("\x48\x83\xEC\x08\xE8\x00\x00\x00\x00", 5); /* sub rsp, 8; call */
+    CHECK_EQ_U64(last_result, HFN_MOVE_CALL);
+    CHECK_EQ_U64(last_offset, 4);
+    MOVE("\x50\xFF\x15\x00\x00\x00\x00", 5); /* push rax; call [rip] */
+    CHECK_EQ_U64(last_result, HFN_MOVE_CALL);
+    CHECK_EQ_U64(last_offset, 1);
+}
+
+static void narrow_branches_and_addresses_are_refused(void)
+{
+    MOVE("\x66\xE9\x00\x00\x00\x00",
+         5); /* data16 jmp: its length depends on the maker of the CPU */
+    CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
+    MOVE("\x67\x8B\x05\x00\x00\x00\x00", 5); /* mov eax, [eip] */
+    CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
+    MOVE("\xF2\x67\x0F\x10\x05\x00\x00\x00\x00", 5); /* movsd xmm0, [eip] */
+    CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
+}
+
+static void code_that_reads_the_patch_is_refused(void)
+{
+    MOVE("\x8B\x05\xFA\xFF\xFF\xFF", 5); /* mov eax, [rip-6]: itself */
+    CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
+    MOVE("\x8B\x05\xF0\xFF\xFF\xFF", 5); /* what stands before it */
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+}
+
+static void an_opcode_that_looks_like_a_prefix_is_none(void)
+{
+    hfn_moved m = MOVE("\x66\x0F\x67\x05\x00\x00\x00\x00", 5); /* packuswb xmm0, [rip] */
+
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    check_fixup(&m, 0, 4, 8, RVA + 8);
+}
+
+static void xbegin_keeps_its_form(void)
+{
+    hfn_moved m = MOVE("\xC7\xF8\x20\x00\x00\x00", 5);
+
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    CHECK_MEM(m.bytes, "\xC7\xF8", 2);
+    check_fixup(&m, 0, 2, 6, RVA + 6 + 0x20);
+}
+
+static void an_indirect_jump_ends_the_moved_code(void)
+{
+    hfn_moved m = MOVE("\x3E\xFF\x25\x10\x00\x00\x00", 5); /* notrack jmp [rip+0x10] */
+
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    CHECK_EQ_U64(m.length, 7);
+    check_fixup(&m, 0, 3, 7, RVA + 7 + 0x10);
+}
+
+static void the_depth_of_the_stack_is_told_before_each_instruction(void)
+{
+    /* push rbp; push r12; sub rsp, 0x20; lea rsp, [rsp-8]; pop rax */
+    hfn_moved m = MOVE("\x55\x41\x54\x48\x83\xEC\x20\x48\x8D\x64\x24\xF8\x58", 13);
+
+    CHECK_EQ_U64(m.instruction_count, 5);
+    CHECK_EQ_I64(m.cfa_delta[0], 0);
+    CHECK_EQ_I64(m.cfa_delta[1], 8);
+    CHECK_EQ_I64(m.cfa_delta[2], 16);
+    CHECK_EQ_I64(m.cfa_delta[3], 48);
+    CHECK_EQ_I64(m.cfa_delta[4], 56);
+    CHECK_EQ_I64(m.cfa_delta_end, 48);
+}
+
+static void an_unknown_stack_stays_unknown(void)
+{
+    /* push rbp; and rsp, -16; push rax */
+    hfn_moved m = MOVE("\x55\x48\x83\xE4\xF0\x50", 6);
+
+    CHECK_EQ_I64(m.cfa_delta[1], 8);
+    CHECK_EQ_I64(m.cfa_delta[2], HFN_CFA_UNKNOWN);
+    CHECK_EQ_I64(m.cfa_delta_end, HFN_CFA_UNKNOWN);
+}
+
+static void what_cannot_be_moved_says_where(void)
+{
+    MOVE("\x90\x06", 5);
+    CHECK_EQ_U64(last_result, HFN_MOVE_UNDECODABLE);
+    CHECK_EQ_U64(last_offset, 1);
+    move("\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90", 18, 18);
+    CHECK_EQ_U64(last_result, HFN_MOVE_TOO_LONG);
+}
+
+static void a_retargeted_call_moves_nothing(void)
+{
+    static const uint8_t call[] = { 0xE8, 0x10, 0, 0, 0, 0x90 };
+    static const uint8_t jump[] = { 0xE9, 0x10, 0, 0, 0 };
+    static const uint8_t other[] = { 0xF2, 0xE9, 0x10, 0, 0, 0 };
+    hfn_moved m;
+
+    CHECK(hfn_arch_x86_64.retarget(call, sizeof call, RVA, &m));
+    CHECK_EQ_U64(m.length, 5);
+    CHECK_EQ_U64(m.bytes[0], 0xE9);
+    CHECK_EQ_U64(m.instruction_count, 0);
+    check_fixup(&m, 0, 1, 5, RVA + 0x15);
+    CHECK(hfn_arch_x86_64.retarget(jump, sizeof jump, RVA, &m));
+    CHECK(!hfn_arch_x86_64.retarget(jump, 4, RVA, &m));
+    CHECK(!hfn_arch_x86_64.retarget(other, sizeof other, RVA, &m));
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(plain_instructions_are_copied_and_a_jump_back_follows),
+    CHECK_TEST(rip_relative_fields_become_fixups_before_an_immediate_too),
+    CHECK_TEST(short_branches_are_widened),
+    CHECK_TEST(branches_that_know_only_short_targets_are_expanded),
+    CHECK_TEST(a_jump_to_a_moved_instruction_goes_to_its_copy),
+    CHECK_TEST(a_jump_into_the_middle_of_a_moved_instruction_is_refused),
+    CHECK_TEST(calls_are_refused_with_their_offset),
+    CHECK_TEST(narrow_branches_and_addresses_are_refused),
+    CHECK_TEST(code_that_reads_the_patch_is_refused),
+    CHECK_TEST(an_opcode_that_looks_like_a_prefix_is_none),
+    CHECK_TEST(xbegin_keeps_its_form),
+    CHECK_TEST(an_indirect_jump_ends_the_moved_code),
+    CHECK_TEST(the_depth_of_the_stack_is_told_before_each_instruction),
+    CHECK_TEST(an_unknown_stack_stays_unknown),
+    CHECK_TEST(what_cannot_be_moved_says_where),
+    CHECK_TEST(a_retargeted_call_moves_nothing),
+};
+CHECK_MAIN(tests)
