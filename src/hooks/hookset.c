@@ -366,21 +366,21 @@ static uint64_t aside_address(const hfn_batch *batch, uint32_t index)
 bool hfn_stub_walk_next(hfn_stub_walk *walk)
 {
     const hfn_batch *batch = walk->batch;
-    hfn_stub_shape shape;
+    const hfn_stub_shape *shape;
 
     if (walk->next_index == batch->hook_count)
         return false;
     walk->index = walk->next_index++;
     hfn_batch_hook(walk->hooks, batch, walk->index, &walk->hook);
     shape = hfn_trampoline_shape(batch->kind, walk->hook.flags);
-    walk->byte_count = shape.head_bytes + (uint32_t)walk->hook.moved_bytes;
+    walk->byte_count = shape->head_bytes + (uint32_t)walk->hook.moved_bytes;
     if (walk->hook.strategy == HOTFN_STRATEGY_PUN) {
         walk->address = aside_address(batch, walk->index);
     } else {
         walk->address = walk->next;
         walk->next += walk->byte_count;
     }
-    walk->entry = walk->address + shape.entry_at;
+    walk->entry = walk->address + shape->entry_at;
     return true;
 }
 

@@ -6,7 +6,7 @@
 #include "os/os.h"
 
 /* The count gate stands first in every region, the call gate behind it where one is needed. */
-enum { COUNT_GATE_ROOM = 16 };
+enum { COUNT_GATE_ROOM = 32 };
 
 static uint64_t page_up(uint64_t address)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Unwind tables for stubs.  In a stub the return address still lies where the caller put it: CFA is
- * rsp + 8, but for the few bytes behind a moved `push` or `sub rsp`, which the plan describes.  One
- * FDE serves many stubs, so that a hook costs a few bytes; between stubs the state is put back by
+ * rsp + 8, but where the head has pushed (its shape says where) and behind a moved `push` or
+ * `sub rsp`, which the plan describes.  One FDE serves many stubs, so that a hook costs a few bytes: an
+ * unwinder works through all of them, but it only ever finds a stub under a signal or a slow path; between stubs the state is put back by
  * DW_CFA_restore_state.  Encodings: DWARF 5, 6.4 and 7.24; LSB core 5.0, 10.6 (.eh_frame_hdr).
  */
 #include "hooks/unwind.h"
@@ -12,13 +13,13 @@
 #include <string.h>
 
 enum {
-    STUBS_PER_FDE = 16,
+    STUBS_PER_FDE = 64,
     HEADER_BYTES = 12,
     HEADER_ROW_BYTES = 8,
     CIE_BYTES = 24,
     FDE_HEAD_BYTES = 17, /* length, CIE pointer, begin, range, augmentation length */
     FDE_RANGE_AT = 12,
-    STUB_MAX_BYTES = 20, /* besides its cfi: advances, remember, restore, lowered stack */
+    STUB_MAX_BYTES = 48, /* besides its cfi: advances, remember, restore, lowered stack */
     ADVANCE = 0x40,
     ADVANCE_1 = 0x02,
     ADVANCE_2 = 0x03,
@@ -218,23 +219,21 @@ static void put_steps(hfn_unwind *u, uint64_t address, uint32_t byte_count, cons
     put(u, RESTORE_STATE);
 }
 
-void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count, hfn_stub_shape shape,
-                     const uint8_t *cfi, uint32_t cfi_bytes)
+void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
+                     const hfn_stub_shape *shape, const uint8_t *cfi, uint32_t cfi_bytes)
 {
-    uint64_t moved = address + shape.head_bytes;
+    uint64_t moved = address + shape->head_bytes;
 
     if (!u->open || u->stubs_in_open == STUBS_PER_FDE)
         open_fde(u, address);
     u->stubs_in_open++;
-    if (shape.lowered_end > shape.lowered_begin) {
-        advance_to(u, address + shape.lowered_begin);
-        put_cfa_offset(u, shape.lowered_bytes);
-        advance_to(u, address + shape.lowered_end);
-        put_cfa_offset(u, 0);
+    for (uint32_t i = 0; i < shape->step_count; i++) {
+        advance_to(u, address + shape->steps[i].at);
+        put_cfa_offset(u, shape->steps[i].lowered_bytes);
     }
     if (cfi_bytes > 0) {
         advance_to(u, moved);
-        put_steps(u, moved, byte_count - shape.head_bytes, cfi, cfi_bytes);
+        put_steps(u, moved, byte_count - shape->head_bytes, cfi, cfi_bytes);
     }
     extend_to(u, open_begin(u), address + byte_count);
 }

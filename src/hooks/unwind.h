@@ -26,7 +26,7 @@ void hfn_unwind_begin(hfn_unwind *unwind, uint8_t *memory, uint64_t stub_count);
 void hfn_unwind_code(hfn_unwind *unwind, uint64_t address, uint64_t byte_count, const uint8_t *cfi,
                      uint32_t cfi_bytes);
 void hfn_unwind_stub(hfn_unwind *unwind, uint64_t address, uint32_t byte_count,
-                     hfn_stub_shape shape, const uint8_t *cfi, uint32_t cfi_bytes);
+                     const hfn_stub_shape *shape, const uint8_t *cfi, uint32_t cfi_bytes);
 /* The block's size; sets the table's addresses in region. */
 uint64_t hfn_unwind_finish(hfn_unwind *unwind, hotfn_stub_region *region);
 

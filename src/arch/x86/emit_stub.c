@@ -3,23 +3,15 @@
  * The bytes of a stub's head for x86-64.  A count stub changes no register, no flag that is live and
  * nothing above the stack pointer; below it, where a true entry has free space (System V x86-64
  * psABI, 3.2.2), it keeps rcx for a moment.  `jrcxz` tests the row pointer without touching flags.
+ * It is as short as can be, by push and pop, because stubs compete with the program's own code for the
+ * instruction cache (docs/design/hooks-stubs.md).
  * Nothing here touches the process: the caller says where the bytes will stand.
  */
 #include "arch/x86/emit_stub.h"
 
 #include <string.h>
 
-enum {
-    RED_ZONE_BYTES = 128,
-    /* What stands in a count head; the sizes follow from the encodings below. */
-    COUNT_BODY_BYTES = 33,
-    COUNT_FLAG_FREE_BODY_BYTES = 54,
-    LOWER_BYTES = 5,
-    RAISE_BYTES = 8,
-    CALL_BYTES = 5,
-    SKIP_BYTES = 2,
-    CALL_DATA_BYTES = 16,
-};
+enum { RED_ZONE_BYTES = 128, CALL_BYTES = 5, SLOW_BYTES = 6, CALL_DATA_BYTES = 16 };
 
 /* ---- Writing. */
 
@@ -68,28 +60,28 @@ static uint8_t *put_increment(uint8_t *out, int32_t displacement)
 
 static uint8_t *put_flag_free_increment(uint8_t *out, int32_t displacement)
 {
-    out = PUT(out, 0x48, 0x89, 0x54, 0x24, 0xe8);                      /* mov [rsp - 24], rdx */
+    out = PUT(out, 0x48, 0x89, 0x54, 0x24, 0xf8);                      /* mov [rsp - 8], rdx  */
     out = put_u32(PUT(out, 0x48, 0x8b, 0x91), (uint32_t)displacement); /* mov rdx, [rcx + d]  */
     out = PUT(out, 0x48, 0x8d, 0x52, 0x01);                            /* lea rdx, [rdx + 1]  */
     out = put_u32(PUT(out, 0x48, 0x89, 0x91), (uint32_t)displacement); /* mov [rcx + d], rdx  */
-    return PUT(out, 0x48, 0x8b, 0x54, 0x24, 0xe8);                     /* mov rdx, [rsp - 24] */
+    return PUT(out, 0x48, 0x8b, 0x54, 0x24, 0xf8);                     /* mov rdx, [rsp - 8]  */
 }
 
-/* slow: call gate
- * body: mov [rsp - 16], rcx; mov rcx, fs:[row]; jrcxz slow; count; mov rcx, [rsp - 16]
- * The slow path finds rcx where `body` left it, just below its return address, and falls into `body`
- * again. */
+/* slow: call gate; pop rcx
+ * body: push rcx; mov rcx, fs:[row]; jrcxz slow; count; pop rcx
+ * Behind the slow path `body` begins again. */
 static uint8_t *put_count_body(uint8_t *out, uint64_t at, const hfn_stub_request *request)
 {
     out = put_call(out, at, request->gate);
-    out = PUT(out, 0x48, 0x89, 0x4c, 0x24, 0xf0); /* mov [rsp - 16], rcx */
-    out = PUT(out, 0x64, 0x48, 0x8b, 0x0c, 0x25); /* mov rcx, fs:[row]   */
+    out = PUT(out, 0x59);                         /* pop rcx           */
+    out = PUT(out, 0x51);                         /* push rcx          */
+    out = PUT(out, 0x64, 0x48, 0x8b, 0x0c, 0x25); /* mov rcx, fs:[row] */
     out = put_u32(out, (uint32_t)request->row_displacement);
-    out = PUT(out, 0xe3, 0xeb); /* jrcxz slow          */
+    out = PUT(out, 0xe3, 0xee); /* jrcxz slow        */
     out = (request->flags & HFN_STUB_FLAGS_LIVE)
               ? put_flag_free_increment(out, request->slot_displacement)
               : put_increment(out, request->slot_displacement);
-    return PUT(out, 0x48, 0x8b, 0x4c, 0x24, 0xf0); /* mov rcx, [rsp - 16] */
+    return PUT(out, 0x59); /* pop rcx           */
 }
 
 static void emit_count(uint8_t *out, const hfn_stub_request *request)
@@ -99,8 +91,8 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
         return;
     }
     out = put_lower(out);
-    out = PUT(out, 0xeb, CALL_BYTES); /* jmp body: past the slow call */
-    put_raise(put_count_body(out, request->address + LOWER_BYTES + SKIP_BYTES, request));
+    out = PUT(out, 0xeb, SLOW_BYTES); /* jmp body */
+    put_raise(put_count_body(out, request->address + 7, request));
 }
 
 /* ---- Call: lea rsp, [rsp - 128]; call gate; jmp over data; callback, user; lea rsp, [rsp + 128] */
@@ -108,31 +100,32 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
 static void emit_call(uint8_t *out, const hfn_stub_request *request)
 {
     out = put_lower(out);
-    out = put_call(out, request->address + LOWER_BYTES, request->gate);
+    out = put_call(out, request->address + 5, request->gate);
     out = PUT(out, 0xeb, CALL_DATA_BYTES);
     out = put_u64(put_u64(out, request->callback), request->user);
     put_raise(out);
 }
 
-hfn_stub_shape hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
-{
-    hfn_stub_shape shape = { 0, 0, 0, 0, 0 };
-    uint32_t body = (flags & HFN_STUB_FLAGS_LIVE) ? COUNT_FLAG_FREE_BODY_BYTES : COUNT_BODY_BYTES;
+/* clang-format off */
+static const hfn_stub_shape count_shapes[4] = {
+    [0] = { 26, 6, 4, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 } } },
+    [HFN_STUB_FLAGS_LIVE] = { 47, 6, 4, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 47, 0 } } },
+    [HFN_STUB_RED_ZONE] =
+        { 41, 0, 6, { { 5, 128 }, { 7, 136 }, { 13, 128 }, { 14, 136 }, { 33, 128 }, { 41, 0 } } },
+    [HFN_STUB_RED_ZONE | HFN_STUB_FLAGS_LIVE] =
+        { 62, 0, 6, { { 5, 128 }, { 7, 136 }, { 13, 128 }, { 14, 136 }, { 54, 128 }, { 62, 0 } } },
+};
+static const hfn_stub_shape call_shape = { 36, 0, 2, { { 5, 128 }, { 36, 0 } } };
+static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
+/* clang-format on */
 
-    if (kind == HFN_STUB_FLOOR)
-        return shape;
-    if (kind == HFN_STUB_COUNT && !(flags & HFN_STUB_RED_ZONE)) {
-        shape.head_bytes = (uint8_t)body;
-        shape.entry_at = CALL_BYTES;
-        return shape;
+const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
+{
+    switch (kind) {
+    case HFN_STUB_COUNT: return &count_shapes[flags & 3];
+    case HFN_STUB_CALL: return &call_shape;
+    default: return &floor_shape;
     }
-    if (kind == HFN_STUB_CALL)
-        body = CALL_BYTES + CALL_DATA_BYTES;
-    shape.head_bytes = (uint8_t)(LOWER_BYTES + SKIP_BYTES + body + RAISE_BYTES);
-    shape.lowered_begin = LOWER_BYTES;
-    shape.lowered_end = shape.head_bytes;
-    shape.lowered_bytes = RED_ZONE_BYTES;
-    return shape;
 }
 
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
@@ -145,9 +138,12 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
 
 /* ---- Gates. */
 
+/* The slow path wants rcx just below its return address; the stub has pushed it above. */
 void hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path)
 {
-    put_u64(PUT(out, 0xff, 0x25, 0, 0, 0, 0), slow_path); /* jmp [rip + 0] */
+    out = PUT(out, 0x48, 0x8b, 0x4c, 0x24, 0x08);         /* mov rcx, [rsp + 8] */
+    out = PUT(out, 0x48, 0x89, 0x4c, 0x24, 0xf8);         /* mov [rsp - 8], rcx */
+    put_u64(PUT(out, 0xff, 0x25, 0, 0, 0, 0), slow_path); /* jmp [rip + 0]      */
 }
 
 /* x87, SSE, AVX, AVX-512: what compiled code may use without asking.  Not: MPX, PKRU, AMX. */
@@ -251,8 +247,8 @@ uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_vector_state *vector)
 {
     uint8_t *at = put_save_vectors(put_save_registers(out), vector);
 
-    at = PUT(at, 0x48, 0x8b, 0x7b, SKIP_BYTES + 8); /* mov rdi, [rbx + 10] */
-    at = PUT(at, 0xff, 0x53, SKIP_BYTES);           /* call [rbx + 2]      */
+    at = PUT(at, 0x48, 0x8b, 0x7b, 0x0a); /* mov rdi, [rbx + 10] */
+    at = PUT(at, 0xff, 0x53, 0x02);       /* call [rbx + 2]      */
     at = put_restore_registers(put_restore_vectors(at, vector));
     return (uint32_t)(at - out);
 }

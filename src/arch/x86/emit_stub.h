@@ -17,13 +17,17 @@ typedef enum hfn_stub_kind {
 #define HFN_STUB_FLAGS_LIVE 1u /* change no flag, not even between instructions that restore it */
 #define HFN_STUB_RED_ZONE 2u   /* the 128 bytes below the stack pointer are in use              */
 
-/* Where things are in a head. */
+/* Where things are in a head, and how far it has lowered the stack pointer from where. */
+typedef struct hfn_stub_step {
+    uint8_t at;            /* from here on ...     */
+    uint8_t lowered_bytes; /* ... until the next step */
+} hfn_stub_step;
+
 typedef struct hfn_stub_shape {
-    uint8_t head_bytes;    /* the moved instructions follow                                */
-    uint8_t entry_at;      /* where the patch jumps to                                     */
-    uint8_t lowered_begin; /* in [begin, end) the stack pointer is lowered_bytes lower;    */
-    uint8_t lowered_end;   /* 0, 0: nowhere                                                */
-    uint8_t lowered_bytes;
+    uint8_t head_bytes; /* the moved instructions follow, at the stack pointer of the entry */
+    uint8_t entry_at;   /* where the patch jumps to                                         */
+    uint8_t step_count;
+    hfn_stub_step steps[6];
 } hfn_stub_shape;
 
 typedef struct hfn_stub_request {
@@ -36,13 +40,13 @@ typedef struct hfn_stub_request {
     uint64_t callback, user;   /* CALL                                              */
 } hfn_stub_request;
 
-hfn_stub_shape hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags);
+const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags);
 /* Write shape.head_bytes bytes. */
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request);
 
 /* A gate: code once a region that its stubs call.  The count gate goes on to a slow path anywhere in
  * memory; the call gate saves everything, calls what stands behind the call, and restores it. */
-#define HFN_COUNT_GATE_BYTES 14
+#define HFN_COUNT_GATE_BYTES 24
 #define HFN_CALL_GATE_MAX 224
 
 void hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path);

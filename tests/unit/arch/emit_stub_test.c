@@ -84,7 +84,7 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
         mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     hotfn_row_access access = row_access();
     hfn_vector_state vector = hfn_x86_host_vector_state();
-    hfn_stub_shape shape = hfn_x86_stub_shape(kind, flags);
+    const hfn_stub_shape *shape = hfn_x86_stub_shape(kind, flags);
     uint8_t *head = page + 1024;
     hfn_stub_request request = {
         .kind = kind,
@@ -102,9 +102,9 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
     hfn_x86_emit_count_gate(page, slow);
     CHECK(hfn_x86_emit_call_gate(page + 64, &vector) <= HFN_CALL_GATE_MAX);
     hfn_x86_emit_stub(head, &request);
-    head[shape.head_bytes] = 0xc3;
+    head[shape->head_bytes] = 0xc3;
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
-    head_entry = head + shape.entry_at;
+    head_entry = head + shape->entry_at;
     return page;
 }
 
@@ -248,16 +248,16 @@ static void every_head_has_the_size_that_its_shape_says(void)
 {
     for (uint32_t kind = 0; kind < HFN_STUB_KINDS; kind++)
         for (uint32_t flags = 0; flags < 4; flags++) {
-            hfn_stub_shape shape = hfn_x86_stub_shape((hfn_stub_kind)kind, flags);
+            const hfn_stub_shape *shape = hfn_x86_stub_shape((hfn_stub_kind)kind, flags);
             hfn_stub_request request = { .kind = (hfn_stub_kind)kind, .flags = flags };
             uint8_t once[256], twice[256];
             memset(once, 0xaa, sizeof once);
             memset(twice, 0x55, sizeof twice);
             hfn_x86_emit_stub(once, &request);
             hfn_x86_emit_stub(twice, &request);
-            CHECK_MEM(once, twice, shape.head_bytes);
-            CHECK_EQ_U64(once[shape.head_bytes], 0xaa);
-            CHECK_EQ_U64(twice[shape.head_bytes], 0x55);
+            CHECK_MEM(once, twice, shape->head_bytes);
+            CHECK_EQ_U64(once[shape->head_bytes], 0xaa);
+            CHECK_EQ_U64(twice[shape->head_bytes], 0x55);
         }
 }
 
