@@ -50,12 +50,13 @@ typedef struct gap_search {
     uint64_t near_begin, near_end, byte_count;
     uint64_t lowest, highest; /* the pages may start in [lowest, highest] */
     uint64_t previous_end;
-    uint64_t below, above; /* the best starts so far; 0: none          */
+    uint64_t below, beneath_heap, above; /* the best starts so far; 0: none */
 } gap_search;
 
-/* Below: the nearest to the image.  Above: the farthest, because the heap of a program that is not
- * position independent grows up from its end. */
-static void consider_gap(gap_search *search, uint64_t begin, uint64_t end)
+/* The nearer the better: past 16 MiB a jump was measured to cost more (docs/design/hooks-stubs.md).  But
+ * the heap of a program that is not position independent grows up from near its end: above an image
+ * only the gap beneath the heap is safe at its near end, all others are used at their far end. */
+static void consider_gap(gap_search *search, uint64_t begin, uint64_t end, bool beneath_heap)
 {
     uint64_t first = begin > search->lowest ? begin : search->lowest;
     uint64_t last;
@@ -69,6 +70,8 @@ static void consider_gap(gap_search *search, uint64_t begin, uint64_t end)
         return;
     if (last + search->byte_count <= search->near_begin)
         search->below = last;
+    else if (first >= search->near_end && beneath_heap)
+        search->beneath_heap = round_up(first);
     else if (first >= search->near_end)
         search->above = last;
 }
@@ -81,7 +84,7 @@ static bool consider_map(void *user, const hfn_map *map)
     if (map->is_stack)
         begin = begin > STACK_ROOM_BYTES ? begin - STACK_ROOM_BYTES : 0;
     if (begin > search->previous_end)
-        consider_gap(search, search->previous_end, begin);
+        consider_gap(search, search->previous_end, begin, map->is_heap);
     if (map->end > search->previous_end)
         search->previous_end = map->end;
     return search->previous_end <= search->highest;
@@ -102,8 +105,10 @@ static uint64_t find_gap(uint64_t near_begin, uint64_t near_end, uint64_t byte_c
     if (!hfn_linux_each_map(consider_map, &search))
         return 0;
     if (search.previous_end <= search.highest)
-        consider_gap(&search, search.previous_end, HIGHEST_ADDRESS);
-    return search.below ? search.below : search.above;
+        consider_gap(&search, search.previous_end, HIGHEST_ADDRESS, false);
+    if (search.below)
+        return search.below;
+    return search.beneath_heap ? search.beneath_heap : search.above;
 }
 
 typedef struct gap_list {

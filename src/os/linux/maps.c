@@ -30,10 +30,14 @@ static const char *parse_hex(const char *at, const char *end, uint64_t *out)
     return at;
 }
 
+static bool ends_with(const char *line, const char *end, const char *word, size_t length)
+{
+    return (size_t)(end - line) > length && memcmp(end - length, word, length) == 0;
+}
+
 /* `begin-end rwxp offset device inode   path` */
 static bool parse_line(const char *line, const char *end, hfn_map *out)
 {
-    static const char stack[] = "[stack]";
     const char *at = parse_hex(line, end, &out->begin);
 
     if (at == end || *at != '-')
@@ -43,8 +47,8 @@ static bool parse_line(const char *line, const char *end, hfn_map *out)
         return false;
     out->protection = (at[1] == 'r' ? PROT_READ : 0) | (at[2] == 'w' ? PROT_WRITE : 0) |
                       (at[3] == 'x' ? PROT_EXEC : 0);
-    out->is_stack = end - at > (long)sizeof stack &&
-                    memcmp(end - (sizeof stack - 1), stack, sizeof stack - 1) == 0;
+    out->is_stack = ends_with(line, end, "[stack]", 7);
+    out->is_heap = ends_with(line, end, "[heap]", 6);
     return true;
 }
 

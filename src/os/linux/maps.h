@@ -10,6 +10,7 @@ typedef struct hfn_map {
     uint64_t begin, end;
     int protection; /* PROT_* */
     bool is_stack;  /* the main thread's, which grows down */
+    bool is_heap;   /* brk()'s, which grows up             */
 } hfn_map;
 
 /* Rising addresses; visit returns false to stop.  False if the file cannot be read. */
