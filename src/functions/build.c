@@ -63,11 +63,6 @@ const hfn_function *hfn_functions_at(const hotfn_functions *functions, uint32_t 
     return index < functions->count ? &functions->items[index] : NULL;
 }
 
-const hotfn_image *hfn_functions_image(const hotfn_functions *functions)
-{
-    return functions->image;
-}
-
 hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t index,
                                  hotfn_function *out)
 {

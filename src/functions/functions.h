@@ -16,6 +16,5 @@ typedef struct hfn_function {
 
 /* By rva, never two at one; NULL past the end. */
 const hfn_function *hfn_functions_at(const hotfn_functions *functions, uint32_t index);
-const hotfn_image *hfn_functions_image(const hotfn_functions *functions);
 
 #endif

@@ -294,7 +294,6 @@ hotfn_status hfn_elf_read(hotfn_image *image, hotfn_error *err)
         return status;
     if (!read_header(image, &h))
         return fail_format(image, err, 16, "truncated inside its ELF header");
-    image->elf_type = h.type;
     if ((status = check_type(image, &h, err)) != HOTFN_OK)
         return status;
     if (!read_counts(image, &h, &counts))

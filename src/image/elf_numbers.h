@@ -12,7 +12,6 @@ enum { HFN_EM_386 = 3, HFN_EM_ARM = 40, HFN_EM_X86_64 = 62, HFN_EM_AARCH64 = 183
 
 enum {
     HFN_SHN_UNDEF = 0,
-    HFN_SHN_LORESERVE = 0xff00,
     HFN_SHN_ABS = 0xfff1,
     HFN_SHN_COMMON = 0xfff2,
     HFN_SHN_XINDEX = 0xffff,
@@ -23,7 +22,6 @@ enum {
     HFN_SHT_PROGBITS = 1,
     HFN_SHT_SYMTAB = 2,
     HFN_SHT_RELA = 4,
-    HFN_SHT_DYNAMIC = 6,
     HFN_SHT_NOTE = 7,
     HFN_SHT_NOBITS = 8,
     HFN_SHT_REL = 9,
@@ -71,7 +69,6 @@ enum {
     HFN_DT_GNU_HASH = 0x6ffffef5,
     HFN_DT_VERSYM = 0x6ffffff0,
     HFN_DT_VERDEF = 0x6ffffffc,
-    HFN_DT_VERDEFNUM = 0x6ffffffd,
 };
 enum { HFN_DF_TEXTREL = 4 };
 
@@ -81,11 +78,9 @@ enum {
     HFN_STT_FUNC = 2,
     HFN_STT_SECTION = 3,
     HFN_STT_FILE = 4,
-    HFN_STT_COMMON = 5,
-    HFN_STT_TLS = 6,
     HFN_STT_GNU_IFUNC = 10,
 };
-enum { HFN_STB_LOCAL = 0, HFN_STB_GLOBAL = 1, HFN_STB_WEAK = 2, HFN_STB_GNU_UNIQUE = 10 };
+enum { HFN_STB_LOCAL = 0, HFN_STB_WEAK = 2 }; /* others are global in one way or another */
 enum { HFN_STV_INTERNAL = 1, HFN_STV_HIDDEN = 2 };
 
 enum { HFN_NT_GNU_BUILD_ID = 3 };

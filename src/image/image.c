@@ -135,11 +135,6 @@ const char *hfn_image_path(const hotfn_image *image)
     return image->info.path;
 }
 
-uint32_t hfn_elf_type(const hotfn_image *image)
-{
-    return image->elf_type;
-}
-
 uint32_t hfn_elf_word_bytes(const hotfn_image *image)
 {
     return image->word_bytes;

@@ -28,7 +28,7 @@ struct hotfn_image {
     hfn_file file;
     hfn_span bytes;
     hotfn_image_info info;
-    uint32_t word_bytes, elf_type;
+    uint32_t word_bytes;
     bool debug_only; /* a separate debug file: code sections without bytes */
     bool sections_synthetic;
     hfn_segment *segments; /* as in the file */
