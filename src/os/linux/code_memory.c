@@ -93,9 +93,11 @@ static bool consider_map(void *user, const hfn_map *map)
 static uint64_t find_gap(uint64_t near_begin, uint64_t near_end, uint64_t byte_count,
                          uint64_t range_bytes)
 {
-    gap_search search = {
-        near_begin, near_end, byte_count, LOWEST_ADDRESS, 0, LOWEST_ADDRESS, 0, 0
-    };
+    gap_search search = { .near_begin = near_begin,
+                          .near_end = near_end,
+                          .byte_count = byte_count,
+                          .lowest = LOWEST_ADDRESS,
+                          .previous_end = LOWEST_ADDRESS };
 
     if (near_end > range_bytes && near_end - range_bytes > search.lowest)
         search.lowest = round_up(near_end - range_bytes);
