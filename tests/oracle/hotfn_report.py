@@ -13,14 +13,15 @@ def load(text):
 
 
 def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None):
-    """(exit status, report) of one counted run; stdout and stderr go to files in folder."""
+    """(exit status, report) of one counted run, without its forked children (callgrind and the
+    programs' own totals leave them out too); stdout and stderr go to files in folder."""
     record = folder / "run.hfr"
     with open(stdin or os.devnull, "rb") as source, open(folder / "stdout", "wb") as output, \
             open(folder / "stderr", "wb") as problems:
         status = subprocess.run([hotfn, "run", "-q", "-o", record, *options, "--", *command],
                                 env=environment, stdin=source, stdout=output, stderr=problems,
                                 cwd=cwd).returncode
-    text = subprocess.run([hotfn, "report", record, "-n", "0", "--json"], capture_output=True,
+    text = subprocess.run([hotfn, "report", record, "-n", "0", "--json", "--process", "main"], capture_output=True,
                           text=True, check=True).stdout
     return status, load(text)
 

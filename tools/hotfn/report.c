@@ -13,7 +13,7 @@
 typedef struct report_options {
     const char *format, *output, *color;
     uint32_t limit, flags, process;
-    bool limit_given;
+    bool limit_given, main_process;
 } report_options;
 
 enum { JSON = 256, CSV, REFUSED, MANGLED, COLOR, PROCESS, BY, HELP };
@@ -33,7 +33,7 @@ static int usage(FILE *out, int status) {
           "      --json, --csv  instead of the table; -F, --format NAME: table, json, csv\n"
           "      --refused      list what could not be hooked, with the reasons\n"
           "      --mangled      show the linker's names\n"
-          "      --process PID  only what this process called (a run may hold forked ones)\n"
+          "      --process PID  only what this process called; 'main': not its forked children\n"
           "      --color WHEN   auto, always, never\n"
           "  -o, --output FILE  instead of stdout\n", out);
     return status;
@@ -55,7 +55,7 @@ static bool take(report_options *o, int word, const char *argument) {
     case REFUSED: o->flags |= HOTFN_EXPORT_REFUSED; return true;
     case MANGLED: o->flags |= HOTFN_EXPORT_MANGLED; return true;
     case COLOR: o->color = argument; return strcmp(argument, "auto") == 0 || strcmp(argument, "always") == 0 || strcmp(argument, "never") == 0;
-    case PROCESS: return parse_number(argument, &o->process);
+    case PROCESS: o->main_process = strcmp(argument, "main") == 0; return o->main_process || parse_number(argument, &o->process);
     case 'n': o->limit_given = true; return parse_number(argument, &o->limit);
     case BY: return strcmp(argument, "calls") == 0;
     default: return false;
@@ -131,6 +131,11 @@ int hotfn_verb_report(int argc, char **argv) {
     }
     if (hotfn_record_open(&record, argv[optind], NULL, &err) != HOTFN_OK) {
         return hotfn_tool_fail("report", &err);
+    }
+    if (o.main_process) {
+        hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+        hotfn_record_get_info(record, &info);
+        o.process = info.pid;
     }
     if (o.process && hotfn_record_choose_process(record, o.process) != HOTFN_OK) {
         fprintf(stderr, "hotfn report: no process %u in this record (hotfn info lists them)\n", o.process);
