@@ -27,7 +27,6 @@ static hotfn_status fail_format(const hotfn_image *image, hotfn_error *err, uint
 static hotfn_status fail_other_format(const hotfn_image *image, hotfn_error *err)
 {
     hfn_span s = image->bytes;
-    uint64_t length = 2;
 
     if (s.size == 0)
         return fail_format(image, err, 0, "the file is empty");
@@ -35,11 +34,14 @@ static hotfn_status fail_other_format(const hotfn_image *image, hotfn_error *err
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, image->info.path, 0,
                         "a Windows (PE) file, which this version does not read");
     if (s.size >= 2 && memcmp(s.data, "#!", 2) == 0) {
-        while (length < s.size && length < 200 && s.data[length] >= ' ')
-            length++;
+        uint64_t begin = 2, end;
+        while (begin < s.size && s.data[begin] == ' ')
+            begin++;
+        for (end = begin; end < s.size && end < begin + 200 && s.data[end] >= ' ';)
+            end++;
         return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, 0,
-                        "not an ELF file but a script: give its interpreter,%.*s", (int)length - 2,
-                        (const char *)s.data + 2);
+                        "not an ELF file but a script: give its interpreter (%.*s)",
+                        (int)(end - begin), (const char *)s.data + begin);
     }
     return fail_format(image, err, 0, "not an ELF file: give a program or a shared library");
 }

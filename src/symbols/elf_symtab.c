@@ -18,6 +18,7 @@ enum { EM_RISCV = 243, VERSION_HIDDEN = 0x8000, VERSION_FIRST_NAMED = 2 };
 /* One table of one file, as spans. */
 typedef struct symtab {
     const hfn_symtab_reader *reader;
+    const hotfn_image *holder;             /* whose sections the symbols name */
     hfn_span entries, names, wide_indices; /* wide_indices: SHT_SYMTAB_SHNDX */
     hfn_span versions;                     /* .gnu.version, empty for .symtab */
     const char **version_names;            /* by number; made when first needed */
@@ -147,13 +148,22 @@ static const char *versioned_name(symtab *t, uint64_t index, const char *name)
     return copy;
 }
 
+/* The value of a symbol of .debug_info is an offset, and may look like an address of code. */
+static bool is_loaded(const symtab *t, const entry *e)
+{
+    const hfn_elf_section *section = hfn_elf_section_at(t->holder, e->section);
+
+    return !section || (section->flags & HFN_SHF_ALLOC);
+}
+
 /* False if there is no memory. */
 static bool take_entry(symtab *t, uint64_t index, const entry *e)
 {
     hfn_symbol symbol = { .byte_count = e->size, .source = t->source };
     uint64_t value = e->value;
 
-    if (e->section == HFN_SHN_UNDEF || e->type == HFN_STT_SECTION || e->type == HFN_STT_FILE)
+    if (e->section == HFN_SHN_UNDEF || e->type == HFN_STT_SECTION || e->type == HFN_STT_FILE ||
+        !is_loaded(t, e))
         return true;
     symbol.name = hfn_span_name(t->names, e->name);
     if (!symbol.name || !symbol.name[0] || is_mapping_symbol(t, symbol.name))
@@ -181,6 +191,7 @@ static hotfn_status read_table(symtab *t, const hotfn_image *holder, hotfn_error
     entry e;
 
     hotfn_image_get_info(t->reader->image, &info);
+    t->holder = holder;
     t->wide = info.bits == 64;
     t->raw_machine = (uint16_t)info.raw_machine;
     t->fixed = info.flags & HOTFN_IMAGE_FIXED;

@@ -113,6 +113,7 @@ static void only_defined_named_symbols_in_segments_are_kept(void)
     add(&s, "thread_local", LOCAL, 6, 2, 0, 8);
     add(&s, "", LOCAL, FUNC, 1, CODE, 0);
     add(&s, "outside", LOCAL, FUNC, 1, 0x10000000, 1);
+    add(&s, "in_debug_info", LOCAL, NOTYPE, 3, CODE, 0); /* 3: a section that is not loaded */
     add(&s, "object", LOCAL, OBJECT, 2, DATA, 8);
     add(&s, "edge", GLOBAL, NOTYPE, 2, DATA, 0);
     put_symbol(s.symbols, UINT32_MAX, LOCAL, FUNC, 1, CODE, 1); /* its name lies outside */
