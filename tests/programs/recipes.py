@@ -96,4 +96,5 @@ add("cpython",
 add("cpython_tests",
     "apt-get -q download libpython3.11-testsuite",
     "dpkg-deb -x *.deb cpython_tests",
+    "cp -rn /usr/lib/python3.11/test cpython_tests/usr/lib/python3.11/",
     tools=("apt-get", "dpkg-deb"), compilers=("gcc",), compiler_free=True)

@@ -6,14 +6,15 @@ import shutil
 import socket
 import subprocess
 
-from world import DATA, HERE, WORK, Broken, Skipped, need, wait_until, without_numbers
+from world import DATA, HERE, WORK, Broken, need, wait_until, without_numbers
 
 CASES = {}
-PYTHON_TESTS = """test_array test_asyncgen test_bytes test_codecs test_collections test_complex
+# Those that pass bare with Debian's interpreter and the archive's newest tests beside it.
+PYTHON_TESTS = """test_array test_asyncgen test_bytes test_cmath test_collections test_complex
  test_contextlib test_coroutines test_decimal test_deque test_dict test_exceptions test_fork1
  test_functools test_generators test_grammar test_heapq test_itertools test_json test_list test_long
- test_math test_pickle test_re test_set test_signal test_sort test_struct test_subprocess
- test_thread test_threading test_unicode test_zlib""".split()
+ test_math test_pickle test_string test_set test_signal test_sort test_struct test_subprocess
+ test_textwrap test_thread test_unicode test_zlib""".split()
 
 
 def case(name):
@@ -31,7 +32,7 @@ for compiler in ("gcc", "clang"):
         shutil.copytree(DATA / "lua-5.4.4-tests", suite)
         _, output = world.run(world.built("lua", compiler), "-e_U=true", "all.lua", cwd=suite,
                               normal=without_numbers)
-        world.see("passed", "final OK" in output)
+        world.must("final OK" in output, output[-3000:])
 
 
 @case("lua_suite_long")
@@ -40,25 +41,22 @@ def lua_suite_long(world):
     shutil.copytree(DATA / "lua-5.4.4-tests", suite)
     _, output = world.run(world.built("lua"), "-e_port=true", "-e_nomsg=true", "all.lua", cwd=suite,
                           normal=lambda text: "")
-    world.see("passed", "final OK" in output)
+    world.must("final OK" in output, output[-3000:])
 
 
-def python_test_folder(world):
-    """Debian's package of CPython's own tests, unpacked, not installed."""
-    return world.built("cpython_tests") / "usr/lib/python3.11"
+def last_line(text):
+    """What of a test run's output does not depend on its speed."""
+    return "\n".join(text.strip().splitlines()[-1:])
 
 
 def add_python_test(name):
     @case(f"cpython_{name}")
     def run_it(world):
         python, = need("python3.11")
-        tests = python_test_folder(world)
-        for folder in ("test", "unittest"):
-            if not (tests / folder).exists():
-                raise Skipped(f"no {folder} in CPython's tests")
-        status, output = world.run(python, "-m", "test", "-w", name, timeout=600,
-                                   env={"PYTHONPATH": str(tests)}, normal=without_numbers)
-        world.see("passed", (status, "SUCCESS" in output))
+        tests = world.built("cpython_tests") / "usr/lib/python3.11"
+        status, output = world.run(python, "-m", "test", name, timeout=900, normal=last_line,
+                                   env={"PYTHONPATH": str(tests)})
+        world.must(status == 0 and "Tests result: SUCCESS" in output, f"{name}: {output[-3000:]}")
 
 
 for name in PYTHON_TESTS:

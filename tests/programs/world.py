@@ -79,7 +79,7 @@ class World:
         try:
             output, problems = process.communicate(timeout=timeout or self.timeout)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            end_group(process)
             output, problems = process.communicate()
             raise Broken(f"still running after {timeout or self.timeout} s; output ends with "
                          f"{tail(output)!r} {tail(problems)!r}") from None
@@ -107,6 +107,11 @@ class World:
             raise Broken(f"{command[0]} failed: {done.stderr[-1000:]}")
         return done.stdout
 
+    def must(self, holds, text):
+        """What has to hold in both worlds: a test suite that fails bare proves nothing."""
+        if not holds:
+            raise Broken(("hooked: " if self.hotfn else "bare, without hotfn: ") + text)
+
     def see(self, label, value):
         self.seen.append((label, value))
 
@@ -122,6 +127,14 @@ class World:
             raise Broken(f"{len(hooked)} functions hooked, not one call counted")
         self.hooked += len(hooked)
         record.unlink()
+
+
+def end_group(process):
+    """Kill a program that start() made, with its children."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def wait_until(condition, seconds=30):
