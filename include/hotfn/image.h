@@ -4,6 +4,7 @@
 #define HOTFN_IMAGE_H
 
 #include <hotfn/env.h>
+#include <hotfn/machine.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,12 +15,6 @@ typedef struct hotfn_image hotfn_image;
 
 #define HOTFN_FORMAT_ELF 1
 #define HOTFN_FORMAT_PE 2
-
-#define HOTFN_MACHINE_OTHER 0
-#define HOTFN_MACHINE_X86 1
-#define HOTFN_MACHINE_X86_64 2
-#define HOTFN_MACHINE_ARM 3
-#define HOTFN_MACHINE_ARM64 4
 
 #define HOTFN_ID_NONE 0
 #define HOTFN_ID_BUILD_ID 1  /* ELF NT_GNU_BUILD_ID                                          */

@@ -7,7 +7,7 @@
 #include "arch/x86/flags.h"
 #include "arch/x86/relocate.h"
 
-#include <hotfn/image.h>
+#include <hotfn/machine.h>
 #include <stddef.h>
 
 const hfn_arch hfn_arch_x86_64 = {

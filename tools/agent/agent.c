@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../run_flags.h"
 #include "agent.h"
 
 #define ARENA_BLOCK_BYTES (1u << 20)

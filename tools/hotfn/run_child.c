@@ -4,7 +4,7 @@
  * pass TERM and HUP on. */
 #include "run.h"
 
-#include "../agent/agent.h"
+#include "../run_flags.h"
 
 #include <errno.h>
 #include <fcntl.h>
