@@ -91,6 +91,8 @@ def classify_hooked(observed, calls):
         return BEFORE
     if observed.varies and is_near(observed.entries, calls):
         return LAYOUT
+    if observed.symbol.size == 0 and expected == 0:
+        return ZERO_SIZE              # callgrind omits zero-size symbols (_init, _fini)
     return UNEXPLAINED
 
 
