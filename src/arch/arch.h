@@ -115,9 +115,9 @@ typedef struct hfn_arch {
                             hfn_moved *out, uint32_t *offset);
 
     /* Does code at bytes read the flags before it writes them all (so that a stub may not change
-     * them)?  Follows the straight line only; anything not understood answers true.  Where the
-     * line jumps out of bytes, the answer is true and *jumps_to where (else UINT64_MAX): ask again
-     * there. */
+     * them)?  Follows the straight line, direct jumps and calls; anything not understood answers
+     * true.  Where the line leaves bytes, the answer is true and *jumps_to where (else UINT64_MAX):
+     * ask again there. */
     bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to);
 
     /* If a direct call or jump with a 4-byte field (a whole patch long) stands at bytes: the moved

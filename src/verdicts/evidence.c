@@ -17,13 +17,13 @@ static bool is_referred_to(const hfn_judging *j, uint32_t index)
     return (s->flags & HOTFN_FUNCTION_EXPORTED) || (hfn_region_marks(s->region, s->rva) & wanted);
 }
 
+/* The kernel jumps there.  Old linkers put the first code address into the header of libraries; a
+ * function that is called is none such. */
 static bool is_process_entry(const hfn_judging *j, uint32_t index)
 {
     const hfn_subject *s = &j->subjects[index];
 
-    if (s->rva != j->info.entry_rva || !(j->info.flags & HOTFN_IMAGE_EXECUTABLE))
-        return false;
-    return s->kind == HOTFN_FUNCTION_GLUE ||
+    return s->rva == j->info.entry_rva && (j->info.flags & HOTFN_IMAGE_EXECUTABLE) &&
            !(hfn_region_marks(s->region, s->rva) & HFN_MARK_CALLED);
 }
 

@@ -89,7 +89,9 @@ void hfn_rseq_prepare(hfn_judging *j);
  * the other, shares out padding. */
 bool hfn_ladder_first(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out);
-/* pads.c: take the bytes [from, to) behind the subject's end, if they are padding that nobody
+/* pads.c: its last instruction ends where it ends, and never goes on. */
+bool hfn_subject_ends(const hfn_judging *j, const hfn_subject *s);
+/* Take the bytes [from, to) behind the subject's end, if they are padding that nobody
  * reaches and nobody has taken. */
 bool hfn_pad_take(const hfn_judging *j, uint32_t index, uint64_t from, uint64_t to);
 /* Take byte_count such bytes that start in [low, high], anywhere; UINT64_MAX if there are none. */

@@ -73,7 +73,9 @@ static void find_limit(climb *c)
         if (hfn_region_marks(c->subject->region, c->site + k))
             lower_limit(c, k, HOTFN_REASON_JUMP_INTO_PATCH, offset + k);
         else if (c->site + k == next)
-            lower_limit(c, k, c->body <= k ? HOTFN_REASON_TOO_SHORT : HOTFN_REASON_OVERLAP,
+            lower_limit(c, k,
+                        hfn_subject_ends(j, c->subject) ? HOTFN_REASON_TOO_SHORT
+                                                        : HOTFN_REASON_OVERLAP,
                         offset + k);
     }
     if (c->subject->notes & HFN_NOTE_UNBOUNDED)
@@ -252,7 +254,7 @@ static bool try_int3(climb *c)
            settle(c, HOTFN_STRATEGY_INT3, 1);
 }
 
-/* Followed through jumps: a tail call says nothing about flags, its target does. */
+/* Followed through jumps and calls: they say nothing about flags, their targets do. */
 static bool flags_live(const climb *c)
 {
     const hfn_judging *j = c->judging;
@@ -295,9 +297,7 @@ static void finish(const climb *c)
     hfn_verdict *out = c->out;
 
     if (out->pub.verdict == HOTFN_VERDICT_HOOKABLE) {
-        /* A retargeted call or jump may pass flags on (hand-written code does): its callee is
-         * not followed, the flag-free stub costs little. */
-        if (out->pub.strategy == HOTFN_STRATEGY_RETARGET || flags_live(c))
+        if (flags_live(c))
             out->pub.flags |= HOTFN_VERDICT_FLAGS_LIVE;
         return;
     }

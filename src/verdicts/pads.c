@@ -18,8 +18,7 @@ static uint64_t gap_end(const hfn_judging *j, uint32_t index)
     return s->region->end;
 }
 
-/* Its last instruction ends where it ends, and never goes on. */
-static bool ends_for_good(const hfn_judging *j, const hfn_subject *s)
+bool hfn_subject_ends(const hfn_judging *j, const hfn_subject *s)
 {
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
     uint64_t at = s->rva;
@@ -57,7 +56,7 @@ bool hfn_pad_take(const hfn_judging *j, uint32_t index, uint64_t from, uint64_t 
     hfn_subject *s = &j->subjects[index];
 
     if (!s->region || s->reach != s->end || from < s->end + s->pad_used || to - s->end > PAD_MAX ||
-        to > gap_end(j, index) || !is_dead_padding(j, s, to) || !ends_for_good(j, s))
+        to > gap_end(j, index) || !is_dead_padding(j, s, to) || !hfn_subject_ends(j, s))
         return false;
     s->pad_used = (uint8_t)(to - s->end);
     return true;

@@ -196,39 +196,73 @@ static bool find_address(const hfn_line *line, uint32_t at, uint8_t reg, uint64_
     return false;
 }
 
-/* One of `first` and `second` is the loaded offset, the other the base. */
+/* A summand, as far as the line before index `at` shows it. */
+typedef enum summand_kind { UNSHOWN, ADDRESS, LOADED, ARITHMETIC } summand_kind;
+
+typedef struct summand {
+    summand_kind kind;
+    uint32_t at; /* of the instruction that wrote it */
+    hfn_x86_effects write;
+} summand;
+
+static summand find_summand(const hfn_line *line, uint32_t at, uint8_t reg)
+{
+    summand found_one = { .kind = UNSHOWN };
+    search s = { .line = line, .at = at };
+
+    while (find_write(&s, reg, &found_one.write) == FOUND) {
+        const hfn_x86_effects *e = &found_one.write;
+        bool whole = e->dest == reg;
+        found_one.at = s.at;
+        if (whole && e->shape == HFN_X86_MOVE && e->width == 8) {
+            reg = e->src;
+            continue;
+        }
+        if (whole && e->shape == HFN_X86_LOAD_SIGNED)
+            found_one.kind = LOADED;
+        else if (whole && ((e->shape == HFN_X86_LEA && e->base == HFN_X86_RIP) ||
+                           e->shape == HFN_X86_CONSTANT))
+            found_one.kind = ADDRESS;
+        else
+            found_one.kind = ARITHMETIC;
+        break;
+    }
+    return found_one;
+}
+
+/* The loaded summand and the register with the base are known: is it a whole table? */
+static bool describe_table(const hfn_line *line, uint32_t at, const summand *loaded,
+                           uint8_t base_reg, hfn_dispatch *out)
+{
+    const hfn_x86_effects *e = &loaded->write;
+    const chosen pick = { .at = loaded->at, .index = e->index };
+    uint64_t table = 0 - line->link_base, base = 0;
+
+    if (e->scale != 4 || e->index == HFN_X86_NO_REGISTER ||
+        !find_address(line, at, base_reg, &base, out))
+        return false;
+    if (e->base != HFN_X86_NO_REGISTER && !find_address(line, loaded->at, e->base, &table, out))
+        return false;
+    out->entry_bytes = 4;
+    out->base_rva = base;
+    out->table_rva = table + (uint64_t)e->displacement;
+    note_proof(line, loaded->at, out);
+    out->entry_count = count_entries(line, &pick, out);
+    return true;
+}
+
+/* One of first and second is the loaded offset, the other the base. */
 static void describe_sum(const hfn_line *line, uint32_t at, uint8_t first, uint8_t second,
                          hfn_dispatch *out)
 {
-    const uint8_t pair[2] = { first, second };
-    hfn_x86_effects e;
+    const summand a = find_summand(line, at, first), b = find_summand(line, at, second);
 
-    out->kind = HFN_DISPATCH_COMPUTED;
-    for (uint32_t i = 0; i < 2; i++) {
-        search s = { .line = line, .at = at };
-        found where = find_write(&s, pair[i], &e);
-        if (where == NOT_IN_LINE && out->kind == HFN_DISPATCH_COMPUTED)
-            out->kind = HFN_DISPATCH_OFFSET;
-        if (where != FOUND || e.shape != HFN_X86_LOAD_SIGNED || e.dest != pair[i])
-            continue;
-        const chosen pick = { .at = s.at, .index = e.index };
-        uint64_t table = 0, base = 0;
-        out->kind = HFN_DISPATCH_OFFSET;
-        if (e.scale != 4 || e.index == HFN_X86_NO_REGISTER ||
-            !find_address(line, at, pair[1 - i], &base, out))
-            return;
-        if (e.base == HFN_X86_NO_REGISTER)
-            table = 0 - line->link_base;
-        else if (!find_address(line, s.at, e.base, &table, out))
-            return;
+    out->kind = HFN_DISPATCH_OFFSET;
+    if (a.kind == ARITHMETIC || b.kind == ARITHMETIC || (a.kind == ADDRESS && b.kind == ADDRESS))
+        out->kind = HFN_DISPATCH_COMPUTED;
+    else if ((a.kind == LOADED && describe_table(line, at, &a, second, out)) ||
+             (b.kind == LOADED && describe_table(line, at, &b, first, out)))
         out->kind = HFN_DISPATCH_TABLE;
-        out->entry_bytes = 4;
-        out->base_rva = base;
-        out->table_rva = table + (uint64_t)e.displacement;
-        note_proof(line, s.at, out);
-        out->entry_count = count_entries(line, &pick, out);
-        return;
-    }
 }
 
 /* The instruction that wrote the jump's register, at index `at`. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows the straight line from an entry until the flags are read (live) or all written (dead).
- * Flags do not live across a call or a return: no x86-64 ABI passes anything in them, and gcc's
- * -fipa-ra never keeps them (they are a fixed register to it).  What is not understood is live.
+ * Follows the line from an entry, through direct jumps and into direct calls (hand-written code passes
+ * flags to its callees), until the flags are read (live) or all written (dead).  They do not live
+ * through a return or an indirect branch: no x86-64 ABI passes anything in them, and gcc's -fipa-ra
+ * never keeps them (they are a fixed register to it).  What is not understood is live.
  */
 #include "arch/x86/flags.h"
 
@@ -41,7 +42,6 @@ typedef enum verdict { GO_ON, LIVE, DEAD } verdict;
 static verdict judge_flow(const hfn_instruction *in)
 {
     switch (in->flow) {
-    case HFN_FLOW_CALL:
     case HFN_FLOW_CALL_INDIRECT:
     case HFN_FLOW_JUMP_INDIRECT:
     case HFN_FLOW_RETURN: return DEAD;
@@ -86,7 +86,8 @@ bool hfn_x86_flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva, uint6
         verdict v = judge_one(bytes + at, size - at, rva + at, &unwritten, &in);
         if (v != GO_ON)
             return v == LIVE;
-        at = in.flow == HFN_FLOW_JUMP ? in.target - rva : at + in.length;
+        bool leaves = in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_CALL;
+        at = leaves ? in.target - rva : at + in.length;
         if (at >= size) {
             *jumps_to = rva + at;
             return true;

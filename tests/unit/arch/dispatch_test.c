@@ -140,6 +140,8 @@ static void a_base_from_before_the_line_is_an_offset(void)
     CHECK_EQ_U64(DISPATCH("\x48\x63\x04\xBB\x48\x01\xD8\xFF\xE0").kind, HFN_DISPATCH_OFFSET);
     /* add rax, rbx; jmp rax */
     CHECK_EQ_U64(DISPATCH("\x48\x01\xD8\xFF\xE0").kind, HFN_DISPATCH_OFFSET);
+    /* imul rcx, rcx, 16; add rax, rcx; jmp rax: one summand is no entry of a table */
+    CHECK_EQ_U64(DISPATCH("\x48\x6B\xC9\x10\x48\x01\xC8\xFF\xE0").kind, HFN_DISPATCH_COMPUTED);
 }
 
 static void whole_pointers_are_told_from_arithmetic(void)

@@ -35,12 +35,22 @@ static void live_where_one_is_read_first(void)
     CHECK(LIVE("\x0F\xAF\xC3\x74\x00\xC3")); /* imul leaves ZF undefined */
 }
 
-static void dead_at_calls_and_returns(void)
+static void dead_at_returns_and_indirect_branches(void)
 {
-    CHECK(!LIVE("\xB8\x01\x00\x00\x00\xC3"));         /* mov eax, 1; ret */
-    CHECK(!LIVE("\x50\xE8\x00\x00\x00\x00\x72\x00")); /* push rax; call; jc */
-    CHECK(!LIVE("\x48\x8B\x07\xFF\x60\x18"));         /* mov rax, [rdi]; jmp [rax+24] */
+    CHECK(!LIVE("\xB8\x01\x00\x00\x00\xC3")); /* mov eax, 1; ret */
+    CHECK(!LIVE("\x50\xFF\xD0\x72\x00"));     /* push rax; call rax; jc */
+    CHECK(!LIVE("\x48\x8B\x07\xFF\x60\x18")); /* mov rax, [rdi]; jmp [rax+24] */
     CHECK(!LIVE("\x0F\x0B"));
+}
+
+static void direct_calls_are_followed(void)
+{
+    /* push rax; call 1f; jc; 1: xor eax, eax */
+    CHECK(!LIVE("\x50\xE8\x02\x00\x00\x00\x72\x00\x31\xC0"));
+    /* call 1f; xor eax, eax; 1: setc al */
+    CHECK(LIVE("\xE8\x02\x00\x00\x00\x31\xC0\x0F\x92\xC0"));
+    CHECK(LIVE("\xE8\x00\x01\x00\x00\x31\xC0"));
+    CHECK_EQ_U64(jumps_to, RVA + 5 + 0x100);
 }
 
 static void jumps_are_followed_inside_and_told_outside(void)
@@ -65,7 +75,8 @@ static void live_where_it_is_not_understood(void)
 static const check_test tests[] = {
     CHECK_TEST(dead_where_all_are_written_first),
     CHECK_TEST(live_where_one_is_read_first),
-    CHECK_TEST(dead_at_calls_and_returns),
+    CHECK_TEST(dead_at_returns_and_indirect_branches),
+    CHECK_TEST(direct_calls_are_followed),
     CHECK_TEST(jumps_are_followed_inside_and_told_outside),
     CHECK_TEST(live_where_it_is_not_understood),
 };
