@@ -198,6 +198,60 @@ def needs_a_place_for_the_record(case):
     check(code == 125 and "/proc/r.hfr" in err and "-o" in err, f"{code} {err}")
 
 
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A full disk in miniature; None where this system does not let us mount one."""
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder],
+                      capture_output=True).returncode:
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def a_full_disk_harms_nobody(case):
+    with small_disk(case.folder / "disk", "16k") as disk:
+        if not disk:
+            print("# no right to mount: a full disk is not tried")
+            return
+        case.record = disk / "r.hfr"
+        code, out, err = case.run(case.target, 300, "cat", feed="text\n", options=["--module", "*"])
+        check(code == 0 and out == "text\n", f"{code} {out}")
+        check("r.hfr" in err and "/tmp/" in err, err)
+        elsewhere = [word for word in err.split() if word.startswith("/tmp/hotfn-")]
+        case.record = Path(elsewhere[0])
+        check(case.calls("counted_once") == 600, "calls lost")
+        case.record.unlink()
+        case.record = disk / "d.hfr"
+        code, _, err = case.run(case.target, 300, options=["--durable"])
+        check(code == 125 and "d.hfr" in err, f"{code} {err}")
+
+
+def a_record_cut_or_overwritten_by_others_harms_nobody(case):
+    with case.start(case.target, 900, "hang", options=["--durable"]) as child:
+        check(child.stdout.readline() == "ready\n", "not ready")
+        with open(case.record, "r+b") as record:
+            record.write(b"something else" * 400)
+        child.terminate()
+        _, err = child.communicate(timeout=30)
+    check(child.returncode == -signal.SIGTERM, f"{child.returncode} {err}")
+
+
+def a_forked_child_is_told_apart(case):
+    script = "import os\nif os.fork() == 0:\n    os._exit(0)\nos.wait()\n"
+    case.run("/usr/bin/python3", "-c", script, options=["-f", "PyOS_AfterFork*"])
+    text = [HOTFN, "report", case.record, "--json", "-n", "0", "-o", "-"]
+    everyone = json.loads(subprocess.run(text, capture_output=True, check=True).stdout)
+    parent = json.loads(subprocess.run([*text, "--process", "main"], capture_output=True, check=True).stdout)
+    count = lambda report, name: {f["name"]: f["calls"] for f in report["functions"]}[name]
+    check(count(everyone, "PyOS_AfterFork_Child") == 1, "the child's call")
+    check(count(parent, "PyOS_AfterFork_Child") == 0, "the parent without the child")
+    check(count(parent, "PyOS_AfterFork_Parent") == 1, "the parent's call")
+
+
 def finds_the_target_behind_a_wrapper(case):
     case.run("env", "A=b", case.target, 400, options=["--target", "target"])
     check(case.calls("counted_once") == 800, "calls behind env")
