@@ -37,7 +37,7 @@ def c_texts(texts: Sequence[bytes]) -> Any:
 
 def split_names(address: Optional[int], count: int) -> Tuple[str, ...]:
     """`count` strings that lie behind each other at address, each ended by NUL."""
-    names = []
+    names: List[str] = []
     while address and len(names) < count:
         text = ctypes.string_at(address)
         if not text:

@@ -154,14 +154,14 @@ class Record:
     @property
     def info(self) -> RecordInfo:
         raw = self._raw_info()
-        texts = {name: decode(getattr(raw, name)) for name in ("path", "command", "directory", "tool")}
-        numbers = {name: getattr(raw, name) for name in (
-            "pid", "exit_code", "start_ns", "module_count", "function_count", "thread_count",
-            "threads_lost")}
-        times = {name: getattr(raw, name) or None
-                 for name in ("end_ns", "window_start_ns", "window_end_ns")}
-        return RecordInfo(state=RECORD_STATES.get(raw.state, str(raw.state)),
-                          uuid=bytes(raw.uuid), **texts, **numbers, **times)
+        return RecordInfo(
+            path=decode(raw.path), state=RECORD_STATES.get(raw.state, str(raw.state)), pid=raw.pid,
+            exit_code=raw.exit_code, command=decode(raw.command), directory=decode(raw.directory),
+            tool=decode(raw.tool), uuid=bytes(raw.uuid), start_ns=raw.start_ns,
+            end_ns=raw.end_ns or None, window_start_ns=raw.window_start_ns or None,
+            window_end_ns=raw.window_end_ns or None, module_count=raw.module_count,
+            function_count=raw.function_count, thread_count=raw.thread_count,
+            threads_lost=raw.threads_lost)
 
     def _module(self, index: int) -> Module:
         raw = s.RecordModule()
@@ -237,7 +237,7 @@ class Record:
 
     def to_numpy(self) -> Any:
         """`counters` as a structured numpy array over the same memory (numpy is needed here only)."""
-        import numpy
+        import numpy  # type: ignore[import]
         return numpy.asarray(self.counters)
 
     def to_dicts(self) -> List[Dict[str, Any]]:
