@@ -114,6 +114,25 @@ static void close_scans(hotfn_session *s) {
 
 /* ---- The session. */
 
+static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_error *err) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (hotfn_glob_match(globs[i], "") < 0) {
+            return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                            "'%s' is not a glob: close its [ or quote it with \\", globs[i]);
+        }
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_status check_options(const hotfn_session *s, hotfn_error *err) {
+    hotfn_status status = check_globs(s->modules, s->module_count, err);
+    if (status == HOTFN_OK) {
+        status = check_globs(s->selection.include, s->selection.include_count, err);
+    }
+    return status == HOTFN_OK ? check_globs(s->selection.exclude, s->selection.exclude_count, err)
+                              : status;
+}
+
 static hotfn_status create_record(hotfn_session *s, const hotfn_session_options *o, hotfn_error *err) {
     char folder[1024];
     hotfn_live_options live = HOTFN_LIVE_OPTIONS_INIT;
@@ -164,7 +183,10 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     s->source = (hfn_plan_source){find_by_scan, s};
     s->hook_flags = HOTFN_HOOKS_REGISTER_UNWIND;
     s->release = close_scans;
-    hotfn_status status = s->module_count == 0 ? refuse_own_code(s, err) : HOTFN_OK;
+    hotfn_status status = check_options(s, err);
+    if (status == HOTFN_OK && s->module_count == 0) {
+        status = refuse_own_code(s, err);
+    }
     if (status == HOTFN_OK) {
         status = hfn_session_claim(s, err);
     }
