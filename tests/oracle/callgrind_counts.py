@@ -24,8 +24,8 @@ import elf_tables
 import explain
 import hotfn_report
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "PYTHONHASHSEED": "0", "PYTHONHOME": "/usr",
-               "HOME": "/nonexistent"}
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent",
+               "PYTHONHASHSEED": "0", "PYTHONHOME": "/usr"}
 
 
 def run_layouts(arguments, folder):
@@ -59,38 +59,33 @@ def run_hotfn(arguments, folder, outcomes):
     return report
 
 
-def observe(path, runs):
-    """What callgrind saw of one image: address -> explain.Observed."""
-    symbols = elf_tables.own_text_symbols(path)
-    sources = {}
-    for before, after in runs:
-        for target, origins in after.reached_by(path).items():
-            sources.setdefault(target, []).append(origins)
-    wanted = {origin[1] for each in sources.values() for origins in each for origin in origins
-              if origin[0] == path}
-    decoded = {address: instruction for address, instruction in elf_tables.instructions(path)
-               if address in wanted}
-    seen = {}
-    landing_pads = eh_frame.landing_pads(path)
-    for address, symbol in symbols.items():
-        seen[address] = explain.Observed(
+class Image:
+    """What callgrind saw of one image in all runs, by address."""
+
+    def __init__(self, path, runs):
+        self.path, self.runs = path, runs
+        self.landing_pads = eh_frame.landing_pads(path)
+        self.sections = elf_tables.Sections(path)
+        wanted = {source for parts in runs for part in parts for counts in
+                  (part.calls[path], part.calls[callgrind_file.UNPLACED])
+                  for _, source_object, source in counts if source_object == path}
+        self.decoded = {address: instruction for address, instruction
+                        in elf_tables.instructions(path) if address in wanted}
+        self.origins = runs[0][1].reached_by(path)
+
+    def count(self, part, address):
+        return part.count(self.path, address, part.load_bias(self.path, self.decoded))
+
+    def observed(self, symbol):
+        """explain.Observed of one function."""
+        seen = explain.Observed(
             symbol=symbol,
-            landing_pad=address in landing_pads,
-            before=runs[0][0].executed[path][address],
-            entries=[after.executed[path][address] for before, after in runs])
-        for origins in sources.get(address, [[]])[:1]:
-            seen[address].add_origins(path, origins, decoded)
-    return seen
-
-
-def add_unnamed(seen, functions, base, path, runs):
-    """Functions that hotfn found without a symbol are compared by their address as well."""
-    for rva in functions:
-        if base + rva not in seen:
-            seen[base + rva] = explain.Observed(
-                symbol=elf_tables.Symbol(base + rva, names=[functions[rva]["name"]]),
-                before=runs[0][0].executed[path][base + rva],
-                entries=[after.executed[path][base + rva] for before, after in runs])
+            landing_pad=symbol.address in self.landing_pads,
+            section=self.sections.code_section(symbol.address) or "",
+            before=self.count(self.runs[0][0], symbol.address),
+            entries=[self.count(after, symbol.address) for _, after in self.runs])
+        seen.add_origins(self.path, self.origins[symbol.address], self.decoded)
+        return seen
 
 
 def compare_image(path, runs, report):
@@ -99,11 +94,14 @@ def compare_image(path, runs, report):
     functions = hotfn_report.functions_of(report, path)
     if not functions:
         raise RuntimeError(f"the report has no function of {os.path.basename(path)}")
-    seen = observe(path, runs)
-    add_unnamed(seen, functions, base, path, runs)
+    symbols = elf_tables.own_text_symbols(path)
+    for rva, function in functions.items():    # what hotfn found without a symbol is compared too
+        symbols.setdefault(base + rva, elf_tables.Symbol(base + rva, function["size"],
+                                                         [function["name"]]))
+    image = Image(path, runs)
     rows = []
-    for address, observed in sorted(seen.items()):
-        function = functions.get(address - base)
+    for address in sorted(symbols):
+        observed, function = image.observed(symbols[address]), functions.get(address - base)
         rows.append((explain.classify(observed, function), observed, function))
     return rows
 
@@ -122,7 +120,9 @@ def print_table(path, rows, verbose):
         counted = sum((function or {}).get("calls") or 0 for _, function in pairs)
         print(f"  {name:44} {len(pairs):9} {sum(o.entries[0] for o, _ in pairs):12} {counted:12}")
     for name in sorted(set(classes) - explain.QUIET, key=explain.ORDER.index):
-        for observed, function in classes[name][:None if verbose else 10]:
+        worth_a_line = [(observed, function) for observed, function in classes[name]
+                        if verbose or name == explain.UNEXPLAINED or any(observed.entries)]
+        for observed, function in worth_a_line[:None if verbose else 10]:
             print(f"    {name}: {observed.describe(function)}")
     return len(classes[explain.UNEXPLAINED])
 

@@ -7,7 +7,9 @@ line carries an address, and callgrind writes it relative to the object, as it i
   0xADDR COST            the instruction at ADDR was executed COST times (event Ir)
   calls=N 0xADDR         the next line's instruction went N times to the function at ADDR
 callgrind takes a jump for a call when it reaches the first instruction of any function (also the
-jumping one's own), another section or another object.  A signal handler's entry is in no calls= line.
+jumping one's own), another section or another object.  A signal handler's entry is in no calls=
+line.
+Code outside .text (.plt, .init, .fini) is in the object '???', at the address it has in memory.
 With --skip-plt=yes it would add the PLT's instructions to those of the call instruction: that is
 wrong for a function that begins with a call.
 So the count of a function is the count of its first instruction; the calls= lines tell how it
@@ -24,6 +26,7 @@ import subprocess
 
 import elf_tables
 
+UNPLACED = "???"
 BEFORE = "hotfn_oracle_start"         # layout_shift.c cuts the profile in two with this name
 
 
@@ -40,6 +43,24 @@ class Profile:
             self.executed[object_path].update(counts)
         for object_path, counts in other.calls.items():
             self.calls[object_path].update(counts)
+
+    def load_bias(self, object_path, decoded):
+        """Address in memory minus address in the file, or None if it does not show.
+
+        A direct call into '???' tells: callgrind has its target as in memory, objdump as in the
+        file.
+        decoded holds objdump's instructions at the sources of such calls.
+        """
+        for target, source_object, source in self.calls[UNPLACED]:
+            instruction = decoded.get(source) if source_object == object_path else None
+            if instruction is not None and instruction.target is not None:
+                return target - instruction.target
+        return None
+
+    def count(self, object_path, address, bias):
+        """How often the instruction at an address of the object's file was executed."""
+        times = self.executed[object_path][address]
+        return times or (self.executed[UNPLACED][address + bias] if bias is not None else 0)
 
     def reached_by(self, object_path):
         """target address -> list of (source object, source address, times)."""
@@ -119,8 +140,8 @@ def build_layout_shift(folder, layout):
 
 
 def moved_program(command, layout):
-    """Every second layout starts the program through its interpreter: that moves the program itself,
-    which valgrind otherwise always loads at the same address."""
+    """Every second layout starts the program through its interpreter: that moves the program, which
+    valgrind otherwise always loads at the same address."""
     path = shutil.which(command[0]) or command[0]
     described = elf_tables.output_of("readelf", "-lW", path)
     interpreter = re.search(r"interpreter: (.*)\]", described)

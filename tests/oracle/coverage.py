@@ -76,12 +76,13 @@ def print_outcomes(outcomes, limit):
         if not text.startswith("hookable") or text == "hookable: int3":
             for entry in some[:limit]:
                 print(f"      {text}: 0x{entry.address:x} {entry.name} ({entry.evidence()})")
-    wrong = sum(len(some) for text, some in outcomes.items() if text.startswith(("WRONG", "MISSING")))
+    wrong = sum(len(some) for text, some in outcomes.items()
+                if text.startswith(("WRONG", "MISSING")))
     return 100 * good / total if total else 0, wrong
 
 
 def print_beyond(found, scan):
-    """What hotfn hooks that is no true entry here: harmless if only jumped to, bad inside a frame."""
+    """What hotfn hooks that is no true entry here: harmless if only jumped to, bad in a frame."""
     hooked = {address + found.base for address, function in judged_by_rva(scan).items()
               if function["verdict"] == "hookable"}
     beyond = collections.Counter(found.why_left_out(address) for address in

@@ -57,6 +57,28 @@ def lowest_load_address(path):
     return min(starts) & ~0xfff
 
 
+class Sections:
+    """Which section an address is in."""
+    LINE = re.compile(r"^\s*\[\s*\d+\]\s+(\S+)\s+(\S+)\s+([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+) "
+                      r"[0-9a-f]+\s+([A-Za-z]*)")
+
+    def __init__(self, path):
+        self.rows = []                # (address, size, name, type, file offset, flags)
+        for line in output_of("readelf", "-SW", path).splitlines():
+            match = self.LINE.match(line)
+            if match and "A" in match[6]:
+                self.rows.append((int(match[3], 16), int(match[5], 16), match[1], match[2],
+                                  int(match[4], 16), match[6]))
+        self.rows.sort()
+
+    def code_section(self, address):
+        """Name of the executable section around an address, or None."""
+        for start, size, name, _, _, flags in self.rows:
+            if start <= address < start + size and "X" in flags:
+                return name
+        return None
+
+
 def nm_lines(path, *options):
     """(name, letter, address, size) of each defined symbol."""
     for line in output_of("nm", "-P", "--defined-only", *options, path).splitlines():
@@ -69,8 +91,9 @@ def nm_lines(path, *options):
 def text_symbols(path, *options):
     """Symbols of code by address, aliases joined.  Options go to nm (-D for the dynamic table)."""
     found = {}
+    sections = Sections(path)
     for name, letter, address, size in nm_lines(path, *options):
-        if letter in "tTwWi":
+        if letter in "tTwWi" and sections.code_section(address):
             symbol = found.setdefault(address, Symbol(address))
             symbol.names.append(name)
             symbol.letters.add(letter)
@@ -83,7 +106,8 @@ def own_text_symbols(path):
     return text_symbols(path) or text_symbols(path, "-D")
 
 
-INSTRUCTION = re.compile(r"^\s+([0-9a-f]+):\t(?:(?:bnd|notrack|data16|cs|ds|repz|repnz|lock) )*(\S+)"
+INSTRUCTION = re.compile(r"^\s+([0-9a-f]+):\t"
+                         r"(?:(?:bnd|notrack|data16|cs|ds|repz|repnz|lock) )*(\S+)"
                          r"(?:\s+([0-9a-f]+)(?: <|$))?")
 
 

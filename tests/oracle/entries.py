@@ -50,28 +50,6 @@ class Entry:
         return ", ".join(mark for mark in EVIDENCE if mark in self.marks)
 
 
-class Sections:
-    """Which section an address is in."""
-    LINE = re.compile(r"^\s*\[\s*\d+\]\s+(\S+)\s+(\S+)\s+([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+) "
-                      r"[0-9a-f]+\s+([A-Za-z]*)")
-
-    def __init__(self, path):
-        self.rows = []                # (address, size, name, type, file offset, flags)
-        for line in elf_tables.output_of("readelf", "-SW", path).splitlines():
-            match = self.LINE.match(line)
-            if match and "A" in match[6]:
-                self.rows.append((int(match[3], 16), int(match[5], 16), match[1], match[2],
-                                  int(match[4], 16), match[6]))
-        self.rows.sort()
-
-    def code_section(self, address):
-        """Name of the executable section around an address, or None."""
-        for start, size, name, _, _, flags in self.rows:
-            if start <= address < start + size and "X" in flags:
-                return name
-        return None
-
-
 def function_symbols(path):
     """(address, size, type, name, is dynamic) of FUNC and IFUNC symbols that are defined."""
     dynamic = False
@@ -104,7 +82,7 @@ class Found:
     def __init__(self, path):
         self.path = path
         self.base = elf_tables.lowest_load_address(path)
-        self.sections = Sections(path)
+        self.sections = elf_tables.Sections(path)
         self.candidates = {}
         self.resolvers = set()
         self.in_frame = set()
@@ -149,16 +127,28 @@ class Found:
 
     def words_in_data(self):
         """Candidates that stand as 8-byte words in the data of a program linked to its address."""
-        if "(Position-Independent" in self.header() or "DYN" in self.header():
-            return set()
         found = set()
+        if "EXEC" not in self.header():
+            return found
         with open(self.path, "rb") as image:
             for _, size, _, kind, offset, flags in self.sections.rows:
                 if kind in ("PROGBITS", "INIT_ARRAY", "FINI_ARRAY") and "X" not in flags:
                     image.seek(offset)
                     words = array.array("Q", image.read(size & ~7))
-                    found |= self.candidates.keys() & set(words)
+                    found.update(word for index, word in enumerate(words) if word in self.candidates
+                                 and not self.in_jump_table(words, index))
         return found
+
+    def in_jump_table(self, words, index):
+        """A word beside one that points into the middle of code is a case of a jump table.  Between
+        them may be more of the same word: many cases share the unlikely branch."""
+        before, after = index, index
+        while before > 0 and words[before] == words[index]:
+            before -= 1
+        while after < len(words) - 1 and words[after] == words[index]:
+            after += 1
+        return any(word not in self.candidates and self.inside_a_candidate(word)
+                   for word in (words[before], words[after]))
 
     def header(self):
         return next(line for line in elf_tables.output_of("readelf", "-hW", self.path).splitlines()

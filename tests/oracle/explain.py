@@ -15,12 +15,13 @@ BEFORE = "code before the agent's constructor"
 LAYOUT = "depends on layout or time"
 FRAGMENT = "fragment (by direct jumps or a landing pad)"
 ZERO_SIZE = "zero-size or start-up symbol"
+PLT = "PLT"
 RESOLVER = "ifunc resolver"
 REFUSED = "refused, reason in the report"
 UNEXPLAINED = "UNEXPLAINED"
-ORDER = [EQUAL, NEVER, OWN_SKIPPED, OWN_COUNTED, BEFORE, LAYOUT, FRAGMENT, ZERO_SIZE, RESOLVER,
-         REFUSED, UNEXPLAINED]
-QUIET = {EQUAL, NEVER}
+ORDER = [EQUAL, NEVER, OWN_SKIPPED, OWN_COUNTED, BEFORE, LAYOUT, FRAGMENT, PLT, ZERO_SIZE,
+         RESOLVER, REFUSED, UNEXPLAINED]
+QUIET = {EQUAL, NEVER, PLT}
 START_UP = {"_start", "_init", "_fini", "deregister_tm_clones", "register_tm_clones",
             "__do_global_dtors_aux", "frame_dummy", "_dl_relocate_static_pie"}
 
@@ -35,6 +36,7 @@ class Observed:
     own_jumps: int = 0                # of these, by a jump inside the function itself
     only_direct_jumps: bool = True    # no call instruction and no indirect jump led here
     landing_pad: bool = False         # the unwinder enters here after a throw
+    section: str = ""                 # where it stands: .text, .plt, ...
 
     def add_origins(self, path, origins, decoded):
         """Sort the places it was reached from; decoded has the instructions of these places."""
@@ -64,6 +66,8 @@ class Observed:
 def classify(observed, function):
     if function is not None and function["state"] == "hooked":
         return classify_hooked(observed, function["calls"])
+    if observed.section.startswith((".plt", ".iplt")):
+        return PLT
     if is_start_up(observed.symbol):
         return ZERO_SIZE
     if "i" in observed.symbol.letters:
@@ -91,8 +95,6 @@ def classify_hooked(observed, calls):
         return BEFORE
     if observed.varies and is_near(observed.entries, calls):
         return LAYOUT
-    if observed.symbol.size == 0 and expected == 0:
-        return ZERO_SIZE              # callgrind omits zero-size symbols (_init, _fini)
     return UNEXPLAINED
 
 

@@ -21,8 +21,8 @@ def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None):
         status = subprocess.run([hotfn, "run", "-q", "-o", record, *options, "--", *command],
                                 env=environment, stdin=source, stdout=output, stderr=problems,
                                 cwd=cwd).returncode
-    text = subprocess.run([hotfn, "report", record, "-n", "0", "--json", "--process", "main"], capture_output=True,
-                          text=True, check=True).stdout
+    text = subprocess.run([hotfn, "report", record, "-n", "0", "--json", "--process", "main"],
+                          capture_output=True, text=True, check=True).stdout
     return status, load(text)
 
 

@@ -18,11 +18,11 @@ __attribute__((constructor)) static void start(void)
 {
     if (!RUNNING_ON_VALGRIND)
         return;
-    /* An odd number of 16-byte units: malloc's alignment stays, hash buckets of addresses change. */
+    /* An odd number of 16-byte units: malloc's alignment stays, hash buckets change. */
     if (LAYOUT > 0 && sbrk(LAYOUT * (3 * PAGE + 48)) == (void *)-1)
         abort();
-    if (LAYOUT > 0 && mmap(NULL, LAYOUT * 7 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
-                          MAP_FAILED)
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    if (LAYOUT > 0 && mmap(NULL, LAYOUT * 7 * PAGE, PROT_NONE, flags, -1, 0) == MAP_FAILED)
         abort();
     CALLGRIND_DUMP_STATS_AT("hotfn_oracle_start");
 }

@@ -48,7 +48,8 @@ class OracleTest(unittest.TestCase):
     def pretend(self, faults=""):
         """A command that stands in for hotfn, with faults."""
         path = self.folder / "hotfn"
-        path.write_text(f"#!/bin/sh\nPRETEND_FAULTS='{faults}' exec {HERE}/pretend_hotfn.py \"$@\"\n")
+        path.write_text(f"#!/bin/sh\nexport PRETEND_FAULTS='{faults}'\n"
+                        f'exec {HERE}/pretend_hotfn.py "$@"\n')
         path.chmod(0o755)
         return path
 

@@ -80,8 +80,9 @@ class Server:
 def work(server):
     """Give the server work; returns {command: times run}, by its own count."""
     server.wait_for("PONG", "PING")
-    subprocess.run(["redis-benchmark", "-q", "-p", server.port, "-n", "5000", "-c", "10", "-P", "8"],
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+    subprocess.run(["redis-benchmark", "-q", "-p", server.port, "-n", "5000", "-c", "10",
+                    "-P", "8"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   timeout=300)
     server.ask("BGSAVE")
     server.wait_for("rdb_bgsave_in_progress:0", "INFO", "persistence")
     statistics = server.ask("INFO", "commandstats")
@@ -96,9 +97,10 @@ def compare(counted_by_server, report, module):
     wrong = 0
     for command, times in sorted(counted_by_server.items()):
         if command in FUNCTIONS:
-            seen = calls.get(FUNCTIONS[command])
+            function = FUNCTIONS[command]
+            seen = calls.get(function)
             wrong += seen != times
-            print("ok    " if seen == times else "WRONG ", FUNCTIONS[command], seen, "server:", times)
+            print("ok    " if seen == times else "WRONG ", function, seen, "server:", times)
     return wrong
 
 

@@ -57,8 +57,8 @@ add("lua",
     " -o lua upstream/src/*.c -Wl,-E -lm -ldl",
     debian="lua5.4")
 add("xz",
-    "mkdir make && cd make && CC={cc} CFLAGS=-O2 ../upstream/configure --disable-shared --disable-nls"
-    " --disable-doc --disable-scripts --disable-xzdec --disable-lzmadec --disable-lzmainfo"
+    "mkdir make && cd make && CC={cc} CFLAGS=-O2 ../upstream/configure --disable-shared"
+    " --disable-nls --disable-doc --disable-scripts --disable-xzdec --disable-lzmadec --disable-lzmainfo"
     " && make && cp src/xz/xz ..",
     debian="xz-utils", tools=("make",))
 

@@ -59,7 +59,8 @@ def pack_and_unpack(world, packer, level, suffix):
 for compiler in COMPILERS:
     @case(f"xz-{compiler}")
     def xz(world, compiler=compiler):
-        pack_and_unpack(world, world.built("xz", compiler), ["-3", "-T2", "--block-size=1MiB"], ".xz")
+        options = ["-3", "-T2", "--block-size=1MiB"]
+        pack_and_unpack(world, world.built("xz", compiler), options, ".xz")
 
 
 @case("zstd")
@@ -89,7 +90,8 @@ def python(world):
 @case("git")
 def git(world):
     program, = need("git")
-    dated = {"GIT_AUTHOR_DATE": "2024-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2024-01-01T00:00:00Z",
+    date = "2024-01-01T00:00:00Z"
+    dated = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date,
              "GIT_CONFIG_NOSYSTEM": "1", "GIT_PAGER": "cat"}
     (world.place / ".gitconfig").write_text("[user]\nname=A B\nemail=a@b\n[init]\n"
                                             "defaultBranch=main\n")

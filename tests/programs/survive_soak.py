@@ -111,7 +111,8 @@ class RedisServer:
                                    stdout=self.log, stderr=self.log)
         if not wait_until(lambda: self.ask("PING", check=False).strip() == "PONG", 60):
             self.process.kill()
-            raise Broken(f"server does not answer: {(world.place / 'server.log').read_text()[-800:]}")
+            log = (world.place / "server.log").read_text()
+            raise Broken(f"server does not answer: {log[-800:]}")
 
     def ask(self, *words, check=True, **options):
         return self.world.helper("redis-cli", "-p", self.port, *words, check=check, **options)

@@ -9,8 +9,10 @@
 #include "totals.h"
 
 #define FUNCTION_AT(align, name, body)                                                             \
-    __asm__(".text\n.p2align " #align ", 0xcc\n.globl " #name "\n.type " #name ", @function\n"      \
-            #name ":\n.cfi_startproc\n" body "\n.cfi_endproc\n.size " #name ", . - " #name "\n")
+    __asm__(".text\n.p2align " #align ", 0xcc\n"                                                   \
+            ".globl " #name "\n.type " #name ", @function\n" #name ":\n"                            \
+            ".cfi_startproc\n" body "\n.cfi_endproc\n"                                             \
+            ".size " #name ", . - " #name "\n")
 
 #define FUNCTION(name, body) FUNCTION_AT(4, name, body)
 

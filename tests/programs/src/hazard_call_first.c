@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call, or a jump, in the first five bytes; direct, through memory, and one that reads its own pc. */
+/* A call or jump in the first five bytes; direct, through memory, and one that reads its own pc. */
 #include "hazard.h"
 
 enum { ROUNDS = 1000 };

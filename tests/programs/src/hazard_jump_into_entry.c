@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jumps into bytes 1..4 of an entry: from the function itself, from another, and through a table. */
+/* Jumps into bytes 1..4 of an entry: from the function itself, from another, through a table. */
 #include "hazard.h"
 
 enum { ROUNDS = 1000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Built with -fcf-protection=full: every entry begins with endbr64, and calls go through pointers. */
+/* Built with -fcf-protection=full: entries begin with endbr64, and calls go through pointers. */
 #include <stdlib.h>
 
 #include "hazard.h"

@@ -28,7 +28,7 @@ static inline void say_total_if_hooked(const char *function, unsigned long long 
     printf("total? %s %llu\n", function, calls);
 }
 
-/* A loop that goes back to the function's first byte: hotfn counts calls, or says it counts both. */
+/* A loop back to the function's first byte: hotfn counts calls, or says that it counts both. */
 static inline void say_total_or(const char *function, unsigned long long calls,
                                 unsigned long long with_loops)
 {
