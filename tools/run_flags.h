@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The last field of HOTFN_RUN, which `hotfn run` writes and the agent reads. */
+/* The last field of HOTFN_RUN, which `hotfn run` writes and the agent reads: three digits. */
 #ifndef HOTFN_TOOLS_RUN_FLAGS_H
 #define HOTFN_TOOLS_RUN_FLAGS_H
 
 #define AGENT_FOLLOW 1u   /* keep the environment: children are counted too */
 #define AGENT_PERF_MAP 2u /* names of stubs to /tmp/perf-PID.map            */
 #define AGENT_VERBOSE 4u
+#define AGENT_INSIDE 8u /* with FOLLOW: written by the target for its children */
 
 #endif

@@ -257,6 +257,15 @@ def finds_the_target_behind_a_wrapper(case):
     check(case.calls("counted_once") == 800, "calls behind env")
 
 
+def follows_children_on_request(case):
+    both = f"{case.target} 10; {case.target} 20"
+    case.run("bash", "-c", both, options=["--follow"])
+    check(case.calls("counted_once") == 60, "both children")
+    case.run("bash", "-c", both)
+    out = subprocess.run([HOTFN, "report", case.record, "--json", "-n", "0"], capture_output=True, text=True)
+    check("counted_once" not in out.stdout, "children without --follow")
+
+
 def counts_the_interpreter_of_a_script(case):
     script = case.folder / "script"
     script.write_text(f"#!{case.target} 250\n")

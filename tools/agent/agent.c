@@ -83,6 +83,9 @@ static int parse(char **envp, settings *s) {
 static int is_target(const settings *s) {
     char path[4096];
     struct stat self;
+    if (s->flags & AGENT_INSIDE) {
+        return 1;
+    }
     if (s->target_glob) {
         ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
         path[n > 0 ? n : 0] = 0;
@@ -122,6 +125,17 @@ static void restore_environment(char **envp) {
         } else {
             at++;
         }
+    }
+}
+
+/* With --follow: children of the target are targets too.  The flags are the last three digits. */
+static void mark_children(char **envp, unsigned flags) {
+    char *run = (char *)(uintptr_t)find(envp, "HOTFN_RUN");
+    char digits[4];
+    size_t length = run ? strlen(run) : 0;
+    if (length > 3) {
+        snprintf(digits, sizeof digits, "%03u", (flags | AGENT_INSIDE) % 1000u);
+        memcpy(run + length - 3, digits, 3);
     }
 }
 
@@ -170,7 +184,9 @@ __attribute__((constructor)) static void agent_start(int argc, char **argv, char
     if (!parse(envp, &s) || !is_target(&s)) {
         return; /* a wrapper on the way to the target: leave everything as it is */
     }
-    if (!(s.flags & AGENT_FOLLOW)) {
+    if (s.flags & AGENT_FOLLOW) {
+        mark_children(envp, s.flags);
+    } else {
         restore_environment(envp);
     }
     join(&s);

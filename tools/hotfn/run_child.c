@@ -32,7 +32,7 @@ static bool set_environment(const run_options *o, const run_target *t, const cha
                      (o->verbose ? AGENT_VERBOSE : 0);
     bool fits = snprintf(preload, sizeof preload, before ? "%s:%s" : "%s", agent, before) <
                 (int)sizeof preload;
-    snprintf(run, sizeof run, "%d:%d:%d:%llu:%llu:%u", (int)parent, live_fd, handover_fd,
+    snprintf(run, sizeof run, "%d:%d:%d:%llu:%llu:%03u", (int)parent, live_fd, handover_fd,
              (unsigned long long)t->device, (unsigned long long)t->inode, flags);
     return fits && setenv("LD_PRELOAD", preload, 1) == 0 && setenv("HOTFN_RUN", run, 1) == 0 &&
            (!o->target_glob || setenv("HOTFN_TARGET", o->target_glob, 1) == 0);
