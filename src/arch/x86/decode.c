@@ -208,9 +208,9 @@ static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDeco
     case ZYDIS_MNEMONIC_MOVZX:
         return in->operand_width >= 32 ? shape_of_move(source) : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_MOVSXD:
-        return source->type == ZYDIS_OPERAND_TYPE_MEMORY && in->operand_width == 64
-                   ? HFN_X86_LOAD_SIGNED
-                   : HFN_X86_OTHER;
+        if (in->operand_width != 64)
+            return HFN_X86_OTHER;
+        return source->type == ZYDIS_OPERAND_TYPE_MEMORY ? HFN_X86_LOAD_SIGNED : HFN_X86_EXTEND;
     case ZYDIS_MNEMONIC_ADD:
         return is_register(source) && in->operand_width == 64 ? HFN_X86_ADD : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_XOR: /* glibc's pointer guard, fs:0x30 */
@@ -250,6 +250,10 @@ static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecode
         out->shape = HFN_X86_JUMP;
     if (in->mnemonic == ZYDIS_MNEMONIC_POP)
         out->shape = HFN_X86_SELECT;
+    if (in->mnemonic == ZYDIS_MNEMONIC_CDQE) {
+        out->shape = HFN_X86_EXTEND;
+        out->dest = out->src = 0; /* rax */
+    }
     if (in->operand_count_visible < 2 || out->dest == HFN_X86_NO_REGISTER)
         return;
     const ZydisDecodedOperand *source = &operands[1];

@@ -18,8 +18,9 @@ bool hfn_x86_decode_fully(const uint8_t *bytes, uint64_t size, uint64_t rva, uin
  * arithmetic flags (bits of EFLAGS) and, for the few shapes that jump tables are made of, how. */
 typedef enum hfn_x86_shape {
     HFN_X86_OTHER = 0,
-    HFN_X86_MOVE, /* mov dest, src: 4 or 8 bytes; movzx: 1 or 2                             */
-    HFN_X86_LOAD, /* mov or movzx dest, [memory] of width bytes                             */
+    HFN_X86_MOVE,   /* mov dest, src: 4 or 8 bytes; movzx: 1 or 2                             */
+    HFN_X86_LOAD,   /* mov or movzx dest, [memory] of width bytes                             */
+    HFN_X86_EXTEND, /* movsxd dest, src; cdqe                                                 */
     HFN_X86_LOAD_SIGNED, /* movsxd dest, dword [memory]                                        */
     HFN_X86_CONSTANT,    /* mov dest, immediate                                                   */
     HFN_X86_ADD,     /* add dest, src                                                          */

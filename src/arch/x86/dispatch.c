@@ -4,6 +4,7 @@
  * of gcc and clang are known:
  *     jmp [table + i*8]            mov r, [table + i*8]; jmp r          (absolute addresses)
  *     lea b, [rip+table]; movsxd r, [b + i*4]; add r, b; jmp r          (offsets from the table)
+ *     the same with mov, cdqe in the place of movsxd, at -O0            (table and bound not shown)
  * The number of entries comes from the `cmp i, n; ja` or the `and i, n` before it, along the same
  * line; where the line shows none it is 0 and the caller must do without.
  */
@@ -209,16 +210,19 @@ static summand find_summand(const hfn_line *line, uint32_t at, uint8_t reg)
 {
     summand found_one = { .kind = UNSHOWN };
     search s = { .line = line, .at = at };
+    bool extended = false;
 
     while (find_write(&s, reg, &found_one.write) == FOUND) {
         const hfn_x86_effects *e = &found_one.write;
         bool whole = e->dest == reg;
         found_one.at = s.at;
-        if (whole && e->shape == HFN_X86_MOVE && e->width == 8) {
+        if (whole && ((e->shape == HFN_X86_MOVE && e->width == 8) || e->shape == HFN_X86_EXTEND)) {
+            extended |= e->shape == HFN_X86_EXTEND;
             reg = e->src;
             continue;
         }
-        if (whole && e->shape == HFN_X86_LOAD_SIGNED)
+        bool loads_narrow = extended && e->shape == HFN_X86_LOAD && e->width == 4;
+        if (whole && (e->shape == HFN_X86_LOAD_SIGNED || loads_narrow))
             found_one.kind = LOADED;
         else if (whole && ((e->shape == HFN_X86_LEA && e->base == HFN_X86_RIP) ||
                            e->shape == HFN_X86_CONSTANT))
@@ -238,7 +242,7 @@ static bool describe_table(const hfn_line *line, uint32_t at, const summand *loa
     const chosen pick = { .at = loaded->at, .index = e->index };
     uint64_t table = 0 - line->link_base, base = 0;
 
-    if (e->scale != 4 || e->index == HFN_X86_NO_REGISTER ||
+    if (e->shape != HFN_X86_LOAD_SIGNED || e->scale != 4 || e->index == HFN_X86_NO_REGISTER ||
         !find_address(line, at, base_reg, &base, out))
         return false;
     if (e->base != HFN_X86_NO_REGISTER && !find_address(line, loaded->at, e->base, &table, out))

@@ -134,6 +134,16 @@ static void a_call_changes_what_it_may(void)
     CHECK_EQ_U64(d.entry_count, 6);
 }
 
+/* mov eax, [rdx+rax]; cdqe; lea rdx, [rip+0x40]; add rax, rdx; jmp rax: gcc -O0 */
+static void an_extended_entry_is_an_offset(void)
+{
+    CHECK_EQ_U64(DISPATCH("\x8B\x04\x02\x48\x98\x48\x8D\x15\x40\0\0\0\x48\x01\xD0\xFF\xE0").kind,
+                 HFN_DISPATCH_OFFSET);
+    /* without the extension it is no entry of a table */
+    CHECK_EQ_U64(DISPATCH("\x8B\x04\x02\x48\x8D\x15\x40\0\0\0\x48\x01\xD0\xFF\xE0").kind,
+                 HFN_DISPATCH_COMPUTED);
+}
+
 static void a_base_from_before_the_line_is_an_offset(void)
 {
     /* movsxd rax, [rbx+rdi*4]; add rax, rbx; jmp rax */
@@ -172,6 +182,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_label_as_base_of_another_table),
     CHECK_TEST(a_cmp_whose_flags_are_gone_is_no_bound),
     CHECK_TEST(a_call_changes_what_it_may),
+    CHECK_TEST(an_extended_entry_is_an_offset),
     CHECK_TEST(a_base_from_before_the_line_is_an_offset),
     CHECK_TEST(whole_pointers_are_told_from_arithmetic),
 };

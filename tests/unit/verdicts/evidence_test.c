@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* Function or fragment, by what leads to it; and the refusals that need no look at the bytes. */
+#include "scene.h"
+
+#define BODY "\x98\x98\x98\x98\x98\xC3"
+
+static uint32_t verdict_of(const scene *s, uint64_t rva)
+{
+    return scene_verdict(s, rva).pub.verdict;
+}
+
+static void a_nameless_range_needs_a_call_or_a_pointer(void)
+{
+    scene s = scene_begin();
+    uint64_t called = SCENE_CODE(&s, BODY), pointed = SCENE_CODE(&s, BODY);
+    uint64_t loaded = SCENE_CODE(&s, BODY), jumped = SCENE_CODE(&s, BODY);
+    uint64_t lonely = SCENE_CODE(&s, BODY), from = scene_here(&s);
+
+    scene_branch(&s, 0xE8, called);
+    SCENE_CODE(&s, "\x48\x8D\x05"); /* lea rax, [rip+x] */
+    put(s.text, loaded - (scene_here(&s) + 4), 4);
+    scene_branch(&s, 0xE9, jumped);
+    scene_symbol(&s, "from", from, scene_here(&s) - from, FUNC);
+    scene_pointer(&s, RODATA, pointed);
+    for (uint64_t f = called; f < from; f += 6)
+        scene_fde_at(&s, f, 6);
+    scene_judge(&s);
+    CHECK_EQ_U64(verdict_of(&s, called), HOTFN_VERDICT_HOOKABLE);
+    CHECK_EQ_U64(verdict_of(&s, pointed), HOTFN_VERDICT_HOOKABLE);
+    CHECK_EQ_U64(verdict_of(&s, loaded), HOTFN_VERDICT_HOOKABLE);
+    CHECK_EQ_U64(verdict_of(&s, jumped), HOTFN_VERDICT_FRAGMENT);
+    CHECK_EQ_U64(verdict_of(&s, lonely), HOTFN_VERDICT_FRAGMENT);
+    CHECK_EQ_U64(scene_verdict(&s, lonely).pub.reason, HOTFN_REASON_FRAGMENT);
+    scene_finish(&s);
+}
+
+static void a_name_that_nothing_refers_to_stays_a_function(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", BODY);
+
+    scene_judge(&s);
+    CHECK_EQ_U64(verdict_of(&s, f), HOTFN_VERDICT_HOOKABLE);
+    scene_finish(&s);
+}
+
+static void a_cold_name_alone_is_no_evidence(void)
+{
+    scene s = scene_begin();
+    uint64_t cold = SCENE_FUNCTION(&s, "f.cold", BODY);
+    uint64_t called = SCENE_FUNCTION(&s, "f.cold.1", BODY);
+    uint64_t part = SCENE_FUNCTION(&s, "f.part.0", BODY);
+    uint64_t from = scene_here(&s);
+
+    scene_branch(&s, 0xE8, called);
+    scene_branch(&s, 0xE9, part);
+    scene_symbol(&s, "from", from, scene_here(&s) - from, FUNC);
+    scene_judge(&s);
+    CHECK_EQ_U64(verdict_of(&s, cold), HOTFN_VERDICT_FRAGMENT);
+    CHECK_EQ_U64(verdict_of(&s, called), HOTFN_VERDICT_HOOKABLE);
+    CHECK_EQ_U64(verdict_of(&s, part), HOTFN_VERDICT_HOOKABLE);
+    scene_finish(&s);
+}
+
+static void an_exported_range_is_a_function(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f.cold", BODY);
+
+    scene_export(&s, "f.cold", f, 6);
+    scene_judge(&s);
+    CHECK_EQ_U64(verdict_of(&s, f), HOTFN_VERDICT_HOOKABLE);
+    CHECK(!(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_RED_ZONE));
+    scene_finish(&s);
+}
+
+static void unwind_data_inside_a_frame_proves_a_fragment(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", BODY), from = scene_here(&s);
+
+    scene_branch(&s, 0xE9, f);
+    scene_symbol(&s, "from", from, 5, FUNC);
+    s.fdes[s.fde_count++] = (scene_fde){ .begin = f, .size = 6, .inner = true };
+    scene_judge(&s);
+    CHECK_EQ_U64(verdict_of(&s, f), HOTFN_VERDICT_FRAGMENT);
+    scene_finish(&s);
+}
+
+static void a_label_of_hand_written_code_that_is_only_jumped_to_is_a_fragment(void)
+{
+    scene s = scene_begin();
+    uint64_t label = scene_here(&s), called;
+
+    scene_label(&s, "label", label);
+    SCENE_CODE(&s, BODY);
+    called = scene_here(&s);
+    scene_label(&s, "called", called);
+    SCENE_CODE(&s, BODY);
+    uint64_t from = scene_here(&s);
+    scene_branch(&s, 0xE8, called);
+    scene_branch(&s, 0xE9, label);
+    scene_symbol(&s, "from", from, scene_here(&s) - from, FUNC);
+    scene_judge(&s);
+    CHECK_EQ_U64(verdict_of(&s, called), HOTFN_VERDICT_HOOKABLE);
+    CHECK_EQ_U64(verdict_of(&s, label), HOTFN_VERDICT_FRAGMENT);
+    scene_finish(&s);
+}
+
+static void what_is_only_jumped_to_may_use_the_red_zone(void)
+{
+    scene s = scene_begin();
+    uint64_t jumped = SCENE_FUNCTION(&s, "jumped", BODY);
+    uint64_t called = SCENE_FUNCTION(&s, "called", BODY), from = scene_here(&s);
+
+    scene_branch(&s, 0xE8, called);
+    scene_branch(&s, 0xE9, jumped);
+    scene_symbol(&s, "from", from, scene_here(&s) - from, FUNC);
+    scene_judge(&s);
+    CHECK(scene_verdict(&s, jumped).pub.flags & HOTFN_VERDICT_RED_ZONE);
+    CHECK(!(scene_verdict(&s, called).pub.flags & HOTFN_VERDICT_RED_ZONE));
+    scene_finish(&s);
+}
+
+static void a_fragment_that_jumps_to_an_entry_makes_it_a_loop(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", BODY), part = scene_here(&s);
+
+    scene_branch(&s, 0xE9, f);
+    s.fdes[s.fde_count++] = (scene_fde){ .begin = part, .size = 5, .inner = true };
+    scene_judge(&s);
+    CHECK(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
+    scene_finish(&s);
+}
+
+static void a_signal_restorer_is_left_alone(void)
+{
+    scene s = scene_begin();
+    /* mov rax, 15; syscall */
+    uint64_t f = SCENE_FUNCTION(&s, "__restore_rt", "\x48\xC7\xC0\x0F\x00\x00\x00\x0F\x05");
+
+    s.fdes[s.fde_count++] = (scene_fde){ .begin = f, .size = 9, .signal = true };
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_SIGNAL_RESTORER, 0);
+    scene_finish(&s);
+}
+
+static void the_entry_of_the_process_is_glue(void)
+{
+    scene s = scene_begin();
+    uint64_t start = SCENE_FUNCTION(&s, "_start", BODY);
+
+    s.b->entry = start;
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, start, HOTFN_REASON_GLUE, 0);
+    scene_finish(&s);
+    /* a header that names a function which is called: no start of a process */
+    s = scene_begin();
+    start = SCENE_FUNCTION(&s, "first", BODY);
+    scene_symbol(&s, "from", scene_here(&s), 5, FUNC);
+    scene_branch(&s, 0xE8, start);
+    s.b->entry = start;
+    scene_judge(&s);
+    CHECK_EQ_U64(verdict_of(&s, start), HOTFN_VERDICT_HOOKABLE);
+    scene_finish(&s);
+}
+
+static void code_that_a_fault_handler_knows_is_left_alone(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "SafeFetch32_impl", "\x8B\x07\xC3\x90\x90\x90");
+
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_FAULT_KNOWN, 0);
+    scene_finish(&s);
+}
+
+static void restartable_sequences_are_left_alone(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "push_per_cpu", "\x98\x98\x98\x98\x98\x98\x98\x98\x98\x98\xC3");
+    uint64_t other = SCENE_FUNCTION(&s, "other", BODY), abort_handler;
+    uint64_t length = 4;
+
+    scene_nops(&s, 16 - (f - TEXT + 17) % 16);
+    abort_handler = SCENE_FUNCTION(&s, "abort", BODY);
+    scene_nops(&s, 10);
+    s.extra_name = "__rseq_cs";
+    s.extra_rva = scene_here(&s);
+    memcpy(s.extra + 16, &length, sizeof length);
+    scene_pointer(&s, s.extra_rva + 8, f + 2);
+    scene_pointer(&s, s.extra_rva + 24, abort_handler);
+    scene_judge(&s);
+    CHECK_EQ_U64(s.b->sections[3].address, s.extra_rva);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_RSEQ, 0);
+    EXPECT_REFUSED(&s, abort_handler, HOTFN_REASON_RSEQ, 0);
+    CHECK_EQ_U64(verdict_of(&s, other), HOTFN_VERDICT_HOOKABLE);
+    scene_finish(&s);
+}
+
+static void another_machine_is_refused_whole(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", BODY);
+
+    s.b->machine = 183; /* EM_AARCH64 */
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_MACHINE, 0);
+    CHECK(hfn_verdicts_arch(s.verdicts) == NULL);
+    scene_finish(&s);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(a_nameless_range_needs_a_call_or_a_pointer),
+    CHECK_TEST(a_name_that_nothing_refers_to_stays_a_function),
+    CHECK_TEST(a_cold_name_alone_is_no_evidence),
+    CHECK_TEST(an_exported_range_is_a_function),
+    CHECK_TEST(unwind_data_inside_a_frame_proves_a_fragment),
+    CHECK_TEST(a_label_of_hand_written_code_that_is_only_jumped_to_is_a_fragment),
+    CHECK_TEST(what_is_only_jumped_to_may_use_the_red_zone),
+    CHECK_TEST(a_fragment_that_jumps_to_an_entry_makes_it_a_loop),
+    CHECK_TEST(a_signal_restorer_is_left_alone),
+    CHECK_TEST(the_entry_of_the_process_is_glue),
+    CHECK_TEST(code_that_a_fault_handler_knows_is_left_alone),
+    CHECK_TEST(restartable_sequences_are_left_alone),
+    CHECK_TEST(another_machine_is_refused_whole),
+};
+CHECK_MAIN(tests)

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* The whole judge on real code (this very program and what it is linked with), and its edges. */
+#include "base/counting_env.h"
+#include "functions/functions.h"
+#include "scene.h"
+
+/* A judged file. */
+typedef struct judged {
+    hotfn_image *image;
+    hotfn_symbols *symbols;
+    hotfn_functions *functions;
+    hotfn_verdicts *verdicts;
+} judged;
+
+static hotfn_verdicts *judge_with(const judged *j, uint32_t threads)
+{
+    hotfn_verdicts_options options = HOTFN_VERDICTS_OPTIONS_INIT;
+    hotfn_verdicts *verdicts = NULL;
+
+    options.threads = threads;
+    CHECK_EQ_I64(hotfn_verdicts_judge(&verdicts, j->image, j->functions, &options, NULL, NULL),
+                 HOTFN_OK);
+    return verdicts;
+}
+
+static judged judge_file(const char *path)
+{
+    judged j = { NULL, NULL, NULL, NULL };
+
+    CHECK_EQ_I64(hotfn_image_open(&j.image, path, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_symbols_load(&j.symbols, j.image, NULL, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_functions_build(&j.functions, j.image, j.symbols, NULL, NULL), HOTFN_OK);
+    j.verdicts = judge_with(&j, 1);
+    return j;
+}
+
+static void finish(judged *j)
+{
+    hotfn_verdicts_destroy(j->verdicts);
+    hotfn_functions_destroy(j->functions);
+    hotfn_symbols_destroy(j->symbols);
+    hotfn_image_close(j->image);
+}
+
+static void threads_do_not_change_the_verdicts(void)
+{
+    judged j = judge_file("/proc/self/exe");
+
+    for (uint32_t threads = 2; threads < 9; threads += 3) {
+        hotfn_verdicts *other = judge_with(&j, threads);
+        CHECK_EQ_U64(hotfn_verdicts_count(other), hotfn_verdicts_count(j.verdicts));
+        for (uint32_t i = 0; i < hotfn_verdicts_count(other); i++)
+            CHECK_MEM(hfn_verdicts_at(other, i), hfn_verdicts_at(j.verdicts, i),
+                      sizeof(hfn_verdict));
+        hotfn_verdicts_destroy(other);
+    }
+    finish(&j);
+}
+
+/* What every hookable function owes to the station that patches it. */
+static void check_promises(const judged *j, uint32_t i)
+{
+    const hfn_verdict *v = hfn_verdicts_at(j->verdicts, i);
+    const hfn_function *f = hfn_functions_at(j->functions, i);
+    uint32_t kept = v->pub.strategy == HOTFN_STRATEGY_PUN ? 5 : v->pub.patch_bytes;
+    hfn_moved moved;
+
+    CHECK(hfn_verdicts_moved(j->verdicts, i, &moved));
+    CHECK_EQ_U64(moved.original_bytes, v->covered_bytes);
+    CHECK_EQ_U64(v->site_rva, f->rva + v->pub.patch_offset);
+    CHECK(v->site_rva + v->covered_bytes <= f->rva + f->byte_count);
+    CHECK_EQ_U64(hfn_verdicts_original(j->verdicts, i).size, v->pub.patch_bytes);
+    CHECK((v->island_rva != 0) == (v->pub.strategy == HOTFN_STRATEGY_ISLAND));
+    CHECK((v->pun_mask != 0) == (v->pub.strategy == HOTFN_STRATEGY_PUN));
+    CHECK((v->pun_fixed & ~v->pun_mask) == 0);
+    if (v->pub.strategy != HOTFN_STRATEGY_JUMP_PAD)
+        CHECK(v->covered_bytes >= v->pub.patch_bytes || v->pub.strategy == HOTFN_STRATEGY_ISLAND ||
+              v->pub.strategy == HOTFN_STRATEGY_PUN);
+    if (i + 1 < hotfn_verdicts_count(j->verdicts))
+        CHECK(v->site_rva + kept <= hfn_functions_at(j->functions, i + 1)->rva);
+}
+
+static void every_hookable_function_keeps_the_promises(void)
+{
+    static const char *const files[] = { "/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6",
+                                         "/lib/x86_64-linux-gnu/libm.so.6" };
+
+    for (uint32_t k = 0; k < sizeof files / sizeof files[0]; k++) {
+        FILE *there = fopen(files[k], "rb");
+        if (!there)
+            continue;
+        fclose(there);
+        judged j = judge_file(files[k]);
+        uint32_t hookable = 0, count = hotfn_verdicts_count(j.verdicts);
+        for (uint32_t i = 0; i < count; i++) {
+            if (hfn_verdicts_at(j.verdicts, i)->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+                continue;
+            hookable++;
+            check_promises(&j, i);
+        }
+        CHECK(hookable > count / 2);
+        finish(&j);
+    }
+}
+
+static void islands_are_nobody_elses(void)
+{
+    judged j = judge_file("/lib/x86_64-linux-gnu/libc.so.6");
+    uint32_t count = hotfn_verdicts_count(j.verdicts);
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t island = hfn_verdicts_at(j.verdicts, i)->island_rva;
+        for (uint32_t k = 0; island && k < count; k++) {
+            const hfn_verdict *v = hfn_verdicts_at(j.verdicts, k);
+            if (v->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+                continue;
+            CHECK(k == i || v->island_rva == 0 || v->island_rva + 5 <= island ||
+                  island + 5 <= v->island_rva);
+            CHECK(v->site_rva + 5 <= island || island + 5 <= v->site_rva ||
+                  v->site_rva + v->pub.patch_bytes <= island);
+        }
+    }
+    finish(&j);
+}
+
+static void options_that_are_not_known_are_refused(void)
+{
+    judged j = judge_file("/proc/self/exe");
+    hotfn_verdicts_options options = HOTFN_VERDICTS_OPTIONS_INIT;
+    hotfn_verdicts *verdicts = NULL;
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    options.flags = 2;
+    CHECK_EQ_I64(hotfn_verdicts_judge(&verdicts, j.image, j.functions, &options, NULL, &err),
+                 HOTFN_E_OPTION);
+    CHECK(verdicts == NULL && err.text[0] != 0);
+    options.flags = 0;
+    options.reserved = 1;
+    CHECK_EQ_I64(hotfn_verdicts_judge(&verdicts, j.image, j.functions, &options, NULL, NULL),
+                 HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_verdicts_judge(&verdicts, j.image, j.functions, NULL, NULL, NULL), HOTFN_OK);
+    hotfn_verdicts_destroy(verdicts);
+    hotfn_verdicts_destroy(NULL);
+    finish(&j);
+}
+
+static void past_the_end_is_nothing(void)
+{
+    judged j = judge_file("/proc/self/exe");
+    uint32_t count = hotfn_verdicts_count(j.verdicts);
+    hotfn_verdict v = HOTFN_VERDICT_INIT;
+    hfn_moved moved;
+
+    CHECK_EQ_I64(hotfn_verdicts_get(j.verdicts, count, &v), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_verdicts_get(j.verdicts, 0, &v), HOTFN_OK);
+    v.size = 0;
+    CHECK_EQ_I64(hotfn_verdicts_get(j.verdicts, 0, &v), HOTFN_E_OPTION);
+    CHECK(hfn_verdicts_at(j.verdicts, count) == NULL);
+    CHECK(!hfn_verdicts_moved(j.verdicts, count, &moved));
+    CHECK_EQ_U64(hfn_verdicts_original(j.verdicts, count).size, 0);
+    CHECK_EQ_U64(hfn_verdicts_island_original(j.verdicts, count).size, 0);
+    finish(&j);
+}
+
+static void no_memory_is_said_at_every_request(void)
+{
+    judged j = judge_file("/proc/self/exe");
+    hotfn_verdicts_options options = HOTFN_VERDICTS_OPTIONS_INIT;
+    hotfn_status status = HOTFN_E_NO_MEMORY;
+    hotfn_verdicts *verdicts = NULL;
+    size_t n;
+
+    for (n = 1; status == HOTFN_E_NO_MEMORY && n < 10000; n++) {
+        counting c;
+        hotfn_env env = counting_env(&c);
+        options.threads = 1 + n % 2;
+        c.fail_at = n;
+        status = hotfn_verdicts_judge(&verdicts, j.image, j.functions, &options, &env, NULL);
+        if (status == HOTFN_OK)
+            hotfn_verdicts_destroy(verdicts);
+        CHECK_EQ_U64(c.live_bytes, 0);
+        CHECK_EQ_I64(c.size_mismatches, 0);
+    }
+    CHECK_EQ_I64(status, HOTFN_OK);
+    CHECK(n > 5);
+    finish(&j);
+}
+
+static void an_image_without_functions_has_no_verdicts(void)
+{
+    scene s = scene_begin();
+
+    scene_nops(&s, 16);
+    scene_judge(&s);
+    CHECK_EQ_U64(hotfn_verdicts_count(s.verdicts), 0);
+    CHECK(hfn_verdicts_image(s.verdicts) == s.image);
+    CHECK(hfn_verdicts_functions(s.verdicts) == s.functions);
+    scene_finish(&s);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(threads_do_not_change_the_verdicts),
+    CHECK_TEST(every_hookable_function_keeps_the_promises),
+    CHECK_TEST(islands_are_nobody_elses),
+    CHECK_TEST(options_that_are_not_known_are_refused),
+    CHECK_TEST(past_the_end_is_nothing),
+    CHECK_TEST(no_memory_is_said_at_every_request),
+    CHECK_TEST(an_image_without_functions_has_no_verdicts),
+};
+CHECK_MAIN(tests)

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/* Each rung of the ladder, and each reason that the bytes of a function give. */
+#include "scene.h"
+
+/* A block of 0x98 (cwde) so long that small positive displacements stay inside the image. */
+#define IMAGE_BYTES 0x4000
+
+static void whole_instructions_make_a_jump(void)
+{
+    scene s = scene_begin();
+    /* push rbx; mov rbx, rdi; sub rsp, 16; ret */
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x53\x48\x89\xFB\x48\x83\xEC\x10\xC3");
+    hfn_moved moved;
+
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_JUMP);
+    const hfn_verdict v = scene_verdict(&s, f);
+    CHECK_EQ_U64(v.site_rva, f);
+    CHECK_EQ_U64(v.pub.patch_offset, 0);
+    CHECK_EQ_U64(v.pub.patch_bytes, 5);
+    CHECK_EQ_U64(v.covered_bytes, 8);
+    CHECK_EQ_U64(hfn_verdicts_original(s.verdicts, 0).size, 5);
+    CHECK(hfn_verdicts_moved(s.verdicts, 0, &moved));
+    CHECK_EQ_U64(moved.original_bytes, 8);
+    CHECK(hfn_verdicts_at(s.verdicts, 1) == NULL);
+    scene_finish(&s);
+}
+
+static void a_call_or_jump_at_the_entry_is_retargeted(void)
+{
+    scene s = scene_begin();
+    uint64_t target = SCENE_FUNCTION(&s, "target", "\x53\x48\x89\xFB\x5B\xC3");
+    uint64_t by_call = scene_here(&s), by_jump, behind_pad;
+    hfn_moved moved;
+
+    scene_symbol(&s, "by_call", by_call, 6, FUNC);
+    scene_branch(&s, 0xE8, target);
+    SCENE_CODE(&s, "\xC3");
+    by_jump = scene_here(&s);
+    scene_symbol(&s, "by_jump", by_jump, 5, FUNC);
+    scene_branch(&s, 0xE9, target);
+    behind_pad = SCENE_CODE(&s, "\xF3\x0F\x1E\xFA"); /* endbr64 */
+    scene_symbol(&s, "behind_pad", behind_pad, 9, FUNC);
+    scene_branch(&s, 0xE9, target);
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, by_call, HOTFN_STRATEGY_RETARGET);
+    EXPECT_STRATEGY(&s, by_jump, HOTFN_STRATEGY_RETARGET);
+    EXPECT_STRATEGY(&s, behind_pad, HOTFN_STRATEGY_RETARGET);
+    CHECK_EQ_U64(scene_verdict(&s, behind_pad).pub.patch_offset, 4);
+    CHECK(scene_verdict(&s, behind_pad).pub.flags & HOTFN_VERDICT_LANDING_PAD);
+    CHECK(hfn_verdicts_moved(s.verdicts, 1, &moved));
+    CHECK_EQ_U64(moved.fixups[0].target_rva, target);
+    scene_finish(&s);
+}
+
+static void the_first_call_is_retargeted_if_every_run_passes_it(void)
+{
+    scene s = scene_begin();
+    uint64_t target = SCENE_FUNCTION(&s, "target", "\x53\x48\x89\xFB\x5B\xC3");
+    uint64_t f = SCENE_CODE(&s, "\x48\x83\xEC\x08"); /* sub rsp, 8 */
+    hfn_moved moved;
+
+    scene_symbol(&s, "f", f, 14, FUNC);
+    scene_branch(&s, 0xE8, target);
+    SCENE_CODE(&s, "\x48\x83\xC4\x08\xC3"); /* add rsp, 8; ret */
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_RETARGET);
+    CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_offset, 4);
+    CHECK_EQ_U64(scene_verdict(&s, f).site_rva, f + 4);
+    CHECK(hfn_verdicts_moved(s.verdicts, 1, &moved));
+    CHECK_EQ_U64(moved.fixups[0].target_rva, target);
+    scene_finish(&s);
+}
+
+static void a_call_that_is_reached_otherwise_is_not_retargeted(void)
+{
+    scene s = scene_begin();
+    uint64_t target = SCENE_FUNCTION(&s, "target", "\x53\x48\x89\xFB\x5B\xC3");
+    uint64_t f = SCENE_CODE(&s, "\x48\x83\xEC\x08"); /* sub rsp, 8 */
+
+    scene_symbol(&s, "f", f, 16, FUNC);
+    scene_branch(&s, 0xE8, target);
+    SCENE_CODE(&s, "\x75\xF9\x48\x83\xC4\x08\xC3"); /* jne to the call; add rsp, 8; ret */
+    scene_judge(&s);
+    /* 4 bytes of the jump are free, the last is the call's: E8, far below the image */
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_PUN);
+    CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 4);
+    CHECK_EQ_U64(scene_verdict(&s, f).pun_mask, 0xFF000000);
+    CHECK_EQ_U64(scene_verdict(&s, f).pun_fixed, 0xE8000000);
+    scene_finish(&s);
+}
+
+static void a_short_function_uses_the_padding_behind_it(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x31\xC0\xC3"); /* xor eax, eax; ret */
+    hfn_moved moved;
+
+    scene_nops(&s, 13);
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_JUMP_PAD);
+    CHECK_EQ_U64(scene_verdict(&s, f).covered_bytes, 3);
+    CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 5);
+    CHECK(hfn_verdicts_moved(s.verdicts, 0, &moved));
+    CHECK_EQ_U64(moved.length, 3); /* no jump back behind ret */
+    scene_finish(&s);
+}
+
+static void padding_that_somebody_reaches_is_not_used(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x31\xC0\xC3");
+
+    scene_nops(&s, 13);
+    uint64_t g = scene_here(&s);
+    scene_symbol(&s, "g", g, 5, FUNC);
+    scene_branch(&s, 0xE9, f + 3); /* into the nops */
+    scene_judge(&s);
+    /* nor is the rest of that gap: it is run through */
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_JUMP_INTO_PATCH, 3);
+    scene_finish(&s);
+}
+
+static void padding_that_is_fallen_into_is_not_used(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x31\xC0\x98"); /* does not end */
+
+    scene_nops(&s, 13);
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_NO_ISLAND, 3);
+    scene_finish(&s);
+}
+
+/* xor eax, eax; again: inc eax; jne again; ret */
+#define LOOP_AT_2 "\x31\xC0\xFF\xC0\x75\xFC\xC3"
+
+static void a_loop_in_the_patch_makes_an_island(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", LOOP_AT_2);
+    uint64_t pad = scene_here(&s);
+
+    scene_nops(&s, 9);
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_ISLAND);
+    const hfn_verdict v = scene_verdict(&s, f);
+    CHECK_EQ_U64(v.island_rva, pad);
+    CHECK_EQ_U64(v.pub.patch_bytes, 2);
+    CHECK_EQ_U64(v.covered_bytes, 2);
+    CHECK_EQ_U64(hfn_verdicts_island_original(s.verdicts, 0).size, 5);
+    scene_finish(&s);
+}
+
+static void each_byte_of_padding_is_used_once(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", LOOP_AT_2);
+    uint64_t g = SCENE_FUNCTION(&s, "g", LOOP_AT_2);
+    uint64_t h = SCENE_FUNCTION(&s, "h", LOOP_AT_2);
+    uint64_t pad = scene_here(&s);
+
+    scene_nops(&s, 12); /* two islands and two bytes */
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_ISLAND);
+    EXPECT_STRATEGY(&s, g, HOTFN_STRATEGY_ISLAND);
+    CHECK_EQ_U64(scene_verdict(&s, f).island_rva, pad);
+    CHECK_EQ_U64(scene_verdict(&s, g).island_rva, pad + 5);
+    CHECK(scene_verdict(&s, h).pub.strategy != HOTFN_STRATEGY_ISLAND);
+    scene_finish(&s);
+}
+
+static void an_island_is_within_a_short_jump(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", LOOP_AT_2);
+    uint64_t filler = scene_filler(&s, 2 + 127 - 7 + 1);
+
+    scene_nops(&s, 8); /* begins one byte too far away */
+    scene_judge(&s);
+    CHECK_EQ_U64(filler + 123, f + 2 + 128);
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_PUN);
+    CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 2);
+    scene_finish(&s);
+    s = scene_begin();
+    f = SCENE_FUNCTION(&s, "f", LOOP_AT_2);
+    scene_filler(&s, 2 + 127 - 7);
+    scene_nops(&s, 8);
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_ISLAND);
+    CHECK_EQ_U64(scene_verdict(&s, f).island_rva, f + 2 + 127);
+    scene_finish(&s);
+}
+
+/* push rbx; again: add eax, imm32 5 or 0xF8000000; jmp again */
+static uint64_t loop_at_1(scene *s, bool far_away)
+{
+    return far_away ? SCENE_FUNCTION(s, "f", "\x53\x05\x00\x00\x00\xF8\xEB\xF9")
+                    : SCENE_FUNCTION(s, "f", "\x53\x05\x00\x00\x00\x00\xEB\xF9");
+}
+
+static void a_pun_needs_memory_outside_the_image(void)
+{
+    scene s = scene_begin();
+    uint64_t f = loop_at_1(&s, true);
+
+    scene_judge(&s);
+    /* E9 at byte 0, 05 00 00 00 behind it: 5 bytes on */
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_JUMP_INTO_PATCH, 1);
+    scene_finish(&s);
+    s = scene_begin();
+    f = SCENE_FUNCTION(&s, "f", "\x53\xB8\x00\x00\xF0\x12\xEB\xF9"); /* mov eax, 0x12f00000 */
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_PUN);
+    CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 1);
+    CHECK_EQ_U64(scene_verdict(&s, f).pun_fixed, 0xF00000B8);
+    CHECK_EQ_U64(scene_verdict(&s, f).pun_mask, UINT32_MAX);
+    scene_finish(&s);
+}
+
+static void a_pun_does_not_borrow_a_neighbours_entry(void)
+{
+    scene s = scene_begin();
+    /* sub rsp, 8 and no more; the next function's bytes may change */
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x48\x83\xEC\x08");
+
+    SCENE_FUNCTION(&s, "g", "\xE8\x53\x48\x89\xFB\x5B\xC3");
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_OVERLAP, 4);
+    scene_finish(&s);
+}
+
+static void int3_is_used_only_if_allowed(void)
+{
+    scene s = scene_begin();
+    s.options = HOTFN_VERDICTS_ALLOW_INT3;
+    uint64_t f = loop_at_1(&s, false);
+
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_INT3);
+    CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 1);
+    scene_finish(&s);
+    s = scene_begin();
+    f = loop_at_1(&s, false);
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_JUMP_INTO_PATCH, 1);
+    scene_finish(&s);
+}
+
+static void jumps_into_the_patch_count_from_wherever_they_come(void)
+{
+    scene s = scene_begin();
+    uint64_t by_jump = SCENE_FUNCTION(&s, "by_jump", "\x98\x98\x98\x98\x98\x98\xC3");
+    uint64_t by_call = SCENE_FUNCTION(&s, "by_call", "\x98\x98\x98\x98\x98\x98\xC3");
+    uint64_t by_lea = SCENE_FUNCTION(&s, "by_lea", "\x98\x98\x98\x98\x98\x98\xC3");
+    uint64_t by_pointer = SCENE_FUNCTION(&s, "by_pointer", "\x98\x98\x98\x98\x98\x98\xC3");
+    uint64_t by_gap = SCENE_FUNCTION(&s, "by_gap", "\x98\x98\x98\x98\x98\x98\xC3");
+    uint64_t from = scene_here(&s);
+
+    scene_symbol(&s, "from", from, 18, FUNC);
+    scene_branch(&s, 0xE8, by_call + 4);
+    SCENE_CODE(&s, "\x48\x8D\x05"); /* lea rax, [rip+x] */
+    put(s.text, by_lea + 3 - (scene_here(&s) + 4), 4);
+    scene_branch(&s, 0xE9, by_jump + 2);
+    SCENE_CODE(&s, "\xC3");
+    scene_branch(&s, 0xE9, by_gap + 1); /* code that has no name */
+    scene_pointer(&s, RODATA, by_pointer + 4);
+    scene_judge(&s);
+    CHECK(scene_verdict(&s, by_jump).pub.strategy != HOTFN_STRATEGY_JUMP);
+    CHECK(scene_verdict(&s, by_call).pub.strategy != HOTFN_STRATEGY_JUMP);
+    CHECK(scene_verdict(&s, by_lea).pub.strategy != HOTFN_STRATEGY_JUMP);
+    CHECK(scene_verdict(&s, by_pointer).pub.strategy != HOTFN_STRATEGY_JUMP);
+    CHECK(scene_verdict(&s, by_gap).pub.strategy != HOTFN_STRATEGY_JUMP);
+    scene_finish(&s);
+}
+
+static void a_second_entry_within_the_patch_is_an_overlap(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\x98\x98\xC3");
+
+    scene_symbol(&s, "inside", f + 3, 5, FUNC);
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_OVERLAP, 3);
+    EXPECT_STRATEGY(&s, f + 3, HOTFN_STRATEGY_JUMP);
+    scene_finish(&s);
+}
+
+static void too_short_between_neighbours(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\xC3");
+    uint64_t g = SCENE_FUNCTION(&s, "g", "\x31\xC0\xC3");
+
+    SCENE_FUNCTION(&s, "h", "\x98\x98\x98\x98\x98\xC3");
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_TOO_SHORT, 1);
+    EXPECT_REFUSED(&s, g, HOTFN_REASON_NO_ISLAND, 3);
+    scene_finish(&s);
+}
+
+static void what_cannot_move_is_refused_with_its_offset(void)
+{
+    scene s = scene_begin();
+    /* push rax; call [rip]; pop rax; ret */
+    uint64_t call = SCENE_FUNCTION(&s, "call", "\x50\xFF\x15\x00\x00\x00\x00\x58\xC3");
+    uint64_t eip =
+        SCENE_FUNCTION(&s, "eip", "\x67\x8B\x05\x00\x00\x00\x00\xC3"); /* mov eax, [eip] */
+    uint64_t bad = SCENE_FUNCTION(&s, "bad", "\x98\x06\x06\x06\x06\x06\xC3");
+
+    scene_filler(&s, IMAGE_BYTES);
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, call, HOTFN_REASON_CALL_IN_PATCH, 1);
+    EXPECT_REFUSED(&s, eip, HOTFN_REASON_CANNOT_MOVE, 0);
+    EXPECT_STRATEGY(&s, bad, HOTFN_STRATEGY_PUN); /* only its first byte moves */
+    scene_finish(&s);
+    s = scene_begin();
+    bad = SCENE_FUNCTION(&s, "bad", "\x06\x06\x06\x06\x06\xC3");
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, bad, HOTFN_REASON_UNDECODABLE, 0);
+    scene_finish(&s);
+}
+
+static void a_computed_jump_leaves_one_byte(void)
+{
+    scene s = scene_begin();
+    /* lea rax, [rip]; imul rcx, rcx, 16; add rax, rcx; jmp rax */
+    uint64_t f =
+        SCENE_FUNCTION(&s, "f", "\x48\x8D\x05\0\0\0\0\x48\x6B\xC9\x10\x48\x01\xC8\xFF\xE0");
+
+    scene_filler(&s, IMAGE_BYTES);
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_UNBOUNDED_TABLE, 14);
+    scene_finish(&s);
+}
+
+static void a_landing_pad_may_stand_behind_a_jump(void)
+{
+    static const char code[] = "\xEB\x04\x98\x98\x98\x98\xC3"; /* jmp +4; ... */
+    scene s = scene_begin();
+    uint64_t plain = scene_function(&s, "plain", code, 7);
+    uint64_t with_lsda = scene_function(&s, "with_lsda", code, 7);
+
+    scene_nops(&s, 9);
+    s.fdes[s.fde_count++] = (scene_fde){ .begin = with_lsda, .size = 7, .lsda = true };
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, plain, HOTFN_STRATEGY_JUMP);
+    EXPECT_STRATEGY(&s, with_lsda, HOTFN_STRATEGY_ISLAND);
+    scene_finish(&s);
+}
+
+static void flags_are_followed_through_calls_and_tail_calls(void)
+{
+    scene s = scene_begin();
+    uint64_t reads = SCENE_FUNCTION(&s, "reads", "\x83\xD0\x00\x98\x98\xC3");   /* adc eax, 0 */
+    uint64_t writes = SCENE_FUNCTION(&s, "writes", "\x31\xC0\x98\x98\x98\xC3"); /* xor eax, eax */
+    uint64_t to_reads = scene_here(&s), to_writes, calls_reads;
+
+    scene_symbol(&s, "to_reads", to_reads, 5, FUNC);
+    scene_branch(&s, 0xE9, reads);
+    to_writes = scene_here(&s);
+    scene_symbol(&s, "to_writes", to_writes, 5, FUNC);
+    scene_branch(&s, 0xE9, writes);
+    calls_reads = scene_here(&s);
+    scene_symbol(&s, "calls_reads", calls_reads, 6, FUNC);
+    scene_branch(&s, 0xE8, reads);
+    SCENE_CODE(&s, "\xC3");
+    scene_judge(&s);
+    CHECK(scene_verdict(&s, calls_reads).pub.flags & HOTFN_VERDICT_FLAGS_LIVE);
+    CHECK(scene_verdict(&s, reads).pub.flags & HOTFN_VERDICT_FLAGS_LIVE);
+    CHECK(!(scene_verdict(&s, writes).pub.flags & HOTFN_VERDICT_FLAGS_LIVE));
+    CHECK(scene_verdict(&s, to_reads).pub.flags & HOTFN_VERDICT_FLAGS_LIVE);
+    CHECK(!(scene_verdict(&s, to_writes).pub.flags & HOTFN_VERDICT_FLAGS_LIVE));
+    scene_finish(&s);
+}
+
+static void jumps_to_the_own_entry_are_told(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\x75\xF9\xC3"); /* jne entry */
+    /* endbr64; 5 * cwde; jne behind endbr64; ret */
+    uint64_t g = SCENE_FUNCTION(&s, "g", "\xF3\x0F\x1E\xFA\x98\x98\x98\x98\x98\x75\xF9\xC3");
+    uint64_t h = SCENE_FUNCTION(&s, "h", "\x98\x98\x98\x98\x98\x75\xFA\xC3"); /* jne entry+1 */
+
+    scene_judge(&s);
+    CHECK(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
+    CHECK(scene_verdict(&s, g).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
+    CHECK(!(scene_verdict(&s, h).pub.flags & HOTFN_VERDICT_ENTRY_LOOP));
+    scene_finish(&s);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(whole_instructions_make_a_jump),
+    CHECK_TEST(a_call_or_jump_at_the_entry_is_retargeted),
+    CHECK_TEST(the_first_call_is_retargeted_if_every_run_passes_it),
+    CHECK_TEST(a_call_that_is_reached_otherwise_is_not_retargeted),
+    CHECK_TEST(a_short_function_uses_the_padding_behind_it),
+    CHECK_TEST(padding_that_somebody_reaches_is_not_used),
+    CHECK_TEST(padding_that_is_fallen_into_is_not_used),
+    CHECK_TEST(a_loop_in_the_patch_makes_an_island),
+    CHECK_TEST(each_byte_of_padding_is_used_once),
+    CHECK_TEST(an_island_is_within_a_short_jump),
+    CHECK_TEST(a_pun_needs_memory_outside_the_image),
+    CHECK_TEST(a_pun_does_not_borrow_a_neighbours_entry),
+    CHECK_TEST(int3_is_used_only_if_allowed),
+    CHECK_TEST(jumps_into_the_patch_count_from_wherever_they_come),
+    CHECK_TEST(a_second_entry_within_the_patch_is_an_overlap),
+    CHECK_TEST(too_short_between_neighbours),
+    CHECK_TEST(what_cannot_move_is_refused_with_its_offset),
+    CHECK_TEST(a_computed_jump_leaves_one_byte),
+    CHECK_TEST(a_landing_pad_may_stand_behind_a_jump),
+    CHECK_TEST(flags_are_followed_through_calls_and_tail_calls),
+    CHECK_TEST(jumps_to_the_own_entry_are_told),
+};
+CHECK_MAIN(tests)

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* Jump tables: how far they are read, and that all targets of what gcc and clang make are found. */
+#include "scene.h"
+#include "verdicts/judging.h"
+
+#include <unistd.h>
+
+/* Scan all code; the caller looks at the marks, then calls hfn_judging_finish. */
+static hfn_judging scan(const hotfn_image *image, const hotfn_functions *functions)
+{
+    hotfn_verdicts_options options = HOTFN_VERDICTS_OPTIONS_INIT;
+    hotfn_env env = hfn_env_fill(NULL);
+    hfn_judging j;
+
+    options.threads = 2;
+    CHECK(hfn_judging_init(&j, image, functions, &hfn_arch_x86_64, &options, &env));
+    hfn_flow_scan(&j);
+    hfn_tables_scan(&j);
+    hfn_orphans_scan(&j);
+    return j;
+}
+
+static bool jumped(const hfn_judging *j, uint64_t rva)
+{
+    return (hfn_code_marks(&j->code, rva) & HFN_MARK_JUMPED) != 0;
+}
+
+static void put_entry(scene *s, uint32_t index, uint64_t target)
+{
+    uint32_t offset = (uint32_t)(target - RODATA);
+
+    memcpy(s->rodata + 4 * index, &offset, sizeof offset);
+}
+
+/* lea rcx, [rip+x] to rva */
+static void put_lea_rcx(scene *s, uint64_t rva)
+{
+    SCENE_CODE(s, "\x48\x8D\x0D");
+    put(s->text, rva - (scene_here(s) + 4), 4);
+}
+
+#define NOPS_8 "\x98\x98\x98\x98\x98\x98\x98\x98"
+/* movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax */
+#define DISPATCH "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0"
+
+/* 8 bytes to jump to; cmp edi, 1 and ja if bounded; the dispatch by a table at RODATA; ret */
+static uint64_t add_switch(scene *s, bool bounded)
+{
+    uint64_t f = SCENE_CODE(s, NOPS_8);
+
+    if (bounded)
+        SCENE_CODE(s, "\x83\xFF\x01\x77\x10"); /* cmp edi, 1; ja the ret */
+    put_lea_rcx(s, RODATA);
+    SCENE_CODE(s, DISPATCH "\xC3");
+    scene_symbol(s, "f", f, scene_here(s) - f, FUNC);
+    return f;
+}
+
+static void a_bounded_table_is_read_to_its_bound(void)
+{
+    scene s = scene_begin();
+    uint64_t f = add_switch(&s, true);
+
+    for (uint32_t i = 0; i < 4; i++)
+        put_entry(&s, i, f + 1 + i);
+    scene_build(&s);
+    hfn_judging j = scan(s.image, s.functions);
+    CHECK(jumped(&j, f + 1) && jumped(&j, f + 2));
+    CHECK(!jumped(&j, f + 3) && !jumped(&j, f + 4));
+    CHECK(hfn_judging_finish(&j));
+    scene_finish(&s);
+}
+
+static void a_table_without_bound_is_read_to_the_next_object(void)
+{
+    scene s = scene_begin();
+    uint64_t f = add_switch(&s, false);
+
+    put_lea_rcx(&s, RODATA + 12);
+    for (uint32_t i = 0; i < 5; i++)
+        put_entry(&s, i, f + 1 + i);
+    scene_build(&s);
+    hfn_judging j = scan(s.image, s.functions);
+    CHECK(jumped(&j, f + 1) && jumped(&j, f + 2) && jumped(&j, f + 3));
+    CHECK(!jumped(&j, f + 4) && !jumped(&j, f + 5));
+    CHECK(hfn_judging_finish(&j));
+    scene_finish(&s);
+}
+
+static void a_table_without_bound_ends_where_no_code_is_meant(void)
+{
+    scene s = scene_begin();
+    uint64_t f = add_switch(&s, false);
+
+    put_entry(&s, 0, f + 1);
+    put_entry(&s, 1, f + 0x100000);
+    put_entry(&s, 2, f + 3);
+    scene_build(&s);
+    hfn_judging j = scan(s.image, s.functions);
+    CHECK(jumped(&j, f + 1));
+    CHECK(!jumped(&j, f + 3));
+    CHECK(hfn_judging_finish(&j));
+    scene_finish(&s);
+}
+
+/* A table whose target lies between the cmp and the jump of another: that cmp proves nothing. */
+static void a_bound_that_can_be_jumped_over_is_none(void)
+{
+    scene s = scene_begin();
+    uint64_t f = add_switch(&s, true), g = SCENE_CODE(&s, NOPS_8);
+
+    SCENE_CODE(&s, "\x83\xFF\x00\x77\x10"); /* cmp edi, 0; ja the ret */
+    put_lea_rcx(&s, RODATA + 64);
+    SCENE_CODE(&s, DISPATCH "\xC3");
+    scene_symbol(&s, "g", g, scene_here(&s) - g, FUNC);
+    for (uint32_t i = 0; i < 4; i++)
+        put_entry(&s, i, f + 1 + i);
+    uint32_t into_f = (uint32_t)(f + 13 - (RODATA + 64)); /* behind f's ja */
+    memcpy(s.rodata + 64, &into_f, sizeof into_f);
+    scene_build(&s);
+    hfn_judging j = scan(s.image, s.functions);
+    CHECK(jumped(&j, f + 13));
+    CHECK(jumped(&j, f + 4));
+    CHECK(hfn_judging_finish(&j));
+    scene_finish(&s);
+}
+
+/* The table's address is loaded in another block. */
+static void a_table_that_the_line_does_not_show_is_found_among_the_addresses(void)
+{
+    scene s = scene_begin();
+    uint64_t f = scene_here(&s);
+
+    put_lea_rcx(&s, RODATA);
+    SCENE_CODE(&s, "\x75\x01\x98" DISPATCH "\xC3"); /* jne over a cwde: joins before the dispatch */
+    scene_symbol(&s, "f", f, scene_here(&s) - f, FUNC);
+    put_entry(&s, 0, f + 2);
+    put_entry(&s, 1, f + 0x100000);
+    scene_build(&s);
+    hfn_judging j = scan(s.image, s.functions);
+    CHECK(jumped(&j, f + 2));
+    CHECK(!(j.subjects[0].notes & HFN_NOTE_UNBOUNDED));
+    CHECK(hfn_judging_finish(&j));
+    scene_finish(&s);
+}
+
+static void a_table_in_a_writable_place_is_not_believed(void)
+{
+    scene s = scene_begin();
+    uint64_t f = scene_here(&s);
+
+    put_lea_rcx(&s, RODATA);
+    SCENE_CODE(&s, "\x75\x01\x98" DISPATCH "\xC3");
+    scene_symbol(&s, "f", f, scene_here(&s) - f, FUNC);
+    put_entry(&s, 0, f + 2);
+    scene_build(&s);
+    /* the section header says: writable */
+    s.b->file.data[elf_section_field(s.b, 1, 8)] |= ELF_WRITE;
+    hotfn_image *image = NULL;
+    CHECK_EQ_I64(
+        hotfn_image_from_bytes(&image, s.b->file.data, s.b->file.size, "scene", NULL, NULL),
+        HOTFN_OK);
+    hfn_judging j = scan(image, s.functions);
+    CHECK(!jumped(&j, f + 2));
+    CHECK(hfn_judging_finish(&j));
+    hotfn_image_close(image);
+    scene_finish(&s);
+}
+
+static void a_fixed_image_has_tables_of_addresses(void)
+{
+    scene s = scene_begin();
+    uint64_t entries[3];
+
+    s.b->type = 2;
+    s.b->base = 0x400000;
+    uint64_t f = SCENE_CODE(&s, NOPS_8 "\x83\xFF\x01\x77\x09"); /* cmp edi, 1; ja */
+    SCENE_CODE(&s, "\x89\xFF\xFF\x24\xFD"); /* mov edi, edi; jmp [rdi*8+disp32] */
+    put(s.text, 0x400000 + RODATA, 4);
+    SCENE_CODE(&s, "\xC3");
+    scene_symbol(&s, "f", f, scene_here(&s) - f, FUNC);
+    for (uint32_t i = 0; i < 3; i++)
+        entries[i] = 0x400000 + f + 1 + i;
+    memcpy(s.rodata, entries, sizeof entries);
+    scene_build(&s);
+    hfn_judging j = scan(s.image, s.functions);
+    CHECK(j.fixed_place);
+    CHECK(jumped(&j, f + 1) && jumped(&j, f + 2));
+    CHECK(!jumped(&j, f + 3)); /* beyond the bound; but taken: it is a pointer in data */
+    CHECK(hfn_code_marks(&j.code, f + 3) & HFN_MARK_TAKEN);
+    CHECK(hfn_judging_finish(&j));
+    scene_finish(&s);
+}
+
+/* The jump stands in a fragment, its base was set where the fragment came from. */
+static void the_jump_of_a_fragment_may_land_in_its_parent(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_CODE(&s, NOPS_8), part, other;
+
+    scene_branch(&s, 0xE9, f + 8 + 5);
+    scene_symbol(&s, "f", f, 13, FUNC);
+    part =
+        SCENE_CODE(&s, "\x48\x63\x04\xBB\x48\x01\xD8\xFF\xE0"); /* movsxd rax, [rbx+rdi*4]; ... */
+    s.fdes[s.fde_count++] = (scene_fde){ .begin = part, .size = 9, .inner = true };
+    other = SCENE_FUNCTION(&s, "other", NOPS_8 "\xC3");
+    scene_build(&s);
+    hfn_judging j = scan(s.image, s.functions);
+    CHECK_EQ_U64(part, f + 13);
+    CHECK(j.subjects[hfn_judging_lower(&j, f)].notes & HFN_NOTE_UNBOUNDED);
+    CHECK(!(j.subjects[hfn_judging_lower(&j, other)].notes & HFN_NOTE_UNBOUNDED));
+    CHECK(hfn_judging_finish(&j));
+    scene_finish(&s);
+}
+
+/* -- what compilers make -- */
+
+enum { CASES = 40 };
+
+/* int dispatch(int): CASES cases, each begins with a label of its own; others in a loop. */
+static void write_source(FILE *out)
+{
+    fputs("extern int sink;\nint sink;\nint dispatch(unsigned x, const unsigned char *p)\n{\n"
+          "    int sum = 0;\n    do {\n        switch (x) {\n",
+          out);
+    for (int i = 0; i < CASES; i++)
+        fprintf(out,
+                "        case %d: __asm__ volatile(\".globl case_%d\\ncase_%d: nop\"); "
+                "sum += sink * %d; break;\n",
+                i + 3, i, i, i * i + 7);
+    fputs("        default: sum ^= 1;\n        }\n        x = *p++;\n    } while (x);\n"
+          "    return sum;\n}\n",
+          out);
+}
+
+static uint64_t symbol_rva(const hotfn_symbols *symbols, const char *name)
+{
+    for (uint32_t i = 0; i < hotfn_symbols_count(symbols); i++) {
+        hotfn_symbol s = HOTFN_SYMBOL_INIT;
+        hotfn_symbols_get(symbols, i, &s);
+        if (strcmp(s.name, name) == 0)
+            return s.rva;
+    }
+    return 0;
+}
+
+static void check_compiled(const char *path)
+{
+    hotfn_image *image = NULL;
+    hotfn_symbols *symbols = NULL;
+    hotfn_functions *functions = NULL;
+
+    CHECK_EQ_I64(hotfn_image_open(&image, path, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_functions_build(&functions, image, symbols, NULL, NULL), HOTFN_OK);
+    hfn_judging j = scan(image, functions);
+    for (int i = 0; i < CASES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "case_%d", i);
+        uint64_t rva = symbol_rva(symbols, name);
+        CHECK(rva != 0);
+        if (!CHECK(jumped(&j, rva)))
+            printf("#   %s of %s\n", name, path);
+    }
+    uint32_t dispatch = hfn_judging_lower(&j, symbol_rva(symbols, "dispatch"));
+    CHECK(!(j.subjects[dispatch].notes & HFN_NOTE_UNBOUNDED));
+    CHECK(hfn_judging_finish(&j));
+    hotfn_functions_destroy(functions);
+    hotfn_symbols_destroy(symbols);
+    hotfn_image_close(image);
+}
+
+static void compile_and_check(const char *folder, const char *compiler, const char *flags)
+{
+    char command[1024], path[256];
+
+    snprintf(path, sizeof path, "%s/dispatch.bin", folder);
+    snprintf(command, sizeof command, "%s %s -nostdlib %s/dispatch.c -o %s 2>/dev/null", compiler,
+             flags, folder, path);
+    if (system(command) != 0) {
+        printf("# not compiled: %s %s\n", compiler, flags);
+        return;
+    }
+    check_compiled(path);
+    remove(path);
+}
+
+static void the_tables_of_compilers_are_found_whole(void)
+{
+    static const char *const flags[] = { "-O2 -fPIC -shared",
+                                         "-O1 -fPIC -shared",
+                                         "-Os -fPIC -shared",
+                                         "-O3 -fPIC -shared -fcf-protection",
+                                         "-O2 -fno-pie -no-pie -static -Wl,-e,dispatch",
+                                         "-O0 -fPIC -shared" };
+    char folder[] = "/tmp/hotfn-tables-test-XXXXXX", path[256];
+
+    if (!CHECK(mkdtemp(folder) != NULL))
+        return;
+    snprintf(path, sizeof path, "%s/dispatch.c", folder);
+    FILE *source = fopen(path, "w");
+    write_source(source);
+    fclose(source);
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        compile_and_check(folder, "gcc", flags[i]);
+        compile_and_check(folder, "clang", flags[i]);
+    }
+    remove(path);
+    rmdir(folder);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(a_bounded_table_is_read_to_its_bound),
+    CHECK_TEST(a_table_without_bound_is_read_to_the_next_object),
+    CHECK_TEST(a_table_without_bound_ends_where_no_code_is_meant),
+    CHECK_TEST(a_bound_that_can_be_jumped_over_is_none),
+    CHECK_TEST(a_table_that_the_line_does_not_show_is_found_among_the_addresses),
+    CHECK_TEST(a_table_in_a_writable_place_is_not_believed),
+    CHECK_TEST(a_fixed_image_has_tables_of_addresses),
+    CHECK_TEST(the_jump_of_a_fragment_may_land_in_its_parent),
+    CHECK_TEST(the_tables_of_compilers_are_found_whole),
+};
+CHECK_MAIN(tests)
