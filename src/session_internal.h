@@ -14,6 +14,13 @@ typedef struct hfn_scanned {
     uint32_t live_module;
 } hfn_scanned;
 
+typedef struct hfn_mapped_plan {
+    struct hfn_mapped_plan *next;
+    const void *bytes; /* NULL: it has none */
+    uint64_t byte_count;
+    uint32_t live_module;
+} hfn_mapped_plan;
+
 struct hotfn_session {
     hotfn_env env;
     uint32_t flags;      /* HOTFN_SESSION_* */
@@ -32,6 +39,7 @@ struct hotfn_session {
     bool holds_own_code;
     /* joined */
     hfn_handover_link link;
+    hfn_mapped_plan *plans;
 };
 
 hotfn_session *hfn_session_new(const hotfn_env *env);

@@ -8,6 +8,26 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A plan stays mapped for good: a module that is unloaded and loaded again finds it, and a program
+ * that does so all day gathers no mappings. */
+static const hfn_mapped_plan *map_once(hotfn_session *s, uint32_t module) {
+    hfn_mapped_plan *plan = s->plans;
+    while (plan && plan->live_module != module) {
+        plan = plan->next;
+    }
+    if (!plan) {
+        plan = hfn_arena_alloc(&s->texts, sizeof *plan);
+        if (!plan) {
+            return NULL;
+        }
+        plan->live_module = module;
+        plan->bytes = hfn_handover_map_plan(&s->link, module, &plan->byte_count);
+        plan->next = s->plans;
+        s->plans = plan;
+    }
+    return plan->bytes ? plan : NULL;
+}
+
 /* Ask the parent, who scans outside of this process. */
 static void find_by_asking(void *user, const hotfn_request *request, bool is_main, uint32_t *live_module,
                            const void **plan, uint64_t *plan_bytes) {
@@ -18,7 +38,11 @@ static void find_by_asking(void *user, const hotfn_request *request, bool is_mai
     if (*live_module == UINT32_MAX) {
         return;
     }
-    *plan = hfn_handover_map_plan(&s->link, *live_module, plan_bytes);
+    const hfn_mapped_plan *mapped = map_once(s, *live_module);
+    if (mapped) {
+        *plan = mapped->bytes;
+        *plan_bytes = mapped->byte_count;
+    }
 }
 
 static void leave(hotfn_session *s) {

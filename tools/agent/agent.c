@@ -43,14 +43,46 @@ static void *arena_take(size_t bytes) {
     return taken;
 }
 
+/* Freed pieces wait in bins by powers of two: a program that loads and unloads modules all day does
+ * not grow.  One thread at a time comes here (the one that holds the loader's lock). */
+typedef struct piece {
+    struct piece *next;
+} piece;
+
+static piece *bins[64];
+
+static unsigned bin_of(size_t bytes) {
+    return bytes <= 16 ? 4 : 64u - (unsigned)__builtin_clzll(bytes - 1);
+}
+
+static void *take_piece(size_t bytes) {
+    unsigned bin = bin_of(bytes);
+    piece *found = bins[bin];
+    if (!found) {
+        return arena_take((size_t)1 << bin);
+    }
+    bins[bin] = found->next;
+    return found;
+}
+
+static void give_piece(void *memory, size_t bytes) {
+    piece *back = memory;
+    unsigned bin = bin_of(bytes);
+    back->next = bins[bin];
+    bins[bin] = back;
+}
+
 static void *agent_realloc(void *user, void *memory, size_t old_bytes, size_t new_bytes) {
     (void)user;
-    if (new_bytes == 0) {
-        return NULL; /* little is ever freed, and never in a loop */
+    if (memory && new_bytes > 0 && bin_of(old_bytes) == bin_of(new_bytes)) {
+        return memory;
     }
-    void *fresh = arena_take(new_bytes);
-    if (fresh && memory) {
-        memcpy(fresh, memory, old_bytes < new_bytes ? old_bytes : new_bytes);
+    void *fresh = new_bytes > 0 ? take_piece(new_bytes) : NULL;
+    if (memory && (fresh || new_bytes == 0)) {
+        if (fresh) {
+            memcpy(fresh, memory, old_bytes < new_bytes ? old_bytes : new_bytes);
+        }
+        give_piece(memory, old_bytes);
     }
     return fresh;
 }
