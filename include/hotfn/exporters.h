@@ -21,8 +21,9 @@ typedef struct hotfn_export_options {
     uint32_t flags; /* HOTFN_EXPORT_* [none]       */
     uint32_t limit; /* at most this many functions [all] */
     uint32_t width; /* table: columns of the terminal [unbounded] */
+    const char *match; /* borrowed; only functions with a name that this glob matches [all] */
 } hotfn_export_options;
-#define HOTFN_EXPORT_OPTIONS_INIT { (uint32_t)sizeof(hotfn_export_options), 0, 0, 0 }
+#define HOTFN_EXPORT_OPTIONS_INIT { (uint32_t)sizeof(hotfn_export_options), 0, 0, 0, 0 }
 
 /* The formats: "table", "json", "csv". */
 typedef struct hotfn_exporter_info {

@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void put_field(hfn_sink *sink, const char *text) {
+static void put_field(hfn_sink *sink, const char *text)
+{
     if (!text[strcspn(text, ",\"\r\n")]) {
         hfn_sink_text(sink, text);
         return;
@@ -20,7 +21,9 @@ static void put_field(hfn_sink *sink, const char *text) {
     hfn_sink_text(sink, "\"");
 }
 
-static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, char *shown, size_t shown_bytes) {
+static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, char *shown,
+                    size_t shown_bytes)
+{
     hotfn_record_function f;
     hotfn_record_module m;
     hfn_view_function(view, view->order[rank], &f);
@@ -34,7 +37,7 @@ static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, char *s
     hfn_sink_format(sink, ",%" PRIu64 ",%" PRIu64 ",", f.rva, f.byte_count);
     put_field(sink, f.name);
     hfn_sink_text(sink, ",");
-    put_field(sink, hfn_view_display(view, f.name, shown, shown_bytes));
+    put_field(sink, hfn_view_display(view, &f, shown, shown_bytes));
     hfn_sink_text(sink, ",");
     put_field(sink, hfn_state_name(f.state));
     hfn_sink_text(sink, ",");
@@ -44,7 +47,8 @@ static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, char *s
     hfn_sink_text(sink, "\r\n");
 }
 
-static void write_csv(const hfn_view *view, hfn_sink *sink) {
+static void write_csv(const hfn_view *view, hfn_sink *sink)
+{
     char shown[8192];
     hfn_sink_text(sink, "rank,calls,module,rva,size,name,display,state,strategy,reason\r\n");
     for (uint32_t i = 0; i < view->limit && !sink->failed; i++) {

@@ -30,13 +30,19 @@ typedef struct hfn_view {
     hotfn_record_info info;
     hotfn_export_options options;
     hotfn_env env;
-    const uint32_t *order;  /* function indices, hottest first        */
-    uint32_t limit;         /* how many of them to list               */
-    uint64_t total_calls;   /* over all counted functions             */
+    const uint32_t *order; /* function indices, hottest first        */
+    uint32_t count;        /* of them: all, or those that match      */
+    uint32_t limit;        /* how many of them to list               */
+    uint64_t total_calls;  /* over all counted functions             */
 } hfn_view;
 
-/* The readable form of a name, in out or the name itself. */
-const char *hfn_view_display(const hfn_view *view, const char *name, char *out, size_t out_bytes);
+/* The length of the UTF-8 sequence at s, 0 if it is none (Unicode 15, table 3-7). */
+size_t hfn_utf8_length(const unsigned char *s);
+
+/* The readable form of a name, in out or the name itself; "file+0x12" where a repair lost it. */
+const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *function, char *out,
+                             size_t out_bytes);
+bool hfn_view_matches(const hfn_view *view, const hotfn_record_function *function);
 void hfn_view_function(const hfn_view *view, uint32_t index, hotfn_record_function *out);
 void hfn_view_module(const hfn_view *view, uint32_t index, hotfn_record_module *out);
 

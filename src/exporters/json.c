@@ -7,32 +7,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The length of the UTF-8 sequence at s, 0 if it is none (RFC 3629). */
-static size_t utf8_length(const unsigned char *s) {
-    static const struct { unsigned char mask, lead; uint32_t least; } forms[] = {
-        {0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    for (size_t n = 0; n < HFN_COUNT_OF(forms); n++) {
-        if ((s[0] & forms[n].mask) != forms[n].lead) {
-            continue;
-        }
-        uint32_t value = s[0] & (unsigned char)~forms[n].mask;
-        for (size_t i = 1; i <= n; i++) {
-            if ((s[i] & 0xc0) != 0x80) {
-                return 0;
-            }
-            value = value << 6 | (s[i] & 0x3f);
-        }
-        bool surrogate = value >= 0xd800 && value < 0xe000;
-        return value >= forms[n].least && value < 0x110000 && !surrogate ? n + 1 : 0;
-    }
-    return 0;
-}
-
-static void put_string(hfn_sink *sink, const char *text) {
+static void put_string(hfn_sink *sink, const char *text)
+{
     const unsigned char *s = (const unsigned char *)text;
     hfn_sink_text(sink, "\"");
     while (*s) {
-        size_t length = utf8_length(s);
+        size_t length = hfn_utf8_length(s);
         if (*s == '"' || *s == '\\') {
             hfn_sink_format(sink, "\\%c", *s);
         } else if (*s < 0x20 || *s == 0x7f) {
@@ -47,12 +27,14 @@ static void put_string(hfn_sink *sink, const char *text) {
     hfn_sink_text(sink, "\"");
 }
 
-static void put_key_string(hfn_sink *sink, const char *key, const char *text) {
+static void put_key_string(hfn_sink *sink, const char *key, const char *text)
+{
     hfn_sink_format(sink, ",\"%s\":", key);
     put_string(sink, text);
 }
 
-static void put_id(hfn_sink *sink, const hotfn_record_module *m) {
+static void put_id(hfn_sink *sink, const hotfn_record_module *m)
+{
     hfn_sink_text(sink, ",\"image_id\":\"");
     for (uint32_t i = 0; i < m->id_bytes && i < sizeof m->id; i++) {
         hfn_sink_format(sink, "%02x", m->id[i]);
@@ -60,17 +42,21 @@ static void put_id(hfn_sink *sink, const hotfn_record_module *m) {
     hfn_sink_text(sink, "\"");
 }
 
-static const char *module_state(uint32_t flags) {
+static const char *module_state(uint32_t flags)
+{
     if (flags & HOTFN_MODULE_FAILED) {
         return "failed";
     }
     if (flags & HOTFN_MODULE_LEFT_OUT) {
         return "left-out";
     }
-    return flags & HOTFN_MODULE_UNLOADED ? "unloaded" : flags & HOTFN_MODULE_LOADED ? "loaded" : "not-loaded";
+    return flags & HOTFN_MODULE_UNLOADED ? "unloaded"
+           : flags & HOTFN_MODULE_LOADED ? "loaded"
+                                         : "not-loaded";
 }
 
-static void put_modules(const hfn_view *view, hfn_sink *sink) {
+static void put_modules(const hfn_view *view, hfn_sink *sink)
+{
     hfn_sink_text(sink, ",\n\"modules\":[");
     for (uint32_t i = 0; i < view->info.module_count; i++) {
         hotfn_record_module m;
@@ -87,7 +73,8 @@ static void put_modules(const hfn_view *view, hfn_sink *sink) {
     hfn_sink_text(sink, "]");
 }
 
-static void put_record(const hfn_view *view, hfn_sink *sink) {
+static void put_record(const hfn_view *view, hfn_sink *sink)
+{
     const hotfn_record_info *info = &view->info;
     hfn_sink_text(sink, "{\"schema\":\"hotfn.report/1\"");
     put_key_string(sink, "version", hotfn_version());
@@ -96,8 +83,10 @@ static void put_record(const hfn_view *view, hfn_sink *sink) {
     put_key_string(sink, "command", info->command);
     put_key_string(sink, "directory", info->directory);
     put_key_string(sink, "tool", info->tool);
-    hfn_sink_format(sink, ",\"pid\":%" PRIu32 ",\"exit_code\":%" PRId32, info->pid, info->exit_code);
-    hfn_sink_format(sink, ",\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64, info->start_ns, info->end_ns);
+    hfn_sink_format(sink, ",\"pid\":%" PRIu32 ",\"exit_code\":%" PRId32, info->pid,
+                    info->exit_code);
+    hfn_sink_format(sink, ",\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64, info->start_ns,
+                    info->end_ns);
     hfn_sink_format(sink, ",\"window_start_ns\":%" PRIu64 ",\"window_end_ns\":%" PRIu64,
                     info->window_start_ns, info->window_end_ns);
     hfn_sink_format(sink, ",\"threads\":%" PRIu32 ",\"threads_lost\":%" PRIu32, info->thread_count,
@@ -106,7 +95,8 @@ static void put_record(const hfn_view *view, hfn_sink *sink) {
                     view->total_calls);
 }
 
-static void put_names(hfn_sink *sink, const hotfn_record_function *f) {
+static void put_names(hfn_sink *sink, const hotfn_record_function *f)
+{
     hfn_sink_text(sink, ",\"names\":[");
     put_string(sink, f->name);
     for (const char *name = f->names; name && *name; name += strlen(name) + 1) {
@@ -117,7 +107,8 @@ static void put_names(hfn_sink *sink, const hotfn_record_function *f) {
 }
 
 static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index, char *shown,
-                         size_t shown_bytes) {
+                         size_t shown_bytes)
+{
     hotfn_record_function f;
     hotfn_record_module m;
     hfn_view_function(view, index, &f);
@@ -127,7 +118,7 @@ static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index, c
     put_key_string(sink, "file", m.path);
     hfn_sink_format(sink, ",\"rva\":%" PRIu64 ",\"size\":%" PRIu64, f.rva, f.byte_count);
     put_key_string(sink, "name", f.name);
-    put_key_string(sink, "display", hfn_view_display(view, f.name, shown, shown_bytes));
+    put_key_string(sink, "display", hfn_view_display(view, &f, shown, shown_bytes));
     put_names(sink, &f);
     if (f.counted) {
         hfn_sink_format(sink, ",\"calls\":%" PRIu64, f.calls);
@@ -138,10 +129,12 @@ static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index, c
     put_key_string(sink, "strategy", f.strategy);
     put_key_string(sink, "reason", f.reason);
     put_key_string(sink, "reason_text", f.reason_text);
-    hfn_sink_format(sink, ",\"entry_is_loop\":%s}", f.flags & HOTFN_VERDICT_ENTRY_LOOP ? "true" : "false");
+    hfn_sink_format(sink, ",\"entry_is_loop\":%s}",
+                    f.flags & HOTFN_VERDICT_ENTRY_LOOP ? "true" : "false");
 }
 
-static void write_json(const hfn_view *view, hfn_sink *sink) {
+static void write_json(const hfn_view *view, hfn_sink *sink)
+{
     char shown[8192];
     put_record(view, sink);
     put_modules(view, sink);

@@ -12,13 +12,17 @@
 #define HOT "\033[31m"
 #define PLAIN "\033[0m"
 #define REASONS_MAX 64
+#define MODULE_WIDTH 24
+#define UNCOUNTED_SHOWN 10 /* refused functions, without being asked */
 
-static const char *color(const hfn_view *view, const char *code) {
+static const char *color(const hfn_view *view, const char *code)
+{
     return view->options.flags & HOTFN_EXPORT_COLOR ? code : "";
 }
 
 /* 1234567 as 1,234,567. */
-static const char *grouped(uint64_t value, char out[32]) {
+static const char *grouped(uint64_t value, char out[32])
+{
     char digits[24];
     int count = snprintf(digits, sizeof digits, "%" PRIu64, value);
     char *at = out;
@@ -32,25 +36,40 @@ static const char *grouped(uint64_t value, char out[32]) {
     return out;
 }
 
-/* A name may hold anything: control characters would reach the terminal. */
-static void put_name(hfn_sink *sink, const char *name, size_t width) {
-    size_t length = strlen(name);
-    bool cut = width > 0 && length > width;
-    size_t shown = cut ? width - 1 : length;
-    while (cut && shown > 0 && ((unsigned char)name[shown] & 0xc0) == 0x80) {
-        shown--; /* not inside of a UTF-8 sequence */
+/* A name may hold anything.  Control characters, C1 ones too, would reach the terminal. */
+static size_t printable_length(const char *s)
+{
+    size_t length = hfn_utf8_length((const unsigned char *)s);
+    bool control = (unsigned char)s[0] < 0x20 || s[0] == 0x7f ||
+                   (s[0] == '\xc2' && (unsigned char)s[1] < 0xa0);
+    return control ? 0 : length;
+}
+
+static size_t characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text; count++) {
+        size_t n = hfn_utf8_length((const unsigned char *)text);
+        text += n ? n : 1;
     }
-    for (size_t i = 0; i < shown; i++) {
-        char c = name[i];
-        if ((unsigned char)c < 0x20 || c == 0x7f) {
-            c = '?';
-        }
-        hfn_sink_bytes(sink, &c, 1);
+    return count;
+}
+
+/* At most width characters, 0: all. */
+static void put_name(hfn_sink *sink, const char *name, size_t width)
+{
+    size_t shown = 0;
+    bool cut = width > 0 && characters(name) > width;
+    for (const char *at = name; *at && (!cut || shown + 1 < width); shown++) {
+        size_t n = printable_length(at), step = hfn_utf8_length((const unsigned char *)at);
+        hfn_sink_bytes(sink, n ? at : "?", n ? n : 1);
+        at += step ? step : 1;
     }
     hfn_sink_text(sink, cut ? "\xe2\x80\xa6" : "");
 }
 
-static void put_heading(const hfn_view *view, hfn_sink *sink) {
+static void put_heading(const hfn_view *view, hfn_sink *sink)
+{
     char calls[32];
     const hotfn_record_info *info = &view->info;
     hfn_sink_text(sink, color(view, BOLD));
@@ -74,40 +93,54 @@ static void put_heading(const hfn_view *view, hfn_sink *sink) {
     hfn_sink_text(sink, "\n\n");
 }
 
-static int module_width(const hfn_view *view, uint32_t rows) {
+static size_t module_width(const hfn_view *view, uint32_t rows)
+{
     size_t width = 6;
     for (uint32_t i = 0; i < rows; i++) {
         hotfn_record_function f;
         hotfn_record_module m;
         hfn_view_function(view, view->order[i], &f);
         hfn_view_module(view, f.module, &m);
-        size_t length = strlen(m.file);
+        size_t length = characters(m.file);
         width = length > width ? length : width;
     }
-    return (int)(width > 24 ? 24 : width);
+    return width > MODULE_WIDTH ? MODULE_WIDTH : width;
 }
 
-static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, int width) {
+/* Cut or filled up to width. */
+static void put_column(hfn_sink *sink, const char *text, size_t width)
+{
+    size_t length = characters(text);
+    put_name(sink, text, width);
+    for (; length < width; length++) {
+        hfn_sink_bytes(sink, " ", 1);
+    }
+}
+
+static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t width)
+{
     char calls[32], shown[8192];
     hotfn_record_function f;
     hotfn_record_module m;
     hfn_view_function(view, view->order[rank], &f);
     hfn_view_module(view, f.module, &m);
     double share = view->total_calls ? 100.0 * (double)f.calls / (double)view->total_calls : 0;
-    hfn_sink_format(sink, "%5" PRIu32 "  %s%18s%s  %s%6.2f%%%s  %s%-*.*s%s  ", rank + 1,
-                    color(view, BOLD), grouped(f.calls, calls), color(view, PLAIN),
-                    color(view, share >= 5 ? HOT : ""), share, color(view, share >= 5 ? PLAIN : ""),
-                    color(view, DIM), width, width, m.file, color(view, PLAIN));
-    size_t taken = 5 + 2 + 18 + 2 + 7 + 2 + (size_t)width + 2;
+    hfn_sink_format(sink, "%5" PRIu32 "  %s%18s%s  %s%6.2f%%%s  %s", rank + 1, color(view, BOLD),
+                    grouped(f.calls, calls), color(view, PLAIN), color(view, share >= 5 ? HOT : ""),
+                    share, color(view, share >= 5 ? PLAIN : ""), color(view, DIM));
+    put_column(sink, m.file, width);
+    hfn_sink_format(sink, "%s  ", color(view, PLAIN));
+    size_t taken = 5 + 2 + 18 + 2 + 7 + 2 + width + 2;
     size_t room = view->options.width > taken + 8 ? view->options.width - taken : 0;
-    put_name(sink, hfn_view_display(view, f.name, shown, sizeof shown), room);
+    put_name(sink, hfn_view_display(view, &f, shown, sizeof shown), room);
     hfn_sink_text(sink, f.flags & HOTFN_VERDICT_ENTRY_LOOP ? " (entry is a loop)\n" : "\n");
 }
 
-/* How many rows are worth showing: those that were called, up to the limit. */
-static uint32_t called_rows(const hfn_view *view) {
+/* How many rows are worth showing: those that were called, up to limit. */
+static uint32_t called_rows(const hfn_view *view, uint32_t limit)
+{
     uint32_t rows = 0;
-    while (rows < view->limit) {
+    while (rows < limit) {
         hotfn_record_function f;
         hfn_view_function(view, view->order[rows], &f);
         if (!f.counted || f.calls == 0) {
@@ -121,10 +154,14 @@ static uint32_t called_rows(const hfn_view *view) {
 typedef struct census {
     uint32_t hooked, called, fragments, excluded, refused;
     uint32_t reason_count;
-    struct { const char *text; uint32_t functions; } reasons[REASONS_MAX];
+    struct {
+        const char *text;
+        uint32_t functions;
+    } reasons[REASONS_MAX];
 } census;
 
-static void count_reason(census *c, const char *text) {
+static void count_reason(census *c, const char *text)
+{
     for (uint32_t i = 0; i < c->reason_count; i++) {
         if (strcmp(c->reasons[i].text, text) == 0) {
             c->reasons[i].functions++;
@@ -137,7 +174,8 @@ static void count_reason(census *c, const char *text) {
     }
 }
 
-static void take_census(const hfn_view *view, census *c) {
+static void take_census(const hfn_view *view, census *c)
+{
     for (uint32_t i = 0; i < view->info.function_count; i++) {
         hotfn_record_function f;
         hfn_view_function(view, i, &f);
@@ -152,68 +190,119 @@ static void take_census(const hfn_view *view, census *c) {
     }
 }
 
-static void put_refused(const hfn_view *view, hfn_sink *sink) {
+/* A linker stub or an entry of the run-time is no function that anybody misses in the table. */
+static bool is_missed(const hotfn_record_function *f)
+{
+    static const char *const glue[] = { "plt", "glue", "resolver", "signal-restorer",
+                                        "not-loaded" };
+    if (f->state != HOTFN_STATE_REFUSED) {
+        return false;
+    }
+    for (size_t i = 0; i < HFN_COUNT_OF(glue); i++) {
+        if (strcmp(f->reason, glue[i]) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void put_refused_one(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f)
+{
     char shown[8192];
-    hfn_sink_text(sink, "\nnot hooked:\n");
-    for (uint32_t i = 0; i < view->info.function_count; i++) {
+    hotfn_record_module m;
+    hfn_view_module(view, f->module, &m);
+    hfn_sink_text(sink, "  ");
+    put_name(sink, m.file, 0);
+    hfn_sink_format(sink, "+0x%" PRIx64 "  ", f->rva);
+    put_name(sink, hfn_view_display(view, f, shown, sizeof shown), 0);
+    hfn_sink_text(sink, "  ");
+    put_name(sink, f->reason, 0);
+    hfn_sink_format(sink, " at byte %" PRIu32 ": ", f->reason_offset);
+    put_name(sink, f->reason_text, 0);
+    hfn_sink_text(sink, "\n");
+}
+
+/* Functions that might stand in the table above if they could be counted; or all that were refused. */
+static void put_refused(const hfn_view *view, hfn_sink *sink)
+{
+    bool all = view->options.flags & HOTFN_EXPORT_REFUSED;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < view->count; i++) {
         hotfn_record_function f;
-        hotfn_record_module m;
-        hfn_view_function(view, i, &f);
-        if (f.state != HOTFN_STATE_REFUSED && f.state != HOTFN_STATE_WAITING) {
+        hfn_view_function(view, view->order[i], &f);
+        bool refused = f.state == HOTFN_STATE_REFUSED || f.state == HOTFN_STATE_WAITING;
+        if (!refused || !(all || is_missed(&f))) {
             continue;
         }
-        hfn_view_module(view, f.module, &m);
-        hfn_sink_format(sink, "  %s+0x%" PRIx64 "  ", m.file, f.rva);
-        put_name(sink, hfn_view_display(view, f.name, shown, sizeof shown), 0);
-        hfn_sink_format(sink, "  %s at byte %" PRIu32 ": %s\n", f.reason, f.reason_offset, f.reason_text);
+        if (found == 0) {
+            hfn_sink_text(sink, "\nnot counted:\n");
+        }
+        if (all || found < UNCOUNTED_SHOWN) {
+            put_refused_one(view, sink, &f);
+        }
+        found++;
+    }
+    if (!all && found > UNCOUNTED_SHOWN) {
+        hfn_sink_format(sink, "  ... and %" PRIu32 " more (--refused lists all)\n",
+                        found - UNCOUNTED_SHOWN);
     }
 }
 
-static void put_modules(const hfn_view *view, hfn_sink *sink) {
+static void put_modules(const hfn_view *view, hfn_sink *sink)
+{
     uint32_t left_out = 0;
     for (uint32_t i = 0; i < view->info.module_count; i++) {
         hotfn_record_module m;
         hfn_view_module(view, i, &m);
         left_out += (m.flags & HOTFN_MODULE_LEFT_OUT) != 0;
         if (m.flags & HOTFN_MODULE_FAILED) {
-            hfn_sink_format(sink, "%s was not counted: %s\n", m.file, m.note);
+            put_name(sink, m.file, 0);
+            hfn_sink_text(sink, " was not counted: ");
+            put_name(sink, m.note, 0);
+            hfn_sink_text(sink, "\n");
         }
     }
     if (left_out) {
-        hfn_sink_format(sink, "%" PRIu32 " modules left out (run with --module '*' to count them too)\n",
+        hfn_sink_format(sink,
+                        "%" PRIu32 " modules left out (run with --module '*' to count them too)\n",
                         left_out);
     }
 }
 
-static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows) {
-    census c = {0};
+static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
+{
+    census c = { 0 };
     take_census(view, &c);
-    if (c.called > rows) {
-        hfn_sink_format(sink, "  ... and %" PRIu32 " more functions that were called (-n 0 shows all)\n",
-                        c.called - rows);
+    uint32_t called = called_rows(view, view->count);
+    if (called > rows) {
+        hfn_sink_format(sink,
+                        "  ... and %" PRIu32 " more functions that were called (-n 0 shows all)\n",
+                        called - rows);
     }
-    hfn_sink_format(sink, "\n%" PRIu32 " functions hooked, %" PRIu32 " of them called; %" PRIu32
+    hfn_sink_format(sink,
+                    "\n%" PRIu32 " functions hooked, %" PRIu32 " of them called; %" PRIu32
                     " refused, %" PRIu32 " fragments, %" PRIu32 " excluded\n",
                     c.hooked, c.called, c.refused, c.fragments, c.excluded);
     for (uint32_t i = 0; i < c.reason_count; i++) {
-        hfn_sink_format(sink, "  %6" PRIu32 "  %s\n", c.reasons[i].functions, c.reasons[i].text);
+        hfn_sink_format(sink, "  %6" PRIu32 "  ", c.reasons[i].functions);
+        put_name(sink, c.reasons[i].text, 0);
+        hfn_sink_text(sink, "\n");
     }
     put_modules(view, sink);
 }
 
-static void write_table(const hfn_view *view, hfn_sink *sink) {
-    uint32_t rows = called_rows(view);
-    int width = module_width(view, rows);
+static void write_table(const hfn_view *view, hfn_sink *sink)
+{
+    uint32_t rows = called_rows(view, view->limit);
+    size_t width = module_width(view, rows);
     put_heading(view, sink);
-    hfn_sink_format(sink, "%s%5s  %18s  %7s  %-*s  %s%s\n", color(view, DIM), "rank", "calls", "share",
-                    width, "module", "function", color(view, PLAIN));
+    hfn_sink_format(sink, "%s%5s  %18s  %7s  %-*s  %s%s\n", color(view, DIM), "rank", "calls",
+                    "share", (int)width, "module", "function", color(view, PLAIN));
     for (uint32_t i = 0; i < rows && !sink->failed; i++) {
         put_row(view, sink, i, width);
     }
     put_census(view, sink, rows);
-    if (view->options.flags & HOTFN_EXPORT_REFUSED) {
-        put_refused(view, sink);
-    }
+    put_refused(view, sink);
 }
 
 const hfn_exporter hfn_exporter_table = {

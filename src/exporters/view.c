@@ -6,14 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-void hfn_sink_flush(hfn_sink *sink) {
+void hfn_sink_flush(hfn_sink *sink)
+{
     if (!sink->failed && sink->used > 0) {
         sink->failed = sink->write(sink->user, sink->buffer, sink->used) != 0;
     }
     sink->used = 0;
 }
 
-void hfn_sink_bytes(hfn_sink *sink, const char *bytes, size_t count) {
+void hfn_sink_bytes(hfn_sink *sink, const char *bytes, size_t count)
+{
     while (count > 0) {
         size_t room = sizeof sink->buffer - sink->used;
         size_t take = count < room ? count : room;
@@ -27,12 +29,14 @@ void hfn_sink_bytes(hfn_sink *sink, const char *bytes, size_t count) {
     }
 }
 
-void hfn_sink_text(hfn_sink *sink, const char *text) {
+void hfn_sink_text(hfn_sink *sink, const char *text)
+{
     hfn_sink_bytes(sink, text, strlen(text));
 }
 
 /* For numbers and fixed words; names go through hfn_sink_text, they have no bound. */
-void hfn_sink_format(hfn_sink *sink, const char *format, ...) {
+void hfn_sink_format(hfn_sink *sink, const char *format, ...)
+{
     char text[512];
     va_list arguments;
     va_start(arguments, format);
@@ -43,25 +47,82 @@ void hfn_sink_format(hfn_sink *sink, const char *format, ...) {
     }
 }
 
-const char *hfn_view_display(const hfn_view *view, const char *name, char *out, size_t out_bytes) {
-    if ((view->options.flags & HOTFN_EXPORT_MANGLED) || !view->env.demangle_fn ||
-        view->env.demangle_fn(view->env.demangle_user, name, out, out_bytes) == 0) {
-        return name;
-    }
-    return out;
+size_t hfn_utf8_length(const unsigned char *s)
+{
+    unsigned char low = 0x80, high = 0xbf; /* of the second byte */
+    size_t length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    if (s[0] == 0xe0 || s[0] == 0xf0)
+        low = s[0] == 0xe0 ? 0xa0 : 0x90; /* shorter forms exist */
+    if (s[0] == 0xed || s[0] == 0xf4)
+        high = s[0] == 0xed ? 0x9f : 0x8f; /* surrogates; beyond U+10FFFF */
+    if (s[1] < low || s[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
 }
 
-void hfn_view_function(const hfn_view *view, uint32_t index, hotfn_record_function *out) {
+/* ---- Names. */
+
+static const char *readable(const hfn_view *view, const char *name, char *out, size_t out_bytes)
+{
+    if (view->env.demangle_fn &&
+        view->env.demangle_fn(view->env.demangle_user, name, out, out_bytes) > 0)
+        return out;
+    return name;
+}
+
+const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *f, char *out,
+                             size_t out_bytes)
+{
+    hotfn_record_module m;
+
+    if (!f->name[0]) {
+        hfn_view_module(view, f->module, &m);
+        snprintf(out, out_bytes, "%.1000s+0x%llx", m.file, (unsigned long long)f->rva);
+        return out;
+    }
+    if (view->options.flags & HOTFN_EXPORT_MANGLED)
+        return f->name;
+    return readable(view, f->name, out, out_bytes);
+}
+
+bool hfn_view_matches(const hfn_view *view, const hotfn_record_function *f)
+{
+    const char *glob = view->options.match, *name = f->name;
+    char shown[8192];
+
+    if (!glob)
+        return true;
+    for (uint32_t i = 0; i < f->name_count && name[0]; i++) {
+        if (hotfn_glob_match(glob, name) == 1 ||
+            hotfn_glob_match(glob, readable(view, name, shown, sizeof shown)) == 1)
+            return true;
+        name += strlen(name) + 1;
+    }
+    return false;
+}
+
+void hfn_view_function(const hfn_view *view, uint32_t index, hotfn_record_function *out)
+{
     *out = (hotfn_record_function)HOTFN_RECORD_FUNCTION_INIT;
     hotfn_record_get_function(view->record, index, out);
 }
 
-void hfn_view_module(const hfn_view *view, uint32_t index, hotfn_record_module *out) {
+void hfn_view_module(const hfn_view *view, uint32_t index, hotfn_record_module *out)
+{
     *out = (hotfn_record_module)HOTFN_RECORD_MODULE_INIT;
     hotfn_record_get_module(view->record, index, out);
 }
 
-const char *hfn_state_name(uint32_t state) {
+const char *hfn_state_name(uint32_t state)
+{
     switch (state) {
     case HOTFN_STATE_HOOKED: return "hooked";
     case HOTFN_STATE_FRAGMENT: return "fragment";
@@ -70,7 +131,8 @@ const char *hfn_state_name(uint32_t state) {
     }
 }
 
-const char *hfn_record_state_name(uint32_t state) {
+const char *hfn_record_state_name(uint32_t state)
+{
     switch (state) {
     case HOTFN_RECORD_LIVE: return "live";
     case HOTFN_RECORD_FINISHED: return "finished";

@@ -14,7 +14,8 @@
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
 /* Legacy Rust names end in ::h and 16 hex digits, a hash that tells people nothing. */
-static size_t without_rust_hash(const char *text, size_t length) {
+static size_t without_rust_hash(const char *text, size_t length)
+{
     if (length < 20 || strncmp(text + length - 19, "::h", 3) != 0) {
         return length;
     }
@@ -26,7 +27,8 @@ static size_t without_rust_hash(const char *text, size_t length) {
     return length - 19;
 }
 
-size_t hotfn_tool_demangle(void *user, const char *mangled, char *out, size_t out_bytes) {
+size_t hotfn_tool_demangle(void *user, const char *mangled, char *out, size_t out_bytes)
+{
     int status = 0;
     size_t length = strnlen(mangled, MANGLED_MAX + 1);
     (void)user;

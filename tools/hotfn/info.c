@@ -9,17 +9,21 @@
 #include <string.h>
 #include <time.h>
 
-static int usage(FILE *out, int status) {
+static int usage(FILE *out, int status)
+{
     fputs("usage: hotfn info [--json] RECORD\n", out);
     return status;
 }
 
-static const char *state_word(uint32_t state) {
-    static const char *const names[] = {"unknown", "live", "finished", "killed", "broken (hotfn repair)"};
+static const char *state_word(uint32_t state)
+{
+    static const char *const names[] = { "unknown", "live", "finished", "killed",
+                                         "broken (hotfn repair)" };
     return names[state <= HOTFN_RECORD_BROKEN ? state : 0];
 }
 
-static void print_time(const char *label, uint64_t ns) {
+static void print_time(const char *label, uint64_t ns)
+{
     char text[64] = "-";
     time_t seconds = (time_t)(ns / 1000000000u);
     struct tm parts;
@@ -29,16 +33,19 @@ static void print_time(const char *label, uint64_t ns) {
     printf("%-10s %s\n", label, text);
 }
 
-static void print_id(const hotfn_record_module *m) {
+static void print_id(const hotfn_record_module *m)
+{
     for (uint32_t i = 0; i < m->id_bytes && i < sizeof m->id; i++) {
         printf("%02x", m->id[i]);
     }
 }
 
-static void print_run(const hotfn_record_info *info) {
-    printf("%-10s %s\n%-10s %s\n%-10s %s\n", "record", info->path, "command", info->command, "directory",
-           info->directory);
-    printf("%-10s %s, format %u.%u\n", "written by", info->tool, info->version_major, info->version_minor);
+static void print_run(const hotfn_record_info *info)
+{
+    printf("%-10s %s\n%-10s %s\n%-10s %s\n", "record", info->path, "command", info->command,
+           "directory", info->directory);
+    printf("%-10s %s, format %u.%u\n", "written by", info->tool, info->version_major,
+           info->version_minor);
     printf("%-10s %s", "state", state_word(info->state));
     if (info->exit_code < 0) {
         printf(", by signal %d", -info->exit_code);
@@ -49,13 +56,15 @@ static void print_run(const hotfn_record_info *info) {
     print_time("start", info->start_ns);
     print_time("end", info->end_ns);
     if (info->window_end_ns) {
-        printf("%-10s %.3f s\n", "window", (double)(info->window_end_ns - info->window_start_ns) / 1e9);
+        printf("%-10s %.3f s\n", "window",
+               (double)(info->window_end_ns - info->window_start_ns) / 1e9);
     }
-    printf("%-10s %u\n%-10s %u rows, %u threads lost\n", "functions", info->function_count, "threads",
-           info->thread_count, info->threads_lost);
+    printf("%-10s %u\n%-10s %u rows, %u threads lost\n", "functions", info->function_count,
+           "threads", info->thread_count, info->threads_lost);
 }
 
-static void print_modules(const hotfn_record *record, uint32_t count) {
+static void print_modules(const hotfn_record *record, uint32_t count)
+{
     printf("\nmodules\n");
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
@@ -72,22 +81,26 @@ static void print_modules(const hotfn_record *record, uint32_t count) {
     }
 }
 
-static void print_threads(const hotfn_record *record, uint32_t count) {
+static void print_threads(const hotfn_record *record, uint32_t count)
+{
     printf("\nrows (process, thread, threads that counted in it, calls, name)\n");
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
         hotfn_record_get_thread(record, i, &t);
-        printf("  %7u %7u %5u %20" PRIu64 "  %.16s\n", t.pid, t.tid, t.thread_count, t.calls, t.name);
+        printf("  %7u %7u %5u %20" PRIu64 "  %.16s\n", t.pid, t.tid, t.thread_count, t.calls,
+               t.name);
     }
 }
 
 /* Everything but the functions is in the report's JSON already: its export with no function listed
  * would be a second schema for the same facts, so info --json is the report cut to one function. */
-static int32_t write_out(void *user, const void *bytes, size_t count) {
+static int32_t write_out(void *user, const void *bytes, size_t count)
+{
     return fwrite(bytes, 1, count, user) == count ? 0 : -1;
 }
 
-static int print_json(const hotfn_record *record) {
+static int print_json(const hotfn_record *record)
+{
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_export_options options = HOTFN_EXPORT_OPTIONS_INIT;
     options.limit = 1;
@@ -96,9 +109,11 @@ static int print_json(const hotfn_record *record) {
                : hotfn_tool_fail("info", &err);
 }
 
-int hotfn_verb_info(int argc, char **argv) {
-    static const struct option words[] = {{"json", no_argument, NULL, 'j'},
-                                          {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+int hotfn_verb_info(int argc, char **argv)
+{
+    static const struct option words[] = { { "json", no_argument, NULL, 'j' },
+                                           { "help", no_argument, NULL, 'h' },
+                                           { NULL, 0, NULL, 0 } };
     hotfn_record *record;
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;

@@ -6,15 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static int usage(FILE *out, int status) {
+static int usage(FILE *out, int status)
+{
     fputs("usage: hotfn repair RECORD -o NEW\n"
-          "Writes what can still be read of RECORD to NEW and says what could not.\n", out);
+          "Writes what can still be read of RECORD to NEW and says what could not.\n",
+          out);
     return status;
 }
 
-int hotfn_verb_repair(int argc, char **argv) {
-    static const struct option words[] = {{"output", required_argument, NULL, 'o'},
-                                          {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+int hotfn_verb_repair(int argc, char **argv)
+{
+    static const struct option words[] = { { "output", required_argument, NULL, 'o' },
+                                           { "help", no_argument, NULL, 'h' },
+                                           { NULL, 0, NULL, 0 } };
     const char *output = NULL;
     char lost[4096] = "";
     hotfn_error err = HOTFN_ERROR_INIT;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 typedef struct report_options {
-    const char *format, *output, *color;
+    const char *format, *output, *color, *match;
     uint32_t limit, flags, process;
     bool limit_given, main_process;
 } report_options;
@@ -19,43 +19,62 @@ typedef struct report_options {
 enum { JSON = 256, CSV, REFUSED, MANGLED, COLOR, PROCESS, BY, HELP };
 
 static const struct option words[] = {
-    {"json", no_argument, NULL, JSON},        {"csv", no_argument, NULL, CSV},
-    {"format", required_argument, NULL, 'F'}, {"limit", required_argument, NULL, 'n'},
-    {"refused", no_argument, NULL, REFUSED},  {"mangled", no_argument, NULL, MANGLED},
-    {"color", required_argument, NULL, COLOR}, {"process", required_argument, NULL, PROCESS},
-    {"output", required_argument, NULL, 'o'}, {"by", required_argument, NULL, BY},
-    {"help", no_argument, NULL, HELP},        {NULL, 0, NULL, 0},
+    { "json", no_argument, NULL, JSON },
+    { "csv", no_argument, NULL, CSV },
+    { "format", required_argument, NULL, 'F' },
+    { "limit", required_argument, NULL, 'n' },
+    { "refused", no_argument, NULL, REFUSED },
+    { "mangled", no_argument, NULL, MANGLED },
+    { "color", required_argument, NULL, COLOR },
+    { "process", required_argument, NULL, PROCESS },
+    { "output", required_argument, NULL, 'o' },
+    { "match", required_argument, NULL, 'f' },
+    { "by", required_argument, NULL, BY },
+    { "help", no_argument, NULL, HELP },
+    { NULL, 0, NULL, 0 },
 };
 
-static int usage(FILE *out, int status) {
+static int usage(FILE *out, int status)
+{
     fputs("usage: hotfn report [options] RECORD\n"
+          "  -f, --match GLOB   only functions with a name that matches\n"
           "  -n, --limit N      at most N functions [30 in the table, else all]; 0 is all\n"
           "      --json, --csv  instead of the table; -F, --format NAME: table, json, csv\n"
           "      --refused      list what could not be hooked, with the reasons\n"
           "      --mangled      show the linker's names\n"
           "      --process PID  only what this process called; 'main': not its forked children\n"
+          "      --by calls     the order (the only one yet)\n"
           "      --color WHEN   auto, always, never\n"
-          "  -o, --output FILE  instead of stdout\n", out);
+          "  -o, --output FILE  instead of stdout\n",
+          out);
     return status;
 }
 
-static bool parse_number(const char *text, uint32_t *out) {
+static bool parse_number(const char *text, uint32_t *out)
+{
     char *end;
     unsigned long value = strtoul(text, &end, 10);
     *out = (uint32_t)value;
     return end != text && *end == 0 && text[0] != '-' && value <= UINT32_MAX;
 }
 
-static bool take(report_options *o, int word, const char *argument) {
+static bool take(report_options *o, int word, const char *argument)
+{
     switch (word) {
     case JSON: o->format = "json"; return true;
     case CSV: o->format = "csv"; return true;
     case 'F': o->format = argument; return true;
+    case 'f': o->match = argument; return true;
     case 'o': o->output = argument; return true;
     case REFUSED: o->flags |= HOTFN_EXPORT_REFUSED; return true;
     case MANGLED: o->flags |= HOTFN_EXPORT_MANGLED; return true;
-    case COLOR: o->color = argument; return strcmp(argument, "auto") == 0 || strcmp(argument, "always") == 0 || strcmp(argument, "never") == 0;
-    case PROCESS: o->main_process = strcmp(argument, "main") == 0; return o->main_process || parse_number(argument, &o->process);
+    case COLOR:
+        o->color = argument;
+        return strcmp(argument, "auto") == 0 || strcmp(argument, "always") == 0 ||
+               strcmp(argument, "never") == 0;
+    case PROCESS:
+        o->main_process = strcmp(argument, "main") == 0;
+        return o->main_process || parse_number(argument, &o->process);
     case 'n': o->limit_given = true; return parse_number(argument, &o->limit);
     case BY: return strcmp(argument, "calls") == 0;
     default: return false;
@@ -63,7 +82,8 @@ static bool take(report_options *o, int word, const char *argument) {
 }
 
 /* no-color.org: NO_COLOR, not empty, wins; a dumb terminal has none. */
-static bool wants_color(const report_options *o) {
+static bool wants_color(const report_options *o)
+{
     const char *no = getenv("NO_COLOR");
     const char *terminal = getenv("TERM");
     if (strcmp(o->color, "auto") != 0) {
@@ -72,16 +92,19 @@ static bool wants_color(const report_options *o) {
     return !o->output && isatty(1) && !(no && no[0]) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
-static uint32_t terminal_width(const report_options *o) {
+static uint32_t terminal_width(const report_options *o)
+{
     struct winsize size;
     return !o->output && isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static int32_t write_out(void *user, const void *bytes, size_t count) {
+static int32_t write_out(void *user, const void *bytes, size_t count)
+{
     return fwrite(bytes, 1, count, user) == count ? 0 : -1;
 }
 
-static int export(const hotfn_record *record, const report_options *o) {
+static int export(const hotfn_record *record, const report_options *o)
+{
     hotfn_env env = hotfn_tool_env();
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_export_options options = HOTFN_EXPORT_OPTIONS_INIT;
@@ -89,6 +112,7 @@ static int export(const hotfn_record *record, const report_options *o) {
     options.flags = o->flags | (wants_color(o) ? HOTFN_EXPORT_COLOR : 0);
     options.limit = o->limit_given ? o->limit : table ? 30 : 0;
     options.width = terminal_width(o);
+    options.match = o->match;
     FILE *out = o->output && strcmp(o->output, "-") != 0 ? fopen(o->output, "we") : stdout;
     if (!out) {
         perror(o->output);
@@ -100,7 +124,8 @@ static int export(const hotfn_record *record, const report_options *o) {
         written = fclose(out) == 0 && written;
     }
     if (s != HOTFN_OK) {
-        return hotfn_tool_fail("report", &err) + (s == HOTFN_E_NOT_FOUND);
+        hotfn_tool_fail("report", &err);
+        return s == HOTFN_E_NOT_FOUND || s == HOTFN_E_OPTION ? TOOL_USAGE : TOOL_FAILED;
     }
     if (!written) {
         perror("hotfn report: the output could not be written");
@@ -109,13 +134,14 @@ static int export(const hotfn_record *record, const report_options *o) {
     return TOOL_OK;
 }
 
-int hotfn_verb_report(int argc, char **argv) {
-    report_options o = {.format = "table", .color = "auto"};
+int hotfn_verb_report(int argc, char **argv)
+{
+    report_options o = { .format = "table", .color = "auto" };
     hotfn_record *record;
     hotfn_error err = HOTFN_ERROR_INIT;
     int word;
     optind = 1;
-    while ((word = getopt_long(argc, argv, "n:F:o:", words, NULL)) != -1) {
+    while ((word = getopt_long(argc, argv, "f:n:F:o:", words, NULL)) != -1) {
         if (word == HELP) {
             return usage(stdout, TOOL_OK);
         }
@@ -138,7 +164,8 @@ int hotfn_verb_report(int argc, char **argv) {
         o.process = info.pid;
     }
     if (o.process && hotfn_record_choose_process(record, o.process) != HOTFN_OK) {
-        fprintf(stderr, "hotfn report: no process %u in this record (hotfn info lists them)\n", o.process);
+        fprintf(stderr, "hotfn report: no process %u in this record (hotfn info lists them)\n",
+                o.process);
         hotfn_record_close(record);
         return TOOL_FAILED;
     }
