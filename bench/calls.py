@@ -99,7 +99,7 @@ def shape_rows(report, shape, seeds, options):
         try:
             rows.append(row(report, shape, name, peer(name, shape, few, bare), bare, floors))
         except tools.Missing as missing:
-            rows.append([name, *shape, f"left out: {missing}", "", "", 0])
+            rows.append([name, *shape, report.left_out(f"{name} {shape}", missing), "", "", 0])
     return rows
 
 

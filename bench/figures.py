@@ -25,6 +25,12 @@ class Report:
 
     def __init__(self):
         self.results = []
+        self.notes = []
+
+    def left_out(self, what, why):
+        """A figure that cannot be had here; told below the table.  The cell to show."""
+        self.notes.append(f"{what}: {why}")
+        return "left out"
 
     def heading(self, title, *notes):
         print(f"\n{title}\n{'-' * len(title)}")
@@ -41,6 +47,9 @@ class Report:
             cells = [f"{cell!s:<{widths[0]}}" if i == 0 else f"{cell!s:>{widths[i]}}"
                      for i, cell in enumerate(row)]
             print("  ".join(cells).rstrip(), flush=True)
+        for note in self.notes:
+            print(f"left out: {note}")
+        self.notes = []
 
     def write(self, path, about):
         with open(path, "w", encoding="utf-8") as out:

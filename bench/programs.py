@@ -109,7 +109,7 @@ def program_rows(report, name, program, options, env):
         try:
             pairs = measure(program, wrap, scale, runs, env)
         except tools.Missing as missing:
-            yield [name, tool, f"left out: {missing}", "", "", "", 0]
+            yield [name, tool, report.left_out(f"{name}, {tool}", missing), "", "", "", 0]
             continue
         walls, cpus = [one[0] for one in pairs], [one[1] for one in pairs]
         bare = statistics.median(one[2] for one in pairs)
@@ -131,7 +131,7 @@ def run(report, options):
     rows = []
     for name, program, problem in programs():
         if problem:
-            rows.append([name, "", f"left out: {problem}", "", "", "", 0])
+            rows.append([name, "", report.left_out(name, problem), "", "", "", 0])
         else:
             rows += program_rows(report, name, program, options, env)
     report.table(["", "tool", "wall ratio", "CPU ratio", "bare s", "M calls/s", "pairs"], rows)

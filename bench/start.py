@@ -140,4 +140,4 @@ def run(report, options):
     try:
         run_node(report, options)
     except tools.Missing as missing:
-        print(f"left out: {missing}")
+        print(f"left out: node: {missing}")
