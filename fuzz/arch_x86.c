@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Any bytes as code: decoded, moved, followed.  The first byte says how much a patch covers. */
+#include "arch/arch.h"
+#include "arch/x86/decode.h"
+#include "arch/x86/quick.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RVA 0x1000u
+#define LINK_BASE 0x400000u
+#define LINE_MAX 64u
+
+static void must(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void check_decoders_agree(const uint8_t *bytes, size_t size)
+{
+    hfn_instruction quick, full;
+
+    if (!hfn_x86_quick(bytes, size, RVA, LINK_BASE, &quick))
+        return;
+    must(hfn_x86_decode_fully(bytes, size, RVA, LINK_BASE, &full));
+    must(quick.length == full.length && quick.flow == full.flow && quick.target == full.target &&
+         quick.relative_at == full.relative_at && quick.takes_address == full.takes_address &&
+         quick.is_padding == full.is_padding && quick.through_table == full.through_table &&
+         quick.reads_memory_relative == full.reads_memory_relative);
+}
+
+static void check_moved(const hfn_moved *m, uint32_t patch_bytes)
+{
+    must(m->length > 0 && m->length <= HFN_MOVED_MAX && m->fixup_count <= HFN_FIXUP_MAX);
+    must(m->original_bytes >= patch_bytes && m->instruction_count <= 16);
+    for (uint32_t i = 0; i < m->fixup_count; i++)
+        must(m->fixups[i].at + 4u <= m->fixups[i].end && m->fixups[i].end <= m->length);
+    for (uint32_t i = 0; i < m->instruction_count; i++) {
+        must(m->original_at[i] < m->original_bytes && m->moved_at[i] < m->length);
+        must(i == 0 || m->original_at[i] > m->original_at[i - 1]);
+        must(i == 0 || m->moved_at[i] > m->moved_at[i - 1]);
+    }
+}
+
+static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
+{
+    hfn_moved moved;
+    uint32_t offset = UINT32_MAX;
+    hfn_move_result result = hfn_arch_x86_64.move(bytes, size, RVA, patch_bytes, &moved, &offset);
+
+    must(offset <= size);
+    if (result == HFN_MOVED)
+        check_moved(&moved, patch_bytes);
+    if (hfn_arch_x86_64.retarget(bytes, size, RVA, &moved))
+        must(moved.length == 5 && moved.fixup_count == 1 && moved.original_bytes == 5);
+}
+
+static void follow(const uint8_t *bytes, size_t size)
+{
+    uint32_t starts[LINE_MAX];
+    hfn_line line = { bytes, size, RVA, LINK_BASE, starts, 0 };
+    hfn_instruction in;
+    hfn_dispatch dispatch;
+    uint64_t jumps_to;
+
+    hfn_arch_x86_64.flags_live(bytes, size, RVA, &jumps_to);
+    for (uint32_t at = 0; at < size && line.count < LINE_MAX; at += in.length) {
+        check_decoders_agree(bytes + at, size - at);
+        if (!hfn_arch_x86_64.decode(bytes + at, size - at, RVA + at, LINK_BASE, &in))
+            return;
+        must(in.length > 0 && in.length <= HFN_X86_LONGEST && in.length <= size - at);
+        must(in.relative_at + in.relative_bytes <= in.length);
+        starts[line.count++] = at;
+        if (in.flow != HFN_FLOW_JUMP_INDIRECT)
+            continue;
+        hfn_arch_x86_64.dispatch(&line, &dispatch);
+        must(dispatch.kind <= HFN_DISPATCH_COMPUTED && dispatch.proof_from <= at);
+        must(dispatch.kind != HFN_DISPATCH_TABLE || dispatch.entry_bytes == 4 ||
+             dispatch.entry_bytes == 8);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1)
+        return 0;
+    move(data + 1, size - 1, 1 + data[0] % 16);
+    follow(data + 1, size - 1);
+    return 0;
+}
