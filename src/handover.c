@@ -27,18 +27,21 @@ struct hotfn_handover {
 #define HEADER_BYTES ((sizeof(hfn_handover_shared) + 4095u) & ~(size_t)4095u)
 #define ASK_STEP_NS 100000000ull /* look every 0.1 s whether the other end still lives */
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t while_is, uint64_t timeout_ns) {
-    struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+static void futex_wait(_Atomic uint32_t *word, uint32_t while_is, uint64_t timeout_ns)
+{
+    struct timespec t = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
     syscall(SYS_futex, word, FUTEX_WAIT, while_is, &t, NULL, 0);
 }
 
-static void futex_wake(_Atomic uint32_t *word) {
+static void futex_wake(_Atomic uint32_t *word)
+{
     syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
 }
 
 /* ---- The parent's end. */
 
-hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, hotfn_error *err) {
+hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, hotfn_error *err)
+{
     hotfn_env filled = hfn_env_fill(env);
     int fd = memfd_create("hotfn-handover", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || ftruncate(fd, (off_t)HFN_HANDOVER_BYTES) != 0) {
@@ -69,7 +72,8 @@ hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, h
     return HOTFN_OK;
 }
 
-void hotfn_handover_destroy(hotfn_handover *h) {
+void hotfn_handover_destroy(hotfn_handover *h)
+{
     if (h) {
         hotfn_env env = h->env;
         munmap(h->shared, HEADER_BYTES);
@@ -78,12 +82,14 @@ void hotfn_handover_destroy(hotfn_handover *h) {
     }
 }
 
-int32_t hotfn_handover_fd(const hotfn_handover *h) {
+int32_t hotfn_handover_fd(const hotfn_handover *h)
+{
     return h->fd;
 }
 
 hotfn_status hotfn_handover_add_plan(hotfn_handover *h, uint32_t module, const void *plan,
-                                     uint64_t plan_bytes, hotfn_error *err) {
+                                     uint64_t plan_bytes, hotfn_error *err)
+{
     if (module >= HFN_HANDOVER_PLANS || plan_bytes > HFN_HANDOVER_BYTES - h->next) {
         return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
                         "no room for one more plan: select fewer modules");
@@ -93,18 +99,19 @@ hotfn_status hotfn_handover_add_plan(hotfn_handover *h, uint32_t module, const v
     while (done < plan_bytes) {
         ssize_t n = pwrite(h->fd, at + done, plan_bytes - done, (off_t)(h->next + done));
         if (n <= 0 && errno != EINTR) {
-            return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan: %s",
-                            strerror(errno));
+            return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                            "no memory for a plan: %s", strerror(errno));
         }
         done += n > 0 ? (uint64_t)n : 0;
     }
-    h->shared->plans[module] = (hfn_plan_place){h->next, plan_bytes};
+    h->shared->plans[module] = (hfn_plan_place){ h->next, plan_bytes };
     h->next = (h->next + plan_bytes + 4095u) & ~4095ull;
     return HOTFN_OK;
 }
 
-hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_request *out) {
-    hotfn_request question = {.size = sizeof question};
+hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_request *out)
+{
+    hotfn_request question = { .size = sizeof question };
     uint32_t mail = atomic_load_explicit(&h->shared->mail, memory_order_acquire);
     if (mail != HFN_MAIL_ASKED) {
         futex_wait(&h->shared->mail, mail, timeout_ns);
@@ -119,7 +126,8 @@ hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_r
     return hfn_give(out, &question, sizeof question) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-hotfn_status hotfn_handover_answer(hotfn_handover *h, uint32_t module) {
+hotfn_status hotfn_handover_answer(hotfn_handover *h, uint32_t module)
+{
     h->shared->answer_module = module;
     uint32_t asked = HFN_MAIL_ASKED;
     if (!atomic_compare_exchange_strong(&h->shared->mail, &asked, HFN_MAIL_ANSWERED)) {
@@ -129,7 +137,8 @@ hotfn_status hotfn_handover_answer(hotfn_handover *h, uint32_t module) {
     return HOTFN_OK;
 }
 
-hotfn_status hotfn_handover_get_stats(const hotfn_handover *h, hotfn_commit_stats *out) {
+hotfn_status hotfn_handover_get_stats(const hotfn_handover *h, hotfn_commit_stats *out)
+{
     if (!atomic_load_explicit(&h->shared->stats_ready, memory_order_acquire)) {
         return HOTFN_E_STATE;
     }
@@ -139,7 +148,8 @@ hotfn_status hotfn_handover_get_stats(const hotfn_handover *h, hotfn_commit_stat
 
 /* ---- The target's end. */
 
-static void *map_range(const char *path, uint64_t offset, uint64_t bytes, int protection) {
+static void *map_range(const char *path, uint64_t offset, uint64_t bytes, int protection)
+{
     int fd = open(path, (protection & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     if (fd < 0) {
         return NULL;
@@ -150,7 +160,8 @@ static void *map_range(const char *path, uint64_t offset, uint64_t bytes, int pr
     return at == MAP_FAILED ? NULL : at;
 }
 
-hotfn_status hfn_handover_join(hfn_handover_link *link, const char *path, hotfn_error *err) {
+hotfn_status hfn_handover_join(hfn_handover_link *link, const char *path, hotfn_error *err)
+{
     hfn_handover_shared *shared = map_range(path, 0, HEADER_BYTES, PROT_READ | PROT_WRITE);
     if (!shared) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the plans cannot be mapped: %s",
@@ -165,19 +176,22 @@ hotfn_status hfn_handover_join(hfn_handover_link *link, const char *path, hotfn_
     return HOTFN_OK;
 }
 
-void hfn_handover_leave(hfn_handover_link *link) {
+void hfn_handover_leave(hfn_handover_link *link)
+{
     if (link->shared) {
         munmap(link->shared, HEADER_BYTES);
         link->shared = NULL;
     }
 }
 
-static bool parent_lives(const hfn_handover_shared *shared) {
+static bool parent_lives(const hfn_handover_shared *shared)
+{
     return kill((pid_t)shared->parent_pid, 0) == 0 || errno != ESRCH;
 }
 
 /* Wait until the mail is `want`; false when the parent is gone. */
-static bool wait_for_mail(hfn_handover_shared *shared, uint32_t want, uint32_t then) {
+static bool wait_for_mail(hfn_handover_shared *shared, uint32_t want, uint32_t then)
+{
     for (;;) {
         uint32_t expected = want;
         /* acquire: pairs with the exchange in hotfn_handover_answer */
@@ -191,7 +205,8 @@ static bool wait_for_mail(hfn_handover_shared *shared, uint32_t want, uint32_t t
     }
 }
 
-uint32_t hfn_handover_ask(hfn_handover_link *link, const hotfn_request *question) {
+uint32_t hfn_handover_ask(hfn_handover_link *link, const hotfn_request *question)
+{
     hfn_handover_shared *shared = link->shared;
     int saved = errno;
     uint32_t module = UINT32_MAX;
@@ -210,7 +225,8 @@ uint32_t hfn_handover_ask(hfn_handover_link *link, const hotfn_request *question
     return module;
 }
 
-const void *hfn_handover_map_plan(const hfn_handover_link *link, uint32_t module, uint64_t *bytes) {
+const void *hfn_handover_map_plan(const hfn_handover_link *link, uint32_t module, uint64_t *bytes)
+{
     if (module >= HFN_HANDOVER_PLANS || link->shared->plans[module].bytes == 0) {
         return NULL;
     }
@@ -222,7 +238,8 @@ const void *hfn_handover_map_plan(const hfn_handover_link *link, uint32_t module
     return map_range(link->path, place.offset, place.bytes, PROT_READ);
 }
 
-void hfn_handover_tell_stats(hfn_handover_link *link, const hotfn_commit_stats *stats) {
+void hfn_handover_tell_stats(hfn_handover_link *link, const hotfn_commit_stats *stats)
+{
     link->shared->stats = *stats;
     /* pairs with the acquire load in hotfn_handover_get_stats */
     atomic_store_explicit(&link->shared->stats_ready, 1, memory_order_release);

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static hfn_loaded_module *find_loaded(hfn_process *p, uint64_t base, uint64_t inode) {
+static hfn_loaded_module *find_loaded(hfn_process *p, uint64_t base, uint64_t inode)
+{
     for (size_t i = 0; i < p->loaded_count; i++) {
         if (p->loaded[i].base == base && p->loaded[i].inode == inode) {
             return &p->loaded[i];
@@ -22,12 +23,14 @@ static hfn_loaded_module *find_loaded(hfn_process *p, uint64_t base, uint64_t in
 }
 
 /* The module that we ourselves lie in is never hooked. */
-static bool is_own_module(const hfn_os_module *m) {
+static bool is_own_module(const hfn_os_module *m)
+{
     uint64_t here = (uint64_t)(uintptr_t)&hfn_process_init;
     return here >= m->base && here < m->end;
 }
 
-static bool describe(const hfn_os_module *m, hotfn_request *out) {
+static bool describe(const hfn_os_module *m, hotfn_request *out)
+{
     struct stat file;
     char real[4096];
     *out = (hotfn_request)HOTFN_REQUEST_INIT;
@@ -43,7 +46,8 @@ static bool describe(const hfn_os_module *m, hotfn_request *out) {
     return true;
 }
 
-static void failed(hfn_process *p, const hfn_loaded_module *m, const char *why) {
+static void failed(hfn_process *p, const hfn_loaded_module *m, const char *why)
+{
     hfn_log(&p->env, HOTFN_LOG_WARNING, "module %u: %s", m->live_module, why);
     if (m->live_module != UINT32_MAX) {
         hotfn_live_set_module(p->live, m->live_module, HOTFN_MODULE_FAILED, m->base, why);
@@ -51,7 +55,8 @@ static void failed(hfn_process *p, const hfn_loaded_module *m, const char *why) 
 }
 
 /* Runs in a thread of the target that is in dlopen or dlclose. */
-static void loader_changed(void *user) {
+static void loader_changed(void *user)
+{
     hfn_process *p = user;
     void *paused = hotfn_counters_pause();
     int saved = errno;
@@ -64,7 +69,8 @@ static void loader_changed(void *user) {
 }
 
 /* Which of the plan's functions lies at rva; UINT32_MAX if none. */
-static uint32_t function_at(const hotfn_plan *plan, uint32_t entry_count, uint64_t rva) {
+static uint32_t function_at(const hotfn_plan *plan, uint32_t entry_count, uint64_t rva)
+{
     for (uint32_t i = 0; i < entry_count; i++) {
         hotfn_plan_entry entry = HOTFN_PLAN_ENTRY_INIT;
         hotfn_plan_get(plan, i, &entry);
@@ -76,7 +82,8 @@ static uint32_t function_at(const hotfn_plan *plan, uint32_t entry_count, uint64
 }
 
 /* If the loader's breakpoint lies in this module, hook it to follow the loader. */
-static void follow_loader(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count) {
+static void follow_loader(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count)
+{
     uint64_t breakpoint = hfn_os_loader_breakpoint();
     if (p->follows_loader || (p->flags & HOTFN_SESSION_NO_FOLLOW_DLOPEN) || breakpoint < m->base ||
         breakpoint >= m->end) {
@@ -89,17 +96,19 @@ static void follow_loader(hfn_process *p, hfn_loaded_module *m, uint32_t entry_c
     uint32_t function = function_at(m->plan, entry_count, breakpoint - m->base);
     uint32_t module;
     hotfn_error err = HOTFN_ERROR_INIT;
-    if (function != UINT32_MAX && hotfn_hooks_add(p->hooks, m->plan, m->base, function, &action,
-                                                  &module, &err) == HOTFN_OK) {
+    if (function != UINT32_MAX &&
+        hotfn_hooks_add(p->hooks, m->plan, m->base, function, &action, &module, &err) == HOTFN_OK) {
         p->follows_loader = true;
         m->own_function = function;
     } else {
-        hfn_log(&p->env, HOTFN_LOG_WARNING, "modules that are loaded later cannot be seen: %s", err.text);
+        hfn_log(&p->env, HOTFN_LOG_WARNING, "modules that are loaded later cannot be seen: %s",
+                err.text);
     }
 }
 
 /* Count hooks on all functions of the module that have a slot, but for the one that we use. */
-static void count_module(hfn_process *p, hfn_loaded_module *m, uint32_t function_count) {
+static void count_module(hfn_process *p, hfn_loaded_module *m, uint32_t function_count)
+{
     const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
     size_t bytes = (size_t)function_count * sizeof *slots;
     uint32_t *own = NULL;
@@ -113,14 +122,16 @@ static void count_module(hfn_process *p, hfn_loaded_module *m, uint32_t function
         memcpy(own, slots, bytes);
         own[m->own_function] = HOTFN_NO_SLOT;
     }
-    if (hotfn_hooks_add_module(p->hooks, m->plan, m->base, own ? own : slots, &m->hooks_module, &err) !=
-        HOTFN_OK) {
+    if (hotfn_hooks_add_module(p->hooks, m->plan, m->base, own ? own : slots, &m->hooks_module,
+                               &err) != HOTFN_OK) {
         failed(p, m, err.text);
     }
     hfn_free(&p->env, own, bytes);
 }
 
-static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes, uint64_t byte_count) {
+static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
+                        uint64_t byte_count)
+{
     hotfn_error err = HOTFN_ERROR_INIT;
     if (hotfn_plan_open(&m->plan, bytes, byte_count, 0, &p->env, &err) != HOTFN_OK) {
         failed(p, m, err.text);
@@ -136,15 +147,20 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
     }
 }
 
-static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_request *request) {
+static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_request *request)
+{
     if (!hfn_grow(&p->env, (void **)&p->loaded, &p->loaded_capacity, p->loaded_count + 1,
                   sizeof *p->loaded)) {
         return false;
     }
     hfn_loaded_module *m = &p->loaded[p->loaded_count++];
-    *m = (hfn_loaded_module){.base = os->base, .end = os->end, .live_module = UINT32_MAX,
-                             .hooks_module = UINT32_MAX, .own_function = UINT32_MAX, .seen = true,
-                             .is_new = true};
+    *m = (hfn_loaded_module){ .base = os->base,
+                              .end = os->end,
+                              .live_module = UINT32_MAX,
+                              .hooks_module = UINT32_MAX,
+                              .own_function = UINT32_MAX,
+                              .seen = true,
+                              .is_new = true };
     m->device = request->file_device;
     m->inode = request->file_inode;
     const void *plan = NULL;
@@ -156,7 +172,8 @@ static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_requ
     return true;
 }
 
-static bool see_module(void *user, const hfn_os_module *os) {
+static bool see_module(void *user, const hfn_os_module *os)
+{
     hfn_process *p = user;
     hotfn_request request;
     if (is_own_module(os) || !describe(os, &request)) {
@@ -170,7 +187,8 @@ static bool see_module(void *user, const hfn_os_module *os) {
     return add_module(p, os, &request);
 }
 
-static void forget_unseen(hfn_process *p) {
+static void forget_unseen(hfn_process *p)
+{
     for (size_t i = p->loaded_count; i-- > 0;) {
         hfn_loaded_module *m = &p->loaded[i];
         if (m->seen) {
@@ -182,15 +200,17 @@ static void forget_unseen(hfn_process *p) {
         if (m->live_module != UINT32_MAX) {
             hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
             hotfn_live_get_module(p->live, m->live_module, &known);
-            hotfn_live_set_module(p->live, m->live_module, known.flags | HOTFN_MODULE_UNLOADED, 0, NULL);
+            hotfn_live_set_module(p->live, m->live_module, known.flags | HOTFN_MODULE_UNLOADED, 0,
+                                  NULL);
         }
         hotfn_plan_destroy(m->plan);
         *m = p->loaded[--p->loaded_count];
     }
 }
 
-static void mark_refused(void *user, uint32_t hooks_module, uint32_t function_index, uint32_t reason,
-                         uint32_t offset) {
+static void mark_refused(void *user, uint32_t hooks_module, uint32_t function_index,
+                         uint32_t reason, uint32_t offset)
+{
     hfn_process *p = user;
     for (size_t i = 0; i < p->loaded_count; i++) {
         if (p->loaded[i].hooks_module == hooks_module) {
@@ -200,7 +220,8 @@ static void mark_refused(void *user, uint32_t hooks_module, uint32_t function_in
     }
 }
 
-static void mark_hooked(hfn_process *p, const hfn_loaded_module *m) {
+static void mark_hooked(hfn_process *p, const hfn_loaded_module *m)
+{
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
     hotfn_live_get_module(p->live, m->live_module, &known);
     const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
@@ -217,7 +238,8 @@ static void mark_hooked(hfn_process *p, const hfn_loaded_module *m) {
     hotfn_live_set_module(p->live, m->live_module, flags, m->base, NULL);
 }
 
-static hotfn_status commit(hfn_process *p, hotfn_error *err) {
+static hotfn_status commit(hfn_process *p, hotfn_error *err)
+{
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
     hotfn_status s = hotfn_hooks_commit(p->hooks, &stats, err);
     for (size_t i = 0; i < p->loaded_count; i++) {
@@ -241,11 +263,12 @@ static hotfn_status commit(hfn_process *p, hotfn_error *err) {
 }
 
 hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, uint32_t hook_flags,
-                              hfn_plan_source source, const hotfn_env *env, hotfn_error *err) {
+                              hfn_plan_source source, const hotfn_env *env, hotfn_error *err)
+{
     hotfn_counter_memory memory = HOTFN_COUNTER_MEMORY_INIT;
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
-    *p = (hfn_process){.env = hfn_env_fill(env), .flags = flags, .live = live, .source = source};
+    *p = (hfn_process){ .env = hfn_env_fill(env), .flags = flags, .live = live, .source = source };
     p->stats.size = sizeof p->stats;
     options.flags = hook_flags;
     hotfn_live_get_memory(live, &memory);
@@ -261,7 +284,8 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
     return s;
 }
 
-hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err) {
+hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
+{
     for (size_t i = 0; i < p->loaded_count; i++) {
         p->loaded[i].seen = false;
     }
@@ -272,7 +296,8 @@ hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err) {
     return s;
 }
 
-hotfn_status hfn_process_finish(hfn_process *p, hotfn_error *err) {
+hotfn_status hfn_process_finish(hfn_process *p, hotfn_error *err)
+{
     hotfn_status s = hotfn_hooks_remove(p->hooks, err);
     hotfn_hooks_destroy(p->hooks);
     hotfn_counters_destroy(p->counters);
@@ -280,6 +305,6 @@ hotfn_status hfn_process_finish(hfn_process *p, hotfn_error *err) {
         hotfn_plan_destroy(p->loaded[i].plan);
     }
     hfn_free(&p->env, p->loaded, p->loaded_capacity * sizeof *p->loaded);
-    *p = (hfn_process){.env = p->env};
+    *p = (hfn_process){ .env = p->env };
     return s;
 }

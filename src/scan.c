@@ -22,23 +22,25 @@ struct hotfn_scan {
 };
 
 /* Is the plan inside as sound as its header says?  (A fresh one is, by construction.) */
-static bool plan_is_sound(const hotfn_scan *scan) {
+static bool plan_is_sound(const hotfn_scan *scan)
+{
     hotfn_plan *plan;
-    if (hotfn_plan_open(&plan, scan->block.data + scan->header.plan_offset, scan->header.plan_bytes, 0,
-                        &scan->env, NULL) != HOTFN_OK) {
+    if (hotfn_plan_open(&plan, scan->block.data + scan->header.plan_offset, scan->header.plan_bytes,
+                        0, &scan->env, NULL) != HOTFN_OK) {
         return false;
     }
     hotfn_plan_destroy(plan);
     return true;
 }
 
-static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp) {
+static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp)
+{
     uint64_t bytes;
     const uint8_t *block = hfn_scan_cache_load(folder, stamp, &bytes);
     if (!block) {
         return false;
     }
-    scan->block = (hfn_span){block, bytes, false};
+    scan->block = (hfn_span){ block, bytes, false };
     scan->mapped = true;
     if (hfn_scan_check(scan->block, &scan->header) && scan->header.stamp == stamp &&
         plan_is_sound(scan)) {
@@ -46,31 +48,35 @@ static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp
     }
     hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: a broken scan in the cache is made again", folder);
     hfn_scan_cache_unload(block, bytes);
-    scan->block = (hfn_span){0};
+    scan->block = (hfn_span){ 0 };
     scan->mapped = false;
     return false;
 }
 
 static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *options, uint64_t stamp,
-                               hotfn_error *err) {
+                               hotfn_error *err)
+{
     uint8_t *block;
     uint64_t bytes;
     hotfn_status s = hfn_scan_make(&block, &bytes, scan->path, options, stamp, &scan->env, err);
     if (s != HOTFN_OK) {
         return s;
     }
-    scan->block = (hfn_span){block, bytes, false};
+    scan->block = (hfn_span){ block, bytes, false };
     if (!hfn_scan_check(scan->block, &scan->header)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET, "the scan is inconsistent");
+        return hfn_fail(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET,
+                        "the scan is inconsistent");
     }
-    if (options->cache_folder && !hfn_scan_cache_store(options->cache_folder, stamp, block, bytes)) {
+    if (options->cache_folder &&
+        !hfn_scan_cache_store(options->cache_folder, stamp, block, bytes)) {
         hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: the scan of %s could not be kept (%s)",
                 options->cache_folder, scan->path, strerror(errno));
     }
     return HOTFN_OK;
 }
 
-static hotfn_scan *scan_new(const char *path, const hotfn_env *env) {
+static hotfn_scan *scan_new(const char *path, const hotfn_env *env)
+{
     hotfn_env filled = hfn_env_fill(env);
     hotfn_scan *scan = hfn_alloc(&filled, sizeof *scan);
     if (!scan) {
@@ -88,14 +94,16 @@ static hotfn_scan *scan_new(const char *path, const hotfn_env *env) {
 }
 
 hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
-                             const hotfn_env *env, hotfn_error *err) {
+                             const hotfn_env *env, hotfn_error *err)
+{
     hotfn_scan_options o;
     struct stat file;
     if (!hfn_take_options(&o, sizeof o, options)) {
         return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
     }
     if (stat(path, &file) != 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s", strerror(errno));
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
+                        strerror(errno));
     }
     hotfn_scan *scan = scan_new(path, env);
     if (!scan) {
@@ -115,7 +123,8 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
     return HOTFN_OK;
 }
 
-void hotfn_scan_close(hotfn_scan *scan) {
+void hotfn_scan_close(hotfn_scan *scan)
+{
     if (!scan) {
         return;
     }
@@ -129,7 +138,8 @@ void hotfn_scan_close(hotfn_scan *scan) {
     hfn_free(&env, scan, sizeof *scan);
 }
 
-hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out) {
+hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)
+{
     const hfn_scan_header *h = &scan->header;
     hotfn_scan_info info = {
         .machine = h->machine,
@@ -152,7 +162,8 @@ hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out) {
 }
 
 static void fill_function(const hotfn_scan *scan, const hfn_scan_function *f,
-                          hotfn_record_function *out) {
+                          hotfn_record_function *out)
+{
     const char *name = (const char *)scan->block.data + scan->header.names_offset + f->name_offset;
     *out = (hotfn_record_function){
         .size = sizeof *out,
@@ -171,7 +182,9 @@ static void fill_function(const hotfn_scan *scan, const hfn_scan_function *f,
     };
 }
 
-hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index, hotfn_record_function *out) {
+hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
+                                     hotfn_record_function *out)
+{
     hfn_scan_function f;
     hotfn_record_function row;
     if (!hfn_scan_function_at(scan->block, &scan->header, index, &f)) {
@@ -183,7 +196,8 @@ hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index, hot
 
 /* ---- Selection by names, over the block. */
 
-static int name_matches(const hotfn_scan *scan, const char *glob, const hotfn_record_function *row) {
+static int name_matches(const hotfn_scan *scan, const char *glob, const hotfn_record_function *row)
+{
     char shown[4096];
     const char *name = row->name;
     while (name[0]) {
@@ -200,8 +214,9 @@ static int name_matches(const hotfn_scan *scan, const char *glob, const hotfn_re
     return 0;
 }
 
-static bool wanted(const hotfn_scan *scan, const hotfn_selection *s, const hotfn_record_function *row,
-                   uint8_t *glob_used) {
+static bool wanted(const hotfn_scan *scan, const hotfn_selection *s,
+                   const hotfn_record_function *row, uint8_t *glob_used)
+{
     if (row->byte_count < s->min_bytes || (s->max_bytes && row->byte_count > s->max_bytes)) {
         return false;
     }
@@ -220,18 +235,21 @@ static bool wanted(const hotfn_scan *scan, const hotfn_selection *s, const hotfn
     return in;
 }
 
-static int compare_rva(const void *a, const void *b) {
+static int compare_rva(const void *a, const void *b)
+{
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-static void exclude(hotfn_record_function *row) {
+static void exclude(hotfn_record_function *row)
+{
     row->state = HOTFN_STATE_EXCLUDED;
     row->reason = hotfn_reason_name(HOTFN_REASON_EXCLUDED);
     row->reason_text = hotfn_reason_text(HOTFN_REASON_EXCLUDED);
 }
 
-static hotfn_status check_globs(const hotfn_selection *s, hotfn_error *err) {
+static hotfn_status check_globs(const hotfn_selection *s, hotfn_error *err)
+{
     for (uint32_t i = 0; i < s->include_count + s->exclude_count; i++) {
         const char *glob = i < s->include_count ? s->include[i] : s->exclude[i - s->include_count];
         if (hotfn_glob_match(glob, "") < 0) {
@@ -244,8 +262,9 @@ static hotfn_status check_globs(const hotfn_selection *s, hotfn_error *err) {
 
 static hotfn_status append(const hotfn_scan *scan, hotfn_live *live, uint32_t flags,
                            const hotfn_record_function *rows, uint32_t count, uint32_t *module,
-                           hotfn_error *err) {
-    hotfn_record_module m = {.size = sizeof m};
+                           hotfn_error *err)
+{
+    hotfn_record_module m = { .size = sizeof m };
     m.flags = flags;
     m.machine = scan->header.machine;
     m.id_kind = scan->header.id_kind;
@@ -261,7 +280,8 @@ static hotfn_status append(const hotfn_scan *scan, hotfn_live *live, uint32_t fl
 hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
                                const hotfn_selection *selection, const uint64_t *only,
                                uint32_t only_count, uint8_t *include_used, uint32_t *module,
-                               hotfn_error *err) {
+                               hotfn_error *err)
+{
     hotfn_selection s;
     if (!hfn_take_options(&s, sizeof s, selection)) {
         return hfn_fail(err, HOTFN_E_OPTION, scan->path, HOTFN_NO_OFFSET, "unknown selection");
@@ -284,7 +304,8 @@ hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_
         hfn_scan_function_at(scan->block, &scan->header, i, &f);
         fill_function(scan, &f, &rows[i]);
         bool listed = !only || bsearch(&f.rva, only, only_count, sizeof *only, compare_rva);
-        if (f.state == HOTFN_STATE_WAITING && (!listed || !wanted(scan, &s, &rows[i], include_used))) {
+        if (f.state == HOTFN_STATE_WAITING &&
+            (!listed || !wanted(scan, &s, &rows[i], include_used))) {
             exclude(&rows[i]);
         }
     }

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static bool read_header(hfn_span block, hfn_scan_header *h) {
+static bool read_header(hfn_span block, hfn_scan_header *h)
+{
     if (!hfn_span_has(block, 0, HFN_SCAN_HEADER_BYTES)) {
         return false;
     }
@@ -30,20 +31,22 @@ static bool read_header(hfn_span block, hfn_scan_header *h) {
 }
 
 bool hfn_scan_function_at(hfn_span block, const hfn_scan_header *header, uint32_t index,
-                          hfn_scan_function *out) {
+                          hfn_scan_function *out)
+{
     if (index >= header->function_count) {
         return false;
     }
     uint64_t at = header->functions_offset + (uint64_t)index * HFN_SCAN_FUNCTION_BYTES;
     hfn_span entry = hfn_span_sub(block, at, HFN_SCAN_FUNCTION_BYTES);
     return hfn_span_u64(entry, 0, &out->rva) && hfn_span_u64(entry, 8, &out->byte_count) &&
-           hfn_span_u32(entry, 16, &out->name_offset) && hfn_span_u32(entry, 20, &out->name_count) &&
-           hfn_span_u8(entry, 24, &out->state) && hfn_span_u8(entry, 25, &out->strategy) &&
-           hfn_span_u16(entry, 26, &out->reason) && hfn_span_u32(entry, 28, &out->reason_offset) &&
-           hfn_span_u32(entry, 32, &out->flags);
+           hfn_span_u32(entry, 16, &out->name_offset) &&
+           hfn_span_u32(entry, 20, &out->name_count) && hfn_span_u8(entry, 24, &out->state) &&
+           hfn_span_u8(entry, 25, &out->strategy) && hfn_span_u16(entry, 26, &out->reason) &&
+           hfn_span_u32(entry, 28, &out->reason_offset) && hfn_span_u32(entry, 32, &out->flags);
 }
 
-bool hfn_scan_check(hfn_span block, hfn_scan_header *h) {
+bool hfn_scan_check(hfn_span block, hfn_scan_header *h)
+{
     if (!read_header(block, h) || h->total_bytes != block.size ||
         !hfn_span_has(block, h->plan_offset, h->plan_bytes) ||
         !hfn_span_has(block, h->names_offset, h->names_bytes) ||

@@ -12,7 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t count) {
+static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
+{
     const uint8_t *p = bytes;
     for (size_t i = 0; i < count; i++) { /* FNV-1a */
         hash = (hash ^ p[i]) * 0x100000001b3ull;
@@ -20,17 +21,23 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t count) {
     return hash;
 }
 
-uint64_t hfn_scan_stamp(const char *path, const struct stat *file, const hotfn_scan_options *options) {
-    uint64_t facts[] = {HFN_SCAN_VERSION,          (uint64_t)file->st_dev,
-                        (uint64_t)file->st_ino,    (uint64_t)file->st_size,
-                        (uint64_t)file->st_mtim.tv_sec, (uint64_t)file->st_mtim.tv_nsec,
-                        (uint64_t)file->st_ctim.tv_sec, (uint64_t)file->st_ctim.tv_nsec,
-                        options->flags};
+uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
+                        const hotfn_scan_options *options)
+{
+    uint64_t facts[] = { HFN_SCAN_VERSION,
+                         (uint64_t)file->st_dev,
+                         (uint64_t)file->st_ino,
+                         (uint64_t)file->st_size,
+                         (uint64_t)file->st_mtim.tv_sec,
+                         (uint64_t)file->st_mtim.tv_nsec,
+                         (uint64_t)file->st_ctim.tv_sec,
+                         (uint64_t)file->st_ctim.tv_nsec,
+                         options->flags };
     uint64_t hash = mix(0xcbf29ce484222325ull, facts, sizeof facts);
     struct stat own; /* another build of ourselves may judge otherwise */
     if (stat("/proc/self/exe", &own) == 0) {
-        uint64_t build[] = {(uint64_t)own.st_size, (uint64_t)own.st_mtim.tv_sec,
-                            (uint64_t)own.st_mtim.tv_nsec};
+        uint64_t build[] = { (uint64_t)own.st_size, (uint64_t)own.st_mtim.tv_sec,
+                             (uint64_t)own.st_mtim.tv_nsec };
         hash = mix(hash, build, sizeof build);
     }
     hash = mix(hash, hotfn_version(), strlen(hotfn_version()));
@@ -40,12 +47,14 @@ uint64_t hfn_scan_stamp(const char *path, const struct stat *file, const hotfn_s
     return mix(hash, path, strlen(path));
 }
 
-static int cache_name(char *out, size_t bytes, const char *folder, uint64_t stamp, const char *tail) {
+static int cache_name(char *out, size_t bytes, const char *folder, uint64_t stamp, const char *tail)
+{
     int n = snprintf(out, bytes, "%s/%016llx.scan%s", folder, (unsigned long long)stamp, tail);
     return n > 0 && (size_t)n < bytes;
 }
 
-const uint8_t *hfn_scan_cache_load(const char *folder, uint64_t stamp, uint64_t *bytes) {
+const uint8_t *hfn_scan_cache_load(const char *folder, uint64_t stamp, uint64_t *bytes)
+{
     char name[1024];
     struct stat file;
     if (!cache_name(name, sizeof name, folder, stamp, "")) {
@@ -68,11 +77,13 @@ const uint8_t *hfn_scan_cache_load(const char *folder, uint64_t stamp, uint64_t 
     return block;
 }
 
-void hfn_scan_cache_unload(const uint8_t *block, uint64_t bytes) {
+void hfn_scan_cache_unload(const uint8_t *block, uint64_t bytes)
+{
     munmap((void *)(uintptr_t)block, bytes);
 }
 
-static void make_folders(const char *folder) {
+static void make_folders(const char *folder)
+{
     char path[1024];
     if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path) {
         return;
@@ -85,7 +96,8 @@ static void make_folders(const char *folder) {
     mkdir(path, 0700);
 }
 
-static int write_all(int fd, const uint8_t *block, uint64_t bytes) {
+static int write_all(int fd, const uint8_t *block, uint64_t bytes)
+{
     uint64_t done = 0;
     while (done < bytes) {
         ssize_t n = write(fd, block + done, bytes - done);
@@ -100,7 +112,8 @@ static int write_all(int fd, const uint8_t *block, uint64_t bytes) {
     return 1;
 }
 
-int hfn_scan_cache_store(const char *folder, uint64_t stamp, const uint8_t *block, uint64_t bytes) {
+int hfn_scan_cache_store(const char *folder, uint64_t stamp, const uint8_t *block, uint64_t bytes)
+{
     char name[1024];
     char beside[1024];
     char tail[32];

@@ -18,7 +18,8 @@ typedef struct walk {
     hotfn_image_info image_info;
 } walk;
 
-static void walk_finish(walk *w) {
+static void walk_finish(walk *w)
+{
     hotfn_plan_destroy(w->plan);
     hotfn_verdicts_destroy(w->verdicts);
     hotfn_functions_destroy(w->functions);
@@ -27,7 +28,8 @@ static void walk_finish(walk *w) {
 }
 
 static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_options *options,
-                               hotfn_error *err) {
+                               hotfn_error *err)
+{
     hotfn_symbols_options so = HOTFN_SYMBOLS_OPTIONS_INIT;
     so.flags = options->flags;
     so.symbol_dirs = options->symbol_dirs;
@@ -56,18 +58,21 @@ static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_optio
     return s;
 }
 
-static void put32(uint8_t *at, uint32_t v) {
+static void put32(uint8_t *at, uint32_t v)
+{
     for (int i = 0; i < 4; i++) {
         at[i] = (uint8_t)(v >> (8 * i));
     }
 }
 
-static void put64(uint8_t *at, uint64_t v) {
+static void put64(uint8_t *at, uint64_t v)
+{
     put32(at, (uint32_t)v);
     put32(at + 4, (uint32_t)(v >> 32));
 }
 
-static uint64_t names_bytes(const hotfn_functions *functions) {
+static uint64_t names_bytes(const hotfn_functions *functions)
+{
     uint64_t total = 2;
     uint32_t count = hotfn_functions_count(functions);
     for (uint32_t i = 0; i < count; i++) {
@@ -80,19 +85,18 @@ static uint64_t names_bytes(const hotfn_functions *functions) {
     return total;
 }
 
-static uint8_t state_of(const hotfn_verdict *v) {
+static uint8_t state_of(const hotfn_verdict *v)
+{
     switch (v->verdict) {
-    case HOTFN_VERDICT_HOOKABLE:
-        return HOTFN_STATE_WAITING;
-    case HOTFN_VERDICT_FRAGMENT:
-        return HOTFN_STATE_FRAGMENT;
-    default:
-        return HOTFN_STATE_REFUSED;
+    case HOTFN_VERDICT_HOOKABLE: return HOTFN_STATE_WAITING;
+    case HOTFN_VERDICT_FRAGMENT: return HOTFN_STATE_FRAGMENT;
+    default: return HOTFN_STATE_REFUSED;
     }
 }
 
 /* All names of function i at names + *at, ended by an empty one. */
-static void put_names(const walk *w, uint32_t i, uint8_t *names, uint64_t *at) {
+static void put_names(const walk *w, uint32_t i, uint8_t *names, uint64_t *at)
+{
     const char *name;
     for (uint32_t k = 0; (name = hotfn_functions_get_name(w->functions, i, k)); k++) {
         size_t length = strlen(name) + 1;
@@ -102,7 +106,8 @@ static void put_names(const walk *w, uint32_t i, uint8_t *names, uint64_t *at) {
     names[(*at)++] = 0;
 }
 
-static void put_functions(const walk *w, hfn_scan_header *h, uint8_t *block) {
+static void put_functions(const walk *w, hfn_scan_header *h, uint8_t *block)
+{
     uint64_t names_at = 0;
     for (uint32_t i = 0; i < h->function_count; i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
@@ -127,7 +132,8 @@ static void put_functions(const walk *w, hfn_scan_header *h, uint8_t *block) {
     }
 }
 
-static void put_header(const hfn_scan_header *h, uint8_t *block) {
+static void put_header(const hfn_scan_header *h, uint8_t *block)
+{
     put64(block, h->magic);
     put32(block + 8, h->version);
     put32(block + 12, h->machine);
@@ -149,8 +155,9 @@ static void put_header(const hfn_scan_header *h, uint8_t *block) {
 }
 
 static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const walk *w, uint64_t stamp,
-                                const char *path, hotfn_error *err) {
-    hfn_scan_header h = {.magic = HFN_SCAN_MAGIC, .version = HFN_SCAN_VERSION, .stamp = stamp};
+                                const char *path, hotfn_error *err)
+{
+    hfn_scan_header h = { .magic = HFN_SCAN_MAGIC, .version = HFN_SCAN_VERSION, .stamp = stamp };
     h.machine = w->image_info.machine;
     h.image_flags = w->image_info.flags;
     h.id_kind = w->image_info.id_kind;
@@ -180,8 +187,9 @@ static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const walk *w, u
 
 hotfn_status hfn_scan_make(uint8_t **out, uint64_t *bytes, const char *path,
                            const hotfn_scan_options *options, uint64_t stamp, const hotfn_env *env,
-                           hotfn_error *err) {
-    walk w = {.env = env};
+                           hotfn_error *err)
+{
+    walk w = { .env = env };
     hotfn_status s = walk_image(&w, path, options, err);
     if (s == HOTFN_OK) {
         s = write_block(out, bytes, &w, stamp, path, err);

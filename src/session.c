@@ -12,29 +12,34 @@
 static hotfn_session *the_session;
 static pthread_once_t fork_handlers = PTHREAD_ONCE_INIT;
 
-static void before_fork(void) {
+static void before_fork(void)
+{
     if (the_session && the_session->process.counters) {
         hotfn_counters_fork_prepare(the_session->process.counters);
     }
 }
 
-static void after_fork_parent(void) {
+static void after_fork_parent(void)
+{
     if (the_session && the_session->process.counters) {
         hotfn_counters_fork_parent(the_session->process.counters);
     }
 }
 
-static void after_fork_child(void) {
+static void after_fork_child(void)
+{
     if (the_session && the_session->process.counters) {
         hotfn_counters_fork_child(the_session->process.counters);
     }
 }
 
-static void register_fork_handlers(void) {
+static void register_fork_handlers(void)
+{
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err) {
+hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err)
+{
     hotfn_session *none = NULL;
     if (!__atomic_compare_exchange_n(&the_session, &none, session, 0, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
@@ -45,14 +50,16 @@ hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err) {
     return HOTFN_OK;
 }
 
-void hfn_session_release(hotfn_session *session) {
+void hfn_session_release(hotfn_session *session)
+{
     hotfn_session *own = session;
     __atomic_compare_exchange_n(&the_session, &own, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 /* ---- The session. */
 
-hotfn_session *hfn_session_new(const hotfn_env *env) {
+hotfn_session *hfn_session_new(const hotfn_env *env)
+{
     hotfn_env filled = hfn_env_fill(env);
     hotfn_session *s = hfn_alloc(&filled, sizeof *s);
     if (s) {
@@ -62,14 +69,15 @@ hotfn_session *hfn_session_new(const hotfn_env *env) {
     return s;
 }
 
-hotfn_status hotfn_session_start(hotfn_session *s, hotfn_commit_stats *stats, hotfn_error *err) {
+hotfn_status hotfn_session_start(hotfn_session *s, hotfn_commit_stats *stats, hotfn_error *err)
+{
     if (s->running) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "the session runs already");
     }
     uint32_t hook_flags = s->hook_flags;
     hook_flags |= s->flags & HOTFN_SESSION_SINGLE_THREADED ? HOTFN_HOOKS_SINGLE_THREADED : 0;
-    hotfn_status status = hfn_process_init(&s->process, s->live, s->flags, hook_flags,
-                                           s->source, &s->env, err);
+    hotfn_status status =
+        hfn_process_init(&s->process, s->live, s->flags, hook_flags, s->source, &s->env, err);
     if (status != HOTFN_OK) {
         return status;
     }
@@ -87,7 +95,8 @@ hotfn_status hotfn_session_start(hotfn_session *s, hotfn_commit_stats *stats, ho
     return HOTFN_OK;
 }
 
-hotfn_status hotfn_session_snapshot(const hotfn_session *s, hotfn_record **out, hotfn_error *err) {
+hotfn_status hotfn_session_snapshot(const hotfn_session *s, hotfn_record **out, hotfn_error *err)
+{
     char path[64];
     void *paused = hotfn_counters_pause();
     snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(s->live));
@@ -96,14 +105,17 @@ hotfn_status hotfn_session_snapshot(const hotfn_session *s, hotfn_record **out, 
     return status;
 }
 
-hotfn_status hotfn_session_save(hotfn_session *s, const char *path, hotfn_error *err) {
+hotfn_status hotfn_session_save(hotfn_session *s, const char *path, hotfn_error *err)
+{
     void *paused = hotfn_counters_pause();
-    hotfn_status status = hotfn_live_finish(s->live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
+    hotfn_status status =
+        hotfn_live_finish(s->live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
     hotfn_counters_resume(paused);
     return status;
 }
 
-hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err) {
+hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err)
+{
     if (!s->running) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "the session does not run");
     }
@@ -111,11 +123,13 @@ hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err) {
     return hfn_process_finish(&s->process, err);
 }
 
-const hotfn_hooks *hotfn_session_hooks(const hotfn_session *s) {
+const hotfn_hooks *hotfn_session_hooks(const hotfn_session *s)
+{
     return s->process.hooks;
 }
 
-void hotfn_session_destroy(hotfn_session *s) {
+void hotfn_session_destroy(hotfn_session *s)
+{
     if (!s) {
         return;
     }

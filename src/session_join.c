@@ -10,7 +10,8 @@
 
 /* A plan stays mapped for good: a module that is unloaded and loaded again finds it, and a program
  * that does so all day gathers no mappings. */
-static const hfn_mapped_plan *map_once(hotfn_session *s, uint32_t module) {
+static const hfn_mapped_plan *map_once(hotfn_session *s, uint32_t module)
+{
     hfn_mapped_plan *plan = s->plans;
     while (plan && plan->live_module != module) {
         plan = plan->next;
@@ -29,8 +30,9 @@ static const hfn_mapped_plan *map_once(hotfn_session *s, uint32_t module) {
 }
 
 /* Ask the parent, who scans outside of this process. */
-static void find_by_asking(void *user, const hotfn_request *request, bool is_main, uint32_t *live_module,
-                           const void **plan, uint64_t *plan_bytes) {
+static void find_by_asking(void *user, const hotfn_request *request, bool is_main,
+                           uint32_t *live_module, const void **plan, uint64_t *plan_bytes)
+{
     hotfn_session *s = user;
     hotfn_request question = *request;
     question.kind = is_main ? HOTFN_REQUEST_MAIN : HOTFN_REQUEST_MODULE;
@@ -45,7 +47,8 @@ static void find_by_asking(void *user, const hotfn_request *request, bool is_mai
     }
 }
 
-static void leave(hotfn_session *s) {
+static void leave(hotfn_session *s)
+{
     hfn_handover_leave(&s->link);
 }
 
@@ -58,7 +61,8 @@ typedef struct perf_map {
     char buffer[8192];
 } perf_map;
 
-static void flush(perf_map *map) {
+static void flush(perf_map *map)
+{
     size_t done = 0;
     while (done < map->used) {
         ssize_t n = write(map->fd, map->buffer + done, map->used - done);
@@ -71,7 +75,8 @@ static void flush(perf_map *map) {
 }
 
 static void name_stub(void *user, uint64_t address, uint32_t byte_count, uint32_t hooks_module,
-                      uint32_t function_index) {
+                      uint32_t function_index)
+{
     perf_map *map = user;
     const hfn_process *p = &map->session->process;
     uint32_t live_module = UINT32_MAX;
@@ -91,8 +96,9 @@ static void name_stub(void *user, uint64_t address, uint32_t byte_count, uint32_
     map->used += n > 0 && n < 1024 ? (size_t)n : 0;
 }
 
-static void write_perf_map(hotfn_session *s, const char *path) {
-    perf_map map = {.session = s};
+static void write_perf_map(hotfn_session *s, const char *path)
+{
+    perf_map map = { .session = s };
     map.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (map.fd < 0) {
         hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: names of stubs cannot be written", path);
@@ -105,7 +111,8 @@ static void write_perf_map(hotfn_session *s, const char *path) {
 
 /* ---- Joining. */
 
-static hotfn_status join_run(hotfn_session *s, const hotfn_join_options *o, hotfn_error *err) {
+static hotfn_status join_run(hotfn_session *s, const hotfn_join_options *o, hotfn_error *err)
+{
     hotfn_status status = hfn_session_claim(s, err);
     if (status == HOTFN_OK) {
         status = hotfn_live_join(&s->live, o->live_path, &s->env, err);
@@ -123,17 +130,19 @@ static hotfn_status join_run(hotfn_session *s, const hotfn_join_options *o, hotf
 }
 
 hotfn_status hotfn_session_join(hotfn_session **out, const hotfn_join_options *options,
-                                const hotfn_env *env, hotfn_error *err) {
+                                const hotfn_env *env, hotfn_error *err)
+{
     hotfn_join_options o;
     if (!hfn_take_options(&o, sizeof o, options) || !o.live_path || !o.handover_path) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown or missing join option");
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                        "unknown or missing join option");
     }
     hotfn_session *s = hfn_session_new(env);
     if (!s) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     }
     s->flags = o.flags;
-    s->source = (hfn_plan_source){find_by_asking, s};
+    s->source = (hfn_plan_source){ find_by_asking, s };
     s->release = leave;
     /* The path outlives the call: modules that come later are mapped by it. */
     const char *path = hfn_arena_copy(&s->texts, o.handover_path, strlen(o.handover_path));

@@ -11,12 +11,14 @@
 
 /* ---- Options, copied. */
 
-static char *copy_text(hotfn_session *s, const char *text) {
+static char *copy_text(hotfn_session *s, const char *text)
+{
     return hfn_arena_copy(&s->texts, text, strlen(text));
 }
 
 static bool copy_list(hotfn_session *s, const char *const *from, uint32_t count,
-                      const char *const **to) {
+                      const char *const **to)
+{
     const char **list = hfn_arena_alloc(&s->texts, (count + 1u) * sizeof *list);
     for (uint32_t i = 0; list && i < count; i++) {
         list[i] = copy_text(s, from[i]);
@@ -28,7 +30,9 @@ static bool copy_list(hotfn_session *s, const char *const *from, uint32_t count,
     return list != NULL;
 }
 
-static bool copy_options(hotfn_session *s, const hotfn_session_options *o, const hotfn_selection *pick) {
+static bool copy_options(hotfn_session *s, const hotfn_session_options *o,
+                         const hotfn_selection *pick)
+{
     s->flags = o->flags;
     s->module_count = o->module_count;
     s->selection = *pick;
@@ -40,18 +44,21 @@ static bool copy_options(hotfn_session *s, const hotfn_session_options *o, const
 
 /* ---- Plans from an own scan. */
 
-static bool module_wanted(const hotfn_session *s, const char *path, bool is_main) {
+static bool module_wanted(const hotfn_session *s, const char *path, bool is_main)
+{
     const char *slash = strrchr(path, '/');
     const char *file = slash ? slash + 1 : path;
     for (uint32_t i = 0; i < s->module_count; i++) {
-        if (hotfn_glob_match(s->modules[i], file) == 1 || hotfn_glob_match(s->modules[i], path) == 1) {
+        if (hotfn_glob_match(s->modules[i], file) == 1 ||
+            hotfn_glob_match(s->modules[i], path) == 1) {
             return true;
         }
     }
     return s->module_count == 0 && is_main;
 }
 
-static hfn_scanned *known_scan(hotfn_session *s, const hotfn_request *request) {
+static hfn_scanned *known_scan(hotfn_session *s, const hotfn_request *request)
+{
     for (hfn_scanned *scan = s->scans; scan; scan = scan->next) {
         if (scan->device == request->file_device && scan->inode == request->file_inode) {
             return scan;
@@ -60,13 +67,15 @@ static hfn_scanned *known_scan(hotfn_session *s, const hotfn_request *request) {
     return NULL;
 }
 
-static bool is_loader(const hotfn_request *request) {
+static bool is_loader(const hotfn_request *request)
+{
     uint64_t breakpoint = hfn_os_loader_breakpoint();
     return breakpoint >= request->load_base && breakpoint - request->load_base < (16u << 20) &&
            strstr(request->path, "/ld") != NULL;
 }
 
-static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, bool is_main) {
+static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, bool is_main)
+{
     hotfn_error err = HOTFN_ERROR_INIT;
     uint32_t flags = is_main ? HOTFN_MODULE_MAIN : 0;
     bool wanted = module_wanted(s, request->path, is_main);
@@ -74,7 +83,8 @@ static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, 
         return NULL;
     }
     hfn_scanned *scanned = hfn_arena_alloc(&s->texts, sizeof *scanned);
-    if (!scanned || hotfn_scan_open(&scanned->scan, request->path, NULL, &s->env, &err) != HOTFN_OK) {
+    if (!scanned ||
+        hotfn_scan_open(&scanned->scan, request->path, NULL, &s->env, &err) != HOTFN_OK) {
         hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err.text);
         return NULL;
     }
@@ -90,8 +100,9 @@ static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, 
     return scanned;
 }
 
-static void find_by_scan(void *user, const hotfn_request *request, bool is_main, uint32_t *live_module,
-                         const void **plan, uint64_t *plan_bytes) {
+static void find_by_scan(void *user, const hotfn_request *request, bool is_main,
+                         uint32_t *live_module, const void **plan, uint64_t *plan_bytes)
+{
     hotfn_session *s = user;
     hfn_scanned *scanned = known_scan(s, request);
     if (!scanned) {
@@ -106,7 +117,8 @@ static void find_by_scan(void *user, const hotfn_request *request, bool is_main,
     }
 }
 
-static void close_scans(hotfn_session *s) {
+static void close_scans(hotfn_session *s)
+{
     for (hfn_scanned *scan = s->scans; scan; scan = scan->next) {
         hotfn_scan_close(scan->scan);
     }
@@ -114,7 +126,8 @@ static void close_scans(hotfn_session *s) {
 
 /* ---- The session. */
 
-static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_error *err) {
+static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_error *err)
+{
     for (uint32_t i = 0; i < count; i++) {
         if (hotfn_glob_match(globs[i], "") < 0) {
             return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
@@ -124,7 +137,8 @@ static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_
     return HOTFN_OK;
 }
 
-static hotfn_status check_options(const hotfn_session *s, hotfn_error *err) {
+static hotfn_status check_options(const hotfn_session *s, hotfn_error *err)
+{
     hotfn_status status = check_globs(s->modules, s->module_count, err);
     if (status == HOTFN_OK) {
         status = check_globs(s->selection.include, s->selection.include_count, err);
@@ -133,7 +147,9 @@ static hotfn_status check_options(const hotfn_session *s, hotfn_error *err) {
                               : status;
 }
 
-static hotfn_status create_record(hotfn_session *s, const hotfn_session_options *o, hotfn_error *err) {
+static hotfn_status create_record(hotfn_session *s, const hotfn_session_options *o,
+                                  hotfn_error *err)
+{
     char folder[1024];
     hotfn_live_options live = HOTFN_LIVE_OPTIONS_INIT;
     live.durable_path = o->durable_path;
@@ -144,14 +160,16 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     if (status == HOTFN_OK) {
         hotfn_live_set_pid(s->live, (uint32_t)getpid());
         for (uint32_t reason = 1; reason < 64; reason++) {
-            hotfn_live_set_reason(s->live, reason, hotfn_reason_name(reason), hotfn_reason_text(reason));
+            hotfn_live_set_reason(s->live, reason, hotfn_reason_name(reason),
+                                  hotfn_reason_text(reason));
         }
     }
     return status;
 }
 
 /* Our own code lies in a module that is to be hooked: hooking the hooker is refused. */
-static bool find_own_code(void *user, const hfn_os_module *m) {
+static bool find_own_code(void *user, const hfn_os_module *m)
+{
     hotfn_session *s = user;
     uint64_t here = (uint64_t)(uintptr_t)&hotfn_session_create;
     if (here >= m->base && here < m->end && module_wanted(s, m->path, m->is_main)) {
@@ -160,7 +178,8 @@ static bool find_own_code(void *user, const hfn_os_module *m) {
     return true;
 }
 
-static hotfn_status refuse_own_code(hotfn_session *s, hotfn_error *err) {
+static hotfn_status refuse_own_code(hotfn_session *s, hotfn_error *err)
+{
     hfn_os_each_module(find_own_code, s);
     return s->holds_own_code ? hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                                         "libhotfn is linked statically into a module that is to be "
@@ -169,10 +188,12 @@ static hotfn_status refuse_own_code(hotfn_session *s, hotfn_error *err) {
 }
 
 hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_options *options,
-                                  const hotfn_env *env, hotfn_error *err) {
+                                  const hotfn_env *env, hotfn_error *err)
+{
     hotfn_session_options o;
     hotfn_selection pick;
-    if (!hfn_take_options(&o, sizeof o, options) || !hfn_take_options(&pick, sizeof pick, o.selection)) {
+    if (!hfn_take_options(&o, sizeof o, options) ||
+        !hfn_take_options(&pick, sizeof pick, o.selection)) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown session option");
     }
     hotfn_session *s = hfn_session_new(env);
@@ -180,7 +201,7 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
         hotfn_session_destroy(s);
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     }
-    s->source = (hfn_plan_source){find_by_scan, s};
+    s->source = (hfn_plan_source){ find_by_scan, s };
     s->hook_flags = HOTFN_HOOKS_REGISTER_UNWIND;
     s->release = close_scans;
     hotfn_status status = check_options(s, err);

@@ -51,6 +51,11 @@ typedef struct hotfn_env {
 } hotfn_env;
 #define HOTFN_ENV_INIT { (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
+/* Let env take its memory from the system and not from malloc: for code that runs in a process whose
+ * malloc is somebody else's.  It is one pool for the process, used by one thread at a time (the agent:
+ * the one that holds the loader's lock), and only grows.  Since 0.1. */
+HOTFN_API void hotfn_env_own_memory(hotfn_env *env);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,82 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../run_flags.h"
 #include "agent.h"
-
-#define ARENA_BLOCK_BYTES (1u << 20)
-
-/* ---- Memory of our own: the target's malloc may be anything, and may not be ready. */
-
-static struct {
-    uint8_t *at;
-    size_t left;
-} arena;
-
-static void *arena_take(size_t bytes) {
-    bytes = (bytes + 15u) & ~(size_t)15u;
-    if (bytes > arena.left) {
-        size_t block = bytes > ARENA_BLOCK_BYTES ? bytes : ARENA_BLOCK_BYTES;
-        void *map = mmap(NULL, block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (map == MAP_FAILED) {
-            return NULL;
-        }
-        arena.at = map;
-        arena.left = block;
-    }
-    void *taken = arena.at;
-    arena.at += bytes;
-    arena.left -= bytes;
-    return taken;
-}
-
-/* Freed pieces wait in bins by powers of two: a program that loads and unloads modules all day does
- * not grow.  One thread at a time comes here (the one that holds the loader's lock). */
-typedef struct piece {
-    struct piece *next;
-} piece;
-
-static piece *bins[64];
-
-static unsigned bin_of(size_t bytes) {
-    return bytes <= 16 ? 4 : 64u - (unsigned)__builtin_clzll(bytes - 1);
-}
-
-static void *take_piece(size_t bytes) {
-    unsigned bin = bin_of(bytes);
-    piece *found = bins[bin];
-    if (!found) {
-        return arena_take((size_t)1 << bin);
-    }
-    bins[bin] = found->next;
-    return found;
-}
-
-static void give_piece(void *memory, size_t bytes) {
-    piece *back = memory;
-    unsigned bin = bin_of(bytes);
-    back->next = bins[bin];
-    bins[bin] = back;
-}
-
-static void *agent_realloc(void *user, void *memory, size_t old_bytes, size_t new_bytes) {
-    (void)user;
-    if (memory && new_bytes > 0 && bin_of(old_bytes) == bin_of(new_bytes)) {
-        return memory;
-    }
-    void *fresh = new_bytes > 0 ? take_piece(new_bytes) : NULL;
-    if (memory && (fresh || new_bytes == 0)) {
-        if (fresh) {
-            memcpy(fresh, memory, old_bytes < new_bytes ? old_bytes : new_bytes);
-        }
-        give_piece(memory, old_bytes);
-    }
-    return fresh;
-}
 
 /* ---- Settings: HOTFN_RUN=parent pid:live fd:handover fd:device:inode:flags, HOTFN_TARGET=glob. */
 
@@ -95,7 +24,8 @@ typedef struct settings {
     const char *target_glob;
 } settings;
 
-static const char *find(char **envp, const char *name) {
+static const char *find(char **envp, const char *name)
+{
     size_t length = strlen(name);
     for (; *envp; envp++) {
         if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=') {
@@ -105,14 +35,16 @@ static const char *find(char **envp, const char *name) {
     return NULL;
 }
 
-static int parse(char **envp, settings *s) {
+static int parse(char **envp, settings *s)
+{
     const char *run = find(envp, "HOTFN_RUN");
     s->target_glob = find(envp, "HOTFN_TARGET");
     return run && sscanf(run, "%u:%u:%u:%llu:%llu:%u", &s->parent, &s->live_fd, &s->handover_fd,
                          &s->device, &s->inode, &s->flags) == 6;
 }
 
-static int is_target(const settings *s) {
+static int is_target(const settings *s)
+{
     char path[4096];
     struct stat self;
     if (s->flags & AGENT_INSIDE) {
@@ -125,18 +57,21 @@ static int is_target(const settings *s) {
         return hotfn_glob_match(s->target_glob, path) == 1 ||
                (slash && hotfn_glob_match(s->target_glob, slash + 1) == 1);
     }
-    return stat("/proc/self/exe", &self) == 0 && self.st_dev == s->device && self.st_ino == s->inode;
+    return stat("/proc/self/exe", &self) == 0 && self.st_dev == s->device &&
+           self.st_ino == s->inode;
 }
 
 /* ---- The environment as it was: our variables go, LD_PRELOAD loses our entry (the first one). */
 
-static void drop_entry(char **at) {
+static void drop_entry(char **at)
+{
     for (; *at; at++) {
         at[0] = at[1];
     }
 }
 
-static void restore_preload(char **entry) {
+static void restore_preload(char **entry)
+{
     char *value = *entry + strlen("LD_PRELOAD=");
     char *rest = strchr(value, ':');
     if (rest) {
@@ -146,7 +81,8 @@ static void restore_preload(char **entry) {
     }
 }
 
-static void restore_environment(char **envp) {
+static void restore_environment(char **envp)
+{
     for (char **at = envp; *at;) {
         if (strncmp(*at, "HOTFN_RUN=", 10) == 0 || strncmp(*at, "HOTFN_TARGET=", 13) == 0) {
             drop_entry(at);
@@ -161,7 +97,8 @@ static void restore_environment(char **envp) {
 }
 
 /* With --follow: children of the target are targets too.  The flags are the last three digits. */
-static void mark_children(char **envp, unsigned flags) {
+static void mark_children(char **envp, unsigned flags)
+{
     char *run = (char *)(uintptr_t)find(envp, "HOTFN_RUN");
     char digits[4];
     size_t length = run ? strlen(run) : 0;
@@ -175,23 +112,26 @@ static void mark_children(char **envp, unsigned flags) {
 
 static hotfn_session *session;
 
-const hotfn_hooks *agent_hooks(void) {
+const hotfn_hooks *agent_hooks(void)
+{
     return session ? hotfn_session_hooks(session) : NULL;
 }
 
-static void log_line(void *user, int32_t level, const char *text) {
+static void log_line(void *user, int32_t level, const char *text)
+{
     (void)user;
     if (level <= HOTFN_LOG_WARNING) {
         dprintf(2, "hotfn agent: %s\n", text);
     }
 }
 
-static void join(const settings *s) {
+static void join(const settings *s)
+{
     char live[64], handover[64], perf[64];
     hotfn_env env = HOTFN_ENV_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_join_options options = HOTFN_JOIN_OPTIONS_INIT;
-    env.realloc_fn = agent_realloc;
+    hotfn_env_own_memory(&env); /* the target's malloc may be anything, and may not be ready */
     if (s->flags & AGENT_VERBOSE) {
         env.log_fn = log_line;
     }
@@ -203,15 +143,17 @@ static void join(const settings *s) {
     options.flags = HOTFN_SESSION_SINGLE_THREADED;
     options.perf_map_path = s->flags & AGENT_PERF_MAP ? perf : NULL;
     if (hotfn_session_join(&session, &options, &env, &err) != HOTFN_OK) {
-        dprintf(2, "hotfn agent: nothing is counted in process %d: %s%s%s\n", (int)getpid(), err.file,
-                err.file[0] ? ": " : "", err.text);
+        dprintf(2, "hotfn agent: nothing is counted in process %d: %s%s%s\n", (int)getpid(),
+                err.file, err.file[0] ? ": " : "", err.text);
     }
+    agent_tell_debuggers();
 }
 
-__attribute__((constructor)) static void agent_start(int argc, char **argv, char **envp) {
+__attribute__((constructor)) static void agent_start(int argc, char **argv, char **envp)
+{
     (void)argc;
     (void)argv;
-    settings s = {0};
+    settings s = { 0 };
     agent_find_next_unwinders();
     if (!parse(envp, &s) || !is_target(&s)) {
         return; /* a wrapper on the way to the target: leave everything as it is */

@@ -20,7 +20,8 @@ static find_object_fn next_find_object;
 static iterate_fn next_iterate;
 
 /* The definitions behind ours, looked up once, at the start: unwinders run in signal handlers too. */
-void agent_find_next_unwinders(void) {
+void agent_find_next_unwinders(void)
+{
     void *found = dlsym(RTLD_NEXT, "_dl_find_object");
     memcpy(&next_find_object, &found, sizeof found); /* ISO C has no cast for it */
     found = dlsym(RTLD_NEXT, "dl_iterate_phdr");
@@ -28,7 +29,8 @@ void agent_find_next_unwinders(void) {
 }
 
 /* glibc >= 2.35, <dlfcn.h>: int _dl_find_object(void *pc, struct dl_find_object *result). */
-EXPORT int _dl_find_object(void *pc, struct dl_find_object *result) {
+EXPORT int _dl_find_object(void *pc, struct dl_find_object *result)
+{
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
     const hotfn_hooks *hooks = agent_hooks();
     if (hooks && hotfn_hooks_find_region(hooks, (uint64_t)(uintptr_t)pc, &region)) {
@@ -42,7 +44,8 @@ EXPORT int _dl_find_object(void *pc, struct dl_find_object *result) {
 }
 
 /* One made-up object a region: two program headers, code and its .eh_frame_hdr. */
-static int visit_region(const hotfn_stub_region *region, phdr_fn visit, void *data) {
+static int visit_region(const hotfn_stub_region *region, phdr_fn visit, void *data)
+{
     ElfW(Phdr) headers[2];
     struct dl_phdr_info info;
     memset(headers, 0, sizeof headers);
@@ -61,7 +64,8 @@ static int visit_region(const hotfn_stub_region *region, phdr_fn visit, void *da
     return visit(&info, sizeof info, data);
 }
 
-EXPORT int dl_iterate_phdr(phdr_fn visit, void *data) {
+EXPORT int dl_iterate_phdr(phdr_fn visit, void *data)
+{
     int answer = next_iterate ? next_iterate(visit, data) : 0;
     const hotfn_hooks *hooks = agent_hooks();
     for (uint32_t i = 0; hooks && answer == 0 && i < hotfn_hooks_region_count(hooks); i++) {

@@ -7,7 +7,8 @@
 
 /* .gnu_debugdata: one xz stream of unknown size; the buffer doubles up to max_bytes. */
 static void *unxz(const void *in, size_t in_bytes, size_t max_bytes, hotfn_realloc_fn grow,
-                  void *grow_user, size_t *out_bytes) {
+                  void *grow_user, size_t *out_bytes)
+{
     lzma_stream stream = LZMA_STREAM_INIT;
     size_t capacity = in_bytes < max_bytes / 8 ? in_bytes * 8 + 4096 : max_bytes;
     uint8_t *out = grow(grow_user, NULL, 0, capacity);
@@ -42,7 +43,8 @@ static void *unxz(const void *in, size_t in_bytes, size_t max_bytes, hotfn_reall
 #endif
 
 static void *decompress(void *user, int32_t compression, const void *in, size_t in_bytes,
-                        size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes) {
+                        size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes)
+{
     (void)user;
 #if defined(HOTFN_HAVE_LZMA)
     if (compression == HOTFN_COMPRESSION_XZ) {
@@ -54,7 +56,8 @@ static void *decompress(void *user, int32_t compression, const void *in, size_t 
     return NULL;
 }
 
-hotfn_env hotfn_tool_env(void) {
+hotfn_env hotfn_tool_env(void)
+{
     hotfn_env env = HOTFN_ENV_INIT;
     env.demangle_fn = hotfn_tool_demangle;
     env.decompress_fn = decompress;

@@ -12,18 +12,19 @@ typedef struct verb {
 } verb;
 
 static const verb verbs[] = {
-    {"run", hotfn_verb_run, "run a program and count every call of its functions"},
-    {"report", hotfn_verb_report, "show the hot functions of a record"},
-    {"info", hotfn_verb_info, "show what a record holds"},
-    {"repair", hotfn_verb_repair, "make a clean record out of a damaged one"},
-    {"scan", hotfn_verb_scan, "say which functions of a file can be hooked, how, and why not"},
-    {"symbols", hotfn_verb_symbols, "list the symbols of a file"},
-    {"list", hotfn_verb_list, "list the functions of a file"},
-    {"doctor", hotfn_verb_doctor, "say what this system allows"},
-    {"bisect", hotfn_verb_bisect, "find the function whose hook changes a program's outcome"},
+    { "run", hotfn_verb_run, "run a program and count every call of its functions" },
+    { "report", hotfn_verb_report, "show the hot functions of a record" },
+    { "info", hotfn_verb_info, "show what a record holds" },
+    { "repair", hotfn_verb_repair, "make a clean record out of a damaged one" },
+    { "scan", hotfn_verb_scan, "say which functions of a file can be hooked, how, and why not" },
+    { "symbols", hotfn_verb_symbols, "list the symbols of a file" },
+    { "list", hotfn_verb_list, "list the functions of a file" },
+    { "doctor", hotfn_verb_doctor, "say what this system allows" },
+    { "bisect", hotfn_verb_bisect, "find the function whose hook changes a program's outcome" },
 };
 
-static int usage(FILE *out, int status) {
+static int usage(FILE *out, int status)
+{
     fprintf(out, "usage: hotfn VERB [options] ...\n\n");
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].about);
@@ -33,7 +34,8 @@ static int usage(FILE *out, int status) {
     return status;
 }
 
-int hotfn_tool_fail(const char *of, const hotfn_error *err) {
+int hotfn_tool_fail(const char *of, const hotfn_error *err)
+{
     fprintf(stderr, "hotfn %s: ", of);
     if (err->file[0]) {
         fprintf(stderr, "%s: ", err->file);
@@ -45,7 +47,8 @@ int hotfn_tool_fail(const char *of, const hotfn_error *err) {
     return TOOL_FAILED;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     if (argc < 2) {
         return usage(stderr, TOOL_USAGE);
     }
@@ -53,7 +56,8 @@ int main(int argc, char **argv) {
         printf("hotfn %s\n", hotfn_version());
         return TOOL_OK;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
         return usage(stdout, TOOL_OK);
     }
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {

@@ -26,20 +26,23 @@ typedef struct run {
     double started;
 } run;
 
-static double now(void) {
+static double now(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void log_line(void *user, int32_t level, const char *text) {
+static void log_line(void *user, int32_t level, const char *text)
+{
     if (level <= HOTFN_LOG_WARNING || *(const bool *)user) {
         fprintf(stderr, "hotfn run: %s\n", text);
     }
 }
 
 /* The command as a shell would take it, for the record. */
-static char *quote_command(char **command) {
+static char *quote_command(char **command)
+{
     size_t bytes = 1;
     for (char **word = command; *word; word++) {
         bytes += 4 * strlen(*word) + 3;
@@ -58,7 +61,8 @@ static char *quote_command(char **command) {
 
 /* ---- Before: the live record under its path. */
 
-static bool make_live(run *r) {
+static bool make_live(run *r)
+{
     char folder[PATH_MAX];
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
@@ -79,12 +83,14 @@ static bool make_live(run *r) {
         return false;
     }
     for (uint32_t reason = 1; reason < 64; reason++) {
-        hotfn_live_set_reason(r->live, reason, hotfn_reason_name(reason), hotfn_reason_text(reason));
+        hotfn_live_set_reason(r->live, reason, hotfn_reason_name(reason),
+                              hotfn_reason_text(reason));
     }
     return true;
 }
 
-static bool link_live(const run *r) {
+static bool link_live(const run *r)
+{
     char live[64];
     const char *path = r->options.record_path;
     struct stat old;
@@ -92,32 +98,41 @@ static bool link_live(const run *r) {
         return true;
     }
     if (lstat(path, &old) == 0 && !S_ISREG(old.st_mode) && !S_ISLNK(old.st_mode)) {
-        fprintf(stderr, "hotfn run: %s: is no file that a record may replace; choose another with -o\n", path);
+        fprintf(stderr,
+                "hotfn run: %s: is no file that a record may replace; choose another with -o\n",
+                path);
         return false;
     }
     snprintf(live, sizeof live, "/proc/%d/fd/%d", (int)getpid(), hotfn_live_fd(r->live));
     unlink(path);
     if (symlink(live, path) != 0) {
-        fprintf(stderr, "hotfn run: %s: the record cannot be written there (%s); choose another "
-                        "place with -o\n", path, strerror(errno));
+        fprintf(stderr,
+                "hotfn run: %s: the record cannot be written there (%s); choose another "
+                "place with -o\n",
+                path, strerror(errno));
         return false;
     }
     return true;
 }
 
-static int prepare(run *r) {
+static int prepare(run *r)
+{
     int status = run_find_target(&r->target, &r->options);
     if (status != 0) {
         return status;
     }
     if (!run_find_agent(r->agent, sizeof r->agent)) {
-        fprintf(stderr, "hotfn run: hotfn-agent.so was not found beside this program nor at %s; "
-                        "install libhotfn whole\n", HOTFN_AGENT_PATH);
+        fprintf(stderr,
+                "hotfn run: hotfn-agent.so was not found beside this program nor at %s; "
+                "install libhotfn whole\n",
+                HOTFN_AGENT_PATH);
         return RUN_FAILED;
     }
     if (strpbrk(r->agent, " :")) {
-        fprintf(stderr, "hotfn run: %s: the loader takes no agent whose path has a space or colon; "
-                        "install it elsewhere\n", r->agent);
+        fprintf(stderr,
+                "hotfn run: %s: the loader takes no agent whose path has a space or colon; "
+                "install it elsewhere\n",
+                r->agent);
         return RUN_FAILED;
     }
     if (r->options.only_path && !(r->service.only = run_only_read(r->options.only_path))) {
@@ -131,18 +146,22 @@ static int prepare(run *r) {
 
 /* ---- After. */
 
-static uint32_t record_state(int status) {
+static uint32_t record_state(int status)
+{
     return WIFSIGNALED(status) ? HOTFN_RECORD_KILLED : HOTFN_RECORD_FINISHED;
 }
 
-static int32_t record_exit_code(int status) {
+static int32_t record_exit_code(int status)
+{
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static bool finish_record(run *r) {
+static bool finish_record(run *r)
+{
     hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_status s = hotfn_live_finish(r->live, r->options.record_path, record_state(r->child.status),
-                                       record_exit_code(r->child.status), r->window.from, r->window.to, &err);
+    hotfn_status s =
+        hotfn_live_finish(r->live, r->options.record_path, record_state(r->child.status),
+                          record_exit_code(r->child.status), r->window.from, r->window.to, &err);
     if (s == HOTFN_OK) {
         return true;
     }
@@ -152,7 +171,8 @@ static bool finish_record(run *r) {
     if (fd >= 0) {
         close(fd);
         if (hotfn_live_finish(r->live, elsewhere, record_state(r->child.status),
-                              record_exit_code(r->child.status), r->window.from, r->window.to, NULL) == HOTFN_OK) {
+                              record_exit_code(r->child.status), r->window.from, r->window.to,
+                              NULL) == HOTFN_OK) {
             fprintf(stderr, "hotfn run: the record was kept in %s instead\n", elsewhere);
             return false;
         }
@@ -166,7 +186,8 @@ typedef struct tally {
     char names[200];
 } tally;
 
-static void tally_modules(const hotfn_record *record, uint32_t count, tally *t) {
+static void tally_modules(const hotfn_record *record, uint32_t count, tally *t)
+{
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         hotfn_record_get_module(record, i, &m);
@@ -182,7 +203,8 @@ static void tally_modules(const hotfn_record *record, uint32_t count, tally *t) 
     }
 }
 
-static void count_up(const char *path, tally *t) {
+static void count_up(const char *path, tally *t)
+{
     hotfn_record *record;
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     if (hotfn_record_open(&record, path, NULL, NULL) != HOTFN_OK) {
@@ -200,8 +222,9 @@ static void count_up(const char *path, tally *t) {
     hotfn_record_close(record);
 }
 
-static void summarise(const run *r) {
-    tally t = {0};
+static void summarise(const run *r)
+{
+    tally t = { 0 };
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
     double seconds = now() - r->started;
     if (hotfn_handover_get_stats(r->handover, &stats) != HOTFN_OK) {
@@ -211,26 +234,30 @@ static void summarise(const run *r) {
         return;
     }
     count_up(r->options.record_path, &t);
-    fprintf(stderr, "hotfn: %u functions hooked, %u refused, %u fragments", t.hooked, t.refused, t.fragments);
+    fprintf(stderr, "hotfn: %u functions hooked, %u refused, %u fragments", t.hooked, t.refused,
+            t.fragments);
     if (t.left_out) {
         fprintf(stderr, "; %u modules left out (%s)", t.left_out, t.names);
     }
     if (t.failed) {
         fprintf(stderr, "; %u modules failed (hotfn info %s)", t.failed, r->options.record_path);
     }
-    fprintf(stderr, "; hooked in %.3f s, ran %.3f s; record %s\n", (double)stats.total_ns / 1e9, seconds,
-            r->options.record_path);
+    fprintf(stderr, "; hooked in %.3f s, ran %.3f s; record %s\n", (double)stats.total_ns / 1e9,
+            seconds, r->options.record_path);
 }
 
-static void warn_unmatched(const run *r) {
+static void warn_unmatched(const run *r)
+{
     for (uint32_t i = 0; i < r->options.include.count; i++) {
         if (!r->service.include_used[i]) {
-            fprintf(stderr, "hotfn run: -f '%s' matches no function\n", r->options.include.items[i]);
+            fprintf(stderr, "hotfn run: -f '%s' matches no function\n",
+                    r->options.include.items[i]);
         }
     }
 }
 
-static void clean_up(run *r) {
+static void clean_up(run *r)
+{
     hotfn_snapshot_destroy(r->window.from);
     hotfn_snapshot_destroy(r->window.to);
     hotfn_handover_destroy(r->handover);
@@ -242,7 +269,8 @@ static void clean_up(run *r) {
     free(r->options.exclude.items);
 }
 
-int hotfn_verb_run(int argc, char **argv) {
+int hotfn_verb_run(int argc, char **argv)
+{
     static run r;
     bool help;
     if (!run_parse(&r.options, argc, argv, &help)) {

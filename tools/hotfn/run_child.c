@@ -18,14 +18,16 @@
 
 static volatile pid_t forward_to;
 
-static void forward(int signal_number) {
+static void forward(int signal_number)
+{
     if (forward_to > 0) {
         kill(forward_to, signal_number);
     }
 }
 
-static bool set_environment(const run_options *o, const run_target *t, const char *agent, pid_t parent,
-                            int live_fd, int handover_fd) {
+static bool set_environment(const run_options *o, const run_target *t, const char *agent,
+                            pid_t parent, int live_fd, int handover_fd)
+{
     char preload[2 * PATH_MAX], run[256];
     const char *before = getenv("LD_PRELOAD");
     unsigned flags = (o->follow ? AGENT_FOLLOW : 0) | (o->perf_map ? AGENT_PERF_MAP : 0) |
@@ -39,22 +41,25 @@ static bool set_environment(const run_options *o, const run_target *t, const cha
 }
 
 /* In the child: never returns. */
-static void become(const run_options *o, const run_target *t, int tell) {
+static void become(const run_options *o, const run_target *t, int tell)
+{
     execv(t->file, o->command);
     int failed = errno;
     ssize_t n = write(tell, &failed, sizeof failed);
     _exit(n == (ssize_t)sizeof failed ? RUN_FAILED : RUN_FAILED);
 }
 
-static int exec_error(const char *file, int error) {
+static int exec_error(const char *file, int error)
+{
     fprintf(stderr, "hotfn run: %s: %s\n", file, strerror(error));
     return error == ENOENT ? RUN_NOT_FOUND : RUN_NOT_EXECUTABLE;
 }
 
-static void take_signals(struct sigaction before[4], bool restore) {
-    static const int numbers[4] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    struct sigaction pass = {.sa_handler = forward, .sa_flags = SA_RESTART};
+static void take_signals(struct sigaction before[4], bool restore)
+{
+    static const int numbers[4] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
+    struct sigaction ignore = { .sa_handler = SIG_IGN };
+    struct sigaction pass = { .sa_handler = forward, .sa_flags = SA_RESTART };
     for (int i = 0; i < 4; i++) {
         if (restore) {
             sigaction(numbers[i], &before[i], NULL);
@@ -65,7 +70,8 @@ static void take_signals(struct sigaction before[4], bool restore) {
 }
 
 int run_child_start(run_child *c, const run_options *o, const run_target *t, const char *agent,
-                    int live_fd, int handover_fd) {
+                    int live_fd, int handover_fd)
+{
     int tell[2], failed = 0;
     struct sigaction before[4];
     pid_t parent = getpid();
@@ -96,16 +102,18 @@ int run_child_start(run_child *c, const run_options *o, const run_target *t, con
     return 0;
 }
 
-void run_child_wait(run_child *c) {
+void run_child_wait(run_child *c)
+{
     while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR) {
     }
     forward_to = 0;
 }
 
-void run_child_imitate(const run_child *c) {
+void run_child_imitate(const run_child *c)
+{
     if (WIFSIGNALED(c->status)) {
         int number = WTERMSIG(c->status);
-        struct rlimit no_core = {0, 0}; /* the child left its own */
+        struct rlimit no_core = { 0, 0 }; /* the child left its own */
         sigset_t one;
         setrlimit(RLIMIT_CORE, &no_core);
         signal(number, SIG_DFL);

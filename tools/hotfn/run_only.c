@@ -10,7 +10,7 @@
 
 typedef struct only_line {
     char *module;
-    char *name;   /* NULL: by rva */
+    char *name; /* NULL: by rva */
     uint64_t rva;
 } only_line;
 
@@ -20,7 +20,8 @@ struct run_only {
     uint64_t *found;
 };
 
-static bool parse_line(char *text, only_line *line) {
+static bool parse_line(char *text, only_line *line)
+{
     char *bang = strchr(text, '!');
     char *plus = strrchr(text, '+');
     char *end;
@@ -39,8 +40,9 @@ static bool parse_line(char *text, only_line *line) {
     return end != plus + 1 && *end == 0;
 }
 
-static bool add_line(run_only *only, char *text) {
-    only_line line = {0};
+static bool add_line(run_only *only, char *text)
+{
+    only_line line = { 0 };
     only_line *more = realloc(only->lines, (only->count + 1) * sizeof *more);
     if (!more) {
         return false;
@@ -55,7 +57,8 @@ static bool add_line(run_only *only, char *text) {
     return true;
 }
 
-run_only *run_only_read(const char *path) {
+run_only *run_only_read(const char *path)
+{
     char text[4096];
     unsigned long number = 0;
     FILE *file = fopen(path, "re");
@@ -82,7 +85,8 @@ run_only *run_only_read(const char *path) {
     return only;
 }
 
-void run_only_free(run_only *only) {
+void run_only_free(run_only *only)
+{
     for (size_t i = 0; only && i < only->count; i++) {
         free(only->lines[i].module);
     }
@@ -93,7 +97,8 @@ void run_only_free(run_only *only) {
     }
 }
 
-static bool has_name(const hotfn_record_function *f, const char *name) {
+static bool has_name(const hotfn_record_function *f, const char *name)
+{
     for (const char *at = f->name; at[0]; at += strlen(at) + 1) {
         if (strcmp(at, name) == 0) {
             return true;
@@ -102,7 +107,8 @@ static bool has_name(const hotfn_record_function *f, const char *name) {
     return false;
 }
 
-static uint64_t rva_of(const hotfn_scan *scan, const char *name) {
+static uint64_t rva_of(const hotfn_scan *scan, const char *name)
+{
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
     for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++) {
         if (has_name(&f, name)) {
@@ -112,12 +118,15 @@ static uint64_t rva_of(const hotfn_scan *scan, const char *name) {
     return UINT64_MAX;
 }
 
-static int compare(const void *a, const void *b) {
+static int compare(const void *a, const void *b)
+{
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-const uint64_t *run_only_for(run_only *only, const hotfn_scan *scan, const char *path, uint32_t *count) {
+const uint64_t *run_only_for(run_only *only, const hotfn_scan *scan, const char *path,
+                             uint32_t *count)
+{
     const char *slash = strrchr(path, '/');
     const char *file = slash ? slash + 1 : path;
     free(only->found);

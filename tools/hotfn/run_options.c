@@ -8,47 +8,74 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIN_SIZE = 256, MAX_SIZE, MODULE, TARGET, FOLLOW, AFTER, FOR, DURABLE, PERF_MAP, NO_CACHE, ONLY, MODE, HELP };
-
-static const struct option words[] = {
-    {"output", required_argument, NULL, 'o'},    {"function", required_argument, NULL, 'f'},
-    {"exclude", required_argument, NULL, 'x'},   {"min-size", required_argument, NULL, MIN_SIZE},
-    {"max-size", required_argument, NULL, MAX_SIZE}, {"module", required_argument, NULL, MODULE},
-    {"target", required_argument, NULL, TARGET}, {"follow", no_argument, NULL, FOLLOW},
-    {"after", required_argument, NULL, AFTER},   {"for", required_argument, NULL, FOR},
-    {"durable", no_argument, NULL, DURABLE},     {"perf-map", no_argument, NULL, PERF_MAP},
-    {"no-cache", no_argument, NULL, NO_CACHE},   {"only-list", required_argument, NULL, ONLY},
-    {"mode", required_argument, NULL, MODE},     {"quiet", no_argument, NULL, 'q'},
-    {"verbose", no_argument, NULL, 'v'},         {"help", no_argument, NULL, HELP},
-    {NULL, 0, NULL, 0},
+enum {
+    MIN_SIZE = 256,
+    MAX_SIZE,
+    MODULE,
+    TARGET,
+    FOLLOW,
+    AFTER,
+    FOR,
+    DURABLE,
+    PERF_MAP,
+    NO_CACHE,
+    ONLY,
+    MODE,
+    HELP
 };
 
-void run_usage(bool to_stderr) {
-    fputs("usage: hotfn run [options] -- PROGRAM [ARG ...]\n"
-          "  -o, --output FILE    the record [hotfn.hfr]\n"
-          "  -f, --function GLOB  count only functions that match (may be repeated)\n"
-          "  -x, --exclude GLOB   leave out functions that match\n"
-          "      --min-size N, --max-size N   by size in bytes\n"
-          "      --module GLOB    modules to hook, by file name [the program itself]; '*' is all\n"
-          "      --target GLOB    the program to count is a descendant whose file matches\n"
-          "      --follow         count children that the program starts too\n"
-          "      --after TIME     begin to count that long after the start (2s, 500ms)\n"
-          "      --for TIME       and stop after that long\n"
-          "      --durable        keep the record in the file all the time (survives a kill of both)\n"
-          "      --perf-map       write names of generated code to /tmp/perf-PID.map\n"
-          "      --no-cache       do not keep scans for the next run\n"
-          "      --only-list FILE hook only the functions listed (module+0xRVA or module!name)\n"
-          "  -q, --quiet          no summary;  -v, --verbose: say what the agent meets\n"
-          "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n",
-          to_stderr ? stderr : stdout);
+static const struct option words[] = {
+    { "output", required_argument, NULL, 'o' },
+    { "function", required_argument, NULL, 'f' },
+    { "exclude", required_argument, NULL, 'x' },
+    { "min-size", required_argument, NULL, MIN_SIZE },
+    { "max-size", required_argument, NULL, MAX_SIZE },
+    { "module", required_argument, NULL, MODULE },
+    { "target", required_argument, NULL, TARGET },
+    { "follow", no_argument, NULL, FOLLOW },
+    { "after", required_argument, NULL, AFTER },
+    { "for", required_argument, NULL, FOR },
+    { "durable", no_argument, NULL, DURABLE },
+    { "perf-map", no_argument, NULL, PERF_MAP },
+    { "no-cache", no_argument, NULL, NO_CACHE },
+    { "only-list", required_argument, NULL, ONLY },
+    { "mode", required_argument, NULL, MODE },
+    { "quiet", no_argument, NULL, 'q' },
+    { "verbose", no_argument, NULL, 'v' },
+    { "help", no_argument, NULL, HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+void run_usage(bool to_stderr)
+{
+    fputs(
+        "usage: hotfn run [options] -- PROGRAM [ARG ...]\n"
+        "  -o, --output FILE    the record [hotfn.hfr]\n"
+        "  -f, --function GLOB  count only functions that match (may be repeated)\n"
+        "  -x, --exclude GLOB   leave out functions that match\n"
+        "      --min-size N, --max-size N   by size in bytes\n"
+        "      --module GLOB    modules to hook, by file name [the program itself]; '*' is all\n"
+        "      --target GLOB    the program to count is a descendant whose file matches\n"
+        "      --follow         count children that the program starts too\n"
+        "      --after TIME     begin to count that long after the start (2s, 500ms)\n"
+        "      --for TIME       and stop after that long\n"
+        "      --durable        keep the record in the file all the time (survives a kill of both)\n"
+        "      --perf-map       write names of generated code to /tmp/perf-PID.map\n"
+        "      --no-cache       do not keep scans for the next run\n"
+        "      --only-list FILE hook only the functions listed (module+0xRVA or module!name)\n"
+        "  -q, --quiet          no summary;  -v, --verbose: say what the agent meets\n"
+        "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n",
+        to_stderr ? stderr : stdout);
 }
 
-static bool bad(const char *text, const char *argument) {
+static bool bad(const char *text, const char *argument)
+{
     fprintf(stderr, "hotfn run: %s '%s'\n", text, argument);
     return false;
 }
 
-static bool append(run_list *list, const char *item) {
+static bool append(run_list *list, const char *item)
+{
     const char **more = realloc(list->items, (list->count + 1u) * sizeof *more);
     if (!more) {
         return bad("no memory for", item);
@@ -58,23 +85,29 @@ static bool append(run_list *list, const char *item) {
     return true;
 }
 
-static bool append_glob(run_list *list, const char *glob) {
+static bool append_glob(run_list *list, const char *glob)
+{
     if (hotfn_glob_match(glob, "") < 0) {
         return bad("not a glob (close its [ or quote it with \\):", glob);
     }
     return append(list, glob);
 }
 
-static bool parse_size(const char *text, uint64_t *out) {
+static bool parse_size(const char *text, uint64_t *out)
+{
     char *end;
     *out = strtoull(text, &end, 0);
     return (end != text && *end == 0 && text[0] != '-') || bad("not a number of bytes:", text);
 }
 
 /* 2s, 500ms, 1.5m; a bare number is seconds. */
-static bool parse_time(const char *text, uint64_t *out_ns) {
-    static const struct { const char *unit; double ns; } units[] = {
-        {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"", 1e9}};
+static bool parse_time(const char *text, uint64_t *out_ns)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = { { "ms", 1e6 }, { "us", 1e3 },   { "ns", 1 }, { "s", 1e9 },
+                  { "m", 60e9 }, { "h", 3600e9 }, { "", 1e9 } };
     char *end;
     double value = strtod(text, &end);
     for (size_t i = 0; end != text && i < sizeof units / sizeof units[0]; i++) {
@@ -86,7 +119,8 @@ static bool parse_time(const char *text, uint64_t *out_ns) {
     return bad("not a time (2s, 500ms, 1.5m):", text);
 }
 
-static bool take_flag(run_options *o, int word) {
+static bool take_flag(run_options *o, int word)
+{
     switch (word) {
     case FOLLOW: o->follow = true; return true;
     case DURABLE: o->durable = true; return true;
@@ -98,26 +132,32 @@ static bool take_flag(run_options *o, int word) {
     }
 }
 
-static bool take(run_options *o, int word, const char *argument) {
+static bool take(run_options *o, int word, const char *argument)
+{
     switch (word) {
     case 'o': o->record_path = argument; return true;
     case 'f': return append_glob(&o->include, argument);
     case 'x': return append_glob(&o->exclude, argument);
     case MODULE: return append_glob(&o->modules, argument);
-    case TARGET: o->target_glob = argument; return hotfn_glob_match(argument, "") >= 0 || bad("not a glob:", argument);
+    case TARGET:
+        o->target_glob = argument;
+        return hotfn_glob_match(argument, "") >= 0 || bad("not a glob:", argument);
     case MIN_SIZE: return parse_size(argument, &o->min_bytes);
     case MAX_SIZE: return parse_size(argument, &o->max_bytes);
     case AFTER: return parse_time(argument, &o->after_ns);
     case FOR: return parse_time(argument, &o->for_ns);
     case ONLY: o->only_path = argument; return true;
-    case MODE: return strcmp(argument, "count") == 0 || bad("no such mode (this version knows: count):", argument);
+    case MODE:
+        return strcmp(argument, "count") == 0 ||
+               bad("no such mode (this version knows: count):", argument);
     default: return take_flag(o, word);
     }
 }
 
-bool run_parse(run_options *o, int argc, char **argv, bool *help) {
+bool run_parse(run_options *o, int argc, char **argv, bool *help)
+{
     int word;
-    *o = (run_options){.record_path = "hotfn.hfr"};
+    *o = (run_options){ .record_path = "hotfn.hfr" };
     *help = false;
     optind = 1;
     while ((word = getopt_long(argc, argv, "+o:f:x:qv", words, NULL)) != -1) {

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t known_module(const run_service *s, const hotfn_request *request) {
+static uint32_t known_module(const run_service *s, const hotfn_request *request)
+{
     for (uint32_t i = 0; i < hotfn_live_module_count(s->live); i++) {
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         hotfn_live_get_module(s->live, i, &m);
@@ -19,12 +20,14 @@ static uint32_t known_module(const run_service *s, const hotfn_request *request)
     return UINT32_MAX;
 }
 
-static const char *file_name(const char *path) {
+static const char *file_name(const char *path)
+{
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-static bool wanted(const run_service *s, const hotfn_request *request) {
+static bool wanted(const run_service *s, const hotfn_request *request)
+{
     const run_list *globs = &s->options->modules;
     for (uint32_t i = 0; i < globs->count; i++) {
         if (hotfn_glob_match(globs->items[i], file_name(request->path)) == 1 ||
@@ -36,13 +39,15 @@ static bool wanted(const run_service *s, const hotfn_request *request) {
 }
 
 /* Its breakpoint function tells the target of later modules, so it is planned in any case. */
-static bool is_loader(const run_service *s, const hotfn_request *request) {
+static bool is_loader(const run_service *s, const hotfn_request *request)
+{
     return strcmp(request->path, s->target->interpreter) == 0 ||
            strncmp(file_name(request->path), "ld-linux", 8) == 0;
 }
 
 static uint32_t add_without_functions(run_service *s, const hotfn_request *request, uint32_t flags,
-                                      const char *note) {
+                                      const char *note)
+{
     uint32_t module = UINT32_MAX;
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     m.flags = flags;
@@ -55,7 +60,8 @@ static uint32_t add_without_functions(run_service *s, const hotfn_request *reque
     return module;
 }
 
-static uint32_t refuse_module(run_service *s, const hotfn_request *request, const hotfn_error *err) {
+static uint32_t refuse_module(run_service *s, const hotfn_request *request, const hotfn_error *err)
+{
     if (!s->options->quiet) {
         fprintf(stderr, "hotfn run: %s is not counted: %s\n", request->path, err->text);
     }
@@ -64,7 +70,8 @@ static uint32_t refuse_module(run_service *s, const hotfn_request *request, cons
 }
 
 static hotfn_status add_scan(run_service *s, const hotfn_request *request, const hotfn_scan *scan,
-                             bool want, uint32_t *module, hotfn_error *err) {
+                             bool want, uint32_t *module, hotfn_error *err)
+{
     const run_options *o = s->options;
     hotfn_selection pick = HOTFN_SELECTION_INIT;
     hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
@@ -90,7 +97,8 @@ static hotfn_status add_scan(run_service *s, const hotfn_request *request, const
     return status;
 }
 
-static uint32_t scan_module(run_service *s, const hotfn_request *request, bool want) {
+static uint32_t scan_module(run_service *s, const hotfn_request *request, bool want)
+{
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
     hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
@@ -116,7 +124,8 @@ static uint32_t scan_module(run_service *s, const hotfn_request *request, bool w
     return status == HOTFN_OK ? module : refuse_module(s, request, &err);
 }
 
-static uint32_t answer(run_service *s, const hotfn_request *request) {
+static uint32_t answer(run_service *s, const hotfn_request *request)
+{
     uint32_t module = known_module(s, request);
     bool want = wanted(s, request);
     s->main_seen |= request->kind == HOTFN_REQUEST_MAIN;
@@ -129,7 +138,8 @@ static uint32_t answer(run_service *s, const hotfn_request *request) {
     return add_without_functions(s, request, HOTFN_MODULE_LEFT_OUT, NULL);
 }
 
-static void *serve(void *user) {
+static void *serve(void *user)
+{
     run_service *s = user;
     while (!atomic_load(&s->stop)) {
         hotfn_request request = HOTFN_REQUEST_INIT;
@@ -141,7 +151,8 @@ static void *serve(void *user) {
     return NULL;
 }
 
-static void choose_cache(run_service *s) {
+static void choose_cache(run_service *s)
+{
     const char *base = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
     if (s->options->no_cache) {
@@ -154,14 +165,16 @@ static void choose_cache(run_service *s) {
     }
 }
 
-bool run_service_start(run_service *s) {
+bool run_service_start(run_service *s)
+{
     choose_cache(s);
     atomic_store(&s->stop, false);
     s->include_used = calloc(s->options->include.count + 1u, 1);
     return s->include_used && pthread_create(&s->thread, NULL, serve, s) == 0;
 }
 
-void run_service_stop(run_service *s) {
+void run_service_stop(run_service *s)
+{
     atomic_store(&s->stop, true);
     pthread_join(s->thread, NULL);
 }

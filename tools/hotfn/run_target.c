@@ -11,13 +11,15 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static int refuse(int status, const char *file, const char *why) {
+static int refuse(int status, const char *file, const char *why)
+{
     fprintf(stderr, "hotfn run: %s: %s\n", file, why);
     return status;
 }
 
 /* As execvp looks: 0, ENOENT or EACCES. */
-static int find_in_path(const char *name, char *out) {
+static int find_in_path(const char *name, char *out)
+{
     const char *path = getenv("PATH");
     int worst = ENOENT;
     struct stat file;
@@ -43,7 +45,8 @@ static int find_in_path(const char *name, char *out) {
 }
 
 /* If file is a script, its interpreter (behind `env`, the program that env finds) goes to image. */
-static bool follow_script(const char *file, char *image) {
+static bool follow_script(const char *file, char *image)
+{
     char line[512] = "";
     FILE *script = fopen(file, "re");
     size_t n = script ? fread(line, 1, sizeof line - 1, script) : 0;
@@ -66,15 +69,18 @@ static bool follow_script(const char *file, char *image) {
 }
 
 /* ld.so ignores LD_PRELOAD for a program that gains rights. */
-static bool gains_rights(const char *path, const struct stat *file) {
+static bool gains_rights(const char *path, const struct stat *file)
+{
     char capability[64];
     bool set_user = (file->st_mode & S_ISUID) && file->st_uid != getuid();
     bool set_group = (file->st_mode & S_ISGID) && file->st_gid != getgid();
-    bool capable = getuid() != 0 && getxattr(path, "security.capability", capability, sizeof capability) > 0;
+    bool capable =
+        getuid() != 0 && getxattr(path, "security.capability", capability, sizeof capability) > 0;
     return set_user || set_group || capable || getuid() != geteuid();
 }
 
-static uint64_t text_bytes(const hotfn_image *image) {
+static uint64_t text_bytes(const hotfn_image *image)
+{
     uint64_t total = 0;
     for (uint32_t i = 0; i < hotfn_image_section_count(image); i++) {
         hotfn_section section = HOTFN_SECTION_INIT;
@@ -84,7 +90,8 @@ static uint64_t text_bytes(const hotfn_image *image) {
     return total;
 }
 
-static const char *why_not(const hotfn_image_info *info) {
+static const char *why_not(const hotfn_image_info *info)
+{
     if (info->format != HOTFN_FORMAT_ELF || info->machine != HOTFN_MACHINE_X86_64) {
         return "not an x86-64 ELF program; this version counts those only";
     }
@@ -99,7 +106,8 @@ static const char *why_not(const hotfn_image_info *info) {
     return NULL;
 }
 
-static int check_image(run_target *t) {
+static int check_image(run_target *t)
+{
     struct stat file;
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_image *image;
@@ -128,16 +136,15 @@ static int check_image(run_target *t) {
     return why ? refuse(RUN_FAILED, t->image, why) : 0;
 }
 
-int run_find_target(run_target *t, const run_options *o) {
+int run_find_target(run_target *t, const run_options *o)
+{
     const char *name = o->command[0];
     memset(t, 0, sizeof *t);
     switch (find_in_path(name, t->file)) {
-    case 0:
-        break;
+    case 0: break;
     case EACCES:
         return refuse(RUN_NOT_EXECUTABLE, name, "is not an executable file (chmod +x it?)");
-    default:
-        return refuse(RUN_NOT_FOUND, name, "no such program");
+    default: return refuse(RUN_NOT_FOUND, name, "no such program");
     }
     if (!follow_script(t->file, t->image)) {
         return refuse(RUN_NOT_EXECUTABLE, name, "its #! interpreter was not found");
@@ -145,7 +152,8 @@ int run_find_target(run_target *t, const run_options *o) {
     return o->target_glob ? 0 : check_image(t);
 }
 
-bool run_find_agent(char *path, size_t bytes) {
+bool run_find_agent(char *path, size_t bytes)
+{
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = 0;

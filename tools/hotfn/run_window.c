@@ -6,7 +6,8 @@
 #include <time.h>
 
 /* Sleep until ns after start; false when the child ended before. */
-static bool sleep_until(run_window *w, const struct timespec *start, uint64_t ns) {
+static bool sleep_until(run_window *w, const struct timespec *start, uint64_t ns)
+{
     struct timespec at = *start;
     int waited = 0;
     at.tv_sec += (time_t)(ns / 1000000000u);
@@ -24,7 +25,8 @@ static bool sleep_until(run_window *w, const struct timespec *start, uint64_t ns
     return !ended;
 }
 
-static void *watch(void *user) {
+static void *watch(void *user)
+{
     run_window *w = user;
     struct timespec start;
     clock_gettime(CLOCK_MONOTONIC, &start);
@@ -38,9 +40,10 @@ static void *watch(void *user) {
     return NULL;
 }
 
-void run_window_start(run_window *w, const hotfn_live *live, uint64_t after_ns, uint64_t for_ns) {
+void run_window_start(run_window *w, const hotfn_live *live, uint64_t after_ns, uint64_t for_ns)
+{
     pthread_condattr_t monotonic;
-    *w = (run_window){.live = live, .after_ns = after_ns, .for_ns = for_ns};
+    *w = (run_window){ .live = live, .after_ns = after_ns, .for_ns = for_ns };
     if (after_ns == 0 && for_ns == 0) {
         return;
     }
@@ -52,7 +55,8 @@ void run_window_start(run_window *w, const hotfn_live *live, uint64_t after_ns, 
 }
 
 /* The child ended: whatever snapshot is still missing is the end. */
-void run_window_stop(run_window *w) {
+void run_window_stop(run_window *w)
+{
     if (!w->started) {
         return;
     }

@@ -41,6 +41,8 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_abi_version": (c_uint32, []),
     "hotfn_version": (c_char_p, []),
     "hotfn_sizeof": (c_uint32, [c_char_p]),
+    # hotfn/env.h
+    "hotfn_env_own_memory": (None, [ENV]),
     # hotfn/image.h
     "hotfn_image_open": (STATUS, [OUT, c_char_p, ENV, ERR]),
     "hotfn_image_from_bytes": (STATUS, [OUT, c_void_p, c_uint64, c_char_p, ENV, ERR]),
