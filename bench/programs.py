@@ -2,6 +2,7 @@
 """Whole programs: how much longer a run takes with every function counted, beside other tools."""
 import json
 import os
+import pathlib
 import shutil
 import statistics
 import sys
@@ -31,7 +32,7 @@ class Program:
 
 def built(name):
     """A program of tests/programs with symbols, built from Debian's source."""
-    folder = tools.BUILD / "programs"
+    folder = pathlib.Path(os.environ.get("HOTFN_PROGRAMS", tools.BUILD / "programs"))
     maker = tools.ROOT / "tests/programs/build_programs"
     tools.output_of([maker, folder, name, "--compiler", "gcc"], timeout=900)
     return str(folder / "gcc" / name)
