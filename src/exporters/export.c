@@ -41,7 +41,9 @@ static uint64_t total_calls(const hfn_view *view)
     for (uint32_t i = 0; i < view->info.function_count; i++) {
         hotfn_record_function f;
         hfn_view_function(view, i, &f);
-        total += f.counted ? f.calls : 0;
+        if (f.counted) {
+            total = f.calls > UINT64_MAX - total ? UINT64_MAX : total + f.calls;
+        }
     }
     return total;
 }

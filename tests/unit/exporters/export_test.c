@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* From record to table, JSON and CSV.  That JSON and CSV say the right things is checked by parsers
+ * that are not ours: check_formats.py. */
+#include "exporters/hostile.h"
+
+#include <hotfn/exporters.h>
+
+typedef struct text {
+    char *bytes;
+    size_t count, stop_at; /* 0: never */
+} text;
+
+static int32_t collect(void *user, const void *bytes, size_t byte_count)
+{
+    text *t = user;
+
+    if (t->stop_at && t->count + byte_count > t->stop_at)
+        return 1;
+    t->bytes = realloc(t->bytes, t->count + byte_count + 1);
+    memcpy(t->bytes + t->count, bytes, byte_count);
+    t->count += byte_count;
+    t->bytes[t->count] = 0;
+    return 0;
+}
+
+static hotfn_record *hostile_record(void)
+{
+    const char *path = sample_path("hostile.hfr");
+    hotfn_record *record = NULL;
+
+    hostile_write(path);
+    if (!CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK))
+        exit(1);
+    return record;
+}
+
+/* The whole output in a buffer that the caller frees. */
+static char *export_as(const char *format, const hotfn_export_options *options)
+{
+    hotfn_record *record = hostile_record();
+    text t = { 0 };
+
+    CHECK_EQ_I64(hotfn_export(record, format, options, collect, &t, NULL, NULL), HOTFN_OK);
+    hotfn_record_close(record);
+    return t.bytes;
+}
+
+static uint32_t lines(const char *s)
+{
+    uint32_t count = 0;
+
+    for (; *s; s++)
+        count += *s == '\n';
+    return count;
+}
+
+static void formats_are_listed(void)
+{
+    hotfn_exporter_info info = HOTFN_EXPORTER_INFO_INIT;
+
+    CHECK_EQ_U64(hotfn_exporter_count(), 3);
+    for (uint32_t i = 0; i < hotfn_exporter_count(); i++) {
+        CHECK_EQ_I64(hotfn_exporter_get(i, &info), HOTFN_OK);
+        CHECK(info.name[0] && info.extension[0] == '.' && info.about[0]);
+    }
+    CHECK_EQ_I64(hotfn_exporter_get(3, &info), HOTFN_E_NOT_FOUND);
+}
+
+static void wrong_requests_are_named(void)
+{
+    hotfn_record *record = hostile_record();
+    hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    text t = { 0 };
+
+    CHECK_EQ_I64(hotfn_export(record, "xml", NULL, collect, &t, NULL, &err), HOTFN_E_NOT_FOUND);
+    CHECK(strstr(err.text, "json") != NULL);
+    o.match = "[a";
+    CHECK_EQ_I64(hotfn_export(record, "json", &o, collect, &t, NULL, &err), HOTFN_E_OPTION);
+    CHECK_EQ_U64(t.count, 0);
+    hotfn_record_close(record);
+}
+
+static void a_sink_that_stops_ends_the_export(void)
+{
+    hotfn_record *record = hostile_record();
+    hotfn_error err = HOTFN_ERROR_INIT;
+    text t = { .stop_at = 1 };
+
+    CHECK_EQ_I64(hotfn_export(record, "json", NULL, collect, &t, NULL, &err), HOTFN_E_IO);
+    CHECK(err.text[0]);
+    hotfn_record_close(record);
+    free(t.bytes);
+}
+
+static void table_lets_no_control_character_through(void)
+{
+    char *table = export_as("table", NULL);
+
+    for (const unsigned char *s = (unsigned char *)table; *s; s++) {
+        CHECK((*s >= 0x20 || *s == '\n') && *s != 0x7f);
+        CHECK(!(s[0] == 0xc2 && s[1] < 0xa0));
+    }
+    CHECK(strstr(table, "escape?[31mred") != NULL);
+    CHECK(strstr(table, "utf8 \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") != NULL);
+    CHECK(strstr(table, "latin1 ??") != NULL);
+    free(table);
+}
+
+static void colours_come_only_when_asked_for(void)
+{
+    hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
+    char *plain = export_as("table", &o), *coloured;
+
+    o.flags = HOTFN_EXPORT_COLOR;
+    coloured = export_as("table", &o);
+    CHECK(strchr(plain, '\033') == NULL);
+    CHECK(strstr(coloured, "\033[") != NULL);
+    free(plain);
+    free(coloured);
+}
+
+static void table_ranks_groups_and_sums_up(void)
+{
+    hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
+    char *table;
+
+    o.limit = 2;
+    table = export_as("table", &o);
+    CHECK(strstr(table, "18,446,744,073,709,551,615") != NULL);
+    CHECK(strstr(table, "100.00%") != NULL);
+    CHECK(strstr(table, "    1  ") != NULL && strstr(table, "    3  ") == NULL);
+    CHECK(strstr(table, "and 13 more functions that were called") != NULL);
+    CHECK(strstr(table, "16 functions hooked, 15 of them called; 1 refused") != NULL);
+    CHECK(strstr(table, "tiny  too-short at byte 0: ends before the patch does") != NULL);
+    free(table);
+}
+
+static void nameless_functions_are_shown_by_place(void)
+{
+    char *table = export_as("table", NULL);
+
+    CHECK(strstr(table, "ga\"me?+0x10d0") != NULL);
+    free(table);
+}
+
+static void long_names_are_cut_to_the_terminal(void)
+{
+    hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
+    char *table;
+
+    o.width = 60;
+    table = export_as("table", &o);
+    CHECK(strstr(table, "  <script>alert(1\xe2\x80\xa6\n") != NULL);
+    CHECK(strstr(table, "  comma,semicolon;\n") != NULL); /* as long as there is room */
+    free(table);
+}
+
+static void glob_matches_any_name(void)
+{
+    hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
+    char *csv;
+
+    o.match = "alias one";
+    csv = export_as("csv", &o);
+    CHECK_EQ_U64(lines(csv), 2);
+    CHECK(strstr(csv, ",plain,") != NULL);
+    free(csv);
+    o.match = "*zzz*";
+    csv = export_as("csv", &o);
+    CHECK_EQ_U64(lines(csv), 1);
+    free(csv);
+}
+
+static size_t shout(void *user, const char *mangled, char *out, size_t out_bytes)
+{
+    (void)user;
+    if (strncmp(mangled, "_Z", 2) != 0)
+        return 0;
+    return (size_t)snprintf(out, out_bytes, "beta::run()");
+}
+
+static void display_names_come_from_the_callers_demangler(void)
+{
+    hotfn_record *record = hostile_record();
+    hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
+    hotfn_env env = HOTFN_ENV_INIT;
+    text t = { 0 }, mangled = { 0 };
+
+    env.demangle_fn = shout;
+    o.match = "beta::*";
+    CHECK_EQ_I64(hotfn_export(record, "table", &o, collect, &t, &env, NULL), HOTFN_OK);
+    CHECK(strstr(t.bytes, "beta::run()") != NULL);
+    CHECK(strstr(t.bytes, "plain") == NULL);
+    o.flags = HOTFN_EXPORT_MANGLED;
+    CHECK_EQ_I64(hotfn_export(record, "table", &o, collect, &mangled, &env, NULL), HOTFN_OK);
+    CHECK(strstr(mangled.bytes, "_ZN4beta3runEv") != NULL);
+    hotfn_record_close(record);
+    free(t.bytes);
+    free(mangled.bytes);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(formats_are_listed),
+    CHECK_TEST(wrong_requests_are_named),
+    CHECK_TEST(a_sink_that_stops_ends_the_export),
+    CHECK_TEST(table_lets_no_control_character_through),
+    CHECK_TEST(colours_come_only_when_asked_for),
+    CHECK_TEST(table_ranks_groups_and_sums_up),
+    CHECK_TEST(nameless_functions_are_shown_by_place),
+    CHECK_TEST(long_names_are_cut_to_the_terminal),
+    CHECK_TEST(glob_matches_any_name),
+    CHECK_TEST(display_names_come_from_the_callers_demangler),
+};
+CHECK_MAIN(tests)
