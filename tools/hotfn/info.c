@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn info`: what a record holds: the run, its modules, its rows. */
+#include "listing.h"
 #include "verbs.h"
 
 #include <getopt.h>
@@ -22,6 +23,24 @@ static const char *state_word(uint32_t state)
     return names[state <= HOTFN_RECORD_BROKEN ? state : 0];
 }
 
+/* A command line or a path may hold anything: no control character reaches the terminal. */
+static void print_text(const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        bool c1 = c == 0xc2 && text[1] && (unsigned char)text[1] < 0xa0; /* as UTF-8 */
+        putchar(c < 0x20 || c == 0x7f || c1 ? '?' : c);
+        text += c1;
+    }
+}
+
+static void print_field(const char *label, const char *text)
+{
+    printf("%-10s ", label);
+    print_text(text);
+    putchar('\n');
+}
+
 static void print_time(const char *label, uint64_t ns)
 {
     char text[64] = "-";
@@ -42,10 +61,11 @@ static void print_id(const hotfn_record_module *m)
 
 static void print_run(const hotfn_record_info *info)
 {
-    printf("%-10s %s\n%-10s %s\n%-10s %s\n", "record", info->path, "command", info->command,
-           "directory", info->directory);
-    printf("%-10s %s, format %u.%u\n", "written by", info->tool, info->version_major,
-           info->version_minor);
+    print_field("record", info->path);
+    print_field("command", info->command);
+    print_field("directory", info->directory);
+    print_field("written by", info->tool);
+    printf("%-10s %u.%u\n", "format", info->version_major, info->version_minor);
     printf("%-10s %s", "state", state_word(info->state));
     if (info->exit_code < 0) {
         printf(", by signal %d", -info->exit_code);
@@ -63,21 +83,31 @@ static void print_run(const hotfn_record_info *info)
            "threads", info->thread_count, info->threads_lost);
 }
 
+/* As in hotfn.report/1. */
+static const char *module_word(uint32_t flags)
+{
+    if (flags & (HOTFN_MODULE_FAILED | HOTFN_MODULE_LEFT_OUT)) {
+        return flags & HOTFN_MODULE_FAILED ? "failed" : "left-out";
+    }
+    if (flags & HOTFN_MODULE_UNLOADED) {
+        return "unloaded";
+    }
+    return flags & HOTFN_MODULE_LOADED ? "loaded" : "not-loaded";
+}
+
 static void print_modules(const hotfn_record *record, uint32_t count)
 {
     printf("\nmodules\n");
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         hotfn_record_get_module(record, i, &m);
-        printf("  %-9s %6u functions  %s  ",
-               m.flags & HOTFN_MODULE_FAILED     ? "failed"
-               : m.flags & HOTFN_MODULE_LEFT_OUT ? "left out"
-               : m.flags & HOTFN_MODULE_UNLOADED ? "unloaded"
-               : m.flags & HOTFN_MODULE_LOADED   ? "loaded"
-                                                 : "unseen",
-               m.function_count, m.path);
+        printf("  %-10s %6u functions  ", module_word(m.flags), m.function_count);
+        print_text(m.path);
+        printf("  ");
         print_id(&m);
-        printf("%s%s\n", m.note[0] ? "  " : "", m.note);
+        printf("%s", m.note[0] ? "  " : "");
+        print_text(m.note);
+        putchar('\n');
     }
 }
 
@@ -87,26 +117,77 @@ static void print_threads(const hotfn_record *record, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
         hotfn_record_get_thread(record, i, &t);
-        printf("  %7u %7u %5u %20" PRIu64 "  %.16s\n", t.pid, t.tid, t.thread_count, t.calls,
-               t.name);
+        printf("  %7u %7u %5u %20" PRIu64 "  ", t.pid, t.tid, t.thread_count, t.calls);
+        print_text(t.name);
+        putchar('\n');
     }
 }
 
-/* Everything but the functions is in the report's JSON already: its export with no function listed
- * would be a second schema for the same facts, so info --json is the report cut to one function. */
-static int32_t write_out(void *user, const void *bytes, size_t count)
+/* ---- JSON: hotfn.info/1, docs/info.schema.json. */
+
+static void json_text(const char *key, const char *text)
 {
-    return fwrite(bytes, 1, count, user) == count ? 0 : -1;
+    printf(",\"%s\":", key);
+    listing_json_text(stdout, text);
 }
 
-static int print_json(const hotfn_record *record)
+static void json_run(const hotfn_record_info *info)
 {
-    hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_export_options options = HOTFN_EXPORT_OPTIONS_INIT;
-    options.limit = 1;
-    return hotfn_export(record, "json", &options, write_out, stdout, NULL, &err) == HOTFN_OK
-               ? TOOL_OK
-               : hotfn_tool_fail("info", &err);
+    static const char *const states[] = { "unknown", "live", "finished", "killed", "broken" };
+
+    printf("{\"schema\":\"hotfn.info/1\"");
+    json_text("version", hotfn_version());
+    json_text("path", info->path);
+    json_text("state", states[info->state <= HOTFN_RECORD_BROKEN ? info->state : 0]);
+    json_text("command", info->command);
+    json_text("directory", info->directory);
+    json_text("tool", info->tool);
+    printf(",\"format\":[%" PRIu32 ",%" PRIu32 "],\"uuid\":\"", info->version_major,
+           info->version_minor);
+    for (size_t i = 0; i < sizeof info->uuid; i++) {
+        printf("%02x", info->uuid[i]);
+    }
+    printf("\",\"pid\":%" PRIu32 ",\"exit_code\":%" PRId32 ",\"start_ns\":%" PRIu64
+           ",\"end_ns\":%" PRIu64,
+           info->pid, info->exit_code, info->start_ns, info->end_ns);
+    printf(",\"window_start_ns\":%" PRIu64 ",\"window_end_ns\":%" PRIu64 ",\"functions\":%" PRIu32
+           ",\"threads_lost\":%" PRIu32,
+           info->window_start_ns, info->window_end_ns, info->function_count, info->threads_lost);
+}
+
+static void json_modules(const hotfn_record *record, uint32_t count)
+{
+    printf(",\n\"modules\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+        hotfn_record_get_module(record, i, &m);
+        printf("%s\n{\"module\":", i ? "," : "");
+        listing_json_text(stdout, m.file);
+        json_text("path", m.path);
+        printf(",\"image_id\":\"");
+        print_id(&m);
+        printf("\"");
+        json_text("state", module_word(m.flags));
+        json_text("note", m.note);
+        printf(",\"main\":%s,\"load_base\":%" PRIu64 ",\"functions\":%" PRIu32 "}",
+               m.flags & HOTFN_MODULE_MAIN ? "true" : "false", m.load_base, m.function_count);
+    }
+    printf("]");
+}
+
+static void json_threads(const hotfn_record *record, uint32_t count)
+{
+    printf(",\n\"threads\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
+        hotfn_record_get_thread(record, i, &t);
+        printf("%s\n{\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"threads\":%" PRIu32
+               ",\"start_ns\":%" PRIu64 ",\"calls\":%" PRIu64,
+               i ? "," : "", t.pid, t.tid, t.thread_count, t.start_ns, t.calls);
+        json_text("name", t.name);
+        printf("}");
+    }
+    printf("]}\n");
 }
 
 int hotfn_verb_info(int argc, char **argv)
@@ -135,15 +216,20 @@ int hotfn_verb_info(int argc, char **argv)
     if (hotfn_record_open(&record, argv[optind], NULL, &err) != HOTFN_OK) {
         return hotfn_tool_fail("info", &err);
     }
-    int status = TOOL_OK;
+    hotfn_record_get_info(record, &info);
     if (json) {
-        status = print_json(record);
+        json_run(&info);
+        json_modules(record, info.module_count);
+        json_threads(record, info.thread_count);
     } else {
-        hotfn_record_get_info(record, &info);
         print_run(&info);
         print_modules(record, info.module_count);
         print_threads(record, info.thread_count);
     }
     hotfn_record_close(record);
-    return status;
+    if (fflush(stdout) != 0) {
+        perror("hotfn info: the output could not be written");
+        return TOOL_FAILED;
+    }
+    return TOOL_OK;
 }

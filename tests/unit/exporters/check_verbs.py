@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`hotfn report`, `info` and `repair` on a record with names of any bytes.
+
+    check_verbs.py HOTFN PROGRAM    (export_hostile)
+"""
+import json
+import os
+import pathlib
+import pty
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(os.environ.get("HOTFN_SOURCE_ROOT", pathlib.Path(__file__).parents[3]))
+HOTFN = sys.argv[1]
+
+
+def hotfn(*arguments, status=0, **more):
+    done = subprocess.run([HOTFN, *map(str, arguments)], capture_output=True, **more)
+    assert done.returncode == status, (arguments, done.returncode, done.stderr)
+    return done
+
+
+def table(*arguments, **more):
+    return hotfn("report", *arguments, **more).stdout.decode()
+
+
+def on_terminal(*arguments, **environment):
+    """What the command writes to a terminal."""
+    parent, child = pty.openpty()
+    done = subprocess.Popen([HOTFN, *map(str, arguments)], stdout=child,
+                            env={**os.environ, "TERM": "xterm", **environment})
+    os.close(child)
+    text = b""
+    try:
+        while chunk := os.read(parent, 65536):
+            text += chunk
+    except OSError:  # Linux says EIO at the end
+        pass
+    os.close(parent)
+    assert done.wait() == 0
+    return text
+
+
+def check_schema(name, document):
+    import jsonschema
+    schema = json.loads((ROOT / f"docs/{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema)
+
+
+def check_report(record, folder):
+    assert "18,446,744,073,709,551,615" in table(record)
+    assert "\033" not in table(record) and "\033[" in table(record, "--color", "always")
+    assert len(json.loads(table(record, "--json"))["functions"]) == 17
+    assert len(json.loads(table(record, "--json", "-n", "3"))["functions"]) == 3
+    assert table(record, "--csv", "-f", "plai?").count("\r\n") == 2
+    assert "beta::run()" in table(record) and "_ZN4beta" in table(record, "--mangled")
+    hotfn("report", record, "-o", folder / "out.json", "--json")
+    check_schema("report", json.loads((folder / "out.json").read_text()))
+    assert hotfn("report", record, "-o", "/none/out", status=1).stderr
+    assert b"table, json, csv" in hotfn("report", record, "-F", "xml", status=2).stderr
+    for wrong in (["-n", "x"], ["-n", "-1"], ["--color", "red"], ["--by", "name"], ["-f", "[a"],
+                  ["--process", "x"], ["--what"]):
+        assert hotfn("report", record, *wrong, status=2).stderr, wrong
+    assert hotfn("report", status=2).stderr
+    assert b"no process 9" in hotfn("report", record, "--process", 9, status=1).stderr
+    with open("/dev/full", "wb") as full:
+        assert subprocess.run([HOTFN, "report", record], stdout=full,
+                              stderr=subprocess.DEVNULL).returncode == 1
+
+
+def check_colours(record):
+    assert b"\033[1m" in on_terminal("report", record)
+    assert b"\033" not in on_terminal("report", record, NO_COLOR="1")
+    assert b"\033" not in on_terminal("report", record, TERM="dumb")
+    assert b"\033" not in on_terminal("report", record, "--color", "never")
+    assert b"\033[1m" in on_terminal("report", record, "--color", "always", NO_COLOR="1")
+
+
+def check_info(record):
+    text = hotfn("info", record).stdout
+    assert all(byte >= 0x20 or byte == 0x0a for byte in text), text
+    assert b"finished, exit status 0" in text and b"17 functions" in text
+    info = json.loads(hotfn("info", "--json", record).stdout)
+    check_schema("info", info)
+    assert info["functions"] == 17 and info["modules"][0]["note"] == 'a "note"\n'
+    assert info["threads"][0]["calls"] == 2**64 - 1 and info["threads"][0]["name"] == "worker"
+
+
+def check_repair(record, folder):
+    whole = record.read_bytes()
+    cut, new = folder / "cut.hfr", folder / "new.hfr"
+    cut.write_bytes(whole[:-300])
+    problem = hotfn("report", cut, status=1).stderr.decode()
+    assert "hotfn repair" in problem and "offset" in problem and "cut.hfr" in problem, problem
+    said = hotfn("repair", cut, "-o", new).stdout.decode()
+    assert "lost" in said and "names" in said, said
+    calls = [f["calls"] for f in json.loads(table(new, "--json"))["functions"]]
+    assert len(calls) == 17
+    cut.write_bytes(whole[:100])
+    assert hotfn("repair", cut, "-o", new, status=1).stderr
+    assert "nothing lost" in hotfn("repair", record, "-o", new).stdout.decode()
+    assert hotfn("repair", record, status=2).stderr
+    assert hotfn("repair", "/none", "-o", new, status=1).stderr
+    assert hotfn("repair", record, "-o", "/none/new", status=1).stderr
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        subprocess.run([sys.argv[2], folder], check=True)
+        record = folder / "hostile.hfr"
+        check_report(record, folder)
+        check_colours(record)
+        check_info(record)
+        check_repair(record, folder)
+        for verb in ("report", "info", "repair"):
+            assert b"usage" in hotfn(verb, "--help").stdout
+            assert hotfn(verb, "--unknown", status=2).stderr
+    print("report, info and repair do what they say")
+
+
+if __name__ == "__main__":
+    main()
