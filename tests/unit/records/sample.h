@@ -119,7 +119,9 @@ static inline const char *sample_path(const char *name)
     static char path[128];
 
     if (!sample_folder[0]) {
-        strcpy(sample_folder, "/tmp/hotfn-records-XXXXXX");
+        /* memory where there is some: thousands of files are written */
+        snprintf(sample_folder, sizeof sample_folder, "%s/hotfn-records-XXXXXX",
+                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
         if (!mkdtemp(sample_folder))
             exit(1);
         atexit(sample_clean_up);
