@@ -228,7 +228,7 @@ static void raw_thread_gets_a_row(void)
     if (THREAD_SANITIZER)
         return;
     c = stub_counters(4);
-    memcpy(thread_pointer, &thread_pointer, sizeof thread_pointer); /* fs:0 is itself */
+    *(uint8_t **)(void *)thread_pointer = thread_pointer; /* fs:0 is itself */
     fake_call(9);
     child = clone(raw_thread_main, memory + STACK,
                   CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SETTLS | SIGCHLD, NULL, NULL,
