@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT __attribute__((noinline, noclone))
+#define KEPT __attribute__((noinline))
+#define ITEMS 20000
 
 typedef struct item {
     int id;
     char name[16];
 } item;
 
+static item items[ITEMS];
 static unsigned seed = 1;
 
 KEPT static unsigned next_random(void)
@@ -28,9 +30,9 @@ KEPT static int compare(const void *a, const void *b)
     return strcmp(((const item *)a)->name, ((const item *)b)->name);
 }
 
-KEPT static void fill(item *items, int count)
+KEPT static void fill(void)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < ITEMS; i++) {
         items[i].id = i;
         snprintf(items[i].name, sizeof items[i].name, "i%u", next_random());
     }
@@ -38,11 +40,9 @@ KEPT static void fill(item *items, int count)
 
 int main(void)
 {
-    static item items[20000];
-
     for (int round = 0; round < 5; round++) {
-        fill(items, 20000);
-        qsort(items, 20000, sizeof *items, compare);
+        fill();
+        qsort(items, ITEMS, sizeof *items, compare);
     }
     printf("%s\n", items[0].name);
     return 0;

@@ -32,7 +32,7 @@ def finds(claim, culprits, *words):
 
 
 def main():
-    touchy = sys.argv[1]
+    touchy = os.path.abspath(sys.argv[1])
     one = ["touchy_culprit"]
     answer = finds("an exit status is found", one, "--by", "exit", "--", touchy, "exit")
     for line in (r"^module    \S+\+0x[0-9a-f]+$", r"^strategy  jump", r"^bytes     ([0-9a-f]{2} ){4}"):

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KEPT __attribute__((noinline, noclone))
+#define KEPT __attribute__((noinline))
 #define LOOKED_AT 16
 
-static volatile uint64_t sink;
+static volatile uint64_t sink, one = 1; /* an argument that no copy can be made for */
 
 #define BYSTANDER(n)                                                                               \
     KEPT static void bystander_##n(uint64_t x)                                                     \
@@ -31,13 +31,13 @@ BYSTANDER(5)
 BYSTANDER(6)
 BYSTANDER(7)
 
-KEPT void touchy_culprit(uint64_t x)
+KEPT static void touchy_culprit(uint64_t x)
 {
     sink += x * 7;
     sink ^= x << 2;
 }
 
-KEPT void touchy_other(uint64_t x)
+KEPT static void touchy_other(uint64_t x)
 {
     sink += x * 11;
     sink ^= x << 4;
@@ -82,8 +82,8 @@ int main(int argc, char **argv)
         return 2;
     for (uint64_t i = 0; i < 80; i++)
         bystanders[i % 8](i);
-    touchy_culprit(1);
-    touchy_other(1);
+    touchy_culprit(one);
+    touchy_other(one);
     if (was_changed(touchy_culprit) || (argc > 2 && was_changed(touchy_other)))
         return misbehave(argv[1]);
     printf("all is well\n");

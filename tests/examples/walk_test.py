@@ -24,7 +24,7 @@ def expect(condition, claim, seen):
 
 
 def main():
-    game = sys.argv[1]
+    game = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         bare = subprocess.run([game], capture_output=True, text=True, check=True).stdout
         run = hotfn("run", "--", game, cwd=folder)
