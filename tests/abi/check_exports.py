@@ -4,8 +4,8 @@
 
     check_exports.py library FILE     the shared library exports the names of api.list, no other,
                                       each with the version that stands beside it
-    check_exports.py agent FILE       the agent exports no name but the API's and the unwinder's
-                                      two, and asks for no library but the C library
+    check_exports.py agent FILE       the agent exports no name but the API's, the unwinder's
+                                      two and gdb's two, and asks for no library but the C library
     check_exports.py headers          each name declared with HOTFN_API stands in api.list and
                                       the other way round
 """
@@ -19,6 +19,7 @@ sys.path.insert(0, str(tree.ROOT / "scripts"))
 import gen_version_script  # noqa: E402  (needs the path above)
 
 UNWINDER_CALLS = {"_dl_find_object", "dl_iterate_phdr"}
+GDB_NAMES = {"__jit_debug_descriptor", "__jit_debug_register_code"}
 C_LIBRARY = re.compile(r"libc\.so\.\d+|ld-linux[-\w]*\.so\.\d+|libc\.musl-\w+\.so\.\d+")
 
 
@@ -62,7 +63,7 @@ def needed(path):
 def check_agent(path):
     names = set(exported(path))
     problems = [f"{name}: exported by the agent"
-                for name in sorted(names - set(listed()) - UNWINDER_CALLS)]
+                for name in sorted(names - set(listed()) - UNWINDER_CALLS - GDB_NAMES)]
     problems += [f"{name}: needed by the agent"
                  for name in needed(path) if not C_LIBRARY.fullmatch(name)]
     return problems, f"the agent's {len(names)} exported names"

@@ -10,4 +10,7 @@ const hotfn_hooks *agent_hooks(void);
 /* unwind.c: before anybody can unwind. */
 void agent_find_next_unwinders(void);
 
+/* gdb_jit.c: when the hooks stand, and no other thread runs. */
+void agent_tell_debuggers(void);
+
 #endif

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""gdb names the stubs of a hooked program and unwinds from each of their instructions: started under
+gdb, attached later, and on the slow path that a thread's first hooked call takes."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HOTFN = os.environ["HOTFN"]
+SKIPPED = 77
+STUB = "hotfn:stub"
+STEPS_AT_MOST = 3000
+
+# t_pushes: the moved instructions lower the stack.  t_middle: its own first call leads to its stub
+# (retarget), so it has a frame there.  t_worker is not hooked: t_short's stub is its thread's first.
+SOURCE = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#define OWN __attribute__((noinline, noclone))
+static volatile int sink;
+OWN int t_short(int x) { return x * 3 + 1; }
+OWN int t_pushes(int x)
+{
+    char b[200];
+    memset(b, x, sizeof b);
+    __asm__ volatile("" ::"r"(b) : "memory", "rbx", "rbp");
+    return b[3] + x;
+}
+OWN int t_flags(int x) { return x > 3 ? sink : sink + x; }
+OWN int t_middle(int x)
+{
+    sink += t_pushes(x);
+    sink += t_short(x);
+    sink += t_flags(x);
+    return sink;
+}
+OWN void *t_worker(void *x) { sink += t_short(1); return x; }
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    t_middle(1);
+    if (argc > 1) {
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+        printf("%d\n", (int)getpid());
+        fflush(stdout);
+        for (;;) {
+            usleep(1000);
+            t_middle(2);
+        }
+    }
+    raise(SIGUSR1);
+    t_middle(2);
+    pthread_create(&thread, 0, t_worker, 0);
+    pthread_join(thread, 0);
+    return argv == 0;
+}
+"""
+
+HEAD = """set pagination off
+set confirm off
+handle SIGUSR1 stop nopass
+"""
+
+GO = """tbreak *(long)&FUNCTION
+continue
+"""
+
+# To the next stub, and on until the program's own text, which is one page, is reached again.
+WALK = f"""set $left = {STEPS_AT_MOST}
+while $left > 0 && ((long)$pc & ~4095) == ((long)&main & ~4095)
+  stepi
+  set $left = $left - 1
+end
+while $left > 0 && ((long)$pc & ~4095) != ((long)&main & ~4095)
+  echo \\n@step FUNCTION\\n
+  bt
+  stepi
+  set $left = $left - 1
+end
+"""
+
+
+def walk(*functions):
+    return "".join((GO + WALK).replace("FUNCTION", function) for function in functions)
+
+
+def check(holds, text):
+    if not holds:
+        raise AssertionError(text)
+
+
+class Case:
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.target = self.folder / "target"
+        (self.folder / "target.c").write_text(SOURCE)
+        subprocess.run(["gcc", "-O2", "-pthread", "-o", self.target, self.folder / "target.c"],
+                       check=True)
+        self.environment = {**os.environ, "HOME": folder, "DEBUGINFOD_URLS": ""}
+
+    def hotfn_run(self, *command):
+        return [HOTFN, "run", "-q", "-o", self.folder / "r.hfr", "--target", self.target,
+                "-x", "t_worker", "--", *command]
+
+    def gdb(self, lines):
+        script = self.folder / "script.gdb"
+        script.write_text(HEAD + lines + "kill\n")
+        return ["gdb", "-nx", "--batch", "-x", script]
+
+    def output(self, command):
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=200)
+        text = done.stdout + done.stderr
+        if re.search(r"ptrace: (Operation not permitted|Function not implemented)|Cannot PTRACE", text):
+            print("skipped: this system allows no ptrace")
+            sys.exit(SKIPPED)
+        return text
+
+
+def backtraces(output, function):
+    """One list of names, innermost first, for each instruction outside of the program."""
+    found = []
+    for block in output.split("\n@step ")[1:]:
+        head, _, rest = block.partition("\n")
+        if head == function:
+            frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+) \(", rest, re.MULTILINE)
+            found.append(frames)
+    return found
+
+
+def check_walk(output, function, chain):
+    traces = backtraces(output, function)
+    check(5 <= len(traces) < STEPS_AT_MOST,
+          f"{function}: {len(traces)} instructions outside of the program\n{output[-3000:]}")
+    for number, names in enumerate(traces):
+        check(names == [STUB, *chain], f"{function}, instruction {number}: {names}")
+
+
+def unwinds_when_started_by_gdb(case):
+    functions = ("t_middle", "t_short", "t_flags")
+    lines = "run\n" + walk(*functions)
+    output = case.output(case.hotfn_run(*case.gdb(lines), case.target))
+    for function in functions:
+        check_walk(output, function, ["t_middle", "main"])
+
+
+def unwinds_when_attached(case):
+    with subprocess.Popen(case.hotfn_run(case.target, "forever"), stdout=subprocess.PIPE,
+                          text=True) as child:
+        pid = child.stdout.readline().strip()
+        try:
+            output = case.output([*case.gdb(walk("t_pushes", "t_flags")), "-p", pid])
+        finally:
+            if child.poll() is None:
+                subprocess.run(["kill", "-9", pid], stderr=subprocess.DEVNULL, check=False)
+    for function in ("t_pushes", "t_flags"):
+        check_walk(output, function, ["t_middle", "main"])
+
+
+def unwinds_on_the_slow_path(case):
+    lines = "run\n" + GO.replace("FUNCTION", "t_worker") + walk("t_short")
+    output = case.output(case.hotfn_run(*case.gdb(lines), case.target))
+    traces = backtraces(output, "t_short")
+    deepest = max(map(len, traces), default=0)
+    check(len(traces) < STEPS_AT_MOST, "the slow path has no end")
+    check(deepest > 3 and any(names[0] != STUB for names in traces),
+          f"no slow path in {len(traces)} instructions\n{output[-3000:]}")
+    for number, names in enumerate(traces):
+        check(STUB in names, f"slow path, instruction {number}: {names}")
+        outer = names[len(names) - names[::-1].index(STUB):]
+        check(outer[:1] == ["t_worker"], f"slow path, instruction {number}: {names}")
+
+
+def main():
+    if not shutil.which("gdb") or not shutil.which("gcc"):
+        print("skipped: no gdb or no gcc on this system")
+        return SKIPPED
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        case = Case(folder)
+        for test in (unwinds_when_started_by_gdb, unwinds_when_attached, unwinds_on_the_slow_path):
+            try:
+                test(case)
+                print(f"ok {test.__name__}")
+            except AssertionError as problem:
+                failed += 1
+                print(f"FAILED {test.__name__}: {problem}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
