@@ -18,6 +18,7 @@ import shutil
 import sys
 import tempfile
 
+import breakpoints
 import callgrind_file
 import eh_frame
 import elf_tables
@@ -26,6 +27,7 @@ import hotfn_report
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent",
                "PYTHONHASHSEED": "0", "PYTHONHOME": "/usr"}
+WITNESS_HITS, WITNESS_FUNCTIONS = 200000, 100     # more would take gdb minutes
 
 
 def run_layouts(arguments, folder):
@@ -66,11 +68,8 @@ class Image:
         self.path, self.runs = path, runs
         self.landing_pads = eh_frame.landing_pads(path)
         self.sections = elf_tables.Sections(path)
-        wanted = {source for parts in runs for part in parts for counts in
-                  (part.calls[path], part.calls[callgrind_file.UNPLACED])
-                  for _, source_object, source in counts if source_object == path}
-        self.decoded = {address: instruction for address, instruction
-                        in elf_tables.instructions(path) if address in wanted}
+        self.decoded = callgrind_file.decoded_sources(path, [part for parts in runs
+                                                             for part in parts])
         self.origins = runs[0][1].reached_by(path)
 
     def count(self, part, address):
@@ -106,6 +105,24 @@ def compare_image(path, runs, report):
     return rows
 
 
+def ask_witness(path, rows, arguments, folder):
+    """Have gdb count, natively, what callgrind and hotfn disagree on; returns the rows anew.
+
+    With and without address space randomisation: where that changes a count, it depends on layout.
+    """
+    asked = {observed.symbol.address: observed for name, observed, function in rows
+             if name == explain.UNEXPLAINED and function and function["state"] == "hooked"
+             and max(observed.entries) <= WITNESS_HITS}
+    environment = callgrind_file.environment_of(ENVIRONMENT, folder, 0)
+    for fixed in (True, False) if len(asked) <= WITNESS_FUNCTIONS else ():
+        counts = breakpoints.count(path, asked, arguments.command, folder, environment,
+                                   arguments.stdin, arguments.cwd, fixed)
+        for address, hits in counts.items():
+            asked[address].native.append(hits)
+    return [(explain.classify(observed, function), observed, function)
+            for _, observed, function in rows]
+
+
 def print_table(path, rows, verbose):
     """One line a class, then the functions that are not simply equal."""
     classes = collections.defaultdict(list)
@@ -121,7 +138,8 @@ def print_table(path, rows, verbose):
         print(f"  {name:44} {len(pairs):9} {sum(o.entries[0] for o, _ in pairs):12} {counted:12}")
     for name in sorted(set(classes) - explain.QUIET, key=explain.ORDER.index):
         worth_a_line = [(observed, function) for observed, function in classes[name]
-                        if verbose or name == explain.UNEXPLAINED or any(observed.entries)]
+                        if verbose or name == explain.UNEXPLAINED
+                        or any(observed.entries + observed.native)]
         for observed, function in worth_a_line[:None if verbose else 10]:
             print(f"    {name}: {observed.describe(function)}")
     return len(classes[explain.UNEXPLAINED])
@@ -191,13 +209,14 @@ def main():
             return 0
         try:
             report = run_hotfn(arguments, folder, outcomes)
-            tables = [(path, compare_image(path, runs, report))
-                      for path in images_of(arguments, runs)]
+            images = images_of(arguments, runs)
+            tables = {path: compare_image(path, runs, report) for path in images}
+            tables[images[0]] = ask_witness(images[0], tables[images[0]], arguments, folder)
         except (RuntimeError, ValueError) as problem:
             print(f"callgrind_counts: {problem}", file=sys.stderr)
             return 2
     unexplained = 0
-    for path, rows in tables:
+    for path, rows in tables.items():
         unexplained += print_table(path, rows, arguments.verbose)
         print_notes(rows)
     print(f"\nunexplained: {unexplained}")

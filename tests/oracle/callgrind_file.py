@@ -70,6 +70,15 @@ class Profile:
         return found
 
 
+def decoded_sources(path, profiles):
+    """objdump's instructions where calls and jumps to this image, or out of it to '???', are."""
+    wanted = {source for profile in profiles for target_object in (path, UNPLACED)
+              for _, source_object, source in profile.calls[target_object]
+              if source_object == path}
+    return {address: instruction for address, instruction in elf_tables.instructions(path)
+            if address in wanted}
+
+
 class Reader:
     """Reads one callgrind file, line by line."""
 
@@ -124,8 +133,12 @@ def read_parts(prefix, pid):
 
 
 def valgrind_command(prefix, command):
-    """The command line that counts `command` and writes PREFIX.PID[.PART]."""
-    return ["valgrind", "-q", "--tool=callgrind", "--dump-instr=yes", "--dump-line=no",
+    """The command line that counts `command` and writes PREFIX.PID[.PART].
+
+    Debian's `valgrind` is a script that adds four variables to the environment; behind it stands
+    valgrind.bin.  Variables are input: they would make counts differ.
+    """
+    return [shutil.which("valgrind.bin") or "valgrind", "-q", "--tool=callgrind", "--dump-instr=yes", "--dump-line=no",
             "--compress-strings=no", "--compress-pos=no", "--demangle=no", "--skip-plt=no",
             f"--callgrind-out-file={prefix}.%p", "--", *map(str, command)]
 

@@ -13,13 +13,14 @@ OWN_SKIPPED = "jump to own entry, not counted by hotfn"
 OWN_COUNTED = "jump to own entry, counted by hotfn"
 BEFORE = "code before the agent's constructor"
 LAYOUT = "depends on layout or time"
+NATIVE = "other under valgrind, gdb's count is equal"
 FRAGMENT = "fragment (by direct jumps or a landing pad)"
 ZERO_SIZE = "zero-size or start-up symbol"
 PLT = "PLT"
 RESOLVER = "ifunc resolver"
 REFUSED = "refused, reason in the report"
 UNEXPLAINED = "UNEXPLAINED"
-ORDER = [EQUAL, NEVER, OWN_SKIPPED, OWN_COUNTED, BEFORE, LAYOUT, FRAGMENT, PLT, ZERO_SIZE,
+ORDER = [EQUAL, NEVER, OWN_SKIPPED, OWN_COUNTED, BEFORE, LAYOUT, NATIVE, FRAGMENT, PLT, ZERO_SIZE,
          RESOLVER, REFUSED, UNEXPLAINED]
 QUIET = {EQUAL, NEVER, PLT}
 START_UP = {"_start", "_init", "_fini", "deregister_tm_clones", "register_tm_clones",
@@ -32,6 +33,7 @@ class Observed:
     symbol: object                    # elf_tables.Symbol
     before: int                       # entries before the agent's constructor
     entries: list                     # entries after it, one number a layout
+    native: list = dataclasses.field(default_factory=list)   # by gdb's breakpoints, if asked
     called: int = 0                   # through calls= lines (calls and jumps)
     own_jumps: int = 0                # of these, by a jump inside the function itself
     only_direct_jumps: bool = True    # no call instruction and no indirect jump led here
@@ -52,10 +54,11 @@ class Observed:
 
     @property
     def varies(self):
-        return len(set(self.entries)) > 1
+        return len(set(self.entries)) > 1 or len(set(self.native)) > 1
 
     def describe(self, function):
         entries = "/".join(str(count) for count in self.entries)
+        entries += "".join(f" gdb {count}" for count in self.native)
         hotfn = "not listed" if function is None else f"{function['state']} {function['calls']}"
         reason = (function or {}).get("reason") or ""
         return (f"{self.symbol.name} at 0x{self.symbol.address:x}: callgrind {entries}"
@@ -93,7 +96,9 @@ def classify_hooked(observed, calls):
         return OWN_COUNTED
     if observed.before and calls == expected + observed.before:
         return BEFORE
-    if observed.varies and is_near(observed.entries, calls):
+    if calls in observed.native:
+        return NATIVE
+    if observed.varies and is_near(observed.entries + observed.native, calls):
         return LAYOUT
     return UNEXPLAINED
 

@@ -1,28 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Preloaded under callgrind by the counting oracle, built with -DLAYOUT=n.  Its size moves the
- * libraries that are mapped after it, its constructor moves the heap and later mappings: counts
- * that depend on addresses then show themselves by differing between runs.  It also cuts the
- * profile in two at the moment when an agent's constructor would run.  Does nothing elsewhere.
+ * libraries that are mapped after it, its constructor moves the heap, and its mmap() asks for
+ * places far away: counts that depend on addresses then show themselves by differing between runs.
+ * It also cuts the profile in two at the moment when an agent's constructor would run.
+ * Layout 0 moves nothing; without valgrind it does nothing.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <valgrind/callgrind.h>
 
-enum { PAGE = 4096 };
+#define PAGE 4096ul
 
 __attribute__((used)) static char padding[LAYOUT * 5 * PAGE + 1];
 
+#if LAYOUT > 0
+/* Other high bits in every layout, below the 16 TiB that valgrind gives to programs. */
+static unsigned long next_place = (LAYOUT * 0x9d5ul % 0xffful) << 32 | LAYOUT * 7 * PAGE;
+
+void *mmap(void *place, size_t size, int protection, int flags, int file, off_t offset)
+{
+    unsigned long step = (size + 2 * PAGE - 1) / PAGE * PAGE;
+    if (!place && (flags & MAP_ANONYMOUS) && RUNNING_ON_VALGRIND)
+        place = (void *)__atomic_fetch_add(&next_place, step, __ATOMIC_RELAXED);
+    return (void *)syscall(SYS_mmap, place, size, protection, flags, file, offset);
+}
+#endif
+
 __attribute__((constructor)) static void start(void)
 {
-    if (!RUNNING_ON_VALGRIND)
-        return;
     /* An odd number of 16-byte units: malloc's alignment stays, hash buckets change. */
-    if (LAYOUT > 0 && sbrk(LAYOUT * (3 * PAGE + 48)) == (void *)-1)
-        abort();
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    if (LAYOUT > 0 && mmap(NULL, LAYOUT * 7 * PAGE, PROT_NONE, flags, -1, 0) == MAP_FAILED)
+    if (RUNNING_ON_VALGRIND && LAYOUT > 0 && sbrk(LAYOUT * (3 * PAGE + 48)) == (void *)-1)
         abort();
     CALLGRIND_DUMP_STATS_AT("hotfn_oracle_start");
 }

@@ -31,6 +31,19 @@ int main(void)
     return 0;
 }
 """
+OTHER_UNDER_VALGRIND = """
+#include <stdlib.h>
+#include <string.h>
+__attribute__((noipa)) void only_native(void) { __asm__ volatile(""); }
+__attribute__((noipa)) void always(void) { __asm__ volatile(""); }
+int main(int argc, char **argv)
+{
+    for (int n = 0; n < argc + (int)strlen(argv[2]); n++) always();
+    if (!strstr(getenv("LD_PRELOAD"), "vgpreload"))
+        for (int n = 0; n < 5; n++) only_native();
+    return 0;
+}
+"""
 
 
 def run(*command):
@@ -137,6 +150,26 @@ class LayoutDependence(OracleTest):
 
     def test_does_not_excuse_what_does_not_vary(self):
         self.counts(1, "UNEXPLAINED: fixed", "add:fixed=1")
+
+
+class Witness(OracleTest):
+    """Where valgrind's world differs, gdb's native count decides."""
+
+    def counts(self, status, text, faults):
+        source, program = self.folder / "native.c", self.folder / "native"
+        source.write_text(OTHER_UNDER_VALGRIND)
+        subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+        self.expect(status, text, HERE / "callgrind_counts.py", "--layouts", "2", "--hotfn",
+                    self.pretend(faults), "--", program, "with", "argu ments")
+
+    def test_believes_the_native_count(self):
+        self.counts(0, "gdb's count is equal: only_native", "add:only_native=5")
+
+    def test_does_not_believe_another_count(self):
+        self.counts(1, "UNEXPLAINED: only_native", "add:only_native=6")
+
+    def test_does_not_believe_what_neither_saw(self):
+        self.counts(1, "UNEXPLAINED: always", "add:always=-1")
 
 
 class KnownTotals(OracleTest):

@@ -50,8 +50,8 @@ def function_of(symbol, base, path, calls):
 
 def report_of(path, profile):
     base = elf_tables.lowest_load_address(path)
-    counts = profile.executed[path]
-    return [function_of(symbol, base, path, counts[address])
+    bias = profile.load_bias(path, callgrind_file.decoded_sources(path, [profile]))
+    return [function_of(symbol, base, path, profile.count(path, address, bias))
             for address, symbol in elf_tables.own_text_symbols(path).items()]
 
 
