@@ -35,6 +35,7 @@ static void read_plan(const hotfn_plan *plan)
         hotfn_plan_get(plan, i, &entry);
         sum += read_hook(plan, i) + hfn_plan_find_function(plan, entry.function_index);
     }
+    (void)sum;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

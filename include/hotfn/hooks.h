@@ -172,6 +172,10 @@ HOTFN_API int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc,
 HOTFN_API uint32_t hotfn_hooks_region_count(const hotfn_hooks *hooks);
 HOTFN_API hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
                                               hotfn_stub_region *out);
+/* Make an ELF object in memory of each region (kept for good), as gdb's JIT interface takes them: at
+ * most capacity addresses and sizes; answers how many.  Since 0.1. */
+HOTFN_API uint32_t hotfn_hooks_debug_objects(const hotfn_hooks *hooks, const void **objects,
+                                             uint64_t *byte_counts, uint32_t capacity);
 /* Call visit for each standing stub with the function that it serves (perf map, debuggers).  Since 0.1. */
 typedef void (*hotfn_stub_fn)(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
                               uint32_t function_index);

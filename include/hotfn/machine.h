@@ -3,6 +3,8 @@
 #ifndef HOTFN_MACHINE_H
 #define HOTFN_MACHINE_H
 
+#include <stdint.h>
+
 #define HOTFN_MACHINE_OTHER 0
 #define HOTFN_MACHINE_X86 1
 #define HOTFN_MACHINE_X86_64 2

@@ -70,26 +70,19 @@ static void drop_entry(char **at)
     }
 }
 
-static void restore_preload(char **entry)
-{
-    char *value = *entry + strlen("LD_PRELOAD=");
-    char *rest = strchr(value, ':');
-    if (rest) {
-        memmove(value, rest + 1, strlen(rest + 1) + 1);
-    } else {
-        drop_entry(entry);
-    }
-}
-
 static void restore_environment(char **envp)
 {
     for (char **at = envp; *at;) {
         if (strncmp(*at, "HOTFN_RUN=", 10) == 0 || strncmp(*at, "HOTFN_TARGET=", 13) == 0) {
             drop_entry(at);
         } else if (strncmp(*at, "LD_PRELOAD=", 11) == 0) {
-            char *before = *at;
-            restore_preload(at);
-            at += *at == before;
+            char *value = *at + strlen("LD_PRELOAD="), *rest = strchr(value, ':');
+            if (!rest) {
+                drop_entry(at);
+                continue;
+            }
+            memmove(value, rest + 1, strlen(rest + 1) + 1);
+            at++;
         } else {
             at++;
         }
@@ -117,14 +110,6 @@ const hotfn_hooks *agent_hooks(void)
     return session ? hotfn_session_hooks(session) : NULL;
 }
 
-static void log_line(void *user, int32_t level, const char *text)
-{
-    (void)user;
-    if (level <= HOTFN_LOG_WARNING) {
-        dprintf(2, "hotfn agent: %s\n", text);
-    }
-}
-
 static void join(const settings *s)
 {
     char live[64], handover[64], perf[64];
@@ -132,9 +117,6 @@ static void join(const settings *s)
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_join_options options = HOTFN_JOIN_OPTIONS_INIT;
     hotfn_env_own_memory(&env); /* the target's malloc may be anything, and may not be ready */
-    if (s->flags & AGENT_VERBOSE) {
-        env.log_fn = log_line;
-    }
     snprintf(live, sizeof live, "/proc/%u/fd/%u", s->parent, s->live_fd);
     snprintf(handover, sizeof handover, "/proc/%u/fd/%u", s->parent, s->handover_fd);
     snprintf(perf, sizeof perf, "/tmp/perf-%d.map", (int)getpid());
@@ -151,12 +133,11 @@ static void join(const settings *s)
 
 __attribute__((constructor)) static void agent_start(int argc, char **argv, char **envp)
 {
-    (void)argc;
-    (void)argv;
     settings s = { 0 };
+    (void)argc, (void)argv;
     agent_find_next_unwinders();
     if (!parse(envp, &s) || !is_target(&s)) {
-        return; /* a wrapper on the way to the target: leave everything as it is */
+        return; /* a wrapper on the way: leave everything as it is */
     }
     if (s.flags & AGENT_FOLLOW) {
         mark_children(envp, s.flags);

@@ -63,7 +63,7 @@ void run_usage(bool to_stderr)
         "      --perf-map       write names of generated code to /tmp/perf-PID.map\n"
         "      --no-cache       do not keep scans for the next run\n"
         "      --only-list FILE hook only the functions listed (module+0xRVA or module!name)\n"
-        "  -q, --quiet          no summary;  -v, --verbose: say what the agent meets\n"
+        "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
         "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n",
         to_stderr ? stderr : stdout);
 }

@@ -91,6 +91,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_hooks_find_region": (c_int32, [OBJECT, c_uint64, _ref(s.StubRegion)]),
     "hotfn_hooks_region_count": (c_uint32, [OBJECT]),
     "hotfn_hooks_get_region": (STATUS, [OBJECT, c_uint32, _ref(s.StubRegion)]),
+    "hotfn_hooks_debug_objects": (c_uint32, [OBJECT, POINTER(c_void_p), U64S, c_uint32]),
     "hotfn_hooks_each_stub": (None, [OBJECT, s.StubFn, c_void_p]),
     # hotfn/counters.h
     "hotfn_counters_create": (STATUS, [OUT, _ref(s.CounterMemory), c_uint32, c_uint32, ENV, ERR]),

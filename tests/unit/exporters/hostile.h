@@ -11,8 +11,8 @@ static const char *const hostile_names[] = {
     "comma,semicolon;",
     "line\nfeed\r\ntab\t",
     "escape\033[31mred",
-    "c1\xc2\x9b"
-    "31m",
+    ("c1\xc2\x9b"
+     "31m"),
     "latin1 \xe9\xe8",
     "utf8 \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
     "overlong \xc0\x80 \xe0\x80\x80",
