@@ -118,7 +118,7 @@ hotfn_status hotfn_verdicts_judge(hotfn_verdicts **out, const hotfn_image *image
         goto no_memory;
     if (!v->arch)
         refuse_all(v->items, v->count, functions);
-    else if (!judge(v, &ours))
+    else if (v->count > 0 && !judge(v, &ours))
         goto no_memory;
     *out = v;
     return HOTFN_OK;

@@ -70,12 +70,13 @@ static void find_limit(climb *c)
     if (c->size < c->limit)
         lower_limit(c, (uint32_t)c->size, HOTFN_REASON_TOO_SHORT, offset + c->size);
     for (uint32_t k = 1; k < c->limit; k++) {
-        if (hfn_region_marks(c->subject->region, c->site + k))
-            lower_limit(c, k, HOTFN_REASON_JUMP_INTO_PATCH, offset + k);
-        else if (c->site + k == next)
+        if (c->site + k == next)
             lower_limit(c, k,
                         hfn_subject_ends(j, c->subject) ? HOTFN_REASON_TOO_SHORT
                                                         : HOTFN_REASON_OVERLAP,
+                        offset + k);
+        else if (hfn_region_marks(c->subject->region, c->site + k))
+            lower_limit(c, k, k < c->body ? HOTFN_REASON_JUMP_INTO_PATCH : HOTFN_REASON_TOO_SHORT,
                         offset + k);
     }
     if (c->subject->notes & HFN_NOTE_UNBOUNDED)

@@ -117,7 +117,7 @@ static void padding_that_somebody_reaches_is_not_used(void)
     scene_branch(&s, 0xE9, f + 3); /* into the nops */
     scene_judge(&s);
     /* nor is the rest of that gap: it is run through */
-    EXPECT_REFUSED(&s, f, HOTFN_REASON_JUMP_INTO_PATCH, 3);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_NO_ISLAND, 3);
     scene_finish(&s);
 }
 
