@@ -10,37 +10,37 @@
 
 /* What one instruction does with control flow. */
 typedef enum hfn_flow {
-    HFN_FLOW_NEXT = 0, /* goes on                                                     */
-    HFN_FLOW_CALL,     /* direct call, target known                                   */
+    HFN_FLOW_NEXT = 0, /* goes on */
+    HFN_FLOW_CALL,     /* direct call, target known */
     HFN_FLOW_CALL_INDIRECT,
-    HFN_FLOW_JUMP,    /* direct, unconditional                                       */
-    HFN_FLOW_JUMP_IF, /* direct, conditional (jcc, loop, jrcxz; cbz, tbz, b.cond)    */
+    HFN_FLOW_JUMP,    /* direct, unconditional */
+    HFN_FLOW_JUMP_IF, /* direct, conditional (jcc, loop, jrcxz; cbz, tbz, b.cond) */
     HFN_FLOW_JUMP_INDIRECT,
     HFN_FLOW_RETURN,
-    HFN_FLOW_STOP /* ud2, hlt, int3: does not go on                              */
+    HFN_FLOW_STOP /* ud2, hlt, int3: does not go on */
 } hfn_flow;
 
 /* The minimal decode, cheap enough to run over all text. */
 typedef struct hfn_instruction {
-    uint8_t length;             /* bytes, never 0                                                 */
-    uint8_t flow;               /* hfn_flow                                                       */
-    uint8_t relative_at;        /* offset of a PC-relative field in the instruction, 0 if none    */
-    uint8_t relative_bytes;     /* its size: 1, 2 or 4                                           */
-    bool is_padding;            /* nop of any length, int3                                        */
-    bool is_landing_pad;        /* ENDBR64/32, BTI                                                */
-    bool reads_memory_relative; /* the PC-relative field is a memory operand's displacement  */
-    bool takes_address; /* lea; any immediate wide enough for an address: absolute, and so an
-                            * address only in an image at a fixed place, where relative_at is 0 */
+    uint8_t length;             /* bytes, never 0 */
+    uint8_t flow;               /* hfn_flow */
+    uint8_t relative_at;        /* offset of a PC-relative field in the instruction, 0 if none */
+    uint8_t relative_bytes;     /* its size: 1, 2 or 4 */
+    bool is_padding;            /* nop of any length, int3 */
+    bool is_landing_pad;        /* ENDBR64/32, BTI */
+    bool reads_memory_relative; /* the PC-relative field is a memory operand's displacement */
+    bool takes_address;         /* lea; or any immediate wide enough for an absolute address: then
+                                 * relative_at is 0, and it means one only in a fixed image */
     bool through_table; /* JUMP_INDIRECT by a register or a scaled index: may be a jump table */
-    uint64_t target;    /* RVA that the PC-relative field means, or of takes_address      */
+    uint64_t target;    /* RVA that the PC-relative field means, or of takes_address */
 } hfn_instruction;
 
 /* A straight line of code that ends with an indirect jump: nothing jumps into its middle. */
 typedef struct hfn_line {
-    const uint8_t *bytes; /* standing at rva                                     */
+    const uint8_t *bytes; /* standing at rva */
     uint64_t size;
     uint64_t rva;
-    uint64_t link_base;     /* of absolute addresses                             */
+    uint64_t link_base;     /* of absolute addresses */
     const uint32_t *starts; /* offsets of the instructions; the last is the jump */
     uint32_t count;
 } hfn_line;
@@ -48,20 +48,20 @@ typedef struct hfn_line {
 /* Where the jump goes, as far as the line shows. */
 typedef enum hfn_dispatch_kind {
     HFN_DISPATCH_POINTER = 0, /* a whole pointer from memory, a constant or a call: an address that
-                               * is taken somewhere, and seen there                            */
-    HFN_DISPATCH_TABLE,       /* a table, described below                                      */
+                               * is taken somewhere, and seen there */
+    HFN_DISPATCH_TABLE,       /* a table, described below */
     HFN_DISPATCH_OFFSET,      /* an entry of a table is added to a base; the line shows not both */
-    HFN_DISPATCH_VALUE,       /* the register was set before the line                          */
-    HFN_DISPATCH_COMPUTED     /* arithmetic without a table                                    */
+    HFN_DISPATCH_VALUE,       /* the register was set before the line */
+    HFN_DISPATCH_COMPUTED     /* arithmetic without a table */
 } hfn_dispatch_kind;
 
 typedef struct hfn_dispatch {
-    uint8_t kind;        /* hfn_dispatch_kind                                               */
-    uint8_t entry_bytes; /* 4: signed offsets from base_rva; 8: absolute addresses          */
+    uint8_t kind;        /* hfn_dispatch_kind */
+    uint8_t entry_bytes; /* 4: signed offsets from base_rva; 8: absolute addresses */
     uint64_t table_rva;
     uint64_t base_rva;
-    uint32_t entry_count; /* from the cmp or and in the line; 0 if it shows none             */
-    uint32_t proof_from;  /* offset of the earliest instruction that this rests on           */
+    uint32_t entry_count; /* from the cmp or and in the line; 0 if it shows none */
+    uint32_t proof_from;  /* offset of the earliest instruction that this rests on */
 } hfn_dispatch;
 
 #define HFN_MOVED_MAX 96 /* bytes of one moved prologue, jump back included */
@@ -72,7 +72,7 @@ typedef struct hfn_dispatch {
 typedef struct hfn_fixup {
     uint8_t at;          /* offset of a 4-byte PC-relative field in bytes[] */
     uint8_t end;         /* offset of the byte behind its instruction: what the field counts from */
-    uint64_t target_rva; /* in the image                                    */
+    uint64_t target_rva; /* in the image */
 } hfn_fixup;
 
 typedef struct hfn_moved {
@@ -80,28 +80,28 @@ typedef struct hfn_moved {
     uint8_t length;
     uint8_t fixup_count;
     uint8_t original_bytes;    /* of the whole instructions that these replace */
-    uint8_t instruction_count; /* of the original, moved                              */
-    uint8_t original_at[16];   /* offset of each in the original, from the patch      */
-    uint8_t moved_at[16];      /* and in bytes[]: where a thread's PC goes            */
+    uint8_t instruction_count; /* of the original, moved */
+    uint8_t original_at[16];   /* offset of each in the original, from the patch */
+    uint8_t moved_at[16];      /* and in bytes[]: where a thread's PC goes */
     int16_t cfa_delta[16];     /* bytes that the stack grew before instruction i;
-                                           * HFN_CFA_UNKNOWN behind a change we cannot describe  */
-    int16_t cfa_delta_end;     /* the same before the jump back                       */
+                                * HFN_CFA_UNKNOWN behind a change we cannot describe */
+    int16_t cfa_delta_end;     /* the same before the jump back */
     hfn_fixup fixups[HFN_FIXUP_MAX];
 } hfn_moved;
 
 typedef enum hfn_move_result {
     HFN_MOVED = 0,
-    HFN_MOVE_CALL,       /* a call among them               */
-    HFN_MOVE_IMPOSSIBLE, /* cannot mean the same elsewhere  */
+    HFN_MOVE_CALL,       /* a call among them */
+    HFN_MOVE_IMPOSSIBLE, /* cannot mean the same elsewhere */
     HFN_MOVE_UNDECODABLE,
-    HFN_MOVE_TOO_LONG /* does not fit hfn_moved          */
+    HFN_MOVE_TOO_LONG /* does not fit hfn_moved */
 } hfn_move_result;
 
 typedef struct hfn_arch {
     const char *name;
     uint32_t machine; /* HOTFN_MACHINE_* */
     uint32_t pointer_bytes;
-    uint32_t jump_bytes; /* of the full-range jump that a patch is (5; 4)   */
+    uint32_t jump_bytes; /* of the full-range jump that a patch is (5; 4) */
 
     /* Decode one instruction at bytes[0..size), standing at rva in an image linked at link_base
      * (absolute immediates are turned into RVAs with it).  False if it is none. */
