@@ -117,7 +117,7 @@ typedef struct hotfn_live_options {
     const char *command;
     const char *directory;
     uint32_t slot_capacity;     /* functions that can ever be counted [65536]                */
-    uint32_t thread_capacity;   /* rows [4096, fewer if that needs more than 16 GiB of addresses] */
+    uint32_t thread_capacity;   /* rows [4096 within 16 GiB of addresses; durable: 64 MiB on disk] */
     uint32_t function_capacity; /* functions that can ever be listed [slot_capacity * 2]      */
     uint32_t module_capacity;   /* [1024] */
     uint64_t string_bytes;      /* room for names [256 MiB, sparse]                           */
@@ -125,7 +125,8 @@ typedef struct hotfn_live_options {
 #define HOTFN_LIVE_OPTIONS_INIT { (uint32_t)sizeof(hotfn_live_options), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Make a live record (the parent's side, or a session's).  HOTFN_OK, HOTFN_E_IO (disk full, folder not
- * writable: err names it), HOTFN_E_NO_MEMORY, HOTFN_E_OPTION.  Since 0.1. */
+ * writable, another run writes the durable file: err names it), HOTFN_E_NO_MEMORY, HOTFN_E_OPTION,
+ * HOTFN_E_LIMIT (a capacity beyond any record's).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *options,
                                          const hotfn_env *env, hotfn_error *err);
 /* Join a live record of another process (the target's side).  path may be /proc/PID/fd/N; the file is
@@ -140,14 +141,15 @@ HOTFN_API int32_t hotfn_live_fd(const hotfn_live *live);
 /*
  * Append a module with its functions; slots are handed out to the functions whose state is HOOKED or
  * WAITING, in order, from first_slot on.  Only one process appends.  When slots or room run out, the
- * functions that found none are refused (reason "no-slots").
+ * functions that found none are refused (reason "no-slots"); a module whose functions or names find
+ * no room is listed without them, as FAILED with a note.  HOTFN_E_LIMIT if no module fits any more.
  * module and functions are borrowed; functions[i] belongs to function_index i of the image.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
                                              const hotfn_record_function *functions, uint32_t *index,
                                              hotfn_error *err);
 /* Written by whichever side knows: flags replace the module's, load_base if not 0, note if not NULL
- * (at most 200 bytes are kept).  Since 0.1. */
+ * (at most 255 bytes are kept).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t flags,
                                              uint64_t load_base, const char *note);
 /* Set a function's state and reason (a HOTFN_REASON_* number; words from the callback-free table that
@@ -179,7 +181,8 @@ HOTFN_API uint64_t hotfn_snapshot_time_ns(const hotfn_snapshot *snapshot);
  * Write the finished record to path (a new file beside it, renamed over it at the end).
  * state, exit_code  as in hotfn_record_info.
  * from, to          NULL, or the window: counts are to - from (to NULL: now).
- * A durable record is finished in place when path is its own.  HOTFN_E_IO names the file.  Since 0.1.
+ * A durable record may be finished over its own path.  What still waits for its module becomes
+ * refused ("not-loaded").  HOTFN_E_IO names the file.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t state,
                                          int32_t exit_code, const hotfn_snapshot *from,

@@ -26,6 +26,11 @@ void hfn_rows_unmap(void *memory, uint64_t byte_count)
     hfn_raw3(SYS_munmap, hfn_raw_pointer(memory), byte_count, 0);
 }
 
+void hfn_rows_empty(void *memory, uint64_t byte_count)
+{
+    hfn_raw3(SYS_madvise, hfn_raw_pointer(memory), byte_count, MADV_DONTNEED);
+}
+
 bool hfn_rows_wipe_on_fork(uint8_t *memory, uint64_t byte_count)
 {
     return hfn_raw3(SYS_madvise, hfn_raw_pointer(memory), byte_count, MADV_WIPEONFORK) == 0;
@@ -59,13 +64,21 @@ static uint32_t make_process_number(uint32_t pid)
     return (uint32_t)(mixed >> 32) | 1u;
 }
 
+/* A child that sees its parent under the parent's own number is in the same namespace; one in a new
+ * namespace sees 0. */
+static bool is_beside_parent(void)
+{
+    return hfn_rows.pid_namespace != 0 && (uint32_t)hfn_raw3(SYS_getppid, 0, 0, 0) == hfn_rows.pid;
+}
+
 void hfn_rows_name_process(bool is_new)
 {
     uint32_t pid = (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0);
 
     if (!is_new && hfn_rows.process != 0 && hfn_rows.pid == pid)
         return; /* a later set of the same process: its threads find their rows again */
-    hfn_rows.pid_namespace = read_pid_namespace();
+    if (!is_new || !is_beside_parent())
+        hfn_rows.pid_namespace = read_pid_namespace();
     hfn_rows.process = make_process_number(pid);
     hfn_rows.pid = pid;
 }

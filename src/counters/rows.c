@@ -117,12 +117,28 @@ static hotfn_status set_up(hotfn_counters *c, const hotfn_counter_memory *memory
     return HOTFN_OK;
 }
 
+/* A thread that stands in a stub may count once more: rows that were in use stay, empty. */
+static void release_own(const hotfn_counters *c)
+{
+    const hotfn_counter_memory *m = &c->memory;
+    uint32_t used =
+        m->header->cells_used < m->thread_capacity ? m->header->cells_used : m->thread_capacity;
+    uint64_t kept = (uint64_t)used * m->row_bytes;
+    uint64_t before = (uint64_t)(m->rows - (uint8_t *)c->own);
+
+    if (kept > 0)
+        hfn_rows_empty(m->rows, kept);
+    if (c->own_bytes > before + kept)
+        hfn_rows_unmap(m->rows + kept, c->own_bytes - before - kept);
+    hfn_rows_unmap(c->own, before);
+}
+
 static void release(hotfn_counters *c)
 {
     hotfn_env env = c->env;
 
     if (c->own)
-        hfn_rows_unmap(c->own, c->own_bytes);
+        release_own(c);
     hfn_free(&env, c, sizeof *c);
 }
 

@@ -11,6 +11,7 @@
  * handlers. */
 uint8_t *hfn_rows_map(uint64_t byte_count);
 void hfn_rows_unmap(void *memory, uint64_t byte_count);
+void hfn_rows_empty(void *memory, uint64_t byte_count); /* addresses stay, pages go */
 /* From now on a forked child finds these pages zeroed; false if the system cannot. */
 bool hfn_rows_wipe_on_fork(uint8_t *memory, uint64_t byte_count);
 

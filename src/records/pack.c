@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CHUNK_BYTES 65536u
@@ -114,10 +115,28 @@ uint64_t hfn_unpack_add(hfn_span row, uint64_t *totals, uint64_t slot_count)
 
 /* ---- From a live record. */
 
-/* Where the next bytes that are no hole begin, at or behind `at`. */
-static uint64_t next_data(int fd, uint64_t at, uint64_t end)
+typedef struct row_reader {
+    hfn_packed *out;
+    int fd;
+    bool has_holes;
+    uint64_t *chunk;
+    const char *path;
+    hotfn_error *err;
+} row_reader;
+
+/* Are holes worth looking for?  Not in a durable file, where all blocks are allocated: some file
+ * systems call a block a hole that was written through a mapping only a moment ago. */
+static bool has_holes(int fd, uint64_t byte_count)
 {
-    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+    struct stat file;
+
+    return fstat(fd, &file) == 0 && (uint64_t)file.st_blocks * 512 < byte_count;
+}
+
+/* Where the next bytes that are no hole begin, at or behind `at`. */
+static uint64_t next_data(const row_reader *r, uint64_t at, uint64_t end)
+{
+    off_t data = r->has_holes ? lseek(r->fd, (off_t)at, SEEK_DATA) : (off_t)at;
 
     if (data < 0)
         return errno == ENXIO ? end : at; /* only holes follow; or the file system cannot tell */
@@ -138,44 +157,46 @@ static bool read_fully(int fd, void *out, size_t byte_count, uint64_t at)
     return true;
 }
 
+static hotfn_status no_memory(const row_reader *r)
+{
+    return hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for counts");
+}
+
 /* Words are read whole: the kernel copies aligned words as such. */
-static hotfn_status read_row(hfn_packed *out, int fd, uint64_t begin, uint64_t end, uint64_t *chunk,
-                             const char *path, hotfn_error *err)
+static hotfn_status read_row(const row_reader *r, uint64_t begin, uint64_t end)
 {
     for (uint64_t at = begin; at < end;) {
-        uint64_t data = next_data(fd, at, end);
+        uint64_t data = next_data(r, at, end);
         uint64_t bytes = end - data < CHUNK_BYTES ? end - data : CHUNK_BYTES;
 
-        hfn_packed_skip(out, (data - at) / sizeof(uint64_t));
-        if (!read_fully(fd, chunk, bytes, data))
-            return hfn_fail(err, HOTFN_E_IO, path, data, "counts cannot be read: %s",
+        hfn_packed_skip(r->out, (data - at) / sizeof(uint64_t));
+        if (!read_fully(r->fd, r->chunk, bytes, data))
+            return hfn_fail(r->err, HOTFN_E_IO, r->path, data, "counts cannot be read: %s",
                             strerror(errno));
-        if (!hfn_packed_slots(out, chunk, bytes / sizeof(uint64_t)))
-            return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for counts");
+        if (!hfn_packed_slots(r->out, r->chunk, bytes / sizeof(uint64_t)))
+            return no_memory(r);
         at = data + bytes;
     }
-    return HOTFN_OK;
+    return hfn_packed_end_row(r->out) ? HOTFN_OK : no_memory(r);
 }
 
 hotfn_status hfn_packed_read(hfn_packed *out, int fd, uint64_t rows_offset, uint32_t row_bytes,
                              uint32_t row_count, uint32_t slot_count, const char *path,
                              hotfn_error *err)
 {
+    row_reader r = { .out = out, .fd = fd, .path = path, .err = err };
     hotfn_status status = HOTFN_OK;
-    uint64_t *chunk = hfn_alloc(&out->env, CHUNK_BYTES);
 
-    if (!chunk)
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for counts");
+    r.has_holes = has_holes(fd, (uint64_t)row_count * row_bytes);
+    r.chunk = hfn_alloc(&out->env, CHUNK_BYTES);
+    if (!r.chunk)
+        return no_memory(&r);
     for (uint32_t row = 0; status == HOTFN_OK && row < row_count; row++) {
         uint64_t begin = rows_offset + (uint64_t)row * row_bytes;
 
-        status = read_row(out, fd, begin, begin + (uint64_t)slot_count * sizeof(uint64_t), chunk,
-                          path, err);
-        if (status == HOTFN_OK && !hfn_packed_end_row(out))
-            status =
-                hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for counts");
+        status = read_row(&r, begin, begin + (uint64_t)slot_count * sizeof(uint64_t));
     }
-    hfn_free(&out->env, chunk, CHUNK_BYTES);
+    hfn_free(&out->env, r.chunk, CHUNK_BYTES);
     return status;
 }
 

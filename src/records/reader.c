@@ -294,11 +294,23 @@ static hotfn_status load(hotfn_record *r, const source *in, hotfn_error *err)
     return HOTFN_OK;
 }
 
+/* A link to the memory of a run that is no more. */
+static bool leads_nowhere(const char *path)
+{
+    struct stat link;
+
+    return errno == ENOENT && lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
+}
+
 static hotfn_status open_source(source *out, const char *path, hotfn_error *err)
 {
     struct stat file;
 
     out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (out->fd < 0 && leads_nowhere(path))
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                        "leads to a live record that is gone: who ran it was killed (run with "
+                        "--durable where that may happen)");
     if (out->fd < 0)
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be opened: %s",
                         strerror(errno));

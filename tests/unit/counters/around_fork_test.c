@@ -3,6 +3,7 @@
 #include "counters/stub.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -210,6 +211,45 @@ static void killed_child_leaves_its_counts(void)
     hotfn_counters_destroy(c);
 }
 
+/* A process number means nothing in another pid namespace: its rows are never judged from here. */
+static void processes_of_other_namespaces_are_told_apart(void)
+{
+    hotfn_counters *c;
+    pid_t helper;
+    int status = 0;
+
+    the_counters = c = shared_counters(8);
+    fake_call(60);
+    helper = fork();
+    if (helper == 0) {
+        pid_t child;
+
+        if (unshare(CLONE_NEWPID) != 0)
+            _exit(77);
+        child = fork(); /* process 1 of its namespace */
+        if (child == 0) {
+            fake_call(60);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+        _exit(0);
+    }
+    waitpid(helper, &status, 0);
+    the_counters = NULL;
+    if (WEXITSTATUS(status) == 0) {
+        hotfn_counter_memory m = stub_memory(c);
+
+        CHECK_EQ_U64(m.header->cells_used, 3);
+        CHECK_EQ_U64(m.cells[0].pid_namespace, m.cells[1].pid_namespace);
+        CHECK_EQ_U64(m.cells[2].pid, 1);
+        CHECK(m.cells[2].pid_namespace != m.cells[0].pid_namespace);
+        CHECK_EQ_U64(stub_sum(c, 60), 2);
+    } else {
+        printf("# no new pid namespace here\n");
+    }
+    hotfn_counters_destroy(c);
+}
+
 /* The child of a raw fork has its parent's row pointer (a known class of loss), but threads that it
  * starts get rows under its own process id. */
 static void *count_once(void *argument)
@@ -245,6 +285,7 @@ static const check_test tests[] = {
     CHECK_TEST(threads_that_fork_lose_no_call),
     CHECK_TEST(rows_of_dead_processes_serve_again),
     CHECK_TEST(killed_child_leaves_its_counts),
+    CHECK_TEST(processes_of_other_namespaces_are_told_apart),
     CHECK_TEST(threads_of_a_raw_forks_child_get_rows),
 };
 

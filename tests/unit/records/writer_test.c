@@ -101,6 +101,7 @@ static void a_link_to_the_live_record_becomes_the_finished_file(void)
 {
     hotfn_live *live = sample_live(NULL);
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
     const char *path = sample_path("linked.hfr");
     hotfn_record *record = NULL;
     struct stat file;
@@ -120,6 +121,10 @@ static void a_link_to_the_live_record_becomes_the_finished_file(void)
     hotfn_record_get_info(record, &info);
     CHECK_EQ_U64(info.state, HOTFN_RECORD_FINISHED);
     hotfn_record_close(record);
+    unlink(path);
+    CHECK_EQ_I64(symlink(target, path), 0);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, &err), HOTFN_E_IO);
+    CHECK(strstr(err.text, "--durable") != NULL);
 }
 
 static void the_callers_signal_mask_comes_back(void)
