@@ -41,7 +41,7 @@ bool hfn_rows_wipe_on_fork(uint8_t *memory, uint64_t byte_count)
 /* The inode number in "pid:[4026531836]"; 0 where there is no /proc. */
 static uint32_t read_pid_namespace(void)
 {
-    char text[64];
+    char text[64] = "";
     uint32_t number = 0;
     long length = hfn_raw4(SYS_readlinkat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/ns/pid"),
                            hfn_raw_pointer(text), sizeof text);
