@@ -27,7 +27,7 @@ import hotfn_report
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent",
                "PYTHONHASHSEED": "0", "PYTHONHOME": "/usr"}
-WITNESS_HITS, WITNESS_FUNCTIONS = 200000, 100     # more would take gdb minutes
+WITNESS_RUNS, WITNESS_HITS = 6, 400000
 
 
 def run_layouts(arguments, folder):
@@ -105,18 +105,29 @@ def compare_image(path, runs, report):
     return rows
 
 
+def affordable(unexplained):
+    """address -> Observed, of as many functions as gdb can count in some seconds."""
+    asked, hits = {}, 0
+    for observed in sorted(unexplained, key=lambda one: max(one.entries)):
+        hits += max(observed.entries)
+        if hits <= WITNESS_HITS:
+            asked[observed.symbol.address] = observed
+    return asked
+
+
 def ask_witness(path, rows, arguments, folder):
     """Have gdb count, natively, what callgrind and hotfn disagree on; returns the rows anew.
 
-    With and without address space randomisation: where that changes a count, it depends on layout.
+    Address space randomisation is on but for the first time: where a count differs between such
+    runs, it depends on layout.
     """
-    asked = {observed.symbol.address: observed for name, observed, function in rows
-             if name == explain.UNEXPLAINED and function and function["state"] == "hooked"
-             and max(observed.entries) <= WITNESS_HITS}
+    asked = affordable([observed for name, observed, function in rows
+                        if name == explain.UNEXPLAINED and function
+                        and function["state"] == "hooked"])
     environment = callgrind_file.environment_of(ENVIRONMENT, folder, 0)
-    for fixed in (True, False) if len(asked) <= WITNESS_FUNCTIONS else ():
+    for turn in range(WITNESS_RUNS):
         counts = breakpoints.count(path, asked, arguments.command, folder, environment,
-                                   arguments.stdin, arguments.cwd, fixed)
+                                   arguments.stdin, arguments.cwd, fixed=turn == 0)
         for address, hits in counts.items():
             asked[address].native.append(hits)
     return [(explain.classify(observed, function), observed, function)
