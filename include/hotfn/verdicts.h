@@ -17,7 +17,8 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 
 /* The ladder, cheapest first. */
 #define HOTFN_STRATEGY_NONE 0
-#define HOTFN_STRATEGY_RETARGET 1 /* the call or jmp rel32 at the entry gets another target     */
+#define HOTFN_STRATEGY_RETARGET 1 /* the first call or jmp rel32, at the entry or behind a few
+                                     instructions that always lead to it, gets another target   */
 #define HOTFN_STRATEGY_JUMP 2     /* 5-byte jmp over whole instructions of the function         */
 #define HOTFN_STRATEGY_JUMP_PAD 3 /* 5-byte jmp that runs on into padding behind the function   */
 #define HOTFN_STRATEGY_ISLAND 4   /* 2-byte jmp to a 5-byte jmp in padding nearby               */
@@ -66,7 +67,8 @@ typedef struct hotfn_verdict {
     uint32_t reason;      /* HOTFN_REASON_*, NONE if hookable                              */
     uint32_t offset;      /* where the reason stands, bytes from the entry                 */
     uint32_t flags;       /* HOTFN_VERDICT_FLAGS_LIVE ...                                  */
-    uint32_t patch_offset; /* bytes from the entry to the patch (4 behind ENDBR64)         */
+    uint32_t patch_offset; /* bytes from the entry to the patch: 4 behind ENDBR64, or where
+                               RETARGET's call stands: the stub runs at the callee's entry */
     uint32_t patch_bytes;  /* bytes that the patch overwrites at the entry                 */
 } hotfn_verdict;
 #define HOTFN_VERDICT_INIT { (uint32_t)sizeof(hotfn_verdict), 0, 0, 0, 0, 0, 0, 0 }

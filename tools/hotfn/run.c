@@ -166,6 +166,9 @@ static bool finish_record(run *r)
         return true;
     }
     hotfn_tool_fail("run", &err);
+    if (!r->options.durable) {
+        unlink(r->options.record_path); /* the link to the live record: it leads nowhere soon */
+    }
     char elsewhere[] = "/tmp/hotfn-XXXXXX.hfr";
     int fd = mkstemps(elsewhere, 4);
     if (fd >= 0) {

@@ -73,7 +73,11 @@ __attribute__((noinline)) int hooked_jump(volatile int depth)
 {
     if (depth == 0)
         std::longjmp(escape, 7);
-    return depth > 100 ? 0 : hooked_jump(depth - 1) + 1;
+    if (depth > 100)
+        return 0;
+    int below = hooked_jump(depth - 1);
+    __asm__ volatile("" : "+r"(below)); /* clang makes a loop of the recursion otherwise */
+    return below + 1;
 }
 
 static _Unwind_Reason_Code count_frame(struct _Unwind_Context *, void *user)
