@@ -60,7 +60,7 @@ static const wording reasons[] = {
     [HOTFN_REASON_NOT_WRITABLE] = { "not-writable", "The system forbids changing its page." },
     [HOTFN_REASON_NO_SLOTS] = { "no-slots", "The record has no room for its counter." },
     [HOTFN_REASON_NOT_LOADED] = { "not-loaded", "Its module never came into the process." },
-    [HOTFN_REASON_ENGINE] = { "engine", "hotfn itself uses it, to learn of modules loaded later." },
+    [HOTFN_REASON_ENGINE] = { "engine", "It serves hotfn itself, to learn of modules loaded later." },
     [HOTFN_REASON_BUSY] = { "busy", "A thread stood on its first bytes and did not leave them." },
 };
 // clang-format on
