@@ -10,7 +10,7 @@ import dataclasses
 EQUAL = "equal"
 NEVER = "never entered"
 OWN_SKIPPED = "jump to own entry, not counted by hotfn"
-OWN_COUNTED = "jump to own entry, counted by hotfn"
+OWN_COUNTED = "jump to own entry, counted and flagged"
 BEFORE = "code before the agent's constructor"
 LAYOUT = "depends on layout or time"
 NATIVE = "other under valgrind, gdb's count is equal"
@@ -68,7 +68,7 @@ class Observed:
 
 def classify(observed, function):
     if function is not None and function["state"] == "hooked":
-        return classify_hooked(observed, function["calls"])
+        return classify_hooked(observed, function["calls"], function.get("entry_is_loop"))
     if observed.section.startswith((".plt", ".iplt")):
         return PLT
     if is_start_up(observed.symbol):
@@ -86,17 +86,17 @@ def classify(observed, function):
     return UNEXPLAINED
 
 
-def classify_hooked(observed, calls):
+def classify_hooked(observed, calls, entry_is_loop):
     expected = observed.entries[0]
     if calls == expected and not observed.own_jumps:
         return EQUAL if expected else NEVER
     if observed.own_jumps and calls == expected - observed.own_jumps:
         return OWN_SKIPPED
-    if observed.own_jumps and calls == expected:
+    if observed.own_jumps and calls == expected and entry_is_loop:
         return OWN_COUNTED
     if observed.before and calls == expected + observed.before:
         return BEFORE
-    if calls in observed.native:
+    if calls in observed.native and not observed.own_jumps:
         return NATIVE
     if observed.varies and is_near(observed.entries + observed.native, calls):
         return LAYOUT

@@ -121,6 +121,9 @@ class CallgrindCounts(OracleTest):
         self.counts(1, "UNEXPLAINED: spin_loop at", "add:spin_loop=-4999",
                     program="hazard_entry_loop")
 
+    def test_finds_an_entry_loop_that_is_counted_but_not_flagged(self):
+        self.counts(1, "UNEXPLAINED: spin_loop at", "unflag:spin_loop", program="hazard_entry_loop")
+
     def test_finds_a_changed_exit_status(self):
         self.counts(2, "output or status", "break:status")
 
@@ -173,15 +176,19 @@ class Witness(OracleTest):
 
 
 class KnownTotals(OracleTest):
-    def totals(self, status, text, faults=""):
+    def totals(self, status, text, faults="", program="hazard_short"):
         self.expect(status, text, HERE / "known_totals.py", "--hotfn", self.pretend(faults), "--",
-                    self.built("hazard_short"))
+                    self.built(program))
 
     def test_agrees_with_callgrind(self):
         self.totals(0, "9 totals, 0 wrong")
 
     def test_finds_a_lost_call(self):
         self.totals(1, "WRONG  hazard_short:two_bytes 999, wanted 1000", "add:two_bytes=-1")
+
+    def test_finds_a_loop_that_is_counted_but_not_flagged(self):
+        self.totals(1, "WRONG  hazard_entry_loop:spin_loop 6000, wanted 1000 or 6000",
+                    "unflag:spin_loop", "hazard_entry_loop")
 
     def test_lets_an_optional_function_be_refused(self):
         self.totals(0, "refused (made_up)", "state:one_byte=refused")

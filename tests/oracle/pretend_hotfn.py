@@ -7,7 +7,7 @@
     pretend_hotfn.py scan IMAGE --json                      a hotfn.scan/1: all entries hookable
 
 PRETEND_FAULTS puts faults in, which the oracles must then find.  Words:
-    add:NAME=N  state:NAME=STATE  drop:NAME         in a report
+    add:NAME=N  state:NAME=STATE  drop:NAME  unflag:NAME     in a report
     verdict:NAME=VERDICT  inside:N                  in a scan
     break:status  break:output  break:hang          in a run
 """
@@ -45,7 +45,7 @@ def function_of(symbol, base, path, calls):
     return {"module": os.path.basename(path), "file": path, "rva": symbol.address - base,
             "size": symbol.size, "name": symbol.name, "display": symbol.name,
             "names": symbol.names, "calls": calls, "state": "hooked", "strategy": "jump",
-            "reason": None, "reason_text": None}
+            "reason": None, "reason_text": None, "entry_is_loop": True}
 
 
 def report_of(path, profile):
@@ -67,6 +67,8 @@ def spoil_report(functions):
         by_name[name]["calls"] += int(count)
     for name, state in faults("state"):
         by_name[name].update(state=state, calls=None, reason="made_up")
+    for name, _ in faults("unflag"):
+        del by_name[name]["entry_is_loop"]
     dropped = {name for name, _ in faults("drop")}
     return [function for function in functions if not dropped & set(function["names"])]
 
