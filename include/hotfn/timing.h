@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* Timing: what `--mode time` keeps besides the counts.  First the memory that a timed program writes
+ * (in the live record, or anywhere), then what a record tells of it.  Memory holds ticks of the clock
+ * named in the header; what a record tells is nanoseconds, with the hooks' own cost taken out. */
+#ifndef HOTFN_TIMING_H
+#define HOTFN_TIMING_H
+
+#include <hotfn/records.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Memory.  Each word has one writer, the thread that owns it, unless said otherwise. */
+
+#define HOTFN_CLOCK_TSC 1u       /* rdtsc, invariant                     */
+#define HOTFN_CLOCK_MONOTONIC 2u /* clock_gettime(CLOCK_MONOTONIC)       */
+#define HOTFN_CLOCK_ARM 3u       /* cntvct_el0                           */
+
+/* What is kept; asked for by the parent. */
+#define HOTFN_TIMING_TIMES 1u      /* calls, total, self, min, max of a function and thread */
+#define HOTFN_TIMING_HISTOGRAMS 2u
+#define HOTFN_TIMING_TREE 4u       /* a calling-context tree; edges come from it            */
+#define HOTFN_TIMING_ALLOC 8u      /* memory by tree node                                   */
+#define HOTFN_TIMING_SLOW 16u      /* calls above slow_ticks                                */
+#define HOTFN_TIMING_SAMPLED 32u   /* sample_mean says how many calls are passed over       */
+#define HOTFN_TIMING_EVENTS 64u    /* entries and exits, the latest of each thread          */
+
+/* One a record; 256 bytes. */
+typedef struct hotfn_time_header {
+    uint32_t flags; /* HOTFN_TIMING_*                                                       */
+    uint32_t clock; /* HOTFN_CLOCK_*                                                        */
+    uint64_t ticks_per_second;
+    uint64_t start_ticks;    /* the clock at the record's start_ns                          */
+    uint64_t resolution_ticks;
+    uint32_t cost_inside_ticks;  /* of a timed call, seen as its own time; x 1/256          */
+    uint32_t cost_outside_ticks; /* and as its caller's; x 1/256                            */
+    uint32_t count_cost_ticks;   /* of a call that is counted only; x 1/256                 */
+    uint32_t sample_mean;
+    uint64_t slow_ticks;
+    uint32_t node_capacity, nodes_used;             /* used counts grow by atomic adds, and  */
+    uint32_t histogram_capacity, histograms_used;   /* may pass the capacity: then some was  */
+    uint32_t slow_capacity, slow_used;              /* merged or overwritten                 */
+    uint32_t event_capacity;    /* of each thread's ring; a power of two                     */
+    uint32_t row_bytes;         /* from one time row to the next                             */
+    uint32_t cells_at;          /* first cell in a row                                       */
+    uint32_t nodes_merged;      /* calls' entries that found no node of their own            */
+    uint32_t abandoned_exits;   /* frames left by longjmp or the like                        */
+    uint32_t clock_went_back;   /* exits whose clock was before their entry's                */
+    uint64_t spare[19];
+} hotfn_time_header;
+
+/* At the start of a thread's time row; 256 bytes.  The engine may keep words of its own in spare. */
+typedef struct hotfn_time_thread {
+    uint64_t busy_ticks;   /* sum of its outermost calls' totals         */
+    uint64_t events;       /* written so far                             */
+    uint64_t first_tick, last_tick;
+    uint32_t root;         /* its tree's root node + 1, 0: none yet      */
+    uint32_t depth;        /* open calls now                             */
+    uint64_t spare[27];
+} hotfn_time_thread;
+
+/* A function in a thread; slot n at cells_at + 64 * n.  One cache line. */
+typedef struct hotfn_time_cell {
+    uint64_t total_ticks; /* outermost calls only: recursion counts once */
+    uint64_t self_ticks;
+    uint64_t timed_calls; /* that ended                                  */
+    uint64_t min_ticks;   /* plus 1, so that 0 says none                 */
+    uint64_t max_ticks;
+    uint32_t histogram;   /* index + 1 in the pool, 0: none              */
+    uint32_t open;        /* calls of it that are open                   */
+    uint64_t callee_timed; /* timed calls of others from it              */
+    uint64_t spare;
+} hotfn_time_cell;
+
+/* Log-linear, 32 steps an octave: ticks below 64 have a bucket each, then bucket
+ * 32 * (exponent - 5) + (ticks >> (exponent - 5)), exponent that of the highest set bit.  Added to by
+ * atomic increments unless there is one a thread. */
+#define HOTFN_HISTOGRAM_BUCKETS 1280u /* up to 2^44 ticks; the last takes what is above */
+
+/* A function called from a place in the call tree of a thread; 64 bytes.  Parents stand before their
+ * children in a finished record; while live, in any order. */
+typedef struct hotfn_time_node {
+    uint32_t parent;  /* node index; its own index: a root, which has no function */
+    uint32_t slot;
+    uint32_t thread;  /* index of the thread's cell                               */
+    uint32_t flags;   /* HOTFN_NODE_*                                             */
+    uint64_t calls;
+    uint64_t total_ticks;
+    uint64_t timed_calls;
+    uint32_t first_child, next_sibling; /* the engine's                           */
+    uint64_t spare[2];
+} hotfn_time_node;
+#define HOTFN_NODE_MERGED 1u /* stands for deeper or further callers too: past a bound */
+
+/* Memory by tree node, in parallel to the nodes. */
+typedef struct hotfn_alloc_cell {
+    uint64_t allocated_bytes, allocated_blocks;
+    uint64_t freed_bytes, freed_blocks;
+} hotfn_alloc_cell;
+
+/* A slow call, in a ring; written when it ends.  64 bytes. */
+typedef struct hotfn_slow_call {
+    uint64_t sequence;    /* 1, 2, ...: written last; 0: none or being written */
+    uint64_t start_ticks, ticks;
+    uint32_t node;        /* its stack, if there is a tree; else UINT32_MAX    */
+    uint32_t slot, thread;
+    uint32_t reserved;
+    uint64_t spare[3];
+} hotfn_slow_call;
+
+/* An entry or exit, in its thread's ring. */
+typedef struct hotfn_time_event {
+    uint64_t ticks;
+    uint32_t slot;
+    uint32_t kind; /* 1 entry, 2 exit, 0 none */
+} hotfn_time_event;
+
+/* ---- What a record tells.  "Since 0.2" for all of it. */
+
+/* What the run kept and what it cost. */
+typedef struct hotfn_record_time_info {
+    uint32_t size;  /* sizeof(hotfn_record_time_info)                    */
+    uint32_t flags; /* HOTFN_TIMING_*; 0: the run was not timed          */
+    uint32_t clock; /* HOTFN_CLOCK_*                                     */
+    uint32_t sample_mean;
+    uint64_t ticks_per_second;
+    double resolution_ns;
+    double cost_inside_ns; /* of a timed call, taken out of its own time */
+    double cost_outside_ns;
+    double count_cost_ns;
+    uint64_t slow_ns;
+    uint64_t busy_ns;      /* of all threads                             */
+    uint32_t edge_count, node_count, slow_count;
+    uint32_t nodes_merged; /* entries that found no tree node of their own */
+    uint32_t histograms_lost;
+    uint32_t abandoned_exits, clock_went_back;
+    uint64_t slow_lost;    /* slow calls that later ones overwrote       */
+    uint64_t event_count, events_lost;
+} hotfn_record_time_info;
+#define HOTFN_RECORD_TIME_INFO_INIT { (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+#define HOTFN_TIMING_COUNT_ONLY 0u
+#define HOTFN_TIMING_FULL 1u
+#define HOTFN_TIMING_SAMPLE 2u
+
+/* A function's times.  Without the calls still open. */
+typedef struct hotfn_record_timing {
+    uint32_t size;   /* sizeof(hotfn_record_timing)                        */
+    uint32_t timing; /* HOTFN_TIMING_COUNT_ONLY: reason says why           */
+    uint64_t timed_calls;
+    uint64_t total_ns, self_ns;
+    uint64_t total_error_ns, self_error_ns; /* sampled: one standard error */
+    uint64_t min_ns, max_ns;                /* of the timed calls          */
+    uint64_t p50_ns, p90_ns, p99_ns;        /* 0 without a histogram       */
+    hotfn_alloc_cell self_alloc, total_alloc;
+    const char *reason; /* a stable word, "" if timed in full */
+    const char *reason_text;
+} hotfn_record_timing;
+
+/* caller called callee; HOTFN_NO_FUNCTION: from outside of any timed function. */
+#define HOTFN_NO_FUNCTION UINT32_MAX
+typedef struct hotfn_record_edge {
+    uint32_t size; /* sizeof(hotfn_record_edge) */
+    uint32_t caller, callee; /* function indices */
+    uint32_t flags;          /* HOTFN_NODE_MERGED: in part from merged nodes */
+    uint64_t calls, total_ns;
+} hotfn_record_edge;
+
+#define HOTFN_NO_NODE UINT32_MAX
+typedef struct hotfn_record_node {
+    uint32_t size; /* sizeof(hotfn_record_node) */
+    uint32_t parent; /* a smaller index; HOTFN_NO_NODE: called from outside */
+    uint32_t function, thread;
+    uint32_t flags; /* HOTFN_NODE_* */
+    uint32_t reserved;
+    uint64_t calls, total_ns, self_ns;
+    hotfn_alloc_cell self_alloc;
+} hotfn_record_node;
+
+typedef struct hotfn_record_slow_call {
+    uint32_t size; /* sizeof(hotfn_record_slow_call) */
+    uint32_t function, thread, node; /* HOTFN_NO_NODE: stack not known */
+    uint64_t start_ns;               /* since the run's start          */
+    uint64_t duration_ns;
+} hotfn_record_slow_call;
+
+typedef struct hotfn_record_event {
+    uint32_t size; /* sizeof(hotfn_record_event) */
+    uint32_t thread, function;
+    uint32_t kind; /* 1 entry, 2 exit */
+    uint64_t time_ns;
+} hotfn_record_event;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
