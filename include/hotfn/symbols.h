@@ -15,7 +15,8 @@ typedef struct hotfn_symbols hotfn_symbols;
 #define HOTFN_SYMBOL_DATA 2
 #define HOTFN_SYMBOL_IFUNC 3  /* address of the resolver, not of the function */
 #define HOTFN_SYMBOL_LABEL 4  /* no type: may be code written by hand         */
-#define HOTFN_SYMBOL_THUNK 5
+#define HOTFN_SYMBOL_THUNK 5    /* a jump to a function that stands elsewhere  */
+#define HOTFN_SYMBOL_FRAGMENT 6 /* a part of a function, parted from its entry */
 
 #define HOTFN_SOURCE_SYMTAB 1
 #define HOTFN_SOURCE_DEBUG_FILE 2  /* found by build-id or .gnu_debuglink */
@@ -37,11 +38,13 @@ typedef struct hotfn_symbol {
     uint64_t rva;
     uint64_t byte_count; /* 0 if unknown                         */
     const char *name;    /* view; the linker's (mangled) name    */
+    const char *module;  /* view; the object file or library that it came from; NULL if unknown */
 } hotfn_symbol;
-#define HOTFN_SYMBOL_INIT { (uint32_t)sizeof(hotfn_symbol), 0, 0, 0, 0, 0, 0 }
+#define HOTFN_SYMBOL_INIT { (uint32_t)sizeof(hotfn_symbol), 0, 0, 0, 0, 0, 0, 0 }
 
 #define HOTFN_SYMBOLS_NO_SEPARATE 1u /* do not look for separate debug files */
 #define HOTFN_SYMBOLS_DATA 2u        /* data symbols too [functions only]    */
+#define HOTFN_SYMBOLS_FORCE 4u       /* take a PDB or map of another build, with a warning */
 
 typedef struct hotfn_symbols_options {
     uint32_t size;  /* sizeof(hotfn_symbols_options)                                     */
@@ -63,9 +66,66 @@ typedef struct hotfn_symbols_options {
 HOTFN_API hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
                                           const hotfn_symbols_options *options, const hotfn_env *env,
                                           hotfn_error *err);
+
+/*
+ * Load the procedures, publics and thunks of a program database (PDB, MSF 7.0); with
+ * HOTFN_SYMBOLS_DATA global and static variables too.  Addresses are those of the image, also where
+ * it was reordered after linking (OMAP).
+ *
+ * path   a file; it is mapped, not copied, until the symbols are destroyed.
+ * image  borrowed; NULL to take the PDB as it is.  Else its GUID and age must be the PDB's.
+ *
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_IO, HOTFN_E_FORMAT (broken: offset is set),
+ * HOTFN_E_UNSUPPORTED (portable .NET, types only, MSF 2.0, MSFZ), HOTFN_E_MISMATCH (another build's;
+ * HOTFN_SYMBOLS_FORCE overrides).  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_symbols_load_pdb(hotfn_symbols **out, const char *path,
+                                              const hotfn_image *image,
+                                              const hotfn_symbols_options *options,
+                                              const hotfn_env *env, hotfn_error *err);
+/* The same over bytes that the caller keeps until the symbols are destroyed; name is copied. */
+HOTFN_API hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const void *bytes,
+                                                    uint64_t byte_count, const char *name,
+                                                    const hotfn_image *image,
+                                                    const hotfn_symbols_options *options,
+                                                    const hotfn_env *env, hotfn_error *err);
+
 HOTFN_API void hotfn_symbols_destroy(hotfn_symbols *symbols);
 HOTFN_API uint32_t hotfn_symbols_count(const hotfn_symbols *symbols);
 HOTFN_API hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hotfn_symbol *out);
+
+/* What the file that the symbols came from says of the image that it belongs to. */
+typedef struct hotfn_symbols_info {
+    uint32_t size;     /* sizeof(hotfn_symbols_info)                        */
+    uint32_t source;   /* HOTFN_SOURCE_* of the best source; 0 if there was none */
+    uint32_t machine;  /* HOTFN_MACHINE_*; HOTFN_MACHINE_OTHER if it does not say */
+    uint32_t id_kind;  /* HOTFN_ID_*                                        */
+    uint32_t id_bytes; /* how many of id[] count                            */
+    uint32_t flags;    /* 0                                                 */
+    uint8_t id[32];    /* as hotfn_image_info.id                            */
+    const char *path;  /* view; the file, or the name given                 */
+} hotfn_symbols_info;
+#define HOTFN_SYMBOLS_INFO_INIT { (uint32_t)sizeof(hotfn_symbols_info), 0, 0, 0, 0, 0, {0}, 0 }
+/* HOTFN_OK or HOTFN_E_OPTION.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_info *out);
+
+/* The source line of a piece of code. */
+typedef struct hotfn_source_line {
+    uint32_t size;       /* sizeof(hotfn_source_line)                     */
+    uint32_t line;       /* counted from 1                                */
+    uint64_t rva;        /* where this line's code begins                 */
+    uint64_t byte_count; /* and how far it goes                           */
+    const char *file;    /* view; as the compiler was told it             */
+} hotfn_source_line;
+#define HOTFN_SOURCE_LINE_INIT { (uint32_t)sizeof(hotfn_source_line), 0, 0, 0, 0 }
+/*
+ * The line whose code is at rva.  Line tables are read at the first call (PDB only, so far): it
+ * changes symbols, one thread at a time.
+ *
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (no line is known), HOTFN_E_OPTION, HOTFN_E_NO_MEMORY.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva,
+                                               hotfn_source_line *out);
 
 #ifdef __cplusplus
 }

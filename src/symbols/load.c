@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls of the symbols station: which sources, in which order, and who owns what. */
-#include "base/status.h"
+/* hotfn_symbols_load: which sources of an ELF image, and in which order. */
 #include "symbols/elf_separate.h"
 #include "symbols/elf_symtab.h"
-#include "symbols/table.h"
+#include "symbols/inside.h"
 
 #include <string.h>
 
 #define MAX_DEBUGDATA_BYTES ((size_t)512 << 20) /* .gnu_debugdata, decompressed */
-
-struct hotfn_symbols {
-    hfn_symbol_table table;
-    hotfn_image *separate;  /* names are views into it */
-    hotfn_image *debugdata; /* the same                */
-    void *debugdata_bytes;
-    size_t debugdata_size;
-};
 
 static void warn(const hotfn_symbols *symbols, const hotfn_error *err)
 {
@@ -82,77 +73,38 @@ static hotfn_status read_sources(hotfn_symbols *symbols, const hfn_symtab_reader
     return status == HOTFN_OK ? hfn_dynsym_read(reader, err) : status;
 }
 
+/* The id is the image's own: a debug file of another build was passed over. */
+static void fill_info(hotfn_symbols *symbols, const hotfn_image *image)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+
+    hotfn_image_get_info(image, &info);
+    symbols->info.machine = info.machine;
+    symbols->info.id_kind = info.id_kind;
+    symbols->info.id_bytes = info.id_bytes;
+    memcpy(symbols->info.id, info.id, sizeof symbols->info.id);
+    if (symbols->table.count) /* the first source that gave any is the best */
+        symbols->info.source = symbols->table.items[0].source;
+}
+
 hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
                                 const hotfn_symbols_options *options, const hotfn_env *env,
                                 hotfn_error *err)
 {
-    const uint32_t known_flags = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA;
-    hotfn_env filled = hfn_env_fill(env);
     hotfn_symbols_options taken;
+    hfn_symtab_reader reader;
     hotfn_symbols *symbols;
-    hotfn_status status;
+    hotfn_status status = hfn_symbols_take_options(
+        &taken, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE, err);
 
-    if (!hfn_take_options(&taken, (uint32_t)sizeof taken, options) ||
-        (taken.flags & ~known_flags) || taken.reserved)
-        return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
-                        "hotfn_symbols_options carries a setting that this version does not know");
-    symbols = hfn_alloc(&filled, sizeof *symbols);
+    if (status != HOTFN_OK)
+        return status;
+    symbols = hfn_symbols_new(hfn_image_path(image), env);
     if (!symbols)
         return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
                         "no memory for its symbols");
-    hfn_symbol_table_init(&symbols->table, &filled);
-    status = read_sources(
-        symbols,
-        &(hfn_symtab_reader){ &symbols->table, image, (taken.flags & HOTFN_SYMBOLS_DATA) != 0 },
-        &taken, err);
-    if (status == HOTFN_OK && !hfn_symbol_table_sort(&symbols->table))
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                          "no memory to sort its symbols");
-    if (status != HOTFN_OK) {
-        hotfn_symbols_destroy(symbols);
-        return status;
-    }
-    *out = symbols;
-    return HOTFN_OK;
-}
-
-void hotfn_symbols_destroy(hotfn_symbols *symbols)
-{
-    hotfn_env env;
-
-    if (!symbols)
-        return;
-    env = symbols->table.env;
-    hfn_symbol_table_finish(&symbols->table);
-    hotfn_image_close(symbols->separate);
-    hotfn_image_close(symbols->debugdata);
-    hfn_free(&env, symbols->debugdata_bytes, symbols->debugdata_size);
-    hfn_free(&env, symbols, sizeof *symbols);
-}
-
-uint32_t hotfn_symbols_count(const hotfn_symbols *symbols)
-{
-    return symbols->table.count;
-}
-
-const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols)
-{
-    return symbols->table.items;
-}
-
-hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hotfn_symbol *out)
-{
-    hotfn_symbol filled = HOTFN_SYMBOL_INIT;
-    const hfn_symbol *s;
-
-    if (index >= symbols->table.count)
-        return HOTFN_E_NOT_FOUND;
-    s = &symbols->table.items[index];
-    filled.kind = s->kind;
-    filled.source = s->source;
-    filled.flags = s->flags;
-    filled.rva = s->rva;
-    filled.byte_count = s->byte_count;
-    filled.name = s->name;
-    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    reader = (hfn_symtab_reader){ &symbols->table, image, (taken.flags & HOTFN_SYMBOLS_DATA) != 0 };
+    status = read_sources(symbols, &reader, &taken, err);
+    fill_info(symbols, image);
+    return hfn_symbols_finish_load(out, symbols, status, err);
 }

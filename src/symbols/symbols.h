@@ -9,6 +9,7 @@ typedef struct hfn_symbol {
     uint64_t rva, byte_count;
     const char *name;            /* view */
     uint8_t kind, source, flags; /* HOTFN_SYMBOL_*, HOTFN_SOURCE_*, HOTFN_SYMBOL_GLOBAL ... */
+    uint32_t module;             /* 0 unknown, else of hfn_symbol_table_module */
 } hfn_symbol;
 
 /* hotfn_symbols_count of them, by rva, then GLOBAL first, then name. */

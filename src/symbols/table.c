@@ -19,7 +19,23 @@ void hfn_symbol_table_init(hfn_symbol_table *table, const hotfn_env *env)
 void hfn_symbol_table_finish(hfn_symbol_table *table)
 {
     hfn_free(&table->env, table->items, table->capacity * sizeof *table->items);
+    hfn_free(&table->env, table->modules, table->module_capacity * sizeof *table->modules);
     hfn_arena_finish(&table->names);
+}
+
+uint32_t hfn_symbol_table_module(hfn_symbol_table *table, const char *name)
+{
+    if (table->module_count == UINT32_MAX - 1 ||
+        !hfn_grow(&table->env, (void **)&table->modules, &table->module_capacity,
+                  (size_t)table->module_count + 1, sizeof *table->modules))
+        return 0;
+    table->modules[table->module_count++] = name;
+    return table->module_count;
+}
+
+const char *hfn_symbol_table_module_name(const hfn_symbol_table *table, uint32_t module)
+{
+    return module && module <= table->module_count ? table->modules[module - 1] : NULL;
 }
 
 bool hfn_symbol_table_add(hfn_symbol_table *table, const hfn_symbol *symbol)
@@ -52,6 +68,8 @@ static void unite(hfn_symbol *kept, const hfn_symbol *again)
         kept->byte_count = again->byte_count;
     if (kept->kind == HOTFN_SYMBOL_LABEL)
         kept->kind = again->kind;
+    if (!kept->module)
+        kept->module = again->module;
 }
 
 static void drop_doubles(hfn_symbol_table *table)

@@ -13,12 +13,19 @@ typedef struct hfn_symbol_table {
     size_t capacity;
     uint32_t count;
     uint32_t function_count; /* FUNCTION and IFUNC among them */
+    const char **modules;
+    size_t module_capacity;
+    uint32_t module_count;
 } hfn_symbol_table;
 
 void hfn_symbol_table_init(hfn_symbol_table *table, const hotfn_env *env);
 void hfn_symbol_table_finish(hfn_symbol_table *table);
 /* False if there is no memory. */
 bool hfn_symbol_table_add(hfn_symbol_table *table, const hfn_symbol *symbol);
+/* The number of the next module, for hfn_symbol.module; name is kept (a view). 0 if there is no
+ * memory. Give each module once: names are not compared. */
+uint32_t hfn_symbol_table_module(hfn_symbol_table *table, const char *name);
+const char *hfn_symbol_table_module_name(const hfn_symbol_table *table, uint32_t module);
 /* Sort by rva, then GLOBAL first, then name; equal names at one rva become one symbol, which has
  * the first source's size and kind and the flags of all. False if there is no memory. */
 bool hfn_symbol_table_sort(hfn_symbol_table *table);

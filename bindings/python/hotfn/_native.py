@@ -53,9 +53,14 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_image_bytes": (c_void_p, [OBJECT, c_uint64, U64S]),
     # hotfn/symbols.h
     "hotfn_symbols_load": (STATUS, [OUT, OBJECT, _ref(s.SymbolsOptions), ENV, ERR]),
+    "hotfn_symbols_load_pdb": (STATUS, [OUT, c_char_p, OBJECT, _ref(s.SymbolsOptions), ENV, ERR]),
+    "hotfn_symbols_pdb_from_bytes": (STATUS, [OUT, c_void_p, c_uint64, c_char_p, OBJECT,
+                                              _ref(s.SymbolsOptions), ENV, ERR]),
     "hotfn_symbols_destroy": (None, [OBJECT]),
     "hotfn_symbols_count": (c_uint32, [OBJECT]),
     "hotfn_symbols_get": (STATUS, [OBJECT, c_uint32, _ref(s.Symbol)]),
+    "hotfn_symbols_get_info": (STATUS, [OBJECT, _ref(s.SymbolsInfo)]),
+    "hotfn_symbols_find_line": (STATUS, [OBJECT, c_uint64, _ref(s.SourceLine)]),
     # hotfn/functions.h
     "hotfn_functions_build": (STATUS, [OUT, OBJECT, OBJECT, ENV, ERR]),
     "hotfn_functions_destroy": (None, [OBJECT]),

@@ -81,12 +81,23 @@ class Section(Sized):
 # hotfn/symbols.h
 class Symbol(Sized):
     _fields_ = [("size", c_uint32), ("kind", c_uint32), ("source", c_uint32), ("flags", c_uint32),
-                ("rva", c_uint64), ("byte_count", c_uint64), ("name", c_char_p)]
+                ("rva", c_uint64), ("byte_count", c_uint64), ("name", c_char_p), ("module", c_char_p)]
 
 
 class SymbolsOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("symbol_dirs", POINTER(c_char_p)),
                 ("symbol_dir_count", c_uint32), ("reserved", c_uint32)]
+
+
+class SymbolsInfo(Sized):
+    _fields_ = [("size", c_uint32), ("source", c_uint32), ("machine", c_uint32),
+                ("id_kind", c_uint32), ("id_bytes", c_uint32), ("flags", c_uint32),
+                ("id", c_uint8 * 32), ("path", c_char_p)]
+
+
+class SourceLine(Sized):
+    _fields_ = [("size", c_uint32), ("line", c_uint32), ("rva", c_uint64),
+                ("byte_count", c_uint64), ("file", c_char_p)]
 
 
 # hotfn/functions.h

@@ -7,7 +7,7 @@
 
 static void add(hfn_symbol_table *t, uint64_t rva, const char *name, uint8_t source, uint8_t flags)
 {
-    hfn_symbol s = { rva, 0, name, HOTFN_SYMBOL_FUNCTION, source, flags };
+    hfn_symbol s = { rva, 0, name, HOTFN_SYMBOL_FUNCTION, source, flags, 0 };
 
     CHECK(hfn_symbol_table_add(t, &s));
 }
@@ -35,13 +35,14 @@ static void symbols_are_sorted_by_rva_then_globals_then_name(void)
 static void doubles_become_one_with_the_flags_of_all(void)
 {
     hfn_symbol_table t;
-    hfn_symbol label = { 5, 0, "f", HOTFN_SYMBOL_LABEL, HOTFN_SOURCE_SYMTAB, 0 };
+    hfn_symbol label = { 5, 0, "f", HOTFN_SYMBOL_LABEL, HOTFN_SOURCE_SYMTAB, 0, 0 };
     hfn_symbol typed = { 5,
                          12,
                          "f",
                          HOTFN_SYMBOL_FUNCTION,
                          HOTFN_SOURCE_DYNSYM,
-                         HOTFN_SYMBOL_GLOBAL | HOTFN_SYMBOL_EXPORTED };
+                         HOTFN_SYMBOL_GLOBAL | HOTFN_SYMBOL_EXPORTED,
+                         0 };
 
     hfn_symbol_table_init(&t, NULL);
     CHECK(hfn_symbol_table_add(&t, &typed) && hfn_symbol_table_add(&t, &label));

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls that are the same wherever the symbols came from: who owns what, and the facts
+ * as sized structs. */
+#include "symbols/inside.h"
+
+#include <string.h>
+
+hotfn_symbols *hfn_symbols_new(const char *path, const hotfn_env *env)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_symbols *symbols = hfn_alloc(&filled, sizeof *symbols);
+
+    if (!symbols)
+        return NULL;
+    hfn_symbol_table_init(&symbols->table, &filled);
+    symbols->info.size = (uint32_t)sizeof symbols->info;
+    symbols->info.path = hfn_arena_copy(&symbols->table.names, path, strlen(path));
+    if (!symbols->info.path) {
+        hotfn_symbols_destroy(symbols);
+        return NULL;
+    }
+    return symbols;
+}
+
+hotfn_status hfn_symbols_take_options(hotfn_symbols_options *out, const hotfn_symbols_options *in,
+                                      uint32_t known_flags, hotfn_error *err)
+{
+    if (!hfn_take_options(out, (uint32_t)sizeof *out, in) || (out->flags & ~known_flags) ||
+        out->reserved)
+        return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
+                        "hotfn_symbols_options carries a setting that this version does not know");
+    return HOTFN_OK;
+}
+
+hotfn_status hfn_symbols_finish_load(hotfn_symbols **out, hotfn_symbols *symbols,
+                                     hotfn_status status, hotfn_error *err)
+{
+    if (status == HOTFN_OK && !hfn_symbol_table_sort(&symbols->table))
+        status = hfn_fail(err, HOTFN_E_NO_MEMORY, symbols->info.path, HOTFN_NO_OFFSET,
+                          "no memory to sort its symbols");
+    if (status != HOTFN_OK) {
+        hotfn_symbols_destroy(symbols);
+        return status;
+    }
+    *out = symbols;
+    return HOTFN_OK;
+}
+
+void hotfn_symbols_destroy(hotfn_symbols *symbols)
+{
+    hotfn_env env;
+
+    if (!symbols)
+        return;
+    env = symbols->table.env;
+    if (symbols->lines.destroy)
+        symbols->lines.destroy(symbols->lines.state);
+    hfn_symbol_table_finish(&symbols->table);
+    hotfn_image_close(symbols->separate);
+    hotfn_image_close(symbols->debugdata);
+    hfn_free(&env, symbols->debugdata_bytes, symbols->debugdata_size);
+    hfn_file_close(&symbols->file, &env);
+    hfn_free(&env, symbols, sizeof *symbols);
+}
+
+uint32_t hotfn_symbols_count(const hotfn_symbols *symbols)
+{
+    return symbols->table.count;
+}
+
+const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols)
+{
+    return symbols->table.items;
+}
+
+hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hotfn_symbol *out)
+{
+    hotfn_symbol filled = HOTFN_SYMBOL_INIT;
+    const hfn_symbol *s;
+
+    if (index >= symbols->table.count)
+        return HOTFN_E_NOT_FOUND;
+    s = &symbols->table.items[index];
+    filled.kind = s->kind;
+    filled.source = s->source;
+    filled.flags = s->flags;
+    filled.rva = s->rva;
+    filled.byte_count = s->byte_count;
+    filled.name = s->name;
+    filled.module = hfn_symbol_table_module_name(&symbols->table, s->module);
+    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_info *out)
+{
+    return hfn_give(out, &symbols->info, (uint32_t)sizeof symbols->info) ? HOTFN_OK
+                                                                         : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva, hotfn_source_line *out)
+{
+    hotfn_source_line filled = HOTFN_SOURCE_LINE_INIT;
+    hotfn_status status = HOTFN_E_NOT_FOUND;
+
+    if (symbols->lines.find)
+        status = symbols->lines.find(symbols->lines.state, rva, &filled);
+    if (status != HOTFN_OK)
+        return status;
+    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+}
