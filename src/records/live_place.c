@@ -24,6 +24,7 @@
 #define MOST_MODULES (UINT32_C(1) << 20)
 #define ROW_ADDRESS_BYTES (UINT64_C(16) << 30)
 #define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* on disk, unless the caller asks for more */
+#define FAR_BYTES (UINT64_C(1) << 36)
 
 /* ---- Layout. */
 
@@ -231,9 +232,20 @@ hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_co
 
 /* ---- The mapping: base (header to cells), rows, tail (functions and names). */
 
+/* Far below us: left to itself the kernel puts the many gigabytes of rows right below the libraries,
+ * where stubs and the program's own generated code want to be. */
+static void *far_from_code(uint64_t byte_count)
+{
+    static const char here;
+    uint64_t ours = (uint64_t)(uintptr_t)&here, distance = byte_count + FAR_BYTES;
+
+    return ours > distance + FAR_BYTES ? (void *)(uintptr_t)page_round(ours - distance) : NULL;
+}
+
 static uint8_t *map_file(int fd, uint64_t offset, uint64_t byte_count)
 {
-    void *at = mmap(NULL, byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    void *wish = far_from_code(byte_count);
+    void *at = mmap(wish, byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     return at == MAP_FAILED ? NULL : at;
 }
 

@@ -180,7 +180,27 @@ static void what_is_no_live_record_is_not_joined(void)
     hotfn_live_close(live);
 }
 
+/* Puns need one address within 2 GiB of their function, compilers of the program some near memory. */
+static void memory_near_code_is_left_to_others(void)
+{
+    hotfn_live_options o = many_rows();
+    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hotfn_live *live = NULL;
+    uint64_t begin, end, text = (uint64_t)(uintptr_t)&many_rows;
+
+    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK))
+        return;
+    hotfn_live_get_memory(live, &m);
+    begin = (uint64_t)(uintptr_t)m.rows;
+    end = begin + (uint64_t)m.thread_capacity * m.row_bytes;
+    CHECK(end + (UINT64_C(4) << 30) < text || begin > text + (UINT64_C(4) << 30));
+    text = (uint64_t)(uintptr_t)&getpid;
+    CHECK(end + (UINT64_C(4) << 30) < text || begin > text + (UINT64_C(4) << 30));
+    hotfn_live_close(live);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(memory_near_code_is_left_to_others),
     CHECK_TEST(few_addresses_mean_fewer_rows),
     CHECK_TEST(a_file_size_limit_is_lifted_or_reported),
     CHECK_TEST(options_beyond_any_record_are_refused),
