@@ -5,7 +5,7 @@
 #ifndef HOTFN_TIMING_H
 #define HOTFN_TIMING_H
 
-#include <hotfn/records.h>
+#include <hotfn/counters.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,13 +69,13 @@ typedef struct hotfn_time_cell {
     uint64_t max_ticks;
     uint32_t histogram;   /* index + 1 in the pool, 0: none              */
     uint32_t open;        /* calls of it that are open                   */
-    uint64_t callee_timed; /* timed calls of others from it              */
-    uint64_t spare;
+    uint64_t callee_timed; /* timed calls from it, recursive ones too   */
+    uint64_t below_timed;  /* and from there on, below its outermost calls; 0: not kept */
 } hotfn_time_cell;
 
 /* Log-linear, 32 steps an octave: ticks below 64 have a bucket each, then bucket
- * 32 * (exponent - 5) + (ticks >> (exponent - 5)), exponent that of the highest set bit.  Added to by
- * atomic increments unless there is one a thread. */
+ * 32 * (exponent - 5) + (ticks >> (exponent - 5)), exponent that of the highest set bit.  A bucket is a
+ * u64, added to by atomic increments unless there is one a thread. */
 #define HOTFN_HISTOGRAM_BUCKETS 1280u /* up to 2^44 ticks; the last takes what is above */
 
 /* A function called from a place in the call tree of a thread; 64 bytes.  Parents stand before their

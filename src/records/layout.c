@@ -47,8 +47,17 @@ uint32_t hfn_section_element_bytes(uint32_t type)
     case HFN_SECTION_SLOTS: return sizeof(uint32_t);
     case HFN_SECTION_STATES: return HFN_STATE_BYTES;
     case HFN_SECTION_FUNCTIONS: return HFN_FUNCTION_BYTES;
+    case HFN_SECTION_NODES: return sizeof(hotfn_time_node);
+    case HFN_SECTION_NODE_ALLOCS: return sizeof(hotfn_alloc_cell);
+    case HFN_SECTION_SLOW_CALLS: return sizeof(hotfn_slow_call);
+    case HFN_SECTION_TIMING_STATES: return sizeof(uint32_t);
     default: return 0;
     }
+}
+
+uint32_t hfn_section_critical(uint32_t type)
+{
+    return type == HFN_SECTION_META || type >= HFN_SECTION_TIME_HEADER ? 0 : HFN_SECTION_CRITICAL;
 }
 
 /* ---- Writing. */

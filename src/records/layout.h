@@ -15,6 +15,7 @@
 #include "base/span.h"
 
 #include <hotfn/records.h>
+#include <hotfn/timing.h>
 #include <string.h>
 
 #define HFN_RECORD_MAGIC "\x89HFN\r\n\x1a\n"
@@ -79,6 +80,18 @@ enum {
     HFN_SECTION_CELLS,       /* hotfn_cell_header, then hotfn_thread_cell ...      */
     HFN_SECTION_ROWS,        /* u64 a slot; live only                              */
     HFN_SECTION_PACKED_ROWS, /* pack.h; finished only                              */
+    /* Timing, hotfn/timing.h: all of it optional, and never critical. */
+    HFN_SECTION_TIME_HEADER,   /* hotfn_time_header                                */
+    HFN_SECTION_TIME_ROWS,     /* live only: row_bytes a thread: hotfn_time_thread,
+                                  then a hotfn_time_cell a slot at cells_at        */
+    HFN_SECTION_PACKED_TIMES,  /* times.h; finished only                           */
+    HFN_SECTION_HISTOGRAMS,    /* live: HFN_HISTOGRAM_BYTES each; finished: pack.h */
+    HFN_SECTION_NODES,         /* hotfn_time_node                                  */
+    HFN_SECTION_NODE_ALLOCS,   /* hotfn_alloc_cell a node                          */
+    HFN_SECTION_SLOW_CALLS,    /* hotfn_slow_call                                  */
+    HFN_SECTION_EVENTS,        /* live: event_capacity hotfn_time_event a thread;
+                                  finished: times.h                                */
+    HFN_SECTION_TIMING_STATES, /* u32 a function: HFN_TIMING_WORD                  */
     HFN_SECTION_TYPES,
 };
 
@@ -124,6 +137,12 @@ enum { /* a reason, by its number */
        HFN_REASON_CAPACITY = 256,
 };
 
+/* A histogram in live memory: a u64 a bucket. */
+#define HFN_HISTOGRAM_BYTES (HOTFN_HISTOGRAM_BUCKETS * sizeof(uint64_t))
+
+/* How a function was timed: HOTFN_TIMING_FULL ..., and the number of the reason if not in full. */
+#define HFN_TIMING_WORD(mode, reason) ((uint32_t)(mode) | (uint32_t)(reason) << 8)
+
 #define HFN_STATE_OF(word) ((word)&0xffu)
 #define HFN_REASON_OF(word) ((word) >> 8)
 #define HFN_STATE_AND_REASON(state, reason) ((uint32_t)(state) | (uint32_t)(reason) << 8)
@@ -151,6 +170,8 @@ void hfn_put64(uint8_t *at, uint64_t value);
 
 /* The element size that this version writes and expects (0: bytes). */
 uint32_t hfn_section_element_bytes(uint32_t type);
+/* HFN_SECTION_CRITICAL, or 0: readers that do not know it pass over it. */
+uint32_t hfn_section_critical(uint32_t type);
 
 /* Write the static half and the table; the CRC last.  header has room for
  * hfn_header_bytes(section count). */

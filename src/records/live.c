@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD_BYTES 1024u /* more than header and table of a live record */
+#define HEAD_BYTES 2048u /* more than header and table of a live record */
 
 /* ---- Words that two processes share. */
 

@@ -50,7 +50,7 @@ static void place(hfn_layout *out, uint32_t type, uint64_t elements, uint64_t by
     hfn_section *s = &out->sections[type];
 
     s->type = type;
-    s->flags = type == HFN_SECTION_META ? 0 : HFN_SECTION_CRITICAL;
+    s->flags = hfn_section_critical(type);
     s->offset = out->file_bytes;
     s->element_bytes = hfn_section_element_bytes(type);
     s->elements = elements;

@@ -23,9 +23,10 @@
 #define MOST_STRING_BYTES UINT64_C(0xffffffff)
 
 static const char *const section_names[HFN_SECTION_TYPES] = {
-    "?",      "texts about the run", "modules", "reasons", "slots",
-    "states", "functions",           "names",   "threads", "rows",
-    "counts",
+    "?",         "texts about the run", "modules",    "reasons", "slots",
+    "states",    "functions",           "names",      "threads", "rows",
+    "counts",    "clock of the times",  "times",      "times",   "histograms",
+    "call tree", "memory by call",      "slow calls", "events",  "timing states",
 };
 
 typedef struct source {

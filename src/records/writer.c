@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define CHUNK_BYTES 65536u
-#define HEADER_ROOM (HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES)
+#define HEADER_ROOM (HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES) /* at most */
 
 typedef struct writer {
     const char *path; /* as the user knows it */
@@ -82,7 +82,7 @@ static hfn_section *begin_section(writer *w, uint32_t type)
 
     w->at = (w->at + 7) & ~7ull;
     s->type = type;
-    s->flags = HFN_SECTION_HAS_CRC | (type == HFN_SECTION_META ? 0 : HFN_SECTION_CRITICAL);
+    s->flags = HFN_SECTION_HAS_CRC | hfn_section_critical(type);
     s->offset = w->at;
     s->element_bytes = hfn_section_element_bytes(type);
     return s;
@@ -98,16 +98,35 @@ static bool write_rows(writer *w, const hfn_packed *rows)
 }
 
 /* What is worth most comes first: a file that is cut loses names before it loses counts. */
+static const uint8_t section_order[] = {
+    HFN_SECTION_META,        HFN_SECTION_MODULES,     HFN_SECTION_CELLS,
+    HFN_SECTION_PACKED_ROWS, HFN_SECTION_TIME_HEADER, HFN_SECTION_PACKED_TIMES,
+    HFN_SECTION_SLOTS,       HFN_SECTION_STATES,      HFN_SECTION_TIMING_STATES,
+    HFN_SECTION_FUNCTIONS,   HFN_SECTION_REASONS,     HFN_SECTION_STRINGS,
+    HFN_SECTION_HISTOGRAMS,  HFN_SECTION_NODES,       HFN_SECTION_NODE_ALLOCS,
+    HFN_SECTION_SLOW_CALLS,  HFN_SECTION_EVENTS,
+};
+
+/* Those of timing are there or not. */
+static bool is_written(const hfn_parts *parts, uint32_t type)
+{
+    return type < HFN_SECTION_TIME_HEADER || parts->byte_counts[type] > 0;
+}
+
+static uint64_t first_section(const hfn_parts *parts)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < sizeof section_order; i++)
+        count += is_written(parts, section_order[i]);
+    return HFN_HEADER_BYTES + count * HFN_ENTRY_BYTES;
+}
+
 static bool write_sections(writer *w, const hfn_parts *parts)
 {
-    static const uint8_t order[] = {
-        HFN_SECTION_META,        HFN_SECTION_MODULES, HFN_SECTION_CELLS,
-        HFN_SECTION_PACKED_ROWS, HFN_SECTION_SLOTS,   HFN_SECTION_STATES,
-        HFN_SECTION_FUNCTIONS,   HFN_SECTION_REASONS, HFN_SECTION_STRINGS,
-    };
-
-    for (size_t i = 0; i < sizeof order; i++) {
-        uint32_t type = order[i];
+    w->at = first_section(parts);
+    for (size_t i = 0; i < sizeof section_order; i++) {
+        uint32_t type = section_order[i];
         hfn_section *s;
 
         if (type == HFN_SECTION_PACKED_ROWS) {
@@ -115,6 +134,8 @@ static bool write_sections(writer *w, const hfn_parts *parts)
                 return false;
             continue;
         }
+        if (!is_written(parts, type))
+            continue;
         s = begin_section(w, type);
         if (!append(w, s, parts->bytes[type], parts->byte_counts[type]))
             return false;
@@ -180,7 +201,6 @@ static bool write_file(writer *w, const hfn_parts *parts, bool sync)
     bool done;
 
     hold_size_signal(&held);
-    w->at = HEADER_ROOM;
     done = write_sections(w, parts) && write_header(w, parts) && (!sync || fdatasync(w->fd) == 0);
     release_size_signal(&held);
     return done;
