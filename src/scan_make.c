@@ -27,6 +27,18 @@ static void walk_finish(walk *w)
     hotfn_image_close(w->image);
 }
 
+/* Wine maps PE files into Linux processes; our stubs find a thread's row the Linux way only. */
+static hotfn_status refuse_foreign(const hotfn_image *image, const char *path, hotfn_error *err)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    hotfn_image_get_info(image, &info);
+    if (info.format == HOTFN_FORMAT_ELF) {
+        return HOTFN_OK;
+    }
+    return hfn_fail(err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
+                    "a Windows image: it can be scanned, but not counted on this host");
+}
+
 static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_options *options,
                                hotfn_error *err)
 {
@@ -37,6 +49,9 @@ static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_optio
     hotfn_verdicts_options vo = HOTFN_VERDICTS_OPTIONS_INIT;
     vo.threads = options->threads;
     hotfn_status s = hotfn_image_open(&w->image, path, w->env, err);
+    if (s == HOTFN_OK) {
+        s = refuse_foreign(w->image, path, err);
+    }
     if (s == HOTFN_OK) {
         s = hotfn_symbols_load(&w->symbols, w->image, &so, w->env, err);
     }

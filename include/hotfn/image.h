@@ -19,7 +19,7 @@ typedef struct hotfn_image hotfn_image;
 #define HOTFN_ID_NONE 0
 #define HOTFN_ID_BUILD_ID 1  /* ELF NT_GNU_BUILD_ID                                          */
 #define HOTFN_ID_PDB 2       /* GUID as it lies in the file (16 bytes), age (4, little-endian) */
-#define HOTFN_ID_PE 3        /* TimeDateStamp + SizeOfImage                                   */
+#define HOTFN_ID_PE 3        /* TimeDateStamp, SizeOfImage (4 bytes each, little-endian)      */
 #define HOTFN_ID_CODE_HASH 4 /* 64-bit FNV-1a over the executable sections, where all else lacks */
 
 #define HOTFN_IMAGE_EXECUTABLE 1u  /* may be started (has an entry point)          */

@@ -30,9 +30,6 @@ static hotfn_status fail_other_format(const hotfn_image *image, hotfn_error *err
 
     if (s.size == 0)
         return fail_format(image, err, 0, "the file is empty");
-    if (s.size >= 2 && memcmp(s.data, "MZ", 2) == 0)
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, image->info.path, 0,
-                        "a Windows (PE) file, which this version does not read");
     if (s.size >= 2 && memcmp(s.data, "#!", 2) == 0) {
         uint64_t begin = 2, end;
         while (begin < s.size && s.data[begin] == ' ')
@@ -40,10 +37,11 @@ static hotfn_status fail_other_format(const hotfn_image *image, hotfn_error *err
         for (end = begin; end < s.size && end < begin + 200 && s.data[end] >= ' ';)
             end++;
         return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, 0,
-                        "not an ELF file but a script: give its interpreter (%.*s)",
+                        "not a program but a script: give its interpreter (%.*s)",
                         (int)(end - begin), (const char *)s.data + begin);
     }
-    return fail_format(image, err, 0, "not an ELF file: give a program or a shared library");
+    return fail_format(image, err, 0,
+                       "neither an ELF nor a PE file: give a program or a shared library");
 }
 
 static hotfn_status read_ident(hotfn_image *image, hotfn_error *err)

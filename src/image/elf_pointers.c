@@ -208,6 +208,12 @@ void hfn_image_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void
     walk w = new_walk(image, visit, user);
     uint64_t value;
 
+    if (image->info.format == HOTFN_FORMAT_PE) {
+        hfn_pe_each_pointer(image, visit, user);
+        if (image->info.flags & HOTFN_IMAGE_FIXED)
+            visit_fixed_data(&w);
+        return;
+    }
     if (image->info.entry_rva)
         visit(user, image->info.entry_rva);
     if (hfn_elf_dynamic(image, HFN_DT_INIT, &value))

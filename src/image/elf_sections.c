@@ -13,14 +13,13 @@
 enum { MAX_SECTIONS = 1 << 22 };
 
 /* sh_name, sh_type, then words and 32-bit numbers in the same order in both classes. */
-bool hfn_elf_read_section(const hotfn_image *image, uint64_t at, hfn_elf_section *out,
-                          uint32_t *name_offset)
+static bool read_numbers(const hotfn_image *image, uint64_t at, hfn_elf_section *out,
+                         uint32_t *name_offset)
 {
     hfn_span s = image->bytes;
     uint64_t word = image->word_bytes;
     uint32_t bytes = image->word_bytes;
 
-    *out = (hfn_elf_section){ .name = "" };
     return hfn_span_has(s, at, 16 + 6 * word) && hfn_span_u32(s, at, name_offset) &&
            hfn_span_u32(s, at + 4, &out->type) && hfn_span_word(s, at + 8, bytes, &out->flags) &&
            hfn_span_word(s, at + 8 + word, bytes, &out->address) &&
@@ -29,6 +28,16 @@ bool hfn_elf_read_section(const hotfn_image *image, uint64_t at, hfn_elf_section
            hfn_span_u32(s, at + 8 + 4 * word, &out->link) &&
            hfn_span_u32(s, at + 12 + 4 * word, &out->info) &&
            hfn_span_word(s, at + 16 + 5 * word, bytes, &out->entry_size);
+}
+
+bool hfn_elf_read_section(const hotfn_image *image, uint64_t at, hfn_elf_section *out,
+                          uint32_t *name_offset)
+{
+    *out = (hfn_elf_section){ .name = "" };
+    if (!read_numbers(image, at, out, name_offset))
+        return false;
+    out->file_bytes = out->type == HFN_SHT_NOBITS ? 0 : out->size;
+    return true;
 }
 
 static void name_sections(hotfn_image *image, uint32_t names_index, const uint32_t *name_offsets)
@@ -114,6 +123,7 @@ static hfn_elf_section section_of_load(const hfn_segment *load, const char *name
     /* The tail of .bss has no bytes in the file; one kind of bytes a section is enough here. */
     if (load->file_bytes)
         s.size = load->file_bytes;
+    s.file_bytes = load->file_bytes;
     return s;
 }
 
@@ -165,5 +175,6 @@ hfn_span hfn_elf_section_bytes(const hotfn_image *image, const hfn_elf_section *
 {
     if (section->type == HFN_SHT_NOBITS || (section->flags & HFN_SHF_COMPRESSED))
         return (hfn_span){ NULL, 0, image->bytes.big_endian };
-    return hfn_span_sub(image->bytes, section->offset, section->size);
+    return hfn_span_sub(image->bytes, section->offset,
+                        section->file_bytes < section->size ? section->file_bytes : section->size);
 }

@@ -33,8 +33,10 @@ static hotfn_status read_image(hotfn_image **out, hotfn_image *image, hotfn_erro
 {
     hotfn_status status;
 
+    bool is_pe = image->file.size >= 2 && memcmp(image->file.data, "MZ", 2) == 0;
+
     image->bytes = (hfn_span){ image->file.data, image->file.size, false };
-    status = hfn_elf_read(image, err);
+    status = is_pe ? hfn_pe_read(image, err) : hfn_elf_read(image, err);
     if (status != HOTFN_OK)
         hotfn_image_close(image);
     else
@@ -107,8 +109,8 @@ hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index, h
     filled.flags |= s->flags & HFN_SHF_EXECINSTR ? HOTFN_SECTION_EXECUTE : 0;
     filled.flags |= s->flags & HFN_SHF_WRITE ? HOTFN_SECTION_WRITE : 0;
     filled.flags |= s->type == HFN_SHT_NOBITS ? HOTFN_SECTION_NO_BYTES : 0;
-    if (s->type != HFN_SHT_NOBITS && hfn_span_has(image->bytes, s->offset, s->size))
-        filled.file_bytes = s->size;
+    if (s->type != HFN_SHT_NOBITS && hfn_span_has(image->bytes, s->offset, s->file_bytes))
+        filled.file_bytes = s->file_bytes;
     return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

@@ -8,11 +8,13 @@
 
 #include <hotfn/image.h>
 
-/* ELF facts that symbols and functions need (native numbers of the gABI). */
+/* ELF facts that symbols and functions need (native numbers of the gABI).  The sections of a PE
+ * image are kept in the same form, so that nobody need ask (pe_sections.c). */
 typedef struct hfn_elf_section {
     const char *name; /* view, never NULL ("" if its name lies outside) */
     uint32_t type, link, info;
     uint64_t flags, address, offset, size, entry_size;
+    uint64_t file_bytes; /* of them in the file; PE: fewer or more than size */
 } hfn_elf_section;
 
 hfn_span hfn_image_file(const hotfn_image *image); /* all file bytes, with its byte order   */

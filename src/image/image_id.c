@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The image id: what tells one build of a file from another.  The linker's build-id where there is
- * one (a note of PT_NOTE or, in files whose segments are gone, of an SHT_NOTE section); else a hash
- * of the code, so that a record still finds out that it belongs to another build.
+ * one (a note of PT_NOTE or, in files whose segments are gone, of an SHT_NOTE section); for PE the
+ * GUID and age of its PDB, else the time and size of its headers; else a hash of the code, so that
+ * a record still finds out that it belongs to another build.
  */
 #include "image/inside.h"
+#include "image/pe.h"
 
 #include <string.h>
 
@@ -64,11 +66,40 @@ static uint64_t hash_code(const hotfn_image *image)
     return hash;
 }
 
+static void put_number(hotfn_image_info *info, uint32_t number)
+{
+    for (uint32_t i = 0; i < 4; i++) /* as the file holds it */
+        info->id[info->id_bytes++] = (uint8_t)(number >> (8 * i));
+}
+
+/* False if the headers tell nothing: a linker that was told to leave the time out writes 0. */
+static bool find_pe_id(hotfn_image *image)
+{
+    hotfn_image_info *info = &image->info;
+    hfn_pe_pdb pdb;
+
+    if (info->format != HOTFN_FORMAT_PE)
+        return false;
+    if (hfn_pe_pdb_of(image, &pdb)) {
+        info->id_kind = HOTFN_ID_PDB;
+        info->id_bytes = sizeof pdb.guid;
+        memcpy(info->id, pdb.guid, sizeof pdb.guid);
+        put_number(info, pdb.age);
+    } else if (image->pe.time_stamp != 0 && image->pe.time_stamp != UINT32_MAX) {
+        info->id_kind = HOTFN_ID_PE;
+        put_number(info, image->pe.time_stamp);
+        put_number(info, (uint32_t)info->loaded_bytes);
+    }
+    return info->id_bytes > 0;
+}
+
 void hfn_image_find_id(hotfn_image *image)
 {
     hfn_span id = build_id(image);
     hotfn_image_info *info = &image->info;
 
+    if (find_pe_id(image))
+        return;
     if (id.size) {
         info->id_kind = HOTFN_ID_BUILD_ID;
         info->id_bytes = id.size < sizeof info->id ? (uint32_t)id.size : (uint32_t)sizeof info->id;

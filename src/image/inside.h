@@ -22,6 +22,23 @@ typedef struct hfn_range {
     uint32_t section;
 } hfn_range;
 
+/* PE: a data directory, and what of the headers the reading of sections needs. */
+typedef struct hfn_pe_range {
+    uint32_t rva, byte_count;
+} hfn_pe_range;
+
+typedef struct hfn_pe_headers {
+    uint64_t file_at, optional_at; /* file offsets */
+    uint32_t entry, section_alignment, file_alignment, header_bytes;
+    uint16_t machine, section_count, optional_bytes, characteristics;
+} hfn_pe_headers;
+
+typedef struct hfn_pe {
+    uint32_t time_stamp, symbols_offset, symbol_count;
+    hfn_span symbol_entries, symbol_names; /* the COFF symbol table; empty if none or broken */
+    hfn_pe_range directories[16];
+} hfn_pe;
+
 struct hotfn_image {
     hotfn_env env;
     hfn_arena arena; /* all tables below */
@@ -29,6 +46,7 @@ struct hotfn_image {
     hfn_span bytes;
     hotfn_image_info info;
     uint32_t word_bytes;
+    hfn_pe pe;       /* zero for ELF */
     bool debug_only; /* a separate debug file: code sections without bytes */
     bool sections_synthetic;
     hfn_segment *segments; /* as in the file */
@@ -51,6 +69,12 @@ hotfn_status hfn_elf_read_sections(hotfn_image *image, uint64_t table_offset, ui
 bool hfn_elf_read_section(const hotfn_image *image, uint64_t at, hfn_elf_section *out,
                           uint32_t *name_offset);
 hotfn_status hfn_elf_synthesise_sections(hotfn_image *image, hotfn_error *err);
+/* pe.c, pe_sections.c, pe_pointers.c */
+hotfn_status hfn_pe_read(hotfn_image *image, hotfn_error *err);
+hotfn_status hfn_pe_read_sections(hotfn_image *image, const hfn_pe_headers *headers,
+                                  hotfn_error *err);
+void hfn_pe_find_symtab(hotfn_image *image); /* pe_directories.c; call before the sections */
+void hfn_pe_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void *user);
 /* address.c: call when loads and sections stand. */
 hotfn_status hfn_address_index(hotfn_image *image, hotfn_error *err);
 /* image_id.c: fills info.id*. */

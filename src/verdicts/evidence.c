@@ -18,12 +18,13 @@ static bool is_referred_to(const hfn_judging *j, uint32_t index)
 }
 
 /* The kernel jumps there.  Old linkers put the first code address into the header of libraries; a
- * function that is called is none such. */
+ * function that is called is none such, and on Windows the entry point is called like any other. */
 static bool is_process_entry(const hfn_judging *j, uint32_t index)
 {
     const hfn_subject *s = &j->subjects[index];
 
-    return s->rva == j->info.entry_rva && (j->info.flags & HOTFN_IMAGE_EXECUTABLE) &&
+    return j->info.format != HOTFN_FORMAT_PE && s->rva == j->info.entry_rva &&
+           (j->info.flags & HOTFN_IMAGE_EXECUTABLE) &&
            !(hfn_region_marks(s->region, s->rva) & HFN_MARK_CALLED);
 }
 
@@ -96,8 +97,10 @@ uint32_t hfn_evidence_flags(const hfn_judging *j, uint32_t index)
 
     if ((s->notes & HFN_NOTE_LOOPS) || (marks & HFN_MARK_FROM_PART))
         flags |= HOTFN_VERDICT_ENTRY_LOOP;
-    /* Only at a call is the memory below the stack pointer free for sure. */
-    if (!is_referred_to(j, index))
+    /* Only at a call is the memory below the stack pointer free for sure; on Windows nobody keeps
+     * anything there (Microsoft, 'x64 stack usage'; of ARM64's 16 bytes below it programs make no
+     * use: 'ARM64 ABI conventions', red zone). */
+    if (j->info.format != HOTFN_FORMAT_PE && !is_referred_to(j, index))
         flags |= HOTFN_VERDICT_RED_ZONE;
     return flags;
 }

@@ -92,9 +92,9 @@ static void expect_refusal(const void *bytes, size_t size, hotfn_status status, 
 static void what_is_no_elf_file_is_named(void)
 {
     expect_refusal("", 0, HOTFN_E_FORMAT, 0, "empty");
-    expect_refusal("hello", 5, HOTFN_E_FORMAT, 0, "not an ELF file");
+    expect_refusal("hello", 5, HOTFN_E_FORMAT, 0, "neither an ELF nor a PE");
     expect_refusal("#! /bin/sh -e\nls\n", 17, HOTFN_E_FORMAT, 0, "interpreter (/bin/sh -e)");
-    expect_refusal("MZ\x90", 3, HOTFN_E_UNSUPPORTED, 0, "PE");
+    expect_refusal("MZ\x90", 3, HOTFN_E_FORMAT, 3, "DOS header");
     expect_refusal("\177ELF\2\1\1", 7, HOTFN_E_FORMAT, 4, "truncated");
     expect_refusal("\177ELF\3\1\1\0\0\0\0\0\0\0\0\0", 16, HOTFN_E_FORMAT, 4, "class");
     expect_refusal("\177ELF\2\3\1\0\0\0\0\0\0\0\0\0", 16, HOTFN_E_FORMAT, 5, "byte order");
