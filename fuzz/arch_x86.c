@@ -24,7 +24,7 @@ static void check_decoders_agree(const uint8_t *bytes, size_t size)
 
     if (!hfn_x86_quick(bytes, size, RVA, LINK_BASE, &quick))
         return;
-    must(hfn_x86_decode_fully(bytes, size, RVA, LINK_BASE, &full));
+    must(hfn_x86_decode_fully(HFN_X86_64, bytes, size, RVA, LINK_BASE, &full));
     must(quick.length == full.length && quick.flow == full.flow && quick.target == full.target &&
          quick.relative_at == full.relative_at && quick.takes_address == full.takes_address &&
          quick.is_padding == full.is_padding && quick.through_table == full.through_table &&
@@ -60,7 +60,7 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
 static void follow(const uint8_t *bytes, size_t size)
 {
     uint32_t starts[LINE_MAX];
-    hfn_line line = { bytes, size, RVA, LINK_BASE, starts, 0 };
+    hfn_line line = { bytes, size, RVA, LINK_BASE, starts, 0, 0 };
     hfn_instruction in;
     hfn_dispatch dispatch;
     uint64_t jumps_to;

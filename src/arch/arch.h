@@ -24,13 +24,15 @@ typedef enum hfn_flow {
 typedef struct hfn_instruction {
     uint8_t length;             /* bytes, never 0 */
     uint8_t flow;               /* hfn_flow */
-    uint8_t relative_at;        /* offset of a PC-relative field in the instruction, 0 if none */
-    uint8_t relative_bytes;     /* its size: 1, 2 or 4 */
+    uint8_t relative_at;        /* offset of a PC-relative field in the instruction */
+    uint8_t relative_bytes;     /* its size: 1, 2 or 4; 0 if there is none */
     bool is_padding;            /* nop of any length, int3 */
     bool is_landing_pad;        /* ENDBR64/32, BTI */
     bool reads_memory_relative; /* the PC-relative field is a memory operand's displacement */
     bool takes_address;         /* lea; or any immediate wide enough for an absolute address: then
-                                 * relative_at is 0, and it means one only in a fixed image */
+                                 * relative_bytes is 0, and it means one only in a fixed image */
+    bool from_register; /* takes_address by a lea off a register: where code finds its data so
+                         * (hfn_line.pic_base) the register may hold that base */
     bool through_table; /* JUMP_INDIRECT by a register or a scaled index: may be a jump table */
     uint64_t target;    /* RVA that the PC-relative field means, or of takes_address */
 } hfn_instruction;
@@ -43,6 +45,7 @@ typedef struct hfn_line {
     uint64_t link_base;     /* of absolute addresses */
     const uint32_t *starts; /* offsets of the instructions; the last is the jump */
     uint32_t count;
+    uint64_t pic_base; /* RVA that i386 code keeps in a register to find data (the GOT); 0 none */
 } hfn_line;
 
 /* Where the jump goes, as far as the line shows. */
@@ -57,9 +60,11 @@ typedef enum hfn_dispatch_kind {
 
 typedef struct hfn_dispatch {
     uint8_t kind;        /* hfn_dispatch_kind */
-    uint8_t entry_bytes; /* 4: signed offsets from base_rva; 8: absolute addresses */
+    uint8_t entry_bytes; /* 1, 2, 4 or 8 */
+    uint8_t entry_shift; /* an entry counts units of 1 << entry_shift bytes */
+    bool entry_is_signed;
     uint64_t table_rva;
-    uint64_t base_rva;
+    uint64_t base_rva; /* to which an entry is added (absolute addresses: minus the link base) */
     uint32_t entry_count; /* from the cmp or and in the line; 0 if it shows none */
     uint32_t proof_from;  /* offset of the earliest instruction that this rests on */
 } hfn_dispatch;
@@ -133,5 +138,6 @@ typedef struct hfn_arch {
 const hfn_arch *hfn_arch_of(uint32_t machine);
 
 extern const hfn_arch hfn_arch_x86_64;
+extern const hfn_arch hfn_arch_x86; /* 32-bit */
 
 #endif

@@ -95,7 +95,8 @@ static bool is_plt(const hotfn_functions *functions, const hfn_function *f, uint
         return false;
     if (strncmp(section.name, "segment", 7) != 0)
         return is_plt_name(section.name) && has_stub_shape(functions, machine, f->rva);
-    return machine == HOTFN_MACHINE_X86_64 && !(f->flags & HOTFN_FUNCTION_HAS_SYMBOL) &&
+    return (machine == HOTFN_MACHINE_X86_64 || machine == HOTFN_MACHINE_X86) &&
+           !(f->flags & HOTFN_FUNCTION_HAS_SYMBOL) &&
            (is_all_stubs(functions, f, 16) || is_all_stubs(functions, f, 8));
 }
 

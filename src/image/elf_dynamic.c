@@ -88,3 +88,21 @@ uint64_t hfn_elf_dynamic_symbol_count(const hotfn_image *image)
         return chains; /* gABI ch. 5, 'Hash Table': nchain is the number of symbols */
     return count_by_gnu_hash(image);
 }
+
+/* Where all symbols are bound early, .got.plt and DT_PLTGOT may lack. */
+uint64_t hfn_image_pic_base(const hotfn_image *image)
+{
+    static const char *const sections[] = { ".got.plt", ".got" };
+    uint64_t address, rva;
+
+    if (image->info.machine != HOTFN_MACHINE_X86)
+        return 0;
+    if (hfn_elf_dynamic(image, HFN_DT_PLTGOT, &address) && hfn_image_rva(image, address, &rva))
+        return rva;
+    for (size_t i = 0; i < HFN_COUNT_OF(sections); i++) {
+        const hfn_elf_section *s = hfn_elf_section_named(image, sections[i]);
+        if (s && hfn_image_rva(image, s->address, &rva))
+            return rva;
+    }
+    return 0;
+}

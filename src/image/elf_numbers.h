@@ -44,6 +44,7 @@ enum { HFN_PF_X = 1, HFN_PF_W = 2 };
 enum {
     HFN_DT_NULL = 0,
     HFN_DT_PLTRELSZ = 2,
+    HFN_DT_PLTGOT = 3,
     HFN_DT_HASH = 4,
     HFN_DT_STRTAB = 5,
     HFN_DT_SYMTAB = 6,

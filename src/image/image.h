@@ -44,6 +44,10 @@ hfn_span hfn_elf_dynamic_table(const hotfn_image *image, uint64_t tag);
 /* How many entries .dynsym has by the hash tables (for images without sections); 0 unknown. */
 uint64_t hfn_elf_dynamic_symbol_count(const hotfn_image *image);
 
+/* The RVA that position-independent i386 code keeps in a register to find its data: of the symbol
+ * _GLOBAL_OFFSET_TABLE_ (System V psABI i386, 'Global Offset Table').  0 if there is none. */
+uint64_t hfn_image_pic_base(const hotfn_image *image);
+
 /* RVA of a link address; false if it lies in no segment. */
 bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rva);
 /* File bytes at rva up to the end of the segment (or section) that holds it; empty if none. */

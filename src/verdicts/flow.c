@@ -53,6 +53,8 @@ static void note_jump(const stretch *s, uint64_t target, uint64_t landing_pad_en
 
 static void note_instruction(stretch *s, const hfn_instruction *in, uint64_t landing_pad_end)
 {
+    uint64_t taken;
+
     switch (in->flow) {
     case HFN_FLOW_CALL: mark(s, in->target, HFN_MARK_CALLED); break;
     case HFN_FLOW_JUMP:
@@ -62,9 +64,9 @@ static void note_instruction(stretch *s, const hfn_instruction *in, uint64_t lan
     }
     if (in->reads_memory_relative)
         hfn_references_add(&s->judging->references, in->target);
-    if (in->takes_address && (in->relative_at || s->judging->fixed_place)) {
-        hfn_references_add(&s->judging->references, in->target);
-        mark(s, in->target, HFN_MARK_TAKEN);
+    if (hfn_judging_takes(s->judging, in, &taken)) {
+        hfn_references_add(&s->judging->references, taken);
+        mark(s, taken, HFN_MARK_TAKEN);
     }
 }
 
@@ -83,7 +85,7 @@ static void read_stretch(stretch *s)
         }
         if (in.is_landing_pad && at == s->from)
             landing_pad_end = at + in.length;
-        else if (in.flow != HFN_FLOW_NEXT || in.relative_at || in.takes_address)
+        else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address)
             note_instruction(s, &in, landing_pad_end);
         at += in.length;
     }

@@ -22,6 +22,17 @@ bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *cap
     return fits;
 }
 
+bool hfn_judging_takes(const hfn_judging *j, const hfn_instruction *in, uint64_t *target)
+{
+    *target = in->target;
+    if (!in->takes_address || in->relative_bytes || j->fixed_place)
+        return in->takes_address;
+    if (!in->from_register || j->pic_base == 0)
+        return false;
+    *target = (uint32_t)(in->target + j->info.link_base + j->pic_base);
+    return true;
+}
+
 uint32_t hfn_judging_lower(const hfn_judging *j, uint64_t rva)
 {
     uint32_t low = 0, high = j->count;
@@ -71,6 +82,7 @@ bool hfn_judging_init(hfn_judging *j, const hotfn_image *image, const hotfn_func
                         .count = hotfn_functions_count(functions) };
     hotfn_image_get_info(image, &j->info);
     j->fixed_place = (j->info.flags & HOTFN_IMAGE_FIXED) != 0;
+    j->pic_base = hfn_image_pic_base(image);
     if (!hfn_code_init(&j->code, image, &j->env))
         return false;
     j->subjects = hfn_alloc(&j->env, j->count * sizeof *j->subjects);

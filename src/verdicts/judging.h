@@ -44,7 +44,8 @@ typedef struct hfn_judging {
     const hotfn_functions *functions;
     const hfn_arch *arch;
     hotfn_image_info info;
-    bool fixed_place; /* absolute addresses in the code are meant */
+    bool fixed_place;  /* absolute addresses in the code are meant           */
+    uint64_t pic_base; /* what position-independent i386 code keeps in a register; 0 none */
     uint32_t threads, flags;
     hfn_code code;
     hfn_references references;
@@ -64,6 +65,9 @@ bool hfn_judging_init(hfn_judging *j, const hotfn_image *image, const hotfn_func
                       const hotfn_env *env);
 /* False if memory ran out on the way: what was found is not all. */
 bool hfn_judging_finish(hfn_judging *j);
+
+/* Does the instruction take an address of this image, and which? */
+bool hfn_judging_takes(const hfn_judging *j, const hfn_instruction *in, uint64_t *target);
 
 /* Append under the lock; sets no_memory. */
 bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *capacity,

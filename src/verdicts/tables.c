@@ -22,6 +22,8 @@ typedef struct table {
     uint64_t rva, base;
     uint64_t proof_from, proof_to;     /* nothing may lead in between; equal: no proof */
     uint32_t entry_bytes, entry_count; /* count 0: unknown */
+    uint8_t entry_shift;
+    bool entry_is_signed;
     uint32_t subject;
 } table;
 
@@ -74,7 +76,8 @@ static void note_dispatch(piece *p, uint64_t jump_rva)
                             .rva = p->dispatcher->from,
                             .link_base = p->scan->judging->info.link_base,
                             .starts = p->starts,
-                            .count = p->start_count };
+                            .count = p->start_count,
+                            .pic_base = p->scan->judging->pic_base };
     hfn_dispatch d;
 
     p->scan->judging->arch->dispatch(&line, &d);
@@ -85,6 +88,8 @@ static void note_dispatch(piece *p, uint64_t jump_rva)
                           .proof_from = line.rva + d.proof_from,
                           .proof_to = jump_rva,
                           .entry_bytes = d.entry_bytes,
+                          .entry_shift = d.entry_shift,
+                          .entry_is_signed = d.entry_is_signed,
                           .entry_count = d.entry_count <= ENTRIES_MAX ? d.entry_count : 0,
                           .subject = p->dispatcher->subject };
         add_table(p, &t);
@@ -113,12 +118,14 @@ static void push_start(piece *p, uint32_t offset)
 
 static void read_instruction(piece *p, uint64_t at, const hfn_instruction *in)
 {
+    uint64_t taken;
+
     if (hfn_region_marks(p->region, at))
         p->start_count = 0;
     push_start(p, (uint32_t)(at - p->dispatcher->from));
-    if (in->takes_address && (in->relative_at || p->scan->judging->fixed_place))
+    if (hfn_judging_takes(p->scan->judging, in, &taken))
         hfn_judging_append(p->scan->judging, (void **)&p->addresses, &p->address_count,
-                           &p->address_capacity, &in->target, sizeof in->target);
+                           &p->address_capacity, &taken, sizeof taken);
     if (in->flow == HFN_FLOW_JUMP_INDIRECT && in->through_table)
         note_dispatch(p, at);
     if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
@@ -163,10 +170,15 @@ static void add_unshown_tables(piece *p)
         table t = { .rva = p->addresses[i],
                     .base = p->addresses[i],
                     .entry_bytes = 4,
+                    .entry_is_signed = true,
                     .subject = p->dispatcher->subject };
         if (!is_constant_data(p->scan->judging, t.rva))
             continue;
         add_table(p, &t);
+        if (p->scan->judging->pic_base) {
+            t.base = p->scan->judging->pic_base;
+            add_table(p, &t);
+        }
         for (size_t k = 0; p->wants_bases && k < p->address_count; k++) {
             t.base = p->addresses[k];
             if (k != i && t.base - p->dispatcher->from < p->dispatcher->to - p->dispatcher->from)
@@ -221,7 +233,12 @@ static bool read_entry(const hfn_judging *j, hfn_span bytes, const table *t, uin
 
     if (!hfn_span_word(bytes, k * t->entry_bytes, t->entry_bytes, &value))
         return false;
-    *target = t->entry_bytes == 4 ? t->base + (uint64_t)(int32_t)value : value - j->info.link_base;
+    uint32_t unused = 64 - 8 * t->entry_bytes;
+    if (t->entry_is_signed)
+        value = (uint64_t)((int64_t)(value << unused) >> unused);
+    *target = t->base + (value << t->entry_shift);
+    if (j->arch->pointer_bytes == 4)
+        *target = (uint32_t)*target;
     return true;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Two decoders, one answer: lengths, flow and targets of the code of installed programs, by our decoder
+"""Two decoders, one answer: lengths, flow and targets of the code of installed x86 programs, by our decoder
 and by capstone.  Arguments: the decode_dump program; then files, or none for the usual ones."""
 import re
 import subprocess
@@ -13,9 +13,10 @@ except ImportError:
     print("1..0 # SKIP python3-capstone is not installed")
     sys.exit(77)
 
+USUAL_32 = ["/usr/lib32/libc.so.6", "/usr/lib32/libm.so.6", "/usr/lib32/libstdc++.so.6"]
 USUAL = ["/bin/bash", "/bin/ls", "/usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libm.so.6",
          "/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
-         "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0"]
+         "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0"] + USUAL_32
 INSTRUCTIONS_MAX = 250_000  # of each file
 
 CONDITIONAL = re.compile(r"^(j(?!mp)\w+|loop\w*|xbegin)$")
@@ -56,6 +57,12 @@ def target_of(address, length, flow, operands):
     return (address + length + shift) % 2**64
 
 
+def is_32_bit(path):
+    """EI_CLASS of the gABI, ch. 4."""
+    with open(path, "rb") as file:
+        return file.read(5)[4] == 1
+
+
 def text_of(path):
     """(rva, bytes) of .text, by readelf."""
     out = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
@@ -66,11 +73,11 @@ def text_of(path):
         return address, file.read(size)
 
 
-def ours(program, address, code):
+def ours(program, cpu, address, code):
     with tempfile.NamedTemporaryFile() as file:
         file.write(code)
         file.flush()
-        dump = subprocess.Popen([program, file.name, hex(address)], stdout=subprocess.PIPE, text=True)
+        dump = subprocess.Popen([program, file.name, hex(address), cpu], stdout=subprocess.PIPE, text=True)
         for line in dump.stdout:
             at, length, flow, target = line.split()
             yield int(at, 16), int(length), flow, None if target == "-" else int(target, 16)
@@ -79,10 +86,11 @@ def ours(program, address, code):
 
 def compare(program, path):
     address, code = text_of(path)
-    decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    narrow = is_32_bit(path)
+    decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_32 if narrow else capstone.CS_MODE_64)
     compared = unknown = 0
     differing = []
-    for at, length, flow, target in ours(program, address, code):
+    for at, length, flow, target in ours(program, "i386" if narrow else "x86-64", address, code):
         if compared + unknown >= INSTRUCTIONS_MAX or len(differing) >= 10:
             break
         theirs = next(decoder.disasm_lite(code[at:at + 15], address + at, 1), None)

@@ -10,12 +10,22 @@
 #include <Zydis/Zydis.h>
 #include <string.h>
 
-static bool zydis_decode(const uint8_t *bytes, uint64_t size, ZydisDecoderContext *context,
-                         ZydisDecodedInstruction *out)
+static ZydisDecoder decoder_of(hfn_x86_mode mode)
 {
     ZydisDecoder decoder;
 
-    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    if (mode == HFN_X86_32)
+        ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LEGACY_32, ZYDIS_STACK_WIDTH_32);
+    else
+        ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    return decoder;
+}
+
+static bool zydis_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                         ZydisDecoderContext *context, ZydisDecodedInstruction *out)
+{
+    ZydisDecoder decoder = decoder_of(mode);
+
     return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, context, bytes, size, out));
 }
 
@@ -45,7 +55,8 @@ static hfn_flow flow_of(const ZydisDecodedInstruction *in)
 
 static bool is_rip_relative(const ZydisDecodedInstruction *in)
 {
-    return (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod == 0 &&
+    return in->machine_mode == ZYDIS_MACHINE_MODE_LONG_64 &&
+           (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod == 0 &&
            in->raw.modrm.rm == 5;
 }
 
@@ -84,16 +95,19 @@ static void translate_target(const ZydisDecodedInstruction *in, uint64_t rva, ui
                       link_base;
     } else if (is_lea && in->raw.disp.size == 32) {
         out->takes_address = true;
+        out->from_register = !(in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5);
         out->target = (uint64_t)in->raw.disp.value - link_base;
     }
+    if (in->machine_mode == ZYDIS_MACHINE_MODE_LEGACY_32)
+        out->target = (uint32_t)out->target;
 }
 
-bool hfn_x86_decode_fully(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
-                          hfn_instruction *out)
+bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                          uint64_t link_base, hfn_instruction *out)
 {
     ZydisDecodedInstruction in;
 
-    if (!zydis_decode(bytes, size, NULL, &in))
+    if (!zydis_decode(mode, bytes, size, NULL, &in))
         return false;
     memset(out, 0, sizeof *out);
     out->length = in.length;
@@ -108,11 +122,11 @@ bool hfn_x86_decode_fully(const uint8_t *bytes, uint64_t size, uint64_t rva, uin
     return true;
 }
 
-bool hfn_x86_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
-                    hfn_instruction *out)
+bool hfn_x86_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                    uint64_t link_base, hfn_instruction *out)
 {
-    return hfn_x86_quick(bytes, size, rva, link_base, out) ||
-           hfn_x86_decode_fully(bytes, size, rva, link_base, out);
+    return (mode == HFN_X86_64 && hfn_x86_quick(bytes, size, rva, link_base, out)) ||
+           hfn_x86_decode_fully(mode, bytes, size, rva, link_base, out);
 }
 
 /* The number of the general register that holds reg, or HFN_X86_NO_REGISTER. */
@@ -199,6 +213,9 @@ static hfn_x86_shape shape_of_move(const ZydisDecodedOperand *source)
 /* The shape of an instruction whose first operand is a general register. */
 static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *source)
 {
+    bool long_mode = in->machine_mode == ZYDIS_MACHINE_MODE_LONG_64;
+    bool whole = in->operand_width == (long_mode ? 64 : 32);
+    ZydisRegister thread = long_mode ? ZYDIS_REGISTER_FS : ZYDIS_REGISTER_GS;
     bool by_constant = source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 
     if (in->meta.category == ZYDIS_CATEGORY_CMOV)
@@ -212,12 +229,14 @@ static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDeco
             return HFN_X86_OTHER;
         return source->type == ZYDIS_OPERAND_TYPE_MEMORY ? HFN_X86_LOAD_SIGNED : HFN_X86_EXTEND;
     case ZYDIS_MNEMONIC_ADD:
-        return is_register(source) && in->operand_width == 64 ? HFN_X86_ADD : HFN_X86_OTHER;
-    case ZYDIS_MNEMONIC_XOR: /* glibc's pointer guard, fs:0x30 */
-        return source->type == ZYDIS_OPERAND_TYPE_MEMORY && source->mem.segment == ZYDIS_REGISTER_FS
+        if (source->type == ZYDIS_OPERAND_TYPE_MEMORY)
+            return whole ? HFN_X86_ADD_LOAD : HFN_X86_OTHER;
+        return is_register(source) && whole ? HFN_X86_ADD : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_XOR: /* glibc's pointer guard, fs:0x30, gs:0x18 */
+        return source->type == ZYDIS_OPERAND_TYPE_MEMORY && source->mem.segment == thread
                    ? HFN_X86_SELECT
                    : HFN_X86_OTHER;
-    case ZYDIS_MNEMONIC_LEA: return in->operand_width == 64 ? HFN_X86_LEA : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_LEA: return whole ? HFN_X86_LEA : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_AND: return by_constant ? HFN_X86_AND : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_CMP: return by_constant ? HFN_X86_COMPARE : HFN_X86_OTHER;
     default: return HFN_X86_OTHER;
@@ -267,16 +286,16 @@ static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecode
     out->shape = (uint8_t)shape_of(in, source);
 }
 
-bool hfn_x86_effects_of(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_x86_effects *out)
+bool hfn_x86_effects_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                        hfn_x86_effects *out)
 {
-    ZydisDecoder decoder;
+    ZydisDecoder decoder = decoder_of(mode);
     ZydisDecoderContext context;
     ZydisDecodedInstruction in;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 
-    if (!zydis_decode(bytes, size, &context, &in))
+    if (!zydis_decode(mode, bytes, size, &context, &in))
         return false;
-    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     if (!ZYAN_SUCCESS(
             ZydisDecoderDecodeOperands(&decoder, &context, &in, operands, in.operand_count)))
         return false;

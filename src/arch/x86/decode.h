@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading x86-64 instructions: what arch.h promises, and the fuller reading (flags, registers, shape)
+/* Reading x86 instructions, of 64-bit and of 32-bit code: what arch.h promises, and the fuller reading (flags, registers, shape)
  * that only entries and jump tables need. */
 #ifndef HFN_ARCH_X86_DECODE_H
 #define HFN_ARCH_X86_DECODE_H
 
 #include "arch/arch.h"
 
+/* Which of the two instruction sets the bytes are of. */
+typedef enum hfn_x86_mode { HFN_X86_64 = 0, HFN_X86_32 } hfn_x86_mode;
+
 /* arch.h decode.  hfn_x86_quick where it knows the instruction, else hfn_x86_decode_fully. */
-bool hfn_x86_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+bool hfn_x86_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
                     hfn_instruction *out);
 
 /* The same answer from Zydis, for every instruction there is. */
-bool hfn_x86_decode_fully(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
                           hfn_instruction *out);
 
 /* What an instruction does to general registers (bit n: register number n, rsp is 4), to the
@@ -23,7 +26,8 @@ typedef enum hfn_x86_shape {
     HFN_X86_EXTEND, /* movsxd dest, src; cdqe                                                 */
     HFN_X86_LOAD_SIGNED, /* movsxd dest, dword [memory]                                        */
     HFN_X86_CONSTANT,    /* mov dest, immediate                                                   */
-    HFN_X86_ADD,     /* add dest, src                                                          */
+    HFN_X86_ADD,      /* add dest, src                                                          */
+    HFN_X86_ADD_LOAD, /* add dest, [memory] of a pointer's width                                */
     HFN_X86_LEA,     /* lea dest, [memory]                                                     */
     HFN_X86_AND,     /* and dest, immediate                                                    */
     HFN_X86_COMPARE, /* cmp dest, immediate                                                    */
@@ -47,7 +51,8 @@ typedef struct hfn_x86_effects {
     uint32_t flags_read, flags_written; /* written: surely, to a defined value      */
 } hfn_x86_effects;
 
-bool hfn_x86_effects_of(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_x86_effects *out);
+bool hfn_x86_effects_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                        hfn_x86_effects *out);
 
 #define HFN_X86_RSP 4
 /* CF PF ZF SF OF (Intel SDM vol. 1, 3.4.3.1).  Not AF: only decimal arithmetic used it. */

@@ -3,8 +3,8 @@
 #ifndef HFN_ARCH_X86_DISPATCH_H
 #define HFN_ARCH_X86_DISPATCH_H
 
-#include "arch/arch.h"
+#include "arch/x86/decode.h"
 
-void hfn_x86_dispatch(const hfn_line *line, hfn_dispatch *out);
+void hfn_x86_dispatch(hfn_x86_mode mode, const hfn_line *line, hfn_dispatch *out);
 
 #endif

@@ -3,9 +3,9 @@
 #ifndef HFN_ARCH_X86_FLAGS_H
 #define HFN_ARCH_X86_FLAGS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "arch/x86/decode.h"
 
-bool hfn_x86_flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to);
+bool hfn_x86_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                        uint64_t *jumps_to);
 
 #endif

@@ -29,6 +29,7 @@ typedef struct piece {
 } piece;
 
 typedef struct move_job {
+    hfn_x86_mode mode;
     const uint8_t *bytes;
     uint64_t size;
     uint64_t rva;
@@ -98,8 +99,8 @@ static hfn_move_result read_piece(move_job *job)
         return HFN_MOVE_TOO_LONG;
     piece *p = &job->pieces[job->count];
     p->offset = job->covered;
-    if (!hfn_x86_decode(job->bytes + p->offset, job->size - p->offset, job->rva + p->offset, 0,
-                        &p->in))
+    if (!hfn_x86_decode(job->mode, job->bytes + p->offset, job->size - p->offset,
+                        job->rva + p->offset, 0, &p->in))
         return HFN_MOVE_UNDECODABLE;
     if (p->in.flow == HFN_FLOW_CALL || p->in.flow == HFN_FLOW_CALL_INDIRECT)
         return HFN_MOVE_CALL;
@@ -207,7 +208,8 @@ static void describe(const move_job *job, hfn_moved *out)
         out->original_at[i] = (uint8_t)p->offset;
         out->moved_at[i] = (uint8_t)p->moved_at;
         out->cfa_delta[i] = (int16_t)grown;
-        bool known = hfn_x86_stack_growth(job->bytes + p->offset, job->size - p->offset, &growth);
+        bool known =
+            hfn_x86_stack_growth(job->mode, job->bytes + p->offset, job->size - p->offset, &growth);
         if (grown != HFN_CFA_UNKNOWN)
             grown = known && grown + growth > INT16_MIN && grown + growth <= INT16_MAX
                         ? grown + growth
@@ -216,10 +218,12 @@ static void describe(const move_job *job, hfn_moved *out)
     out->cfa_delta_end = (int16_t)grown;
 }
 
-hfn_move_result hfn_x86_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
+hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                              uint32_t patch_bytes, hfn_moved *out, uint32_t *offset)
 {
-    move_job job = { .bytes = bytes, .size = size, .rva = rva, .patch_bytes = patch_bytes };
+    move_job job = {
+        .mode = mode, .bytes = bytes, .size = size, .rva = rva, .patch_bytes = patch_bytes
+    };
     hfn_moved moved = { .length = 0 };
     hfn_x86_writer w = hfn_x86_writer_on(moved.bytes, HFN_MOVED_MAX);
 
@@ -242,14 +246,15 @@ hfn_move_result hfn_x86_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
     return HFN_MOVED;
 }
 
-bool hfn_x86_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out)
+bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                      hfn_moved *out)
 {
     hfn_instruction in;
     hfn_moved moved = { .instruction_count = 0 }; /* a PC at the call or jump may stay there */
     hfn_x86_writer w = hfn_x86_writer_on(moved.bytes, HFN_MOVED_MAX);
 
     if (size < 5 || (bytes[0] != 0xE8 && bytes[0] != 0xE9) ||
-        !hfn_x86_decode(bytes, size, rva, 0, &in))
+        !hfn_x86_decode(mode, bytes, size, rva, 0, &in))
         return false;
     uint32_t at = hfn_x86_put_jump(&w);
     add_fixup(&moved, at, at + 4, in.target);

@@ -4,13 +4,16 @@
 #define HFN_ARCH_X86_RELOCATE_H
 
 #include "arch/arch.h"
+#include "arch/x86/decode.h"
 
-hfn_move_result hfn_x86_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
+hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                              uint32_t patch_bytes, hfn_moved *out, uint32_t *offset);
-bool hfn_x86_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
+bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                      hfn_moved *out);
 
 /* How many bytes the instruction makes the stack grow (negative: shrink); false if rsp changes in a way
  * that is not a known number. */
-bool hfn_x86_stack_growth(const uint8_t *bytes, uint64_t size, int32_t *growth_bytes);
+bool hfn_x86_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                          int32_t *growth_bytes);
 
 #endif

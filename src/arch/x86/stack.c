@@ -11,23 +11,24 @@
 #define REX_W 8u
 #define REX_R 4u
 #define REX_B 1u
-#define WORD_BYTES 8
 
 /* An instruction taken apart as far as is needed here. */
 typedef struct opcode_view {
     const uint8_t *at; /* the opcode                       */
     uint64_t left;     /* bytes from there on              */
-    uint32_t rex;
-    bool narrow; /* prefix 66: pushes 2 bytes        */
+    uint32_t rex;      /* W in 32-bit code: whole registers */
+    bool narrow;       /* prefix 66: pushes 2 bytes        */
 } opcode_view;
 
-static opcode_view view_of(const uint8_t *bytes, uint64_t size)
+static opcode_view view_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size)
 {
-    opcode_view v = { .at = bytes, .left = size };
+    opcode_view v = { .at = bytes, .left = size, .rex = mode == HFN_X86_32 ? REX_W : 0 };
 
     for (; v.left > 1 && memchr("\x66\xF2\xF3\x2E\x36\x3E\x26\x64\x65", *v.at, 9); v.at++, v.left--)
         v.narrow |= *v.at == 0x66;
-    if (v.left > 1 && (*v.at & 0xF0) == 0x40) {
+    if (v.narrow && mode == HFN_X86_32)
+        v.rex = 0;
+    if (mode == HFN_X86_64 && v.left > 1 && (*v.at & 0xF0) == 0x40) {
         v.rex = *v.at++;
         v.left--;
     }
@@ -62,7 +63,7 @@ static bool leas_constant(const opcode_view *v, int32_t *growth_bytes)
 {
     bool is_short = v->left >= 4 && v->at[1] == 0x64;
 
-    if (v->rex != (0x40 | REX_W) || v->left < (is_short ? 4 : 7) ||
+    if ((v->rex & ~0x40u) != REX_W || v->left < (is_short ? 4 : 7) ||
         (v->at[1] != 0x64 && v->at[1] != 0xA4) || v->at[2] != 0x24)
         return false;
     int32_t constant = is_short ? (int8_t)v->at[3] : read_i32(v->at + 3);
@@ -89,9 +90,11 @@ static bool names_no_rsp(const opcode_view *v)
     return reg != HFN_X86_RSP && ((v->at[1] >> 6) != 3 || rm != HFN_X86_RSP);
 }
 
-bool hfn_x86_stack_growth(const uint8_t *bytes, uint64_t size, int32_t *growth_bytes)
+bool hfn_x86_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                          int32_t *growth_bytes)
 {
-    opcode_view v = view_of(bytes, size);
+    opcode_view v = view_of(mode, bytes, size);
+    int32_t word_bytes = mode == HFN_X86_32 ? 4 : 8;
     uint8_t opcode = size ? v.at[0] : 0;
     bool pushes = (opcode >= 0x50 && opcode <= 0x57) || opcode == 0x68 || opcode == 0x6A ||
                   opcode == 0x9C || (opcode == 0xFF && v.left > 1 && ((v.at[1] >> 3) & 7) == 6);
@@ -102,12 +105,13 @@ bool hfn_x86_stack_growth(const uint8_t *bytes, uint64_t size, int32_t *growth_b
     if (pops && opcode == 0x5C && !(v.rex & REX_B))
         return false; /* pop rsp */
     if (pushes || pops) {
-        *growth_bytes = pushes ? WORD_BYTES : -WORD_BYTES;
+        *growth_bytes = pushes ? word_bytes : -word_bytes;
         return !v.narrow;
     }
     if (names_no_rsp(&v) ||
         ((opcode == 0x83 || opcode == 0x81) && adds_constant(&v, growth_bytes)) ||
         (opcode == 0x8D && leas_constant(&v, growth_bytes)))
         return true;
-    return hfn_x86_effects_of(bytes, size, 0, &effects) && !(effects.writes & (1u << HFN_X86_RSP));
+    return hfn_x86_effects_of(mode, bytes, size, 0, &effects) &&
+           !(effects.writes & (1u << HFN_X86_RSP));
 }

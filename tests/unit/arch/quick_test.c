@@ -28,7 +28,7 @@ static void compare(const uint8_t *bytes)
     if (!hfn_x86_quick(bytes, 16, RVA, LINK_BASE, &quick))
         return;
     known_count++;
-    if (hfn_x86_decode_fully(bytes, 16, RVA, LINK_BASE, &full) && equal(&quick, &full))
+    if (hfn_x86_decode_fully(HFN_X86_64, bytes, 16, RVA, LINK_BASE, &full) && equal(&quick, &full))
         return;
     CHECK(!"the same answer as Zydis");
     check_print_bytes("for", bytes, 16);
@@ -110,7 +110,7 @@ static void quick_leaves_the_rare_to_zydis(void)
 
     for (uint32_t i = 0; i < 6; i++) {
         CHECK(!hfn_x86_quick(rare[i], 16, RVA, 0, &in));
-        CHECK(hfn_x86_decode(rare[i], 16, RVA, 0, &in));
+        CHECK(hfn_x86_decode(HFN_X86_64, rare[i], 16, RVA, 0, &in));
     }
 }
 
@@ -121,7 +121,7 @@ static void quick_wants_fifteen_bytes(void)
 
     CHECK(!hfn_x86_quick(nop, 14, RVA, 0, &in));
     CHECK(hfn_x86_quick(nop, 15, RVA, 0, &in));
-    CHECK(hfn_x86_decode(nop, 1, RVA, 0, &in));
+    CHECK(hfn_x86_decode(HFN_X86_64, nop, 1, RVA, 0, &in));
 }
 
 static const check_test tests[] = {

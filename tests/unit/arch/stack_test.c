@@ -10,7 +10,9 @@ static int32_t growth(const char *bytes, size_t size)
 {
     int32_t bytes_grown = 0;
 
-    return hfn_x86_stack_growth((const uint8_t *)bytes, size, &bytes_grown) ? bytes_grown : UNKNOWN;
+    return hfn_x86_stack_growth(HFN_X86_64, (const uint8_t *)bytes, size, &bytes_grown)
+               ? bytes_grown
+               : UNKNOWN;
 }
 #define GROWTH(text) growth(text, sizeof(text) - 1)
 

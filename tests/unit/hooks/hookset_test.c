@@ -101,7 +101,7 @@ static hfn_plan_source retarget_source(const fixture *f, hfn_moved *moved)
                                .original = f->code.bytes + rva,
                                .moved = moved };
 
-    CHECK(hfn_x86_retarget(f->code.bytes + rva, 64, rva, moved));
+    CHECK(hfn_x86_retarget(HFN_X86_64, f->code.bytes + rva, 64, rva, moved));
     return source;
 }
 

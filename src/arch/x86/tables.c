@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* The two tables of this folder: one set of functions, told which of the two instruction sets it reads. */
+#include "arch/x86/decode.h"
+#include "arch/x86/dispatch.h"
+#include "arch/x86/flags.h"
+#include "arch/x86/relocate.h"
+
+#include <hotfn/machine.h>
+
+static bool decode_64(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+                      hfn_instruction *out)
+{
+    return hfn_x86_decode(HFN_X86_64, bytes, size, rva, link_base, out);
+}
+
+static bool decode_32(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+                      hfn_instruction *out)
+{
+    return hfn_x86_decode(HFN_X86_32, bytes, size, rva, link_base, out);
+}
+
+static hfn_move_result move_64(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                               uint32_t patch_bytes, hfn_moved *out, uint32_t *offset)
+{
+    return hfn_x86_move(HFN_X86_64, bytes, size, rva, patch_bytes, out, offset);
+}
+
+static hfn_move_result move_32(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                               uint32_t patch_bytes, hfn_moved *out, uint32_t *offset)
+{
+    return hfn_x86_move(HFN_X86_32, bytes, size, rva, patch_bytes, out, offset);
+}
+
+static bool flags_live_64(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to)
+{
+    return hfn_x86_flags_live(HFN_X86_64, bytes, size, rva, jumps_to);
+}
+
+static bool flags_live_32(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to)
+{
+    return hfn_x86_flags_live(HFN_X86_32, bytes, size, rva, jumps_to);
+}
+
+static bool retarget_64(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out)
+{
+    return hfn_x86_retarget(HFN_X86_64, bytes, size, rva, out);
+}
+
+static bool retarget_32(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out)
+{
+    return hfn_x86_retarget(HFN_X86_32, bytes, size, rva, out);
+}
+
+static void dispatch_64(const hfn_line *line, hfn_dispatch *out)
+{
+    hfn_x86_dispatch(HFN_X86_64, line, out);
+}
+
+static void dispatch_32(const hfn_line *line, hfn_dispatch *out)
+{
+    hfn_x86_dispatch(HFN_X86_32, line, out);
+}
+
+const hfn_arch hfn_arch_x86_64 = {
+    .name = "x86-64",
+    .machine = HOTFN_MACHINE_X86_64,
+    .pointer_bytes = 8,
+    .jump_bytes = 5,
+    .decode = decode_64,
+    .move = move_64,
+    .flags_live = flags_live_64,
+    .retarget = retarget_64,
+    .dispatch = dispatch_64,
+};
+
+const hfn_arch hfn_arch_x86 = {
+    .name = "i386",
+    .machine = HOTFN_MACHINE_X86,
+    .pointer_bytes = 4,
+    .jump_bytes = 5,
+    .decode = decode_32,
+    .move = move_32,
+    .flags_live = flags_live_32,
+    .retarget = retarget_32,
+    .dispatch = dispatch_32,
+};

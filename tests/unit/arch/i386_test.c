@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* Where 32-bit code differs from 64-bit code; all else is the same functions, tested beside this. */
+#include "arch/arch.h"
+#include "arch/x86/relocate.h"
+
+#include "check.h"
+
+#define RVA 0x1000u
+#define LINK_BASE 0x8048000u
+#define GOT 0x4000u
+
+static hfn_instruction decode(const char *text, size_t size)
+{
+    hfn_instruction in = { .length = 0 };
+
+    CHECK(hfn_arch_x86.decode((const uint8_t *)text, size, RVA, LINK_BASE, &in));
+    return in;
+}
+#define DECODE(text) decode(text, sizeof(text) - 1)
+
+static void opcodes_40_to_4f_are_instructions_and_no_prefixes(void)
+{
+    CHECK_EQ_U64(DECODE("\x40\xC3").length, 1); /* inc eax */
+    CHECK_EQ_U64(DECODE("\x4F\xC3").length, 1); /* dec edi */
+    CHECK_EQ_U64(DECODE("\x62\x03").length, 2); /* bound eax, [ebx] */
+}
+
+static void a_displacement_without_registers_is_absolute(void)
+{
+    hfn_instruction in = DECODE("\x8B\x05\x00\x90\x04\x08"); /* mov eax, [0x8049000] */
+
+    CHECK(in.relative_bytes == 0 && !in.reads_memory_relative);
+    in = DECODE("\x8D\x05\x00\x90\x04\x08"); /* lea eax, [0x8049000] */
+    CHECK(in.takes_address && !in.from_register);
+    CHECK_EQ_U64(in.target, 0x1000);
+    in = DECODE("\x8D\x83\x00\xF0\xFF\xFF"); /* lea eax, [ebx-0x1000] */
+    CHECK(in.takes_address && in.from_register);
+    CHECK_EQ_U64((uint32_t)(in.target + LINK_BASE), 0xFFFFF000);
+}
+
+static void branches_wrap_around_at_4_gib(void)
+{
+    CHECK_EQ_U64(DECODE("\xE9\x00\xE0\xFF\xFF").target, 0xFFFFF005); /* jmp -0x2000 */
+}
+
+static hfn_move_result move(const char *text, size_t size, hfn_moved *m)
+{
+    uint8_t bytes[32];
+    uint32_t offset;
+
+    memset(bytes, 0x90, sizeof bytes);
+    memcpy(bytes, text, size);
+    return hfn_arch_x86.move(bytes, sizeof bytes, RVA, 5, m, &offset);
+}
+#define MOVE(text, m) move(text, sizeof(text) - 1, m)
+
+static void prologues_move_and_the_depth_is_counted_in_words_of_4(void)
+{
+    hfn_moved m;
+
+    /* push ebp; mov ebp, esp; push ebx; sub esp, 20 */
+    CHECK_EQ_U64(MOVE("\x55\x89\xE5\x53\x83\xEC\x14", &m), HFN_MOVED);
+    CHECK_EQ_U64(m.length, 7 + 5);
+    CHECK_EQ_I64(m.cfa_delta[1], 4);
+    CHECK_EQ_I64(m.cfa_delta[3], 8);
+    CHECK_EQ_I64(m.cfa_delta_end, 28);
+    /* mov eax, [0x8049000]: an absolute address is the same elsewhere */
+    CHECK_EQ_U64(MOVE("\xA1\x00\x90\x04\x08", &m), HFN_MOVED);
+    CHECK_EQ_U64(m.fixup_count, 1);
+    /* mov eax, [ebx*1+5], which is [rip+5] in 64-bit code's eyes */
+    CHECK_EQ_U64(MOVE("\x8B\x05\x05\x00\x00\x00", &m), HFN_MOVED);
+    CHECK_EQ_U64(m.fixup_count, 1);
+}
+
+/* Its return address is what it is for: the call stays, its target changes. */
+static void a_get_pc_call_is_retargeted_and_never_moved(void)
+{
+    static const uint8_t get_pc[16] = { 0xE8, 0, 0, 0, 0, 0x5B }; /* call $+5; pop ebx */
+    hfn_moved m;
+
+    CHECK_EQ_U64(MOVE("\xE8\x00\x00\x00\x00\x5B", &m), HFN_MOVE_CALL);
+    CHECK(hfn_arch_x86.retarget(get_pc, sizeof get_pc, RVA, &m));
+    CHECK_EQ_U64(m.fixups[0].target_rva, RVA + 5);
+}
+
+static int32_t growth(const char *bytes, size_t size)
+{
+    int32_t bytes_grown = 0;
+
+    return hfn_x86_stack_growth(HFN_X86_32, (const uint8_t *)bytes, size, &bytes_grown)
+               ? bytes_grown
+               : INT32_MAX;
+}
+#define GROWTH(text) growth(text, sizeof(text) - 1)
+
+static void the_stack_grows_in_words_of_4(void)
+{
+    CHECK_EQ_I64(GROWTH("\x53"), 4);                        /* push ebx */
+    CHECK_EQ_I64(GROWTH("\xFF\x35\x00\x90\x04\x08"), 4);    /* push [0x8049000] */
+    CHECK_EQ_I64(GROWTH("\x5B"), -4);                       /* pop ebx */
+    CHECK_EQ_I64(GROWTH("\x83\xEC\x1C"), 28);               /* sub esp, 28 */
+    CHECK_EQ_I64(GROWTH("\x81\xEC\x00\x10\x00\x00"), 4096); /* sub esp, 4096 */
+    CHECK_EQ_I64(GROWTH("\x8D\x64\x24\xF8"), 8);            /* lea esp, [esp-8] */
+    CHECK_EQ_I64(GROWTH("\x66\x83\xEC\x1C"), INT32_MAX);    /* sub sp, 28 */
+    CHECK_EQ_I64(GROWTH("\x66\x53"), INT32_MAX);            /* push bx */
+    CHECK_EQ_I64(GROWTH("\x60"), INT32_MAX);                /* pushad */
+    CHECK_EQ_I64(GROWTH("\x83\xE4\xF0"), INT32_MAX);        /* and esp, -16 */
+    CHECK_EQ_I64(GROWTH("\x4B"), 0);                        /* dec ebx */
+    CHECK_EQ_I64(GROWTH("\x4C"), INT32_MAX);                /* dec esp */
+}
+
+static bool live(const char *bytes, size_t size)
+{
+    uint64_t jumps_to;
+
+    return hfn_arch_x86.flags_live((const uint8_t *)bytes, size, RVA, &jumps_to);
+}
+#define LIVE(text) live(text, sizeof(text) - 1)
+
+static void flags_of_32_bit_instructions(void)
+{
+    CHECK(LIVE("\x40\x72\x00"));                      /* inc eax leaves CF; jc */
+    CHECK(!LIVE("\x40\x31\xC0\x72\x00"));             /* inc eax; xor eax, eax; jc */
+    CHECK(LIVE("\x63\xC0\x72\x00"));                  /* arpl ax, ax leaves CF; jc */
+    CHECK(!LIVE("\x83\xEC\x10\x8B\x44\x24\x14\xC3")); /* sub esp, 16; ... */
+}
+
+static hfn_dispatch dispatch(const char *text, size_t size, uint64_t pic_base)
+{
+    uint8_t bytes[128];
+    uint32_t starts[32];
+    hfn_line line = { bytes, sizeof bytes, RVA, LINK_BASE, starts, 0, pic_base };
+    hfn_instruction in;
+    hfn_dispatch d;
+
+    memset(bytes, 0x90, sizeof bytes);
+    memcpy(bytes, text, size);
+    for (uint32_t at = 0; at < size; at += in.length) {
+        CHECK(hfn_arch_x86.decode(bytes + at, sizeof bytes - at, RVA + at, LINK_BASE, &in));
+        starts[line.count++] = at;
+    }
+    hfn_arch_x86.dispatch(&line, &d);
+    return d;
+}
+#define DISPATCH(text, pic_base) dispatch(text, sizeof(text) - 1, pic_base)
+
+/* cmp eax, 6; ja; jmp [eax*4+0x804a008]: gcc -m32 -O2 -fno-pie */
+static void absolute_table(void)
+{
+    hfn_dispatch d = DISPATCH("\x83\xF8\x06\x77\x67\xFF\x24\x85\x08\xA0\x04\x08", 0);
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_bytes, 4);
+    CHECK(!d.entry_is_signed);
+    CHECK_EQ_U64(d.table_rva, 0x2008);
+    CHECK_EQ_U64(d.base_rva + 0x8049123u, 0x1123);
+    CHECK_EQ_U64(d.entry_count, 7);
+}
+
+static void table_of_got_offsets(void)
+{
+    /* cmp edx, 6; ja; add eax, [eax+edx*4-0x1fec]; jmp eax: gcc -m32 -O2 -fPIE */
+    hfn_dispatch d = DISPATCH("\x83\xFA\x06\x77\x6D\x03\x84\x90\x14\xE0\xFF\xFF\xFF\xE0", GOT);
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_bytes, 4);
+    CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
+    CHECK_EQ_U64(d.base_rva, GOT);
+    CHECK_EQ_U64(d.entry_count, 7);
+    /* mov eax, [ecx+eax*4-0x1fec]; add eax, ecx; jmp eax: clang -m32 -O0 -fPIE */
+    d = DISPATCH("\x8B\x84\x81\x14\xE0\xFF\xFF\x01\xC8\xFF\xE0", GOT);
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
+    CHECK_EQ_U64(d.entry_count, 0);
+    /* shl edx, 2; mov edx, [edx+eax-0x1fec]; add eax, edx; jmp eax: gcc -m32 -O0 -fPIE */
+    d = DISPATCH("\xC1\xE2\x02\x8B\x94\x02\x14\xE0\xFF\xFF\x01\xD0\xFF\xE0", GOT);
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
+    /* lea ebx, [ebx-0x100]; add ebx, [ebx+ecx*4]; jmp ebx: glibc's memcpy */
+    d = DISPATCH("\x8D\x9B\x00\xFF\xFF\xFF\x03\x1C\x8B\xFF\xE3", GOT);
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.table_rva, GOT - 0x100);
+    CHECK_EQ_U64(d.base_rva, GOT - 0x100);
+}
+
+static void without_a_base_such_a_jump_is_computed(void)
+{
+    hfn_dispatch d = DISPATCH("\x03\x84\x90\x14\xE0\xFF\xFF\xFF\xE0", 0);
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_COMPUTED);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(opcodes_40_to_4f_are_instructions_and_no_prefixes),
+    CHECK_TEST(a_displacement_without_registers_is_absolute),
+    CHECK_TEST(branches_wrap_around_at_4_gib),
+    CHECK_TEST(prologues_move_and_the_depth_is_counted_in_words_of_4),
+    CHECK_TEST(a_get_pc_call_is_retargeted_and_never_moved),
+    CHECK_TEST(the_stack_grows_in_words_of_4),
+    CHECK_TEST(flags_of_32_bit_instructions),
+    CHECK_TEST(absolute_table),
+    CHECK_TEST(table_of_got_offsets),
+    CHECK_TEST(without_a_base_such_a_jump_is_computed),
+};
+CHECK_MAIN(tests)
