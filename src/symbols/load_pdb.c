@@ -1,6 +1,113 @@
 /* SPDX-License-Identifier: MIT */
 /* hotfn_symbols_load_pdb: a program database, checked against its image, as symbols. */
 #include "symbols/inside.h"
+#include "symbols/pdb_streams.h"
+#include "symbols/pdb_symbols.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GUID_BYTES = 16, ID_BYTES = 20, ID_TEXT_BYTES = 48 };
+
+/* A GUID as symbol servers and Microsoft's tools write it: three little-endian numbers, 8 bytes. */
+static void print_id(char out[ID_TEXT_BYTES], const uint8_t *id)
+{
+    hfn_span s = { id, ID_BYTES, false };
+    uint32_t first = 0, age = 0;
+    uint16_t second = 0, third = 0;
+
+    hfn_span_u32(s, 0, &first);
+    hfn_span_u16(s, 4, &second);
+    hfn_span_u16(s, 6, &third);
+    hfn_span_u32(s, GUID_BYTES, &age);
+    snprintf(out, ID_TEXT_BYTES, "%08X%04X%04X%02X%02X%02X%02X%02X%02X%02X%02X age %u", first,
+             second, third, id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15], age);
+}
+
+static void fill_info(hotfn_symbols_info *info, const hfn_pdb *pdb)
+{
+    info->source = HOTFN_SOURCE_PDB;
+    info->machine = pdb->machine;
+    info->id_kind = HOTFN_ID_PDB;
+    info->id_bytes = ID_BYTES;
+    memcpy(info->id, pdb->guid, GUID_BYTES);
+    for (int i = 0; i < 4; i++)
+        info->id[GUID_BYTES + i] = (uint8_t)(pdb->age >> (8 * i));
+}
+
+/* The image must name this GUID and age; the linker changes one of them with every link. */
+static hotfn_status check_image(const hotfn_symbols *symbols, const hotfn_image *image, bool force,
+                                hotfn_error *err)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    char ours[ID_TEXT_BYTES], theirs[ID_TEXT_BYTES] = "no PDB at all";
+    hotfn_status status = HOTFN_OK;
+
+    hotfn_image_get_info(image, &info);
+    if (info.id_kind == HOTFN_ID_PDB && info.id_bytes == ID_BYTES) {
+        if (memcmp(info.id, symbols->info.id, ID_BYTES) == 0)
+            return HOTFN_OK;
+        print_id(theirs, info.id);
+    }
+    print_id(ours, symbols->info.id);
+    if (force)
+        hfn_log(&symbols->table.env, HOTFN_LOG_WARNING,
+                "%s: taken by force for %s, which names %s; it is %s: names and addresses may be "
+                "wrong",
+                symbols->info.path, info.path, theirs, ours);
+    else
+        status = hfn_fail(err, HOTFN_E_MISMATCH, symbols->info.path, HOTFN_NO_OFFSET,
+                          "another build's PDB: %s names %s, this is %s", info.path, theirs, ours);
+    return status;
+}
+
+static hotfn_status read_pdb(hotfn_symbols *symbols, const hotfn_image *image, uint32_t flags,
+                             hotfn_error *err)
+{
+    hfn_symbol_table *table = &symbols->table;
+    hfn_span bytes = { symbols->file.data, symbols->file.size, false };
+    hotfn_status status;
+    hfn_pdb pdb;
+
+    status = hfn_pdb_open(&pdb, bytes, symbols->info.path, &table->names, &table->env, err);
+    if (status != HOTFN_OK)
+        return status;
+    fill_info(&symbols->info, &pdb);
+    if (image)
+        status = check_image(symbols, image, (flags & HOTFN_SYMBOLS_FORCE) != 0, err);
+    if (status == HOTFN_OK && pdb.is_fastlink)
+        hfn_log(&table->env, HOTFN_LOG_WARNING,
+                "%s: made with /DEBUG:FASTLINK, most of its symbols stayed in the object files; "
+                "link with /DEBUG:FULL",
+                symbols->info.path);
+    if (status == HOTFN_OK)
+        status = hfn_pdb_read_symbols(&pdb, table, (flags & HOTFN_SYMBOLS_DATA) != 0, err);
+    hfn_pdb_close(&pdb);
+    return status;
+}
+
+/* path NULL: the bytes. */
+static hotfn_status load(hotfn_symbols **out, const char *path, hfn_file bytes, const char *name,
+                         const hotfn_image *image, const hotfn_symbols_options *options,
+                         const hotfn_env *env, hotfn_error *err)
+{
+    hotfn_symbols_options taken;
+    hotfn_symbols *symbols;
+    hotfn_status status = hfn_symbols_take_options(
+        &taken, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE, err);
+
+    if (status != HOTFN_OK)
+        return status;
+    symbols = hfn_symbols_new(name, env);
+    if (!symbols)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, name, HOTFN_NO_OFFSET, "no memory for its symbols");
+    symbols->file = bytes;
+    if (path)
+        status = hfn_file_open(&symbols->file, path, &symbols->table.env, err);
+    if (status == HOTFN_OK)
+        status = read_pdb(symbols, image, taken.flags, err);
+    return hfn_symbols_finish_load(out, symbols, status, err);
+}
 
 hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const void *bytes,
                                           uint64_t byte_count, const char *name,
@@ -8,13 +115,16 @@ hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const void *bytes
                                           const hotfn_symbols_options *options,
                                           const hotfn_env *env, hotfn_error *err)
 {
-    (void)out, (void)bytes, (void)byte_count, (void)image, (void)options, (void)env;
-    return hfn_fail(err, HOTFN_E_UNSUPPORTED, name, HOTFN_NO_OFFSET, "PDB files are not read yet");
+    hfn_file file = { bytes, byte_count, 0, 0 };
+
+    return load(out, NULL, file, name ? name : "(memory)", image, options, env, err);
 }
 
 hotfn_status hotfn_symbols_load_pdb(hotfn_symbols **out, const char *path, const hotfn_image *image,
                                     const hotfn_symbols_options *options, const hotfn_env *env,
                                     hotfn_error *err)
 {
-    return hotfn_symbols_pdb_from_bytes(out, NULL, 0, path, image, options, env, err);
+    hfn_file none = { NULL, 0, 0, 0 };
+
+    return load(out, path, none, path, image, options, env, err);
 }

@@ -62,20 +62,70 @@ void listing_json_text(FILE *out, const char *text)
     putc('"', out);
 }
 
-bool listing_open(listing *l, const char *path, const hotfn_symbols_options *options,
-                  hotfn_error *err)
+static void begin(listing *l)
 {
     memset(l, 0, sizeof *l);
     l->env = hotfn_tool_env();
     if (!l->env.log_fn)
         l->env.log_fn = log_to_stderr;
     l->info.size = (uint32_t)sizeof l->info;
+}
+
+bool listing_open(listing *l, const char *path, const hotfn_symbols_options *options,
+                  hotfn_error *err)
+{
+    begin(l);
     if (hotfn_image_open(&l->image, path, &l->env, err) == HOTFN_OK &&
         hotfn_image_get_info(l->image, &l->info) == HOTFN_OK &&
-        hotfn_symbols_load(&l->symbols, l->image, options, &l->env, err) == HOTFN_OK)
+        hotfn_symbols_load(&l->symbols, l->image, options, &l->env, err) == HOTFN_OK) {
+        l->format = l->info.format == HOTFN_FORMAT_PE ? "pe" : "elf";
         return true;
+    }
     listing_close(l);
     return false;
+}
+
+/* Told by its first bytes.  Kinds that are refused count too: the loader says why. */
+static bool is_pdb(const char *path)
+{
+    static const char *const magics[] = { "Microsoft C/C++ ", "Microsoft MSFZ", "BSJB" };
+    char head[16] = "";
+    FILE *file = fopen(path, "rb");
+    bool is = false;
+
+    if (!file)
+        return false;
+    if (fread(head, 1, sizeof head, file) == sizeof head)
+        for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
+            is |= memcmp(head, magics[i], strlen(magics[i])) == 0;
+    fclose(file);
+    return is;
+}
+
+/* What an image would say of itself, from a file that goes with it. */
+static void take_info(listing *l)
+{
+    hotfn_symbols_info info = HOTFN_SYMBOLS_INFO_INIT;
+
+    hotfn_symbols_get_info(l->symbols, &info);
+    l->info.path = info.path;
+    l->info.machine = info.machine;
+    l->info.id_kind = info.id_kind;
+    l->info.id_bytes = info.id_bytes;
+    memcpy(l->info.id, info.id, sizeof l->info.id);
+}
+
+bool listing_open_symbols(listing *l, const char *path, const hotfn_symbols_options *options,
+                          hotfn_error *err)
+{
+    if (!is_pdb(path))
+        return listing_open(l, path, options, err);
+    begin(l);
+    l->format = "pdb";
+    if (hotfn_symbols_load_pdb(&l->symbols, path, NULL, options, &l->env, err) != HOTFN_OK)
+        return false;
+    take_info(l);
+    return true;
 }
 
 void listing_close(listing *l)
@@ -103,8 +153,8 @@ void listing_print_head(FILE *out, const listing *l, const char *schema)
 {
     fprintf(out, "{\"schema\":\"%s\",\"version\":\"%s\",\"image\":", schema, hotfn_version());
     listing_json_text(out, l->info.path);
-    fprintf(out, ",\"format\":\"%s\",\"machine\":\"%s\",\"image_id\":\"",
-            l->info.format == HOTFN_FORMAT_PE ? "pe" : "elf", machine_name(l->info.machine));
+    fprintf(out, ",\"format\":\"%s\",\"machine\":\"%s\",\"image_id\":\"", l->format,
+            machine_name(l->info.machine));
     for (uint32_t i = 0; i < l->info.id_bytes; i++)
         fprintf(out, "%02x", l->info.id[i]);
     fprintf(out, "\",\"id_kind\":\"%s\"", id_kind_name(l->info.id_kind));

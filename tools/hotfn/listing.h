@@ -16,10 +16,14 @@ typedef struct listing {
     hotfn_image *image;
     hotfn_symbols *symbols;
     hotfn_image_info info;
+    const char *format; /* of the file: "elf", "pe", "pdb" */
 } listing;
 
 bool listing_open(listing *l, const char *path, const hotfn_symbols_options *options,
                   hotfn_error *err);
+/* The same, but the file may hold symbols only (a PDB): image is then NULL, info from the file. */
+bool listing_open_symbols(listing *l, const char *path, const hotfn_symbols_options *options,
+                          hotfn_error *err);
 void listing_close(listing *l);
 
 /* {"schema":"...","image":...,"format":...,"machine":...,"image_id":...,"id_kind":... (still

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn symbols FILE`: the names with addresses that a file and its separate debug file hold. */
+/* `hotfn symbols FILE`: the names with addresses that a file and its separate debug file hold, or a
+ * PDB. */
 #include "listing.h"
 #include "verbs.h"
 
@@ -39,7 +40,8 @@ static int usage(FILE *out, int status)
 
 static const char *kind_name(uint32_t kind)
 {
-    static const char *const names[] = { "unknown", "function", "data", "ifunc", "label", "thunk" };
+    static const char *const names[] = { "unknown", "function", "data",    "ifunc",
+                                         "label",   "thunk",    "fragment" };
 
     return kind < sizeof names / sizeof names[0] ? names[kind] : names[0];
 }
@@ -59,6 +61,23 @@ static const char *binding_name(uint32_t flags)
     return flags & HOTFN_SYMBOL_GLOBAL ? "global" : "local";
 }
 
+/* Where it was written, as far as that is known. */
+static void print_origin(FILE *out, const listing *l, const hotfn_symbol *s)
+{
+    hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
+
+    if (s->module) {
+        fputs(",\"module\":", out);
+        listing_json_text(out, s->module);
+    }
+    if (s->kind == HOTFN_SYMBOL_DATA ||
+        hotfn_symbols_find_line(l->symbols, s->rva, &line) != HOTFN_OK)
+        return;
+    fputs(",\"file\":", out);
+    listing_json_text(out, line.file);
+    fprintf(out, ",\"line\":%" PRIu32, line.line);
+}
+
 static void print_json(FILE *out, const listing *l)
 {
     char text[16384];
@@ -73,9 +92,11 @@ static void print_json(FILE *out, const listing *l)
         listing_json_text(out, s.name);
         fputs(",\"display\":", out);
         listing_json_text(out, listing_display(l, s.name, text, sizeof text));
-        fprintf(out, ",\"kind\":\"%s\",\"source\":\"%s\",\"binding\":\"%s\",\"exported\":%s}",
+        fprintf(out, ",\"kind\":\"%s\",\"source\":\"%s\",\"binding\":\"%s\",\"exported\":%s",
                 kind_name(s.kind), source_name(s.source), binding_name(s.flags),
                 s.flags & HOTFN_SYMBOL_EXPORTED ? "true" : "false");
+        print_origin(out, l, &s);
+        putc('}', out);
     }
     fputs("]}\n", out);
 }
@@ -95,7 +116,7 @@ static int list_symbols(const wish *w)
     hotfn_error err = HOTFN_ERROR_INIT;
     listing l;
 
-    if (!listing_open(&l, w->file, &w->options, &err))
+    if (!listing_open_symbols(&l, w->file, &w->options, &err))
         return hotfn_tool_fail("symbols", &err);
     if (hotfn_symbols_count(l.symbols) == 0)
         fprintf(stderr, "hotfn symbols: %s: no symbols; `hotfn list` still finds its functions\n",

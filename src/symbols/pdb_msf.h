@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* MSF 7.0, the container of a PDB: numbered streams, each a list of blocks anywhere in the file. */
+#ifndef HFN_SYMBOLS_PDB_MSF_H
+#define HFN_SYMBOLS_PDB_MSF_H
+
+#include "base/memory.h"
+#include "base/span.h"
+#include "base/status.h"
+
+#define HFN_MSF_NO_STREAM 0xffffu /* a 16-bit stream number that means: none */
+
+typedef struct hfn_msf {
+    const hotfn_env *env; /* all three kept */
+    const char *path;
+    hfn_span file;
+    uint32_t block_shift; /* a block has 1 << block_shift bytes */
+    uint32_t stream_count;
+    uint64_t block_count;     /* whole and begun ones in the file */
+    uint64_t map_at;          /* where the numbers of the directory's blocks stand */
+    hfn_span directory;       /* its blocks one after the other, in directory_copy */
+    uint8_t *directory_copy;
+    uint32_t *first_number;   /* of a stream's block numbers: u32s from the directory's begin */
+    uint8_t *claimed_blocks;  /* a bit a block: it belongs to a stream that was opened */
+    uint8_t *claimed_streams; /* a bit a stream: it was opened */
+} hfn_msf;
+
+/* A stream and the last run of neighbouring blocks that was read of it. */
+typedef struct hfn_msf_stream {
+    const hfn_msf *msf;
+    uint32_t number;
+    uint32_t size;         /* bytes */
+    uint32_t first_number; /* as in hfn_msf */
+    uint64_t run_begin, run_end;
+    const uint8_t *run;
+    uint8_t *scratch; /* for bytes that lie in two runs */
+    size_t scratch_bytes;
+} hfn_msf_stream;
+
+/* file, path and env are kept.  On failure nothing has to be closed.  HOTFN_E_UNSUPPORTED names what
+ * the file is instead, if that is known. */
+hotfn_status hfn_msf_open(hfn_msf *msf, hfn_span file, const char *path, const hotfn_env *env,
+                          hotfn_error *err);
+void hfn_msf_close(hfn_msf *msf);
+
+/* There is such a stream, and it is not nil. */
+bool hfn_msf_has(const hfn_msf *msf, uint32_t number);
+bool hfn_msf_was_opened(const hfn_msf *msf, uint32_t number);
+/*
+ * Check that the stream's blocks lie inside the file and belong to no other stream that was opened:
+ * so all that is read of all streams together is no more than the file.  Once opened, a stream may
+ * be opened again.  HOTFN_OK or HOTFN_E_FORMAT.
+ */
+hotfn_status hfn_msf_stream_open(hfn_msf_stream *stream, hfn_msf *msf, uint32_t number,
+                                 hotfn_error *err);
+void hfn_msf_stream_close(hfn_msf_stream *stream); /* a zeroed one is fine */
+
+/* [offset, offset + size) of the stream: into the file where the blocks are neighbours, else into
+ * memory that the next call writes anew.  HOTFN_E_FORMAT if it ends beyond the stream. */
+hotfn_status hfn_msf_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size, hfn_span *out);
+/* The span is a view into the file, not into memory that the next call writes. */
+bool hfn_msf_is_kept(const hfn_msf *msf, hfn_span span);
+/* Where in the file the byte at offset of the stream is; HOTFN_NO_OFFSET behind its end. */
+uint64_t hfn_msf_offset(const hfn_msf_stream *stream, uint64_t offset);
+
+#endif

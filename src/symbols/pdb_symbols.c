@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CodeView symbol records (LLVM docs, PDB: "CodeView Symbol Records"; structs in microsoft-pdb,
+ * include/cvinfo.h).  Procedures with sizes stand in each module's stream; publics and global
+ * variables in one stream for all, of which the records count that a hash table names (GSI, LLVM
+ * docs, PDB: "The PDB Global Symbol Stream"): an incremental link leaves dead ones.  Every record is
+ * stepped over in order; names stay in the file where they do not cross blocks.
+ */
+#include "symbols/pdb_symbols.h"
+
+#include "symbols/pdb_trampolines.h"
+
+#include <string.h>
+
+enum {
+    SIGNATURE_C13 = 4, /* of a module's stream */
+    GSI_HEADER_BYTES = 16,
+    GSI_RECORD_BYTES = 8,
+    PUBLICS_HEADER_BYTES = 28,
+};
+#define GSI_SIGNATURE 0xffffffffu
+#define GSI_VERSION (0xeffe0000u + 19990810u)
+#define PUBLIC_FUNCTION 2u /* CV_PUBSYMFLAGS.fFunction */
+
+enum {
+    S_THUNK32 = 0x1102,
+    S_LDATA32 = 0x110c,
+    S_GDATA32 = 0x110d,
+    S_PUB32 = 0x110e,
+    S_LPROC32 = 0x110f,
+    S_GPROC32 = 0x1110,
+    S_TRAMPOLINE = 0x112c,
+    S_SEPCODE = 0x1132,
+    S_LPROC32_ID = 0x1146,
+    S_GPROC32_ID = 0x1147,
+    S_LPROC32_DPC = 0x1155,
+    S_LPROC32_DPC_ID = 0x1156,
+};
+
+typedef struct symbol_reader {
+    hfn_pdb *pdb;
+    hfn_symbol_table *table;
+    hotfn_error *err;
+    bool want_data;
+    uint32_t module; /* of the stream that is read */
+    hfn_pdb_trampolines *trampolines;
+    const uint8_t *live; /* a bit for each 4 bytes of the record stream: a record that counts */
+    uint64_t live_left;  /* bits of live that were not met yet */
+} symbol_reader;
+
+/* A record: its kind, and the bytes behind it; at is where it begins in stream. */
+typedef struct record {
+    hfn_msf_stream *stream;
+    uint32_t at, kind;
+    hfn_span body;
+} record;
+
+/* What the kinds have in common. */
+typedef struct located {
+    uint32_t section, offset;
+    uint64_t bytes;
+    const char *name;
+    uint8_t kind, flags;
+} located;
+
+static uint32_t word(hfn_span s, uint64_t offset)
+{
+    uint32_t value = 0;
+
+    hfn_span_u32(s, offset, &value);
+    return value;
+}
+
+static uint32_t half(hfn_span s, uint64_t offset)
+{
+    uint16_t value = 0;
+
+    hfn_span_u16(s, offset, &value);
+    return value;
+}
+
+static hotfn_status no_memory(const symbol_reader *r)
+{
+    return hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->pdb->msf.path, HOTFN_NO_OFFSET,
+                    "no memory for its symbols");
+}
+
+/* The name at offset of the record's body, kept in the file or copied. */
+static hotfn_status take_name(const symbol_reader *r, const record *rec, uint64_t offset,
+                              const char **out)
+{
+    const char *name = hfn_span_string(rec->body, offset);
+
+    if (!name)
+        return hfn_pdb_lies(rec->stream, rec->at, r->err, "a symbol's name does not end");
+    *out = hfn_msf_is_kept(&r->pdb->msf, rec->body)
+               ? name
+               : hfn_arena_copy(&r->table->names, name, strlen(name));
+    return *out ? HOTFN_OK : no_memory(r);
+}
+
+static hotfn_status add(const symbol_reader *r, const located *l, uint64_t rva, uint64_t bytes,
+                        uint8_t kind)
+{
+    hfn_symbol symbol = { .rva = rva, .byte_count = bytes, .name = l->name };
+
+    symbol.kind = kind;
+    symbol.flags = l->flags;
+    symbol.source = HOTFN_SOURCE_PDB;
+    symbol.module = r->module;
+    if (r->table->count >= UINT32_MAX - 1)
+        return hfn_fail(r->err, HOTFN_E_LIMIT, r->pdb->msf.path, HOTFN_NO_OFFSET,
+                        "more than 4 thousand million symbols");
+    return hfn_symbol_table_add(r->table, &symbol) ? HOTFN_OK : no_memory(r);
+}
+
+/* Where the image has it.  Code that was taken apart after linking: the piece with the entry is the
+ * function, the others are fragments.  What the image has not is left out. */
+static hotfn_status add_pieces(const symbol_reader *r, const located *l, uint64_t source)
+{
+    uint64_t end = source + (l->bytes ? l->bytes : 1), at = source;
+    hotfn_status status = HOTFN_OK;
+    hfn_pdb_piece piece;
+
+    while (status == HOTFN_OK && at < end &&
+           hfn_pdb_piece_at(&r->pdb->addresses, at, end, &piece)) {
+        bool is_entry = piece.source == source || l->kind == HOTFN_SYMBOL_DATA;
+        status = add(r, l, piece.image, l->bytes ? piece.bytes : 0,
+                     is_entry ? l->kind : HOTFN_SYMBOL_FRAGMENT);
+        at = piece.source + piece.bytes;
+    }
+    if (r->pdb->addresses.steps_left == 0)
+        return hfn_fail(r->err, HOTFN_E_FORMAT, r->pdb->msf.path, HOTFN_NO_OFFSET,
+                        "its procedures lie upon each other: the file is damaged");
+    return status;
+}
+
+static hotfn_status add_located(const symbol_reader *r, const located *l)
+{
+    const hfn_pdb_addresses *a = &r->pdb->addresses;
+    uint64_t source;
+
+    if (!hfn_pdb_source_rva(a, l->section, l->offset, &source))
+        return HOTFN_OK; /* an absolute symbol: a number, not a place */
+    if (a->from_source.size == 0)
+        return add(r, l, source, l->bytes, l->kind);
+    return add_pieces(r, l, source);
+}
+
+/* PROCSYM32 */
+static hotfn_status read_procedure(symbol_reader *r, const record *rec)
+{
+    located l = { .section = half(rec->body, 32),
+                  .offset = word(rec->body, 28),
+                  .bytes = word(rec->body, 12),
+                  .kind = HOTFN_SYMBOL_FUNCTION };
+    hotfn_status status = take_name(r, rec, 35, &l.name);
+
+    if (status != HOTFN_OK)
+        return status;
+    if (rec->kind == S_GPROC32 || rec->kind == S_GPROC32_ID)
+        l.flags = HOTFN_SYMBOL_GLOBAL;
+    return add_located(r, &l);
+}
+
+/* THUNKSYM32 */
+static hotfn_status read_thunk(symbol_reader *r, const record *rec)
+{
+    located l = { .section = half(rec->body, 16),
+                  .offset = word(rec->body, 12),
+                  .bytes = half(rec->body, 18),
+                  .kind = HOTFN_SYMBOL_THUNK };
+    hotfn_status status = take_name(r, rec, 21, &l.name);
+
+    return status == HOTFN_OK ? add_located(r, &l) : status;
+}
+
+static bool is_procedure(uint32_t kind)
+{
+    switch (kind) {
+    case S_GPROC32:
+    case S_LPROC32:
+    case S_GPROC32_ID:
+    case S_LPROC32_ID:
+    case S_LPROC32_DPC:
+    case S_LPROC32_DPC_ID: return true;
+    default: return false;
+    }
+}
+
+/* The name of the procedure whose record begins at that place of the stream; NULL if none does. */
+static hotfn_status procedure_name(const symbol_reader *r, hfn_msf_stream *stream, uint32_t at,
+                                   const char **out)
+{
+    record rec = { .stream = stream, .at = at };
+    hfn_span head;
+
+    *out = NULL;
+    if (hfn_msf_view(stream, at, 4, &head) != HOTFN_OK || !is_procedure(half(head, 2)) ||
+        half(head, 0) < 2)
+        return HOTFN_OK;
+    if (hfn_msf_view(stream, (uint64_t)at + 4, half(head, 0) - 2u, &rec.body) != HOTFN_OK)
+        return HOTFN_OK;
+    return take_name(r, &rec, 35, out);
+}
+
+/* SEPCODESYM: code of a procedure that stands elsewhere. */
+static hotfn_status read_separated(symbol_reader *r, const record *rec)
+{
+    located l = { .section = half(rec->body, 24),
+                  .offset = word(rec->body, 16),
+                  .bytes = word(rec->body, 8),
+                  .kind = HOTFN_SYMBOL_FRAGMENT };
+    uint32_t parent = word(rec->body, 0);
+    hotfn_status status;
+
+    if (rec->body.size < 28)
+        return hfn_pdb_lies(rec->stream, rec->at, r->err, "a record is too short");
+    status = procedure_name(r, rec->stream, parent, &l.name);
+    if (status != HOTFN_OK || l.name)
+        return status == HOTFN_OK ? add_located(r, &l) : status;
+    return hfn_pdb_lies(rec->stream, rec->at, r->err, "separated code names no procedure");
+}
+
+/* TRAMPOLINESYM */
+static hotfn_status read_trampoline(symbol_reader *r, const record *rec)
+{
+    hfn_pdb_trampoline t = { .bytes = half(rec->body, 2),
+                             .offset = word(rec->body, 4),
+                             .module = r->module };
+
+    if (rec->body.size < 16)
+        return hfn_pdb_lies(rec->stream, rec->at, r->err, "a record is too short");
+    if (!hfn_pdb_image_rva(&r->pdb->addresses, half(rec->body, 12), t.offset, &t.rva) ||
+        !hfn_pdb_image_rva(&r->pdb->addresses, half(rec->body, 14), word(rec->body, 8), &t.target))
+        return HOTFN_OK; /* taken out of the image */
+    return hfn_pdb_trampolines_add(r->trampolines, &r->table->env, &t) ? HOTFN_OK : no_memory(r);
+}
+
+/* DATASYM32 */
+static hotfn_status read_data(symbol_reader *r, const record *rec)
+{
+    located l = { .section = half(rec->body, 8),
+                  .offset = word(rec->body, 4),
+                  .kind = HOTFN_SYMBOL_DATA };
+    hotfn_status status = r->want_data ? take_name(r, rec, 10, &l.name) : HOTFN_OK;
+
+    if (status != HOTFN_OK || !r->want_data)
+        return status;
+    l.flags = rec->kind == S_GDATA32 ? HOTFN_SYMBOL_GLOBAL : 0;
+    return add_located(r, &l);
+}
+
+/* PUBSYM32: what is not said to be a function but stands in code has no type. */
+static hotfn_status read_public(symbol_reader *r, const record *rec)
+{
+    located l = { .section = half(rec->body, 8),
+                  .offset = word(rec->body, 4),
+                  .kind = HOTFN_SYMBOL_DATA,
+                  .flags = HOTFN_SYMBOL_GLOBAL };
+    hotfn_status status;
+
+    if (word(rec->body, 0) & PUBLIC_FUNCTION)
+        l.kind = HOTFN_SYMBOL_FUNCTION;
+    else if (hfn_pdb_section_is_code(&r->pdb->addresses, l.section))
+        l.kind = HOTFN_SYMBOL_LABEL;
+    else if (!r->want_data)
+        return HOTFN_OK;
+    status = take_name(r, rec, 10, &l.name);
+    return status == HOTFN_OK ? add_located(r, &l) : status;
+}
+
+typedef hotfn_status (*record_fn)(symbol_reader *r, const record *rec);
+
+static hotfn_status read_of_module(symbol_reader *r, const record *rec)
+{
+    if (is_procedure(rec->kind))
+        return read_procedure(r, rec);
+    switch (rec->kind) {
+    case S_THUNK32: return read_thunk(r, rec);
+    case S_TRAMPOLINE: return read_trampoline(r, rec);
+    case S_SEPCODE: return read_separated(r, rec);
+    case S_GDATA32:
+    case S_LDATA32: return read_data(r, rec);
+    default: return HOTFN_OK;
+    }
+}
+
+/* Call visit for each record in [at, end) of the stream. */
+static hotfn_status each_record(symbol_reader *r, hfn_msf_stream *stream, uint32_t at, uint32_t end,
+                                record_fn visit)
+{
+    hotfn_status status = HOTFN_OK;
+
+    while (status == HOTFN_OK && at < end) {
+        record rec = { .stream = stream, .at = at };
+        uint32_t length;
+        hfn_span head;
+
+        status = hfn_pdb_view(stream, at, 4, &head, r->err, "symbols");
+        if (status != HOTFN_OK)
+            return status;
+        length = half(head, 0);
+        rec.kind = half(head, 2);
+        if (length < 2 || length + 2u > end - at)
+            return hfn_pdb_lies(stream, at, r->err, "a symbol record's length is wrong");
+        status = hfn_pdb_view(stream, (uint64_t)at + 4, length - 2u, &rec.body, r->err, "symbols");
+        if (status == HOTFN_OK)
+            status = visit(r, &rec);
+        at += length + 2u;
+    }
+    return status;
+}
+
+static hotfn_status read_module(symbol_reader *r, const hfn_pdb_module *module, record_fn visit)
+{
+    hfn_msf_stream stream;
+    hfn_span head;
+    hotfn_status status;
+
+    if (module->stream == HFN_MSF_NO_STREAM || module->symbol_bytes == 0)
+        return HOTFN_OK;
+    status = hfn_msf_stream_open(&stream, &r->pdb->msf, module->stream, r->err);
+    if (status != HOTFN_OK)
+        return status;
+    status = hfn_pdb_view(&stream, 0, 4, &head, r->err, "module's symbols");
+    if (status == HOTFN_OK && module->symbol_bytes > stream.size)
+        status = hfn_pdb_lies(&stream, 0, r->err, "a module claims more symbols than it has");
+    if (status == HOTFN_OK && word(head, 0) != SIGNATURE_C13)
+        hfn_log(&r->table->env, HOTFN_LOG_WARNING, "%s: symbols of %s passed over: version %u",
+                r->pdb->msf.path, module->name, word(head, 0));
+    else if (status == HOTFN_OK)
+        status = each_record(r, &stream, 4, module->symbol_bytes, visit);
+    hfn_msf_stream_close(&stream);
+    return status;
+}
+
+static hotfn_status read_modules(symbol_reader *r)
+{
+    hotfn_status status = HOTFN_OK;
+
+    for (uint32_t i = 0; status == HOTFN_OK && i < r->pdb->module_count; i++) {
+        const hfn_pdb_module *module = &r->pdb->modules[i];
+        if (module->stream != HFN_MSF_NO_STREAM && hfn_msf_was_opened(&r->pdb->msf, module->stream))
+            return hfn_fail(r->err, HOTFN_E_FORMAT, r->pdb->msf.path, HOTFN_NO_OFFSET,
+                            "module %u (%s) has stream %u, which is another's: the file is damaged",
+                            i, module->name, module->stream);
+        r->module = hfn_symbol_table_module(r->table, module->name);
+        status = r->module ? read_module(r, module, read_of_module) : no_memory(r);
+    }
+    r->module = 0;
+    return status;
+}
+
+/* Mark the records that a global symbol index (GSI) names; at is where its hash table begins. */
+static hotfn_status mark_live(symbol_reader *r, uint32_t number, uint64_t at, uint8_t *live,
+                              uint32_t record_bytes)
+{
+    hfn_msf_stream stream;
+    uint32_t bytes = 0;
+    hfn_span table;
+    hotfn_status status = hfn_msf_stream_open(&stream, &r->pdb->msf, number, r->err);
+
+    if (status != HOTFN_OK)
+        return status;
+    status = hfn_pdb_view(&stream, at, GSI_HEADER_BYTES, &table, r->err, "index of symbols");
+    if (status == HOTFN_OK && (word(table, 0) != GSI_SIGNATURE || word(table, 4) != GSI_VERSION))
+        status = hfn_pdb_lies(&stream, at, r->err, "the index of symbols has no known signature");
+    if (status == HOTFN_OK) {
+        bytes = word(table, 8);
+        at += GSI_HEADER_BYTES;
+        status = hfn_pdb_view(&stream, at, bytes, &table, r->err, "index of symbols");
+    }
+    for (uint32_t i = 0; status == HOTFN_OK && i + GSI_RECORD_BYTES <= bytes;
+         i += GSI_RECORD_BYTES) {
+        uint32_t place = word(table, i) - 1; /* 0 would be none */
+        uint8_t bit = (uint8_t)(1u << (place / 4 & 7));
+        if (place % 4 != 0 || place >= record_bytes) {
+            status = hfn_pdb_lies(&stream, at + i, r->err, "the index names no symbol");
+        } else if (!(live[place / 32] & bit)) {
+            live[place / 32] |= bit;
+            r->live_left++;
+        }
+    }
+    hfn_msf_stream_close(&stream);
+    return status;
+}
+
+static hotfn_status read_of_all(symbol_reader *r, const record *rec)
+{
+    if (rec->at % 4 != 0 || !(r->live[rec->at / 32] >> (rec->at / 4 & 7) & 1))
+        return HOTFN_OK;
+    r->live_left--;
+    switch (rec->kind) {
+    case S_PUB32: return read_public(r, rec);
+    case S_GDATA32:
+    case S_LDATA32: return read_data(r, rec);
+    default: return HOTFN_OK;
+    }
+}
+
+/* Publics, and variables if they are wanted: the records that the indexes name. */
+static hotfn_status read_common(symbol_reader *r)
+{
+    const hfn_pdb *pdb = r->pdb;
+    hfn_msf_stream stream;
+    size_t live_bytes;
+    uint8_t *live;
+    hotfn_status status;
+
+    if (pdb->record_stream == HFN_MSF_NO_STREAM)
+        return HOTFN_OK;
+    status = hfn_msf_stream_open(&stream, &r->pdb->msf, pdb->record_stream, r->err);
+    if (status != HOTFN_OK)
+        return status;
+    live_bytes = stream.size / 32 + 1;
+    live = hfn_alloc(&r->table->env, live_bytes);
+    r->live = live;
+    if (!live)
+        status = no_memory(r);
+    if (status == HOTFN_OK && pdb->public_stream != HFN_MSF_NO_STREAM)
+        status = mark_live(r, pdb->public_stream, PUBLICS_HEADER_BYTES, live, stream.size);
+    if (status == HOTFN_OK && r->want_data && pdb->global_stream != HFN_MSF_NO_STREAM)
+        status = mark_live(r, pdb->global_stream, 0, live, stream.size);
+    if (status == HOTFN_OK)
+        status = each_record(r, &stream, 0, stream.size, read_of_all);
+    if (status == HOTFN_OK && r->live_left)
+        status = hfn_pdb_lies(&stream, 0, r->err, "the index names places inside symbols");
+    hfn_free(&r->table->env, live, live_bytes);
+    hfn_msf_stream_close(&stream);
+    return status;
+}
+
+hotfn_status hfn_pdb_read_symbols(hfn_pdb *pdb, hfn_symbol_table *table, bool want_data,
+                                  hotfn_error *err)
+{
+    hfn_pdb_trampolines trampolines = { NULL, 0, 0 };
+    symbol_reader r = { .pdb = pdb, .table = table, .err = err, .want_data = want_data };
+    hotfn_status status;
+
+    r.trampolines = &trampolines;
+    status = read_modules(&r);
+    if (status == HOTFN_OK)
+        status = read_common(&r);
+    if (status == HOTFN_OK && !hfn_pdb_trampolines_follow(&trampolines, table))
+        status = no_memory(&r);
+    hfn_pdb_trampolines_finish(&trampolines, &table->env);
+    return status;
+}

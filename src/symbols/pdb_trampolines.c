@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TRAMPOLINESYM (microsoft-pdb, include/cvinfo.h) says where a jump stands and where it leads to.
+ * It is shown as Microsoft's debuggers show it, "@ILT+5(main)": the offset in its section, then the
+ * first name of the function at the end of the chain of jumps.
+ */
+#include "symbols/pdb_trampolines.h"
+
+#include "base/sort.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_HOPS = 8, PREFIX_BYTES = 24 };
+
+bool hfn_pdb_trampolines_add(hfn_pdb_trampolines *list, const hotfn_env *env,
+                             const hfn_pdb_trampoline *trampoline)
+{
+    if (!hfn_grow(env, (void **)&list->items, &list->capacity, (size_t)list->count + 1,
+                  sizeof *list->items))
+        return false;
+    list->items[list->count++] = *trampoline;
+    return true;
+}
+
+void hfn_pdb_trampolines_finish(hfn_pdb_trampolines *list, const hotfn_env *env)
+{
+    hfn_free(env, list->items, list->capacity * sizeof *list->items);
+}
+
+static bool comes_before(const void *left, const void *right)
+{
+    const hfn_pdb_trampoline *a = left, *b = right;
+
+    return a->rva < b->rva;
+}
+
+/* The items in order of rva; false if there is no memory. */
+static bool sort(hfn_pdb_trampolines *list, const hotfn_env *env)
+{
+    size_t bytes = list->capacity * sizeof *list->items;
+    hfn_pdb_trampoline *room = hfn_resize(env, NULL, 0, bytes), *sorted;
+
+    if (!room)
+        return false;
+    sorted = hfn_sort(list->items, room, list->count, sizeof *room, comes_before);
+    if (sorted == room) {
+        room = list->items;
+        list->items = sorted;
+    }
+    hfn_free(env, room, bytes);
+    return true;
+}
+
+static const hfn_pdb_trampoline *trampoline_at(const hfn_pdb_trampolines *list, uint64_t rva)
+{
+    uint32_t low = 0, high = list->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list->items[middle].rva < rva)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < list->count && list->items[low].rva == rva ? &list->items[low] : NULL;
+}
+
+static uint64_t end_of_chain(const hfn_pdb_trampolines *list, const hfn_pdb_trampoline *from)
+{
+    const hfn_pdb_trampoline *next = from;
+
+    for (int hops = 0; next && hops < MAX_HOPS; hops++) {
+        from = next;
+        next = trampoline_at(list, from->target);
+    }
+    return from->target;
+}
+
+/* The first name that the first count symbols, sorted, have for rva; NULL if none. */
+static const char *name_at(const hfn_symbol_table *table, uint32_t count, uint64_t rva)
+{
+    uint32_t low = 0, high = count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (table->items[middle].rva < rva)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && table->items[low].rva == rva ? table->items[low].name : NULL;
+}
+
+static const char *make_name(hfn_symbol_table *table, uint32_t offset, const char *target)
+{
+    size_t length = target ? strlen(target) : 0;
+    char *name = hfn_arena_alloc(&table->names, PREFIX_BYTES + length);
+
+    if (!name)
+        return NULL;
+    if (target)
+        snprintf(name, PREFIX_BYTES + length, "@ILT+%u(%s)", offset, target);
+    else
+        snprintf(name, PREFIX_BYTES, "@ILT+%u", offset);
+    return name;
+}
+
+bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *table)
+{
+    uint32_t count;
+
+    if (list->count == 0)
+        return true;
+    if (!hfn_symbol_table_sort(table) || !sort(list, &table->env))
+        return false;
+    count = table->count;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const hfn_pdb_trampoline *t = &list->items[i];
+        hfn_symbol symbol = { .rva = t->rva, .byte_count = t->bytes, .module = t->module };
+        symbol.name = make_name(table, t->offset, name_at(table, count, end_of_chain(list, t)));
+        symbol.kind = HOTFN_SYMBOL_THUNK;
+        symbol.source = HOTFN_SOURCE_PDB;
+        if (!symbol.name || !hfn_symbol_table_add(table, &symbol))
+            return false;
+    }
+    return true;
+}
