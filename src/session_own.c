@@ -159,7 +159,7 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     hotfn_status status = hotfn_live_create(&s->live, &live, &s->env, err);
     if (status == HOTFN_OK) {
         hotfn_live_set_pid(s->live, (uint32_t)getpid());
-        for (uint32_t reason = 1; reason < 64; reason++) {
+        for (uint32_t reason = 1; reason < 128; reason++) {
             hotfn_live_set_reason(s->live, reason, hotfn_reason_name(reason),
                                   hotfn_reason_text(reason));
         }

@@ -121,8 +121,15 @@ typedef struct hotfn_live_options {
     uint32_t function_capacity; /* functions that can ever be listed [slot_capacity * 2]      */
     uint32_t module_capacity;   /* [1024] */
     uint64_t string_bytes;      /* room for names [256 MiB, sparse]                           */
+    uint32_t timing;            /* HOTFN_TIMING_* of hotfn/timing.h [0: the run is not timed]  */
+    uint32_t sample_mean;       /* with HOTFN_TIMING_SAMPLED                                   */
+    uint64_t slow_ns;           /* with HOTFN_TIMING_SLOW                                      */
+    uint32_t node_capacity;     /* places in call trees [2^20, sparse; durable: 2^16]          */
+    uint32_t histogram_capacity; /* of a function in a thread [2^14, sparse; durable: 2^11]    */
+    uint32_t slow_capacity;     /* slow calls that are kept [4096]                             */
+    uint32_t event_capacity;    /* events of each thread that are kept, a power of two [2^16]  */
 } hotfn_live_options;
-#define HOTFN_LIVE_OPTIONS_INIT { (uint32_t)sizeof(hotfn_live_options), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_LIVE_OPTIONS_INIT { (uint32_t)sizeof(hotfn_live_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Make a live record (the parent's side, or a session's).  HOTFN_OK, HOTFN_E_IO (disk full, folder not
  * writable, another run writes the durable file: err names it), HOTFN_E_NO_MEMORY, HOTFN_E_OPTION,

@@ -68,7 +68,7 @@ typedef struct hotfn_time_cell {
     uint64_t min_ticks;   /* plus 1, so that 0 says none                 */
     uint64_t max_ticks;
     uint32_t histogram;   /* index + 1 in the pool, 0: none              */
-    uint32_t open;        /* calls of it that are open                   */
+    uint32_t open;        /* the engine's; 0: no call of it is open      */
     uint64_t callee_timed; /* timed calls from it, recursive ones too   */
     uint64_t below_timed;  /* and from there on, below its outermost calls; 0: not kept */
 } hotfn_time_cell;

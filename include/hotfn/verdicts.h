@@ -54,11 +54,26 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_NOT_LOADED 36        /* its module never came into the process                */
 #define HOTFN_REASON_BUSY 37              /* a thread stood on the bytes and did not leave         */
 #define HOTFN_REASON_ENGINE 38            /* hotfn itself uses it to follow the loader             */
+/* From here: why a function is counted but not timed. */
+#define HOTFN_REASON_NOT_PROVEN 64        /* nobody asked for the proof that it may be timed       */
+#define HOTFN_REASON_STACK_ARGUMENTS 65   /* reads or writes its caller's frame                    */
+#define HOTFN_REASON_RETURN_ADDRESS 66    /* reads its return address, or moves it                 */
+#define HOTFN_REASON_STACK_UNKNOWN 67     /* where its stack pointer is cannot be followed         */
+#define HOTFN_REASON_RETURN_POPS 68       /* ret imm16, or a return that is none                   */
+#define HOTFN_REASON_TAIL_UNKNOWN 69      /* jumps on to code that cannot be told beforehand       */
+#define HOTFN_REASON_TAIL_UNPROVEN 70     /* jumps on to a function that may not be timed          */
+#define HOTFN_REASON_TAIL_CIRCLE 71       /* is jumped back to by functions that it jumps on to    */
+#define HOTFN_REASON_ENTRY_JUMPED 72      /* is entered by jumps, or with data below the stack     */
+#define HOTFN_REASON_PATCH_INSIDE 73      /* its patch stands behind its entry                     */
+#define HOTFN_REASON_OWN_STACK_WALK 74    /* its runtime walks the stack itself (V8, JVM, Go)      */
 
 #define HOTFN_VERDICT_FLAGS_LIVE 1u    /* entry reads flags: use a flag-free stub             */
 #define HOTFN_VERDICT_ENTRY_LOOP 2u    /* jumps back to the own entry: counts its iterations  */
 #define HOTFN_VERDICT_LANDING_PAD 4u   /* ENDBR stays first; the patch begins behind it       */
 #define HOTFN_VERDICT_RED_ZONE 8u      /* may run with live data below the stack pointer      */
+#define HOTFN_VERDICT_TIMED 16u        /* proven: its return may be seen                      */
+/* Of a hookable function that is not TIMED: why it is only counted, one of HOTFN_REASON_*. */
+#define HOTFN_VERDICT_TIMING_REASON(flags) ((flags) >> 16 & 0xffu)
 
 typedef struct hotfn_verdict {
     uint32_t size;        /* sizeof(hotfn_verdict)                                         */

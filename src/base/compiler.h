@@ -15,4 +15,40 @@
 #define HFN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define HFN_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+/* A function that may be called between a function and its caller: it keeps every register and no
+ * flag.  Only in files that are built for general registers alone. */
+#if defined(__x86_64__)
+#define HFN_KEEPS_REGISTERS __attribute__((no_caller_saved_registers))
+#else
+#define HFN_KEEPS_REGISTERS
+#endif
+
+/* The processor's own counter, and what hotfn/timing.h calls it.  Not ordered against what stands
+ * around it: waiting for that would cost more than most functions take. */
+static inline uint64_t hfn_cpu_ticks(void)
+{
+#if defined(__x86_64__)
+    uint32_t low, high;
+
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return low | (uint64_t)high << 32;
+#elif defined(__aarch64__)
+    uint64_t ticks;
+
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return 0;
+#endif
+}
+
+static inline uint32_t hfn_cpu_clock_kind(void)
+{
+#if defined(__aarch64__)
+    return 3; /* HOTFN_CLOCK_ARM */
+#else
+    return 1; /* HOTFN_CLOCK_TSC */
+#endif
+}
+
 #endif

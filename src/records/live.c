@@ -157,9 +157,10 @@ static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_er
         status = hfn_live_map(live, live->fd, live->path, err);
     if (status == HOTFN_OK)
         status = hfn_live_allocate(live, HFN_SECTION_STRINGS, 2, &live->string_bytes_there, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         put_first_words(live, texts, HFN_COUNT_OF(texts));
-    else if (live->is_durable && live->fd >= 0)
+        hfn_live_begin_times(live, o);
+    } else if (live->is_durable && live->fd >= 0)
         unlink(live->path);
     return status;
 }

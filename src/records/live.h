@@ -5,6 +5,8 @@
 #define HFN_RECORDS_LIVE_H
 
 #include "base/memory.h"
+#include "counters/clock.h"
+#include "counters/time_row.h"
 #include "records/layout.h"
 #include "records/pack.h"
 
@@ -29,6 +31,7 @@ struct hotfn_live {
     uint64_t rows_bytes; /* fewer rows than there are if addresses are scarce */
     hfn_layout layout;
     /* the maker's */
+    hfn_clock clock; /* kind 0: not timed */
     uint32_t module_count, function_count, slot_count;
     uint64_t string_bytes;
     uint64_t function_bytes_there, string_bytes_there; /* durable: allocated on disk */
@@ -55,6 +58,21 @@ bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, u
                      uint32_t *count);
 /* The text at offset of the strings section, "" if it does not end inside. */
 const char *hfn_live_text(const hotfn_live *live, uint64_t offset);
+
+/* live_time.c: what timing adds to a live record. */
+typedef struct hfn_time_sizes {
+    bool is_timed;
+    uint64_t nodes, allocs, histograms, slow_calls, events; /* capacities; events of a thread */
+} hfn_time_sizes;
+hfn_time_sizes hfn_time_sizes_wanted(const hotfn_live_options *options);
+hfn_time_sizes hfn_time_sizes_found(const hfn_layout *layout);
+/* Say in the header what is kept and where, once the record is mapped; the clock starts. */
+void hfn_live_begin_times(hotfn_live *live, const hotfn_live_options *options);
+/* Its memory for the counters; false: the record is not timed. */
+bool hfn_live_time_memory(const hotfn_live *live, hfn_time_memory *out);
+hotfn_time_header *hfn_live_time_header(const hotfn_live *live); /* NULL: not timed */
+/* Measure the clock against the system's once more, over the whole run. */
+void hfn_live_settle_clock(hotfn_live *live);
 
 /* live_place.c: where everything goes, and the memory for it. */
 hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *options, uint64_t meta_bytes,

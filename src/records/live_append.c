@@ -176,6 +176,20 @@ static uint32_t take_slot(hotfn_live *live, const hotfn_record_function *f)
     return live->slot_count++;
 }
 
+/* How it will be timed; the counters may fall back later. */
+static void put_timing(hotfn_live *live, uint32_t index, uint32_t flags, uint32_t slot)
+{
+    const hotfn_time_header *h = hfn_live_time_header(live);
+    uint32_t mode = HOTFN_TIMING_COUNT_ONLY, reason = HOTFN_VERDICT_TIMING_REASON(flags);
+
+    if (!h || slot == HOTFN_NO_SLOT)
+        return;
+    if (flags & HOTFN_VERDICT_TIMED)
+        mode = h->flags & HOTFN_TIMING_SAMPLED ? HOTFN_TIMING_SAMPLE : HOTFN_TIMING_FULL;
+    hfn_shared_put32(hfn_live_section(live, HFN_SECTION_TIMING_STATES) + (uint64_t)index * 4,
+                     HFN_TIMING_WORD(mode, reason));
+}
+
 static hotfn_status put_function(hotfn_live *live, const hotfn_record_function *f, uint32_t index,
                                  hotfn_error *err)
 {
@@ -203,6 +217,7 @@ static hotfn_status put_function(hotfn_live *live, const hotfn_record_function *
               out_of_slots ? HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, HOTFN_REASON_NO_SLOTS)
                            : HFN_STATE_AND_REASON(f->state, reason));
     hfn_put32(state + HFN_STATE_OFFSET, f->reason_offset);
+    put_timing(live, index, f->flags, slot);
     return HOTFN_OK;
 }
 

@@ -23,6 +23,7 @@
 #define MOST_SLOTS (UINT32_C(1) << 26)
 #define MOST_MODULES (UINT32_C(1) << 20)
 #define ROW_ADDRESS_BYTES (UINT64_C(16) << 30)
+#define TIMED_ROW_ADDRESS_BYTES (UINT64_C(128) << 30)
 #define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* on disk, unless the caller asks for more */
 #define FAR_BYTES (UINT64_C(1) << 36)
 
@@ -36,7 +37,10 @@ static uint64_t page_round(uint64_t bytes)
 
 static uint32_t choose_threads(const hotfn_live_options *o, uint64_t row_bytes)
 {
-    uint64_t most = (o->durable_path ? DURABLE_ROW_BYTES : ROW_ADDRESS_BYTES) / row_bytes;
+    uint64_t most = (o->durable_path ? DURABLE_ROW_BYTES
+                     : o->timing     ? TIMED_ROW_ADDRESS_BYTES
+                                     : ROW_ADDRESS_BYTES) /
+                    row_bytes;
 
     if (o->thread_capacity)
         return o->thread_capacity;
@@ -58,11 +62,54 @@ static void place(hfn_layout *out, uint32_t type, uint64_t elements, uint64_t by
     out->file_bytes += page_round(s->bytes ? s->bytes : 1);
 }
 
+static uint64_t count_bytes(uint64_t slots)
+{
+    return page_round(slots * sizeof(uint64_t));
+}
+
+static uint64_t row_bytes_of(uint64_t slots, const hfn_time_sizes *time)
+{
+    return count_bytes(slots) + (time->is_timed ? page_round(hfn_time_row_bytes(slots)) : 0);
+}
+
+/* What timing keeps outside of the rows; functions is what a timing state is kept of. */
+static void place_times(hfn_layout *out, const hfn_time_sizes *time, uint32_t threads,
+                        uint32_t functions)
+{
+    if (!time->is_timed)
+        return;
+    place(out, HFN_SECTION_TIME_HEADER, 0, sizeof(hotfn_time_header));
+    place(out, HFN_SECTION_TIMING_STATES, functions, 0);
+    place(out, HFN_SECTION_HISTOGRAMS, 0, time->histograms * HFN_HISTOGRAM_BYTES);
+    place(out, HFN_SECTION_NODES, time->nodes, 0);
+    place(out, HFN_SECTION_SLOW_CALLS, time->slow_calls, 0);
+    if (time->allocs > 0)
+        place(out, HFN_SECTION_NODE_ALLOCS, time->allocs, 0);
+    if (time->events > 0)
+        place(out, HFN_SECTION_EVENTS, 0, threads * time->events * sizeof(hotfn_time_event));
+}
+
+/* A thread's times stand behind its counts, in the same row: one pointer leads to both.  As far as the
+ * section of all times reaches behind that of all counts, nothing else is placed. */
+static void place_time_rows(hfn_layout *out, uint32_t slots)
+{
+    const hfn_section *rows = &out->sections[HFN_SECTION_ROWS];
+    hfn_section *s = &out->sections[HFN_SECTION_TIME_ROWS];
+
+    s->type = HFN_SECTION_TIME_ROWS;
+    s->flags = hfn_section_critical(HFN_SECTION_TIME_ROWS);
+    s->offset = rows->offset + count_bytes(slots);
+    s->bytes = rows->bytes;
+    s->elements = slots;
+    out->file_bytes += count_bytes(slots);
+}
+
 /* What the target writes stands together at the front: it is what a durable file allocates. */
 static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_t functions,
-                      uint32_t modules, uint64_t meta_bytes, uint64_t string_bytes)
+                      uint32_t modules, uint64_t meta_bytes, uint64_t string_bytes,
+                      const hfn_time_sizes *time)
 {
-    uint64_t row_bytes = page_round((uint64_t)slots * sizeof(uint64_t));
+    uint64_t row_bytes = row_bytes_of(slots, time);
 
     memset(out, 0, sizeof *out);
     out->kind = HFN_KIND_LIVE;
@@ -75,7 +122,10 @@ static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_
     place(out, HFN_SECTION_STATES, functions, 0);
     place(out, HFN_SECTION_CELLS, threads,
           sizeof(hotfn_cell_header) + (uint64_t)threads * sizeof(hotfn_thread_cell));
+    place_times(out, time, threads, functions);
     place(out, HFN_SECTION_ROWS, slots, (uint64_t)threads * row_bytes);
+    if (time->is_timed)
+        place_time_rows(out, slots);
     place(out, HFN_SECTION_FUNCTIONS, functions, 0);
     place(out, HFN_SECTION_STRINGS, 0, string_bytes);
 }
@@ -83,6 +133,7 @@ static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_
 bool hfn_live_placed_alike(const hfn_layout *found)
 {
     const hfn_section *s = found->sections;
+    hfn_time_sizes time = hfn_time_sizes_found(found);
     hfn_layout ours;
 
     if (found->kind != HFN_KIND_LIVE || found->row_bytes == 0 ||
@@ -94,7 +145,7 @@ bool hfn_live_placed_alike(const hfn_layout *found)
     place_all(&ours, (uint32_t)s[HFN_SECTION_ROWS].elements,
               (uint32_t)s[HFN_SECTION_CELLS].elements, (uint32_t)s[HFN_SECTION_FUNCTIONS].elements,
               (uint32_t)s[HFN_SECTION_MODULES].elements, s[HFN_SECTION_META].bytes,
-              s[HFN_SECTION_STRINGS].bytes);
+              s[HFN_SECTION_STRINGS].bytes, &time);
     return ours.row_bytes == found->row_bytes && ours.file_bytes == found->file_bytes &&
            memcmp(ours.sections, found->sections, sizeof ours.sections) == 0;
 }
@@ -106,7 +157,8 @@ hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64
     uint32_t functions = o->function_capacity ? o->function_capacity : slots * 2;
     uint32_t modules = o->module_capacity ? o->module_capacity : DEFAULT_MODULES;
     uint64_t strings = o->string_bytes ? o->string_bytes : DEFAULT_STRING_BYTES;
-    uint64_t row_bytes = page_round((uint64_t)slots * sizeof(uint64_t));
+    hfn_time_sizes time = hfn_time_sizes_wanted(o);
+    uint64_t row_bytes = row_bytes_of(slots, &time);
     uint32_t threads = choose_threads(o, row_bytes);
 
     if (slots > MOST_SLOTS || functions > 2 * MOST_SLOTS || modules > MOST_MODULES ||
@@ -115,7 +167,10 @@ hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64
                         "a record holds at most %u slots, %u functions, %u modules and 4 GiB of "
                         "names",
                         MOST_SLOTS, 2 * MOST_SLOTS, MOST_MODULES);
-    place_all(out, slots, threads, functions, modules, meta_bytes, strings);
+    if (time.is_timed && slots > HFN_TIME_MOST_SLOTS)
+        return hfn_fail(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
+                        "a timed record holds at most %u slots", HFN_TIME_MOST_SLOTS);
+    place_all(out, slots, threads, functions, modules, meta_bytes, strings, &time);
     return HOTFN_OK;
 }
 
@@ -268,15 +323,16 @@ static bool map_in_parts(hotfn_live *live, int fd)
 hotfn_status hfn_live_map(hotfn_live *live, int fd, const char *path, hotfn_error *err)
 {
     const hfn_section *rows = &live->layout.sections[HFN_SECTION_ROWS];
+    const hfn_section *functions = &live->layout.sections[HFN_SECTION_FUNCTIONS];
     uint8_t *whole = map_file(fd, 0, live->layout.file_bytes);
 
     live->base_bytes = rows->offset;
     live->rows_bytes = rows->bytes;
-    live->tail_bytes = live->layout.file_bytes - rows->offset - rows->bytes;
+    live->tail_bytes = live->layout.file_bytes - functions->offset;
     if (whole) {
         live->base = whole;
         live->rows = whole + rows->offset;
-        live->tail = live->rows + rows->bytes;
+        live->tail = whole + functions->offset;
     } else if (!map_in_parts(live, fd)) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
                         "the record cannot be mapped: %s", strerror(errno));

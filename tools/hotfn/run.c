@@ -82,7 +82,7 @@ static bool make_live(run *r)
         hotfn_tool_fail("run", &err);
         return false;
     }
-    for (uint32_t reason = 1; reason < 64; reason++) {
+    for (uint32_t reason = 1; reason < 128; reason++) {
         hotfn_live_set_reason(r->live, reason, hotfn_reason_name(reason),
                               hotfn_reason_text(reason));
     }

@@ -223,7 +223,10 @@ class LiveOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("durable_path", c_char_p),
                 ("command", c_char_p), ("directory", c_char_p), ("slot_capacity", c_uint32),
                 ("thread_capacity", c_uint32), ("function_capacity", c_uint32),
-                ("module_capacity", c_uint32), ("string_bytes", c_uint64)]
+                ("module_capacity", c_uint32), ("string_bytes", c_uint64),
+                ("timing", c_uint32), ("sample_mean", c_uint32), ("slow_ns", c_uint64),
+                ("node_capacity", c_uint32), ("histogram_capacity", c_uint32),
+                ("slow_capacity", c_uint32), ("event_capacity", c_uint32)]
 
 
 # hotfn/exporters.h

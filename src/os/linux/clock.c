@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Two clocks: wall time for records, monotonic time for waiting and measuring. */
+/* Clocks: wall time for records, monotonic time for waiting and measuring, and whether the processor's
+ * own counter may stand for one. */
 #include "os/os.h"
 
+#include <fcntl.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 static uint64_t read_ns(clockid_t clock)
 {
@@ -20,4 +27,43 @@ uint64_t hfn_os_wall_ns(void)
 uint64_t hfn_os_monotonic_ns(void)
 {
     return read_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t hfn_os_raw_ns(void)
+{
+    return read_ns(CLOCK_MONOTONIC_RAW);
+}
+
+/* Intel SDM vol. 3, 18.17.1: invariant TSC; CPUID leaf 0x80000007, EDX bit 8. */
+static bool processor_says_so(void)
+{
+#if defined(__x86_64__)
+    uint32_t a, b, c, d = 0;
+
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
+#else
+    return true; /* Arm ARM, Generic Timer: a system counter at a fixed frequency */
+#endif
+}
+
+/* Linux gives the TSC up ("hpet", "acpi_pm") when it sees it go wrong.  kvm-clock and Hyper-V's are
+ * TSCs with an offset. */
+static bool system_agrees(void)
+{
+    char name[32] = "";
+    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                  O_RDONLY | O_CLOEXEC);
+    ssize_t length;
+
+    if (fd < 0)
+        return true;
+    length = read(fd, name, sizeof name - 1);
+    close(fd);
+    return length <= 0 || !(strncmp(name, "hpet", 4) == 0 || strncmp(name, "acpi_pm", 7) == 0 ||
+                            strncmp(name, "jiffies", 7) == 0 || strncmp(name, "refined", 7) == 0);
+}
+
+bool hfn_os_ticks_are_steady(void)
+{
+    return processor_says_so() && system_agrees();
 }

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread's times, behind its counts in the same row (hotfn/timing.h has what readers see of them):
+ *
+ *   hotfn_time_thread, in whose spare words the engine keeps hfn_time_state
+ *   a hotfn_time_cell a slot
+ *   the log: the calls that are open, outermost first
+ *   the limbo: open calls that were not on the way to what ran later
+ *
+ * Cells go by number: slot + 1; number 0 is a cell in the header, for what runs outside of all timed
+ * calls.  Numbers mean the same in every row, so a call may begin in one row and end in another. */
+#ifndef HFN_COUNTERS_TIME_ROW_H
+#define HFN_COUNTERS_TIME_ROW_H
+
+#include <hotfn/timing.h>
+#include <stddef.h>
+#include <stdbool.h>
+
+#define HFN_TIME_MOST_SLOTS (UINT32_C(1) << 24)
+#define HFN_LOG_CAPACITY 4096u   /* deeper calls are timed, but not followed through a longjmp */
+#define HFN_LIMBO_CAPACITY 256u
+
+/* What a stub keeps of a call on the thread's own stack.  A call can be ended with this alone,
+ * whatever became of the log: on another thread, after other stacks ran, in any order. */
+typedef struct hfn_time_frame {
+    uint64_t start;        /* tick                                                  */
+    uint32_t caller;       /* number of the cell that ran before                    */
+    uint32_t depth;        /* its place in the log                                  */
+    uint64_t timed_before; /* timed calls of the thread that had ended before       */
+    uint32_t node;         /* its tree node + 1, 0: none                            */
+    uint32_t flags;        /* HFN_CALL_*                                            */
+    uint64_t slot;         /* pushed by the stub, the rest is room                  */
+} hfn_time_frame;
+#define HFN_TIME_FRAME_BYTES 40
+
+#define HFN_CALL_NESTED 1u  /* another call of the same function is open further out */
+#define HFN_CALL_MERGED 2u  /* its node is its caller's                              */
+#define HFN_CALL_UNTIMED 4u /* nothing was begun                                     */
+
+/* The same call in the log. */
+typedef struct hfn_open_call {
+    uint64_t frame; /* address of its hfn_time_frame, compared and never followed */
+    uint64_t start;
+    uint64_t timed_before;
+    uint64_t end; /* limbo: when it was last seen; it may have been left then */
+    uint32_t slot, caller, node, flags;
+} hfn_open_call;
+
+/* Words of one thread, over a hotfn_time_thread. */
+typedef struct hfn_time_state {
+    uint64_t busy_ticks;
+    uint64_t events;
+    uint64_t first_tick;
+    uint64_t last_tick; /* of its latest event: what ran since is `current`'s own time  */
+    uint32_t root;
+    uint32_t depth;
+    /* spare[0] */
+    uint32_t current; /* number of the cell whose call runs                             */
+    uint32_t node;    /* its tree node + 1                                              */
+    uint64_t timed;   /* timed calls that ended                                         */
+    uint64_t floor;   /* calls that began before are timed from here: a forked child's  */
+    uint32_t chunk_next, chunk_end; /* tree nodes at hand, index                        */
+    uint32_t thread;  /* index of its cell + 1; 0: a row that is nobody's               */
+    uint32_t limbo_count;
+    uint64_t limbo_low, limbo_high; /* all frames in limbo lie in [low, high]           */
+    uint64_t random;
+    uint64_t spare[11];
+    hotfn_time_cell outside; /* number 0 */
+} hfn_time_state;
+_Static_assert(sizeof(hfn_time_state) == sizeof(hotfn_time_thread), "one shape");
+_Static_assert(offsetof(hfn_time_state, depth) == offsetof(hotfn_time_thread, depth), "one shape");
+_Static_assert(sizeof(hotfn_time_cell) == 64 && sizeof(hfn_time_frame) == HFN_TIME_FRAME_BYTES,
+               "what stubs and cell numbers count with");
+
+/* Where things are, from the state on. */
+static inline uint64_t hfn_time_log_at(uint64_t slots)
+{
+    return sizeof(hfn_time_state) + slots * sizeof(hotfn_time_cell);
+}
+
+static inline uint64_t hfn_time_row_bytes(uint64_t slots)
+{
+    return hfn_time_log_at(slots) +
+           (HFN_LOG_CAPACITY + HFN_LIMBO_CAPACITY) * sizeof(hfn_open_call);
+}
+
+/* A record's memory for times; what is not kept is NULL. */
+typedef struct hfn_time_memory {
+    hotfn_time_header *header;
+    uint32_t thread_at; /* from a row's begin to its hotfn_time_thread */
+    uint32_t log_at;    /* and from there to the log                   */
+    hotfn_time_node *nodes;
+    hotfn_alloc_cell *allocs;
+    uint64_t *histograms;
+    hotfn_slow_call *slow;
+    hotfn_time_event *events;
+} hfn_time_memory;
+
+#endif

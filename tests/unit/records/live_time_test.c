@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* A timed live record: where the times stand, and that who joins finds the same. */
+#include "records/live.h"
+#include "records/sample.h"
+
+static hotfn_live *timed_live(void)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_live *live = NULL;
+
+    o.slot_capacity = 1000;
+    o.thread_capacity = 8;
+    o.string_bytes = 1 << 16;
+    o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_TREE | HOTFN_TIMING_EVENTS | HOTFN_TIMING_ALLOC;
+    o.node_capacity = 100;
+    o.event_capacity = 100;
+    o.slow_ns = 1000000;
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    return live;
+}
+
+static void a_thread_s_times_stand_behind_its_counts(void)
+{
+    hotfn_live *live = timed_live();
+    const hfn_section *s = live->layout.sections;
+    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_time_memory t;
+
+    hotfn_live_get_memory(live, &m);
+    CHECK(hfn_live_time_memory(live, &t));
+    CHECK(t.thread_at >= 1000 * sizeof(uint64_t));
+    CHECK(t.thread_at + hfn_time_row_bytes(1000) <= m.row_bytes);
+    CHECK_EQ_U64(t.header->row_bytes, m.row_bytes);
+    CHECK_EQ_U64(s[HFN_SECTION_TIME_ROWS].offset - s[HFN_SECTION_ROWS].offset, t.thread_at);
+    CHECK(s[HFN_SECTION_TIME_ROWS].offset + s[HFN_SECTION_TIME_ROWS].bytes <=
+          s[HFN_SECTION_FUNCTIONS].offset);
+    m.rows[7 * (uint64_t)m.row_bytes + m.row_bytes - 1] = 1;
+    t.nodes[99].calls = 1;
+    t.allocs[99].freed_bytes = 1;
+    t.events[8 * 128 - 1].kind = 1; /* a power of two */
+    hotfn_live_close(live);
+}
+
+static void who_joins_finds_the_times(void)
+{
+    hotfn_live *live = timed_live(), *joined = NULL;
+    hfn_time_memory ours, theirs;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    if (!CHECK_EQ_I64(hotfn_live_join(&joined, path, NULL, NULL), HOTFN_OK))
+        return;
+    CHECK(hfn_live_time_memory(live, &ours) && hfn_live_time_memory(joined, &theirs));
+    CHECK_EQ_U64(ours.thread_at, theirs.thread_at);
+    ours.nodes[5].calls = 77;
+    CHECK_EQ_U64(theirs.nodes[5].calls, 77);
+    CHECK_EQ_U64(theirs.header->ticks_per_second, ours.header->ticks_per_second);
+    hotfn_live_close(joined);
+    hotfn_live_close(live);
+}
+
+static void the_clock_is_in_the_header(void)
+{
+    hotfn_live *live = timed_live();
+    const hotfn_time_header *h = hfn_live_time_header(live);
+
+    CHECK(h->clock == HOTFN_CLOCK_TSC || h->clock == HOTFN_CLOCK_MONOTONIC ||
+          h->clock == HOTFN_CLOCK_ARM);
+    CHECK(h->ticks_per_second >= 1000000 && h->start_ticks > 0);
+    CHECK(h->slow_ticks >= h->ticks_per_second / 1000 - 1 &&
+          h->slow_ticks <= h->ticks_per_second / 1000 + 1);
+    hotfn_live_close(live);
+}
+
+static void a_record_without_timing_has_no_room_for_it(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    hfn_time_memory t;
+
+    CHECK(!hfn_live_time_memory(live, &t));
+    CHECK_EQ_U64(live->layout.sections[HFN_SECTION_TIME_ROWS].type, 0);
+    CHECK(live->layout.row_bytes <= 4096);
+    hotfn_live_close(live);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(a_thread_s_times_stand_behind_its_counts),
+    CHECK_TEST(who_joins_finds_the_times),
+    CHECK_TEST(the_clock_is_in_the_header),
+    CHECK_TEST(a_record_without_timing_has_no_room_for_it),
+};
+CHECK_MAIN(tests)
