@@ -12,6 +12,7 @@
 #include <hotfn/verdicts.h>
 #include <hotfn/hooks.h>
 #include <hotfn/counters.h>
+#include <hotfn/timing.h>
 #include <hotfn/records.h>
 #include <hotfn/exporters.h>
 #include <hotfn/scan.h>

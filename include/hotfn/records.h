@@ -103,8 +103,9 @@ typedef struct hotfn_record_thread {
     uint64_t start_ns;
     uint64_t calls;        /* sum over all functions              */
     char name[16];
+    uint64_t busy_ns;      /* in timed functions; 0: not timed    */
 } hotfn_record_thread;
-#define HOTFN_RECORD_THREAD_INIT { (uint32_t)sizeof(hotfn_record_thread), 0, 0, 0, 0, 0, "" }
+#define HOTFN_RECORD_THREAD_INIT { (uint32_t)sizeof(hotfn_record_thread), 0, 0, 0, 0, 0, "", 0 }
 
 /* ---- Writing: the live record. */
 

@@ -70,7 +70,7 @@ typedef struct hotfn_time_cell {
     uint32_t histogram;   /* index + 1 in the pool, 0: none              */
     uint32_t open;        /* the engine's; 0: no call of it is open      */
     uint64_t callee_timed; /* timed calls from it, recursive ones too   */
-    uint64_t below_timed;  /* and from there on, below its outermost calls; 0: not kept */
+    uint64_t within_timed; /* timed calls within its outermost calls, these too; 0: not kept */
 } hotfn_time_cell;
 
 /* Log-linear, 32 steps an octave: ticks below 64 have a bucket each, then bucket
@@ -117,6 +117,8 @@ typedef struct hotfn_time_event {
 } hotfn_time_event;
 
 /* ---- What a record tells.  "Since 0.2" for all of it. */
+
+typedef struct hotfn_record hotfn_record; /* hotfn/records.h */
 
 /* What the run kept and what it cost. */
 typedef struct hotfn_record_time_info {
@@ -191,6 +193,35 @@ typedef struct hotfn_record_event {
     uint32_t kind; /* 1 entry, 2 exit */
     uint64_t time_ns;
 } hotfn_record_event;
+#define HOTFN_RECORD_TIMING_INIT { (uint32_t)sizeof(hotfn_record_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, 0, 0 }
+#define HOTFN_RECORD_EDGE_INIT { (uint32_t)sizeof(hotfn_record_edge), 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_NODE_INIT { (uint32_t)sizeof(hotfn_record_node), 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 } }
+#define HOTFN_RECORD_SLOW_CALL_INIT { (uint32_t)sizeof(hotfn_record_slow_call), 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_EVENT_INIT { (uint32_t)sizeof(hotfn_record_event), 0, 0, 0, 0 }
+
+/* Any record answers; one without times has flags 0.  HOTFN_OK, HOTFN_E_OPTION. */
+HOTFN_API hotfn_status hotfn_record_get_time_info(const hotfn_record *record,
+                                                  hotfn_record_time_info *out);
+/* The times of a function, over the threads of the chosen process.  HOTFN_E_NOT_FOUND past the end. */
+HOTFN_API hotfn_status hotfn_record_get_timing(const hotfn_record *record, uint32_t function,
+                                               hotfn_record_timing *out);
+/* Edges by caller, then callee; nodes parents first, each directly before what it called; slow calls
+ * in the order they ended; events thread after thread, oldest first.  HOTFN_E_NOT_FOUND past the end. */
+HOTFN_API hotfn_status hotfn_record_get_edge(const hotfn_record *record, uint32_t index,
+                                             hotfn_record_edge *out);
+HOTFN_API hotfn_status hotfn_record_get_node(const hotfn_record *record, uint32_t index,
+                                             hotfn_record_node *out);
+HOTFN_API hotfn_status hotfn_record_get_slow_call(const hotfn_record *record, uint32_t index,
+                                                  hotfn_record_slow_call *out);
+HOTFN_API hotfn_status hotfn_record_get_event(const hotfn_record *record, uint64_t index,
+                                              hotfn_record_event *out);
+/* How many timed calls of a function took how long: counts has HOTFN_HISTOGRAM_BUCKETS words, set to
+ * 0 first.  A bucket begins at hotfn_record_bucket_ns(record, bucket) and ends where the next begins. */
+HOTFN_API hotfn_status hotfn_record_get_histogram(const hotfn_record *record, uint32_t function,
+                                                  uint64_t *counts);
+HOTFN_API double hotfn_record_bucket_ns(const hotfn_record *record, uint32_t bucket);
+/* raw not 0: leave the hooks' own cost in all times from now on. */
+HOTFN_API void hotfn_record_choose_raw(hotfn_record *record, int32_t raw);
 
 #ifdef __cplusplus
 }

@@ -3,12 +3,14 @@
 #include "base/status.h"
 #include "os/os.h"
 #include "records/live.h"
+#include "records/times.h"
 #include "records/writer.h"
 
 struct hotfn_snapshot {
     hotfn_env env;
     uint64_t time_ns;
     hfn_packed rows;
+    hfn_times times;
 };
 
 /* ---- Snapshots. */
@@ -19,6 +21,13 @@ static hotfn_status read_rows(const hotfn_live *live, hfn_packed *rows, hotfn_er
 
     return hfn_packed_read(rows, live->fd, s->offset, live->layout.row_bytes,
                            hfn_live_rows_used(live), live->slot_count, live->path, err);
+}
+
+static hotfn_status read_times(const hotfn_live *live, hfn_times *times, hotfn_error *err)
+{
+    hfn_times_init(times, &live->env);
+    return hfn_times_read_live(times, live->fd, &live->layout, live->layout.file_bytes,
+                               hfn_live_rows_used(live), live->slot_count, live->path, err);
 }
 
 hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, hotfn_error *err)
@@ -35,7 +44,10 @@ hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, h
     s->env = live->env;
     s->time_ns = hfn_os_wall_ns();
     hfn_packed_init(&s->rows, &s->env);
+    hfn_times_init(&s->times, &s->env);
     status = read_rows(live, &s->rows, err);
+    if (status == HOTFN_OK)
+        status = read_times(live, &s->times, err);
     if (status != HOTFN_OK) {
         hotfn_snapshot_destroy(s);
         return status;
@@ -52,6 +64,7 @@ void hotfn_snapshot_destroy(hotfn_snapshot *s)
         return;
     env = s->env;
     hfn_packed_finish(&s->rows);
+    hfn_times_finish(&s->times);
     hfn_free(&env, s, sizeof *s);
 }
 
@@ -79,6 +92,29 @@ static hotfn_status choose_rows(const hotfn_live *live, hfn_packed *out, const h
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, live->path, HOTFN_NO_OFFSET, "no memory");
     hfn_packed_finish(&now);
     return status;
+}
+
+/* The timing of the same stretch, ready to be written. */
+static hotfn_status choose_times(const hotfn_live *live, hfn_times_sections *out,
+                                 const hotfn_snapshot *from, const hotfn_snapshot *to,
+                                 uint32_t thread_count, hotfn_error *err)
+{
+    hfn_times now;
+    hotfn_status status;
+    bool held;
+
+    hfn_times_init(&now, &live->env);
+    status = to ? hfn_times_copy(&now, &to->times) ? HOTFN_OK : HOTFN_E_NO_MEMORY
+                : read_times(live, &now, err);
+    if (status == HOTFN_OK) {
+        held = (!from || hfn_times_subtract(&now, &from->times)) &&
+               hfn_times_settle(&now, live->slot_count, thread_count) && hfn_times_pack(out, &now);
+        status = held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+    }
+    hfn_times_finish(&now);
+    return status == HOTFN_E_NO_MEMORY
+               ? hfn_fail(err, status, live->path, HOTFN_NO_OFFSET, "no memory for times")
+               : status;
 }
 
 /* ---- The finished file. */
@@ -110,6 +146,18 @@ static void take_all(hfn_parts *parts, const hotfn_live *live, const hfn_packed 
          sizeof(hotfn_cell_header) + rows->row_count * sizeof(hotfn_thread_cell));
 }
 
+static void take_times(hfn_parts *parts, const hotfn_live *live, const hfn_times_sections *times)
+{
+    for (uint32_t type = HFN_SECTION_TIME_HEADER; type < HFN_SECTION_TYPES; type++) {
+        parts->bytes[type] = times->bytes[type];
+        parts->byte_counts[type] = times->byte_counts[type];
+    }
+    if (times->bytes[HFN_SECTION_TIME_HEADER] &&
+        live->layout.sections[HFN_SECTION_TIMING_STATES].type)
+        take(parts, live, HFN_SECTION_TIMING_STATES,
+             (uint64_t)live->function_count * sizeof(uint32_t));
+}
+
 static hotfn_status write_parts(hotfn_live *live, hfn_parts *parts, const char *path,
                                 hotfn_error *err)
 {
@@ -133,6 +181,7 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
                                const hotfn_snapshot *to, hotfn_error *err)
 {
     hfn_parts parts = { .state = state, .exit_code = exit_code };
+    hfn_times_sections times = { .env = live->env };
     hotfn_status status;
     hfn_packed rows;
 
@@ -142,8 +191,11 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
     hfn_live_settle_clock(live);
     hfn_packed_init(&rows, &live->env);
     status = choose_rows(live, &rows, from, to, err);
+    if (status == HOTFN_OK)
+        status = choose_times(live, &times, from, to, (uint32_t)rows.row_count, err);
     if (status == HOTFN_OK) {
         take_all(&parts, live, &rows);
+        take_times(&parts, live, &times);
         if (from || to) {
             parts.window_start_ns = from ? from->time_ns : parts.start_ns;
             parts.window_end_ns = to ? to->time_ns : parts.end_ns;
@@ -151,5 +203,6 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
         status = write_parts(live, &parts, path, err);
     }
     hfn_packed_finish(&rows);
+    hfn_times_sections_finish(&times);
     return status;
 }

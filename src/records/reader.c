@@ -29,11 +29,6 @@ static const char *const section_names[HFN_SECTION_TYPES] = {
     "call tree", "memory by call",      "slow calls", "events",  "timing states",
 };
 
-typedef struct source {
-    int fd;
-    uint64_t file_bytes;
-} source;
-
 hotfn_status hfn_record_damage(hotfn_record *r, uint64_t offset, hotfn_error *err,
                                const char *format, ...)
 {
@@ -58,7 +53,7 @@ hotfn_status hfn_record_damage(hotfn_record *r, uint64_t offset, hotfn_error *er
 /* ---- Reading. */
 
 /* How many of the bytes could be read; fewer only at the file's end or an error. */
-static uint64_t read_some(const source *in, void *out, uint64_t byte_count, uint64_t at)
+static uint64_t read_some(const hfn_source *in, void *out, uint64_t byte_count, uint64_t at)
 {
     uint64_t done = 0;
 
@@ -83,6 +78,7 @@ static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
     case HFN_SECTION_REASONS: count = s->elements; break;
     case HFN_SECTION_SLOTS:
     case HFN_SECTION_STATES:
+    case HFN_SECTION_TIMING_STATES:
     case HFN_SECTION_FUNCTIONS: count = r->function_count; break;
     case HFN_SECTION_STRINGS: return hfn_get64(r->header + HFN_AT_STRINGS);
     default: return s->bytes;
@@ -91,7 +87,7 @@ static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
 }
 
 /* The part of a section that lies inside the file. */
-static uint64_t bytes_there(const source *in, const hfn_section *s)
+static uint64_t bytes_there(const hfn_source *in, const hfn_section *s)
 {
     if (s->offset > in->file_bytes)
         return 0;
@@ -99,8 +95,8 @@ static uint64_t bytes_there(const source *in, const hfn_section *s)
 }
 
 /* How much of a section is there to be read. */
-static hotfn_status present_bytes(hotfn_record *r, const source *in, uint32_t type, uint64_t *out,
-                                  hotfn_error *err)
+static hotfn_status present_bytes(hotfn_record *r, const hfn_source *in, uint32_t type,
+                                  uint64_t *out, hotfn_error *err)
 {
     const hfn_section *s = &r->layout.sections[type];
     uint64_t wanted = used_bytes(r, type), there = bytes_there(in, s);
@@ -112,7 +108,8 @@ static hotfn_status present_bytes(hotfn_record *r, const source *in, uint32_t ty
                              wanted - there, section_names[type]);
 }
 
-static hotfn_status load_section(hotfn_record *r, const source *in, uint32_t type, hotfn_error *err)
+hotfn_status hfn_record_load_section(hotfn_record *r, const hfn_source *in, uint32_t type,
+                                     hotfn_error *err)
 {
     const hfn_section *s = &r->layout.sections[type];
     hfn_part *part = &r->parts[type];
@@ -152,7 +149,7 @@ static hotfn_status load_counts(hotfn_record *r, hotfn_error *err)
 
 /* ---- Rows. */
 
-static hotfn_status load_live_rows(hotfn_record *r, const source *in, hotfn_error *err)
+static hotfn_status load_live_rows(hotfn_record *r, const hfn_source *in, hotfn_error *err)
 {
     const hfn_section *s = &r->layout.sections[HFN_SECTION_ROWS];
     uint32_t row_bytes = r->layout.row_bytes, count = r->thread_count;
@@ -205,11 +202,11 @@ static hotfn_status split_packed(hotfn_record *r, const hfn_part *part, hotfn_er
     return HOTFN_OK;
 }
 
-static hotfn_status load_packed_rows(hotfn_record *r, const source *in, hotfn_error *err)
+static hotfn_status load_packed_rows(hotfn_record *r, const hfn_source *in, hotfn_error *err)
 {
     const hfn_section *s = &r->layout.sections[HFN_SECTION_PACKED_ROWS];
     hfn_part *part = &r->parts[HFN_SECTION_PACKED_ROWS];
-    hotfn_status status = load_section(r, in, HFN_SECTION_PACKED_ROWS, err);
+    hotfn_status status = hfn_record_load_section(r, in, HFN_SECTION_PACKED_ROWS, err);
 
     if (status == HOTFN_OK && (s->flags & HFN_SECTION_HAS_CRC) &&
         hfn_crc32c(0, part->bytes, part->byte_count) != s->crc)
@@ -245,7 +242,7 @@ static bool is_sealed(int fd)
 
 /* A record that still says "live" is, as long as somebody holds its lock; a memfd needs none: it
  * could not be opened any more. */
-static void judge_state(hotfn_record *r, const source *in)
+static void judge_state(hotfn_record *r, const hfn_source *in)
 {
     r->state = hfn_get32(r->header + HFN_AT_STATE);
     if (r->layout.kind == HFN_KIND_FINISHED)
@@ -257,7 +254,7 @@ static void judge_state(hotfn_record *r, const source *in)
     }
 }
 
-static hotfn_status load_header(hotfn_record *r, const source *in, hotfn_error *err)
+static hotfn_status load_header(hotfn_record *r, const hfn_source *in, hotfn_error *err)
 {
     uint8_t head[HEAD_BYTES];
     uint64_t n = read_some(in, head, sizeof head, 0);
@@ -271,13 +268,13 @@ static hotfn_status load_header(hotfn_record *r, const source *in, hotfn_error *
     return load_counts(r, err);
 }
 
-static hotfn_status load(hotfn_record *r, const source *in, hotfn_error *err)
+static hotfn_status load(hotfn_record *r, const hfn_source *in, hotfn_error *err)
 {
     const hfn_section *sections = r->layout.sections;
     hotfn_status status = load_header(r, in, err);
 
     for (uint32_t type = HFN_SECTION_META; status == HOTFN_OK && type <= HFN_SECTION_CELLS; type++)
-        status = load_section(r, in, type, err);
+        status = hfn_record_load_section(r, in, type, err);
     if (status != HOTFN_OK)
         return status;
     count_threads(r);
@@ -292,7 +289,7 @@ static hotfn_status load(hotfn_record *r, const source *in, hotfn_error *err)
     if (!r->totals)
         return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for counts");
     hfn_record_sum(r);
-    return HOTFN_OK;
+    return hfn_record_load_times(r, in, err);
 }
 
 /* A link to the memory of a run that is no more. */
@@ -303,7 +300,7 @@ static bool leads_nowhere(const char *path)
     return errno == ENOENT && lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
 }
 
-static hotfn_status open_source(source *out, const char *path, hotfn_error *err)
+static hotfn_status open_source(hfn_source *out, const char *path, hotfn_error *err)
 {
     struct stat file;
 
@@ -328,7 +325,7 @@ hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, u
 {
     hotfn_env filled = hfn_env_fill(env);
     hotfn_record *r;
-    source in;
+    hfn_source in;
     hotfn_status status = open_source(&in, path, err);
 
     if (status != HOTFN_OK)
@@ -336,6 +333,7 @@ hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, u
     r = hfn_alloc(&filled, sizeof *r);
     if (r) {
         r->env = filled;
+        hfn_times_init(&r->times, &r->env);
         r->tolerant = lost != NULL;
         r->lost = lost;
         r->lost_bytes = lost_bytes;
@@ -372,6 +370,7 @@ void hotfn_record_close(hotfn_record *r)
     for (uint32_t type = 0; type < HFN_SECTION_TYPES; type++)
         hfn_free(&env, r->parts[type].bytes, r->parts[type].byte_count + 2);
     hfn_packed_finish(&r->rows);
+    hfn_record_drop_times(r);
     hfn_free(&env, r->totals, (uint64_t)r->slot_count * sizeof *r->totals);
     if (r->path)
         hfn_free(&env, r->path, strlen(r->path) + 1);

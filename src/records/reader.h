@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "records/layout.h"
 #include "records/pack.h"
+#include "records/times_sum.h"
 
 /* A section's bytes, in memory of the record's own. */
 typedef struct hfn_part {
@@ -26,11 +27,21 @@ struct hotfn_record {
     uint32_t thread_count; /* cells in use = rows                          */
     uint32_t process;      /* chosen pid, 0: all                           */
     uint64_t *totals;      /* [slot_count]                                 */
+    hfn_times times;
+    hfn_time_sums sums;       /* empty unless times are there             */
+    uint32_t *slot_functions; /* [slot_count]; likewise                   */
+    bool is_raw;              /* the hooks' own cost is left in the times */
     /* when repairing: damage is passed over, and told here */
     bool tolerant;
     char *lost;
     uint64_t lost_bytes, lost_used;
 };
+
+/* What is read from. */
+typedef struct hfn_source {
+    int fd;
+    uint64_t file_bytes;
+} hfn_source;
 
 /* Load path; NULL lost: any damage is an error, else it is passed over and told in words. */
 hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, uint64_t lost_bytes,
@@ -42,6 +53,28 @@ hotfn_status hfn_record_damage(hotfn_record *record, uint64_t offset, hotfn_erro
 
 /* reader_check.c: does what was loaded make sense?  Tolerant: cut it down to what does. */
 hotfn_status hfn_record_check(hotfn_record *record, hotfn_error *err);
+
+/* Copy a section with its checksum checked into parts. */
+hotfn_status hfn_record_load_section(hotfn_record *record, const hfn_source *in, uint32_t type,
+                                     hotfn_error *err);
+/* reader_times.c: load what there is of timing, and (again) sum it up for the chosen process. */
+hotfn_status hfn_record_load_times(hotfn_record *record, const hfn_source *in, hotfn_error *err);
+hotfn_status hfn_record_sum_times(hotfn_record *record);
+void hfn_record_drop_times(hotfn_record *record);
+/* times_query.c: ticks as nanoseconds; ticks without the inner cost of so many calls and the outer one
+ * of so many; a node's, corrected and scaled up, and its callees'. */
+uint64_t hfn_times_ns(const hotfn_record *record, uint64_t ticks);
+uint64_t hfn_times_less_cost(const hotfn_record *record, uint64_t ticks, uint64_t inside_calls,
+                             uint64_t outside_calls);
+uint64_t hfn_times_node_ticks(const hotfn_record *record, uint32_t node);
+uint64_t hfn_times_callee_ticks(const hotfn_record *record, uint32_t node);
+/* The process of a row. */
+uint32_t hfn_record_row_process(const hotfn_record *record, uint32_t row);
+uint64_t hfn_record_busy_ns(const hotfn_record *record, uint32_t row);
+
+/* repair.c: a record in memory as a finished file.  The rows are packed anew: damaged ones end where
+ * their sense does. */
+hotfn_status hfn_record_write(hotfn_record *record, const char *to, hotfn_error *err);
 
 /* The text at offset of the strings, "" outside. */
 const char *hfn_record_text(const hotfn_record *record, uint32_t offset);

@@ -170,7 +170,16 @@ hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
     t.start_ns = cell.start_ns;
     t.calls = hfn_unpack_add(hfn_packed_row(&r->rows, index), NULL, r->slot_count);
     memcpy(t.name, cell.name, sizeof t.name - 1);
+    t.busy_ns = hfn_record_busy_ns(r, index);
     return hfn_give(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+uint32_t hfn_record_row_process(const hotfn_record *r, uint32_t row)
+{
+    hotfn_thread_cell cell;
+
+    get_cell(r, row, &cell);
+    return cell.pid;
 }
 
 void hfn_record_sum(hotfn_record *r)
@@ -198,7 +207,7 @@ hotfn_status hotfn_record_choose_process(hotfn_record *r, uint32_t pid)
         return HOTFN_E_NOT_FOUND;
     r->process = pid;
     hfn_record_sum(r);
-    return HOTFN_OK;
+    return hfn_record_sum_times(r);
 }
 
 /* ---- Order: a merge sort, which needs no more than one array beside. */

@@ -41,18 +41,34 @@ static void take_facts(hfn_parts *parts, const hotfn_record *r)
     parts->state = r->state == HOTFN_RECORD_FINISHED ? HOTFN_RECORD_FINISHED : HOTFN_RECORD_KILLED;
 }
 
-/* The rows are packed anew: damaged ones end where their sense does. */
-static hotfn_status write_clean(hotfn_record *r, const char *to, hotfn_error *err)
+static void take_times(hfn_parts *parts, const hotfn_record *r, const hfn_times_sections *times)
+{
+    const hfn_part *states = &r->parts[HFN_SECTION_TIMING_STATES];
+
+    if (!times->bytes[HFN_SECTION_TIME_HEADER])
+        return;
+    for (uint32_t type = HFN_SECTION_TIME_HEADER; type < HFN_SECTION_TYPES; type++) {
+        parts->bytes[type] = times->bytes[type];
+        parts->byte_counts[type] = times->byte_counts[type];
+    }
+    parts->bytes[HFN_SECTION_TIMING_STATES] = states->bytes;
+    parts->byte_counts[HFN_SECTION_TIMING_STATES] = states->byte_count & ~UINT64_C(3);
+}
+
+hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
 {
     static const hfn_packed nothing;
+    hfn_times_sections times = { .env = r->env };
     hfn_parts parts = { 0 };
     hotfn_status status;
     hfn_packed rows;
 
     hfn_packed_init(&rows, &r->env);
-    if (hfn_packed_difference(&rows, &r->rows, &nothing, r->slot_count)) {
+    if (hfn_packed_difference(&rows, &r->rows, &nothing, r->slot_count) &&
+        hfn_times_pack(&times, &r->times)) {
         take_parts(&parts, r);
         take_facts(&parts, r);
+        take_times(&parts, r, &times);
         parts.rows = &rows;
         hfn_settle_states(r->parts[HFN_SECTION_STATES].bytes, r->function_count);
         status = hfn_parts_write(&parts, to, true, &r->env, err);
@@ -60,6 +76,7 @@ static hotfn_status write_clean(hotfn_record *r, const char *to, hotfn_error *er
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory for counts");
     }
     hfn_packed_finish(&rows);
+    hfn_times_sections_finish(&times);
     return status;
 }
 
@@ -82,7 +99,7 @@ hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost, u
         status = hfn_fail(err, HOTFN_E_FORMAT, from, HOTFN_NO_OFFSET,
                           "nothing of the record can be saved: %.400s", lost);
     } else {
-        status = write_clean(r, to, err);
+        status = hfn_record_write(r, to, err);
     }
     hotfn_record_close(r);
     return status;

@@ -12,6 +12,7 @@ from ctypes import (
     POINTER,
     c_char,
     c_char_p,
+    c_double,
     c_int32,
     c_size_t,
     c_uint8,
@@ -184,6 +185,96 @@ class CounterMemory(Sized):
                 ("cells", POINTER(ThreadCell)), ("rows", POINTER(c_uint8))]
 
 
+# hotfn/timing.h
+class TimeHeader(ctypes.Structure):
+    _fields_ = [("flags", c_uint32), ("clock", c_uint32), ("ticks_per_second", c_uint64),
+                ("start_ticks", c_uint64), ("resolution_ticks", c_uint64),
+                ("cost_inside_ticks", c_uint32), ("cost_outside_ticks", c_uint32),
+                ("count_cost_ticks", c_uint32), ("sample_mean", c_uint32),
+                ("slow_ticks", c_uint64), ("node_capacity", c_uint32), ("nodes_used", c_uint32),
+                ("histogram_capacity", c_uint32), ("histograms_used", c_uint32),
+                ("slow_capacity", c_uint32), ("slow_used", c_uint32), ("event_capacity", c_uint32),
+                ("row_bytes", c_uint32), ("cells_at", c_uint32), ("nodes_merged", c_uint32),
+                ("abandoned_exits", c_uint32), ("clock_went_back", c_uint32),
+                ("spare", c_uint64 * 19)]
+
+
+class TimeThread(ctypes.Structure):
+    _fields_ = [("busy_ticks", c_uint64), ("events", c_uint64), ("first_tick", c_uint64),
+                ("last_tick", c_uint64), ("root", c_uint32), ("depth", c_uint32),
+                ("spare", c_uint64 * 27)]
+
+
+class TimeCell(ctypes.Structure):
+    _fields_ = [("total_ticks", c_uint64), ("self_ticks", c_uint64), ("timed_calls", c_uint64),
+                ("min_ticks", c_uint64), ("max_ticks", c_uint64), ("histogram", c_uint32),
+                ("open", c_uint32), ("callee_timed", c_uint64), ("within_timed", c_uint64)]
+
+
+class TimeNode(ctypes.Structure):
+    _fields_ = [("parent", c_uint32), ("slot", c_uint32), ("thread", c_uint32),
+                ("flags", c_uint32), ("calls", c_uint64), ("total_ticks", c_uint64),
+                ("timed_calls", c_uint64), ("first_child", c_uint32), ("next_sibling", c_uint32),
+                ("spare", c_uint64 * 2)]
+
+
+class AllocCell(ctypes.Structure):
+    _fields_ = [("allocated_bytes", c_uint64), ("allocated_blocks", c_uint64),
+                ("freed_bytes", c_uint64), ("freed_blocks", c_uint64)]
+
+
+class SlowCall(ctypes.Structure):
+    _fields_ = [("sequence", c_uint64), ("start_ticks", c_uint64), ("ticks", c_uint64),
+                ("node", c_uint32), ("slot", c_uint32), ("thread", c_uint32),
+                ("reserved", c_uint32), ("spare", c_uint64 * 3)]
+
+
+class TimeEvent(ctypes.Structure):
+    _fields_ = [("ticks", c_uint64), ("slot", c_uint32), ("kind", c_uint32)]
+
+
+class RecordTimeInfo(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("clock", c_uint32),
+                ("sample_mean", c_uint32), ("ticks_per_second", c_uint64),
+                ("resolution_ns", c_double), ("cost_inside_ns", c_double),
+                ("cost_outside_ns", c_double), ("count_cost_ns", c_double), ("slow_ns", c_uint64),
+                ("busy_ns", c_uint64), ("edge_count", c_uint32), ("node_count", c_uint32),
+                ("slow_count", c_uint32), ("nodes_merged", c_uint32),
+                ("histograms_lost", c_uint32), ("abandoned_exits", c_uint32),
+                ("clock_went_back", c_uint32), ("slow_lost", c_uint64), ("event_count", c_uint64),
+                ("events_lost", c_uint64)]
+
+
+class RecordTiming(Sized):
+    _fields_ = [("size", c_uint32), ("timing", c_uint32), ("timed_calls", c_uint64),
+                ("total_ns", c_uint64), ("self_ns", c_uint64), ("total_error_ns", c_uint64),
+                ("self_error_ns", c_uint64), ("min_ns", c_uint64), ("max_ns", c_uint64),
+                ("p50_ns", c_uint64), ("p90_ns", c_uint64), ("p99_ns", c_uint64),
+                ("self_alloc", AllocCell), ("total_alloc", AllocCell), ("reason", c_char_p),
+                ("reason_text", c_char_p)]
+
+
+class RecordEdge(Sized):
+    _fields_ = [("size", c_uint32), ("caller", c_uint32), ("callee", c_uint32),
+                ("flags", c_uint32), ("calls", c_uint64), ("total_ns", c_uint64)]
+
+
+class RecordNode(Sized):
+    _fields_ = [("size", c_uint32), ("parent", c_uint32), ("function", c_uint32),
+                ("thread", c_uint32), ("flags", c_uint32), ("reserved", c_uint32),
+                ("calls", c_uint64), ("total_ns", c_uint64), ("self_ns", c_uint64),
+                ("self_alloc", AllocCell)]
+
+
+class RecordSlowCall(Sized):
+    _fields_ = [("size", c_uint32), ("function", c_uint32), ("thread", c_uint32),
+                ("node", c_uint32), ("start_ns", c_uint64), ("duration_ns", c_uint64)]
+
+
+class RecordEvent(Sized):
+    _fields_ = [("size", c_uint32), ("thread", c_uint32), ("function", c_uint32),
+                ("kind", c_uint32), ("time_ns", c_uint64)]
+
 # hotfn/records.h
 class RecordFunction(Sized):
     # names is c_void_p: it holds several strings, one behind the other.
@@ -216,7 +307,7 @@ class RecordInfo(Sized):
 class RecordThread(Sized):
     _fields_ = [("size", c_uint32), ("tid", c_uint32), ("pid", c_uint32),
                 ("thread_count", c_uint32), ("start_ns", c_uint64), ("calls", c_uint64),
-                ("name", c_char * 16)]
+                ("name", c_char * 16), ("busy_ns", c_uint64)]
 
 
 class LiveOptions(Sized):

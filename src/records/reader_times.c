@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* The timing of a record that is being opened: read in whichever form it has, cut down to what makes
+ * sense, summed up.  A record without any stays one that was only counted. */
+#include "base/status.h"
+#include "records/reader.h"
+
+static const uint32_t packed_types[] = {
+    HFN_SECTION_TIME_HEADER, HFN_SECTION_PACKED_TIMES, HFN_SECTION_HISTOGRAMS, HFN_SECTION_NODES,
+    HFN_SECTION_NODE_ALLOCS, HFN_SECTION_SLOW_CALLS,   HFN_SECTION_EVENTS,
+};
+
+static hotfn_status no_memory(const hotfn_record *r, hotfn_error *err)
+{
+    return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for times");
+}
+
+static void forget_part(hotfn_record *r, uint32_t type)
+{
+    hfn_free(&r->env, r->parts[type].bytes, r->parts[type].byte_count + 2);
+    r->parts[type] = (hfn_part){ NULL, 0 };
+}
+
+static void empty_times(hotfn_record *r)
+{
+    hfn_times_finish(&r->times);
+    hfn_times_init(&r->times, &r->env);
+}
+
+static hotfn_status unpack(hotfn_record *r, hotfn_error *err)
+{
+    hfn_span sections[HFN_SECTION_TYPES] = { 0 };
+    uint32_t damaged = 0;
+    hotfn_status status;
+
+    for (size_t i = 0; i < HFN_COUNT_OF(packed_types); i++) {
+        const hfn_part *part = &r->parts[packed_types[i]];
+
+        sections[packed_types[i]] = (hfn_span){ part->bytes, part->byte_count, false };
+    }
+    status = hfn_times_unpack(&r->times, sections, r->thread_count, &damaged);
+    if (status == HOTFN_E_NO_MEMORY)
+        return no_memory(r, err);
+    if (status == HOTFN_OK)
+        return status;
+    empty_times(r);
+    return hfn_record_damage(r, r->layout.sections[damaged].offset, err,
+                             "the times are damaged (section %u)", damaged);
+}
+
+static hotfn_status load_packed(hotfn_record *r, const hfn_source *in, hotfn_error *err)
+{
+    hotfn_status status = HOTFN_OK;
+
+    for (size_t i = 0; status == HOTFN_OK && i < HFN_COUNT_OF(packed_types); i++)
+        if (r->layout.sections[packed_types[i]].type)
+            status = hfn_record_load_section(r, in, packed_types[i], err);
+    if (status == HOTFN_OK)
+        status = unpack(r, err);
+    for (size_t i = 0; i < HFN_COUNT_OF(packed_types); i++)
+        forget_part(r, packed_types[i]);
+    return status;
+}
+
+static hotfn_status load_live(hotfn_record *r, const hfn_source *in, hotfn_error *err)
+{
+    hotfn_status status = hfn_times_read_live(&r->times, in->fd, &r->layout, in->file_bytes,
+                                              r->thread_count, r->slot_count, r->path, err);
+
+    if (status == HOTFN_E_FORMAT && r->tolerant) {
+        empty_times(r);
+        return hfn_record_damage(r, 0, err, "the times are lost");
+    }
+    return status;
+}
+
+/* ---- Sums. */
+
+static bool make_slot_functions(hotfn_record *r)
+{
+    r->slot_functions = hfn_alloc(&r->env, r->slot_count * sizeof *r->slot_functions);
+    if (!r->slot_functions)
+        return false;
+    memset(r->slot_functions, 0xff, r->slot_count * sizeof *r->slot_functions);
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        uint32_t slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, i));
+
+        if (slot < r->slot_count)
+            r->slot_functions[slot] = i;
+    }
+    return true;
+}
+
+hotfn_status hfn_record_sum_times(hotfn_record *r)
+{
+    hfn_sum_input in = { &r->times, r->totals, r->slot_functions, NULL, r->slot_count };
+    uint8_t *chosen;
+    bool held;
+
+    if (!r->times.is_there)
+        return HOTFN_OK;
+    chosen = hfn_alloc(&r->env, r->times.thread_count);
+    if (!chosen)
+        return HOTFN_E_NO_MEMORY;
+    for (uint32_t i = 0; i < r->times.thread_count && i < r->thread_count; i++)
+        chosen[i] = r->process == 0 || hfn_record_row_process(r, i) == r->process;
+    in.chosen = chosen;
+    hfn_time_sums_finish(&r->sums);
+    held = hfn_time_sums_make(&r->sums, &in, &r->env);
+    hfn_free(&r->env, chosen, r->times.thread_count);
+    return held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+}
+
+hotfn_status hfn_record_load_times(hotfn_record *r, const hfn_source *in, hotfn_error *err)
+{
+    hotfn_status status = HOTFN_OK;
+
+    if (r->layout.sections[HFN_SECTION_TIME_HEADER].type == 0)
+        return HOTFN_OK;
+    if (r->layout.sections[HFN_SECTION_TIMING_STATES].type)
+        status = hfn_record_load_section(r, in, HFN_SECTION_TIMING_STATES, err);
+    if (status == HOTFN_OK)
+        status =
+            r->layout.kind == HFN_KIND_FINISHED ? load_packed(r, in, err) : load_live(r, in, err);
+    if (status != HOTFN_OK || !r->times.is_there)
+        return status;
+    if (!make_slot_functions(r) || !hfn_times_settle(&r->times, r->slot_count, r->thread_count) ||
+        hfn_record_sum_times(r) != HOTFN_OK)
+        return no_memory(r, err);
+    return HOTFN_OK;
+}
+
+void hfn_record_drop_times(hotfn_record *r)
+{
+    hfn_time_sums_finish(&r->sums);
+    hfn_free(&r->env, r->slot_functions, r->slot_count * sizeof *r->slot_functions);
+    r->slot_functions = NULL;
+    hfn_times_finish(&r->times);
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/* Timing in memory: made, filled, put in order.  Nothing here trusts a number of the target's: what
+ * points nowhere is dropped, and what is dropped is counted. */
+#include "records/times.h"
+
+#include "base/sort.h"
+
+static void *make_array(const hotfn_env *env, uint64_t count, size_t element_bytes)
+{
+    return hfn_alloc(env, (size_t)count * element_bytes);
+}
+
+static void free_array(const hotfn_env *env, void *array, uint64_t count, size_t element_bytes)
+{
+    hfn_free(env, array, (size_t)count * element_bytes);
+}
+
+void hfn_times_init(hfn_times *t, const hotfn_env *env)
+{
+    memset(t, 0, sizeof *t);
+    t->env = *env;
+    hfn_packed_init(&t->histograms, env);
+}
+
+void hfn_times_finish(hfn_times *t)
+{
+    hotfn_env env = t->env;
+
+    free_array(&env, t->threads, t->thread_count, sizeof *t->threads);
+    free_array(&env, t->event_ends, t->thread_count, sizeof *t->event_ends);
+    hfn_free(&env, t->entries, t->entry_capacity * sizeof *t->entries);
+    hfn_packed_finish(&t->histograms);
+    free_array(&env, t->nodes, t->node_capacity, sizeof *t->nodes);
+    free_array(&env, t->allocs, t->node_capacity, sizeof *t->allocs);
+    free_array(&env, t->slow, t->slow_capacity, sizeof *t->slow);
+    hfn_free(&env, t->events, t->event_capacity * sizeof *t->events);
+    hfn_times_init(t, &env);
+}
+
+bool hfn_times_make_threads(hfn_times *t, uint32_t thread_count)
+{
+    t->threads = make_array(&t->env, thread_count, sizeof *t->threads);
+    t->event_ends = make_array(&t->env, thread_count, sizeof *t->event_ends);
+    t->thread_count = thread_count;
+    return t->threads && t->event_ends;
+}
+
+bool hfn_times_make_nodes(hfn_times *t, uint32_t node_count, bool with_allocs)
+{
+    t->nodes = make_array(&t->env, node_count, sizeof *t->nodes);
+    t->allocs = with_allocs ? make_array(&t->env, node_count, sizeof *t->allocs) : NULL;
+    t->node_count = t->node_capacity = node_count;
+    return t->nodes && (t->allocs || !with_allocs);
+}
+
+bool hfn_times_make_slow_calls(hfn_times *t, uint32_t count)
+{
+    t->slow = make_array(&t->env, count, sizeof *t->slow);
+    t->slow_count = t->slow_capacity = count;
+    return t->slow != NULL;
+}
+
+bool hfn_times_copy(hfn_times *t, const hfn_times *from)
+{
+    static const hfn_packed nothing;
+
+    t->is_there = from->is_there;
+    t->header = from->header;
+    if (!hfn_times_make_threads(t, from->thread_count) ||
+        !hfn_times_make_nodes(t, from->node_count, from->allocs != NULL) ||
+        !hfn_times_make_slow_calls(t, from->slow_count) ||
+        !hfn_packed_difference(&t->histograms, &from->histograms, &nothing,
+                               HOTFN_HISTOGRAM_BUCKETS) ||
+        !hfn_times_add_events(t, from->events, from->event_count))
+        return false;
+    for (size_t i = 0; i < from->entry_count; i++)
+        if (!hfn_times_add_entry(t, &from->entries[i]))
+            return false;
+    for (uint32_t i = 0; i < from->thread_count; i++) {
+        t->threads[i] = from->threads[i];
+        t->event_ends[i] = from->event_ends[i];
+    }
+    for (uint32_t i = 0; i < from->node_count; i++) {
+        t->nodes[i] = from->nodes[i];
+        if (from->allocs)
+            t->allocs[i] = from->allocs[i];
+    }
+    for (uint32_t i = 0; i < from->slow_count; i++)
+        t->slow[i] = from->slow[i];
+    return true;
+}
+
+bool hfn_times_add_entry(hfn_times *t, const hfn_time_entry *entry)
+{
+    if (!hfn_grow(&t->env, (void **)&t->entries, &t->entry_capacity, t->entry_count + 1,
+                  sizeof *t->entries))
+        return false;
+    t->entries[t->entry_count++] = *entry;
+    return true;
+}
+
+bool hfn_times_add_events(hfn_times *t, const hotfn_time_event *events, uint64_t count)
+{
+    size_t capacity = (size_t)t->event_capacity;
+
+    if (!hfn_grow(&t->env, (void **)&t->events, &capacity, (size_t)(t->event_count + count),
+                  sizeof *t->events))
+        return false;
+    t->event_capacity = capacity;
+    if (count > 0)
+        memcpy(t->events + t->event_count, events, (size_t)count * sizeof *events);
+    t->event_count += count;
+    return true;
+}
+
+/* ---- The tree: depth first, by way of lists of children. */
+
+typedef struct tree {
+    uint32_t *first, *next; /* child, sibling; UINT32_MAX: none */
+    uint32_t *place;        /* a node's new index, UINT32_MAX: dropped */
+    uint32_t *order;        /* and back */
+    uint32_t placed, tops;
+} tree;
+
+#define NONE UINT32_MAX
+
+static bool is_root(const hfn_times *t, uint32_t i)
+{
+    return t->nodes[i].parent == i;
+}
+
+static bool is_sound(const hfn_times *t, uint32_t i, uint32_t slots, uint32_t threads)
+{
+    const hotfn_time_node *n = &t->nodes[i];
+
+    return n->thread < threads && n->slot < slots &&
+           (n->parent < t->node_count || n->parent == NONE);
+}
+
+/* Backwards, so that the lists hold the nodes in the order of their indices. */
+static void link_nodes(const hfn_times *t, tree *w, uint32_t slots, uint32_t threads)
+{
+    w->tops = NONE;
+    for (uint32_t i = t->node_count; i-- > 0;) {
+        uint32_t parent = t->nodes[i].parent;
+
+        if (is_root(t, i) || !is_sound(t, i, slots, threads))
+            continue;
+        if (parent == NONE || is_root(t, parent)) {
+            w->next[i] = w->tops;
+            w->tops = i;
+        } else {
+            w->next[i] = w->first[parent];
+            w->first[parent] = i;
+        }
+    }
+}
+
+/* Down to the first child, else on to the next sibling of the nearest ancestor that has one.  A node
+ * that has no way up to a root is never reached. */
+static void walk_nodes(const hfn_times *t, tree *w)
+{
+    uint32_t at = w->tops;
+
+    while (at != NONE) {
+        w->place[at] = w->placed;
+        w->order[w->placed++] = at;
+        if (w->first[at] != NONE) {
+            at = w->first[at];
+            continue;
+        }
+        while (w->next[at] == NONE) {
+            uint32_t parent = t->nodes[at].parent;
+
+            if (parent == NONE || is_root(t, parent))
+                return;
+            at = parent;
+        }
+        at = w->next[at];
+    }
+}
+
+static bool rebuild(hfn_times *t, const tree *w)
+{
+    hotfn_time_node *nodes = make_array(&t->env, w->placed, sizeof *nodes);
+    hotfn_alloc_cell *allocs = t->allocs ? make_array(&t->env, w->placed, sizeof *allocs) : NULL;
+
+    if (!nodes || (t->allocs && !allocs)) {
+        free_array(&t->env, nodes, w->placed, sizeof *nodes);
+        free_array(&t->env, allocs, w->placed, sizeof *allocs);
+        return false;
+    }
+    for (uint32_t i = 0; i < w->placed; i++) {
+        uint32_t parent = t->nodes[w->order[i]].parent;
+
+        nodes[i] = t->nodes[w->order[i]];
+        nodes[i].parent = parent == NONE ? NONE : w->place[parent]; /* a root has no place */
+        nodes[i].first_child = nodes[i].next_sibling = 0;
+        if (allocs)
+            allocs[i] = t->allocs[w->order[i]];
+    }
+    free_array(&t->env, t->nodes, t->node_capacity, sizeof *t->nodes);
+    free_array(&t->env, t->allocs, t->node_capacity, sizeof *t->allocs);
+    t->nodes = nodes;
+    t->allocs = allocs;
+    t->node_count = t->node_capacity = w->placed;
+    return true;
+}
+
+static void settle_slow_calls(hfn_times *t, const tree *w, uint32_t slots, uint32_t threads,
+                              uint32_t nodes_before)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < t->slow_count; i++) {
+        hotfn_slow_call *s = &t->slow[i];
+
+        if (s->sequence == 0 || s->slot >= slots || s->thread >= threads)
+            continue;
+        s->node = s->node < nodes_before ? w->place[s->node] : NONE;
+        t->slow[kept++] = *s;
+    }
+    t->slow_count = kept;
+}
+
+static uint32_t count_roots(const hfn_times *t)
+{
+    uint32_t roots = 0;
+
+    for (uint32_t i = 0; i < t->node_count; i++)
+        roots += is_root(t, i);
+    return roots;
+}
+
+static bool settle_tree(hfn_times *t, uint32_t slots, uint32_t threads)
+{
+    uint32_t before = t->node_count;
+    uint32_t *words = make_array(&t->env, 4ull * before, sizeof *words);
+    tree w = { .first = words };
+    bool done;
+
+    if (!words)
+        return false;
+    memset(words, 0xff, 4ull * before * sizeof *words);
+    w.next = words + before;
+    w.place = w.next + before;
+    w.order = w.place + before;
+    link_nodes(t, &w, slots, threads);
+    walk_nodes(t, &w);
+    t->nodes_dropped = before - count_roots(t) - w.placed;
+    done = rebuild(t, &w);
+    if (done)
+        settle_slow_calls(t, &w, slots, threads, before);
+    free_array(&t->env, words, 4ull * before, sizeof *words);
+    return done;
+}
+
+/* ---- The rest. */
+
+static bool is_earlier(const void *a, const void *b)
+{
+    return ((const hotfn_slow_call *)a)->sequence < ((const hotfn_slow_call *)b)->sequence;
+}
+
+static bool sort_slow_calls(hfn_times *t)
+{
+    hotfn_slow_call *room, *sorted;
+
+    if (!t->slow)
+        return true;
+    room = make_array(&t->env, t->slow_capacity, sizeof *room);
+    if (!room)
+        return false;
+    sorted = hfn_sort(t->slow, room, t->slow_count, sizeof *room, is_earlier);
+    free_array(&t->env, sorted == t->slow ? room : t->slow, t->slow_capacity, sizeof *room);
+    t->slow = sorted;
+    return true;
+}
+
+static void settle_entries(hfn_times *t, uint32_t slots, uint32_t threads)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < t->entry_count; i++) {
+        hfn_time_entry *e = &t->entries[i];
+
+        if (e->slot >= slots || e->thread >= threads)
+            continue;
+        if (e->cell.histogram > t->histograms.row_count)
+            e->cell.histogram = 0;
+        t->entries[kept++] = *e;
+    }
+    t->entry_count = kept;
+}
+
+static void settle_events(hfn_times *t, uint32_t slots)
+{
+    uint64_t kept = 0, at = 0;
+
+    for (uint32_t i = 0; i < t->thread_count; i++) {
+        for (; at < t->event_ends[i]; at++) {
+            const hotfn_time_event *e = &t->events[at];
+
+            if (e->slot < slots && (e->kind == 1 || e->kind == 2))
+                t->events[kept++] = *e;
+        }
+        t->event_ends[i] = kept;
+    }
+    t->event_count = kept;
+}
+
+bool hfn_times_settle(hfn_times *t, uint32_t slot_count, uint32_t thread_count)
+{
+    uint32_t threads = thread_count < t->thread_count ? thread_count : t->thread_count;
+
+    if (!t->is_there)
+        return true;
+    if (!settle_tree(t, slot_count, threads) || !sort_slow_calls(t))
+        return false;
+    settle_entries(t, slot_count, threads);
+    settle_events(t, slot_count);
+    return true;
+}
+
+/* ---- Windows. */
+
+static void take_off(uint64_t *from, uint64_t amount)
+{
+    *from -= amount < *from ? amount : *from;
+}
+
+static void subtract_cell(hotfn_time_cell *cell, const hotfn_time_cell *from)
+{
+    take_off(&cell->total_ticks, from->total_ticks);
+    take_off(&cell->self_ticks, from->self_ticks);
+    take_off(&cell->timed_calls, from->timed_calls);
+    take_off(&cell->callee_timed, from->callee_timed);
+    take_off(&cell->within_timed, from->within_timed);
+}
+
+static void subtract_entries(hfn_times *t, const hfn_times *from)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < t->entry_count; i++) {
+        hfn_time_entry *e = &t->entries[i];
+
+        while (k < from->entry_count &&
+               (from->entries[k].thread < e->thread ||
+                (from->entries[k].thread == e->thread && from->entries[k].slot < e->slot)))
+            k++;
+        if (k < from->entry_count && from->entries[k].thread == e->thread &&
+            from->entries[k].slot == e->slot)
+            subtract_cell(&e->cell, &from->entries[k].cell);
+    }
+}
+
+static void subtract_nodes(hfn_times *t, const hfn_times *from)
+{
+    uint32_t count = t->node_count < from->node_count ? t->node_count : from->node_count;
+
+    for (uint32_t i = 0; i < count; i++) {
+        take_off(&t->nodes[i].calls, from->nodes[i].calls);
+        take_off(&t->nodes[i].total_ticks, from->nodes[i].total_ticks);
+        take_off(&t->nodes[i].timed_calls, from->nodes[i].timed_calls);
+        if (t->allocs && from->allocs) {
+            take_off(&t->allocs[i].allocated_bytes, from->allocs[i].allocated_bytes);
+            take_off(&t->allocs[i].allocated_blocks, from->allocs[i].allocated_blocks);
+            take_off(&t->allocs[i].freed_bytes, from->allocs[i].freed_bytes);
+            take_off(&t->allocs[i].freed_blocks, from->allocs[i].freed_blocks);
+        }
+    }
+}
+
+/* Slow calls that were there before. */
+static void drop_slow_calls(hfn_times *t, const hfn_times *from)
+{
+    uint64_t latest = 0;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < from->slow_count; i++)
+        latest = from->slow[i].sequence > latest ? from->slow[i].sequence : latest;
+    for (uint32_t i = 0; i < t->slow_count; i++)
+        if (t->slow[i].sequence > latest)
+            t->slow[kept++] = t->slow[i];
+    t->slow_count = kept;
+}
+
+bool hfn_times_subtract(hfn_times *t, const hfn_times *from)
+{
+    hfn_packed histograms;
+
+    if (!t->is_there || !from->is_there)
+        return true;
+    hfn_packed_init(&histograms, &t->env);
+    if (!hfn_packed_difference(&histograms, &t->histograms, &from->histograms,
+                               HOTFN_HISTOGRAM_BUCKETS)) {
+        hfn_packed_finish(&histograms);
+        return false;
+    }
+    hfn_packed_finish(&t->histograms);
+    t->histograms = histograms;
+    for (uint32_t i = 0; i < t->thread_count && i < from->thread_count; i++)
+        take_off(&t->threads[i].busy_ticks, from->threads[i].busy_ticks);
+    subtract_entries(t, from);
+    subtract_nodes(t, from);
+    drop_slow_calls(t, from);
+    return true;
+}

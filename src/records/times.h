@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* What a record holds of timing, in one shape wherever it came from: a live record's memory
+ * (times_live.c), a finished record's sections (times_pack.c), or a merge.  Ticks and slots as the
+ * engine wrote them; times_sum.c makes nanoseconds and functions of them.
+ *
+ * The packed sections of a finished record:
+ *   PACKED_TIMES  a u64 a thread: where its bytes end, counted from the first packed byte; then for
+ *                 each thread ULEB128 numbers: busy_ticks, events, first_tick, last_tick, and for
+ *                 each cell that is not empty: empty ones passed over, timed_calls, total_ticks,
+ *                 self_ticks, min_ticks, max_ticks, histogram, open, callee_timed, within_timed
+ *   HISTOGRAMS    as PACKED_ROWS (pack.h): a row a histogram, a slot a bucket
+ *   NODES         parents before children; a parent of UINT32_MAX: called from outside
+ *   EVENTS        a u64 a thread: where its events end, as a number of events; then the events */
+#ifndef HFN_RECORDS_TIMES_H
+#define HFN_RECORDS_TIMES_H
+
+#include "base/memory.h"
+#include "records/layout.h"
+#include "records/pack.h"
+
+/* A cell that is not empty, and where it stood. */
+typedef struct hfn_time_entry {
+    hotfn_time_cell cell;
+    uint32_t slot, thread;
+} hfn_time_entry;
+
+typedef struct hfn_times {
+    hotfn_env env;
+    bool is_there; /* the run was timed */
+    hotfn_time_header header;
+    hotfn_time_thread *threads;
+    uint32_t thread_count;
+    hfn_time_entry *entries; /* by thread, then by slot */
+    size_t entry_count, entry_capacity;
+    hfn_packed histograms;
+    hotfn_time_node *nodes; /* settled: each before its callees, which follow it, and no roots */
+    hotfn_alloc_cell *allocs; /* in parallel, or NULL */
+    uint32_t node_count, node_capacity;
+    hotfn_slow_call *slow; /* settled: by sequence */
+    uint32_t slow_count, slow_capacity;
+    hotfn_time_event *events; /* a thread's after another's, oldest first */
+    uint64_t *event_ends;     /* [thread_count] */
+    uint64_t event_count, event_capacity;
+    uint32_t nodes_dropped; /* by hfn_times_settle: they made no sense */
+} hfn_times;
+
+void hfn_times_init(hfn_times *times, const hotfn_env *env);
+void hfn_times_finish(hfn_times *times);
+/* Room for what is known in number; false: no memory. */
+bool hfn_times_make_threads(hfn_times *times, uint32_t thread_count);
+bool hfn_times_make_nodes(hfn_times *times, uint32_t node_count, bool with_allocs);
+bool hfn_times_make_slow_calls(hfn_times *times, uint32_t count);
+bool hfn_times_add_entry(hfn_times *times, const hfn_time_entry *entry);
+bool hfn_times_add_events(hfn_times *times, const hotfn_time_event *events, uint64_t count);
+
+/* A copy of another's, into an empty one; false: no memory. */
+bool hfn_times_copy(hfn_times *out, const hfn_times *from);
+
+/* Copy a live record's timing out of its file; is_there stays false where it has none.
+ * HOTFN_E_FORMAT: its header makes no sense; HOTFN_E_IO, HOTFN_E_NO_MEMORY. */
+hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layout,
+                                 uint64_t file_bytes, uint32_t thread_count, uint32_t slot_count,
+                                 const char *path, hotfn_error *err);
+
+/* Order the nodes, cut off whatever points nowhere; slots and threads beyond the counts are dropped.
+ * False: no memory. */
+bool hfn_times_settle(hfn_times *times, uint32_t slot_count, uint32_t thread_count);
+
+/* times -= from, which is an earlier state of the same live record; before either is settled.
+ * Smallest and largest stay those of the whole run.  False: no memory. */
+bool hfn_times_subtract(hfn_times *times, const hfn_times *from);
+
+/* The sections of a finished record, to begin with empty; finish them also after a failure. */
+typedef struct hfn_times_sections {
+    hotfn_env env;
+    uint8_t *bytes[HFN_SECTION_TYPES];
+    uint64_t byte_counts[HFN_SECTION_TYPES];
+} hfn_times_sections;
+bool hfn_times_pack(hfn_times_sections *out, const hfn_times *times);
+void hfn_times_sections_finish(hfn_times_sections *sections);
+/* Back from them.  HOTFN_E_FORMAT with *damaged the type of the section that makes no sense. */
+hotfn_status hfn_times_unpack(hfn_times *out, const hfn_span sections[HFN_SECTION_TYPES],
+                              uint32_t thread_count, uint32_t *damaged);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* Timing out of a live record's file: what the target writes while we read.  Each word is read once;
+ * holes of the sparse file are passed over; a number that cannot be is an error, one that is not
+ * there yet is 0. */
+#include "base/status.h"
+#include "records/times.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES 65536u
+#define LEAST_CELLS_AT sizeof(hotfn_time_thread)
+#define PAGE_BYTES 4096u
+
+typedef struct live_reader {
+    hfn_times *out;
+    int fd;
+    const hfn_layout *layout;
+    uint64_t file_bytes;
+    uint32_t thread_count, slot_count;
+    bool has_holes; /* not in a durable file: see pack.c */
+    uint8_t *chunk;
+    const char *path;
+    hotfn_error *err;
+} live_reader;
+
+/* ---- Bytes. */
+
+static hotfn_status read_all(const live_reader *r, void *out, uint64_t byte_count, uint64_t at)
+{
+    for (uint64_t done = 0; done < byte_count;) {
+        ssize_t n = pread(r->fd, (uint8_t *)out + done, byte_count - done, (off_t)(at + done));
+
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return hfn_fail(r->err, HOTFN_E_IO, r->path, at + done, "times cannot be read: %s",
+                            n == 0 ? "the file was cut" : strerror(errno));
+        done += n > 0 ? (uint64_t)n : 0;
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_status no_memory(const live_reader *r)
+{
+    return hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for times");
+}
+
+/* How many elements of a section lie inside the file. */
+static uint64_t there(const live_reader *r, uint32_t type, uint64_t element_bytes)
+{
+    const hfn_section *s = &r->layout->sections[type];
+    uint64_t inside = s->offset < r->file_bytes ? r->file_bytes - s->offset : 0;
+
+    return s->type == 0 ? 0 : (s->bytes < inside ? s->bytes : inside) / element_bytes;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Where data begins at or behind `at`: at a page's begin, since holes are made of pages. */
+static uint64_t next_data(const live_reader *r, uint64_t at, uint64_t end)
+{
+    off_t data = r->has_holes ? lseek(r->fd, (off_t)at, SEEK_DATA) : (off_t)at;
+
+    if (data < 0)
+        return errno == ENXIO ? end : at;
+    return (uint64_t)data <= at ? at : least((uint64_t)data & ~(uint64_t)(PAGE_BYTES - 1), end);
+}
+
+/* ---- Rows. */
+
+static bool is_used(const hotfn_time_cell *c)
+{
+    return c->timed_calls || c->total_ticks || c->self_ticks || c->open || c->histogram;
+}
+
+static hotfn_status take_cells(live_reader *r, uint32_t thread, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        hfn_time_entry e = { .slot = (uint32_t)(first + i), .thread = thread };
+
+        memcpy(&e.cell, r->chunk + i * sizeof e.cell, sizeof e.cell);
+        if (is_used(&e.cell) && !hfn_times_add_entry(r->out, &e))
+            return no_memory(r);
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_status read_row(live_reader *r, uint32_t thread)
+{
+    const hotfn_time_header *h = &r->out->header;
+    uint64_t row =
+        r->layout->sections[HFN_SECTION_TIME_ROWS].offset + (uint64_t)thread * h->row_bytes;
+    uint64_t cells = row + h->cells_at;
+    hotfn_status status = read_all(r, &r->out->threads[thread], sizeof *r->out->threads, row);
+
+    for (uint64_t slot = 0; status == HOTFN_OK && slot < r->slot_count;) {
+        uint64_t at = cells + slot * sizeof(hotfn_time_cell), count;
+
+        at = next_data(r, at, cells + (uint64_t)r->slot_count * sizeof(hotfn_time_cell));
+        slot = (at - cells) / sizeof(hotfn_time_cell);
+        count = least(r->slot_count - slot, CHUNK_BYTES / sizeof(hotfn_time_cell));
+        if (count == 0)
+            break;
+        status = read_all(r, r->chunk, count * sizeof(hotfn_time_cell),
+                          cells + slot * sizeof(hotfn_time_cell));
+        if (status == HOTFN_OK)
+            status = take_cells(r, thread, slot, count);
+        slot += count;
+    }
+    return status;
+}
+
+static hotfn_status read_rows(live_reader *r)
+{
+    const hotfn_time_header *h = &r->out->header;
+    hotfn_status status = HOTFN_OK;
+    uint64_t rows;
+
+    if (h->cells_at < LEAST_CELLS_AT || h->cells_at > h->row_bytes || h->row_bytes % 8 != 0 ||
+        (h->row_bytes - h->cells_at) / sizeof(hotfn_time_cell) < r->slot_count)
+        return hfn_fail(r->err, HOTFN_E_FORMAT, r->path,
+                        r->layout->sections[HFN_SECTION_TIME_HEADER].offset,
+                        "the header of the times makes no sense");
+    rows = least(r->thread_count, there(r, HFN_SECTION_TIME_ROWS, h->row_bytes));
+    if (!hfn_times_make_threads(r->out, r->thread_count))
+        return no_memory(r);
+    for (uint32_t i = 0; status == HOTFN_OK && i < rows; i++)
+        status = read_row(r, i);
+    return status;
+}
+
+/* ---- Pools and rings. */
+
+static hotfn_status read_histograms(live_reader *r)
+{
+    hotfn_time_header *h = &r->out->header;
+    const hfn_section *s = &r->layout->sections[HFN_SECTION_HISTOGRAMS];
+    uint64_t used = least(least(h->histograms_used, h->histogram_capacity),
+                          there(r, HFN_SECTION_HISTOGRAMS, HFN_HISTOGRAM_BYTES));
+
+    if (used == 0)
+        return HOTFN_OK;
+    return hfn_packed_read(&r->out->histograms, r->fd, s->offset, HFN_HISTOGRAM_BYTES,
+                           (uint32_t)used, HOTFN_HISTOGRAM_BUCKETS, r->path, r->err);
+}
+
+static hotfn_status read_nodes(live_reader *r)
+{
+    const hfn_section *s = r->layout->sections;
+    const hotfn_time_header *h = &r->out->header;
+    uint64_t used = least(least(h->nodes_used, h->node_capacity),
+                          there(r, HFN_SECTION_NODES, sizeof(hotfn_time_node)));
+    uint64_t allocs = there(r, HFN_SECTION_NODE_ALLOCS, sizeof(hotfn_alloc_cell));
+    hotfn_status status;
+
+    if (!hfn_times_make_nodes(r->out, (uint32_t)used, allocs > 0))
+        return no_memory(r);
+    status =
+        read_all(r, r->out->nodes, used * sizeof(hotfn_time_node), s[HFN_SECTION_NODES].offset);
+    if (status == HOTFN_OK && allocs > 0)
+        status = read_all(r, r->out->allocs, least(allocs, used) * sizeof(hotfn_alloc_cell),
+                          s[HFN_SECTION_NODE_ALLOCS].offset);
+    return status;
+}
+
+static hotfn_status read_slow_calls(live_reader *r)
+{
+    const hotfn_time_header *h = &r->out->header;
+    uint64_t used = least(least(h->slow_used, h->slow_capacity),
+                          there(r, HFN_SECTION_SLOW_CALLS, sizeof(hotfn_slow_call)));
+
+    if (!hfn_times_make_slow_calls(r->out, (uint32_t)used))
+        return no_memory(r);
+    return read_all(r, r->out->slow, used * sizeof(hotfn_slow_call),
+                    r->layout->sections[HFN_SECTION_SLOW_CALLS].offset);
+}
+
+/* A part of a thread's ring, [begin, end) of its places. */
+static hotfn_status read_events(live_reader *r, uint32_t thread, uint64_t begin, uint64_t end)
+{
+    const uint64_t most = CHUNK_BYTES / sizeof(hotfn_time_event);
+    uint64_t ring = r->layout->sections[HFN_SECTION_EVENTS].offset +
+                    (uint64_t)thread * r->out->header.event_capacity * sizeof(hotfn_time_event);
+    hotfn_status status = HOTFN_OK;
+
+    while (status == HOTFN_OK && begin < end) {
+        uint64_t count = least(end - begin, most);
+
+        status = read_all(r, r->chunk, count * sizeof(hotfn_time_event),
+                          ring + begin * sizeof(hotfn_time_event));
+        if (status == HOTFN_OK &&
+            !hfn_times_add_events(r->out, (const hotfn_time_event *)(void *)r->chunk, count))
+            return no_memory(r);
+        begin += count;
+    }
+    return status;
+}
+
+static hotfn_status read_rings(live_reader *r)
+{
+    uint64_t capacity = r->out->header.event_capacity;
+    uint64_t rings =
+        capacity ? there(r, HFN_SECTION_EVENTS, capacity * sizeof(hotfn_time_event)) : 0;
+    hotfn_status status = HOTFN_OK;
+
+    for (uint32_t i = 0; status == HOTFN_OK && i < r->thread_count; i++) {
+        uint64_t written = i < rings ? r->out->threads[i].events : 0;
+        uint64_t oldest = written > capacity ? written % capacity : 0;
+
+        status = read_events(r, i, oldest, least(written, capacity));
+        if (status == HOTFN_OK)
+            status = read_events(r, i, 0, oldest);
+        r->out->event_ends[i] = r->out->event_count;
+    }
+    return status;
+}
+
+/* ---- The whole. */
+
+static hotfn_status read_everything(live_reader *r)
+{
+    hotfn_status status = read_rows(r);
+
+    if (status == HOTFN_OK)
+        status = read_histograms(r);
+    if (status == HOTFN_OK)
+        status = read_nodes(r);
+    if (status == HOTFN_OK)
+        status = read_slow_calls(r);
+    return status == HOTFN_OK ? read_rings(r) : status;
+}
+
+hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layout,
+                                 uint64_t file_bytes, uint32_t thread_count, uint32_t slot_count,
+                                 const char *path, hotfn_error *err)
+{
+    live_reader r = { .out = out,
+                      .fd = fd,
+                      .layout = layout,
+                      .file_bytes = file_bytes,
+                      .thread_count = thread_count,
+                      .slot_count = slot_count,
+                      .path = path,
+                      .err = err };
+    hotfn_status status;
+    struct stat file;
+
+    if (there(&r, HFN_SECTION_TIME_HEADER, sizeof out->header) == 0)
+        return HOTFN_OK;
+    status = read_all(&r, &out->header, sizeof out->header,
+                      layout->sections[HFN_SECTION_TIME_HEADER].offset);
+    if (status != HOTFN_OK || out->header.flags == 0 || out->header.ticks_per_second == 0)
+        return status; /* made, but nobody has timed anything yet */
+    r.has_holes = fstat(fd, &file) == 0 && (uint64_t)file.st_blocks * 512 < file_bytes;
+    r.chunk = hfn_alloc(&out->env, CHUNK_BYTES);
+    if (!r.chunk)
+        return no_memory(&r);
+    status = read_everything(&r);
+    out->is_there = status == HOTFN_OK;
+    hfn_free(&out->env, r.chunk, CHUNK_BYTES);
+    return status;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers about time: ticks become nanoseconds here, the hooks' own cost is taken out (never below
+ * nothing), and what was sampled is scaled up to all calls. */
+#include "base/status.h"
+#include "records/reader.h"
+
+#define COST_UNIT 256u /* costs are given in 1/256 ticks */
+
+/* ---- Ticks. */
+
+uint64_t hfn_times_ns(const hotfn_record *r, uint64_t ticks)
+{
+    uint64_t rate = r->times.header.ticks_per_second;
+    double ns;
+
+    if (ticks < UINT64_MAX / 1000000000u)
+        return ticks * 1000000000u / rate;
+    ns = (double)ticks * 1e9 / (double)rate;
+    return ns < 1.8e19 ? (uint64_t)ns : UINT64_MAX;
+}
+
+uint64_t hfn_times_less_cost(const hotfn_record *r, uint64_t ticks, uint64_t inside,
+                             uint64_t outside)
+{
+    const hotfn_time_header *h = &r->times.header;
+    double cost =
+        ((double)inside * h->cost_inside_ticks + (double)outside * h->cost_outside_ticks) /
+        COST_UNIT;
+
+    if (r->is_raw)
+        return ticks;
+    return cost < (double)ticks ? ticks - (uint64_t)cost : 0;
+}
+
+/* Of calls that saw only the inner part of their own cost, and all of what happened within. */
+static uint64_t less_cost_within(const hotfn_record *r, uint64_t ticks, uint64_t calls,
+                                 uint64_t outermost)
+{
+    return hfn_times_less_cost(r, ticks, calls, calls > outermost ? calls - outermost : 0);
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t scale(uint64_t ticks, uint64_t calls, uint64_t timed)
+{
+    double all;
+
+    if (timed == 0 || timed >= calls)
+        return ticks;
+    all = (double)ticks * ((double)calls / (double)timed);
+    return all < 1.8e19 ? (uint64_t)all : UINT64_MAX;
+}
+
+/* ---- How a function was timed. */
+
+static uint32_t timing_word(const hotfn_record *r, uint32_t function)
+{
+    const hfn_part *states = &r->parts[HFN_SECTION_TIMING_STATES];
+
+    if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > states->byte_count)
+        return HFN_TIMING_WORD(HOTFN_TIMING_FULL, 0);
+    return hfn_get32(states->bytes + (uint64_t)function * sizeof(uint32_t));
+}
+
+static bool is_sampled(const hotfn_record *r, uint32_t function)
+{
+    return function != HOTFN_NO_FUNCTION &&
+           HFN_STATE_OF(timing_word(r, function)) == HOTFN_TIMING_SAMPLE;
+}
+
+static void fill_reason(const hotfn_record *r, uint32_t reason, hotfn_record_timing *t)
+{
+    uint64_t known = r->parts[HFN_SECTION_REASONS].byte_count / HFN_REASON_BYTES;
+
+    if (reason != 0 && reason < known) {
+        const uint8_t *at = hfn_record_element(r, HFN_SECTION_REASONS, reason);
+
+        t->reason = hfn_record_text(r, hfn_get32(at + HFN_REASON_NAME));
+        t->reason_text = hfn_record_text(r, hfn_get32(at + HFN_REASON_TEXT));
+    }
+}
+
+/* ---- Estimates of the tree's parts. */
+
+uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
+{
+    const hotfn_time_node *n = &r->times.nodes[node];
+    const hfn_node_sum *sum = &r->sums.nodes[node];
+    uint64_t ticks = hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, sum->below_timed),
+                                         sum->below_timed);
+
+    if (!is_sampled(r, r->slot_functions[n->slot]))
+        return ticks;
+    return scale(ticks, n->calls, n->timed_calls);
+}
+
+uint64_t hfn_times_callee_ticks(const hotfn_record *r, uint32_t node)
+{
+    uint64_t ticks = 0;
+
+    for (uint32_t i = r->sums.nodes[node].first_child; i != UINT32_MAX;
+         i = r->sums.nodes[i].next_sibling)
+        ticks = add(ticks, hfn_times_node_ticks(r, i));
+    return ticks;
+}
+
+/* ---- Histograms. */
+
+static uint64_t bucket_begin(uint32_t bucket)
+{
+    uint32_t shift = bucket / 32 > 1 ? bucket / 32 - 1 : 0;
+
+    return (uint64_t)(bucket - shift * 32) << shift;
+}
+
+static void add_histograms(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t *counts)
+{
+    const hfn_times *t = &r->times;
+    uint32_t before = 0;
+
+    for (uint32_t i = 0; i < sum->entry_count; i++) {
+        const hfn_time_entry *e = &t->entries[r->sums.entry_order[sum->first_entry + i]];
+
+        if (e->cell.histogram == 0 || e->cell.histogram == before)
+            continue; /* threads may share one */
+        before = e->cell.histogram;
+        hfn_unpack_add(hfn_packed_row(&t->histograms, before - 1), counts, HOTFN_HISTOGRAM_BUCKETS);
+    }
+}
+
+/* The call of that rank, in the middle of its bucket. */
+static uint64_t quantile(const uint64_t *counts, uint64_t total, double part)
+{
+    uint64_t rank = (uint64_t)(part * (double)total) + 1, seen = 0;
+
+    if (rank > total)
+        rank = total;
+
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
+        seen = add(seen, counts[i]);
+        if (seen >= rank && counts[i] > 0)
+            return bucket_begin(i) + (bucket_begin(i + 1) - bucket_begin(i)) / 2;
+    }
+    return 0;
+}
+
+/* One call's ticks, without its own cost and its share of what its callees' hooks cost. */
+static uint64_t one_call_ns(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t ticks)
+{
+    uint64_t own = hfn_times_less_cost(r, ticks, 1, 0);
+    uint64_t all = hfn_times_less_cost(r, sum->total_ticks, sum->outermost_timed, 0);
+    uint64_t rest = less_cost_within(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
+
+    if (r->is_raw || all == 0 || rest >= all)
+        return hfn_times_ns(r, own);
+    return hfn_times_ns(r, (uint64_t)((double)own * ((double)rest / (double)all)));
+}
+
+static uint64_t within(uint64_t value, uint64_t low, uint64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Percentiles, and the variance of a call's ticks (0: not known). */
+static double fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum,
+                               hotfn_record_timing *t)
+{
+    uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 }, total = 0;
+    double mean = 0, squares = 0;
+
+    add_histograms(r, sum, counts);
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        total = add(total, counts[i]);
+    if (total == 0)
+        return 0;
+    t->p50_ns = within(one_call_ns(r, sum, quantile(counts, total, 0.50)), t->min_ns, t->max_ns);
+    t->p90_ns = within(one_call_ns(r, sum, quantile(counts, total, 0.90)), t->min_ns, t->max_ns);
+    t->p99_ns = within(one_call_ns(r, sum, quantile(counts, total, 0.99)), t->min_ns, t->max_ns);
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        mean += (double)bucket_begin(i) * (double)counts[i] / (double)total;
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        squares += ((double)bucket_begin(i) - mean) * ((double)bucket_begin(i) - mean) *
+                   (double)counts[i] / (double)total;
+    return squares;
+}
+
+/* ---- A function. */
+
+/* Sampled: self is what the total is more than the callees' totals. */
+static uint64_t sampled_self(const hotfn_record *r, const hfn_slot_sum *sum)
+{
+    const hfn_times *t = &r->times;
+    uint64_t total = 0, callees = 0;
+
+    if (t->node_count == 0)
+        return scale(hfn_times_less_cost(r, sum->self_ticks, sum->timed_calls, sum->callee_timed),
+                     sum->calls, sum->timed_calls);
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
+        if (!r->sums.nodes[i].is_chosen)
+            continue;
+        total = add(total, hfn_times_node_ticks(r, i));
+        callees = add(callees, hfn_times_callee_ticks(r, i));
+    }
+    return total > callees ? total - callees : 0;
+}
+
+/* Newton's: the library needs nothing of libm. */
+static double square_root(double x)
+{
+    double root = x > 1 ? x : 1;
+
+    for (int i = 0; x > 0 && i < 600 && root * root > x * (1 + 1e-12); i++)
+        root = (root + x / root) / 2;
+    return x > 0 ? root : 0;
+}
+
+static void fill_sampled(const hotfn_record *r, const hfn_slot_sum *sum, double variance,
+                         hotfn_record_timing *t)
+{
+    uint64_t total = less_cost_within(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
+    double timed = (double)sum->timed_calls, calls = (double)sum->calls, error;
+
+    t->total_ns = hfn_times_ns(r, scale(total, sum->calls, sum->timed_calls));
+    t->self_ns = hfn_times_ns(r, sampled_self(r, sum));
+    if (sum->timed_calls == 0 || sum->timed_calls >= sum->calls)
+        return;
+    error = calls * square_root(variance / timed * (1 - timed / calls));
+    t->total_error_ns = hfn_times_ns(r, (uint64_t)error);
+    t->self_error_ns = t->total_error_ns;
+}
+
+static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)
+{
+    const hfn_slot_sum *sum = &r->sums.slots[slot];
+    double variance;
+
+    t->timed_calls = sum->timed_calls;
+    t->self_alloc = sum->self_alloc;
+    t->total_alloc = sum->total_alloc;
+    if (sum->timed_calls == 0)
+        return;
+    t->total_ns = hfn_times_ns(
+        r, less_cost_within(r, sum->total_ticks, sum->within_timed, sum->outermost_timed));
+    t->self_ns = hfn_times_ns(
+        r, hfn_times_less_cost(r, sum->self_ticks, sum->timed_calls, sum->callee_timed));
+    t->self_ns = t->self_ns < t->total_ns ? t->self_ns : t->total_ns;
+    t->max_ns = one_call_ns(r, sum, sum->max_ticks);
+    t->min_ns = one_call_ns(r, sum, sum->min_ticks ? sum->min_ticks - 1 : 0);
+    t->min_ns = t->min_ns < t->max_ns ? t->min_ns : t->max_ns;
+    variance = fill_percentiles(r, sum, t);
+    if (t->timing == HOTFN_TIMING_SAMPLE)
+        fill_sampled(r, sum, variance, t);
+}
+
+hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
+                                     hotfn_record_timing *out)
+{
+    hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+    uint32_t slot, word;
+
+    if (function >= r->function_count)
+        return HOTFN_E_NOT_FOUND;
+    t.reason = t.reason_text = "";
+    slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
+    if (!r->times.is_there) {
+        t.reason = "not-timed";
+        t.reason_text = "the run counted only (--mode time)";
+    } else if (slot >= r->slot_count) {
+        t.reason = "not-counted";
+        t.reason_text = "it is not hooked";
+    } else {
+        word = timing_word(r, function);
+        t.timing = HFN_STATE_OF(word) <= HOTFN_TIMING_SAMPLE ? HFN_STATE_OF(word) : 0;
+        fill_reason(r, HFN_REASON_OF(word), &t);
+        fill_times(r, slot, &t);
+    }
+    return hfn_give(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_record_get_histogram(const hotfn_record *r, uint32_t function, uint64_t *counts)
+{
+    uint32_t slot;
+
+    if (function >= r->function_count)
+        return HOTFN_E_NOT_FOUND;
+    memset(counts, 0, HOTFN_HISTOGRAM_BUCKETS * sizeof *counts);
+    slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
+    if (r->times.is_there && slot < r->slot_count)
+        add_histograms(r, &r->sums.slots[slot], counts);
+    return HOTFN_OK;
+}
+
+double hotfn_record_bucket_ns(const hotfn_record *r, uint32_t bucket)
+{
+    uint64_t rate = r->times.header.ticks_per_second;
+
+    return rate == 0 || bucket > HOTFN_HISTOGRAM_BUCKETS
+               ? 0
+               : (double)bucket_begin(bucket) * 1e9 / (double)rate;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers about who called whom, how long single calls took, and about the run's timing as a whole. */
+#include "base/status.h"
+#include "records/reader.h"
+
+static uint32_t function_of(const hotfn_record *r, uint32_t slot)
+{
+    return slot < r->slot_count ? r->slot_functions[slot] : HOTFN_NO_FUNCTION;
+}
+
+hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_record_edge *out)
+{
+    hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
+    const hfn_edge_sum *sum;
+    uint64_t ticks;
+
+    if (index >= r->sums.edge_count)
+        return HOTFN_E_NOT_FOUND;
+    sum = &r->sums.edges[index];
+    e.caller = function_of(r, sum->caller);
+    e.callee = function_of(r, sum->callee);
+    e.flags = sum->flags;
+    e.calls = sum->calls;
+    ticks = hfn_times_less_cost(r, sum->total_ticks, sum->within_timed,
+                                sum->within_timed - sum->outermost_timed);
+    e.total_ns = hfn_times_ns(r, ticks);
+    if (sum->timed_calls > 0 && sum->timed_calls < sum->calls && e.callee != HOTFN_NO_FUNCTION) {
+        hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+
+        hotfn_record_get_timing(r, e.callee, &t);
+        if (t.timing == HOTFN_TIMING_SAMPLE)
+            e.total_ns =
+                (uint64_t)((double)e.total_ns * ((double)sum->calls / (double)sum->timed_calls));
+    }
+    return hfn_give(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_record_node *out)
+{
+    hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
+    const hotfn_time_node *node;
+
+    if (index >= r->times.node_count)
+        return HOTFN_E_NOT_FOUND;
+    node = &r->times.nodes[index];
+    n.parent = node->parent;
+    n.function = function_of(r, node->slot);
+    n.thread = node->thread;
+    n.flags = node->flags & HOTFN_NODE_MERGED;
+    if (r->sums.nodes[index].is_chosen) {
+        uint64_t total = hfn_times_node_ticks(r, index), below = hfn_times_callee_ticks(r, index);
+
+        n.calls = node->calls;
+        n.total_ns = hfn_times_ns(r, total);
+        n.self_ns = hfn_times_ns(r, total > below ? total - below : 0);
+        if (r->times.allocs)
+            n.self_alloc = r->times.allocs[index];
+    }
+    return hfn_give(out, &n, sizeof n) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+/* From the run's start; the clock may have begun a little later than the record. */
+static uint64_t since_start(const hotfn_record *r, uint64_t ticks)
+{
+    uint64_t start = r->times.header.start_ticks;
+
+    return ticks > start ? hfn_times_ns(r, ticks - start) : 0;
+}
+
+hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
+                                        hotfn_record_slow_call *out)
+{
+    hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
+    const hotfn_slow_call *call;
+
+    if (index >= r->times.slow_count)
+        return HOTFN_E_NOT_FOUND;
+    call = &r->times.slow[index];
+    s.function = function_of(r, call->slot);
+    s.thread = call->thread;
+    s.node = call->node < r->times.node_count ? call->node : HOTFN_NO_NODE;
+    s.start_ns = since_start(r, call->start_ticks);
+    s.duration_ns = hfn_times_ns(r, hfn_times_less_cost(r, call->ticks, 1, 0));
+    return hfn_give(out, &s, sizeof s) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+/* The thread whose events end behind index. */
+static uint32_t thread_of_event(const hfn_times *t, uint64_t index)
+{
+    uint32_t low = 0, high = t->thread_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (t->event_ends[middle] <= index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+hotfn_status hotfn_record_get_event(const hotfn_record *r, uint64_t index, hotfn_record_event *out)
+{
+    hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
+
+    if (index >= r->times.event_count)
+        return HOTFN_E_NOT_FOUND;
+    e.thread = thread_of_event(&r->times, index);
+    e.function = function_of(r, r->times.events[index].slot);
+    e.kind = r->times.events[index].kind;
+    e.time_ns = since_start(r, r->times.events[index].ticks);
+    return hfn_give(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+uint64_t hfn_record_busy_ns(const hotfn_record *r, uint32_t row)
+{
+    const hfn_thread_sum *sum;
+    uint64_t outside;
+
+    if (!r->times.is_there || row >= r->times.thread_count)
+        return 0;
+    sum = &r->sums.threads[row];
+    outside = sum->timed_calls > sum->outermost_timed ? sum->timed_calls - sum->outermost_timed : 0;
+    return hfn_times_ns(
+        r, hfn_times_less_cost(r, r->times.threads[row].busy_ticks, sum->timed_calls, outside));
+}
+
+static double cost_ns(const hotfn_record *r, uint32_t cost)
+{
+    return (double)cost / 256 * 1e9 / (double)r->times.header.ticks_per_second;
+}
+
+static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
+{
+    const hotfn_time_header *h = &r->times.header;
+    uint32_t pool = h->histogram_capacity;
+
+    i->flags = h->flags;
+    i->clock = h->clock;
+    i->sample_mean = h->sample_mean;
+    i->ticks_per_second = h->ticks_per_second;
+    i->resolution_ns = (double)h->resolution_ticks * 1e9 / (double)h->ticks_per_second;
+    i->cost_inside_ns = cost_ns(r, h->cost_inside_ticks);
+    i->cost_outside_ns = cost_ns(r, h->cost_outside_ticks);
+    i->count_cost_ns = cost_ns(r, h->count_cost_ticks);
+    i->slow_ns = hfn_times_ns(r, h->slow_ticks);
+    i->edge_count = r->sums.edge_count;
+    i->node_count = r->times.node_count;
+    i->slow_count = r->times.slow_count;
+    i->nodes_merged = h->nodes_merged;
+    i->histograms_lost = h->histograms_used > pool ? h->histograms_used - pool : 0;
+    i->abandoned_exits = h->abandoned_exits;
+    i->clock_went_back = h->clock_went_back;
+    i->slow_lost = h->slow_used > r->times.slow_count ? h->slow_used - r->times.slow_count : 0;
+    i->event_count = r->times.event_count;
+    for (uint32_t t = 0; t < r->times.thread_count; t++) {
+        i->busy_ns += hfn_record_busy_ns(r, t);
+        i->events_lost += r->times.threads[t].events;
+    }
+    i->events_lost -= i->events_lost < i->event_count ? i->events_lost : i->event_count;
+}
+
+hotfn_status hotfn_record_get_time_info(const hotfn_record *r, hotfn_record_time_info *out)
+{
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+
+    if (r->times.is_there)
+        fill_info(r, &info);
+    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+void hotfn_record_choose_raw(hotfn_record *r, int32_t raw)
+{
+    r->is_raw = raw != 0;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* What a record tells of time, against a model of a program whose times are known. */
+#include "records/timed.h"
+
+static hotfn_record *open_story(timed_model **model, uint64_t inside, uint64_t outside)
+{
+    const char *path = sample_path("timed.hfr");
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_record *r = NULL;
+
+    *model = timed_write(path, inside, outside);
+    if (!CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, &err), HOTFN_OK)) {
+        printf("# %s\n", err.text);
+        exit(1);
+    }
+    return r;
+}
+
+static uint32_t function_index(uint32_t slot)
+{
+    return slot == 2 ? 4 : slot; /* sample_add_modules: gamma comes last */
+}
+
+static hotfn_record_timing timing(const hotfn_record *r, uint32_t slot)
+{
+    hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+
+    CHECK_EQ_I64(hotfn_record_get_timing(r, function_index(slot), &t), HOTFN_OK);
+    return t;
+}
+
+static void totals_are_the_truth_without_the_cost_of_hooks(void)
+{
+    static const uint64_t costs[][2] = { { 0, 0 }, { 20, 10 }, { 7, 100 } };
+
+    for (size_t k = 0; k < 3; k++) {
+        timed_model *m;
+        hotfn_record *r = open_story(&m, costs[k][0], costs[k][1]);
+        hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
+        uint64_t self = 0;
+
+        for (uint32_t s = 0; s < 3; s++) {
+            hotfn_record_timing found = timing(r, s);
+
+            CHECK_EQ_U64(found.total_ns, m->true_total[s]);
+            CHECK_EQ_U64(found.self_ns, m->true_self[s]);
+            CHECK_EQ_U64(found.timing, HOTFN_TIMING_FULL);
+            self += found.self_ns;
+        }
+        hotfn_record_get_thread(r, 0, &t);
+        CHECK_EQ_U64(t.busy_ns, m->true_total[0]);
+        self -= t.busy_ns;
+        hotfn_record_get_thread(r, 1, &t);
+        CHECK_EQ_U64(t.busy_ns, self); /* self times sum up to the threads' busy times */
+        hotfn_record_close(r);
+        free(m);
+    }
+}
+
+static void raw_leaves_the_cost_in(void)
+{
+    timed_model *m;
+    hotfn_record *r = open_story(&m, 20, 10);
+
+    hotfn_record_choose_raw(r, 1);
+    CHECK_EQ_U64(timing(r, 0).total_ns, m->cells[0][0].total_ticks);
+    CHECK(timing(r, 0).total_ns > m->true_total[0]);
+    CHECK_EQ_U64(timing(r, 2).self_ns, m->cells[0][2].self_ticks + m->cells[1][2].self_ticks);
+    hotfn_record_choose_raw(r, 0);
+    CHECK_EQ_U64(timing(r, 0).total_ns, m->true_total[0]);
+    hotfn_record_close(r);
+    free(m);
+}
+
+static void percentiles_are_within_three_percent(void)
+{
+    timed_model *m;
+    hotfn_record *r = open_story(&m, 0, 0);
+    hotfn_record_timing t;
+    uint64_t sum = 0, *counts = calloc(HOTFN_HISTOGRAM_BUCKETS, sizeof *counts);
+
+    hotfn_record_choose_process(r, 0);
+    t = timing(r, 2); /* 25 of 100 ns, 100 200 ... 1000, and 1000 2000 ... 100000 */
+    CHECK_EQ_U64(t.min_ns, 100);
+    CHECK_EQ_U64(t.max_ns, 100000);
+    CHECK(t.p50_ns >= 31 * 970 && t.p50_ns <= 34 * 1030);
+    CHECK(t.p90_ns >= 86 * 970 && t.p90_ns <= 88 * 1030);
+    CHECK(t.p99_ns >= 98 * 970 && t.p99_ns <= 100000);
+    CHECK_EQ_I64(hotfn_record_get_histogram(r, function_index(2), counts), HOTFN_OK);
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        sum += counts[i];
+    CHECK_EQ_U64(sum, t.timed_calls);
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        CHECK(hotfn_record_bucket_ns(r, i) < hotfn_record_bucket_ns(r, i + 1));
+    free(counts);
+    hotfn_record_close(r);
+    free(m);
+}
+
+static void edges_count_recursion_once(void)
+{
+    timed_model *m;
+    hotfn_record *r = open_story(&m, 20, 10);
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    uint64_t into[5] = { 0 }, total_into_beta = 0;
+
+    hotfn_record_get_time_info(r, &info);
+    CHECK_EQ_U64(info.edge_count, 6); /* 0-1 0-2 1-1 1-2, and outside to 0 and to 2 */
+    for (uint32_t i = 0; i < info.edge_count; i++) {
+        hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
+
+        CHECK_EQ_I64(hotfn_record_get_edge(r, i, &e), HOTFN_OK);
+        into[e.callee] += e.calls;
+        if (e.callee == 1 && e.caller == 0)
+            total_into_beta = e.total_ns;
+    }
+    CHECK_EQ_U64(into[0], 1);
+    CHECK_EQ_U64(into[1], m->calls[0][1]);
+    CHECK_EQ_U64(into[4], m->calls[0][2] + m->calls[1][2]);
+    CHECK_EQ_U64(total_into_beta, m->true_total[1]);
+    hotfn_record_close(r);
+    free(m);
+}
+
+static void nodes_stand_before_what_they_called(void)
+{
+    timed_model *m;
+    hotfn_record *r = open_story(&m, 20, 10);
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    uint64_t self[5] = { 0 };
+
+    hotfn_record_get_time_info(r, &info);
+    CHECK_EQ_U64(info.node_count, m->node_count - 2); /* roots are not listed */
+    for (uint32_t i = 0; i < info.node_count; i++) {
+        hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
+
+        CHECK_EQ_I64(hotfn_record_get_node(r, i, &n), HOTFN_OK);
+        CHECK(n.parent == HOTFN_NO_NODE || n.parent < i);
+        CHECK(n.function < 5);
+        self[n.function] += n.self_ns;
+    }
+    for (uint32_t s = 0; s < 3; s++)
+        CHECK_EQ_U64(self[function_index(s)], m->true_self[s]);
+    hotfn_record_close(r);
+    free(m);
+}
+
+static void slow_calls_and_events_are_told(void)
+{
+    timed_model *m;
+    hotfn_record *r = open_story(&m, 0, 0);
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
+    hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
+    hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
+
+    hotfn_record_get_time_info(r, &info);
+    CHECK_EQ_U64(info.slow_count, m->slow_count);
+    CHECK_EQ_U64(info.slow_ns, 90000);
+    CHECK_EQ_I64(hotfn_record_get_slow_call(r, 0, &s), HOTFN_OK);
+    CHECK(s.duration_ns >= 90000);
+    CHECK_EQ_I64(hotfn_record_get_node(r, s.node, &n), HOTFN_OK);
+    CHECK_EQ_U64(n.function, s.function);
+    CHECK_EQ_U64(info.event_count, m->event_count[0] + m->event_count[1]);
+    CHECK_EQ_I64(hotfn_record_get_event(r, 0, &e), HOTFN_OK);
+    CHECK(e.thread == 0 && e.function == 0 && e.kind == 1);
+    CHECK_EQ_I64(hotfn_record_get_event(r, info.event_count - 1, &e), HOTFN_OK);
+    CHECK(e.thread == 1 && e.function == 4 && e.kind == 2);
+    CHECK_EQ_I64(hotfn_record_get_event(r, info.event_count, &e), HOTFN_E_NOT_FOUND);
+    hotfn_record_close(r);
+    free(m);
+}
+
+static void memory_of_a_function_is_its_nodes(void)
+{
+    timed_model *m;
+    hotfn_record *r = open_story(&m, 0, 0);
+    hotfn_record_timing alpha, beta;
+
+    alpha = timing(r, 0);
+    beta = timing(r, 1);
+    CHECK_EQ_U64(alpha.self_alloc.allocated_blocks, 10);
+    CHECK_EQ_U64(alpha.total_alloc.allocated_blocks, 10 * (m->node_count - 3)); /* thread 0's */
+    CHECK(beta.total_alloc.allocated_bytes > beta.self_alloc.allocated_bytes);
+    hotfn_record_close(r);
+    free(m);
+}
+
+static void counting_records_say_that_they_were_not_timed(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    const char *path = sample_path("counted.hfr");
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record_timing t;
+    hotfn_record *r = NULL;
+
+    sample_count(live, 0, 70, 70, 0, 5);
+    hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
+    hotfn_live_close(live);
+    CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_get_time_info(r, &info), HOTFN_OK);
+    CHECK_EQ_U64(info.flags, 0);
+    t = timing(r, 0);
+    CHECK_EQ_U64(t.timing, HOTFN_TIMING_COUNT_ONLY);
+    CHECK_STR(t.reason, "not-timed");
+    hotfn_record_close(r);
+}
+
+static void repair_keeps_the_times(void)
+{
+    timed_model *m;
+    hotfn_record *r = open_story(&m, 20, 10);
+    const char *path = sample_path("timed.hfr");
+    char again[256], lost[64];
+
+    hotfn_record_close(r);
+    snprintf(again, sizeof again, "%s.again", path);
+    CHECK_EQ_I64(hotfn_record_repair(path, again, lost, sizeof lost, NULL, NULL), HOTFN_OK);
+    CHECK_STR(lost, "");
+    CHECK_EQ_I64(hotfn_record_open(&r, again, NULL, NULL), HOTFN_OK);
+    for (uint32_t s = 0; s < 3; s++)
+        CHECK_EQ_U64(timing(r, s).total_ns, m->true_total[s]);
+    hotfn_record_close(r);
+    free(m);
+}
+
+/* A tree as a torn or hostile record may hold it. */
+static void trees_that_make_no_sense_are_cut_down(void)
+{
+    static const hotfn_time_node nodes[] = {
+        { .parent = 0 },            /* a root */
+        { .parent = 2, .slot = 1 }, /* parents after their children are fine */
+        { .parent = 0, .slot = 0, .calls = 7 },
+        { .parent = 4, .slot = 1 }, /* a circle */
+        { .parent = 3, .slot = 1 },
+        { .parent = 99, .slot = 1 },
+        { .parent = 0, .slot = 77 },
+        { .parent = 6, .slot = 1 },
+        { .parent = 0, .slot = 1, .thread = 9 },
+    };
+    hotfn_env env = hfn_env_fill(NULL);
+    hfn_times t;
+
+    hfn_times_init(&t, &env);
+    t.is_there = true;
+    CHECK(hfn_times_make_threads(&t, 1) && hfn_times_make_nodes(&t, 9, false));
+    memcpy(t.nodes, nodes, sizeof nodes);
+    CHECK(hfn_times_settle(&t, 3, 1));
+    CHECK_EQ_U64(t.node_count, 2);
+    CHECK_EQ_U64(t.nodes[0].calls, 7);
+    CHECK_EQ_U64(t.nodes[1].parent, 0);
+    CHECK_EQ_U64(t.nodes_dropped, 6);
+    hfn_times_finish(&t);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(totals_are_the_truth_without_the_cost_of_hooks),
+    CHECK_TEST(raw_leaves_the_cost_in),
+    CHECK_TEST(percentiles_are_within_three_percent),
+    CHECK_TEST(edges_count_recursion_once),
+    CHECK_TEST(nodes_stand_before_what_they_called),
+    CHECK_TEST(slow_calls_and_events_are_told),
+    CHECK_TEST(memory_of_a_function_is_its_nodes),
+    CHECK_TEST(counting_records_say_that_they_were_not_timed),
+    CHECK_TEST(repair_keeps_the_times),
+    CHECK_TEST(trees_that_make_no_sense_are_cut_down),
+};
+CHECK_MAIN(tests)
