@@ -60,7 +60,7 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
 static void follow(const uint8_t *bytes, size_t size)
 {
     uint32_t starts[LINE_MAX];
-    hfn_line line = { bytes, size, RVA, LINK_BASE, starts, 0, 0 };
+    hfn_line line = { bytes, size, RVA, LINK_BASE, starts, 0, 0, size & 1 };
     hfn_instruction in;
     hfn_dispatch dispatch;
     uint64_t jumps_to;

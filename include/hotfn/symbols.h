@@ -57,8 +57,9 @@ typedef struct hotfn_symbols_options {
 
 /*
  * Load the symbols of image, in order: .symtab; separate debug file (build-id folder, .gnu_debuglink
- * checked by CRC); .gnu_debugdata (if env decompresses); .dynsym.  A source that is broken is passed
- * over with a warning to the log; none at all is not an error (count is 0).
+ * checked by CRC); .gnu_debugdata (if env decompresses); .dynsym.  Of a PE image: the PDB of this
+ * build (beside it; in symbol_dirs, plainly or as NAME/GUIDAGE/NAME), COFF symbols, exports.  A
+ * source that is broken is passed over with a warning; none at all is not an error (count is 0).
  *
  * image is kept: it must outlive the symbols.  Sorted by rva, then GLOBAL first, then name.
  * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (own tables lie).  Since 0.1.

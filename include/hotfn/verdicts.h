@@ -41,11 +41,12 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_FRAGMENT 12          /* a part of another function                            */
 #define HOTFN_REASON_RSEQ 13              /* restartable sequence                                  */
 #define HOTFN_REASON_SIGNAL_RESTORER 14   /* the kernel and unwinders know its bytes               */
-#define HOTFN_REASON_FAULT_KNOWN 15       /* a fault handler knows its addresses (SafeFetch)       */
+#define HOTFN_REASON_FAULT_KNOWN 15       /* a fault handler knows its addresses (SafeFetch, __try) */
 #define HOTFN_REASON_MACHINE 16           /* no judge for this machine                             */
 #define HOTFN_REASON_TEXTREL 17           /* the loader rewrites this code                         */
 #define HOTFN_REASON_OVERLAP 18           /* its patch would overlap a neighbour's                 */
 #define HOTFN_REASON_EXCLUDED 19          /* left out by the user's selection                      */
+#define HOTFN_REASON_RELOCATED 20         /* the loader rewrites an address among the bytes        */
 /* From here: known only when a process is patched. */
 #define HOTFN_REASON_BYTES_DIFFER 32      /* memory is not what the file holds                     */
 #define HOTFN_REASON_NO_NEAR_MEMORY 33    /* no free pages in jump range                           */

@@ -46,6 +46,7 @@ typedef struct hfn_line {
     const uint32_t *starts; /* offsets of the instructions; the last is the jump */
     uint32_t count;
     uint64_t pic_base; /* RVA that i386 code keeps in a register to find data (the GOT); 0 none */
+    bool image_base;  /* offsets may count from the image base, RVA 0 (Microsoft's compiler) */
 } hfn_line;
 
 /* Where the jump goes, as far as the line shows. */
@@ -63,6 +64,7 @@ typedef struct hfn_dispatch {
     uint8_t entry_bytes; /* 1, 2, 4 or 8 */
     uint8_t entry_shift; /* an entry counts units of 1 << entry_shift bytes */
     bool entry_is_signed;
+    bool base_is_guessed; /* the image base, as the line shows no other: look at the entries */
     uint64_t table_rva;
     uint64_t base_rva; /* to which an entry is added (absolute addresses: minus the link base) */
     uint32_t entry_count; /* from the cmp or and in the line; 0 if it shows none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls of the functions station, save selection: who owns what, and the facts as sized
  * structs. */
+#include "functions/bounds_pdata.h"
 #include "functions/inside.h"
 
 static hotfn_functions *new_functions(const hotfn_image *image, const hotfn_env *env)
@@ -16,6 +17,14 @@ static hotfn_functions *new_functions(const hotfn_image *image, const hotfn_env 
     return functions;
 }
 
+/* x64 and ARM64 images of Windows have .pdata; everything else has .eh_frame or nothing. */
+static bool read_bounds(hfn_fde_list *out, const hotfn_image *image, const hotfn_env *env)
+{
+    if (!hfn_bounds_pdata(out, image, env))
+        return false;
+    return out->count > 0 || hfn_bounds_eh_frame(out, image, env);
+}
+
 hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *image,
                                    const hotfn_symbols *symbols, const hotfn_env *env,
                                    hotfn_error *err)
@@ -26,7 +35,7 @@ hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *ima
 
     if (!functions)
         goto no_memory;
-    good = hfn_bounds_eh_frame(&fdes, image, &functions->env) &&
+    good = read_bounds(&fdes, image, &functions->env) &&
            hfn_functions_collect(functions, symbols, &fdes);
     hfn_fde_list_finish(&fdes, &functions->env);
     if (!good)

@@ -32,6 +32,7 @@ bool hfn_functions_add_names(hotfn_functions *functions, hfn_function *function,
                              const hfn_symbol *symbols, uint32_t count, hfn_name_room *room);
 /* kinds.c: tell linker stubs, resolvers and C run-time glue apart. */
 void hfn_functions_mark_kinds(hotfn_functions *functions);
+void hfn_functions_mark_pe_kinds(hotfn_functions *functions); /* kinds_pe.c */
 /* The function at exactly rva, or NULL. */
 hfn_function *hfn_functions_at_rva(hotfn_functions *functions, uint64_t rva);
 

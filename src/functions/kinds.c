@@ -171,6 +171,10 @@ void hfn_functions_mark_kinds(hotfn_functions *functions)
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
     hotfn_image_get_info(functions->image, &info);
+    if (info.format == HOTFN_FORMAT_PE) {
+        hfn_functions_mark_pe_kinds(functions);
+        return;
+    }
     mark_plts(functions, info.machine);
     hfn_image_each_resolver(functions->image, mark_resolver, functions);
     if (info.entry_rva)

@@ -23,9 +23,10 @@ static size_t count_underscores(const char *name)
     return count > 0 && (name[count] == 'Z' || name[count] == 'R') ? 0 : count;
 }
 
+/* "?f@@YAXXZ" is no version but Microsoft's scheme. */
 static bool has_version(const char *name, size_t length)
 {
-    return memchr(name, '@', length) != NULL;
+    return name[0] != '?' && memchr(name, '@', length) != NULL;
 }
 
 /* Less than 0 if a is the better name. */
@@ -34,10 +35,13 @@ static int compare_names(const hfn_symbol *a, const hfn_symbol *b)
     size_t length_a = strnlen(a->name, LONGEST_MEASURED);
     size_t length_b = strnlen(b->name, LONGEST_MEASURED);
     size_t underscores_a = count_underscores(a->name), underscores_b = count_underscores(b->name);
+    int by_number = (a->name[0] == '#') - (b->name[0] == '#'); /* an export without a name */
     int by_type = (a->kind == HOTFN_SYMBOL_LABEL) - (b->kind == HOTFN_SYMBOL_LABEL);
     int by_version = has_version(a->name, length_a) - has_version(b->name, length_b);
     int by_binding = (b->flags & HOTFN_SYMBOL_GLOBAL) - (a->flags & HOTFN_SYMBOL_GLOBAL);
 
+    if (by_number)
+        return by_number;
     if (by_type || by_version || by_binding)
         return by_type ? by_type : by_version ? by_version : by_binding;
     if (underscores_a != underscores_b)

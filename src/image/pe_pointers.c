@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every address that the loader or the run-time library finds in a PE image: words with a base
- * relocation (PE Format, 'The .reloc Section'), the entry point, TLS callbacks, the tables of the
+ * relocation (PE Format, 'The .reloc Section'), exports, the entry point, TLS callbacks, the tables of the
  * load configuration (safe exception handlers, Control Flow Guard).  x86-64 and ARM64 code makes
  * most of its addresses itself; those are the decoder's business, handlers of exceptions are
  * functions/bounds_pdata.c's.
@@ -143,6 +143,21 @@ static void visit_table(const walk *w, hfn_span config, uint32_t table_at, uint3
         w->visit(w->user, target);
 }
 
+/* PE Format, 'Export Address Table'; what lies in the directory itself is a forwarder's name. */
+static void visit_exports(const walk *w)
+{
+    uint64_t ignored;
+    hfn_span directory = hfn_pe_directory(w->image, HFN_PE_EXPORTS, &ignored);
+    uint32_t count = 0, table = 0, target;
+
+    if (!hfn_span_u32(directory, 20, &count) || !hfn_span_u32(directory, 28, &table))
+        return;
+    hfn_span entries = hfn_image_span(w->image, table);
+    for (uint64_t i = 0; i < count && hfn_span_u32(entries, 4 * i, &target); i++)
+        if (target && !hfn_pe_directory_has(w->image, HFN_PE_EXPORTS, target))
+            w->visit(w->user, target);
+}
+
 void hfn_pe_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void *user)
 {
     const config_layout *layout = layout_of(image);
@@ -153,6 +168,7 @@ void hfn_pe_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void *u
     if (image->info.entry_rva)
         visit(user, image->info.entry_rva);
     hfn_pe_each_relocated(image, visit_relocated, &w);
+    visit_exports(&w);
     hfn_pe_each_tls_callback(image, visit, user);
     hfn_pe_each_guard_function(image, visit, user);
     if (image->info.raw_machine == HFN_PE_MACHINE_I386)

@@ -33,6 +33,9 @@ hotfn_symbols *hfn_symbols_new(const char *path, const hotfn_env *env);
 hotfn_status hfn_symbols_take_options(hotfn_symbols_options *out, const hotfn_symbols_options *in,
                                       uint32_t known_flags, hotfn_error *err);
 
+/* Fill info from the image that the symbols came with; call before they are sorted. */
+void hfn_symbols_describe(hotfn_symbols *symbols, const hotfn_image *image);
+
 /* The end of each load: sorts, then writes *out; on failure destroys symbols and passes status on. */
 hotfn_status hfn_symbols_finish_load(hotfn_symbols **out, hotfn_symbols *symbols,
                                      hotfn_status status, hotfn_error *err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* hotfn_symbols_load: which sources of an ELF image, and in which order. */
+/* hotfn_symbols_load: which sources of an ELF image, and in which order; PE is load_pe.c. */
+#include "image/pe.h"
 #include "symbols/elf_separate.h"
 #include "symbols/elf_symtab.h"
 #include "symbols/inside.h"
-
-#include <string.h>
+#include "symbols/load_pe.h"
 
 #define MAX_DEBUGDATA_BYTES ((size_t)512 << 20) /* .gnu_debugdata, decompressed */
 
@@ -73,20 +73,6 @@ static hotfn_status read_sources(hotfn_symbols *symbols, const hfn_symtab_reader
     return status == HOTFN_OK ? hfn_dynsym_read(reader, err) : status;
 }
 
-/* The id is the image's own: a debug file of another build was passed over. */
-static void fill_info(hotfn_symbols *symbols, const hotfn_image *image)
-{
-    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
-
-    hotfn_image_get_info(image, &info);
-    symbols->info.machine = info.machine;
-    symbols->info.id_kind = info.id_kind;
-    symbols->info.id_bytes = info.id_bytes;
-    memcpy(symbols->info.id, info.id, sizeof symbols->info.id);
-    if (symbols->table.count) /* the first source that gave any is the best */
-        symbols->info.source = symbols->table.items[0].source;
-}
-
 hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
                                 const hotfn_symbols_options *options, const hotfn_env *env,
                                 hotfn_error *err)
@@ -99,12 +85,14 @@ hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
 
     if (status != HOTFN_OK)
         return status;
+    if (hfn_image_is_pe(image))
+        return hfn_symbols_load_pe(out, image, &taken, env, err);
     symbols = hfn_symbols_new(hfn_image_path(image), env);
     if (!symbols)
         return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
                         "no memory for its symbols");
     reader = (hfn_symtab_reader){ &symbols->table, image, (taken.flags & HOTFN_SYMBOLS_DATA) != 0 };
     status = read_sources(symbols, &reader, &taken, err);
-    fill_info(symbols, image);
+    hfn_symbols_describe(symbols, image);
     return hfn_symbols_finish_load(out, symbols, status, err);
 }

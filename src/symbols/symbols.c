@@ -32,6 +32,20 @@ hotfn_status hfn_symbols_take_options(hotfn_symbols_options *out, const hotfn_sy
     return HOTFN_OK;
 }
 
+/* The id is the image's own: a debug file of another build was passed over. */
+void hfn_symbols_describe(hotfn_symbols *symbols, const hotfn_image *image)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+
+    hotfn_image_get_info(image, &info);
+    symbols->info.machine = info.machine;
+    symbols->info.id_kind = info.id_kind;
+    symbols->info.id_bytes = info.id_bytes;
+    memcpy(symbols->info.id, info.id, sizeof symbols->info.id);
+    if (symbols->table.count) /* the first source that gave any is the best */
+        symbols->info.source = symbols->table.items[0].source;
+}
+
 hotfn_status hfn_symbols_finish_load(hotfn_symbols **out, hotfn_symbols *symbols,
                                      hotfn_status status, hotfn_error *err)
 {

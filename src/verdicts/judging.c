@@ -94,6 +94,7 @@ bool hfn_judging_init(hfn_judging *j, const hotfn_image *image, const hotfn_func
     fill_subjects(j);
     hfn_evidence_prepare(j);
     hfn_rseq_prepare(j);
+    hfn_fixed_prepare(j);
     return true;
 fail_subjects:
     hfn_free(&j->env, j->subjects, j->count * sizeof *j->subjects);
@@ -108,6 +109,8 @@ bool hfn_judging_finish(hfn_judging *j)
     hfn_free(&j->env, j->subjects, j->count * sizeof *j->subjects);
     if (j->dispatchers)
         hfn_free(&j->env, j->dispatchers, j->dispatcher_capacity * sizeof *j->dispatchers);
+    if (j->fixed)
+        hfn_free(&j->env, j->fixed, j->fixed_capacity * sizeof *j->fixed);
     if (j->orphans)
         hfn_free(&j->env, j->orphans, j->orphan_capacity * sizeof *j->orphans);
     hfn_code_finish(&j->code, &j->env);

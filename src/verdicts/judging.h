@@ -32,6 +32,12 @@ typedef struct hfn_subject {
     uint32_t unbounded_at; /* offset of the jump that UNBOUNDED is about         */
 } hfn_subject;
 
+/* Bytes that must stay where they are, for a reason (fixed_bytes.c). */
+typedef struct hfn_fixed {
+    uint64_t rva, end;
+    uint32_t reason;
+} hfn_fixed;
+
 /* A piece of code with an indirect jump that may go through a table. */
 typedef struct hfn_dispatcher {
     uint64_t from, to;
@@ -55,6 +61,8 @@ typedef struct hfn_judging {
     bool no_memory;
     hfn_dispatcher *dispatchers;
     size_t dispatcher_count, dispatcher_capacity;
+    hfn_fixed *fixed; /* by rva, without overlaps */
+    size_t fixed_count, fixed_capacity;
     hfn_dispatcher *orphans; /* fragments whose jumps may land elsewhere */
     size_t orphan_count, orphan_capacity;
 } hfn_judging;
@@ -86,6 +94,10 @@ void hfn_orphans_scan(hfn_judging *j);
 void hfn_evidence_prepare(hfn_judging *j);
 bool hfn_evidence_settles(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 uint32_t hfn_evidence_flags(const hfn_judging *j, uint32_t index);
+/* fixed_bytes.c: find the bytes that must stay; why one of [from, to) is such, NONE if none is, and
+ * the first of them. */
+void hfn_fixed_prepare(hfn_judging *j);
+uint32_t hfn_fixed_reason(const hfn_judging *j, uint64_t from, uint64_t to, uint64_t *at);
 /* rseq.c: note the functions that hold restartable sequences. */
 void hfn_rseq_prepare(hfn_judging *j);
 /* ladder.c: the cheapest strategy that works.  The first pass finds those that need nothing but

@@ -96,6 +96,17 @@ static void refuse_move(climb *c, hfn_move_result result, uint32_t offset)
     refuse(c, reasons[result], c->out->pub.patch_offset + offset);
 }
 
+/* None of the bytes at the site is known to somebody by its address, or changed by the loader. */
+static bool may_leave(climb *c, uint32_t byte_count)
+{
+    uint64_t at = c->site;
+    uint32_t reason = hfn_fixed_reason(c->judging, c->site, c->site + byte_count, &at);
+
+    if (reason != HOTFN_REASON_NONE)
+        refuse(c, reason, c->out->pub.patch_offset + (at - c->site));
+    return reason == HOTFN_REASON_NONE;
+}
+
 /* Can the instructions under a patch of patch_bytes move? */
 static bool can_move(climb *c, uint32_t patch_bytes)
 {
@@ -113,6 +124,8 @@ static bool can_move(climb *c, uint32_t patch_bytes)
         refuse(c, HOTFN_REASON_UNDECODABLE, c->out->pub.patch_offset + c->body);
         return false;
     }
+    if (!may_leave(c, moved.original_bytes))
+        return false;
     c->out->covered_bytes = moved.original_bytes;
     return true;
 }
@@ -241,7 +254,7 @@ static bool try_pun(climb *c, uint32_t patch_bytes)
         fixed |= (uint32_t)c->bytes[i] << (8 * (i - 1));
         mask |= 0xFFu << (8 * (i - 1));
     }
-    if (!window_exists(c, fixed, mask) || !can_move(c, patch_bytes) ||
+    if (!window_exists(c, fixed, mask) || !can_move(c, patch_bytes) || !may_leave(c, JUMP_BYTES) ||
         !take_padding(c, JUMP_BYTES)) {
         subject->pad_used = pad_used;
         return false;

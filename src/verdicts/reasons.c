@@ -53,6 +53,8 @@ static const wording reasons[] = {
     [HOTFN_REASON_TEXTREL] = { "textrel", "The loader rewrites the code of this image." },
     [HOTFN_REASON_OVERLAP] = { "overlap", "Its patch would overlap the next function's entry." },
     [HOTFN_REASON_EXCLUDED] = { "excluded", "It was left out by the selection." },
+    [HOTFN_REASON_RELOCATED] = { "relocated",
+        "The loader rewrites an address among the bytes that would be patched or moved." },
     [HOTFN_REASON_BYTES_DIFFER] = { "bytes-differ",
         "Memory holds other bytes than the file: a debugger, another hook, or another build." },
     [HOTFN_REASON_NO_NEAR_MEMORY] = { "no-near-memory",

@@ -69,6 +69,31 @@ static void note_unbounded(const piece *p, uint64_t jump_rva)
     j->subjects[subject].unbounded_at = (uint32_t)(jump_rva - p->dispatcher->from);
 }
 
+static bool read_entry(const hfn_judging *j, hfn_span bytes, const table *t, uint64_t k,
+                       uint64_t *target);
+
+/* A table whose base was guessed is one only if its first entry leads to code. */
+static void note_table(piece *p, uint64_t jump_rva, const hfn_dispatch *d)
+{
+    const hfn_judging *j = p->scan->judging;
+    const table t = { .rva = d->table_rva,
+                      .base = d->base_rva,
+                      .proof_from = p->dispatcher->from + d->proof_from,
+                      .proof_to = jump_rva,
+                      .entry_bytes = d->entry_bytes,
+                      .entry_shift = d->entry_shift,
+                      .entry_is_signed = d->entry_is_signed,
+                      .entry_count = d->entry_count <= ENTRIES_MAX ? d->entry_count : 0,
+                      .subject = p->dispatcher->subject };
+    uint64_t target;
+
+    if (d->base_is_guessed && (!read_entry(j, hfn_image_span(j->image, t.rva), &t, 0, &target) ||
+                               !hfn_code_region(&j->code, target)))
+        note_unbounded(p, jump_rva);
+    else
+        add_table(p, &t);
+}
+
 static void note_dispatch(piece *p, uint64_t jump_rva)
 {
     const hfn_line line = { .bytes = p->region->bytes + (p->dispatcher->from - p->region->rva),
@@ -77,25 +102,16 @@ static void note_dispatch(piece *p, uint64_t jump_rva)
                             .link_base = p->scan->judging->info.link_base,
                             .starts = p->starts,
                             .count = p->start_count,
+                            .image_base = p->scan->judging->info.format == HOTFN_FORMAT_PE,
                             .pic_base = p->scan->judging->pic_base };
     hfn_dispatch d;
 
     p->scan->judging->arch->dispatch(&line, &d);
     switch (d.kind) {
-    case HFN_DISPATCH_TABLE: {
-        const table t = { .rva = d.table_rva,
-                          .base = d.base_rva,
-                          .proof_from = line.rva + d.proof_from,
-                          .proof_to = jump_rva,
-                          .entry_bytes = d.entry_bytes,
-                          .entry_shift = d.entry_shift,
-                          .entry_is_signed = d.entry_is_signed,
-                          .entry_count = d.entry_count <= ENTRIES_MAX ? d.entry_count : 0,
-                          .subject = p->dispatcher->subject };
-        add_table(p, &t);
-        break;
-    }
+    case HFN_DISPATCH_TABLE: note_table(p, jump_rva, &d); break;
     case HFN_DISPATCH_OFFSET:
+        if (line.image_base) /* tables are named by numbers there, which nothing tells from others */
+            note_unbounded(p, jump_rva);
         p->wants_bases = true;
         p->wants_addresses = true;
         p->unshown_at = jump_rva;

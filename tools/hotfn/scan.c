@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
-#define REASON_COUNT (HOTFN_REASON_EXCLUDED + 1) /* those that a scan may give */
+#define REASON_COUNT (HOTFN_REASON_RELOCATED + 1) /* those that a scan may give */
 
 enum { JSON = 256, WHY, INT3, THREADS, NO_SEPARATE, SYMBOL_DIR, HELP };
 

@@ -5,6 +5,7 @@
  *     jmp [table + i*8]            mov r, [table + i*8]; jmp r          (absolute addresses)
  *     lea b, [rip+table]; movsxd r, [b + i*4]; add r, b; jmp r          (offsets from the table)
  *     the same with mov, cdqe in the place of movsxd, at -O0            (table and bound not shown)
+ *     mov r, [b + i*4 + table]; add r, b; jmp r, b the image base      (Microsoft's; table is an RVA)
  *     mov r, [b + i*4 + table]; add r, b; jmp r; or add b, [b + i*4 + table]; jmp b,
  *                                                b holds the GOT's address (i386, -fPIC)
  * The number of entries comes from the `cmp i, n; ja` or the `and i, n` before it, along the same
@@ -141,7 +142,8 @@ static bool step_bound(const hfn_x86_effects *e, bound_search *b)
         b->count = e->immediate + 1;
         return true;
     }
-    bool copies = e->shape == HFN_X86_MOVE && e->dest == b->reg;
+    /* A number below 2^31 is the same when its sign is extended; larger counts are believed nowhere. */
+    bool copies = (e->shape == HFN_X86_MOVE || e->shape == HFN_X86_EXTEND) && e->dest == b->reg;
     if (copies)
         b->reg = e->src;
     return !copies;
@@ -254,8 +256,8 @@ static summand find_summand(const code_line *line, uint32_t at, uint8_t reg)
             reg = e->src;
             continue;
         }
-        bool loads_narrow =
-            (extended || line->mode == HFN_X86_32) && e->shape == HFN_X86_LOAD && e->width == 4;
+        bool loads_narrow = (extended || line->mode == HFN_X86_32 || line->shown.image_base) &&
+                            e->shape == HFN_X86_LOAD && e->width == 4;
         if (whole && (e->shape == HFN_X86_LOAD_SIGNED || loads_narrow))
             found_one.kind = LOADED;
         else if (whole && ((e->shape == HFN_X86_LEA && e->base == HFN_X86_RIP) ||
@@ -301,6 +303,31 @@ static bool describe_pic_table(const code_line *line, uint32_t at, const hfn_x86
     return true;
 }
 
+/* Microsoft's: `lea b, [rip+image base]`, most often before the line, then `mov r, [b + i*4 + table]`
+ * with the table's RVA and entries that are RVAs.  What b holds is guessed where the line does not
+ * set it; a table that counts from itself names no displacement. */
+static bool is_image_table(const code_line *line, uint32_t at, const hfn_x86_effects *e,
+                           uint8_t base_reg, hfn_dispatch *out)
+{
+    uint32_t proof_from = out->proof_from;
+    uint64_t base = 0;
+
+    if (!e->has_memory || e->base != base_reg || e->scale != 4 || e->index == HFN_X86_NO_REGISTER ||
+        e->displacement <= 0)
+        return false;
+    bool shown = find_address(line, at, base_reg, &base, out);
+    if (shown && base != 0)
+        return false;
+    if (!shown)
+        out->proof_from = proof_from;
+    out->base_is_guessed = !shown;
+    out->entry_bytes = 4;
+    out->base_rva = 0;
+    out->table_rva = (uint64_t)e->displacement;
+    note_proof(line, at, out);
+    return true;
+}
+
 /* The loaded summand and the register with the base are known: is it a whole table? */
 static bool describe_table(const code_line *line, uint32_t at, const summand *loaded,
                            uint8_t base_reg, hfn_dispatch *out)
@@ -311,6 +338,10 @@ static bool describe_table(const code_line *line, uint32_t at, const summand *lo
 
     if (line->mode == HFN_X86_32)
         return describe_pic_table(line, loaded->at, e, base_reg, out);
+    if (line->shown.image_base && is_image_table(line, at, e, base_reg, out)) {
+        out->entry_count = count_entries(line, &pick, out);
+        return true;
+    }
     if (e->shape != HFN_X86_LOAD_SIGNED || e->scale != 4 || e->index == HFN_X86_NO_REGISTER ||
         !find_address(line, at, base_reg, &base, out))
         return false;

@@ -8,11 +8,11 @@
 #define LINK_BASE 0x400000u
 
 /* The line of all instructions in text, which ends with the jump. */
-static hfn_dispatch dispatch(const char *text, size_t size)
+static hfn_dispatch dispatch_in(const char *text, size_t size, bool image_base)
 {
     uint8_t bytes[128];
     uint32_t starts[32];
-    hfn_line line = { bytes, sizeof bytes, RVA, LINK_BASE, starts, 0, 0 };
+    hfn_line line = { bytes, sizeof bytes, RVA, LINK_BASE, starts, 0, 0, image_base };
     hfn_instruction in;
     hfn_dispatch d;
 
@@ -25,7 +25,8 @@ static hfn_dispatch dispatch(const char *text, size_t size)
     hfn_arch_x86_64.dispatch(&line, &d);
     return d;
 }
-#define DISPATCH(text) dispatch(text, sizeof(text) - 1)
+#define DISPATCH(text) dispatch_in(text, sizeof(text) - 1, false)
+#define DISPATCH_PE(text) dispatch_in(text, sizeof(text) - 1, true)
 
 /* cmp edi, 142; ja; lea rdx, [rip+0x100]; mov edi, edi; movsxd rax, [rdx+rdi*4]; add rax, rdx;
  * notrack jmp rax: gcc -O2 -fPIC -fcf-protection */
@@ -52,6 +53,41 @@ static void clang_table_of_offsets(void)
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 5);
     CHECK_EQ_U64(d.table_rva, RVA + 14 + 0x40);
+}
+
+/* cmp eax, 5; ja; cdqe; lea rdx, [rip+image base]; mov ecx, [rdx+rax*4+0x2000]; add rcx, rdx;
+ * jmp rcx: Microsoft's compiler */
+static void microsofts_table_of_rvas(void)
+{
+    hfn_dispatch d = DISPATCH_PE("\x83\xF8\x05\x77\x20\x48\x98\x48\x8D\x15\xF2\xEF\xFF\xFF"
+                                 "\x8B\x8C\x82\0\x20\0\0\x48\x03\xCA\xFF\xE1");
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_bytes, 4);
+    CHECK_EQ_U64(d.table_rva, 0x2000);
+    CHECK_EQ_U64(d.base_rva, 0);
+    CHECK_EQ_U64(d.entry_count, 6);
+    CHECK(!d.base_is_guessed);
+}
+
+/* The same with the base set before the line. */
+static void microsofts_table_with_a_base_from_elsewhere(void)
+{
+    hfn_dispatch d = DISPATCH_PE("\x8B\x8C\x82\0\x20\0\0\x48\x03\xCA\xFF\xE1");
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.table_rva, 0x2000);
+    CHECK_EQ_U64(d.entry_count, 0);
+    CHECK(d.base_is_guessed);
+}
+
+/* lea rdx, [rip+0x40]; mov ecx, [rdx+rax*4+0x2000]: not the image base, and the entries have no sign */
+static void a_table_off_something_else_is_not_microsofts(void)
+{
+    hfn_dispatch d = DISPATCH_PE("\x48\x8D\x15\x40\0\0\0\x8B\x8C\x82\0\x20\0\0"
+                                 "\x48\x03\xCA\xFF\xE1");
+
+    CHECK(d.kind != HFN_DISPATCH_TABLE);
 }
 
 /* cmp edi, 7; ja; mov edi, edi; jmp [rdi*8+0x402000]: gcc -O2 -fno-pie */
@@ -176,6 +212,9 @@ static void whole_pointers_are_told_from_arithmetic(void)
 static const check_test tests[] = {
     CHECK_TEST(gcc_table_of_offsets),
     CHECK_TEST(clang_table_of_offsets),
+    CHECK_TEST(microsofts_table_of_rvas),
+    CHECK_TEST(microsofts_table_with_a_base_from_elsewhere),
+    CHECK_TEST(a_table_off_something_else_is_not_microsofts),
     CHECK_TEST(absolute_table),
     CHECK_TEST(a_bound_of_a_narrow_index),
     CHECK_TEST(a_table_by_a_sum_in_lea),

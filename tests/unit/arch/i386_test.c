@@ -129,7 +129,7 @@ static hfn_dispatch dispatch(const char *text, size_t size, uint64_t pic_base)
 {
     uint8_t bytes[128];
     uint32_t starts[32];
-    hfn_line line = { bytes, sizeof bytes, RVA, LINK_BASE, starts, 0, pic_base };
+    hfn_line line = { bytes, sizeof bytes, RVA, LINK_BASE, starts, 0, pic_base, false };
     hfn_instruction in;
     hfn_dispatch d;
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * .pdata from end to end.  A chained entry is a fragment, by the words of its unwind information;
+ * where it stands right behind the function that it is chained to it is no more than the rest of
+ * that function (compilers chain where the frame grows late), and its bytes are added to it.
+ * Functions that touch neither the stack pointer nor a saved register have no entry at all.
+ */
+#include "functions/bounds_pdata.h"
+
+#include "base/memory.h"
+#include "base/sort.h"
+#include "base/status.h"
+#include "functions/pdata_read.h"
+
+#include <string.h>
+
+enum { WARNINGS_MAX = 4, X64_CFA_OFFSET = 8 };
+
+/* An entry while they are sorted. */
+typedef struct range {
+    hfn_fde fde;
+    uint64_t parent; /* fde.rva unless it is chained */
+} range;
+
+typedef struct reader {
+    hfn_pdata pdata;
+    const hotfn_env *env;
+    range *ranges;
+    size_t capacity;
+    uint32_t count, warnings;
+} reader;
+
+static void warn(reader *r, uint64_t rva)
+{
+    hfn_span s = hfn_image_span(r->pdata.image, rva);
+    unsigned long long offset =
+        s.data ? (unsigned long long)(s.data - hfn_image_file(r->pdata.image).data) : 0;
+
+    if (r->warnings++ < WARNINGS_MAX)
+        hfn_log(r->env, HOTFN_LOG_WARNING,
+                "%s: unwind information is broken at RVA 0x%llx (byte %llu): passed over",
+                hfn_image_path(r->pdata.image), (unsigned long long)rva, offset);
+}
+
+static hfn_fde fde_of(const reader *r, const hfn_pdata_entry *e)
+{
+    hfn_fde fde = { .rva = e->rva, .byte_count = e->byte_count, .cfa_offset = -1 };
+
+    fde.flags = e->inside ? HFN_FDE_INSIDE : 0;
+    fde.flags |= e->handler ? HFN_FDE_LSDA : 0;
+    if (!e->inside)
+        fde.cfa_offset = r->pdata.machine == HOTFN_MACHINE_X86_64 ? X64_CFA_OFFSET : 0;
+    return fde;
+}
+
+static bool read_all(reader *r)
+{
+    hfn_pdata_entry e;
+    uint64_t broken_at;
+
+    for (uint32_t i = 0; i < r->pdata.count; i++) {
+        if (!hfn_pdata_read(&r->pdata, i, &e, &broken_at)) {
+            if (broken_at)
+                warn(r, broken_at);
+            continue;
+        }
+        if (!hfn_grow(r->env, (void **)&r->ranges, &r->capacity, (size_t)r->count + 1,
+                      sizeof *r->ranges))
+            return false;
+        r->ranges[r->count++] = (range){ fde_of(r, &e), e.parent };
+    }
+    return true;
+}
+
+static bool comes_before(const void *left, const void *right)
+{
+    const range *a = left, *b = right;
+
+    return a->fde.rva < b->fde.rva;
+}
+
+/* Linkers sort the table, and Windows searches it; this moves nothing then. */
+static bool sort_ranges(reader *r)
+{
+    size_t bytes = r->capacity * sizeof *r->ranges;
+    bool sorted = true;
+
+    for (uint32_t i = 1; i < r->count; i++)
+        sorted &= !comes_before(&r->ranges[i], &r->ranges[i - 1]);
+    if (sorted)
+        return true;
+    range *room = hfn_resize(r->env, NULL, 0, bytes);
+    if (!room)
+        return false;
+    range *result = hfn_sort(r->ranges, room, r->count, sizeof *room, comes_before);
+    hfn_free(r->env, result == room ? r->ranges : room, bytes);
+    r->ranges = result;
+    return true;
+}
+
+/* Into *out, chained parts united with the function that they continue. */
+static bool unite(const reader *r, hfn_fde_list *out)
+{
+    out->items = hfn_alloc(r->env, r->count * sizeof *out->items);
+    out->capacity = r->count;
+    for (uint32_t i = 0; out->items && i < r->count; i++) {
+        const range *next = &r->ranges[i];
+        hfn_fde *last = out->count ? &out->items[out->count - 1] : NULL;
+        bool chained = next->parent != next->fde.rva;
+        if (chained && last && last->rva == next->parent &&
+            last->rva + last->byte_count == next->fde.rva)
+            last->byte_count += next->fde.byte_count;
+        else
+            out->items[out->count++] = next->fde;
+    }
+    return out->items != NULL;
+}
+
+bool hfn_bounds_pdata(hfn_fde_list *out, const hotfn_image *image, const hotfn_env *env)
+{
+    reader r = { .env = env };
+    bool good;
+
+    memset(out, 0, sizeof *out);
+    hfn_pdata_open(&r.pdata, image);
+    good = read_all(&r) && sort_ranges(&r) && (r.count == 0 || unite(&r, out));
+    if (r.ranges)
+        hfn_free(env, r.ranges, r.capacity * sizeof *r.ranges);
+    if (r.warnings > WARNINGS_MAX)
+        hfn_log(env, HOTFN_LOG_WARNING, "%s: %u entries of its .pdata are broken",
+                hfn_image_path(image), r.warnings);
+    return good;
+}
