@@ -44,7 +44,8 @@ typedef struct hotfn_function {
  * rva, sizes never reaching into the next entry's section; aliases are names of one function.
  *
  * image and symbols are kept: they must outlive the functions.  symbols may be NULL.
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT, HOTFN_E_MISMATCH (symbols of a map whose functions begin
+ * in the middle of the image's).  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *image,
                                              const hotfn_symbols *symbols, const hotfn_env *env,

@@ -29,6 +29,7 @@ typedef struct hotfn_symbols hotfn_symbols;
 #define HOTFN_SYMBOL_GLOBAL 1u   /* binding GLOBAL or WEAK              */
 #define HOTFN_SYMBOL_WEAK 2u
 #define HOTFN_SYMBOL_EXPORTED 4u /* in .dynsym, defined, not hidden     */
+#define HOTFN_SYMBOL_SIZE_GUESSED 8u /* its source has no size: the way to the next symbol */
 
 typedef struct hotfn_symbol {
     uint32_t size;       /* sizeof(hotfn_symbol)                 */
@@ -91,6 +92,30 @@ HOTFN_API hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const v
                                                     const hotfn_symbols_options *options,
                                                     const hotfn_env *env, hotfn_error *err);
 
+/*
+ * Load the functions and global variables of a linker map: of Microsoft's linker, lld (ELF, PE, Mach-O),
+ * GNU ld, gold, mold or ld64, told apart by its first lines.  Names are as the linker wrote them.  A
+ * size that the map lacks is the way to the next symbol within what its object file gave.
+ *
+ * path   a file; it is not needed any longer when the call returns.
+ * image  borrowed; NULL to take the map as it is.  Else sections, entry point and time stamp must be
+ *        the map's; kinds follow the image, and what it exports joins the symbols.
+ *
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_IO, HOTFN_E_FORMAT (no map, UTF-16, cut in
+ * mid-line, a line of more than 1 MiB: err has offset and line), HOTFN_E_MISMATCH (another build's;
+ * HOTFN_SYMBOLS_FORCE overrides).  Lines that contradict others are left out with a warning.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path,
+                                              const hotfn_image *image,
+                                              const hotfn_symbols_options *options,
+                                              const hotfn_env *env, hotfn_error *err);
+/* The same over bytes that are the caller's and needed during the call only; name is copied. */
+HOTFN_API hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const void *bytes,
+                                                    uint64_t byte_count, const char *name,
+                                                    const hotfn_image *image,
+                                                    const hotfn_symbols_options *options,
+                                                    const hotfn_env *env, hotfn_error *err);
+
 HOTFN_API void hotfn_symbols_destroy(hotfn_symbols *symbols);
 HOTFN_API uint32_t hotfn_symbols_count(const hotfn_symbols *symbols);
 HOTFN_API hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hotfn_symbol *out);
@@ -102,11 +127,12 @@ typedef struct hotfn_symbols_info {
     uint32_t machine;  /* HOTFN_MACHINE_*; HOTFN_MACHINE_OTHER if it does not say */
     uint32_t id_kind;  /* HOTFN_ID_*                                        */
     uint32_t id_bytes; /* how many of id[] count                            */
-    uint32_t flags;    /* 0                                                 */
+    uint32_t flags;    /* HOTFN_SYMBOLS_FORCE: taken though of another build, maybe */
     uint8_t id[32];    /* as hotfn_image_info.id                            */
     const char *path;  /* view; the file, or the name given                 */
+    const char *format; /* static; "gnu-ld-map" ...; NULL if it is an image's own */
 } hotfn_symbols_info;
-#define HOTFN_SYMBOLS_INFO_INIT { (uint32_t)sizeof(hotfn_symbols_info), 0, 0, 0, 0, 0, {0}, 0 }
+#define HOTFN_SYMBOLS_INFO_INIT { (uint32_t)sizeof(hotfn_symbols_info), 0, 0, 0, 0, 0, {0}, 0, 0 }
 /* HOTFN_OK or HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_info *out);
 

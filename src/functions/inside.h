@@ -18,6 +18,7 @@ struct hotfn_functions {
     const char **names;   /* of each function, best first        */
     size_t capacity, name_capacity;
     uint32_t count, name_count;
+    uint32_t map_fits, map_misses; /* rows of a map at the start of an FDE, and inside of one */
 };
 
 /* table.c: fill items and names from both sources.  False if there is no memory. */

@@ -18,7 +18,9 @@ typedef struct group {
     uint32_t symbol_count;
     const hfn_fde *fde; /* NULL if none begins here */
     bool has_function, has_label, is_resolver, global, exported;
-    uint64_t byte_count; /* the longest of the symbols' */
+    bool sure;           /* a function symbol whose source knows sizes and types  */
+    uint64_t byte_count; /* the longest of the symbols'                           */
+    uint64_t most;       /* as far as symbols of a map could reach; 0: not limited */
 } group;
 
 typedef struct walk {
@@ -42,8 +44,11 @@ static void take_symbol(group *g, const hfn_symbol *s)
     g->is_resolver |= s->kind == HOTFN_SYMBOL_IFUNC;
     g->global |= (s->flags & HOTFN_SYMBOL_GLOBAL) != 0;
     g->exported |= (s->flags & HOTFN_SYMBOL_EXPORTED) != 0;
-    if (s->byte_count > g->byte_count)
+    if (s->flags & HOTFN_SYMBOL_SIZE_GUESSED)
+        g->most = s->byte_count;
+    else if (s->byte_count > g->byte_count)
         g->byte_count = s->byte_count;
+    g->sure |= s->kind != HOTFN_SYMBOL_LABEL && !(s->flags & HOTFN_SYMBOL_SIZE_GUESSED);
 }
 
 /* False at the end of both lists. */
@@ -74,16 +79,19 @@ static bool next_group(walk *w, group *g)
 /*
  * A label without type and without an FDE is a function only if it is global and nothing that has
  * an end holds it. Local ones are loops, tables of constants in the code (OpenSSL's K256) and marks
- * of compiler plugins (.annobin_*): node has a dozen, and not one of them is called.
+ * of compiler plugins (.annobin_*): node has a dozen, and not one of them is called. A linker map
+ * does not tell labels from functions: what it names inside of an FDE is none.
  */
 static bool is_function(const walk *w, const group *g)
 {
     if (!hfn_image_is_code(w->functions->image, g->rva))
         return false;
-    if (g->has_function)
+    if (g->sure)
         return true;
     if (g->fde)
-        return g->rva >= w->symbol_end;
+        return g->has_function || g->rva >= w->symbol_end;
+    if (g->has_function)
+        return g->rva >= w->fde_end;
     return g->has_label && g->global && g->rva >= w->symbol_end && g->rva >= w->fde_end;
 }
 
@@ -97,6 +105,10 @@ static void describe(const group *g, hfn_function *f)
     f->flags |= g->global ? HOTFN_FUNCTION_GLOBAL : 0;
     f->flags |= g->exported ? HOTFN_FUNCTION_EXPORTED : 0;
     f->flags |= g->has_label && !g->has_function ? HOTFN_FUNCTION_UNTYPED : 0;
+    if (f->byte_count == 0 && !g->fde && g->most) {
+        f->byte_count = g->most;
+        f->flags |= HOTFN_FUNCTION_SIZE_GUESSED;
+    }
     if (!g->fde)
         return;
     f->fde_cfa_offset = g->fde->cfa_offset;
@@ -135,11 +147,23 @@ static void reach(walk *w, const group *g)
         w->fde_end = g->rva + g->fde->byte_count;
 }
 
+/* How well a map fits the unwind data: the functions that it names begin where an FDE does. */
+static void judge_map(walk *w, const group *g)
+{
+    if (!g->has_function || g->sure || g->symbols->kind != HOTFN_SYMBOL_FUNCTION)
+        return;
+    if (g->fde)
+        w->functions->map_fits++;
+    else if (g->rva < w->fde_end)
+        w->functions->map_misses++;
+}
+
 static bool walk_groups(walk *w)
 {
     group g;
 
     while (next_group(w, &g)) {
+        judge_map(w, &g);
         if (is_function(w, &g) && !add_function(w, &g))
             return false;
         reach(w, &g);

@@ -45,6 +45,7 @@ bool hfn_symbol_table_add(hfn_symbol_table *table, const hfn_symbol *symbol)
                   sizeof *table->items))
         return false;
     table->items[table->count++] = *symbol;
+    table->sorted = false;
     if (symbol->kind == HOTFN_SYMBOL_FUNCTION || symbol->kind == HOTFN_SYMBOL_IFUNC)
         table->function_count++;
     return true;
@@ -63,9 +64,14 @@ static bool comes_before(const void *left, const void *right)
 
 static void unite(hfn_symbol *kept, const hfn_symbol *again)
 {
-    kept->flags |= again->flags;
-    if (kept->byte_count == 0)
+    bool knows = kept->byte_count && !(kept->flags & HOTFN_SYMBOL_SIZE_GUESSED);
+
+    kept->flags |= again->flags & (uint8_t)~HOTFN_SYMBOL_SIZE_GUESSED;
+    if (!knows && again->byte_count) {
         kept->byte_count = again->byte_count;
+        kept->flags &= (uint8_t)~HOTFN_SYMBOL_SIZE_GUESSED;
+        kept->flags |= again->flags & HOTFN_SYMBOL_SIZE_GUESSED;
+    }
     if (kept->kind == HOTFN_SYMBOL_LABEL)
         kept->kind = again->kind;
     if (!kept->module)
@@ -107,7 +113,7 @@ bool hfn_symbol_table_sort(hfn_symbol_table *table)
     size_t room_bytes = table->capacity * sizeof *table->items;
     hfn_symbol *room, *sorted;
 
-    if (table->count == 0)
+    if (table->count == 0 || table->sorted)
         return true;
     room = hfn_resize(&table->env, NULL, 0, room_bytes); /* not zeroed: all of it is written */
     if (!room)
@@ -119,6 +125,7 @@ bool hfn_symbol_table_sort(hfn_symbol_table *table)
     }
     drop_doubles(table);
     globals_first(table->items, table->count, room);
+    table->sorted = true;
     hfn_free(&table->env, room, room_bytes);
     return true;
 }

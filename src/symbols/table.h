@@ -16,6 +16,7 @@ typedef struct hfn_symbol_table {
     const char **modules;
     size_t module_capacity;
     uint32_t module_count;
+    bool sorted; /* since the last add */
 } hfn_symbol_table;
 
 void hfn_symbol_table_init(hfn_symbol_table *table, const hotfn_env *env);

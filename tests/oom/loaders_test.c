@@ -7,6 +7,7 @@
 #include "base/counting_env.h"
 #include "check.h"
 #include "functions/sample.h"
+#include "symbols/map_samples.h"
 
 /* In its own words: 1 the whole way went well, 0 the lack of memory was told, -1 anything else. */
 static int walk(const elf_builder *b, const hotfn_env *env)
@@ -128,9 +129,43 @@ static void an_image_without_sections_survives_every_failure(void)
     free(b);
 }
 
+/* As walk, over a map alone. */
+static int walk_map(const char *text, const hotfn_env *env)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_symbols *symbols = NULL;
+    hotfn_status status = hotfn_symbols_map_from_bytes(&symbols, text, strlen(text), "oom.map",
+                                                       NULL, NULL, env, &err);
+
+    CHECK((status == HOTFN_OK) == (symbols != NULL));
+    hotfn_symbols_destroy(symbols);
+    CHECK_EQ_I64(err.status, status);
+    return status == HOTFN_OK ? 1 : status == HOTFN_E_NO_MEMORY ? 0 : -1;
+}
+
+static void maps_survive_every_failure(void)
+{
+    for (size_t i = 0; i < sizeof map_samples / sizeof map_samples[0]; i++) {
+        size_t requests = SIZE_MAX;
+        for (size_t n = 1; requests >= n - 1; n++) {
+            counting c;
+            hotfn_env env = counting_env(&c);
+            c.fail_at = n;
+            if (!CHECK(walk_map(map_samples[i].text, &env) >= 0) ||
+                !CHECK_EQ_U64(c.live_bytes, 0) || !CHECK_EQ_I64(c.size_mismatches, 0)) {
+                printf("#   %s, where request %zu failed\n", map_samples[i].name, n);
+                return;
+            }
+            requests = c.requests;
+        }
+        CHECK(requests > 5);
+    }
+}
+
 static const check_test tests[] = {
     CHECK_TEST(symbols_and_frames_survive_every_failure),
     CHECK_TEST(debugdata_survives_every_failure),
     CHECK_TEST(an_image_without_sections_survives_every_failure),
+    CHECK_TEST(maps_survive_every_failure),
 };
 CHECK_MAIN(tests)

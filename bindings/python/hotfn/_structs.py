@@ -93,7 +93,7 @@ class SymbolsOptions(Sized):
 class SymbolsInfo(Sized):
     _fields_ = [("size", c_uint32), ("source", c_uint32), ("machine", c_uint32),
                 ("id_kind", c_uint32), ("id_bytes", c_uint32), ("flags", c_uint32),
-                ("id", c_uint8 * 32), ("path", c_char_p)]
+                ("id", c_uint8 * 32), ("path", c_char_p), ("format", c_char_p)]
 
 
 class SourceLine(Sized):

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From what a map says to symbols: addresses become RVAs, kinds follow the image where there is one,
+ * and a size that the map lacks is the way to the next symbol, clipped by the piece that an object
+ * gave, or by the section. Such sizes are marked: unwind data know better (src/functions).
+ */
+#include "symbols/map.h"
+
+#include "base/sort.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void tell(const hfn_map *map, const hfn_map_fault *fault, const char *what)
+{
+    if (fault->count)
+        hfn_log(&map->symbols->table.env, HOTFN_LOG_WARNING,
+                "%s: %u lines %s (the first is line %u)", map->lines.path, fault->count, what,
+                fault->first_line);
+}
+
+static void tell_faults(const hfn_map *map)
+{
+    tell(map, &map->unknown, "are not understood and left out");
+    tell(map, &map->stray, "name an address outside of their section and are left out");
+    tell(map, &map->contradicting, "contradict others of the same section and are left out");
+    tell(map, &map->overlapping, "give the same bytes to two objects; sizes there may be short");
+}
+
+static bool piece_before(const void *left, const void *right)
+{
+    const hfn_map_piece *a = left, *b = right;
+
+    return a->address < b->address;
+}
+
+/* By address. False if there is no memory. */
+static bool sort_ranges(hfn_map *map, hfn_map_pieces *ranges)
+{
+    size_t bytes = ranges->capacity * sizeof *ranges->items;
+    hfn_map_piece *room, *sorted;
+
+    if (ranges->count == 0)
+        return true;
+    room = hfn_resize(&map->symbols->table.env, NULL, 0, bytes);
+    if (!room)
+        return false;
+    sorted = hfn_sort(ranges->items, room, ranges->count, sizeof *room, piece_before);
+    if (sorted == room) {
+        room = ranges->items;
+        ranges->items = sorted;
+    }
+    hfn_free(&map->symbols->table.env, room, bytes);
+    return true;
+}
+
+static void find_overlaps(hfn_map *map)
+{
+    for (uint32_t i = 1; i < map->pieces.count; i++) {
+        const hfn_map_piece *a = &map->pieces.items[i - 1], *b = &map->pieces.items[i];
+        bool same = a->address == b->address && a->end == b->end; /* a map given twice */
+        if (b->address < a->end && !same && a->line && b->line && map->overlapping.count++ == 0)
+            map->overlapping.first_line = a->line > b->line ? a->line : b->line;
+    }
+}
+
+/* The lowest page of a section, where nothing better is known. */
+static void settle_base(hfn_map *map)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    uint64_t lowest = UINT64_MAX;
+
+    if (map->image && map->image_format == HOTFN_FORMAT_ELF) {
+        hotfn_image_get_info(map->image, &info);
+        map->base = info.link_base;
+        map->has_base = true;
+    }
+    for (uint32_t i = 0; i < map->section_count; i++)
+        if (!(map->sections[i].flags & HFN_MAP_UNLOADED) && map->sections[i].address < lowest)
+            lowest = map->sections[i].address;
+    if (!map->has_base && lowest != UINT64_MAX)
+        map->base = lowest & ~(uint64_t)0xfff;
+}
+
+static uint8_t kind_by_image(const hfn_map *map, const hfn_symbol *s)
+{
+    bool code = hfn_image_is_code(map->image, s->rva);
+
+    if (s->kind == HOTFN_SYMBOL_DATA && code && !(s->flags & HFN_SYMBOL_MARK))
+        return HOTFN_SYMBOL_FUNCTION;
+    return s->kind != HOTFN_SYMBOL_DATA && !code ? HOTFN_SYMBOL_DATA : s->kind;
+}
+
+static void give_size(hfn_symbol *s, uint64_t byte_count)
+{
+    if (s->byte_count == 0 && !(s->flags & HFN_SYMBOL_MARK)) {
+        s->byte_count = byte_count;
+        s->flags |= HOTFN_SYMBOL_SIZE_GUESSED;
+    }
+    s->flags &= (uint8_t)~HFN_SYMBOL_MARK;
+}
+
+static void make_rvas(hfn_map *map)
+{
+    hfn_symbol_table *table = &map->symbols->table;
+    uint32_t kept = 0;
+
+    table->function_count = 0;
+    for (uint32_t i = 0; i < table->count; i++) {
+        hfn_symbol s = table->items[i];
+        if (s.rva < map->base)
+            continue; /* an absolute number that a script assigned */
+        s.rva -= map->base;
+        if (map->image)
+            s.kind = kind_by_image(map, &s);
+        table->function_count += s.kind == HOTFN_SYMBOL_FUNCTION;
+        table->items[kept++] = s;
+    }
+    table->count = kept;
+}
+
+/* Sections become ranges like pieces, by address; what takes no room among them goes. */
+static bool sort_sections(hfn_map *map, hfn_map_pieces *out)
+{
+    memset(out, 0, sizeof *out);
+    for (uint32_t i = 0; i < map->section_count; i++) {
+        const hfn_map_section *s = &map->sections[i];
+        if (s->flags & (HFN_MAP_UNLOADED | HFN_MAP_THREAD) || s->byte_count == 0)
+            continue;
+        if (!hfn_grow(&map->symbols->table.env, (void **)&out->items, &out->capacity,
+                      (size_t)out->count + 1, sizeof *out->items))
+            return false;
+        out->items[out->count++] =
+            (hfn_map_piece){ s->address, s->address + s->byte_count, s->line };
+    }
+    return sort_ranges(map, out);
+}
+
+/* The end of the range that holds address, 0 if none does. Addresses go up from call to call. */
+static uint64_t end_around(const hfn_map_pieces *ranges, uint32_t *at, uint64_t address)
+{
+    while (*at < ranges->count && ranges->items[*at].end <= address)
+        (*at)++;
+    return *at < ranges->count && ranges->items[*at].address <= address ? ranges->items[*at].end
+                                                                        : 0;
+}
+
+static void give_sizes(hfn_map *map, const hfn_map_pieces *sections)
+{
+    hfn_symbol_table *table = &map->symbols->table;
+    uint32_t piece = 0, section = 0;
+
+    for (uint32_t from = 0, to; from < table->count; from = to) {
+        uint64_t rva = table->items[from].rva;
+        uint64_t end = end_around(&map->pieces, &piece, rva + map->base);
+        uint64_t outer = end_around(sections, &section, rva + map->base);
+        for (to = from; to < table->count && table->items[to].rva == rva; to++)
+            ;
+        end = end ? end : outer ? outer : rva + map->base;
+        if (to < table->count && table->items[to].rva + map->base < end)
+            end = table->items[to].rva + map->base;
+        for (uint32_t i = from; i < to; i++)
+            give_size(&table->items[i], end - map->base - rva);
+    }
+}
+
+hotfn_status hfn_map_finish(hfn_map *map)
+{
+    hfn_map_pieces sections = { NULL, 0, 0 };
+    hotfn_status status;
+    bool good;
+
+    settle_base(map);
+    good = sort_ranges(map, &map->pieces);
+    find_overlaps(map);
+    tell_faults(map);
+    if (good) {
+        status = hfn_map_check(map);
+        if (status != HOTFN_OK)
+            return status;
+        make_rvas(map);
+        good = hfn_symbol_table_sort(&map->symbols->table) && sort_sections(map, &sections);
+    }
+    if (good)
+        give_sizes(map, &sections);
+    hfn_free(&map->symbols->table.env, sections.items, sections.capacity * sizeof *sections.items);
+    if (good)
+        return HOTFN_OK;
+    return hfn_fail(map->err, HOTFN_E_NO_MEMORY, map->lines.path, HOTFN_NO_OFFSET,
+                    "no memory to sort its symbols");
+}

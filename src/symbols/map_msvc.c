@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Maps of Microsoft's linker and of lld-link /map. Two tables: groups with their class (CODE or
+ * DATA), and publics as `seg:offset name address flags object`, then static symbols in the same
+ * form. Flags: 'f' a function, 'i' inline (a folded COMDAT). Names wider than their column leave one
+ * blank, so the address is found as the first word of 8 or 16 hexadecimal digits behind the name.
+ * Source: Microsoft Learn, '/MAP (Generate Mapfile)'; lld-link writes no 'f'.
+ */
+#include "symbols/map.h"
+
+#include <string.h>
+
+/* `0001:00000000 0008d268H .text                   CODE` */
+typedef struct group {
+    uint64_t offset, byte_count;
+    uint32_t segment;
+    bool code;
+} group;
+
+typedef struct reader {
+    hfn_map *map; /* its sections are the segments, by number from 1 */
+    group *groups;
+    size_t capacity, count; /* groups by segment and offset */
+    uint64_t entry_segment, entry_offset;
+    bool statics, in_rows, has_entry, has_function_flags;
+} reader;
+
+/* `0001:00000000 ` at the front of *text. */
+static bool take_place(hfn_text *text, uint64_t *number, uint64_t *offset)
+{
+    hfn_text rest = *text;
+
+    if (!hfn_text_take_hex(&rest, number) || rest.at - text->at != 4 ||
+        !hfn_text_take(&rest, ":") || !hfn_text_take_hex(&rest, offset) || *offset > UINT32_MAX)
+        return false;
+    *text = rest;
+    hfn_text_take_blanks(text);
+    return true;
+}
+
+/* Segments up to number; a segment is UNLOADED until a row has told its address. */
+static hotfn_status add_segments(reader *r, uint64_t number, hfn_text name)
+{
+    hotfn_status status = HOTFN_OK;
+
+    while (status == HOTFN_OK && r->map->section_count < number)
+        status = hfn_map_add_section(r->map, name, 0, 0, HFN_MAP_UNLOADED);
+    return status;
+}
+
+static hotfn_status read_group(reader *r, uint64_t number, uint64_t offset, hfn_text text)
+{
+    group g = { .offset = offset, .segment = (uint32_t)number };
+    hfn_text name;
+    hotfn_status status;
+
+    if (!hfn_text_take_hex(&text, &g.byte_count) || !hfn_text_take(&text, "H") ||
+        g.byte_count > UINT32_MAX) {
+        hfn_map_note(r->map, &r->map->unknown);
+        return HOTFN_OK;
+    }
+    if (number == 0)
+        return HOTFN_OK;
+    if (r->count &&
+        (r->groups[r->count - 1].segment > number ||
+         (r->groups[r->count - 1].segment == number && r->groups[r->count - 1].offset > offset))) {
+        hfn_map_note(r->map, &r->map->contradicting);
+        return HOTFN_OK;
+    }
+    hfn_text_take_blanks(&text);
+    name = hfn_text_take_word(&text);
+    g.code = hfn_text_ends(text, "CODE");
+    status = add_segments(r, number, name);
+    if (status != HOTFN_OK)
+        return status;
+    if (!hfn_grow(&r->map->symbols->table.env, (void **)&r->groups, &r->capacity, r->count + 1,
+                  sizeof *r->groups))
+        return hfn_fail(r->map->err, HOTFN_E_NO_MEMORY, r->map->lines.path, HOTFN_NO_OFFSET,
+                        "no memory for its groups");
+    r->groups[r->count++] = g;
+    if (offset + g.byte_count > r->map->sections[number - 1].byte_count)
+        r->map->sections[number - 1].byte_count = offset + g.byte_count;
+    r->map->sections[number - 1].flags |= g.code ? HFN_MAP_CODE : 0;
+    return HOTFN_OK;
+}
+
+/* Is what lies there code by its group?  The last group that begins at or before it. */
+static bool in_code(const reader *r, uint64_t number, uint64_t offset)
+{
+    size_t low = 0, high = r->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const group *g = &r->groups[middle];
+        if (g->segment < number || (g->segment == number && g->offset <= offset))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && r->groups[low - 1].segment == number && r->groups[low - 1].code;
+}
+
+/* The name is what stands before the address: *text is behind it afterwards. */
+static bool take_name(hfn_text *text, hfn_text *name, uint64_t *address)
+{
+    hfn_text rest = *text;
+
+    name->at = rest.at;
+    hfn_text_take_word(&rest);
+    name->end = rest.at;
+    while (hfn_text_take_blanks(&rest)) {
+        hfn_text word = hfn_text_take_word(&rest);
+        size_t digits = hfn_text_length(word);
+        if ((digits == 8 || digits == 16) && hfn_text_take_hex(&word, address) &&
+            word.at == word.end && name->end > name->at) {
+            *text = rest;
+            return true;
+        }
+        name->end = rest.at; /* a name with a blank in it */
+    }
+    return false;
+}
+
+/* The first row of a segment tells where it lies; all others must agree. */
+static bool place(reader *r, uint64_t number, uint64_t offset, uint64_t address)
+{
+    hfn_map_section *s = &r->map->sections[number - 1];
+
+    if (address < offset)
+        return false;
+    if (s->flags & HFN_MAP_UNLOADED) {
+        s->address = address - offset;
+        s->line = r->map->lines.number;
+        s->flags &= ~(uint32_t)HFN_MAP_UNLOADED;
+    }
+    return s->address == address - offset;
+}
+
+static uint8_t kind_of(const reader *r, uint64_t number, uint64_t offset, bool function,
+                       hfn_text object)
+{
+    if (!function && !in_code(r, number, offset))
+        return HOTFN_SYMBOL_DATA;
+    if (hfn_text_ends(object, ".dll") || hfn_text_ends(object, ".DLL"))
+        return HOTFN_SYMBOL_THUNK;
+    return function ? HOTFN_SYMBOL_FUNCTION : HOTFN_SYMBOL_LABEL;
+}
+
+static bool take_flag(hfn_text *text, const char *flag)
+{
+    hfn_text_take_blanks(text);
+    return hfn_text_take(text, flag);
+}
+
+static hotfn_status read_row(reader *r, uint64_t number, uint64_t offset, hfn_text text)
+{
+    hfn_map_row row = { .flags = r->statics ? 0 : HOTFN_SYMBOL_GLOBAL };
+    hotfn_status status;
+    bool function;
+
+    if (!take_name(&text, &row.name, &row.address)) {
+        hfn_map_note(r->map, &r->map->unknown);
+        return HOTFN_OK;
+    }
+    function = take_flag(&text, "f ");
+    take_flag(&text, "i ");
+    hfn_text_take_blanks(&text);
+    if (number == 0 || hfn_text_is(text, "<absolute>"))
+        return HOTFN_OK; /* a number, no address */
+    status = add_segments(r, number, row.name);
+    if (status != HOTFN_OK)
+        return status;
+    if (!place(r, number, offset, row.address)) {
+        hfn_map_note(r->map, &r->map->contradicting);
+        return HOTFN_OK;
+    }
+    r->has_function_flags |= function;
+    row.kind = kind_of(r, number, offset, function, text);
+    if (hfn_text_is(text, "<linker-defined>") && !function) {
+        row.kind = HOTFN_SYMBOL_DATA; /* a mark, not code */
+        row.flags |= HFN_SYMBOL_MARK;
+        text.at = text.end;
+    }
+    status = hfn_map_set_module(r->map, text);
+    return status == HOTFN_OK ? hfn_map_add_row(r->map, &row, &r->map->sections[number - 1])
+                              : status;
+}
+
+/* Lines that begin a part; false if this is none. */
+static bool read_heading(reader *r, hfn_text text)
+{
+    hfn_map *map = r->map;
+    uint64_t value = 0;
+
+    if (hfn_text_take(&text, "Timestamp is ") && hfn_text_take_hex(&text, &value)) {
+        map->timestamp = (uint32_t)value;
+        map->has_timestamp = true;
+    } else if (hfn_text_take(&text, "Preferred load address is ") &&
+               hfn_text_take_hex(&text, &map->base)) {
+        map->has_base = true;
+        r->count = 0; /* a new map, should there be two in one file */
+        r->in_rows = r->statics = false;
+    } else if (hfn_text_take(&text, "entry point at")) {
+        hfn_text_take_blanks(&text);
+        r->has_entry = take_place(&text, &r->entry_segment, &r->entry_offset);
+    } else if (hfn_text_begins(text, "Address         Publics by Value")) {
+        r->in_rows = true;
+        r->statics = false;
+    } else if (hfn_text_is(text, "Static symbols")) {
+        r->in_rows = r->statics = true;
+    } else if (hfn_text_begins(text, "Line numbers for ") || hfn_text_is(text, "Exports") ||
+               hfn_text_begins(text, "FIXUPS: ")) {
+        r->in_rows = false; /* parts that name no symbol's place */
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static hotfn_status read_line(reader *r, hfn_text line)
+{
+    uint64_t number, offset;
+
+    if (hfn_text_take_blanks(&line) == 0 || line.at == line.end)
+        return HOTFN_OK; /* the title stands at the margin of some versions */
+    if (take_place(&line, &number, &offset))
+        return r->in_rows ? read_row(r, number, offset, line) : read_group(r, number, offset, line);
+    if (!read_heading(r, line) && r->in_rows)
+        hfn_map_note(r->map, &r->map->unknown);
+    return HOTFN_OK;
+}
+
+/* Without a single 'f' the map is lld's, and code is functions. */
+static void settle_kinds(const reader *r)
+{
+    hfn_symbol_table *table = &r->map->symbols->table;
+
+    for (uint32_t i = 0; !r->has_function_flags && i < table->count; i++)
+        if (table->items[i].kind == HOTFN_SYMBOL_LABEL)
+            table->items[i].kind = HOTFN_SYMBOL_FUNCTION;
+}
+
+static void settle_entry(const reader *r)
+{
+    hfn_map *map = r->map;
+
+    if (!r->has_entry || r->entry_segment == 0 || r->entry_segment > map->section_count ||
+        map->sections[r->entry_segment - 1].flags & HFN_MAP_UNLOADED)
+        return;
+    map->entry = map->sections[r->entry_segment - 1].address + r->entry_offset;
+    map->has_entry = true;
+}
+
+static hotfn_status add_pieces(const reader *r)
+{
+    hotfn_status status = HOTFN_OK;
+
+    for (size_t i = 0; status == HOTFN_OK && i < r->count; i++) {
+        const group *g = &r->groups[i];
+        const hfn_map_section *s = &r->map->sections[g->segment - 1];
+        if (!(s->flags & HFN_MAP_UNLOADED))
+            status = hfn_map_add_piece(r->map, s->address + g->offset, g->byte_count, s);
+    }
+    return status;
+}
+
+hotfn_status hfn_map_read_msvc(hfn_map *map)
+{
+    reader r = { .map = map };
+    hotfn_status status = HOTFN_OK;
+    hfn_text line;
+
+    map->image_format = HOTFN_FORMAT_PE;
+    map->by_number = true;
+    while (status == HOTFN_OK && hfn_map_next_line(&map->lines, &line))
+        status = read_line(&r, line);
+    if (status == HOTFN_OK)
+        status = map->lines.status;
+    if (status == HOTFN_OK)
+        status = add_pieces(&r);
+    settle_kinds(&r);
+    settle_entry(&r);
+    hfn_free(&map->symbols->table.env, r.groups, r.capacity * sizeof *r.groups);
+    return status;
+}
