@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* hotfn_symbols_load_pdb: a program database, checked against its image, as symbols. */
 #include "symbols/inside.h"
-#include "symbols/pdb_streams.h"
+#include "symbols/pdb_lines.h"
 #include "symbols/pdb_symbols.h"
 
 #include <stdio.h>
@@ -66,23 +66,26 @@ static hotfn_status read_pdb(hotfn_symbols *symbols, const hotfn_image *image, u
 {
     hfn_symbol_table *table = &symbols->table;
     hfn_span bytes = { symbols->file.data, symbols->file.size, false };
+    hfn_pdb_lines *lines = hfn_pdb_lines_new(&table->env);
     hotfn_status status;
-    hfn_pdb pdb;
 
-    status = hfn_pdb_open(&pdb, bytes, symbols->info.path, &table->names, &table->env, err);
+    if (!lines)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, symbols->info.path, HOTFN_NO_OFFSET,
+                        "no memory for its lines");
+    symbols->lines = (hfn_line_source){ hfn_pdb_lines_find, hfn_pdb_lines_destroy, lines };
+    status = hfn_pdb_open(&lines->pdb, bytes, symbols->info.path, &table->names, &table->env, err);
     if (status != HOTFN_OK)
         return status;
-    fill_info(&symbols->info, &pdb);
+    fill_info(&symbols->info, &lines->pdb);
     if (image)
         status = check_image(symbols, image, (flags & HOTFN_SYMBOLS_FORCE) != 0, err);
-    if (status == HOTFN_OK && pdb.is_fastlink)
+    if (status == HOTFN_OK && lines->pdb.is_fastlink)
         hfn_log(&table->env, HOTFN_LOG_WARNING,
                 "%s: made with /DEBUG:FASTLINK, most of its symbols stayed in the object files; "
                 "link with /DEBUG:FULL",
                 symbols->info.path);
     if (status == HOTFN_OK)
-        status = hfn_pdb_read_symbols(&pdb, table, (flags & HOTFN_SYMBOLS_DATA) != 0, err);
-    hfn_pdb_close(&pdb);
+        status = hfn_pdb_read_symbols(&lines->pdb, table, (flags & HOTFN_SYMBOLS_DATA) != 0, err);
     return status;
 }
 
