@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 enum { NAME_BYTES = 256, STORE_BYTES = 48 };
 
@@ -74,9 +74,10 @@ static void set_store(search *s, const hfn_pe_pdb *pdb)
 static bool try_file(search *s, const char *path)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
+    struct stat there;
 
-    if (access(path, F_OK) != 0)
-        return false;
+    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode))
+        return false; /* a store has folders of that name */
     s->status = hotfn_symbols_load_pdb(&s->found, path, s->image, s->options, s->env, &err);
     if (s->status == HOTFN_OK)
         hfn_log(s->env, HOTFN_LOG_INFO, "%s: symbols from %s", hfn_image_path(s->image), path);

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { JSON = 256, MIN_SIZE, MAX_SIZE, NO_SEPARATE, SYMBOL_DIR, HELP };
+enum { JSON = 256, MIN_SIZE, MAX_SIZE, HELP };
 
 static const struct option words[] = {
     { "function", required_argument, NULL, 'f' },
@@ -15,8 +15,7 @@ static const struct option words[] = {
     { "exclude", required_argument, NULL, 'x' },
     { "min-size", required_argument, NULL, MIN_SIZE },
     { "max-size", required_argument, NULL, MAX_SIZE },
-    { "no-separate", no_argument, NULL, NO_SEPARATE },
-    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
+    SYMBOL_SOURCE_WORDS,
     { "json", no_argument, NULL, JSON },
     { "help", no_argument, NULL, HELP },
     { NULL, 0, NULL, 0 },
@@ -24,8 +23,8 @@ static const struct option words[] = {
 
 typedef struct wish {
     hotfn_selection selection;
-    hotfn_symbols_options options;
-    const char **include, **exclude, **dirs;
+    symbol_sources sources;
+    const char **include, **exclude;
     const char *file;
     bool json;
 } wish;
@@ -35,9 +34,9 @@ static int usage(FILE *out, int status)
     fputs("usage: hotfn list [options] FILE\n"
           "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
           "  -x, --exclude GLOB    leave out functions that match\n"
-          "      --min-size N, --max-size N   by size in bytes\n"
-          "      --no-separate     do not look for a separate debug file\n"
-          "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
+          "      --min-size N, --max-size N   by size in bytes\n",
+          out);
+    fputs(SYMBOL_SOURCE_USAGE
           "      --json            as JSON (schema hotfn.list/1)\n"
           "Each line: distance from the lowest load address, size in bytes, kind, name.\n",
           out);
@@ -178,7 +177,7 @@ static int list_functions(const wish *w)
     listing l;
     int status;
 
-    if (!listing_open(&l, w->file, &w->options, &err))
+    if (!listing_open(&l, w->file, &w->sources, &err))
         return hotfn_tool_fail("list", &err);
     if (hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err) != HOTFN_OK)
         status = hotfn_tool_fail("list", &err);
@@ -217,10 +216,12 @@ static bool take_word(wish *w, int word)
     case 'x': return take_glob(w->exclude, &w->selection.exclude_count, optarg);
     case MIN_SIZE: return parse_size(optarg, &w->selection.min_bytes);
     case MAX_SIZE: return parse_size(optarg, &w->selection.max_bytes);
-    case NO_SEPARATE: w->options.flags |= HOTFN_SYMBOLS_NO_SEPARATE; return true;
-    case SYMBOL_DIR: w->dirs[w->options.symbol_dir_count++] = optarg; return true;
     case JSON: w->json = true; return true;
-    default: usage(stderr, TOOL_USAGE); return false;
+    default:
+        if (symbol_sources_take(&w->sources, word, optarg))
+            return true;
+        usage(stderr, TOOL_USAGE);
+        return false;
     }
 }
 
@@ -243,26 +244,27 @@ static int read_words(wish *w, int argc, char **argv, bool *done)
     w->file = argv[optind];
     w->selection.include = w->include;
     w->selection.exclude = w->exclude;
-    w->options.symbol_dirs = w->dirs;
+    symbol_sources_end(&w->sources);
     return TOOL_OK;
 }
 
 int hotfn_verb_list(int argc, char **argv)
 {
-    wish w = { .selection = HOTFN_SELECTION_INIT, .options = HOTFN_SYMBOLS_OPTIONS_INIT };
+    wish w = { .selection = HOTFN_SELECTION_INIT };
     /* Never more of any than there are words. */
-    const char **room = calloc((size_t)argc * 3, sizeof *room);
+    const char **room = calloc((size_t)argc * 2, sizeof *room);
     bool done = false;
-    int status;
+    int status = TOOL_FAILED;
 
-    if (!room)
-        return TOOL_FAILED;
+    if (!room || !symbol_sources_init(&w.sources, argc))
+        goto done;
     w.include = room;
     w.exclude = room + argc;
-    w.dirs = room + 2 * argc;
     status = read_words(&w, argc, argv, &done);
     if (status == TOOL_OK && !done)
         status = list_functions(&w);
+done:
+    symbol_sources_finish(&w.sources);
     free(room);
     return status;
 }

@@ -71,16 +71,24 @@ static void begin(listing *l)
     l->info.size = (uint32_t)sizeof l->info;
 }
 
-bool listing_open(listing *l, const char *path, const hotfn_symbols_options *options,
-                  hotfn_error *err)
+static hotfn_status load_symbols(listing *l, const symbol_sources *sources, hotfn_error *err)
+{
+    bool is_pe = l->info.format == HOTFN_FORMAT_PE;
+    hotfn_symbols_options options = symbol_sources_options(sources, is_pe);
+
+    l->format = is_pe ? "pe" : "elf";
+    if (sources->pdb)
+        return hotfn_symbols_load_pdb(&l->symbols, sources->pdb, l->image, &options, &l->env, err);
+    return hotfn_symbols_load(&l->symbols, l->image, &options, &l->env, err);
+}
+
+bool listing_open(listing *l, const char *path, const symbol_sources *sources, hotfn_error *err)
 {
     begin(l);
     if (hotfn_image_open(&l->image, path, &l->env, err) == HOTFN_OK &&
         hotfn_image_get_info(l->image, &l->info) == HOTFN_OK &&
-        hotfn_symbols_load(&l->symbols, l->image, options, &l->env, err) == HOTFN_OK) {
-        l->format = l->info.format == HOTFN_FORMAT_PE ? "pe" : "elf";
+        load_symbols(l, sources, err) == HOTFN_OK)
         return true;
-    }
     listing_close(l);
     return false;
 }
@@ -115,14 +123,16 @@ static void take_info(listing *l)
     memcpy(l->info.id, info.id, sizeof l->info.id);
 }
 
-bool listing_open_symbols(listing *l, const char *path, const hotfn_symbols_options *options,
+bool listing_open_symbols(listing *l, const char *path, const symbol_sources *sources,
                           hotfn_error *err)
 {
+    hotfn_symbols_options options = symbol_sources_options(sources, false);
+
     if (!is_pdb(path))
-        return listing_open(l, path, options, err);
+        return listing_open(l, path, sources, err);
     begin(l);
     l->format = "pdb";
-    if (hotfn_symbols_load_pdb(&l->symbols, path, NULL, options, &l->env, err) != HOTFN_OK)
+    if (hotfn_symbols_load_pdb(&l->symbols, path, NULL, &options, &l->env, err) != HOTFN_OK)
         return false;
     take_info(l);
     return true;

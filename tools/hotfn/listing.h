@@ -3,6 +3,8 @@
 #ifndef HOTFN_TOOL_LISTING_H
 #define HOTFN_TOOL_LISTING_H
 
+#include "symbol_sources.h"
+
 #include <hotfn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,10 +21,10 @@ typedef struct listing {
     const char *format; /* of the file: "elf", "pe", "pdb" */
 } listing;
 
-bool listing_open(listing *l, const char *path, const hotfn_symbols_options *options,
+bool listing_open(listing *l, const char *path, const symbol_sources *sources,
                   hotfn_error *err);
 /* The same, but the file may hold symbols only (a PDB): image is then NULL, info from the file. */
-bool listing_open_symbols(listing *l, const char *path, const hotfn_symbols_options *options,
+bool listing_open_symbols(listing *l, const char *path, const symbol_sources *sources,
                           hotfn_error *err);
 void listing_close(listing *l);
 

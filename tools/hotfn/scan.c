@@ -10,7 +10,7 @@
 #define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
 #define REASON_COUNT (HOTFN_REASON_RELOCATED + 1) /* those that a scan may give */
 
-enum { JSON = 256, WHY, INT3, THREADS, NO_SEPARATE, SYMBOL_DIR, HELP };
+enum { JSON = 256, WHY, INT3, THREADS, HELP };
 
 static const struct option words[] = {
     { "function", required_argument, NULL, 'f' },
@@ -20,17 +20,16 @@ static const struct option words[] = {
     { "json", no_argument, NULL, JSON },
     { "int3", no_argument, NULL, INT3 },
     { "threads", required_argument, NULL, THREADS },
-    { "no-separate", no_argument, NULL, NO_SEPARATE },
-    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
+    SYMBOL_SOURCE_WORDS,
     { "help", no_argument, NULL, HELP },
     { NULL, 0, NULL, 0 },
 };
 
 typedef struct wish {
     hotfn_selection selection;
-    hotfn_symbols_options symbols;
+    symbol_sources sources;
     hotfn_verdicts_options verdicts;
-    const char **include, **exclude, **dirs;
+    const char **include, **exclude;
     const char *file;
     bool json, why;
 } wish;
@@ -58,10 +57,9 @@ static int usage(FILE *out, int status)
           "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
           "  -x, --exclude GLOB    leave out functions that match\n"
           "      --int3            allow traps where nothing cheaper works\n"
-          "      --threads N       read the code with N threads (default: one a CPU)\n"
-          "      --no-separate     do not look for a separate debug file\n"
-          "      --symbol-dir DIR  look for debug files there too (may be repeated)\n",
+          "      --threads N       read the code with N threads (default: one a CPU)\n",
           out);
+    fputs(SYMBOL_SOURCE_USAGE, out);
     return status;
 }
 
@@ -268,7 +266,7 @@ static int scan_file(const wish *w)
     scan s = { 0 };
     int status;
 
-    if (!listing_open(&s.file, w->file, &w->symbols, &err))
+    if (!listing_open(&s.file, w->file, &w->sources, &err))
         return hotfn_tool_fail("scan", &err);
     if (!judge(&s, w, &unmatched, &err))
         status = hotfn_tool_fail("scan", &err);
@@ -310,9 +308,11 @@ static bool take_word(wish *w, int word)
     case JSON: w->json = true; return true;
     case INT3: w->verdicts.flags |= HOTFN_VERDICTS_ALLOW_INT3; return true;
     case THREADS: return take_threads(w, optarg);
-    case NO_SEPARATE: w->symbols.flags |= HOTFN_SYMBOLS_NO_SEPARATE; return true;
-    case SYMBOL_DIR: w->dirs[w->symbols.symbol_dir_count++] = optarg; return true;
-    default: usage(stderr, TOOL_USAGE); return false;
+    default:
+        if (symbol_sources_take(&w->sources, word, optarg))
+            return true;
+        usage(stderr, TOOL_USAGE);
+        return false;
     }
 }
 
@@ -335,28 +335,27 @@ static int read_words(wish *w, int argc, char **argv, bool *done)
     w->file = argv[optind];
     w->selection.include = w->include;
     w->selection.exclude = w->exclude;
-    w->symbols.symbol_dirs = w->dirs;
+    symbol_sources_end(&w->sources);
     return TOOL_OK;
 }
 
 int hotfn_verb_scan(int argc, char **argv)
 {
-    wish w = { .selection = HOTFN_SELECTION_INIT,
-               .symbols = HOTFN_SYMBOLS_OPTIONS_INIT,
-               .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
+    wish w = { .selection = HOTFN_SELECTION_INIT, .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
     /* Never more of any than there are words. */
-    const char **room = calloc((size_t)argc * 3, sizeof *room);
+    const char **room = calloc((size_t)argc * 2, sizeof *room);
     bool done = false;
-    int status;
+    int status = TOOL_FAILED;
 
-    if (!room)
-        return TOOL_FAILED;
+    if (!room || !symbol_sources_init(&w.sources, argc))
+        goto done;
     w.include = room;
     w.exclude = room + argc;
-    w.dirs = room + 2 * argc;
     status = read_words(&w, argc, argv, &done);
     if (status == TOOL_OK && !done)
         status = scan_file(&w);
+done:
+    symbol_sources_finish(&w.sources);
     free(room);
     return status;
 }

@@ -8,20 +8,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { JSON = 256, NO_SEPARATE, SYMBOL_DIR, DATA, HELP };
+enum { JSON = 256, DATA, HELP };
 
 static const struct option words[] = {
-    { "json", no_argument, NULL, JSON },
-    { "no-separate", no_argument, NULL, NO_SEPARATE },
-    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
-    { "data", no_argument, NULL, DATA },
-    { "help", no_argument, NULL, HELP },
-    { NULL, 0, NULL, 0 },
+    { "json", no_argument, NULL, JSON }, SYMBOL_SOURCE_WORDS,  { "data", no_argument, NULL, DATA },
+    { "help", no_argument, NULL, HELP }, { NULL, 0, NULL, 0 },
 };
 
 typedef struct wish {
-    hotfn_symbols_options options;
-    const char **dirs;
+    symbol_sources sources;
     const char *file;
     bool json;
 } wish;
@@ -29,9 +24,9 @@ typedef struct wish {
 static int usage(FILE *out, int status)
 {
     fputs("usage: hotfn symbols [options] FILE\n"
-          "      --json            as JSON (schema hotfn.symbols/1)\n"
-          "      --no-separate     do not look for a separate debug file\n"
-          "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
+          "      --json            as JSON (schema hotfn.symbols/1)\n",
+          out);
+    fputs(SYMBOL_SOURCE_USAGE
           "      --data            data symbols too\n"
           "Each line: distance from the lowest load address, size in bytes, kind, source, name.\n",
           out);
@@ -116,7 +111,7 @@ static int list_symbols(const wish *w)
     hotfn_error err = HOTFN_ERROR_INIT;
     listing l;
 
-    if (!listing_open_symbols(&l, w->file, &w->options, &err))
+    if (!listing_open_symbols(&l, w->file, &w->sources, &err))
         return hotfn_tool_fail("symbols", &err);
     if (hotfn_symbols_count(l.symbols) == 0)
         fprintf(stderr, "hotfn symbols: %s: no symbols; `hotfn list` still finds its functions\n",
@@ -138,32 +133,30 @@ static int read_words(wish *w, int argc, char **argv, bool *done)
     while ((word = getopt_long(argc, argv, "", words, NULL)) != -1) {
         switch (word) {
         case JSON: w->json = true; break;
-        case NO_SEPARATE: w->options.flags |= HOTFN_SYMBOLS_NO_SEPARATE; break;
-        case DATA: w->options.flags |= HOTFN_SYMBOLS_DATA; break;
-        case SYMBOL_DIR: w->dirs[w->options.symbol_dir_count++] = optarg; break;
+        case DATA: w->sources.options.flags |= HOTFN_SYMBOLS_DATA; break;
         case HELP: *done = true; return usage(stdout, TOOL_OK);
-        default: return usage(stderr, TOOL_USAGE);
+        default:
+            if (!symbol_sources_take(&w->sources, word, optarg))
+                return usage(stderr, TOOL_USAGE);
         }
     }
     if (optind != argc - 1)
         return usage(stderr, TOOL_USAGE);
     w->file = argv[optind];
-    w->options.symbol_dirs = w->dirs;
+    symbol_sources_end(&w->sources);
     return TOOL_OK;
 }
 
 int hotfn_verb_symbols(int argc, char **argv)
 {
-    wish w = { .options = HOTFN_SYMBOLS_OPTIONS_INIT };
+    wish w = { 0 };
     bool done = false;
-    int status;
+    int status = TOOL_FAILED;
 
-    w.dirs = calloc((size_t)argc, sizeof *w.dirs); /* never more than there are words */
-    if (!w.dirs)
-        return TOOL_FAILED;
-    status = read_words(&w, argc, argv, &done);
+    if (symbol_sources_init(&w.sources, argc))
+        status = read_words(&w, argc, argv, &done);
     if (status == TOOL_OK && !done)
         status = list_symbols(&w);
-    free(w.dirs);
+    symbol_sources_finish(&w.sources);
     return status;
 }

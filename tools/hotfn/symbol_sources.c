@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The symbol path of Windows' debuggers (Microsoft, 'Symbol path for Windows debuggers'): elements
+ * parted by ';', each a folder, or srv*STORE*...*SERVER, symsrv*DLL*STORE*...*SERVER, cache*STORE.
+ * Only what is a folder here is used: nothing is ever fetched from a server.
+ */
+#include "symbol_sources.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const variables[2] = { "_NT_SYMBOL_PATH", "HOTFN_SYMBOL_PATH" };
+
+/* No element is shorter than its separator. */
+static uint32_t most_elements(const char *text)
+{
+    uint32_t count = 1;
+
+    for (; *text; text++)
+        count += *text == ';' || *text == '*';
+    return count;
+}
+
+static void add_folder(symbol_sources *s, const char *folder)
+{
+    if (folder[0] && !strstr(folder, "://"))
+        s->dirs[s->count++] = folder;
+}
+
+/* One element, which is cut up. */
+static void add_element(symbol_sources *s, char *element)
+{
+    char *rest = strchr(element, '*');
+
+    if (!rest) {
+        add_folder(s, element);
+        return;
+    }
+    *rest++ = 0;
+    if (strcasecmp(element, "symsrv") == 0) { /* the name of the library that serves comes first */
+        rest = strchr(rest, '*');
+        rest = rest ? rest + 1 : NULL;
+    } else if (strcasecmp(element, "srv") != 0 && strcasecmp(element, "cache") != 0) {
+        return;
+    }
+    while (rest) {
+        char *next = strchr(rest, '*');
+        if (next)
+            *next++ = 0;
+        add_folder(s, rest);
+        rest = next;
+    }
+}
+
+static void add_path(symbol_sources *s, char *text)
+{
+    while (text) {
+        char *next = strchr(text, ';');
+        if (next)
+            *next++ = 0;
+        add_element(s, text);
+        text = next;
+    }
+}
+
+bool symbol_sources_init(symbol_sources *s, int argc)
+{
+    size_t room = (size_t)argc;
+
+    memset(s, 0, sizeof *s);
+    s->options.size = (uint32_t)sizeof s->options;
+    for (size_t i = 0; i < 2; i++) {
+        const char *value = getenv(variables[i]);
+        s->texts[i] = strdup(value ? value : "");
+        if (!s->texts[i])
+            return false;
+        room += most_elements(s->texts[i]);
+    }
+    s->dirs = calloc(room, sizeof *s->dirs);
+    return s->dirs != NULL;
+}
+
+void symbol_sources_finish(symbol_sources *s)
+{
+    free(s->dirs);
+    free(s->texts[0]);
+    free(s->texts[1]);
+    memset(s, 0, sizeof *s);
+}
+
+bool symbol_sources_take(symbol_sources *s, int word, const char *argument)
+{
+    switch (word) {
+    case SYMBOLS_NO_SEPARATE: s->options.flags |= HOTFN_SYMBOLS_NO_SEPARATE; return true;
+    case SYMBOLS_DIR: s->dirs[s->given_count++] = argument; return true;
+    case SYMBOLS_PDB: s->pdb = argument; return true;
+    case SYMBOLS_FORCE: s->options.flags |= HOTFN_SYMBOLS_FORCE; return true;
+    default: return false;
+    }
+}
+
+void symbol_sources_end(symbol_sources *s)
+{
+    s->count = s->given_count;
+    for (size_t i = 0; i < 2; i++)
+        add_path(s, s->texts[i]);
+}
+
+hotfn_symbols_options symbol_sources_options(const symbol_sources *s, bool is_pe)
+{
+    hotfn_symbols_options options = s->options;
+
+    options.symbol_dirs = s->dirs;
+    options.symbol_dir_count = is_pe ? s->count : s->given_count;
+    return options;
+}
