@@ -3,6 +3,7 @@
 #include "arch/arch.h"
 #include "arch/x86/decode.h"
 #include "arch/x86/quick.h"
+#include "arch/x86/registers.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -29,6 +30,17 @@ static void check_decoders_agree(const uint8_t *bytes, size_t size)
          quick.relative_at == full.relative_at && quick.takes_address == full.takes_address &&
          quick.is_padding == full.is_padding && quick.through_table == full.through_table &&
          quick.reads_memory_relative == full.reads_memory_relative);
+}
+
+static void check_uses_agree(const uint8_t *bytes, uint8_t length)
+{
+    hfn_x86_register_use quick;
+    hfn_x86_effects full;
+
+    if (!hfn_x86_quick_register_use(bytes, length, &quick))
+        return;
+    must(hfn_x86_effects_of(HFN_X86_64, bytes, length, RVA, &full) && !full.opaque);
+    must(quick.kills == full.kills && quick.reads == (full.reads & ~full.kills));
 }
 
 static void check_moved(const hfn_moved *m, uint32_t patch_bytes)
@@ -66,12 +78,15 @@ static void follow(const uint8_t *bytes, size_t size)
     uint64_t jumps_to;
 
     hfn_arch_x86_64.flags_live(bytes, size, RVA, &jumps_to);
+    uint8_t spare = hfn_arch_x86_64.spare_register(bytes, size, RVA, RVA + size / 2);
+    must(spare == HFN_NO_REGISTER || spare < 12);
     for (uint32_t at = 0; at < size && line.count < LINE_MAX; at += in.length) {
         check_decoders_agree(bytes + at, size - at);
         if (!hfn_arch_x86_64.decode(bytes + at, size - at, RVA + at, LINK_BASE, &in))
             return;
         must(in.length > 0 && in.length <= HFN_X86_LONGEST && in.length <= size - at);
         must(in.relative_at + in.relative_bytes <= in.length);
+        check_uses_agree(bytes + at, in.length);
         starts[line.count++] = at;
         if (in.flow != HFN_FLOW_JUMP_INDIRECT)
             continue;

@@ -74,6 +74,7 @@ typedef struct hfn_dispatch {
 #define HFN_MOVED_MAX 96 /* bytes of one moved prologue, jump back included */
 #define HFN_FIXUP_MAX 8
 #define HFN_CFA_UNKNOWN INT16_MIN
+#define HFN_NO_REGISTER 0xFFu
 
 /* Code that means the same wherever it is put: bytes, and the rel32 fields to fill in. */
 typedef struct hfn_fixup {
@@ -126,6 +127,11 @@ typedef struct hfn_arch {
      * true.  Where the line leaves bytes, the answer is true and *jumps_to where (else UINT64_MAX):
      * ask again there. */
     bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to);
+
+    /* A register that the code at `at` surely writes before it reads it, whichever way it goes (so that
+     * a stub may spoil it), or HFN_NO_REGISTER.  bytes are the code around `at`, standing at rva; what
+     * lies outside is not understood.  NULL: stubs of this CPU need none. */
+    uint8_t (*spare_register)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at);
 
     /* If a direct call or jump with a 4-byte field (a whole patch long) stands at bytes: the moved
      * code of the retarget strategy, a lone jump to the old target.  A call's return address stays

@@ -372,7 +372,7 @@ bool hfn_stub_walk_next(hfn_stub_walk *walk)
         return false;
     walk->index = walk->next_index++;
     hfn_batch_hook(walk->hooks, batch, walk->index, &walk->hook);
-    shape = hfn_trampoline_shape(batch->kind, walk->hook.flags);
+    shape = hfn_trampoline_shape(batch->kind, &walk->hook);
     walk->byte_count = shape->head_bytes + (uint32_t)walk->hook.moved_bytes;
     if (walk->hook.strategy == HOTFN_STRATEGY_PUN) {
         walk->address = aside_address(batch, walk->index);

@@ -110,8 +110,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     pun_range(&hook, base, &first, &last);
     needs.stub_bytes = hfn_trampoline_bytes(batch->kind, &hook);
     needs.cfi_bytes = hook.cfi_bytes;
-    entry_at =
-        hfn_region_gate_bytes(&needs) + hfn_trampoline_shape(batch->kind, hook.flags)->entry_at;
+    entry_at = hfn_region_gate_bytes(&needs) + hfn_trampoline_shape(batch->kind, &hook)->entry_at;
     code = map_between(gaps, first - entry_at, last - entry_at, hfn_region_bytes(hooks, &needs),
                        &pages_end);
     if (code == 0)

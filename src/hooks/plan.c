@@ -86,6 +86,12 @@ static uint32_t data_bytes_of(const uint8_t *entry)
            entry[PLAN_ENTRY_STEPS_AT] * PLAN_STEP_BYTES + entry[PLAN_ENTRY_CFI_BYTES_AT];
 }
 
+/* rsp and r12 are none: instructions that address by them are longer than stubs expect. */
+static bool check_spare(uint8_t spare)
+{
+    return spare <= PLAN_SPARE_MAX && (spare & 7) != 5;
+}
+
 static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)
 {
     return entry[PLAN_ENTRY_MOVED_BYTES_AT] >= 1 &&
@@ -93,7 +99,7 @@ static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)
            entry[PLAN_ENTRY_FIXUPS_AT] <= HFN_FIXUP_MAX &&
            entry[PLAN_ENTRY_STEPS_AT] <= PLAN_STEPS_MAX &&
            entry[PLAN_ENTRY_CFI_BYTES_AT] <= PLAN_CFI_MAX &&
-           entry[PLAN_ENTRY_PATCH_BYTES_AT] >= 1 &&
+           check_spare(entry[PLAN_ENTRY_SPARE_AT]) && entry[PLAN_ENTRY_PATCH_BYTES_AT] >= 1 &&
            entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] >= entry[PLAN_ENTRY_PATCH_BYTES_AT] &&
            entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] <= PLAN_ORIGINAL_MAX &&
            (uint64_t)hfn_load_u32(entry + PLAN_ENTRY_DATA_AT) + data_bytes_of(entry) <=

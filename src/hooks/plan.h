@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define PLAN_MAGIC UINT64_C(0x314e414c504e4648) /* "HFNPLAN1" */
-#define PLAN_VERSION 1u
+#define PLAN_VERSION 2u
 
 /* Offsets in the header. */
 enum {
@@ -64,6 +64,7 @@ enum {
     PLAN_ENTRY_STEPS_AT = 19,     /* u8 count                                                  */
     PLAN_ENTRY_CFI_BYTES_AT = 20, /* u8                                                       */
     PLAN_ENTRY_ISLAND_AT = 21,    /* i8 ISLAND: island minus the byte behind the 2-byte jump   */
+    PLAN_ENTRY_SPARE_AT = 22,     /* u8 a register that is dead at the site, plus 1; 0: none   */
     PLAN_ENTRY_BYTES = 24,
 };
 
@@ -74,6 +75,7 @@ enum {
     PLAN_STEPS_MAX = 16,
     PLAN_ORIGINAL_MAX = 32,
     PLAN_CFI_MAX = 96,
+    PLAN_SPARE_MAX = 16,
 };
 
 static inline uint32_t hfn_load_u32(const uint8_t *at)
@@ -120,7 +122,7 @@ typedef struct hfn_plan_hook {
     uint32_t rva, function_index;
     uint32_t site_rva;
     uint32_t island_rva; /* ISLAND, else 0 */
-    uint8_t strategy, flags, patch_offset, patch_bytes;
+    uint8_t strategy, flags, patch_offset, patch_bytes, spare;
     uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes;
     const uint8_t *original, *island_original, *moved, *fixups, *steps, *cfi;
 } hfn_plan_hook;
@@ -155,6 +157,7 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->fixup_count = entry[PLAN_ENTRY_FIXUPS_AT];
     out->step_count = entry[PLAN_ENTRY_STEPS_AT];
     out->cfi_bytes = entry[PLAN_ENTRY_CFI_BYTES_AT];
+    out->spare = entry[PLAN_ENTRY_SPARE_AT];
     out->site_rva = out->rva + out->patch_offset;
     out->island_rva = 0;
     out->original = data;

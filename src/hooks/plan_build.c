@@ -32,6 +32,7 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
         .flags = verdict->pub.flags,
         .patch_offset = verdict->pub.patch_offset,
         .patch_bytes = verdict->pub.patch_bytes,
+        .spare = verdict->spare,
         .island_rva = verdict->island_rva,
         .original = original.data,
         .original_bytes = original_bytes,

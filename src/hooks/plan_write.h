@@ -11,6 +11,7 @@ typedef struct hfn_plan_source {
     uint32_t section; /* entries of one section are patched through one window */
     uint64_t rva;
     uint32_t strategy, flags, patch_offset, patch_bytes;
+    uint32_t spare; /* a register that is dead at the site, plus 1; 0: none */
     uint64_t island_rva;     /* ISLAND */
     const uint8_t *original; /* [original_bytes] from the site: all that is patched or moved;
                                  PUN: also up to the end of the 5-byte jump */

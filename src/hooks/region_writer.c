@@ -91,9 +91,8 @@ bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook, uint6
 
     writer->at += bytes;
     if (writer->tables != 0)
-        hfn_unwind_stub(&writer->unwind, address, bytes,
-                        hfn_trampoline_shape(action->kind, hook->flags), hook->cfi,
-                        hook->cfi_bytes);
+        hfn_unwind_stub(&writer->unwind, address, bytes, hfn_trampoline_shape(action->kind, hook),
+                        hook->cfi, hook->cfi_bytes);
     return hfn_trampoline_write((uint8_t *)(uintptr_t)address, address, hook, base, action,
                                 &writer->hooks->access, &writer->gates);
 }

@@ -12,20 +12,21 @@ static hfn_stub_kind stub_kind(uint32_t kind)
     }
 }
 
-static uint32_t stub_flags(uint32_t verdict_flags)
+static uint32_t stub_flags(const hfn_plan_hook *hook)
 {
-    return ((verdict_flags & HOTFN_VERDICT_FLAGS_LIVE) ? HFN_STUB_FLAGS_LIVE : 0) |
-           ((verdict_flags & HOTFN_VERDICT_RED_ZONE) ? HFN_STUB_RED_ZONE : 0);
+    return ((hook->flags & HOTFN_VERDICT_FLAGS_LIVE) ? HFN_STUB_FLAGS_LIVE : 0) |
+           ((hook->flags & HOTFN_VERDICT_RED_ZONE) ? HFN_STUB_RED_ZONE : 0) |
+           (uint32_t)hook->spare << HFN_STUB_SPARE_SHIFT;
 }
 
-const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, uint32_t verdict_flags)
+const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook)
 {
-    return hfn_x86_stub_shape(stub_kind(kind), stub_flags(verdict_flags));
+    return hfn_x86_stub_shape(stub_kind(kind), stub_flags(hook));
 }
 
 uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook)
 {
-    return hfn_trampoline_shape(kind, hook->flags)->head_bytes + (uint32_t)hook->moved_bytes;
+    return hfn_trampoline_shape(kind, hook)->head_bytes + (uint32_t)hook->moved_bytes;
 }
 
 static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, uint64_t base)
@@ -47,10 +48,10 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
                           const hotfn_hook_action *action, const hotfn_row_access *access,
                           const hfn_gates *gates)
 {
-    uint32_t head_bytes = hfn_trampoline_shape(action->kind, hook->flags)->head_bytes;
+    uint32_t head_bytes = hfn_trampoline_shape(action->kind, hook)->head_bytes;
     hfn_stub_request request = {
         .kind = stub_kind(action->kind),
-        .flags = stub_flags(hook->flags),
+        .flags = stub_flags(hook),
         .address = address,
         .gate = action->kind == HOTFN_ACTION_CALL ? gates->call : gates->count,
         .row_displacement = access->displacement,
@@ -68,7 +69,7 @@ uint32_t hfn_trampoline_moved_pc(uint32_t kind, const hfn_plan_hook *hook, uint3
 {
     for (uint32_t i = 0; i < hook->step_count; i++)
         if (hook->steps[i * PLAN_STEP_BYTES] == pc_offset)
-            return hfn_trampoline_shape(kind, hook->flags)->head_bytes +
+            return hfn_trampoline_shape(kind, hook)->head_bytes +
                    hook->steps[i * PLAN_STEP_BYTES + 1];
     return UINT32_MAX;
 }

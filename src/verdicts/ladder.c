@@ -287,6 +287,19 @@ static bool flags_live(const climb *c)
     return true;
 }
 
+/* Plus 1; 0: none. */
+static uint8_t spare_register(const climb *c)
+{
+    const hfn_region *region = c->subject->region;
+    const hfn_arch *arch = c->judging->arch;
+    uint8_t number =
+        arch->spare_register
+            ? arch->spare_register(region->bytes, region->end - region->rva, region->rva, c->site)
+            : HFN_NO_REGISTER;
+
+    return number == HFN_NO_REGISTER ? 0 : number + 1;
+}
+
 static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
 {
     const hfn_subject *s = &j->subjects[index];
@@ -315,6 +328,7 @@ static void finish(const climb *c)
     if (out->pub.verdict == HOTFN_VERDICT_HOOKABLE) {
         if (flags_live(c))
             out->pub.flags |= HOTFN_VERDICT_FLAGS_LIVE;
+        out->spare = spare_register(c);
         return;
     }
     *out = (hfn_verdict){ .pub = { .size = (uint32_t)sizeof out->pub,

@@ -37,6 +37,7 @@ typedef struct hfn_verdict {
     uint32_t pun_fixed;     /* PUN: the displacement bits that cannot be chosen          */
     uint32_t pun_mask;      /* PUN: 1 where pun_fixed holds; 0 for the other strategies  */
     uint32_t covered_bytes; /* original bytes that the moved code replaces               */
+    uint8_t spare;          /* a register that is dead at the site, plus 1; 0: none known   */
 } hfn_verdict;
 
 /* Never NULL for index < hotfn_verdicts_count; NULL past the end. */

@@ -176,7 +176,7 @@ static inline void seq_memory(sequence *s, random_source *r)
 
 static inline void seq_two_byte(sequence *s, random_source *r)
 {
-    static const uint8_t opcodes[] = { 0xB6, 0xB7, 0xBE, 0xBF, 0xAF, 0xA3 };
+    static const uint8_t opcodes[] = { 0xB6, 0xB7, 0xBE, 0xBF, 0xAF, 0xA3, 0xBC, 0xBD };
     uint32_t reg = seq_reg(s, r), rm = seq_reg(s, r), kind = random_below(r, 4);
 
     seq_rex(s, random_below(r, 2), kind == 3 ? 0 : reg, rm);

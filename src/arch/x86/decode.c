@@ -160,6 +160,66 @@ static void add_operand(const ZydisDecodedOperand *operand, hfn_x86_effects *out
     }
 }
 
+/* Instructions whose first operand, a whole register, gets a value that has nothing to do with what it
+ * held.  A list of those that compilers use: of any other it is not said (bsf may leave it alone). */
+static bool replaces_register(const ZydisDecodedInstruction *in)
+{
+    switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_MOV:
+    case ZYDIS_MNEMONIC_MOVZX:
+    case ZYDIS_MNEMONIC_MOVSX:
+    case ZYDIS_MNEMONIC_MOVSXD:
+    case ZYDIS_MNEMONIC_LEA:
+    case ZYDIS_MNEMONIC_POP:
+    case ZYDIS_MNEMONIC_MOVD:
+    case ZYDIS_MNEMONIC_MOVQ:
+    case ZYDIS_MNEMONIC_CVTTSD2SI:
+    case ZYDIS_MNEMONIC_CVTTSS2SI:
+    case ZYDIS_MNEMONIC_IMUL: return true;
+    default: return false;
+    }
+}
+
+/* xor r, r and sub r, r: Zydis counts them as reads. */
+static bool zeroes_register(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *operands)
+{
+    return (in->mnemonic == ZYDIS_MNEMONIC_XOR || in->mnemonic == ZYDIS_MNEMONIC_SUB) &&
+           operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           operands[0].reg.value == operands[1].reg.value;
+}
+
+/* A write of 4 bytes clears the rest (Intel SDM vol. 1, 3.4.1.1). */
+static void translate_kills(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *operands,
+                            hfn_x86_effects *out)
+{
+    const ZydisDecodedOperand *to = &operands[0];
+
+    if (in->operand_count == 0 || to->type != ZYDIS_OPERAND_TYPE_REGISTER || to->size < 32)
+        return;
+    if (in->operand_count >= 2 && zeroes_register(in, operands)) {
+        out->kills = register_bit(to->reg.value);
+    } else if (to->actions == ZYDIS_OPERAND_ACTION_WRITE && replaces_register(in)) {
+        out->kills = register_bit(to->reg.value) & ~out->reads;
+    }
+}
+
+static bool is_opaque(const ZydisDecodedInstruction *in)
+{
+    switch (in->meta.category) {
+    case ZYDIS_CATEGORY_INTERRUPT:
+    case ZYDIS_CATEGORY_SGX:
+    case ZYDIS_CATEGORY_SYSCALL:
+    case ZYDIS_CATEGORY_SYSRET:
+    case ZYDIS_CATEGORY_SYSTEM:
+    case ZYDIS_CATEGORY_UINTR:
+    case ZYDIS_CATEGORY_VTX: return true;
+    default:
+        return in->mnemonic == ZYDIS_MNEMONIC_XBEGIN || in->mnemonic == ZYDIS_MNEMONIC_XABORT ||
+               in->mnemonic == ZYDIS_MNEMONIC_XEND;
+    }
+}
+
 /* Written on every path: a shift by cl, a repeated compare may leave the flags alone. */
 static bool writes_flags_surely(const ZydisDecodedInstruction *in)
 {
@@ -303,6 +363,8 @@ bool hfn_x86_effects_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, 
     out->length = in.length;
     for (uint32_t i = 0; i < in.operand_count; i++)
         add_operand(&operands[i], out);
+    translate_kills(&in, operands, out);
+    out->opaque = is_opaque(&in);
     translate_flags(&in, out);
     translate_shape(&in, operands, rva, out);
     return true;

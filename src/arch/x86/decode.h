@@ -48,6 +48,8 @@ typedef struct hfn_x86_effects {
     int64_t displacement; /* of the memory operand; for RIP the RVA that it means */
     uint64_t immediate;   /* sign-extended                                        */
     uint32_t reads, writes;
+    uint32_t kills; /* of writes: surely, all 64 bits, whatever the register held */
+    bool opaque;    /* the kernel, or a transaction: what it does to registers is not said here */
     uint32_t flags_read, flags_written; /* written: surely, to a defined value      */
 } hfn_x86_effects;
 

@@ -2,7 +2,8 @@
 /*
  * The bytes of a stub's head for x86-64.  A count stub changes no register, no flag that is live and
  * nothing above the stack pointer; below it, where a true entry has free space (System V x86-64
- * psABI, 3.2.2), it keeps rcx for a moment.  `jrcxz` tests the row pointer without touching flags.
+ * psABI, 3.2.2), it keeps rcx for a moment, unless a register is dead at the entry and may be spoilt.
+ * `jrcxz` tests the row pointer without touching flags.
  * It is as short as can be, by push and pop, because stubs compete with the program's own code for the
  * instruction cache (docs/design/hooks-stubs.md).
  * Nothing here touches the process: the caller says where the bytes will stand.
@@ -12,6 +13,7 @@
 #include <string.h>
 
 enum { RED_ZONE_BYTES = 128, CALL_BYTES = 5, SLOW_BYTES = 6, CALL_DATA_BYTES = 16 };
+enum { SPARE_GATE_AT = 5 }; /* in the count gate */
 
 /* ---- Writing. */
 
@@ -53,6 +55,12 @@ static uint8_t *put_call(uint8_t *out, uint64_t at, uint64_t target)
 
 /* ---- Count. */
 
+/* The spare register plus 1, 0 if none is to be used: `test` writes flags. */
+static uint32_t spare_of(uint32_t flags)
+{
+    return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SPARE_SHIFT;
+}
+
 static uint8_t *put_increment(uint8_t *out, int32_t displacement)
 {
     return put_u32(PUT(out, 0x48, 0xff, 0x81), (uint32_t)displacement); /* inc qword [rcx + d] */
@@ -65,6 +73,26 @@ static uint8_t *put_flag_free_increment(uint8_t *out, int32_t displacement)
     out = PUT(out, 0x48, 0x8d, 0x52, 0x01);                            /* lea rdx, [rdx + 1]  */
     out = put_u32(PUT(out, 0x48, 0x89, 0x91), (uint32_t)displacement); /* mov [rcx + d], rdx  */
     return PUT(out, 0x48, 0x8b, 0x54, 0x24, 0xf8);                     /* mov rdx, [rsp - 8]  */
+}
+
+/* slow: call gate
+ * body: mov spare, fs:[row]; test spare, spare; jz slow; inc qword [spare + d]
+ * Steps over a red zone only where it calls. */
+static void emit_spare_count(uint8_t *out, const hfn_stub_request *request, uint8_t spare)
+{
+    uint8_t low = spare & 7, high = spare >> 3; /* the latter goes to REX.R or REX.B */
+    bool red_zone = (request->flags & HFN_STUB_RED_ZONE) != 0;
+    uint64_t gate = request->gate + SPARE_GATE_AT;
+
+    if (red_zone)
+        out = put_raise(put_call(put_lower(out), request->address + 5, gate));
+    else
+        out = put_call(out, request->address, gate);
+    out = PUT(out, 0x64, 0x48 | high << 2, 0x8b, 0x04 | low << 3, 0x25); /* mov spare, fs:[row] */
+    out = put_u32(out, (uint32_t)request->row_displacement);
+    out = PUT(out, 0x48 | high << 2 | high, 0x85, 0xc0 | low << 3 | low); /* test spare, spare */
+    out = PUT(out, 0x74, red_zone ? 0xe0 : 0xed);                         /* jz slow           */
+    put_u32(PUT(out, 0x48 | high, 0xff, 0x80 | low), (uint32_t)request->slot_displacement);
 }
 
 /* slow: call gate; pop rcx
@@ -86,6 +114,12 @@ static uint8_t *put_count_body(uint8_t *out, uint64_t at, const hfn_stub_request
 
 static void emit_count(uint8_t *out, const hfn_stub_request *request)
 {
+    uint32_t spare = spare_of(request->flags);
+
+    if (spare != 0) {
+        emit_spare_count(out, request, (uint8_t)(spare - 1));
+        return;
+    }
     if (!(request->flags & HFN_STUB_RED_ZONE)) {
         put_count_body(out, request->address, request);
         return;
@@ -115,6 +149,10 @@ static const hfn_stub_shape count_shapes[4] = {
     [HFN_STUB_RED_ZONE | HFN_STUB_FLAGS_LIVE] =
         { 62, 0, 6, { { 5, 128 }, { 7, 136 }, { 13, 128 }, { 14, 136 }, { 54, 128 }, { 62, 0 } } },
 };
+static const hfn_stub_shape spare_count_shapes[2] = {
+    { 26, 5, 0, { { 0, 0 } } },
+    { 39, 18, 2, { { 5, 128 }, { 18, 0 } } }, /* red zone */
+};
 static const hfn_stub_shape call_shape = { 36, 0, 2, { { 5, 128 }, { 36, 0 } } };
 static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
 /* clang-format on */
@@ -122,7 +160,9 @@ static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
 const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
 {
     switch (kind) {
-    case HFN_STUB_COUNT: return &count_shapes[flags & 3];
+    case HFN_STUB_COUNT:
+        return spare_of(flags) ? &spare_count_shapes[(flags & HFN_STUB_RED_ZONE) != 0]
+                               : &count_shapes[flags & 3];
     case HFN_STUB_CALL: return &call_shape;
     default: return &floor_shape;
     }
@@ -138,7 +178,8 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
 
 /* ---- Gates. */
 
-/* The slow path wants rcx just below its return address; the stub has pushed it above. */
+/* The slow path wants rcx just below its return address; the stub has pushed it above, or (one with a
+ * spare register, which begins at the second instruction) left it alone. */
 void hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path)
 {
     out = PUT(out, 0x48, 0x8b, 0x4c, 0x24, 0x08);         /* mov rcx, [rsp + 8] */

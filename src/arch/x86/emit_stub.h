@@ -16,6 +16,7 @@ typedef enum hfn_stub_kind {
 
 #define HFN_STUB_FLAGS_LIVE 1u /* change no flag, not even between instructions that restore it */
 #define HFN_STUB_RED_ZONE 2u   /* the 128 bytes below the stack pointer are in use              */
+#define HFN_STUB_SPARE_SHIFT 8 /* from this bit on: a register that may be spoilt, plus 1       */
 
 /* Where things are in a head, and how far it has lowered the stack pointer from where. */
 typedef struct hfn_stub_step {
@@ -45,7 +46,7 @@ const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags);
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request);
 
 /* A gate: code once a region that its stubs call.  The count gate goes on to a slow path anywhere in
- * memory; the call gate saves everything, calls what stands behind the call, and restores it. */
+ * memory (stubs with a spare register enter it a few bytes on); the call gate saves everything, calls what stands behind the call, and restores it. */
 #define HFN_COUNT_GATE_BYTES 24
 #define HFN_CALL_GATE_MAX 224
 

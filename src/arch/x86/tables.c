@@ -4,6 +4,7 @@
 #include "arch/x86/dispatch.h"
 #include "arch/x86/flags.h"
 #include "arch/x86/relocate.h"
+#include "arch/x86/spare.h"
 
 #include <hotfn/machine.h>
 
@@ -69,6 +70,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .decode = decode_64,
     .move = move_64,
     .flags_live = flags_live_64,
+    .spare_register = hfn_x86_spare_register,
     .retarget = retarget_64,
     .dispatch = dispatch_64,
 };

@@ -3,6 +3,7 @@
  * behind a head must be what its caller gave. */
 #include "arch/x86/emit_stub.h"
 
+#include "arch/arch.h"
 #include "check.h"
 #include "hooks/row.h"
 
@@ -108,12 +109,17 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
     return page;
 }
 
-/* One run; flags as they were unless the head may change them. */
-static void run_and_compare(bool flags_kept, uint32_t below_kept)
+/* Where given and found keep a register, by its number; rsp is none. */
+static const uint8_t place_of[16] = { 0, 1, 2, 3, 0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
+
+/* One run; flags as they were unless the head may change them; spare: a register that it may. */
+static void run_and_compare(bool flags_kept, uint32_t below_kept, uint8_t spare)
 {
     fill_random(&given, sizeof given);
     given.flags = (given.flags & FREE_FLAGS) | 0x202;
     run_head();
+    if (spare != HFN_NO_REGISTER)
+        found.registers[place_of[spare]] = given.registers[place_of[spare]];
     CHECK_MEM(found.registers, given.registers, sizeof given.registers);
     if (flags_kept)
         CHECK_EQ_U64(found.flags & FREE_FLAGS, given.flags & FREE_FLAGS);
@@ -121,7 +127,7 @@ static void run_and_compare(bool flags_kept, uint32_t below_kept)
               below_kept);
 }
 
-static void run_counts(uint32_t flags)
+static void run_counts(uint32_t flags, uint8_t spare)
 {
     bool red_zone = (flags & HFN_STUB_RED_ZONE) != 0, live = (flags & HFN_STUB_FLAGS_LIVE) != 0;
     void *page = make_head(HFN_STUB_COUNT, flags, NULL, NULL);
@@ -129,7 +135,7 @@ static void run_counts(uint32_t flags)
 
     for (int i = 0; i < ROUNDS && !check_failures; i++) {
         row = i % 4 == 0 ? NULL : slots; /* every fourth one goes by the slow path */
-        run_and_compare(live, red_zone ? 128 : 0);
+        run_and_compare(live, red_zone ? 128 : 0, spare);
     }
     CHECK_EQ_U64(slots[SLOT] - before, ROUNDS);
     CHECK_EQ_U64(slow_calls - slow_before, ROUNDS / 4);
@@ -138,18 +144,30 @@ static void run_counts(uint32_t flags)
 
 static void count_keeps_all_registers(void)
 {
-    run_counts(0);
+    run_counts(0, HFN_NO_REGISTER);
 }
 
 static void flag_free_count_keeps_the_flags(void)
 {
-    run_counts(HFN_STUB_FLAGS_LIVE);
+    run_counts(HFN_STUB_FLAGS_LIVE, HFN_NO_REGISTER);
 }
 
 static void red_zone_count_keeps_the_red_zone(void)
 {
-    run_counts(HFN_STUB_RED_ZONE);
-    run_counts(HFN_STUB_RED_ZONE | HFN_STUB_FLAGS_LIVE);
+    run_counts(HFN_STUB_RED_ZONE, HFN_NO_REGISTER);
+    run_counts(HFN_STUB_RED_ZONE | HFN_STUB_FLAGS_LIVE, HFN_NO_REGISTER);
+}
+
+static void count_with_a_spare_register_keeps_all_others(void)
+{
+    static const uint8_t numbers[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 };
+
+    for (size_t i = 0; i < sizeof numbers; i++) {
+        uint32_t flags = (numbers[i] + 1u) << HFN_STUB_SPARE_SHIFT;
+        run_counts(flags, numbers[i]);
+        run_counts(flags | HFN_STUB_RED_ZONE, numbers[i]);
+        run_counts(flags | HFN_STUB_FLAGS_LIVE, HFN_NO_REGISTER); /* it is not used then */
+    }
 }
 
 static uint64_t callback_calls;
@@ -177,7 +195,7 @@ static void call_keeps_all_registers_flags_and_red_zone(void)
 
     callback_calls = 0;
     for (int i = 0; i < ROUNDS && !check_failures; i++)
-        run_and_compare(true, 128);
+        run_and_compare(true, 128, HFN_NO_REGISTER);
     CHECK_EQ_U64(callback_calls, ROUNDS);
     munmap(page, PAGE_BYTES);
 }
@@ -247,7 +265,10 @@ static void call_keeps_vector_registers(void)
 static void every_head_has_the_size_that_its_shape_says(void)
 {
     for (uint32_t kind = 0; kind < HFN_STUB_KINDS; kind++)
-        for (uint32_t flags = 0; flags < 4; flags++) {
+        for (uint32_t n = 0; n < 4 * 12; n++) {
+            uint32_t flags = n % 4 | n / 4 << HFN_STUB_SPARE_SHIFT;
+            if (n / 4 == 5)
+                continue; /* rsp is no spare register */
             const hfn_stub_shape *shape = hfn_x86_stub_shape((hfn_stub_kind)kind, flags);
             hfn_stub_request request = { .kind = (hfn_stub_kind)kind, .flags = flags };
             uint8_t once[256], twice[256];
@@ -266,6 +287,7 @@ static const check_test tests[] = {
     CHECK_TEST(count_keeps_all_registers),
     CHECK_TEST(flag_free_count_keeps_the_flags),
     CHECK_TEST(red_zone_count_keeps_the_red_zone),
+    CHECK_TEST(count_with_a_spare_register_keeps_all_others),
     CHECK_TEST(call_keeps_all_registers_flags_and_red_zone),
     CHECK_TEST(call_keeps_vector_registers),
 };

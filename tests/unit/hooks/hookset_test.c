@@ -46,16 +46,17 @@ static uint64_t base_of(const fixture *f)
 /* How each is patched. */
 typedef struct manner {
     uint32_t strategy, flags, patch_offset, patch_bytes, moved_bytes;
+    uint32_t spare; /* a register that is dead, plus 1 */
 } manner;
 
 static const manner manners[FUNCTIONS] = {
-    [PLAIN] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5 },
-    [LANDING_PAD] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_LANDING_PAD, 4, 5, 5 },
-    [JUMP_PAD] = { HOTFN_STRATEGY_JUMP_PAD, 0, 0, 5, 4 },
-    [ISLAND] = { HOTFN_STRATEGY_ISLAND, 0, 0, 2, 2 },
-    [PUN] = { HOTFN_STRATEGY_PUN, 0, 0, 3, 3 },
-    [ADDRESS_OF] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5 },
-    [READS_FLAGS] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_FLAGS_LIVE, 0, 5, 5 },
+    [PLAIN] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5, 0 + 1 },
+    [LANDING_PAD] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_LANDING_PAD, 4, 5, 5, 0 },
+    [JUMP_PAD] = { HOTFN_STRATEGY_JUMP_PAD, 0, 0, 5, 4, 0 },
+    [ISLAND] = { HOTFN_STRATEGY_ISLAND, 0, 0, 2, 2, 0 },
+    [PUN] = { HOTFN_STRATEGY_PUN, 0, 0, 3, 3, 0 },
+    [ADDRESS_OF] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5, 0 },
+    [READS_FLAGS] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_FLAGS_LIVE, 0, 5, 5, 0 },
 };
 
 static hfn_plan_source source_for(const fixture *f, uint32_t index, hfn_moved *moved)
@@ -69,6 +70,7 @@ static hfn_plan_source source_for(const fixture *f, uint32_t index, hfn_moved *m
     source.flags = m->flags;
     source.patch_offset = m->patch_offset;
     source.patch_bytes = m->patch_bytes;
+    source.spare = m->spare;
     if (m->strategy == HOTFN_STRATEGY_ISLAND) {
         source.original_bytes = moved->original_bytes;
         source.island_rva = site + 6;

@@ -191,6 +191,9 @@ static void lies_are_refused(void)
     check_refused(entries + PLAN_ENTRY_ORIGINAL_BYTES_AT, 4, HOTFN_E_FORMAT);
     check_refused(entries + PLAN_ENTRY_MOVED_BYTES_AT, 0, HOTFN_E_FORMAT);
     check_refused(entries + PLAN_ENTRY_FIXUPS_AT, 9, HOTFN_E_FORMAT);
+    check_refused(entries + PLAN_ENTRY_SPARE_AT, 4 + 1, HOTFN_E_FORMAT);  /* rsp */
+    check_refused(entries + PLAN_ENTRY_SPARE_AT, 12 + 1, HOTFN_E_FORMAT); /* r12 */
+    check_refused(entries + PLAN_ENTRY_SPARE_AT, 17, HOTFN_E_FORMAT);
     check_refused(entries + PLAN_ENTRY_RVA_AT, 40, HOTFN_E_FORMAT); /* above the next */
     check_refused(second + PLAN_ENTRY_FUNCTION_AT, 2, HOTFN_E_FORMAT);
     check_refused(second + PLAN_ENTRY_ISLAND_AT, 0xff, HOTFN_E_FORMAT); /* over its own site */

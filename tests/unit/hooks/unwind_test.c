@@ -125,7 +125,7 @@ typedef struct fixture {
     hotfn_hooks *hooks;
 } fixture;
 
-static void make_plan(fixture *f, uint32_t flags)
+static void make_plan(fixture *f, uint32_t flags, uint32_t spare)
 {
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, PROLOGUES);
 
@@ -136,6 +136,7 @@ static void make_plan(fixture *f, uint32_t flags)
         hfn_moved moved;
         hfn_plan_source source = target_source(&f->code, i, f->rva[i], &moved, 5);
         source.flags = flags;
+        source.spare = spare;
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f->plan, NULL), HOTFN_OK);
@@ -183,11 +184,11 @@ static void trace_function(const fixture *f, uint32_t index)
         printf("# %s: first at stub pc %#" PRIx64 "\n", prologues[index].name, first_bad_pc);
 }
 
-static void trace_all(uint32_t kind, uint32_t flags)
+static void trace_all(uint32_t kind, uint32_t flags, uint32_t spare)
 {
     fixture f;
 
-    make_plan(&f, flags);
+    make_plan(&f, flags, spare);
     hook_all(&f, kind);
     for (uint32_t i = 0; i < PROLOGUES; i++) {
         row = i & 1 ? slots : NULL; /* the gate of the slow path too */
@@ -200,27 +201,33 @@ static void trace_all(uint32_t kind, uint32_t flags)
 
 static void count_stubs_unwind_from_every_instruction(void)
 {
-    trace_all(HOTFN_ACTION_COUNT, 0);
+    trace_all(HOTFN_ACTION_COUNT, 0, 0);
 }
 
 static void flag_free_stubs_unwind_from_every_instruction(void)
 {
-    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_FLAGS_LIVE);
+    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_FLAGS_LIVE, 0);
 }
 
 static void red_zone_stubs_unwind_from_every_instruction(void)
 {
-    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE);
+    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, 0);
+}
+
+static void stubs_with_a_spare_register_unwind_from_every_instruction(void)
+{
+    trace_all(HOTFN_ACTION_COUNT, 0, 11 + 1);
+    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, 11 + 1);
 }
 
 static void call_stubs_and_their_gate_unwind_from_every_instruction(void)
 {
-    trace_all(HOTFN_ACTION_CALL, 0);
+    trace_all(HOTFN_ACTION_CALL, 0, 0);
 }
 
 static void bare_stubs_unwind_from_every_instruction(void)
 {
-    trace_all(HOTFN_ACTION_FLOOR, 0);
+    trace_all(HOTFN_ACTION_FLOOR, 0, 0);
 }
 
 static const check_test tests[] = {
@@ -228,6 +235,7 @@ static const check_test tests[] = {
     CHECK_TEST(count_stubs_unwind_from_every_instruction),
     CHECK_TEST(flag_free_stubs_unwind_from_every_instruction),
     CHECK_TEST(red_zone_stubs_unwind_from_every_instruction),
+    CHECK_TEST(stubs_with_a_spare_register_unwind_from_every_instruction),
     CHECK_TEST(call_stubs_and_their_gate_unwind_from_every_instruction),
 };
 CHECK_MAIN(tests)

@@ -374,6 +374,23 @@ static void flags_are_followed_through_calls_and_tail_calls(void)
     scene_finish(&s);
 }
 
+static void a_register_that_is_written_first_is_spare(void)
+{
+    scene s = scene_begin();
+    uint64_t f =
+        SCENE_FUNCTION(&s, "f", "\xF3\x0F\x1E\xFA\x31\xC9\x98\x98\x98\xC3"); /* xor ecx, ecx */
+    uint64_t g = SCENE_FUNCTION(&s, "g", "\x01\xC9\x98\x98\x98\xC3");        /* add ecx, ecx */
+    uint64_t to_f = scene_here(&s);
+
+    scene_symbol(&s, "to_f", to_f, 5, FUNC);
+    scene_branch(&s, 0xE9, f);
+    scene_judge(&s);
+    CHECK_EQ_U64(scene_verdict(&s, f).spare, 1 + 1);
+    CHECK_EQ_U64(scene_verdict(&s, g).spare, 0);
+    CHECK_EQ_U64(scene_verdict(&s, to_f).spare, 1 + 1);
+    scene_finish(&s);
+}
+
 static void jumps_to_the_own_entry_are_told(void)
 {
     scene s = scene_begin();
@@ -410,6 +427,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_computed_jump_leaves_one_byte),
     CHECK_TEST(a_landing_pad_may_stand_behind_a_jump),
     CHECK_TEST(flags_are_followed_through_calls_and_tail_calls),
+    CHECK_TEST(a_register_that_is_written_first_is_spare),
     CHECK_TEST(jumps_to_the_own_entry_are_told),
 };
 CHECK_MAIN(tests)

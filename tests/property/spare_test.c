@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The law of dead registers: where one is said to be dead, a random sequence that starts with another
+ * value in it leaves the same registers (that one too), flags, memory and stack.  Arguments: seed,
+ * number of sequences.
+ */
+#include "arch/x86/spare.h"
+#include "cpu.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#if !defined(__x86_64__)
+int main(void)
+{
+    return 77; /* the law is about this CPU */
+}
+#else
+
+#define CANDIDATES 0x0FC7u
+
+typedef struct tally {
+    uint64_t dead, live, proven; /* proven: live ones where it did make a difference */
+} tally;
+
+static void make_round(const stage *s, random_source *r, sequence *seq, cpu_state *start,
+                       outcome *before)
+{
+    uint64_t code = (uint64_t)(uintptr_t)s->code;
+
+    memset(s->code, 0xCC, PAGE);
+    seq_make(seq, r, code, (uint64_t)(uintptr_t)s->data);
+    memcpy(s->code, seq->bytes, seq->size);
+    put_leave(s->code + seq->size);
+    start_randomly(s, seq, r, start, before);
+}
+
+/* Does it make a difference what the register holds at the start? */
+static bool matters(const stage *s, random_source *r, cpu_state start, const outcome *before,
+                    const outcome *first, uint32_t number)
+{
+    static outcome second;
+
+    start.registers[number] ^=
+        random_below(r, 2) ? random_u64(r) : UINT64_C(1) << random_below(r, 64);
+    run_from(s, &start, before, s->code, &second);
+    if (second.signal != 0) /* registers are as they were given: they were not stored */
+        second.state.registers[number] = first->state.registers[number];
+    return !same(first, &second);
+}
+
+static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
+{
+    random_source r = random_from(seed * 1000003 + round);
+    static sequence seq;
+    static outcome before, first;
+    cpu_state start = { { 0 }, 0, 0, 0, 0 };
+    uint64_t code = (uint64_t)(uintptr_t)s->code;
+    bool fine = true;
+
+    make_round(s, &r, &seq, &start, &before);
+    run_from(s, &start, &before, s->code, &first);
+    uint32_t dead = hfn_x86_dead_registers(s->code, PAGE, code, code);
+    for (uint32_t number = 0; number < 16; number++) {
+        bool is_dead = dead >> number & 1;
+        bool counts = seq.keep_rcx && number == 1; /* a loop does: it would not end */
+        if (!(CANDIDATES >> number & 1) || counts || (!is_dead && random_below(&r, 4)))
+            continue;
+        bool mattered = matters(s, &r, start, &before, &first, number);
+        t->dead += is_dead;
+        t->live += !is_dead;
+        t->proven += !is_dead && mattered;
+        if (!is_dead || !mattered)
+            continue;
+        fine = false;
+        printf("# seed %" PRIu64 " round %" PRIu64 ": register %u is read\n#  ", seed, round,
+               number);
+        for (uint32_t i = 0; i < seq.size; i++)
+            printf(" %02x", seq.bytes[i]);
+        printf("\n");
+    }
+    return fine;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed =
+        argc > 1 && strtoull(argv[1], NULL, 0) ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
+    uint64_t rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 50000;
+    tally t = { 0, 0, 0 };
+    stage s;
+    int failed = 0;
+
+    if (!make_stage(&s))
+        return 77; /* no memory that is writable and executable here */
+    watch_signals();
+    printf("1..1\n# seed %" PRIu64 "\n", seed);
+    for (uint64_t round = 0; round < rounds && failed < 5; round++) {
+        if (round % 1024 == 0)
+            alarm(SECONDS_MAX);
+        failed += !check_one(&s, seed, round, &t);
+    }
+    printf("# %" PRIu64 " dead, %" PRIu64 " not, %" PRIu64 " of them proven\n", t.dead, t.live,
+           t.proven);
+    failed += t.dead < rounds / 8 || t.proven < rounds / 8;
+    printf("%sok 1 what_a_dead_register_holds_makes_no_difference\n", failed ? "not " : "");
+    return failed ? 1 : 0;
+}
+#endif

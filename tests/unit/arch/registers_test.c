@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* What the quick table says of registers against Zydis: every opcode, ModRM and SIB form that it claims
+ * to know, with prefixes. */
+#include "arch/x86/registers.h"
+
+#include "arch/x86/decode.h"
+#include "check.h"
+
+static uint64_t known_count;
+
+static void compare(const uint8_t *bytes)
+{
+    hfn_instruction in;
+    hfn_x86_register_use quick = { 0, 0 };
+    hfn_x86_effects full;
+
+    if (!hfn_x86_decode_fully(HFN_X86_64, bytes, 16, 0, 0, &in) ||
+        !hfn_x86_quick_register_use(bytes, in.length, &quick))
+        return;
+    known_count++;
+    if (hfn_x86_effects_of(HFN_X86_64, bytes, in.length, 0, &full) && !full.opaque &&
+        quick.kills == full.kills && quick.reads == (full.reads & ~full.kills))
+        return;
+    CHECK_EQ_U64(quick.kills, full.kills);
+    CHECK_EQ_U64(quick.reads, full.reads & ~full.kills);
+    check_print_bytes("for", bytes, 16);
+}
+
+/* Every ModRM, with a SIB of each kind behind it. */
+static void compare_opcode(uint8_t *bytes, uint32_t at)
+{
+    static const uint8_t sibs[] = { 0x24, 0x05, 0xE5, 0x91 };
+
+    for (uint32_t modrm = 0; modrm < 256 && check_failures < 10; modrm++) {
+        for (uint32_t sib = 0; sib < sizeof sibs; sib++) {
+            bytes[at] = (uint8_t)modrm;
+            bytes[at + 1] = sibs[sib];
+            compare(bytes);
+        }
+    }
+}
+
+static void compare_map(uint8_t *bytes, uint32_t at)
+{
+    for (uint32_t opcode = 0; opcode < 256; opcode++) {
+        bytes[at] = (uint8_t)opcode;
+        compare_opcode(bytes, at + 1);
+    }
+}
+
+static void quick_agrees_with_zydis(void)
+{
+    static const uint8_t prefixes[] = { 0, 0x66, 0xF2, 0xF3, 0x64, 0x67 };
+
+    for (uint32_t p = 0; p < sizeof prefixes; p++) {
+        for (uint32_t rex = 0x3F; rex < 0x50 && check_failures < 10; rex++) {
+            uint8_t bytes[32] = { 0 };
+            uint32_t at = 0;
+            if (prefixes[p] != 0)
+                bytes[at++] = prefixes[p];
+            if (rex >= 0x40)
+                bytes[at++] = (uint8_t)rex;
+            compare_map(bytes, at);
+            bytes[at] = 0x0F;
+            compare_map(bytes, at + 1);
+        }
+    }
+    printf("# %llu encodings\n", (unsigned long long)known_count);
+    CHECK(known_count > 300000);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(quick_agrees_with_zydis),
+};
+CHECK_MAIN(tests)

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Which registers are dead at an entry?  The law itself is tests/property/spare_test.c. */
+#include "arch/x86/spare.h"
+
+#include "arch/arch.h"
+#include "check.h"
+
+enum { RVA = 0x1000, RAX = 1 << 0, RCX = 1 << 1, RDX = 1 << 2, RDI = 1 << 7, R11 = 1 << 11 };
+
+static uint32_t dead(const char *bytes, size_t size)
+{
+    return hfn_x86_dead_registers((const uint8_t *)bytes, size, RVA, RVA);
+}
+#define DEAD(text) dead(text, sizeof(text) - 1)
+
+static void dead_where_written_in_full_first(void)
+{
+    CHECK_EQ_U64(DEAD("\xB8\x01\x00\x00\x00\xC3"), RAX);         /* mov eax, 1; ret */
+    CHECK_EQ_U64(DEAD("\x31\xC0\x29\xC9\xC3"), RAX | RCX);       /* xor eax, eax; sub ecx, ecx */
+    CHECK_EQ_U64(DEAD("\x48\x8D\x0F\xC3"), RCX);                 /* lea rcx, [rdi] */
+    CHECK_EQ_U64(DEAD("\x0F\xB6\x07\xC3"), RAX);                 /* movzx eax, byte [rdi] */
+    CHECK_EQ_U64(DEAD("\x55\x50\x41\x5B\xC3"), R11);             /* push rbp; push rax; pop r11 */
+    CHECK_EQ_U64(DEAD("\x69\xC7\x00\x01\x00\x00\xC3"), RAX);     /* imul eax, edi, 256 */
+    CHECK_EQ_U64(DEAD("\xF3\x0F\x1E\xFA\x90\x89\xF8\xC3"), RAX); /* endbr64; nop; mov eax, edi */
+}
+
+static void live_where_read_or_written_in_part(void)
+{
+    CHECK_EQ_U64(DEAD("\x89\xC1\x31\xC0\xC3"), RCX);       /* mov ecx, eax; xor eax, eax */
+    CHECK_EQ_U64(DEAD("\xB0\x01\xC3"), 0);                 /* mov al, 1 */
+    CHECK_EQ_U64(DEAD("\xB4\x01\xC3"), 0);                 /* mov ah, 1 */
+    CHECK_EQ_U64(DEAD("\x66\xB8\x01\x00\xC3"), 0);         /* mov ax, 1 */
+    CHECK_EQ_U64(DEAD("\x0F\x44\xC1\xC3"), 0);             /* cmove eax, ecx */
+    CHECK_EQ_U64(DEAD("\x0F\xBC\xC1\xC3"), 0);             /* bsf eax, ecx: ecx may be 0 */
+    CHECK_EQ_U64(DEAD("\x0F\x94\xC0\x0F\xB6\xC0\xC3"), 0); /* sete al; movzx eax, al */
+    CHECK_EQ_U64(DEAD("\x19\xC0\xC3"), 0);                 /* sbb eax, eax */
+    CHECK_EQ_U64(DEAD("\x48\x8B\x00\xC3"), 0);             /* mov rax, [rax] */
+    CHECK_EQ_U64(DEAD("\x87\xC8\xC3"), 0);                 /* xchg eax, ecx */
+    CHECK_EQ_U64(DEAD("\x99\x31\xC0\xC3"), 0);             /* cdq reads eax */
+    CHECK_EQ_U64(DEAD("\xF3\xAA\x31\xC9\xC3"), 0);         /* rep stosb counts in rcx */
+}
+
+static void both_sides_of_a_branch_count(void)
+{
+    /* test edi, edi; je 1f; xor eax, eax; ret; 1: mov eax, 1; ret */
+    CHECK_EQ_U64(DEAD("\x85\xFF\x74\x03\x31\xC0\xC3\xB8\x01\x00\x00\x00\xC3"), RAX);
+    /* the same, but 1: mov ecx, 1 */
+    CHECK_EQ_U64(DEAD("\x85\xFF\x74\x03\x31\xC0\xC3\xB9\x01\x00\x00\x00\xC3"), 0);
+    /* 1: loop 1b; ret: reads rcx; xor eax in between */
+    CHECK_EQ_U64(DEAD("\x31\xC0\xE2\xFC\xC3"), RAX);
+    /* 1: test edi, edi; je 1b; xor eax, eax; ret */
+    CHECK_EQ_U64(DEAD("\x85\xFF\x74\xFC\x31\xC0\xC3"), RAX);
+}
+
+static void direct_jumps_and_calls_are_followed(void)
+{
+    CHECK_EQ_U64(DEAD("\xEB\x01\xC3\x31\xC0\xC3"), RAX);             /* jmp +1; ret; xor */
+    CHECK_EQ_U64(DEAD("\xE8\x01\x00\x00\x00\xC3\x31\xC0\xC3"), RAX); /* call +1; ret; 1: xor */
+    CHECK_EQ_U64(DEAD("\xE8\x02\x00\x00\x00\x31\xC0\xC3"), 0);       /* a call that returns */
+    CHECK_EQ_U64(DEAD("\xE9\x00\x01\x00\x00"), 0);                   /* outside */
+    CHECK_EQ_U64(DEAD("\xEB\xFE") & RAX, RAX);                       /* never read */
+}
+
+static void what_is_not_understood_reads_all(void)
+{
+    CHECK_EQ_U64(DEAD("\xFF\xD0\x31\xC9\xC3"), 0); /* call rax */
+    CHECK_EQ_U64(DEAD("\x0F\x05\x31\xC0\xC3"), 0); /* syscall */
+    CHECK_EQ_U64(DEAD("\xCD\x80\x31\xC0\xC3"), 0); /* int 0x80 */
+    CHECK_EQ_U64(DEAD("\x0F\x0B"), 0);             /* ud2 */
+    CHECK_EQ_U64(DEAD("\x06\x31\xC0\xC3"), 0);     /* no instruction */
+    CHECK_EQ_U64(DEAD("\x31\xFF"), RDI);           /* xor edi, edi, then no more bytes */
+    CHECK_EQ_U64(DEAD("\xC7\xF8\x02\x00\x00\x00\x31\xC9\xC3\xC3"), 0); /* xbegin */
+    CHECK_EQ_U64(DEAD(""), 0);
+}
+
+static void a_long_way_reads_all_that_it_has_not_written(void)
+{
+    uint8_t bytes[4096];
+
+    memset(bytes, 0x90, sizeof bytes);
+    bytes[0] = 0x31, bytes[1] = 0xD2;       /* xor edx, edx */
+    bytes[4000] = 0x31, bytes[4001] = 0xC0; /* xor eax, eax, behind thousands of nops */
+    CHECK_EQ_U64(hfn_x86_dead_registers(bytes, sizeof bytes, RVA, RVA), RDX);
+    CHECK_EQ_U64(hfn_x86_spare_register(bytes, sizeof bytes, RVA, RVA), 2);
+    CHECK_EQ_U64(hfn_x86_spare_register(bytes, sizeof bytes, RVA, RVA + 2), HFN_NO_REGISTER);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(dead_where_written_in_full_first),
+    CHECK_TEST(live_where_read_or_written_in_part),
+    CHECK_TEST(both_sides_of_a_branch_count),
+    CHECK_TEST(direct_jumps_and_calls_are_followed),
+    CHECK_TEST(what_is_not_understood_reads_all),
+    CHECK_TEST(a_long_way_reads_all_that_it_has_not_written),
+};
+CHECK_MAIN(tests)
