@@ -13,7 +13,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 
 #define HOTFN_VERDICT_HOOKABLE 1
 #define HOTFN_VERDICT_REFUSED 2
-#define HOTFN_VERDICT_FRAGMENT 3 /* nothing calls it and nothing takes its address */
+#define HOTFN_VERDICT_FRAGMENT 3 /* nothing calls it, or its unwind data begins in a frame */
 
 /* The ladder, cheapest first. */
 #define HOTFN_STRATEGY_NONE 0

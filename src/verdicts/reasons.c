@@ -42,7 +42,7 @@ static const wording reasons[] = {
     [HOTFN_REASON_RESOLVER] = { "resolver", "It chooses an implementation while the loader runs." },
     [HOTFN_REASON_GLUE] = { "glue", "The kernel jumps to it with no return address." },
     [HOTFN_REASON_FRAGMENT] = { "fragment",
-        "It is a part of another function: nothing calls it and nothing takes its address." },
+        "It is a part of another function: nothing calls it, or it begins in a frame." },
     [HOTFN_REASON_RSEQ] = { "rseq",
         "It holds a restartable sequence, whose addresses the kernel knows." },
     [HOTFN_REASON_SIGNAL_RESTORER] = { "signal-restorer",

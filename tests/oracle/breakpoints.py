@@ -5,12 +5,14 @@ valgrind is another world (its own CPUID, clock, address space), so a program ma
 else there.  Where hotfn and callgrind disagree, this says what happens on the processor itself.
 Slow (some 50 microseconds a hit), so only for few functions and not for the hottest.
 """
+import ast
 import os
 import re
 import shlex
 import shutil
 import subprocess
 
+import callgrind_file
 import elf_tables
 
 SCRIPT = """
@@ -19,19 +21,23 @@ gdb.execute("set pagination off")
 gdb.execute("set confirm off")
 gdb.execute("set detach-on-fork on")
 gdb.execute("set disable-randomization {fixed}")
+gdb.execute("set breakpoint pending on")
 gdb.execute("handle all nostop noprint pass")
-gdb.execute("starti " + {arguments!r})
+start = gdb.Breakpoint("{start}", temporary=True)
+gdb.execute("run " + {arguments!r})
 maps = open("/proc/%d/maps" % gdb.selected_inferior().pid).read()
-start = int(re.search("^([0-9a-f]+)-.* " + re.escape("{path}") + "$", maps, re.M)[1], 16)
 points = []
-for address in {addresses}:
-    point = gdb.Breakpoint("*%d" % (start - {base} + address))
-    point.silent = True
-    point.ignore_count = 2000000000
-    points.append((address, point))
+for path, base, address in {places}:
+    found = re.search("^([0-9a-f]+)-.* " + re.escape(path) + "$", maps, re.M)
+    if found:
+        point = gdb.Breakpoint("*%d" % (int(found[1], 16) - base + address))
+        point.silent = True
+        point.ignore_count = 2000000000
+        points.append((path, address, point))
 ended = []
 gdb.events.exited.connect(
-    lambda event: ended.append([(address, point.hit_count) for address, point in points]))
+    lambda event: ended.append([(path, address, point.hit_count)
+                                for path, address, point in points]))
 gdb.execute("continue")
 print("\\nWITNESS", ended[0] if ended else [])
 """
@@ -43,23 +49,24 @@ def shell_words(words, stdin, folder):
             f" 2> {folder}/witness.err")
 
 
-def count(path, addresses, command, folder, environment, stdin=None, cwd=None, fixed=True):
-    """{address: times entered} in one native run; empty if gdb is not here or failed."""
-    if not shutil.which("gdb") or not addresses:
+def count(places, command, folder, environment, stdin=None, cwd=None, fixed=True):
+    """{(path, address): times entered} after the agent's constructor would have run, in one native
+    run; empty if gdb is not here or failed."""
+    if not shutil.which("gdb") or not places:
         return {}
     script = folder / "witness.py"
-    script.write_text(SCRIPT.format(path=path, addresses=sorted(addresses),
-                                    base=elf_tables.lowest_load_address(path),
+    bases = {path: elf_tables.lowest_load_address(path) for path, _ in places}
+    script.write_text(SCRIPT.format(start=callgrind_file.BEFORE,
+                                    places=[(path, bases[path], address)
+                                            for path, address in sorted(places)],
                                     arguments=shell_words(command[1:], stdin, folder),
                                     fixed="on" if fixed else "off"))
-    settings = [word for name, value in environment.items()
-                for word in ("-ex", f"set environment {name} {value}")]
+    settings = shlex.join(f"{name}={value}" for name, value in environment.items())
     gdb = ["env", "-i", f"PATH={os.environ['PATH']}", "HOME=/nonexistent", "SHELL=/bin/sh", "gdb",
-           "-nx", "-q", "-batch", "-ex",
-           "set exec-wrapper env -u LINES -u COLUMNS -u SHELL -u PWD -u OLDPWD",
-           *settings, "-x", script, str(command[0])]
+           "-nx", "-q", "-batch", "-ex", f"set exec-wrapper env -i {settings}", "-x", script,
+           str(command[0])]
     done = subprocess.run(list(map(str, gdb)), cwd=cwd, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, timeout=900)
-    answer = re.search(r"^WITNESS \[(.*)\]$", done.stdout, re.M)
-    pairs = re.findall(r"\((\d+), (\d+)\)", answer[1]) if answer else []
-    return {int(address): int(hits) for address, hits in pairs}
+    answer = re.search(r"^WITNESS (\[.*\])$", done.stdout, re.M)
+    triples = ast.literal_eval(answer[1]) if answer else []
+    return {(path, address): hits for path, address, hits in triples}

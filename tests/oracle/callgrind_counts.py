@@ -25,7 +25,9 @@ import elf_tables
 import explain
 import hotfn_report
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent",
+# valgrind's processor has no AVX-512: without these libc takes other variants of its functions.
+ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
+               "PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent",
                "PYTHONHASHSEED": "0", "PYTHONHOME": "/usr"}
 WITNESS_RUNS, WITNESS_HITS = 6, 400000
 
@@ -52,7 +54,8 @@ def run_hotfn(arguments, folder, outcomes):
     place = folder / "hotfn"
     place.mkdir()
     options = [f"--module={glob}" for glob in arguments.module]
-    environment = callgrind_file.environment_of(ENVIRONMENT, place, 0)
+    environment = callgrind_file.environment_of(ENVIRONMENT, place, 0,
+                                                callgrind_file.UNDER_HOTFN)
     status, report = hotfn_report.run(arguments.hotfn, arguments.command, place, environment,
                                       options, arguments.stdin, arguments.cwd)
     if (status, (place / "stdout").read_bytes()) not in outcomes and not arguments.any_output:
@@ -66,7 +69,9 @@ class Image:
 
     def __init__(self, path, runs):
         self.path, self.runs = path, runs
-        self.landing_pads = eh_frame.landing_pads(path)
+        fdes = list(eh_frame.ranges(path))
+        self.landing_pads = eh_frame.landing_pads(path, fdes)
+        self.in_frame = {fde.start for fde in fdes if fde.begins_in_frame}
         self.sections = elf_tables.Sections(path)
         self.decoded = callgrind_file.decoded_sources(path, [part for parts in runs
                                                              for part in parts])
@@ -80,6 +85,7 @@ class Image:
         seen = explain.Observed(
             symbol=symbol,
             landing_pad=symbol.address in self.landing_pads,
+            in_frame=symbol.address in self.in_frame,
             section=self.sections.code_section(symbol.address) or "",
             before=self.count(self.runs[0][0], symbol.address),
             entries=[self.count(after, symbol.address) for _, after in self.runs])
@@ -105,33 +111,42 @@ def compare_image(path, runs, report):
     return rows
 
 
-def affordable(unexplained):
-    """address -> Observed, of as many functions as gdb can count in some seconds."""
+def unexplained_of(tables):
+    """(path, address) -> Observed, of as many functions as gdb can count in some seconds."""
+    found = [(path, observed, function) for path, rows in tables.items()
+             for name, observed, function in rows
+             if name == explain.UNEXPLAINED and function and function["state"] == "hooked"]
     asked, hits = {}, 0
-    for observed in sorted(unexplained, key=lambda one: max(one.entries)):
-        hits += max(observed.entries)
+    for path, observed, function in sorted(found, key=lambda one: cost_of(*one[1:])):
+        hits += cost_of(observed, function)
         if hits <= WITNESS_HITS:
-            asked[observed.symbol.address] = observed
+            asked[path, observed.symbol.address] = observed
     return asked
 
 
-def ask_witness(path, rows, arguments, folder):
-    """Have gdb count, natively, what callgrind and hotfn disagree on; returns the rows anew.
+def cost_of(observed, function):
+    return max([*observed.entries, function["calls"] or 0])
+
+
+def ask_witness(tables, arguments, folder):
+    """Have gdb count, natively, what callgrind and hotfn disagree on; changes the tables.
 
     Address space randomisation is on but for the first time: where a count differs between such
     runs, it depends on layout.
     """
-    asked = affordable([observed for name, observed, function in rows
-                        if name == explain.UNEXPLAINED and function
-                        and function["state"] == "hooked"])
-    environment = callgrind_file.environment_of(ENVIRONMENT, folder, 0)
     for turn in range(WITNESS_RUNS):
-        counts = breakpoints.count(path, asked, arguments.command, folder, environment,
+        environment = callgrind_file.environment_of(ENVIRONMENT, folder, turn,
+                                                    callgrind_file.NATIVE)
+        asked = unexplained_of(tables)
+        counts = breakpoints.count(set(asked), arguments.command, folder, environment,
                                    arguments.stdin, arguments.cwd, fixed=turn == 0)
-        for address, hits in counts.items():
-            asked[address].native.append(hits)
-    return [(explain.classify(observed, function), observed, function)
-            for _, observed, function in rows]
+        if not counts:
+            return
+        for place, hits in counts.items():
+            asked[place].native.append(hits)
+        for path, rows in tables.items():
+            tables[path] = [(explain.classify(observed, function), observed, function)
+                            for _, observed, function in rows]
 
 
 def print_table(path, rows, verbose):
@@ -222,7 +237,7 @@ def main():
             report = run_hotfn(arguments, folder, outcomes)
             images = images_of(arguments, runs)
             tables = {path: compare_image(path, runs, report) for path in images}
-            tables[images[0]] = ask_witness(images[0], tables[images[0]], arguments, folder)
+            ask_witness(tables, arguments, folder)
         except (RuntimeError, ValueError) as problem:
             print(f"callgrind_counts: {problem}", file=sys.stderr)
             return 2

@@ -28,6 +28,7 @@ import elf_tables
 
 UNPLACED = "???"
 BEFORE = "hotfn_oracle_start"         # layout_shift.c cuts the profile in two with this name
+UNDER_CALLGRIND, UNDER_HOTFN, NATIVE = "callgrind", "hotfn", "native"      # where a program runs
 
 
 @dataclasses.dataclass
@@ -143,13 +144,26 @@ def valgrind_command(prefix, command):
             f"--callgrind-out-file={prefix}.%p", "--", *map(str, command)]
 
 
-def build_layout_shift(folder, layout):
-    """Compile the small library that moves heap and mappings; see layout_shift.c."""
-    source = pathlib.Path(__file__).resolve().parent / "layout_shift.c"
-    library = folder / "layout_shift.so"
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", f"-DLAYOUT={layout}", "-o", library, source],
-                   check=True)
+def compile_library(folder, source, *flags):
+    """Path of the shared library made of one C file beside this one."""
+    library = folder / (pathlib.Path(source).stem + ".so")
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library,
+                    pathlib.Path(__file__).resolve().parent / source, *flags], check=True)
     return library
+
+
+def build_preloads(folder, layout, world):
+    """What is preloaded: the small library that moves heap and mappings (layout_shift.c), under
+    callgrind with its constructor before all others, as the agent's is; natively before it one that
+    stands in for the agent."""
+    if world == UNDER_CALLGRIND:
+        return compile_library(folder, "layout_shift.c", f"-DLAYOUT={layout}", "-Wl,-z,initfirst")
+    shift = compile_library(folder, "layout_shift.c", "-DLAYOUT=0")
+    if world == UNDER_HOTFN:
+        return shift
+    agent = compile_library(folder, "stand_in.c", f"-DLAYOUT={layout}", "-D_GNU_SOURCE",
+                            "-ftls-model=initial-exec", "-Wl,-z,initfirst")
+    return f"{agent}:{shift}"
 
 
 def moved_program(command, layout):
@@ -163,16 +177,17 @@ def moved_program(command, layout):
     return [interpreter[1], path, *command[1:]]
 
 
-def environment_of(environment, folder, layout):
+def environment_of(environment, folder, layout, world):
     """The environment is part of a program's input (Python makes objects of it): the variables are
     the same in every run, also in hotfn's.  LD_PRELOAD is there because valgrind sets it anyway."""
-    library = build_layout_shift(folder, layout)
-    return dict(environment, LD_PRELOAD=str(library), HOTFN_ORACLE_PAD="x" * (1040 * layout))
+    preloads = build_preloads(folder, layout, world)
+    return dict(environment, LD_PRELOAD=str(preloads),
+                HOTFN_ORACLE_PAD="x" * (1040 * layout * (world != NATIVE)))
 
 
 def run(command, folder, environment, layout=0, stdin=None, cwd=None):
     """Run under callgrind with stack, heap, libraries and program moved as `layout` says."""
-    environment = environment_of(environment, folder, layout)
+    environment = environment_of(environment, folder, layout, UNDER_CALLGRIND)
     command = valgrind_command(folder / "callgrind", moved_program(command, layout))
     with open(stdin or os.devnull, "rb") as source, open(folder / "stdout", "wb") as output, \
             open(folder / "stderr", "wb") as problems:

@@ -84,16 +84,15 @@ def section(path, name):
     return None
 
 
-def read_cie(cursor):
-    """(pointer encoding, LSDA encoding, has augmentation data, initial instructions' place)."""
+def read_cie(cursor, end):
+    """(pointer encoding, LSDA encoding, has augmentation data, first CFA)."""
     version = cursor.fixed("<B")
     augmentation = cursor.string()
     cursor.uleb()
     cursor.sleb()
     cursor.fixed("<B") if version == 1 else cursor.uleb()
     pointer, lsda = 0x00, OMIT
-    if augmentation.startswith("z"):
-        cursor.uleb()
+    data_end = cursor.uleb() + cursor.position if augmentation.startswith("z") else 0
     for letter in augmentation:
         if letter == "R":
             pointer = cursor.fixed("<B")
@@ -101,18 +100,42 @@ def read_cie(cursor):
             lsda = cursor.fixed("<B")
         elif letter == "P":
             cursor.encoded(cursor.fixed("<B"))
-    return pointer, lsda, augmentation.startswith("z")
+    cursor.position = data_end or cursor.position
+    return pointer, lsda, augmentation.startswith("z"), first_cfa(cursor, end, (None, 0))
 
 
-def changes_cfa_at_once(data):
-    """Does an FDE's program set another CFA before its first advance of the location?"""
-    first = data[0] if data else 0
-    # DW_CFA_def_cfa, _def_cfa_register, _def_cfa_offset, _def_cfa_expression
-    return first in (0x0c, 0x0d, 0x0e, 0x0f) and data[:3] != b"\x0c\x07\x08"
+def first_cfa(cursor, end, before):
+    """(register, offset) of the CFA after a call frame program's instructions up to its first
+    advance of the location; register None if an expression gives it.  DWARF 5, 6.4.2."""
+    register, offset = before
+    while cursor.position < end:
+        code = cursor.fixed("<B")
+        if code >> 6 == 1 or 0x01 <= code <= 0x04:      # an advance
+            break
+        if code == 0x0c:                                # DW_CFA_def_cfa
+            register, offset = cursor.uleb(), cursor.uleb()
+        elif code == 0x0d:                              # DW_CFA_def_cfa_register
+            register = cursor.uleb()
+        elif code == 0x0e:                              # DW_CFA_def_cfa_offset
+            offset = cursor.uleb()
+        elif code == 0x0f:                              # DW_CFA_def_cfa_expression
+            register = None
+            cursor.position += cursor.uleb()
+        elif code in (0x10, 0x16):                      # an expression for a register
+            cursor.uleb()
+            cursor.position += cursor.uleb()
+        else:
+            for _ in range(2 if code in (0x05, 0x09) else code >> 6 == 2 or code in ONE_OPERAND):
+                cursor.uleb()
+    return register, offset
+
+
+ONE_OPERAND = (0x06, 0x07, 0x08, 0x2e)   # restore_extended, undefined, same_value, args_size
+AT_ENTRY = (7, 8)                        # rsp+8
 
 
 def read_fde(cursor, end, cie):
-    pointer, lsda_encoding, augmented = cie
+    pointer, lsda_encoding, augmented, cfa = cie
     start = cursor.encoded(pointer)
     size = cursor.encoded(pointer & 0x0f)
     lsda = 0
@@ -122,7 +145,7 @@ def read_fde(cursor, end, cie):
         if length and lsda_encoding != OMIT:
             lsda = cursor.encoded(lsda_encoding)
         cursor.position = after
-    return Range(start, size, lsda, changes_cfa_at_once(cursor.data[cursor.position:end]))
+    return Range(start, size, lsda, first_cfa(cursor, end, cfa) != AT_ENTRY)
 
 
 def ranges(path):
@@ -144,7 +167,7 @@ def ranges(path):
             continue
         distance = cursor.fixed("<I")
         if distance == 0:
-            cies[position] = read_cie(cursor)
+            cies[position] = read_cie(cursor, body + length)
         else:
             yield read_fde(cursor, body + length, cies[body - distance])
         position = body + length

@@ -14,7 +14,7 @@ OWN_COUNTED = "jump to own entry, counted and flagged"
 BEFORE = "code before the agent's constructor"
 LAYOUT = "depends on layout or time"
 NATIVE = "other under valgrind, gdb's count is equal"
-FRAGMENT = "fragment (by direct jumps or a landing pad)"
+FRAGMENT = "fragment (by jumps, landing pad or frame)"
 ZERO_SIZE = "zero-size or start-up symbol"
 PLT = "PLT"
 RESOLVER = "ifunc resolver"
@@ -38,6 +38,7 @@ class Observed:
     own_jumps: int = 0                # of these, by a jump inside the function itself
     only_direct_jumps: bool = True    # no call instruction and no indirect jump led here
     landing_pad: bool = False         # the unwinder enters here after a throw
+    in_frame: bool = False            # by its unwind data a frame stands when it begins
     section: str = ""                 # where it stands: .text, .plt, ...
 
     def add_origins(self, path, origins, decoded):
@@ -116,4 +117,4 @@ def is_start_up(symbol):
 
 def is_fragment(observed):
     by_jumps = observed.only_direct_jumps and observed.called >= observed.entries[0]
-    return by_jumps or observed.landing_pad
+    return by_jumps or observed.landing_pad or observed.in_frame

@@ -31,6 +31,19 @@ int main(void)
     return 0;
 }
 """
+BEGINS_IN_FRAME = """
+__asm__(".globl in_frame\\n.type in_frame, @function\\nin_frame: .cfi_startproc\\n"
+        ".cfi_def_cfa_offset 24\\nret\\n.cfi_endproc\\n.size in_frame, . - in_frame\\n"
+        ".globl plain\\n.type plain, @function\\nplain: .cfi_startproc\\n"
+        "ret\\n.cfi_endproc\\n.size plain, . - plain\\n");
+void in_frame(void), plain(void);
+static void (*volatile indirectly[])(void) = { in_frame, plain };
+int main(void)
+{
+    for (int n = 0; n < 9; n++) indirectly[n % 2]();
+    return 0;
+}
+"""
 OTHER_UNDER_VALGRIND = """
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +114,16 @@ class CallgrindCounts(OracleTest):
         self.counts(1, "UNEXPLAINED: nest at", "state:nest=fragment")
 
     def test_believes_that_a_cold_part_is_a_fragment(self):
-        self.counts(0, "fragment (by direct jumps or a landing pad): keep_one.cold",
+        self.counts(0, "fragment (by jumps, landing pad or frame): keep_one.cold",
                     "state:keep_one.cold=fragment")
+
+    def test_believes_unwind_data_that_a_frame_stands_already(self):
+        source, program = self.folder / "frames.c", self.folder / "frames"
+        source.write_text(BEGINS_IN_FRAME)
+        subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+        for faults, status in ("state:in_frame=fragment", 0), ("state:plain=fragment", 1):
+            self.expect(status, f"unexplained: {status}", HERE / "callgrind_counts.py",
+                        "--layouts", "2", "--hotfn", self.pretend(faults), "--", program)
 
     def test_does_not_believe_that_any_function_may_be_excluded(self):
         self.counts(1, "UNEXPLAINED: reopen at", "state:reopen=excluded")
@@ -170,6 +191,23 @@ class Witness(OracleTest):
 
     def test_does_not_believe_another_count(self):
         self.counts(1, "UNEXPLAINED: only_native", "add:only_native=6")
+
+    def library_counts(self, status, text, faults):
+        source, program = self.folder / "native.c", self.folder / "host"
+        source.write_text(OTHER_UNDER_VALGRIND.replace("main(", "work("))
+        library = self.folder / "libnative.so"
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+        source.write_text("int work(int, char **);\n"
+                          "int main(int argc, char **argv) { return work(argc, argv); }\n")
+        subprocess.run(["gcc", "-O1", "-o", program, source, library], check=True)
+        self.expect(status, text, HERE / "callgrind_counts.py", "--layouts", "2", "--module", "*",
+                    "--hotfn", self.pretend(faults), "--", program, "with", "argu ments")
+
+    def test_believes_the_native_count_in_a_library(self):
+        self.library_counts(0, "gdb's count is equal: only_native", "add:only_native=5")
+
+    def test_does_not_believe_another_count_in_a_library(self):
+        self.library_counts(1, "UNEXPLAINED: only_native", "add:only_native=6")
 
     def test_does_not_believe_what_neither_saw(self):
         self.counts(1, "UNEXPLAINED: always", "add:always=-1")
