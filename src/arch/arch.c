@@ -6,7 +6,7 @@
 
 const hfn_arch *hfn_arch_of(uint32_t machine)
 {
-    static const hfn_arch *const all[] = { &hfn_arch_x86_64, &hfn_arch_x86 };
+    static const hfn_arch *const all[] = { &hfn_arch_x86_64, &hfn_arch_x86, &hfn_arch_arm64 };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (all[i]->machine == machine)

@@ -37,6 +37,12 @@ typedef struct hfn_instruction {
     uint64_t target;    /* RVA that the PC-relative field means, or of takes_address */
 } hfn_instruction;
 
+/* Half-made addresses, by the register that holds them: what `complete` keeps.  Zero at first. */
+typedef struct hfn_pages {
+    uint64_t page[32];
+    uint32_t known; /* a bit a register */
+} hfn_pages;
+
 /* A straight line of code that ends with an indirect jump: nothing jumps into its middle. */
 typedef struct hfn_line {
     const uint8_t *bytes; /* standing at rva */
@@ -79,7 +85,8 @@ typedef struct hfn_dispatch {
 /* Code that means the same wherever it is put: bytes, and the rel32 fields to fill in. */
 typedef struct hfn_fixup {
     uint8_t at;          /* offset of a 4-byte PC-relative field in bytes[] */
-    uint8_t end;         /* offset of the byte behind its instruction: what the field counts from */
+    uint8_t end;         /* offset of the byte behind its instruction: what the field counts from;
+                          * arm64: which kind of field it is (arm64/relocate.h) */
     uint64_t target_rva; /* in the image */
 } hfn_fixup;
 
@@ -109,18 +116,29 @@ typedef struct hfn_arch {
     const char *name;
     uint32_t machine; /* HOTFN_MACHINE_* */
     uint32_t pointer_bytes;
+    uint32_t unit_bytes; /* instructions begin at multiples of it (1; 4) */
     uint32_t jump_bytes; /* of the full-range jump that a patch is (5; 4) */
+    uint32_t short_jump_bytes;  /* of the jump to an island within 128 bytes; 0: there is none */
+    uint64_t jump_reach_bytes;  /* how far the full-range jump goes in either direction */
 
     /* Decode one instruction at bytes[0..size), standing at rva in an image linked at link_base
      * (absolute immediates are turned into RVAs with it).  False if it is none. */
     bool (*decode)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
                    hfn_instruction *out);
 
+    /* NULL where no address takes two instructions to make.  Called behind decode, for each instruction
+     * of a straight line in its order: adds to `in` the address that it completes. */
+    void (*complete)(const uint8_t *bytes, hfn_pages *pages, hfn_instruction *in);
+
     /* Move whole instructions at bytes, standing at rva, until at least patch_bytes are covered; a
      * jump back to the first instruction not moved is appended unless the last moved one does not go
      * on.  *offset says which byte a refusal is about. */
     hfn_move_result (*move)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint32_t patch_bytes,
                             hfn_moved *out, uint32_t *offset);
+
+    /* Fill in a fixup of the moved code that stands at address; target is an address too.  False if it is
+     * out of reach from there. */
+    bool (*fix_up)(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target);
 
     /* Does code at bytes read the flags before it writes them all (so that a stub may not change
      * them)?  Follows the straight line, direct jumps and calls; anything not understood answers
@@ -147,5 +165,6 @@ const hfn_arch *hfn_arch_of(uint32_t machine);
 
 extern const hfn_arch hfn_arch_x86_64;
 extern const hfn_arch hfn_arch_x86; /* 32-bit */
+extern const hfn_arch hfn_arch_arm64;
 
 #endif

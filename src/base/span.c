@@ -68,14 +68,21 @@ bool hfn_span_u64(hfn_span s, uint64_t offset, uint64_t *out)
 
 bool hfn_span_word(hfn_span s, uint64_t offset, uint32_t word_bytes, uint64_t *out)
 {
-    uint32_t narrow;
+    uint8_t byte = 0;
+    uint16_t half = 0;
+    uint32_t narrow = 0;
+    bool fits = false;
 
-    if (word_bytes == 8)
-        return hfn_span_u64(s, offset, out);
-    if (word_bytes != 4 || !hfn_span_u32(s, offset, &narrow))
-        return false;
-    *out = narrow;
-    return true;
+    switch (word_bytes) {
+    case 1: fits = hfn_span_u8(s, offset, &byte); break;
+    case 2: fits = hfn_span_u16(s, offset, &half); break;
+    case 4: fits = hfn_span_u32(s, offset, &narrow); break;
+    case 8: return hfn_span_u64(s, offset, out);
+    default: break;
+    }
+    if (fits)
+        *out = (uint64_t)byte + half + narrow;
+    return fits;
 }
 
 const char *hfn_span_string(hfn_span s, uint64_t offset)

@@ -24,7 +24,7 @@ bool hfn_span_u8(hfn_span s, uint64_t offset, uint8_t *out);
 bool hfn_span_u16(hfn_span s, uint64_t offset, uint16_t *out);
 bool hfn_span_u32(hfn_span s, uint64_t offset, uint32_t *out);
 bool hfn_span_u64(hfn_span s, uint64_t offset, uint64_t *out);
-/* 4 or 8 bytes, widened. */
+/* 1, 2, 4 or 8 bytes, widened. */
 bool hfn_span_word(hfn_span s, uint64_t offset, uint32_t word_bytes, uint64_t *out);
 /* A NUL-terminated string that ends inside the span: a view, else NULL. */
 const char *hfn_span_string(hfn_span s, uint64_t offset);

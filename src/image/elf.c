@@ -82,9 +82,10 @@ static bool read_header(const hotfn_image *image, elf_header *h)
            hfn_span_u16(s, tail + 10, &h->names_index);
 }
 
-/* x32 and AArch64 ILP32 have the machine of their 64-bit brothers but other pointers: OTHER, so
- * that nobody decodes them by the wrong rules. */
-static uint32_t machine_of(uint16_t machine, uint32_t bits)
+/* x32 and AArch64 ILP32 have the machine of their 64-bit brothers but other pointers, big-endian
+ * AArch64 has data that its own code reads the other way round: OTHER, so that nobody decodes them by
+ * the wrong rules. */
+static uint32_t machine_of(uint16_t machine, uint32_t bits, bool big_endian)
 {
     if (machine == HFN_EM_386 && bits == 32)
         return HOTFN_MACHINE_X86;
@@ -92,7 +93,7 @@ static uint32_t machine_of(uint16_t machine, uint32_t bits)
         return HOTFN_MACHINE_X86_64;
     if (machine == HFN_EM_ARM && bits == 32)
         return HOTFN_MACHINE_ARM;
-    if (machine == HFN_EM_AARCH64 && bits == 64)
+    if (machine == HFN_EM_AARCH64 && bits == 64 && !big_endian)
         return HOTFN_MACHINE_ARM64;
     return HOTFN_MACHINE_OTHER;
 }
@@ -262,7 +263,7 @@ static void fill_info(hotfn_image *image, const elf_header *h)
     uint64_t value;
 
     info->format = HOTFN_FORMAT_ELF;
-    info->machine = machine_of(h->machine, info->bits);
+    info->machine = machine_of(h->machine, info->bits, image->bytes.big_endian);
     info->raw_machine = h->machine;
     if (h->entry && hfn_image_rva(image, h->entry, &info->entry_rva))
         info->flags |= HOTFN_IMAGE_EXECUTABLE;

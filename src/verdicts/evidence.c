@@ -95,7 +95,9 @@ uint32_t hfn_evidence_flags(const hfn_judging *j, uint32_t index)
     const hfn_subject *s = &j->subjects[index];
     uint32_t marks = hfn_region_marks(s->region, s->rva), flags = 0;
 
-    if ((s->notes & HFN_NOTE_LOOPS) || (marks & HFN_MARK_FROM_PART))
+    /* Where the patch is a single instruction, an unbounded jump may at worst be such a loop. */
+    if ((s->notes & HFN_NOTE_LOOPS) || (marks & HFN_MARK_FROM_PART) ||
+        ((s->notes & HFN_NOTE_UNBOUNDED) && j->arch->jump_bytes == j->arch->unit_bytes))
         flags |= HOTFN_VERDICT_ENTRY_LOOP;
     /* Only at a call is the memory below the stack pointer free for sure; on Windows nobody keeps
      * anything there (Microsoft, 'x64 stack usage'; of ARM64's 16 bytes below it programs make no

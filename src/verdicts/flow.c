@@ -5,7 +5,7 @@
  * between them: a jump into somebody's patch may come from anywhere.  Jump tables come after it
  * (tables.c): they need all marks.
  *
- * Bytes that are no instruction are skipped one by one; data among code can only add marks, and so
+ * Bytes that are no instruction are skipped one by one (or word by word, where code is aligned); data among code can only add marks, and so
  * refusals.
  */
 #include "verdicts/judging.h"
@@ -76,13 +76,16 @@ static void read_stretch(stretch *s)
     const hfn_region *region = s->region;
     uint64_t at = s->from, landing_pad_end = s->from;
     hfn_instruction in;
+    hfn_pages pages = { .known = 0 };
 
     while (at < s->to) {
-        if (!j->arch->decode(region->bytes + (at - region->rva), region->end - at, at,
-                             j->info.link_base, &in)) {
-            at++;
+        const uint8_t *bytes = region->bytes + (at - region->rva);
+        if (!j->arch->decode(bytes, region->end - at, at, j->info.link_base, &in)) {
+            at = hfn_judging_skip(j, at);
             continue;
         }
+        if (j->arch->complete)
+            j->arch->complete(bytes, &pages, &in);
         if (in.is_landing_pad && at == s->from)
             landing_pad_end = at + in.length;
         else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address)

@@ -22,6 +22,11 @@ bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *cap
     return fits;
 }
 
+uint64_t hfn_judging_skip(const hfn_judging *j, uint64_t rva)
+{
+    return (rva | (j->arch->unit_bytes - 1)) + 1;
+}
+
 bool hfn_judging_takes(const hfn_judging *j, const hfn_instruction *in, uint64_t *target)
 {
     *target = in->target;

@@ -74,6 +74,9 @@ bool hfn_judging_init(hfn_judging *j, const hotfn_image *image, const hotfn_func
 /* False if memory ran out on the way: what was found is not all. */
 bool hfn_judging_finish(hfn_judging *j);
 
+/* Where to read on behind bytes at rva that are no instruction. */
+uint64_t hfn_judging_skip(const hfn_judging *j, uint64_t rva);
+
 /* Does the instruction take an address of this image, and which? */
 bool hfn_judging_takes(const hfn_judging *j, const hfn_instruction *in, uint64_t *target);
 

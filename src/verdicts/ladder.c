@@ -6,8 +6,6 @@
  */
 #include "verdicts/judging.h"
 
-#define JUMP_BYTES 5u           /* jmp rel32; all of this file is about x86's patches */
-#define SHORT_JUMP_BYTES 2u     /* jmp rel8                                           */
 #define FLAG_HOPS_MAX 4         /* jumps at entries that are followed to see flags    */
 #define LOWEST_ADDRESS 0x10000u /* mappable: vm.mmap_min_addr                     */
 
@@ -20,7 +18,8 @@ typedef struct climb {
     const uint8_t *bytes;    /* at the site                                         */
     uint64_t size;           /* of them, to the region's end                        */
     uint64_t body;           /* bytes from the site to the function's end           */
-    uint32_t limit;          /* how many bytes at the site may be overwritten, <= 5 */
+    uint32_t jump_bytes;     /* of a patch with full reach                          */
+    uint32_t limit;          /* how many bytes at the site may be overwritten, at most a jump's */
     uint32_t reason, offset; /* why not more; offset from the entry              */
     hfn_verdict *out;
 } climb;
@@ -66,10 +65,10 @@ static void find_limit(climb *c)
     uint32_t offset = c->out->pub.patch_offset;
     uint64_t next = c->index + 1 < j->count ? j->subjects[c->index + 1].rva : UINT64_MAX;
 
-    c->limit = JUMP_BYTES;
+    c->limit = c->jump_bytes;
     if (c->size < c->limit)
         lower_limit(c, (uint32_t)c->size, HOTFN_REASON_TOO_SHORT, offset + c->size);
-    for (uint32_t k = 1; k < c->limit; k++) {
+    for (uint32_t k = j->arch->unit_bytes; k < c->limit; k += j->arch->unit_bytes) {
         if (c->site + k == next)
             lower_limit(c, k,
                         hfn_subject_ends(j, c->subject) ? HOTFN_REASON_TOO_SHORT
@@ -79,7 +78,7 @@ static void find_limit(climb *c)
             lower_limit(c, k, k < c->body ? HOTFN_REASON_JUMP_INTO_PATCH : HOTFN_REASON_TOO_SHORT,
                         offset + k);
     }
-    if (c->subject->notes & HFN_NOTE_UNBOUNDED)
+    if ((c->subject->notes & HFN_NOTE_UNBOUNDED) && j->arch->unit_bytes < c->jump_bytes)
         lower_limit(c, 1, HOTFN_REASON_UNBOUNDED_TABLE, c->subject->unbounded_at);
     limit_by_landing_pads(c);
 }
@@ -152,18 +151,18 @@ static bool try_retarget(climb *c)
 {
     hfn_moved moved;
 
-    if (c->limit < JUMP_BYTES || c->body < JUMP_BYTES ||
+    if (c->limit < c->jump_bytes || c->body < c->jump_bytes ||
         !c->judging->arch->retarget(c->bytes, c->size, c->site, &moved))
         return false;
     c->out->covered_bytes = moved.original_bytes;
-    return settle(c, HOTFN_STRATEGY_RETARGET, JUMP_BYTES);
+    return settle(c, HOTFN_STRATEGY_RETARGET, c->jump_bytes);
 }
 
 /* Does every run through the entry pass the direct call at site + offset, and nothing else reach it? */
 static bool leads_to_call(const climb *c, uint32_t offset)
 {
     const hfn_judging *j = c->judging;
-    uint64_t end = c->site + offset + JUMP_BYTES;
+    uint64_t end = c->site + offset + c->jump_bytes;
     uint64_t next = c->index + 1 < j->count ? j->subjects[c->index + 1].rva : UINT64_MAX;
 
     if (end > c->subject->end || next < end || (c->subject->notes & HFN_NOTE_UNBOUNDED))
@@ -183,39 +182,40 @@ static bool try_retarget_call(climb *c)
     hfn_moved moved;
     uint32_t at = 0;
 
-    while (at < JUMP_BYTES && in.flow == HFN_FLOW_NEXT) {
+    while (at < c->jump_bytes && in.flow == HFN_FLOW_NEXT) {
         if (!arch->decode(c->bytes + at, c->size - at, c->site + at, 0, &in))
             return false;
         at += in.flow == HFN_FLOW_NEXT ? in.length : 0;
     }
-    if (at >= JUMP_BYTES || in.flow != HFN_FLOW_CALL || !leads_to_call(c, at) ||
+    if (at >= c->jump_bytes || in.flow != HFN_FLOW_CALL || !leads_to_call(c, at) ||
         !arch->retarget(c->bytes + at, c->size - at, c->site + at, &moved))
         return false;
     c->site = c->out->site_rva = c->site + at;
     c->out->pub.patch_offset += at;
     c->out->covered_bytes = moved.original_bytes;
-    return settle(c, HOTFN_STRATEGY_RETARGET, JUMP_BYTES);
+    return settle(c, HOTFN_STRATEGY_RETARGET, c->jump_bytes);
 }
 
 static bool try_jump(climb *c)
 {
-    if (c->limit < JUMP_BYTES || !can_move(c, JUMP_BYTES) || !take_padding(c, JUMP_BYTES))
+    if (c->limit < c->jump_bytes || !can_move(c, c->jump_bytes) || !take_padding(c, c->jump_bytes))
         return false;
-    return settle(c, c->body < JUMP_BYTES ? HOTFN_STRATEGY_JUMP_PAD : HOTFN_STRATEGY_JUMP,
-                  JUMP_BYTES);
+    return settle(c, c->body < c->jump_bytes ? HOTFN_STRATEGY_JUMP_PAD : HOTFN_STRATEGY_JUMP,
+                  c->jump_bytes);
 }
 
 static bool try_island(climb *c)
 {
     hfn_subject *subject = &c->judging->subjects[c->index];
     uint8_t pad_used = subject->pad_used;
-    uint64_t from = c->site + SHORT_JUMP_BYTES;
+    uint32_t short_bytes = c->judging->arch->short_jump_bytes;
+    uint64_t from = c->site + short_bytes;
 
-    if (c->limit < SHORT_JUMP_BYTES || !can_move(c, SHORT_JUMP_BYTES) ||
-        !take_padding(c, SHORT_JUMP_BYTES))
+    if (short_bytes == 0 || c->limit < short_bytes || !can_move(c, short_bytes) ||
+        !take_padding(c, short_bytes))
         return false;
     uint64_t low = from > 128 ? from - 128 : 0;
-    uint64_t island = hfn_pad_find(c->judging, low, from + 127, JUMP_BYTES);
+    uint64_t island = hfn_pad_find(c->judging, low, from + 127, c->jump_bytes);
     if (island == UINT64_MAX) {
         subject->pad_used = pad_used;
         if (c->reason == HOTFN_REASON_TOO_SHORT)
@@ -223,14 +223,14 @@ static bool try_island(climb *c)
         return false;
     }
     c->out->island_rva = island;
-    return settle(c, HOTFN_STRATEGY_ISLAND, SHORT_JUMP_BYTES);
+    return settle(c, HOTFN_STRATEGY_ISLAND, short_bytes);
 }
 
 /* Is there memory that a jump with these fixed displacement bits reaches, outside the image? */
 static bool window_exists(const climb *c, uint32_t fixed, uint32_t mask)
 {
     const hotfn_image_info *info = &c->judging->info;
-    int64_t from = (int64_t)(c->site + JUMP_BYTES) + (int32_t)fixed;
+    int64_t from = (int64_t)(c->site + c->jump_bytes) + (int32_t)fixed;
     int64_t to = from + (int64_t)(uint32_t)~mask;
     if (c->judging->arch->pointer_bytes == 4)
         return true; /* every distance leads around 4 GiB to some place */
@@ -248,14 +248,14 @@ static bool try_pun(climb *c, uint32_t patch_bytes)
     uint8_t pad_used = subject->pad_used;
     uint64_t next = c->index + 1 < c->judging->count ? subject[1].rva : UINT64_MAX;
 
-    if (c->limit < patch_bytes || c->size < JUMP_BYTES || next < c->site + JUMP_BYTES)
+    if (c->limit < patch_bytes || c->size < c->jump_bytes || next < c->site + c->jump_bytes)
         return false;
-    for (uint32_t i = patch_bytes; i < JUMP_BYTES; i++) {
+    for (uint32_t i = patch_bytes; i < c->jump_bytes; i++) {
         fixed |= (uint32_t)c->bytes[i] << (8 * (i - 1));
         mask |= 0xFFu << (8 * (i - 1));
     }
-    if (!window_exists(c, fixed, mask) || !can_move(c, patch_bytes) || !may_leave(c, JUMP_BYTES) ||
-        !take_padding(c, JUMP_BYTES)) {
+    if (!window_exists(c, fixed, mask) || !can_move(c, patch_bytes) ||
+        !may_leave(c, c->jump_bytes) || !take_padding(c, c->jump_bytes)) {
         subject->pad_used = pad_used;
         return false;
     }
@@ -305,7 +305,9 @@ static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
     const hfn_subject *s = &j->subjects[index];
     const uint8_t *bytes = s->region->bytes + (s->rva - s->region->rva);
     uint64_t size = s->region->end - s->rva;
-    climb c = { .judging = j, .index = index, .subject = s, .out = out };
+    climb c = {
+        .judging = j, .index = index, .subject = s, .jump_bytes = j->arch->jump_bytes, .out = out
+    };
     hfn_instruction in;
 
     if (j->arch->decode(bytes, size, s->rva, 0, &in) && in.is_landing_pad &&
@@ -355,9 +357,11 @@ void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out)
     climb c = start(j, index, out);
     bool found = try_jump(&c) || try_island(&c);
 
-    for (uint32_t patch_bytes = JUMP_BYTES - 1; patch_bytes > 0 && !found; patch_bytes--)
+    /* A patch that is one instruction has nothing shorter below it. */
+    for (uint32_t patch_bytes = c.jump_bytes - 1; patch_bytes >= j->arch->unit_bytes && !found;
+         patch_bytes--)
         found = try_pun(&c, patch_bytes);
-    if (!found)
+    if (!found && j->arch->unit_bytes < c.jump_bytes)
         try_int3(&c);
     finish(&c);
 }

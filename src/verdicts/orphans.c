@@ -21,11 +21,11 @@ static void read_subject(const hfn_judging *j, hfn_subject *s)
     const hfn_region *region = s->region;
     hfn_instruction in;
 
-    for (uint64_t at = s->rva; at < s->end; at += in.length) {
-        if (!j->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
-            in.length = 1;
+    for (uint64_t at = s->rva, next; at < s->end; at = next) {
+        next = hfn_judging_skip(j, at);
+        if (!j->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in))
             continue;
-        }
+        next = at + in.length;
         if ((in.flow != HFN_FLOW_JUMP && in.flow != HFN_FLOW_JUMP_IF) ||
             !leads_to_orphan(j, in.target))
             continue;

@@ -153,15 +153,20 @@ static void read_piece(piece *p)
 {
     const hfn_judging *j = p->scan->judging;
     hfn_instruction in;
+    hfn_pages pages = { .known = 0 };
+    uint64_t at = p->dispatcher->from;
 
-    for (uint64_t at = p->dispatcher->from; at < p->dispatcher->to; at += in.length) {
-        if (j->arch->decode(p->region->bytes + (at - p->region->rva), p->region->end - at, at,
-                            j->info.link_base, &in)) {
-            read_instruction(p, at, &in);
-        } else {
-            in.length = 1;
+    while (at < p->dispatcher->to) {
+        const uint8_t *bytes = p->region->bytes + (at - p->region->rva);
+        if (!j->arch->decode(bytes, p->region->end - at, at, j->info.link_base, &in)) {
+            at = hfn_judging_skip(j, at);
             p->start_count = 0;
+            continue;
         }
+        if (j->arch->complete)
+            j->arch->complete(bytes, &pages, &in);
+        read_instruction(p, at, &in);
+        at += in.length;
     }
 }
 

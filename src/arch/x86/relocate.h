@@ -10,6 +10,7 @@ hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t s
                              uint32_t patch_bytes, hfn_moved *out, uint32_t *offset);
 bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                       hfn_moved *out);
+bool hfn_x86_fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target);
 
 /* How many bytes the instruction makes the stack grow (negative: shrink); false if rsp changes in a way
  * that is not a known number. */

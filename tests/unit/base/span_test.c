@@ -22,13 +22,15 @@ static void numbers_follow_the_byte_order(void)
     CHECK(hfn_span_u64(big, 1, &u64) && u64 == 0x2233445566778899u);
 }
 
-static void a_word_is_four_or_eight_bytes(void)
+static void a_word_is_one_to_eight_bytes(void)
 {
     uint64_t word = 7;
 
     CHECK(hfn_span_word(little, 0, 4, &word) && word == 0x44332211);
     CHECK(hfn_span_word(little, 0, 8, &word) && word == 0x8877665544332211u);
-    CHECK(!hfn_span_word(little, 0, 2, &word));
+    CHECK(hfn_span_word(little, 0, 1, &word) && word == 0x11);
+    CHECK(hfn_span_word(little, 0, 2, &word) && word == 0x2211);
+    CHECK(!hfn_span_word(little, 0, 3, &word));
 }
 
 static void reads_beyond_the_end_leave_out_alone(void)
@@ -119,7 +121,7 @@ static void leb_numbers_have_at_most_64_bits(void)
 
 static const check_test tests[] = {
     CHECK_TEST(numbers_follow_the_byte_order),
-    CHECK_TEST(a_word_is_four_or_eight_bytes),
+    CHECK_TEST(a_word_is_one_to_eight_bytes),
     CHECK_TEST(reads_beyond_the_end_leave_out_alone),
     CHECK_TEST(a_part_that_sticks_out_is_empty),
     CHECK_TEST(a_string_must_end_inside),

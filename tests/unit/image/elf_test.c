@@ -52,9 +52,9 @@ static void both_classes_and_byte_orders_are_read(void)
     }
 }
 
-static uint32_t machine_of(int bits, uint16_t machine)
+static uint32_t machine_in(int bits, bool big_endian, uint16_t machine)
 {
-    elf_builder *b = new_sample(bits, false, machine, 0);
+    elf_builder *b = new_sample(bits, big_endian, machine, 0);
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     hotfn_image *image = NULL;
 
@@ -65,13 +65,20 @@ static uint32_t machine_of(int bits, uint16_t machine)
     return info.machine;
 }
 
+static uint32_t machine_of(int bits, uint16_t machine)
+{
+    return machine_in(bits, false, machine);
+}
+
 static void machines_are_told_by_number_and_class(void)
 {
     CHECK_EQ_U64(machine_of(64, 62), HOTFN_MACHINE_X86_64);
     CHECK_EQ_U64(machine_of(32, 3), HOTFN_MACHINE_X86);
     CHECK_EQ_U64(machine_of(64, 183), HOTFN_MACHINE_ARM64);
     CHECK_EQ_U64(machine_of(32, 40), HOTFN_MACHINE_ARM);
-    CHECK_EQ_U64(machine_of(32, 62), HOTFN_MACHINE_OTHER); /* x32 */
+    CHECK_EQ_U64(machine_of(32, 62), HOTFN_MACHINE_OTHER);        /* x32 */
+    CHECK_EQ_U64(machine_of(32, 183), HOTFN_MACHINE_OTHER);       /* ILP32 */
+    CHECK_EQ_U64(machine_in(64, true, 183), HOTFN_MACHINE_OTHER); /* aarch64_be */
     CHECK_EQ_U64(machine_of(64, 0xffff), HOTFN_MACHINE_OTHER);
 }
 

@@ -204,7 +204,7 @@ static void another_machine_is_refused_whole(void)
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", BODY);
 
-    s.b->machine = 183; /* EM_AARCH64 */
+    s.b->machine = 243; /* EM_RISCV */
     scene_judge(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_MACHINE, 0);
     CHECK(hfn_verdicts_arch(s.verdicts) == NULL);

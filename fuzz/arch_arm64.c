@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Any words as A64 code: decoded, completed, moved, followed.  The first byte says how much a patch
+ * covers. */
+#include "arch/arch.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#define RVA 0x1000u
+#define LINE_MAX 64u
+
+static void must(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
+{
+    hfn_moved m;
+    uint32_t offset = UINT32_MAX;
+
+    if (hfn_arch_arm64.move(bytes, size, RVA, patch_bytes, &m, &offset) == HFN_MOVED) {
+        must(m.length > 0 && m.length <= HFN_MOVED_MAX && m.length % 4 == 0);
+        must(m.original_bytes >= patch_bytes && m.instruction_count * 4u == m.original_bytes);
+        must(m.fixup_count <= HFN_FIXUP_MAX);
+        for (uint32_t i = 0; i < m.fixup_count; i++) {
+            must(m.fixups[i].at + (m.fixups[i].end ? 8u : 4u) <= m.length);
+            hfn_arch_arm64.fix_up(m.bytes, 0x100000, m.fixups[i].at, m.fixups[i].end,
+                                  m.fixups[i].target_rva);
+        }
+    }
+    must(offset <= size + 4);
+    if (hfn_arch_arm64.retarget(bytes, size, RVA, &m))
+        must(m.length == 4 && m.fixup_count == 1 && m.original_bytes == 4);
+}
+
+static void follow(const uint8_t *bytes, size_t size)
+{
+    uint32_t starts[LINE_MAX];
+    hfn_line line = { bytes, size, RVA, 0, starts, 0, 0, false };
+    hfn_pages pages = { .known = 0 };
+    hfn_instruction in;
+    hfn_dispatch d;
+
+    for (uint32_t at = 0; at + 4 <= size && line.count < LINE_MAX; at += in.length) {
+        if (!hfn_arch_arm64.decode(bytes + at, size - at, RVA + at, 0, &in))
+            return;
+        must(in.length == 4 && in.relative_at + in.relative_bytes <= in.length);
+        hfn_arch_arm64.complete(bytes + at, &pages, &in);
+        starts[line.count++] = at;
+        if (in.flow != HFN_FLOW_JUMP_INDIRECT)
+            continue;
+        hfn_arch_arm64.dispatch(&line, &d);
+        must(d.kind <= HFN_DISPATCH_COMPUTED && d.proof_from <= at);
+        must(d.kind != HFN_DISPATCH_TABLE || (d.entry_bytes <= 4 && d.entry_shift < 64));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1)
+        return 0;
+    move(data + 1, size - 1, 4 + 4 * (data[0] % 16));
+    follow(data + 1, size - 1);
+    return 0;
+}

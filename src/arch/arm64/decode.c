@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sorts A64 words by what a hook must know: where control goes, what counts from the PC, what must
+ * stay where it is.  It does not tell allocated encodings from unallocated ones where that makes no
+ * difference: a word that traps here traps elsewhere too.  The PC-relative forms and the branches are
+ * told exactly (Arm ARM, C4.1; tests/property/arm64_agreement.py compares with a second decoder).
+ */
+#include "arch/arm64/decode.h"
+
+#include <string.h>
+
+#define NOP 0xD503201Fu
+
+/* Arm ARM, C4.1.93 'Branches, Exception Generating and System': BR, BLR, RET, ERET, DRPS and those
+ * with pointer authentication. */
+static hfn_arm64_form form_of_register_branch(uint32_t word)
+{
+    uint32_t opc = hfn_arm64_bits(word, 24, 21), op3 = hfn_arm64_bits(word, 15, 10);
+    uint32_t rn = hfn_arm64_bits(word, 9, 5), op4 = hfn_arm64_bits(word, 4, 0);
+    bool signed_one = (op3 & 0x3E) == 2; /* ...A or ...B */
+
+    if (hfn_arm64_bits(word, 20, 16) != 31)
+        return HFN_ARM64_NONE;
+    switch (opc) {
+    case 0: /* br */
+    case 1: /* blr */
+        return (op3 == 0 && op4 == 0) || (signed_one && op4 == 31) ? HFN_ARM64_BRANCH
+                                                                   : HFN_ARM64_NONE;
+    case 2: /* ret */
+        return (op3 == 0 && op4 == 0) || (signed_one && rn == 31 && op4 == 31) ? HFN_ARM64_BRANCH
+                                                                               : HFN_ARM64_NONE;
+    case 4: /* eret */
+        return rn == 31 && ((op3 == 0 && op4 == 0) || (signed_one && op4 == 31)) ? HFN_ARM64_BRANCH
+                                                                                 : HFN_ARM64_NONE;
+    case 5: /* drps */ return rn == 31 && op3 == 0 && op4 == 0 ? HFN_ARM64_BRANCH : HFN_ARM64_NONE;
+    case 8: /* braa, brab */
+    case 9: /* blraa, blrab */ return signed_one ? HFN_ARM64_BRANCH : HFN_ARM64_NONE;
+    default: return HFN_ARM64_NONE;
+    }
+}
+
+/* SVC, HVC, SMC, BRK, HLT, DCPS1..3 */
+static bool is_exception(uint32_t word)
+{
+    uint32_t opc = hfn_arm64_bits(word, 23, 21), low = hfn_arm64_bits(word, 4, 0);
+
+    switch (opc) {
+    case 0:
+    case 5: return low >= 1 && low <= 3;
+    case 1:
+    case 2:
+    case 3: return low == 0; /* brk, hlt, tcancel */
+    default: return false;
+    }
+}
+
+static hfn_arm64_form form_of_branch(uint32_t word)
+{
+    uint32_t top = word >> 24;
+
+    if ((top & 0x7C) == 0x14)
+        return top & 0x80 ? HFN_ARM64_BL : HFN_ARM64_B;
+    if ((top & 0x7E) == 0x34)
+        return HFN_ARM64_CBZ;
+    if ((top & 0x7E) == 0x36)
+        return HFN_ARM64_TBZ;
+    if (top == 0x54)
+        return HFN_ARM64_B_COND;
+    if (top == 0xD4)
+        return is_exception(word) ? HFN_ARM64_PLAIN : HFN_ARM64_NONE;
+    if (top == 0xD5)
+        return HFN_ARM64_PLAIN; /* system: hints, barriers, msr, mrs, sys */
+    return (top & 0xFE) == 0xD6 ? form_of_register_branch(word) : HFN_ARM64_NONE;
+}
+
+/* FEAT_MOPS (C4.1.94, 'Memory Copy and Memory Set'): prologue, main and epilogue stand together, and the
+ * kernel steps back among them. */
+static bool is_memory_copy(uint32_t word)
+{
+    return (word & 0x3B200C00) == 0x19000400;
+}
+
+/* FEAT_PAuth_LR, 'Data-processing (1 source)': paciasppc and its like, which sign the PC. */
+static bool signs_pc(uint32_t word)
+{
+    return (word & 0xFFFF801F) == 0xDAC1801E;
+}
+
+hfn_arm64_form hfn_arm64_form_of(uint32_t word)
+{
+    switch (hfn_arm64_bits(word, 28, 25)) {
+    case 0x0: /* reserved: udf; SME */
+        if (word >> 16 == 0)
+            return HFN_ARM64_PLAIN;
+        return word >> 31 ? HFN_ARM64_BOUND : HFN_ARM64_NONE;
+    case 0x2: return HFN_ARM64_BOUND; /* SVE */
+    case 0x8:
+    case 0x9:
+        if (hfn_arm64_bits(word, 28, 24) == 0x10)
+            return word >> 31 ? HFN_ARM64_ADRP : HFN_ARM64_ADR;
+        /* f3800000: autiasppc, autibsppc by a PC-relative immediate */
+        return (word & 0xFF80001F) == 0xF380001F ? HFN_ARM64_BOUND : HFN_ARM64_PLAIN;
+    case 0xA:
+    case 0xB: return form_of_branch(word);
+    case 0x4:
+    case 0x6:
+    case 0xC:
+    case 0xE:
+        if ((word & 0x3B000000) == 0x18000000) /* opc 3 of the SIMD registers: none */
+            return word >> 30 == 3 && (word >> 26 & 1) ? HFN_ARM64_NONE : HFN_ARM64_LOAD_LITERAL;
+        return is_memory_copy(word) ? HFN_ARM64_BOUND : HFN_ARM64_PLAIN;
+    case 0x5:
+    case 0xD: return signs_pc(word) ? HFN_ARM64_BOUND : HFN_ARM64_PLAIN;
+    case 0x7:
+    case 0xF: return HFN_ARM64_PLAIN; /* floating point and SIMD */
+    default: return HFN_ARM64_NONE;
+    }
+}
+
+int64_t hfn_arm64_distance(uint32_t word, hfn_arm64_form form)
+{
+    switch (form) {
+    case HFN_ARM64_B:
+    case HFN_ARM64_BL: return hfn_arm64_signed(word, 25, 0) * 4;
+    case HFN_ARM64_B_COND:
+    case HFN_ARM64_CBZ:
+    case HFN_ARM64_LOAD_LITERAL: return hfn_arm64_signed(word, 23, 5) * 4;
+    case HFN_ARM64_TBZ: return hfn_arm64_signed(word, 18, 5) * 4;
+    case HFN_ARM64_ADR:
+        return hfn_arm64_signed(word, 23, 5) * 4 + (int64_t)hfn_arm64_bits(word, 30, 29);
+    case HFN_ARM64_ADRP:
+        return (hfn_arm64_signed(word, 23, 5) * 4 + (int64_t)hfn_arm64_bits(word, 30, 29)) * 4096;
+    default: return 0;
+    }
+}
+
+static hfn_flow flow_of(uint32_t word, hfn_arm64_form form)
+{
+    switch (form) {
+    case HFN_ARM64_B: return HFN_FLOW_JUMP;
+    case HFN_ARM64_BL: return HFN_FLOW_CALL;
+    case HFN_ARM64_B_COND:
+    case HFN_ARM64_CBZ:
+    case HFN_ARM64_TBZ: return HFN_FLOW_JUMP_IF;
+    case HFN_ARM64_BRANCH:
+        switch (hfn_arm64_bits(word, 24, 21) & 7) {
+        case 0: return HFN_FLOW_JUMP_INDIRECT;
+        case 1: return HFN_FLOW_CALL_INDIRECT;
+        default: return HFN_FLOW_RETURN;
+        }
+    default: break;
+    }
+    if (word >> 16 == 0) /* udf */
+        return HFN_FLOW_STOP;
+    if (word >> 24 == 0xD4 && /* brk, hlt */
+        (hfn_arm64_bits(word, 23, 21) == 1 || hfn_arm64_bits(word, 23, 21) == 2))
+        return HFN_FLOW_STOP;
+    return HFN_FLOW_NEXT;
+}
+
+/* Where a call may land when branch targets are enforced (C6.2, BTI; D8.4.5): bti, bti c, bti j, bti jc,
+ * and paciasp and pacibsp, which are one too. */
+static bool is_landing_pad(uint32_t word)
+{
+    return (word & 0xFFFFFF3F) == 0xD503241F || word == 0xD503233F || word == 0xD503237F;
+}
+
+bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+                      hfn_instruction *out)
+{
+    (void)link_base; /* no address is an immediate */
+    if (size < HFN_ARM64_BYTES || (rva & 3) != 0)
+        return false;
+    uint32_t word = hfn_arm64_word(bytes);
+    hfn_arm64_form form = hfn_arm64_form_of(word);
+    if (form == HFN_ARM64_NONE)
+        return false;
+    memset(out, 0, sizeof *out);
+    out->length = HFN_ARM64_BYTES;
+    out->flow = (uint8_t)flow_of(word, form);
+    out->is_padding = word == NOP;
+    out->is_landing_pad = is_landing_pad(word);
+    out->through_table = out->flow == HFN_FLOW_JUMP_INDIRECT;
+    if (form == HFN_ARM64_PLAIN || form == HFN_ARM64_BRANCH || form == HFN_ARM64_BOUND)
+        return true;
+    out->relative_bytes = HFN_ARM64_BYTES;
+    out->takes_address = form == HFN_ARM64_ADR;
+    out->reads_memory_relative = form == HFN_ARM64_LOAD_LITERAL;
+    out->target = (form == HFN_ARM64_ADRP ? rva & ~UINT64_C(4095) : rva) +
+                  (uint64_t)hfn_arm64_distance(word, form);
+    return true;
+}
+
+/* Loads and stores (C4.1.94): the loaded registers, and the base where it is written back. */
+static uint32_t load_may_write(uint32_t word)
+{
+    uint32_t rt = 1u << (word & 31), rn = 1u << hfn_arm64_bits(word, 9, 5);
+    uint32_t rt2 = 1u << hfn_arm64_bits(word, 14, 10), rs = 1u << hfn_arm64_bits(word, 20, 16);
+    bool simd = word >> 26 & 1;
+
+    if ((word & 0x3B000000) == 0x18000000) /* literal */
+        return simd ? 0 : rt;
+    if ((word & 0x3A000000) == 0x28000000) { /* pairs: bit 22 loads, bit 23 writes back */
+        uint32_t loaded = (word >> 22 & 1) && !simd ? rt | rt2 : 0;
+        return loaded | (hfn_arm64_bits(word, 25, 23) == 2 ? 0 : rn);
+    }
+    if ((word & 0x3B000000) == 0x39000000) /* unsigned offset: opc 0 stores */
+        return simd || hfn_arm64_bits(word, 23, 22) == 0 ? 0 : rt;
+    if ((word & 0x3B200000) == 0x38000000) { /* imm9: 0 unscaled, 1 post, 2 unprivileged, 3 pre */
+        uint32_t loaded = simd || hfn_arm64_bits(word, 23, 22) == 0 ? 0 : rt;
+        return loaded | (word & 0x400 ? rn : 0);
+    }
+    if ((word & 0x3B200C00) == 0x38200800) /* register offset */
+        return simd || hfn_arm64_bits(word, 23, 22) == 0 ? 0 : rt;
+    return rt | rn | rt2 | rs; /* exclusive, atomic, SIMD structures, tags */
+}
+
+uint32_t hfn_arm64_may_write(uint32_t word)
+{
+    uint32_t rd = 1u << (word & 31), none = 1u << 31; /* xzr or sp */
+
+    switch (hfn_arm64_bits(word, 28, 25)) {
+    case 0xA:
+    case 0xB: /* branches: x30 of calls; mrs and sysl */
+        if (word >> 24 == 0xD5)
+            return rd & ~none;
+        return (word & 0xFC000000) == 0x94000000 || (word & 0xFE200000) == 0xD6200000 ? 1u << 30
+                                                                                      : 0;
+    case 0x4:
+    case 0x6:
+    case 0xC:
+    case 0xE: return load_may_write(word) & ~none;
+    case 0x5:
+    case 0xD:
+        if ((word & 0x7FE00010) == 0x7A400000 || (word & 0x7FE00010) == 0x3A400000)
+            return 0; /* ccmp, ccmn */
+        return rd & ~none;
+    default: return rd & ~none;
+    }
+}
+
+/* A call keeps x19 and up: AAPCS64, 6.1.1. */
+#define CALL_CLOBBERED 0x4007FFFFu
+
+static void forget(hfn_pages *pages, uint32_t written)
+{
+    pages->known &= ~written;
+}
+
+void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction *in)
+{
+    uint32_t word = hfn_arm64_word(bytes), rd = word & 31, rn = hfn_arm64_bits(word, 9, 5);
+    bool knows_base = pages->known >> rn & 1;
+
+    if ((word & 0x9F000000) == 0x90000000) { /* adrp */
+        pages->page[rd] = in->target;
+        pages->known |= 1u << rd;
+        pages->known &= ~(1u << 31);
+        return;
+    }
+    if ((word & 0xFF800000) == 0x91000000 && knows_base) { /* add xd, xn, #imm */
+        uint64_t shift = word >> 22 & 1 ? 12 : 0;
+        in->takes_address = true;
+        in->relative_bytes = HFN_ARM64_BYTES;
+        in->target = pages->page[rn] + ((uint64_t)hfn_arm64_bits(word, 21, 10) << shift);
+    } else if ((word & 0x3B000000) == 0x39000000 && knows_base) { /* ldr, str [xn, #imm] */
+        uint32_t scale = (word >> 26 & 1) && (word >> 23 & 1) ? 4 : word >> 30;
+        in->reads_memory_relative = true;
+        in->relative_bytes = HFN_ARM64_BYTES;
+        in->target = pages->page[rn] + ((uint64_t)hfn_arm64_bits(word, 21, 10) << scale);
+    }
+    if (in->flow == HFN_FLOW_CALL || in->flow == HFN_FLOW_CALL_INDIRECT)
+        forget(pages, CALL_CLOBBERED);
+    else
+        forget(pages, hfn_arm64_may_write(word));
+}

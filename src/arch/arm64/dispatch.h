@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* Indirect jumps: what arch.h promises. */
+#ifndef HFN_ARCH_ARM64_DISPATCH_H
+#define HFN_ARCH_ARM64_DISPATCH_H
+
+#include "arch/arch.h"
+
+void hfn_arm64_dispatch(const hfn_line *line, hfn_dispatch *out);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* A bounded writer of A64 code.  It knows encodings (Arm ARM, C6.2), not what they are for. */
+#include "arch/arm64/emit.h"
+
+#include "arch/arm64/decode.h"
+
+hfn_arm64_writer hfn_arm64_writer_on(uint8_t *bytes, uint32_t capacity)
+{
+    return (hfn_arm64_writer){ .bytes = bytes, .capacity = capacity };
+}
+
+static void store(uint8_t *at, uint32_t word)
+{
+    at[0] = (uint8_t)word;
+    at[1] = (uint8_t)(word >> 8);
+    at[2] = (uint8_t)(word >> 16);
+    at[3] = (uint8_t)(word >> 24);
+}
+
+uint32_t hfn_arm64_put(hfn_arm64_writer *w, uint32_t word)
+{
+    uint32_t at = w->length;
+
+    if (w->full || w->capacity - w->length < HFN_ARM64_BYTES) {
+        w->full = true;
+        return at;
+    }
+    store(w->bytes + at, word);
+    w->length += HFN_ARM64_BYTES;
+    return at;
+}
+
+void hfn_arm64_patch(hfn_arm64_writer *w, uint32_t at, uint32_t word)
+{
+    if (!w->full)
+        store(w->bytes + at, word);
+}
+
+/* distance as a field of `bits` bits, counted in words, that stands at bit `at`. */
+static bool field(uint32_t *word, int64_t distance, uint32_t bits, uint32_t at)
+{
+    int64_t limit = INT64_C(1) << (bits + 1);
+    uint32_t mask = ((1u << bits) - 1) << at;
+
+    if ((distance & 3) != 0 || distance < -limit || distance >= limit)
+        return false;
+    *word = (*word & ~mask) | ((uint32_t)(distance / 4) << at & mask);
+    return true;
+}
+
+bool hfn_arm64_aim(uint32_t *word, int64_t distance)
+{
+    switch (hfn_arm64_form_of(*word)) {
+    case HFN_ARM64_B:
+    case HFN_ARM64_BL: return field(word, distance, 26, 0);
+    case HFN_ARM64_B_COND:
+    case HFN_ARM64_CBZ: return field(word, distance, 19, 5);
+    case HFN_ARM64_TBZ: return field(word, distance, 14, 5);
+    default: return false;
+    }
+}
+
+bool hfn_arm64_branch(uint32_t *word, int64_t distance)
+{
+    *word = 0x14000000;
+    return hfn_arm64_aim(word, distance);
+}
+
+uint32_t hfn_arm64_load_literal(uint32_t reg, uint32_t distance)
+{
+    return 0x58000000 | distance / 4 << 5 | reg;
+}
+
+uint32_t hfn_arm64_load(uint32_t reg, uint32_t base, uint32_t offset)
+{
+    return 0xF9400000 | offset / 8 << 10 | base << 5 | reg;
+}
+
+uint32_t hfn_arm64_store(uint32_t reg, uint32_t base, uint32_t offset)
+{
+    return 0xF9000000 | offset / 8 << 10 | base << 5 | reg;
+}

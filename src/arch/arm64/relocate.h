@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Moving a prologue: what arch.h promises.  The fixups' `end` says which kind one is. */
+#ifndef HFN_ARCH_ARM64_RELOCATE_H
+#define HFN_ARCH_ARM64_RELOCATE_H
+
+#include "arch/arch.h"
+
+/* hfn_fixup.end */
+#define HFN_ARM64_FIXUP_BRANCH 0u  /* the word at `at` is a b: aim it      */
+#define HFN_ARM64_FIXUP_ADDRESS 1u /* 8 bytes at `at`: the target's address */
+
+hfn_move_result hfn_arm64_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                               uint32_t patch_bytes, hfn_moved *out, uint32_t *offset);
+bool hfn_arm64_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
+bool hfn_arm64_fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target);
+
+/* How many bytes the instruction makes the stack grow (negative: shrink); false if sp changes in a way
+ * that is not a known number. */
+bool hfn_arm64_stack_growth(uint32_t word, int32_t *growth_bytes);
+
+#endif

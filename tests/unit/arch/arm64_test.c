@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* A64: what single words are, how they move, where tables lie.  That moved code computes the same is
+ * tests/property/arm64_relocate_test.c; that the decoder is right, arm64_agreement.c. */
+#include "arch/arch.h"
+#include "arch/arm64/decode.h"
+#include "arch/arm64/relocate.h"
+
+#include "check.h"
+
+#define RVA 0x10000u
+#define NOP 0xD503201Fu
+#define LINE_MAX 16u
+
+static void store(uint8_t *at, uint32_t word)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(word >> 8 * i);
+}
+
+static hfn_instruction decode(uint32_t word)
+{
+    hfn_instruction in = { .length = 0 };
+    uint8_t bytes[4];
+
+    store(bytes, word);
+    CHECK(hfn_arch_arm64.decode(bytes, 4, RVA, 0, &in));
+    CHECK_EQ_U64(in.length, 4);
+    return in;
+}
+
+static bool decodes(uint32_t word, uint64_t rva, uint64_t size)
+{
+    hfn_instruction in;
+    uint8_t bytes[4];
+
+    store(bytes, word);
+    return hfn_arch_arm64.decode(bytes, size, rva, 0, &in);
+}
+
+static void landing_pads_are_those_a_call_may_reach(void)
+{
+    CHECK(decode(0xD503245F).is_landing_pad);  /* bti c   */
+    CHECK(decode(0xD50324DF).is_landing_pad);  /* bti jc  */
+    CHECK(decode(0xD503233F).is_landing_pad);  /* paciasp */
+    CHECK(decode(0xD503237F).is_landing_pad);  /* pacibsp */
+    CHECK(!decode(0xD50323BF).is_landing_pad); /* autiasp */
+    CHECK(!decode(NOP).is_landing_pad);
+    CHECK(decode(NOP).is_padding);
+}
+
+static void code_is_aligned_and_whole(void)
+{
+    CHECK(decodes(NOP, RVA, 4));
+    CHECK(!decodes(NOP, RVA + 2, 4));
+    CHECK(!decodes(NOP, RVA, 3));
+    CHECK(!decodes(0x02000000, RVA, 4)); /* unallocated */
+}
+
+static void an_address_is_complete_behind_its_second_half(void)
+{
+    hfn_pages pages = { .known = 0 };
+    uint8_t bytes[4];
+    static const uint32_t words[] = { 0xB0000001,   /* adrp x1, +0x1000                     */
+                                      0xF9400822,   /* ldr x2, [x1, #16]                    */
+                                      0x91004020,   /* add x0, x1, #16                      */
+                                      0x94000000,   /* bl: x1 is lost                       */
+                                      0x91004020 }; /* add x0, x1, #16                      */
+    hfn_instruction in[5];
+
+    for (int i = 0; i < 5; i++) {
+        store(bytes, words[i]);
+        CHECK(hfn_arch_arm64.decode(bytes, 4, RVA, 0, &in[i]));
+        hfn_arch_arm64.complete(bytes, &pages, &in[i]);
+    }
+    CHECK(!in[0].takes_address);
+    CHECK(in[1].reads_memory_relative && in[1].target == RVA + 0x1010);
+    CHECK(in[2].takes_address && in[2].target == RVA + 0x1010);
+    CHECK(!in[4].takes_address);
+}
+
+static hfn_move_result move(uint32_t word, hfn_moved *m)
+{
+    uint8_t bytes[8];
+    uint32_t offset;
+
+    store(bytes, word);
+    store(bytes + 4, NOP);
+    return hfn_arch_arm64.move(bytes, sizeof bytes, RVA, 4, m, &offset);
+}
+
+static void a_plain_instruction_is_copied_and_a_branch_back_follows(void)
+{
+    hfn_moved m;
+
+    CHECK_EQ_U64(move(0xA9BF7BFD, &m), HFN_MOVED); /* stp x29, x30, [sp, #-16]! */
+    CHECK_EQ_U64(m.length, 8);
+    CHECK_EQ_U64(m.fixup_count, 1);
+    CHECK_EQ_U64(m.fixups[0].target_rva, RVA + 4);
+    CHECK_EQ_U64(m.fixups[0].end, HFN_ARM64_FIXUP_BRANCH);
+    CHECK_EQ_I64(m.cfa_delta_end, 16);
+    CHECK_EQ_U64(move(0xD65F03C0, &m), HFN_MOVED); /* ret */
+    CHECK_EQ_U64(m.length, 4);
+    CHECK_EQ_U64(m.fixup_count, 0);
+}
+
+static void a_branch_to_itself_goes_to_its_copy(void)
+{
+    hfn_moved m;
+
+    CHECK_EQ_U64(move(0x14000000, &m), HFN_MOVED); /* b . */
+    CHECK_EQ_U64(m.length, 4);
+    CHECK_EQ_U64(m.fixup_count, 0);
+    CHECK_MEM(m.bytes, "\0\0\0\x14", 4);
+    CHECK_EQ_U64(move(0xB4000000, &m), HFN_MOVED); /* cbz x0, . */
+    CHECK_EQ_U64(m.fixup_count, 1);
+}
+
+static void what_belongs_to_its_place_is_refused(void)
+{
+    hfn_moved m;
+
+    CHECK_EQ_U64(move(0x94000010, &m), HFN_MOVE_CALL);       /* bl             */
+    CHECK_EQ_U64(move(0xD63F0000, &m), HFN_MOVE_CALL);       /* blr x0         */
+    CHECK_EQ_U64(move(0x58000000, &m), HFN_MOVE_IMPOSSIBLE); /* ldr x0, .      */
+    CHECK_EQ_U64(move(0x0420BC00, &m), HFN_MOVE_IMPOSSIBLE); /* movprfx z0, z0 */
+    CHECK_EQ_U64(move(0x04BF5020, &m), HFN_MOVE_IMPOSSIBLE); /* rdvl x0, #1    */
+    CHECK_EQ_U64(move(0x19020440, &m), HFN_MOVE_IMPOSSIBLE); /* cpyfp          */
+    CHECK_EQ_U64(move(0xDAC1A3FE, &m), HFN_MOVE_IMPOSSIBLE); /* paciasppc      */
+    CHECK_EQ_U64(move(0x02000000, &m), HFN_MOVE_UNDECODABLE);
+}
+
+static void branches_reach_128_mib(void)
+{
+    uint64_t reach = UINT64_C(1) << 27, at = UINT64_C(1) << 40;
+    uint8_t bytes[4] = { 0, 0, 0, 0x14 };
+
+    CHECK(hfn_arch_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at - reach));
+    CHECK(hfn_arch_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at + reach - 4));
+    CHECK_MEM(bytes, "\xFF\xFF\xFF\x15", 4);
+    CHECK(!hfn_arch_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at + reach));
+    CHECK(!hfn_arch_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at - reach - 4));
+    CHECK(!hfn_arch_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at + 2));
+}
+
+static int32_t growth(uint32_t word)
+{
+    int32_t bytes;
+
+    return hfn_arm64_stack_growth(word, &bytes) ? bytes : INT32_MAX;
+}
+
+static void the_stack_grows_by_constants_and_write_backs(void)
+{
+    CHECK_EQ_I64(growth(0xD10083FF), 32);        /* sub sp, sp, #32            */
+    CHECK_EQ_I64(growth(0xD14007FF), 4096);      /* sub sp, sp, #1, lsl #12    */
+    CHECK_EQ_I64(growth(0x910083FF), -32);       /* add sp, sp, #32            */
+    CHECK_EQ_I64(growth(0xA9BE7BFD), 32);        /* stp x29, x30, [sp, #-32]!  */
+    CHECK_EQ_I64(growth(0x6DBD23E9), 48);        /* stp d9, d8, [sp, #-48]!    */
+    CHECK_EQ_I64(growth(0xA8C27BFD), -32);       /* ldp x29, x30, [sp], #32    */
+    CHECK_EQ_I64(growth(0xF81F0FFE), 16);        /* str x30, [sp, #-16]!       */
+    CHECK_EQ_I64(growth(0xF84107FE), -16);       /* ldr x30, [sp], #16         */
+    CHECK_EQ_I64(growth(0xF90007FE), 0);         /* str x30, [sp, #8]          */
+    CHECK_EQ_I64(growth(0xA9017BFD), 0);         /* stp x29, x30, [sp, #16]    */
+    CHECK_EQ_I64(growth(0x910003BF), INT32_MAX); /* mov sp, x29                */
+    CHECK_EQ_I64(growth(0x927CEC1F), INT32_MAX); /* and sp, x0, #-16           */
+    CHECK_EQ_I64(growth(0xCB3063FF), INT32_MAX); /* sub sp, sp, x16            */
+    CHECK_EQ_I64(growth(0x0C9F7FE0), INT32_MAX); /* st1 {v0.1d}, [sp], #8      */
+    CHECK_EQ_I64(growth(0xF100041F), 0);         /* cmp x0, #1                 */
+}
+
+static hfn_dispatch dispatch(const uint32_t *words, uint32_t count)
+{
+    uint8_t bytes[4 * LINE_MAX];
+    uint32_t starts[LINE_MAX];
+    hfn_line line = { bytes, sizeof bytes, RVA, 0, starts, count, 0, false };
+    hfn_dispatch d;
+
+    for (uint32_t i = 0; i < count; i++) {
+        starts[i] = 4 * i;
+        store(bytes + 4 * i, words[i]);
+    }
+    hfn_arch_arm64.dispatch(&line, &d);
+    return d;
+}
+#define DISPATCH(...)                                                                              \
+    dispatch((const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4)
+
+/* cmp w0, #19; b.hi; adrp x0; add x0, #0x40; ldrb w0, [x0, w2, uxtw]; adr x2, 12; add x0, x2, w0,
+ * sxtb #2; br x0: gcc -O2 */
+static void gcc_table_of_bytes(void)
+{
+    hfn_dispatch d = DISPATCH(0x71004C5F, 0x54000068, 0xB0000000, 0x91010000, 0x38624800,
+                              0x10000062, 0x8B208840, 0xD61F0000);
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_bytes, 1);
+    CHECK_EQ_U64(d.entry_shift, 2);
+    CHECK(d.entry_is_signed);
+    CHECK_EQ_U64(d.table_rva, RVA + 0x1040);
+    CHECK_EQ_U64(d.base_rva, RVA + 5 * 4 + 12);
+    CHECK_EQ_U64(d.entry_count, 20);
+}
+
+/* ldrh w1, [x1, w0, uxtw #1]; adr x0, 12; add x1, x0, w1, sxth #2; br x1 */
+static void gcc_table_of_halves(void)
+{
+    hfn_dispatch d =
+        DISPATCH(0x90000001, 0x91000021, 0x78605821, 0x10000060, 0x8B21A801, 0xD61F0020);
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_bytes, 2);
+    CHECK(d.entry_is_signed);
+    CHECK_EQ_U64(d.entry_count, 0);
+}
+
+/* cmp w0, #6; b.hi; adrp x9; mov w8, w0; add x9; adr x10, 16; ldrb w11, [x9, x8]; add x10, x10, x11,
+ * lsl #2; br x10: clang -O2 */
+static void clang_table_of_bytes(void)
+{
+    hfn_dispatch d = DISPATCH(0x7100181F, 0x54000148, 0x90000009, 0x2A0003E8, 0x91000129,
+                              0x1000008A, 0x3868692B, 0x8B0B094A, 0xD61F0140);
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_bytes, 1);
+    CHECK_EQ_U64(d.entry_shift, 2);
+    CHECK(!d.entry_is_signed);
+    CHECK_EQ_U64(d.base_rva, RVA + 5 * 4 + 16);
+    CHECK_EQ_U64(d.entry_count, 7);
+}
+
+/* adrp x10; add x10; adr x8; ldrsw x9, [x10, x11, lsl #2]; add x8, x8, x9; br x8: clang -O0 */
+static void clang_table_of_words(void)
+{
+    hfn_dispatch d =
+        DISPATCH(0x9000000A, 0x9100014A, 0x10000008, 0xB8AB7949, 0x8B090108, 0xD61F0100);
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_bytes, 4);
+    CHECK_EQ_U64(d.entry_shift, 0);
+    CHECK(d.entry_is_signed);
+}
+
+static void jumps_through_pointers_are_no_tables(void)
+{
+    CHECK_EQ_U64(DISPATCH(0xF9400410, 0xD61F0200).kind,
+                 HFN_DISPATCH_POINTER); /* ldr x16, [x0, #8] */
+    CHECK_EQ_U64(DISPATCH(NOP, 0xD61F0200).kind, HFN_DISPATCH_VALUE);
+    CHECK_EQ_U64(DISPATCH(0x94000000, 0xD61F0000).kind, HFN_DISPATCH_POINTER);  /* bl; br x0 */
+    CHECK_EQ_U64(DISPATCH(0xCA010000, 0xD61F0000).kind, HFN_DISPATCH_COMPUTED); /* eor x0 */
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(landing_pads_are_those_a_call_may_reach),
+    CHECK_TEST(code_is_aligned_and_whole),
+    CHECK_TEST(an_address_is_complete_behind_its_second_half),
+    CHECK_TEST(a_plain_instruction_is_copied_and_a_branch_back_follows),
+    CHECK_TEST(a_branch_to_itself_goes_to_its_copy),
+    CHECK_TEST(what_belongs_to_its_place_is_refused),
+    CHECK_TEST(branches_reach_128_mib),
+    CHECK_TEST(the_stack_grows_by_constants_and_write_backs),
+    CHECK_TEST(gcc_table_of_bytes),
+    CHECK_TEST(gcc_table_of_halves),
+    CHECK_TEST(clang_table_of_bytes),
+    CHECK_TEST(clang_table_of_words),
+    CHECK_TEST(jumps_through_pointers_are_no_tables),
+};
+CHECK_MAIN(tests)
