@@ -21,6 +21,18 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
     return hash;
 }
 
+/* A file that is read besides: its name, size and times. */
+static uint64_t mix_file(uint64_t hash, const char *path)
+{
+    struct stat file;
+    if (stat(path, &file) == 0) {
+        uint64_t facts[] = { (uint64_t)file.st_ino, (uint64_t)file.st_size,
+                             (uint64_t)file.st_mtim.tv_sec, (uint64_t)file.st_mtim.tv_nsec };
+        hash = mix(hash, facts, sizeof facts);
+    }
+    return mix(hash, path, strlen(path) + 1);
+}
+
 uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
                         const hotfn_scan_options *options)
 {
@@ -43,6 +55,9 @@ uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
     hash = mix(hash, hotfn_version(), strlen(hotfn_version()));
     for (uint32_t i = 0; i < options->symbol_dir_count; i++) {
         hash = mix(hash, options->symbol_dirs[i], strlen(options->symbol_dirs[i]) + 1);
+    }
+    if (options->map_path) {
+        hash = mix_file(hash, options->map_path);
     }
     return mix(hash, path, strlen(path));
 }

@@ -53,7 +53,9 @@ static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_optio
         s = refuse_foreign(w->image, path, err);
     }
     if (s == HOTFN_OK) {
-        s = hotfn_symbols_load(&w->symbols, w->image, &so, w->env, err);
+        s = options->map_path
+                ? hotfn_symbols_load_map(&w->symbols, options->map_path, w->image, &so, w->env, err)
+                : hotfn_symbols_load(&w->symbols, w->image, &so, w->env, err);
     }
     if (s == HOTFN_OK) {
         s = hotfn_functions_build(&w->functions, w->image, w->symbols, w->env, err);

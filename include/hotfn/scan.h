@@ -14,13 +14,14 @@ typedef struct hotfn_scan hotfn_scan;
 
 typedef struct hotfn_scan_options {
     uint32_t size;    /* sizeof(hotfn_scan_options)                       */
-    uint32_t flags;   /* HOTFN_SYMBOLS_NO_SEPARATE or 0                   */
+    uint32_t flags;   /* HOTFN_SYMBOLS_NO_SEPARATE, _FORCE [none]         */
     uint32_t threads; /* that scan [number of CPUs]                       */
     uint32_t symbol_dir_count;
     const char *const *symbol_dirs; /* borrowed; places for debug files   */
     const char *cache_folder;       /* borrowed; made if missing [no cache] */
+    const char *map_path; /* borrowed; a linker map of the file gives the names [the file itself] */
 } hotfn_scan_options;
-#define HOTFN_SCAN_OPTIONS_INIT { (uint32_t)sizeof(hotfn_scan_options), 0, 0, 0, 0, 0 }
+#define HOTFN_SCAN_OPTIONS_INIT { (uint32_t)sizeof(hotfn_scan_options), 0, 0, 0, 0, 0, 0 }
 
 typedef struct hotfn_scan_info {
     uint32_t size; /* sizeof(hotfn_scan_info) */
@@ -45,7 +46,7 @@ typedef struct hotfn_scan_info {
 /*
  * Scan the file at path, or take its scan from the cache (same file size, time and image id, same
  * version of the library).  A cache that cannot be read or written is passed over with a warning.
- * Errors: those of hotfn_image_open.  Any thread.  Since 0.1.
+ * Errors: those of hotfn_image_open and hotfn_symbols_load_map.  Any thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
                                        const hotfn_env *env, hotfn_error *err);

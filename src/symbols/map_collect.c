@@ -80,6 +80,8 @@ hotfn_status hfn_map_add_piece(hfn_map *map, uint64_t address, uint64_t byte_cou
 {
     if (byte_count == 0 || byte_count > UINT64_MAX - address)
         return HOTFN_OK;
+    if (section && (hfn_text_is(section->name, ".init") || hfn_text_is(section->name, ".fini")))
+        return HOTFN_OK; /* one function, put together from pieces of several objects */
     if (map->pieces.count == UINT32_MAX - 1 ||
         !hfn_grow(&map->symbols->table.env, (void **)&map->pieces.items, &map->pieces.capacity,
                   (size_t)map->pieces.count + 1, sizeof *map->pieces.items))

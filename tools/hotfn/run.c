@@ -115,6 +115,32 @@ static bool link_live(const run *r)
     return true;
 }
 
+/* A map of another build is refused before the program starts. */
+static bool map_fits(const run *r)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
+    hotfn_image *image = NULL;
+    hotfn_symbols *symbols = NULL;
+    hotfn_functions *functions = NULL;
+    options.flags = r->options.force ? HOTFN_SYMBOLS_FORCE : 0;
+    hotfn_status s = hotfn_image_open(&image, r->target.image, &r->service.env, &err);
+    if (s == HOTFN_OK) {
+        s = hotfn_symbols_load_map(&symbols, r->options.map_path, image, &options, &r->service.env,
+                                   &err);
+    }
+    if (s == HOTFN_OK) {
+        s = hotfn_functions_build(&functions, image, symbols, &r->service.env, &err);
+    }
+    hotfn_functions_destroy(functions);
+    hotfn_symbols_destroy(symbols);
+    hotfn_image_close(image);
+    if (s != HOTFN_OK) {
+        hotfn_tool_fail("run", &err);
+    }
+    return s == HOTFN_OK;
+}
+
 static int prepare(run *r)
 {
     int status = run_find_target(&r->target, &r->options);
@@ -141,6 +167,9 @@ static int prepare(run *r)
     r->service.env = hotfn_tool_env();
     r->service.env.log_fn = log_line;
     r->service.env.log_user = &r->options.verbose;
+    if (r->options.map_path && !r->options.target_glob && !map_fits(r)) {
+        return RUN_FAILED;
+    }
     return make_live(r) && link_live(r) ? 0 : RUN_FAILED;
 }
 

@@ -26,8 +26,9 @@ typedef struct run_options {
     uint64_t min_bytes, max_bytes;
     const char *target_glob;
     const char *only_path;
+    const char *map_path; /* of the main program */
     uint64_t after_ns, for_ns;
-    bool follow, durable, perf_map, no_cache, quiet, verbose;
+    bool follow, durable, perf_map, no_cache, quiet, verbose, force;
     char **command; /* NULL-terminated */
 } run_options;
 

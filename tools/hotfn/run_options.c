@@ -20,6 +20,8 @@ enum {
     PERF_MAP,
     NO_CACHE,
     ONLY,
+    MAP,
+    FORCE,
     MODE,
     HELP
 };
@@ -39,6 +41,8 @@ static const struct option words[] = {
     { "perf-map", no_argument, NULL, PERF_MAP },
     { "no-cache", no_argument, NULL, NO_CACHE },
     { "only-list", required_argument, NULL, ONLY },
+    { "map", required_argument, NULL, MAP },
+    { "force", no_argument, NULL, FORCE },
     { "mode", required_argument, NULL, MODE },
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
@@ -62,6 +66,8 @@ void run_usage(bool to_stderr)
         "      --durable        keep the record in the file all the time (survives a kill of both)\n"
         "      --perf-map       write names of generated code to /tmp/perf-PID.map\n"
         "      --no-cache       do not keep scans for the next run\n"
+        "      --map FILE       names from the linker map of the program (a stripped one has none)\n"
+        "      --force          take the map although it is of another build\n"
         "      --only-list FILE hook only the functions listed (module+0xRVA or module!name)\n"
         "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
         "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n",
@@ -126,6 +132,7 @@ static bool take_flag(run_options *o, int word)
     case DURABLE: o->durable = true; return true;
     case PERF_MAP: o->perf_map = true; return true;
     case NO_CACHE: o->no_cache = true; return true;
+    case FORCE: o->force = true; return true;
     case 'q': o->quiet = true; return true;
     case 'v': o->verbose = true; return true;
     default: return false;
@@ -147,6 +154,7 @@ static bool take(run_options *o, int word, const char *argument)
     case AFTER: return parse_time(argument, &o->after_ns);
     case FOR: return parse_time(argument, &o->for_ns);
     case ONLY: o->only_path = argument; return true;
+    case MAP: o->map_path = argument; return true;
     case MODE:
         return strcmp(argument, "count") == 0 ||
                bad("no such mode (this version knows: count):", argument);

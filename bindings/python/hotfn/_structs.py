@@ -335,7 +335,7 @@ class ExporterInfo(Sized):
 class ScanOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("threads", c_uint32),
                 ("symbol_dir_count", c_uint32), ("symbol_dirs", POINTER(c_char_p)),
-                ("cache_folder", c_char_p)]
+                ("cache_folder", c_char_p), ("map_path", c_char_p)]
 
 
 class ScanInfo(Sized):

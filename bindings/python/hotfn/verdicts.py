@@ -80,16 +80,18 @@ def _read(handle: c_void_p) -> Scan:
 
 
 def scan(path: PathLike, *, symbol_dirs: Sequence[PathLike] = (), threads: int = 0,
-         cache_folder: Optional[PathLike] = None) -> Scan:
+         cache_folder: Optional[PathLike] = None, map_path: Optional[PathLike] = None) -> Scan:
     """Scan the executable or library at path.
 
     symbol_dirs   more folders with separate debug files
     threads       that scan; 0: one a CPU
     cache_folder  keep the scan there for the next time (default: no cache)
+    map_path      the linker map of the same link gives the names (default: the file's own symbols)
     """
     dirs = [path_bytes(folder) for folder in symbol_dirs]
     options = s.ScanOptions(threads=threads, symbol_dir_count=len(dirs), symbol_dirs=c_texts(dirs),
-                            cache_folder=path_bytes(cache_folder) if cache_folder else None)
+                            cache_folder=path_bytes(cache_folder) if cache_folder else None,
+                            map_path=path_bytes(map_path) if map_path else None)
     out, error = c_void_p(), s.Error()
     check(lib.hotfn_scan_open(ctypes.byref(out), path_bytes(path), options, env(), error), error)
     try:
