@@ -163,6 +163,15 @@ static const hfn_map_section *section_of(reader *r, uint64_t address)
     return NULL;
 }
 
+/* ltmp0, ltmp1 ...: the assembler's own marks of where a section of an object begins. */
+static bool is_temporary(hfn_text name)
+{
+    uint64_t number;
+
+    return hfn_text_take(&name, "ltmp") && hfn_text_take_decimal(&name, &number) &&
+           name.at == name.end;
+}
+
 static hotfn_status read_symbol(reader *r, hfn_text line)
 {
     hfn_map_row row = { .kind = 0 };
@@ -177,6 +186,8 @@ static hotfn_status read_symbol(reader *r, hfn_text line)
         hfn_map_note(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
+    if (is_temporary(line))
+        return HOTFN_OK;
     row.name = line;
     section = section_of(r, row.address);
     if (!section) {

@@ -159,7 +159,7 @@ static hotfn_status read_out(reader *r, hfn_text line)
 /* The image base, where a line of the script gives it away. */
 static void look_for_base(hfn_map *map, uint64_t address, hfn_text text)
 {
-    if (hfn_text_begins(text, "__image_base__ = ") || hfn_text_begins(text, "__ImageBase = ")) {
+    if (hfn_text_begins(text, "__image_base__ = ")) {
         map->base = address;
         map->has_base = true;
         map->image_format = HOTFN_FORMAT_PE;
@@ -212,8 +212,8 @@ static hotfn_status read_behind(reader *r, hfn_text text)
         hfn_map_note(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
-    if (hfn_text_take(&text, margin) && text.at < text.end)
-        return read_name(r, address, text);
+    if (hfn_text_take_blanks(&text) >= sizeof margin - 1 && text.at < text.end)
+        return read_name(r, address, text); /* more blanks where addresses have 8 digits */
     if (pending == PENDING_OUT)
         return add_out(r, r->name, numbers);
     if (pending == PENDING_IN)

@@ -22,7 +22,8 @@ def check(name, document):
     schema = json.loads((DOCS / f"{name}.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(document, schema)
-    print("ok", name, len(document["functions"]), "functions")
+    kind = "symbols" if name == "symbols" else "functions"
+    print("ok", name, len(document[kind]), kind)
 
 
 def check_can_fail(document):
@@ -46,6 +47,7 @@ def main():
         check_can_fail(report)
         check("scan", output_of("scan", target, "--json"))
         check("scan", output_of("scan", "/bin/bash", "--json"))
+        check("symbols", output_of("symbols", target, "--json", "--data"))
     return 0
 
 

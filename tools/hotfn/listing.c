@@ -77,6 +77,10 @@ static hotfn_status load_symbols(listing *l, const symbol_sources *sources, hotf
     hotfn_symbols_options options = symbol_sources_options(sources, is_pe);
 
     l->format = is_pe ? "pe" : "elf";
+    if (sources->pdb && sources->map)
+        fprintf(stderr, "hotfn: %s is not read: the PDB goes before it\n", sources->map);
+    if (!sources->pdb && sources->map)
+        return hotfn_symbols_load_map(&l->symbols, sources->map, l->image, &options, &l->env, err);
     if (sources->pdb)
         return hotfn_symbols_load_pdb(&l->symbols, sources->pdb, l->image, &options, &l->env, err);
     return hotfn_symbols_load(&l->symbols, l->image, &options, &l->env, err);
@@ -93,21 +97,28 @@ bool listing_open(listing *l, const char *path, const symbol_sources *sources, h
     return false;
 }
 
-/* Told by its first bytes.  Kinds that are refused count too: the loader says why. */
-static bool is_pdb(const char *path)
+enum { KIND_IMAGE, KIND_PDB, KIND_MAP };
+
+/* Told by its first bytes.  PDBs that are refused count too: the loader says why.  Text is a map. */
+static int kind_of(const char *path)
 {
     static const char *const magics[] = { "Microsoft C/C++ ", "Microsoft MSFZ", "BSJB" };
     char head[16] = "";
     FILE *file = fopen(path, "rb");
-    bool is = false;
+    size_t size = file ? fread(head, 1, sizeof head, file) : 0;
 
-    if (!file)
-        return false;
-    if (fread(head, 1, sizeof head, file) == sizeof head)
-        for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
-            is |= memcmp(head, magics[i], strlen(magics[i])) == 0;
-    fclose(file);
-    return is;
+    if (file)
+        fclose(file);
+    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
+        if (size == sizeof head && memcmp(head, magics[i], strlen(magics[i])) == 0)
+            return KIND_PDB;
+    if (size < 4 || memcmp(head, "\177ELF", 4) == 0 || memcmp(head, "MZ", 2) == 0)
+        return KIND_IMAGE;
+    for (size_t i = 0; i < size; i++) /* UTF-16 is text as well: its loader says what to do */
+        if ((unsigned char)head[i] < ' ' && !strchr("\t\r\n", head[i]) &&
+            memcmp(head, "\xff\xfe", 2))
+            return KIND_IMAGE;
+    return KIND_MAP;
 }
 
 /* What an image would say of itself, from a file that goes with it. */
@@ -116,6 +127,8 @@ static void take_info(listing *l)
     hotfn_symbols_info info = HOTFN_SYMBOLS_INFO_INIT;
 
     hotfn_symbols_get_info(l->symbols, &info);
+    if (info.format)
+        l->format = info.format;
     l->info.path = info.path;
     l->info.machine = info.machine;
     l->info.id_kind = info.id_kind;
@@ -127,12 +140,17 @@ bool listing_open_symbols(listing *l, const char *path, const symbol_sources *so
                           hotfn_error *err)
 {
     hotfn_symbols_options options = symbol_sources_options(sources, false);
+    int kind = kind_of(path);
+    hotfn_status status;
 
-    if (!is_pdb(path))
+    if (kind == KIND_IMAGE)
         return listing_open(l, path, sources, err);
     begin(l);
     l->format = "pdb";
-    if (hotfn_symbols_load_pdb(&l->symbols, path, NULL, &options, &l->env, err) != HOTFN_OK)
+    status = kind == KIND_PDB
+                 ? hotfn_symbols_load_pdb(&l->symbols, path, NULL, &options, &l->env, err)
+                 : hotfn_symbols_load_map(&l->symbols, path, NULL, &options, &l->env, err);
+    if (status != HOTFN_OK)
         return false;
     take_info(l);
     return true;
@@ -163,8 +181,12 @@ void listing_print_head(FILE *out, const listing *l, const char *schema)
 {
     fprintf(out, "{\"schema\":\"%s\",\"version\":\"%s\",\"image\":", schema, hotfn_version());
     listing_json_text(out, l->info.path);
-    fprintf(out, ",\"format\":\"%s\",\"machine\":\"%s\",\"image_id\":\"", l->format,
-            machine_name(l->info.machine));
+    fprintf(out, ",\"format\":\"%s\"", l->format);
+    if (l->image || l->info.machine != HOTFN_MACHINE_OTHER)
+        fprintf(out, ",\"machine\":\"%s\"", machine_name(l->info.machine));
+    if (l->info.id_bytes == 0)
+        return; /* a map does not say whose it is */
+    fputs(",\"image_id\":\"", out);
     for (uint32_t i = 0; i < l->info.id_bytes; i++)
         fprintf(out, "%02x", l->info.id[i]);
     fprintf(out, "\",\"id_kind\":\"%s\"", id_kind_name(l->info.id_kind));

@@ -18,12 +18,12 @@ typedef struct listing {
     hotfn_image *image;
     hotfn_symbols *symbols;
     hotfn_image_info info;
-    const char *format; /* of the file: "elf", "pe", "pdb" */
+    const char *format; /* of the file: "elf", "pe", "pdb", "gnu-ld-map" ... */
 } listing;
 
 bool listing_open(listing *l, const char *path, const symbol_sources *sources,
                   hotfn_error *err);
-/* The same, but the file may hold symbols only (a PDB): image is then NULL, info from the file. */
+/* The same, but the file may hold symbols only (a PDB, a map): image is then NULL, info from the file. */
 bool listing_open_symbols(listing *l, const char *path, const symbol_sources *sources,
                           hotfn_error *err);
 void listing_close(listing *l);

@@ -95,6 +95,7 @@ bool symbol_sources_take(symbol_sources *s, int word, const char *argument)
     case SYMBOLS_NO_SEPARATE: s->options.flags |= HOTFN_SYMBOLS_NO_SEPARATE; return true;
     case SYMBOLS_DIR: s->dirs[s->given_count++] = argument; return true;
     case SYMBOLS_PDB: s->pdb = argument; return true;
+    case SYMBOLS_MAP: s->map = argument; return true;
     case SYMBOLS_FORCE: s->options.flags |= HOTFN_SYMBOLS_FORCE; return true;
     default: return false;
     }

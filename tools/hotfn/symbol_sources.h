@@ -12,6 +12,7 @@ enum {
     SYMBOLS_NO_SEPARATE = 512, /* no verb's own words are that high */
     SYMBOLS_DIR,
     SYMBOLS_PDB,
+    SYMBOLS_MAP,
     SYMBOLS_FORCE
 };
 
@@ -20,17 +21,20 @@ enum {
     { "no-separate", no_argument, NULL, SYMBOLS_NO_SEPARATE },                                     \
         { "symbol-dir", required_argument, NULL, SYMBOLS_DIR },                                    \
         { "pdb", required_argument, NULL, SYMBOLS_PDB },                                           \
+        { "map", required_argument, NULL, SYMBOLS_MAP },                                           \
         { "force", no_argument, NULL, SYMBOLS_FORCE }
 
 #define SYMBOL_SOURCE_USAGE                                                                        \
     "      --pdb FILE        symbols of a Windows image from this PDB\n"                           \
-    "      --force           take a PDB although it is of another build\n"                         \
+    "      --map FILE        symbols from the linker map of this very link\n"                      \
+    "      --force           take a PDB or map although it is of another build\n"                  \
     "      --no-separate     do not look for a separate debug file or a PDB\n"                     \
     "      --symbol-dir DIR  look for debug files and PDBs there too (may be repeated)\n"
 
 typedef struct symbol_sources {
     hotfn_symbols_options options; /* flags only; folders by symbol_sources_options */
     const char *pdb;               /* NULL: what is found                           */
+    const char *map;               /* NULL: none; a PDB goes before it              */
     const char **dirs;             /* of the command line, then of the environment  */
     uint32_t given_count, count;
     char *texts[2]; /* copies of the two variables, cut into folders */

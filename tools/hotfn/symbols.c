@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn symbols FILE`: the names with addresses that a file and its separate debug file hold, or a
- * PDB. */
+/* `hotfn symbols FILE`: the names with addresses that a file and its separate debug file hold, a
+ * PDB or a linker map. */
 #include "listing.h"
 #include "verbs.h"
 
@@ -90,6 +90,8 @@ static void print_json(FILE *out, const listing *l)
         fprintf(out, ",\"kind\":\"%s\",\"source\":\"%s\",\"binding\":\"%s\",\"exported\":%s",
                 kind_name(s.kind), source_name(s.source), binding_name(s.flags),
                 s.flags & HOTFN_SYMBOL_EXPORTED ? "true" : "false");
+        if (s.flags & HOTFN_SYMBOL_SIZE_GUESSED)
+            fputs(",\"size_guessed\":true", out);
         print_origin(out, l, &s);
         putc('}', out);
     }
