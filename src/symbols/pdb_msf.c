@@ -230,6 +230,11 @@ bool hfn_msf_was_opened(const hfn_msf *msf, uint32_t number)
     return number < msf->stream_count && (msf->claimed_streams[number >> 3] >> (number & 7) & 1);
 }
 
+uint64_t hfn_msf_entry_offset(const hfn_msf *msf, uint32_t number)
+{
+    return directory_offset(msf, number < msf->stream_count ? 1 + (uint64_t)number : 0);
+}
+
 /* The index-th block of the stream; checked when it was opened. */
 static uint32_t block_of(const hfn_msf_stream *s, uint64_t index)
 {
@@ -246,7 +251,7 @@ hotfn_status hfn_msf_stream_open(hfn_msf_stream *stream, hfn_msf *msf, uint32_t 
     uint32_t block_bytes = 1u << msf->block_shift;
 
     if (!hfn_msf_has(msf, number))
-        return hfn_fail(err, HOTFN_E_FORMAT, msf->path, HOTFN_NO_OFFSET,
+        return hfn_fail(err, HOTFN_E_FORMAT, msf->path, hfn_msf_entry_offset(msf, number),
                         "stream %u is named but does not exist", number);
     s.size = stream_size(msf, number);
     s.first_number = msf->first_number[number];

@@ -45,6 +45,9 @@ void hfn_msf_close(hfn_msf *msf);
 /* There is such a stream, and it is not nil. */
 bool hfn_msf_has(const hfn_msf *msf, uint32_t number);
 bool hfn_msf_was_opened(const hfn_msf *msf, uint32_t number);
+/* Where in the file the directory tells the stream's size (or how many streams there are, if there
+ * is no such stream). */
+uint64_t hfn_msf_entry_offset(const hfn_msf *msf, uint32_t number);
 /*
  * Check that the stream's blocks lie inside the file and belong to no other stream that was opened:
  * so all that is read of all streams together is no more than the file.  Once opened, a stream may

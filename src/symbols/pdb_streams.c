@@ -21,12 +21,19 @@ enum {
 #define FEATURE_MINIMAL 0x494e494du /* "MINI": /DEBUG:FASTLINK */
 #define DBI_SIGNATURE 0xffffffffu   /* "the new DBI header" */
 
+/* A place to look at in the file: at offset, at the stream's last byte where it ends before, in the
+ * directory where it has none. */
+static uint64_t place_of(const hfn_msf_stream *stream, uint64_t offset)
+{
+    if (stream->size == 0)
+        return hfn_msf_entry_offset(stream->msf, stream->number);
+    return hfn_msf_offset(stream, offset < stream->size ? offset : stream->size - 1u);
+}
+
 hotfn_status hfn_pdb_lies(const hfn_msf_stream *stream, uint64_t offset, hotfn_error *err,
                           const char *what)
 {
-    uint64_t at = offset < stream->size ? offset : stream->size ? stream->size - 1u : 0;
-
-    return hfn_fail(err, HOTFN_E_FORMAT, stream->msf->path, hfn_msf_offset(stream, at),
+    return hfn_fail(err, HOTFN_E_FORMAT, stream->msf->path, place_of(stream, offset),
                     "%s (stream %u, offset %llu): the file is damaged", what, stream->number,
                     (unsigned long long)offset);
 }
@@ -40,7 +47,7 @@ hotfn_status hfn_pdb_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size
         return hfn_fail(err, status, stream->msf->path, HOTFN_NO_OFFSET, "no memory to read its %s",
                         what);
     if (status != HOTFN_OK)
-        return hfn_fail(err, status, stream->msf->path, hfn_msf_offset(stream, offset),
+        return hfn_fail(err, status, stream->msf->path, place_of(stream, offset),
                         "its %s goes beyond the end of stream %u: the file is damaged", what,
                         stream->number);
     return HOTFN_OK;

@@ -130,8 +130,8 @@ static hotfn_status add_pieces(const symbol_reader *r, const located *l, uint64_
         at = piece.source + piece.bytes;
     }
     if (r->pdb->addresses.steps_left == 0)
-        return hfn_fail(r->err, HOTFN_E_FORMAT, r->pdb->msf.path, HOTFN_NO_OFFSET,
-                        "its procedures lie upon each other: the file is damaged");
+        return hfn_pdb_lies(&r->pdb->addresses.from_stream, 0, r->err,
+                            "procedures lie upon each other all over the OMAP");
     return status;
 }
 
@@ -342,7 +342,8 @@ static hotfn_status read_modules(symbol_reader *r)
     for (uint32_t i = 0; status == HOTFN_OK && i < r->pdb->module_count; i++) {
         const hfn_pdb_module *module = &r->pdb->modules[i];
         if (module->stream != HFN_MSF_NO_STREAM && hfn_msf_was_opened(&r->pdb->msf, module->stream))
-            return hfn_fail(r->err, HOTFN_E_FORMAT, r->pdb->msf.path, HOTFN_NO_OFFSET,
+            return hfn_fail(r->err, HOTFN_E_FORMAT, r->pdb->msf.path,
+                            hfn_msf_entry_offset(&r->pdb->msf, module->stream),
                             "module %u (%s) has stream %u, which is another's: the file is damaged",
                             i, module->name, module->stream);
         r->module = hfn_symbol_table_module(r->table, module->name);
