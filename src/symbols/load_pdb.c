@@ -27,6 +27,7 @@ static void print_id(char out[ID_TEXT_BYTES], const uint8_t *id)
 static void fill_info(hotfn_symbols_info *info, const hfn_pdb *pdb)
 {
     info->source = HOTFN_SOURCE_PDB;
+    info->format = "pdb";
     info->machine = pdb->machine;
     info->id_kind = HOTFN_ID_PDB;
     info->id_bytes = ID_BYTES;

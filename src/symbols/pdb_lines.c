@@ -407,7 +407,7 @@ hotfn_status hfn_pdb_lines_find(void *state, uint64_t rva, hotfn_source_line *ou
     uint32_t index, begin, end;
     hotfn_status status = HOTFN_OK;
     hfn_pdb_piece piece;
-    uint64_t source;
+    uint64_t source, end_source;
 
     if (!lines->is_indexed)
         status = make_index(lines);
@@ -428,11 +428,14 @@ hotfn_status hfn_pdb_lines_find(void *state, uint64_t rva, hotfn_source_line *ou
     out->line = line->line;
     out->rva = rva - (source - begin);
     out->byte_count = end - begin;
-    if (lines->pdb.addresses.from_source.size && /* moved: only what lies in one piece with rva */
-        hfn_pdb_piece_at(&lines->pdb.addresses, lines->contributions[index].source + source,
-                         lines->contributions[index].source + end, &piece)) {
+    if (lines->pdb.addresses.from_source.size) { /* moved: what lies in one piece with rva */
+        source += lines->contributions[index].source;
+        end_source = lines->contributions[index].source + end;
         out->rva = rva;
-        out->byte_count = piece.bytes;
+        out->byte_count = 1;
+        if (hfn_pdb_piece_at(&lines->pdb.addresses, source, end_source, &piece) &&
+            piece.source == source)
+            out->byte_count = piece.bytes;
     }
     return out->file ? HOTFN_OK : HOTFN_E_NOT_FOUND;
 }

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The n-th request for memory fails, for every n, over a PDB and its lines: each call either does
+ * all of its work or says HOTFN_E_NO_MEMORY, and gives back what it had; a question for a line that
+ * failed so is answered when it is asked again.
+ */
+#include "base/counting_env.h"
+#include "check.h"
+#include "symbols/pdb_builder.h"
+
+#include <hotfn/symbols.h>
+
+/* Symbols whose names cross blocks, lines out of order, trampolines, OMAP or not. */
+static pdb_builder *build(bool with_omap)
+{
+    static const uint32_t mixed[] = { 8, 13, 0, 10, 4, 11 };
+    pdb_builder *b = pdb_begin(512);
+    char name[200];
+
+    b->scattered = true;
+    for (uint32_t i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "%0150u", i);
+        procedure(b, MODULE_2, 0x1110, name, 0x300 + 16 * i, 16);
+    }
+    trampoline(b, 0x0a, 0x300);
+    put_everything(b);
+    lines(b, 0x300, 16, mixed, 3);
+    if (with_omap) {
+        omap(b, 0x1000, 0x1000);
+        put_32(b, OMAP_TO, 0x1000);
+        put_32(b, OMAP_TO, 0x1000);
+    }
+    pdb_finish(b);
+    return b;
+}
+
+static hotfn_status ask(hotfn_symbols *symbols, uint64_t rva, uint32_t wanted)
+{
+    hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
+    hotfn_status status = hotfn_symbols_find_line(symbols, rva, &line);
+
+    if (status == HOTFN_E_NO_MEMORY) /* once more */
+        status = hotfn_symbols_find_line(symbols, rva, &line);
+    CHECK(status == HOTFN_OK || status == HOTFN_E_NO_MEMORY);
+    if (status == HOTFN_OK)
+        CHECK_EQ_U64(line.line, wanted);
+    return status;
+}
+
+/* 1 the whole way went well, 0 the lack of memory was told, -1 anything else. */
+static int walk(const pdb_builder *b, const hotfn_env *env)
+{
+    hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_symbols *symbols = NULL;
+    hotfn_status status;
+
+    options.flags = HOTFN_SYMBOLS_DATA;
+    status = hotfn_symbols_pdb_from_bytes(&symbols, b->file, b->file_bytes, "oom.pdb", NULL,
+                                          &options, env, &err);
+    CHECK((status == HOTFN_OK) == (symbols != NULL));
+    CHECK_EQ_I64(err.status, status);
+    if (status == HOTFN_OK)
+        status = ask(symbols, 0x1024, 11);
+    if (status == HOTFN_OK)
+        status = ask(symbols, 0x1300, 10);
+    hotfn_symbols_destroy(symbols);
+    return status == HOTFN_OK ? 1 : status == HOTFN_E_NO_MEMORY ? 0 : -1;
+}
+
+static void fail_each_request(const pdb_builder *b, bool once)
+{
+    size_t requests = SIZE_MAX;
+    int answer = 0;
+
+    for (size_t n = 1; requests >= n - 1; n++) {
+        counting c;
+        hotfn_env env = counting_env(&c);
+        c.fail_at = n;
+        c.fail_once = once;
+        answer = walk(b, &env);
+        requests = c.requests;
+        if (!CHECK(answer >= 0) || !CHECK_EQ_U64(c.live_bytes, 0) ||
+            !CHECK_EQ_I64(c.size_mismatches, 0)) {
+            printf("#   where request %zu failed\n", n);
+            return;
+        }
+    }
+    CHECK_EQ_I64(answer, 1);
+    CHECK(requests > 20);
+}
+
+static void pdbs_survive_every_failure(void)
+{
+    for (int with_omap = 0; with_omap < 2; with_omap++) {
+        pdb_builder *b = build(with_omap);
+        fail_each_request(b, false);
+        fail_each_request(b, true);
+        pdb_free(b);
+    }
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(pdbs_survive_every_failure),
+};
+CHECK_MAIN(tests)
