@@ -9,6 +9,7 @@ The program prints lines (tests/programs/src/totals.h):
     total [MODULE:]NAME N       NAME was called N times and must be hooked
     total? [MODULE:]NAME N|M    hotfn may refuse NAME; if it hooks it, it counts N, or M and says
                                 that the entry is a loop
+    refused [MODULE:]NAME REASON  NAME must be refused for this reason (its id)
 Status 1: a count differs, or a function that must be hooked is not.
 """
 import argparse
@@ -22,6 +23,8 @@ import hotfn_report
 from callgrind_counts import ENVIRONMENT
 
 LINE = re.compile(r"^total(\?)? (?:([^:\s]+):)?(\S+) ([\d|]+)$", re.M)
+REFUSED = re.compile(r"^refused (?:([^:\s]+):)?(\S+) (\S+)$", re.M)
+SKIPPED = 77
 
 
 def totals_of(output, main_module):
@@ -44,6 +47,13 @@ def judge(total, functions):
     return function["calls"] in allowed[:2 if function.get("entry_is_loop") else 1], text
 
 
+def judge_refused(module, name, reason, functions):
+    """(holds, text) of one refused line."""
+    function = functions.get((module, name), {"state": "not listed", "reason": None})
+    text = f"{module}:{name} {function['state']} ({function['reason']}), wanted refused ({reason})"
+    return (function["state"], function["reason"]) == ("refused", reason), text
+
+
 def by_module_and_name(report):
     return {(function["module"], name): function for function in report["functions"]
             for name in {function["name"], *function["names"]}}
@@ -58,6 +68,9 @@ def run(arguments):
         folder = pathlib.Path(name)
         status, report = hotfn_report.run(arguments.hotfn, arguments.command, folder, ENVIRONMENT,
                                           options)
+        if status == SKIPPED:
+            print((folder / "stdout").read_text(), end="")
+            sys.exit(SKIPPED)
         if status:
             problems = (folder / "stderr").read_text(errors="replace")
             raise SystemExit(f"known_totals: the program ended with {status}: {problems[-2000:]}")
@@ -80,9 +93,12 @@ def parse_arguments():
 def main():
     arguments = parse_arguments()
     output, report = run(arguments)
-    totals = totals_of(output, os.path.basename(os.path.realpath(arguments.command[0])))
+    main_module = os.path.basename(os.path.realpath(arguments.command[0]))
+    totals = totals_of(output, main_module)
     functions = by_module_and_name(report)
     verdicts = [judge(total, functions) for total in totals]
+    verdicts += [judge_refused(module or main_module, name, reason, functions)
+                 for module, name, reason in REFUSED.findall(output)]
     for holds, text in verdicts:
         print("ok    " if holds else "WRONG ", text)
     wrong = sum(not holds for holds, _ in verdicts)

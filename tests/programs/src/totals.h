@@ -28,6 +28,12 @@ static inline void say_total_if_hooked(const char *function, unsigned long long 
     printf("total? %s %llu\n", function, calls);
 }
 
+/* `refused NAME REASON`: hotfn must refuse to hook this one, and for this reason. */
+static inline void say_refused(const char *function, const char *reason)
+{
+    printf("refused %s %s\n", function, reason);
+}
+
 /* A loop back to the function's first byte: hotfn counts calls, or says that it counts both. */
 static inline void say_total_or(const char *function, unsigned long long calls,
                                 unsigned long long with_loops)
