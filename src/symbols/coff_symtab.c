@@ -65,11 +65,10 @@ static const char *name_of(const reader *r, uint64_t at)
     return hfn_arena_copy(&r->table->names, raw, SHORT_NAME_BYTES);
 }
 
-/* The section itself (".text", with its length in an auxiliary symbol), and what GNU as makes of
- * sections of their own (".weak.f"): no names that anybody gave. */
+/* A section, or an object file's part of one (".text", ".idata$5"): no name that anybody gave. */
 static bool is_section_symbol(const entry *e, const char *name)
 {
-    return e->storage_class == CLASS_STATIC && name[0] == '.' && (e->aux_count || e->value == 0);
+    return e->storage_class == CLASS_STATIC && name[0] == '.';
 }
 
 /* False if there is no memory. */

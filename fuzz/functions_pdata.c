@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as .rdata of an otherwise sound PE image.  The first byte picks the machine, the second
+ * and third how many bytes in .pdata begins, which goes to the end; unwind information and what
+ * handlers read is the same bytes again.  The functions must be in order and must not overlap.
+ */
+#include "functions/handlers.h"
+#include "image/pe_builder.h" /* of tests/unit */
+
+#include <hotfn/functions.h>
+
+enum { HEAD_BYTES = 3, TEXT_BYTES = 4096, MAX_INPUT = 64 * 1024, RDATA = 0x2000 };
+
+static void check_functions(const hotfn_functions *functions)
+{
+    uint64_t end = 0;
+
+    for (uint32_t i = 0; i < hotfn_functions_count(functions); i++) {
+        hotfn_function f = HOTFN_FUNCTION_INIT;
+        if (hotfn_functions_get(functions, i, &f) != HOTFN_OK || f.rva < end || !f.byte_count ||
+            !f.name || hotfn_functions_find(functions, f.rva) != i)
+            abort();
+        end = f.rva + f.byte_count;
+    }
+}
+
+static void visit(void *user, uint64_t rva)
+{
+    if (!hfn_image_is_code(user, rva))
+        abort();
+}
+
+static void visit_guard(void *user, uint64_t begin, uint64_t end)
+{
+    (void)end;
+    if (begin < end && !hfn_image_is_code(user, begin) && begin < TEXT_BYTES)
+        abort();
+}
+
+static pe_builder *wrap(const uint8_t *data, size_t size)
+{
+    static const uint16_t machines[] = { 0x8664, 0xaa64 };
+    static const uint8_t text[TEXT_BYTES] = { 0xff, 0x25, 0xfa, 0x0f };
+    pe_builder *b = pe_new(64, machines[data[0] & 1]);
+    uint32_t skipped = data[1] | (uint32_t)data[2] << 8, rest = (uint32_t)size - HEAD_BYTES;
+
+    pe_add(b, ".text", PE_CODE, text, sizeof text, 0);
+    pe_add(b, ".rdata", PE_DATA, data + HEAD_BYTES, rest, 0);
+    if (skipped < rest)
+        pe_directory(b, 3, RDATA + skipped, rest - skipped);
+    pe_finish(b);
+    return b;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    hotfn_image *image = NULL;
+    hotfn_functions *functions = NULL;
+    hfn_handler_visitor visitor = { visit, visit, visit_guard, NULL };
+
+    if (size <= HEAD_BYTES || size > MAX_INPUT)
+        return 0;
+    pe_builder *b = wrap(data, size);
+    if (hotfn_image_from_bytes(&image, b->data, b->size, "fuzz", NULL, NULL) != HOTFN_OK)
+        abort(); /* the wrapping is sound */
+    if (hotfn_functions_build(&functions, image, NULL, NULL, NULL) != HOTFN_OK)
+        abort(); /* damage is a warning */
+    check_functions(functions);
+    visitor.user = image;
+    hfn_each_handler(image, &visitor);
+    hotfn_functions_destroy(functions);
+    hotfn_image_close(image);
+    free(b);
+    return 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Any bytes as a PE image (their first two are made "MZ") with exports and COFF symbols.  The table
+ * must be in order and its names must end; what is exported by name is found by it. */
+#include "symbols/pe_exports.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FOUND_MAX = 64 };
+
+static void check_symbols(const hotfn_symbols *symbols)
+{
+    hotfn_symbol before = HOTFN_SYMBOL_INIT;
+
+    for (uint32_t i = 0; i < hotfn_symbols_count(symbols); i++) {
+        hotfn_symbol s = HOTFN_SYMBOL_INIT;
+        if (hotfn_symbols_get(symbols, i, &s) != HOTFN_OK || !s.kind || !s.source || !s.name[0] ||
+            (i > 0 && before.rva > s.rva))
+            abort();
+        before = s;
+    }
+}
+
+static void find_exports(const hotfn_image *image)
+{
+    hfn_exports exports;
+    hfn_export e, found;
+
+    if (hfn_exports_open(&exports, image, NULL) != HOTFN_OK)
+        return;
+    for (uint32_t n = 0; n < exports.name_count && n < FOUND_MAX; n++)
+        if (hfn_exports_named(&exports, n, &e) && hfn_exports_find(&exports, e.name, &found) &&
+            strcmp(e.name, found.name) != 0)
+            abort();
+    hfn_exports_find(&exports, "#1", &found);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
+    hotfn_image *image = NULL;
+    hotfn_symbols *symbols = NULL;
+    uint8_t *copy = malloc(size ? size : 1);
+
+    if (!copy || size < 2)
+        goto done;
+    memcpy(copy, data, size);
+    memcpy(copy, "MZ", 2);
+    if (hotfn_image_from_bytes(&image, copy, size, "fuzz", NULL, NULL) != HOTFN_OK)
+        goto done;
+    /* Never looks at other files: the input alone decides what happens. */
+    options.flags = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA;
+    if (hotfn_symbols_load(&symbols, image, &options, NULL, NULL) == HOTFN_OK)
+        check_symbols(symbols);
+    find_exports(image);
+    hotfn_symbols_destroy(symbols);
+    hotfn_image_close(image);
+done:
+    free(copy);
+    return 0;
+}

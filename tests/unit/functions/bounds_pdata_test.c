@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* Claims about .pdata: what is a function, what a part of one, how broken entries are passed over. */
+#include "functions/bounds_pdata.h"
+
+#include "base/counting_env.h"
+#include "check.h"
+#include "functions/handlers.h"
+#include "image/pe_sample.h"
+
+#include <hotfn/functions.h>
+
+static hotfn_image *open_image(const pe_builder *b, const hotfn_env *env)
+{
+    hotfn_image *image = NULL;
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    if (!CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->data, b->size, "sample", env, &err),
+                      HOTFN_OK))
+        printf("#   %s\n", err.text);
+    return image;
+}
+
+/* The bounds of an image whose .rdata is these words and whose .pdata begins at rva. */
+static hfn_fde_list bounds_of(uint16_t machine, const uint32_t *words, uint32_t count,
+                              uint32_t pdata_at, uint32_t pdata_bytes, counting *c)
+{
+    pe_builder *b = pe_new(64, machine);
+    hotfn_env env = counting_env(c);
+    static uint8_t text[0x400];
+    hfn_fde_list list = { NULL, 0, 0 };
+
+    pe_add(b, ".text", PE_CODE, text, sizeof text, 0);
+    pe_add(b, ".rdata", PE_DATA, words, count * 4, 0);
+    pe_directory(b, 3, PE_RDATA + pdata_at, pdata_bytes);
+    pe_finish(b);
+    hotfn_image *image = open_image(b, &env);
+    CHECK(hfn_bounds_pdata(&list, image, &env));
+    hotfn_image_close(image);
+    free(b);
+    return list;
+}
+
+static void parts_are_told_from_functions(void)
+{
+    pe_builder *b = pe_new_sample();
+    hotfn_env env = HOTFN_ENV_INIT;
+    hfn_fde_list list;
+    hotfn_image *image = open_image(b, NULL);
+    counting c;
+
+    env = counting_env(&c);
+    CHECK(hfn_bounds_pdata(&list, image, &env));
+    CHECK_EQ_U64(list.count, 3);
+    CHECK_EQ_U64(list.items[0].rva, PE_GUARDED);
+    CHECK_EQ_U64(list.items[0].byte_count, 12);
+    CHECK_EQ_U64(list.items[0].flags, HFN_FDE_LSDA);
+    CHECK_EQ_I64(list.items[0].cfa_offset, 8);
+    CHECK_EQ_U64(list.items[1].flags, 0);
+    CHECK_EQ_U64(list.items[2].rva, PE_COLD);
+    CHECK_EQ_U64(list.items[2].flags, HFN_FDE_INSIDE);
+    CHECK_EQ_I64(c.warnings, 0);
+    hfn_fde_list_finish(&list, &env);
+    CHECK_EQ_U64(c.live_bytes, 0);
+    hotfn_image_close(image);
+    free(b);
+}
+
+/* Plain unwind information at 0, chained at 16 (to the entry at 64), .pdata at 64. */
+static void a_part_right_behind_its_function_is_the_rest_of_it(void)
+{
+    static const uint32_t words[] = {
+        1,
+        0,
+        0,
+        0,
+        0x21,
+        PE_TEXT,
+        PE_TEXT + 4,
+        PE_RDATA,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        PE_TEXT,
+        PE_TEXT + 4,
+        PE_RDATA,
+        PE_TEXT + 4,
+        PE_TEXT + 16,
+        PE_RDATA + 16,
+        PE_TEXT + 16,
+        PE_TEXT + 32,
+        PE_RDATA + 16,
+        PE_TEXT + 48,
+        PE_TEXT + 64,
+        PE_RDATA + 16,
+    };
+    counting c;
+    hfn_fde_list list = bounds_of(0x8664, words, 28, 64, 48, &c);
+    hotfn_env env = HOTFN_ENV_INIT;
+
+    if (CHECK_EQ_U64(list.count, 2)) {
+        CHECK_EQ_U64(list.items[0].byte_count, 32);
+        CHECK_EQ_U64(list.items[0].flags, 0);
+        CHECK_EQ_U64(list.items[1].flags, HFN_FDE_INSIDE);
+    }
+    env.realloc_fn = counting_realloc;
+    env.realloc_user = &c;
+    hfn_fde_list_finish(&list, &env);
+}
+
+static void finish(hfn_fde_list *list, counting *c)
+{
+    hotfn_env env = HOTFN_ENV_INIT;
+
+    env.realloc_fn = counting_realloc;
+    env.realloc_user = c;
+    hfn_fde_list_finish(list, &env);
+}
+
+/* Chained to itself; unwind information outside the image; of a version nobody knows; an end before
+ * its beginning; outside the code; and one that is good. */
+static void broken_entries_are_passed_over_with_a_warning(void)
+{
+    static const uint32_t words[] = {
+        1,
+        0,
+        0,
+        0,
+        0x21,
+        PE_TEXT,
+        PE_TEXT + 4,
+        PE_RDATA + 16,
+        7,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        PE_TEXT,
+        PE_TEXT + 4,
+        PE_RDATA + 16,
+        PE_TEXT + 8,
+        PE_TEXT + 12,
+        0x70000000,
+        PE_TEXT + 16,
+        PE_TEXT + 20,
+        PE_RDATA + 32,
+        PE_TEXT + 24,
+        PE_TEXT + 20,
+        PE_RDATA,
+        0x70000000,
+        0x70000010,
+        PE_RDATA,
+        PE_TEXT + 32,
+        PE_TEXT + 40,
+        PE_RDATA,
+    };
+    counting c;
+    hfn_fde_list list = bounds_of(0x8664, words, 34, 64, 72, &c);
+
+    if (CHECK_EQ_U64(list.count, 1))
+        CHECK_EQ_U64(list.items[0].rva, PE_TEXT + 32);
+    CHECK(c.warnings > 0);
+    CHECK(strstr(c.last_log, "broken") != NULL);
+    finish(&list, &c);
+}
+
+/* Packed: a function of 5 instructions (flag 1), a fragment of 3 (flag 2), a reserved kind (3).
+ * .xdata: 4 instructions, one word of codes that begins with end_c; then with end; with a handler. */
+static void arm64_entries_carry_their_length(void)
+{
+    static const uint32_t words[] = {
+        4 | 1u << 27 | 1u << 21,
+        0xe4e5,
+        6 | 1u << 27 | 1u << 21 | 1u << 20,
+        0xe4,
+        PE_TEXT,
+        0,
+        0,
+        0,
+        PE_TEXT,
+        5 << 2 | 1,
+        PE_TEXT + 20,
+        3 << 2 | 2,
+        PE_TEXT + 32,
+        4 << 2 | 3,
+        PE_TEXT + 64,
+        PE_RDATA,
+        PE_TEXT + 80,
+        PE_RDATA + 8,
+    };
+    counting c;
+    hfn_fde_list list = bounds_of(0xaa64, words, 18, 32, 40, &c);
+
+    if (CHECK_EQ_U64(list.count, 4)) {
+        CHECK_EQ_U64(list.items[0].byte_count, 20);
+        CHECK_EQ_U64(list.items[0].flags, 0);
+        CHECK_EQ_U64(list.items[1].byte_count, 12);
+        CHECK_EQ_U64(list.items[1].flags, HFN_FDE_INSIDE);
+        CHECK_EQ_U64(list.items[2].byte_count, 16);
+        CHECK_EQ_U64(list.items[2].flags, HFN_FDE_INSIDE);
+        CHECK_EQ_U64(list.items[3].byte_count, 24);
+        CHECK_EQ_U64(list.items[3].flags, HFN_FDE_LSDA);
+    }
+    CHECK_EQ_I64(c.warnings, 1);
+    finish(&list, &c);
+}
+
+static void an_unsorted_table_is_sorted(void)
+{
+    static const uint32_t words[] = {
+        1, 0, 0, 0, PE_TEXT + 32, PE_TEXT + 40, PE_RDATA, PE_TEXT, PE_TEXT + 8, PE_RDATA,
+    };
+    counting c;
+    hfn_fde_list list = bounds_of(0x8664, words, 10, 16, 24, &c);
+
+    if (CHECK_EQ_U64(list.count, 2))
+        CHECK(list.items[0].rva < list.items[1].rva);
+    finish(&list, &c);
+}
+
+typedef struct seen {
+    uint64_t called, jumped, guard_begin, guard_end;
+} seen;
+
+static void see_call(void *user, uint64_t rva)
+{
+    ((seen *)user)->called = rva;
+}
+
+static void see_jump(void *user, uint64_t rva)
+{
+    ((seen *)user)->jumped = rva;
+}
+
+static void see_guard(void *user, uint64_t begin, uint64_t end)
+{
+    ((seen *)user)->guard_begin = begin;
+    ((seen *)user)->guard_end = end;
+}
+
+static void a_scope_table_is_read(void)
+{
+    pe_builder *b = pe_new_sample();
+    hotfn_image *image = open_image(b, NULL);
+    seen s = { 0, 0, 0, 0 };
+    const hfn_handler_visitor visitor = { see_call, see_jump, see_guard, &s };
+
+    hfn_each_handler(image, &visitor);
+    CHECK_EQ_U64(s.called, PE_FILTER);
+    CHECK_EQ_U64(s.jumped, PE_GUARDED + 7);
+    CHECK_EQ_U64(s.guard_begin, PE_GUARDED + 4);
+    CHECK_EQ_U64(s.guard_end, PE_GUARDED + 7);
+    hotfn_image_close(image);
+    free(b);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(parts_are_told_from_functions),
+    CHECK_TEST(a_part_right_behind_its_function_is_the_rest_of_it),
+    CHECK_TEST(broken_entries_are_passed_over_with_a_warning),
+    CHECK_TEST(arm64_entries_carry_their_length),
+    CHECK_TEST(an_unsorted_table_is_sorted),
+    CHECK_TEST(a_scope_table_is_read),
+};
+CHECK_MAIN(tests)

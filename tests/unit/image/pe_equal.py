@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Check what hotfn reads of PE images against llvm-readobj, objdump and nm.
+
+pe_equal.py HOTFN [FILE...]: images made here by clang, lld and mingw, and those of $HOTFN_SAMPLES
+where it is set: headers, sections, the id of the PDB, exports, COFF symbols, .pdata.  How many
+functions have the same size by .pdata and by their PDB is printed.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pe_oracle as oracle
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+os.environ.setdefault("HOTFN_LIBRARY", str(
+    pathlib.Path(os.environ.get("HOTFN_BUILD_ROOT", "build")) / "src/libhotfn.so"))
+sys.path.insert(0, str(ROOT / "bindings/python"))
+from hotfn import _structs as s  # noqa: E402
+from hotfn._native import lib  # noqa: E402
+import ctypes  # noqa: E402
+
+MACHINES = {0x14c: 1, 0x8664: 2, 0xaa64: 4}
+EXECUTE, WRITE, LOADED = 1, 2, 4
+problems = []
+
+
+def expect(path, what, ours, theirs):
+    if ours == theirs:
+        return
+    if isinstance(ours, (set, dict)):
+        ours, theirs = ([x for x in a if x not in b][:5] for a, b in ((ours, theirs), (theirs, ours)))
+    problems.append(f"{path}: {what}: ours {ours}, theirs {theirs}")
+
+
+def ask(hotfn, verb, path, *words):
+    done = subprocess.run([hotfn, verb, "--json", *words, str(path)], check=True,
+                          stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
+
+
+def check_headers(path, image):
+    info, theirs = s.ImageInfo(), oracle.headers(path)
+    lib.hotfn_image_get_info(image, ctypes.byref(info))
+    expect(path, "machine", info.machine, MACHINES[theirs["Machine"]])
+    expect(path, "image base", info.link_base, theirs["ImageBase"])
+    expect(path, "size", info.loaded_bytes, theirs["SizeOfImage"])
+    expect(path, "entry", info.entry_rva, theirs["AddressOfEntryPoint"])
+    pdb = oracle.pdb_id(path)
+    if pdb:
+        guid = bytes(info.id[:16])
+        written = guid[3::-1] + guid[5:3:-1] + guid[7:5:-1] + guid[8:]
+        expect(path, "GUID", guid if pdb[0] == guid else written, pdb[0])
+        expect(path, "age", int.from_bytes(bytes(info.id[16:20]), "little"), pdb[1])
+    elif theirs["TimeDateStamp"]:
+        expect(path, "id", (bytes(info.id[:4]), bytes(info.id[4:8])),
+               (theirs["TimeDateStamp"].to_bytes(4, "little"),
+                theirs["SizeOfImage"].to_bytes(4, "little")))
+    return info.link_base
+
+
+def check_sections(path, image):
+    ours = []
+    for i in range(lib.hotfn_image_section_count(image)):
+        section = s.Section()
+        lib.hotfn_image_get_section(image, i, ctypes.byref(section))
+        ours.append((section.name.decode(), section.rva, section.byte_count, section.file_offset,
+                     section.file_bytes, section.flags & (EXECUTE | WRITE)))
+    theirs = [(name, rva, size or raw, offset, raw,
+               (EXECUTE if flags & 0x20000000 else 0) | (WRITE if flags & 0x80000000 else 0))
+              for name, rva, size, offset, raw, flags in oracle.sections(path)]
+    expect(path, "sections", ours, theirs)
+    return [(rva, rva + size) for _, rva, size, _, _, flags in theirs if flags & EXECUTE]
+
+
+def check_exports(path, symbols):
+    """Forwarders lie in the directory, which no section of code holds, and are no symbols."""
+    ours = {(f["name"], f["rva"]) for f in symbols if f["exported"]}
+    theirs = {(name or f"#{ordinal}", rva) for ordinal, name, rva in oracle.exports(path)}
+    theirs_headers = oracle.headers(path)
+    low = theirs_headers["ExportTableRVA"]
+    directory = range(low, low + theirs_headers["ExportTableSize"])
+    expect(path, "exports", ours, {(name, rva) for name, rva in theirs if rva not in directory})
+    return len(ours)
+
+
+def check_coff(path, symbols, base):
+    """Every function that nm shows in code ('t' also marks labels and sections, which have none)."""
+    nm = "x86_64-w64-mingw32-nm"
+    if not shutil.which(nm) or not any(f["source"] == "symtab" for f in symbols):
+        return 0
+    ours = {(f["rva"], f["name"]) for f in symbols if f["source"] == "symtab" and f["kind"] != "data"}
+    theirs = set()
+    for line in oracle.output(nm, path).splitlines():
+        match = re.match(r"(\w+) ([Tt]) (.+)", line)
+        if match and not match[3].startswith("."):
+            theirs.add((int(match[1], 16) - base, match[3]))
+    expect(path, "COFF symbols", ours, theirs)
+    return len(ours)
+
+
+def check_pdata(path, functions, base):
+    theirs = {}
+    for begin, end, parent, inside in oracle.unwinds(path, base):
+        last = max(theirs, default=None)
+        if parent is not None and last == parent and theirs[last][0] == begin:
+            theirs[last] = (end, theirs[last][1])  # the rest of the function, not a fragment
+        else:
+            theirs[begin] = (end, inside)
+    ours = {f["rva"]: (f["rva"] + f["size"], f["kind"] == "fragment") for f in functions
+            if "fde" in f["flags"]}
+    if any("frame" in name for name, *_ in oracle.sections(path)) and not theirs:
+        return 0  # .eh_frame
+    expect(path, ".pdata", ours, theirs)
+    return len(ours)
+
+
+def count_agreeing(hotfn, path, code):
+    """Functions that both the PDB and .pdata know, and those of one size."""
+    alone = {f["rva"]: f["size"] for f in ask(hotfn, "list", path, "--no-separate")["functions"]
+             if "fde" in f["flags"] and f["kind"] != "fragment"}
+    named = {}
+    for symbol in ask(hotfn, "symbols", path)["symbols"]:
+        if symbol["source"] == "pdb" and symbol["kind"] == "function" and symbol["size"] and \
+                any(low <= symbol["rva"] < high for low, high in code):
+            named.setdefault(symbol["rva"], set()).add(symbol["size"])
+    both = [rva for rva in alone if rva in named]
+    odd = [(hex(rva), alone[rva], named[rva]) for rva in both if alone[rva] not in named[rva]]
+    return both, odd
+
+
+def check(hotfn, path):
+    image, err = ctypes.c_void_p(), s.Error()
+    if lib.hotfn_image_open(ctypes.byref(image), os.fsencode(path), None, ctypes.byref(err)) != 0:
+        problems.append(f"{path}: {err.text}")
+        return
+    base, code = check_headers(path, image), check_sections(path, image)
+    symbols = ask(hotfn, "symbols", path, "--no-separate", "--data")["symbols"]
+    functions = ask(hotfn, "list", path, "--no-separate")["functions"]
+    counts = (check_exports(path, symbols), check_coff(path, symbols, base),
+              check_pdata(path, functions, base))
+    lib.hotfn_image_close(image)
+    both, odd = count_agreeing(hotfn, path, code)
+    share = f"{100 - 100 * len(odd) / len(both):.2f} % of {len(both)}" if both else "none"
+    print(f"# {path.name}: {counts[0]} exports, {counts[1]} COFF symbols, {counts[2]} .pdata; "
+          f"sizes by .pdata and PDB alike: {share}")
+    for rva, ours, theirs in odd[:5]:
+        print(f"#   {rva}: .pdata {ours}, PDB {theirs}")
+    if both and len(odd) > len(both) // 20:
+        problems.append(f"{path}: sizes by .pdata and PDB differ in {len(odd)} of {len(both)}")
+
+
+def main():
+    hotfn, given = sys.argv[1], [pathlib.Path(name) for name in sys.argv[2:]]
+    missing = oracle.missing_tool()
+    if missing:
+        print(f"1..0 # SKIP {missing} is not installed")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        for path in given or [*oracle.make_all(folder), *oracle.samples()]:
+            check(hotfn, path)
+    for problem in problems:
+        print("#", problem)
+    if not oracle.samples():
+        print("# the samples are skipped: HOTFN_SAMPLES is not set")
+    print(f"1..1\n{'not ' if problems else ''}ok 1 pe_equal")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
