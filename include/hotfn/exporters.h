@@ -15,6 +15,13 @@ typedef int32_t (*hotfn_write_fn)(void *user, const void *bytes, size_t byte_cou
 #define HOTFN_EXPORT_COLOR 1u    /* table: colours                                  */
 #define HOTFN_EXPORT_MANGLED 2u  /* table: linker's names instead of demangled ones */
 #define HOTFN_EXPORT_REFUSED 4u  /* table: list what could not be hooked, with why  */
+#define HOTFN_EXPORT_EDGES 8u    /* table, json: who called whom                     */
+
+#define HOTFN_BY_DEFAULT 0u /* self time where the run was timed, else calls */
+#define HOTFN_BY_CALLS 1u
+#define HOTFN_BY_SELF 2u
+#define HOTFN_BY_TOTAL 3u
+#define HOTFN_BY_MAX 4u
 
 typedef struct hotfn_export_options {
     uint32_t size; /* sizeof(hotfn_export_options) */
@@ -22,10 +29,12 @@ typedef struct hotfn_export_options {
     uint32_t limit; /* at most this many functions [all] */
     uint32_t width; /* table: columns of the terminal [unbounded] */
     const char *match; /* borrowed; only functions with a name that this glob matches [all] */
+    uint32_t by;       /* HOTFN_BY_*: the order; without times always by calls */
+    uint32_t reserved;
 } hotfn_export_options;
-#define HOTFN_EXPORT_OPTIONS_INIT { (uint32_t)sizeof(hotfn_export_options), 0, 0, 0, 0 }
+#define HOTFN_EXPORT_OPTIONS_INIT { (uint32_t)sizeof(hotfn_export_options), 0, 0, 0, 0, 0, 0 }
 
-/* The formats: "table", "json", "csv". */
+/* The formats: "table", "json", "csv", and what hotfn_exporter_get lists. */
 typedef struct hotfn_exporter_info {
     uint32_t size; /* sizeof(hotfn_exporter_info) */
     uint32_t needs; /* HOTFN_NEEDS_*: what the record must hold */
@@ -34,7 +43,10 @@ typedef struct hotfn_exporter_info {
     const char *about;     /* one line for people */
 } hotfn_exporter_info;
 #define HOTFN_EXPORTER_INFO_INIT { (uint32_t)sizeof(hotfn_exporter_info), 0, 0, 0, 0 }
-#define HOTFN_NEEDS_FLAT 1u
+#define HOTFN_NEEDS_FLAT 1u   /* counts are enough                     */
+#define HOTFN_NEEDS_TIMES 2u  /* times of functions (--mode time)      */
+#define HOTFN_NEEDS_TREE 4u   /* who called whom from where            */
+#define HOTFN_NEEDS_EVENTS 8u /* each entry and exit                   */
 
 HOTFN_API uint32_t hotfn_exporter_count(void);
 HOTFN_API hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *out);

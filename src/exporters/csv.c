@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define TIME_COLUMNS ",total_ns,self_ns,min_ns,max_ns,p50_ns,p90_ns,p99_ns,timing,timing_reason"
+
 static void put_field(hfn_sink *sink, const char *text)
 {
     if (!text[strcspn(text, ",\"\r\n")]) {
@@ -19,6 +21,23 @@ static void put_field(hfn_sink *sink, const char *text)
     }
     hfn_sink_text(sink, text);
     hfn_sink_text(sink, "\"");
+}
+
+/* Empty where it was not timed. */
+static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
+{
+    hotfn_record_timing t;
+    hfn_view_timing(view, index, &t);
+    const uint64_t times[] = { t.total_ns, t.self_ns, t.min_ns, t.max_ns,
+                               t.p50_ns,   t.p90_ns,  t.p99_ns };
+    for (size_t i = 0; i < HFN_COUNT_OF(times); i++) {
+        hfn_sink_text(sink, ",");
+        if (t.timed_calls > 0) {
+            hfn_sink_format(sink, "%" PRIu64, times[i]);
+        }
+    }
+    hfn_sink_format(sink, ",%s,", hfn_timing_name(t.timing));
+    put_field(sink, t.reason);
 }
 
 static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, char *shown,
@@ -44,16 +63,21 @@ static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, char *s
     put_field(sink, f.strategy);
     hfn_sink_text(sink, ",");
     put_field(sink, f.reason);
+    if (view->time.flags) {
+        put_times(view, sink, view->order[rank]);
+    }
     hfn_sink_text(sink, "\r\n");
 }
 
-static void write_csv(const hfn_view *view, hfn_sink *sink)
+static bool write_csv(const hfn_view *view, hfn_sink *sink)
 {
     char shown[8192];
-    hfn_sink_text(sink, "rank,calls,module,rva,size,name,display,state,strategy,reason\r\n");
+    hfn_sink_text(sink, "rank,calls,module,rva,size,name,display,state,strategy,reason");
+    hfn_sink_text(sink, view->time.flags ? TIME_COLUMNS "\r\n" : "\r\n");
     for (uint32_t i = 0; i < view->limit && !sink->failed; i++) {
         put_row(view, sink, i, shown, sizeof shown);
     }
+    return true;
 }
 
 const hfn_exporter hfn_exporter_csv = {

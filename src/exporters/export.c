@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* From a record to a format: makes the view once, then hands it to the exporter. */
+#include "base/sort.h"
 #include "base/status.h"
 #include "exporters/exporter.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static const hfn_exporter *const exporters[] = { &hfn_exporter_table, &hfn_exporter_json,
-                                                 &hfn_exporter_csv };
+static const hfn_exporter *const exporters[] = {
+    &hfn_exporter_table,      &hfn_exporter_json,      &hfn_exporter_csv,
+    &hfn_exporter_callgrind,  &hfn_exporter_pprof,     &hfn_exporter_folded,
+    &hfn_exporter_speedscope, &hfn_exporter_chrome,    &hfn_exporter_perfetto,
+    &hfn_exporter_firefox,    &hfn_exporter_traceview, &hfn_exporter_gmon,
+};
 
 uint32_t hotfn_exporter_count(void)
 {
@@ -62,13 +68,67 @@ static uint32_t keep_matching(const hfn_view *view, uint32_t *order)
     return kept;
 }
 
+/* ---- Order. */
+
+typedef struct ranked {
+    uint64_t key;
+    uint32_t index, was; /* its place by calls decides between equals */
+    uint32_t called;     /* what was not called comes last            */
+} ranked;
+
+static bool comes_before(const void *left, const void *right)
+{
+    const ranked *a = left, *b = right;
+    if (a->called != b->called) {
+        return a->called > b->called;
+    }
+    return a->key != b->key ? a->key > b->key : a->was < b->was;
+}
+
+static uint64_t key_of(const hfn_view *view, uint32_t index, uint32_t by)
+{
+    hotfn_record_timing t;
+    hfn_view_timing(view, index, &t);
+    return by == HOTFN_BY_TOTAL ? t.total_ns : by == HOTFN_BY_MAX ? t.max_ns : t.self_ns;
+}
+
+static bool sort_by_time(const hfn_view *view, uint32_t *order, uint32_t by)
+{
+    uint32_t count = view->info.function_count;
+    size_t bytes = count * sizeof(ranked);
+    ranked *items = hfn_alloc(&view->env, bytes), *room = hfn_alloc(&view->env, bytes);
+    bool held = items && room;
+    for (uint32_t i = 0; held && i < count; i++) {
+        hotfn_record_function f;
+        hfn_view_function(view, order[i], &f);
+        items[i] = (ranked){ key_of(view, order[i], by), order[i], i, f.counted && f.calls > 0 };
+    }
+    const ranked *sorted = held ? hfn_sort(items, room, count, sizeof *items, comes_before) : NULL;
+    for (uint32_t i = 0; held && i < count; i++) {
+        order[i] = sorted[i].index;
+    }
+    hfn_free(&view->env, items, bytes);
+    hfn_free(&view->env, room, bytes);
+    return held;
+}
+
+static hotfn_status sort(const hfn_view *view, uint32_t *order)
+{
+    uint32_t by = view->options.by;
+    hotfn_status s = hotfn_record_sort(view->record, order);
+    if (s != HOTFN_OK || !view->time.flags || by == HOTFN_BY_CALLS) {
+        return s;
+    }
+    return sort_by_time(view, order, by) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+}
+
 static hotfn_status write_view(hfn_view *view, const hfn_exporter *exporter, hotfn_write_fn write,
                                void *user, hotfn_error *err)
 {
     size_t order_bytes = (view->info.function_count + 1u) * sizeof(uint32_t);
     uint32_t *order = hfn_alloc(&view->env, order_bytes);
     hfn_sink *sink = hfn_alloc(&view->env, sizeof *sink);
-    hotfn_status s = order && sink ? hotfn_record_sort(view->record, order) : HOTFN_E_NO_MEMORY;
+    hotfn_status s = order && sink ? sort(view, order) : HOTFN_E_NO_MEMORY;
     if (s == HOTFN_OK) {
         *sink = (hfn_sink){ .write = write, .user = user };
         view->order = order;
@@ -76,9 +136,9 @@ static hotfn_status write_view(hfn_view *view, const hfn_exporter *exporter, hot
         view->limit = view->options.limit && view->options.limit < view->count ? view->options.limit
                                                                                : view->count;
         view->total_calls = total_calls(view);
-        exporter->write(view, sink);
+        s = exporter->write(view, sink) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
         hfn_sink_flush(sink);
-        s = sink->failed ? HOTFN_E_IO : HOTFN_OK;
+        s = sink->failed ? HOTFN_E_IO : s;
     }
     hfn_free(&view->env, sink, sizeof *sink);
     hfn_free(&view->env, order, order_bytes);
@@ -88,6 +148,51 @@ static hotfn_status write_view(hfn_view *view, const hfn_exporter *exporter, hot
                                                     : "no memory for the report");
 }
 
+/* ---- What a record must hold. */
+
+static const struct {
+    uint32_t need;
+    const char *words;
+} needs[] = {
+    { HOTFN_NEEDS_TIMES, "how long functions took: run with --mode time" },
+    { HOTFN_NEEDS_TREE, "who called whom: run with --mode time" },
+    { HOTFN_NEEDS_EVENTS, "each entry and exit: run with --mode time --with events" },
+};
+
+static uint32_t held_by(const hfn_view *view)
+{
+    return HOTFN_NEEDS_FLAT | (view->time.flags ? HOTFN_NEEDS_TIMES : 0) |
+           (view->time.node_count ? HOTFN_NEEDS_TREE : 0) |
+           (view->time.event_count ? HOTFN_NEEDS_EVENTS : 0);
+}
+
+static hotfn_status check_needs(const hfn_view *view, const hfn_exporter *exporter,
+                                hotfn_error *err)
+{
+    uint32_t lacking = exporter->needs & ~held_by(view);
+    for (size_t i = 0; i < HFN_COUNT_OF(needs); i++) {
+        if (lacking & needs[i].need) {
+            return hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
+                            "%s cannot be made of this record, which does not hold %s",
+                            exporter->name, needs[i].words);
+        }
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_status no_such_format(const char *format, hotfn_error *err)
+{
+    char names[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < HFN_COUNT_OF(exporters); i++) {
+        int n =
+            snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", exporters[i]->name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return hfn_fail(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
+                    "no export format '%s'; there are: %s", format, names);
+}
+
 hotfn_status hotfn_export(const hotfn_record *record, const char *format,
                           const hotfn_export_options *options, hotfn_write_fn write, void *user,
                           const hotfn_env *env, hotfn_error *err)
@@ -95,10 +200,10 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
     hfn_view view = { .record = record, .env = hfn_env_fill(env) };
     const hfn_exporter *exporter = find(format);
     if (!exporter) {
-        return hfn_fail(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
-                        "no export format '%s'; there are: table, json, csv", format);
+        return no_such_format(format, err);
     }
-    if (!hfn_take_options(&view.options, sizeof view.options, options)) {
+    if (!hfn_take_options(&view.options, sizeof view.options, options) ||
+        view.options.by > HOTFN_BY_MAX) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown export option");
     }
     if (view.options.match && hotfn_glob_match(view.options.match, "") < 0) {
@@ -110,5 +215,8 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
     if (s != HOTFN_OK) {
         return hfn_fail(err, s, NULL, HOTFN_NO_OFFSET, "the record cannot be read");
     }
-    return write_view(&view, exporter, write, user, err);
+    view.time.size = sizeof view.time;
+    hotfn_record_get_time_info(record, &view.time);
+    s = check_needs(&view, exporter, err);
+    return s == HOTFN_OK ? write_view(&view, exporter, write, user, err) : s;
 }

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 
 #include <hotfn/exporters.h>
+#include <hotfn/timing.h>
 #include <stdbool.h>
 
 /* Where the bytes go; once failed, everything is swallowed. */
@@ -34,6 +35,7 @@ typedef struct hfn_view {
     uint32_t count;        /* of them: all, or those that match      */
     uint32_t limit;        /* how many of them to list               */
     uint64_t total_calls;  /* over all counted functions             */
+    hotfn_record_time_info time; /* flags 0: the run was not timed   */
 } hfn_view;
 
 /* The length of the UTF-8 sequence at s, 0 if it is none (Unicode 15, table 3-7). */
@@ -44,8 +46,23 @@ const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *
                              size_t out_bytes);
 bool hfn_view_matches(const hfn_view *view, const hotfn_record_function *function);
 void hfn_view_function(const hfn_view *view, uint32_t index, hotfn_record_function *out);
+void hfn_view_timing(const hfn_view *view, uint32_t index, hotfn_record_timing *out);
+void hfn_view_thread(const hfn_view *view, uint32_t index, hotfn_record_thread *out);
+void hfn_view_node(const hfn_view *view, uint32_t index, hotfn_record_node *out);
+void hfn_view_edge(const hfn_view *view, uint32_t index, hotfn_record_edge *out);
 void hfn_view_module(const hfn_view *view, uint32_t index, hotfn_record_module *out);
 
+/* A string as JSON has it (RFC 8259): what is not UTF-8 becomes U+FFFD.  The value of a further key. */
+void hfn_sink_json(hfn_sink *sink, const char *text);
+void hfn_sink_json_key(hfn_sink *sink, const char *key, const char *text);
+
+/* Stacks of the call tree, from the outermost function inwards; returns the depth, at most
+ * `most` (deeper ones lose their outermost callers). */
+uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions, uint32_t most);
+/* A thread's name for people: "name (tid 7)". */
+const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *out, size_t out_bytes);
+
+const char *hfn_timing_name(uint32_t timing);      /* "full" ...     */
 const char *hfn_state_name(uint32_t state);        /* "hooked" ...   */
 const char *hfn_record_state_name(uint32_t state); /* "finished" ... */
 
@@ -54,11 +71,21 @@ typedef struct hfn_exporter {
     const char *extension;
     const char *about;
     uint32_t needs; /* HOTFN_NEEDS_* */
-    void (*write)(const hfn_view *view, hfn_sink *sink);
+    bool (*write)(const hfn_view *view, hfn_sink *sink); /* false: no memory */
 } hfn_exporter;
 
 extern const hfn_exporter hfn_exporter_table;
 extern const hfn_exporter hfn_exporter_json;
 extern const hfn_exporter hfn_exporter_csv;
+extern const hfn_exporter hfn_exporter_html;
+extern const hfn_exporter hfn_exporter_callgrind;
+extern const hfn_exporter hfn_exporter_pprof;
+extern const hfn_exporter hfn_exporter_folded;
+extern const hfn_exporter hfn_exporter_speedscope;
+extern const hfn_exporter hfn_exporter_chrome;
+extern const hfn_exporter hfn_exporter_perfetto;
+extern const hfn_exporter hfn_exporter_firefox;
+extern const hfn_exporter hfn_exporter_traceview;
+extern const hfn_exporter hfn_exporter_gmon;
 
 #endif

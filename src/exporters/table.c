@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* The table for people: rank, calls, share of all counted calls, module, function; then what was not
  * counted, and why. */
-#include "exporters/exporter.h"
+#include "exporters/table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define BOLD "\033[1m"
-#define DIM "\033[2m"
-#define HOT "\033[31m"
-#define PLAIN "\033[0m"
 #define REASONS_MAX 64
 #define MODULE_WIDTH 24
 #define UNCOUNTED_SHOWN 10 /* refused functions, without being asked */
 
-static const char *color(const hfn_view *view, const char *code)
+const char *hfn_table_color(const hfn_view *view, const char *code)
 {
     return view->options.flags & HOTFN_EXPORT_COLOR ? code : "";
 }
 
 /* 1234567 as 1,234,567. */
-static const char *grouped(uint64_t value, char out[32])
+const char *hfn_table_grouped(uint64_t value, char out[32])
 {
     char digits[24];
     int count = snprintf(digits, sizeof digits, "%" PRIu64, value);
@@ -56,7 +52,7 @@ static size_t characters(const char *text)
 }
 
 /* At most width characters, 0: all. */
-static void put_name(hfn_sink *sink, const char *name, size_t width)
+void hfn_table_name(hfn_sink *sink, const char *name, size_t width)
 {
     size_t shown = 0;
     bool cut = width > 0 && characters(name) > width;
@@ -72,9 +68,10 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
 {
     char calls[32];
     const hotfn_record_info *info = &view->info;
-    hfn_sink_text(sink, color(view, BOLD));
-    put_name(sink, info->command[0] ? info->command : "(unknown command)", view->options.width);
-    hfn_sink_text(sink, color(view, PLAIN));
+    hfn_sink_text(sink, hfn_table_color(view, BOLD));
+    hfn_table_name(sink, info->command[0] ? info->command : "(unknown command)",
+                   view->options.width);
+    hfn_sink_text(sink, hfn_table_color(view, PLAIN));
     hfn_sink_format(sink, "\n%s", hfn_record_state_name(info->state));
     if (info->state != HOTFN_RECORD_LIVE && info->exit_code != 0) {
         hfn_sink_format(sink, info->exit_code < 0 ? " by signal %d" : " with status %d",
@@ -86,7 +83,7 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
     } else if (info->end_ns > info->start_ns) {
         hfn_sink_format(sink, ", %.3f s", (double)(info->end_ns - info->start_ns) / 1e9);
     }
-    hfn_sink_format(sink, ", %s calls counted", grouped(view->total_calls, calls));
+    hfn_sink_format(sink, ", %s calls counted", hfn_table_grouped(view->total_calls, calls));
     if (info->threads_lost) {
         hfn_sink_format(sink, ", CALLS OF %" PRIu32 " THREADS LOST", info->threads_lost);
     }
@@ -108,10 +105,10 @@ static size_t module_width(const hfn_view *view, uint32_t rows)
 }
 
 /* Cut or filled up to width. */
-static void put_column(hfn_sink *sink, const char *text, size_t width)
+void hfn_table_column(hfn_sink *sink, const char *text, size_t width)
 {
     size_t length = characters(text);
-    put_name(sink, text, width);
+    hfn_table_name(sink, text, width);
     for (; length < width; length++) {
         hfn_sink_bytes(sink, " ", 1);
     }
@@ -125,18 +122,21 @@ static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t 
     hfn_view_function(view, view->order[rank], &f);
     hfn_view_module(view, f.module, &m);
     double share = view->total_calls ? 100.0 * (double)f.calls / (double)view->total_calls : 0;
-    hfn_sink_format(sink, "%5" PRIu32 "  %s%18s%s  %s%6.2f%%%s  %s", rank + 1, color(view, BOLD),
-                    grouped(f.calls, calls), color(view, PLAIN), color(view, share >= 5 ? HOT : ""),
-                    share, color(view, share >= 5 ? PLAIN : ""), color(view, DIM));
-    put_column(sink, m.file, width);
-    hfn_sink_format(sink, "%s  ", color(view, PLAIN));
+    hfn_sink_format(sink, "%5" PRIu32 "  %s%18s%s  %s%6.2f%%%s  %s", rank + 1,
+                    hfn_table_color(view, BOLD), hfn_table_grouped(f.calls, calls),
+                    hfn_table_color(view, PLAIN), hfn_table_color(view, share >= 5 ? HOT : ""),
+                    share, hfn_table_color(view, share >= 5 ? PLAIN : ""),
+                    hfn_table_color(view, DIM));
+    hfn_table_column(sink, m.file, width);
+    hfn_sink_format(sink, "%s  ", hfn_table_color(view, PLAIN));
     size_t taken = 5 + 2 + 18 + 2 + 7 + 2 + width + 2;
     size_t room = view->options.width > taken + 8 ? view->options.width - taken : 0;
-    put_name(sink, hfn_view_display(view, &f, shown, sizeof shown), room);
+    hfn_table_name(sink, hfn_view_display(view, &f, shown, sizeof shown), room);
     hfn_sink_text(sink, f.flags & HOTFN_VERDICT_ENTRY_LOOP ? " (entry is a loop)\n" : "\n");
 }
 
-/* How many rows are worth showing: those that were called, up to limit. */
+/* How many rows are worth showing: those that were called, up to limit; they come first in any
+ * order. */
 static uint32_t called_rows(const hfn_view *view, uint32_t limit)
 {
     uint32_t rows = 0;
@@ -212,13 +212,13 @@ static void put_refused_one(const hfn_view *view, hfn_sink *sink, const hotfn_re
     hotfn_record_module m;
     hfn_view_module(view, f->module, &m);
     hfn_sink_text(sink, "  ");
-    put_name(sink, m.file, 0);
+    hfn_table_name(sink, m.file, 0);
     hfn_sink_format(sink, "+0x%" PRIx64 "  ", f->rva);
-    put_name(sink, hfn_view_display(view, f, shown, sizeof shown), 0);
+    hfn_table_name(sink, hfn_view_display(view, f, shown, sizeof shown), 0);
     hfn_sink_text(sink, "  ");
-    put_name(sink, f->reason, 0);
+    hfn_table_name(sink, f->reason, 0);
     hfn_sink_format(sink, " at byte %" PRIu32 ": ", f->reason_offset);
-    put_name(sink, f->reason_text, 0);
+    hfn_table_name(sink, f->reason_text, 0);
     hfn_sink_text(sink, "\n");
 }
 
@@ -256,9 +256,9 @@ static void put_modules(const hfn_view *view, hfn_sink *sink)
         hfn_view_module(view, i, &m);
         left_out += (m.flags & HOTFN_MODULE_LEFT_OUT) != 0;
         if (m.flags & HOTFN_MODULE_FAILED) {
-            put_name(sink, m.file, 0);
+            hfn_table_name(sink, m.file, 0);
             hfn_sink_text(sink, " was not counted: ");
-            put_name(sink, m.note, 0);
+            hfn_table_name(sink, m.note, 0);
             hfn_sink_text(sink, "\n");
         }
     }
@@ -285,24 +285,37 @@ static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
                     c.hooked, c.called, c.refused, c.fragments, c.excluded);
     for (uint32_t i = 0; i < c.reason_count; i++) {
         hfn_sink_format(sink, "  %6" PRIu32 "  ", c.reasons[i].functions);
-        put_name(sink, c.reasons[i].text, 0);
+        hfn_table_name(sink, c.reasons[i].text, 0);
         hfn_sink_text(sink, "\n");
     }
     put_modules(view, sink);
 }
 
-static void write_table(const hfn_view *view, hfn_sink *sink)
+static bool write_table(const hfn_view *view, hfn_sink *sink)
 {
     uint32_t rows = called_rows(view, view->limit);
     size_t width = module_width(view, rows);
     put_heading(view, sink);
-    hfn_sink_format(sink, "%s%5s  %18s  %7s  %-*s  %s%s\n", color(view, DIM), "rank", "calls",
-                    "share", (int)width, "module", "function", color(view, PLAIN));
+    if (view->time.flags) {
+        hfn_table_time_columns(view, sink, width);
+    } else {
+        hfn_sink_format(sink, "%s%5s  %18s  %7s  %-*s  %s%s\n", hfn_table_color(view, DIM), "rank",
+                        "calls", "share", (int)width, "module", "function",
+                        hfn_table_color(view, PLAIN));
+    }
     for (uint32_t i = 0; i < rows && !sink->failed; i++) {
-        put_row(view, sink, i, width);
+        if (view->time.flags) {
+            hfn_table_time_row(view, sink, i, width);
+        } else {
+            put_row(view, sink, i, width);
+        }
     }
     put_census(view, sink, rows);
+    if (view->time.flags) {
+        hfn_table_time_notes(view, sink);
+    }
     put_refused(view, sink);
+    return true;
 }
 
 const hfn_exporter hfn_exporter_table = {

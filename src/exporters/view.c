@@ -121,6 +121,93 @@ void hfn_view_module(const hfn_view *view, uint32_t index, hotfn_record_module *
     hotfn_record_get_module(view->record, index, out);
 }
 
+void hfn_view_timing(const hfn_view *view, uint32_t index, hotfn_record_timing *out)
+{
+    *out = (hotfn_record_timing)HOTFN_RECORD_TIMING_INIT;
+    hotfn_record_get_timing(view->record, index, out);
+}
+
+void hfn_view_thread(const hfn_view *view, uint32_t index, hotfn_record_thread *out)
+{
+    *out = (hotfn_record_thread)HOTFN_RECORD_THREAD_INIT;
+    hotfn_record_get_thread(view->record, index, out);
+}
+
+void hfn_view_node(const hfn_view *view, uint32_t index, hotfn_record_node *out)
+{
+    *out = (hotfn_record_node)HOTFN_RECORD_NODE_INIT;
+    hotfn_record_get_node(view->record, index, out);
+}
+
+void hfn_view_edge(const hfn_view *view, uint32_t index, hotfn_record_edge *out)
+{
+    *out = (hotfn_record_edge)HOTFN_RECORD_EDGE_INIT;
+    hotfn_record_get_edge(view->record, index, out);
+}
+
+uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions, uint32_t most)
+{
+    hotfn_record_node n;
+    uint32_t depth = 0;
+
+    for (uint32_t at = node; at != HOTFN_NO_NODE && depth < most; at = n.parent) {
+        hfn_view_node(view, at, &n);
+        functions[depth++] = n.function;
+    }
+    for (uint32_t i = 0; i < depth / 2; i++) {
+        uint32_t swap = functions[i];
+
+        functions[i] = functions[depth - 1 - i];
+        functions[depth - 1 - i] = swap;
+    }
+    return depth;
+}
+
+const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *out, size_t out_bytes)
+{
+    hotfn_record_thread t;
+
+    hfn_view_thread(view, thread, &t);
+    snprintf(out, out_bytes, "%.16s%s(tid %u)", t.name, t.name[0] ? " " : "", t.tid);
+    return out;
+}
+
+/* ---- Words. */
+
+void hfn_sink_json(hfn_sink *sink, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+
+    hfn_sink_text(sink, "\"");
+    while (*s) {
+        size_t length = hfn_utf8_length(s);
+
+        if (*s == '"' || *s == '\\')
+            hfn_sink_format(sink, "\\%c", *s);
+        else if (*s < 0x20 || *s == 0x7f)
+            hfn_sink_format(sink, "\\u%04x", *s);
+        else if (length == 0)
+            hfn_sink_text(sink, "\\ufffd");
+        else
+            hfn_sink_bytes(sink, (const char *)s, length);
+        s += length ? length : 1;
+    }
+    hfn_sink_text(sink, "\"");
+}
+
+void hfn_sink_json_key(hfn_sink *sink, const char *key, const char *text)
+{
+    hfn_sink_format(sink, ",\"%s\":", key);
+    hfn_sink_json(sink, text);
+}
+
+const char *hfn_timing_name(uint32_t timing)
+{
+    return timing == HOTFN_TIMING_FULL     ? "full"
+           : timing == HOTFN_TIMING_SAMPLE ? "sampled"
+                                           : "count-only";
+}
+
 const char *hfn_state_name(uint32_t state)
 {
     switch (state) {

@@ -66,6 +66,8 @@ void hfn_record_drop_times(hotfn_record *record);
 uint64_t hfn_times_ns(const hotfn_record *record, uint64_t ticks);
 uint64_t hfn_times_less_cost(const hotfn_record *record, uint64_t ticks, uint64_t inside_calls,
                              uint64_t outside_calls);
+/* One call's, less its share of what hooks below it cost. */
+uint64_t hfn_times_one_call_ns(const hotfn_record *record, const hfn_slot_sum *sum, uint64_t ticks);
 uint64_t hfn_times_node_ticks(const hotfn_record *record, uint32_t node);
 uint64_t hfn_times_callee_ticks(const hotfn_record *record, uint32_t node);
 /* The process of a row. */

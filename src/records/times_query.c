@@ -148,7 +148,7 @@ static uint64_t quantile(const uint64_t *counts, uint64_t total, double part)
 }
 
 /* One call's ticks, without its own cost and its share of what its callees' hooks cost. */
-static uint64_t one_call_ns(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t ticks)
+uint64_t hfn_times_one_call_ns(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t ticks)
 {
     uint64_t own = hfn_times_less_cost(r, ticks, 1, 0);
     uint64_t all = hfn_times_less_cost(r, sum->total_ticks, sum->outermost_timed, 0);
@@ -176,9 +176,12 @@ static double fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum,
         total = add(total, counts[i]);
     if (total == 0)
         return 0;
-    t->p50_ns = within(one_call_ns(r, sum, quantile(counts, total, 0.50)), t->min_ns, t->max_ns);
-    t->p90_ns = within(one_call_ns(r, sum, quantile(counts, total, 0.90)), t->min_ns, t->max_ns);
-    t->p99_ns = within(one_call_ns(r, sum, quantile(counts, total, 0.99)), t->min_ns, t->max_ns);
+    t->p50_ns =
+        within(hfn_times_one_call_ns(r, sum, quantile(counts, total, 0.50)), t->min_ns, t->max_ns);
+    t->p90_ns =
+        within(hfn_times_one_call_ns(r, sum, quantile(counts, total, 0.90)), t->min_ns, t->max_ns);
+    t->p99_ns =
+        within(hfn_times_one_call_ns(r, sum, quantile(counts, total, 0.99)), t->min_ns, t->max_ns);
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
         mean += (double)bucket_begin(i) * (double)counts[i] / (double)total;
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
@@ -247,8 +250,8 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
     t->self_ns = hfn_times_ns(
         r, hfn_times_less_cost(r, sum->self_ticks, sum->timed_calls, sum->callee_timed));
     t->self_ns = t->self_ns < t->total_ns ? t->self_ns : t->total_ns;
-    t->max_ns = one_call_ns(r, sum, sum->max_ticks);
-    t->min_ns = one_call_ns(r, sum, sum->min_ticks ? sum->min_ticks - 1 : 0);
+    t->max_ns = hfn_times_one_call_ns(r, sum, sum->max_ticks);
+    t->min_ns = hfn_times_one_call_ns(r, sum, sum->min_ticks ? sum->min_ticks - 1 : 0);
     t->min_ns = t->min_ns < t->max_ns ? t->min_ns : t->max_ns;
     variance = fill_percentiles(r, sum, t);
     if (t->timing == HOTFN_TIMING_SAMPLE)

@@ -80,7 +80,7 @@ hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
     s.thread = call->thread;
     s.node = call->node < r->times.node_count ? call->node : HOTFN_NO_NODE;
     s.start_ns = since_start(r, call->start_ticks);
-    s.duration_ns = hfn_times_ns(r, hfn_times_less_cost(r, call->ticks, 1, 0));
+    s.duration_ns = hfn_times_one_call_ns(r, &r->sums.slots[call->slot], call->ticks);
     return hfn_give(out, &s, sizeof s) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

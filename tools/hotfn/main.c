@@ -14,6 +14,8 @@ typedef struct verb {
 static const verb verbs[] = {
     { "run", hotfn_verb_run, "run a program and count every call of its functions" },
     { "report", hotfn_verb_report, "show the hot functions of a record" },
+    { "export", hotfn_verb_export, "write a record for other viewers" },
+    { "open", hotfn_verb_open, "show a record in the browser" },
     { "info", hotfn_verb_info, "show what a record holds" },
     { "repair", hotfn_verb_repair, "make a clean record out of a damaged one" },
     { "scan", hotfn_verb_scan, "say which functions of a file can be hooked, how, and why not" },

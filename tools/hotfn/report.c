@@ -12,11 +12,11 @@
 
 typedef struct report_options {
     const char *format, *output, *color, *match;
-    uint32_t limit, flags, process;
-    bool limit_given, main_process;
+    uint32_t limit, flags, process, by;
+    bool limit_given, main_process, raw;
 } report_options;
 
-enum { JSON = 256, CSV, REFUSED, MANGLED, COLOR, PROCESS, BY, HELP };
+enum { JSON = 256, CSV, REFUSED, MANGLED, COLOR, PROCESS, BY, RAW, EDGES, HELP };
 
 static const struct option words[] = {
     { "json", no_argument, NULL, JSON },
@@ -30,6 +30,8 @@ static const struct option words[] = {
     { "output", required_argument, NULL, 'o' },
     { "match", required_argument, NULL, 'f' },
     { "by", required_argument, NULL, BY },
+    { "raw", no_argument, NULL, RAW },
+    { "edges", no_argument, NULL, EDGES },
     { "help", no_argument, NULL, HELP },
     { NULL, 0, NULL, 0 },
 };
@@ -43,7 +45,9 @@ static int usage(FILE *out, int status)
           "      --refused      list what could not be hooked, with the reasons\n"
           "      --mangled      show the linker's names\n"
           "      --process PID  only what this process called; 'main': not its forked children\n"
-          "      --by calls     the order (the only one yet)\n"
+          "      --by ORDER     calls, self, total or max [self if the run was timed, else calls]\n"
+          "      --raw          leave the hooks' own cost in the times\n"
+          "      --edges        also list who called whom (table, json)\n"
           "      --color WHEN   auto, always, never\n"
           "  -o, --output FILE  instead of stdout\n",
           out);
@@ -56,6 +60,18 @@ static bool parse_number(const char *text, uint32_t *out)
     unsigned long value = strtoul(text, &end, 10);
     *out = (uint32_t)value;
     return end != text && *end == 0 && text[0] != '-' && value <= UINT32_MAX;
+}
+
+bool hotfn_tool_order(const char *word, uint32_t *by)
+{
+    static const char *const orders[] = { "default", "calls", "self", "total", "max" };
+    for (uint32_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+        if (strcmp(word, orders[i]) == 0) {
+            *by = i;
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool take(report_options *o, int word, const char *argument)
@@ -76,7 +92,9 @@ static bool take(report_options *o, int word, const char *argument)
         o->main_process = strcmp(argument, "main") == 0;
         return o->main_process || parse_number(argument, &o->process);
     case 'n': o->limit_given = true; return parse_number(argument, &o->limit);
-    case BY: return strcmp(argument, "calls") == 0;
+    case BY: return hotfn_tool_order(argument, &o->by);
+    case RAW: return o->raw = true;
+    case EDGES: o->flags |= HOTFN_EXPORT_EDGES; return true;
     default: return false;
     }
 }
@@ -113,6 +131,7 @@ static int export(const hotfn_record *record, const report_options *o)
     options.limit = o->limit_given ? o->limit : table ? 30 : 0;
     options.width = terminal_width(o);
     options.match = o->match;
+    options.by = o->by;
     FILE *out = o->output && strcmp(o->output, "-") != 0 ? fopen(o->output, "we") : stdout;
     if (!out) {
         perror(o->output);
@@ -169,6 +188,7 @@ int hotfn_verb_report(int argc, char **argv)
         hotfn_record_close(record);
         return TOOL_FAILED;
     }
+    hotfn_record_choose_raw(record, o.raw);
     int status = export(record, &o);
     hotfn_record_close(record);
     return status;

@@ -5,6 +5,7 @@
 #define HOTFN_TOOL_VERBS_H
 
 #include <hotfn.h>
+#include <stdbool.h>
 
 #define TOOL_OK 0
 #define TOOL_FAILED 1
@@ -13,6 +14,8 @@
 
 int hotfn_verb_run(int argc, char **argv);
 int hotfn_verb_report(int argc, char **argv);
+int hotfn_verb_export(int argc, char **argv);
+int hotfn_verb_open(int argc, char **argv);
 int hotfn_verb_info(int argc, char **argv);
 int hotfn_verb_repair(int argc, char **argv);
 int hotfn_verb_scan(int argc, char **argv);
@@ -23,6 +26,13 @@ int hotfn_verb_bisect(int argc, char **argv);
 
 /* Print "hotfn OF: text" (with file and offset if the error has them) to stderr; returns TOOL_FAILED. */
 int hotfn_tool_fail(const char *of, const hotfn_error *err);
+
+/* report.c: "calls", "self" ... as HOTFN_BY_*; false: no such order. */
+bool hotfn_tool_order(const char *word, uint32_t *by);
+
+/* export.c: to a file, or stdout (NULL or "-"); what is not written whole is said and removed. */
+int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,
+                      const hotfn_export_options *options, const char *output);
 
 /* env.c: what tools register: demangle.c's demangler, xz by liblzma where it was there to build with. */
 hotfn_env hotfn_tool_env(void);

@@ -323,7 +323,8 @@ class LiveOptions(Sized):
 # hotfn/exporters.h
 class ExportOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("limit", c_uint32),
-                ("width", c_uint32), ("match", c_char_p)]
+                ("width", c_uint32), ("match", c_char_p),
+                ("by", c_uint32), ("reserved", c_uint32)]
 
 
 class ExporterInfo(Sized):

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Pairing entries with exits.  An exit belongs to the nearest open entry of its function: what lies
+ * between was left by a longjmp or an exception, and ends with it. */
+#include "exporters/events.h"
+
+#define MOST_DEPTH 4096u /* deeper calls are passed over, entry and exit */
+
+typedef struct pairing {
+    hfn_event_fn each;
+    void *user;
+    uint32_t open[MOST_DEPTH];
+    uint32_t depth, thread, too_deep;
+    uint64_t last_ns;
+} pairing;
+
+static void leave(pairing *p)
+{
+    hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
+    e.thread = p->thread;
+    e.function = p->open[--p->depth];
+    e.kind = 2;
+    e.time_ns = p->last_ns;
+    p->each(p->user, &e);
+}
+
+static bool is_open(const pairing *p, uint32_t function)
+{
+    for (uint32_t i = p->depth; i-- > 0;) {
+        if (p->open[i] == function) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take(pairing *p, const hotfn_record_event *e)
+{
+    p->last_ns = e->time_ns > p->last_ns ? e->time_ns : p->last_ns;
+    if (e->kind == 1 && p->depth == MOST_DEPTH) {
+        p->too_deep++;
+    } else if (e->kind == 1) {
+        hotfn_record_event at = *e;
+        at.time_ns = p->last_ns;
+        p->open[p->depth++] = e->function;
+        p->each(p->user, &at);
+    } else if (p->too_deep > 0) {
+        p->too_deep--;
+    } else if (is_open(p, e->function)) {
+        while (p->open[p->depth - 1] != e->function) {
+            leave(p);
+        }
+        leave(p);
+    }
+}
+
+void hfn_events_each(const hfn_view *view, hfn_event_fn each, void *user)
+{
+    hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
+    pairing p = { .each = each, .user = user };
+    for (uint64_t i = 0; i < view->time.event_count; i++) {
+        hotfn_record_get_event(view->record, i, &e);
+        if (e.function == HOTFN_NO_FUNCTION) {
+            continue;
+        }
+        if (e.thread != p.thread) {
+            while (p.depth > 0) {
+                leave(&p);
+            }
+            p.thread = e.thread;
+            p.last_ns = p.too_deep = 0;
+        }
+        take(&p, &e);
+    }
+    while (p.depth > 0) {
+        leave(&p);
+    }
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Folded stacks, one a line: outermost;...;innermost value (flamegraph.pl, inferno, speedscope).  The
+ * value is the nanoseconds spent in the innermost function itself. */
+#include "exporters/exporter.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define MOST_DEPTH 4096u
+
+/* Semicolons divide, and the last space does. */
+static void put_name(hfn_sink *sink, const char *name)
+{
+    for (const char *at = name; *at; at++) {
+        bool bad = *at == ';' || (unsigned char)*at < 0x20 || *at == 0x7f;
+        hfn_sink_bytes(sink, bad ? ":" : at, 1);
+    }
+}
+
+static bool write_folded(const hfn_view *view, hfn_sink *sink)
+{
+    uint32_t *stack = hfn_alloc(&view->env, MOST_DEPTH * sizeof *stack);
+    char shown[8192], thread[64];
+    hotfn_record_function f;
+    hotfn_record_node n;
+    if (!stack) {
+        return false;
+    }
+    for (uint32_t i = 0; i < view->time.node_count && !sink->failed; i++) {
+        hfn_view_node(view, i, &n);
+        if (n.self_ns == 0) {
+            continue;
+        }
+        put_name(sink, hfn_view_thread_name(view, n.thread, thread, sizeof thread));
+        uint32_t depth = hfn_view_stack(view, i, stack, MOST_DEPTH);
+        for (uint32_t k = 0; k < depth; k++) {
+            hfn_view_function(view, stack[k], &f);
+            hfn_sink_text(sink, ";");
+            put_name(sink, hfn_view_display(view, &f, shown, sizeof shown));
+        }
+        hfn_sink_format(sink, " %" PRIu64 "\n", n.self_ns);
+    }
+    hfn_free(&view->env, stack, MOST_DEPTH * sizeof *stack);
+    return true;
+}
+
+const hfn_exporter hfn_exporter_folded = {
+    .name = "folded",
+    .extension = ".folded",
+    .about = "stacks for flame graphs: flamegraph.pl, inferno, speedscope",
+    .needs = HOTFN_NEEDS_TIMES | HOTFN_NEEDS_TREE,
+    .write = write_folded,
+};

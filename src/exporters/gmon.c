@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* gmon.out (binutils, gprof: "File Format"): self time as a histogram over the program's text, calls
+ * as arcs.  It knows one module, the program itself, by the addresses it was linked at.  Calls have 32
+ * bits and stop there; a record without edges gives each function its calls from "spontaneous". */
+#include "exporters/exporter.h"
+
+#include <string.h>
+
+enum { TAG_HISTOGRAM = 0, TAG_ARC = 1, ADDRESS_BYTES = 8 };
+#define MOST_BINS (UINT64_C(1) << 24)
+#define MOST_OF_A_BIN 65535u
+#define LOWEST_PIE UINT64_C(0x80000000) /* a program that lies lower was not moved when loaded */
+
+typedef struct gmon {
+    const hfn_view *view;
+    hfn_sink *sink;
+    uint32_t module;
+    uint64_t base;      /* link address of RVA 0 */
+    uint64_t low, high; /* RVAs */
+    uint64_t bin_bytes;
+    uint32_t rate; /* ticks a second */
+    uint16_t *bins;
+} gmon;
+
+static void put_little(hfn_sink *sink, uint64_t value, int byte_count)
+{
+    char bytes[8];
+    for (int i = 0; i < byte_count; i++) {
+        bytes[i] = (char)(value >> 8 * i & 0xff);
+    }
+    hfn_sink_bytes(sink, bytes, (size_t)byte_count);
+}
+
+static bool is_ours(const gmon *g, const hotfn_record_function *f)
+{
+    return f->module == g->module && f->counted;
+}
+
+static bool find_program(gmon *g)
+{
+    for (uint32_t i = 0; i < g->view->info.module_count; i++) {
+        hotfn_record_module m;
+        hfn_view_module(g->view, i, &m);
+        if (m.function_count > 0 && (m.flags & HOTFN_MODULE_MAIN)) {
+            g->module = i;
+            g->base = m.load_base < LOWEST_PIE ? m.load_base : 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t bins_of(const gmon *g, const hotfn_record_function *f)
+{
+    uint64_t bytes = f->byte_count ? f->byte_count : 1;
+    return (bytes + g->bin_bytes - 1) / g->bin_bytes;
+}
+
+static void find_text(gmon *g)
+{
+    g->low = UINT64_MAX;
+    for (uint32_t i = 0; i < g->view->info.function_count; i++) {
+        hotfn_record_function f;
+        hfn_view_function(g->view, i, &f);
+        if (is_ours(g, &f) && f.rva < UINT64_MAX / 2 && f.byte_count < UINT32_MAX) {
+            uint64_t end = f.rva + (f.byte_count ? f.byte_count : 1);
+            g->low = f.rva < g->low ? f.rva : g->low;
+            g->high = end > g->high ? end : g->high;
+        }
+    }
+    g->low = g->low < g->high ? g->low : g->high;
+    for (g->bin_bytes = 1; (g->high - g->low) / g->bin_bytes > MOST_BINS; g->bin_bytes *= 2) {
+    }
+}
+
+/* The finest clock at which no function's time is more than its bins hold. */
+static void choose_rate(gmon *g)
+{
+    for (g->rate = 1000000; g->rate > 1; g->rate /= 10) {
+        bool fits = true;
+        for (uint32_t i = 0; fits && i < g->view->info.function_count; i++) {
+            hotfn_record_function f;
+            hotfn_record_timing t;
+            hfn_view_function(g->view, i, &f);
+            hfn_view_timing(g->view, i, &t);
+            fits = !is_ours(g, &f) ||
+                   t.self_ns / (1000000000u / g->rate) <= bins_of(g, &f) * MOST_OF_A_BIN;
+        }
+        if (fits) {
+            return;
+        }
+    }
+}
+
+static void fill_bins(gmon *g, const hotfn_record_function *f, uint64_t ticks)
+{
+    uint64_t first = (f->rva - g->low) / g->bin_bytes;
+    uint64_t count = bins_of(g, f), last = (g->high - g->low) / g->bin_bytes;
+    for (uint64_t i = first; ticks > 0 && i < first + count && i < last; i++) {
+        uint64_t room = MOST_OF_A_BIN - g->bins[i], take = ticks < room ? ticks : room;
+        g->bins[i] = (uint16_t)(g->bins[i] + take);
+        ticks -= take;
+    }
+}
+
+static void put_histogram(gmon *g)
+{
+    uint64_t count = (g->high - g->low) / g->bin_bytes;
+    for (uint32_t i = 0; i < g->view->info.function_count; i++) {
+        hotfn_record_function f;
+        hotfn_record_timing t;
+        hfn_view_function(g->view, i, &f);
+        hfn_view_timing(g->view, i, &t);
+        if (is_ours(g, &f) && f.rva >= g->low && f.rva < g->high) {
+            uint64_t tick_ns = 1000000000u / g->rate;
+            fill_bins(g, &f, (t.self_ns + tick_ns / 2) / tick_ns);
+        }
+    }
+    put_little(g->sink, TAG_HISTOGRAM, 1);
+    put_little(g->sink, g->base + g->low, ADDRESS_BYTES);
+    put_little(g->sink, g->base + g->low + count * g->bin_bytes, ADDRESS_BYTES);
+    put_little(g->sink, count, 4);
+    put_little(g->sink, g->rate, 4);
+    hfn_sink_bytes(g->sink, "seconds\0\0\0\0\0\0\0\0", 15);
+    hfn_sink_text(g->sink, "s");
+    for (uint64_t i = 0; i < count; i++) {
+        put_little(g->sink, g->bins[i], 2);
+    }
+}
+
+static void put_arc(const gmon *g, uint64_t from, uint64_t to, uint64_t calls)
+{
+    put_little(g->sink, TAG_ARC, 1);
+    put_little(g->sink, from, ADDRESS_BYTES);
+    put_little(g->sink, to, ADDRESS_BYTES);
+    put_little(g->sink, calls < INT32_MAX ? calls : INT32_MAX, 4);
+}
+
+/* The caller's address, 0 ("spontaneous") if it is no function of the program. */
+static uint64_t caller_address(const gmon *g, uint32_t caller)
+{
+    hotfn_record_function f;
+    if (caller == HOTFN_NO_FUNCTION) {
+        return 0;
+    }
+    hfn_view_function(g->view, caller, &f);
+    return f.module == g->module ? g->base + f.rva : 0;
+}
+
+static void put_arcs(const gmon *g)
+{
+    hotfn_record_function f;
+    for (uint32_t i = 0; i < g->view->time.edge_count && !g->sink->failed; i++) {
+        hotfn_record_edge e;
+        hfn_view_edge(g->view, i, &e);
+        if (e.callee == HOTFN_NO_FUNCTION) {
+            continue;
+        }
+        hfn_view_function(g->view, e.callee, &f);
+        if (is_ours(g, &f)) {
+            put_arc(g, caller_address(g, e.caller), g->base + f.rva, e.calls);
+        }
+    }
+    for (uint32_t i = 0; g->view->time.edge_count == 0 && i < g->view->info.function_count; i++) {
+        hfn_view_function(g->view, i, &f);
+        if (is_ours(g, &f) && f.calls > 0) {
+            put_arc(g, 0, g->base + f.rva, f.calls);
+        }
+    }
+}
+
+static bool write_gmon(const hfn_view *view, hfn_sink *sink)
+{
+    gmon g = { .view = view, .sink = sink };
+    static const char nothing[12];
+    hfn_sink_text(sink, "gmon");
+    put_little(sink, 1, 4);
+    hfn_sink_bytes(sink, nothing, sizeof nothing);
+    if (!find_program(&g)) {
+        return true;
+    }
+    find_text(&g);
+    size_t bytes = (size_t)((g.high - g.low) / g.bin_bytes) * sizeof *g.bins;
+    g.bins = hfn_alloc(&view->env, bytes);
+    if (!g.bins) {
+        return false;
+    }
+    if (view->time.flags) {
+        choose_rate(&g);
+        put_histogram(&g);
+    }
+    put_arcs(&g);
+    hfn_free(&view->env, g.bins, bytes);
+    return true;
+}
+
+const hfn_exporter hfn_exporter_gmon = {
+    .name = "gmon",
+    .extension = ".gmon",
+    .about = "gprof: the program's own functions and who called whom",
+    .needs = HOTFN_NEEDS_FLAT,
+    .write = write_gmon,
+};

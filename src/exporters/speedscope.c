@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* speedscope's own file format (speedscope.app/file-format-schema.json): a "sampled" profile a thread,
+ * whose samples are the call tree's stacks, weighed by their own nanoseconds. */
+#include "exporters/exporter.h"
+
+#include <inttypes.h>
+
+#define MOST_DEPTH 4096u
+
+/* A frame a function; functions are frames in the record's order. */
+static void put_frames(const hfn_view *view, hfn_sink *sink)
+{
+    char shown[8192];
+    hotfn_record_function f;
+    hotfn_record_module m;
+    hfn_sink_text(sink, "\"shared\":{\"frames\":[");
+    for (uint32_t i = 0; i < view->info.function_count && !sink->failed; i++) {
+        hfn_view_function(view, i, &f);
+        hfn_view_module(view, f.module, &m);
+        hfn_sink_text(sink, i ? ",\n{\"name\":" : "\n{\"name\":");
+        hfn_sink_json(sink, hfn_view_display(view, &f, shown, sizeof shown));
+        hfn_sink_json_key(sink, "file", m.file);
+        hfn_sink_text(sink, "}");
+    }
+    hfn_sink_text(sink, "]}");
+}
+
+static uint64_t put_samples(const hfn_view *view, hfn_sink *sink, uint32_t thread, uint32_t *stack)
+{
+    const char *separator = "\n[";
+    hotfn_record_node n;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < view->time.node_count && !sink->failed; i++) {
+        hfn_view_node(view, i, &n);
+        if (n.thread != thread || n.self_ns == 0) {
+            continue;
+        }
+        uint32_t depth = hfn_view_stack(view, i, stack, MOST_DEPTH);
+        hfn_sink_text(sink, separator);
+        for (uint32_t k = 0; k < depth; k++) {
+            hfn_sink_format(sink, k ? ",%" PRIu32 : "%" PRIu32, stack[k]);
+        }
+        hfn_sink_text(sink, "]");
+        separator = ",\n[";
+        sum += n.self_ns;
+    }
+    return sum;
+}
+
+static void put_weights(const hfn_view *view, hfn_sink *sink, uint32_t thread)
+{
+    const char *format = "%" PRIu64;
+    hotfn_record_node n;
+    for (uint32_t i = 0; i < view->time.node_count && !sink->failed; i++) {
+        hfn_view_node(view, i, &n);
+        if (n.thread == thread && n.self_ns > 0) {
+            hfn_sink_format(sink, format, n.self_ns);
+            format = ",%" PRIu64;
+        }
+    }
+}
+
+static void put_profile(const hfn_view *view, hfn_sink *sink, uint32_t thread, uint32_t *stack)
+{
+    char name[64];
+    hfn_sink_text(sink, "{\"type\":\"sampled\"");
+    hfn_sink_json_key(sink, "name", hfn_view_thread_name(view, thread, name, sizeof name));
+    hfn_sink_text(sink, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"samples\":[");
+    uint64_t sum = put_samples(view, sink, thread, stack);
+    hfn_sink_text(sink, "],\"weights\":[");
+    put_weights(view, sink, thread);
+    hfn_sink_format(sink, "],\"endValue\":%" PRIu64 "}", sum);
+}
+
+static bool write_speedscope(const hfn_view *view, hfn_sink *sink)
+{
+    uint32_t *stack = hfn_alloc(&view->env, MOST_DEPTH * sizeof *stack);
+    if (!stack) {
+        return false;
+    }
+    hfn_sink_text(sink, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"");
+    hfn_sink_json_key(sink, "name", view->info.command);
+    hfn_sink_text(sink, ",\"exporter\":\"hotfn\",\"activeProfileIndex\":0,\n");
+    put_frames(view, sink);
+    hfn_sink_text(sink, ",\n\"profiles\":[");
+    for (uint32_t i = 0; i < view->info.thread_count; i++) {
+        hfn_sink_text(sink, i ? ",\n" : "\n");
+        put_profile(view, sink, i, stack);
+    }
+    hfn_sink_text(sink, "]}\n");
+    hfn_free(&view->env, stack, MOST_DEPTH * sizeof *stack);
+    return true;
+}
+
+const hfn_exporter hfn_exporter_speedscope = {
+    .name = "speedscope",
+    .extension = ".speedscope.json",
+    .about = "speedscope.app: stacks of each thread",
+    .needs = HOTFN_NEEDS_TIMES | HOTFN_NEEDS_TREE,
+    .write = write_speedscope,
+};

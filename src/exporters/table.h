@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The table's two halves: table.c has what every record has, table_times.c what timing adds. */
+#ifndef HFN_EXPORTERS_TABLE_H
+#define HFN_EXPORTERS_TABLE_H
+
+#include "exporters/exporter.h"
+
+#define BOLD "\033[1m"
+#define DIM "\033[2m"
+#define HOT "\033[31m"
+#define PLAIN "\033[0m"
+
+const char *hfn_table_color(const hfn_view *view, const char *code); /* "" without colours */
+const char *hfn_table_grouped(uint64_t value, char out[32]);         /* 1,234,567          */
+/* At most width characters, 0: all; control characters do not reach the terminal. */
+void hfn_table_name(hfn_sink *sink, const char *name, size_t width);
+void hfn_table_column(hfn_sink *sink, const char *text, size_t width);
+
+void hfn_table_time_columns(const hfn_view *view, hfn_sink *sink, size_t module_width);
+void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t module_width);
+/* What must be known to read the times right; slow calls; edges if asked for. */
+void hfn_table_time_notes(const hfn_view *view, hfn_sink *sink);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of a timed run: calls, total, self, share of the threads' busy time, p99, max; then the
+ * slow calls, and what the hooks cost and lost.  "~" marks estimates, "-" what was counted only. */
+#include "exporters/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SLOW_SHOWN 10u
+#define EDGES_SHOWN 30u
+#define CALLERS_SHOWN 6u
+
+/* Four digits and a unit: 12.34 ms. */
+static const char *time_text(uint64_t ns, char out[24])
+{
+    static const struct {
+        double ns;
+        const char *unit;
+    } units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" } };
+    for (size_t i = 0; i < HFN_COUNT_OF(units); i++) {
+        double value = (double)ns / units[i].ns;
+        if (value >= 0.9995) {
+            int decimals = value < 9.9995 ? 3 : value < 99.995 ? 2 : value < 999.95 ? 1 : 0;
+            snprintf(out, 24, "%.*f %s", decimals, value, units[i].unit);
+            return out;
+        }
+    }
+    snprintf(out, 24, "%" PRIu64 " ns", ns);
+    return out;
+}
+
+void hfn_table_time_columns(const hfn_view *view, hfn_sink *sink, size_t module_width)
+{
+    hfn_sink_format(sink, "%s%5s  %16s  %10s  %10s  %6s  %9s  %9s  %-*s  %s%s\n",
+                    hfn_table_color(view, DIM), "rank", "calls", "total", "self", "self", "p99",
+                    "max", (int)module_width, "module", "function", hfn_table_color(view, PLAIN));
+}
+
+static void put_times(const hfn_view *view, hfn_sink *sink, const hotfn_record_timing *t)
+{
+    char text[24];
+    const char *about = t->timing == HOTFN_TIMING_SAMPLE ? "~" : "";
+    double share = view->time.busy_ns ? 100.0 * (double)t->self_ns / (double)view->time.busy_ns : 0;
+    if (t->timed_calls == 0) {
+        hfn_sink_format(sink, "  %10s  %10s  %6s  %9s  %9s", "-", "-", "-", "-", "-");
+        return;
+    }
+    hfn_sink_format(sink, "  %s%*s", about, (int)(10 - strlen(about)),
+                    time_text(t->total_ns, text));
+    hfn_sink_format(sink, "  %s%s%*s%s", hfn_table_color(view, BOLD), about,
+                    (int)(10 - strlen(about)), time_text(t->self_ns, text),
+                    hfn_table_color(view, PLAIN));
+    hfn_sink_format(sink, "  %s%5.1f%%%s", hfn_table_color(view, share >= 5 ? HOT : ""), share,
+                    hfn_table_color(view, share >= 5 ? PLAIN : ""));
+    hfn_sink_format(sink, "  %9s", t->p99_ns ? time_text(t->p99_ns, text) : "-");
+    bool slow = view->time.slow_ns && t->max_ns >= view->time.slow_ns;
+    hfn_sink_format(sink, "  %s%9s%s", hfn_table_color(view, slow ? HOT : ""),
+                    time_text(t->max_ns, text), hfn_table_color(view, slow ? PLAIN : ""));
+}
+
+void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t module_width)
+{
+    char calls[32], shown[8192];
+    hotfn_record_function f;
+    hotfn_record_timing t;
+    hotfn_record_module m;
+    size_t taken = 5 + 18 + 12 + 12 + 8 + 11 + 11 + 2 + module_width + 2;
+    hfn_view_function(view, view->order[rank], &f);
+    hfn_view_timing(view, view->order[rank], &t);
+    hfn_view_module(view, f.module, &m);
+    hfn_sink_format(sink, "%5" PRIu32 "  %16s", rank + 1, hfn_table_grouped(f.calls, calls));
+    put_times(view, sink, &t);
+    hfn_sink_format(sink, "  %s", hfn_table_color(view, DIM));
+    hfn_table_column(sink, m.file, module_width);
+    hfn_sink_format(sink, "%s  ", hfn_table_color(view, PLAIN));
+    hfn_table_name(sink, hfn_view_display(view, &f, shown, sizeof shown),
+                   view->options.width > taken + 8 ? view->options.width - taken : 0);
+    if (t.timed_calls == 0 && t.reason[0]) {
+        hfn_sink_text(sink, " (counted only: ");
+        hfn_table_name(sink, t.reason, 0);
+        hfn_sink_text(sink, ")");
+    }
+    hfn_sink_text(sink, f.flags & HOTFN_VERDICT_ENTRY_LOOP ? " (entry is a loop)\n" : "\n");
+}
+
+/* ---- Below the table. */
+
+static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index)
+{
+    char shown[8192];
+    hotfn_record_function f;
+    if (index == HOTFN_NO_FUNCTION) {
+        hfn_sink_text(sink, "(outside)");
+        return;
+    }
+    hfn_view_function(view, index, &f);
+    hfn_table_name(sink, hfn_view_display(view, &f, shown, sizeof shown), 0);
+}
+
+static void put_callers(const hfn_view *view, hfn_sink *sink, uint32_t node)
+{
+    hotfn_record_node n;
+    uint32_t depth = 0;
+    hfn_view_node(view, node, &n);
+    for (uint32_t at = n.parent; at != HOTFN_NO_NODE; at = n.parent) {
+        hfn_view_node(view, at, &n);
+        hfn_sink_text(sink, " < ");
+        if (depth++ == CALLERS_SHOWN) {
+            hfn_sink_text(sink, "...");
+            return;
+        }
+        put_function(view, sink, n.function);
+    }
+}
+
+/* The slowest first: one pass for each that is shown. */
+static void put_slow_calls(const hfn_view *view, hfn_sink *sink)
+{
+    char took[24], when[24], thread[64];
+    uint64_t below = UINT64_MAX;
+    uint32_t shown = 0, below_index = 0;
+    if (view->time.slow_count == 0) {
+        return;
+    }
+    hfn_sink_format(sink, "\n%" PRIu64 " calls took %s or longer; the slowest:\n",
+                    view->time.slow_count + view->time.slow_lost,
+                    time_text(view->time.slow_ns, took));
+    for (; shown < SLOW_SHOWN && shown < view->time.slow_count; shown++) {
+        hotfn_record_slow_call best = HOTFN_RECORD_SLOW_CALL_INIT, s = best;
+        uint32_t best_index = UINT32_MAX;
+        for (uint32_t i = 0; i < view->time.slow_count; i++) {
+            hotfn_record_get_slow_call(view->record, i, &s);
+            bool left = s.duration_ns < below || (s.duration_ns == below && i > below_index);
+            if (left && (best_index == UINT32_MAX || s.duration_ns > best.duration_ns)) {
+                best = s;
+                best_index = i;
+            }
+        }
+        below = best.duration_ns;
+        below_index = best_index;
+        hfn_sink_format(sink, "  %s%10s%s  at %10s  %-24s  ", hfn_table_color(view, HOT),
+                        time_text(best.duration_ns, took), hfn_table_color(view, PLAIN),
+                        time_text(best.start_ns, when),
+                        hfn_view_thread_name(view, best.thread, thread, sizeof thread));
+        put_function(view, sink, best.function);
+        if (best.node != HOTFN_NO_NODE) {
+            put_callers(view, sink, best.node);
+        }
+        hfn_sink_text(sink, "\n");
+    }
+}
+
+static void put_edges(const hfn_view *view, hfn_sink *sink)
+{
+    uint32_t most = view->options.limit ? view->options.limit : UINT32_MAX;
+    char calls[32], took[24];
+    hfn_sink_text(sink, "\n           calls       total  caller -> callee\n");
+    for (uint32_t i = 0; i < view->time.edge_count && i < most; i++) {
+        hotfn_record_edge e;
+        hfn_view_edge(view, i, &e);
+        hfn_sink_format(sink, "%16s  %10s  ", hfn_table_grouped(e.calls, calls),
+                        time_text(e.total_ns, took));
+        put_function(view, sink, e.caller);
+        hfn_sink_text(sink, " -> ");
+        put_function(view, sink, e.callee);
+        hfn_sink_text(sink, "\n");
+    }
+    if (view->time.edge_count > most) {
+        hfn_sink_format(sink, "  ... and %" PRIu32 " more (-n 0 shows all)\n",
+                        view->time.edge_count - most);
+    }
+}
+
+typedef struct loss {
+    uint64_t count;
+    const char *words;
+} loss;
+
+/* What was merged, overwritten or odd: only where it happened. */
+static void put_losses(const hfn_view *view, hfn_sink *sink)
+{
+    const hotfn_record_time_info *t = &view->time;
+    const loss losses[] = {
+        { t->nodes_merged, "entries found no place of their own in the call tree and were merged" },
+        { t->histograms_lost, "functions have no percentiles: the histograms were used up" },
+        { t->slow_lost, "slow calls were overwritten by later ones" },
+        { t->events_lost, "entries and exits were overwritten by later ones" },
+        { t->abandoned_exits, "calls were left by longjmp, an exception or a thread's end" },
+        { t->clock_went_back, "exits had a clock before their entry's" },
+    };
+    char count[32];
+    for (size_t i = 0; i < HFN_COUNT_OF(losses); i++) {
+        if (losses[i].count > 0) {
+            hfn_sink_format(sink, "  %s %s\n", hfn_table_grouped(losses[i].count, count),
+                            losses[i].words);
+        }
+    }
+}
+
+void hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
+{
+    const hotfn_record_time_info *t = &view->time;
+    char busy[24];
+    hfn_sink_format(sink, "\ntimed: %s in hooked functions", time_text(t->busy_ns, busy));
+    hfn_sink_format(sink,
+                    "; a hook's own cost is %.1f ns a timed call (%.1f of it seen as the "
+                    "callee's), %.1f ns a counted one\n",
+                    t->cost_inside_ns + t->cost_outside_ns, t->cost_inside_ns, t->count_cost_ns);
+    if (t->flags & HOTFN_TIMING_SAMPLED) {
+        hfn_sink_format(sink,
+                        "sampled: one call in %" PRIu32
+                        " was timed after each function's first ones; ~ marks estimates, and min "
+                        "and max are those of the timed calls\n",
+                        t->sample_mean);
+    }
+    put_losses(view, sink);
+    put_slow_calls(view, sink);
+    if (view->options.flags & HOTFN_EXPORT_EDGES) {
+        put_edges(view, sink);
+    }
+}

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The exports of a timed record, as other people's programs read them: the same numbers everywhere.
+
+    check_viewers.py HOTFN PROGRAM    (export_timed)
+
+The record's story (tests/unit/records/timed.h) has three functions whose times are known.  A program
+that is not installed is passed over, and said to be; tests/soak asks for all of them.
+"""
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+HOTFN, STORY = sys.argv[1:3]
+ALL = "--all" in sys.argv  # nothing may be passed over
+
+SELF = {"alpha": 100000, "beta::run()": 34500, "gamma": 5057800}
+TOTAL = {"alpha": 142300, "beta::run()": 36800, "gamma": 5057800}
+CALLS = {"alpha": 1, "beta::run()": 23, "gamma": 133}
+
+
+def run(*command, status=0, **more):
+    done = subprocess.run([str(c) for c in command], capture_output=True, timeout=120, **more)
+    assert done.returncode == status, (command, done.returncode, done.stdout, done.stderr)
+    return done.stdout.decode(errors="replace")
+
+
+def export(record, name, form=None):
+    out = record.with_name(name)
+    run(HOTFN, "export", "-F", form or name, "-o", out, record)
+    return out
+
+
+def there(program):
+    if shutil.which(program):
+        return True
+    print(f"# {program} is not installed: passed over")
+    assert not ALL, program
+    return False
+
+
+def numbers(text):
+    return [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) \(\s*[\d.]+%\)", text)]
+
+
+def check_callgrind(record, counted):
+    if not there("callgrind_annotate"):
+        return
+    for inclusive, truth in (("no", SELF), ("yes", TOTAL)):
+        text = run("callgrind_annotate", "--threshold=100", f"--inclusive={inclusive}",
+                   export(record, "callgrind"))
+        rows = {m[2]: numbers(m[1]) for m in re.finditer(r"^(.*)\?\?\?:(.*?) \[", text, re.M)}
+        for name, ns in truth.items():
+            assert rows[name][0] == ns, (inclusive, name, rows[name])
+    text = run("callgrind_annotate", "--threshold=100", export(counted, "callgrind.2", "callgrind"))
+    for name, calls in CALLS.items():
+        assert re.search(rf"{calls} \(.*\?\?\?:{re.escape(name)} \[", text), text
+
+
+def check_pprof(record, counted):
+    if not there("go"):
+        return
+    pprof = export(record, "pprof")
+    more = {"env": {**os.environ, "HOME": str(record.parent)}}
+    text = run("go", "tool", "pprof", "-raw", pprof, **more)
+    samples = re.findall(r"^\s+(\d+)\s+(\d+): ([\d ]+)$", text, re.M)
+    names = {m[1]: m[2] for m in re.finditer(r"^\s+(\d+): 0x\w+ M=\d+ (.*?) /?\S*?:\d+", text, re.M)}
+    found = collections.Counter()
+    total = collections.Counter()
+    for calls, ns, stack in samples:
+        stack = [names[n] for n in stack.split()]
+        found[stack[0]] += int(ns)
+        for name in set(stack):
+            total[name] += int(ns)
+    assert found == SELF and total == TOTAL, (found, total, text)
+    text = run("go", "tool", "pprof", "-top", export(counted, "pprof.2", "pprof"), **more)
+    assert "133 84.71%" in text and "without stacks" in text, text
+
+
+def check_stacks(record):
+    """folded, speedscope, firefox: stacks with weights."""
+    found = {form: (collections.Counter(), collections.Counter()) for form in
+             ("folded", "speedscope", "firefox")}
+
+    def add(form, stack, ns):
+        found[form][0][stack[-1]] += ns
+        for name in set(stack):
+            found[form][1][name] += ns
+
+    for line in export(record, "folded").read_text().splitlines():
+        stack, ns = line.rsplit(" ", 1)
+        add("folded", stack.split(";")[1:], int(ns))
+    document = json.loads(export(record, "speedscope").read_text())
+    frames = [f["name"] for f in document["shared"]["frames"]]
+    for profile in document["profiles"]:
+        assert profile["endValue"] == sum(profile["weights"])
+        for stack, ns in zip(profile["samples"], profile["weights"]):
+            add("speedscope", [frames[f] for f in stack], ns)
+    document = json.loads(export(record, "firefox").read_text())
+    assert document["meta"]["preprocessedProfileVersion"] == 48
+    for thread in document["threads"]:
+        for table in ("samples", "stackTable", "frameTable", "funcTable", "resourceTable"):
+            for column in thread[table].values():
+                assert not isinstance(column, list) or len(column) == thread[table]["length"]
+        for at, ms in zip(thread["samples"]["stack"], thread["samples"]["weight"]):
+            stack = []
+            while at is not None:
+                function = thread["frameTable"]["func"][thread["stackTable"]["frame"][at]]
+                stack.append(thread["stringArray"][thread["funcTable"]["name"][function]])
+                at = thread["stackTable"]["prefix"][at]
+            add("firefox", stack[::-1], round(ms * 1e6))
+    for form, (own, total) in found.items():
+        assert own == SELF and total == TOTAL, (form, own, total)
+
+
+def check_slices(name, events, costs):
+    """Entries and exits as (kind, thread, time ns, name): they nest, and add up to the totals."""
+    stacks, total, calls, last = {}, collections.Counter(), collections.Counter(), {}
+    for kind, thread, time, function in events:
+        stack = stacks.setdefault(thread, [])
+        assert time >= last.get(thread, 0), (name, time)
+        last[thread] = time
+        if kind == "B":
+            stack.append((function, time))
+            calls[function] += 1
+        else:
+            function, start = stack.pop()
+            if function not in [f for f, _ in stack]:
+                total[function] += time - start
+    assert calls == CALLS and not any(stacks.values()), (name, calls)
+    for function, ns in TOTAL.items():  # events know nothing of costs: they are in there
+        assert ns <= total[function] <= ns + costs * sum(CALLS.values()), (name, total)
+
+
+def check_chrome(record):
+    document = json.loads(export(record, "chrome").read_text())
+    events = [e for e in document["traceEvents"] if e["ph"] in "BE"]
+    assert all(isinstance(e["pid"], int) and isinstance(e["tid"], int) for e in events)
+    check_slices("chrome", [(e["ph"], e["tid"], round(e["ts"] * 1000), e["name"])
+                            for e in events], 30)
+
+
+def check_perfetto(record):
+    if not there("protoc"):
+        return
+    with open(export(record, "perfetto"), "rb") as trace:
+        text = run("protoc", "--decode=subset.Trace", f"-I{HERE}", HERE / "perfetto.proto",
+                   stdin=trace)
+    assert not re.search(r"^\s*\d+: ", text, re.M), "fields that the schema does not know"
+    names, events, threads = {}, [], 0
+    for packet in text.split("packet {")[1:]:
+        names.update(re.findall(r"iid: (\d+)\s+name: \"(.*)\"", packet))
+        threads += "thread {" in packet
+        kind = re.search(r"type: SLICE_(BEGIN|END)", packet)
+        if kind:
+            name = re.search(r"name_iid: (\d+)", packet)
+            events.append((kind[1][0], re.search(r"track_uuid: (\d+)", packet)[1],
+                           int(re.search(r"timestamp: (\d+)", packet)[1]),
+                           name and names[name[1]]))
+    assert threads == 2
+    check_slices("perfetto", events, 30)
+
+
+def check_traceview(record):
+    if not there("dmtracedump"):
+        return
+    text = run("dmtracedump", export(record, "traceview"))
+    text = text[text.index("Exclusive elapsed times for each method"):]
+    for name, ns in SELF.items():
+        us = int(re.search(rf"^\s+(\d+)\s.*\.{re.escape(name)} \(\)V", text, re.M)[1])
+        assert abs(us - ns / 1000) <= 10, (name, us, ns)  # microseconds, with the hooks' cost
+
+
+def check_refusals(record, counted):
+    for form, words in (("speedscope", b"--mode time"), ("folded", b"--mode time"),
+                        ("chrome", b"--mode time"), ("traceview", b"--mode time")):
+        done = subprocess.run([HOTFN, "export", "-F", form, counted], capture_output=True)
+        assert done.returncode == 1 and words in done.stderr and not done.stdout, done
+    done = subprocess.run([HOTFN, "export", "-F", "svg", record], capture_output=True)
+    assert done.returncode == 2 and b"speedscope" in done.stderr, done
+    run(HOTFN, "export", record, status=2)
+    run(HOTFN, "export", "-F", "folded", "-o", "/none/x", record, status=1)
+    full = subprocess.run([HOTFN, "export", "-F", "folded", "-o", "/dev/full", record],
+                          capture_output=True)
+    assert full.returncode == 1 and b"/dev/full" in full.stderr, full
+    out = record.with_name("by-ending.speedscope.json")
+    run(HOTFN, "export", "-o", out, record)
+    assert "speedscope.app" in out.read_text()
+
+
+def check_report(record):
+    document = json.loads(run(HOTFN, "report", "--json", "--edges", record))
+    schema = json.loads((HERE.parents[2] / "docs/report.schema.json").read_text())
+    import jsonschema
+    jsonschema.validate(document, schema)
+    functions = document["functions"]
+    for f in functions:
+        if f["display"] in SELF:
+            assert (f["total_ns"], f["self_ns"]) == (TOTAL[f["display"]], SELF[f["display"]])
+            assert f["min_ns"] <= f["p50_ns"] <= f["p90_ns"] <= f["p99_ns"] <= f["max_ns"]
+            assert f["timing"] == "full"
+    edges = {(e["caller"] is not None and functions[e["caller"]]["display"],
+              functions[e["callee"]]["display"]): (e["calls"], e["total_ns"])
+             for e in document["edges"]}
+    assert edges[("alpha", "beta::run()")] == (10, 36800)
+    assert edges[("alpha", "gamma")] == (10, 5500) and edges[(False, "gamma")][0] == 100
+    assert [t["busy_ns"] for t in document["threads"]] == [142300, 5050000]
+    assert [f["display"] for f in functions[:3]] == ["gamma", "alpha", "beta::run()"]
+    by_calls = json.loads(run(HOTFN, "report", "--json", "--by", "calls", record))["functions"]
+    assert [f["display"] for f in by_calls[:3]] == ["gamma", "beta::run()", "alpha"]
+    table = run(HOTFN, "report", "--edges", record)
+    assert "142.3 us" in table and "alpha -> beta::run()" in table and "the slowest" in table
+    raw = run(HOTFN, "report", "--raw", record)
+    assert "142.3 us" not in raw
+    assert run(HOTFN, "report", "--csv", record).splitlines()[0].endswith("timing_reason")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    story, counts = pathlib.Path(folder, "story.hfr"), pathlib.Path(folder, "counted.hfr")
+    run(STORY, "story", story)
+    run(STORY, "counted", counts)
+    check_report(story)
+    check_callgrind(story, counts)
+    check_pprof(story, counts)
+    check_stacks(story)
+    check_chrome(story)
+    check_perfetto(story)
+    check_traceview(story)
+    check_refusals(story, counts)
+print("the exports say what the record says")

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Writes records of made-up timed runs, for the checks of the exporters by programs that are not ours:
+ *
+ *   export_timed story FILE           a small program whose times are known
+ *   export_timed large FILE COUNT     so many functions, to see that pages stay usable
+ *   export_timed counted FILE         the story, counted only */
+#include "records/timed.h"
+
+static void fill_function(hotfn_record_function *f, char *name, size_t bytes, uint32_t i)
+{
+    snprintf(name, bytes, "_ZN4game6entity%uupdateEv", i); /* no valid one, so shown as it is */
+    if (i % 7 == 0)
+        snprintf(name, bytes, "</script><img src=x onerror=alert(%u)>", i);
+    *f = sample_function(name, 0x1000 + (uint64_t)i * 16, HOTFN_STATE_HOOKED);
+}
+
+static int write_large(const char *path, uint32_t count)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record_function *f = calloc(count, sizeof *f);
+    char(*names)[64] = calloc(count, sizeof *names);
+    hotfn_live *live = NULL;
+    uint32_t index;
+
+    o.slot_capacity = count;
+    o.thread_capacity = 2;
+    o.command = "./large <b>";
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    for (uint32_t i = 0; i < count; i++)
+        fill_function(&f[i], names[i], sizeof names[i], i);
+    m.path = "/opt/large";
+    m.function_count = count;
+    hotfn_live_add_module(live, &m, f, &index, NULL);
+    hotfn_live_set_module(live, 0, HOTFN_MODULE_LOADED | HOTFN_MODULE_MAIN, 0x400000, NULL);
+    for (uint32_t i = 0; i < count; i++)
+        sample_count(live, 0, 7, 7, i, i + 1);
+    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
+                 HOTFN_OK);
+    hotfn_live_close(live);
+    free(names);
+    free(f);
+    return check_failures;
+}
+
+int main(int argc, char **argv)
+{
+    timed_model *m = calloc(1, sizeof *m);
+
+    if (argc == 4 && strcmp(argv[1], "large") == 0)
+        return write_large(argv[2], (uint32_t)atoi(argv[3]));
+    if (argc == 3 && strcmp(argv[1], "story") == 0) {
+        free(timed_write(argv[2], 20, 10));
+        return check_failures;
+    }
+    if (argc == 3 && strcmp(argv[1], "counted") == 0) {
+        timed_story(m);
+        timed_write_counts(argv[2], m, 2);
+        return check_failures;
+    }
+    return 2;
+}
