@@ -3,7 +3,7 @@
 """Measure what counting costs, side by side with others, in one run; ratios, never bare times alone.
 
     scripts/bench                    everything (an hour)
-    scripts/bench calls programs     parts: calls, programs, start
+    scripts/bench calls programs     parts: calls, programs, start, symbols
     scripts/bench --quick            a few minutes, to see that it works; the figures mean little
     scripts/bench -n 100 --json FILE
 """
@@ -14,15 +14,17 @@ import calls
 import figures
 import programs
 import start
+import symbols
 import tools
 
-PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run}
+PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run,
+         "symbols": symbols.run}
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="calls, programs, start [all]")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="calls, programs, start, symbols [all]")
     parser.add_argument("-n", "--runs", type=int, default=30, help="pairs of whole programs [30]")
     parser.add_argument("--slow-runs", type=int, default=3,
                         help="pairs under uftrace and callgrind [3]")
@@ -33,7 +35,7 @@ def parse():
                         help="of them under uftrace and callgrind [4]")
     parser.add_argument("--rounds", type=int, default=7, help="interleaved, in each placement [7]")
     parser.add_argument("--calls", type=int, default=4_000_000, help="in each measurement [4000000]")
-    parser.add_argument("--start-runs", type=int, default=7, help="scans and starts [7]")
+    parser.add_argument("--start-runs", type=int, default=7, help="scans, starts, readings of symbols [7]")
     parser.add_argument("--json", metavar="FILE", help="all values to a file")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""What it costs to read names: PDBs beside llvm-pdbutil, a large library beside nm."""
+import glob
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+
+import figures
+import tools
+
+FUNCTIONS = 50_000
+CURVE = (10_000, 50_000, 200_000, 1_000_000)
+MODULE_FUNCTIONS = 2500
+BODY = """int function_0000_{0:05}(int a, int b) {{
+  int x = a * {0};
+  x += table[b & 15];
+  if (x > {0}) x -= b;
+  return x;
+}}
+"""
+
+
+def must(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise tools.failure(command, done)
+
+
+def measured(*command):
+    """(wall seconds, peak MiB) of one run whose output is dropped."""
+    peak = tools.compile_c(tools.WORK / "peak", [tools.HERE / "peak.c"])
+    wall_ns, peak_bytes = map(int, tools.output_of([peak, *command]).split())
+    return wall_ns / 1e9, peak_bytes / 2**20
+
+
+def make_module(folder):
+    """An object file by clang-cl; all modules are this one under other names of the same length."""
+    source = folder / "module.c"
+    source.write_text("extern int table[16];\n" + "".join(
+        BODY.format(i) for i in range(MODULE_FUNCTIONS)), encoding="utf-8")
+    must(tools.need("clang"), "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "/O1", "/Z7",
+        "/GS-", "/c", source, f"/Fo{folder / 'module.obj'}")
+    first = folder / "first.c"
+    first.write_text("int table[16]; int entry(void) { return table[0]; }\n", encoding="utf-8")
+    must("clang", "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "/O1", "/Z7", "/GS-", "/c",
+        first, f"/Fo{folder / 'first.obj'}")
+    return (folder / "module.obj").read_bytes()
+
+
+def make_pdb(count):
+    """A PDB with that many functions, from clang's and lld's hands, made once."""
+    folder = tools.WORK / f"pdb-{count}"
+    pdb = folder / "bench.pdb"
+    if pdb.exists():
+        return pdb
+    tools.need("lld-link")
+    folder.mkdir(parents=True, exist_ok=True)
+    module = make_module(folder)
+    objects = [folder / "first.obj"]
+    for i in range(count // MODULE_FUNCTIONS):
+        objects.append(folder / f"m{i:04}.obj")
+        objects[-1].write_bytes(module.replace(b"function_0000_", b"function_%04d_" % i))
+    (folder / "objects.rsp").write_text("\n".join(map(str, objects)), encoding="utf-8")
+    must("lld-link", "/debug", f"/pdb:{pdb}.new", "/nodefaultlib", "/subsystem:console",
+        "/entry:entry", "/opt:noref,noicf", f"/out:{folder / 'bench.exe'}",
+        f"@{folder / 'objects.rsp'}")
+    os.replace(f"{pdb}.new", pdb)
+    for path in [*objects, folder / "bench.exe"]:
+        path.unlink()
+    return pdb
+
+
+def interleaved(commands, runs):
+    """{name: [(seconds, MiB)]}, a run of each in turn; the first round warms up."""
+    found = {name: [] for name in commands}
+    for round_ in range(runs + 1):
+        for name, command in commands.items():
+            value = measured(*command)
+            if round_:
+                found[name].append(value)
+    return found
+
+
+def compare(report, title, found, file_bytes):
+    """A row a command: its time over ours, and memory over the file's size."""
+    ours = [seconds for seconds, _ in found["hotfn symbols"]]
+    rows = []
+    for name, values in found.items():
+        ratio = [seconds / our for (seconds, _), our in zip(values, ours)]
+        memory = [mib * 2**20 / file_bytes for _, mib in values]
+        report.add(f"symbols/{title}/{name}/time over ours", "ratio", ratio)
+        report.add(f"symbols/{title}/{name}/memory over the file", "ratio", memory)
+        rows.append([name, figures.spread(ratio), f"{1000 * min(s for s, _ in values):.0f}",
+                     f"{1000 * statistics.median(s for s, _ in values):.0f}",
+                     f"{max(mib for _, mib in values):.1f}", f"{max(memory):.2f}"])
+    report.table(["command", "time/ours", "least ms", "median ms", "peak MiB", "peak/file"], rows)
+
+
+def run_pdb(report, options):
+    pdb = make_pdb(FUNCTIONS)
+    pdbutil = tools.need("llvm-pdbutil")
+    report.heading(f"A PDB of {FUNCTIONS:,} functions, {pdb.stat().st_size / 2**20:.1f} MiB",
+                   f"Ratios: least, median, upper quartile of {options.start_runs} runs side by side.",
+                   "Wanted: -symbols at least 10, -publics at least 1, our peak/file at most 2.")
+    found = interleaved({"hotfn symbols": [tools.HOTFN, "symbols", pdb],
+                         "hotfn symbols --data": [tools.HOTFN, "symbols", "--data", pdb],
+                         "hotfn symbols --json": [tools.HOTFN, "symbols", "--json", pdb],
+                         "llvm-pdbutil -publics": [pdbutil, "dump", "-publics", pdb],
+                         "llvm-pdbutil -symbols": [pdbutil, "dump", "-symbols", pdb]},
+                        options.start_runs)
+    compare(report, "pdb", found, pdb.stat().st_size)
+
+
+def run_pdb_curve(report, options):
+    report.heading("PDBs of ever more functions",
+                   "Near linear: the time a function does not grow.")
+    rows = []
+    for count in CURVE[:2] if options.quick else CURVE:
+        pdb = make_pdb(count)
+        values = [measured(tools.HOTFN, "symbols", pdb) for _ in range(options.start_runs)]
+        a_function = [1e9 * seconds / count for seconds, _ in values]
+        report.add(f"symbols/pdb/{count}/a function", "ns", a_function)
+        memory = max(mib for _, mib in values)
+        rows.append([f"{count:,}", f"{pdb.stat().st_size / 2**20:.0f}", figures.spread(a_function, 0),
+                     f"{1000 * min(s for s, _ in values):.0f}", f"{memory:.0f}",
+                     f"{memory * 2**20 / pdb.stat().st_size:.2f}"])
+    report.table(["functions", "MiB", "ns a function", "least ms", "peak MiB", "peak/file"], rows)
+
+
+def run_elf(report, options):
+    libraries = sorted(glob.glob("/usr/lib/*/libLLVM-[0-9]*.so.1"),
+                       key=lambda name: (not name.endswith("-14.so.1"), name))
+    if not libraries or not shutil.which("nm"):
+        raise tools.Missing("no libLLVM or no nm on this system")
+    path = pathlib.Path(os.path.realpath(libraries[0]))
+    report.heading(f"{path.name}, {path.stat().st_size / 2**20:.0f} MiB",
+                   "Wanted: nm -D's time at least 1, our peak below its.")
+    found = interleaved({"hotfn symbols": [tools.HOTFN, "symbols", "--no-separate", "--data", path],
+                         "nm -D": ["nm", "-D", path]}, options.start_runs)
+    compare(report, "elf", found, path.stat().st_size)
+
+
+def run(report, options):
+    for part in (run_pdb, run_pdb_curve, run_elf):
+        try:
+            part(report, options)
+        except tools.Missing as missing:
+            report.heading(f"{part.__name__}: left out", str(missing))
