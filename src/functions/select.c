@@ -31,7 +31,7 @@ typedef struct selector {
 
 static void set_name(forms *f, const char *name)
 {
-    const char *version = strchr(name, '@');
+    const char *version = name[0] == '?' ? NULL : strchr(name, '@'); /* '?': Microsoft's C++ */
 
     f->name = name;
     f->length = strlen(name);

@@ -194,9 +194,9 @@ void listing_print_head(FILE *out, const listing *l, const char *schema)
 
 const char *listing_display(const listing *l, const char *name, char *text, size_t text_bytes)
 {
-    const char *version = strchr(name, '@');
+    const char *version = name[0] == '?' ? NULL : strchr(name, '@'); /* '?': Microsoft's C++ */
     size_t plain = version && version > name ? (size_t)(version - name) : strlen(name), length;
-    char copy[4096];
+    char copy[16385];
 
     if (!l->env.demangle_fn || plain >= sizeof copy || (name[0] != '_' && name[0] != '?'))
         return name;

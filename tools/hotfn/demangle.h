@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of the tools' demangler. Each writes a readable name into out and returns its length, 0
+ * if mangled is no name that it knows or if the answer does not fit. */
+#ifndef HOTFN_TOOL_DEMANGLE_H
+#define HOTFN_TOOL_DEMANGLE_H
+
+#include <stddef.h>
+
+#define DEMANGLE_LONGEST 16384 /* of a mangled name: a longer one is shown as it is */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* demangle_llvm.cpp: Itanium C++, Microsoft, Rust v0, D. Not bounded: give it tame names only. */
+size_t demangle_by_llvm(const char *mangled, char *out, size_t out_bytes);
+/* demangle.c: what is there to do it, and readable Rust; not bounded either. */
+size_t demangle_now(const char *mangled, char *out, size_t out_bytes);
+/* demangle_worker.c: demangle_now in a process of its own, with bounds of time and memory. */
+size_t demangle_apart(const char *mangled, char *out, size_t out_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
