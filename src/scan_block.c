@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define NAME_OFFSET_AT 16u /* in a function's entry */
+
 static bool read_header(hfn_span block, hfn_scan_header *h)
 {
     if (!hfn_span_has(block, 0, HFN_SCAN_HEADER_BYTES)) {
@@ -39,7 +41,7 @@ bool hfn_scan_function_at(hfn_span block, const hfn_scan_header *header, uint32_
     uint64_t at = header->functions_offset + (uint64_t)index * HFN_SCAN_FUNCTION_BYTES;
     hfn_span entry = hfn_span_sub(block, at, HFN_SCAN_FUNCTION_BYTES);
     return hfn_span_u64(entry, 0, &out->rva) && hfn_span_u64(entry, 8, &out->byte_count) &&
-           hfn_span_u32(entry, 16, &out->name_offset) &&
+           hfn_span_u32(entry, NAME_OFFSET_AT, &out->name_offset) &&
            hfn_span_u32(entry, 20, &out->name_count) && hfn_span_u8(entry, 24, &out->state) &&
            hfn_span_u8(entry, 25, &out->strategy) && hfn_span_u16(entry, 26, &out->reason) &&
            hfn_span_u32(entry, 28, &out->reason_offset) && hfn_span_u32(entry, 32, &out->flags);
@@ -59,9 +61,12 @@ bool hfn_scan_check(hfn_span block, hfn_scan_header *h)
     if (h->names_bytes < 2 || names[h->names_bytes - 1] != 0 || names[h->names_bytes - 2] != 0) {
         return false;
     }
-    for (uint32_t i = 0; i < h->function_count; i++) {
-        hfn_scan_function f;
-        if (!hfn_scan_function_at(block, h, i, &f) || f.name_offset >= h->names_bytes) {
+    hfn_span functions = hfn_span_sub(block, h->functions_offset,
+                                      (uint64_t)h->function_count * HFN_SCAN_FUNCTION_BYTES);
+    uint32_t name_offset = 0;
+    for (uint64_t at = NAME_OFFSET_AT; hfn_span_u32(functions, at, &name_offset);
+         at += HFN_SCAN_FUNCTION_BYTES) {
+        if (name_offset >= h->names_bytes) {
             return false;
         }
     }

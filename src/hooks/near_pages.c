@@ -219,9 +219,11 @@ static bool build_region(hotfn_hooks *hooks, uint32_t module, const hfn_region_n
 {
     const hfn_module *m = &hooks->modules[module];
     uint64_t byte_count = page_up(hfn_region_bytes(hooks, needs)), unwind_bytes;
-    uint64_t code = hfn_os_map_near(m->base + (uint64_t)m->plan->reach_begin,
-                                    m->base + (uint64_t)m->plan->reach_end, byte_count,
-                                    hooks->options.near_range_bytes);
+    int64_t begin =
+        m->plan->reach_begin < 0 ? m->plan->reach_begin : 0; /* headers are in the way */
+    uint64_t code =
+        hfn_os_map_near(m->base + (uint64_t)begin, m->base + (uint64_t)m->plan->reach_end,
+                        byte_count, hooks->options.near_range_bytes);
     hfn_region_writer writer;
     hotfn_stub_region region;
 

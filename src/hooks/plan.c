@@ -189,6 +189,11 @@ static hotfn_status check_head(const uint8_t *bytes, uint64_t byte_count, bool c
     return HOTFN_OK;
 }
 
+bool hfn_plan_is_whole(const uint8_t *bytes, uint64_t byte_count)
+{
+    return check_head(bytes, byte_count, true, NULL) == HOTFN_OK;
+}
+
 static hotfn_status place_parts(hotfn_plan *plan, hotfn_error *err)
 {
     const uint8_t *bytes = plan->bytes;

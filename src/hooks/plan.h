@@ -187,5 +187,7 @@ static inline uint32_t hfn_plan_pun_fixed(const hfn_plan_hook *hook)
 /* The entry of a function, UINT32_MAX if the plan has none. */
 uint32_t hfn_plan_find_function(const hotfn_plan *plan, uint32_t function_index);
 uint64_t hfn_plan_checksum(const uint8_t *bytes, uint64_t byte_count);
+/* Head and checksum are right: the bytes are as they were written.  What they say is not checked. */
+bool hfn_plan_is_whole(const uint8_t *bytes, uint64_t byte_count);
 
 #endif

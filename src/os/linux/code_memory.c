@@ -171,16 +171,39 @@ bool hfn_os_map_at(uint64_t address, uint64_t byte_count)
     return false;
 }
 
+/* Where memory mostly is, without reading the list of all mappings: right below, which is what the
+ * search would find, and where the kernel puts libraries. */
+static uint64_t map_without_search(uint64_t near_begin, uint64_t near_end, uint64_t bytes,
+                                   uint64_t range_bytes)
+{
+    uint64_t below = near_begin > bytes ? round_down(near_begin - bytes) : 0;
+    long got;
+
+    if (near_end - below <= range_bytes && hfn_os_map_at(below, bytes))
+        return below;
+    got = hfn_raw6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                   (uint64_t)-1, 0);
+    if (got < 0 && got > -4096)
+        return 0;
+    if ((uint64_t)got < near_begin && near_end - (uint64_t)got <= range_bytes)
+        return (uint64_t)got;
+    hfn_os_unmap((uint64_t)got, bytes);
+    return 0;
+}
+
 uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_count,
                          uint64_t range_bytes)
 {
-    uint64_t bytes = round_up(byte_count);
+    uint64_t bytes = round_up(byte_count), address;
 
     if (bytes == 0 || near_end < near_begin || range_bytes < bytes ||
         near_end - near_begin > range_bytes - bytes)
         return 0;
+    address = map_without_search(near_begin, near_end, bytes, range_bytes);
+    if (address != 0)
+        return address;
     for (int attempt = 0; attempt < MAP_ATTEMPTS; attempt++) {
-        uint64_t address = find_gap(near_begin, near_end, bytes, range_bytes);
+        address = find_gap(near_begin, near_end, bytes, range_bytes);
         if (address == 0)
             return 0;
         if (hfn_os_map_at(address, bytes))
@@ -266,7 +289,8 @@ bool hfn_os_text_open(hfn_text_window *window, uint64_t begin, uint64_t end)
 {
     window_search search = { round_down(begin), round_up(end), round_down(begin), -2 };
 
-    if (!hfn_linux_each_map(look_at_map, &search) || search.covered_end < search.end)
+    if (!hfn_linux_each_map_from(search.begin, look_at_map, &search) ||
+        search.covered_end < search.end)
         return false;
     window->begin = search.begin;
     window->end = search.end;

@@ -6,8 +6,10 @@
 
 #include "os/linux/raw.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 enum { BUFFER_BYTES = 8192 };
@@ -69,16 +71,19 @@ static size_t visit_lines(const char *text, size_t used, hfn_map_fn visit, void 
     return done;
 }
 
-bool hfn_linux_each_map(hfn_map_fn visit, void *user)
+static long open_maps(void)
+{
+    return hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/maps"),
+                    O_RDONLY | O_CLOEXEC);
+}
+
+static bool read_text(long fd, hfn_map_fn visit, void *user)
 {
     char text[BUFFER_BYTES];
     size_t used = 0;
     bool go_on = true;
-    long got, fd = hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/maps"),
-                            O_RDONLY | O_CLOEXEC);
+    long got;
 
-    if (fd < 0)
-        return false;
     do {
         size_t done;
         got = hfn_raw3(SYS_read, (uint64_t)fd, hfn_raw_pointer(text + used), sizeof text - used);
@@ -89,6 +94,58 @@ bool hfn_linux_each_map(hfn_map_fn visit, void *user)
         memmove(text, text + done, used - done);
         used -= done;
     } while (go_on && got > 0);
-    hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
     return got >= 0;
+}
+
+/* Linux 6.11, include/uapi/linux/fs.h: struct procmap_query. */
+typedef struct map_query {
+    uint64_t size, flags, address; /* in; address: this mapping or the next one, by the flag */
+    uint64_t begin, end, protection, page_bytes, offset, inode;
+    uint32_t device_major, device_minor, name_bytes, id_bytes;
+    uint64_t name, id;
+} map_query;
+
+#define MAP_QUERY_REQUEST _IOWR('f', 17, map_query)
+enum { MAP_QUERY_OR_NEXT = 0x10, MAP_IS_READABLE = 1, MAP_IS_WRITABLE = 2, MAP_IS_EXECUTABLE = 4 };
+
+/* False: the kernel cannot, and nothing was visited. */
+static bool query_maps(long fd, uint64_t from, hfn_map_fn visit, void *user)
+{
+    map_query query = { .size = sizeof query, .flags = MAP_QUERY_OR_NEXT, .address = from };
+    long got;
+
+    for (;;) {
+        hfn_map map = { 0 };
+        got = hfn_raw3(SYS_ioctl, (uint64_t)fd, MAP_QUERY_REQUEST, hfn_raw_pointer(&query));
+        if (got < 0)
+            return got == -ENOENT;
+        map.begin = query.begin;
+        map.end = query.end;
+        map.protection = (query.protection & MAP_IS_READABLE ? PROT_READ : 0) |
+                         (query.protection & MAP_IS_WRITABLE ? PROT_WRITE : 0) |
+                         (query.protection & MAP_IS_EXECUTABLE ? PROT_EXEC : 0);
+        if (!visit(user, &map))
+            return true;
+        query.address = query.end;
+    }
+}
+
+bool hfn_linux_each_map(hfn_map_fn visit, void *user)
+{
+    long fd = open_maps();
+    bool read = fd >= 0 && read_text(fd, visit, user);
+
+    if (fd >= 0)
+        hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+    return read;
+}
+
+bool hfn_linux_each_map_from(uint64_t from, hfn_map_fn visit, void *user)
+{
+    long fd = open_maps();
+    bool read = fd >= 0 && (query_maps(fd, from, visit, user) || read_text(fd, visit, user));
+
+    if (fd >= 0)
+        hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+    return read;
 }
