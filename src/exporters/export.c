@@ -8,10 +8,11 @@
 #include <string.h>
 
 static const hfn_exporter *const exporters[] = {
-    &hfn_exporter_table,      &hfn_exporter_json,      &hfn_exporter_csv,
-    &hfn_exporter_callgrind,  &hfn_exporter_pprof,     &hfn_exporter_folded,
-    &hfn_exporter_speedscope, &hfn_exporter_chrome,    &hfn_exporter_perfetto,
-    &hfn_exporter_firefox,    &hfn_exporter_traceview, &hfn_exporter_gmon,
+    &hfn_exporter_table,    &hfn_exporter_json,       &hfn_exporter_csv,
+    &hfn_exporter_html,     &hfn_exporter_callgrind,  &hfn_exporter_pprof,
+    &hfn_exporter_folded,   &hfn_exporter_speedscope, &hfn_exporter_chrome,
+    &hfn_exporter_perfetto, &hfn_exporter_firefox,    &hfn_exporter_traceview,
+    &hfn_exporter_gmon,
 };
 
 uint32_t hotfn_exporter_count(void)

@@ -54,6 +54,8 @@ void hfn_view_module(const hfn_view *view, uint32_t index, hotfn_record_module *
 
 /* A string as JSON has it (RFC 8259): what is not UTF-8 becomes U+FFFD.  The value of a further key. */
 void hfn_sink_json(hfn_sink *sink, const char *text);
+/* The same inside of a page's script element: no "<" is left. */
+void hfn_sink_json_page(hfn_sink *sink, const char *text);
 void hfn_sink_json_key(hfn_sink *sink, const char *key, const char *text);
 
 /* Stacks of the call tree, from the outermost function inwards; returns the depth, at most

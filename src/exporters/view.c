@@ -174,7 +174,7 @@ const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *ou
 
 /* ---- Words. */
 
-void hfn_sink_json(hfn_sink *sink, const char *text)
+static void put_json(hfn_sink *sink, const char *text, bool in_page)
 {
     const unsigned char *s = (const unsigned char *)text;
 
@@ -184,7 +184,7 @@ void hfn_sink_json(hfn_sink *sink, const char *text)
 
         if (*s == '"' || *s == '\\')
             hfn_sink_format(sink, "\\%c", *s);
-        else if (*s < 0x20 || *s == 0x7f)
+        else if (*s < 0x20 || *s == 0x7f || (in_page && *s == '<'))
             hfn_sink_format(sink, "\\u%04x", *s);
         else if (length == 0)
             hfn_sink_text(sink, "\\ufffd");
@@ -193,6 +193,16 @@ void hfn_sink_json(hfn_sink *sink, const char *text)
         s += length ? length : 1;
     }
     hfn_sink_text(sink, "\"");
+}
+
+void hfn_sink_json(hfn_sink *sink, const char *text)
+{
+    put_json(sink, text, false);
+}
+
+void hfn_sink_json_page(hfn_sink *sink, const char *text)
+{
+    put_json(sink, text, true);
 }
 
 void hfn_sink_json_key(hfn_sink *sink, const char *key, const char *text)

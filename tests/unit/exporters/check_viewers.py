@@ -178,6 +178,45 @@ def check_traceview(record):
         assert abs(us - ns / 1000) <= 10, (name, us, ns)  # microseconds, with the hooks' cost
 
 
+def page_data(page):
+    """The JSON in a page; nothing in it can end its script element, and nothing leads outside."""
+    text = page.read_text()
+    block = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    assert "<" not in block
+    assert set(re.findall(r"https?://[^\s\"'`]*", text)) <= {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"<(link|img|iframe)|src=|innerHTML|document\.write|eval\(", text.replace(block, ""))
+    return json.loads(block)
+
+
+def check_page(record, counted, large):
+    data = page_data(export(record, "html"))
+    functions = data["functions"]
+    for i, name in enumerate(functions["name"]):
+        if name in SELF:
+            assert (functions["self"][i], functions["total"][i]) == (SELF[name], TOTAL[name])
+            assert sum(data["histograms"][str(i)][1::2]) == CALLS[name] == functions["calls"][i]
+    nodes = data["nodes"]
+    assert all(parent < i for i, parent in enumerate(nodes["parent"]))
+    assert sum(nodes["self"]) == sum(SELF.values()) == data["busy_ns"]
+    assert {len(column) for column in nodes.values()} == {len(nodes["parent"])}
+    assert len(data["slow"]) == 12 and all(s[3] >= 90000 for s in data["slow"])
+    data = page_data(export(counted, "html.2", "html"))
+    assert not data["timed"] and sum(c or 0 for c in data["functions"]["calls"]) == 157
+    data = page_data(export(large, "html.3", "html"))
+    assert len(data["functions"]["name"]) == 50000
+    assert "</script><img src=x onerror=alert(7)>" in data["functions"]["name"]
+
+
+def check_open(record):
+    page = record.with_name("opened.html")
+    bare = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    assert run(HOTFN, "open", "-o", page, record, env=bare) == f"{page}\n"
+    assert page_data(page)["timed"]
+    made = run(HOTFN, "open", record, env={**bare, "TMPDIR": str(record.parent)}).strip()
+    assert pathlib.Path(made).parent == record.parent and page_data(pathlib.Path(made))
+    run(HOTFN, "open", "/none.hfr", status=1)
+
+
 def check_refusals(record, counted):
     for form, words in (("speedscope", b"--mode time"), ("folded", b"--mode time"),
                         ("chrome", b"--mode time"), ("traceview", b"--mode time")):
@@ -226,7 +265,11 @@ with tempfile.TemporaryDirectory() as folder:
     story, counts = pathlib.Path(folder, "story.hfr"), pathlib.Path(folder, "counted.hfr")
     run(STORY, "story", story)
     run(STORY, "counted", counts)
+    large = pathlib.Path(folder, "large.hfr")
+    run(STORY, "large", large, 50000)
     check_report(story)
+    check_page(story, counts, large)
+    check_open(story)
     check_callgrind(story, counts)
     check_pprof(story, counts)
     check_stacks(story)

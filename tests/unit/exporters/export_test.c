@@ -58,12 +58,12 @@ static void formats_are_listed(void)
 {
     hotfn_exporter_info info = HOTFN_EXPORTER_INFO_INIT;
 
-    CHECK_EQ_U64(hotfn_exporter_count(), 12);
+    CHECK_EQ_U64(hotfn_exporter_count(), 13);
     for (uint32_t i = 0; i < hotfn_exporter_count(); i++) {
         CHECK_EQ_I64(hotfn_exporter_get(i, &info), HOTFN_OK);
         CHECK(info.name[0] && info.extension[0] == '.' && info.about[0]);
     }
-    CHECK_EQ_I64(hotfn_exporter_get(12, &info), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_exporter_get(13, &info), HOTFN_E_NOT_FOUND);
 }
 
 static void wrong_requests_are_named(void)

@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Make the page's two halves, before and behind the data, as C arrays.
+
+    embed.py page.html style.css page.js OUTPUT
+"""
+import pathlib
+import sys
+
+
+def array(name, text):
+    data = text.encode()
+    lines = [", ".join(str(b) for b in data[i:i + 24]) for i in range(0, len(data), 24)]
+    body = ",\n    ".join(lines)
+    return (f"const char {name}[] = {{\n    {body}, 0\n}};\n"
+            f"const size_t {name}_bytes = sizeof {name} - 1;\n")
+
+
+page, style, script = (pathlib.Path(p).read_text(encoding="utf-8") for p in sys.argv[1:4])
+assert "</script" not in script and "</style" not in style
+page = page.replace("@STYLE@", style.rstrip()).replace("@SCRIPT@", script.rstrip())
+head, tail = page.split("@DATA@")
+assert all(ord(c) < 128 for c in page), "ASCII only: a C char may be signed"
+pathlib.Path(sys.argv[4]).write_text(
+    "/* Made by src/exporters/html/embed.py. */\n#include \"exporters/html/page.h\"\n\n"
+    + array("hfn_html_head", head) + array("hfn_html_tail", tail), encoding="ascii")
