@@ -55,6 +55,7 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_record_info),
     STRUCT_SIZE(hotfn_record_thread),
     STRUCT_SIZE(hotfn_live_options),
+    STRUCT_SIZE(hotfn_exported),
     STRUCT_SIZE(hotfn_export_options),
     STRUCT_SIZE(hotfn_exporter_info),
     STRUCT_SIZE(hotfn_scan_options),

@@ -154,6 +154,36 @@ typedef struct hotfn_source_line {
 HOTFN_API hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva,
                                                hotfn_source_line *out);
 
+/* What a PE image offers to others.  Opaque: made and released by the calls below. */
+typedef struct hotfn_exports hotfn_exports;
+
+typedef struct hotfn_exported {
+    uint32_t size;           /* sizeof(hotfn_exported)                                      */
+    uint32_t ordinal;        /* the number by which it can be asked for                     */
+    uint64_t rva;            /* in this image; 0 if it is forwarded                         */
+    const char *name;        /* view; NULL if it only has a number                          */
+    const char *forward;     /* view; "LIBRARY.Name" or "LIBRARY.#12", or NULL              */
+    const char *target_path; /* view; the file where the chain of forwarders ends, or NULL  */
+    uint64_t target_rva;     /* in that file                                                */
+} hotfn_exported;
+#define HOTFN_EXPORTED_INIT { (uint32_t)sizeof(hotfn_exported), 0, 0, 0, 0, 0, 0 }
+
+/*
+ * The exports of image, which is kept, by number.  Forwarders are followed through the libraries
+ * that lie beside the image or in the options' symbol_dirs; one that is not found there stays a
+ * name.  An image that exports nothing (or is no PE image) has none.
+ *
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (its tables lie).  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
+                                          const hotfn_symbols_options *options,
+                                          const hotfn_env *env, hotfn_error *err);
+HOTFN_API void hotfn_exports_destroy(hotfn_exports *exports); /* NULL is fine */
+HOTFN_API uint32_t hotfn_exports_count(const hotfn_exports *exports);
+/* HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_exports_get(const hotfn_exports *exports, uint32_t index,
+                                         hotfn_exported *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -87,6 +87,7 @@ bool hfn_judging_init(hfn_judging *j, const hotfn_image *image, const hotfn_func
                         .count = hotfn_functions_count(functions) };
     hotfn_image_get_info(image, &j->info);
     j->fixed_place = (j->info.flags & HOTFN_IMAGE_FIXED) != 0;
+    j->image_base = j->info.format == HOTFN_FORMAT_PE && j->info.machine == HOTFN_MACHINE_X86_64;
     j->pic_base = hfn_image_pic_base(image);
     if (!hfn_code_init(&j->code, image, &j->env))
         return false;

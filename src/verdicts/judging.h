@@ -51,6 +51,7 @@ typedef struct hfn_judging {
     const hfn_arch *arch;
     hotfn_image_info info;
     bool fixed_place;  /* absolute addresses in the code are meant           */
+    bool image_base;   /* x64 of Windows: jump tables may count from RVA 0 */
     uint64_t pic_base; /* what position-independent i386 code keeps in a register; 0 none */
     uint32_t threads, flags;
     hfn_code code;

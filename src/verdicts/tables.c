@@ -102,7 +102,7 @@ static void note_dispatch(piece *p, uint64_t jump_rva)
                             .link_base = p->scan->judging->info.link_base,
                             .starts = p->starts,
                             .count = p->start_count,
-                            .image_base = p->scan->judging->info.format == HOTFN_FORMAT_PE,
+                            .image_base = p->scan->judging->image_base,
                             .pic_base = p->scan->judging->pic_base };
     hfn_dispatch d;
 

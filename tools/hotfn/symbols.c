@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn symbols FILE`: the names with addresses that a file and its separate debug file hold, a
  * PDB or a linker map. */
+#include "forwards.h"
 #include "listing.h"
 #include "verbs.h"
 
@@ -73,6 +74,7 @@ static void print_origin(FILE *out, const listing *l, const hotfn_symbol *s)
     fprintf(out, ",\"line\":%" PRIu32, line.line);
 }
 
+/* The closing bracket is the caller's: more may follow. */
 static void print_json(FILE *out, const listing *l)
 {
     char text[16384];
@@ -95,7 +97,7 @@ static void print_json(FILE *out, const listing *l)
         print_origin(out, l, &s);
         putc('}', out);
     }
-    fputs("]}\n", out);
+    putc(']', out);
 }
 
 static void print_lines(FILE *out, const listing *l)
@@ -122,8 +124,11 @@ static int list_symbols(const wish *w)
         print_json(stdout, &l);
     else
         print_lines(stdout, &l);
+    bool good = forwards_print(stdout, &l, &w->sources, w->json, &err);
+    if (w->json)
+        fputs("}\n", stdout);
     listing_close(&l);
-    return listing_finish("symbols", stdout);
+    return good ? listing_finish("symbols", stdout) : hotfn_tool_fail("symbols", &err);
 }
 
 /* TOOL_OK to go on, TOOL_USAGE for a word that is not understood; *done for --help. */

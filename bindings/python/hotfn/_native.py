@@ -64,6 +64,10 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_symbols_get": (STATUS, [OBJECT, c_uint32, _ref(s.Symbol)]),
     "hotfn_symbols_get_info": (STATUS, [OBJECT, _ref(s.SymbolsInfo)]),
     "hotfn_symbols_find_line": (STATUS, [OBJECT, c_uint64, _ref(s.SourceLine)]),
+    "hotfn_exports_load": (STATUS, [OUT, OBJECT, _ref(s.SymbolsOptions), ENV, ERR]),
+    "hotfn_exports_destroy": (None, [OBJECT]),
+    "hotfn_exports_count": (c_uint32, [OBJECT]),
+    "hotfn_exports_get": (STATUS, [OBJECT, c_uint32, _ref(s.Exported)]),
     # hotfn/functions.h
     "hotfn_functions_build": (STATUS, [OUT, OBJECT, OBJECT, ENV, ERR]),
     "hotfn_functions_destroy": (None, [OBJECT]),

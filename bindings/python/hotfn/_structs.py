@@ -101,6 +101,11 @@ class SourceLine(Sized):
                 ("byte_count", c_uint64), ("file", c_char_p)]
 
 
+class Exported(Sized):
+    _fields_ = [("size", c_uint32), ("ordinal", c_uint32), ("rva", c_uint64), ("name", c_char_p),
+                ("forward", c_char_p), ("target_path", c_char_p), ("target_rva", c_uint64)]
+
+
 # hotfn/functions.h
 class Function(Sized):
     _fields_ = [("size", c_uint32), ("kind", c_uint32), ("flags", c_uint32),

@@ -134,6 +134,24 @@ def count_agreeing(hotfn, path, code):
     return both, odd
 
 
+def check_forwarders(hotfn, folder):
+    first = oracle.make_forwarding(folder)
+    third = first.with_name("third.dll")
+    entry = next(rva for _, name, rva in oracle.exports(third) if name == "three")
+    rows = {row["name"]: row for row in ask(hotfn, "symbols", first)["forwards"]}
+    ours = {name: (row["to"], row.get("file"), row.get("rva")) for name, row in rows.items()}
+    expect(first, "forwarders", ours, {
+        "one": ("SECOND.two", str(third.resolve()), entry), "lost": ("NOWHERE.f", None, None),
+        "round": ("first.round", None, None), "gone": ("second.none", None, None)})
+    with tempfile.TemporaryDirectory() as elsewhere:
+        moved = pathlib.Path(elsewhere, "first.dll")
+        shutil.copy(first, moved)
+        rows = ask(hotfn, "symbols", moved)["forwards"]
+        expect(moved, "alone", [row for row in rows if "file" in row], [])
+        rows = ask(hotfn, "symbols", moved, "--symbol-dir", str(folder))["forwards"]
+        expect(moved, "by --symbol-dir", [row["name"] for row in rows if "file" in row], ["one"])
+
+
 def check(hotfn, path):
     image, err = ctypes.c_void_p(), s.Error()
     if lib.hotfn_image_open(ctypes.byref(image), os.fsencode(path), None, ctypes.byref(err)) != 0:
@@ -164,6 +182,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for path in given or [*oracle.make_all(folder), *oracle.samples()]:
             check(hotfn, path)
+        if not given:
+            check_forwarders(hotfn, folder)
     for problem in problems:
         print("#", problem)
     if not oracle.samples():

@@ -136,6 +136,27 @@ def make_dll(folder, cpu):
     return base.with_suffix(".dll")
 
 
+# Each library forwards to the next one; the last has the function.  One forwards in a circle.
+FORWARDING = {
+    "first": "EXPORTS\n one=SECOND.two\n lost=NOWHERE.f\n round=first.round\n gone=second.none\n",
+    "second": "EXPORTS\n two=third.#5\n",
+    "third": "EXPORTS\n three=entry @5\n",
+}
+
+
+def make_forwarding(folder):
+    """first.dll, with the others beside it."""
+    for name, exports in FORWARDING.items():
+        base = pathlib.Path(folder, name)
+        base.with_suffix(".def").write_text(f"LIBRARY {name}\n{exports}", encoding="utf-8")
+        base.with_suffix(".c").write_text("int entry(void) { return 1; }\n", encoding="utf-8")
+        output("clang", "--driver-mode=cl", f"--target={TARGETS['x64']}", "/O1", "/c",
+               base.with_suffix(".c"), f"/Fo{base}.obj")
+        output("lld-link", "/dll", "/nodefaultlib", "/entry:entry", f"/def:{base}.def", "/Brepro",
+               f"/out:{base}.dll", f"{base}.obj")
+    return pathlib.Path(folder, "first.dll")
+
+
 def make_chained(folder):
     base = pathlib.Path(folder, "chained")
     base.with_suffix(".s").write_text(CHAINED, encoding="utf-8")

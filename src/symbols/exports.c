@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* hotfn_exports_load: the rows of an export directory as a table by number, each with what its
+ * forwarder leads to. */
+#include "symbols/forwarders.h"
+#include "symbols/inside.h"
+
+#include <string.h>
+
+struct hotfn_exports {
+    hotfn_env env;
+    hfn_forwarders forwarders;
+    hotfn_exported *items;
+    size_t capacity;
+    uint32_t count;
+};
+
+static bool add(hotfn_exports *exports, const hfn_exports *tables, const hfn_export *e)
+{
+    const hfn_library *library = NULL;
+    hotfn_exported row = HOTFN_EXPORTED_INIT;
+
+    row.ordinal = tables->ordinal_base + e->index;
+    row.rva = e->rva;
+    row.name = e->name;
+    row.forward = e->forward;
+    if (e->forward &&
+        !hfn_forwarders_follow(&exports->forwarders, e->forward, &library, &row.target_rva))
+        return false;
+    if (library)
+        row.target_path = hfn_image_path(library->image);
+    if (!hfn_grow(&exports->env, (void **)&exports->items, &exports->capacity, exports->count + 1u,
+                  sizeof row))
+        return false;
+    exports->items[exports->count++] = row;
+    return true;
+}
+
+/* Names by function: next[n] is one more than the number of the next name of the same function,
+ * first[index] of its first. */
+typedef struct names_of {
+    uint32_t *first, *next;
+} names_of;
+
+static void chain_names(const hfn_exports *tables, names_of *names)
+{
+    hfn_export e;
+
+    for (uint32_t n = tables->name_count; n-- > 0;) {
+        if (!hfn_exports_named(tables, n, &e))
+            continue;
+        names->next[n] = names->first[e.index];
+        names->first[e.index] = n + 1;
+    }
+}
+
+static bool add_all(hotfn_exports *exports, const hfn_exports *tables, const names_of *names)
+{
+    hfn_export e;
+
+    for (uint32_t i = 0; i < tables->function_count; i++) {
+        uint32_t n = names->first[i];
+        if (n == 0 && hfn_exports_at(tables, i, &e) && !add(exports, tables, &e))
+            return false;
+        for (; n != 0; n = names->next[n - 1])
+            if (hfn_exports_named(tables, n - 1, &e) && !add(exports, tables, &e))
+                return false;
+    }
+    return true;
+}
+
+static bool read_rows(hotfn_exports *exports, const hfn_exports *tables)
+{
+    size_t first_bytes = tables->function_count * sizeof(uint32_t);
+    size_t next_bytes = tables->name_count * sizeof(uint32_t);
+    names_of names = { hfn_alloc(&exports->env, first_bytes),
+                       hfn_alloc(&exports->env, next_bytes) };
+    bool good = names.first && names.next;
+
+    if (good) {
+        chain_names(tables, &names);
+        good = add_all(exports, tables, &names);
+    }
+    hfn_free(&exports->env, names.first, first_bytes);
+    hfn_free(&exports->env, names.next, next_bytes);
+    return good;
+}
+
+static hotfn_exports *new_exports(const hotfn_image *image, const hotfn_symbols_options *options,
+                                  const hotfn_env *env)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_exports *exports = hfn_alloc(&filled, sizeof *exports);
+
+    if (!exports)
+        return NULL;
+    exports->env = filled;
+    if (hfn_forwarders_init(&exports->forwarders, image, options, &exports->env))
+        return exports;
+    hfn_free(&filled, exports, sizeof *exports);
+    return NULL;
+}
+
+hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
+                                const hotfn_symbols_options *options, const hotfn_env *env,
+                                hotfn_error *err)
+{
+    hotfn_symbols_options taken;
+    hfn_exports tables = { .image = image };
+    hotfn_exports *exports;
+    hotfn_status status = hfn_symbols_take_options(
+        &taken, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE, err);
+
+    if (status == HOTFN_OK && hfn_image_is_pe(image))
+        status = hfn_exports_open(&tables, image, err);
+    if (status != HOTFN_OK)
+        return status;
+    exports = new_exports(image, &taken, env);
+    if (exports && (tables.function_count == 0 || read_rows(exports, &tables))) {
+        exports->forwarders.options = NULL; /* the caller's, and borrowed for the call */
+        *out = exports;
+        return HOTFN_OK;
+    }
+    hotfn_exports_destroy(exports);
+    return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
+                    "no memory for its exports");
+}
+
+void hotfn_exports_destroy(hotfn_exports *exports)
+{
+    hotfn_env env;
+
+    if (!exports)
+        return;
+    env = exports->env;
+    hfn_forwarders_finish(&exports->forwarders);
+    hfn_free(&env, exports->items, exports->capacity * sizeof *exports->items);
+    hfn_free(&env, exports, sizeof *exports);
+}
+
+uint32_t hotfn_exports_count(const hotfn_exports *exports)
+{
+    return exports->count;
+}
+
+hotfn_status hotfn_exports_get(const hotfn_exports *exports, uint32_t index, hotfn_exported *out)
+{
+    if (index >= exports->count)
+        return HOTFN_E_NOT_FOUND;
+    return hfn_give(out, &exports->items[index], (uint32_t)sizeof *exports->items) ? HOTFN_OK
+                                                                                   : HOTFN_E_OPTION;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* Claims about PE images: bytes that must stay where they are, and what is no function. */
+#include "verdicts/verdicts.h"
+
+#include "check.h"
+#include "image/pe_sample.h"
+
+typedef struct judged {
+    pe_builder *b;
+    hotfn_image *image;
+    hotfn_symbols *symbols;
+    hotfn_functions *functions;
+    hotfn_verdicts *verdicts;
+} judged;
+
+static void judge(judged *j)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    j->b = pe_new_sample();
+    if (!CHECK_EQ_I64(hotfn_image_from_bytes(&j->image, j->b->data, j->b->size, "s", NULL, &err),
+                      HOTFN_OK) ||
+        !CHECK_EQ_I64(hotfn_symbols_load(&j->symbols, j->image, NULL, NULL, &err), HOTFN_OK) ||
+        !CHECK_EQ_I64(hotfn_functions_build(&j->functions, j->image, j->symbols, NULL, &err),
+                      HOTFN_OK) ||
+        !CHECK_EQ_I64(hotfn_verdicts_judge(&j->verdicts, j->image, j->functions, NULL, NULL, &err),
+                      HOTFN_OK))
+        exit(1);
+}
+
+static void release(judged *j)
+{
+    hotfn_verdicts_destroy(j->verdicts);
+    hotfn_functions_destroy(j->functions);
+    hotfn_symbols_destroy(j->symbols);
+    hotfn_image_close(j->image);
+    free(j->b);
+}
+
+static hotfn_verdict verdict_at(const judged *j, uint64_t rva)
+{
+    hotfn_verdict v = HOTFN_VERDICT_INIT;
+    uint32_t index = hotfn_functions_find(j->functions, rva);
+
+    if (CHECK(index != UINT32_MAX))
+        hotfn_verdicts_get(j->verdicts, index, &v);
+    return v;
+}
+
+/* sub rsp, 40 is 4 bytes long, the __try block begins behind it: a plain jump would move its first
+ * instruction out of the scope table's range. */
+static void an_instruction_in_a_try_block_does_not_move(void)
+{
+    judged j;
+
+    judge(&j);
+    hotfn_verdict v = verdict_at(&j, PE_GUARDED);
+    CHECK_EQ_U64(v.verdict, HOTFN_VERDICT_HOOKABLE);
+    CHECK_EQ_U64(v.strategy, HOTFN_STRATEGY_ISLAND);
+    CHECK_EQ_U64(v.patch_bytes, 2);
+    release(&j);
+}
+
+static void an_address_that_the_loader_fixes_up_does_not_move(void)
+{
+    judged j;
+
+    judge(&j);
+    hotfn_verdict v = verdict_at(&j, PE_RELOCATED);
+    CHECK_EQ_U64(v.verdict, HOTFN_VERDICT_REFUSED);
+    CHECK_EQ_U64(v.reason, HOTFN_REASON_RELOCATED);
+    CHECK_EQ_U64(v.offset, 2);
+    release(&j);
+}
+
+static void parts_and_import_stubs_are_no_functions(void)
+{
+    judged j;
+
+    judge(&j);
+    CHECK_EQ_U64(verdict_at(&j, PE_COLD).verdict, HOTFN_VERDICT_FRAGMENT);
+    CHECK_EQ_U64(verdict_at(&j, PE_STUB).reason, HOTFN_REASON_PLT);
+    CHECK_EQ_U64(verdict_at(&j, PE_PLAIN).verdict, HOTFN_VERDICT_HOOKABLE);
+    release(&j);
+}
+
+/* The entry point of the sample is PE_GUARDED, and no ABI of Windows has a red zone. */
+static void nothing_lives_below_the_stack_pointer(void)
+{
+    judged j;
+
+    judge(&j);
+    for (uint32_t i = 0; i < hotfn_functions_count(j.functions); i++) {
+        hotfn_verdict v = HOTFN_VERDICT_INIT;
+        hotfn_verdicts_get(j.verdicts, i, &v);
+        CHECK_EQ_U64(v.flags & HOTFN_VERDICT_RED_ZONE, 0);
+    }
+    release(&j);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(an_instruction_in_a_try_block_does_not_move),
+    CHECK_TEST(an_address_that_the_loader_fixes_up_does_not_move),
+    CHECK_TEST(parts_and_import_stubs_are_no_functions),
+    CHECK_TEST(nothing_lives_below_the_stack_pointer),
+};
+CHECK_MAIN(tests)
