@@ -5,6 +5,8 @@
 #include "process.h"
 
 #include "base/status.h"
+#include "counters/timing.h"
+#include "records/live.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -268,6 +270,7 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
     hotfn_counter_memory memory = HOTFN_COUNTER_MEMORY_INIT;
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hfn_time_memory times;
     *p = (hfn_process){ .env = hfn_env_fill(env), .flags = flags, .live = live, .source = source };
     p->stats.size = sizeof p->stats;
     options.flags = hook_flags;
@@ -275,6 +278,9 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
     hotfn_status s = hotfn_counters_create(&p->counters, &memory, 0, 0, &p->env, err);
     if (s != HOTFN_OK) {
         return s;
+    }
+    if (hfn_live_time_memory(live, &times)) {
+        hfn_timing_start(&times);
     }
     hotfn_counters_get_access(p->counters, &access);
     s = hotfn_hooks_create(&p->hooks, &options, &access, &p->env, err);

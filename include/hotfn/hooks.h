@@ -66,8 +66,12 @@ typedef struct hotfn_row_access {
     void (*slow_path)(void);
     uint32_t slot_base_bytes;
     uint32_t reserved;
+    void (*time_enter)(void);  /* TIME: called around a function's body, at the stub's frame; keep every
+                                  register.  NULL: nothing can be timed */
+    void (*time_exit)(void);
+    void (*personality)(void); /* of stubs: an exception that passes one ends its call */
 } hotfn_row_access;
-#define HOTFN_ROW_ACCESS_INIT { (uint32_t)sizeof(hotfn_row_access), 0, 0, 0, 0 }
+#define HOTFN_ROW_ACCESS_INIT { (uint32_t)sizeof(hotfn_row_access), 0, 0, 0, 0, 0, 0, 0 }
 
 #define HOTFN_HOOKS_SINGLE_THREADED 1u /* the caller knows that no other thread runs: skip quiescing */
 #define HOTFN_HOOKS_NO_UNWIND 2u       /* no unwind information                                      */
@@ -85,11 +89,12 @@ typedef struct hotfn_hook_options {
 #define HOTFN_ACTION_COUNT 1 /* add one to slot of the thread's row                                */
 #define HOTFN_ACTION_CALL 2  /* call callback(user) before the function, every register saved      */
 #define HOTFN_ACTION_FLOOR 3 /* jump in, jump back, nothing in between: what a hook costs at least */
+#define HOTFN_ACTION_TIME 4  /* COUNT, and see the function return; for HOTFN_VERDICT_TIMED only    */
 
 typedef struct hotfn_hook_action {
     uint32_t size; /* sizeof(hotfn_hook_action) */
     uint32_t kind; /* HOTFN_ACTION_*            */
-    uint32_t slot; /* COUNT                     */
+    uint32_t slot; /* COUNT, TIME               */
     uint32_t reserved;
     void (*callback)(void *user); /* CALL: runs in the calling thread, with its row at the discard row */
     void *user;
@@ -122,7 +127,7 @@ HOTFN_API hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_op
                                           hotfn_error *err);
 
 /*
- * Ask for count hooks on many functions of one module, loaded with its RVA 0 at base.
+ * Ask for count hooks, or for time hooks where access and plan allow, on many functions of one module, loaded with its RVA 0 at base.
  *
  * plan   kept until the module is forgotten or the set destroyed.
  * slots  borrowed; slots[function_index] for each function of the image, UINT32_MAX: leave alone.

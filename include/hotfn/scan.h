@@ -12,9 +12,11 @@ extern "C" {
 
 typedef struct hotfn_scan hotfn_scan;
 
+#define HOTFN_SCAN_TIMING 0x10000u /* also prove which functions may be timed */
+
 typedef struct hotfn_scan_options {
     uint32_t size;    /* sizeof(hotfn_scan_options)                       */
-    uint32_t flags;   /* HOTFN_SYMBOLS_NO_SEPARATE, _FORCE [none]         */
+    uint32_t flags;   /* HOTFN_SYMBOLS_NO_SEPARATE, _FORCE, HOTFN_SCAN_TIMING [none] */
     uint32_t threads; /* that scan [number of CPUs]                       */
     uint32_t symbol_dir_count;
     const char *const *symbol_dirs; /* borrowed; places for debug files   */

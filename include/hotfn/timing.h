@@ -84,14 +84,15 @@ typedef struct hotfn_time_node {
     uint32_t parent;  /* node index; its own index: a root, which has no function */
     uint32_t slot;
     uint32_t thread;  /* index of the thread's cell                               */
-    uint32_t flags;   /* HOTFN_NODE_*                                             */
+    uint32_t flags;   /* HOTFN_NODE_*; without HOTFN_NODE_USED it is none         */
     uint64_t calls;
     uint64_t total_ticks;
     uint64_t timed_calls;
     uint32_t first_child, next_sibling; /* the engine's                           */
     uint64_t spare[2];
 } hotfn_time_node;
-#define HOTFN_NODE_MERGED 1u /* stands for deeper or further callers too: past a bound */
+#define HOTFN_NODE_MERGED 1u /* stands for deeper or further callees too: past a bound */
+#define HOTFN_NODE_USED 2u   /* in memory: it is whole                                 */
 
 /* Memory by tree node, in parallel to the nodes. */
 typedef struct hotfn_alloc_cell {

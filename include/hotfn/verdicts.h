@@ -90,6 +90,7 @@ typedef struct hotfn_verdict {
 #define HOTFN_VERDICT_INIT { (uint32_t)sizeof(hotfn_verdict), 0, 0, 0, 0, 0, 0, 0 }
 
 #define HOTFN_VERDICTS_ALLOW_INT3 1u
+#define HOTFN_VERDICTS_TIMING 2u /* also prove which functions may be timed */
 
 typedef struct hotfn_verdicts_options {
     uint32_t size;    /* sizeof(hotfn_verdicts_options) */

@@ -112,6 +112,24 @@ typedef enum hfn_move_result {
     HFN_MOVE_TOO_LONG /* does not fit hfn_moved */
 } hfn_move_result;
 
+/* Where registers point in the stack, in bytes from the CFA: what the stack pointer was before the call
+ * that led to the function. */
+#define HFN_STACK_REGISTERS 16
+#define HFN_STACK_NOWHERE INT32_MIN      /* elsewhere, or not known               */
+#define HFN_STACK_BELOW (INT32_MIN + 1)  /* into the function's own frame somewhere */
+
+typedef struct hfn_stack_state {
+    int32_t at[HFN_STACK_REGISTERS];
+} hfn_stack_state;
+
+typedef enum hfn_stack_answer {
+    HFN_STACK_FINE = 0,
+    HFN_STACK_CALLER, /* touches its caller's frame, or takes an address in it */
+    HFN_STACK_RETURN, /* touches the return address                            */
+    HFN_STACK_LOST,   /* the stack pointer cannot be followed any more         */
+    HFN_STACK_POPS    /* a return that takes more than the return address      */
+} hfn_stack_answer;
+
 typedef struct hfn_arch {
     const char *name;
     uint32_t machine; /* HOTFN_MACHINE_* */
@@ -158,6 +176,12 @@ typedef struct hfn_arch {
 
     /* Where does the indirect jump at the end of line go? */
     void (*dispatch)(const hfn_line *line, hfn_dispatch *out);
+
+    /* The stack at an entry, and over one instruction.  NULL: not known for this machine. */
+    void (*stack_begin)(hfn_stack_state *state);
+    hfn_stack_answer (*stack_step)(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                   hfn_stack_state *state);
+    uint8_t stack_register, frame_register; /* their places in hfn_stack_state */
 } hfn_arch;
 
 /* NULL if there is none for the machine. */

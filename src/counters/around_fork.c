@@ -4,6 +4,7 @@
  * the child at the very moment of the fork (MADV_WIPEONFORK): what the parent finds in it is the
  * parent's, what the child finds is the child's, to the last call. */
 #include "base/compiler.h"
+#include "counters/call_stack.h"
 #include "counters/rows.h"
 #include "counters/thread_row.h"
 
@@ -45,6 +46,8 @@ static void add_row(uint8_t *to, const uint8_t *from)
     for (uint32_t i = 0; i < count; i++)
         if (HFN_UNLIKELY(counts[i] != 0))
             __atomic_fetch_add(&sums[i], counts[i], __ATOMIC_RELAXED);
+    if (hfn_time.header)
+        hfn_time_add_row(to, from, count);
 }
 
 static void drop(uint8_t *row)

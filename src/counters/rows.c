@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "counters/thread_row.h"
+#include "counters/timing.h"
 #include "os/os.h"
 
 #include <string.h>
@@ -174,6 +175,7 @@ void hotfn_counters_destroy(hotfn_counters *c)
 {
     if (!c)
         return;
+    hfn_timing_stop();
     hfn_rows_forget_threads();
     __atomic_store_n(&hfn_rows.header, NULL, __ATOMIC_RELEASE);
     hfn_rows.generation++;
@@ -184,10 +186,14 @@ void hotfn_counters_destroy(hotfn_counters *c)
 hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access *out)
 {
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
+    hfn_timing_calls timing = hfn_timing_get_calls();
 
     (void)c;
     access.displacement = (int32_t)hfn_thread_row_displacement();
     access.slow_path = hfn_thread_row_entry;
+    access.time_enter = timing.enter;
+    access.time_exit = timing.exit;
+    access.personality = timing.personality;
     return hfn_give(out, &access, sizeof access) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

@@ -8,6 +8,7 @@
  * between claim and use): both are summed, so nothing is lost by it. */
 #include "counters/thread_row.h"
 
+#include "counters/call_stack.h"
 #include "os/linux/raw.h"
 
 #include <linux/prctl.h>
@@ -132,6 +133,7 @@ static uint32_t cells_in_use(void)
 
 uint8_t *hfn_thread_row_claim(void)
 {
+    uint8_t *row;
     claimer me;
     uint32_t index = NO_ROW, used;
 
@@ -149,7 +151,10 @@ uint8_t *hfn_thread_row_claim(void)
         __atomic_fetch_add(&hfn_rows.header->threads_lost, 1, __ATOMIC_RELAXED);
         return hfn_rows.discard;
     }
-    return hfn_rows.rows + (uint64_t)index * hfn_rows.row_bytes;
+    row = hfn_rows.rows + (uint64_t)index * hfn_rows.row_bytes;
+    if (hfn_time.header)
+        hfn_time_begin_row(row, index + 1);
+    return row;
 }
 
 /* Called by the assembly entry, which has saved every register. */

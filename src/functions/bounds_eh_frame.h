@@ -16,6 +16,7 @@ typedef struct hfn_fde {
     uint64_t rva, byte_count;
     int32_t cfa_offset; /* CFA minus stack pointer at the first byte; -1 unknown */
     uint32_t flags;     /* HFN_FDE_*                                             */
+    uint64_t lsda_rva;  /* with HFN_FDE_LSDA; UINT64_MAX: not to be told         */
 } hfn_fde;
 
 typedef struct hfn_fde_list {

@@ -44,7 +44,9 @@ static void warn(reader *r, uint64_t rva)
 
 static hfn_fde fde_of(const reader *r, const hfn_pdata_entry *e)
 {
-    hfn_fde fde = { .rva = e->rva, .byte_count = e->byte_count, .cfa_offset = -1 };
+    hfn_fde fde = {
+        .rva = e->rva, .byte_count = e->byte_count, .cfa_offset = -1, .lsda_rva = UINT64_MAX
+    };
 
     fde.flags = e->inside ? HFN_FDE_INSIDE : 0;
     fde.flags |= e->handler ? HFN_FDE_LSDA : 0;

@@ -9,6 +9,7 @@ typedef struct hfn_function {
     uint64_t rva, byte_count;
     uint32_t first_name, name_count; /* in the table of names                   */
     uint32_t section;                /* hotfn_image_get_section; UINT32_MAX     */
+    uint64_t lsda_rva;               /* with HAS_LSDA; UINT64_MAX: not to be told */
     int32_t fde_cfa_offset;          /* CFA minus stack pointer at entry, or -1 */
     uint16_t flags;                  /* HOTFN_FUNCTION_HAS_SYMBOL ...           */
     uint8_t kind;                    /* HOTFN_FUNCTION_PLAIN ...                */

@@ -90,12 +90,17 @@ void hfn_batch_finish(hotfn_hooks *hooks, hfn_batch *batch)
     memset(batch, 0, sizeof *batch);
 }
 
+static bool counts_calls(uint32_t kind)
+{
+    return kind == HOTFN_ACTION_COUNT || kind == HOTFN_ACTION_TIME;
+}
+
 /* Room for capacity hooks; what is there stays.  False, and nothing changed, if there is no memory. */
 static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity)
 {
     hfn_batch larger = *batch;
     uint32_t used = batch->hook_count;
-    bool counts = batch->kind == HOTFN_ACTION_COUNT, calls = batch->kind == HOTFN_ACTION_CALL;
+    bool counts = counts_calls(batch->kind), calls = batch->kind == HOTFN_ACTION_CALL;
 
     larger.hook_capacity = capacity;
     larger.asides = NULL;
@@ -202,14 +207,23 @@ static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t 
     return (uint32_t)at;
 }
 
-static uint32_t count_wanted(const hotfn_plan *plan, const uint32_t *slots, uint32_t *highest_slot)
+/* Is the entry among those of the kind, and which slot is it to count in? */
+static bool is_wanted(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t entry,
+                      const uint32_t *slots, uint32_t kind, uint32_t *slot)
 {
-    uint32_t wanted = 0;
+    bool timed = hfn_hooks_can_time(hooks) && hfn_plan_is_timed(plan, entry);
 
-    *highest_slot = 0;
+    *slot = slots[hfn_plan_function_at(plan, entry)];
+    return *slot != UINT32_MAX && timed == (kind == HOTFN_ACTION_TIME);
+}
+
+static uint32_t count_wanted(const hotfn_hooks *hooks, const hotfn_plan *plan,
+                             const uint32_t *slots, uint32_t kind, uint32_t *highest_slot)
+{
+    uint32_t wanted = 0, slot;
+
     for (uint32_t i = 0; i < plan->entry_count; i++) {
-        uint32_t slot = slots[hfn_plan_function_at(plan, i)];
-        if (slot == UINT32_MAX)
+        if (!is_wanted(hooks, plan, i, slots, kind, &slot))
             continue;
         wanted++;
         *highest_slot = slot > *highest_slot ? slot : *highest_slot;
@@ -217,41 +231,46 @@ static uint32_t count_wanted(const hotfn_plan *plan, const uint32_t *slots, uint
     return wanted;
 }
 
-static void fill_batch(hfn_batch *batch, const hotfn_plan *plan, const uint32_t *slots)
+static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind, uint32_t wanted,
+                      const uint32_t *slots)
 {
+    const hotfn_plan *plan = hooks->modules[module].plan;
+    hfn_batch *batch = wanted > 0 ? new_batch(hooks, module, kind) : NULL;
+    uint32_t slot;
+
+    if (wanted == 0)
+        return true;
+    if (!batch)
+        return false;
+    if (!resize_batch(hooks, batch, wanted)) {
+        hfn_batch_finish(hooks, batch);
+        return false;
+    }
     for (uint32_t i = 0; i < plan->entry_count; i++) {
-        uint32_t slot = slots[hfn_plan_function_at(plan, i)];
-        if (slot == UINT32_MAX)
+        if (!is_wanted(hooks, plan, i, slots, kind, &slot))
             continue;
         batch->hooks[batch->hook_count] = i;
         batch->slots[batch->hook_count++] = slot;
     }
+    return true;
 }
 
 hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                     const uint32_t *slots, uint32_t *module, hotfn_error *err)
 {
-    uint32_t highest_slot, wanted = count_wanted(plan, slots, &highest_slot), handle;
+    uint32_t highest_slot = 0, handle;
+    uint32_t counted = count_wanted(hooks, plan, slots, HOTFN_ACTION_COUNT, &highest_slot);
+    uint32_t timed = count_wanted(hooks, plan, slots, HOTFN_ACTION_TIME, &highest_slot);
     hotfn_status status = check_plan(plan, err);
-    hfn_batch *batch;
 
-    if (status == HOTFN_OK && wanted > 0)
+    if (status == HOTFN_OK && counted + timed > 0)
         status = check_slot(hooks, highest_slot, err);
     if (status != HOTFN_OK)
         return status;
     handle = module_for(hooks, plan, base);
-    if (handle == UINT32_MAX)
+    if (handle == UINT32_MAX || !add_batch(hooks, handle, HOTFN_ACTION_COUNT, counted, slots) ||
+        !add_batch(hooks, handle, HOTFN_ACTION_TIME, timed, slots))
         return no_memory(err);
-    if (wanted > 0) {
-        batch = new_batch(hooks, handle, HOTFN_ACTION_COUNT);
-        if (!batch)
-            return no_memory(err);
-        if (!resize_batch(hooks, batch, wanted)) {
-            hfn_batch_finish(hooks, batch);
-            return no_memory(err);
-        }
-        fill_batch(batch, plan, slots);
-    }
     *module = handle;
     return HOTFN_OK;
 }
@@ -260,6 +279,11 @@ static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_acti
                                  hotfn_error *err)
 {
     if (action->kind == HOTFN_ACTION_COUNT)
+        return check_slot(hooks, action->slot, err);
+    if (action->kind == HOTFN_ACTION_TIME && !hfn_hooks_can_time(hooks))
+        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                        "a hook that times needs counters that time");
+    if (action->kind == HOTFN_ACTION_TIME)
         return check_slot(hooks, action->slot, err);
     if (action->kind == HOTFN_ACTION_FLOOR ||
         (action->kind == HOTFN_ACTION_CALL && action->callback))
@@ -284,6 +308,9 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
     if (entry == UINT32_MAX)
         return hfn_fail(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
                         "function %u cannot be hooked by this plan", function_index);
+    if (taken.kind == HOTFN_ACTION_TIME && !hfn_plan_is_timed(plan, entry))
+        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                        "function %u is not proven to stand being timed", function_index);
     status = check_action(hooks, &taken, err);
     if (status != HOTFN_OK)
         return status;

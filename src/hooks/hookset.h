@@ -44,7 +44,7 @@ typedef struct hfn_batch {
     hfn_aside *asides;
     size_t aside_count, aside_capacity;
     /* Until the commit is over: */
-    uint32_t *slots;            /* COUNT: [hook_capacity] */
+    uint32_t *slots;            /* COUNT, TIME: [hook_capacity] */
     hotfn_hook_action *actions; /* CALL: [hook_capacity]  */
 } hfn_batch;
 
@@ -82,6 +82,11 @@ static inline void hfn_batch_hook(const hotfn_hooks *hooks, const hfn_batch *bat
 {
     hfn_plan_hook_at(hfn_batch_module(hooks, batch)->plan, batch->hooks[index] & HFN_HOOK_ENTRY,
                      out);
+}
+
+static inline bool hfn_hooks_can_time(const hotfn_hooks *hooks)
+{
+    return hooks->access.time_enter && hooks->access.time_exit;
 }
 
 /* The action of a pending hook. */

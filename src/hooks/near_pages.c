@@ -110,7 +110,8 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     pun_range(&hook, base, &first, &last);
     needs.stub_bytes = hfn_trampoline_bytes(batch->kind, &hook);
     needs.cfi_bytes = hook.cfi_bytes;
-    entry_at = hfn_region_gate_bytes(&needs) + hfn_trampoline_shape(batch->kind, &hook)->entry_at;
+    entry_at =
+        hfn_region_gate_bytes(hooks, &needs) + hfn_trampoline_shape(batch->kind, &hook)->entry_at;
     code = map_between(gaps, first - entry_at, last - entry_at, hfn_region_bytes(hooks, &needs),
                        &pages_end);
     if (code == 0)
@@ -285,7 +286,7 @@ static bool same_stub(const hotfn_hooks *hooks, const hfn_batch *pending, const 
         return true;
     if (!region || walk->address + walk->byte_count > region->end)
         return false;
-    gates = hfn_region_gates(region);
+    gates = hfn_region_gates(hooks, region);
     return hfn_trampoline_write(bytes, walk->address, &walk->hook,
                                 hfn_batch_module(hooks, pending)->base, &action, &hooks->access,
                                 &gates) &&

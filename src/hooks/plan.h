@@ -140,6 +140,12 @@ static inline uint32_t hfn_plan_function_at(const hotfn_plan *plan, uint32_t ind
                         PLAN_ENTRY_FUNCTION_AT);
 }
 
+static inline bool hfn_plan_is_timed(const hotfn_plan *plan, uint32_t index)
+{
+    return plan->entries[(uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_FLAGS_AT] &
+           HOTFN_VERDICT_TIMED;
+}
+
 /* index < entry_count of a plan that was opened: no check is left to do. */
 static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_plan_hook *out)
 {

@@ -29,7 +29,7 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
         .section = hfn_image_section_of(image, verdict->site_rva),
         .rva = verdict->site_rva - verdict->pub.patch_offset,
         .strategy = verdict->pub.strategy,
-        .flags = verdict->pub.flags,
+        .flags = verdict->pub.flags & 0xffu, /* without the reason not to time */
         .patch_offset = verdict->pub.patch_offset,
         .patch_bytes = verdict->pub.patch_bytes,
         .spare = verdict->spare,

@@ -5,8 +5,9 @@
 
 #include "os/os.h"
 
-/* The count gate stands first in every region, the call gate behind it where one is needed. */
-enum { COUNT_GATE_ROOM = 32 };
+/* The count gate stands first in every region; behind it the time gates, if the set can time, and the
+ * call gate where one is needed. */
+enum { COUNT_GATE_ROOM = 32, TIME_GATE_ROOM = 16 };
 
 static uint64_t page_up(uint64_t address)
 {
@@ -20,9 +21,14 @@ static uint64_t page_down(uint64_t address)
     return address & ~(hfn_os_page_bytes() - 1);
 }
 
-uint32_t hfn_region_gate_bytes(const hfn_region_needs *needs)
+static uint32_t call_gate_at(const hotfn_hooks *hooks)
 {
-    return COUNT_GATE_ROOM + (needs->calls ? HFN_CALL_GATE_MAX : 0);
+    return COUNT_GATE_ROOM + (hfn_hooks_can_time(hooks) ? 2 * TIME_GATE_ROOM : 0);
+}
+
+uint32_t hfn_region_gate_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs)
+{
+    return call_gate_at(hooks) + (needs->calls ? HFN_CALL_GATE_MAX : 0);
 }
 
 static bool wants_unwind(const hotfn_hooks *hooks)
@@ -31,16 +37,16 @@ static bool wants_unwind(const hotfn_hooks *hooks)
 }
 
 /* Where the tables begin, from the first byte of code. */
-static uint64_t tables_at(const hfn_region_needs *needs)
+static uint64_t tables_at(const hotfn_hooks *hooks, const hfn_region_needs *needs)
 {
-    return (hfn_region_gate_bytes(needs) + needs->stub_bytes + 7) & ~UINT64_C(7);
+    return (hfn_region_gate_bytes(hooks, needs) + needs->stub_bytes + 7) & ~UINT64_C(7);
 }
 
 uint64_t hfn_region_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs)
 {
     if (!wants_unwind(hooks))
-        return tables_at(needs);
-    return tables_at(needs) + hfn_unwind_max_bytes(needs->stub_count, needs->cfi_bytes) + 7;
+        return tables_at(hooks, needs);
+    return tables_at(hooks, needs) + hfn_unwind_max_bytes(needs->stub_count, needs->cfi_bytes) + 7;
 }
 
 static void write_call_gate(hfn_region_writer *writer)
@@ -67,6 +73,17 @@ static void write_count_gate(hfn_region_writer *writer)
     writer->at += COUNT_GATE_ROOM;
 }
 
+static uint64_t write_time_gate(hfn_region_writer *writer, void (*target)(void))
+{
+    uint64_t at = writer->at;
+
+    hfn_x86_emit_time_gate((uint8_t *)(uintptr_t)at, (uint64_t)(uintptr_t)target);
+    if (writer->tables != 0)
+        hfn_unwind_code(&writer->unwind, at, HFN_TIME_GATE_BYTES, NULL, 0);
+    writer->at += TIME_GATE_ROOM;
+    return at;
+}
+
 void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
                       const hfn_region_needs *needs, uint64_t code, uint64_t pages_end)
 {
@@ -75,10 +92,15 @@ void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
     writer->code = writer->at = code;
     writer->pages_end = pages_end;
     if (wants_unwind(hooks)) {
-        writer->tables = (code + tables_at(needs) + 7) & ~UINT64_C(7);
-        hfn_unwind_begin(&writer->unwind, (uint8_t *)(uintptr_t)writer->tables, needs->stub_count);
+        writer->tables = (code + tables_at(hooks, needs) + 7) & ~UINT64_C(7);
+        hfn_unwind_begin(&writer->unwind, (uint8_t *)(uintptr_t)writer->tables, needs->stub_count,
+                         hooks->access.personality);
     }
     write_count_gate(writer);
+    if (hfn_hooks_can_time(hooks)) {
+        writer->gates.time_enter = write_time_gate(writer, hooks->access.time_enter);
+        writer->gates.time_exit = write_time_gate(writer, hooks->access.time_exit);
+    }
     if (needs->calls)
         write_call_gate(writer);
 }
@@ -115,7 +137,9 @@ bool hfn_region_finish(hfn_region_writer *writer, hotfn_stub_region *region, uin
     return true;
 }
 
-hfn_gates hfn_region_gates(const hotfn_stub_region *region)
+hfn_gates hfn_region_gates(const hotfn_hooks *hooks, const hotfn_stub_region *region)
 {
-    return (hfn_gates){ region->begin, region->begin + COUNT_GATE_ROOM };
+    uint64_t begin = region->begin, times = begin + COUNT_GATE_ROOM;
+
+    return (hfn_gates){ begin, begin + call_gate_at(hooks), times, times + TIME_GATE_ROOM };
 }

@@ -24,7 +24,7 @@ typedef struct hfn_region_writer {
 } hfn_region_writer;
 
 /* Bytes of gates before the first stub. */
-uint32_t hfn_region_gate_bytes(const hfn_region_needs *needs);
+uint32_t hfn_region_gate_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs);
 /* At most so many, gates and tables included. */
 uint64_t hfn_region_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs);
 
@@ -39,6 +39,6 @@ bool hfn_region_finish(hfn_region_writer *writer, hotfn_stub_region *region,
                        uint64_t *unwind_bytes);
 
 /* The gates of a region that was written. */
-hfn_gates hfn_region_gates(const hotfn_stub_region *region);
+hfn_gates hfn_region_gates(const hotfn_hooks *hooks, const hotfn_stub_region *region);
 
 #endif

@@ -8,6 +8,7 @@ static hfn_stub_kind stub_kind(uint32_t kind)
     switch (kind) {
     case HOTFN_ACTION_COUNT: return HFN_STUB_COUNT;
     case HOTFN_ACTION_CALL: return HFN_STUB_CALL;
+    case HOTFN_ACTION_TIME: return HFN_STUB_TIME;
     default: return HFN_STUB_FLOOR;
     }
 }
@@ -58,6 +59,9 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
         .slot_displacement = (int32_t)(access->slot_base_bytes + 8 * action->slot),
         .callback = (uint64_t)(uintptr_t)action->callback,
         .user = (uint64_t)(uintptr_t)action->user,
+        .time_enter = gates->time_enter,
+        .time_exit = gates->time_exit,
+        .slot = action->slot,
     };
 
     hfn_x86_emit_stub(out, &request);

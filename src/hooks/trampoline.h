@@ -13,6 +13,7 @@ uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook);
 /* What all stubs of a region share. */
 typedef struct hfn_gates {
     uint64_t count, call; /* addresses, 0 if there is none */
+    uint64_t time_enter, time_exit;
 } hfn_gates;
 
 /* Write the stub that will run at address into out; base is the module's.  False if a target is out

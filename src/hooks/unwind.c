@@ -17,7 +17,8 @@ enum {
     HEADER_BYTES = 12,
     HEADER_ROW_BYTES = 8,
     CIE_BYTES = 24,
-    FDE_HEAD_BYTES = 17, /* length, CIE pointer, begin, range, augmentation length */
+    PERSONALITY_BYTES = 12, /* more in the CIE, rounded                             */
+    FDE_HEAD_BYTES = 17,    /* length, CIE pointer, begin, range, augmentation length */
     FDE_RANGE_AT = 12,
     STUB_MAX_BYTES = 48, /* besides its cfi: advances, remember, restore, lowered stack */
     ADVANCE = 0x40,
@@ -30,6 +31,7 @@ enum {
     PCREL_SDATA4 = 0x1b,
     DATAREL_SDATA4 = 0x3b,
     UDATA4 = 0x03,
+    ABSOLUTE = 0x00,
 };
 
 /* libgcc's; weak: a process without it has nobody to tell. */
@@ -37,7 +39,7 @@ extern void __register_frame(void *eh_frame) HFN_WEAK;
 
 static uint32_t fdes_for(uint64_t stub_count)
 {
-    return (uint32_t)((stub_count + STUBS_PER_FDE - 1) / STUBS_PER_FDE) + 2; /* and two gates */
+    return (uint32_t)((stub_count + STUBS_PER_FDE - 1) / STUBS_PER_FDE) + 4; /* and the gates */
 }
 
 static uint64_t header_bytes(uint32_t fde_count)
@@ -47,7 +49,7 @@ static uint64_t header_bytes(uint32_t fde_count)
 
 uint64_t hfn_unwind_max_bytes(uint64_t stub_count, uint64_t cfi_bytes)
 {
-    return header_bytes(fdes_for(stub_count)) + CIE_BYTES + cfi_bytes +
+    return header_bytes(fdes_for(stub_count)) + CIE_BYTES + PERSONALITY_BYTES + cfi_bytes +
            stub_count * STUB_MAX_BYTES + (uint64_t)fdes_for(stub_count) * (FDE_HEAD_BYTES + 3) +
            2 * HFN_CALL_GATE_CFI_MAX + 4;
 }
@@ -90,23 +92,33 @@ static void close_entry(hfn_unwind *u, uint8_t *entry)
     store_u32(entry, (uint64_t)(u->at - entry) - 4);
 }
 
-static void put_cie(hfn_unwind *u)
+/* With a personality: "zPR", its address as it is (it lies in another module), then as without. */
+static void put_cie(hfn_unwind *u, uint64_t personality)
 {
-    static const uint8_t body[] = {
-        1,    'z',
-        'R',  0, /* version, augmentation                      */
-        1,    0x78,
-        16,                 /* code factor 1, data factor -8, return address column */
-        1,    PCREL_SDATA4, /* augmentation data: how FDEs give addresses */
-        0x0c, 7,
-        8,       /* CFA = rsp + 8                              */
-        0x90, 1, /* return address at CFA - 8                  */
+    static const uint8_t factors[] = { 1, 0x78, 16 }; /* code, data, return address column */
+    static const uint8_t state[] = {
+        0x0c, 7, 8, /* CFA = rsp + 8                              */
+        0x90, 1,    /* return address at CFA - 8                  */
     };
     uint8_t *entry = u->at;
 
     put_u32(u, 0);
     put_u32(u, 0);
-    put_bytes(u, body, sizeof body);
+    put(u, 1); /* version */
+    put(u, 'z');
+    if (personality != 0)
+        put(u, 'P');
+    put(u, 'R');
+    put(u, 0);
+    put_bytes(u, factors, sizeof factors);
+    put(u, personality != 0 ? 10 : 1); /* bytes of augmentation data */
+    if (personality != 0) {
+        put(u, ABSOLUTE);
+        put_u32(u, personality);
+        put_u32(u, personality >> 32);
+    }
+    put(u, PCREL_SDATA4); /* how FDEs give addresses */
+    put_bytes(u, state, sizeof state);
     close_entry(u, entry);
 }
 
@@ -179,13 +191,14 @@ static void put_cfa_offset(hfn_unwind *u, uint32_t lowered_bytes)
 
 /* ---- What is described. */
 
-void hfn_unwind_begin(hfn_unwind *u, uint8_t *memory, uint64_t stub_count)
+void hfn_unwind_begin(hfn_unwind *u, uint8_t *memory, uint64_t stub_count,
+                      void (*personality)(void))
 {
     memset(u, 0, sizeof *u);
     u->begin = memory;
     u->fde_max = fdes_for(stub_count);
     u->frame = u->at = memory + header_bytes(u->fde_max);
-    put_cie(u);
+    put_cie(u, (uint64_t)(uintptr_t)personality);
 }
 
 void hfn_unwind_code(hfn_unwind *u, uint64_t address, uint64_t byte_count, const uint8_t *cfi,

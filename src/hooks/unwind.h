@@ -16,12 +16,14 @@ typedef struct hfn_unwind {
     uint64_t code_at; /* what the open FDE has described so far */
     uint32_t fde_count, fde_max;
     uint32_t stubs_in_open;
+    uint32_t stubs_per_fde;
 } hfn_unwind;
 
 /* An upper bound of the block's size: stubs, and the sum of their cfi bytes. */
 uint64_t hfn_unwind_max_bytes(uint64_t stub_count, uint64_t cfi_bytes);
-/* memory: as many bytes, zeroed. */
-void hfn_unwind_begin(hfn_unwind *unwind, uint8_t *memory, uint64_t stub_count);
+/* memory: as many bytes, zeroed.  personality may be NULL. */
+void hfn_unwind_begin(hfn_unwind *unwind, uint8_t *memory, uint64_t stub_count,
+                      void (*personality)(void));
 /* Rising addresses without gaps, or a gap after which a new FDE begins. */
 void hfn_unwind_code(hfn_unwind *unwind, uint64_t address, uint64_t byte_count, const uint8_t *cfi,
                      uint32_t cfi_bytes);

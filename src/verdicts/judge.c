@@ -77,6 +77,8 @@ static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
     hfn_tables_scan(&j);
     hfn_orphans_scan(&j);
     judge_all(&j, v->items);
+    if (options->flags & HOTFN_VERDICTS_TIMING)
+        hfn_timing_judge(&j, v->items);
     return hfn_judging_finish(&j);
 }
 
@@ -110,7 +112,7 @@ hotfn_status hotfn_verdicts_judge(hotfn_verdicts **out, const hotfn_image *image
     hotfn_verdicts_options ours = HOTFN_VERDICTS_OPTIONS_INIT;
 
     if (!hfn_take_options(&ours, (uint32_t)sizeof ours, options) ||
-        (ours.flags & ~HOTFN_VERDICTS_ALLOW_INT3) || ours.reserved)
+        (ours.flags & ~(HOTFN_VERDICTS_ALLOW_INT3 | HOTFN_VERDICTS_TIMING)) || ours.reserved)
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                         "verdicts: an option that this version does not know");
     hotfn_verdicts *v = create(image, functions, env);

@@ -109,6 +109,8 @@ void hfn_rseq_prepare(hfn_judging *j);
  * the other, shares out padding. */
 bool hfn_ladder_first(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out);
+/* timing.c: which hookable functions may be timed; their flags. */
+void hfn_timing_judge(hfn_judging *j, hfn_verdict *items);
 /* pads.c: its last instruction ends where it ends, and never goes on. */
 bool hfn_subject_ends(const hfn_judging *j, const hfn_subject *s);
 /* Take the bytes [from, to) behind the subject's end, if they are padding that nobody

@@ -73,6 +73,9 @@ static bool make_live(run *r)
     o.command = command;
     o.directory = getcwd(folder, sizeof folder) ? folder : "";
     o.durable_path = r->options.durable ? r->options.record_path : NULL;
+    o.timing = r->options.timing;
+    o.sample_mean = r->options.sample_mean;
+    o.slow_ns = r->options.slow_ns;
     hotfn_status s = hotfn_live_create(&r->live, &o, &r->service.env, &err);
     free(command);
     if (s == HOTFN_OK) {

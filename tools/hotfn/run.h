@@ -28,6 +28,10 @@ typedef struct run_options {
     const char *only_path;
     const char *map_path; /* of the main program */
     uint64_t after_ns, for_ns;
+    uint32_t timing; /* HOTFN_TIMING_*; 0: count */
+    uint32_t sample_mean;
+    uint64_t slow_ns;
+    bool flat, events;
     bool follow, durable, perf_map, no_cache, quiet, verbose, force;
     char **command; /* NULL-terminated */
 } run_options;

@@ -23,6 +23,9 @@ enum {
     MAP,
     FORCE,
     MODE,
+    FLAT,
+    SLOWER,
+    EVENTS,
     HELP
 };
 
@@ -44,6 +47,9 @@ static const struct option words[] = {
     { "map", required_argument, NULL, MAP },
     { "force", no_argument, NULL, FORCE },
     { "mode", required_argument, NULL, MODE },
+    { "flat", no_argument, NULL, FLAT },
+    { "slower-than", required_argument, NULL, SLOWER },
+    { "events", no_argument, NULL, EVENTS },
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
     { "help", no_argument, NULL, HELP },
@@ -55,6 +61,10 @@ void run_usage(bool to_stderr)
     fputs(
         "usage: hotfn run [options] -- PROGRAM [ARG ...]\n"
         "  -o, --output FILE    the record [hotfn.hfr]\n"
+        "      --mode MODE      count, or time: how long calls take too, and from where [count]\n"
+        "      --flat           with --mode time: times by function only, no call tree\n"
+        "      --slower-than T  with --mode time: keep each call that takes longer (1ms, 20us)\n"
+        "      --events         with --mode time: keep the latest entries and exits\n"
         "  -f, --function GLOB  count only functions that match (may be repeated)\n"
         "  -x, --exclude GLOB   leave out functions that match\n"
         "      --min-size N, --max-size N   by size in bytes\n"
@@ -133,6 +143,8 @@ static bool take_flag(run_options *o, int word)
     case PERF_MAP: o->perf_map = true; return true;
     case NO_CACHE: o->no_cache = true; return true;
     case FORCE: o->force = true; return true;
+    case FLAT: o->flat = true; return true;
+    case EVENTS: o->events = true; return true;
     case 'q': o->quiet = true; return true;
     case 'v': o->verbose = true; return true;
     default: return false;
@@ -155,11 +167,30 @@ static bool take(run_options *o, int word, const char *argument)
     case FOR: return parse_time(argument, &o->for_ns);
     case ONLY: o->only_path = argument; return true;
     case MAP: o->map_path = argument; return true;
+    case SLOWER: return parse_time(argument, &o->slow_ns);
     case MODE:
-        return strcmp(argument, "count") == 0 ||
-               bad("no such mode (this version knows: count):", argument);
+        o->timing = strcmp(argument, "time") == 0 ? HOTFN_TIMING_TIMES : 0;
+        return o->timing || strcmp(argument, "count") == 0 ||
+               bad("no such mode (this version knows: count, time):", argument);
     default: return take_flag(o, word);
     }
+}
+
+/* What is to be kept of times, once all words are read. */
+static bool choose_timing(run_options *o)
+{
+    if (!o->timing) {
+        return !(o->flat || o->events || o->slow_ns) ||
+               bad("only with --mode time:", o->flat     ? "--flat"
+                                             : o->events ? "--events"
+                                                         : "--slower-than");
+    }
+    if (!o->flat) {
+        o->timing |= HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
+    }
+    o->timing |= o->slow_ns ? HOTFN_TIMING_SLOW : 0;
+    o->timing |= o->events ? HOTFN_TIMING_EVENTS : 0;
+    return true;
 }
 
 bool run_parse(run_options *o, int argc, char **argv, bool *help)
@@ -182,5 +213,5 @@ bool run_parse(run_options *o, int argc, char **argv, bool *help)
         return false;
     }
     o->command = argv + optind;
-    return true;
+    return choose_timing(o);
 }

@@ -107,6 +107,7 @@ static uint32_t scan_module(run_service *s, const hotfn_request *request, bool w
     options.cache_folder = s->cache_folder[0] ? s->cache_folder : NULL;
     options.map_path = request->kind == HOTFN_REQUEST_MAIN ? s->options->map_path : NULL;
     options.flags = s->options->force ? HOTFN_SYMBOLS_FORCE : 0;
+    options.flags |= s->options->timing ? HOTFN_SCAN_TIMING : 0;
     if (hotfn_scan_open(&scan, request->path, &options, &s->env, &err) != HOTFN_OK) {
         return refuse_module(s, request, &err);
     }

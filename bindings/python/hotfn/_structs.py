@@ -146,7 +146,9 @@ class PlanEntry(Sized):
 
 class RowAccess(Sized):
     _fields_ = [("size", c_uint32), ("displacement", c_int32), ("slow_path", SlowPathFn),
-                ("slot_base_bytes", c_uint32), ("reserved", c_uint32)]
+                ("slot_base_bytes", c_uint32), ("reserved", c_uint32),
+                ("time_enter", SlowPathFn), ("time_exit", SlowPathFn),
+                ("personality", SlowPathFn)]
 
 
 class HookOptions(Sized):

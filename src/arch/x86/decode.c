@@ -321,7 +321,7 @@ static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecode
                             uint64_t rva, hfn_x86_effects *out)
 {
     out->dest = out->src = out->base = out->index = HFN_X86_NO_REGISTER;
-    for (uint32_t i = 0; i < in->operand_count_visible && i < 2; i++)
+    for (uint32_t i = 0; i < in->operand_count_visible; i++)
         translate_memory(&operands[i], rva + in->length, out);
     if (in->operand_count_visible >= 1 && is_register(&operands[0]))
         out->dest = register_number(operands[0].reg.value);

@@ -129,6 +129,26 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
     put_raise(put_count_body(out, request->address + 7, request));
 }
 
+/* ---- Time.  The caller's return address stays where it is; behind the body stands a frame of ours:
+ *   count; push slot; lea rsp, [rsp - 32]; call enter; call body; call exit; lea rsp, [rsp + 40]; ret
+ *   body: the moved instructions */
+
+enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 31 };
+
+static void emit_time(uint8_t *out, const hfn_stub_request *request)
+{
+    uint64_t at = request->address + TIME_TAIL_AT;
+
+    out = put_count_body(out, request->address, request);
+    out = put_u32(PUT(out, 0x68), request->slot); /* push slot           */
+    out = PUT(out, 0x48, 0x8d, 0x64, 0x24, 0xe0); /* lea rsp, [rsp - 32] */
+    out = put_call(out, at + 10, request->time_enter);
+    out = put_call(out, at + 15, at + TIME_TAIL_BYTES);
+    out = put_call(out, at + 20, request->time_exit);
+    out = PUT(out, 0x48, 0x8d, 0x64, 0x24, 0x28); /* lea rsp, [rsp + 40] */
+    PUT(out, 0xc3);                               /* ret                 */
+}
+
 /* ---- Call: lea rsp, [rsp - 128]; call gate; jmp over data; callback, user; lea rsp, [rsp + 128] */
 
 static void emit_call(uint8_t *out, const hfn_stub_request *request)
@@ -154,6 +174,9 @@ static const hfn_stub_shape spare_count_shapes[2] = {
     { 39, 18, 2, { { 5, 128 }, { 18, 0 } } }, /* red zone */
 };
 static const hfn_stub_shape call_shape = { 36, 0, 2, { { 5, 128 }, { 36, 0 } } };
+static const hfn_stub_shape time_shape = {
+    57, 6, 7, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 }, { 31, 8 }, { 36, 40 }, { 56, 0 } }
+};
 static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
 /* clang-format on */
 
@@ -164,6 +187,7 @@ const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
         return spare_of(flags) ? &spare_count_shapes[(flags & HFN_STUB_RED_ZONE) != 0]
                                : &count_shapes[flags & 3];
     case HFN_STUB_CALL: return &call_shape;
+    case HFN_STUB_TIME: return &time_shape;
     default: return &floor_shape;
     }
 }
@@ -174,6 +198,8 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
         emit_count(out, request);
     else if (request->kind == HFN_STUB_CALL)
         emit_call(out, request);
+    else if (request->kind == HFN_STUB_TIME)
+        emit_time(out, request);
 }
 
 /* ---- Gates. */
@@ -185,6 +211,11 @@ void hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path)
     out = PUT(out, 0x48, 0x8b, 0x4c, 0x24, 0x08);         /* mov rcx, [rsp + 8] */
     out = PUT(out, 0x48, 0x89, 0x4c, 0x24, 0xf8);         /* mov [rsp - 8], rcx */
     put_u64(PUT(out, 0xff, 0x25, 0, 0, 0, 0), slow_path); /* jmp [rip + 0]      */
+}
+
+void hfn_x86_emit_time_gate(uint8_t *out, uint64_t target)
+{
+    put_u64(PUT(out, 0xff, 0x25, 0, 0, 0, 0), target); /* jmp [rip + 0] */
 }
 
 /* x87, SSE, AVX, AVX-512: what compiled code may use without asking.  Not: MPX, PKRU, AMX. */

@@ -11,6 +11,7 @@ typedef enum hfn_stub_kind {
     HFN_STUB_COUNT = 0, /* inc qword [row + slot_displacement] */
     HFN_STUB_CALL,      /* callback(user), all registers kept  */
     HFN_STUB_FLOOR,     /* nothing                             */
+    HFN_STUB_TIME,      /* COUNT, and the body is called       */
     HFN_STUB_KINDS
 } hfn_stub_kind;
 
@@ -28,7 +29,7 @@ typedef struct hfn_stub_shape {
     uint8_t head_bytes; /* the moved instructions follow, at the stack pointer of the entry */
     uint8_t entry_at;   /* where the patch jumps to                                         */
     uint8_t step_count;
-    hfn_stub_step steps[6];
+    hfn_stub_step steps[8];
 } hfn_stub_shape;
 
 typedef struct hfn_stub_request {
@@ -39,6 +40,8 @@ typedef struct hfn_stub_request {
     int32_t row_displacement;  /* COUNT: fs:[row_displacement] holds the row        */
     int32_t slot_displacement; /* COUNT: from the row                               */
     uint64_t callback, user;   /* CALL                                              */
+    uint64_t time_enter, time_exit; /* TIME: the region's gates                     */
+    uint32_t slot;             /* TIME: what they find in the stub's frame          */
 } hfn_stub_request;
 
 const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags);
@@ -48,9 +51,12 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request);
 /* A gate: code once a region that its stubs call.  The count gate goes on to a slow path anywhere in
  * memory (stubs with a spare register enter it a few bytes on); the call gate saves everything, calls what stands behind the call, and restores it. */
 #define HFN_COUNT_GATE_BYTES 24
+#define HFN_TIME_GATE_BYTES 14
 #define HFN_CALL_GATE_MAX 224
 
 void hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path);
+/* A way on to code anywhere in memory; changes nothing. */
+void hfn_x86_emit_time_gate(uint8_t *out, uint64_t target);
 
 /* How this processor saves its vector registers. */
 typedef struct hfn_vector_state {

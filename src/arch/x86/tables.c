@@ -5,6 +5,7 @@
 #include "arch/x86/flags.h"
 #include "arch/x86/relocate.h"
 #include "arch/x86/spare.h"
+#include "arch/x86/stack_use.h"
 
 #include <hotfn/machine.h>
 
@@ -77,6 +78,10 @@ const hfn_arch hfn_arch_x86_64 = {
     .spare_register = hfn_x86_spare_register,
     .retarget = retarget_64,
     .dispatch = dispatch_64,
+    .stack_begin = hfn_x86_stack_begin,
+    .stack_step = hfn_x86_stack_step,
+    .stack_register = HFN_X86_RSP,
+    .frame_register = 5, /* rbp */
 };
 
 const hfn_arch hfn_arch_x86 = {

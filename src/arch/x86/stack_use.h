@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Following the stack: what arch.h promises. */
+#ifndef HFN_ARCH_X86_STACK_USE_H
+#define HFN_ARCH_X86_STACK_USE_H
+
+#include "arch/arch.h"
+
+void hfn_x86_stack_begin(hfn_stack_state *state);
+hfn_stack_answer hfn_x86_stack_step(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                    hfn_stack_state *state);
+
+#endif

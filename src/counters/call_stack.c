@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH: the two ends of a timed call.  They run between a function and its caller, which may keep
+ * values in any register: general registers only, all of them kept, no libc, no lock.
+ *
+ * Own time is kept by intervals: what passes between two events of a thread belongs to the function
+ * that was current then.  So the sum of all own times is the time that passed, whatever stacks the
+ * thread ran on.  What an exit restores it takes from the call's own frame on the thread's stack: calls
+ * may end in any order, and on another thread than they began on.
+ *
+ * The log says which calls are open.  A call in it whose frame lies below a new one was left by
+ * longjmp, or waits on another stack.  Nobody can tell which, so it goes to limbo: if it ends after
+ * all, it is taken out; if its place on the stack is used again, it had been left when it was last
+ * seen.  No frame is ever read through the log: its memory may be gone.
+ *
+ * A signal may strike at any instruction, and its handler may make timed calls: each store leaves a
+ * state that an enter and exit in between restore. */
+#include "counters/call_stack.h"
+
+#include "counters/thread_row.h"
+#include "os/linux/raw.h"
+
+hfn_time_engine hfn_time;
+
+#define BARRIER() __asm__ volatile("" ::: "memory")
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+/* Frames of one stack that follow each other are closer than this; stacks are larger. */
+#define NEXT_FRAME_BYTES 16384u
+
+static NOINLINE HFN_KEEPS_REGISTERS uint64_t system_ticks(void)
+{
+    uint64_t now[2] = { 0, 0 };
+
+    hfn_raw3(SYS_clock_gettime, 1, hfn_raw_pointer(now), 0); /* monotonic */
+    return now[0] * 1000000000u + now[1];
+}
+
+static ALWAYS_INLINE uint64_t ticks(void)
+{
+    return HFN_LIKELY(hfn_time.clock != HOTFN_CLOCK_MONOTONIC) ? hfn_cpu_ticks() : system_ticks();
+}
+
+static ALWAYS_INLINE uint64_t address_of(const hfn_time_frame *f)
+{
+    return (uint64_t)(uintptr_t)f;
+}
+
+/* ---- Sums. */
+
+static NOINLINE HFN_KEEPS_REGISTERS void clock_went_back(void)
+{
+    __atomic_fetch_add(&hfn_time.header->clock_went_back, 1, __ATOMIC_RELAXED);
+}
+
+/* Since the thread's latest event its current call ran. */
+static ALWAYS_INLINE void pass_time(hfn_time_state *t, uint64_t now)
+{
+    uint64_t passed = now - t->last_tick;
+
+    t->last_tick = now;
+    if (HFN_LIKELY((int64_t)passed >= 0))
+        hfn_time_cell_of(t, t->current)->self_ticks += passed;
+    else
+        clock_went_back();
+}
+
+static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, uint64_t end)
+{
+    start = start < t->floor ? t->floor : start;
+    return HFN_LIKELY((int64_t)(end - start) >= 0) ? end - start : 0;
+}
+
+static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
+                                 uint32_t caller, uint32_t flags, uint64_t timed_before)
+{
+    c->timed_calls++;
+    if (passed < c->min_ticks - 1)
+        c->min_ticks = passed + 1;
+    if (passed > c->max_ticks)
+        c->max_ticks = passed;
+    if (!(flags & HFN_CALL_NESTED)) {
+        c->total_ticks += passed;
+        c->within_timed += t->timed + 1 - timed_before;
+    }
+    if (caller == 0)
+        t->busy_ticks += passed;
+    t->timed++;
+}
+
+/* hotfn/timing.h has the formula. */
+static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed)
+{
+    uint64_t bucket = passed;
+
+    if (HFN_UNLIKELY(c->histogram == 0))
+        hfn_tree_new_histogram(c);
+    if (c->histogram == UINT32_MAX)
+        return;
+    if (passed >= 64) {
+        uint32_t shift = 63 - (uint32_t)__builtin_clzll(passed) - 5;
+        bucket = 32 * (uint64_t)shift + (passed >> shift);
+    }
+    if (bucket >= HOTFN_HISTOGRAM_BUCKETS)
+        bucket = HOTFN_HISTOGRAM_BUCKETS - 1;
+    hfn_time.histograms[(uint64_t)(c->histogram - 1) * HOTFN_HISTOGRAM_BUCKETS + bucket]++;
+}
+
+static ALWAYS_INLINE void put_event(hfn_time_state *t, uint64_t now, uint32_t slot, uint32_t kind)
+{
+    hotfn_time_event *e;
+
+    if (!hfn_time.events || t->thread == 0)
+        return;
+    e = hfn_time.events + (uint64_t)(t->thread - 1) * (hfn_time.event_mask + UINT64_C(1)) +
+        (t->events++ & hfn_time.event_mask);
+    e->kind = 0;
+    BARRIER();
+    e->ticks = now;
+    e->slot = slot;
+    BARRIER();
+    e->kind = kind;
+}
+
+/* ---- The tree. */
+
+static ALWAYS_INLINE void enter_node(hfn_time_state *t, hfn_time_frame *f, uint32_t slot)
+{
+    uint32_t parent = t->node, child;
+
+    f->node = 0;
+    if (!(hfn_time.flags & HOTFN_TIMING_TREE) || t->thread == 0)
+        return;
+    if (HFN_UNLIKELY(parent == 0))
+        parent = hfn_tree_root(t);
+    if (HFN_UNLIKELY(parent == 0))
+        return;
+    child = (uint32_t)hfn_time.nodes[parent - 1].spare[0]; /* the one entered last */
+    if (child == 0 || hfn_time.nodes[child - 1].slot != slot)
+        child = hfn_tree_child(t, parent, slot);
+    if (HFN_UNLIKELY(child == 0)) {
+        f->node = t->node = parent;
+        f->flags |= HFN_CALL_MERGED;
+        return;
+    }
+    f->node = t->node = child;
+    hfn_time.nodes[child - 1].calls++;
+}
+
+static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint32_t node, uint32_t flags,
+                                    uint64_t passed)
+{
+    hotfn_time_node *n;
+
+    if (node == 0)
+        return;
+    if (flags & HFN_CALL_MERGED) {
+        t->node = node;
+        return;
+    }
+    n = &hfn_time.nodes[node - 1];
+    n->total_ticks += passed;
+    n->timed_calls++;
+    t->node = n->parent + 1;
+}
+
+/* ---- Calls that were left, or wait. */
+
+static void forget(hfn_time_state *t, hfn_open_call *limbo, uint32_t index)
+{
+    limbo[index] = limbo[t->limbo_count - 1];
+    t->limbo_count--;
+}
+
+static HFN_KEEPS_REGISTERS void set_aside(hfn_time_state *t, uint32_t depth)
+{
+    hfn_open_call *log = hfn_time_log_of(t), *limbo = log + HFN_LOG_CAPACITY;
+    uint32_t end = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY;
+
+    for (uint32_t i = depth; i < end && t->limbo_count < HFN_LIMBO_CAPACITY; i++) {
+        hfn_open_call *to = &limbo[t->limbo_count];
+
+        *to = log[i];
+        to->end = t->last_tick;
+        to->timed_before = t->timed - to->timed_before; /* how many ended below it */
+        if (t->limbo_count == 0 || to->frame < t->limbo_low)
+            t->limbo_low = to->frame;
+        if (t->limbo_count == 0 || to->frame > t->limbo_high)
+            t->limbo_high = to->frame;
+        t->limbo_count++;
+    }
+    t->depth = depth;
+}
+
+/* The innermost call of the log is the current one. */
+static void make_current(hfn_time_state *t)
+{
+    const hfn_open_call *log = hfn_time_log_of(t);
+
+    t->current = t->depth > 0 ? log[t->depth - 1].slot + 1 : 0;
+    t->node = t->depth > 0 ? log[t->depth - 1].node : t->root;
+}
+
+static void account_abandoned(hfn_time_state *t, const hfn_open_call *call)
+{
+    hotfn_time_cell *c = hfn_time_cell_of(t, call->slot + 1);
+    uint64_t passed = duration(t, call->start, call->end);
+
+    sum_up(t, c, passed, call->caller, call->flags, t->timed - call->timed_before);
+    if (call->node != 0 && !(call->flags & HFN_CALL_MERGED)) {
+        hfn_time.nodes[call->node - 1].total_ticks += passed;
+        hfn_time.nodes[call->node - 1].timed_calls++;
+    }
+    if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
+        add_to_histogram(c, passed);
+    __atomic_fetch_add(&hfn_time.header->abandoned_exits, 1, __ATOMIC_RELAXED);
+}
+
+/* A new frame stands at `frame`: what lay between it and the next one of this stack is gone. */
+static HFN_KEEPS_REGISTERS void empty_limbo(hfn_time_state *t, uint64_t frame)
+{
+    hfn_open_call *log = hfn_time_log_of(t), *limbo = log + HFN_LOG_CAPACITY;
+    uint64_t behind = frame + HFN_TIME_FRAME_BYTES;
+
+    if (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY &&
+        log[t->depth - 1].frame - frame <= NEXT_FRAME_BYTES)
+        behind = log[t->depth - 1].frame;
+    if (frame > t->limbo_high || behind <= t->limbo_low)
+        return;
+    for (uint32_t i = t->limbo_count; i-- > 0;) {
+        hfn_open_call call = limbo[i];
+
+        if (call.frame >= frame && call.frame < behind) {
+            forget(t, limbo, i);
+            account_abandoned(t, &call);
+        }
+    }
+}
+
+/* Before a call begins at `frame`. */
+static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t frame)
+{
+    const hfn_open_call *log = hfn_time_log_of(t);
+    uint32_t depth = t->depth;
+
+    if (depth <= HFN_LOG_CAPACITY) {
+        while (depth > 0 && log[depth - 1].frame <= frame)
+            depth--;
+        if (depth < t->depth) {
+            set_aside(t, depth);
+            make_current(t);
+        }
+    }
+    if (t->limbo_count > 0)
+        empty_limbo(t, frame);
+}
+
+/* A call ends that is not the innermost one of the log. */
+static NOINLINE HFN_KEEPS_REGISTERS void end_out_of_order(hfn_time_state *t,
+                                                          const hfn_time_frame *f)
+{
+    hfn_open_call *log = hfn_time_log_of(t), *limbo = log + HFN_LOG_CAPACITY;
+    uint64_t frame = address_of(f);
+
+    if (f->depth < t->depth && (f->depth >= HFN_LOG_CAPACITY || log[f->depth].frame == frame)) {
+        set_aside(t, f->depth + 1);
+        t->depth = f->depth;
+        return;
+    }
+    for (uint32_t i = t->limbo_count; i-- > 0;) {
+        if (limbo[i].frame == frame && limbo[i].start == f->start) {
+            forget(t, limbo, i);
+            return;
+        }
+    }
+}
+
+/* ---- Enter and exit. */
+
+/* Is a call of the slot open further out?  The cell knows where it would be, the log whether it is. */
+static ALWAYS_INLINE bool is_nested(const hfn_open_call *log, uint32_t open, uint32_t slot,
+                                    uint32_t depth)
+{
+    if (open == 0 || open > depth)
+        return false;
+    return open > HFN_LOG_CAPACITY || log[open - 1].slot == slot;
+}
+
+static ALWAYS_INLINE void enter(hfn_time_frame *f, bool full)
+{
+    uint8_t *row = hfn_thread_row;
+    uint32_t slot = (uint32_t)f->slot, depth;
+    hotfn_time_cell *c, *caller;
+    hfn_open_call *log;
+    hfn_time_state *t;
+    uint64_t now;
+
+    f->flags = HFN_CALL_UNTIMED;
+    if (HFN_UNLIKELY(!row))
+        return; /* the counters were given up since the stub's first instruction */
+    t = hfn_time_state_of(row);
+    log = hfn_time_log_of(t);
+    depth = t->depth;
+    if (HFN_UNLIKELY(t->limbo_count > 0 ||
+                     (depth - 1 < HFN_LOG_CAPACITY && log[depth - 1].frame <= address_of(f)))) {
+        settle(t, address_of(f));
+        depth = t->depth;
+    }
+    c = hfn_time_cell_of(t, slot + 1);
+    f->flags = is_nested(log, c->open, slot, depth) ? HFN_CALL_NESTED : 0;
+    if (!f->flags)
+        c->open = depth + 1;
+    f->caller = t->current;
+    f->depth = depth;
+    f->timed_before = t->timed;
+    caller = hfn_time_cell_of(t, f->caller);
+    caller->callee_timed++;
+    f->node = 0;
+    if (full)
+        enter_node(t, f, slot);
+    if (HFN_LIKELY(depth < HFN_LOG_CAPACITY)) {
+        hfn_open_call *e = &log[depth];
+
+        e->frame = address_of(f); /* a handler's calls may use this place until depth says so */
+        BARRIER();
+        t->depth = depth + 1;
+        BARRIER();
+        e->frame = address_of(f);
+        e->timed_before = f->timed_before;
+        e->slot = slot;
+        e->caller = f->caller;
+        e->node = f->node;
+        e->flags = f->flags;
+        now = ticks();
+        e->start = now;
+    } else {
+        t->depth = depth + 1;
+        now = ticks();
+    }
+    pass_time(t, now);
+    t->current = slot + 1;
+    f->start = now;
+    if (full)
+        put_event(t, now, slot, 1);
+}
+
+static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, bool full)
+{
+    uint8_t *row = hfn_thread_row;
+    uint32_t slot = (uint32_t)f->slot, depth = f->depth;
+    hotfn_time_cell *c;
+    hfn_time_state *t;
+    uint64_t passed;
+
+    if (HFN_UNLIKELY(!row || (f->flags & HFN_CALL_UNTIMED)))
+        return;
+    t = hfn_time_state_of(row);
+    c = hfn_time_cell_of(t, slot + 1);
+    if (HFN_LIKELY(t->depth == depth + 1 &&
+                   (depth >= HFN_LOG_CAPACITY || hfn_time_log_of(t)[depth].frame == address_of(f))))
+        t->depth = depth;
+    else
+        end_out_of_order(t, f);
+    pass_time(t, now);
+    t->current = f->caller;
+    passed = duration(t, f->start, now);
+    sum_up(t, c, passed, f->caller, f->flags, f->timed_before);
+    if (full) {
+        exit_node(t, f->node, f->flags, passed);
+        if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
+            add_to_histogram(c, passed);
+        put_event(t, now, slot, 2);
+        if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks))
+            hfn_tree_keep_slow(t, slot, f->node, f->start, passed);
+    }
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_enter(hfn_time_frame *frame)
+{
+    enter(frame, false);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_exit(hfn_time_frame *frame)
+{
+    leave(frame, ticks(), false);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_enter_full(hfn_time_frame *frame)
+{
+    enter(frame, true);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame)
+{
+    leave(frame, ticks(), true);
+}
+
+/* ---- Now and then. */
+
+void hfn_time_begin_row(uint8_t *row, uint32_t thread)
+{
+    hfn_time_state *t = hfn_time_state_of(row);
+    uint64_t now = ticks();
+
+    t->depth = 0;
+    t->current = 0;
+    t->node = t->root;
+    t->limbo_count = 0;
+    t->floor = 0;
+    t->last_tick = now;
+    if (t->first_tick == 0)
+        t->first_tick = now;
+    t->thread = thread;
+}
+
+static void add_cell(hotfn_time_cell *to, const hotfn_time_cell *from)
+{
+    to->total_ticks += from->total_ticks;
+    to->self_ticks += from->self_ticks;
+    to->timed_calls += from->timed_calls;
+    to->callee_timed += from->callee_timed;
+    to->within_timed += from->within_timed;
+    if (from->min_ticks - 1 < to->min_ticks - 1)
+        to->min_ticks = from->min_ticks;
+    if (from->max_ticks > to->max_ticks)
+        to->max_ticks = from->max_ticks;
+}
+
+void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
+{
+    hfn_time_state *sum = hfn_time_state_of(to);
+    const hfn_time_state *t = (const void *)(from + hfn_time.thread_at);
+    const hotfn_time_cell *cells = &t->outside;
+
+    sum->busy_ticks += t->busy_ticks;
+    sum->timed += t->timed;
+    for (uint32_t i = 1; i <= slots; i++)
+        if (HFN_UNLIKELY(cells[i].self_ticks != 0 || cells[i].timed_calls != 0))
+            add_cell(hfn_time_cell_of(sum, i), &cells[i]);
+}
+
+bool hfn_time_leave(uint64_t frame)
+{
+    hfn_time_state *t;
+    hfn_open_call *log;
+
+    if (!hfn_thread_row || !hfn_time.header)
+        return false;
+    t = hfn_time_state_of(hfn_thread_row);
+    log = hfn_time_log_of(t);
+    if (frame == 0) {
+        if (t->depth == 0 || t->depth > HFN_LOG_CAPACITY)
+            return false;
+        frame = log[t->depth - 1].frame;
+    }
+    if (hfn_time.flags & ~HOTFN_TIMING_TIMES)
+        hfn_time_exit_full((hfn_time_frame *)(uintptr_t)frame);
+    else
+        hfn_time_exit((hfn_time_frame *)(uintptr_t)frame);
+    return true;
+}

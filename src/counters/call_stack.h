@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* The two ends of a timed call, and what else happens to the calls that are open. */
+#ifndef HFN_COUNTERS_CALL_STACK_H
+#define HFN_COUNTERS_CALL_STACK_H
+
+#include "base/compiler.h"
+#include "counters/time_row.h"
+
+/* What all threads need to know; written before the first timed hook stands. */
+typedef struct hfn_time_engine {
+    hotfn_time_header *header; /* NULL: nothing is timed */
+    uint32_t thread_at, log_at;
+    uint32_t flags; /* HOTFN_TIMING_* */
+    uint32_t clock;
+    uint64_t slow_ticks; /* UINT64_MAX: none are kept */
+    hotfn_time_node *nodes;
+    uint64_t *histograms;
+    hotfn_slow_call *slow;
+    hotfn_time_event *events;
+    uint32_t event_mask;
+} hfn_time_engine;
+
+extern hfn_time_engine hfn_time;
+
+/* In assembly, one file a CPU: what a stub calls, at its frame, around the function's body.  The full
+ * ones also keep tree, histograms, slow calls and events. */
+void hfn_time_enter_entry(void);
+void hfn_time_exit_entry(void);
+void hfn_time_enter_full_entry(void);
+void hfn_time_exit_full_entry(void);
+
+HFN_KEEPS_REGISTERS void hfn_time_enter(hfn_time_frame *frame);
+HFN_KEEPS_REGISTERS void hfn_time_exit(hfn_time_frame *frame);
+HFN_KEEPS_REGISTERS void hfn_time_enter_full(hfn_time_frame *frame);
+HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame);
+
+/* The thread begins to use the row; thread: index of its cell + 1. */
+void hfn_time_begin_row(uint8_t *row, uint32_t thread);
+/* to's times += from's, for the first `slots` slots. */
+void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots);
+/* The stub's frame at `frame` is unwound, or 0: the innermost one is.  False: nothing is open. */
+bool hfn_time_leave(uint64_t frame);
+
+/* A stub's personality (timing.c): an exception passes it. */
+int hfn_time_personality(int version, int actions, uint64_t exception_class, void *exception,
+                         void *context);
+
+/* call_tree.c, for the full ones. */
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t);
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, uint32_t slot);
+HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell);
+HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,
+                                            uint64_t start, uint64_t ticks);
+
+static inline hfn_time_state *hfn_time_state_of(uint8_t *row)
+{
+    return (hfn_time_state *)(void *)(row + hfn_time.thread_at);
+}
+
+static inline hotfn_time_cell *hfn_time_cell_of(hfn_time_state *t, uint32_t number)
+{
+    return &t->outside + number;
+}
+
+static inline hfn_open_call *hfn_time_log_of(hfn_time_state *t)
+{
+    return (hfn_open_call *)(void *)((uint8_t *)t + hfn_time.log_at);
+}
+
+#endif

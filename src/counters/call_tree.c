@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH: what a timed call needs of the shared pools: tree nodes, histograms, the ring of slow
+ * calls.  A thread takes nodes by the chunk; who finds a pool empty says so in the header and goes on
+ * without.  As call_stack.c: all registers are kept, a signal may strike anywhere. */
+#include "counters/call_stack.h"
+
+#include "counters/thread_row.h"
+
+#define CHUNK_NODES 32u
+#define DEEPEST_NODE 4096u /* a deeper call gets no node of its own */
+
+static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
+{
+    hotfn_time_header *h = hfn_time.header;
+    uint32_t index = __atomic_fetch_add(&t->chunk_next, 1, __ATOMIC_RELAXED);
+    hotfn_time_node *n;
+
+    if (index >= t->chunk_end) {
+        if (__atomic_load_n(&h->nodes_used, __ATOMIC_RELAXED) + CHUNK_NODES > h->node_capacity)
+            return 0;
+        index = __atomic_fetch_add(&h->nodes_used, CHUNK_NODES, __ATOMIC_RELAXED);
+        if (index + CHUNK_NODES > h->node_capacity)
+            return 0;
+        t->chunk_next = index + 1;
+        t->chunk_end = index + CHUNK_NODES;
+    }
+    n = &hfn_time.nodes[index];
+    n->parent = parent == 0 ? index : parent - 1;
+    n->slot = slot;
+    n->thread = t->thread - 1;
+    /* last: who sees the flag sees a whole node */
+    __atomic_store_n(&n->flags, HOTFN_NODE_USED, __ATOMIC_RELEASE);
+    return index + 1;
+}
+
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t)
+{
+    if (t->root == 0)
+        t->root = new_node(t, 0, UINT32_MAX);
+    t->node = t->root;
+    return t->root;
+}
+
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, uint32_t slot)
+{
+    hotfn_time_node *nodes = hfn_time.nodes, *p = &nodes[parent - 1];
+    uint32_t child = p->first_child;
+
+    while (child != 0 && nodes[child - 1].slot != slot)
+        child = nodes[child - 1].next_sibling;
+    if (child == 0) {
+        child = t->depth < DEEPEST_NODE ? new_node(t, parent, slot) : 0;
+        if (child == 0) {
+            p->flags |= HOTFN_NODE_MERGED;
+            __atomic_fetch_add(&hfn_time.header->nodes_merged, 1, __ATOMIC_RELAXED);
+            return 0;
+        }
+        nodes[child - 1].next_sibling = p->first_child;
+        p->first_child = child;
+    }
+    p->spare[0] = child;
+    return child;
+}
+
+HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell)
+{
+    hotfn_time_header *h = hfn_time.header;
+    uint32_t index = h->histogram_capacity;
+
+    if (__atomic_load_n(&h->histograms_used, __ATOMIC_RELAXED) < UINT32_MAX / 2)
+        index = __atomic_fetch_add(&h->histograms_used, 1, __ATOMIC_RELAXED);
+    cell->histogram = index < h->histogram_capacity ? index + 1 : UINT32_MAX;
+}
+
+HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,
+                                            uint64_t start, uint64_t passed)
+{
+    uint32_t number = __atomic_fetch_add(&hfn_time.header->slow_used, 1, __ATOMIC_RELAXED);
+    hotfn_slow_call *call = &hfn_time.slow[number % hfn_time.header->slow_capacity];
+
+    __atomic_store_n(&call->sequence, 0, __ATOMIC_RELEASE);
+    call->start_ticks = start;
+    call->ticks = passed;
+    call->node = node == 0 ? UINT32_MAX : node - 1;
+    call->slot = slot;
+    call->thread = t->thread - 1;
+    __atomic_store_n(&call->sequence, (uint64_t)number + 1, __ATOMIC_RELEASE);
+}

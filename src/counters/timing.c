@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Beginning to time: the engine learns where its memory is, and the header what a timed call costs
+ * here.  Also the personality of stubs: an exception that passes a timed call ends it. */
+#include "counters/timing.h"
+
+#include "counters/call_stack.h"
+#include "counters/clock.h"
+#include "counters/rows.h"
+#include "counters/thread_row.h"
+
+void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls);
+
+#define PROBE_CALLS 2000u
+#define PROBE_ROUNDS 15
+#define COST_UNIT 256.0
+
+/* ---- What a call costs. */
+
+typedef struct probe {
+    double all;    /* ticks of a call, with what is around it */
+    double inside; /* ticks that the call itself sees         */
+} probe;
+
+/* On a row that nobody reads; the least of some rounds. */
+static probe try_calls(uint8_t *row, void (*enter)(void), void (*exit)(void))
+{
+    hfn_time_state *t = hfn_time_state_of(row);
+    hotfn_time_cell *c = hfn_time_cell_of(t, 1);
+    probe best = { 1e9, 1e9 };
+
+    for (int i = 0; i < PROBE_ROUNDS; i++) {
+        uint64_t begin = hfn_clock_read(hfn_time.clock), total = c->total_ticks;
+        double all, inside;
+
+        hfn_time_probe(0, enter, exit, PROBE_CALLS);
+        all = (double)(hfn_clock_read(hfn_time.clock) - begin) / PROBE_CALLS;
+        inside = (double)(c->total_ticks - total) / PROBE_CALLS;
+        best.all = all < best.all ? all : best.all;
+        best.inside = inside < best.inside ? inside : best.inside;
+    }
+    return best;
+}
+
+static void measure_cost(uint64_t row_bytes)
+{
+    hfn_timing_calls calls = hfn_timing_get_calls();
+    uint8_t *row = hfn_rows_map(row_bytes), *before = hfn_thread_row;
+    hotfn_time_header *h = hfn_time.header;
+    probe timed, bare;
+
+    if (!row)
+        return;
+    hfn_thread_row = row;
+    timed = try_calls(row, calls.enter, calls.exit);
+    bare = try_calls(row, NULL, NULL);
+    hfn_thread_row = before;
+    hfn_rows_unmap(row, row_bytes);
+    if (timed.inside > timed.all)
+        timed.inside = timed.all;
+    h->cost_inside_ticks = (uint32_t)(timed.inside * COST_UNIT);
+    timed.all -= bare.all + timed.inside;
+    h->cost_outside_ticks = timed.all > 0 ? (uint32_t)(timed.all * COST_UNIT) : 0;
+}
+
+/* ---- Start and stop. */
+
+hfn_timing_calls hfn_timing_get_calls(void)
+{
+    static const hfn_timing_calls none;
+    bool full = (hfn_time.flags & ~HOTFN_TIMING_TIMES) != 0;
+
+    if (!hfn_time.header)
+        return none;
+    return (hfn_timing_calls){ full ? hfn_time_enter_full_entry : hfn_time_enter_entry,
+                               full ? hfn_time_exit_full_entry : hfn_time_exit_entry,
+                               (void (*)(void))hfn_time_personality };
+}
+
+void hfn_timing_start(const hfn_time_memory *m)
+{
+    hotfn_time_header *h = m->header;
+
+    hfn_time = (hfn_time_engine){
+        .thread_at = m->thread_at,
+        .log_at = m->log_at,
+        .flags = h->flags,
+        .clock = h->clock,
+        .slow_ticks =
+            (h->flags & HOTFN_TIMING_SLOW) && h->slow_capacity ? h->slow_ticks : UINT64_MAX,
+        .nodes = m->nodes,
+        .histograms = m->histograms,
+        .slow = m->slow,
+        .events = h->event_capacity ? m->events : NULL,
+        .event_mask = h->event_capacity - 1,
+    };
+    if (!m->nodes || h->node_capacity == 0)
+        hfn_time.flags &= ~HOTFN_TIMING_TREE;
+    if (!m->histograms || h->histogram_capacity == 0)
+        hfn_time.flags &= ~HOTFN_TIMING_HISTOGRAMS;
+    hfn_time.header = h;
+    if (h->cost_inside_ticks == 0) {
+        uint64_t slow_ticks = hfn_time.slow_ticks;
+
+        hfn_time.slow_ticks = UINT64_MAX;
+        measure_cost(m->thread_at + hfn_time_row_bytes(hfn_rows.slot_capacity));
+        hfn_time.slow_ticks = slow_ticks;
+    }
+}
+
+void hfn_timing_stop(void)
+{
+    hfn_time.header = NULL;
+}
+
+/* ---- Exceptions. */
+
+/* Itanium C++ ABI, 1.6.2 (Personality Routine). */
+enum { ACTION_CLEANUP = 2, CONTINUE_UNWIND = 8 };
+
+/* libgcc's unwinder hands us its context; the stack pointer in our frame stands in it behind 18
+ * registers' places.  A static libgcc's _Unwind_GetCFA cannot be called from here, and another
+ * unwinder has another context: what stands there is only believed if it is the frame of an open
+ * call.  Otherwise the innermost open call is the one: unwinding goes from the inside out. */
+enum { CFA_AT_WORD = 18, LOOK_BACK = 256 };
+
+static uint64_t frame_in(const uint64_t *context)
+{
+    hfn_time_state *t;
+    const hfn_open_call *log;
+    uint32_t depth;
+
+    if (!hfn_thread_row || !hfn_time.header)
+        return 0;
+    t = hfn_time_state_of(hfn_thread_row);
+    log = hfn_time_log_of(t);
+    depth = t->depth;
+    for (uint32_t i = depth; i > 0 && i + LOOK_BACK > depth; i--)
+        if (i <= HFN_LOG_CAPACITY && log[i - 1].frame == context[CFA_AT_WORD])
+            return context[CFA_AT_WORD];
+    return 0;
+}
+
+int hfn_time_personality(int version, int actions, uint64_t exception_class, void *exception,
+                         void *context)
+{
+    (void)version, (void)exception_class, (void)exception;
+    if (actions & ACTION_CLEANUP)
+        hfn_time_leave(frame_in(context));
+    return CONTINUE_UNWIND;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Timing, from the counters' side: begun once rows are there, before the first timed hook stands. */
+#ifndef HFN_COUNTERS_TIMING_H
+#define HFN_COUNTERS_TIMING_H
+
+#include "counters/time_row.h"
+
+/* Rows of the active set hold times from now on; measures what a timed call costs. */
+void hfn_timing_start(const hfn_time_memory *memory);
+void hfn_timing_stop(void);
+/* What stubs call, for the row access; all NULL while nothing is timed. */
+typedef struct hfn_timing_calls {
+    void (*enter)(void), (*exit)(void), (*personality)(void);
+} hfn_timing_calls;
+hfn_timing_calls hfn_timing_get_calls(void);
+
+#endif

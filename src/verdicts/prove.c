@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Code is followed from the entry, block by block; each block is read with the stack that leads to it.
+ * Two ways that lead to one place with another depth of stack end the proof, but not where one of them
+ * is the way behind a call that may never return.  Where an indirect jump leads is known from the
+ * scan: every place in the function that a jump or a table marks is taken for a target.
+ */
+#include "verdicts/prove.h"
+
+#include <string.h>
+
+enum { LINE_MAX = 64, LEADERS_MAX = 1 << 15, FIRST_CAPACITY = 256 };
+
+/* ---- Memory. */
+
+static void no_leaders(hfn_prover *p)
+{
+    for (uint32_t i = 0; i < p->capacity; i++)
+        p->leaders[i].rva = UINT64_MAX;
+    p->count = 0;
+}
+
+static bool make_leaders(hfn_prover *p, uint32_t capacity)
+{
+    p->leaders = hfn_alloc(&p->judging->env, capacity * sizeof *p->leaders);
+    p->capacity = p->leaders ? capacity : 0;
+    no_leaders(p);
+    return p->leaders != NULL;
+}
+
+bool hfn_prover_init(hfn_prover *p, hfn_judging *j, const hfn_verdict *items)
+{
+    *p = (hfn_prover){ .judging = j, .items = items };
+    return make_leaders(p, FIRST_CAPACITY);
+}
+
+void hfn_prover_finish(hfn_prover *p)
+{
+    const hotfn_env *env = &p->judging->env;
+
+    hfn_free(env, p->leaders, p->capacity * sizeof *p->leaders);
+    hfn_free(env, p->queue, p->queue_capacity * sizeof *p->queue);
+    hfn_free(env, p->calls, p->call_capacity * sizeof *p->calls);
+    hfn_free(env, p->tails, p->tail_capacity * sizeof *p->tails);
+    hfn_free(env, p->parts, p->part_capacity * sizeof *p->parts);
+}
+
+static bool append(hfn_prover *p, void **items, size_t *count, size_t *capacity, const void *item,
+                   size_t bytes)
+{
+    if (!hfn_grow(&p->judging->env, items, capacity, *count + 1, bytes)) {
+        p->no_memory = true;
+        return false;
+    }
+    memcpy((char *)*items + (*count)++ * bytes, item, bytes);
+    return true;
+}
+
+static hfn_leader *place_of(const hfn_prover *p, uint64_t rva)
+{
+    uint32_t at = (uint32_t)(rva * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (p->capacity - 1);
+
+    while (p->leaders[at].rva != UINT64_MAX && p->leaders[at].rva != rva)
+        at = (at + 1) & (p->capacity - 1);
+    return &p->leaders[at];
+}
+
+/* The queue holds places, so it is made anew. */
+static bool grow(hfn_prover *p)
+{
+    hfn_leader *old = p->leaders;
+    uint32_t old_capacity = p->capacity;
+
+    if (!make_leaders(p, old_capacity * 2)) {
+        p->leaders = old;
+        p->capacity = old_capacity;
+        p->no_memory = true;
+        return false;
+    }
+    p->queue_count = 0;
+    for (uint32_t i = 0; i < old_capacity; i++) {
+        if (old[i].rva == UINT64_MAX)
+            continue;
+        hfn_leader *to = place_of(p, old[i].rva);
+        *to = old[i];
+        p->count++;
+        uint32_t place = (uint32_t)(to - p->leaders);
+        if (to->queued)
+            append(p, (void **)&p->queue, &p->queue_count, &p->queue_capacity, &place,
+                   sizeof place);
+    }
+    hfn_free(&p->judging->env, old, old_capacity * sizeof *old);
+    return !p->no_memory;
+}
+
+/* ---- Joining ways. */
+
+static void enqueue(hfn_prover *p, hfn_leader *l)
+{
+    uint32_t place = (uint32_t)(l - p->leaders);
+
+    if (!l->queued &&
+        append(p, (void **)&p->queue, &p->queue_count, &p->queue_capacity, &place, sizeof place))
+        l->queued = true;
+}
+
+static uint32_t meet(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state, bool weak)
+{
+    uint8_t stack = p->judging->arch->stack_register;
+    bool changed = false;
+
+    if (l->state.at[stack] != state->at[stack]) {
+        if (weak)
+            return HOTFN_REASON_NONE;
+        if (!l->weak)
+            return HOTFN_REASON_STACK_UNKNOWN;
+        l->state = *state;
+        changed = true;
+    }
+    for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++) {
+        if (l->state.at[i] != state->at[i] && l->state.at[i] != HFN_STACK_NOWHERE) {
+            l->state.at[i] = HFN_STACK_NOWHERE;
+            changed = true;
+        }
+    }
+    l->weak = l->weak && weak;
+    if (changed)
+        enqueue(p, l);
+    return HOTFN_REASON_NONE;
+}
+
+uint32_t hfn_prove_leads(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak)
+{
+    hfn_leader *l;
+
+    if (p->count >= LEADERS_MAX || (p->count * 2 >= p->capacity && !grow(p)))
+        return HOTFN_REASON_STACK_UNKNOWN;
+    l = place_of(p, rva);
+    if (l->rva == rva)
+        return meet(p, l, state, weak);
+    *l = (hfn_leader){ .rva = rva, .state = *state, .weak = weak };
+    p->count++;
+    enqueue(p, l);
+    return HOTFN_REASON_NONE;
+}
+
+/* ---- Jumps. */
+
+static const hfn_subject *subject_at(const hfn_prover *p, uint64_t rva, uint32_t *index)
+{
+    *index = hfn_judging_lower(p->judging, rva);
+    return *index < p->judging->count && p->judging->subjects[*index].rva == rva
+               ? &p->judging->subjects[*index]
+               : NULL;
+}
+
+static bool stands_at_entry(const hfn_prover *p, const hfn_stack_state *state)
+{
+    hfn_stack_state entry;
+    uint8_t stack = p->judging->arch->stack_register;
+
+    p->judging->arch->stack_begin(&entry);
+    return state->at[stack] == entry.at[stack];
+}
+
+/* Behind a landing pad its function is entered all the same. */
+static bool is_own_entry(const hfn_prover *p, uint64_t target)
+{
+    return target == p->rva || target == p->items[p->subject].site_rva;
+}
+
+static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *state)
+{
+    uint32_t index;
+    const hfn_subject *other;
+
+    if (is_own_entry(p, target))
+        return HOTFN_REASON_ENTRY_JUMPED;
+    if (target > p->rva && target < p->end)
+        return hfn_prove_leads(p, target, state, false);
+    other = subject_at(p, target, &index);
+    if (!other || p->items[index].pub.verdict == HOTFN_VERDICT_FRAGMENT ||
+        !stands_at_entry(p, state))
+        return hfn_code_region(&p->judging->code, target) ? hfn_prove_leads(p, target, state, false)
+                                                          : HOTFN_REASON_TAIL_UNKNOWN;
+    if (other->kind == HOTFN_FUNCTION_PLT)
+        return HOTFN_REASON_TAIL_UNKNOWN;
+    append(p, (void **)&p->tails, &p->tail_count, &p->tail_capacity, &index, sizeof index);
+    return HOTFN_REASON_NONE;
+}
+
+/* The instructions of the block that is read, for arch's dispatch. */
+typedef struct block {
+    const hfn_region *region;
+    uint64_t begin;
+    uint32_t starts[LINE_MAX];
+    uint32_t count;
+} block;
+
+static bool is_table_jump(const hfn_prover *p, const block *b)
+{
+    const hfn_line line = { .bytes = b->region->bytes + (b->begin - b->region->rva),
+                            .size = b->region->end - b->begin,
+                            .rva = b->begin,
+                            .link_base = p->judging->info.link_base,
+                            .starts = b->starts,
+                            .count = b->count };
+    hfn_dispatch d;
+
+    p->judging->arch->dispatch(&line, &d);
+    return d.kind == HFN_DISPATCH_TABLE;
+}
+
+/* With nothing of its own on the stack it is a call's end, unless a table shows. */
+static uint32_t jump_indirectly(hfn_prover *p, const block *b, const hfn_instruction *in,
+                                const hfn_stack_state *state)
+{
+    uint8_t stack = p->judging->arch->stack_register;
+
+    if (p->judging->subjects[p->subject].notes & HFN_NOTE_UNBOUNDED)
+        return HOTFN_REASON_STACK_UNKNOWN;
+    if (stands_at_entry(p, state) && (!in->through_table || !is_table_jump(p, b)))
+        return HOTFN_REASON_TAIL_UNKNOWN;
+    if (p->dispatches && p->dispatch_state.at[stack] != state->at[stack])
+        return HOTFN_REASON_STACK_UNKNOWN;
+    if (!p->dispatches)
+        p->dispatch_state = *state;
+    for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++)
+        if (p->dispatch_state.at[i] != state->at[i])
+            p->dispatch_state.at[i] = HFN_STACK_NOWHERE;
+    p->dispatches = true;
+    return HOTFN_REASON_NONE;
+}
+
+/* ---- Blocks. */
+
+static uint32_t reason_of(hfn_stack_answer answer)
+{
+    switch (answer) {
+    case HFN_STACK_FINE: return HOTFN_REASON_NONE;
+    case HFN_STACK_CALLER: return HOTFN_REASON_STACK_ARGUMENTS;
+    case HFN_STACK_RETURN: return HOTFN_REASON_RETURN_ADDRESS;
+    case HFN_STACK_POPS: return HOTFN_REASON_RETURN_POPS;
+    default: return HOTFN_REASON_STACK_UNKNOWN;
+    }
+}
+
+static void note_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
+{
+    const hfn_arch *arch = p->judging->arch;
+    const hfn_call_state call = { at, state->at[arch->stack_register],
+                                  state->at[arch->frame_register] };
+
+    append(p, (void **)&p->calls, &p->call_count, &p->call_capacity, &call, sizeof call);
+}
+
+/* What lies behind the last byte of a function or a part is none of its own. */
+static uint64_t end_of_part(const hfn_prover *p, uint64_t rva)
+{
+    const hfn_judging *j = p->judging;
+    uint32_t next = hfn_judging_lower(j, rva + 1);
+
+    if (next > 0 && rva < j->subjects[next - 1].end)
+        return j->subjects[next - 1].end;
+    return next < j->count ? j->subjects[next].rva : UINT64_MAX;
+}
+
+static void note_part(hfn_prover *p, uint64_t rva)
+{
+    uint32_t index = hfn_judging_lower(p->judging, rva + 1);
+
+    if (index == 0 || rva >= p->judging->subjects[index - 1].end)
+        return;
+    index--;
+    for (size_t i = 0; i < p->part_count; i++)
+        if (p->parts[i] == index)
+            return;
+    append(p, (void **)&p->parts, &p->part_count, &p->part_capacity, &index, sizeof index);
+}
+
+typedef enum way { WAY_ON, WAY_END } way;
+
+/* One instruction with its flow; *reason is set where the proof ends. */
+static way step(hfn_prover *p, block *b, uint64_t at, const hfn_instruction *in,
+                hfn_stack_state *state, uint32_t *reason)
+{
+    const uint8_t *bytes = b->region->bytes + (at - b->region->rva);
+
+    *reason = reason_of(p->judging->arch->stack_step(bytes, b->region->end - at, at, state));
+    if (*reason != HOTFN_REASON_NONE)
+        return WAY_END;
+    switch (in->flow) {
+    case HFN_FLOW_CALL:
+        if (in->target == at + in->length)
+            *reason = HOTFN_REASON_STACK_UNKNOWN; /* pushes its own address */
+        note_call(p, at, state);
+        return WAY_ON;
+    case HFN_FLOW_CALL_INDIRECT: note_call(p, at, state); return WAY_ON;
+    case HFN_FLOW_JUMP: *reason = jump_to(p, in->target, state); return WAY_END;
+    case HFN_FLOW_JUMP_IF: *reason = jump_to(p, in->target, state); return WAY_ON;
+    case HFN_FLOW_JUMP_INDIRECT: *reason = jump_indirectly(p, b, in, state); return WAY_END;
+    case HFN_FLOW_RETURN: return WAY_END;
+    default: return WAY_ON;
+    }
+}
+
+static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
+{
+    const hfn_judging *j = p->judging;
+    hfn_stack_state state = from->state;
+    uint64_t at = from->rva, end = end_of_part(p, at);
+    bool weak = from->weak;
+    block b = { .region = hfn_code_region(&j->code, at), .begin = at };
+    hfn_instruction in;
+    uint32_t reason;
+
+    if (!b.region)
+        return HOTFN_REASON_STACK_UNKNOWN;
+    note_part(p, at);
+    for (;;) {
+        if (at != b.begin && (hfn_region_marks(b.region, at) & HFN_MARK_JUMPED) && at < end)
+            return hfn_prove_leads(p, at, &state, weak);
+        if (at >= b.region->end || !j->arch->decode(b.region->bytes + (at - b.region->rva),
+                                                    b.region->end - at, at, j->info.link_base, &in))
+            return weak ? HOTFN_REASON_NONE : HOTFN_REASON_STACK_UNKNOWN;
+        if (in.flow == HFN_FLOW_STOP)
+            return HOTFN_REASON_NONE;
+        if (b.count == LINE_MAX) {
+            memmove(b.starts, b.starts + LINE_MAX / 2, LINE_MAX / 2 * sizeof *b.starts);
+            b.count = LINE_MAX / 2;
+        }
+        b.starts[b.count++] = (uint32_t)(at - b.begin);
+        if (step(p, &b, at, &in, &state, &reason) == WAY_END || reason != HOTFN_REASON_NONE)
+            return reason;
+        weak |= in.flow == HFN_FLOW_CALL || in.flow == HFN_FLOW_CALL_INDIRECT;
+        at += in.length;
+        if (at >= end)
+            return weak ? HOTFN_REASON_NONE : jump_to(p, at, &state);
+    }
+}
+
+static uint32_t read_queued(hfn_prover *p)
+{
+    while (p->queue_count > 0) {
+        hfn_leader *l = &p->leaders[p->queue[--p->queue_count]];
+        hfn_leader copy = *l;
+        uint32_t reason;
+
+        l->queued = false;
+        reason = read_block(p, &copy);
+        if (reason != HOTFN_REASON_NONE || p->no_memory)
+            return p->no_memory ? HOTFN_REASON_STACK_UNKNOWN : reason;
+    }
+    return HOTFN_REASON_NONE;
+}
+
+/* Every place inside that something leads to and that was not read yet may be the indirect jump's. */
+static uint32_t follow_dispatch(hfn_prover *p, bool *any)
+{
+    const hfn_region *region = p->judging->subjects[p->subject].region;
+    uint32_t reason = HOTFN_REASON_NONE;
+
+    for (uint64_t at = p->rva + 1; at < p->end && reason == HOTFN_REASON_NONE; at++) {
+        uint32_t marks = hfn_region_marks(region, at);
+        if (!(marks & (HFN_MARK_JUMPED | HFN_MARK_TAKEN)) || place_of(p, at)->rva == at)
+            continue;
+        reason = hfn_prove_leads(p, at, &p->dispatch_state, true);
+        *any = true;
+    }
+    return reason;
+}
+
+uint32_t hfn_prove(hfn_prover *p, uint32_t subject)
+{
+    const hfn_subject *s = &p->judging->subjects[subject];
+    hfn_stack_state entry;
+    uint32_t reason;
+    bool any = true;
+
+    no_leaders(p);
+    p->queue_count = p->call_count = p->tail_count = p->part_count = 0;
+    p->subject = subject;
+    p->rva = s->rva;
+    p->end = s->end;
+    p->dispatches = false;
+    p->judging->arch->stack_begin(&entry);
+    reason = hfn_prove_leads(p, s->rva, &entry, false);
+    while (reason == HOTFN_REASON_NONE && any) {
+        any = false;
+        reason = read_queued(p);
+        if (reason == HOTFN_REASON_NONE && p->dispatches)
+            reason = follow_dispatch(p, &any);
+        if (reason == HOTFN_REASON_NONE && !any)
+            reason = hfn_prove_landing_pads(p, &any);
+    }
+    return reason;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* The proof that a function may be called from a frame of ours: all its code is followed, and none of
+ * it touches anything at or above its return address. */
+#ifndef HFN_VERDICTS_PROVE_H
+#define HFN_VERDICTS_PROVE_H
+
+#include "verdicts/judging.h"
+
+/* A place that jumps lead to, and the stack there. */
+typedef struct hfn_leader {
+    uint64_t rva; /* UINT64_MAX: a free place */
+    hfn_stack_state state;
+    bool weak;   /* only seen behind a call, which may not return, or guessed */
+    bool queued; /* to be read (again) */
+} hfn_leader;
+
+/* The stack behind a call: an exception may lead on from there. */
+typedef struct hfn_call_state {
+    uint64_t rva; /* of the call */
+    int32_t stack_at, frame_at;
+} hfn_call_state;
+
+/* One thread's working memory. */
+typedef struct hfn_prover {
+    hfn_judging *judging;
+    const hfn_verdict *items;
+    hfn_leader *leaders; /* open addressing */
+    uint32_t capacity, count;
+    uint32_t *queue;
+    size_t queue_count, queue_capacity;
+    hfn_call_state *calls;
+    size_t call_count, call_capacity;
+    uint32_t *tails; /* functions that this one jumps on to */
+    size_t tail_count, tail_capacity;
+    uint32_t *parts; /* other subjects whose code belongs to it, and itself first */
+    size_t part_count, part_capacity;
+    bool no_memory;
+    /* of the function that is read: */
+    uint32_t subject;
+    uint64_t rva, end;
+    bool dispatches; /* an indirect jump inside of it was met: */
+    hfn_stack_state dispatch_state;
+} hfn_prover;
+
+bool hfn_prover_init(hfn_prover *p, hfn_judging *j, const hfn_verdict *items);
+void hfn_prover_finish(hfn_prover *p);
+/* HOTFN_REASON_NONE if all is well, as far as the functions in p->tails are. */
+uint32_t hfn_prove(hfn_prover *p, uint32_t subject);
+
+/* A jump or an exception leads to rva with this stack; HOTFN_REASON_*. */
+uint32_t hfn_prove_leads(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak);
+
+/* landing_pads.c: what exceptions lead to from the calls seen so far; *any: something new. */
+uint32_t hfn_prove_landing_pads(hfn_prover *p, bool *any);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which hookable functions may be timed.  A timed function runs as if called from a frame of ours, its
+ * true caller's frame lies further up: so nothing in it may look there (prove.c), and nothing that it
+ * jumps on to, which then runs in the same place.  Jumps in a circle would put frame upon frame.
+ * Everything else is counted, with the reason in its flags.
+ */
+#include "verdicts/prove.h"
+#include "verdicts/workers.h"
+
+#include <string.h>
+
+#define BATCH 128u
+
+/* from jumps on to to. */
+typedef struct tail {
+    uint32_t from, to;
+} tail;
+
+typedef struct timing {
+    hfn_judging *judging;
+    hfn_verdict *items;
+    tail *tails; /* by from, after sort */
+    size_t tail_count, tail_capacity;
+    bool walks_own_stack;
+} timing;
+
+static void settle(hfn_verdict *v, uint32_t reason)
+{
+    v->pub.flags &= ~(HOTFN_VERDICT_TIMED | UINT32_C(0xff) << 16);
+    v->pub.flags |= reason == HOTFN_REASON_NONE ? HOTFN_VERDICT_TIMED : reason << 16;
+}
+
+static bool is_timed(const hfn_verdict *v)
+{
+    return v->pub.verdict == HOTFN_VERDICT_HOOKABLE && (v->pub.flags & HOTFN_VERDICT_TIMED);
+}
+
+/* What needs no look at the code. */
+static uint32_t judge_entry(const timing *t, const hfn_verdict *v)
+{
+    uint32_t pad = v->pub.flags & HOTFN_VERDICT_LANDING_PAD ? 4 : 0;
+
+    if (!t->judging->arch->stack_step)
+        return HOTFN_REASON_NOT_PROVEN;
+    if (t->walks_own_stack)
+        return HOTFN_REASON_OWN_STACK_WALK;
+    if (v->pub.flags &
+        (HOTFN_VERDICT_FLAGS_LIVE | HOTFN_VERDICT_ENTRY_LOOP | HOTFN_VERDICT_RED_ZONE))
+        return HOTFN_REASON_ENTRY_JUMPED;
+    if (v->pub.patch_offset != pad)
+        return HOTFN_REASON_PATCH_INSIDE;
+    return HOTFN_REASON_NONE;
+}
+
+/* A call at the first byte: what would return is the callee, not the function. */
+static bool begins_with_call(const hfn_judging *j, const hfn_verdict *v)
+{
+    hfn_span bytes = hfn_image_span(j->image, v->site_rva);
+    hfn_instruction in;
+
+    return v->pub.strategy == HOTFN_STRATEGY_RETARGET &&
+           j->arch->decode(bytes.data, bytes.size, v->site_rva, j->info.link_base, &in) &&
+           in.flow == HFN_FLOW_CALL;
+}
+
+static void judge_batch(void *user, uint32_t item)
+{
+    timing *t = user;
+    uint32_t from = item * BATCH, to = from + BATCH;
+    hfn_prover p;
+
+    to = to < t->judging->count ? to : t->judging->count;
+    if (!hfn_prover_init(&p, t->judging, t->items)) {
+        t->judging->no_memory = true;
+        return;
+    }
+    for (uint32_t i = from; i < to; i++) {
+        hfn_verdict *v = &t->items[i];
+        uint32_t reason;
+        if (v->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+            continue;
+        reason = judge_entry(t, v);
+        if (reason == HOTFN_REASON_NONE && begins_with_call(t->judging, v))
+            reason = HOTFN_REASON_PATCH_INSIDE;
+        if (reason == HOTFN_REASON_NONE)
+            reason = hfn_prove(&p, i);
+        settle(v, reason);
+        for (size_t k = 0; reason == HOTFN_REASON_NONE && k < p.tail_count; k++) {
+            const tail one = { i, p.tails[k] };
+            hfn_judging_append(t->judging, (void **)&t->tails, &t->tail_count, &t->tail_capacity,
+                               &one, sizeof one);
+        }
+    }
+    t->judging->no_memory |= p.no_memory;
+    hfn_prover_finish(&p);
+}
+
+/* ---- Tail jumps: unproven targets first, then circles. */
+
+static bool refuse_unproven(timing *t)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < t->tail_count; i++) {
+        hfn_verdict *from = &t->items[t->tails[i].from];
+        if (is_timed(from) && !is_timed(&t->items[t->tails[i].to])) {
+            settle(from, HOTFN_REASON_TAIL_UNPROVEN);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* Functions whose jumps end somewhere are peeled off; what is left jumps in circles, or leads there. */
+static void refuse_circles(timing *t)
+{
+    uint32_t *left = hfn_alloc(&t->judging->env, (t->judging->count + 1) * sizeof *left);
+    bool any = true;
+
+    if (!left) {
+        t->judging->no_memory = true;
+        return;
+    }
+    for (uint32_t i = 0; i < t->judging->count; i++)
+        left[i] = is_timed(&t->items[i]);
+    while (any) { /* once more than the longest chain of tail jumps */
+        any = false;
+        for (size_t i = 0; i < t->tail_count; i++)
+            if (left[t->tails[i].from] && left[t->tails[i].to])
+                left[t->tails[i].from] = 2;
+        for (uint32_t i = 0; i < t->judging->count; i++) {
+            any |= left[i] == 1;
+            left[i] = left[i] == 2;
+        }
+    }
+    for (uint32_t i = 0; i < t->judging->count; i++)
+        if (left[i])
+            settle(&t->items[i], HOTFN_REASON_TAIL_CIRCLE);
+    hfn_free(&t->judging->env, left, (t->judging->count + 1) * sizeof *left);
+}
+
+/* ---- Runtimes that look at their own stacks. */
+
+static bool has_own_walker(const hfn_judging *j)
+{
+    if (hfn_elf_section_named(j->image, ".gopclntab") ||
+        hfn_elf_section_named(j->image, ".note.go.buildid"))
+        return true;
+    for (uint32_t i = 0; i < j->count; i++) {
+        const char *name = hotfn_functions_get_name(j->functions, i, 0);
+        if (name &&
+            (strncmp(name, "_ZN2v88internal", 15) == 0 || strcmp(name, "JNI_CreateJavaVM") == 0))
+            return true;
+    }
+    return false;
+}
+
+void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
+{
+    timing t = { .judging = j, .items = items, .walks_own_stack = has_own_walker(j) };
+
+    hfn_workers_run(j->threads, (j->count + BATCH - 1) / BATCH, judge_batch, &t);
+    while (refuse_unproven(&t))
+        ;
+    refuse_circles(&t);
+    while (refuse_unproven(&t))
+        ;
+    if (t.tails)
+        hfn_free(&j->env, t.tails, t.tail_capacity * sizeof *t.tails);
+}
