@@ -58,10 +58,13 @@ static ALWAYS_INLINE void pass_time(hfn_time_state *t, uint64_t now)
     uint64_t passed = now - t->last_tick;
 
     t->last_tick = now;
-    if (HFN_LIKELY((int64_t)passed >= 0))
-        hfn_time_cell_of(t, t->current)->self_ticks += passed;
-    else
+    if (HFN_UNLIKELY((int64_t)passed < 0)) {
         clock_went_back();
+        return;
+    }
+    hfn_time_cell_of(t, t->current)->self_ticks += passed;
+    if (t->current != 0)
+        t->busy_ticks += passed;
 }
 
 static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, uint64_t end)
@@ -71,7 +74,7 @@ static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, 
 }
 
 static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
-                                 uint32_t caller, uint32_t flags, uint64_t timed_before)
+                                 uint32_t flags, uint64_t timed_before)
 {
     c->timed_calls++;
     if (passed < c->min_ticks - 1)
@@ -82,8 +85,6 @@ static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t
         c->total_ticks += passed;
         c->within_timed += t->timed + 1 - timed_before;
     }
-    if (caller == 0)
-        t->busy_ticks += passed;
     t->timed++;
 }
 
@@ -179,6 +180,8 @@ static HFN_KEEPS_REGISTERS void set_aside(hfn_time_state *t, uint32_t depth)
     for (uint32_t i = depth; i < end && t->limbo_count < HFN_LIMBO_CAPACITY; i++) {
         hfn_open_call *to = &limbo[t->limbo_count];
 
+        if (log[i].slot == HFN_CALL_ENDED)
+            continue;
         *to = log[i];
         to->end = t->last_tick;
         to->timed_before = t->timed - to->timed_before; /* how many ended below it */
@@ -196,23 +199,25 @@ static void make_current(hfn_time_state *t)
 {
     const hfn_open_call *log = hfn_time_log_of(t);
 
+    while (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY && log[t->depth - 1].slot == HFN_CALL_ENDED)
+        t->depth--;
     t->current = t->depth > 0 ? log[t->depth - 1].slot + 1 : 0;
     t->node = t->depth > 0 ? log[t->depth - 1].node : t->root;
 }
 
-static void account_abandoned(hfn_time_state *t, const hfn_open_call *call)
+/* It ended without its stub's knowledge. */
+static void account(hfn_time_state *t, const hfn_open_call *call)
 {
     hotfn_time_cell *c = hfn_time_cell_of(t, call->slot + 1);
     uint64_t passed = duration(t, call->start, call->end);
 
-    sum_up(t, c, passed, call->caller, call->flags, t->timed - call->timed_before);
+    sum_up(t, c, passed, call->flags, t->timed - call->timed_before); /* it holds how many */
     if (call->node != 0 && !(call->flags & HFN_CALL_MERGED)) {
         hfn_time.nodes[call->node - 1].total_ticks += passed;
         hfn_time.nodes[call->node - 1].timed_calls++;
     }
     if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
         add_to_histogram(c, passed);
-    __atomic_fetch_add(&hfn_time.header->abandoned_exits, 1, __ATOMIC_RELAXED);
 }
 
 /* A new frame stands at `frame`: what lay between it and the next one of this stack is gone. */
@@ -231,9 +236,20 @@ static HFN_KEEPS_REGISTERS void empty_limbo(hfn_time_state *t, uint64_t frame)
 
         if (call.frame >= frame && call.frame < behind) {
             forget(t, limbo, i);
-            account_abandoned(t, &call);
+            account(t, &call);
+            __atomic_fetch_add(&hfn_time.header->abandoned_exits, 1, __ATOMIC_RELAXED);
         }
     }
+}
+
+/* An exception leaves the unwinder's own calls: they were set aside when the frames above them ended,
+ * and the last of them to end made one of them current. */
+static bool current_was_left(const hfn_time_state *t, const hfn_open_call *limbo, uint64_t frame)
+{
+    for (uint32_t i = 0; i < t->limbo_count; i++)
+        if (limbo[i].slot + 1 == t->current && limbo[i].node == t->node && limbo[i].frame <= frame)
+            return true;
+    return false;
 }
 
 /* Before a call begins at `frame`. */
@@ -250,8 +266,11 @@ static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t fram
             make_current(t);
         }
     }
-    if (t->limbo_count > 0)
+    if (t->limbo_count > 0) {
+        if (current_was_left(t, log + HFN_LOG_CAPACITY, frame))
+            make_current(t);
         empty_limbo(t, frame);
+    }
 }
 
 /* A call ends that is not the innermost one of the log. */
@@ -261,6 +280,7 @@ static NOINLINE HFN_KEEPS_REGISTERS void end_out_of_order(hfn_time_state *t,
     hfn_open_call *log = hfn_time_log_of(t), *limbo = log + HFN_LOG_CAPACITY;
     uint64_t frame = address_of(f);
 
+    t->current = (uint32_t)f->slot + 1; /* what was begun since is over, or waits */
     if (f->depth < t->depth && (f->depth >= HFN_LOG_CAPACITY || log[f->depth].frame == frame)) {
         set_aside(t, f->depth + 1);
         t->depth = f->depth;
@@ -363,7 +383,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, bool full)
     pass_time(t, now);
     t->current = f->caller;
     passed = duration(t, f->start, now);
-    sum_up(t, c, passed, f->caller, f->flags, f->timed_before);
+    sum_up(t, c, passed, f->flags, f->timed_before);
     if (full) {
         exit_node(t, f->node, f->flags, passed);
         if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
@@ -438,23 +458,26 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
             add_cell(hfn_time_cell_of(sum, i), &cells[i]);
 }
 
-bool hfn_time_leave(uint64_t frame)
+/* The unwinder may run in timed calls of its own, further in: they stay in the log, and current. */
+void hfn_time_leave(uint64_t frame)
 {
     hfn_time_state *t;
     hfn_open_call *log;
 
     if (!hfn_thread_row || !hfn_time.header)
-        return false;
+        return;
     t = hfn_time_state_of(hfn_thread_row);
     log = hfn_time_log_of(t);
-    if (frame == 0) {
-        if (t->depth == 0 || t->depth > HFN_LOG_CAPACITY)
-            return false;
-        frame = log[t->depth - 1].frame;
+    for (uint32_t i = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY; i-- > 0;) {
+        if (log[i].slot == HFN_CALL_ENDED || (frame != 0 && log[i].frame != frame))
+            continue;
+        pass_time(t, ticks());
+        log[i].end = t->last_tick;
+        log[i].timed_before = t->timed - log[i].timed_before;
+        account(t, &log[i]);
+        log[i].slot = HFN_CALL_ENDED;
+        if (i + 1 == t->depth)
+            make_current(t);
+        return;
     }
-    if (hfn_time.flags & ~HOTFN_TIMING_TIMES)
-        hfn_time_exit_full((hfn_time_frame *)(uintptr_t)frame);
-    else
-        hfn_time_exit((hfn_time_frame *)(uintptr_t)frame);
-    return true;
 }

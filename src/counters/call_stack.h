@@ -38,8 +38,8 @@ HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame);
 void hfn_time_begin_row(uint8_t *row, uint32_t thread);
 /* to's times += from's, for the first `slots` slots. */
 void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots);
-/* The stub's frame at `frame` is unwound, or 0: the innermost one is.  False: nothing is open. */
-bool hfn_time_leave(uint64_t frame);
+/* The stub's frame at `frame` is unwound, or 0: the innermost one is. */
+void hfn_time_leave(uint64_t frame);
 
 /* A stub's personality (timing.c): an exception passes it. */
 int hfn_time_personality(int version, int actions, uint64_t exception_class, void *exception,

@@ -7,7 +7,9 @@
 #include "counters/thread_row.h"
 
 #define CHUNK_NODES 32u
-#define DEEPEST_NODE 4096u /* a deeper call gets no node of its own */
+#define DEEPEST_NODE 1024u /* a deeper call gets no node of its own */
+
+enum { LAST_CHILD = 0, DEPTH = 1 }; /* in a node's spare words */
 
 static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
 {
@@ -28,6 +30,7 @@ static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
     n->parent = parent == 0 ? index : parent - 1;
     n->slot = slot;
     n->thread = t->thread - 1;
+    n->spare[DEPTH] = parent == 0 ? 0 : hfn_time.nodes[parent - 1].spare[DEPTH] + 1;
     /* last: who sees the flag sees a whole node */
     __atomic_store_n(&n->flags, HOTFN_NODE_USED, __ATOMIC_RELEASE);
     return index + 1;
@@ -49,7 +52,7 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, 
     while (child != 0 && nodes[child - 1].slot != slot)
         child = nodes[child - 1].next_sibling;
     if (child == 0) {
-        child = t->depth < DEEPEST_NODE ? new_node(t, parent, slot) : 0;
+        child = p->spare[DEPTH] < DEEPEST_NODE ? new_node(t, parent, slot) : 0;
         if (child == 0) {
             p->flags |= HOTFN_NODE_MERGED;
             __atomic_fetch_add(&hfn_time.header->nodes_merged, 1, __ATOMIC_RELAXED);
@@ -58,7 +61,7 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, 
         nodes[child - 1].next_sibling = p->first_child;
         p->first_child = child;
     }
-    p->spare[0] = child;
+    p->spare[LAST_CHILD] = child;
     return child;
 }
 

@@ -45,6 +45,8 @@ typedef struct hfn_open_call {
     uint32_t slot, caller, node, flags;
 } hfn_open_call;
 
+#define HFN_CALL_ENDED UINT32_MAX /* as slot, in the log: an exception has passed it */
+
 /* Words of one thread, over a hotfn_time_thread. */
 typedef struct hfn_time_state {
     uint64_t busy_ticks;

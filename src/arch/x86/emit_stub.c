@@ -138,8 +138,10 @@ enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 31 };
 static void emit_time(uint8_t *out, const hfn_stub_request *request)
 {
     uint64_t at = request->address + TIME_TAIL_AT;
+    hfn_stub_request count = *request;
 
-    out = put_count_body(out, request->address, request);
+    count.flags = 0; /* what may be timed has neither live flags nor a red zone */
+    out = put_count_body(out, count.address, &count);
     out = put_u32(PUT(out, 0x68), request->slot); /* push slot           */
     out = PUT(out, 0x48, 0x8d, 0x64, 0x24, 0xe0); /* lea rsp, [rsp - 32] */
     out = put_call(out, at + 10, request->time_enter);
