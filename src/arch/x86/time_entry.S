@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: where a timing stub calls, before and behind the body of a function.  The stub's frame
  * (hfn_time_frame) lies above the return address.  The C functions keep every register, but not the
- * flags: they mean nothing at an entry whose function may be timed, and are kept at an exit, since
- * hand-written functions return results in them.  The return value may lie in any register. */
+ * flags: hand-written functions pass them in and out, or leave them as they are. */
     .text
 
 .macro  save register
@@ -16,24 +15,7 @@
     .cfi_restore \register
 .endm
 
-.macro  enter_entry name, target
-    .globl  \name
-    .hidden \name
-    .type   \name, @function
-    .p2align 4
-\name:
-    .cfi_startproc
-    endbr64
-    save    rdi
-    leaq    16(%rsp), %rdi
-    call    \target
-    restore rdi
-    ret
-    .cfi_endproc
-    .size   \name, . - \name
-.endm
-
-.macro  exit_entry name, target
+.macro  entry name, target
     .globl  \name
     .hidden \name
     .type   \name, @function
@@ -60,10 +42,10 @@
     .size   \name, . - \name
 .endm
 
-    enter_entry hfn_time_enter_entry, hfn_time_enter
-    enter_entry hfn_time_enter_full_entry, hfn_time_enter_full
-    exit_entry hfn_time_exit_entry, hfn_time_exit
-    exit_entry hfn_time_exit_full_entry, hfn_time_exit_full
+    entry hfn_time_enter_entry, hfn_time_enter
+    entry hfn_time_enter_full_entry, hfn_time_enter_full
+    entry hfn_time_exit_entry, hfn_time_exit
+    entry hfn_time_exit_full_entry, hfn_time_exit_full
 
 /* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
  * what a stub does around a body that only returns, again and again, to learn what it costs. */
