@@ -9,6 +9,7 @@
 #include <hotfn/image.h>
 #include <hotfn/symbols.h>
 #include <hotfn/functions.h>
+#include <hotfn/lists.h>
 #include <hotfn/verdicts.h>
 #include <hotfn/hooks.h>
 #include <hotfn/counters.h>

@@ -35,6 +35,7 @@ struct hotfn_session {
     const char *const *modules;
     uint32_t module_count;
     hotfn_selection selection;
+    const hotfn_list *list; /* kept; NULL: all */
     hfn_scanned *scans;
     bool holds_own_code;
     /* joined */

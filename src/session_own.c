@@ -35,6 +35,7 @@ static bool copy_options(hotfn_session *s, const hotfn_session_options *o,
 {
     s->flags = o->flags;
     s->module_count = o->module_count;
+    s->list = o->list;
     s->selection = *pick;
     s->selection.size = sizeof s->selection;
     return copy_list(s, o->modules, o->module_count, &s->modules) &&
@@ -74,6 +75,30 @@ static bool is_loader(const hotfn_request *request)
            strstr(request->path, "/ld") != NULL;
 }
 
+/* With a list, only what it lists may be hooked. */
+static hotfn_status add_scan(hotfn_session *s, hfn_scanned *scanned, uint32_t flags,
+                             hotfn_error *err)
+{
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+    hotfn_status status = HOTFN_OK;
+    uint64_t *listed = NULL;
+    uint32_t count = 0;
+    hotfn_scan_get_info(scanned->scan, &info);
+    size_t bytes = (size_t)info.function_count * sizeof *listed + 1;
+    if (s->list) {
+        listed = hfn_alloc(&s->env, bytes);
+        status = listed ? hotfn_scan_find_listed(scanned->scan, s->list, listed,
+                                                 info.function_count, &count, &s->env, err)
+                        : hfn_fail(err, HOTFN_E_NO_MEMORY, info.path, HOTFN_NO_OFFSET, "no memory");
+    }
+    if (status == HOTFN_OK) {
+        status = hotfn_scan_add_to(scanned->scan, s->live, flags, &s->selection, listed, count,
+                                   NULL, &scanned->live_module, err);
+    }
+    hfn_free(&s->env, listed, bytes);
+    return status;
+}
+
 static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, bool is_main)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -92,8 +117,7 @@ static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, 
     scanned->inode = request->file_inode;
     scanned->next = s->scans;
     s->scans = scanned;
-    if (hotfn_scan_add_to(scanned->scan, s->live, wanted ? flags : flags | HOTFN_MODULE_LEFT_OUT,
-                          &s->selection, NULL, 0, NULL, &scanned->live_module, &err) != HOTFN_OK) {
+    if (add_scan(s, scanned, wanted ? flags : flags | HOTFN_MODULE_LEFT_OUT, &err) != HOTFN_OK) {
         hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err.text);
         scanned->live_module = UINT32_MAX;
     }

@@ -25,6 +25,8 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_source_line),
     STRUCT_SIZE(hotfn_function),
     STRUCT_SIZE(hotfn_selection),
+    STRUCT_SIZE(hotfn_list_entry),
+    STRUCT_SIZE(hotfn_list_info),
     STRUCT_SIZE(hotfn_verdict),
     STRUCT_SIZE(hotfn_verdicts_options),
     STRUCT_SIZE(hotfn_plan_info),

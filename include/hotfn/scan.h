@@ -4,6 +4,7 @@
 #ifndef HOTFN_SCAN_H
 #define HOTFN_SCAN_H
 
+#include <hotfn/lists.h>
 #include <hotfn/records.h>
 
 #ifdef __cplusplus
@@ -57,6 +58,15 @@ HOTFN_API hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_in
 /* Function index i as a record would list it, before any selection.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
                                                hotfn_record_function *out);
+/*
+ * The RVAs, sorted, of the scanned functions that list means, for `only` of hotfn_scan_add_to: none if it
+ * is of other files.  *count may be more than capacity (function_count is enough); rvas has the first.
+ *
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_MISMATCH (the list is of another build of this file).  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *list,
+                                              uint64_t *rvas, uint32_t capacity, uint32_t *count,
+                                              const hotfn_env *env, hotfn_error *err);
 /*
  * Append the file as a module to a live record: hookable functions that selection wants are WAITING
  * and get slots, the others EXCLUDED; refused ones and fragments as judged.

@@ -25,8 +25,9 @@ typedef struct hotfn_session_options {
     uint32_t slot_capacity;     /* functions that can be counted [what the modules have, twice] */
     const hotfn_selection *selection; /* borrowed; which functions [all]                   */
     const char *durable_path;   /* keep the record in this file while running [memory]     */
+    const hotfn_list *list;     /* kept; hook only what it lists [all]                     */
 } hotfn_session_options;
-#define HOTFN_SESSION_OPTIONS_INIT { (uint32_t)sizeof(hotfn_session_options), 0, 0, 0, 0, 0, 0 }
+#define HOTFN_SESSION_OPTIONS_INIT { (uint32_t)sizeof(hotfn_session_options), 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Scan the selected modules of the running process and prepare to count.  Nothing is hooked yet.

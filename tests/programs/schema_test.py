@@ -47,6 +47,7 @@ def main():
         check_can_fail(report)
         check("scan", output_of("scan", target, "--json"))
         check("scan", output_of("scan", "/bin/bash", "--json"))
+        check("refused", output_of("list", target, "--refused", "-"))
         check("symbols", output_of("symbols", target, "--json", "--data"))
     return 0
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn list FILE`: the functions of a file, found by symbols and unwind data, and selected. */
+#include "list_write.h"
 #include "listing.h"
 #include "verbs.h"
 
@@ -7,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { JSON = 256, MIN_SIZE, MAX_SIZE, HELP };
+enum { JSON = 256, MIN_SIZE, MAX_SIZE, REFUSED, HELP };
 
 static const struct option words[] = {
     { "function", required_argument, NULL, 'f' },
@@ -16,6 +17,8 @@ static const struct option words[] = {
     { "min-size", required_argument, NULL, MIN_SIZE },
     { "max-size", required_argument, NULL, MAX_SIZE },
     SYMBOL_SOURCE_WORDS,
+    { "output", required_argument, NULL, 'o' },
+    { "refused", required_argument, NULL, REFUSED },
     { "json", no_argument, NULL, JSON },
     { "help", no_argument, NULL, HELP },
     { NULL, 0, NULL, 0 },
@@ -26,16 +29,20 @@ typedef struct wish {
     symbol_sources sources;
     const char **include, **exclude;
     const char *file;
+    list_outputs outputs;
     bool json;
 } wish;
 
 static int usage(FILE *out, int status)
 {
-    fputs("usage: hotfn list [options] FILE\n"
-          "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
-          "  -x, --exclude GLOB    leave out functions that match\n"
-          "      --min-size N, --max-size N   by size in bytes\n",
-          out);
+    fputs(
+        "usage: hotfn list [options] FILE\n"
+        "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
+        "  -x, --exclude GLOB    leave out functions that match\n"
+        "      --min-size N, --max-size N   by size in bytes\n"
+        "  -o, --output FILE     write those that can be hooked as a function list (.flf; .txt: text)\n"
+        "      --refused FILE    write those that cannot, with reasons, as JSON (hotfn.refused/1)\n",
+        out);
     fputs(SYMBOL_SOURCE_USAGE
           "      --json            as JSON (schema hotfn.list/1)\n"
           "Each line: distance from the lowest load address, size in bytes, kind, name.\n",
@@ -162,7 +169,9 @@ static int print_selected(const wish *w, const listing *l, const hotfn_functions
         return hotfn_tool_fail("list", &err);
     }
     status = check_unmatched(w, unmatched, selected, count);
-    if (w->json)
+    if (status == TOOL_OK && (w->outputs.list || w->outputs.refused))
+        status = list_write("list", l, functions, selected, &w->outputs);
+    else if (w->json)
         print_json(stdout, l, functions, selected);
     else
         print_lines(stdout, l, functions, selected);
@@ -216,6 +225,8 @@ static bool take_word(wish *w, int word)
     case 'x': return take_glob(w->exclude, &w->selection.exclude_count, optarg);
     case MIN_SIZE: return parse_size(optarg, &w->selection.min_bytes);
     case MAX_SIZE: return parse_size(optarg, &w->selection.max_bytes);
+    case 'o': w->outputs.list = optarg; return true;
+    case REFUSED: w->outputs.refused = optarg; return true;
     case JSON: w->json = true; return true;
     default:
         if (symbol_sources_take(&w->sources, word, optarg))
@@ -231,7 +242,7 @@ static int read_words(wish *w, int argc, char **argv, bool *done)
     int word;
 
     optind = 1;
-    while ((word = getopt_long(argc, argv, "f:x:", words, NULL)) != -1) {
+    while ((word = getopt_long(argc, argv, "f:x:o:", words, NULL)) != -1) {
         if (word == HELP) {
             *done = true;
             return usage(stdout, TOOL_OK);

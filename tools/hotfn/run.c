@@ -144,6 +144,13 @@ static bool map_fits(const run *r)
     return s == HOTFN_OK;
 }
 
+static bool read_list(run *r)
+{
+    r->service.only = run_only_read(r->options.only_path, &r->service.env);
+    return r->service.only && (r->options.target_glob ||
+                               run_only_fits(r->service.only, r->target.image, &r->service.env));
+}
+
 static int prepare(run *r)
 {
     int status = run_find_target(&r->target, &r->options);
@@ -164,12 +171,12 @@ static int prepare(run *r)
                 r->agent);
         return RUN_FAILED;
     }
-    if (r->options.only_path && !(r->service.only = run_only_read(r->options.only_path))) {
-        return RUN_FAILED;
-    }
     r->service.env = hotfn_tool_env();
     r->service.env.log_fn = log_line;
     r->service.env.log_user = &r->options.verbose;
+    if (r->options.only_path && !read_list(r)) {
+        return RUN_FAILED;
+    }
     if (r->options.map_path && !r->options.target_glob && !map_fits(r)) {
         return RUN_FAILED;
     }

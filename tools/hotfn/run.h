@@ -52,12 +52,15 @@ typedef struct run_target {
 int run_find_target(run_target *t, const run_options *o);
 bool run_find_agent(char *path, size_t bytes);
 
-/* run_only.c: --only-list, lines of module+0xRVA or module!name. */
+/* run_only.c: --list, a function list of either form. */
 typedef struct run_only run_only;
-run_only *run_only_read(const char *path); /* NULL after a message */
+run_only *run_only_read(const char *path, const hotfn_env *env); /* NULL after a message */
 void run_only_free(run_only *only);
-/* Sorted RVAs listed for the file named by path; *count of them.  Kept until the next call. */
-const uint64_t *run_only_for(run_only *only, const hotfn_scan *scan, const char *path, uint32_t *count);
+/* Is it of this build of the program at path?  False after a message. */
+bool run_only_fits(const run_only *only, const char *path, const hotfn_env *env);
+/* *rvas: the sorted RVAs that it lists of the file, *count of them; kept until the next call. */
+hotfn_status run_only_find(run_only *only, const hotfn_scan *scan, const hotfn_env *env,
+                           const uint64_t **rvas, uint32_t *count, hotfn_error *err);
 
 /* run_service.c: a thread that scans what the target asks for. */
 typedef struct run_service {

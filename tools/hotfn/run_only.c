@@ -1,147 +1,83 @@
 /* SPDX-License-Identifier: MIT */
-/* --only-list: a text file that says which functions may be hooked at all, one a line, as
- * module+0xRVA or module!name; '#' begins a comment. */
+/* --list: a file that says which functions may be hooked at all, .flf or text. */
 #include "run.h"
+#include "verbs.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct only_line {
-    char *module;
-    char *name; /* NULL: by rva */
-    uint64_t rva;
-} only_line;
-
 struct run_only {
-    only_line *lines;
-    size_t count;
+    hotfn_list *list;
     uint64_t *found;
 };
 
-static bool parse_line(char *text, only_line *line)
+run_only *run_only_read(const char *path, const hotfn_env *env)
 {
-    char *bang = strchr(text, '!');
-    char *plus = strrchr(text, '+');
-    char *end;
-    if (bang) {
-        *bang = 0;
-        line->name = bang + 1;
-        line->module = text;
-        return bang[1] != 0 && text[0] != 0;
-    }
-    if (!plus || plus == text) {
-        return false;
-    }
-    *plus = 0;
-    line->module = text;
-    line->rva = strtoull(plus + 1, &end, 0);
-    return end != plus + 1 && *end == 0;
-}
-
-static bool add_line(run_only *only, char *text)
-{
-    only_line line = { 0 };
-    only_line *more = realloc(only->lines, (only->count + 1) * sizeof *more);
-    if (!more) {
-        return false;
-    }
-    only->lines = more;
-    char *copy = strdup(text);
-    if (!copy || !parse_line(copy, &line)) {
-        free(copy);
-        return false;
-    }
-    only->lines[only->count++] = line;
-    return true;
-}
-
-run_only *run_only_read(const char *path)
-{
-    char text[4096];
-    unsigned long number = 0;
-    FILE *file = fopen(path, "re");
+    hotfn_error err = HOTFN_ERROR_INIT;
     run_only *only = calloc(1, sizeof *only);
-    if (!file || !only) {
-        fprintf(stderr, "hotfn run: %s: %s\n", path, strerror(errno));
+    if (!only || hotfn_list_open(&only->list, path, env, &err) != HOTFN_OK) {
+        hotfn_tool_fail("run", &err);
         free(only);
         return NULL;
     }
-    while (fgets(text, sizeof text, file)) {
-        number++;
-        text[strcspn(text, "\r\n")] = 0;
-        if (text[0] == 0 || text[0] == '#') {
-            continue;
-        }
-        if (!add_line(only, text)) {
-            fprintf(stderr, "hotfn run: %s:%lu: write module+0xRVA or module!name\n", path, number);
-            fclose(file);
-            run_only_free(only);
-            return NULL;
-        }
-    }
-    fclose(file);
     return only;
 }
 
 void run_only_free(run_only *only)
 {
-    for (size_t i = 0; only && i < only->count; i++) {
-        free(only->lines[i].module);
-    }
     if (only) {
-        free(only->lines);
+        hotfn_list_destroy(only->list);
         free(only->found);
         free(only);
     }
 }
 
-static bool has_name(const hotfn_record_function *f, const char *name)
+static bool same_id(const hotfn_list_info *list, const hotfn_image_info *image)
 {
-    for (const char *at = f->name; at[0]; at += strlen(at) + 1) {
-        if (strcmp(at, name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return list->id_kind == image->id_kind && list->id_bytes == image->id_bytes &&
+           memcmp(list->id, image->id, sizeof list->id) == 0;
 }
 
-static uint64_t rva_of(const hotfn_scan *scan, const char *name)
+bool run_only_fits(const run_only *only, const char *path, const hotfn_env *env)
 {
-    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
-    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++) {
-        if (has_name(&f, name)) {
-            return f.rva;
-        }
-    }
-    return UINT64_MAX;
-}
-
-static int compare(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-const uint64_t *run_only_for(run_only *only, const hotfn_scan *scan, const char *path,
-                             uint32_t *count)
-{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_list_info list = HOTFN_LIST_INFO_INIT;
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    hotfn_image *image;
     const char *slash = strrchr(path, '/');
-    const char *file = slash ? slash + 1 : path;
+    hotfn_list_get_info(only->list, &list);
+    if (list.flags & HOTFN_LIST_TEXT || strcmp(list.module, slash ? slash + 1 : path) != 0) {
+        return true; /* of names, or of a library */
+    }
+    if (hotfn_image_open(&image, path, env, &err) != HOTFN_OK) {
+        hotfn_tool_fail("run", &err);
+        return false;
+    }
+    hotfn_image_get_info(image, &info);
+    bool same = same_id(&list, &info);
+    hotfn_image_close(image);
+    if (!same) {
+        fprintf(stderr,
+                "hotfn run: %s: the function list is of another build; make a new one with "
+                "hotfn list -o\n",
+                path);
+    }
+    return same;
+}
+
+hotfn_status run_only_find(run_only *only, const hotfn_scan *scan, const hotfn_env *env,
+                           const uint64_t **rvas, uint32_t *count, hotfn_error *err)
+{
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+    hotfn_scan_get_info(scan, &info);
     free(only->found);
-    only->found = calloc(only->count + 1, sizeof *only->found);
-    *count = 0;
-    for (size_t i = 0; only->found && i < only->count; i++) {
-        const only_line *line = &only->lines[i];
-        if (strcmp(line->module, file) == 0) {
-            only->found[(*count)++] = line->name ? rva_of(scan, line->name) : line->rva;
-        }
-    }
-    static const uint64_t none;
+    only->found = calloc((size_t)info.function_count + 1, sizeof *only->found);
     if (!only->found) {
-        return &none;
+        snprintf(err->text, sizeof err->text, "no memory");
+        return HOTFN_E_NO_MEMORY;
     }
-    qsort(only->found, *count, sizeof *only->found, compare);
-    return only->found;
+    *rvas = only->found;
+    return hotfn_scan_find_listed(scan, only->list, only->found, info.function_count, count, env,
+                                  err);
 }

@@ -43,6 +43,7 @@ static const struct option words[] = {
     { "durable", no_argument, NULL, DURABLE },
     { "perf-map", no_argument, NULL, PERF_MAP },
     { "no-cache", no_argument, NULL, NO_CACHE },
+    { "list", required_argument, NULL, ONLY },
     { "only-list", required_argument, NULL, ONLY },
     { "map", required_argument, NULL, MAP },
     { "force", no_argument, NULL, FORCE },
@@ -78,7 +79,8 @@ void run_usage(bool to_stderr)
         "      --no-cache       do not keep scans for the next run\n"
         "      --map FILE       names from the linker map of the program (a stripped one has none)\n"
         "      --force          take the map although it is of another build\n"
-        "      --only-list FILE hook only the functions listed (module+0xRVA or module!name)\n"
+        "      --list FILE      hook only the functions listed: .flf of hotfn list -o, or text, a line\n"
+        "                       module+0xRVA or module!name each (also --only-list)\n"
         "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
         "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n",
         to_stderr ? stderr : stdout);

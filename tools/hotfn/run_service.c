@@ -84,12 +84,14 @@ static hotfn_status add_scan(run_service *s, const hotfn_request *request, const
     pick.exclude_count = o->exclude.count;
     pick.min_bytes = o->min_bytes;
     pick.max_bytes = o->max_bytes;
+    hotfn_status status = HOTFN_OK;
     if (s->only) {
-        only = run_only_for(s->only, scan, request->path, &only_count);
+        status = run_only_find(s->only, scan, &s->env, &only, &only_count, err);
     }
-    hotfn_status status =
-        hotfn_scan_add_to(scan, s->live, want ? flags : flags | HOTFN_MODULE_LEFT_OUT, &pick, only,
-                          only_count, s->include_used, module, err);
+    if (status == HOTFN_OK) {
+        status = hotfn_scan_add_to(scan, s->live, want ? flags : flags | HOTFN_MODULE_LEFT_OUT,
+                                   &pick, only, only_count, s->include_used, module, err);
+    }
     hotfn_scan_get_info(scan, &info);
     if (status == HOTFN_OK) {
         status = hotfn_handover_add_plan(s->handover, *module, info.plan, info.plan_bytes, err);

@@ -77,6 +77,15 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_functions_find": (c_uint32, [OBJECT, c_uint64]),
     "hotfn_functions_select": (STATUS, [OBJECT, _ref(s.Selection), U8S, TEXTS, ERR]),
     "hotfn_glob_match": (c_int32, [c_char_p, c_char_p]),
+    # hotfn/lists.h
+    "hotfn_list_create": (STATUS, [OUT, OBJECT, ENV, ERR]),
+    "hotfn_list_add": (STATUS, [OBJECT, _ref(s.ListEntry), ERR]),
+    "hotfn_list_save": (STATUS, [OBJECT, c_char_p, c_uint32, ERR]),
+    "hotfn_list_open": (STATUS, [OUT, c_char_p, ENV, ERR]),
+    "hotfn_list_from_bytes": (STATUS, [OUT, c_void_p, c_uint64, c_char_p, ENV, ERR]),
+    "hotfn_list_destroy": (None, [OBJECT]),
+    "hotfn_list_get_info": (STATUS, [OBJECT, _ref(s.ListInfo)]),
+    "hotfn_list_get": (STATUS, [OBJECT, c_uint32, _ref(s.ListEntry)]),
     # hotfn/verdicts.h
     "hotfn_verdicts_judge": (STATUS, [OUT, OBJECT, OBJECT, _ref(s.VerdictsOptions), ENV, ERR]),
     "hotfn_verdicts_destroy": (None, [OBJECT]),
@@ -166,6 +175,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_scan_close": (None, [OBJECT]),
     "hotfn_scan_get_info": (STATUS, [OBJECT, _ref(s.ScanInfo)]),
     "hotfn_scan_get_function": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction)]),
+    "hotfn_scan_find_listed": (STATUS, [OBJECT, OBJECT, U64S, c_uint32, POINTER(c_uint32), ENV, ERR]),
     "hotfn_scan_add_to": (STATUS, [OBJECT, OBJECT, c_uint32, _ref(s.Selection), U64S, c_uint32, U8S,
                                    U32S, ERR]),
     # hotfn/session.h

@@ -119,6 +119,18 @@ class Selection(Sized):
                 ("exclude_count", c_uint32), ("min_bytes", c_uint64), ("max_bytes", c_uint64)]
 
 
+# hotfn/lists.h
+class ListEntry(Sized):
+    _fields_ = [("size", c_uint32), ("index", c_uint32), ("rva", c_uint64),
+                ("byte_count", c_uint64), ("name", c_char_p), ("module", c_char_p)]
+
+
+class ListInfo(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("machine", c_uint32),
+                ("id_kind", c_uint32), ("id_bytes", c_uint32), ("entry_count", c_uint32),
+                ("id", Id), ("module", c_char_p)]
+
+
 # hotfn/verdicts.h
 class Verdict(Sized):
     _fields_ = [("size", c_uint32), ("verdict", c_uint32), ("strategy", c_uint32),
@@ -359,7 +371,8 @@ class ScanInfo(Sized):
 class SessionOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("modules", POINTER(c_char_p)),
                 ("module_count", c_uint32), ("slot_capacity", c_uint32),
-                ("selection", POINTER(Selection)), ("durable_path", c_char_p)]
+                ("selection", POINTER(Selection)), ("durable_path", c_char_p),
+                ("list", c_void_p)]
 
 
 class JoinOptions(Sized):

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* A function list in memory, and its two forms. */
+#ifndef HFN_FUNCTIONS_LIST_FILE_H
+#define HFN_FUNCTIONS_LIST_FILE_H
+
+#include "base/memory.h"
+#include "base/span.h"
+
+#include <hotfn/lists.h>
+
+typedef struct hfn_list_item {
+    uint64_t rva, byte_count;
+    const char *name, *module; /* views */
+    uint32_t index;
+} hfn_list_item;
+
+struct hotfn_list {
+    hotfn_env env;
+    hfn_arena texts;
+    hotfn_list_info info; /* entry_count is how many items there are */
+    hfn_list_item *items;
+    size_t capacity;
+};
+
+/* A growing run of bytes; failed: there was no memory once. */
+typedef struct hfn_list_bytes {
+    const hotfn_env *env;
+    uint8_t *data;
+    size_t size, capacity;
+    bool failed;
+} hfn_list_bytes;
+
+hotfn_status hfn_list_append(hotfn_list *list, const hfn_list_item *item, hotfn_error *err);
+
+/* list_wire.c, list_text.c: whole files. */
+void hfn_list_write_wire(const hotfn_list *list, hfn_list_bytes *out);
+hotfn_status hfn_list_read_wire(hotfn_list *list, hfn_span bytes, const char *name, hotfn_error *err);
+void hfn_list_write_text(const hotfn_list *list, hfn_list_bytes *out);
+hotfn_status hfn_list_read_text(hotfn_list *list, hfn_span bytes, const char *name, hotfn_error *err);
+
+void hfn_list_put(hfn_list_bytes *out, const void *bytes, size_t count);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Which functions of a scanned file a function list means: by place where the list knows them, by name
+ * where it is text. */
+#include "base/memory.h"
+#include "base/names.h"
+#include "base/sort.h"
+#include "base/status.h"
+
+#include <hotfn/scan.h>
+#include <string.h>
+
+typedef struct wanted {
+    const hotfn_env *env;
+    uint64_t *rvas; /* sorted; a second half is room to sort in */
+    uint64_t *sorted;
+    uint32_t count;
+    size_t bytes;
+    hfn_names *names; /* NULL: none */
+} wanted;
+
+static bool is_lower(const void *a, const void *b)
+{
+    return *(const uint64_t *)a < *(const uint64_t *)b;
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Is the list of this file?  HOTFN_E_MISMATCH if it is of another build of it. */
+static hotfn_status belongs(const hotfn_scan_info *scan, const hotfn_list_info *list, bool *yes,
+                            hotfn_error *err)
+{
+    *yes = true;
+    if (list->flags & HOTFN_LIST_TEXT) {
+        return HOTFN_OK; /* each line says which file */
+    }
+    *yes = list->id_kind == scan->id_kind && list->id_bytes == scan->id_bytes &&
+           memcmp(list->id, scan->id, sizeof list->id) == 0;
+    if (!*yes && strcmp(list->module, file_name(scan->path)) == 0) {
+        return hfn_fail(err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
+                        "the function list is of another build of %.200s; make a new one with "
+                        "hotfn list -o",
+                        list->module);
+    }
+    return HOTFN_OK;
+}
+
+static bool take_entry(wanted *w, const hotfn_list_entry *e)
+{
+    if (e->rva != HOTFN_LIST_NO_RVA) {
+        w->rvas[w->count++] = e->rva;
+        return true;
+    }
+    if (!w->names) {
+        w->names = hfn_names_create(w->env);
+    }
+    return w->names && hfn_names_intern(w->names, e->name, strlen(e->name)) != HFN_NAME_NONE;
+}
+
+static bool collect(wanted *w, const hotfn_list *list, const hotfn_list_info *info,
+                    const char *module)
+{
+    hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
+    w->bytes = ((size_t)info->entry_count * 2 + 1) * sizeof *w->rvas;
+    w->rvas = hfn_alloc(w->env, w->bytes);
+    if (!w->rvas) {
+        return false;
+    }
+    for (uint32_t i = 0; hotfn_list_get(list, i, &e) == HOTFN_OK; i++) {
+        bool here = !(info->flags & HOTFN_LIST_TEXT) || strcmp(e.module, module) == 0;
+        if (here && !take_entry(w, &e)) {
+            return false;
+        }
+    }
+    w->sorted = hfn_sort(w->rvas, w->rvas + w->count, w->count, sizeof *w->rvas, is_lower);
+    return true;
+}
+
+static bool has_rva(const wanted *w, uint64_t rva)
+{
+    uint32_t low = 0, high = w->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (w->sorted[middle] < rva) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < w->count && w->sorted[low] == rva;
+}
+
+static bool is_wanted(const wanted *w, const hotfn_record_function *f)
+{
+    if (has_rva(w, f->rva)) {
+        return true;
+    }
+    for (const char *name = f->name; w->names && name[0]; name += strlen(name) + 1) {
+        if (hfn_names_find(w->names, name, strlen(name)) != HFN_NAME_NONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *list, uint64_t *rvas,
+                                    uint32_t capacity, uint32_t *count, const hotfn_env *env,
+                                    hotfn_error *err)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+    hotfn_list_info list_info = HOTFN_LIST_INFO_INIT;
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    wanted w = { .env = &filled };
+    uint32_t found = 0;
+    bool yes;
+    hotfn_scan_get_info(scan, &info);
+    hotfn_list_get_info(list, &list_info);
+    hotfn_status status = belongs(&info, &list_info, &yes, err);
+    if (status == HOTFN_OK && yes && !collect(&w, list, &list_info, file_name(info.path))) {
+        status = hfn_fail(err, HOTFN_E_NO_MEMORY, info.path, HOTFN_NO_OFFSET, "no memory");
+    }
+    for (uint32_t i = 0; status == HOTFN_OK && yes; i++) {
+        if (hotfn_scan_get_function(scan, i, &f) != HOTFN_OK) {
+            break;
+        }
+        if (is_wanted(&w, &f)) {
+            if (found < capacity) {
+                rvas[found] = f.rva;
+            }
+            found++;
+        }
+    }
+    hfn_names_destroy(w.names);
+    hfn_free(&filled, w.rvas, w.bytes);
+    if (status == HOTFN_OK) {
+        *count = found;
+    }
+    return status;
+}
