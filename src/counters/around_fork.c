@@ -73,6 +73,8 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     prefix->before = before;
     prefix->row_bytes = hfn_rows.row_bytes;
     prefix->wiped = hfn_rows_wipe_on_fork(mapping + PREFIX_BYTES, hfn_rows.row_bytes);
+    if (hfn_time.header)
+        hfn_time_begin_row(mapping + PREFIX_BYTES, 0);
     hfn_thread_row = mapping + PREFIX_BYTES;
 }
 
@@ -103,6 +105,8 @@ void hotfn_counters_fork_child(hotfn_counters *c)
         return;
     }
     hfn_thread_row = hfn_thread_row_claim();
+    if (hfn_time.header)
+        hfn_time_begin_child(hfn_thread_row);
     if (prefix_of(row)->wiped)
         add_row(hfn_thread_row, row);
     drop(row);

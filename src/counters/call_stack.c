@@ -432,6 +432,13 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
     t->thread = thread;
 }
 
+void hfn_time_begin_child(uint8_t *row)
+{
+    hfn_time_state *t = hfn_time_state_of(row);
+
+    t->floor = t->last_tick;
+}
+
 static void add_cell(hotfn_time_cell *to, const hotfn_time_cell *from)
 {
     to->total_ticks += from->total_ticks;

@@ -36,6 +36,8 @@ HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame);
 
 /* The thread begins to use the row; thread: index of its cell + 1. */
 void hfn_time_begin_row(uint8_t *row, uint32_t thread);
+/* The row is a forked child's: calls that began before it are its own from now on only. */
+void hfn_time_begin_child(uint8_t *row);
 /* to's times += from's, for the first `slots` slots. */
 void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots);
 /* The stub's frame at `frame` is unwound, or 0: the innermost one is. */

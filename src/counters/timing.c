@@ -10,8 +10,8 @@
 
 void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls);
 
-#define PROBE_CALLS 2000u
-#define PROBE_ROUNDS 15
+#define PROBE_CALLS 250u
+#define PROBE_ROUNDS 80
 #define COST_UNIT 256.0
 
 /* ---- What a call costs. */

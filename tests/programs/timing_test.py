@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: MIT
+"""`hotfn run --mode time`: times are those that the program itself measured, counts are those of count
+mode, and a program that reads its stack, throws, jumps and switches stacks does what it did bare."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+HOTFN = os.environ["HOTFN"]
+SRC = pathlib.Path(__file__).resolve().parent / "src"
+SKIPPED = 77
+# A machine shared with others: what the hooks cost is measured at the start, and may be more later.
+WITHIN = 0.02
+# From the timestamp that the program takes at a function's begin to the hook's own, and back.
+SLACK_NS_A_CALL = 150
+CALLEES = {"middle": 180, "top": 60, "climb": 180, "work": 100}     # calls that timed.c's functions make
+
+
+def build(place, source, *flags, compiler="gcc"):
+    """The program of one source file; no sibling calls, so that every function returns to its hook."""
+    binary = place / (pathlib.Path(source).stem + "-" + compiler + "".join(flags).replace("/", "_"))
+    subprocess.run([compiler, "-D_GNU_SOURCE", "-pthread", *flags, "-o", binary, SRC / source],
+                   check=True)
+    return binary
+
+
+def run_bare(binary):
+    done = subprocess.run([binary], capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout
+
+
+def run(place, binary, *options):
+    """(status, stdout, what `hotfn report --json --edges` says) of a hooked run."""
+    record = place / "run.hfr"
+    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "-o", record, *options, "--", binary],
+                          capture_output=True, text=True, timeout=300)
+    report = subprocess.run([HOTFN, "report", "--json", "-n", "0", "--edges", record],
+                            capture_output=True, text=True)
+    if report.returncode:       # a record without a tree has no edges
+        report = subprocess.run([HOTFN, "report", "--json", "-n", "0", record],
+                                capture_output=True, text=True, check=True)
+    return done.returncode, done.stdout, json.loads(report.stdout)
+
+
+def by_name(report):
+    return {f["name"]: f for f in report["functions"] if f["state"] == "hooked"}
+
+
+def told_times(output, report):
+    """What the program measured: name -> (calls, total_ns, self_ns)."""
+    to_ns = 1e9 / report["time"]["ticks_per_second"]
+    told = {}
+    for line in output.splitlines():
+        name, calls, total, own = line.split()
+        told[name] = (int(calls), int(total) * to_ns, int(own) * to_ns)
+    return told
+
+
+def near(got, wanted, calls):
+    return abs(got - wanted) <= WITHIN * wanted + SLACK_NS_A_CALL * calls
+
+
+def check_times(output, report):
+    functions = by_name(report)
+    for name, (calls, total, own) in told_times(output, report).items():
+        f = functions[name]
+        assert f["timing"] == "full", f
+        assert f["calls"] == f["timed_calls"] == calls, (calls, f)
+        assert near(f["total_ns"], total, calls), (name, total, f)
+        assert near(f["self_ns"], own, calls + CALLEES.get(name, 0)), (name, own, f)
+        assert f["min_ns"] <= f["max_ns"], f
+
+
+def times_are_those_the_program_measured(place):
+    for options in (("--flat",), ()):
+        binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
+        status, output, report = run(place, binary, "--mode", "time", *options)
+        assert status == 0, status
+        check_times(output, report)
+
+
+def own_times_sum_to_busy(place):
+    """Exactly, but for what is rounded: the intervals between events are shared out, none twice."""
+    binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
+    _, _, report = run(place, binary, "--mode", "time")
+    own = sum(f["self_ns"] or 0 for f in report["functions"])
+    busy = sum(t["busy_ns"] for t in report["threads"])
+    assert abs(own - busy) <= 0.001 * busy, (own, busy)
+    assert len(report["threads"]) >= 2, report["threads"]     # a row may serve again
+
+
+def percentiles_lie_between_least_and_most(place):
+    binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
+    _, _, report = run(place, binary, "--mode", "time")
+    for f in by_name(report).values():
+        if f["timed_calls"]:
+            assert f["min_ns"] * 0.97 - 2 <= f["p50_ns"] <= f["p90_ns"] <= f["p99_ns"], f
+            assert f["p99_ns"] <= f["max_ns"] * 1.03 + 2, f
+
+
+def edges_are_the_calls(place):
+    binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
+    _, _, report = run(place, binary, "--mode", "time")
+    names = [f["name"] for f in report["functions"]]
+    calls = {}
+    for edge in report["edges"]:
+        caller = "outside" if edge["caller"] is None else names[edge["caller"]]
+        calls[caller, names[edge["callee"]]] = edge["calls"]
+    wanted = {("middle", "leaf"): 180, ("top", "middle"): 60, ("climb", "climb"): 180,
+              ("main", "climb"): 20, ("main", "top"): 1, ("outside", "work"): 2,
+              ("work", "leaf"): 100}
+    for edge, number in wanted.items():
+        assert calls.get(edge) == number, (edge, number, calls)
+
+
+def counts_are_those_of_count_mode(place):
+    binary = build(place, "timed_shapes.c", "-O2")
+    counted = by_name(run(place, binary)[2])
+    timed = by_name(run(place, binary, "--mode", "time")[2])
+    assert counted.keys() == timed.keys(), counted.keys() ^ timed.keys()
+    for name, f in counted.items():
+        assert timed[name]["calls"] == f["calls"], (name, f["calls"], timed[name]["calls"])
+
+
+def what_the_program_prints_is_the_same(place):
+    compilers = [c for c in ("gcc", "clang") if shutil.which(c)]
+    for compiler in compilers:
+        for level in ("-O0", "-O2", "-O3"):
+            binary = build(place, "timed_shapes.c", level, compiler=compiler)
+            bare = run_bare(binary)
+            assert bare[0] == 0, bare
+            for options in ((), ("--flat",), ("--module", "*"), ("--events", "--slower-than", "1us")):
+                status, output, report = run(place, binary, "--mode", "time", *options)
+                assert (status, output) == bare, (compiler, level, options, status, output, bare)
+                assert any(f["timed_calls"] for f in report["functions"]), "nothing was timed"
+
+
+def calls_that_end_early_are_accounted(place):
+    """By longjmp, pthread_exit and pthread_cancel: each call of these ended, and none twice."""
+    binary = build(place, "timed_shapes.c", "-O2")
+    functions = by_name(run(place, binary, "--mode", "time")[2])
+    for name in ("deep", "jumps", "faults", "touches", "ends_thread", "ending", "sleeps"):
+        f = functions[name]
+        assert f["timing"] == "full" and f["calls"] == f["timed_calls"], f
+
+
+def what_is_not_proven_is_counted_with_a_reason(place):
+    binary = build(place, "timed_shapes.c", "-O2")
+    functions = by_name(run(place, binary, "--mode", "time")[2])
+    for name, reason in (("many", "stack-arguments"), ("variable", "stack-arguments"),
+                         ("forwards", "tail-unproven"), ("whence", "return-address"),
+                         ("tail_even", None), ("long_doubles", "stack-arguments")):
+        f = functions[name]
+        assert f["timing"] == "count-only" and f["total_ns"] is None, f
+        assert reason in (None, f["timing_reason"]) and f["timing_reason"], f
+
+
+def exceptions_end_the_calls_they_pass(place):
+    """Each function that throws or is passed ended as often as it began."""
+    if not shutil.which("g++"):
+        return
+    for flags in ((), ("-static-libgcc", "-static-libstdc++")):
+        binary = build(place, "cxx_exceptions.cc", "-O2", *flags, compiler="g++")
+        bare = run_bare(binary)
+        status, output, report = run(place, binary, "--mode", "time")
+        assert (status, output) == bare, (flags, status, output, bare)
+        functions = by_name(report)
+        for name in ("throw_number", "dive"):
+            f = functions[name]
+            assert f["calls"] == f["timed_calls"] > 100, f
+        assert report["time"]["nodes"] < 5000, report["time"]
+
+
+def a_killed_program_leaves_its_times(place):
+    source = place / "dies.c"
+    source.write_text("#include <signal.h>\n#include <x86intrin.h>\n"
+                      "__attribute__((noinline)) void spend(void) { unsigned long long end ="
+                      " __rdtsc() + 10000000; while (__rdtsc() < end) {} }\n"
+                      "int main(void) { for (int i = 0; i < 5; i++) spend(); raise(SIGKILL); }\n")
+    binary = build(place, source, "-O2")
+    status, _, report = run(place, binary, "--mode", "time", "--slower-than", "10us")
+    assert status == -signal.SIGKILL, status
+    spend = by_name(report)["spend"]
+    assert spend["timed_calls"] == 5, spend
+    wanted = 5 * 10000000 * 1e9 / report["time"]["ticks_per_second"]
+    assert wanted * (1 - WITHIN) <= spend["total_ns"], (wanted, spend)
+
+
+def wrong_words_are_refused(place):
+    for words in (["--mode", "fast"], ["--flat"], ["--slower-than", "1ms"], ["--events"]):
+        done = subprocess.run([HOTFN, "run", *words, "--", "/bin/true"], cwd=place,
+                              capture_output=True, text=True)
+        assert done.returncode == 125 and "hotfn run:" in done.stderr, (words, done)
+
+
+CASES = (times_are_those_the_program_measured, own_times_sum_to_busy,
+         percentiles_lie_between_least_and_most, edges_are_the_calls,
+         counts_are_those_of_count_mode, what_the_program_prints_is_the_same,
+         calls_that_end_early_are_accounted, what_is_not_proven_is_counted_with_a_reason,
+         exceptions_end_the_calls_they_pass, a_killed_program_leaves_its_times,
+         wrong_words_are_refused)
+
+
+def main():
+    if not shutil.which("gcc"):
+        print("no gcc on this system")
+        return SKIPPED
+    failed = 0
+    for case in CASES:
+        if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
+            continue
+        with tempfile.TemporaryDirectory(prefix="hotfn_timing_") as folder:
+            try:
+                case(pathlib.Path(folder))
+                print("ok", case.__name__, flush=True)
+            except AssertionError as problem:
+                failed += 1
+                print("not ok", case.__name__, problem, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
