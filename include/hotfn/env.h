@@ -36,6 +36,12 @@ typedef void *(*hotfn_decompress_fn)(void *user, int32_t compression, const void
                                      size_t max_bytes, hotfn_realloc_fn grow, void *grow_user,
                                      size_t *out_bytes);
 
+/* Where the source of the code at rva of the image at path is: write the file's name into file
+ * (file_bytes, NUL included) and its line into *line and return 1; 0 if it is not known.  id is that of
+ * the image that is meant (id_bytes 0: any): a file of another build must not answer. */
+typedef int32_t (*hotfn_line_fn)(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
+                                 uint64_t rva, char *file, size_t file_bytes, uint32_t *line);
+
 /* Kept by the object that is created with it (copied; the callbacks must outlive the object). */
 typedef struct hotfn_env {
     uint32_t size;  /* sizeof(hotfn_env)                    */
@@ -48,8 +54,10 @@ typedef struct hotfn_env {
     void *demangle_user;
     hotfn_decompress_fn decompress_fn; /* [none: compressed sections are left out]      */
     void *decompress_user;
+    hotfn_line_fn line_fn; /* [none: only a PDB's own lines are known]                */
+    void *line_user;
 } hotfn_env;
-#define HOTFN_ENV_INIT { (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_ENV_INIT { (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Let env take its memory from the system and not from malloc: for code that runs in a process whose
  * malloc is somebody else's.  It is one pool for the process, used by one thread at a time (the agent:

@@ -16,6 +16,7 @@ typedef int32_t (*hotfn_write_fn)(void *user, const void *bytes, size_t byte_cou
 #define HOTFN_EXPORT_MANGLED 2u  /* table: linker's names instead of demangled ones */
 #define HOTFN_EXPORT_REFUSED 4u  /* table: list what could not be hooked, with why  */
 #define HOTFN_EXPORT_EDGES 8u    /* table, json: who called whom                     */
+#define HOTFN_EXPORT_NO_LINES 16u /* table, json: do not ask env's line_fn            */
 
 #define HOTFN_BY_DEFAULT 0u /* self time where the run was timed, else calls */
 #define HOTFN_BY_CALLS 1u
@@ -52,7 +53,8 @@ HOTFN_API uint32_t hotfn_exporter_count(void);
 HOTFN_API hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *out);
 
 /*
- * Write record in format through write(user).  env's demangler gives the display names.
+ * Write record in format through write(user).  env's demangler gives the display names, its line_fn the
+ * source lines (table: of the rows shown).
  * HOTFN_OK, HOTFN_E_NOT_FOUND (no such format), HOTFN_E_UNSUPPORTED (the record lacks what the format
  * needs), HOTFN_E_IO (write stopped), HOTFN_E_NO_MEMORY.  Since 0.1.
  */

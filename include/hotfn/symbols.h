@@ -142,12 +142,12 @@ typedef struct hotfn_source_line {
     uint32_t line;       /* counted from 1                                */
     uint64_t rva;        /* where this line's code begins                 */
     uint64_t byte_count; /* and how far it goes                           */
-    const char *file;    /* view; as the compiler was told it             */
+    const char *file;    /* view until the next call; as the compiler was told it */
 } hotfn_source_line;
 #define HOTFN_SOURCE_LINE_INIT { (uint32_t)sizeof(hotfn_source_line), 0, 0, 0, 0 }
 /*
- * The line whose code is at rva.  Line tables are read at the first call (PDB only, so far): it
- * changes symbols, one thread at a time.
+ * The line whose code is at rva: of a PDB, read at the first call; else of env's line_fn, if the
+ * symbols are an image's own.  It changes symbols: one thread at a time.
  *
  * HOTFN_OK, HOTFN_E_NOT_FOUND (no line is known), HOTFN_E_OPTION, HOTFN_E_NO_MEMORY.  Since 0.1.
  */

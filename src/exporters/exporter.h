@@ -44,6 +44,10 @@ size_t hfn_utf8_length(const unsigned char *s);
 /* The readable form of a name, in out or the name itself; "file+0x12" where a repair lost it. */
 const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *function, char *out,
                              size_t out_bytes);
+/* Where a function's code was written, by env's line_fn; false if it is not known or not wanted. */
+bool hfn_view_line(const hfn_view *view, const hotfn_record_function *function,
+                   const hotfn_record_module *module, char *file, size_t file_bytes,
+                   uint32_t *line);
 bool hfn_view_matches(const hfn_view *view, const hotfn_record_function *function);
 void hfn_view_function(const hfn_view *view, uint32_t index, hotfn_record_function *out);
 void hfn_view_timing(const hfn_view *view, uint32_t index, hotfn_record_timing *out);

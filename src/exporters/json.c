@@ -117,6 +117,18 @@ static void put_timing(const hfn_view *view, hfn_sink *sink, uint32_t index)
     }
 }
 
+/* "file" is the module's: the source has names of its own. */
+static void put_line(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
+                     const hotfn_record_module *m)
+{
+    char file[4096];
+    uint32_t line = 0;
+    if (hfn_view_line(view, f, m, file, sizeof file, &line)) {
+        hfn_sink_json_key(sink, "source_file", file);
+        hfn_sink_format(sink, ",\"source_line\":%" PRIu32, line);
+    }
+}
+
 static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index, char *shown,
                          size_t shown_bytes)
 {
@@ -131,6 +143,7 @@ static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index, c
     hfn_sink_json_key(sink, "name", f.name);
     hfn_sink_json_key(sink, "display", hfn_view_display(view, &f, shown, shown_bytes));
     put_names(sink, &f);
+    put_line(view, sink, &f, &m);
     if (f.counted) {
         hfn_sink_format(sink, ",\"calls\":%" PRIu64, f.calls);
     } else {

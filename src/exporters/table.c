@@ -114,9 +114,29 @@ void hfn_table_column(hfn_sink *sink, const char *text, size_t width)
     }
 }
 
+void hfn_table_function(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
+                        const hotfn_record_module *m, size_t room)
+{
+    char shown[8192], file[4096], place[320];
+    uint32_t line = 0;
+    const char *name = hfn_view_display(view, f, shown, sizeof shown);
+    hfn_table_name(sink, name, room);
+    if (!hfn_view_line(view, f, m, file, sizeof file, &line)) {
+        return;
+    }
+    const char *slash = strrchr(file, '/'), *backslash = strrchr(file, '\\');
+    slash = backslash > slash ? backslash : slash;
+    snprintf(place, sizeof place, "%.300s:%" PRIu32, slash ? slash + 1 : file, line);
+    if (room == 0 || characters(name) + 2 + characters(place) <= room) {
+        hfn_sink_format(sink, "  %s", hfn_table_color(view, DIM));
+        hfn_table_name(sink, place, 0);
+        hfn_sink_text(sink, hfn_table_color(view, PLAIN));
+    }
+}
+
 static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t width)
 {
-    char calls[32], shown[8192];
+    char calls[32];
     hotfn_record_function f;
     hotfn_record_module m;
     hfn_view_function(view, view->order[rank], &f);
@@ -131,7 +151,7 @@ static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t 
     hfn_sink_format(sink, "%s  ", hfn_table_color(view, PLAIN));
     size_t taken = 5 + 2 + 18 + 2 + 7 + 2 + width + 2;
     size_t room = view->options.width > taken + 8 ? view->options.width - taken : 0;
-    hfn_table_name(sink, hfn_view_display(view, &f, shown, sizeof shown), room);
+    hfn_table_function(view, sink, &f, &m, room);
     hfn_sink_text(sink, f.flags & HOTFN_VERDICT_ENTRY_LOOP ? " (entry is a loop)\n" : "\n");
 }
 

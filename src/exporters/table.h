@@ -16,6 +16,10 @@ const char *hfn_table_grouped(uint64_t value, char out[32]);         /* 1,234,56
 void hfn_table_name(hfn_sink *sink, const char *name, size_t width);
 void hfn_table_column(hfn_sink *sink, const char *text, size_t width);
 
+/* The function's name, and behind it file:line where that is known and there is room; 0: all. */
+void hfn_table_function(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
+                        const hotfn_record_module *m, size_t room);
+
 void hfn_table_time_columns(const hfn_view *view, hfn_sink *sink, size_t module_width);
 void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t module_width);
 /* What must be known to read the times right; slow calls; edges if asked for. */

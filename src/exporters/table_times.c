@@ -61,7 +61,7 @@ static void put_times(const hfn_view *view, hfn_sink *sink, const hotfn_record_t
 
 void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t module_width)
 {
-    char calls[32], shown[8192];
+    char calls[32];
     hotfn_record_function f;
     hotfn_record_timing t;
     hotfn_record_module m;
@@ -74,8 +74,8 @@ void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, siz
     hfn_sink_format(sink, "  %s", hfn_table_color(view, DIM));
     hfn_table_column(sink, m.file, module_width);
     hfn_sink_format(sink, "%s  ", hfn_table_color(view, PLAIN));
-    hfn_table_name(sink, hfn_view_display(view, &f, shown, sizeof shown),
-                   view->options.width > taken + 8 ? view->options.width - taken : 0);
+    hfn_table_function(view, sink, &f, &m,
+                       view->options.width > taken + 8 ? view->options.width - taken : 0);
     if (t.timed_calls == 0 && t.reason[0]) {
         hfn_sink_text(sink, " (counted only: ");
         hfn_table_name(sink, t.reason, 0);

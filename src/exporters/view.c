@@ -93,6 +93,14 @@ const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *
     return readable(view, f->name, out, out_bytes);
 }
 
+bool hfn_view_line(const hfn_view *view, const hotfn_record_function *f,
+                   const hotfn_record_module *m, char *file, size_t file_bytes, uint32_t *line)
+{
+    return view->env.line_fn && !(view->options.flags & HOTFN_EXPORT_NO_LINES) &&
+           view->env.line_fn(view->env.line_user, m->path, m->id, m->id_bytes, f->rva, file,
+                             file_bytes, line) == 1;
+}
+
 bool hfn_view_matches(const hfn_view *view, const hotfn_record_function *f)
 {
     const char *glob = view->options.match, *name = f->name;

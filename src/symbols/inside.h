@@ -15,6 +15,8 @@ typedef struct hfn_line_source {
     void *state;
 } hfn_line_source;
 
+enum { HFN_LINE_FILE_BYTES = 4096 };
+
 struct hotfn_symbols {
     hfn_symbol_table table;
     hotfn_symbols_info info;
@@ -24,6 +26,7 @@ struct hotfn_symbols {
     void *debugdata_bytes;
     size_t debugdata_size;
     hfn_line_source lines;
+    char *line_file; /* what env's line_fn wrote last; HFN_LINE_FILE_BYTES, made when it is needed */
 };
 
 /* Empty, with a copy of path for its info; NULL if there is no memory. */

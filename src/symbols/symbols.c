@@ -73,6 +73,7 @@ void hotfn_symbols_destroy(hotfn_symbols *symbols)
     hotfn_image_close(symbols->separate);
     hotfn_image_close(symbols->debugdata);
     hfn_free(&env, symbols->debugdata_bytes, symbols->debugdata_size);
+    hfn_free(&env, symbols->line_file, HFN_LINE_FILE_BYTES);
     hfn_file_close(&symbols->file, &env);
     hfn_free(&env, symbols, sizeof *symbols);
 }
@@ -111,13 +112,36 @@ hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_
                                                                          : HOTFN_E_OPTION;
 }
 
+/* By the caller's reader, for an image's own symbols. */
+static hotfn_status ask_env(hotfn_symbols *symbols, uint64_t rva, hotfn_source_line *out)
+{
+    const hotfn_env *env = &symbols->table.env;
+    const hotfn_symbols_info *info = &symbols->info;
+
+    if (!env->line_fn || info->format) /* a format of its own: no image is known */
+        return HOTFN_E_NOT_FOUND;
+    if (!symbols->line_file)
+        symbols->line_file = hfn_alloc(env, HFN_LINE_FILE_BYTES);
+    if (!symbols->line_file)
+        return HOTFN_E_NO_MEMORY;
+    if (!env->line_fn(env->line_user, info->path, info->id, info->id_bytes, rva, symbols->line_file,
+                      HFN_LINE_FILE_BYTES, &out->line))
+        return HOTFN_E_NOT_FOUND;
+    out->file = symbols->line_file;
+    out->rva = rva;
+    out->byte_count = 1;
+    return HOTFN_OK;
+}
+
 hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva, hotfn_source_line *out)
 {
     hotfn_source_line filled = HOTFN_SOURCE_LINE_INIT;
-    hotfn_status status = HOTFN_E_NOT_FOUND;
+    hotfn_status status;
 
     if (symbols->lines.find)
         status = symbols->lines.find(symbols->lines.state, rva, &filled);
+    else
+        status = ask_env(symbols, rva, &filled);
     if (status != HOTFN_OK)
         return status;
     return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;

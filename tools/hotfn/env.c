@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The env of the tools: a demangler, and decompressors where their libraries were there to build with. */
+/* The env of the tools: a demangler, a reader of source lines, and decompressors where their
+ * libraries were there to build with. */
+#include "source_lines.h"
 #include "verbs.h"
 
 #if defined(HOTFN_HAVE_LZMA)
@@ -61,5 +63,6 @@ hotfn_env hotfn_tool_env(void)
     hotfn_env env = HOTFN_ENV_INIT;
     env.demangle_fn = hotfn_tool_demangle;
     env.decompress_fn = decompress;
+    env.line_fn = hotfn_tool_source_line;
     return env;
 }

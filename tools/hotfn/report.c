@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn report`: the hot functions of a record, live, finished or killed. */
+#include "source_lines.h"
 #include "verbs.h"
 
 #include <getopt.h>
@@ -16,7 +17,20 @@ typedef struct report_options {
     bool limit_given, main_process, raw;
 } report_options;
 
-enum { JSON = 256, CSV, REFUSED, MANGLED, COLOR, PROCESS, BY, RAW, EDGES, HELP };
+enum {
+    JSON = 256,
+    CSV,
+    REFUSED,
+    MANGLED,
+    COLOR,
+    PROCESS,
+    BY,
+    RAW,
+    EDGES,
+    NO_LINES,
+    SYMBOL_DIR,
+    HELP
+};
 
 static const struct option words[] = {
     { "json", no_argument, NULL, JSON },
@@ -32,6 +46,8 @@ static const struct option words[] = {
     { "by", required_argument, NULL, BY },
     { "raw", no_argument, NULL, RAW },
     { "edges", no_argument, NULL, EDGES },
+    { "no-lines", no_argument, NULL, NO_LINES },
+    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
     { "help", no_argument, NULL, HELP },
     { NULL, 0, NULL, 0 },
 };
@@ -48,6 +64,8 @@ static int usage(FILE *out, int status)
           "      --by ORDER     calls, self, total or max [self if the run was timed, else calls]\n"
           "      --raw          leave the hooks' own cost in the times\n"
           "      --edges        also list who called whom (table, json)\n"
+          "      --no-lines     do not look for source lines\n"
+          "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
           "      --color WHEN   auto, always, never\n"
           "  -o, --output FILE  instead of stdout\n",
           out);
@@ -94,6 +112,8 @@ static bool take(report_options *o, int word, const char *argument)
     case 'n': o->limit_given = true; return parse_number(argument, &o->limit);
     case BY: return hotfn_tool_order(argument, &o->by);
     case RAW: return o->raw = true;
+    case NO_LINES: o->flags |= HOTFN_EXPORT_NO_LINES; return true;
+    case SYMBOL_DIR: return hotfn_tool_source_dir(argument);
     case EDGES: o->flags |= HOTFN_EXPORT_EDGES; return true;
     default: return false;
     }

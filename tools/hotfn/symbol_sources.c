@@ -6,6 +6,8 @@
  */
 #include "symbol_sources.h"
 
+#include "source_lines.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -93,7 +95,7 @@ bool symbol_sources_take(symbol_sources *s, int word, const char *argument)
 {
     switch (word) {
     case SYMBOLS_NO_SEPARATE: s->options.flags |= HOTFN_SYMBOLS_NO_SEPARATE; return true;
-    case SYMBOLS_DIR: s->dirs[s->given_count++] = argument; return true;
+    case SYMBOLS_DIR: s->dirs[s->given_count++] = argument; return hotfn_tool_source_dir(argument);
     case SYMBOLS_PDB: s->pdb = argument; return true;
     case SYMBOLS_MAP: s->map = argument; return true;
     case SYMBOLS_FORCE: s->options.flags |= HOTFN_SYMBOLS_FORCE; return true;

@@ -31,6 +31,8 @@ LogFn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 DemangleFn = CFUNCTYPE(c_size_t, c_void_p, c_char_p, POINTER(c_char), c_size_t)
 DecompressFn = CFUNCTYPE(c_void_p, c_void_p, c_int32, c_void_p, c_size_t, c_size_t, ReallocFn,
                          c_void_p, POINTER(c_size_t))
+LineFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(c_uint8), c_uint32, c_uint64, POINTER(c_char),
+                   c_size_t, POINTER(c_uint32))
 WriteFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t)
 ActionFn = CFUNCTYPE(None, c_void_p)
 SlowPathFn = CFUNCTYPE(None)
@@ -62,7 +64,8 @@ class Env(Sized):
                 ("realloc_fn", ReallocFn), ("realloc_user", c_void_p),
                 ("log_fn", LogFn), ("log_user", c_void_p),
                 ("demangle_fn", DemangleFn), ("demangle_user", c_void_p),
-                ("decompress_fn", DecompressFn), ("decompress_user", c_void_p)]
+                ("decompress_fn", DecompressFn), ("decompress_user", c_void_p),
+                ("line_fn", LineFn), ("line_user", c_void_p)]
 
 
 # hotfn/image.h

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""`hotfn symbols --json` and `hotfn report` tell the source line of each function as llvm-symbolizer does:
+the function's own line, also where code was inlined at its entry; from a separate debug file too; and
+never from a file of another build."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HOTFN = os.environ["HOTFN"]
+C = """#include <stdio.h>
+static inline __attribute__((always_inline)) int twice(int x) {
+  return x * 2 + x / 3;
+}
+__attribute__((noinline)) int three(int a, int b)
+{
+  return twice(a) + b;
+}
+__attribute__((noinline)) int four(int a) {
+  int s = 0;
+  for (int i = 0; i < a; i++) s += twice(i);
+  return s;
+}
+int main(int c, char **v) { (void)v; printf("%d\\n", three(c, 2) + four(c)); return 0; }
+"""
+CPP = """#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+static int hot(std::vector<int> &v) { std::sort(v.begin(), v.end()); int s = 0; for (int x : v) s += x; return s; }
+struct A { virtual ~A() {} virtual int f(int x) { return (int)m.size() + x; } std::map<std::string, int> m; };
+int main()
+{
+  A a; std::vector<int> v;
+  for (int i = 0; i < 100; i++) { a.m[std::to_string(i)] = i; v.push_back(i * 7919 % 1000); }
+  printf("%d %d\\n", hot(v), a.f(3));
+}
+"""
+BUILDS = [("gcc", "-O2", "a.c"), ("clang", "-O2", "a.c"), ("g++", "-O2", "b.cpp"), ("g++", "-O0", "b.cpp"),
+          ("g++", "-O2 -gdwarf-4 -no-pie", "b.cpp"), ("clang++", "-O2", "b.cpp")]
+
+
+def output(*command):
+    return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
+
+
+def link_base(path):
+    return min(int(value, 16) for value in
+               re.findall(r"^  LOAD +\S+ (\S+)", output("readelf", "-lW", path), re.MULTILINE)) & ~4095
+
+
+def symbolized(path, rvas):
+    """{RVA: (file's name, line)} of the outermost frame, as llvm-symbolizer has it."""
+    base, found = link_base(path), {}
+    asked = "".join(f"{rva + base:#x}\n" for rva in rvas)
+    text = subprocess.run(["llvm-symbolizer", "--output-style=LLVM", "--inlines", "-e", path], check=True,
+                          input=asked, capture_output=True, text=True).stdout
+    for rva, frames in zip(rvas, text.split("\n\n")):
+        file, line = frames.strip().splitlines()[-1].rsplit(":", 2)[:2]
+        if int(line):
+            found[rva] = (os.path.basename(file), int(line))
+    return found
+
+
+def lines_of(functions, file, line):
+    return {f["rva"]: (os.path.basename(f[file]), f[line]) for f in functions if line in f}
+
+
+def check_same(what, ours, theirs, at_least):
+    wrong = [f"{rva:#x}: ours {ours.get(rva)}, theirs {theirs.get(rva)}"
+             for rva in sorted({*ours, *theirs}) if ours.get(rva) != theirs.get(rva)]
+    assert not wrong, "\n".join([what, *wrong])
+    assert len(ours) >= at_least, f"{what}: only {len(ours)} lines"
+    print(f"{what}: {len(ours)} lines")
+
+
+def check_symbols(folder):
+    for compiler, flags, source in BUILDS:
+        path = folder / "program"
+        output(compiler, "-g", *flags.split(), folder / source, "-o", path)
+        symbols = [s for s in json.loads(output(HOTFN, "symbols", "--json", path))["symbols"]
+                   if s["kind"] == "function"]
+        theirs = symbolized(path, sorted({s["rva"] for s in symbols}))
+        check_same(f"{compiler} {flags}", lines_of(symbols, "file", "line"), theirs, 3)
+
+
+def report(record, *words):
+    return output(HOTFN, "report", *words, record)
+
+
+def check_report(folder):
+    """Without debug sections: the lines are in a separate file that only its build-id leads to."""
+    path, debug, record = folder / "game", folder / "symbols", folder / "r.hfr"
+    output("gcc", "-g", "-O2", "-Wl,--build-id", folder / "a.c", "-o", path)
+    build_id = re.search(r"Build ID: (\w+)", output("readelf", "-n", path))[1]
+    file = debug / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    file.parent.mkdir(parents=True)
+    theirs = symbolized(path, [int(line.split()[0], 16) for line in output("nm", path).splitlines()
+                               if line.split()[-1] in ("main", "three", "four")])
+    output("objcopy", "--only-keep-debug", path, file)
+    output("strip", "--strip-debug", path)
+    output(HOTFN, "run", "-o", record, "--", path)
+    functions = json.loads(report(record, "--json", "--symbol-dir", debug))["functions"]
+    check_same("report", lines_of(functions, "source_file", "source_line"), theirs, 3)
+    assert re.search(r"three  a\.c:7$", report(record, "--symbol-dir", debug), re.MULTILINE)
+    assert "a.c" not in report(record, "--symbol-dir", debug, "--no-lines")
+    assert "source_line" not in report(record, "--json")
+    output("gcc", "-g", "-O1", "-Wl,--build-id", folder / "a.c", "-o", path)
+    assert "source_line" not in report(record, "--json"), "lines of another build"
+
+
+def main():
+    if os.environ.get("HOTFN_LIBDW") != "1":
+        print("skipped: hotfn was built without libdw")
+        return 77
+    for tool in ("llvm-symbolizer", "clang++", "g++", "objcopy"):
+        if not shutil.which(tool):
+            print(f"skipped: no {tool} here")
+            return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "a.c").write_text(C, encoding="utf-8")
+        (folder / "b.cpp").write_text(CPP, encoding="utf-8")
+        check_symbols(folder)
+        check_report(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * DWARF by libdw.  Which unit has an address is looked up in an index of our own, made of all units'
+ * ranges (not all compilers write .debug_aranges, and those have gaps); what was inlined into a
+ * unit's functions in another, made when the unit is first asked.  Separate files are found by
+ * build-id on this system; nothing is asked of the network.
+ */
+#include "dwarf_lines.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 256 }; /* of entries in a unit: deeper ones are passed over */
+
+/* [low, high) is code of unit, or was inlined into it by the call at file and line. */
+typedef struct range {
+    Dwarf_Addr low, high;
+    Dwarf_Die *unit;
+    const char *file;
+    int line;
+} range;
+
+typedef struct ranges {
+    range *items; /* by low, once sorted */
+    size_t count, capacity;
+} ranges;
+
+struct dwarf_lines {
+    Dwfl *dwfl;
+    Dwfl_Module *module;
+    char *folders;
+    ranges units;
+    Dwarf_Die *unit; /* whose inlined calls are below */
+    ranges calls;    /* the outermost ones */
+};
+
+static bool keep(ranges *list, const range *item)
+{
+    if (item->low >= item->high)
+        return true;
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 256;
+        range *larger = realloc(list->items, capacity * sizeof *larger);
+        if (!larger)
+            return false;
+        list->items = larger;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = *item;
+    return true;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const range *a = left, *b = right;
+
+    return (a->low > b->low) - (a->low < b->low);
+}
+
+static void sort(ranges *list)
+{
+    if (list->count)
+        qsort(list->items, list->count, sizeof *list->items, compare);
+}
+
+static const range *find(const ranges *list, Dwarf_Addr address)
+{
+    size_t low = 0, high = list->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->items[middle].low <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && address < list->items[low - 1].high ? &list->items[low - 1] : NULL;
+}
+
+/* All ranges of die, as item has it else. */
+static bool keep_ranges(ranges *list, Dwarf_Die *die, range item)
+{
+    Dwarf_Addr base = 0;
+    ptrdiff_t at = 0;
+
+    while ((at = dwarf_ranges(die, at, &base, &item.low, &item.high)) > 0)
+        if (!keep(list, &item))
+            return false;
+    return true;
+}
+
+static bool keep_call(ranges *list, Dwarf_Die *die, Dwarf_Files *files)
+{
+    Dwarf_Word file = 0, line = 0;
+    Dwarf_Attribute attribute;
+    range call = { 0, 0, NULL, NULL, 0 };
+
+    if (files && dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &file) == 0)
+        call.file = dwarf_filesrc(files, file, NULL, NULL);
+    if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &line) == 0)
+        call.line = (int)line;
+    return !call.file || call.line <= 0 || keep_ranges(list, die, call);
+}
+
+/* The outermost inlined calls below die; what is inlined into them is theirs. */
+static bool collect_calls(ranges *list, Dwarf_Die *die, Dwarf_Files *files, int depth)
+{
+    Dwarf_Die child;
+
+    if (depth > MAX_DEPTH || dwarf_child(die, &child) != 0)
+        return true;
+    do {
+        bool good = dwarf_tag(&child) == DW_TAG_inlined_subroutine
+                        ? keep_call(list, &child, files)
+                        : collect_calls(list, &child, files, depth + 1);
+        if (!good)
+            return false;
+    } while (dwarf_siblingof(&child, &child) == 0);
+    return true;
+}
+
+/* The call that the code at address was inlined by; NULL if it was not. */
+static const range *find_call(dwarf_lines *lines, Dwarf_Die *unit, Dwarf_Addr address)
+{
+    Dwarf_Files *files = NULL;
+
+    if (lines->unit != unit) {
+        lines->unit = unit;
+        lines->calls.count = 0;
+        dwarf_getsrcfiles(unit, &files, NULL);
+        collect_calls(&lines->calls, unit, files, 0);
+        sort(&lines->calls);
+    }
+    return find(&lines->calls, address);
+}
+
+static void index_units(dwarf_lines *lines)
+{
+    Dwarf_Die *unit = NULL;
+    Dwarf_Addr bias;
+
+    while ((unit = dwfl_module_nextcu(lines->module, unit, &bias)) != NULL)
+        if (!keep_ranges(&lines->units, unit, (range){ 0, 0, unit, NULL, 0 }))
+            break;
+    sort(&lines->units);
+}
+
+/* As dwfl_standard_find_debuginfo, but no server is asked. */
+static int find_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
+                           const char *file, const char *link, GElf_Word crc, char **found)
+{
+    return dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
+}
+
+dwarf_lines *dwarf_lines_open(const char *path, const char *folders)
+{
+    static char *debug_path; /* libdwfl keeps the address of it */
+    static const Dwfl_Callbacks callbacks = {
+        .find_elf = dwfl_build_id_find_elf,
+        .find_debuginfo = find_debug_file,
+        .section_address = dwfl_offline_section_address,
+        .debuginfo_path = &debug_path,
+    };
+    dwarf_lines *lines = calloc(1, sizeof *lines);
+    Dwarf_Addr bias;
+
+    if (!lines)
+        return NULL;
+    lines->folders = strdup(folders);
+    debug_path = lines->folders;
+    lines->dwfl = lines->folders ? dwfl_begin(&callbacks) : NULL;
+    if (!lines->dwfl)
+        return lines;
+    lines->module = dwfl_report_offline(lines->dwfl, path, path, -1);
+    dwfl_report_end(lines->dwfl, NULL, NULL);
+    if (lines->module && dwfl_module_getdwarf(lines->module, &bias))
+        index_units(lines);
+    return lines;
+}
+
+void dwarf_lines_close(dwarf_lines *lines)
+{
+    if (!lines)
+        return;
+    if (lines->dwfl)
+        dwfl_end(lines->dwfl);
+    free(lines->units.items);
+    free(lines->calls.items);
+    free(lines->folders);
+    free(lines);
+}
+
+bool dwarf_lines_find(dwarf_lines *lines, uint64_t address, char *file, size_t file_bytes,
+                      uint32_t *line)
+{
+    const range *in = find(&lines->units, address);
+    const range *call = in ? find_call(lines, in->unit, address) : NULL;
+    Dwarf_Line *found = in && !call ? dwarf_getsrc_die(in->unit, address) : NULL;
+    const char *name = call ? call->file : NULL;
+    int number = call ? call->line : 0;
+
+    if (found) {
+        name = dwarf_linesrc(found, NULL, NULL);
+        dwarf_lineno(found, &number);
+    }
+    if (!name || number <= 0)
+        return false;
+    snprintf(file, file_bytes, "%s", name);
+    *line = (uint32_t)number;
+    return true;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* file:line of code, for reports: from the DWARF of an ELF image, or the PDB of a PE image.  The image
+ * that was asked about last stays open. */
+#include "source_lines.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(HOTFN_HAVE_LIBDW)
+#include "dwarf_lines.h"
+#endif
+
+typedef struct opened {
+    char *path;
+    hotfn_image_info info;
+    hotfn_image *image;
+    hotfn_symbols *symbols; /* of a PE image  */
+#if defined(HOTFN_HAVE_LIBDW)
+    dwarf_lines *dwarf; /* of an ELF image */
+#endif
+} opened;
+
+static opened last;          /* tools have one thread */
+static const char **folders; /* besides /usr/lib/debug; for as long as the tool runs */
+static uint32_t folder_count;
+
+bool hotfn_tool_source_dir(const char *folder)
+{
+    const char **larger = realloc(folders, (folder_count + 1) * sizeof *larger);
+
+    if (!larger)
+        return false;
+    folders = larger;
+    folders[folder_count++] = folder;
+    return true;
+}
+
+#if defined(HOTFN_HAVE_LIBDW)
+/* Absolute, with ':' between them. */
+static char *join_folders(void)
+{
+    static const char system[] = "/usr/lib/debug";
+    char *path = calloc(1, sizeof system + (size_t)folder_count * (PATH_MAX + 1));
+
+    for (uint32_t i = 0; path && i < folder_count; i++) {
+        char *real = realpath(folders[i], NULL);
+        if (real)
+            strcat(strcat(path, real), ":");
+        free(real);
+    }
+    return path ? strcat(path, system) : NULL;
+}
+
+static void open_dwarf(void)
+{
+    char *path = join_folders();
+
+    if (path)
+        last.dwarf = dwarf_lines_open(last.path, path);
+    free(path);
+}
+
+static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
+{
+    return last.dwarf &&
+           dwarf_lines_find(last.dwarf, rva + last.info.link_base, file, file_bytes, line);
+}
+
+static void close_dwarf(void)
+{
+    dwarf_lines_close(last.dwarf);
+}
+#else
+static void open_dwarf(void)
+{
+}
+
+static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
+{
+    (void)rva, (void)file, (void)file_bytes, (void)line;
+    return false;
+}
+
+static void close_dwarf(void)
+{
+}
+#endif
+
+static void close_last(void)
+{
+    close_dwarf();
+    hotfn_symbols_destroy(last.symbols);
+    hotfn_image_close(last.image);
+    free(last.path);
+    memset(&last, 0, sizeof last);
+}
+
+/* A file that cannot be read stays open as one that knows no lines. */
+static void open_path(const char *path)
+{
+    hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
+    hotfn_env env = HOTFN_ENV_INIT; /* without line_fn: no asking in circles */
+
+    close_last();
+    options.symbol_dirs = folders;
+    options.symbol_dir_count = folder_count;
+    last.path = strdup(path);
+    last.info.size = (uint32_t)sizeof last.info;
+    if (!last.path || hotfn_image_open(&last.image, path, &env, NULL) != HOTFN_OK)
+        return;
+    hotfn_image_get_info(last.image, &last.info);
+    if (last.info.format == HOTFN_FORMAT_ELF)
+        open_dwarf();
+    else if (hotfn_symbols_load(&last.symbols, last.image, &options, &env, NULL) != HOTFN_OK)
+        last.symbols = NULL;
+}
+
+static bool ask_pdb(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
+{
+    hotfn_source_line found = HOTFN_SOURCE_LINE_INIT;
+
+    if (!last.symbols || hotfn_symbols_find_line(last.symbols, rva, &found) != HOTFN_OK)
+        return false;
+    snprintf(file, file_bytes, "%s", found.file);
+    *line = found.line;
+    return true;
+}
+
+int32_t hotfn_tool_source_line(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
+                               uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
+{
+    (void)user;
+    if (!last.path || strcmp(last.path, path) != 0)
+        open_path(path);
+    if (!last.image ||
+        (id_bytes && (id_bytes != last.info.id_bytes || memcmp(id, last.info.id, id_bytes) != 0)))
+        return 0;
+    return ask_dwarf(rva, file, file_bytes, line) || ask_pdb(rva, file, file_bytes, line);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Source lines for reports. */
+#ifndef HOTFN_TOOL_SOURCE_LINES_H
+#define HOTFN_TOOL_SOURCE_LINES_H
+
+#include <hotfn.h>
+#include <stdbool.h>
+
+/* A hotfn_line_fn: for hotfn_env.line_fn.  One thread. */
+int32_t hotfn_tool_source_line(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
+                               uint64_t rva, char *file, size_t file_bytes, uint32_t *line);
+
+/* One more folder with separate debug files and PDBs; folder is kept.  False if there is no memory. */
+bool hotfn_tool_source_dir(const char *folder);
+
+#endif
