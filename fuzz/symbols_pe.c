@@ -30,8 +30,8 @@ static void find_exports(const hotfn_image *image)
         return;
     for (uint32_t n = 0; n < exports.name_count && n < FOUND_MAX; n++)
         if (hfn_exports_named(&exports, n, &e) && hfn_exports_find(&exports, e.name, &found) &&
-            strcmp(e.name, found.name) != 0)
-            abort();
+            e.name[0] != '#' && strcmp(e.name, found.name) != 0)
+            abort(); /* "#12" asks for a number */
     hfn_exports_find(&exports, "#1", &found);
 }
 
