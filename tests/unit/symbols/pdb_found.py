@@ -60,10 +60,10 @@ def check_places(hotfn, image, pdb, folder):
     place.mkdir(parents=True)
     shutil.copy(pdb, place)
     expect("found in a symbol store", has_pdb(hotfn, lone, "--symbol-dir", store) is True)
-    for path in (f"srv*{store}*https://example.invalid/symbols", f"cache*{store};srv*", str(store),
-                 f"C:\\nowhere;symsrv*symsrv.dll*{store}*https://example.invalid", f";;SRV*{store}"):
+    for path in (f"srv*{store}*http://localhost/symbols", f"cache*{store};srv*", str(store),
+                 f"C:\\nowhere;symsrv*symsrv.dll*{store}*http://localhost", f";;SRV*{store}"):
         expect(f"found by {path}", has_pdb(hotfn, lone, path=path) is True)
-    for path in ("srv*https://example.invalid/symbols", "srv**", f"what*{store}", ";*;"):
+    for path in ("srv*http://localhost/symbols", "srv**", f"what*{store}", ";*;"):
         expect(f"not found by {path}", has_pdb(hotfn, lone, path=path) is False)
 
 
