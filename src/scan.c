@@ -4,11 +4,13 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "hooks/plan.h"
+#include "image/file.h"
 #include "scan_block.h"
 #include "scan_cache.h"
 
 #include <errno.h>
 #include <hotfn/session.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +128,88 @@ void hotfn_scan_close(hotfn_scan *scan)
     }
     hfn_free(&env, scan->path, scan->path_bytes);
     hfn_free(&env, scan, sizeof *scan);
+}
+
+/* ---- A scan in a file of its own, made on another machine. */
+
+hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_path, hotfn_error *err)
+{
+    FILE *file = fopen(scan_path, "wbe");
+    bool good = file && fwrite(scan->block.data, 1, scan->block.size, file) == scan->block.size;
+    if (file && fclose(file) != 0) {
+        good = false;
+    }
+    return good ? HOTFN_OK
+                : hfn_fail(err, HOTFN_E_IO, scan_path, HOTFN_NO_OFFSET, "cannot be written: %s",
+                           strerror(errno));
+}
+
+static hotfn_status read_block(hotfn_scan *scan, const char *scan_path, hotfn_error *err)
+{
+    hfn_file file;
+    hotfn_status status = hfn_file_open(&file, scan_path, &scan->env, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    uint8_t *copy = hfn_alloc(&scan->env, file.size);
+    if (copy && file.size) {
+        memcpy(copy, file.data, file.size);
+    }
+    scan->block = (hfn_span){ copy, copy ? file.size : 0, false };
+    hfn_file_close(&file, &scan->env);
+    if (!copy) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, scan_path, HOTFN_NO_OFFSET, "no memory");
+    }
+    return hfn_scan_check(scan->block, &scan->header) &&
+                   hfn_plan_is_whole(scan->block.data + scan->header.plan_offset,
+                                     scan->header.plan_bytes)
+               ? HOTFN_OK
+               : hfn_fail(err, HOTFN_E_FORMAT, scan_path, 0,
+                          "no scan, or one that another version of hotfn made: make it again");
+}
+
+/* The file must be the build that was scanned; nothing but its id is looked at. */
+static hotfn_status compare_id(const hotfn_scan *scan, hotfn_error *err)
+{
+    hotfn_image *image;
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    hotfn_status status = hotfn_image_open(&image, scan->path, &scan->env, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    hotfn_image_get_info(image, &info);
+    hotfn_image_close(image);
+    return info.id_kind == scan->header.id_kind && info.id_bytes == scan->header.id_bytes &&
+                   memcmp(info.id, scan->header.id, sizeof info.id) == 0
+               ? HOTFN_OK
+               : hfn_fail(err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
+                          "another build than the one that was scanned: their ids differ");
+}
+
+hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,
+                             const hotfn_env *env, hotfn_error *err)
+{
+    struct stat file;
+    if (stat(path, &file) != 0) {
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
+                        strerror(errno));
+    }
+    hotfn_scan *scan = scan_new(path, env);
+    if (!scan) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+    }
+    scan->device = (uint64_t)file.st_dev;
+    scan->inode = (uint64_t)file.st_ino;
+    hotfn_status status = read_block(scan, scan_path, err);
+    if (status == HOTFN_OK) {
+        status = compare_id(scan, err);
+    }
+    if (status != HOTFN_OK) {
+        hotfn_scan_close(scan);
+        return status;
+    }
+    *out = scan;
+    return HOTFN_OK;
 }
 
 hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)

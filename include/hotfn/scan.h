@@ -54,6 +54,16 @@ typedef struct hotfn_scan_info {
 HOTFN_API hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
                                        const hotfn_env *env, hotfn_error *err);
 HOTFN_API void hotfn_scan_close(hotfn_scan *scan);
+/* Write the scan into a file of its own, for hotfn_scan_load on another machine.  HOTFN_OK, HOTFN_E_IO.
+ * Since 0.1. */
+HOTFN_API hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_path, hotfn_error *err);
+/*
+ * The scan that hotfn_scan_save wrote, for the file at path, of which only the id is read.
+ * HOTFN_OK, HOTFN_E_IO, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT (broken, or of another version of the library),
+ * HOTFN_E_MISMATCH (the file is another build than the one that was scanned).  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,
+                                       const hotfn_env *env, hotfn_error *err);
 HOTFN_API hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out);
 /* Function index i as a record would list it, before any selection.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,

@@ -21,6 +21,7 @@ static const verb verbs[] = {
     { "scan", hotfn_verb_scan, "say which functions of a file can be hooked, how, and why not" },
     { "symbols", hotfn_verb_symbols, "list the symbols of a file" },
     { "list", hotfn_verb_list, "list the functions of a file" },
+    { "kit", hotfn_verb_kit, "pack what a test machine needs to count one program" },
     { "doctor", hotfn_verb_doctor, "say what this system allows" },
     { "bisect", hotfn_verb_bisect, "find the function whose hook changes a program's outcome" },
 };

@@ -3,6 +3,7 @@
  * and end as it ended.  The record's path is a symbolic link to the live record meanwhile, so that
  * `hotfn report` can read it at any time. */
 #include "run.h"
+#include "kit.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -151,6 +152,25 @@ static bool read_list(run *r)
                                run_only_fits(r->service.only, r->target.image, &r->service.env));
 }
 
+/* What a kit holds beside the program that it is of. */
+static bool open_kit(run *r)
+{
+    static char list[PATH_MAX];
+    char plan[PATH_MAX];
+    hotfn_error err = HOTFN_ERROR_INIT;
+    if (snprintf(list, sizeof list, "%s/" KIT_LIST, r->options.kit_path) >= (int)sizeof list ||
+        snprintf(plan, sizeof plan, "%s/" KIT_PLAN, r->options.kit_path) >= (int)sizeof plan ||
+        hotfn_scan_load(&r->service.kit, r->target.image, plan, &r->service.env, &err) !=
+            HOTFN_OK) {
+        hotfn_tool_fail("run", &err);
+        return false;
+    }
+    if (!r->options.only_path) {
+        r->options.only_path = list;
+    }
+    return true;
+}
+
 static int prepare(run *r)
 {
     int status = run_find_target(&r->target, &r->options);
@@ -174,6 +194,9 @@ static int prepare(run *r)
     r->service.env = hotfn_tool_env();
     r->service.env.log_fn = log_line;
     r->service.env.log_user = &r->options.verbose;
+    if (r->options.kit_path && !open_kit(r)) {
+        return RUN_FAILED;
+    }
     if (r->options.only_path && !read_list(r)) {
         return RUN_FAILED;
     }
@@ -305,6 +328,7 @@ static void clean_up(run *r)
     hotfn_handover_destroy(r->handover);
     hotfn_live_close(r->live);
     run_only_free(r->service.only);
+    hotfn_scan_close(r->service.kit);
     free(r->service.include_used);
     free(r->options.modules.items);
     free(r->options.include.items);

@@ -27,6 +27,7 @@ typedef struct run_options {
     const char *target_glob;
     const char *only_path;
     const char *map_path; /* of the main program */
+    const char *kit_path; /* a folder that hotfn kit made */
     uint64_t after_ns, for_ns;
     uint32_t timing; /* HOTFN_TIMING_*; 0: count */
     uint32_t sample_mean;
@@ -67,6 +68,7 @@ typedef struct run_service {
     const run_options *options;
     const run_target *target;
     run_only *only;
+    hotfn_scan *kit; /* of the main program; NULL: it is scanned here */
     hotfn_env env;
     hotfn_live *live;
     hotfn_handover *handover;

@@ -21,6 +21,7 @@ enum {
     NO_CACHE,
     ONLY,
     MAP,
+    KIT,
     FORCE,
     MODE,
     FLAT,
@@ -46,6 +47,7 @@ static const struct option words[] = {
     { "list", required_argument, NULL, ONLY },
     { "only-list", required_argument, NULL, ONLY },
     { "map", required_argument, NULL, MAP },
+    { "kit", required_argument, NULL, KIT },
     { "force", no_argument, NULL, FORCE },
     { "mode", required_argument, NULL, MODE },
     { "flat", no_argument, NULL, FLAT },
@@ -78,6 +80,7 @@ void run_usage(bool to_stderr)
         "      --perf-map       write names of generated code to /tmp/perf-PID.map\n"
         "      --no-cache       do not keep scans for the next run\n"
         "      --map FILE       names from the linker map of the program (a stripped one has none)\n"
+        "      --kit DIR        take plan and list from a folder that hotfn kit made\n"
         "      --force          take the map although it is of another build\n"
         "      --list FILE      hook only the functions listed: .flf of hotfn list -o, or text, a line\n"
         "                       module+0xRVA or module!name each (also --only-list)\n"
@@ -169,6 +172,7 @@ static bool take(run_options *o, int word, const char *argument)
     case FOR: return parse_time(argument, &o->for_ns);
     case ONLY: o->only_path = argument; return true;
     case MAP: o->map_path = argument; return true;
+    case KIT: o->kit_path = argument; return true;
     case SLOWER: return parse_time(argument, &o->slow_ns);
     case MODE:
         o->timing = strcmp(argument, "time") == 0 ? HOTFN_TIMING_TIMES : 0;
@@ -209,6 +213,9 @@ bool run_parse(run_options *o, int argc, char **argv, bool *help)
         if (!take(o, word, optarg)) {
             return false;
         }
+    }
+    if (o->kit_path && (o->map_path || o->target_glob)) {
+        return bad("a kit is of one program and has its names:", "--map, --target");
     }
     if (optind >= argc) {
         fprintf(stderr, "hotfn run: name a program: hotfn run -- ./program args\n");

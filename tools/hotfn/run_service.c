@@ -110,7 +110,10 @@ static uint32_t scan_module(run_service *s, const hotfn_request *request, bool w
     options.map_path = request->kind == HOTFN_REQUEST_MAIN ? s->options->map_path : NULL;
     options.flags = s->options->force ? HOTFN_SYMBOLS_FORCE : 0;
     options.flags |= s->options->timing ? HOTFN_SCAN_TIMING : 0;
-    if (hotfn_scan_open(&scan, request->path, &options, &s->env, &err) != HOTFN_OK) {
+    bool from_kit = s->kit && request->kind == HOTFN_REQUEST_MAIN;
+    if (from_kit) {
+        scan = s->kit;
+    } else if (hotfn_scan_open(&scan, request->path, &options, &s->env, &err) != HOTFN_OK) {
         return refuse_module(s, request, &err);
     }
     hotfn_scan_get_info(scan, &info);
@@ -125,7 +128,9 @@ static uint32_t scan_module(run_service *s, const hotfn_request *request, bool w
     if (status == HOTFN_OK) {
         status = add_scan(s, request, scan, want, &module, &err);
     }
-    hotfn_scan_close(scan);
+    if (!from_kit) {
+        hotfn_scan_close(scan);
+    }
     return status == HOTFN_OK ? module : refuse_module(s, request, &err);
 }
 
@@ -137,7 +142,9 @@ static uint32_t answer(run_service *s, const hotfn_request *request)
     if (module != UINT32_MAX) {
         return module;
     }
-    if (want || is_loader(s, request)) {
+    /* With a kit nothing is scanned here: the loader is needed only for modules that come later. */
+    bool later = !s->kit || s->options->modules.count > 0;
+    if (want || (later && is_loader(s, request))) {
         return scan_module(s, request, want);
     }
     return add_without_functions(s, request, HOTFN_MODULE_LEFT_OUT, NULL);

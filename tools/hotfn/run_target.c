@@ -152,6 +152,13 @@ int run_find_target(run_target *t, const run_options *o)
     return o->target_glob ? 0 : check_image(t);
 }
 
+static bool is_agent(char *path, size_t bytes, const char *folder, const char *place)
+{
+    int length = snprintf(path, bytes, "%s%s", folder, place);
+    return length > 0 && (size_t)length < bytes && access(path, R_OK) == 0;
+}
+
+/* In a kit beside us, in a build folder one up, else where it was installed. */
 bool run_find_agent(char *path, size_t bytes)
 {
     char self[PATH_MAX];
@@ -160,11 +167,10 @@ bool run_find_agent(char *path, size_t bytes)
     char *slash = strrchr(self, '/');
     if (slash) {
         *slash = 0;
-        int length = snprintf(path, bytes, "%s/../agent/hotfn-agent.so", self);
-        if (length > 0 && (size_t)length < bytes && access(path, R_OK) == 0) {
+        if (is_agent(path, bytes, self, "/hotfn-agent.so") ||
+            is_agent(path, bytes, self, "/../agent/hotfn-agent.so")) {
             return true;
         }
     }
-    int length = snprintf(path, bytes, "%s", HOTFN_AGENT_PATH);
-    return length > 0 && (size_t)length < bytes && access(path, R_OK) == 0;
+    return is_agent(path, bytes, "", HOTFN_AGENT_PATH);
 }

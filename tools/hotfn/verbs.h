@@ -21,6 +21,7 @@ int hotfn_verb_repair(int argc, char **argv);
 int hotfn_verb_scan(int argc, char **argv);
 int hotfn_verb_symbols(int argc, char **argv);
 int hotfn_verb_list(int argc, char **argv);
+int hotfn_verb_kit(int argc, char **argv);
 int hotfn_verb_doctor(int argc, char **argv);
 int hotfn_verb_bisect(int argc, char **argv);
 

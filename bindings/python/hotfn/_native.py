@@ -173,6 +173,8 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     # hotfn/scan.h
     "hotfn_scan_open": (STATUS, [OUT, c_char_p, _ref(s.ScanOptions), ENV, ERR]),
     "hotfn_scan_close": (None, [OBJECT]),
+    "hotfn_scan_save": (STATUS, [OBJECT, c_char_p, ERR]),
+    "hotfn_scan_load": (STATUS, [OUT, c_char_p, c_char_p, ENV, ERR]),
     "hotfn_scan_get_info": (STATUS, [OBJECT, _ref(s.ScanInfo)]),
     "hotfn_scan_get_function": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction)]),
     "hotfn_scan_find_listed": (STATUS, [OBJECT, OBJECT, U64S, c_uint32, POINTER(c_uint32), ENV, ERR]),

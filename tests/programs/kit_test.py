@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""A kit: made on one machine, used on another with nothing but the program, the kit and a C library.
+
+The "test machine" is a folder with an empty cache and no PATH to us.  The program there is stripped, so
+that names can only come from the kit.  Counts must equal those of an ordinary run.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HOTFN = os.environ["HOTFN"]
+HERE = Path(__file__).resolve().parent
+
+
+def run(*command, good=True, **more):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, **more)
+    if good and done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))}: {done.returncode} {done.stderr[-2000:]}")
+    return done
+
+
+def counts(record):
+    rows = json.loads(run(HOTFN, "report", "--json", "-n", "0", record).stdout)["functions"]
+    return {row["name"]: row["calls"] for row in rows if row["state"] == "hooked"}
+
+
+def check_counts(folder, program, kit, machine, environment):
+    run(HOTFN, "run", "-q", "--no-cache", "-o", folder / "usual.hfr", "--", program, "50")
+    run("strip", "-o", machine / "target", program)
+    done = run(kit / "count", "-o", machine / "kit.hfr", "--", machine / "target", "50", env=environment,
+               cwd=machine)
+    want, got = counts(folder / "usual.hfr"), counts(machine / "kit.hfr")
+    assert got == want and len(got) > 5, (got, want)
+    assert not list(machine.glob("cache/**/*.scan")), "something was scanned"
+    print(f"ok {len(got)} functions counted by the kit, named and counted as usual")
+    return done
+
+
+def check_selection(folder, program, machine, environment):
+    kit = folder / "small"
+    said = run(HOTFN, "kit", "-f", "ma*", program, "-o", kit).stderr
+    run(kit / "count", "-q", "-o", machine / "s.hfr", machine / "target", "50", env=environment, cwd=machine)
+    assert set(counts(machine / "s.hfr")) == {"main"}, counts(machine / "s.hfr")
+    assert re.search(r"\b1 functions in", said), said
+    print("ok a kit counts what it was made for")
+
+
+def check_other_build(folder, kit, machine, environment):
+    other = folder / "other"
+    run("gcc", "-O2", "-DOTHER", "-o", other, HERE / "src" / "target.c", "-fno-inline")
+    done = run(kit / "count", "-o", machine / "x.hfr", "--", other, "50", good=False, env=environment,
+               cwd=machine)
+    assert done.returncode == 125 and "another build" in done.stderr and not done.stdout, done
+    print("ok another build is refused, and nothing is run")
+
+
+def check_broken(kit, machine, environment):
+    plan = kit / "program.scan"
+    whole = plan.read_bytes()
+    for broken in (b"", whole[:100], whole[:-1], whole[:200] + b"\0" * 64 + whole[264:]):
+        plan.write_bytes(broken)
+        done = run(kit / "count", "-o", machine / "x.hfr", "--", machine / "target", "50", good=False,
+                   env=environment, cwd=machine)
+        assert done.returncode in (0, 125) and (done.returncode == 0 or done.stderr), done
+    plan.unlink()
+    done = run(kit / "count", "--", machine / "target", "50", good=False, env=environment, cwd=machine)
+    assert done.returncode == 125 and "program.scan" in done.stderr, done
+    plan.write_bytes(whole)
+    print("ok a broken kit is told")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program, made, machine = folder / "target", folder / "made", folder / "machine"
+        machine.mkdir()
+        run("gcc", "-O2", "-o", program, HERE / "src" / "target.c")
+        run(HOTFN, "kit", program, "-o", made)
+        facts = json.loads((made / "kit.json").read_text())
+        assert facts["schema"] == "hotfn.kit/1" and facts["image_id"], facts
+        kit = machine / "kit"  # it may be moved
+        shutil.copytree(made, kit)
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(machine), "XDG_CACHE_HOME": str(machine / "cache")}
+        check_counts(folder, program, kit, machine, environment)
+        check_selection(folder, program, machine, environment)
+        check_other_build(folder, kit, machine, environment)
+        check_broken(kit, machine, environment)
+        done = run(HOTFN, "kit", "/etc/passwd", "-o", folder / "no", good=False)
+        assert done.returncode == 1 and done.stderr, done
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `hotfn kit IMAGE -o DIR`: on a build machine, everything that a test machine needs to count one
+ * released program: this tool and its agent, the plan of that very build, the list of what is hooked,
+ * the refused functions with their reasons, and a start script. Nothing is judged over there.
+ */
+#include "kit.h"
+
+#include "list_write.h"
+#include "run.h"
+#include "verbs.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELP = 256 };
+
+static const struct option words[] = {
+    { "output", required_argument, NULL, 'o' },
+    { "match", required_argument, NULL, 'f' },
+    { "function", required_argument, NULL, 'f' },
+    { "exclude", required_argument, NULL, 'x' },
+    SYMBOL_SOURCE_WORDS,
+    { "help", no_argument, NULL, HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+typedef struct wish {
+    hotfn_selection selection;
+    symbol_sources sources;
+    const char **include, **exclude;
+    const char *file, *folder;
+} wish;
+
+static int usage(FILE *out, int status)
+{
+    fputs("usage: hotfn kit [options] -o DIR FILE\n"
+          "  -o, --output DIR      the folder of the kit, made if it is missing\n"
+          "  -f, --match GLOB      count only functions that match (may be repeated)\n"
+          "  -x, --exclude GLOB    leave out functions that match\n",
+          out);
+    fputs(SYMBOL_SOURCE_USAGE "On the test machine: DIR/" KIT_START
+                              " [options of hotfn run] ./game\n",
+          out);
+    return status;
+}
+
+static bool copy_tools(const char *folder)
+{
+    char agent[PATH_MAX];
+
+    if (!run_find_agent(agent, sizeof agent)) {
+        fputs("hotfn kit: hotfn-agent.so was not found; install libhotfn whole\n", stderr);
+        return false;
+    }
+    return kit_copy("/proc/self/exe", folder, KIT_TOOL) && kit_copy(agent, folder, KIT_AGENT) &&
+           kit_copy_libraries(folder);
+}
+
+static bool write_plan(const wish *w, const listing *l, hotfn_error *err)
+{
+    hotfn_symbols_options symbols = symbol_sources_options(&w->sources, false);
+    hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+    hotfn_scan *scan = NULL;
+    char path[PATH_MAX];
+    hotfn_status status;
+
+    options.flags = symbols.flags;
+    options.symbol_dirs = symbols.symbol_dirs;
+    options.symbol_dir_count = symbols.symbol_dir_count;
+    options.map_path = w->sources.map;
+    snprintf(path, sizeof path, "%s/" KIT_PLAN, w->folder);
+    status = hotfn_scan_open(&scan, w->file, &options, &l->env, err);
+    if (status == HOTFN_OK)
+        status = hotfn_scan_save(scan, path, err);
+    hotfn_scan_close(scan);
+    return status == HOTFN_OK;
+}
+
+static bool write_facts(const wish *w, const listing *l)
+{
+    char path[PATH_MAX];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/" KIT_FACTS, w->folder);
+    file = fopen(path, "we");
+    if (!file)
+        return false;
+    listing_print_head(file, l, "hotfn.kit/1");
+    fputs(",\"plan\":\"" KIT_PLAN "\",\"list\":\"" KIT_LIST "\",\"refused\":\"" KIT_REFUSED
+          "\",\"start\":\"" KIT_START "\"}\n",
+          file);
+    bool good = !ferror(file);
+    return fclose(file) == 0 && good;
+}
+
+static int write_lists(const wish *w, const listing *l, hotfn_error *err)
+{
+    char list[PATH_MAX], refused[PATH_MAX];
+    list_outputs outputs = { list, refused };
+    hotfn_functions *functions = NULL;
+    uint8_t *selected = NULL;
+    int status = TOOL_FAILED;
+
+    snprintf(list, sizeof list, "%s/" KIT_LIST, w->folder);
+    snprintf(refused, sizeof refused, "%s/" KIT_REFUSED, w->folder);
+    if (hotfn_functions_build(&functions, l->image, l->symbols, &l->env, err) == HOTFN_OK)
+        selected = calloc(hotfn_functions_count(functions) + 1u, 1);
+    if (selected &&
+        hotfn_functions_select(functions, &w->selection, selected, NULL, err) == HOTFN_OK)
+        status = list_write("kit", l, functions, selected, &outputs);
+    else
+        hotfn_tool_fail("kit", err);
+    free(selected);
+    hotfn_functions_destroy(functions);
+    return status;
+}
+
+static int make_kit(const wish *w)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    const char *slash = strrchr(w->file, '/');
+    listing l;
+    int status = TOOL_FAILED;
+
+    if (!listing_open(&l, w->file, &w->sources, &err))
+        return hotfn_tool_fail("kit", &err);
+    if (kit_make_folder(w->folder) && !write_plan(w, &l, &err))
+        status = hotfn_tool_fail("kit", &err);
+    else if (!err.text[0] && copy_tools(w->folder) &&
+             kit_write_start(w->folder, slash ? slash + 1 : w->file))
+        status = write_lists(w, &l, &err);
+    if (status == TOOL_OK && !write_facts(w, &l)) {
+        fprintf(stderr, "hotfn kit: %s/" KIT_FACTS ": cannot be written\n", w->folder);
+        status = TOOL_FAILED;
+    }
+    listing_close(&l);
+    return status;
+}
+
+static bool take_glob(const char **globs, uint32_t *count, const char *glob)
+{
+    if (hotfn_glob_match(glob, "") < 0) {
+        fprintf(stderr, "hotfn kit: not a glob (close its [ or quote it with \\): '%s'\n", glob);
+        return false;
+    }
+    globs[(*count)++] = glob;
+    return true;
+}
+
+static bool take_word(wish *w, int word)
+{
+    switch (word) {
+    case 'o': w->folder = optarg; return true;
+    case 'f': return take_glob(w->include, &w->selection.include_count, optarg);
+    case 'x': return take_glob(w->exclude, &w->selection.exclude_count, optarg);
+    default: return symbol_sources_take(&w->sources, word, optarg);
+    }
+}
+
+static int read_words(wish *w, int argc, char **argv, bool *done)
+{
+    int word;
+
+    optind = 1;
+    while ((word = getopt_long(argc, argv, "o:f:x:", words, NULL)) != -1) {
+        if (word == HELP) {
+            *done = true;
+            return usage(stdout, TOOL_OK);
+        }
+        if (!take_word(w, word))
+            return word == '?' ? usage(stderr, TOOL_USAGE) : TOOL_USAGE;
+    }
+    if (optind != argc - 1 || !w->folder)
+        return usage(stderr, TOOL_USAGE);
+    w->file = argv[optind];
+    w->selection.include = w->include;
+    w->selection.exclude = w->exclude;
+    symbol_sources_end(&w->sources);
+    return TOOL_OK;
+}
+
+int hotfn_verb_kit(int argc, char **argv)
+{
+    wish w = { .selection = HOTFN_SELECTION_INIT };
+    /* Never more of either than there are words. */
+    const char **room = calloc((size_t)argc * 2, sizeof *room);
+    bool done = false;
+    int status = TOOL_FAILED;
+
+    if (room && symbol_sources_init(&w.sources, argc)) {
+        w.include = room;
+        w.exclude = room + argc;
+        status = read_words(&w, argc, argv, &done);
+        if (status == TOOL_OK && !done)
+            status = make_kit(&w);
+    }
+    symbol_sources_finish(&w.sources);
+    free(room);
+    return status;
+}
