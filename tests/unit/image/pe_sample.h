@@ -71,10 +71,10 @@ static inline void pe_sample_exports(pe_rdata *r)
     pe_words(r, at + 0x34, names, 2);
     pe_word(r, at + 0x3c, 2, 2); /* "Sleepy" is the third function */
     pe_word(r, at + 0x3e, 0, 2);
-    memcpy(r->bytes + at - PE_RDATA + 0x60, "x.dll", 6);
-    memcpy(r->bytes + at - PE_RDATA + 0x70, "Sleepy", 7);
-    memcpy(r->bytes + at - PE_RDATA + 0x80, "OTHER.Sleep", 12);
-    memcpy(r->bytes + at - PE_RDATA + 0x90, "guarded", 8);
+    memcpy(r->bytes + (at - PE_RDATA + 0x60), "x.dll", 6);
+    memcpy(r->bytes + (at - PE_RDATA + 0x70), "Sleepy", 7);
+    memcpy(r->bytes + (at - PE_RDATA + 0x80), "OTHER.Sleep", 12);
+    memcpy(r->bytes + (at - PE_RDATA + 0x90), "guarded", 8);
 }
 
 static inline void pe_sample_unwind(pe_rdata *r)

@@ -98,6 +98,15 @@ def check(hotfn, pdb, folder):
     return wrong
 
 
+def check_far(hotfn, pdb):
+    """The same file with its streams beyond 4 GiB."""
+    far = oracle.move_far(pdb, 5 << 30)
+    same = ours(hotfn, far, "--data") == ours(hotfn, pdb, "--data")
+    print(f"{far.name}: {far.stat().st_size / 2**30:.1f} GiB, {'the same' if same else 'DIFFERENT'}")
+    far.unlink()
+    return [] if same else ["beyond 4 GiB the symbols differ"]
+
+
 def main():
     hotfn, names = sys.argv[1], sys.argv[2:]
     missing = oracle.missing_tool()
@@ -115,6 +124,7 @@ def main():
             failed += bool(wrong)
             for line in wrong:
                 print(f"  {line}")
+        failed += 0 if names else bool(check_far(hotfn, made[0]))
     return 1 if failed else 0
 
 

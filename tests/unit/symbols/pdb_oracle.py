@@ -180,6 +180,33 @@ def make_mingw(folder, triple="x86_64", count=20):
     return base.with_suffix(".pdb")
 
 
+def move_far(pdb, by_bytes):
+    """A copy, sparse, in which every block but the first lies that many bytes further on."""
+    data, far = pdb.read_bytes(), pdb.with_name(f"far-{pdb.name}")
+    block_bytes, _, _, directory_bytes, _, map_block = struct.unpack_from("<6I", data, 32)
+    by = by_bytes // block_bytes
+    moved = bytearray(data)
+    struct.pack_into("<I", moved, 40, len(data) // block_bytes + by)
+    struct.pack_into("<I", moved, 52, map_block + by)
+    numbers = []  # places of block numbers in the file
+    for i in range(-(-directory_bytes // block_bytes)):
+        numbers.append(map_block * block_bytes + 4 * i)
+    directory = [struct.unpack_from("<I", data, at)[0] * block_bytes for at in numbers]
+
+    def place(word):
+        return directory[4 * word // block_bytes] + 4 * word % block_bytes
+
+    streams = struct.unpack_from("<I", data, place(0))[0]
+    numbers += [place(word) for word in range(1 + streams, directory_bytes // 4)]
+    for at in numbers:
+        struct.pack_into("<I", moved, at, struct.unpack_from("<I", data, at)[0] + by)
+    with open(far, "wb") as out:
+        out.write(moved[:block_bytes])
+        out.seek(by * block_bytes)
+        out.write(moved)
+    return far
+
+
 def missing_tool():
     """The name of a program that these tests need and that is not here, else None."""
     return next((tool for tool in ("clang", "lld-link", "llvm-pdbutil") if not shutil.which(tool)),
