@@ -29,19 +29,25 @@ import hotfn_report
 ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
                "PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent",
                "PYTHONHASHSEED": "0", "PYTHONHOME": "/usr"}
-WITNESS_RUNS, WITNESS_HITS = 6, 400000
+WITNESS_RUNS = 6
+
+
+def run_layout(arguments, folder, layout):
+    """((before, after), (status, output)) of one callgrind run."""
+    place = folder / f"layout{layout}"
+    place.mkdir()
+    status, parts = callgrind_file.run(arguments.command, place, ENVIRONMENT, layout,
+                                       arguments.stdin, arguments.cwd)
+    return parts, (status, (place / "stdout").read_bytes())
 
 
 def run_layouts(arguments, folder):
     """[(before, after)] of as many callgrind runs as asked, each with another memory layout."""
     runs, outcomes = [], set()
     for layout in range(arguments.layouts):
-        place = folder / f"layout{layout}"
-        place.mkdir()
-        status, parts = callgrind_file.run(arguments.command, place, ENVIRONMENT, layout,
-                                           arguments.stdin, arguments.cwd)
+        parts, outcome = run_layout(arguments, folder, layout)
         runs.append(parts)
-        outcomes.add((status, (place / "stdout").read_bytes()))
+        outcomes.add(outcome)
     if len(outcomes) != 1:
         print("warning: callgrind's runs differ in output or status", file=sys.stderr)
     return runs, outcomes
@@ -93,8 +99,9 @@ class Image:
         return seen
 
 
-def compare_image(path, runs, report):
+def compare_image(image, report):
     """[(class, Observed, hotfn's function or None)] of every function of one image."""
+    path = image.path
     base = elf_tables.lowest_load_address(path)
     functions = hotfn_report.functions_of(report, path)
     if not functions:
@@ -103,7 +110,6 @@ def compare_image(path, runs, report):
     for rva, function in functions.items():    # what hotfn found without a symbol is compared too
         symbols.setdefault(base + rva, elf_tables.Symbol(base + rva, function["size"],
                                                          [function["name"]]))
-    image = Image(path, runs)
     rows = []
     for address in sorted(symbols):
         observed, function = image.observed(symbols[address]), functions.get(address - base)
@@ -111,7 +117,7 @@ def compare_image(path, runs, report):
     return rows
 
 
-def unexplained_of(tables):
+def unexplained_of(tables, most_hits):
     """(path, address) -> Observed, of as many functions as gdb can count in some seconds."""
     found = [(path, observed, function) for path, rows in tables.items()
              for name, observed, function in rows
@@ -119,7 +125,7 @@ def unexplained_of(tables):
     asked, hits = {}, 0
     for path, observed, function in sorted(found, key=lambda one: cost_of(*one[1:])):
         hits += cost_of(observed, function)
-        if hits <= WITNESS_HITS:
+        if hits <= most_hits:
             asked[path, observed.symbol.address] = observed
     return asked
 
@@ -137,16 +143,35 @@ def ask_witness(tables, arguments, folder):
     for turn in range(WITNESS_RUNS):
         environment = callgrind_file.environment_of(ENVIRONMENT, folder, turn,
                                                     callgrind_file.NATIVE)
-        asked = unexplained_of(tables)
+        asked = unexplained_of(tables, arguments.witness_hits)
         counts = breakpoints.count(set(asked), arguments.command, folder, environment,
                                    arguments.stdin, arguments.cwd, fixed=turn == 0)
         if not counts:
             return
         for place, hits in counts.items():
             asked[place].native.append(hits)
-        for path, rows in tables.items():
-            tables[path] = [(explain.classify(observed, function), observed, function)
-                            for _, observed, function in rows]
+        classify_again(tables)
+
+
+def classify_again(tables):
+    for path, rows in tables.items():
+        tables[path] = [(explain.classify(observed, function), observed, function)
+                        for _, observed, function in rows]
+
+
+def ask_more_layouts(tables, images, arguments, folder):
+    """A count that depends on addresses may be the same in the first runs, by luck: more callgrind
+    runs, as long as anything is unexplained; changes the tables."""
+    for layout in range(arguments.layouts, arguments.layouts + arguments.more_layouts):
+        if not any(name == explain.UNEXPLAINED and function and function["state"] == "hooked"
+                   and any(observed.entries)
+                   for rows in tables.values() for name, observed, function in rows):
+            return
+        (_, after), _ = run_layout(arguments, folder, layout)
+        for image in images:
+            for _, observed, _ in tables[image.path]:
+                observed.entries.append(image.count(after, observed.symbol.address))
+        classify_again(tables)
 
 
 def print_table(path, rows, verbose):
@@ -212,6 +237,10 @@ def parse_arguments():
     parser.add_argument("--report", type=pathlib.Path, help="a hotfn.report/1 in place of a run")
     parser.add_argument("--counts", action="store_true", help="print callgrind's counts as JSON")
     parser.add_argument("--layouts", type=int, default=4, help="callgrind runs [4]")
+    parser.add_argument("--witness-hits", type=int, default=400000,
+                        help="calls that gdb may count, at 50 microseconds each [400000]")
+    parser.add_argument("--more-layouts", type=int, default=0,
+                        help="further callgrind runs while anything is unexplained [0]")
     parser.add_argument("--module", action="append", default=[], help="compare libraries too")
     parser.add_argument("--stdin", help="file given to the command as its input")
     parser.add_argument("--cwd", help="folder the command runs in")
@@ -235,9 +264,10 @@ def main():
             return 0
         try:
             report = run_hotfn(arguments, folder, outcomes)
-            images = images_of(arguments, runs)
-            tables = {path: compare_image(path, runs, report) for path in images}
+            images = [Image(path, runs) for path in images_of(arguments, runs)]
+            tables = {image.path: compare_image(image, report) for image in images}
             ask_witness(tables, arguments, folder)
+            ask_more_layouts(tables, images, arguments, folder)
         except (RuntimeError, ValueError) as problem:
             print(f"callgrind_counts: {problem}", file=sys.stderr)
             return 2

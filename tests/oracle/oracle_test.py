@@ -153,12 +153,12 @@ class CallgrindCounts(OracleTest):
 
 
 class LayoutDependence(OracleTest):
-    def counts(self, status, text, faults):
+    def counts(self, status, text, faults, options=()):
         source, program = self.folder / "layout.c", self.folder / "layout"
         source.write_text(LAYOUT_DEPENDENT)
         subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
-        self.expect(status, text, HERE / "callgrind_counts.py", "--hotfn", self.pretend(faults),
-                    "--", program)
+        self.expect(status, text, HERE / "callgrind_counts.py", *options, "--hotfn",
+                    self.pretend(faults), "--", program)
 
     def test_sees_counts_that_depend_on_the_heap(self):
         self.counts(0, "depends on layout or time: by_heap", "add:by_heap=1")
@@ -168,6 +168,10 @@ class LayoutDependence(OracleTest):
 
     def test_sees_counts_that_depend_on_the_image(self):
         self.counts(0, "depends on layout or time: by_image", "add:by_image=1")
+
+    def test_takes_more_layouts_where_the_first_show_nothing(self):
+        self.counts(0, "depends on layout or time: by_heap", "add:by_heap=1",
+                    ["--layouts", "1", "--more-layouts", "3", "--witness-hits", "0"])
 
     def test_does_not_excuse_what_is_far_off(self):
         self.counts(1, "UNEXPLAINED: by_heap", "add:by_heap=1000")
