@@ -1,36 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn list FILE`: the functions of a file, found by symbols and unwind data, and selected. */
+#include "file_words.h"
 #include "list_write.h"
 #include "listing.h"
 #include "verbs.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { JSON = 256, MIN_SIZE, MAX_SIZE, REFUSED, HELP };
+enum { MIN_SIZE = 256, MAX_SIZE, REFUSED };
 
 static const struct option words[] = {
-    { "function", required_argument, NULL, 'f' },
-    { "match", required_argument, NULL, 'f' },
-    { "exclude", required_argument, NULL, 'x' },
     { "min-size", required_argument, NULL, MIN_SIZE },
     { "max-size", required_argument, NULL, MAX_SIZE },
-    SYMBOL_SOURCE_WORDS,
     { "output", required_argument, NULL, 'o' },
     { "refused", required_argument, NULL, REFUSED },
-    { "json", no_argument, NULL, JSON },
-    { "help", no_argument, NULL, HELP },
+    FILE_WORDS,
     { NULL, 0, NULL, 0 },
 };
 
 typedef struct wish {
-    hotfn_selection selection;
-    symbol_sources sources;
-    const char **include, **exclude;
-    const char *file;
+    file_wish common;
     list_outputs outputs;
-    bool json;
 } wish;
 
 static int usage(FILE *out, int status)
@@ -149,7 +140,7 @@ static int check_unmatched(const wish *w, const char *unmatched, const uint8_t *
     if (!unmatched)
         return TOOL_OK;
     fprintf(stderr, "hotfn list: %s: no function matches '%s'; without -f all are listed\n",
-            w->file, unmatched);
+            w->common.file, unmatched);
     for (uint32_t i = 0; i < count; i++)
         if (selected[i])
             return TOOL_OK;
@@ -164,14 +155,15 @@ static int print_selected(const wish *w, const listing *l, const hotfn_functions
     const char *unmatched = NULL;
     int status;
 
-    if (!selected || hotfn_functions_select(functions, &w->selection, selected, &unmatched, &err)) {
+    if (!selected ||
+        hotfn_functions_select(functions, &w->common.selection, selected, &unmatched, &err)) {
         free(selected);
         return hotfn_tool_fail("list", &err);
     }
     status = check_unmatched(w, unmatched, selected, count);
     if (status == TOOL_OK && (w->outputs.list || w->outputs.refused))
         status = list_write("list", l, functions, selected, &w->outputs);
-    else if (w->json)
+    else if (w->common.json)
         print_json(stdout, l, functions, selected);
     else
         print_lines(stdout, l, functions, selected);
@@ -186,7 +178,7 @@ static int list_functions(const wish *w)
     listing l;
     int status;
 
-    if (!listing_open(&l, w->file, &w->sources, &err))
+    if (!listing_open(&l, w->common.file, &w->common.sources, &err))
         return hotfn_tool_fail("list", &err);
     if (hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err) != HOTFN_OK)
         status = hotfn_tool_fail("list", &err);
@@ -208,74 +200,28 @@ static bool parse_size(const char *text, uint64_t *out)
     return false;
 }
 
-static bool take_glob(const char **globs, uint32_t *count, const char *glob)
+static int take_word(void *user, int word, const char *argument)
 {
-    if (hotfn_glob_match(glob, "") < 0) {
-        fprintf(stderr, "hotfn list: not a glob (close its [ or quote it with \\): '%s'\n", glob);
-        return false;
-    }
-    globs[(*count)++] = glob;
-    return true;
-}
+    wish *w = user;
 
-static bool take_word(wish *w, int word)
-{
     switch (word) {
-    case 'f': return take_glob(w->include, &w->selection.include_count, optarg);
-    case 'x': return take_glob(w->exclude, &w->selection.exclude_count, optarg);
-    case MIN_SIZE: return parse_size(optarg, &w->selection.min_bytes);
-    case MAX_SIZE: return parse_size(optarg, &w->selection.max_bytes);
-    case 'o': w->outputs.list = optarg; return true;
-    case REFUSED: w->outputs.refused = optarg; return true;
-    case JSON: w->json = true; return true;
-    default:
-        if (symbol_sources_take(&w->sources, word, optarg))
-            return true;
-        usage(stderr, TOOL_USAGE);
-        return false;
+    case MIN_SIZE: return parse_size(argument, &w->common.selection.min_bytes) ? 1 : -1;
+    case MAX_SIZE: return parse_size(argument, &w->common.selection.max_bytes) ? 1 : -1;
+    case 'o': w->outputs.list = argument; return 1;
+    case REFUSED: w->outputs.refused = argument; return 1;
+    default: return 0;
     }
-}
-
-/* TOOL_OK to go on, TOOL_USAGE for a word that is not understood; *done for --help. */
-static int read_words(wish *w, int argc, char **argv, bool *done)
-{
-    int word;
-
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "f:x:o:", words, NULL)) != -1) {
-        if (word == HELP) {
-            *done = true;
-            return usage(stdout, TOOL_OK);
-        }
-        if (!take_word(w, word))
-            return TOOL_USAGE;
-    }
-    if (optind != argc - 1)
-        return usage(stderr, TOOL_USAGE);
-    w->file = argv[optind];
-    w->selection.include = w->include;
-    w->selection.exclude = w->exclude;
-    symbol_sources_end(&w->sources);
-    return TOOL_OK;
 }
 
 int hotfn_verb_list(int argc, char **argv)
 {
-    wish w = { .selection = HOTFN_SELECTION_INIT };
-    /* Never more of any than there are words. */
-    const char **room = calloc((size_t)argc * 2, sizeof *room);
+    wish w = { .outputs = { 0 } };
+    const file_verb verb = { "list", "f:x:o:", words, usage, take_word, &w };
     bool done = false;
-    int status = TOOL_FAILED;
+    int status = file_words_read(&w.common, &verb, argc, argv, &done);
 
-    if (!room || !symbol_sources_init(&w.sources, argc))
-        goto done;
-    w.include = room;
-    w.exclude = room + argc;
-    status = read_words(&w, argc, argv, &done);
     if (status == TOOL_OK && !done)
         status = list_functions(&w);
-done:
-    symbol_sources_finish(&w.sources);
-    free(room);
+    file_words_finish(&w.common);
     return status;
 }

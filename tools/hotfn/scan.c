@@ -1,37 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn scan FILE`: which functions can be hooked, how, and why not.  No process is touched. */
+#include "file_words.h"
 #include "listing.h"
 #include "verbs.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
 #define REASON_COUNT (HOTFN_REASON_RELOCATED + 1) /* those that a scan may give */
 
-enum { JSON = 256, WHY, INT3, THREADS, HELP };
+enum { WHY = 256, INT3, THREADS };
 
 static const struct option words[] = {
-    { "function", required_argument, NULL, 'f' },
-    { "match", required_argument, NULL, 'f' },
-    { "exclude", required_argument, NULL, 'x' },
     { "why", no_argument, NULL, WHY },
-    { "json", no_argument, NULL, JSON },
     { "int3", no_argument, NULL, INT3 },
     { "threads", required_argument, NULL, THREADS },
-    SYMBOL_SOURCE_WORDS,
-    { "help", no_argument, NULL, HELP },
+    FILE_WORDS,
     { NULL, 0, NULL, 0 },
 };
 
 typedef struct wish {
-    hotfn_selection selection;
-    symbol_sources sources;
+    file_wish common;
     hotfn_verdicts_options verdicts;
-    const char **include, **exclude;
-    const char *file;
-    bool json, why;
+    bool why;
 } wish;
 
 /* A scanned file; `finish` takes a half filled one. */
@@ -219,7 +211,7 @@ static bool any_selected(const wish *w, const scan *s, const char *unmatched)
         selected += s->selected[i];
     if (unmatched)
         fprintf(stderr, "hotfn scan: %s: no function matches '%s'; `hotfn list` shows them\n",
-                w->file, unmatched);
+                w->common.file, unmatched);
     return selected > 0 || !unmatched;
 }
 
@@ -232,8 +224,8 @@ static bool judge(scan *s, const wish *w, const char **unmatched, hotfn_error *e
     s->count = hotfn_functions_count(s->functions);
     s->selected = calloc(s->count ? s->count : 1, 1);
     return s->selected &&
-           hotfn_functions_select(s->functions, &w->selection, s->selected, unmatched, err) ==
-               HOTFN_OK &&
+           hotfn_functions_select(s->functions, &w->common.selection, s->selected, unmatched,
+                                  err) == HOTFN_OK &&
            hotfn_verdicts_judge(&s->verdicts, s->file.image, s->functions, &w->verdicts, env,
                                 err) == HOTFN_OK;
 }
@@ -250,7 +242,7 @@ static int print_scan(const wish *w, const scan *s)
 {
     const totals t = count_selected(s);
 
-    if (w->json)
+    if (w->common.json)
         print_json(s, &t);
     else if (w->why)
         print_reasons(s);
@@ -266,7 +258,7 @@ static int scan_file(const wish *w)
     scan s = { 0 };
     int status;
 
-    if (!listing_open(&s.file, w->file, &w->sources, &err))
+    if (!listing_open(&s.file, w->common.file, &w->common.sources, &err))
         return hotfn_tool_fail("scan", &err);
     if (!judge(&s, w, &unmatched, &err))
         status = hotfn_tool_fail("scan", &err);
@@ -274,16 +266,6 @@ static int scan_file(const wish *w)
         status = any_selected(w, &s, unmatched) ? print_scan(w, &s) : TOOL_FAILED;
     finish(&s);
     return status;
-}
-
-static bool take_glob(const char **globs, uint32_t *count, const char *glob)
-{
-    if (hotfn_glob_match(glob, "") < 0) {
-        fprintf(stderr, "hotfn scan: not a glob (close its [ or quote it with \\): '%s'\n", glob);
-        return false;
-    }
-    globs[(*count)++] = glob;
-    return true;
 }
 
 static bool take_threads(wish *w, const char *text)
@@ -299,63 +281,27 @@ static bool take_threads(wish *w, const char *text)
     return true;
 }
 
-static bool take_word(wish *w, int word)
+static int take_word(void *user, int word, const char *argument)
 {
+    wish *w = user;
+
     switch (word) {
-    case 'f': return take_glob(w->include, &w->selection.include_count, optarg);
-    case 'x': return take_glob(w->exclude, &w->selection.exclude_count, optarg);
-    case WHY: w->why = true; return true;
-    case JSON: w->json = true; return true;
-    case INT3: w->verdicts.flags |= HOTFN_VERDICTS_ALLOW_INT3; return true;
-    case THREADS: return take_threads(w, optarg);
-    default:
-        if (symbol_sources_take(&w->sources, word, optarg))
-            return true;
-        usage(stderr, TOOL_USAGE);
-        return false;
+    case WHY: w->why = true; return 1;
+    case INT3: w->verdicts.flags |= HOTFN_VERDICTS_ALLOW_INT3; return 1;
+    case THREADS: return take_threads(w, argument) ? 1 : -1;
+    default: return 0;
     }
-}
-
-/* TOOL_OK to go on, TOOL_USAGE for a word that is not understood; *done for --help. */
-static int read_words(wish *w, int argc, char **argv, bool *done)
-{
-    int word;
-
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "f:x:", words, NULL)) != -1) {
-        if (word == HELP) {
-            *done = true;
-            return usage(stdout, TOOL_OK);
-        }
-        if (!take_word(w, word))
-            return TOOL_USAGE;
-    }
-    if (optind != argc - 1)
-        return usage(stderr, TOOL_USAGE);
-    w->file = argv[optind];
-    w->selection.include = w->include;
-    w->selection.exclude = w->exclude;
-    symbol_sources_end(&w->sources);
-    return TOOL_OK;
 }
 
 int hotfn_verb_scan(int argc, char **argv)
 {
-    wish w = { .selection = HOTFN_SELECTION_INIT, .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
-    /* Never more of any than there are words. */
-    const char **room = calloc((size_t)argc * 2, sizeof *room);
+    wish w = { .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
+    const file_verb verb = { "scan", "f:x:", words, usage, take_word, &w };
     bool done = false;
-    int status = TOOL_FAILED;
+    int status = file_words_read(&w.common, &verb, argc, argv, &done);
 
-    if (!room || !symbol_sources_init(&w.sources, argc))
-        goto done;
-    w.include = room;
-    w.exclude = room + argc;
-    status = read_words(&w, argc, argv, &done);
     if (status == TOOL_OK && !done)
         status = scan_file(&w);
-done:
-    symbol_sources_finish(&w.sources);
-    free(room);
+    file_words_finish(&w.common);
     return status;
 }

@@ -12,8 +12,9 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _structs as s
 from ._errors import check, decode
+from ._functions import Named, fields_of
 from ._native import lib
-from ._text import PathLike, demangle, env, path_bytes, split_names
+from ._text import PathLike, env, path_bytes
 
 STATES = {1: "hooked", 2: "refused", 3: "fragment", 4: "excluded", 5: "waiting"}
 RECORD_STATES = {1: "live", 2: "finished", 3: "killed", 4: "broken"}
@@ -40,7 +41,7 @@ class Module:
 
 
 @dataclasses.dataclass(frozen=True)
-class Function:
+class Function(Named):
     """A function of a record.  calls is None where it was not counted (reason says why)."""
     module: str              # the module's file name
     file: str                # and its path
@@ -54,15 +55,6 @@ class Function:
     reason: Optional[str]
     reason_text: Optional[str]
     offset: Optional[int]    # where the reason stands, bytes from the entry
-
-    @property
-    def display(self) -> str:
-        """The readable name."""
-        return demangle(self.name)
-
-    def to_dict(self) -> Dict[str, Any]:
-        """The fields and `display`, as `hotfn report --json` names them."""
-        return {**dataclasses.asdict(self), "names": list(self.names), "display": self.display}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,19 +87,6 @@ class RecordInfo:
     function_count: int
     thread_count: int
     threads_lost: int
-
-
-def _name_count(raw: s.RecordFunction) -> int:
-    return max(int(raw.name_count), 1)
-
-
-def all_names(raw: s.RecordFunction) -> Tuple[str, ...]:
-    """The best name and the others."""
-    return (decode(raw.name), *split_names(raw.names, _name_count(raw) - 1))
-
-
-def text_or_none(text: Optional[bytes]) -> Optional[str]:
-    return decode(text) or None
 
 
 class Record:
@@ -193,14 +172,9 @@ class Record:
 
     @staticmethod
     def _function(raw: s.RecordFunction, module: Module) -> Function:
-        reason = text_or_none(raw.reason)
-        return Function(module=module.file, file=module.path, rva=raw.rva, size=raw.byte_count,
-                        name=decode(raw.name), names=all_names(raw),
+        return Function(module=module.file, file=module.path,
                         calls=raw.calls if raw.counted else None,
-                        state=STATES.get(raw.state, str(raw.state)),
-                        strategy=text_or_none(raw.strategy), reason=reason,
-                        reason_text=text_or_none(raw.reason_text),
-                        offset=raw.reason_offset if reason else None)
+                        state=STATES.get(raw.state, str(raw.state)), **fields_of(raw))
 
     @property
     def functions(self) -> Tuple[Function, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 from ctypes import c_void_p
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 from . import _structs as s
 from ._errors import check, decode
+from ._functions import Named, fields_of
 from ._native import lib
-from ._text import PathLike, c_texts, demangle, env, path_bytes
-from .records import all_names, text_or_none
+from ._text import PathLike, c_texts, env, path_bytes
 
 # A scan lists what a record would: a function that can be hooked is "waiting" there.
 VERDICTS = {1: "hookable", 5: "hookable", 2: "refused", 3: "fragment", 4: "excluded"}
@@ -19,7 +19,7 @@ MACHINES = {0: "other", 1: "x86", 2: "x86-64", 3: "arm", 4: "arm64"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Verdict:
+class Verdict(Named):
     """A function of a file, and whether it can be hooked."""
     rva: int                 # bytes from the image's lowest load address
     size: int
@@ -30,15 +30,6 @@ class Verdict:
     reason: Optional[str]
     reason_text: Optional[str]
     offset: Optional[int]    # where the reason stands, bytes from the entry
-
-    @property
-    def display(self) -> str:
-        """The readable name."""
-        return demangle(self.name)
-
-    def to_dict(self) -> Dict[str, Any]:
-        """The fields and `display`, as `hotfn scan --json` names them."""
-        return {**dataclasses.asdict(self), "names": list(self.names), "display": self.display}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,12 +49,7 @@ class Scan:
 
 
 def _verdict(raw: s.RecordFunction) -> Verdict:
-    reason = text_or_none(raw.reason)
-    return Verdict(rva=raw.rva, size=raw.byte_count, name=decode(raw.name), names=all_names(raw),
-                   verdict=VERDICTS.get(raw.state, str(raw.state)),
-                   strategy=text_or_none(raw.strategy), reason=reason,
-                   reason_text=text_or_none(raw.reason_text),
-                   offset=raw.reason_offset if reason else None)
+    return Verdict(verdict=VERDICTS.get(raw.state, str(raw.state)), **fields_of(raw))
 
 
 def _read(handle: c_void_p) -> Scan:
