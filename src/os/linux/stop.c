@@ -6,11 +6,13 @@
  * whose workers block all signals are stopped too.  What is not ours goes to the handler that was
  * there before, and the C library's ignores what is not its own (it checks si_code).
  *
- * Not seen: a thread inside a signal handler of its own whose interrupted code stood on the bytes.
+ * A thread inside a signal handler of its own goes on later where its signal frame says: those are
+ * looked for on its stacks (signal_frames.c).
  */
 #include "os/os.h"
 
 #include "os/linux/raw.h"
+#include "os/linux/signal_frames.h"
 #include "os/linux/tasks.h"
 
 #include <errno.h>
@@ -23,13 +25,7 @@
 
 enum { STOP_SIGNAL = 33, MAX_TASKS = 1 << 15, RESCAN_NS = 1000000 };
 
-/* As the kernel has it (asm/signal.h), not libc's. */
-typedef struct kernel_action {
-    void (*handler)(int number, siginfo_t *info, void *context);
-    uint64_t flags;
-    void (*restorer)(void);
-    uint64_t mask;
-} kernel_action;
+typedef hfn_kernel_action kernel_action;
 
 #define KERNEL_SA_RESTORER UINT64_C(0x04000000)
 
@@ -230,7 +226,7 @@ static bool park_all(uint64_t deadline_ns)
     }
 }
 
-static void adjust_all(hfn_adjust_pc_fn adjust, void *user)
+static void adjust_all(const hfn_restorers *restorers, hfn_adjust_pc_fn adjust, void *user)
 {
     for (uint32_t i = stop.first; i < stop.task_count; i++) {
         ucontext_t *context = atomic_load_explicit(&stop.tasks[i].context, memory_order_relaxed);
@@ -239,6 +235,8 @@ static void adjust_all(hfn_adjust_pc_fn adjust, void *user)
             continue;
         pc = &context->uc_mcontext.gregs[REG_RIP];
         *pc = (greg_t)adjust(user, (uint64_t)*pc);
+        hfn_linux_adjust_frames(restorers, (uint64_t)context->uc_mcontext.gregs[REG_RSP], adjust,
+                                user);
     }
 }
 
@@ -252,12 +250,14 @@ bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, h
                                  void *user)
 {
     uint64_t deadline_ns = hfn_os_monotonic_ns() + timeout_ns, signals;
+    hfn_restorers restorers;
     bool stopped;
 
     while (atomic_flag_test_and_set_explicit(&stop.busy, memory_order_acquire))
         if (hfn_os_monotonic_ns() >= deadline_ns)
             return false;
     hfn_os_block_signals(&signals);
+    hfn_linux_find_restorers(&restorers);
     stopped = map_tasks() && install_handler();
     if (stopped) {
         stop.task_count = stop.first;
@@ -265,7 +265,7 @@ bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, h
         atomic_fetch_add_explicit(&stop.attempt, 1, memory_order_release);
         stopped = park_all(deadline_ns);
         if (stopped) {
-            adjust_all(adjust, user);
+            adjust_all(&restorers, adjust, user);
             work(user);
             hfn_os_sync_core();
         }

@@ -5,8 +5,10 @@
 #include "targets.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 enum { THREADS = 2, ROUNDS = 10000, FUNCTIONS = 4, CODE_BYTES = 4096, EXACT_CALLS = 200000 };
 
@@ -165,7 +167,96 @@ static void two_threads_are_counted_exactly(void)
     finish();
 }
 
+/* ---- A thread in a handler of its own, which has interrupted the bytes that are patched. */
+
+/* nop; mov eax, [rdi]; nop; nop; ret: it faults at its second byte */
+static const uint8_t faulting[] = { 0x90, 0x8b, 0x07, 0x90, 0x90, 0xc3 };
+static int *faulty;
+static _Atomic bool in_handler, may_return;
+static _Thread_local char other_stack[1 << 16];
+
+static void on_fault(int number)
+{
+    (void)number;
+    atomic_store(&in_handler, true);
+    while (!atomic_load(&may_return))
+        sched_yield();
+    mprotect(faulty, 4096, PROT_READ | PROT_WRITE);
+    *faulty = 42;
+}
+
+static intptr_t load_faulty(void)
+{
+    int (*function)(const int *);
+    void *at = target_at(&f.code, f.rva[0]);
+
+    memcpy(&function, &at, sizeof function);
+    return function(faulty);
+}
+
+static void *fault(void *uses_other_stack)
+{
+    static uint64_t own_slots[64];
+    stack_t other = { .ss_sp = other_stack, .ss_size = sizeof other_stack };
+    struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK };
+
+    row = own_slots;
+    if (uses_other_stack)
+        sigaltstack(&other, NULL);
+    sigaction(SIGSEGV, &action, NULL);
+    intptr_t first = load_faulty();
+    CHECK_EQ_U64(own_slots[0], 0); /* it came in before the hook */
+    intptr_t second = load_faulty();
+    CHECK_EQ_U64(own_slots[0], 1);
+    own_slots[0] = 0;
+    other.ss_flags = SS_DISABLE;
+    sigaltstack(&other, NULL);
+    return (void *)(first + second);
+}
+
+static void patch_under_handler(void *uses_other_stack)
+{
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 1);
+    hfn_moved moved;
+    pthread_t thread;
+    void *sum;
+
+    f.code = target_code_make(CODE_BYTES);
+    f.rva[0] = target_add(&f.code, faulting, sizeof faulting);
+    hfn_plan_source source = target_source(&f.code, 0, f.rva[0], &moved, 5);
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f.plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    target_code_finish(&f.code);
+    make_hooks();
+    faulty = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    atomic_store(&in_handler, false);
+    atomic_store(&may_return, false);
+    pthread_create(&thread, NULL, fault, uses_other_stack);
+    while (!atomic_load(&in_handler))
+        sched_yield();
+    CHECK_EQ_U64(commit(), 1);
+    atomic_store(&may_return, true);
+    pthread_join(thread, &sum);
+    CHECK_EQ_I64((intptr_t)sum, 84);
+    signal(SIGSEGV, SIG_DFL);
+    munmap(faulty, 4096);
+    finish();
+}
+
+static void handler_returns_into_what_was_patched(void)
+{
+    patch_under_handler(NULL);
+}
+
+static void handler_on_another_stack_returns_too(void)
+{
+    patch_under_handler(other_stack);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(handler_returns_into_what_was_patched),
+    CHECK_TEST(handler_on_another_stack_returns_too),
     CHECK_TEST(two_threads_are_counted_exactly),
     CHECK_TEST(hooks_come_and_go_under_running_threads),
 };
