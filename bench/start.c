@@ -126,6 +126,7 @@ static hotfn_scan *measure_scan(const char *path, const char *cache, const char 
 typedef struct mapping {
     int fd;
     uint8_t *base; /* RVA 0 */
+    uint64_t bytes;
 } mapping;
 
 static void map_section(const hotfn_image *image, const hotfn_section *section, void *user)
@@ -146,6 +147,7 @@ static void map_text(mapping *m, const hotfn_image *image, const char *path)
     hotfn_image_get_info(image, &info);
     m->fd = open(path, O_RDONLY | O_CLOEXEC);
     m->base = mmap(NULL, info.loaded_bytes + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    m->bytes = info.loaded_bytes;
     if (m->base == MAP_FAILED || m->fd < 0)
         exit(1);
     each_text(image, map_section, m);
@@ -205,23 +207,33 @@ static void measure_hooks(const hotfn_plan *plan, const mapping *m, const uint32
     print_stats(&stats);
 }
 
-/* The pages that hold a patch, copied to fresh memory. */
-static void measure_copy(const hotfn_plan *plan, const mapping *m, const uint32_t *slots)
-{
-    hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
-    uint64_t pages = 0, last = UINT64_MAX;
+#define PAGE_PRESENT (UINT64_C(1) << 63)
+#define PAGE_OF_FILE (UINT64_C(1) << 61)
 
-    hotfn_plan_get_info(plan, &info);
-    uint64_t *list = malloc((2 * (uint64_t)info.entry_count + 1) * sizeof *list);
-    for (uint32_t i = 0; i < info.entry_count; i++) {
-        hotfn_plan_entry e = HOTFN_PLAN_ENTRY_INIT;
-        hotfn_plan_get(plan, i, &e);
-        uint64_t first = (e.rva + e.patch_offset) / PAGE;
-        uint64_t end = (e.rva + e.patch_offset + (e.patch_bytes ? e.patch_bytes - 1 : 0)) / PAGE;
-        for (uint64_t page = first; slots[e.function_index] != UINT32_MAX && page <= end; page++)
-            if (page != last)
-                list[pages++] = last = page;
+/* Numbers of the pages that are private now: those that were written (Linux, admin-guide, pagemap). */
+static uint64_t *written_pages(const mapping *m, uint64_t *count)
+{
+    uint64_t all = m->bytes / PAGE, first = (uint64_t)(uintptr_t)m->base / PAGE;
+    uint64_t *list = calloc(all + 1, sizeof *list);
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+    *count = 0;
+    for (uint64_t page = 0; page < all; page++) {
+        uint64_t entry = 0;
+        if (pread(fd, &entry, sizeof entry, (off_t)((first + page) * sizeof entry)) != sizeof entry)
+            exit(1);
+        if ((entry & PAGE_PRESENT) && !(entry & PAGE_OF_FILE))
+            list[(*count)++] = page;
     }
+    close(fd);
+    return list;
+}
+
+/* The pages that hold a patch, copied to fresh memory. */
+static void measure_copy(const mapping *m)
+{
+    uint64_t pages, *list = written_pages(m, &pages);
+
     uint64_t begin = now_ns();
     uint8_t *copy =
         mmap(NULL, (pages + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -254,6 +266,6 @@ int main(int argc, char **argv)
     map_text(&m, image, argv[1]);
     uint32_t *slots = choose_slots(plan, argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0);
     measure_hooks(plan, &m, slots);
-    measure_copy(plan, &m, slots);
+    measure_copy(&m);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A plan block from a cache: whatever its bytes, opening it answers, and an open one is read inside its
- * bytes only.  The first byte says whether the checksum counts; a wrong one is mended, so that the
- * fuzzer gets behind it. */
+ * bytes only.  The first byte says whether the checksum counts; a wrong one is mended, and so are the
+ * version and the length, so that the fuzzer gets behind them. */
 #include "hooks/plan.h"
 
 #include <stdlib.h>
@@ -30,6 +30,8 @@ static void read_plan(const hotfn_plan *plan)
     volatile uint64_t sum = 0;
 
     hotfn_plan_get_info(plan, &info);
+    for (hfn_site_walk walk = hfn_site_walk_begin(plan); hfn_site_walk_next(&walk);)
+        sum += walk.field_rva + hfn_plan_rva_at(plan, walk.entry);
     for (uint32_t i = 0; i < info.entry_count; i++) {
         hotfn_plan_entry entry = HOTFN_PLAN_ENTRY_INIT;
         hotfn_plan_get(plan, i, &entry);
@@ -50,6 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(bytes, data + 1, size - 1);
     if (size - 1 >= PLAN_HEADER_BYTES) {
+        hfn_store_u32(bytes + PLAN_VERSION_AT, PLAN_VERSION); /* seeds outlive versions */
         hfn_store_u64(bytes + PLAN_BYTE_COUNT_AT, size - 1);
         hfn_store_u64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, size - 1));
     }

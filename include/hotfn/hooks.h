@@ -76,6 +76,7 @@ typedef struct hotfn_row_access {
 #define HOTFN_HOOKS_SINGLE_THREADED 1u /* the caller knows that no other thread runs: skip quiescing */
 #define HOTFN_HOOKS_NO_UNWIND 2u       /* no unwind information                                      */
 #define HOTFN_HOOKS_REGISTER_UNWIND 4u /* tell libgcc by __register_frame (embedding without an agent) */
+#define HOTFN_HOOKS_KEEP_CALLS 8u      /* patch entries only; else direct calls go straight to stubs  */
 
 /* A field left 0 asks for the default in brackets.  Fields are only appended. */
 typedef struct hotfn_hook_options {
@@ -106,7 +107,7 @@ typedef struct hotfn_commit_stats {
     uint32_t size; /* sizeof(hotfn_commit_stats) */
     uint32_t hooked;
     uint32_t refused;
-    uint32_t reserved;
+    uint32_t call_sites;       /* direct calls and jumps sent straight to a stub     */
     uint64_t stub_bytes;       /* generated code                                     */
     uint64_t unwind_bytes;
     uint64_t table_bytes;      /* what the set itself keeps                          */

@@ -174,6 +174,10 @@ typedef struct hfn_arch {
      * where it is, as only the call's target changes; so no instruction moves (the count is 0). */
     bool (*retarget)(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
 
+    /* May a direct call or jump get another target by a write to its 4-byte field alone?  bytes: the
+     * whole instruction.  NULL: none may. */
+    bool (*field_is_target)(const uint8_t *bytes, const hfn_instruction *in);
+
     /* Where does the indirect jump at the end of line go? */
     void (*dispatch)(const hfn_line *line, hfn_dispatch *out);
 

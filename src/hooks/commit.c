@@ -9,17 +9,21 @@
 #include "base/status.h"
 #include "hooks/hookset.h"
 #include "hooks/near_pages.h"
+#include "hooks/pages.h"
 #include "hooks/patch.h"
 #include "hooks/quiesce.h"
+#include "hooks/sites.h"
 #include "hooks/windows.h"
 
 /* What one commit or removal carries along. */
 typedef struct change {
     hotfn_hooks *hooks;
     hfn_windows windows;
-    uint32_t done;    /* patched, or put back                         */
-    uint32_t foreign; /* removal: sites that somebody else changed    */
-    uint32_t closed;  /* removal: sites that could not be written     */
+    uint32_t done;         /* patched, or put back                         */
+    uint32_t sites;        /* commit: calls sent to stubs                  */
+    uint64_t copied_bytes; /* commit: pages that are private now      */
+    uint32_t foreign;      /* removal: sites that somebody else changed    */
+    uint32_t closed;       /* removal: sites that could not be written     */
 } change;
 
 static hfn_batch *batch_in(hotfn_hooks *hooks, size_t index, hfn_batch_state state)
@@ -56,59 +60,34 @@ static bool cover(change *c, hfn_batch_state state, uint32_t mask, uint32_t want
     return true;
 }
 
-/* ---- Prepare: refuse what has no window, and make private copies of the pages in few system calls. */
+/* ---- Prepare: refuse what has no window, note where callers go, make private copies of the pages. */
 
-typedef struct page_run {
-    const hfn_text_window *window;
-    uint64_t begin, end;
-} page_run;
-
-static void flush_run(const page_run *run)
-{
-    if (run->window && run->end > run->begin)
-        hfn_os_text_populate(run->window, run->begin, run->end);
-}
-
-static void extend_run(page_run *run, const hfn_text_window *window, uint64_t begin, uint64_t end)
-{
-    uint64_t page = hfn_os_page_bytes();
-
-    begin &= ~(page - 1);
-    end = (end + page - 1) & ~(page - 1);
-    if (run->window == window && begin >= run->begin && begin <= run->end) {
-        run->end = end > run->end ? end : run->end;
-        return;
-    }
-    flush_run(run);
-    *run = (page_run){ window, begin, end };
-}
-
-static void prepare_batch(change *c, hfn_batch *batch)
+static void refuse_unwritable(change *c, hfn_batch *batch)
 {
     uint64_t base = hfn_batch_module(c->hooks, batch)->base;
-    hfn_stub_walk walk = hfn_stub_walk_begin(c->hooks, batch);
-    page_run run = { NULL, 0, 0 };
 
-    while (hfn_stub_walk_next(&walk)) {
-        uint64_t site = base + walk.hook.site_rva;
-        const hfn_text_window *window = hfn_windows_at(&c->windows, site);
-        if (batch->hooks[walk.index] & HFN_HOOK_REFUSED)
+    for (uint32_t i = 0; i < batch->hook_count; i++) {
+        hfn_plan_hook hook;
+        if (batch->hooks[i] & HFN_HOOK_REFUSED)
             continue;
-        if (!window)
-            hfn_hooks_refuse(c->hooks, batch, walk.index, HOTFN_REASON_NOT_WRITABLE, 0);
-        else
-            extend_run(&run, window, site, site + walk.hook.patch_bytes);
+        hfn_batch_hook(c->hooks, batch, i, &hook);
+        if (!hfn_windows_at(&c->windows, base + hook.site_rva))
+            hfn_hooks_refuse(c->hooks, batch, i, HOTFN_REASON_NOT_WRITABLE, 0);
     }
-    flush_run(&run);
 }
 
-static void prepare(change *c)
+static bool prepare(change *c)
 {
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
         hfn_batch *batch = batch_in(c->hooks, i, HFN_BATCH_PENDING);
-        if (batch)
-            prepare_batch(c, batch);
+        if (!batch)
+            continue;
+        refuse_unwritable(c, batch);
+        if (!hfn_sites_prepare(c->hooks, batch, HFN_HOOK_REFUSED, 0))
+            return false;
+        c->copied_bytes += hfn_pages_populate(c->hooks, batch, &c->windows);
     }
+    return true;
 }
 
 /* ---- Write.  HOT PATH: other threads are stopped, signals are blocked. */
@@ -119,15 +98,19 @@ static void write_batch(change *c, hfn_batch *batch)
     hfn_stub_walk walk = hfn_stub_walk_begin(c->hooks, batch);
 
     while (hfn_stub_walk_next(&walk)) {
-        if ((batch->hooks[walk.index] & HFN_HOOK_REFUSED) ||
-            hfn_patch_compare(&walk.hook, base) != HFN_PATCH_SAME)
+        if (batch->hooks[walk.index] & HFN_HOOK_REFUSED)
             continue;
-        if (hfn_patch_write(&walk.hook, base, walk.entry,
+        if (hfn_patch_compare(&walk.hook, base) == HFN_PATCH_SAME &&
+            hfn_patch_write(&walk.hook, base, walk.entry,
                             hfn_windows_at(&c->windows, base + walk.hook.site_rva))) {
             batch->hooks[walk.index] |= HFN_HOOK_STANDS;
             c->done++;
+        } else if (batch->targets) {
+            batch->targets[batch->hooks[walk.index] & HFN_HOOK_ENTRY].stub = 0;
         }
     }
+    hfn_sites_write(c->hooks, batch, &c->windows);
+    c->sites += batch->sites_written;
 }
 
 static void write_all(void *user)
@@ -161,6 +144,7 @@ static void settle_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
         else
             hfn_hooks_refuse(hooks, batch, i, HOTFN_REASON_NOT_WRITABLE, 0);
     }
+    hfn_sites_finish(hooks, batch);
     hfn_batch_settle(hooks, batch);
     batch->state = standing > 0 ? HFN_BATCH_STANDING : HFN_BATCH_RETIRED;
 }
@@ -187,28 +171,6 @@ static uint64_t table_bytes(const hotfn_hooks *hooks)
     return bytes;
 }
 
-/* Pages of text that the standing patches of a batch have made private. */
-static uint64_t copied_bytes(const hotfn_hooks *hooks, const hfn_batch *batch)
-{
-    uint64_t page = hfn_os_page_bytes(), base = hfn_batch_module(hooks, batch)->base;
-    uint64_t pages = 0, behind = 0; /* first page address not counted yet */
-
-    for (uint32_t i = 0; i < batch->hook_count; i++) {
-        hfn_plan_hook hook;
-        uint64_t first, last;
-        if (!(batch->hooks[i] & HFN_HOOK_STANDS))
-            continue;
-        hfn_batch_hook(hooks, batch, i, &hook);
-        first = (base + hook.site_rva) & ~(page - 1);
-        last = (base + hook.site_rva + hook.patch_bytes - 1) & ~(page - 1);
-        first = first < behind ? behind : first;
-        if (last >= first)
-            pages += (last - first) / page + 1;
-        behind = last + page > behind ? last + page : behind;
-    }
-    return pages * page;
-}
-
 /* ---- Commit. */
 
 static bool any_pending(hotfn_hooks *hooks)
@@ -219,20 +181,16 @@ static bool any_pending(hotfn_hooks *hooks)
     return false;
 }
 
-static bool commit_pending(change *c, uint64_t *copied_page_bytes)
+static bool commit_pending(change *c)
 {
     hotfn_hooks *hooks = c->hooks;
     bool ok = build_stubs(hooks), written = false;
 
     ok = ok && cover(c, HFN_BATCH_PENDING, HFN_HOOK_REFUSED, 0);
-    if (ok) {
-        prepare(c);
+    ok = ok && prepare(c);
+    if (ok)
         written = hfn_quiesce(hooks, false, write_all, c);
-    }
     hfn_windows_finish(&c->windows);
-    for (size_t i = 0; written && i < hooks->batch_count; i++)
-        if (batch_in(hooks, i, HFN_BATCH_PENDING))
-            *copied_page_bytes += copied_bytes(hooks, &hooks->batches[i]);
     settle(hooks, !written);
     return ok && !hooks->refusals_lost;
 }
@@ -254,7 +212,7 @@ hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, h
 {
     uint64_t begin_ns = hfn_os_monotonic_ns();
     hotfn_commit_stats made = HOTFN_COMMIT_STATS_INIT;
-    change c = { hooks, { 0 }, 0, 0, 0 };
+    change c = { .hooks = hooks };
     bool ok = true;
 
     hooks->refusal_count = 0;
@@ -263,9 +221,11 @@ hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, h
     hooks->unwind_bytes = 0;
     hfn_windows_init(&c.windows, &hooks->env);
     if (any_pending(hooks))
-        ok = commit_pending(&c, &made.copied_page_bytes);
+        ok = commit_pending(&c);
     made.hooked = c.done;
     made.refused = (uint32_t)hooks->refusal_count;
+    made.call_sites = c.sites;
+    made.copied_page_bytes = c.copied_bytes;
     made.stub_bytes = hooks->stub_bytes;
     made.unwind_bytes = hooks->unwind_bytes;
     made.table_bytes = table_bytes(hooks);
@@ -282,6 +242,7 @@ static void restore_batch(change *c, hfn_batch *batch)
     uint64_t base = hfn_batch_module(c->hooks, batch)->base;
     hfn_stub_walk walk = hfn_stub_walk_begin(c->hooks, batch);
 
+    c->foreign += hfn_sites_restore(c->hooks, batch, &c->windows);
     while (hfn_stub_walk_next(&walk)) {
         hfn_text_window *window = hfn_windows_at(&c->windows, base + walk.hook.site_rva);
         if (!(batch->hooks[walk.index] & HFN_HOOK_STANDS))
@@ -317,16 +278,32 @@ static void retire_all(hotfn_hooks *hooks)
             stands |= (batch->hooks[n] & HFN_HOOK_STANDS) != 0;
         if (batch && !stands)
             batch->state = HFN_BATCH_RETIRED;
+        if (batch)
+            hfn_sites_finish(hooks, batch);
     }
+}
+
+/* What the sites of standing hooks must be compared with; false if there is no memory. */
+static bool prepare_removal(hotfn_hooks *hooks)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < hooks->batch_count; i++) {
+        hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_STANDING);
+        ok = !batch || batch->sites_written == 0 ||
+             hfn_sites_prepare(hooks, batch, HFN_HOOK_STANDS, HFN_HOOK_STANDS);
+    }
+    return ok;
 }
 
 hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
 {
-    change c = { hooks, { 0 }, 0, 0, 0 };
+    change c = { .hooks = hooks };
     bool covered, written;
 
     hfn_windows_init(&c.windows, &hooks->env);
-    covered = cover(&c, HFN_BATCH_STANDING, HFN_HOOK_STANDS, HFN_HOOK_STANDS);
+    covered =
+        prepare_removal(hooks) && cover(&c, HFN_BATCH_STANDING, HFN_HOOK_STANDS, HFN_HOOK_STANDS);
     written = covered && (c.windows.count == 0 || hfn_quiesce(hooks, true, restore_all, &c));
     hfn_windows_finish(&c.windows);
     retire_all(hooks);

@@ -9,7 +9,8 @@
 #define NEAR_RANGE_BYTES ((UINT64_C(2) << 30) - (UINT64_C(64) << 10))
 #define QUIESCE_NS UINT64_C(50000000)
 #define KNOWN_FLAGS                                                                                \
-    (HOTFN_HOOKS_SINGLE_THREADED | HOTFN_HOOKS_NO_UNWIND | HOTFN_HOOKS_REGISTER_UNWIND)
+    (HOTFN_HOOKS_SINGLE_THREADED | HOTFN_HOOKS_NO_UNWIND | HOTFN_HOOKS_REGISTER_UNWIND |           \
+     HOTFN_HOOKS_KEEP_CALLS)
 
 static hotfn_status no_memory(hotfn_error *err)
 {

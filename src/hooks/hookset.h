@@ -31,6 +31,12 @@ typedef struct hfn_aside {
     uint64_t address; /* of its first byte   */
 } hfn_aside;
 
+/* Where callers of a hooked function may be sent. */
+typedef struct hfn_site_target {
+    uint32_t rva; /* of the function                                          */
+    int32_t stub; /* where its stub is entered, from the module's base; 0: nowhere */
+} hfn_site_target;
+
 /* Hooks of one module and kind that came together, in the order of the plan. */
 typedef struct hfn_batch {
     hfn_batch_state state;
@@ -43,6 +49,9 @@ typedef struct hfn_batch {
     uint64_t stubs; /* address of the first one                */
     hfn_aside *asides;
     size_t aside_count, aside_capacity;
+    uint32_t sites_written; /* call sites that lead to its stubs */
+    /* Until the commit or removal is over: */
+    hfn_site_target *targets; /* by the plan's entry, or NULL */
     /* Until the commit is over: */
     uint32_t *slots;            /* COUNT, TIME: [hook_capacity] */
     hotfn_hook_action *actions; /* CALL: [hook_capacity]  */

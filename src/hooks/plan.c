@@ -166,6 +166,30 @@ static hotfn_status check_entries(const hotfn_plan *plan, hotfn_error *err)
                                                  "entries without a range: make the plan anew");
 }
 
+/* Fields do not overlap and lie where stubs reach; they lead to entries that there are. */
+static hotfn_status check_sites(const hotfn_plan *plan, hotfn_error *err)
+{
+    uint64_t behind = 0;
+    uint32_t i;
+
+    for (i = 0; i < plan->site_count; i++) {
+        uint32_t word = hfn_load_u32(plan->sites + (uint64_t)i * PLAN_SITE_BYTES);
+        uint32_t entry = word >> PLAN_SITE_GAP_BITS;
+        behind += (word & PLAN_SITE_GAP_MAX) + PLAN_FIELD_BYTES;
+        if (behind > UINT32_MAX)
+            break;
+        if (entry != PLAN_SITE_NONE &&
+            (entry >= plan->entry_count || (int64_t)behind > plan->reach_end ||
+             (int64_t)behind - PLAN_FIELD_BYTES <= plan->reach_begin))
+            break;
+    }
+    if (i == plan->site_count)
+        return HOTFN_OK;
+    return hfn_fail(err, HOTFN_E_FORMAT, NULL,
+                    (uint64_t)(plan->sites - plan->bytes) + (uint64_t)i * PLAN_SITE_BYTES,
+                    "call site %u of the plan is wrong: make the plan anew", i);
+}
+
 /* ---- Opening. */
 
 static hotfn_status check_head(const uint8_t *bytes, uint64_t byte_count, bool check_sum,
@@ -197,18 +221,21 @@ bool hfn_plan_is_whole(const uint8_t *bytes, uint64_t byte_count)
 static hotfn_status place_parts(hotfn_plan *plan, hotfn_error *err)
 {
     const uint8_t *bytes = plan->bytes;
-    uint64_t range_bytes, entry_bytes;
+    uint64_t range_bytes, entry_bytes, site_bytes;
 
     plan->machine = hfn_load_u32(bytes + PLAN_MACHINE_AT);
     plan->function_count = hfn_load_u32(bytes + PLAN_FUNCTION_COUNT_AT);
     plan->entry_count = hfn_load_u32(bytes + PLAN_ENTRY_COUNT_AT);
     plan->range_count = hfn_load_u32(bytes + PLAN_RANGE_COUNT_AT);
     plan->data_bytes = hfn_load_u32(bytes + PLAN_DATA_BYTES_AT);
+    plan->site_count = hfn_load_u32(bytes + PLAN_SITE_COUNT_AT);
     plan->reach_begin = (int64_t)hfn_load_u64(bytes + PLAN_REACH_BEGIN_AT);
     plan->reach_end = (int64_t)hfn_load_u64(bytes + PLAN_REACH_END_AT);
     range_bytes = (uint64_t)plan->range_count * PLAN_RANGE_BYTES;
     entry_bytes = (uint64_t)plan->entry_count * PLAN_ENTRY_BYTES;
-    if (PLAN_HEADER_BYTES + range_bytes + entry_bytes + plan->data_bytes != plan->byte_count)
+    site_bytes = (uint64_t)plan->site_count * PLAN_SITE_BYTES;
+    if (PLAN_HEADER_BYTES + range_bytes + entry_bytes + plan->data_bytes + site_bytes !=
+        plan->byte_count)
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_FUNCTION_COUNT_AT,
                         "the plan's parts do not fill it: make the plan anew");
     if (plan->reach_begin < -MAX_REACH_BYTES || plan->reach_end > 2 * MAX_REACH_BYTES ||
@@ -218,6 +245,7 @@ static hotfn_status place_parts(hotfn_plan *plan, hotfn_error *err)
     plan->ranges = bytes + PLAN_HEADER_BYTES;
     plan->entries = plan->ranges + range_bytes;
     plan->data = plan->entries + entry_bytes;
+    plan->sites = plan->data + plan->data_bytes;
     return HOTFN_OK;
 }
 
@@ -239,6 +267,8 @@ hotfn_status hotfn_plan_open(hotfn_plan **out, const void *bytes, uint64_t byte_
     status = place_parts(plan, err);
     if (status == HOTFN_OK)
         status = check_entries(plan, err);
+    if (status == HOTFN_OK)
+        status = check_sites(plan, err);
     if (status != HOTFN_OK)
         hotfn_plan_destroy(plan);
     else

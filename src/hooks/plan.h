@@ -8,6 +8,9 @@
  *   ranges   range_count x PLAN_RANGE_BYTES: runs of entries in one executable section
  *   entries  entry_count x PLAN_ENTRY_BYTES, sorted by rva and by function index
  *   data     what entries refer to, unaligned: original, island original, moved, fixups, steps, cfi
+ *   sites    site_count words, of direct calls and jumps, by address: 12 bits, the distance of its 4-byte
+ *            field from the end of the last word's; 20 bits, the entry that it leads to (or
+ *            PLAN_SITE_NONE: no site, but a step further)
  */
 #ifndef HFN_HOOKS_PLAN_H
 #define HFN_HOOKS_PLAN_H
@@ -19,7 +22,7 @@
 #include <string.h>
 
 #define PLAN_MAGIC UINT64_C(0x314e414c504e4648) /* "HFNPLAN1" */
-#define PLAN_VERSION 2u
+#define PLAN_VERSION 3u
 
 /* Offsets in the header. */
 enum {
@@ -37,7 +40,9 @@ enum {
     PLAN_ID_KIND_AT = 64,        /* u32                                                       */
     PLAN_ID_BYTES_AT = 68,       /* u32                                                       */
     PLAN_ID_AT = 72,             /* u8[32]                                                    */
-    PLAN_HEADER_BYTES = 104,
+    PLAN_SITE_COUNT_AT = 104,    /* u32                                                       */
+    PLAN_SPARE_AT = 108,         /* u32 0                                                     */
+    PLAN_HEADER_BYTES = 112,
 };
 
 /* Offsets in a range. */
@@ -109,8 +114,9 @@ struct hotfn_plan {
     bool owns_bytes;
     uint32_t machine, function_count, entry_count, range_count;
     int64_t reach_begin, reach_end;
-    const uint8_t *ranges, *entries, *data;
+    const uint8_t *ranges, *entries, *data, *sites;
     uint64_t data_bytes;
+    uint32_t site_count; /* words */
 };
 
 typedef struct hfn_plan_range {
@@ -188,6 +194,44 @@ static inline uint32_t hfn_plan_pun_mask(const hfn_plan_hook *hook)
 static inline uint32_t hfn_plan_pun_fixed(const hfn_plan_hook *hook)
 {
     return hfn_load_u32(hook->original + 1) & hfn_plan_pun_mask(hook);
+}
+
+/* ---- Sites. */
+
+enum {
+    PLAN_FIELD_BYTES = 4,
+    PLAN_SITE_BYTES = 4,
+    PLAN_SITE_GAP_BITS = 12,
+    PLAN_SITE_GAP_MAX = 0xfff,
+    PLAN_SITE_NONE = 0xfffff,
+};
+
+/* Walks the sites; field_rva and entry are those of the current one. */
+typedef struct hfn_site_walk {
+    const uint8_t *at, *end;
+    uint32_t field_rva, entry;
+    uint32_t next_rva; /* behind the current field */
+} hfn_site_walk;
+
+static inline hfn_site_walk hfn_site_walk_begin(const hotfn_plan *plan)
+{
+    return (hfn_site_walk){ plan->sites, plan->sites + (uint64_t)plan->site_count * PLAN_SITE_BYTES,
+                            0, 0, 0 };
+}
+
+/* Of a plan that was opened: no check is left to do. */
+static inline bool hfn_site_walk_next(hfn_site_walk *walk)
+{
+    while (walk->at != walk->end) {
+        uint32_t word = hfn_load_u32(walk->at);
+        walk->at += PLAN_SITE_BYTES;
+        walk->field_rva = walk->next_rva + (word & PLAN_SITE_GAP_MAX);
+        walk->next_rva = walk->field_rva + PLAN_FIELD_BYTES;
+        walk->entry = word >> PLAN_SITE_GAP_BITS;
+        if (walk->entry != PLAN_SITE_NONE)
+            return true;
+    }
+    return false;
 }
 
 /* The entry of a function, UINT32_MAX if the plan has none. */

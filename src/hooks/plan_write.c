@@ -14,9 +14,10 @@ typedef struct buffer {
 
 struct hfn_plan_writer {
     hotfn_env env;
-    buffer ranges, entries, data;
+    buffer ranges, entries, data, sites;
     uint32_t entry_count;
-    uint32_t section; /* of the last range */
+    uint32_t site_behind; /* the last site's field */
+    uint32_t section;     /* of the last range */
     int64_t reach_begin, reach_end;
     uint8_t header[PLAN_HEADER_BYTES];
 };
@@ -66,6 +67,7 @@ void hfn_plan_writer_destroy(hfn_plan_writer *writer)
     hfn_free(&writer->env, writer->ranges.bytes, writer->ranges.capacity);
     hfn_free(&writer->env, writer->entries.bytes, writer->entries.capacity);
     hfn_free(&writer->env, writer->data.bytes, writer->data.capacity);
+    hfn_free(&writer->env, writer->sites.bytes, writer->sites.capacity);
     hfn_free(&writer->env, writer, sizeof *writer);
 }
 
@@ -197,6 +199,8 @@ static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
         begin = island < begin ? island : begin;
         end = island + PLAN_ISLAND_BYTES > end ? island + PLAN_ISLAND_BYTES : end;
     }
+    if (source->end_rva > end && source->end_rva <= UINT32_MAX)
+        end = source->end_rva;
     if (begin < hfn_load_u32(range + PLAN_RANGE_BEGIN_AT))
         hfn_store_u32(range + PLAN_RANGE_BEGIN_AT, (uint32_t)begin);
     if (end > hfn_load_u32(range + PLAN_RANGE_END_AT))
@@ -229,6 +233,41 @@ hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_source 
     return HOTFN_OK;
 }
 
+/* ---- Sites. */
+
+static bool in_a_range(const hfn_plan_writer *writer, uint32_t field_rva)
+{
+    for (size_t at = 0; at < writer->ranges.used; at += PLAN_RANGE_BYTES)
+        if (field_rva >= hfn_load_u32(writer->ranges.bytes + at + PLAN_RANGE_BEGIN_AT) + 1 &&
+            (uint64_t)field_rva + PLAN_FIELD_BYTES <=
+                hfn_load_u32(writer->ranges.bytes + at + PLAN_RANGE_END_AT))
+            return true;
+    return false;
+}
+
+static bool put_site(hfn_plan_writer *writer, uint32_t gap, uint32_t entry)
+{
+    uint8_t *at = extend(&writer->env, &writer->sites, PLAN_SITE_BYTES);
+
+    if (!at)
+        return false;
+    hfn_store_u32(at, gap | entry << PLAN_SITE_GAP_BITS);
+    writer->site_behind += gap + PLAN_FIELD_BYTES;
+    return true;
+}
+
+bool hfn_plan_writer_add_site(hfn_plan_writer *writer, uint32_t field_rva, uint32_t entry)
+{
+    if (entry >= PLAN_SITE_NONE || !in_a_range(writer, field_rva))
+        return true;
+    while (field_rva - writer->site_behind > PLAN_SITE_GAP_MAX) {
+        uint32_t gap = field_rva - writer->site_behind - PLAN_FIELD_BYTES;
+        if (!put_site(writer, gap < PLAN_SITE_GAP_MAX ? gap : PLAN_SITE_GAP_MAX, PLAN_SITE_NONE))
+            return false;
+    }
+    return put_site(writer, field_rva - writer->site_behind, entry);
+}
+
 /* ---- The whole. */
 
 static void finish_header(hfn_plan_writer *writer, uint64_t byte_count)
@@ -240,14 +279,15 @@ static void finish_header(hfn_plan_writer *writer, uint64_t byte_count)
     hfn_store_u32(header + PLAN_ENTRY_COUNT_AT, writer->entry_count);
     hfn_store_u32(header + PLAN_RANGE_COUNT_AT, (uint32_t)(writer->ranges.used / PLAN_RANGE_BYTES));
     hfn_store_u32(header + PLAN_DATA_BYTES_AT, (uint32_t)writer->data.used);
+    hfn_store_u32(header + PLAN_SITE_COUNT_AT, (uint32_t)(writer->sites.used / PLAN_SITE_BYTES));
     hfn_store_u64(header + PLAN_REACH_BEGIN_AT, empty ? 0 : (uint64_t)writer->reach_begin);
     hfn_store_u64(header + PLAN_REACH_END_AT, empty ? 0 : (uint64_t)writer->reach_end);
 }
 
 hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, hotfn_error *err)
 {
-    size_t byte_count =
-        PLAN_HEADER_BYTES + writer->ranges.used + writer->entries.used + writer->data.used;
+    size_t byte_count = PLAN_HEADER_BYTES + writer->ranges.used + writer->entries.used +
+                        writer->data.used + writer->sites.used;
     uint8_t *bytes = hfn_alloc(&writer->env, byte_count), *at = bytes;
     hotfn_plan *plan;
     hotfn_status status;
@@ -259,7 +299,9 @@ hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, h
     if (writer->entry_count > 0) {
         at = copy(at, writer->ranges.bytes, writer->ranges.used);
         at = copy(at, writer->entries.bytes, writer->entries.used);
-        copy(at, writer->data.bytes, writer->data.used);
+        at = copy(at, writer->data.bytes, writer->data.used);
+        if (writer->sites.used > 0)
+            memcpy(at, writer->sites.bytes, writer->sites.used);
     }
     hfn_store_u64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, byte_count));
     status = hotfn_plan_open(&plan, bytes, byte_count, 0, &writer->env, err);

@@ -10,6 +10,7 @@ typedef struct hfn_plan_source {
     uint32_t function_index;
     uint32_t section; /* entries of one section are patched through one window */
     uint64_t rva;
+    uint64_t end_rva; /* of the function, if its code may hold sites; 0 */
     uint32_t strategy, flags, patch_offset, patch_bytes;
     uint32_t spare; /* a register that is dead at the site, plus 1; 0: none */
     uint64_t island_rva;     /* ISLAND */
@@ -30,6 +31,9 @@ void hfn_plan_writer_set_id(hfn_plan_writer *writer, uint32_t id_kind, const uin
 /* Rising rva and function_index.  HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_LIMIT (does not fit the
  * format: nothing was added, go on with the next). */
 hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_source *source);
+/* Of rising fields, behind all entries: the 4-byte field at field_rva leads to the entry of that index.
+ * One that lies in no range is left out.  False if there is no memory. */
+bool hfn_plan_writer_add_site(hfn_plan_writer *writer, uint32_t field_rva, uint32_t entry);
 /* The plan, which owns its block. */
 hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, hotfn_error *err);
 void hfn_plan_writer_destroy(hfn_plan_writer *writer); /* NULL is fine */

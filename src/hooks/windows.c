@@ -4,6 +4,7 @@
 #include "hooks/windows.h"
 
 #include "base/memory.h"
+#include "hooks/sites.h"
 
 #include <stdlib.h>
 
@@ -50,6 +51,17 @@ static uint32_t range_of(const hotfn_plan *plan, uint32_t entry, uint32_t from)
     }
 }
 
+/* All that the plan may write, sites too. */
+static bool cover_ranges(hfn_windows *windows, const hfn_module *module)
+{
+    for (uint32_t i = 0; i < module->plan->range_count; i++) {
+        hfn_plan_range range = hfn_plan_range_at(module->plan, i);
+        if (!add_window(windows, module->base + range.begin_rva, module->base + range.end_rva))
+            return false;
+    }
+    return true;
+}
+
 bool hfn_windows_cover(hfn_windows *windows, const hotfn_hooks *hooks, const hfn_batch *batch,
                        uint32_t mask, uint32_t wanted)
 {
@@ -57,6 +69,8 @@ bool hfn_windows_cover(hfn_windows *windows, const hotfn_hooks *hooks, const hfn
     uint64_t begin = 0, end = 0; /* of the window that grows; end 0: none */
     uint32_t range = 0;
 
+    if (hfn_sites_wanted(hooks, batch))
+        return cover_ranges(windows, module);
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         uint64_t hook_begin, hook_end;
         uint32_t entry = batch->hooks[i] & HFN_HOOK_ENTRY, hook_range;

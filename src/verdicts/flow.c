@@ -11,6 +11,8 @@
 #include "verdicts/judging.h"
 #include "verdicts/workers.h"
 
+#include <string.h>
+
 #define ITEM_BYTES 0x10000u /* of code, that a thread takes at a time */
 
 /* What one thread reads in one go: [from, to), both at entries or the ends of a region. */
@@ -18,6 +20,8 @@ typedef struct work_item {
     const hfn_region *region;
     uint64_t from, to;
     uint32_t first_subject;
+    hfn_branch *branches; /* found in it */
+    size_t branch_count, branch_capacity;
 } work_item;
 
 typedef struct scan {
@@ -34,6 +38,8 @@ typedef struct stretch {
     uint32_t subject;
     uint32_t jump_marks;
     bool dispatches;
+    work_item *item;
+    size_t branches_before; /* in the item */
 } stretch;
 
 static void mark(const stretch *s, uint64_t target, uint32_t marks)
@@ -51,14 +57,45 @@ static void note_jump(const stretch *s, uint64_t target, uint64_t landing_pad_en
         s->judging->subjects[s->subject].notes |= HFN_NOTE_LOOPS;
 }
 
-static void note_instruction(stretch *s, const hfn_instruction *in, uint64_t landing_pad_end)
+/* Remember a branch that leaves the function, or comes back to its entry. */
+static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
+{
+    hfn_judging *j = s->judging;
+    work_item *item = s->item;
+    uint64_t field = at + in->relative_at;
+
+    if (s->subject == HFN_NO_SUBJECT || in->relative_bytes != 4 || field + 4 > UINT32_MAX ||
+        in->target > UINT32_MAX || (in->target > s->from && in->target < s->to) ||
+        !j->arch->field_is_target ||
+        !j->arch->field_is_target(s->region->bytes + (at - s->region->rva), in))
+        return;
+    if (item->branch_count == item->branch_capacity) {
+        pthread_mutex_lock(&j->lock);
+        bool fits = hfn_grow(&j->env, (void **)&item->branches, &item->branch_capacity,
+                             item->branch_count + 1, sizeof *item->branches);
+        j->no_memory |= !fits;
+        pthread_mutex_unlock(&j->lock);
+        if (!fits)
+            return;
+    }
+    item->branches[item->branch_count++] = (hfn_branch){ (uint32_t)field, (uint32_t)in->target };
+}
+
+static void note_instruction(stretch *s, uint64_t at, const hfn_instruction *in,
+                             uint64_t landing_pad_end)
 {
     uint64_t taken;
 
     switch (in->flow) {
-    case HFN_FLOW_CALL: mark(s, in->target, HFN_MARK_CALLED); break;
+    case HFN_FLOW_CALL:
+        mark(s, in->target, HFN_MARK_CALLED);
+        add_branch(s, at, in);
+        break;
     case HFN_FLOW_JUMP:
-    case HFN_FLOW_JUMP_IF: note_jump(s, in->target, landing_pad_end); break;
+    case HFN_FLOW_JUMP_IF:
+        note_jump(s, in->target, landing_pad_end);
+        add_branch(s, at, in);
+        break;
     case HFN_FLOW_JUMP_INDIRECT: s->dispatches |= in->through_table; break;
     default: break;
     }
@@ -76,12 +113,14 @@ static void read_stretch(stretch *s)
     const hfn_region *region = s->region;
     uint64_t at = s->from, landing_pad_end = s->from;
     hfn_instruction in;
+    bool is_clean = true;
     hfn_pages pages = { .known = 0 };
 
     while (at < s->to) {
         const uint8_t *bytes = region->bytes + (at - region->rva);
         if (!j->arch->decode(bytes, region->end - at, at, j->info.link_base, &in)) {
             at = hfn_judging_skip(j, at);
+            is_clean = false;
             continue;
         }
         if (j->arch->complete)
@@ -89,15 +128,23 @@ static void read_stretch(stretch *s)
         if (in.is_landing_pad && at == s->from)
             landing_pad_end = at + in.length;
         else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address)
-            note_instruction(s, &in, landing_pad_end);
+            note_instruction(s, at, &in, landing_pad_end);
         at += in.length;
     }
+    if (!is_clean || at != s->to) /* data among code: what looks like a branch may be none */
+        s->item->branch_count = s->branches_before;
 }
 
-static void scan_stretch(hfn_judging *j, const hfn_region *region, uint64_t from, uint64_t to,
+static void scan_stretch(hfn_judging *j, work_item *item, uint64_t from, uint64_t to,
                          uint32_t subject)
 {
-    stretch s = { .judging = j, .region = region, .from = from, .to = to, .subject = subject };
+    stretch s = { .judging = j,
+                  .region = item->region,
+                  .from = from,
+                  .to = to,
+                  .subject = subject,
+                  .item = item,
+                  .branches_before = item->branch_count };
     bool maybe_part =
         subject == HFN_NO_SUBJECT || (j->subjects[subject].notes & HFN_NOTE_MAYBE_PART);
 
@@ -113,7 +160,7 @@ static void scan_stretch(hfn_judging *j, const hfn_region *region, uint64_t from
 static void scan_item(void *user, uint32_t index)
 {
     const scan *whole = user;
-    const work_item *item = &whole->items[index];
+    work_item *item = &whole->items[index];
     hfn_judging *j = whole->judging;
     uint64_t at = item->from;
     uint32_t i = item->first_subject;
@@ -125,7 +172,7 @@ static void scan_item(void *user, uint32_t index)
             i < j->count && j->subjects[i].rva < item->to ? j->subjects[i].rva : item->to;
         if (at_entry && j->subjects[subject].end < stop)
             stop = j->subjects[subject].end;
-        scan_stretch(j, item->region, at, stop, subject);
+        scan_stretch(j, item, at, stop, subject);
         at = stop;
     }
 }
@@ -163,6 +210,28 @@ static void take_pointer(void *user, uint64_t target_rva)
     hfn_code_mark(&j->code, target_rva, HFN_MARK_TAKEN);
 }
 
+/* The items' branches in one array, which is sorted, as items are. */
+static void join_branches(scan *s)
+{
+    hfn_judging *j = s->judging;
+    size_t count = 0;
+
+    for (size_t i = 0; i < s->item_count; i++)
+        count += s->items[i].branch_count;
+    if (count > 0 &&
+        !hfn_grow(&j->env, (void **)&j->branches, &j->branch_capacity, count, sizeof *j->branches))
+        j->no_memory = true;
+    for (size_t i = 0; i < s->item_count; i++) {
+        work_item *item = &s->items[i];
+        if (j->branches && item->branch_count > 0)
+            memcpy(j->branches + j->branch_count, item->branches,
+                   item->branch_count * sizeof *j->branches);
+        j->branch_count += j->branches ? item->branch_count : 0;
+        if (item->branches)
+            hfn_free(&j->env, item->branches, item->branch_capacity * sizeof *item->branches);
+    }
+}
+
 void hfn_flow_scan(hfn_judging *j)
 {
     scan s = { .judging = j };
@@ -173,6 +242,7 @@ void hfn_flow_scan(hfn_judging *j)
         cut = cut_region(&s, &j->code.regions[i]);
     if (cut)
         hfn_workers_run(j->threads, (uint32_t)s.item_count, scan_item, &s);
+    join_branches(&s);
     if (s.items)
         hfn_free(&j->env, s.items, s.item_capacity * sizeof *s.items);
 }

@@ -19,6 +19,8 @@ struct hotfn_verdicts {
     const hfn_arch *arch;
     hfn_verdict *items;
     uint32_t count;
+    hfn_branch *sites;
+    size_t site_count, site_capacity;
 };
 
 static void judge_batch(hfn_judging *j, hfn_verdict *items, uint32_t from, uint32_t to)
@@ -79,6 +81,11 @@ static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
     judge_all(&j, v->items);
     if (options->flags & HOTFN_VERDICTS_TIMING)
         hfn_timing_judge(&j, v->items);
+    hfn_sites_keep(&j, v->items);
+    v->sites = j.branches;
+    v->site_count = j.branch_count;
+    v->site_capacity = j.branch_capacity;
+    j.branches = NULL;
     return hfn_judging_finish(&j);
 }
 
@@ -135,6 +142,8 @@ void hotfn_verdicts_destroy(hotfn_verdicts *v)
     if (!v)
         return;
     hotfn_env env = v->env;
+    if (v->sites)
+        hfn_free(&env, v->sites, v->site_capacity * sizeof *v->sites);
     hfn_free(&env, v->items, v->count * sizeof *v->items);
     hfn_free(&env, v, sizeof *v);
 }
@@ -194,6 +203,12 @@ hfn_span hfn_verdicts_island_original(const hotfn_verdicts *v, uint32_t index)
     if (!item || item->island_rva == 0)
         return (hfn_span){ 0 };
     return bytes_at(v, item->island_rva, 5);
+}
+
+const hfn_branch *hfn_verdicts_sites(const hotfn_verdicts *v, size_t *count)
+{
+    *count = v->site_count;
+    return v->sites;
 }
 
 const hotfn_image *hfn_verdicts_image(const hotfn_verdicts *v)

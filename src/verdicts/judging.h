@@ -64,6 +64,8 @@ typedef struct hfn_judging {
     size_t dispatcher_count, dispatcher_capacity;
     hfn_fixed *fixed; /* by rva, without overlaps */
     size_t fixed_count, fixed_capacity;
+    hfn_branch *branches; /* out of functions or back to their entries; by field */
+    size_t branch_count, branch_capacity;
     hfn_dispatcher *orphans; /* fragments whose jumps may land elsewhere */
     size_t orphan_count, orphan_capacity;
 } hfn_judging;
@@ -111,6 +113,9 @@ bool hfn_ladder_first(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 /* timing.c: which hookable functions may be timed; their flags. */
 void hfn_timing_judge(hfn_judging *j, hfn_verdict *items);
+/* sites.c: of the branches, those that may be sent to a stub; in place: target becomes the index of the
+ * function. */
+void hfn_sites_keep(hfn_judging *j, const hfn_verdict *verdicts);
 /* pads.c: its last instruction ends where it ends, and never goes on. */
 bool hfn_subject_ends(const hfn_judging *j, const hfn_subject *s);
 /* Take the bytes [from, to) behind the subject's end, if they are padding that nobody

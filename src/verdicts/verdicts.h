@@ -53,6 +53,16 @@ hfn_span hfn_verdicts_original(const hotfn_verdicts *verdicts, uint32_t index);
 /* The same for ISLAND's 5 padding bytes; empty for the other strategies. */
 hfn_span hfn_verdicts_island_original(const hotfn_verdicts *verdicts, uint32_t index);
 
+/* A direct call or jump. */
+typedef struct hfn_branch {
+    uint32_t field;  /* RVA of its 4-byte field                         */
+    uint32_t target; /* while code is read an RVA, then a function's index */
+} hfn_branch;
+
+/* Those that lead exactly to a hookable function whose stub may be entered in place of it: they can be
+ * sent there.  By field.  No patch overwrites them. */
+const hfn_branch *hfn_verdicts_sites(const hotfn_verdicts *verdicts, size_t *count);
+
 const hotfn_image *hfn_verdicts_image(const hotfn_verdicts *verdicts);
 const hotfn_functions *hfn_verdicts_functions(const hotfn_verdicts *verdicts);
 const hfn_arch *hfn_verdicts_arch(

@@ -178,7 +178,7 @@ class HookAction(Sized):
 
 class CommitStats(Sized):
     _fields_ = [("size", c_uint32), ("hooked", c_uint32), ("refused", c_uint32),
-                ("reserved", c_uint32), ("stub_bytes", c_uint64), ("unwind_bytes", c_uint64),
+                ("call_sites", c_uint32), ("stub_bytes", c_uint64), ("unwind_bytes", c_uint64),
                 ("table_bytes", c_uint64), ("copied_page_bytes", c_uint64),
                 ("total_ns", c_uint64)]
 

@@ -274,3 +274,10 @@ bool hfn_x86_fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end,
     hfn_x86_put_u32(&field, (uint32_t)distance);
     return true;
 }
+
+bool hfn_x86_field_is_target(const uint8_t *bytes, const hfn_instruction *in)
+{
+    if (in->length == 5)
+        return bytes[0] == 0xE8 || bytes[0] == 0xE9;
+    return in->length == 6 && bytes[0] == 0x0F && (bytes[1] & 0xF0) == 0x80;
+}

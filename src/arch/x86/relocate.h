@@ -12,6 +12,9 @@ bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, ui
                       hfn_moved *out);
 bool hfn_x86_fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target);
 
+/* call, jmp, jcc rel32 without a prefix. */
+bool hfn_x86_field_is_target(const uint8_t *bytes, const hfn_instruction *in);
+
 /* How many bytes the instruction makes the stack grow (negative: shrink); false if rsp changes in a way
  * that is not a known number. */
 bool hfn_x86_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,

@@ -77,6 +77,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .flags_live = flags_live_64,
     .spare_register = hfn_x86_spare_register,
     .retarget = retarget_64,
+    .field_is_target = hfn_x86_field_is_target,
     .dispatch = dispatch_64,
     .stack_begin = hfn_x86_stack_begin,
     .stack_step = hfn_x86_stack_step,

@@ -314,6 +314,10 @@ void hfn_os_text_populate(const hfn_text_window *window, uint64_t begin, uint64_
                  MADV_POPULATE_WRITE); /* from Linux 5.14; before, each page faults by itself */
 }
 
+typedef struct unaligned_u32 {
+    uint32_t value;
+} __attribute__((packed, may_alias)) unaligned_u32;
+
 /* HOT PATH: no libc: the bytes may be those of memcpy, half written. */
 void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t *bytes,
                        uint32_t byte_count)
@@ -322,6 +326,11 @@ void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t 
 
     if (window->how == HOW_PROC_MEM) {
         hfn_raw4(SYS_pwrite64, (uint64_t)window->fd, hfn_raw_pointer(bytes), byte_count, address);
+        return;
+    }
+    if (byte_count == sizeof(uint32_t)) { /* call sites: there may be half a million */
+        ((volatile unaligned_u32 *)(volatile void *)to)->value =
+            ((const unaligned_u32 *)(const void *)bytes)->value;
         return;
     }
     for (uint32_t i = 0; i < byte_count; i++)

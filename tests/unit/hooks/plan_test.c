@@ -59,12 +59,33 @@ static hotfn_plan *make_plan(void)
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     source = target_source(&code, 6, c, &moved, 5);
     source.section = 1;
+    source.end_rva = c + 8000;
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    CHECK(hfn_plan_writer_add_site(writer, c + 10, 2));
+    CHECK(hfn_plan_writer_add_site(writer, c + 7990, 0)); /* more than one step away */
+    CHECK(hfn_plan_writer_add_site(writer, c + 7998, 1)); /* not all of it in the range */
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);
     hfn_plan_writer_destroy(writer);
     munmap(code.bytes, CODE_BYTES);
     save_seed(plan);
     return plan;
+}
+
+static void a_plan_says_which_calls_lead_where(void)
+{
+    hotfn_plan *plan = make_plan();
+    uint32_t c = hfn_plan_rva_at(plan, 2);
+    hfn_site_walk walk = hfn_site_walk_begin(plan);
+
+    CHECK(hfn_site_walk_next(&walk));
+    CHECK_EQ_U64(walk.field_rva, c + 10);
+    CHECK_EQ_U64(walk.entry, 2);
+    CHECK(hfn_site_walk_next(&walk));
+    CHECK_EQ_U64(walk.field_rva, c + 7990);
+    CHECK_EQ_U64(walk.entry, 0);
+    CHECK(!hfn_site_walk_next(&walk));
+    CHECK_EQ_U64(plan->site_count, 3); /* one is a step */
+    hotfn_plan_destroy(plan);
 }
 
 static void a_plan_says_what_was_written(void)
@@ -170,10 +191,21 @@ static void check_refused(size_t at, uint8_t byte, hotfn_status expected)
     hotfn_plan_destroy(plan);
 }
 
+/* How long that block is. */
+static size_t make_plan_bytes(void)
+{
+    hotfn_plan *plan = make_plan();
+    size_t byte_count = plan->byte_count;
+
+    hotfn_plan_destroy(plan);
+    return byte_count;
+}
+
 static void lies_are_refused(void)
 {
     size_t ranges = PLAN_HEADER_BYTES, entries = ranges + 2 * PLAN_RANGE_BYTES;
     size_t second = entries + PLAN_ENTRY_BYTES;
+    size_t sites = make_plan_bytes() - 3 * PLAN_SITE_BYTES;
 
     check_refused(PLAN_MAGIC_AT, 'X', HOTFN_E_FORMAT);
     check_refused(PLAN_VERSION_AT, 99, HOTFN_E_MISMATCH);
@@ -198,6 +230,11 @@ static void lies_are_refused(void)
     check_refused(second + PLAN_ENTRY_FUNCTION_AT, 2, HOTFN_E_FORMAT);
     check_refused(second + PLAN_ENTRY_ISLAND_AT, 0xff, HOTFN_E_FORMAT); /* over its own site */
     check_refused(second + PLAN_ENTRY_ISLAND_AT, 0x7f, HOTFN_E_FORMAT); /* out of its range */
+    check_refused(PLAN_SITE_COUNT_AT, 2, HOTFN_E_FORMAT);
+    check_refused(sites + 1, 0x30, HOTFN_E_FORMAT); /* entry 3 of 3           */
+    check_refused(sites + 3, 0x10, HOTFN_E_FORMAT); /* a far one              */
+    check_refused(sites + 5, 0x0f, HOTFN_E_FORMAT); /* a step made a site     */
+    check_refused(sites + 8, 0xff, HOTFN_E_FORMAT); /* behind all that is reached */
 }
 
 static void what_does_not_fit_the_format_is_left_out(void)
@@ -239,6 +276,7 @@ static void unwinding_steps_are_checked(void)
 
 static const check_test tests[] = {
     CHECK_TEST(a_plan_says_what_was_written),
+    CHECK_TEST(a_plan_says_which_calls_lead_where),
     CHECK_TEST(an_empty_plan_opens),
     CHECK_TEST(a_cut_plan_does_not_open),
     CHECK_TEST(a_changed_byte_is_seen_by_the_checksum),

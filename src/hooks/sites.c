@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH (write and restore): no libc, see patch.c.  No thread ever stands inside of a site, which is
+ * one instruction; nothing else runs while it is half written: the caller stopped the other threads.
+ * What stands there is computed, not kept: the distance to the function, or to its stub. */
+#include "hooks/sites.h"
+
+#include "base/memory.h"
+
+bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch)
+{
+    const hotfn_plan *plan = hfn_batch_module(hooks, batch)->plan;
+
+    return batch->kind == HOTFN_ACTION_COUNT && plan->site_count > 0 &&
+           !(hooks->options.flags & HOTFN_HOOKS_KEEP_CALLS);
+}
+
+/* Note the current stub of walk. */
+static void note_target(hfn_batch *batch, const hfn_stub_walk *walk, uint64_t base)
+{
+    int64_t stub = (int64_t)(walk->entry - base);
+    uint32_t entry = batch->hooks[walk->index] & HFN_HOOK_ENTRY;
+
+    if (walk->address != 0 && stub == (int32_t)stub)
+        batch->targets[entry] = (hfn_site_target){ walk->hook.rva, (int32_t)stub };
+}
+
+bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint32_t wanted)
+{
+    const hfn_module *module = hfn_batch_module(hooks, batch);
+    hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
+
+    if (!hfn_sites_wanted(hooks, batch) || batch->targets)
+        return true;
+    batch->targets = hfn_alloc(&hooks->env, module->plan->entry_count * sizeof *batch->targets);
+    if (!batch->targets)
+        return false;
+    while (hfn_stub_walk_next(&walk))
+        if ((batch->hooks[walk.index] & mask) == wanted)
+            note_target(batch, &walk, module->base);
+    return true;
+}
+
+void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch)
+{
+    if (!batch->targets)
+        return;
+    hfn_free(&hooks->env, batch->targets,
+             hfn_batch_module(hooks, batch)->plan->entry_count * sizeof *batch->targets);
+    batch->targets = NULL;
+}
+
+/* ---- One site. */
+
+/* A site in this process, and the two values that its field may have. */
+typedef struct site {
+    uint64_t field;
+    uint32_t to_function, to_stub;
+    hfn_text_window *window;
+} site;
+
+/* The next site that can be written and can reach its stub; out->window is where the last one was. */
+static bool next_site(const hfn_batch *batch, uint64_t base, const hfn_windows *windows,
+                      hfn_site_walk *walk, site *out)
+{
+    while (hfn_sites_next(batch, walk)) {
+        const hfn_site_target *target = &batch->targets[walk->entry];
+        int64_t distance = target->stub - (int64_t)walk->next_rva;
+        uint64_t from = base + walk->field_rva - 2, behind = base + walk->next_rva;
+        if (!out->window || from < out->window->begin || behind > out->window->end)
+            out->window = hfn_windows_at(windows, from);
+        if (!out->window || behind > out->window->end || distance != (int32_t)distance)
+            continue;
+        out->field = base + walk->field_rva;
+        out->to_function = target->rva - walk->next_rva;
+        out->to_stub = (uint32_t)distance;
+        return true;
+    }
+    return false;
+}
+
+/* call rel32, jmp rel32, jcc rel32 */
+static bool is_branch(uint64_t field)
+{
+    const volatile uint8_t *at = (const volatile uint8_t *)(uintptr_t)field;
+
+    return at[-1] == 0xe8 || at[-1] == 0xe9 || ((at[-1] & 0xf0) == 0x80 && at[-2] == 0x0f);
+}
+
+typedef struct unaligned_u32 {
+    uint32_t value;
+} __attribute__((packed, may_alias)) unaligned_u32;
+
+static uint32_t value_at(uint64_t field)
+{
+    return ((const volatile unaligned_u32 *)(uintptr_t)field)->value;
+}
+
+static void write_field(const site *s, uint32_t value)
+{
+    uint8_t bytes[PLAN_FIELD_BYTES];
+
+    hfn_store_u32(bytes, value);
+    hfn_os_text_write(s->window, s->field, bytes, PLAN_FIELD_BYTES);
+}
+
+/* ---- All sites. */
+
+bool hfn_sites_next(const hfn_batch *batch, hfn_site_walk *walk)
+{
+    while (hfn_site_walk_next(walk))
+        if (batch->targets[walk->entry].stub != 0)
+            return true;
+    return false;
+}
+
+void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows)
+{
+    const hfn_module *module = hfn_batch_module(hooks, batch);
+    hfn_site_walk walk = hfn_site_walk_begin(module->plan);
+    site s = { .window = NULL };
+
+    while (batch->targets && next_site(batch, module->base, windows, &walk, &s)) {
+        if (value_at(s.field) != s.to_function || !is_branch(s.field))
+            continue;
+        write_field(&s, s.to_stub);
+        batch->sites_written += value_at(s.field) == s.to_stub;
+    }
+}
+
+uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows)
+{
+    const hfn_module *module = hfn_batch_module(hooks, batch);
+    hfn_site_walk walk = hfn_site_walk_begin(module->plan);
+    site s = { .window = NULL };
+    uint32_t foreign;
+
+    while (batch->targets && next_site(batch, module->base, windows, &walk, &s)) {
+        if (value_at(s.field) != s.to_stub)
+            continue;
+        write_field(&s, s.to_function);
+        batch->sites_written -= batch->sites_written > 0;
+    }
+    foreign = batch->sites_written;
+    batch->sites_written = 0;
+    return foreign;
+}

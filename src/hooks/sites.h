@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Call sites: direct calls and jumps of a module that are sent straight to the stubs of a batch. */
+#ifndef HFN_HOOKS_SITES_H
+#define HFN_HOOKS_SITES_H
+
+#include "hooks/hookset.h"
+#include "hooks/windows.h"
+
+/* May callers be sent to this batch's stubs?  A stub then runs in place of the function, with the
+ * caller's return address on the stack, as behind the entry's jump. */
+bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch);
+
+/* Before other threads are stopped: note where the stubs of the hooks with (hooks[i] & mask) == wanted
+ * are entered.  Does nothing where no sites are wanted.  False if there is no memory. */
+bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint32_t wanted);
+void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch);
+
+/* The next site that leads to a noted stub. */
+bool hfn_sites_next(const hfn_batch *batch, hfn_site_walk *walk);
+
+/* Send all that lead to noted stubs there; the bytes of one that is not as in the file, or that cannot
+ * reach its stub, stay.  Adds to batch->sites_written. */
+void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows);
+/* Back to the functions.  Answers how many of those written are somebody else's now. */
+uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* Direct calls and jumps of hooked code: they go straight to the stub of the function that they lead to,
+ * count once, and get their bytes back; what is not as the plan says is left alone. */
+#include "row.h"
+#include "targets.h"
+
+enum { CODE_BYTES = 8192, SLOT_BASE = 10 };
+enum { SUM, CALLS, JUMPS, BRANCHES, FUNCTIONS };
+enum { CALL_AT = 8, JUMP_AT = 5, BRANCH_AT = 5 };
+
+/* clang-format off */
+/* lea eax, [rdi + rsi]; nop; nop; ret */
+static const uint8_t sum[] = { 0x8d, 0x04, 0x37, 0x90, 0x90, 0xc3 };
+/* sub rsp, 8; nop; nop; nop; nop; call sum; add rsp, 8; ret */
+static const uint8_t calls[] = { 0x48, 0x83, 0xec, 0x08, 0x90, 0x90, 0x90, 0x90,
+                                 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 0x08, 0xc3 };
+/* nop x 5; jmp sum */
+static const uint8_t jumps[] = { 0x90, 0x90, 0x90, 0x90, 0x90, 0xe9, 0, 0, 0, 0 };
+/* test edi, edi; nop x 3; jne sum; ret */
+static const uint8_t branches[] = { 0x85, 0xff, 0x90, 0x90, 0x90, 0x0f, 0x85, 0, 0, 0, 0, 0xc3 };
+/* clang-format on */
+
+typedef struct fixture {
+    target_code code;
+    uint32_t rva[FUNCTIONS], field[FUNCTIONS];
+    hotfn_plan *plan;
+    hotfn_hooks *hooks;
+    uint8_t before[CODE_BYTES];
+} fixture;
+
+static uint64_t base_of(const fixture *f)
+{
+    return (uint64_t)(uintptr_t)f->code.bytes;
+}
+
+/* A function whose field at field_at leads to sum. */
+static void add_caller(fixture *f, uint32_t index, const uint8_t *bytes, size_t byte_count,
+                       uint32_t field_at)
+{
+    f->rva[index] = target_add(&f->code, bytes, byte_count);
+    f->field[index] = f->rva[index] + field_at;
+    hfn_store_u32(f->code.bytes + f->field[index], f->rva[SUM] - (f->field[index] + 4));
+}
+
+static fixture make_fixture(uint32_t hook_flags)
+{
+    fixture f = { .plan = NULL };
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, FUNCTIONS);
+    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hotfn_row_access access = row_access();
+
+    f.code = target_code_make(CODE_BYTES);
+    f.rva[SUM] = target_add(&f.code, sum, sizeof sum);
+    add_caller(&f, CALLS, calls, sizeof calls, CALL_AT + 1);
+    f.code.used += 5000; /* further than one step of the plan */
+    add_caller(&f, JUMPS, jumps, sizeof jumps, JUMP_AT + 1);
+    add_caller(&f, BRANCHES, branches, sizeof branches, BRANCH_AT + 2);
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        hfn_moved moved;
+        hfn_plan_source source = target_source(&f.code, i, f.rva[i], &moved, 5);
+        source.end_rva = f.rva[i] + 32;
+        CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    }
+    for (uint32_t i = CALLS; i < FUNCTIONS; i++)
+        CHECK(hfn_plan_writer_add_site(writer, f.field[i], SUM));
+    CHECK(hfn_plan_writer_add_site(writer, CODE_BYTES - 8, SUM)); /* in no range: left out */
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f.plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    target_code_finish(&f.code);
+    memcpy(f.before, f.code.bytes, sizeof f.before);
+    options.flags = hook_flags;
+    memset(slots, 0, sizeof slots);
+    CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);
+    return f;
+}
+
+static void finish_fixture(fixture *f)
+{
+    hotfn_hooks_destroy(f->hooks);
+    CHECK_MEM(f->code.bytes, f->before, sizeof f->before);
+    hotfn_plan_destroy(f->plan);
+    munmap(f->code.bytes, CODE_BYTES);
+}
+
+/* Hook those of the mask, and commit. */
+static hotfn_commit_stats hook(fixture *f, uint32_t mask)
+{
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    uint32_t slot_of[FUNCTIONS], module;
+
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        slot_of[i] = mask >> i & 1 ? SLOT_BASE + i : UINT32_MAX;
+    CHECK_EQ_I64(hotfn_hooks_add_module(f->hooks, f->plan, base_of(f), slot_of, &module, NULL),
+                 HOTFN_OK);
+    CHECK_EQ_I64(hotfn_hooks_commit(f->hooks, &stats, NULL), HOTFN_OK);
+    return stats;
+}
+
+/* Where the field at rva leads. */
+static uint64_t target_of(const fixture *f, uint32_t field)
+{
+    int32_t distance = (int32_t)hfn_load_u32(f->code.bytes + field);
+
+    return base_of(f) + field + 4 + (uint64_t)(int64_t)distance;
+}
+
+static bool leads_to_stub(const fixture *f, uint32_t field)
+{
+    hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
+
+    return hotfn_hooks_find_region(f->hooks, target_of(f, field), &region) == 1;
+}
+
+static uint32_t call(const fixture *f, uint32_t index, int x, int y)
+{
+    uint32_t (*function)(int, int);
+    void *at = target_at(&f->code, f->rva[index]);
+
+    memcpy(&function, &at, sizeof function);
+    return function(x, y);
+}
+
+static void call_all(const fixture *f, int times)
+{
+    for (int n = 0; n < times; n++)
+        for (uint32_t i = 0; i < FUNCTIONS; i++)
+            CHECK_EQ_U64(call(f, i, 30 + n, 4), 34u + (uint32_t)n);
+}
+
+static void poke_u32(const fixture *f, uint32_t rva, uint32_t value)
+{
+    mprotect(f->code.bytes, CODE_BYTES, PROT_READ | PROT_WRITE);
+    hfn_store_u32(f->code.bytes + rva, value);
+    target_code_finish(&f->code);
+}
+
+/* ---- Claims. */
+
+static void direct_calls_and_jumps_go_to_the_stub_and_count_once(void)
+{
+    fixture f = make_fixture(0);
+    hotfn_commit_stats stats = hook(&f, 15);
+
+    CHECK_EQ_U64(stats.hooked, FUNCTIONS);
+    CHECK_EQ_U64(stats.call_sites, 3);
+    for (uint32_t i = CALLS; i < FUNCTIONS; i++)
+        CHECK(leads_to_stub(&f, f.field[i]));
+    call_all(&f, 100);
+    CHECK_EQ_U64(slots[SLOT_BASE + SUM], 400);
+    for (uint32_t i = CALLS; i < FUNCTIONS; i++)
+        CHECK_EQ_U64(slots[SLOT_BASE + i], 100);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
+    CHECK_EQ_U64(hook(&f, 15).call_sites, 3); /* again, with the same stubs */
+    call_all(&f, 1);
+    CHECK_EQ_U64(slots[SLOT_BASE + SUM], 404);
+    finish_fixture(&f);
+}
+
+static void only_calls_of_hooked_functions_change(void)
+{
+    fixture f = make_fixture(0);
+
+    CHECK_EQ_U64(hook(&f, 1 << CALLS | 1 << JUMPS).call_sites, 0);
+    for (uint32_t i = CALLS; i < FUNCTIONS; i++)
+        CHECK_EQ_U64(target_of(&f, f.field[i]), base_of(&f) + f.rva[SUM]);
+    CHECK_EQ_U64(hook(&f, 1 << SUM).call_sites, 3); /* callers need not be hooked with it */
+    call_all(&f, 1);
+    CHECK_EQ_U64(slots[SLOT_BASE + SUM], 4);
+    CHECK_EQ_U64(slots[SLOT_BASE + JUMPS], 1);
+    CHECK_EQ_U64(slots[SLOT_BASE + BRANCHES], 0);
+    finish_fixture(&f);
+}
+
+static void calls_are_kept_if_asked_and_by_other_actions(void)
+{
+    fixture f = make_fixture(HOTFN_HOOKS_KEEP_CALLS);
+    hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    uint32_t module;
+
+    CHECK_EQ_U64(hook(&f, 15).call_sites, 0);
+    call_all(&f, 1);
+    CHECK_EQ_U64(slots[SLOT_BASE + SUM], 4);
+    finish_fixture(&f);
+    f = make_fixture(0);
+    action.kind = HOTFN_ACTION_FLOOR;
+    hotfn_hooks_add(f.hooks, f.plan, base_of(&f), SUM, &action, &module, NULL);
+    CHECK_EQ_I64(hotfn_hooks_commit(f.hooks, &stats, NULL), HOTFN_OK);
+    CHECK_EQ_U64(stats.hooked, 1);
+    CHECK_EQ_U64(stats.call_sites, 0);
+    finish_fixture(&f);
+}
+
+static void a_call_that_is_not_as_the_plan_says_is_left_alone(void)
+{
+    fixture f = make_fixture(0);
+    uint32_t own = hfn_load_u32(f.code.bytes + f.field[CALLS]);
+
+    poke_u32(&f, f.field[CALLS], own + 3); /* behind the lea */
+    CHECK_EQ_U64(hook(&f, 15).call_sites, 2);
+    CHECK_EQ_U64(hfn_load_u32(f.code.bytes + f.field[CALLS]), own + 3);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    CHECK_EQ_U64(hfn_load_u32(f.code.bytes + f.field[CALLS]), own + 3);
+    poke_u32(&f, f.field[CALLS], own);
+    finish_fixture(&f);
+}
+
+static void a_call_that_somebody_changed_since_is_left_alone_and_told(void)
+{
+    fixture f = make_fixture(0);
+    uint32_t own = hfn_load_u32(f.code.bytes + f.field[JUMPS]);
+
+    hook(&f, 15);
+    poke_u32(&f, f.field[JUMPS], own + 1);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_E_MISMATCH);
+    CHECK_EQ_U64(hfn_load_u32(f.code.bytes + f.field[JUMPS]), own + 1);
+    poke_u32(&f, f.field[JUMPS], own);
+    finish_fixture(&f);
+}
+
+static void a_call_of_a_refused_function_stays(void)
+{
+    fixture f = make_fixture(0);
+    uint32_t nops = hfn_load_u32(f.code.bytes + f.rva[SUM] + 2);
+    hotfn_commit_stats stats;
+
+    poke_u32(&f, f.rva[SUM] + 2, nops ^ 0x010000); /* 90 becomes 91 */
+    stats = hook(&f, 15);
+    CHECK_EQ_U64(stats.hooked, FUNCTIONS - 1);
+    CHECK_EQ_U64(stats.call_sites, 0);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    poke_u32(&f, f.rva[SUM] + 2, nops);
+    finish_fixture(&f);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(direct_calls_and_jumps_go_to_the_stub_and_count_once),
+    CHECK_TEST(only_calls_of_hooked_functions_change),
+    CHECK_TEST(calls_are_kept_if_asked_and_by_other_actions),
+    CHECK_TEST(a_call_that_is_not_as_the_plan_says_is_left_alone),
+    CHECK_TEST(a_call_that_somebody_changed_since_is_left_alone_and_told),
+    CHECK_TEST(a_call_of_a_refused_function_stays),
+};
+CHECK_MAIN(tests)
