@@ -3,13 +3,14 @@
  * The data of language handlers, told apart by their form, because a handler's name is seldom known:
  *   - a scope table: __try blocks of C (Microsoft, 'x64 exception handling', C_SCOPE_TABLE);
  *   - the RVA of a FuncInfo with its magic number: C++ (ehdata.h of Microsoft's C++ library);
- *   - anything else that leads into data may be the compressed form of the latter, which is not
- *     read: then every instruction behind the prologue may be guarded.
+ *   - anything else that leads into data may be the compressed form of the latter: unless that says
+ *     otherwise, every instruction behind the prologue may be guarded.
  * C++ compiled with /EHs (nearly all) catches what is thrown by calls, and calls are never moved:
  * only where a fault may be caught as well do instructions have to stay where they are.
  */
 #include "functions/handlers.h"
 
+#include "functions/handlers_compressed.h"
 #include "functions/pdata_read.h"
 
 enum {
@@ -163,13 +164,16 @@ static bool is_func_info(hfn_span info)
 }
 
 /* Handlers that only check the stack have a small number there, which leads nowhere. */
-static void visit_unknown(const walk *w, uint32_t rva)
+static void visit_unknown(walk *w, uint32_t rva)
 {
     hfn_span info = hfn_image_span(w->image, rva);
     uint8_t head = 0;
 
     if (hfn_image_section_of(w->image, rva) == UINT32_MAX || is_code(w, rva) ||
-        !hfn_span_u8(info, 0, &head) || (head & COMPRESSED_CALLS_ONLY))
+        !hfn_span_u8(info, 0, &head))
+        return;
+    hfn_handlers_compressed(w->image, rva, w->entry.parent, &w->left, w->visitor);
+    if (head & COMPRESSED_CALLS_ONLY)
         return;
     w->visitor->guards(w->visitor->user, w->entry.rva + w->entry.prologue_bytes,
                        w->entry.rva + w->entry.byte_count);

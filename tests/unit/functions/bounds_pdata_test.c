@@ -261,6 +261,117 @@ static void a_scope_table_is_read(void)
     free(b);
 }
 
+/* The image of a_scope_table_is_read, with other data behind the handler. */
+static seen visit_data(const uint8_t *data, size_t size, uint32_t first_word)
+{
+    pe_builder *b = pe_new_sample();
+    size_t rdata = PE_HEAD_BYTES + 512;
+    seen s = { 0, 0, 0, 0 };
+    const hfn_handler_visitor visitor = { see_call, see_jump, see_guard, &s };
+
+    pe_put(b, rdata + (PE_UNWIND - PE_RDATA) + 12, first_word, 4);
+    memcpy(b->data + rdata + 0x200, data, size);
+    hotfn_image *image = open_image(b, NULL);
+    hfn_each_handler(image, &visitor);
+    hotfn_image_close(image);
+    free(b);
+    return s;
+}
+
+#define WORD(value) (uint8_t)(value), (uint8_t)((value) >> 8), (uint8_t)((value) >> 16), 0
+
+/* FuncInfo of the magic number: one try block with one catch block; compiled for faults too, with
+ * state 0 from PE_GUARDED + 4 on. */
+static void a_func_info_is_read(void)
+{
+    static const uint8_t data[] = {
+        WORD(0x930522),
+        WORD(0),
+        WORD(0),
+        WORD(1),
+        WORD(PE_RDATA + 0x230),
+        WORD(2),
+        WORD(PE_RDATA + 0x250),
+        WORD(0),
+        WORD(0),
+        WORD(0),
+        WORD(0),
+        WORD(0), /* to 0x230 */
+        WORD(0),
+        WORD(0),
+        WORD(1),
+        WORD(1),
+        WORD(PE_RDATA + 0x260),
+        WORD(0),
+        WORD(0),
+        WORD(0),
+        WORD(PE_GUARDED),
+        0xff,
+        0xff,
+        0xff,
+        0xff,
+        WORD(PE_GUARDED + 4),
+        WORD(0), /* to 0x260 */
+        WORD(0),
+        WORD(0),
+        WORD(0),
+        WORD(PE_COLD),
+        WORD(0),
+    };
+    uint8_t copy[sizeof data];
+
+    memcpy(copy, data, sizeof data);
+    copy[3] = 0x19;
+    seen s = visit_data(copy, sizeof copy, PE_RDATA + 0x200);
+    CHECK_EQ_U64(s.called, PE_COLD);
+    CHECK_EQ_U64(s.guard_begin, PE_GUARDED + 4);
+    CHECK_EQ_U64(s.guard_end, PE_GUARDED + 12);
+}
+
+/* The compressed form: flags TryBlockMap and EHs; one try block of states 0, 0, 1; one catch block
+ * that goes on 7 bytes behind the function's beginning. */
+static void a_compressed_func_info_is_read(void)
+{
+    static const uint8_t data[] = {
+        0x10 | 0x20, WORD(PE_RDATA + 0x208),
+        0,           0,
+        0,           1 << 1,
+        0,           0,
+        1 << 1,      WORD(PE_RDATA + 0x214),
+        0,           0,
+        0,           0,
+        1 << 1,      1 | 4 | 1 << 4,
+        5 << 1,      0x21,
+        0x03,        WORD(PE_COLD),
+        7 << 1,
+    };
+    uint8_t copy[sizeof data];
+    seen s = visit_data(data, sizeof data, PE_RDATA + 0x200);
+
+    CHECK_EQ_U64(s.called, PE_COLD);
+    CHECK_EQ_U64(s.jumped, PE_GUARDED + 7);
+    CHECK_EQ_U64(s.guard_end, 0);
+    memcpy(copy, data, sizeof data);
+    copy[0] = 0x10; /* not EHs: a fault may be caught anywhere in the body */
+    s = visit_data(copy, sizeof copy, PE_RDATA + 0x200);
+    CHECK_EQ_U64(s.guard_begin, PE_GUARDED + 4);
+    CHECK_EQ_U64(s.guard_end, PE_GUARDED + 12);
+    copy[0x14 + 5] = 0xff; /* the catch block's address leads nowhere: nothing is believed */
+    copy[0x14 + 6] = 0xff;
+    s = visit_data(copy, sizeof copy, PE_RDATA + 0x200);
+    CHECK_EQ_U64(s.called, PE_FILTER);
+    CHECK_EQ_U64(s.jumped, 0);
+}
+
+/* The number that a stack check's handler has there is no address of data. */
+static void a_stack_checks_data_guards_nothing(void)
+{
+    const seen s = visit_data((const uint8_t *)"", 0, 0x30);
+
+    CHECK_EQ_U64(s.called, PE_FILTER);
+    CHECK_EQ_U64(s.guard_end, 0);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(parts_are_told_from_functions),
     CHECK_TEST(a_part_right_behind_its_function_is_the_rest_of_it),
@@ -268,5 +379,8 @@ static const check_test tests[] = {
     CHECK_TEST(arm64_entries_carry_their_length),
     CHECK_TEST(an_unsorted_table_is_sorted),
     CHECK_TEST(a_scope_table_is_read),
+    CHECK_TEST(a_func_info_is_read),
+    CHECK_TEST(a_compressed_func_info_is_read),
+    CHECK_TEST(a_stack_checks_data_guards_nothing),
 };
 CHECK_MAIN(tests)
