@@ -97,9 +97,17 @@ def test_export_writes_json(record, tmp_path):
 
 def test_export_writes_every_format(record, tmp_path):
     assert {"table", "json", "csv"} <= {format.name for format in hotfn.formats()}
+    written = set()
     for format in hotfn.formats():
-        record.export(tmp_path / "out", format=format.name)
-        assert b"fib" in (tmp_path / "out").read_bytes()
+        try:
+            record.export(tmp_path / "out", format=format.name)
+        except hotfn.UnsupportedError as refusal:
+            assert "--mode time" in str(refusal)  # this record holds counts alone
+            continue
+        text = (tmp_path / "out").read_bytes()
+        assert b"fib" in text or text.startswith(b"gmon\x01")  # which has addresses, no names
+        written.add(format.name)
+    assert {"table", "json", "csv"} <= written
 
 
 def test_export_refuses_an_unknown_format(record, tmp_path):
