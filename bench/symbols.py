@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What it costs to read names: PDBs beside llvm-pdbutil, a large library beside nm."""
+"""What it costs to read names: PDBs beside llvm-pdbutil, a large library beside nm, maps
+beside wc."""
 import glob
 import os
 import pathlib
 import shutil
 import statistics
 import subprocess
+import sys
 
 import figures
+import maps
 import tools
 
 FUNCTIONS = 50_000
@@ -142,8 +145,16 @@ def run_elf(report, options):
     compare(report, "elf", found, path.stat().st_size)
 
 
+def run_maps(report, options):
+    maps.run_repeated(report, options, sys.modules[__name__])
+
+
+def run_maps_curve(report, options):
+    maps.run_curve(report, options, sys.modules[__name__])
+
+
 def run(report, options):
-    for part in (run_pdb, run_pdb_curve, run_elf):
+    for part in (run_pdb, run_pdb_curve, run_elf, run_maps, run_maps_curve):
         try:
             part(report, options)
         except tools.Missing as missing:
