@@ -12,7 +12,7 @@ extern "C" {
 typedef struct hotfn_functions hotfn_functions;
 
 #define HOTFN_FUNCTION_PLAIN 1
-#define HOTFN_FUNCTION_FRAGMENT 2  /* its unwind data proves that it starts inside a frame      */
+#define HOTFN_FUNCTION_FRAGMENT 2  /* its unwind data or PDB prove that it starts inside a frame */
 #define HOTFN_FUNCTION_PLT 3       /* linker stubs                                              */
 #define HOTFN_FUNCTION_RESOLVER 4  /* the resolver of an ifunc                                  */
 #define HOTFN_FUNCTION_GLUE 5      /* _start, _init, _fini, deregister_tm_clones ...: C run-time */

@@ -18,6 +18,7 @@ typedef struct group {
     uint32_t symbol_count;
     const hfn_fde *fde; /* NULL if none begins here */
     bool has_function, has_label, is_resolver, global, exported;
+    bool has_entry;      /* a function symbol that is not said to be a part of another */
     bool sure;           /* a function symbol whose source knows sizes and types  */
     uint64_t byte_count; /* the longest of the symbols'                           */
     uint64_t most;       /* as far as symbols of a map could reach; 0: not limited */
@@ -41,6 +42,7 @@ static void take_symbol(group *g, const hfn_symbol *s)
         g->has_label = true;
     else
         g->has_function = true;
+    g->has_entry |= s->kind != HOTFN_SYMBOL_LABEL && s->kind != HOTFN_SYMBOL_FRAGMENT;
     g->is_resolver |= s->kind == HOTFN_SYMBOL_IFUNC;
     g->global |= (s->flags & HOTFN_SYMBOL_GLOBAL) != 0;
     g->exported |= (s->flags & HOTFN_SYMBOL_EXPORTED) != 0;
@@ -101,6 +103,8 @@ static void describe(const group *g, hfn_function *f)
     f->byte_count = g->byte_count;
     f->fde_cfa_offset = -1;
     f->kind = g->is_resolver ? HOTFN_FUNCTION_RESOLVER : HOTFN_FUNCTION_PLAIN;
+    if (g->has_function && !g->has_entry) /* whoever made it says so (S_SEPCODE, OMAP) */
+        f->kind = HOTFN_FUNCTION_FRAGMENT;
     f->flags |= g->has_function || g->has_label ? HOTFN_FUNCTION_HAS_SYMBOL : 0;
     f->flags |= g->global ? HOTFN_FUNCTION_GLOBAL : 0;
     f->flags |= g->exported ? HOTFN_FUNCTION_EXPORTED : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Claims about what becomes a function, and how long it is. */
 #include "functions/sample.h"
+#include "symbols/pdb_builder.h"
 
 static void aliases_are_one_function(void)
 {
@@ -187,7 +188,49 @@ static void without_symbols_the_fdes_alone_will_do(void)
     sample_finish(&s);
 }
 
+static uint32_t kind_at(const hotfn_functions *functions, uint64_t rva)
+{
+    hotfn_function f = HOTFN_FUNCTION_INIT;
+    uint32_t index = hotfn_functions_find(functions, rva);
+
+    CHECK_EQ_I64(hotfn_functions_get(functions, index, &f), HOTFN_OK);
+    CHECK_EQ_U64(f.rva, rva);
+    return f.kind;
+}
+
+static void what_a_pdb_calls_a_part_is_a_fragment_unless_it_is_an_entry_too(void)
+{
+    hotfn_symbols_options force = HOTFN_SYMBOLS_OPTIONS_INIT;
+    hotfn_functions *functions = NULL;
+    hotfn_symbols *symbols = NULL;
+    pdb_builder *b = pdb_begin(512);
+    uint32_t parent;
+    sample s;
+
+    sample_begin(&s);
+    sample_build(&s);
+    set_32(b->s[SECTIONS].data + 12, TEXT);
+    parent = procedure(b, MODULE, 0x1110, "parent", 0, 8);
+    separated(b, parent, 16, 8);
+    separated(b, parent, 32, 8);
+    procedure(b, MODULE, 0x1110, "called_too", 32, 8);
+    pdb_finish(b);
+    force.flags = HOTFN_SYMBOLS_FORCE;
+    CHECK_EQ_I64(hotfn_symbols_pdb_from_bytes(&symbols, b->file, b->file_bytes, "x.pdb", s.image,
+                                              &force, NULL, NULL),
+                 HOTFN_OK);
+    CHECK_EQ_I64(hotfn_functions_build(&functions, s.image, symbols, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_U64(kind_at(functions, TEXT), HOTFN_FUNCTION_PLAIN);
+    CHECK_EQ_U64(kind_at(functions, TEXT + 16), HOTFN_FUNCTION_FRAGMENT);
+    CHECK_EQ_U64(kind_at(functions, TEXT + 32), HOTFN_FUNCTION_PLAIN);
+    hotfn_functions_destroy(functions);
+    hotfn_symbols_destroy(symbols);
+    pdb_free(b);
+    sample_finish(&s);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(what_a_pdb_calls_a_part_is_a_fragment_unless_it_is_an_entry_too),
     CHECK_TEST(aliases_are_one_function),
     CHECK_TEST(an_fde_gives_size_and_facts_to_its_symbol),
     CHECK_TEST(an_fde_without_a_symbol_is_a_function),
