@@ -17,6 +17,7 @@ enum {
     GSI_HEADER_BYTES = 16,
     GSI_RECORD_BYTES = 8,
     PUBLICS_HEADER_BYTES = 28,
+    MOST_PARENTS = 2, /* times the file: no two procedures lie upon each other */
 };
 #define GSI_SIGNATURE 0xffffffffu
 #define GSI_VERSION (0xeffe0000u + 19990810u)
@@ -44,8 +45,9 @@ typedef struct symbol_reader {
     bool want_data;
     uint32_t module; /* of the stream that is read */
     hfn_pdb_trampolines *trampolines;
-    const uint8_t *live; /* a bit for each 4 bytes of the record stream: a record that counts */
-    uint64_t live_left;  /* bits of live that were not met yet */
+    const uint8_t *live;   /* a bit for each 4 bytes of the record stream: a record that counts */
+    uint64_t live_left;    /* bits of live that were not met yet */
+    uint64_t parent_bytes; /* read of procedures for the code that was separated from them */
 } symbol_reader;
 
 /* A record: its kind, and the bytes behind it; at is where it begins in stream. */
@@ -189,7 +191,7 @@ static bool is_procedure(uint32_t kind)
 }
 
 /* The name of the procedure whose record begins at that place of the stream; NULL if none does. */
-static hotfn_status procedure_name(const symbol_reader *r, hfn_msf_stream *stream, uint32_t at,
+static hotfn_status procedure_name(symbol_reader *r, hfn_msf_stream *stream, uint32_t at,
                                    const char **out)
 {
     record rec = { .stream = stream, .at = at };
@@ -199,6 +201,9 @@ static hotfn_status procedure_name(const symbol_reader *r, hfn_msf_stream *strea
     if (hfn_msf_view(stream, at, 4, &head) != HOTFN_OK || !is_procedure(half(head, 2)) ||
         half(head, 0) < 2)
         return HOTFN_OK;
+    r->parent_bytes += half(head, 0);
+    if (r->parent_bytes > MOST_PARENTS * r->pdb->msf.file.size)
+        return hfn_pdb_lies(stream, at, r->err, "too much separated code of one procedure");
     if (hfn_msf_view(stream, (uint64_t)at + 4, half(head, 0) - 2u, &rec.body) != HOTFN_OK)
         return HOTFN_OK;
     return take_name(r, &rec, 35, out);
@@ -443,7 +448,8 @@ hotfn_status hfn_pdb_read_symbols(hfn_pdb *pdb, hfn_symbol_table *table, bool wa
     status = read_modules(&r);
     if (status == HOTFN_OK)
         status = read_common(&r);
-    if (status == HOTFN_OK && !hfn_pdb_trampolines_follow(&trampolines, table))
+    if (status == HOTFN_OK &&
+        !hfn_pdb_trampolines_follow(&trampolines, table, (size_t)pdb->msf.file.size))
         status = no_memory(&r);
     hfn_pdb_trampolines_finish(&trampolines, &table->env);
     return status;

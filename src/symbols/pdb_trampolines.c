@@ -106,7 +106,8 @@ static const char *make_name(hfn_symbol_table *table, uint32_t offset, const cha
     return name;
 }
 
-bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *table)
+bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *table,
+                                size_t name_bytes)
 {
     uint32_t count;
 
@@ -118,7 +119,14 @@ bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *tab
     for (uint32_t i = 0; i < list->count; i++) {
         const hfn_pdb_trampoline *t = &list->items[i];
         hfn_symbol symbol = { .rva = t->rva, .byte_count = t->bytes, .module = t->module };
-        symbol.name = make_name(table, t->offset, name_at(table, count, end_of_chain(list, t)));
+        const char *target = name_at(table, count, end_of_chain(list, t));
+        size_t length = target ? strnlen(target, name_bytes + 1) : 0;
+        if (length > name_bytes) {
+            target = NULL;
+            name_bytes = 0; /* nor is it looked at from now on */
+        }
+        name_bytes -= target ? length : 0;
+        symbol.name = make_name(table, t->offset, target);
         symbol.kind = HOTFN_SYMBOL_THUNK;
         symbol.source = HOTFN_SOURCE_PDB;
         if (!symbol.name || !hfn_symbol_table_add(table, &symbol))

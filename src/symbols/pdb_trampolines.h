@@ -22,8 +22,9 @@ bool hfn_pdb_trampolines_add(hfn_pdb_trampolines *list, const hotfn_env *env,
                              const hfn_pdb_trampoline *trampoline);
 void hfn_pdb_trampolines_finish(hfn_pdb_trampolines *list, const hotfn_env *env);
 
-/* Sort the table, then add each to it as a thunk called after what it leads to.  False if there is
- * no memory. */
-bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *table);
+/* Sort the table, then add each to it as a thunk called after what it leads to; by its number alone
+ * when all their names together would take more than name_bytes.  False if there is no memory. */
+bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *table,
+                                size_t name_bytes);
 
 #endif

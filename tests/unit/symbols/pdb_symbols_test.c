@@ -94,6 +94,40 @@ static void separated_code_is_a_fragment_of_its_parent(void)
     refuse(b, "names no procedure", place(b, MODULE, at));
 }
 
+/* A record of 32 bytes must not cost 400 for its name again and again. */
+static void separated_code_costs_no_more_than_the_file(void)
+{
+    pdb_builder *b = pdb_begin(512);
+    char name[400];
+    uint32_t at;
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    at = procedure(b, MODULE, 0x1110, name, 0, 4);
+    for (uint32_t i = 0; i < 1000; i++)
+        separated(b, at, 0x100, 8);
+    pdb_finish(b);
+    refuse(b, "too much separated code", place(b, MODULE, at));
+}
+
+static void many_jumps_to_a_long_name_are_called_by_number(void)
+{
+    pdb_builder *b = pdb_begin(512);
+    hotfn_symbols *symbols;
+    char name[1000];
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    procedure(b, MODULE, 0x1110, name, 0x2000, 4);
+    for (uint32_t i = 0; i < 1000; i++)
+        trampoline(b, 5 * i, 0x2000);
+    symbols = load_good(b);
+    CHECK_EQ_U64(hotfn_symbols_count(symbols), 1001);
+    CHECK_EQ_U64(find(symbols, "@ILT+4995", HOTFN_SYMBOL_THUNK).rva, 0x1000 + 4995);
+    hotfn_symbols_destroy(symbols);
+    pdb_free(b);
+}
+
 static void trampolines_are_followed_and_circles_of_them_end(void)
 {
     pdb_builder *b = pdb_begin(512);
@@ -120,6 +154,8 @@ static const check_test tests[] = {
     CHECK_TEST(an_index_of_places_inside_records_is_refused),
     CHECK_TEST(an_index_of_too_many_bytes_is_refused),
     CHECK_TEST(separated_code_is_a_fragment_of_its_parent),
+    CHECK_TEST(separated_code_costs_no_more_than_the_file),
+    CHECK_TEST(many_jumps_to_a_long_name_are_called_by_number),
     CHECK_TEST(trampolines_are_followed_and_circles_of_them_end),
 };
 CHECK_MAIN(tests)
