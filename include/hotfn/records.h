@@ -223,6 +223,17 @@ HOTFN_API hotfn_status hotfn_record_sort(const hotfn_record *record, uint32_t *o
 HOTFN_API hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost,
                                            uint64_t lost_bytes, const hotfn_env *env, hotfn_error *err);
 
+#define HOTFN_MERGE_SUM 0u  /* a row a run; trees, histograms and slow calls too    */
+#define HOTFN_MERGE_MEAN 1u /* one row; a function that a run lacks counts as 0      */
+#define HOTFN_MERGE_MIN 2u  /* of the runs that have the function                    */
+#define HOTFN_MERGE_MAX 3u
+
+/* Write several runs as one record.  Functions are the same by image id and RVA (by path where an image
+ * has no id).  Times, if all of them were timed, are nanoseconds with the hooks' cost taken out.
+ * HOTFN_E_OPTION (no record, no such mode), what hotfn_record_open gives, HOTFN_E_IO.  Since 0.2. */
+HOTFN_API hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const char *to,
+                                          uint32_t mode, const hotfn_env *env, hotfn_error *err);
+
 #ifdef __cplusplus
 }
 #endif

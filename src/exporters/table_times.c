@@ -203,10 +203,15 @@ void hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
     const hotfn_record_time_info *t = &view->time;
     char busy[24];
     hfn_sink_format(sink, "\ntimed: %s in hooked functions", time_text(t->busy_ns, busy));
-    hfn_sink_format(sink,
-                    "; a hook's own cost is %.1f ns a timed call (%.1f of it seen as the "
-                    "callee's), %.1f ns a counted one\n",
-                    t->cost_inside_ns + t->cost_outside_ns, t->cost_inside_ns, t->count_cost_ns);
+    if (t->cost_inside_ns + t->cost_outside_ns > 0) {
+        hfn_sink_format(sink,
+                        "; a hook's own cost is %.1f ns a timed call (%.1f of it seen as the "
+                        "callee's), %.1f ns a counted one\n",
+                        t->cost_inside_ns + t->cost_outside_ns, t->cost_inside_ns,
+                        t->count_cost_ns);
+    } else {
+        hfn_sink_text(sink, "; there is no cost of hooks in it\n");
+    }
     if (t->flags & HOTFN_TIMING_SAMPLED) {
         hfn_sink_format(sink,
                         "sampled: one call in %" PRIu32

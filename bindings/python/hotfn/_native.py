@@ -165,6 +165,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_record_sort": (STATUS, [OBJECT, U32S]),
     "hotfn_record_repair": (STATUS, [c_char_p, c_char_p, POINTER(ctypes.c_char), c_uint64, ENV,
                                      ERR]),
+    "hotfn_record_merge": (STATUS, [TEXTS, c_uint32, c_char_p, c_uint32, ENV, ERR]),
     # hotfn/exporters.h
     "hotfn_exporter_count": (c_uint32, []),
     "hotfn_exporter_get": (STATUS, [c_uint32, _ref(s.ExporterInfo)]),

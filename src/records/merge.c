@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/* Several records as one: functions are the same by image id and RVA (by path where an image has no
+ * id), so runs of one build on many machines add up.  Sums keep a row a run; mean, smallest and
+ * largest have one. */
+#include "records/merge.h"
+
+#include "base/names.h"
+#include "base/sort.h"
+#include "base/status.h"
+
+#include <stdio.h>
+
+#define MOST_RECORDS 4096u
+
+typedef struct merged {
+    uint32_t module, record, function; /* where it was seen first, rather where it was counted */
+    uint32_t number;                   /* in the order of arrival */
+    bool counted;
+} merged;
+
+typedef struct merger {
+    hfn_merge m;
+    hfn_names *modules, *functions;
+    uint32_t *module_record, *module_index; /* where each module was seen first */
+    merged *list;                           /* by number, later by module */
+    size_t module_capacity, index_capacity, list_capacity;
+    uint32_t *final; /* [number]: index in the new record */
+} merger;
+
+uint64_t hfn_merge_values(const hfn_merge *m, const uint64_t *values, uint32_t count)
+{
+    uint64_t sum = 0, least = UINT64_MAX, most = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        sum = sum > UINT64_MAX - values[i] ? UINT64_MAX : sum + values[i];
+        least = values[i] < least ? values[i] : least;
+        most = values[i] > most ? values[i] : most;
+    }
+    switch (m->mode) {
+    case HOTFN_MERGE_MEAN: return (sum + m->record_count / 2) / m->record_count;
+    case HOTFN_MERGE_MIN: return count ? least : 0;
+    case HOTFN_MERGE_MAX: return most;
+    default: return sum;
+    }
+}
+
+uint32_t hfn_merge_rows(const hfn_merge *m)
+{
+    return m->mode == HOTFN_MERGE_SUM ? m->record_count : 1;
+}
+
+/* ---- Which is which. */
+
+static uint32_t module_number(merger *g, uint32_t record, uint32_t index,
+                              const hotfn_record_module *m)
+{
+    uint32_t before = hfn_names_count(g->modules), number;
+    char key[64];
+
+    if (m->id_bytes > 0 && m->id_bytes <= sizeof m->id) {
+        memcpy(key, &m->id_kind, 4);
+        memcpy(key + 4, m->id, m->id_bytes);
+        number = hfn_names_intern(g->modules, key, 4 + m->id_bytes);
+    } else {
+        number = hfn_names_intern(g->modules, m->path, strlen(m->path));
+    }
+    if (number == HFN_NAME_NONE || number < before)
+        return number;
+    if (!hfn_grow(&g->m.env, (void **)&g->module_record, &g->module_capacity, number + 1u, 4) ||
+        !hfn_grow(&g->m.env, (void **)&g->module_index, &g->index_capacity, number + 1u, 4))
+        return HFN_NAME_NONE;
+    g->module_record[number] = record;
+    g->module_index[number] = index;
+    return number;
+}
+
+static bool take_function(merger *g, uint32_t record, uint32_t index, uint32_t module)
+{
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    uint32_t before = hfn_names_count(g->functions), number;
+    char key[12];
+
+    hotfn_record_get_function(g->m.records[record], index, &f);
+    memcpy(key, &module, 4);
+    memcpy(key + 4, &f.rva, 8);
+    number = hfn_names_intern(g->functions, key, sizeof key);
+    if (number == HFN_NAME_NONE ||
+        !hfn_grow(&g->m.env, (void **)&g->list, &g->list_capacity, number + 1u, sizeof *g->list))
+        return false;
+    if (number == before || (f.counted && !g->list[number].counted))
+        g->list[number] = (merged){ module, record, index, number, f.counted };
+    g->m.places[record][index] = number;
+    return true;
+}
+
+static bool take_record(merger *g, uint32_t record)
+{
+    const hotfn_record *r = g->m.records[record];
+
+    g->m.places[record] = hfn_alloc(&g->m.env, r->function_count * sizeof(uint32_t));
+    if (!g->m.places[record])
+        return false;
+    for (uint32_t i = 0; i < r->module_count; i++) {
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+        uint32_t number;
+
+        hotfn_record_get_module(r, i, &m);
+        number = module_number(g, record, i, &m);
+        if (number == HFN_NAME_NONE)
+            return false;
+        for (uint32_t k = 0; k < m.function_count; k++)
+            if (!take_function(g, record, m.first_function + k, number))
+                return false;
+    }
+    return true;
+}
+
+static bool comes_before(const void *left, const void *right)
+{
+    const merged *a = left, *b = right;
+
+    return a->module != b->module ? a->module < b->module : a->number < b->number;
+}
+
+/* Functions of a module stand together: from here on the list is in the new record's order. */
+static bool order_functions(merger *g)
+{
+    uint32_t count = hfn_names_count(g->functions);
+    size_t bytes = g->list_capacity * sizeof *g->list;
+    merged *room = hfn_alloc(&g->m.env, bytes), *sorted;
+
+    g->m.function_count = count;
+    g->final = hfn_alloc(&g->m.env, count * sizeof *g->final);
+    if (!room || !g->final) {
+        hfn_free(&g->m.env, room, bytes);
+        return false;
+    }
+    sorted = hfn_sort(g->list, room, count, sizeof *room, comes_before);
+    if (sorted != g->list && g->list) {
+        hfn_free(&g->m.env, g->list, bytes);
+        g->list = sorted;
+    } else {
+        hfn_free(&g->m.env, room, bytes);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        g->final[g->list[i].number] = i;
+    for (uint32_t r = 0; r < g->m.record_count; r++)
+        for (uint32_t i = 0; i < g->m.records[r]->function_count; i++)
+            g->m.places[r][i] = g->final[g->m.places[r][i]];
+    return true;
+}
+
+/* ---- The new record's counts. */
+
+static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uint32_t *at,
+                               hotfn_error *err)
+{
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record_function *functions;
+    uint32_t first = *at, count, index;
+    hotfn_status status;
+
+    while (*at < g->m.function_count && g->list[*at].module == number)
+        ++*at;
+    count = *at - first;
+    functions = hfn_alloc(&g->m.env, count * sizeof *functions);
+    if (!functions)
+        return HOTFN_E_NO_MEMORY;
+    for (uint32_t i = 0; i < count; i++) {
+        const merged *f = &g->list[first + i];
+
+        functions[i].size = sizeof functions[i];
+        hotfn_record_get_function(g->m.records[f->record], f->function, &functions[i]);
+        functions[i].state = f->counted ? HOTFN_STATE_HOOKED : functions[i].state;
+    }
+    hotfn_record_get_module(g->m.records[g->module_record[number]], g->module_index[number], &m);
+    m.function_count = count;
+    status = hotfn_live_add_module(live, &m, functions, &index, err);
+    if (status == HOTFN_OK)
+        status = hotfn_live_set_module(live, index, m.flags, m.load_base, m.note);
+    hfn_free(&g->m.env, functions, count * sizeof *functions);
+    return status;
+}
+
+static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    uint32_t at = 0, rows = hfn_merge_rows(&g->m);
+    char command[1024];
+    hotfn_status status;
+
+    hotfn_record_get_info(g->m.records[0], &info);
+    snprintf(command, sizeof command, "%.900s (and %u further runs, merged)", info.command,
+             g->m.record_count - 1);
+    o.command = command;
+    o.directory = info.directory;
+    o.slot_capacity = g->m.function_count ? g->m.function_count : 1;
+    o.function_capacity = o.slot_capacity;
+    o.module_capacity = hfn_names_count(g->modules) + 1;
+    o.thread_capacity = rows;
+    o.string_bytes = UINT64_C(1) << 30;
+    status = hotfn_live_create(out, &o, &g->m.env, err);
+    for (uint32_t i = 0; status == HOTFN_OK && i < hfn_names_count(g->modules); i++)
+        status = add_module(g, *out, i, &at, err);
+    return status;
+}
+
+/* A run's row: its process as tid, its file's name as the thread's. */
+static void name_row(const hfn_merge *m, uint32_t row, hotfn_thread_cell *cell)
+{
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    const char *slash;
+
+    hotfn_record_get_info(m->records[row], &info);
+    cell->tid = cell->pid = row + 1;
+    cell->thread_count = info.thread_count;
+    slash = strrchr(info.path, '/');
+    snprintf(cell->name, sizeof cell->name, "%.15s",
+             hfn_merge_rows(m) == 1 ? "merged"
+             : slash                ? slash + 1
+                                    : info.path);
+}
+
+static void put_sums(const merger *g, const uint32_t *slots, const hotfn_counter_memory *memory)
+{
+    for (uint32_t r = 0; r < g->m.record_count; r++) {
+        uint64_t *row = (uint64_t *)(void *)(memory->rows + (uint64_t)r * memory->row_bytes);
+
+        for (uint32_t i = 0; i < g->m.records[r]->function_count; i++) {
+            hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+            uint32_t slot = slots[g->m.places[r][i]];
+
+            hotfn_record_get_function(g->m.records[r], i, &f);
+            if (f.counted && slot != HOTFN_NO_SLOT)
+                row[slot] += f.calls;
+        }
+    }
+}
+
+/* One value of each function: those of the records that counted it, side by side. */
+static bool put_values(const merger *g, const uint32_t *slots, const hotfn_counter_memory *memory)
+{
+    uint64_t *row = (uint64_t *)(void *)memory->rows;
+    size_t bytes = (size_t)g->m.function_count * (g->m.record_count * 8 + 4);
+    uint64_t *values = hfn_alloc(&g->m.env, bytes);
+    uint32_t *counts = (uint32_t *)(values + (size_t)g->m.function_count * g->m.record_count);
+
+    if (!values)
+        return false;
+    for (uint32_t r = 0; r < g->m.record_count; r++) {
+        for (uint32_t i = 0; i < g->m.records[r]->function_count; i++) {
+            hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+            uint32_t place = g->m.places[r][i];
+
+            hotfn_record_get_function(g->m.records[r], i, &f);
+            if (f.counted && counts[place] < g->m.record_count)
+                values[(size_t)place * g->m.record_count + counts[place]++] = f.calls;
+        }
+    }
+    for (uint32_t i = 0; i < g->m.function_count; i++)
+        if (slots[i] != HOTFN_NO_SLOT)
+            row[slots[i]] =
+                hfn_merge_values(&g->m, values + (size_t)i * g->m.record_count, counts[i]);
+    hfn_free(&g->m.env, values, bytes);
+    return true;
+}
+
+static hotfn_status put_counts(merger *g, hotfn_live *live)
+{
+    hotfn_counter_memory memory = HOTFN_COUNTER_MEMORY_INIT;
+    uint32_t *slots = hfn_alloc(&g->m.env, g->m.function_count * sizeof *slots);
+    uint32_t at = 0, rows = hfn_merge_rows(&g->m);
+    bool held = slots != NULL;
+
+    if (!held || hotfn_live_get_memory(live, &memory) != HOTFN_OK)
+        return HOTFN_E_NO_MEMORY;
+    for (uint32_t m = 0; m < hotfn_live_module_count(live); m++) {
+        hotfn_record_module module = HOTFN_RECORD_MODULE_INIT;
+        const uint32_t *of_module = hotfn_live_slots(live, m);
+
+        hotfn_live_get_module(live, m, &module);
+        for (uint32_t i = 0; i < module.function_count; i++)
+            slots[at++] = of_module[i];
+    }
+    memory.header->cells_used = rows;
+    for (uint32_t i = 0; i < rows; i++)
+        name_row(&g->m, i, &memory.cells[i]);
+    if (g->m.mode == HOTFN_MERGE_SUM)
+        put_sums(g, slots, &memory);
+    else
+        held = put_values(g, slots, &memory);
+    hfn_free(&g->m.env, slots, g->m.function_count * sizeof *slots);
+    return held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+}
+
+/* ---- The whole. */
+
+/* As long as all runs together, from when the first one began. */
+static void set_times(const hfn_merge *m, hotfn_record *out)
+{
+    uint64_t start = UINT64_MAX, length = 0;
+
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+
+        hotfn_record_get_info(m->records[i], &info);
+        start = info.start_ns < start ? info.start_ns : start;
+        length += info.end_ns > info.start_ns ? info.end_ns - info.start_ns : 0;
+    }
+    length = m->mode == HOTFN_MERGE_SUM ? length : length / m->record_count;
+    hfn_put64(out->header + HFN_AT_START_NS, start);
+    hfn_put64(out->header + HFN_AT_END_NS, start + length);
+}
+
+static hotfn_status complete(const hfn_merge *m, const char *to, hotfn_error *err)
+{
+    hotfn_record *out = NULL;
+    hotfn_status status = hotfn_record_open(&out, to, &m->env, err);
+
+    if (status != HOTFN_OK)
+        return status;
+    set_times(m, out);
+    status = hfn_merge_times(m, out) ? hfn_record_write(out, to, err) : HOTFN_E_NO_MEMORY;
+    hotfn_record_close(out);
+    return status;
+}
+
+static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
+{
+    hotfn_live *live = NULL;
+    hotfn_status status = HOTFN_OK;
+
+    for (uint32_t i = 0; status == HOTFN_OK && i < g->m.record_count; i++)
+        status = take_record(g, i) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+    if (status == HOTFN_OK)
+        status = order_functions(g) ? make_live(g, &live, err) : HOTFN_E_NO_MEMORY;
+    if (status == HOTFN_OK)
+        status = put_counts(g, live);
+    if (status == HOTFN_OK)
+        status = hotfn_live_finish(live, to, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
+    if (status == HOTFN_OK)
+        status = complete(&g->m, to, err);
+    hotfn_live_close(live);
+    return status == HOTFN_E_NO_MEMORY
+               ? hfn_fail(err, status, to, HOTFN_NO_OFFSET, "no memory for the merge")
+               : status;
+}
+
+static void finish(merger *g)
+{
+    hotfn_env env = g->m.env;
+
+    for (uint32_t i = 0; i < g->m.record_count; i++) {
+        if (g->m.places && g->m.places[i])
+            hfn_free(&env, g->m.places[i], g->m.records[i]->function_count * sizeof(uint32_t));
+        if (g->m.records)
+            hotfn_record_close(g->m.records[i]);
+    }
+    hfn_free(&env, g->m.places, g->m.record_count * sizeof *g->m.places);
+    hfn_free(&env, g->m.records, g->m.record_count * sizeof *g->m.records);
+    hfn_free(&env, g->module_record, g->module_capacity * 4);
+    hfn_free(&env, g->module_index, g->index_capacity * 4);
+    hfn_free(&env, g->list, g->list_capacity * sizeof *g->list);
+    hfn_free(&env, g->final, g->m.function_count * sizeof *g->final);
+    hfn_names_destroy(g->modules);
+    hfn_names_destroy(g->functions);
+}
+
+hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const char *to,
+                                uint32_t mode, const hotfn_env *env, hotfn_error *err)
+{
+    merger g = { .m = { .env = hfn_env_fill(env), .mode = mode, .record_count = count } };
+    hotfn_status status = HOTFN_OK;
+
+    if (count == 0 || count > MOST_RECORDS || mode > HOTFN_MERGE_MAX)
+        return hfn_fail(err, HOTFN_E_OPTION, to, HOTFN_NO_OFFSET,
+                        "a merge takes 1 to %u records, as sum, mean, min or max", MOST_RECORDS);
+    g.m.records = hfn_alloc(&g.m.env, count * sizeof *g.m.records);
+    g.m.places = hfn_alloc(&g.m.env, count * sizeof *g.m.places);
+    g.modules = hfn_names_create(&g.m.env);
+    g.functions = hfn_names_create(&g.m.env);
+    if (!g.m.records || !g.m.places || !g.modules || !g.functions)
+        status = hfn_fail(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory");
+    for (uint32_t i = 0; status == HOTFN_OK && i < count; i++)
+        status = hotfn_record_open(&g.m.records[i], paths[i], env, err);
+    if (status == HOTFN_OK)
+        status = write_merged(&g, to, err);
+    finish(&g);
+    return status;
+}

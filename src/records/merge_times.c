@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* The times of a merge.  Each record's are corrected by its own hooks' cost first, so the new record
+ * holds nanoseconds and no cost.  A sum keeps trees, histograms and slow calls too; a mean, smallest
+ * and largest are of the functions' numbers alone. */
+#include "records/merge.h"
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+
+static uint32_t slot_of(const hotfn_record *r, uint32_t function)
+{
+    return hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
+}
+
+static bool all_timed(const hfn_merge *m)
+{
+    for (uint32_t i = 0; i < m->record_count; i++)
+        if (!m->records[i]->times.is_there)
+            return false;
+    return true;
+}
+
+/* What was sampled is scaled up here: from now on as if all calls had been timed. */
+static hotfn_record_timing timing_of(const hotfn_record *r, uint32_t function)
+{
+    hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+
+    hotfn_record_get_timing(r, function, &t);
+    if (t.timing == HOTFN_TIMING_SAMPLE && t.timed_calls > 0) {
+        hotfn_record_get_function(r, function, &f);
+        t.timed_calls = f.calls;
+    }
+    return t;
+}
+
+/* ---- Functions. */
+
+static hfn_time_entry entry_of(const hotfn_record_timing *t, uint32_t slot, uint32_t thread)
+{
+    return (hfn_time_entry){ .cell = { .total_ticks = t->total_ns,
+                                       .self_ticks = t->self_ns,
+                                       .timed_calls = t->timed_calls,
+                                       .min_ticks = t->min_ns + 1,
+                                       .max_ticks = t->max_ns },
+                             .slot = slot,
+                             .thread = thread };
+}
+
+/* By thread, then by slot, as entries stand: which function of the record is whose. */
+static bool add_run(const hfn_merge *m, uint32_t run, hotfn_record *out, uint32_t *function_of)
+{
+    const hotfn_record *r = m->records[run];
+    uint32_t none = UINT32_MAX;
+
+    for (uint32_t i = 0; i < out->slot_count; i++)
+        function_of[i] = none;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        uint32_t slot = slot_of(out, m->places[run][i]);
+
+        if (slot < out->slot_count)
+            function_of[slot] = i;
+    }
+    for (uint32_t slot = 0; slot < out->slot_count; slot++) {
+        hotfn_record_timing t;
+        hfn_time_entry e;
+
+        if (function_of[slot] == none)
+            continue;
+        t = timing_of(r, function_of[slot]);
+        e = entry_of(&t, slot, run);
+        e.cell.histogram = slot + 1;
+        if (t.timed_calls > 0 && !hfn_times_add_entry(&out->times, &e))
+            return false;
+    }
+    return true;
+}
+
+static bool add_runs(const hfn_merge *m, hotfn_record *out)
+{
+    uint32_t *function_of = hfn_alloc(&m->env, out->slot_count * sizeof *function_of);
+    bool held = function_of != NULL;
+
+    for (uint32_t i = 0; held && i < m->record_count; i++)
+        held = add_run(m, i, out, function_of);
+    hfn_free(&m->env, function_of, out->slot_count * sizeof *function_of);
+    return held;
+}
+
+/* Five numbers of each function and run side by side, then one out of each five rows. */
+enum { TOTAL, SELF, TIMED, LEAST, MOST, NUMBERS };
+
+static void take_numbers(const hfn_merge *m, const hotfn_record *out, uint64_t *values,
+                         uint32_t *counts)
+{
+    for (uint32_t run = 0; run < m->record_count; run++) {
+        for (uint32_t i = 0; i < m->records[run]->function_count; i++) {
+            uint32_t slot = slot_of(out, m->places[run][i]);
+            hotfn_record_timing t = timing_of(m->records[run], i);
+            const uint64_t numbers[NUMBERS] = { t.total_ns, t.self_ns, t.timed_calls, t.min_ns,
+                                                t.max_ns };
+
+            if (slot >= out->slot_count || t.timed_calls == 0 || counts[slot] >= m->record_count)
+                continue;
+            for (uint32_t k = 0; k < NUMBERS; k++)
+                values[((size_t)slot * NUMBERS + k) * m->record_count + counts[slot]] = numbers[k];
+            counts[slot]++;
+        }
+    }
+}
+
+static bool add_values(const hfn_merge *m, hotfn_record *out)
+{
+    size_t numbers = (size_t)out->slot_count * NUMBERS * m->record_count;
+    size_t bytes = numbers * sizeof(uint64_t) + out->slot_count * sizeof(uint32_t);
+    uint64_t *values = hfn_alloc(&m->env, bytes);
+    uint32_t *counts = (uint32_t *)(values + numbers);
+    bool held = values != NULL;
+
+    if (held)
+        take_numbers(m, out, values, counts);
+    for (uint32_t slot = 0; held && slot < out->slot_count; slot++) {
+        const uint64_t *at = values + (size_t)slot * NUMBERS * m->record_count;
+        hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+        hfn_time_entry e;
+
+        if (counts[slot] == 0)
+            continue;
+        t.total_ns = hfn_merge_values(m, at + TOTAL * m->record_count, counts[slot]);
+        t.self_ns = hfn_merge_values(m, at + SELF * m->record_count, counts[slot]);
+        t.timed_calls = hfn_merge_values(m, at + TIMED * m->record_count, counts[slot]);
+        t.min_ns = hfn_merge_values(m, at + LEAST * m->record_count, counts[slot]);
+        t.max_ns = hfn_merge_values(m, at + MOST * m->record_count, counts[slot]);
+        e = entry_of(&t, slot, 0);
+        held = hfn_times_add_entry(&out->times, &e);
+    }
+    hfn_free(&m->env, values, bytes);
+    return held;
+}
+
+/* ---- Histograms: buckets of one clock's ticks become buckets of nanoseconds. */
+
+static uint32_t bucket_of(uint64_t ticks)
+{
+    uint32_t exponent = ticks ? 63u - (uint32_t)__builtin_clzll(ticks) : 0;
+
+    if (ticks < 64)
+        return (uint32_t)ticks;
+    return exponent > 43 ? HOTFN_HISTOGRAM_BUCKETS - 1
+                         : 32 * (exponent - 5) + (uint32_t)(ticks >> (exponent - 5));
+}
+
+static void add_histogram(const hotfn_record *r, uint32_t function, uint64_t *counts,
+                          uint64_t *from)
+{
+    hotfn_record_timing t = timing_of(r, function);
+
+    if (t.timed_calls == 0 || hotfn_record_get_histogram(r, function, from) != HOTFN_OK)
+        return;
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
+        double ns = (hotfn_record_bucket_ns(r, i) + hotfn_record_bucket_ns(r, i + 1)) / 2;
+        double cost = (double)r->times.header.cost_inside_ticks / 256 * 1e9 /
+                      (double)r->times.header.ticks_per_second;
+
+        ns = ns > cost ? ns - cost : 0;
+        if (from[i] > 0)
+            counts[bucket_of(ns < 1e18 ? (uint64_t)ns : UINT64_C(1) << 60)] += from[i];
+    }
+}
+
+/* One a slot, each over all runs.  found: where each function of a run is. */
+static bool add_histograms(const hfn_merge *m, hotfn_record *out)
+{
+    const size_t words = HOTFN_HISTOGRAM_BUCKETS;
+    uint32_t runs = m->record_count;
+    size_t bytes = 2 * words * sizeof(uint64_t);
+    size_t index_bytes = (size_t)out->slot_count * runs * sizeof(uint32_t);
+    uint64_t *counts = hfn_alloc(&m->env, bytes);
+    uint32_t *found = hfn_alloc(&m->env, index_bytes);
+    bool held = counts && found;
+
+    for (uint32_t run = 0; held && run < runs; run++)
+        for (uint32_t i = 0; i < m->records[run]->function_count; i++) {
+            uint32_t slot = slot_of(out, m->places[run][i]);
+
+            if (slot < out->slot_count)
+                found[(size_t)slot * runs + run] = i + 1;
+        }
+    for (uint32_t slot = 0; held && slot < out->slot_count; slot++) {
+        memset(counts, 0, words * sizeof *counts);
+        for (uint32_t run = 0; run < runs; run++)
+            if (found[(size_t)slot * runs + run])
+                add_histogram(m->records[run], found[(size_t)slot * runs + run] - 1, counts,
+                              counts + words);
+        held = hfn_packed_slots(&out->times.histograms, counts, words) &&
+               hfn_packed_end_row(&out->times.histograms);
+    }
+    hfn_free(&m->env, counts, bytes);
+    hfn_free(&m->env, found, index_bytes);
+    out->times.header.histogram_capacity = out->times.header.histograms_used = out->slot_count;
+    return held;
+}
+
+/* ---- Trees and slow calls: one behind the other, their indices moved. */
+
+static uint64_t node_sum(const hfn_merge *m, bool *with_allocs)
+{
+    uint64_t nodes = 0;
+
+    *with_allocs = true;
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        nodes += m->records[i]->times.node_count;
+        *with_allocs = *with_allocs && m->records[i]->times.allocs;
+    }
+    return nodes;
+}
+
+static void move_nodes(const hfn_merge *m, uint32_t run, hotfn_record *out, uint32_t base)
+{
+    const hotfn_record *r = m->records[run];
+
+    for (uint32_t i = 0; i < r->times.node_count; i++) {
+        hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
+        hotfn_time_node *to = &out->times.nodes[base + i];
+
+        hotfn_record_get_node(r, i, &n);
+        *to = (hotfn_time_node){ .parent = n.parent == HOTFN_NO_NODE ? UINT32_MAX : base + n.parent,
+                                 .slot = n.function == HOTFN_NO_FUNCTION
+                                             ? HOTFN_NO_SLOT
+                                             : slot_of(out, m->places[run][n.function]),
+                                 .thread = run,
+                                 .flags = n.flags,
+                                 .calls = n.calls,
+                                 .total_ticks = n.total_ns,
+                                 .timed_calls = n.calls };
+        if (out->times.allocs)
+            out->times.allocs[base + i] = n.self_alloc;
+    }
+}
+
+static void move_slow_calls(const hfn_merge *m, uint32_t run, hotfn_record *out, uint32_t base,
+                            uint32_t *place)
+{
+    for (uint32_t i = 0; i < m->records[run]->times.slow_count; i++) {
+        hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
+
+        hotfn_record_get_slow_call(m->records[run], i, &s);
+        out->times.slow[*place] =
+            (hotfn_slow_call){ .sequence = *place + 1ull,
+                               .start_ticks = s.start_ns,
+                               .ticks = s.duration_ns,
+                               .node = s.node == HOTFN_NO_NODE ? UINT32_MAX : base + s.node,
+                               .slot = s.function == HOTFN_NO_FUNCTION
+                                           ? HOTFN_NO_SLOT
+                                           : slot_of(out, m->places[run][s.function]),
+                               .thread = run };
+        ++*place;
+    }
+}
+
+static bool add_trees(const hfn_merge *m, hotfn_record *out)
+{
+    uint64_t slow = 0, nodes;
+    uint32_t base = 0, place = 0;
+    bool with_allocs;
+
+    nodes = node_sum(m, &with_allocs);
+    for (uint32_t i = 0; i < m->record_count; i++)
+        slow += m->records[i]->times.slow_count;
+    if (nodes >= UINT32_MAX || slow >= UINT32_MAX ||
+        !hfn_times_make_nodes(&out->times, (uint32_t)nodes, with_allocs) ||
+        !hfn_times_make_slow_calls(&out->times, (uint32_t)slow))
+        return false;
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        move_nodes(m, i, out, base);
+        move_slow_calls(m, i, out, base, &place);
+        base += m->records[i]->times.node_count;
+    }
+    out->times.header.nodes_used = out->times.header.node_capacity = (uint32_t)nodes;
+    out->times.header.slow_used = out->times.header.slow_capacity = (uint32_t)slow;
+    return true;
+}
+
+/* ---- The header, the runs' busy times, and how each function was timed. */
+
+static void add_up_header(const hfn_merge *m, hotfn_time_header *h)
+{
+    uint32_t dropped = HOTFN_TIMING_EVENTS;
+
+    *h = (hotfn_time_header){ .flags = UINT32_MAX,
+                              .clock = m->records[0]->times.header.clock,
+                              .ticks_per_second = NS_PER_SECOND };
+    if (m->mode != HOTFN_MERGE_SUM)
+        dropped |=
+            HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_ALLOC | HOTFN_TIMING_SLOW;
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        const hotfn_time_header *from = &m->records[i]->times.header;
+
+        h->flags &= from->flags;
+        h->nodes_merged += from->nodes_merged;
+        h->abandoned_exits += from->abandoned_exits;
+        h->clock_went_back += from->clock_went_back;
+        h->sample_mean = from->sample_mean > h->sample_mean ? from->sample_mean : h->sample_mean;
+        h->slow_ticks = hfn_times_ns(m->records[i], from->slow_ticks);
+    }
+    h->flags &= ~dropped;
+}
+
+static void add_up_threads(const hfn_merge *m, hotfn_record *out)
+{
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+
+        hotfn_record_get_time_info(m->records[i], &info);
+        if (m->mode == HOTFN_MERGE_SUM)
+            out->times.threads[i].busy_ticks = info.busy_ns;
+    }
+    for (size_t i = 0; m->mode != HOTFN_MERGE_SUM && i < out->times.entry_count; i++)
+        out->times.threads[0].busy_ticks += out->times.entries[i].cell.self_ticks;
+}
+
+/* A function's estimates are in its numbers already: sampled only says so where a run was. */
+static bool put_states(const hfn_merge *m, hotfn_record *out)
+{
+    hfn_part *part = &out->parts[HFN_SECTION_TIMING_STATES];
+
+    part->byte_count = (uint64_t)out->function_count * sizeof(uint32_t);
+    part->bytes = hfn_alloc(&out->env, part->byte_count + 2);
+    if (!part->bytes)
+        return false;
+    for (uint32_t run = 0; run < m->record_count; run++)
+        for (uint32_t i = 0; i < m->records[run]->function_count; i++) {
+            uint8_t *at = part->bytes + (uint64_t)m->places[run][i] * sizeof(uint32_t);
+            uint32_t timing = timing_of(m->records[run], i).timing;
+
+            hfn_put32(at, timing > hfn_get32(at) ? timing : hfn_get32(at));
+        }
+    return true;
+}
+
+bool hfn_merge_times(const hfn_merge *m, hotfn_record *out)
+{
+    hfn_times *t = &out->times;
+    bool sum = m->mode == HOTFN_MERGE_SUM;
+
+    if (!all_timed(m))
+        return true;
+    add_up_header(m, &t->header);
+    if (!hfn_times_make_threads(t, out->thread_count) || !put_states(m, out) ||
+        !(sum ? add_runs(m, out) && add_histograms(m, out) && add_trees(m, out)
+              : add_values(m, out)))
+        return false;
+    add_up_threads(m, out);
+    t->is_there = true;
+    return hfn_times_settle(t, out->slot_count, out->thread_count);
+}

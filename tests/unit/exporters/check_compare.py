@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`hotfn diff`, `merge` and `top`: on records whose numbers are known, and on a program that runs.
+
+    check_compare.py HOTFN PROGRAM    (export_timed)
+"""
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+HOTFN, STORY = sys.argv[1:3]
+CALLS = {"gamma": 133, "beta::run()": 23, "alpha": 1}
+SELF = {"alpha": 100000, "beta::run()": 34500, "gamma": 5057800}
+
+
+def run(*command, status=0, **more):
+    done = subprocess.run([str(c) for c in command], capture_output=True, timeout=120, **more)
+    assert done.returncode == status, (command, done.returncode, done.stdout, done.stderr)
+    return done.stdout.decode()
+
+
+def functions(record):
+    document = json.loads(run(HOTFN, "report", "--json", record))
+    return {f["display"]: f for f in document["functions"] if f["calls"]}, document
+
+
+def check_merge(story, counted, folder):
+    out = folder / "merged.hfr"
+    run(HOTFN, "merge", "-o", out, story, story, story)
+    found, document = functions(out)
+    for name, calls in CALLS.items():
+        assert (found[name]["calls"], found[name]["self_ns"]) == (3 * calls, 3 * SELF[name])
+        assert found[name]["max_ns"] == functions(story)[0][name]["max_ns"]
+    p50 = functions(story)[0]["gamma"]["p50_ns"]
+    assert abs(found["gamma"]["p50_ns"] - p50) <= 0.03 * p50
+    assert [t["calls"] for t in document["threads"]] == [157] * 3  # a row a run
+    assert document["time"]["busy_ns"] == 3 * sum(SELF.values())
+    assert len(document["slow_calls"]) == 36 and document["time"]["nodes"] == 33
+    for mode, calls in (("mean", 133), ("min", 133), ("max", 133)):
+        run(HOTFN, "merge", "--mode", mode, "-o", out, story, story)
+        found, _ = functions(out)
+        assert {n: f["calls"] for n, f in found.items()} == CALLS, mode
+        assert {n: f["self_ns"] for n, f in found.items()} == SELF, mode
+    done = subprocess.run([HOTFN, "merge", "-o", out, story, counted], capture_output=True)
+    assert done.returncode == 0 and b"calls alone" in done.stderr
+    found, document = functions(out)
+    assert {n: f["calls"] for n, f in found.items()} == {n: 2 * c for n, c in CALLS.items()}
+    assert "time" not in document
+    run(HOTFN, "merge", "--mode", "mean", "-o", out, counted, out)
+    assert functions(out)[0]["gamma"]["calls"] == 200  # (133 + 266) / 2, to the nearest
+    run(HOTFN, "repair", "-o", folder / "again.hfr", out)
+    run(HOTFN, "merge", "-o", out, status=2)
+    run(HOTFN, "merge", "--mode", "most", "-o", out, story, status=2)
+    run(HOTFN, "merge", "-o", out, "/none.hfr", status=1)
+    run(HOTFN, "merge", "-o", "/none/out.hfr", story, status=1)
+
+
+def check_diff(story, counted, folder):
+    more = folder / "more.hfr"
+    run(HOTFN, "merge", "-o", more, story, story, story)
+    assert "+200.0%" in run(HOTFN, "diff", story, more)
+    run(HOTFN, "diff", "--fail-above", "10%", story, story)
+    run(HOTFN, "diff", "--fail-above", "199", story, more, status=3)
+    run(HOTFN, "diff", "--fail-above", "201%", story, more)
+    run(HOTFN, "diff", "--fail-above", "0", more, story)  # less is never too much
+    table = run(HOTFN, "diff", "--fail-above", "10%", "--markdown", story, more, status=3)
+    rows = [row for row in table.splitlines() if row.startswith("|")]
+    assert len(rows) == 6 and all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows), table
+    document = json.loads(run(HOTFN, "diff", "--json", "--by", "calls", counted, more))
+    assert document["by"] == "calls" and (document["old"], document["new"]) == (157, 471)
+    for f in document["functions"]:
+        assert f["new"]["calls"] == 3 * f["old"]["calls"] == 3 * CALLS[f["display"]]
+    run(HOTFN, "diff", "--by", "self", counted, more, status=1)
+    run(HOTFN, "diff", story, status=2)
+    run(HOTFN, "diff", "--fail-above", "much", story, more, status=2)
+    run(HOTFN, "diff", story, "/none.hfr", status=1)
+    large = folder / "large.hfr"
+    run(STORY, "large", large, 2000)
+    document = json.loads(run(HOTFN, "diff", "--json", counted, large))
+    gone = [f for f in document["functions"] if f["new"] is None]
+    new = [f for f in document["functions"] if f["old"] is None]
+    assert (len(gone), len(new)) == (3, 2000)  # nothing of one is in the other
+    assert json.loads(run(HOTFN, "diff", "--json", large, large))["old"] == 2000 * 2001 // 2
+
+
+class Terminal:
+    """A program on a terminal of 100 x 20, and what it showed last."""
+
+    def __init__(self, *command):
+        self.parent, child = pty.openpty()
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 100, 0, 0))
+        self.before = termios.tcgetattr(child)
+        self.child = child
+        self.program = subprocess.Popen(command, stdin=child, stdout=child, start_new_session=True)
+        self.text = ""
+
+    def read(self, want, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not want(self.text):
+            if select.select([self.parent], [], [], 0.2)[0]:
+                self.text += os.read(self.parent, 65536).decode(errors="replace")
+        assert want(self.text), self.text[-2000:]
+        return self.text
+
+    def press(self, keys):
+        self.text = ""
+        os.write(self.parent, keys.encode())
+
+    def screen(self):
+        """The last whole screen's lines, without the commands to the terminal."""
+        last = self.text.split("\033[H")[-1]
+        return re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", last).split("\r\n")
+
+    def finish(self):
+        status = self.program.wait(20)
+        after = termios.tcgetattr(self.child)
+        os.close(self.child)
+        os.close(self.parent)
+        assert after == self.before, "the terminal is left as it was"
+        return status
+
+
+def names(terminal):
+    return [line.split("  ")[-1] for line in terminal.screen()[4:] if "/s " in line]
+
+
+def check_top(story):
+    document = json.loads(run(HOTFN, "top", "--once", "--json", story))
+    assert {f["name"]: f["calls"] for f in document["functions"]} == CALLS
+    assert {f["name"]: f["self_ns"] for f in document["functions"]} == SELF
+    assert [t["calls"] for t in document["threads"]] == [100, 57]
+    assert run(HOTFN, "top", "--once", "--filter", "RUN", story).count("\n") == 1
+    t = Terminal(HOTFN, "top", "-d", "0.2", str(story))
+    t.read(lambda text: "q quit" in text)
+    assert names(t) == ["gamma", "beta::run()", "alpha"], t.screen()
+    for keys, wanted in (("t", ["gamma", "alpha", "beta::run()"]), ("/run\r", ["beta::run()"]),
+                         ("/\r", ["gamma", "alpha", "beta::run()"]),
+                         ("T", ["worker (tid 71)", "worker (tid 70)"])):
+        t.press(keys)
+        t.read(lambda text: names(t) == wanted and "q quit" in text.split("\033[H")[-1])
+    t.press("q")
+    assert t.finish() == 0
+    run(HOTFN, "top", story, status=1)  # no terminal
+    run(HOTFN, "top", "--json", story, status=2)
+    run(HOTFN, "top", "999999999", status=1)
+
+
+with tempfile.TemporaryDirectory() as name:
+    base = pathlib.Path(name)
+    timed, counts = base / "story.hfr", base / "counted.hfr"
+    run(STORY, "story", timed)
+    run(STORY, "counted", counts)
+    check_merge(timed, counts, base)
+    check_diff(timed, counts, base)
+    check_top(timed)
+print("diff, merge and top do what they say")

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* Which function is which: the same image id and RVA, else the same name in a module of the same file
+ * name; namesakes are paired in the order of their addresses. */
+#include "diff.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A function with what it is known by. */
+typedef struct side {
+    hotfn_record_function f;
+    hotfn_record_module m;
+    uint32_t index;
+    bool taken;
+} side;
+
+static side *load_side(const hotfn_record *record, uint32_t *count)
+{
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    hotfn_record_get_info(record, &info);
+    side *list = calloc(info.function_count + 1u, sizeof *list);
+    *count = 0;
+    for (uint32_t i = 0; list && i < info.function_count; i++) {
+        side *s = &list[*count];
+        s->f.size = sizeof s->f;
+        s->m.size = sizeof s->m;
+        hotfn_record_get_function(record, i, &s->f);
+        hotfn_record_get_module(record, s->f.module, &s->m);
+        s->index = i;
+        *count += s->f.counted;
+    }
+    return list;
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+    const side *a = left, *b = right;
+    int order = memcmp(a->m.id, b->m.id, sizeof a->m.id);
+    if (order == 0) {
+        order = (a->m.id_bytes > b->m.id_bytes) - (a->m.id_bytes < b->m.id_bytes);
+    }
+    return order ? order : (a->f.rva > b->f.rva) - (a->f.rva < b->f.rva);
+}
+
+static int compare_keys(const side *a, const side *b)
+{
+    int order = strcmp(a->m.file, b->m.file);
+    return order ? order : strcmp(a->f.name, b->f.name);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const side *a = left, *b = right;
+    int order = (int)a->taken - (int)b->taken; /* what was matched comes last */
+    order = order ? order : compare_keys(a, b);
+    return order ? order : (a->f.rva > b->f.rva) - (a->f.rva < b->f.rva);
+}
+
+static uint64_t value_of(const diff *d, const hotfn_record_timing *t, uint64_t calls)
+{
+    return d->by == HOTFN_BY_CALLS ? calls : d->by == HOTFN_BY_TOTAL ? t->total_ns : t->self_ns;
+}
+
+static void fill(diff *d, diff_row *row, const side *s, bool is_new)
+{
+    hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+    hotfn_record_get_timing(is_new ? d->new : d->old, s->index, &t);
+    uint64_t value = value_of(d, &t, s->f.calls);
+    row->name = s->f.name;
+    row->module = s->m.file;
+    if (is_new) {
+        row->in_new = true;
+        row->new_calls = s->f.calls;
+        row->new_self = t.self_ns;
+        row->new_total = t.total_ns;
+        row->new_value = value;
+        d->new_sum += value;
+    } else {
+        row->in_old = true;
+        row->old_calls = s->f.calls;
+        row->old_self = t.self_ns;
+        row->old_total = t.total_ns;
+        row->old_value = value;
+        d->old_sum += value;
+    }
+}
+
+static void add_row(diff *d, side *old, side *new)
+{
+    diff_row *row = &d->rows[d->row_count++];
+    if (old) {
+        old->taken = true;
+        fill(d, row, old, false);
+    }
+    if (new) {
+        new->taken = true;
+        fill(d, row, new, true);
+    }
+}
+
+static void match_ids(diff *d, side *old, uint32_t old_count, side *new, uint32_t new_count)
+{
+    uint32_t o = 0, n = 0;
+    qsort(old, old_count, sizeof *old, compare_ids);
+    qsort(new, new_count, sizeof *new, compare_ids);
+    while (o < old_count && n < new_count) {
+        int order = compare_ids(&old[o], &new[n]);
+        if (order == 0 && old[o].m.id_bytes > 0) {
+            add_row(d, &old[o++], &new[n++]);
+        } else if (order <= 0) {
+            o++;
+        } else {
+            n++;
+        }
+    }
+}
+
+/* Of what is left: a step on either side, or on both where the names agree. */
+static void match_names(diff *d, side *old, uint32_t old_count, side *new, uint32_t new_count)
+{
+    uint32_t o = 0, n = 0;
+    qsort(old, old_count, sizeof *old, compare_names);
+    qsort(new, new_count, sizeof *new, compare_names);
+    while (old_count > 0 && old[old_count - 1].taken) {
+        old_count--;
+    }
+    while (new_count > 0 && new[new_count - 1].taken) {
+        new_count--;
+    }
+    while (o < old_count || n < new_count) {
+        int order = o == old_count ? 1 : n == new_count ? -1 : compare_keys(&old[o], &new[n]);
+        side *left = order <= 0 ? &old[o++] : NULL;
+        side *right = order >= 0 ? &new[n++] : NULL;
+        add_row(d, left, right);
+    }
+}
+
+static uint64_t change(const diff_row *row)
+{
+    return row->new_value > row->old_value ? row->new_value - row->old_value
+                                           : row->old_value - row->new_value;
+}
+
+static int compare_changes(const void *left, const void *right)
+{
+    const diff_row *a = left, *b = right;
+    if (change(a) != change(b)) {
+        return change(a) < change(b) ? 1 : -1;
+    }
+    return strcmp(a->name, b->name);
+}
+
+bool diff_match(diff *d)
+{
+    uint32_t old_count, new_count;
+    side *old = load_side(d->old, &old_count), *new = load_side(d->new, &new_count);
+    if (old && new) {
+        d->rows = calloc((size_t)old_count + new_count + 1, sizeof *d->rows);
+    }
+    if (d->rows) {
+        match_ids(d, old, old_count, new, new_count);
+        match_names(d, old, old_count, new, new_count);
+        qsort(d->rows, d->row_count, sizeof *d->rows, compare_changes);
+    }
+    free(old);
+    free(new);
+    return d->rows != NULL;
+}
+
+double diff_growth(uint64_t old_value, uint64_t new_value)
+{
+    if (old_value == 0) {
+        return new_value ? HUGE_VAL : 0;
+    }
+    return 100.0 * ((double)new_value - (double)old_value) / (double)old_value;
+}
+
+bool diff_sum_fails(const diff *d)
+{
+    return d->fail_above >= 0 && diff_growth(d->old_sum, d->new_sum) > d->fail_above;
+}
+
+bool diff_row_fails(const diff *d, const diff_row *row)
+{
+    return d->fail_above >= 0 && d->new_sum > 0 &&
+           100.0 * (double)row->new_value / (double)d->new_sum >= d->least &&
+           diff_growth(row->old_value, row->new_value) > d->fail_above;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn top`: what a program calls now.  Plain ANSI on any terminal; --once for scripts. */
+#include "top.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SHORTEST_S 0.1
+#define LONGEST_S 60.0
+
+static struct termios terminal_before;
+static bool terminal_changed;
+static volatile sig_atomic_t wants_out;
+
+static int usage(FILE *out, int status)
+{
+    fputs("usage: hotfn top [options] PID|RECORD\n"
+          "  -d, --interval S     seconds between looks [1]\n"
+          "      --by ORDER       rate, calls, self or total [rate]\n"
+          "  -f, --filter TEXT    only functions with this in their name\n"
+          "      --threads        threads instead of functions\n"
+          "      --once           look once (twice if it runs, for the rates) and print\n"
+          "      --json           with --once: hotfn.top/1\n",
+          out);
+    return status;
+}
+
+/* ---- The terminal. */
+
+static void restore_terminal(void)
+{
+    if (terminal_changed) {
+        terminal_changed = false;
+        fputs("\033[?25h\033[?1049l", stdout);
+        fflush(stdout);
+        tcsetattr(0, TCSANOW, &terminal_before);
+    }
+}
+
+static void on_signal(int signal)
+{
+    wants_out = signal;
+}
+
+static bool prepare_terminal(void)
+{
+    struct sigaction action = { .sa_handler = on_signal };
+    struct termios raw;
+    if (!isatty(0) || !isatty(1) || tcgetattr(0, &terminal_before) != 0) {
+        fputs("hotfn top: this is no terminal: use --once\n", stderr);
+        return false;
+    }
+    raw = terminal_before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 0;
+    raw.c_cc[VTIME] = 0;
+    tcsetattr(0, TCSANOW, &raw);
+    terminal_changed = true;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    fputs("\033[?1049h\033[?25l\033[2J", stdout);
+    return true;
+}
+
+static void get_size(uint32_t *columns, uint32_t *lines)
+{
+    struct winsize size;
+    bool known = ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
+    *columns = known ? size.ws_col : 80;
+    *lines = known ? size.ws_row : 24;
+}
+
+/* ---- Keys. */
+
+static void type(top_view *v, int key)
+{
+    size_t length = strlen(v->filter);
+    if (key == '\n' || key == '\r' || key == 27) {
+        v->typing = false;
+        if (key == 27) {
+            v->filter[0] = 0;
+        }
+    } else if ((key == 127 || key == 8) && length > 0) {
+        v->filter[length - 1] = 0;
+    } else if (isprint(key) && length + 1 < sizeof v->filter) {
+        v->filter[length] = (char)key;
+        v->filter[length + 1] = 0;
+    }
+}
+
+static void change_interval(top_view *v, double factor)
+{
+    double s = v->interval_s * factor;
+    v->interval_s = s < SHORTEST_S ? SHORTEST_S : s > LONGEST_S ? LONGEST_S : s;
+}
+
+/* False: leave. */
+static bool take_key(top_view *v, int key)
+{
+    if (v->typing) {
+        type(v, key);
+        return true;
+    }
+    switch (key) {
+    case 'q': return false;
+    case 'r': v->by = TOP_BY_RATE; break;
+    case 'c': v->by = TOP_BY_CALLS; break;
+    case 's': v->by = TOP_BY_SELF; break;
+    case 't': v->by = TOP_BY_TOTAL; break;
+    case 'T': v->threads = !v->threads; break;
+    case 'f':
+    case ' ': v->frozen = !v->frozen; break;
+    case '/':
+        v->typing = true;
+        v->filter[0] = 0;
+        break;
+    case '+': change_interval(v, 0.5); break;
+    case '-': change_interval(v, 2); break;
+    case 'j': v->scroll++; break;
+    case 'k': v->scroll -= v->scroll > 0; break;
+    default: break;
+    }
+    return true;
+}
+
+/* Wait for a key, at most so long: 1 a key came, 0 time is over, -1 leave. */
+static int wait_for_key(top_view *v, double seconds)
+{
+    struct pollfd in = { .fd = 0, .events = POLLIN };
+    unsigned char key;
+    int ready = poll(&in, 1, (int)(seconds * 1000));
+    if (wants_out || (ready < 0 && errno != EINTR)) {
+        return -1;
+    }
+    if (ready <= 0) {
+        return 0;
+    }
+    if (read(0, &key, 1) != 1) {
+        return -1; /* the terminal is gone */
+    }
+    return take_key(v, key) ? 1 : -1;
+}
+
+/* ---- Looks. */
+
+typedef struct looks {
+    top_sample now, before;
+    bool has_before;
+} looks;
+
+static bool look_again(looks *l, const char *path)
+{
+    top_sample next;
+    if (!top_look(&next, path, &l->now)) {
+        return false;
+    }
+    if (l->has_before) {
+        top_forget(&l->before);
+    }
+    l->before = l->now;
+    l->now = next;
+    l->has_before = true;
+    return true;
+}
+
+static void forget(looks *l)
+{
+    top_forget(&l->now);
+    if (l->has_before) {
+        top_forget(&l->before);
+    }
+}
+
+static double clock_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Show, and handle keys until the next look is due; false: leave. */
+static bool show_until_due(looks *l, top_view *v)
+{
+    double due = clock_s() + v->interval_s;
+    uint32_t columns, lines;
+    for (;;) {
+        double left = due - clock_s();
+        get_size(&columns, &lines);
+        top_show(&l->now, l->has_before ? &l->before : NULL, v, columns, lines);
+        int came = wait_for_key(v, left > 0 ? left : 0);
+        if (came < 0) {
+            return false;
+        }
+        if (came == 0 && !v->frozen) {
+            return true;
+        }
+        due = v->frozen && came == 0 ? clock_s() + v->interval_s : due;
+    }
+}
+
+static int watch(looks *l, top_view *v, const char *path)
+{
+    bool well = true;
+    if (!prepare_terminal()) {
+        return TOOL_FAILED;
+    }
+    while (show_until_due(l, v)) {
+        if (l->now.info.state == HOTFN_RECORD_LIVE && !look_again(l, path)) {
+            well = false; /* said why, below the restored screen too */
+            break;
+        }
+    }
+    restore_terminal();
+    return well ? TOOL_OK : TOOL_FAILED;
+}
+
+static int once(looks *l, const top_view *v, const char *path, bool json)
+{
+    struct timespec wait = { (time_t)v->interval_s,
+                             (long)((v->interval_s - (double)(time_t)v->interval_s) * 1e9) };
+    if (l->now.info.state == HOTFN_RECORD_LIVE) {
+        nanosleep(&wait, NULL);
+        if (!look_again(l, path)) {
+            return TOOL_FAILED;
+        }
+    }
+    if (json) {
+        top_show_json(&l->now, l->has_before ? &l->before : NULL, v);
+    } else {
+        top_print(&l->now, l->has_before ? &l->before : NULL, v);
+    }
+    return fflush(stdout) == 0 ? TOOL_OK : TOOL_FAILED;
+}
+
+/* ---- Options. */
+
+enum { BY = 256, THREADS, ONCE, JSON, HELP };
+
+typedef struct choices {
+    bool once, json;
+} choices;
+
+static bool take(top_view *v, choices *c, int word, const char *argument)
+{
+    static const char *const orders[] = { "rate", "calls", "self", "total" };
+    char *end;
+    switch (word) {
+    case 'd':
+        v->interval_s = strtod(argument, &end);
+        return *end == 0 && v->interval_s >= SHORTEST_S && v->interval_s <= LONGEST_S;
+    case 'f': snprintf(v->filter, sizeof v->filter, "%s", argument); return true;
+    case THREADS: return v->threads = true;
+    case ONCE: return c->once = true;
+    case JSON: return c->json = true;
+    case BY:
+        for (v->by = 0; v->by < 4; v->by++) {
+            if (strcmp(argument, orders[v->by]) == 0) {
+                return true;
+            }
+        }
+        return false;
+    default: return false;
+    }
+}
+
+int hotfn_verb_top(int argc, char **argv)
+{
+    static const struct option words[] = {
+        { "interval", required_argument, NULL, 'd' }, { "by", required_argument, NULL, BY },
+        { "filter", required_argument, NULL, 'f' },   { "threads", no_argument, NULL, THREADS },
+        { "once", no_argument, NULL, ONCE },          { "json", no_argument, NULL, JSON },
+        { "help", no_argument, NULL, HELP },          { NULL, 0, NULL, 0 },
+    };
+    const char *no = getenv("NO_COLOR");
+    top_view v = { .interval_s = 1, .color = !(no && no[0]) };
+    choices c = { 0 };
+    char path[4096];
+    looks l = { 0 };
+    int word, status;
+    optind = 1;
+    while ((word = getopt_long(argc, argv, "d:f:", words, NULL)) != -1) {
+        if (word == HELP) {
+            return usage(stdout, TOOL_OK);
+        }
+        if (!take(&v, &c, word, optarg)) {
+            if (word != '?') {
+                fprintf(stderr, "hotfn top: '%s' does not fit this option\n", optarg);
+            }
+            return usage(stderr, TOOL_USAGE);
+        }
+    }
+    if (optind + 1 != argc || (c.json && !c.once)) {
+        return usage(stderr, TOOL_USAGE);
+    }
+    if (!top_find(argv[optind], path, sizeof path) || !top_look(&l.now, path, NULL)) {
+        return TOOL_FAILED;
+    }
+    status = c.once ? once(&l, &v, path, c.json) : watch(&l, &v, path);
+    forget(&l);
+    return status;
+}

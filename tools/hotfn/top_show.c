@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* One screen of the live view, and the same as JSON (hotfn.top/1).  A screen is put together first
+ * and written at once, so that it does not flicker. */
+#include "top.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const orders[] = { "rate", "calls", "self", "total" };
+
+static const char *state_name(uint32_t state)
+{
+    return state == HOTFN_RECORD_LIVE       ? "live"
+           : state == HOTFN_RECORD_FINISHED ? "finished"
+           : state == HOTFN_RECORD_KILLED   ? "killed"
+                                            : "broken";
+}
+
+static const char *name_of(const top_sample *s, const top_view *view, uint32_t index, char *out,
+                           size_t bytes)
+{
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
+    if (view->threads) {
+        hotfn_record_get_thread(s->record, index, &t);
+        snprintf(out, bytes, "%.16s (tid %" PRIu32 ")", t.name, t.tid);
+        return out;
+    }
+    hotfn_record_get_function(s->record, index, &f);
+    return hotfn_tool_demangle(NULL, f.name, out, bytes) > 0 ? out : f.name;
+}
+
+/* What would move the cursor is shown as "?"; cut to the columns, a UTF-8 character being one. */
+static void put_cut(FILE *out, const char *text, uint32_t columns)
+{
+    for (const char *at = text; *at; at++) {
+        unsigned char c = (unsigned char)*at;
+        bool goes_on = (c & 0xc0) == 0x80;
+        if (!goes_on && columns-- == 0) {
+            return;
+        }
+        fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
+    }
+}
+
+static const char *time_text(uint64_t ns, char out[32])
+{
+    double s = (double)ns / 1e9;
+    snprintf(out, 32,
+             s >= 1      ? "%.2f s"
+             : s >= 1e-3 ? "%.2f ms"
+                         : "%.2f us",
+             s >= 1      ? s
+             : s >= 1e-3 ? s * 1e3
+                         : s * 1e6);
+    return out;
+}
+
+static void put_head(FILE *out, const top_sample *s, const top_view *view, uint32_t columns)
+{
+    char line[600];
+    double calls = 0;
+    for (uint32_t i = 0; i < s->info.thread_count; i++) {
+        calls += (double)s->thread_calls[i];
+    }
+    snprintf(line, sizeof line, "hotfn top  %s  pid %" PRIu32 "  %.300s", state_name(s->info.state),
+             s->info.pid, s->info.command);
+    fputs(view->color ? "\033[1m" : "", out);
+    put_cut(out, line, columns);
+    fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
+    snprintf(line, sizeof line, "%.0f calls, %" PRIu32 " threads, by %s%s%s%s%s", calls,
+             s->info.thread_count, orders[view->by], view->frozen ? ", frozen" : "",
+             view->filter[0] || view->typing ? ", filter: " : "", view->filter,
+             view->typing ? "_" : "");
+    put_cut(out, line, columns);
+    fputs("\033[K\n\033[K\n", out);
+}
+
+static void put_row(FILE *out, const top_sample *s, const top_view *view, const top_row *row,
+                    uint32_t columns)
+{
+    char name[8192], self[32], total[32];
+    uint32_t taken = s->timed ? 62 : 34;
+    fprintf(out, "%14.0f/s %16" PRIu64, row->rate, row->calls);
+    if (s->timed) {
+        fprintf(out, " %11s %11s %4.0f%%", time_text(row->self_ns, self),
+                time_text(row->total_ns, total), row->busy * 100);
+    }
+    fputs("  ", out);
+    put_cut(out, name_of(s, view, row->index, name, sizeof name),
+            columns > taken + 8 ? columns - taken : 8);
+    fputs("\033[K\n", out);
+}
+
+void top_show(const top_sample *s, const top_sample *before, const top_view *view, uint32_t columns,
+              uint32_t lines)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    uint32_t count = 0, room = lines > 6 ? lines - 5 : 1;
+    FILE *out = open_memstream(&text, &bytes);
+    top_row *rows = out ? top_rows(s, before, view, &count) : NULL;
+    if (rows) {
+        uint32_t first = view->scroll < count ? view->scroll : count ? count - 1 : 0;
+        fputs("\033[H", out);
+        put_head(out, s, view, columns);
+        fprintf(out, "%s%16s %16s%s  %s%s\033[K\n", view->color ? "\033[2m" : "", "calls/s",
+                "calls", s->timed ? "        self       total  busy" : "",
+                view->threads ? "thread" : "function", view->color ? "\033[0m" : "");
+        for (uint32_t i = first; i < count && i - first < room; i++) {
+            put_row(out, s, view, &rows[i], columns);
+        }
+        fputs("\033[J", out);
+        fprintf(out, "\033[%" PRIu32 ";1H", lines);
+        put_cut(out,
+                view->typing ? "type a part of a name, Enter ends"
+                             : "q quit  r c s t order  / filter  T threads  f freeze  + - speed",
+                columns);
+    }
+    free(rows);
+    if (out) {
+        fclose(out);
+        fwrite(text, 1, bytes, stdout);
+        fflush(stdout);
+    }
+    free(text);
+}
+
+/* The same for a script or a pipe: no cursor is moved. */
+void top_print(const top_sample *s, const top_sample *before, const top_view *view)
+{
+    uint32_t count = 0;
+    char name[8192], self[32], total[32];
+    top_row *rows = top_rows(s, before, view, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        printf("%14.0f/s %16" PRIu64, rows[i].rate, rows[i].calls);
+        if (s->timed) {
+            printf(" %11s %11s", time_text(rows[i].self_ns, self),
+                   time_text(rows[i].total_ns, total));
+        }
+        printf("  ");
+        put_cut(stdout, name_of(s, view, rows[i].index, name, sizeof name), UINT32_MAX);
+        printf("\n");
+    }
+    free(rows);
+}
+
+/* ---- JSON: bytes beyond ASCII as Latin-1, which is always valid. */
+
+static void put_string(const char *text)
+{
+    putchar('"');
+    for (const char *at = text; *at; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c == '"' || c == '\\') {
+            printf("\\%c", c);
+        } else if (c < 0x20 || c > 0x7e) {
+            printf("\\u%04x", c);
+        } else {
+            putchar(c);
+        }
+    }
+    putchar('"');
+}
+
+static void put_list(const top_sample *s, const top_sample *before, const top_view *view,
+                     const char *key)
+{
+    uint32_t count = 0;
+    char name[8192];
+    top_row *rows = top_rows(s, before, view, &count);
+    printf(",\n\"%s\":[", key);
+    for (uint32_t i = 0; i < count; i++) {
+        printf("%s{\"name\":", i ? ",\n" : "\n");
+        put_string(name_of(s, view, rows[i].index, name, sizeof name));
+        printf(",\"calls\":%" PRIu64 ",\"calls_per_second\":%.3f", rows[i].calls, rows[i].rate);
+        if (s->timed) {
+            printf(",\"%s\":%" PRIu64, view->threads ? "busy_ns" : "self_ns", rows[i].self_ns);
+            if (!view->threads) {
+                printf(",\"total_ns\":%" PRIu64, rows[i].total_ns);
+            }
+        }
+        printf("}");
+    }
+    printf("]");
+    free(rows);
+}
+
+void top_show_json(const top_sample *s, const top_sample *before, const top_view *view)
+{
+    top_view threads = *view;
+    printf("{\"schema\":\"hotfn.top/1\",\"state\":\"%s\",\"pid\":%" PRIu32
+           ",\"seconds\":%.6f,\"timed\":%s",
+           state_name(s->info.state), s->info.pid, s->seconds, s->timed ? "true" : "false");
+    put_list(s, before, view, "functions");
+    threads.threads = true;
+    put_list(s, before, &threads, "threads");
+    printf("}\n");
+}
