@@ -156,8 +156,8 @@ static const struct {
     const char *words;
 } needs[] = {
     { HOTFN_NEEDS_TIMES, "how long functions took: run with --mode time" },
-    { HOTFN_NEEDS_TREE, "who called whom: run with --mode time" },
-    { HOTFN_NEEDS_EVENTS, "each entry and exit: run with --mode time --with events" },
+    { HOTFN_NEEDS_TREE, "who called whom: run with --mode time, without --flat" },
+    { HOTFN_NEEDS_EVENTS, "each entry and exit: run with --mode time --events" },
 };
 
 static uint32_t held_by(const hfn_view *view)
