@@ -4,6 +4,7 @@
 #include "records/crc32c.h"
 #include "records/layout.h"
 
+#include <hotfn/timing.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,59 @@ static void ask_functions(const hotfn_record *record, uint32_t count, uint32_t m
     }
 }
 
+static void ask_tree(const hotfn_record *record, const hotfn_record_info *run,
+                     const hotfn_record_time_info *time)
+{
+    for (uint32_t i = 0; i < time->node_count; i++) {
+        hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
+
+        if (hotfn_record_get_node(record, i, &n) != HOTFN_OK ||
+            (n.parent != HOTFN_NO_NODE && n.parent >= i) || n.thread >= run->thread_count ||
+            (n.function != HOTFN_NO_FUNCTION && n.function >= run->function_count))
+            abort();
+    }
+    for (uint32_t i = 0; i < time->edge_count; i++) {
+        hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
+
+        if (hotfn_record_get_edge(record, i, &e) != HOTFN_OK ||
+            (e.callee != HOTFN_NO_FUNCTION && e.callee >= run->function_count))
+            abort();
+    }
+    for (uint32_t i = 0; i < time->slow_count; i++) {
+        hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
+
+        if (hotfn_record_get_slow_call(record, i, &s) != HOTFN_OK ||
+            s.thread >= run->thread_count ||
+            (s.node != HOTFN_NO_NODE && s.node >= time->node_count))
+            abort();
+    }
+    for (uint64_t i = 0; i < time->event_count; i++) {
+        hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
+
+        if (hotfn_record_get_event(record, i, &e) != HOTFN_OK || e.thread >= run->thread_count)
+            abort();
+    }
+}
+
+static void ask_times(const hotfn_record *record, const hotfn_record_info *run)
+{
+    hotfn_record_time_info time = HOTFN_RECORD_TIME_INFO_INIT;
+    uint64_t *counts = calloc(HOTFN_HISTOGRAM_BUCKETS, sizeof *counts);
+
+    if (!counts || hotfn_record_get_time_info(record, &time) != HOTFN_OK)
+        abort();
+    for (uint32_t i = 0; i < run->function_count; i++) {
+        hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+
+        if (hotfn_record_get_timing(record, i, &t) != HOTFN_OK || t.min_ns > t.max_ns ||
+            hotfn_record_get_histogram(record, i, counts) != HOTFN_OK)
+            abort();
+        read_text(t.reason), read_text(t.reason_text);
+    }
+    ask_tree(record, run, &time);
+    free(counts);
+}
+
 static void ask_everything(hotfn_record *record)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
@@ -70,6 +124,7 @@ static void ask_everything(hotfn_record *record)
         read_text(m.path), read_text(m.file), read_text(m.note);
     }
     ask_functions(record, info.function_count, info.module_count);
+    ask_times(record, &info);
     for (uint32_t i = 0; i < info.thread_count; i++) {
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
 

@@ -68,8 +68,9 @@ static void find_text(gmon *g)
             g->high = end > g->high ? end : g->high;
         }
     }
-    g->low = g->low < g->high ? g->low : g->high;
-    for (g->bin_bytes = 1; (g->high - g->low) / g->bin_bytes > MOST_BINS; g->bin_bytes *= 2) {
+    g->low = (g->low < g->high ? g->low : g->high) & ~UINT64_C(1);
+    g->high += g->high & 1;
+    for (g->bin_bytes = 2; /* gprof counts addresses in units of two bytes */ (g->high - g->low) / g->bin_bytes > MOST_BINS; g->bin_bytes *= 2) {
     }
 }
 

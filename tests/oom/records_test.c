@@ -5,11 +5,11 @@
  * back what it had; no half-written file stays.
  */
 #include "base/counting_env.h"
-#include "records/sample.h"
+#include "records/timed.h"
 
 #include <hotfn/exporters.h>
 
-static char finished[128], repaired[128];
+static char finished[128], repaired[128], timed[128];
 
 static int32_t swallow(void *user, const void *bytes, size_t byte_count)
 {
@@ -61,6 +61,28 @@ static hotfn_status read_record(const hotfn_env *env, hotfn_error *err)
     return status;
 }
 
+/* All formats of a timed record, its repair, and a merge with itself. */
+static hotfn_status read_timed(const hotfn_env *env, hotfn_error *err)
+{
+    const char *const both[] = { timed, timed };
+    hotfn_exporter_info format = HOTFN_EXPORTER_INFO_INIT;
+    hotfn_record *record = NULL;
+    size_t written = 0;
+    char lost[64];
+    hotfn_status status = hotfn_record_open(&record, timed, env, err);
+
+    for (uint32_t i = 0; i < hotfn_exporter_count() && status == HOTFN_OK; i++) {
+        hotfn_exporter_get(i, &format);
+        status = hotfn_export(record, format.name, NULL, swallow, &written, env, err);
+    }
+    hotfn_record_close(record);
+    if (status == HOTFN_OK)
+        status = hotfn_record_repair(timed, repaired, lost, sizeof lost, env, err);
+    for (uint32_t mode = 0; mode <= HOTFN_MERGE_MAX && status == HOTFN_OK; mode++)
+        status = hotfn_record_merge(both, 2, repaired, mode, env, err);
+    return status;
+}
+
 static hotfn_status count(const hotfn_env *env, hotfn_error *err)
 {
     hotfn_counters *c = NULL;
@@ -106,6 +128,13 @@ static void reading_survives_each_failed_request(void)
     fail_each_request(read_record);
 }
 
+static void timed_records_survive_each_failed_request(void)
+{
+    snprintf(timed, sizeof timed, "%s", sample_path("timed.hfr"));
+    free(timed_write(timed, 20, 10));
+    fail_each_request(read_timed);
+}
+
 static void counters_survive_each_failed_request(void)
 {
     fail_each_request(count);
@@ -114,6 +143,7 @@ static void counters_survive_each_failed_request(void)
 static const check_test tests[] = {
     CHECK_TEST(writing_survives_each_failed_request),
     CHECK_TEST(reading_survives_each_failed_request),
+    CHECK_TEST(timed_records_survive_each_failed_request),
     CHECK_TEST(counters_survive_each_failed_request),
 };
 CHECK_MAIN(tests)

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A real timed run in the viewers' formats: what gprof, callgrind_annotate and the stacks say is what
+the report says, while it runs and afterwards.  HOTFN names the program.
+"""
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+HOTFN, COMPILER = os.environ["HOTFN"], os.environ.get("CC", "gcc")
+PROGRAM = """
+#include <stdio.h>
+#define N __attribute__((noinline))
+static volatile long sink;
+N static void leaf(long n) { for (long i = 0; i < n; i++) sink += i; }
+N static void branch(long n) { leaf(n); for (long i = 0; i < n / 2; i++) sink += i; leaf(2 * n); }
+N static long fib(long n) { leaf(20); return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+int main(void)
+{
+    for (int i = 0; i < 300; i++)
+        branch(1000);
+    printf("%ld\\n", fib(15));
+}
+"""
+CALLS = {"main": 1, "branch": 300, "leaf": 600 + 1973, "fib": 1973}
+
+
+def run(*command):
+    done = subprocess.run([str(c) for c in command], capture_output=True, timeout=120)
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+    return done.stdout.decode(errors="replace")
+
+
+def check_gprof(program, record, functions):
+    gmon = record.with_suffix(".gmon")
+    run(HOTFN, "export", "-F", "gmon", "-o", gmon, record)
+    text = run("gprof", "-b", "-p", program, gmon)
+    rows = {m[3]: (float(m[1]), m[2]) for m in
+            re.finditer(r"^\s*[\d.]+\s+[\d.]+\s+([\d.]+)\s+(?:(\d+)\s+[\d.]+\s+[\d.]+\s+)?(\w+)\s*$",
+                        text, re.M)}
+    for name, calls in CALLS.items():
+        seconds, found = rows[name]
+        assert abs(seconds - functions[name]["self_ns"] / 1e9) <= 0.0101, (name, text)  # 2 decimals
+        assert name == "main" or int(found) in (calls, 1), (name, text)  # fib: recursion apart
+    graph = run("gprof", "-b", "-q", program, gmon)
+    assert re.search(r"\b600/2573\s+branch", graph) and re.search(r"\b1973/2573\s+fib", graph), graph
+
+
+def check_callgrind(record, functions):
+    out = record.with_suffix(".callgrind")
+    run(HOTFN, "export", "-o", out, record)
+    for inclusive, key in (("no", "self_ns"), ("yes", "total_ns")):
+        text = run("callgrind_annotate", "--threshold=100", f"--inclusive={inclusive}", out)
+        found = {m[2]: int(m[1].replace(",", "")) for m in
+                 re.finditer(r"^\s*([\d,]+) \(.*\?\?\?:(\w+) \[", text, re.M)}
+        for name in CALLS:
+            assert found[name] == functions[name][key], (name, inclusive, text)
+
+
+def check_stacks(record, functions):
+    own = collections.Counter()
+    for line in run(HOTFN, "export", "-F", "folded", record).splitlines():
+        stack, ns = line.rsplit(" ", 1)
+        own[stack.split(";")[-1]] += int(ns)
+    for name in CALLS:  # a node's nanoseconds are rounded each for itself
+        assert abs(own[name] - functions[name]["self_ns"]) <= 5000, (name, own)
+
+
+def check_events(record, functions):
+    events = json.loads(run(HOTFN, "export", "-F", "chrome", record))["traceEvents"]
+    begun = collections.Counter(e["name"] for e in events if e["ph"] == "B")
+    assert all(begun[name] == calls for name, calls in CALLS.items()), begun
+
+
+def main(folder):
+    program, record = folder / "timed", folder / "timed.hfr"
+    (folder / "timed.c").write_text(PROGRAM)
+    subprocess.run([COMPILER, "-O1", "-fno-inline", "-o", program, folder / "timed.c"], check=True)
+    assert run(HOTFN, "run", "-q", "--mode", "time", "--events", "-o", record, "--",
+               program) == "610\n"
+    document = json.loads(run(HOTFN, "report", "--json", "--edges", record))
+    functions = {f["name"]: f for f in document["functions"]}
+    for name, calls in CALLS.items():
+        assert functions[name]["calls"] == calls and functions[name]["timing"] == "full", name
+    busy = sum(t["busy_ns"] for t in document["threads"])
+    assert abs(sum(f["self_ns"] or 0 for f in document["functions"]) - busy) <= 0.02 * busy
+    assert functions["fib"]["total_ns"] <= functions["main"]["total_ns"]
+    check_stacks(record, functions)
+    check_events(record, functions)
+    if shutil.which("gprof"):
+        check_gprof(program, record, functions)
+    if shutil.which("callgrind_annotate"):
+        check_callgrind(record, functions)
+
+
+with tempfile.TemporaryDirectory() as name:
+    main(pathlib.Path(name))
+print("the exports of a timed run say what its report says")
