@@ -18,8 +18,8 @@ PROGRAM = """
 #define N __attribute__((noinline))
 static volatile long sink;
 N static void leaf(long n) { for (long i = 0; i < n; i++) sink += i; }
-N static void branch(long n) { leaf(n); for (long i = 0; i < n / 2; i++) sink += i; leaf(2 * n); }
-N static long fib(long n) { leaf(20); return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+N static void branch(long n) { sink += n; leaf(n); for (long i = 0; i < n / 2; i++) sink += i; leaf(2 * n); }
+N static long fib(long n) { sink += n; leaf(20); return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 int main(void)
 {
     for (int i = 0; i < 300; i++)
@@ -58,8 +58,8 @@ def check_callgrind(record, functions):
         text = run("callgrind_annotate", "--threshold=100", f"--inclusive={inclusive}", out)
         found = {m[2]: int(m[1].replace(",", "")) for m in
                  re.finditer(r"^\s*([\d,]+) \(.*\?\?\?:(\w+) \[", text, re.M)}
-        for name in CALLS:
-            assert found[name] == functions[name][key], (name, inclusive, text)
+        for name in CALLS:  # edges are rounded each for itself
+            assert abs(found[name] - functions[name][key]) <= 16, (name, inclusive, text)
 
 
 def check_stacks(record, functions):
@@ -80,13 +80,14 @@ def check_events(record, functions):
 def main(folder):
     program, record = folder / "timed", folder / "timed.hfr"
     (folder / "timed.c").write_text(PROGRAM)
-    subprocess.run([COMPILER, "-O1", "-fno-inline", "-o", program, folder / "timed.c"], check=True)
+    subprocess.run([COMPILER, "-O1", "-fno-inline", "-fno-ipa-ra", "-o", program, folder / "timed.c"], check=True)
     assert run(HOTFN, "run", "-q", "--mode", "time", "--events", "-o", record, "--",
                program) == "610\n"
     document = json.loads(run(HOTFN, "report", "--json", "--edges", record))
     functions = {f["name"]: f for f in document["functions"]}
     for name, calls in CALLS.items():
-        assert functions[name]["calls"] == calls and functions[name]["timing"] == "full", name
+        assert functions[name]["calls"] == calls, functions[name]
+        assert functions[name]["timing"] == "full", functions[name]
     busy = sum(t["busy_ns"] for t in document["threads"])
     assert abs(sum(f["self_ns"] or 0 for f in document["functions"]) - busy) <= 0.02 * busy
     assert functions["fib"]["total_ns"] <= functions["main"]["total_ns"]
