@@ -26,7 +26,7 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
         must(m.fixup_count <= HFN_FIXUP_MAX);
         for (uint32_t i = 0; i < m.fixup_count; i++) {
             must(m.fixups[i].at + (m.fixups[i].end ? 8u : 4u) <= m.length);
-            hfn_arch_arm64.fix_up(m.bytes, 0x100000, m.fixups[i].at, m.fixups[i].end,
+            hfn_patching_arm64.fix_up(m.bytes, 0x100000, m.fixups[i].at, m.fixups[i].end,
                                   m.fixups[i].target_rva);
         }
     }

@@ -3,6 +3,8 @@
  * "JIT Compilation Interface").  Nothing is copied: an object is taken for a file that begins at its
  * address, and pieces of it are read from our memory.  So the objects lie below the regions, and
  * .eh_frame is the real one, where it is. */
+#include "arch/stub.h"
+
 #include <elf.h>
 #include <hotfn/hooks.h>
 #include <stddef.h>
@@ -53,7 +55,7 @@ static void fill_header(Elf64_Ehdr *header)
     header->e_ident[EI_DATA] = ELFDATA2LSB;
     header->e_ident[EI_VERSION] = EV_CURRENT;
     header->e_type = ET_EXEC; /* its addresses are final */
-    header->e_machine = EM_X86_64;
+    header->e_machine = hfn_stub_patching()->elf_machine;
     header->e_version = EV_CURRENT;
     header->e_ehsize = sizeof *header;
     header->e_shoff = offsetof(region_object, sections) - offsetof(region_object, header);

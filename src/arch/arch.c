@@ -6,7 +6,12 @@
 
 const hfn_arch *hfn_arch_of(uint32_t machine)
 {
-    static const hfn_arch *const all[] = { &hfn_arch_x86_64, &hfn_arch_x86, &hfn_arch_arm64 };
+    static const hfn_arch *const all[] = {
+#ifndef HFN_X86_LEFT_OUT /* built without Zydis, for another CPU */
+        &hfn_arch_x86_64, &hfn_arch_x86,
+#endif
+        &hfn_arch_arm64
+    };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (all[i]->machine == machine)

@@ -104,6 +104,12 @@ typedef struct hfn_moved {
     hfn_fixup fixups[HFN_FIXUP_MAX];
 } hfn_moved;
 
+typedef enum hfn_fixup_kind {
+    HFN_FIXUP_BROKEN = 0, /* lies outside of the moved code       */
+    HFN_FIXUP_NEAR,       /* its target must be in a jump's reach */
+    HFN_FIXUP_ANYWHERE
+} hfn_fixup_kind;
+
 typedef enum hfn_move_result {
     HFN_MOVED = 0,
     HFN_MOVE_CALL,       /* a call among them */
@@ -130,14 +136,30 @@ typedef enum hfn_stack_answer {
     HFN_STACK_POPS    /* a return that takes more than the return address      */
 } hfn_stack_answer;
 
+/* What whoever patches needs to know of a CPU, without a decoder: all of it was decoded before. */
+typedef struct hfn_patching {
+    uint32_t machine;          /* HOTFN_MACHINE_* */
+    uint16_t elf_machine;      /* the same in ELF headers (gABI, e_machine) */
+    uint32_t unit_bytes;       /* instructions begin at multiples of it (1; 4) */
+    uint32_t jump_bytes;       /* of the full-range jump that a patch is (5; 4) */
+    uint32_t short_jump_bytes; /* of the jump to an island within 128 bytes; 0: there is none */
+    uint64_t jump_reach_bytes; /* how far the full-range jump goes in either direction */
+
+    /* Fill in a fixup of the moved code that stands at address; target is an address too.  False if it is
+     * out of reach from there. */
+    bool (*fix_up)(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target);
+    /* What such a fixup is, for whoever did not make it. */
+    hfn_fixup_kind (*fixup_kind)(uint32_t at, uint32_t end, uint32_t moved_bytes);
+    /* DWARF call frame instructions of moved code, from the state at an entry on: their number of bytes,
+     * UINT32_MAX if they do not fit.  NULL: hooks/cfi_steps.c knows this CPU. */
+    uint32_t (*cfi_steps)(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
+} hfn_patching;
+
 typedef struct hfn_arch {
     const char *name;
     uint32_t machine; /* HOTFN_MACHINE_* */
     uint32_t pointer_bytes;
-    uint32_t unit_bytes; /* instructions begin at multiples of it (1; 4) */
-    uint32_t jump_bytes; /* of the full-range jump that a patch is (5; 4) */
-    uint32_t short_jump_bytes;  /* of the jump to an island within 128 bytes; 0: there is none */
-    uint64_t jump_reach_bytes;  /* how far the full-range jump goes in either direction */
+    const hfn_patching *patching;
 
     /* Decode one instruction at bytes[0..size), standing at rva in an image linked at link_base
      * (absolute immediates are turned into RVAs with it).  False if it is none. */
@@ -154,12 +176,8 @@ typedef struct hfn_arch {
     hfn_move_result (*move)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint32_t patch_bytes,
                             hfn_moved *out, uint32_t *offset);
 
-    /* Fill in a fixup of the moved code that stands at address; target is an address too.  False if it is
-     * out of reach from there. */
-    bool (*fix_up)(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target);
-
     /* Does code at bytes read the flags before it writes them all (so that a stub may not change
-     * them)?  Follows the straight line, direct jumps and calls; anything not understood answers
+     * them; ARM64: not the flags, but x16 and x17)?  Follows the straight line, direct jumps and calls; anything not understood answers
      * true.  Where the line leaves bytes, the answer is true and *jumps_to where (else UINT64_MAX):
      * ask again there. */
     bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to);
@@ -190,9 +208,13 @@ typedef struct hfn_arch {
 
 /* NULL if there is none for the machine. */
 const hfn_arch *hfn_arch_of(uint32_t machine);
+const hfn_patching *hfn_patching_of(uint32_t machine);
 
 extern const hfn_arch hfn_arch_x86_64;
 extern const hfn_arch hfn_arch_x86; /* 32-bit */
 extern const hfn_arch hfn_arch_arm64;
+extern const hfn_patching hfn_patching_x86_64;
+extern const hfn_patching hfn_patching_x86;
+extern const hfn_patching hfn_patching_arm64;
 
 #endif

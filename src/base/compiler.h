@@ -23,6 +23,13 @@
 #define HFN_KEEPS_REGISTERS
 #endif
 
+/* Are there timing stubs for this CPU? */
+#if defined(__x86_64__)
+#define HFN_CAN_TIME 1
+#else
+#define HFN_CAN_TIME 0
+#endif
+
 /* The processor's own counter, and what hotfn/timing.h calls it.  Not ordered against what stands
  * around it: waiting for that would cost more than most functions take. */
 static inline uint64_t hfn_cpu_ticks(void)

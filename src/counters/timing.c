@@ -3,6 +3,7 @@
  * here.  Also the personality of stubs: an exception that passes a timed call ends it. */
 #include "counters/timing.h"
 
+#include "base/compiler.h"
 #include "counters/call_stack.h"
 #include "counters/clock.h"
 #include "counters/rows.h"
@@ -69,7 +70,7 @@ hfn_timing_calls hfn_timing_get_calls(void)
     static const hfn_timing_calls none;
     bool full = (hfn_time.flags & ~HOTFN_TIMING_TIMES) != 0;
 
-    if (!hfn_time.header)
+    if (!hfn_time.header || !HFN_CAN_TIME)
         return none;
     return (hfn_timing_calls){ full ? hfn_time_enter_full_entry : hfn_time_enter_entry,
                                full ? hfn_time_exit_full_entry : hfn_time_exit_entry,
@@ -98,7 +99,7 @@ void hfn_timing_start(const hfn_time_memory *m)
     if (!m->histograms || h->histogram_capacity == 0)
         hfn_time.flags &= ~HOTFN_TIMING_HISTOGRAMS;
     hfn_time.header = h;
-    if (h->cost_inside_ticks == 0) {
+    if (h->cost_inside_ticks == 0 && HFN_CAN_TIME) {
         uint64_t slow_ticks = hfn_time.slow_ticks;
 
         hfn_time.slow_ticks = UINT64_MAX;

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "hooks/trampoline.h"
 
-#define NEAR_RANGE_BYTES ((UINT64_C(2) << 30) - (UINT64_C(64) << 10))
+#define NEAR_MARGIN_BYTES (UINT64_C(64) << 10)
 #define QUIESCE_NS UINT64_C(50000000)
 #define KNOWN_FLAGS                                                                                \
     (HOTFN_HOOKS_SINGLE_THREADED | HOTFN_HOOKS_NO_UNWIND | HOTFN_HOOKS_REGISTER_UNWIND |           \
@@ -19,6 +19,11 @@ static hotfn_status no_memory(hotfn_error *err)
 
 /* ---- Create. */
 
+static uint64_t near_range(void)
+{
+    return hfn_stub_patching()->jump_reach_bytes - NEAR_MARGIN_BYTES;
+}
+
 hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *options,
                                 const hotfn_row_access *access, const hotfn_env *env,
                                 hotfn_error *err)
@@ -30,7 +35,7 @@ hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *opt
 
     if (!hfn_take_options(&taken, sizeof taken, options) ||
         !hfn_take_options(&row, sizeof row, access) || (taken.flags & ~KNOWN_FLAGS) != 0 ||
-        taken.near_range_bytes > NEAR_RANGE_BYTES)
+        taken.near_range_bytes > near_range())
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "hook options not known");
     hooks = hfn_alloc(&filled, sizeof *hooks);
     if (!hooks)
@@ -39,7 +44,7 @@ hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *opt
     hooks->options = taken;
     hooks->access = row;
     if (hooks->options.near_range_bytes == 0)
-        hooks->options.near_range_bytes = NEAR_RANGE_BYTES;
+        hooks->options.near_range_bytes = near_range();
     if (hooks->options.quiesce_ns == 0)
         hooks->options.quiesce_ns = QUIESCE_NS;
     *out = hooks;
@@ -155,7 +160,7 @@ static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, 
     for (size_t i = hooks->batch_count; i > 0 && !batch; i--) {
         hfn_batch *one = &hooks->batches[i - 1];
         if (one->state == HFN_BATCH_PENDING && one->module == module && one->kind == kind &&
-            one->hooks[one->hook_count - 1] < entry)
+            (one->hooks[one->hook_count - 1] & HFN_HOOK_ENTRY) < entry)
             batch = one;
     }
     if (!batch)
@@ -173,10 +178,20 @@ static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, 
 
 static hotfn_status check_plan(const hotfn_plan *plan, hotfn_error *err)
 {
-    if (plan->machine != HOTFN_MACHINE_X86_64)
+    if (plan->machine != hfn_stub_patching()->machine)
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "the plan is for another machine than this process");
     return HOTFN_OK;
+}
+
+static uint64_t slot_bytes(const hotfn_hooks *hooks, uint32_t slot)
+{
+    return hooks->access.slot_base_bytes + UINT64_C(8) * slot;
+}
+
+static uint32_t far_bit(const hotfn_hooks *hooks, uint32_t slot)
+{
+    return slot_bytes(hooks, slot) < HFN_STUB_NEAR_SLOT_BYTES ? 0 : HFN_HOOK_FAR;
 }
 
 static hotfn_status check_slot(const hotfn_hooks *hooks, uint32_t slot, hotfn_error *err)
@@ -184,7 +199,7 @@ static hotfn_status check_slot(const hotfn_hooks *hooks, uint32_t slot, hotfn_er
     if (!hooks->access.slow_path)
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "a hook that counts needs the row access given to hotfn_hooks_create");
-    if (hooks->access.slot_base_bytes + UINT64_C(8) * slot > INT32_MAX)
+    if (!hfn_stub_reaches(hooks->access.displacement, slot_bytes(hooks, slot)))
         return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "slot %u is out of reach", slot);
     return HOTFN_OK;
 }
@@ -250,7 +265,7 @@ static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind, uint32
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         if (!is_wanted(hooks, plan, i, slots, kind, &slot))
             continue;
-        batch->hooks[batch->hook_count] = i;
+        batch->hooks[batch->hook_count] = i | far_bit(hooks, slot);
         batch->slots[batch->hook_count++] = slot;
     }
     return true;
@@ -323,7 +338,7 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
         batch->slots[batch->hook_count] = taken.slot;
     if (batch->actions)
         batch->actions[batch->hook_count] = taken;
-    batch->hooks[batch->hook_count++] = entry;
+    batch->hooks[batch->hook_count++] = entry | (batch->slots ? far_bit(hooks, taken.slot) : 0);
     *module = handle;
     return HOTFN_OK;
 }

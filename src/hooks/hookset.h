@@ -13,7 +13,8 @@
  * or was refused. */
 #define HFN_HOOK_STANDS UINT32_C(0x80000000)
 #define HFN_HOOK_REFUSED UINT32_C(0x40000000)
-#define HFN_HOOK_ENTRY UINT32_C(0x3fffffff)
+#define HFN_HOOK_FAR UINT32_C(0x20000000) /* its slot: HFN_STUB_FAR_SLOT */
+#define HFN_HOOK_ENTRY UINT32_C(0x1fffffff)
 
 /* The longest head and the longest moved code. */
 #define HFN_STUB_MAX_BYTES 256
@@ -91,6 +92,7 @@ static inline void hfn_batch_hook(const hotfn_hooks *hooks, const hfn_batch *bat
 {
     hfn_plan_hook_at(hfn_batch_module(hooks, batch)->plan, batch->hooks[index] & HFN_HOOK_ENTRY,
                      out);
+    out->far_slot = (batch->hooks[index] & HFN_HOOK_FAR) != 0;
 }
 
 static inline bool hfn_hooks_can_time(const hotfn_hooks *hooks)

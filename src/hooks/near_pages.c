@@ -145,7 +145,7 @@ static void find_gaps(const hotfn_hooks *hooks, const hfn_batch *batch, gap_tabl
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     uint64_t begin = module->base + (uint64_t)module->plan->reach_begin;
-    uint64_t reach = UINT64_C(2) << 30;
+    uint64_t reach = hfn_stub_patching()->jump_reach_bytes;
 
     table->count = hfn_os_find_gaps(begin > reach ? begin - reach : 0,
                                     module->base + (uint64_t)module->plan->reach_end + reach,
@@ -269,7 +269,8 @@ static bool same_hooks(const hfn_batch *a, const hfn_batch *b)
     if (a->module != b->module || a->kind != b->kind || a->hook_count != b->hook_count)
         return false;
     for (uint32_t i = 0; i < a->hook_count; i++)
-        if ((a->hooks[i] & HFN_HOOK_ENTRY) != (b->hooks[i] & HFN_HOOK_ENTRY))
+        if ((a->hooks[i] & (HFN_HOOK_ENTRY | HFN_HOOK_FAR)) !=
+            (b->hooks[i] & (HFN_HOOK_ENTRY | HFN_HOOK_FAR)))
             return false;
     return true;
 }

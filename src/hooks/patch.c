@@ -4,7 +4,9 @@
  * and blocked signals. */
 #include "hooks/patch.h"
 
-enum { JUMP_BYTES = 5, SHORT_JUMP_BYTES = 2, JUMP = 0xe9, SHORT_JUMP = 0xeb };
+#include "arch/stub.h"
+
+enum { JUMP_BYTES = HFN_STUB_PATCH_MAX, SHORT_JUMP_BYTES = 2, SHORT_JUMP = 0xeb };
 
 /* A patch as bytes: what stands at the site, and for an island what stands there. */
 typedef struct patch {
@@ -28,24 +30,17 @@ static uint32_t first_difference(uint64_t address, const uint8_t *bytes, uint32_
     return HFN_PATCH_SAME;
 }
 
-static void put_jump(uint8_t *out, uint8_t opcode, uint64_t at, uint64_t target)
-{
-    out[0] = opcode;
-    hfn_store_u32(out + 1, (uint32_t)(target - (at + JUMP_BYTES)));
-}
-
 static patch make_patch(const hfn_plan_hook *hook, uint64_t base, uint64_t target)
 {
     patch p = { { 0 }, { 0 }, base + hook->site_rva, 0 };
 
     if (hook->strategy == HOTFN_STRATEGY_ISLAND) {
         p.island_at = base + hook->island_rva;
-        put_jump(p.island, JUMP, p.island_at, target);
+        hfn_stub_emit_patch(p.island, hook->island_original, p.island_at, target);
         p.site[0] = SHORT_JUMP;
         p.site[1] = (uint8_t)(p.island_at - (p.site_at + SHORT_JUMP_BYTES));
     } else {
-        put_jump(p.site, hook->strategy == HOTFN_STRATEGY_RETARGET ? hook->original[0] : JUMP,
-                 p.site_at, target);
+        hfn_stub_emit_patch(p.site, hook->original, p.site_at, target);
     }
     return p;
 }

@@ -39,27 +39,34 @@ uint64_t hfn_plan_checksum(const uint8_t *bytes, uint64_t byte_count)
 
 /* ---- Checks. */
 
-static bool check_strategy(const hfn_plan_hook *hook)
+static bool check_strategy(const hfn_patching *patching, const hfn_plan_hook *hook)
 {
+    bool whole_jump = hook->patch_bytes == patching->jump_bytes;
+
     switch (hook->strategy) {
     case HOTFN_STRATEGY_RETARGET:
-        return hook->patch_bytes == 5 && (hook->original[0] == 0xe8 || hook->original[0] == 0xe9);
+        return whole_jump &&
+               (patching->unit_bytes > 1 || hook->original[0] == 0xe8 || hook->original[0] == 0xe9);
     case HOTFN_STRATEGY_JUMP:
-    case HOTFN_STRATEGY_JUMP_PAD: return hook->patch_bytes == 5;
-    case HOTFN_STRATEGY_ISLAND: return hook->patch_bytes == 2;
+    case HOTFN_STRATEGY_JUMP_PAD: return whole_jump;
+    case HOTFN_STRATEGY_ISLAND:
+        return patching->short_jump_bytes != 0 && hook->patch_bytes == patching->short_jump_bytes;
     case HOTFN_STRATEGY_PUN:
-        return hook->patch_bytes >= 1 && hook->patch_bytes <= 4 && hook->original_bytes >= 5;
+        return patching->unit_bytes == 1 && hook->patch_bytes >= 1 && hook->patch_bytes <= 4 &&
+               hook->original_bytes >= 5;
     default: return false;
     }
 }
 
-static bool check_fixups(const hotfn_plan *plan, const hfn_plan_hook *hook)
+static bool check_fixups(const hfn_patching *patching, const hotfn_plan *plan,
+                         const hfn_plan_hook *hook)
 {
     for (uint32_t i = 0; i < hook->fixup_count; i++) {
         const uint8_t *fixup = hook->fixups + i * PLAN_FIXUP_BYTES;
         int64_t target = (int64_t)hook->site_rva + (int32_t)hfn_load_u32(fixup + 2);
-        if (fixup[0] + 4u > fixup[1] || fixup[1] > hook->moved_bytes ||
-            target < plan->reach_begin || target >= plan->reach_end)
+        hfn_fixup_kind kind = patching->fixup_kind(fixup[0], fixup[1], hook->moved_bytes);
+        if (kind == HFN_FIXUP_BROKEN ||
+            (kind == HFN_FIXUP_NEAR && (target < plan->reach_begin || target >= plan->reach_end)))
             return false;
     }
     return true;
@@ -120,7 +127,8 @@ static bool check_place(const hfn_plan_hook *hook, const hfn_plan_range *range)
            (hook->island_rva + PLAN_ISLAND_BYTES <= site || hook->island_rva >= site + 2);
 }
 
-static bool check_entry(const hotfn_plan *plan, const hfn_plan_range *range, uint32_t index)
+static bool check_entry(const hfn_patching *patching, const hotfn_plan *plan,
+                        const hfn_plan_range *range, uint32_t index)
 {
     const uint8_t *entry = plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES;
     hfn_plan_hook hook;
@@ -132,7 +140,8 @@ static bool check_entry(const hotfn_plan *plan, const hfn_plan_range *range, uin
                       hfn_plan_function_at(plan, index - 1) >= hook.function_index))
         return false;
     return hook.function_index < plan->function_count && check_place(&hook, range) &&
-           check_strategy(&hook) && check_fixups(plan, &hook) && check_steps(&hook);
+           check_strategy(patching, &hook) && check_fixups(patching, plan, &hook) &&
+           check_steps(&hook);
 }
 
 /* Ranges hold all entries between them, in order; they may touch. */
@@ -145,7 +154,12 @@ static bool check_range(const hotfn_plan *plan, const hfn_plan_range *range, uin
 
 static hotfn_status check_entries(const hotfn_plan *plan, hotfn_error *err)
 {
+    const hfn_patching *patching = hfn_patching_of(plan->machine);
     uint32_t first = 0;
+
+    if (!patching && plan->entry_count > 0)
+        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, PLAN_MACHINE_AT,
+                        "the plan is for a machine that this build does not know");
 
     for (uint32_t i = 0; i < plan->range_count; i++) {
         hfn_plan_range range = hfn_plan_range_at(plan, i);
@@ -154,7 +168,7 @@ static hotfn_status check_entries(const hotfn_plan *plan, hotfn_error *err)
                             (uint64_t)(plan->ranges - plan->bytes) + i * PLAN_RANGE_BYTES,
                             "range %u of the plan is wrong: make the plan anew", i);
         for (uint32_t n = 0; n < range.entry_count; n++)
-            if (!check_entry(plan, &range, first + n))
+            if (!check_entry(patching, plan, &range, first + n))
                 return hfn_fail(err, HOTFN_E_FORMAT, NULL,
                                 (uint64_t)(plan->entries - plan->bytes) +
                                     (uint64_t)(first + n) * PLAN_ENTRY_BYTES,

@@ -128,6 +128,7 @@ typedef struct hfn_plan_hook {
     uint32_t rva, function_index;
     uint32_t site_rva;
     uint32_t island_rva; /* ISLAND, else 0 */
+    bool far_slot;       /* not of the plan: hookset.h sets it */
     uint8_t strategy, flags, patch_offset, patch_bytes, spare;
     uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes;
     const uint8_t *original, *island_original, *moved, *fixups, *steps, *cfi;
@@ -172,6 +173,7 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->spare = entry[PLAN_ENTRY_SPARE_AT];
     out->site_rva = out->rva + out->patch_offset;
     out->island_rva = 0;
+    out->far_slot = false;
     out->original = data;
     data += out->original_bytes;
     out->island_original = data;

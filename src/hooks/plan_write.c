@@ -14,6 +14,7 @@ typedef struct buffer {
 
 struct hfn_plan_writer {
     hotfn_env env;
+    const hfn_patching *patching; /* NULL: no such machine */
     buffer ranges, entries, data, sites;
     uint32_t entry_count;
     uint32_t site_behind; /* the last site's field */
@@ -43,6 +44,7 @@ hfn_plan_writer *hfn_plan_writer_create(const hotfn_env *env, uint32_t machine,
     if (!writer)
         return NULL;
     writer->env = filled;
+    writer->patching = hfn_patching_of(machine);
     writer->reach_begin = INT64_MAX;
     writer->reach_end = INT64_MIN;
     hfn_store_u64(writer->header + PLAN_MAGIC_AT, PLAN_MAGIC);
@@ -116,7 +118,9 @@ static void write_fixups(hfn_plan_writer *writer, uint8_t *at, const hfn_moved *
         at[0] = moved->fixups[i].at;
         at[1] = moved->fixups[i].end;
         hfn_store_u32(at + 2, (uint32_t)(moved->fixups[i].target_rva - site));
-        reach(writer, target, target + 1);
+        if (writer->patching &&
+            writer->patching->fixup_kind(at[0], at[1], moved->length) == HFN_FIXUP_NEAR)
+            reach(writer, target, target + 1);
     }
 }
 
@@ -213,7 +217,9 @@ static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
 hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_source *source)
 {
     uint8_t cfi[PLAN_CFI_MAX];
-    uint32_t cfi_bytes = hfn_cfi_steps(source->moved, cfi, sizeof cfi);
+    uint32_t cfi_bytes = writer->patching && writer->patching->cfi_steps
+                             ? writer->patching->cfi_steps(source->moved, cfi, sizeof cfi)
+                             : hfn_cfi_steps(source->moved, cfi, sizeof cfi);
     size_t data_at = writer->data.used;
     uint8_t *entry;
 

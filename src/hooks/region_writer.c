@@ -7,7 +7,6 @@
 
 /* The count gate stands first in every region; behind it the time gates, if the set can time, and the
  * call gate where one is needed. */
-enum { COUNT_GATE_ROOM = 32, TIME_GATE_ROOM = 16 };
 
 static uint64_t page_up(uint64_t address)
 {
@@ -23,12 +22,12 @@ static uint64_t page_down(uint64_t address)
 
 static uint32_t call_gate_at(const hotfn_hooks *hooks)
 {
-    return COUNT_GATE_ROOM + (hfn_hooks_can_time(hooks) ? 2 * TIME_GATE_ROOM : 0);
+    return HFN_STUB_COUNT_GATE_ROOM + (hfn_hooks_can_time(hooks) ? 2 * HFN_STUB_TIME_GATE_ROOM : 0);
 }
 
 uint32_t hfn_region_gate_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs)
 {
-    return call_gate_at(hooks) + (needs->calls ? HFN_CALL_GATE_MAX : 0);
+    return call_gate_at(hooks) + (needs->calls ? HFN_STUB_CALL_GATE_ROOM : 0);
 }
 
 static bool wants_unwind(const hotfn_hooks *hooks)
@@ -51,36 +50,36 @@ uint64_t hfn_region_bytes(const hotfn_hooks *hooks, const hfn_region_needs *need
 
 static void write_call_gate(hfn_region_writer *writer)
 {
-    hfn_vector_state vector = hfn_x86_host_vector_state();
-    uint8_t cfi[HFN_CALL_GATE_CFI_MAX];
+    uint8_t cfi[HFN_STUB_GATE_CFI_MAX];
     uint32_t bytes;
 
     writer->gates.call = writer->at;
-    bytes = hfn_x86_emit_call_gate((uint8_t *)(uintptr_t)writer->at, &vector);
+    bytes = hfn_stub_emit_call_gate((uint8_t *)(uintptr_t)writer->at);
     if (writer->tables != 0)
-        hfn_unwind_code(&writer->unwind, writer->at, bytes, cfi, hfn_x86_call_gate_cfi(cfi, bytes));
-    writer->at += HFN_CALL_GATE_MAX;
+        hfn_unwind_code(&writer->unwind, writer->at, bytes, cfi,
+                        hfn_stub_call_gate_cfi(cfi, bytes));
+    writer->at += HFN_STUB_CALL_GATE_ROOM;
 }
 
 static void write_count_gate(hfn_region_writer *writer)
 {
     uint64_t slow_path = (uint64_t)(uintptr_t)writer->hooks->access.slow_path;
+    uint32_t bytes = hfn_stub_emit_count_gate((uint8_t *)(uintptr_t)writer->at, slow_path);
 
     writer->gates.count = writer->at;
-    hfn_x86_emit_count_gate((uint8_t *)(uintptr_t)writer->at, slow_path);
     if (writer->tables != 0)
-        hfn_unwind_code(&writer->unwind, writer->at, HFN_COUNT_GATE_BYTES, NULL, 0);
-    writer->at += COUNT_GATE_ROOM;
+        hfn_unwind_code(&writer->unwind, writer->at, bytes, NULL, 0);
+    writer->at += HFN_STUB_COUNT_GATE_ROOM;
 }
 
 static uint64_t write_time_gate(hfn_region_writer *writer, void (*target)(void))
 {
     uint64_t at = writer->at;
+    uint32_t bytes = hfn_stub_emit_time_gate((uint8_t *)(uintptr_t)at, (uint64_t)(uintptr_t)target);
 
-    hfn_x86_emit_time_gate((uint8_t *)(uintptr_t)at, (uint64_t)(uintptr_t)target);
     if (writer->tables != 0)
-        hfn_unwind_code(&writer->unwind, at, HFN_TIME_GATE_BYTES, NULL, 0);
-    writer->at += TIME_GATE_ROOM;
+        hfn_unwind_code(&writer->unwind, at, bytes, NULL, 0);
+    writer->at += HFN_STUB_TIME_GATE_ROOM;
     return at;
 }
 
@@ -139,7 +138,8 @@ bool hfn_region_finish(hfn_region_writer *writer, hotfn_stub_region *region, uin
 
 hfn_gates hfn_region_gates(const hotfn_hooks *hooks, const hotfn_stub_region *region)
 {
-    uint64_t begin = region->begin, times = begin + COUNT_GATE_ROOM;
+    uint64_t begin = region->begin, times = begin + HFN_STUB_COUNT_GATE_ROOM;
 
-    return (hfn_gates){ begin, begin + call_gate_at(hooks), times, times + TIME_GATE_ROOM };
+    return (hfn_gates){ begin, begin + call_gate_at(hooks), times,
+                        times + HFN_STUB_TIME_GATE_ROOM };
 }

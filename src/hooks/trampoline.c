@@ -17,12 +17,12 @@ static uint32_t stub_flags(const hfn_plan_hook *hook)
 {
     return ((hook->flags & HOTFN_VERDICT_FLAGS_LIVE) ? HFN_STUB_FLAGS_LIVE : 0) |
            ((hook->flags & HOTFN_VERDICT_RED_ZONE) ? HFN_STUB_RED_ZONE : 0) |
-           (uint32_t)hook->spare << HFN_STUB_SPARE_SHIFT;
+           (hook->far_slot ? HFN_STUB_FAR_SLOT : 0) | (uint32_t)hook->spare << HFN_STUB_SPARE_SHIFT;
 }
 
 const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook)
 {
-    return hfn_x86_stub_shape(stub_kind(kind), stub_flags(hook));
+    return hfn_stub_shape_of(stub_kind(kind), stub_flags(hook));
 }
 
 uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook)
@@ -37,10 +37,8 @@ static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, 
     for (uint32_t i = 0; i < hook->fixup_count; i++) {
         const uint8_t *fixup = hook->fixups + i * PLAN_FIXUP_BYTES;
         uint64_t target = site + (uint64_t)(int64_t)(int32_t)hfn_load_u32(fixup + 2);
-        int64_t distance = (int64_t)(target - (address + fixup[1]));
-        if (distance != (int32_t)distance)
+        if (!hfn_stub_patching()->fix_up(moved, address, fixup[0], fixup[1], target))
             return false;
-        hfn_store_u32(moved + fixup[0], (uint32_t)distance);
     }
     return true;
 }
@@ -64,7 +62,7 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
         .slot = action->slot,
     };
 
-    hfn_x86_emit_stub(out, &request);
+    hfn_stub_emit(out, &request);
     memcpy(out + head_bytes, hook->moved, hook->moved_bytes);
     return fix_up(out + head_bytes, address + head_bytes, hook, base);
 }

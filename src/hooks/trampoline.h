@@ -3,7 +3,7 @@
 #ifndef HFN_HOOKS_TRAMPOLINE_H
 #define HFN_HOOKS_TRAMPOLINE_H
 
-#include "arch/x86/emit_stub.h"
+#include "arch/stub.h"
 #include "hooks/plan.h"
 
 /* The head's shape for an action (HOTFN_ACTION_*). */

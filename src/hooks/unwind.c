@@ -27,7 +27,6 @@ enum {
     REMEMBER_STATE = 0x0a,
     RESTORE_STATE = 0x0b,
     DEF_CFA_OFFSET = 0x0e,
-    RETURN_ADDRESS_BYTES = 8,
     PCREL_SDATA4 = 0x1b,
     DATAREL_SDATA4 = 0x3b,
     UDATA4 = 0x03,
@@ -51,7 +50,7 @@ uint64_t hfn_unwind_max_bytes(uint64_t stub_count, uint64_t cfi_bytes)
 {
     return header_bytes(fdes_for(stub_count)) + CIE_BYTES + PERSONALITY_BYTES + cfi_bytes +
            stub_count * STUB_MAX_BYTES + (uint64_t)fdes_for(stub_count) * (FDE_HEAD_BYTES + 3) +
-           2 * HFN_CALL_GATE_CFI_MAX + 4;
+           2 * HFN_STUB_GATE_CFI_MAX + 4;
 }
 
 /* ---- Writing. */
@@ -95,11 +94,8 @@ static void close_entry(hfn_unwind *u, uint8_t *entry)
 /* With a personality: "zPR", its address as it is (it lies in another module), then as without. */
 static void put_cie(hfn_unwind *u, uint64_t personality)
 {
-    static const uint8_t factors[] = { 1, 0x78, 16 }; /* code, data, return address column */
-    static const uint8_t state[] = {
-        0x0c, 7, 8, /* CFA = rsp + 8                              */
-        0x90, 1,    /* return address at CFA - 8                  */
-    };
+    const uint8_t factors[] = { 1, 0x78, hfn_stub_return_column() }; /* code 1, data -8 */
+    uint8_t state[HFN_STUB_CIE_STATE_MAX];
     uint8_t *entry = u->at;
 
     put_u32(u, 0);
@@ -118,7 +114,7 @@ static void put_cie(hfn_unwind *u, uint64_t personality)
         put_u32(u, personality >> 32);
     }
     put(u, PCREL_SDATA4); /* how FDEs give addresses */
-    put_bytes(u, state, sizeof state);
+    put_bytes(u, state, hfn_stub_cie_state(state));
     close_entry(u, entry);
 }
 
@@ -181,7 +177,7 @@ static void advance_to(hfn_unwind *u, uint64_t code)
 
 static void put_cfa_offset(hfn_unwind *u, uint32_t lowered_bytes)
 {
-    uint32_t offset = RETURN_ADDRESS_BYTES + lowered_bytes;
+    uint32_t offset = hfn_stub_cfa_offset() + lowered_bytes;
 
     put(u, DEF_CFA_OFFSET);
     if (offset >= 0x80)

@@ -3,7 +3,7 @@
 #ifndef HFN_HOOKS_UNWIND_H
 #define HFN_HOOKS_UNWIND_H
 
-#include "arch/x86/emit_stub.h"
+#include "arch/stub.h"
 
 #include <hotfn/hooks.h>
 #include <stdbool.h>

@@ -97,7 +97,8 @@ uint32_t hfn_evidence_flags(const hfn_judging *j, uint32_t index)
 
     /* Where the patch is a single instruction, an unbounded jump may at worst be such a loop. */
     if ((s->notes & HFN_NOTE_LOOPS) || (marks & HFN_MARK_FROM_PART) ||
-        ((s->notes & HFN_NOTE_UNBOUNDED) && j->arch->jump_bytes == j->arch->unit_bytes))
+        ((s->notes & HFN_NOTE_UNBOUNDED) &&
+         j->arch->patching->jump_bytes == j->arch->patching->unit_bytes))
         flags |= HOTFN_VERDICT_ENTRY_LOOP;
     /* Only at a call is the memory below the stack pointer free for sure; on Windows nobody keeps
      * anything there (Microsoft, 'x64 stack usage'; of ARM64's 16 bytes below it programs make no

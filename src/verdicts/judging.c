@@ -24,7 +24,7 @@ bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *cap
 
 uint64_t hfn_judging_skip(const hfn_judging *j, uint64_t rva)
 {
-    return (rva | (j->arch->unit_bytes - 1)) + 1;
+    return (rva | (j->arch->patching->unit_bytes - 1)) + 1;
 }
 
 bool hfn_judging_takes(const hfn_judging *j, const hfn_instruction *in, uint64_t *target)

@@ -68,7 +68,8 @@ static void find_limit(climb *c)
     c->limit = c->jump_bytes;
     if (c->size < c->limit)
         lower_limit(c, (uint32_t)c->size, HOTFN_REASON_TOO_SHORT, offset + c->size);
-    for (uint32_t k = j->arch->unit_bytes; k < c->limit; k += j->arch->unit_bytes) {
+    for (uint32_t k = j->arch->patching->unit_bytes; k < c->limit;
+         k += j->arch->patching->unit_bytes) {
         if (c->site + k == next)
             lower_limit(c, k,
                         hfn_subject_ends(j, c->subject) ? HOTFN_REASON_TOO_SHORT
@@ -78,7 +79,7 @@ static void find_limit(climb *c)
             lower_limit(c, k, k < c->body ? HOTFN_REASON_JUMP_INTO_PATCH : HOTFN_REASON_TOO_SHORT,
                         offset + k);
     }
-    if ((c->subject->notes & HFN_NOTE_UNBOUNDED) && j->arch->unit_bytes < c->jump_bytes)
+    if ((c->subject->notes & HFN_NOTE_UNBOUNDED) && j->arch->patching->unit_bytes < c->jump_bytes)
         lower_limit(c, 1, HOTFN_REASON_UNBOUNDED_TABLE, c->subject->unbounded_at);
     limit_by_landing_pads(c);
 }
@@ -208,7 +209,7 @@ static bool try_island(climb *c)
 {
     hfn_subject *subject = &c->judging->subjects[c->index];
     uint8_t pad_used = subject->pad_used;
-    uint32_t short_bytes = c->judging->arch->short_jump_bytes;
+    uint32_t short_bytes = c->judging->arch->patching->short_jump_bytes;
     uint64_t from = c->site + short_bytes;
 
     if (short_bytes == 0 || c->limit < short_bytes || !can_move(c, short_bytes) ||
@@ -305,9 +306,11 @@ static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
     const hfn_subject *s = &j->subjects[index];
     const uint8_t *bytes = s->region->bytes + (s->rva - s->region->rva);
     uint64_t size = s->region->end - s->rva;
-    climb c = {
-        .judging = j, .index = index, .subject = s, .jump_bytes = j->arch->jump_bytes, .out = out
-    };
+    climb c = { .judging = j,
+                .index = index,
+                .subject = s,
+                .jump_bytes = j->arch->patching->jump_bytes,
+                .out = out };
     hfn_instruction in;
 
     if (j->arch->decode(bytes, size, s->rva, 0, &in) && in.is_landing_pad &&
@@ -358,10 +361,10 @@ void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out)
     bool found = try_jump(&c) || try_island(&c);
 
     /* A patch that is one instruction has nothing shorter below it. */
-    for (uint32_t patch_bytes = c.jump_bytes - 1; patch_bytes >= j->arch->unit_bytes && !found;
-         patch_bytes--)
+    for (uint32_t patch_bytes = c.jump_bytes - 1;
+         patch_bytes >= j->arch->patching->unit_bytes && !found; patch_bytes--)
         found = try_pun(&c, patch_bytes);
-    if (!found && j->arch->unit_bytes < c.jump_bytes)
+    if (!found && j->arch->patching->unit_bytes < c.jump_bytes)
         try_int3(&c);
     finish(&c);
 }

@@ -39,6 +39,7 @@ SYSTEM_OR_CPU = re.compile(
     r"__unix__|__ANDROID__|__APPLE__|__MACH__|__FreeBSD__|__NetBSD__|__OpenBSD__|"
     r"__x86_64__|__x86_64|__amd64__|__i386__|__i386|__aarch64__|__arm__|__riscv|"
     r"_M_X64|_M_IX86|_M_ARM64|_M_ARM|__SSE\w*__|__AVX\w*__)\b")
+CPU_NAME = re.compile(r"(x86|amd64|i386|arm64|aarch64)")
 MAY_ASK_SYSTEM = re.compile(r"src/arch/|src/os/|src/base/compiler\.h$|include/hotfn/status\.h$")
 
 
@@ -90,6 +91,8 @@ def inside_problem(path, kind, header):
     if kind == "<":
         return None
     parts = inside_target(path, header).split("/")
+    if CPU_NAME.search(parts[2] if parts[1:2] == ["arch"] else "") and station != "arch":
+        return f'"{header}" is for src/arch only: take arch/arch.h or arch/stub.h'
     if parts[0] != "src":
         return f'"{header}" lies outside of src/'
     if len(parts) < 3 or parts[1] not in allowed:
@@ -119,6 +122,8 @@ def foreign_problem(path, header):
 
 def check_file(path, text):
     code = tree.without_comments(text)
+    if path.parts[0] == "src" and station_of(path) != "arch" and CPU_NAME.search(str(path)):
+        yield f"{path}: bears a CPU's name outside of src/arch"
     for match in INCLUDE.finditer(code):
         kind, header = match.groups()
         where = f"{path}:{line_of(code, match)}"

@@ -90,10 +90,24 @@ static uint64_t text_bytes(const hotfn_image *image)
     return total;
 }
 
+/* Of this program itself: the agent beside it is of the same. */
+static uint32_t own_machine(void)
+{
+    hotfn_image *image;
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    if (hotfn_image_open(&image, "/proc/self/exe", NULL, NULL) == HOTFN_OK) {
+        hotfn_image_get_info(image, &info);
+        hotfn_image_close(image);
+    }
+    return info.machine;
+}
+
 static const char *why_not(const hotfn_image_info *info)
 {
-    if (info->format != HOTFN_FORMAT_ELF || info->machine != HOTFN_MACHINE_X86_64) {
-        return "not an x86-64 ELF program; this version counts those only";
+    if (info->format != HOTFN_FORMAT_ELF || info->machine != own_machine()) {
+        return own_machine() == HOTFN_MACHINE_ARM64
+                   ? "not an ARM64 ELF program; this build counts those only"
+                   : "not an x86-64 ELF program; this version counts those only";
     }
     if (!(info->flags & HOTFN_IMAGE_INTERPRETER)) {
         return "a static program has no dynamic loader that could bring the agent in; "

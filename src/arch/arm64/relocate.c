@@ -325,19 +325,3 @@ bool hfn_arm64_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_m
     *out = moved;
     return true;
 }
-
-bool hfn_arm64_fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target)
-{
-    hfn_arm64_writer w = hfn_arm64_writer_on(moved, HFN_MOVED_MAX);
-    uint32_t word;
-
-    if (end == HFN_ARM64_FIXUP_ADDRESS) {
-        hfn_arm64_patch(&w, at, (uint32_t)target);
-        hfn_arm64_patch(&w, at + 4, (uint32_t)(target >> 32));
-        return true;
-    }
-    if (!hfn_arm64_branch(&word, (int64_t)(target - (address + at))))
-        return false;
-    hfn_arm64_patch(&w, at, word);
-    return true;
-}

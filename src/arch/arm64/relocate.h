@@ -12,7 +12,10 @@
 hfn_move_result hfn_arm64_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                uint32_t patch_bytes, hfn_moved *out, uint32_t *offset);
 bool hfn_arm64_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
-bool hfn_arm64_fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target);
+uint32_t hfn_arm64_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
+
+/* May the code read x16 or x17 as its caller left them, or must it keep them? */
+bool hfn_arm64_scratch_live(const uint8_t *bytes, uint64_t size);
 
 /* How many bytes the instruction makes the stack grow (negative: shrink); false if sp changes in a way
  * that is not a known number. */

@@ -78,3 +78,30 @@ bool hfn_arm64_stack_growth(uint32_t word, int32_t *growth_bytes)
         return false;
     return leaves_base(word) || writes_back(word, growth_bytes);
 }
+
+/* DWARF 5, 6.4.2: advance to behind each instruction that moves sp (a copy, so one word) and say how far
+ * the CFA is.  The registers that a prologue saves still hold what they held when it jumps back. */
+uint32_t hfn_arm64_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
+{
+    uint32_t used = 0, at = 0;
+
+    for (uint32_t i = 0; i < moved->instruction_count; i++) {
+        int32_t next =
+            i + 1u < moved->instruction_count ? moved->cfa_delta[i + 1] : moved->cfa_delta_end;
+        uint32_t end = moved->moved_at[i] + HFN_ARM64_BYTES;
+        if (next == HFN_CFA_UNKNOWN || next < 0)
+            break; /* nobody can tell */
+        if (next == moved->cfa_delta[i])
+            continue;
+        if (out_bytes - used < 5)
+            return UINT32_MAX;
+        out[used++] =
+            (uint8_t)(0x40 | (end - at)); /* at most 96 bytes are moved, 64 before the last */
+        at = end;
+        out[used++] = 0x0e; /* DW_CFA_def_cfa_offset */
+        for (; next >= 0x80; next >>= 7)
+            out[used++] = (uint8_t)(next | 0x80);
+        out[used++] = (uint8_t)next;
+    }
+    return used;
+}

@@ -208,11 +208,12 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
 
 /* The slow path wants rcx just below its return address; the stub has pushed it above, or (one with a
  * spare register, which begins at the second instruction) left it alone. */
-void hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path)
+uint32_t hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path)
 {
     out = PUT(out, 0x48, 0x8b, 0x4c, 0x24, 0x08);         /* mov rcx, [rsp + 8] */
     out = PUT(out, 0x48, 0x89, 0x4c, 0x24, 0xf8);         /* mov [rsp - 8], rcx */
     put_u64(PUT(out, 0xff, 0x25, 0, 0, 0, 0), slow_path); /* jmp [rip + 0]      */
+    return HFN_COUNT_GATE_BYTES;
 }
 
 void hfn_x86_emit_time_gate(uint8_t *out, uint64_t target)
@@ -336,4 +337,19 @@ uint32_t hfn_x86_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
     at = PUT(at, 0x02, (uint8_t)(gate_bytes - 1 - 10)); /* pop rbp: CFA = rsp + 8              */
     at = PUT(at, 0x0c, 7, 8);
     return (uint32_t)(at - out);
+}
+
+/* jmp rel32; call rel32 in the place of one: its return address stays in place. */
+uint32_t hfn_x86_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target)
+{
+    uint8_t *end = put_u32(PUT(out, original[0] == 0xe8 ? 0xe8 : 0xe9),
+                           (uint32_t)(target - (at + CALL_BYTES)));
+
+    return (uint32_t)(end - out);
+}
+
+/* CFA = rsp + 8; the return address lies at CFA - 8: x86-64 psABI, figure 3.36. */
+uint32_t hfn_x86_cie_state(uint8_t *out)
+{
+    return (uint32_t)(PUT(out, 0x0c, 7, 8, 0x90, 1) - out);
 }

@@ -264,17 +264,6 @@ bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, ui
     return true;
 }
 
-bool hfn_x86_fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target)
-{
-    hfn_x86_writer field = hfn_x86_writer_on(moved + at, 4);
-    int64_t distance = (int64_t)(target - (address + end));
-
-    if (distance != (int32_t)distance)
-        return false;
-    hfn_x86_put_u32(&field, (uint32_t)distance);
-    return true;
-}
-
 bool hfn_x86_field_is_target(const uint8_t *bytes, const hfn_instruction *in)
 {
     if (in->length == 5)

@@ -10,7 +10,6 @@ hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t s
                              uint32_t patch_bytes, hfn_moved *out, uint32_t *offset);
 bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                       hfn_moved *out);
-bool hfn_x86_fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target);
 
 /* call, jmp, jcc rel32 without a prefix. */
 bool hfn_x86_field_is_target(const uint8_t *bytes, const hfn_instruction *in);

@@ -4,6 +4,7 @@
  * /proc/self/mem, which writes to private pages whatever their protection is. */
 #include "os/os.h"
 
+#include "os/linux/flush.h"
 #include "os/linux/maps.h"
 #include "os/linux/raw.h"
 
@@ -20,10 +21,14 @@
 
 enum { HOW_PROTECTION = 1, HOW_PROC_MEM = 2 };
 
-#define LOWEST_ADDRESS UINT64_C(0x10000)         /* vm.mmap_min_addr                        */
+#define LOWEST_ADDRESS UINT64_C(0x10000) /* vm.mmap_min_addr                        */
+#if defined(__aarch64__)
+#define HIGHEST_ADDRESS UINT64_C(0xfffffffff000) /* 48 bits                                 */
+#else
 #define HIGHEST_ADDRESS UINT64_C(0x7ffffffff000) /* x86-64, 47 bits                         */
-#define STACK_ROOM_BYTES (UINT64_C(256) << 20)   /* the main stack may still grow into it   */
-#define MAP_ATTEMPTS 8                           /* others may take the gap that was found  */
+#endif
+#define STACK_ROOM_BYTES (UINT64_C(256) << 20) /* the main stack may still grow into it   */
+#define MAP_ATTEMPTS 8                         /* others may take the gap that was found  */
 
 uint64_t hfn_os_page_bytes(void)
 {
@@ -240,6 +245,7 @@ static bool replace_by_file(uint64_t address, uint64_t byte_count)
 
 bool hfn_os_make_executable(uint64_t address, uint64_t byte_count)
 {
+    hfn_linux_flush_code(address, byte_count);
     return protect(address, round_up(byte_count), PROT_READ | PROT_EXEC) ||
            replace_by_file(address, round_up(byte_count));
 }
@@ -326,15 +332,14 @@ void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t 
 
     if (window->how == HOW_PROC_MEM) {
         hfn_raw4(SYS_pwrite64, (uint64_t)window->fd, hfn_raw_pointer(bytes), byte_count, address);
-        return;
-    }
-    if (byte_count == sizeof(uint32_t)) { /* call sites: there may be half a million */
+    } else if (byte_count == sizeof(uint32_t)) { /* call sites: there may be half a million */
         ((volatile unaligned_u32 *)(volatile void *)to)->value =
             ((const unaligned_u32 *)(const void *)bytes)->value;
-        return;
+    } else {
+        for (uint32_t i = 0; i < byte_count; i++)
+            to[i] = bytes[i];
     }
-    for (uint32_t i = 0; i < byte_count; i++)
-        to[i] = bytes[i];
+    hfn_linux_flush_code(address, byte_count);
 }
 
 void hfn_os_text_close(hfn_text_window *window)

@@ -62,10 +62,46 @@ static long futex(_Atomic uint32_t *word, int operation, uint32_t value, uint64_
 
 /* ---- In the threads that are stopped.  HOT PATH: system calls only. */
 
+#if defined(__x86_64__)
 /* The bytes are those that unwinders know a signal frame by: mov $15,%rax; syscall. */
 __attribute__((naked, noinline)) static void restorer(void)
 {
     __asm__("movq $15, %rax\n\tsyscall");
+}
+#define RESTORER restorer
+#define RESTORER_FLAG KERNEL_SA_RESTORER
+#else
+/* The kernel returns through the vDSO. */
+#define RESTORER NULL
+#define RESTORER_FLAG 0
+#endif
+
+/* Where a stopped thread is to go on. */
+static uint64_t get_pc(const ucontext_t *context)
+{
+#if defined(__aarch64__)
+    return context->uc_mcontext.pc;
+#else
+    return (uint64_t)context->uc_mcontext.gregs[REG_RIP];
+#endif
+}
+
+static uint64_t get_sp(const ucontext_t *context)
+{
+#if defined(__aarch64__)
+    return context->uc_mcontext.sp;
+#else
+    return (uint64_t)context->uc_mcontext.gregs[REG_RSP];
+#endif
+}
+
+static void set_pc(ucontext_t *context, uint64_t pc)
+{
+#if defined(__aarch64__)
+    context->uc_mcontext.pc = pc;
+#else
+    context->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
+#endif
 }
 
 static void park(uint32_t attempt, uint32_t number, ucontext_t *context)
@@ -104,8 +140,8 @@ static long set_action(const kernel_action *action, kernel_action *before)
 
 static bool install_handler(void)
 {
-    kernel_action action = { on_signal, SA_SIGINFO | SA_RESTART | SA_ONSTACK | KERNEL_SA_RESTORER,
-                             restorer, UINT64_MAX };
+    kernel_action action = { on_signal, SA_SIGINFO | SA_RESTART | SA_ONSTACK | RESTORER_FLAG,
+                             RESTORER, UINT64_MAX };
 
     if (!stop.installed)
         stop.installed = set_action(&action, &stop.before) == 0;
@@ -230,13 +266,10 @@ static void adjust_all(const hfn_restorers *restorers, hfn_adjust_pc_fn adjust, 
 {
     for (uint32_t i = stop.first; i < stop.task_count; i++) {
         ucontext_t *context = atomic_load_explicit(&stop.tasks[i].context, memory_order_relaxed);
-        greg_t *pc;
         if (atomic_load_explicit(&stop.tasks[i].state, memory_order_acquire) != PARKED)
             continue;
-        pc = &context->uc_mcontext.gregs[REG_RIP];
-        *pc = (greg_t)adjust(user, (uint64_t)*pc);
-        hfn_linux_adjust_frames(restorers, (uint64_t)context->uc_mcontext.gregs[REG_RSP], adjust,
-                                user);
+        set_pc(context, adjust(user, get_pc(context)));
+        hfn_linux_adjust_frames(restorers, get_sp(context), adjust, user);
     }
 }
 

@@ -134,12 +134,12 @@ static void branches_reach_128_mib(void)
     uint64_t reach = UINT64_C(1) << 27, at = UINT64_C(1) << 40;
     uint8_t bytes[4] = { 0, 0, 0, 0x14 };
 
-    CHECK(hfn_arch_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at - reach));
-    CHECK(hfn_arch_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at + reach - 4));
+    CHECK(hfn_patching_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at - reach));
+    CHECK(hfn_patching_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at + reach - 4));
     CHECK_MEM(bytes, "\xFF\xFF\xFF\x15", 4);
-    CHECK(!hfn_arch_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at + reach));
-    CHECK(!hfn_arch_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at - reach - 4));
-    CHECK(!hfn_arch_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at + 2));
+    CHECK(!hfn_patching_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at + reach));
+    CHECK(!hfn_patching_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at - reach - 4));
+    CHECK(!hfn_patching_arm64.fix_up(bytes, at, 0, HFN_ARM64_FIXUP_BRANCH, at + 2));
 }
 
 static int32_t growth(uint32_t word)

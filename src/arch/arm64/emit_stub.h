@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The head of an AArch64 stub, the gates and the patch: what arch/stub.h promises for this CPU. */
+#ifndef HFN_ARCH_ARM64_EMIT_STUB_H
+#define HFN_ARCH_ARM64_EMIT_STUB_H
+
+#include "arch/stub.h"
+
+const hfn_stub_shape *hfn_arm64_stub_shape(hfn_stub_kind kind, uint32_t flags);
+void hfn_arm64_emit_stub(uint8_t *out, const hfn_stub_request *request);
+uint32_t hfn_arm64_emit_count_gate(uint8_t *out, uint64_t slow_path);
+uint32_t hfn_arm64_emit_call_gate(uint8_t *out);
+uint32_t hfn_arm64_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
+uint32_t hfn_arm64_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target);
+uint32_t hfn_arm64_cie_state(uint8_t *out);
+
+#endif

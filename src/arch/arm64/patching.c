@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Fixups of moved code: branches, and addresses that stand behind it. */
+#include "arch/arm64/decode.h"
+#include "arch/arm64/emit.h"
+#include "arch/arm64/relocate.h"
+
+#include <hotfn/machine.h>
+
+static bool fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target)
+{
+    hfn_arm64_writer w = hfn_arm64_writer_on(moved, HFN_MOVED_MAX);
+    uint32_t word;
+
+    if (end == HFN_ARM64_FIXUP_ADDRESS) {
+        hfn_arm64_patch(&w, at, (uint32_t)target);
+        hfn_arm64_patch(&w, at + 4, (uint32_t)(target >> 32));
+        return true;
+    }
+    if (!hfn_arm64_branch(&word, (int64_t)(target - (address + at))))
+        return false;
+    hfn_arm64_patch(&w, at, word);
+    return true;
+}
+
+static hfn_fixup_kind fixup_kind(uint32_t at, uint32_t end, uint32_t moved_bytes)
+{
+    if (at % HFN_ARM64_BYTES != 0)
+        return HFN_FIXUP_BROKEN;
+    if (end == HFN_ARM64_FIXUP_BRANCH)
+        return at + 4 <= moved_bytes ? HFN_FIXUP_NEAR : HFN_FIXUP_BROKEN;
+    return end == HFN_ARM64_FIXUP_ADDRESS && at + 8 <= moved_bytes ? HFN_FIXUP_ANYWHERE
+                                                                   : HFN_FIXUP_BROKEN;
+}
+
+const hfn_patching hfn_patching_arm64 = {
+    .machine = HOTFN_MACHINE_ARM64,
+    .elf_machine = 183,
+    .unit_bytes = HFN_ARM64_BYTES,
+    .jump_bytes = HFN_ARM64_BYTES,
+    .short_jump_bytes = 0,
+    .jump_reach_bytes = HFN_ARM64_REACH,
+    .fix_up = fix_up,
+    .fixup_kind = fixup_kind,
+    .cfi_steps = hfn_arm64_cfi_steps,
+};

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * May a stub spoil x16 and x17 at an entry?  AAPCS64, 6.1.1 lets veneers do so at any call; but the
+ * loader's lazy binding gets arguments in them (glibc, _dl_runtime_resolve), and TLS descriptor
+ * resolvers keep every register but x0 ('TLS descriptors', Arm ABI).  Those are known by what they do first:
+ * read x16 or x17, or save registers that no function needs to save.
+ */
+#include "arch/arm64/decode.h"
+#include "arch/arm64/relocate.h"
+
+#define WORDS_MAX 16u
+#define LDR_X0_X0_8 0xF9400400u
+#define RET 0xD65F03C0u
+
+/* Could it read the register?  Immediates that look like one count as one. */
+static bool may_read(uint32_t word, uint32_t reg)
+{
+    switch (hfn_arm64_form_of(word)) {
+    case HFN_ARM64_B:
+    case HFN_ARM64_BL:
+    case HFN_ARM64_B_COND:
+    case HFN_ARM64_ADR:
+    case HFN_ARM64_ADRP:
+    case HFN_ARM64_LOAD_LITERAL: return false;
+    case HFN_ARM64_CBZ:
+    case HFN_ARM64_TBZ: return (word & 31) == reg;
+    default: break;
+    }
+    if ((word & 0x1F800000) == 0x12800000) /* movn, movz, movk */
+        return (word & 0x60000000) == 0x60000000 && (word & 31) == reg;
+    if ((hfn_arm64_bits(word, 28, 25) & 14) == 8) /* by an immediate */
+        return hfn_arm64_bits(word, 9, 5) == reg;
+    if (word >> 24 == 0xD5) /* system */
+        return (word & 31) == reg && !(word >> 21 & 1);
+    bool stores =
+        (hfn_arm64_bits(word, 28, 25) & 5) == 4 && !(hfn_arm64_may_write(word) >> reg & 1);
+    bool computes = (hfn_arm64_bits(word, 28, 25) & 7) == 5;
+    return hfn_arm64_bits(word, 9, 5) == reg ||
+           (stores && ((word & 31) == reg || hfn_arm64_bits(word, 14, 10) == reg)) ||
+           ((stores || computes) && hfn_arm64_bits(word, 20, 16) == reg) ||
+           (computes && hfn_arm64_bits(word, 14, 10) == reg &&
+            (word & 0x1F000000) == 0x1B000000); /* madd and its like */
+}
+
+/* str or stp of x1 to x15 to [sp, #-n]!: nobody else saves these. */
+static bool saves_temporaries(uint32_t word)
+{
+    uint32_t rt = word & 31;
+    bool pushes = (word & 0xFFF00FE0) == 0xF8100FE0 || (word & 0xFFE003E0) == 0xA9A003E0;
+
+    return pushes && rt >= 1 && rt <= 15;
+}
+
+static bool ends_line(uint32_t word)
+{
+    switch (hfn_arm64_form_of(word)) {
+    case HFN_ARM64_B:
+    case HFN_ARM64_BL:
+    case HFN_ARM64_BRANCH:
+    case HFN_ARM64_NONE: return true;
+    default: return false;
+    }
+}
+
+bool hfn_arm64_scratch_live(const uint8_t *bytes, uint64_t size)
+{
+    uint32_t unwritten = 1u << 16 | 1u << 17;
+
+    for (uint32_t i = 0; i < WORDS_MAX && size / HFN_ARM64_BYTES > i; i++) {
+        uint32_t word = hfn_arm64_word(bytes + i * HFN_ARM64_BYTES);
+        for (uint32_t reg = 16; reg <= 17; reg++) {
+            if ((unwritten >> reg & 1) && may_read(word, reg))
+                return true;
+        }
+        unwritten &= ~hfn_arm64_may_write(word);
+        if (i <= 1 && saves_temporaries(word))
+            return true;
+        if (i == 0 && word == LDR_X0_X0_8 && size >= 8 && hfn_arm64_word(bytes + 4) == RET)
+            return true;
+        if (unwritten == 0 || ends_line(word))
+            return false;
+    }
+    return false;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Which CPU folder writes the stubs of this process. */
+#include "arch/stub.h"
+
+#if defined(__aarch64__)
+
+#include "arch/arm64/emit_stub.h"
+
+#define OF_THIS_CPU(name) hfn_arm64_##name
+
+const hfn_patching *hfn_stub_patching(void)
+{
+    return &hfn_patching_arm64;
+}
+
+/* A load's field has 12 bits, counted in 8 bytes; an add's, 12 bits more. */
+bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement)
+{
+    return row_displacement >= 0 && (uint32_t)row_displacement < HFN_STUB_NEAR_SLOT_BYTES &&
+           row_displacement % 8 == 0 && slot_displacement < UINT64_C(1) << 24;
+}
+
+uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
+{
+    (void)out;
+    (void)target;
+    return 0;
+}
+
+uint32_t hfn_stub_emit_call_gate(uint8_t *out)
+{
+    return hfn_arm64_emit_call_gate(out);
+}
+
+uint8_t hfn_stub_return_column(void)
+{
+    return 30;
+}
+
+uint32_t hfn_stub_cfa_offset(void)
+{
+    return 0;
+}
+
+#else
+
+#include "arch/x86/emit_stub.h"
+
+#define OF_THIS_CPU(name) hfn_x86_##name
+
+const hfn_patching *hfn_stub_patching(void)
+{
+    return &hfn_patching_x86_64;
+}
+
+bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement)
+{
+    (void)row_displacement;
+    return slot_displacement <= INT32_MAX;
+}
+
+uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
+{
+    hfn_x86_emit_time_gate(out, target);
+    return HFN_TIME_GATE_BYTES;
+}
+
+uint32_t hfn_stub_emit_call_gate(uint8_t *out)
+{
+    hfn_vector_state vector = hfn_x86_host_vector_state();
+
+    return hfn_x86_emit_call_gate(out, &vector);
+}
+
+uint8_t hfn_stub_return_column(void)
+{
+    return 16;
+}
+
+uint32_t hfn_stub_cfa_offset(void)
+{
+    return 8;
+}
+
+#endif
+
+const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)
+{
+    return OF_THIS_CPU(stub_shape)(kind, flags);
+}
+
+void hfn_stub_emit(uint8_t *out, const hfn_stub_request *request)
+{
+    OF_THIS_CPU(emit_stub)(out, request);
+}
+
+uint32_t hfn_stub_emit_count_gate(uint8_t *out, uint64_t slow_path)
+{
+    return OF_THIS_CPU(emit_count_gate)(out, slow_path);
+}
+
+uint32_t hfn_stub_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
+{
+    return OF_THIS_CPU(call_gate_cfi)(out, gate_bytes);
+}
+
+uint32_t hfn_stub_cie_state(uint8_t *out)
+{
+    return OF_THIS_CPU(cie_state)(out);
+}
+
+uint32_t hfn_stub_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target)
+{
+    return OF_THIS_CPU(emit_patch)(out, original, at, target);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* What stubs are made of, by the CPU that this is built for: they run here.  A stub's head runs between
+ * the entry jump and the moved instructions; its size depends on kind and flags alone, so that a batch
+ * of stubs is laid out before any is written. */
+#ifndef HFN_ARCH_STUB_H
+#define HFN_ARCH_STUB_H
+
+#include "arch/arch.h"
+
+typedef enum hfn_stub_kind {
+    HFN_STUB_COUNT = 0, /* inc qword [row + slot_displacement] */
+    HFN_STUB_CALL,      /* callback(user), all registers kept  */
+    HFN_STUB_FLOOR,     /* nothing                             */
+    HFN_STUB_TIME,      /* COUNT, and the body is called       */
+    HFN_STUB_KINDS
+} hfn_stub_kind;
+
+#define HFN_STUB_FLAGS_LIVE 1u /* change no flag, not even between instructions that restore it */
+#define HFN_STUB_RED_ZONE 2u   /* the 128 bytes below the stack pointer are in use              */
+#define HFN_STUB_FAR_SLOT 4u   /* the slot lies beyond HFN_STUB_NEAR_SLOT_BYTES (ARM64)           */
+#define HFN_STUB_SPARE_SHIFT 8 /* from this bit on: a register that may be spoilt, plus 1       */
+
+/* Where things are in a head, and how far it has lowered the stack pointer from where. */
+typedef struct hfn_stub_step {
+    uint8_t at;            /* from here on ...     */
+    uint8_t lowered_bytes; /* ... until the next step */
+} hfn_stub_step;
+
+typedef struct hfn_stub_shape {
+    uint8_t head_bytes; /* the moved instructions follow, at the stack pointer of the entry */
+    uint8_t entry_at;   /* where the patch jumps to                                         */
+    uint8_t step_count;
+    hfn_stub_step steps[8];
+} hfn_stub_shape;
+
+typedef struct hfn_stub_request {
+    hfn_stub_kind kind;
+    uint32_t flags;            /* HFN_STUB_FLAGS_LIVE ...                           */
+    uint64_t address;          /* of the head's first byte                          */
+    uint64_t gate;             /* the region's gate of this kind, within 2 GiB      */
+    int32_t row_displacement;  /* COUNT: fs:[row_displacement] holds the row        */
+    int32_t slot_displacement; /* COUNT: from the row                               */
+    uint64_t callback, user;   /* CALL                                              */
+    uint64_t time_enter, time_exit; /* TIME: the region's gates                     */
+    uint32_t slot;             /* TIME: what they find in the stub's frame          */
+} hfn_stub_request;
+
+#define HFN_STUB_NEAR_SLOT_BYTES 32768u  /* that one load of any CPU reaches from a row */
+#define HFN_STUB_COUNT_GATE_ROOM 32u
+#define HFN_STUB_TIME_GATE_ROOM 16u
+#define HFN_STUB_CALL_GATE_ROOM 256u
+#define HFN_STUB_GATE_CFI_MAX 24u
+#define HFN_STUB_CIE_STATE_MAX 8u
+#define HFN_STUB_PATCH_MAX 5u
+
+/* Of the CPU that this is built for. */
+const hfn_patching *hfn_stub_patching(void);
+/* Can stubs reach a row and a slot that are so far away? */
+bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement);
+
+const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags);
+/* Write shape.head_bytes bytes. */
+void hfn_stub_emit(uint8_t *out, const hfn_stub_request *request);
+
+/* A gate: code once a region that its stubs call.  The count gate goes on to a slow path, the time gate
+ * to any code in memory; the call gate saves everything, calls what stands behind the call, and restores
+ * it.  They return their number of bytes; the time gate 0 where this CPU cannot time. */
+uint32_t hfn_stub_emit_count_gate(uint8_t *out, uint64_t slow_path);
+uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target);
+uint32_t hfn_stub_emit_call_gate(uint8_t *out);
+/* DWARF call frame instructions (DWARF 5, 6.4.2) of a call gate from its first byte on, and of any code
+ * at an entry, for the CIE; in units of 1 and -8.  They return their number of bytes. */
+uint32_t hfn_stub_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
+uint32_t hfn_stub_cie_state(uint8_t *out);
+uint8_t hfn_stub_return_column(void);
+uint32_t hfn_stub_cfa_offset(void); /* from the stack pointer at an entry to the CFA */
+
+/* The jump (a call, where original is one) from `at` to target that a patch is; its bytes. */
+uint32_t hfn_stub_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Fixups of moved code: 4-byte distances, counted from the end of their instruction. */
+#include "arch/arch.h"
+#include "arch/x86/emit.h"
+
+#include <hotfn/machine.h>
+
+static bool fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target)
+{
+    hfn_x86_writer field = hfn_x86_writer_on(moved + at, 4);
+    int64_t distance = (int64_t)(target - (address + end));
+
+    if (distance != (int32_t)distance)
+        return false;
+    hfn_x86_put_u32(&field, (uint32_t)distance);
+    return true;
+}
+
+/* Addresses wrap around at 4 GiB: everything is in reach. */
+static bool fix_up_32(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target)
+{
+    hfn_x86_writer field = hfn_x86_writer_on(moved + at, 4);
+
+    hfn_x86_put_u32(&field, (uint32_t)(target - (address + end)));
+    return true;
+}
+
+static hfn_fixup_kind fixup_kind(uint32_t at, uint32_t end, uint32_t moved_bytes)
+{
+    return at + 4 <= end && end <= moved_bytes ? HFN_FIXUP_NEAR : HFN_FIXUP_BROKEN;
+}
+
+const hfn_patching hfn_patching_x86_64 = {
+    .machine = HOTFN_MACHINE_X86_64,
+    .elf_machine = 62,
+    .unit_bytes = 1,
+    .jump_bytes = 5,
+    .short_jump_bytes = 2,
+    .jump_reach_bytes = UINT64_C(1) << 31,
+    .fix_up = fix_up,
+    .fixup_kind = fixup_kind,
+};
+
+const hfn_patching hfn_patching_x86 = {
+    .machine = HOTFN_MACHINE_X86,
+    .elf_machine = 3,
+    .unit_bytes = 1,
+    .jump_bytes = 5,
+    .short_jump_bytes = 2,
+    .jump_reach_bytes = UINT64_C(1) << 32,
+    .fix_up = fix_up_32,
+    .fixup_kind = fixup_kind,
+};
