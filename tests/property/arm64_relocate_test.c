@@ -43,7 +43,7 @@ static bool patch(uint8_t *code, uint8_t *stub, const hfn_moved *m)
 
     memcpy(stub, m->bytes, m->length);
     for (uint32_t i = 0; i < m->fixup_count; i++) {
-        if (!hfn_arch_arm64.fix_up(stub, address, m->fixups[i].at, m->fixups[i].end,
+        if (!hfn_patching_arm64.fix_up(stub, address, m->fixups[i].at, m->fixups[i].end,
                                    m->fixups[i].target_rva))
             return false;
     }

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""AArch64 programs under qemu-user, counted by hooks: same output, and counts as the compiler's own
+instrumentation of the same source has them, function by function.  Arguments: the AArch64 build (scripts/cross),
+a native hotfn that reads its records."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = "/usr/aarch64-linux-gnu"
+CXX = ["aarch64-linux-gnu-g++", "-pthread"]
+# What makes calls into something else would count differently in the two builds.
+EXACT = ["-O1", "-fno-inline", "-fno-optimize-sibling-calls"]
+BUILDS = {
+    "plain": ["-mbranch-protection=none"],
+    "protected": ["-mbranch-protection=standard"],
+}
+CPUS = {"cortex-a57": ["-cpu", "cortex-a57"], "max": ["-cpu", "max"]}  # max signs and checks return addresses
+
+
+RUNS = [("plain", "cortex-a57"), ("protected", "max")]
+
+
+def run(command, **more):
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, **more)
+
+
+class Bench:
+    def __init__(self, build, native, folder):
+        self.hotfn, self.native, self.folder = os.path.join(build, "tools/hotfn/hotfn"), native, folder
+        self.environment = dict(os.environ, XDG_CACHE_HOME=folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def compile(self, name, *arguments):
+        run([*CXX, os.path.join(HERE, "work.cpp"), *arguments, "-o", self.path(name)])
+        return self.path(name)
+
+    def plain(self, program, cpu, **more):
+        return run(["qemu-aarch64", *cpu, "-L", ROOT, program], **more).stdout
+
+    def counted(self, program, cpu, *options):
+        """(stdout, the native report of the record)"""
+        record = self.path("r.hfr")
+        emulator = ["qemu-aarch64", *cpu, "-L", ROOT]
+        out = run([*emulator, self.hotfn, "run", "-o", record, "--target", os.path.basename(program), *options, "--",
+                   *emulator, program], env=self.environment).stdout
+        return out, json.loads(run([self.native, "report", "--json", record]).stdout)
+
+
+def instrumented(bench, flags):
+    """{mangled name: calls}"""
+    run(["aarch64-linux-gnu-gcc", "-O2", "-c", os.path.join(HERE, "instrument.c"), "-o", bench.path("instrument.o")])
+    program = bench.compile("instrumented", *EXACT, *flags, "-finstrument-functions", bench.path("instrument.o"))
+    counts = bench.path("counts")
+    bench.plain(program, CPUS["max"], env=dict(os.environ, INSTRUMENT_OUT=counts))
+    names = {}
+    for line in run(["aarch64-linux-gnu-nm", program]).stdout.splitlines():
+        match = re.match(r"([0-9a-f]{16}) [TtWwVv] (_Z\S+)", line)
+        if match:
+            names.setdefault(int(match.group(1), 16), set()).add(match.group(2))
+    result = {}
+    with open(counts) as file:
+        for line in file:
+            address, calls = line.split()
+            for name in names.get(int(address, 16), ()):
+                result[name] = int(calls)
+    return result
+
+
+def own_functions(report):
+    """{mangled name: calls} of the program's own functions, namespace work."""
+    result = {}
+    for function in report["functions"]:
+        for name in [function["name"], *function.get("names", [])]:
+            if "4work" in name:
+                result[name] = function["calls"]
+    return result
+
+
+def check_exact(bench, build, cpu):
+    """None, or what is wrong."""
+    flags = BUILDS[build]
+    want = {n: c for n, c in instrumented(bench, flags).items() if "4work" in n}
+    program = bench.compile(f"work-{build}", *EXACT, *flags)
+    expected = bench.plain(program, CPUS[cpu])
+    for options in ([], ["--module", "*"]):
+        out, report = bench.counted(program, CPUS[cpu], *options)
+        got = own_functions(report)
+        wrong = {n: (want[n], got.get(n)) for n in want if got.get(n) != want[n]}
+        if out != expected:
+            return f"output {out!r}, wanted {expected!r}"
+        if wrong or len(want) < 15:
+            return f"{len(want)} functions, of these differ: {wrong}"
+    return None
+
+
+def check_optimised(bench, build, cpu):
+    program = bench.compile(f"fast-{build}", "-O3", *BUILDS[build])
+    expected = bench.plain(program, CPUS[cpu])
+    out, report = bench.counted(program, CPUS[cpu], "--module", "*")
+    hookable = sum(f["calls"] is not None for f in report["functions"])
+    if out != expected or hookable < 3000:
+        return f"output {out!r}, wanted {expected!r}; {hookable} functions hooked"
+    return None
+
+
+def main():
+    build, native = sys.argv[1:3]
+    checks = [(check, b, c) for check in (check_exact, check_optimised) for b, c in RUNS]
+    failed = 0
+    print(f"1..{len(checks)}")
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(build, native, folder)
+        for number, (check, build_name, cpu) in enumerate(checks, 1):
+            try:
+                wrong = check(bench, build_name, cpu)
+            except subprocess.CalledProcessError as error:
+                wrong = f"{error.cmd[:6]}: status {error.returncode}: {error.stderr[-400:]}"
+            for line in (wrong or "").splitlines():
+                print("#", line)
+            failed += wrong is not None
+            print(f"{'not ' if wrong else ''}ok {number} {check.__name__} {build_name} on {cpu}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The law of AArch64 stubs, on this very CPU: counting changes the counter and, of registers, flags,
+ * vectors and stack, nothing but x16 and x17 (and not these where they are asked to stay); the slow path
+ * and the call gate may run code that spoils everything a function may spoil.  Built for AArch64 by itself
+ * with the slow path's own assembly, and run under qemu-user.
+ */
+#include "arch/arm64/emit_stub.h"
+#include "arm64_cpu.h"
+#include "random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define PAGE_BYTES 65536u
+#define GATE_AT 0u
+#define CALL_GATE_AT 64u
+#define STUB_AT 1024u
+#define ROW_BYTES (UINT64_C(1) << 24)
+
+void hfn_thread_row_entry(void);
+int64_t hfn_thread_row_displacement(void);
+void hfn_thread_row_first_call(void);
+__thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));
+
+static uint8_t *page, *row;
+static uint32_t slow_calls, callbacks;
+static uint64_t last_user;
+static int failures;
+
+/* All that AAPCS64 lets a function change, general registers only: as the slow path is compiled. */
+__attribute__((noinline)) static void spoil_general(void)
+{
+    __asm__ volatile("mov x0, #-1\n mov x1, #-1\n mov x2, #-1\n mov x3, #-1\n mov x4, #-1\n"
+                     "mov x5, #-1\n mov x6, #-1\n mov x7, #-1\n mov x8, #-1\n mov x9, #-1\n"
+                     "mov x10, #-1\n mov x11, #-1\n mov x12, #-1\n mov x13, #-1\n mov x14, #-1\n"
+                     "mov x15, #-1\n mov x16, #-1\n mov x17, #-1\n mov x18, #-1\n cmp x0, x0\n"
+                     :
+                     :
+                     : "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11",
+                       "x12", "x13", "x14", "x15", "x16", "x17", "x18", "cc");
+}
+
+void hfn_thread_row_first_call(void)
+{
+    slow_calls++;
+    hfn_thread_row = row;
+    spoil_general();
+}
+
+static void callback(void *user)
+{
+    callbacks++;
+    last_user = (uint64_t)(uintptr_t)user;
+    __asm__ volatile("movi v0.16b, #255\n movi v1.16b, #255\n movi v2.16b, #255\n"
+                     "movi v3.16b, #255\n movi v7.16b, #255\n movi v31.16b, #255\n"
+                     :
+                     :
+                     : "v0", "v1", "v2", "v3", "v7", "v31");
+    spoil_general();
+}
+
+static void check(bool holds, const char *what, uint32_t flags, uint64_t slot)
+{
+    if (holds)
+        return;
+    failures++;
+    printf("# not so: %s (flags %x, slot %llx)\n", what, (unsigned)flags, (unsigned long long)slot);
+}
+
+static void store(uint8_t *at, uint32_t word)
+{
+    memcpy(at, &word, sizeof word);
+}
+
+/* The stub, then x16 and x17 to x19 and x20, then back. */
+static void make_stub(const hfn_stub_request *request)
+{
+    uint8_t *stub = page + STUB_AT;
+    uint32_t head = hfn_arm64_stub_shape(request->kind, request->flags)->head_bytes;
+
+    mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
+    memset(stub, 0, 256);
+    hfn_arm64_emit_stub(stub, request);
+    store(stub + head, 0xAA1003F3);     /* mov x19, x16 */
+    store(stub + head + 4, 0xAA1103F4); /* mov x20, x17 */
+    store(stub + head + 8, 0xD61F0380); /* br x28       */
+    mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
+    __builtin___clear_cache((char *)page, (char *)page + PAGE_BYTES);
+}
+
+static void start_randomly(random_source *r, outcome *start)
+{
+    for (int i = 0; i < 31; i++)
+        start->state.x[i] = random_u64(r);
+    for (int i = 0; i < 8; i++)
+        start->state.q[i] = random_u64(r);
+    start->state.flags = (uint64_t)random_below(r, 16) << 28;
+    start->state.x[28] = (uint64_t)(uintptr_t)law_leave;
+    start->state.x[31] = (uint64_t)(uintptr_t)(law_stack + STACK_BYTES);
+}
+
+static bool kept(const outcome *a, const outcome *b)
+{
+    for (int i = 0; i < 32; i++) {
+        bool scratch = i == 16 || i == 17 || i == 19 || i == 20;
+        if (!scratch && a->state.x[i] != b->state.x[i])
+            return false;
+    }
+    return a->state.flags == b->state.flags &&
+           memcmp(a->state.q, b->state.q, sizeof a->state.q) == 0;
+}
+
+static void run_count(random_source *r, uint32_t flags, uint64_t slot, bool has_row)
+{
+    static outcome start, end;
+    hfn_stub_request request = { .kind = HFN_STUB_COUNT,
+                                 .flags = flags | (slot >= 32768 ? HFN_STUB_FAR_SLOT : 0),
+                                 .address = (uint64_t)(uintptr_t)(page + STUB_AT),
+                                 .gate = (uint64_t)(uintptr_t)(page + GATE_AT),
+                                 .row_displacement = (int32_t)hfn_thread_row_displacement(),
+                                 .slot_displacement = (int32_t)slot };
+    const hfn_stub_shape *shape = hfn_arm64_stub_shape(HFN_STUB_COUNT, request.flags);
+    const void *entry = page + STUB_AT + shape->entry_at;
+    uint64_t before = *(uint64_t *)(void *)(row + slot);
+    uint32_t slow_before = slow_calls;
+
+    make_stub(&request);
+    start_randomly(r, &start);
+    hfn_thread_row = has_row ? row : NULL;
+    run_from(&start, entry, &end);
+    check(*(uint64_t *)(void *)(row + slot) == before + 1, "counted once", flags, slot);
+    check(slow_calls == slow_before + !has_row, "the slow path runs where there is no row", flags,
+          slot);
+    check(kept(&start, &end), "all is kept", flags, slot);
+    if (flags & HFN_STUB_FLAGS_LIVE)
+        check(end.state.x[19] == (uint64_t)(uintptr_t)entry, "x16 is kept", flags, slot);
+}
+
+static void run_call(random_source *r)
+{
+    static outcome start, end;
+    uint64_t user = random_u64(r);
+    hfn_stub_request request = { .kind = HFN_STUB_CALL,
+                                 .address = (uint64_t)(uintptr_t)(page + STUB_AT),
+                                 .gate = (uint64_t)(uintptr_t)(page + CALL_GATE_AT),
+                                 .callback = (uint64_t)(uintptr_t)callback,
+                                 .user = user };
+    uint32_t before = callbacks;
+
+    make_stub(&request);
+    start_randomly(r, &start);
+    run_from(&start, page + STUB_AT, &end);
+    check(callbacks == before + 1 && last_user == user, "called once with its argument", 0, 0);
+    check(kept(&start, &end), "a call keeps all", 0, 0);
+}
+
+int main(void)
+{
+    static const uint64_t slots[] = { 0, 8, 32760, 32768, 32776, 65528, 1000008, ROW_BYTES - 8 };
+    random_source r = random_from(1);
+    uint8_t cfi[HFN_STUB_GATE_CFI_MAX];
+
+    page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    row = mmap(NULL, ROW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || row == MAP_FAILED)
+        return 77;
+    hfn_arm64_emit_count_gate(page + GATE_AT, (uint64_t)(uintptr_t)hfn_thread_row_entry);
+    uint32_t gate_bytes = hfn_arm64_emit_call_gate(page + CALL_GATE_AT);
+    check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate has room", 0, 0);
+    check(hfn_arm64_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi, "its rules have room", 0, 0);
+    check(hfn_arm64_stub_shape(HFN_STUB_COUNT, 0)->head_bytes == 4 * (2 + 6), "six instructions", 0,
+          0);
+    check(hfn_arm64_stub_shape(HFN_STUB_COUNT, HFN_STUB_FAR_SLOT)->head_bytes == 4 * (2 + 7),
+          "seven beyond slot 4095", 0, 0);
+    for (int round = 0; round < 200; round++) {
+        for (uint32_t i = 0; i < sizeof slots / sizeof slots[0]; i++)
+            run_count(&r, round & 1 ? HFN_STUB_FLAGS_LIVE : 0, slots[i], round & 2);
+        run_call(&r);
+    }
+    printf("1..1\n%sok 1 stubs_keep_what_they_promise\n", failures ? "not " : "");
+    return failures != 0;
+}
