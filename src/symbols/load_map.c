@@ -3,6 +3,7 @@
  * as symbols. */
 #include "symbols/elf_symtab.h"
 #include "symbols/map.h"
+#include "symbols/pe_exports.h"
 
 #include <string.h>
 
@@ -81,9 +82,10 @@ static hotfn_status read_exports(hfn_map *map)
     hfn_symtab_reader reader = { &map->symbols->table, map->image, map->wants_data };
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
-    if (!map->image || hotfn_image_get_info(map->image, &info) != HOTFN_OK ||
-        info.format != HOTFN_FORMAT_ELF)
+    if (!map->image || hotfn_image_get_info(map->image, &info) != HOTFN_OK)
         return HOTFN_OK;
+    if (info.format == HOTFN_FORMAT_PE)
+        return hfn_exports_read(&map->symbols->table, map->image, map->wants_data, map->err);
     return hfn_dynsym_read(&reader, map->err);
 }
 
