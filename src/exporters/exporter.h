@@ -65,6 +65,9 @@ void hfn_sink_json_key(hfn_sink *sink, const char *key, const char *text);
 /* Stacks of the call tree, from the outermost function inwards; returns the depth, at most
  * `most` (deeper ones lose their outermost callers). */
 uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions, uint32_t most);
+/* The first of a thread's nodes and one behind the last; others may lie between.  first and end have
+ * a word for each thread. */
+void hfn_view_node_ranges(const hfn_view *view, uint32_t *first, uint32_t *end);
 /* A thread's name for people: "name (tid 7)". */
 const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *out, size_t out_bytes);
 

@@ -11,7 +11,8 @@ typedef struct thread_nodes {
     const hfn_view *view;
     hfn_sink *sink;
     uint32_t thread;
-    uint32_t *places; /* a node's number among its thread's */
+    uint32_t *places;      /* a node's number among its thread's */
+    uint32_t *first, *end; /* where each thread's nodes lie */
     uint32_t count, samples;
 } thread_nodes;
 
@@ -23,7 +24,7 @@ static void put_column(const thread_nodes *t, const char *key, bool samples, put
     const char *separator = "";
     hotfn_record_node n;
     hfn_sink_format(t->sink, "\"%s\":[", key);
-    for (uint32_t i = 0; i < t->view->time.node_count && !t->sink->failed; i++) {
+    for (uint32_t i = t->first[t->thread]; i < t->end[t->thread] && !t->sink->failed; i++) {
         hfn_view_node(t->view, i, &n);
         if (n.thread == t->thread && (!samples || n.self_ns > 0)) {
             hfn_sink_text(t->sink, separator);
@@ -77,7 +78,7 @@ static void put_times(const thread_nodes *t)
     uint64_t at = 0;
     hotfn_record_node n;
     hfn_sink_text(t->sink, "\"time\":[");
-    for (uint32_t i = 0; i < t->view->time.node_count && !t->sink->failed; i++) {
+    for (uint32_t i = t->first[t->thread]; i < t->end[t->thread] && !t->sink->failed; i++) {
         hfn_view_node(t->view, i, &n);
         if (n.thread == t->thread && n.self_ns > 0) {
             hfn_sink_format(t->sink, "%s%" PRIu64 ".%06u", separator, at / 1000000,
@@ -233,7 +234,7 @@ static void count_nodes(thread_nodes *t)
 {
     hotfn_record_node n;
     t->count = t->samples = 0;
-    for (uint32_t i = 0; i < t->view->time.node_count; i++) {
+    for (uint32_t i = t->first[t->thread]; i < t->end[t->thread]; i++) {
         hfn_view_node(t->view, i, &n);
         if (n.thread == t->thread) {
             t->places[i] = t->count++;
@@ -280,10 +281,14 @@ static void put_meta(const hfn_view *view, hfn_sink *sink)
 static bool write_firefox(const hfn_view *view, hfn_sink *sink)
 {
     thread_nodes t = { .view = view, .sink = sink };
-    t.places = hfn_alloc(&view->env, view->time.node_count * sizeof *t.places);
+    size_t words = view->time.node_count + 2 * (size_t)view->info.thread_count;
+    t.places = hfn_alloc(&view->env, words * sizeof *t.places);
     if (!t.places) {
         return false;
     }
+    t.first = t.places + view->time.node_count;
+    t.end = t.first + view->info.thread_count;
+    hfn_view_node_ranges(view, t.first, t.end);
     put_meta(view, sink);
     put_libs(view, sink);
     hfn_sink_text(sink, "\"pages\":[],\n\"threads\":[");
@@ -293,7 +298,7 @@ static bool write_firefox(const hfn_view *view, hfn_sink *sink)
         put_thread(&t);
     }
     hfn_sink_text(sink, "]}\n");
-    hfn_free(&view->env, t.places, view->time.node_count * sizeof *t.places);
+    hfn_free(&view->env, t.places, words * sizeof *t.places);
     return true;
 }
 

@@ -321,10 +321,11 @@ static void put_notes(page *p)
     const char *separator = "";
     hfn_sink_text(p->sink, ",\n\"notes\":[");
     if (t->flags) {
-        hfn_sink_format(p->sink,
-                        "\"a hook's own cost is %.1f ns a timed call, %.1f ns a counted one, and "
-                        "taken out\"",
-                        t->cost_inside_ns + t->cost_outside_ns, t->count_cost_ns);
+        hfn_sink_format(
+            p->sink,
+            "\"a hook's own cost is %.1f ns a timed call, %.1f ns a counted one; times are "
+            "without it, unless --raw asked for it\"",
+            t->cost_inside_ns + t->cost_outside_ns, t->count_cost_ns);
         separator = ",";
     }
     if (t->flags & HOTFN_TIMING_SAMPLED) {

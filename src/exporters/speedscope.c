@@ -25,20 +25,26 @@ static void put_frames(const hfn_view *view, hfn_sink *sink)
     hfn_sink_text(sink, "]}");
 }
 
-static uint64_t put_samples(const hfn_view *view, hfn_sink *sink, uint32_t thread, uint32_t *stack)
+/* Working room: a stack, and where each thread's nodes lie. */
+typedef struct room {
+    uint32_t stack[MOST_DEPTH];
+    uint32_t *first, *end;
+} room;
+
+static uint64_t put_samples(const hfn_view *view, hfn_sink *sink, uint32_t thread, room *r)
 {
     const char *separator = "\n[";
     hotfn_record_node n;
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < view->time.node_count && !sink->failed; i++) {
+    for (uint32_t i = r->first[thread]; i < r->end[thread] && !sink->failed; i++) {
         hfn_view_node(view, i, &n);
         if (n.thread != thread || n.self_ns == 0) {
             continue;
         }
-        uint32_t depth = hfn_view_stack(view, i, stack, MOST_DEPTH);
+        uint32_t depth = hfn_view_stack(view, i, r->stack, MOST_DEPTH);
         hfn_sink_text(sink, separator);
         for (uint32_t k = 0; k < depth; k++) {
-            hfn_sink_format(sink, k ? ",%" PRIu32 : "%" PRIu32, stack[k]);
+            hfn_sink_format(sink, k ? ",%" PRIu32 : "%" PRIu32, r->stack[k]);
         }
         hfn_sink_text(sink, "]");
         separator = ",\n[";
@@ -47,11 +53,11 @@ static uint64_t put_samples(const hfn_view *view, hfn_sink *sink, uint32_t threa
     return sum;
 }
 
-static void put_weights(const hfn_view *view, hfn_sink *sink, uint32_t thread)
+static void put_weights(const hfn_view *view, hfn_sink *sink, uint32_t thread, const room *r)
 {
     const char *format = "%" PRIu64;
     hotfn_record_node n;
-    for (uint32_t i = 0; i < view->time.node_count && !sink->failed; i++) {
+    for (uint32_t i = r->first[thread]; i < r->end[thread] && !sink->failed; i++) {
         hfn_view_node(view, i, &n);
         if (n.thread == thread && n.self_ns > 0) {
             hfn_sink_format(sink, format, n.self_ns);
@@ -60,24 +66,31 @@ static void put_weights(const hfn_view *view, hfn_sink *sink, uint32_t thread)
     }
 }
 
-static void put_profile(const hfn_view *view, hfn_sink *sink, uint32_t thread, uint32_t *stack)
+static void put_profile(const hfn_view *view, hfn_sink *sink, uint32_t thread, room *r)
 {
     char name[64];
     hfn_sink_text(sink, "{\"type\":\"sampled\"");
     hfn_sink_json_key(sink, "name", hfn_view_thread_name(view, thread, name, sizeof name));
     hfn_sink_text(sink, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"samples\":[");
-    uint64_t sum = put_samples(view, sink, thread, stack);
+    uint64_t sum = put_samples(view, sink, thread, r);
     hfn_sink_text(sink, "],\"weights\":[");
-    put_weights(view, sink, thread);
+    put_weights(view, sink, thread, r);
     hfn_sink_format(sink, "],\"endValue\":%" PRIu64 "}", sum);
 }
 
 static bool write_speedscope(const hfn_view *view, hfn_sink *sink)
 {
-    uint32_t *stack = hfn_alloc(&view->env, MOST_DEPTH * sizeof *stack);
-    if (!stack) {
+    size_t range_bytes = 2 * (size_t)view->info.thread_count * sizeof(uint32_t);
+    room *r = hfn_alloc(&view->env, sizeof *r);
+    uint32_t *ranges = hfn_alloc(&view->env, range_bytes);
+    if (!r || !ranges) {
+        hfn_free(&view->env, r, sizeof *r);
+        hfn_free(&view->env, ranges, range_bytes);
         return false;
     }
+    r->first = ranges;
+    r->end = ranges + view->info.thread_count;
+    hfn_view_node_ranges(view, r->first, r->end);
     hfn_sink_text(sink, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"");
     hfn_sink_json_key(sink, "name", view->info.command);
     hfn_sink_text(sink, ",\"exporter\":\"hotfn\",\"activeProfileIndex\":0,\n");
@@ -85,10 +98,11 @@ static bool write_speedscope(const hfn_view *view, hfn_sink *sink)
     hfn_sink_text(sink, ",\n\"profiles\":[");
     for (uint32_t i = 0; i < view->info.thread_count; i++) {
         hfn_sink_text(sink, i ? ",\n" : "\n");
-        put_profile(view, sink, i, stack);
+        put_profile(view, sink, i, r);
     }
     hfn_sink_text(sink, "]}\n");
-    hfn_free(&view->env, stack, MOST_DEPTH * sizeof *stack);
+    hfn_free(&view->env, r, sizeof *r);
+    hfn_free(&view->env, ranges, range_bytes);
     return true;
 }
 

@@ -171,6 +171,21 @@ uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions
     return depth;
 }
 
+void hfn_view_node_ranges(const hfn_view *view, uint32_t *first, uint32_t *end)
+{
+    hotfn_record_node n;
+
+    for (uint32_t i = 0; i < view->info.thread_count; i++)
+        first[i] = end[i] = 0;
+    for (uint32_t i = 0; i < view->time.node_count; i++) {
+        hfn_view_node(view, i, &n);
+        if (n.thread >= view->info.thread_count)
+            continue;
+        first[n.thread] = end[n.thread] ? first[n.thread] : i;
+        end[n.thread] = i + 1;
+    }
+}
+
 const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *out, size_t out_bytes)
 {
     hotfn_record_thread t;

@@ -372,6 +372,38 @@ static void subtract_nodes(hfn_times *t, const hfn_times *from)
     }
 }
 
+static void subtract_32(uint32_t *from, uint32_t amount)
+{
+    *from -= amount < *from ? amount : *from;
+}
+
+static void subtract_header(hotfn_time_header *h, const hotfn_time_header *from)
+{
+    subtract_32(&h->slow_used, from->slow_used);
+    subtract_32(&h->nodes_merged, from->nodes_merged);
+    subtract_32(&h->abandoned_exits, from->abandoned_exits);
+    subtract_32(&h->clock_went_back, from->clock_went_back);
+}
+
+/* Of each thread's events the latest ones, as many as came since. */
+static void drop_events(hfn_times *t, const hfn_times *from)
+{
+    uint64_t begin = 0, kept = 0;
+
+    for (uint32_t i = 0; i < t->thread_count; i++) {
+        uint64_t end = t->event_ends[i], there = end - begin;
+
+        if (i < from->thread_count)
+            take_off(&t->threads[i].events, from->threads[i].events);
+        if (there > t->threads[i].events)
+            begin += there - t->threads[i].events;
+        for (; begin < end; begin++)
+            t->events[kept++] = t->events[begin];
+        t->event_ends[i] = kept;
+    }
+    t->event_count = kept;
+}
+
 /* Slow calls that were there before. */
 static void drop_slow_calls(hfn_times *t, const hfn_times *from)
 {
@@ -404,6 +436,8 @@ bool hfn_times_subtract(hfn_times *t, const hfn_times *from)
         take_off(&t->threads[i].busy_ticks, from->threads[i].busy_ticks);
     subtract_entries(t, from);
     subtract_nodes(t, from);
+    subtract_header(&t->header, &from->header);
     drop_slow_calls(t, from);
+    drop_events(t, from);
     return true;
 }

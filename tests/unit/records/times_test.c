@@ -224,6 +224,40 @@ static void repair_keeps_the_times(void)
     free(m);
 }
 
+static void windows_hold_what_came_since(void)
+{
+    hotfn_env env = hfn_env_fill(NULL);
+    timed_model *m = calloc(1, sizeof *m), *early = calloc(1, sizeof *early);
+    hfn_times from, now;
+
+    early->slow = m->slow = 90000;
+    timed_story(early);
+    timed_story(m);
+    timed_story(m); /* the same once more: what came since is one story */
+    hfn_times_init(&from, &env);
+    hfn_times_init(&now, &env);
+    timed_fill(&from, early, 2);
+    timed_fill(&now, m, 2);
+    CHECK(hfn_times_subtract(&now, &from));
+    for (size_t i = 0; i < now.entry_count; i++) {
+        const hfn_time_entry *e = &now.entries[i];
+
+        CHECK_EQ_U64(e->cell.total_ticks, early->cells[e->thread][e->slot].total_ticks);
+        CHECK_EQ_U64(e->cell.self_ticks, early->cells[e->thread][e->slot].self_ticks);
+    }
+    for (uint32_t i = 0; i < now.node_count; i++)
+        CHECK_EQ_U64(now.nodes[i].calls, early->nodes[i].calls);
+    CHECK_EQ_U64(now.threads[0].busy_ticks, early->threads[0].busy);
+    CHECK_EQ_U64(now.event_count, early->event_count[0] + early->event_count[1]);
+    CHECK_EQ_U64(now.events[0].kind, 1);
+    CHECK_EQ_U64(now.slow_count, early->slow_count);
+    CHECK_EQ_U64(now.header.slow_used, early->slow_count);
+    hfn_times_finish(&from);
+    hfn_times_finish(&now);
+    free(early);
+    free(m);
+}
+
 /* A tree as a torn or hostile record may hold it. */
 static void trees_that_make_no_sense_are_cut_down(void)
 {
@@ -263,6 +297,7 @@ static const check_test tests[] = {
     CHECK_TEST(memory_of_a_function_is_its_nodes),
     CHECK_TEST(counting_records_say_that_they_were_not_timed),
     CHECK_TEST(repair_keeps_the_times),
+    CHECK_TEST(windows_hold_what_came_since),
     CHECK_TEST(trees_that_make_no_sense_are_cut_down),
 };
 CHECK_MAIN(tests)
