@@ -29,6 +29,15 @@ def run(*command, status=0, **more):
     return done.stdout.decode()
 
 
+def checked(name, text):
+    """The JSON, which fits its schema."""
+    import jsonschema
+    document = json.loads(text)
+    schema = json.loads((pathlib.Path(__file__).parents[3] / f"docs/{name}.schema.json").read_text())
+    jsonschema.validate(document, schema)
+    return document
+
+
 def functions(record):
     document = json.loads(run(HOTFN, "report", "--json", record))
     return {f["display"]: f for f in document["functions"] if f["calls"]}, document
@@ -76,7 +85,7 @@ def check_diff(story, counted, folder):
     table = run(HOTFN, "diff", "--fail-above", "10%", "--markdown", story, more, status=3)
     rows = [row for row in table.splitlines() if row.startswith("|")]
     assert len(rows) == 6 and all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows), table
-    document = json.loads(run(HOTFN, "diff", "--json", "--by", "calls", counted, more))
+    document = checked("diff", run(HOTFN, "diff", "--json", "--by", "calls", counted, more))
     assert document["by"] == "calls" and (document["old"], document["new"]) == (157, 471)
     for f in document["functions"]:
         assert f["new"]["calls"] == 3 * f["old"]["calls"] == 3 * CALLS[f["display"]]
@@ -86,11 +95,11 @@ def check_diff(story, counted, folder):
     run(HOTFN, "diff", story, "/none.hfr", status=1)
     large = folder / "large.hfr"
     run(STORY, "large", large, 2000)
-    document = json.loads(run(HOTFN, "diff", "--json", counted, large))
+    document = checked("diff", run(HOTFN, "diff", "--json", counted, large))
     gone = [f for f in document["functions"] if f["new"] is None]
     new = [f for f in document["functions"] if f["old"] is None]
     assert (len(gone), len(new)) == (3, 2000)  # nothing of one is in the other
-    assert json.loads(run(HOTFN, "diff", "--json", large, large))["old"] == 2000 * 2001 // 2
+    assert checked("diff", run(HOTFN, "diff", "--json", large, large))["old"] == 2000 * 2001 // 2
 
 
 class Terminal:
@@ -135,7 +144,7 @@ def names(terminal):
 
 
 def check_top(story):
-    document = json.loads(run(HOTFN, "top", "--once", "--json", story))
+    document = checked("top", run(HOTFN, "top", "--once", "--json", story))
     assert {f["name"]: f["calls"] for f in document["functions"]} == CALLS
     assert {f["name"]: f["self_ns"] for f in document["functions"]} == SELF
     assert [t["calls"] for t in document["threads"]] == [100, 57]
