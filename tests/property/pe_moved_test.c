@@ -170,6 +170,16 @@ static uint32_t run_all(const laid_out *l, int *answers)
     return count;
 }
 
+static void release(laid_out *l)
+{
+    munmap(l->base, (size_t)l->info.loaded_bytes + TAIL_BYTES);
+    free(l->fresh);
+    hotfn_verdicts_destroy(l->verdicts);
+    hotfn_functions_destroy(l->functions);
+    hotfn_symbols_destroy(l->symbols);
+    hotfn_image_close(l->image);
+}
+
 int main(int argc, char **argv)
 {
     static int before[EXPORTS_MAX * INPUTS], after[EXPORTS_MAX * INPUTS];
@@ -194,6 +204,7 @@ int main(int argc, char **argv)
     must(counted >= patched / 2, "most patched functions were never counted");
     printf("1..1\nok 1 pe_moved: %u exports, %u functions patched, %u of them ran\n", exports,
            patched, counted);
+    release(&l);
     return 0;
 }
 
