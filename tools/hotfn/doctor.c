@@ -101,8 +101,8 @@ static void look_at_kernel(doctor_finding *f)
     value_of("/proc/cpuinfo", "model name", model, sizeof model);
     doctor_say(f, "%s %s %s, %s, %ld online", u.sysname, u.release, u.machine, model,
                sysconf(_SC_NPROCESSORS_ONLN));
-    if (strcmp(u.machine, "x86_64") != 0)
-        doctor_worsen(f, DOCTOR_PROBLEM, "this version counts on x86-64 only");
+    if (strcmp(u.machine, "x86_64") != 0 && strcmp(u.machine, "aarch64") != 0)
+        doctor_worsen(f, DOCTOR_PROBLEM, "this version counts on x86-64 and ARM64 only");
 }
 
 static void look_at_c_library(doctor_finding *f)
