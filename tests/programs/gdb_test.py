@@ -68,7 +68,15 @@ set confirm off
 handle SIGUSR1 stop nopass
 """
 
-GO = """tbreak *(long)&FUNCTION
+# To the function's stub, where its entry jumps there (direct calls do not pass the entry), else to it.
+GO = """set $entry = (long)&FUNCTION
+if *(unsigned int *)$entry == 0xfa1e0ff3
+  set $entry = $entry + 4
+end
+if *(unsigned char *)$entry == 0xe9
+  set $entry = $entry + 5 + *(int *)($entry + 1)
+end
+tbreak *$entry
 continue
 """
 
