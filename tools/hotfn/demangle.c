@@ -52,8 +52,11 @@ static size_t take_escape(const char *text, size_t length, char *out)
     if (length >= 5 && text[1] == 'u' && isxdigit((unsigned char)text[2]) &&
         isxdigit((unsigned char)text[3]) && text[4] == '$') {
         char digits[3] = { text[2], text[3], 0 };
-        *out = (char)strtoul(digits, NULL, 16);
-        return isprint((unsigned char)*out) ? 5 : 0;
+        char means = (char)strtoul(digits, NULL, 16);
+        if (isprint((unsigned char)means)) { /* else out stays: it may be text itself */
+            *out = means;
+            return 5;
+        }
     }
     return 0;
 }
