@@ -190,7 +190,8 @@ static uint64_t map_without_search(uint64_t near_begin, uint64_t near_end, uint6
                    (uint64_t)-1, 0);
     if (got < 0 && got > -4096)
         return 0;
-    if ((uint64_t)got < near_begin && near_end - (uint64_t)got <= range_bytes)
+    if ((uint64_t)got < near_begin ? near_end - (uint64_t)got <= range_bytes
+                                   : (uint64_t)got + bytes - near_begin <= range_bytes)
         return (uint64_t)got;
     hfn_os_unmap((uint64_t)got, bytes);
     return 0;
