@@ -224,6 +224,34 @@ static void repair_keeps_the_times(void)
     free(m);
 }
 
+/* As if every second call of gamma had been passed over. */
+static void sampled_times_are_scaled_up_with_an_error(void)
+{
+    timed_model *m;
+    hotfn_record *r = open_story(&m, 20, 10);
+    hfn_part *states = &r->parts[HFN_SECTION_TIMING_STATES];
+    hotfn_record_timing t;
+
+    states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
+    states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
+    for (uint32_t i = 0; i < r->function_count; i++)
+        hfn_put32(states->bytes + 4 * i,
+                  i == function_index(2) ? HOTFN_TIMING_SAMPLE : HOTFN_TIMING_FULL);
+    for (uint32_t i = 0; i < r->times.node_count; i++)
+        r->times.nodes[i].calls *= r->times.nodes[i].slot == 2 ? 2 : 1;
+    r->totals[2] *= 2;
+    CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
+    t = timing(r, 2);
+    CHECK_EQ_U64(t.timing, HOTFN_TIMING_SAMPLE);
+    CHECK_EQ_U64(t.total_ns, 2 * m->true_total[2]);
+    CHECK_EQ_U64(t.self_ns, 2 * m->true_self[2]);
+    CHECK(t.total_error_ns > 0 && t.total_error_ns < t.total_ns / 5);
+    CHECK_EQ_U64(timing(r, 1).total_ns, m->true_total[1]); /* others as they were */
+    CHECK_EQ_U64(timing(r, 1).total_error_ns, 0);
+    hotfn_record_close(r);
+    free(m);
+}
+
 static void windows_hold_what_came_since(void)
 {
     hotfn_env env = hfn_env_fill(NULL);
@@ -297,6 +325,7 @@ static const check_test tests[] = {
     CHECK_TEST(memory_of_a_function_is_its_nodes),
     CHECK_TEST(counting_records_say_that_they_were_not_timed),
     CHECK_TEST(repair_keeps_the_times),
+    CHECK_TEST(sampled_times_are_scaled_up_with_an_error),
     CHECK_TEST(windows_hold_what_came_since),
     CHECK_TEST(trees_that_make_no_sense_are_cut_down),
 };
