@@ -253,6 +253,7 @@ static hotfn_status commit(hfn_process *p, hotfn_error *err)
         }
         m->is_new = false;
     }
+    hfn_process_map_code(p);
     hotfn_hooks_each_refused(p->hooks, mark_refused, p);
     p->stats.hooked += stats.hooked;
     p->stats.refused += stats.refused;

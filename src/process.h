@@ -46,6 +46,8 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
                               hfn_plan_source source, const hotfn_env *env, hotfn_error *err);
 /* Look at the loaded modules; hook new ones, forget those that went. */
 hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err);
+/* code_map.c: where sampled calls find out who called them; nothing if none are sampled. */
+void hfn_process_map_code(const hfn_process *p);
 /* Put the bytes back and release everything but the live record. */
 hotfn_status hfn_process_finish(hfn_process *p, hotfn_error *err);
 

@@ -70,8 +70,11 @@ typedef struct hotfn_row_access {
                                   register.  NULL: nothing can be timed */
     void (*time_exit)(void);
     void (*personality)(void); /* of stubs: an exception that passes one ends its call */
+    uint32_t skip_base_bytes;  /* SAMPLE: slot n's skip word (u32) lies at row + that + 4 * n; 0: none.
+                                  It is counted down, and set anew by time_enter */
+    uint32_t reserved2;
 } hotfn_row_access;
-#define HOTFN_ROW_ACCESS_INIT { (uint32_t)sizeof(hotfn_row_access), 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_ROW_ACCESS_INIT { (uint32_t)sizeof(hotfn_row_access), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define HOTFN_HOOKS_SINGLE_THREADED 1u /* the caller knows that no other thread runs: skip quiescing */
 #define HOTFN_HOOKS_NO_UNWIND 2u       /* no unwind information                                      */
@@ -91,6 +94,7 @@ typedef struct hotfn_hook_options {
 #define HOTFN_ACTION_CALL 2  /* call callback(user) before the function, every register saved      */
 #define HOTFN_ACTION_FLOOR 3 /* jump in, jump back, nothing in between: what a hook costs at least */
 #define HOTFN_ACTION_TIME 4  /* COUNT, and see the function return; for HOTFN_VERDICT_TIMED only    */
+#define HOTFN_ACTION_SAMPLE 5 /* COUNT, and TIME for the calls that find 0 in the slot's skip word  */
 
 typedef struct hotfn_hook_action {
     uint32_t size; /* sizeof(hotfn_hook_action) */

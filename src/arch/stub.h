@@ -12,6 +12,7 @@ typedef enum hfn_stub_kind {
     HFN_STUB_CALL,      /* callback(user), all registers kept  */
     HFN_STUB_FLOOR,     /* nothing                             */
     HFN_STUB_TIME,      /* COUNT, and the body is called       */
+    HFN_STUB_SAMPLE,    /* TIME, for some calls                */
     HFN_STUB_KINDS
 } hfn_stub_kind;
 
@@ -43,6 +44,7 @@ typedef struct hfn_stub_request {
     uint64_t callback, user;   /* CALL                                              */
     uint64_t time_enter, time_exit; /* TIME: the region's gates                     */
     uint32_t slot;             /* TIME: what they find in the stub's frame          */
+    int32_t skip_displacement; /* SAMPLE: from the row                              */
 } hfn_stub_request;
 
 #define HFN_STUB_NEAR_SLOT_BYTES 32768u  /* that one load of any CPU reaches from a row */

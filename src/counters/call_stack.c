@@ -26,6 +26,10 @@ hfn_time_engine hfn_time;
 #define NOINLINE __attribute__((noinline))
 /* Frames of one stack that follow each other are closer than this; stacks are larger. */
 #define NEXT_FRAME_BYTES 16384u
+/* So many calls of a function in a thread are timed before any goes by. */
+#define ALWAYS_TIMED 1000u
+
+typedef enum kept { KEPT_TIMES, KEPT_ALL, KEPT_SAMPLES } kept;
 
 static NOINLINE HFN_KEEPS_REGISTERS uint64_t system_ticks(void)
 {
@@ -161,7 +165,28 @@ static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint32_t node, uint32_t f
     n = &hfn_time.nodes[node - 1];
     n->total_ticks += passed;
     n->timed_calls++;
-    t->node = n->parent + 1;
+    if (!(hfn_time.flags & HOTFN_TIMING_SAMPLED))
+        t->node = n->parent + 1;
+}
+
+/* A sampled call stands for those that went by untimed; so do the calls of its node.  How many go by
+ * before the next one: a random number, N - 1 in the mean, but none as long as few were timed. */
+static ALWAYS_INLINE void enter_sampled_node(hfn_time_state *t, hfn_time_frame *f, uint32_t slot)
+{
+    uint32_t *skip = (uint32_t *)(void *)((uint8_t *)t + hfn_time.skips_at) + slot, next = 0;
+    const hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
+
+    if (c->timed_calls >= ALWAYS_TIMED) {
+        t->random = t->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        next = (uint32_t)((t->random >> 32) * (2 * hfn_time.sample_mean - 1) >> 32);
+    }
+    *skip = next;
+    f->node = 0;
+    if (t->thread == 0 || !hfn_time.nodes)
+        return;
+    f->node = hfn_tree_called_from(t, *(const uint64_t *)(const void *)(f + 1), slot);
+    if (f->node != 0)
+        hfn_time.nodes[f->node - 1].calls += next + UINT64_C(1);
 }
 
 /* ---- Calls that were left, or wait. */
@@ -305,7 +330,7 @@ static ALWAYS_INLINE bool is_nested(const hfn_open_call *log, uint32_t open, uin
     return open > HFN_LOG_CAPACITY || log[open - 1].slot == slot;
 }
 
-static ALWAYS_INLINE void enter(hfn_time_frame *f, bool full)
+static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
 {
     uint8_t *row = hfn_thread_row;
     uint32_t slot = (uint32_t)f->slot, depth;
@@ -335,8 +360,10 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, bool full)
     caller = hfn_time_cell_of(t, f->caller);
     caller->callee_timed++;
     f->node = 0;
-    if (full)
+    if (what == KEPT_ALL)
         enter_node(t, f, slot);
+    if (what == KEPT_SAMPLES)
+        enter_sampled_node(t, f, slot);
     if (HFN_LIKELY(depth < HFN_LOG_CAPACITY)) {
         hfn_open_call *e = &log[depth];
 
@@ -359,7 +386,7 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, bool full)
     pass_time(t, now);
     t->current = slot + 1;
     f->start = now;
-    if (full)
+    if (what != KEPT_TIMES)
         put_event(t, now, slot, 1);
 }
 
@@ -396,7 +423,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, bool full)
 
 HFN_KEEPS_REGISTERS void hfn_time_enter(hfn_time_frame *frame)
 {
-    enter(frame, false);
+    enter(frame, KEPT_TIMES);
 }
 
 HFN_KEEPS_REGISTERS void hfn_time_exit(hfn_time_frame *frame)
@@ -406,7 +433,12 @@ HFN_KEEPS_REGISTERS void hfn_time_exit(hfn_time_frame *frame)
 
 HFN_KEEPS_REGISTERS void hfn_time_enter_full(hfn_time_frame *frame)
 {
-    enter(frame, true);
+    enter(frame, KEPT_ALL);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *frame)
+{
+    enter(frame, KEPT_SAMPLES);
 }
 
 HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame)
@@ -430,6 +462,7 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
     if (t->first_tick == 0)
         t->first_tick = now;
     t->thread = thread;
+    t->random ^= now;
 }
 
 void hfn_time_begin_child(uint8_t *row)

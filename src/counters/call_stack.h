@@ -10,6 +10,8 @@
 typedef struct hfn_time_engine {
     hotfn_time_header *header; /* NULL: nothing is timed */
     uint32_t thread_at, log_at;
+    uint32_t skips_at; /* from the state on                    */
+    uint32_t sample_mean;
     uint32_t flags; /* HOTFN_TIMING_* */
     uint32_t clock;
     uint64_t slow_ticks; /* UINT64_MAX: none are kept */
@@ -28,11 +30,13 @@ void hfn_time_enter_entry(void);
 void hfn_time_exit_entry(void);
 void hfn_time_enter_full_entry(void);
 void hfn_time_exit_full_entry(void);
+void hfn_time_enter_sampled_entry(void);
 
 HFN_KEEPS_REGISTERS void hfn_time_enter(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_exit(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_enter_full(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame);
+HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *frame);
 
 /* The thread begins to use the row; thread: index of its cell + 1. */
 void hfn_time_begin_row(uint8_t *row, uint32_t thread);
@@ -43,6 +47,17 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots);
 /* The stub's frame at `frame` is unwound, or 0: the innermost one is. */
 void hfn_time_leave(uint64_t frame);
 
+/* Whose code is where, sorted; for callers of sampled calls.  Never freed once it is here. */
+typedef struct hfn_code_range {
+    uint64_t begin, end;
+    uint32_t slot, reserved;
+} hfn_code_range;
+typedef struct hfn_code_map {
+    uint64_t count;
+    hfn_code_range ranges[];
+} hfn_code_map;
+extern const hfn_code_map *hfn_time_code; /* atomic: replaced as a whole; NULL */
+
 /* A stub's personality (timing.c): an exception passes it. */
 int hfn_time_personality(int version, int actions, uint64_t exception_class, void *exception,
                          void *context);
@@ -50,6 +65,9 @@ int hfn_time_personality(int version, int actions, uint64_t exception_class, voi
 /* call_tree.c, for the full ones. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t);
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, uint32_t slot);
+/* Sampled: the node of slot, called from the code at return_address, which need not be timed now. */
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, uint64_t return_address,
+                                                  uint32_t slot);
 HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell);
 HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,
                                             uint64_t start, uint64_t ticks);

@@ -65,6 +65,46 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, 
     return child;
 }
 
+const hfn_code_map *hfn_time_code;
+
+/* The slot whose code holds the address, UINT32_MAX if none is known. */
+static uint32_t slot_at(uint64_t address)
+{
+    /* pairs with the release store in hfn_timing_set_code */
+    const hfn_code_map *map = __atomic_load_n(&hfn_time_code, __ATOMIC_ACQUIRE);
+    uint64_t low = 0, high = map ? map->count : 0;
+
+    while (low < high) { /* the first range that ends behind it */
+        uint64_t middle = low + (high - low) / 2;
+        if (map->ranges[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return map && low < map->count && address >= map->ranges[low].begin ? map->ranges[low].slot
+                                                                        : UINT32_MAX;
+}
+
+static uint32_t child_of(hfn_time_state *t, uint32_t parent, uint32_t slot)
+{
+    uint32_t child = (uint32_t)hfn_time.nodes[parent - 1].spare[LAST_CHILD];
+
+    return child != 0 && hfn_time.nodes[child - 1].slot == slot ? child
+                                                                : hfn_tree_child(t, parent, slot);
+}
+
+/* Two levels only: below the root a node a caller, below that its callees. */
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, uint64_t return_address,
+                                                  uint32_t slot)
+{
+    uint32_t root = t->root ? t->root : hfn_tree_root(t), caller = slot_at(return_address - 1);
+    uint32_t parent = root;
+
+    if (root != 0 && caller != UINT32_MAX)
+        parent = child_of(t, root, caller);
+    return parent == 0 ? 0 : child_of(t, parent, slot);
+}
+
 HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell)
 {
     hotfn_time_header *h = hfn_time.header;

@@ -194,6 +194,7 @@ hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access
     access.time_enter = timing.enter;
     access.time_exit = timing.exit;
     access.personality = timing.personality;
+    access.skip_base_bytes = timing.skips_at;
     return hfn_give(out, &access, sizeof access) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

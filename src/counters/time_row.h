@@ -5,6 +5,7 @@
  *   a hotfn_time_cell a slot
  *   the log: the calls that are open, outermost first
  *   the limbo: open calls that were not on the way to what ran later
+ *   the skips: sampled only, a u32 a slot: how many calls go by untimed before the next
  *
  * Cells go by number: slot + 1; number 0 is a cell in the header, for what runs outside of all timed
  * calls.  Numbers mean the same in every row, so a call may begin in one row and end in another. */
@@ -79,10 +80,15 @@ static inline uint64_t hfn_time_log_at(uint64_t slots)
     return sizeof(hfn_time_state) + slots * sizeof(hotfn_time_cell);
 }
 
-static inline uint64_t hfn_time_row_bytes(uint64_t slots)
+static inline uint64_t hfn_time_skips_at(uint64_t slots)
 {
     return hfn_time_log_at(slots) +
            (HFN_LOG_CAPACITY + HFN_LIMBO_CAPACITY) * sizeof(hfn_open_call);
+}
+
+static inline uint64_t hfn_time_row_bytes(uint64_t slots)
+{
+    return hfn_time_skips_at(slots) + slots * sizeof(uint32_t);
 }
 
 /* A record's memory for times; what is not kept is NULL. */
@@ -90,6 +96,7 @@ typedef struct hfn_time_memory {
     hotfn_time_header *header;
     uint32_t thread_at; /* from a row's begin to its hotfn_time_thread */
     uint32_t log_at;    /* and from there to the log                   */
+    uint32_t skips_at;  /* and to the skips                            */
     hotfn_time_node *nodes;
     hotfn_alloc_cell *allocs;
     uint64_t *histograms;

@@ -72,9 +72,13 @@ hfn_timing_calls hfn_timing_get_calls(void)
 
     if (!hfn_time.header || !HFN_CAN_TIME)
         return none;
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED)
+        return (hfn_timing_calls){ hfn_time_enter_sampled_entry, hfn_time_exit_full_entry,
+                                   (void (*)(void))hfn_time_personality,
+                                   hfn_time.thread_at + hfn_time.skips_at };
     return (hfn_timing_calls){ full ? hfn_time_enter_full_entry : hfn_time_enter_entry,
                                full ? hfn_time_exit_full_entry : hfn_time_exit_entry,
-                               (void (*)(void))hfn_time_personality };
+                               (void (*)(void))hfn_time_personality, 0 };
 }
 
 void hfn_timing_start(const hfn_time_memory *m)
@@ -84,6 +88,8 @@ void hfn_timing_start(const hfn_time_memory *m)
     hfn_time = (hfn_time_engine){
         .thread_at = m->thread_at,
         .log_at = m->log_at,
+        .skips_at = m->skips_at,
+        .sample_mean = h->sample_mean > 0 ? h->sample_mean : 1,
         .flags = h->flags,
         .clock = h->clock,
         .slow_ticks =
@@ -96,6 +102,8 @@ void hfn_timing_start(const hfn_time_memory *m)
     };
     if (!m->nodes || h->node_capacity == 0)
         hfn_time.flags &= ~HOTFN_TIMING_TREE;
+    if (h->flags & HOTFN_TIMING_SAMPLED)
+        hfn_time.flags &= ~HOTFN_TIMING_TREE; /* its nodes are made otherwise */
     if (!m->histograms || h->histogram_capacity == 0)
         hfn_time.flags &= ~HOTFN_TIMING_HISTOGRAMS;
     hfn_time.header = h;
@@ -111,6 +119,11 @@ void hfn_timing_start(const hfn_time_memory *m)
 void hfn_timing_stop(void)
 {
     hfn_time.header = NULL;
+}
+
+void hfn_timing_set_code(const hfn_code_map *map)
+{
+    __atomic_store_n(&hfn_time_code, map, __ATOMIC_RELEASE); /* pairs with slot_at */
 }
 
 /* ---- Exceptions. */

@@ -3,7 +3,7 @@
 #ifndef HFN_COUNTERS_TIMING_H
 #define HFN_COUNTERS_TIMING_H
 
-#include "counters/time_row.h"
+#include "counters/call_stack.h"
 
 /* Rows of the active set hold times from now on; measures what a timed call costs. */
 void hfn_timing_start(const hfn_time_memory *memory);
@@ -11,7 +11,10 @@ void hfn_timing_stop(void);
 /* What stubs call, for the row access; all NULL while nothing is timed. */
 typedef struct hfn_timing_calls {
     void (*enter)(void), (*exit)(void), (*personality)(void);
+    uint32_t skips_at; /* in a row; 0: every call is timed */
 } hfn_timing_calls;
 hfn_timing_calls hfn_timing_get_calls(void);
+/* Whose code is where, from now on; kept for good. */
+void hfn_timing_set_code(const hfn_code_map *map);
 
 #endif

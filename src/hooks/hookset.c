@@ -96,9 +96,14 @@ void hfn_batch_finish(hotfn_hooks *hooks, hfn_batch *batch)
     memset(batch, 0, sizeof *batch);
 }
 
+static bool is_timing(uint32_t kind)
+{
+    return kind == HOTFN_ACTION_TIME || kind == HOTFN_ACTION_SAMPLE;
+}
+
 static bool counts_calls(uint32_t kind)
 {
-    return kind == HOTFN_ACTION_COUNT || kind == HOTFN_ACTION_TIME;
+    return kind == HOTFN_ACTION_COUNT || is_timing(kind);
 }
 
 /* Room for capacity hooks; what is there stays.  False, and nothing changed, if there is no memory. */
@@ -230,7 +235,7 @@ static bool is_wanted(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t
     bool timed = hfn_hooks_can_time(hooks) && hfn_plan_is_timed(plan, entry);
 
     *slot = slots[hfn_plan_function_at(plan, entry)];
-    return *slot != UINT32_MAX && timed == (kind == HOTFN_ACTION_TIME);
+    return *slot != UINT32_MAX && timed == is_timing(kind);
 }
 
 static uint32_t count_wanted(const hotfn_hooks *hooks, const hotfn_plan *plan,
@@ -275,8 +280,9 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
                                     const uint32_t *slots, uint32_t *module, hotfn_error *err)
 {
     uint32_t highest_slot = 0, handle;
+    uint32_t timing = hooks->access.skip_base_bytes ? HOTFN_ACTION_SAMPLE : HOTFN_ACTION_TIME;
     uint32_t counted = count_wanted(hooks, plan, slots, HOTFN_ACTION_COUNT, &highest_slot);
-    uint32_t timed = count_wanted(hooks, plan, slots, HOTFN_ACTION_TIME, &highest_slot);
+    uint32_t timed = count_wanted(hooks, plan, slots, timing, &highest_slot);
     hotfn_status status = check_plan(plan, err);
 
     if (status == HOTFN_OK && counted + timed > 0)
@@ -285,7 +291,7 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
         return status;
     handle = module_for(hooks, plan, base);
     if (handle == UINT32_MAX || !add_batch(hooks, handle, HOTFN_ACTION_COUNT, counted, slots) ||
-        !add_batch(hooks, handle, HOTFN_ACTION_TIME, timed, slots))
+        !add_batch(hooks, handle, timing, timed, slots))
         return no_memory(err);
     *module = handle;
     return HOTFN_OK;
@@ -296,10 +302,12 @@ static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_acti
 {
     if (action->kind == HOTFN_ACTION_COUNT)
         return check_slot(hooks, action->slot, err);
-    if (action->kind == HOTFN_ACTION_TIME && !hfn_hooks_can_time(hooks))
+    if (is_timing(action->kind) &&
+        (!hfn_hooks_can_time(hooks) ||
+         (action->kind == HOTFN_ACTION_SAMPLE && hooks->access.skip_base_bytes == 0)))
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "a hook that times needs counters that time");
-    if (action->kind == HOTFN_ACTION_TIME)
+    if (is_timing(action->kind))
         return check_slot(hooks, action->slot, err);
     if (action->kind == HOTFN_ACTION_FLOOR ||
         (action->kind == HOTFN_ACTION_CALL && action->callback))
@@ -324,7 +332,7 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
     if (entry == UINT32_MAX)
         return hfn_fail(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
                         "function %u cannot be hooked by this plan", function_index);
-    if (taken.kind == HOTFN_ACTION_TIME && !hfn_plan_is_timed(plan, entry))
+    if (is_timing(taken.kind) && !hfn_plan_is_timed(plan, entry))
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "function %u is not proven to stand being timed", function_index);
     status = check_action(hooks, &taken, err);

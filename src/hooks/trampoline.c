@@ -9,6 +9,7 @@ static hfn_stub_kind stub_kind(uint32_t kind)
     case HOTFN_ACTION_COUNT: return HFN_STUB_COUNT;
     case HOTFN_ACTION_CALL: return HFN_STUB_CALL;
     case HOTFN_ACTION_TIME: return HFN_STUB_TIME;
+    case HOTFN_ACTION_SAMPLE: return HFN_STUB_SAMPLE;
     default: return HFN_STUB_FLOOR;
     }
 }
@@ -60,6 +61,7 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
         .time_enter = gates->time_enter,
         .time_exit = gates->time_exit,
         .slot = action->slot,
+        .skip_displacement = (int32_t)(access->skip_base_bytes + 4 * action->slot),
     };
 
     hfn_stub_emit(out, &request);

@@ -117,6 +117,27 @@ def edges_are_the_calls(place):
         assert calls.get(edge) == number, (edge, number, calls)
 
 
+def a_sample_counts_exactly_and_knows_callers(place):
+    """Every call is counted; a thousand of each function are timed, then about one in 16; and who
+    called is known though the caller's own call went by untimed."""
+    binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
+    bare = run_bare(binary)
+    status, output, report = run(place, binary, "--mode", "time", "--sample", "16")
+    assert (status, output) == bare, (status, output, bare)
+    functions = by_name(report)
+    for name, calls in (("small", 425000), ("often", 100000), ("seldom", 25000), ("main", 1)):
+        f = functions[name]
+        wanted = min(calls, 1000) + max(calls - 1000, 0) / 16
+        assert f["timing"] == "sampled" and f["calls"] == calls, f
+        assert 0.85 * wanted <= f["timed_calls"] <= 1.15 * wanted, (wanted, f)
+    names = [f["name"] for f in report["functions"]]
+    told = {(names[e["caller"]], names[e["callee"]]): e["calls"] for e in report["edges"]
+            if e["caller"] is not None}
+    for edge, calls in ((("often", "small"), 400000), (("seldom", "small"), 25000),
+                        (("main", "often"), 100000)):
+        assert 0.85 * calls <= told.get(edge, 0) <= 1.15 * calls, (edge, told)
+
+
 def counts_are_those_of_count_mode(place):
     binary = build(place, "timed_shapes.c", "-O2")
     counted = by_name(run(place, binary)[2])
@@ -133,7 +154,8 @@ def what_the_program_prints_is_the_same(place):
             binary = build(place, "timed_shapes.c", level, compiler=compiler)
             bare = run_bare(binary)
             assert bare[0] == 0, bare
-            for options in ((), ("--flat",), ("--module", "*"), ("--events", "--slower-than", "1us")):
+            for options in ((), ("--flat",), ("--module", "*"), ("--sample", "8"),
+                            ("--events", "--slower-than", "1us")):
                 status, output, report = run(place, binary, "--mode", "time", *options)
                 assert (status, output) == bare, (compiler, level, options, status, output, bare)
                 assert any(f["timed_calls"] for f in report["functions"]), "nothing was timed"
@@ -191,7 +213,8 @@ def a_killed_program_leaves_its_times(place):
 
 
 def wrong_words_are_refused(place):
-    for words in (["--mode", "fast"], ["--flat"], ["--slower-than", "1ms"], ["--events"]):
+    for words in (["--mode", "fast"], ["--flat"], ["--slower-than", "1ms"], ["--events"],
+                  ["--sample", "8"], ["--mode", "time", "--sample", "0"]):
         done = subprocess.run([HOTFN, "run", *words, "--", "/bin/true"], cwd=place,
                               capture_output=True, text=True)
         assert done.returncode == 125 and "hotfn run:" in done.stderr, (words, done)
@@ -199,7 +222,7 @@ def wrong_words_are_refused(place):
 
 CASES = (times_are_those_the_program_measured, own_times_sum_to_busy,
          percentiles_lie_between_least_and_most, edges_are_the_calls,
-         counts_are_those_of_count_mode, what_the_program_prints_is_the_same,
+         a_sample_counts_exactly_and_knows_callers, counts_are_those_of_count_mode, what_the_program_prints_is_the_same,
          calls_that_end_early_are_accounted, what_is_not_proven_is_counted_with_a_reason,
          exceptions_end_the_calls_they_pass, a_killed_program_leaves_its_times,
          wrong_words_are_refused)

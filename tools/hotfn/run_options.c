@@ -27,6 +27,7 @@ enum {
     FLAT,
     SLOWER,
     EVENTS,
+    SAMPLE,
     HELP
 };
 
@@ -53,6 +54,7 @@ static const struct option words[] = {
     { "flat", no_argument, NULL, FLAT },
     { "slower-than", required_argument, NULL, SLOWER },
     { "events", no_argument, NULL, EVENTS },
+    { "sample", required_argument, NULL, SAMPLE },
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
     { "help", no_argument, NULL, HELP },
@@ -67,6 +69,7 @@ void run_usage(bool to_stderr)
         "      --mode MODE      count, or time: how long calls take too, and from where [count]\n"
         "      --flat           with --mode time: times by function only, no call tree\n"
         "      --slower-than T  with --mode time: keep each call that takes longer (1ms, 20us)\n"
+        "      --sample N       with --mode time: time one call in N, at random; count all\n"
         "      --events         with --mode time: keep the latest entries and exits\n"
         "  -f, --function GLOB  count only functions that match (may be repeated)\n"
         "  -x, --exclude GLOB   leave out functions that match\n"
@@ -119,6 +122,15 @@ static bool parse_size(const char *text, uint64_t *out)
     char *end;
     *out = strtoull(text, &end, 0);
     return (end != text && *end == 0 && text[0] != '-') || bad("not a number of bytes:", text);
+}
+
+static bool parse_sample(const char *text, uint32_t *out)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    *out = (uint32_t)value;
+    return (end != text && *end == 0 && text[0] != '-' && value >= 1 && value <= 1000000) ||
+           bad("not a number of calls from 1 to 1000000:", text);
 }
 
 /* 2s, 500ms, 1.5m; a bare number is seconds. */
@@ -174,6 +186,7 @@ static bool take(run_options *o, int word, const char *argument)
     case MAP: o->map_path = argument; return true;
     case KIT: o->kit_path = argument; return true;
     case SLOWER: return parse_time(argument, &o->slow_ns);
+    case SAMPLE: return parse_sample(argument, &o->sample_mean);
     case MODE:
         o->timing = strcmp(argument, "time") == 0 ? HOTFN_TIMING_TIMES : 0;
         return o->timing || strcmp(argument, "count") == 0 ||
@@ -186,12 +199,15 @@ static bool take(run_options *o, int word, const char *argument)
 static bool choose_timing(run_options *o)
 {
     if (!o->timing) {
-        return !(o->flat || o->events || o->slow_ns) ||
-               bad("only with --mode time:", o->flat     ? "--flat"
-                                             : o->events ? "--events"
-                                                         : "--slower-than");
+        return !(o->flat || o->events || o->slow_ns || o->sample_mean) ||
+               bad("only with --mode time:", o->flat          ? "--flat"
+                                             : o->events      ? "--events"
+                                             : o->sample_mean ? "--sample"
+                                                              : "--slower-than");
     }
-    if (!o->flat) {
+    if (o->sample_mean) {
+        o->timing |= HOTFN_TIMING_SAMPLED | HOTFN_TIMING_HISTOGRAMS;
+    } else if (!o->flat) {
         o->timing |= HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
     }
     o->timing |= o->slow_ns ? HOTFN_TIMING_SLOW : 0;

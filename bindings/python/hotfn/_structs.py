@@ -163,7 +163,8 @@ class RowAccess(Sized):
     _fields_ = [("size", c_uint32), ("displacement", c_int32), ("slow_path", SlowPathFn),
                 ("slot_base_bytes", c_uint32), ("reserved", c_uint32),
                 ("time_enter", SlowPathFn), ("time_exit", SlowPathFn),
-                ("personality", SlowPathFn)]
+                ("personality", SlowPathFn), ("skip_base_bytes", c_uint32),
+                ("reserved2", c_uint32)]
 
 
 class HookOptions(Sized):

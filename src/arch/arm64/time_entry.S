@@ -13,6 +13,7 @@
 
     absent hfn_time_enter_entry
     absent hfn_time_enter_full_entry
+    absent hfn_time_enter_sampled_entry
     absent hfn_time_exit_entry
     absent hfn_time_exit_full_entry
     absent hfn_time_probe

@@ -133,15 +133,10 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
  *   count; push slot; lea rsp, [rsp - 32]; call enter; call body; call exit; lea rsp, [rsp + 40]; ret
  *   body: the moved instructions */
 
-enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 31 };
+enum { TIME_TAIL_AT = 26, SAMPLE_TAIL_AT = 35, TIME_TAIL_BYTES = 31 };
 
-static void emit_time(uint8_t *out, const hfn_stub_request *request)
+static void put_time_tail(uint8_t *out, uint64_t at, const hfn_stub_request *request)
 {
-    uint64_t at = request->address + TIME_TAIL_AT;
-    hfn_stub_request count = *request;
-
-    count.flags = 0; /* what may be timed has neither live flags nor a red zone */
-    out = put_count_body(out, count.address, &count);
     out = put_u32(PUT(out, 0x68), request->slot); /* push slot           */
     out = PUT(out, 0x48, 0x8d, 0x64, 0x24, 0xe0); /* lea rsp, [rsp - 32] */
     out = put_call(out, at + 10, request->time_enter);
@@ -149,6 +144,27 @@ static void emit_time(uint8_t *out, const hfn_stub_request *request)
     out = put_call(out, at + 20, request->time_exit);
     out = PUT(out, 0x48, 0x8d, 0x64, 0x24, 0x28); /* lea rsp, [rsp + 40] */
     PUT(out, 0xc3);                               /* ret                 */
+}
+
+static void emit_time(uint8_t *out, const hfn_stub_request *request)
+{
+    hfn_stub_request count = *request;
+
+    count.flags = 0; /* what may be timed has neither live flags nor a red zone */
+    put_time_tail(put_count_body(out, count.address, &count), request->address + TIME_TAIL_AT,
+                  request);
+}
+
+/* The count, and before the register is given back: sub dword [rcx + skip], 1; pop rcx; jae body */
+static void emit_sample(uint8_t *out, const hfn_stub_request *request)
+{
+    hfn_stub_request count = *request;
+
+    count.flags = 0;
+    out = put_count_body(out, count.address, &count) - 1; /* pop rcx */
+    out = put_u32(PUT(out, 0x83, 0xa9), (uint32_t)request->skip_displacement);
+    out = PUT(out, 0x01, 0x59, 0x73, TIME_TAIL_BYTES);
+    put_time_tail(out, request->address + SAMPLE_TAIL_AT, request);
 }
 
 /* ---- Call: lea rsp, [rsp - 128]; call gate; jmp over data; callback, user; lea rsp, [rsp + 128] */
@@ -179,6 +195,9 @@ static const hfn_stub_shape call_shape = { 36, 0, 2, { { 5, 128 }, { 36, 0 } } }
 static const hfn_stub_shape time_shape = {
     57, 6, 7, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 }, { 31, 8 }, { 36, 40 }, { 56, 0 } }
 };
+static const hfn_stub_shape sample_shape = {
+    66, 6, 7, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 33, 0 }, { 40, 8 }, { 45, 40 }, { 65, 0 } }
+};
 static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
 /* clang-format on */
 
@@ -190,6 +209,7 @@ const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
                                : &count_shapes[flags & 3];
     case HFN_STUB_CALL: return &call_shape;
     case HFN_STUB_TIME: return &time_shape;
+    case HFN_STUB_SAMPLE: return &sample_shape;
     default: return &floor_shape;
     }
 }
@@ -202,6 +222,8 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
         emit_call(out, request);
     else if (request->kind == HFN_STUB_TIME)
         emit_time(out, request);
+    else if (request->kind == HFN_STUB_SAMPLE)
+        emit_sample(out, request);
 }
 
 /* ---- Gates. */
