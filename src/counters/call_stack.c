@@ -67,7 +67,7 @@ static ALWAYS_INLINE void pass_time(hfn_time_state *t, uint64_t now)
         return;
     }
     hfn_time_cell_of(t, t->current)->self_ticks += passed;
-    if (t->current != 0)
+    if (HFN_LIKELY(t->current != 0))
         t->busy_ticks += passed;
 }
 
@@ -81,11 +81,11 @@ static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t
                                  uint32_t flags, uint64_t timed_before)
 {
     c->timed_calls++;
-    if (passed < c->min_ticks - 1)
+    if (HFN_UNLIKELY(passed < c->min_ticks - 1))
         c->min_ticks = passed + 1;
-    if (passed > c->max_ticks)
+    if (HFN_UNLIKELY(passed > c->max_ticks))
         c->max_ticks = passed;
-    if (!(flags & HFN_CALL_NESTED)) {
+    if (HFN_LIKELY(!(flags & HFN_CALL_NESTED))) {
         c->total_ticks += passed;
         c->within_timed += t->timed + 1 - timed_before;
     }
@@ -128,27 +128,28 @@ static ALWAYS_INLINE void put_event(hfn_time_state *t, uint64_t now, uint32_t sl
 
 /* ---- The tree. */
 
-static ALWAYS_INLINE void enter_node(hfn_time_state *t, hfn_time_frame *f, uint32_t slot)
+/* The call's node + 1; 0: none, and its caller's if *flags says MERGED. */
+static ALWAYS_INLINE uint32_t enter_node(hfn_time_state *t, uint32_t slot, uint32_t *flags)
 {
     uint32_t parent = t->node, child;
 
-    f->node = 0;
     if (!(hfn_time.flags & HOTFN_TIMING_TREE) || t->thread == 0)
-        return;
+        return 0;
     if (HFN_UNLIKELY(parent == 0))
         parent = hfn_tree_root(t);
     if (HFN_UNLIKELY(parent == 0))
-        return;
+        return 0;
     child = (uint32_t)hfn_time.nodes[parent - 1].spare[0]; /* the one entered last */
     if (child == 0 || hfn_time.nodes[child - 1].slot != slot)
         child = hfn_tree_child(t, parent, slot);
     if (HFN_UNLIKELY(child == 0)) {
-        f->node = t->node = parent;
-        f->flags |= HFN_CALL_MERGED;
-        return;
+        t->node = parent;
+        *flags |= HFN_CALL_MERGED;
+        return parent;
     }
-    f->node = t->node = child;
+    t->node = child;
     hfn_time.nodes[child - 1].calls++;
+    return child;
 }
 
 static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint32_t node, uint32_t flags,
@@ -171,9 +172,10 @@ static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint32_t node, uint32_t f
 
 /* A sampled call stands for those that went by untimed; so do the calls of its node.  How many go by
  * before the next one: a random number, N - 1 in the mean, but none as long as few were timed. */
-static ALWAYS_INLINE void enter_sampled_node(hfn_time_state *t, hfn_time_frame *f, uint32_t slot)
+static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, const hfn_time_frame *f,
+                                                 uint32_t slot)
 {
-    uint32_t *skip = (uint32_t *)(void *)((uint8_t *)t + hfn_time.skips_at) + slot, next = 0;
+    uint32_t *skip = (uint32_t *)(void *)((uint8_t *)t + hfn_time.skips_at) + slot, next = 0, node;
     const hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
 
     if (c->timed_calls >= ALWAYS_TIMED) {
@@ -181,12 +183,12 @@ static ALWAYS_INLINE void enter_sampled_node(hfn_time_state *t, hfn_time_frame *
         next = (uint32_t)((t->random >> 32) * (2 * hfn_time.sample_mean - 1) >> 32);
     }
     *skip = next;
-    f->node = 0;
     if (t->thread == 0 || !hfn_time.nodes)
-        return;
-    f->node = hfn_tree_called_from(t, *(const uint64_t *)(const void *)(f + 1), slot);
-    if (f->node != 0)
-        hfn_time.nodes[f->node - 1].calls += next + UINT64_C(1);
+        return 0;
+    node = hfn_tree_called_from(t, *(const uint64_t *)(const void *)(f + 1), slot);
+    if (node != 0)
+        hfn_time.nodes[node - 1].calls += next + UINT64_C(1);
+    return node;
 }
 
 /* ---- Calls that were left, or wait. */
@@ -325,45 +327,51 @@ static NOINLINE HFN_KEEPS_REGISTERS void end_out_of_order(hfn_time_state *t,
 static ALWAYS_INLINE bool is_nested(const hfn_open_call *log, uint32_t open, uint32_t slot,
                                     uint32_t depth)
 {
-    if (open == 0 || open > depth)
+    if (HFN_LIKELY(open == 0) || open > depth)
         return false;
     return open > HFN_LOG_CAPACITY || log[open - 1].slot == slot;
 }
 
+/* What frame and log both hold stays in registers meanwhile: reading words that were just written in
+ * halves would cost more than all the rest. */
 static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
 {
     uint8_t *row = hfn_thread_row;
-    uint32_t slot = (uint32_t)f->slot, depth;
-    hotfn_time_cell *c, *caller;
+    uint32_t slot = (uint32_t)f->slot, depth, flags, node = 0, caller;
+    uint64_t now, timed;
+    bool left;
+    hotfn_time_cell *c;
     hfn_open_call *log;
     hfn_time_state *t;
-    uint64_t now;
 
-    f->flags = HFN_CALL_UNTIMED;
-    if (HFN_UNLIKELY(!row))
-        return; /* the counters were given up since the stub's first instruction */
+    if (HFN_UNLIKELY(!row)) { /* the counters were given up since the stub's first instruction */
+        f->flags = HFN_CALL_UNTIMED;
+        return;
+    }
     t = hfn_time_state_of(row);
     log = hfn_time_log_of(t);
     depth = t->depth;
-    if (HFN_UNLIKELY(t->limbo_count > 0 ||
-                     (depth - 1 < HFN_LOG_CAPACITY && log[depth - 1].frame <= address_of(f)))) {
+    left = HFN_LIKELY(depth - 1 < HFN_LOG_CAPACITY) && log[depth - 1].frame <= address_of(f);
+    if (HFN_UNLIKELY(left || t->limbo_count > 0)) {
         settle(t, address_of(f));
         depth = t->depth;
     }
     c = hfn_time_cell_of(t, slot + 1);
-    f->flags = is_nested(log, c->open, slot, depth) ? HFN_CALL_NESTED : 0;
-    if (!f->flags)
+    flags = is_nested(log, c->open, slot, depth) ? HFN_CALL_NESTED : 0;
+    if (HFN_LIKELY(!flags))
         c->open = depth + 1;
-    f->caller = t->current;
-    f->depth = depth;
-    f->timed_before = t->timed;
-    caller = hfn_time_cell_of(t, f->caller);
-    caller->callee_timed++;
-    f->node = 0;
+    caller = t->current;
+    timed = t->timed;
+    hfn_time_cell_of(t, caller)->callee_timed++;
     if (what == KEPT_ALL)
-        enter_node(t, f, slot);
+        node = enter_node(t, slot, &flags);
     if (what == KEPT_SAMPLES)
-        enter_sampled_node(t, f, slot);
+        node = enter_sampled_node(t, f, slot);
+    f->caller = caller;
+    f->depth = depth;
+    f->timed_before = timed;
+    f->node = node;
+    f->flags = flags;
     if (HFN_LIKELY(depth < HFN_LOG_CAPACITY)) {
         hfn_open_call *e = &log[depth];
 
@@ -372,11 +380,11 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         t->depth = depth + 1;
         BARRIER();
         e->frame = address_of(f);
-        e->timed_before = f->timed_before;
+        e->timed_before = timed;
         e->slot = slot;
-        e->caller = f->caller;
-        e->node = f->node;
-        e->flags = f->flags;
+        e->caller = caller;
+        e->node = node;
+        e->flags = flags;
         now = ticks();
         e->start = now;
     } else {
@@ -396,14 +404,14 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, bool full)
     uint32_t slot = (uint32_t)f->slot, depth = f->depth;
     hotfn_time_cell *c;
     hfn_time_state *t;
-    uint64_t passed;
+    uint64_t passed, top;
 
     if (HFN_UNLIKELY(!row || (f->flags & HFN_CALL_UNTIMED)))
         return;
     t = hfn_time_state_of(row);
     c = hfn_time_cell_of(t, slot + 1);
-    if (HFN_LIKELY(t->depth == depth + 1 &&
-                   (depth >= HFN_LOG_CAPACITY || hfn_time_log_of(t)[depth].frame == address_of(f))))
+    top = HFN_UNLIKELY(depth >= HFN_LOG_CAPACITY) ? address_of(f) : hfn_time_log_of(t)[depth].frame;
+    if (HFN_LIKELY(t->depth == depth + 1 && top == address_of(f)))
         t->depth = depth;
     else
         end_out_of_order(t, f);
