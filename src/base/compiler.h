@@ -13,6 +13,8 @@
 #define HFN_SWAP64(x) __builtin_bswap64(x)
 #define HFN_WEAK __attribute__((weak))
 #define HFN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+/* A function that looks at memory of others on purpose: a stopped thread's stack. */
+#define HFN_UNCHECKED __attribute__((no_sanitize("address"), no_sanitize("thread"), noinline))
 #define HFN_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A function that may be called between a function and its caller: it keeps every register and no

@@ -9,6 +9,7 @@
  */
 #include "os/linux/signal_frames.h"
 
+#include "base/compiler.h"
 #include "os/linux/maps.h"
 #include "os/linux/raw.h"
 
@@ -64,9 +65,14 @@ static bool take_stack(void *user, const hfn_map *map)
     return false;
 }
 
-static uint64_t word_at(uint64_t address)
+HFN_UNCHECKED static uint64_t word_at(uint64_t address)
 {
     return *(const volatile uint64_t *)(uintptr_t)address;
+}
+
+HFN_UNCHECKED static void set_word(uint64_t address, uint64_t value)
+{
+    *(volatile uint64_t *)(uintptr_t)address = value;
 }
 
 static bool is_restorer(const hfn_restorers *restorers, uint64_t word)
@@ -97,13 +103,13 @@ void hfn_linux_adjust_frames(const hfn_restorers *restorers, uint64_t sp, hfn_ad
         if (!hfn_linux_each_map_from(s->at, take_stack, s) || s->end < FRAME_BYTES)
             continue;
         for (uint64_t at = (s->at + 15) / 16 * 16 + 8; at <= s->end - FRAME_BYTES; at += 16) {
-            volatile uint64_t *pc = (volatile uint64_t *)(uintptr_t)(at + PC_AT);
-            uint64_t interrupted, adjusted;
+            uint64_t interrupted, pc, adjusted;
             if (!is_frame(restorers, at))
                 continue;
-            adjusted = adjust(user, *pc);
-            if (adjusted != *pc)
-                *pc = adjusted;
+            pc = word_at(at + PC_AT);
+            adjusted = adjust(user, pc);
+            if (adjusted != pc)
+                set_word(at + PC_AT, adjusted);
             interrupted = word_at(at + SP_AT);
             if ((interrupted < s->at || interrupted >= s->end) && count < STACKS_MAX)
                 stacks[count++] = (stack){ interrupted, 0 };
