@@ -134,7 +134,8 @@ typedef struct hotfn_live_options {
 
 /* Make a live record (the parent's side, or a session's).  HOTFN_OK, HOTFN_E_IO (disk full, folder not
  * writable, another run writes the durable file: err names it), HOTFN_E_NO_MEMORY, HOTFN_E_OPTION,
- * HOTFN_E_LIMIT (a capacity beyond any record's).  Since 0.1. */
+ * HOTFN_E_LIMIT (a capacity beyond any record's), HOTFN_E_UNSUPPORTED (timing, where this CPU has no
+ * stubs for it).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *options,
                                          const hotfn_env *env, hotfn_error *err);
 /* Join a live record of another process (the target's side).  path may be /proc/PID/fd/N; the file is

@@ -186,6 +186,9 @@ hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *optio
 
     if (!hfn_take_options(&o, sizeof o, options) || o.flags != 0)
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown record option");
+    if (o.timing && !HFN_CAN_TIME)
+        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                        "calls cannot be timed on this CPU yet: count them (--mode count)");
     live = new_live(env);
     if (!live)
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a record");
