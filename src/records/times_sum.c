@@ -186,10 +186,12 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
     const hfn_times *t = in->times;
     size_t bytes = ((size_t)t->node_count + out->edge_count + in->slot_count) * sizeof(uint32_t);
     uint32_t *way = hfn_alloc(&out->env, bytes);
-    uint32_t *edges = way + t->node_count, *slots = edges + out->edge_count, depth = 0;
+    uint32_t *edges, *slots, depth = 0;
 
     if (!way)
         return false;
+    edges = way + t->node_count;
+    slots = edges + out->edge_count;
     for (uint32_t i = 0; i < t->node_count; i++) {
         hfn_node_sum *sum = &out->nodes[i];
 
