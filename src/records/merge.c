@@ -244,10 +244,11 @@ static bool put_values(const merger *g, const uint32_t *slots, const hotfn_count
     uint64_t *row = (uint64_t *)(void *)memory->rows;
     size_t bytes = (size_t)g->m.function_count * (g->m.record_count * 8 + 4);
     uint64_t *values = hfn_alloc(&g->m.env, bytes);
-    uint32_t *counts = (uint32_t *)(values + (size_t)g->m.function_count * g->m.record_count);
+    uint32_t *counts;
 
     if (!values)
         return false;
+    counts = (uint32_t *)(values + (size_t)g->m.function_count * g->m.record_count);
     for (uint32_t r = 0; r < g->m.record_count; r++) {
         for (uint32_t i = 0; i < g->m.records[r]->function_count; i++) {
             hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
