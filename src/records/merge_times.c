@@ -113,8 +113,8 @@ static bool add_values(const hfn_merge *m, hotfn_record *out)
     size_t numbers = (size_t)out->slot_count * NUMBERS * m->record_count;
     size_t bytes = numbers * sizeof(uint64_t) + out->slot_count * sizeof(uint32_t);
     uint64_t *values = hfn_alloc(&m->env, bytes);
-    uint32_t *counts = (uint32_t *)(values + numbers);
-    bool held = values != NULL;
+    uint32_t *counts = values ? (uint32_t *)(values + numbers) : NULL;
+    bool held = counts != NULL;
 
     if (held)
         take_numbers(m, out, values, counts);
