@@ -21,7 +21,7 @@ def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None):
         status = subprocess.run([hotfn, "run", "-q", "-o", record, *options, "--", *command],
                                 env=environment, stdin=source, stdout=output, stderr=problems,
                                 cwd=cwd).returncode
-    text = subprocess.run([hotfn, "report", record, "-n", "0", "--json", "--process", "main"],
+    text = subprocess.run([hotfn, "report", record, "-n", "0", "--json", "--no-lines", "--process", "main"],
                           capture_output=True, text=True, check=True).stdout
     return status, load(text)
 

@@ -72,7 +72,7 @@ class Server:
         status = self.process.wait(60)
         if status:
             raise SystemExit(f"redis_totals: the server ended with {status}")
-        text = subprocess.run([self.hotfn, "report", self.record, "-n", "0", "--json"], check=True,
+        text = subprocess.run([self.hotfn, "report", self.record, "-n", "0", "--json", "--no-lines"], check=True,
                               capture_output=True, text=True).stdout
         return hotfn_report.load(text)
 

@@ -117,7 +117,7 @@ class World:
 
     def check_record(self, record):
         """The record must tell of functions that were hooked, and of calls."""
-        done = subprocess.run([str(self.hotfn), "report", str(record), "-n", "0", "--json"],
+        done = subprocess.run([str(self.hotfn), "report", str(record), "-n", "0", "--json", "--no-lines"],
                               capture_output=True, text=True, timeout=self.timeout)
         if done.returncode:
             raise Broken(f"hotfn report {record.name}: {done.stderr.strip()[-1000:]}")

@@ -33,9 +33,15 @@ struct dwarf_lines {
     Dwfl_Module *module;
     char *folders;
     ranges units;
-    Dwarf_Die *unit; /* whose inlined calls are below */
-    ranges calls;    /* the outermost ones */
+    struct inlined *inlined; /* of the units that were asked about */
+    size_t inlined_count, inlined_capacity;
 };
+
+/* A unit's inlined calls, the outermost ones. */
+typedef struct inlined {
+    Dwarf_Die *unit;
+    ranges calls;
+} inlined;
 
 static bool keep(ranges *list, const range *item)
 {
@@ -122,19 +128,43 @@ static bool collect_calls(ranges *list, Dwarf_Die *die, Dwarf_Files *files, int 
     return true;
 }
 
+static inlined *known_unit(dwarf_lines *lines, Dwarf_Die *unit)
+{
+    for (size_t i = 0; i < lines->inlined_count; i++)
+        if (lines->inlined[i].unit == unit)
+            return &lines->inlined[i];
+    return NULL;
+}
+
+static inlined *new_unit(dwarf_lines *lines, Dwarf_Die *unit)
+{
+    Dwarf_Files *files = NULL;
+    inlined *made;
+
+    if (lines->inlined_count == lines->inlined_capacity) {
+        size_t capacity = lines->inlined_capacity ? 2 * lines->inlined_capacity : 64;
+        inlined *larger = realloc(lines->inlined, capacity * sizeof *larger);
+        if (!larger)
+            return NULL;
+        lines->inlined = larger;
+        lines->inlined_capacity = capacity;
+    }
+    made = &lines->inlined[lines->inlined_count++];
+    *made = (inlined){ unit, { NULL, 0, 0 } };
+    dwarf_getsrcfiles(unit, &files, NULL);
+    collect_calls(&made->calls, unit, files, 0);
+    sort(&made->calls);
+    return made;
+}
+
 /* The call that the code at address was inlined by; NULL if it was not. */
 static const range *find_call(dwarf_lines *lines, Dwarf_Die *unit, Dwarf_Addr address)
 {
-    Dwarf_Files *files = NULL;
+    const inlined *of = known_unit(lines, unit);
 
-    if (lines->unit != unit) {
-        lines->unit = unit;
-        lines->calls.count = 0;
-        dwarf_getsrcfiles(unit, &files, NULL);
-        collect_calls(&lines->calls, unit, files, 0);
-        sort(&lines->calls);
-    }
-    return find(&lines->calls, address);
+    if (!of)
+        of = new_unit(lines, unit);
+    return of ? find(&of->calls, address) : NULL;
 }
 
 static void index_units(dwarf_lines *lines)
@@ -188,7 +218,9 @@ void dwarf_lines_close(dwarf_lines *lines)
     if (lines->dwfl)
         dwfl_end(lines->dwfl);
     free(lines->units.items);
-    free(lines->calls.items);
+    for (size_t i = 0; i < lines->inlined_count; i++)
+        free(lines->inlined[i].calls.items);
+    free(lines->inlined);
     free(lines->folders);
     free(lines);
 }

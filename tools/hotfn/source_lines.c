@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* file:line of code, for reports: from the DWARF of an ELF image, or the PDB of a PE image.  The image
- * that was asked about last stays open. */
+/* file:line of code, for reports: from the DWARF of an ELF image, or the PDB of a PE image.  The images
+ * that were asked about of late stay open: a report goes from one to the other and back. */
 #include "source_lines.h"
 
 #include <limits.h>
@@ -22,7 +22,11 @@ typedef struct opened {
 #endif
 } opened;
 
-static opened last;          /* tools have one thread */
+enum { MOST_OPEN = 32 };
+
+static opened kept[MOST_OPEN]; /* tools have one thread */
+static uint32_t next_place;
+static opened *last = kept;  /* asked about last */
 static const char **folders; /* besides /usr/lib/debug; for as long as the tool runs */
 static uint32_t folder_count;
 
@@ -58,19 +62,19 @@ static void open_dwarf(void)
     char *path = join_folders();
 
     if (path)
-        last.dwarf = dwarf_lines_open(last.path, path);
+        last->dwarf = dwarf_lines_open(last->path, path);
     free(path);
 }
 
 static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
 {
-    return last.dwarf &&
-           dwarf_lines_find(last.dwarf, rva + last.info.link_base, file, file_bytes, line);
+    return last->dwarf &&
+           dwarf_lines_find(last->dwarf, rva + last->info.link_base, file, file_bytes, line);
 }
 
 static void close_dwarf(void)
 {
-    dwarf_lines_close(last.dwarf);
+    dwarf_lines_close(last->dwarf);
 }
 #else
 static void open_dwarf(void)
@@ -91,10 +95,10 @@ static void close_dwarf(void)
 static void close_last(void)
 {
     close_dwarf();
-    hotfn_symbols_destroy(last.symbols);
-    hotfn_image_close(last.image);
-    free(last.path);
-    memset(&last, 0, sizeof last);
+    hotfn_symbols_destroy(last->symbols);
+    hotfn_image_close(last->image);
+    free(last->path);
+    memset(last, 0, sizeof *last);
 }
 
 /* A file that cannot be read stays open as one that knows no lines. */
@@ -103,25 +107,37 @@ static void open_path(const char *path)
     hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
     hotfn_env env = HOTFN_ENV_INIT; /* without line_fn: no asking in circles */
 
+    last = &kept[next_place++ % MOST_OPEN];
     close_last();
     options.symbol_dirs = folders;
     options.symbol_dir_count = folder_count;
-    last.path = strdup(path);
-    last.info.size = (uint32_t)sizeof last.info;
-    if (!last.path || hotfn_image_open(&last.image, path, &env, NULL) != HOTFN_OK)
+    last->path = strdup(path);
+    last->info.size = (uint32_t)sizeof last->info;
+    if (!last->path || hotfn_image_open(&last->image, path, &env, NULL) != HOTFN_OK)
         return;
-    hotfn_image_get_info(last.image, &last.info);
-    if (last.info.format == HOTFN_FORMAT_ELF)
+    hotfn_image_get_info(last->image, &last->info);
+    if (last->info.format == HOTFN_FORMAT_ELF)
         open_dwarf();
-    else if (hotfn_symbols_load(&last.symbols, last.image, &options, &env, NULL) != HOTFN_OK)
-        last.symbols = NULL;
+    else if (hotfn_symbols_load(&last->symbols, last->image, &options, &env, NULL) != HOTFN_OK)
+        last->symbols = NULL;
+}
+
+static void choose(const char *path)
+{
+    for (uint32_t i = 0; i < MOST_OPEN; i++) {
+        if (kept[i].path && strcmp(kept[i].path, path) == 0) {
+            last = &kept[i];
+            return;
+        }
+    }
+    open_path(path);
 }
 
 static bool ask_pdb(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
 {
     hotfn_source_line found = HOTFN_SOURCE_LINE_INIT;
 
-    if (!last.symbols || hotfn_symbols_find_line(last.symbols, rva, &found) != HOTFN_OK)
+    if (!last->symbols || hotfn_symbols_find_line(last->symbols, rva, &found) != HOTFN_OK)
         return false;
     snprintf(file, file_bytes, "%s", found.file);
     *line = found.line;
@@ -132,10 +148,10 @@ int32_t hotfn_tool_source_line(void *user, const char *path, const uint8_t *id, 
                                uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
 {
     (void)user;
-    if (!last.path || strcmp(last.path, path) != 0)
-        open_path(path);
-    if (!last.image ||
-        (id_bytes && (id_bytes != last.info.id_bytes || memcmp(id, last.info.id, id_bytes) != 0)))
+    if (!last->path || strcmp(last->path, path) != 0)
+        choose(path);
+    if (!last->image ||
+        (id_bytes && (id_bytes != last->info.id_bytes || memcmp(id, last->info.id, id_bytes) != 0)))
         return 0;
     return ask_dwarf(rva, file, file_bytes, line) || ask_pdb(rva, file, file_bytes, line);
 }
