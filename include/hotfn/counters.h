@@ -61,11 +61,11 @@ HOTFN_API void hotfn_counters_destroy(hotfn_counters *counters);
 /*
  * How stubs reach a row, for hotfn_hooks_create.
  *
- * slow_path's contract (ARM64): reached by `br` with x17 saying where to go on; keeps all but x16 and
- * x17, and does as below.  (x86-64): reached by `call` from a stub whose saved rcx lies at [rsp - 8] as
- * seen behind the call; keeps every register (rcx: the saved one), the flags and the vector state;
- * sets the thread's row pointer to something that is not 0; returns.  It runs on the thread's stack,
- * makes raw system calls only, takes no lock, and is safe in a signal handler.
+ * slow_path's contract: sets the thread's row pointer to something that is not 0 and goes back to the
+ * stub; runs on the thread's stack, makes raw system calls only, takes no lock, is safe in a signal
+ * handler.  x86-64: reached by `call` from a stub whose saved rcx lies at [rsp - 8] as seen behind the
+ * call; keeps every register (rcx: the saved one), the flags and the vector state.  ARM64: reached by
+ * `br` with x17 saying where to go on; keeps all but x16 and x17.
  */
 HOTFN_API hotfn_status hotfn_counters_get_access(const hotfn_counters *counters, hotfn_row_access *out);
 
