@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A place where a case runs its programs: bare, or each under `hotfn run --module '*'`.
+"""A place where a case runs its programs: bare, or each under `hotfn run --module '*'`,
+counted or timed.
 
 A case does the same steps in both worlds; what it saw (status, output) is compared afterwards.
 In the hooked world every run must also leave a record in which functions were hooked and counted:
@@ -42,13 +43,20 @@ def without_numbers(text):
     return re.sub(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?[KMG]?", "#", text)
 
 
+# What `hotfn run` is asked to keep of each call.
+MODES = {"count": [], "time": ["--mode", "time"], "flat": ["--mode", "time", "--flat"],
+         "sample": ["--mode", "time", "--sample", "16"],
+         "events": ["--mode", "time", "--events", "--slower-than", "1us"]}
+
+
 class World:
     """Where one pass of a case runs.  `seen` collects what is compared."""
 
-    def __init__(self, place, built, hotfn=None, timeout=120):
+    def __init__(self, place, built, hotfn=None, timeout=120, mode="count"):
         self.place = place
         self.built = built            # function: name -> path of a program of ours, built
         self.hotfn = hotfn
+        self.mode = mode
         self.timeout = timeout
         self.seen = []
         self.records = []
@@ -66,7 +74,8 @@ class World:
             return command
         record = self.place / f"run{len(self.records)}.hfr"
         self.records.append(record)
-        return [str(self.hotfn), "run", "--module", "*", "-q", "-o", str(record), "--", *command]
+        return [str(self.hotfn), "run", "--module", "*", *MODES[self.mode], "-q", "-o", str(record),
+                "--", *command]
 
     def start(self, *command, env=None, **options):
         """Start the program under test and return its process."""
@@ -126,6 +135,9 @@ class World:
         counted = {function["module"] for function in hooked if function["calls"]}
         if len(counted) < 2:          # the program and its libraries
             raise Broken(f"{len(hooked)} functions hooked, calls counted in {sorted(counted)} only")
+        timed = sum(function["timed_calls"] or 0 for function in hooked)
+        if self.mode != "count" and not timed:
+            raise Broken(f"{len(hooked)} functions hooked, not one call timed")
         self.hooked += len(hooked)
         record.unlink()
 

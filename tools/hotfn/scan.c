@@ -9,11 +9,13 @@
 
 #define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
 #define REASON_COUNT (HOTFN_REASON_RELOCATED + 1) /* those that a scan may give */
+#define TIMING_REASON_COUNT 256                   /* a byte of a verdict's flags */
 
-enum { WHY = 256, INT3, THREADS };
+enum { WHY = 256, INT3, THREADS, TIMED };
 
 static const struct option words[] = {
     { "why", no_argument, NULL, WHY },
+    { "timed", no_argument, NULL, TIMED },
     { "int3", no_argument, NULL, INT3 },
     { "threads", required_argument, NULL, THREADS },
     FILE_WORDS,
@@ -39,6 +41,7 @@ typedef struct totals {
     uint32_t functions, hookable, refused, fragments;
     uint32_t entries; /* without fragments, linker stubs and the process's entry */
     uint32_t strategies[STRATEGY_COUNT], reasons[REASON_COUNT];
+    uint32_t timed, untimed[TIMING_REASON_COUNT]; /* of the hookable; only --timed */
 } totals;
 
 static int usage(FILE *out, int status)
@@ -48,6 +51,7 @@ static int usage(FILE *out, int status)
           "      --json            as JSON (schema hotfn.scan/1)\n"
           "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
           "  -x, --exclude GLOB    leave out functions that match\n"
+          "      --timed           also which functions `run --mode time` can time, and why not\n"
           "      --int3            allow traps where nothing cheaper works\n"
           "      --threads N       read the code with N threads (default: one a CPU)\n",
           out);
@@ -61,6 +65,18 @@ static hotfn_verdict verdict_at(const scan *s, uint32_t index)
 
     hotfn_verdicts_get(s->verdicts, index, &v);
     return v;
+}
+
+static bool is_timed(const hotfn_verdict *v)
+{
+    return v->verdict == HOTFN_VERDICT_HOOKABLE && (v->flags & HOTFN_VERDICT_TIMED);
+}
+
+/* Why a function is only counted; NONE if it is timed, or nobody asked. */
+static uint32_t timing_reason(const hotfn_verdict *v)
+{
+    return v->verdict == HOTFN_VERDICT_HOOKABLE ? HOTFN_VERDICT_TIMING_REASON(v->flags)
+                                                : HOTFN_REASON_NONE;
 }
 
 static totals count_selected(const scan *s)
@@ -79,6 +95,8 @@ static totals count_selected(const scan *s)
             t.strategies[v.strategy]++;
         if (v.verdict == HOTFN_VERDICT_REFUSED && v.reason < REASON_COUNT)
             t.reasons[v.reason]++;
+        t.timed += is_timed(&v);
+        t.untimed[timing_reason(&v)]++;
     }
     t.entries =
         t.functions - t.fragments - t.reasons[HOTFN_REASON_PLT] - t.reasons[HOTFN_REASON_GLUE];
@@ -112,6 +130,16 @@ static void print_summary(const scan *s, const totals *t)
     }
 }
 
+static void print_timing(const totals *t)
+{
+    printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "timed", t->timed, percent(t->timed, t->hookable));
+    for (uint32_t i = 1; i < TIMING_REASON_COUNT; i++) {
+        if (t->untimed[i])
+            printf("    %-16s %8" PRIu32 "  %6.2f %%  %s\n", hotfn_reason_name(i), t->untimed[i],
+                   percent(t->untimed[i], t->hookable), hotfn_reason_text(i));
+    }
+}
+
 static void print_reasons(const scan *s)
 {
     char text[16384];
@@ -119,12 +147,17 @@ static void print_reasons(const scan *s)
     for (uint32_t i = 0; i < s->count; i++) {
         const hotfn_verdict v = verdict_at(s, i);
         hotfn_function f = HOTFN_FUNCTION_INIT;
-        if (!s->selected[i] || v.verdict != HOTFN_VERDICT_REFUSED)
+        uint32_t untimed = timing_reason(&v);
+        if (!s->selected[i] || (v.verdict != HOTFN_VERDICT_REFUSED && untimed == HOTFN_REASON_NONE))
             continue;
         hotfn_functions_get(s->functions, i, &f);
-        printf("%#12" PRIx64 " %s+%" PRIu32 ": %s: %s\n", f.rva,
-               listing_display(&s->file, f.name, text, sizeof text), v.offset,
-               hotfn_reason_name(v.reason), hotfn_reason_text(v.reason));
+        printf("%#12" PRIx64 " %s", f.rva, listing_display(&s->file, f.name, text, sizeof text));
+        if (untimed == HOTFN_REASON_NONE)
+            printf("+%" PRIu32 ": %s: %s\n", v.offset, hotfn_reason_name(v.reason),
+                   hotfn_reason_text(v.reason));
+        else
+            printf(": counted only: %s: %s\n", hotfn_reason_name(untimed),
+                   hotfn_reason_text(untimed));
     }
 }
 
@@ -158,7 +191,22 @@ static void print_json_verdict(const hotfn_verdict *v)
     printf(",\"offset\":%" PRIu32, v->offset);
 }
 
-static void print_json_function(const scan *s, uint32_t index)
+static void print_json_timing(const hotfn_verdict *v)
+{
+    uint32_t reason = timing_reason(v);
+
+    if (v->verdict != HOTFN_VERDICT_HOOKABLE) {
+        fputs(",\"timing\":null,\"timing_reason\":null", stdout);
+        return;
+    }
+    printf(",\"timing\":\"%s\",\"timing_reason\":", is_timed(v) ? "full" : "count-only");
+    if (reason == HOTFN_REASON_NONE)
+        fputs("null", stdout);
+    else
+        printf("\"%s\"", hotfn_reason_name(reason));
+}
+
+static void print_json_function(const scan *s, bool timed, uint32_t index)
 {
     const hotfn_verdict v = verdict_at(s, index);
     hotfn_function f = HOTFN_FUNCTION_INIT;
@@ -178,10 +226,12 @@ static void print_json_function(const scan *s, uint32_t index)
     }
     putchar(']');
     print_json_verdict(&v);
+    if (timed)
+        print_json_timing(&v);
     putchar('}');
 }
 
-static void print_json(const scan *s, const totals *t)
+static void print_json(const scan *s, bool timed, const totals *t)
 {
     const char *between = "";
 
@@ -191,12 +241,16 @@ static void print_json(const scan *s, const totals *t)
            t->functions, t->entries, t->hookable, t->refused, t->fragments);
     print_json_counts("strategies", t->strategies, STRATEGY_COUNT, hotfn_strategy_name);
     print_json_counts("reasons", t->reasons, REASON_COUNT, hotfn_reason_name);
+    if (timed) {
+        printf(",\"timed\":%" PRIu32, t->timed);
+        print_json_counts("timing_reasons", t->untimed, TIMING_REASON_COUNT, hotfn_reason_name);
+    }
     fputs("},\"functions\":[", stdout);
     for (uint32_t i = 0; i < s->count; i++) {
         if (!s->selected[i])
             continue;
         fputs(between, stdout);
-        print_json_function(s, i);
+        print_json_function(s, timed, i);
         between = ",";
     }
     fputs("]}\n", stdout);
@@ -241,13 +295,17 @@ static void finish(scan *s)
 static int print_scan(const wish *w, const scan *s)
 {
     const totals t = count_selected(s);
+    bool timed = w->verdicts.flags & HOTFN_VERDICTS_TIMING;
 
-    if (w->common.json)
-        print_json(s, &t);
-    else if (w->why)
+    if (w->common.json) {
+        print_json(s, timed, &t);
+    } else if (w->why) {
         print_reasons(s);
-    else
+    } else {
         print_summary(s, &t);
+        if (timed)
+            print_timing(&t);
+    }
     return listing_finish("scan", stdout);
 }
 
@@ -287,6 +345,7 @@ static int take_word(void *user, int word, const char *argument)
 
     switch (word) {
     case WHY: w->why = true; return 1;
+    case TIMED: w->verdicts.flags |= HOTFN_VERDICTS_TIMING; return 1;
     case INT3: w->verdicts.flags |= HOTFN_VERDICTS_ALLOW_INT3; return 1;
     case THREADS: return take_threads(w, argument) ? 1 : -1;
     default: return 0;
