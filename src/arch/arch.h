@@ -151,7 +151,7 @@ typedef struct hfn_patching {
     /* What such a fixup is, for whoever did not make it. */
     hfn_fixup_kind (*fixup_kind)(uint32_t at, uint32_t end, uint32_t moved_bytes);
     /* DWARF call frame instructions of moved code, from the state at an entry on: their number of bytes,
-     * UINT32_MAX if they do not fit.  NULL: hooks/cfi_steps.c knows this CPU. */
+     * UINT32_MAX if they do not fit. */
     uint32_t (*cfi_steps)(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
 } hfn_patching;
 

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "hooks/cfi_steps.h"
+#include "hooks/unwind.h"
 
 #define MAX_REACH_BYTES (INT64_C(1) << 31)
 
@@ -79,7 +79,7 @@ static bool check_steps(const hfn_plan_hook *hook)
     for (uint32_t i = 0; i < hook->step_count; i++)
         if (hook->steps[i * PLAN_STEP_BYTES + 1] >= hook->moved_bytes)
             return false;
-    return hfn_cfi_steps_check(hook->cfi, hook->cfi_bytes, &advanced) &&
+    return hfn_unwind_check_steps(hook->cfi, hook->cfi_bytes, &advanced) &&
            advanced <= hook->moved_bytes;
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "hooks/cfi_steps.h"
 
 typedef struct buffer {
     uint8_t *bytes;
@@ -217,9 +216,8 @@ static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
 hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_source *source)
 {
     uint8_t cfi[PLAN_CFI_MAX];
-    uint32_t cfi_bytes = writer->patching && writer->patching->cfi_steps
-                             ? writer->patching->cfi_steps(source->moved, cfi, sizeof cfi)
-                             : hfn_cfi_steps(source->moved, cfi, sizeof cfi);
+    uint32_t cfi_bytes =
+        writer->patching ? writer->patching->cfi_steps(source->moved, cfi, sizeof cfi) : 0;
     size_t data_at = writer->data.used;
     uint8_t *entry;
 

@@ -22,10 +22,12 @@ enum {
     FDE_RANGE_AT = 12,
     STUB_MAX_BYTES = 48, /* besides its cfi: advances, remember, restore, lowered stack */
     ADVANCE = 0x40,
+    OFFSET = 0x80,
     ADVANCE_1 = 0x02,
     ADVANCE_2 = 0x03,
     REMEMBER_STATE = 0x0a,
     RESTORE_STATE = 0x0b,
+    DEF_CFA_REGISTER = 0x0d,
     DEF_CFA_OFFSET = 0x0e,
     PCREL_SDATA4 = 0x1b,
     DATAREL_SDATA4 = 0x3b,
@@ -206,6 +208,32 @@ void hfn_unwind_code(hfn_unwind *u, uint64_t address, uint64_t byte_count, const
     close_fde(u);
 }
 
+bool hfn_unwind_check_steps(const uint8_t *cfi, uint32_t byte_count, uint32_t *advanced)
+{
+    uint32_t at = 0, sum = 0;
+
+    while (at < byte_count) {
+        uint8_t op = cfi[at++];
+        if ((op & 0xc0) == ADVANCE) {
+            sum += op & 0x3f;
+            continue;
+        }
+        if ((op & 0xc0) != OFFSET && op != ADVANCE_1 && op != DEF_CFA_REGISTER &&
+            op != DEF_CFA_OFFSET)
+            return false;
+        if (at == byte_count)
+            return false;
+        if (op == ADVANCE_1)
+            sum += cfi[at++];
+        else
+            while (cfi[at++] & 0x80)
+                if (at == byte_count)
+                    return false;
+    }
+    *advanced = sum;
+    return true;
+}
+
 /* The plan's steps begin at the moved code and leave their own state behind. */
 static void put_steps(hfn_unwind *u, uint64_t address, uint32_t byte_count, const uint8_t *cfi,
                       uint32_t cfi_bytes)
@@ -213,7 +241,7 @@ static void put_steps(hfn_unwind *u, uint64_t address, uint32_t byte_count, cons
     put(u, REMEMBER_STATE);
     put_bytes(u, cfi, cfi_bytes);
     u->code_at = address;
-    for (uint32_t i = 0; i < cfi_bytes;) { /* as hfn_cfi_steps_check has seen them */
+    for (uint32_t i = 0; i < cfi_bytes;) { /* as hfn_unwind_check_steps has seen them */
         uint8_t op = cfi[i++];
         if ((op & 0xc0) == ADVANCE) {
             u->code_at += op & 0x3f;

@@ -29,6 +29,8 @@ void hfn_unwind_code(hfn_unwind *unwind, uint64_t address, uint64_t byte_count, 
                      uint32_t cfi_bytes);
 void hfn_unwind_stub(hfn_unwind *unwind, uint64_t address, uint32_t byte_count,
                      const hfn_stub_shape *shape, const uint8_t *cfi, uint32_t cfi_bytes);
+/* Are cfi only instructions that a plan's steps are made of, and how far do they advance? */
+bool hfn_unwind_check_steps(const uint8_t *cfi, uint32_t byte_count, uint32_t *advanced);
 /* The block's size; sets the table's addresses in region. */
 uint64_t hfn_unwind_finish(hfn_unwind *unwind, hotfn_stub_region *region);
 

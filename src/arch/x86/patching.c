@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fixups of moved code: 4-byte distances, counted from the end of their instruction. */
 #include "arch/arch.h"
+#include "arch/x86/cfi_steps.h"
 #include "arch/x86/emit.h"
 
 #include <hotfn/machine.h>
@@ -30,6 +31,16 @@ static hfn_fixup_kind fixup_kind(uint32_t at, uint32_t end, uint32_t moved_bytes
     return at + 4 <= end && end <= moved_bytes ? HFN_FIXUP_NEAR : HFN_FIXUP_BROKEN;
 }
 
+static uint32_t cfi_steps_64(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
+{
+    return hfn_x86_cfi_steps(HFN_X86_64, moved, out, out_bytes);
+}
+
+static uint32_t cfi_steps_32(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
+{
+    return hfn_x86_cfi_steps(HFN_X86_32, moved, out, out_bytes);
+}
+
 const hfn_patching hfn_patching_x86_64 = {
     .machine = HOTFN_MACHINE_X86_64,
     .elf_machine = 62,
@@ -39,6 +50,7 @@ const hfn_patching hfn_patching_x86_64 = {
     .jump_reach_bytes = UINT64_C(1) << 31,
     .fix_up = fix_up,
     .fixup_kind = fixup_kind,
+    .cfi_steps = cfi_steps_64,
 };
 
 const hfn_patching hfn_patching_x86 = {
@@ -50,4 +62,5 @@ const hfn_patching hfn_patching_x86 = {
     .jump_reach_bytes = UINT64_C(1) << 32,
     .fix_up = fix_up_32,
     .fixup_kind = fixup_kind,
+    .cfi_steps = cfi_steps_32,
 };

@@ -190,6 +190,22 @@ static void without_a_base_such_a_jump_is_computed(void)
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_COMPUTED);
 }
 
+static void unwinding_moved_code_counts_in_words_of_4(void)
+{
+    /* push ebp; mov ebp, esp; push ebx; sub esp, 20: ebp has number 5, CFA is esp + 4 at first; ebx may
+     * not have changed before the jump back */
+    static const uint8_t want[] = {
+        0x41, 0x0e, 8, /* behind push ebp: CFA = esp + 8 */
+        0x85, 2,    0x42, 0x0d, 5
+    }; /* ebp at CFA - 8; CFA = ebp + 8  */
+    uint8_t cfi[32];
+    hfn_moved m;
+
+    CHECK_EQ_U64(MOVE("\x55\x89\xE5\x53\x83\xEC\x14", &m), HFN_MOVED);
+    CHECK_EQ_U64(hfn_patching_x86.cfi_steps(&m, cfi, sizeof cfi), sizeof want);
+    CHECK(memcmp(cfi, want, sizeof want) == 0);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(opcodes_40_to_4f_are_instructions_and_no_prefixes),
     CHECK_TEST(a_displacement_without_registers_is_absolute),
@@ -197,6 +213,7 @@ static const check_test tests[] = {
     CHECK_TEST(prologues_move_and_the_depth_is_counted_in_words_of_4),
     CHECK_TEST(a_get_pc_call_is_retargeted_and_never_moved),
     CHECK_TEST(the_stack_grows_in_words_of_4),
+    CHECK_TEST(unwinding_moved_code_counts_in_words_of_4),
     CHECK_TEST(flags_of_32_bit_instructions),
     CHECK_TEST(absolute_table),
     CHECK_TEST(table_of_got_offsets),

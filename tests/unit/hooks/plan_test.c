@@ -3,7 +3,8 @@
  * With HOTFN_PLAN_SEED set to a folder, the blocks made here are left there: the fuzzer's seeds. */
 #include "targets.h"
 
-#include "hooks/cfi_steps.h"
+#include "hooks/unwind.h"
+
 
 #include <stdlib.h>
 
@@ -267,11 +268,11 @@ static void unwinding_steps_are_checked(void)
     static const uint8_t cut_advance[] = { 0x02 };
     uint32_t advanced = 0;
 
-    CHECK(hfn_cfi_steps_check(good, sizeof good, &advanced));
+    CHECK(hfn_unwind_check_steps(good, sizeof good, &advanced));
     CHECK_EQ_U64(advanced, 101);
-    CHECK(!hfn_cfi_steps_check(strange, sizeof strange, &advanced));
-    CHECK(!hfn_cfi_steps_check(cut, sizeof cut, &advanced));
-    CHECK(!hfn_cfi_steps_check(cut_advance, sizeof cut_advance, &advanced));
+    CHECK(!hfn_unwind_check_steps(strange, sizeof strange, &advanced));
+    CHECK(!hfn_unwind_check_steps(cut, sizeof cut, &advanced));
+    CHECK(!hfn_unwind_check_steps(cut_advance, sizeof cut_advance, &advanced));
 }
 
 static const check_test tests[] = {

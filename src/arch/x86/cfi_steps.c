@@ -4,11 +4,9 @@
  * has grown the stack; the few instructions that prologues begin with are known by their bytes, so
  * that a callee-saved register is described as saved once something may have changed it, and CFA goes
  * over to rbp with `mov rbp, rsp`.  Encodings: DWARF 5, 6.4.2 and 7.24; register numbers: x86-64
- * psABI, figure 3.36.
+ * psABI, figure 3.36, and i386 psABI, table 2.14.
  */
-#include "hooks/cfi_steps.h"
-
-#include "hooks/plan.h"
+#include "arch/x86/cfi_steps.h"
 
 enum {
     ADVANCE = 0x40,
@@ -16,11 +14,24 @@ enum {
     ADVANCE_1 = 0x02,
     DEF_CFA_REGISTER = 0x0d,
     DEF_CFA_OFFSET = 0x0e,
-    DWARF_RBX = 3,
-    DWARF_RBP = 6,
-    WORD = 8,
+    STEPS_MAX = sizeof((hfn_moved){ 0 }.original_at),
     JUMP_BACK_BYTES = 5,
     NOT_SAVED = 0xff,
+};
+
+/* What the two modes differ in. */
+typedef struct numbers {
+    int32_t word;
+    uint8_t frame_pointer; /* its DWARF number                                      */
+    uint8_t saved[16];     /* of the registers that a function keeps, by their number */
+} numbers;
+
+static const numbers numbers_of[2] = {
+    [HFN_X86_64] = { 8,
+                     6,
+                     { NOT_SAVED, NOT_SAVED, NOT_SAVED, 3, NOT_SAVED, 6, NOT_SAVED, NOT_SAVED,
+                       NOT_SAVED, NOT_SAVED, NOT_SAVED, NOT_SAVED, 12, 13, 14, 15 } },
+    [HFN_X86_32] = { 4, 5, { NOT_SAVED, NOT_SAVED, NOT_SAVED, 3, NOT_SAVED, 5, 6, 7 } },
 };
 
 typedef struct writer {
@@ -67,29 +78,30 @@ typedef struct known {
     uint8_t saves;   /* PUSH of a callee-saved register: its DWARF number */
 } known;
 
-static known push_of(uint32_t length, uint32_t number)
+static known push_of(hfn_x86_mode mode, uint32_t length, uint32_t number)
 {
-    static const uint8_t dwarf[16] = { NOT_SAVED, NOT_SAVED, NOT_SAVED, DWARF_RBX,
-                                       NOT_SAVED, DWARF_RBP, NOT_SAVED, NOT_SAVED,
-                                       NOT_SAVED, NOT_SAVED, NOT_SAVED, NOT_SAVED,
-                                       12,        13,        14,        15 };
-
-    return (known){ PUSH, length, dwarf[number] };
+    return (known){ PUSH, length, numbers_of[mode].saved[number] };
 }
 
-static known recognise(const uint8_t *code, uint32_t room)
+static known recognise(hfn_x86_mode mode, const uint8_t *code, uint32_t room)
 {
+    const uint32_t wide = mode == HFN_X86_64; /* REX.W goes before */
+
     if (room >= 1 && (code[0] & 0xf8) == 0x50) /* push r */
-        return push_of(1, code[0] & 7u);
-    if (room >= 2 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50) /* push r8..r15 */
-        return push_of(2, 8 + (code[1] & 7u));
-    if (room >= 4 && code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xec) /* sub rsp, imm8 */
-        return (known){ SUBTRACT, 4, NOT_SAVED };
-    if (room >= 7 && code[0] == 0x48 && code[1] == 0x81 && code[2] == 0xec) /* sub rsp, imm32 */
-        return (known){ SUBTRACT, 7, NOT_SAVED };
-    if (room >= 3 && code[0] == 0x48 && /* mov rbp, rsp */
-        ((code[1] == 0x89 && code[2] == 0xe5) || (code[1] == 0x8b && code[2] == 0xec)))
-        return (known){ SET_FRAME_POINTER, 3, NOT_SAVED };
+        return push_of(mode, 1, code[0] & 7u);
+    if (wide && room >= 2 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50) /* push r8..r15 */
+        return push_of(mode, 2, 8 + (code[1] & 7u));
+    if (wide && (room < 1 || code[0] != 0x48))
+        return (known){ OTHER, 0, NOT_SAVED };
+    code += wide;
+    room -= wide;
+    if (room >= 3 && code[0] == 0x83 && code[1] == 0xec) /* sub rsp, imm8 */
+        return (known){ SUBTRACT, wide + 3, NOT_SAVED };
+    if (room >= 6 && code[0] == 0x81 && code[1] == 0xec) /* sub rsp, imm32 */
+        return (known){ SUBTRACT, wide + 6, NOT_SAVED };
+    if (room >= 2 && /* mov rbp, rsp */
+        ((code[0] == 0x89 && code[1] == 0xe5) || (code[0] == 0x8b && code[1] == 0xec)))
+        return (known){ SET_FRAME_POINTER, wide + 2, NOT_SAVED };
     return (known){ OTHER, 0, NOT_SAVED };
 }
 
@@ -100,7 +112,8 @@ typedef struct saved {
 } saved;
 
 typedef struct state {
-    saved waiting[PLAN_STEPS_MAX];
+    const numbers *numbers;
+    saved waiting[STEPS_MAX];
     uint32_t waiting_count;
     int32_t cfa_offset;    /* CFA minus the stack pointer     */
     bool by_frame_pointer; /* CFA is rbp plus its offset now  */
@@ -123,12 +136,14 @@ static void after(writer *w, state *s, const known *one, int32_t cfa_offset, uin
 
     s->cfa_offset = cfa_offset;
     if (one->saves != NOT_SAVED)
-        s->waiting[s->waiting_count++] = (saved){ one->saves, (uint32_t)s->cfa_offset / WORD };
+        s->waiting[s->waiting_count++] =
+            (saved){ one->saves, (uint32_t)(s->cfa_offset / s->numbers->word) };
     if (s->by_frame_pointer || (!moves && one->kind != SET_FRAME_POINTER))
         return;
     advance_to(w, end);
     put(w, one->kind == SET_FRAME_POINTER ? DEF_CFA_REGISTER : DEF_CFA_OFFSET);
-    put_uleb(w, one->kind == SET_FRAME_POINTER ? DWARF_RBP : (uint32_t)s->cfa_offset);
+    put_uleb(w,
+             one->kind == SET_FRAME_POINTER ? s->numbers->frame_pointer : (uint32_t)s->cfa_offset);
     s->by_frame_pointer = one->kind == SET_FRAME_POINTER;
 }
 
@@ -141,15 +156,17 @@ static uint32_t end_of(const hfn_moved *moved, uint32_t i, const known *one)
                            : moved->length - (uint32_t)JUMP_BACK_BYTES;
 }
 
-uint32_t hfn_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
+uint32_t hfn_x86_cfi_steps(hfn_x86_mode mode, const hfn_moved *moved, uint8_t *out,
+                           uint32_t out_bytes)
 {
     writer w = { out, 0, out_bytes, 0 };
-    state s = { { { 0, 0 } }, 0, WORD, false };
-    uint32_t count = moved->instruction_count < PLAN_STEPS_MAX ? moved->instruction_count : 0;
+    const int32_t word = numbers_of[mode].word;
+    state s = { .numbers = &numbers_of[mode], .cfa_offset = word };
+    uint32_t count = moved->instruction_count < STEPS_MAX ? moved->instruction_count : 0;
 
     for (uint32_t i = 0; i < count; i++) {
         uint32_t begin = moved->moved_at[i];
-        known one = recognise(moved->bytes + begin, moved->length - begin);
+        known one = recognise(mode, moved->bytes + begin, moved->length - begin);
         int32_t next = i + 1 < count ? moved->cfa_delta[i + 1] : moved->cfa_delta_end;
 
         if ((one.kind == OTHER || one.kind == SET_FRAME_POINTER) && s.waiting_count > 0) {
@@ -158,35 +175,9 @@ uint32_t hfn_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
         }
         if (next == HFN_CFA_UNKNOWN && s.by_frame_pointer)
             continue;
-        if (next == HFN_CFA_UNKNOWN || next < -WORD)
+        if (next == HFN_CFA_UNKNOWN || next < -word)
             break; /* nobody can tell */
-        after(&w, &s, &one, WORD + next, end_of(moved, i, &one));
+        after(&w, &s, &one, word + next, end_of(moved, i, &one));
     }
     return w.used <= w.room ? w.used : UINT32_MAX;
-}
-
-bool hfn_cfi_steps_check(const uint8_t *cfi, uint32_t byte_count, uint32_t *advanced)
-{
-    uint32_t at = 0, sum = 0;
-
-    while (at < byte_count) {
-        uint8_t op = cfi[at++];
-        if ((op & 0xc0) == ADVANCE) {
-            sum += op & 0x3f;
-            continue;
-        }
-        if ((op & 0xc0) != OFFSET && op != ADVANCE_1 && op != DEF_CFA_REGISTER &&
-            op != DEF_CFA_OFFSET)
-            return false;
-        if (at == byte_count)
-            return false;
-        if (op == ADVANCE_1)
-            sum += cfi[at++];
-        else
-            while (cfi[at++] & 0x80)
-                if (at == byte_count)
-                    return false;
-    }
-    *advanced = sum;
-    return true;
 }
