@@ -146,8 +146,8 @@ typedef struct hotfn_source_line {
 } hotfn_source_line;
 #define HOTFN_SOURCE_LINE_INIT { (uint32_t)sizeof(hotfn_source_line), 0, 0, 0, 0 }
 /*
- * The line whose code is at rva: of a PDB, read at the first call; else of env's line_fn, if the
- * symbols are an image's own.  It changes symbols: one thread at a time.
+ * The line whose code is at rva: of a PDB, read at the first call; of a map that has lines (Microsoft's
+ * /MAPINFO:LINES); else of env's line_fn, if the symbols are an image's own.  It changes symbols: one thread at a time.
  *
  * HOTFN_OK, HOTFN_E_NOT_FOUND (no line is known), HOTFN_E_OPTION, HOTFN_E_NO_MEMORY.  Since 0.1.
  */

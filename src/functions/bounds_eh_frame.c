@@ -222,22 +222,6 @@ static bool comes_before(const void *left, const void *right)
     return a->rva < b->rva;
 }
 
-static bool sort_fdes(hfn_fde_list *list, const hotfn_env *env)
-{
-    size_t bytes = list->capacity * sizeof *list->items;
-    hfn_fde *room, *sorted;
-
-    if (list->count == 0)
-        return true;
-    room = hfn_resize(env, NULL, 0, bytes);
-    if (!room)
-        return false;
-    sorted = hfn_sort(list->items, room, list->count, sizeof *room, comes_before);
-    hfn_free(env, sorted == room ? list->items : room, bytes);
-    list->items = sorted;
-    return true;
-}
-
 bool hfn_bounds_eh_frame(hfn_fde_list *out, const hotfn_image *image, const hotfn_env *env)
 {
     reader r = { .image = image, .env = env, .fdes = out };
@@ -249,7 +233,8 @@ bool hfn_bounds_eh_frame(hfn_fde_list *out, const hotfn_image *image, const hotf
     while (read_entry(&r, &at))
         ;
     hfn_free(env, r.cies.items, r.cies.capacity * sizeof *r.cies.items);
-    if (r.no_memory || !sort_fdes(out, env)) {
+    if (r.no_memory || !hfn_sort_array(env, (void **)&out->items, out->capacity, out->count,
+                                       sizeof *out->items, comes_before)) {
         hfn_fde_list_finish(out, env);
         return false;
     }

@@ -81,25 +81,6 @@ static bool comes_before(const void *left, const void *right)
     return a->fde.rva < b->fde.rva;
 }
 
-/* Linkers sort the table, and Windows searches it; this moves nothing then. */
-static bool sort_ranges(reader *r)
-{
-    size_t bytes = r->capacity * sizeof *r->ranges;
-    bool sorted = true;
-
-    for (uint32_t i = 1; i < r->count; i++)
-        sorted &= !comes_before(&r->ranges[i], &r->ranges[i - 1]);
-    if (sorted)
-        return true;
-    range *room = hfn_resize(r->env, NULL, 0, bytes);
-    if (!room)
-        return false;
-    range *result = hfn_sort(r->ranges, room, r->count, sizeof *room, comes_before);
-    hfn_free(r->env, result == room ? r->ranges : room, bytes);
-    r->ranges = result;
-    return true;
-}
-
 /* Into *out, chained parts united with the function that they continue. */
 static bool unite(const reader *r, hfn_fde_list *out)
 {
@@ -125,7 +106,10 @@ bool hfn_bounds_pdata(hfn_fde_list *out, const hotfn_image *image, const hotfn_e
 
     memset(out, 0, sizeof *out);
     hfn_pdata_open(&r.pdata, image);
-    good = read_all(&r) && sort_ranges(&r) && (r.count == 0 || unite(&r, out));
+    good = read_all(&r) &&
+           hfn_sort_array(env, (void **)&r.ranges, r.capacity, r.count, sizeof *r.ranges,
+                          comes_before) &&
+           (r.count == 0 || unite(&r, out));
     if (r.ranges)
         hfn_free(env, r.ranges, r.capacity * sizeof *r.ranges);
     if (r.warnings > WARNINGS_MAX)

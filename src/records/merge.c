@@ -126,22 +126,12 @@ static bool comes_before(const void *left, const void *right)
 static bool order_functions(merger *g)
 {
     uint32_t count = hfn_names_count(g->functions);
-    size_t bytes = g->list_capacity * sizeof *g->list;
-    merged *room = hfn_alloc(&g->m.env, bytes), *sorted;
 
     g->m.function_count = count;
     g->final = hfn_alloc(&g->m.env, count * sizeof *g->final);
-    if (!room || !g->final) {
-        hfn_free(&g->m.env, room, bytes);
+    if (!g->final || !hfn_sort_array(&g->m.env, (void **)&g->list, g->list_capacity, count,
+                                     sizeof *g->list, comes_before))
         return false;
-    }
-    sorted = hfn_sort(g->list, room, count, sizeof *room, comes_before);
-    if (sorted != g->list && g->list) {
-        hfn_free(&g->m.env, g->list, bytes);
-        g->list = sorted;
-    } else {
-        hfn_free(&g->m.env, room, bytes);
-    }
     for (uint32_t i = 0; i < count; i++)
         g->final[g->list[i].number] = i;
     for (uint32_t r = 0; r < g->m.record_count; r++)

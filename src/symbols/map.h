@@ -5,6 +5,7 @@
 #define HFN_SYMBOLS_MAP_H
 
 #include "symbols/inside.h"
+#include "symbols/map_lines.h"
 #include "symbols/map_text.h"
 
 enum { /* of a section */
@@ -59,6 +60,7 @@ typedef struct hfn_map {
     size_t section_capacity;
     uint32_t section_count;
     hfn_map_pieces pieces;
+    hfn_map_line_table *source_lines; /* NULL until the first one     */
     uint32_t module; /* of the rows that follow                   */
     struct {
         hfn_text name;
@@ -93,6 +95,9 @@ hotfn_status hfn_map_add_piece(hfn_map *map, uint64_t address, uint64_t byte_cou
 hotfn_status hfn_map_set_module(hfn_map *map, hfn_text name);
 /* section: what holds the row, NULL for a mark of no section. A row outside it is left out. */
 hotfn_status hfn_map_add_row(hfn_map *map, const hfn_map_row *row, const hfn_map_section *section);
+/* The source lines that follow are of the file of this name. */
+hotfn_status hfn_map_set_file(hfn_map *map, hfn_text name);
+hotfn_status hfn_map_add_line(hfn_map *map, uint64_t address, uint32_t line);
 /* An assignment of a linker script ("name = .", "PROVIDE (name = .)"); others are passed over. */
 hotfn_status hfn_map_add_assignment(hfn_map *map, uint64_t address, hfn_text text);
 hfn_map_section *hfn_map_last_section(hfn_map *map); /* NULL if none */

@@ -225,3 +225,24 @@ hotfn_status hfn_map_add_assignment(hfn_map *map, uint64_t address, hfn_text tex
     map->module = module;
     return status;
 }
+
+hotfn_status hfn_map_set_file(hfn_map *map, hfn_text name)
+{
+    hotfn_status status = HOTFN_OK;
+    const char *copy = copy_name(map, name, &status);
+
+    if (!copy)
+        return status;
+    if (!map->source_lines) {
+        map->source_lines = hfn_map_lines_new(&map->symbols->table);
+        map->symbols->lines =
+            (hfn_line_source){ hfn_map_lines_find, hfn_map_lines_destroy, map->source_lines };
+    }
+    return map->source_lines && hfn_map_lines_file(map->source_lines, copy) ? HOTFN_OK
+                                                                            : no_memory(map);
+}
+
+hotfn_status hfn_map_add_line(hfn_map *map, uint64_t address, uint32_t line)
+{
+    return hfn_map_lines_add(map->source_lines, address, line) ? HOTFN_OK : no_memory(map);
+}

@@ -37,21 +37,8 @@ static bool piece_before(const void *left, const void *right)
 /* By address. False if there is no memory. */
 static bool sort_ranges(hfn_map *map, hfn_map_pieces *ranges)
 {
-    size_t bytes = ranges->capacity * sizeof *ranges->items;
-    hfn_map_piece *room, *sorted;
-
-    if (ranges->count == 0)
-        return true;
-    room = hfn_resize(&map->symbols->table.env, NULL, 0, bytes);
-    if (!room)
-        return false;
-    sorted = hfn_sort(ranges->items, room, ranges->count, sizeof *room, piece_before);
-    if (sorted == room) {
-        room = ranges->items;
-        ranges->items = sorted;
-    }
-    hfn_free(&map->symbols->table.env, room, bytes);
-    return true;
+    return hfn_sort_array(&map->symbols->table.env, (void **)&ranges->items, ranges->capacity,
+                          ranges->count, sizeof *ranges->items, piece_before);
 }
 
 static void find_overlaps(hfn_map *map)
@@ -179,7 +166,8 @@ hotfn_status hfn_map_finish(hfn_map *map)
         if (status != HOTFN_OK)
             return status;
         make_rvas(map);
-        good = hfn_symbol_table_sort(&map->symbols->table) && sort_sections(map, &sections);
+        good = hfn_symbol_table_sort(&map->symbols->table) && sort_sections(map, &sections) &&
+               (!map->source_lines || hfn_map_lines_finish(map->source_lines, map->base));
     }
     if (good)
         give_sizes(map, &sections);

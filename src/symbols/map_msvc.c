@@ -4,6 +4,7 @@
  * DATA), and publics as `seg:offset name address flags object`, then static symbols in the same
  * form. Flags: 'f' a function, 'i' inline (a folded COMDAT). Names wider than their column leave one
  * blank, so the address is found as the first word of 8 or 16 hexadecimal digits behind the name.
+ * Old linkers (/MAPINFO:LINES) add tables of lines, `line seg:offset` up to four a row.
  * Source: Microsoft Learn, '/MAP (Generate Mapfile)'; lld-link writes no 'f'.
  */
 #include "symbols/map.h"
@@ -17,12 +18,15 @@ typedef struct group {
     bool code;
 } group;
 
+enum { PART_GROUPS, PART_ROWS, PART_LINES, PART_OTHER };
+
 typedef struct reader {
     hfn_map *map; /* its sections are the segments, by number from 1 */
     group *groups;
     size_t capacity, count; /* groups by segment and offset */
     uint64_t entry_segment, entry_offset;
-    bool statics, in_rows, has_entry, has_function_flags;
+    int part; /* PART_* */
+    bool statics, has_entry, has_function_flags;
 } reader;
 
 /* `0001:00000000 ` at the front of *text. */
@@ -186,8 +190,49 @@ static hotfn_status read_row(reader *r, uint64_t number, uint64_t offset, hfn_te
                               : status;
 }
 
+/* ` 12 0001:00000000    13 0001:0000000c`: lines of the file that was named above. */
+static hotfn_status read_lines(reader *r, hfn_text text)
+{
+    uint64_t line, number, offset;
+    hotfn_status status = HOTFN_OK;
+
+    while (status == HOTFN_OK && text.at < text.end) {
+        if (!hfn_text_take_decimal(&text, &line) || !hfn_text_take_blanks(&text) ||
+            !take_place(&text, &number, &offset) || line == 0 || line > UINT32_MAX) {
+            hfn_map_note(r->map, &r->map->unknown);
+            return HOTFN_OK;
+        }
+        if (number == 0 || number > r->map->section_count ||
+            r->map->sections[number - 1].flags & HFN_MAP_UNLOADED) {
+            hfn_map_note(r->map, &r->map->stray); /* no public told where that segment lies */
+            return HOTFN_OK;
+        }
+        status =
+            hfn_map_add_line(r->map, r->map->sections[number - 1].address + offset, (uint32_t)line);
+    }
+    return status;
+}
+
+/* `a.obj(C:\game\a.c) segment .text`: the source's name. */
+static hotfn_status begin_lines(reader *r, hfn_text text)
+{
+    const char *begin = hfn_text_find(text, ".obj("), *end = NULL;
+    hfn_text rest = text;
+
+    begin = begin ? begin + 4 : hfn_text_find(text, "(");
+    while ((rest.at = hfn_text_find(rest, ") segment ")) != NULL)
+        end = rest.at++; /* the last one: a path may hold anything */
+    if (!begin || !end || begin + 1 >= end) {
+        r->part = PART_OTHER;
+        hfn_map_note(r->map, &r->map->unknown);
+        return HOTFN_OK;
+    }
+    r->part = PART_LINES;
+    return hfn_map_set_file(r->map, (hfn_text){ begin + 1, end });
+}
+
 /* Lines that begin a part; false if this is none. */
-static bool read_heading(reader *r, hfn_text text)
+static bool read_heading(reader *r, hfn_text text, hotfn_status *status)
 {
     hfn_map *map = r->map;
     uint64_t value = 0;
@@ -199,18 +244,21 @@ static bool read_heading(reader *r, hfn_text text)
                hfn_text_take_hex(&text, &map->base)) {
         map->has_base = true;
         r->count = 0; /* a new map, should there be two in one file */
-        r->in_rows = r->statics = false;
+        r->part = PART_GROUPS;
+        r->statics = false;
     } else if (hfn_text_take(&text, "entry point at")) {
         hfn_text_take_blanks(&text);
         r->has_entry = take_place(&text, &r->entry_segment, &r->entry_offset);
     } else if (hfn_text_begins(text, "Address         Publics by Value")) {
-        r->in_rows = true;
+        r->part = PART_ROWS;
         r->statics = false;
     } else if (hfn_text_is(text, "Static symbols")) {
-        r->in_rows = r->statics = true;
-    } else if (hfn_text_begins(text, "Line numbers for ") || hfn_text_is(text, "Exports") ||
-               hfn_text_begins(text, "FIXUPS: ")) {
-        r->in_rows = false; /* parts that name no symbol's place */
+        r->part = PART_ROWS;
+        r->statics = true;
+    } else if (hfn_text_take(&text, "Line numbers for ")) {
+        *status = begin_lines(r, text);
+    } else if (hfn_text_is(text, "Exports") || hfn_text_begins(text, "FIXUPS: ")) {
+        r->part = PART_OTHER; /* names no symbol's place */
     } else {
         return false;
     }
@@ -219,14 +267,21 @@ static bool read_heading(reader *r, hfn_text text)
 
 static hotfn_status read_line(reader *r, hfn_text line)
 {
+    hotfn_status status = HOTFN_OK;
     uint64_t number, offset;
 
-    if (hfn_text_take_blanks(&line) == 0 || line.at == line.end)
-        return HOTFN_OK; /* the title stands at the margin of some versions */
-    if (take_place(&line, &number, &offset))
-        return r->in_rows ? read_row(r, number, offset, line) : read_group(r, number, offset, line);
-    if (!read_heading(r, line) && r->in_rows)
-        hfn_map_note(r->map, &r->map->unknown);
+    /* At the margin stand the title of some versions and the headings of lines. */
+    if ((hfn_text_take_blanks(&line) == 0 && !hfn_text_begins(line, "Line numbers for ")) ||
+        line.at == line.end)
+        return HOTFN_OK;
+    if (r->part != PART_OTHER && take_place(&line, &number, &offset))
+        return r->part == PART_ROWS ? read_row(r, number, offset, line)
+                                    : read_group(r, number, offset, line);
+    if (read_heading(r, line, &status) || r->part == PART_OTHER || r->part == PART_GROUPS)
+        return status;
+    if (r->part == PART_LINES)
+        return read_lines(r, line);
+    hfn_map_note(r->map, &r->map->unknown);
     return HOTFN_OK;
 }
 

@@ -27,22 +27,6 @@ enum {
 #define LINE_NEVER_STEP 0xfeefeeu
 #define LINE_ALWAYS_STEP 0xf00f00u
 
-static uint32_t word(hfn_span s, uint64_t offset)
-{
-    uint32_t value = 0;
-
-    hfn_span_u32(s, offset, &value);
-    return value;
-}
-
-static uint32_t half(hfn_span s, uint64_t offset)
-{
-    uint16_t value = 0;
-
-    hfn_span_u16(s, offset, &value);
-    return value;
-}
-
 hfn_pdb_lines *hfn_pdb_lines_new(const hotfn_env *env)
 {
     hfn_pdb_lines *lines = hfn_alloc(env, sizeof *lines);
@@ -106,8 +90,9 @@ static hotfn_status index_lines(hfn_pdb_lines *lines, hfn_msf_stream *stream, ui
     status = hfn_pdb_view(stream, at, LINES_HEADER_BYTES, &header, err, "line table");
     if (status != HOTFN_OK)
         return status;
-    c.bytes = word(header, 8);
-    if (!hfn_pdb_source_rva(&lines->pdb.addresses, half(header, 4), word(header, 0), &c.source))
+    c.bytes = hfn_pdb_u32(header, 8);
+    if (!hfn_pdb_source_rva(&lines->pdb.addresses, hfn_pdb_u16(header, 4), hfn_pdb_u32(header, 0),
+                            &c.source))
         return HOTFN_OK; /* of code that the linker left out */
     if (lines->contribution_count == UINT32_MAX - 1 ||
         !hfn_grow(&lines->env, (void **)&lines->contributions, &lines->contribution_capacity,
@@ -128,8 +113,8 @@ static hotfn_status index_subsections(hfn_pdb_lines *lines, hfn_msf_stream *stre
         status = hfn_pdb_view(stream, at, 8, &head, err, "line information");
         if (status != HOTFN_OK)
             return status;
-        kind = word(head, 0);
-        size = word(head, 4);
+        kind = hfn_pdb_u32(head, 0);
+        size = hfn_pdb_u32(head, 4);
         at += 8;
         if (size > end - at)
             return hfn_pdb_lies(stream, at - 4, err, "line information claims too many bytes");
@@ -172,26 +157,6 @@ static bool comes_before(const void *left, const void *right)
     return a->source < b->source;
 }
 
-static bool sort_contributions(hfn_pdb_lines *lines)
-{
-    size_t bytes = lines->contribution_capacity * sizeof *lines->contributions;
-    hfn_pdb_contribution *room, *sorted;
-
-    if (lines->contribution_count == 0)
-        return true;
-    room = hfn_resize(&lines->env, NULL, 0, bytes);
-    if (!room)
-        return false;
-    sorted =
-        hfn_sort(lines->contributions, room, lines->contribution_count, sizeof *room, comes_before);
-    if (sorted == room) {
-        room = lines->contributions;
-        lines->contributions = sorted;
-    }
-    hfn_free(&lines->env, room, bytes);
-    return true;
-}
-
 /* "/names": a signature, a version, how many bytes, texts (LLVM docs, PDB: the string table). */
 static hotfn_status open_names(hfn_pdb_lines *lines, hotfn_error *err)
 {
@@ -206,9 +171,11 @@ static hotfn_status open_names(hfn_pdb_lines *lines, hotfn_error *err)
         status = hfn_pdb_view(stream, 0, stream->size, &whole, err, "file names");
     if (status != HOTFN_OK)
         return status;
-    if (word(whole, 0) != NAMES_SIGNATURE || word(whole, 8) > whole.size - NAMES_HEADER_BYTES)
+    if (hfn_pdb_u32(whole, 0) != NAMES_SIGNATURE ||
+        hfn_pdb_u32(whole, 8) > whole.size - NAMES_HEADER_BYTES)
         return hfn_pdb_lies(stream, 0, err, "the table of file names is damaged");
-    lines->names = hfn_span_string_table(hfn_span_sub(whole, NAMES_HEADER_BYTES, word(whole, 8)));
+    lines->names =
+        hfn_span_string_table(hfn_span_sub(whole, NAMES_HEADER_BYTES, hfn_pdb_u32(whole, 8)));
     return HOTFN_OK;
 }
 
@@ -227,7 +194,9 @@ static hotfn_status make_index(hfn_pdb_lines *lines)
         if (status != HOTFN_OK && status != HOTFN_E_NO_MEMORY)
             warn(lines, &err);
     }
-    if (status == HOTFN_E_NO_MEMORY || !sort_contributions(lines)) {
+    if (status == HOTFN_E_NO_MEMORY ||
+        !hfn_sort_array(&lines->env, (void **)&lines->contributions, lines->contribution_capacity,
+                        lines->contribution_count, sizeof *lines->contributions, comes_before)) {
         forget(lines);
         return HOTFN_E_NO_MEMORY;
     }
@@ -275,12 +244,13 @@ static bool line_before(const void *left, const void *right)
 /* Blocks, one a file: the file's place in the list, how many lines, how many bytes; lines; columns. */
 static hotfn_status decode_blocks(hfn_pdb_lines *lines, hfn_span table)
 {
-    uint64_t entry_bytes = LINE_BYTES + (half(table, 6) & HAS_COLUMNS ? COLUMN_BYTES : 0);
+    uint64_t entry_bytes = LINE_BYTES + (hfn_pdb_u16(table, 6) & HAS_COLUMNS ? COLUMN_BYTES : 0);
     uint64_t at = LINES_HEADER_BYTES;
 
     lines->line_count = 0;
     while (table.size - at >= BLOCK_HEADER_BYTES) {
-        uint32_t file = word(table, at), count = word(table, at + 4), bytes = word(table, at + 8);
+        uint32_t file = hfn_pdb_u32(table, at), count = hfn_pdb_u32(table, at + 4),
+                 bytes = hfn_pdb_u32(table, at + 8);
         if (bytes < BLOCK_HEADER_BYTES || bytes > table.size - at ||
             count > (bytes - BLOCK_HEADER_BYTES) / entry_bytes)
             return HOTFN_E_FORMAT;
@@ -290,33 +260,12 @@ static hotfn_status decode_blocks(hfn_pdb_lines *lines, hfn_span table)
         for (uint32_t i = 0; i < count; i++) {
             uint64_t entry = at + BLOCK_HEADER_BYTES + (uint64_t)i * LINE_BYTES;
             lines->lines[lines->line_count++] =
-                (hfn_pdb_line){ word(table, entry), word(table, entry + 4) & LINE_MASK, file };
+                (hfn_pdb_line){ hfn_pdb_u32(table, entry),
+                                hfn_pdb_u32(table, entry + 4) & LINE_MASK, file };
         }
         at += bytes;
     }
     return HOTFN_OK;
-}
-
-static bool sort_lines(hfn_pdb_lines *lines)
-{
-    size_t bytes = lines->line_capacity * sizeof *lines->lines;
-    hfn_pdb_line *room, *sorted;
-    uint32_t i = 1;
-
-    while (i < lines->line_count && lines->lines[i - 1].offset <= lines->lines[i].offset)
-        i++;
-    if (i >= lines->line_count)
-        return true; /* as nearly all are */
-    room = hfn_resize(&lines->env, NULL, 0, bytes);
-    if (!room)
-        return false;
-    sorted = hfn_sort(lines->lines, room, lines->line_count, sizeof *room, line_before);
-    if (sorted == room) {
-        room = lines->lines;
-        lines->lines = sorted;
-    }
-    hfn_free(&lines->env, room, bytes);
-    return true;
 }
 
 static hotfn_status decode(hfn_pdb_lines *lines, uint32_t index)
@@ -343,7 +292,9 @@ static hotfn_status decode(hfn_pdb_lines *lines, uint32_t index)
             status = HOTFN_OK; /* remembered: it has no lines */
         }
     }
-    if (status == HOTFN_OK && !sort_lines(lines))
+    if (status == HOTFN_OK &&
+        !hfn_sort_array(&lines->env, (void **)&lines->lines, lines->line_capacity,
+                        lines->line_count, sizeof *lines->lines, line_before))
         status = HOTFN_E_NO_MEMORY;
     if (status == HOTFN_OK)
         lines->decoded = index;
@@ -365,7 +316,7 @@ static const char *file_name(hfn_pdb_lines *lines, uint32_t module, uint32_t pla
             HOTFN_OK)
         return NULL;
     if (hfn_msf_view(&stream, (uint64_t)files.at + place, 4, &entry) == HOTFN_OK)
-        name = hfn_span_name(lines->names, word(entry, 0));
+        name = hfn_span_name(lines->names, hfn_pdb_u32(entry, 0));
     hfn_msf_stream_close(&stream);
     return name;
 }

@@ -7,6 +7,23 @@
 #include "base/span.h"
 #include "base/status.h"
 
+/* A number of a record; 0 beyond its end, which the caller tells from its size. */
+static inline uint32_t hfn_pdb_u32(hfn_span s, uint64_t offset)
+{
+    uint32_t value = 0;
+
+    hfn_span_u32(s, offset, &value);
+    return value;
+}
+
+static inline uint32_t hfn_pdb_u16(hfn_span s, uint64_t offset)
+{
+    uint16_t value = 0;
+
+    hfn_span_u16(s, offset, &value);
+    return value;
+}
+
 #define HFN_MSF_NO_STREAM 0xffffu /* a 16-bit stream number that means: none */
 
 typedef struct hfn_msf {

@@ -30,14 +30,6 @@ static hotfn_status open_whole(hfn_msf_stream *stream, hfn_span *out, hfn_msf *m
     return status == HOTFN_OK ? hfn_pdb_view(stream, 0, stream->size, out, err, what) : status;
 }
 
-static uint32_t word(hfn_span s, uint64_t offset)
-{
-    uint32_t value = 0;
-
-    hfn_span_u32(s, offset, &value);
-    return value;
-}
-
 static hotfn_status open_omap(hfn_msf_stream *stream, hfn_span *out, hfn_msf *msf, uint32_t number,
                               hotfn_error *err)
 {
@@ -48,7 +40,7 @@ static hotfn_status open_omap(hfn_msf_stream *stream, hfn_span *out, hfn_msf *ms
     if (out->size % OMAP_BYTES != 0)
         return hfn_pdb_lies(stream, out->size - 1, err, "the OMAP ends inside an entry");
     for (uint64_t at = OMAP_BYTES; at < out->size; at += OMAP_BYTES)
-        if (word(*out, at) < word(*out, at - OMAP_BYTES))
+        if (hfn_pdb_u32(*out, at) < hfn_pdb_u32(*out, at - OMAP_BYTES))
             return hfn_pdb_lies(stream, at, err, "the OMAP is not sorted by address");
     return HOTFN_OK;
 }
@@ -95,7 +87,7 @@ bool hfn_pdb_source_rva(const hfn_pdb_addresses *a, uint32_t section, uint32_t o
 
     if (section == 0 || at + SECTION_BYTES > a->sections.size)
         return false;
-    *rva = (uint64_t)word(a->sections, at + AT_VIRTUAL_ADDRESS) + offset;
+    *rva = (uint64_t)hfn_pdb_u32(a->sections, at + AT_VIRTUAL_ADDRESS) + offset;
     return true;
 }
 
@@ -103,7 +95,7 @@ bool hfn_pdb_section_is_code(const hfn_pdb_addresses *a, uint32_t section)
 {
     uint64_t at = (uint64_t)(section - 1) * SECTION_BYTES + AT_CHARACTERISTICS;
 
-    return section != 0 && (word(a->sections, at) & (SCN_CNT_CODE | SCN_MEM_EXECUTE));
+    return section != 0 && (hfn_pdb_u32(a->sections, at) & (SCN_CNT_CODE | SCN_MEM_EXECUTE));
 }
 
 /* How many entries begin at address or before it. */
@@ -113,7 +105,7 @@ static uint64_t count_up_to(hfn_span omap, uint64_t address)
 
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (word(omap, middle * OMAP_BYTES) <= address)
+        if (hfn_pdb_u32(omap, middle * OMAP_BYTES) <= address)
             low = middle + 1;
         else
             high = middle;
@@ -134,9 +126,9 @@ bool hfn_pdb_piece_at(hfn_pdb_addresses *a, uint64_t source, uint64_t end, hfn_p
     i = count_up_to(a->from_source, source);
     a->steps_left += STEPS;
     for (i = i ? i - 1 : 0; i < count && a->steps_left > 0; i++, a->steps_left--) {
-        uint64_t at = i * OMAP_BYTES, from = word(a->from_source, at), image;
-        uint64_t to = word(a->from_source, at + 4);
-        uint64_t next = i + 1 < count ? word(a->from_source, at + OMAP_BYTES) : end;
+        uint64_t at = i * OMAP_BYTES, from = hfn_pdb_u32(a->from_source, at), image;
+        uint64_t to = hfn_pdb_u32(a->from_source, at + 4);
+        uint64_t next = i + 1 < count ? hfn_pdb_u32(a->from_source, at + OMAP_BYTES) : end;
         uint64_t begin = from > source ? from : source, stop = next < end ? next : end;
         if (begin >= end)
             break;
@@ -177,8 +169,8 @@ bool hfn_pdb_to_source(const hfn_pdb_addresses *a, uint64_t image, uint64_t *sou
     }
     count = count_up_to(a->to_source, image);
     at = (count ? count - 1 : 0) * OMAP_BYTES;
-    if (count == 0 || word(a->to_source, at + 4) == 0)
+    if (count == 0 || hfn_pdb_u32(a->to_source, at + 4) == 0)
         return false;
-    *source = word(a->to_source, at + 4) + (image - word(a->to_source, at));
+    *source = hfn_pdb_u32(a->to_source, at + 4) + (image - hfn_pdb_u32(a->to_source, at));
     return true;
 }

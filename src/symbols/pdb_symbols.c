@@ -65,22 +65,6 @@ typedef struct located {
     uint8_t kind, flags;
 } located;
 
-static uint32_t word(hfn_span s, uint64_t offset)
-{
-    uint32_t value = 0;
-
-    hfn_span_u32(s, offset, &value);
-    return value;
-}
-
-static uint32_t half(hfn_span s, uint64_t offset)
-{
-    uint16_t value = 0;
-
-    hfn_span_u16(s, offset, &value);
-    return value;
-}
-
 static hotfn_status no_memory(const symbol_reader *r)
 {
     return hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->pdb->msf.path, HOTFN_NO_OFFSET,
@@ -152,9 +136,9 @@ static hotfn_status add_located(const symbol_reader *r, const located *l)
 /* PROCSYM32 */
 static hotfn_status read_procedure(symbol_reader *r, const record *rec)
 {
-    located l = { .section = half(rec->body, 32),
-                  .offset = word(rec->body, 28),
-                  .bytes = word(rec->body, 12),
+    located l = { .section = hfn_pdb_u16(rec->body, 32),
+                  .offset = hfn_pdb_u32(rec->body, 28),
+                  .bytes = hfn_pdb_u32(rec->body, 12),
                   .kind = HOTFN_SYMBOL_FUNCTION };
     hotfn_status status = take_name(r, rec, 35, &l.name);
 
@@ -168,9 +152,9 @@ static hotfn_status read_procedure(symbol_reader *r, const record *rec)
 /* THUNKSYM32 */
 static hotfn_status read_thunk(symbol_reader *r, const record *rec)
 {
-    located l = { .section = half(rec->body, 16),
-                  .offset = word(rec->body, 12),
-                  .bytes = half(rec->body, 18),
+    located l = { .section = hfn_pdb_u16(rec->body, 16),
+                  .offset = hfn_pdb_u32(rec->body, 12),
+                  .bytes = hfn_pdb_u16(rec->body, 18),
                   .kind = HOTFN_SYMBOL_THUNK };
     hotfn_status status = take_name(r, rec, 21, &l.name);
 
@@ -198,13 +182,13 @@ static hotfn_status procedure_name(symbol_reader *r, hfn_msf_stream *stream, uin
     hfn_span head;
 
     *out = NULL;
-    if (hfn_msf_view(stream, at, 4, &head) != HOTFN_OK || !is_procedure(half(head, 2)) ||
-        half(head, 0) < 2)
+    if (hfn_msf_view(stream, at, 4, &head) != HOTFN_OK || !is_procedure(hfn_pdb_u16(head, 2)) ||
+        hfn_pdb_u16(head, 0) < 2)
         return HOTFN_OK;
-    r->parent_bytes += half(head, 0);
+    r->parent_bytes += hfn_pdb_u16(head, 0);
     if (r->parent_bytes > MOST_PARENTS * r->pdb->msf.file.size)
         return hfn_pdb_lies(stream, at, r->err, "too much separated code of one procedure");
-    if (hfn_msf_view(stream, (uint64_t)at + 4, half(head, 0) - 2u, &rec.body) != HOTFN_OK)
+    if (hfn_msf_view(stream, (uint64_t)at + 4, hfn_pdb_u16(head, 0) - 2u, &rec.body) != HOTFN_OK)
         return HOTFN_OK;
     return take_name(r, &rec, 35, out);
 }
@@ -212,11 +196,11 @@ static hotfn_status procedure_name(symbol_reader *r, hfn_msf_stream *stream, uin
 /* SEPCODESYM: code of a procedure that stands elsewhere. */
 static hotfn_status read_separated(symbol_reader *r, const record *rec)
 {
-    located l = { .section = half(rec->body, 24),
-                  .offset = word(rec->body, 16),
-                  .bytes = word(rec->body, 8),
+    located l = { .section = hfn_pdb_u16(rec->body, 24),
+                  .offset = hfn_pdb_u32(rec->body, 16),
+                  .bytes = hfn_pdb_u32(rec->body, 8),
                   .kind = HOTFN_SYMBOL_FRAGMENT };
-    uint32_t parent = word(rec->body, 0);
+    uint32_t parent = hfn_pdb_u32(rec->body, 0);
     hotfn_status status;
 
     if (rec->body.size < 28)
@@ -230,14 +214,15 @@ static hotfn_status read_separated(symbol_reader *r, const record *rec)
 /* TRAMPOLINESYM */
 static hotfn_status read_trampoline(symbol_reader *r, const record *rec)
 {
-    hfn_pdb_trampoline t = { .bytes = half(rec->body, 2),
-                             .offset = word(rec->body, 4),
+    hfn_pdb_trampoline t = { .bytes = hfn_pdb_u16(rec->body, 2),
+                             .offset = hfn_pdb_u32(rec->body, 4),
                              .module = r->module };
 
     if (rec->body.size < 16)
         return hfn_pdb_lies(rec->stream, rec->at, r->err, "a record is too short");
-    if (!hfn_pdb_image_rva(&r->pdb->addresses, half(rec->body, 12), t.offset, &t.rva) ||
-        !hfn_pdb_image_rva(&r->pdb->addresses, half(rec->body, 14), word(rec->body, 8), &t.target))
+    if (!hfn_pdb_image_rva(&r->pdb->addresses, hfn_pdb_u16(rec->body, 12), t.offset, &t.rva) ||
+        !hfn_pdb_image_rva(&r->pdb->addresses, hfn_pdb_u16(rec->body, 14),
+                           hfn_pdb_u32(rec->body, 8), &t.target))
         return HOTFN_OK; /* taken out of the image */
     return hfn_pdb_trampolines_add(r->trampolines, &r->table->env, &t) ? HOTFN_OK : no_memory(r);
 }
@@ -245,8 +230,8 @@ static hotfn_status read_trampoline(symbol_reader *r, const record *rec)
 /* DATASYM32 */
 static hotfn_status read_data(symbol_reader *r, const record *rec)
 {
-    located l = { .section = half(rec->body, 8),
-                  .offset = word(rec->body, 4),
+    located l = { .section = hfn_pdb_u16(rec->body, 8),
+                  .offset = hfn_pdb_u32(rec->body, 4),
                   .kind = HOTFN_SYMBOL_DATA };
     hotfn_status status = r->want_data ? take_name(r, rec, 10, &l.name) : HOTFN_OK;
 
@@ -259,13 +244,13 @@ static hotfn_status read_data(symbol_reader *r, const record *rec)
 /* PUBSYM32: what is not said to be a function but stands in code has no type. */
 static hotfn_status read_public(symbol_reader *r, const record *rec)
 {
-    located l = { .section = half(rec->body, 8),
-                  .offset = word(rec->body, 4),
+    located l = { .section = hfn_pdb_u16(rec->body, 8),
+                  .offset = hfn_pdb_u32(rec->body, 4),
                   .kind = HOTFN_SYMBOL_DATA,
                   .flags = HOTFN_SYMBOL_GLOBAL };
     hotfn_status status;
 
-    if (word(rec->body, 0) & PUBLIC_FUNCTION)
+    if (hfn_pdb_u32(rec->body, 0) & PUBLIC_FUNCTION)
         l.kind = HOTFN_SYMBOL_FUNCTION;
     else if (hfn_pdb_section_is_code(&r->pdb->addresses, l.section))
         l.kind = HOTFN_SYMBOL_LABEL;
@@ -305,8 +290,8 @@ static hotfn_status each_record(symbol_reader *r, hfn_msf_stream *stream, uint32
         status = hfn_pdb_view(stream, at, 4, &head, r->err, "symbols");
         if (status != HOTFN_OK)
             return status;
-        length = half(head, 0);
-        rec.kind = half(head, 2);
+        length = hfn_pdb_u16(head, 0);
+        rec.kind = hfn_pdb_u16(head, 2);
         if (length < 2 || length + 2u > end - at)
             return hfn_pdb_lies(stream, at, r->err, "a symbol record's length is wrong");
         status = hfn_pdb_view(stream, (uint64_t)at + 4, length - 2u, &rec.body, r->err, "symbols");
@@ -331,9 +316,9 @@ static hotfn_status read_module(symbol_reader *r, const hfn_pdb_module *module, 
     status = hfn_pdb_view(&stream, 0, 4, &head, r->err, "module's symbols");
     if (status == HOTFN_OK && module->symbol_bytes > stream.size)
         status = hfn_pdb_lies(&stream, 0, r->err, "a module claims more symbols than it has");
-    if (status == HOTFN_OK && word(head, 0) != SIGNATURE_C13)
+    if (status == HOTFN_OK && hfn_pdb_u32(head, 0) != SIGNATURE_C13)
         hfn_log(&r->table->env, HOTFN_LOG_WARNING, "%s: symbols of %s passed over: version %u",
-                r->pdb->msf.path, module->name, word(head, 0));
+                r->pdb->msf.path, module->name, hfn_pdb_u32(head, 0));
     else if (status == HOTFN_OK)
         status = each_record(r, &stream, 4, module->symbol_bytes, visit);
     hfn_msf_stream_close(&stream);
@@ -370,16 +355,17 @@ static hotfn_status mark_live(symbol_reader *r, uint32_t number, uint64_t at, ui
     if (status != HOTFN_OK)
         return status;
     status = hfn_pdb_view(&stream, at, GSI_HEADER_BYTES, &table, r->err, "index of symbols");
-    if (status == HOTFN_OK && (word(table, 0) != GSI_SIGNATURE || word(table, 4) != GSI_VERSION))
+    if (status == HOTFN_OK &&
+        (hfn_pdb_u32(table, 0) != GSI_SIGNATURE || hfn_pdb_u32(table, 4) != GSI_VERSION))
         status = hfn_pdb_lies(&stream, at, r->err, "the index of symbols has no known signature");
     if (status == HOTFN_OK) {
-        bytes = word(table, 8);
+        bytes = hfn_pdb_u32(table, 8);
         at += GSI_HEADER_BYTES;
         status = hfn_pdb_view(&stream, at, bytes, &table, r->err, "index of symbols");
     }
     for (uint32_t i = 0; status == HOTFN_OK && i + GSI_RECORD_BYTES <= bytes;
          i += GSI_RECORD_BYTES) {
-        uint32_t place = word(table, i) - 1; /* 0 would be none */
+        uint32_t place = hfn_pdb_u32(table, i) - 1; /* 0 would be none */
         uint8_t bit = (uint8_t)(1u << (place / 4 & 7));
         if (place % 4 != 0 || place >= record_bytes) {
             status = hfn_pdb_lies(&stream, at + i, r->err, "the index names no symbol");

@@ -35,23 +35,6 @@ static bool comes_before(const void *left, const void *right)
     return a->rva < b->rva;
 }
 
-/* The items in order of rva; false if there is no memory. */
-static bool sort(hfn_pdb_trampolines *list, const hotfn_env *env)
-{
-    size_t bytes = list->capacity * sizeof *list->items;
-    hfn_pdb_trampoline *room = hfn_resize(env, NULL, 0, bytes), *sorted;
-
-    if (!room)
-        return false;
-    sorted = hfn_sort(list->items, room, list->count, sizeof *room, comes_before);
-    if (sorted == room) {
-        room = list->items;
-        list->items = sorted;
-    }
-    hfn_free(env, room, bytes);
-    return true;
-}
-
 static const hfn_pdb_trampoline *trampoline_at(const hfn_pdb_trampolines *list, uint64_t rva)
 {
     uint32_t low = 0, high = list->count;
@@ -113,7 +96,9 @@ bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *tab
 
     if (list->count == 0)
         return true;
-    if (!hfn_symbol_table_sort(table) || !sort(list, &table->env))
+    if (!hfn_symbol_table_sort(table) ||
+        !hfn_sort_array(&table->env, (void **)&list->items, list->capacity, list->count,
+                        sizeof *list->items, comes_before))
         return false;
     count = table->count;
     for (uint32_t i = 0; i < list->count; i++) {

@@ -2,6 +2,7 @@
 /* Claims about the sort: order, and the order of equals. */
 #include "base/sort.h"
 
+#include "base/counting_env.h"
 #include "check.h"
 
 typedef struct item {
@@ -52,7 +53,32 @@ static void sorted_and_reversed_runs_are_fine(void)
     check_sorted(items, 256, room);
 }
 
+static void an_array_of_an_env_is_sorted_where_it_lies(void)
+{
+    counting c;
+    hotfn_env env = counting_env(&c);
+    size_t capacity = 0;
+    item *items = NULL;
+
+    CHECK(hfn_sort_array(&env, (void **)&items, 0, 0, sizeof *items, key_before));
+    CHECK(hfn_grow(&env, (void **)&items, &capacity, 3, sizeof *items));
+    memcpy(items, (item[]){ { 1, 0 }, { 1, 1 }, { 2, 2 } }, 3 * sizeof *items);
+    c.fail_at = c.requests + 1;
+    CHECK(hfn_sort_array(&env, (void **)&items, capacity, 3, sizeof *items, key_before));
+    items[0].key = 3;
+    CHECK(!hfn_sort_array(&env, (void **)&items, capacity, 3, sizeof *items, key_before));
+    CHECK_EQ_U64(items[0].key, 3);
+    c.fail_at = 0;
+    CHECK(hfn_sort_array(&env, (void **)&items, capacity, 3, sizeof *items, key_before));
+    CHECK_EQ_U64(items[0].place, 1);
+    CHECK_EQ_U64(items[2].place, 0);
+    hfn_free(&env, items, capacity * sizeof *items);
+    CHECK_EQ_U64(c.live_bytes, 0);
+    CHECK_EQ_I64(c.size_mismatches, 0);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(an_array_of_an_env_is_sorted_where_it_lies),
     CHECK_TEST(any_length_is_sorted_and_stable),
     CHECK_TEST(sorted_and_reversed_runs_are_fine),
 };

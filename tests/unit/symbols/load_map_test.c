@@ -92,6 +92,60 @@ static void a_map_of_msvc_has_flags_statics_and_thunks(void)
     close_it(&f);
 }
 
+static void is_line(const fixture *f, uint64_t rva, uint32_t number, const char *file,
+                    uint64_t begin, uint64_t byte_count)
+{
+    hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
+
+    if (!CHECK_EQ_I64(hotfn_symbols_find_line(f->symbols, rva, &line), HOTFN_OK))
+        return;
+    CHECK_EQ_U64(line.line, number);
+    CHECK_STR(line.file, file);
+    CHECK_EQ_U64(line.rva, begin);
+    CHECK_EQ_U64(line.byte_count, byte_count);
+}
+
+/* Line tables of /MAPINFO:LINES: a line goes to the next one, never beyond its function. */
+static void a_map_with_lines_tells_them(void)
+{
+    hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
+    const char *game = "C:\\Old (x86)\\Game.cpp";
+    fixture f;
+
+    open_text(&f, map_msvc_lines);
+    CHECK_EQ_U64(count(&f), 3);
+    CHECK_EQ_I64(f.c.warnings, 0);
+    is_line(&f, 0x1000, 12, game, 0x1000, 6);
+    is_line(&f, 0x1007, 13, game, 0x1006, 0x1a);
+    is_line(&f, 0x102f, 15, game, 0x1020, 0x10);
+    is_line(&f, 0x1030, 7, "C:\\Old (x86)\\inline.h", 0x1030, 4);
+    is_line(&f, 0x105f, 22, game, 0x1034, 0x2c);
+    for (uint64_t rva = 0xfff; rva < 0x2000; rva += 0x61) /* 0xfff, 0x1060 ... */
+        if (rva < 0x1000 || rva >= 0x1060)
+            CHECK_EQ_I64(hotfn_symbols_find_line(f.symbols, rva, &line), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_symbols_find_line(f.symbols, UINT64_MAX, &line), HOTFN_E_NOT_FOUND);
+    close_it(&f);
+    open_text(&f, map_msvc);
+    CHECK_EQ_I64(hotfn_symbols_find_line(f.symbols, 0x1000, &line), HOTFN_E_NOT_FOUND);
+    close_it(&f);
+}
+
+static void lines_that_lie_are_left_out_and_told(void)
+{
+    char text[sizeof map_msvc_lines + 200];
+    fixture f;
+
+    snprintf(text, sizeof text, "%s%s", map_msvc_lines,
+             "Line numbers for nothing at all\n\n    12 0001:00000000\n"
+             "Line numbers for a.obj(a.c) segment .text\n\n"
+             "    12 0009:00000000\n     0 0001:00000000\n    77 nowhere\n");
+    open_text(&f, text);
+    CHECK_EQ_I64(f.status, HOTFN_OK);
+    CHECK_EQ_I64(f.c.warnings, 2);
+    is_line(&f, 0x1000, 12, "C:\\Old (x86)\\Game.cpp", 0x1000, 6);
+    close_it(&f);
+}
+
 static void a_map_of_lld_link_has_no_flags(void)
 {
     fixture f;
@@ -305,6 +359,8 @@ static void overlapping_code_is_told(void)
 
 static const check_test tests[] = {
     CHECK_TEST(a_map_of_msvc_has_flags_statics_and_thunks),
+    CHECK_TEST(a_map_with_lines_tells_them),
+    CHECK_TEST(lines_that_lie_are_left_out_and_told),
     CHECK_TEST(a_map_of_lld_link_has_no_flags),
     CHECK_TEST(lld_knows_sizes_and_mold_does_not),
     CHECK_TEST(maps_of_gnu_ld_and_gold_are_read_behind_their_heading),

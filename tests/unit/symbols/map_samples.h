@@ -23,6 +23,24 @@ static const char map_msvc[] =
     " Static symbols\n\n"
     " 0001:00000020       helper                     00011020 f   a.obj\n";
 
+/* Of an old linker, with /MAPINFO:LINES. */
+static const char map_msvc_lines[] =
+    " Game\n\n Timestamp is 3b9f1c00 (Wed Sep 12 10:24:32 2001)\n\n"
+    " Preferred load address is 00400000\n\n"
+    " Start         Length     Name                   Class\n"
+    " 0001:00000000 00000100H .text                   CODE\n\n"
+    "  Address         Publics by Value              Rva+Base     Lib:Object\n\n"
+    " 0001:00000000       ?first@@YAHH@Z             00401000 f   Game.obj\n"
+    " 0001:00000030       ?second@@YAHH@Z            00401030 f   Game.obj\n"
+    " 0001:00000060       _without                   00401060 f   other.obj\n\n"
+    " entry point at        0001:00000000\n\n"
+    "Line numbers for .\\Release\\Game.obj(C:\\Old (x86)\\Game.cpp) segment .text\n\n"
+    "    12 0001:00000000    13 0001:00000006    15 0001:00000020    14 0001:00000006\n"
+    "    22 0001:00000034\n\n"
+    "Line numbers for .\\Release\\Game.obj(C:\\Old (x86)\\inline.h) segment .text\n\n"
+    "     7 0001:00000030\n\n"
+    " FIXUPS: 401004 3 9 12\n";
+
 static const char map_lld_link[] =
     " f_x86\n\n Timestamp is 6b018bbd (Sat Nov 21 12:17:01 2026)\n\n"
     " Preferred load address is 0000000000400000\n\n"
@@ -132,9 +150,9 @@ static const char map_apple[] = "# Path: m.exe\n# Arch: x86_64\n# Object files:\
 static const struct map_sample {
     const char *name, *text;
 } map_samples[] = {
-    { "msvc", map_msvc }, { "lld_link", map_lld_link }, { "lldmap", map_lldmap },
-    { "lld", map_lld },   { "mold", map_mold },         { "gnu_ld", map_gnu_ld },
-    { "gold", map_gold }, { "apple", map_apple },
+    { "msvc", map_msvc },         { "msvc_lines", map_msvc_lines }, { "lld_link", map_lld_link },
+    { "lldmap", map_lldmap },     { "lld", map_lld },               { "mold", map_mold },
+    { "gnu_ld", map_gnu_ld },     { "gold", map_gold },             { "apple", map_apple },
 };
 
 #endif

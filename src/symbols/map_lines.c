@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A map tells where each line begins, not how far it goes: a line reaches to the next one, but never
+ * beyond its symbol, because what lies behind may have been compiled without lines.
+ */
+#include "symbols/map_lines.h"
+
+#include "base/sort.h"
+
+hfn_map_line_table *hfn_map_lines_new(const hfn_symbol_table *symbols)
+{
+    hfn_map_line_table *table = hfn_alloc(&symbols->env, sizeof *table);
+
+    if (table) {
+        table->env = symbols->env;
+        table->symbols = symbols;
+    }
+    return table;
+}
+
+void hfn_map_lines_destroy(void *state)
+{
+    hfn_map_line_table *table = state;
+    hotfn_env env;
+
+    if (!table)
+        return;
+    env = table->env;
+    hfn_free(&env, table->items, table->capacity * sizeof *table->items);
+    hfn_free(&env, table->files, table->file_capacity * sizeof *table->files);
+    hfn_free(&env, table, sizeof *table);
+}
+
+bool hfn_map_lines_file(hfn_map_line_table *table, const char *name)
+{
+    if (table->file_count == UINT32_MAX ||
+        !hfn_grow(&table->env, (void **)&table->files, &table->file_capacity,
+                  (size_t)table->file_count + 1, sizeof *table->files))
+        return false;
+    table->files[table->file_count++] = name;
+    return true;
+}
+
+bool hfn_map_lines_add(hfn_map_line_table *table, uint64_t address, uint32_t line)
+{
+    if (table->count == UINT32_MAX ||
+        !hfn_grow(&table->env, (void **)&table->items, &table->capacity, (size_t)table->count + 1,
+                  sizeof *table->items))
+        return false;
+    table->items[table->count++] = (hfn_map_line){ address, line, table->file_count - 1 };
+    return true;
+}
+
+static bool comes_before(const void *left, const void *right)
+{
+    const hfn_map_line *a = left, *b = right;
+
+    return a->address < b->address;
+}
+
+bool hfn_map_lines_finish(hfn_map_line_table *table, uint64_t base)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < table->count; i++) {
+        hfn_map_line line = table->items[i];
+        if (line.address < base)
+            continue;
+        line.address -= base;
+        table->items[kept++] = line;
+    }
+    table->count = kept;
+    return hfn_sort_array(&table->env, (void **)&table->items, table->capacity, kept,
+                          sizeof *table->items, comes_before);
+}
+
+/* How many begin before rva. */
+static uint32_t count_before(const hfn_map_line_table *table, uint64_t rva)
+{
+    uint32_t low = 0, high = table->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (table->items[middle].address < rva)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* [*begin, *end): around rva, the symbol that begins last; false if none does. */
+static bool find_symbol(const hfn_symbol_table *symbols, uint64_t rva, uint64_t *begin,
+                        uint64_t *end)
+{
+    uint32_t low = 0, high = symbols->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (symbols->items[middle].rva <= rva)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return false;
+    *begin = symbols->items[low - 1].rva;
+    *end = *begin + symbols->items[low - 1].byte_count;
+    if (low < symbols->count && symbols->items[low].rva < *end)
+        *end = symbols->items[low].rva;
+    return rva < *end;
+}
+
+hotfn_status hfn_map_lines_find(void *state, uint64_t rva, hotfn_source_line *out)
+{
+    const hfn_map_line_table *table = state;
+    const hfn_map_line *found;
+    uint64_t begin, end;
+    uint32_t behind;
+
+    if (!find_symbol(table->symbols, rva, &begin, &end))
+        return HOTFN_E_NOT_FOUND;
+    behind = count_before(table, rva + 1); /* rva < end: no overflow */
+    if (behind == 0 || table->items[behind - 1].address < begin)
+        return HOTFN_E_NOT_FOUND;
+    found = &table->items[count_before(table, table->items[behind - 1].address)];
+    if (behind < table->count && table->items[behind].address < end)
+        end = table->items[behind].address;
+    out->file = table->files[found->file];
+    out->line = found->line;
+    out->rva = found->address;
+    out->byte_count = end - found->address;
+    return HOTFN_OK;
+}
