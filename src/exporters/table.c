@@ -331,8 +331,8 @@ static bool write_table(const hfn_view *view, hfn_sink *sink)
         }
     }
     put_census(view, sink, rows);
-    if (view->time.flags) {
-        hfn_table_time_notes(view, sink);
+    if (view->time.flags && !hfn_table_time_notes(view, sink)) {
+        return false;
     }
     put_refused(view, sink);
     return true;

@@ -23,6 +23,6 @@ void hfn_table_function(const hfn_view *view, hfn_sink *sink, const hotfn_record
 void hfn_table_time_columns(const hfn_view *view, hfn_sink *sink, size_t module_width);
 void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t module_width);
 /* What must be known to read the times right; slow calls; edges if asked for. */
-void hfn_table_time_notes(const hfn_view *view, hfn_sink *sink);
+bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink);
 
 #endif

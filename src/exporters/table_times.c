@@ -3,12 +3,13 @@
  * slow calls, and what the hooks cost and lost.  "~" marks estimates, "-" what was counted only. */
 #include "exporters/table.h"
 
+#include "base/sort.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define SLOW_SHOWN 10u
-#define EDGES_SHOWN 30u
 #define CALLERS_SHOWN 6u
 
 /* Four digits and a unit: 12.34 ms. */
@@ -151,25 +152,64 @@ static void put_slow_calls(const hfn_view *view, hfn_sink *sink)
     }
 }
 
-static void put_edges(const hfn_view *view, hfn_sink *sink)
+static bool is_costlier(const void *a, const void *b)
+{
+    const hotfn_record_edge *x = a, *y = b;
+    return x->total_ns != y->total_ns ? x->total_ns > y->total_ns : x->calls > y->calls;
+}
+
+/* With a glob: who calls those functions, and whom they call. */
+static bool is_wanted(const hfn_view *view, const hotfn_record_edge *edge)
+{
+    const uint32_t ends[] = { edge->caller, edge->callee };
+    for (size_t i = 0; view->options.match && i < HFN_COUNT_OF(ends); i++) {
+        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+        if (ends[i] < view->info.function_count) {
+            hfn_view_function(view, ends[i], &f);
+            if (hfn_view_matches(view, &f)) {
+                return true;
+            }
+        }
+    }
+    return !view->options.match;
+}
+
+static void put_edges(const hfn_view *view, hfn_sink *sink, const hotfn_record_edge *edges,
+                      uint32_t count)
 {
     uint32_t most = view->options.limit ? view->options.limit : UINT32_MAX;
     char calls[32], took[24];
     hfn_sink_text(sink, "\n           calls       total  caller -> callee\n");
-    for (uint32_t i = 0; i < view->time.edge_count && i < most; i++) {
-        hotfn_record_edge e;
-        hfn_view_edge(view, i, &e);
-        hfn_sink_format(sink, "%16s  %10s  ", hfn_table_grouped(e.calls, calls),
-                        time_text(e.total_ns, took));
-        put_function(view, sink, e.caller);
+    for (uint32_t i = 0; i < count && i < most; i++) {
+        hfn_sink_format(sink, "%16s  %10s  ", hfn_table_grouped(edges[i].calls, calls),
+                        time_text(edges[i].total_ns, took));
+        put_function(view, sink, edges[i].caller);
         hfn_sink_text(sink, " -> ");
-        put_function(view, sink, e.callee);
+        put_function(view, sink, edges[i].callee);
         hfn_sink_text(sink, "\n");
     }
-    if (view->time.edge_count > most) {
-        hfn_sink_format(sink, "  ... and %" PRIu32 " more (-n 0 shows all)\n",
-                        view->time.edge_count - most);
+    if (count > most) {
+        hfn_sink_format(sink, "  ... and %" PRIu32 " more (-n 0 shows all)\n", count - most);
     }
+}
+
+/* The costliest first; false: no memory. */
+static bool put_sorted_edges(const hfn_view *view, hfn_sink *sink)
+{
+    size_t bytes = (view->time.edge_count + 1u) * sizeof(hotfn_record_edge);
+    hotfn_record_edge *edges = hfn_alloc(&view->env, bytes), *room = hfn_alloc(&view->env, bytes);
+    bool held = edges && room;
+    uint32_t count = 0;
+    for (uint32_t i = 0; held && i < view->time.edge_count; i++) {
+        hfn_view_edge(view, i, &edges[count]);
+        count += is_wanted(view, &edges[count]);
+    }
+    if (held) {
+        put_edges(view, sink, hfn_sort(edges, room, count, sizeof *edges, is_costlier), count);
+    }
+    hfn_free(&view->env, edges, bytes);
+    hfn_free(&view->env, room, bytes);
+    return held;
 }
 
 typedef struct loss {
@@ -198,7 +238,7 @@ static void put_losses(const hfn_view *view, hfn_sink *sink)
     }
 }
 
-void hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
+bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
     char busy[24];
@@ -221,7 +261,5 @@ void hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
     }
     put_losses(view, sink);
     put_slow_calls(view, sink);
-    if (view->options.flags & HOTFN_EXPORT_EDGES) {
-        put_edges(view, sink);
-    }
+    return !(view->options.flags & HOTFN_EXPORT_EDGES) || put_sorted_edges(view, sink);
 }

@@ -255,7 +255,15 @@ def check_report(record):
     by_calls = json.loads(run(HOTFN, "report", "--json", "--by", "calls", record))["functions"]
     assert [f["display"] for f in by_calls[:3]] == ["gamma", "beta::run()", "alpha"]
     table = run(HOTFN, "report", "--edges", record)
-    assert "142.3 us" in table and "alpha -> beta::run()" in table and "the slowest" in table
+    assert "142.3 us" in table and "the slowest" in table
+
+    def told(*options):
+        return [line.split("  ")[-1] for line in run(HOTFN, "report", "--edges", *options,
+                                                     record).splitlines() if " -> " in line][1:]
+    costliest_first = ["(outside) -> gamma", "(outside) -> alpha", "alpha -> beta::run()",
+                       "beta::run() -> beta::run()", "alpha -> gamma", "beta::run() -> gamma"]
+    assert told() == costliest_first, told()
+    assert told("-f", "alpha") == [edge for edge in costliest_first if "alpha" in edge]
     raw = run(HOTFN, "report", "--raw", record)
     assert "142.3 us" not in raw
     assert run(HOTFN, "report", "--csv", record).splitlines()[0].endswith("timing_reason")
