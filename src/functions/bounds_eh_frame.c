@@ -146,6 +146,7 @@ static bool read_fde(const reader *r, const hfn_cie *cie, uint64_t at, uint64_t 
 {
     hfn_eh_bytes own = r->eh;
     uint64_t begin, raw, ignored, lsda, data_bytes = 0;
+    hfn_span instructions;
 
     own.bytes = hfn_span_sub(r->eh.bytes, 0, end);
     if (!hfn_eh_pointer(&own, &at, cie->pointer_encoding, &raw, &begin) || raw == 0 ||
@@ -157,11 +158,13 @@ static bool read_fde(const reader *r, const hfn_cie *cie, uint64_t at, uint64_t 
     if (!hfn_image_rva(r->image, begin, &fde->rva) || fde->byte_count == 0)
         return false; /* of a function that the linker dropped */
     fde->flags = cie->signal_frame ? HFN_FDE_SIGNAL : 0;
-    judge_first_byte(r, cie, hfn_span_from(own.bytes, at + data_bytes), fde);
+    instructions = hfn_span_from(own.bytes, at + data_bytes);
+    judge_first_byte(r, cie, instructions, fde);
     fde->lsda_rva = UINT64_MAX;
     if (hfn_eh_pointer(&own, &at, cie->lsda_encoding & 0x7f, &raw, &lsda) && data_bytes &&
         cie->lsda_encoding != HFN_ENCODING_OMIT && raw != 0) {
         fde->flags |= HFN_FDE_LSDA;
+        fde->flags |= hfn_eh_frame_sizes_arguments(cie, instructions) ? HFN_FDE_ARGUMENTS : 0;
         if ((cie->lsda_encoding & 0x80) || !hfn_image_rva(r->image, lsda, &fde->lsda_rva))
             fde->lsda_rva = UINT64_MAX;
     }

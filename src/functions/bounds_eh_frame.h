@@ -9,6 +9,7 @@ enum {
     HFN_FDE_INSIDE = 1,     /* the first byte lies inside a frame: proven, no entry  */
     HFN_FDE_SIGNAL = 2,     /* 'S': a signal restorer                                */
     HFN_FDE_LSDA = 4,       /* has language data                                     */
+    HFN_FDE_ARGUMENTS = 16, /* with LSDA: what an exception lands on is not the call's depth */
     HFN_FDE_EXPRESSION = 8, /* the CFA is computed at the first byte (linker stubs)  */
 };
 

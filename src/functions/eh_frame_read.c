@@ -185,6 +185,8 @@ static step run_register_rule(const runner *r, hfn_span s, uint64_t *at, uint8_t
     }
 }
 
+enum { SET_LOC = 0x01, RESTORE_STATE = 0x0b, GNU_ARGS_SIZE = 0x2e };
+
 static step run_one(const runner *r, hfn_span s, uint64_t *at)
 {
     uint64_t offset = 0;
@@ -202,7 +204,7 @@ static step run_one(const runner *r, hfn_span s, uint64_t *at)
     case 0x00: /* nop */
     case 0x0a: /* remember_state */
     case 0x2d: /* GNU_window_save, AARCH64_negate_ra_state */ return STEP_NEXT;
-    case 0x01: /* set_loc */ return STEP_ADVANCE;
+    case SET_LOC: return STEP_ADVANCE;
     case 0x02: return advance(s, at, 1);
     case 0x03: return advance(s, at, 2);
     case 0x04: return advance(s, at, 4);
@@ -216,7 +218,7 @@ static step run_one(const runner *r, hfn_span s, uint64_t *at)
                                 (int64_t)((uint64_t)factored * (uint64_t)r->cie->data_align))
                    : STEP_UNKNOWN;
     case 0x0f: /* def_cfa_expression */ r->frame->by_expression = true; return skip_block(s, at);
-    case 0x2e: /* GNU_args_size */ return hfn_span_uleb(s, at, &offset) ? STEP_NEXT : STEP_UNKNOWN;
+    case GNU_ARGS_SIZE: return hfn_span_uleb(s, at, &offset) ? STEP_NEXT : STEP_UNKNOWN;
     default: break;
     }
     if ((code >= 0x05 && code <= 0x0d && code != 0x0b) || (code >= 0x10 && code <= 0x16) ||
@@ -281,4 +283,22 @@ hfn_frame hfn_eh_frame_at_entry(const hfn_cie *cie, hfn_span fde_instructions)
     if (frame.known && !frame.advanced)
         run(cie, &frame, fde_instructions);
     return frame;
+}
+
+bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions)
+{
+    hfn_frame frame = cie->initial;
+    runner r = { cie, &frame };
+    uint64_t at = 0;
+    uint8_t code;
+
+    while (hfn_span_u8(fde_instructions, at, &code)) {
+        if (code == GNU_ARGS_SIZE || code == SET_LOC)
+            return true;
+        if (code == RESTORE_STATE)
+            at++;
+        else if (run_one(&r, fde_instructions, &at) == STEP_UNKNOWN)
+            return true;
+    }
+    return false;
 }

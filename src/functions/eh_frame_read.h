@@ -48,4 +48,8 @@ bool hfn_eh_read_cie(const hfn_eh_bytes *eh, uint64_t at, uint64_t end, hfn_cie 
 /* What the unwinder believes at the first byte of an FDE with these instructions. */
 hfn_frame hfn_eh_frame_at_entry(const hfn_cie *cie, hfn_span fde_instructions);
 
+/* Are arguments on the stack at some of its calls, which an exception takes away before it lands
+ * (DW_CFA_GNU_args_size)?  True as well if the instructions are not understood. */
+bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions);
+
 #endif

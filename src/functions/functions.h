@@ -4,6 +4,7 @@
 #define HFN_FUNCTIONS_FUNCTIONS_H
 
 #include <hotfn/functions.h>
+#include <stdbool.h>
 
 typedef struct hfn_function {
     uint64_t rva, byte_count;
@@ -13,6 +14,7 @@ typedef struct hfn_function {
     int32_t fde_cfa_offset;          /* CFA minus stack pointer at entry, or -1 */
     uint16_t flags;                  /* HOTFN_FUNCTION_HAS_SYMBOL ...           */
     uint8_t kind;                    /* HOTFN_FUNCTION_PLAIN ...                */
+    bool sizes_arguments;            /* with HAS_LSDA: exceptions land at another depth than the call's */
 } hfn_function;
 
 /* By rva, never two at one; NULL past the end. */

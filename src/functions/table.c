@@ -119,6 +119,7 @@ static void describe(const group *g, hfn_function *f)
     f->flags |= HOTFN_FUNCTION_HAS_FDE;
     f->flags |= g->fde->flags & HFN_FDE_SIGNAL ? HOTFN_FUNCTION_SIGNAL_FRAME : 0;
     f->flags |= g->fde->flags & HFN_FDE_LSDA ? HOTFN_FUNCTION_HAS_LSDA : 0;
+    f->sizes_arguments = (g->fde->flags & HFN_FDE_ARGUMENTS) != 0;
     f->lsda_rva = g->fde->lsda_rva;
     if (f->byte_count == 0)
         f->byte_count = g->fde->byte_count;

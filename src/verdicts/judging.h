@@ -44,6 +44,12 @@ typedef struct hfn_dispatcher {
     uint32_t subject; /* HFN_NO_SUBJECT between functions */
 } hfn_dispatcher;
 
+/* A jump table's entry that leads out of its function: perhaps into a part of it that stands elsewhere. */
+typedef struct hfn_far_case {
+    uint32_t subject;
+    uint64_t target;
+} hfn_far_case;
+
 typedef struct hfn_judging {
     hotfn_env env;
     const hotfn_image *image;
@@ -66,6 +72,8 @@ typedef struct hfn_judging {
     size_t fixed_count, fixed_capacity;
     hfn_branch *branches; /* out of functions or back to their entries; by field */
     size_t branch_count, branch_capacity;
+    hfn_far_case *far_cases; /* by subject and target; for the proofs of timing only */
+    size_t far_case_count, far_case_capacity;
     hfn_dispatcher *orphans; /* fragments whose jumps may land elsewhere */
     size_t orphan_count, orphan_capacity;
 } hfn_judging;

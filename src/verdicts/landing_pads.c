@@ -75,7 +75,8 @@ static uint32_t follow_site(hfn_prover *p, const call_site *site, bool *any)
         state.at[arch->frame_register] = p->calls[i].frame_at;
         uint32_t reason = hfn_prove_leads(p, site->pad, &state, true);
         *any |= p->count > before;
-        return reason;
+        if (reason != HOTFN_REASON_NONE)
+            return reason;
     }
     return HOTFN_REASON_NONE;
 }
@@ -86,7 +87,7 @@ static uint32_t follow_part(hfn_prover *p, const hfn_function *f, bool *any)
     call_sites table;
     call_site site;
 
-    if (!open_table(p, f, &table))
+    if (f->sizes_arguments || !open_table(p, f, &table))
         return HOTFN_REASON_STACK_UNKNOWN;
     while (table.at < table.end && reason == HOTFN_REASON_NONE) {
         if (!next_site(&table, &site))

@@ -111,7 +111,7 @@ static uint32_t meet(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state,
 
     if (l->state.at[stack] != state->at[stack]) {
         if (weak)
-            return HOTFN_REASON_NONE;
+            return l->weak ? HOTFN_REASON_STACK_UNKNOWN : HOTFN_REASON_NONE;
         if (!l->weak)
             return HOTFN_REASON_STACK_UNKNOWN;
         l->state = *state;
@@ -278,6 +278,18 @@ static void note_part(hfn_prover *p, uint64_t rva)
     append(p, (void **)&p->parts, &p->part_count, &p->part_capacity, &index, sizeof index);
 }
 
+/* A call to a place in the function: it wants its own address, or is a retpoline's, whose callee puts
+ * another return address in the place of this one. */
+static bool is_inside(const hfn_prover *p, uint64_t target)
+{
+    const hfn_judging *j = p->judging;
+
+    for (size_t i = 0; i < p->part_count; i++)
+        if (target > j->subjects[p->parts[i]].rva && target < j->subjects[p->parts[i]].end)
+            return target != p->items[p->parts[i]].site_rva;
+    return false;
+}
+
 typedef enum way { WAY_ON, WAY_END } way;
 
 /* One instruction with its flow; *reason is set where the proof ends. */
@@ -291,8 +303,8 @@ static way step(hfn_prover *p, block *b, uint64_t at, const hfn_instruction *in,
         return WAY_END;
     switch (in->flow) {
     case HFN_FLOW_CALL:
-        if (in->target == at + in->length)
-            *reason = HOTFN_REASON_STACK_UNKNOWN; /* pushes its own address */
+        if (is_inside(p, in->target))
+            *reason = HOTFN_REASON_STACK_UNKNOWN;
         note_call(p, at, state);
         return WAY_ON;
     case HFN_FLOW_CALL_INDIRECT: note_call(p, at, state); return WAY_ON;
@@ -309,7 +321,7 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
     const hfn_judging *j = p->judging;
     hfn_stack_state state = from->state;
     uint64_t at = from->rva, end = end_of_part(p, at);
-    bool weak = from->weak;
+    bool weak = from->weak, behind_call = false; /* which may not return */
     block b = { .region = hfn_code_region(&j->code, at), .begin = at };
     hfn_instruction in;
     uint32_t reason;
@@ -322,7 +334,7 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
             return hfn_prove_leads(p, at, &state, weak);
         if (at >= b.region->end || !j->arch->decode(b.region->bytes + (at - b.region->rva),
                                                     b.region->end - at, at, j->info.link_base, &in))
-            return weak ? HOTFN_REASON_NONE : HOTFN_REASON_STACK_UNKNOWN;
+            return behind_call ? HOTFN_REASON_NONE : HOTFN_REASON_STACK_UNKNOWN;
         if (in.flow == HFN_FLOW_STOP)
             return HOTFN_REASON_NONE;
         if (b.count == LINE_MAX) {
@@ -332,10 +344,13 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
         b.starts[b.count++] = (uint32_t)(at - b.begin);
         if (step(p, &b, at, &in, &state, &reason) == WAY_END || reason != HOTFN_REASON_NONE)
             return reason;
-        weak |= in.flow == HFN_FLOW_CALL || in.flow == HFN_FLOW_CALL_INDIRECT;
+        if (in.flow == HFN_FLOW_CALL || in.flow == HFN_FLOW_CALL_INDIRECT)
+            weak = behind_call = true;
+        else
+            behind_call = behind_call && in.is_padding;
         at += in.length;
         if (at >= end)
-            return weak ? HOTFN_REASON_NONE : jump_to(p, at, &state);
+            return behind_call ? HOTFN_REASON_NONE : jump_to(p, at, &state);
     }
 }
 
@@ -354,18 +369,61 @@ static uint32_t read_queued(hfn_prover *p)
     return HOTFN_REASON_NONE;
 }
 
-/* Every place inside that something leads to and that was not read yet may be the indirect jump's. */
-static uint32_t follow_dispatch(hfn_prover *p, bool *any)
+/* A place not read yet may be the indirect jump's. */
+static uint32_t follow_case(hfn_prover *p, uint64_t rva, bool *any)
 {
-    const hfn_region *region = p->judging->subjects[p->subject].region;
+    if (place_of(p, rva)->rva == rva)
+        return HOTFN_REASON_NONE;
+    *any = true;
+    return hfn_prove_leads(p, rva, &p->dispatch_state, true);
+}
+
+/* Every place in a part that something leads to ... */
+static uint32_t follow_cases_inside(hfn_prover *p, const hfn_subject *part, bool *any)
+{
     uint32_t reason = HOTFN_REASON_NONE;
 
-    for (uint64_t at = p->rva + 1; at < p->end && reason == HOTFN_REASON_NONE; at++) {
-        uint32_t marks = hfn_region_marks(region, at);
-        if (!(marks & (HFN_MARK_JUMPED | HFN_MARK_TAKEN)) || place_of(p, at)->rva == at)
+    for (uint64_t at = part->rva + 1; at < part->end && reason == HOTFN_REASON_NONE; at++)
+        if (hfn_region_marks(part->region, at) & (HFN_MARK_JUMPED | HFN_MARK_TAKEN))
+            reason = follow_case(p, at, any);
+    return reason;
+}
+
+/* ... and where its tables lead outside of it, if that belongs to no other function. */
+static uint32_t follow_cases_outside(hfn_prover *p, uint32_t part, bool *any)
+{
+    const hfn_judging *j = p->judging;
+    uint32_t reason = HOTFN_REASON_NONE;
+    size_t low = 0, high = j->far_case_count;
+
+    while (low < high) { /* the first of this part */
+        size_t middle = low + (high - low) / 2;
+        if (j->far_cases[middle].subject < part)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < j->far_case_count && j->far_cases[low].subject == part && !reason; low++) {
+        uint64_t target = j->far_cases[low].target;
+        uint32_t next = hfn_judging_lower(j, target + 1);
+        if (next == 0 || target >= j->subjects[next - 1].end ||
+            p->items[next - 1].pub.verdict == HOTFN_VERDICT_FRAGMENT)
+            reason = follow_case(p, target, any);
+    }
+    return reason;
+}
+
+static uint32_t follow_dispatch(hfn_prover *p, bool *any)
+{
+    uint32_t reason = HOTFN_REASON_NONE;
+
+    for (size_t i = 0; i < p->part_count && reason == HOTFN_REASON_NONE; i++) {
+        uint32_t part = p->parts[i];
+        if (part != p->subject && p->items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT)
             continue;
-        reason = hfn_prove_leads(p, at, &p->dispatch_state, true);
-        *any = true;
+        reason = follow_cases_inside(p, &p->judging->subjects[part], any);
+        if (reason == HOTFN_REASON_NONE)
+            reason = follow_cases_outside(p, part, any);
     }
     return reason;
 }

@@ -263,7 +263,26 @@ static bool read_entry(const hfn_judging *j, hfn_span bytes, const table *t, uin
     return true;
 }
 
-static void read_table(const hfn_judging *j, const table *t)
+static void keep_far_case(hfn_judging *j, uint32_t subject, uint64_t target)
+{
+    const hfn_subject *s = &j->subjects[subject];
+    const hfn_far_case c = { subject, target };
+
+    if ((j->flags & HOTFN_VERDICTS_TIMING) && (target < s->rva || target >= s->end))
+        hfn_judging_append(j, (void **)&j->far_cases, &j->far_case_count, &j->far_case_capacity, &c,
+                           sizeof c);
+}
+
+static int compare_far_cases(const void *a, const void *b)
+{
+    const hfn_far_case *left = a, *right = b;
+
+    if (left->subject != right->subject)
+        return left->subject > right->subject ? 1 : -1;
+    return (left->target > right->target) - (left->target < right->target);
+}
+
+static void read_table(hfn_judging *j, const table *t)
 {
     hfn_span bytes = hfn_image_span(j->image, t->rva);
     uint64_t limit = t->entry_count ? t->entry_count : (latest_end(j, t) - t->rva) / t->entry_bytes;
@@ -280,6 +299,8 @@ static void read_table(const hfn_judging *j, const table *t)
         hfn_region_mark(region, target, marks);
         if (subject && target == subject->rva)
             subject->notes |= HFN_NOTE_LOOPS;
+        if (subject)
+            keep_far_case(j, t->subject, target);
     }
 }
 
@@ -326,6 +347,8 @@ void hfn_tables_scan(hfn_judging *j)
         ;
     if (drop_broken_proofs(&s, false))
         drop_broken_proofs(&s, true);
+    if (j->far_case_count > 0)
+        qsort(j->far_cases, j->far_case_count, sizeof *j->far_cases, compare_far_cases);
     if (s.tables)
         hfn_free(&j->env, s.tables, s.capacity * sizeof *s.tables);
 }

@@ -311,22 +311,40 @@ static void translate_memory(const ZydisDecodedOperand *operand, uint64_t next_r
     out->has_memory = true;
     out->base = register_number(operand->mem.base);
     out->index = register_number(operand->mem.index);
+    if (operand->mem.index != ZYDIS_REGISTER_NONE && out->index == HFN_X86_NO_REGISTER)
+        out->index = HFN_X86_VECTOR_INDEX;
+    out->memory_bytes =
+        operand->mem.type == ZYDIS_MEMOP_TYPE_AGEN ? 0 : (uint16_t)(operand->size / 8);
     out->scale = operand->mem.scale;
     out->displacement = operand->mem.disp.has_displacement ? operand->mem.disp.value : 0;
     if (out->base == HFN_X86_RIP)
         out->displacement += (int64_t)next_rva;
 }
 
+static uint8_t stored_register(const ZydisDecodedInstruction *in,
+                               const ZydisDecodedOperand *operands)
+{
+    const ZydisDecodedOperand *from = &operands[in->mnemonic == ZYDIS_MNEMONIC_PUSH ? 0 : 1];
+    bool to_memory = in->operand_count_visible >= 2 &&
+                     operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+                     (operands[0].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
+
+    if ((!to_memory && in->mnemonic != ZYDIS_MNEMONIC_PUSH) || !is_register(from))
+        return HFN_X86_NO_REGISTER;
+    return register_number(from->reg.value);
+}
+
 static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *operands,
                             uint64_t rva, hfn_x86_effects *out)
 {
-    out->dest = out->src = out->base = out->index = HFN_X86_NO_REGISTER;
+    out->dest = out->src = out->base = out->index = out->stored = HFN_X86_NO_REGISTER;
     for (uint32_t i = 0; i < in->operand_count_visible; i++)
         translate_memory(&operands[i], rva + in->length, out);
     if (in->operand_count_visible >= 1 && is_register(&operands[0]))
         out->dest = register_number(operands[0].reg.value);
     if (in->mnemonic == ZYDIS_MNEMONIC_JMP)
         out->shape = HFN_X86_JUMP;
+    out->stored = stored_register(in, operands);
     if (in->mnemonic == ZYDIS_MNEMONIC_POP)
         out->shape = HFN_X86_SELECT;
     if (in->mnemonic == ZYDIS_MNEMONIC_CDQE) {

@@ -37,13 +37,17 @@ typedef enum hfn_x86_shape {
 
 #define HFN_X86_NO_REGISTER 0xFF
 #define HFN_X86_RIP 0xFE
+#define HFN_X86_VECTOR_INDEX 0xFD
 
 typedef struct hfn_x86_effects {
     uint8_t length;
     uint8_t shape;              /* hfn_x86_shape                                        */
     uint8_t width;              /* of the source, in bytes                              */
     uint8_t dest, src;          /* register numbers, HFN_X86_NO_REGISTER                */
-    uint8_t base, index, scale; /* of the memory operand; base may be HFN_X86_RIP  */
+    uint8_t base, index, scale; /* of the memory operand; base may be HFN_X86_RIP,
+                                 * index HFN_X86_VECTOR_INDEX                       */
+    uint8_t stored;             /* the register whose whole value goes to memory        */
+    uint16_t memory_bytes;      /* of the memory operand; 0 for lea                     */
     bool has_memory;
     int64_t displacement; /* of the memory operand; for RIP the RVA that it means */
     uint64_t immediate;   /* sign-extended                                        */

@@ -54,6 +54,11 @@ typedef struct step {
     hfn_stack_state *s;
 } step;
 
+static int32_t place_in(const step *p, uint8_t reg)
+{
+    return reg < HFN_STACK_REGISTERS ? p->s->at[reg] : HFN_STACK_NOWHERE;
+}
+
 static void find_opcode(step *p)
 {
     const uint8_t *at = p->bytes, *end = p->bytes + p->e.length - 1;
@@ -89,36 +94,45 @@ static hfn_stack_answer step_leave(const step *p)
                                                 : move_stack(p->s, (int64_t)frame + WORD);
 }
 
+/* An object of some bytes.  With an index it may be anywhere: compilers fold constants into the
+ * displacement, and clang reads argument `a[i - 3]` at [rsp + 8*i - 16], far below the argument. */
+static hfn_stack_answer judge_object(const hfn_x86_effects *e, int64_t at)
+{
+    if (e->index != HFN_X86_NO_REGISTER)
+        return HFN_STACK_CALLER;
+    return judge_place(at < RETURN_ADDRESS_AT && at + e->memory_bytes > RETURN_ADDRESS_AT
+                           ? RETURN_ADDRESS_AT
+                           : at);
+}
+
 static hfn_stack_answer check_memory(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t base = e->base < HFN_STACK_REGISTERS ? p->s->at[e->base] : HFN_STACK_NOWHERE;
-    int32_t index = e->index < HFN_STACK_REGISTERS ? p->s->at[e->index] : HFN_STACK_NOWHERE;
+    int32_t base = place_in(p, e->base), index = place_in(p, e->index);
 
     if (!e->has_memory)
         return HFN_STACK_FINE;
     if (index != HFN_STACK_NOWHERE)
         return HFN_STACK_LOST;
-    return is_number(base) ? judge_place((int64_t)base + e->displacement) : HFN_STACK_FINE;
+    return is_number(base) ? judge_object(e, (int64_t)base + e->displacement) : HFN_STACK_FINE;
 }
 
 /* Its place is known to be below the return address, unless the stack pointer itself goes there. */
 static hfn_stack_answer step_lea(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t base = e->base < HFN_STACK_REGISTERS ? p->s->at[e->base] : HFN_STACK_NOWHERE;
-    int32_t result = base;
+    int32_t base = place_in(p, e->base), index = place_in(p, e->index), result = base;
 
     if (is_number(base)) {
         int64_t at = (int64_t)base + e->displacement;
         if (e->dest == RSP && e->index == HFN_X86_NO_REGISTER)
             return move_stack(p->s, at);
-        if (judge_place(at) != HFN_STACK_FINE)
-            return judge_place(at);
+        if (judge_object(e, at) != HFN_STACK_FINE)
+            return judge_object(e, at);
         result = at < INT32_MIN / 2 ? HFN_STACK_BELOW : (int32_t)at;
     }
-    if (e->index != HFN_X86_NO_REGISTER && base != HFN_STACK_NOWHERE)
-        result = HFN_STACK_BELOW;
+    if (index != HFN_STACK_NOWHERE)
+        return HFN_STACK_LOST;
     if (e->dest == RSP && result == HFN_STACK_NOWHERE)
         return HFN_STACK_LOST;
     if (e->dest < HFN_STACK_REGISTERS)
@@ -130,7 +144,7 @@ static hfn_stack_answer step_lea(const step *p)
 static hfn_stack_answer move_by_register(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t source = e->src < HFN_STACK_REGISTERS ? p->s->at[e->src] : HFN_STACK_NOWHERE;
+    int32_t source = place_in(p, e->src);
     bool subtracts = p->opcode[0] == 0x29 || p->opcode[0] == 0x2B;
 
     if (e->dest == RSP && e->shape == HFN_X86_MOVE && e->width == WORD && is_number(source))
@@ -154,17 +168,62 @@ static hfn_stack_answer step_stack_pointer(const step *p)
     return growth == 0 ? HFN_STACK_FINE : move_stack(p->s, (int64_t)p->s->at[RSP] - growth);
 }
 
+/* add or sub reg, constant (Intel SDM vol. 2, opcodes 81 and 83, /0 and /5). */
+static bool adds_constant(const step *p, int64_t *constant)
+{
+    uint8_t modrm = p->e.length > 2 ? p->opcode[1] : 0, which = modrm >> 3 & 7;
+
+    *constant = (int64_t)p->e.immediate * (which == 5 ? -1 : 1);
+    return (p->opcode[0] == 0x81 || p->opcode[0] == 0x83) && p->e.width == WORD &&
+           modrm >> 6 == 3 && (which == 0 || which == 5);
+}
+
+/* With an address in the frame.  What is added to it may lead anywhere, like an index; as a number it
+ * would be lost. */
+static hfn_stack_answer step_arithmetic(const step *p)
+{
+    const hfn_x86_effects *e = &p->e;
+    bool adds = p->opcode[0] < 0x04, subtracts = (p->opcode[0] & ~3) == 0x28;
+    int32_t at = place_in(p, e->dest);
+    int64_t constant, result;
+
+    if (e->shape == HFN_X86_ADD && place_in(p, e->src) != HFN_STACK_NOWHERE)
+        return HFN_STACK_LOST;
+    if (e->dest == RSP || at == HFN_STACK_NOWHERE || e->kills != 0)
+        return HFN_STACK_FINE;
+    if (adds_constant(p, &constant) && is_number(at)) {
+        result = at + constant;
+        p->s->at[e->dest] = result < INT32_MIN / 2 ? HFN_STACK_BELOW : (int32_t)result;
+        return judge_place(result);
+    }
+    return (adds || subtracts) && (e->writes >> e->dest & 1) ? HFN_STACK_CALLER : HFN_STACK_FINE;
+}
+
 static void step_registers(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    bool copies = e->shape == HFN_X86_MOVE && e->width == WORD && e->src < HFN_STACK_REGISTERS;
-    int32_t copied = copies ? p->s->at[e->src] : HFN_STACK_NOWHERE;
+    int32_t result = HFN_STACK_NOWHERE;
+    int64_t constant;
 
+    if (adds_constant(p, &constant))
+        return; /* step_arithmetic has done it */
+    if (e->shape == HFN_X86_MOVE && e->width == WORD)
+        result = place_in(p, e->src);
+    if (e->shape == HFN_X86_AND && place_in(p, e->dest) != HFN_STACK_NOWHERE)
+        result = HFN_STACK_BELOW;
     for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++)
         if (i != RSP && (e->writes >> i & 1))
             p->s->at[i] = HFN_STACK_NOWHERE;
-    if (copies && e->dest < HFN_STACK_REGISTERS && e->dest != RSP)
-        p->s->at[e->dest] = copied;
+    if (e->dest < HFN_STACK_REGISTERS && e->dest != RSP && (e->writes >> e->dest & 1))
+        p->s->at[e->dest] = result;
+}
+
+/* The address of the return address, kept where it cannot be followed. */
+static hfn_stack_answer check_stored(const step *p)
+{
+    int32_t at = place_in(p, p->e.stored);
+
+    return is_number(at) && at >= RETURN_ADDRESS_AT ? HFN_STACK_RETURN : HFN_STACK_FINE;
 }
 
 hfn_stack_answer hfn_x86_stack_step(const uint8_t *bytes, uint64_t size, uint64_t rva,
@@ -186,9 +245,10 @@ hfn_stack_answer hfn_x86_stack_step(const uint8_t *bytes, uint64_t size, uint64_
     if (p.e.shape == HFN_X86_LEA)
         return step_lea(&p);
     answer = check_memory(&p);
-    if (answer == HFN_STACK_FINE && p.e.shape == HFN_X86_ADD && p.e.src < HFN_STACK_REGISTERS &&
-        state->at[p.e.src] != HFN_STACK_NOWHERE)
-        answer = HFN_STACK_LOST; /* the address of something in the frame, as a number */
+    if (answer == HFN_STACK_FINE)
+        answer = step_arithmetic(&p);
+    if (answer == HFN_STACK_FINE)
+        answer = check_stored(&p);
     if (answer != HFN_STACK_FINE)
         return answer;
     if (is_call(&p)) {

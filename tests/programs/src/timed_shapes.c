@@ -38,6 +38,8 @@ OWN long forwards(long a, long b, long c, long d, long e, long f, long g, long h
     return many(a + 1, b, c, d, e, f, g, h, i);
 }
 OWN long by_value(big b) { return b.a[0] + b.a[8] + leaf(b.a[4]); }
+/* clang reads it at [rsp + 8*i - 16]: far below the argument. */
+OWN long by_index(big b, int i) { return b.a[i - 3]; }
 OWN big gives_big(long x)
 {
     big b;
@@ -241,7 +243,8 @@ int main(void)
 {
     for (int i = 0; i < 300; i++) {
         long sum = many(1, 2, 3, 4, 5, 6, 7, 8, i) + forwards(i, 2, 3, 4, 5, 6, 7, 8, 9) +
-                   by_value(gives_big(i)) + variable(9, 1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, (long)i) +
+                   by_value(gives_big(i)) + by_index(gives_big(i), 3 + i % 9) +
+                   variable(9, 1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, (long)i) +
                    (long)doubles(1, 2, 3, 4, 5, 6, 7, 8, 9, i) + grows(100 + i) + realigned(i) +
                    realigned_many(1, 2, 3, 4, 5, 6, i) + (long)long_doubles(i, 2) +
                    knows_caller() + switched(i % 8) + computed(i) + tail_even(i) + jumps() +

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the proofs of timing say against what others see.  In a function that is proven, and in its parts that
+stand elsewhere (NAME.cold), objdump must see no operand that reaches the return address or what lies
+above it, and none with an index, where readelf's frames say how far that is; what is returned with
+must be `ret`; and a jump out leads to a proven function or into such a part.  The code is read as it
+stands, not as it is run through: what the proof did not find its way to is looked at as well.
+Arguments: the hotfn program; then files, or none for the usual ones."""
+import bisect
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "oracle"))
+import elf_tables  # noqa: E402
+
+USUAL = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libstdc++.so.6",
+         "/lib/x86_64-linux-gnu/libsqlite3.so.0", "/usr/bin/python3.11", "/usr/bin/redis-server",
+         "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0", "/usr/bin/cmake", "/usr/bin/git",
+         "/lib/x86_64-linux-gnu/libLLVM-14.so.1"]
+RETURN_ADDRESS_AT = -8
+FDE = re.compile(r" FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)$")
+ROW = re.compile(r"^([0-9a-f]{16}) (\S+)")
+CFA = re.compile(r"^(rsp|rbp)\+(\d+)$")
+LINE = re.compile(r"^ *([0-9a-f]+):\t(?:(?:bnd|notrack|lock|rep\w*|data16|cs|ds|es) +)*(\S+) *(.*)$")
+OPERAND = re.compile(r"(-?0x[0-9a-f]+)?\((%\w+)?(?:,(%\w+),?\d?)?\)")
+JUMP = re.compile(r"^(?:j\w+)(?:,p[nt])?$")
+TARGET = re.compile(r"^(?:0x)?([0-9a-f]+)\b")
+
+
+def lines_of(*command):
+    out = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace",
+                           env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+    yield from out.stdout
+    out.wait()
+
+
+def frame_rows(path):
+    """Addresses in order and, for each, (register, offset) of the CFA from there on; None: not told."""
+    rows, end = {}, 0
+    for line in lines_of("readelf", "-W", "--debug-dump=frames-interp", path):
+        fde = FDE.search(line)
+        row = ROW.match(line)
+        if fde:
+            begin, end = int(fde.group(1), 16), int(fde.group(2), 16)
+            rows.setdefault(end, None)
+            rows[begin] = ("rsp", 8)
+        elif row and int(row.group(1), 16) < end and " CIE " not in line and " FDE " not in line:
+            cfa = CFA.match(row.group(2))
+            rows[int(row.group(1), 16)] = cfa and (cfa.group(1), int(cfa.group(2)))
+    places = sorted(rows)
+    return places, [rows[place] for place in places]
+
+
+def pieces_of(path, functions, base):
+    """{function's rva: [(begin, end)]} of its body and of its parts that its symbols name."""
+    parts = collections.defaultdict(list)
+    for symbol in elf_tables.own_text_symbols(path).values():
+        for name in symbol.names:
+            whole, dot, _ = name.partition(".cold")
+            if dot:
+                parts[whole].append((symbol.address, symbol.address + symbol.size))
+    pieces = {}
+    named = collections.Counter(name for f in functions for name in f["names"])
+    for f in functions:
+        own = (base + f["rva"], base + f["rva"] + f["size"])
+        mine = [part for name in f["names"] if named[name] == 1 for part in parts[name]]
+        pieces[f["rva"]] = [own, *mine]
+    return pieces
+
+
+class Code:
+    """The instructions of a file, in order."""
+
+    def __init__(self, path):
+        self.at, self.mnemonic, self.operands = [], [], []
+        for line in lines_of("objdump", "-d", "-w", "--no-show-raw-insn", path):
+            found = LINE.match(line)
+            if found:
+                self.at.append(int(found.group(1), 16))
+                self.mnemonic.append(found.group(2))
+                self.operands.append(found.group(3).partition("#")[0].partition(" <")[0].strip())
+
+    def between(self, begin, end):
+        for i in range(bisect.bisect_left(self.at, begin), bisect.bisect_left(self.at, end)):
+            yield self.at[i], self.mnemonic[i], self.operands[i]
+
+
+def reaches_out(mnemonic, operands, cfa):
+    """Does a memory operand lie in the caller's frame or on the return address?"""
+    if not cfa or mnemonic.startswith("nop") or (mnemonic.startswith("lea") and operands.endswith(",%rsp")):
+        return False
+    for displacement, register, index in OPERAND.findall(operands):
+        if register == "%" + cfa[0]:
+            place = int(displacement or "0", 16) - cfa[1]
+            if index or place >= RETURN_ADDRESS_AT:
+                return True
+    return False
+
+
+def wrong_in(code, piece, cfa_at, leads_well):
+    """What a piece of a proven function may not hold: (address, instruction, why)."""
+    for at, mnemonic, operands in code.between(*piece):
+        cfa = cfa_at(at)
+        if reaches_out(mnemonic, operands, cfa):
+            yield at, mnemonic, operands, cfa
+        if mnemonic.startswith(("ret", "iret", "lret")) and (operands or mnemonic[0] != "r"):
+            yield at, mnemonic, operands, "returns otherwise"
+        target = JUMP.match(mnemonic) and TARGET.match(operands)
+        if target and cfa == ("rsp", 8) and not leads_well(int(target.group(1), 16)):
+            yield at, mnemonic, operands, "leads to what is not proven"
+
+
+def check(hotfn, path):
+    """(functions proven, instructions looked at, [what is wrong])"""
+    scan = json.loads(subprocess.run([hotfn, "scan", "--json", "--timed", path], capture_output=True,
+                                     text=True, check=True).stdout)
+    base = elf_tables.lowest_load_address(path)
+    proven = [f for f in scan["functions"] if f.get("timing") == "full"]
+    pieces = pieces_of(path, proven, base)
+    places, cfas = frame_rows(path)
+    entries = {base + f["rva"]: f for f in scan["functions"] if f["verdict"] != "fragment"}
+    code = Code(path)
+
+    def cfa_at(at):
+        i = bisect.bisect_right(places, at) - 1
+        return cfas[i] if i >= 0 else None
+
+    wrong, seen = [], 0
+    for f in proven:
+        def leads_well(target):
+            other = entries.get(target)
+            return not other or other is f or other.get("timing") == "full"
+        for piece in pieces[f["rva"]]:
+            seen += bisect.bisect_left(code.at, piece[1]) - bisect.bisect_left(code.at, piece[0])
+            wrong += [(f["name"], hex(at), *rest)
+                      for at, *rest in wrong_in(code, piece, cfa_at, leads_well)]
+    return len(proven), seen, wrong
+
+
+def main():
+    hotfn, files = sys.argv[1], sys.argv[2:] or USUAL
+    print(f"1..{len(files)}")
+    failed = 0
+    for number, path in enumerate(files, 1):
+        try:
+            proven, seen, wrong = check(hotfn, path)
+        except (OSError, subprocess.CalledProcessError):
+            print(f"ok {number} {path} # SKIP not here")
+            continue
+        for row in wrong[:20]:
+            print("#", *row)
+        bad = bool(wrong) or proven == 0 or seen == 0
+        failed += bad
+        print(f"{'not ' if bad else ''}ok {number} {path}: {proven} proven, {seen} instructions, "
+              f"{len(wrong)} reach out", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

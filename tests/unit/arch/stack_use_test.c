@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* Following the stack through instructions: what reaches out of a function's own frame is seen, and so is
+ * what might. */
+#include "arch/x86/stack_use.h"
+
+#include "check.h"
+
+#include <string.h>
+
+enum { RAX = 0, RCX = 1, RSP = 4, RBP = 5 };
+
+/* Over the instructions one by one; the answer of the first that is not fine. */
+static hfn_stack_answer follow(hfn_stack_state *s, const char *bytes, size_t size,
+                               const uint8_t *lengths)
+{
+    hfn_stack_answer answer = HFN_STACK_FINE;
+    uint64_t at = 0;
+
+    hfn_x86_stack_begin(s);
+    for (; at < size && answer == HFN_STACK_FINE; at += *lengths++)
+        answer = hfn_x86_stack_step((const uint8_t *)bytes + at, size - at, 0x1000 + at, s);
+    return answer;
+}
+/* FOLLOW(&state, "bytes", lengths of the instructions) */
+#define FOLLOW(s, bytes, ...) follow(s, bytes, sizeof(bytes) - 1, (const uint8_t[]){ __VA_ARGS__ })
+
+static void an_entry_stands_at_its_return_address(void)
+{
+    hfn_stack_state s;
+
+    hfn_x86_stack_begin(&s);
+    CHECK_EQ_I64(s.at[RSP], -8);
+    CHECK_EQ_I64(s.at[RBP], HFN_STACK_NOWHERE);
+}
+
+static void pushes_constants_and_copies_are_followed(void)
+{
+    hfn_stack_state s;
+
+    /* push rbp; mov rbp, rsp; sub rsp, 32; lea rax, [rbp-8]; mov rcx, rax */
+    CHECK_EQ_I64(
+        FOLLOW(&s, "\x55\x48\x89\xE5\x48\x83\xEC\x20\x48\x8D\x45\xF8\x48\x89\xC1", 1, 3, 4, 4, 3),
+        HFN_STACK_FINE);
+    CHECK_EQ_I64(s.at[RSP], -48);
+    CHECK_EQ_I64(s.at[RBP], -16);
+    CHECK_EQ_I64(s.at[RAX], -24);
+    CHECK_EQ_I64(s.at[RCX], -24);
+    /* add rax, 4 stays in the frame; leave; ret */
+    CHECK_EQ_I64(
+        FOLLOW(&s, "\x55\x48\x89\xE5\x48\x8D\x45\xF0\x48\x83\xC0\x04\xC9\xC3", 1, 3, 4, 4, 1, 1),
+        HFN_STACK_FINE);
+    CHECK_EQ_I64(s.at[RAX], -28);
+    CHECK_EQ_I64(s.at[RSP], -8);
+}
+
+static void a_return_must_stand_at_the_return_address(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s, "\xC3", 1), HFN_STACK_FINE);
+    CHECK_EQ_I64(FOLLOW(&s, "\xF3\xC3", 2), HFN_STACK_FINE);              /* rep ret */
+    CHECK_EQ_I64(FOLLOW(&s, "\x53\xC3", 1, 1), HFN_STACK_LOST);           /* push rbx; ret */
+    CHECK_EQ_I64(FOLLOW(&s, "\xC2\x08\x00", 3), HFN_STACK_POPS);          /* ret 8 */
+    CHECK_EQ_I64(FOLLOW(&s, "\x58", 1), HFN_STACK_RETURN);                /* pop rax */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x83\xC4\x08", 4), HFN_STACK_RETURN);    /* add rsp, 8 */
+    CHECK_EQ_I64(FOLLOW(&s, "\xC9", 1), HFN_STACK_LOST);                  /* leave, with any rbp */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE5\xC9", 3, 1), HFN_STACK_RETURN); /* mov rbp, rsp; leave */
+}
+
+static void what_reaches_out_is_seen(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x08", 5), HFN_STACK_CALLER); /* mov rax, [rsp+8] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x04\x24", 4), HFN_STACK_RETURN);     /* mov rax, [rsp]   */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\xF8", 5), HFN_STACK_FINE);   /* mov rax, [rsp-8] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x44\x24\x08", 5), HFN_STACK_CALLER); /* lea rax, [rsp+8] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x04\x24", 4), HFN_STACK_RETURN);     /* lea rax, [rsp]   */
+    CHECK_EQ_I64(FOLLOW(&s, "\xFF\x74\x24\x08", 4), HFN_STACK_CALLER);     /* push [rsp+8]     */
+    CHECK_EQ_I64(FOLLOW(&s, "\xFF\x54\x24\x08", 4), HFN_STACK_CALLER);     /* call [rsp+8]     */
+    /* push rbp; mov rbp, rsp; mov rax, [rbp+16]; the same by way of rcx: mov rcx, rbp; add rcx, 16 */
+    CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x89\xE5\x48\x8B\x45\x10", 1, 3, 4), HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x89\xE5\x48\x89\xE9\x48\x83\xC1\x10", 1, 3, 3, 4),
+                 HFN_STACK_CALLER);
+    /* movups xmm0, [rsp-16] ends below the return address, movups xmm0, [rsp-8] does not */
+    CHECK_EQ_I64(FOLLOW(&s, "\x0F\x10\x44\x24\xF0", 5), HFN_STACK_FINE);
+    CHECK_EQ_I64(FOLLOW(&s, "\x0F\x10\x44\x24\xF8", 5), HFN_STACK_RETURN);
+}
+
+/* clang reads `b.a[i - 3]` of an argument on the stack at [rsp + 8*i - 16]. */
+static void an_index_may_reach_out(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\xC4\xF0", 5),
+                 HFN_STACK_CALLER); /* mov rax, [rsp+8*rax-16] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x44\xC4\xF0", 5), HFN_STACK_CALLER); /* lea rax, the same */
+    /* mov rcx, rsp; sub rcx, 32: mov al, [rax+rcx] and lea rax, [rax+rcx]: the index is the frame's */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE1\x48\x83\xE9\x20\x8A\x04\x08", 3, 4, 3), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE1\x48\x83\xE9\x20\x48\x8D\x04\x08", 3, 4, 4),
+                 HFN_STACK_LOST);
+    /* lea rcx, [rsp-32]; add rcx, rax; or add rax, rcx; or sub rcx, rax; or add rcx, [rax] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x01\xC1", 5, 3), HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x01\xC8", 5, 3), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x29\xC1", 5, 3), HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x03\x08", 5, 3), HFN_STACK_CALLER);
+    /* vpgatherqq ymm0, [rsp + ymm1*8 - 16], ymm2 */
+    CHECK_EQ_I64(FOLLOW(&s, "\xC4\xE2\xED\x91\x44\xCC\xF0", 7), HFN_STACK_CALLER);
+}
+
+/* A copy of the stack pointer at the entry is the address of the return address. */
+static void the_place_of_the_return_address_is_not_kept(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE0\x48\x89\x07", 3, 3), HFN_STACK_RETURN); /* mov rax, rsp;
+                                                                                     mov [rdi], rax */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE0\x50", 3, 1),
+                 HFN_STACK_RETURN);                                /* mov rax, rsp; push rax */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\x27", 3), HFN_STACK_RETURN); /* mov [rdi], rsp */
+    CHECK_EQ_I64(FOLLOW(&s, "\x54", 1), HFN_STACK_RETURN);         /* push rsp       */
+    CHECK_EQ_I64(FOLLOW(&s, "\x53\x48\x89\x27", 1, 3),
+                 HFN_STACK_FINE); /* push rbx; mov [rdi], rsp */
+}
+
+static void what_moves_the_stack_pointer_otherwise_is_lost(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xFC", 3), HFN_STACK_LOST);     /* mov rsp, rdi    */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x27", 3), HFN_STACK_LOST);     /* mov rsp, [rdi]  */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x94", 2), HFN_STACK_LOST);         /* xchg rsp, rax   */
+    CHECK_EQ_I64(FOLLOW(&s, "\x53\x5C", 1, 1), HFN_STACK_LOST);      /* pop rsp         */
+    CHECK_EQ_I64(FOLLOW(&s, "\x53\x8F\x07", 1, 2), HFN_STACK_LOST);  /* pop [rdi]       */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x01\xC4", 3), HFN_STACK_LOST);     /* add rsp, rax    */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x0F\x44\xE0", 4), HFN_STACK_LOST); /* cmove rsp, rax  */
+    CHECK_EQ_I64(FOLLOW(&s, "\xC8\x10\x00\x00", 4), HFN_STACK_LOST); /* enter 16, 0     */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x27", 3), HFN_STACK_LOST);     /* lea rsp, [rdi]  */
+    CHECK_EQ_I64(FOLLOW(&s, "\xCF", 1), HFN_STACK_POPS);             /* iret            */
+}
+
+/* push rbp; mov rbp, rsp; and rsp, -64; sub rsp, rax; mov [rsp+8], rax; leave; ret */
+static void a_realigned_frame_ends_by_its_pointer(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s,
+                        "\x55\x48\x89\xE5\x48\x83\xE4\xC0\x48\x29\xC4\x48\x89\x44\x24\x08\xC9\xC3",
+                        1, 3, 4, 3, 5, 1, 1),
+                 HFN_STACK_FINE);
+    CHECK_EQ_I64(s.at[RSP], -8);
+    CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x83\xE4\xC0\x5D\xC3", 1, 4, 1, 1), HFN_STACK_LOST);
+}
+
+static void a_call_changes_what_callees_may_change(void)
+{
+    hfn_stack_state s;
+
+    /* push rbp; mov rbp, rsp; lea rax, [rbp-8]; call +0 */
+    CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x89\xE5\x48\x8D\x45\xF8\xE8\x00\x00\x00\x00", 1, 3, 4, 5),
+                 HFN_STACK_FINE);
+    CHECK_EQ_I64(s.at[RAX], HFN_STACK_NOWHERE);
+    CHECK_EQ_I64(s.at[RBP], -16);
+    CHECK_EQ_I64(s.at[RSP], -16);
+}
+
+static void no_instruction_is_lost(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s, "\x06", 1), HFN_STACK_LOST); /* push es: not in 64-bit code */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24", 4), HFN_STACK_LOST); /* cut short */
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(an_entry_stands_at_its_return_address),
+    CHECK_TEST(pushes_constants_and_copies_are_followed),
+    CHECK_TEST(a_return_must_stand_at_the_return_address),
+    CHECK_TEST(what_reaches_out_is_seen),
+    CHECK_TEST(an_index_may_reach_out),
+    CHECK_TEST(the_place_of_the_return_address_is_not_kept),
+    CHECK_TEST(what_moves_the_stack_pointer_otherwise_is_lost),
+    CHECK_TEST(a_realigned_frame_ends_by_its_pointer),
+    CHECK_TEST(a_call_changes_what_callees_may_change),
+    CHECK_TEST(no_instruction_is_lost),
+};
+CHECK_MAIN(tests)
