@@ -7,6 +7,7 @@
 
 #include <elf.h>
 #include <hotfn/hooks.h>
+#include <link.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,16 +20,16 @@ enum { TEXT = 1, EH_FRAME, SYMTAB, STRTAB, SECTIONS, STUB_NAME = 33 };
 static const char names[] = "\0.text\0.eh_frame\0.symtab\0.strtab\0hotfn:stub";
 
 typedef struct region_object {
-    Elf64_Ehdr header;
-    Elf64_Shdr sections[SECTIONS];
-    Elf64_Sym symbols[2];
+    ElfW(Ehdr) header;
+    ElfW(Shdr) sections[SECTIONS];
+    ElfW(Sym) symbols[2];
     char names[sizeof names];
 } region_object;
 
-static Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t flags, uint64_t offset,
-                          uint64_t bytes)
+static ElfW(Shdr)
+    section(uint32_t name, uint32_t type, uint64_t flags, uint64_t offset, uint64_t bytes)
 {
-    return (Elf64_Shdr){ .sh_name = name,
+    return (ElfW(Shdr)){ .sh_name = name,
                          .sh_type = type,
                          .sh_flags = flags,
                          .sh_offset = offset,
@@ -48,10 +49,10 @@ static uint64_t eh_frame_bytes(const uint8_t *begin)
     return (uint64_t)(at - begin);
 }
 
-static void fill_header(Elf64_Ehdr *header)
+static void fill_header(ElfW(Ehdr) * header)
 {
     memcpy(header->e_ident, ELFMAG, SELFMAG);
-    header->e_ident[EI_CLASS] = ELFCLASS64;
+    header->e_ident[EI_CLASS] = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
     header->e_ident[EI_DATA] = ELFDATA2LSB;
     header->e_ident[EI_VERSION] = EV_CURRENT;
     header->e_type = ET_EXEC; /* its addresses are final */
@@ -59,7 +60,7 @@ static void fill_header(Elf64_Ehdr *header)
     header->e_version = EV_CURRENT;
     header->e_ehsize = sizeof *header;
     header->e_shoff = offsetof(region_object, sections) - offsetof(region_object, header);
-    header->e_shentsize = sizeof(Elf64_Shdr);
+    header->e_shentsize = sizeof(ElfW(Shdr));
     header->e_shnum = SECTIONS;
     header->e_shstrndx = STRTAB;
 }
@@ -83,10 +84,10 @@ static uint64_t fill_object(region_object *o, const hotfn_stub_region *region)
         section(17, SHT_SYMTAB, 0, offsetof(region_object, symbols) - file, sizeof o->symbols);
     o->sections[SYMTAB].sh_link = STRTAB;
     o->sections[SYMTAB].sh_info = 1; /* the first that is not local */
-    o->sections[SYMTAB].sh_entsize = sizeof(Elf64_Sym);
+    o->sections[SYMTAB].sh_entsize = sizeof(ElfW(Sym));
     o->sections[STRTAB] =
         section(25, SHT_STRTAB, 0, offsetof(region_object, names) - file, sizeof names);
-    o->symbols[1] = (Elf64_Sym){ .st_name = STUB_NAME,
+    o->symbols[1] = (ElfW(Sym)){ .st_name = STUB_NAME,
                                  .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
                                  .st_shndx = TEXT,
                                  .st_value = region->begin,

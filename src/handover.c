@@ -151,7 +151,9 @@ hotfn_status hotfn_handover_get_stats(const hotfn_handover *h, hotfn_commit_stat
 static void *map_range(const char *path, uint64_t offset, uint64_t bytes, int protection)
 {
     int fd = open(path, (protection & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-    if (fd < 0) {
+    if (fd < 0 || bytes > SIZE_MAX) {
+        if (fd >= 0)
+            close(fd);
         return NULL;
     }
     int populate = protection & PROT_WRITE ? 0 : MAP_POPULATE;

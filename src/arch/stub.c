@@ -46,17 +46,34 @@ uint32_t hfn_stub_cfa_offset(void)
 
 #include "arch/x86/emit_stub.h"
 
+#if defined(__i386__)
+
+#define OF_THIS_CPU(name) hfn_x86_32_##name
+#define hfn_x86_32_emit_patch hfn_x86_emit_patch
+
+enum { RETURN_COLUMN = 8, CFA_OFFSET = 4 };
+
+const hfn_patching *hfn_stub_patching(void)
+{
+    return &hfn_patching_x86;
+}
+
+uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
+{
+    (void)out;
+    (void)target;
+    return 0;
+}
+
+#else
+
 #define OF_THIS_CPU(name) hfn_x86_##name
+
+enum { RETURN_COLUMN = 16, CFA_OFFSET = 8 };
 
 const hfn_patching *hfn_stub_patching(void)
 {
     return &hfn_patching_x86_64;
-}
-
-bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement)
-{
-    (void)row_displacement;
-    return slot_displacement <= INT32_MAX;
 }
 
 uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
@@ -65,21 +82,29 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
     return HFN_TIME_GATE_BYTES;
 }
 
+#endif
+
+bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement)
+{
+    (void)row_displacement;
+    return slot_displacement <= INT32_MAX - sizeof(uint64_t);
+}
+
 uint32_t hfn_stub_emit_call_gate(uint8_t *out)
 {
     hfn_vector_state vector = hfn_x86_host_vector_state();
 
-    return hfn_x86_emit_call_gate(out, &vector);
+    return OF_THIS_CPU(emit_call_gate)(out, &vector);
 }
 
 uint8_t hfn_stub_return_column(void)
 {
-    return 16;
+    return RETURN_COLUMN;
 }
 
 uint32_t hfn_stub_cfa_offset(void)
 {
-    return 8;
+    return CFA_OFFSET;
 }
 
 #endif

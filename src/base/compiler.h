@@ -36,7 +36,7 @@
  * around it: waiting for that would cost more than most functions take. */
 static inline uint64_t hfn_cpu_ticks(void)
 {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
     uint32_t low, high;
 
     __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));

@@ -35,7 +35,7 @@ static NOINLINE HFN_KEEPS_REGISTERS uint64_t system_ticks(void)
 {
     uint64_t now[2] = { 0, 0 };
 
-    hfn_raw3(SYS_clock_gettime, 1, hfn_raw_pointer(now), 0); /* monotonic */
+    hfn_raw_clock(1, now); /* monotonic */
     return now[0] * 1000000000u + now[1];
 }
 

@@ -16,9 +16,8 @@
 
 uint8_t *hfn_rows_map(uint64_t byte_count)
 {
-    long at = hfn_raw6(SYS_mmap, 0, byte_count, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0);
-    return at < 0 && at >= -4095 ? NULL : (uint8_t *)at;
+    return (uint8_t *)(uintptr_t)hfn_raw_map(0, byte_count, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
 void hfn_rows_unmap(void *memory, uint64_t byte_count)
@@ -58,7 +57,7 @@ static uint32_t make_process_number(uint32_t pid)
     uint64_t now[2] = { 0, 0 };
     uint64_t mixed;
 
-    hfn_raw3(SYS_clock_gettime, 1, hfn_raw_pointer(now), 0); /* monotonic */
+    hfn_raw_clock(1, now); /* monotonic */
     mixed = now[0] * 1000000000u + now[1] + ((uint64_t)pid << 40);
     mixed *= UINT64_C(0x9e3779b97f4a7c15);
     return (uint32_t)(mixed >> 32) | 1u;
@@ -87,18 +86,18 @@ void hfn_rows_name_process(bool is_new)
  * back, and then the call fails instead of us.  Memory that was given to something else does not hold
  * a row's address. */
 
-static bool peek(uint64_t address, uint64_t *out)
+static bool peek(uint64_t address, uintptr_t *out)
 {
     struct iovec here = { out, sizeof *out };
     struct iovec there = { (void *)(uintptr_t)address, sizeof *out };
 
     return hfn_raw6(SYS_process_vm_readv, hfn_rows.pid, hfn_raw_pointer(&here), 1,
-                    hfn_raw_pointer(&there), 1, 0) == sizeof *out;
+                    hfn_raw_pointer(&there), 1, 0) == (long)sizeof *out;
 }
 
 static void poke_zero(uint64_t address)
 {
-    uint64_t zero = 0;
+    uintptr_t zero = 0;
     struct iovec here = { &zero, sizeof zero };
     struct iovec there = { (void *)(uintptr_t)address, sizeof zero };
 
@@ -113,7 +112,7 @@ void hfn_rows_forget_threads(void)
     hfn_thread_row = NULL;
     for (uint32_t i = 0; i < used && i < hfn_rows.thread_capacity; i++) {
         const hotfn_thread_cell *cell = &hfn_rows.cells[i];
-        uint64_t row = hfn_raw_pointer(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes), seen = 0;
+        uintptr_t row = (uintptr_t)(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes), seen = 0;
 
         if (cell->process == hfn_rows.process && cell->pid == hfn_rows.pid &&
             peek(cell->row_variable, &seen) && seen == row)

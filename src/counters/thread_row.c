@@ -66,9 +66,9 @@ static bool owner_is_gone(const hotfn_thread_cell *cell, uint32_t tid, const cla
 
 static uint64_t wall_ns(void)
 {
-    uint64_t now[2] = { 0, 0 }; /* the kernel's 64-bit timespec */
+    uint64_t now[2] = { 0, 0 }; 
 
-    hfn_raw3(SYS_clock_gettime, 0, hfn_raw_pointer(now), 0);
+    hfn_raw_clock(0, now);
     return now[0] * 1000000000u + now[1];
 }
 

@@ -40,7 +40,7 @@ static void pun_range(const hfn_plan_hook *hook, uint64_t base, uint64_t *first,
     uint64_t behind_jump = base + hook->site_rva + 5;
     int32_t lowest = (int32_t)hfn_plan_pun_fixed(hook);
 
-    *first = behind_jump + (uint64_t)(int64_t)lowest;
+    *first = (uintptr_t)(behind_jump + (uint64_t)(int64_t)lowest); /* 32 bits wrap around */
     *last = *first + (uint32_t)~hfn_plan_pun_mask(hook);
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum {
+    WORD_BYTES = sizeof(void *),
     STUBS_PER_FDE = 64,
     HEADER_BYTES = 12,
     HEADER_ROW_BYTES = 8,
@@ -96,7 +97,8 @@ static void close_entry(hfn_unwind *u, uint8_t *entry)
 /* With a personality: "zPR", its address as it is (it lies in another module), then as without. */
 static void put_cie(hfn_unwind *u, uint64_t personality)
 {
-    const uint8_t factors[] = { 1, 0x78, hfn_stub_return_column() }; /* code 1, data -8 */
+    /* code 1, data minus a word, as a signed number of 7 bits */
+    const uint8_t factors[] = { 1, 0x80 - WORD_BYTES, hfn_stub_return_column() };
     uint8_t state[HFN_STUB_CIE_STATE_MAX];
     uint8_t *entry = u->at;
 
@@ -109,11 +111,11 @@ static void put_cie(hfn_unwind *u, uint64_t personality)
     put(u, 'R');
     put(u, 0);
     put_bytes(u, factors, sizeof factors);
-    put(u, personality != 0 ? 10 : 1); /* bytes of augmentation data */
+    put(u, personality != 0 ? 2 + WORD_BYTES : 1); /* bytes of augmentation data */
     if (personality != 0) {
         put(u, ABSOLUTE);
-        put_u32(u, personality);
-        put_u32(u, personality >> 32);
+        for (uint32_t i = 0; i < WORD_BYTES; i++)
+            put(u, (uint8_t)(personality >> 8 * i));
     }
     put(u, PCREL_SDATA4); /* how FDEs give addresses */
     put_bytes(u, state, hfn_stub_cie_state(state));

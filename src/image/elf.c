@@ -87,9 +87,9 @@ static bool read_header(const hotfn_image *image, elf_header *h)
  * the wrong rules. */
 static uint32_t machine_of(uint16_t machine, uint32_t bits, bool big_endian)
 {
-    if (machine == HFN_EM_386 && bits == 32)
+    if (machine == HFN_EM_386 && bits == 32 && !big_endian)
         return HOTFN_MACHINE_X86;
-    if (machine == HFN_EM_X86_64 && bits == 64)
+    if (machine == HFN_EM_X86_64 && bits == 64 && !big_endian)
         return HOTFN_MACHINE_X86_64;
     if (machine == HFN_EM_ARM && bits == 32)
         return HOTFN_MACHINE_ARM;

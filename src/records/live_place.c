@@ -299,8 +299,11 @@ static void *far_from_code(uint64_t byte_count)
 
 static uint8_t *map_file(int fd, uint64_t offset, uint64_t byte_count)
 {
-    void *wish = far_from_code(byte_count);
-    void *at = mmap(wish, byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    void *at = MAP_FAILED;
+
+    if (byte_count <= SIZE_MAX) /* more than a process of 32 bits could name */
+        at = mmap(far_from_code(byte_count), byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                  (off_t)offset);
     return at == MAP_FAILED ? NULL : at;
 }
 

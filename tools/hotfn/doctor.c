@@ -220,8 +220,8 @@ static void look_at_agent(doctor_finding *f)
 {
     char path[PATH_MAX], real[PATH_MAX];
 
-    if (!run_find_agent(path, sizeof path)) {
-        doctor_say(f, "hotfn-agent.so is neither beside this program nor at %s", HOTFN_AGENT_PATH);
+    if (!run_find_agent(path, sizeof path, HOTFN_MACHINE_OTHER)) {
+        doctor_say(f, "hotfn-agent.so is neither beside this program nor at %s", HOTFN_AGENT_FOLDER);
         doctor_worsen(f, DOCTOR_PROBLEM, "install libhotfn whole (meson install)");
         return;
     }

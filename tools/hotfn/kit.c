@@ -46,15 +46,19 @@ static int usage(FILE *out, int status)
     return status;
 }
 
-static bool copy_tools(const char *folder)
+static bool copy_tools(const char *folder, const hotfn_image *image)
 {
     char agent[PATH_MAX];
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    const char *name;
 
-    if (!run_find_agent(agent, sizeof agent)) {
-        fputs("hotfn kit: hotfn-agent.so was not found; install libhotfn whole\n", stderr);
+    hotfn_image_get_info(image, &info);
+    name = run_agent_name(info.machine);
+    if (!run_find_agent(agent, sizeof agent, info.machine)) {
+        fprintf(stderr, "hotfn kit: %s was not found; install libhotfn whole\n", name);
         return false;
     }
-    return kit_copy("/proc/self/exe", folder, KIT_TOOL) && kit_copy(agent, folder, KIT_AGENT) &&
+    return kit_copy("/proc/self/exe", folder, KIT_TOOL) && kit_copy(agent, folder, name) &&
            kit_copy_libraries(folder);
 }
 
@@ -128,7 +132,7 @@ static int make_kit(const wish *w)
         return hotfn_tool_fail("kit", &err);
     if (kit_make_folder(w->folder) && !write_plan(w, &l, &err))
         status = hotfn_tool_fail("kit", &err);
-    else if (!err.text[0] && copy_tools(w->folder) &&
+    else if (!err.text[0] && copy_tools(w->folder, l.image) &&
              kit_write_start(w->folder, slash ? slash + 1 : w->file))
         status = write_lists(w, &l, &err);
     if (status == TOOL_OK && !write_facts(w, &l)) {

@@ -10,7 +10,6 @@
 #define KIT_REFUSED "refused.json"
 #define KIT_FACTS "kit.json"
 #define KIT_START "count"
-#define KIT_AGENT "hotfn-agent.so"
 #define KIT_TOOL "hotfn"
 #define KIT_LIBRARIES "lib"
 

@@ -62,6 +62,9 @@ static char *quote_command(char **command)
 
 /* ---- Before: the live record under its path. */
 
+/* A 32-bit target has no room for a record of many gigabytes, sparse as it is. */
+enum { NARROW_SLOTS = 1 << 18, NARROW_ROWS_BYTES = 256 << 20, NARROW_STRING_BYTES = 64 << 20 };
+
 static bool make_live(run *r)
 {
     char folder[PATH_MAX];
@@ -69,8 +72,16 @@ static bool make_live(run *r)
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
     char *command = quote_command(r->options.command);
     uint64_t slots = r->target.text_bytes / 16 + 8192;
-    slots += r->options.modules.count || r->options.target_glob || r->options.follow ? 2u << 20 : 0;
+    bool narrow = r->target.machine == HOTFN_MACHINE_X86;
+    slots += r->options.modules.count || r->options.target_glob || r->options.follow
+                 ? narrow ? NARROW_SLOTS : 2u << 20
+                 : 0;
     o.slot_capacity = slots < (16u << 20) ? (uint32_t)slots : 16u << 20;
+    if (narrow) {
+        uint64_t rows = NARROW_ROWS_BYTES / (slots * sizeof(uint64_t));
+        o.thread_capacity = rows < 16 ? 16 : rows > 4096 ? 4096 : (uint32_t)rows;
+        o.string_bytes = NARROW_STRING_BYTES;
+    }
     o.command = command;
     o.directory = getcwd(folder, sizeof folder) ? folder : "";
     o.durable_path = r->options.durable ? r->options.record_path : NULL;
@@ -177,11 +188,14 @@ static int prepare(run *r)
     if (status != 0) {
         return status;
     }
-    if (!run_find_agent(r->agent, sizeof r->agent)) {
+    if (!run_find_agent(r->agent, sizeof r->agent, r->target.machine)) {
         fprintf(stderr,
-                "hotfn run: hotfn-agent.so was not found beside this program nor at %s; "
-                "install libhotfn whole\n",
-                HOTFN_AGENT_PATH);
+                "hotfn run: %s was not found beside this program nor at %s; "
+                "install libhotfn whole%s\n",
+                run_agent_name(r->target.machine), HOTFN_AGENT_FOLDER,
+                r->target.machine == HOTFN_MACHINE_X86
+                    ? " (this one is built where the compiler takes -m32)"
+                    : "");
         return RUN_FAILED;
     }
     if (strpbrk(r->agent, " :")) {

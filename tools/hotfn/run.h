@@ -48,10 +48,13 @@ typedef struct run_target {
     char interpreter[PATH_MAX]; /* the dynamic loader, resolved                    */
     uint64_t device, inode;     /* of image */
     uint64_t text_bytes;
+    uint32_t machine; /* HOTFN_MACHINE_* of image; UNKNOWN with --target: ours, then */
 } run_target;
 /* 0, or RUN_* after a message. */
 int run_find_target(run_target *t, const run_options *o);
-bool run_find_agent(char *path, size_t bytes);
+/* The agent for programs of that machine, HOTFN_MACHINE_OTHER: for those like ourselves. */
+const char *run_agent_name(uint32_t machine);
+bool run_find_agent(char *path, size_t bytes, uint32_t machine);
 
 /* run_only.c: --list, a function list of either form. */
 typedef struct run_only run_only;

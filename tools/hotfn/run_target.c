@@ -102,12 +102,22 @@ static uint32_t own_machine(void)
     return info.machine;
 }
 
-static const char *why_not(const hotfn_image_info *info)
+static bool can_run(uint32_t machine)
 {
-    if (info->format != HOTFN_FORMAT_ELF || info->machine != own_machine()) {
+    uint32_t own = own_machine();
+    return machine == own || (machine == HOTFN_MACHINE_X86 && own == HOTFN_MACHINE_X86_64);
+}
+
+static const char *why_not(const hotfn_image_info *info, const run_options *o)
+{
+    if (info->format != HOTFN_FORMAT_ELF || !can_run(info->machine)) {
         return own_machine() == HOTFN_MACHINE_ARM64
                    ? "not an ARM64 ELF program; this build counts those only"
-                   : "not an x86-64 ELF program; this version counts those only";
+                   : "not an x86-64 or i386 ELF program (x32 is neither); this build counts those "
+                     "only";
+    }
+    if (info->machine == HOTFN_MACHINE_X86 && o->timing) {
+        return "calls of a 32-bit program cannot be timed yet: count them (--mode count)";
     }
     if (!(info->flags & HOTFN_IMAGE_INTERPRETER)) {
         return "a static program has no dynamic loader that could bring the agent in; "
@@ -120,7 +130,7 @@ static const char *why_not(const hotfn_image_info *info)
     return NULL;
 }
 
-static int check_image(run_target *t)
+static int check_image(run_target *t, const run_options *o)
 {
     struct stat file;
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -139,9 +149,10 @@ static int check_image(run_target *t)
         return err.status == HOTFN_E_IO ? RUN_NOT_EXECUTABLE : RUN_FAILED;
     }
     hotfn_image_get_info(image, &info);
-    const char *why = why_not(&info);
+    const char *why = why_not(&info, o);
     t->device = (uint64_t)file.st_dev;
     t->inode = (uint64_t)file.st_ino;
+    t->machine = info.machine;
     t->text_bytes = text_bytes(image);
     if (!why && !realpath(info.interpreter, t->interpreter)) {
         why = "its dynamic loader does not exist";
@@ -163,28 +174,37 @@ int run_find_target(run_target *t, const run_options *o)
     if (!follow_script(t->file, t->image)) {
         return refuse(RUN_NOT_EXECUTABLE, name, "its #! interpreter was not found");
     }
-    return o->target_glob ? 0 : check_image(t);
+    return o->target_glob ? 0 : check_image(t, o);
 }
 
-static bool is_agent(char *path, size_t bytes, const char *folder, const char *place)
+static bool is_agent(char *path, size_t bytes, const char *folder, const char *place,
+                     const char *name)
 {
-    int length = snprintf(path, bytes, "%s%s", folder, place);
+    int length = snprintf(path, bytes, "%s%s/%s", folder, place, name);
     return length > 0 && (size_t)length < bytes && access(path, R_OK) == 0;
 }
 
-/* In a kit beside us, in a build folder one up, else where it was installed. */
-bool run_find_agent(char *path, size_t bytes)
+const char *run_agent_name(uint32_t machine)
 {
+    return machine == HOTFN_MACHINE_X86 && own_machine() == HOTFN_MACHINE_X86_64
+               ? "hotfn-agent-i386.so"
+               : "hotfn-agent.so";
+}
+
+/* In a kit beside us, in a build folder one up, else where it was installed. */
+bool run_find_agent(char *path, size_t bytes, uint32_t machine)
+{
+    const char *name = run_agent_name(machine);
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = 0;
     char *slash = strrchr(self, '/');
     if (slash) {
         *slash = 0;
-        if (is_agent(path, bytes, self, "/hotfn-agent.so") ||
-            is_agent(path, bytes, self, "/../agent/hotfn-agent.so")) {
+        if (is_agent(path, bytes, self, "", name) ||
+            is_agent(path, bytes, self, "/../agent", name)) {
             return true;
         }
     }
-    return is_agent(path, bytes, "", HOTFN_AGENT_PATH);
+    return is_agent(path, bytes, HOTFN_AGENT_FOLDER, "", name);
 }

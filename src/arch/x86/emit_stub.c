@@ -247,7 +247,7 @@ void hfn_x86_emit_time_gate(uint8_t *out, uint64_t target)
 #define COMPILED_STATE UINT32_C(0xe7)
 enum { LEGACY_AREA_BYTES = 512, XSAVE_HEADER_BYTES = 64 };
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
 static uint32_t enabled_state(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of an x86-64 stub, the gates and the patch: what arch/stub.h promises for this CPU. */
+/* The head of an x86 stub, the gates and the patch: what arch/stub.h promises for this CPU. */
 #ifndef HFN_ARCH_X86_EMIT_STUB_H
 #define HFN_ARCH_X86_EMIT_STUB_H
 
@@ -36,6 +36,14 @@ uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_vector_state *vector);
  * CFA = rsp + 8 on; in units of 1 and -8.  Returns their number of bytes. */
 #define HFN_CALL_GATE_CFI_MAX 20 /* at most HFN_STUB_GATE_CFI_MAX */
 uint32_t hfn_x86_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
+
+/* The same of 32-bit code (emit_stub_32.c); the patch is of both, and nothing is timed yet. */
+const hfn_stub_shape *hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags);
+void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request);
+uint32_t hfn_x86_32_emit_count_gate(uint8_t *out, uint64_t slow_path);
+uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_vector_state *vector);
+uint32_t hfn_x86_32_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
+uint32_t hfn_x86_32_cie_state(uint8_t *out);
 
 uint32_t hfn_x86_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target);
 uint32_t hfn_x86_cie_state(uint8_t *out);

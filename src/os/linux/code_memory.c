@@ -24,6 +24,8 @@ enum { HOW_PROTECTION = 1, HOW_PROC_MEM = 2 };
 #define LOWEST_ADDRESS UINT64_C(0x10000) /* vm.mmap_min_addr                        */
 #if defined(__aarch64__)
 #define HIGHEST_ADDRESS UINT64_C(0xfffffffff000) /* 48 bits                                 */
+#elif defined(__i386__)
+#define HIGHEST_ADDRESS UINT64_C(0xffffe000) /* under a 64-bit kernel                   */
 #else
 #define HIGHEST_ADDRESS UINT64_C(0x7ffffffff000) /* x86-64, 47 bits                         */
 #endif
@@ -161,18 +163,16 @@ uint32_t hfn_os_find_gaps(uint64_t begin, uint64_t end, hfn_os_gap *out, uint32_
 
 bool hfn_os_map_at(uint64_t address, uint64_t byte_count)
 {
-    long got;
+    uint64_t got;
 
     if (address < LOWEST_ADDRESS || address > HIGHEST_ADDRESS ||
         byte_count > HIGHEST_ADDRESS - address)
         return false;
-    got = hfn_raw6(SYS_mmap, address, byte_count, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0);
-    if (got < 0 && got > -4096)
-        return false;
-    if ((uint64_t)got == address)
-        return true;
-    hfn_os_unmap((uint64_t)got, byte_count); /* a kernel before 4.17 took it for a hint */
+    got = hfn_raw_map(address, byte_count, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1);
+    if (got == 0 || got == address)
+        return got != 0;
+    hfn_os_unmap(got, byte_count); /* a kernel before 4.17 took it for a hint */
     return false;
 }
 
@@ -182,18 +182,16 @@ static uint64_t map_without_search(uint64_t near_begin, uint64_t near_end, uint6
                                    uint64_t range_bytes)
 {
     uint64_t below = near_begin > bytes ? round_down(near_begin - bytes) : 0;
-    long got;
+    uint64_t got;
 
     if (near_end - below <= range_bytes && hfn_os_map_at(below, bytes))
         return below;
-    got = hfn_raw6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                   (uint64_t)-1, 0);
-    if (got < 0 && got > -4096)
+    got = hfn_raw_map(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (got == 0)
         return 0;
-    if ((uint64_t)got < near_begin ? near_end - (uint64_t)got <= range_bytes
-                                   : (uint64_t)got + bytes - near_begin <= range_bytes)
-        return (uint64_t)got;
-    hfn_os_unmap((uint64_t)got, bytes);
+    if (got < near_begin ? near_end - got <= range_bytes : got + bytes - near_begin <= range_bytes)
+        return got;
+    hfn_os_unmap(got, bytes);
     return 0;
 }
 
@@ -230,6 +228,7 @@ static bool replace_by_file(uint64_t address, uint64_t byte_count)
     long fd = hfn_raw3(SYS_memfd_create, hfn_raw_pointer("hotfn-stubs"), MFD_CLOEXEC, 0);
     uint64_t done = 0;
     long got = 1;
+    bool replaced;
 
     if (fd < 0)
         return false;
@@ -237,11 +236,10 @@ static bool replace_by_file(uint64_t address, uint64_t byte_count)
         got = hfn_raw3(SYS_write, (uint64_t)fd, address + done, byte_count - done);
         done += got > 0 ? (uint64_t)got : 0;
     }
-    got = done < byte_count ? -1
-                            : hfn_raw6(SYS_mmap, address, byte_count, PROT_READ | PROT_EXEC,
-                                       MAP_PRIVATE | MAP_FIXED, (uint64_t)fd, 0);
+    replaced = done == byte_count && hfn_raw_map(address, byte_count, PROT_READ | PROT_EXEC,
+                                                 MAP_PRIVATE | MAP_FIXED, (int)fd) == address;
     hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
-    return (uint64_t)got == address;
+    return replaced;
 }
 
 bool hfn_os_make_executable(uint64_t address, uint64_t byte_count)
@@ -332,7 +330,8 @@ void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t 
     volatile uint8_t *to = (volatile uint8_t *)(uintptr_t)address;
 
     if (window->how == HOW_PROC_MEM) {
-        hfn_raw4(SYS_pwrite64, (uint64_t)window->fd, hfn_raw_pointer(bytes), byte_count, address);
+        hfn_raw6(SYS_pwrite64, (uint64_t)window->fd, hfn_raw_pointer(bytes), byte_count, address, 0,
+                 0); /* the 0: a 32-bit system takes the place in two words */
     } else if (byte_count == sizeof(uint32_t)) { /* call sites: there may be half a million */
         ((volatile unaligned_u32 *)(volatile void *)to)->value =
             ((const unaligned_u32 *)(const void *)bytes)->value;

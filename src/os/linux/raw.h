@@ -5,6 +5,7 @@
 #define HFN_OS_LINUX_RAW_H
 
 #include <stdint.h>
+#include <errno.h>
 #include <sys/syscall.h>
 
 /* The kernel's answer: a value, or -errno in [-4095, -1]. */
@@ -36,6 +37,21 @@ static inline long hfn_raw6(long number, uint64_t a, uint64_t b, uint64_t c, uin
                      : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
                      : "memory");
     return (long)x0;
+#elif defined(__i386__)
+    /* The sixth goes through ebp, which the compiler may need itself. */
+    const uint32_t rest[2] = { (uint32_t)number, (uint32_t)f };
+    long result;
+
+    __asm__ volatile("pushl %%ebp\n\t"
+                     "movl 4(%%eax), %%ebp\n\t"
+                     "movl (%%eax), %%eax\n\t"
+                     "int $0x80\n\t"
+                     "popl %%ebp"
+                     : "=a"(result)
+                     : "0"(rest), "b"((uint32_t)a), "c"((uint32_t)b), "d"((uint32_t)c),
+                       "S"((uint32_t)d), "D"((uint32_t)e)
+                     : "memory");
+    return result;
 #else
 #error "src/os/linux/raw.h: no system call for this CPU yet"
 #endif
@@ -49,6 +65,40 @@ static inline long hfn_raw4(long number, uint64_t a, uint64_t b, uint64_t c, uin
 static inline long hfn_raw3(long number, uint64_t a, uint64_t b, uint64_t c)
 {
     return hfn_raw6(number, a, b, c, 0, 0, 0);
+}
+
+/* A mapping of a file's begin, or of nothing (fd -1): its address, 0 if there is none. */
+static inline uint64_t hfn_raw_map(uint64_t address, uint64_t byte_count, int protection, int flags,
+                                   int fd)
+{
+#if defined(__i386__)
+    const long number = SYS_mmap2;
+#else
+    const long number = SYS_mmap;
+#endif
+    unsigned long got;
+
+    if (address != (uintptr_t)address || byte_count != (uintptr_t)byte_count)
+        return 0;
+    got = (unsigned long)hfn_raw6(number, address, byte_count, (uint64_t)protection,
+                                  (uint64_t)flags, (uint64_t)(int64_t)fd, 0);
+    return got >= -4095ul ? 0 : got;
+}
+
+/* Seconds and nanoseconds of a CLOCK_*. */
+static inline void hfn_raw_clock(int clock, uint64_t now[2])
+{
+#if defined(__i386__)
+    uint32_t narrow[2];
+
+    if (hfn_raw6(SYS_clock_gettime64, (uint64_t)clock, (uintptr_t)now, 0, 0, 0, 0) != -ENOSYS)
+        return;
+    hfn_raw6(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)narrow, 0, 0, 0, 0); /* before 5.1 */
+    now[0] = narrow[0];
+    now[1] = narrow[1];
+#else
+    hfn_raw6(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)now, 0, 0, 0, 0);
+#endif
 }
 
 static inline uint64_t hfn_raw_pointer(const volatile void *pointer)

@@ -10,7 +10,7 @@
 /* As the kernel has it (asm/signal.h), not libc's. */
 typedef struct hfn_kernel_action {
     void (*handler)(int number, siginfo_t *info, void *context);
-    uint64_t flags;
+    unsigned long flags;
     void (*restorer)(void);
     uint64_t mask;
 } hfn_kernel_action;
@@ -19,6 +19,7 @@ typedef struct hfn_kernel_action {
 enum { HFN_RESTORERS_MAX = 8 };
 typedef struct hfn_restorers {
     uint64_t addresses[HFN_RESTORERS_MAX];
+    bool is_old[HFN_RESTORERS_MAX]; /* of a handler that asked for no siginfo (i386) */
     uint32_t count;
 } hfn_restorers;
 

@@ -23,11 +23,11 @@
 #include <time.h>
 #include <ucontext.h>
 
-enum { STOP_SIGNAL = 33, MAX_TASKS = 1 << 15, RESCAN_NS = 1000000 };
+enum { STOP_SIGNAL = 33, TASK_BITS = 15, MAX_TASKS = 1 << TASK_BITS, RESCAN_NS = 1000000 };
 
 typedef hfn_kernel_action kernel_action;
 
-#define KERNEL_SA_RESTORER UINT64_C(0x04000000)
+#define KERNEL_SA_RESTORER 0x04000000ul
 
 enum { ASKED = 0, PARKED = 1, GONE = 2 };
 
@@ -76,11 +76,19 @@ __attribute__((naked, noinline)) static void restorer(void)
 #define RESTORER_FLAG 0
 #endif
 
+/* What the signal carries: a pointer's worth, so that of an attempt only the low bits count. */
+static uintptr_t ticket(uint32_t attempt, uint32_t number)
+{
+    return (uintptr_t)attempt << TASK_BITS | number;
+}
+
 /* Where a stopped thread is to go on. */
 static uint64_t get_pc(const ucontext_t *context)
 {
 #if defined(__aarch64__)
     return context->uc_mcontext.pc;
+#elif defined(__i386__)
+    return (uint32_t)context->uc_mcontext.gregs[REG_EIP];
 #else
     return (uint64_t)context->uc_mcontext.gregs[REG_RIP];
 #endif
@@ -90,6 +98,8 @@ static uint64_t get_sp(const ucontext_t *context)
 {
 #if defined(__aarch64__)
     return context->uc_mcontext.sp;
+#elif defined(__i386__)
+    return (uint32_t)context->uc_mcontext.gregs[REG_ESP];
 #else
     return (uint64_t)context->uc_mcontext.gregs[REG_RSP];
 #endif
@@ -99,6 +109,8 @@ static void set_pc(ucontext_t *context, uint64_t pc)
 {
 #if defined(__aarch64__)
     context->uc_mcontext.pc = pc;
+#elif defined(__i386__)
+    context->uc_mcontext.gregs[REG_EIP] = (greg_t)pc;
 #else
     context->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
 #endif
@@ -118,12 +130,13 @@ static void park(uint32_t attempt, uint32_t number, ucontext_t *context)
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
-    uint64_t value = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
-    uint32_t attempt = (uint32_t)(value >> 32);
+    uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
+    uint32_t number_in_it = value % MAX_TASKS, attempt;
 
     if (info->si_code == SI_QUEUE && info->si_pid == (pid_t)hfn_raw3(SYS_getpid, 0, 0, 0)) {
-        if (attempt == atomic_load_explicit(&stop.attempt, memory_order_acquire) && (attempt & 1))
-            park(attempt, (uint32_t)value, context);
+        attempt = atomic_load_explicit(&stop.attempt, memory_order_acquire);
+        if ((attempt & 1) && value == ticket(attempt, number_in_it))
+            park(attempt, number_in_it, context);
         return; /* else it is late: that attempt was given up */
     }
     if (hfn_raw_pointer((void *)(uintptr_t)stop.before.handler) > 1) /* not SIG_DFL, SIG_IGN */
@@ -163,28 +176,22 @@ static void remove_handler(void)
 
 static bool map_tasks(void)
 {
-    long got;
-
-    if (stop.tasks)
-        return true;
-    got = hfn_raw6(SYS_mmap, 0, sizeof(task) * MAX_TASKS, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0);
-    if (got < 0 && got > -4096)
-        return false;
-    stop.tasks = (task *)(uintptr_t)got;
-    return true;
+    if (!stop.tasks)
+        stop.tasks =
+            (task *)(uintptr_t)hfn_raw_map(0, sizeof(task) * MAX_TASKS, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    return stop.tasks != NULL;
 }
 
 static bool send_signal(uint32_t tid, uint32_t attempt, uint32_t number)
 {
-    uint64_t value = (uint64_t)attempt << 32 | number,
-             pid = (uint64_t)hfn_raw3(SYS_getpid, 0, 0, 0);
+    uint64_t pid = (uint64_t)hfn_raw3(SYS_getpid, 0, 0, 0);
     siginfo_t info = { 0 };
 
     info.si_signo = STOP_SIGNAL;
     info.si_code = SI_QUEUE;
     info.si_pid = (pid_t)pid;
-    info.si_value.sival_ptr = (void *)(uintptr_t)value;
+    info.si_value.sival_ptr = (void *)ticket(attempt, number);
     return hfn_raw4(SYS_rt_tgsigqueueinfo, pid, tid, STOP_SIGNAL, hfn_raw_pointer(&info)) == 0;
 }
 

@@ -5,7 +5,6 @@
 
 #include "hooks/unwind.h"
 
-
 #include <stdlib.h>
 
 enum { CODE_BYTES = 4096 };

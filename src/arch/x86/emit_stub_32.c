@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bytes of an i386 stub's head.  A count has 64 bits: one `inc` adds to its low word, and only where
+ * that becomes 0 another adds to the high one, so that a signal handler between any two instructions
+ * loses nothing.  No register is free by convention (regparm, fastcall, gcc's -fipa-ra): one that is
+ * proven dead is used, else ecx is kept on the stack.  Code is in reach wherever it is, and nothing
+ * is kept below esp.  Nothing here touches the process: the caller says where the bytes will stand.
+ */
+#include "arch/x86/emit_stub.h"
+
+#include "arch/x86/emit.h"
+
+enum { CALL_BYTES = 5, CALL_DATA_BYTES = 8, ECX = 1 };
+
+#define PUT(w, ...)                                                                                \
+    hfn_x86_put(w, (const uint8_t[]){ __VA_ARGS__ },                                               \
+                (uint32_t)sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+static void put_call(hfn_x86_writer *w, uint64_t address, uint64_t target)
+{
+    uint64_t end = address + w->length + CALL_BYTES;
+
+    hfn_x86_put_u8(w, 0xe8);
+    hfn_x86_put_u32(w, (uint32_t)(target - end));
+}
+
+/* ---- Count. */
+
+/* inc dword [row + displacement] */
+static void put_increment(hfn_x86_writer *w, uint8_t row, int32_t displacement)
+{
+    PUT(w, 0xff, 0x80 | row);
+    hfn_x86_put_u32(w, (uint32_t)displacement);
+}
+
+/* mov row, gs:[displacement] */
+static void put_load_row(hfn_x86_writer *w, uint8_t row, int32_t displacement)
+{
+    PUT(w, 0x65, 0x8b, 0x05 | row << 3);
+    hfn_x86_put_u32(w, (uint32_t)displacement);
+}
+
+/* wrap: inc high word; jmp done
+ * slow: call gate
+ * body: mov spare, gs:[row]; test spare, spare; jz slow; inc low word; jz wrap
+ * done: */
+static void put_spare_count(hfn_x86_writer *w, const hfn_stub_request *request, uint8_t spare)
+{
+    put_increment(w, spare, request->slot_displacement + 4);
+    PUT(w, 0xeb, 24); /* jmp done */
+    put_call(w, request->address, request->gate);
+    put_load_row(w, spare, request->row_displacement);
+    PUT(w, 0x85, 0xc0 | spare << 3 | spare, 0x74, 0xf0); /* test spare, spare; jz slow */
+    put_increment(w, spare, request->slot_displacement);
+    PUT(w, 0x74, 0xe0); /* jz wrap */
+}
+
+/* wrap: inc high word; jmp done
+ * slow: call gate; pop ecx
+ * body: push ecx; mov ecx, gs:[row]; jecxz slow; (pushfd;) inc low word; jz wrap
+ * done: (popfd;) pop ecx */
+static void put_count(hfn_x86_writer *w, const hfn_stub_request *request)
+{
+    bool keeps = request->flags & HFN_STUB_FLAGS_LIVE;
+
+    put_increment(w, ECX, request->slot_displacement + 4);
+    PUT(w, 0xeb, keeps ? 25 : 24); /* jmp done */
+    put_call(w, request->address, request->gate);
+    PUT(w, 0x59, 0x51); /* pop ecx; push ecx */
+    put_load_row(w, ECX, request->row_displacement);
+    PUT(w, 0xe3, 0xf0); /* jecxz slow */
+    if (keeps)
+        PUT(w, 0x9c); /* pushfd */
+    put_increment(w, ECX, request->slot_displacement);
+    PUT(w, 0x74, keeps ? 0xdf : 0xe0); /* jz wrap */
+    if (keeps)
+        PUT(w, 0x9d); /* popfd */
+    PUT(w, 0x59);     /* pop ecx */
+}
+
+/* ---- Call: call gate; jmp over data; callback, user */
+
+static void put_call_stub(hfn_x86_writer *w, const hfn_stub_request *request)
+{
+    put_call(w, request->address, request->gate);
+    PUT(w, 0xeb, CALL_DATA_BYTES);
+    hfn_x86_put_u32(w, (uint32_t)request->callback);
+    hfn_x86_put_u32(w, (uint32_t)request->user);
+}
+
+/* The spare register plus 1, 0 if none is to be used: `test` writes flags. */
+static uint32_t spare_of(uint32_t flags)
+{
+    return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SPARE_SHIFT;
+}
+
+const hfn_stub_shape *hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags)
+{
+    static const hfn_stub_shape counts[2] = {
+        { 33, 14, 4, { { 0, 4 }, { 14, 0 }, { 15, 4 }, { 33, 0 } } },
+        { 35,
+          14,
+          7,
+          { { 0, 8 }, { 8, 4 }, { 14, 0 }, { 15, 4 }, { 25, 8 }, { 34, 4 }, { 35, 0 } } },
+    };
+    static const hfn_stub_shape spare_count = { .head_bytes = 32, .entry_at = 13 };
+    static const hfn_stub_shape call = { .head_bytes = 15 };
+    static const hfn_stub_shape nothing = { .head_bytes = 0 };
+
+    switch (kind) {
+    case HFN_STUB_COUNT:
+        return spare_of(flags) ? &spare_count : &counts[(flags & HFN_STUB_FLAGS_LIVE) != 0];
+    case HFN_STUB_CALL: return &call;
+    default: return &nothing;
+    }
+}
+
+void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request)
+{
+    uint32_t spare = spare_of(request->flags);
+    hfn_x86_writer w =
+        hfn_x86_writer_on(out, hfn_x86_32_stub_shape(request->kind, request->flags)->head_bytes);
+
+    if (request->kind == HFN_STUB_CALL)
+        put_call_stub(&w, request);
+    else if (request->kind == HFN_STUB_COUNT && spare != 0)
+        put_spare_count(&w, request, (uint8_t)(spare - 1));
+    else if (request->kind == HFN_STUB_COUNT)
+        put_count(&w, request);
+}
+
+/* ---- Gates. */
+
+/* push slow_path; ret */
+uint32_t hfn_x86_32_emit_count_gate(uint8_t *out, uint64_t slow_path)
+{
+    hfn_x86_writer w = hfn_x86_writer_on(out, HFN_STUB_COUNT_GATE_ROOM);
+
+    hfn_x86_put_u8(&w, 0x68);
+    hfn_x86_put_u32(&w, (uint32_t)slow_path);
+    hfn_x86_put_u8(&w, 0xc3);
+    return w.length;
+}
+
+enum { LEGACY_AREA_BYTES = 512, XSAVE_HEADER_BYTES = 64 };
+
+static void put_state_mask(hfn_x86_writer *w, const hfn_vector_state *vector)
+{
+    hfn_x86_put_u8(w, 0xb8); /* mov eax, mask; xor edx, edx */
+    hfn_x86_put_u32(w, vector->mask);
+    PUT(w, 0x31, 0xd2);
+}
+
+/* xrstor reads the header: what xsave does not write of it must be zero. */
+static void put_save_vectors(hfn_x86_writer *w, const hfn_vector_state *vector)
+{
+    static const uint8_t save[3][4] = { { 0x0f, 0xae, 0x04, 0x24 },   /* fxsave [esp] */
+                                        { 0x0f, 0xae, 0x24, 0x24 },   /* xsave [esp]  */
+                                        { 0x0f, 0xc7, 0x24, 0x24 } }; /* xsavec [esp] */
+
+    PUT(w, 0x81, 0xec); /* sub esp, area */
+    hfn_x86_put_u32(w, vector->area_bytes);
+    if (vector->how != 0) {
+        PUT(w, 0x31, 0xc0); /* xor eax, eax */
+        for (uint32_t i = 0; i < XSAVE_HEADER_BYTES; i += 4) {
+            PUT(w, 0x89, 0x84, 0x24); /* mov [esp + i], eax */
+            hfn_x86_put_u32(w, LEGACY_AREA_BYTES + i);
+        }
+        put_state_mask(w, vector);
+    }
+    hfn_x86_put(w, save[vector->how], sizeof save[0]);
+}
+
+static void put_restore_vectors(hfn_x86_writer *w, const hfn_vector_state *vector)
+{
+    if (vector->how == 0) {
+        PUT(w, 0x0f, 0xae, 0x0c, 0x24); /* fxrstor [esp] */
+        return;
+    }
+    put_state_mask(w, vector);
+    PUT(w, 0x0f, 0xae, 0x2c, 0x24); /* xrstor [esp] */
+}
+
+/* ebx: the return address, which is the stub's jump over {callback, user}. */
+uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_vector_state *vector)
+{
+    hfn_x86_writer w = hfn_x86_writer_on(out, HFN_STUB_CALL_GATE_ROOM);
+
+    PUT(&w, 0x55, 0x89, 0xe5);       /* push ebp; mov ebp, esp        */
+    PUT(&w, 0x9c, 0xfc);             /* pushfd; cld                   */
+    PUT(&w, 0x50, 0x51, 0x52, 0x53); /* push eax, ecx, edx, ebx       */
+    PUT(&w, 0x8b, 0x5d, 0x04);       /* mov ebx, [ebp + 4]            */
+    PUT(&w, 0x83, 0xe4, 0xc0);       /* and esp, -64                  */
+    put_save_vectors(&w, vector);
+    PUT(&w, 0x83, 0xec, 0x0c, 0xff, 0x73, 0x06); /* sub esp, 12; push dword [ebx + 6] */
+    PUT(&w, 0xff, 0x53, 0x02);                   /* call [ebx + 2]                    */
+    PUT(&w, 0x83, 0xc4, 0x10);                   /* add esp, 16                       */
+    put_restore_vectors(&w, vector);
+    PUT(&w, 0x8d, 0x65, 0xec);       /* lea esp, [ebp - 20]           */
+    PUT(&w, 0x5b, 0x5a, 0x59, 0x58); /* pop ebx, edx, ecx, eax        */
+    PUT(&w, 0x9d, 0x5d, 0xc3);       /* popfd; pop ebp; ret           */
+    return w.length;
+}
+
+uint32_t hfn_x86_32_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
+{
+    hfn_x86_writer w = hfn_x86_writer_on(out, HFN_STUB_GATE_CFI_MAX);
+
+    PUT(&w, 0x41, 0x0e, 8, 0x85, 2);              /* push ebp: CFA = esp + 8, ebp at CFA - 8 */
+    PUT(&w, 0x42, 0x0d, 5);                       /* mov ebp, esp: CFA = ebp + 8             */
+    PUT(&w, 0x46, 0x83, 7);                       /* push ebx: at CFA - 28                   */
+    PUT(&w, 0x02, (uint8_t)(gate_bytes - 1 - 9)); /* pop ebp: CFA = esp + 4                  */
+    PUT(&w, 0x0c, 4, 4);
+    return w.length;
+}
+
+/* CFA = esp + 4; the return address lies at CFA - 4: i386 psABI, table 2.14. */
+uint32_t hfn_x86_32_cie_state(uint8_t *out)
+{
+    hfn_x86_writer w = hfn_x86_writer_on(out, HFN_STUB_CIE_STATE_MAX);
+
+    PUT(&w, 0x0c, 4, 4, 0x88, 1);
+    return w.length;
+}
