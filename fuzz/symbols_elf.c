@@ -1,35 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as an image with symbols.  The table must be in order and its names must end. */
-#include <hotfn/symbols.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void check_order(const hotfn_symbol *before, const hotfn_symbol *s)
-{
-    int global_before = (before->flags & HOTFN_SYMBOL_GLOBAL) != 0;
-    int global = (s->flags & HOTFN_SYMBOL_GLOBAL) != 0;
-
-    if (before->rva > s->rva)
-        abort();
-    if (before->rva == s->rva && global_before < global)
-        abort();
-    if (before->rva == s->rva && global_before == global && strcmp(before->name, s->name) >= 0)
-        abort();
-}
-
-static void check_symbols(const hotfn_symbols *symbols)
-{
-    hotfn_symbol before = HOTFN_SYMBOL_INIT;
-
-    for (uint32_t i = 0; i < hotfn_symbols_count(symbols); i++) {
-        hotfn_symbol s = HOTFN_SYMBOL_INIT;
-        if (hotfn_symbols_get(symbols, i, &s) != HOTFN_OK || !s.kind || !s.source)
-            abort();
-        if (i > 0)
-            check_order(&before, &s);
-        before = s;
-    }
-}
+/* Any bytes as an image with symbols. */
+#include "symbols_promises.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,24 +2,9 @@
 /* Any bytes as a PE image (their first two are made "MZ") with exports and COFF symbols.  The table
  * must be in order and its names must end; what is exported by name is found by it. */
 #include "symbols/pe_exports.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "symbols_promises.h"
 
 enum { FOUND_MAX = 64 };
-
-static void check_symbols(const hotfn_symbols *symbols)
-{
-    hotfn_symbol before = HOTFN_SYMBOL_INIT;
-
-    for (uint32_t i = 0; i < hotfn_symbols_count(symbols); i++) {
-        hotfn_symbol s = HOTFN_SYMBOL_INIT;
-        if (hotfn_symbols_get(symbols, i, &s) != HOTFN_OK || !s.kind || !s.source || !s.name[0] ||
-            (i > 0 && before.rva > s.rva))
-            abort();
-        before = s;
-    }
-}
 
 static void find_exports(const hotfn_image *image)
 {

@@ -321,6 +321,21 @@ def count_gnu(text):
     return {row for row in rows if not row[1].startswith("PROVIDE")} | script
 
 
+def count_apple(text):
+    """{kind: how many} of ld64: what lies in __text, in the stubs, and in the data that holds variables."""
+    sections, symbols = text.split("# Symbols:\n")[0], text.split("# Symbols:\n")[1].split("# Dead ")[0]
+    places = {"function": r"__text", "thunk": r"__(?:stubs|stub_helper)",
+              "data": r"__(?:const|data|bss|common|entitlements|objc_(?:const|data|ivar|\w+list|imageinfo|\w+refs))"}
+    found = {}
+    for kind, pattern in places.items():
+        ranges = [(int(a, 16), int(a, 16) + int(n, 16)) for a, n in
+                  re.findall(rf"^0x(\w+)\t0x(\w+)\t__\w+\t{pattern}$", sections, re.MULTILINE)]
+        rows = {(int(a, 16), name) for a, name in
+                re.findall(r"^0x(\w+)\t0x\w+\t\[ *\d+\] (.*?) *$", symbols, re.MULTILINE)}
+        found[kind] = sum(any(low <= a < high for low, high in ranges) for a, _ in rows)
+    return found
+
+
 def check_samples():
     folder = os.environ.get("HOTFN_SAMPLES")
     if not folder or not Path(folder, "map").is_dir():
@@ -333,6 +348,9 @@ def check_samples():
         text = path.read_text(errors="replace")
         if "Preferred load address" in text:
             assert len(rows) == count_msvc(text), (path.name, len(rows), count_msvc(text))
+        elif text.startswith("# Path:"):
+            kinds = [row["kind"] for row in rows]
+            assert {kind: kinds.count(kind) for kind in set(kinds)} == count_apple(text), (path.name, count_apple(text))
         else:
             want = count_gnu(text)
             got = {(row["rva"] + 0x400000, row["name"]) for row in rows}
