@@ -23,6 +23,7 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_symbols_options),
     STRUCT_SIZE(hotfn_symbols_info),
     STRUCT_SIZE(hotfn_source_line),
+    STRUCT_SIZE(hotfn_source_frame),
     STRUCT_SIZE(hotfn_function),
     STRUCT_SIZE(hotfn_selection),
     STRUCT_SIZE(hotfn_list_entry),

@@ -42,6 +42,15 @@ typedef void *(*hotfn_decompress_fn)(void *user, int32_t compression, const void
 typedef int32_t (*hotfn_line_fn)(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
                                  uint64_t rva, char *file, size_t file_bytes, uint32_t *line);
 
+/* The same with what was inlined there: depth 0 is the innermost piece of source, 1 the place that it
+ * was inlined into, and so on up to the function itself.  Write the name of the piece's function into
+ * function (as the linker would know it; "" if it is not known), its file and line ("" and 0 if not
+ * known), and return 1; 0 if there is no such depth. */
+typedef int32_t (*hotfn_frame_fn)(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
+                                  uint64_t rva, uint32_t depth, char *function,
+                                  size_t function_bytes, char *file, size_t file_bytes,
+                                  uint32_t *line);
+
 /* Kept by the object that is created with it (copied; the callbacks must outlive the object). */
 typedef struct hotfn_env {
     uint32_t size;  /* sizeof(hotfn_env)                    */
@@ -56,8 +65,10 @@ typedef struct hotfn_env {
     void *decompress_user;
     hotfn_line_fn line_fn; /* [none: only a PDB's own lines are known]                */
     void *line_user;
+    hotfn_frame_fn frame_fn; /* [none: nothing is known of inlined calls]             */
+    void *frame_user;
 } hotfn_env;
-#define HOTFN_ENV_INIT { (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_ENV_INIT { (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Let env take its memory from the system and not from malloc: for code that runs in a process whose
  * malloc is somebody else's.  It is one pool for the process, used by one thread at a time (the agent:

@@ -154,6 +154,25 @@ typedef struct hotfn_source_line {
 HOTFN_API hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva,
                                                hotfn_source_line *out);
 
+/* A piece of source that code was made of. */
+typedef struct hotfn_source_frame {
+    uint32_t size;        /* sizeof(hotfn_source_frame)                            */
+    uint32_t line;        /* counted from 1; 0 if it is not known                  */
+    const char *function; /* view until the next call; "" if it is not known       */
+    const char *file;     /* the same                                              */
+} hotfn_source_frame;
+#define HOTFN_SOURCE_FRAME_INIT { (uint32_t)sizeof(hotfn_source_frame), 0, 0, 0 }
+/*
+ * What was inlined at rva: depth 0 is the innermost piece of source, each further depth the call that
+ * the one before was inlined by, the last one is in the function itself.  Of env's frame_fn, if the
+ * symbols are an image's own; else, and without one, there is depth 0 only, the line of
+ * hotfn_symbols_find_line without a function's name.  It changes symbols: one thread at a time.
+ *
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (no such depth), HOTFN_E_OPTION, HOTFN_E_NO_MEMORY.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t depth,
+                                                hotfn_source_frame *out);
+
 /* What a PE image offers to others.  Opaque: made and released by the calls below. */
 typedef struct hotfn_exports hotfn_exports;
 

@@ -15,7 +15,10 @@ typedef struct hfn_line_source {
     void *state;
 } hfn_line_source;
 
-enum { HFN_LINE_FILE_BYTES = 4096 };
+/* What env's line_fn or frame_fn wrote last. */
+typedef struct hfn_line_text {
+    char file[4096], function[4096];
+} hfn_line_text;
 
 struct hotfn_symbols {
     hfn_symbol_table table;
@@ -26,7 +29,7 @@ struct hotfn_symbols {
     void *debugdata_bytes;
     size_t debugdata_size;
     hfn_line_source lines;
-    char *line_file; /* what env's line_fn wrote last; HFN_LINE_FILE_BYTES, made when it is needed */
+    hfn_line_text *line_text; /* made when it is needed */
 };
 
 /* Empty, with a copy of path for its info; NULL if there is no memory. */

@@ -73,7 +73,7 @@ void hotfn_symbols_destroy(hotfn_symbols *symbols)
     hotfn_image_close(symbols->separate);
     hotfn_image_close(symbols->debugdata);
     hfn_free(&env, symbols->debugdata_bytes, symbols->debugdata_size);
-    hfn_free(&env, symbols->line_file, HFN_LINE_FILE_BYTES);
+    hfn_free(&env, symbols->line_text, sizeof *symbols->line_text);
     hfn_file_close(&symbols->file, &env);
     hfn_free(&env, symbols, sizeof *symbols);
 }
@@ -112,24 +112,50 @@ hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_
                                                                          : HOTFN_E_OPTION;
 }
 
-/* By the caller's reader, for an image's own symbols. */
-static hotfn_status ask_env(hotfn_symbols *symbols, uint64_t rva, hotfn_source_line *out)
+/* Is there an image that the caller's readers can be asked about?  A format of its own (a PDB, a map)
+ * names none. */
+static hotfn_status prepare_asking(hotfn_symbols *symbols, bool has_reader)
+{
+    if (!has_reader || symbols->info.format)
+        return HOTFN_E_NOT_FOUND;
+    if (!symbols->line_text)
+        symbols->line_text = hfn_alloc(&symbols->table.env, sizeof *symbols->line_text);
+    return symbols->line_text ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+}
+
+static hotfn_status ask_line(hotfn_symbols *symbols, uint64_t rva, hotfn_source_line *out)
 {
     const hotfn_env *env = &symbols->table.env;
     const hotfn_symbols_info *info = &symbols->info;
+    hotfn_status status = prepare_asking(symbols, env->line_fn != NULL);
 
-    if (!env->line_fn || info->format) /* a format of its own: no image is known */
+    if (status != HOTFN_OK)
+        return status;
+    if (!env->line_fn(env->line_user, info->path, info->id, info->id_bytes, rva,
+                      symbols->line_text->file, sizeof symbols->line_text->file, &out->line))
         return HOTFN_E_NOT_FOUND;
-    if (!symbols->line_file)
-        symbols->line_file = hfn_alloc(env, HFN_LINE_FILE_BYTES);
-    if (!symbols->line_file)
-        return HOTFN_E_NO_MEMORY;
-    if (!env->line_fn(env->line_user, info->path, info->id, info->id_bytes, rva, symbols->line_file,
-                      HFN_LINE_FILE_BYTES, &out->line))
-        return HOTFN_E_NOT_FOUND;
-    out->file = symbols->line_file;
+    out->file = symbols->line_text->file;
     out->rva = rva;
     out->byte_count = 1;
+    return HOTFN_OK;
+}
+
+static hotfn_status ask_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t depth,
+                              hotfn_source_frame *out)
+{
+    const hotfn_env *env = &symbols->table.env;
+    const hotfn_symbols_info *info = &symbols->info;
+    hotfn_status status = prepare_asking(symbols, env->frame_fn != NULL);
+    hfn_line_text *text = symbols->line_text;
+
+    if (status != HOTFN_OK)
+        return status;
+    if (!env->frame_fn(env->frame_user, info->path, info->id, info->id_bytes, rva, depth,
+                       text->function, sizeof text->function, text->file, sizeof text->file,
+                       &out->line))
+        return HOTFN_E_NOT_FOUND;
+    out->function = text->function;
+    out->file = text->file;
     return HOTFN_OK;
 }
 
@@ -141,7 +167,25 @@ hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva, hotfn
     if (symbols->lines.find)
         status = symbols->lines.find(symbols->lines.state, rva, &filled);
     else
-        status = ask_env(symbols, rva, &filled);
+        status = ask_line(symbols, rva, &filled);
+    if (status != HOTFN_OK)
+        return status;
+    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t depth,
+                                      hotfn_source_frame *out)
+{
+    hotfn_source_frame filled = HOTFN_SOURCE_FRAME_INIT;
+    hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
+    hotfn_status status = ask_frame(symbols, rva, depth, &filled);
+
+    if (status == HOTFN_E_NOT_FOUND && depth == 0) {
+        status = hotfn_symbols_find_line(symbols, rva, &line);
+        filled.line = line.line;
+        filled.function = "";
+        filled.file = line.file;
+    }
     if (status != HOTFN_OK)
         return status;
     return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;

@@ -67,6 +67,45 @@ def symbolized(path, rvas):
     return found
 
 
+def frames_of(path, rvas):
+    """{RVA: [(function, file's name, line), ...]}, the innermost piece of source first, as llvm-symbolizer has it.
+    It takes the outermost name from the symbol table ("main.cold"): left out here."""
+    base, found = link_base(path), {}
+    text = subprocess.run(["llvm-symbolizer", "--output-style=LLVM", "--no-demangle", "--inlines", "-e", path],
+                          check=True, input="".join(f"{rva + base:#x}\n" for rva in rvas), capture_output=True,
+                          text=True).stdout
+    for rva, frames in zip(rvas, text.split("\n\n")):
+        lines, chain = frames.strip().splitlines(), []
+        for function, place in zip(lines[::2], lines[1::2]):
+            file, line = place.rsplit(":", 2)[:2]
+            chain.append((function, os.path.basename(file) if int(line) else "", int(line)))
+        found[rva] = outermost_unnamed(chain)
+    return found
+
+
+def outermost_unnamed(chain):
+    return [*chain[:-1], ("", *chain[-1][1:])] if chain else chain
+
+
+def check_frames(what, path, symbols):
+    """`hotfn symbols --at` for the bytes of each function that has lines."""
+    rvas = [rva for s in symbols if "line" in s for rva in range(s["rva"], s["rva"] + s["size"], 3)]
+    theirs, ours = frames_of(path, rvas), {}
+    for first in range(0, len(rvas), 2000):
+        words = [word for rva in rvas[first:first + 2000] for word in ("--at", f"{rva:#x}")]
+        for row in json.loads(output(HOTFN, "symbols", "--json", *words, path))["addresses"]:
+            assert row["frames"][-1]["function"].startswith("_Z") or row["symbol"].startswith(
+                row["frames"][-1]["function"]), row
+            ours[row["rva"]] = outermost_unnamed([
+                (f.get("function", ""), os.path.basename(f.get("file", "")) if "line" in f else "", f.get("line", 0))
+                for f in row["frames"]])
+    wrong = [f"{rva:#x}: ours {ours.get(rva)}, theirs {theirs[rva]}" for rva in rvas if ours.get(rva) != theirs[rva]]
+    assert not wrong, "\n".join([what, f"{len(wrong)} of {len(rvas)}", *wrong[:5]])
+    deepest = max(map(len, ours.values()))
+    assert deepest > 1, what
+    print(f"{what}: {len(rvas)} addresses, {sum(len(f) > 1 for f in ours.values())} of inlined code, {deepest} deep")
+
+
 def lines_of(functions, file, line):
     return {f["rva"]: (os.path.basename(f[file]), f[line]) for f in functions if line in f}
 
@@ -87,6 +126,8 @@ def check_symbols(folder):
                    if s["kind"] == "function"]
         theirs = symbolized(path, sorted({s["rva"] for s in symbols}))
         check_same(f"{compiler} {flags}", lines_of(symbols, "file", "line"), theirs, 3)
+        if "-O0" not in flags:
+            check_frames(f"{compiler} {flags}, inlined", path, symbols)
 
 
 def report(record, *words):
@@ -104,6 +145,9 @@ def check_report(folder):
                                if line.split()[-1] in ("main", "three", "four")])
     output("objcopy", "--only-keep-debug", path, file)
     output("strip", "--strip-debug", path)
+    at = json.loads(output(HOTFN, "symbols", "--json", "--at", hex(min(theirs)), "--symbol-dir", debug, path))
+    assert at["addresses"][0]["frames"][-1].get("line"), at
+    assert not json.loads(output(HOTFN, "symbols", "--json", "--at", hex(min(theirs)), path))["addresses"][0]["frames"]
     output(HOTFN, "run", "-o", record, "--", path)
     functions = json.loads(report(record, "--json", "--symbol-dir", debug))["functions"]
     check_same("report", lines_of(functions, "source_file", "source_line"), theirs, 3)
@@ -112,6 +156,28 @@ def check_report(folder):
     assert "source_line" not in report(record, "--json")
     output("gcc", "-g", "-O1", "-Wl,--build-id", folder / "a.c", "-o", path)
     assert "source_line" not in report(record, "--json"), "lines of another build"
+
+
+def check_stripped(folder):
+    """All names gone: `run`, `scan`, `list` and `kit` find the separate file by its build-id too."""
+    path, debug, record, kit = folder / "bare", folder / "names", folder / "s.hfr", folder / "kit"
+    output("gcc", "-g", "-O2", "-Wl,--build-id", folder / "a.c", "-o", path)
+    build_id = re.search(r"Build ID: (\w+)", output("readelf", "-n", path))[1]
+    file = debug / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    file.parent.mkdir(parents=True)
+    output("objcopy", "--only-keep-debug", path, file)
+    output("strip", path)
+    for words in (("scan", "--json"), ("list", "--json"), ("symbols", "--json")):
+        assert '"three"' in output(HOTFN, *words, "--symbol-dir", debug, path), words
+        assert '"three"' not in output(HOTFN, *words, path), words
+    output(HOTFN, "run", "-q", "--no-cache", "--symbol-dir", debug, "-o", record, "--", path)
+    counts = {f["name"]: f.get("calls") for f in json.loads(report(record, "--json"))["functions"]}
+    assert counts["three"] == counts["four"] == 1, counts
+    output(HOTFN, "kit", "--symbol-dir", debug, "-o", kit, path)
+    output(kit / "count", "-q", "-o", record, "--", path)
+    again = {f["name"]: f.get("calls") for f in json.loads(report(record, "--json"))["functions"]}
+    assert again["three"] == again["four"] == 1, again
+    print("a stripped program: names by build-id in scan, list, symbols, run and kit")
 
 
 def main():
@@ -128,6 +194,7 @@ def main():
         (folder / "b.cpp").write_text(CPP, encoding="utf-8")
         check_symbols(folder)
         check_report(folder)
+        check_stripped(folder)
     return 0
 
 

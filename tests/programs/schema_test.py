@@ -22,7 +22,7 @@ def check(name, document):
     schema = json.loads((DOCS / f"{name}.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(document, schema)
-    kind = "symbols" if name == "symbols" else "functions"
+    kind = next(kind for kind in ("functions", "symbols", "addresses") if kind in document)
     print("ok", name, len(document[kind]), kind)
 
 
@@ -49,6 +49,8 @@ def main():
         check("scan", output_of("scan", "/bin/bash", "--json"))
         check("refused", output_of("list", target, "--refused", "-"))
         check("symbols", output_of("symbols", target, "--json", "--data"))
+        subprocess.run(["gcc", "-O2", "-g", "-o", target, HERE / "src" / "target.c"], check=True)
+        check("symbols", output_of("symbols", target, "--json", "--at", "0x1160", "--at", "0"))
     return 0
 
 

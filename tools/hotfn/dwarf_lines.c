@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 256 }; /* of entries in a unit: deeper ones are passed over */
+enum {
+    MAX_DEPTH = 256, /* of entries in a unit: deeper ones are passed over */
+    MAX_CHAIN = 128, /* of calls inlined into each other: deeper ones are cut off */
+};
 
 /* [low, high) is code of unit, or was inlined into it by the call at file and line. */
 typedef struct range {
@@ -28,11 +31,20 @@ typedef struct ranges {
     size_t count, capacity;
 } ranges;
 
+/* The function around an address, then what was inlined into it there, each into the one before. */
+typedef struct chain {
+    Dwarf_Addr address;
+    Dwarf_Die *unit; /* NULL: of no address yet */
+    Dwarf_Die items[MAX_CHAIN];
+    uint32_t count;
+} chain;
+
 struct dwarf_lines {
     Dwfl *dwfl;
     Dwfl_Module *module;
     char *folders;
     ranges units;
+    chain chain;             /* of the address asked about last */
     struct inlined *inlined; /* of the units that were asked about */
     size_t inlined_count, inlined_capacity;
 };
@@ -98,7 +110,8 @@ static bool keep_ranges(ranges *list, Dwarf_Die *die, range item)
     return true;
 }
 
-static bool keep_call(ranges *list, Dwarf_Die *die, Dwarf_Files *files)
+/* Where the call stood that die was inlined by; NULL or 0 where it does not say. */
+static range call_of(Dwarf_Die *die, Dwarf_Files *files)
 {
     Dwarf_Word file = 0, line = 0;
     Dwarf_Attribute attribute;
@@ -108,6 +121,13 @@ static bool keep_call(ranges *list, Dwarf_Die *die, Dwarf_Files *files)
         call.file = dwarf_filesrc(files, file, NULL, NULL);
     if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &line) == 0)
         call.line = (int)line;
+    return call;
+}
+
+static bool keep_call(ranges *list, Dwarf_Die *die, Dwarf_Files *files)
+{
+    range call = call_of(die, files);
+
     return !call.file || call.line <= 0 || keep_ranges(list, die, call);
 }
 
@@ -242,5 +262,93 @@ bool dwarf_lines_find(dwarf_lines *lines, uint64_t address, char *file, size_t f
         return false;
     snprintf(file, file_bytes, "%s", name);
     *line = (uint32_t)number;
+    return true;
+}
+
+/* Entries that may hold functions without having code themselves. */
+static bool is_scope(int tag)
+{
+    return tag == DW_TAG_namespace || tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
+           tag == DW_TAG_union_type || tag == DW_TAG_module;
+}
+
+/* Down to the innermost entry around address; true if one was found below die. */
+static bool find_chain(chain *c, Dwarf_Die *die, Dwarf_Addr address, int depth)
+{
+    Dwarf_Die child;
+
+    if (depth > MAX_DEPTH || dwarf_child(die, &child) != 0)
+        return false;
+    do {
+        int tag = dwarf_tag(&child);
+        bool is_call = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
+        if (is_scope(tag) ? find_chain(c, &child, address, depth + 1)
+                          : (is_call || tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
+                             tag == DW_TAG_catch_block) &&
+                                dwarf_haspc(&child, address) == 1) {
+            if (is_call && c->count < MAX_CHAIN)
+                c->items[c->count++] = child;
+            if (!is_scope(tag))
+                find_chain(c, &child, address, depth + 1);
+            return true;
+        }
+    } while (dwarf_siblingof(&child, &child) == 0);
+    return false;
+}
+
+static void copy_text(char *out, size_t out_bytes, const char *text)
+{
+    snprintf(out, out_bytes, "%s", text ? text : "");
+}
+
+/* As the linker knows it, where the entry or the one that it is a copy of says so. */
+static const char *name_of(Dwarf_Die *die)
+{
+    static const unsigned names[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name };
+    Dwarf_Attribute attribute;
+    const char *name = NULL;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !name; i++)
+        name = dwarf_formstring(dwarf_attr_integrate(die, names[i], &attribute));
+    return name;
+}
+
+static uint32_t positive(int line)
+{
+    return line > 0 ? (uint32_t)line : 0;
+}
+
+bool dwarf_lines_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, char *function,
+                       size_t function_bytes, char *file, size_t file_bytes, uint32_t *line)
+{
+    const range *in = find(&lines->units, address);
+    chain *c = &lines->chain;
+    Dwarf_Files *files = NULL;
+    Dwarf_Line *found;
+    int number = 0;
+
+    if (!in)
+        return false;
+    if (c->unit != in->unit || c->address != address) {
+        c->unit = in->unit;
+        c->address = address;
+        c->count = 0;
+        find_chain(c, in->unit, address, 0);
+    }
+    if (depth > 0 && depth >= c->count)
+        return false;
+    copy_text(function, function_bytes, c->count ? name_of(&c->items[c->count - 1 - depth]) : NULL);
+    if (depth == 0) {
+        found = dwarf_getsrc_die(in->unit, address);
+        copy_text(file, file_bytes, found ? dwarf_linesrc(found, NULL, NULL) : NULL);
+        if (found)
+            dwarf_lineno(found, &number);
+    } else { /* the call that the piece before was inlined by */
+        dwarf_getsrcfiles(in->unit, &files, NULL);
+        range call = call_of(&c->items[c->count - depth], files);
+        copy_text(file, file_bytes, call.file);
+        number = call.line;
+    }
+    *line = positive(number);
     return true;
 }

@@ -19,4 +19,9 @@ void dwarf_lines_close(dwarf_lines *lines); /* NULL is fine */
 bool dwarf_lines_find(dwarf_lines *lines, uint64_t address, char *file, size_t file_bytes,
                       uint32_t *line);
 
+/* What was inlined at a link address: depth 0 is the innermost piece of source.  "" and 0 for what is
+ * not known; false if there is no such depth. */
+bool dwarf_lines_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, char *function,
+                       size_t function_bytes, char *file, size_t file_bytes, uint32_t *line);
+
 #endif

@@ -64,5 +64,6 @@ hotfn_env hotfn_tool_env(void)
     env.demangle_fn = hotfn_tool_demangle;
     env.decompress_fn = decompress;
     env.line_fn = hotfn_tool_source_line;
+    env.frame_fn = hotfn_tool_source_frame;
     return env;
 }

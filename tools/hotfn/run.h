@@ -22,7 +22,7 @@ typedef struct run_list { /* a growing list of option arguments */
 
 typedef struct run_options {
     const char *record_path;
-    run_list modules, include, exclude;
+    run_list modules, include, exclude, symbol_dirs;
     uint64_t min_bytes, max_bytes;
     const char *target_glob;
     const char *only_path;

@@ -21,6 +21,7 @@ enum {
     NO_CACHE,
     ONLY,
     MAP,
+    SYMBOL_DIR,
     KIT,
     FORCE,
     MODE,
@@ -48,6 +49,7 @@ static const struct option words[] = {
     { "list", required_argument, NULL, ONLY },
     { "only-list", required_argument, NULL, ONLY },
     { "map", required_argument, NULL, MAP },
+    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
     { "kit", required_argument, NULL, KIT },
     { "force", no_argument, NULL, FORCE },
     { "mode", required_argument, NULL, MODE },
@@ -83,6 +85,7 @@ void run_usage(bool to_stderr)
         "      --perf-map       write names of generated code to /tmp/perf-PID.map\n"
         "      --no-cache       do not keep scans for the next run\n"
         "      --map FILE       names from the linker map of the program (a stripped one has none)\n"
+        "      --symbol-dir DIR look for separate debug files there too (may be repeated)\n"
         "      --kit DIR        take plan and list from a folder that hotfn kit made\n"
         "      --force          take the map although it is of another build\n"
         "      --list FILE      hook only the functions listed: .flf of hotfn list -o, or text, a line\n"
@@ -184,6 +187,7 @@ static bool take(run_options *o, int word, const char *argument)
     case FOR: return parse_time(argument, &o->for_ns);
     case ONLY: o->only_path = argument; return true;
     case MAP: o->map_path = argument; return true;
+    case SYMBOL_DIR: return append(&o->symbol_dirs, argument);
     case KIT: o->kit_path = argument; return true;
     case SLOWER: return parse_time(argument, &o->slow_ns);
     case SAMPLE: return parse_sample(argument, &o->sample_mean);

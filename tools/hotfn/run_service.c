@@ -108,6 +108,8 @@ static uint32_t scan_module(run_service *s, const hotfn_request *request, bool w
     uint32_t module = UINT32_MAX;
     options.cache_folder = s->cache_folder[0] ? s->cache_folder : NULL;
     options.map_path = request->kind == HOTFN_REQUEST_MAIN ? s->options->map_path : NULL;
+    options.symbol_dirs = s->options->symbol_dirs.items;
+    options.symbol_dir_count = s->options->symbol_dirs.count;
     options.flags = s->options->force ? HOTFN_SYMBOLS_FORCE : 0;
     options.flags |= s->options->timing ? HOTFN_SCAN_TIMING : 0;
     bool from_kit = s->kit && request->kind == HOTFN_REQUEST_MAIN;

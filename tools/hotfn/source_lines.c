@@ -72,6 +72,13 @@ static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *lin
            dwarf_lines_find(last->dwarf, rva + last->info.link_base, file, file_bytes, line);
 }
 
+static bool ask_frame(uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
+                      char *file, size_t file_bytes, uint32_t *line)
+{
+    return last->dwarf && dwarf_lines_frame(last->dwarf, rva + last->info.link_base, depth,
+                                            function, function_bytes, file, file_bytes, line);
+}
+
 static void close_dwarf(void)
 {
     dwarf_lines_close(last->dwarf);
@@ -84,6 +91,14 @@ static void open_dwarf(void)
 static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
 {
     (void)rva, (void)file, (void)file_bytes, (void)line;
+    return false;
+}
+
+static bool ask_frame(uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
+                      char *file, size_t file_bytes, uint32_t *line)
+{
+    (void)rva, (void)depth, (void)function, (void)function_bytes;
+    (void)file, (void)file_bytes, (void)line;
     return false;
 }
 
@@ -122,7 +137,7 @@ static void open_path(const char *path)
         last->symbols = NULL;
 }
 
-static void choose(const char *path)
+static void find_opened(const char *path)
 {
     for (uint32_t i = 0; i < MOST_OPEN; i++) {
         if (kept[i].path && strcmp(kept[i].path, path) == 0) {
@@ -131,6 +146,15 @@ static void choose(const char *path)
         }
     }
     open_path(path);
+}
+
+/* last is of path and, if that is asked for, of this very build. */
+static bool choose(const char *path, const uint8_t *id, uint32_t id_bytes)
+{
+    if (!last->path || strcmp(last->path, path) != 0)
+        find_opened(path);
+    return last->image && (id_bytes == 0 || (id_bytes == last->info.id_bytes &&
+                                             memcmp(id, last->info.id, id_bytes) == 0));
 }
 
 static bool ask_pdb(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
@@ -148,10 +172,15 @@ int32_t hotfn_tool_source_line(void *user, const char *path, const uint8_t *id, 
                                uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
 {
     (void)user;
-    if (!last->path || strcmp(last->path, path) != 0)
-        choose(path);
-    if (!last->image ||
-        (id_bytes && (id_bytes != last->info.id_bytes || memcmp(id, last->info.id, id_bytes) != 0)))
-        return 0;
-    return ask_dwarf(rva, file, file_bytes, line) || ask_pdb(rva, file, file_bytes, line);
+    return choose(path, id, id_bytes) &&
+           (ask_dwarf(rva, file, file_bytes, line) || ask_pdb(rva, file, file_bytes, line));
+}
+
+int32_t hotfn_tool_source_frame(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
+                                uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
+                                char *file, size_t file_bytes, uint32_t *line)
+{
+    (void)user;
+    return choose(path, id, id_bytes) &&
+           ask_frame(rva, depth, function, function_bytes, file, file_bytes, line);
 }

@@ -3,22 +3,26 @@
  * PDB or a linker map. */
 #include "forwards.h"
 #include "listing.h"
+#include "symbols_at.h"
 #include "verbs.h"
 
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { JSON = 256, DATA, HELP };
+enum { JSON = 256, DATA, AT, HELP };
 
 static const struct option words[] = {
-    { "json", no_argument, NULL, JSON }, SYMBOL_SOURCE_WORDS,  { "data", no_argument, NULL, DATA },
+    { "json", no_argument, NULL, JSON }, SYMBOL_SOURCE_WORDS,
+    { "data", no_argument, NULL, DATA }, { "at", required_argument, NULL, AT },
     { "help", no_argument, NULL, HELP }, { NULL, 0, NULL, 0 },
 };
 
 typedef struct wish {
     symbol_sources sources;
     const char *file;
+    uint64_t *at; /* addresses to explain, instead of the list */
+    uint32_t at_count;
     bool json;
 } wish;
 
@@ -29,6 +33,8 @@ static int usage(FILE *out, int status)
           out);
     fputs(SYMBOL_SOURCE_USAGE
           "      --data            data symbols too\n"
+          "      --at ADDRESS      instead of all: the symbol and the source there, with what was\n"
+          "                        inlined into each other (may be repeated)\n"
           "Each line: distance from the lowest load address, size in bytes, kind, source, name.\n",
           out);
     return status;
@@ -110,6 +116,26 @@ static void print_lines(FILE *out, const listing *l)
     }
 }
 
+static bool print_all(FILE *out, const listing *l, const wish *w, hotfn_error *err)
+{
+    if (w->json)
+        print_json(out, l);
+    else
+        print_lines(out, l);
+    return forwards_print(out, l, &w->sources, w->json, err);
+}
+
+static bool explain(FILE *out, const listing *l, const wish *w)
+{
+    if (!w->json) {
+        symbols_at_print(out, l, w->at, w->at_count);
+        return true;
+    }
+    listing_print_head(out, l, "hotfn.symbols/1");
+    symbols_at_print_json(out, l, w->at, w->at_count);
+    return true;
+}
+
 static int list_symbols(const wish *w)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -120,11 +146,7 @@ static int list_symbols(const wish *w)
     if (hotfn_symbols_count(l.symbols) == 0)
         fprintf(stderr, "hotfn symbols: %s: no symbols; `hotfn list` still finds its functions\n",
                 w->file);
-    if (w->json)
-        print_json(stdout, &l);
-    else
-        print_lines(stdout, &l);
-    bool good = forwards_print(stdout, &l, &w->sources, w->json, &err);
+    bool good = w->at_count ? explain(stdout, &l, w) : print_all(stdout, &l, w, &err);
     if (w->json)
         fputs("}\n", stdout);
     listing_close(&l);
@@ -141,6 +163,10 @@ static int read_words(wish *w, int argc, char **argv, bool *done)
         switch (word) {
         case JSON: w->json = true; break;
         case DATA: w->sources.options.flags |= HOTFN_SYMBOLS_DATA; break;
+        case AT:
+            if (!symbols_at_parse(optarg, &w->at[w->at_count++]))
+                return TOOL_USAGE;
+            break;
         case HELP: *done = true; return usage(stdout, TOOL_OK);
         default:
             if (!symbol_sources_take(&w->sources, word, optarg))
@@ -160,10 +186,12 @@ int hotfn_verb_symbols(int argc, char **argv)
     bool done = false;
     int status = TOOL_FAILED;
 
-    if (symbol_sources_init(&w.sources, argc))
+    w.at = calloc((size_t)argc, sizeof *w.at);
+    if (w.at && symbol_sources_init(&w.sources, argc))
         status = read_words(&w, argc, argv, &done);
     if (status == TOOL_OK && !done)
         status = list_symbols(&w);
     symbol_sources_finish(&w.sources);
+    free(w.at);
     return status;
 }

@@ -63,6 +63,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_symbols_count": (c_uint32, [OBJECT]),
     "hotfn_symbols_get": (STATUS, [OBJECT, c_uint32, _ref(s.Symbol)]),
     "hotfn_symbols_get_info": (STATUS, [OBJECT, _ref(s.SymbolsInfo)]),
+    "hotfn_symbols_find_frame": (STATUS, [OBJECT, c_uint64, c_uint32, _ref(s.SourceFrame)]),
     "hotfn_symbols_find_line": (STATUS, [OBJECT, c_uint64, _ref(s.SourceLine)]),
     "hotfn_exports_load": (STATUS, [OUT, OBJECT, _ref(s.SymbolsOptions), ENV, ERR]),
     "hotfn_exports_destroy": (None, [OBJECT]),

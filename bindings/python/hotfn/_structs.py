@@ -33,6 +33,8 @@ DecompressFn = CFUNCTYPE(c_void_p, c_void_p, c_int32, c_void_p, c_size_t, c_size
                          c_void_p, POINTER(c_size_t))
 LineFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(c_uint8), c_uint32, c_uint64, POINTER(c_char),
                    c_size_t, POINTER(c_uint32))
+FrameFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(c_uint8), c_uint32, c_uint64, c_uint32, POINTER(c_char),
+                    c_size_t, POINTER(c_char), c_size_t, POINTER(c_uint32))
 WriteFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t)
 ActionFn = CFUNCTYPE(None, c_void_p)
 SlowPathFn = CFUNCTYPE(None)
@@ -65,7 +67,8 @@ class Env(Sized):
                 ("log_fn", LogFn), ("log_user", c_void_p),
                 ("demangle_fn", DemangleFn), ("demangle_user", c_void_p),
                 ("decompress_fn", DecompressFn), ("decompress_user", c_void_p),
-                ("line_fn", LineFn), ("line_user", c_void_p)]
+                ("line_fn", LineFn), ("line_user", c_void_p),
+                ("frame_fn", FrameFn), ("frame_user", c_void_p)]
 
 
 # hotfn/image.h
@@ -102,6 +105,10 @@ class SymbolsInfo(Sized):
 class SourceLine(Sized):
     _fields_ = [("size", c_uint32), ("line", c_uint32), ("rva", c_uint64),
                 ("byte_count", c_uint64), ("file", c_char_p)]
+
+
+class SourceFrame(Sized):
+    _fields_ = [("size", c_uint32), ("line", c_uint32), ("function", c_char_p), ("file", c_char_p)]
 
 
 class Exported(Sized):

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* The symbol around an address, and the chain of calls that were inlined there, the innermost piece of
+ * source first: as addr2line -fi prints it, for each kind of file that the library knows lines of. */
+#include "symbols_at.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 16384 };
+
+bool symbols_at_parse(const char *text, uint64_t *rva)
+{
+    char *end;
+
+    *rva = strtoull(text, &end, 0);
+    if (text[0] >= '0' && text[0] <= '9' && *end == 0)
+        return true;
+    fprintf(stderr, "hotfn symbols: no distance from the lowest load address (0x11f0): '%s'\n",
+            text);
+    return false;
+}
+
+/* The last symbol of code that begins at rva or before it and reaches so far; size unknown reaches. */
+static bool find_symbol(const listing *l, uint64_t rva, hotfn_symbol *out)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < hotfn_symbols_count(l->symbols); i++) {
+        hotfn_symbol s = HOTFN_SYMBOL_INIT;
+        hotfn_symbols_get(l->symbols, i, &s);
+        if (s.rva > rva)
+            break;
+        if (s.kind == HOTFN_SYMBOL_DATA || (found && s.rva == out->rva) ||
+            (s.byte_count && rva - s.rva >= s.byte_count))
+            continue;
+        *out = s;
+        found = true;
+    }
+    return found;
+}
+
+static bool next_frame(const listing *l, uint64_t rva, uint32_t depth, hotfn_source_frame *out)
+{
+    *out = (hotfn_source_frame)HOTFN_SOURCE_FRAME_INIT;
+    return hotfn_symbols_find_frame(l->symbols, rva, depth, out) == HOTFN_OK;
+}
+
+void symbols_at_print(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count)
+{
+    char text[TEXT_BYTES];
+
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_symbol s = HOTFN_SYMBOL_INIT;
+        hotfn_source_frame f;
+        fprintf(out, "%#" PRIx64, rvas[i]);
+        if (find_symbol(l, rvas[i], &s))
+            fprintf(out, " %s+%#" PRIx64, listing_display(l, s.name, text, sizeof text),
+                    rvas[i] - s.rva);
+        putc('\n', out);
+        for (uint32_t depth = 0; next_frame(l, rvas[i], depth, &f); depth++) {
+            fprintf(out, "    %s%s", listing_display(l, f.function, text, sizeof text),
+                    f.function[0] ? " " : "");
+            if (f.line)
+                fprintf(out, "%s:%" PRIu32 "\n", f.file, f.line);
+            else
+                fprintf(out, "%s\n", f.file[0] ? f.file : "?");
+        }
+    }
+}
+
+static void print_frames(FILE *out, const listing *l, uint64_t rva)
+{
+    char text[TEXT_BYTES];
+    hotfn_source_frame f;
+
+    fputs(",\"frames\":[", out);
+    for (uint32_t depth = 0; next_frame(l, rva, depth, &f); depth++) {
+        const char *between = "";
+        fputs(depth ? ",{" : "{", out);
+        if (f.function[0]) {
+            fputs("\"function\":", out);
+            listing_json_text(out, f.function);
+            fputs(",\"display\":", out);
+            listing_json_text(out, listing_display(l, f.function, text, sizeof text));
+            between = ",";
+        }
+        if (f.file[0]) {
+            fprintf(out, "%s\"file\":", between);
+            listing_json_text(out, f.file);
+            between = ",";
+        }
+        if (f.line)
+            fprintf(out, "%s\"line\":%" PRIu32, between, f.line);
+        putc('}', out);
+    }
+    putc(']', out);
+}
+
+void symbols_at_print_json(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count)
+{
+    fputs(",\"addresses\":[", out);
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_symbol s = HOTFN_SYMBOL_INIT;
+        fprintf(out, "%s\n{\"rva\":%" PRIu64, i ? "," : "", rvas[i]);
+        if (find_symbol(l, rvas[i], &s)) {
+            fputs(",\"symbol\":", out);
+            listing_json_text(out, s.name);
+            fprintf(out, ",\"offset\":%" PRIu64, rvas[i] - s.rva);
+        }
+        print_frames(out, l, rvas[i]);
+        putc('}', out);
+    }
+    putc(']', out);
+}
