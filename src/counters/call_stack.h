@@ -10,7 +10,7 @@
 typedef struct hfn_time_engine {
     hotfn_time_header *header; /* NULL: nothing is timed */
     uint32_t thread_at, log_at;
-    uint32_t skips_at; /* from the state on                    */
+    uint32_t skips_at, hints_at; /* from the state on          */
     uint32_t sample_mean;
     uint32_t flags; /* HOTFN_TIMING_* */
     uint32_t clock;

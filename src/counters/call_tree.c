@@ -44,7 +44,34 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t)
     return t->root;
 }
 
-HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, uint32_t slot)
+/* ---- Hints.  A thread's table of nodes by what they were looked for with: one word each, which is
+ * stored whole, half of it the key's; what is found is compared before it is believed. */
+
+typedef struct hint {
+    uint64_t *place;
+    uint64_t key; /* the upper half of the word */
+} hint;
+
+static hint hint_for(hfn_time_state *t, uint64_t a, uint32_t slot)
+{
+    uint64_t *hints = (uint64_t *)(void *)((uint8_t *)t + hfn_time.hints_at);
+    uint64_t mixed = (a ^ (uint64_t)slot << 40) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (hint){ &hints[mixed >> (64 - HFN_HINT_BITS)],
+                   mixed << HFN_HINT_BITS & UINT64_C(0xffffffff00000000) };
+}
+
+/* A node of the slot, or 0. */
+static uint32_t hinted(const hint *h, uint32_t slot)
+{
+    uint64_t word = *h->place;
+    uint32_t node = (uint32_t)word;
+
+    return node != 0 && (word ^ h->key) >> 32 == 0 && hfn_time.nodes[node - 1].slot == slot ? node
+                                                                                            : 0;
+}
+
+static uint32_t find_child(hfn_time_state *t, uint32_t parent, uint32_t slot)
 {
     hotfn_time_node *nodes = hfn_time.nodes, *p = &nodes[parent - 1];
     uint32_t child = p->first_child;
@@ -61,7 +88,19 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, 
         nodes[child - 1].next_sibling = p->first_child;
         p->first_child = child;
     }
-    p->spare[LAST_CHILD] = child;
+    return child;
+}
+
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, uint32_t slot)
+{
+    hint h = hint_for(t, parent, slot);
+    uint32_t child = hinted(&h, slot);
+
+    if (child == 0 || hfn_time.nodes[child - 1].parent != parent - 1) {
+        child = find_child(t, parent, slot);
+        *h.place = h.key | child;
+    }
+    hfn_time.nodes[parent - 1].spare[LAST_CHILD] = child;
     return child;
 }
 
@@ -85,24 +124,23 @@ static uint32_t slot_at(uint64_t address)
                                                                         : UINT32_MAX;
 }
 
-static uint32_t child_of(hfn_time_state *t, uint32_t parent, uint32_t slot)
-{
-    uint32_t child = (uint32_t)hfn_time.nodes[parent - 1].spare[LAST_CHILD];
-
-    return child != 0 && hfn_time.nodes[child - 1].slot == slot ? child
-                                                                : hfn_tree_child(t, parent, slot);
-}
-
 /* Two levels only: below the root a node a caller, below that its callees. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, uint64_t return_address,
                                                   uint32_t slot)
 {
-    uint32_t root = t->root ? t->root : hfn_tree_root(t), caller = slot_at(return_address - 1);
-    uint32_t parent = root;
+    hint h = hint_for(t, return_address, slot);
+    uint32_t node = hinted(&h, slot), caller, parent;
 
-    if (root != 0 && caller != UINT32_MAX)
-        parent = child_of(t, root, caller);
-    return parent == 0 ? 0 : child_of(t, parent, slot);
+    if (HFN_LIKELY(node != 0))
+        return node;
+    parent = t->root ? t->root : hfn_tree_root(t);
+    caller = slot_at(return_address - 1);
+    if (parent != 0 && caller != UINT32_MAX)
+        parent = hfn_tree_child(t, parent, caller);
+    if (parent != 0)
+        node = hfn_tree_child(t, parent, slot);
+    *h.place = h.key | node;
+    return node;
 }
 
 HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell)

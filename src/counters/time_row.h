@@ -6,6 +6,7 @@
  *   the log: the calls that are open, outermost first
  *   the limbo: open calls that were not on the way to what ran later
  *   the skips: sampled only, a u32 a slot: how many calls go by untimed before the next
+ *   the hints: where in the tree a call was found the last time
  *
  * Cells go by number: slot + 1; number 0 is a cell in the header, for what runs outside of all timed
  * calls.  Numbers mean the same in every row, so a call may begin in one row and end in another. */
@@ -19,6 +20,7 @@
 #define HFN_TIME_MOST_SLOTS (UINT32_C(1) << 24)
 #define HFN_LOG_CAPACITY 4096u   /* deeper calls are timed, but not followed through a longjmp */
 #define HFN_LIMBO_CAPACITY 256u
+#define HFN_HINT_BITS 12u
 
 /* What a stub keeps of a call on the thread's own stack.  A call can be ended with this alone,
  * whatever became of the log: on another thread, after other stacks ran, in any order. */
@@ -86,9 +88,14 @@ static inline uint64_t hfn_time_skips_at(uint64_t slots)
            (HFN_LOG_CAPACITY + HFN_LIMBO_CAPACITY) * sizeof(hfn_open_call);
 }
 
+static inline uint64_t hfn_time_hints_at(uint64_t slots)
+{
+    return (hfn_time_skips_at(slots) + slots * sizeof(uint32_t) + 7) & ~UINT64_C(7);
+}
+
 static inline uint64_t hfn_time_row_bytes(uint64_t slots)
 {
-    return hfn_time_skips_at(slots) + slots * sizeof(uint32_t);
+    return hfn_time_hints_at(slots) + (sizeof(uint64_t) << HFN_HINT_BITS);
 }
 
 /* A record's memory for times; what is not kept is NULL. */
@@ -97,6 +104,7 @@ typedef struct hfn_time_memory {
     uint32_t thread_at; /* from a row's begin to its hotfn_time_thread */
     uint32_t log_at;    /* and from there to the log                   */
     uint32_t skips_at;  /* and to the skips                            */
+    uint32_t hints_at;  /* and to the hints                            */
     hotfn_time_node *nodes;
     hotfn_alloc_cell *allocs;
     uint64_t *histograms;

@@ -89,6 +89,7 @@ void hfn_timing_start(const hfn_time_memory *m)
         .thread_at = m->thread_at,
         .log_at = m->log_at,
         .skips_at = m->skips_at,
+        .hints_at = m->hints_at,
         .sample_mean = h->sample_mean > 0 ? h->sample_mean : 1,
         .flags = h->flags,
         .clock = h->clock,

@@ -10,8 +10,9 @@ bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch)
 {
     const hotfn_plan *plan = hfn_batch_module(hooks, batch)->plan;
 
-    return batch->kind == HOTFN_ACTION_COUNT && plan->site_count > 0 &&
-           !(hooks->options.flags & HOTFN_HOOKS_KEEP_CALLS);
+    return (batch->kind == HOTFN_ACTION_COUNT || batch->kind == HOTFN_ACTION_TIME ||
+            batch->kind == HOTFN_ACTION_SAMPLE) &&
+           plan->site_count > 0 && !(hooks->options.flags & HOTFN_HOOKS_KEEP_CALLS);
 }
 
 /* Note the current stub of walk. */

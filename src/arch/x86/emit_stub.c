@@ -78,21 +78,22 @@ static uint8_t *put_flag_free_increment(uint8_t *out, int32_t displacement)
 /* slow: call gate
  * body: mov spare, fs:[row]; test spare, spare; jz slow; inc qword [spare + d]
  * Steps over a red zone only where it calls. */
-static void emit_spare_count(uint8_t *out, const hfn_stub_request *request, uint8_t spare)
+static uint8_t *put_spare_count(uint8_t *out, uint64_t at, const hfn_stub_request *request,
+                                uint8_t spare)
 {
     uint8_t low = spare & 7, high = spare >> 3; /* the latter goes to REX.R or REX.B */
     bool red_zone = (request->flags & HFN_STUB_RED_ZONE) != 0;
     uint64_t gate = request->gate + SPARE_GATE_AT;
 
     if (red_zone)
-        out = put_raise(put_call(put_lower(out), request->address + 5, gate));
+        out = put_raise(put_call(put_lower(out), at + 5, gate));
     else
-        out = put_call(out, request->address, gate);
+        out = put_call(out, at, gate);
     out = PUT(out, 0x64, 0x48 | high << 2, 0x8b, 0x04 | low << 3, 0x25); /* mov spare, fs:[row] */
     out = put_u32(out, (uint32_t)request->row_displacement);
     out = PUT(out, 0x48 | high << 2 | high, 0x85, 0xc0 | low << 3 | low); /* test spare, spare */
     out = PUT(out, 0x74, red_zone ? 0xe0 : 0xed);                         /* jz slow           */
-    put_u32(PUT(out, 0x48 | high, 0xff, 0x80 | low), (uint32_t)request->slot_displacement);
+    return put_u32(PUT(out, 0x48 | high, 0xff, 0x80 | low), (uint32_t)request->slot_displacement);
 }
 
 /* slow: call gate; pop rcx
@@ -117,7 +118,7 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
     uint32_t spare = spare_of(request->flags);
 
     if (spare != 0) {
-        emit_spare_count(out, request, (uint8_t)(spare - 1));
+        put_spare_count(out, request->address, request, (uint8_t)(spare - 1));
         return;
     }
     if (!(request->flags & HFN_STUB_RED_ZONE)) {
@@ -131,16 +132,18 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
 
 /* ---- Time.  The caller's return address stays where it is; behind the body stands a frame of ours:
  *   count; push slot; lea rsp, [rsp - 32]; call enter; call body; call exit; lea rsp, [rsp + 40]; ret
- *   body: the moved instructions */
+ *   body: the moved instructions
+ * What may be timed has neither live flags nor a red zone. */
 
-enum { TIME_TAIL_AT = 26, SAMPLE_TAIL_AT = 35, TIME_TAIL_BYTES = 31 };
+enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 31, SAMPLE_BYTES = 66, SAMPLE_SPARE_BYTES = 67 };
 
-static void put_time_tail(uint8_t *out, uint64_t at, const hfn_stub_request *request)
+/* `body`: where the moved instructions will stand */
+static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_stub_request *request)
 {
     out = put_u32(PUT(out, 0x68), request->slot); /* push slot           */
     out = PUT(out, 0x48, 0x8d, 0x64, 0x24, 0xe0); /* lea rsp, [rsp - 32] */
     out = put_call(out, at + 10, request->time_enter);
-    out = put_call(out, at + 15, at + TIME_TAIL_BYTES);
+    out = put_call(out, at + 15, body);
     out = put_call(out, at + 20, request->time_exit);
     out = PUT(out, 0x48, 0x8d, 0x64, 0x24, 0x28); /* lea rsp, [rsp + 40] */
     PUT(out, 0xc3);                               /* ret                 */
@@ -148,23 +151,39 @@ static void put_time_tail(uint8_t *out, uint64_t at, const hfn_stub_request *req
 
 static void emit_time(uint8_t *out, const hfn_stub_request *request)
 {
-    hfn_stub_request count = *request;
+    uint64_t at = request->address + TIME_TAIL_AT;
+    uint32_t spare = spare_of(request->flags);
+    hfn_stub_request plain = *request;
 
-    count.flags = 0; /* what may be timed has neither live flags nor a red zone */
-    put_time_tail(put_count_body(out, count.address, &count), request->address + TIME_TAIL_AT,
-                  request);
+    plain.flags = 0;
+    if (spare != 0)
+        put_spare_count(out, request->address, &plain, (uint8_t)(spare - 1));
+    else
+        put_count_body(out, request->address, &plain);
+    put_time_tail(out + TIME_TAIL_AT, at, at + TIME_TAIL_BYTES, request);
 }
 
-/* The count, and before the register is given back: sub dword [rcx + skip], 1; pop rcx; jae body */
+/* Most calls go by untimed, so that their way is straight and the tail stands in front:
+ * tail; count, with the register still at hand: sub dword [row + skip], 1; jb tail */
 static void emit_sample(uint8_t *out, const hfn_stub_request *request)
 {
-    hfn_stub_request count = *request;
+    uint64_t at = request->address + TIME_TAIL_BYTES;
+    uint32_t spare = spare_of(request->flags);
+    uint8_t reg = spare != 0 ? (uint8_t)(spare - 1) : 0;
+    uint8_t *tail = out;
+    hfn_stub_request plain = *request;
 
-    count.flags = 0;
-    out = put_count_body(out, count.address, &count) - 1; /* pop rcx */
-    out = put_u32(PUT(out, 0x83, 0xa9), (uint32_t)request->skip_displacement);
-    out = PUT(out, 0x01, 0x59, 0x73, TIME_TAIL_BYTES);
-    put_time_tail(out, request->address + SAMPLE_TAIL_AT, request);
+    plain.flags = 0;
+    out += TIME_TAIL_BYTES;
+    if (spare != 0) {
+        out = PUT(put_spare_count(out, at, &plain, reg), 0x40 | reg >> 3, 0x83, 0xa8 | (reg & 7));
+        out = PUT(put_u32(out, (uint32_t)request->skip_displacement), 0x01);
+    } else {
+        out = PUT(put_count_body(out, at, &plain) - 1, 0x83, 0xa9); /* over its pop rcx */
+        out = PUT(put_u32(out, (uint32_t)request->skip_displacement), 0x01, 0x59);
+    }
+    out = PUT(out, 0x72, (uint8_t)(tail - (out + 2)));
+    put_time_tail(tail, request->address, request->address + (uint64_t)(out - tail), request);
 }
 
 /* ---- Call: lea rsp, [rsp - 128]; call gate; jmp over data; callback, user; lea rsp, [rsp + 128] */
@@ -192,11 +211,13 @@ static const hfn_stub_shape spare_count_shapes[2] = {
     { 39, 18, 2, { { 5, 128 }, { 18, 0 } } }, /* red zone */
 };
 static const hfn_stub_shape call_shape = { 36, 0, 2, { { 5, 128 }, { 36, 0 } } };
-static const hfn_stub_shape time_shape = {
-    57, 6, 7, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 }, { 31, 8 }, { 36, 40 }, { 56, 0 } }
+static const hfn_stub_shape time_shapes[2] = {
+    { 57, 6, 7, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 }, { 31, 8 }, { 36, 40 }, { 56, 0 } } },
+    { 57, 5, 3, { { 31, 8 }, { 36, 40 }, { 56, 0 } } }, /* spare register */
 };
-static const hfn_stub_shape sample_shape = {
-    66, 6, 7, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 33, 0 }, { 40, 8 }, { 45, 40 }, { 65, 0 } }
+static const hfn_stub_shape sample_shapes[2] = {
+    { SAMPLE_BYTES, 37, 7, { { 5, 8 }, { 10, 40 }, { 30, 0 }, { 31, 8 }, { 37, 0 }, { 38, 8 }, { 64, 0 } } },
+    { SAMPLE_SPARE_BYTES, 36, 3, { { 5, 8 }, { 10, 40 }, { 30, 0 } } }, /* spare register */
 };
 static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
 /* clang-format on */
@@ -208,8 +229,8 @@ const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
         return spare_of(flags) ? &spare_count_shapes[(flags & HFN_STUB_RED_ZONE) != 0]
                                : &count_shapes[flags & 3];
     case HFN_STUB_CALL: return &call_shape;
-    case HFN_STUB_TIME: return &time_shape;
-    case HFN_STUB_SAMPLE: return &sample_shape;
+    case HFN_STUB_TIME: return &time_shapes[spare_of(flags) != 0];
+    case HFN_STUB_SAMPLE: return &sample_shapes[spare_of(flags) != 0];
     default: return &floor_shape;
     }
 }

@@ -9,7 +9,8 @@
 
 #include <sys/mman.h>
 
-enum { ROUNDS = 2000, BELOW_BYTES = 256, PAGE_BYTES = 4096, SLOT = 7 };
+enum { ROUNDS = 2000, BELOW_BYTES = 256, PAGE_BYTES = 4096 };
+enum { ENTER_AT = 512, EXIT_AT = 544, SLOT = 7, SKIP = 8, ENTERED = 9, LEFT = 10 };
 
 /* All that is given and found: rax rcx rdx rbx rbp rsi rdi r8..r15, flags, what lies below rsp. */
 typedef struct machine {
@@ -78,7 +79,23 @@ static void fill_random(void *out, size_t byte_count)
         ((uint8_t *)out)[i] = (uint8_t)next_random();
 }
 
-/* A page with both gates, a head of the given kind, and `ret`. */
+/* Counts the calls with `slot` in the fifth word of the frame: stands for what times. */
+static void make_time_gate(uint8_t *gate, uint64_t *counted)
+{
+    static const uint8_t code[] = {
+        0x50,                                           /* push rax                             */
+        0x48, 0xb8, 0,    0,    0,    0,    0, 0, 0, 0, /* mov rax, counted                     */
+        0x48, 0x83, 0x7c, 0x24, 0x30, SLOT,             /* cmp qword [rsp + 8 + 8 + 32], SLOT   */
+        0x75, 0x03,                                     /* jne over                             */
+        0x48, 0xff, 0x00,                               /* inc qword [rax]                      */
+        0x58, 0xc3,                                     /* over: pop rax; ret                   */
+    };
+
+    memcpy(gate, code, sizeof code);
+    memcpy(gate + 3, &counted, sizeof counted);
+}
+
+/* A page with all gates, a head of the given kind, and `ret`. */
 static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void *user)
 {
     uint8_t *page =
@@ -96,12 +113,18 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
         .slot_displacement = (int32_t)access.slot_base_bytes + 8 * SLOT,
         .callback = (uint64_t)(uintptr_t)callback,
         .user = (uint64_t)(uintptr_t)user,
+        .time_enter = (uint64_t)(uintptr_t)page + ENTER_AT,
+        .time_exit = (uint64_t)(uintptr_t)page + EXIT_AT,
+        .slot = SLOT,
+        .skip_displacement = (int32_t)access.slot_base_bytes + 8 * SKIP,
     };
     uint64_t slow;
 
     memcpy(&slow, &access.slow_path, sizeof slow);
     hfn_x86_emit_count_gate(page, slow);
     CHECK(hfn_x86_emit_call_gate(page + 64, &vector) <= HFN_CALL_GATE_MAX);
+    make_time_gate(page + ENTER_AT, &slots[ENTERED]);
+    make_time_gate(page + EXIT_AT, &slots[LEFT]);
     hfn_x86_emit_stub(head, &request);
     head[shape->head_bytes] = 0xc3;
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
@@ -167,6 +190,37 @@ static void count_with_a_spare_register_keeps_all_others(void)
         run_counts(flags, numbers[i]);
         run_counts(flags | HFN_STUB_RED_ZONE, numbers[i]);
         run_counts(flags | HFN_STUB_FLAGS_LIVE, HFN_NO_REGISTER); /* it is not used then */
+    }
+}
+
+/* Which of the calls are timed is told by the skip word, whose thread's first call finds it 0. */
+static void run_times(hfn_stub_kind kind, uint32_t flags, uint8_t spare)
+{
+    void *page = make_head(kind, flags, NULL, NULL);
+    uint64_t before = slots[SLOT], entered = slots[ENTERED], left = slots[LEFT];
+    uint64_t timed = kind == HFN_STUB_TIME ? ROUNDS : ROUNDS / 4;
+
+    for (int i = 0; i < ROUNDS && !check_failures; i++) {
+        row = i % 5 == 0 ? NULL : slots;
+        slots[SKIP] = i % 4 == 0 ? 0 : 3;
+        run_and_compare(false, 0, spare);
+        CHECK_EQ_U64((uint32_t)slots[SKIP],
+                     kind == HFN_STUB_TIME ? (i % 4 == 0 ? 0 : 3) : (i % 4 == 0 ? UINT32_MAX : 2));
+    }
+    CHECK_EQ_U64(slots[SLOT] - before, ROUNDS);
+    CHECK_EQ_U64(slots[ENTERED] - entered, timed);
+    CHECK_EQ_U64(slots[LEFT] - left, timed);
+    munmap(page, PAGE_BYTES);
+}
+
+static void time_stubs_see_entry_and_exit_and_keep_registers(void)
+{
+    static const uint8_t numbers[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 };
+
+    for (hfn_stub_kind kind = HFN_STUB_TIME; kind <= HFN_STUB_SAMPLE; kind++) {
+        run_times(kind, 0, HFN_NO_REGISTER);
+        for (size_t i = 0; i < sizeof numbers; i++)
+            run_times(kind, (numbers[i] + 1u) << HFN_STUB_SPARE_SHIFT, numbers[i]);
     }
 }
 
@@ -288,6 +342,7 @@ static const check_test tests[] = {
     CHECK_TEST(flag_free_count_keeps_the_flags),
     CHECK_TEST(red_zone_count_keeps_the_red_zone),
     CHECK_TEST(count_with_a_spare_register_keeps_all_others),
+    CHECK_TEST(time_stubs_see_entry_and_exit_and_keep_registers),
     CHECK_TEST(call_keeps_all_registers_flags_and_red_zone),
     CHECK_TEST(call_keeps_vector_registers),
 };
