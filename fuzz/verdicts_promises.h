@@ -35,8 +35,11 @@ static inline uint32_t add_claims(const hotfn_verdicts *verdicts, uint32_t i, cl
     must((v->pub.verdict == HOTFN_VERDICT_HOOKABLE) == (v->pub.reason == HOTFN_REASON_NONE));
     must((v->pub.verdict == HOTFN_VERDICT_HOOKABLE) == (v->pub.strategy != HOTFN_STRATEGY_NONE));
     must(hfn_verdicts_moved(verdicts, i, &moved) == (v->pub.verdict == HOTFN_VERDICT_HOOKABLE));
+    must(v->pub.verdict == HOTFN_VERDICT_HOOKABLE || !(v->pub.flags & HOTFN_VERDICT_TIMED));
     if (v->pub.verdict != HOTFN_VERDICT_HOOKABLE)
         return 0;
+    must(((v->pub.flags & HOTFN_VERDICT_TIMED) != 0) ==
+         (HOTFN_VERDICT_TIMING_REASON(v->pub.flags) == HOTFN_REASON_NONE));
     must(moved.original_bytes == v->covered_bytes);
     must(hfn_verdicts_original(verdicts, i).size == v->pub.patch_bytes);
     claims[0] = (claim){ v->site_rva, v->site_rva + kept };
@@ -73,13 +76,15 @@ static inline void judge_image(const hotfn_image *image)
     no_files.flags = HOTFN_SYMBOLS_NO_SEPARATE;
     hotfn_symbols_load(&symbols, image, &no_files, NULL, NULL);
     if (hotfn_functions_build(&functions, image, symbols, NULL, NULL) == HOTFN_OK) {
+        options.flags = HOTFN_VERDICTS_TIMING;
         options.threads = 1;
         must(hotfn_verdicts_judge(&one, image, functions, &options, NULL, NULL) == HOTFN_OK);
         options.threads = 3;
         must(hotfn_verdicts_judge(&three, image, functions, &options, NULL, NULL) == HOTFN_OK);
         for (uint32_t i = 0; i < hotfn_verdicts_count(one); i++)
             must(hfn_verdicts_at(one, i)->pub.strategy == hfn_verdicts_at(three, i)->pub.strategy &&
-                 hfn_verdicts_at(one, i)->island_rva == hfn_verdicts_at(three, i)->island_rva);
+                 hfn_verdicts_at(one, i)->island_rva == hfn_verdicts_at(three, i)->island_rva &&
+                 hfn_verdicts_at(one, i)->pub.flags == hfn_verdicts_at(three, i)->pub.flags);
         check_promises(one);
     }
     hotfn_verdicts_destroy(three);

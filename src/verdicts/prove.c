@@ -372,6 +372,7 @@ static uint32_t read_queued(hfn_prover *p)
 /* A place not read yet may be the indirect jump's. */
 static uint32_t follow_case(hfn_prover *p, uint64_t rva, bool *any)
 {
+    p->case_seen = true;
     if (place_of(p, rva)->rva == rva)
         return HOTFN_REASON_NONE;
     *any = true;
@@ -425,6 +426,8 @@ static uint32_t follow_dispatch(hfn_prover *p, bool *any)
         if (reason == HOTFN_REASON_NONE)
             reason = follow_cases_outside(p, part, any);
     }
+    if (reason == HOTFN_REASON_NONE && !p->case_seen)
+        return HOTFN_REASON_STACK_UNKNOWN; /* it leads nowhere that is known */
     return reason;
 }
 
@@ -440,7 +443,7 @@ uint32_t hfn_prove(hfn_prover *p, uint32_t subject)
     p->subject = subject;
     p->rva = s->rva;
     p->end = s->end;
-    p->dispatches = false;
+    p->dispatches = p->case_seen = false;
     p->judging->arch->stack_begin(&entry);
     reason = hfn_prove_leads(p, s->rva, &entry, false);
     while (reason == HOTFN_REASON_NONE && any) {

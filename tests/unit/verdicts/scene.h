@@ -16,7 +16,7 @@ enum { FUNC = 2, NOTYPE = 0, LOCAL = 0, GLOBAL = 1 };
 typedef struct scene_fde {
     uint64_t begin;
     uint32_t size;
-    bool inner, signal, lsda;
+    bool inner, signal, lsda, arguments; /* arguments: some lie on the stack at a call */
 } scene_fde;
 
 typedef struct scene {
@@ -154,6 +154,8 @@ static inline void scene_add_eh_frame(scene *s)
         put(eh, 0, 4), put(eh, start + 4 - lsda, 4);
         put(eh, s->fdes[i].begin - (address + eh->size), 4), put(eh, s->fdes[i].size, 4);
         put(eh, 4, 1), put(eh, RODATA - (address + eh->size), 4);
+        if (s->fdes[i].arguments)
+            put_data(eh, "\x41\x2E\x10", 3); /* advance 1; GNU_args_size 16 */
         put_align(eh, 4);
         put_at(eh, start, eh->size - start - 4, 4);
     }

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The law of proven functions: one that is said to be timeable does behind a timing stub what it does
+ * bare: the same registers, flags, memory and arguments of its caller, though the stub's frame stands
+ * between the two.  Functions are random; some keep to their frames, some reach out.  The body finds the
+ * same stack pointer both times, so that only what lies above differs.  Arguments: seed, number of
+ * functions.
+ */
+#include "cpu.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#if !defined(__x86_64__)
+int main(void)
+{
+    return 77; /* stubs run on this CPU */
+}
+#else
+
+#include "arch/stub.h"
+#include "counters/call_stack.h"
+#include "counters/thread_row.h"
+#include "counters/timing.h"
+#include "image/image.h"
+#include "verdicts/scene.h"
+
+enum {
+    A_SCENE = 24,
+    FRAME_WORDS = 8,
+    CALLER_BYTES = 256,
+    STUB_FRAME_BYTES = 48,
+    SLOTS = 4,
+    NODES = 64
+};
+enum { RAX = 0, RCX = 1, RBX = 3, RSP = 4, RBP = 5, R12 = 12 };
+
+typedef struct tally {
+    uint64_t proven, refused, broken; /* broken: of the refused, those that the stub would change */
+} tally;
+
+/* ---- A random function. */
+
+typedef struct function {
+    uint8_t bytes[512];
+    uint32_t size;
+    uint32_t pushes, words; /* below the return address */
+    bool has_frame, aligned;
+    int32_t pointer_at; /* where in the frame r12 points, as a distance from rsp */
+} function;
+
+static void put_u8s(function *f, const char *bytes, size_t size)
+{
+    memcpy(f->bytes + f->size, bytes, size);
+    f->size += (uint32_t)size;
+}
+#define PUT_BYTES(f, text) put_u8s(f, text, sizeof(text) - 1)
+
+static void put_byte(function *f, uint32_t value)
+{
+    f->bytes[f->size++] = (uint8_t)value;
+}
+
+static void put_i32(function *f, int32_t value)
+{
+    memcpy(f->bytes + f->size, &value, 4);
+    f->size += 4;
+}
+
+/* Any but rsp, rbx (the data), rbp (a frame), r12 (a pointer). */
+static uint32_t any_register(random_source *r)
+{
+    static const uint8_t numbers[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11, 13, 14, 15 };
+
+    return numbers[random_below(r, sizeof numbers)];
+}
+
+/* opcode reg, [base + distance], whole words */
+static void put_memory(function *f, uint32_t opcode, uint32_t reg, uint32_t base, int32_t distance)
+{
+    put_byte(f, 0x48 | (reg & 8) >> 1 | (base & 8) >> 3);
+    put_byte(f, opcode);
+    put_byte(f, 0x80 | (reg & 7) << 3 | (base & 7));
+    if ((base & 7) == 4)
+        put_byte(f, 0x24);
+    put_i32(f, distance);
+}
+
+/* A distance from rsp: mostly of a word of the frame, seldom of something above it. */
+static int32_t some_place(const function *f, random_source *r)
+{
+    uint32_t own = f->aligned ? f->words : f->words + f->pushes + f->has_frame;
+
+    if (own > 0 && (f->aligned || random_below(r, 16))) /* what is above is then anywhere */
+        return 8 * (int32_t)random_below(r, own);
+    return 8 * (int32_t)(f->words + f->pushes + random_below(r, 8));
+}
+
+static void put_prologue(function *f, random_source *r)
+{
+    f->has_frame = random_below(r, 2);
+    if (f->has_frame)
+        PUT_BYTES(f, "\x55\x48\x89\xE5"); /* push rbp; mov rbp, rsp */
+    f->pushes = random_below(r, 3);
+    for (uint32_t i = 0; i < f->pushes; i++)
+        put_byte(f, 0x50 | (i == 0 ? 3 : 6)); /* push rbx; push rsi */
+    f->aligned = f->has_frame && random_below(r, 4) == 0;
+    if (f->aligned)
+        PUT_BYTES(f, "\x48\x83\xE4\xE0"); /* and rsp, -32 */
+    f->words = f->aligned + random_below(r, FRAME_WORDS);
+    if (f->words > 0)
+        PUT_BYTES(f, "\x48\x83\xEC"), put_byte(f, 8 * f->words);
+    for (uint32_t i = 0; i < f->words; i++) /* what a stub left below is nobody's */
+        put_memory(f, 0x89, any_register(r), RSP, 8 * (int32_t)i);
+}
+
+static void put_epilogue(function *f, random_source *r)
+{
+    bool wrong = random_below(r, 40) == 0;
+
+    if (f->aligned)
+        PUT_BYTES(f, "\x48\x8D\x65"), put_byte(f, 256 - 8 * f->pushes); /* lea rsp, [rbp - x] */
+    else if (f->words > 0)
+        PUT_BYTES(f, "\x48\x83\xC4"), put_byte(f, 8 * (f->words + wrong));
+    for (uint32_t i = f->pushes; i-- > 0;)
+        put_byte(f, 0x58 | (i == 0 ? 3 : 6));
+    if (f->has_frame)
+        put_byte(f, 0x5D);
+    if (random_below(r, 40) == 0)
+        PUT_BYTES(f, "\xC2\x08\x00");
+    put_byte(f, 0xC3);
+}
+
+static void put_index(function *f, random_source *r)
+{
+    PUT_BYTES(f, "\x83\xE1\x03"); /* and ecx, 3 */
+    put_byte(f, 0x48), put_byte(f, random_below(r, 4) ? 0x8B : 0x8D);
+    PUT_BYTES(f, "\x84\xCC"); /* mov or lea rax, [rsp + 8*rcx + x] */
+    put_i32(f, some_place(f, r) - 8 * (int32_t)random_below(r, 4));
+}
+
+/* By an address that was computed: from rsp or rbp, with a constant, in r12. */
+static void put_pointer(function *f, random_source *r)
+{
+    int32_t to = some_place(f, r);
+
+    if (random_below(r, 2)) {
+        put_memory(f, 0x8D, R12, RSP, to);
+    } else {
+        PUT_BYTES(f, "\x49\x89\xE4\x49\x81\xC4"); /* mov r12, rsp; add r12, x */
+        put_i32(f, to);
+    }
+    if (random_below(r, 4) == 0)
+        PUT_BYTES(f, "\x4C\x89\x63\x40\x4C\x8B\x63\x40"); /* [rbx+64] = r12; r12 = [rbx+64] */
+    put_memory(f, random_below(r, 2) ? 0x8B : 0x89, any_register(r), R12, 0);
+    PUT_BYTES(f, "\x45\x31\xE4"); /* xor r12d, r12d */
+}
+
+static void put_arithmetic(function *f, random_source *r)
+{
+    static const uint8_t opcodes[] = { 0x01, 0x29, 0x31, 0x09, 0x21, 0x39, 0x89 };
+    uint32_t reg = any_register(r), rm = any_register(r);
+
+    put_byte(f, 0x48 | (reg & 8) >> 1 | (rm & 8) >> 3);
+    put_byte(f, opcodes[random_below(r, sizeof opcodes)]);
+    put_byte(f, 0xC0 | (reg & 7) << 3 | (rm & 7));
+}
+
+/* The helper stands first in the scene, `at` bytes before the function. */
+static void put_step(function *f, random_source *r, uint32_t at)
+{
+    switch (random_below(r, 9)) {
+    case 0:
+    case 1: put_memory(f, 0x8B, any_register(r), RSP, some_place(f, r)); break;
+    case 2: put_memory(f, 0x89, any_register(r), RSP, some_place(f, r)); break;
+    case 3:
+        if (f->has_frame && f->words + f->pushes > 0)
+            put_memory(f, random_below(r, 2) ? 0x8B : 0x89, any_register(r), RBP,
+                       random_below(r, 12) && f->pushes
+                           ? -8 * (int32_t)(1 + random_below(r, f->pushes))
+                           : 8 * (int32_t)random_below(r, 5));
+        break;
+    case 4:
+        if (!f->aligned && random_below(r, 4) == 0)
+            put_index(f, r);
+        break;
+    case 5: put_pointer(f, r); break;
+    case 6:
+        put_byte(f, 0xE8);
+        put_i32(f, -(int32_t)(at + f->size + 4));
+        break;
+    default: put_arithmetic(f, r);
+    }
+}
+
+static void make_function(function *f, random_source *r, uint32_t at)
+{
+    uint32_t steps = 1 + random_below(r, 8);
+
+    memset(f, 0, sizeof *f);
+    PUT_BYTES(f, "\x4D\x39\xC8"); /* cmp r8, r9: a caller's flags are nobody's at an entry */
+    put_prologue(f, r);
+    for (uint32_t i = 0; i < steps; i++) {
+        uint32_t jump = f->size;
+        bool skips = random_below(r, 4) == 0;
+        if (skips)
+            put_byte(f, 0x70 | random_below(r, 16)), put_byte(f, 0); /* jcc over it */
+        put_step(f, r, at);
+        if (skips)
+            f->bytes[jump + 1] = (uint8_t)(f->size - (jump + 2));
+    }
+    put_epilogue(f, r);
+}
+
+/* ---- Running it. */
+
+static struct memory {
+    uint8_t counts[4096];
+    uint8_t times[1 << 20];
+    hotfn_time_header header;
+    hotfn_time_node nodes[NODES];
+    uint64_t histograms[SLOTS][HOTFN_HISTOGRAM_BUCKETS];
+} memory;
+
+static void start_timing(void)
+{
+    hfn_time_memory m = { .header = &memory.header,
+                          .thread_at = sizeof memory.counts,
+                          .log_at = (uint32_t)hfn_time_log_at(SLOTS),
+                          .skips_at = (uint32_t)hfn_time_skips_at(SLOTS),
+                          .nodes = memory.nodes,
+                          .histograms = memory.histograms[0] };
+
+    memory.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
+    memory.header.node_capacity = NODES;
+    memory.header.histogram_capacity = SLOTS;
+    memory.header.clock = HOTFN_CLOCK_TSC;
+    memory.header.cost_inside_ticks = 1; /* known: not to be measured */
+    hfn_timing_start(&m);
+    hfn_thread_row = memory.counts;
+    hfn_time_begin_row(memory.counts, 1);
+}
+
+static uint64_t address_of_code(void (*code)(void))
+{
+    uint64_t address;
+
+    memcpy(&address, &code, sizeof address);
+    return address;
+}
+
+/* A stub as hooks makes it, in a page of its own: two gates, the head, a jump to the function. */
+static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full)
+{
+    uint8_t *page = s->moved_near, *head = page + 256;
+    const hfn_stub_shape *shape = hfn_stub_shape_of(HFN_STUB_TIME, 0);
+    hfn_stub_request request = {
+        .kind = HFN_STUB_TIME,
+        .address = (uint64_t)(uintptr_t)head,
+        .gate = (uint64_t)(uintptr_t)page,
+        .row_displacement =
+            (int32_t)((intptr_t)&hfn_thread_row - (intptr_t)__builtin_thread_pointer()),
+        .slot_displacement = 8,
+        .time_enter = (uint64_t)(uintptr_t)page + 64,
+        .time_exit = (uint64_t)(uintptr_t)page + 128,
+        .slot = 1,
+    };
+    int32_t distance;
+
+    memset(page, 0xCC, PAGE);
+    hfn_stub_emit_time_gate(
+        page + 64, address_of_code(full ? hfn_time_enter_full_entry : hfn_time_enter_entry));
+    hfn_stub_emit_time_gate(page + 128,
+                            address_of_code(full ? hfn_time_exit_full_entry : hfn_time_exit_entry));
+    hfn_stub_emit(head, &request);
+    head[shape->head_bytes] = 0xE9;
+    distance = (int32_t)(body - (head + shape->head_bytes + 5));
+    memcpy(head + shape->head_bytes + 1, &distance, 4);
+    return head + shape->entry_at;
+}
+
+/* The caller's side, `above` bytes higher than bare: return address, then arguments. */
+static void run(const stage *s, cpu_state start, outcome *before, const uint8_t *code,
+                uint32_t above, outcome *after)
+{
+    uint64_t back = address_of_code(law_leave);
+    uint8_t *middle = before->stack + STACK_BYTES / 2;
+    outcome laid = *before;
+
+    memcpy(laid.stack + STACK_BYTES / 2 + above, middle, CALLER_BYTES);
+    memcpy(laid.stack + STACK_BYTES / 2 + above - 8, &back, 8);
+    start.registers[RSP] = (uint64_t)(uintptr_t)s->stack + above - 8;
+    run_from(s, &start, &laid, code, after);
+    after->state.registers[RSP] -= above;
+    memmove(after->stack + STACK_BYTES / 2, after->stack + STACK_BYTES / 2 + above, CALLER_BYTES);
+}
+
+static bool same_outside(const outcome *a, const outcome *b)
+{
+    return a->signal == b->signal && memcmp(&a->state, &b->state, sizeof a->state) == 0 &&
+           memcmp(a->data, b->data, sizeof a->data) == 0 &&
+           memcmp(a->stack + STACK_BYTES / 2, b->stack + STACK_BYTES / 2, CALLER_BYTES) == 0;
+}
+
+static void show(const outcome *a, const outcome *b)
+{
+    printf("# signals %d %d, flags %" PRIx64 " %" PRIx64 "\n", a->signal, b->signal, a->state.flags,
+           b->state.flags);
+    for (int i = 0; i < 16; i++)
+        if (a->state.registers[i] != b->state.registers[i])
+            printf("# register %d: %" PRIx64 " bare, %" PRIx64 "\n", i, a->state.registers[i],
+                   b->state.registers[i]);
+}
+
+static bool check_one(const stage *s, random_source *r, const uint8_t *code, bool timed, tally *t)
+{
+    static const sequence none;
+    static outcome before, bare, framed;
+    cpu_state start = { { 0 }, 0, 0, 0, 0 };
+    bool same;
+
+    start_randomly(s, &none, r, &start, &before);
+    start.registers[R12] = 0;
+    run(s, start, &before, code, 0, &bare);
+    hfn_time_begin_row(memory.counts, 1);
+    run(s, start, &before, make_stub(s, code, random_below(r, 2)), STUB_FRAME_BYTES, &framed);
+    same = same_outside(&bare, &framed);
+    if (timed && bare.signal != 0)
+        return true; /* it broke by itself */
+    t->proven += timed;
+    t->refused += !timed;
+    t->broken += !timed && !same;
+    if (timed && !same)
+        show(&bare, &framed);
+    return same || !timed;
+}
+
+/* ---- A scene of them. */
+
+/* A function that changes what a callee may change and keeps to its frame. */
+#define HELPER                                                                                     \
+    "\x50\x48\x31\xF0\x48\x01\xC1\x48\xF7\xD2\x4D\x01\xCA\x59\x48\xC7\xC6\x05\x00\x00\x00\xC3"
+
+static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally *t)
+{
+    random_source r = random_from(seed * 1000003 + round);
+    static function functions[A_SCENE];
+    uint64_t places[A_SCENE];
+    scene s = scene_begin();
+    size_t code_bytes;
+    bool fine = true;
+
+    scene_pointer(&s, RODATA, SCENE_FUNCTION(&s, "helper", HELPER));
+    for (int i = 0; i < A_SCENE; i++) {
+        make_function(&functions[i], &r, (uint32_t)s.text->size);
+        places[i] = scene_function(&s, "f", (char *)functions[i].bytes, functions[i].size);
+        scene_pointer(&s, RODATA + 8 * (i % 16), places[i]);
+    }
+    code_bytes = s.text->size;
+    s.options = HOTFN_VERDICTS_TIMING;
+    scene_judge(&s);
+    memset(place->code, 0xCC, 3 * PAGE);
+    memcpy(place->code, hfn_image_span(s.image, TEXT).data, code_bytes);
+    for (int i = 0; i < A_SCENE && fine; i++) {
+        bool timed = scene_verdict(&s, places[i]).pub.flags & HOTFN_VERDICT_TIMED;
+        fine = check_one(place, &r, place->code + (places[i] - TEXT), timed, t);
+        if (fine)
+            continue;
+        printf("# seed %" PRIu64 " round %" PRIu64
+               " function %d: proven, and broken by a stub\n#  ",
+               seed, round, i);
+        for (uint32_t k = 0; k < functions[i].size; k++)
+            printf(" %02x", functions[i].bytes[k]);
+        printf("\n");
+    }
+    scene_finish(&s);
+    return fine;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed =
+        argc > 1 && strtoull(argv[1], NULL, 0) ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
+    uint64_t functions = argc > 2 ? strtoull(argv[2], NULL, 0) : 40000;
+    tally t = { 0, 0, 0 };
+    stage s;
+    int failed = 0;
+
+    if (!make_stage(&s))
+        return 77; /* no memory that is writable and executable here */
+    watch_signals();
+    start_timing();
+    printf("1..1\n# seed %" PRIu64 "\n", seed);
+    for (uint64_t round = 0; round < functions / A_SCENE && failed < 5; round++) {
+        if (round % 64 == 0)
+            alarm(SECONDS_MAX);
+        failed += !check_scene(&s, seed, round, &t);
+    }
+    printf("# %" PRIu64 " proven, %" PRIu64 " not, %" PRIu64 " of them rightly\n", t.proven,
+           t.refused, t.broken);
+    failed += t.proven < functions / 8 || t.broken < functions / 50;
+    printf("%sok 1 what_is_proven_does_the_same_behind_a_stub\n", failed ? "not " : "");
+    return failed ? 1 : 0;
+}
+#endif

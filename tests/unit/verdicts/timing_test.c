@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/* The proofs of timing: what keeps to its own frame is timed, and each shape that does not, or might not,
+ * is refused for its reason. */
+#include "scene.h"
+
+#define LEAF "\x55\x48\x89\xE5\x5D\xC3"           /* push rbp; mov rbp, rsp; pop rbp; ret */
+#define READS_ARGUMENT "\x48\x8B\x44\x24\x08\xC3" /* mov rax, [rsp+8]; ret */
+
+/* Somebody has its address: it is a function, not a part of one. */
+static uint64_t known(scene *s, uint64_t rva)
+{
+    scene_pointer(s, RODATA + 0x80 + s->relocations->size / 3, rva); /* each is 24 bytes there */
+    return rva;
+}
+
+static void judge(scene *s)
+{
+    s->options = HOTFN_VERDICTS_TIMING;
+    scene_judge(s);
+}
+
+/* 0: timed. */
+static uint32_t reason_at(const scene *s, uint64_t rva)
+{
+    const hfn_verdict v = scene_verdict(s, rva);
+    bool timed = v.pub.flags & HOTFN_VERDICT_TIMED;
+    uint32_t reason = HOTFN_VERDICT_TIMING_REASON(v.pub.flags);
+
+    CHECK_EQ_U64(v.pub.verdict, HOTFN_VERDICT_HOOKABLE);
+    CHECK(timed == (reason == HOTFN_REASON_NONE));
+    return reason;
+}
+
+/* The reason of one function that is all there is besides a leaf behind it. */
+static uint32_t reason_of(const char *bytes, size_t size)
+{
+    scene s = scene_begin();
+    uint64_t f = known(&s, scene_function(&s, "f", bytes, size));
+    uint32_t reason;
+
+    scene_nops(&s, 16);
+    SCENE_FUNCTION(&s, "leaf", LEAF);
+    judge(&s);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+#define REASON_OF(text) reason_of(text, sizeof(text) - 1)
+
+static void what_keeps_to_its_frame_is_timed(void)
+{
+    CHECK_EQ_U64(REASON_OF(LEAF), 0);
+    CHECK_EQ_U64(REASON_OF("\x53\x48\x83\xEC\x20\x48\x89\x7C\x24\x08\x48\x8B\x44\x24\x08"
+                           "\x48\x83\xC4\x20\x5B\xC3"),
+                 0); /* push rbx; sub rsp, 32; [rsp+8] = rdi; rax = [rsp+8]; ... */
+    CHECK_EQ_U64(REASON_OF("\x48\x89\x7C\x24\xF8\x48\x8B\x44\x24\xF8\xC3"), 0); /* red zone */
+    CHECK_EQ_U64(
+        REASON_OF("\x55\x48\x89\xE5\x48\x83\xE4\xC0\x48\x83\xEC\x40\x0F\x29\x04\x24\xC9\xC3"),
+        0); /* realigned */
+}
+
+static void each_shape_is_refused_for_its_reason(void)
+{
+    CHECK_EQ_U64(REASON_OF(READS_ARGUMENT), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF("\x48\x89\x7C\x24\x10\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF("\x48\x8D\x44\x24\x08\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF("\x48\x8B\x44\xC4\xF0\xC3"), HOTFN_REASON_STACK_ARGUMENTS); /* index */
+    CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x8B\x45\x10\x5D\xC3"),
+                 HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF("\x48\x8B\x04\x24\x90\xC3"), HOTFN_REASON_RETURN_ADDRESS);
+    CHECK_EQ_U64(REASON_OF("\x58\x48\x89\xC1\x50\xC3"),
+                 HOTFN_REASON_RETURN_ADDRESS); /* pop; push */
+    CHECK_EQ_U64(REASON_OF("\x48\x89\xE0\x48\x89\x07\xC3"), HOTFN_REASON_RETURN_ADDRESS);
+    CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\x48\xFF\xC0\xC2\x08\x00"), HOTFN_REASON_RETURN_POPS);
+    CHECK_EQ_U64(REASON_OF("\x48\x89\xFC\x5B\x5D\xC3"), HOTFN_REASON_STACK_UNKNOWN); /* rsp = rdi */
+    CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xC3"), HOTFN_REASON_STACK_UNKNOWN); /* ret off */
+    CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\x48\xFF\xC0\xFF\xE0"), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\xFF\x25\x00\x00\x00\x00"), HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xE0"), HOTFN_REASON_STACK_UNKNOWN);
+    /* back to the own entry; a call at the first byte */
+    CHECK_EQ_U64(REASON_OF("\x48\x8D\x7F\xFF\x48\x85\xFF\x75\xF7\xC3"), HOTFN_REASON_ENTRY_JUMPED);
+    CHECK_EQ_U64(REASON_OF("\xE8\x11\x00\x00\x00\xC3"), HOTFN_REASON_PATCH_INSIDE);
+    /* call behind the jmp; jmp self; behind it: mov [rsp], rax; ret: a retpoline */
+    CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\x66\x90\xE8\x02\x00\x00\x00\xEB\xFE\x48\x89\x04\x24\xC3"),
+                 HOTFN_REASON_STACK_UNKNOWN);
+}
+
+/* xor eax, eax; nop; jmp to; the reasons of it and of what it jumps to. */
+static void tail_jumps_need_proven_targets(void)
+{
+    scene s = scene_begin();
+    uint64_t good = SCENE_FUNCTION(&s, "good", LEAF),
+             bad = SCENE_FUNCTION(&s, "bad", READS_ARGUMENT);
+    uint64_t to_good = scene_here(&s), to_bad, twice;
+
+    SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00"), scene_branch(&s, 0xE9, good);
+    scene_symbol(&s, "to_good", to_good, 10, FUNC);
+    to_bad = SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00");
+    scene_branch(&s, 0xE9, bad);
+    scene_symbol(&s, "to_bad", to_bad, 10, FUNC);
+    twice = SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00");
+    scene_branch(&s, 0xE9, to_bad);
+    scene_symbol(&s, "twice", twice, 10, FUNC);
+    known(&s, good), known(&s, bad), known(&s, to_good), known(&s, to_bad), known(&s, twice);
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, good), 0);
+    CHECK_EQ_U64(reason_at(&s, bad), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(reason_at(&s, to_good), 0);
+    CHECK_EQ_U64(reason_at(&s, to_bad), HOTFN_REASON_TAIL_UNPROVEN);
+    CHECK_EQ_U64(reason_at(&s, twice), HOTFN_REASON_TAIL_UNPROVEN);
+    scene_finish(&s);
+}
+
+/* Each frame would stand on the one before, for ever. */
+static void circles_of_tail_jumps_are_refused(void)
+{
+    scene s = scene_begin();
+    uint64_t a = TEXT, b = a + 11, c = b + 11;
+    const uint64_t to[] = { b, a, a };
+    const char *names[] = { "a", "b", "c" };
+
+    for (int i = 0; i < 3; i++) {
+        uint64_t at = SCENE_CODE(&s, "\x48\x85\xFF\x74\x05"); /* test rdi, rdi; je the ret */
+        scene_branch(&s, 0xE9, to[i]);
+        SCENE_CODE(&s, "\xC3");
+        scene_symbol(&s, names[i], known(&s, at), 11, FUNC);
+    }
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, a), HOTFN_REASON_TAIL_CIRCLE);
+    CHECK_EQ_U64(reason_at(&s, b), HOTFN_REASON_TAIL_CIRCLE);
+    CHECK(reason_at(&s, c) != 0);
+    scene_finish(&s);
+}
+
+static void a_call_at_the_end_may_never_return(void)
+{
+    scene s = scene_begin();
+    uint64_t leaf = SCENE_FUNCTION(&s, "leaf", LEAF), f = SCENE_CODE(&s, "\x53\x48\x89\xF8\x90"), g;
+
+    scene_branch(&s, 0xE8, leaf); /* push rbx; ...; call leaf: the end */
+    scene_symbol(&s, "f", known(&s, f), 10, FUNC);
+    g = SCENE_CODE(&s, "\x53\x48\x89\xF8\x90");
+    scene_branch(&s, 0xE8, leaf);
+    SCENE_CODE(&s,
+               "\x48\x89\xC7"); /* something behind it: it returns, and runs on into what follows */
+    scene_symbol(&s, "g", known(&s, g), 13, FUNC);
+    SCENE_FUNCTION(&s, "next", READS_ARGUMENT);
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, f), 0);
+    CHECK(reason_at(&s, g) != 0);
+    scene_finish(&s);
+}
+
+/* test edi, edi; je 1f; call leaf; jmp 2f; 1: push rax; call leaf; jmp 2f; 2: mov rax, [rsp+8]; ud2 */
+static void ways_behind_calls_must_meet_at_one_depth(void)
+{
+    scene s = scene_begin();
+    uint64_t leaf = SCENE_FUNCTION(&s, "leaf", LEAF);
+    uint64_t f = SCENE_CODE(&s, "\x85\xFF\x90\x74\x07");
+
+    scene_branch(&s, 0xE8, leaf);
+    SCENE_CODE(&s, "\xEB\x08\x50");
+    scene_branch(&s, 0xE8, leaf);
+    SCENE_CODE(&s, "\xEB\x00\x48\x89\xC7\x0F\x0B");
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, f), HOTFN_REASON_STACK_UNKNOWN);
+    scene_finish(&s);
+}
+
+/* A switch; case 1 stands in a part that only the table leads to. */
+static uint32_t reason_of_far_case(const char *part, size_t size)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_CODE(&s, "\x48\x89\xF8\x66\x90\x83\xFF\x01\x77\x10"), cold;
+    uint32_t offset, reason;
+
+    SCENE_CODE(&s, "\x48\x8D\x0D"); /* lea rcx, the table */
+    put(s.text, RODATA - (scene_here(&s) + 4), 4);
+    SCENE_CODE(&s, "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0\xC3"); /* dispatch; ret */
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    scene_nops(&s, 16);
+    scene_filler(&s, 32);
+    cold = scene_code(&s, part, size);
+    scene_symbol(&s, "f.cold", cold, size, FUNC);
+    s.fdes[s.fde_count++] = (scene_fde){ .begin = cold, .size = (uint32_t)size, .inner = true };
+    offset = (uint32_t)(f + 26 - RODATA), memcpy(s.rodata, &offset, 4);
+    offset = (uint32_t)(cold - RODATA), memcpy(s.rodata + 4, &offset, 4);
+    judge(&s);
+    CHECK_EQ_U64(scene_verdict(&s, cold).pub.verdict, HOTFN_VERDICT_FRAGMENT);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+
+static void cases_in_another_part_are_followed(void)
+{
+    CHECK_EQ_U64(reason_of_far_case("\x31\xC0\x90\x90\x90\xC3", 6), 0);
+    CHECK_EQ_U64(reason_of_far_case(READS_ARGUMENT, 6), HOTFN_REASON_STACK_ARGUMENTS);
+}
+
+/* push rbx; nops; call leaf; pop rbx; ret; the landing pad of the call, of so many bytes. */
+static uint32_t reason_of_pad(const char *pad, size_t size, bool arguments, bool cut)
+{
+    /* no @LPStart, no @TType, call sites in uleb: one of 5 bytes */
+    uint8_t lsda[] = { 0xFF, 0xFF, 0x01, 4, 5, 5, 12, 0 };
+    scene s = scene_begin();
+    uint64_t leaf = SCENE_FUNCTION(&s, "leaf", LEAF), f = SCENE_CODE(&s, "\x53\x48\x89\xF8\x90");
+    uint32_t reason;
+
+    scene_branch(&s, 0xE8, leaf);
+    SCENE_CODE(&s, "\x5B\xC3");
+    scene_code(&s, pad, size);
+    scene_symbol(&s, "f", known(&s, f), 12 + size, FUNC);
+    s.fdes[s.fde_count++] = (scene_fde){
+        .begin = f, .size = (uint32_t)(12 + size), .lsda = true, .arguments = arguments
+    };
+    lsda[3] = cut ? 200 : 4;
+    memcpy(s.rodata, lsda, sizeof lsda);
+    if (cut) /* sites that never end */
+        memset(s.rodata + 8, 0x80, sizeof s.rodata - 8);
+    judge(&s);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+
+static void exceptions_are_followed_to_their_pads(void)
+{
+    CHECK_EQ_U64(reason_of_pad("\x31\xC0\x5B\xC3", 4, false, false), 0);
+    CHECK_EQ_U64(reason_of_pad("\x48\x8B\x44\x24\x10\x5B\xC3", 7, false, false),
+                 HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(reason_of_pad("\x31\xC0\xC3", 3, false, false), HOTFN_REASON_STACK_UNKNOWN);
+}
+
+static void pads_that_cannot_be_told_are_refused(void)
+{
+    CHECK_EQ_U64(reason_of_pad("\x31\xC0\x5B\xC3", 4, true, false), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(reason_of_pad("\x31\xC0\x5B\xC3", 4, false, true), HOTFN_REASON_STACK_UNKNOWN);
+}
+
+static uint32_t reason_beside(const char *section, const char *name)
+{
+    scene s = scene_begin();
+    uint64_t f = known(&s, SCENE_FUNCTION(&s, "f", LEAF));
+    uint32_t reason;
+
+    scene_function(&s, name, LEAF, sizeof LEAF - 1);
+    s.extra_name = section;
+    judge(&s);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+
+static void runtimes_that_walk_their_stacks_are_counted_only(void)
+{
+    CHECK_EQ_U64(reason_beside(NULL, "g"), 0);
+    CHECK_EQ_U64(reason_beside(".gopclntab", "g"), HOTFN_REASON_OWN_STACK_WALK);
+    CHECK_EQ_U64(reason_beside(NULL, "_ZN2v88internal7Isolate3NewEv"), HOTFN_REASON_OWN_STACK_WALK);
+    CHECK_EQ_U64(reason_beside(NULL, "JNI_CreateJavaVM"), HOTFN_REASON_OWN_STACK_WALK);
+}
+
+static void nobody_asked_nothing_is_timed(void)
+{
+    scene s = scene_begin();
+    uint64_t f = known(&s, SCENE_FUNCTION(&s, "f", LEAF));
+
+    scene_judge(&s);
+    CHECK(!(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_TIMED));
+    scene_finish(&s);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(what_keeps_to_its_frame_is_timed),
+    CHECK_TEST(each_shape_is_refused_for_its_reason),
+    CHECK_TEST(tail_jumps_need_proven_targets),
+    CHECK_TEST(circles_of_tail_jumps_are_refused),
+    CHECK_TEST(a_call_at_the_end_may_never_return),
+    CHECK_TEST(ways_behind_calls_must_meet_at_one_depth),
+    CHECK_TEST(cases_in_another_part_are_followed),
+    CHECK_TEST(exceptions_are_followed_to_their_pads),
+    CHECK_TEST(pads_that_cannot_be_told_are_refused),
+    CHECK_TEST(runtimes_that_walk_their_stacks_are_counted_only),
+    CHECK_TEST(nobody_asked_nothing_is_timed),
+};
+CHECK_MAIN(tests)
