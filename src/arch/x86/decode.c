@@ -60,10 +60,14 @@ static bool is_rip_relative(const ZydisDecodedInstruction *in)
            in->raw.modrm.rm == 5;
 }
 
+static bool has_sib(const ZydisDecodedInstruction *in)
+{
+    return (in->attributes & ZYDIS_ATTRIB_HAS_SIB) != 0;
+}
+
 static bool has_index(const ZydisDecodedInstruction *in)
 {
-    return (in->attributes & ZYDIS_ATTRIB_HAS_SIB) &&
-           (in->raw.sib.index != 4 || in->raw.rex.X != 0);
+    return has_sib(in) && (in->raw.sib.index != 4 || in->raw.rex.X != 0);
 }
 
 static void set_relative(hfn_instruction *out, uint32_t at, uint32_t bits, uint64_t target)
@@ -102,6 +106,21 @@ static void translate_target(const ZydisDecodedInstruction *in, uint64_t rva, ui
         out->target = (uint32_t)out->target;
 }
 
+/* What GNU as fills 32-bit code with, which has no long nop on every CPU: lea r, [r + 0] of any length,
+ * and mov esi, esi (gas, i386_align_code). */
+static bool fills_32(const ZydisDecodedInstruction *in)
+{
+    uint8_t base = has_sib(in) ? in->raw.sib.base : in->raw.modrm.rm;
+
+    if (in->machine_mode != ZYDIS_MACHINE_MODE_LEGACY_32 || in->raw.prefix_count > 0)
+        return false;
+    if (in->mnemonic == ZYDIS_MNEMONIC_MOV)
+        return in->opcode == 0x89 && in->raw.modrm.mod == 3 && in->raw.modrm.reg == 6 &&
+               in->raw.modrm.rm == 6;
+    return in->mnemonic == ZYDIS_MNEMONIC_LEA && !has_index(in) && in->raw.modrm.reg == base &&
+           in->raw.disp.value == 0 && !(in->raw.modrm.mod == 0 && base == 5);
+}
+
 bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                           uint64_t link_base, hfn_instruction *out)
 {
@@ -113,7 +132,7 @@ bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size
     out->length = in.length;
     out->flow = (uint8_t)flow_of(&in);
     out->is_padding = in.mnemonic == ZYDIS_MNEMONIC_INT3 ||
-                      (in.mnemonic == ZYDIS_MNEMONIC_NOP && in.raw.modrm.reg == 0);
+                      (in.mnemonic == ZYDIS_MNEMONIC_NOP && in.raw.modrm.reg == 0) || fills_32(&in);
     out->is_landing_pad =
         in.mnemonic == ZYDIS_MNEMONIC_ENDBR64 || in.mnemonic == ZYDIS_MNEMONIC_ENDBR32;
     out->through_table =

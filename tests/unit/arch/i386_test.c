@@ -38,6 +38,22 @@ static void a_displacement_without_registers_is_absolute(void)
     CHECK_EQ_U64((uint32_t)(in.target + LINK_BASE), 0xFFFFF000);
 }
 
+static void what_the_assembler_fills_with_is_padding(void)
+{
+    CHECK(DECODE("\x8D\xB4\x26\x00\x00\x00\x00").is_padding); /* lea esi, [esi + eiz + 0] */
+    CHECK(DECODE("\x8D\xB6\x00\x00\x00\x00").is_padding);
+    CHECK(DECODE("\x8D\x74\x26\x00").is_padding);
+    CHECK(DECODE("\x8D\x76\x00").is_padding);
+    CHECK(DECODE("\x8D\xBC\x27\x00\x00\x00\x00").is_padding); /* lea edi, ... */
+    CHECK(DECODE("\x89\xF6").is_padding);                     /* mov esi, esi */
+    CHECK(!DECODE("\x8D\x76\x01").is_padding);                /* lea esi, [esi + 1] */
+    CHECK(!DECODE("\x8D\x7E\x00").is_padding);                /* lea edi, [esi]     */
+    CHECK(!DECODE("\x8D\x35\x00\x00\x00\x00").is_padding);    /* lea esi, [0]       */
+    CHECK(!DECODE("\x8D\x34\x36").is_padding);                /* lea esi, [esi * 2] */
+    CHECK(!DECODE("\x67\x8D\x36\x00\x00").is_padding);        /* a 16-bit address   */
+    CHECK(!DECODE("\x89\xF7").is_padding);
+}
+
 static void branches_wrap_around_at_4_gib(void)
 {
     CHECK_EQ_U64(DECODE("\xE9\x00\xE0\xFF\xFF").target, 0xFFFFF005); /* jmp -0x2000 */
@@ -209,6 +225,7 @@ static void unwinding_moved_code_counts_in_words_of_4(void)
 static const check_test tests[] = {
     CHECK_TEST(opcodes_40_to_4f_are_instructions_and_no_prefixes),
     CHECK_TEST(a_displacement_without_registers_is_absolute),
+    CHECK_TEST(what_the_assembler_fills_with_is_padding),
     CHECK_TEST(branches_wrap_around_at_4_gib),
     CHECK_TEST(prologues_move_and_the_depth_is_counted_in_words_of_4),
     CHECK_TEST(a_get_pc_call_is_retargeted_and_never_moved),
