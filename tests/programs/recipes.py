@@ -7,11 +7,21 @@ then names functions by the symbol table alone, and no inlined function is named
 """
 import dataclasses
 import pathlib
+import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
 SRC = HERE / "src"
 CXX = {"gcc": "g++", "clang": "clang++"}
+M32 = "gcc-m32"                       # programs of 32 bits; beside the compilers of a recipe
 ALL = {}
+
+
+def words_of(compiler, word):
+    """What stands for {cc} or {cxx}.  Debian's gcc-12-multilib leaves asm/ in the 64-bit folder."""
+    if compiler != M32:
+        return word
+    multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True).stdout.strip()
+    return f"{word} -m32 -idirafter /usr/include/{multiarch}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +38,12 @@ class Recipe:
     small: bool = False               # a program of our own
 
     def commands(self, compiler):
-        return [line.format(cc=compiler, cxx=CXX[compiler], src=SRC) for line in self.lines]
+        driver = compiler.partition("-")[0]
+        return [line.format(cc=words_of(compiler, driver), cxx=words_of(compiler, CXX[driver]), src=SRC)
+                for line in self.lines]
+
+    def is_built_by(self, compiler):
+        return compiler in self.compilers or compiler == M32 and not self.compiler_free
 
     def own_sources(self):
         return [SRC / name for name in self.sources]

@@ -231,6 +231,29 @@ static bool find_address(const code_line *line, uint32_t at, uint8_t reg, uint64
     return false;
 }
 
+/* Does the instruction make reg the GOT's address: `add reg, n` right behind a call that gave reg its own
+ * return address, or behind `call +0; pop reg`? */
+static bool makes_pic_base(const code_line *line, uint32_t index, uint8_t reg)
+{
+    const uint32_t *starts = line->shown.starts;
+    const uint8_t *bytes = line->shown.bytes + starts[index];
+    bool by_eax = reg == 0 && bytes[0] == 0x05;
+    uint32_t pc_of = index;
+    hfn_instruction in;
+
+    if (line->shown.pic_base == 0 || index == 0 ||
+        (!by_eax && (bytes[0] != 0x81 || bytes[1] != (0xC0 | reg))))
+        return false;
+    if (line->shown.bytes[starts[index - 1]] == (0x58 | reg)) /* pop */
+        pc_of--;
+    if (pc_of == 0 || !flow_at(line, pc_of - 1, &in) || in.flow != HFN_FLOW_CALL)
+        return false;
+    bytes += by_eax ? 1 : 2;
+    uint32_t distance =
+        bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+    return wrapped(line, line->shown.rva + starts[pc_of] + distance) == line->shown.pic_base;
+}
+
 /* A summand, as far as the line before index `at` shows it. */
 typedef enum summand_kind { UNSHOWN, ADDRESS, LOADED, ARITHMETIC } summand_kind;
 
@@ -250,6 +273,8 @@ static summand find_summand(const code_line *line, uint32_t at, uint8_t reg)
         const hfn_x86_effects *e = &found_one.write;
         bool whole = e->dest == reg;
         found_one.at = s.at;
+        if (makes_pic_base(line, s.at, reg))
+            break;
         if (whole && ((e->shape == HFN_X86_MOVE && e->width == word_bytes(line)) ||
                       e->shape == HFN_X86_EXTEND)) {
             extended |= e->shape == HFN_X86_EXTEND;

@@ -4,6 +4,9 @@
  * of short ones, ended by pthread_exit, cancelled, with a TLS destructor, and made by a bare clone
  * with a TLS block of its own that nobody announced to anybody.
  */
+#if defined(__i386__)
+#include <asm/ldt.h>
+#endif
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -124,6 +127,25 @@ static void cancel_one(void)
     pthread_barrier_destroy(&barrier);
 }
 
+/* What clone() takes for a thread pointer. */
+static void *thread_pointer_for_clone(char *thread_pointer)
+{
+#if defined(__i386__)
+    static struct user_desc segment;
+    uint32_t selector;
+    __asm__("movl %%gs, %0" : "=r"(selector));
+    segment = (struct user_desc){ .entry_number = selector >> 3,
+                                  .base_addr = (uint32_t)(uintptr_t)thread_pointer,
+                                  .limit = 0xfffff,
+                                  .seg_32bit = 1,
+                                  .limit_in_pages = 1,
+                                  .useable = 1 };
+    return &segment;
+#else
+    return thread_pointer;
+#endif
+}
+
 static void clone_one(char *stack_and_tls, size_t half)
 {
     static _Atomic uint32_t tid;
@@ -132,7 +154,8 @@ static void clone_one(char *stack_and_tls, size_t half)
     memcpy(thread_pointer, &thread_pointer, sizeof(char *)); /* fs:0 points to itself */
     int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-    if (clone(bare_thread, stack_and_tls + half, flags, NULL, &tid, thread_pointer, &tid) < 0)
+    if (clone(bare_thread, stack_and_tls + half, flags, NULL, &tid,
+              thread_pointer_for_clone(thread_pointer), &tid) < 0)
         abort();
     for (uint32_t now; (now = atomic_load(&tid)) != 0;)
         syscall(SYS_futex, &tid, FUTEX_WAIT, now, NULL, NULL, 0);

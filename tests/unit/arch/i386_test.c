@@ -199,6 +199,30 @@ static void table_of_got_offsets(void)
     CHECK_EQ_U64(d.base_rva, GOT - 0x100);
 }
 
+static void the_line_may_make_the_got_address_itself(void)
+{
+    /* call; add edx, GOT - (RVA + 5); cmp eax, 6; ja; mov ecx, [edx+eax*4-0x1fec]; add ecx, edx; jmp ecx */
+    hfn_dispatch d = DISPATCH("\xE8\x00\x01\x00\x00\x81\xC2\xFB\x2F\x00\x00\x83\xF8\x06\x77\x2B"
+                              "\x8B\x8C\x82\x14\xE0\xFF\xFF\x01\xD1\xFF\xE1",
+                              GOT);
+
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
+    CHECK_EQ_U64(d.base_rva, GOT);
+    CHECK_EQ_U64(d.entry_count, 7);
+    /* the same by call +0; pop ebx; add ebx: clang */
+    d = DISPATCH("\xE8\x00\x00\x00\x00\x5B\x81\xC3\xFB\x2F\x00\x00\x83\xF8\x06\x77\x2B"
+                 "\x8B\x8C\x83\x14\xE0\xFF\xFF\x01\xD9\xFF\xE1",
+                 GOT);
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.entry_count, 7);
+    /* another number than the GOT's distance */
+    d = DISPATCH("\xE8\x00\x01\x00\x00\x81\xC2\xFC\x2F\x00\x00\x83\xF8\x06\x77\x2B"
+                 "\x8B\x8C\x82\x14\xE0\xFF\xFF\x01\xD1\xFF\xE1",
+                 GOT);
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_COMPUTED);
+}
+
 static void without_a_base_such_a_jump_is_computed(void)
 {
     hfn_dispatch d = DISPATCH("\x03\x84\x90\x14\xE0\xFF\xFF\xFF\xE0", 0);
@@ -234,6 +258,7 @@ static const check_test tests[] = {
     CHECK_TEST(flags_of_32_bit_instructions),
     CHECK_TEST(absolute_table),
     CHECK_TEST(table_of_got_offsets),
+    CHECK_TEST(the_line_may_make_the_got_address_itself),
     CHECK_TEST(without_a_base_such_a_jump_is_computed),
 };
 CHECK_MAIN(tests)
