@@ -126,18 +126,33 @@ class Found:
             self.candidates[target].marks.add(TAKEN)
 
     def words_in_data(self):
-        """Candidates that stand as 8-byte words in the data of a program linked to its address."""
+        """Candidates that stand as words in the data of a program linked to its address, or where a
+        relocation says so that has no addend of its own (i386)."""
         found = set()
+        narrow = self.is_narrow()
         if "EXEC" not in self.header():
-            return found
+            return self.relocated_words() if narrow else found
+        code, mask = ("I", ~3) if narrow else ("Q", ~7)
         with open(self.path, "rb") as image:
             for _, size, _, kind, offset, flags in self.sections.rows:
                 if kind in ("PROGBITS", "INIT_ARRAY", "FINI_ARRAY") and "X" not in flags:
                     image.seek(offset)
-                    words = array.array("Q", image.read(size & ~7))
+                    words = array.array(code, image.read(size & mask))
                     found.update(word for index, word in enumerate(words) if word in self.candidates
                                  and not self.in_jump_table(words, index))
         return found
+
+    def relocated_words(self):
+        places = [int(line.split()[0], 16) for line in elf_tables.lines_of("readelf", "-rW", self.path)
+                  if "R_386_RELATIVE" in line]
+        with open(self.path, "rb") as image:
+            data = image.read()
+        found = set()
+        for start, size, _, kind, offset, _ in self.sections.rows:
+            if kind != "NOBITS":
+                found.update(int.from_bytes(data[at - start + offset:at - start + offset + 4], "little") for at in places
+                             if start <= at < start + size)
+        return found & self.candidates.keys()
 
     def in_jump_table(self, words, index):
         """A word beside one that points into the middle of code is a case of a jump table.  Between
@@ -150,14 +165,23 @@ class Found:
         return any(word not in self.candidates and self.inside_a_candidate(word)
                    for word in (words[before], words[after]))
 
-    def header(self):
+    def header(self, field="Type:"):
         return next(line for line in elf_tables.output_of("readelf", "-hW", self.path).splitlines()
-                    if "Type:" in line)
+                    if field in line)
+
+    def is_narrow(self):
+        return "ELF32" in self.header("Class:")
+
+    def offset_table(self):
+        """What position-independent i386 code finds its data from; None elsewhere."""
+        tables = {name: start for start, _, name, *_ in self.sections.rows}
+        return tables.get(".got.plt", tables.get(".got")) if self.is_narrow() else None
 
     def add_code_references(self):
         """Call, jump and lea targets; constants where addresses are absolute."""
         absolute = "EXEC" in self.header()
-        for source, mnemonic, target in code_references(self.path, absolute):
+        for source, mnemonic, target in code_references(self.path, absolute,
+                                                             self.offset_table()):
             entry = self.candidates.get(target)
             if entry is None:
                 if mnemonic.startswith("call") and not self.inside_a_candidate(target):
@@ -224,8 +248,12 @@ REFERENCE = re.compile(r"^\s+([0-9a-f]+):\t(?:(?:bnd|notrack|repz|repnz|data16) 
 CONSTANT = re.compile(r"^\s+([0-9a-f]+):\t([a-z]+)\s+.*\$0x([0-9a-f]{5,9})\b")
 
 
-def code_references(path, absolute):
-    """(source, mnemonic, target) of direct branches, lea of rip+x, and constants if asked."""
+OFFSET = re.compile(r"^\s+([0-9a-f]+):\tlea\s+(-?)0x([0-9a-f]+)\(%e..\),")
+
+
+def code_references(path, absolute, offset_table=None):
+    """(source, mnemonic, target) of direct branches, lea of rip+x (i386: of a register+x, which may hold
+    offset_table's address), and constants if asked."""
     pattern = r"\s(call|j[a-z]+|loop|lea)" + (r"|\$0x[0-9a-f]{5}" if absolute else "")
     objdump = subprocess.Popen(["objdump", "-d", "-w", "--no-show-raw-insn", path],
                                stdout=subprocess.PIPE)
@@ -238,6 +266,11 @@ def code_references(path, absolute):
             source, mnemonic, direct, relative = match.groups()
             if direct or mnemonic == "lea":      # not call *x(%rip): that reads memory there
                 yield int(source, 16), mnemonic, int(direct or relative, 16)
+            continue
+        match = OFFSET.match(line) if offset_table else None
+        if match:
+            distance = int(match[3], 16) * (-1 if match[2] else 1)
+            yield int(match[1], 16), "lea", offset_table + distance & 0xffffffff
             continue
         match = CONSTANT.match(line) if absolute else None
         if match:

@@ -132,8 +132,9 @@ static void *thread_pointer_for_clone(char *thread_pointer)
 {
 #if defined(__i386__)
     static struct user_desc segment;
-    uint32_t selector;
-    __asm__("movl %%gs, %0" : "=r"(selector));
+    uint32_t selector, kernel_entry; /* what libc calls through, also behind a clone() */
+    __asm__("movl %%gs, %0; movl %%gs:16, %1" : "=r"(selector), "=r"(kernel_entry));
+    memcpy(thread_pointer + 16, &kernel_entry, sizeof kernel_entry);
     segment = (struct user_desc){ .entry_number = selector >> 3,
                                   .base_addr = (uint32_t)(uintptr_t)thread_pointer,
                                   .limit = 0xfffff,
