@@ -5,6 +5,7 @@
 #include "session_internal.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_SLOTS (1u << 20)
@@ -99,6 +100,29 @@ static hotfn_status add_scan(hotfn_session *s, hfn_scanned *scanned, uint32_t fl
     return status;
 }
 
+/* NULL, and err, if the file cannot be scanned. */
+static hfn_scanned *scan_file(hotfn_session *s, const hotfn_request *request,
+                              const hotfn_scan_options *options, uint32_t flags, hotfn_error *err)
+{
+    hfn_scanned *scanned = hfn_arena_alloc(&s->texts, sizeof *scanned);
+    if (!scanned) {
+        hfn_fail(err, HOTFN_E_NO_MEMORY, request->path, HOTFN_NO_OFFSET, "no memory");
+        return NULL;
+    }
+    if (hotfn_scan_open(&scanned->scan, request->path, options, &s->env, err) != HOTFN_OK) {
+        return NULL;
+    }
+    scanned->device = request->file_device;
+    scanned->inode = request->file_inode;
+    scanned->next = s->scans;
+    s->scans = scanned;
+    if (add_scan(s, scanned, flags, err) != HOTFN_OK) {
+        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err->text);
+        scanned->live_module = UINT32_MAX;
+    }
+    return scanned;
+}
+
 static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, bool is_main)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -107,19 +131,10 @@ static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, 
     if (!wanted && !is_loader(request)) {
         return NULL;
     }
-    hfn_scanned *scanned = hfn_arena_alloc(&s->texts, sizeof *scanned);
-    if (!scanned ||
-        hotfn_scan_open(&scanned->scan, request->path, NULL, &s->env, &err) != HOTFN_OK) {
+    hfn_scanned *scanned =
+        scan_file(s, request, NULL, wanted ? flags : flags | HOTFN_MODULE_LEFT_OUT, &err);
+    if (!scanned) {
         hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err.text);
-        return NULL;
-    }
-    scanned->device = request->file_device;
-    scanned->inode = request->file_inode;
-    scanned->next = s->scans;
-    s->scans = scanned;
-    if (add_scan(s, scanned, wanted ? flags : flags | HOTFN_MODULE_LEFT_OUT, &err) != HOTFN_OK) {
-        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err.text);
-        scanned->live_module = UINT32_MAX;
     }
     return scanned;
 }
@@ -191,6 +206,27 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     return status;
 }
 
+/* A map that is not the program's must be told at once: the program is scanned now. */
+static hotfn_status scan_main(hotfn_session *s, const char *map_path, hotfn_error *err)
+{
+    static const char own[] = "/proc/self/exe";
+    hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+    hotfn_request request = HOTFN_REQUEST_INIT;
+    struct stat file;
+    ssize_t length = readlink(own, request.path, sizeof request.path - 1);
+    if (length <= 0 || stat(own, &file) != 0) {
+        return hfn_fail(err, HOTFN_E_IO, own, HOTFN_NO_OFFSET, "the program's file is not there");
+    }
+    request.file_device = (uint64_t)file.st_dev;
+    request.file_inode = (uint64_t)file.st_ino;
+    options.map_path = map_path;
+    hotfn_error why = HOTFN_ERROR_INIT;
+    if (!scan_file(s, &request, &options, HOTFN_MODULE_MAIN, &why)) {
+        return hfn_fail(err, why.status, why.file, why.offset, "%s", why.text);
+    }
+    return HOTFN_OK;
+}
+
 /* Our own code lies in a module that is to be hooked: hooking the hooker is refused. */
 static bool find_own_code(void *user, const hfn_os_module *m)
 {
@@ -237,6 +273,9 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     }
     if (status == HOTFN_OK) {
         status = create_record(s, &o, err);
+    }
+    if (status == HOTFN_OK && o.map_path) {
+        status = scan_main(s, o.map_path, err);
     }
     if (status != HOTFN_OK) {
         hotfn_session_destroy(s);

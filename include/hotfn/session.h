@@ -26,12 +26,14 @@ typedef struct hotfn_session_options {
     const hotfn_selection *selection; /* borrowed; which functions [all]                   */
     const char *durable_path;   /* keep the record in this file while running [memory]     */
     const hotfn_list *list;     /* kept; hook only what it lists [all]                     */
+    const char *map_path;       /* borrowed; a linker map gives the main program's names [none] */
 } hotfn_session_options;
-#define HOTFN_SESSION_OPTIONS_INIT { (uint32_t)sizeof(hotfn_session_options), 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_SESSION_OPTIONS_INIT { (uint32_t)sizeof(hotfn_session_options), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Scan the selected modules of the running process and prepare to count.  Nothing is hooked yet.
- * One session a process at a time (HOTFN_E_STATE).  libhotfn itself is never hooked.  Since 0.1.
+ * One session a process at a time (HOTFN_E_STATE).  libhotfn itself is never hooked.  With a map also
+ * the errors of hotfn_symbols_load_map.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_options *options,
                                             const hotfn_env *env, hotfn_error *err);

@@ -201,6 +201,51 @@ def check_stripped(folder, made):
         print(f"ok {name} {case}: {len(named)} functions under the map's names, counts as the twin's")
 
 
+SELF_C = """
+#include <hotfn.h>
+#include <stdio.h>
+__attribute__((noinline)) static int helper(int x) { static int sum; return sum += x; }
+__attribute__((noinline)) int work(int x) { return helper(x) + helper(x + 1); }
+int main(int argc, char **argv)
+{
+    hotfn_session_options options = HOTFN_SESSION_OPTIONS_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_session *session;
+    int sum = 0;
+
+    options.map_path = argc > 1 ? argv[1] : NULL;
+    if (hotfn_session_create(&session, &options, NULL, &err) || hotfn_session_start(session, NULL, &err)) {
+        fprintf(stderr, "%s: %s\\n", err.file, err.text);
+        return 1;
+    }
+    for (int i = 0; i < 500; i++)
+        sum += work(i);
+    hotfn_session_stop(session, NULL);
+    if (hotfn_session_save(session, argv[2], &err))
+        return 1;
+    hotfn_session_destroy(session);
+    return sum == 0;
+}
+"""
+
+
+def check_session(folder, made):
+    """A stripped program that counts itself, under the names of its map; another's map is refused."""
+    build = Path(HOTFN).resolve().parents[2]
+    include = Path(__file__).resolve().parents[2] / "include"
+    (folder / "self.c").write_text(SELF_C)
+    program, record = folder / "self", folder / "self.hfr"
+    run("gcc", "-O1", "-I", include, "self.c", "-Wl,-Map,self.map", "-s", "-L", build / "src", "-lhotfn",
+        f"-Wl,-rpath,{build / 'src'}", "-o", program, cwd=folder)
+    run(program, folder / "self.map", record)
+    counts = {name: calls for name, calls, _ in counts_of(record).values()}
+    assert counts.get("work") == 500, counts
+    other = next(map_path for _, map_path in made.values())
+    done = run(program, other, record, good=False)
+    assert done.returncode == 1 and "another build" in done.stderr, done
+    print("ok a session counts under the names of a map, and refuses another's")
+
+
 def check_other_build(folder, made):
     """The map of another link is refused, and nothing is run; --force says so and runs."""
     programs = {name: program for (name, case), (program, _) in made.items() if case == "pie"}
@@ -372,6 +417,7 @@ def main():
         folder = Path(name)
         made = check_elf(folder)
         check_stripped(folder, made)
+        check_session(folder, made)
         check_other_build(folder, made)
         check_shifted(folder)
         check_windows(folder)

@@ -48,6 +48,7 @@ class Session:
     modules    globs on module file names; None: the main program
     functions  globs on function names; None: all.  exclude wins over it.
     min_size, max_size  of functions, in bytes; 0: no limit
+    map        a linker map that gives the main program's names
     durable    keep the record in this file while running, should the process die
 
     Made, it has scanned but hooked nothing.  Entering `with`, or start(), hooks; leaving it, or
@@ -55,7 +56,7 @@ class Session:
     """
 
     def __init__(self, modules: Globs = None, functions: Globs = None, *, exclude: Globs = None,
-                 min_size: int = 0, max_size: int = 0, durable: Optional[PathLike] = None,
+                 min_size: int = 0, max_size: int = 0, durable: Optional[PathLike] = None, map: Optional[PathLike] = None,
                  follow_dlopen: bool = True, single_threaded: bool = False) -> None:
         names = glob_list(modules)
         selection = _selection(functions, exclude, min_size, max_size)
@@ -63,7 +64,8 @@ class Session:
                  | (SINGLE_THREADED if single_threaded else 0))
         options = s.SessionOptions(flags=flags, modules=c_texts(names), module_count=len(names),
                                    selection=ctypes.pointer(selection),
-                                   durable_path=path_bytes(durable) if durable else None)
+                                   durable_path=path_bytes(durable) if durable else None,
+                                   map_path=path_bytes(map) if map else None)
         out, error = c_void_p(), s.Error()
         check(lib.hotfn_session_create(ctypes.byref(out), options, env(), error), error)
         self._handle = out
