@@ -1,46 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The n-th request for memory fails, for every n, over open, load, build and select: each call
- * either does all of its work or says HOTFN_E_NO_MEMORY, writes nothing, and gives back what it
- * had.
- */
-#include "base/counting_env.h"
-#include "check.h"
+/* Open, load, build and select; maps alone and beside their images; lists. */
+#include "each_failure.h"
 #include "functions/sample.h"
+#include "image/pe_sample.h"
 #include "symbols/map_samples.h"
 
-/* In its own words: 1 the whole way went well, 0 the lack of memory was told, -1 anything else. */
-static int walk(const elf_builder *b, const hotfn_env *env)
-{
-    hotfn_error err = HOTFN_ERROR_INIT;
-    const char *glob = "a::*";
-    hotfn_selection wanted = HOTFN_SELECTION_INIT;
-    hotfn_image *image = NULL;
-    hotfn_symbols *symbols = NULL;
-    hotfn_functions *functions = NULL;
-    uint8_t selected[16];
-    hotfn_status status;
+#include <hotfn/lists.h>
 
-    wanted.include = &glob;
-    wanted.include_count = 1;
-    status = hotfn_image_from_bytes(&image, b->file.data, b->file.size, "oom", env, &err);
-    CHECK((status == HOTFN_OK) == (image != NULL));
-    if (status == HOTFN_OK) {
-        status = hotfn_symbols_load(&symbols, image, NULL, env, &err);
-        CHECK((status == HOTFN_OK) == (symbols != NULL));
-    }
-    if (status == HOTFN_OK) {
-        status = hotfn_functions_build(&functions, image, symbols, env, &err);
-        CHECK((status == HOTFN_OK) == (functions != NULL));
-    }
-    if (status == HOTFN_OK && CHECK(hotfn_functions_count(functions) <= sizeof selected))
-        status = hotfn_functions_select(functions, &wanted, selected, NULL, &err);
-    hotfn_functions_destroy(functions);
-    hotfn_symbols_destroy(symbols);
-    hotfn_image_close(image);
-    CHECK_EQ_I64(err.status, status);
-    return status == HOTFN_OK ? 1 : status == HOTFN_E_NO_MEMORY ? 0 : -1;
-}
+#include <unistd.h>
 
 /* "Decompresses" what is not compressed, so that .gnu_debugdata takes part. */
 static void *unpack(void *user, int32_t compression, const void *in, size_t in_bytes,
@@ -56,34 +23,42 @@ static void *unpack(void *user, int32_t compression, const void *in, size_t in_b
     return out;
 }
 
-/* Each request fails in turn, until a walk makes fewer requests than n: that one must go well. */
-static void fail_each_request(const elf_builder *b, bool once)
+static hotfn_status walk(const void *user, const hotfn_env *given, hotfn_error *err)
 {
-    size_t requests = SIZE_MAX;
-    int answer = 0;
+    const elf_builder *b = user;
+    hotfn_env with_unpack = *given, *env = &with_unpack;
+    const char *glob = "a::*";
+    hotfn_selection wanted = HOTFN_SELECTION_INIT;
+    hotfn_image *image = NULL;
+    hotfn_symbols *symbols = NULL;
+    hotfn_functions *functions = NULL;
+    uint8_t selected[16];
+    hotfn_status status;
 
-    for (size_t n = 1; requests >= n - 1; n++) {
-        counting c;
-        hotfn_env env = counting_env(&c);
-        env.decompress_fn = unpack;
-        c.fail_at = n;
-        c.fail_once = once;
-        answer = walk(b, &env);
-        requests = c.requests;
-        if (!CHECK(answer >= 0) || !CHECK_EQ_U64(c.live_bytes, 0) ||
-            !CHECK_EQ_I64(c.size_mismatches, 0)) {
-            printf("#   where request %zu failed\n", n);
-            return;
-        }
+    with_unpack.decompress_fn = unpack;
+    wanted.include = &glob;
+    wanted.include_count = 1;
+    status = hotfn_image_from_bytes(&image, b->file.data, b->file.size, "oom", env, err);
+    CHECK((status == HOTFN_OK) == (image != NULL));
+    if (status == HOTFN_OK) {
+        status = hotfn_symbols_load(&symbols, image, NULL, env, err);
+        CHECK((status == HOTFN_OK) == (symbols != NULL));
     }
-    CHECK_EQ_I64(answer, 1);
-    CHECK(requests > 5);
+    if (status == HOTFN_OK) {
+        status = hotfn_functions_build(&functions, image, symbols, env, err);
+        CHECK((status == HOTFN_OK) == (functions != NULL));
+    }
+    if (status == HOTFN_OK && CHECK(hotfn_functions_count(functions) <= sizeof selected))
+        status = hotfn_functions_select(functions, &wanted, selected, NULL, err);
+    hotfn_functions_destroy(functions);
+    hotfn_symbols_destroy(symbols);
+    hotfn_image_close(image);
+    return status;
 }
 
 static void check_every_failure(const elf_builder *b)
 {
-    fail_each_request(b, false);
-    fail_each_request(b, true);
+    fail_each_request(walk, b, 5);
 }
 
 static void symbols_and_frames_survive_every_failure(void)
@@ -129,37 +104,97 @@ static void an_image_without_sections_survives_every_failure(void)
     free(b);
 }
 
-/* As walk, over a map alone. */
-static int walk_map(const char *text, const hotfn_env *env)
-{
-    hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_symbols *symbols = NULL;
-    hotfn_status status = hotfn_symbols_map_from_bytes(&symbols, text, strlen(text), "oom.map",
-                                                       NULL, NULL, env, &err);
+typedef struct map_case {
+    const char *text;
+    const hotfn_image *image; /* NULL: alone */
+} map_case;
 
+/* A map with its lines, and the functions that come of it beside an image. */
+static hotfn_status walk_map(const void *user, const hotfn_env *env, hotfn_error *err)
+{
+    const map_case *m = user;
+    hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
+    hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
+    hotfn_functions *functions = NULL;
+    hotfn_symbols *symbols = NULL;
+    hotfn_status status;
+
+    options.flags = HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE;
+    status = hotfn_symbols_map_from_bytes(&symbols, m->text, strlen(m->text), "oom.map", m->image,
+                                          &options, env, err);
     CHECK((status == HOTFN_OK) == (symbols != NULL));
+    if (status == HOTFN_OK)
+        hotfn_symbols_find_line(symbols, 0x1000, &line);
+    if (status == HOTFN_OK && m->image)
+        status = hotfn_functions_build(&functions, m->image, symbols, env, err);
+    hotfn_functions_destroy(functions);
     hotfn_symbols_destroy(symbols);
-    CHECK_EQ_I64(err.status, status);
-    return status == HOTFN_OK ? 1 : status == HOTFN_E_NO_MEMORY ? 0 : -1;
+    return status;
 }
 
 static void maps_survive_every_failure(void)
 {
+    for (size_t i = 0; i < sizeof map_samples / sizeof map_samples[0]; i++)
+        fail_each_request(walk_map, &(map_case){ map_samples[i].text, NULL }, 5);
+}
+
+static void maps_beside_their_images_survive_every_failure(void)
+{
+    pe_builder *pe = pe_new_sample();
+    hotfn_image *windows = NULL;
+    sample s;
+
+    sample_begin(&s);
+    symbol(&s, "f", GLOBAL, FUNC, TEXT, 8);
+    fde(&s, TEXT, 8);
+    sample_build(&s);
+    CHECK_EQ_I64(hotfn_image_from_bytes(&windows, pe->data, pe->size, "oom", NULL, NULL), HOTFN_OK);
     for (size_t i = 0; i < sizeof map_samples / sizeof map_samples[0]; i++) {
-        size_t requests = SIZE_MAX;
-        for (size_t n = 1; requests >= n - 1; n++) {
-            counting c;
-            hotfn_env env = counting_env(&c);
-            c.fail_at = n;
-            if (!CHECK(walk_map(map_samples[i].text, &env) >= 0) ||
-                !CHECK_EQ_U64(c.live_bytes, 0) || !CHECK_EQ_I64(c.size_mismatches, 0)) {
-                printf("#   %s, where request %zu failed\n", map_samples[i].name, n);
-                return;
-            }
-            requests = c.requests;
-        }
-        CHECK(requests > 5);
+        fail_each_request(walk_map, &(map_case){ map_samples[i].text, s.image }, 5);
+        fail_each_request(walk_map, &(map_case){ map_samples[i].text, windows }, 5);
     }
+    hotfn_image_close(windows);
+    free(pe);
+    sample_finish(&s);
+}
+
+static const char list_path[] = "oom_list.flf";
+
+/* Made, saved in the form that user tells, read again from the file and from bytes. */
+static hotfn_status walk_list(const void *user, const hotfn_env *env, hotfn_error *err)
+{
+    const uint32_t *form = user;
+    hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
+    hotfn_list *made = NULL, *read = NULL;
+    hotfn_image *image = NULL;
+    elf_builder *b = elf_new_x86_64();
+    hotfn_status status;
+
+    elf_add(b, ".text", 1, ELF_ALLOC | ELF_CODE, "\xc3", 1);
+    elf_finish(b);
+    status = hotfn_image_from_bytes(&image, b->file.data, b->file.size, "oom", env, err);
+    if (status == HOTFN_OK)
+        status = hotfn_list_create(&made, image, env, err);
+    e.name = "name";
+    for (e.rva = 1; status == HOTFN_OK && e.rva < 100; e.rva++)
+        status = hotfn_list_add(made, &e, err);
+    if (status == HOTFN_OK)
+        status = hotfn_list_save(made, list_path, *form, err);
+    if (status == HOTFN_OK)
+        status = hotfn_list_open(&read, list_path, env, err);
+    CHECK(status != HOTFN_OK || read != NULL);
+    hotfn_list_destroy(read);
+    hotfn_list_destroy(made);
+    hotfn_image_close(image);
+    free(b);
+    return status;
+}
+
+static void lists_survive_every_failure(void)
+{
+    fail_each_request(walk_list, &(uint32_t){ 0 }, 5);
+    fail_each_request(walk_list, &(uint32_t){ HOTFN_LIST_TEXT }, 5);
+    unlink(list_path);
 }
 
 static const check_test tests[] = {
@@ -167,5 +202,7 @@ static const check_test tests[] = {
     CHECK_TEST(debugdata_survives_every_failure),
     CHECK_TEST(an_image_without_sections_survives_every_failure),
     CHECK_TEST(maps_survive_every_failure),
+    CHECK_TEST(maps_beside_their_images_survive_every_failure),
+    CHECK_TEST(lists_survive_every_failure),
 };
 CHECK_MAIN(tests)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The n-th request for memory fails, for every n, over a record's whole life: make, count, finish,
- * open, ask, export, repair. Each call does all of its work or says HOTFN_E_NO_MEMORY, and gives
- * back what it had; no half-written file stays.
- */
-#include "base/counting_env.h"
+/* A record's whole life: make, count, finish, open, ask, export, repair; no half-written file stays. */
+#include "each_failure.h"
 #include "records/timed.h"
 
 #include <hotfn/exporters.h>
@@ -18,13 +14,14 @@ static int32_t swallow(void *user, const void *bytes, size_t byte_count)
     return 0;
 }
 
-static hotfn_status write_record(const hotfn_env *env, hotfn_error *err)
+static hotfn_status write_record(const void *none, const hotfn_env *env, hotfn_error *err)
 {
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
     hotfn_snapshot *from = NULL;
     hotfn_live *live = NULL;
     hotfn_status status;
 
+    (void)none;
     o.slot_capacity = 64;
     o.thread_capacity = 4;
     status = hotfn_live_create(&live, &o, env, err);
@@ -44,7 +41,7 @@ static hotfn_status write_record(const hotfn_env *env, hotfn_error *err)
     return status;
 }
 
-static hotfn_status read_record(const hotfn_env *env, hotfn_error *err)
+static hotfn_status read_record(const void *none, const hotfn_env *env, hotfn_error *err)
 {
     static const char *const formats[] = { "table", "json", "csv" };
     hotfn_record *record = NULL;
@@ -52,6 +49,7 @@ static hotfn_status read_record(const hotfn_env *env, hotfn_error *err)
     char lost[64];
     hotfn_status status = hotfn_record_open(&record, finished, env, err);
 
+    (void)none;
     CHECK((status == HOTFN_OK) == (record != NULL));
     for (int i = 0; i < 3 && status == HOTFN_OK; i++)
         status = hotfn_export(record, formats[i], NULL, swallow, &written, env, err);
@@ -62,7 +60,7 @@ static hotfn_status read_record(const hotfn_env *env, hotfn_error *err)
 }
 
 /* All formats of a timed record, its repair, and a merge with itself. */
-static hotfn_status read_timed(const hotfn_env *env, hotfn_error *err)
+static hotfn_status read_timed(const void *none, const hotfn_env *env, hotfn_error *err)
 {
     const char *const both[] = { timed, timed };
     hotfn_exporter_info format = HOTFN_EXPORTER_INFO_INIT;
@@ -71,6 +69,7 @@ static hotfn_status read_timed(const hotfn_env *env, hotfn_error *err)
     char lost[64];
     hotfn_status status = hotfn_record_open(&record, timed, env, err);
 
+    (void)none;
     for (uint32_t i = 0; i < hotfn_exporter_count() && status == HOTFN_OK; i++) {
         hotfn_exporter_get(i, &format);
         status = hotfn_export(record, format.name, NULL, swallow, &written, env, err);
@@ -83,61 +82,39 @@ static hotfn_status read_timed(const hotfn_env *env, hotfn_error *err)
     return status;
 }
 
-static hotfn_status count(const hotfn_env *env, hotfn_error *err)
+static hotfn_status count(const void *none, const hotfn_env *env, hotfn_error *err)
 {
     hotfn_counters *c = NULL;
     hotfn_status status = hotfn_counters_create(&c, NULL, 100, 4, env, err);
 
+    (void)none;
     CHECK((status == HOTFN_OK) == (c != NULL));
     hotfn_counters_destroy(c);
     return status;
 }
 
-static void fail_each_request(hotfn_status (*work)(const hotfn_env *, hotfn_error *))
-{
-    size_t requests = SIZE_MAX;
-    hotfn_status status = HOTFN_OK;
-
-    for (size_t n = 1; requests >= n - 1; n++) {
-        hotfn_error err = HOTFN_ERROR_INIT;
-        counting c;
-        hotfn_env env = counting_env(&c);
-
-        c.fail_at = n;
-        status = work(&env, &err);
-        requests = c.requests;
-        CHECK(status == HOTFN_OK || status == HOTFN_E_NO_MEMORY);
-        CHECK_EQ_I64(err.status, status);
-        if (!CHECK_EQ_U64(c.live_bytes, 0) || !CHECK_EQ_I64(c.size_mismatches, 0)) {
-            printf("#   where request %zu failed\n", n);
-            return;
-        }
-    }
-    CHECK_EQ_I64(status, HOTFN_OK);
-}
-
 static void writing_survives_each_failed_request(void)
 {
     snprintf(finished, sizeof finished, "%s", sample_path("finished.hfr"));
-    fail_each_request(write_record);
+    fail_each_request(write_record, NULL, 0);
 }
 
 static void reading_survives_each_failed_request(void)
 {
     snprintf(repaired, sizeof repaired, "%s", sample_path("repaired.hfr"));
-    fail_each_request(read_record);
+    fail_each_request(read_record, NULL, 0);
 }
 
 static void timed_records_survive_each_failed_request(void)
 {
     snprintf(timed, sizeof timed, "%s", sample_path("timed.hfr"));
     free(timed_write(timed, 20, 10));
-    fail_each_request(read_timed);
+    fail_each_request(read_timed, NULL, 0);
 }
 
 static void counters_survive_each_failed_request(void)
 {
-    fail_each_request(count);
+    fail_each_request(count, NULL, 0);
 }
 
 static const check_test tests[] = {

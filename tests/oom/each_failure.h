@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* The law of this folder: whichever request for memory fails, a call does all of its work or says
+ * HOTFN_E_NO_MEMORY, and gives back what it had. */
+#ifndef HFN_TESTS_EACH_FAILURE_H
+#define HFN_TESTS_EACH_FAILURE_H
+
+#include "base/counting_env.h"
+#include "check.h"
+
+/* Does a piece of work with memory of env, gives all of it back, and answers the first failure. */
+typedef hotfn_status (*oom_work)(const void *user, const hotfn_env *env, hotfn_error *err);
+
+/* False if the law was broken where request n failed (it alone, or all from it on). */
+static inline bool fail_request(oom_work work, const void *user, size_t n, bool once,
+                                size_t *requests, hotfn_status *status)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    counting c;
+    hotfn_env env = counting_env(&c);
+
+    c.fail_at = n;
+    c.fail_once = once;
+    *status = work(user, &env, &err);
+    *requests = c.requests;
+    if (CHECK(*status == HOTFN_OK || *status == HOTFN_E_NO_MEMORY) &&
+        CHECK_EQ_I64(err.status, *status) && CHECK_EQ_U64(c.live_bytes, 0) &&
+        CHECK_EQ_I64(c.size_mismatches, 0))
+        return true;
+    printf("#   where request %zu failed\n", n);
+    return false;
+}
+
+/* Each request fails in turn, until the work makes fewer requests than n: then it must go well. */
+static inline void fail_each_request(oom_work work, const void *user, size_t at_least)
+{
+    for (int once = 0; once < 2; once++) {
+        size_t requests = SIZE_MAX;
+        hotfn_status status = HOTFN_OK;
+        for (size_t n = 1; requests >= n - 1; n++)
+            if (!fail_request(work, user, n, once, &requests, &status))
+                return;
+        CHECK_EQ_I64(status, HOTFN_OK);
+        CHECK(requests > at_least);
+    }
+}
+
+#endif
