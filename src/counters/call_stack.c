@@ -57,7 +57,7 @@ static NOINLINE HFN_KEEPS_REGISTERS void clock_went_back(void)
 }
 
 /* Since the thread's latest event its current call ran. */
-static ALWAYS_INLINE void pass_time(hfn_time_state *t, uint64_t now)
+static ALWAYS_INLINE void pass_time(hfn_time_state *t, uint32_t current, uint64_t now)
 {
     uint64_t passed = now - t->last_tick;
 
@@ -66,8 +66,8 @@ static ALWAYS_INLINE void pass_time(hfn_time_state *t, uint64_t now)
         clock_went_back();
         return;
     }
-    hfn_time_cell_of(t, t->current)->self_ticks += passed;
-    if (HFN_LIKELY(t->current != 0))
+    hfn_time_cell_of(t, current)->self_ticks += passed;
+    if (HFN_LIKELY(current != 0))
         t->busy_ticks += passed;
 }
 
@@ -78,14 +78,14 @@ static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, 
 }
 
 static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
-                                 uint32_t flags, uint64_t timed_before)
+                                 uint64_t how, uint64_t timed_before)
 {
     c->timed_calls++;
     if (HFN_UNLIKELY(passed < c->min_ticks - 1))
         c->min_ticks = passed + 1;
     if (HFN_UNLIKELY(passed > c->max_ticks))
         c->max_ticks = passed;
-    if (HFN_LIKELY(!(flags & HFN_CALL_NESTED))) {
+    if (HFN_LIKELY(!(how & HFN_CALL_NESTED))) {
         c->total_ticks += passed;
         c->within_timed += t->timed + 1 - timed_before;
     }
@@ -152,14 +152,14 @@ static ALWAYS_INLINE uint32_t enter_node(hfn_time_state *t, uint32_t slot, uint3
     return child;
 }
 
-static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint32_t node, uint32_t flags,
-                                    uint64_t passed)
+static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t passed)
 {
+    uint32_t node = hfn_call_node(how);
     hotfn_time_node *n;
 
     if (node == 0)
         return;
-    if (flags & HFN_CALL_MERGED) {
+    if (how & HFN_CALL_MERGED) {
         t->node = node;
         return;
     }
@@ -193,7 +193,7 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, const hfn_ti
 
 /* ---- Calls that were left, or wait. */
 
-static void forget(hfn_time_state *t, hfn_open_call *limbo, uint32_t index)
+static void forget(hfn_time_state *t, hfn_waiting_call *limbo, uint32_t index)
 {
     limbo[index] = limbo[t->limbo_count - 1];
     t->limbo_count--;
@@ -201,21 +201,21 @@ static void forget(hfn_time_state *t, hfn_open_call *limbo, uint32_t index)
 
 static HFN_KEEPS_REGISTERS void set_aside(hfn_time_state *t, uint32_t depth)
 {
-    hfn_open_call *log = hfn_time_log_of(t), *limbo = log + HFN_LOG_CAPACITY;
+    const hfn_open_call *log = hfn_time_log_of(t);
+    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
     uint32_t end = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY;
 
     for (uint32_t i = depth; i < end && t->limbo_count < HFN_LIMBO_CAPACITY; i++) {
-        hfn_open_call *to = &limbo[t->limbo_count];
+        uint64_t frame = log[i].frame;
 
-        if (log[i].slot == HFN_CALL_ENDED)
+        if (log[i].how & HFN_CALL_ENDED)
             continue;
-        *to = log[i];
-        to->end = t->last_tick;
-        to->timed_before = t->timed - to->timed_before; /* how many ended below it */
-        if (t->limbo_count == 0 || to->frame < t->limbo_low)
-            t->limbo_low = to->frame;
-        if (t->limbo_count == 0 || to->frame > t->limbo_high)
-            t->limbo_high = to->frame;
+        limbo[t->limbo_count] =
+            (hfn_waiting_call){ log[i], t->last_tick, t->timed - log[i].timed_before };
+        if (t->limbo_count == 0 || frame < t->limbo_low)
+            t->limbo_low = frame;
+        if (t->limbo_count == 0 || frame > t->limbo_high)
+            t->limbo_high = frame;
         t->limbo_count++;
     }
     t->depth = depth;
@@ -224,24 +224,27 @@ static HFN_KEEPS_REGISTERS void set_aside(hfn_time_state *t, uint32_t depth)
 /* The innermost call of the log is the current one. */
 static void make_current(hfn_time_state *t)
 {
-    const hfn_open_call *log = hfn_time_log_of(t);
+    const hfn_open_call *log = hfn_time_log_of(t), *top;
 
-    while (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY && log[t->depth - 1].slot == HFN_CALL_ENDED)
+    while (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY && log[t->depth - 1].how & HFN_CALL_ENDED)
         t->depth--;
-    t->current = t->depth > 0 ? log[t->depth - 1].slot + 1 : 0;
-    t->node = t->depth > 0 ? log[t->depth - 1].node : t->root;
+    top = t->depth > 0 ? &log[t->depth - 1] : NULL;
+    t->current = top ? hfn_call_slot(top->how) + 1 : 0;
+    t->node = top ? hfn_call_node(top->how) : t->root;
 }
 
 /* It ended without its stub's knowledge. */
-static void account(hfn_time_state *t, const hfn_open_call *call)
+static void account(hfn_time_state *t, const hfn_open_call *call, uint64_t end,
+                    uint64_t timed_within)
 {
-    hotfn_time_cell *c = hfn_time_cell_of(t, call->slot + 1);
-    uint64_t passed = duration(t, call->start, call->end);
+    hotfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(call->how) + 1);
+    uint32_t node = hfn_call_node(call->how);
+    uint64_t passed = duration(t, call->start, end);
 
-    sum_up(t, c, passed, call->flags, t->timed - call->timed_before); /* it holds how many */
-    if (call->node != 0 && !(call->flags & HFN_CALL_MERGED)) {
-        hfn_time.nodes[call->node - 1].total_ticks += passed;
-        hfn_time.nodes[call->node - 1].timed_calls++;
+    sum_up(t, c, passed, call->how, t->timed - timed_within);
+    if (node != 0 && !(call->how & HFN_CALL_MERGED)) {
+        hfn_time.nodes[node - 1].total_ticks += passed;
+        hfn_time.nodes[node - 1].timed_calls++;
     }
     if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
         add_to_histogram(c, passed);
@@ -250,7 +253,8 @@ static void account(hfn_time_state *t, const hfn_open_call *call)
 /* A new frame stands at `frame`: what lay between it and the next one of this stack is gone. */
 static HFN_KEEPS_REGISTERS void empty_limbo(hfn_time_state *t, uint64_t frame)
 {
-    hfn_open_call *log = hfn_time_log_of(t), *limbo = log + HFN_LOG_CAPACITY;
+    const hfn_open_call *log = hfn_time_log_of(t);
+    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
     uint64_t behind = frame + HFN_TIME_FRAME_BYTES;
 
     if (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY &&
@@ -259,11 +263,11 @@ static HFN_KEEPS_REGISTERS void empty_limbo(hfn_time_state *t, uint64_t frame)
     if (frame > t->limbo_high || behind <= t->limbo_low)
         return;
     for (uint32_t i = t->limbo_count; i-- > 0;) {
-        hfn_open_call call = limbo[i];
+        hfn_waiting_call w = limbo[i];
 
-        if (call.frame >= frame && call.frame < behind) {
+        if (w.call.frame >= frame && w.call.frame < behind) {
             forget(t, limbo, i);
-            account(t, &call);
+            account(t, &w.call, w.end, w.timed_within);
             __atomic_fetch_add(&hfn_time.header->abandoned_exits, 1, __ATOMIC_RELAXED);
         }
     }
@@ -271,10 +275,13 @@ static HFN_KEEPS_REGISTERS void empty_limbo(hfn_time_state *t, uint64_t frame)
 
 /* An exception leaves the unwinder's own calls: they were set aside when the frames above them ended,
  * and the last of them to end made one of them current. */
-static bool current_was_left(const hfn_time_state *t, const hfn_open_call *limbo, uint64_t frame)
+static bool current_was_left(hfn_time_state *t, uint64_t frame)
 {
+    const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+
     for (uint32_t i = 0; i < t->limbo_count; i++)
-        if (limbo[i].slot + 1 == t->current && limbo[i].node == t->node && limbo[i].frame <= frame)
+        if (hfn_call_slot(limbo[i].call.how) + 1 == t->current &&
+            hfn_call_node(limbo[i].call.how) == t->node && limbo[i].call.frame <= frame)
             return true;
     return false;
 }
@@ -294,31 +301,37 @@ static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t fram
         }
     }
     if (t->limbo_count > 0) {
-        if (current_was_left(t, log + HFN_LOG_CAPACITY, frame))
+        if (current_was_left(t, frame))
             make_current(t);
         empty_limbo(t, frame);
     }
 }
 
-/* A call ends that is not the innermost one of the log. */
-static NOINLINE HFN_KEEPS_REGISTERS void end_out_of_order(hfn_time_state *t,
-                                                          const hfn_time_frame *f)
+/* A call ends that is not the innermost one of the log.  How many timed calls had ended before it
+ * began; where nobody knows, none ended in it. */
+static NOINLINE HFN_KEEPS_REGISTERS uint64_t end_out_of_order(hfn_time_state *t,
+                                                              const hfn_time_frame *f)
 {
-    hfn_open_call *log = hfn_time_log_of(t), *limbo = log + HFN_LOG_CAPACITY;
+    const hfn_open_call *log = hfn_time_log_of(t);
+    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
     uint64_t frame = address_of(f);
+    bool logged = f->depth < HFN_LOG_CAPACITY;
 
-    t->current = (uint32_t)f->slot + 1; /* what was begun since is over, or waits */
-    if (f->depth < t->depth && (f->depth >= HFN_LOG_CAPACITY || log[f->depth].frame == frame)) {
-        set_aside(t, f->depth + 1);
+    t->current = hfn_call_slot(f->how) + 1; /* what was begun since is over, or waits */
+    if (f->depth < t->depth && (!logged || log[f->depth].frame == frame)) {
+        if (f->depth + 1 < t->depth)
+            set_aside(t, f->depth + 1);
         t->depth = f->depth;
-        return;
+        return logged ? log[f->depth].timed_before : t->timed;
     }
     for (uint32_t i = t->limbo_count; i-- > 0;) {
-        if (limbo[i].frame == frame && limbo[i].start == f->start) {
+        if (limbo[i].call.frame == frame && limbo[i].call.start == f->start) {
+            uint64_t before = limbo[i].call.timed_before;
             forget(t, limbo, i);
-            return;
+            return before;
         }
     }
+    return t->timed;
 }
 
 /* ---- Enter and exit. */
@@ -329,7 +342,8 @@ static ALWAYS_INLINE bool is_nested(const hfn_open_call *log, uint32_t open, uin
 {
     if (HFN_LIKELY(open == 0) || open > depth)
         return false;
-    return open > HFN_LOG_CAPACITY || log[open - 1].slot == slot;
+    return open > HFN_LOG_CAPACITY ||
+           ((uint32_t)log[open - 1].how & (HFN_CALL_SLOT | HFN_CALL_ENDED)) == slot;
 }
 
 /* What frame and log both hold stays in registers meanwhile: reading words that were just written in
@@ -338,14 +352,14 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
 {
     uint8_t *row = hfn_thread_row;
     uint32_t slot = (uint32_t)f->slot, depth, flags, node = 0, caller;
-    uint64_t now, timed;
+    uint64_t now, timed, how;
     bool left;
     hotfn_time_cell *c;
     hfn_open_call *log;
     hfn_time_state *t;
 
     if (HFN_UNLIKELY(!row)) { /* the counters were given up since the stub's first instruction */
-        f->flags = HFN_CALL_UNTIMED;
+        f->how = HFN_CALL_UNTIMED;
         return;
     }
     t = hfn_time_state_of(row);
@@ -367,11 +381,12 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         node = enter_node(t, slot, &flags);
     if (what == KEPT_SAMPLES)
         node = enter_sampled_node(t, f, slot);
+    how = slot | flags;
+    if (what != KEPT_TIMES)
+        how |= (uint64_t)node << HFN_CALL_NODE_SHIFT;
     f->caller = caller;
     f->depth = depth;
-    f->timed_before = timed;
-    f->node = node;
-    f->flags = flags;
+    f->how = how;
     if (HFN_LIKELY(depth < HFN_LOG_CAPACITY)) {
         hfn_open_call *e = &log[depth];
 
@@ -381,17 +396,14 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         BARRIER();
         e->frame = address_of(f);
         e->timed_before = timed;
-        e->slot = slot;
-        e->caller = caller;
-        e->node = node;
-        e->flags = flags;
+        e->how = how;
         now = ticks();
         e->start = now;
     } else {
         t->depth = depth + 1;
         now = ticks();
     }
-    pass_time(t, now);
+    pass_time(t, caller, now);
     t->current = slot + 1;
     f->start = now;
     if (what != KEPT_TIMES)
@@ -401,31 +413,35 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
 static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, bool full)
 {
     uint8_t *row = hfn_thread_row;
-    uint32_t slot = (uint32_t)f->slot, depth = f->depth;
+    uint32_t depth = f->depth;
+    uint64_t how = f->how, passed, timed_before;
+    const hfn_open_call *e;
     hotfn_time_cell *c;
     hfn_time_state *t;
-    uint64_t passed, top;
 
-    if (HFN_UNLIKELY(!row || (f->flags & HFN_CALL_UNTIMED)))
+    if (HFN_UNLIKELY(!row || (how & HFN_CALL_UNTIMED)))
         return;
     t = hfn_time_state_of(row);
-    c = hfn_time_cell_of(t, slot + 1);
-    top = HFN_UNLIKELY(depth >= HFN_LOG_CAPACITY) ? address_of(f) : hfn_time_log_of(t)[depth].frame;
-    if (HFN_LIKELY(t->depth == depth + 1 && top == address_of(f)))
+    c = hfn_time_cell_of(t, hfn_call_slot(how) + 1);
+    e = &hfn_time_log_of(t)[depth];
+    if (HFN_LIKELY(depth < HFN_LOG_CAPACITY && t->depth == depth + 1 &&
+                   e->frame == address_of(f))) {
         t->depth = depth;
-    else
-        end_out_of_order(t, f);
-    pass_time(t, now);
+        timed_before = e->timed_before;
+    } else {
+        timed_before = end_out_of_order(t, f);
+    }
+    pass_time(t, t->current, now);
     t->current = f->caller;
     passed = duration(t, f->start, now);
-    sum_up(t, c, passed, f->flags, f->timed_before);
+    sum_up(t, c, passed, how, timed_before);
     if (full) {
-        exit_node(t, f->node, f->flags, passed);
+        exit_node(t, how, passed);
         if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
             add_to_histogram(c, passed);
-        put_event(t, now, slot, 2);
+        put_event(t, now, hfn_call_slot(how), 2);
         if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks))
-            hfn_tree_keep_slow(t, slot, f->node, f->start, passed);
+            hfn_tree_keep_slow(t, hfn_call_slot(how), hfn_call_node(how), f->start, passed);
     }
 }
 
@@ -517,13 +533,11 @@ void hfn_time_leave(uint64_t frame)
     t = hfn_time_state_of(hfn_thread_row);
     log = hfn_time_log_of(t);
     for (uint32_t i = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY; i-- > 0;) {
-        if (log[i].slot == HFN_CALL_ENDED || (frame != 0 && log[i].frame != frame))
+        if (log[i].how & HFN_CALL_ENDED || (frame != 0 && log[i].frame != frame))
             continue;
-        pass_time(t, ticks());
-        log[i].end = t->last_tick;
-        log[i].timed_before = t->timed - log[i].timed_before;
-        account(t, &log[i]);
-        log[i].slot = HFN_CALL_ENDED;
+        pass_time(t, t->current, ticks());
+        account(t, &log[i], t->last_tick, t->timed - log[i].timed_before);
+        log[i].how |= HFN_CALL_ENDED;
         if (i + 1 == t->depth)
             make_current(t);
         return;

@@ -87,4 +87,19 @@ static inline hfn_open_call *hfn_time_log_of(hfn_time_state *t)
     return (hfn_open_call *)(void *)((uint8_t *)t + hfn_time.log_at);
 }
 
+static inline hfn_waiting_call *hfn_time_limbo_of(hfn_time_state *t)
+{
+    return (hfn_waiting_call *)(void *)(hfn_time_log_of(t) + HFN_LOG_CAPACITY);
+}
+
+static inline uint32_t hfn_call_slot(uint64_t how)
+{
+    return (uint32_t)how & HFN_CALL_SLOT;
+}
+
+static inline uint32_t hfn_call_node(uint64_t how)
+{
+    return (uint32_t)(how >> HFN_CALL_NODE_SHIFT);
+}
+
 #endif

@@ -25,30 +25,38 @@
 /* What a stub keeps of a call on the thread's own stack.  A call can be ended with this alone,
  * whatever became of the log: on another thread, after other stacks ran, in any order. */
 typedef struct hfn_time_frame {
-    uint64_t start;        /* tick                                                  */
-    uint32_t caller;       /* number of the cell that ran before                    */
-    uint32_t depth;        /* its place in the log                                  */
-    uint64_t timed_before; /* timed calls of the thread that had ended before       */
-    uint32_t node;         /* its tree node + 1, 0: none                            */
-    uint32_t flags;        /* HFN_CALL_*                                            */
-    uint64_t slot;         /* pushed by the stub, the rest is room                  */
+    uint64_t start;  /* tick                                 */
+    uint32_t caller; /* number of the cell that ran before   */
+    uint32_t depth;  /* its place in the log                 */
+    uint64_t how;    /* HFN_CALL_*                           */
+    uint64_t room;
+    uint64_t slot;   /* pushed by the stub                   */
 } hfn_time_frame;
 #define HFN_TIME_FRAME_BYTES 40
 
-#define HFN_CALL_NESTED 1u  /* another call of the same function is open further out */
-#define HFN_CALL_MERGED 2u  /* its node is its caller's                              */
-#define HFN_CALL_UNTIMED 4u /* nothing was begun                                     */
+/* What is to be known of a call in one word, as it is stored at once: its slot, some bits, and from
+ * HFN_CALL_NODE_SHIFT on its tree node + 1 (0: none). */
+#define HFN_CALL_SLOT UINT32_C(0xffffff)
+#define HFN_CALL_NESTED UINT32_C(0x1000000)  /* another call of the same function is open further out */
+#define HFN_CALL_MERGED UINT32_C(0x2000000)  /* its node is its caller's                              */
+#define HFN_CALL_UNTIMED UINT32_C(0x4000000) /* nothing was begun                                     */
+#define HFN_CALL_ENDED UINT32_C(0x8000000)   /* in the log: an exception has passed it                */
+#define HFN_CALL_NODE_SHIFT 32
 
 /* The same call in the log. */
 typedef struct hfn_open_call {
     uint64_t frame; /* address of its hfn_time_frame, compared and never followed */
     uint64_t start;
-    uint64_t timed_before;
-    uint64_t end; /* limbo: when it was last seen; it may have been left then */
-    uint32_t slot, caller, node, flags;
+    uint64_t timed_before; /* timed calls of the thread that had ended before */
+    uint64_t how;
 } hfn_open_call;
 
-#define HFN_CALL_ENDED UINT32_MAX /* as slot, in the log: an exception has passed it */
+/* In limbo. */
+typedef struct hfn_waiting_call {
+    hfn_open_call call;
+    uint64_t end;          /* when it was last seen; it may have been left then */
+    uint64_t timed_within; /* timed calls that had ended in it by then          */
+} hfn_waiting_call;
 
 /* Words of one thread, over a hotfn_time_thread. */
 typedef struct hfn_time_state {
@@ -85,7 +93,7 @@ static inline uint64_t hfn_time_log_at(uint64_t slots)
 static inline uint64_t hfn_time_skips_at(uint64_t slots)
 {
     return hfn_time_log_at(slots) +
-           (HFN_LOG_CAPACITY + HFN_LIMBO_CAPACITY) * sizeof(hfn_open_call);
+           HFN_LOG_CAPACITY * sizeof(hfn_open_call) + HFN_LIMBO_CAPACITY * sizeof(hfn_waiting_call);
 }
 
 static inline uint64_t hfn_time_hints_at(uint64_t slots)
