@@ -15,6 +15,7 @@
 #include <hotfn/counters.h>
 #include <hotfn/timing.h>
 #include <hotfn/records.h>
+#include <hotfn/budget.h>
 #include <hotfn/exporters.h>
 #include <hotfn/scan.h>
 #include <hotfn/session.h>

@@ -109,6 +109,17 @@ hotfn_status hotfn_handover_add_plan(hotfn_handover *h, uint32_t module, const v
     return HOTFN_OK;
 }
 
+const void *hfn_handover_view_plan(const hotfn_handover *h, uint32_t module, uint64_t *bytes)
+{
+    if (module >= HFN_HANDOVER_PLANS || h->shared->plans[module].bytes == 0) {
+        return NULL;
+    }
+    hfn_plan_place place = h->shared->plans[module];
+    void *at = mmap(NULL, place.bytes, PROT_READ, MAP_SHARED, h->fd, (off_t)place.offset);
+    *bytes = place.bytes;
+    return at == MAP_FAILED ? NULL : at;
+}
+
 hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_request *out)
 {
     hotfn_request question = { .size = sizeof question };

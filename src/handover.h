@@ -35,6 +35,9 @@ typedef struct hfn_handover_shared {
     hfn_plan_place plans[HFN_HANDOVER_PLANS]; /* by module number of the live record */
 } hfn_handover_shared;
 
+/* ---- The parent's end.  A module's plan, mapped for the caller; NULL if it has none. */
+const void *hfn_handover_view_plan(const hotfn_handover *handover, uint32_t module, uint64_t *bytes);
+
 /* ---- The target's end. */
 typedef struct hfn_handover_link {
     hfn_handover_shared *shared;

@@ -129,8 +129,10 @@ typedef struct hotfn_live_options {
     uint32_t histogram_capacity; /* of a function in a thread [2^14, sparse; durable: 2^11]    */
     uint32_t slow_capacity;     /* slow calls that are kept [4096]                             */
     uint32_t event_capacity;    /* events of each thread that are kept, a power of two [2^16]  */
+    uint32_t budget_ppm;        /* what hooks may take of the time, hotfn/budget.h [no budget]  */
+    uint32_t reserved;
 } hotfn_live_options;
-#define HOTFN_LIVE_OPTIONS_INIT { (uint32_t)sizeof(hotfn_live_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_LIVE_OPTIONS_INIT { (uint32_t)sizeof(hotfn_live_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Make a live record (the parent's side, or a session's).  HOTFN_OK, HOTFN_E_IO (disk full, folder not
  * writable, another run writes the durable file: err names it), HOTFN_E_NO_MEMORY, HOTFN_E_OPTION,

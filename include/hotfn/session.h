@@ -102,6 +102,24 @@ HOTFN_API hotfn_status hotfn_handover_answer(hotfn_handover *handover, uint32_t 
 /* What the target did, once it has started: HOTFN_E_STATE before.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_handover_get_stats(const hotfn_handover *handover, hotfn_commit_stats *out);
 
+/* ---- A budget: the parent sees to it that hooks take no more than their share of the target's time.
+ * It looks at the live counts from time to time, and takes functions that cost too much out of the
+ * running target; nothing of it runs there.  What it does stands in the record (hotfn/budget.h). */
+
+typedef struct hotfn_budget hotfn_budget;
+
+/* live was made with a budget_ppm; it and handover are kept.  Measures what a hook costs here (a
+ * millisecond).  HOTFN_E_OPTION, HOTFN_E_NO_MEMORY, HOTFN_E_UNSUPPORTED (this CPU).  Since 0.2. */
+HOTFN_API hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_handover *handover,
+                                           const hotfn_env *env, hotfn_error *err);
+/* Look once, and change what must be changed, in the process pid, which the caller has not yet reaped.
+ * All steps come from one thread.  The target may be stopped by ptrace meanwhile: others in this process
+ * that wait for it see that (waitid with WNOWAIT leaves it for us).  Returns after how many nanoseconds
+ * the next step is due.  Since 0.2. */
+HOTFN_API uint64_t hotfn_budget_step(hotfn_budget *budget, uint32_t pid);
+/* Let go of the target.  What is out of it stays out.  NULL is fine.  Since 0.2. */
+HOTFN_API void hotfn_budget_destroy(hotfn_budget *budget);
+
 #ifdef __cplusplus
 }
 #endif

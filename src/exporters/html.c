@@ -2,7 +2,7 @@
 /* One page with everything in it: html/page.js shows what stands here as JSON, in columns, since a
  * record may hold tens of thousands of functions.  No name can end the script element: every "<" in a
  * string is written as \u003c.  Functions are numbered as in the record. */
-#include "exporters/exporter.h"
+#include "exporters/budget.h"
 #include "exporters/html/page.h"
 
 #include <inttypes.h>
@@ -88,6 +88,8 @@ static void put_why(page *p, uint32_t i)
     hfn_view_timing(p->view, i, &t);
     if (!f.counted) {
         hfn_sink_json_page(p->sink, f.reason[0] ? f.reason : hfn_state_name(f.state));
+    } else if (hfn_view_at_least(p->view, i)) {
+        hfn_sink_text(p->sink, "\"unhooked for a while to keep the budget: calls are missing\"");
     } else if (p->view->time.flags && t.timing == HOTFN_TIMING_COUNT_ONLY) {
         hfn_sink_json_page(p->sink, t.reason_text[0] ? t.reason_text : t.reason);
     } else {

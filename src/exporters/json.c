@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* hotfn.report/1, described in docs/report.schema.json.  Written by hand, as a stream: u64 are
  * written raw (cJSON keeps numbers as doubles), and a record may list a million functions. */
-#include "exporters/exporter.h"
+#include "exporters/budget.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -155,6 +155,7 @@ static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index, c
     hfn_sink_json_key(sink, "reason_text", f.reason_text);
     hfn_sink_format(sink, ",\"entry_is_loop\":%s",
                     f.flags & HOTFN_VERDICT_ENTRY_LOOP ? "true" : "false");
+    hfn_budget_json_function(view, sink, index);
     if (view->time.flags) {
         put_timing(view, sink, index);
     }
@@ -308,6 +309,7 @@ static bool write_json(const hfn_view *view, hfn_sink *sink)
     if (view->time.flags) {
         put_time_info(view, sink);
     }
+    hfn_budget_json(view, sink);
     put_threads(view, sink);
     if (view->time.slow_count) {
         put_slow_calls(view, sink, places);

@@ -3,6 +3,8 @@
  * counted, and why. */
 #include "exporters/table.h"
 
+#include "exporters/budget.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +32,13 @@ const char *hfn_table_grouped(uint64_t value, char out[32])
     }
     *at = 0;
     return out;
+}
+
+const char *hfn_table_calls(const hfn_view *view, uint32_t function, uint64_t calls, char out[33])
+{
+    out[0] = '>';
+    hfn_table_grouped(calls, out + 1);
+    return hfn_view_at_least(view, function) ? out : out + 1;
 }
 
 /* A name may hold anything.  Control characters, C1 ones too, would reach the terminal. */
@@ -136,17 +145,17 @@ void hfn_table_function(const hfn_view *view, hfn_sink *sink, const hotfn_record
 
 static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t width)
 {
-    char calls[32];
+    char calls[33];
     hotfn_record_function f;
     hotfn_record_module m;
     hfn_view_function(view, view->order[rank], &f);
     hfn_view_module(view, f.module, &m);
     double share = view->total_calls ? 100.0 * (double)f.calls / (double)view->total_calls : 0;
-    hfn_sink_format(sink, "%5" PRIu32 "  %s%18s%s  %s%6.2f%%%s  %s", rank + 1,
-                    hfn_table_color(view, BOLD), hfn_table_grouped(f.calls, calls),
-                    hfn_table_color(view, PLAIN), hfn_table_color(view, share >= 5 ? HOT : ""),
-                    share, hfn_table_color(view, share >= 5 ? PLAIN : ""),
-                    hfn_table_color(view, DIM));
+    hfn_sink_format(
+        sink, "%5" PRIu32 "  %s%18s%s  %s%6.2f%%%s  %s", rank + 1, hfn_table_color(view, BOLD),
+        hfn_table_calls(view, view->order[rank], f.calls, calls), hfn_table_color(view, PLAIN),
+        hfn_table_color(view, share >= 5 ? HOT : ""), share,
+        hfn_table_color(view, share >= 5 ? PLAIN : ""), hfn_table_color(view, DIM));
     hfn_table_column(sink, m.file, width);
     hfn_sink_format(sink, "%s  ", hfn_table_color(view, PLAIN));
     size_t taken = 5 + 2 + 18 + 2 + 7 + 2 + width + 2;
@@ -331,6 +340,7 @@ static bool write_table(const hfn_view *view, hfn_sink *sink)
         }
     }
     put_census(view, sink, rows);
+    hfn_budget_table(view, sink);
     if (view->time.flags && !hfn_table_time_notes(view, sink)) {
         return false;
     }

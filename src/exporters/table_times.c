@@ -62,7 +62,7 @@ static void put_times(const hfn_view *view, hfn_sink *sink, const hotfn_record_t
 
 void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t module_width)
 {
-    char calls[32];
+    char calls[33];
     hotfn_record_function f;
     hotfn_record_timing t;
     hotfn_record_module m;
@@ -70,7 +70,8 @@ void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, siz
     hfn_view_function(view, view->order[rank], &f);
     hfn_view_timing(view, view->order[rank], &t);
     hfn_view_module(view, f.module, &m);
-    hfn_sink_format(sink, "%5" PRIu32 "  %16s", rank + 1, hfn_table_grouped(f.calls, calls));
+    hfn_sink_format(sink, "%5" PRIu32 "  %16s", rank + 1,
+                    hfn_table_calls(view, view->order[rank], f.calls, calls));
     put_times(view, sink, &t);
     hfn_sink_format(sink, "  %s", hfn_table_color(view, DIM));
     hfn_table_column(sink, m.file, module_width);

@@ -14,6 +14,7 @@
 #include "base/compiler.h"
 #include "base/span.h"
 
+#include <hotfn/budget.h>
 #include <hotfn/records.h>
 #include <hotfn/timing.h>
 #include <string.h>
@@ -92,6 +93,8 @@ enum {
     HFN_SECTION_EVENTS,        /* live: event_capacity hotfn_time_event a thread;
                                   finished: times.h                                */
     HFN_SECTION_TIMING_STATES, /* u32 a function: HFN_TIMING_WORD                  */
+    HFN_SECTION_BUDGET,        /* hotfn_budget_header, then hotfn_budget_change ...  */
+    HFN_SECTION_BUDGET_STATES, /* u32 a function: HOTFN_BUDGET_*                   */
     HFN_SECTION_TYPES,
 };
 
@@ -140,12 +143,18 @@ enum { /* a reason, by its number */
 /* A histogram in live memory: a u64 a bucket. */
 #define HFN_HISTOGRAM_BYTES (HOTFN_HISTOGRAM_BUCKETS * sizeof(uint64_t))
 
+/* Changes of levels that a record keeps. */
+#define HFN_BUDGET_CHANGES 8192u
+
 /* How a function was timed: HOTFN_TIMING_FULL ..., and the number of the reason if not in full. */
 #define HFN_TIMING_WORD(mode, reason) ((uint32_t)(mode) | (uint32_t)(reason) << 8)
 
 #define HFN_STATE_OF(word) ((word)&0xffu)
 #define HFN_REASON_OF(word) ((word) >> 8)
 #define HFN_STATE_AND_REASON(state, reason) ((uint32_t)(state) | (uint32_t)(reason) << 8)
+
+/* The part of a budget's section that is used. */
+uint64_t hfn_budget_used_bytes(const uint8_t *section, uint64_t byte_count);
 
 typedef struct hfn_section {
     uint32_t type, flags;

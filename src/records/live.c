@@ -160,6 +160,7 @@ static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_er
     if (status == HOTFN_OK) {
         put_first_words(live, texts, HFN_COUNT_OF(texts));
         hfn_live_begin_times(live, o);
+        hfn_live_begin_budget(live, o);
     } else if (live->is_durable && live->fd >= 0)
         unlink(live->path);
     return status;

@@ -74,6 +74,13 @@ hotfn_time_header *hfn_live_time_header(const hotfn_live *live); /* NULL: not ti
 /* Measure the clock against the system's once more, over the whole run. */
 void hfn_live_settle_clock(hotfn_live *live);
 
+/* budget.c: the parent's book.  NULL: there is no budget. */
+hotfn_budget_header *hfn_live_budget(const hotfn_live *live);
+void hfn_live_begin_budget(hotfn_live *live, const hotfn_live_options *options);
+uint8_t *hfn_live_budget_state(const hotfn_live *live, uint32_t function); /* its word */
+/* Append it, and mark the function. */
+void hfn_live_note_change(hotfn_live *live, const hotfn_budget_change *change);
+
 /* live_place.c: where everything goes, and the memory for it. */
 hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *options, uint64_t meta_bytes,
                             hotfn_error *err);

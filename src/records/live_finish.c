@@ -158,6 +158,16 @@ static void take_times(hfn_parts *parts, const hotfn_live *live, const hfn_times
              (uint64_t)live->function_count * sizeof(uint32_t));
 }
 
+static void take_budget(hfn_parts *parts, const hotfn_live *live)
+{
+    if (!hfn_live_budget(live))
+        return;
+    take(parts, live, HFN_SECTION_BUDGET,
+         hfn_budget_used_bytes(hfn_live_section(live, HFN_SECTION_BUDGET),
+                               hfn_live_section_bytes(live, HFN_SECTION_BUDGET)));
+    take(parts, live, HFN_SECTION_BUDGET_STATES, (uint64_t)live->function_count * sizeof(uint32_t));
+}
+
 static hotfn_status write_parts(hotfn_live *live, hfn_parts *parts, const char *path,
                                 hotfn_error *err)
 {
@@ -196,6 +206,7 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
     if (status == HOTFN_OK) {
         take_all(&parts, live, &rows);
         take_times(&parts, live, &times);
+        take_budget(&parts, live);
         if (from || to) {
             parts.window_start_ns = from ? from->time_ns : parts.start_ns;
             parts.window_end_ns = to ? to->time_ns : parts.end_ns;

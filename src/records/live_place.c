@@ -104,10 +104,20 @@ static void place_time_rows(hfn_layout *out, uint32_t slots)
     out->file_bytes += count_bytes(slots);
 }
 
+/* What a budget keeps. */
+static void place_budget(hfn_layout *out, bool wanted, uint32_t functions)
+{
+    if (!wanted)
+        return;
+    place(out, HFN_SECTION_BUDGET, HFN_BUDGET_CHANGES,
+          sizeof(hotfn_budget_header) + HFN_BUDGET_CHANGES * sizeof(hotfn_budget_change));
+    place(out, HFN_SECTION_BUDGET_STATES, functions, 0);
+}
+
 /* What the target writes stands together at the front: it is what a durable file allocates. */
 static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_t functions,
                       uint32_t modules, uint64_t meta_bytes, uint64_t string_bytes,
-                      const hfn_time_sizes *time)
+                      const hfn_time_sizes *time, bool with_budget)
 {
     uint64_t row_bytes = row_bytes_of(slots, time);
 
@@ -123,6 +133,7 @@ static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_
     place(out, HFN_SECTION_CELLS, threads,
           sizeof(hotfn_cell_header) + (uint64_t)threads * sizeof(hotfn_thread_cell));
     place_times(out, time, threads, functions);
+    place_budget(out, with_budget, functions);
     place(out, HFN_SECTION_ROWS, slots, (uint64_t)threads * row_bytes);
     if (time->is_timed)
         place_time_rows(out, slots);
@@ -145,7 +156,7 @@ bool hfn_live_placed_alike(const hfn_layout *found)
     place_all(&ours, (uint32_t)s[HFN_SECTION_ROWS].elements,
               (uint32_t)s[HFN_SECTION_CELLS].elements, (uint32_t)s[HFN_SECTION_FUNCTIONS].elements,
               (uint32_t)s[HFN_SECTION_MODULES].elements, s[HFN_SECTION_META].bytes,
-              s[HFN_SECTION_STRINGS].bytes, &time);
+              s[HFN_SECTION_STRINGS].bytes, &time, s[HFN_SECTION_BUDGET].type != 0);
     return ours.row_bytes == found->row_bytes && ours.file_bytes == found->file_bytes &&
            memcmp(ours.sections, found->sections, sizeof ours.sections) == 0;
 }
@@ -170,7 +181,8 @@ hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64
     if (time.is_timed && slots > HFN_TIME_MOST_SLOTS)
         return hfn_fail(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
                         "a timed record holds at most %u slots", HFN_TIME_MOST_SLOTS);
-    place_all(out, slots, threads, functions, modules, meta_bytes, strings, &time);
+    place_all(out, slots, threads, functions, modules, meta_bytes, strings, &time,
+              o->budget_ppm > 0);
     return HOTFN_OK;
 }
 

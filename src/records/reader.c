@@ -27,6 +27,7 @@ static const char *const section_names[HFN_SECTION_TYPES] = {
     "states",    "functions",           "names",      "threads", "rows",
     "counts",    "clock of the times",  "times",      "times",   "histograms",
     "call tree", "memory by call",      "slow calls", "events",  "timing states",
+    "budget",    "budget's states",
 };
 
 hotfn_status hfn_record_damage(hotfn_record *r, uint64_t offset, hotfn_error *err,
@@ -79,6 +80,7 @@ static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
     case HFN_SECTION_SLOTS:
     case HFN_SECTION_STATES:
     case HFN_SECTION_TIMING_STATES:
+    case HFN_SECTION_BUDGET_STATES:
     case HFN_SECTION_FUNCTIONS: count = r->function_count; break;
     case HFN_SECTION_STRINGS: return hfn_get64(r->header + HFN_AT_STRINGS);
     default: return s->bytes;
@@ -289,7 +291,8 @@ static hotfn_status load(hotfn_record *r, const hfn_source *in, hotfn_error *err
     if (!r->totals)
         return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for counts");
     hfn_record_sum(r);
-    return hfn_record_load_times(r, in, err);
+    status = hfn_record_load_times(r, in, err);
+    return status == HOTFN_OK ? hfn_record_load_budget(r, in, err) : status;
 }
 
 /* A link to the memory of a run that is no more. */

@@ -61,6 +61,8 @@ hotfn_status hfn_record_load_section(hotfn_record *record, const hfn_source *in,
 hotfn_status hfn_record_load_times(hotfn_record *record, const hfn_source *in, hotfn_error *err);
 hotfn_status hfn_record_sum_times(hotfn_record *record);
 void hfn_record_drop_times(hotfn_record *record);
+/* budget.c */
+hotfn_status hfn_record_load_budget(hotfn_record *record, const hfn_source *in, hotfn_error *err);
 /* times_query.c: ticks as nanoseconds; ticks without the inner cost of so many calls and the outer one
  * of so many; a node's, corrected and scaled up, and its callees'. */
 uint64_t hfn_times_ns(const hotfn_record *record, uint64_t ticks);

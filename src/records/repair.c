@@ -55,6 +55,18 @@ static void take_times(hfn_parts *parts, const hotfn_record *r, const hfn_times_
     parts->byte_counts[HFN_SECTION_TIMING_STATES] = states->byte_count & ~UINT64_C(3);
 }
 
+static void take_budget(hfn_parts *parts, const hotfn_record *r)
+{
+    const hfn_part *budget = &r->parts[HFN_SECTION_BUDGET];
+    const hfn_part *states = &r->parts[HFN_SECTION_BUDGET_STATES];
+
+    parts->bytes[HFN_SECTION_BUDGET] = budget->bytes;
+    parts->byte_counts[HFN_SECTION_BUDGET] =
+        hfn_budget_used_bytes(budget->bytes, budget->byte_count);
+    parts->bytes[HFN_SECTION_BUDGET_STATES] = states->bytes;
+    parts->byte_counts[HFN_SECTION_BUDGET_STATES] = states->byte_count & ~UINT64_C(3);
+}
+
 hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
 {
     static const hfn_packed nothing;
@@ -69,6 +81,7 @@ hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
         take_parts(&parts, r);
         take_facts(&parts, r);
         take_times(&parts, r, &times);
+        take_budget(&parts, r);
         parts.rows = &rows;
         hfn_settle_states(r->parts[HFN_SECTION_STATES].bytes, r->function_count);
         status = hfn_parts_write(&parts, to, true, &r->env, err);

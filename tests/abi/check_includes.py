@@ -26,7 +26,7 @@ USES = {
     "runtimes": ["hooks", "counters"],
 }
 ALWAYS_PUBLIC = {"status", "env", "machine"}  # <hotfn/status.h> and the like belong to base
-OWNER = {"lists": "functions", "timing": "counters"}  # whose header it is, where the names differ
+OWNER = {"lists": "functions", "timing": "counters", "budget": "records"}  # whose header it is, where the names differ
 FOREIGN = [  # header, the paths that may include it
     (re.compile(r"uthash|utarray|utlist|utstring|uthash/.*"), re.compile(r"src/base/")),
     (re.compile(r"cjson/.*|cJSON\.h"), re.compile(r"src/exporters/")),

@@ -20,6 +20,7 @@ typedef struct run {
     run_target target;
     run_service service;
     run_window window;
+    run_budget budget;
     run_child child;
     hotfn_live *live;
     hotfn_handover *handover;
@@ -88,6 +89,7 @@ static bool make_live(run *r)
     o.timing = r->options.timing;
     o.sample_mean = r->options.sample_mean;
     o.slow_ns = r->options.slow_ns;
+    o.budget_ppm = r->options.budget_ppm;
     hotfn_status s = hotfn_live_create(&r->live, &o, &r->service.env, &err);
     free(command);
     if (s == HOTFN_OK) {
@@ -382,7 +384,13 @@ int hotfn_verb_run(int argc, char **argv)
         fprintf(stderr, "hotfn run: no thread can be started: nothing is counted\n");
     }
     run_window_start(&r.window, r.live, r.options.after_ns, r.options.for_ns);
+    if (r.options.budget_ppm &&
+        !run_budget_start(&r.budget, r.live, r.handover, (uint32_t)r.child.pid, &r.service.env)) {
+        fprintf(stderr, "hotfn run: the budget is not kept\n");
+    }
     run_child_wait(&r.child);
+    run_budget_stop(&r.budget);
+    run_child_reap(&r.child);
     run_window_stop(&r.window);
     run_service_stop(&r.service);
     bool kept = finish_record(&r);

@@ -32,6 +32,7 @@ typedef struct run_options {
     uint32_t timing; /* HOTFN_TIMING_*; 0: count */
     uint32_t sample_mean;
     uint64_t slow_ns;
+    uint32_t budget_ppm; /* 0: none */
     bool flat, events;
     bool follow, durable, perf_map, no_cache, quiet, verbose, force;
     char **command; /* NULL-terminated */
@@ -92,7 +93,9 @@ typedef struct run_child {
 /* Starts the command with the agent in its environment; 0 or RUN_* after a message. */
 int run_child_start(run_child *c, const run_options *o, const run_target *t, const char *agent,
                     int live_fd, int handover_fd);
-void run_child_wait(run_child *c);
+/* Until it has ended; it is reaped by run_child_reap. */
+void run_child_wait(const run_child *c);
+void run_child_reap(run_child *c);
 /* End as the child ended: never returns. */
 void run_child_imitate(const run_child *c);
 
@@ -108,5 +111,20 @@ typedef struct run_window {
 } run_window;
 void run_window_start(run_window *w, const hotfn_live *live, uint64_t after_ns, uint64_t for_ns);
 void run_window_stop(run_window *w);
+
+/* run_budget.c: --budget, a thread that keeps it. */
+typedef struct run_budget {
+    hotfn_budget *budget;
+    uint32_t pid;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool started, child_ended;
+} run_budget;
+/* False after a message. */
+bool run_budget_start(run_budget *b, hotfn_live *live, hotfn_handover *handover, uint32_t pid,
+                      const hotfn_env *env);
+/* The child has ended, and is not reaped yet. */
+void run_budget_stop(run_budget *b);
 
 #endif

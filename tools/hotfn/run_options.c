@@ -29,6 +29,7 @@ enum {
     SLOWER,
     EVENTS,
     SAMPLE,
+    BUDGET,
     HELP
 };
 
@@ -57,6 +58,7 @@ static const struct option words[] = {
     { "slower-than", required_argument, NULL, SLOWER },
     { "events", no_argument, NULL, EVENTS },
     { "sample", required_argument, NULL, SAMPLE },
+    { "budget", required_argument, NULL, BUDGET },
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
     { "help", no_argument, NULL, HELP },
@@ -73,6 +75,8 @@ void run_usage(bool to_stderr)
         "      --slower-than T  with --mode time: keep each call that takes longer (1ms, 20us)\n"
         "      --sample N       with --mode time: time one call in N, at random; count all\n"
         "      --events         with --mode time: keep the latest entries and exits\n"
+        "      --budget SHARE   hooks take at most that much of the program's time (5%): functions\n"
+        "                       that cost too much are watched less closely, or not at all\n"
         "  -f, --function GLOB  count only functions that match (may be repeated)\n"
         "  -x, --exclude GLOB   leave out functions that match\n"
         "      --min-size N, --max-size N   by size in bytes\n"
@@ -136,6 +140,18 @@ static bool parse_sample(const char *text, uint32_t *out)
            bad("not a number of calls from 1 to 1000000:", text);
 }
 
+/* 5%, 0.5%; a bare number is a share: 0.05. */
+static bool parse_share(const char *text, uint32_t *out_ppm)
+{
+    char *end;
+    double value = strtod(text, &end);
+    bool percent = end != text && strcmp(end, "%") == 0;
+    double ppm = value * (percent ? 1e4 : 1e6);
+    bool is_share = end != text && (percent || *end == 0) && ppm >= 100 && ppm <= 1e6;
+    *out_ppm = is_share ? (uint32_t)(ppm + 0.5) : 0;
+    return is_share || bad("not a share of the time (5%, 0.5%, at most 100%):", text);
+}
+
 /* 2s, 500ms, 1.5m; a bare number is seconds. */
 static bool parse_time(const char *text, uint64_t *out_ns)
 {
@@ -191,6 +207,7 @@ static bool take(run_options *o, int word, const char *argument)
     case KIT: o->kit_path = argument; return true;
     case SLOWER: return parse_time(argument, &o->slow_ns);
     case SAMPLE: return parse_sample(argument, &o->sample_mean);
+    case BUDGET: return parse_share(argument, &o->budget_ppm);
     case MODE:
         o->timing = strcmp(argument, "time") == 0 ? HOTFN_TIMING_TIMES : 0;
         return o->timing || strcmp(argument, "count") == 0 ||

@@ -347,7 +347,39 @@ class LiveOptions(Sized):
                 ("module_capacity", c_uint32), ("string_bytes", c_uint64),
                 ("timing", c_uint32), ("sample_mean", c_uint32), ("slow_ns", c_uint64),
                 ("node_capacity", c_uint32), ("histogram_capacity", c_uint32),
-                ("slow_capacity", c_uint32), ("event_capacity", c_uint32)]
+                ("slow_capacity", c_uint32), ("event_capacity", c_uint32),
+                ("budget_ppm", c_uint32), ("reserved", c_uint32)]
+
+
+# hotfn/budget.h
+class BudgetHeader(ctypes.Structure):
+    _fields_ = [("share_ppm", c_uint32), ("change_capacity", c_uint32),
+                ("change_count", c_uint64), ("cpu_ns", c_uint64), ("cost_ns", c_uint64),
+                ("stopped_ns", c_uint64), ("longest_stop_ns", c_uint64), ("stops", c_uint32),
+                ("failed_stops", c_uint32), ("count_cost_ps", c_uint64),
+                ("sample_cost_ps", c_uint64), ("time_cost_ps", c_uint64),
+                ("spare", c_uint64 * 6), ("note", c_char * 128)]
+
+
+class BudgetChange(ctypes.Structure):
+    _fields_ = [("at_ns", c_uint64), ("calls_per_second", c_uint64), ("cost_ppm", c_uint32),
+                ("function", c_uint32), ("from_", c_uint32), ("to", c_uint32), ("why", c_uint32),
+                ("spare", c_uint32 * 3)]
+
+
+class RecordBudget(Sized):
+    _fields_ = [("size", c_uint32), ("share_ppm", c_uint32), ("change_count", c_uint32),
+                ("stops", c_uint32), ("failed_stops", c_uint32), ("reserved", c_uint32),
+                ("changes_lost", c_uint64), ("cpu_ns", c_uint64), ("cost_ns", c_uint64),
+                ("stopped_ns", c_uint64), ("longest_stop_ns", c_uint64),
+                ("count_cost_ns", c_double), ("sample_cost_ns", c_double),
+                ("time_cost_ns", c_double), ("note", c_char_p)]
+
+
+class RecordChange(Sized):
+    _fields_ = [("size", c_uint32), ("function", c_uint32), ("from_", c_uint32),
+                ("to", c_uint32), ("why", c_uint32), ("cost_ppm", c_uint32), ("at_ns", c_uint64),
+                ("calls_per_second", c_uint64)]
 
 
 # hotfn/exporters.h

@@ -17,5 +17,6 @@
     absent hfn_time_exit_entry
     absent hfn_time_exit_full_entry
     absent hfn_time_probe
+    absent hfn_count_probe
 
     .section .note.GNU-stack, "", %progbits

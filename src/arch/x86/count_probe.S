@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted): calls a function that only
+ * returns, again and again; counted: one whose entry jumps to a stub, as hooks do, to learn what that
+ * costs. */
+    .text
+    .globl  hfn_count_probe
+    .hidden hfn_count_probe
+    .type   hfn_count_probe, @function
+    .p2align 6
+hfn_count_probe:
+    .cfi_startproc
+    endbr64
+    testq   %rdx, %rdx
+    jnz     2f
+1:  call    bare
+    decq    %rsi
+    jnz     1b
+    ret
+2:  call    hooked
+    decq    %rsi
+    jnz     2b
+    ret
+    .p2align 4
+bare:
+    nopl    0(%rax, %rax, 1)
+    ret
+    .p2align 4
+hooked:
+    jmp     stub
+back:
+    ret
+    .p2align 6
+stub:
+    movq    (%rdi), %rax
+    testq   %rax, %rax
+    jz      3f
+    incq    (%rax)
+3:  nopl    0(%rax, %rax, 1)
+    jmp     back
+    .cfi_endproc
+    .size   hfn_count_probe, . - hfn_count_probe
+
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* One function's hook, out of a running program and in again, from outside: the patch at its entry and
+ * the direct calls that lead to its stub.  The stub stays: a thread may stand in it, and it is what the
+ * patch is recognised by.  What stands there is read from the target, not computed: the parent knows
+ * the plan, but not where the target put its stubs.  Nothing is written that was not just compared. */
+#include "budget.h"
+
+#include "arch/stub.h"
+#include "base/memory.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum { JUMP_BYTES = 5, JUMP = 0xe9, CALL = 0xe8, SHORT_JUMP = 0xeb };
+
+/* ---- Sites by entry. */
+
+static bool make_sites(hfn_cut_module *m, const hotfn_env *env)
+{
+    hfn_site_walk walk = hfn_site_walk_begin(m->plan);
+    uint32_t count = 0, at = 0;
+    uint32_t *ends = hfn_alloc(env, (m->plan->entry_count + 1u) * sizeof *ends);
+
+    if (!ends)
+        return false;
+    while (hfn_site_walk_next(&walk))
+        count++;
+    m->site_fields = hfn_alloc(env, (count + 1u) * sizeof *m->site_fields);
+    if (!m->site_fields) {
+        hfn_free(env, ends, (m->plan->entry_count + 1u) * sizeof *ends);
+        return false;
+    }
+    m->site_count = count;
+    m->site_ends = ends;
+    for (walk = hfn_site_walk_begin(m->plan); hfn_site_walk_next(&walk);)
+        ends[walk.entry]++;
+    for (uint32_t i = 0; i < m->plan->entry_count; i++) {
+        uint32_t own = ends[i];
+        ends[i] = at; /* where they begin, for now */
+        at += own;
+    }
+    for (walk = hfn_site_walk_begin(m->plan); hfn_site_walk_next(&walk);)
+        m->site_fields[ends[walk.entry]++] = walk.field_rva;
+    return true;
+}
+
+void hfn_cut_module_finish(hfn_cut_module *m, const hotfn_env *env)
+{
+    if (!m->plan)
+        return;
+    hfn_free(env, m->site_ends, (m->plan->entry_count + 1u) * sizeof *m->site_ends);
+    hfn_free(env, m->site_fields, (m->site_count + 1u) * sizeof *m->site_fields);
+    hotfn_plan_destroy(m->plan);
+    munmap((void *)(uintptr_t)m->bytes, m->byte_count);
+    *m = (hfn_cut_module){ 0 };
+}
+
+/* ---- What stands. */
+
+/* Where a jump or call rel32 at `at` leads; 0 if none stands there. */
+static uint64_t jump_target(const hfn_remote *remote, uint64_t at, uint8_t out[JUMP_BYTES])
+{
+    if (!hfn_os_remote_read(remote, at, out, JUMP_BYTES) || (out[0] != JUMP && out[0] != CALL))
+        return 0;
+    return at + JUMP_BYTES + (uint64_t)(int64_t)(int32_t)hfn_load_u32(out + 1);
+}
+
+/* The entry's patch as it stands: false if it is none. */
+static bool read_entry(hfn_cut *cut, const hfn_plan_hook *hook, uint64_t base,
+                       const hfn_remote *remote)
+{
+    hfn_cut_write *w = &cut->writes[0];
+    uint8_t bytes[JUMP_BYTES];
+    uint64_t site = base + hook->site_rva;
+
+    *w = (hfn_cut_write){ site, hook->patch_bytes, 1, { 0 }, { 0 } };
+    if (hook->patch_bytes > HFN_CUT_BYTES_MAX)
+        return false;
+    memcpy(w->bare, hook->original, hook->patch_bytes);
+    if (hook->strategy == HOTFN_STRATEGY_ISLAND) {
+        if (!hfn_os_remote_read(remote, site, bytes, 2) || bytes[0] != SHORT_JUMP ||
+            site + 2 + (uint64_t)(int64_t)(int8_t)bytes[1] != base + hook->island_rva)
+            return false;
+        memcpy(w->hooked, bytes, 2);
+        cut->stub = jump_target(remote, base + hook->island_rva, bytes);
+    } else {
+        cut->stub = jump_target(remote, site, bytes);
+        memcpy(w->hooked, bytes, JUMP_BYTES);
+    }
+    cut->write_count = 1;
+    /* one that leads where it did bare is no patch */
+    return cut->stub != 0 && memcmp(w->hooked, w->bare, w->byte_count) != 0 &&
+           hfn_os_remote_read(remote, cut->stub, cut->stub_bytes, sizeof cut->stub_bytes);
+}
+
+static void read_site(hfn_cut *cut, uint64_t field, uint64_t function, const hfn_remote *remote)
+{
+    hfn_cut_write *w = &cut->writes[cut->write_count];
+    uint64_t behind = field + PLAN_FIELD_BYTES;
+
+    *w = (hfn_cut_write){ field, PLAN_FIELD_BYTES, 0, { 0 }, { 0 } };
+    hfn_store_u32(w->bare, (uint32_t)(function - behind));
+    hfn_store_u32(w->hooked, (uint32_t)(cut->stub - behind));
+    uint8_t now[PLAN_FIELD_BYTES];
+    if (hfn_os_remote_read(remote, field, now, sizeof now) &&
+        memcmp(now, w->hooked, sizeof now) == 0)
+        cut->write_count++;
+}
+
+hfn_cut *hfn_cut_make(hfn_cut_module *m, uint32_t entry, const hfn_remote *remote,
+                      const hotfn_env *env)
+{
+    uint32_t begin, end;
+    hfn_plan_hook hook;
+    hfn_cut *cut;
+
+    if (!m->site_ends && !make_sites(m, env))
+        return NULL;
+    begin = entry > 0 ? m->site_ends[entry - 1] : 0;
+    end = m->site_ends[entry];
+    cut = hfn_alloc(env, sizeof *cut + (end - begin + 1u) * sizeof *cut->writes);
+    if (!cut)
+        return NULL;
+    cut->write_capacity = end - begin + 1;
+    hfn_plan_hook_at(m->plan, entry, &hook);
+    if (!read_entry(cut, &hook, m->base, remote)) {
+        hfn_cut_free(cut, env);
+        return NULL;
+    }
+    for (uint32_t i = begin; i < end; i++)
+        read_site(cut, m->base + m->site_fields[i], m->base + hook.rva, remote);
+    return cut;
+}
+
+void hfn_cut_free(hfn_cut *cut, const hotfn_env *env)
+{
+    if (cut)
+        hfn_free(env, cut, sizeof *cut + cut->write_capacity * sizeof *cut->writes);
+}
+
+/* ---- Out and in. */
+
+static bool stands(const hfn_remote *remote, const hfn_cut_write *w, const uint8_t *bytes)
+{
+    uint8_t now[HFN_CUT_BYTES_MAX];
+
+    return hfn_os_remote_read(remote, w->address, now, w->byte_count) &&
+           memcmp(now, bytes, w->byte_count) == 0;
+}
+
+bool hfn_cut_take_out(const hfn_cut *cut, const hfn_remote *remote)
+{
+    const hfn_cut_write *w = cut->writes;
+
+    if (!stands(remote, w, w->hooked) ||
+        !hfn_os_remote_write(remote, w->address, w->bare, w->byte_count))
+        return false;
+    for (uint32_t i = 1; i < cut->write_count; i++)
+        if (stands(remote, &w[i], w[i].hooked))
+            hfn_os_remote_write(remote, w[i].address, w[i].bare, w[i].byte_count);
+    return true;
+}
+
+bool hfn_cut_put_in(const hfn_cut *cut, const hfn_remote *remote)
+{
+    const hfn_cut_write *w = cut->writes;
+    uint8_t stub[HFN_CUT_STUB_BYTES];
+
+    if (!hfn_os_remote_read(remote, cut->stub, stub, sizeof stub) ||
+        memcmp(stub, cut->stub_bytes, sizeof stub) != 0 || !stands(remote, w, w->bare) ||
+        !hfn_os_remote_write(remote, w->address, w->hooked, w->byte_count))
+        return false;
+    for (uint32_t i = 1; i < cut->write_count; i++)
+        if (stands(remote, &w[i], w[i].bare))
+            hfn_os_remote_write(remote, w[i].address, w[i].hooked, w[i].byte_count);
+    return true;
+}
+
+uint32_t hfn_cut_range(const hfn_cut *cut, hfn_remote_range *out)
+{
+    const hfn_cut_write *w = cut->writes;
+
+    *out = (hfn_remote_range){ w->address + 1, w->address + w->byte_count };
+    return out->begin < out->end;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * By ptrace: PTRACE_SEIZE and PTRACE_INTERRUPT stop a thread without any signal, PTRACE_DETACH lets it
+ * go on (with the signal that it was about to get, if it stopped for one); system calls that were
+ * waiting are taken up again by the kernel, but for those that never are (signal(7): epoll_wait).
+ * Memory is written through /proc/PID/mem, which breaks private copies off text as a debugger does.
+ *
+ * A thread group's leader may be our caller's own child: its exit is never consumed here.
+ */
+#include "os/remote.h"
+
+#include "base/memory.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HELD = 1, STOPPED = 2, GONE = 3 }; /* a thread's state */
+enum { POLL_NS = 50000, PATH_BYTES = 64, EVENT_STOP = 128 /* PTRACE_EVENT_STOP */ };
+
+bool hfn_os_can_change_others(void)
+{
+#if defined(__x86_64__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* ---- Memory. */
+
+int hfn_os_remote_open(hfn_remote *r)
+{
+    char path[PATH_BYTES];
+
+    snprintf(path, sizeof path, "/proc/%u/mem", r->pid);
+    r->memory = open(path, O_RDWR | O_CLOEXEC);
+    return r->memory < 0 ? errno : 0;
+}
+
+void hfn_os_remote_close(hfn_remote *r)
+{
+    if (r->memory >= 0)
+        close(r->memory);
+    r->memory = -1;
+}
+
+bool hfn_os_remote_read(const hfn_remote *r, uint64_t address, void *out, uint32_t byte_count)
+{
+    return pread(r->memory, out, byte_count, (off_t)address) == (ssize_t)byte_count;
+}
+
+bool hfn_os_remote_write(const hfn_remote *r, uint64_t address, const void *bytes,
+                         uint32_t byte_count)
+{
+    return pwrite(r->memory, bytes, byte_count, (off_t)address) == (ssize_t)byte_count;
+}
+
+/* ---- Stopping. */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static hfn_remote_thread *find_thread(hfn_remote *r, uint32_t tid)
+{
+    for (uint32_t i = 0; i < r->thread_count; i++)
+        if (r->threads[i].tid == tid && r->threads[i].state != GONE)
+            return &r->threads[i];
+    return NULL;
+}
+
+static hfn_remote_thread *add_thread(hfn_remote *r, uint32_t tid)
+{
+    if (r->thread_count == r->thread_capacity) {
+        uint32_t capacity = r->thread_capacity ? 2 * r->thread_capacity : 16;
+        hfn_remote_thread *more = hfn_resize(&r->env, r->threads, r->thread_capacity * sizeof *more,
+                                             capacity * sizeof *more);
+        if (!more)
+            return NULL;
+        r->threads = more;
+        r->thread_capacity = capacity;
+    }
+    r->threads[r->thread_count] = (hfn_remote_thread){ tid, HELD, 0 };
+    return &r->threads[r->thread_count++];
+}
+
+/* proc(5): the letter behind the name, whose last bracket counts. */
+static bool is_dead(uint32_t pid, uint32_t tid)
+{
+    char path[PATH_BYTES], stat[512];
+    const char *state;
+    ssize_t got;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%u/task/%u/stat", pid, tid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return true;
+    got = read(fd, stat, sizeof stat - 1);
+    close(fd);
+    stat[got > 0 ? got : 0] = 0;
+    state = strrchr(stat, ')');
+    return !state || state[1] != ' ' || strchr("ZXx", state[2]);
+}
+
+/* 0, or why it cannot be held.  One that is gone needs not be. */
+static int hold(hfn_remote *r, uint32_t tid)
+{
+    hfn_remote_thread *thread;
+    int error;
+
+    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
+        error = errno;
+        return error == ESRCH || is_dead(r->pid, tid) ? 0 : error;
+    }
+    thread = add_thread(r, tid);
+    if (!thread) {
+        ptrace(PTRACE_INTERRUPT, tid, NULL, NULL); /* let go again when this process ends */
+        return ENOMEM;
+    }
+    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0)
+        thread->state = GONE;
+    return 0;
+}
+
+/* Hold those that are not held; *added says how many. */
+static int hold_all(hfn_remote *r, uint32_t *added)
+{
+    char path[PATH_BYTES];
+    struct dirent *entry;
+    int error = 0;
+    DIR *tasks;
+
+    *added = 0;
+    snprintf(path, sizeof path, "/proc/%u/task", r->pid);
+    tasks = opendir(path);
+    if (!tasks)
+        return errno;
+    while (error == 0 && (entry = readdir(tasks)) != NULL) {
+        uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10), before = r->thread_count;
+        if (tid == 0 || find_thread(r, tid))
+            continue;
+        error = hold(r, tid);
+        *added += r->thread_count - before;
+    }
+    closedir(tasks);
+    return error;
+}
+
+/* Has it stopped, or ended, meanwhile? */
+static void look_at(const hfn_remote *r, hfn_remote_thread *thread)
+{
+    siginfo_t info = { 0 }, taken;
+    id_t tid = (id_t)thread->tid;
+
+    if (waitid(P_PID, tid, &info, WEXITED | WSTOPPED | WNOWAIT | WNOHANG | __WALL) != 0) {
+        thread->state = errno == ECHILD ? GONE : thread->state;
+        return;
+    }
+    if (info.si_pid == 0)
+        return;
+    if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+        thread->state = GONE;
+        if (thread->tid != r->pid)
+            waitid(P_PID, tid, &taken, WEXITED | WNOHANG | __WALL);
+        return;
+    }
+    if (waitid(P_PID, tid, &taken, WSTOPPED | WNOHANG | __WALL) == 0 && taken.si_pid != 0) {
+        thread->signal = taken.si_status >> 8 == EVENT_STOP ? 0 : taken.si_status & 0x7f;
+        thread->state = STOPPED;
+    }
+}
+
+static bool wait_for_all(hfn_remote *r, uint64_t until_ns)
+{
+    static const struct timespec poll = { 0, POLL_NS };
+
+    for (;;) {
+        bool all = true;
+        for (uint32_t i = 0; i < r->thread_count; i++) {
+            if (r->threads[i].state == HELD)
+                look_at(r, &r->threads[i]);
+            all = all && r->threads[i].state != HELD;
+        }
+        if (all || now_ns() > until_ns)
+            return all;
+        nanosleep(&poll, NULL);
+    }
+}
+
+int hfn_os_remote_stop(hfn_remote *r, uint64_t timeout_ns)
+{
+    uint64_t until_ns = now_ns() + timeout_ns;
+    uint32_t added;
+    int error;
+
+    do {
+        error = hold_all(r, &added);
+        if (error == 0 && !wait_for_all(r, until_ns))
+            error = ETIMEDOUT;
+    } while (error == 0 && added > 0);
+    return error;
+}
+
+bool hfn_os_remote_go_on(hfn_remote *r)
+{
+    bool all = true;
+
+    for (uint32_t i = 0; i < r->thread_count; i++) {
+        hfn_remote_thread *thread = &r->threads[i];
+        if (thread->state == HELD)
+            look_at(r, thread);
+        if (thread->state == STOPPED) {
+            ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(uintptr_t)thread->signal);
+            thread->state = GONE;
+        }
+        all = all && thread->state == GONE;
+    }
+    if (all)
+        r->thread_count = 0;
+    return all;
+}
+
+void hfn_os_remote_finish(hfn_remote *r)
+{
+    hfn_os_remote_close(r);
+    hfn_free(&r->env, r->threads, r->thread_capacity * sizeof *r->threads);
+    r->threads = NULL;
+    r->thread_count = r->thread_capacity = 0;
+}
+
+/* ---- Where stopped threads stand. */
+
+typedef struct place {
+    uint64_t pc, sp;
+} place;
+
+static bool place_of(uint32_t tid, place *out)
+{
+#if defined(__x86_64__)
+    struct user_regs_struct registers;
+    struct iovec all = { &registers, sizeof registers };
+
+    if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &all) != 0)
+        return false;
+    *out = (place){ registers.rip, registers.rsp };
+    return true;
+#else
+    (void)tid, (void)out;
+    return false;
+#endif
+}
+
+static bool is_in(const hfn_remote_range *ranges, uint32_t count, uint64_t address)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (address >= ranges[i].begin && address < ranges[i].end)
+            return true;
+    return false;
+}
+
+/* Linux, arch/x86: struct rt_sigframe, as in signal_frames.c.  Any word on a stack that leads into a
+ * range counts, wherever it came from; frames are only looked for to find the stacks that handlers on
+ * stacks of their own have interrupted. */
+enum {
+    CHUNK_WORDS = 4096,
+    STACKS_MAX = 8,
+    STACK_BYTES_MAX = 8 << 20,
+    FRAME_SP_WORD = 168 / 8,
+    FRAME_SEGMENT_WORD = 192 / 8,
+    USER_CODE_SEGMENT = 0x33,
+};
+
+typedef struct stack_look {
+    const hfn_remote *remote;
+    const hfn_remote_range *ranges;
+    uint32_t range_count;
+    hfn_remote_range all; /* from the lowest to behind the highest */
+    uint64_t stacks[STACKS_MAX];
+    uint32_t stack_count;
+    uint64_t words[CHUNK_WORDS];
+} stack_look;
+
+/* Protections hold here, unlike by /proc/PID/mem: the pages behind a stack end it. */
+static uint32_t read_words(stack_look *look, uint64_t at)
+{
+    struct iovec to = { look->words, sizeof look->words };
+    struct iovec from = { (void *)(uintptr_t)at, sizeof look->words };
+    ssize_t got = process_vm_readv((pid_t)look->remote->pid, &to, 1, &from, 1, 0);
+
+    if (got < 0) { /* less than a chunk is left: to the end of the page */
+        from.iov_len = 4096 - at % 4096;
+        got = process_vm_readv((pid_t)look->remote->pid, &to, 1, &from, 1, 0);
+    }
+    return got > 0 ? (uint32_t)got / 8 : 0;
+}
+
+static void note_stack(stack_look *look, uint64_t sp, uint64_t begin, uint64_t end)
+{
+    if ((sp < begin || sp >= end) && sp != 0 && look->stack_count < STACKS_MAX)
+        look->stacks[look->stack_count++] = sp & ~UINT64_C(7);
+}
+
+static bool stack_leads_in(stack_look *look, uint64_t begin)
+{
+    for (uint64_t at = begin; at - begin < STACK_BYTES_MAX;) {
+        uint32_t count = read_words(look, at);
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t word = look->words[i];
+            if (word >= look->all.begin && word < look->all.end &&
+                is_in(look->ranges, look->range_count, word))
+                return true;
+            if (i >= FRAME_SEGMENT_WORD && (word & 0xffff) == USER_CODE_SEGMENT &&
+                (at + 8 * (i - FRAME_SEGMENT_WORD)) % 16 == 8)
+                note_stack(look, look->words[i - FRAME_SEGMENT_WORD + FRAME_SP_WORD], begin,
+                           begin + STACK_BYTES_MAX);
+        }
+        if (count <= FRAME_SEGMENT_WORD)
+            break;
+        /* a frame may lie across two chunks */
+        at += count == CHUNK_WORDS ? 8 * (uint64_t)(count - FRAME_SEGMENT_WORD) : 8 * count;
+    }
+    return false;
+}
+
+static bool thread_stands_in(stack_look *look, uint32_t tid)
+{
+    place p;
+
+    if (!place_of(tid, &p) || is_in(look->ranges, look->range_count, p.pc))
+        return true;
+    look->stacks[0] = p.sp & ~UINT64_C(7);
+    look->stack_count = 1;
+    for (uint32_t i = 0; i < look->stack_count; i++)
+        if (stack_leads_in(look, look->stacks[i]))
+            return true;
+    return false;
+}
+
+bool hfn_os_remote_stands_in(const hfn_remote *r, const hfn_remote_range *ranges,
+                             uint32_t range_count)
+{
+    stack_look *look = hfn_alloc(&r->env, sizeof *look);
+    bool stands = false;
+
+    if (!look)
+        return true;
+    look->remote = r;
+    look->ranges = ranges;
+    look->range_count = range_count;
+    look->all = (hfn_remote_range){ UINT64_MAX, 0 };
+    for (uint32_t i = 0; i < range_count; i++) {
+        look->all.begin = ranges[i].begin < look->all.begin ? ranges[i].begin : look->all.begin;
+        look->all.end = ranges[i].end > look->all.end ? ranges[i].end : look->all.end;
+    }
+    for (uint32_t i = 0; !stands && range_count > 0 && i < r->thread_count; i++)
+        stands = r->threads[i].state == STOPPED && thread_stands_in(look, r->threads[i].tid);
+    hfn_free(&r->env, look, sizeof *look);
+    return stands;
+}
+
+/* ---- Time. */
+
+uint64_t hfn_os_process_cpu_ns(uint32_t pid)
+{
+    struct timespec t;
+    clockid_t clock;
+
+    if (clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* What a record holds of a budget: the parent's book (hotfn/budget.h) behind a header, and a word a
+ * function.  Both sides: the live record's memory, and the answers of one that was opened. */
+#include "base/status.h"
+#include "records/live.h"
+#include "records/reader.h"
+
+_Static_assert(sizeof(hotfn_budget_header) == 256 && sizeof(hotfn_budget_change) == 48,
+               "what records hold");
+
+/* ---- Live. */
+
+hotfn_budget_header *hfn_live_budget(const hotfn_live *live)
+{
+    return live->layout.sections[HFN_SECTION_BUDGET].type
+               ? (void *)hfn_live_section(live, HFN_SECTION_BUDGET)
+               : NULL;
+}
+
+void hfn_live_begin_budget(hotfn_live *live, const hotfn_live_options *o)
+{
+    hotfn_budget_header *h = hfn_live_budget(live);
+
+    if (!h)
+        return;
+    h->share_ppm = o->budget_ppm;
+    h->change_capacity = HFN_BUDGET_CHANGES;
+}
+
+uint8_t *hfn_live_budget_state(const hotfn_live *live, uint32_t function)
+{
+    return hfn_live_section(live, HFN_SECTION_BUDGET_STATES) + function * sizeof(uint32_t);
+}
+
+void hfn_live_note_change(hotfn_live *live, const hotfn_budget_change *change)
+{
+    hotfn_budget_header *h = hfn_live_budget(live);
+    hotfn_budget_change *changes = (hotfn_budget_change *)(h + 1);
+    uint8_t *state = hfn_live_budget_state(live, change->function);
+    uint32_t word = hfn_shared_get32(state) & ~HOTFN_BUDGET_LEVEL;
+
+    word |= change->to | (change->to == HOTFN_BUDGET_UNHOOKED ? HOTFN_BUDGET_AT_LEAST : 0);
+    if (change->from == HOTFN_BUDGET_TIMED)
+        word |= HOTFN_BUDGET_REDUCED;
+    hfn_shared_put32(state, word);
+    if (h->change_count < h->change_capacity)
+        changes[h->change_count] = *change;
+    /* last: who sees the count sees the change */
+    __atomic_store_n(&h->change_count, h->change_count + 1, __ATOMIC_RELEASE);
+}
+
+uint64_t hfn_budget_used_bytes(const uint8_t *section, uint64_t byte_count)
+{
+    hotfn_budget_header h;
+    uint64_t room, count;
+
+    if (byte_count < sizeof h)
+        return 0;
+    memcpy(&h, section, sizeof h);
+    room = (byte_count - sizeof h) / sizeof(hotfn_budget_change);
+    count = h.change_count < h.change_capacity ? h.change_count : h.change_capacity;
+    return sizeof h + (count < room ? count : room) * sizeof(hotfn_budget_change);
+}
+
+/* ---- Opened. */
+
+hotfn_status hfn_record_load_budget(hotfn_record *r, const hfn_source *in, hotfn_error *err)
+{
+    hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
+    hotfn_status status;
+
+    if (r->layout.sections[HFN_SECTION_BUDGET].type == 0)
+        return HOTFN_OK;
+    status = hfn_record_load_section(r, in, HFN_SECTION_BUDGET, err);
+    if (status == HOTFN_OK && r->layout.sections[HFN_SECTION_BUDGET_STATES].type)
+        status = hfn_record_load_section(r, in, HFN_SECTION_BUDGET_STATES, err);
+    if (status == HOTFN_OK && part->byte_count < sizeof(hotfn_budget_header))
+        status = hfn_record_damage(r, r->layout.sections[HFN_SECTION_BUDGET].offset, err,
+                                   "the budget is damaged");
+    return status;
+}
+
+static hotfn_budget_header header_of(const hotfn_record *r)
+{
+    const hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
+    hotfn_budget_header h = { 0 };
+
+    if (part->byte_count >= sizeof h)
+        memcpy(&h, part->bytes, sizeof h);
+    h.note[sizeof h.note - 1] = 0;
+    return h;
+}
+
+static uint32_t changes_kept(const hotfn_record *r)
+{
+    const hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
+    uint64_t used = hfn_budget_used_bytes(part->bytes, part->byte_count);
+
+    return used == 0
+               ? 0
+               : (uint32_t)((used - sizeof(hotfn_budget_header)) / sizeof(hotfn_budget_change));
+}
+
+hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget *out)
+{
+    hotfn_budget_header h = header_of(r);
+    hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
+
+    b.share_ppm = h.share_ppm;
+    b.change_count = changes_kept(r);
+    b.changes_lost = h.change_count > b.change_count ? h.change_count - b.change_count : 0;
+    b.stops = h.stops;
+    b.failed_stops = h.failed_stops;
+    b.cpu_ns = h.cpu_ns;
+    b.cost_ns = h.cost_ns;
+    b.stopped_ns = h.stopped_ns;
+    b.longest_stop_ns = h.longest_stop_ns;
+    b.count_cost_ns = (double)h.count_cost_ps / 1e3;
+    b.sample_cost_ns = (double)h.sample_cost_ps / 1e3;
+    b.time_cost_ns = (double)h.time_cost_ps / 1e3;
+    b.note = "";
+    if (h.note[0])
+        b.note =
+            (const char *)r->parts[HFN_SECTION_BUDGET].bytes + offsetof(hotfn_budget_header, note);
+    return hfn_give(out, &b, sizeof b) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_record_get_change(const hotfn_record *r, uint32_t index,
+                                     hotfn_record_change *out)
+{
+    hotfn_record_change c = HOTFN_RECORD_CHANGE_INIT;
+    hotfn_budget_change from;
+
+    if (index >= changes_kept(r))
+        return HOTFN_E_NOT_FOUND;
+    memcpy(&from,
+           r->parts[HFN_SECTION_BUDGET].bytes + sizeof(hotfn_budget_header) +
+               (uint64_t)index * sizeof from,
+           sizeof from);
+    c.function = from.function < r->function_count ? from.function : HOTFN_NO_FUNCTION;
+    c.from = from.from;
+    c.to = from.to;
+    c.why = from.why;
+    c.cost_ppm = from.cost_ppm;
+    c.at_ns = from.at_ns;
+    c.calls_per_second = from.calls_per_second;
+    return hfn_give(out, &c, sizeof c) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+uint32_t hotfn_record_budget_state(const hotfn_record *r, uint32_t function)
+{
+    const hfn_part *part = &r->parts[HFN_SECTION_BUDGET_STATES];
+
+    if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > part->byte_count)
+        return 0;
+    return hfn_get32(part->bytes + (uint64_t)function * sizeof(uint32_t));
+}

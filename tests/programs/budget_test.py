@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""`hotfn run --budget`: a function that costs too much goes while the program runs, comes back when it
+has cooled down, and the report says so; no count is silently short."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HOTFN = os.environ["HOTFN"]
+SRC = pathlib.Path(__file__).resolve().parent / "src"
+SKIPPED = 77
+ROUNDS = "400000"       # 880 million calls of tiny: about two seconds
+
+
+def build(place):
+    binary = place / "budget"
+    subprocess.run(["gcc", "-O2", "-pthread", "-o", binary, SRC / "budget.c"], check=True)
+    return binary
+
+
+def run(place, *command):
+    record = place / "run.hfr"
+    options = command[:command.index("--")]
+    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "-o", record, *command],
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (options, done)
+    report = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True,
+                            capture_output=True, text=True)
+    table = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True)
+    return done.stdout, json.loads(report.stdout), table.stdout
+
+
+def by_name(report):
+    return {f["name"]: f for f in report["functions"] if f["state"] == "hooked"}
+
+
+def told_counts(output):
+    return {name: int(count) for name, count in (line.split() for line in output.splitlines())}
+
+
+def check_changes(report):
+    """Each function's changes follow each other, and its gaps are those of the changes."""
+    at = {}
+    gaps = {}
+    for change in report["budget"]["changes"]:
+        name = change["function"]
+        assert change["from"] == at.get(name, change["from"]), change
+        at[name] = change["to"]
+        assert (change["why"] == "too-dear") == (change["to"] > change["from"] or
+                                                 change["to"] == "unhooked"), change
+        if change["to"] == "unhooked":
+            gaps.setdefault(name, []).append([change["at_ns"], None])
+        elif change["from"] == "unhooked":
+            gaps[name][-1][1] = change["at_ns"]
+    for f in report["functions"]:
+        assert f.get("unhooked_ns", []) == gaps.get(f["display"], []), f
+        assert f.get("calls_at_least", False) == (f["display"] in gaps), f
+
+
+def a_dear_function_goes_and_the_report_says_so(place):
+    binary = build(place)
+    output, report, table = run(place, "--budget", "5%", "--", binary, ROUNDS)
+    counts, functions = told_counts(output), by_name(report)
+    if report["budget"]["note"]:
+        print("SKIP: this system lets no process change another:", report["budget"]["note"])
+        sys.exit(SKIPPED)
+    check_changes(report)
+    tiny = functions["tiny"]
+    assert tiny["calls_at_least"] and 0 < tiny["calls"] < counts["tiny"] / 2, tiny
+    assert [c for c in report["budget"]["changes"]
+            if c["function"] == "tiny" and c["to"] == "unhooked" and c["cost"] > 0.05], report["budget"]
+    for name in ("batch", "calm", "work"):      # nobody else had to go, and all of theirs are there
+        assert functions[name]["calls"] == counts[name], (name, functions[name], counts)
+    line = next(line for line in table.splitlines() if line.strip().startswith("tiny: unhooked for"))
+    assert "a second took" in line, table
+    assert f">{tiny['calls']:,}" in table, table
+
+
+def it_comes_back_when_it_has_cooled_down(place):
+    _, report, _ = run(place, "--budget", "5%", "--", build(place), ROUNDS)
+    assert [c for c in report["budget"]["changes"] if c["why"] == "try-again"], report["budget"]
+
+
+def a_program_within_its_budget_is_counted_in_full(place):
+    output, report, table = run(place, "--budget", "100%", "--", build(place), "2000")
+    counts, functions = told_counts(output), by_name(report)
+    assert not report["budget"]["changes"] and report["budget"]["stops"] == 0, report["budget"]
+    for name, count in counts.items():
+        assert functions[name]["calls"] == count, (name, functions[name])
+        assert "calls_at_least" not in functions[name]
+    assert "budget 100%" in table and ">" not in table, table
+
+
+def a_share_that_is_none_is_refused(place):
+    for word in ("0", "5", "-1%", "101%", "x", "5%%", ""):
+        done = subprocess.run([HOTFN, "run", "-o", place / "x.hfr", "--budget", word, "--", "/bin/true"],
+                              capture_output=True, text=True)
+        assert done.returncode == 125 and "share" in done.stderr, (word, done)
+
+
+TESTS = [
+    a_dear_function_goes_and_the_report_says_so,
+    it_comes_back_when_it_has_cooled_down,
+    a_program_within_its_budget_is_counted_in_full,
+    a_share_that_is_none_is_refused,
+]
+
+
+def main():
+    if not shutil.which("gcc"):
+        print("SKIP: no gcc")
+        sys.exit(SKIPPED)
+    for test in TESTS:
+        with tempfile.TemporaryDirectory() as place:
+            test(pathlib.Path(place))
+        print("ok", test.__name__, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* A budget's book in a record: what the parent noted is what the finished and the repaired file tell,
+ * and what found no room is counted. */
+#include "records/live.h"
+#include "records/sample.h"
+
+#include <hotfn/budget.h>
+#include <unistd.h>
+
+static hotfn_live *live_with_budget(uint32_t ppm)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record_function f[3] = { HOTFN_RECORD_FUNCTION_INIT, HOTFN_RECORD_FUNCTION_INIT,
+                                   HOTFN_RECORD_FUNCTION_INIT };
+    hotfn_live *live = NULL;
+    uint32_t module;
+
+    o.slot_capacity = 10;
+    o.thread_capacity = 2;
+    o.string_bytes = 1 << 16;
+    o.budget_ppm = ppm;
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    m.function_count = 3;
+    m.path = "/x/game";
+    for (uint32_t i = 0; i < 3; i++) {
+        f[i].state = HOTFN_STATE_HOOKED;
+        f[i].name = i == 0 ? "first" : i == 1 ? "second" : "third";
+        f[i].rva = 16 * i;
+    }
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &module, NULL), HOTFN_OK);
+    return live;
+}
+
+static void note(hotfn_live *live, uint32_t function, uint32_t from, uint32_t to, uint64_t at_ns)
+{
+    hotfn_budget_change change = { .at_ns = at_ns,
+                                   .calls_per_second = 1000,
+                                   .cost_ppm = 60000,
+                                   .function = function,
+                                   .from = from,
+                                   .to = to,
+                                   .why = to > from ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY };
+
+    hfn_live_note_change(live, &change);
+}
+
+static void check_told(const char *path)
+{
+    hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
+    hotfn_record_change c = HOTFN_RECORD_CHANGE_INIT;
+    hotfn_record *r = NULL;
+
+    if (!CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK))
+        return;
+    CHECK_EQ_I64(hotfn_record_get_budget(r, &b), HOTFN_OK);
+    CHECK_EQ_U64(b.share_ppm, 50000);
+    CHECK_EQ_U64(b.change_count, 3);
+    CHECK_EQ_U64(b.changes_lost, 0);
+    CHECK_EQ_U64(b.cost_ns, 77);
+    CHECK_STR(b.note, "why");
+    CHECK_EQ_I64(hotfn_record_get_change(r, 2, &c), HOTFN_OK);
+    CHECK_EQ_U64(c.function, 2);
+    CHECK_EQ_U64(c.at_ns, 300);
+    CHECK_EQ_U64(c.to, HOTFN_BUDGET_COUNTED);
+    CHECK_EQ_U64(c.why, HOTFN_BUDGET_TOO_DEAR);
+    CHECK_EQ_I64(hotfn_record_get_change(r, 3, &c), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_U64(hotfn_record_budget_state(r, 0), 0);
+    /* it came back, and its count is a lower bound all the same */
+    CHECK_EQ_U64(hotfn_record_budget_state(r, 1), HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_AT_LEAST);
+    CHECK_EQ_U64(hotfn_record_budget_state(r, 2), HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_REDUCED);
+    CHECK_EQ_U64(hotfn_record_budget_state(r, UINT32_MAX), 0);
+    hotfn_record_close(r);
+}
+
+static void what_was_noted_is_told(void)
+{
+    hotfn_live *live = live_with_budget(50000);
+    char path[64], text[100];
+
+    note(live, 1, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED, 100);
+    note(live, 1, HOTFN_BUDGET_UNHOOKED, HOTFN_BUDGET_COUNTED, 200);
+    note(live, 2, HOTFN_BUDGET_TIMED, HOTFN_BUDGET_COUNTED, 300);
+    hfn_live_budget(live)->cost_ns = 77;
+    strcpy(hfn_live_budget(live)->note, "why");
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    check_told(path);
+    CHECK_EQ_I64(hotfn_live_finish(live, "budget.hfr", HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
+                 HOTFN_OK);
+    check_told("budget.hfr");
+    CHECK_EQ_I64(hotfn_record_repair("budget.hfr", "budget2.hfr", text, sizeof text, NULL, NULL),
+                 HOTFN_OK);
+    check_told("budget2.hfr");
+    unlink("budget.hfr");
+    unlink("budget2.hfr");
+    hotfn_live_close(live);
+}
+
+static void changes_beyond_the_room_are_counted_and_marked(void)
+{
+    hotfn_live *live = live_with_budget(1000);
+    hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
+    hotfn_record *r = NULL;
+    char path[64];
+
+    for (uint32_t i = 0; i < HFN_BUDGET_CHANGES; i++)
+        note(live, 0, HOTFN_BUDGET_TIMED, HOTFN_BUDGET_SAMPLED, i);
+    note(live, 1, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED, 1);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
+    hotfn_record_get_budget(r, &b);
+    CHECK_EQ_U64(b.change_count, HFN_BUDGET_CHANGES);
+    CHECK_EQ_U64(b.changes_lost, 1);
+    CHECK_EQ_U64(hotfn_record_budget_state(r, 1), HOTFN_BUDGET_UNHOOKED | HOTFN_BUDGET_AT_LEAST);
+    hotfn_record_close(r);
+    hotfn_live_close(live);
+}
+
+static void a_run_without_a_budget_has_none(void)
+{
+    hotfn_live *live = live_with_budget(0);
+    hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
+    hotfn_record *r = NULL;
+    char path[64];
+
+    CHECK(hfn_live_budget(live) == NULL);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_get_budget(r, &b), HOTFN_OK);
+    CHECK_EQ_U64(b.share_ppm, 0);
+    CHECK_STR(b.note, "");
+    CHECK_EQ_U64(hotfn_record_budget_state(r, 0), 0);
+    hotfn_record_close(r);
+    hotfn_live_close(live);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(what_was_noted_is_told),
+    CHECK_TEST(changes_beyond_the_room_are_counted_and_marked),
+    CHECK_TEST(a_run_without_a_budget_has_none),
+};
+CHECK_MAIN(tests)
