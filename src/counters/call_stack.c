@@ -13,7 +13,7 @@
  * seen.  No frame is ever read through the log: its memory may be gone.
  *
  * A signal may strike at any instruction, and its handler may make timed calls: each store leaves a
- * state that an enter and exit in between restore. */
+ * state that an enter and exit in between restore (call_stack_test.c has one strike at each). */
 #include "counters/call_stack.h"
 
 #include "counters/thread_row.h"
@@ -193,30 +193,38 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, const hfn_ti
 
 /* ---- Calls that were left, or wait. */
 
+/* Its frame lies below a new one at `frame`.  A place of the log that is free, or is just being taken (a
+ * signal handler may see that), holds 0 as its frame. */
+static ALWAYS_INLINE bool lies_below(const hfn_open_call *call, uint64_t frame)
+{
+    return call->frame - 1 < frame;
+}
+
 static void forget(hfn_time_state *t, hfn_waiting_call *limbo, uint32_t index)
 {
     limbo[index] = limbo[t->limbo_count - 1];
     t->limbo_count--;
 }
 
+static void put_into_limbo(hfn_time_state *t, const hfn_open_call *call)
+{
+    if (t->limbo_count == 0 || call->frame < t->limbo_low)
+        t->limbo_low = call->frame;
+    if (t->limbo_count == 0 || call->frame > t->limbo_high)
+        t->limbo_high = call->frame;
+    hfn_time_limbo_of(t)[t->limbo_count++] =
+        (hfn_waiting_call){ *call, t->last_tick, t->timed - call->timed_before };
+}
+
 static HFN_KEEPS_REGISTERS void set_aside(hfn_time_state *t, uint32_t depth)
 {
-    const hfn_open_call *log = hfn_time_log_of(t);
-    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    hfn_open_call *log = hfn_time_log_of(t);
     uint32_t end = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY;
 
-    for (uint32_t i = depth; i < end && t->limbo_count < HFN_LIMBO_CAPACITY; i++) {
-        uint64_t frame = log[i].frame;
-
-        if (log[i].how & HFN_CALL_ENDED)
-            continue;
-        limbo[t->limbo_count] =
-            (hfn_waiting_call){ log[i], t->last_tick, t->timed - log[i].timed_before };
-        if (t->limbo_count == 0 || frame < t->limbo_low)
-            t->limbo_low = frame;
-        if (t->limbo_count == 0 || frame > t->limbo_high)
-            t->limbo_high = frame;
-        t->limbo_count++;
+    for (uint32_t i = depth; i < end; i++) {
+        if (!(log[i].how & HFN_CALL_ENDED) && t->limbo_count < HFN_LIMBO_CAPACITY)
+            put_into_limbo(t, &log[i]);
+        log[i].frame = 0;
     }
     t->depth = depth;
 }
@@ -224,10 +232,11 @@ static HFN_KEEPS_REGISTERS void set_aside(hfn_time_state *t, uint32_t depth)
 /* The innermost call of the log is the current one. */
 static void make_current(hfn_time_state *t)
 {
-    const hfn_open_call *log = hfn_time_log_of(t), *top;
+    hfn_open_call *log = hfn_time_log_of(t);
+    const hfn_open_call *top;
 
     while (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY && log[t->depth - 1].how & HFN_CALL_ENDED)
-        t->depth--;
+        log[--t->depth].frame = 0;
     top = t->depth > 0 ? &log[t->depth - 1] : NULL;
     t->current = top ? hfn_call_slot(top->how) + 1 : 0;
     t->node = top ? hfn_call_node(top->how) : t->root;
@@ -293,7 +302,7 @@ static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t fram
     uint32_t depth = t->depth;
 
     if (depth <= HFN_LOG_CAPACITY) {
-        while (depth > 0 && log[depth - 1].frame <= frame)
+        while (depth > 0 && lies_below(&log[depth - 1], frame))
             depth--;
         if (depth < t->depth) {
             set_aside(t, depth);
@@ -312,26 +321,30 @@ static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t fram
 static NOINLINE HFN_KEEPS_REGISTERS uint64_t end_out_of_order(hfn_time_state *t,
                                                               const hfn_time_frame *f)
 {
-    const hfn_open_call *log = hfn_time_log_of(t);
+    hfn_open_call *log = hfn_time_log_of(t);
     hfn_waiting_call *limbo = hfn_time_limbo_of(t);
-    uint64_t frame = address_of(f);
+    uint64_t frame = address_of(f), before = t->timed;
     bool logged = f->depth < HFN_LOG_CAPACITY;
 
     t->current = hfn_call_slot(f->how) + 1; /* what was begun since is over, or waits */
     if (f->depth < t->depth && (!logged || log[f->depth].frame == frame)) {
         if (f->depth + 1 < t->depth)
             set_aside(t, f->depth + 1);
+        if (logged) {
+            before = log[f->depth].timed_before;
+            log[f->depth].frame = 0;
+        }
         t->depth = f->depth;
-        return logged ? log[f->depth].timed_before : t->timed;
+        return before;
     }
     for (uint32_t i = t->limbo_count; i-- > 0;) {
         if (limbo[i].call.frame == frame && limbo[i].call.start == f->start) {
-            uint64_t before = limbo[i].call.timed_before;
+            before = limbo[i].call.timed_before;
             forget(t, limbo, i);
             return before;
         }
     }
-    return t->timed;
+    return before;
 }
 
 /* ---- Enter and exit. */
@@ -365,7 +378,7 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     t = hfn_time_state_of(row);
     log = hfn_time_log_of(t);
     depth = t->depth;
-    left = HFN_LIKELY(depth - 1 < HFN_LOG_CAPACITY) && log[depth - 1].frame <= address_of(f);
+    left = HFN_LIKELY(depth - 1 < HFN_LOG_CAPACITY) && lies_below(&log[depth - 1], address_of(f));
     if (HFN_UNLIKELY(left || t->limbo_count > 0)) {
         settle(t, address_of(f));
         depth = t->depth;
@@ -390,9 +403,7 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     if (HFN_LIKELY(depth < HFN_LOG_CAPACITY)) {
         hfn_open_call *e = &log[depth];
 
-        e->frame = address_of(f); /* a handler's calls may use this place until depth says so */
-        BARRIER();
-        t->depth = depth + 1;
+        t->depth = depth + 1; /* until then a handler's calls may use the place */
         BARRIER();
         e->frame = address_of(f);
         e->timed_before = timed;
@@ -415,7 +426,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, bool full)
     uint8_t *row = hfn_thread_row;
     uint32_t depth = f->depth;
     uint64_t how = f->how, passed, timed_before;
-    const hfn_open_call *e;
+    hfn_open_call *e;
     hotfn_time_cell *c;
     hfn_time_state *t;
 
@@ -426,8 +437,10 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, bool full)
     e = &hfn_time_log_of(t)[depth];
     if (HFN_LIKELY(depth < HFN_LOG_CAPACITY && t->depth == depth + 1 &&
                    e->frame == address_of(f))) {
-        t->depth = depth;
         timed_before = e->timed_before;
+        e->frame = 0;
+        BARRIER(); /* from then on the place is a handler's */
+        t->depth = depth;
     } else {
         timed_before = end_out_of_order(t, f);
     }
@@ -475,8 +488,11 @@ HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame)
 void hfn_time_begin_row(uint8_t *row, uint32_t thread)
 {
     hfn_time_state *t = hfn_time_state_of(row);
+    hfn_open_call *log = hfn_time_log_of(t);
     uint64_t now = ticks();
 
+    for (uint32_t i = 0; i < t->depth && i < HFN_LOG_CAPACITY; i++)
+        log[i].frame = 0; /* of the thread that had the row before */
     t->depth = 0;
     t->current = 0;
     t->node = t->root;
@@ -527,18 +543,24 @@ void hfn_time_leave(uint64_t frame)
 {
     hfn_time_state *t;
     hfn_open_call *log;
+    bool is_innermost; /* but for calls that have ended */
 
     if (!hfn_thread_row || !hfn_time.header)
         return;
     t = hfn_time_state_of(hfn_thread_row);
     log = hfn_time_log_of(t);
-    for (uint32_t i = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY; i-- > 0;) {
-        if (log[i].how & HFN_CALL_ENDED || (frame != 0 && log[i].frame != frame))
+    is_innermost = t->depth <= HFN_LOG_CAPACITY;
+    for (uint32_t i = is_innermost ? t->depth : HFN_LOG_CAPACITY; i-- > 0;) {
+        if (log[i].how & HFN_CALL_ENDED)
             continue;
+        if (frame != 0 && log[i].frame != frame) {
+            is_innermost = false;
+            continue;
+        }
         pass_time(t, t->current, ticks());
         account(t, &log[i], t->last_tick, t->timed - log[i].timed_before);
         log[i].how |= HFN_CALL_ENDED;
-        if (i + 1 == t->depth)
+        if (is_innermost)
             make_current(t);
         return;
     }

@@ -21,9 +21,7 @@ int main(void)
 #else
 
 #include "arch/stub.h"
-#include "counters/call_stack.h"
-#include "counters/thread_row.h"
-#include "counters/timing.h"
+#include "counters/timed_row.h"
 #include "image/image.h"
 #include "verdicts/scene.h"
 
@@ -216,33 +214,6 @@ static void make_function(function *f, random_source *r, uint32_t at)
 
 /* ---- Running it. */
 
-static struct memory {
-    uint8_t counts[4096];
-    uint8_t times[1 << 20];
-    hotfn_time_header header;
-    hotfn_time_node nodes[NODES];
-    uint64_t histograms[SLOTS][HOTFN_HISTOGRAM_BUCKETS];
-} memory;
-
-static void start_timing(void)
-{
-    hfn_time_memory m = { .header = &memory.header,
-                          .thread_at = sizeof memory.counts,
-                          .log_at = (uint32_t)hfn_time_log_at(SLOTS),
-                          .skips_at = (uint32_t)hfn_time_skips_at(SLOTS),
-                          .nodes = memory.nodes,
-                          .histograms = memory.histograms[0] };
-
-    memory.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
-    memory.header.node_capacity = NODES;
-    memory.header.histogram_capacity = SLOTS;
-    memory.header.clock = HOTFN_CLOCK_TSC;
-    memory.header.cost_inside_ticks = 1; /* known: not to be measured */
-    hfn_timing_start(&m);
-    hfn_thread_row = memory.counts;
-    hfn_time_begin_row(memory.counts, 1);
-}
-
 static uint64_t address_of_code(void (*code)(void))
 {
     uint64_t address;
@@ -314,7 +285,7 @@ static void show(const outcome *a, const outcome *b)
                    b->state.registers[i]);
 }
 
-static bool check_one(const stage *s, random_source *r, const uint8_t *code, bool timed, tally *t)
+static bool check_one(const stage *s, random_source *r, const uint8_t *code, bool proven, tally *t)
 {
     static const sequence none;
     static outcome before, bare, framed;
@@ -324,17 +295,17 @@ static bool check_one(const stage *s, random_source *r, const uint8_t *code, boo
     start_randomly(s, &none, r, &start, &before);
     start.registers[R12] = 0;
     run(s, start, &before, code, 0, &bare);
-    hfn_time_begin_row(memory.counts, 1);
+    timed_use(0);
     run(s, start, &before, make_stub(s, code, random_below(r, 2)), STUB_FRAME_BYTES, &framed);
     same = same_outside(&bare, &framed);
-    if (timed && bare.signal != 0)
+    if (proven && bare.signal != 0)
         return true; /* it broke by itself */
-    t->proven += timed;
-    t->refused += !timed;
-    t->broken += !timed && !same;
-    if (timed && !same)
+    t->proven += proven;
+    t->refused += !proven;
+    t->broken += !proven && !same;
+    if (proven && !same)
         show(&bare, &framed);
-    return same || !timed;
+    return same || !proven;
 }
 
 /* ---- A scene of them. */
@@ -364,8 +335,8 @@ static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally
     memset(place->code, 0xCC, 3 * PAGE);
     memcpy(place->code, hfn_image_span(s.image, TEXT).data, code_bytes);
     for (int i = 0; i < A_SCENE && fine; i++) {
-        bool timed = scene_verdict(&s, places[i]).pub.flags & HOTFN_VERDICT_TIMED;
-        fine = check_one(place, &r, place->code + (places[i] - TEXT), timed, t);
+        bool proven = scene_verdict(&s, places[i]).pub.flags & HOTFN_VERDICT_TIMED;
+        fine = check_one(place, &r, place->code + (places[i] - TEXT), proven, t);
         if (fine)
             continue;
         printf("# seed %" PRIu64 " round %" PRIu64
@@ -391,7 +362,8 @@ int main(int argc, char **argv)
     if (!make_stage(&s))
         return 77; /* no memory that is writable and executable here */
     watch_signals();
-    start_timing();
+    timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS);
+    timed_use(0);
     printf("1..1\n# seed %" PRIu64 "\n", seed);
     for (uint64_t round = 0; round < functions / A_SCENE && failed < 5; round++) {
         if (round % 64 == 0)

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT */
+/* Timed calls that begin and end in every way: in order, by longjmp, by exceptions, on other stacks, past
+ * the log's end, with a clock that goes back, with a signal at each instruction.  Own times always sum
+ * to the busy time, and no call ends twice. */
+#include "counters/timed_row.h"
+
+#include "../../property/random.h"
+#include "check.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { STACKS = 3, STACK_BYTES = 1 << 16, MOST_OPEN = 512 };
+
+/* Frames stand in such memory, from its end down, as on a real stack. */
+static _Alignas(16) uint8_t stacks[STACKS][STACK_BYTES];
+
+static hfn_time_frame *frame_at(uint32_t stack, uint32_t bytes_down)
+{
+    return (hfn_time_frame *)(void *)&stacks[stack][STACK_BYTES - bytes_down];
+}
+
+static void enter(hfn_time_frame *f, uint32_t slot, bool full)
+{
+    memset(f, 0xA5, sizeof *f); /* a stub writes the slot only */
+    f->slot = slot;
+    if (full)
+        hfn_time_enter_full(f);
+    else
+        hfn_time_enter(f);
+}
+
+static void leave(hfn_time_frame *f, bool full)
+{
+    if (full)
+        hfn_time_exit_full(f);
+    else
+        hfn_time_exit(f);
+}
+
+static void spend(uint64_t ticks)
+{
+    uint64_t end = hfn_cpu_ticks() + ticks;
+
+    while (hfn_cpu_ticks() < end)
+        ;
+}
+
+static void calls_in_order_are_summed(void)
+{
+    timed_start(0);
+    hfn_time_state *t = timed_use(0);
+    hfn_time_frame *outer = frame_at(0, 64), *inner = frame_at(0, 256);
+
+    for (int i = 0; i < 10; i++) {
+        enter(outer, 1, false);
+        spend(1000);
+        for (int k = 0; k < 3; k++) {
+            enter(inner, 2, false);
+            spend(500);
+            leave(inner, false);
+        }
+        leave(outer, false);
+        spend(2000); /* outside */
+    }
+    const hotfn_time_cell *a = timed_cell(t, 1), *b = timed_cell(t, 2);
+    CHECK_EQ_U64(a->timed_calls, 10);
+    CHECK_EQ_U64(b->timed_calls, 30);
+    CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    CHECK_EQ_U64(a->total_ticks, t->busy_ticks);
+    CHECK_EQ_U64(a->self_ticks + b->total_ticks, a->total_ticks);
+    CHECK(b->total_ticks >= 30 * 500 && a->self_ticks >= 10 * 1000);
+    CHECK(b->min_ticks - 1 >= 500 && b->min_ticks - 1 <= b->max_ticks);
+    CHECK(t->outside.self_ticks >= 9 * 2000);
+    CHECK_EQ_U64(a->callee_timed, 30);
+    CHECK_EQ_U64(t->depth, 0);
+    CHECK_EQ_U64(t->current, 0);
+    timed_forget();
+}
+
+static void recursion_counts_once(void)
+{
+    timed_start(0);
+    hfn_time_state *t = timed_use(0);
+
+    for (uint32_t i = 1; i <= 20; i++) {
+        enter(frame_at(0, i * 64), i % 2, false);
+        spend(100);
+    }
+    for (uint32_t i = 20; i >= 1; i--)
+        leave(frame_at(0, i * 64), false);
+    CHECK_EQ_U64(timed_cell(t, 0)->timed_calls, 10);
+    CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 10);
+    CHECK_EQ_U64(timed_cell(t, 1)->total_ticks, t->busy_ticks); /* the outermost is of 1 */
+    CHECK(timed_cell(t, 0)->total_ticks < t->busy_ticks);
+    CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    timed_forget();
+}
+
+/* longjmp out of three calls; the next call stands where they stood. */
+static void calls_that_are_jumped_out_of_are_accounted(void)
+{
+    timed_start(HOTFN_TIMING_TREE);
+    hfn_time_state *t = timed_use(0);
+
+    for (int round = 0; round < 50; round++) {
+        enter(frame_at(0, 64), 1, true);
+        for (uint32_t i = 2; i <= 4; i++)
+            enter(frame_at(0, i * 128), i, true);
+        enter(frame_at(0, 200), 5, true); /* after the jump, by 1 */
+        leave(frame_at(0, 200), true);
+        enter(frame_at(0, 512), 6, true); /* deep enough to use the last one's place again */
+        leave(frame_at(0, 512), true);
+        leave(frame_at(0, 64), true);
+    }
+    for (uint32_t slot = 1; slot <= 6; slot++)
+        CHECK_EQ_U64(timed_cell(t, slot)->timed_calls, 50);
+    CHECK_EQ_U64(timed.header.abandoned_exits, 150);
+    CHECK_EQ_U64(t->depth, 0);
+    CHECK_EQ_U64(t->limbo_count, 0);
+    CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    CHECK_EQ_U64(timed.nodes[t->root - 1].flags & HOTFN_NODE_USED, HOTFN_NODE_USED);
+    CHECK(timed.header.nodes_used <= 64); /* the same places in the tree each round */
+    timed_forget();
+}
+
+static void exceptions_end_what_they_pass(void)
+{
+    timed_start(0);
+    hfn_time_state *t = timed_use(0);
+
+    for (int round = 0; round < 50; round++) {
+        enter(frame_at(0, 64), 1, false);
+        for (uint32_t i = 2; i <= 4; i++)
+            enter(frame_at(0, i * 128), i, false);
+        enter(frame_at(0, 1024), 7, false); /* the unwinder, timed itself */
+        hfn_time_leave((uint64_t)(uintptr_t)frame_at(0, 512));
+        hfn_time_leave((uint64_t)(uintptr_t)frame_at(0, 384));
+        leave(frame_at(0, 1024), false);
+        hfn_time_leave(0); /* an unwinder that does not say where: the innermost */
+        CHECK_EQ_U64(t->depth, 1);
+        leave(frame_at(0, 64), false);
+    }
+    for (uint32_t slot = 1; slot <= 4; slot++)
+        CHECK_EQ_U64(timed_cell(t, slot)->timed_calls, 50);
+    CHECK_EQ_U64(timed_cell(t, 7)->timed_calls, 50);
+    CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    CHECK_EQ_U64(t->depth, 0);
+    timed_forget();
+}
+
+static void coroutines_end_once_each(void)
+{
+    timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS);
+    hfn_time_state *t = timed_use(0);
+
+    for (int round = 0; round < 40; round++) {
+        for (uint32_t s = 0; s < STACKS; s++) { /* each begins two calls, then another runs */
+            enter(frame_at(s, 64), s, true);
+            enter(frame_at(s, 512), 8 + s, true);
+        }
+        for (uint32_t s = 0; s < STACKS; s++) { /* the first stack's calls end first */
+            leave(frame_at(s, 512), true);
+            leave(frame_at(s, 64), true);
+        }
+    }
+    for (uint32_t s = 0; s < STACKS; s++) {
+        CHECK_EQ_U64(timed_cell(t, s)->timed_calls, 40);
+        CHECK_EQ_U64(timed_cell(t, 8 + s)->timed_calls, 40);
+    }
+    CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    timed_forget();
+}
+
+static void more_calls_than_the_log_holds_end_all(void)
+{
+    enum { DEEP = 3 * HFN_LOG_CAPACITY };
+    static hfn_time_frame frames[DEEP];
+
+    timed_start(HOTFN_TIMING_TREE);
+    hfn_time_state *t = timed_use(0);
+    for (uint32_t i = DEEP; i-- > 0;)
+        enter(&frames[i], i % 3, true);
+    CHECK_EQ_U64(t->depth, DEEP);
+    for (uint32_t i = 0; i < DEEP; i++)
+        leave(&frames[i], true);
+    CHECK_EQ_U64(t->depth, 0);
+    for (uint32_t slot = 0; slot < 3; slot++)
+        CHECK_EQ_U64(timed_cell(t, slot)->timed_calls, DEEP / 3);
+    CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    CHECK(timed.header.nodes_merged > 0 && timed.header.nodes_used < 1100);
+    timed_forget();
+}
+
+/* 300 calls that wait on a stack which nobody returns to: limbo has 256 places. */
+static void more_left_calls_than_limbo_holds_are_forgotten(void)
+{
+    timed_start(0);
+    hfn_time_state *t = timed_use(0);
+
+    for (uint32_t i = 1; i <= 300; i++)
+        enter(frame_at(0, i * 64), 1, false);
+    enter(frame_at(2, 64), 2, false); /* higher up: all of them are set aside */
+    leave(frame_at(2, 64), false);
+    CHECK(t->limbo_count <= HFN_LIMBO_CAPACITY);
+    for (uint32_t i = 300; i >= 1; i--) /* they waited after all */
+        leave(frame_at(0, i * 64), false);
+    CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 300);
+    CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 1);
+    CHECK_EQ_U64(t->limbo_count, 0);
+    CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    timed_forget();
+}
+
+static void a_clock_that_goes_back_is_told_and_does_no_harm(void)
+{
+    timed_start(HOTFN_TIMING_HISTOGRAMS);
+    hfn_time_state *t = timed_use(0);
+    hfn_time_frame *f = frame_at(0, 64);
+
+    enter(f, 1, true);
+    t->last_tick += UINT64_C(1) << 50; /* another CPU's clock is far ahead */
+    f->start += UINT64_C(1) << 50;
+    leave(f, true);
+    CHECK_EQ_U64(timed.header.clock_went_back, 1);
+    CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);
+    CHECK(timed_cell(t, 1)->total_ticks < UINT64_C(1) << 40);
+    CHECK(timed_cell(t, 1)->max_ticks < UINT64_C(1) << 40);
+    CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    timed_forget();
+}
+
+static void a_full_pool_merges_and_says_so(void)
+{
+    timed.header.node_capacity = 64;
+    timed.header.histogram_capacity = 2;
+    timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS);
+    hfn_time_state *t = timed_use(0);
+    uint64_t calls = 0;
+
+    for (uint32_t a = 0; a < 12; a++) {
+        enter(frame_at(0, 64), a, true);
+        for (uint32_t b = 0; b < 12; b++) {
+            enter(frame_at(0, 128), b, true);
+            leave(frame_at(0, 128), true);
+        }
+        leave(frame_at(0, 64), true);
+    }
+    for (uint32_t slot = 0; slot < 12; slot++)
+        calls += timed_cell(t, slot)->timed_calls;
+    CHECK_EQ_U64(calls, 12 * 13);
+    CHECK(timed.header.nodes_merged > 0);
+    CHECK_EQ_U64(timed_cell(t, 11)->histogram, UINT32_MAX);
+    CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    CHECK_EQ_U64(timed.nodes[64].flags, 0); /* behind the capacity nothing was touched */
+    CHECK_EQ_U64(timed.histograms[2][0], 0);
+    timed_forget();
+}
+
+static void the_ring_of_slow_calls_keeps_the_latest(void)
+{
+    timed.header.slow_capacity = 4;
+    timed.header.slow_ticks = 2000;
+    timed_start(HOTFN_TIMING_SLOW);
+    hfn_time_state *t = timed_use(0);
+
+    for (uint32_t i = 0; i < 10; i++) {
+        enter(frame_at(0, 64), i, true);
+        spend(2500);
+        leave(frame_at(0, 64), true);
+        enter(frame_at(0, 64), 15, true); /* not slow, most of the time */
+        leave(frame_at(0, 64), true);
+    }
+    CHECK(timed.header.slow_used >= 10);
+    CHECK_EQ_U64(timed_cell(t, 15)->timed_calls, 10);
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK(timed.slow[i].sequence + 4 > timed.header.slow_used && timed.slow[i].ticks >= 2000);
+    CHECK_EQ_U64(timed.slow[4].sequence, 0);
+    timed_forget();
+}
+
+static void a_childs_calls_begin_anew(void)
+{
+    timed_start(0);
+    hfn_time_state *t = timed_use(0);
+
+    enter(frame_at(0, 64), 1, false);
+    spend(20000);
+    enter(frame_at(0, 128), 2, false);
+    hfn_time_begin_child(hfn_thread_row);
+    leave(frame_at(0, 128), false);
+    leave(frame_at(0, 64), false);
+    CHECK(timed_cell(t, 1)->total_ticks <
+          timed_cell(t, 1)->self_ticks); /* not what passed before */
+    timed_forget();
+}
+
+/* ---- Any calls in any order. */
+
+typedef struct model {
+    hfn_time_frame *open[STACKS][MOST_OPEN];
+    uint32_t open_count[STACKS], down[STACKS][MOST_OPEN];
+    uint64_t begun[TIMED_SLOTS], ended[TIMED_SLOTS];
+    uint32_t on; /* the stack that runs */
+    bool full;
+} model;
+
+static void model_enter(model *m, random_source *r)
+{
+    uint32_t s = m->on, n = m->open_count[s], slot = random_below(r, TIMED_SLOTS);
+    uint32_t down = (n ? m->down[s][n - 1] : 0) + 48 + 8 * random_below(r, 40);
+
+    if (n == MOST_OPEN || down > STACK_BYTES - 64)
+        return;
+    m->open[s][n] = frame_at(s, down);
+    m->down[s][n] = down;
+    m->open_count[s]++;
+    m->begun[slot]++;
+    enter(m->open[s][n], slot, m->full);
+}
+
+static void model_leave(model *m)
+{
+    uint32_t s = m->on, n = m->open_count[s];
+
+    if (n == 0)
+        return;
+    m->open_count[s]--;
+    m->ended[m->open[s][n - 1]->slot]++;
+    leave(m->open[s][n - 1], m->full);
+}
+
+static void model_throw(model *m, random_source *r)
+{
+    uint32_t s = m->on, passed = random_below(r, 4);
+
+    for (; passed > 0 && m->open_count[s] > 0; passed--) {
+        const hfn_time_frame *f = m->open[s][--m->open_count[s]];
+        hfn_time_leave((uint64_t)(uintptr_t)f);
+    }
+}
+
+static void model_step(model *m, random_source *r)
+{
+    uint32_t what = random_below(r, 32), left;
+
+    if (what < 14)
+        model_enter(m, r);
+    else if (what < 28)
+        model_leave(m);
+    else if (what < 29)
+        model_throw(m, r);
+    else if (what < 30)
+        m->on = random_below(r, STACKS);
+    else if (what < 31) {
+        left = random_below(r, 6);
+        m->open_count[m->on] -= left < m->open_count[m->on] ? left : m->open_count[m->on];
+    }
+}
+
+static bool check_round(uint64_t seed, bool full)
+{
+    random_source r = random_from(seed);
+    static model m;
+    uint64_t begin = hfn_cpu_ticks();
+    bool fine = true;
+
+    memset(&m, 0, sizeof m);
+    m.full = full;
+    timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_EVENTS);
+    hfn_time_state *t = timed_use(0);
+    for (int i = 0; i < 3000; i++)
+        model_step(&m, &r);
+    for (m.on = 0; m.on < STACKS; m.on++)
+        while (m.open_count[m.on] > 0)
+            model_leave(&m);
+    uint64_t passed = hfn_cpu_ticks() - begin;
+    fine &= CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    fine &= CHECK(t->busy_ticks <= passed);
+    for (uint32_t i = 0; i < TIMED_SLOTS; i++) {
+        const hotfn_time_cell *c = timed_cell(t, i);
+        fine &= CHECK(c->timed_calls >= m.ended[i] && c->timed_calls <= m.begun[i]);
+        fine &= CHECK(c->max_ticks <= passed && c->min_ticks <= c->max_ticks + 1);
+    }
+    fine &= CHECK_EQ_U64(timed.header.clock_went_back, 0);
+    timed_forget();
+    return fine;
+}
+
+static void any_calls_in_any_order_keep_the_sums(void)
+{
+    uint64_t seed = (uint64_t)time(NULL) * 1000;
+
+    for (int i = 0; i < 200; i++)
+        if (!check_round(seed + (uint64_t)i, i % 2)) {
+            printf("#   with seed %" PRIu64 "\n", seed + (uint64_t)i);
+            return;
+        }
+}
+
+/* ---- Threads share the pools. */
+
+static void *run_thread(void *number)
+{
+    uint32_t thread = (uint32_t)(uintptr_t)number;
+    hfn_time_state *t = timed_use(thread);
+    hfn_time_frame frames[8];
+
+    for (uint32_t round = 0; round < 400; round++) {
+        for (uint32_t i = 8; i-- > 0;)
+            enter(&frames[i], (round * i + thread) % TIMED_SLOTS, true);
+        for (uint32_t i = 0; i < 8; i++)
+            leave(&frames[i], true);
+    }
+    CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+    hfn_thread_row = NULL;
+    return NULL;
+}
+
+static void threads_share_the_pools(void)
+{
+    pthread_t threads[TIMED_THREADS];
+    uint64_t calls = 0, in_nodes = 0, in_histograms = 0;
+
+    timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_EVENTS);
+    for (uintptr_t i = 0; i < TIMED_THREADS; i++)
+        CHECK_EQ_I64(pthread_create(&threads[i], NULL, run_thread, (void *)i), 0);
+    for (uint32_t i = 0; i < TIMED_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (uint32_t i = 0; i < TIMED_THREADS; i++)
+        for (uint32_t slot = 0; slot < TIMED_SLOTS; slot++)
+            calls += timed_cell(hfn_time_state_of(timed.rows[i].counts), slot)->timed_calls;
+    for (uint32_t i = 0; i < TIMED_NODES; i++)
+        in_nodes += timed.nodes[i].timed_calls;
+    for (uint32_t i = 0; i < TIMED_HISTOGRAMS; i++)
+        for (uint32_t k = 0; k < HOTFN_HISTOGRAM_BUCKETS; k++)
+            in_histograms += timed.histograms[i][k];
+    CHECK_EQ_U64(calls, TIMED_THREADS * 400 * 8);
+    CHECK(in_nodes > 0 && in_nodes <= calls);
+    CHECK(in_histograms > 0 && in_histograms <= calls);
+    CHECK(timed.header.histograms_used > TIMED_HISTOGRAMS); /* more were asked for */
+    timed_forget();
+}
+
+/* ---- A signal at each instruction. */
+
+#if defined(__has_feature)
+#define UNDER_TSAN __has_feature(thread_sanitizer) /* it delivers signals when it likes */
+#else
+#define UNDER_TSAN 0
+#endif
+#if defined(__x86_64__) && !UNDER_TSAN && !defined(__SANITIZE_THREAD__)
+#define CAN_STEP 1
+static uint64_t struck;
+
+static void on_step(int number)
+{
+    hfn_time_frame f;
+
+    (void)number;
+    struck++;
+    enter(&f, 9, true);
+    leave(&f, true);
+}
+
+/* The trap flag (Intel SDM vol. 3, 18.3.1.4): a SIGTRAP behind each instruction from here on. */
+static inline void step_on(void)
+{
+    __asm__ volatile(
+        "lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
+            : "memory", "cc");
+}
+
+static inline void step_off(void)
+{
+    __asm__ volatile(
+        "lea -128(%%rsp), %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
+            : "memory", "cc");
+}
+
+static void a_handlers_calls_at_any_instruction_keep_the_sums(void)
+{
+    struct sigaction action = { .sa_handler = on_step };
+
+    sigaction(SIGTRAP, &action, NULL);
+    for (int full = 0; full < 2; full++) {
+        hfn_time_frame frames[2], *outer = &frames[1], *inner = &frames[0];
+        timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS);
+        hfn_time_state *t = timed_use(0);
+        struck = 0;
+        step_on();
+        enter(outer, 1, full);
+        for (volatile int i = 0; i < 5; i++) {
+            enter(inner, 2, full);
+            leave(inner, full);
+        }
+        leave(outer, full);
+        step_off();
+        CHECK(struck > 500);
+        CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);
+        CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 5);
+        CHECK_EQ_U64(timed_cell(t, 9)->timed_calls, struck);
+        CHECK_EQ_U64(timed_own_sum(t), t->busy_ticks);
+        CHECK_EQ_U64(t->depth, 0);
+        CHECK_EQ_U64(t->current, 0);
+        CHECK_EQ_U64(timed.header.abandoned_exits, 0);
+        timed_forget();
+    }
+    signal(SIGTRAP, SIG_DFL);
+}
+#endif
+
+static const check_test tests[] = {
+    CHECK_TEST(calls_in_order_are_summed),
+    CHECK_TEST(recursion_counts_once),
+    CHECK_TEST(calls_that_are_jumped_out_of_are_accounted),
+    CHECK_TEST(exceptions_end_what_they_pass),
+    CHECK_TEST(coroutines_end_once_each),
+    CHECK_TEST(more_calls_than_the_log_holds_end_all),
+    CHECK_TEST(more_left_calls_than_limbo_holds_are_forgotten),
+    CHECK_TEST(a_clock_that_goes_back_is_told_and_does_no_harm),
+    CHECK_TEST(a_full_pool_merges_and_says_so),
+    CHECK_TEST(the_ring_of_slow_calls_keeps_the_latest),
+    CHECK_TEST(a_childs_calls_begin_anew),
+    CHECK_TEST(any_calls_in_any_order_keep_the_sums),
+    CHECK_TEST(threads_share_the_pools),
+#if defined(CAN_STEP)
+    CHECK_TEST(a_handlers_calls_at_any_instruction_keep_the_sums),
+#endif
+};
+CHECK_MAIN(tests)

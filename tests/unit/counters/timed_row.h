@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread's row with times, and the pools behind it, in plain memory: what the timing engine writes can be
+ * looked at without a record. */
+#ifndef HFN_TESTS_TIMED_ROW_H
+#define HFN_TESTS_TIMED_ROW_H
+
+#include "counters/call_stack.h"
+#include "counters/thread_row.h"
+#include "counters/timing.h"
+
+#include <string.h>
+
+enum { TIMED_SLOTS = 16, TIMED_NODES = 4096, TIMED_HISTOGRAMS = 32, TIMED_SLOW = 64, TIMED_EVENTS = 256 };
+enum { TIMED_COUNTS_BYTES = 4096, TIMED_THREADS = 8 };
+
+typedef struct timed_row {
+    _Alignas(64) uint8_t counts[TIMED_COUNTS_BYTES];
+    uint8_t times[1 << 19]; /* log, limbo and hints are the most of it */
+} timed_row;
+
+typedef struct timed_memory {
+    hotfn_time_header header;
+    hotfn_time_node nodes[TIMED_NODES];
+    uint64_t histograms[TIMED_HISTOGRAMS][HOTFN_HISTOGRAM_BUCKETS];
+    hotfn_slow_call slow[TIMED_SLOW];
+    hotfn_time_event events[TIMED_THREADS][TIMED_EVENTS];
+    timed_row rows[TIMED_THREADS];
+} timed_memory;
+
+static timed_memory timed;
+
+/* With HOTFN_TIMING_*, in the pools' full size; a test may make them smaller before. */
+static inline void timed_start(uint32_t flags)
+{
+    hfn_time_memory m = { .header = &timed.header,
+                          .thread_at = TIMED_COUNTS_BYTES,
+                          .log_at = (uint32_t)hfn_time_log_at(TIMED_SLOTS),
+                          .skips_at = (uint32_t)hfn_time_skips_at(TIMED_SLOTS),
+                          .hints_at = (uint32_t)hfn_time_hints_at(TIMED_SLOTS),
+                          .nodes = timed.nodes,
+                          .histograms = timed.histograms[0],
+                          .slow = timed.slow,
+                          .events = timed.events[0] };
+    hotfn_time_header *h = &timed.header;
+
+    h->flags = HOTFN_TIMING_TIMES | flags;
+    h->clock = HOTFN_CLOCK_TSC;
+    h->cost_inside_ticks = 1; /* known: not to be measured */
+    h->node_capacity = h->node_capacity ? h->node_capacity : TIMED_NODES;
+    h->histogram_capacity = h->histogram_capacity ? h->histogram_capacity : TIMED_HISTOGRAMS;
+    h->slow_capacity = h->slow_capacity ? h->slow_capacity : TIMED_SLOW;
+    h->event_capacity = TIMED_EVENTS;
+    _Static_assert(sizeof timed.rows[0].times >= 1 << 19, "hfn_time_row_bytes(TIMED_SLOTS)");
+    hfn_timing_start(&m);
+}
+
+/* The calling thread's row from now on. */
+static inline hfn_time_state *timed_use(uint32_t thread)
+{
+    hfn_thread_row = timed.rows[thread].counts;
+    hfn_time_begin_row(hfn_thread_row, thread + 1);
+    return hfn_time_state_of(hfn_thread_row);
+}
+
+static inline void timed_forget(void)
+{
+    hfn_thread_row = NULL;
+    hfn_timing_stop();
+    memset(&timed, 0, sizeof timed);
+}
+
+static inline const hotfn_time_cell *timed_cell(hfn_time_state *t, uint32_t slot)
+{
+    return hfn_time_cell_of(t, slot + 1);
+}
+
+/* What all functions ran by themselves: the thread's busy time. */
+static inline uint64_t timed_own_sum(hfn_time_state *t)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < TIMED_SLOTS; i++)
+        sum += timed_cell(t, i)->self_ticks;
+    return sum;
+}
+
+#endif
