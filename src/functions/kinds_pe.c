@@ -68,10 +68,29 @@ static bool is_slot(const slots *s, uint64_t rva)
            strcmp(section.name, ".idata") == 0;
 }
 
-/* jmp [slot] (ff 25), maybe with REX.W; lea rax, [slot] and jmp (48 8d 05, e9) of a delayed import. */
+/* What asks for a delayed import: lea rax, [slot] and jmp (48 8d 05, e9), mov eax, slot and jmp (b8, e9). */
+static bool is_x86_loader(const slots *s, hfn_span code, uint64_t rva)
+{
+    uint8_t first = 0, second = 0, third = 0, jump = 0;
+    uint64_t jump_at = s->word_bytes == 8 ? 7 : 5;
+    uint32_t field = 0;
+
+    hfn_span_u8(code, 0, &first);
+    hfn_span_u8(code, 1, &second);
+    hfn_span_u8(code, 2, &third);
+    hfn_span_u8(code, jump_at, &jump);
+    if (jump != 0xe9 || !hfn_span_u32(code, jump_at - 4, &field))
+        return false;
+    if (s->word_bytes == 8)
+        return first == 0x48 && second == 0x8d && third == 0x05 &&
+               in_delayed(s, rva + 7 + (uint64_t)(int32_t)field);
+    return first == 0xb8 && in_delayed(s, field - s->link_base);
+}
+
+/* jmp [slot] (ff 25), maybe with REX.W. */
 static bool is_x86_stub(const slots *s, hfn_span code, uint64_t rva)
 {
-    uint8_t first = 0, second = 0, third = 0, after = 0;
+    uint8_t first = 0, second = 0;
     uint32_t field = 0;
     uint64_t at = 0;
 
@@ -80,28 +99,30 @@ static bool is_x86_stub(const slots *s, hfn_span code, uint64_t rva)
         at = 1;
     hfn_span_u8(code, at, &first);
     hfn_span_u8(code, at + 1, &second);
-    hfn_span_u8(code, at + 2, &third);
-    hfn_span_u8(code, 7, &after);
     if (first == 0xff && second == 0x25 && hfn_span_u32(code, at + 2, &field))
         return is_slot(s, s->word_bytes == 8 ? rva + at + 6 + (uint64_t)(int32_t)field
                                              : field - s->link_base);
-    return at == 1 && first == 0x8d && second == 0x05 && after == 0xe9 &&
-           hfn_span_u32(code, 3, &field) && in_delayed(s, rva + 7 + (uint64_t)(int32_t)field);
+    return is_x86_loader(s, code, rva);
 }
 
-/* adrp x16, page; ldr x16, [x16, #offset]; br x16 (Arm ARM: ADRP, LDR immediate, BR). */
+/* adrp x16, page; ldr x16, [x16, #offset]; br x16.  Of a delayed import also: adrp x17, page; add x17, x17,
+ * #offset; b (Arm ARM: ADRP, LDR immediate, BR, ADD immediate, B). */
 static bool is_arm64_stub(const slots *s, hfn_span code, uint64_t rva)
 {
-    uint32_t adrp = 0, ldr = 0, br = 0;
+    uint32_t adrp = 0, use = 0, jump = 0;
 
-    if (!hfn_span_u32(code, 0, &adrp) || !hfn_span_u32(code, 4, &ldr) ||
-        !hfn_span_u32(code, 8, &br) || (adrp & 0x9f00001f) != 0x90000010 ||
-        (ldr & 0xffc003ff) != 0xf9400210 || br != 0xd61f0200)
+    if (!hfn_span_u32(code, 0, &adrp) || !hfn_span_u32(code, 4, &use) ||
+        !hfn_span_u32(code, 8, &jump) || (adrp & 0x9f00001e) != 0x90000010)
         return false;
     uint64_t pages = (uint64_t)(adrp >> 5 & 0x7ffff) << 2 | (adrp >> 29 & 3);
     if (pages >> 20)
         pages |= ~(uint64_t)0x1fffff;
-    return is_slot(s, (rva & ~(uint64_t)0xfff) + (pages << 12) + ((ldr >> 10 & 0xfff) << 3));
+    uint64_t page = (rva & ~(uint64_t)0xfff) + (pages << 12);
+    if ((adrp & 1) == 0)
+        return (use & 0xffc003ff) == 0xf9400210 && jump == 0xd61f0200 &&
+               is_slot(s, page + ((use >> 10 & 0xfff) << 3));
+    return (use & 0xffc003ff) == 0x91000231 && jump >> 26 == 5 &&
+           in_delayed(s, page + (use >> 10 & 0xfff));
 }
 
 static bool is_stub(const slots *s, uint64_t rva)

@@ -353,6 +353,33 @@ def check_apple(folder):
                 tool="llvm-nm")
 
 
+def check_bad_input(folder):
+    """What is no map is told with the file and its line or offset, however large it is, and at once."""
+    good = (folder / "self.map").read_text()
+    cut = good.index("work", good.index("Linker script and memory map"))
+    head = good[:good.rindex("\n", 0, cut) + 1]
+    bad = {"empty": (b"", "offset 0"),
+           "utf16": (good.encode("utf-16"), "UTF-16"),
+           "cut": (good[:cut].encode(), f"line {head.count(chr(10)) + 1} "),
+           "nul": ((head + " " * 16 + "0x1100" + " " * 16 + "wo\0rk\n").encode(), "line "),
+           "other": (b"int main(void) { return 0; }\n" * 9, "offset 0")}
+    for name, (text, words) in bad.items():
+        (folder / f"{name}.map").write_bytes(text)
+        done = run(HOTFN, "symbols", "--map", folder / f"{name}.map", folder / "self", good=False)
+        assert done.returncode == 1 and f"{name}.map" in done.stderr and words in done.stderr, (name, done)
+        assert not done.stdout, name
+    with open(folder / "huge.map", "wb") as file:
+        file.write(head.encode())
+        file.write(b"x" * 4096)
+        file.truncate(4 << 30)  # a line of four gigabytes, most of them not on disk
+    done = run(HOTFN, "symbols", folder / "huge.map", good=False)
+    assert done.returncode == 1 and f"line {head.count(chr(10)) + 1} is longer than 1 MiB" in done.stderr, done
+    mixed = good.replace("\n", "\r\n").replace("\r\n", "\n", len(good) // 200)
+    (folder / "mixed.map").write_bytes(mixed.encode())
+    assert symbols_of(folder / "mixed.map")[1] == symbols_of(folder / "self.map")[1]
+    print(f"ok {len(bad) + 1} kinds of bad input are told, mixed line ends are fine")
+
+
 def count_msvc(text):
     rows = set(re.findall(r"^ (000[1-9]:[0-9a-f]{8})       (\S+) +[0-9a-f]{8,16} ", text, re.MULTILINE))
     return len(rows)
@@ -418,6 +445,7 @@ def main():
         made = check_elf(folder)
         check_stripped(folder, made)
         check_session(folder, made)
+        check_bad_input(folder)
         check_other_build(folder, made)
         check_shifted(folder)
         check_windows(folder)

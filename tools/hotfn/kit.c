@@ -13,6 +13,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { HELP = 256 };
 
@@ -135,6 +136,8 @@ static int make_kit(const wish *w)
     else if (!err.text[0] && copy_tools(w->folder, l.image) &&
              kit_write_start(w->folder, slash ? slash + 1 : w->file))
         status = write_lists(w, &l, &err);
+    if (status != TOOL_OK)
+        rmdir(w->folder); /* unless something is in it */
     if (status == TOOL_OK && !write_facts(w, &l)) {
         fprintf(stderr, "hotfn kit: %s/" KIT_FACTS ": cannot be written\n", w->folder);
         status = TOOL_FAILED;

@@ -339,6 +339,34 @@ static void what_contradicts_is_left_out_and_told(void)
     close_it(&f);
 }
 
+/* Rows may stand in any order; a group behind its turn is left out. */
+static void backward_rows_are_sorted_and_backward_groups_told(void)
+{
+    static const char rows[] =
+        "             VMA              LMA     Size Align Out     In      Symbol\n"
+        "            1700             1700      193    16 .text\n"
+        "            1710             1710       22    16         b.o:(.text)\n"
+        "            1710             1710       22     1                 g\n"
+        "            1700             1700       10    16         a.o:(.text)\n"
+        "            1700             1700       10     1                 f\n";
+    char groups[sizeof map_msvc + 100];
+    const char *end = strstr(map_msvc, "\n\n  Address");
+    fixture f;
+
+    open_text(&f, rows);
+    CHECK_EQ_I64(f.c.warnings, 0);
+    is_row(&f, "f", 0x700, 0x10, HOTFN_SYMBOL_FUNCTION, "a.o");
+    is_row(&f, "g", 0x710, 0x22, HOTFN_SYMBOL_FUNCTION, "b.o");
+    close_it(&f);
+    snprintf(groups, sizeof groups, "%.*s\n 0001:00000010 00000004H .late  CODE%s",
+             (int)(end - map_msvc), map_msvc, end);
+    open_text(&f, groups);
+    CHECK_EQ_I64(f.c.warnings, 1);
+    CHECK(strstr(f.c.last_log, "contradict") && strstr(f.c.last_log, "line 11"));
+    CHECK_EQ_U64(count(&f), 8);
+    close_it(&f);
+}
+
 static void overlapping_code_is_told(void)
 {
     static const char text[] =
@@ -372,6 +400,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_line_of_a_megabyte_is_refused_at_its_line),
     CHECK_TEST(a_nul_in_a_name_is_refused),
     CHECK_TEST(what_contradicts_is_left_out_and_told),
+    CHECK_TEST(backward_rows_are_sorted_and_backward_groups_told),
     CHECK_TEST(overlapping_code_is_told),
 };
 
