@@ -135,7 +135,7 @@ class World:
         counted = {function["module"] for function in hooked if function["calls"]}
         if len(counted) < 2:          # the program and its libraries
             raise Broken(f"{len(hooked)} functions hooked, calls counted in {sorted(counted)} only")
-        timed = sum(function["timed_calls"] or 0 for function in hooked)
+        timed = sum(function.get("timed_calls") or 0 for function in hooked)
         if self.mode != "count" and not timed:
             raise Broken(f"{len(hooked)} functions hooked, not one call timed")
         self.hooked += len(hooked)
