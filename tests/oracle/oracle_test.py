@@ -261,9 +261,9 @@ class Coverage(OracleTest):
 
 
 class Survive(OracleTest):
-    def survive(self, status, text, faults=""):
+    def survive(self, status, text, faults="", timeout=60):
         self.expect(status, text, PROGRAMS / "survive", "--hotfn", self.pretend(faults),
-                    "--programs", FOLDER, "--timeout", "6", "longjmp-gcc")
+                    "--programs", FOLDER, "--timeout", str(timeout), "longjmp-gcc")
 
     def test_holds_when_nothing_changes(self):
         self.survive(0, "ok      longjmp-gcc")
@@ -275,7 +275,7 @@ class Survive(OracleTest):
         self.survive(1, "+an extra line", "break:output")
 
     def test_finds_a_hang(self):
-        self.survive(1, "still running after 6 s", "break:hang")
+        self.survive(1, "still running after 6 s", "break:hang", 6)
 
 
 if __name__ == "__main__":
