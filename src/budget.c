@@ -18,9 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MS UINT64_C(1000000)
+#define MS HFN_BUDGET_MS
 #define LOOK_NS (25 * MS) /* from one look to the next              */
-#define SOON_NS (5 * MS)  /* ... at the start, and after a try       */
 #define SOON_UNTIL_NS (200 * MS)
 #define JUDGED_NS (2 * MS) /* of processor time: less says nothing    */
 #define STOP_TIMEOUT_NS (100 * MS)
@@ -28,60 +27,46 @@
 #define FIRST_BACK_NS (200 * MS)
 #define MOST_BACK_NS (30000 * MS)
 #define COOLED_NS (1000 * MS) /* who stays that long has cooled down     */
-#define KEEP_SHARE 0.75       /* of the share is left to those that stay */
 #define LOOK_SHARE 20         /* a look takes at most 1/20 of the time   */
-#define MOST_CHANGES 512u     /* in one stop                             */
-#define MOST_TRIES 32u
 /* In a loop that does nothing else the processor hides most of a hook; in sqlite3 and lua, where stubs
  * compete for the instruction cache too, it was seen to cost so many times what it does there. */
 #define OUTSIDE_OF_A_LOOP 1.5
-#define STILL_HOOKED 64u /* calls of a function that is said to be unhooked */
-
-typedef struct book {          /* of a slot */
-    uint64_t last, calls;      /* until the last look, and since        */
-    uint64_t back_ns, wait_ns; /* when it may come back; the last wait  */
-    uint64_t came_ns;          /* when it came back last                */
-    double rate;               /* cost when it was reduced, of the time */
-    hfn_cut *cut;              /* while it is out                       */
-    uint32_t function, module;
-    uint32_t level;  /* HOTFN_BUDGET_*; 0: not hooked yet     */
-    uint32_t wanted; /* the level to change to now            */
-    bool is_fixed;   /* it cannot be changed                  */
-} book;
-
-struct hotfn_budget {
-    hotfn_env env;
-    hotfn_live *live;
-    hotfn_handover *handover;
-    hotfn_budget_header *header;
-    double share;
-    double cost_ns[HOTFN_BUDGET_UNHOOKED + 1]; /* of a call, by level */
-    book *books;
-    uint32_t book_count, book_capacity;
-    hfn_cut_module *modules;
-    uint32_t module_count, module_capacity;
-    uint64_t *row; /* a thread's counts, [row_slots] */
-    uint32_t row_slots;
-    uint32_t *chosen; /* slots, [book_capacity] */
-    uint32_t chosen_count;
-    hfn_remote remote;
-    bool is_held;  /* a thread of the target is still held           */
-    bool is_stuck; /* the target cannot be changed: header.note says why */
-    uint64_t cpu_ns, start_ns, step_ns, next_stop_ns;
-};
+#define TICK_UNITS 256.0      /* hotfn_time_header's costs */
+#define SAMPLED_MEAN 64u      /* one call in so many is timed, at least */
+#define COUNTED_MEAN 1000000u /* as good as none */
+#define STILL_HOOKED 64u      /* calls of a function that is said to be unhooked */
 
 /* ---- Begin and end. */
 
+static uint32_t sampled_mean(const hotfn_budget *b)
+{
+    return 16 * b->mean < SAMPLED_MEAN ? SAMPLED_MEAN : 16 * b->mean;
+}
+
 static void measure(hotfn_budget *b)
 {
-    const hotfn_time_header *h = hfn_live_time_header(b->live);
     double count = hfn_count_cost_ns() * OUTSIDE_OF_A_LOOP;
 
     b->cost_ns[HOTFN_BUDGET_COUNTED] = count;
     b->cost_ns[HOTFN_BUDGET_SAMPLED] = count;
     b->cost_ns[HOTFN_BUDGET_TIMED] = count;
-    (void)h;
     b->header->count_cost_ps = (uint64_t)(count * 1e3);
+}
+
+/* What a timed call costs is measured in the target, when it begins. */
+static void learn_time_cost(hotfn_budget *b)
+{
+    const hotfn_time_header *h = hfn_live_time_header(b->live);
+    double ticks, count = b->cost_ns[HOTFN_BUDGET_COUNTED], timed;
+
+    if (!b->means || b->header->time_cost_ps != 0 || h->ticks_per_second == 0)
+        return;
+    ticks = (double)(h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS;
+    timed = ticks * 1e9 / (double)h->ticks_per_second;
+    b->cost_ns[HOTFN_BUDGET_TIMED] = count + timed / b->mean;
+    b->cost_ns[HOTFN_BUDGET_SAMPLED] = count + timed / sampled_mean(b);
+    b->header->sample_cost_ps = (uint64_t)(count * 1e3);
+    b->header->time_cost_ps = (uint64_t)((count + timed) * 1e3);
 }
 
 hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_handover *handover,
@@ -105,6 +90,9 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     b->header = hfn_live_budget(live);
     b->share = (double)b->header->share_ppm / 1e6;
     b->remote = (hfn_remote){ .env = filled, .memory = -1 };
+    b->means = hfn_live_means(live);
+    b->mean = b->means ? hfn_live_time_header(live)->sample_mean : 1;
+    b->mean = b->mean ? b->mean : 1;
     b->start_ns = hfn_get64(live->base + HFN_AT_START_NS);
     measure(b);
     *out = b;
@@ -136,7 +124,7 @@ void hotfn_budget_destroy(hotfn_budget *b)
 static bool more_books(hotfn_budget *b, uint32_t count)
 {
     size_t old = b->book_capacity;
-    book *books;
+    hfn_book *books;
     uint32_t *chosen;
 
     if (count <= b->book_capacity)
@@ -154,6 +142,15 @@ static bool more_books(hotfn_budget *b, uint32_t count)
     b->chosen = chosen;
     b->book_capacity = count;
     return true;
+}
+
+static void begin_book(const hotfn_budget *b, hfn_book *f, uint32_t module, uint32_t function)
+{
+    f->function = function;
+    f->module = module;
+    f->closest = b->means && hfn_live_is_timed(b->live, function) ? HOTFN_BUDGET_TIMED
+                                                                  : HOTFN_BUDGET_COUNTED;
+    f->level = f->closest;
 }
 
 /* False: try again later. */
@@ -175,11 +172,8 @@ static bool learn_module(hotfn_budget *b, uint32_t index)
     m->first_function = known.first_function;
     m->function_count = known.function_count;
     for (uint32_t i = 0; i < known.function_count; i++)
-        if (slots[i] < b->book_count) {
-            b->books[slots[i]].function = known.first_function + i;
-            b->books[slots[i]].module = index;
-            b->books[slots[i]].level = HOTFN_BUDGET_COUNTED;
-        }
+        if (slots[i] < b->book_count)
+            begin_book(b, &b->books[slots[i]], index, known.first_function + i);
     return true;
 }
 
@@ -250,76 +244,6 @@ static bool read_counts(hotfn_budget *b, uint32_t pid)
     return held;
 }
 
-/* ---- What it costs, and who is to be watched less closely. */
-
-static double cost_at(const hotfn_budget *b, const book *f, uint32_t level)
-{
-    return level ? (double)f->calls * b->cost_ns[level] : 0;
-}
-
-static double cost_of(const hotfn_budget *b, const book *f)
-{
-    return cost_at(b, f, f->level);
-}
-
-static const hotfn_budget *compared; /* qsort has no word for it; steps come from one thread */
-
-static int by_cost(const void *left, const void *right)
-{
-    double a = cost_of(compared, &compared->books[*(const uint32_t *)left]);
-    double c = cost_of(compared, &compared->books[*(const uint32_t *)right]);
-
-    return (a < c) - (a > c);
-}
-
-/* The closest level at which it takes no more than half of what those that stay may take. */
-static uint32_t level_for(const hotfn_budget *b, const book *f, double allowed)
-{
-    uint32_t level = f->level + 1;
-
-    while (level < HOTFN_BUDGET_UNHOOKED && cost_at(b, f, level) > allowed / 2)
-        level++;
-    return level;
-}
-
-static void choose_reductions(hotfn_budget *b, double cost, double run_ns)
-{
-    double allowed = b->share * KEEP_SHARE * run_ns;
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < b->book_count; i++)
-        if (!b->books[i].is_fixed && b->books[i].calls > 0 && b->books[i].level > 0 &&
-            b->books[i].level < (b->is_stuck ? HOTFN_BUDGET_COUNTED : HOTFN_BUDGET_UNHOOKED))
-            b->chosen[count++] = i;
-    compared = b;
-    qsort(b->chosen, count, sizeof *b->chosen, by_cost);
-    for (uint32_t i = 0; i < count && i < MOST_CHANGES && cost > allowed; i++) {
-        book *f = &b->books[b->chosen[i]];
-        f->wanted = level_for(b, f, allowed);
-        if (b->is_stuck && f->wanted == HOTFN_BUDGET_UNHOOKED)
-            f->wanted = HOTFN_BUDGET_COUNTED;
-        cost -= cost_of(b, f) - cost_at(b, f, f->wanted);
-        b->chosen_count++;
-    }
-}
-
-/* Those that were out long enough, as far as what is left of the budget pays for a try. */
-static void choose_tries(hotfn_budget *b)
-{
-    const hotfn_budget_header *h = b->header;
-    double left = b->share * (double)(h->cpu_ns - h->cost_ns) - (double)h->cost_ns;
-
-    for (uint32_t i = 0; i < b->book_count && b->chosen_count < MOST_TRIES; i++) {
-        book *f = &b->books[i];
-        double price = f->rate * 2 * SOON_NS + (b->chosen_count == 0 ? 2 * (double)MS : 0);
-        if (!f->cut || f->back_ns > h->cpu_ns || price > left)
-            continue;
-        left -= price;
-        f->wanted = HOTFN_BUDGET_COUNTED;
-        b->chosen[b->chosen_count++] = i;
-    }
-}
-
 /* ---- Changing. */
 
 static void set_note(hotfn_budget *b, const char *what, int error)
@@ -328,9 +252,9 @@ static void set_note(hotfn_budget *b, const char *what, int error)
     snprintf(b->header->note, sizeof b->header->note, "%s: %s", what, strerror(error));
 }
 
-static void note_change(hotfn_budget *b, book *f, double run_ns)
+static void note_change(hotfn_budget *b, hfn_book *f, double run_ns)
 {
-    double cost = cost_of(b, f);
+    double cost = hfn_budget_cost(b, f);
     hotfn_budget_change change = {
         .at_ns = hfn_os_wall_ns() - b->start_ns,
         .calls_per_second = (uint64_t)((double)f->calls * 1e9 / run_ns),
@@ -350,6 +274,7 @@ static void note_change(hotfn_budget *b, book *f, double run_ns)
         f->rate = cost / run_ns;
     } else {
         f->came_ns = b->header->cpu_ns;
+        f->back_ns = f->came_ns + FIRST_BACK_NS;
     }
     f->level = f->wanted;
 }
@@ -360,7 +285,7 @@ static void prepare_cuts(hotfn_budget *b)
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < b->chosen_count; i++) {
-        book *f = &b->books[b->chosen[i]];
+        hfn_book *f = &b->books[b->chosen[i]];
         hfn_cut_module *m = &b->modules[f->module];
         uint32_t entry;
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
@@ -378,18 +303,18 @@ static void prepare_cuts(hotfn_budget *b)
 /* Is any thread where a hook would come? */
 static bool way_is_free(hotfn_budget *b)
 {
-    hfn_remote_range ranges[MOST_TRIES];
+    hfn_remote_range ranges[HFN_BUDGET_TRIES];
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < b->chosen_count; i++) {
-        const book *f = &b->books[b->chosen[i]];
-        if (f->wanted < f->level && f->cut && count < MOST_TRIES)
+        const hfn_book *f = &b->books[b->chosen[i]];
+        if (f->wanted < f->level && f->cut && count < HFN_BUDGET_TRIES)
             count += hfn_cut_range(f->cut, &ranges[count]);
     }
     return count == 0 || !hfn_os_remote_stands_in(&b->remote, ranges, count);
 }
 
-static void drop_cut(hotfn_budget *b, book *f)
+static void drop_cut(hotfn_budget *b, hfn_book *f)
 {
     hfn_cut_free(f->cut, &b->env);
     f->cut = NULL;
@@ -399,7 +324,7 @@ static void drop_cut(hotfn_budget *b, book *f)
 static void change_all(hotfn_budget *b, double run_ns)
 {
     for (uint32_t i = 0; i < b->chosen_count; i++) {
-        book *f = &b->books[b->chosen[i]];
+        hfn_book *f = &b->books[b->chosen[i]];
         bool done = true;
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
             done = hfn_cut_take_out(f->cut, &b->remote);
@@ -418,12 +343,46 @@ static void change_all(hotfn_budget *b, double run_ns)
 static void give_up(hotfn_budget *b)
 {
     for (uint32_t i = 0; i < b->chosen_count; i++) {
-        book *f = &b->books[b->chosen[i]];
+        hfn_book *f = &b->books[b->chosen[i]];
         if (f->level != HOTFN_BUDGET_UNHOOKED)
             drop_cut(b, f);
         else
             f->back_ns = b->header->cpu_ns + FIRST_BACK_NS;
     }
+}
+
+/* ---- Between levels that differ in what is timed, a word is enough.  The target reads it with the next
+ * call that it times; to be timed sooner, the calls to be passed over become none.  That store and the
+ * target's count-down may cross: then it takes longer. */
+
+static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t level)
+{
+    uint32_t mean = level == HOTFN_BUDGET_TIMED     ? b->mean
+                    : level == HOTFN_BUDGET_SAMPLED ? sampled_mean(b)
+                                                    : COUNTED_MEAN;
+    bool is_closer = mean < b->means[slot];
+
+    __atomic_store_n(&b->means[slot], mean, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; is_closer && i < hfn_live_rows_used(b->live); i++)
+        __atomic_store_n(hfn_live_skip(b->live, i, slot), 0, __ATOMIC_RELAXED);
+}
+
+/* Of those chosen, do what needs no stop; the others stay chosen. */
+static void change_means(hotfn_budget *b, double run_ns)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < b->chosen_count; i++) {
+        uint32_t slot = b->chosen[i];
+        hfn_book *f = &b->books[slot];
+        if (b->means && f->closest == HOTFN_BUDGET_TIMED)
+            set_mean(b, slot, f->wanted);
+        if (f->wanted == HOTFN_BUDGET_UNHOOKED || f->level == HOTFN_BUDGET_UNHOOKED)
+            b->chosen[kept++] = slot;
+        else
+            note_change(b, f, run_ns);
+    }
+    b->chosen_count = kept;
 }
 
 static void change(hotfn_budget *b, double run_ns)
@@ -464,7 +423,7 @@ static void change(hotfn_budget *b, double run_ns)
 static void see_hooked_again(hotfn_budget *b, double run_ns)
 {
     for (uint32_t i = 0; i < b->book_count; i++) {
-        book *f = &b->books[i];
+        hfn_book *f = &b->books[i];
         if (f->level != HOTFN_BUDGET_UNHOOKED || f->calls < STILL_HOOKED)
             continue;
         f->wanted = HOTFN_BUDGET_COUNTED;
@@ -476,22 +435,27 @@ static void see_hooked_again(hotfn_budget *b, double run_ns)
 static void judge(hotfn_budget *b, uint64_t passed_ns)
 {
     double cost = 0, run_ns = (double)passed_ns;
+    uint32_t changes;
 
+    learn_time_cost(b);
     see_hooked_again(b, run_ns);
     for (uint32_t i = 0; i < b->book_count; i++)
-        cost += cost_of(b, &b->books[i]);
+        cost += hfn_budget_cost(b, &b->books[i]);
     cost = cost < 0.95 * run_ns ? cost : 0.95 * run_ns;
     b->header->cpu_ns += passed_ns;
     b->header->cost_ns += (uint64_t)cost;
     b->chosen_count = 0;
     if (hfn_os_monotonic_ns() >= b->next_stop_ns) {
         if (cost > b->share * (run_ns - cost))
-            choose_reductions(b, cost, run_ns - cost);
-        else if (!b->is_stuck)
-            choose_tries(b);
+            hfn_budget_reduce(b, cost, run_ns - cost);
+        else
+            hfn_budget_raise(b, cost, run_ns - cost);
     }
+    changes = b->chosen_count;
+    change_means(b, run_ns);
     if (b->chosen_count > 0)
         change(b, run_ns);
+    b->chosen_count = changes;
     for (uint32_t i = 0; i < b->book_count; i++)
         b->books[i].last += b->books[i].calls;
 }
@@ -506,14 +470,14 @@ uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
     b->is_held = false;
     cpu_ns = hfn_os_process_cpu_ns(pid);
     if (cpu_ns < b->cpu_ns + JUDGED_NS || !learn(b) || b->book_count == 0 || !read_counts(b, pid))
-        return SOON_NS;
+        return HFN_BUDGET_SOON_NS;
     b->chosen_count = 0;
     judge(b, cpu_ns - b->cpu_ns);
     b->cpu_ns = cpu_ns;
     if (b->is_held)
         return HELD_NS;
     if (b->chosen_count > 0 || b->header->cpu_ns < SOON_UNTIL_NS)
-        wait_ns = SOON_NS;
+        wait_ns = HFN_BUDGET_SOON_NS;
     took_ns = hfn_os_monotonic_ns() - begin_ns;
     return wait_ns > LOOK_SHARE * took_ns ? wait_ns : LOOK_SHARE * took_ns;
 }

@@ -7,6 +7,9 @@
 #include "hooks/plan.h"
 #include "os/remote.h"
 
+#include <hotfn/budget.h>
+#include <hotfn/session.h>
+
 /* A module of the target. */
 typedef struct hfn_cut_module {
     hotfn_plan *plan;  /* NULL: it has none */
@@ -50,5 +53,55 @@ bool hfn_cut_take_out(const hfn_cut *cut, const hfn_remote *remote);
 bool hfn_cut_put_in(const hfn_cut *cut, const hfn_remote *remote);
 /* Where no thread may stand meanwhile: at most one range a cut; 0: anywhere is fine. */
 uint32_t hfn_cut_range(const hfn_cut *cut, hfn_remote_range *out);
+
+/* ---- Who decides. */
+
+#define HFN_BUDGET_MS UINT64_C(1000000)
+#define HFN_BUDGET_SOON_NS (5 * HFN_BUDGET_MS) /* from one look to the next after a try */
+#define HFN_BUDGET_TRIES 32u                   /* in one stop */
+
+/* What is known of a slot. */
+typedef struct hfn_book {
+    uint64_t last, calls;      /* until the last look, and since        */
+    uint64_t back_ns, wait_ns; /* when it may come back; the last wait  */
+    uint64_t came_ns;          /* when it came back last                */
+    double rate;               /* cost when it was reduced, of the time */
+    hfn_cut *cut;              /* while it is out                       */
+    uint32_t function, module;
+    uint32_t level;            /* HOTFN_BUDGET_*; 0: not hooked yet     */
+    uint32_t closest;          /* the level that was asked for          */
+    uint32_t wanted;           /* the level to change to now            */
+    bool is_fixed;             /* it cannot be changed                  */
+} hfn_book;
+
+struct hotfn_budget {
+    hotfn_env env;
+    hotfn_live *live;
+    hotfn_handover *handover;
+    hotfn_budget_header *header;
+    double share;
+    double cost_ns[HOTFN_BUDGET_UNHOOKED + 1]; /* of a call, by level */
+    uint32_t *means; /* shared, by slot: one call in so many is timed, 0: as asked; NULL: none is */
+    uint32_t mean;   /* as asked */
+    hfn_book *books;
+    uint32_t book_count, book_capacity;
+    hfn_cut_module *modules;
+    uint32_t module_count, module_capacity;
+    uint64_t *row; /* a thread's counts, [row_slots] */
+    uint32_t row_slots;
+    uint32_t *chosen; /* slots, [book_capacity] */
+    uint32_t chosen_count;
+    hfn_remote remote;
+    bool is_held;  /* a thread of the target is still held               */
+    bool is_stuck; /* the target cannot be changed: header->note says why */
+    uint64_t cpu_ns, start_ns, next_stop_ns;
+};
+
+/* budget_choose.c: what the calls since the last look cost, at the level of their function. */
+double hfn_budget_cost(const hotfn_budget *budget, const hfn_book *function);
+/* They cost too much, out of run_ns without hooks: choose who is watched less closely. */
+void hfn_budget_reduce(hotfn_budget *budget, double cost, double run_ns);
+/* They do not: choose who is watched more closely again, or tried. */
+void hfn_budget_raise(hotfn_budget *budget, double cost, double run_ns);
 
 #endif

@@ -177,10 +177,14 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, const hfn_ti
 {
     uint32_t *skip = (uint32_t *)(void *)((uint8_t *)t + hfn_time.skips_at) + slot, next = 0, node;
     const hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
+    uint32_t mean = hfn_time.sample_mean, given = 0;
 
-    if (c->timed_calls >= ALWAYS_TIMED) {
+    if (hfn_time.means) /* pairs with the parent's store: any value is right */
+        given = __atomic_load_n(&hfn_time.means[slot], __ATOMIC_RELAXED);
+    mean = given ? given : mean;
+    if (c->timed_calls >= ALWAYS_TIMED || given != 0) {
         t->random = t->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        next = (uint32_t)((t->random >> 32) * (2 * hfn_time.sample_mean - 1) >> 32);
+        next = (uint32_t)((t->random >> 32) * (2 * mean - 1) >> 32);
     }
     *skip = next;
     if (t->thread == 0 || !hfn_time.nodes)

@@ -120,6 +120,7 @@ void hfn_timing_start(const hfn_time_memory *m)
         .histograms = m->histograms,
         .slow = m->slow,
         .events = h->event_capacity ? m->events : NULL,
+        .means = m->means,
         .event_mask = h->event_capacity - 1,
     };
     if (!m->nodes || h->node_capacity == 0)

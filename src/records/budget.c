@@ -32,6 +32,30 @@ uint8_t *hfn_live_budget_state(const hotfn_live *live, uint32_t function)
     return hfn_live_section(live, HFN_SECTION_BUDGET_STATES) + function * sizeof(uint32_t);
 }
 
+uint32_t *hfn_live_means(const hotfn_live *live)
+{
+    return live->layout.sections[HFN_SECTION_BUDGET_MEANS].type
+               ? (void *)hfn_live_section(live, HFN_SECTION_BUDGET_MEANS)
+               : NULL;
+}
+
+uint32_t *hfn_live_skip(const hotfn_live *live, uint32_t row, uint32_t slot)
+{
+    hfn_time_memory memory;
+    uint8_t *at = live->rows + (uint64_t)row * live->layout.row_bytes;
+
+    hfn_live_time_memory(live, &memory);
+    return (uint32_t *)(void *)(at + memory.thread_at + memory.skips_at) + slot;
+}
+
+bool hfn_live_is_timed(const hotfn_live *live, uint32_t function)
+{
+    const uint8_t *states = hfn_live_section(live, HFN_SECTION_TIMING_STATES);
+
+    return HFN_STATE_OF(hfn_shared_get32(states + (uint64_t)function * sizeof(uint32_t))) !=
+           HOTFN_TIMING_COUNT_ONLY;
+}
+
 void hfn_live_note_change(hotfn_live *live, const hotfn_budget_change *change)
 {
     hotfn_budget_header *h = hfn_live_budget(live);

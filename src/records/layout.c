@@ -51,7 +51,8 @@ uint32_t hfn_section_element_bytes(uint32_t type)
     case HFN_SECTION_NODE_ALLOCS: return sizeof(hotfn_alloc_cell);
     case HFN_SECTION_SLOW_CALLS: return sizeof(hotfn_slow_call);
     case HFN_SECTION_TIMING_STATES:
-    case HFN_SECTION_BUDGET_STATES: return sizeof(uint32_t);
+    case HFN_SECTION_BUDGET_STATES:
+    case HFN_SECTION_BUDGET_MEANS: return sizeof(uint32_t);
     default: return 0;
     }
 }

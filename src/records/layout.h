@@ -95,6 +95,7 @@ enum {
     HFN_SECTION_TIMING_STATES, /* u32 a function: HFN_TIMING_WORD                  */
     HFN_SECTION_BUDGET,        /* hotfn_budget_header, then hotfn_budget_change ...  */
     HFN_SECTION_BUDGET_STATES, /* u32 a function: HOTFN_BUDGET_*                   */
+    HFN_SECTION_BUDGET_MEANS,  /* live only, timed: u32 a slot, one call in so many is timed */
     HFN_SECTION_TYPES,
 };
 

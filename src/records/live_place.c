@@ -105,10 +105,13 @@ static void place_time_rows(hfn_layout *out, uint32_t slots)
 }
 
 /* What a budget keeps. */
-static void place_budget(hfn_layout *out, bool wanted, uint32_t functions)
+static void place_budget(hfn_layout *out, bool wanted, const hfn_time_sizes *time,
+                         uint32_t functions, uint32_t slots)
 {
     if (!wanted)
         return;
+    if (time->is_timed)
+        place(out, HFN_SECTION_BUDGET_MEANS, slots, 0);
     place(out, HFN_SECTION_BUDGET, HFN_BUDGET_CHANGES,
           sizeof(hotfn_budget_header) + HFN_BUDGET_CHANGES * sizeof(hotfn_budget_change));
     place(out, HFN_SECTION_BUDGET_STATES, functions, 0);
@@ -133,7 +136,7 @@ static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_
     place(out, HFN_SECTION_CELLS, threads,
           sizeof(hotfn_cell_header) + (uint64_t)threads * sizeof(hotfn_thread_cell));
     place_times(out, time, threads, functions);
-    place_budget(out, with_budget, functions);
+    place_budget(out, with_budget, time, functions, slots);
     place(out, HFN_SECTION_ROWS, slots, (uint64_t)threads * row_bytes);
     if (time->is_timed)
         place_time_rows(out, slots);

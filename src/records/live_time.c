@@ -92,6 +92,7 @@ bool hfn_live_time_memory(const hotfn_live *live, hfn_time_memory *out)
         .histograms = pool(live, HFN_SECTION_HISTOGRAMS),
         .slow = pool(live, HFN_SECTION_SLOW_CALLS),
         .events = pool(live, HFN_SECTION_EVENTS),
+        .means = hfn_live_means(live),
     };
     return true;
 }

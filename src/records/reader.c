@@ -23,11 +23,11 @@
 #define MOST_STRING_BYTES UINT64_C(0xffffffff)
 
 static const char *const section_names[HFN_SECTION_TYPES] = {
-    "?",         "texts about the run", "modules",    "reasons", "slots",
-    "states",    "functions",           "names",      "threads", "rows",
-    "counts",    "clock of the times",  "times",      "times",   "histograms",
-    "call tree", "memory by call",      "slow calls", "events",  "timing states",
-    "budget",    "budget's states",
+    "?",         "texts about the run", "modules",        "reasons", "slots",
+    "states",    "functions",           "names",          "threads", "rows",
+    "counts",    "clock of the times",  "times",          "times",   "histograms",
+    "call tree", "memory by call",      "slow calls",     "events",  "timing states",
+    "budget",    "budget's states",     "budget's means",
 };
 
 hotfn_status hfn_record_damage(hotfn_record *r, uint64_t offset, hotfn_error *err,

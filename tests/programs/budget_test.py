@@ -12,6 +12,7 @@ import tempfile
 HOTFN = os.environ["HOTFN"]
 SRC = pathlib.Path(__file__).resolve().parent / "src"
 SKIPPED = 77
+LEVELS = ["timed", "sampled", "counted", "unhooked"]
 ROUNDS = "400000"       # 880 million calls of tiny: about two seconds
 
 
@@ -49,8 +50,8 @@ def check_changes(report):
         name = change["function"]
         assert change["from"] == at.get(name, change["from"]), change
         at[name] = change["to"]
-        assert (change["why"] == "too-dear") == (change["to"] > change["from"] or
-                                                 change["to"] == "unhooked"), change
+        is_less = LEVELS.index(change["to"]) > LEVELS.index(change["from"])
+        assert (change["why"] == "too-dear") == is_less, change
         if change["to"] == "unhooked":
             gaps.setdefault(name, []).append([change["at_ns"], None])
         elif change["from"] == "unhooked":
@@ -72,7 +73,7 @@ def a_dear_function_goes_and_the_report_says_so(place):
     assert tiny["calls_at_least"] and 0 < tiny["calls"] < counts["tiny"] / 2, tiny
     assert [c for c in report["budget"]["changes"]
             if c["function"] == "tiny" and c["to"] == "unhooked" and c["cost"] > 0.05], report["budget"]
-    for name in ("batch", "calm", "work"):      # nobody else had to go, and all of theirs are there
+    for name in ("batch", "calm", "work", "step"):      # nobody else had to go, and all of theirs are there
         assert functions[name]["calls"] == counts[name], (name, functions[name], counts)
     line = next(line for line in table.splitlines() if line.strip().startswith("tiny: unhooked for"))
     assert "a second took" in line, table
@@ -82,6 +83,20 @@ def a_dear_function_goes_and_the_report_says_so(place):
 def it_comes_back_when_it_has_cooled_down(place):
     _, report, _ = run(place, "--budget", "5%", "--", build(place), ROUNDS)
     assert [c for c in report["budget"]["changes"] if c["why"] == "try-again"], report["budget"]
+
+
+def times_become_samples_before_they_go(place):
+    output, report, _ = run(place, "--mode", "time", "--budget", "3%", "--", build(place), ROUNDS)
+    counts, functions = told_counts(output), by_name(report)
+    check_changes(report)
+    assert functions["tiny"]["calls_at_least"], functions["tiny"]
+    step = functions["step"]
+    assert {c["to"] for c in report["budget"]["changes"] if c["function"] == "step"} & {
+        "sampled", "counted"}, report["budget"]
+    if not step["calls_at_least"]:
+        assert step["calls"] == counts["step"], (step, counts)
+    assert 1000 < step["timed_calls"] < step["calls"] / 2, step
+    assert functions["batch"]["calls"] == counts["batch"], functions["batch"]
 
 
 def a_program_within_its_budget_is_counted_in_full(place):
@@ -104,6 +119,7 @@ def a_share_that_is_none_is_refused(place):
 TESTS = [
     a_dear_function_goes_and_the_report_says_so,
     it_comes_back_when_it_has_cooled_down,
+    times_become_samples_before_they_go,
     a_program_within_its_budget_is_counted_in_full,
     a_share_that_is_none_is_refused,
 ]

@@ -226,6 +226,9 @@ static bool choose_timing(run_options *o)
                                              : o->sample_mean ? "--sample"
                                                               : "--slower-than");
     }
+    if (o->budget_ppm && !o->sample_mean) {
+        o->sample_mean = 1; /* how many calls are timed can change while it runs only then */
+    }
     if (o->sample_mean) {
         o->timing |= HOTFN_TIMING_SAMPLED | HOTFN_TIMING_HISTOGRAMS;
     } else if (!o->flat) {

@@ -29,6 +29,13 @@ CALLED void work(void)
         continue;
 }
 
+/* Too dear to time each call, cheap enough to count them. */
+CALLED void step(void)
+{
+    for (volatile int i = 0; i < 400; i++)
+        continue;
+}
+
 CALLED void calm(void)
 {
     work();
@@ -44,6 +51,8 @@ static void *phases(void *unused)
         calm();
     for (long i = 0; i < rounds / 10; i++)
         batch();
+    for (long i = 0; i < rounds; i++)
+        step();
     return NULL;
 }
 
@@ -58,9 +67,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-    printf("tiny %ld\nbatch %ld\ncalm %ld\nwork %ld\n",
-           THREADS * (1000 * (rounds + rounds / 10) + rounds / 10), THREADS * (rounds + rounds / 10),
-           THREADS * (rounds / 10), THREADS * (rounds / 10));
+    printf("tiny %ld\nbatch %ld\ncalm %ld\nwork %ld\nstep %ld\n",
+           THREADS * (1000 * (rounds + rounds / 10) + rounds / 10),
+           THREADS * (rounds + rounds / 10), THREADS * (rounds / 10), THREADS * (rounds / 10),
+           THREADS * rounds);
     fprintf(stderr, "%.3f s\n", (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9);
     return 0;
 }
