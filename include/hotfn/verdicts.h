@@ -73,6 +73,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_VERDICT_LANDING_PAD 4u   /* ENDBR stays first; the patch begins behind it       */
 #define HOTFN_VERDICT_RED_ZONE 8u      /* may run with live data below the stack pointer      */
 #define HOTFN_VERDICT_TIMED 16u        /* proven: its return may be seen                      */
+#define HOTFN_VERDICT_RETURN_SIGNED 32u /* PACIASP stays first: a stub finds x30 signed         */
 /* Of a hookable function that is not TIMED: why it is only counted, one of HOTFN_REASON_*. */
 #define HOTFN_VERDICT_TIMING_REASON(flags) ((flags) >> 16 & 0xffu)
 

@@ -28,6 +28,7 @@ typedef struct hfn_instruction {
     uint8_t relative_bytes;     /* its size: 1, 2 or 4; 0 if there is none */
     bool is_padding;            /* nop of any length, int3 */
     bool is_landing_pad;        /* ENDBR64/32, BTI */
+    bool signs_return;          /* PACIASP */
     bool reads_memory_relative; /* the PC-relative field is a memory operand's displacement */
     bool takes_address;         /* lea; or any immediate wide enough for an absolute address: then
                                  * relative_bytes is 0, and it means one only in a fixed image */
@@ -120,7 +121,7 @@ typedef enum hfn_move_result {
 
 /* Where registers point in the stack, in bytes from the CFA: what the stack pointer was before the call
  * that led to the function. */
-#define HFN_STACK_REGISTERS 16
+#define HFN_STACK_REGISTERS 34
 #define HFN_STACK_NOWHERE INT32_MIN      /* elsewhere, or not known               */
 #define HFN_STACK_BELOW (INT32_MIN + 1)  /* into the function's own frame somewhere */
 
@@ -160,6 +161,7 @@ typedef struct hfn_arch {
     uint32_t machine; /* HOTFN_MACHINE_* */
     uint32_t pointer_bytes;
     const hfn_patching *patching;
+    bool has_red_zone; /* code may keep data below the stack pointer, outside of Windows */
 
     /* Decode one instruction at bytes[0..size), standing at rva in an image linked at link_base
      * (absolute immediates are turned into RVAs with it).  False if it is none. */
@@ -204,6 +206,7 @@ typedef struct hfn_arch {
     hfn_stack_answer (*stack_step)(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                    hfn_stack_state *state);
     uint8_t stack_register, frame_register; /* their places in hfn_stack_state */
+    uint8_t return_place; /* the same: where the return address was put; stack_register: nowhere else */
 } hfn_arch;
 
 /* NULL if there is none for the machine. */

@@ -22,9 +22,7 @@ bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement)
 
 uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 {
-    (void)out;
-    (void)target;
-    return 0;
+    return hfn_arm64_emit_count_gate(out, target);
 }
 
 uint32_t hfn_stub_emit_call_gate(uint8_t *out)
@@ -37,11 +35,6 @@ uint8_t hfn_stub_return_column(void)
     return 30;
 }
 
-uint32_t hfn_stub_cfa_offset(void)
-{
-    return 0;
-}
-
 #else
 
 #include "arch/x86/emit_stub.h"
@@ -51,7 +44,7 @@ uint32_t hfn_stub_cfa_offset(void)
 #define OF_THIS_CPU(name) hfn_x86_32_##name
 #define hfn_x86_32_emit_patch hfn_x86_emit_patch
 
-enum { RETURN_COLUMN = 8, CFA_OFFSET = 4 };
+enum { RETURN_COLUMN = 8 };
 
 const hfn_patching *hfn_stub_patching(void)
 {
@@ -69,7 +62,7 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 
 #define OF_THIS_CPU(name) hfn_x86_##name
 
-enum { RETURN_COLUMN = 16, CFA_OFFSET = 8 };
+enum { RETURN_COLUMN = 16 };
 
 const hfn_patching *hfn_stub_patching(void)
 {
@@ -102,11 +95,6 @@ uint8_t hfn_stub_return_column(void)
     return RETURN_COLUMN;
 }
 
-uint32_t hfn_stub_cfa_offset(void)
-{
-    return CFA_OFFSET;
-}
-
 #endif
 
 const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)
@@ -127,6 +115,11 @@ uint32_t hfn_stub_emit_count_gate(uint8_t *out, uint64_t slow_path)
 uint32_t hfn_stub_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 {
     return OF_THIS_CPU(call_gate_cfi)(out, gate_bytes);
+}
+
+uint32_t hfn_stub_step_cfi(uint8_t *out, uint32_t lowered_bytes)
+{
+    return OF_THIS_CPU(step_cfi)(out, lowered_bytes);
 }
 
 uint32_t hfn_stub_cie_state(uint8_t *out)

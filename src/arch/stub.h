@@ -19,12 +19,14 @@ typedef enum hfn_stub_kind {
 #define HFN_STUB_FLAGS_LIVE 1u /* change no flag, not even between instructions that restore it */
 #define HFN_STUB_RED_ZONE 2u   /* the 128 bytes below the stack pointer are in use              */
 #define HFN_STUB_FAR_SLOT 4u   /* the slot lies beyond HFN_STUB_NEAR_SLOT_BYTES (ARM64)           */
+#define HFN_STUB_SIGNED 8u     /* the return address is signed at the entry (ARM64)               */
 #define HFN_STUB_SPARE_SHIFT 8 /* from this bit on: a register that may be spoilt, plus 1       */
 
 /* Where things are in a head, and how far it has lowered the stack pointer from where. */
 typedef struct hfn_stub_step {
     uint8_t at;            /* from here on ...     */
-    uint8_t lowered_bytes; /* ... until the next step */
+    uint8_t lowered_bytes; /* ... until the next step; or */
+#define HFN_STUB_SIGNS 0xffu /* ... the return address is signed, or no longer is */
 } hfn_stub_step;
 
 typedef struct hfn_stub_shape {
@@ -39,7 +41,7 @@ typedef struct hfn_stub_request {
     uint32_t flags;            /* HFN_STUB_FLAGS_LIVE ...                           */
     uint64_t address;          /* of the head's first byte                          */
     uint64_t gate;             /* the region's gate of this kind, within 2 GiB      */
-    int32_t row_displacement;  /* COUNT: fs:[row_displacement] holds the row        */
+    int32_t row_displacement;  /* COUNT: the thread's words, there: holds the row   */
     int32_t slot_displacement; /* COUNT: from the row                               */
     uint64_t callback, user;   /* CALL                                              */
     uint64_t time_enter, time_exit; /* TIME: the region's gates                     */
@@ -53,6 +55,7 @@ typedef struct hfn_stub_request {
 #define HFN_STUB_CALL_GATE_ROOM 256u
 #define HFN_STUB_GATE_CFI_MAX 24u
 #define HFN_STUB_CIE_STATE_MAX 8u
+#define HFN_STUB_STEP_CFI_MAX 8u
 #define HFN_STUB_PATCH_MAX 5u
 
 /* Of the CPU that this is built for. */
@@ -75,7 +78,8 @@ uint32_t hfn_stub_emit_call_gate(uint8_t *out);
 uint32_t hfn_stub_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 uint32_t hfn_stub_cie_state(uint8_t *out);
 uint8_t hfn_stub_return_column(void);
-uint32_t hfn_stub_cfa_offset(void); /* from the stack pointer at an entry to the CFA */
+/* The same of a step, and of what lies in the frame that it makes. */
+uint32_t hfn_stub_step_cfi(uint8_t *out, uint32_t lowered_bytes);
 
 /* The jump (a call, where original is one) from `at` to target that a patch is; its bytes. */
 uint32_t hfn_stub_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target);

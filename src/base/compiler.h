@@ -26,10 +26,18 @@
 #endif
 
 /* Are there timing stubs for this CPU? */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 #define HFN_CAN_TIME 1
 #else
 #define HFN_CAN_TIME 0
+#endif
+
+/* Where libgcc's unwinding context (_Unwind_Context) keeps the frame's CFA, in words: behind a place for
+ * each register that DWARF numbers, and one. */
+#if defined(__aarch64__)
+#define HFN_UNWIND_CFA_AT_WORD 98
+#else
+#define HFN_UNWIND_CFA_AT_WORD 18
 #endif
 
 /* The processor's own counter, and what hotfn/timing.h calls it.  Not ordered against what stands

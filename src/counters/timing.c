@@ -154,11 +154,10 @@ void hfn_timing_set_code(const hfn_code_map *map)
 /* Itanium C++ ABI, 1.6.2 (Personality Routine). */
 enum { ACTION_CLEANUP = 2, CONTINUE_UNWIND = 8 };
 
-/* libgcc's unwinder hands us its context; the stack pointer in our frame stands in it behind 18
- * registers' places.  A static libgcc's _Unwind_GetCFA cannot be called from here, and another
+/* libgcc's unwinder hands us its context; the stack pointer in our frame stands in it.  A static libgcc's _Unwind_GetCFA cannot be called from here, and another
  * unwinder has another context: what stands there is only believed if it is the frame of an open
  * call.  Otherwise the innermost open call is the one: unwinding goes from the inside out. */
-enum { CFA_AT_WORD = 18, LOOK_BACK = 256 };
+enum { LOOK_BACK = 256 };
 
 static uint64_t frame_in(const uint64_t *context)
 {
@@ -172,8 +171,8 @@ static uint64_t frame_in(const uint64_t *context)
     log = hfn_time_log_of(t);
     depth = t->depth;
     for (uint32_t i = depth; i > 0 && i + LOOK_BACK > depth; i--)
-        if (i <= HFN_LOG_CAPACITY && log[i - 1].frame == context[CFA_AT_WORD])
-            return context[CFA_AT_WORD];
+        if (i <= HFN_LOG_CAPACITY && log[i - 1].frame == context[HFN_UNWIND_CFA_AT_WORD])
+            return context[HFN_UNWIND_CFA_AT_WORD];
     return 0;
 }
 

@@ -72,6 +72,7 @@ void hfn_view_node_ranges(const hfn_view *view, uint32_t *first, uint32_t *end);
 const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *out, size_t out_bytes);
 
 const char *hfn_timing_name(uint32_t timing);      /* "full" ...     */
+const char *hfn_clock_name(uint32_t clock);        /* "tsc" ...      */
 const char *hfn_state_name(uint32_t state);        /* "hooked" ...   */
 const char *hfn_record_state_name(uint32_t state); /* "finished" ... */
 

@@ -168,10 +168,7 @@ static void put_time_info(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
     hfn_sink_format(sink, ",\n\"time\":{\"clock\":\"%s\",\"ticks_per_second\":%" PRIu64,
-                    t->clock == HOTFN_CLOCK_TSC   ? "tsc"
-                    : t->clock == HOTFN_CLOCK_ARM ? "cntvct"
-                                                  : "monotonic",
-                    t->ticks_per_second);
+                    hfn_clock_name(t->clock), t->ticks_per_second);
     hfn_sink_format(sink, ",\"cost_inside_ns\":%.3f,\"cost_outside_ns\":%.3f", t->cost_inside_ns,
                     t->cost_outside_ns);
     hfn_sink_format(sink, ",\"count_cost_ns\":%.3f,\"resolution_ns\":%.3f,\"sample_mean\":%" PRIu32,

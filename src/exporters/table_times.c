@@ -253,6 +253,8 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
     } else {
         hfn_sink_text(sink, "; there is no cost of hooks in it\n");
     }
+    hfn_sink_format(sink, "clock: %s, %.6g MHz, its steps are %.3g ns\n", hfn_clock_name(t->clock),
+                    (double)t->ticks_per_second / 1e6, t->resolution_ns);
     if (t->flags & HOTFN_TIMING_SAMPLED) {
         hfn_sink_format(sink,
                         "sampled: one call in %" PRIu32

@@ -234,6 +234,15 @@ void hfn_sink_json_key(hfn_sink *sink, const char *key, const char *text)
     hfn_sink_json(sink, text);
 }
 
+const char *hfn_clock_name(uint32_t clock)
+{
+    switch (clock) {
+    case HOTFN_CLOCK_TSC: return "tsc";
+    case HOTFN_CLOCK_ARM: return "cntvct";
+    default: return "monotonic";
+    }
+}
+
 const char *hfn_timing_name(uint32_t timing)
 {
     return timing == HOTFN_TIMING_FULL     ? "full"

@@ -30,6 +30,8 @@ enum {
     RESTORE_STATE = 0x0b,
     DEF_CFA_REGISTER = 0x0d,
     DEF_CFA_OFFSET = 0x0e,
+    NEGATE_RA_STATE =
+        0x2d, /* AArch64's: signed or not; without operands, as no other of a plan's */
     PCREL_SDATA4 = 0x1b,
     DATAREL_SDATA4 = 0x3b,
     UDATA4 = 0x03,
@@ -179,14 +181,11 @@ static void advance_to(hfn_unwind *u, uint64_t code)
         put(u, (uint8_t)(delta >> 8));
 }
 
-static void put_cfa_offset(hfn_unwind *u, uint32_t lowered_bytes)
+static void put_step(hfn_unwind *u, uint32_t lowered_bytes)
 {
-    uint32_t offset = hfn_stub_cfa_offset() + lowered_bytes;
+    uint8_t cfi[HFN_STUB_STEP_CFI_MAX];
 
-    put(u, DEF_CFA_OFFSET);
-    if (offset >= 0x80)
-        put(u, (uint8_t)(offset | 0x80));
-    put(u, (uint8_t)(offset >= 0x80 ? offset >> 7 : offset));
+    put_bytes(u, cfi, hfn_stub_step_cfi(cfi, lowered_bytes));
 }
 
 /* ---- What is described. */
@@ -220,6 +219,8 @@ bool hfn_unwind_check_steps(const uint8_t *cfi, uint32_t byte_count, uint32_t *a
             sum += op & 0x3f;
             continue;
         }
+        if (op == NEGATE_RA_STATE)
+            continue;
         if ((op & 0xc0) != OFFSET && op != ADVANCE_1 && op != DEF_CFA_REGISTER &&
             op != DEF_CFA_OFFSET)
             return false;
@@ -249,7 +250,7 @@ static void put_steps(hfn_unwind *u, uint64_t address, uint32_t byte_count, cons
             u->code_at += op & 0x3f;
         } else if (op == ADVANCE_1) {
             u->code_at += cfi[i++];
-        } else {
+        } else if (op != NEGATE_RA_STATE) {
             while (cfi[i++] & 0x80) {
             }
         }
@@ -262,17 +263,23 @@ void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
                      const hfn_stub_shape *shape, const uint8_t *cfi, uint32_t cfi_bytes)
 {
     uint64_t moved = address + shape->head_bytes;
+    bool is_signed = false;
 
     if (!u->open || u->stubs_in_open == STUBS_PER_FDE)
         open_fde(u, address);
     u->stubs_in_open++;
     for (uint32_t i = 0; i < shape->step_count; i++) {
         advance_to(u, address + shape->steps[i].at);
-        put_cfa_offset(u, shape->steps[i].lowered_bytes);
+        put_step(u, shape->steps[i].lowered_bytes);
+        is_signed ^= shape->steps[i].lowered_bytes == HFN_STUB_SIGNS;
     }
     if (cfi_bytes > 0) {
         advance_to(u, moved);
         put_steps(u, moved, byte_count - shape->head_bytes, cfi, cfi_bytes);
+    }
+    if (is_signed) { /* the next stub begins as an entry without a signature */
+        advance_to(u, address + byte_count);
+        put_step(u, HFN_STUB_SIGNS);
     }
     extend_to(u, open_begin(u), address + byte_count);
 }

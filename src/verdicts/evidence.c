@@ -101,9 +101,9 @@ uint32_t hfn_evidence_flags(const hfn_judging *j, uint32_t index)
          j->arch->patching->jump_bytes == j->arch->patching->unit_bytes))
         flags |= HOTFN_VERDICT_ENTRY_LOOP;
     /* Only at a call is the memory below the stack pointer free for sure; on Windows nobody keeps
-     * anything there (Microsoft, 'x64 stack usage'; of ARM64's 16 bytes below it programs make no
-     * use: 'ARM64 ABI conventions', red zone). */
-    if (j->info.format != HOTFN_FORMAT_PE && !is_referred_to(j, index))
+     * anything there (Microsoft, 'x64 stack usage'), nor on ARM64 (AAPCS64, 6.4.5.1; of Windows' 16 bytes
+     * programs make no use: 'ARM64 ABI conventions', red zone). */
+    if (j->info.format != HOTFN_FORMAT_PE && j->arch->has_red_zone && !is_referred_to(j, index))
         flags |= HOTFN_VERDICT_RED_ZONE;
     return flags;
 }

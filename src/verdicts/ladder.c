@@ -317,6 +317,8 @@ static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
         in.length < s->end - s->rva) {
         out->pub.patch_offset = in.length;
         out->pub.flags |= HOTFN_VERDICT_LANDING_PAD;
+        if (in.signs_return)
+            out->pub.flags |= HOTFN_VERDICT_RETURN_SIGNED;
     }
     c.site = out->site_rva = s->rva + out->pub.patch_offset;
     c.bytes = bytes + out->pub.patch_offset;

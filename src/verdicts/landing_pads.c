@@ -71,6 +71,7 @@ static uint32_t follow_site(hfn_prover *p, const call_site *site, bool *any)
             continue;
         for (uint32_t k = 0; k < HFN_STACK_REGISTERS; k++)
             state.at[k] = HFN_STACK_NOWHERE;
+        state.at[arch->return_place] = p->calls[i].return_at;
         state.at[arch->stack_register] = p->calls[i].stack_at;
         state.at[arch->frame_register] = p->calls[i].frame_at;
         uint32_t reason = hfn_prove_leads(p, site->pad, &state, true);

@@ -249,7 +249,8 @@ static void note_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
 {
     const hfn_arch *arch = p->judging->arch;
     const hfn_call_state call = { at, state->at[arch->stack_register],
-                                  state->at[arch->frame_register] };
+                                  state->at[arch->frame_register],
+                                  state->at[arch->return_place] };
 
     append(p, (void **)&p->calls, &p->call_count, &p->call_capacity, &call, sizeof call);
 }

@@ -17,7 +17,7 @@ typedef struct hfn_leader {
 /* The stack behind a call: an exception may lead on from there. */
 typedef struct hfn_call_state {
     uint64_t rva; /* of the call */
-    int32_t stack_at, frame_at;
+    int32_t stack_at, frame_at, return_at;
 } hfn_call_state;
 
 /* One thread's working memory. */

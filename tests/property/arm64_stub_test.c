@@ -2,8 +2,9 @@
 /*
  * The law of AArch64 stubs, on this very CPU: counting changes the counter and, of registers, flags,
  * vectors and stack, nothing but x16 and x17 (and not these where they are asked to stay); the slow path
- * and the call gate may run code that spoils everything a function may spoil.  Built for AArch64 by itself
- * with the slow path's own assembly, and run under qemu-user.
+ * and the call gate may run code that spoils everything a function may spoil; a timing stub calls the
+ * body from a frame of its own and gives back the return address, signed or not.  Built for AArch64 by
+ * itself with the slow path's and the timing entries' own assembly, and run under qemu-user.
  */
 #include "arch/arm64/emit_stub.h"
 #include "arm64_cpu.h"
@@ -16,7 +17,11 @@
 #define PAGE_BYTES 65536u
 #define GATE_AT 0u
 #define CALL_GATE_AT 64u
+#define ENTER_GATE_AT 512u
+#define EXIT_GATE_AT 528u
 #define STUB_AT 1024u
+#define FUNCTION_AT 2048u
+#define SKIP_AT 4096u
 #define ROW_BYTES (UINT64_C(1) << 24)
 
 void hfn_thread_row_entry(void);
@@ -47,6 +52,51 @@ void hfn_thread_row_first_call(void)
     slow_calls++;
     hfn_thread_row = row;
     spoil_general();
+}
+
+/* ---- What the timing entries call. */
+
+void hfn_time_enter_entry(void);
+void hfn_time_exit_entry(void);
+void hfn_time_enter_sampled_entry(void);
+
+static uint64_t entered, left; /* frames; 0: not since */
+static uint64_t frame_slot, frame_return;
+
+/* As the engine: for general registers alone. */
+__attribute__((noinline, target("general-regs-only"))) static void time_enter(uint64_t *frame)
+{
+    entered = (uint64_t)(uintptr_t)frame;
+    frame_slot = frame[4];
+    frame_return = frame[5];
+    frame[0] = frame[1] = frame[2] = frame[3] = ~UINT64_C(0);
+    spoil_general();
+}
+
+void hfn_time_enter(uint64_t *frame)
+{
+    time_enter(frame);
+}
+
+void hfn_time_enter_full(uint64_t *frame)
+{
+    time_enter(frame);
+}
+
+void hfn_time_enter_sampled(uint64_t *frame)
+{
+    time_enter(frame);
+}
+
+void hfn_time_exit(uint64_t *frame)
+{
+    left = (uint64_t)(uintptr_t)frame;
+    spoil_general();
+}
+
+void hfn_time_exit_full(uint64_t *frame)
+{
+    hfn_time_exit(frame);
 }
 
 static void callback(void *user)
@@ -86,6 +136,27 @@ static void make_stub(const hfn_stub_request *request)
     store(stub + head, 0xAA1003F3);     /* mov x19, x16 */
     store(stub + head + 4, 0xAA1103F4); /* mov x20, x17 */
     store(stub + head + 8, 0xD61F0380); /* br x28       */
+    mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
+    __builtin___clear_cache((char *)page, (char *)page + PAGE_BYTES);
+}
+
+/* A function as it is hooked: its landing pad stays, a branch to the stub; the moved rest tells in x19
+ * and x20 where sp and x29 were. */
+static void make_timed(const hfn_stub_request *request)
+{
+    const hfn_stub_shape *shape = hfn_arm64_stub_shape(request->kind, request->flags);
+    uint8_t *moved = page + STUB_AT + shape->head_bytes, *at = page + FUNCTION_AT;
+    bool is_signed = request->flags & HFN_STUB_SIGNED;
+
+    mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
+    hfn_arm64_emit_stub(page + STUB_AT, request);
+    store(moved, 0x910003F3);                              /* mov x19, sp  */
+    store(moved + 4, 0xAA1D03F4);                          /* mov x20, x29 */
+    store(moved + 8, is_signed ? 0xD50323BF : 0xD503201F); /* autiasp; nop */
+    store(moved + 12, 0xD65F03C0);                         /* ret          */
+    store(at, is_signed ? 0xD503233F : 0xD503245F);        /* paciasp; bti c */
+    hfn_arm64_emit_patch(at + 4, moved, (uint64_t)(uintptr_t)(at + 4),
+                         (uint64_t)(uintptr_t)(page + STUB_AT + shape->entry_at));
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
     __builtin___clear_cache((char *)page, (char *)page + PAGE_BYTES);
 }
@@ -156,6 +227,62 @@ static void run_call(random_source *r)
     check(kept(&start, &end), "a call keeps all", 0, 0);
 }
 
+static void run_time(random_source *r, hfn_stub_kind kind, uint32_t flags, uint64_t slot,
+                     uint32_t skip)
+{
+    static outcome start, end;
+    hfn_stub_request request = { .kind = kind,
+                                 .flags = flags | (slot >= 32768 ? HFN_STUB_FAR_SLOT : 0),
+                                 .address = (uint64_t)(uintptr_t)(page + STUB_AT),
+                                 .gate = (uint64_t)(uintptr_t)(page + GATE_AT),
+                                 .time_enter = (uint64_t)(uintptr_t)(page + ENTER_GATE_AT),
+                                 .time_exit = (uint64_t)(uintptr_t)(page + EXIT_GATE_AT),
+                                 .slot = (uint32_t)random_u64(r),
+                                 .row_displacement = (int32_t)hfn_thread_row_displacement(),
+                                 .slot_displacement = (int32_t)slot,
+                                 .skip_displacement = (int32_t)(slot + SKIP_AT) };
+    uint32_t *skips = (uint32_t *)(void *)(row + slot + SKIP_AT);
+    uint64_t before = *(uint64_t *)(void *)(row + slot), sp;
+    bool timed = kind == HFN_STUB_TIME || skip == 0;
+
+    make_timed(&request);
+    start_randomly(r, &start);
+    start.state.x[30] = (uint64_t)(uintptr_t)law_leave;
+    sp = start.state.x[31];
+    entered = left = 0;
+    *skips = skip;
+    hfn_thread_row = random_u64(r) & 1 ? row : NULL;
+    run_from(&start, page + FUNCTION_AT, &end);
+    check(*(uint64_t *)(void *)(row + slot) == before + 1, "a timed call counts once", flags, slot);
+    check(kept(&start, &end), "a timed call keeps all, and returns", flags, slot);
+    check(entered == (timed ? sp - 64 : 0) && left == entered, "its ends see its frame", flags,
+          slot);
+    check(end.state.x[19] == (timed ? sp - 64 : sp), "the body runs below the frame", flags, slot);
+    check(kind == HFN_STUB_TIME || timed || *skips == skip - 1, "a skipped call is counted down",
+          flags, slot);
+    if (!timed)
+        return;
+    check(end.state.x[20] == sp - 16, "x29 leads to the frame record", flags, slot);
+    check(frame_slot == request.slot, "the frame knows its slot", flags, slot);
+    check(kind == HFN_STUB_TIME || frame_return == (uint64_t)(uintptr_t)law_leave,
+          "a sample's caller is told without a signature", flags, slot);
+}
+
+static void run_times(random_source *r, uint64_t slot)
+{
+    static void (*const enters[2])(void) = { hfn_time_enter_entry, hfn_time_enter_sampled_entry };
+    static const hfn_stub_kind kinds[2] = { HFN_STUB_TIME, HFN_STUB_SAMPLE };
+
+    for (int i = 0; i < 2; i++) {
+        mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
+        hfn_arm64_emit_count_gate(page + ENTER_GATE_AT, (uint64_t)(uintptr_t)enters[i]);
+        hfn_arm64_emit_count_gate(page + EXIT_GATE_AT, (uint64_t)(uintptr_t)hfn_time_exit_entry);
+        for (uint32_t flags = 0; flags <= HFN_STUB_SIGNED; flags += HFN_STUB_SIGNED)
+            for (uint32_t skip = 0; skip < 3; skip++)
+                run_time(r, kinds[i], flags, slot, skip);
+    }
+}
+
 int main(void)
 {
     static const uint64_t slots[] = { 0, 8, 32760, 32768, 32776, 65528, 1000008, ROW_BYTES - 8 };
@@ -178,6 +305,7 @@ int main(void)
         for (uint32_t i = 0; i < sizeof slots / sizeof slots[0]; i++)
             run_count(&r, round & 1 ? HFN_STUB_FLAGS_LIVE : 0, slots[i], round & 2);
         run_call(&r);
+        run_times(&r, slots[(uint32_t)round % 7]);
     }
     printf("1..1\n%sok 1 stubs_keep_what_they_promise\n", failures ? "not " : "");
     return failures != 0;

@@ -162,7 +162,8 @@ static hfn_flow flow_of(uint32_t word, hfn_arm64_form form)
  * and paciasp and pacibsp, which are one too. */
 static bool is_landing_pad(uint32_t word)
 {
-    return (word & 0xFFFFFF3F) == 0xD503241F || word == 0xD503233F || word == 0xD503237F;
+    return (word & 0xFFFFFF3F) == 0xD503241F || word == HFN_ARM64_PACIASP ||
+           word == HFN_ARM64_PACIBSP;
 }
 
 bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
@@ -180,6 +181,7 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
     out->flow = (uint8_t)flow_of(word, form);
     out->is_padding = word == NOP;
     out->is_landing_pad = is_landing_pad(word);
+    out->signs_return = word == HFN_ARM64_PACIASP;
     out->through_table = out->flow == HFN_FLOW_JUMP_INDIRECT;
     if (form == HFN_ARM64_PLAIN || form == HFN_ARM64_BRANCH || form == HFN_ARM64_BOUND)
         return true;

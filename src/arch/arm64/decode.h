@@ -9,6 +9,10 @@
 #define HFN_ARM64_BYTES 4u /* of every instruction            */
 #define HFN_ARM64_SP 31u   /* as a base; as an operand: zero  */
 
+#define HFN_ARM64_PACIASP 0xD503233Fu /* signs x30 by sp */
+#define HFN_ARM64_PACIBSP 0xD503237Fu
+#define HFN_ARM64_AUTIASP 0xD50323BFu
+
 /* What an instruction is, as far as moving it needs to know. */
 typedef enum hfn_arm64_form {
     HFN_ARM64_PLAIN = 0, /* means the same everywhere                                            */
@@ -36,6 +40,13 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
 /* The general registers that the instruction may write (bit n: xn; sp is not told): too many rather
  * than too few. */
 uint32_t hfn_arm64_may_write(uint32_t word);
+
+/* Of floating point and SIMD: does it convert, move or copy from or to a general register? */
+static inline bool hfn_arm64_from_general(uint32_t word)
+{
+    return (word & 0x5F200000) == 0x1E000000 || (word & 0x5F20FC00) == 0x1E200000 ||
+           (word & 0x9FE08400) == 0x0E000400; /* dup, ins, umov, smov */
+}
 
 /* Addresses are made in two steps: adrp, then an add or a load. */
 void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction *in);

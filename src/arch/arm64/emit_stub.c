@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The bytes of a stub's head for AArch64.  A count stub spoils x16 and x17, which nobody expects to
- * survive a call (AAPCS64, 6.1.1; where somebody does, they are kept on the stack), and no flag: six instructions, seven for a slot that a load cannot
- * reach.  A signal handler that counts the same function between the load and the store is lost: the
- * manual says so.  x30 stays the caller's return address, signed or not; nothing is kept below sp.
+ * survive a call (AAPCS64, 6.1.1; where somebody does, they are kept on the stack), and no flag: six
+ * instructions, seven for a slot that a load cannot reach.  A signal handler that counts the same
+ * function between the load and the store is lost: the manual says so.  x30 stays the caller's return
+ * address, signed or not; nothing is kept below sp.
  * Nothing here touches the process: the caller says where the bytes will stand.
  */
 #include "arch/arm64/emit_stub.h"
 
 #include "arch/arm64/decode.h"
 #include "arch/arm64/emit.h"
+#include "arch/arm64/relocate.h"
 
 #define ENTRY_AT 8u /* behind adr and b */
 
@@ -22,6 +24,19 @@ enum {
     ADD_X17_1 = (int)0x91000631,
     MOV_X17_X30 = (int)0xAA1E03F1,
     MOV_X30_X17 = (int)0xAA1103FE,
+    STP_FRAME = (int)0xA9BF7BFD,   /* stp x29, x30, [sp, #-16]! */
+    LDP_FRAME = (int)0xA9437BFD,   /* ldp x29, x30, [sp, #48]   */
+    LOWER_48 = (int)0xD100C3FF,    /* sub sp, sp, #48           */
+    RAISE_64 = (int)0x910103FF,    /* add sp, sp, #64           */
+    SET_FRAME = (int)0x9100C3FD,   /* add x29, sp, #48          */
+    PUT_SLOT = (int)0xA9027BF0,    /* stp x16, x30, [sp, #32]   */
+    MOVZ_W = (int)0x52800000,      /* movz w0, #0               */
+    MOVK_W_HIGH = (int)0x72A00000, /* movk w0, #0, lsl #16     */
+    ADD_X16_X17 = (int)0x8B110210,
+    LDR_W17 = (int)0xB9400211, /* ldr w17, [x16] */
+    STR_W17 = (int)0xB9000211, /* str w17, [x16] */
+    SUB_W17_1 = (int)0x51000631,
+    TBZ_W17_31 = (int)0x36F80011,
     BR_X16 = (int)0xD61F0200,
     BLR_X16 = (int)0xD63F0200,
     RET = (int)0xD65F03C0,
@@ -77,6 +92,66 @@ static void put_count(hfn_arm64_writer *w, const hfn_stub_request *r)
         hfn_arm64_put(w, (uint32_t)POP_X16_X17);
 }
 
+/* ---- Time.  The caller's return address lies in a frame of ours, and the body is called:
+ *   count; stp x29, x30, [sp, #-16]!; sub sp, sp, #48; add x29, sp, #48; slot to w16
+ *   stp x16, x30, [sp, #32]; bl enter; bl body; bl exit
+ *   ldp x29, x30, [sp, #48]; add sp, sp, #64; (autiasp;) ret
+ *   body: (paciasp;) the moved instructions
+ * Where the function's own `paciasp` stays in front of the patch, x30 comes signed by the sp of the
+ * entry, and is checked with that before the return; the body gets one signed by its own sp. */
+
+enum { TIME_WORDS = 12, SAMPLE_WORDS = 7, FRAME_LOWERED = 64 };
+
+static void put_number(hfn_arm64_writer *w, uint32_t reg, uint32_t value)
+{
+    hfn_arm64_put(w, (uint32_t)MOVZ_W | (value & 0xffff) << 5 | reg);
+    hfn_arm64_put(w, (uint32_t)MOVK_W_HIGH | value >> 16 << 5 | reg);
+}
+
+/* A word of the head that goes to `to`, both in bytes from its begin. */
+static void put_within(hfn_arm64_writer *w, uint32_t word, uint32_t to)
+{
+    hfn_arm64_aim(&word, (int64_t)to - w->length);
+    hfn_arm64_put(w, word);
+}
+
+static void put_time(hfn_arm64_writer *w, const hfn_stub_request *r)
+{
+    bool is_signed = r->flags & HFN_STUB_SIGNED;
+    uint32_t body = w->length + HFN_ARM64_BYTES * (TIME_WORDS + is_signed);
+
+    hfn_arm64_put(w, (uint32_t)STP_FRAME);
+    hfn_arm64_put(w, (uint32_t)LOWER_48);
+    hfn_arm64_put(w, (uint32_t)SET_FRAME);
+    put_number(w, 16, r->slot);
+    hfn_arm64_put(w, (uint32_t)PUT_SLOT);
+    put_branch(w, r->address + w->length, r->time_enter, true);
+    put_within(w, 0x94000000, body);
+    put_branch(w, r->address + w->length, r->time_exit, true);
+    hfn_arm64_put(w, (uint32_t)LDP_FRAME);
+    hfn_arm64_put(w, (uint32_t)RAISE_64);
+    if (is_signed)
+        hfn_arm64_put(w, HFN_ARM64_AUTIASP);
+    hfn_arm64_put(w, (uint32_t)RET);
+    if (is_signed)
+        hfn_arm64_put(w, HFN_ARM64_PACIASP);
+}
+
+/* One call less to go by; most go to the moved instructions.  x16 holds the row, or what the count has
+ * made of it: movz w17; movk w17; add x16, x16, x17; ldr w17, [x16]; sub w17, w17, #1; str w17, [x16];
+ * tbz w17, #31, moved */
+static void put_sample(hfn_arm64_writer *w, const hfn_stub_request *r)
+{
+    uint32_t added = r->flags & HFN_STUB_FAR_SLOT ? (uint32_t)r->slot_displacement & ~4095u : 0;
+
+    put_number(w, 17, (uint32_t)r->skip_displacement - added);
+    hfn_arm64_put(w, (uint32_t)ADD_X16_X17);
+    hfn_arm64_put(w, (uint32_t)LDR_W17);
+    hfn_arm64_put(w, (uint32_t)SUB_W17_1);
+    hfn_arm64_put(w, (uint32_t)STR_W17);
+    put_within(w, (uint32_t)TBZ_W17_31, w->capacity);
+}
+
 /* mov x17, x30; bl gate; b over data; callback, user; mov x30, x17 */
 static void put_call(hfn_arm64_writer *w, const hfn_stub_request *r)
 {
@@ -88,23 +163,54 @@ static void put_call(hfn_arm64_writer *w, const hfn_stub_request *r)
     hfn_arm64_put(w, (uint32_t)MOV_X30_X17);
 }
 
+/* ---- Shapes. */
+
+/* clang-format off */
+#define SIGNS HFN_STUB_SIGNS
+/* By FAR_SLOT; what is kept is on the stack meanwhile. */
+static const hfn_stub_shape counts[2] = { { .head_bytes = 32, .entry_at = ENTRY_AT },
+                                          { .head_bytes = 36, .entry_at = ENTRY_AT } };
+static const hfn_stub_shape signed_counts[2] = { { 32, ENTRY_AT, 1, { { 0, SIGNS } } },
+                                                 { 36, ENTRY_AT, 1, { { 0, SIGNS } } } };
+static const hfn_stub_shape keeping_counts[2] = {
+    { 40, ENTRY_AT, 4, { { 0, 16 }, { 8, 0 }, { 12, 16 }, { 40, 0 } } },
+    { 44, ENTRY_AT, 4, { { 0, 16 }, { 8, 0 }, { 12, 16 }, { 44, 0 } } },
+};
+static const hfn_stub_shape signed_keeping_counts[2] = {
+    { 40, ENTRY_AT, 5, { { 0, 16 }, { 0, SIGNS }, { 8, 0 }, { 12, 16 }, { 40, 0 } } },
+    { 44, ENTRY_AT, 5, { { 0, 16 }, { 0, SIGNS }, { 8, 0 }, { 12, 16 }, { 44, 0 } } },
+};
+/* n: bytes of what stands before the frame is made */
+#define TIME_SHAPE(n)                                                                              \
+    { (n) + 48, ENTRY_AT, 3, { { (n) + 4, 16 }, { (n) + 8, FRAME_LOWERED }, { (n) + 44, 0 } } }
+#define SIGNED_TIME_SHAPE(n)                                                                       \
+    { (n) + 56, ENTRY_AT, 6, { { 0, SIGNS }, { (n) + 4, 16 }, { (n) + 8, FRAME_LOWERED },          \
+                               { (n) + 44, 0 }, { (n) + 48, SIGNS }, { (n) + 56, SIGNS } } }
+static const hfn_stub_shape times[2] = { TIME_SHAPE(32), TIME_SHAPE(36) };
+static const hfn_stub_shape signed_times[2] = { SIGNED_TIME_SHAPE(32), SIGNED_TIME_SHAPE(36) };
+static const hfn_stub_shape samples[2] = { TIME_SHAPE(60), TIME_SHAPE(64) };
+static const hfn_stub_shape signed_samples[2] = { SIGNED_TIME_SHAPE(60), SIGNED_TIME_SHAPE(64) };
+static const hfn_stub_shape call_shape = { .head_bytes = 32 };
+static const hfn_stub_shape signed_call_shape = { 32, 0, 1, { { 0, SIGNS } } };
+static const hfn_stub_shape floor_shape = { .head_bytes = 0 };
+static const hfn_stub_shape signed_floor_shape = { 0, 0, 1, { { 0, SIGNS } } };
+/* clang-format on */
+
+/* What is timed has nothing in x16 and x17 (verdicts/timing.c). */
 const hfn_stub_shape *hfn_arm64_stub_shape(hfn_stub_kind kind, uint32_t flags)
 {
-    static const hfn_stub_shape counts[4] = {
-        /* FAR_SLOT is 2 here, FLAGS_LIVE 1 */
-        { .head_bytes = 32, .entry_at = ENTRY_AT },
-        { 40, ENTRY_AT, 4, { { 0, 16 }, { 8, 0 }, { 12, 16 }, { 40, 0 } } },
-        { .head_bytes = 36, .entry_at = ENTRY_AT },
-        { 44, ENTRY_AT, 4, { { 0, 16 }, { 8, 0 }, { 12, 16 }, { 44, 0 } } },
-    };
-    static const hfn_stub_shape call = { .head_bytes = 32 };
-    static const hfn_stub_shape nothing = { .head_bytes = 0 };
+    uint32_t far = flags & HFN_STUB_FAR_SLOT ? 1 : 0;
+    bool keeps = flags & HFN_STUB_FLAGS_LIVE, is_signed = flags & HFN_STUB_SIGNED;
 
     switch (kind) {
     case HFN_STUB_COUNT:
-        return &counts[(flags & HFN_STUB_FLAGS_LIVE ? 1 : 0) + (flags & HFN_STUB_FAR_SLOT ? 2 : 0)];
-    case HFN_STUB_CALL: return &call;
-    default: return &nothing;
+        if (keeps)
+            return is_signed ? &signed_keeping_counts[far] : &keeping_counts[far];
+        return is_signed ? &signed_counts[far] : &counts[far];
+    case HFN_STUB_CALL: return is_signed ? &signed_call_shape : &call_shape;
+    case HFN_STUB_TIME: return is_signed ? &signed_times[far] : &times[far];
+    case HFN_STUB_SAMPLE: return is_signed ? &signed_samples[far] : &samples[far];
+    default: return is_signed ? &signed_floor_shape : &floor_shape;
     }
 }
 
@@ -112,11 +218,19 @@ void hfn_arm64_emit_stub(uint8_t *out, const hfn_stub_request *request)
 {
     hfn_arm64_writer w =
         hfn_arm64_writer_on(out, hfn_arm64_stub_shape(request->kind, request->flags)->head_bytes);
+    hfn_stub_request count = *request;
 
-    if (request->kind == HFN_STUB_COUNT)
-        put_count(&w, request);
-    else if (request->kind == HFN_STUB_CALL)
-        put_call(&w, request);
+    switch (request->kind) {
+    case HFN_STUB_CALL: put_call(&w, request); return;
+    case HFN_STUB_FLOOR: return;
+    case HFN_STUB_COUNT: break;
+    default: count.flags &= ~HFN_STUB_FLAGS_LIVE; break;
+    }
+    put_count(&w, &count);
+    if (request->kind == HFN_STUB_SAMPLE)
+        put_sample(&w, request);
+    if (request->kind != HFN_STUB_COUNT)
+        put_time(&w, request);
 }
 
 /* ---- Gates. */
@@ -219,4 +333,27 @@ uint32_t hfn_arm64_cie_state(uint8_t *out)
     out[1] = 31;
     out[2] = 0;
     return 3;
+}
+
+/* What the step says of the stack, and in the frame of a timing stub of x29 and x30: they lie below the
+ * CFA; before and behind it they are where they were.  Signed or not: 'DWARF for the Arm 64-bit
+ * Architecture', DW_CFA_AARCH64_negate_ra_state. */
+uint32_t hfn_arm64_step_cfi(uint8_t *out, uint32_t lowered_bytes)
+{
+    uint8_t *at = out;
+
+    if (lowered_bytes == HFN_STUB_SIGNS) {
+        *at++ = HFN_ARM64_NEGATE_RA_STATE;
+        return 1;
+    }
+    *at++ = 0x0e; /* DW_CFA_def_cfa_offset */
+    *at++ = (uint8_t)lowered_bytes;
+    if (lowered_bytes == FRAME_LOWERED) { /* DW_CFA_offset, in words of 8 */
+        *at++ = 0x80 | 29, *at++ = 2;
+        *at++ = 0x80 | 30, *at++ = 1;
+    } else if (lowered_bytes == 0) { /* DW_CFA_restore */
+        *at++ = 0xc0 | 29;
+        *at++ = 0xc0 | 30;
+    }
+    return (uint32_t)(at - out);
 }

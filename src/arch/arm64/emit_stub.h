@@ -12,5 +12,6 @@ uint32_t hfn_arm64_emit_call_gate(uint8_t *out);
 uint32_t hfn_arm64_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 uint32_t hfn_arm64_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target);
 uint32_t hfn_arm64_cie_state(uint8_t *out);
+uint32_t hfn_arm64_step_cfi(uint8_t *out, uint32_t lowered_bytes);
 
 #endif

@@ -12,7 +12,24 @@
 #define LDR_X0_X0_8 0xF9400400u
 #define RET 0xD65F03C0u
 
-/* Could it read the register?  Immediates that look like one count as one. */
+/* Loads and stores (C4.1.94) beside their base: what is stored, an index, what is swapped. */
+static bool memory_may_read(uint32_t word, uint32_t reg)
+{
+    bool vector = word >> 26 & 1, is_rt = (word & 31) == reg && !vector;
+    bool is_rt2 = hfn_arm64_bits(word, 14, 10) == reg && !vector;
+    bool is_rm = hfn_arm64_bits(word, 20, 16) == reg;
+    bool stores = hfn_arm64_bits(word, 23, 22) == 0;
+
+    if ((word & 0x3A000000) == 0x28000000) /* pairs */
+        return !(word >> 22 & 1) && (is_rt || is_rt2);
+    if ((word & 0x3B000000) == 0x39000000 || (word & 0x3B200000) == 0x38000000) /* immediates */
+        return stores && is_rt;
+    if ((word & 0x3B200C00) == 0x38200800) /* register offset */
+        return (stores && is_rt) || is_rm;
+    return is_rt || is_rt2 || is_rm;
+}
+
+/* Could it read the register?  Other immediates that look like one count as one. */
 static bool may_read(uint32_t word, uint32_t reg)
 {
     switch (hfn_arm64_form_of(word)) {
@@ -32,12 +49,12 @@ static bool may_read(uint32_t word, uint32_t reg)
         return hfn_arm64_bits(word, 9, 5) == reg;
     if (word >> 24 == 0xD5) /* system */
         return (word & 31) == reg && !(word >> 21 & 1);
-    bool stores =
-        (hfn_arm64_bits(word, 28, 25) & 5) == 4 && !(hfn_arm64_may_write(word) >> reg & 1);
     bool computes = (hfn_arm64_bits(word, 28, 25) & 7) == 5;
-    return hfn_arm64_bits(word, 9, 5) == reg ||
-           (stores && ((word & 31) == reg || hfn_arm64_bits(word, 14, 10) == reg)) ||
-           ((stores || computes) && hfn_arm64_bits(word, 20, 16) == reg) ||
+    if ((hfn_arm64_bits(word, 28, 25) & 7) == 7) /* vectors; few come from general registers */
+        return hfn_arm64_from_general(word) && hfn_arm64_bits(word, 9, 5) == reg;
+    if ((hfn_arm64_bits(word, 28, 25) & 5) == 4)
+        return hfn_arm64_bits(word, 9, 5) == reg || memory_may_read(word, reg);
+    return hfn_arm64_bits(word, 9, 5) == reg || (computes && hfn_arm64_bits(word, 20, 16) == reg) ||
            (computes && hfn_arm64_bits(word, 14, 10) == reg &&
             (word & 0x1F000000) == 0x1B000000); /* madd and its like */
 }

@@ -80,7 +80,7 @@ bool hfn_arm64_stack_growth(uint32_t word, int32_t *growth_bytes)
 }
 
 /* DWARF 5, 6.4.2: advance to behind each instruction that moves sp (a copy, so one word) and say how far
- * the CFA is.  The registers that a prologue saves still hold what they held when it jumps back. */
+ * the CFA is; the same where the return address gets a signature.  The registers that a prologue saves still hold what they held when it jumps back. */
 uint32_t hfn_arm64_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
 {
     uint32_t used = 0, at = 0;
@@ -89,8 +89,16 @@ uint32_t hfn_arm64_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_
         int32_t next =
             i + 1u < moved->instruction_count ? moved->cfa_delta[i + 1] : moved->cfa_delta_end;
         uint32_t end = moved->moved_at[i] + HFN_ARM64_BYTES;
+        uint32_t word = hfn_arm64_word(moved->bytes + moved->moved_at[i]);
         if (next == HFN_CFA_UNKNOWN || next < 0)
             break; /* nobody can tell */
+        if (word == HFN_ARM64_PACIASP || word == HFN_ARM64_AUTIASP) {
+            if (out_bytes - used < 2)
+                return UINT32_MAX;
+            out[used++] = (uint8_t)(0x40 | (end - at));
+            out[used++] = HFN_ARM64_NEGATE_RA_STATE;
+            at = end;
+        }
         if (next == moved->cfa_delta[i])
             continue;
         if (out_bytes - used < 5)

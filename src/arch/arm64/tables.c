@@ -3,6 +3,7 @@
 #include "arch/arm64/decode.h"
 #include "arch/arm64/dispatch.h"
 #include "arch/arm64/relocate.h"
+#include "arch/arm64/stack_use.h"
 
 #include <hotfn/machine.h>
 
@@ -25,4 +26,9 @@ const hfn_arch hfn_arch_arm64 = {
     .flags_live = flags_live,
     .retarget = hfn_arm64_retarget,
     .dispatch = hfn_arm64_dispatch,
+    .stack_begin = hfn_arm64_stack_begin,
+    .stack_step = hfn_arm64_stack_step,
+    .stack_register = 31,
+    .frame_register = 29,
+    .return_place = HFN_ARM64_RETURN_PLACE,
 };

@@ -391,6 +391,17 @@ uint32_t hfn_x86_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, 
     return (uint32_t)(end - out);
 }
 
+/* DW_CFA_def_cfa_offset */
+uint32_t hfn_x86_step_cfi(uint8_t *out, uint32_t lowered_bytes)
+{
+    uint32_t offset = 8 + lowered_bytes;
+    uint8_t *at = PUT(out, 0x0e);
+
+    if (offset >= 0x80)
+        return (uint32_t)(PUT(at, (uint8_t)(offset | 0x80), (uint8_t)(offset >> 7)) - out);
+    return (uint32_t)(PUT(at, (uint8_t)offset) - out);
+}
+
 /* CFA = rsp + 8; the return address lies at CFA - 8: x86-64 psABI, figure 3.36. */
 uint32_t hfn_x86_cie_state(uint8_t *out)
 {

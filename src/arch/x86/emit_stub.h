@@ -44,8 +44,10 @@ uint32_t hfn_x86_32_emit_count_gate(uint8_t *out, uint64_t slow_path);
 uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_vector_state *vector);
 uint32_t hfn_x86_32_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 uint32_t hfn_x86_32_cie_state(uint8_t *out);
+uint32_t hfn_x86_32_step_cfi(uint8_t *out, uint32_t lowered_bytes);
 
 uint32_t hfn_x86_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target);
 uint32_t hfn_x86_cie_state(uint8_t *out);
+uint32_t hfn_x86_step_cfi(uint8_t *out, uint32_t lowered_bytes);
 
 #endif

@@ -214,6 +214,12 @@ uint32_t hfn_x86_32_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
     return w.length;
 }
 
+/* The return address is a word of 4 bytes, not of 8. */
+uint32_t hfn_x86_32_step_cfi(uint8_t *out, uint32_t lowered_bytes)
+{
+    return hfn_x86_step_cfi(out, lowered_bytes - 4);
+}
+
 /* CFA = esp + 4; the return address lies at CFA - 4: i386 psABI, table 2.14. */
 uint32_t hfn_x86_32_cie_state(uint8_t *out)
 {

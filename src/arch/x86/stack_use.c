@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { RSP = HFN_X86_RSP, RBP = 5, RETURN_ADDRESS_AT = -8, WORD = 8 };
+enum { REGISTERS = 16, RSP = HFN_X86_RSP, RBP = 5, RETURN_ADDRESS_AT = -8, WORD = 8 };
 
 /* rax, rcx, rdx, rsi, rdi, r8 to r11: what a called function may change (System V x86-64 psABI). */
 #define CALL_CHANGES 0x0FC7u
@@ -56,7 +56,7 @@ typedef struct step {
 
 static int32_t place_in(const step *p, uint8_t reg)
 {
-    return reg < HFN_STACK_REGISTERS ? p->s->at[reg] : HFN_STACK_NOWHERE;
+    return reg < REGISTERS ? p->s->at[reg] : HFN_STACK_NOWHERE;
 }
 
 static void find_opcode(step *p)
@@ -135,7 +135,7 @@ static hfn_stack_answer step_lea(const step *p)
         return HFN_STACK_LOST;
     if (e->dest == RSP && result == HFN_STACK_NOWHERE)
         return HFN_STACK_LOST;
-    if (e->dest < HFN_STACK_REGISTERS)
+    if (e->dest < REGISTERS)
         p->s->at[e->dest] = result;
     return HFN_STACK_FINE;
 }
@@ -211,10 +211,10 @@ static void step_registers(const step *p)
         result = place_in(p, e->src);
     if (e->shape == HFN_X86_AND && place_in(p, e->dest) != HFN_STACK_NOWHERE)
         result = HFN_STACK_BELOW;
-    for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++)
+    for (uint32_t i = 0; i < REGISTERS; i++)
         if (i != RSP && (e->writes >> i & 1))
             p->s->at[i] = HFN_STACK_NOWHERE;
-    if (e->dest < HFN_STACK_REGISTERS && e->dest != RSP && (e->writes >> e->dest & 1))
+    if (e->dest < REGISTERS && e->dest != RSP && (e->writes >> e->dest & 1))
         p->s->at[e->dest] = result;
 }
 
@@ -252,7 +252,7 @@ hfn_stack_answer hfn_x86_stack_step(const uint8_t *bytes, uint64_t size, uint64_
     if (answer != HFN_STACK_FINE)
         return answer;
     if (is_call(&p)) {
-        for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++)
+        for (uint32_t i = 0; i < REGISTERS; i++)
             if (CALL_CHANGES >> i & 1)
                 state->at[i] = HFN_STACK_NOWHERE;
         return HFN_STACK_FINE;

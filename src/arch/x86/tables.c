@@ -68,6 +68,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .machine = HOTFN_MACHINE_X86_64,
     .pointer_bytes = 8,
     .patching = &hfn_patching_x86_64,
+    .has_red_zone = true,
     .decode = decode_64,
     .move = move_64,
     .flags_live = flags_live_64,
@@ -78,6 +79,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .stack_begin = hfn_x86_stack_begin,
     .stack_step = hfn_x86_stack_step,
     .stack_register = HFN_X86_RSP,
+    .return_place = HFN_X86_RSP,
     .frame_register = 5, /* rbp */
 };
 

@@ -7,12 +7,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <x86intrin.h>
 
 #ifdef __clang__
 #define OWN __attribute__((noinline))
 #else
 #define OWN __attribute__((noinline, noclone))
+#endif
+
+/* The processor's counter; a wait is some ten thousands of a TSC's ticks, or of a slower one fewer. */
+static inline uint64_t counter(void)
+{
+#if defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return __builtin_ia32_rdtsc();
+#endif
+}
+#if defined(__aarch64__)
+#define WAIT_SHIFT 1
+#else
+#define WAIT_SHIFT 0
 #endif
 
 typedef struct tally {
@@ -22,10 +38,10 @@ typedef struct tally {
 
 static __thread uint64_t below; /* ticks of the calls that the current function made */
 
-#define BEGIN() uint64_t saved_ = below, begin_ = __rdtsc(); below = 0
+#define BEGIN() uint64_t saved_ = below, begin_ = counter(); below = 0
 #define END(t)                                                                                     \
     do {                                                                                           \
-        uint64_t passed_ = __rdtsc() - begin_;                                                     \
+        uint64_t passed_ = counter() - begin_;                                                     \
         __atomic_fetch_add(&(t)->calls, 1, __ATOMIC_RELAXED);                                      \
         __atomic_fetch_add(&(t)->total, passed_, __ATOMIC_RELAXED);                                \
         __atomic_fetch_add(&(t)->self, passed_ - below, __ATOMIC_RELAXED);                         \
@@ -38,9 +54,9 @@ static tally t_leaf = { "leaf", 0, 0, 0 }, t_middle = { "middle", 0, 0, 0 },
 
 static inline __attribute__((always_inline)) void wait_for(uint64_t ticks)
 {
-    uint64_t end = __rdtsc() + ticks;
+    uint64_t end = counter() + (ticks >> WAIT_SHIFT);
 
-    while (__rdtsc() < end) {
+    while (counter() < end) {
     }
 }
 
@@ -104,9 +120,9 @@ int main(void)
 
     top(60);
     for (int i = 0; i < 20; i++) {
-        before = __rdtsc();
+        before = counter();
         climb(9);
-        climbed += __rdtsc() - before;
+        climbed += counter() - before;
     }
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, work, NULL);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted): calls a function that only
+ * returns, again and again; counted: one whose entry branches to a stub, as hooks do, to learn what that
+ * costs. */
+    .text
+    .globl  hfn_count_probe
+    .hidden hfn_count_probe
+    .type   hfn_count_probe, %function
+    .p2align 6
+hfn_count_probe:
+    .cfi_startproc
+    hint    #34                         /* bti c */
+    mov     x9, x30
+    .cfi_register x30, x9
+    cbnz    x2, 2f
+1:  bl      bare
+    subs    x1, x1, #1
+    b.ne    1b
+    ret     x9
+2:  bl      hooked
+    subs    x1, x1, #1
+    b.ne    2b
+    ret     x9
+    .p2align 4
+bare:
+    nop
+    ret
+    .p2align 4
+hooked:
+    b       stub
+back:
+    ret
+    .p2align 6
+stub:
+    mrs     x16, tpidr_el0              /* what a stub reads first; here the row is an argument */
+    ldr     x16, [x0]
+    cbz     x16, 3f
+    ldr     x17, [x16]
+    add     x17, x17, #1
+    str     x17, [x16]
+3:  nop
+    b       back
+    .cfi_endproc
+    .size   hfn_count_probe, . - hfn_count_probe
+
+    .section .note.GNU-stack, "", %progbits

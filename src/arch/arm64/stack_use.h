@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Following the stack: what arch.h promises. */
+#ifndef HFN_ARCH_ARM64_STACK_USE_H
+#define HFN_ARCH_ARM64_STACK_USE_H
+
+#include "arch/arch.h"
+
+/* Places in hfn_stack_state: x0 to x30 by number, sp, and where in the frame the return address lies. */
+#define HFN_ARM64_RETURN_PLACE 32u
+
+void hfn_arm64_stack_begin(hfn_stack_state *state);
+hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                      hfn_stack_state *state);
+
+#endif
