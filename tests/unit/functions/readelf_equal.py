@@ -71,6 +71,18 @@ def frames(path):
     return found
 
 
+def share_alike(hotfn, path, fdes):
+    """Of the functions that a symbol and an FDE give a size, how many have the same."""
+    text = subprocess.run([hotfn, "symbols", "--json", "--no-separate", path], check=True,
+                          stdout=subprocess.PIPE).stdout
+    sizes = {}
+    for symbol in json.loads(text)["symbols"]:
+        if symbol["kind"] == "function" and symbol["size"] and symbol["rva"] in fdes:
+            sizes.setdefault(symbol["rva"], set()).add(symbol["size"])
+    alike = sum(fdes[rva] in known for rva, known in sizes.items())
+    return f"{100 * alike / len(sizes):.2f} % of {len(sizes)}" if sizes else "none"
+
+
 def check(hotfn, path):
     low = base(path)
     text = subprocess.run([hotfn, "list", "--json", "--no-separate", path], check=True,
@@ -94,7 +106,8 @@ def check(hotfn, path):
                  if not any(first <= start < last for first, last in symbols)
                  and "signal-frame" not in at.get(start + 1, {"flags": []})["flags"]]
     print(f"{path}: {len(fdes)} FDEs, {sum(1 for _, i in fdes.values() if i)} inside frames, "
-          f"{len(bytes_of_symbols)} parts of symbols, {len(problems)} problems")
+          f"{len(bytes_of_symbols)} parts of symbols, {len(problems)} problems; sizes by FDE and symbol alike: "
+          + share_alike(hotfn, path, {start: end - low - start for start, (end, _) in fdes.items()}))
     for problem in problems[:10]:
         print(" ", problem)
     return bool(fdes) and not problems

@@ -115,8 +115,7 @@ def main():
         return 77
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        made = [oracle.make_lld(folder, cpu, page) for cpu, page in
-                [("x64", 4096), ("x64", 8192), ("x86", 16384), ("arm64", 32768), ("arm64", 4096)]]
+        made = [oracle.make_lld(folder, cpu, page) for cpu in oracle.TARGETS for page in (4096, 8192, 16384, 32768)]
         made += [oracle.make_mingw(folder, triple) for triple in ("x86_64", "i686")]
         files = [pathlib.Path(name) for name in names] or [pdb for pdb in made if pdb]
         for pdb in files + ([] if names else oracle.samples()):
