@@ -53,10 +53,10 @@ def make_module(folder):
 
 
 def make_pdb(count):
-    """A PDB with that many functions, from clang's and lld's hands, made once."""
+    """A PDB with that many functions (its .exe beside it), from clang's and lld's hands, made once."""
     folder = tools.WORK / f"pdb-{count}"
     pdb = folder / "bench.pdb"
-    if pdb.exists():
+    if pdb.exists() and pdb.with_suffix(".exe").exists():
         return pdb
     tools.need("lld-link")
     folder.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def make_pdb(count):
         "/entry:entry", "/opt:noref,noicf", f"/out:{folder / 'bench.exe'}",
         f"@{folder / 'objects.rsp'}")
     os.replace(f"{pdb}.new", pdb)
-    for path in [*objects, folder / "bench.exe"]:
+    for path in objects:
         path.unlink()
     return pdb
 
@@ -87,8 +87,8 @@ def interleaved(commands, runs):
 
 
 def compare(report, title, found, file_bytes):
-    """A row a command: its time over ours, and memory over the file's size."""
-    ours = [seconds for seconds, _ in found["hotfn symbols"]]
+    """A row a command: its time over the first one's, and memory over the file's size."""
+    ours = [seconds for seconds, _ in next(iter(found.values()))]
     rows = []
     for name, values in found.items():
         ratio = [seconds / our for (seconds, _), our in zip(values, ours)]
@@ -132,6 +132,19 @@ def run_pdb_curve(report, options):
     report.table(["functions", "MiB", "ns a function", "least ms", "peak MiB", "peak/file"], rows)
 
 
+def run_pe(report, options):
+    pdb = make_pdb(FUNCTIONS)
+    image = pdb.with_suffix(".exe")
+    readobj = tools.need("llvm-readobj")
+    report.heading(f"Its image, {image.stat().st_size / 2**20:.1f} MiB: sections, exports, .pdata, judged",
+                   "llvm-readobj prints the unwind table, we list functions; scan judges each one too.")
+    found = interleaved({"hotfn list, alone": [tools.HOTFN, "list", "--no-separate", image],
+                         "hotfn list, with its PDB": [tools.HOTFN, "list", image],
+                         "hotfn scan, with its PDB": [tools.HOTFN, "scan", image],
+                         "llvm-readobj --unwind": [readobj, "--unwind", image]}, options.start_runs)
+    compare(report, "pe", found, image.stat().st_size)
+
+
 def run_elf(report, options):
     libraries = sorted(glob.glob("/usr/lib/*/libLLVM-[0-9]*.so.1"),
                        key=lambda name: (not name.endswith("-14.so.1"), name))
@@ -154,7 +167,7 @@ def run_maps_curve(report, options):
 
 
 def run(report, options):
-    for part in (run_pdb, run_pdb_curve, run_elf, run_maps, run_maps_curve):
+    for part in (run_pdb, run_pdb_curve, run_pe, run_elf, run_maps, run_maps_curve):
         try:
             part(report, options)
         except tools.Missing as missing:
