@@ -2,6 +2,7 @@
 """Shapes that only Windows images have: stubs of imports and of delayed imports are no functions of their own on
 each CPU, and functions compiled to be hot-patched can be hooked like any other."""
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -76,6 +77,21 @@ def check_hot_patch(folder, target):
     print(f"ok {target}: functions to be hot-patched are hooked by a jump")
 
 
+def check_samples():
+    """Of real images of Microsoft's tools, with their PDBs: each function has a strategy, or a reason with a place."""
+    folder = pathlib.Path(os.environ.get("HOTFN_SAMPLES") or "/nonexistent", "pdb")
+    for path in sorted(folder.glob("*.exe")):
+        rows = json.loads(run(HOTFN, "scan", "--json", path, cwd=folder))["functions"]
+        hookable = [row for row in rows if row["verdict"] == "hookable"]
+        others = [row for row in rows if row["verdict"] != "hookable"]
+        assert all(row["strategy"] and not row["reason"] for row in hookable), path
+        assert all(row["reason"] and row["reason_text"] and row["offset"] is not None for row in others), path
+        assert not [row for row in rows if "+0x" in row["name"] and row["reason"] != "plt"], (path, "without a name")
+        functions = [row for row in rows if row["reason"] != "plt"]
+        assert len(hookable) > 0.9 * len(functions) > 20, path
+        print(f"ok {path.name}: {len(hookable)} of {len(functions)} functions can be hooked, {len(rows) - len(functions)} stubs")
+
+
 def main():
     for tool in ("clang", "lld-link", "objdump"):
         if not shutil.which(tool):
@@ -87,6 +103,7 @@ def main():
     for target in ("x86_64", "i686"):
         with tempfile.TemporaryDirectory() as folder:
             check_hot_patch(pathlib.Path(folder), target)
+    check_samples()
     return 0
 
 
