@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The slow path (src/counters/thread_row.c) calls nothing from outside and uses no vector register,
-whatever the compiler and its options made of it.
+"""What runs between a stub and its function calls nothing from outside, uses no vector register, and no
+function of it leaves by a jump to another (which would find the registers restored, its arguments
+too), whatever the compiler and its options made of it.
 
     check_slow_path.py ARCHIVE
 """
@@ -10,6 +11,25 @@ import subprocess
 import sys
 
 VECTOR = re.compile(r"%(?:[xyz]?mm\d+|st\b|k[0-7]\b)")
+
+
+JUMP = re.compile(r"\tjmp +\S+ <(\S+?)(\+0x[0-9a-f]+)?>")
+LABEL = re.compile(r"^[0-9a-f]+ <(\S+)>:")
+RELOCATION = re.compile(r": R_X86_64_(?:PLT32|PC32)\t(\w+)")
+
+
+def jumps_out(code):
+    """Jumps of C functions to others; those in assembly have names that end in _entry, or labels."""
+    name, jumped = "", False
+    for line in code.splitlines():
+        label, jump, reloc = LABEL.match(line), JUMP.search(line), RELOCATION.search(line)
+        if label:
+            name = label.group(1)
+        elif reloc and jumped and reloc.group(1) != ".text":
+            yield f"{name} jumps to {reloc.group(1)}"
+        elif jump and jump.group(1) != name and name.startswith("hfn_") and "_entry" not in name:
+            yield f"{name} jumps to {jump.group(1)}"
+        jumped = bool(jump) and "_entry" not in name and name.startswith("hfn_")
 
 
 def run(*command):
@@ -24,6 +44,7 @@ def main():
     problems = [f"calls or reads {name}" for name in sorted(outside - own)]
     code = run("objdump", "-d", "--no-show-raw-insn", archive)
     problems += [line.strip() for line in code.splitlines() if VECTOR.search(line)]
+    problems += jumps_out(run("objdump", "-dr", "--no-show-raw-insn", archive))
     if "syscall" not in code:
         problems.append("no system call in it: was it the right archive?")
     for problem in problems:
