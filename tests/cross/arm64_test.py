@@ -110,6 +110,20 @@ def check_optimised(bench, build, cpu):
     return None
 
 
+def check_code_stays_guarded(bench, build, cpu):
+    """An indirect branch past a landing pad is stopped (BTI) in hooked code as in bare."""
+    source, gcc = os.path.join(HERE, "guarded.c"), ["aarch64-linux-gnu-gcc", "-O2", *BUILDS[build]]
+    run([*gcc, "-DLIBRARY", "-shared", "-fPIC", "-nostartfiles", "-Wl,-z,force-bti", source, "-o",
+         bench.path("libguarded.so")])
+    run([*gcc, source, "-o", bench.path("guarded"), f"-L{bench.folder}", "-lguarded", f"-Wl,-rpath,{bench.folder}"])
+    expected = bench.plain(bench.path("guarded"), CPUS[cpu])
+    out, report = bench.counted(bench.path("guarded"), CPUS[cpu], "--module", "*")
+    calls = [f["calls"] for f in report["functions"] if f["name"] == "padded"]
+    if not expected.startswith("guarded") or out != expected or calls != [101]:
+        return f"output {out!r}, wanted {expected!r}; {calls} calls"
+    return None
+
+
 def main(checks, bench_class=Bench):
     build, native = sys.argv[1:3]
     failed = 0
@@ -129,4 +143,5 @@ def main(checks, bench_class=Bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([(check, b, c) for check in (check_exact, check_optimised) for b, c in RUNS]))
+    sys.exit(main([(check, b, c) for check in (check_exact, check_optimised) for b, c in RUNS] +
+                  [(check_code_stays_guarded, *RUNS[1])]))

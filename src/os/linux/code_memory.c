@@ -5,6 +5,7 @@
 #include "os/os.h"
 
 #include "os/linux/flush.h"
+#include "os/linux/guard.h"
 #include "os/linux/maps.h"
 #include "os/linux/raw.h"
 
@@ -305,8 +306,10 @@ bool hfn_os_text_open(hfn_text_window *window, uint64_t begin, uint64_t end)
     if (search.protection >= 0 && (search.protection & PROT_WRITE))
         return true; /* writable code: nothing to change, nothing to put back */
     if (search.protection >= 0 && protect(window->begin, window->end - window->begin,
-                                          search.protection | PROT_READ | PROT_WRITE))
+                                          search.protection | PROT_READ | PROT_WRITE)) {
+        window->protection |= hfn_linux_guard_of(window->begin, window->end);
         return true;
+    }
     window->how = HOW_PROC_MEM;
     window->fd = open_own_memory();
     return window->fd >= 0;
