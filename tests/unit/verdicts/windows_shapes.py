@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-HOTFN = sys.argv[1]
+HOTFN = os.path.abspath(sys.argv[1])
 LIBRARY = "".join(f"__declspec(dllexport) int foo_{n}(int x) {{ return x + {i}; }}\n" for i, n in enumerate(("one", "two")))
 PROGRAM = """
 __declspec(dllimport) int foo_one(int);
