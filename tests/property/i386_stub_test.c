@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The law of i386 stubs, on this very CPU: counting adds one to a count of 64 bits and changes no
+ * register, flag, vector or byte of the stack, but the register that it may spoil and, with it, flags;
+ * the slow path and the call gate may run code that spoils everything a function may spoil.  Built
+ * with -m32 by itself, with the slow path's own assembly.
+ */
+#include "arch/x86/emit_stub.h"
+#include "random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE_BYTES 4096u
+#define GATE_AT 0u
+#define CALL_GATE_AT 64u
+#define STUB_AT 1024u
+#define ROW_BYTES (1u << 24)
+enum { ESP = 4, FLAGS = 0x8d5, STACK_WORDS = 16384 };
+
+/* The assembly below knows the offsets. */
+typedef struct law_state {
+    uint32_t registers[8]; /* by number */
+    uint32_t flags;
+    uint32_t code;
+    uint32_t host_esp;
+    uint32_t unused;
+    uint32_t vector[4]; /* 48 */
+} law_state;
+
+law_state law;
+void law_enter(void);
+extern const uint8_t law_leave[];
+__asm__(".text\n"
+        "law_enter:\n"
+        "  pushal; pushfl; mov %esp, law+40\n"
+        "  movups law+48, %xmm0; movups law+48, %xmm7\n"
+        "  mov law+16, %esp; pushl law+32; popfl\n"
+        "  mov law+0, %eax; mov law+4, %ecx; mov law+8, %edx; mov law+12, %ebx\n"
+        "  mov law+20, %ebp; mov law+24, %esi; mov law+28, %edi\n"
+        "  jmp *law+36\n"
+        "law_leave:\n"
+        "  mov %eax, law+0; mov %ecx, law+4; mov %edx, law+8; mov %ebx, law+12\n"
+        "  mov %esp, law+16; mov %ebp, law+20; mov %esi, law+24; mov %edi, law+28\n"
+        "  mov law+40, %esp; pushfl; popl law+32; movups %xmm7, law+48\n"
+        "  popfl; popal; ret\n");
+
+void hfn_thread_row_entry(void);
+int64_t hfn_thread_row_displacement(void);
+void hfn_thread_row_first_call(void);
+__thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));
+
+static uint8_t *page, *row;
+static uint32_t stack[STACK_WORDS];
+static uint32_t slow_calls, callbacks, last_user;
+static int failures;
+
+/* All that the psABI lets a function change, general registers only: as the slow path is compiled. */
+__attribute__((noinline)) static void spoil_general(void)
+{
+    __asm__ volatile("movl $-1, %%eax; movl $-1, %%ecx; movl $-1, %%edx; cmpl %%eax, %%eax"
+                     :
+                     :
+                     : "eax", "ecx", "edx", "cc");
+}
+
+void hfn_thread_row_first_call(void)
+{
+    slow_calls++;
+    hfn_thread_row = row;
+    spoil_general();
+}
+
+static void callback(void *user)
+{
+    callbacks++;
+    last_user = (uint32_t)(uintptr_t)user;
+    __asm__ volatile("pcmpeqd %%xmm0, %%xmm0; pcmpeqd %%xmm7, %%xmm7; fldz; fstp %%st"
+                     :
+                     :
+                     : "xmm0", "xmm7");
+    spoil_general();
+}
+
+static void check(bool holds, const char *what, uint32_t flags, uint32_t slot)
+{
+    if (holds)
+        return;
+    failures++;
+    printf("# not so: %s (flags %x, slot %x)\n", what, (unsigned)flags, (unsigned)slot);
+}
+
+/* The stub, then a jump to the end of the law. */
+static void make_stub(const hfn_stub_request *request)
+{
+    uint8_t *stub = page + STUB_AT;
+    uint32_t head = hfn_x86_32_stub_shape(request->kind, request->flags)->head_bytes;
+    uint32_t distance = (uint32_t)law_leave - (uint32_t)(uintptr_t)(stub + head + 5);
+
+    memset(stub, 0xcc, 256);
+    hfn_x86_32_emit_stub(stub, request);
+    stub[head] = 0xe9;
+    memcpy(stub + head + 1, &distance, sizeof distance);
+}
+
+static law_state start_randomly(random_source *r)
+{
+    law_state start = { .flags = 0x202 | (random_below(r, UINT32_MAX) & FLAGS) };
+
+    for (int i = 0; i < 8; i++)
+        start.registers[i] = random_below(r, UINT32_MAX);
+    for (int i = 0; i < 4; i++)
+        start.vector[i] = random_below(r, UINT32_MAX);
+    for (uint32_t i = 0; i < STACK_WORDS; i++)
+        stack[i] = i;
+    start.registers[ESP] = (uint32_t)&stack[STACK_WORDS / 2 + random_below(r, 4)];
+    return start;
+}
+
+/* spare: a register that need not be kept, nor flags then; 8: none. */
+static bool kept(const law_state *a, const law_state *b, uint32_t spare, bool flags)
+{
+    for (uint32_t i = 0; i < 8; i++)
+        if (i != spare && a->registers[i] != b->registers[i])
+            return false;
+    for (uint32_t i = STACK_WORDS / 2; i < STACK_WORDS; i++)
+        if (stack[i] != i && &stack[i] >= (uint32_t *)(uintptr_t)a->registers[ESP])
+            return false;
+    return (!flags || ((a->flags ^ b->flags) & FLAGS) == 0) &&
+           memcmp(a->vector, b->vector, sizeof a->vector) == 0;
+}
+
+static void run_count(random_source *r, uint32_t flags, uint32_t slot, bool has_row)
+{
+    hfn_stub_request request = { .kind = HFN_STUB_COUNT,
+                                 .flags = flags,
+                                 .address = (uintptr_t)(page + STUB_AT),
+                                 .gate = (uintptr_t)(page + GATE_AT),
+                                 .row_displacement = (int32_t)hfn_thread_row_displacement(),
+                                 .slot_displacement = (int32_t)slot };
+    const hfn_stub_shape *shape = hfn_x86_32_stub_shape(HFN_STUB_COUNT, flags);
+    uint64_t before = random_u64(r), after;
+    uint32_t slow_before = slow_calls;
+    law_state start = start_randomly(r);
+
+    if (random_below(r, 2))
+        before |= UINT32_MAX; /* the low word wraps */
+    memcpy(row + slot, &before, sizeof before);
+    make_stub(&request);
+    start.code = (uint32_t)(uintptr_t)(page + STUB_AT + shape->entry_at);
+    hfn_thread_row = has_row ? row : NULL;
+    law = start;
+    law_enter();
+    memcpy(&after, row + slot, sizeof after);
+    check(after == before + 1, "counted once, in 64 bits", flags, slot);
+    check(slow_calls == slow_before + !has_row, "the slow path runs where there is no row", flags,
+          slot);
+    check(kept(&start, &law, (flags >> HFN_STUB_SPARE_SHIFT) - 1, flags & HFN_STUB_FLAGS_LIVE),
+          "all is kept", flags, slot);
+}
+
+static void run_call(random_source *r)
+{
+    uint32_t user = random_below(r, UINT32_MAX), before = callbacks;
+    hfn_stub_request request = { .kind = HFN_STUB_CALL,
+                                 .address = (uintptr_t)(page + STUB_AT),
+                                 .gate = (uintptr_t)(page + CALL_GATE_AT),
+                                 .callback = (uintptr_t)callback,
+                                 .user = user };
+    law_state start = start_randomly(r);
+
+    make_stub(&request);
+    start.code = (uint32_t)(uintptr_t)(page + STUB_AT);
+    law = start;
+    law_enter();
+    check(callbacks == before + 1 && last_user == user, "called once with its argument", 0, 0);
+    check(kept(&start, &law, 8, true), "a call keeps all", 0, 0);
+}
+
+int main(void)
+{
+    static const uint32_t slots[] = { 0, 8, 120, 128, 65536, ROW_BYTES - 8 };
+    static const uint32_t kinds[] = { 0,
+                                      HFN_STUB_FLAGS_LIVE,
+                                      HFN_STUB_RED_ZONE,
+                                      1 << HFN_STUB_SPARE_SHIFT,
+                                      2 << HFN_STUB_SPARE_SHIFT,
+                                      3 << HFN_STUB_SPARE_SHIFT,
+                                      7 << HFN_STUB_SPARE_SHIFT,
+                                      8 << HFN_STUB_SPARE_SHIFT };
+    random_source r = random_from(1);
+    hfn_vector_state vector = hfn_x86_host_vector_state();
+    uint8_t cfi[HFN_STUB_GATE_CFI_MAX];
+
+    page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+                -1, 0);
+    row = mmap(NULL, ROW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || row == MAP_FAILED)
+        return 77;
+    hfn_x86_32_emit_count_gate(page + GATE_AT, (uintptr_t)hfn_thread_row_entry);
+    for (int round = 0; round < 300; round++) {
+        hfn_vector_state how = vector;
+        how.how = (uint32_t)round % 3 <= vector.how ? (uint32_t)round % 3 : vector.how;
+        uint32_t gate_bytes = hfn_x86_32_emit_call_gate(page + CALL_GATE_AT, &how);
+        check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate has room", 0, 0);
+        check(hfn_x86_32_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi, "its rules have room", 0, 0);
+        for (uint32_t i = 0; i < sizeof slots / sizeof slots[0]; i++)
+            for (uint32_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+                run_count(&r, kinds[k], slots[i], round & 1);
+        run_call(&r);
+    }
+    printf("1..1\n%sok 1 stubs_keep_what_they_promise\n", failures ? "not " : "");
+    return failures != 0;
+}
