@@ -22,6 +22,7 @@ import breakpoints
 import callgrind_file
 import eh_frame
 import elf_tables
+import entries
 import explain
 import hotfn_report
 
@@ -82,6 +83,7 @@ class Image:
         self.decoded = callgrind_file.decoded_sources(path, [part for parts in runs
                                                              for part in parts])
         self.origins = runs[0][1].reached_by(path)
+        self.entries_found = None
 
     def count(self, part, address):
         return part.count(self.path, address, part.load_bias(self.path, self.decoded))
@@ -96,7 +98,15 @@ class Image:
             before=self.count(self.runs[0][0], symbol.address),
             entries=[self.count(after, symbol.address) for _, after in self.runs])
         seen.add_origins(self.path, self.origins[symbol.address], self.decoded)
+        if seen.entries[0] and not seen.called:
+            seen.by_code = self.found().why_left_out(symbol.address) == entries.JUMPED
         return seen
+
+    def found(self):
+        """What the code itself says of entries, where callgrind does not tell who came."""
+        if self.entries_found is None:
+            self.entries_found = entries.find(self.path)
+        return self.entries_found
 
 
 def compare_image(image, report):
@@ -256,6 +266,7 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
+    callgrind_file.compile_for(arguments.command[0])
     with tempfile.TemporaryDirectory(prefix="hotfn_oracle_") as name:
         folder = pathlib.Path(name)
         runs, outcomes = run_layouts(arguments, folder)

@@ -144,10 +144,21 @@ def valgrind_command(prefix, command):
             f"--callgrind-out-file={prefix}.%p", "--", *map(str, command)]
 
 
+compiler = ["cc"]
+
+
+def compile_for(program):
+    """What is preloaded is of the program's word size."""
+    path = shutil.which(program) or program
+    if "ELF32" in elf_tables.output_of("readelf", "-hW", path):
+        multiarch = elf_tables.output_of("gcc", "-print-multiarch").strip()
+        compiler[:] = ["gcc", "-m32", "-idirafter", f"/usr/include/{multiarch}"]
+
+
 def compile_library(folder, source, *flags):
     """Path of the shared library made of one C file beside this one."""
     library = folder / (pathlib.Path(source).stem + ".so")
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library,
+    subprocess.run([*compiler, "-O1", "-shared", "-fPIC", "-o", library,
                     pathlib.Path(__file__).resolve().parent / source, *flags], check=True)
     return library
 

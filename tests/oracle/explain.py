@@ -39,6 +39,7 @@ class Observed:
     only_direct_jumps: bool = True    # no call instruction and no indirect jump led here
     landing_pad: bool = False         # the unwinder enters here after a throw
     in_frame: bool = False            # by its unwind data a frame stands when it begins
+    by_code: bool = False             # nothing but jumps of other functions names it (entries.py)
     section: str = ""                 # where it stands: .text, .plt, ...
 
     def add_origins(self, path, origins, decoded):
@@ -117,4 +118,4 @@ def is_start_up(symbol):
 
 def is_fragment(observed):
     by_jumps = observed.only_direct_jumps and observed.called >= observed.entries[0]
-    return by_jumps or observed.landing_pad or observed.in_frame
+    return by_jumps or observed.by_code or observed.landing_pad or observed.in_frame

@@ -18,14 +18,21 @@ __attribute__((used)) static char padding[LAYOUT * 5 * PAGE + 1];
 
 #if LAYOUT > 0
 /* Other high bits in every layout, below the 16 TiB that valgrind gives to programs. */
+#if __SIZEOF_POINTER__ == 4
+static unsigned long next_place = 0x60000000ul + (LAYOUT * 0x235ul % 0x3ful) * 0x1000000ul;
+#define MMAP(place, size, protection, flags, file, offset)                                         \
+    syscall(SYS_mmap2, place, size, protection, flags, file, (offset) / PAGE)
+#else
 static unsigned long next_place = (LAYOUT * 0x9d5ul % 0xffful) << 32 | LAYOUT * 7 * PAGE;
+#define MMAP(...) syscall(SYS_mmap, __VA_ARGS__)
+#endif
 
 void *mmap(void *place, size_t size, int protection, int flags, int file, off_t offset)
 {
     unsigned long step = (size + 2 * PAGE - 1) / PAGE * PAGE;
     if (!place && (flags & MAP_ANONYMOUS) && RUNNING_ON_VALGRIND)
         place = (void *)__atomic_fetch_add(&next_place, step, __ATOMIC_RELAXED);
-    return (void *)syscall(SYS_mmap, place, size, protection, flags, file, offset);
+    return (void *)MMAP(place, size, protection, flags, file, offset);
 }
 #endif
 
