@@ -109,6 +109,7 @@ static void is_line(const fixture *f, uint64_t rva, uint32_t number, const char 
 static void a_map_with_lines_tells_them(void)
 {
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
+    hotfn_source_frame frame = HOTFN_SOURCE_FRAME_INIT;
     const char *game = "C:\\Old (x86)\\Game.cpp";
     fixture f;
 
@@ -124,6 +125,10 @@ static void a_map_with_lines_tells_them(void)
         if (rva < 0x1000 || rva >= 0x1060)
             CHECK_EQ_I64(hotfn_symbols_find_line(f.symbols, rva, &line), HOTFN_E_NOT_FOUND);
     CHECK_EQ_I64(hotfn_symbols_find_line(f.symbols, UINT64_MAX, &line), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_symbols_find_frame(f.symbols, 0x1000, 0, &frame), HOTFN_OK);
+    CHECK_EQ_U64(frame.line, 12);
+    CHECK_STR(frame.function, "");
+    CHECK_EQ_I64(hotfn_symbols_find_frame(f.symbols, 0x1000, 1, &frame), HOTFN_E_NOT_FOUND);
     close_it(&f);
     open_text(&f, map_msvc);
     CHECK_EQ_I64(hotfn_symbols_find_line(f.symbols, 0x1000, &line), HOTFN_E_NOT_FOUND);

@@ -161,7 +161,54 @@ static void this_program_has_its_functions(void)
     hotfn_image_close(image);
 }
 
+/* Two pieces at RVA 0x100, none elsewhere; the image must be the one that was loaded. */
+static int32_t tell_frame(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
+                          uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
+                          char *file, size_t file_bytes, uint32_t *line)
+{
+    (void)user;
+    if (rva != 0x100 || depth > 1 || strcmp(path, "l") != 0 || id_bytes > 32 || !id)
+        return 0;
+    snprintf(function, function_bytes, depth ? "outer" : "inner");
+    snprintf(file, file_bytes, depth ? "" : "a.c");
+    *line = depth ? 0 : 7;
+    return 1;
+}
+
+static void frames_are_the_callers_to_tell(void)
+{
+    elf_builder *b = new_with_text();
+    hotfn_source_frame frame = HOTFN_SOURCE_FRAME_INIT;
+    hotfn_image *image = NULL;
+    hotfn_symbols *symbols = NULL;
+    counting c;
+    hotfn_env env = counting_env(&c);
+
+    elf_finish(b);
+    env.frame_fn = tell_frame;
+    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "l", &env, NULL),
+                 HOTFN_OK);
+    CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, &env, NULL), HOTFN_OK);
+    c.fail_at = c.requests + 1;
+    c.fail_once = true;
+    CHECK_EQ_I64(hotfn_symbols_find_frame(symbols, 0x100, 0, &frame), HOTFN_E_NO_MEMORY);
+    CHECK_EQ_I64(hotfn_symbols_find_frame(symbols, 0x100, 0, &frame), HOTFN_OK);
+    CHECK_STR(frame.function, "inner");
+    CHECK_STR(frame.file, "a.c");
+    CHECK_EQ_U64(frame.line, 7);
+    CHECK_EQ_I64(hotfn_symbols_find_frame(symbols, 0x100, 1, &frame), HOTFN_OK);
+    CHECK_STR(frame.function, "outer");
+    CHECK_EQ_U64(frame.line, 0);
+    CHECK_EQ_I64(hotfn_symbols_find_frame(symbols, 0x100, 2, &frame), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_symbols_find_frame(symbols, 0x101, 0, &frame), HOTFN_E_NOT_FOUND);
+    hotfn_symbols_destroy(symbols);
+    hotfn_image_close(image);
+    CHECK_EQ_U64(c.live_bytes, 0);
+    free(b);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(frames_are_the_callers_to_tell),
     CHECK_TEST(no_source_at_all_is_no_error),
     CHECK_TEST(debugdata_is_read_where_nothing_better_is),
     CHECK_TEST(damaged_debugdata_is_a_warning),
