@@ -72,8 +72,12 @@ uint64_t hfn_times_less_cost(const hotfn_record *record, uint64_t ticks, uint64_
 uint64_t hfn_times_one_call_ns(const hotfn_record *record, const hfn_slot_sum *sum, uint64_t ticks);
 uint64_t hfn_times_node_ticks(const hotfn_record *record, uint32_t node);
 uint64_t hfn_times_callee_ticks(const hotfn_record *record, uint32_t node);
-/* The process of a row. */
-uint32_t hfn_record_row_process(const hotfn_record *record, uint32_t row);
+/* Rows of other processes than the chosen one are not shown: is a row, which is the index-th that is
+ * (thread_count: none), as which is a row shown (UINT32_MAX: not), and how many are there? */
+bool hfn_record_row_is_shown(const hotfn_record *record, uint32_t row);
+uint32_t hfn_record_shown_row(const hotfn_record *record, uint32_t index);
+uint32_t hfn_record_row_shown_as(const hotfn_record *record, uint32_t row);
+uint32_t hfn_record_shown_count(const hotfn_record *record);
 uint64_t hfn_record_busy_ns(const hotfn_record *record, uint32_t row);
 
 /* repair.c: a record in memory as a finished file.  The rows are packed anew: damaged ones end where

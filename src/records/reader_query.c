@@ -44,7 +44,7 @@ hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out
     info.exit_code = (int32_t)hfn_get32(r->header + HFN_AT_EXIT_CODE);
     info.module_count = r->module_count;
     info.function_count = r->function_count;
-    info.thread_count = r->thread_count;
+    info.thread_count = hfn_record_shown_count(r);
     info.threads_lost = cells->byte_count >= 8 ? hfn_get32(cells->bytes + 4) : 0;
     info.start_ns = hfn_get64(r->header + HFN_AT_START_NS);
     info.end_ns = hfn_get64(r->header + HFN_AT_END_NS);
@@ -160,26 +160,60 @@ hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
 {
     hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
     hotfn_thread_cell cell;
+    uint32_t row;
 
-    if (index >= r->thread_count)
+    row = hfn_record_shown_row(r, index);
+    if (row >= r->thread_count)
         return HOTFN_E_NOT_FOUND;
-    get_cell(r, index, &cell);
+    get_cell(r, row, &cell);
     t.tid = cell.tid;
     t.pid = cell.pid;
     t.thread_count = cell.thread_count;
     t.start_ns = cell.start_ns;
-    t.calls = hfn_unpack_add(hfn_packed_row(&r->rows, index), NULL, r->slot_count);
+    t.calls = hfn_unpack_add(hfn_packed_row(&r->rows, row), NULL, r->slot_count);
     memcpy(t.name, cell.name, sizeof t.name - 1);
-    t.busy_ns = hfn_record_busy_ns(r, index);
+    t.busy_ns = hfn_record_busy_ns(r, row);
     return hfn_give(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-uint32_t hfn_record_row_process(const hotfn_record *r, uint32_t row)
+bool hfn_record_row_is_shown(const hotfn_record *r, uint32_t row)
 {
     hotfn_thread_cell cell;
 
+    if (r->process == 0 || row >= r->thread_count)
+        return r->process == 0;
     get_cell(r, row, &cell);
-    return cell.pid;
+    return cell.pid == r->process;
+}
+
+uint32_t hfn_record_shown_row(const hotfn_record *r, uint32_t index)
+{
+    if (r->process == 0)
+        return index;
+    for (uint32_t row = 0; row < r->thread_count; row++)
+        if (hfn_record_row_is_shown(r, row) && index-- == 0)
+            return row;
+    return r->thread_count;
+}
+
+uint32_t hfn_record_row_shown_as(const hotfn_record *r, uint32_t row)
+{
+    uint32_t index = 0;
+
+    if (r->process == 0)
+        return row;
+    for (uint32_t i = 0; i < row && i < r->thread_count; i++)
+        index += hfn_record_row_is_shown(r, i);
+    return hfn_record_row_is_shown(r, row) ? index : UINT32_MAX;
+}
+
+uint32_t hfn_record_shown_count(const hotfn_record *r)
+{
+    uint32_t count = 0;
+
+    for (uint32_t row = 0; row < r->thread_count; row++)
+        count += hfn_record_row_is_shown(r, row);
+    return count;
 }
 
 void hfn_record_sum(hotfn_record *r)

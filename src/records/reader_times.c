@@ -102,7 +102,7 @@ hotfn_status hfn_record_sum_times(hotfn_record *r)
     if (!chosen)
         return HOTFN_E_NO_MEMORY;
     for (uint32_t i = 0; i < r->times.thread_count && i < r->thread_count; i++)
-        chosen[i] = r->process == 0 || hfn_record_row_process(r, i) == r->process;
+        chosen[i] = hfn_record_row_is_shown(r, i);
     in.chosen = chosen;
     hfn_time_sums_finish(&r->sums);
     held = hfn_time_sums_make(&r->sums, &in, &r->env);

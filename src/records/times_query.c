@@ -210,6 +210,45 @@ static uint64_t sampled_self(const hotfn_record *r, const hfn_slot_sum *sum)
     return total > callees ? total - callees : 0;
 }
 
+static const hfn_slot_sum *caller_of(const hotfn_record *r, uint32_t node)
+{
+    uint32_t parent = r->times.nodes[node].parent;
+
+    return parent == UINT32_MAX ? NULL : &r->sums.slots[r->times.nodes[parent].slot];
+}
+
+/* What calls from outside of the circle that it recurses in took: no total of its functions is more. */
+static uint64_t ticks_from_outside(const hotfn_record *r, const hfn_slot_sum *sum)
+{
+    uint64_t ticks = 0;
+
+    for (uint32_t i = 0; i < r->times.node_count; i++) {
+        const hfn_slot_sum *caller = caller_of(r, i);
+        if (r->sums.nodes[i].is_chosen &&
+            r->sums.slots[r->times.nodes[i].slot].cycle == sum->cycle &&
+            (!caller || caller->cycle != sum->cycle))
+            ticks = add(ticks, hfn_times_node_ticks(r, i));
+    }
+    return ticks;
+}
+
+/* Sampled: whether an outer call was open is not known if it went by untimed.  So calls from itself are
+ * left out, and what a circle of functions took from outside is the most that one of them did. */
+static uint64_t sampled_total(const hotfn_record *r, const hfn_slot_sum *sum)
+{
+    uint64_t total = 0, most;
+    bool recurses = false;
+
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
+        const hfn_slot_sum *caller = caller_of(r, i);
+        recurses |= caller && caller->cycle == sum->cycle;
+        if (r->sums.nodes[i].is_chosen && caller != sum)
+            total = add(total, hfn_times_node_ticks(r, i));
+    }
+    most = recurses ? ticks_from_outside(r, sum) : total;
+    return total < most ? total : most;
+}
+
 /* Newton's: the library needs nothing of libm. */
 static double square_root(double x)
 {
@@ -223,11 +262,13 @@ static double square_root(double x)
 static void fill_sampled(const hotfn_record *r, const hfn_slot_sum *sum, double variance,
                          hotfn_record_timing *t)
 {
-    uint64_t total = less_cost_within(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
+    uint64_t total =
+        scale(less_cost_within(r, sum->total_ticks, sum->within_timed, sum->outermost_timed),
+              sum->calls, sum->timed_calls);
     double timed = (double)sum->timed_calls, calls = (double)sum->calls, error;
 
-    t->total_ns = hfn_times_ns(r, scale(total, sum->calls, sum->timed_calls));
-    t->self_ns = hfn_times_ns(r, sampled_self(r, sum));
+    t->total_ns = hfn_times_ns(r, r->times.node_count > 0 ? sampled_total(r, sum) : total);
+    t->self_ns = within(hfn_times_ns(r, sampled_self(r, sum)), 0, t->total_ns);
     if (sum->timed_calls == 0 || sum->timed_calls >= sum->calls)
         return;
     error = calls * square_root(variance / timed * (1 - timed / calls));

@@ -161,6 +161,12 @@ static bool name_edges(hfn_time_sums *out, const keyed *sorted, uint32_t count)
     return true;
 }
 
+/* A sample has places of callers whose own calls went by. */
+static bool was_called(const hotfn_time_node *n)
+{
+    return n->calls > 0 || n->timed_calls > 0;
+}
+
 static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
@@ -169,8 +175,10 @@ static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
     bool held = items && room;
     uint32_t count = 0;
 
+    for (uint32_t i = 0; i < t->node_count; i++)
+        out->nodes[i].edge = UINT32_MAX;
     for (uint32_t i = 0; held && i < t->node_count; i++)
-        if (out->nodes[i].is_chosen)
+        if (out->nodes[i].is_chosen && was_called(&t->nodes[i]))
             items[count++] = (keyed){ caller_slot(t, i), t->nodes[i].slot, i };
     held =
         held && name_edges(out, hfn_sort(items, room, count, sizeof *items, comes_before), count);
@@ -199,10 +207,11 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
             uint32_t left = way[--depth];
 
             slots[t->nodes[left].slot]--;
-            edges[out->nodes[left].edge] -= out->nodes[left].is_chosen;
+            if (out->nodes[left].edge != UINT32_MAX)
+                edges[out->nodes[left].edge]--;
         }
         sum->is_outermost_function = slots[t->nodes[i].slot]++ == 0;
-        if (sum->is_chosen)
+        if (sum->edge != UINT32_MAX)
             sum->is_outermost_edge = edges[sum->edge]++ == 0;
         way[depth++] = i;
     }
@@ -210,22 +219,28 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
     return true;
 }
 
+static void add_to_edge(hfn_edge_sum *edge, const hotfn_time_node *n, const hfn_node_sum *sum)
+{
+    edge->flags |= n->flags & HOTFN_NODE_MERGED;
+    edge->calls = add(edge->calls, n->calls);
+    edge->timed_calls = add(edge->timed_calls, n->timed_calls);
+    if (!sum->is_outermost_edge)
+        return;
+    edge->total_ticks = add(edge->total_ticks, n->total_ticks);
+    edge->within_timed = add(edge->within_timed, add(n->timed_calls, sum->below_timed));
+    edge->outermost_calls = add(edge->outermost_calls, n->calls);
+    edge->outermost_timed = add(edge->outermost_timed, n->timed_calls);
+}
+
 static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)
 {
     const hotfn_time_node *n = &t->nodes[i];
     const hfn_node_sum *sum = &out->nodes[i];
-    hfn_edge_sum *edge = &out->edges[sum->edge];
     hfn_slot_sum *slot = &out->slots[n->slot];
+    hfn_edge_sum *edge = sum->edge != UINT32_MAX ? &out->edges[sum->edge] : NULL;
 
-    edge->flags |= n->flags & HOTFN_NODE_MERGED;
-    edge->calls = add(edge->calls, n->calls);
-    edge->timed_calls = add(edge->timed_calls, n->timed_calls);
-    if (sum->is_outermost_edge) {
-        edge->total_ticks = add(edge->total_ticks, n->total_ticks);
-        edge->within_timed = add(edge->within_timed, add(n->timed_calls, sum->below_timed));
-        edge->outermost_calls = add(edge->outermost_calls, n->calls);
-        edge->outermost_timed = add(edge->outermost_timed, n->timed_calls);
-    }
+    if (edge)
+        add_to_edge(edge, n, sum);
     if (sum->is_outermost_function) {
         slot->within_timed = add(slot->within_timed, add(n->timed_calls, sum->below_timed));
         slot->outermost_timed = add(slot->outermost_timed, n->timed_calls);
@@ -242,6 +257,8 @@ static bool sum_tree(hfn_time_sums *out, const hfn_sum_input *in)
     link_nodes(out, t);
     sum_below(out, in);
     if (!make_edges(out, in) || !mark_outermost(out, in))
+        return false;
+    if ((t->header.flags & HOTFN_TIMING_SAMPLED) && !hfn_time_find_cycles(out))
         return false;
     for (uint32_t s = 0; t->node_count > 0 && s < in->slot_count; s++)
         out->slots[s].within_timed = out->slots[s].outermost_timed = 0; /* the tree knows better */

@@ -16,12 +16,18 @@ typedef struct hfn_slot_sum {
     uint32_t function;                  /* HOTFN_NO_FUNCTION: of none                   */
     uint32_t first_entry, entry_count;  /* in entry_order                               */
     uint32_t first_node;                /* of its nodes; UINT32_MAX: none               */
+    uint32_t cycle;                     /* sampled: the same as of those it recurses with */
     hotfn_alloc_cell self_alloc, total_alloc;
 } hfn_slot_sum;
 
+/* times_cycles.c: functions that call each other in circles share a number (slots[].cycle); one that is
+ * in none has its own.  Edges are sorted by caller.  False: no memory. */
+typedef struct hfn_time_sums hfn_time_sums;
+bool hfn_time_find_cycles(hfn_time_sums *sums);
+
 typedef struct hfn_node_sum {
     uint64_t below_timed; /* timed calls below it                            */
-    uint32_t edge;
+    uint32_t edge;        /* UINT32_MAX: none, as nobody called it                   */
     uint32_t first_child, next_sibling, next_of_slot; /* UINT32_MAX: none */
     uint32_t is_chosen;   /* its thread belongs to the chosen process        */
     uint32_t is_outermost_function, is_outermost_edge; /* no ancestor is of the same */
@@ -41,7 +47,7 @@ typedef struct hfn_thread_sum {
     uint64_t outermost_timed; /* called from outside: known from a tree */
 } hfn_thread_sum;
 
-typedef struct hfn_time_sums {
+struct hfn_time_sums {
     hotfn_env env;
     hfn_slot_sum *slots;
     uint32_t slot_count;
@@ -53,7 +59,7 @@ typedef struct hfn_time_sums {
     uint32_t edge_count, edge_capacity;
     hfn_thread_sum *threads;
     uint32_t thread_count;
-} hfn_time_sums;
+};
 
 /* What the sums are made for. */
 typedef struct hfn_sum_input {

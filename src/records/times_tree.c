@@ -45,7 +45,7 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
     node = &r->times.nodes[index];
     n.parent = node->parent;
     n.function = function_of(r, node->slot);
-    n.thread = node->thread;
+    n.thread = hfn_record_row_shown_as(r, node->thread);
     n.flags = node->flags & HOTFN_NODE_MERGED;
     if (r->sums.nodes[index].is_chosen) {
         uint64_t total = hfn_times_node_ticks(r, index), below = hfn_times_callee_ticks(r, index);
@@ -67,17 +67,38 @@ static uint64_t since_start(const hotfn_record *r, uint64_t ticks)
     return ticks > start ? hfn_times_ns(r, ticks - start) : 0;
 }
 
+/* The index-th slow call of a shown thread; slow_count: there is none. */
+static uint32_t shown_slow_call(const hotfn_record *r, uint32_t index)
+{
+    if (r->process == 0)
+        return index;
+    for (uint32_t i = 0; i < r->times.slow_count; i++)
+        if (hfn_record_row_is_shown(r, r->times.slow[i].thread) && index-- == 0)
+            return i;
+    return r->times.slow_count;
+}
+
+static uint32_t count_shown_slow_calls(const hotfn_record *r)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < r->times.slow_count; i++)
+        count += hfn_record_row_is_shown(r, r->times.slow[i].thread);
+    return count;
+}
+
 hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
                                         hotfn_record_slow_call *out)
 {
     hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
     const hotfn_slow_call *call;
 
+    index = shown_slow_call(r, index);
     if (index >= r->times.slow_count)
         return HOTFN_E_NOT_FOUND;
     call = &r->times.slow[index];
     s.function = function_of(r, call->slot);
-    s.thread = call->thread;
+    s.thread = hfn_record_row_shown_as(r, call->thread);
     s.node = call->node < r->times.node_count ? call->node : HOTFN_NO_NODE;
     s.start_ns = since_start(r, call->start_ticks);
     s.duration_ns = hfn_times_one_call_ns(r, &r->sums.slots[call->slot], call->ticks);
@@ -100,13 +121,36 @@ static uint32_t thread_of_event(const hfn_times *t, uint64_t index)
     return low;
 }
 
+static uint64_t events_of(const hfn_times *t, uint32_t thread)
+{
+    return t->event_ends[thread] - (thread > 0 ? t->event_ends[thread - 1] : 0);
+}
+
+/* The index-th event of the shown threads; event_count: there is none. */
+static uint64_t shown_event(const hotfn_record *r, uint64_t index)
+{
+    const hfn_times *t = &r->times;
+
+    if (r->process == 0 || t->event_count == 0)
+        return index;
+    for (uint32_t thread = 0; thread < t->thread_count; thread++) {
+        if (!hfn_record_row_is_shown(r, thread))
+            continue;
+        if (index < events_of(t, thread))
+            return t->event_ends[thread] - events_of(t, thread) + index;
+        index -= events_of(t, thread);
+    }
+    return t->event_count;
+}
+
 hotfn_status hotfn_record_get_event(const hotfn_record *r, uint64_t index, hotfn_record_event *out)
 {
     hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
 
+    index = shown_event(r, index);
     if (index >= r->times.event_count)
         return HOTFN_E_NOT_FOUND;
-    e.thread = thread_of_event(&r->times, index);
+    e.thread = hfn_record_row_shown_as(r, thread_of_event(&r->times, index));
     e.function = function_of(r, r->times.events[index].slot);
     e.kind = r->times.events[index].kind;
     e.time_ns = since_start(r, r->times.events[index].ticks);
@@ -147,14 +191,16 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     i->slow_ns = hfn_times_ns(r, h->slow_ticks);
     i->edge_count = r->sums.edge_count;
     i->node_count = r->times.node_count;
-    i->slow_count = r->times.slow_count;
+    i->slow_count = count_shown_slow_calls(r);
     i->nodes_merged = h->nodes_merged;
     i->histograms_lost = h->histograms_used > pool ? h->histograms_used - pool : 0;
     i->abandoned_exits = h->abandoned_exits;
     i->clock_went_back = h->clock_went_back;
     i->slow_lost = h->slow_used > r->times.slow_count ? h->slow_used - r->times.slow_count : 0;
-    i->event_count = r->times.event_count;
     for (uint32_t t = 0; t < r->times.thread_count; t++) {
+        if (!hfn_record_row_is_shown(r, t))
+            continue;
+        i->event_count += r->times.event_count > 0 ? events_of(&r->times, t) : 0;
         i->busy_ns += hfn_record_busy_ns(r, t);
         i->events_lost += r->times.threads[t].events;
     }

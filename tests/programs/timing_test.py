@@ -214,6 +214,57 @@ def a_killed_program_leaves_its_times(place):
     assert wanted * (1 - WITHIN) <= spend["total_ns"], (wanted, spend)
 
 
+def one_process_alone_can_be_shown(place):
+    """Threads, slow calls, events and the run's busy time are the parent's or the child's, as asked."""
+    source = place / "two.c"
+    source.write_text("#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+                      "volatile int x; __attribute__((noinline)) void parents(void) { usleep(3000); x++; }\n"
+                      "__attribute__((noinline)) void childs(void) { usleep(3000); x--; }\n"
+                      "int main(void) { x = 1; pid_t pid = fork(); for (int i = 0; i < 5; i++)"
+                      " if (pid) parents(); else childs();"
+                      " if (!pid) exit(0); waitpid(pid, 0, 0); }\n")
+    binary = build(place, source, "-O2")
+    _, _, both = run(place, binary, "--mode", "time", "--slower-than", "1ms", "--events")
+    record = place / "run.hfr"
+    told = json.loads(subprocess.run([HOTFN, "info", "--json", record], capture_output=True,
+                                     check=True).stdout)
+    assert len(told["threads"]) == 2 and told["time"]["slow_calls"] >= 10, told
+    assert told["time"]["count_cost_ns"] < told["time"]["cost_ns"], told["time"]
+    for pid in {t["pid"] for t in told["threads"]}:
+        main = pid == told["pid"]
+        one = json.loads(subprocess.run(
+            [HOTFN, "report", "--json", "-n", "0", "--process", str(pid), record],
+            capture_output=True, check=True).stdout)
+        assert [t["pid"] for t in one["threads"]] == [pid], one["threads"]
+        assert 0 < one["time"]["busy_ns"] < both["time"]["busy_ns"], one["time"]
+        assert len(one["slow_calls"]) >= 5, one["slow_calls"]
+        slow = {one["functions"][s["function"]]["name"] for s in one["slow_calls"]}
+        assert slow <= {"parents" if main else "childs", "main"} and len(slow) > 0, slow
+        assert {s["thread"] for s in one["slow_calls"]} == {0}, one["slow_calls"]
+        chrome = subprocess.run([HOTFN, "export", "-F", "chrome", "--process", str(pid), record],
+                                capture_output=True, text=True, check=True).stdout
+        assert ("parents" in chrome) == main and ("childs" in chrome) != main, chrome
+
+
+def nobody_is_called_by_a_place_that_nobody_called(place):
+    """A sample's tree has places of callers that went by untimed: they are no edges."""
+    binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
+    _, _, report = run(place, binary, "--mode", "time", "--sample", "16")
+    assert report["edges"] and all(e["calls"] > 0 for e in report["edges"]), report["edges"]
+
+
+def recursion_counts_once_in_a_sample(place):
+    """A function of a circle 60 deep took about what called it from outside, not 60 times that.  (The first
+    thousand calls are all timed, and each carries the cost of those in it: hence the wide bounds.)"""
+    binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
+    _, _, report = run(place, binary, "--mode", "time", "--sample", "16")
+    functions = by_name(report)
+    for name, outer in (("even", "circles"), ("odd", "circles"), ("doubles", "doubling")):
+        own, most = functions[name]["total_ns"], functions[outer]["total_ns"]
+        assert functions[name]["timing"] == "sampled" and own <= 2 * most, (name, own, most)
+        assert own >= 0.4 * most, (name, own, most)
+
+
 def wrong_words_are_refused(place):
     for words in (["--mode", "fast"], ["--flat"], ["--slower-than", "1ms"], ["--events"],
                   ["--sample", "8"], ["--mode", "time", "--sample", "0"]):
@@ -226,7 +277,8 @@ CASES = (times_are_those_the_program_measured, own_times_sum_to_busy,
          percentiles_lie_between_least_and_most, edges_are_the_calls,
          a_sample_counts_exactly_and_knows_callers, counts_are_those_of_count_mode, what_the_program_prints_is_the_same,
          calls_that_end_early_are_accounted, what_is_not_proven_is_counted_with_a_reason,
-         exceptions_end_the_calls_they_pass, a_killed_program_leaves_its_times,
+         one_process_alone_can_be_shown, nobody_is_called_by_a_place_that_nobody_called,
+         recursion_counts_once_in_a_sample, exceptions_end_the_calls_they_pass, a_killed_program_leaves_its_times,
          wrong_words_are_refused)
 
 

@@ -83,6 +83,45 @@ static void print_run(const hotfn_record_info *info)
            "threads", info->thread_count, info->threads_lost);
 }
 
+static const char *clock_word(uint32_t clock)
+{
+    return clock == HOTFN_CLOCK_TSC ? "tsc" : clock == HOTFN_CLOCK_ARM ? "cntvct" : "monotonic";
+}
+
+/* What was kept of each call, and what did not fit. */
+static void print_timing(const hotfn_record *record)
+{
+    hotfn_record_time_info t = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record_get_time_info(record, &t);
+    if (!t.flags) {
+        return;
+    }
+    printf("%-10s %s%s%s%s%s", "timed", t.flags & HOTFN_TIMING_SAMPLED ? "a sample" : "every call",
+           t.flags & HOTFN_TIMING_TREE ? ", call tree" : "",
+           t.flags & HOTFN_TIMING_HISTOGRAMS ? ", histograms" : "",
+           t.flags & HOTFN_TIMING_EVENTS ? ", events" : "",
+           t.flags & HOTFN_TIMING_ALLOC ? ", memory" : "");
+    if (t.flags & HOTFN_TIMING_SAMPLED) {
+        printf("; 1 in %" PRIu32 " after the first 1000 of a function and thread", t.sample_mean);
+    }
+    if (t.flags & HOTFN_TIMING_SLOW) {
+        printf("; calls from %.3f ms on", (double)t.slow_ns / 1e6);
+    }
+    printf("\n%-10s %s, %.3f MHz; a call costs %.1f ns timed, %.1f ns counted\n", "clock",
+           clock_word(t.clock), (double)t.ticks_per_second / 1e6,
+           t.cost_inside_ns + t.cost_outside_ns, t.count_cost_ns);
+    printf("%-10s %.3f s busy; %" PRIu32 " places in the tree (%" PRIu32
+           " entries merged), %" PRIu32 " edges, %" PRIu32 " slow calls (%" PRIu64
+           " lost), %" PRIu64 " events (%" PRIu64 " lost)\n",
+           "times", (double)t.busy_ns / 1e9, t.node_count, t.nodes_merged, t.edge_count,
+           t.slow_count, (uint64_t)t.slow_lost, t.event_count, t.events_lost);
+    if (t.abandoned_exits || t.clock_went_back) {
+        printf("%-10s %" PRIu32 " calls were left by longjmp or the like; %" PRIu32
+               " times the clock went back\n",
+               "", t.abandoned_exits, t.clock_went_back);
+    }
+}
+
 /* As in hotfn.report/1. */
 static const char *module_word(uint32_t flags)
 {
@@ -155,6 +194,27 @@ static void json_run(const hotfn_record_info *info)
            info->window_start_ns, info->window_end_ns, info->function_count, info->threads_lost);
 }
 
+static void json_timing(const hotfn_record *record)
+{
+    hotfn_record_time_info t = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record_get_time_info(record, &t);
+    if (!t.flags) {
+        printf(",\"time\":null");
+        return;
+    }
+    printf(",\"time\":{\"timed\":\"%s\",\"clock\":\"%s\",\"ticks_per_second\":%" PRIu64
+           ",\"cost_ns\":%.3f,\"count_cost_ns\":%.3f,\"sample_mean\":%" PRIu32
+           ",\"slow_ns\":%" PRIu64 ",\"busy_ns\":%" PRIu64,
+           t.flags & HOTFN_TIMING_SAMPLED ? "sample" : "all", clock_word(t.clock),
+           t.ticks_per_second, t.cost_inside_ns + t.cost_outside_ns, t.count_cost_ns, t.sample_mean,
+           t.slow_ns, t.busy_ns);
+    printf(",\"nodes\":%" PRIu32 ",\"nodes_merged\":%" PRIu32 ",\"edges\":%" PRIu32
+           ",\"slow_calls\":%" PRIu32 ",\"events\":%" PRIu64 ",\"events_lost\":%" PRIu64
+           ",\"abandoned_exits\":%" PRIu32 ",\"clock_went_back\":%" PRIu32 "}",
+           t.node_count, t.nodes_merged, t.edge_count, t.slow_count, t.event_count, t.events_lost,
+           t.abandoned_exits, t.clock_went_back);
+}
+
 static void json_modules(const hotfn_record *record, uint32_t count)
 {
     printf(",\n\"modules\":[");
@@ -219,10 +279,12 @@ int hotfn_verb_info(int argc, char **argv)
     hotfn_record_get_info(record, &info);
     if (json) {
         json_run(&info);
+        json_timing(record);
         json_modules(record, info.module_count);
         json_threads(record, info.thread_count);
     } else {
         print_run(&info);
+        print_timing(record);
         print_modules(record, info.module_count);
         print_threads(record, info.thread_count);
     }

@@ -29,8 +29,53 @@ OWN void seldom(int i)
     sink += i;
 }
 
+/* In a circle, 60 deep. */
+OWN void odd(int n);
+OWN void even(int n)
+{
+    for (int k = 0; k < 20; k++)
+        sink += k;
+    if (n > 0)
+        odd(n - 1);
+    sink += n;
+}
+
+OWN void odd(int n)
+{
+    for (int k = 0; k < 20; k++)
+        sink += k;
+    if (n > 0)
+        even(n - 1);
+    sink += n;
+}
+
+OWN void circles(void)
+{
+    for (int i = 0; i < 2000; i++)
+        even(60);
+    sink += 1;
+}
+
+OWN void doubles(int n)
+{
+    if (n > 0) {
+        doubles(n - 1);
+        doubles(n - 1);
+    }
+    sink += n;
+}
+
+OWN void doubling(void)
+{
+    doubles(16);
+    sink += 1;
+}
+
 int main(void)
 {
+    sink = 0;
+    circles();
+    doubling();
     for (int i = 0; i < 100000; i++) {
         often(i);
         if (i % 4 == 0)
