@@ -26,6 +26,7 @@ typedef struct walk {
     const reloc_numbers *numbers;
     hfn_span symbols; /* .dynsym and what follows it */
     hfn_pointer_fn visit;
+    hfn_slot_fn visit_slot; /* slots only, if not NULL */
     void *user;
     bool resolvers_only;
     uint64_t places, place_bytes; /* only relocations of words in this range */
@@ -58,14 +59,36 @@ static bool symbol_value(const walk *w, uint64_t index, uint64_t *value)
            hfn_span_word(w->symbols, at + (wide ? 8 : 4), w->image->word_bytes, value);
 }
 
-static void visit_reloc(const walk *w, uint64_t info, uint64_t addend)
+/* A resolver's value is not the function's. */
+static bool is_resolver(const walk *w, uint64_t index)
+{
+    bool wide = w->image->word_bytes == 8;
+    uint8_t info;
+
+    return !hfn_span_u8(w->symbols, index * (wide ? 24 : 16) + (wide ? 4 : 12), &info) ||
+           (info & 0xf) == HFN_STT_GNU_IFUNC;
+}
+
+static void visit_slot(const walk *w, uint64_t place, uint64_t symbol)
+{
+    uint64_t value, place_rva, rva;
+
+    if (symbol_value(w, symbol, &value) && !is_resolver(w, symbol) &&
+        hfn_image_rva(w->image, place, &place_rva) && hfn_image_rva(w->image, value, &rva))
+        w->visit_slot(w->user, place_rva, rva);
+}
+
+static void visit_reloc(const walk *w, uint64_t place, uint64_t info, uint64_t addend)
 {
     const reloc_numbers *n = w->numbers;
     bool wide = w->image->word_bytes == 8;
     uint64_t type = wide ? info & UINT32_MAX : info & 0xff;
     uint64_t symbol = wide ? info >> 32 : info >> 8, value;
 
-    if (type == n->irelative) {
+    if (w->visit_slot) {
+        if (type == n->glob_dat || type == n->jump_slot)
+            visit_slot(w, place, symbol);
+    } else if (type == n->irelative) {
         visit_address(w, addend);
     } else if (w->resolvers_only) {
         return;
@@ -92,7 +115,7 @@ static void visit_relocs(const walk *w, hfn_span table, bool has_addend)
         else
             read_word(w, place, &addend);
         if (place - w->places < w->place_bytes)
-            visit_reloc(w, info, addend);
+            visit_reloc(w, place, info, addend);
     }
 }
 
@@ -159,7 +182,7 @@ static void visit_all_relocs(const walk *w)
     hfn_elf_dynamic(image, HFN_DT_PLTREL, &kind);
     visit_relocs(w, hfn_elf_dynamic_span(image, HFN_DT_JMPREL, HFN_DT_PLTRELSZ),
                  kind == HFN_DT_RELA);
-    if (!w->resolvers_only)
+    if (!w->resolvers_only && !w->visit_slot)
         visit_relr(w, hfn_elf_dynamic_span(image, HFN_DT_RELR, HFN_DT_RELRSZ));
 }
 
@@ -233,6 +256,14 @@ void hfn_image_each_resolver(const hotfn_image *image, hfn_pointer_fn visit, voi
     walk w = new_walk(image, visit, user);
 
     w.resolvers_only = true;
+    visit_all_relocs(&w);
+}
+
+void hfn_image_each_slot(const hotfn_image *image, hfn_slot_fn visit, void *user)
+{
+    walk w = new_walk(image, NULL, user);
+
+    w.visit_slot = visit;
     visit_all_relocs(&w);
 }
 

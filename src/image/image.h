@@ -65,6 +65,11 @@ uint32_t hfn_image_section_of(const hotfn_image *image, uint64_t rva);
  */
 typedef void (*hfn_pointer_fn)(void *user, uint64_t target_rva);
 void hfn_image_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void *user);
+
+/* The words by which code reaches functions of this image as it reaches others' (ELF's GOT): where such a
+ * word lies, and the function, unless another image puts one of the same name in its place. */
+typedef void (*hfn_slot_fn)(void *user, uint64_t place_rva, uint64_t target_rva);
+void hfn_image_each_slot(const hotfn_image *image, hfn_slot_fn visit, void *user);
 /* Only the targets of R_*_IRELATIVE: resolvers of ifuncs, which a stripped image names nowhere
  * else. */
 void hfn_image_each_resolver(const hotfn_image *image, hfn_pointer_fn visit, void *user);

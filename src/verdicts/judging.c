@@ -121,6 +121,8 @@ bool hfn_judging_finish(hfn_judging *j)
         hfn_free(&j->env, j->branches, j->branch_capacity * sizeof *j->branches);
     if (j->far_cases)
         hfn_free(&j->env, j->far_cases, j->far_case_capacity * sizeof *j->far_cases);
+    if (j->slots)
+        hfn_free(&j->env, j->slots, j->slot_capacity * sizeof *j->slots);
     if (j->orphans)
         hfn_free(&j->env, j->orphans, j->orphan_capacity * sizeof *j->orphans);
     hfn_code_finish(&j->code, &j->env);

@@ -50,6 +50,11 @@ typedef struct hfn_far_case {
     uint64_t target;
 } hfn_far_case;
 
+/* A word by which code reaches a function of this image as it reaches others' (hfn_image_each_slot). */
+typedef struct hfn_slot {
+    uint64_t rva, target;
+} hfn_slot;
+
 typedef struct hfn_judging {
     hotfn_env env;
     const hotfn_image *image;
@@ -74,6 +79,8 @@ typedef struct hfn_judging {
     size_t branch_count, branch_capacity;
     hfn_far_case *far_cases; /* by subject and target; for the proofs of timing only */
     size_t far_case_count, far_case_capacity;
+    hfn_slot *slots; /* by rva; for the proofs of timing only */
+    size_t slot_count, slot_capacity;
     hfn_dispatcher *orphans; /* fragments whose jumps may land elsewhere */
     size_t orphan_count, orphan_capacity;
 } hfn_judging;

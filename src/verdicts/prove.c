@@ -211,12 +211,34 @@ static bool is_table_jump(const hfn_prover *p, const block *b)
     return d.kind == HFN_DISPATCH_TABLE;
 }
 
+/* The function of this image that the jump's word of the GOT is for: a PLT entry's jump, or one in its
+ * place.  Another image's function of the same name may stand there; it takes the same arguments. */
+static const hfn_slot *slot_of(const hfn_prover *p, const hfn_instruction *in)
+{
+    const hfn_judging *j = p->judging;
+    size_t low = 0, high = in->reads_memory_relative ? j->slot_count : 0;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (j->slots[middle].rva < in->target)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return in->reads_memory_relative && low < j->slot_count && j->slots[low].rva == in->target
+               ? &j->slots[low]
+               : NULL;
+}
+
 /* With nothing of its own on the stack it is a call's end, unless a table shows. */
 static uint32_t jump_indirectly(hfn_prover *p, const block *b, const hfn_instruction *in,
                                 const hfn_stack_state *state)
 {
     uint8_t stack = p->judging->arch->stack_register;
+    const hfn_slot *slot = slot_of(p, in);
 
+    if (slot && stands_at_entry(p, state))
+        return jump_to(p, slot->target, state);
     if (p->judging->subjects[p->subject].notes & HFN_NOTE_UNBOUNDED)
         return HOTFN_REASON_STACK_UNKNOWN;
     if (stands_at_entry(p, state) && (!in->through_table || !is_table_jump(p, b)))

@@ -8,6 +8,7 @@
 #include "verdicts/prove.h"
 #include "verdicts/workers.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define BATCH 128u
@@ -156,10 +157,35 @@ static bool has_own_walker(const hfn_judging *j)
     return false;
 }
 
+/* ---- Functions that are reached through the PLT. */
+
+static void note_slot(void *user, uint64_t place_rva, uint64_t target_rva)
+{
+    hfn_judging *j = user;
+    const hfn_slot one = { place_rva, target_rva };
+
+    hfn_judging_append(j, (void **)&j->slots, &j->slot_count, &j->slot_capacity, &one, sizeof one);
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+    const hfn_slot *left = a, *right = b;
+
+    return (left->rva > right->rva) - (left->rva < right->rva);
+}
+
+static void find_slots(hfn_judging *j)
+{
+    hfn_image_each_slot(j->image, note_slot, j);
+    if (j->slot_count > 0)
+        qsort(j->slots, j->slot_count, sizeof *j->slots, compare_slots);
+}
+
 void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
 {
     timing t = { .judging = j, .items = items, .walks_own_stack = has_own_walker(j) };
 
+    find_slots(j);
     hfn_workers_run(j->threads, (j->count + BATCH - 1) / BATCH, judge_batch, &t);
     while (refuse_unproven(&t))
         ;

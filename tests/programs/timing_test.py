@@ -183,6 +183,37 @@ def what_is_not_proven_is_counted_with_a_reason(place):
         assert reason in (None, f["timing_reason"]) and f["timing_reason"], f
 
 
+def jumps_through_the_own_plt_lead_to_known_functions(place):
+    """A library's tail jump to its own exported function is followed; one to another library's is not,
+    nor one to a function that the loader's resolver chooses."""
+    (place / "own.c").write_text(
+        "#include <unistd.h>\n"
+        "int inner(int x) { __asm__ volatile(\"\"); return 3 * x; }\n"
+        "int inside(int x) { __asm__ volatile(\"\"); return inner(x + 1); }\n"
+        "int outside(int x) { __asm__ volatile(\"\"); return close(x); }\n"
+        "static int chosen_one(int x) { return x - 1; }\n"
+        "static void *choose(void) { return chosen_one; }\n"
+        "int chosen(int x) __attribute__((ifunc(\"choose\")));\n"
+        "int by_choice(int x) { __asm__ volatile(\"\"); return chosen(x); }\n")
+    (place / "uses.c").write_text(
+        "#include <stdio.h>\nint inside(int), outside(int), by_choice(int);\n"
+        "int main(void) { long sum = 0; for (int i = 0; i < 1000; i++)"
+        " sum += inside(i) + outside(-1) + by_choice(i); printf(\"%ld\\n\", sum); }\n")
+    library = place / "libown.so"
+    for plt in ((), ("-fno-plt",)):
+        subprocess.run(["gcc", "-O2", "-fPIC", "-shared", *plt, "-o", library, place / "own.c"], check=True)
+        binary = build(place, place / "uses.c", "-O2", f"-L{place}", "-lown", f"-Wl,-rpath,{place}",
+                       "-Wl,--no-as-needed", str(library))
+        bare = run_bare(binary)
+        status, output, report = run(place, binary, "--mode", "time", "--module", "libown*")
+        assert (status, output) == bare, (plt, status, output, bare)
+        functions = by_name(report)
+        assert functions["inside"]["timing"] == functions["inner"]["timing"] == "full", functions
+        assert functions["inside"]["timed_calls"] == functions["inner"]["calls"] == 1000, functions
+        for name in ("outside", "by_choice"):
+            assert functions[name]["timing_reason"] == "tail-unknown", functions[name]
+
+
 def exceptions_end_the_calls_they_pass(place):
     """Each function that throws or is passed ended as often as it began."""
     if not shutil.which("g++"):
@@ -277,6 +308,7 @@ CASES = (times_are_those_the_program_measured, own_times_sum_to_busy,
          percentiles_lie_between_least_and_most, edges_are_the_calls,
          a_sample_counts_exactly_and_knows_callers, counts_are_those_of_count_mode, what_the_program_prints_is_the_same,
          calls_that_end_early_are_accounted, what_is_not_proven_is_counted_with_a_reason,
+         jumps_through_the_own_plt_lead_to_known_functions,
          one_process_alone_can_be_shown, nobody_is_called_by_a_place_that_nobody_called,
          recursion_counts_once_in_a_sample, exceptions_end_the_calls_they_pass, a_killed_program_leaves_its_times,
          wrong_words_are_refused)
