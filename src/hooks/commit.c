@@ -5,6 +5,7 @@
  * passes over hooks (place, prepare, write, settle) are ordered so that nothing is allocated while
  * other threads are stopped: one of them may hold the allocator's lock.
  */
+#include "base/compiler.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "hooks/hookset.h"
@@ -66,6 +67,8 @@ static void refuse_unwritable(change *c, hfn_batch *batch)
 {
     uint64_t base = hfn_batch_module(c->hooks, batch)->base;
 
+    if (hfn_windows_are_open(&c->windows))
+        return;
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         hfn_plan_hook hook;
         if (batch->hooks[i] & HFN_HOOK_REFUSED)
@@ -92,12 +95,26 @@ static bool prepare(change *c)
 
 /* ---- Write.  HOT PATH: other threads are stopped, signals are blocked. */
 
+/* Entries are too far apart for the processor to see where the next one is. */
+enum { HOOKS_AHEAD = 16 };
+
+static void fetch_ahead(const hotfn_hooks *hooks, const hfn_batch *batch, uint32_t index)
+{
+    const hfn_module *module = hfn_batch_module(hooks, batch);
+
+    if (index + HOOKS_AHEAD < batch->hook_count)
+        hfn_prefetch(
+            module->base +
+            hfn_plan_rva_at(module->plan, batch->hooks[index + HOOKS_AHEAD] & HFN_HOOK_ENTRY));
+}
+
 static void write_batch(change *c, hfn_batch *batch)
 {
     uint64_t base = hfn_batch_module(c->hooks, batch)->base;
     hfn_stub_walk walk = hfn_stub_walk_begin(c->hooks, batch);
 
     while (hfn_stub_walk_next(&walk)) {
+        fetch_ahead(c->hooks, batch, walk.index);
         if (batch->hooks[walk.index] & HFN_HOOK_REFUSED)
             continue;
         if (hfn_patch_compare(&walk.hook, base) == HFN_PATCH_SAME &&

@@ -4,6 +4,7 @@
  * What stands there is computed, not kept: the distance to the function, or to its stub. */
 #include "hooks/sites.h"
 
+#include "base/compiler.h"
 #include "base/memory.h"
 
 bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch)
@@ -52,6 +53,8 @@ void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch)
 
 /* ---- One site. */
 
+enum { BYTES_AHEAD = 1024 }; /* of code */
+
 /* A site in this process, and the two values that its field may have. */
 typedef struct site {
     uint64_t field;
@@ -66,6 +69,7 @@ static bool next_site(const hfn_batch *batch, uint64_t base, const hfn_windows *
     while (hfn_sites_next(batch, walk)) {
         const hfn_site_target *target = &batch->targets[walk->entry];
         int64_t distance = target->stub - (int64_t)walk->next_rva;
+        hfn_prefetch(base + walk->next_rva + BYTES_AHEAD);
         uint64_t from = base + walk->field_rva - 2, behind = base + walk->next_rva;
         if (!out->window || from < out->window->begin || behind > out->window->end)
             out->window = hfn_windows_at(windows, from);
@@ -106,8 +110,22 @@ static void write_field(const site *s, uint32_t value)
 
 /* ---- All sites. */
 
+/* Targets are all over a table of a megabyte: the one of the site so many words on is fetched meanwhile. */
+enum { WORDS_AHEAD = 16 };
+
+static void fetch_ahead(const hfn_batch *batch, const hfn_site_walk *walk)
+{
+    uint64_t table = (uint64_t)(uintptr_t)batch->targets, entry;
+
+    if (walk->end - walk->at <= WORDS_AHEAD * PLAN_SITE_BYTES)
+        return;
+    entry = hfn_load_u32(walk->at + WORDS_AHEAD * PLAN_SITE_BYTES) >> PLAN_SITE_GAP_BITS;
+    hfn_prefetch(table + entry * sizeof *batch->targets);
+}
+
 bool hfn_sites_next(const hfn_batch *batch, hfn_site_walk *walk)
 {
+    fetch_ahead(batch, walk);
     while (hfn_site_walk_next(walk))
         if (batch->targets[walk->entry].stub != 0)
             return true;

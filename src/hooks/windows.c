@@ -123,6 +123,14 @@ void hfn_windows_open(hfn_windows *windows)
             hfn_os_text_open(&windows->list[i].text, windows->list[i].begin, windows->list[i].end);
 }
 
+bool hfn_windows_are_open(const hfn_windows *windows)
+{
+    for (size_t i = 0; i < windows->count; i++)
+        if (!windows->list[i].is_open)
+            return false;
+    return true;
+}
+
 hfn_text_window *hfn_windows_at(const hfn_windows *windows, uint64_t address)
 {
     size_t low = 0, high = windows->count;

@@ -23,6 +23,8 @@ void hfn_windows_init(hfn_windows *windows, const hotfn_env *env);
 bool hfn_windows_cover(hfn_windows *windows, const hotfn_hooks *hooks, const hfn_batch *batch,
                        uint32_t mask, uint32_t wanted);
 void hfn_windows_open(hfn_windows *windows);
+/* All of them: every hook that they cover can be written. */
+bool hfn_windows_are_open(const hfn_windows *windows);
 /* The open window that holds the hook's site; NULL if the system did not let it open. */
 hfn_text_window *hfn_windows_at(const hfn_windows *windows, uint64_t address);
 /* Close all and free the list. */
