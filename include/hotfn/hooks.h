@@ -137,6 +137,7 @@ HOTFN_API hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_op
  * plan   kept until the module is forgotten or the set destroyed.
  * slots  borrowed; slots[function_index] for each function of the image, UINT32_MAX: leave alone.
  * module receives a handle for the calls below.
+ * Where slots do not follow the order of addresses, the stubs of the 256 lowest stand together.
  * Nothing is written before hotfn_hooks_commit.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,

@@ -228,47 +228,60 @@ static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t 
     return (uint32_t)at;
 }
 
-/* Is the entry among those of the kind, and which slot is it to count in? */
-static bool is_wanted(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t entry,
-                      const uint32_t *slots, uint32_t kind, uint32_t *slot)
+/* Functions of a module that become one batch: those that get an action of the kind and a slot in
+ * [first_slot, end_slot). */
+typedef struct choice {
+    const uint32_t *slots;
+    uint32_t kind;
+    uint64_t first_slot, end_slot;
+} choice;
+
+/* Is the entry among them, and which slot is it to count in? */
+static bool is_chosen(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t entry,
+                      const choice *c, uint32_t *slot)
 {
     bool timed = hfn_hooks_can_time(hooks) && hfn_plan_is_timed(plan, entry);
 
-    *slot = slots[hfn_plan_function_at(plan, entry)];
-    return *slot != UINT32_MAX && timed == is_timing(kind);
+    *slot = c->slots[hfn_plan_function_at(plan, entry)];
+    return *slot != UINT32_MAX && *slot >= c->first_slot && *slot < c->end_slot &&
+           timed == is_timing(c->kind);
 }
 
-static uint32_t count_wanted(const hotfn_hooks *hooks, const hotfn_plan *plan,
-                             const uint32_t *slots, uint32_t kind, uint32_t *highest_slot)
+/* How many there are, and their range of slots; do slots follow the order of entries? */
+static uint32_t survey(const hotfn_hooks *hooks, const hotfn_plan *plan, const choice *c,
+                       uint32_t *lowest_slot, uint32_t *highest_slot, bool *is_in_order)
 {
-    uint32_t wanted = 0, slot;
+    uint32_t count = 0, slot, last = 0;
 
+    *is_in_order = true;
     for (uint32_t i = 0; i < plan->entry_count; i++) {
-        if (!is_wanted(hooks, plan, i, slots, kind, &slot))
+        if (!is_chosen(hooks, plan, i, c, &slot))
             continue;
-        wanted++;
+        *is_in_order &= count == 0 || slot > last;
+        *lowest_slot = slot < *lowest_slot ? slot : *lowest_slot;
         *highest_slot = slot > *highest_slot ? slot : *highest_slot;
+        last = slot;
+        count++;
     }
-    return wanted;
+    return count;
 }
 
-static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind, uint32_t wanted,
-                      const uint32_t *slots)
+static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const choice *c)
 {
     const hotfn_plan *plan = hooks->modules[module].plan;
-    hfn_batch *batch = wanted > 0 ? new_batch(hooks, module, kind) : NULL;
+    hfn_batch *batch = count > 0 ? new_batch(hooks, module, c->kind) : NULL;
     uint32_t slot;
 
-    if (wanted == 0)
+    if (count == 0)
         return true;
     if (!batch)
         return false;
-    if (!resize_batch(hooks, batch, wanted)) {
+    if (!resize_batch(hooks, batch, count)) {
         hfn_batch_finish(hooks, batch);
         return false;
     }
     for (uint32_t i = 0; i < plan->entry_count; i++) {
-        if (!is_wanted(hooks, plan, i, slots, kind, &slot))
+        if (!is_chosen(hooks, plan, i, c, &slot))
             continue;
         batch->hooks[batch->hook_count] = i | far_bit(hooks, slot);
         batch->slots[batch->hook_count++] = slot;
@@ -276,22 +289,45 @@ static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind, uint32
     return true;
 }
 
+/* Slots in another order than entries (hotfn_live_order_slots) say who is called most: the first of
+ * them become a batch of their own, so that their stubs stand together. */
+enum { FIRST_SLOTS = 256 };
+
+static bool add_counted(hotfn_hooks *hooks, uint32_t module, uint32_t count, const choice *all,
+                        uint32_t lowest_slot)
+{
+    choice first = *all, rest = *all;
+    uint32_t lowest = UINT32_MAX, highest = 0, first_count;
+    bool is_in_order;
+
+    first.end_slot = rest.first_slot = (uint64_t)lowest_slot + FIRST_SLOTS;
+    first_count =
+        survey(hooks, hooks->modules[module].plan, &first, &lowest, &highest, &is_in_order);
+    return add_batch(hooks, module, first_count, &first) &&
+           add_batch(hooks, module, count - first_count, &rest);
+}
+
 hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                     const uint32_t *slots, uint32_t *module, hotfn_error *err)
 {
-    uint32_t highest_slot = 0, handle;
-    uint32_t timing = hooks->access.skip_base_bytes ? HOTFN_ACTION_SAMPLE : HOTFN_ACTION_TIME;
-    uint32_t counted = count_wanted(hooks, plan, slots, HOTFN_ACTION_COUNT, &highest_slot);
-    uint32_t timed = count_wanted(hooks, plan, slots, timing, &highest_slot);
+    choice count = { slots, HOTFN_ACTION_COUNT, 0, UINT32_MAX };
+    choice time = { slots, hooks->access.skip_base_bytes ? HOTFN_ACTION_SAMPLE : HOTFN_ACTION_TIME,
+                    0, UINT32_MAX };
+    uint32_t lowest = UINT32_MAX, highest = 0, unused = 0, handle;
+    bool time_in_order, in_order;
+    uint32_t timed = survey(hooks, plan, &time, &unused, &highest, &time_in_order);
+    uint32_t counted = survey(hooks, plan, &count, &lowest, &highest, &in_order);
     hotfn_status status = check_plan(plan, err);
 
     if (status == HOTFN_OK && counted + timed > 0)
-        status = check_slot(hooks, highest_slot, err);
+        status = check_slot(hooks, highest, err);
     if (status != HOTFN_OK)
         return status;
     handle = module_for(hooks, plan, base);
-    if (handle == UINT32_MAX || !add_batch(hooks, handle, HOTFN_ACTION_COUNT, counted, slots) ||
-        !add_batch(hooks, handle, timing, timed, slots))
+    if (handle == UINT32_MAX ||
+        !(in_order ? add_batch(hooks, handle, counted, &count)
+                   : add_counted(hooks, handle, counted, &count, lowest)) ||
+        !add_batch(hooks, handle, timed, &time))
         return no_memory(err);
     *module = handle;
     return HOTFN_OK;

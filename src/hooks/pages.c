@@ -6,7 +6,7 @@
 
 /* Pages next to each other, in one window. */
 typedef struct page_run {
-    const hfn_windows *windows;
+    hfn_windows *windows;
     const hfn_text_window *window;
     uint64_t begin, end;
     uint64_t byte_count; /* of all runs before */
@@ -17,7 +17,7 @@ static void flush(page_run *run)
     if (!run->window)
         return;
     hfn_os_text_populate(run->window, run->begin, run->end);
-    run->byte_count += run->end - run->begin;
+    run->byte_count += hfn_windows_note_private(run->windows, run->begin, run->end);
 }
 
 static void add(page_run *run, uint64_t begin, uint64_t end)
@@ -42,8 +42,7 @@ static void add(page_run *run, uint64_t begin, uint64_t end)
     run->end = end;
 }
 
-uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch,
-                            const hfn_windows *windows)
+uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_windows *windows)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     hfn_site_walk site = hfn_site_walk_begin(module->plan);

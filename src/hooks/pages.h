@@ -6,9 +6,9 @@
 #include "hooks/hookset.h"
 #include "hooks/windows.h"
 
-/* Make private copies of them in few system calls (a fault for each would cost more); answers their
- * bytes.  Batch->targets says which sites are meant. */
+/* Make private copies of them in few system calls (a fault for each would cost more); answers the bytes of
+ * those that had none.  Batch->targets says which sites are meant. */
 uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch,
-                            const hfn_windows *windows);
+                            hfn_windows *windows);
 
 #endif

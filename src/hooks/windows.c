@@ -131,7 +131,7 @@ bool hfn_windows_are_open(const hfn_windows *windows)
     return true;
 }
 
-hfn_text_window *hfn_windows_at(const hfn_windows *windows, uint64_t address)
+static hfn_window *find_window(const hfn_windows *windows, uint64_t address)
 {
     size_t low = 0, high = windows->count;
 
@@ -144,14 +144,47 @@ hfn_text_window *hfn_windows_at(const hfn_windows *windows, uint64_t address)
     }
     if (low == windows->count || address < windows->list[low].begin || !windows->list[low].is_open)
         return NULL;
-    return &windows->list[low].text;
+    return &windows->list[low];
+}
+
+hfn_text_window *hfn_windows_at(const hfn_windows *windows, uint64_t address)
+{
+    hfn_window *window = find_window(windows, address);
+
+    return window ? &window->text : NULL;
+}
+
+static size_t bitmap_bytes(const hfn_window *window)
+{
+    return (window->end - window->begin) / hfn_os_page_bytes() / 8 + 1;
+}
+
+uint64_t hfn_windows_note_private(hfn_windows *windows, uint64_t begin, uint64_t end)
+{
+    hfn_window *window = find_window(windows, begin);
+    uint64_t page = hfn_os_page_bytes(), byte_count = 0;
+
+    if (window && !window->is_private)
+        window->is_private = hfn_alloc(windows->env, bitmap_bytes(window));
+    if (!window || !window->is_private)
+        return end - begin;
+    for (uint64_t at = begin; at < end && at < window->end; at += page) {
+        uint64_t number = (at - window->begin) / page;
+        uint8_t bit = (uint8_t)(1u << number % 8);
+        byte_count += window->is_private[number / 8] & bit ? 0 : page;
+        window->is_private[number / 8] |= bit;
+    }
+    return byte_count;
 }
 
 void hfn_windows_finish(hfn_windows *windows)
 {
-    for (size_t i = 0; i < windows->count; i++)
+    for (size_t i = 0; i < windows->count; i++) {
         if (windows->list[i].is_open)
             hfn_os_text_close(&windows->list[i].text);
+        if (windows->list[i].is_private)
+            hfn_free(windows->env, windows->list[i].is_private, bitmap_bytes(&windows->list[i]));
+    }
     hfn_free(windows->env, windows->list, windows->capacity * sizeof *windows->list);
     memset(windows, 0, sizeof *windows);
 }

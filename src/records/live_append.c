@@ -242,6 +242,36 @@ static hotfn_status put_functions(hotfn_live *live, const hotfn_record_function 
     return status;
 }
 
+/* ---- Slots in another order. */
+
+hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module, const uint32_t *functions,
+                                    uint32_t count)
+{
+    uint32_t first, function_count, slot;
+    uint8_t *entry, *slots, *is_dealt;
+
+    if (live->fd < 0)
+        return HOTFN_E_STATE;
+    if (!hfn_live_module(live, module, &entry, &first, &function_count))
+        return HOTFN_E_NOT_FOUND;
+    if (function_count == 0)
+        return HOTFN_OK;
+    is_dealt = hfn_alloc(&live->env, function_count);
+    if (!is_dealt)
+        return HOTFN_E_NO_MEMORY;
+    slots = hfn_live_section(live, HFN_SECTION_SLOTS) + (uint64_t)first * 4;
+    slot = hfn_get32(entry + HFN_MODULE_FIRST_SLOT);
+    for (uint64_t n = 0; n < (uint64_t)count + function_count; n++) {
+        uint64_t i = n < count ? functions[n] : n - count;
+        if (i >= function_count || is_dealt[i] || hfn_get32(slots + i * 4) == HOTFN_NO_SLOT)
+            continue;
+        is_dealt[i] = 1;
+        hfn_put32(slots + i * 4, slot++);
+    }
+    hfn_free(&live->env, is_dealt, function_count);
+    return HOTFN_OK;
+}
+
 /* ---- The module. */
 
 static void put_module(uint8_t *at, const hotfn_record_module *m, uint32_t path)

@@ -2,6 +2,7 @@
 /* `hotfn run`: start a program with the agent inside, look after it until it ends, write the record,
  * and end as it ended.  The record's path is a symbolic link to the live record meanwhile, so that
  * `hotfn report` can read it at any time. */
+#include "heat.h"
 #include "run.h"
 #include "kit.h"
 #include "verbs.h"
@@ -394,6 +395,9 @@ int hotfn_verb_run(int argc, char **argv)
     run_window_stop(&r.window);
     run_service_stop(&r.service);
     bool kept = finish_record(&r);
+    if (kept) {
+        heat_keep(r.service.cache_folder, r.options.record_path);
+    }
     if (kept && !r.options.quiet) {
         summarise(&r);
         warn_unmatched(&r);

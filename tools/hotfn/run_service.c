@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread of `hotfn run` that answers the target: which module it has just loaded, whether it is
  * wanted, and if so its scan and plan.  The target waits meanwhile; it never scans by itself. */
+#include "heat.h"
 #include "run.h"
 #include "verbs.h"
 
@@ -94,6 +95,7 @@ static hotfn_status add_scan(run_service *s, const hotfn_request *request, const
     }
     hotfn_scan_get_info(scan, &info);
     if (status == HOTFN_OK) {
+        heat_apply(s->cache_folder, scan, s->live, *module);
         status = hotfn_handover_add_plan(s->handover, *module, info.plan, info.plan_bytes, err);
     }
     return status;

@@ -7,7 +7,7 @@
 #include <hotfn/hooks.h>
 
 static _Thread_local uint64_t *row __attribute__((tls_model("initial-exec")));
-static uint64_t slots[64];
+static uint64_t slots[512];
 static uint64_t slow_calls;
 
 /* Called by a stub whose rcx is saved at [rsp - 8]: give the thread its row and change nothing else. */

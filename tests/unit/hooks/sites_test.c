@@ -4,7 +4,11 @@
 #include "row.h"
 #include "targets.h"
 
-enum { CODE_BYTES = 8192, SLOT_BASE = 10 };
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { CODE_BYTES = 8192, SLOT_BASE = 10, CHANGES = 100, ROUNDS = 20 };
 enum { SUM, CALLS, JUMPS, BRANCHES, FUNCTIONS };
 enum { CALL_AT = 8, JUMP_AT = 5, BRANCH_AT = 5 };
 
@@ -102,6 +106,12 @@ static uint64_t target_of(const fixture *f, uint32_t field)
     int32_t distance = (int32_t)hfn_load_u32(f->code.bytes + field);
 
     return base_of(f) + field + 4 + (uint64_t)(int64_t)distance;
+}
+
+/* Where the patch at the function leads. */
+static uint64_t stub_of(const fixture *f, uint32_t index)
+{
+    return target_of(f, f->rva[index] + 1);
 }
 
 static bool leads_to_stub(const fixture *f, uint32_t field)
@@ -234,6 +244,86 @@ static void a_call_of_a_refused_function_stays(void)
     finish_fixture(&f);
 }
 
+/* Slots as hotfn_live_order_slots deals them: two batches, one before the other. */
+static void stubs_of_the_lowest_slots_stand_first_and_all_calls_count(void)
+{
+    static const uint32_t slot_of[FUNCTIONS] = { 1, 300, 2, 0 };
+    fixture f = make_fixture(0);
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    uint64_t page = hfn_os_page_bytes();
+    uint32_t module;
+
+    for (int again = 0; again < 2; again++) {
+        memset(slots, 0, sizeof slots);
+        CHECK_EQ_I64(hotfn_hooks_add_module(f.hooks, f.plan, base_of(&f), slot_of, &module, NULL),
+                     HOTFN_OK);
+        CHECK_EQ_I64(hotfn_hooks_commit(f.hooks, &stats, NULL), HOTFN_OK);
+        CHECK_EQ_U64(stats.hooked, FUNCTIONS);
+        CHECK_EQ_U64(stats.call_sites, 3);
+        CHECK_EQ_U64(stats.copied_page_bytes, 2 * page); /* both batches write both pages */
+        CHECK(stub_of(&f, JUMPS) < stub_of(&f, CALLS) &&
+              stub_of(&f, BRANCHES) < stub_of(&f, CALLS));
+        call_all(&f, 10);
+        CHECK_EQ_U64(slots[1], 40);
+        CHECK(slots[300] == 10 && slots[2] == 10 && slots[0] == 10);
+        CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+        CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
+    }
+    finish_fixture(&f);
+}
+
+/* ---- While another thread runs the callers. */
+
+typedef struct runner {
+    const fixture *f;
+    _Atomic uint64_t rounds; /* made, each calls all functions once */
+    _Atomic bool stopping, was_wrong;
+} runner;
+
+static void *run_callers(void *user)
+{
+    runner *r = user;
+
+    for (int n = 0; !r->stopping; n = (n + 1) % 100) {
+        for (uint32_t i = 0; i < FUNCTIONS; i++)
+            r->was_wrong = r->was_wrong || call(r->f, i, 30 + n, 4) != 34u + (uint32_t)n;
+        r->rounds++;
+    }
+    return NULL;
+}
+
+static void wait_for_rounds(runner *r)
+{
+    uint64_t until = r->rounds + ROUNDS;
+
+    while (r->rounds < until)
+        sched_yield();
+}
+
+static void calls_change_while_another_thread_makes_them(void)
+{
+    fixture f = make_fixture(0);
+    runner r = { &f, 0, false, false };
+    pthread_t thread;
+
+    CHECK_EQ_I64(pthread_create(&thread, NULL, run_callers, &r), 0);
+    for (int n = 0; n < CHANGES; n++) {
+        hotfn_commit_stats stats = hook(&f, 15);
+        uint64_t counted = slots[SLOT_BASE + SUM];
+        CHECK_EQ_U64(stats.hooked, FUNCTIONS);
+        CHECK_EQ_U64(stats.call_sites, 3);
+        wait_for_rounds(&r); /* the first of them may have begun before */
+        CHECK(slots[SLOT_BASE + SUM] - counted >= 4 * (ROUNDS - 1));
+        CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+        CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
+        wait_for_rounds(&r);
+    }
+    r.stopping = true;
+    pthread_join(thread, NULL);
+    CHECK(!r.was_wrong);
+    finish_fixture(&f);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(direct_calls_and_jumps_go_to_the_stub_and_count_once),
     CHECK_TEST(only_calls_of_hooked_functions_change),
@@ -241,5 +331,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_call_that_is_not_as_the_plan_says_is_left_alone),
     CHECK_TEST(a_call_that_somebody_changed_since_is_left_alone_and_told),
     CHECK_TEST(a_call_of_a_refused_function_stays),
+    CHECK_TEST(stubs_of_the_lowest_slots_stand_first_and_all_calls_count),
+    CHECK_TEST(calls_change_while_another_thread_makes_them),
 };
 CHECK_MAIN(tests)
