@@ -113,9 +113,9 @@ class Case:
                        check=True)
         self.environment = {**os.environ, "HOME": folder, "DEBUGINFOD_URLS": ""}
 
-    def hotfn_run(self, *command):
+    def hotfn_run(self, *command, mode="count"):
         return [HOTFN, "run", "-q", "-o", self.folder / "r.hfr", "--target", self.target,
-                "-x", "t_worker", "--", *command]
+                "--mode", mode, "-x", "t_worker", "--", *command]
 
     def gdb(self, lines):
         script = self.folder / "script.gdb"
@@ -186,6 +186,29 @@ def unwinds_on_the_slow_path(case):
         check(outer[:1] == ["t_worker"], f"slow path, instruction {number}: {names}")
 
 
+def beyond_stub(names):
+    """The frames further out than the outermost of a stub or of the engine."""
+    inner = [i for i, name in enumerate(names) if name == STUB or name.startswith("hfn_")]
+    return names[inner[-1] + 1:] if inner else None
+
+
+def unwinds_through_timed_stubs(case):
+    """From each instruction of stub and engine, and from the body behind them."""
+    functions = ("t_pushes", "t_flags")
+    lines = "run\n" + "".join(walk(name) + f"echo \\n@step body_{name}\\n\nbt\n"
+                              for name in functions)
+    output = case.output(case.hotfn_run(*case.gdb(lines), case.target, mode="time"))
+    for function in functions:
+        traces = backtraces(output, function)
+        check(20 <= len(traces) < STEPS_AT_MOST,
+              f"{function}: {len(traces)} instructions outside of the program\n{output[-3000:]}")
+        for number, names in enumerate(traces):
+            check(beyond_stub(names) == ["t_middle", "main"],
+                  f"{function}, instruction {number}: {names}")
+        body, = backtraces(output, "body_" + function)
+        check(body == [function, STUB, "t_middle", "main"], f"{function}'s body: {body}")
+
+
 def main():
     if not shutil.which("gdb") or not shutil.which("gcc"):
         print("skipped: no gdb or no gcc on this system")
@@ -193,7 +216,8 @@ def main():
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         case = Case(folder)
-        for test in (unwinds_when_started_by_gdb, unwinds_when_attached, unwinds_on_the_slow_path):
+        for test in (unwinds_when_started_by_gdb, unwinds_when_attached, unwinds_on_the_slow_path,
+                     unwinds_through_timed_stubs):
             try:
                 test(case)
                 print(f"ok {test.__name__}")
