@@ -54,17 +54,17 @@ def run_layouts(arguments, folder):
     return runs, outcomes
 
 
-def run_hotfn(arguments, folder, outcomes):
+def run_hotfn(arguments, folder, outcomes, mode=(), ask=()):
     """hotfn's report; the program must have done the same as under callgrind."""
     if arguments.report:
         return hotfn_report.load(arguments.report.read_text())
     place = folder / "hotfn"
     place.mkdir()
-    options = [f"--module={glob}" for glob in arguments.module]
+    options = [*mode, *(f"--module={glob}" for glob in arguments.module)]
     environment = callgrind_file.environment_of(ENVIRONMENT, place, 0,
                                                 callgrind_file.UNDER_HOTFN)
     status, report = hotfn_report.run(arguments.hotfn, arguments.command, place, environment,
-                                      options, arguments.stdin, arguments.cwd)
+                                      options, arguments.stdin, arguments.cwd, ask)
     if (status, (place / "stdout").read_bytes()) not in outcomes and not arguments.any_output:
         raise RuntimeError(f"output or status ({status}) differs from the run under callgrind: "
                            + (place / "stderr").read_text(errors="replace")[-2000:])

@@ -12,7 +12,8 @@ def load(text):
     return report
 
 
-def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None):
+def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None,
+        ask=()):
     """(exit status, report) of one counted run, without its forked children (callgrind and the
     programs' own totals leave them out too); stdout and stderr go to files in folder."""
     record = folder / "run.hfr"
@@ -21,7 +22,7 @@ def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None):
         status = subprocess.run([hotfn, "run", "-q", "-o", record, *options, "--", *command],
                                 env=environment, stdin=source, stdout=output, stderr=problems,
                                 cwd=cwd).returncode
-    text = subprocess.run([hotfn, "report", record, "-n", "0", "--json", "--no-lines", "--process", "main"],
+    text = subprocess.run([hotfn, "report", record, "-n", "0", "--json", "--no-lines", "--process", "main", *ask],
                           capture_output=True, text=True, check=True).stdout
     return status, load(text)
 

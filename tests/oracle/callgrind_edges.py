@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Compare who called whom, and how often, with callgrind's call edges.
+
+    callgrind_edges.py --hotfn BUILD/tools/hotfn/hotfn [--stdin FILE] -- ./program args
+
+Callgrind's calls are those of the program's functions by address; an edge of hotfn leads from the
+nearest timed function further out.  So the edges into a function that only timed functions call
+are equal, one by one.  Into one that others call too, or a library (qsort's comparison), hotfn
+knows no fewer from each timed caller, and all in all as many as its calls.  Functions whose counts
+differ already (they depend on the memory's layout) belong to callgrind_counts.py.
+Status 0: so it is.  1: an edge differs.  2: usage, or the program behaved differently.
+"""
+import argparse
+import bisect
+import collections
+import os
+import pathlib
+import sys
+import tempfile
+
+import callgrind_counts
+import callgrind_file
+import elf_tables
+import hotfn_report
+
+LEAST_EQUAL = 0.98      # of the functions that are called: the others' counts depend on layout
+STARTED = 2             # _init and _fini: callgrind has them elsewhere
+
+
+class Owners:
+    """Which function an address belongs to; a part NAME.cold belongs to NAME."""
+
+    def __init__(self, path):
+        symbols = elf_tables.own_text_symbols(path)
+        by_name = {name: address for address, symbol in symbols.items() for name in symbol.names}
+        self.begins = sorted(symbols)
+        self.ends = [address + symbols[address].size for address in self.begins]
+        self.owners = []
+        for address in self.begins:
+            wholes = [name.partition(".cold")[0] for name in symbols[address].names
+                      if ".cold" in name]
+            self.owners.append(by_name.get(wholes[0], address) if wholes else address)
+
+    def of(self, address):
+        i = bisect.bisect_right(self.begins, address) - 1
+        return self.owners[i] if i >= 0 and address < self.ends[i] else None
+
+
+def callgrind_edges(profile, path, owners):
+    """callee -> Counter of callers (None: not of this program)."""
+    edges = collections.defaultdict(collections.Counter)
+    for callee, sources in profile.reached_by(path).items():
+        for source_object, source, times in sources:
+            caller = owners.of(source) if source_object == path else None
+            edges[callee][caller] += times
+    return edges
+
+
+def hotfn_edges(report, functions, base):
+    """The same of a report; only what is timed calls or is called."""
+    place = {index: base + f["rva"] for index, f in enumerate(report["functions"])
+             if f["rva"] in functions and functions[f["rva"]] is f}
+    edges = collections.defaultdict(collections.Counter)
+    for edge in report["edges"]:
+        edges[place.get(edge["callee"])][place.get(edge["caller"])] += edge["calls"]
+    return edges
+
+
+def differences(function, callers, timed, seen):
+    """What hotfn's edges into a function have that callgrind's have not."""
+    whole = all(caller in timed for caller in callers)
+    for caller in sorted(set(callers) | set(seen), key=str):
+        theirs, ours = callers[caller], seen[caller]
+        if caller in timed and (ours != theirs if whole else ours < theirs):
+            yield caller, theirs, ours
+    if sum(seen.values()) != function["calls"]:
+        yield None, function["calls"], sum(seen.values())
+
+
+def compare(arguments, folder, path):
+    (_, profile), outcome = callgrind_counts.run_layout(arguments, folder, 0)
+    report = callgrind_counts.run_hotfn(arguments, folder, {outcome}, ["--mode", "time"],
+                                        ["--edges"])
+    base = elf_tables.lowest_load_address(path)
+    functions = hotfn_report.functions_of(report, path)
+    owners = Owners(path)
+    theirs, ours = callgrind_edges(profile, path, owners), hotfn_edges(report, functions, base)
+    timed = {base + rva for rva, f in functions.items() if f["timing"] == "full"}
+    name = {base + rva: f["name"] for rva, f in functions.items()}
+    tally, wrong = collections.Counter(), []
+    for rva, function in sorted(functions.items()):
+        at = base + rva
+        if at not in timed or not function["calls"]:
+            continue
+        callers = theirs.get(at, collections.Counter())
+        tally["called"] += 1
+        if sum(callers.values()) != function["calls"] or function["entry_is_loop"]:
+            tally["counts differ, or from outside"] += 1
+            continue
+        found = list(differences(function, callers, timed, ours.get(at, collections.Counter())))
+        tally["by timed callers only" if all(c in timed for c in callers) else "by others too"] += 1
+        tally["edges compared"] += len(callers)
+        wrong += [(function["name"], name.get(caller, "outside"), *rest) for caller, *rest in found]
+    return tally, wrong
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hotfn", type=pathlib.Path, required=True)
+    parser.add_argument("--stdin", help="file given to the command as its input")
+    parser.add_argument("command", nargs="+")
+    arguments = parser.parse_args()
+    arguments.stdin = arguments.stdin and os.path.abspath(arguments.stdin)
+    arguments.cwd = arguments.report = None
+    arguments.module, arguments.any_output = [], False
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    path = os.path.realpath(arguments.command[0])
+    with tempfile.TemporaryDirectory(prefix="hotfn_edges_") as folder:
+        try:
+            tally, wrong = compare(arguments, pathlib.Path(folder), path)
+        except (RuntimeError, ValueError) as problem:
+            print(f"callgrind_edges: {problem}", file=sys.stderr)
+            return 2
+    print(", ".join(f"{count} {what}" for what, count in tally.items()))
+    for callee, caller, theirs, ours in wrong[:20]:
+        print(f"  {caller} -> {callee}: callgrind {theirs}, hotfn {ours}")
+    equal = tally["by timed callers only"] + tally["by others too"]
+    print(f"edges that differ: {len(wrong)}; {equal} of {tally['called']} functions compared")
+    return 1 if wrong or equal < LEAST_EQUAL * tally["called"] - STARTED or not equal else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
