@@ -3,7 +3,7 @@
 
 Gives the ranges that unwind information covers, whether a range begins like a function (CFA =
 rsp+8), and the landing pads of exceptions.  Covers the encodings that gcc, clang and rustc write
-for x86-64 and i386; anything else raises.  Sources: LSB 5.0, .eh_frame; DWARF 5, 6.4; Itanium C++ ABI.
+for x86-64, i386 and AArch64; anything else raises.  Sources: LSB 5.0, .eh_frame; DWARF 5, 6.4; Itanium C++ ABI.
 """
 import dataclasses
 import struct
@@ -131,7 +131,7 @@ def first_cfa(cursor, end, before):
 
 
 ONE_OPERAND = (0x06, 0x07, 0x08, 0x2e)   # restore_extended, undefined, same_value, args_size
-AT_ENTRY = ((7, 8), (4, 4))              # rsp+8; i386: esp+4
+AT_ENTRY = ((7, 8), (4, 4), (31, 0))     # rsp+8; i386: esp+4; AArch64: sp
 
 
 def read_fde(cursor, end, cie):

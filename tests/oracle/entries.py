@@ -12,6 +12,7 @@ import dataclasses
 import re
 import subprocess
 
+import arm64_references
 import eh_frame
 import elf_tables
 
@@ -63,7 +64,7 @@ def function_symbols(path):
 
 def relocation_targets(path):
     """(address that a relocation puts into data, is it an ifunc's)."""
-    pattern = re.compile(r"R_X86_64_(RELATIV|IRELATIV|64|GLOB_DAT|JUMP_SLO)\S*\s+(.*)")
+    pattern = re.compile(r"R_(?:X86_64|AARCH64)_(RELATIV|IRELATIV|64|ABS64|GLOB_DA|JUMP_SL)\S*\s+(.*)")
     for line in elf_tables.lines_of("readelf", "-rW", path):
         match = pattern.search(line)
         if not match:
@@ -180,8 +181,11 @@ class Found:
     def add_code_references(self):
         """Call, jump and lea targets; constants where addresses are absolute."""
         absolute = "EXEC" in self.header()
-        for source, mnemonic, target in code_references(self.path, absolute,
-                                                             self.offset_table()):
+        if "AArch64" in self.header("Machine:"):
+            references = arm64_references.code_references(self.path)
+        else:
+            references = code_references(self.path, absolute, self.offset_table())
+        for source, mnemonic, target in references:
             entry = self.candidates.get(target)
             if entry is None:
                 if mnemonic.startswith("call") and not self.inside_a_candidate(target):
