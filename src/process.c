@@ -146,6 +146,7 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
     follow_loader(p, m, info.entry_count);
     if (known.function_count > 0 && known.function_count == info.function_count) {
         count_module(p, m, info.function_count);
+        hfn_process_find_allocators(p, m);
     }
 }
 

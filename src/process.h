@@ -48,6 +48,8 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
 hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err);
 /* code_map.c: where sampled calls find out who called them; nothing if none are sampled. */
 void hfn_process_map_code(const hfn_process *p);
+/* allocators.c: with HOTFN_TIMING_ALLOC, which of the module's functions are malloc and its like. */
+void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m);
 /* Put the bytes back and release everything but the live record. */
 hotfn_status hfn_process_finish(hfn_process *p, hotfn_error *err);
 

@@ -23,6 +23,7 @@ typedef int32_t (*hotfn_write_fn)(void *user, const void *bytes, size_t byte_cou
 #define HOTFN_BY_SELF 2u
 #define HOTFN_BY_TOTAL 3u
 #define HOTFN_BY_MAX 4u
+#define HOTFN_BY_ALLOC 5u   /* bytes that it allocated by itself; all 0 where memory was not kept */
 
 typedef struct hotfn_export_options {
     uint32_t size; /* sizeof(hotfn_export_options) */

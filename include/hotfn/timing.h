@@ -100,6 +100,10 @@ typedef struct hotfn_alloc_cell {
     uint64_t freed_bytes, freed_blocks;
 } hotfn_alloc_cell;
 
+/* Is a function of this (mangled) name one whose calls are followed to keep memory: malloc, free,
+ * operator new ...?  Since 0.2. */
+HOTFN_API int32_t hotfn_is_allocator(const char *name);
+
 /* A slow call, in a ring; written when it ends.  64 bytes. */
 typedef struct hotfn_slow_call {
     uint64_t sequence;    /* 1, 2, ...: written last; 0: none or being written */

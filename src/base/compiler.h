@@ -45,6 +45,13 @@ static inline void hfn_prefetch(uint64_t address)
 #define HFN_CAN_TIME 0
 #endif
 
+/* And entries that follow a memory allocator's calls (counters/alloc.h)? */
+#if defined(__x86_64__)
+#define HFN_CAN_FOLLOW_MEMORY 1
+#else
+#define HFN_CAN_FOLLOW_MEMORY 0
+#endif
+
 /* Where libgcc's unwinding context (_Unwind_Context) keeps the frame's CFA, in words: behind a place for
  * each register that DWARF numbers, and one. */
 #if defined(__aarch64__)

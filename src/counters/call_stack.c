@@ -501,6 +501,7 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
     t->current = 0;
     t->node = t->root;
     t->limbo_count = 0;
+    t->alloc_frame = 0;
     t->floor = 0;
     t->last_tick = now;
     if (t->first_tick == 0)

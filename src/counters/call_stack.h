@@ -19,6 +19,7 @@ typedef struct hfn_time_engine {
     uint64_t *histograms;
     hotfn_slow_call *slow;
     hotfn_time_event *events;
+    hotfn_alloc_cell *allocs; /* by node; NULL: memory is not kept */
     const uint32_t *means; /* sampled: by slot, the parent may change them; NULL: all are sample_mean */
     uint32_t event_mask;
 } hfn_time_engine;

@@ -4,6 +4,7 @@
 #include "counters/timing.h"
 
 #include "base/compiler.h"
+#include "counters/alloc.h"
 #include "counters/call_stack.h"
 #include "counters/clock.h"
 #include "counters/rows.h"
@@ -109,6 +110,9 @@ hfn_timing_calls hfn_timing_get_calls(void)
         return (hfn_timing_calls){ hfn_time_enter_sampled_entry, hfn_time_exit_full_entry,
                                    (void (*)(void))hfn_time_personality,
                                    hfn_time.thread_at + hfn_time.skips_at };
+    if (hfn_time.allocs && HFN_CAN_FOLLOW_MEMORY)
+        return (hfn_timing_calls){ hfn_alloc_enter_entry, hfn_alloc_exit_entry,
+                                   (void (*)(void))hfn_time_personality, 0 };
     return (hfn_timing_calls){ full ? hfn_time_enter_full_entry : hfn_time_enter_entry,
                                full ? hfn_time_exit_full_entry : hfn_time_exit_entry,
                                (void (*)(void))hfn_time_personality, 0 };
@@ -133,6 +137,7 @@ void hfn_timing_start(const hfn_time_memory *m)
         .slow = m->slow,
         .events = h->event_capacity ? m->events : NULL,
         .means = m->means,
+        .allocs = h->flags & HOTFN_TIMING_ALLOC ? m->allocs : NULL,
         .event_mask = h->event_capacity - 1,
     };
     if (!m->nodes || h->node_capacity == 0)

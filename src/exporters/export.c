@@ -90,7 +90,10 @@ static uint64_t key_of(const hfn_view *view, uint32_t index, uint32_t by)
 {
     hotfn_record_timing t;
     hfn_view_timing(view, index, &t);
-    return by == HOTFN_BY_TOTAL ? t.total_ns : by == HOTFN_BY_MAX ? t.max_ns : t.self_ns;
+    return by == HOTFN_BY_ALLOC   ? t.self_alloc.allocated_bytes
+           : by == HOTFN_BY_TOTAL ? t.total_ns
+           : by == HOTFN_BY_MAX   ? t.max_ns
+                                  : t.self_ns;
 }
 
 static bool sort_by_time(const hfn_view *view, uint32_t *order, uint32_t by)
@@ -204,7 +207,7 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
         return no_such_format(format, err);
     }
     if (!hfn_take_options(&view.options, sizeof view.options, options) ||
-        view.options.by > HOTFN_BY_MAX) {
+        view.options.by > HOTFN_BY_ALLOC) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown export option");
     }
     if (view.options.match && hotfn_glob_match(view.options.match, "") < 0) {

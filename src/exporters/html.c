@@ -178,8 +178,10 @@ static void put_allocs(page *p)
         hfn_view_timing(p->view, i, &t);
         hfn_sink_format(p->sink, "%s[%" PRIu64 ",%" PRIu64, i ? "," : "",
                         t.total_alloc.allocated_bytes, t.total_alloc.allocated_blocks);
-        hfn_sink_format(p->sink, ",%" PRIu64 ",%" PRIu64 "]", t.total_alloc.freed_bytes,
+        hfn_sink_format(p->sink, ",%" PRIu64 ",%" PRIu64, t.total_alloc.freed_bytes,
                         t.total_alloc.freed_blocks);
+        hfn_sink_format(p->sink, ",%" PRIu64 ",%" PRIu64 "]", t.self_alloc.allocated_bytes,
+                        t.self_alloc.allocated_blocks);
     }
     hfn_sink_text(p->sink, "]");
 }

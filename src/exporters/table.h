@@ -22,6 +22,12 @@ void hfn_table_column(hfn_sink *sink, const char *text, size_t width);
 void hfn_table_function(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
                         const hotfn_record_module *m, size_t room);
 
+/* table_memory.c: columns of a timed run that kept memory, and its sums. */
+bool hfn_table_has_memory(const hfn_view *view);
+void hfn_table_memory_columns(hfn_sink *sink);
+void hfn_table_memory(hfn_sink *sink, const hotfn_record_timing *t);
+void hfn_table_memory_notes(const hfn_view *view, hfn_sink *sink);
+
 void hfn_table_time_columns(const hfn_view *view, hfn_sink *sink, size_t module_width);
 void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t module_width);
 /* What must be known to read the times right; slow calls; edges if asked for. */

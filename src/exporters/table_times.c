@@ -33,9 +33,13 @@ static const char *time_text(uint64_t ns, char out[24])
 
 void hfn_table_time_columns(const hfn_view *view, hfn_sink *sink, size_t module_width)
 {
-    hfn_sink_format(sink, "%s%5s  %16s  %10s  %10s  %6s  %9s  %9s  %-*s  %s%s\n",
-                    hfn_table_color(view, DIM), "rank", "calls", "total", "self", "self", "p99",
-                    "max", (int)module_width, "module", "function", hfn_table_color(view, PLAIN));
+    hfn_sink_format(sink, "%s%5s  %16s  %10s  %10s  %6s  %9s  %9s", hfn_table_color(view, DIM),
+                    "rank", "calls", "total", "self", "self", "p99", "max");
+    if (hfn_table_has_memory(view)) {
+        hfn_table_memory_columns(sink);
+    }
+    hfn_sink_format(sink, "  %-*s  %s%s\n", (int)module_width, "module", "function",
+                    hfn_table_color(view, PLAIN));
 }
 
 static void put_times(const hfn_view *view, hfn_sink *sink, const hotfn_record_timing *t)
@@ -73,6 +77,10 @@ void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, siz
     hfn_sink_format(sink, "%5" PRIu32 "  %16s", rank + 1,
                     hfn_table_calls(view, view->order[rank], f.calls, calls));
     put_times(view, sink, &t);
+    if (hfn_table_has_memory(view)) {
+        hfn_table_memory(sink, &t);
+        taken += 11 + 14 + 11 + 11;
+    }
     hfn_sink_format(sink, "  %s", hfn_table_color(view, DIM));
     hfn_table_column(sink, m.file, module_width);
     hfn_sink_format(sink, "%s  ", hfn_table_color(view, PLAIN));
@@ -262,6 +270,7 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
                         "and max are those of the timed calls\n",
                         t->sample_mean);
     }
+    hfn_table_memory_notes(view, sink);
     put_losses(view, sink);
     put_slow_calls(view, sink);
     return !(view->options.flags & HOTFN_EXPORT_EDGES) || put_sorted_edges(view, sink);

@@ -7,6 +7,8 @@
  */
 #include "verdicts/prove.h"
 
+#include "base/compiler.h"
+
 #include <string.h>
 
 enum { LINE_MAX = 64, LEADERS_MAX = 1 << 15, FIRST_CAPACITY = 256 };
@@ -169,6 +171,23 @@ static bool is_own_entry(const hfn_prover *p, uint64_t target)
     return target == p->rva || target == p->items[p->subject].site_rva;
 }
 
+/* What these take is laid down by the C standard or POSIX and fits in registers, so whoever they jump on
+ * to is passed no stack arguments either: there is no room for any. */
+static uint32_t unknown_tail(const hfn_prover *p)
+{
+    static const char *const known[] = { "malloc",        "calloc",         "realloc", "free",
+                                         "aligned_alloc", "posix_memalign", "memalign" };
+    const hfn_judging *j = p->judging;
+    const char *name = NULL;
+
+    for (uint32_t n = 0; (name = hotfn_functions_get_name(j->functions, p->subject, n)) != NULL;
+         n++)
+        for (size_t i = 0; i < HFN_COUNT_OF(known); i++)
+            if (strcmp(name, known[i]) == 0)
+                return HOTFN_REASON_NONE;
+    return HOTFN_REASON_TAIL_UNKNOWN;
+}
+
 static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *state)
 {
     uint32_t index;
@@ -184,7 +203,7 @@ static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *s
         return hfn_code_region(&p->judging->code, target) ? hfn_prove_leads(p, target, state, false)
                                                           : HOTFN_REASON_TAIL_UNKNOWN;
     if (other->kind == HOTFN_FUNCTION_PLT)
-        return HOTFN_REASON_TAIL_UNKNOWN;
+        return unknown_tail(p);
     append(p, (void **)&p->tails, &p->tail_count, &p->tail_capacity, &index, sizeof index);
     return HOTFN_REASON_NONE;
 }
@@ -242,7 +261,7 @@ static uint32_t jump_indirectly(hfn_prover *p, const block *b, const hfn_instruc
     if (p->judging->subjects[p->subject].notes & HFN_NOTE_UNBOUNDED)
         return HOTFN_REASON_STACK_UNKNOWN;
     if (stands_at_entry(p, state) && (!in->through_table || !is_table_jump(p, b)))
-        return HOTFN_REASON_TAIL_UNKNOWN;
+        return unknown_tail(p);
     if (p->dispatches && p->dispatch_state.at[stack] != state->at[stack])
         return HOTFN_REASON_STACK_UNKNOWN;
     if (!p->dispatches)
@@ -271,8 +290,7 @@ static void note_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
 {
     const hfn_arch *arch = p->judging->arch;
     const hfn_call_state call = { at, state->at[arch->stack_register],
-                                  state->at[arch->frame_register],
-                                  state->at[arch->return_place] };
+                                  state->at[arch->frame_register], state->at[arch->return_place] };
 
     append(p, (void **)&p->calls, &p->call_count, &p->call_capacity, &call, sizeof call);
 }

@@ -43,7 +43,7 @@ static bool take(diff *d, choices *c, int word, const char *argument)
     case LEAST: return percent(argument, &d->least);
     case MARKDOWN: return c->markdown = true;
     case JSON: return c->json = true;
-    case BY: c->by_given = true; return hotfn_tool_order(argument, &d->by) && d->by != HOTFN_BY_MAX;
+    case BY: c->by_given = true; return hotfn_tool_order(argument, &d->by) && d->by < HOTFN_BY_MAX;
     case 'n':
         c->limit_given = true;
         d->limit = (uint32_t)strtoul(argument, &end, 10);

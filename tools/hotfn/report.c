@@ -54,21 +54,22 @@ static const struct option words[] = {
 
 static int usage(FILE *out, int status)
 {
-    fputs("usage: hotfn report [options] RECORD\n"
-          "  -f, --match GLOB   only functions with a name that matches\n"
-          "  -n, --limit N      at most N functions [30 in the table, else all]; 0 is all\n"
-          "      --json, --csv  instead of the table; -F, --format NAME: table, json, csv\n"
-          "      --refused      list what could not be hooked, with the reasons\n"
-          "      --mangled      show the linker's names\n"
-          "      --process PID  only what this process called; 'main': not its forked children\n"
-          "      --by ORDER     calls, self, total or max [self if the run was timed, else calls]\n"
-          "      --raw          leave the hooks' own cost in the times\n"
-          "      --edges        also list who called whom (table, json)\n"
-          "      --no-lines     do not look for source lines\n"
-          "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
-          "      --color WHEN   auto, always, never\n"
-          "  -o, --output FILE  instead of stdout\n",
-          out);
+    fputs(
+        "usage: hotfn report [options] RECORD\n"
+        "  -f, --match GLOB   only functions with a name that matches\n"
+        "  -n, --limit N      at most N functions [30 in the table, else all]; 0 is all\n"
+        "      --json, --csv  instead of the table; -F, --format NAME: table, json, csv\n"
+        "      --refused      list what could not be hooked, with the reasons\n"
+        "      --mangled      show the linker's names\n"
+        "      --process PID  only what this process called; 'main': not its forked children\n"
+        "      --by ORDER     calls, self, total, max or alloc [self if the run was timed, else calls]\n"
+        "      --raw          leave the hooks' own cost in the times\n"
+        "      --edges        also list who called whom (table, json)\n"
+        "      --no-lines     do not look for source lines\n"
+        "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
+        "      --color WHEN   auto, always, never\n"
+        "  -o, --output FILE  instead of stdout\n",
+        out);
     return status;
 }
 
@@ -82,7 +83,7 @@ static bool parse_number(const char *text, uint32_t *out)
 
 bool hotfn_tool_order(const char *word, uint32_t *by)
 {
-    static const char *const orders[] = { "default", "calls", "self", "total", "max" };
+    static const char *const orders[] = { "default", "calls", "self", "total", "max", "alloc" };
     for (uint32_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         if (strcmp(word, orders[i]) == 0) {
             *by = i;

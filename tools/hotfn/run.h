@@ -33,7 +33,7 @@ typedef struct run_options {
     uint32_t sample_mean;
     uint64_t slow_ns;
     uint32_t budget_ppm; /* 0: none */
-    bool flat, events;
+    bool flat, events, with_alloc;
     bool follow, durable, perf_map, no_cache, quiet, verbose, force;
     char **command; /* NULL-terminated */
 } run_options;

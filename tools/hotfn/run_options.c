@@ -30,6 +30,7 @@ enum {
     EVENTS,
     SAMPLE,
     BUDGET,
+    WITH,
     HELP
 };
 
@@ -59,6 +60,7 @@ static const struct option words[] = {
     { "events", no_argument, NULL, EVENTS },
     { "sample", required_argument, NULL, SAMPLE },
     { "budget", required_argument, NULL, BUDGET },
+    { "with", required_argument, NULL, WITH },
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
     { "help", no_argument, NULL, HELP },
@@ -75,6 +77,7 @@ void run_usage(bool to_stderr)
         "      --slower-than T  with --mode time: keep each call that takes longer (1ms, 20us)\n"
         "      --sample N       with --mode time: time one call in N, at random; count all\n"
         "      --events         with --mode time: keep the latest entries and exits\n"
+        "      --with alloc     with --mode time: memory that each function allocates and frees\n"
         "      --budget SHARE   hooks take at most that much of the program's time (5%): functions\n"
         "                       that cost too much are watched less closely, or not at all\n"
         "  -f, --function GLOB  count only functions that match (may be repeated)\n"
@@ -207,6 +210,10 @@ static bool take(run_options *o, int word, const char *argument)
     case KIT: o->kit_path = argument; return true;
     case SLOWER: return parse_time(argument, &o->slow_ns);
     case SAMPLE: return parse_sample(argument, &o->sample_mean);
+    case WITH:
+        o->with_alloc = strcmp(argument, "alloc") == 0;
+        return o->with_alloc ||
+               bad("nothing else can be kept too (this version knows: alloc):", argument);
     case BUDGET: return parse_share(argument, &o->budget_ppm);
     case MODE:
         o->timing = strcmp(argument, "time") == 0 ? HOTFN_TIMING_TIMES : 0;
@@ -220,8 +227,9 @@ static bool take(run_options *o, int word, const char *argument)
 static bool choose_timing(run_options *o)
 {
     if (!o->timing) {
-        return !(o->flat || o->events || o->slow_ns || o->sample_mean) ||
-               bad("only with --mode time:", o->flat          ? "--flat"
+        return !(o->flat || o->events || o->slow_ns || o->sample_mean || o->with_alloc) ||
+               bad("only with --mode time:", o->with_alloc    ? "--with"
+                                             : o->flat        ? "--flat"
                                              : o->events      ? "--events"
                                              : o->sample_mean ? "--sample"
                                                               : "--slower-than");
@@ -234,6 +242,11 @@ static bool choose_timing(run_options *o)
     } else if (!o->flat) {
         o->timing |= HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
     }
+    if (o->with_alloc && !(o->timing & HOTFN_TIMING_TREE)) {
+        return bad("memory is kept by call tree: not with --flat, --sample, --budget:",
+                   "--with alloc");
+    }
+    o->timing |= o->with_alloc ? HOTFN_TIMING_ALLOC : 0;
     o->timing |= o->slow_ns ? HOTFN_TIMING_SLOW : 0;
     o->timing |= o->events ? HOTFN_TIMING_EVENTS : 0;
     return true;

@@ -70,6 +70,41 @@ static uint32_t refuse_module(run_service *s, const hotfn_request *request, cons
     return add_without_functions(s, request, flags | HOTFN_MODULE_FAILED, err->text);
 }
 
+/* --with alloc: the C library, and other allocators by their names, are hooked for these alone. */
+static bool has_allocator(const run_service *s, const hotfn_request *request)
+{
+    const char *file = file_name(request->path);
+    return s->options->with_alloc && (strncmp(file, "libc.so", 7) == 0 ||
+                                      strncmp(file, "libc-", 5) == 0 || strstr(file, "malloc"));
+}
+
+static bool is_allocator(const hotfn_record_function *f)
+{
+    bool is = hotfn_is_allocator(f->name);
+    for (const char *name = f->names; name && *name; name += strlen(name) + 1) {
+        is = is || hotfn_is_allocator(name);
+    }
+    return is;
+}
+
+static hotfn_status add_allocator(run_service *s, const hotfn_scan *scan, uint32_t *module,
+                                  hotfn_error *err)
+{
+    enum { MOST = 256 };
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+    uint64_t rvas[MOST];
+    uint32_t count = 0;
+    hotfn_scan_get_info(scan, &info);
+    for (uint32_t i = 0; i < info.function_count && count < MOST; i++) {
+        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+        hotfn_scan_get_function(scan, i, &f);
+        if (is_allocator(&f)) {
+            rvas[count++] = f.rva;
+        }
+    }
+    return hotfn_scan_add_to(scan, s->live, 0, NULL, rvas, count, NULL, module, err);
+}
+
 static hotfn_status add_scan(run_service *s, const hotfn_request *request, const hotfn_scan *scan,
                              bool want, uint32_t *module, hotfn_error *err)
 {
@@ -86,10 +121,12 @@ static hotfn_status add_scan(run_service *s, const hotfn_request *request, const
     pick.min_bytes = o->min_bytes;
     pick.max_bytes = o->max_bytes;
     hotfn_status status = HOTFN_OK;
-    if (s->only) {
+    if (s->only && (want || !has_allocator(s, request))) {
         status = run_only_find(s->only, scan, &s->env, &only, &only_count, err);
     }
-    if (status == HOTFN_OK) {
+    if (!want && has_allocator(s, request)) {
+        status = add_allocator(s, scan, module, err);
+    } else if (status == HOTFN_OK) {
         status = hotfn_scan_add_to(scan, s->live, want ? flags : flags | HOTFN_MODULE_LEFT_OUT,
                                    &pick, only, only_count, s->include_used, module, err);
     }
@@ -148,7 +185,7 @@ static uint32_t answer(run_service *s, const hotfn_request *request)
     }
     /* With a kit nothing is scanned here: the loader is needed only for modules that come later. */
     bool later = !s->kit || s->options->modules.count > 0;
-    if (want || (later && is_loader(s, request))) {
+    if (want || has_allocator(s, request) || (later && is_loader(s, request))) {
         return scan_module(s, request, want);
     }
     return add_without_functions(s, request, HOTFN_MODULE_LEFT_OUT, NULL);

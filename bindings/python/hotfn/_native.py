@@ -148,6 +148,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_snapshot_destroy": (None, [OBJECT]),
     "hotfn_snapshot_time_ns": (c_uint64, [OBJECT]),
     "hotfn_live_finish": (STATUS, [OBJECT, c_char_p, c_uint32, c_int32, OBJECT, OBJECT, ERR]),
+    "hotfn_is_allocator": (c_int32, [c_char_p]),
     "hotfn_record_get_time_info": (STATUS, [OBJECT, _ref(s.RecordTimeInfo)]),
     "hotfn_record_get_timing": (STATUS, [OBJECT, c_uint32, _ref(s.RecordTiming)]),
     "hotfn_record_get_edge": (STATUS, [OBJECT, c_uint32, _ref(s.RecordEdge)]),

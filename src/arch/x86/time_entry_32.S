@@ -18,5 +18,8 @@
     absent hfn_time_exit_full_entry
     absent hfn_time_probe
     absent hfn_count_probe
+    absent hfn_alloc_enter_entry
+    absent hfn_alloc_exit_entry
+    absent hfn_alloc_call
 
     .section .note.GNU-stack, "", @progbits

@@ -133,7 +133,11 @@ if (timed) columns.push(
     cell.textContent = time(F.max[f]);
     if (data.slow_ns && F.max[f] >= data.slow_ns) cell.classList.add("hot");
   } });
-else columns.push(
+if (timed && data.allocs) {
+  F.allocated = data.allocs.map(a => a[4]);
+  columns.push({ title: "allocated", key: "allocated", width: "100px", number: true, about: "bytes, by itself", fill: text(f => group(F.allocated[f])) });
+}
+if (!timed) columns.push(
   { title: "share", width: "90px", number: true, fill: share(f => F.calls[f] || 0, allCalls) });
 const table = new Table($("table"), columns, sortBy, f => pick(f));
 
@@ -255,6 +259,7 @@ function pick(f, scroll) {
     fact(list, "p99", F.p99[f] ? time(F.p99[f]) : "");
     fact(list, "max", time(F.max[f]));
     if (data.allocs) {
+      fact(list, "allocated by itself", group(data.allocs[f][4]) + " B in " + group(data.allocs[f][5]));
       fact(list, "allocated", group(data.allocs[f][0]) + " B in " + group(data.allocs[f][1]));
       fact(list, "freed", group(data.allocs[f][2]) + " B in " + group(data.allocs[f][3]));
     }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory by tree node: which timed functions are a memory allocator's. */
+#ifndef HFN_COUNTERS_ALLOC_H
+#define HFN_COUNTERS_ALLOC_H
+
+#include "base/compiler.h"
+#include "counters/time_row.h"
+
+#define HFN_ALLOC_RETURNS 1u /* malloc and the like: the block is what it returns        */
+#define HFN_ALLOC_FREES 2u   /* the block is its first argument                          */
+#define HFN_ALLOC_MOVES 3u   /* realloc                                                  */
+#define HFN_ALLOC_STORES 4u  /* posix_memalign: the block's address goes where that says */
+
+typedef struct hfn_allocator {
+    uint32_t slot, kind;
+    uint64_t usable; /* address of its module's malloc_usable_size */
+} hfn_allocator;
+
+#define HFN_ALLOCATORS_MAX 64u
+
+/* From now on what this function's calls do is kept.  False: there are too many. */
+bool hfn_alloc_add(const hfn_allocator *allocator);
+
+/* In assembly, one file a CPU: as hfn_time_enter_full_entry and its twin, for a run that keeps memory. */
+void hfn_alloc_enter_entry(void);
+void hfn_alloc_exit_entry(void);
+/* Where those keep the registers of the call, in words below the frame. */
+enum { HFN_ALLOC_SAVED = 6, HFN_ALLOC_SECOND = 1, HFN_ALLOC_FIRST = 2, HFN_ALLOC_RESULT = 4 };
+HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *frame);
+HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *frame);
+/* Calls function(argument), which follows the C calling convention, and keeps the other registers. */
+HFN_KEEPS_REGISTERS uint64_t hfn_alloc_call(uint64_t function, uint64_t argument);
+
+#endif

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""`hotfn run --mode time --with alloc`: each function's blocks and bytes are those that the program knows
+of, and a real program's sums are those of a counter that stands between it and the C library."""
+import json
+import os
+import pathlib
+import platform
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+HOTFN = os.environ["HOTFN"]
+SRC = pathlib.Path(__file__).resolve().parent / "src"
+SKIPPED = 77
+KEYS = ["allocated_bytes", "allocated_blocks", "freed_bytes", "freed_blocks"]
+SQL = """create table t(a integer primary key, b text);
+with recursive n(i) as (select 1 union all select i+1 from n where i<5000)
+insert into t select i, 'x'||(i*7919%10007) from n;
+create index tb on t(b); select count(*) from t where b like 'x1%';
+"""
+
+
+def values(cell):
+    return [cell[key] for key in KEYS]
+
+
+def report_of(record):
+    done = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True,
+                          capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def run(place, *command, env=None, **options):
+    record = place / "run.hfr"
+    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "--mode", "time", "--with", "alloc", "-o",
+                           record, *command], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, **(env or {})}, **options)
+    assert done.returncode == 0, done
+    return done.stdout, report_of(record)
+
+
+def by_name(report):
+    return {f["name"]: f for f in report["functions"] if f["state"] == "hooked"}
+
+
+def blocks_are_those_the_program_made(place):
+    binary = place / "alloc"
+    subprocess.run(["g++", "-O2", "-pthread", "-fno-optimize-sibling-calls", "-o", binary,
+                    SRC / "alloc.cc"], check=True)
+    output, report = run(place, "--", binary)
+    functions = by_name(report)
+    sums = [0, 0, 0, 0]
+    for line in output.splitlines():
+        name, *told = line.split()
+        told = [int(value) for value in told]
+        assert values(functions[name]["self_alloc"]) == told, (name, told, functions[name])
+        assert values(functions[name]["total_alloc"]) == told, (name, functions[name])
+        sums = [a + b for a, b in zip(sums, told)]
+    assert sums[1] > 1000 and sums[3] > 1000, sums
+    top = functions["all_of_it"]
+    assert top["timing"] == "full", top
+    assert values(top["self_alloc"]) == [0, 0, 0, 0], top
+    assert values(top["total_alloc"]) == sums, (sums, top)
+
+
+def total(report):
+    """Over the whole tree: each block belongs to one function."""
+    return [sum(column) for column in zip(*(values(f["self_alloc"]) for f in report["functions"]))]
+
+
+def sums_are_those_of_a_counter(place, *command, further=(), **options):
+    counter, counts = place / "count_blocks.so", place / "counts"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", counter,
+                    SRC / "count_blocks.c", "-ldl"], check=True)
+    counts.write_bytes(bytes(4096))
+    _, report = run(place, "--", *command,
+                    env={"LD_PRELOAD": " ".join([str(counter), *further]),
+                          "COUNT_BLOCKS": str(counts), "PYTHONMALLOC": "malloc"}, **options)
+    counted = list(struct.unpack("<4Q", counts.read_bytes()[:32]))
+    assert counted[1] > 1000, counted
+    assert total(report) == counted, (command, total(report), counted)
+    return counted
+
+
+def sqlite3_makes_as_many_blocks_as_are_counted(place):
+    if shutil.which("sqlite3"):
+        print("#", sums_are_those_of_a_counter(place, shutil.which("sqlite3"), ":memory:", input=SQL))
+
+
+def python_makes_as_many_blocks_as_are_counted(place):
+    code = "import json; print(len(json.dumps([{'a': [str(i)] * 20} for i in range(3000)])))"
+    print("#", sums_are_those_of_a_counter(place, "/usr/bin/python3", "-S", "-c", code))
+
+
+def another_allocator_is_followed_too(place):
+    code = "print(len([str(i) * 3 for i in range(20000)]))"
+    jemalloc = pathlib.Path("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")
+    if jemalloc.exists():
+        print("#", sums_are_those_of_a_counter(place, "/usr/bin/python3", "-S", "-c", code,
+                                               further=[str(jemalloc)]))
+        report = report_of(place / "run.hfr")
+        assert [f for f in report["functions"] if f["name"] == "malloc" and f["calls"] and
+                f["module"] == jemalloc.name], "not by jemalloc"
+
+
+def it_needs_the_call_tree(place):
+    for words in (("--mode", "count"), ("--mode", "time", "--flat"), ("--mode", "time", "--sample", "9"),
+                  ("--mode", "time", "--budget", "5%")):
+        done = subprocess.run([HOTFN, "run", "-o", place / "x.hfr", *words, "--with", "alloc", "--",
+                               "/bin/true"], capture_output=True, text=True)
+        assert done.returncode == 125 and "--with" in done.stderr, (words, done)
+
+
+TESTS = [
+    blocks_are_those_the_program_made,
+    sqlite3_makes_as_many_blocks_as_are_counted,
+    python_makes_as_many_blocks_as_are_counted,
+    another_allocator_is_followed_too,
+    it_needs_the_call_tree,
+]
+
+
+def main():
+    if platform.machine() != "x86_64" or not shutil.which("g++"):
+        print("SKIP: no g++, or not this CPU")
+        sys.exit(SKIPPED)
+    for test in TESTS:
+        with tempfile.TemporaryDirectory() as place:
+            test(pathlib.Path(place))
+        print("ok", test.__name__, flush=True)
+
+
+if __name__ == "__main__":
+    main()
