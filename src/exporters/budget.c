@@ -21,6 +21,13 @@ bool hfn_view_at_least(const hfn_view *view, uint32_t function)
     return hotfn_record_budget_state(view->record, function) & HOTFN_BUDGET_AT_LEAST;
 }
 
+bool hfn_budget_marks(const hfn_view *view)
+{
+    hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
+    hotfn_record_get_budget(view->record, &b);
+    return b.share_ppm > 0;
+}
+
 static hotfn_record_change change_at(const hfn_view *view, uint32_t index)
 {
     hotfn_record_change c = HOTFN_RECORD_CHANGE_INIT;

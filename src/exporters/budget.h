@@ -10,6 +10,8 @@
 const char *hfn_level_name(uint32_t level); /* "timed" ... */
 /* Is the function's count a lower bound? */
 bool hfn_view_at_least(const hfn_view *view, uint32_t function);
+/* Are there any such?  (By the record of one run; a merged one does not say.) */
+bool hfn_budget_marks(const hfn_view *view);
 /* Hooks' share of the time that the program took without them. */
 double hfn_budget_taken(const hotfn_record_budget *budget);
 

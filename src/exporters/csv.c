@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One line a function, hottest first (RFC 4180: CRLF, quotes doubled).  calls is empty where it was
  * not counted. */
-#include "exporters/exporter.h"
+#include "exporters/budget.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -66,6 +66,9 @@ static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, char *s
     if (view->time.flags) {
         put_times(view, sink, view->order[rank]);
     }
+    if (hfn_budget_marks(view)) {
+        hfn_sink_text(sink, hfn_view_at_least(view, view->order[rank]) ? ",yes" : ",no");
+    }
     hfn_sink_text(sink, "\r\n");
 }
 
@@ -73,7 +76,8 @@ static bool write_csv(const hfn_view *view, hfn_sink *sink)
 {
     char shown[8192];
     hfn_sink_text(sink, "rank,calls,module,rva,size,name,display,state,strategy,reason");
-    hfn_sink_text(sink, view->time.flags ? TIME_COLUMNS "\r\n" : "\r\n");
+    hfn_sink_text(sink, view->time.flags ? TIME_COLUMNS : "");
+    hfn_sink_text(sink, hfn_budget_marks(view) ? ",calls_at_least\r\n" : "\r\n");
     for (uint32_t i = 0; i < view->limit && !sink->failed; i++) {
         put_row(view, sink, i, shown, sizeof shown);
     }

@@ -3,6 +3,7 @@
  * function.  Both sides: the live record's memory, and the answers of one that was opened. */
 #include "base/status.h"
 #include "records/live.h"
+#include "records/merge.h"
 #include "records/reader.h"
 
 _Static_assert(sizeof(hotfn_budget_header) == 256 && sizeof(hotfn_budget_change) == 48,
@@ -90,14 +91,14 @@ uint64_t hfn_budget_used_bytes(const uint8_t *section, uint64_t byte_count)
 
 hotfn_status hfn_record_load_budget(hotfn_record *r, const hfn_source *in, hotfn_error *err)
 {
-    hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
-    hotfn_status status;
+    const hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
+    hotfn_status status = HOTFN_OK;
 
-    if (r->layout.sections[HFN_SECTION_BUDGET].type == 0)
-        return HOTFN_OK;
-    status = hfn_record_load_section(r, in, HFN_SECTION_BUDGET, err);
-    if (status == HOTFN_OK && r->layout.sections[HFN_SECTION_BUDGET_STATES].type)
+    if (r->layout.sections[HFN_SECTION_BUDGET_STATES].type)
         status = hfn_record_load_section(r, in, HFN_SECTION_BUDGET_STATES, err);
+    if (status != HOTFN_OK || r->layout.sections[HFN_SECTION_BUDGET].type == 0)
+        return status;
+    status = hfn_record_load_section(r, in, HFN_SECTION_BUDGET, err);
     if (status == HOTFN_OK && part->byte_count < sizeof(hotfn_budget_header))
         status = hfn_record_damage(r, r->layout.sections[HFN_SECTION_BUDGET].offset, err,
                                    "the budget is damaged");
@@ -178,4 +179,36 @@ uint32_t hotfn_record_budget_state(const hotfn_record *r, uint32_t function)
     if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > part->byte_count)
         return 0;
     return hfn_get32(part->bytes + (uint64_t)function * sizeof(uint32_t));
+}
+
+/* ---- Merged: what was a lower bound in one run is one in their sum, mean and the like. */
+
+static bool any_budget(const hfn_merge *m)
+{
+    for (uint32_t run = 0; run < m->record_count; run++)
+        if (m->records[run]->parts[HFN_SECTION_BUDGET_STATES].byte_count > 0)
+            return true;
+    return false;
+}
+
+bool hfn_merge_budgets(const hfn_merge *m, hotfn_record *out)
+{
+    hfn_part *part = &out->parts[HFN_SECTION_BUDGET_STATES];
+
+    if (!any_budget(m))
+        return true;
+    part->byte_count = (uint64_t)out->function_count * sizeof(uint32_t);
+    part->bytes = hfn_alloc(&out->env, part->byte_count + 2);
+    if (!part->bytes) {
+        part->byte_count = 0;
+        return false;
+    }
+    for (uint32_t run = 0; run < m->record_count; run++)
+        for (uint32_t i = 0; i < m->records[run]->function_count; i++) {
+            uint8_t *at = part->bytes + (uint64_t)m->places[run][i] * sizeof(uint32_t);
+            uint32_t state = hotfn_record_budget_state(m->records[run], i);
+
+            hfn_put32(at, hfn_get32(at) | (state & ~HOTFN_BUDGET_LEVEL));
+        }
+    return true;
 }

@@ -312,7 +312,8 @@ static hotfn_status complete(const hfn_merge *m, const char *to, hotfn_error *er
     if (status != HOTFN_OK)
         return status;
     set_times(m, out);
-    status = hfn_merge_times(m, out) ? hfn_record_write(out, to, err) : HOTFN_E_NO_MEMORY;
+    status = hfn_merge_times(m, out) && hfn_merge_budgets(m, out) ? hfn_record_write(out, to, err)
+                                                                  : HOTFN_E_NO_MEMORY;
     hotfn_record_close(out);
     return status;
 }

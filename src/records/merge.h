@@ -22,5 +22,7 @@ uint32_t hfn_merge_rows(const hfn_merge *merge);
 /* Fill out, a record that was just made of the counts; does nothing unless all records were timed.
  * False: no memory. */
 bool hfn_merge_times(const hfn_merge *merge, hotfn_record *out);
+/* budget.c: which counts are lower bounds.  False: no memory. */
+bool hfn_merge_budgets(const hfn_merge *merge, hotfn_record *out);
 
 #endif

@@ -45,6 +45,11 @@ def main():
         check("report", report)
         assert len(report["functions"]) == report["record"]["functions"]
         check_can_fail(report)
+        for options in (["--budget", "0.01%"], ["--mode", "time", "--budget", "0.01%"],
+                        ["--mode", "time", "--with", "alloc"]):
+            kept = subprocess.run([HOTFN, "run", "-q", "-o", record, *options, "--", target, "100"])
+            if kept.returncode == 0:    # not on every CPU
+                check("report", output_of("report", record, "--json", "-n", "0"))
         check("scan", output_of("scan", target, "--json"))
         check("scan", output_of("scan", "/bin/bash", "--json"))
         check("refused", output_of("list", target, "--refused", "-"))

@@ -73,6 +73,25 @@ static void check_told(const char *path)
     hotfn_record_close(r);
 }
 
+/* Whose count is a lower bound in one run has one in the sum. */
+static void check_merged(void)
+{
+    static const char *const paths[] = { "budget.hfr", "budget2.hfr" };
+    hotfn_record *r = NULL;
+
+    CHECK_EQ_I64(hotfn_record_merge(paths, 2, "budget3.hfr", HOTFN_MERGE_SUM, NULL, NULL),
+                 HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_open(&r, "budget3.hfr", NULL, NULL), HOTFN_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+        hotfn_record_get_function(r, i, &f);
+        CHECK_EQ_U64(!!(hotfn_record_budget_state(r, i) & HOTFN_BUDGET_AT_LEAST),
+                     strcmp(f.name, "second") == 0);
+    }
+    hotfn_record_close(r);
+    unlink("budget3.hfr");
+}
+
 static void what_was_noted_is_told(void)
 {
     hotfn_live *live = live_with_budget(50000);
@@ -91,6 +110,7 @@ static void what_was_noted_is_told(void)
     CHECK_EQ_I64(hotfn_record_repair("budget.hfr", "budget2.hfr", text, sizeof text, NULL, NULL),
                  HOTFN_OK);
     check_told("budget2.hfr");
+    check_merged();
     unlink("budget.hfr");
     unlink("budget2.hfr");
     hotfn_live_close(live);
