@@ -15,6 +15,7 @@ from pathlib import Path
 
 HOTFN = os.environ["HOTFN"]
 HERE = Path(__file__).resolve().parent
+FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same of 32-bit targets
 
 
 def run(*command, good=True, **more):
@@ -52,7 +53,7 @@ def check_selection(folder, program, machine, environment):
 
 def check_other_build(folder, kit, machine, environment):
     other = folder / "other"
-    run("gcc", "-O2", "-DOTHER", "-o", other, HERE / "src" / "target.c", "-fno-inline")
+    run("gcc", *FLAGS, "-O2", "-DOTHER", "-o", other, HERE / "src" / "target.c", "-fno-inline")
     done = run(kit / "count", "-o", machine / "x.hfr", "--", other, "50", good=False, env=environment,
                cwd=machine)
     assert done.returncode == 125 and "another build" in done.stderr and not done.stdout, done
@@ -79,7 +80,7 @@ def main():
         folder = Path(name)
         program, made, machine = folder / "target", folder / "made", folder / "machine"
         machine.mkdir()
-        run("gcc", "-O2", "-o", program, HERE / "src" / "target.c")
+        run("gcc", *FLAGS, "-O2", "-o", program, HERE / "src" / "target.c")
         run(HOTFN, "kit", program, "-o", made)
         facts = json.loads((made / "kit.json").read_text())
         assert facts["schema"] == "hotfn.kit/1" and facts["image_id"], facts
