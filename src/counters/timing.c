@@ -171,26 +171,46 @@ void hfn_timing_set_code(const hfn_code_map *map)
 /* Itanium C++ ABI, 1.6.2 (Personality Routine). */
 enum { ACTION_CLEANUP = 2, CONTINUE_UNWIND = 8 };
 
-/* libgcc's unwinder hands us its context; the stack pointer in our frame stands in it.  A static libgcc's _Unwind_GetCFA cannot be called from here, and another
- * unwinder has another context: what stands there is only believed if it is the frame of an open
- * call.  Otherwise the innermost open call is the one: unwinding goes from the inside out. */
-enum { LOOK_BACK = 256 };
+/* libgcc's unwinder hands us its context; the stack pointer in our frame stands in it.  A static libgcc's
+ * _Unwind_GetCFA cannot be called from here, and another unwinder has another context: what stands
+ * there is only believed if it is the frame of an open call, one that is being followed or one that
+ * waited on another stack and goes on.  One that began in another thread is left open.  Where no address
+ * stands, the innermost open call is the one: unwinding goes from the inside out. */
+enum { LOOK_BACK = 256, LEAST_ADDRESS = 65536 };
 
-static uint64_t frame_in(const uint64_t *context)
+static bool is_in_log(const hfn_time_state *t, const hfn_open_call *log, uint64_t frame)
 {
+    for (uint32_t i = t->depth; i > 0 && i + LOOK_BACK > t->depth; i--)
+        if (i <= HFN_LOG_CAPACITY && log[i - 1].frame == frame)
+            return true;
+    return false;
+}
+
+static bool is_waiting(hfn_time_state *t, uint64_t frame)
+{
+    const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+
+    for (uint32_t i = 0; i < t->limbo_count; i++)
+        if (limbo[i].call.frame == frame)
+            return true;
+    return false;
+}
+
+static void end_passed_call(const uint64_t *context)
+{
+    uint64_t frame = context[HFN_UNWIND_CFA_AT_WORD];
     hfn_time_state *t;
-    const hfn_open_call *log;
-    uint32_t depth;
 
     if (!hfn_thread_row || !hfn_time.header)
-        return 0;
+        return;
     t = hfn_time_state_of(hfn_thread_row);
-    log = hfn_time_log_of(t);
-    depth = t->depth;
-    for (uint32_t i = depth; i > 0 && i + LOOK_BACK > depth; i--)
-        if (i <= HFN_LOG_CAPACITY && log[i - 1].frame == context[HFN_UNWIND_CFA_AT_WORD])
-            return context[HFN_UNWIND_CFA_AT_WORD];
-    return 0;
+    if (is_in_log(t, hfn_time_log_of(t), frame)) {
+        hfn_time_leave(frame);
+    } else if (is_waiting(t, frame)) {
+        hfn_time_exit_full((hfn_time_frame *)(uintptr_t)frame); /* it is on the stack still */
+    } else if (frame % 8 != 0 || frame < LEAST_ADDRESS || frame >> 47 != 0) {
+        hfn_time_leave(0);
+    }
 }
 
 int hfn_time_personality(int version, int actions, uint64_t exception_class, void *exception,
@@ -198,6 +218,6 @@ int hfn_time_personality(int version, int actions, uint64_t exception_class, voi
 {
     (void)version, (void)exception_class, (void)exception;
     if (actions & ACTION_CLEANUP)
-        hfn_time_leave(frame_in(context));
+        end_passed_call(context);
     return CONTINUE_UNWIND;
 }

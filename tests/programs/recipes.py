@@ -83,6 +83,7 @@ add_small("cxx_exceptions_static", "cxx_exceptions.cc", "-static-libstdc++ -stat
 add_small("threads", "threads.c")
 add_small("processes", "processes.c")
 add_small("longjmp", "longjmp.c")
+add_small("fibers", "fibers.cc")
 add("dlopen_host",
     "{cc} -O2 -shared -fPIC -o dlopen_plugin.so {src}/dlopen_plugin.c",
     "{cc} -O2 -o dlopen_host {src}/dlopen_host.c -ldl",

@@ -68,6 +68,27 @@ def node_workers(world):
     world.run(*need("node"), WORK / "workers.js")
 
 
+@case("java")
+def java(world):
+    """The machine's own code moves stacks and takes faults: it is counted only, by itself."""
+    program, compiler = need("java", "javac")
+    world.helper(compiler, "-d", world.place, WORK / "Runs.java")
+    world.run(program, "-cp", world.place, "Runs")
+
+
+@case("go_with_c")
+def go_with_c(world):
+    """Go's stacks grow by being moved; it is built with cgo, so that the agent can enter."""
+    program, _ = need("go", "gcc")
+    source = world.place / "source"
+    source.mkdir()
+    shutil.copy(WORK / "calls.go", source / "main.go")
+    (source / "go.mod").write_text("module calls\n\ngo 1.19\n")
+    world.helper("env", f"GOCACHE={world.place}/cache", "CGO_ENABLED=1", "GOPROXY=off", program,
+                 "build", "-o", world.place / "calls", "./source/main.go")
+    world.run(world.place / "calls")
+
+
 @case("cmake")
 def cmake(world):
     program, *_ = need("cmake", "cc", "make")

@@ -230,6 +230,27 @@ def exceptions_end_the_calls_they_pass(place):
         assert report["time"]["nodes"] < 5000, report["time"]
 
 
+def no_call_ends_twice_whatever_stacks_it_ran_on(place):
+    """Fibers that throw, migrate and are left; exceptions rethrown, nested and foreign; a cancelled thread:
+    each call of these ended once."""
+    if not shutil.which("g++"):
+        return
+    binary = build(place, "fibers.cc", "-O2", compiler="g++")
+    bare = run_bare(binary)
+    for options in ((), ("--flat",)):
+        status, output, report = run(place, binary, "--mode", "time", *options)
+        assert (status, output) == bare, (options, status, output, bare)
+        functions = {f["display"].partition("(")[0]: f for f in report["functions"]
+                     if f["state"] == "hooked"}
+        for name in ("main", "migrating", "abandoned", "resume", "throws", "nested", "raises",
+                     "passes_foreign", "cancels", "holds", "guard::~guard"):
+            f = functions[name]
+            assert f["timing"] == "full" and f["calls"] == f["timed_calls"] > 0, (options, f)
+        own = sum(f["self_ns"] or 0 for f in report["functions"])
+        busy = sum(t["busy_ns"] for t in report["threads"])
+        assert abs(own - busy) <= 0.002 * busy, (own, busy)
+
+
 def a_killed_program_leaves_its_times(place):
     source = place / "dies.c"
     source.write_text("#include <signal.h>\n#include <x86intrin.h>\n"
@@ -310,7 +331,7 @@ CASES = (times_are_those_the_program_measured, own_times_sum_to_busy,
          calls_that_end_early_are_accounted, what_is_not_proven_is_counted_with_a_reason,
          jumps_through_the_own_plt_lead_to_known_functions,
          one_process_alone_can_be_shown, nobody_is_called_by_a_place_that_nobody_called,
-         recursion_counts_once_in_a_sample, exceptions_end_the_calls_they_pass, a_killed_program_leaves_its_times,
+         recursion_counts_once_in_a_sample, exceptions_end_the_calls_they_pass, no_call_ends_twice_whatever_stacks_it_ran_on, a_killed_program_leaves_its_times,
          wrong_words_are_refused)
 
 
