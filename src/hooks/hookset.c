@@ -228,12 +228,13 @@ static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t 
     return (uint32_t)at;
 }
 
-/* Functions of a module that become one batch: those that get an action of the kind and a slot in
- * [first_slot, end_slot). */
+/* Functions of a module that become one batch: those that get an action of the kind, a slot in
+ * [first_slot, end_slot), and stand in [first_rva, end_rva). */
 typedef struct choice {
     const uint32_t *slots;
     uint32_t kind;
     uint64_t first_slot, end_slot;
+    uint64_t first_rva, end_rva;
 } choice;
 
 /* Is the entry among them, and which slot is it to count in? */
@@ -241,10 +242,11 @@ static bool is_chosen(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t
                       const choice *c, uint32_t *slot)
 {
     bool timed = hfn_hooks_can_time(hooks) && hfn_plan_is_timed(plan, entry);
+    uint64_t rva = hfn_plan_rva_at(plan, entry);
 
     *slot = c->slots[hfn_plan_function_at(plan, entry)];
     return *slot != UINT32_MAX && *slot >= c->first_slot && *slot < c->end_slot &&
-           timed == is_timing(c->kind);
+           timed == is_timing(c->kind) && rva >= c->first_rva && rva < c->end_rva;
 }
 
 /* How many there are, and their range of slots; do slots follow the order of entries? */
@@ -307,30 +309,50 @@ static bool add_counted(hotfn_hooks *hooks, uint32_t module, uint32_t count, con
            add_batch(hooks, module, count - first_count, &rest);
 }
 
-hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
-                                    const uint32_t *slots, uint32_t *module, hotfn_error *err)
+/* Those of a part of the module. */
+static hotfn_status add_part(hotfn_hooks *hooks, uint32_t module, const uint32_t *slots,
+                             uint64_t first_rva, uint64_t end_rva, hotfn_error *err)
 {
-    choice count = { slots, HOTFN_ACTION_COUNT, 0, UINT32_MAX };
-    choice time = { slots, hooks->access.skip_base_bytes ? HOTFN_ACTION_SAMPLE : HOTFN_ACTION_TIME,
-                    0, UINT32_MAX };
-    uint32_t lowest = UINT32_MAX, highest = 0, unused = 0, handle;
+    uint32_t kind = hooks->access.skip_base_bytes ? HOTFN_ACTION_SAMPLE : HOTFN_ACTION_TIME;
+    choice count = { slots, HOTFN_ACTION_COUNT, 0, UINT32_MAX, first_rva, end_rva };
+    choice time = { slots, kind, 0, UINT32_MAX, first_rva, end_rva };
+    const hotfn_plan *plan = hooks->modules[module].plan;
+    uint32_t lowest = UINT32_MAX, highest = 0, unused = 0;
     bool time_in_order, in_order;
     uint32_t timed = survey(hooks, plan, &time, &unused, &highest, &time_in_order);
     uint32_t counted = survey(hooks, plan, &count, &lowest, &highest, &in_order);
-    hotfn_status status = check_plan(plan, err);
+    hotfn_status status = counted + timed > 0 ? check_slot(hooks, highest, err) : HOTFN_OK;
 
-    if (status == HOTFN_OK && counted + timed > 0)
-        status = check_slot(hooks, highest, err);
+    if (status != HOTFN_OK)
+        return status;
+    return (in_order ? add_batch(hooks, module, counted, &count)
+                     : add_counted(hooks, module, counted, &count, lowest)) &&
+                   add_batch(hooks, module, timed, &time)
+               ? HOTFN_OK
+               : no_memory(err);
+}
+
+/* Where the stubs of all cannot be near to all, those of a stretch of code are. */
+hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
+                                    const uint32_t *slots, uint32_t *module, hotfn_error *err)
+{
+    bool is_wide = hfn_hooks_is_wide(hooks, plan);
+    uint64_t stretch = is_wide ? hooks->options.near_range_bytes / 2 : UINT64_MAX, at = 0;
+    hotfn_status status = check_plan(plan, err);
+    uint32_t handle;
+
     if (status != HOTFN_OK)
         return status;
     handle = module_for(hooks, plan, base);
-    if (handle == UINT32_MAX ||
-        !(in_order ? add_batch(hooks, handle, counted, &count)
-                   : add_counted(hooks, handle, counted, &count, lowest)) ||
-        !add_batch(hooks, handle, timed, &time))
+    if (handle == UINT32_MAX)
         return no_memory(err);
-    *module = handle;
-    return HOTFN_OK;
+    do {
+        status = add_part(hooks, handle, slots, at, is_wide ? at + stretch : UINT64_MAX, err);
+        at += stretch;
+    } while (status == HOTFN_OK && is_wide && (int64_t)at < plan->reach_end);
+    if (status == HOTFN_OK)
+        *module = handle;
+    return status;
 }
 
 static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_action *action,

@@ -100,6 +100,14 @@ static inline bool hfn_hooks_can_time(const hotfn_hooks *hooks)
     return hooks->access.time_enter && hooks->access.time_exit;
 }
 
+/* Does the code of a module lie farther apart than stubs may lie from it? */
+static inline bool hfn_hooks_is_wide(const hotfn_hooks *hooks, const hotfn_plan *plan)
+{
+    int64_t begin = plan->reach_begin < 0 ? plan->reach_begin : 0;
+
+    return (uint64_t)(plan->reach_end - begin) > hooks->options.near_range_bytes / 2;
+}
+
 /* The action of a pending hook. */
 hotfn_hook_action hfn_batch_action(const hfn_batch *batch, uint32_t index);
 /* Free what a batch holds; its place in the table is empty then. */

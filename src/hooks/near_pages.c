@@ -207,50 +207,97 @@ static void write_batch(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_writer 
     }
 }
 
-static void refuse_new(hotfn_hooks *hooks, uint32_t module)
+/* Batches whose stubs go to one region: all new ones of a module, or of a wide module a single one. */
+typedef struct group {
+    uint32_t module;
+    size_t first, end;                   /* among the set's batches         */
+    uint64_t begin_address, end_address; /* what they must reach */
+} group;
+
+static void refuse_new(hotfn_hooks *hooks, const group *g)
 {
-    for (size_t i = 0; i < hooks->batch_count; i++)
-        for (uint32_t n = 0; is_new(&hooks->batches[i], module) && n < hooks->batches[i].hook_count;
-             n++)
+    for (size_t i = g->first; i < g->end; i++)
+        for (uint32_t n = 0;
+             is_new(&hooks->batches[i], g->module) && n < hooks->batches[i].hook_count; n++)
             refuse(hooks, &hooks->batches[i], n);
 }
 
-static bool build_region(hotfn_hooks *hooks, uint32_t module, const hfn_region_needs *needs,
+static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_needs *needs,
                          hfn_region_list *added)
 {
-    const hfn_module *m = &hooks->modules[module];
     uint64_t byte_count = page_up(hfn_region_bytes(hooks, needs)), unwind_bytes;
-    int64_t begin =
-        m->plan->reach_begin < 0 ? m->plan->reach_begin : 0; /* headers are in the way */
-    uint64_t code =
-        hfn_os_map_near(m->base + (uint64_t)begin, m->base + (uint64_t)m->plan->reach_end,
-                        byte_count, hooks->options.near_range_bytes);
+    uint64_t code = hfn_os_map_near(g->begin_address, g->end_address, byte_count,
+                                    hooks->options.near_range_bytes);
     hfn_region_writer writer;
     hotfn_stub_region region;
 
     if (code == 0) {
-        refuse_new(hooks, module);
+        refuse_new(hooks, g);
         return true;
     }
     hfn_region_begin(&writer, hooks, needs, code, code + byte_count);
-    for (size_t i = 0; i < hooks->batch_count; i++)
-        if (is_new(&hooks->batches[i], module))
+    for (size_t i = g->first; i < g->end; i++)
+        if (is_new(&hooks->batches[i], g->module))
             write_batch(hooks, &hooks->batches[i], &writer);
     if (hfn_region_finish(&writer, &region, &unwind_bytes))
         return add_region(hooks, added, &region, unwind_bytes);
     hfn_os_unmap(code, byte_count); /* the system lets nobody make code */
-    refuse_new(hooks, module);
+    refuse_new(hooks, g);
+    return true;
+}
+
+static bool build_group(hotfn_hooks *hooks, const group *g, hfn_region_list *added)
+{
+    hfn_region_needs needs = { 0, 0, 0, false };
+
+    for (size_t i = g->first; i < g->end; i++)
+        if (is_new(&hooks->batches[i], g->module))
+            measure_batch(hooks, &hooks->batches[i], &needs);
+    return needs.stub_count == 0 || build_region(hooks, g, &needs, added);
+}
+
+static group whole_module(const hotfn_hooks *hooks, uint32_t module)
+{
+    const hfn_module *m = &hooks->modules[module];
+    int64_t begin =
+        m->plan->reach_begin < 0 ? m->plan->reach_begin : 0; /* headers are in the way */
+
+    return (group){ module, 0, hooks->batch_count, m->base + (uint64_t)begin,
+                    m->base + (uint64_t)m->plan->reach_end };
+}
+
+/* What its hooks jump to may lie farther away: then the hook is refused. */
+static group single_batch(const hotfn_hooks *hooks, uint32_t module, size_t index)
+{
+    const hfn_batch *batch = &hooks->batches[index];
+    uint64_t base = hooks->modules[module].base;
+    hfn_plan_hook first, last;
+
+    hfn_batch_hook(hooks, batch, 0, &first);
+    hfn_batch_hook(hooks, batch, batch->hook_count - 1, &last);
+    return (group){ module, index, index + 1, base + first.rva,
+                    base + last.site_rva + last.original_bytes };
+}
+
+static bool build_groups(hotfn_hooks *hooks, uint32_t module, hfn_region_list *added)
+{
+    group g = whole_module(hooks, module);
+
+    if (!hfn_hooks_is_wide(hooks, hooks->modules[module].plan))
+        return build_group(hooks, &g, added);
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        if (!is_new(&hooks->batches[i], module) || hooks->batches[i].hook_count == 0)
+            continue;
+        g = single_batch(hooks, module, i);
+        if (!build_group(hooks, &g, added))
+            return false;
+    }
     return true;
 }
 
 bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *added)
 {
-    hfn_region_needs needs = { 0, 0, 0, false };
-
-    for (size_t i = 0; i < hooks->batch_count; i++)
-        if (is_new(&hooks->batches[i], module))
-            measure_batch(hooks, &hooks->batches[i], &needs);
-    if (needs.stub_count > 0 && !build_region(hooks, module, &needs, added))
+    if (!build_groups(hooks, module, added))
         return false;
     for (size_t i = 0; i < hooks->batch_count; i++) {
         if (!is_new(&hooks->batches[i], module))

@@ -159,6 +159,18 @@ def check_live_patching(bench, build, cpu):
     return None
 
 
+def check_wide_modules(bench, build, cpu):
+    """Code that lies farther apart than a branch reaches gets stubs near to each part."""
+    program = bench.path("wide")
+    run(["aarch64-linux-gnu-gcc", "-O2", *BUILDS[build], "-Wl,--section-start=.far=0x13000000",
+         os.path.join(HERE, "wide.c"), "-o", program])
+    out, report = bench.counted(program, CPUS[cpu])
+    calls = {f["name"]: f["calls"] for f in report["functions"] if f["name"].startswith(("near_", "far_"))}
+    if out != bench.plain(program, CPUS[cpu]) or calls != dict.fromkeys(("near_one", "near_two", "far_one", "far_two"), 1000):
+        return f"{out!r}: {calls}"
+    return None
+
+
 def check_images_are_refused(bench, _build, _cpu):
     """Big-endian and ILP32 images: of each function by both builds, with the reason."""
     source = bench.path("refused.c")
@@ -199,4 +211,5 @@ def main(checks, bench_class=Bench):
 if __name__ == "__main__":
     sys.exit(main([(check, b, c) for check in (check_exact, check_optimised) for b, c in RUNS] +
                   [(check_code_stays_guarded, *RUNS[1]), (check_live_patching, *RUNS[1]),
+                   (check_wide_modules, *RUNS[1]),
                    (check_images_are_refused, *RUNS[0])]))
