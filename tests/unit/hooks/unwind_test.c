@@ -11,6 +11,7 @@
 #include <unwind.h>
 
 enum { CALLER_MARK = 0x1000, CODE_BYTES = 8192, MAX_FRAMES = 6 };
+enum { SKIP = 40 /* a word of the row's slots */, MANY = 70000 };
 
 /* DWARF numbers of the registers that a function must keep, and what the caller has in them. */
 static const int kept[] = { 3, 6, 12, 13, 14, 15 };
@@ -144,6 +145,21 @@ static void make_plan(fixture *f, uint32_t flags, uint32_t spare)
     target_code_finish(&f->code);
 }
 
+/* What times: changes nothing, and is no part of a stub. */
+__attribute__((naked)) static void time_nothing(void)
+{
+    __asm__("ret");
+}
+
+static hotfn_row_access timing_access(void)
+{
+    hotfn_row_access access = row_access();
+
+    access.time_enter = access.time_exit = time_nothing;
+    access.skip_base_bytes = 8 * SKIP;
+    return access;
+}
+
 static void nothing(void *user)
 {
     (void)user;
@@ -152,7 +168,7 @@ static void nothing(void *user)
 static void hook_all(fixture *f, uint32_t kind)
 {
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
-    hotfn_row_access access = row_access();
+    hotfn_row_access access = timing_access();
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
     hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
     uint32_t module;
@@ -192,7 +208,10 @@ static void trace_all(uint32_t kind, uint32_t flags, uint32_t spare)
     hook_all(&f, kind);
     for (uint32_t i = 0; i < PROLOGUES; i++) {
         row = i & 1 ? slots : NULL; /* the gate of the slow path too */
+        slots[SKIP] = 0;
         trace_function(&f, i);
+        if (kind == HOTFN_ACTION_SAMPLE)
+            trace_function(&f, i); /* this one goes by untimed */
     }
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     hotfn_hooks_destroy(f.hooks);
@@ -225,6 +244,57 @@ static void call_stubs_and_their_gate_unwind_from_every_instruction(void)
     trace_all(HOTFN_ACTION_CALL, 0, 0);
 }
 
+static void timing_stubs_unwind_from_every_instruction(void)
+{
+    for (uint32_t kind = HOTFN_ACTION_TIME; kind <= HOTFN_ACTION_SAMPLE; kind++) {
+        trace_all(kind, HOTFN_VERDICT_TIMED, 0);
+        trace_all(kind, HOTFN_VERDICT_TIMED, 11 + 1);
+    }
+}
+
+/* As many as a large program has; the tables say the same of the last of them as of the first. */
+static void stubs_of_a_large_module_unwind_alike(void)
+{
+    static hfn_moved moved;
+    fixture f = { .rva = { 0 } };
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, MANY);
+    hotfn_row_access access = timing_access();
+    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    uint32_t module;
+
+    f.code = target_code_make(MANY * 32);
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint32_t rva = target_add(&f.code, prologues[1].bytes, prologues[1].byte_count);
+        hfn_plan_source source = target_source(&f.code, i, rva, &moved, 5);
+        source.flags = HOTFN_VERDICT_TIMED;
+        CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    }
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f.plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    target_code_finish(&f.code);
+    action.kind = HOTFN_ACTION_TIME;
+    options.flags = HOTFN_HOOKS_REGISTER_UNWIND;
+    CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);
+    for (uint32_t i = 0; i < MANY; i++)
+        hotfn_hooks_add(f.hooks, f.plan, (uint64_t)(uintptr_t)f.code.bytes, i, &action, &module,
+                        NULL);
+    CHECK_EQ_I64(hotfn_hooks_commit(f.hooks, &stats, NULL), HOTFN_OK);
+    CHECK_EQ_U64(stats.hooked, MANY);
+    printf("# %u timed hooks: %u bytes of unwind tables each\n", (unsigned)MANY,
+           (unsigned)(stats.unwind_bytes / MANY));
+    row = slots;
+    for (uint32_t i = 0; i < MANY; i += i < 130 ? 1 : MANY / 97) {
+        f.rva[0] = i * 32;
+        trace_function(&f, 0);
+    }
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    hotfn_hooks_destroy(f.hooks);
+    hotfn_plan_destroy(f.plan);
+    munmap(f.code.bytes, f.code.byte_count);
+}
+
 static void bare_stubs_unwind_from_every_instruction(void)
 {
     trace_all(HOTFN_ACTION_FLOOR, 0, 0);
@@ -236,6 +306,8 @@ static const check_test tests[] = {
     CHECK_TEST(flag_free_stubs_unwind_from_every_instruction),
     CHECK_TEST(red_zone_stubs_unwind_from_every_instruction),
     CHECK_TEST(stubs_with_a_spare_register_unwind_from_every_instruction),
+    CHECK_TEST(timing_stubs_unwind_from_every_instruction),
+    CHECK_TEST(stubs_of_a_large_module_unwind_alike),
     CHECK_TEST(call_stubs_and_their_gate_unwind_from_every_instruction),
 };
 CHECK_MAIN(tests)
