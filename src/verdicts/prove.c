@@ -188,15 +188,66 @@ static uint32_t unknown_tail(const hfn_prover *p)
     return HOTFN_REASON_TAIL_UNKNOWN;
 }
 
+/* The function of this image that the jump's word of the GOT is for: a PLT entry's jump, or one in its
+ * place.  Another image's function of the same name may stand there; it takes the same arguments. */
+static const hfn_slot *slot_of(const hfn_prover *p, const hfn_instruction *in)
+{
+    const hfn_judging *j = p->judging;
+    size_t low = 0, high = in->reads_memory_relative ? j->slot_count : 0;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (j->slots[middle].rva < in->target)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return in->reads_memory_relative && low < j->slot_count && j->slots[low].rva == in->target
+               ? &j->slots[low]
+               : NULL;
+}
+
+/* The same of the PLT's entry at rva. */
+static const hfn_slot *slot_behind(const hfn_prover *p, uint64_t rva)
+{
+    const hfn_judging *j = p->judging;
+    const hfn_region *region = hfn_code_region(&j->code, rva);
+    hfn_instruction in = { .is_landing_pad = true };
+
+    for (int i = 0; i < 2 && region && in.is_landing_pad && rva < region->end;
+         i++, rva += in.length)
+        if (!j->arch->decode(region->bytes + (rva - region->rva), region->end - rva, rva,
+                             j->info.link_base, &in))
+            return NULL;
+    return in.flow == HFN_FLOW_JUMP_INDIRECT ? slot_of(p, &in) : NULL;
+}
+
+static bool is_in_plt(const hfn_prover *p, uint64_t rva)
+{
+    const hfn_judging *j = p->judging;
+    uint32_t index = hfn_judging_lower(j, rva + 1);
+
+    return index > 0 && rva < j->subjects[index - 1].end &&
+           j->subjects[index - 1].kind == HOTFN_FUNCTION_PLT;
+}
+
 static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *state)
 {
     uint32_t index;
     const hfn_subject *other;
 
-    if (is_own_entry(p, target))
-        return HOTFN_REASON_ENTRY_JUMPED;
+    if (is_own_entry(p, target)) {
+        p->loops = true;
+        return hfn_prove_leads(p, p->rva, state, false);
+    }
     if (target > p->rva && target < p->end)
         return hfn_prove_leads(p, target, state, false);
+    if (is_in_plt(p, target)) {
+        const hfn_slot *slot = stands_at_entry(p, state) ? slot_behind(p, target) : NULL;
+        if (!slot || is_in_plt(p, slot->target))
+            return HOTFN_REASON_TAIL_UNKNOWN;
+        return jump_to(p, slot->target, state);
+    }
     other = subject_at(p, target, &index);
     if (!other || p->items[index].pub.verdict == HOTFN_VERDICT_FRAGMENT ||
         !stands_at_entry(p, state))
@@ -228,25 +279,6 @@ static bool is_table_jump(const hfn_prover *p, const block *b)
 
     p->judging->arch->dispatch(&line, &d);
     return d.kind == HFN_DISPATCH_TABLE;
-}
-
-/* The function of this image that the jump's word of the GOT is for: a PLT entry's jump, or one in its
- * place.  Another image's function of the same name may stand there; it takes the same arguments. */
-static const hfn_slot *slot_of(const hfn_prover *p, const hfn_instruction *in)
-{
-    const hfn_judging *j = p->judging;
-    size_t low = 0, high = in->reads_memory_relative ? j->slot_count : 0;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (j->slots[middle].rva < in->target)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return in->reads_memory_relative && low < j->slot_count && j->slots[low].rva == in->target
-               ? &j->slots[low]
-               : NULL;
 }
 
 /* With nothing of its own on the stack it is a call's end, unless a table shows. */
@@ -484,7 +516,7 @@ uint32_t hfn_prove(hfn_prover *p, uint32_t subject)
     p->subject = subject;
     p->rva = s->rva;
     p->end = s->end;
-    p->dispatches = p->case_seen = false;
+    p->dispatches = p->case_seen = p->loops = false;
     p->judging->arch->stack_begin(&entry);
     reason = hfn_prove_leads(p, s->rva, &entry, false);
     while (reason == HOTFN_REASON_NONE && any) {

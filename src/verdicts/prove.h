@@ -41,6 +41,7 @@ typedef struct hfn_prover {
     bool dispatches; /* an indirect jump inside of it was met: */
     hfn_stack_state dispatch_state;
     bool case_seen; /* a place that it may lead to */
+    bool loops;     /* it jumps to its own entry   */
 } hfn_prover;
 
 bool hfn_prover_init(hfn_prover *p, hfn_judging *j, const hfn_verdict *items);

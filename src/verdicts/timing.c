@@ -2,7 +2,8 @@
 /*
  * Which hookable functions may be timed.  A timed function runs as if called from a frame of ours, its
  * true caller's frame lies further up: so nothing in it may look there (prove.c), and nothing that it
- * jumps on to, which then runs in the same place.  Jumps in a circle would put frame upon frame.
+ * jumps on to, which then runs in the same place, be that timed itself or not.  Jumps in a circle would put
+ * frame upon frame.
  * Everything else is counted, with the reason in its flags.
  */
 #include "verdicts/prove.h"
@@ -21,7 +22,8 @@ typedef struct tail {
 typedef struct timing {
     hfn_judging *judging;
     hfn_verdict *items;
-    tail *tails; /* by from, after sort */
+    bool *proven; /* by index: may run behind a frame of ours */
+    tail *tails;  /* by from, after sort */
     size_t tail_count, tail_capacity;
     bool walks_own_stack;
 } timing;
@@ -30,11 +32,6 @@ static void settle(hfn_verdict *v, uint32_t reason)
 {
     v->pub.flags &= ~(HOTFN_VERDICT_TIMED | UINT32_C(0xff) << 16);
     v->pub.flags |= reason == HOTFN_REASON_NONE ? HOTFN_VERDICT_TIMED : reason << 16;
-}
-
-static bool is_timed(const hfn_verdict *v)
-{
-    return v->pub.verdict == HOTFN_VERDICT_HOOKABLE && (v->pub.flags & HOTFN_VERDICT_TIMED);
 }
 
 /* What needs no look at the code. */
@@ -65,6 +62,37 @@ static bool begins_with_call(const hfn_judging *j, const hfn_verdict *v)
            in.flow == HFN_FLOW_CALL;
 }
 
+static uint32_t judge_hook(const timing *t, const hfn_verdict *v)
+{
+    uint32_t reason = judge_entry(t, v);
+
+    return reason == HOTFN_REASON_NONE && begins_with_call(t->judging, v)
+               ? HOTFN_REASON_PATCH_INSIDE
+               : reason;
+}
+
+/* What is not timed because of its hook alone is proven all the same, for those that jump on to it. */
+static void judge_one(timing *t, hfn_prover *p, uint32_t index)
+{
+    hfn_verdict *v = &t->items[index];
+    uint32_t reason = judge_hook(t, v), proof;
+
+    if (reason == HOTFN_REASON_NOT_PROVEN || reason == HOTFN_REASON_OWN_STACK_WALK) {
+        settle(v, reason);
+        return;
+    }
+    proof = hfn_prove(p, index);
+    t->proven[index] = proof == HOTFN_REASON_NONE;
+    if (reason == HOTFN_REASON_NONE && p->loops)
+        reason = HOTFN_REASON_ENTRY_JUMPED;
+    settle(v, reason != HOTFN_REASON_NONE ? reason : proof);
+    for (size_t k = 0; t->proven[index] && k < p->tail_count; k++) {
+        const tail one = { index, p->tails[k] };
+        hfn_judging_append(t->judging, (void **)&t->tails, &t->tail_count, &t->tail_capacity, &one,
+                           sizeof one);
+    }
+}
+
 static void judge_batch(void *user, uint32_t item)
 {
     timing *t = user;
@@ -76,37 +104,29 @@ static void judge_batch(void *user, uint32_t item)
         t->judging->no_memory = true;
         return;
     }
-    for (uint32_t i = from; i < to; i++) {
-        hfn_verdict *v = &t->items[i];
-        uint32_t reason;
-        if (v->pub.verdict != HOTFN_VERDICT_HOOKABLE)
-            continue;
-        reason = judge_entry(t, v);
-        if (reason == HOTFN_REASON_NONE && begins_with_call(t->judging, v))
-            reason = HOTFN_REASON_PATCH_INSIDE;
-        if (reason == HOTFN_REASON_NONE)
-            reason = hfn_prove(&p, i);
-        settle(v, reason);
-        for (size_t k = 0; reason == HOTFN_REASON_NONE && k < p.tail_count; k++) {
-            const tail one = { i, p.tails[k] };
-            hfn_judging_append(t->judging, (void **)&t->tails, &t->tail_count, &t->tail_capacity,
-                               &one, sizeof one);
-        }
-    }
+    for (uint32_t i = from; i < to; i++)
+        if (t->items[i].pub.verdict == HOTFN_VERDICT_HOOKABLE)
+            judge_one(t, &p, i);
     t->judging->no_memory |= p.no_memory;
     hfn_prover_finish(&p);
 }
 
 /* ---- Tail jumps: unproven targets first, then circles. */
 
+static void refuse(timing *t, uint32_t index, uint32_t reason)
+{
+    t->proven[index] = false;
+    if (t->items[index].pub.flags & HOTFN_VERDICT_TIMED)
+        settle(&t->items[index], reason);
+}
+
 static bool refuse_unproven(timing *t)
 {
     bool any = false;
 
     for (size_t i = 0; i < t->tail_count; i++) {
-        hfn_verdict *from = &t->items[t->tails[i].from];
-        if (is_timed(from) && !is_timed(&t->items[t->tails[i].to])) {
-            settle(from, HOTFN_REASON_TAIL_UNPROVEN);
+        if (t->proven[t->tails[i].from] && !t->proven[t->tails[i].to]) {
+            refuse(t, t->tails[i].from, HOTFN_REASON_TAIL_UNPROVEN);
             any = true;
         }
     }
@@ -124,7 +144,7 @@ static void refuse_circles(timing *t)
         return;
     }
     for (uint32_t i = 0; i < t->judging->count; i++)
-        left[i] = is_timed(&t->items[i]);
+        left[i] = t->proven[i];
     while (any) { /* once more than the longest chain of tail jumps */
         any = false;
         for (size_t i = 0; i < t->tail_count; i++)
@@ -137,7 +157,7 @@ static void refuse_circles(timing *t)
     }
     for (uint32_t i = 0; i < t->judging->count; i++)
         if (left[i])
-            settle(&t->items[i], HOTFN_REASON_TAIL_CIRCLE);
+            refuse(t, i, HOTFN_REASON_TAIL_CIRCLE);
     hfn_free(&t->judging->env, left, (t->judging->count + 1) * sizeof *left);
 }
 
@@ -185,6 +205,11 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
 {
     timing t = { .judging = j, .items = items, .walks_own_stack = has_own_walker(j) };
 
+    t.proven = hfn_alloc(&j->env, (j->count + 1) * sizeof *t.proven);
+    if (!t.proven) {
+        j->no_memory = true;
+        return;
+    }
     find_slots(j);
     hfn_workers_run(j->threads, (j->count + BATCH - 1) / BATCH, judge_batch, &t);
     while (refuse_unproven(&t))
@@ -192,6 +217,7 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
     refuse_circles(&t);
     while (refuse_unproven(&t))
         ;
+    hfn_free(&j->env, t.proven, (j->count + 1) * sizeof *t.proven);
     if (t.tails)
         hfn_free(&j->env, t.tails, t.tail_capacity * sizeof *t.tails);
 }

@@ -111,6 +111,36 @@ static void tail_jumps_need_proven_targets(void)
     scene_finish(&s);
 }
 
+/* The target's own hook may be no place to time from; it keeps to its frame all the same.  But it must not lead
+ * back to who is timed, frame upon frame. */
+static void tail_jumps_may_lead_to_what_is_proven_but_not_timed(void)
+{
+    scene s = scene_begin();
+    uint64_t loops = SCENE_CODE(&s, "\x48\x83\xEF\x01\x0F"), f, back, g; /* sub rdi, 1 */
+
+    scene_branch(&s, 0x85, loops); /* 0F 85: jne */
+    SCENE_CODE(&s, "\xC3");
+    scene_symbol(&s, "loops", loops, scene_here(&s) - loops, FUNC);
+    f = SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00");
+    scene_branch(&s, 0xE9, loops);
+    scene_symbol(&s, "f", f, 10, FUNC);
+    back = SCENE_CODE(&s, "\x48\x83\xEF\x01\x0F");
+    scene_branch(&s, 0x85, back);
+    g = scene_here(&s) + 5;
+    scene_branch(&s, 0xE9, g);
+    scene_symbol(&s, "back", back, g - back, FUNC);
+    SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00");
+    scene_branch(&s, 0xE9, back);
+    scene_symbol(&s, "g", g, 10, FUNC);
+    known(&s, loops), known(&s, f), known(&s, back), known(&s, g);
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, loops), HOTFN_REASON_ENTRY_JUMPED);
+    CHECK_EQ_U64(reason_at(&s, f), 0);
+    CHECK_EQ_U64(reason_at(&s, back), HOTFN_REASON_ENTRY_JUMPED);
+    CHECK_EQ_U64(reason_at(&s, g), HOTFN_REASON_TAIL_CIRCLE);
+    scene_finish(&s);
+}
+
 /* Each frame would stand on the one before, for ever. */
 static void circles_of_tail_jumps_are_refused(void)
 {
@@ -275,6 +305,7 @@ static const check_test tests[] = {
     CHECK_TEST(what_keeps_to_its_frame_is_timed),
     CHECK_TEST(each_shape_is_refused_for_its_reason),
     CHECK_TEST(tail_jumps_need_proven_targets),
+    CHECK_TEST(tail_jumps_may_lead_to_what_is_proven_but_not_timed),
     CHECK_TEST(circles_of_tail_jumps_are_refused),
     CHECK_TEST(a_call_at_the_end_may_never_return),
     CHECK_TEST(ways_behind_calls_must_meet_at_one_depth),
