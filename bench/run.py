@@ -3,13 +3,14 @@
 """Measure what counting costs, side by side with others, in one run; ratios, never bare times alone.
 
     scripts/bench                    everything (an hour)
-    scripts/bench calls programs     parts: calls, programs, start, symbols, timing
+    scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget
     scripts/bench --quick            a few minutes, to see that it works; the figures mean little
     scripts/bench -n 100 --json FILE
 """
 import argparse
 import sys
 
+import budget
 import calls
 import figures
 import programs
@@ -19,13 +20,13 @@ import timing
 import tools
 
 PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run,
-         "symbols": symbols.run, "timing": timing.run}
+         "symbols": symbols.run, "timing": timing.run, "budget": budget.run}
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="calls, programs, start, symbols, timing [all]")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="calls, programs, start, symbols, timing, budget [all]")
     parser.add_argument("-n", "--runs", type=int, default=30, help="pairs of whole programs [30]")
     parser.add_argument("--slow-runs", type=int, default=3,
                         help="pairs under uftrace and callgrind [3]")

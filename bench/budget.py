@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""What a budget of 5 % leaves of the cost of hooks: a tiny function called 10^9 times, and sqlite3."""
+import json
+import os
+
+import figures
+import programs
+import tools
+
+BUDGET = ["--budget", "5%"]
+MODES = {"count": [], "count, budget 5%": BUDGET, "time, budget 5%": ["--mode", "time", *BUDGET]}
+
+
+def hooked(words, record, command):
+    return [tools.HOTFN, "run", "-q", *words, "-o", record, "--", *command]
+
+
+def said_taken(record):
+    """What the report says that hooks took."""
+    report = json.loads(tools.output_of([tools.HOTFN, "report", "--json", "-n", "1", record]))
+    return report["budget"]["taken"] if "budget" in report else None
+
+
+def tiny_rows(report, options):
+    binary = tools.compile_c(tools.WORK / "budget", [tools.HERE / "budget.c"])
+    record = tools.WORK / "b.hfr"
+    pairs = max(3, options.runs // 3)
+    ratios = {mode: [] for mode in MODES}
+    taken = {mode: [] for mode in MODES}
+    for _ in range(pairs):
+        bare = float(tools.output_of([binary], cpus=[1]))
+        for mode, words in MODES.items():
+            ratios[mode].append(float(tools.output_of(hooked(words, record, [binary]), cpus=[1])) / bare)
+            if "budget" in mode:
+                taken[mode].append(100 * said_taken(record))
+    for mode, values in ratios.items():
+        report.add(f"budget/tiny/{mode}", "CPU ratio", values)
+        yield [mode, figures.spread(values, 3), figures.spread(taken[mode], 1) if taken[mode] else "",
+               pairs]
+
+
+def program_rows(report, options, env):
+    program = next((p for name, p, problem in programs.programs() if name == "sqlite3" and p), None)
+    for mode, words in MODES.items() if program else ():
+        took = programs.measure(program, lambda command, folder, words=words: hooked(
+            words, os.path.join(folder, "r.hfr"), command), programs.BIG, options.runs, env)
+        report.add(f"budget/sqlite3/{mode}", "CPU ratio", [one[1] for one in took])
+        yield [mode, figures.spread([one[0] for one in took], 3),
+               figures.spread([one[1] for one in took], 3), options.runs]
+
+
+def run(report, options):
+    tools.WORK.mkdir(parents=True, exist_ok=True)
+    report.heading("10^9 calls of a tiny function, with a budget",
+                   "Processor time of the program over the bare run's before it, on one processor: "
+                   "least, median, upper quartile.  Its parent runs on it too, but is not in the figure.")
+    report.table(["mode", "CPU ratio", "the report says, %", "pairs"],
+                 list(tiny_rows(report, options)))
+    env = {**os.environ, "XDG_CACHE_HOME": str(tools.WORK / "cache")}
+    report.heading("sqlite3, all functions of the program, with a budget",
+                   "Over the bare run's, side by side, start, scan and parent included.")
+    report.table(["mode", "wall ratio", "CPU ratio", "pairs"],
+                 list(program_rows(report, options, env)))
