@@ -35,13 +35,14 @@ from .records import (
     repair,
 )
 from .session import Session, Stats
+from .times import Edge, SlowCall, TimeInfo, Times
 from .verdicts import Scan, Verdict, scan
 
 __version__: str = _lib.hotfn_version().decode()
 
 __all__ = [
-    "Counter", "DeniedError", "FileError", "Format", "FormatError", "Function", "HotfnError",
+    "Counter", "DeniedError", "Edge", "FileError", "Format", "FormatError", "Function", "HotfnError",
     "LimitError", "MismatchError", "Module", "NoMemoryError", "NotFoundError", "OptionError",
-    "Record", "RecordInfo", "Scan", "Session", "StateError", "Stats", "Thread",
+    "Record", "RecordInfo", "Scan", "Session", "SlowCall", "StateError", "Stats", "Thread", "TimeInfo", "Times",
     "UnsupportedError", "Verdict", "demangle", "formats", "open", "repair", "scan",
 ]

@@ -11,6 +11,7 @@ from ctypes import c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _structs as s
+from . import times as _times
 from ._errors import check, decode
 from ._functions import Named, fields_of
 from ._native import lib
@@ -66,6 +67,7 @@ class Thread:
     start_ns: int            # CLOCK_REALTIME of its first counted call
     calls: int
     name: str
+    busy_ns: int             # in timed functions; 0: not timed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +162,8 @@ class Record:
             raw = s.RecordThread()
             check(lib.hotfn_record_get_thread(self._open_handle, index, raw))
             threads.append(Thread(tid=raw.tid, pid=raw.pid, thread_count=raw.thread_count,
-                                  start_ns=raw.start_ns, calls=raw.calls, name=decode(raw.name)))
+                                  start_ns=raw.start_ns, calls=raw.calls, name=decode(raw.name),
+                                  busy_ns=raw.busy_ns))
         return tuple(threads)
 
     def _raw_functions(self) -> Iterator[s.RecordFunction]:
@@ -185,14 +188,46 @@ class Record:
                                     for raw in self._raw_functions())
         return self._functions
 
-    def hot(self, n: int = 20) -> List[Function]:
-        """The n functions that were called most, the hottest first; 0 means all that were called."""
+    @property
+    def time(self) -> Optional[_times.TimeInfo]:
+        """What the run's timing kept; None if it counted only."""
+        return _times.info_of(self._open_handle)
+
+    @property
+    def times(self) -> Tuple[_times.Times, ...]:
+        """Each function's times, in the order of `functions`."""
+        return tuple(_times.times_of(self._open_handle, index)
+                     for index in range(self._raw_info().function_count))
+
+    @property
+    def edges(self) -> Tuple[_times.Edge, ...]:
+        """Who called whom; empty without a call tree."""
+        return tuple(_times.edges_of(self._open_handle))
+
+    @property
+    def slow_calls(self) -> Tuple[_times.SlowCall, ...]:
+        """The calls that took too long, of a run with --slower-than."""
+        return tuple(_times.slow_calls_of(self._open_handle))
+
+    def hot(self, n: int = 20, by: str = "calls") -> List[Function]:
+        """The n hottest functions, by calls, total or self time; 0 means all that were called."""
+        if by != "calls":
+            return self._hot_by_time(n, by)
         count = self._raw_info().function_count
         order = (c_uint32 * max(count, 1))()
         check(lib.hotfn_record_sort(self._open_handle, order))
         functions = self.functions
         called = [functions[index] for index in order[:count] if functions[index].calls]
         return called[:n] if n else called
+
+    def _hot_by_time(self, n: int, by: str) -> List[Function]:
+        if by not in ("total", "self"):
+            raise ValueError(f"hot by calls, total or self, not {by!r}")
+        timed = [(getattr(times, by + "_ns"), index) for index, times in enumerate(self.times)
+                 if times.total_ns is not None]
+        functions = self.functions
+        found = [functions[index] for _, index in sorted(timed, reverse=True)]
+        return found[:n] if n else found
 
     @property
     def total_calls(self) -> int:

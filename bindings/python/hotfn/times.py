@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""How long the calls of a timed run took, and who called whom.  Times are in nanoseconds, without what
+the hooks themselves cost."""
+from __future__ import annotations
+
+import dataclasses
+from ctypes import c_void_p
+from typing import Any, Optional, Sequence, Tuple
+
+from . import _structs as s
+from ._errors import check, decode
+from ._native import lib
+
+TIMINGS = {0: "count-only", 1: "full", 2: "sampled"}
+NOBODY = 0xFFFFFFFF      # HOTFN_NO_FUNCTION
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+    """A function's times, without calls that are still open.  None where it is counted only."""
+    timing: str              # full, sampled (then all but min and max are estimates), count-only
+    reason: Optional[str]    # why it is counted only
+    timed_calls: int
+    total_ns: Optional[int]  # recursion counts once
+    self_ns: Optional[int]   # without what it called
+    total_error_ns: Optional[int]  # sampled: one standard error
+    min_ns: Optional[int]
+    max_ns: Optional[int]
+    p50_ns: Optional[int]
+    p90_ns: Optional[int]
+    p99_ns: Optional[int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Edge:
+    """How often one function called another, by their places in Record.functions."""
+    caller: Optional[int]    # None: from outside of all timed functions
+    callee: int
+    calls: int
+    total_ns: int
+
+
+@dataclasses.dataclass(frozen=True)
+class SlowCall:
+    """A call that took as long as --slower-than says, or longer."""
+    function: int            # its place in Record.functions
+    thread: int              # and of its thread in Record.threads
+    start_ns: int            # from the run's start
+    duration_ns: int
+    stack: Tuple[int, ...]   # the functions that it was called through, outermost first
+
+
+@dataclasses.dataclass(frozen=True)
+class TimeInfo:
+    """What a run's timing kept, and what it cost."""
+    sample_mean: int         # so many calls on average from one timed call to the next; 0: all were timed
+    ticks_per_second: int
+    cost_ns: float           # of a timed call
+    count_cost_ns: float     # of a call that is counted only
+    busy_ns: int             # all threads' time in timed functions
+    nodes_merged: int        # calls that found no place of their own in the tree
+    abandoned_exits: int     # calls that were left by longjmp or the like
+
+
+def info_of(handle: c_void_p) -> Optional[TimeInfo]:
+    raw = s.RecordTimeInfo()
+    check(lib.hotfn_record_get_time_info(handle, raw))
+    if not raw.flags:
+        return None
+    return TimeInfo(sample_mean=raw.sample_mean, ticks_per_second=raw.ticks_per_second,
+                    cost_ns=raw.cost_inside_ns + raw.cost_outside_ns,
+                    count_cost_ns=raw.count_cost_ns, busy_ns=raw.busy_ns,
+                    nodes_merged=raw.nodes_merged, abandoned_exits=raw.abandoned_exits)
+
+
+def times_of(handle: c_void_p, index: int) -> Times:
+    raw = s.RecordTiming()
+    check(lib.hotfn_record_get_timing(handle, index, raw))
+    told = raw.timed_calls > 0
+
+    def known(name: str, there: Any = True) -> Optional[int]:
+        value: int = getattr(raw, name)
+        return value if told and there else None
+    return Times(timing=TIMINGS.get(raw.timing, str(raw.timing)),
+                 reason=decode(raw.reason) or None, timed_calls=raw.timed_calls,
+                 total_ns=known("total_ns"), self_ns=known("self_ns"),
+                 total_error_ns=known("total_error_ns", raw.timing == 2), min_ns=known("min_ns"),
+                 max_ns=known("max_ns"), p50_ns=known("p50_ns", raw.p99_ns),
+                 p90_ns=known("p90_ns", raw.p99_ns), p99_ns=known("p99_ns", raw.p99_ns))
+
+
+def edges_of(handle: c_void_p) -> Sequence[Edge]:
+    raw, info = s.RecordEdge(), s.RecordTimeInfo()
+    check(lib.hotfn_record_get_time_info(handle, info))
+    edges = []
+    for index in range(info.edge_count):
+        check(lib.hotfn_record_get_edge(handle, index, raw))
+        edges.append(Edge(caller=None if raw.caller == NOBODY else raw.caller, callee=raw.callee,
+                          calls=raw.calls, total_ns=raw.total_ns))
+    return edges
+
+
+def stack_of(handle: c_void_p, node: int) -> Tuple[int, ...]:
+    raw, stack = s.RecordNode(), []
+    while node != NOBODY:
+        check(lib.hotfn_record_get_node(handle, node, raw))
+        if raw.function != NOBODY:
+            stack.append(raw.function)
+        node = raw.parent
+    return tuple(reversed(stack))
+
+
+def slow_calls_of(handle: c_void_p) -> Sequence[SlowCall]:
+    raw, info = s.RecordSlowCall(), s.RecordTimeInfo()
+    check(lib.hotfn_record_get_time_info(handle, info))
+    calls = []
+    for index in range(info.slow_count):
+        check(lib.hotfn_record_get_slow_call(handle, index, raw))
+        calls.append(SlowCall(function=raw.function, thread=raw.thread, start_ns=raw.start_ns,
+                              duration_ns=raw.duration_ns, stack=stack_of(handle, raw.node)))
+    return calls

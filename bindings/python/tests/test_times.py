@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Times of a record that `hotfn run --mode time` made."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import hotfn
+
+SOURCE = """
+#include <unistd.h>
+#define OWN __attribute__((noinline, noclone))
+volatile long sink;
+OWN void leaf(long n) { for (long i = 0; i < n; i++) sink += i; }
+OWN void middle(long n) { sink = 0; leaf(n); leaf(n); sink++; }
+OWN void naps(void) { sink = 1; usleep(3000); sink++; }
+OWN long many(long a, long b, long c, long d, long e, long f, long g) { sink = 1; return a + g + sink; }
+int main(void)
+{
+    sink = 1;
+    for (int i = 0; i < 100; i++)
+        middle(1000);
+    naps();
+    return (int)many(0, 0, 0, 0, 0, 0, -1) * 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def path(compiler, tmp_path_factory):
+    library = pathlib.Path(os.environ.get("HOTFN_LIBRARY", "/none"))
+    tool = next((folder / "tools/hotfn/hotfn" for folder in library.parents
+                 if (folder / "tools/hotfn/hotfn").exists()), None)
+    if not tool:
+        pytest.skip("no hotfn beside the library")
+    place = tmp_path_factory.mktemp("times")
+    (place / "timed.c").write_text(SOURCE)
+    subprocess.run([compiler, "-O2", "-fno-optimize-sibling-calls", place / "timed.c", "-o",
+                    place / "timed"], check=True)
+    subprocess.run([tool, "run", "-q", "--no-cache", "--mode", "time", "--slower-than", "2ms", "-o",
+                    place / "run.hfr", "--", place / "timed"], check=True)
+    return place / "run.hfr"
+
+
+@pytest.fixture
+def record(path):
+    with hotfn.open(path) as opened:
+        yield opened
+
+
+def by_name(record):
+    return {function.name: (index, times) for index, (function, times)
+            in enumerate(zip(record.functions, record.times))}
+
+
+def test_each_function_has_its_times(record):
+    functions = by_name(record)
+    _, leaf = functions["leaf"]
+    _, middle = functions["middle"]
+    assert (leaf.timing, leaf.reason, leaf.timed_calls) == ("full", None, 200)
+    assert 0 < leaf.min_ns <= leaf.p50_ns <= leaf.p99_ns <= leaf.max_ns
+    assert middle.total_ns >= leaf.total_ns >= leaf.self_ns > middle.self_ns
+    assert leaf.total_error_ns is None
+
+
+def test_what_is_counted_only_says_why(record):
+    times = [times for times in record.times if times.timing == "count-only"]
+    assert times and all(t.reason and t.total_ns is None for t in times)
+
+
+def test_edges_are_the_calls(record):
+    functions = by_name(record)
+    edges = {(edge.caller, edge.callee): edge.calls for edge in record.edges}
+    assert edges[functions["middle"][0], functions["leaf"][0]] == 200
+    assert edges[functions["main"][0], functions["middle"][0]] == 100
+
+
+def test_slow_calls_have_their_stack(record):
+    functions = by_name(record)
+    naps = [call for call in record.slow_calls if call.function == functions["naps"][0]]
+    assert len(naps) == 1 and naps[0].duration_ns >= 3_000_000
+    assert naps[0].stack[-2:] == (functions["main"][0], functions["naps"][0])
+
+
+def test_hot_by_time(record):
+    assert record.hot(1, by="total")[0].name == "main"
+    assert {f.name for f in record.hot(2, by="self")} == {"leaf", "naps"}
+    with pytest.raises(ValueError):
+        record.hot(by="luck")
+
+
+def test_the_run_tells_of_its_timing(record, path):
+    time = record.time
+    assert time.sample_mean == 0 and time.ticks_per_second > 1_000_000
+    assert 0 <= time.count_cost_ns < time.cost_ns
+    assert abs(sum(t.self_ns or 0 for t in record.times) - time.busy_ns) <= 0.01 * time.busy_ns
+    assert sum(thread.busy_ns for thread in record.threads) == time.busy_ns
+
+
+def test_times_are_those_of_the_report(record):
+    report = json.loads(record.render("json"))
+    told = {f["rva"]: f for f in report["functions"]}
+    for function, times in zip(record.functions, record.times):
+        for key in ("total_ns", "self_ns", "max_ns", "p99_ns"):
+            assert getattr(times, key) == told[function.rva][key], (function.name, key)
+
+
+def test_a_counted_run_has_no_times(target, tmp_path):
+    with hotfn.Session(modules="libhotfn-target.so") as session:
+        target.walk(10)
+        session.save(tmp_path / "counted.hfr")
+    with hotfn.open(tmp_path / "counted.hfr") as record:
+        assert record.time is None and record.edges == () and record.slow_calls == ()
+        assert {times.timing for times in record.times} == {"count-only"}
