@@ -51,6 +51,18 @@ uint32_t hfn_merge_rows(const hfn_merge *m)
 
 /* ---- Which is which. */
 
+/* One path may hold builds for several machines. */
+static uint32_t path_number(hfn_names *modules, const hotfn_record_module *m)
+{
+    char key[4096 + 4];
+    size_t bytes = strlen(m->path);
+
+    bytes = bytes < sizeof key - 4 ? bytes : sizeof key - 4;
+    memcpy(key, &m->machine, 4);
+    memcpy(key + 4, m->path, bytes);
+    return hfn_names_intern(modules, key, 4 + (uint32_t)bytes);
+}
+
 static uint32_t module_number(merger *g, uint32_t record, uint32_t index,
                               const hotfn_record_module *m)
 {
@@ -62,7 +74,7 @@ static uint32_t module_number(merger *g, uint32_t record, uint32_t index,
         memcpy(key + 4, m->id, m->id_bytes);
         number = hfn_names_intern(g->modules, key, 4 + m->id_bytes);
     } else {
-        number = hfn_names_intern(g->modules, m->path, strlen(m->path));
+        number = path_number(g->modules, m);
     }
     if (number == HFN_NAME_NONE || number < before)
         return number;

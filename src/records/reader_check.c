@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "records/reader.h"
 
+#include <hotfn/machine.h>
 #include <inttypes.h>
 
 static uint8_t *element(hotfn_record *r, uint32_t type, uint64_t index)
@@ -67,7 +68,9 @@ static bool module_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t n
 {
     return hfn_get32(at + HFN_MODULE_FIRST_FUNCTION) == next_function &&
            hfn_get32(at + HFN_MODULE_FUNCTIONS) <= r->function_count - next_function &&
-           is_text(r, hfn_get32(at + HFN_MODULE_PATH)) && hfn_get32(at + HFN_MODULE_ID_BYTES) <= 32;
+           is_text(r, hfn_get32(at + HFN_MODULE_PATH)) &&
+           hfn_get32(at + HFN_MODULE_ID_BYTES) <= 32 &&
+           hfn_get32(at + HFN_MODULE_MACHINE) <= HOTFN_MACHINE_ARM64;
 }
 
 /* Keep what can be kept of a module: its place, its id, the functions that are there. */
@@ -82,6 +85,8 @@ static void mend_module(const hotfn_record *r, uint8_t *at, uint32_t next_functi
         hfn_put32(at + HFN_MODULE_PATH, 0);
     if (hfn_get32(at + HFN_MODULE_ID_BYTES) > 32)
         hfn_put32(at + HFN_MODULE_ID_BYTES, 0);
+    if (hfn_get32(at + HFN_MODULE_MACHINE) > HOTFN_MACHINE_ARM64)
+        hfn_put32(at + HFN_MODULE_MACHINE, HOTFN_MACHINE_OTHER);
 }
 
 static hotfn_status check_modules(hotfn_record *r, hotfn_error *err)
@@ -93,8 +98,12 @@ static hotfn_status check_modules(hotfn_record *r, hotfn_error *err)
         uint8_t *at = element(r, HFN_SECTION_MODULES, m);
 
         if (!module_is_sound(r, at, next)) {
-            status = hfn_record_damage(r, where(r, HFN_SECTION_MODULES, m), err,
-                                       "module %u is damaged", m);
+            status =
+                hfn_record_damage(r, where(r, HFN_SECTION_MODULES, m), err,
+                                  hfn_get32(at + HFN_MODULE_MACHINE) <= HOTFN_MACHINE_ARM64
+                                      ? "module %u is damaged"
+                                      : "module %u is of a machine that this version does not know",
+                                  m);
             mend_module(r, at, next);
         }
         next += hfn_get32(at + HFN_MODULE_FUNCTIONS);

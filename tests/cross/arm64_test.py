@@ -171,6 +171,41 @@ def check_wide_modules(bench, build, cpu):
     return None
 
 
+def named(report, name):
+    return sorted(f["calls"] for f in report["functions"] if f["name"] == name)
+
+
+def check_records_travel(bench, build, cpu):
+    """A record made on AArch64 is read, merged and exported by the native tool; what another machine's build
+    of the same program counted stays apart; a foreign byte order and an unknown machine are told."""
+    name = "_ZN4work3fibEl"
+    program = bench.compile("work-travels", *EXACT, *BUILDS[build])
+    record, other, merged = bench.path("arm.hfr"), bench.path("native.hfr"), bench.path("merged.hfr")
+    calls = named(bench.counted(program, CPUS[cpu])[1], name)
+    os.rename(bench.path("r.hfr"), record)
+    run([bench.native, "merge", record, record, "-o", merged])
+    if not calls or named(bench.report(merged), name) != [2 * calls[0]]:
+        return f"merged with itself: {named(bench.report(merged), name)}, {calls}"
+    run(["g++", "-pthread", *EXACT, os.path.join(HERE, "work.cpp"), "-o", program])
+    run([bench.native, "run", "-q", "-o", other, "--", program], env=bench.environment)
+    run([bench.native, "merge", record, other, "-o", merged])
+    machines = {m["machine"] for m in json.loads(run([bench.native, "info", "--json", merged]).stdout)["modules"]}
+    if named(bench.report(merged), name) != calls * 2 or not {"arm64", "x86-64"} <= machines:
+        return f"merged with another machine's: {named(bench.report(merged), name)}, {machines}"
+    for form in ("html", "callgrind", "pprof", "csv", "json"):
+        run([bench.native, "export", record, "-F", form, "-o", bench.path("exported")])
+        if not os.path.getsize(bench.path("exported")):
+            return f"{form}: empty"
+    with open(record, "rb") as file:
+        image = file.read()
+    with open(other, "wb") as file:
+        file.write(image[:8] + image[8:12][::-1] + image[12:])
+    done = subprocess.run([bench.native, "report", other], capture_output=True, text=True, check=False)
+    if done.returncode != 1 or "byte order" not in done.stderr:
+        return f"another byte order: {done.returncode} {done.stderr}"
+    return None
+
+
 def check_images_are_refused(bench, _build, _cpu):
     """Big-endian and ILP32 images: of each function by both builds, with the reason."""
     source = bench.path("refused.c")
@@ -211,5 +246,5 @@ def main(checks, bench_class=Bench):
 if __name__ == "__main__":
     sys.exit(main([(check, b, c) for check in (check_exact, check_optimised) for b, c in RUNS] +
                   [(check_code_stays_guarded, *RUNS[1]), (check_live_patching, *RUNS[1]),
-                   (check_wide_modules, *RUNS[1]),
+                   (check_wide_modules, *RUNS[1]), (check_records_travel, *RUNS[1]),
                    (check_images_are_refused, *RUNS[0])]))

@@ -163,7 +163,7 @@ void listing_close(listing *l)
     memset(l, 0, sizeof *l);
 }
 
-static const char *machine_name(uint32_t machine)
+const char *listing_machine_name(uint32_t machine)
 {
     static const char *const names[] = { "other", "x86", "x86-64", "arm", "arm64" };
 
@@ -183,7 +183,7 @@ void listing_print_head(FILE *out, const listing *l, const char *schema)
     listing_json_text(out, l->info.path);
     fprintf(out, ",\"format\":\"%s\"", l->format);
     if (l->image || l->info.machine != HOTFN_MACHINE_OTHER)
-        fprintf(out, ",\"machine\":\"%s\"", machine_name(l->info.machine));
+        fprintf(out, ",\"machine\":\"%s\"", listing_machine_name(l->info.machine));
     if (l->info.id_bytes == 0)
         return; /* a map does not say whose it is */
     fputs(",\"image_id\":\"", out);

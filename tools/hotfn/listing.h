@@ -28,6 +28,9 @@ bool listing_open_symbols(listing *l, const char *path, const symbol_sources *so
                           hotfn_error *err);
 void listing_close(listing *l);
 
+/* HOTFN_MACHINE_* for people: "x86-64". */
+const char *listing_machine_name(uint32_t machine);
+
 /* {"schema":"...","image":...,"format":...,"machine":...,"image_id":...,"id_kind":... (still
  * open) */
 void listing_print_head(FILE *out, const listing *l, const char *schema);

@@ -40,7 +40,7 @@ static inline void sample_add_modules(hotfn_live *live)
     f[2].reason_offset = 3;
     f[3] = sample_function("alpha.cold", 0x1090, HOTFN_STATE_FRAGMENT);
     m.flags = HOTFN_MODULE_MAIN;
-    m.machine = 62;
+    m.machine = HOTFN_MACHINE_X86_64;
     m.id_kind = 1;
     m.id_bytes = 4;
     memcpy(m.id, "\xde\xad\xbe\xef", 4);
