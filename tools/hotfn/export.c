@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct export_options {
@@ -80,6 +81,15 @@ static const char *format_of(const char *file)
     return found;
 }
 
+/* Not half a file; a device or a pipe is somebody else's and stays. */
+static void remove_half(const char *path)
+{
+    struct stat file;
+    if (lstat(path, &file) == 0 && S_ISREG(file.st_mode)) {
+        unlink(path);
+    }
+}
+
 static int32_t write_out(void *user, const void *bytes, size_t count)
 {
     return fwrite(bytes, 1, count, user) == count ? 0 : -1;
@@ -101,7 +111,7 @@ int hotfn_tool_export(const char *of, const hotfn_record *record, const char *fo
     if (s != HOTFN_OK) {
         hotfn_tool_fail(of, &err);
         if (!to_stdout) {
-            unlink(output); /* not half a file */
+            remove_half(output);
         }
         return s == HOTFN_E_NOT_FOUND || s == HOTFN_E_OPTION ? TOOL_USAGE : TOOL_FAILED;
     }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Each struct of _structs.py has the fields, offsets and sizes that a C compiler gives it."""
 import ctypes
+import keyword
 
 import layout  # tests/abi/layout.py
 import pytest
@@ -19,6 +20,8 @@ def python_lines():
         yield f"{name} {ctypes.sizeof(struct)}"
         for field, *_ in struct._fields_:
             place = getattr(struct, field)
+            if keyword.iskeyword(field.rstrip("_")):   # from_: Python has no other way
+                field = field.rstrip("_")
             yield f"{name}.{field} {place.offset} {place.size}"
 
 

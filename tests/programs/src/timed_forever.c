@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* A program that runs for as many seconds as it is told and does all that timing keeps: deep recursion along
+ * ever new ways, threads that come and go, calls that are left by longjmp, slow calls. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#ifdef __clang__
+#define OWN __attribute__((noinline))
+#else
+#define OWN __attribute__((noinline, noclone))
+#endif
+
+volatile long sink;
+
+OWN void walk(unsigned long way, int depth);
+#define STEP(n)                                                                                    \
+    OWN void step##n(unsigned long way, int depth)                                                 \
+    {                                                                                              \
+        sink += n;                                                                                 \
+        walk(way / 8, depth - 1);                                                                  \
+        sink -= n;                                                                                 \
+    }
+STEP(0)
+STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)
+
+    OWN void walk(unsigned long way, int depth)
+{
+    static void (*const steps[8])(unsigned long, int) = { step0, step1, step2, step3,
+                                                          step4, step5, step6, step7 };
+    sink++;
+    if (depth > 0)
+        steps[way % 8](way, depth);
+    sink++;
+}
+
+static __thread jmp_buf back;
+OWN void deep(int n)
+{
+    sink++;
+    if (n == 0)
+        longjmp(back, 1);
+    deep(n - 1);
+    sink++;
+}
+OWN void leaves(void)
+{
+    sink++;
+    if (!setjmp(back))
+        deep(30);
+    sink++;
+}
+
+OWN void one_round(unsigned seed)
+{
+    unsigned long state = seed * 2654435761ul + 12345;
+    for (int i = 0; i < 400; i++) {
+        state = state * 6364136223846793005ul + 1442695040888963407ul;
+        walk(state >> 8, 18);
+        if (i % 16 == 0)
+            leaves();
+    }
+    sink++;
+}
+
+static void *thread(void *seed)
+{
+    one_round((unsigned)(unsigned long)seed);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    long seconds = argc > 1 ? atol(argv[1]) : 1;
+    time_t end = time(NULL) + seconds;
+    unsigned long seed = 0;
+    while (time(NULL) < end) {
+        pthread_t threads[4];
+        for (int i = 0; i < 4; i++)
+            pthread_create(&threads[i], NULL, thread, (void *)seed++);
+        one_round((unsigned)seed);
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
+    }
+    printf("%ld\n", sink >= 0 ? 1L : 0L);
+    return 0;
+}

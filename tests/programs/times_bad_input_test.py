@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""What goes wrong around a timed run is said, the program is unharmed, and the exit status is as designed: a
+thread that never returns, stacks switched under us, a record cut in mid-write, a flat record for a
+format of stacks, an output that cannot be written.  (A clock that goes back: call_stack_test.c.)"""
+import json
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+
+HOTFN = os.environ["HOTFN"]
+SKIPPED = 77
+NEVER = """#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+volatile long sink;
+__attribute__((noinline)) void spins(void) { sink = 0; for (;;) sink++; }
+__attribute__((noinline)) void works(void) { sink = 1; usleep(2000); sink++; }
+static void *thread(void *x) { sink = 1; spins(); return x; }
+int main(void)
+{
+    pthread_t t;
+    sink = 1;
+    pthread_create(&t, NULL, thread, NULL);
+    for (int i = 0; i < 10; i++)
+        works();
+    puts("done");
+    return 7;
+}
+"""
+SWITCHES = """#include <stdio.h>
+#include <ucontext.h>
+volatile long sink;
+static ucontext_t back, there;
+__attribute__((noinline)) void leaves(void) { sink++; setcontext(&back); sink--; }
+static void begin(void) { sink = 1; leaves(); }
+__attribute__((noinline)) void goes(void)
+{
+    static char stacks[2][16384];
+    static volatile int left, which;
+    sink = 0;
+    left = 0;
+    getcontext(&back);
+    if (!left++) {
+        getcontext(&there);
+        there.uc_stack.ss_sp = stacks[which++ % 2];
+        there.uc_stack.ss_size = sizeof stacks[0];
+        makecontext(&there, begin, 0);
+        setcontext(&there);
+    }
+    sink++;
+}
+int main(void) { sink = 1; for (int i = 0; i < 2000; i++) goes(); puts("done"); return 3; }
+"""
+
+
+def build(place, name, source):
+    (place / (name + ".c")).write_text(source)
+    subprocess.run(["gcc", "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", place / name,
+                    place / (name + ".c")], check=True)
+    return place / name
+
+
+def hotfn(*words, status=0):
+    done = subprocess.run([HOTFN, *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, (words, done.returncode, done.stderr)
+    return done
+
+
+def times_of(record):
+    report = json.loads(hotfn("report", "--json", "-n", "0", record).stdout)
+    return {f["name"]: f for f in report["functions"]}, report
+
+
+def a_thread_that_never_returns_is_counted(place):
+    binary, record = build(place, "never", NEVER), place / "r.hfr"
+    done = hotfn("run", "-q", "--mode", "time", "-o", record, "--", binary, status=7)
+    assert done.stdout == "done\n"
+    functions, _ = times_of(record)
+    spins, works = functions["spins"], functions["works"]
+    assert (spins["calls"], spins["timed_calls"]) == (1, 0), spins
+    assert (works["calls"], works["timed_calls"]) == (10, 10) and works["total_ns"] >= 20e6, works
+
+
+def a_stack_switched_under_us_does_no_harm(place):
+    binary, record = build(place, "switches", SWITCHES), place / "r.hfr"
+    for options in ([], ["--flat"], ["--sample", "4"]):
+        done = hotfn("run", "-q", "--mode", "time", *options, "-o", record, "--", binary, status=3)
+        assert done.stdout == "done\n"
+        functions, report = times_of(record)
+        assert functions["leaves"]["calls"] == 2000, functions["leaves"]
+        own = sum(f["self_ns"] or 0 for f in functions.values())
+        busy = sum(t["busy_ns"] for t in report["threads"])
+        assert "--sample" in options or abs(own - busy) <= 0.002 * busy, (options, own, busy)
+
+
+def a_record_cut_in_mid_write_is_refused_and_mended(place):
+    binary, record = build(place, "never", NEVER), place / "r.hfr"
+    hotfn("run", "-q", "--mode", "time", "--events", "--slower-than", "1us", "-o", record, "--",
+          binary, status=7)
+    whole = record.read_bytes()
+    for size in (len(whole) - 1, len(whole) // 2, len(whole) // 4, 600, 100, 1):
+        cut, mended = place / "cut.hfr", place / "mended.hfr"
+        cut.write_bytes(whole[:size])
+        mended.unlink(missing_ok=True)
+        problem = hotfn("report", cut, status=1).stderr
+        assert str(cut) in problem and len(problem.splitlines()) <= 2, problem
+        done = subprocess.run([HOTFN, "repair", cut, "-o", mended], capture_output=True, text=True)
+        assert done.returncode in (0, 1) and (done.stderr or done.stdout), (size, done)
+        if done.returncode == 0:
+            hotfn("report", mended)
+            hotfn("export", "-F", "html", mended, "-o", place / "page.html")
+
+
+def a_flat_record_makes_no_stacks(place):
+    binary, record = build(place, "never", NEVER), place / "r.hfr"
+    hotfn("run", "-q", "--mode", "time", "--flat", "-o", record, "--", binary, status=7)
+    for name, need in (("folded", "--flat"), ("speedscope", "--flat"), ("firefox", "--flat"),
+                       ("chrome", "--events"), ("perfetto", "--events"), ("traceview", "--events")):
+        out = place / ("out." + name)
+        problem = hotfn("export", "-F", name, record, "-o", out, status=1).stderr
+        assert need in problem and str(record) in problem, problem
+        assert not out.exists(), name
+    for name in ("callgrind", "pprof", "gmon", "html", "json"):
+        hotfn("export", "-F", name, record, "-o", place / "out")
+    assert "--flat" in hotfn("report", "--json", "--edges", record, status=1).stderr
+
+
+def an_output_that_cannot_be_written_is_said(place):
+    binary, record = build(place, "never", NEVER), place / "r.hfr"
+    hotfn("run", "-q", "--mode", "time", "-o", record, "--", binary, status=7)
+    assert "none" in hotfn("export", "-F", "html", record, "-o", place / "none/x", status=1).stderr
+    assert hotfn("run", "--mode", "time", "-o", place / "none/x.hfr", "--", binary, status=125).stderr
+    full = place / "full"
+    try:
+        os.mknod(full, 0o666 | stat.S_IFCHR, os.makedev(1, 7))
+        with open(full, "wb"):
+            pass
+    except OSError:
+        return      # only root makes devices, and not on every file system
+    assert "written" in hotfn("export", "-F", "html", record, "-o", full, status=1).stderr
+    assert stat.S_ISCHR(full.lstat().st_mode), "a device in the place of the output was removed"
+
+
+CASES = (a_thread_that_never_returns_is_counted,
+         a_stack_switched_under_us_does_no_harm, a_record_cut_in_mid_write_is_refused_and_mended,
+         a_flat_record_makes_no_stacks, an_output_that_cannot_be_written_is_said)
+
+
+def main():
+    if not shutil.which("gcc"):
+        print("no gcc on this system")
+        return SKIPPED
+    failed = 0
+    for case in CASES:
+        with tempfile.TemporaryDirectory(prefix="hotfn_bad_") as folder:
+            try:
+                case(pathlib.Path(folder))
+                print("ok", case.__name__, flush=True)
+            except AssertionError as problem:
+                failed += 1
+                print("not ok", case.__name__, problem, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
