@@ -318,8 +318,8 @@ static hotfn_status add_part(hotfn_hooks *hooks, uint32_t module, const uint32_t
     choice time = { slots, kind, 0, UINT32_MAX, first_rva, end_rva };
     const hotfn_plan *plan = hooks->modules[module].plan;
     uint32_t lowest = UINT32_MAX, highest = 0, unused = 0;
-    bool time_in_order, in_order;
-    uint32_t timed = survey(hooks, plan, &time, &unused, &highest, &time_in_order);
+    bool in_order;
+    uint32_t timed = survey(hooks, plan, &time, &unused, &highest, &in_order);
     uint32_t counted = survey(hooks, plan, &count, &lowest, &highest, &in_order);
     hotfn_status status = counted + timed > 0 ? check_slot(hooks, highest, err) : HOTFN_OK;
 
@@ -475,21 +475,20 @@ static uint64_t aside_address(const hfn_batch *batch, uint32_t index)
 bool hfn_stub_walk_next(hfn_stub_walk *walk)
 {
     const hfn_batch *batch = walk->batch;
-    const hfn_stub_shape *shape;
 
     if (walk->next_index == batch->hook_count)
         return false;
     walk->index = walk->next_index++;
     hfn_batch_hook(walk->hooks, batch, walk->index, &walk->hook);
-    shape = hfn_trampoline_shape(batch->kind, &walk->hook);
-    walk->byte_count = shape->head_bytes + (uint32_t)walk->hook.moved_bytes;
+    walk->shape = hfn_trampoline_shape(batch->kind, &walk->hook);
+    walk->byte_count = walk->shape->head_bytes + (uint32_t)walk->hook.moved_bytes;
     if (walk->hook.strategy == HOTFN_STRATEGY_PUN) {
         walk->address = aside_address(batch, walk->index);
     } else {
         walk->address = walk->next;
         walk->next += walk->byte_count;
     }
-    walk->entry = walk->address + shape->entry_at;
+    walk->entry = walk->address + walk->shape->entry_at;
     return true;
 }
 

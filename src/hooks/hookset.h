@@ -4,6 +4,7 @@
 #ifndef HFN_HOOKS_HOOKSET_H
 #define HFN_HOOKS_HOOKSET_H
 
+#include "arch/stub.h"
 #include "hooks/plan.h"
 #include "hooks/regions.h"
 
@@ -129,6 +130,7 @@ typedef struct hfn_stub_walk {
     uint64_t address; /* of the current stub                     */
     uint64_t entry;   /* where its patch jumps to                */
     uint32_t byte_count;
+    const hfn_stub_shape *shape;
     hfn_plan_hook hook; /* the plan's view of the current hook     */
 } hfn_stub_walk;
 

@@ -118,7 +118,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
         return false;
     hfn_region_begin(&writer, hooks, &needs, code, pages_end);
     stub = writer.at;
-    if (!hfn_region_stub(&writer, &hook, base, &action) ||
+    if (!hfn_region_stub(&writer, &hook, hfn_trampoline_shape(batch->kind, &hook), base, &action) ||
         !hfn_region_finish(&writer, &region, &unwind_bytes) ||
         !add_region(hooks, added, &region, unwind_bytes)) {
         code &= ~(hfn_os_page_bytes() - 1);
@@ -129,15 +129,18 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     return true;
 }
 
+static bool is_pun(const hotfn_hooks *hooks, const hfn_batch *batch, uint32_t index)
+{
+    return hfn_plan_strategy_at(hfn_batch_module(hooks, batch)->plan,
+                                batch->hooks[index] & HFN_HOOK_ENTRY) == HOTFN_STRATEGY_PUN;
+}
+
 static uint32_t count_puns(const hotfn_hooks *hooks, const hfn_batch *batch)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < batch->hook_count; i++) {
-        hfn_plan_hook hook;
-        hfn_batch_hook(hooks, batch, i, &hook);
-        count += hook.strategy == HOTFN_STRATEGY_PUN;
-    }
+    for (uint32_t i = 0; i < batch->hook_count; i++)
+        count += is_pun(hooks, batch, i);
     return count;
 }
 
@@ -167,9 +170,7 @@ static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *ad
     }
     find_gaps(hooks, batch, &table);
     for (uint32_t i = 0; i < batch->hook_count; i++) {
-        hfn_plan_hook hook;
-        hfn_batch_hook(hooks, batch, i, &hook);
-        if (hook.strategy == HOTFN_STRATEGY_PUN && !write_pun(hooks, batch, i, &table, added))
+        if (is_pun(hooks, batch, i) && !write_pun(hooks, batch, i, &table, added))
             refuse(hooks, batch, i);
     }
     hfn_free(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
@@ -202,7 +203,7 @@ static void write_batch(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_writer 
     while (hfn_stub_walk_next(&walk)) {
         hotfn_hook_action action = hfn_batch_action(batch, walk.index);
         if (walk.hook.strategy != HOTFN_STRATEGY_PUN &&
-            !hfn_region_stub(writer, &walk.hook, base, &action))
+            !hfn_region_stub(writer, &walk.hook, walk.shape, base, &action))
             refuse(hooks, batch, walk.index);
     }
 }
@@ -335,7 +336,7 @@ static bool same_stub(const hotfn_hooks *hooks, const hfn_batch *pending, const 
     if (!region || walk->address + walk->byte_count > region->end)
         return false;
     gates = hfn_region_gates(hooks, region);
-    return hfn_trampoline_write(bytes, walk->address, &walk->hook,
+    return hfn_trampoline_write(bytes, walk->address, &walk->hook, walk->shape,
                                 hfn_batch_module(hooks, pending)->base, &action, &hooks->access,
                                 &gates) &&
            memcmp(bytes, (const void *)(uintptr_t)walk->address, walk->byte_count) == 0;

@@ -147,6 +147,11 @@ static inline uint32_t hfn_plan_function_at(const hotfn_plan *plan, uint32_t ind
                         PLAN_ENTRY_FUNCTION_AT);
 }
 
+static inline uint8_t hfn_plan_strategy_at(const hotfn_plan *plan, uint32_t index)
+{
+    return plan->entries[(uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_STRATEGY_AT];
+}
+
 static inline bool hfn_plan_is_timed(const hotfn_plan *plan, uint32_t index)
 {
     return plan->entries[(uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_FLAGS_AT] &

@@ -104,17 +104,16 @@ void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
         write_call_gate(writer);
 }
 
-bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook, uint64_t base,
-                     const hotfn_hook_action *action)
+bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook,
+                     const hfn_stub_shape *shape, uint64_t base, const hotfn_hook_action *action)
 {
     uint64_t address = writer->at;
-    uint32_t bytes = hfn_trampoline_bytes(action->kind, hook);
+    uint32_t bytes = shape->head_bytes + (uint32_t)hook->moved_bytes;
 
     writer->at += bytes;
     if (writer->tables != 0)
-        hfn_unwind_stub(&writer->unwind, address, bytes, hfn_trampoline_shape(action->kind, hook),
-                        hook->cfi, hook->cfi_bytes);
-    return hfn_trampoline_write((uint8_t *)(uintptr_t)address, address, hook, base, action,
+        hfn_unwind_stub(&writer->unwind, address, bytes, shape, hook->cfi, hook->cfi_bytes);
+    return hfn_trampoline_write((uint8_t *)(uintptr_t)address, address, hook, shape, base, action,
                                 &writer->hooks->access, &writer->gates);
 }
 

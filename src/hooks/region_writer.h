@@ -32,8 +32,8 @@ uint64_t hfn_region_bytes(const hotfn_hooks *hooks, const hfn_region_needs *need
 void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
                       const hfn_region_needs *needs, uint64_t code, uint64_t pages_end);
 /* False if the stub cannot reach its targets from here; its place is used up. */
-bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook, uint64_t base,
-                     const hotfn_hook_action *action);
+bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook,
+                     const hfn_stub_shape *shape, uint64_t base, const hotfn_hook_action *action);
 /* Make it executable.  False if the system forbids that. */
 bool hfn_region_finish(hfn_region_writer *writer, hotfn_stub_region *region,
                        uint64_t *unwind_bytes);

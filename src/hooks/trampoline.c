@@ -45,11 +45,12 @@ static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, 
     return true;
 }
 
-bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *hook, uint64_t base,
+bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *hook,
+                          const hfn_stub_shape *shape, uint64_t base,
                           const hotfn_hook_action *action, const hotfn_row_access *access,
                           const hfn_gates *gates)
 {
-    uint32_t head_bytes = hfn_trampoline_shape(action->kind, hook)->head_bytes;
+    uint32_t head_bytes = shape->head_bytes;
     hfn_stub_request request = {
         .kind = stub_kind(action->kind),
         .flags = stub_flags(hook),
