@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define MS HFN_BUDGET_MS
@@ -165,9 +166,12 @@ static bool learn_module(hotfn_budget *b, uint32_t index)
     if (known.load_base == 0 || known.function_count == 0)
         return known.function_count == 0;
     m->bytes = hfn_handover_view_plan(b->handover, index, &m->byte_count);
-    if (!m->bytes ||
-        hotfn_plan_open(&m->plan, m->bytes, m->byte_count, 0, &b->env, NULL) != HOTFN_OK)
+    if (!m->bytes)
         return false;
+    if (hotfn_plan_open(&m->plan, m->bytes, m->byte_count, 0, &b->env, NULL) != HOTFN_OK) {
+        munmap((void *)(uintptr_t)m->bytes, m->byte_count);
+        return false;
+    }
     m->base = known.load_base;
     m->first_function = known.first_function;
     m->function_count = known.function_count;
@@ -179,12 +183,14 @@ static bool learn_module(hotfn_budget *b, uint32_t index)
 
 static bool learn(hotfn_budget *b)
 {
-    uint32_t count = hotfn_live_module_count(b->live);
+    /* as published: another thread of this process adds modules meanwhile */
+    uint32_t count = hfn_shared_get32(b->live->base + HFN_AT_MODULES);
+    uint32_t slots = hfn_shared_get32(b->live->base + HFN_AT_SLOTS);
 
-    if (b->live->slot_count > b->book_count) {
-        if (!more_books(b, b->live->slot_count))
+    if (slots > b->book_count) {
+        if (!more_books(b, slots))
             return false;
-        b->book_count = b->live->slot_count;
+        b->book_count = slots;
     }
     if (count > b->module_capacity) {
         uint32_t capacity = count + 16;

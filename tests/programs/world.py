@@ -46,7 +46,10 @@ def without_numbers(text):
 # What `hotfn run` is asked to keep of each call.
 MODES = {"count": [], "time": ["--mode", "time"], "flat": ["--mode", "time", "--flat"],
          "sample": ["--mode", "time", "--sample", "16"],
-         "events": ["--mode", "time", "--events", "--slower-than", "1us"]}
+         "events": ["--mode", "time", "--events", "--slower-than", "1us"],
+         "memory": ["--mode", "time", "--with", "alloc"],
+         "budget": ["--budget", "0.5%"],
+         "timed_budget": ["--mode", "time", "--budget", "0.5%"]}
 
 
 class World:
@@ -136,7 +139,7 @@ class World:
         if len(counted) < 2:          # the program and its libraries
             raise Broken(f"{len(hooked)} functions hooked, calls counted in {sorted(counted)} only")
         timed = sum(function.get("timed_calls") or 0 for function in hooked)
-        if self.mode != "count" and not timed:
+        if "--mode" in MODES[self.mode] and not timed:
             raise Broken(f"{len(hooked)} functions hooked, not one call timed")
         self.hooked += len(hooked)
         record.unlink()
