@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "hooks/trampoline.h"
 
 #define NEAR_MARGIN_BYTES (UINT64_C(64) << 10)
 #define QUIESCE_NS UINT64_C(50000000)
@@ -448,81 +447,5 @@ void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit, 
     for (size_t i = 0; i < hooks->refusal_count; i++) {
         const hfn_refusal *one = &hooks->refusals[i];
         visit(user, one->module, one->function_index, one->reason, one->offset);
-    }
-}
-
-/* ---- Stubs and regions. */
-
-hfn_stub_walk hfn_stub_walk_begin(const hotfn_hooks *hooks, const hfn_batch *batch)
-{
-    hfn_stub_walk walk;
-
-    memset(&walk, 0, sizeof walk);
-    walk.hooks = hooks;
-    walk.batch = batch;
-    walk.next = batch->stubs;
-    return walk;
-}
-
-static uint64_t aside_address(const hfn_batch *batch, uint32_t index)
-{
-    for (size_t i = 0; i < batch->aside_count; i++)
-        if (batch->asides[i].hook == index)
-            return batch->asides[i].address;
-    return 0; /* refused for want of a place */
-}
-
-bool hfn_stub_walk_next(hfn_stub_walk *walk)
-{
-    const hfn_batch *batch = walk->batch;
-
-    if (walk->next_index == batch->hook_count)
-        return false;
-    walk->index = walk->next_index++;
-    hfn_batch_hook(walk->hooks, batch, walk->index, &walk->hook);
-    walk->shape = hfn_trampoline_shape(batch->kind, &walk->hook);
-    walk->byte_count = walk->shape->head_bytes + (uint32_t)walk->hook.moved_bytes;
-    if (walk->hook.strategy == HOTFN_STRATEGY_PUN) {
-        walk->address = aside_address(batch, walk->index);
-    } else {
-        walk->address = walk->next;
-        walk->next += walk->byte_count;
-    }
-    walk->entry = walk->address + walk->shape->entry_at;
-    return true;
-}
-
-int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stub_region *out)
-{
-    const hotfn_stub_region *found = hfn_regions_find(&hooks->regions, pc);
-
-    return found && hfn_give(out, found, sizeof *found);
-}
-
-uint32_t hotfn_hooks_region_count(const hotfn_hooks *hooks)
-{
-    return hfn_regions_count(&hooks->regions);
-}
-
-hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
-                                    hotfn_stub_region *out)
-{
-    const hotfn_stub_region *found = hfn_regions_at(&hooks->regions, index);
-
-    if (!found)
-        return HOTFN_E_NOT_FOUND;
-    return hfn_give(out, found, sizeof *found) ? HOTFN_OK : HOTFN_E_OPTION;
-}
-
-void hotfn_hooks_each_stub(const hotfn_hooks *hooks, hotfn_stub_fn visit, void *user)
-{
-    for (size_t i = 0; i < hooks->batch_count; i++) {
-        const hfn_batch *batch = &hooks->batches[i];
-        hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
-        if (batch->state != HFN_BATCH_STANDING)
-            continue;
-        while (hfn_stub_walk_next(&walk))
-            if (batch->hooks[walk.index] & HFN_HOOK_STANDS)
-                visit(user, walk.address, walk.byte_count, batch->module, walk.hook.function_index);
     }
 }
