@@ -27,7 +27,7 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
         for (uint32_t i = 0; i < m.fixup_count; i++) {
             must(m.fixups[i].at + (m.fixups[i].end ? 8u : 4u) <= m.length);
             hfn_patching_arm64.fix_up(m.bytes, 0x100000, m.fixups[i].at, m.fixups[i].end,
-                                  m.fixups[i].target_rva);
+                                      m.fixups[i].target_rva);
         }
     }
     must(offset <= size + 4);
@@ -57,6 +57,26 @@ static void follow(const uint8_t *bytes, size_t size)
     }
 }
 
+/* As far as the stack can be followed, sp is never above the entry's, and a return finds it there. */
+static void follow_stack(const uint8_t *bytes, size_t size)
+{
+    const hfn_arch *arch = &hfn_arch_arm64;
+    hfn_stack_state state;
+
+    arch->stack_begin(&state);
+    for (uint32_t at = 0; at + 4 <= size; at += 4) {
+        hfn_stack_answer answer = arch->stack_step(bytes + at, size - at, RVA + at, &state);
+        if (answer != HFN_STACK_FINE) {
+            must(answer == HFN_STACK_CALLER || answer == HFN_STACK_RETURN ||
+                 answer == HFN_STACK_LOST);
+            return;
+        }
+        must(state.at[arch->stack_register] <= 0);
+        must(state.at[arch->stack_register] != HFN_STACK_NOWHERE);
+        must(state.at[arch->return_place] <= -8);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -65,5 +85,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     move(data + 1, size - 1, 4 + 4 * (data[0] % 16));
     follow(data + 1, size - 1);
+    follow_stack(data + 1, size - 1);
     return 0;
 }

@@ -21,6 +21,9 @@ USUAL = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libstdc++.so.
          "/lib/x86_64-linux-gnu/libsqlite3.so.0", "/usr/bin/python3.11", "/usr/bin/redis-server",
          "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0", "/usr/bin/cmake", "/usr/bin/git",
          "/lib/x86_64-linux-gnu/libLLVM-14.so.1"]
+COMMENT = "#"
+TOOLS = ""                      # own_frames_arm64.py: the cross binutils
+ENTRY = ("rsp", 8)
 RETURN_ADDRESS_AT = -8
 FDE = re.compile(r" FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)$")
 ROW = re.compile(r"^([0-9a-f]{16}) (\S+)")
@@ -41,13 +44,13 @@ def lines_of(*command):
 def frame_rows(path):
     """Addresses in order and, for each, (register, offset) of the CFA from there on; None: not told."""
     rows, end = {}, 0
-    for line in lines_of("readelf", "-W", "--debug-dump=frames-interp", path):
+    for line in lines_of(TOOLS + "readelf", "-W", "--debug-dump=frames-interp", path):
         fde = FDE.search(line)
         row = ROW.match(line)
         if fde:
             begin, end = int(fde.group(1), 16), int(fde.group(2), 16)
             rows.setdefault(end, None)
-            rows[begin] = ("rsp", 8)
+            rows[begin] = ENTRY
         elif row and int(row.group(1), 16) < end and " CIE " not in line and " FDE " not in line:
             cfa = CFA.match(row.group(2))
             rows[int(row.group(1), 16)] = cfa and (cfa.group(1), int(cfa.group(2)))
@@ -77,12 +80,12 @@ class Code:
 
     def __init__(self, path):
         self.at, self.mnemonic, self.operands = [], [], []
-        for line in lines_of("objdump", "-d", "-w", "--no-show-raw-insn", path):
+        for line in lines_of(TOOLS + "objdump", "-d", "-w", "--no-show-raw-insn", path):
             found = LINE.match(line)
             if found:
                 self.at.append(int(found.group(1), 16))
                 self.mnemonic.append(found.group(2))
-                self.operands.append(found.group(3).partition("#")[0].partition(" <")[0].strip())
+                self.operands.append(found.group(3).partition(COMMENT)[0].partition(" <")[0].strip())
 
     def between(self, begin, end):
         for i in range(bisect.bisect_left(self.at, begin), bisect.bisect_left(self.at, end)):
@@ -110,7 +113,7 @@ def wrong_in(code, piece, cfa_at, leads_well):
         if mnemonic.startswith(("ret", "iret", "lret")) and (operands or mnemonic[0] != "r"):
             yield at, mnemonic, operands, "returns otherwise"
         target = JUMP.match(mnemonic) and TARGET.match(operands)
-        if target and cfa == ("rsp", 8) and not leads_well(int(target.group(1), 16)):
+        if target and cfa == ENTRY and not leads_well(int(target.group(1), 16)):
             yield at, mnemonic, operands, "leads to what is not proven"
 
 
