@@ -403,7 +403,8 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
         return HOTFN_REASON_STACK_UNKNOWN;
     note_part(p, at);
     for (;;) {
-        if (at != b.begin && (hfn_region_marks(b.region, at) & HFN_MARK_JUMPED) && at < end)
+        if (at != b.begin && at < end && at < b.region->end &&
+            (hfn_region_marks(b.region, at) & HFN_MARK_JUMPED))
             return hfn_prove_leads(p, at, &state, weak);
         if (at >= b.region->end || !j->arch->decode(b.region->bytes + (at - b.region->rva),
                                                     b.region->end - at, at, j->info.link_base, &in))

@@ -51,10 +51,11 @@ def watch(command, name, seconds):
             target = target or target_below(process.pid, name)
         except OSError:
             pass
-        if target:
-            used.append(memory_of(target) + memory_of(process.pid))
+        own = memory_of(target) if target else 0
+        if own:             # while it runs: hotfn needs more when it writes the record
+            used.append(own + memory_of(process.pid))
         time.sleep(max(0.1, seconds / 200))
-    return [kib for kib in used if kib], process.returncode
+    return used, process.returncode
 
 
 def check(place, binary, options, seconds):
