@@ -466,14 +466,35 @@ static void judge(hotfn_budget *b, uint64_t passed_ns)
         b->books[i].last += b->books[i].calls;
 }
 
+/* The child itself if it counts, else the first process below it that does (--target). */
+static void watch(hotfn_budget *b, uint32_t child)
+{
+    const hotfn_thread_cell *cells = hfn_live_cells(b->live);
+    uint32_t rows = hfn_live_rows_used(b->live), found = 0;
+
+    for (uint32_t i = 0; i < rows && found != child; i++)
+        if (cells[i].pid == child || found == 0)
+            found = cells[i].pid;
+    if (found == 0 || found == b->remote.pid)
+        return;
+    b->remote.pid = found;
+    b->remote.is_child = found == child;
+    b->cpu_ns = 0;
+    for (uint32_t i = 0; i < b->book_count; i++)
+        b->books[i].last = 0;
+}
+
 uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
 {
     uint64_t begin_ns = hfn_os_monotonic_ns(), cpu_ns, wait_ns = LOOK_NS, took_ns;
 
-    b->remote.pid = pid;
     if (b->is_held && !hfn_os_remote_go_on(&b->remote))
         return HELD_NS;
     b->is_held = false;
+    watch(b, pid);
+    pid = b->remote.pid;
+    if (pid == 0)
+        return HFN_BUDGET_SOON_NS; /* nobody counts yet */
     cpu_ns = hfn_os_process_cpu_ns(pid);
     if (cpu_ns < b->cpu_ns + JUDGED_NS || !learn(b) || b->book_count == 0 || !read_counts(b, pid))
         return HFN_BUDGET_SOON_NS;

@@ -99,6 +99,14 @@ def times_become_samples_before_they_go(place):
     assert functions["batch"]["calls"] == counts["batch"], functions["batch"]
 
 
+def the_program_named_by_target_is_looked_after(place):
+    binary = build(place)
+    _, report, _ = run(place, "--budget", "5%", "--target", "budget", "--", "sh", "-c",
+                       f"{binary} {ROUNDS}; true")
+    check_changes(report)
+    assert by_name(report)["tiny"]["calls_at_least"], report["budget"]
+
+
 def a_program_within_its_budget_is_counted_in_full(place):
     output, report, table = run(place, "--budget", "100%", "--", build(place), "2000")
     counts, functions = told_counts(output), by_name(report)
@@ -120,6 +128,7 @@ TESTS = [
     a_dear_function_goes_and_the_report_says_so,
     it_comes_back_when_it_has_cooled_down,
     times_become_samples_before_they_go,
+    the_program_named_by_target_is_looked_after,
     a_program_within_its_budget_is_counted_in_full,
     a_share_that_is_none_is_refused,
 ]

@@ -5,7 +5,8 @@
  * waiting are taken up again by the kernel, but for those that never are (signal(7): epoll_wait).
  * Memory is written through /proc/PID/mem, which breaks private copies off text as a debugger does.
  *
- * A thread group's leader may be our caller's own child: its exit is never consumed here.
+ * A thread group's leader that is our caller's own child is reaped by our caller: its exit is not
+ * consumed here.
  */
 #include "os/remote.h"
 
@@ -177,7 +178,7 @@ static void look_at(const hfn_remote *r, hfn_remote_thread *thread)
         return;
     if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
         thread->state = GONE;
-        if (thread->tid != r->pid)
+        if (thread->tid != r->pid || !r->is_child)
             waitid(P_PID, tid, &taken, WEXITED | WNOHANG | __WALL);
         return;
     }
