@@ -3,7 +3,8 @@
 """What the proofs of timing say against what others see.  In a function that is proven, and in its parts that
 stand elsewhere (NAME.cold), objdump must see no operand that reaches the return address or what lies
 above it, and none with an index, where readelf's frames say how far that is; what is returned with
-must be `ret`; and a jump out leads to a proven function or into such a part.  The code is read as it
+must be `ret`; and a jump out leads to such a function, to one that is only not timed for what stands at
+its entry, which is looked at likewise, or into such a part.  The code is read as it
 stands, not as it is run through: what the proof did not find its way to is looked at as well.
 Arguments: the hotfn program; then files, or none for the usual ones."""
 import bisect
@@ -30,6 +31,8 @@ ROW = re.compile(r"^([0-9a-f]{16}) (\S+)")
 CFA = re.compile(r"^(rsp|rbp)\+(\d+)$")
 LINE = re.compile(r"^ *([0-9a-f]+):\t(?:(?:bnd|notrack|lock|rep\w*|data16|cs|ds|es) +)*(\S+) *(.*)$")
 OPERAND = re.compile(r"(-?0x[0-9a-f]+)?\((%\w+)?(?:,(%\w+),?\d?)?\)")
+PLT_NAME = re.compile(r"<([^@>+*]+)(?:@@?[\w.]+)?@plt>")
+PROVEN_ALL_THE_SAME = ("entry-jumped", "patch-inside", "tail-circle")
 JUMP = re.compile(r"^(?:j\w+)(?:,p[nt])?$")
 TARGET = re.compile(r"^(?:0x)?([0-9a-f]+)\b")
 
@@ -79,13 +82,16 @@ class Code:
     """The instructions of a file, in order."""
 
     def __init__(self, path):
-        self.at, self.mnemonic, self.operands = [], [], []
+        self.at, self.mnemonic, self.operands, self.plt_names = [], [], [], {}
         for line in lines_of(TOOLS + "objdump", "-d", "-w", "--no-show-raw-insn", path):
             found = LINE.match(line)
             if found:
                 self.at.append(int(found.group(1), 16))
                 self.mnemonic.append(found.group(2))
                 self.operands.append(found.group(3).partition(COMMENT)[0].partition(" <")[0].strip())
+                plt = PLT_NAME.search(found.group(3))
+                if plt:
+                    self.plt_names[self.at[-1]] = plt.group(1)
 
     def between(self, begin, end):
         for i in range(bisect.bisect_left(self.at, begin), bisect.bisect_left(self.at, end)):
@@ -113,7 +119,7 @@ def wrong_in(code, piece, cfa_at, leads_well):
         if mnemonic.startswith(("ret", "iret", "lret")) and (operands or mnemonic[0] != "r"):
             yield at, mnemonic, operands, "returns otherwise"
         target = JUMP.match(mnemonic) and TARGET.match(operands)
-        if target and cfa == ENTRY and not leads_well(int(target.group(1), 16)):
+        if target and cfa == ENTRY and not leads_well(at, int(target.group(1), 16)):
             yield at, mnemonic, operands, "leads to what is not proven"
 
 
@@ -123,7 +129,7 @@ def check(hotfn, path):
                                      text=True, check=True).stdout)
     base = elf_tables.lowest_load_address(path)
     proven = [f for f in scan["functions"] if f.get("timing") == "full"]
-    pieces = pieces_of(path, proven, base)
+    pieces = pieces_of(path, scan["functions"], base)
     places, cfas = frame_rows(path)
     entries = {base + f["rva"]: f for f in scan["functions"] if f["verdict"] != "fragment"}
     code = Code(path)
@@ -132,11 +138,24 @@ def check(hotfn, path):
         i = bisect.bisect_right(places, at) - 1
         return cfas[i] if i >= 0 else None
 
-    wrong, seen = [], 0
-    for f in proven:
-        def leads_well(target):
-            other = entries.get(target)
-            return not other or other is f or other.get("timing") == "full"
+    named = {name: f for f in entries.values() for name in f["names"]}
+    wrong, seen, known = [], 0, {f["rva"] for f in proven}
+    waiting = list(proven)
+
+    def leads_well(at, target):
+        other = entries.get(target)
+        if other and other["reason"] == "plt":
+            other = named.get(code.plt_names.get(at), other)
+        if not other or other["rva"] in known:
+            return True
+        if other.get("timing_reason") not in PROVEN_ALL_THE_SAME:
+            return False
+        known.add(other["rva"])
+        waiting.append(other)
+        return True
+
+    while waiting:
+        f = waiting.pop()
         for piece in pieces[f["rva"]]:
             seen += bisect.bisect_left(code.at, piece[1]) - bisect.bisect_left(code.at, piece[0])
             wrong += [(f["name"], hex(at), *rest)

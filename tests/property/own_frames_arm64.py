@@ -62,7 +62,7 @@ def wrong_in(code, piece, cfa_at, leads_well):
         if mnemonic == "ret" and operands not in ("", "x30"):
             yield at, mnemonic, operands, "returns otherwise"
         target = BRANCHES.match(mnemonic) and TARGET.search(operands)
-        if target and cfa == ("sp", 0) and not leads_well(int(target.group(1), 16)):
+        if target and cfa == ("sp", 0) and not leads_well(at, int(target.group(1), 16)):
             yield at, mnemonic, operands, "leads to what is not proven"
 
 
