@@ -247,6 +247,31 @@ static void put_losses(const hfn_view *view, hfn_sink *sink)
     }
 }
 
+/* Hot functions may be among them, and no time tells. */
+static void put_counted_only(const hfn_view *view, hfn_sink *sink)
+{
+    uint64_t functions = 0, calls = 0;
+    char grouped[32];
+    for (uint32_t i = 0; i < view->info.function_count; i++) {
+        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+        hotfn_record_timing t;
+        hfn_view_function(view, i, &f);
+        hfn_view_timing(view, i, &t);
+        if (f.counted && f.calls > 0 && t.timing == HOTFN_TIMING_COUNT_ONLY) {
+            functions++;
+            calls += f.calls;
+        }
+    }
+    if (functions > 0) {
+        hfn_sink_format(sink,
+                        "counted only: %" PRIu64
+                        " of the functions called, with %s calls (%.1f %%), whose "
+                        "time is their callers'; --json has the reasons\n",
+                        functions, hfn_table_grouped(calls, grouped),
+                        100.0 * (double)calls / (double)view->total_calls);
+    }
+}
+
 bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
@@ -270,6 +295,7 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
                         "and max are those of the timed calls\n",
                         t->sample_mean);
     }
+    put_counted_only(view, sink);
     hfn_table_memory_notes(view, sink);
     put_losses(view, sink);
     put_slow_calls(view, sink);
