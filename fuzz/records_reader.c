@@ -90,6 +90,24 @@ static void ask_tree(const hotfn_record *record, const hotfn_record_info *run,
     }
 }
 
+static void ask_budget(const hotfn_record *record, const hotfn_record_info *run)
+{
+    hotfn_record_budget budget = HOTFN_RECORD_BUDGET_INIT;
+    hotfn_record_change change = HOTFN_RECORD_CHANGE_INIT;
+
+    if (hotfn_record_get_budget(record, &budget) != HOTFN_OK)
+        abort();
+    read_text(budget.note);
+    for (uint32_t i = 0; i < budget.change_count; i++)
+        if (hotfn_record_get_change(record, i, &change) != HOTFN_OK ||
+            (change.function != HOTFN_NO_FUNCTION && change.function >= run->function_count))
+            abort();
+    if (hotfn_record_get_change(record, budget.change_count, &change) != HOTFN_E_NOT_FOUND)
+        abort();
+    for (uint32_t i = 0; i <= run->function_count; i++)
+        (void)hotfn_record_budget_state(record, i);
+}
+
 static void ask_times(const hotfn_record *record, const hotfn_record_info *run)
 {
     hotfn_record_time_info time = HOTFN_RECORD_TIME_INFO_INIT;
@@ -125,6 +143,7 @@ static void ask_everything(hotfn_record *record)
     }
     ask_functions(record, info.function_count, info.module_count);
     ask_times(record, &info);
+    ask_budget(record, &info);
     for (uint32_t i = 0; i < info.thread_count; i++) {
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
 
