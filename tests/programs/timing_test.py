@@ -251,6 +251,38 @@ def no_call_ends_twice_whatever_stacks_it_ran_on(place):
         assert abs(own - busy) <= 0.002 * busy, (own, busy)
 
 
+def perf_goes_through_timed_stubs(place):
+    """By frame pointers, with a name for each stub; where there is perf and it may be used."""
+    perf, source = shutil.which("perf"), place / "chain.c"
+    source.write_text("#include <stdio.h>\n#define OWN __attribute__((noinline, noclone))\n"
+                      "volatile long z;\n"
+                      "OWN long hot(long n) { z = 1; for (long i = 0; i < n; i++) z += i; return z; }\n"
+                      "OWN long middle(long n) { z = 2; return hot(n) + z; }\n"
+                      "OWN long outer(long n) { z = 3; return middle(n) + z; }\n"
+                      "int main(void) { z = 0; long s = 0; for (int i = 0; i < 200; i++)"
+                      " s += outer(200000); printf(\"%ld\\n\", s); }\n")
+    binary = build(place, source, "-O2", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer",
+                   "-fno-optimize-sibling-calls")
+    bare, data = run_bare(binary), place / "perf.data"
+    if not perf or subprocess.run([perf, "record", "-q", "-e", "cpu-clock", "-o", data, "/bin/true"],
+                                  capture_output=True).returncode:
+        print("# no perf that may be used here")
+        return
+    done = subprocess.run([perf, "record", "-q", "-e", "cpu-clock", "-F", "999", "-g", "-o", data, "--",
+                           HOTFN, "run", "-q", "--perf-map", "--mode", "time", "-o", place / "p.hfr",
+                           "--", binary], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == bare, done
+    script = subprocess.run([perf, "script", "-i", data, "--comm", binary.name[:15]],
+                            capture_output=True, text=True).stdout
+    for left in pathlib.Path("/tmp").glob("perf-*.map"):
+        if "hotfn:stub:outer" in left.read_text(errors="replace"):
+            left.unlink()
+    chains = [[line.split()[1].partition("+")[0] for line in block.splitlines()[1:] if line.split()[1:]]
+              for block in script.split("\n\n") if " hot+" in block or "\thot+" in block]
+    stubs = ["hotfn:stub:middle", "hotfn:stub:outer"]      # hot itself has no frame
+    assert any([name for name in chain if name in stubs] == stubs for chain in chains), script[:2000]
+
+
 def a_killed_program_leaves_its_times(place):
     source = place / "dies.c"
     source.write_text("#include <signal.h>\n#include <x86intrin.h>\n"
@@ -331,7 +363,7 @@ CASES = (times_are_those_the_program_measured, own_times_sum_to_busy,
          calls_that_end_early_are_accounted, what_is_not_proven_is_counted_with_a_reason,
          jumps_through_the_own_plt_lead_to_known_functions,
          one_process_alone_can_be_shown, nobody_is_called_by_a_place_that_nobody_called,
-         recursion_counts_once_in_a_sample, exceptions_end_the_calls_they_pass, no_call_ends_twice_whatever_stacks_it_ran_on, a_killed_program_leaves_its_times,
+         recursion_counts_once_in_a_sample, exceptions_end_the_calls_they_pass, no_call_ends_twice_whatever_stacks_it_ran_on, perf_goes_through_timed_stubs, a_killed_program_leaves_its_times,
          wrong_words_are_refused)
 
 
