@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { LINE_MAX = 64, LEADERS_MAX = 1 << 15, FIRST_CAPACITY = 256 };
+enum { LINE_MAX = 64, PLT_LINE_MAX = 5, LEADERS_MAX = 1 << 15, FIRST_CAPACITY = 256 };
 
 /* ---- Memory. */
 
@@ -207,19 +207,29 @@ static const hfn_slot *slot_of(const hfn_prover *p, const hfn_instruction *in)
                : NULL;
 }
 
-/* The same of the PLT's entry at rva. */
-static const hfn_slot *slot_behind(const hfn_prover *p, uint64_t rva)
+/* The same of the PLT's entry at rva: its jump reads the word, or on some CPUs a load in front of it; the
+ * stack stays as it is. */
+static const hfn_slot *slot_behind(const hfn_prover *p, uint64_t rva, hfn_stack_state state)
 {
     const hfn_judging *j = p->judging;
     const hfn_region *region = hfn_code_region(&j->code, rva);
-    hfn_instruction in = { .is_landing_pad = true };
+    hfn_instruction in = { .flow = HFN_FLOW_NEXT };
+    hfn_pages pages = { .known = 0 };
+    const hfn_slot *slot = NULL;
 
-    for (int i = 0; i < 2 && region && in.is_landing_pad && rva < region->end;
-         i++, rva += in.length)
-        if (!j->arch->decode(region->bytes + (rva - region->rva), region->end - rva, rva,
-                             j->info.link_base, &in))
+    for (int i = 0; i < PLT_LINE_MAX && region && in.flow == HFN_FLOW_NEXT && rva < region->end;
+         i++, rva += in.length) {
+        const uint8_t *bytes = region->bytes + (rva - region->rva);
+        if (!j->arch->decode(bytes, region->end - rva, rva, j->info.link_base, &in))
             return NULL;
-    return in.flow == HFN_FLOW_JUMP_INDIRECT ? slot_of(p, &in) : NULL;
+        if (j->arch->complete)
+            j->arch->complete(bytes, &pages, &in);
+        if (in.reads_memory_relative)
+            slot = slot_of(p, &in);
+        if (j->arch->stack_step(bytes, region->end - rva, rva, &state) != HFN_STACK_FINE)
+            return NULL;
+    }
+    return in.flow == HFN_FLOW_JUMP_INDIRECT && stands_at_entry(p, &state) ? slot : NULL;
 }
 
 static bool is_in_plt(const hfn_prover *p, uint64_t rva)
@@ -242,13 +252,15 @@ static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *s
     }
     if (target > p->rva && target < p->end)
         return hfn_prove_leads(p, target, state, false);
-    if (is_in_plt(p, target)) {
-        const hfn_slot *slot = stands_at_entry(p, state) ? slot_behind(p, target) : NULL;
-        if (!slot || is_in_plt(p, slot->target))
-            return HOTFN_REASON_TAIL_UNKNOWN;
-        return jump_to(p, slot->target, state);
-    }
     other = subject_at(p, target, &index);
+    if (is_in_plt(p, target) || !other) { /* a PLT without unwind data is nobody's code */
+        const hfn_slot *slot = stands_at_entry(p, state) ? slot_behind(p, target, *state) : NULL;
+        uint32_t unused;
+        if (slot && !is_in_plt(p, slot->target) && subject_at(p, slot->target, &unused))
+            return jump_to(p, slot->target, state);
+        if (is_in_plt(p, target))
+            return HOTFN_REASON_TAIL_UNKNOWN;
+    }
     if (!other || p->items[index].pub.verdict == HOTFN_VERDICT_FRAGMENT ||
         !stands_at_entry(p, state))
         return hfn_code_region(&p->judging->code, target) ? hfn_prove_leads(p, target, state, false)
