@@ -94,7 +94,8 @@ static bool fits(const hotfn_budget *b, const hfn_book *f, double allowed, doubl
 void hfn_budget_raise(hotfn_budget *b, double cost, double run_ns)
 {
     const hotfn_budget_header *h = b->header;
-    double left = b->share * (double)(h->cpu_ns - h->cost_ns) - (double)h->cost_ns;
+    double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
+    double left = b->share * ((double)h->cpu_ns - hooks) - (double)h->cost_ns;
 
     for (uint32_t i = 0; i < b->book_count && b->chosen_count < HFN_BUDGET_TRIES; i++) {
         hfn_book *f = &b->books[i];

@@ -34,7 +34,7 @@ typedef struct hotfn_budget_header {
     uint32_t change_capacity;
     uint64_t change_count;    /* those beyond the capacity are lost                           */
     uint64_t cpu_ns;          /* processor time of the target that was looked at              */
-    uint64_t cost_ns;         /* what hooks took of it, by the costs below                    */
+    uint64_t cost_ns;         /* what hooks took of it, by the costs below, and stopped_ns     */
     uint64_t stopped_ns;      /* how long the target was stopped for changes, in all          */
     uint64_t longest_stop_ns;
     uint32_t stops, failed_stops;
@@ -64,7 +64,8 @@ typedef struct hotfn_record_budget {
     uint32_t stops, failed_stops;
     uint32_t reserved;
     uint64_t changes_lost;
-    uint64_t cpu_ns, cost_ns; /* cost_ns / (cpu_ns - cost_ns) is the share taken */
+    uint64_t cpu_ns, cost_ns; /* stops included; the share taken is
+                                 cost_ns / (cpu_ns - (cost_ns - stopped_ns)) */
     uint64_t stopped_ns, longest_stop_ns;
     double count_cost_ns, sample_cost_ns, time_cost_ns; /* of a call             */
     const char *note;      /* "" or why the budget could not be kept             */

@@ -81,7 +81,8 @@ void hfn_budget_json(const hfn_view *view, hfn_sink *sink)
 
 double hfn_budget_taken(const hotfn_record_budget *b)
 {
-    return b->cpu_ns > b->cost_ns ? (double)b->cost_ns / (double)(b->cpu_ns - b->cost_ns) : 0;
+    uint64_t hooks = b->cost_ns > b->stopped_ns ? b->cost_ns - b->stopped_ns : 0;
+    return b->cpu_ns > hooks ? (double)b->cost_ns / (double)(b->cpu_ns - hooks) : 0;
 }
 
 /* Times as [from, to] since the start; to is null if it was out to the end. */

@@ -106,6 +106,10 @@ static void what_is_out_is_tried_as_far_as_the_budget_pays(void)
     header.cost_ns = 480000000;
     hfn_budget_raise(&budget, 0, SECOND);
     CHECK_EQ_U64(budget.chosen_count, 0);
+    header.cost_ns = 2 * header.cpu_ns; /* stops took longer than the program */
+    header.stopped_ns = header.cost_ns;
+    hfn_budget_raise(&budget, 0, SECOND);
+    CHECK_EQ_U64(budget.chosen_count, 0);
 }
 
 static void it_is_tried_after_its_time_only(void)
