@@ -234,6 +234,15 @@ static void count_threads(hotfn_record *r)
     r->thread_count = used < room ? used : (uint32_t)room;
 }
 
+/* Damaged, a record of a few bytes may say that it has millions of slots: none has more than there is
+ * room for in what gives them to functions. */
+static void clip_slots(hotfn_record *r)
+{
+    uint64_t there = r->parts[HFN_SECTION_SLOTS].byte_count / sizeof(uint32_t);
+
+    r->slot_count = r->slot_count < there ? r->slot_count : (uint32_t)there;
+}
+
 /* ---- The whole. */
 
 static bool is_sealed(int fd)
@@ -279,6 +288,7 @@ static hotfn_status load(hotfn_record *r, const hfn_source *in, hotfn_error *err
         status = hfn_record_load_section(r, in, type, err);
     if (status != HOTFN_OK)
         return status;
+    clip_slots(r);
     count_threads(r);
     hfn_packed_init(&r->rows, &r->env);
     status = sections[HFN_SECTION_PACKED_ROWS].type ? load_packed_rows(r, in, err)
