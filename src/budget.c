@@ -79,9 +79,11 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     if (!hfn_live_budget(live) || live->fd < 0)
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                         "the record was made without a budget");
-    if (!hfn_os_can_change_others())
+    if (!hfn_os_can_change_others()) {
+        snprintf(hfn_live_budget(live)->note, sizeof b->header->note, "not on this CPU yet");
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "a budget cannot be kept on this CPU yet");
+    }
     b = hfn_alloc(&filled, sizeof *b);
     if (!b)
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a budget");
