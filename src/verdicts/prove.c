@@ -259,7 +259,7 @@ static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *s
         if (slot && !is_in_plt(p, slot->target) && subject_at(p, slot->target, &unused))
             return jump_to(p, slot->target, state);
         if (is_in_plt(p, target))
-            return HOTFN_REASON_TAIL_UNKNOWN;
+            return stands_at_entry(p, state) ? unknown_tail(p) : HOTFN_REASON_TAIL_UNKNOWN;
     }
     if (!other || p->items[index].pub.verdict == HOTFN_VERDICT_FRAGMENT ||
         !stands_at_entry(p, state))
