@@ -95,6 +95,15 @@ def keeps_a_preload_of_the_user(case):
     check(f"LD_PRELOAD={other}\n" in bare and bare == hooked, f"bare:\n{bare}\nhooked:\n{hooked}")
 
 
+def a_handler_walks_the_stack_through_stubs(case):
+    program = case.folder / "walk"
+    subprocess.run(["gcc", *FLAGS, "-O1", "-o", program, HERE / "src" / "walk_in_handler.c"], check=True)
+    for options in (["-f", "leaf"], ["--module", "*"]):
+        code, out, err = case.run(program, options=options)
+        check(code == 0 and out.endswith(" walks, 0 cut short\n"), out + err)
+        check(case.calls("leaf") > 0, "leaf is not hooked")
+
+
 def passes_stdin_and_stdout_through(case):
     text = "line one\nline two\n" * 1000
     _, out, _ = case.run(case.target, 1, "cat", feed=text)
