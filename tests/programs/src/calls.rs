@@ -43,6 +43,13 @@ impl Drop for Guard<'_> {
     }
 }
 
+/// What the optimiser cannot see through; std::hint::black_box is younger than Debian 12's rustc.
+fn opaque<T>(value: T) -> T {
+    let seen = unsafe { std::ptr::read_volatile(&value) };
+    std::mem::forget(value);
+    seen
+}
+
 #[no_mangle]
 #[inline(never)]
 pub fn dive_rust(depth: u32) -> u32 {
@@ -50,7 +57,7 @@ pub fn dive_rust(depth: u32) -> u32 {
         panic!("bottom");
     }
     let mut unused = 0;
-    let guard = Guard(std::hint::black_box(&mut unused));
+    let guard = Guard(opaque(&mut unused));
     let below = dive_rust(depth - 1);
     drop(guard);
     below + 1
@@ -64,7 +71,7 @@ pub fn collatz(mut n: u64) -> u64 {
         n = if n % 2 == 0 { n / 2 } else { 3 * n + 1 };
         steps += 1;
     }
-    std::hint::black_box(steps)
+    opaque(steps)
 }
 
 fn main() {
