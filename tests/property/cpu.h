@@ -78,6 +78,9 @@ static sigjmp_buf after_signal;
 
 static inline void on_signal(int number)
 {
+    /* Code that ran astray may have set the alignment check, which a handler inherits (Linux clears
+     * DF, RF and TF only): the next unaligned access would be a SIGBUS of our own, and so on for ever. */
+    __asm__ volatile("pushfq; andl $0xFFFBFFFF, (%%rsp); popfq" ::: "memory", "cc");
     siglongjmp(after_signal, number);
 }
 
