@@ -19,7 +19,7 @@ sys.path.insert(0, str(tree.ROOT / "scripts"))
 import gen_version_script  # noqa: E402  (needs the path above)
 
 UNWINDER_CALLS = {"_dl_find_object", "dl_iterate_phdr"}
-UNWINDER_CALLS_I386 = {"_Unwind_Find_FDE"}  # glibc's own there, see tools/agent/find_fde.c
+UNWINDER_CALLS_I386 = {"_Unwind_Find_FDE"}  # glibc's own there, see tools/agent/find_fde_i386.c
 GDB_NAMES = {"__jit_debug_descriptor", "__jit_debug_register_code"}
 C_LIBRARY = re.compile(r"libc\.so\.\d+|ld-linux[-\w]*\.so\.\d+|libc\.musl-\w+\.so\.\d+")
 
