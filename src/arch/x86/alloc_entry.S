@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: as time_entry.S, for a run that keeps memory: the registers of the call lie where
  * counters/alloc.h says.  Flags pass in and out. */
-    .text
+#include "arch/x86/save.h"
 
-.macro  save register
-    pushq   %\register
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset \register, 0
-.endm
-.macro  restore register
-    popq    %\register
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore \register
-.endm
+    .text
 
 .macro  entry name, target
     .globl  \name

@@ -3,19 +3,9 @@
  * The stub keeps rcx at [rsp - 8] as seen here, in the 128 bytes below rsp that signal handlers leave
  * alone; the first push writes the same value to the same place.  Everything that the C function may
  * change is saved here: it is compiled with -mgeneral-regs-only, so vector registers need no room. */
-    .text
+#include "arch/x86/save.h"
 
-/* pushes a register and tells unwinders where it lies */
-.macro  save register
-    pushq   %\register
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset \register, 0
-.endm
-.macro  restore register
-    popq    %\register
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore \register
-.endm
+    .text
 
     .globl  hfn_thread_row_entry
     .hidden hfn_thread_row_entry

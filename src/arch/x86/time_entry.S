@@ -2,18 +2,9 @@
 /* HOT PATH: where a timing stub calls, before and behind the body of a function.  The stub's frame
  * (hfn_time_frame) lies above the return address.  The C functions keep every register, but not the
  * flags: hand-written functions pass them in and out, or leave them as they are. */
-    .text
+#include "arch/x86/save.h"
 
-.macro  save register
-    pushq   %\register
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset \register, 0
-.endm
-.macro  restore register
-    popq    %\register
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore \register
-.endm
+    .text
 
 .macro  entry name, target
     .globl  \name
