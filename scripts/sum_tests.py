@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Sum the results of a run of scripts/test and print `N passed, N failed[, N skipped]` last.
 
+What each failed test said last stands before it, for whoever sees no more than the end of the output.
+
 Input: a file of lines `step<TAB>exit status<TAB>log`.  The log is meson's testlog.json (a JSON
 object a line), pytest's junit XML, or `-` for a step without tests.  A step that failed although
 no test of its log did (a build that broke, a run that was cut short) counts as one failed test.
@@ -11,6 +13,7 @@ import os
 import sys
 import xml.etree.ElementTree as ElementTree
 
+SAID_LINES, SAID_CHARACTERS = 12, 2000
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP", "IGNORED"}
 
@@ -22,27 +25,33 @@ def meson_results(path):
             outcome = test["result"]
             kind = ("passed" if outcome in PASSED else
                     "skipped" if outcome in SKIPPED else "failed")
-            yield test["name"], kind
+            yield test["name"], kind, test.get("stdout", "") + test.get("stderr", "")
 
 
 def pytest_results(path):
     for case in ElementTree.parse(path).iter("testcase"):
-        kinds = {child.tag for child in case}
-        kind = ("failed" if kinds & {"failure", "error"} else
+        kinds = {child.tag: child.text or "" for child in case}
+        kind = ("failed" if kinds.keys() & {"failure", "error"} else
                 "skipped" if "skipped" in kinds else "passed")
-        yield f"{case.get('classname')}.{case.get('name')}", kind
+        yield f"{case.get('classname')}.{case.get('name')}", kind, "".join(kinds.values())
 
 
 def step_results(name, status, log):
-    """The tests of one step, as (name, kind)."""
+    """The tests of one step, as (name, kind, what it said)."""
     results = []
     if log != "-" and os.path.exists(log):
         results = list(pytest_results(log) if log.endswith(".xml") else meson_results(log))
     # pytest ends with 5 where there is no test at all.
     nothing_to_do = status == 5 and log.endswith(".xml") and not results
-    if status != 0 and not nothing_to_do and all(kind != "failed" for _, kind in results):
-        results.append(("(the step itself)", "failed"))
-    return [(f"{name}: {test}", kind) for test, kind in results]
+    if status != 0 and not nothing_to_do and all(kind != "failed" for _, kind, _ in results):
+        results.append(("(the step itself)", "failed", ""))
+    return [(f"{name}: {test}", kind, said) for test, kind, said in results]
+
+
+def end_of(said):
+    """Its last lines, indented."""
+    lines = said[-SAID_CHARACTERS:].splitlines()[-SAID_LINES:]
+    return "".join(f"    {line}\n" for line in lines)
 
 
 def main():
@@ -51,11 +60,12 @@ def main():
         for line in lines:
             name, status, log = line.rstrip("\n").split("\t")
             results += step_results(name, int(status), log)
-    by_kind = {kind: [name for name, k in results if k == kind]
+    by_kind = {kind: [(name, said) for name, k, said in results if k == kind]
                for kind in ("passed", "failed", "skipped")}
-    for kind in ("skipped", "failed"):
-        for name in by_kind[kind]:
-            print(f"{kind}: {name}")
+    for name, _ in by_kind["skipped"]:
+        print(f"skipped: {name}")
+    for name, said in by_kind["failed"]:
+        print(f"failed: {name}\n{end_of(said)}", end="")
     skipped = f", {len(by_kind['skipped'])} skipped" if by_kind["skipped"] else ""
     print(f"{len(by_kind['passed'])} passed, {len(by_kind['failed'])} failed{skipped}")
     sys.exit(1 if by_kind["failed"] or not by_kind["passed"] else 0)

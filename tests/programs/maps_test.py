@@ -356,7 +356,7 @@ def check_apple(folder):
 def check_bad_input(folder):
     """What is no map is told with the file and its line or offset, however large it is, and at once."""
     good = (folder / "self.map").read_text()
-    cut = good.index("work", good.index("Linker script and memory map"))
+    cut = re.search(r"^ +0x[0-9a-f]+ +(work)$", good, re.MULTILINE).start(1)
     head = good[:good.rindex("\n", 0, cut) + 1]
     bad = {"empty": (b"", "offset 0"),
            "utf16": (good.encode("utf-16"), "UTF-16"),
