@@ -86,7 +86,7 @@ typedef struct hotfn_hook_options {
     uint32_t size;             /* sizeof(hotfn_hook_options)               */
     uint32_t flags;            /* HOTFN_HOOKS_* [none]                     */
     uint64_t near_range_bytes; /* stubs at most this far [2 GiB - 64 KiB]  */
-    uint64_t quiesce_ns;       /* wait for threads to leave [50'000'000]   */
+    uint64_t quiesce_ns;       /* an attempt to stop all threads [50 ms]   */
 } hotfn_hook_options;
 #define HOTFN_HOOK_OPTIONS_INIT { (uint32_t)sizeof(hotfn_hook_options), 0, 0, 0 }
 

@@ -8,6 +8,9 @@
 #include "hooks/patch.h"
 #include "hooks/trampoline.h"
 
+/* On a busy machine some thread may not get a processor in time: all go on, and are stopped again. */
+enum { ATTEMPTS = 10 };
+
 typedef struct quiet {
     const hotfn_hooks *hooks;
     bool to_remove;
@@ -102,11 +105,14 @@ static void run(void *user)
 bool hfn_quiesce(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void *user)
 {
     quiet q = { hooks, to_remove, work, user };
+    bool done = false;
     uint64_t signals;
 
-    if (!(hooks->options.flags & HOTFN_HOOKS_SINGLE_THREADED) && !hfn_os_is_single_threaded())
-        return hfn_os_with_threads_stopped(hooks->options.quiesce_ns, adjust, run, &q) ||
-               hfn_os_with_threads_stopped(hooks->options.quiesce_ns, adjust, run, &q);
+    if (!(hooks->options.flags & HOTFN_HOOKS_SINGLE_THREADED) && !hfn_os_is_single_threaded()) {
+        for (int i = 0; i < ATTEMPTS && !done; i++)
+            done = hfn_os_with_threads_stopped(hooks->options.quiesce_ns, adjust, run, &q);
+        return done;
+    }
     hfn_os_block_signals(&signals);
     work(user);
     hfn_os_restore_signals(&signals);

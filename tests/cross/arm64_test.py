@@ -234,6 +234,8 @@ def main(checks, bench_class=Bench):
             except Skipped as reason:
                 print(f"ok {number} {check.__name__} {build_name} on {cpu} # SKIP {reason}", flush=True)
                 continue
+            except (AssertionError, subprocess.TimeoutExpired) as problem:
+                wrong = str(problem)
             except subprocess.CalledProcessError as error:
                 wrong = f"{error.cmd[:6]}: status {error.returncode}: {error.stderr[-400:]}"
             for line in (wrong or "").splitlines():

@@ -6,9 +6,12 @@ that the program itself measured.  Arguments: the AArch64 build (scripts/cross),
 import os
 import sys
 
-from arm64_test import BUILDS, CPUS, RUNS, Bench, main, run
+from arm64_test import BUILDS, CPUS, HERE, RUNS, Bench, main, run
 
-PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs", "src")
+sys.path.insert(0, os.path.join(HERE, "..", "programs"))
+import cases  # noqa: E402  (a sibling folder)
+
+PROGRAMS = os.path.join(HERE, "..", "programs", "src")
 COMPILERS = {".c": "aarch64-linux-gnu-gcc", ".cc": "aarch64-linux-gnu-g++"}
 # Emulated code is translated when it first runs, and its counter ticks in microseconds.
 WITHIN, SLACK_NS_A_CALL = 0.1, 10000
@@ -83,27 +86,32 @@ def near(got, wanted, calls):
     return abs(got - wanted) <= WITHIN * wanted + SLACK_NS_A_CALL * calls
 
 
-def check_times_are_those_the_program_measured(bench, build, cpu):
-    program = bench.build("timed.c", "-O2", "-fno-optimize-sibling-calls", *BUILDS[build])
-    out, functions, report = bench.timed(program, CPUS[cpu])
-    time = report["time"]
-    if time["clock"] != "cntvct" or not 1e6 <= time["ticks_per_second"] <= 1e10 or time["resolution_ns"] <= 0:
-        return f"clock, frequency and resolution: {time}"
-    wrong = []
+def times_that_differ(out, functions, report):
+    to_ns = 1e9 / report["time"]["ticks_per_second"]
     for line in out.splitlines():
         name, calls, total, own = line.split()
-        f, to_ns = functions[name], 1e9 / time["ticks_per_second"]
-        if f["timing"] != "full" or not f["calls"] == f["timed_calls"] == int(calls):
-            wrong.append(f"{line}: {f}")
-        elif not near(f["total_ns"], int(total) * to_ns, int(calls) + CALLEES.get(name, 0)):
-            wrong.append(f"{line}: total {f['total_ns']}, wanted {int(total) * to_ns}")
-        elif not near(f["self_ns"], int(own) * to_ns, int(calls) + CALLEES.get(name, 0)):
-            wrong.append(f"{line}: self {f['self_ns']}, wanted {int(own) * to_ns}")
-    own = sum(f["self_ns"] or 0 for f in report["functions"])
-    busy = sum(t["busy_ns"] for t in report["threads"])
-    if abs(own - busy) > 0.001 * busy:
-        wrong.append(f"own times sum to {own}, busy {busy}")
-    return "\n".join(wrong) or None
+        f, around = functions[name], int(calls) + CALLEES.get(name, 0)
+        if not near(f["total_ns"], int(total) * to_ns, around):
+            yield f"{line}: total {f['total_ns']}, wanted {int(total) * to_ns}"
+        elif not near(f["self_ns"], int(own) * to_ns, around):
+            yield f"{line}: self {f['self_ns']}, wanted {int(own) * to_ns}"
+
+
+def check_times_are_those_the_program_measured(bench, build, cpu):
+    program = bench.build("timed.c", "-O2", "-fno-optimize-sibling-calls", *BUILDS[build])
+
+    def measure():
+        out, functions, report = bench.timed(program, CPUS[cpu])
+        time = report["time"]
+        assert time["clock"] == "cntvct" and 1e6 <= time["ticks_per_second"] <= 1e10 and time["resolution_ns"] > 0, time
+        for name, calls, *_ in map(str.split, out.splitlines()):
+            f = functions[name]
+            assert f["timing"] == "full" and f["calls"] == f["timed_calls"] == int(calls), f
+        own = sum(f["self_ns"] or 0 for f in report["functions"])
+        busy = sum(t["busy_ns"] for t in report["threads"])
+        assert abs(own - busy) <= 0.001 * busy, f"own times sum to {own}, busy {busy}"
+        return list(times_that_differ(out, functions, report))
+    cases.comes_out_right(measure)
 
 
 def check_backtraces_lead_through(bench, build, cpu):

@@ -25,6 +25,13 @@ def functions(answer):
     return re.findall(r"^function  (\S+)", answer[1], re.MULTILINE)
 
 
+def finds_a_hang(touchy, culprits):
+    """On a busy machine a good run may take longer than a second: then once more, with more time."""
+    words = ["--", touchy, "hang"]
+    if functions(bisect("--timeout", "1s", *words)) != culprits:
+        finds("a hang is found", culprits, "--timeout", "5s", *words)
+
+
 def finds(claim, culprits, *words):
     answer = bisect(*words)
     expect(answer[0] == FOUND and functions(answer) == culprits, claim, answer)
@@ -39,7 +46,7 @@ def main():
         expect(re.search(line, answer[1], re.MULTILINE), f"{line} is printed", answer)
     finds("other output is found", one, "--", touchy, "output")
     finds("a signal is found", one, "--", touchy, "signal")
-    finds("a hang is found", one, "--timeout", "1s", "--", touchy, "hang")
+    finds_a_hang(touchy, one)
     finds("a shell command can judge", one, "--check", 'test "$STATUS" = 0 && grep -q well', "--",
           touchy, "exit")
     answer = bisect("--", touchy, "exit", "two")

@@ -9,11 +9,11 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
+
+import cases
 
 HOTFN = os.environ["HOTFN"]
 SRC = pathlib.Path(__file__).resolve().parent / "src"
-SKIPPED = 77
 KEYS = ["allocated_bytes", "allocated_blocks", "freed_bytes", "freed_blocks"]
 SQL = """create table t(a integer primary key, b text);
 with recursive n(i) as (select 1 union all select i+1 from n where i<5000)
@@ -113,7 +113,7 @@ def it_needs_the_call_tree(place):
         assert done.returncode == 125 and "--with" in done.stderr, (words, done)
 
 
-TESTS = [
+CASES = [
     blocks_are_those_the_program_made,
     sqlite3_makes_as_many_blocks_as_are_counted,
     python_makes_as_many_blocks_as_are_counted,
@@ -121,16 +121,5 @@ TESTS = [
     it_needs_the_call_tree,
 ]
 
-
-def main():
-    if platform.machine() != "x86_64" or not shutil.which("g++"):
-        print("SKIP: no g++, or not this CPU")
-        sys.exit(SKIPPED)
-    for test in TESTS:
-        with tempfile.TemporaryDirectory() as place:
-            test(pathlib.Path(place))
-        print("ok", test.__name__, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(cases.run(CASES, needs=["g++"]) if platform.machine() == "x86_64" else cases.SKIPPED)

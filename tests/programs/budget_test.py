@@ -4,14 +4,13 @@ has cooled down, and the report says so; no count is silently short."""
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
+
+import cases
 
 HOTFN = os.environ["HOTFN"]
 SRC = pathlib.Path(__file__).resolve().parent / "src"
-SKIPPED = 77
 LEVELS = ["timed", "sampled", "counted", "unhooked"]
 ROUNDS = "400000"       # 880 million calls of tiny: about two seconds
 
@@ -66,8 +65,7 @@ def a_dear_function_goes_and_the_report_says_so(place):
     output, report, table = run(place, "--budget", "5%", "--", binary, ROUNDS)
     counts, functions = told_counts(output), by_name(report)
     if report["budget"]["note"]:
-        print("SKIP: this system lets no process change another:", report["budget"]["note"])
-        sys.exit(SKIPPED)
+        raise cases.Skipped("this system lets no process change another: " + report["budget"]["note"])
     check_changes(report)
     tiny = functions["tiny"]
     assert tiny["calls_at_least"] and 0 < tiny["calls"] < counts["tiny"] / 2, tiny
@@ -124,7 +122,7 @@ def a_share_that_is_none_is_refused(place):
         assert done.returncode == 125 and "share" in done.stderr, (word, done)
 
 
-TESTS = [
+CASES = [
     a_dear_function_goes_and_the_report_says_so,
     it_comes_back_when_it_has_cooled_down,
     times_become_samples_before_they_go,
@@ -133,16 +131,5 @@ TESTS = [
     a_share_that_is_none_is_refused,
 ]
 
-
-def main():
-    if not shutil.which("gcc"):
-        print("SKIP: no gcc")
-        sys.exit(SKIPPED)
-    for test in TESTS:
-        with tempfile.TemporaryDirectory() as place:
-            test(pathlib.Path(place))
-        print("ok", test.__name__, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(cases.run(CASES, needs=["gcc"]))

@@ -3,14 +3,13 @@
 gdb, attached later, and on the slow path that a thread's first hooked call takes."""
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
+import cases
+
 HOTFN = os.environ["HOTFN"]
-SKIPPED = 77
 STUB = "hotfn:stub"
 STEPS_AT_MOST = 3000
 
@@ -127,8 +126,7 @@ class Case:
                               stdin=subprocess.DEVNULL, timeout=200)
         text = done.stdout + done.stderr
         if re.search(r"ptrace: (Operation not permitted|Function not implemented)|Cannot PTRACE", text):
-            print("skipped: this system allows no ptrace")
-            sys.exit(SKIPPED)
+            raise cases.Skipped("this system allows no ptrace")
         return text
 
 
@@ -209,23 +207,7 @@ def unwinds_through_timed_stubs(case):
         check(body == [function, STUB, "t_middle", "main"], f"{function}'s body: {body}")
 
 
-def main():
-    if not shutil.which("gdb") or not shutil.which("gcc"):
-        print("skipped: no gdb or no gcc on this system")
-        return SKIPPED
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        case = Case(folder)
-        for test in (unwinds_when_started_by_gdb, unwinds_when_attached, unwinds_on_the_slow_path,
-                     unwinds_through_timed_stubs):
-            try:
-                test(case)
-                print(f"ok {test.__name__}")
-            except AssertionError as problem:
-                failed += 1
-                print(f"FAILED {test.__name__}: {problem}")
-    return 1 if failed else 0
-
+CASES = [unwinds_when_started_by_gdb, unwinds_when_attached, unwinds_on_the_slow_path, unwinds_through_timed_stubs]
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cases.run(CASES, needs=["gdb", "gcc"], make=Case))

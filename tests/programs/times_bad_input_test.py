@@ -5,14 +5,13 @@ format of stacks, an output that cannot be written.  (A clock that goes back: ca
 import json
 import os
 import pathlib
-import shutil
 import stat
 import subprocess
 import sys
-import tempfile
+
+import cases
 
 HOTFN = os.environ["HOTFN"]
-SKIPPED = 77
 NEVER = """#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -145,26 +144,13 @@ def an_output_that_cannot_be_written_is_said(place):
     assert stat.S_ISCHR(full.lstat().st_mode), "a device in the place of the output was removed"
 
 
-CASES = (a_thread_that_never_returns_is_counted,
-         a_stack_switched_under_us_does_no_harm, a_record_cut_in_mid_write_is_refused_and_mended,
-         a_flat_record_makes_no_stacks, an_output_that_cannot_be_written_is_said)
-
-
-def main():
-    if not shutil.which("gcc"):
-        print("no gcc on this system")
-        return SKIPPED
-    failed = 0
-    for case in CASES:
-        with tempfile.TemporaryDirectory(prefix="hotfn_bad_") as folder:
-            try:
-                case(pathlib.Path(folder))
-                print("ok", case.__name__, flush=True)
-            except AssertionError as problem:
-                failed += 1
-                print("not ok", case.__name__, problem, flush=True)
-    return 1 if failed else 0
-
+CASES = [
+    a_thread_that_never_returns_is_counted,
+    a_stack_switched_under_us_does_no_harm,
+    a_record_cut_in_mid_write_is_refused_and_mended,
+    a_flat_record_makes_no_stacks,
+    an_output_that_cannot_be_written_is_said,
+]
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cases.run(CASES, needs=["gcc"]))

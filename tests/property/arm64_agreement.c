@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define RVA UINT64_C(0x40000000)
 
@@ -133,20 +132,17 @@ static int report(int number, const char *what, const tally *t)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : 1000000;
-    random_source r;
+    random_run run = random_run_of(argc, argv, 1000000);
+    random_source r = random_from(run.seed);
     tally random_words = { 0, 0, 0 };
     int failed = 0;
     csh handle;
 
-    seed = seed ? seed : (uint64_t)time(NULL);
-    r = random_from(seed);
-    printf("1..%d\n# seed %" PRIu64 "\n", 1 + (argc > 3 ? argc - 3 : 0), seed);
+    printf("1..%d\n", 1 + (argc > 3 ? argc - 3 : 0));
     if (cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &handle) != CS_ERR_OK)
         return 1;
     cs_insn *buffer = cs_malloc(handle);
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < run.count; i++)
         compare(handle, buffer, (uint32_t)(random_u64(&r) >> 32), &random_words);
     failed |= report(1, "random words", &random_words);
     for (int i = 3; i < argc; i++) {

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #define MIB (INT64_C(1) << 20)
 #define SPACE_BYTES (512 * MIB) /* the code stands in its middle */
@@ -360,24 +359,22 @@ static bool check_sequence(uint64_t seed, uint64_t round, tally *t)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed =
-        argc > 1 && strtoull(argv[1], NULL, 0) ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
-    uint64_t rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 20000;
-    random_source r = random_from(seed);
+    random_run run = random_run_of(argc, argv, 20000);
+    random_source r = random_from(run.seed);
     tally t = { 0, 0, 0 };
 
     space = mmap(NULL, SPACE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (space == MAP_FAILED)
         return 77;
-    printf("1..2\n# seed %" PRIu64 "\n", seed);
+    printf("1..2\n");
     bool forms_good = every_form_at_its_limits(&r);
     printf("%sok 1 every_form_at_every_alignment_and_limit_computes_what_the_original_did\n",
            forms_good ? "" : "not ");
-    for (uint64_t round = 0; round < rounds && t.failed < 5; round++)
-        t.failed += !check_sequence(seed, round, &t);
+    for (uint64_t round = 0; round < run.count && t.failed < 5; round++)
+        t.failed += !check_sequence(run.seed, round, &t);
     printf("# %" PRIu64 " compared, %" PRIu64 " not tried\n", t.compared, t.not_tried);
-    bool good = t.failed == 0 && t.compared > rounds * 9 / 10;
+    bool good = t.failed == 0 && t.compared > run.count * 9 / 10;
     printf("%sok 2 moved_sequences_compute_what_the_original_did\n", good ? "" : "not ");
     return forms_good && good ? 0 : 1;
 }

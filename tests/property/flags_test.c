@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #if !defined(__x86_64__)
 int main(void)
@@ -54,9 +53,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed =
-        argc > 1 && strtoull(argv[1], NULL, 0) ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
-    uint64_t rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 50000;
+    random_run run = random_run_of(argc, argv, 50000);
     tally t = { 0, 0, 0 };
     stage s;
     int failed = 0;
@@ -64,15 +61,15 @@ int main(int argc, char **argv)
     if (!make_stage(&s))
         return 77; /* no memory that is writable and executable here */
     watch_signals();
-    printf("1..1\n# seed %" PRIu64 "\n", seed);
-    for (uint64_t round = 0; round < rounds && failed < 5; round++) {
+    printf("1..1\n");
+    for (uint64_t round = 0; round < run.count && failed < 5; round++) {
         if (round % 1024 == 0)
-            alarm(SECONDS_MAX);
-        failed += !check_one(&s, seed, round, &t);
+            limit_time();
+        failed += !check_one(&s, run.seed, round, &t);
     }
     printf("# %" PRIu64 " dead, %" PRIu64 " live, %" PRIu64 " of them proven\n", t.dead, t.live,
            t.proven);
-    failed += t.dead < rounds / 8 || t.proven < rounds / 100;
+    failed += t.dead < run.count / 8 || t.proven < run.count / 100;
     printf("%sok 1 dead_flags_make_no_difference\n", failed ? "not " : "");
     return failed ? 1 : 0;
 }

@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #if !defined(__x86_64__)
 int main(void)
@@ -352,9 +351,7 @@ static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally
 
 int main(int argc, char **argv)
 {
-    uint64_t seed =
-        argc > 1 && strtoull(argv[1], NULL, 0) ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
-    uint64_t functions = argc > 2 ? strtoull(argv[2], NULL, 0) : 40000;
+    random_run run = random_run_of(argc, argv, 40000);
     tally t = { 0, 0, 0 };
     stage s;
     int failed = 0;
@@ -366,15 +363,15 @@ int main(int argc, char **argv)
     timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SLOW |
                 HOTFN_TIMING_EVENTS);
     timed_use(0);
-    printf("1..1\n# seed %" PRIu64 "\n", seed);
-    for (uint64_t round = 0; round < functions / A_SCENE && failed < 5; round++) {
+    printf("1..1\n");
+    for (uint64_t round = 0; round < run.count / A_SCENE && failed < 5; round++) {
         if (round % 64 == 0)
-            alarm(SECONDS_MAX);
-        failed += !check_scene(&s, seed, round, &t);
+            limit_time();
+        failed += !check_scene(&s, run.seed, round, &t);
     }
     printf("# %" PRIu64 " proven, %" PRIu64 " not, %" PRIu64 " of them rightly\n", t.proven,
            t.refused, t.broken);
-    failed += t.proven < functions / 8 || t.broken < functions / 50;
+    failed += t.proven < run.count / 8 || t.broken < run.count / 50;
     printf("%sok 1 what_is_proven_does_the_same_behind_a_stub\n", failed ? "not " : "");
     return failed ? 1 : 0;
 }

@@ -3,7 +3,28 @@
 #ifndef HFN_TESTS_RANDOM_H
 #define HFN_TESTS_RANDOM_H
 
+#include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* What one run of a law tries: `test [SEED [COUNT]]`. */
+typedef struct random_run {
+    uint64_t seed, count;
+} random_run;
+
+/* Without a seed the numbers are always the same: what a change breaks does not depend on luck.  Seed 0
+ * takes one from the clock, for long runs; it is printed, to be given back. */
+static inline random_run random_run_of(int argc, char **argv, uint64_t count)
+{
+    random_run run = { argc > 1 ? strtoull(argv[1], NULL, 0) : 1,
+                       argc > 2 ? strtoull(argv[2], NULL, 0) : count };
+
+    run.seed = run.seed ? run.seed : (uint64_t)time(NULL);
+    printf("# seed %" PRIu64 "\n", run.seed);
+    return run;
+}
 
 typedef struct random_source {
     uint64_t state;

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #if !defined(__x86_64__)
 int main(void)
@@ -107,9 +106,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed =
-        argc > 1 && strtoull(argv[1], NULL, 0) ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
-    uint64_t rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 50000;
+    random_run run = random_run_of(argc, argv, 50000);
     tally t = { 0, 0, 0 };
     stage s;
     int failed = 0;
@@ -117,15 +114,15 @@ int main(int argc, char **argv)
     if (!make_stage(&s))
         return 77; /* no memory that is writable and executable here */
     watch_signals();
-    printf("1..1\n# seed %" PRIu64 "\n", seed);
-    for (uint64_t round = 0; round < rounds && failed < 5; round++) {
+    printf("1..1\n");
+    for (uint64_t round = 0; round < run.count && failed < 5; round++) {
         if (round % 1024 == 0)
-            alarm(SECONDS_MAX);
-        failed += !check_one(&s, seed, round, &t);
+            limit_time();
+        failed += !check_one(&s, run.seed, round, &t);
     }
     printf("# %" PRIu64 " compared, %" PRIu64 " not tried, %" PRIu64 " faulted alike\n", t.compared,
            t.refused, t.faulted);
-    failed += t.compared < rounds / 2 || t.faulted > t.compared / 100;
+    failed += t.compared < run.count / 2 || t.faulted > t.compared / 100;
     printf("%sok 1 moved_code_computes_what_the_original_did\n", failed ? "not " : "");
     return failed ? 1 : 0;
 }

@@ -39,6 +39,8 @@ int main(int argc, char **argv) {
         fflush(stdout);
         pause();
     } else if (strcmp(then, "forever") == 0) {
+        printf("ready\n");
+        fflush(stdout);
         for (;;) {
             x += counted_once(x) & 1;
             usleep(1000);

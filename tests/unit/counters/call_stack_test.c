@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { STACKS = 3, STACK_BYTES = 1 << 16, MOST_OPEN = 512 };
 
@@ -392,11 +391,9 @@ static bool check_round(uint64_t seed, bool full)
 
 static void any_calls_in_any_order_keep_the_sums(void)
 {
-    uint64_t seed = (uint64_t)time(NULL) * 1000;
-
-    for (int i = 0; i < 200; i++)
-        if (!check_round(seed + (uint64_t)i, i % 2)) {
-            printf("#   with seed %" PRIu64 "\n", seed + (uint64_t)i);
+    for (uint64_t seed = 1; seed <= 200; seed++)
+        if (!check_round(seed, seed % 2)) {
+            printf("#   with seed %" PRIu64 "\n", seed);
             return;
         }
 }

@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -54,7 +55,8 @@ static void stopped_threads_stand_still_and_go_on(void)
     pthread_t threads[3];
 
     atomic_store(&stopping, false);
-    CHECK(hfn_os_is_single_threaded());
+    while (!hfn_os_is_single_threaded()) /* a joined thread is listed until the kernel is done with it */
+        sched_yield();
     for (int i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, beat, i == 0 ? threads : NULL);
     CHECK(!hfn_os_is_single_threaded());
@@ -147,14 +149,20 @@ static uint64_t leave_pc(void *user, uint64_t pc)
     return pc;
 }
 
+typedef struct held_child {
+    int ends[2];           /* the child ends when a byte comes */
+    _Atomic bool is_there; /* it writes to our memory */
+} held_child;
+
 static void *wait_for_child(void *user)
 {
+    held_child *held = user;
     pid_t child = vfork(); /* until it execs or ends, this thread cannot be stopped */
 
-    (void)user;
     if (child == 0) {
-        usleep(300000);
-        _exit(0);
+        char byte;
+        atomic_store(&held->is_there, true);
+        _exit(read(held->ends[0], &byte, 1) != 1);
     }
     waitpid(child, NULL, 0);
     return NULL;
@@ -163,12 +171,16 @@ static void *wait_for_child(void *user)
 static void what_cannot_be_stopped_is_reported_and_goes_on(void)
 {
     pthread_t thread;
+    held_child held = { .is_there = false };
     bool ran = false;
 
-    pthread_create(&thread, NULL, wait_for_child, NULL);
-    usleep(50000);
+    CHECK(pipe(held.ends) == 0);
+    pthread_create(&thread, NULL, wait_for_child, &held);
+    while (!atomic_load(&held.is_there))
+        sched_yield();
     CHECK(!hfn_os_with_threads_stopped(20000000, leave_pc, must_not_run, &ran));
     CHECK(!ran);
+    CHECK(write(held.ends[1], "x", 1) == 1);
     pthread_join(thread, NULL); /* its late signal changes nothing */
     stopped_threads_stand_still_and_go_on();
 }
