@@ -44,13 +44,14 @@ build_folder() {
     meson compile -C "$steps/$folder"
 }
 
-# meson_step NAME FOLDER [meson test options]: each of its tests counts as one.
+# meson_step NAME FOLDER [meson test options]: each of its tests counts as one.  A limit ends what hangs, it
+# judges nobody: a busy machine has four times as long.
 meson_step() {
     local name=$1 folder=$steps/$2 log
     shift 2
     log=$folder/meson-logs/testlog.json
     rm -f "$log"
-    run_logged "$name" meson test -C "$folder" --print-errorlogs "$@"
+    run_logged "$name" meson test -C "$folder" --print-errorlogs --timeout-multiplier 4 "$@"
     printf '%s\t%s\t%s\n' "$name" "$last_status" "$log" >>"$steps/results.tsv"
 }
 

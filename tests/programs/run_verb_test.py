@@ -218,24 +218,19 @@ def durable_survives_the_death_of_both(case):
 
 
 def counts_a_window_in_time(case):
-    """5000 calls before the window, one a millisecond at most in it; it was as long as the record says."""
-    for after in (0.5, 2, 8):           # a busy machine takes its time to start the program
-        begin = time.monotonic()
-        with case.start(case.target, 5000, "forever", options=["--after", f"{after}s", "--for", "1s"]) as child:
+    """5000 calls before the window, at most one a millisecond in it."""
+    def measure():
+        with case.start(case.target, 5000, "forever", options=["--after", "500ms", "--for", "1s"]) as child:
             check(child.stdout.readline() == "ready\n", "not ready")
-            in_time = time.monotonic() - begin < after
-            time.sleep(after + 1.2)
+            time.sleep(2)
             child.terminate()
             child.communicate(timeout=30)
-        if in_time:
-            break
-    info = json.loads(subprocess.run([HOTFN, "info", "--json", case.record], check=True,
-                                     capture_output=True, text=True).stdout)
-    window_ms = (info["window_end_ns"] - info["window_start_ns"]) / 1e6
-    calls = case.calls("counted_once")
-    check(window_ms >= 999, f"a window of {window_ms} ms")
-    check(0 < calls <= window_ms + 2, f"{calls} calls in a window of {window_ms} ms")
-    check(case.calls("counted_twice") == 0, f"{case.calls('counted_twice')} calls from before the window")
+        info = json.loads(subprocess.run([HOTFN, "info", "--json", case.record], check=True,
+                                         capture_output=True, text=True).stdout)
+        window_ms = (info["window_end_ns"] - info["window_start_ns"]) / 1e6
+        seen = (window_ms, case.calls("counted_once"), case.calls("counted_twice"))
+        return seen if window_ms < 990 or not 0 < seen[1] <= 1.01 * window_ms + 2 or seen[2] else None
+    cases.comes_out_right(measure)
 
 
 def needs_a_place_for_the_record(case):

@@ -5,11 +5,12 @@
 #include <errno.h>
 #include <time.h>
 
-/* Sleep until ns after start; false when the child ended before. */
-static bool sleep_until(run_window *w, const struct timespec *start, uint64_t ns)
+/* Sleep for ns from now on; false when the child ended before. */
+static bool sleep_for(run_window *w, uint64_t ns)
 {
-    struct timespec at = *start;
+    struct timespec at;
     int waited = 0;
+    clock_gettime(CLOCK_MONOTONIC, &at);
     at.tv_sec += (time_t)(ns / 1000000000u);
     at.tv_nsec += (long)(ns % 1000000000u);
     if (at.tv_nsec >= 1000000000) {
@@ -28,13 +29,11 @@ static bool sleep_until(run_window *w, const struct timespec *start, uint64_t ns
 static void *watch(void *user)
 {
     run_window *w = user;
-    struct timespec start;
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    if (!sleep_until(w, &start, w->after_ns)) {
+    if (!sleep_for(w, w->after_ns)) {
         return NULL;
     }
     hotfn_live_snapshot(&w->from, w->live, NULL);
-    if (w->for_ns && sleep_until(w, &start, w->after_ns + w->for_ns)) {
+    if (w->for_ns && sleep_for(w, w->for_ns)) {
         hotfn_live_snapshot(&w->to, w->live, NULL);
     }
     return NULL;
