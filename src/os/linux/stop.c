@@ -217,7 +217,7 @@ static bool ask_task(void *user, uint32_t tid)
         return true;
     }
     *failed = stop.task_count == MAX_TASKS;
-    if (*failed || hfn_linux_task_is_dead(tid))
+    if (*failed || hfn_linux_task_runs_no_code(tid))
         return !*failed;
     one = &stop.tasks[stop.task_count];
     one->tid = tid;
@@ -228,7 +228,7 @@ static bool ask_task(void *user, uint32_t tid)
                     stop.task_count))
         stop.task_count++;
     else
-        *failed = !hfn_linux_task_is_dead(tid); /* the queue of signals is full */
+        *failed = !hfn_linux_task_runs_no_code(tid); /* the queue of signals is full */
     return !*failed;
 }
 
@@ -242,7 +242,7 @@ static bool all_parked(void)
         /* Acquire: pairs with the release store in park; its context is then complete. */
         if (atomic_load_explicit(&one->state, memory_order_acquire) != ASKED)
             continue;
-        if (one->seen != stop.scan || hfn_linux_task_is_dead(one->tid))
+        if (one->seen != stop.scan || hfn_linux_task_runs_no_code(one->tid))
             atomic_store_explicit(&one->state, GONE, memory_order_relaxed);
         else
             all = false;

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 
-enum { BUFFER_BYTES = 4096, PATH_BYTES = 40, STAT_BYTES = 128 };
+enum { BUFFER_BYTES = 4096, PATH_BYTES = 40, STAT_BYTES = 192, PF_IO_WORKER = 0x10 };
 
 /* struct linux_dirent64: u64 inode, i64 next, u16 record bytes, u8 type, name. */
 enum { RECORD_BYTES_AT = 16, NAME_AT = 19 };
@@ -65,20 +65,47 @@ static void write_path(char *out, uint32_t tid)
         out[at++] = tail[i];
 }
 
+/* The state, ppid, pgrp, session, tty, tpgid, and then the flags, in the text that follows the name. */
+static uint32_t flags_in(const char *state)
+{
+    const char *at = state;
+
+    for (int fields = 0; fields < 6; fields++) {
+        while (*at && *at != ' ')
+            at++;
+        at += *at == ' ';
+    }
+    return parse_number(at);
+}
+
+/* What io_uring lets work in the background is listed among the threads, never leaves the kernel and takes
+ * no signal.  By flag (linux/sched.h, PF_IO_WORKER, since 5.12; it meant something else before 5.7) and name
+ * (anybody can have that): both together nobody else has. */
+static bool is_kernel_worker(const char *name, const char *state)
+{
+    return name[0] == 'i' && name[1] == 'o' && name[2] == 'u' && name[3] == '-' &&
+           (flags_in(state) & PF_IO_WORKER) != 0;
+}
+
 /* proc(5): `tid (name) state ...`; the name may hold brackets, so its last one counts. */
-bool hfn_linux_task_is_dead(uint32_t tid)
+bool hfn_linux_task_runs_no_code(uint32_t tid)
 {
     char path[PATH_BYTES], stat[STAT_BYTES];
+    const char *name = stat;
     long got, fd;
 
     write_path(path, tid);
     fd = hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer(path), O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return true;
-    got = hfn_raw3(SYS_read, (uint64_t)fd, hfn_raw_pointer(stat), sizeof stat);
+    got = hfn_raw3(SYS_read, (uint64_t)fd, hfn_raw_pointer(stat), sizeof stat - 1);
     hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+    stat[got > 0 ? got : 0] = '\0';
+    while (*name && *name++ != '(') {
+    }
     for (long i = got - 3; i >= 0; i--)
         if (stat[i] == ')')
-            return stat[i + 2] == 'Z' || stat[i + 2] == 'X' || stat[i + 2] == 'x';
+            return stat[i + 2] == 'Z' || stat[i + 2] == 'X' || stat[i + 2] == 'x' ||
+                   is_kernel_worker(name, stat + i + 2);
     return true; /* it went away between the two calls */
 }

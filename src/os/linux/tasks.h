@@ -10,7 +10,7 @@
 typedef bool (*hfn_task_fn)(void *user, uint32_t tid);
 bool hfn_linux_each_task(hfn_task_fn visit, void *user);
 
-/* It has ended but is still listed (a main thread that called pthread_exit). */
-bool hfn_linux_task_is_dead(uint32_t tid);
+/* It has ended but is still listed (a main thread that called pthread_exit), or is a worker of the kernel's. */
+bool hfn_linux_task_runs_no_code(uint32_t tid);
 
 #endif

@@ -4,10 +4,12 @@
 
 #include "check.h"
 
+#include <linux/io_uring.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -185,6 +187,42 @@ static void what_cannot_be_stopped_is_reported_and_goes_on(void)
     stopped_threads_stand_still_and_go_on();
 }
 
+/* A worker of io_uring is listed as a thread and takes no signal, but runs no code of the program. */
+static void workers_of_the_kernel_are_not_waited_for(void)
+{
+    struct io_uring_params params = { .flags = IORING_SETUP_SQPOLL, .sq_thread_idle = 10000 };
+    observed o = { 0, 0, 0 };
+    pthread_t thread;
+    int ring = (int)syscall(SYS_io_uring_setup, 4, &params);
+
+    if (ring < 0) {
+        printf("# this system has no io_uring: not run\n");
+        return;
+    }
+    atomic_store(&stopping, false);
+    pthread_create(&thread, NULL, beat, NULL);
+    CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, do_nothing, &o));
+    CHECK(o.threads >= 1);
+    atomic_store(&stopping, true);
+    pthread_join(thread, NULL);
+    close(ring);
+}
+
+/* Its name alone does not make a thread one of the kernel's. */
+static void a_thread_named_like_a_worker_is_stopped(void)
+{
+    observed o = { 0, 0, 0 };
+    pthread_t thread;
+
+    atomic_store(&stopping, false);
+    pthread_create(&thread, NULL, beat, NULL);
+    CHECK_EQ_I64(pthread_setname_np(thread, "iou-wrk-1) R 1"), 0);
+    CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, do_nothing, &o));
+    CHECK(o.threads >= 1);
+    atomic_store(&stopping, true);
+    pthread_join(thread, NULL);
+}
+
 static void set_ids_still_work_behind_a_stop(void)
 {
     pthread_t thread;
@@ -225,6 +263,8 @@ static const check_test tests[] = {
     CHECK_TEST(stopped_threads_stand_still_and_go_on),
     CHECK_TEST(threads_that_come_and_go_are_stopped),
     CHECK_TEST(a_thread_in_a_system_call_is_stopped_and_goes_on),
+    CHECK_TEST(workers_of_the_kernel_are_not_waited_for),
+    CHECK_TEST(a_thread_named_like_a_worker_is_stopped),
     CHECK_TEST(set_ids_still_work_behind_a_stop),
     CHECK_TEST(what_cannot_be_stopped_is_reported_and_goes_on),
 };
