@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: where a timing stub calls, before and behind the body of a function.  The stub's frame
- * (hfn_time_frame) is what sp points to.  The C functions are compiled for general registers alone; all
- * of those that a function may change are kept here, and the flags. */
-    .text
+ * (hfn_time_frame) is what sp points to. */
+#include "arch/arm64/save.h"
 
-#define FRAME_BYTES 176
+    .text
 
 .macro  entry name, target
     .globl  \name
@@ -14,41 +13,10 @@
 \name:
     .cfi_startproc
     hint    #34                         /* bti c */
-    sub     sp, sp, #FRAME_BYTES
-    .cfi_adjust_cfa_offset FRAME_BYTES
-    stp     x29, x30, [sp]
-    .cfi_rel_offset x29, 0
-    .cfi_rel_offset x30, 8
-    stp     x0, x1, [sp, #16]
-    stp     x2, x3, [sp, #32]
-    stp     x4, x5, [sp, #48]
-    stp     x6, x7, [sp, #64]
-    stp     x8, x9, [sp, #80]
-    stp     x10, x11, [sp, #96]
-    stp     x12, x13, [sp, #112]
-    stp     x14, x15, [sp, #128]
-    stp     x16, x17, [sp, #144]
-    mrs     x0, nzcv
-    stp     x18, x0, [sp, #160]
-    mov     x29, sp
+    save_all
     add     x0, sp, #FRAME_BYTES
     bl      \target
-    ldp     x18, x0, [sp, #160]
-    msr     nzcv, x0
-    ldp     x16, x17, [sp, #144]
-    ldp     x14, x15, [sp, #128]
-    ldp     x12, x13, [sp, #112]
-    ldp     x10, x11, [sp, #96]
-    ldp     x8, x9, [sp, #80]
-    ldp     x6, x7, [sp, #64]
-    ldp     x4, x5, [sp, #48]
-    ldp     x2, x3, [sp, #32]
-    ldp     x0, x1, [sp, #16]
-    ldp     x29, x30, [sp]
-    .cfi_restore x29
-    .cfi_restore x30
-    add     sp, sp, #FRAME_BYTES
-    .cfi_adjust_cfa_offset -FRAME_BYTES
+    restore_all
     ret
     .cfi_endproc
     .size   \name, . - \name

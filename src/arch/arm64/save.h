@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* For assembly that calls C from a stub: a frame with all that the C function may change, x17 (where the row's
+ * slow path goes on) and the flags among them, and unwinding rows for it.  C is compiled for general registers
+ * alone, so vector registers need no room. */
+#ifndef HFN_ARCH_ARM64_SAVE_H
+#define HFN_ARCH_ARM64_SAVE_H
+
+#define FRAME_BYTES 176
+
+.macro  save_all
+    sub     sp, sp, #FRAME_BYTES
+    .cfi_adjust_cfa_offset FRAME_BYTES
+    stp     x29, x30, [sp]
+    .cfi_rel_offset x29, 0
+    .cfi_rel_offset x30, 8
+    stp     x0, x1, [sp, #16]
+    stp     x2, x3, [sp, #32]
+    stp     x4, x5, [sp, #48]
+    stp     x6, x7, [sp, #64]
+    stp     x8, x9, [sp, #80]
+    stp     x10, x11, [sp, #96]
+    stp     x12, x13, [sp, #112]
+    stp     x14, x15, [sp, #128]
+    stp     x16, x17, [sp, #144]
+    mrs     x0, nzcv
+    stp     x18, x0, [sp, #160]
+    mov     x29, sp
+.endm
+
+.macro  restore_all
+    ldp     x18, x0, [sp, #160]
+    msr     nzcv, x0
+    ldp     x16, x17, [sp, #144]
+    ldp     x14, x15, [sp, #128]
+    ldp     x12, x13, [sp, #112]
+    ldp     x10, x11, [sp, #96]
+    ldp     x8, x9, [sp, #80]
+    ldp     x6, x7, [sp, #64]
+    ldp     x4, x5, [sp, #48]
+    ldp     x2, x3, [sp, #32]
+    ldp     x0, x1, [sp, #16]
+    ldp     x29, x30, [sp]
+    .cfi_restore x29
+    .cfi_restore x30
+    add     sp, sp, #FRAME_BYTES
+    .cfi_adjust_cfa_offset -FRAME_BYTES
+.endm
+
+#endif
