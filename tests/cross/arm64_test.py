@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = os.path.join(HERE, "..", "programs", "src")
 ROOT = "/usr/aarch64-linux-gnu"
 CXX = ["aarch64-linux-gnu-g++", "-pthread"]
 # What makes calls into something else would count differently in the two builds.
@@ -136,6 +137,7 @@ four_bytes_on 1000
 turns_forever 0
 counts_down 0
 scalable 0 cannot-move
+streaming 0 cannot-move
 mixes 1000
 by_table 1000
 wrong 0"""
@@ -153,7 +155,7 @@ def check_live_patching(bench, build, cpu):
         os.symlink(os.path.join(ROOT, name), os.path.join(root, name))
     out = run(["qemu-aarch64", *CPUS[cpu], "-L", root, program], env=dict(os.environ, LIVE_ROOT=root)).stdout
     lines = [line.strip() for line in out.splitlines()]
-    rounds, rough, exact = lines[:4], lines[4:11], "\n".join(lines[11:])
+    rounds, rough, exact = lines[:4], lines[4:12], "\n".join(lines[12:])
     if rounds != [f"round {i} hooked 1" for i in range(4)] or "four_bytes 1" not in rough or exact != LIVE:
         return out
     return None
@@ -168,6 +170,41 @@ def check_wide_modules(bench, build, cpu):
     calls = {f["name"]: f["calls"] for f in report["functions"] if f["name"].startswith(("near_", "far_"))}
     if out != bench.plain(program, CPUS[cpu]) or calls != dict.fromkeys(("near_one", "near_two", "far_one", "far_two"), 1000):
         return f"{out!r}: {calls}"
+    return None
+
+
+def check_text_in_one_piece(bench, build, cpu):
+    """288 MiB of text without a gap (a sparse file): both ends are counted, and its middle, from where no memory
+    for a stub is in reach of a branch, is refused and runs as it was."""
+    source, program = os.path.join(HERE, "one_piece.c"), bench.path("one_piece")
+    run(["clang", "--target=aarch64-linux-gnu", "-fuse-ld=lld", "-O2", *BUILDS[build], source, "-o", program,
+         f"-Wl,-T,{os.path.join(HERE, 'one_piece.ld')}"])
+    expected = bench.plain(program, CPUS[cpu])
+    out, report = bench.counted(program, CPUS[cpu])
+    got = {f["name"]: (f["calls"], f["reason"]) for f in report["functions"] if f["name"].startswith("of_")}
+    wanted = {"of_begin": (1000, ""), "of_middle": (None, "no-near-memory"), "of_end": (1000, "")}
+    if not expected or out != expected or got != wanted:
+        return f"output {out!r}, wanted {expected!r}; {got}, wanted {wanted}"
+    return None
+
+
+def check_text_that_may_not_be_written(bench, build, cpu):
+    """As a W^X policy has it (sealed.c): refused with the reason, and the program runs as it was; other modules are
+    hooked."""
+    source, gcc = os.path.join(PROGRAMS, "sealed.c"), ["aarch64-linux-gnu-gcc", "-O2", *BUILDS[build]]
+    run([*gcc, "-DLIBRARY", "-shared", "-fPIC", source, "-o", bench.path("libsealed.so")])
+    run([*gcc, source, "-o", bench.path("sealed"), f"-L{bench.folder}", "-lsealed", "-Wl,-z,now",
+         f"-Wl,-rpath,{bench.folder}"])
+    expected = bench.plain(bench.path("sealed"), CPUS[cpu])
+    if not expected.startswith("sealed 1"):
+        return f"bare: {expected!r}"
+    for options in ((), ("--module", "*"), ("--mode", "time", "--module", "*")):
+        out, report = bench.counted(bench.path("sealed"), CPUS[cpu], *options)
+        own = {f["name"]: (f["calls"], f["reason"]) for f in report["functions"] if f["module"] == "sealed"}
+        hooked = sum(f["state"] == "hooked" for f in report["functions"])
+        if out != expected or own.get("own") != (None, "not-writable") or any(c is not None for c, _ in own.values()) \
+                or hooked < (1000 if options else 0):
+            return f"{options}: output {out!r}, wanted {expected!r}; {hooked} hooked, of the program {own}"
     return None
 
 
@@ -248,5 +285,6 @@ def main(checks, bench_class=Bench):
 if __name__ == "__main__":
     sys.exit(main([(check, b, c) for check in (check_exact, check_optimised) for b, c in RUNS] +
                   [(check_code_stays_guarded, *RUNS[1]), (check_live_patching, *RUNS[1]),
-                   (check_wide_modules, *RUNS[1]), (check_records_travel, *RUNS[1]),
+                   (check_wide_modules, *RUNS[1]), (check_text_in_one_piece, *RUNS[1]),
+                   (check_text_that_may_not_be_written, *RUNS[1]), (check_records_travel, *RUNS[1]),
                    (check_images_are_refused, *RUNS[0])]))

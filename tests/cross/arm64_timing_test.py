@@ -6,12 +6,11 @@ that the program itself measured.  Arguments: the AArch64 build (scripts/cross),
 import os
 import sys
 
-from arm64_test import BUILDS, CPUS, HERE, RUNS, Bench, main, run
+from arm64_test import BUILDS, CPUS, HERE, PROGRAMS, RUNS, Bench, main, run
 
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import cases  # noqa: E402  (a sibling folder)
 
-PROGRAMS = os.path.join(HERE, "..", "programs", "src")
 COMPILERS = {".c": "aarch64-linux-gnu-gcc", ".cc": "aarch64-linux-gnu-g++"}
 # Emulated code is translated when it first runs, and its counter ticks in microseconds.
 WITHIN, SLACK_NS_A_CALL = 0.1, 10000

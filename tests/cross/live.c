@@ -31,6 +31,7 @@ __asm__(".text\n"
         "function counts_down\n subs x0, x0, #1\n b.ne counts_down\n ret\n done counts_down\n"
         ".arch armv8-a+sve\n"
         "function scalable\n cntb x0\n ret\n done scalable\n"
+        "function streaming\n .inst 0xc00800ff\n ret\n done streaming\n" /* zero {za} */
         ".arch armv8-a\n");
 void four_bytes(void), four_bytes_on(void), turns_forever(void);
 long counts_down(long), scalable(void);
@@ -117,7 +118,7 @@ static uint32_t hook(hotfn_session *session)
 static void print_functions(const hotfn_record *record, bool roughly)
 {
     static const char *const names[] = { "four_bytes", "four_bytes_on", "turns_forever", "scalable",
-                                         "mixes", "by_table", "counts_down" };
+                                         "streaming", "mixes", "by_table", "counts_down" };
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
 
     hotfn_record_get_info(record, &info);

@@ -150,6 +150,17 @@ def counts_where_no_page_may_be_written_and_run(case):
         check(code == 0 and case.calls("counted_once") == 100, f"{code} {err}")
 
 
+def leaves_text_as_it_is_that_nobody_may_write(case):
+    """sealed.c maps its text such that neither mprotect nor /proc/self/mem changes it."""
+    gcc, source = ["gcc", *FLAGS, "-O2"], SOURCE.with_name("sealed.c")
+    subprocess.run([*gcc, "-DLIBRARY", "-shared", "-fPIC", source, "-o", case.folder / "libsealed.so"], check=True)
+    subprocess.run([*gcc, source, "-o", case.folder / "sealed", f"-L{case.folder}", "-lsealed", "-Wl,-z,now",
+                    f"-Wl,-rpath,{case.folder}"], check=True)
+    code, out, err = case.run(case.folder / "sealed")
+    check(code == 0 and out == "sealed 1, sum 14850\n" and "0 functions hooked" in err, f"{code} {out!r} {err}")
+    check(case.calls("own") is None, "own is counted")
+
+
 def refuses_static_and_setuid_programs(case):
     fixed = case.folder / "static"
     subprocess.run(["gcc", "-O2", "-static", "-o", fixed, SOURCE], check=True)
