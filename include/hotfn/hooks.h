@@ -180,6 +180,9 @@ typedef struct hotfn_stub_region {
 /* The region that holds pc.  1 and *out, or 0.  Async-signal-safe, lock-free: any thread, also while
  * another commits.  Since 0.1. */
 HOTFN_API int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stub_region *out);
+/* The FDE of the stub at pc, a view, for an unwinder that looks for it itself (_Unwind_Find_FDE); *begin is
+ * where the code begins that it describes.  NULL: no stub is there.  As safe as find_region.  Since 0.1. */
+HOTFN_API const void *hotfn_hooks_find_fde(const hotfn_hooks *hooks, uint64_t pc, uint64_t *begin);
 HOTFN_API uint32_t hotfn_hooks_region_count(const hotfn_hooks *hooks);
 HOTFN_API hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
                                               hotfn_stub_region *out);

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "hooks/hookset.h"
 #include "hooks/trampoline.h"
+#include "hooks/unwind.h"
 
 hfn_stub_walk hfn_stub_walk_begin(const hotfn_hooks *hooks, const hfn_batch *batch)
 {
@@ -49,6 +50,13 @@ int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stu
     const hotfn_stub_region *found = hfn_regions_find(&hooks->regions, pc);
 
     return found && hfn_give(out, found, sizeof *found);
+}
+
+const void *hotfn_hooks_find_fde(const hotfn_hooks *hooks, uint64_t pc, uint64_t *begin)
+{
+    const hotfn_stub_region *found = hfn_regions_find(&hooks->regions, pc);
+
+    return found ? hfn_unwind_find(found, pc, begin) : NULL;
 }
 
 uint32_t hotfn_hooks_region_count(const hotfn_hooks *hooks)

@@ -9,17 +9,20 @@
 #include "hooks/unwind.h"
 
 #include "base/compiler.h"
+#include "hooks/plan.h"
 
 #include <string.h>
 
 enum {
     WORD_BYTES = sizeof(void *),
     STUBS_PER_FDE = 64,
+    COUNT_AT = 8,
     HEADER_BYTES = 12,
     HEADER_ROW_BYTES = 8,
     CIE_BYTES = 24,
     PERSONALITY_BYTES = 12, /* more in the CIE, rounded                             */
     FDE_HEAD_BYTES = 17,    /* length, CIE pointer, begin, range, augmentation length */
+    FDE_BEGIN_AT = 8,
     FDE_RANGE_AT = 12,
     STUB_MAX_BYTES = 48, /* besides its cfi: advances, remember, restore, lowered stack */
     ADVANCE = 0x40,
@@ -155,13 +158,10 @@ static void extend_to(hfn_unwind *u, uint64_t begin, uint64_t end)
     store_u32(u->open + FDE_RANGE_AT, end - begin);
 }
 
-static uint64_t open_begin(const hfn_unwind *u)
+/* What a field says that is relative to `from`. */
+static uint64_t address_in(const uint8_t *field, const uint8_t *from)
 {
-    const uint8_t *field = u->open + 8;
-    uint32_t relative =
-        field[0] | (uint32_t)field[1] << 8 | (uint32_t)field[2] << 16 | (uint32_t)field[3] << 24;
-
-    return address_of(field) + (uint64_t)(int64_t)(int32_t)relative;
+    return (uintptr_t)(address_of(from) + (uint64_t)(int64_t)(int32_t)hfn_load_u32(field));
 }
 
 static void advance_to(hfn_unwind *u, uint64_t code)
@@ -281,7 +281,7 @@ void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
         advance_to(u, address + byte_count);
         put_step(u, HFN_STUB_SIGNS);
     }
-    extend_to(u, open_begin(u), address + byte_count);
+    extend_to(u, address_in(u->open + FDE_BEGIN_AT, u->open + FDE_BEGIN_AT), address + byte_count);
 }
 
 uint64_t hfn_unwind_finish(hfn_unwind *u, hotfn_stub_region *region)
@@ -293,10 +293,31 @@ uint64_t hfn_unwind_finish(hfn_unwind *u, hotfn_stub_region *region)
     u->begin[2] = UDATA4;
     u->begin[3] = DATAREL_SDATA4;
     store_u32(u->begin + 4, address_of(u->frame) - address_of(u->begin + 4));
-    store_u32(u->begin + 8, u->fde_count);
+    store_u32(u->begin + COUNT_AT, u->fde_count);
     region->eh_frame_hdr = u->begin;
     region->eh_frame = u->frame;
     return (uint64_t)(u->at - u->begin);
+}
+
+/* HOT PATH: unwinders run in signal handlers. */
+const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uint64_t *begin)
+{
+    const uint8_t *header = region->eh_frame_hdr, *rows = header + HEADER_BYTES, *row, *fde;
+    uint32_t low = 0, high = header ? hfn_load_u32(header + COUNT_AT) : 0;
+
+    while (low < high) { /* the first row behind pc */
+        uint32_t middle = low + (high - low) / 2;
+        if (address_in(rows + (uint64_t)middle * HEADER_ROW_BYTES, header) <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return NULL;
+    row = rows + (uint64_t)(low - 1) * HEADER_ROW_BYTES;
+    fde = header + hfn_load_u32(row + 4);
+    *begin = address_in(row, header);
+    return pc - *begin < hfn_load_u32(fde + FDE_RANGE_AT) ? fde : NULL;
 }
 
 void hfn_unwind_register(const hotfn_stub_region *region)

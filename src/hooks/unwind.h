@@ -34,6 +34,9 @@ bool hfn_unwind_check_steps(const uint8_t *cfi, uint32_t byte_count, uint32_t *a
 /* The block's size; sets the table's addresses in region. */
 uint64_t hfn_unwind_finish(hfn_unwind *unwind, hotfn_stub_region *region);
 
+/* The FDE of pc by the table, and where its code begins; NULL if no stub is there. */
+const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uint64_t *begin);
+
 /* Tell libgcc, if the process has it; for a process without an agent that answers unwinders. */
 void hfn_unwind_register(const hotfn_stub_region *region);
 

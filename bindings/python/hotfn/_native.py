@@ -110,6 +110,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_hooks_remove": (STATUS, [OBJECT, ERR]),
     "hotfn_hooks_forget_module": (None, [OBJECT, c_uint32]),
     "hotfn_hooks_destroy": (None, [OBJECT]),
+    "hotfn_hooks_find_fde": (c_void_p, [OBJECT, c_uint64, U64S]),
     "hotfn_hooks_find_region": (c_int32, [OBJECT, c_uint64, _ref(s.StubRegion)]),
     "hotfn_hooks_region_count": (c_uint32, [OBJECT]),
     "hotfn_hooks_get_region": (STATUS, [OBJECT, c_uint32, _ref(s.StubRegion)]),

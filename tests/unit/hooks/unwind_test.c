@@ -43,7 +43,7 @@ __attribute__((naked, noinline)) static void call_traced(void)
 /* ---- In the handler. */
 
 static const hotfn_hooks *traced_hooks;
-static uint32_t steps_in_stubs, bad_steps;
+static uint32_t steps_in_stubs, bad_steps, other_fdes;
 static uint64_t first_bad_pc;
 
 typedef struct walk {
@@ -69,6 +69,23 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
     return _URC_END_OF_STACK;
 }
 
+/* libgcc's own look-up, which was told of the tables by __register_frame (unwind-dw2-fde.h). */
+struct dwarf_eh_bases {
+    void *tbase, *dbase, *func;
+};
+extern const void *_Unwind_Find_FDE(void *pc, struct dwarf_eh_bases *bases);
+
+static void look_up(uint64_t pc)
+{
+    struct dwarf_eh_bases bases = { NULL, NULL, NULL };
+    uint64_t begin = 0;
+    const void *ours = hotfn_hooks_find_fde(traced_hooks, pc, &begin);
+    const void *theirs = _Unwind_Find_FDE((void *)(uintptr_t)pc, &bases);
+
+    if (ours != theirs || (ours && begin != (uint64_t)(uintptr_t)bases.func))
+        other_fdes++;
+}
+
 static void on_trap(int number, siginfo_t *info, void *context)
 {
     walk w = { (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP], -1, false };
@@ -78,6 +95,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
     (void)info;
     if (!hotfn_hooks_find_region(traced_hooks, w.pc, &region))
         return;
+    look_up(w.pc);
     _Unwind_Backtrace(look_at_frame, &w);
     steps_in_stubs++;
     if (!w.is_right && bad_steps++ == 0)
@@ -189,13 +207,14 @@ static void trace_function(const fixture *f, uint32_t index)
 {
     struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO }, before;
 
-    steps_in_stubs = bad_steps = 0;
+    steps_in_stubs = bad_steps = other_fdes = 0;
     traced_hooks = f->hooks;
     traced_function = target_at(&f->code, f->rva[index]);
     sigaction(SIGTRAP, &action, &before);
     call_traced();
     sigaction(SIGTRAP, &before, NULL);
     CHECK(steps_in_stubs >= 2);
+    CHECK_EQ_U64(other_fdes, 0);
     if (!CHECK_EQ_U64(bad_steps, 0))
         printf("# %s: first at stub pc %#" PRIx64 "\n", prologues[index].name, first_bad_pc);
 }
