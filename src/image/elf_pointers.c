@@ -25,6 +25,7 @@ typedef struct walk {
     const hotfn_image *image;
     const reloc_numbers *numbers;
     hfn_span symbols; /* .dynsym and what follows it */
+    hfn_span names;   /* slots only */
     hfn_pointer_fn visit;
     hfn_slot_fn visit_slot; /* slots only, if not NULL */
     void *user;
@@ -69,13 +70,26 @@ static bool is_resolver(const walk *w, uint64_t index)
            (info & 0xf) == HFN_STT_GNU_IFUNC;
 }
 
+static const char *symbol_name(const walk *w, uint64_t index)
+{
+    uint32_t at;
+
+    return hfn_span_u32(w->symbols, index * (w->image->word_bytes == 8 ? 24 : 16), &at)
+               ? hfn_span_name(w->names, at)
+               : NULL;
+}
+
 static void visit_slot(const walk *w, uint64_t place, uint64_t symbol)
 {
-    uint64_t value, place_rva, rva;
+    hfn_image_slot slot = { .target_rva = UINT64_MAX, .name = symbol_name(w, symbol) };
+    uint64_t value;
 
-    if (symbol_value(w, symbol, &value) && !is_resolver(w, symbol) &&
-        hfn_image_rva(w->image, place, &place_rva) && hfn_image_rva(w->image, value, &rva))
-        w->visit_slot(w->user, place_rva, rva);
+    if (!hfn_image_rva(w->image, place, &slot.place_rva))
+        return;
+    if (symbol_value(w, symbol, &value) && !is_resolver(w, symbol))
+        hfn_image_rva(w->image, value, &slot.target_rva);
+    if (slot.name)
+        w->visit_slot(w->user, &slot);
 }
 
 static void visit_reloc(const walk *w, uint64_t place, uint64_t info, uint64_t addend)
@@ -264,6 +278,7 @@ void hfn_image_each_slot(const hotfn_image *image, hfn_slot_fn visit, void *user
     walk w = new_walk(image, NULL, user);
 
     w.visit_slot = visit;
+    w.names = hfn_span_string_table(hfn_elf_dynamic_table(image, HFN_DT_STRTAB));
     visit_all_relocs(&w);
 }
 

@@ -66,9 +66,13 @@ uint32_t hfn_image_section_of(const hotfn_image *image, uint64_t rva);
 typedef void (*hfn_pointer_fn)(void *user, uint64_t target_rva);
 void hfn_image_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void *user);
 
-/* The words by which code reaches functions of this image as it reaches others' (ELF's GOT): where such a
- * word lies, and the function, unless another image puts one of the same name in its place. */
-typedef void (*hfn_slot_fn)(void *user, uint64_t place_rva, uint64_t target_rva);
+/* A word by which code reaches a function that may be of another image (ELF's GOT). */
+typedef struct hfn_image_slot {
+    uint64_t place_rva;  /* of the word                                              */
+    uint64_t target_rva; /* this image's function of the name; UINT64_MAX: it has none */
+    const char *name;    /* a view                                                   */
+} hfn_image_slot;
+typedef void (*hfn_slot_fn)(void *user, const hfn_image_slot *slot);
 void hfn_image_each_slot(const hotfn_image *image, hfn_slot_fn visit, void *user);
 /* Only the targets of R_*_IRELATIVE: resolvers of ifuncs, which a stripped image names nowhere
  * else. */

@@ -50,9 +50,11 @@ typedef struct hfn_far_case {
     uint64_t target;
 } hfn_far_case;
 
-/* A word by which code reaches a function of this image as it reaches others' (hfn_image_each_slot). */
+/* A word by which code reaches a function that may be of another image (hfn_image_each_slot). */
 typedef struct hfn_slot {
-    uint64_t rva, target;
+    uint64_t rva;
+    uint64_t target;  /* the function of this image that will be reached; UINT64_MAX: not known */
+    bool is_standard; /* whichever is reached, hfn_is_standard knows its name                   */
 } hfn_slot;
 
 typedef struct hfn_judging {
@@ -126,6 +128,8 @@ void hfn_rseq_prepare(hfn_judging *j);
  * the other, shares out padding. */
 bool hfn_ladder_first(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out);
+/* standard.c: does a standard say what a function of this name takes, all of it in registers? */
+bool hfn_is_standard(const char *name);
 /* timing.c: which hookable functions may be timed; their flags. */
 void hfn_timing_judge(hfn_judging *j, hfn_verdict *items);
 /* sites.c: of the branches, those that may be sent to a stub; in place: target becomes the index of the

@@ -171,25 +171,23 @@ static bool is_own_entry(const hfn_prover *p, uint64_t target)
     return target == p->rva || target == p->items[p->subject].site_rva;
 }
 
-/* What these take is laid down by the C standard or POSIX and fits in registers, so whoever they jump on
- * to is passed no stack arguments either: there is no room for any. */
+/* What a function of a standard's name takes fits in registers, so whoever it jumps on to is passed no
+ * stack arguments either: there is no room for any. */
 static uint32_t unknown_tail(const hfn_prover *p)
 {
-    static const char *const known[] = { "malloc",        "calloc",         "realloc", "free",
-                                         "aligned_alloc", "posix_memalign", "memalign" };
     const hfn_judging *j = p->judging;
     const char *name = NULL;
 
-    for (uint32_t n = 0; (name = hotfn_functions_get_name(j->functions, p->subject, n)) != NULL;
-         n++)
-        for (size_t i = 0; i < HFN_COUNT_OF(known); i++)
-            if (strcmp(name, known[i]) == 0)
+    if (j->subjects[p->subject].flags & (HOTFN_FUNCTION_GLOBAL | HOTFN_FUNCTION_EXPORTED))
+        for (uint32_t n = 0; (name = hotfn_functions_get_name(j->functions, p->subject, n)) != NULL;
+             n++)
+            if (hfn_is_standard(name))
                 return HOTFN_REASON_NONE;
     return HOTFN_REASON_TAIL_UNKNOWN;
 }
 
-/* The function of this image that the jump's word of the GOT is for: a PLT entry's jump, or one in its
- * place.  Another image's function of the same name may stand there; it takes the same arguments. */
+/* The word of the GOT that the jump goes by: a PLT entry's jump, or one in its place.  NULL: nobody knows
+ * what stands there. */
 static const hfn_slot *slot_of(const hfn_prover *p, const hfn_instruction *in)
 {
     const hfn_judging *j = p->judging;
@@ -241,6 +239,19 @@ static bool is_in_plt(const hfn_prover *p, uint64_t rva)
            j->subjects[index - 1].kind == HOTFN_FUNCTION_PLT;
 }
 
+static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *state);
+
+/* A tail jump by a word of the GOT: to a function that is looked at, or one that a standard describes. */
+static uint32_t jump_by(hfn_prover *p, const hfn_slot *slot, const hfn_stack_state *state)
+{
+    uint32_t unused;
+
+    if (slot->target != UINT64_MAX && !is_in_plt(p, slot->target) &&
+        subject_at(p, slot->target, &unused))
+        return jump_to(p, slot->target, state);
+    return slot->is_standard ? HOTFN_REASON_NONE : unknown_tail(p);
+}
+
 static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *state)
 {
     uint32_t index;
@@ -255,9 +266,8 @@ static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *s
     other = subject_at(p, target, &index);
     if (is_in_plt(p, target) || !other) { /* a PLT without unwind data is nobody's code */
         const hfn_slot *slot = stands_at_entry(p, state) ? slot_behind(p, target, *state) : NULL;
-        uint32_t unused;
-        if (slot && !is_in_plt(p, slot->target) && subject_at(p, slot->target, &unused))
-            return jump_to(p, slot->target, state);
+        if (slot)
+            return jump_by(p, slot, state);
         if (is_in_plt(p, target))
             return stands_at_entry(p, state) ? unknown_tail(p) : HOTFN_REASON_TAIL_UNKNOWN;
     }
@@ -265,8 +275,6 @@ static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *s
         !stands_at_entry(p, state))
         return hfn_code_region(&p->judging->code, target) ? hfn_prove_leads(p, target, state, false)
                                                           : HOTFN_REASON_TAIL_UNKNOWN;
-    if (other->kind == HOTFN_FUNCTION_PLT)
-        return unknown_tail(p);
     append(p, (void **)&p->tails, &p->tail_count, &p->tail_capacity, &index, sizeof index);
     return HOTFN_REASON_NONE;
 }
@@ -301,7 +309,7 @@ static uint32_t jump_indirectly(hfn_prover *p, const block *b, const hfn_instruc
     const hfn_slot *slot = slot_of(p, in);
 
     if (slot && stands_at_entry(p, state))
-        return jump_to(p, slot->target, state);
+        return jump_by(p, slot, state);
     if (p->judging->subjects[p->subject].notes & HFN_NOTE_UNBOUNDED)
         return HOTFN_REASON_STACK_UNKNOWN;
     if (stands_at_entry(p, state) && (!in->through_table || !is_table_jump(p, b)))

@@ -34,17 +34,19 @@ static void settle(hfn_verdict *v, uint32_t reason)
     v->pub.flags |= reason == HOTFN_REASON_NONE ? HOTFN_VERDICT_TIMED : reason << 16;
 }
 
-/* What needs no look at the code. */
+/* What needs no look at the code.  Where a fragment jumps to the entry, the proof will say whose it is. */
 static uint32_t judge_entry(const timing *t, const hfn_verdict *v)
 {
     uint32_t pad = v->pub.flags & HOTFN_VERDICT_LANDING_PAD ? 4 : 0;
+    uint8_t notes = t->judging->subjects[v - t->items].notes;
 
     if (!t->judging->arch->stack_step)
         return HOTFN_REASON_NOT_PROVEN;
     if (t->walks_own_stack)
         return HOTFN_REASON_OWN_STACK_WALK;
-    if (v->pub.flags &
-        (HOTFN_VERDICT_FLAGS_LIVE | HOTFN_VERDICT_ENTRY_LOOP | HOTFN_VERDICT_RED_ZONE))
+    if ((v->pub.flags & (HOTFN_VERDICT_FLAGS_LIVE | HOTFN_VERDICT_RED_ZONE)) ||
+        ((v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP) &&
+         (notes & (HFN_NOTE_LOOPS | HFN_NOTE_UNBOUNDED))))
         return HOTFN_REASON_ENTRY_JUMPED;
     if (v->pub.patch_offset != pad)
         return HOTFN_REASON_PATCH_INSIDE;
@@ -83,7 +85,8 @@ static void judge_one(timing *t, hfn_prover *p, uint32_t index)
     }
     proof = hfn_prove(p, index);
     t->proven[index] = proof == HOTFN_REASON_NONE;
-    if (reason == HOTFN_REASON_NONE && p->loops)
+    if (reason == HOTFN_REASON_NONE &&
+        (p->loops || (p->dispatches && (v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP))))
         reason = HOTFN_REASON_ENTRY_JUMPED;
     settle(v, reason != HOTFN_REASON_NONE ? reason : proof);
     for (size_t k = 0; t->proven[index] && k < p->tail_count; k++) {
@@ -179,12 +182,19 @@ static bool has_own_walker(const hfn_judging *j)
 
 /* ---- Functions that are reached through the PLT. */
 
-static void note_slot(void *user, uint64_t place_rva, uint64_t target_rva)
+/* Another image's function may stand there in the place of this one's.  Of C functions it need not use the
+ * same arguments: this one's may ignore what is passed on the stack.  C++ names are those of one definition
+ * wherever it stands (C++17, [basic.def.odr]). */
+static void note_slot(void *user, const hfn_image_slot *slot)
 {
     hfn_judging *j = user;
-    const hfn_slot one = { place_rva, target_rva };
+    bool is_one = strncmp(slot->name, "_Z", 2) == 0;
+    const hfn_slot one = { slot->place_rva, is_one ? slot->target_rva : UINT64_MAX,
+                           hfn_is_standard(slot->name) };
 
-    hfn_judging_append(j, (void **)&j->slots, &j->slot_count, &j->slot_capacity, &one, sizeof one);
+    if (one.target != UINT64_MAX || one.is_standard)
+        hfn_judging_append(j, (void **)&j->slots, &j->slot_count, &j->slot_capacity, &one,
+                           sizeof one);
 }
 
 static int compare_slots(const void *a, const void *b)

@@ -21,18 +21,16 @@ static void note(void *user, uint64_t rva)
 }
 
 typedef struct slots {
-    uint64_t places[8], targets[8];
+    hfn_image_slot all[8];
     int count;
 } slots;
 
-static void note_slot(void *user, uint64_t place_rva, uint64_t target_rva)
+static void note_slot(void *user, const hfn_image_slot *slot)
 {
     slots *s = user;
 
-    if (s->count < 8) {
-        s->places[s->count] = place_rva;
-        s->targets[s->count++] = target_rva;
-    }
+    if (s->count < 8)
+        s->all[s->count++] = *slot;
 }
 
 static bool has(const seen *s, uint64_t rva)
@@ -107,26 +105,28 @@ static void rela_targets_are_visited(void)
     free(b);
 }
 
-/* Only words for functions of this image, whose value is the function's. */
-static void slots_are_told_with_their_functions(void)
+/* Each with its name, and with the function, where this image has one and its value is the function's. */
+static void slots_are_told_with_names_and_functions(void)
 {
     elf_builder *b = elf_new_x86_64();
     elf_bytes *rela = elf_buffer(b), *symbols = elf_buffer(b);
     static const uint8_t words[16];
     uint64_t place;
-    slots all = { { 0 }, { 0 }, 0 };
+    slots all = { .count = 0 };
     hotfn_image *image;
 
     b->base = 0x10000;
     place = b->sections[elf_add(b, ".got", 1, ELF_ALLOC | ELF_WRITE, words, sizeof words)].address;
     put_symbol(symbols, 0, 0, 0, 0, 0, 0);
-    put_symbol(symbols, 0, 1, 2, 1, b->base + 0x103, 1);
-    put_symbol(symbols, 0, 1, 10, 1, b->base + 0x105, 1); /* a resolver */
-    put_symbol(symbols, 0, 1, 2, 0, 0, 0);                /* undefined  */
-    put_rela(rela, place, 1, 7, 0);                       /* JUMP_SLOT  */
-    put_rela(rela, place + 8, 1, 6, 0);                   /* GLOB_DAT   */
+    put_symbol(symbols, 1, 1, 2, 1, b->base + 0x103, 1);
+    put_symbol(symbols, 3, 1, 10, 1, b->base + 0x105, 1); /* a resolver */
+    put_symbol(symbols, 5, 1, 2, 0, 0, 0);                /* undefined  */
+    put_symbol(symbols, 999, 1, 2, 1, b->base + 0x103, 1);
+    put_rela(rela, place, 1, 7, 0);     /* JUMP_SLOT  */
+    put_rela(rela, place + 8, 1, 6, 0); /* GLOB_DAT   */
     put_rela(rela, place, 2, 7, 0);
     put_rela(rela, place, 3, 7, 0);
+    put_rela(rela, place, 4, 7, 0);       /* no name */
     put_rela(rela, place, 9999999, 7, 0); /* no symbol */
     put_rela(rela, 0x7fffffff, 1, 7, 0);  /* nowhere */
     put_rela(rela, place, 1, 1, 0);       /* 64: data */
@@ -134,15 +134,21 @@ static void slots_are_told_with_their_functions(void)
     uint32_t size = (uint32_t)rela->size;
     uint32_t r = elf_add_buffer(b, ".rela.dyn", 4, ELF_ALLOC, rela);
     uint32_t s = elf_add_buffer(b, ".dynsym", 11, ELF_ALLOC, symbols);
+    uint32_t n = elf_add(b, ".dynstr", 3, ELF_ALLOC, "\0f\0g\0h", 7);
     const uint64_t pairs[] = { DT_RELA,   b->sections[r].address, 8, size,
-                               DT_SYMTAB, b->sections[s].address };
-    add_dynamic(b, pairs, 3);
+                               DT_SYMTAB, b->sections[s].address, 5, b->sections[n].address };
+    add_dynamic(b, pairs, 4);
     image = open_builder(b);
     hfn_image_each_slot(image, note_slot, &all);
-    CHECK_EQ_I64(all.count, 2);
-    CHECK_EQ_U64(all.places[1], all.places[0] + 8);
-    CHECK_EQ_U64(all.targets[0], 0x103);
-    CHECK_EQ_U64(all.targets[1], 0x103);
+    CHECK_EQ_I64(all.count, 4);
+    CHECK_EQ_U64(all.all[1].place_rva, all.all[0].place_rva + 8);
+    CHECK_STR(all.all[0].name, "f");
+    CHECK_EQ_U64(all.all[0].target_rva, 0x103);
+    CHECK_EQ_U64(all.all[1].target_rva, 0x103);
+    CHECK_STR(all.all[2].name, "g");
+    CHECK_EQ_U64(all.all[2].target_rva, UINT64_MAX);
+    CHECK_STR(all.all[3].name, "h");
+    CHECK_EQ_U64(all.all[3].target_rva, UINT64_MAX);
     hotfn_image_close(image);
     free(b);
 }
@@ -243,7 +249,7 @@ static void words_of_a_fixed_program_that_point_to_code_are_visited(void)
 
 static const check_test tests[] = {
     CHECK_TEST(rela_targets_are_visited),
-    CHECK_TEST(slots_are_told_with_their_functions),
+    CHECK_TEST(slots_are_told_with_names_and_functions),
     CHECK_TEST(rel_addends_are_read_in_place),
     CHECK_TEST(relr_bitmaps_are_unpacked),
     CHECK_TEST(array_words_come_from_the_file_or_its_relocations),

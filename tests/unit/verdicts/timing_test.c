@@ -229,6 +229,40 @@ static void cases_in_another_part_are_followed(void)
     CHECK_EQ_U64(reason_of_far_case(READS_ARGUMENT, 6), HOTFN_REASON_STACK_ARGUMENTS);
 }
 
+/* f, g, and a part of either that stands elsewhere and jumps to f; f's reason. */
+static uint32_t reason_of_jumped(bool own)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_CODE(&s, "\x48\x83\xEF\x01\x0F"), g, cold = f + 64; /* sub rdi, 1; je */
+    uint32_t reason;
+
+    scene_branch(&s, 0x84, own ? cold : f + 10); /* 0F 84 */
+    SCENE_CODE(&s, "\xC3");
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    g = SCENE_CODE(&s, "\x48\x83\xEF\x01\x0F");
+    scene_branch(&s, 0x84, own ? g + 10 : cold);
+    SCENE_CODE(&s, "\xC3");
+    scene_symbol(&s, "g", known(&s, g), scene_here(&s) - g, FUNC);
+    scene_nops(&s, cold - scene_here(&s));
+    scene_branch(&s, 0xE9, f);
+    scene_symbol(&s, "g.cold", cold, 5, FUNC);
+    s.fdes[s.fde_count++] = (scene_fde){ .begin = cold, .size = 5, .inner = true };
+    judge(&s);
+    CHECK_EQ_U64(scene_verdict(&s, cold).pub.verdict, HOTFN_VERDICT_FRAGMENT);
+    CHECK(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
+    CHECK_EQ_U64(reason_at(&s, g), 0);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+
+/* To the scan a jump from a part may be a loop of any function's. */
+static void a_part_that_jumps_to_an_entry_is_followed(void)
+{
+    CHECK_EQ_U64(reason_of_jumped(false), 0);
+    CHECK_EQ_U64(reason_of_jumped(true), HOTFN_REASON_ENTRY_JUMPED);
+}
+
 /* push rbx; nops; call leaf; pop rbx; ret; the landing pad of the call, of so many bytes. */
 static uint32_t reason_of_pad(const char *pad, size_t size, bool arguments, bool cut)
 {
@@ -310,6 +344,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_call_at_the_end_may_never_return),
     CHECK_TEST(ways_behind_calls_must_meet_at_one_depth),
     CHECK_TEST(cases_in_another_part_are_followed),
+    CHECK_TEST(a_part_that_jumps_to_an_entry_is_followed),
     CHECK_TEST(exceptions_are_followed_to_their_pads),
     CHECK_TEST(pads_that_cannot_be_told_are_refused),
     CHECK_TEST(runtimes_that_walk_their_stacks_are_counted_only),

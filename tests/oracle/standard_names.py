@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the system's headers say of each function in src/verdicts/standard.c: it takes so few arguments that
+all fit in registers, none by `...`, none that the ABI passes on the stack whatever is free."""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+LISTED = re.findall(r'"(\w+)",', (pathlib.Path(__file__).resolve().parents[2] / "src/verdicts/standard.c")
+                    .read_text().partition("names[] = {")[2].partition("};")[0])
+HEADERS = """ctype dirent errno fcntl locale malloc math poll pthread setjmp signal stdio stdlib string strings
+ time unistd wchar sys/mman sys/select sys/socket sys/stat sys/time sys/wait""".split()
+REGISTERS = 6
+# Itanium C++ ABI, 3.3.2 and 3.3.6; mangled names tell their parameters themselves: below.
+CXX_ABI = {"__cxa_atexit": 3, "__cxa_guard_acquire": 1, "__cxa_guard_release": 1, "__cxa_guard_abort": 1}
+ALLOCATION = re.compile(r"_Z(?:n[aw]m|d[al]Pv)m?(?:St11align_val_t|RKSt9nothrow_t)*$")
+
+
+def declared():
+    """{name: its parameters as text, as gcc read the headers}"""
+    with tempfile.TemporaryDirectory() as folder:
+        source, listing = pathlib.Path(folder, "all.c"), pathlib.Path(folder, "all.x")
+        source.write_text("#define _GNU_SOURCE\n" + "".join(f"#include <{h}.h>\n" for h in HEADERS))
+        subprocess.run(["gcc", "-fno-builtin", "-aux-info", listing, "-c", "-o", "/dev/null", source],
+                       check=True)
+        return dict(re.findall(r"[ *](\w+) \(([^;]*)\);", listing.read_text()))
+
+
+def passes_on_stack(parameter):
+    by_value = "*" not in parameter
+    return by_value and ("long double" in parameter or "struct " in parameter or "union " in parameter)
+
+
+def wrong_with(name, prototypes):
+    if ALLOCATION.match(name) or CXX_ABI.get(name, REGISTERS + 1) <= REGISTERS:
+        return None
+    if name not in prototypes:
+        return "not declared"
+    parameters = re.sub(r"\([^()]*\)", "*", prototypes[name]).split(",")   # those of callbacks
+    if "..." in prototypes[name]:
+        return "takes variable arguments"
+    if len(parameters) > REGISTERS or any(map(passes_on_stack, parameters)):
+        return prototypes[name]
+    return None
+
+
+def main():
+    prototypes = declared()
+    wrong = {name: why for name in LISTED if (why := wrong_with(name, prototypes))}
+    unsorted = [b for a, b in zip(LISTED, LISTED[1:]) if a >= b]
+    print("1..2")
+    print(f"{'not ' if wrong or len(LISTED) < 100 else ''}ok 1 headers declare all {len(LISTED)} with "
+          f"register arguments # {wrong}")
+    print(f"{'not ' if unsorted else ''}ok 2 they are in the order that is searched # {unsorted}")
+    return 1 if wrong or unsorted or len(LISTED) < 100 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
