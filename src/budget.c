@@ -132,16 +132,16 @@ static bool more_books(hotfn_budget *b, uint32_t count)
 
     if (count <= b->book_capacity)
         return true;
-    books = hfn_resize(&b->env, b->books, old * sizeof *books, count * sizeof *books);
-    if (!books)
-        return false;
-    b->books = books;
-    memset(books + old, 0, (count - old) * sizeof *books);
-    chosen = hfn_resize(&b->env, b->chosen, old * sizeof *chosen, count * sizeof *chosen);
-    if (!chosen) {
-        b->books = hfn_resize(&b->env, books, count * sizeof *books, old * sizeof *books);
+    chosen = hfn_alloc(&b->env, count * sizeof *chosen);
+    books =
+        chosen ? hfn_resize(&b->env, b->books, old * sizeof *books, count * sizeof *books) : NULL;
+    if (!books) {
+        hfn_free(&b->env, chosen, count * sizeof *chosen);
         return false;
     }
+    memset(books + old, 0, (count - old) * sizeof *books);
+    hfn_free(&b->env, b->chosen, old * sizeof *chosen);
+    b->books = books;
     b->chosen = chosen;
     b->book_capacity = count;
     return true;
@@ -419,7 +419,7 @@ static void change(hotfn_budget *b, double run_ns)
         h->cost_ns += took_ns;
         h->longest_stop_ns = took_ns > h->longest_stop_ns ? took_ns : h->longest_stop_ns;
         b->next_stop_ns = begin_ns + (error ? 20 * took_ns : 2 * took_ns);
-        if (error != 0 && error != ETIMEDOUT && error != ESRCH)
+        if (error != 0 && error != ETIMEDOUT && error != ESRCH && error != ENOMEM)
             set_note(b, "the target cannot be stopped for a change", error);
     }
     hfn_os_remote_close(&b->remote);

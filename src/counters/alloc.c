@@ -96,15 +96,27 @@ static void take_block(const hfn_time_frame *f, uint64_t bytes)
 
 /* ---- Before and behind. */
 
+/* Within another one's call that is open still: an exception may have left it, as operator new does. */
+static bool is_inner(hfn_time_state *t, uint64_t frame)
+{
+    const hfn_open_call *outer = hfn_time_log_of(t) + t->alloc_depth;
+
+    if (t->alloc_frame == 0 || frame >= t->alloc_frame)
+        return false;
+    return t->alloc_depth >= HFN_LOG_CAPACITY ||
+           (outer->frame == t->alloc_frame && !(outer->how & HFN_CALL_ENDED));
+}
+
 static NOINLINE HFN_KEEPS_REGISTERS void begin(hfn_time_frame *f, const hfn_allocator *a)
 {
     hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
     const uint64_t *saved = saved_of(f);
     uint64_t frame = (uint64_t)(uintptr_t)f, block = saved[HFN_ALLOC_FIRST];
 
-    if (t->alloc_frame != 0 && frame < t->alloc_frame)
-        return; /* within another one's call */
+    if (is_inner(t, frame))
+        return;
     t->alloc_frame = frame;
+    t->alloc_depth = f->depth;
     f->room = block;
     if (a->kind == HFN_ALLOC_FREES && block)
         take_block(f, usable_bytes(a, block));

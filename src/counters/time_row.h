@@ -77,7 +77,8 @@ typedef struct hfn_time_state {
     uint64_t limbo_low, limbo_high; /* all frames in limbo lie in [low, high]           */
     uint64_t random;
     uint64_t alloc_frame; /* of the outermost call of an allocator that is open; 0: none */
-    uint64_t spare[10];
+    uint64_t alloc_depth; /* and its place in the log                                    */
+    uint64_t spare[9];
     hotfn_time_cell outside; /* number 0 */
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hotfn_time_thread), "one shape");

@@ -86,19 +86,21 @@ static hfn_remote_thread *find_thread(hfn_remote *r, uint32_t tid)
     return NULL;
 }
 
-static hfn_remote_thread *add_thread(hfn_remote *r, uint32_t tid)
+/* Room for one more, before it is held: who is held and forgotten stays stopped. */
+static bool has_room(hfn_remote *r)
 {
-    if (r->thread_count == r->thread_capacity) {
-        uint32_t capacity = r->thread_capacity ? 2 * r->thread_capacity : 16;
-        hfn_remote_thread *more = hfn_resize(&r->env, r->threads, r->thread_capacity * sizeof *more,
-                                             capacity * sizeof *more);
-        if (!more)
-            return NULL;
-        r->threads = more;
-        r->thread_capacity = capacity;
-    }
-    r->threads[r->thread_count] = (hfn_remote_thread){ tid, HELD, 0 };
-    return &r->threads[r->thread_count++];
+    uint32_t capacity = r->thread_capacity ? 2 * r->thread_capacity : 16;
+    hfn_remote_thread *more;
+
+    if (r->thread_count < r->thread_capacity)
+        return true;
+    more =
+        hfn_resize(&r->env, r->threads, r->thread_capacity * sizeof *more, capacity * sizeof *more);
+    if (!more)
+        return false;
+    r->threads = more;
+    r->thread_capacity = capacity;
+    return true;
 }
 
 /* proc(5): the letter behind the name, whose last bracket counts. */
@@ -126,15 +128,14 @@ static int hold(hfn_remote *r, uint32_t tid)
     hfn_remote_thread *thread;
     int error;
 
+    if (!has_room(r))
+        return ENOMEM;
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
         error = errno;
         return error == ESRCH || is_dead(r->pid, tid) ? 0 : error;
     }
-    thread = add_thread(r, tid);
-    if (!thread) {
-        ptrace(PTRACE_INTERRUPT, tid, NULL, NULL); /* let go again when this process ends */
-        return ENOMEM;
-    }
+    thread = &r->threads[r->thread_count++];
+    *thread = (hfn_remote_thread){ tid, HELD, 0 };
     if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0)
         thread->state = GONE;
     return 0;
@@ -348,6 +349,8 @@ static bool thread_stands_in(stack_look *look, uint32_t tid)
         return true;
     look->stacks[0] = p.sp & ~UINT64_C(7);
     look->stack_count = 1;
+    if (read_words(look, look->stacks[0]) == 0) /* forbidden (seccomp), or no stack */
+        return true;
     for (uint32_t i = 0; i < look->stack_count; i++)
         if (stack_leads_in(look, look->stacks[i]))
             return true;

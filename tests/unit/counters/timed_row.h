@@ -21,6 +21,7 @@ typedef struct timed_row {
 typedef struct timed_memory {
     hotfn_time_header header;
     hotfn_time_node nodes[TIMED_NODES];
+    hotfn_alloc_cell allocs[TIMED_NODES];
     uint64_t histograms[TIMED_HISTOGRAMS][HOTFN_HISTOGRAM_BUCKETS];
     hotfn_slow_call slow[TIMED_SLOW];
     hotfn_time_event events[TIMED_THREADS][TIMED_EVENTS];
@@ -38,6 +39,7 @@ static inline void timed_start(uint32_t flags)
                           .skips_at = (uint32_t)hfn_time_skips_at(TIMED_SLOTS),
                           .hints_at = (uint32_t)hfn_time_hints_at(TIMED_SLOTS),
                           .nodes = timed.nodes,
+                          .allocs = timed.allocs,
                           .histograms = timed.histograms[0],
                           .slow = timed.slow,
                           .events = timed.events[0] };

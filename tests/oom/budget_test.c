@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* A budget whose memory fails: nothing of the target is changed by halves, what could not be done is done
+ * at a later look, and everything is given back. */
+#include "each_failure.h"
+#include "session/budget_scene.h"
+
+enum { LOOKS = 6, SKIPPED = 77 };
+
+static budget_scene s;
+
+/* The first function costs half of the time, until it goes. */
+static uint32_t look(hotfn_budget *b)
+{
+    const hfn_book *first = NULL;
+
+    for (int i = 0; i < LOOKS && scene_use(&s, 5 * SCENE_MS); i++) {
+        uint64_t used = hfn_os_process_cpu_ns((uint32_t)s.pid) - b->cpu_ns;
+        scene_add_calls(&s, 0, (uint64_t)((double)used / 2 / b->cost_ns[HOTFN_BUDGET_COUNTED]));
+        scene_look(&s, b);
+        first = b->book_count > 0 ? &b->books[hotfn_live_slots(s.live, 0)[0]] : NULL;
+        if (first && (first->level == HOTFN_BUDGET_UNHOOKED || first->is_fixed))
+            break;
+    }
+    return first ? first->level : 0;
+}
+
+/* Whether the function went; false as well if there was no memory to begin with. */
+static bool went(counting *c, const hotfn_env *env)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_budget *b = NULL;
+    hotfn_status status = hotfn_budget_create(&b, s.live, s.handover, env, &err);
+    bool gone;
+
+    CHECK(status == HOTFN_OK || status == HOTFN_E_NO_MEMORY);
+    CHECK((b != NULL) == (status == HOTFN_OK));
+    gone = b && look(b) == HOTFN_BUDGET_UNHOOKED;
+    CHECK(scene_stands(&s, 0, gone ? s.bare[0] : s.hooked[0]));
+    CHECK(scene_stands(&s, 1, s.hooked[1]));
+    hotfn_budget_destroy(b);
+    CHECK_EQ_U64(c->live_bytes, 0);
+    CHECK_EQ_I64(c->size_mismatches, 0);
+    return gone;
+}
+
+/* While the target stands still, and not where the hook comes: as the budget does it. */
+static void hook_again(void)
+{
+    hfn_remote remote = {
+        .env = hfn_env_fill(NULL), .pid = (uint32_t)s.pid, .is_child = true, .memory = -1
+    };
+    uint64_t at = (uint64_t)(uintptr_t)s.code.bytes + s.rva[0];
+    hfn_remote_range range = { at + 1, at + SCENE_BYTES };
+    bool is_in = false;
+
+    CHECK_EQ_I64(hfn_os_remote_open(&remote), 0);
+    while (!is_in && CHECK_EQ_I64(hfn_os_remote_stop(&remote, 60000 * SCENE_MS), 0)) {
+        is_in = !hfn_os_remote_stands_in(&remote, &range, 1) &&
+                CHECK(hfn_os_remote_write(&remote, at, s.hooked[0], SCENE_BYTES));
+        while (!hfn_os_remote_go_on(&remote))
+            sched_yield();
+    }
+    hfn_os_remote_finish(&remote);
+}
+
+static void fail_each(bool once)
+{
+    size_t requests = SIZE_MAX;
+    bool gone = false;
+
+    for (size_t n = 1; requests >= n - 1 && !check_failures; n++) {
+        counting c;
+        hotfn_env env = counting_env(&c);
+        c.fail_at = n;
+        c.fail_once = once;
+        gone = went(&c, &env);
+        requests = c.requests;
+        if (check_failures)
+            printf("#   where request %zu failed\n", n);
+        if (gone)
+            hook_again();
+    }
+    CHECK(gone);
+    CHECK(requests > 6);
+}
+
+static void budgets_survive_every_failure(void)
+{
+    fail_each(false);
+}
+
+static void budgets_survive_each_single_failure(void)
+{
+    fail_each(true);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(budgets_survive_every_failure),
+    CHECK_TEST(budgets_survive_each_single_failure),
+};
+
+int main(int argc, char **argv)
+{
+    int failed;
+
+    if (!scene_may_change()) {
+        printf("1..0 # SKIP this system lets no process change another\n");
+        return SKIPPED;
+    }
+    s = scene_begin(50000, 0);
+    scene_counts(&s);
+    failed = check_run(tests, sizeof tests / sizeof *tests, argc > 1 ? argv[1] : NULL);
+    scene_end(&s);
+    return failed || check_failures;
+}
