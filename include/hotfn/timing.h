@@ -172,6 +172,7 @@ typedef struct hotfn_record_edge {
     uint32_t caller, callee; /* function indices */
     uint32_t flags;          /* HOTFN_NODE_MERGED: in part from merged nodes */
     uint64_t calls, total_ns;
+    hotfn_alloc_cell total_alloc; /* with all below */
 } hotfn_record_edge;
 
 #define HOTFN_NO_NODE UINT32_MAX
@@ -199,7 +200,7 @@ typedef struct hotfn_record_event {
     uint64_t time_ns;
 } hotfn_record_event;
 #define HOTFN_RECORD_TIMING_INIT { (uint32_t)sizeof(hotfn_record_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, 0, 0 }
-#define HOTFN_RECORD_EDGE_INIT { (uint32_t)sizeof(hotfn_record_edge), 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_EDGE_INIT { (uint32_t)sizeof(hotfn_record_edge), 0, 0, 0, 0, 0, { 0, 0, 0, 0 } }
 #define HOTFN_RECORD_NODE_INIT { (uint32_t)sizeof(hotfn_record_node), 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 } }
 #define HOTFN_RECORD_SLOW_CALL_INIT { (uint32_t)sizeof(hotfn_record_slow_call), 0, 0, 0, 0, 0 }
 #define HOTFN_RECORD_EVENT_INIT { (uint32_t)sizeof(hotfn_record_event), 0, 0, 0, 0 }

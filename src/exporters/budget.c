@@ -37,12 +37,16 @@ static hotfn_record_change change_at(const hfn_view *view, uint32_t index)
 
 /* ---- JSON. */
 
-static void put_change(const hfn_view *view, hfn_sink *sink, const hotfn_record_change *c)
+static void put_change(const hfn_view *view, hfn_sink *sink, const hotfn_record_change *c,
+                       bool in_page)
 {
     char shown[8192];
     hotfn_record_function f;
     hfn_sink_format(sink, "{\"at_ns\":%" PRIu64, c->at_ns);
-    if (c->function != HOTFN_NO_FUNCTION) {
+    if (in_page) {
+        hfn_sink_format(sink, ",\"function\":%" PRId64,
+                        c->function == HOTFN_NO_FUNCTION ? -1 : (int64_t)c->function);
+    } else if (c->function != HOTFN_NO_FUNCTION) {
         hfn_view_function(view, c->function, &f);
         hfn_sink_json_key(sink, "function", hfn_view_display(view, &f, shown, sizeof shown));
     }
@@ -53,7 +57,7 @@ static void put_change(const hfn_view *view, hfn_sink *sink, const hotfn_record_
                     (double)c->cost_ppm / 1e6);
 }
 
-void hfn_budget_json(const hfn_view *view, hfn_sink *sink)
+static void put_budget(const hfn_view *view, hfn_sink *sink, bool in_page)
 {
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     hotfn_record_get_budget(view->record, &b);
@@ -69,14 +73,25 @@ void hfn_budget_json(const hfn_view *view, hfn_sink *sink)
                     b.failed_stops);
     hfn_sink_format(sink, ",\"stopped_ns\":%" PRIu64 ",\"longest_stop_ns\":%" PRIu64, b.stopped_ns,
                     b.longest_stop_ns);
-    hfn_sink_json_key(sink, "note", b.note);
+    hfn_sink_text(sink, ",\"note\":");
+    (in_page ? hfn_sink_json_page : hfn_sink_json)(sink, b.note);
     hfn_sink_format(sink, ",\"changes_lost\":%" PRIu64 ",\"changes\":[", b.changes_lost);
     for (uint32_t i = 0; i < b.change_count && !sink->failed; i++) {
         hotfn_record_change c = change_at(view, i);
         hfn_sink_text(sink, i ? ",\n" : "\n");
-        put_change(view, sink, &c);
+        put_change(view, sink, &c, in_page);
     }
     hfn_sink_text(sink, "]}");
+}
+
+void hfn_budget_json(const hfn_view *view, hfn_sink *sink)
+{
+    put_budget(view, sink, false);
+}
+
+void hfn_budget_json_page(const hfn_view *view, hfn_sink *sink)
+{
+    put_budget(view, sink, true);
 }
 
 double hfn_budget_taken(const hotfn_record_budget *b)

@@ -16,6 +16,8 @@ bool hfn_budget_marks(const hfn_view *view);
 double hfn_budget_taken(const hotfn_record_budget *budget);
 
 void hfn_budget_json(const hfn_view *view, hfn_sink *sink); /* "budget" of the report */
+/* The same inside of a page, where functions go by their number in the record. */
+void hfn_budget_json_page(const hfn_view *view, hfn_sink *sink);
 void hfn_budget_json_function(const hfn_view *view, hfn_sink *sink, uint32_t function);
 void hfn_budget_table(const hfn_view *view, hfn_sink *sink); /* below the table */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* callgrind.out (valgrind.org/docs/manual/cl-format.html): self time and calls of each function, and
- * each edge with its calls and inclusive time.  Made of edges, so nothing is guessed; a record that
+/* callgrind.out (valgrind.org/docs/manual/cl-format.html): self time, calls and, if that was kept,
+ * allocated bytes and blocks of each function, and each edge with its calls and inclusive time.  Made of edges, so nothing is guessed; a record that
  * only counted gives calls alone.  Positions are RVAs, one a function. */
 #include "exporters/exporter.h"
 
@@ -26,7 +26,7 @@ typedef struct grind {
     hfn_sink *sink;
     uint8_t *function_known, *module_known;
     uint32_t *first_edge; /* of a caller, the last: from outside; UINT32_MAX: none */
-    bool timed;
+    bool timed, with_memory;
     char shown[8192];
 } grind;
 
@@ -45,14 +45,22 @@ static void put_function(grind *g, const char *key, uint32_t index, const hotfn_
     g->function_known[index] = 1;
 }
 
-static void put_costs(const grind *g, uint64_t rva, uint64_t ns, uint64_t calls)
+static void put_costs(const grind *g, uint64_t rva, uint64_t ns, uint64_t calls,
+                      const hotfn_alloc_cell *alloc)
 {
-    if (g->timed) {
-        hfn_sink_format(g->sink, "0x%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", rva, ns, calls);
-    } else {
+    if (!g->timed) {
         hfn_sink_format(g->sink, "0x%" PRIx64 " %" PRIu64 "\n", rva, calls);
+        return;
     }
+    hfn_sink_format(g->sink, "0x%" PRIx64 " %" PRIu64 " %" PRIu64, rva, ns, calls);
+    if (g->with_memory) {
+        hfn_sink_format(g->sink, " %" PRIu64 " %" PRIu64, alloc->allocated_bytes,
+                        alloc->allocated_blocks);
+    }
+    hfn_sink_text(g->sink, "\n");
 }
+
+static const hotfn_alloc_cell no_memory;
 
 /* Readers add an edge's costs to its caller's own: for a call of itself that would count them twice.
  * How many calls it caused is not known of an edge: its own are the least. */
@@ -65,7 +73,8 @@ static void put_edge(grind *g, uint64_t caller_rva, const hotfn_record_edge *e)
     put_function(g, "cfn", e->callee, &callee);
     hfn_sink_format(g->sink, "calls=%" PRIu64 " 0x%" PRIx64 "\n", e->calls, callee.rva);
     bool recursive = e->caller == e->callee;
-    put_costs(g, caller_rva, recursive ? 0 : e->total_ns, recursive ? 0 : e->calls);
+    put_costs(g, caller_rva, recursive ? 0 : e->total_ns, recursive ? 0 : e->calls,
+              recursive ? &no_memory : &e->total_alloc);
 }
 
 /* Those of one caller, which follow each other. */
@@ -96,7 +105,7 @@ static void put_one(grind *g, uint32_t index)
     put_module(g, "ob", f.module);
     hfn_sink_text(g->sink, "fl=(1)\n");
     put_function(g, "fn", index, &f);
-    put_costs(g, f.rva, t.self_ns, f.calls);
+    put_costs(g, f.rva, t.self_ns, f.calls, &t.self_alloc);
     put_edges(g, index, g->first_edge[index], f.rva);
 }
 
@@ -110,7 +119,7 @@ static void put_outside(grind *g)
     }
     hfn_sink_format(g->sink, "\nob=(%" PRIu32 ") ???\nfl=(1)\n", g->view->info.module_count + 1);
     put_name(g->sink, "fn", count, "(outside)", true);
-    put_costs(g, 0, 0, 0);
+    put_costs(g, 0, 0, 0, &no_memory);
     put_edges(g, HOTFN_NO_FUNCTION, g->first_edge[count], 0);
 }
 
@@ -123,15 +132,22 @@ static void put_line(hfn_sink *sink, const char *key, const char *text)
     hfn_sink_text(sink, "\n");
 }
 
-static uint64_t self_sum(const hfn_view *view)
+/* Over all that are listed. */
+static void put_summary(const grind *g)
 {
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < view->count; i++) {
+    uint64_t ns = 0, bytes = 0, blocks = 0;
+    for (uint32_t i = 0; i < g->view->count; i++) {
         hotfn_record_timing t;
-        hfn_view_timing(view, view->order[i], &t);
-        sum += t.self_ns;
+        hfn_view_timing(g->view, g->view->order[i], &t);
+        ns += t.self_ns;
+        bytes += t.self_alloc.allocated_bytes;
+        blocks += t.self_alloc.allocated_blocks;
     }
-    return sum;
+    hfn_sink_format(g->sink, "summary: %" PRIu64 " %" PRIu64, ns, g->view->total_calls);
+    if (g->with_memory) {
+        hfn_sink_format(g->sink, " %" PRIu64 " %" PRIu64, bytes, blocks);
+    }
+    hfn_sink_text(g->sink, "\n");
 }
 
 /* callgrind_annotate ends the header at `events:`, so `positions:` stands before it. */
@@ -143,9 +159,12 @@ static void put_header(const grind *g)
     put_line(g->sink, "cmd: ", g->view->info.command);
     hfn_sink_text(g->sink, "part: 1\ndesc: Trigger: Program termination\npositions: instr\n");
     if (g->timed) {
-        hfn_sink_text(g->sink, "event: Ns : nanoseconds\nevent: Calls : calls\nevents: Ns Calls\n");
-        hfn_sink_format(g->sink, "summary: %" PRIu64 " %" PRIu64 "\n", self_sum(g->view),
-                        g->view->total_calls);
+        hfn_sink_text(g->sink, "event: Ns : nanoseconds\nevent: Calls : calls\n");
+        hfn_sink_text(g->sink, g->with_memory
+                                   ? "event: Bytes : bytes allocated\nevent: Blocks : blocks "
+                                     "allocated\nevents: Ns Calls Bytes Blocks\n"
+                                   : "events: Ns Calls\n");
+        put_summary(g);
     } else {
         hfn_sink_text(g->sink, "event: Calls : calls\nevents: Calls\n");
         hfn_sink_format(g->sink, "summary: %" PRIu64 "\n", g->view->total_calls);
@@ -176,7 +195,10 @@ static bool write_callgrind(const hfn_view *view, hfn_sink *sink)
     if (!g) {
         return false;
     }
-    *g = (grind){ .view = view, .sink = sink, .timed = view->time.flags != 0 };
+    *g = (grind){ .view = view,
+                  .sink = sink,
+                  .timed = view->time.flags != 0,
+                  .with_memory = view->time.flags & HOTFN_TIMING_ALLOC };
     g->function_known = hfn_alloc(&view->env, functions);
     g->module_known = hfn_alloc(&view->env, modules);
     g->first_edge = hfn_alloc(&view->env, (functions + 1u) * sizeof *g->first_edge);

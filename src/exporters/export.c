@@ -163,6 +163,17 @@ static const struct {
     { HOTFN_NEEDS_EVENTS, "each entry and exit: run with --mode time --events" },
 };
 
+/* An order by what was not kept says nothing, nor does a stack's weight. */
+static hotfn_status check_order(const hfn_view *view, hotfn_error *err)
+{
+    if (view->options.by != HOTFN_BY_ALLOC || (view->time.flags & HOTFN_TIMING_ALLOC)) {
+        return HOTFN_OK;
+    }
+    return hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
+                    "this record does not hold who allocated how much: run with --mode time --with "
+                    "alloc");
+}
+
 static uint32_t held_by(const hfn_view *view)
 {
     return HOTFN_NEEDS_FLAT | (view->time.flags ? HOTFN_NEEDS_TIMES : 0) |
@@ -222,5 +233,6 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
     view.time.size = sizeof view.time;
     hotfn_record_get_time_info(record, &view.time);
     s = check_needs(&view, exporter, err);
+    s = s == HOTFN_OK ? check_order(&view, err) : s;
     return s == HOTFN_OK ? write_view(&view, exporter, write, user, err) : s;
 }

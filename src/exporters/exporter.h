@@ -62,6 +62,8 @@ void hfn_sink_json(hfn_sink *sink, const char *text);
 void hfn_sink_json_page(hfn_sink *sink, const char *text);
 void hfn_sink_json_key(hfn_sink *sink, const char *key, const char *text);
 
+/* What a stack weighs: its own time, or by the order asked for the bytes it allocated, or its calls. */
+uint64_t hfn_view_weight(const hfn_view *view, const hotfn_record_node *node);
 /* Stacks of the call tree, from the outermost function inwards; returns the depth, at most
  * `most` (deeper ones lose their outermost callers). */
 uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions, uint32_t most);

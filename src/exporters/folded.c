@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Folded stacks, one a line: outermost;...;innermost value (flamegraph.pl, inferno, speedscope).  The
- * value is the nanoseconds spent in the innermost function itself. */
+ * value is the nanoseconds spent in the innermost function itself, or by the order asked for the bytes
+ * that it allocated, or its calls. */
 #include "exporters/exporter.h"
 
 #include <inttypes.h>
@@ -28,7 +29,7 @@ static bool write_folded(const hfn_view *view, hfn_sink *sink)
     }
     for (uint32_t i = 0; i < view->time.node_count && !sink->failed; i++) {
         hfn_view_node(view, i, &n);
-        if (n.self_ns == 0) {
+        if (hfn_view_weight(view, &n) == 0) {
             continue;
         }
         put_name(sink, hfn_view_thread_name(view, n.thread, thread, sizeof thread));
@@ -38,7 +39,7 @@ static bool write_folded(const hfn_view *view, hfn_sink *sink)
             hfn_sink_text(sink, ";");
             put_name(sink, hfn_view_display(view, &f, shown, sizeof shown));
         }
-        hfn_sink_format(sink, " %" PRIu64 "\n", n.self_ns);
+        hfn_sink_format(sink, " %" PRIu64 "\n", hfn_view_weight(view, &n));
     }
     hfn_free(&view->env, stack, MOST_DEPTH * sizeof *stack);
     return true;

@@ -70,7 +70,10 @@ static void find_text(gmon *g)
     }
     g->low = (g->low < g->high ? g->low : g->high) & ~UINT64_C(1);
     g->high += g->high & 1;
-    for (g->bin_bytes = 2; /* gprof counts addresses in units of two bytes */ (g->high - g->low) / g->bin_bytes > MOST_BINS; g->bin_bytes *= 2) {
+    for (g->bin_bytes = 2;
+         /* gprof counts addresses in units of two bytes */ (g->high - g->low) / g->bin_bytes >
+         MOST_BINS;
+         g->bin_bytes *= 2) {
     }
 }
 

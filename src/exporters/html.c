@@ -204,7 +204,7 @@ static void choose_nodes(page *p)
 }
 
 /* One column of the nodes that are kept; field is taken from the node by its number. */
-enum { NODE_PARENT, NODE_FUNCTION, NODE_THREAD, NODE_CALLS, NODE_TOTAL, NODE_SELF };
+enum { NODE_PARENT, NODE_FUNCTION, NODE_THREAD, NODE_CALLS, NODE_TOTAL, NODE_SELF, NODE_BYTES };
 
 static void put_node_field(page *p, const hotfn_record_node *n, int field)
 {
@@ -220,16 +220,19 @@ static void put_node_field(page *p, const hotfn_record_node *n, int field)
     case NODE_THREAD: put_number(p, n->thread); break;
     case NODE_CALLS: put_number(p, n->calls); break;
     case NODE_TOTAL: put_number(p, n->total_ns); break;
+    case NODE_BYTES: put_number(p, n->self_alloc.allocated_bytes); break;
     default: put_number(p, n->self_ns);
     }
 }
 
 static void put_nodes(page *p)
 {
-    static const char *const keys[] = { "parent", "function", "thread", "calls", "total", "self" };
+    static const char *const keys[] = { "parent", "function", "thread", "calls",
+                                        "total",  "self",     "bytes" };
+    int fields = p->view->time.flags & HOTFN_TIMING_ALLOC ? NODE_BYTES + 1 : NODE_BYTES;
     hotfn_record_node n;
     hfn_sink_text(p->sink, ",\n\"nodes\":{");
-    for (int field = 0; field < 6; field++) {
+    for (int field = 0; field < fields; field++) {
         const char *separator = "";
         hfn_sink_format(p->sink, "%s\"%s\":[", field ? ",\n" : "\n", keys[field]);
         for (uint32_t i = 0; i < p->view->time.node_count && !p->sink->failed; i++) {
@@ -311,6 +314,21 @@ static void put_slow(page *p, uint32_t i)
     hfn_sink_format(p->sink, ",%" PRId64 "]", placed ? (int64_t)p->places[s.node] : -1);
 }
 
+/* Which functions' counts are lower bounds, and what was done to keep the budget: as in the report. */
+static void put_budget(page *p)
+{
+    const char *separator = "";
+    hfn_sink_text(p->sink, ",\n\"at_least\":[");
+    for (uint32_t i = 0; i < p->view->info.function_count; i++) {
+        if (hfn_view_at_least(p->view, i)) {
+            hfn_sink_format(p->sink, "%s%" PRIu32, separator, i);
+            separator = ",";
+        }
+    }
+    hfn_sink_text(p->sink, "]");
+    hfn_budget_json_page(p->view, p->sink);
+}
+
 static void put_note(page *p, const char **separator, uint64_t count, const char *words)
 {
     if (count > 0) {
@@ -389,6 +407,7 @@ static bool write_html(const hfn_view *view, hfn_sink *sink)
         put_functions(p);
         put_histograms(p);
         put_allocs(p);
+        put_budget(p);
         put_nodes(p);
         put_edges(p);
         hfn_sink_text(sink, "}");

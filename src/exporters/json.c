@@ -237,8 +237,12 @@ static void put_edges(const hfn_view *view, hfn_sink *sink, const uint32_t *plac
         put_place(sink, "caller", e.caller, places);
         hfn_sink_text(sink, ",");
         put_place(sink, "callee", e.callee, places);
-        hfn_sink_format(sink, ",\"calls\":%" PRIu64 ",\"total_ns\":%" PRIu64 ",\"merged\":%s}",
+        hfn_sink_format(sink, ",\"calls\":%" PRIu64 ",\"total_ns\":%" PRIu64 ",\"merged\":%s",
                         e.calls, e.total_ns, e.flags & HOTFN_NODE_MERGED ? "true" : "false");
+        if (view->time.flags & HOTFN_TIMING_ALLOC) {
+            put_alloc(sink, "total_alloc", &e.total_alloc);
+        }
+        hfn_sink_text(sink, "}");
         separator = ",\n";
     }
     hfn_sink_text(sink, "]");

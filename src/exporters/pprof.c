@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pprof (github.com/google/pprof, proto/profile.proto), not compressed, which all readers take.  With
- * a call tree a sample is a stack with its calls and its own time; without one each function is a
- * sample of its own, and a comment says so. */
+ * a call tree a sample is a stack with its calls, its own time and, if that was kept, what it allocated
+ * and freed; without one each function is a sample of its own, and a comment says so. */
 #include "exporters/protobuf.h"
 
 #include <inttypes.h>
@@ -30,6 +30,11 @@ enum {
     TEXT_COUNT,
     TEXT_TIME,
     TEXT_NANOSECONDS,
+    TEXT_ALLOC_OBJECTS, /* as in Go's own heap profiles */
+    TEXT_ALLOC_SPACE,
+    TEXT_FREE_OBJECTS,
+    TEXT_FREE_SPACE,
+    TEXT_BYTES,
     TEXT_THREAD,
     TEXT_COMMENT,
     TEXTS
@@ -39,7 +44,7 @@ typedef struct pprof {
     const hfn_view *view;
     hfn_sink *sink;
     hfn_message whole, part;
-    bool timed, held;
+    bool timed, held, with_memory;
     uint32_t *stack;
 } pprof;
 
@@ -72,11 +77,17 @@ static void put_type(pprof *p, uint64_t type, uint64_t unit)
 
 /* ---- Samples: locations are functions by number, innermost first. */
 
-static void put_values(pprof *p, uint64_t calls, uint64_t ns)
+static void put_values(pprof *p, uint64_t calls, uint64_t ns, const hotfn_alloc_cell *alloc)
 {
     hfn_message_number(&p->whole, 2, calls);
     if (p->timed) {
         hfn_message_number(&p->whole, 2, ns);
+    }
+    if (p->with_memory) {
+        hfn_message_number(&p->whole, 2, alloc->allocated_blocks);
+        hfn_message_number(&p->whole, 2, alloc->allocated_bytes);
+        hfn_message_number(&p->whole, 2, alloc->freed_blocks);
+        hfn_message_number(&p->whole, 2, alloc->freed_bytes);
     }
 }
 
@@ -91,7 +102,7 @@ static void put_stacks(pprof *p)
         for (uint32_t k = hfn_view_stack(p->view, i, p->stack, MOST_DEPTH); k-- > 0;) {
             hfn_message_number(&p->whole, 1, p->stack[k] + 1ull);
         }
-        put_values(p, n.calls, n.self_ns);
+        put_values(p, n.calls, n.self_ns, &n.self_alloc);
         hfn_message_clear(&p->part);
         hfn_message_number(&p->part, 1, TEXT_THREAD);
         hfn_message_number(&p->part, 2, thread_text(p, n.thread));
@@ -109,7 +120,7 @@ static void put_flat(pprof *p)
         hfn_view_timing(p->view, p->view->order[i], &t);
         if (f.counted && f.calls > 0) {
             hfn_message_number(&p->whole, 1, p->view->order[i] + 1ull);
-            put_values(p, f.calls, t.self_ns);
+            put_values(p, f.calls, t.self_ns, &t.self_alloc);
             send(p, PROFILE_SAMPLE);
         }
     }
@@ -175,9 +186,17 @@ static void put_module_texts(pprof *p)
 
 static void put_texts(pprof *p)
 {
-    static const char *const fixed[TEXTS] = {
-        "", "calls", "count", "time", "nanoseconds", "thread"
-    };
+    static const char *const fixed[TEXTS] = { "",
+                                              "calls",
+                                              "count",
+                                              "time",
+                                              "nanoseconds",
+                                              "alloc_objects",
+                                              "alloc_space",
+                                              "free_objects",
+                                              "free_space",
+                                              "bytes",
+                                              "thread" };
     char shown[8192], thread[64];
     for (int i = 0; i < TEXTS - 1; i++) {
         put_text(p, fixed[i]);
@@ -205,7 +224,10 @@ static void put_facts(pprof *p)
         hfn_message_number(&p->whole, PROFILE_DURATION_NANOS, info->end_ns - info->start_ns);
     }
     hfn_message_number(&p->whole, PROFILE_COMMENT, TEXT_COMMENT);
-    hfn_message_number(&p->whole, PROFILE_DEFAULT_TYPE, p->timed ? TEXT_TIME : TEXT_CALLS);
+    hfn_message_number(&p->whole, PROFILE_DEFAULT_TYPE,
+                       p->view->options.by == HOTFN_BY_ALLOC               ? TEXT_ALLOC_SPACE
+                       : p->timed && p->view->options.by != HOTFN_BY_CALLS ? TEXT_TIME
+                                                                           : TEXT_CALLS);
     p->held = p->held && !p->whole.failed;
     hfn_sink_bytes(p->sink, (const char *)p->whole.bytes, p->held ? p->whole.count : 0);
     hfn_message_clear(&p->whole);
@@ -214,6 +236,7 @@ static void put_facts(pprof *p)
 static bool write_pprof(const hfn_view *view, hfn_sink *sink)
 {
     pprof p = { .view = view, .sink = sink, .timed = view->time.flags != 0 };
+    p.with_memory = view->time.flags & HOTFN_TIMING_ALLOC;
     p.stack = hfn_alloc(&view->env, MOST_DEPTH * sizeof *p.stack);
     p.held = p.stack != NULL;
     if (!p.held) {
@@ -224,6 +247,12 @@ static bool write_pprof(const hfn_view *view, hfn_sink *sink)
     put_type(&p, TEXT_CALLS, TEXT_COUNT);
     if (p.timed) {
         put_type(&p, TEXT_TIME, TEXT_NANOSECONDS);
+    }
+    if (p.with_memory) {
+        put_type(&p, TEXT_ALLOC_OBJECTS, TEXT_COUNT);
+        put_type(&p, TEXT_ALLOC_SPACE, TEXT_BYTES);
+        put_type(&p, TEXT_FREE_OBJECTS, TEXT_COUNT);
+        put_type(&p, TEXT_FREE_SPACE, TEXT_BYTES);
     }
     if (view->time.node_count) {
         put_stacks(&p);

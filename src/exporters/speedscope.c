@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* speedscope's own file format (speedscope.app/file-format-schema.json): a "sampled" profile a thread,
- * whose samples are the call tree's stacks, weighed by their own nanoseconds. */
+ * whose samples are the call tree's stacks, weighed by their own nanoseconds, or by the order asked for
+ * by bytes or calls. */
 #include "exporters/exporter.h"
 
 #include <inttypes.h>
@@ -38,7 +39,7 @@ static uint64_t put_samples(const hfn_view *view, hfn_sink *sink, uint32_t threa
     uint64_t sum = 0;
     for (uint32_t i = r->first[thread]; i < r->end[thread] && !sink->failed; i++) {
         hfn_view_node(view, i, &n);
-        if (n.thread != thread || n.self_ns == 0) {
+        if (n.thread != thread || hfn_view_weight(view, &n) == 0) {
             continue;
         }
         uint32_t depth = hfn_view_stack(view, i, r->stack, MOST_DEPTH);
@@ -48,7 +49,7 @@ static uint64_t put_samples(const hfn_view *view, hfn_sink *sink, uint32_t threa
         }
         hfn_sink_text(sink, "]");
         separator = ",\n[";
-        sum += n.self_ns;
+        sum += hfn_view_weight(view, &n);
     }
     return sum;
 }
@@ -59,8 +60,8 @@ static void put_weights(const hfn_view *view, hfn_sink *sink, uint32_t thread, c
     hotfn_record_node n;
     for (uint32_t i = r->first[thread]; i < r->end[thread] && !sink->failed; i++) {
         hfn_view_node(view, i, &n);
-        if (n.thread == thread && n.self_ns > 0) {
-            hfn_sink_format(sink, format, n.self_ns);
+        if (n.thread == thread && hfn_view_weight(view, &n) > 0) {
+            hfn_sink_format(sink, format, hfn_view_weight(view, &n));
             format = ",%" PRIu64;
         }
     }
@@ -71,7 +72,10 @@ static void put_profile(const hfn_view *view, hfn_sink *sink, uint32_t thread, r
     char name[64];
     hfn_sink_text(sink, "{\"type\":\"sampled\"");
     hfn_sink_json_key(sink, "name", hfn_view_thread_name(view, thread, name, sizeof name));
-    hfn_sink_text(sink, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"samples\":[");
+    hfn_sink_format(sink, ",\"unit\":\"%s\",\"startValue\":0,\"samples\":[",
+                    view->options.by == HOTFN_BY_ALLOC   ? "bytes"
+                    : view->options.by == HOTFN_BY_CALLS ? "none"
+                                                         : "nanoseconds");
     uint64_t sum = put_samples(view, sink, thread, r);
     hfn_sink_text(sink, "],\"weights\":[");
     put_weights(view, sink, thread, r);

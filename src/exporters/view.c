@@ -153,6 +153,13 @@ void hfn_view_edge(const hfn_view *view, uint32_t index, hotfn_record_edge *out)
     hotfn_record_get_edge(view->record, index, out);
 }
 
+uint64_t hfn_view_weight(const hfn_view *view, const hotfn_record_node *n)
+{
+    return view->options.by == HOTFN_BY_ALLOC   ? n->self_alloc.allocated_bytes
+           : view->options.by == HOTFN_BY_CALLS ? n->calls
+                                                : n->self_ns;
+}
+
 uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions, uint32_t most)
 {
     hotfn_record_node n;

@@ -230,6 +230,7 @@ static void add_to_edge(hfn_edge_sum *edge, const hotfn_time_node *n, const hfn_
     edge->within_timed = add(edge->within_timed, add(n->timed_calls, sum->below_timed));
     edge->outermost_calls = add(edge->outermost_calls, n->calls);
     edge->outermost_timed = add(edge->outermost_timed, n->timed_calls);
+    add_allocs(&edge->total_alloc, &sum->total_alloc);
 }
 
 static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)

@@ -40,6 +40,7 @@ typedef struct hfn_edge_sum {
     uint64_t calls, timed_calls;
     uint64_t total_ticks, within_timed; /* of the outermost */
     uint64_t outermost_calls, outermost_timed;
+    hotfn_alloc_cell total_alloc;       /* of the outermost */
 } hfn_edge_sum;
 
 typedef struct hfn_thread_sum {

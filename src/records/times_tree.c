@@ -21,6 +21,7 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
     e.callee = function_of(r, sum->callee);
     e.flags = sum->flags;
     e.calls = sum->calls;
+    e.total_alloc = sum->total_alloc;
     ticks = hfn_times_less_cost(r, sum->total_ticks, sum->within_timed,
                                 sum->within_timed - sum->outermost_timed);
     e.total_ns = hfn_times_ns(r, ticks);

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT
 """A long timed run does not grow: tree, histograms, rings and rows are bounded.
 
-    memory_test.py [SECONDS]
+    memory_test.py [SECONDS [PAUSE_MS]]
 
-The program's memory (its own and the record's, Pss) is read while it runs, and the growth of the
-second half is printed: once the pools are full there must be none.  The report says what was merged.
+All that timing keeps is kept at the same time in programs that do all that fills it, the bare programs
+run beside them, and the memory of program, parent and record is read while they run.  Printed is the
+growth since the first 1/30 (two minutes of an hour) and in the second half: once the pools are full there
+must be none.  A pause after each of the programs' rounds leaves the machine to others.
 """
+import dataclasses
 import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,8 +23,25 @@ HOTFN = os.environ["HOTFN"]
 SRC = pathlib.Path(__file__).resolve().parent / "src"
 SKIPPED = 77
 MOST_GROWTH = 0.05      # of what was there in the middle of the run; allocators keep a little
-WAYS = (["--mode", "time", "--events", "--slower-than", "1us"], ["--mode", "time", "--flat"],
-        ["--mode", "time", "--sample", "16"])
+SAMPLES = 360           # of a run: every ten seconds of an hour
+EVERYTHING = ["--events", "--slower-than", "1us", "--with", "alloc"]
+WAYS = (("forever", None), ("forever", EVERYTHING), ("forever", ["--flat"]),
+        ("forever", ["--sample", "16"]), ("forever", ["--sample", "8", "--budget", "5%"]),
+        ("sqlite", None), ("sqlite", ["--module", "*", "--slower-than", "1ms", "--with", "alloc"]))
+
+
+@dataclasses.dataclass
+class Run:
+    """A program on its way, and what was read of it: (program, parent, record) in KiB."""
+    name: str
+    options: list
+    record: pathlib.Path
+    process: subprocess.Popen
+    target: int = 0
+    used: list = dataclasses.field(default_factory=list)
+
+    def title(self):
+        return f"{self.name} {'bare' if self.options is None else ' '.join(self.options)}"
 
 
 def memory_of(pid):
@@ -35,62 +56,97 @@ def memory_of(pid):
 
 
 def target_below(pid, name):
-    """The program that hotfn started."""
-    for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == name:
-            return int(child)
+    """The program that hotfn started; 0 before it has."""
+    try:
+        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == name:
+                return int(child)
+    except OSError:
+        pass
     return 0
 
 
-def watch(command, name, seconds):
-    """[KiB in use] of program and hotfn, ten times a second at most; the status."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    used, target = [], 0
-    while process.poll() is None:
-        try:
-            target = target or target_below(process.pid, name)
-        except OSError:
-            pass
-        own = memory_of(target) if target else 0
-        if own:             # while it runs: hotfn needs more when it writes the record
-            used.append(own + memory_of(process.pid))
-        time.sleep(max(0.1, seconds / 200))
-    return used, process.returncode
+def look(run):
+    if run.options is None:
+        run.target = run.process.pid
+    run.target = run.target or target_below(run.process.pid, run.name)
+    own = memory_of(run.target) if run.target else 0
+    if own == 0 or run.process.poll() is not None:  # hotfn needs more when it writes the record
+        return
+    parent = memory_of(run.process.pid) if run.options is not None else 0
+    try:                                            # a link to what the two share
+        record = run.record.stat().st_blocks // 2
+    except OSError:
+        record = 0
+    run.used.append((own, parent, record))
 
 
-def check(place, binary, options, seconds):
-    record = place / "run.hfr"
-    used, status = watch([HOTFN, "run", "-q", "--no-cache", "-o", record, *options, "--", binary,
-                          str(seconds)], binary.name, seconds)
-    assert status == 0, status
-    assert len(used) >= 8, used
-    used = used[:-1]                                # the last may see the program end
-    middle, end = used[len(used) // 2], used[-1]
-    told = json.loads(subprocess.run([HOTFN, "info", "--json", record], capture_output=True,
+def start(record, name, options, seconds, pause):
+    command = [record.parent / name, str(seconds), str(pause)]
+    if options is not None:
+        command = [HOTFN, "run", "-q", "--no-cache", "-o", record, "--mode", "time", *options, "--",
+                   *command]
+    return Run(name, options, record, subprocess.Popen(command, stdout=subprocess.DEVNULL))
+
+
+def around(values, share):
+    """The median of the five values there, so that a thread less or more does not matter."""
+    at = min(int(share * len(values)), len(values) - 1)
+    return statistics.median(values[max(0, at - 2):at + 3])
+
+
+def check(run, seconds):
+    used = [sum(parts[:2]) for parts in run.used[:-1]]      # the last may see the program end
+    assert run.process.returncode == 0, (run.title(), run.process.returncode)
+    assert len(used) >= 8, (run.title(), used)
+    early, middle, end = (around(used, share) for share in (1 / 30, 1 / 2, 1))
+    print(f"# {run.title()}: {used[0]} KiB at first, {early:.0f} after {seconds / 30:.0f} s, {middle:.0f} "
+          f"in the middle, {end:.0f} at the end of {seconds} s: {100 * (end - early) / early:+.2f} % since "
+          f"then, {100 * (end - middle) / middle:+.2f} % in the second half; least {min(used)}, most "
+          f"{max(used)}", flush=True)
+    if run.options is None:
+        return
+    told = json.loads(subprocess.run([HOTFN, "info", "--json", run.record], capture_output=True,
                                      check=True).stdout)["time"]
-    growth = (end - middle) / middle
-    print(f"# {' '.join(options)}: {used[0]} KiB at first, {middle} in the middle, {end} at the end of "
-          f"{seconds} s: {100 * growth:+.2f} % in the second half; {told['nodes']} places in the tree, "
-          f"{told['nodes_merged']} entries merged, {told['abandoned_exits']} calls left; record "
-          f"{record.stat().st_size // 1024} KiB", flush=True)
-    assert growth <= MOST_GROWTH or seconds < 30, growth
-    if "--flat" not in options and "--sample" not in options and seconds >= 30:
+    columns = list(zip(*run.used[:-1]))
+    print(f"#   parent {around(columns[1], 1 / 30):.0f} to {around(columns[1], 1):.0f} KiB, live record "
+          f"{around(columns[2], 1 / 30):.0f} to {around(columns[2], 1):.0f}; written "
+          f"{run.record.stat().st_size // 1024}; {told['nodes']} places in the tree, "
+          f"{told['nodes_merged']} entries merged, {told['abandoned_exits']} calls left", flush=True)
+    assert (end - middle) / middle <= MOST_GROWTH or seconds < 30, run.used
+    if run.name == "forever" and run.options == EVERYTHING and seconds >= 30:
         assert told["nodes_merged"] > 0, "the tree never filled: this proves nothing"
+
+
+def build(place):
+    """Names of the programs that could be built."""
+    subprocess.run(["gcc", "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", place / "forever",
+                    SRC / "timed_forever.c"], check=True)
+    with_sqlite = subprocess.run(["gcc", "-O2", "-pthread", "-o", place / "sqlite",
+                                  SRC / "sqlite_forever.c", "-l:libsqlite3.so.0"], capture_output=True)
+    if with_sqlite.returncode != 0:
+        print("# no libsqlite3 on this system")
+    return ["forever"] + ["sqlite"] * (with_sqlite.returncode == 0)
 
 
 def main():
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 180
+    pause = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     if not shutil.which("gcc"):
         print("no gcc on this system")
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="hotfn_memory_") as folder:
         place = pathlib.Path(folder)
-        binary = place / "forever"
-        subprocess.run(["gcc", "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", binary,
-                        SRC / "timed_forever.c"], check=True)
-        for options in WAYS:
-            check(place, binary, options, seconds)
-            print("ok", *options, flush=True)
+        names = build(place)
+        runs = [start(place / f"{i}.hfr", name, options, seconds, pause)
+                for i, (name, options) in enumerate(WAYS) if name in names]
+        while any(run.process.poll() is None for run in runs):
+            for run in runs:
+                look(run)
+            time.sleep(max(0.1, seconds / SAMPLES))
+        for run in runs:
+            check(run, seconds)
+            print("ok", run.title(), flush=True)
     return 0
 
 

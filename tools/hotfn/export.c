@@ -12,11 +12,11 @@
 
 typedef struct export_options {
     const char *format, *output, *match;
-    uint32_t flags, process;
+    uint32_t flags, process, by;
     bool raw, list;
 } export_options;
 
-enum { LIST = 256, RAW, MANGLED, PROCESS, HELP };
+enum { LIST = 256, RAW, MANGLED, PROCESS, BY, HELP };
 
 static const struct option words[] = {
     { "format", required_argument, NULL, 'F' },
@@ -26,21 +26,25 @@ static const struct option words[] = {
     { "raw", no_argument, NULL, RAW },
     { "mangled", no_argument, NULL, MANGLED },
     { "process", required_argument, NULL, PROCESS },
+    { "by", required_argument, NULL, BY },
     { "help", no_argument, NULL, HELP },
     { NULL, 0, NULL, 0 },
 };
 
 static int usage(FILE *out, int status)
 {
-    fputs("usage: hotfn export [options] RECORD\n"
-          "  -F, --format NAME  one of those that --list names [by the ending of -o]\n"
-          "  -o, --output FILE  instead of stdout\n"
-          "  -f, --match GLOB   only functions with a name that matches, where the format is flat\n"
-          "      --process PID  only what this process called\n"
-          "      --raw          leave the hooks' own cost in the times\n"
-          "      --mangled      show the linker's names\n"
-          "      --list         the formats, and what each needs\n",
-          out);
+    fputs(
+        "usage: hotfn export [options] RECORD\n"
+        "  -F, --format NAME  one of those that --list names [by the ending of -o]\n"
+        "  -o, --output FILE  instead of stdout\n"
+        "  -f, --match GLOB   only functions with a name that matches, where the format is flat\n"
+        "      --process PID  only what this process called\n"
+        "      --by ORDER     what comes first, and what stacks weigh: calls, self, total, max or\n"
+        "                     alloc (bytes allocated) [self if the run was timed, else calls]\n"
+        "      --raw          leave the hooks' own cost in the times\n"
+        "      --mangled      show the linker's names\n"
+        "      --list         the formats, and what each needs\n",
+        out);
     return status;
 }
 
@@ -135,6 +139,7 @@ static bool take(export_options *o, int word, const char *argument)
     case PROCESS:
         o->process = (uint32_t)strtoul(argument, &end, 10);
         return o->process != 0 && *end == 0;
+    case BY: return hotfn_tool_order(argument, &o->by);
     default: return false;
     }
 }
@@ -150,6 +155,7 @@ static int export(const char *path, const export_options *o)
     }
     options.flags = o->flags;
     options.match = o->match;
+    options.by = o->by;
     hotfn_record_choose_raw(record, o->raw);
     if (o->process && hotfn_record_choose_process(record, o->process) != HOTFN_OK) {
         fprintf(stderr, "hotfn export: no process %u in this record (hotfn info lists them)\n",

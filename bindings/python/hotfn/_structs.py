@@ -286,7 +286,8 @@ class RecordTiming(Sized):
 
 class RecordEdge(Sized):
     _fields_ = [("size", c_uint32), ("caller", c_uint32), ("callee", c_uint32),
-                ("flags", c_uint32), ("calls", c_uint64), ("total_ns", c_uint64)]
+                ("flags", c_uint32), ("calls", c_uint64), ("total_ns", c_uint64),
+                ("total_alloc", AllocCell)]
 
 
 class RecordNode(Sized):

@@ -21,7 +21,17 @@ function time(ns) {
   return Math.round(ns) + " ns";
 }
 const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(1) + "%" : "";
+function bytes(n) {
+  for (const [size, unit] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]])
+    if (n >= size * 0.9995) {
+      const v = n / size;
+      return v.toFixed(v < 9.9995 ? 3 : v < 99.995 ? 2 : v < 999.95 ? 1 : 0) + " " + unit;
+    }
+  return group(n) + " B";
+}
 const about = i => F.timing[i] === 2 ? "~" : "";
+const missed = new Set(data.at_least || []); // unhooked for a while: more was called than was counted
+const callsOf = f => F.calls[f] === null ? "" : (missed.has(f) ? ">" : "") + group(F.calls[f]);
 function make(tag, name, text) {
   const e = document.createElement(tag);
   if (name) e.className = name;
@@ -121,7 +131,7 @@ let picked = -1, shown = [];
 const columns = [
   { title: "function", key: "name", width: "minmax(160px, 4fr)", style: "name", fill: text(nameOf) },
   { title: "module", key: "module", width: "minmax(96px, 1fr)", style: "module", fill: text(f => data.modules[F.module[f]]) },
-  { title: "calls", key: "calls", width: "110px", number: true, fill: text(f => F.calls[f] === null ? F.why[f] : group(F.calls[f])) },
+  { title: "calls", key: "calls", width: "110px", number: true, fill: text(f => F.calls[f] === null ? F.why[f] : callsOf(f)) },
 ];
 if (timed) columns.push(
   { title: "total", key: "total", width: "84px", number: true, about: "with what it called", fill: text(f => about(f) + time(F.total[f])) },
@@ -135,7 +145,10 @@ if (timed) columns.push(
   } });
 if (timed && data.allocs) {
   F.allocated = data.allocs.map(a => a[4]);
-  columns.push({ title: "allocated", key: "allocated", width: "100px", number: true, about: "bytes, by itself", fill: text(f => group(F.allocated[f])) });
+  F.below = data.allocs.map(a => a[0]);
+  columns.push(
+    { title: "allocated", key: "allocated", width: "92px", number: true, about: "by itself", fill: text(f => bytes(F.allocated[f])) },
+    { title: "with below", key: "below", width: "92px", number: true, about: "allocated by it and what it called", fill: text(f => bytes(F.below[f])) });
 }
 if (!timed) columns.push(
   { title: "share", width: "90px", number: true, fill: share(f => F.calls[f] || 0, allCalls) });
@@ -246,7 +259,7 @@ function pick(f, scroll) {
   close.type = "button";
   close.setAttribute("aria-label", "close");
   close.onclick = () => { picked = -1; $("detail").replaceChildren(); table.draw(); };
-  fact(list, "calls", F.calls[f] === null ? "" : group(F.calls[f]));
+  fact(list, "calls", callsOf(f));
   if (timed && F.total[f] !== null) {
     fact(list, "total", about(f) + time(F.total[f]));
     fact(list, "self", about(f) + time(F.self[f]));
@@ -259,13 +272,14 @@ function pick(f, scroll) {
     fact(list, "p99", F.p99[f] ? time(F.p99[f]) : "");
     fact(list, "max", time(F.max[f]));
     if (data.allocs) {
-      fact(list, "allocated by itself", group(data.allocs[f][4]) + " B in " + group(data.allocs[f][5]));
-      fact(list, "allocated", group(data.allocs[f][0]) + " B in " + group(data.allocs[f][1]));
-      fact(list, "freed", group(data.allocs[f][2]) + " B in " + group(data.allocs[f][3]));
+      fact(list, "allocated by itself", bytes(data.allocs[f][4]) + " in " + group(data.allocs[f][5]));
+      fact(list, "allocated", bytes(data.allocs[f][0]) + " in " + group(data.allocs[f][1]));
+      fact(list, "freed", bytes(data.allocs[f][2]) + " in " + group(data.allocs[f][3]));
     }
   }
   const parts = [close, make("h2", "", nameOf(f)), make("div", "dim", data.modules[F.module[f]] + "+0x" + F.rva[f].toString(16)), list];
   if (F.why[f]) parts.push(make("p", "dim", F.why[f]));
+  for (const c of changesOf(f)) parts.push(make("p", "dim", `at ${time(c.at_ns)}: ${c.from} \u2192 ${c.to}, ${whyOf(c)}`));
   const bars = timed && histogram(f);
   if (bars) parts.push(make("h3", "", "how long calls took (log scales)"), bars);
   if (timed) parts.push(...neighbours("called by (calls, total)", E.callee, E.caller, f), ...neighbours("calls (calls, total)", E.caller, E.callee, f));
@@ -276,12 +290,20 @@ function pick(f, scroll) {
   table.draw();
 }
 
-// ---- The call tree, of one thread or of all in one.
+// ---- What was watched less closely, to keep the budget.
 
+const budget = data.budget;
+const changesOf = f => budget ? budget.changes.filter(c => c.function === f) : [];
+const whyOf = c => c.why === "too-dear" ? `${group(c.calls_per_second)} calls a second took ${(100 * c.cost).toFixed(1)}%` : "tried again";
+
+// ---- The call tree, of one thread or of all in one.  What a node weighs: its time, or its bytes.
+
+const measures = { time: { self: N.self, whole: N.total, word: time }, bytes: { self: N.bytes, word: bytes } };
 const trees = new Map();
-function treeOf(thread) {
-  if (trees.has(thread)) return trees.get(thread);
-  const root = { f: -1, total: 0, self: 0, calls: 0, kids: new Map(), depth: 0, up: null };
+function treeOf(thread, by = "time") {
+  const known = by + thread;
+  if (trees.has(known)) return trees.get(known);
+  const root = { f: -1, total: 0, self: 0, calls: 0, bytes: 0, kids: new Map(), depth: 0, up: null }, m = measures[by];
   const place = new Array(N.parent.length);
   for (let i = 0; i < N.parent.length; i++) {
     if (thread >= 0 && N.thread[i] !== thread) continue;
@@ -289,12 +311,14 @@ function treeOf(thread) {
     if (!up) continue;
     let node = up.kids.get(N.function[i]);
     if (!node) {
-      node = { f: N.function[i], total: 0, self: 0, calls: 0, kids: new Map(), depth: up.depth + 1, up };
+      node = { f: N.function[i], total: 0, self: 0, calls: 0, bytes: 0, kids: new Map(), depth: up.depth + 1, up };
       up.kids.set(node.f, node);
     }
-    node.total += N.total[i];
-    node.self += N.self[i];
+    node.self += m.self[i];
+    if (m.whole) node.total += m.whole[i];
+    else for (let at = node; at !== root; at = at.up) at.total += m.self[i];
     node.calls += N.calls[i];
+    if (N.bytes) node.bytes += N.bytes[i];
     place[i] = node;
   }
   const finish = [root];
@@ -304,7 +328,7 @@ function treeOf(thread) {
     finish.push(...node.sorted);
   }
   root.total = root.sorted.reduce((sum, k) => sum + k.total, 0);
-  trees.set(thread, root);
+  trees.set(known, root);
   return root;
 }
 function fillThreads(select, onChange) {
@@ -321,7 +345,7 @@ function fillThreads(select, onChange) {
 
 // ---- Flame graph: an icicle, the outermost on top.
 
-const flame = { root: null, top: null, boxes: [], row: 20 };
+const flame = { root: null, top: null, boxes: [], row: 20, thread: -1, by: "time" };
 function hue(f) {
   let h = 2166136261;
   const name = nameOf(f).split(/[(<]/)[0].replace(/::[^:]*$/, "");
@@ -381,18 +405,28 @@ function boxAt(e) {
   return flame.boxes.find(b => b.depth === depth && x >= b.x && x < b.x + b.w);
 }
 function showTip(e, node) {
-  const tip = $("tip"), root = flame.root.total;
-  tip.replaceChildren(make("b", "", nameOf(node.f)), make("div", "", `total ${time(node.total)} (${percent(node.total, root)}), self ${time(node.self)} (${percent(node.self, root)})`), make("div", "dim", `${group(node.calls)} calls from here`));
+  const tip = $("tip"), root = flame.root.total, word = measures[flame.by].word;
+  tip.replaceChildren(make("b", "", nameOf(node.f)), make("div", "", `total ${word(node.total)} (${percent(node.total, root)}), self ${word(node.self)} (${percent(node.self, root)})`), make("div", "dim", `${group(node.calls)} calls from here`));
   tip.hidden = false;
   tip.style.left = Math.min(e.clientX + 14, window.innerWidth - tip.offsetWidth - 8) + "px";
   tip.style.top = Math.min(e.clientY + 16, window.innerHeight - tip.offsetHeight - 8) + "px";
 }
-function setFlame(thread) {
-  flame.root = flame.top = treeOf(thread);
+function setFlame(thread, by) {
+  Object.assign(flame, { thread, by });
+  flame.root = flame.top = treeOf(thread, by);
   drawFlame();
 }
 function startFlame() {
-  fillThreads($("flamethread"), setFlame);
+  fillThreads($("flamethread"), thread => setFlame(thread, flame.by));
+  if (N.bytes) {
+    for (const [value, title] of [["time", "by time"], ["bytes", "by bytes allocated"]]) {
+      const one = make("option", "", title);
+      one.value = value;
+      $("flameby").append(one);
+    }
+    $("flameby").hidden = false;
+    $("flameby").onchange = () => setFlame(flame.thread, $("flameby").value);
+  }
   $("flamecanvas").onmousemove = e => { const b = boxAt(e); if (b) showTip(e, b.node); else $("tip").hidden = true; };
   $("flamecanvas").onmouseleave = () => { $("tip").hidden = true; };
   $("flamecanvas").onclick = e => { const b = boxAt(e); if (b) { flame.top = b.node; drawFlame(); } };
@@ -400,7 +434,7 @@ function startFlame() {
   $("flamereset").onclick = () => { flame.top = flame.root; drawFlame(); };
   $("flamesearch").oninput = drawFlame;
   new ResizeObserver(drawFlame).observe($("flamebox"));
-  setFlame(-1);
+  setFlame(-1, "time");
 }
 
 // ---- The tree as a list with nesting.
@@ -434,6 +468,7 @@ function startTree() {
     { title: "of thread", width: "90px", number: true, fill(cell, n) { share(x => x.total, treeRoot.total)(cell, n); } },
     { title: "self", width: "90px", number: true, fill: text(n => time(n.self)) },
     { title: "calls", width: "110px", number: true, fill: text(n => group(n.calls)) },
+    ...(N.bytes ? [{ title: "allocated", width: "90px", number: true, about: "by itself, from here", fill: text(n => bytes(n.bytes)) }] : []),
     { title: "function", width: "minmax(200px, 1fr)", style: "name", fill(cell, n) {
       cell.style.paddingLeft = Math.min(n.depth - 1, 60) * 16 + "px";
       cell.append(make("span", "twist", n.sorted.length ? n.open ? "\u25be" : "\u25b8" : ""), make("span", "", nameOf(n.f)));
@@ -485,12 +520,31 @@ function startSlow() {
   ], () => {}, i => { if (of(i)[0] >= 0) pick(of(i)[0], true); }).set(list.length, i => list[i], () => "link");
 }
 
+function startBudget() {
+  const seconds = ns => (ns / 1e9).toFixed(3) + " s", parts = [
+    `${(100 * budget.share).toFixed(1)}% allowed, ${(100 * budget.taken).toFixed(2)}% taken of ${time(budget.cpu_ns)}`,
+    `${budget.count_cost_ns.toFixed(2)} ns a counted call`, `stopped ${group(budget.stops)} times, ${time(budget.stopped_ns)} in all`];
+  if (budget.changes_lost) parts.push(`${group(budget.changes_lost)} changes found no room here`);
+  if (budget.note) parts.unshift("THE BUDGET WAS NOT KEPT: " + budget.note);
+  $("budgetfacts").textContent = parts.join("  \u00b7  ");
+  $("budgetfacts").classList.toggle("hot", budget.note !== "");
+  const of = i => budget.changes[i];
+  new Table($("budgettable"), [
+    { title: "at", width: "100px", number: true, fill: text(i => seconds(of(i).at_ns)) },
+    { title: "function", width: "minmax(160px, 2fr)", style: "name", fill: text(i => nameOf(of(i).function)) },
+    { title: "watched before", width: "120px", fill: text(i => of(i).from) },
+    { title: "from then on", width: "120px", fill: text(i => of(i).to) },
+    { title: "why", width: "minmax(160px, 1fr)", fill: text(i => whyOf(of(i))) },
+  ], () => {}, i => { if (of(i).function >= 0) pick(of(i).function, true); }).set(budget.changes.length, i => i, () => "link");
+}
+
 // ---- The page.
 
 const tabs = [["functions", "Functions"]];
 if (timed && N.parent.length) tabs.push(["flame", "Flame graph"], ["tree", "Call tree"]);
 tabs.push(["threads", `Threads (${data.threads.length})`]);
 if (data.slow.length) tabs.push(["slow", `Slow calls (${data.slow.length})`]);
+if (budget) tabs.push(["budget", `Budget (${budget.changes.length})`]);
 const started = {};
 function showTab(id) {
   for (const [name] of tabs) {
@@ -499,7 +553,7 @@ function showTab(id) {
   }
   if (!started[id]) {
     started[id] = true;
-    ({ flame: startFlame, tree: startTree, threads: startThreads, slow: startSlow, functions() {} })[id]();
+    ({ flame: startFlame, tree: startTree, threads: startThreads, slow: startSlow, budget: startBudget, functions() {} })[id]();
   }
   if (id === "flame") drawFlame();
 }

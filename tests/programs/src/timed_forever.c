@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A program that runs for as many seconds as it is told and does all that timing keeps: deep recursion along
- * ever new ways, threads that come and go, calls that are left by longjmp, slow calls. */
+ * ever new ways, threads that come and go, calls that are left by longjmp, slow calls, memory.  Its second
+ * argument is a pause after each round, in milliseconds. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #ifdef __clang__
 #define OWN __attribute__((noinline))
@@ -53,12 +55,20 @@ OWN void leaves(void)
     sink++;
 }
 
+OWN void *keep(unsigned long bytes)
+{
+    void *block = malloc(bytes);
+    sink++;
+    return block;
+}
+
 OWN void one_round(unsigned seed)
 {
     unsigned long state = seed * 2654435761ul + 12345;
     for (int i = 0; i < 400; i++) {
         state = state * 6364136223846793005ul + 1442695040888963407ul;
         walk(state >> 8, 18);
+        free(keep(state % 500));
         if (i % 16 == 0)
             leaves();
     }
@@ -74,6 +84,7 @@ static void *thread(void *seed)
 int main(int argc, char **argv)
 {
     long seconds = argc > 1 ? atol(argv[1]) : 1;
+    long pause_ms = argc > 2 ? atol(argv[2]) : 0;
     time_t end = time(NULL) + seconds;
     unsigned long seed = 0;
     while (time(NULL) < end) {
@@ -83,6 +94,8 @@ int main(int argc, char **argv)
         one_round((unsigned)seed);
         for (int i = 0; i < 4; i++)
             pthread_join(threads[i], NULL);
+        if (pause_ms > 0)
+            usleep((useconds_t)(1000 * pause_ms));
     }
     printf("%ld\n", sink >= 0 ? 1L : 0L);
     return 0;

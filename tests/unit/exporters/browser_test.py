@@ -38,6 +38,11 @@ def search(b, text):
     time.sleep(0.4)
 
 
+def choose(b, selector, value):
+    b.run(f"(() => {{ const s = document.getElementById({selector!r}); s.value = {value!r};"
+          "s.dispatchEvent(new Event('change')); })()")
+
+
 def shoot(b, name):
     if SHOTS:
         b.screenshot(SHOTS / f"{name}.png")
@@ -49,6 +54,8 @@ def check_table(b):
     assert names(b) == ["gamma", "beta::run()", "alpha"], names(b)
     click(b, "#table [data-key=calls]")
     assert names(b) == ["alpha", "beta::run()", "gamma"], names(b)
+    click(b, "#table [data-key=allocated]")
+    assert names(b) == ["gamma", "beta::run()", "alpha"], names(b)
     click(b, "#table [data-key=name]")
     assert names(b) == ["alpha", "beta::run()", "gamma"], names(b)
     search(b, "RUN game")
@@ -88,6 +95,12 @@ def check_flame(b):
     assert b.run(drawn) != whole
     click(b, "#flamereset")
     assert b.run(drawn) == whole
+    choose(b, "flameby", "bytes")
+    assert b.run(drawn) != whole
+    b.call("Input.dispatchMouseEvent", type="mouseMoved", **right)
+    assert " kB (" in b.run("document.getElementById('tip').innerText")
+    choose(b, "flameby", "time")
+    assert b.run(drawn) == whole
 
 
 def check_tree(b):
@@ -103,6 +116,25 @@ def check_tree(b):
     assert b.run("document.querySelectorAll('#threadtable .row').length") == 2
     click(b, "#tab-slow")
     assert "142.3" in b.run("document.querySelector('#slowtable .row').innerText")
+
+
+def check_budget(b, path):
+    b.open(path)
+    rows = "[...document.querySelectorAll('#{} .row')].map(r => r.innerText)"
+    assert [row.split() for row in b.run(rows.format("table"))] == [
+        ["<tiny>", "budgeted", ">5,000", "99.6%"], ["calm", "budgeted", "20", "0.4%"]], b.run(rows.format("table"))
+    click(b, "#tab-budget")
+    facts = b.run("document.getElementById('budgetfacts').innerText")
+    for words in ("THE BUDGET WAS NOT KEPT: a <note>", "5.0% allowed", "1.25 ns", "3 times"):
+        assert words in facts, facts
+    changes = [row.split("\n") for row in b.run(rows.format("budgettable"))]
+    assert changes == [["1.500 s", "<tiny>", "counted", "unhooked", "123,000,000 calls a second took 34.5%"],
+                       ["2.500 s", "<tiny>", "unhooked", "counted", "tried again"],
+                       ["2.600 s", "<tiny>", "counted", "unhooked", "123,000,000 calls a second took 34.5%"]], changes
+    shoot(b, "budget")
+    click(b, "#budgettable .row")
+    detail = b.run("document.getElementById('detail').innerText")
+    assert ">5,000" in detail and "at 1.500 s: counted \u2192 unhooked" in detail, detail
 
 
 def check_large(b, path):
@@ -135,6 +167,7 @@ def main(folder):
             shoot(b, f"{theme}-flame")
             check_tree(b)
         check_large(b, page(folder, "large", "50000"))
+        check_budget(b, page(folder, "budgeted"))
         b.open(page(folder, "counted"))
         assert names(b) == ["gamma", "beta::run()", "alpha"]
         assert b.run("document.querySelectorAll('nav button').length") == 2

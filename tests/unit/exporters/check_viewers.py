@@ -24,6 +24,7 @@ ALL = "--all" in sys.argv  # nothing may be passed over
 SELF = {"alpha": 100000, "beta::run()": 34500, "gamma": 5057800}
 TOTAL = {"alpha": 142300, "beta::run()": 36800, "gamma": 5057800}
 CALLS = {"alpha": 1, "beta::run()": 23, "gamma": 133}
+BYTES, BELOW = {}, {}  # allocated by itself, and with all below: from the tree (check_page)
 
 
 def run(*command, status=0, **more):
@@ -32,9 +33,9 @@ def run(*command, status=0, **more):
     return done.stdout.decode(errors="replace")
 
 
-def export(record, name, form=None):
+def export(record, name, form=None, *options):
     out = record.with_name(name)
-    run(HOTFN, "export", "-F", form or name, "-o", out, record)
+    run(HOTFN, "export", *options, "-F", form or name, "-o", out, record)
     return out
 
 
@@ -59,6 +60,8 @@ def check_callgrind(record, counted):
         rows = {m[2]: numbers(m[1]) for m in re.finditer(r"^(.*)\?\?\?:(.*?) \[", text, re.M)}
         for name, ns in truth.items():
             assert rows[name][0] == ns, (inclusive, name, rows[name])
+            allocated = (BYTES if inclusive == "no" else BELOW)[name]
+            assert rows[name][2] == allocated, (inclusive, name, rows[name], allocated)
     text = run("callgrind_annotate", "--threshold=100", export(counted, "callgrind.2", "callgrind"))
     for name, calls in CALLS.items():
         assert re.search(rf"{calls} \(.*\?\?\?:{re.escape(name)} \[", text), text
@@ -70,16 +73,25 @@ def check_pprof(record, counted):
     pprof = export(record, "pprof")
     more = {"env": {**os.environ, "HOME": str(record.parent)}}
     text = run("go", "tool", "pprof", "-raw", pprof, **more)
-    samples = re.findall(r"^\s+(\d+)\s+(\d+): ([\d ]+)$", text, re.M)
+    samples = re.findall(r"^\s+(\d+)\s+(\d+)\s+\d+\s+(\d+)\s+\d+\s+\d+: ([\d ]+)$", text, re.M)
     names = {m[1]: m[2] for m in re.finditer(r"^\s+(\d+): 0x\w+ M=\d+ (.*?) /?\S*?:\d+", text, re.M)}
     found = collections.Counter()
     total = collections.Counter()
-    for calls, ns, stack in samples:
+    memory = collections.Counter(), collections.Counter()
+    for calls, ns, allocated, stack in samples:
         stack = [names[n] for n in stack.split()]
         found[stack[0]] += int(ns)
+        memory[0][stack[0]] += int(allocated)
         for name in set(stack):
             total[name] += int(ns)
+            memory[1][name] += int(allocated)
     assert found == SELF and total == TOTAL, (found, total, text)
+    assert memory == (BYTES, BELOW), (memory, BYTES, BELOW)
+    text = run("go", "tool", "pprof", "-top", "-unit=B", export(record, "pprof.3", "pprof", "--by", "alloc"),
+               **more)
+    assert "Type: alloc_space" in text, text
+    for name, allocated in BYTES.items():
+        assert re.search(rf"^\s*{allocated}B .* {BELOW[name]}B .*{re.escape(name)}", text, re.M), text
     text = run("go", "tool", "pprof", "-top", export(counted, "pprof.2", "pprof"), **more)
     assert "133 84.71%" in text and "without stacks" in text, text
 
@@ -118,6 +130,27 @@ def check_stacks(record):
             add("firefox", stack[::-1], round(ms * 1e6))
     for form, (own, total) in found.items():
         assert own == SELF and total == TOTAL, (form, own, total)
+
+
+def check_memory_stacks(record):
+    """folded and speedscope by bytes."""
+    found = collections.Counter()
+    for line in export(record, "folded.2", "folded", "--by", "alloc").read_text().splitlines():
+        stack, weight = line.rsplit(" ", 1)
+        found[stack.split(";")[-1]] += int(weight)
+    assert found == BYTES, (found, BYTES)
+    document = json.loads(export(record, "speedscope.2", "speedscope", "--by", "alloc").read_text())
+    frames, found = [f["name"] for f in document["shared"]["frames"]], collections.Counter()
+    for profile in document["profiles"]:
+        assert profile["unit"] == "bytes" and profile["endValue"] == sum(profile["weights"])
+        for stack, weight in zip(profile["samples"], profile["weights"]):
+            found[frames[stack[-1]]] += weight
+    assert found == BYTES, (found, BYTES)
+    calls = collections.Counter()
+    for line in export(record, "folded.3", "folded", "--by", "calls").read_text().splitlines():
+        stack, weight = line.rsplit(" ", 1)
+        calls[stack.split(";")[-1]] += int(weight)
+    assert calls == CALLS, calls
 
 
 def check_slices(name, events, costs):
@@ -199,6 +232,18 @@ def check_page(record, counted, large):
     assert all(parent < i for i, parent in enumerate(nodes["parent"]))
     assert sum(nodes["self"]) == sum(SELF.values()) == data["busy_ns"]
     assert {len(column) for column in nodes.values()} == {len(nodes["parent"])}
+    for i, function in enumerate(nodes["function"]):
+        name, way, at = functions["name"][function], set(), i
+        BYTES[name] = BYTES.get(name, 0) + nodes["bytes"][i]
+        while at >= 0:
+            way.add(functions["name"][nodes["function"][at]])
+            at = nodes["parent"][at]
+        for above in way:
+            BELOW[above] = BELOW.get(above, 0) + nodes["bytes"][i]
+    assert set(BYTES) == set(SELF) and "budget" not in data, BYTES
+    for i, name in enumerate(functions["name"]):
+        if name in BYTES:
+            assert (data["allocs"][i][4], data["allocs"][i][0]) == (BYTES[name], BELOW[name]), name
     assert len(data["slow"]) == 12 and all(s[3] >= 90000 for s in data["slow"])
     data = page_data(export(counted, "html.2", "html"))
     assert not data["timed"] and sum(c or 0 for c in data["functions"]["calls"]) == 157
@@ -222,6 +267,9 @@ def check_refusals(record, counted):
                         ("chrome", b"--mode time"), ("traceview", b"--mode time")):
         done = subprocess.run([HOTFN, "export", "-F", form, counted], capture_output=True)
         assert done.returncode == 1 and words in done.stderr and not done.stdout, done
+    for verb in (["export", "-F", "pprof"], ["report"]):
+        done = subprocess.run([HOTFN, *verb, "--by", "alloc", counted], capture_output=True)
+        assert done.returncode == 1 and b"--with alloc" in done.stderr, done
     done = subprocess.run([HOTFN, "export", "-F", "svg", record], capture_output=True)
     assert done.returncode == 2 and b"speedscope" in done.stderr, done
     run(HOTFN, "export", record, status=2)
@@ -249,6 +297,9 @@ def check_report(record):
               functions[e["callee"]]["display"]): (e["calls"], e["total_ns"])
              for e in document["edges"]}
     assert edges[("alpha", "beta::run()")] == (10, 36800)
+    whole = sum(f["self_alloc"]["allocated_bytes"] for f in functions if f["display"] in SELF)
+    assert whole == sum(e["total_alloc"]["allocated_bytes"] for e in document["edges"]
+                        if e["caller"] is None), document["edges"]
     assert edges[("alpha", "gamma")] == (10, 5500) and edges[(False, "gamma")][0] == 100
     assert [t["busy_ns"] for t in document["threads"]] == [142300, 5050000]
     assert [f["display"] for f in functions[:3]] == ["gamma", "alpha", "beta::run()"]
@@ -281,6 +332,7 @@ with tempfile.TemporaryDirectory() as folder:
     check_callgrind(story, counts)
     check_pprof(story, counts)
     check_stacks(story)
+    check_memory_stacks(story)
     check_chrome(story)
     check_perfetto(story)
     check_traceview(story)

@@ -3,7 +3,9 @@
  *
  *   export_timed story FILE           a small program whose times are known
  *   export_timed large FILE COUNT     so many functions, to see that pages stay usable
- *   export_timed counted FILE         the story, counted only */
+ *   export_timed counted FILE         the story, counted only
+ *   export_timed budgeted FILE        a run whose budget sent a function out and let it back in */
+#include "records/live.h"
 #include "records/timed.h"
 
 static void fill_function(hotfn_record_function *f, char *name, size_t bytes, uint32_t i)
@@ -43,6 +45,57 @@ static int write_large(const char *path, uint32_t count)
     return check_failures;
 }
 
+static void note(hotfn_live *live, uint64_t at_ns, uint32_t from, uint32_t to)
+{
+    hotfn_budget_change c = { .at_ns = at_ns,
+                              .calls_per_second = 123000000,
+                              .cost_ppm = 345000,
+                              .function = 0,
+                              .from = from,
+                              .to = to,
+                              .why = to > from ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY };
+
+    hfn_live_note_change(live, &c);
+}
+
+static int write_budgeted(const char *path)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record_function f[2];
+    hotfn_budget_header *h;
+    hotfn_live *live = NULL;
+    uint32_t index;
+
+    o.slot_capacity = 8;
+    o.thread_capacity = 2;
+    o.budget_ppm = 50000;
+    o.command = "./budgeted";
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    m.path = "/opt/budgeted";
+    m.function_count = 2;
+    f[0] = sample_function("<tiny>", 0x1000, HOTFN_STATE_HOOKED);
+    f[1] = sample_function("calm", 0x1010, HOTFN_STATE_HOOKED);
+    hotfn_live_add_module(live, &m, f, &index, NULL);
+    hotfn_live_set_module(live, 0, HOTFN_MODULE_LOADED | HOTFN_MODULE_MAIN, 0x400000, NULL);
+    sample_count(live, 0, 7, 7, 0, 5000);
+    sample_count(live, 0, 7, 7, 1, 20);
+    note(live, 1500000000, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED);
+    note(live, 2500000000, HOTFN_BUDGET_UNHOOKED, HOTFN_BUDGET_COUNTED);
+    note(live, 2600000000, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED);
+    h = hfn_live_budget(live);
+    h->cpu_ns = 4000000000;
+    h->cost_ns = 125000000;
+    h->stopped_ns = 6000000;
+    h->stops = 3;
+    h->count_cost_ps = 1250;
+    strcpy(h->note, "a <note>");
+    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
+                 HOTFN_OK);
+    hotfn_live_close(live);
+    return check_failures;
+}
+
 int main(int argc, char **argv)
 {
     timed_model *m = calloc(1, sizeof *m);
@@ -53,6 +106,8 @@ int main(int argc, char **argv)
         free(timed_write(argv[2], 20, 10));
         return check_failures;
     }
+    if (argc == 3 && strcmp(argv[1], "budgeted") == 0)
+        return write_budgeted(argv[2]);
     if (argc == 3 && strcmp(argv[1], "counted") == 0) {
         timed_story(m);
         timed_write_counts(argv[2], m, 2);
