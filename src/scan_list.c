@@ -3,6 +3,7 @@
  * where it is text. */
 #include "base/memory.h"
 #include "base/names.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "base/status.h"
 
@@ -81,15 +82,7 @@ static bool collect(wanted *w, const hotfn_list *list, const hotfn_list_info *in
 
 static bool has_rva(const wanted *w, uint64_t rva)
 {
-    uint32_t low = 0, high = w->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (w->sorted[middle] < rva) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    size_t low = hfn_count_below(w->sorted, w->count, sizeof *w->sorted, 0, rva);
     return low < w->count && w->sorted[low] == rva;
 }
 

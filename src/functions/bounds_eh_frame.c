@@ -8,6 +8,7 @@
 #include "functions/bounds_eh_frame.h"
 
 #include "base/memory.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "base/status.h"
 #include "functions/eh_frame_read.h"
@@ -108,15 +109,9 @@ static bool add_cie(reader *r, uint64_t offset, uint64_t at, uint64_t end)
 
 static const hfn_cie *find_cie(const cie_list *cies, uint64_t offset)
 {
-    size_t low = 0, high = cies->count;
+    size_t low = hfn_count_below(cies->items, cies->count, sizeof *cies->items,
+                                 offsetof(hfn_cie, offset), offset);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (cies->items[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low < cies->count && cies->items[low].offset == offset ? &cies->items[low] : NULL;
 }
 

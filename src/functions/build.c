@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls of the functions station, save selection: who owns what, and the facts as sized
  * structs. */
+#include "base/search.h"
 #include "functions/bounds_pdata.h"
 #include "functions/inside.h"
 
@@ -120,15 +121,10 @@ const char *hotfn_functions_get_name(const hotfn_functions *functions, uint32_t 
 
 uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64_t rva)
 {
-    uint32_t low = 0, high = functions->count;
+    uint32_t low =
+        (uint32_t)hfn_count_up_to(functions->items, functions->count, sizeof *functions->items,
+                                  offsetof(hfn_function, rva), rva);
 
-    while (low < high) { /* the first that begins behind rva */
-        uint32_t middle = low + (high - low) / 2;
-        if (functions->items[middle].rva <= rva)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     if (low == 0 || rva - functions->items[low - 1].rva >= functions->items[low - 1].byte_count)
         return UINT32_MAX;
     return low - 1;

@@ -9,6 +9,8 @@
  */
 #include "functions/inside.h"
 
+#include "base/search.h"
+
 #include <string.h>
 
 /* What stands at one address. */
@@ -211,16 +213,10 @@ static void move_signal_fdes(const walk *w, hfn_fde_list *fdes)
 {
     for (uint32_t i = 0; i < fdes->count; i++) {
         hfn_fde *fde = &fdes->items[i];
-        uint32_t low = 0, high = w->symbol_count;
         if (!(fde->flags & HFN_FDE_SIGNAL) || fde->byte_count < 2)
             continue;
-        while (low < high) { /* the first symbol at or behind it */
-            uint32_t middle = low + (high - low) / 2;
-            if (w->symbols[middle].rva < fde->rva)
-                low = middle + 1;
-            else
-                high = middle;
-        }
+        size_t low = hfn_count_below(w->symbols, w->symbol_count, sizeof *w->symbols,
+                                     offsetof(hfn_symbol, rva), fde->rva);
         if (low < w->symbol_count && w->symbols[low].rva == fde->rva + 1) {
             fde->rva++;
             fde->byte_count--;

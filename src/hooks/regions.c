@@ -4,6 +4,7 @@
 #include "hooks/regions.h"
 
 #include "base/memory.h"
+#include "base/search.h"
 
 #include <string.h>
 
@@ -81,15 +82,10 @@ const hotfn_stub_region *hfn_regions_at(const hfn_regions *regions, uint32_t ind
 const hotfn_stub_region *hfn_regions_find(const hfn_regions *regions, uint64_t pc)
 {
     const hfn_region_table *table = current_of(regions);
-    uint32_t low = 0, high = table ? table->count : 0;
+    size_t low = table ? hfn_count_up_to(table->regions, table->count, sizeof *table->regions,
+                                         offsetof(hotfn_stub_region, end), pc)
+                       : 0;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (table->regions[middle].end <= pc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return table && low < table->count && table->regions[low].begin <= pc ? &table->regions[low]
                                                                           : NULL;
 }

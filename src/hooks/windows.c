@@ -4,6 +4,7 @@
 #include "hooks/windows.h"
 
 #include "base/memory.h"
+#include "base/search.h"
 #include "hooks/sites.h"
 
 #include <stdlib.h>
@@ -133,15 +134,9 @@ bool hfn_windows_are_open(const hfn_windows *windows)
 
 static hfn_window *find_window(const hfn_windows *windows, uint64_t address)
 {
-    size_t low = 0, high = windows->count;
+    size_t low = hfn_count_up_to(windows->list, windows->count, sizeof *windows->list,
+                                 offsetof(hfn_window, end), address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (windows->list[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     if (low == windows->count || address < windows->list[low].begin || !windows->list[low].is_open)
         return NULL;
     return &windows->list[low];

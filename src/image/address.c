@@ -6,20 +6,16 @@
  */
 #include "image/inside.h"
 
+#include "base/search.h"
+
 #include <string.h>
 
 /* The segment in whose memory link_address lies, or NULL: the last that begins at or before it. */
 static const hfn_segment *find_load(const hotfn_image *image, uint64_t link_address)
 {
-    uint32_t low = 0, high = image->load_count;
+    size_t low = hfn_count_up_to(image->loads, image->load_count, sizeof *image->loads,
+                                 offsetof(hfn_segment, address), link_address);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (image->loads[middle].address <= link_address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     if (low == 0 ||
         link_address - image->loads[low - 1].address >= image->loads[low - 1].memory_bytes)
         return NULL;
@@ -48,15 +44,8 @@ hfn_span hfn_image_span(const hotfn_image *image, uint64_t rva)
 /* The range that holds rva, or NULL. */
 static const hfn_range *find_range(const hfn_range *ranges, uint32_t count, uint64_t rva)
 {
-    uint32_t low = 0, high = count;
+    size_t low = hfn_count_up_to(ranges, count, sizeof *ranges, offsetof(hfn_range, rva), rva);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (ranges[middle].rva <= rva)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low > 0 && rva < ranges[low - 1].end ? &ranges[low - 1] : NULL;
 }
 

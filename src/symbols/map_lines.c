@@ -5,6 +5,7 @@
  */
 #include "symbols/map_lines.h"
 
+#include "base/search.h"
 #include "base/sort.h"
 
 hfn_map_line_table *hfn_map_lines_new(const hfn_symbol_table *symbols)
@@ -77,31 +78,17 @@ bool hfn_map_lines_finish(hfn_map_line_table *table, uint64_t base)
 /* How many begin before rva. */
 static uint32_t count_before(const hfn_map_line_table *table, uint64_t rva)
 {
-    uint32_t low = 0, high = table->count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (table->items[middle].address < rva)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)hfn_count_below(table->items, table->count, sizeof *table->items,
+                                     offsetof(hfn_map_line, address), rva);
 }
 
 /* [*begin, *end): around rva, the symbol that begins last; false if none does. */
 static bool find_symbol(const hfn_symbol_table *symbols, uint64_t rva, uint64_t *begin,
                         uint64_t *end)
 {
-    uint32_t low = 0, high = symbols->count;
+    size_t low = hfn_count_up_to(symbols->items, symbols->count, sizeof *symbols->items,
+                                 offsetof(hfn_symbol, rva), rva);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (symbols->items[middle].rva <= rva)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     if (low == 0)
         return false;
     *begin = symbols->items[low - 1].rva;

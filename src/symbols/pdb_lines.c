@@ -7,6 +7,7 @@
  */
 #include "symbols/pdb_lines.h"
 
+#include "base/search.h"
 #include "base/sort.h"
 
 #include <string.h>
@@ -207,16 +208,9 @@ static hotfn_status make_index(hfn_pdb_lines *lines)
 /* How many contributions begin before source. */
 static uint32_t count_before(const hfn_pdb_lines *lines, uint64_t source)
 {
-    uint32_t low = 0, high = lines->contribution_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (lines->contributions[middle].source < source)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)hfn_count_below(lines->contributions, lines->contribution_count,
+                                     sizeof *lines->contributions,
+                                     offsetof(hfn_pdb_contribution, source), source);
 }
 
 /* The last that begins at source or before it, if it reaches so far; of folded functions, which lie

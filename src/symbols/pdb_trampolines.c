@@ -6,6 +6,7 @@
  */
 #include "symbols/pdb_trampolines.h"
 
+#include "base/search.h"
 #include "base/sort.h"
 
 #include <stdio.h>
@@ -37,15 +38,9 @@ static bool comes_before(const void *left, const void *right)
 
 static const hfn_pdb_trampoline *trampoline_at(const hfn_pdb_trampolines *list, uint64_t rva)
 {
-    uint32_t low = 0, high = list->count;
+    size_t low = hfn_count_below(list->items, list->count, sizeof *list->items,
+                                 offsetof(hfn_pdb_trampoline, rva), rva);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (list->items[middle].rva < rva)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low < list->count && list->items[low].rva == rva ? &list->items[low] : NULL;
 }
 
@@ -63,15 +58,9 @@ static uint64_t end_of_chain(const hfn_pdb_trampolines *list, const hfn_pdb_tram
 /* The first name that the first count symbols, sorted, have for rva; NULL if none. */
 static const char *name_at(const hfn_symbol_table *table, uint32_t count, uint64_t rva)
 {
-    uint32_t low = 0, high = count;
+    size_t low =
+        hfn_count_below(table->items, count, sizeof *table->items, offsetof(hfn_symbol, rva), rva);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (table->items[middle].rva < rva)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low < count && table->items[low].rva == rva ? table->items[low].name : NULL;
 }
 

@@ -2,6 +2,7 @@
 /* Lays the executable sections out as sorted regions, with room for their marks. */
 #include "verdicts/code.h"
 
+#include "base/search.h"
 #include "image/image.h"
 
 #include <stdlib.h>
@@ -110,15 +111,9 @@ void hfn_code_finish(hfn_code *code, const hotfn_env *env)
 
 const hfn_region *hfn_code_region(const hfn_code *code, uint64_t rva)
 {
-    uint32_t low = 0, high = code->count;
+    size_t low = hfn_count_up_to(code->regions, code->count, sizeof *code->regions,
+                                 offsetof(hfn_region, end), rva);
 
-    while (low < high) { /* the first region that ends behind rva */
-        uint32_t middle = low + (high - low) / 2;
-        if (code->regions[middle].end <= rva)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low < code->count && hfn_region_has(&code->regions[low], rva) ? &code->regions[low]
                                                                          : NULL;
 }

@@ -8,6 +8,7 @@
  */
 #include "verdicts/judging.h"
 
+#include "base/search.h"
 #include "functions/handlers.h"
 #include "image/pe.h"
 
@@ -86,15 +87,9 @@ void hfn_fixed_prepare(hfn_judging *j)
 
 uint32_t hfn_fixed_reason(const hfn_judging *j, uint64_t from, uint64_t to, uint64_t *at)
 {
-    size_t low = 0, high = j->fixed_count;
+    size_t low =
+        hfn_count_up_to(j->fixed, j->fixed_count, sizeof *j->fixed, offsetof(hfn_fixed, end), from);
 
-    while (low < high) { /* the first that ends behind from */
-        size_t middle = low + (high - low) / 2;
-        if (j->fixed[middle].end <= from)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     if (low == j->fixed_count || j->fixed[low].rva >= to)
         return HOTFN_REASON_NONE;
     *at = j->fixed[low].rva > from ? j->fixed[low].rva : from;

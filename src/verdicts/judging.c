@@ -5,6 +5,7 @@
  */
 #include "verdicts/judging.h"
 
+#include "base/search.h"
 #include "verdicts/workers.h"
 
 #include <string.h>
@@ -40,16 +41,8 @@ bool hfn_judging_takes(const hfn_judging *j, const hfn_instruction *in, uint64_t
 
 uint32_t hfn_judging_lower(const hfn_judging *j, uint64_t rva)
 {
-    uint32_t low = 0, high = j->count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (j->subjects[middle].rva < rva)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)hfn_count_below(j->subjects, j->count, sizeof *j->subjects,
+                                     offsetof(hfn_subject, rva), rva);
 }
 
 static void fill_subjects(hfn_judging *j)

@@ -8,6 +8,7 @@
 #include "verdicts/prove.h"
 
 #include "base/compiler.h"
+#include "base/search.h"
 
 #include <string.h>
 
@@ -191,15 +192,9 @@ static uint32_t unknown_tail(const hfn_prover *p)
 static const hfn_slot *slot_of(const hfn_prover *p, const hfn_instruction *in)
 {
     const hfn_judging *j = p->judging;
-    size_t low = 0, high = in->reads_memory_relative ? j->slot_count : 0;
+    size_t low = hfn_count_below(j->slots, j->slot_count, sizeof *j->slots, offsetof(hfn_slot, rva),
+                                 in->target);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (j->slots[middle].rva < in->target)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return in->reads_memory_relative && low < j->slot_count && j->slots[low].rva == in->target
                ? &j->slots[low]
                : NULL;
