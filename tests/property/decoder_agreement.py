@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 
+import each_file
+
 try:
     import capstone
 except ImportError:
@@ -103,26 +105,8 @@ def compare(program, path):
         compared += 1
         if (length, flow, target) != (theirs[1], their_flow, their_target):
             differing.append((code[at:at + 15].hex(" "), (length, flow, target), theirs))
-    return compared, unknown, differing
-
-
-def main():
-    program, files = sys.argv[1], sys.argv[2:] or USUAL
-    print(f"1..{len(files)}")
-    failed = 0
-    for number, path in enumerate(files, 1):
-        try:
-            compared, unknown, differing = compare(program, path)
-        except (OSError, subprocess.CalledProcessError):
-            print(f"ok {number} {path} # SKIP not here")
-            continue
-        for row in differing:
-            print("#", *row)
-        bad = bool(differing) or unknown > compared // 10
-        failed += bad
-        print(f"{'not ' if bad else ''}ok {number} {path}: {compared} alike, {unknown} that capstone does not know")
-    return 1 if failed else 0
+    return f"{compared} alike, {unknown} that capstone does not know", differing, unknown <= compared // 10
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(each_file.run(USUAL, compare))

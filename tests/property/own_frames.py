@@ -15,6 +15,8 @@ import re
 import subprocess
 import sys
 
+import each_file
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "oracle"))
 import elf_tables  # noqa: E402
 import standard_names  # noqa: E402
@@ -125,7 +127,6 @@ def wrong_in(code, piece, cfa_at, leads_well):
 
 
 def check(hotfn, path):
-    """(functions proven, instructions looked at, [what is wrong])"""
     scan = json.loads(subprocess.run([hotfn, "scan", "--json", "--timed", path], capture_output=True,
                                      text=True, check=True).stdout)
     base = elf_tables.lowest_load_address(path)
@@ -164,26 +165,11 @@ def check(hotfn, path):
             seen += bisect.bisect_left(code.at, piece[1]) - bisect.bisect_left(code.at, piece[0])
             wrong += [(f["name"], hex(at), *rest)
                       for at, *rest in wrong_in(code, piece, cfa_at, leads_well)]
-    return len(proven), seen, wrong
+    return (f"{len(proven)} proven, {seen} instructions, {len(wrong)} reach out", wrong, bool(proven and seen))
 
 
 def main():
-    hotfn, files = sys.argv[1], sys.argv[2:] or USUAL
-    print(f"1..{len(files)}")
-    failed = 0
-    for number, path in enumerate(files, 1):
-        try:
-            proven, seen, wrong = check(hotfn, path)
-        except (OSError, subprocess.CalledProcessError):
-            print(f"ok {number} {path} # SKIP not here")
-            continue
-        for row in wrong[:20]:
-            print("#", *row)
-        bad = bool(wrong) or proven == 0 or seen == 0
-        failed += bad
-        print(f"{'not ' if bad else ''}ok {number} {path}: {proven} proven, {seen} instructions, "
-              f"{len(wrong)} reach out", flush=True)
-    return 1 if failed else 0
+    return each_file.run(USUAL, check)
 
 
 if __name__ == "__main__":

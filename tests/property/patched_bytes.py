@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 
+import each_file
+
 USUAL = ["/usr/lib32/libc.so.6", "/usr/lib32/libm.so.6", "/usr/lib32/libstdc++.so.6"]
 JUMP_BYTES = 5
 BRANCH = re.compile(r"^ *([0-9a-f]+):\t.*\t(?:bnd |notrack )?(j\w+|call|loop\w*) +(?:0x)?([0-9a-f]+)\b")
@@ -39,26 +41,8 @@ def check(hotfn, path):
         site = function["rva"] + (4 if function["rva"] in pads else 0)
         wrong += [(function["name"], hex(at), targets[at]) for at in range(site + 1, site + JUMP_BYTES)
                   if at in targets]
-    return len(jumps), len(targets), wrong
-
-
-def main():
-    hotfn, files = sys.argv[1], sys.argv[2:] or USUAL
-    print(f"1..{len(files)}")
-    failed = 0
-    for number, path in enumerate(files, 1):
-        try:
-            jumps, targets, wrong = check(hotfn, path)
-        except (OSError, subprocess.CalledProcessError):
-            print(f"ok {number} {path} # SKIP not here")
-            continue
-        for row in wrong[:10]:
-            print("#", *row)
-        bad = bool(wrong) or jumps == 0 or targets == 0
-        failed += bad
-        print(f"{'not ' if bad else ''}ok {number} {path}: {jumps} jumps, {targets} targets of branches, none inside")
-    return 1 if failed else 0
+    return f"{len(jumps)} jumps, {len(targets)} targets of branches, none inside", wrong, bool(jumps and targets)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(each_file.run(USUAL, check))
