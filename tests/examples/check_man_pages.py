@@ -13,7 +13,9 @@ import sys
 
 ROOT = pathlib.Path(os.environ.get("HOTFN_SOURCE_ROOT", pathlib.Path(__file__).parents[2]))
 PAGES = ROOT / "docs/man"
-LONG_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+LONG_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
+OPTION_LINE = re.compile(r"^(?:usage:| {2,6}(?=-))(.*?)(?:   |$)", re.MULTILINE)  # without what is said of it
+COMMON = {"--help", "--version"}
 
 
 def warnings_of(page):
@@ -27,7 +29,7 @@ def warnings_of(page):
 def documented(page):
     """The long options of a page: mdoc writes --name as `Fl -name`."""
     text = page.read_text(encoding="utf-8")
-    return {"--" + name for name in re.findall(r"(?:Fl|,) -([a-z][a-z-]+)", text)}
+    return {"--" + name for name in re.findall(r"(?:Fl|,) -([a-z][a-z0-9-]+)", text)}
 
 
 def offered(*verb):
@@ -35,14 +37,16 @@ def offered(*verb):
     return done.stdout
 
 
-def option_problems(verb):
-    page = PAGES / f"hotfn-{verb}.1"
-    has, says = set(LONG_OPTION.findall(offered(verb))), documented(page)
-    ours = {"--help", "--version"}
-    if verb == "bisect":
-        ours |= set(LONG_OPTION.findall(offered("run")))  # it passes them on, and names some
-    yield from (f"{page.name}: lacks {name}" for name in sorted(has - says - ours))
-    yield from (f"{page.name}: {name} is no option" for name in sorted(says - has - ours))
+def option_problems(verbs):
+    """Each page names its verb's options, and else only what some verb knows."""
+    texts = {verb: offered(verb) for verb in verbs}
+    anybody = COMMON.union(*map(LONG_OPTION.findall, texts.values()))
+    for verb, text in texts.items():
+        page = PAGES / f"hotfn-{verb}.1"
+        own = {name for line in OPTION_LINE.findall(text) for name in LONG_OPTION.findall(line)}
+        says = documented(page)
+        yield from (f"{page.name}: lacks {name}" for name in sorted(own - says - COMMON))
+        yield from (f"{page.name}: {name} is no option" for name in sorted(says - anybody))
 
 
 def verb_problems():
@@ -56,8 +60,7 @@ def main():
     problems = [problem for page in sorted(PAGES.glob("*.1")) for problem in warnings_of(page)]
     if os.environ.get("HOTFN"):
         problems += verb_problems()
-        for verb in ("run", "doctor", "bisect"):
-            problems += option_problems(verb)
+        problems += option_problems([page.stem.removeprefix("hotfn-") for page in sorted(PAGES.glob("hotfn-*.1"))])
     print("\n".join(problems) or "pages are well")
     return 1 if problems else 0
 
