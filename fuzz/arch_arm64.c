@@ -20,7 +20,8 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
     hfn_moved m;
     uint32_t offset = UINT32_MAX;
 
-    if (hfn_arch_arm64.move(bytes, size, RVA, patch_bytes, &m, &offset) == HFN_MOVED) {
+    if (hfn_arch_arm64.move(bytes, size, RVA, patch_bytes, HFN_NO_REGISTER, &m, &offset) ==
+        HFN_MOVED) {
         must(m.length > 0 && m.length <= HFN_MOVED_MAX && m.length % 4 == 0);
         must(m.original_bytes >= patch_bytes && m.instruction_count * 4u == m.original_bytes);
         must(m.fixup_count <= HFN_FIXUP_MAX);

@@ -60,7 +60,8 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
 {
     hfn_moved moved;
     uint32_t offset = UINT32_MAX;
-    hfn_move_result result = hfn_arch_x86_64.move(bytes, size, RVA, patch_bytes, &moved, &offset);
+    hfn_move_result result =
+        hfn_arch_x86_64.move(bytes, size, RVA, patch_bytes, HFN_NO_REGISTER, &moved, &offset);
 
     must(offset <= size);
     if (result == HFN_MOVED)

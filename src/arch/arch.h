@@ -125,8 +125,17 @@ typedef enum hfn_move_result {
 #define HFN_STACK_NOWHERE INT32_MIN      /* elsewhere, or not known               */
 #define HFN_STACK_BELOW (INT32_MIN + 1)  /* into the function's own frame somewhere */
 
+/* Bytes of arguments on the stack that a timing stub can copy (i386). */
+#define HFN_ARGUMENTS_MAX 124
+
 typedef struct hfn_stack_state {
     int32_t at[HFN_STACK_REGISTERS];
+    uint16_t reach;  /* i386: bytes of its arguments that were touched on the way here */
+    uint16_t pops;   /* the same: that the return took along                     */
+    bool called;     /* the same: a call on the way here may have taken some of what stood on the stack, if
+                      * nothing later shows that it has not */
+    bool unsettled;  /* and here something stands close to the return address if it has: whoever sees it
+                      * takes it back */
 } hfn_stack_state;
 
 typedef enum hfn_stack_answer {
@@ -134,7 +143,7 @@ typedef enum hfn_stack_answer {
     HFN_STACK_CALLER, /* touches its caller's frame, or takes an address in it */
     HFN_STACK_RETURN, /* touches the return address                            */
     HFN_STACK_LOST,   /* the stack pointer cannot be followed any more         */
-    HFN_STACK_POPS    /* a return that takes more than the return address      */
+    HFN_STACK_POPS    /* a return that takes more than can be told             */
 } hfn_stack_answer;
 
 /* What whoever patches needs to know of a CPU, without a decoder: all of it was decoded before. */
@@ -174,9 +183,11 @@ typedef struct hfn_arch {
 
     /* Move whole instructions at bytes, standing at rva, until at least patch_bytes are covered; a
      * jump back to the first instruction not moved is appended unless the last moved one does not go
-     * on.  *offset says which byte a refusal is about. */
+     * on.  *offset says which byte a refusal is about.  A call cannot move, for its return address would
+     * be another; but if pc_register is not HFN_NO_REGISTER, the first direct call is one that gives that
+     * back there (below), and the moved code puts it right. */
     hfn_move_result (*move)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint32_t patch_bytes,
-                            hfn_moved *out, uint32_t *offset);
+                            uint8_t pc_register, hfn_moved *out, uint32_t *offset);
 
     /* Does code at bytes read the flags before it writes them all (so that a stub may not change
      * them; ARM64: not the flags, but x16 and x17)?  Follows the straight line, direct jumps and calls; anything not understood answers
@@ -188,6 +199,10 @@ typedef struct hfn_arch {
      * a stub may spoil it), or HFN_NO_REGISTER.  bytes are the code around `at`, standing at rva; what
      * lies outside is not understood.  NULL: stubs of this CPU need none. */
     uint8_t (*spare_register)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at);
+
+    /* The register in which code that is called at bytes gives back its return address and does nothing
+     * else (i386's __x86.get_pc_thunk.*), or HFN_NO_REGISTER.  NULL: this CPU has no such code. */
+    uint8_t (*pc_register)(const uint8_t *bytes, uint64_t size);
 
     /* If a direct call or jump with a 4-byte field (a whole patch long) stands at bytes: the moved
      * code of the retarget strategy, a lone jump to the old target.  A call's return address stays

@@ -2,6 +2,8 @@
 /* Which CPU folder writes the stubs of this process. */
 #include "arch/stub.h"
 
+#include <stddef.h>
+
 #if defined(__aarch64__)
 
 #include "arch/arm64/emit_stub.h"
@@ -23,6 +25,11 @@ bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement)
 uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 {
     return hfn_arm64_emit_count_gate(out, target);
+}
+
+hfn_stub_shape hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)
+{
+    return *hfn_arm64_stub_shape(kind, flags);
 }
 
 uint32_t hfn_stub_emit_call_gate(uint8_t *out)
@@ -53,9 +60,12 @@ const hfn_patching *hfn_stub_patching(void)
 
 uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 {
-    (void)out;
-    (void)target;
-    return 0;
+    return hfn_x86_emit_patch(out, NULL, (uint64_t)(uintptr_t)out, target);
+}
+
+hfn_stub_shape hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)
+{
+    return hfn_x86_32_stub_shape(kind, flags);
 }
 
 #else
@@ -73,6 +83,11 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 {
     hfn_x86_emit_time_gate(out, target);
     return HFN_TIME_GATE_BYTES;
+}
+
+hfn_stub_shape hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)
+{
+    return *hfn_x86_stub_shape(kind, flags);
 }
 
 #endif
@@ -96,11 +111,6 @@ uint8_t hfn_stub_return_column(void)
 }
 
 #endif
-
-const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)
-{
-    return OF_THIS_CPU(stub_shape)(kind, flags);
-}
 
 void hfn_stub_emit(uint8_t *out, const hfn_stub_request *request)
 {

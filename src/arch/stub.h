@@ -20,7 +20,8 @@ typedef enum hfn_stub_kind {
 #define HFN_STUB_RED_ZONE 2u   /* the 128 bytes below the stack pointer are in use              */
 #define HFN_STUB_FAR_SLOT 4u   /* the slot lies beyond HFN_STUB_NEAR_SLOT_BYTES (ARM64)           */
 #define HFN_STUB_SIGNED 8u     /* the return address is signed at the entry (ARM64)               */
-#define HFN_STUB_SPARE_SHIFT 8 /* from this bit on: a register that may be spoilt, plus 1       */
+#define HFN_STUB_SPARE_SHIFT 8 /* from this bit on, five: a register that may be spoilt, plus 1 */
+#define HFN_STUB_ARGUMENTS_SHIFT 16 /* TIME, i386: words on the stack to be copied, five bits; HOTFN_POPS_* */
 
 /* Where things are in a head, and how far it has lowered the stack pointer from where. */
 typedef struct hfn_stub_step {
@@ -33,7 +34,7 @@ typedef struct hfn_stub_shape {
     uint8_t head_bytes; /* the moved instructions follow, at the stack pointer of the entry */
     uint8_t entry_at;   /* where the patch jumps to                                         */
     uint8_t step_count;
-    hfn_stub_step steps[8];
+    hfn_stub_step steps[10];
 } hfn_stub_shape;
 
 typedef struct hfn_stub_request {
@@ -63,13 +64,13 @@ const hfn_patching *hfn_stub_patching(void);
 /* Can stubs reach a row and a slot that are so far away? */
 bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement);
 
-const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags);
+hfn_stub_shape hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags);
 /* Write shape.head_bytes bytes. */
 void hfn_stub_emit(uint8_t *out, const hfn_stub_request *request);
 
-/* A gate: code once a region that its stubs call.  The count gate goes on to a slow path, the time gate
- * to any code in memory; the call gate saves everything, calls what stands behind the call, and restores
- * it.  They return their number of bytes; the time gate 0 where this CPU cannot time. */
+/* A gate: code once a region that its stubs call; it runs where it is written.  The count gate goes on to a
+ * slow path, the time gate to any code in memory; the call gate saves everything, calls what stands behind the call, and restores
+ * it.  They return their number of bytes. */
 uint32_t hfn_stub_emit_count_gate(uint8_t *out, uint64_t slow_path);
 uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target);
 uint32_t hfn_stub_emit_call_gate(uint8_t *out);
@@ -81,7 +82,7 @@ uint8_t hfn_stub_return_column(void);
 /* The same of a step, and of what lies in the frame that it makes. */
 uint32_t hfn_stub_step_cfi(uint8_t *out, uint32_t lowered_bytes);
 
-/* The jump (a call, where original is one) from `at` to target that a patch is; its bytes. */
+/* The jump (a call, where original is one; it may be NULL) from `at` to target that a patch is; its bytes. */
 uint32_t hfn_stub_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target);
 
 #endif

@@ -39,10 +39,17 @@ static inline void hfn_prefetch(uint64_t address)
 }
 
 /* Are there timing stubs for this CPU? */
-#if defined(__x86_64__) || defined(__aarch64__)
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
 #define HFN_CAN_TIME 1
 #else
 #define HFN_CAN_TIME 0
+#endif
+
+/* How far below its frame a timing stub may have put a copy of the function's arguments. */
+#if defined(__i386__)
+#define HFN_BELOW_FRAME_MOST 136u
+#else
+#define HFN_BELOW_FRAME_MOST 0u
 #endif
 
 /* And entries that follow a memory allocator's calls (counters/alloc.h)? */

@@ -189,7 +189,7 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, const hfn_ti
     *skip = next;
     if (t->thread == 0 || !hfn_time.nodes)
         return 0;
-    node = hfn_tree_called_from(t, *(const uint64_t *)(const void *)(f + 1), slot);
+    node = hfn_tree_called_from(t, *(const uintptr_t *)(const void *)(f + 1), slot);
     if (node != 0)
         hfn_time.nodes[node - 1].calls += next + UINT64_C(1);
     return node;

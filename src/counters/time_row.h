@@ -30,9 +30,9 @@ typedef struct hfn_time_frame {
     uint32_t depth;  /* its place in the log                 */
     uint64_t how;    /* HFN_CALL_*                           */
     uint64_t room;
-    uint64_t slot;   /* pushed by the stub                   */
+    uintptr_t slot;  /* pushed by the stub; behind it lies the caller's return address */
 } hfn_time_frame;
-#define HFN_TIME_FRAME_BYTES 40
+#define HFN_TIME_FRAME_BYTES (32 + sizeof(uintptr_t))
 
 /* What is to be known of a call in one word, as it is stored at once: its slot, some bits, and from
  * HFN_CALL_NODE_SHIFT on its tree node + 1 (0: none). */

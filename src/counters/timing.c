@@ -178,39 +178,45 @@ enum { ACTION_CLEANUP = 2, CONTINUE_UNWIND = 8 };
  * stands, the innermost open call is the one: unwinding goes from the inside out. */
 enum { LOOK_BACK = 256, LEAST_ADDRESS = 65536 };
 
-static bool is_in_log(const hfn_time_state *t, const hfn_open_call *log, uint64_t frame)
+/* The frame of the open call whose stub's stack pointer is `at`: between the two may be arguments. */
+static bool stands_over(uint64_t frame, uint64_t at)
+{
+    return frame - at <= HFN_BELOW_FRAME_MOST;
+}
+
+static uint64_t find_in_log(const hfn_time_state *t, const hfn_open_call *log, uint64_t at)
 {
     for (uint32_t i = t->depth; i > 0 && i + LOOK_BACK > t->depth; i--)
-        if (i <= HFN_LOG_CAPACITY && log[i - 1].frame == frame)
-            return true;
-    return false;
+        if (i <= HFN_LOG_CAPACITY && stands_over(log[i - 1].frame, at))
+            return log[i - 1].frame;
+    return 0;
 }
 
-static bool is_waiting(hfn_time_state *t, uint64_t frame)
+static uint64_t find_waiting(hfn_time_state *t, uint64_t at)
 {
     const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    uint64_t found = 0;
 
     for (uint32_t i = 0; i < t->limbo_count; i++)
-        if (limbo[i].call.frame == frame)
-            return true;
-    return false;
+        if (stands_over(limbo[i].call.frame, at) && (found == 0 || limbo[i].call.frame < found))
+            found = limbo[i].call.frame;
+    return found;
 }
 
-static void end_passed_call(const uint64_t *context)
+static void end_passed_call(const uintptr_t *context)
 {
-    uint64_t frame = context[HFN_UNWIND_CFA_AT_WORD];
+    uint64_t at = context[HFN_UNWIND_CFA_AT_WORD], frame;
     hfn_time_state *t;
 
     if (!hfn_thread_row || !hfn_time.header)
         return;
     t = hfn_time_state_of(hfn_thread_row);
-    if (is_in_log(t, hfn_time_log_of(t), frame)) {
+    if ((frame = find_in_log(t, hfn_time_log_of(t), at)) != 0)
         hfn_time_leave(frame);
-    } else if (is_waiting(t, frame)) {
-        hfn_time_exit_full((hfn_time_frame *)(uintptr_t)frame); /* it is on the stack still */
-    } else if (frame % 8 != 0 || frame < LEAST_ADDRESS || frame >> 47 != 0) {
+    else if ((frame = find_waiting(t, at)) != 0) /* it is on the stack still */
+        hfn_time_exit_full((hfn_time_frame *)(uintptr_t)frame);
+    else if (at % sizeof(uintptr_t) != 0 || at < LEAST_ADDRESS || at >> 47 != 0)
         hfn_time_leave(0);
-    }
 }
 
 int hfn_time_personality(int version, int actions, uint64_t exception_class, void *exception,

@@ -49,11 +49,13 @@ static patch make_patch(const hfn_plan_hook *hook, uint64_t base, uint64_t targe
 
     if (hook->strategy == HOTFN_STRATEGY_ISLAND) {
         p.island_at = base + hook->island_rva;
-        hfn_stub_emit_patch(p.island, hook->island_original, p.island_at, target);
+        hfn_stub_emit_patch(p.island, NULL, p.island_at, target);
         p.site[0] = SHORT_JUMP;
         p.site[1] = (uint8_t)(p.island_at - (p.site_at + SHORT_JUMP_BYTES));
     } else {
-        hfn_stub_emit_patch(p.site, hook->original, p.site_at, target);
+        hfn_stub_emit_patch(p.site,
+                            hook->strategy == HOTFN_STRATEGY_RETARGET ? hook->original : NULL,
+                            p.site_at, target);
     }
     return p;
 }

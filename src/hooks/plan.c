@@ -109,6 +109,16 @@ static bool check_spare(uint8_t spare)
     return spare <= PLAN_SPARE_MAX && (spare & 7) != 5;
 }
 
+static bool check_arguments(const hotfn_plan *plan, const uint8_t *entry)
+{
+    uint8_t arguments = entry[PLAN_ENTRY_ARGUMENTS_AT];
+
+    return arguments == 0 ||
+           (plan->machine == HOTFN_MACHINE_X86 && arguments >> 5 <= HOTFN_POPS_ALL &&
+            (arguments & 31) >= (arguments >> 5 == HOTFN_POPS_ONE) &&
+            (entry[PLAN_ENTRY_FLAGS_AT] & HOTFN_VERDICT_TIMED));
+}
+
 static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)
 {
     return entry[PLAN_ENTRY_MOVED_BYTES_AT] >= 1 &&
@@ -116,7 +126,8 @@ static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)
            entry[PLAN_ENTRY_FIXUPS_AT] <= HFN_FIXUP_MAX &&
            entry[PLAN_ENTRY_STEPS_AT] <= PLAN_STEPS_MAX &&
            entry[PLAN_ENTRY_CFI_BYTES_AT] <= PLAN_CFI_MAX &&
-           check_spare(entry[PLAN_ENTRY_SPARE_AT]) && entry[PLAN_ENTRY_PATCH_BYTES_AT] >= 1 &&
+           check_spare(entry[PLAN_ENTRY_SPARE_AT]) && check_arguments(plan, entry) &&
+           entry[PLAN_ENTRY_PATCH_BYTES_AT] >= 1 &&
            entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] >= entry[PLAN_ENTRY_PATCH_BYTES_AT] &&
            entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] <= PLAN_ORIGINAL_MAX &&
            (uint64_t)hfn_load_u32(entry + PLAN_ENTRY_DATA_AT) + data_bytes_of(entry) <=

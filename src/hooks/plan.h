@@ -22,7 +22,7 @@
 #include <string.h>
 
 #define PLAN_MAGIC UINT64_C(0x314e414c504e4648) /* "HFNPLAN1" */
-#define PLAN_VERSION 3u
+#define PLAN_VERSION 4u
 
 /* Offsets in the header. */
 enum {
@@ -70,6 +70,7 @@ enum {
     PLAN_ENTRY_CFI_BYTES_AT = 20, /* u8                                                       */
     PLAN_ENTRY_ISLAND_AT = 21,    /* i8 ISLAND: island minus the byte behind the 2-byte jump   */
     PLAN_ENTRY_SPARE_AT = 22,     /* u8 a register that is dead at the site, plus 1; 0: none   */
+    PLAN_ENTRY_ARGUMENTS_AT = 23, /* u8 i386, timed: words of arguments; from bit 5 on HOTFN_POPS_* */
     PLAN_ENTRY_BYTES = 24,
 };
 
@@ -129,7 +130,7 @@ typedef struct hfn_plan_hook {
     uint32_t site_rva;
     uint32_t island_rva; /* ISLAND, else 0 */
     bool far_slot;       /* not of the plan: hookset.h sets it */
-    uint8_t strategy, flags, patch_offset, patch_bytes, spare;
+    uint8_t strategy, flags, patch_offset, patch_bytes, spare, arguments;
     uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes;
     const uint8_t *original, *island_original, *moved, *fixups, *steps, *cfi;
 } hfn_plan_hook;
@@ -176,6 +177,7 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->step_count = entry[PLAN_ENTRY_STEPS_AT];
     out->cfi_bytes = entry[PLAN_ENTRY_CFI_BYTES_AT];
     out->spare = entry[PLAN_ENTRY_SPARE_AT];
+    out->arguments = entry[PLAN_ENTRY_ARGUMENTS_AT];
     out->site_rva = out->rva + out->patch_offset;
     out->island_rva = 0;
     out->far_slot = false;

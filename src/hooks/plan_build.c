@@ -46,6 +46,7 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
         .end_rva = end_of(verdicts, index, verdict->site_rva, original.size),
         .strategy = verdict->pub.strategy,
         .flags = verdict->pub.flags & 0xffu, /* without the reason not to time */
+        .arguments = verdict->pub.flags >> 24,
         .patch_offset = verdict->pub.patch_offset,
         .patch_bytes = verdict->pub.patch_bytes,
         .spare = verdict->spare,

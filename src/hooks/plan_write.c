@@ -168,6 +168,7 @@ static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t 
     entry[PLAN_ENTRY_STEPS_AT] = source->moved->instruction_count;
     entry[PLAN_ENTRY_CFI_BYTES_AT] = (uint8_t)cfi_bytes;
     entry[PLAN_ENTRY_SPARE_AT] = (uint8_t)source->spare;
+    entry[PLAN_ENTRY_ARGUMENTS_AT] = (uint8_t)source->arguments;
     if (source->strategy == HOTFN_STRATEGY_ISLAND)
         entry[PLAN_ENTRY_ISLAND_AT] = (uint8_t)(source->island_rva - (site + 2));
 }

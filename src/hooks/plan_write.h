@@ -12,6 +12,7 @@ typedef struct hfn_plan_source {
     uint64_t rva;
     uint64_t end_rva; /* of the function, if its code may hold sites; 0 */
     uint32_t strategy, flags, patch_offset, patch_bytes;
+    uint32_t arguments; /* PLAN_ENTRY_ARGUMENTS_AT */
     uint32_t spare; /* a register that is dead at the site, plus 1; 0: none */
     uint64_t island_rva;     /* ISLAND */
     const uint8_t *original; /* [original_bytes] from the site: all that is patched or moved;

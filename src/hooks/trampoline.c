@@ -19,17 +19,19 @@ static uint32_t stub_flags(const hfn_plan_hook *hook)
     return ((hook->flags & HOTFN_VERDICT_FLAGS_LIVE) ? HFN_STUB_FLAGS_LIVE : 0) |
            ((hook->flags & HOTFN_VERDICT_RED_ZONE) ? HFN_STUB_RED_ZONE : 0) |
            ((hook->flags & HOTFN_VERDICT_RETURN_SIGNED) ? HFN_STUB_SIGNED : 0) |
-           (hook->far_slot ? HFN_STUB_FAR_SLOT : 0) | (uint32_t)hook->spare << HFN_STUB_SPARE_SHIFT;
+           (hook->far_slot ? HFN_STUB_FAR_SLOT : 0) |
+           (uint32_t)hook->spare << HFN_STUB_SPARE_SHIFT |
+           (uint32_t)hook->arguments << HFN_STUB_ARGUMENTS_SHIFT;
 }
 
-const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook)
+hfn_stub_shape hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook)
 {
     return hfn_stub_shape_of(stub_kind(kind), stub_flags(hook));
 }
 
 uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook)
 {
-    return hfn_trampoline_shape(kind, hook)->head_bytes + (uint32_t)hook->moved_bytes;
+    return hfn_trampoline_shape(kind, hook).head_bytes + (uint32_t)hook->moved_bytes;
 }
 
 static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, uint64_t base)
@@ -75,7 +77,7 @@ uint32_t hfn_trampoline_moved_pc(uint32_t kind, const hfn_plan_hook *hook, uint3
 {
     for (uint32_t i = 0; i < hook->step_count; i++)
         if (hook->steps[i * PLAN_STEP_BYTES] == pc_offset)
-            return hfn_trampoline_shape(kind, hook)->head_bytes +
+            return hfn_trampoline_shape(kind, hook).head_bytes +
                    hook->steps[i * PLAN_STEP_BYTES + 1];
     return UINT32_MAX;
 }

@@ -7,7 +7,7 @@
 #include "hooks/plan.h"
 
 /* The head's shape for an action (HOTFN_ACTION_*). */
-const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook);
+hfn_stub_shape hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook);
 uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook);
 
 /* What all stubs of a region share. */

@@ -24,7 +24,7 @@ enum {
     FDE_HEAD_BYTES = 17,    /* length, CIE pointer, begin, range, augmentation length */
     FDE_BEGIN_AT = 8,
     FDE_RANGE_AT = 12,
-    STUB_MAX_BYTES = 48, /* besides its cfi: advances, remember, restore, lowered stack */
+    STUB_MAX_BYTES = 64, /* besides its cfi: advances, remember, restore, lowered stack */
     ADVANCE = 0x40,
     OFFSET = 0x80,
     ADVANCE_1 = 0x02,

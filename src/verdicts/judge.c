@@ -179,7 +179,8 @@ bool hfn_verdicts_moved(const hotfn_verdicts *v, uint32_t index, hfn_moved *out)
         return v->arch->retarget(bytes.data, bytes.size, item->site_rva, out);
     uint32_t wanted =
         item->covered_bytes < item->pub.patch_bytes ? item->covered_bytes : item->pub.patch_bytes;
-    return v->arch->move(bytes.data, bytes.size, item->site_rva, wanted, out, &offset) == HFN_MOVED;
+    return v->arch->move(bytes.data, bytes.size, item->site_rva, wanted,
+                         (uint8_t)(item->pc_register - 1), out, &offset) == HFN_MOVED;
 }
 
 static hfn_span bytes_at(const hotfn_verdicts *v, uint64_t rva, uint64_t byte_count)

@@ -129,7 +129,7 @@ void hfn_rseq_prepare(hfn_judging *j);
 bool hfn_ladder_first(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 /* standard.c: does a standard say what a function of this name takes, all of it in registers? */
-bool hfn_is_standard(const char *name);
+bool hfn_is_standard(const hfn_judging *j, const char *name);
 /* timing.c: which hookable functions may be timed; their flags. */
 void hfn_timing_judge(hfn_judging *j, hfn_verdict *items);
 /* sites.c: of the branches, those that may be sent to a stub; in place: target becomes the index of the

@@ -19,6 +19,7 @@ typedef struct climb {
     uint64_t size;           /* of them, to the region's end                        */
     uint64_t body;           /* bytes from the site to the function's end           */
     uint32_t jump_bytes;     /* of a patch with full reach                          */
+    uint8_t pc_register;     /* of a call under it that gives back its return address */
     uint32_t limit;          /* how many bytes at the site may be overwritten, at most a jump's */
     uint32_t reason, offset; /* why not more; offset from the entry              */
     hfn_verdict *out;
@@ -115,7 +116,7 @@ static bool can_move(climb *c, uint32_t patch_bytes)
     hfn_moved moved;
 
     hfn_move_result result =
-        c->judging->arch->move(c->bytes, c->size, c->site, wanted, &moved, &offset);
+        c->judging->arch->move(c->bytes, c->size, c->site, wanted, c->pc_register, &moved, &offset);
     if (result != HFN_MOVED) {
         refuse_move(c, result, offset);
         return false;
@@ -127,6 +128,7 @@ static bool can_move(climb *c, uint32_t patch_bytes)
     if (!may_leave(c, moved.original_bytes))
         return false;
     c->out->covered_bytes = moved.original_bytes;
+    c->out->pc_register = (uint8_t)(c->pc_register + 1);
     return true;
 }
 
@@ -301,6 +303,25 @@ static uint8_t spare_register(const climb *c)
     return number == HFN_NO_REGISTER ? 0 : number + 1;
 }
 
+/* i386: does a direct call among the bytes that a jump takes do nothing but give back its own place?  Then
+ * it can move, and the function has its hook at the first byte, where it may be timed too. */
+static uint8_t find_pc_call(const climb *c)
+{
+    const hfn_judging *j = c->judging;
+    hfn_instruction in = { .flow = HFN_FLOW_NEXT };
+
+    if (!j->arch->pc_register)
+        return HFN_NO_REGISTER;
+    for (uint32_t at = 0; at < c->jump_bytes && in.flow == HFN_FLOW_NEXT; at += in.length)
+        if (!j->arch->decode(c->bytes + at, c->size - at, c->site + at, 0, &in))
+            return HFN_NO_REGISTER;
+    const hfn_region *region =
+        in.flow == HFN_FLOW_CALL ? hfn_code_region(&j->code, in.target) : NULL;
+    return region ? j->arch->pc_register(region->bytes + (in.target - region->rva),
+                                         region->end - in.target)
+                  : HFN_NO_REGISTER;
+}
+
 static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
 {
     const hfn_subject *s = &j->subjects[index];
@@ -324,6 +345,7 @@ static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
     c.bytes = bytes + out->pub.patch_offset;
     c.size = size - out->pub.patch_offset;
     c.body = s->end - c.site;
+    c.pc_register = find_pc_call(&c);
     find_limit(&c);
     return c;
 }
@@ -351,7 +373,8 @@ bool hfn_ladder_first(const hfn_judging *j, uint32_t index, hfn_verdict *out)
 {
     climb c = start(j, index, out);
 
-    if (!try_retarget(&c) && !try_jump(&c) && !try_retarget_call(&c))
+    if (!(c.pc_register == HFN_NO_REGISTER && try_retarget(&c)) && !try_jump(&c) &&
+        !try_retarget(&c) && !try_retarget_call(&c))
         return false;
     finish(&c);
     return true;

@@ -65,7 +65,7 @@ static uint32_t follow_site(hfn_prover *p, const call_site *site, bool *any)
     const hfn_arch *arch = p->judging->arch;
 
     for (size_t i = 0; i < p->call_count; i++) {
-        hfn_stack_state state;
+        hfn_stack_state state = { .called = p->calls[i].called };
         uint32_t before = p->count;
         if (p->calls[i].rva < site->begin || p->calls[i].rva >= site->end)
             continue;

@@ -46,6 +46,7 @@ void hfn_prover_finish(hfn_prover *p)
     hfn_free(env, p->calls, p->call_capacity * sizeof *p->calls);
     hfn_free(env, p->tails, p->tail_capacity * sizeof *p->tails);
     hfn_free(env, p->parts, p->part_capacity * sizeof *p->parts);
+    hfn_free(env, p->ways, p->way_capacity * sizeof *p->ways);
 }
 
 static bool append(hfn_prover *p, void **items, size_t *count, size_t *capacity, const void *item,
@@ -98,6 +99,11 @@ static bool grow(hfn_prover *p)
 
 /* ---- Joining ways. */
 
+hfn_leader *hfn_prove_place(const hfn_prover *p, uint64_t rva)
+{
+    return place_of(p, rva);
+}
+
 static void enqueue(hfn_prover *p, hfn_leader *l)
 {
     uint32_t place = (uint32_t)(l - p->leaders);
@@ -126,6 +132,8 @@ static uint32_t meet(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state,
             changed = true;
         }
     }
+    if (state->called && !l->state.called)
+        changed = l->state.called = true;
     l->weak = l->weak && weak;
     if (changed)
         enqueue(p, l);
@@ -136,6 +144,7 @@ uint32_t hfn_prove_leads(hfn_prover *p, uint64_t rva, const hfn_stack_state *sta
 {
     hfn_leader *l;
 
+    hfn_pops_lead(p, rva, state);
     if (p->count >= LEADERS_MAX || (p->count * 2 >= p->capacity && !grow(p)))
         return HOTFN_REASON_STACK_UNKNOWN;
     l = place_of(p, rva);
@@ -172,9 +181,29 @@ static bool is_own_entry(const hfn_prover *p, uint64_t target)
     return target == p->rva || target == p->items[p->subject].site_rva;
 }
 
+/* i386: words that a function of a standard's name takes at most (mmap64). */
+enum { STANDARD_WORDS = 7 };
+
+/* All returns take the same from the stack. */
+static uint32_t note_return(hfn_prover *p, uint32_t pops)
+{
+    if (p->pops >= 0 && p->pops != (int32_t)pops)
+        return HOTFN_REASON_RETURN_POPS;
+    p->pops = (int32_t)pops;
+    return HOTFN_REASON_NONE;
+}
+
+static uint32_t jump_to_standard(hfn_prover *p)
+{
+    if (p->judging->arch->pointer_bytes != 4)
+        return HOTFN_REASON_NONE;
+    p->reach = p->reach > 4 * STANDARD_WORDS ? p->reach : 4 * STANDARD_WORDS;
+    return note_return(p, 0);
+}
+
 /* What a function of a standard's name takes fits in registers, so whoever it jumps on to is passed no
- * stack arguments either: there is no room for any. */
-static uint32_t unknown_tail(const hfn_prover *p)
+ * stack arguments either: there is no room for any.  On i386 they are so many words at most. */
+static uint32_t unknown_tail(hfn_prover *p)
 {
     const hfn_judging *j = p->judging;
     const char *name = NULL;
@@ -182,8 +211,8 @@ static uint32_t unknown_tail(const hfn_prover *p)
     if (j->subjects[p->subject].flags & (HOTFN_FUNCTION_GLOBAL | HOTFN_FUNCTION_EXPORTED))
         for (uint32_t n = 0; (name = hotfn_functions_get_name(j->functions, p->subject, n)) != NULL;
              n++)
-            if (hfn_is_standard(name))
-                return HOTFN_REASON_NONE;
+            if (hfn_is_standard(j, name))
+                return jump_to_standard(p);
     return HOTFN_REASON_TAIL_UNKNOWN;
 }
 
@@ -244,7 +273,7 @@ static uint32_t jump_by(hfn_prover *p, const hfn_slot *slot, const hfn_stack_sta
     if (slot->target != UINT64_MAX && !is_in_plt(p, slot->target) &&
         subject_at(p, slot->target, &unused))
         return jump_to(p, slot->target, state);
-    return slot->is_standard ? HOTFN_REASON_NONE : unknown_tail(p);
+    return slot->is_standard ? jump_to_standard(p) : unknown_tail(p);
 }
 
 static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *state)
@@ -271,6 +300,7 @@ static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *s
         return hfn_code_region(&p->judging->code, target) ? hfn_prove_leads(p, target, state, false)
                                                           : HOTFN_REASON_TAIL_UNKNOWN;
     append(p, (void **)&p->tails, &p->tail_count, &p->tail_capacity, &index, sizeof index);
+    place_of(p, p->block)->returns |= state->called;
     return HOTFN_REASON_NONE;
 }
 
@@ -311,8 +341,11 @@ static uint32_t jump_indirectly(hfn_prover *p, const block *b, const hfn_instruc
         return unknown_tail(p);
     if (p->dispatches && p->dispatch_state.at[stack] != state->at[stack])
         return HOTFN_REASON_STACK_UNKNOWN;
-    if (!p->dispatches)
+    if (!p->dispatches) {
         p->dispatch_state = *state;
+        p->dispatch_block = p->block;
+    }
+    p->dispatch_state.called |= state->called;
     for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++)
         if (p->dispatch_state.at[i] != state->at[i])
             p->dispatch_state.at[i] = HFN_STACK_NOWHERE;
@@ -337,7 +370,8 @@ static void note_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
 {
     const hfn_arch *arch = p->judging->arch;
     const hfn_call_state call = { at, state->at[arch->stack_register],
-                                  state->at[arch->frame_register], state->at[arch->return_place] };
+                                  state->at[arch->frame_register], state->at[arch->return_place],
+                                  state->called };
 
     append(p, (void **)&p->calls, &p->call_count, &p->call_capacity, &call, sizeof call);
 }
@@ -380,15 +414,39 @@ static bool is_inside(const hfn_prover *p, uint64_t target)
 
 typedef enum way { WAY_ON, WAY_END } way;
 
+/* i386: call +0, which arch follows as a push. */
+static bool is_push_of_place(const hfn_prover *p, uint64_t at, const hfn_instruction *in)
+{
+    return p->judging->arch->pc_register && in->flow == HFN_FLOW_CALL &&
+           in->target == at + in->length;
+}
+
+/* i386: it gives back the place behind the call, and takes nothing from the stack. */
+static bool is_pc_thunk(const hfn_prover *p, uint64_t target)
+{
+    const hfn_judging *j = p->judging;
+    const hfn_region *region = hfn_code_region(&j->code, target);
+
+    return region && j->arch->pc_register &&
+           j->arch->pc_register(region->bytes + (target - region->rva), region->end - target) !=
+               HFN_NO_REGISTER;
+}
+
 /* One instruction with its flow; *reason is set where the proof ends. */
 static way step(hfn_prover *p, block *b, uint64_t at, const hfn_instruction *in,
                 hfn_stack_state *state, uint32_t *reason)
 {
     const uint8_t *bytes = b->region->bytes + (at - b->region->rva);
+    bool called = state->called;
 
     *reason = reason_of(p->judging->arch->stack_step(bytes, b->region->end - at, at, state));
     if (*reason != HOTFN_REASON_NONE)
         return WAY_END;
+    if (is_push_of_place(p, at, in))
+        return WAY_ON;
+    if (in->flow == HFN_FLOW_CALL && is_pc_thunk(p, in->target))
+        state->called = called;
+    hfn_pops_note(p, called, state, in->flow == HFN_FLOW_RETURN);
     switch (in->flow) {
     case HFN_FLOW_CALL:
         if (is_inside(p, in->target))
@@ -399,7 +457,7 @@ static way step(hfn_prover *p, block *b, uint64_t at, const hfn_instruction *in,
     case HFN_FLOW_JUMP: *reason = jump_to(p, in->target, state); return WAY_END;
     case HFN_FLOW_JUMP_IF: *reason = jump_to(p, in->target, state); return WAY_ON;
     case HFN_FLOW_JUMP_INDIRECT: *reason = jump_indirectly(p, b, in, state); return WAY_END;
-    case HFN_FLOW_RETURN: return WAY_END;
+    case HFN_FLOW_RETURN: *reason = note_return(p, state->pops); return WAY_END;
     default: return WAY_ON;
     }
 }
@@ -417,6 +475,7 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
     if (!b.region)
         return HOTFN_REASON_STACK_UNKNOWN;
     note_part(p, at);
+    p->block = at;
     for (;;) {
         if (at != b.begin && at < end && at < b.region->end &&
             (hfn_region_marks(b.region, at) & HFN_MARK_JUMPED))
@@ -433,7 +492,8 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
         b.starts[b.count++] = (uint32_t)(at - b.begin);
         if (step(p, &b, at, &in, &state, &reason) == WAY_END || reason != HOTFN_REASON_NONE)
             return reason;
-        if (in.flow == HFN_FLOW_CALL || in.flow == HFN_FLOW_CALL_INDIRECT)
+        if ((in.flow == HFN_FLOW_CALL && !is_push_of_place(p, at, &in)) ||
+            in.flow == HFN_FLOW_CALL_INDIRECT)
             weak = behind_call = true;
         else
             behind_call = behind_call && in.is_padding;
@@ -465,6 +525,7 @@ static uint32_t follow_case(hfn_prover *p, uint64_t rva, bool *any)
     if (place_of(p, rva)->rva == rva)
         return HOTFN_REASON_NONE;
     *any = true;
+    p->block = p->dispatch_block;
     return hfn_prove_leads(p, rva, &p->dispatch_state, true);
 }
 
@@ -528,11 +589,14 @@ uint32_t hfn_prove(hfn_prover *p, uint32_t subject)
     bool any = true;
 
     no_leaders(p);
-    p->queue_count = p->call_count = p->tail_count = p->part_count = 0;
+    p->queue_count = p->call_count = p->tail_count = p->part_count = p->way_count = 0;
     p->subject = subject;
     p->rva = s->rva;
     p->end = s->end;
     p->dispatches = p->case_seen = p->loops = false;
+    p->block = UINT64_MAX;
+    p->reach = 0;
+    p->pops = -1;
     p->judging->arch->stack_begin(&entry);
     reason = hfn_prove_leads(p, s->rva, &entry, false);
     while (reason == HOTFN_REASON_NONE && any) {
@@ -540,8 +604,11 @@ uint32_t hfn_prove(hfn_prover *p, uint32_t subject)
         reason = read_queued(p);
         if (reason == HOTFN_REASON_NONE && p->dispatches)
             reason = follow_dispatch(p, &any);
+        p->block = UINT64_MAX;
         if (reason == HOTFN_REASON_NONE && !any)
             reason = hfn_prove_landing_pads(p, &any);
     }
+    if (reason == HOTFN_REASON_NONE && !hfn_pops_are_settled(p))
+        return HOTFN_REASON_STACK_UNKNOWN;
     return reason;
 }

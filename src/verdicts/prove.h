@@ -12,12 +12,22 @@ typedef struct hfn_leader {
     hfn_stack_state state;
     bool weak;   /* only seen behind a call, which may not return, or guessed */
     bool queued; /* to be read (again) */
+    /* i386, of the block that begins here (callee_pops.c): */
+    bool unsettled; /* what it touches hangs on how much calls before took from the stack          */
+    bool returns;   /* it returns by the stack pointer that they left, which shows that it is right */
+    bool resets;    /* it sets the stack pointer anew                                             */
 } hfn_leader;
+
+/* One block leads to another. */
+typedef struct hfn_way {
+    uint64_t from, to;
+} hfn_way;
 
 /* The stack behind a call: an exception may lead on from there. */
 typedef struct hfn_call_state {
     uint64_t rva; /* of the call */
     int32_t stack_at, frame_at, return_at;
+    bool called;
 } hfn_call_state;
 
 /* One thread's working memory. */
@@ -34,14 +44,20 @@ typedef struct hfn_prover {
     size_t tail_count, tail_capacity;
     uint32_t *parts; /* other subjects whose code belongs to it, and itself first */
     size_t part_count, part_capacity;
+    hfn_way *ways; /* i386 only */
+    size_t way_count, way_capacity;
     bool no_memory;
     /* of the function that is read: */
     uint32_t subject;
     uint64_t rva, end;
     bool dispatches; /* an indirect jump inside of it was met: */
     hfn_stack_state dispatch_state;
+    uint64_t dispatch_block;
     bool case_seen; /* a place that it may lead to */
     bool loops;     /* it jumps to its own entry   */
+    uint64_t block; /* where the block that is read begins */
+    uint32_t reach; /* i386: bytes of arguments that it touches */
+    int32_t pops;   /* the same: that its returns take along; -1: none was seen */
 } hfn_prover;
 
 bool hfn_prover_init(hfn_prover *p, hfn_judging *j, const hfn_verdict *items);
@@ -51,6 +67,14 @@ uint32_t hfn_prove(hfn_prover *p, uint32_t subject);
 
 /* A jump or an exception leads to rva with this stack; HOTFN_REASON_*. */
 uint32_t hfn_prove_leads(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak);
+
+hfn_leader *hfn_prove_place(const hfn_prover *p, uint64_t rva);
+
+/* callee_pops.c.  A step of the block that is read is done, before it `called` was; a way leads on from it. */
+void hfn_pops_note(hfn_prover *p, bool called_before, hfn_stack_state *state, bool returns);
+void hfn_pops_lead(hfn_prover *p, uint64_t to, const hfn_stack_state *state);
+/* Does each place that hangs on what callees took lead to a return that shows it? */
+bool hfn_pops_are_settled(hfn_prover *p);
 
 /* landing_pads.c: what exceptions lead to from the calls seen so far; *any: something new. */
 uint32_t hfn_prove_landing_pads(hfn_prover *p, bool *any);

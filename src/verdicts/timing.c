@@ -3,7 +3,8 @@
  * Which hookable functions may be timed.  A timed function runs as if called from a frame of ours, its
  * true caller's frame lies further up: so nothing in it may look there (prove.c), and nothing that it
  * jumps on to, which then runs in the same place, be that timed itself or not.  Jumps in a circle would put
- * frame upon frame.
+ * frame upon frame.  On i386 the arguments that all of them touch are copied below the frame, so how many
+ * words that are is part of the proof, and how many of them the return takes along.
  * Everything else is counted, with the reason in its flags.
  */
 #include "verdicts/prove.h"
@@ -19,11 +20,18 @@ typedef struct tail {
     uint32_t from, to;
 } tail;
 
+/* Of a function, by index. */
+typedef struct proof {
+    bool holds;    /* may run behind a frame of ours                       */
+    uint8_t words; /* of arguments that are touched                         */
+    int8_t pops;   /* words that the return takes along; -1: it does not return */
+} proof;
+
 typedef struct timing {
     hfn_judging *judging;
     hfn_verdict *items;
-    bool *proven; /* by index: may run behind a frame of ours */
-    tail *tails;  /* by from, after sort */
+    proof *proven;
+    tail *tails; /* by from, after sort */
     size_t tail_count, tail_capacity;
     bool walks_own_stack;
 } timing;
@@ -77,19 +85,20 @@ static uint32_t judge_hook(const timing *t, const hfn_verdict *v)
 static void judge_one(timing *t, hfn_prover *p, uint32_t index)
 {
     hfn_verdict *v = &t->items[index];
-    uint32_t reason = judge_hook(t, v), proof;
+    uint32_t reason = judge_hook(t, v), found;
 
     if (reason == HOTFN_REASON_NOT_PROVEN || reason == HOTFN_REASON_OWN_STACK_WALK) {
         settle(v, reason);
         return;
     }
-    proof = hfn_prove(p, index);
-    t->proven[index] = proof == HOTFN_REASON_NONE;
+    found = hfn_prove(p, index);
+    t->proven[index] = (proof){ found == HOTFN_REASON_NONE, (uint8_t)((p->reach + 3) / 4),
+                                (int8_t)(p->pops < 0 ? -1 : p->pops / 4) };
     if (reason == HOTFN_REASON_NONE &&
         (p->loops || (p->dispatches && (v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP))))
         reason = HOTFN_REASON_ENTRY_JUMPED;
-    settle(v, reason != HOTFN_REASON_NONE ? reason : proof);
-    for (size_t k = 0; t->proven[index] && k < p->tail_count; k++) {
+    settle(v, reason != HOTFN_REASON_NONE ? reason : found);
+    for (size_t k = 0; t->proven[index].holds && k < p->tail_count; k++) {
         const tail one = { index, p->tails[k] };
         hfn_judging_append(t->judging, (void **)&t->tails, &t->tail_count, &t->tail_capacity, &one,
                            sizeof one);
@@ -118,7 +127,7 @@ static void judge_batch(void *user, uint32_t item)
 
 static void refuse(timing *t, uint32_t index, uint32_t reason)
 {
-    t->proven[index] = false;
+    t->proven[index].holds = false;
     if (t->items[index].pub.flags & HOTFN_VERDICT_TIMED)
         settle(&t->items[index], reason);
 }
@@ -128,7 +137,7 @@ static bool refuse_unproven(timing *t)
     bool any = false;
 
     for (size_t i = 0; i < t->tail_count; i++) {
-        if (t->proven[t->tails[i].from] && !t->proven[t->tails[i].to]) {
+        if (t->proven[t->tails[i].from].holds && !t->proven[t->tails[i].to].holds) {
             refuse(t, t->tails[i].from, HOTFN_REASON_TAIL_UNPROVEN);
             any = true;
         }
@@ -147,7 +156,7 @@ static void refuse_circles(timing *t)
         return;
     }
     for (uint32_t i = 0; i < t->judging->count; i++)
-        left[i] = t->proven[i];
+        left[i] = t->proven[i].holds;
     while (any) { /* once more than the longest chain of tail jumps */
         any = false;
         for (size_t i = 0; i < t->tail_count; i++)
@@ -162,6 +171,49 @@ static void refuse_circles(timing *t)
         if (left[i])
             refuse(t, i, HOTFN_REASON_TAIL_CIRCLE);
     hfn_free(&t->judging->env, left, (t->judging->count + 1) * sizeof *left);
+}
+
+/* ---- Arguments. */
+
+/* What the one touches and takes along, those do too that jump on to it. */
+static bool pass_on(timing *t, const tail *one)
+{
+    proof *from = &t->proven[one->from];
+    const proof *to = &t->proven[one->to];
+    bool more = from->words < to->words, learns = from->pops < 0 && to->pops >= 0;
+
+    if (!from->holds)
+        return false;
+    if (from->pops >= 0 && to->pops >= 0 && from->pops != to->pops) {
+        refuse(t, one->from, HOTFN_REASON_RETURN_POPS);
+        return true;
+    }
+    from->words = more ? to->words : from->words;
+    from->pops = learns ? to->pops : from->pops;
+    return more || learns;
+}
+
+static void settle_arguments(timing *t)
+{
+    bool any = true;
+
+    while (any) {
+        any = false;
+        for (size_t i = 0; i < t->tail_count; i++)
+            any |= pass_on(t, &t->tails[i]);
+    }
+    for (uint32_t i = 0; i < t->judging->count; i++) {
+        const proof *p = &t->proven[i];
+        uint32_t pops = p->pops <= 0          ? HOTFN_POPS_NOTHING
+                        : p->pops == p->words ? HOTFN_POPS_ALL
+                                              : HOTFN_POPS_ONE;
+        if (!p->holds || !(t->items[i].pub.flags & HOTFN_VERDICT_TIMED))
+            continue;
+        if (pops == HOTFN_POPS_ONE && p->pops != 1)
+            refuse(t, i, HOTFN_REASON_RETURN_POPS);
+        else
+            t->items[i].pub.flags |= ((uint32_t)p->words | pops << 5) << 24;
+    }
 }
 
 /* ---- Runtimes that look at their own stacks. */
@@ -190,7 +242,7 @@ static void note_slot(void *user, const hfn_image_slot *slot)
     hfn_judging *j = user;
     bool is_one = strncmp(slot->name, "_Z", 2) == 0;
     const hfn_slot one = { slot->place_rva, is_one ? slot->target_rva : UINT64_MAX,
-                           hfn_is_standard(slot->name) };
+                           hfn_is_standard(j, slot->name) };
 
     if (one.target != UINT64_MAX || one.is_standard)
         hfn_judging_append(j, (void **)&j->slots, &j->slot_count, &j->slot_capacity, &one,
@@ -225,6 +277,9 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
     while (refuse_unproven(&t))
         ;
     refuse_circles(&t);
+    while (refuse_unproven(&t))
+        ;
+    settle_arguments(&t);
     while (refuse_unproven(&t))
         ;
     hfn_free(&j->env, t.proven, (j->count + 1) * sizeof *t.proven);

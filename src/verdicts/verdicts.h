@@ -38,6 +38,7 @@ typedef struct hfn_verdict {
     uint32_t pun_mask;      /* PUN: 1 where pun_fixed holds; 0 for the other strategies  */
     uint32_t covered_bytes; /* original bytes that the moved code replaces               */
     uint8_t spare;          /* a register that is dead at the site, plus 1; 0: none known   */
+    uint8_t pc_register;    /* i386: where a call among the moved gives back its return address, plus 1 */
 } hfn_verdict;
 
 /* Never NULL for index < hotfn_verdicts_count; NULL past the end. */

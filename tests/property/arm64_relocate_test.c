@@ -160,8 +160,8 @@ static bool take_out(const form *f, const uint8_t *code, hfn_moved *out)
 
     if (f->word == CALL)
         return hfn_arm64_retarget(code, HFN_ARM64_BYTES, address, out);
-    return hfn_arch_arm64.move(code, HFN_ARM64_BYTES, address, HFN_ARM64_BYTES, out, &offset) ==
-           HFN_MOVED;
+    return hfn_arch_arm64.move(code, HFN_ARM64_BYTES, address, HFN_ARM64_BYTES, HFN_NO_REGISTER,
+                               out, &offset) == HFN_MOVED;
 }
 
 static void check_form_at(const form *f, uint8_t *code, int64_t units, random_source *r, tally *t)
@@ -350,7 +350,7 @@ static bool check_sequence(uint64_t seed, uint64_t round, tally *t)
     start_randomly(&r, &start);
     run_from(&start, code, &in_place);
     hfn_move_result result = hfn_arch_arm64.move(code, 4 * s.count, (uint64_t)(uintptr_t)code,
-                                                 4 * patched, &moved, &offset);
+                                                 4 * patched, HFN_NO_REGISTER, &moved, &offset);
     /* Too long, or no register left that none of them could mean. */
     if (result == HFN_MOVE_TOO_LONG || (result == HFN_MOVE_IMPOSSIBLE && patched > 1)) {
         t->not_tried++;

@@ -284,8 +284,8 @@ static int check_one(uint64_t seed, uint64_t round)
     memcpy(at_address(CODE), s.bytes, s.size);
     put_jump(CODE + s.size + TAIL, SWITCH + (uint32_t)(law_leave - law_switch));
     patch_bytes += random_below(&r, 6);
-    hfn_move_result result =
-        hfn_arch_x86.move(at_address(CODE), PAGE, CODE, patch_bytes, &moved, &offset);
+    hfn_move_result result = hfn_arch_x86.move(at_address(CODE), PAGE, CODE, patch_bytes,
+                                               HFN_NO_REGISTER, &moved, &offset);
     if (result == HFN_MOVE_TOO_LONG)
         return 0;
     run_from(&before, &in_place);

@@ -2,11 +2,16 @@
 /*
  * The law of i386 stubs, on this very CPU: counting adds one to a count of 64 bits and changes no
  * register, flag, vector or byte of the stack, but the register that it may spoil and, with it, flags;
- * the slow path and the call gate may run code that spoils everything a function may spoil.  Built
- * with -m32 by itself, with the slow path's own assembly.
+ * the slow path and the call gate may run code that spoils everything a function may spoil.  A timed
+ * function finds its registers, flags and arguments, may write the latter and take them along, and what it
+ * leaves its caller finds, who keeps his own arguments.  Built with -m32 by itself, with the assembly
+ * behind stubs.
  */
 #include "arch/x86/emit_stub.h"
+#include "counters/call_stack.h"
 #include "random.h"
+
+#include <hotfn/verdicts.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +21,7 @@
 #define PAGE_BYTES 4096u
 #define GATE_AT 0u
 #define CALL_GATE_AT 64u
+#define TIME_GATES_AT 512u
 #define STUB_AT 1024u
 #define ROW_BYTES (1u << 24)
 enum { ESP = 4, FLAGS = 0x8d5, STACK_WORDS = 16384 };
@@ -73,6 +79,51 @@ void hfn_thread_row_first_call(void)
     spoil_general();
 }
 
+static hfn_time_frame *entered, *exited;
+static uint32_t enters, exits;
+hfn_time_engine hfn_time;
+
+static void enter(hfn_time_frame *frame)
+{
+    entered = frame;
+    enters++;
+    frame->start = frame->how = frame->room = UINT64_MAX;
+    frame->caller = frame->depth = UINT32_MAX;
+    spoil_general();
+}
+
+static void leave(hfn_time_frame *frame)
+{
+    exited = frame;
+    exits++;
+    spoil_general();
+}
+
+void hfn_time_enter(hfn_time_frame *frame)
+{
+    enter(frame);
+}
+
+void hfn_time_enter_full(hfn_time_frame *frame)
+{
+    enter(frame);
+}
+
+void hfn_time_enter_sampled(hfn_time_frame *frame)
+{
+    enter(frame);
+}
+
+void hfn_time_exit(hfn_time_frame *frame)
+{
+    leave(frame);
+}
+
+void hfn_time_exit_full(hfn_time_frame *frame)
+{
+    leave(frame);
+}
+
 static void callback(void *user)
 {
     callbacks++;
@@ -96,7 +147,7 @@ static void check(bool holds, const char *what, uint32_t flags, uint32_t slot)
 static void make_stub(const hfn_stub_request *request)
 {
     uint8_t *stub = page + STUB_AT;
-    uint32_t head = hfn_x86_32_stub_shape(request->kind, request->flags)->head_bytes;
+    uint32_t head = hfn_x86_32_stub_shape(request->kind, request->flags).head_bytes;
     uint32_t distance = (uint32_t)law_leave - (uint32_t)(uintptr_t)(stub + head + 5);
 
     memset(stub, 0xcc, 256);
@@ -140,7 +191,7 @@ static void run_count(random_source *r, uint32_t flags, uint32_t slot, bool has_
                                  .gate = (uintptr_t)(page + GATE_AT),
                                  .row_displacement = (int32_t)hfn_thread_row_displacement(),
                                  .slot_displacement = (int32_t)slot };
-    const hfn_stub_shape *shape = hfn_x86_32_stub_shape(HFN_STUB_COUNT, flags);
+    const hfn_stub_shape shape = hfn_x86_32_stub_shape(HFN_STUB_COUNT, flags);
     uint64_t before = random_u64(r), after;
     uint32_t slow_before = slow_calls;
     law_state start = start_randomly(r);
@@ -149,7 +200,7 @@ static void run_count(random_source *r, uint32_t flags, uint32_t slot, bool has_
         before |= UINT32_MAX; /* the low word wraps */
     memcpy(row + slot, &before, sizeof before);
     make_stub(&request);
-    start.code = (uint32_t)(uintptr_t)(page + STUB_AT + shape->entry_at);
+    start.code = (uint32_t)(uintptr_t)(page + STUB_AT + shape.entry_at);
     hfn_thread_row = has_row ? row : NULL;
     law = start;
     law_enter();
@@ -179,6 +230,115 @@ static void run_call(random_source *r)
     check(kept(&start, &law, 8, true), "a call keeps all", 0, 0);
 }
 
+/* The body: keeps what it finds, in registers, flags and n words on the stack; adds 1 to each of these
+ * (lea changes no flag), leaves all flags turned around, and takes the words along or not. */
+enum { WORDS_MOST = 31, MARK = 0x5a5a0000 };
+static struct {
+    uint32_t registers[8], flags, words[WORDS_MOST + 1];
+} found;
+
+static uint8_t *put_body(uint8_t *at, uint32_t words, uint32_t popped)
+{
+    static const uint8_t keep_all[] = { 0x9c, 0x60 };   /* pushfd; pushad               */
+    static const uint8_t done[] = { 0x61, 0x9d, 0xf5 }; /* popad; popfd; cmc            */
+    uint32_t address = (uint32_t)(uintptr_t)found.registers;
+
+    memcpy(at, keep_all, 2), at += 2;
+    for (uint32_t i = 0; i < 9; i++) { /* pushad: eax first, so highest; the flags lie above */
+        memcpy(at, (const uint8_t[]){ 0x8b, 0x44, 0x24, (uint8_t)(i < 8 ? 28 - 4 * i : 32) }, 4);
+        at += 4;
+        *at++ = 0xa3; /* mov [found], eax */
+        memcpy(at, (const uint32_t[]){ address + 4 * i }, 4), at += 4;
+    }
+    for (uint32_t i = 0; i < words; i++) {
+        memcpy(at, (const uint8_t[]){ 0x8b, 0x84, 0x24 }, 3); /* mov eax, [esp + d]  */
+        memcpy(at + 3, (const uint32_t[]){ 40 + 4 * i }, 4);
+        at[7] = 0xa3; /* mov [found], eax */
+        memcpy(at + 8, (const uint32_t[]){ address + 4 * (9 + i) }, 4);
+        memcpy(at + 12, (const uint8_t[]){ 0x40, 0x89, 0x84, 0x24 },
+               4); /* inc eax; mov [esp + d], eax */
+        memcpy(at + 16, (const uint32_t[]){ 40 + 4 * i }, 4);
+        at += 20;
+    }
+    memcpy(at, done, 3), at += 3;
+    memcpy(at, (const uint8_t[]){ 0xc2, (uint8_t)(4 * popped), 0 }, 3);
+    return at + 3;
+}
+
+static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint32_t pops,
+                      uint32_t spare, bool sampled_now)
+{
+    uint32_t popped = pops == HOTFN_POPS_ALL ? words : pops, slot = random_below(r, 1 << 24);
+    hfn_stub_request request = { .kind = kind,
+                                 .flags = spare << HFN_STUB_SPARE_SHIFT |
+                                          (words | pops << 5) << HFN_STUB_ARGUMENTS_SHIFT,
+                                 .address = (uintptr_t)(page + STUB_AT),
+                                 .gate = (uintptr_t)(page + GATE_AT),
+                                 .row_displacement = (int32_t)hfn_thread_row_displacement(),
+                                 .slot_displacement = 64,
+                                 .skip_displacement = 128,
+                                 .time_enter = (uintptr_t)(page + TIME_GATES_AT),
+                                 .time_exit = (uintptr_t)(page + TIME_GATES_AT) + 16,
+                                 .slot = slot };
+    hfn_stub_shape shape = hfn_x86_32_stub_shape(kind, request.flags);
+    law_state start = start_randomly(r);
+    uint32_t *top = &stack[STACK_WORDS / 2 + random_below(r, 4)], skip = sampled_now ? 0 : 7;
+    bool timed = kind == HFN_STUB_TIME || sampled_now;
+    uint64_t before = random_u64(r), after;
+
+    for (uint32_t i = 0; i <= words + 4; i++)
+        top[i] = MARK + i;
+    top[0] = (uint32_t)(uintptr_t)law_leave;
+    memset(page + STUB_AT, 0xcc, PAGE_BYTES - STUB_AT);
+    hfn_x86_32_emit_stub(page + STUB_AT, &request);
+    put_body(page + STUB_AT + shape.head_bytes, words, popped);
+    memcpy(row + 64, &before, sizeof before);
+    memcpy(row + 128, &skip, sizeof skip);
+    hfn_thread_row = random_below(r, 2) ? row : NULL;
+    enters = exits = 0;
+    start.registers[ESP] = (uint32_t)(uintptr_t)top;
+    start.code = (uint32_t)(uintptr_t)(page + STUB_AT + shape.entry_at);
+    law = start;
+    law_enter();
+    memcpy(&after, row + 64, sizeof after);
+    check(after == before + 1, "a timed call is counted", request.flags, kind);
+    check(enters == timed && exits == timed, "entered and left once, if at all", request.flags,
+          kind);
+    check(!timed || (entered == exited && (uint32_t)entered->slot == slot &&
+                     (const void *)(entered + 1) == top),
+          "one frame, below the return address", request.flags, kind);
+    for (uint32_t i = 0; i < 8; i++) {
+        uint32_t number = i; /* as pushad has them */
+        check(number == ESP || number + 1 == spare ||
+                  (found.registers[i] == start.registers[number] &&
+                   law.registers[number] == start.registers[number]),
+              "registers go in and out", request.flags, number);
+    }
+    check((found.registers[ESP] + 4 - (uint32_t)(uintptr_t)top) % 16 == 0,
+          "aligned as at the entry", request.flags, kind);
+    check(spare != 0 || ((found.flags ^ law.flags) & FLAGS) == 1, "flags come out", request.flags,
+          0);
+    for (uint32_t i = 0; i < words; i++)
+        check(found.words[i] == MARK + 1 + i, "the arguments are there", request.flags, i);
+    for (uint32_t i = 1; timed && i <= words + 4; i++)
+        check(top[i] == MARK + i, "the caller's stay", request.flags, i);
+    check(law.registers[ESP] == (uint32_t)(uintptr_t)(top + 1 + popped), "as many as it takes go",
+          request.flags, popped);
+}
+
+static void run_all_timed(random_source *r)
+{
+    for (uint32_t words = 0; words <= WORDS_MOST; words++)
+        for (uint32_t pops = 0; pops <= HOTFN_POPS_ALL; pops++)
+            for (uint32_t spare = 0; spare <= 3; spare++) {
+                if (pops == HOTFN_POPS_ONE && words == 0)
+                    continue;
+                run_timed(r, HFN_STUB_TIME, words, pops, spare, false);
+                run_timed(r, HFN_STUB_SAMPLE, words, pops, spare, false);
+                run_timed(r, HFN_STUB_SAMPLE, words, pops, spare, true);
+            }
+}
+
 int main(void)
 {
     static const uint32_t slots[] = { 0, 8, 120, 128, 65536, ROW_BYTES - 8 };
@@ -200,6 +360,12 @@ int main(void)
     if (page == MAP_FAILED || row == MAP_FAILED)
         return 77;
     hfn_x86_32_emit_count_gate(page + GATE_AT, (uintptr_t)hfn_thread_row_entry);
+    hfn_x86_emit_patch(page + TIME_GATES_AT, NULL, (uintptr_t)page + TIME_GATES_AT,
+                       (uintptr_t)hfn_time_enter_entry);
+    hfn_x86_emit_patch(page + TIME_GATES_AT + 16, NULL, (uintptr_t)page + TIME_GATES_AT + 16,
+                       (uintptr_t)hfn_time_exit_entry);
+    for (int round = 0; round < 10; round++)
+        run_all_timed(&r);
     for (int round = 0; round < 300; round++) {
         hfn_vector_state how = vector;
         how.how = (uint32_t)round % 3 <= vector.how ? (uint32_t)round % 3 : vector.how;

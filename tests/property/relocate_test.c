@@ -82,7 +82,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
     memset(s->code + seq.size, 0x90, 16); /* nops, so that every patch fits */
     put_leave(s->code + seq.size + 16);
     hfn_move_result result =
-        hfn_arch_x86_64.move(s->code, PAGE, code, patch_bytes, &moved, &offset);
+        hfn_arch_x86_64.move(s->code, PAGE, code, patch_bytes, HFN_NO_REGISTER, &moved, &offset);
     if (result != HFN_MOVED || !judge_allows(&seq, moved.original_bytes)) {
         t->refused++;
         if (result == HFN_MOVED || result == HFN_MOVE_TOO_LONG)

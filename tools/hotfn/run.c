@@ -2,8 +2,8 @@
 /* `hotfn run`: start a program with the agent inside, look after it until it ends, write the record,
  * and end as it ended.  The record's path is a symbolic link to the live record meanwhile, so that
  * `hotfn report` can read it at any time. */
-#include "heat.h"
 #include "run.h"
+#include "heat.h"
 #include "kit.h"
 #include "verbs.h"
 
@@ -65,7 +65,29 @@ static char *quote_command(char **command)
 /* ---- Before: the live record under its path. */
 
 /* A 32-bit target has no room for a record of many gigabytes, sparse as it is. */
-enum { NARROW_SLOTS = 1 << 18, NARROW_ROWS_BYTES = 256 << 20, NARROW_STRING_BYTES = 64 << 20 };
+enum {
+    NARROW_SLOTS = 1 << 18,
+    NARROW_TIMED_SLOTS = 1 << 16,
+    NARROW_ROWS_BYTES = 256 << 20,
+    NARROW_STRING_BYTES = 64 << 20,
+    NARROW_HISTOGRAMS = 1 << 12,
+    NARROW_NODES = 1 << 19,
+    TIMED_SLOT_BYTES = 80, /* and NARROW_LOG_BYTES a thread */
+    NARROW_LOG_BYTES = 192 << 10,
+};
+
+static void make_narrow(hotfn_live_options *o, uint32_t timing)
+{
+    uint64_t row = (uint64_t)o->slot_capacity * sizeof(uint64_t), rows;
+
+    if (timing)
+        row = (uint64_t)o->slot_capacity * TIMED_SLOT_BYTES + NARROW_LOG_BYTES;
+    rows = NARROW_ROWS_BYTES / row;
+    o->thread_capacity = rows < 16 ? 16 : rows > 4096 ? 4096 : (uint32_t)rows;
+    o->string_bytes = NARROW_STRING_BYTES;
+    o->node_capacity = NARROW_NODES;
+    o->histogram_capacity = NARROW_HISTOGRAMS;
+}
 
 static bool make_live(run *r)
 {
@@ -76,14 +98,11 @@ static bool make_live(run *r)
     uint64_t slots = r->target.text_bytes / 16 + 8192;
     bool narrow = r->target.machine == HOTFN_MACHINE_X86;
     slots += r->options.modules.count || r->options.target_glob || r->options.follow
-                 ? narrow ? NARROW_SLOTS : 2u << 20
+                 ? narrow ? (r->options.timing ? NARROW_TIMED_SLOTS : NARROW_SLOTS) : 2u << 20
                  : 0;
     o.slot_capacity = slots < (16u << 20) ? (uint32_t)slots : 16u << 20;
-    if (narrow) {
-        uint64_t rows = NARROW_ROWS_BYTES / (slots * sizeof(uint64_t));
-        o.thread_capacity = rows < 16 ? 16 : rows > 4096 ? 4096 : (uint32_t)rows;
-        o.string_bytes = NARROW_STRING_BYTES;
-    }
+    if (narrow)
+        make_narrow(&o, r->options.timing);
     o.command = command;
     o.directory = getcwd(folder, sizeof folder) ? folder : "";
     o.durable_path = r->options.durable ? r->options.record_path : NULL;

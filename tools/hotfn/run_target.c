@@ -116,8 +116,8 @@ static const char *why_not(const hotfn_image_info *info, const run_options *o)
                    : "not an x86-64 or i386 ELF program (x32 is neither); this build counts those "
                      "only";
     }
-    if (info->machine == HOTFN_MACHINE_X86 && o->timing) {
-        return "calls of a 32-bit program cannot be timed yet: count them (--mode count)";
+    if (info->machine == HOTFN_MACHINE_X86 && (o->timing & HOTFN_TIMING_ALLOC)) {
+        return "what a 32-bit program allocates cannot be followed yet: leave --with alloc out";
     }
     if (!(info->flags & HOTFN_IMAGE_INTERPRETER)) {
         return "a static program has no dynamic loader that could bring the agent in; "

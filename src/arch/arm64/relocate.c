@@ -287,9 +287,12 @@ static hfn_move_result put_all(move_job *job, uint32_t *offset)
 }
 
 hfn_move_result hfn_arm64_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                               uint32_t patch_bytes, hfn_moved *out, uint32_t *offset)
+                               uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
+                               uint32_t *offset)
 {
     hfn_moved moved = { .length = 0 };
+
+    (void)pc_register;
     move_job job = { .bytes = bytes, .rva = rva, .patch_bytes = patch_bytes, .moved = &moved };
 
     job.out = hfn_arm64_writer_on(moved.bytes, HFN_MOVED_MAX);

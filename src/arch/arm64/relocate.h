@@ -12,7 +12,8 @@
 #define HFN_ARM64_NEGATE_RA_STATE 0x2d /* DW_CFA_AARCH64_negate_ra_state: x30 is signed, or is not */
 
 hfn_move_result hfn_arm64_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                               uint32_t patch_bytes, hfn_moved *out, uint32_t *offset);
+                               uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
+                               uint32_t *offset);
 bool hfn_arm64_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
 uint32_t hfn_arm64_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
 

@@ -58,7 +58,7 @@ static uint8_t *put_call(uint8_t *out, uint64_t at, uint64_t target)
 /* The spare register plus 1, 0 if none is to be used: `test` writes flags. */
 static uint32_t spare_of(uint32_t flags)
 {
-    return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SPARE_SHIFT;
+    return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SPARE_SHIFT & 31;
 }
 
 static uint8_t *put_increment(uint8_t *out, int32_t displacement)
@@ -385,7 +385,7 @@ uint32_t hfn_x86_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 /* jmp rel32; call rel32 in the place of one: its return address stays in place. */
 uint32_t hfn_x86_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target)
 {
-    uint8_t *end = put_u32(PUT(out, original[0] == 0xe8 ? 0xe8 : 0xe9),
+    uint8_t *end = put_u32(PUT(out, original && original[0] == 0xe8 ? 0xe8 : 0xe9),
                            (uint32_t)(target - (at + CALL_BYTES)));
 
     return (uint32_t)(end - out);

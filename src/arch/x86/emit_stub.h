@@ -37,8 +37,8 @@ uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_vector_state *vector);
 #define HFN_CALL_GATE_CFI_MAX 20 /* at most HFN_STUB_GATE_CFI_MAX */
 uint32_t hfn_x86_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 
-/* The same of 32-bit code (emit_stub_32.c); the patch is of both, and nothing is timed yet. */
-const hfn_stub_shape *hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags);
+/* The same of 32-bit code (emit_stub_32.c); the patch is of both. */
+hfn_stub_shape hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags);
 void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request);
 uint32_t hfn_x86_32_emit_count_gate(uint8_t *out, uint64_t slow_path);
 uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_vector_state *vector);

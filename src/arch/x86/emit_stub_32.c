@@ -4,11 +4,14 @@
  * that becomes 0 another adds to the high one, so that a signal handler between any two instructions
  * loses nothing.  No register is free by convention (regparm, fastcall, gcc's -fipa-ra): one that is
  * proven dead is used, else ecx is kept on the stack.  Code is in reach wherever it is, and nothing
- * is kept below esp.  Nothing here touches the process: the caller says where the bytes will stand.
+ * is kept below esp.  A timed function finds a copy of its arguments behind its return address.
+ * Nothing here touches the process: the caller says where the bytes will stand.
  */
 #include "arch/x86/emit_stub.h"
 
 #include "arch/x86/emit.h"
+
+#include <hotfn/verdicts.h>
 
 enum { CALL_BYTES = 5, CALL_DATA_BYTES = 8, ECX = 1 };
 
@@ -25,6 +28,12 @@ static void put_call(hfn_x86_writer *w, uint64_t address, uint64_t target)
 }
 
 /* ---- Count. */
+
+/* The spare register plus 1, 0 if none is to be used: `test` writes flags. */
+static uint32_t spare_of(uint32_t flags)
+{
+    return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SPARE_SHIFT & 31;
+}
 
 /* inc dword [row + displacement] */
 static void put_increment(hfn_x86_writer *w, uint8_t row, int32_t displacement)
@@ -78,6 +87,84 @@ static void put_count(hfn_x86_writer *w, const hfn_stub_request *request)
     PUT(w, 0x59);     /* pop ecx */
 }
 
+/* ---- Time.  The caller's return address and arguments stay where they are; behind the body stands a frame
+ * of ours, and below it room for a copy of the arguments, which `enter` makes:
+ *   count; push slot; lea esp, [esp - frame - room]; mov [esp], words; call enter; call body
+ *   lea esp, [esp + room - popped]; call exit; lea esp, [esp + frame]; ret popped
+ *   body: the moved instructions
+ * At the body's first byte esp is as far from a multiple of 16 as at the entry. */
+
+enum { FRAME_BYTES = 36, TIME_TAIL_BYTES = 48, SKIP_BYTES = 8 };
+
+typedef struct arguments {
+    uint32_t words, room, popped; /* the latter two in bytes */
+} arguments;
+
+static arguments arguments_of(uint32_t flags)
+{
+    uint32_t words = flags >> HFN_STUB_ARGUMENTS_SHIFT & 31,
+             pops = flags >> (HFN_STUB_ARGUMENTS_SHIFT + 5) & 7;
+
+    return (arguments){ words, (words + 1) / 4 * 16 + 8,
+                        pops == HOTFN_POPS_ALL ? words * 4 : pops * 4 };
+}
+
+static void put_lea_esp(hfn_x86_writer *w, uint32_t distance)
+{
+    PUT(w, 0x8d, 0xa4, 0x24);
+    hfn_x86_put_u32(w, distance);
+}
+
+/* `body`: where the moved instructions will stand */
+static void put_time_tail(hfn_x86_writer *w, const hfn_stub_request *request, uint64_t body)
+{
+    arguments a = arguments_of(request->flags);
+
+    PUT(w, 0x68); /* push slot */
+    hfn_x86_put_u32(w, request->slot);
+    put_lea_esp(w, 4 - FRAME_BYTES - a.room);
+    PUT(w, 0xc7, 0x04, 0x24); /* mov dword [esp], words */
+    hfn_x86_put_u32(w, a.words);
+    put_call(w, request->address, request->time_enter);
+    put_call(w, request->address, body);
+    put_lea_esp(w, a.room - a.popped);
+    put_call(w, request->address, request->time_exit);
+    PUT(w, 0x8d, 0x64, 0x24, FRAME_BYTES); /* lea esp, [esp + frame] */
+    if (a.popped != 0)
+        PUT(w, 0xc2, (uint8_t)a.popped, 0x00); /* ret n */
+    else
+        PUT(w, 0xc3, 0xcc, 0xcc);
+}
+
+static void put_any_count(hfn_x86_writer *w, const hfn_stub_request *request)
+{
+    uint32_t spare = spare_of(request->flags);
+
+    if (spare != 0)
+        put_spare_count(w, request, (uint8_t)(spare - 1));
+    else
+        put_count(w, request);
+}
+
+/* Most calls go by untimed, so that their way is straight and the tail stands in front:
+ * tail; count, with the row still at hand: sub dword [row + skip], 1; jb tail */
+static void put_sample(hfn_x86_writer *w, const hfn_stub_request *request, uint32_t head_bytes)
+{
+    uint32_t spare = spare_of(request->flags);
+    uint8_t row = spare != 0 ? (uint8_t)(spare - 1) : ECX;
+
+    put_time_tail(w, request, request->address + head_bytes);
+    put_any_count(w, request);
+    if (spare == 0)
+        w->length--; /* over its pop ecx */
+    PUT(w, 0x83, 0xa8 | row);
+    hfn_x86_put_u32(w, (uint32_t)request->skip_displacement);
+    hfn_x86_put_u8(w, 0x01);
+    if (spare == 0)
+        hfn_x86_put_u8(w, 0x59);
+    PUT(w, 0x72, (uint8_t)(0 - (w->length + 2)));
+}
+
 /* ---- Call: call gate; jmp over data; callback, user */
 
 static void put_call_stub(hfn_x86_writer *w, const hfn_stub_request *request)
@@ -88,13 +175,9 @@ static void put_call_stub(hfn_x86_writer *w, const hfn_stub_request *request)
     hfn_x86_put_u32(w, (uint32_t)request->user);
 }
 
-/* The spare register plus 1, 0 if none is to be used: `test` writes flags. */
-static uint32_t spare_of(uint32_t flags)
-{
-    return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SPARE_SHIFT;
-}
+/* ---- Shapes. */
 
-const hfn_stub_shape *hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags)
+static const hfn_stub_shape *count_shape(uint32_t flags)
 {
     static const hfn_stub_shape counts[2] = {
         { 33, 14, 4, { { 0, 4 }, { 14, 0 }, { 15, 4 }, { 33, 0 } } },
@@ -104,29 +187,77 @@ const hfn_stub_shape *hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags)
           { { 0, 8 }, { 8, 4 }, { 14, 0 }, { 15, 4 }, { 25, 8 }, { 34, 4 }, { 35, 0 } } },
     };
     static const hfn_stub_shape spare_count = { .head_bytes = 32, .entry_at = 13 };
-    static const hfn_stub_shape call = { .head_bytes = 15 };
-    static const hfn_stub_shape nothing = { .head_bytes = 0 };
+
+    return spare_of(flags) ? &spare_count : &counts[(flags & HFN_STUB_FLAGS_LIVE) != 0];
+}
+
+static void add_step(hfn_stub_shape *shape, uint32_t at, uint32_t lowered_bytes)
+{
+    shape->steps[shape->step_count++] = (hfn_stub_step){ (uint8_t)at, (uint8_t)lowered_bytes };
+}
+
+static void add_tail_steps(hfn_stub_shape *shape, uint32_t at, arguments a)
+{
+    add_step(shape, at + 5, 4);
+    add_step(shape, at + 12, FRAME_BYTES + a.room);
+    add_step(shape, at + 29, FRAME_BYTES + a.room - a.popped);
+    add_step(shape, at + 36, FRAME_BYTES);
+    add_step(shape, at + 45, 0);
+}
+
+/* The count's steps from `at` on, but for the one behind its pop. */
+static void add_count_steps(hfn_stub_shape *shape, const hfn_stub_shape *count, uint32_t at)
+{
+    for (uint32_t i = 0; i + 1 < count->step_count; i++)
+        add_step(shape, at + count->steps[i].at, count->steps[i].lowered_bytes);
+}
+
+hfn_stub_shape hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags)
+{
+    const hfn_stub_shape *count = count_shape(flags & ~HFN_STUB_FLAGS_LIVE);
+    hfn_stub_shape shape = { .head_bytes = 0 };
+    bool keeps_ecx = count->step_count > 0;
 
     switch (kind) {
-    case HFN_STUB_COUNT:
-        return spare_of(flags) ? &spare_count : &counts[(flags & HFN_STUB_FLAGS_LIVE) != 0];
-    case HFN_STUB_CALL: return &call;
-    default: return &nothing;
+    case HFN_STUB_COUNT: return *count_shape(flags);
+    case HFN_STUB_CALL: shape.head_bytes = 15; return shape;
+    case HFN_STUB_TIME:
+        shape.head_bytes = (uint8_t)(count->head_bytes + TIME_TAIL_BYTES);
+        shape.entry_at = count->entry_at;
+        add_count_steps(&shape, count, 0);
+        if (keeps_ecx)
+            add_step(&shape, count->head_bytes, 0);
+        add_tail_steps(&shape, count->head_bytes, arguments_of(flags));
+        return shape;
+    case HFN_STUB_SAMPLE:
+        shape.head_bytes = (uint8_t)(TIME_TAIL_BYTES + count->head_bytes + SKIP_BYTES + 1);
+        shape.entry_at = (uint8_t)(TIME_TAIL_BYTES + count->entry_at);
+        add_tail_steps(&shape, 0, arguments_of(flags));
+        add_count_steps(&shape, count, TIME_TAIL_BYTES);
+        if (keeps_ecx)
+            add_step(&shape, shape.head_bytes - 2, 0);
+        return shape;
+    default: return shape;
     }
 }
 
 void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request)
 {
-    uint32_t spare = spare_of(request->flags);
-    hfn_x86_writer w =
-        hfn_x86_writer_on(out, hfn_x86_32_stub_shape(request->kind, request->flags)->head_bytes);
+    uint32_t head_bytes = hfn_x86_32_stub_shape(request->kind, request->flags).head_bytes;
+    hfn_x86_writer w = hfn_x86_writer_on(out, head_bytes);
+    hfn_stub_request plain = *request;
 
-    if (request->kind == HFN_STUB_CALL)
+    plain.flags &= ~HFN_STUB_FLAGS_LIVE; /* nothing that is timed has live flags */
+    if (request->kind == HFN_STUB_CALL) {
         put_call_stub(&w, request);
-    else if (request->kind == HFN_STUB_COUNT && spare != 0)
-        put_spare_count(&w, request, (uint8_t)(spare - 1));
-    else if (request->kind == HFN_STUB_COUNT)
-        put_count(&w, request);
+    } else if (request->kind == HFN_STUB_COUNT) {
+        put_any_count(&w, request);
+    } else if (request->kind == HFN_STUB_TIME) {
+        put_any_count(&w, &plain);
+        put_time_tail(&w, &plain, request->address + head_bytes);
+    } else if (request->kind == HFN_STUB_SAMPLE) {
+        put_sample(&w, &plain, head_bytes);
+    }
 }
 
 /* ---- Gates. */

@@ -31,6 +31,12 @@ static hfn_fixup_kind fixup_kind(uint32_t at, uint32_t end, uint32_t moved_bytes
     return at + 4 <= end && end <= moved_bytes ? HFN_FIXUP_NEAR : HFN_FIXUP_BROKEN;
 }
 
+/* The `lea` behind a moved call counts from the call's end, which lies in front of it. */
+static hfn_fixup_kind fixup_kind_32(uint32_t at, uint32_t end, uint32_t moved_bytes)
+{
+    return at + 4 <= moved_bytes && end <= moved_bytes ? HFN_FIXUP_NEAR : HFN_FIXUP_BROKEN;
+}
+
 static uint32_t cfi_steps_64(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
 {
     return hfn_x86_cfi_steps(HFN_X86_64, moved, out, out_bytes);
@@ -61,6 +67,6 @@ const hfn_patching hfn_patching_x86 = {
     .short_jump_bytes = 2,
     .jump_reach_bytes = UINT64_C(1) << 32,
     .fix_up = fix_up_32,
-    .fixup_kind = fixup_kind,
+    .fixup_kind = fixup_kind_32,
     .cfi_steps = cfi_steps_32,
 };

@@ -16,8 +16,9 @@
 #define JUMP_BYTES 5u    /* jmp rel32 */
 #define JUMP_IF_BYTES 6u /* jcc rel32 */
 #define LOOP_BYTES 9u    /* jrcxz +2; jmp +5; jmp rel32 */
+#define LEA_BYTES 6u     /* lea r32, [r32 + disp32] */
 
-typedef enum piece_kind { COPY, COPY_RELATIVE, WIDE_JUMP, WIDE_JUMP_IF, LOOP } piece_kind;
+typedef enum piece_kind { COPY, COPY_RELATIVE, WIDE_JUMP, WIDE_JUMP_IF, LOOP, PC_CALL } piece_kind;
 
 /* One original instruction. */
 typedef struct piece {
@@ -34,6 +35,7 @@ typedef struct move_job {
     uint64_t size;
     uint64_t rva;
     uint32_t patch_bytes;
+    uint8_t pc_register;
     uint32_t covered; /* bytes of whole instructions read so far */
     uint32_t count;
     piece pieces[INSTRUCTION_MAX];
@@ -102,10 +104,15 @@ static hfn_move_result read_piece(move_job *job)
     if (!hfn_x86_decode(job->mode, job->bytes + p->offset, job->size - p->offset,
                         job->rva + p->offset, 0, &p->in))
         return HFN_MOVE_UNDECODABLE;
-    if (p->in.flow == HFN_FLOW_CALL || p->in.flow == HFN_FLOW_CALL_INDIRECT)
+    if (p->in.flow == HFN_FLOW_CALL && p->in.length == JUMP_BYTES &&
+        job->pc_register != HFN_NO_REGISTER) {
+        p->kind = PC_CALL;
+        p->moved_bytes = JUMP_BYTES + LEA_BYTES;
+    } else if (p->in.flow == HFN_FLOW_CALL || p->in.flow == HFN_FLOW_CALL_INDIRECT) {
         return HFN_MOVE_CALL;
-    if (!classify(job, p))
+    } else if (!classify(job, p)) {
         return HFN_MOVE_IMPOSSIBLE;
+    }
     p->moved_at = job->count == 0 ? 0 : p[-1].moved_at + p[-1].moved_bytes;
     job->covered += p->in.length;
     job->count++;
@@ -155,6 +162,18 @@ static uint32_t put_loop(hfn_x86_writer *w, const uint8_t *bytes, const piece *p
     return hfn_x86_put_jump(w);
 }
 
+/* call thunk; lea reg, [reg + d]: the return address there, which is the stub's, becomes the original's. */
+static bool put_pc_call(const move_job *job, const piece *p, hfn_x86_writer *w, hfn_moved *out)
+{
+    uint32_t end = w->length + JUMP_BYTES;
+
+    hfn_x86_put(w, (const uint8_t[]){ 0xE8, 0, 0, 0, 0, 0x8D }, 6);
+    hfn_x86_put_u8(w, 0x80 | job->pc_register << 3 | job->pc_register);
+    hfn_x86_put_u32(w, 0);
+    return add_fixup(out, end - 4, end, p->in.target) &&
+           add_fixup(out, end + 2, end, job->rva + p->offset + p->in.length);
+}
+
 static hfn_move_result put_piece(const move_job *job, const piece *p, hfn_x86_writer *w,
                                  hfn_moved *out)
 {
@@ -173,6 +192,7 @@ static hfn_move_result put_piece(const move_job *job, const piece *p, hfn_x86_wr
     case WIDE_JUMP_IF:
         return aim(job, w, hfn_x86_put_jump_if(w, bytes[p->in.relative_at - 1] & 15), p->in.target,
                    out);
+    case PC_CALL: return put_pc_call(job, p, w, out) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
     default: return aim(job, w, put_loop(w, bytes, p), p->in.target, out);
     }
 }
@@ -208,8 +228,8 @@ static void describe(const move_job *job, hfn_moved *out)
         out->original_at[i] = (uint8_t)p->offset;
         out->moved_at[i] = (uint8_t)p->moved_at;
         out->cfa_delta[i] = (int16_t)grown;
-        bool known =
-            hfn_x86_stack_growth(job->mode, job->bytes + p->offset, job->size - p->offset, &growth);
+        bool known = p->kind == PC_CALL || hfn_x86_stack_growth(job->mode, job->bytes + p->offset,
+                                                                job->size - p->offset, &growth);
         if (grown != HFN_CFA_UNKNOWN)
             grown = known && grown + growth > INT16_MIN && grown + growth <= INT16_MAX
                         ? grown + growth
@@ -219,11 +239,15 @@ static void describe(const move_job *job, hfn_moved *out)
 }
 
 hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                             uint32_t patch_bytes, hfn_moved *out, uint32_t *offset)
+                             uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
+                             uint32_t *offset)
 {
-    move_job job = {
-        .mode = mode, .bytes = bytes, .size = size, .rva = rva, .patch_bytes = patch_bytes
-    };
+    move_job job = { .mode = mode,
+                     .bytes = bytes,
+                     .size = size,
+                     .rva = rva,
+                     .patch_bytes = patch_bytes,
+                     .pc_register = pc_register };
     hfn_moved moved = { .length = 0 };
     hfn_x86_writer w = hfn_x86_writer_on(moved.bytes, HFN_MOVED_MAX);
 
@@ -244,6 +268,14 @@ hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t s
     moved.original_bytes = (uint8_t)job.covered;
     *out = moved;
     return HFN_MOVED;
+}
+
+uint8_t hfn_x86_pc_register(const uint8_t *bytes, uint64_t size)
+{
+    bool is_thunk = size >= 4 && bytes[0] == 0x8B && (bytes[1] & 0xC7) == 0x04 &&
+                    bytes[1] != 0x24 && bytes[2] == 0x24 && bytes[3] == 0xC3;
+
+    return is_thunk ? bytes[1] >> 3 & 7 : HFN_NO_REGISTER;
 }
 
 bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,

@@ -6,8 +6,12 @@
 #include "arch/arch.h"
 #include "arch/x86/decode.h"
 
+/* arch.h pc_register: mov reg, [esp]; ret */
+uint8_t hfn_x86_pc_register(const uint8_t *bytes, uint64_t size);
+
 hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                             uint32_t patch_bytes, hfn_moved *out, uint32_t *offset);
+                             uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
+                             uint32_t *offset);
 bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                       hfn_moved *out);
 

@@ -11,48 +11,58 @@
 
 #include <string.h>
 
-enum { REGISTERS = 16, RSP = HFN_X86_RSP, RBP = 5, RETURN_ADDRESS_AT = -8, WORD = 8 };
+enum { REGISTERS = 16, RSP = HFN_X86_RSP, RBP = 5, NEAR_BYTES = 64 };
 
-/* rax, rcx, rdx, rsi, rdi, r8 to r11: what a called function may change (System V x86-64 psABI). */
-#define CALL_CHANGES 0x0FC7u
+/* What a called function may change: rax, rcx, rdx, rsi, rdi, r8 to r11 (System V x86-64 psABI); eax, ecx,
+ * edx (i386 psABI). */
+#define CALL_CHANGES_64 0x0FC7u
+#define CALL_CHANGES_32 0x0007u
 
 static bool is_number(int32_t at)
 {
     return at != HFN_STACK_NOWHERE && at != HFN_STACK_BELOW;
 }
 
-void hfn_x86_stack_begin(hfn_stack_state *state)
+static int32_t word_bytes(hfn_x86_mode mode)
 {
+    return mode == HFN_X86_32 ? 4 : 8;
+}
+
+void hfn_x86_stack_begin(hfn_x86_mode mode, hfn_stack_state *state)
+{
+    *state = (hfn_stack_state){ .called = false };
     for (int i = 0; i < HFN_STACK_REGISTERS; i++)
         state->at[i] = HFN_STACK_NOWHERE;
-    state->at[RSP] = RETURN_ADDRESS_AT;
-}
-
-static hfn_stack_answer judge_place(int64_t at)
-{
-    if (at >= 0)
-        return HFN_STACK_CALLER;
-    return at >= RETURN_ADDRESS_AT ? HFN_STACK_RETURN : HFN_STACK_FINE;
-}
-
-static hfn_stack_answer move_stack(hfn_stack_state *s, int64_t to)
-{
-    if (to > RETURN_ADDRESS_AT)
-        return HFN_STACK_RETURN;
-    if (to < INT32_MIN / 2)
-        return HFN_STACK_LOST;
-    s->at[RSP] = (int32_t)to;
-    return HFN_STACK_FINE;
+    state->at[RSP] = -word_bytes(mode);
 }
 
 /* ---- Kinds of instructions. */
 
 typedef struct step {
+    hfn_x86_mode mode;
+    int32_t word, return_at;       /* bytes of a word; where the return address lies */
     const uint8_t *bytes, *opcode; /* behind prefixes */
     uint64_t size;
     hfn_x86_effects e;
     hfn_stack_state *s;
 } step;
+
+static hfn_stack_answer judge_place(const step *p, int64_t at)
+{
+    if (at >= 0)
+        return HFN_STACK_CALLER;
+    return at >= p->return_at ? HFN_STACK_RETURN : HFN_STACK_FINE;
+}
+
+static hfn_stack_answer move_stack(const step *p, int64_t to)
+{
+    if (to > p->return_at)
+        return HFN_STACK_RETURN;
+    if (to < INT32_MIN / 2)
+        return HFN_STACK_LOST;
+    p->s->at[RSP] = (int32_t)to;
+    return HFN_STACK_FINE;
+}
 
 static int32_t place_in(const step *p, uint8_t reg)
 {
@@ -65,7 +75,7 @@ static void find_opcode(step *p)
 
     while (at < end && memchr("\x66\xF2\xF3\x2E\x36\x3E\x26\x64\x65\xF0", *at, 10))
         at++;
-    if (at < end && (*at & 0xF0) == 0x40)
+    if (p->mode == HFN_X86_64 && at < end && (*at & 0xF0) == 0x40)
         at++;
     p->opcode = at;
 }
@@ -76,11 +86,27 @@ static bool is_call(const step *p)
            (p->opcode[0] == 0xFF && p->e.length > 1 && (p->opcode[1] >> 3 & 7) == 2);
 }
 
+/* call +0, which pushes where it is; i386 code pops that to find its data */
+static bool is_push_of_place(const step *p)
+{
+    return p->mode == HFN_X86_32 && p->e.length == 5 && memcmp(p->opcode, "\xE8\0\0\0", 5) == 0;
+}
+
+/* i386: ret n takes arguments along, those of a stdcall or the place for a returned struct. */
 static hfn_stack_answer step_return(const step *p)
 {
-    if (p->opcode[0] != 0xC3)
+    bool pops = p->opcode[0] == 0xC2 && p->mode == HFN_X86_32;
+
+    if (p->opcode[0] != 0xC3 && !pops)
         return HFN_STACK_POPS;
-    return p->s->at[RSP] == RETURN_ADDRESS_AT ? HFN_STACK_FINE : HFN_STACK_LOST;
+    if (p->s->at[RSP] != p->return_at)
+        return HFN_STACK_LOST;
+    p->s->pops = pops ? (uint16_t)(p->opcode[1] | p->opcode[2] << 8) : 0;
+    if (p->s->pops % 4 != 0 || p->s->pops > HFN_ARGUMENTS_MAX)
+        return HFN_STACK_POPS;
+    if (p->s->reach < p->s->pops)
+        p->s->reach = p->s->pops;
+    return HFN_STACK_FINE;
 }
 
 static hfn_stack_answer step_leave(const step *p)
@@ -88,21 +114,40 @@ static hfn_stack_answer step_leave(const step *p)
     int32_t frame = p->s->at[RBP];
 
     p->s->at[RBP] = HFN_STACK_NOWHERE;
+    p->s->called = false;
     if (!is_number(frame))
         return HFN_STACK_LOST;
-    return judge_place(frame) != HFN_STACK_FINE ? HFN_STACK_RETURN
-                                                : move_stack(p->s, (int64_t)frame + WORD);
+    return judge_place(p, frame) != HFN_STACK_FINE ? HFN_STACK_RETURN
+                                                   : move_stack(p, (int64_t)frame + p->word);
 }
 
 /* An object of some bytes.  With an index it may be anywhere: compilers fold constants into the
  * displacement, and clang reads argument `a[i - 3]` at [rsp + 8*i - 16], far below the argument. */
-static hfn_stack_answer judge_object(const hfn_x86_effects *e, int64_t at)
+static hfn_stack_answer judge_object(const step *p, int64_t at)
 {
+    const hfn_x86_effects *e = &p->e;
+
     if (e->index != HFN_X86_NO_REGISTER)
         return HFN_STACK_CALLER;
-    return judge_place(at < RETURN_ADDRESS_AT && at + e->memory_bytes > RETURN_ADDRESS_AT
-                           ? RETURN_ADDRESS_AT
-                           : at);
+    if (p->s->called && e->base != RBP && at + e->memory_bytes > p->return_at - NEAR_BYTES)
+        p->s->unsettled = true;
+    return judge_place(p, at < p->return_at && at + e->memory_bytes > p->return_at ? p->return_at
+                                                                                   : at);
+}
+
+/* i386 passes arguments on the stack: those that are read or written at a place that is known can be
+ * copied below a frame of ours. */
+static hfn_stack_answer judge_access(const step *p, int64_t at)
+{
+    hfn_stack_answer answer = judge_object(p, at);
+    int64_t end = at + p->e.memory_bytes;
+
+    if (answer != HFN_STACK_CALLER || p->mode != HFN_X86_32 || p->e.index != HFN_X86_NO_REGISTER ||
+        p->e.memory_bytes == 0 || end > HFN_ARGUMENTS_MAX)
+        return answer;
+    if (p->s->reach < end)
+        p->s->reach = (uint16_t)end;
+    return HFN_STACK_FINE;
 }
 
 static hfn_stack_answer check_memory(const step *p)
@@ -114,7 +159,7 @@ static hfn_stack_answer check_memory(const step *p)
         return HFN_STACK_FINE;
     if (index != HFN_STACK_NOWHERE)
         return HFN_STACK_LOST;
-    return is_number(base) ? judge_object(e, (int64_t)base + e->displacement) : HFN_STACK_FINE;
+    return is_number(base) ? judge_access(p, (int64_t)base + e->displacement) : HFN_STACK_FINE;
 }
 
 /* Its place is known to be below the return address, unless the stack pointer itself goes there. */
@@ -125,10 +170,12 @@ static hfn_stack_answer step_lea(const step *p)
 
     if (is_number(base)) {
         int64_t at = (int64_t)base + e->displacement;
-        if (e->dest == RSP && e->index == HFN_X86_NO_REGISTER)
-            return move_stack(p->s, at);
-        if (judge_object(e, at) != HFN_STACK_FINE)
-            return judge_object(e, at);
+        if (e->dest == RSP && e->index == HFN_X86_NO_REGISTER) {
+            p->s->called = p->s->called && e->base != RBP;
+            return move_stack(p, at);
+        }
+        if (judge_object(p, at) != HFN_STACK_FINE)
+            return judge_object(p, at);
         result = at < INT32_MIN / 2 ? HFN_STACK_BELOW : (int32_t)at;
     }
     if (index != HFN_STACK_NOWHERE)
@@ -147,8 +194,10 @@ static hfn_stack_answer move_by_register(const step *p)
     int32_t source = place_in(p, e->src);
     bool subtracts = p->opcode[0] == 0x29 || p->opcode[0] == 0x2B;
 
-    if (e->dest == RSP && e->shape == HFN_X86_MOVE && e->width == WORD && is_number(source))
-        return move_stack(p->s, source);
+    if (e->dest == RSP && e->shape == HFN_X86_MOVE && e->width == p->word && is_number(source)) {
+        p->s->called = p->s->called && e->src != RBP;
+        return move_stack(p, source);
+    }
     if (e->dest == RSP && ((e->shape == HFN_X86_MOVE && source == HFN_STACK_BELOW) ||
                            e->shape == HFN_X86_AND || subtracts)) {
         p->s->at[RSP] = HFN_STACK_BELOW;
@@ -161,20 +210,23 @@ static hfn_stack_answer step_stack_pointer(const step *p)
 {
     int32_t growth;
 
-    if (!hfn_x86_stack_growth(HFN_X86_64, p->bytes, p->size, &growth))
+    if (!hfn_x86_stack_growth(p->mode, p->bytes, p->size, &growth))
         return move_by_register(p);
     if (p->s->at[RSP] == HFN_STACK_BELOW)
         return HFN_STACK_FINE;
-    return growth == 0 ? HFN_STACK_FINE : move_stack(p->s, (int64_t)p->s->at[RSP] - growth);
+    return growth == 0 ? HFN_STACK_FINE : move_stack(p, (int64_t)p->s->at[RSP] - growth);
 }
 
-/* add or sub reg, constant (Intel SDM vol. 2, opcodes 81 and 83, /0 and /5). */
+/* add or sub reg, constant (Intel SDM vol. 2, opcodes 81 and 83, /0 and /5; 05 and 2D of eax). */
 static bool adds_constant(const step *p, int64_t *constant)
 {
+    bool of_eax = p->opcode[0] == 0x05 || p->opcode[0] == 0x2D;
     uint8_t modrm = p->e.length > 2 ? p->opcode[1] : 0, which = modrm >> 3 & 7;
 
-    *constant = (int64_t)p->e.immediate * (which == 5 ? -1 : 1);
-    return (p->opcode[0] == 0x81 || p->opcode[0] == 0x83) && p->e.width == WORD &&
+    *constant = (int64_t)p->e.immediate * ((of_eax ? p->opcode[0] == 0x2D : which == 5) ? -1 : 1);
+    if (of_eax)
+        return p->e.width == p->word;
+    return (p->opcode[0] == 0x81 || p->opcode[0] == 0x83) && p->e.width == p->word &&
            modrm >> 6 == 3 && (which == 0 || which == 5);
 }
 
@@ -194,7 +246,7 @@ static hfn_stack_answer step_arithmetic(const step *p)
     if (adds_constant(p, &constant) && is_number(at)) {
         result = at + constant;
         p->s->at[e->dest] = result < INT32_MIN / 2 ? HFN_STACK_BELOW : (int32_t)result;
-        return judge_place(result);
+        return judge_place(p, result);
     }
     return (adds || subtracts) && (e->writes >> e->dest & 1) ? HFN_STACK_CALLER : HFN_STACK_FINE;
 }
@@ -207,7 +259,7 @@ static void step_registers(const step *p)
 
     if (adds_constant(p, &constant))
         return; /* step_arithmetic has done it */
-    if (e->shape == HFN_X86_MOVE && e->width == WORD)
+    if (e->shape == HFN_X86_MOVE && e->width == p->word)
         result = place_in(p, e->src);
     if (e->shape == HFN_X86_AND && place_in(p, e->dest) != HFN_STACK_NOWHERE)
         result = HFN_STACK_BELOW;
@@ -223,17 +275,32 @@ static hfn_stack_answer check_stored(const step *p)
 {
     int32_t at = place_in(p, p->e.stored);
 
-    return is_number(at) && at >= RETURN_ADDRESS_AT ? HFN_STACK_RETURN : HFN_STACK_FINE;
+    return is_number(at) && at >= p->return_at ? HFN_STACK_RETURN : HFN_STACK_FINE;
 }
 
-hfn_stack_answer hfn_x86_stack_step(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                                    hfn_stack_state *state)
+/* How much the callee takes from the stack is not known: nothing, is believed; what gives that the lie is
+ * seen where the function returns (prove.c). */
+static hfn_stack_answer step_call(const step *p)
 {
-    step p = { .bytes = bytes, .size = size, .s = state };
+    uint32_t changes = p->mode == HFN_X86_32 ? CALL_CHANGES_32 : CALL_CHANGES_64;
+
+    if (is_push_of_place(p))
+        return move_stack(p, (int64_t)p->s->at[RSP] - p->word);
+    for (uint32_t i = 0; i < REGISTERS; i++)
+        if (changes >> i & 1)
+            p->s->at[i] = HFN_STACK_NOWHERE;
+    p->s->called = p->mode == HFN_X86_32;
+    return HFN_STACK_FINE;
+}
+
+hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                                    uint64_t rva, hfn_stack_state *state)
+{
+    int32_t word = word_bytes(mode);
+    step p = { mode, word, -word, bytes, bytes, size, { .length = 0 }, state };
     hfn_stack_answer answer;
 
-    if (!hfn_x86_effects_of(HFN_X86_64, bytes, size, rva, &p.e) ||
-        state->at[RSP] == HFN_STACK_NOWHERE)
+    if (!hfn_x86_effects_of(mode, bytes, size, rva, &p.e) || state->at[RSP] == HFN_STACK_NOWHERE)
         return HFN_STACK_LOST;
     find_opcode(&p);
     if (memchr("\xC2\xC3\xCA\xCB\xCF", p.opcode[0], 5))
@@ -251,12 +318,8 @@ hfn_stack_answer hfn_x86_stack_step(const uint8_t *bytes, uint64_t size, uint64_
         answer = check_stored(&p);
     if (answer != HFN_STACK_FINE)
         return answer;
-    if (is_call(&p)) {
-        for (uint32_t i = 0; i < REGISTERS; i++)
-            if (CALL_CHANGES >> i & 1)
-                state->at[i] = HFN_STACK_NOWHERE;
-        return HFN_STACK_FINE;
-    }
+    if (is_call(&p))
+        return step_call(&p);
     answer = step_stack_pointer(&p);
     step_registers(&p);
     return answer;

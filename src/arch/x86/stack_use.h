@@ -3,10 +3,10 @@
 #ifndef HFN_ARCH_X86_STACK_USE_H
 #define HFN_ARCH_X86_STACK_USE_H
 
-#include "arch/arch.h"
+#include "arch/x86/decode.h"
 
-void hfn_x86_stack_begin(hfn_stack_state *state);
-hfn_stack_answer hfn_x86_stack_step(const uint8_t *bytes, uint64_t size, uint64_t rva,
+void hfn_x86_stack_begin(hfn_x86_mode mode, hfn_stack_state *state);
+hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                                     hfn_stack_state *state);
 
 #endif

@@ -22,15 +22,17 @@ static bool decode_32(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
 }
 
 static hfn_move_result move_64(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                               uint32_t patch_bytes, hfn_moved *out, uint32_t *offset)
+                               uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
+                               uint32_t *offset)
 {
-    return hfn_x86_move(HFN_X86_64, bytes, size, rva, patch_bytes, out, offset);
+    return hfn_x86_move(HFN_X86_64, bytes, size, rva, patch_bytes, pc_register, out, offset);
 }
 
 static hfn_move_result move_32(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                               uint32_t patch_bytes, hfn_moved *out, uint32_t *offset)
+                               uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
+                               uint32_t *offset)
 {
-    return hfn_x86_move(HFN_X86_32, bytes, size, rva, patch_bytes, out, offset);
+    return hfn_x86_move(HFN_X86_32, bytes, size, rva, patch_bytes, pc_register, out, offset);
 }
 
 static bool flags_live_64(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to)
@@ -63,6 +65,28 @@ static void dispatch_32(const hfn_line *line, hfn_dispatch *out)
     hfn_x86_dispatch(HFN_X86_32, line, out);
 }
 
+static void stack_begin_64(hfn_stack_state *state)
+{
+    hfn_x86_stack_begin(HFN_X86_64, state);
+}
+
+static void stack_begin_32(hfn_stack_state *state)
+{
+    hfn_x86_stack_begin(HFN_X86_32, state);
+}
+
+static hfn_stack_answer stack_step_64(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                      hfn_stack_state *state)
+{
+    return hfn_x86_stack_step(HFN_X86_64, bytes, size, rva, state);
+}
+
+static hfn_stack_answer stack_step_32(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                      hfn_stack_state *state)
+{
+    return hfn_x86_stack_step(HFN_X86_32, bytes, size, rva, state);
+}
+
 const hfn_arch hfn_arch_x86_64 = {
     .name = "x86-64",
     .machine = HOTFN_MACHINE_X86_64,
@@ -76,8 +100,8 @@ const hfn_arch hfn_arch_x86_64 = {
     .retarget = retarget_64,
     .field_is_target = hfn_x86_field_is_target,
     .dispatch = dispatch_64,
-    .stack_begin = hfn_x86_stack_begin,
-    .stack_step = hfn_x86_stack_step,
+    .stack_begin = stack_begin_64,
+    .stack_step = stack_step_64,
     .stack_register = HFN_X86_RSP,
     .return_place = HFN_X86_RSP,
     .frame_register = 5, /* rbp */
@@ -93,4 +117,10 @@ const hfn_arch hfn_arch_x86 = {
     .flags_live = flags_live_32,
     .retarget = retarget_32,
     .dispatch = dispatch_32,
+    .pc_register = hfn_x86_pc_register,
+    .stack_begin = stack_begin_32,
+    .stack_step = stack_step_32,
+    .stack_register = HFN_X86_RSP,
+    .return_place = HFN_X86_RSP,
+    .frame_register = 5, /* ebp */
 };

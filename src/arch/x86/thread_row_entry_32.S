@@ -2,19 +2,9 @@
 /* HOT PATH: where a stub calls when its thread has no row yet (counters.h, "slow_path's contract"); i386.
  * Everything that the C function may change is saved here: it is compiled with -mgeneral-regs-only, so
  * vector registers need no room. */
-    .text
+#include "arch/x86/save_32.h"
 
-/* pushes a register and tells unwinders where it lies */
-.macro  save register
-    pushl   %\register
-    .cfi_adjust_cfa_offset 4
-    .cfi_rel_offset \register, 0
-.endm
-.macro  restore register
-    popl    %\register
-    .cfi_adjust_cfa_offset -4
-    .cfi_restore \register
-.endm
+    .text
 
     .globl  hfn_thread_row_entry
     .hidden hfn_thread_row_entry

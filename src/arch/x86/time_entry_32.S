@@ -1,7 +1,131 @@
 /* SPDX-License-Identifier: MIT */
-/* Timing is not there yet for this CPU (HFN_CAN_TIME): what counters/timing.c names traps. */
+/* HOT PATH: where a timing stub calls, before and behind the body of a function; i386.  The C functions are
+ * compiled for general registers alone; those that a called function may change are kept here, and the
+ * flags: hand-written functions pass them in and out, or leave them as they are. */
+#include "arch/x86/save_32.h"
+
     .text
 
+#define FRAME_BYTES 36  /* of hfn_time_frame */
+#define SAVED_BYTES 20  /* and the return address */
+
+.macro  begin name
+    .globl  \name
+    .hidden \name
+    .type   \name, @function
+    .p2align 4
+\name:
+    .cfi_startproc
+    endbr32
+    save    eax
+    lahf                        /* SF ZF AF PF CF to ah */
+    seto    %al
+    pushl   %eax
+    .cfi_adjust_cfa_offset 4
+    save    ecx
+    save    edx
+.endm
+
+/* target(frame), which is in eax */
+.macro  finish name, target
+    pushl   %eax
+    .cfi_adjust_cfa_offset 4
+    call    \target
+    leal    4(%esp), %esp
+    .cfi_adjust_cfa_offset -4
+    restore edx
+    restore ecx
+    popl    %eax
+    .cfi_adjust_cfa_offset -4
+    addb    $0x7f, %al          /* 1 + 0x7f overflows, 0 + 0x7f does not */
+    sahf
+    restore eax
+    ret
+    .cfi_endproc
+    .size   \name, . - \name
+.endm
+
+/* Behind the return address stand the number of words that the function takes on the stack and room for
+ * them, 8 bytes and as many times 16 as it needs; then the frame, the caller's return address, and the
+ * words, which are copied down. */
+.macro  enter name, target
+    begin   \name
+    movl    SAVED_BYTES(%esp), %ecx
+    leal    1(%ecx), %eax
+    shrl    $2, %eax
+    shll    $4, %eax
+    leal    SAVED_BYTES + 8(%esp, %eax), %eax
+    testl   %ecx, %ecx
+    jz      2f
+1:  movl    FRAME_BYTES(%eax, %ecx, 4), %edx
+    movl    %edx, SAVED_BYTES - 4(%esp, %ecx, 4)
+    decl    %ecx
+    jnz     1b
+2:
+    finish  \name, \target
+.endm
+
+.macro  leave_ name, target
+    begin   \name
+    leal    SAVED_BYTES(%esp), %eax
+    finish  \name, \target
+.endm
+
+    enter   hfn_time_enter_entry, hfn_time_enter
+    enter   hfn_time_enter_full_entry, hfn_time_enter_full
+    enter   hfn_time_enter_sampled_entry, hfn_time_enter_sampled
+    leave_  hfn_time_exit_entry, hfn_time_exit
+    leave_  hfn_time_exit_full_entry, hfn_time_exit_full
+
+/* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
+ * what a stub does around a body that only returns, again and again, to learn what it costs. */
+    .globl  hfn_time_probe
+    .hidden hfn_time_probe
+    .type   hfn_time_probe, @function
+    .p2align 4
+hfn_time_probe:
+    .cfi_startproc
+    endbr32
+    save    ebx
+    save    esi
+    save    edi
+    save    ebp
+    movl    20(%esp), %ebp
+    movl    28(%esp), %esi
+    movl    32(%esp), %edi
+    movl    36(%esp), %ebx
+1:  call    2f
+    decl    %ebx
+    jnz     1b
+    restore ebp
+    restore edi
+    restore esi
+    restore ebx
+    ret
+2:  .cfi_adjust_cfa_offset 20
+    pushl   %ebp
+    .cfi_adjust_cfa_offset 4
+    leal    -(FRAME_BYTES - 4 + 8)(%esp), %esp
+    .cfi_adjust_cfa_offset FRAME_BYTES - 4 + 8
+    movl    $0, (%esp)
+    testl   %esi, %esi
+    jz      3f
+    call    *%esi
+    call    4f
+    leal    8(%esp), %esp
+    .cfi_adjust_cfa_offset -8
+    call    *%edi
+    leal    FRAME_BYTES(%esp), %esp
+    .cfi_adjust_cfa_offset -FRAME_BYTES
+    ret
+3:  .cfi_adjust_cfa_offset FRAME_BYTES + 8
+    leal    FRAME_BYTES + 8(%esp), %esp
+    .cfi_adjust_cfa_offset -(FRAME_BYTES + 8)
+4:  ret
+    .cfi_endproc
+    .size   hfn_time_probe, . - hfn_time_probe
+
+/* Memory is not followed yet on this CPU (HFN_CAN_FOLLOW_MEMORY): what counters/alloc.h names traps. */
 .macro  absent name
     .globl  \name
     .hidden \name
@@ -11,13 +135,6 @@
     .size   \name, . - \name
 .endm
 
-    absent hfn_time_enter_entry
-    absent hfn_time_enter_full_entry
-    absent hfn_time_enter_sampled_entry
-    absent hfn_time_exit_entry
-    absent hfn_time_exit_full_entry
-    absent hfn_time_probe
-    absent hfn_count_probe
     absent hfn_alloc_enter_entry
     absent hfn_alloc_exit_entry
     absent hfn_alloc_call

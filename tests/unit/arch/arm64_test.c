@@ -85,7 +85,7 @@ static hfn_move_result move(uint32_t word, hfn_moved *m)
 
     store(bytes, word);
     store(bytes + 4, NOP);
-    return hfn_arch_arm64.move(bytes, sizeof bytes, RVA, 4, m, &offset);
+    return hfn_arch_arm64.move(bytes, sizeof bytes, RVA, 4, HFN_NO_REGISTER, m, &offset);
 }
 
 static void a_plain_instruction_is_copied_and_a_branch_back_follows(void)

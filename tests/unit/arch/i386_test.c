@@ -66,7 +66,7 @@ static hfn_move_result move(const char *text, size_t size, hfn_moved *m)
 
     memset(bytes, 0x90, sizeof bytes);
     memcpy(bytes, text, size);
-    return hfn_arch_x86.move(bytes, sizeof bytes, RVA, 5, m, &offset);
+    return hfn_arch_x86.move(bytes, sizeof bytes, RVA, 5, HFN_NO_REGISTER, m, &offset);
 }
 #define MOVE(text, m) move(text, sizeof(text) - 1, m)
 

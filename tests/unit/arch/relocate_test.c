@@ -17,7 +17,8 @@ static hfn_moved move(const char *text, size_t size, uint32_t patch_bytes)
 
     memset(bytes, 0xCC, sizeof bytes);
     memcpy(bytes, text, size);
-    last_result = hfn_arch_x86_64.move(bytes, sizeof bytes, RVA, patch_bytes, &moved, &last_offset);
+    last_result = hfn_arch_x86_64.move(bytes, sizeof bytes, RVA, patch_bytes, HFN_NO_REGISTER,
+                                       &moved, &last_offset);
     return moved;
 }
 #define MOVE(text, patch_bytes) move(text, sizeof(text) - 1, patch_bytes)

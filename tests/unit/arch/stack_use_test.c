@@ -16,9 +16,10 @@ static hfn_stack_answer follow(hfn_stack_state *s, const char *bytes, size_t siz
     hfn_stack_answer answer = HFN_STACK_FINE;
     uint64_t at = 0;
 
-    hfn_x86_stack_begin(s);
+    hfn_x86_stack_begin(HFN_X86_64, s);
     for (; at < size && answer == HFN_STACK_FINE; at += *lengths++)
-        answer = hfn_x86_stack_step((const uint8_t *)bytes + at, size - at, 0x1000 + at, s);
+        answer =
+            hfn_x86_stack_step(HFN_X86_64, (const uint8_t *)bytes + at, size - at, 0x1000 + at, s);
     return answer;
 }
 /* FOLLOW(&state, "bytes", lengths of the instructions) */
@@ -28,7 +29,7 @@ static void an_entry_stands_at_its_return_address(void)
 {
     hfn_stack_state s;
 
-    hfn_x86_stack_begin(&s);
+    hfn_x86_stack_begin(HFN_X86_64, &s);
     CHECK_EQ_I64(s.at[RSP], -8);
     CHECK_EQ_I64(s.at[RBP], HFN_STACK_NOWHERE);
 }

@@ -59,7 +59,7 @@ static inline hfn_plan_source target_source(const target_code *code, uint32_t in
                                .original = code->bytes + rva,
                                .moved = moved };
 
-    CHECK(hfn_arch_x86_64.move(code->bytes + rva, code->byte_count - rva, rva, patch_bytes, moved,
+    CHECK(hfn_arch_x86_64.move(code->bytes + rva, code->byte_count - rva, rva, patch_bytes, HFN_NO_REGISTER, moved,
                                &offset) == HFN_MOVED);
     source.original_bytes = moved->original_bytes > 5 ? moved->original_bytes : 5;
     return source;
