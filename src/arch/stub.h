@@ -21,7 +21,9 @@ typedef enum hfn_stub_kind {
 #define HFN_STUB_FAR_SLOT 4u   /* the slot lies beyond HFN_STUB_NEAR_SLOT_BYTES (ARM64)           */
 #define HFN_STUB_SIGNED 8u     /* the return address is signed at the entry (ARM64)               */
 #define HFN_STUB_SPARE_SHIFT 8 /* from this bit on, five: a register that may be spoilt, plus 1 */
-#define HFN_STUB_ARGUMENTS_SHIFT 16 /* TIME, i386: words on the stack to be copied, five bits; HOTFN_POPS_* */
+#define HFN_STUB_ARGUMENTS_SHIFT 16 /* TIME, i386: words on the stack to be copied, five bits; from the next
+                                     * on which of them the return takes: none, one or all */
+#define HFN_STUB_POPS_ALL 2u
 
 /* Where things are in a head, and how far it has lowered the stack pointer from where. */
 typedef struct hfn_stub_step {

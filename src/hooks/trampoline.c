@@ -3,6 +3,8 @@
  * fields for the place where they now stand. */
 #include "hooks/trampoline.h"
 
+_Static_assert(HFN_STUB_POPS_ALL == HOTFN_POPS_ALL, "an entry's byte goes on to the stub");
+
 static hfn_stub_kind stub_kind(uint32_t kind)
 {
     switch (kind) {

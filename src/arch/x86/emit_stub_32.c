@@ -11,8 +11,6 @@
 
 #include "arch/x86/emit.h"
 
-#include <hotfn/verdicts.h>
-
 enum { CALL_BYTES = 5, CALL_DATA_BYTES = 8, ECX = 1 };
 
 #define PUT(w, ...)                                                                                \
@@ -106,7 +104,7 @@ static arguments arguments_of(uint32_t flags)
              pops = flags >> (HFN_STUB_ARGUMENTS_SHIFT + 5) & 7;
 
     return (arguments){ words, (words + 1) / 4 * 16 + 8,
-                        pops == HOTFN_POPS_ALL ? words * 4 : pops * 4 };
+                        pops == HFN_STUB_POPS_ALL ? words * 4 : pops * 4 };
 }
 
 static void put_lea_esp(hfn_x86_writer *w, uint32_t distance)
