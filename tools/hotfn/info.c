@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn info`: what a record holds: the run, its modules, its rows. */
+#include "budget_words.h"
 #include "listing.h"
 #include "verbs.h"
 
@@ -122,6 +123,65 @@ static void print_timing(const hotfn_record *record)
     }
 }
 
+static void print_budget(const hotfn_record *record)
+{
+    hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
+    watched_less w = budget_count_watched(record);
+    hotfn_record_get_budget(record, &b);
+    if (b.share_ppm) {
+        printf("%-10s %.4g%%; hooks took %.2f%% of %.3f s; stopped %" PRIu32
+               " times, %.3f ms in all, %.3f at "
+               "most (%" PRIu32 " failed)\n",
+               "budget", (double)b.share_ppm / 1e4, 100 * budget_taken(&b), (double)b.cpu_ns / 1e9,
+               b.stops, (double)b.stopped_ns / 1e6, (double)b.longest_stop_ns / 1e6,
+               b.failed_stops);
+        if (b.note[0]) {
+            printf("%-10s THE BUDGET WAS NOT KEPT: ", "");
+            print_text(b.note);
+            putchar('\n');
+        }
+    }
+    if (b.share_ppm || w.ever) { /* a merged record has marks alone */
+        printf("%-10s %" PRIu32 " functions unhooked for a while, %" PRIu32
+               " of them to the end; %" PRIu32
+               " timed less than asked for (hotfn report says when and why)\n",
+               "", w.ever, w.unhooked, w.timed_less);
+    }
+}
+
+/* Of all functions: each block belongs to one. */
+static hotfn_alloc_cell sum_memory(const hotfn_record *record, uint32_t functions)
+{
+    hotfn_alloc_cell sum = { 0, 0, 0, 0 };
+    for (uint32_t i = 0; i < functions; i++) {
+        hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+        hotfn_record_get_timing(record, i, &t);
+        sum.allocated_bytes += t.self_alloc.allocated_bytes;
+        sum.allocated_blocks += t.self_alloc.allocated_blocks;
+        sum.freed_bytes += t.self_alloc.freed_bytes;
+        sum.freed_blocks += t.self_alloc.freed_blocks;
+    }
+    return sum;
+}
+
+static bool has_memory(const hotfn_record *record)
+{
+    hotfn_record_time_info t = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record_get_time_info(record, &t);
+    return t.flags & HOTFN_TIMING_ALLOC;
+}
+
+static void print_memory(const hotfn_record *record, uint32_t functions)
+{
+    hotfn_alloc_cell sum = sum_memory(record, functions);
+    if (has_memory(record)) {
+        printf("%-10s %" PRIu64 " bytes allocated in %" PRIu64 " blocks, %" PRIu64
+               " freed in %" PRIu64 "\n",
+               "memory", sum.allocated_bytes, sum.allocated_blocks, sum.freed_bytes,
+               sum.freed_blocks);
+    }
+}
+
 /* As in hotfn.report/1. */
 static const char *module_word(uint32_t flags)
 {
@@ -216,6 +276,39 @@ static void json_timing(const hotfn_record *record)
            t.abandoned_exits, t.clock_went_back);
 }
 
+static void json_budget(const hotfn_record *record)
+{
+    hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
+    watched_less w = budget_count_watched(record);
+    hotfn_record_get_budget(record, &b);
+    if (!b.share_ppm) {
+        printf(",\"budget\":null");
+        return;
+    }
+    printf(",\"budget\":{\"share\":%.6f,\"taken\":%.6f,\"cpu_ns\":%" PRIu64 ",\"cost_ns\":%" PRIu64,
+           (double)b.share_ppm / 1e6, budget_taken(&b), b.cpu_ns, b.cost_ns);
+    printf(",\"stops\":%" PRIu32 ",\"failed_stops\":%" PRIu32 ",\"stopped_ns\":%" PRIu64
+           ",\"longest_stop_ns\":%" PRIu64,
+           b.stops, b.failed_stops, b.stopped_ns, b.longest_stop_ns);
+    printf(",\"changes\":%" PRIu64 ",\"unhooked_ever\":%" PRIu32 ",\"unhooked_at_end\":%" PRIu32
+           ",\"timed_less\":%" PRIu32,
+           b.change_count + b.changes_lost, w.ever, w.unhooked, w.timed_less);
+    json_text("note", b.note);
+    printf("}");
+}
+
+static void json_memory(const hotfn_record *record, uint32_t functions)
+{
+    hotfn_alloc_cell sum = sum_memory(record, functions);
+    if (!has_memory(record)) {
+        printf(",\"memory\":null");
+        return;
+    }
+    printf(",\"memory\":{\"allocated_bytes\":%" PRIu64 ",\"allocated_blocks\":%" PRIu64
+           ",\"freed_bytes\":%" PRIu64 ",\"freed_blocks\":%" PRIu64 "}",
+           sum.allocated_bytes, sum.allocated_blocks, sum.freed_bytes, sum.freed_blocks);
+}
+
 static void json_modules(const hotfn_record *record, uint32_t count)
 {
     printf(",\n\"modules\":[");
@@ -282,11 +375,15 @@ int hotfn_verb_info(int argc, char **argv)
     if (json) {
         json_run(&info);
         json_timing(record);
+        json_memory(record, info.function_count);
+        json_budget(record);
         json_modules(record, info.module_count);
         json_threads(record, info.thread_count);
     } else {
         print_run(&info);
         print_timing(record);
+        print_memory(record, info.function_count);
+        print_budget(record);
         print_modules(record, info.module_count);
         print_threads(record, info.thread_count);
     }

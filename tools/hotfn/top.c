@@ -26,7 +26,7 @@ static int usage(FILE *out, int status)
 {
     fputs("usage: hotfn top [options] PID|RECORD\n"
           "  -d, --interval S     seconds between looks [1]\n"
-          "      --by ORDER       rate, calls, self or total [rate]\n"
+          "      --by ORDER       rate, calls, self, total or alloc [rate]\n"
           "  -f, --filter TEXT    only functions with this in their name\n"
           "      --threads        threads instead of functions\n"
           "      --once           look once (twice if it runs, for the rates) and print\n"
@@ -118,6 +118,7 @@ static bool take_key(top_view *v, int key)
     case 'c': v->by = TOP_BY_CALLS; break;
     case 's': v->by = TOP_BY_SELF; break;
     case 't': v->by = TOP_BY_TOTAL; break;
+    case 'a': v->by = TOP_BY_ALLOC; break;
     case 'T': v->threads = !v->threads; break;
     case 'f':
     case ' ': v->frozen = !v->frozen; break;
@@ -253,7 +254,6 @@ typedef struct choices {
 
 static bool take(top_view *v, choices *c, int word, const char *argument)
 {
-    static const char *const orders[] = { "rate", "calls", "self", "total" };
     char *end;
     switch (word) {
     case 'd':
@@ -264,8 +264,8 @@ static bool take(top_view *v, choices *c, int word, const char *argument)
     case ONCE: return c->once = true;
     case JSON: return c->json = true;
     case BY:
-        for (v->by = 0; v->by < 4; v->by++) {
-            if (strcmp(argument, orders[v->by]) == 0) {
+        for (v->by = 0; v->by < TOP_ORDERS; v->by++) {
+            if (strcmp(argument, top_orders[v->by]) == 0) {
                 return true;
             }
         }

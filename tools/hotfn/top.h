@@ -6,11 +6,14 @@
 
 #include "verbs.h"
 
-enum { TOP_BY_RATE, TOP_BY_CALLS, TOP_BY_SELF, TOP_BY_TOTAL };
+enum { TOP_BY_RATE, TOP_BY_CALLS, TOP_BY_SELF, TOP_BY_TOTAL, TOP_BY_ALLOC, TOP_ORDERS };
+extern const char *const top_orders[TOP_ORDERS]; /* "rate" ... */
 
 typedef struct top_row {
     uint32_t index;  /* function or thread of the record */
     uint64_t calls, self_ns, total_ns;
+    hotfn_alloc_cell memory; /* by itself */
+    uint32_t watched; /* HOTFN_BUDGET_*; 0: the budget never touched it     */
     double rate;     /* calls a second since the last look, or over the run */
     double busy;     /* self seconds a second, likewise                     */
 } top_row;
@@ -18,7 +21,8 @@ typedef struct top_row {
 typedef struct top_sample {
     hotfn_record *record;
     hotfn_record_info info;
-    bool timed;
+    bool timed, with_memory;
+    hotfn_record_budget budget;
     uint64_t at_ns;   /* CLOCK_MONOTONIC                  */
     double seconds;   /* that the rates are over          */
     uint64_t *calls, *self, *thread_calls, *thread_busy; /* of all functions and threads */

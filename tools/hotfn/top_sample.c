@@ -129,7 +129,7 @@ bool top_look(top_sample *out, const char *path, const top_sample *before)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record_time_info time = HOTFN_RECORD_TIME_INFO_INIT;
-    *out = (top_sample){ .info.size = sizeof out->info };
+    *out = (top_sample){ .info.size = sizeof out->info, .budget.size = sizeof out->budget };
     if (hotfn_record_open(&out->record, path, NULL, &err) != HOTFN_OK) {
         hotfn_tool_fail("top", &err);
         return false;
@@ -137,7 +137,9 @@ bool top_look(top_sample *out, const char *path, const top_sample *before)
     out->at_ns = now_ns();
     hotfn_record_get_info(out->record, &out->info);
     hotfn_record_get_time_info(out->record, &time);
+    hotfn_record_get_budget(out->record, &out->budget);
     out->timed = time.flags != 0;
+    out->with_memory = time.flags & HOTFN_TIMING_ALLOC;
     out->seconds = seconds_of(out, before);
     if (!fill(out)) {
         fputs("hotfn top: no memory\n", stderr);
@@ -191,6 +193,8 @@ static top_row function_row(const top_sample *s, const top_sample *before, uint3
                       .calls = s->calls[i],
                       .self_ns = s->self[i],
                       .total_ns = t.total_ns,
+                      .memory = t.self_alloc,
+                      .watched = hotfn_record_budget_state(s->record, i),
                       .rate = per_second(s, s->calls[i], known ? before->calls[i] : 0),
                       .busy = per_second(s, s->self[i], known ? before->self[i] : 0) / 1e9 };
 }
@@ -227,12 +231,15 @@ static int by_rate(const void *left, const void *right)
 COMPARE(by_calls, calls)
 COMPARE(by_self, self_ns)
 COMPARE(by_total, total_ns)
+COMPARE(by_alloc, memory.allocated_bytes)
+
+const char *const top_orders[TOP_ORDERS] = { "rate", "calls", "self", "total", "alloc" };
 
 top_row *top_rows(const top_sample *s, const top_sample *before, const top_view *view,
                   uint32_t *count)
 {
-    static int (*const orders[])(const void *, const void *) = { by_rate, by_calls, by_self,
-                                                                 by_total };
+    static int (*const orders[TOP_ORDERS])(
+        const void *, const void *) = { by_rate, by_calls, by_self, by_total, by_alloc };
     uint32_t most = view->threads ? s->info.thread_count : s->info.function_count;
     top_row *rows = calloc(most + 1u, sizeof *rows);
     *count = 0;

@@ -3,12 +3,12 @@
  * and written at once, so that it does not flicker. */
 #include "top.h"
 
+#include "budget_words.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const orders[] = { "rate", "calls", "self", "total" };
 
 static const char *state_name(uint32_t state)
 {
@@ -58,6 +58,44 @@ static const char *time_text(uint64_t ns, char out[32])
     return out;
 }
 
+static const char *bytes_text(uint64_t bytes, char out[32])
+{
+    static const char units[] = "kMGT";
+    double value = (double)bytes;
+    int unit = -1;
+    while (value >= 999.5 && unit < 3) {
+        value /= 1000;
+        unit++;
+    }
+    if (unit < 0) {
+        snprintf(out, 32, "%.0f B", value);
+    } else {
+        snprintf(out, 32, "%.*f %cB",
+                 value < 9.995   ? 2
+                 : value < 99.95 ? 1
+                                 : 0,
+                 value, units[unit]);
+    }
+    return out;
+}
+
+/* How many functions are watched less closely than was asked for, now. */
+static void put_budget(FILE *out, const top_sample *s, uint32_t columns)
+{
+    char line[400];
+    watched_less w;
+    if (s->budget.share_ppm == 0) {
+        return;
+    }
+    w = budget_count_watched(s->record);
+    snprintf(line, sizeof line,
+             "budget %.4g%%: hooks took %.2f%%; unhooked now: %" PRIu32 ", timed less: %" PRIu32
+             "%s%s",
+             (double)s->budget.share_ppm / 1e4, 100 * budget_taken(&s->budget), w.unhooked,
+             w.timed_less, s->budget.note[0] ? "; NOT KEPT: " : "", s->budget.note);
+    put_cut(out, line, columns);
+}
+
 static void put_head(FILE *out, const top_sample *s, const top_view *view, uint32_t columns)
 {
     char line[600];
@@ -71,22 +109,38 @@ static void put_head(FILE *out, const top_sample *s, const top_view *view, uint3
     put_cut(out, line, columns);
     fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
     snprintf(line, sizeof line, "%.0f calls, %" PRIu32 " threads, by %s%s%s%s%s", calls,
-             s->info.thread_count, orders[view->by], view->frozen ? ", frozen" : "",
+             s->info.thread_count, top_orders[view->by], view->frozen ? ", frozen" : "",
              view->filter[0] || view->typing ? ", filter: " : "", view->filter,
              view->typing ? "_" : "");
     put_cut(out, line, columns);
-    fputs("\033[K\n\033[K\n", out);
+    fputs("\033[K\n", out);
+    put_budget(out, s, columns);
+    fputs("\033[K\n", out);
+}
+
+/* A count that misses what was called while the function was unhooked is a lower bound. */
+static void put_calls(FILE *out, const top_sample *s, const top_view *view, const top_row *row)
+{
+    char self[32], total[32], memory[32], calls[32];
+    snprintf(calls, sizeof calls, "%s%" PRIu64, row->watched & HOTFN_BUDGET_AT_LEAST ? ">" : "",
+             row->calls);
+    fprintf(out, "%14.0f/s %16s", row->rate, calls);
+    if (s->timed) {
+        fprintf(out, " %11s %11s", time_text(row->self_ns, self), time_text(row->total_ns, total));
+    }
+    if (s->with_memory && !view->threads) {
+        fprintf(out, " %9s", bytes_text(row->memory.allocated_bytes, memory));
+    }
 }
 
 static void put_row(FILE *out, const top_sample *s, const top_view *view, const top_row *row,
                     uint32_t columns)
 {
-    char name[8192], self[32], total[32];
-    uint32_t taken = s->timed ? 62 : 34;
-    fprintf(out, "%14.0f/s %16" PRIu64, row->rate, row->calls);
+    char name[8192];
+    uint32_t taken = (s->timed ? 62 : 34) + (s->with_memory && !view->threads ? 10 : 0);
+    put_calls(out, s, view, row);
     if (s->timed) {
-        fprintf(out, " %11s %11s %4.0f%%", time_text(row->self_ns, self),
-                time_text(row->total_ns, total), row->busy * 100);
+        fprintf(out, " %4.0f%%", row->busy * 100);
     }
     fputs("  ", out);
     put_cut(out, name_of(s, view, row->index, name, sizeof name),
@@ -106,8 +160,9 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
         uint32_t first = view->scroll < count ? view->scroll : count ? count - 1 : 0;
         fputs("\033[H", out);
         put_head(out, s, view, columns);
-        fprintf(out, "%s%16s %16s%s  %s%s\033[K\n", view->color ? "\033[2m" : "", "calls/s",
-                "calls", s->timed ? "        self       total  busy" : "",
+        fprintf(out, "%s%16s %16s%s%s%s  %s%s\033[K\n", view->color ? "\033[2m" : "", "calls/s",
+                "calls", s->timed ? "        self       total" : "",
+                s->with_memory && !view->threads ? " allocated" : "", s->timed ? "  busy" : "",
                 view->threads ? "thread" : "function", view->color ? "\033[0m" : "");
         for (uint32_t i = first; i < count && i - first < room; i++) {
             put_row(out, s, view, &rows[i], columns);
@@ -116,7 +171,7 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
         fprintf(out, "\033[%" PRIu32 ";1H", lines);
         put_cut(out,
                 view->typing ? "type a part of a name, Enter ends"
-                             : "q quit  r c s t order  / filter  T threads  f freeze  + - speed",
+                             : "q quit  r c s t a order  / filter  T threads  f freeze  + - speed",
                 columns);
     }
     free(rows);
@@ -132,14 +187,10 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
 void top_print(const top_sample *s, const top_sample *before, const top_view *view)
 {
     uint32_t count = 0;
-    char name[8192], self[32], total[32];
+    char name[8192];
     top_row *rows = top_rows(s, before, view, &count);
     for (uint32_t i = 0; i < count; i++) {
-        printf("%14.0f/s %16" PRIu64, rows[i].rate, rows[i].calls);
-        if (s->timed) {
-            printf(" %11s %11s", time_text(rows[i].self_ns, self),
-                   time_text(rows[i].total_ns, total));
-        }
+        put_calls(stdout, s, view, &rows[i]);
         printf("  ");
         put_cut(stdout, name_of(s, view, rows[i].index, name, sizeof name), UINT32_MAX);
         printf("\n");
@@ -165,6 +216,19 @@ static void put_string(const char *text)
     putchar('"');
 }
 
+/* What memory and a budget add to a function. */
+static void put_watched(const top_sample *s, const top_row *row)
+{
+    if (s->with_memory) {
+        printf(",\"allocated_bytes\":%" PRIu64 ",\"freed_bytes\":%" PRIu64,
+               row->memory.allocated_bytes, row->memory.freed_bytes);
+    }
+    if (row->watched) {
+        printf(",\"watched\":\"%s\",\"calls_at_least\":%s", budget_level_name(row->watched),
+               row->watched & HOTFN_BUDGET_AT_LEAST ? "true" : "false");
+    }
+}
+
 static void put_list(const top_sample *s, const top_sample *before, const top_view *view,
                      const char *key)
 {
@@ -182,6 +246,9 @@ static void put_list(const top_sample *s, const top_sample *before, const top_vi
                 printf(",\"total_ns\":%" PRIu64, rows[i].total_ns);
             }
         }
+        if (!view->threads) {
+            put_watched(s, &rows[i]);
+        }
         printf("}");
     }
     printf("]");
@@ -194,6 +261,12 @@ void top_show_json(const top_sample *s, const top_sample *before, const top_view
     printf("{\"schema\":\"hotfn.top/1\",\"state\":\"%s\",\"pid\":%" PRIu32
            ",\"seconds\":%.6f,\"timed\":%s",
            state_name(s->info.state), s->info.pid, s->seconds, s->timed ? "true" : "false");
+    if (s->budget.share_ppm) {
+        printf(",\"budget\":{\"share\":%.6f,\"taken\":%.6f,\"note\":",
+               (double)s->budget.share_ppm / 1e6, budget_taken(&s->budget));
+        put_string(s->budget.note);
+        printf("}");
+    }
     put_list(s, before, view, "functions");
     threads.threads = true;
     put_list(s, before, &threads, "threads");

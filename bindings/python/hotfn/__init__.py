@@ -22,6 +22,7 @@ from ._errors import (
 )
 from ._native import lib as _lib
 from ._text import demangle
+from .budgets import Budget, Change
 from .records import (
     Counter,
     Format,
@@ -35,14 +36,15 @@ from .records import (
     repair,
 )
 from .session import Session, Stats
-from .times import Edge, SlowCall, TimeInfo, Times
+from .times import Edge, Memory, Node, SlowCall, TimeInfo, Times
 from .verdicts import Scan, Verdict, scan
 
 __version__: str = _lib.hotfn_version().decode()
 
 __all__ = [
-    "Counter", "DeniedError", "Edge", "FileError", "Format", "FormatError", "Function", "HotfnError",
-    "LimitError", "MismatchError", "Module", "NoMemoryError", "NotFoundError", "OptionError",
+    "Budget", "Change", "Counter", "DeniedError", "Edge", "FileError", "Format", "FormatError", "Function", "HotfnError",
+    "LimitError", "Memory", "MismatchError", "Module", "NoMemoryError", "Node", "NotFoundError",
+    "OptionError",
     "Record", "RecordInfo", "Scan", "Session", "SlowCall", "StateError", "Stats", "Thread", "TimeInfo", "Times",
     "UnsupportedError", "Verdict", "demangle", "formats", "open", "repair", "scan",
 ]

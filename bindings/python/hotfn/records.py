@@ -11,6 +11,7 @@ from ctypes import c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _structs as s
+from . import budgets as _budgets
 from . import times as _times
 from ._errors import check, decode
 from ._functions import Named, fields_of
@@ -18,6 +19,7 @@ from ._native import lib
 from ._text import PathLike, env, path_bytes
 
 STATES = {1: "hooked", 2: "refused", 3: "fragment", 4: "excluded", 5: "waiting"}
+ORDERS = ("default", "calls", "self", "total", "max", "alloc")      # HOTFN_BY_*
 RECORD_STATES = {1: "live", 2: "finished", 3: "killed", 4: "broken"}
 
 
@@ -196,7 +198,8 @@ class Record:
     @property
     def times(self) -> Tuple[_times.Times, ...]:
         """Each function's times, in the order of `functions`."""
-        return tuple(_times.times_of(self._open_handle, index)
+        memory = _times.keeps_memory(self._open_handle)
+        return tuple(_times.times_of(self._open_handle, index, memory)
                      for index in range(self._raw_info().function_count))
 
     @property
@@ -205,12 +208,27 @@ class Record:
         return tuple(_times.edges_of(self._open_handle))
 
     @property
+    def nodes(self) -> Tuple[_times.Node, ...]:
+        """The call tree, each place before what it called; empty where none was kept."""
+        return tuple(_times.nodes_of(self._open_handle))
+
+    @property
+    def budget(self) -> Optional[_budgets.Budget]:
+        """What was done to keep the budget of a run with --budget; None if it had none."""
+        return _budgets.budget_of(self._open_handle)
+
+    def is_lower_bound(self, function: int) -> bool:
+        """Is the count of the function at that place of `functions` one, as it was unhooked for a while?"""
+        return _budgets.is_lower_bound(self._open_handle, function)
+
+    @property
     def slow_calls(self) -> Tuple[_times.SlowCall, ...]:
         """The calls that took too long, of a run with --slower-than."""
         return tuple(_times.slow_calls_of(self._open_handle))
 
     def hot(self, n: int = 20, by: str = "calls") -> List[Function]:
-        """The n hottest functions, by calls, total or self time; 0 means all that were called."""
+        """The n hottest functions, by calls, total or self time, or by alloc: the bytes that they allocated
+        by themselves; 0 means all that were called."""
         if by != "calls":
             return self._hot_by_time(n, by)
         count = self._raw_info().function_count
@@ -221,10 +239,13 @@ class Record:
         return called[:n] if n else called
 
     def _hot_by_time(self, n: int, by: str) -> List[Function]:
-        if by not in ("total", "self"):
-            raise ValueError(f"hot by calls, total or self, not {by!r}")
-        timed = [(getattr(times, by + "_ns"), index) for index, times in enumerate(self.times)
-                 if times.total_ns is not None]
+        if by not in ("total", "self", "alloc"):
+            raise ValueError(f"hot by calls, total, self or alloc, not {by!r}")
+        if by == "alloc" and not _times.keeps_memory(self._open_handle):
+            raise ValueError("the run did not keep who allocated what (--with alloc)")
+        timed = [(times.self_memory.allocated_bytes if by == "alloc" and times.self_memory
+                  else getattr(times, by + "_ns"), index)
+                 for index, times in enumerate(self.times) if times.total_ns is not None]
         functions = self.functions
         found = [functions[index] for _, index in sorted(timed, reverse=True)]
         return found[:n] if n else found
@@ -257,13 +278,15 @@ class Record:
         check(lib.hotfn_record_choose_process(self._open_handle, pid or 0))
         self._functions = self._counters = None
 
-    def render(self, format: str, limit: int = 0) -> bytes:
-        """The record in a format of formats(), as bytes; limit 0 lists everything."""
-        return render(self._open_handle, format, limit)
+    def render(self, format: str, limit: int = 0, by: str = "default") -> bytes:
+        """The record in a format of formats(), as bytes; limit 0 lists everything.  by is what comes first
+        and what stacks weigh: calls, self, total, max or alloc."""
+        return render(self._open_handle, format, limit, by)
 
-    def export(self, path: PathLike, format: Optional[str] = None, limit: int = 0) -> None:
+    def export(self, path: PathLike, format: Optional[str] = None, limit: int = 0,
+               by: str = "default") -> None:
         """Write it to a file; without a format the file's extension decides."""
-        data = self.render(format or format_of(path), limit)
+        data = self.render(format or format_of(path), limit, by)
         with builtins.open(path, "wb") as out:
             out.write(data)
 
@@ -296,7 +319,9 @@ def format_of(path: PathLike) -> str:
     return known[extension]
 
 
-def render(handle: c_void_p, format: str, limit: int) -> bytes:
+def render(handle: c_void_p, format: str, limit: int, by: str = "default") -> bytes:
+    if by not in ORDERS:
+        raise ValueError(f"no order {by!r}; there are: {', '.join(ORDERS)}")
     chunks: List[bytes] = []
 
     def take(_user: Any, data: int, byte_count: int) -> int:
@@ -305,7 +330,7 @@ def render(handle: c_void_p, format: str, limit: int) -> bytes:
 
     error = s.Error()
     write = s.WriteFn(take)
-    check(lib.hotfn_export(handle, format.encode(), s.ExportOptions(limit=limit), write, None,
+    check(lib.hotfn_export(handle, format.encode(), s.ExportOptions(limit=limit, by=ORDERS.index(by)), write, None,
                            env(), error), error)
     return b"".join(chunks)
 

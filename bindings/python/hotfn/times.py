@@ -15,6 +15,18 @@ TIMINGS = {0: "count-only", 1: "full", 2: "sampled"}
 NOBODY = 0xFFFFFFFF      # HOTFN_NO_FUNCTION
 
 
+ALLOC = 8                # HOTFN_TIMING_ALLOC
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """What was allocated and freed, in bytes as malloc_usable_size tells them."""
+    allocated_bytes: int
+    allocated_blocks: int
+    freed_bytes: int
+    freed_blocks: int
+
+
 @dataclasses.dataclass(frozen=True)
 class Times:
     """A function's times, without calls that are still open.  None where it is counted only."""
@@ -29,6 +41,8 @@ class Times:
     p50_ns: Optional[int]
     p90_ns: Optional[int]
     p99_ns: Optional[int]
+    self_memory: Optional[Memory] = None   # by itself; None without --with alloc
+    total_memory: Optional[Memory] = None  # with all below
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +52,19 @@ class Edge:
     callee: int
     calls: int
     total_ns: int
+    total_memory: Optional[Memory] = None  # with all below; None without --with alloc
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A place in the call tree: a function, called through those above it."""
+    parent: Optional[int]    # its place in Record.nodes, a smaller one; None: called from outside
+    function: Optional[int]  # its place in Record.functions
+    thread: int              # and of its thread in Record.threads
+    calls: int
+    total_ns: int
+    self_ns: int
+    self_memory: Optional[Memory]  # allocated from there; None without --with alloc
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +100,18 @@ def info_of(handle: c_void_p) -> Optional[TimeInfo]:
                     nodes_merged=raw.nodes_merged, abandoned_exits=raw.abandoned_exits)
 
 
-def times_of(handle: c_void_p, index: int) -> Times:
+def keeps_memory(handle: c_void_p) -> bool:
+    raw = s.RecordTimeInfo()
+    check(lib.hotfn_record_get_time_info(handle, raw))
+    return bool(raw.flags & ALLOC)
+
+
+def memory_of(cell: s.AllocCell, there: bool) -> Optional[Memory]:
+    return Memory(cell.allocated_bytes, cell.allocated_blocks, cell.freed_bytes,
+                  cell.freed_blocks) if there else None
+
+
+def times_of(handle: c_void_p, index: int, memory: bool) -> Times:
     raw = s.RecordTiming()
     check(lib.hotfn_record_get_timing(handle, index, raw))
     told = raw.timed_calls > 0
@@ -86,18 +124,36 @@ def times_of(handle: c_void_p, index: int) -> Times:
                  total_ns=known("total_ns"), self_ns=known("self_ns"),
                  total_error_ns=known("total_error_ns", raw.timing == 2), min_ns=known("min_ns"),
                  max_ns=known("max_ns"), p50_ns=known("p50_ns", raw.p99_ns),
-                 p90_ns=known("p90_ns", raw.p99_ns), p99_ns=known("p99_ns", raw.p99_ns))
+                 p90_ns=known("p90_ns", raw.p99_ns), p99_ns=known("p99_ns", raw.p99_ns),
+                 self_memory=memory_of(raw.self_alloc, memory),
+                 total_memory=memory_of(raw.total_alloc, memory))
 
 
 def edges_of(handle: c_void_p) -> Sequence[Edge]:
     raw, info = s.RecordEdge(), s.RecordTimeInfo()
     check(lib.hotfn_record_get_time_info(handle, info))
+    memory = bool(info.flags & ALLOC)
     edges = []
     for index in range(info.edge_count):
         check(lib.hotfn_record_get_edge(handle, index, raw))
         edges.append(Edge(caller=None if raw.caller == NOBODY else raw.caller, callee=raw.callee,
-                          calls=raw.calls, total_ns=raw.total_ns))
+                          calls=raw.calls, total_ns=raw.total_ns,
+                          total_memory=memory_of(raw.total_alloc, memory)))
     return edges
+
+
+def nodes_of(handle: c_void_p) -> Sequence[Node]:
+    raw, info = s.RecordNode(), s.RecordTimeInfo()
+    check(lib.hotfn_record_get_time_info(handle, info))
+    memory = bool(info.flags & ALLOC)
+    nodes = []
+    for index in range(info.node_count):
+        check(lib.hotfn_record_get_node(handle, index, raw))
+        nodes.append(Node(parent=None if raw.parent == NOBODY else raw.parent,
+                          function=None if raw.function == NOBODY else raw.function,
+                          thread=raw.thread, calls=raw.calls, total_ns=raw.total_ns,
+                          self_ns=raw.self_ns, self_memory=memory_of(raw.self_alloc, memory)))
+    return nodes
 
 
 def stack_of(handle: c_void_p, node: int) -> Tuple[int, ...]:

@@ -320,6 +320,33 @@ def check_report(record):
     assert run(HOTFN, "report", "--csv", record).splitlines()[0].endswith("timing_reason")
 
 
+def check_info_and_top(record, budgeted):
+    def told(verb, of, *options):
+        document = json.loads(run(HOTFN, verb, "--json", *options, of))
+        schema = json.loads((HERE.parents[2] / f"docs/{verb}.schema.json").read_text())
+        import jsonschema
+        jsonschema.validate(document, schema)
+        return document
+
+    info = told("info", record)
+    assert info["budget"] is None and info["memory"] == {
+        "allocated_bytes": sum(BYTES.values()), "allocated_blocks": 110, "freed_bytes": 5500,
+        "freed_blocks": 55}, info
+    info = told("info", budgeted)
+    assert info["memory"] is None, info
+    assert {k: info["budget"][k] for k in ("share", "stops", "changes", "unhooked_ever", "unhooked_at_end",
+                                           "note")} == {
+        "share": 0.05, "stops": 3, "changes": 3, "unhooked_ever": 1, "unhooked_at_end": 1,
+        "note": "a <note>"}, info
+    assert "THE BUDGET WAS NOT KEPT: a <note>" in run(HOTFN, "info", budgeted)
+    top = told("top", record, "--once", "--by", "alloc")
+    assert [(f["name"], f["allocated_bytes"]) for f in top["functions"]] == sorted(
+        BYTES.items(), key=lambda item: -item[1]), top
+    top = told("top", budgeted, "--once")
+    assert top["budget"]["note"] == "a <note>" and top["functions"][0]["calls_at_least"], top
+    assert ">5000" in run(HOTFN, "top", "--once", budgeted)
+
+
 with tempfile.TemporaryDirectory() as folder:
     story, counts = pathlib.Path(folder, "story.hfr"), pathlib.Path(folder, "counted.hfr")
     run(STORY, "story", story)
@@ -329,6 +356,9 @@ with tempfile.TemporaryDirectory() as folder:
     check_report(story)
     check_page(story, counts, large)
     check_open(story)
+    budgeted = pathlib.Path(folder, "budgeted.hfr")
+    run(STORY, "budgeted", budgeted)
+    check_info_and_top(story, budgeted)
     check_callgrind(story, counts)
     check_pprof(story, counts)
     check_stacks(story)
