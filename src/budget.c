@@ -371,8 +371,12 @@ static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t level)
     bool is_closer = mean < b->means[slot];
 
     __atomic_store_n(&b->means[slot], mean, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; is_closer && i < hfn_live_rows_used(b->live); i++)
-        __atomic_store_n(hfn_live_skip(b->live, i, slot), 0, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; is_closer && i < hfn_live_rows_used(b->live); i++) {
+        hfn_time_gap *gap = hfn_live_gap(b->live, i, slot);
+
+        __atomic_store_n(&gap->mean, 0, __ATOMIC_RELAXED); /* stands for no other */
+        __atomic_store_n(&gap->skip, 0, __ATOMIC_RELAXED);
+    }
 }
 
 /* Of those chosen, do what needs no stop; the others stay chosen. */

@@ -79,7 +79,9 @@ typedef struct hotfn_time_cell {
 #define HOTFN_HISTOGRAM_BUCKETS 1280u /* up to 2^44 ticks; the last takes what is above */
 
 /* A function called from a place in the call tree of a thread; 64 bytes.  Parents stand before their
- * children in a finished record; while live, in any order. */
+ * children in a finished record; while live, in any order.  Sampled: a timed call stands for w calls, those
+ * that went by untimed before it among them, and calls, total_ticks, within_timed are sums of w times a
+ * call's own; timed_calls is a count as ever. */
 typedef struct hotfn_time_node {
     uint32_t parent;  /* node index; its own index: a root, which has no function */
     uint32_t slot;
@@ -89,7 +91,9 @@ typedef struct hotfn_time_node {
     uint64_t total_ticks;
     uint64_t timed_calls;
     uint32_t first_child, next_sibling; /* the engine's                           */
-    uint64_t spare[2];
+    uint64_t within_timed; /* sampled: timed calls within its own, these too; otherwise the engine's */
+    uint64_t spread;       /* sampled: sum of w * (w - 1), w being what a timed call stood for; else */
+                           /* the engine's                                                           */
 } hotfn_time_node;
 #define HOTFN_NODE_MERGED 1u /* stands for deeper or further callees too: past a bound */
 #define HOTFN_NODE_USED 2u   /* in memory: it is whole                                 */
@@ -221,7 +225,7 @@ HOTFN_API hotfn_status hotfn_record_get_slow_call(const hotfn_record *record, ui
                                                   hotfn_record_slow_call *out);
 HOTFN_API hotfn_status hotfn_record_get_event(const hotfn_record *record, uint64_t index,
                                               hotfn_record_event *out);
-/* How many timed calls of a function took how long: counts has HOTFN_HISTOGRAM_BUCKETS words, set to
+/* How many timed calls of a function took how long (sampled: how many they stand for): counts has HOTFN_HISTOGRAM_BUCKETS words, set to
  * 0 first.  A bucket begins at hotfn_record_bucket_ns(record, bucket) and ends where the next begins. */
 HOTFN_API hotfn_status hotfn_record_get_histogram(const hotfn_record *record, uint32_t function,
                                                   uint64_t *counts);

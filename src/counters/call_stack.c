@@ -16,6 +16,7 @@
  * state that an enter and exit in between restore (call_stack_test.c has one strike at each). */
 #include "counters/call_stack.h"
 
+#include "counters/sampling.h"
 #include "counters/thread_row.h"
 #include "os/linux/raw.h"
 
@@ -26,8 +27,6 @@ hfn_time_engine hfn_time;
 #define NOINLINE __attribute__((noinline))
 /* Frames of one stack that follow each other are closer than this; stacks are larger. */
 #define NEXT_FRAME_BYTES 16384u
-/* So many calls of a function in a thread are timed before any goes by. */
-#define ALWAYS_TIMED 1000u
 
 typedef enum kept { KEPT_TIMES, KEPT_ALL, KEPT_SAMPLES } kept;
 
@@ -93,7 +92,7 @@ static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t
 }
 
 /* hotfn/timing.h has the formula. */
-static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed)
+static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed, uint64_t stands_for)
 {
     uint64_t bucket = passed;
 
@@ -107,7 +106,8 @@ static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed)
     }
     if (bucket >= HOTFN_HISTOGRAM_BUCKETS)
         bucket = HOTFN_HISTOGRAM_BUCKETS - 1;
-    hfn_time.histograms[(uint64_t)(c->histogram - 1) * HOTFN_HISTOGRAM_BUCKETS + bucket]++;
+    hfn_time.histograms[(uint64_t)(c->histogram - 1) * HOTFN_HISTOGRAM_BUCKETS + bucket] +=
+        stands_for;
 }
 
 static ALWAYS_INLINE void put_event(hfn_time_state *t, uint64_t now, uint32_t slot, uint32_t kind)
@@ -139,7 +139,7 @@ static ALWAYS_INLINE uint32_t enter_node(hfn_time_state *t, uint32_t slot, uint3
         parent = hfn_tree_root(t);
     if (HFN_UNLIKELY(parent == 0))
         return 0;
-    child = (uint32_t)hfn_time.nodes[parent - 1].spare[0]; /* the one entered last */
+    child = (uint32_t)*hfn_node_last_child(&hfn_time.nodes[parent - 1]); /* entered last */
     if (child == 0 || hfn_time.nodes[child - 1].slot != slot)
         child = hfn_tree_child(t, parent, slot);
     if (HFN_UNLIKELY(child == 0)) {
@@ -152,10 +152,24 @@ static ALWAYS_INLINE uint32_t enter_node(hfn_time_state *t, uint32_t slot, uint3
     return child;
 }
 
-static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t passed)
+/* A call that took so long, with so many timed calls in it, itself among them. */
+static ALWAYS_INLINE void add_to_node(uint32_t node, uint64_t passed, uint64_t within,
+                                      uint64_t stands_for)
+{
+    hotfn_time_node *n = &hfn_time.nodes[node - 1];
+
+    n->total_ticks += passed * stands_for;
+    n->timed_calls++;
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
+        n->within_timed += within * stands_for;
+        n->spread += stands_for * (stands_for - 1);
+    }
+}
+
+static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t passed,
+                                    uint64_t within, uint64_t stands_for)
 {
     uint32_t node = hfn_call_node(how);
-    hotfn_time_node *n;
 
     if (node == 0)
         return;
@@ -163,35 +177,42 @@ static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t pa
         t->node = node;
         return;
     }
-    n = &hfn_time.nodes[node - 1];
-    n->total_ticks += passed;
-    n->timed_calls++;
+    add_to_node(node, passed, within, stands_for);
     if (!(hfn_time.flags & HOTFN_TIMING_SAMPLED))
-        t->node = n->parent + 1;
+        t->node = hfn_time.nodes[node - 1].parent + 1;
 }
 
-/* A sampled call stands for those that went by untimed; so do the calls of its node.  How many go by
- * before the next one: a random number, N - 1 in the mean, but none as long as few were timed. */
-static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, const hfn_time_frame *f,
-                                                 uint32_t slot)
+/* One call in how many is timed from now on. */
+static ALWAYS_INLINE uint32_t next_mean(hfn_time_state *t, const hfn_time_gap *gap, uint32_t slot)
 {
-    uint32_t *skip = (uint32_t *)(void *)((uint8_t *)t + hfn_time.skips_at) + slot, next = 0, node;
-    const hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
-    uint32_t mean = hfn_time.sample_mean, given = 0;
+    uint32_t given = 0;
 
     if (hfn_time.means) /* pairs with the parent's store: any value is right */
         given = __atomic_load_n(&hfn_time.means[slot], __ATOMIC_RELAXED);
-    mean = given ? given : mean;
-    if (c->timed_calls >= ALWAYS_TIMED || given != 0) {
-        t->random = t->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        next = (uint32_t)((t->random >> 32) * (2 * mean - 1) >> 32);
-    }
-    *skip = next;
+    return given ? given
+                 : hfn_sample_mean(hfn_time.worth_ticks, hfn_time.most_mean,
+                                   hfn_time_cell_of(t, slot + 1)->timed_calls, gap->seen_ticks);
+}
+
+static ALWAYS_INLINE uint64_t call_stands_for(const hfn_time_gap *gap)
+{
+    return gap->mean ? gap->mean : 1;
+}
+
+static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_frame *f,
+                                                 uint32_t slot)
+{
+    hfn_time_gap *gap = hfn_time_gap_of(t, slot);
+    uint32_t mean = next_mean(t, gap, slot), node;
+
+    f->room = call_stands_for(gap);
+    gap->mean = mean;
+    gap->skip = hfn_sample_skip(&t->random, mean);
     if (t->thread == 0 || !hfn_time.nodes)
         return 0;
     node = hfn_tree_called_from(t, *(const uintptr_t *)(const void *)(f + 1), slot);
     if (node != 0)
-        hfn_time.nodes[node - 1].calls += next + UINT64_C(1);
+        hfn_time.nodes[node - 1].calls += f->room;
     return node;
 }
 
@@ -252,15 +273,15 @@ static void account(hfn_time_state *t, const hfn_open_call *call, uint64_t end,
 {
     hotfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(call->how) + 1);
     uint32_t node = hfn_call_node(call->how);
-    uint64_t passed = duration(t, call->start, end);
+    uint64_t passed = duration(t, call->start, end), stands_for = 1;
 
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) /* its frame is gone: as the next one will */
+        stands_for = call_stands_for(hfn_time_gap_of(t, hfn_call_slot(call->how)));
     sum_up(t, c, passed, call->how, t->timed - timed_within);
-    if (node != 0 && !(call->how & HFN_CALL_MERGED)) {
-        hfn_time.nodes[node - 1].total_ticks += passed;
-        hfn_time.nodes[node - 1].timed_calls++;
-    }
+    if (node != 0 && !(call->how & HFN_CALL_MERGED))
+        add_to_node(node, passed, timed_within + 1, stands_for);
     if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
-        add_to_histogram(c, passed);
+        add_to_histogram(c, passed, stands_for);
 }
 
 /* A new frame stands at `frame`: what lay between it and the next one of this stack is gone. */
@@ -453,9 +474,16 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, bool full)
     passed = duration(t, f->start, now);
     sum_up(t, c, passed, how, timed_before);
     if (full) {
-        exit_node(t, how, passed);
+        uint64_t stands_for = 1;
+
+        if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
+            stands_for = f->room;
+            hfn_time_gap_of(t, hfn_call_slot(how))->seen_ticks +=
+                hfn_sample_seen(hfn_time.worth_ticks, passed);
+        }
+        exit_node(t, how, passed, t->timed - timed_before, stands_for);
         if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
-            add_to_histogram(c, passed);
+            add_to_histogram(c, passed, stands_for);
         put_event(t, now, hfn_call_slot(how), 2);
         if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks))
             hfn_tree_keep_slow(t, hfn_call_slot(how), hfn_call_node(how), f->start, passed);

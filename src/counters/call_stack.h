@@ -10,8 +10,9 @@
 typedef struct hfn_time_engine {
     hotfn_time_header *header; /* NULL: nothing is timed */
     uint32_t thread_at, log_at;
-    uint32_t skips_at, hints_at; /* from the state on          */
-    uint32_t sample_mean;
+    uint32_t gaps_at, hints_at; /* from the state on           */
+    uint32_t most_mean;   /* sampled: of each function one call in so many is timed, at least */
+    uint64_t worth_ticks; /* sampled: a call that takes so long is always timed */
     uint32_t flags; /* HOTFN_TIMING_* */
     uint32_t clock;
     uint64_t slow_ticks; /* UINT64_MAX: none are kept */
@@ -20,7 +21,7 @@ typedef struct hfn_time_engine {
     hotfn_slow_call *slow;
     hotfn_time_event *events;
     hotfn_alloc_cell *allocs; /* by node; NULL: memory is not kept */
-    const uint32_t *means; /* sampled: by slot, the parent may change them; NULL: all are sample_mean */
+    const uint32_t *means; /* sampled: by slot, the parent may change them; 0, NULL: next_mean's  */
     uint32_t event_mask;
 } hfn_time_engine;
 
@@ -92,6 +93,23 @@ static inline hfn_open_call *hfn_time_log_of(hfn_time_state *t)
 static inline hfn_waiting_call *hfn_time_limbo_of(hfn_time_state *t)
 {
     return (hfn_waiting_call *)(void *)(hfn_time_log_of(t) + HFN_LOG_CAPACITY);
+}
+
+/* Sampled. */
+static inline hfn_time_gap *hfn_time_gap_of(hfn_time_state *t, uint32_t slot)
+{
+    return (hfn_time_gap *)(void *)((uint8_t *)t + hfn_time.gaps_at) + slot;
+}
+
+/* What the engine keeps in the words of a node that only samples use. */
+static inline uint64_t *hfn_node_last_child(hotfn_time_node *n)
+{
+    return &n->within_timed;
+}
+
+static inline uint64_t *hfn_node_depth(hotfn_time_node *n)
+{
+    return &n->spread;
 }
 
 static inline uint32_t hfn_call_slot(uint64_t how)

@@ -9,7 +9,11 @@
 #define CHUNK_NODES 32u
 #define DEEPEST_NODE 1024u /* a deeper call gets no node of its own */
 
-enum { LAST_CHILD = 0, DEPTH = 1 }; /* in a node's spare words */
+/* Its nodes are two levels deep, and have other uses for some words. */
+static bool is_sample(void)
+{
+    return (hfn_time.flags & HOTFN_TIMING_SAMPLED) != 0;
+}
 
 static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
 {
@@ -30,7 +34,8 @@ static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
     n->parent = parent == 0 ? index : parent - 1;
     n->slot = slot;
     n->thread = t->thread - 1;
-    n->spare[DEPTH] = parent == 0 ? 0 : hfn_time.nodes[parent - 1].spare[DEPTH] + 1;
+    if (parent != 0 && !is_sample())
+        *hfn_node_depth(n) = *hfn_node_depth(&hfn_time.nodes[parent - 1]) + 1;
     /* last: who sees the flag sees a whole node */
     __atomic_store_n(&n->flags, HOTFN_NODE_USED, __ATOMIC_RELEASE);
     return index + 1;
@@ -79,7 +84,7 @@ static uint32_t find_child(hfn_time_state *t, uint32_t parent, uint32_t slot)
     while (child != 0 && nodes[child - 1].slot != slot)
         child = nodes[child - 1].next_sibling;
     if (child == 0) {
-        child = p->spare[DEPTH] < DEEPEST_NODE ? new_node(t, parent, slot) : 0;
+        child = is_sample() || *hfn_node_depth(p) < DEEPEST_NODE ? new_node(t, parent, slot) : 0;
         if (child == 0) {
             p->flags |= HOTFN_NODE_MERGED;
             __atomic_fetch_add(&hfn_time.header->nodes_merged, 1, __ATOMIC_RELAXED);
@@ -100,7 +105,8 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, 
         child = find_child(t, parent, slot);
         *h.place = h.key | child;
     }
-    hfn_time.nodes[parent - 1].spare[LAST_CHILD] = child;
+    if (!is_sample())
+        *hfn_node_last_child(&hfn_time.nodes[parent - 1]) = child;
     return child;
 }
 

@@ -5,7 +5,7 @@
  *   a hotfn_time_cell a slot
  *   the log: the calls that are open, outermost first
  *   the limbo: open calls that were not on the way to what ran later
- *   the skips: sampled only, a u32 a slot: how many calls go by untimed before the next
+ *   the gaps: sampled only, an hfn_time_gap a slot
  *   the hints: where in the tree a call was found the last time
  *
  * Cells go by number: slot + 1; number 0 is a cell in the header, for what runs outside of all timed
@@ -29,7 +29,7 @@ typedef struct hfn_time_frame {
     uint32_t caller; /* number of the cell that ran before   */
     uint32_t depth;  /* its place in the log                 */
     uint64_t how;    /* HFN_CALL_*                           */
-    uint64_t room;
+    uint64_t room;   /* sampled: how many calls it stands for */
     uintptr_t slot;  /* pushed by the stub; behind it lies the caller's return address */
 } hfn_time_frame;
 #define HFN_TIME_FRAME_BYTES (32 + sizeof(uintptr_t))
@@ -58,6 +58,13 @@ typedef struct hfn_waiting_call {
     uint64_t timed_within; /* timed calls that had ended in it by then          */
 } hfn_waiting_call;
 
+/* How far it is to a function's next timed call. */
+typedef struct hfn_time_gap {
+    uint32_t skip; /* so many calls go by untimed before it; the stub counts down          */
+    uint32_t mean; /* one in so many is timed: what it stands for.  0: not yet known, all are */
+    uint64_t seen_ticks; /* of the timed calls, but of none more than is worth timing always */
+} hfn_time_gap;
+
 /* Words of one thread, over a hotfn_time_thread. */
 typedef struct hfn_time_state {
     uint64_t busy_ticks;
@@ -83,7 +90,8 @@ typedef struct hfn_time_state {
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hotfn_time_thread), "one shape");
 _Static_assert(offsetof(hfn_time_state, depth) == offsetof(hotfn_time_thread, depth), "one shape");
-_Static_assert(sizeof(hotfn_time_cell) == 64 && sizeof(hfn_time_frame) == HFN_TIME_FRAME_BYTES,
+_Static_assert(sizeof(hotfn_time_cell) == 64 && sizeof(hfn_time_frame) == HFN_TIME_FRAME_BYTES &&
+                   sizeof(hfn_time_gap) == 16,
                "what stubs and cell numbers count with");
 
 /* Where things are, from the state on. */
@@ -92,7 +100,7 @@ static inline uint64_t hfn_time_log_at(uint64_t slots)
     return sizeof(hfn_time_state) + slots * sizeof(hotfn_time_cell);
 }
 
-static inline uint64_t hfn_time_skips_at(uint64_t slots)
+static inline uint64_t hfn_time_gaps_at(uint64_t slots)
 {
     return hfn_time_log_at(slots) +
            HFN_LOG_CAPACITY * sizeof(hfn_open_call) + HFN_LIMBO_CAPACITY * sizeof(hfn_waiting_call);
@@ -100,7 +108,7 @@ static inline uint64_t hfn_time_skips_at(uint64_t slots)
 
 static inline uint64_t hfn_time_hints_at(uint64_t slots)
 {
-    return (hfn_time_skips_at(slots) + slots * sizeof(uint32_t) + 7) & ~UINT64_C(7);
+    return hfn_time_gaps_at(slots) + slots * sizeof(hfn_time_gap);
 }
 
 static inline uint64_t hfn_time_row_bytes(uint64_t slots)
@@ -113,7 +121,7 @@ typedef struct hfn_time_memory {
     hotfn_time_header *header;
     uint32_t thread_at; /* from a row's begin to its hotfn_time_thread */
     uint32_t log_at;    /* and from there to the log                   */
-    uint32_t skips_at;  /* and to the skips                            */
+    uint32_t gaps_at;   /* and to the gaps                             */
     uint32_t hints_at;  /* and to the hints                            */
     hotfn_time_node *nodes;
     hotfn_alloc_cell *allocs;

@@ -109,13 +109,25 @@ hfn_timing_calls hfn_timing_get_calls(void)
     if (hfn_time.flags & HOTFN_TIMING_SAMPLED)
         return (hfn_timing_calls){ hfn_time_enter_sampled_entry, hfn_time_exit_full_entry,
                                    (void (*)(void))hfn_time_personality,
-                                   hfn_time.thread_at + hfn_time.skips_at };
+                                   hfn_time.thread_at + hfn_time.gaps_at };
     if (hfn_time.allocs && HFN_CAN_FOLLOW_MEMORY)
         return (hfn_timing_calls){ hfn_alloc_enter_entry, hfn_alloc_exit_entry,
                                    (void (*)(void))hfn_time_personality, 0 };
     return (hfn_timing_calls){ full ? hfn_time_enter_full_entry : hfn_time_enter_entry,
                                full ? hfn_time_exit_full_entry : hfn_time_exit_entry,
                                (void (*)(void))hfn_time_personality, 0 };
+}
+
+/* One in N: a call that takes COSTS_WORTH times what timing it costs is; a longer one more often, in
+ * proportion, a shorter one less often, but one in RAREST * N at least. */
+static void choose_sample(const hotfn_time_header *h)
+{
+    enum { COSTS_WORTH = 16, RAREST = 4, MOST = 1 << 30 };
+    uint64_t cost = ((uint64_t)h->cost_inside_ticks + h->cost_outside_ticks) >> 8;
+    uint64_t mean = (uint64_t)h->sample_mean * RAREST;
+
+    hfn_time.worth_ticks = (cost > 0 ? cost : 1) * COSTS_WORTH * h->sample_mean;
+    hfn_time.most_mean = h->sample_mean <= 1 ? 1 : (uint32_t)(mean < MOST ? mean : MOST);
 }
 
 void hfn_timing_start(const hfn_time_memory *m)
@@ -125,9 +137,8 @@ void hfn_timing_start(const hfn_time_memory *m)
     hfn_time = (hfn_time_engine){
         .thread_at = m->thread_at,
         .log_at = m->log_at,
-        .skips_at = m->skips_at,
+        .gaps_at = m->gaps_at,
         .hints_at = m->hints_at,
-        .sample_mean = h->sample_mean > 0 ? h->sample_mean : 1,
         .flags = h->flags,
         .clock = h->clock,
         .slow_ticks =
@@ -154,6 +165,7 @@ void hfn_timing_start(const hfn_time_memory *m)
         measure_cost(m->thread_at + hfn_time_row_bytes(hfn_rows.slot_capacity));
         hfn_time.slow_ticks = slow_ticks;
     }
+    choose_sample(h);
 }
 
 void hfn_timing_stop(void)

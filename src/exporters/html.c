@@ -352,7 +352,8 @@ static void put_notes(page *p)
     }
     if (t->flags & HOTFN_TIMING_SAMPLED) {
         put_note(p, &separator, t->sample_mean,
-                 "calls on average lie between timed ones: ~ marks estimates");
+                 "is the N of one call in N timed, more of long ones, fewer of short ones: ~ marks "
+                 "estimates");
     }
     put_note(p, &separator, p->view->info.threads_lost, "threads' calls were lost");
     put_note(p, &separator, t->nodes_merged, "entries found no place of their own in the tree");

@@ -31,10 +31,16 @@ static const char *time_text(uint64_t ns, char out[24])
     return out;
 }
 
+static bool is_sample(const hfn_view *view)
+{
+    return (view->time.flags & HOTFN_TIMING_SAMPLED) != 0;
+}
+
 void hfn_table_time_columns(const hfn_view *view, hfn_sink *sink, size_t module_width)
 {
-    hfn_sink_format(sink, "%s%5s  %16s  %10s  %10s  %6s  %9s  %9s", hfn_table_color(view, DIM),
-                    "rank", "calls", "total", "self", "self", "p99", "max");
+    hfn_sink_format(sink, "%s%5s  %16s  %10s%s  %10s  %6s  %9s  %9s", hfn_table_color(view, DIM),
+                    "rank", "calls", "total", is_sample(view) ? "   error" : "", "self", "self",
+                    "p99", "max");
     if (hfn_table_has_memory(view)) {
         hfn_table_memory_columns(sink);
     }
@@ -48,11 +54,16 @@ static void put_times(const hfn_view *view, hfn_sink *sink, const hotfn_record_t
     const char *about = t->timing == HOTFN_TIMING_SAMPLE ? "~" : "";
     double share = view->time.busy_ns ? 100.0 * (double)t->self_ns / (double)view->time.busy_ns : 0;
     if (t->timed_calls == 0) {
-        hfn_sink_format(sink, "  %10s  %10s  %6s  %9s  %9s", "-", "-", "-", "-", "-");
+        hfn_sink_format(sink, "  %10s%s  %10s  %6s  %9s  %9s", "-",
+                        is_sample(view) ? "       -" : "", "-", "-", "-", "-");
         return;
     }
     hfn_sink_format(sink, "  %s%*s", about, (int)(10 - strlen(about)),
                     time_text(t->total_ns, text));
+    if (is_sample(view)) {
+        hfn_sink_format(sink, "  %5.1f%%",
+                        t->total_ns ? 100.0 * (double)t->total_error_ns / (double)t->total_ns : 0);
+    }
     hfn_sink_format(sink, "  %s%s%*s%s", hfn_table_color(view, BOLD), about,
                     (int)(10 - strlen(about)), time_text(t->self_ns, text),
                     hfn_table_color(view, PLAIN));
@@ -70,7 +81,8 @@ void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, siz
     hotfn_record_function f;
     hotfn_record_timing t;
     hotfn_record_module m;
-    size_t taken = 5 + 18 + 12 + 12 + 8 + 11 + 11 + 2 + module_width + 2;
+    size_t taken =
+        5 + 18 + 12 + 12 + 8 + 11 + 11 + 2 + module_width + 2 + (is_sample(view) ? 8 : 0);
     hfn_view_function(view, view->order[rank], &f);
     hfn_view_timing(view, view->order[rank], &t);
     hfn_view_module(view, f.module, &m);
@@ -288,11 +300,11 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
     }
     hfn_sink_format(sink, "clock: %s, %.6g MHz, its steps are %.3g ns\n", hfn_clock_name(t->clock),
                     (double)t->ticks_per_second / 1e6, t->resolution_ns);
-    if (t->flags & HOTFN_TIMING_SAMPLED) {
+    if (is_sample(view)) {
         hfn_sink_format(sink,
-                        "sampled: one call in %" PRIu32
-                        " was timed after each function's first ones; ~ marks estimates, and min "
-                        "and max are those of the timed calls\n",
+                        "sampled: after each function's first 1000 calls one in %" PRIu32
+                        " was timed, more of long calls, fewer of short ones; ~ marks estimates, "
+                        "error is one standard error, min and max are those of the timed calls\n",
                         t->sample_mean);
     }
     put_counted_only(view, sink);

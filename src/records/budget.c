@@ -40,13 +40,13 @@ uint32_t *hfn_live_means(const hotfn_live *live)
                : NULL;
 }
 
-uint32_t *hfn_live_skip(const hotfn_live *live, uint32_t row, uint32_t slot)
+hfn_time_gap *hfn_live_gap(const hotfn_live *live, uint32_t row, uint32_t slot)
 {
     hfn_time_memory memory;
     uint8_t *at = live->rows + (uint64_t)row * live->layout.row_bytes;
 
     hfn_live_time_memory(live, &memory);
-    return (uint32_t *)(void *)(at + memory.thread_at + memory.skips_at) + slot;
+    return (hfn_time_gap *)(void *)(at + memory.thread_at + memory.gaps_at) + slot;
 }
 
 bool hfn_live_is_timed(const hotfn_live *live, uint32_t function)

@@ -70,6 +70,10 @@ uint64_t hfn_times_less_cost(const hotfn_record *record, uint64_t ticks, uint64_
                              uint64_t outside_calls);
 /* One call's, less its share of what hooks below it cost. */
 uint64_t hfn_times_one_call_ns(const hotfn_record *record, const hfn_slot_sum *sum, uint64_t ticks);
+/* Sampled: what a slot's timed calls stand for, fitted to how many calls there were; else value. */
+uint64_t hfn_times_scaled(const hotfn_record *record, uint32_t slot, uint64_t value);
+/* Once the sums are made: of each function's calls, for the errors of a sample. */
+void hfn_times_find_variances(hotfn_record *record);
 uint64_t hfn_times_node_ticks(const hotfn_record *record, uint32_t node);
 uint64_t hfn_times_callee_ticks(const hotfn_record *record, uint32_t node);
 /* Rows of other processes than the chosen one are not shown: is a row, which is the index-th that is

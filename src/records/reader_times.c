@@ -107,6 +107,8 @@ hotfn_status hfn_record_sum_times(hotfn_record *r)
     hfn_time_sums_finish(&r->sums);
     held = hfn_time_sums_make(&r->sums, &in, &r->env);
     hfn_free(&r->env, chosen, r->times.thread_count);
+    if (held)
+        hfn_times_find_variances(r);
     return held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
 

@@ -363,6 +363,8 @@ static void subtract_nodes(hfn_times *t, const hfn_times *from)
         take_off(&t->nodes[i].calls, from->nodes[i].calls);
         take_off(&t->nodes[i].total_ticks, from->nodes[i].total_ticks);
         take_off(&t->nodes[i].timed_calls, from->nodes[i].timed_calls);
+        take_off(&t->nodes[i].within_timed, from->nodes[i].within_timed);
+        take_off(&t->nodes[i].spread, from->nodes[i].spread);
         if (t->allocs && from->allocs) {
             take_off(&t->allocs[i].allocated_bytes, from->allocs[i].allocated_bytes);
             take_off(&t->allocs[i].allocated_blocks, from->allocs[i].allocated_blocks);

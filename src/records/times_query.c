@@ -44,14 +44,23 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+static uint64_t times(uint64_t value, double factor)
+{
+    double all = (double)value * factor;
+
+    return all < 1.8e19 ? (uint64_t)(all + 0.5) : UINT64_MAX;
+}
+
+/* Where no node says what a timed call stands for. */
 static uint64_t scale(uint64_t ticks, uint64_t calls, uint64_t timed)
 {
-    double all;
+    return timed == 0 || timed >= calls ? ticks : times(ticks, (double)calls / (double)timed);
+}
 
-    if (timed == 0 || timed >= calls)
-        return ticks;
-    all = (double)ticks * ((double)calls / (double)timed);
-    return all < 1.8e19 ? (uint64_t)all : UINT64_MAX;
+/* Its nodes hold what the timed calls stand for. */
+static bool is_sample(const hotfn_record *r)
+{
+    return (r->times.header.flags & HOTFN_TIMING_SAMPLED) != 0;
 }
 
 /* ---- How a function was timed. */
@@ -63,12 +72,6 @@ static uint32_t timing_word(const hotfn_record *r, uint32_t function)
     if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > states->byte_count)
         return HFN_TIMING_WORD(HOTFN_TIMING_FULL, 0);
     return hfn_get32(states->bytes + (uint64_t)function * sizeof(uint32_t));
-}
-
-static bool is_sampled(const hotfn_record *r, uint32_t function)
-{
-    return function != HOTFN_NO_FUNCTION &&
-           HFN_STATE_OF(timing_word(r, function)) == HOTFN_TIMING_SAMPLE;
 }
 
 static void fill_reason(const hotfn_record *r, uint32_t reason, hotfn_record_timing *t)
@@ -85,16 +88,25 @@ static void fill_reason(const hotfn_record *r, uint32_t reason, hotfn_record_tim
 
 /* ---- Estimates of the tree's parts. */
 
+uint64_t hfn_times_scaled(const hotfn_record *r, uint32_t slot, uint64_t value)
+{
+    const hfn_slot_sum *sum = &r->sums.slots[slot];
+
+    if (!is_sample(r) || sum->stood_for == 0)
+        return value;
+    return times(value, (double)sum->calls / (double)sum->stood_for);
+}
+
 uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
 {
     const hotfn_time_node *n = &r->times.nodes[node];
-    const hfn_node_sum *sum = &r->sums.nodes[node];
-    uint64_t ticks = hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, sum->below_timed),
-                                         sum->below_timed);
+    uint64_t below = r->sums.nodes[node].below_timed;
 
-    if (!is_sampled(r, r->slot_functions[n->slot]))
-        return ticks;
-    return scale(ticks, n->calls, n->timed_calls);
+    if (!is_sample(r))
+        return hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, below), below);
+    below = n->within_timed > n->calls ? n->within_timed - n->calls : 0;
+    return hfn_times_scaled(r, n->slot,
+                            hfn_times_less_cost(r, n->total_ticks, n->within_timed, below));
 }
 
 uint64_t hfn_times_callee_ticks(const hotfn_record *r, uint32_t node)
@@ -131,6 +143,38 @@ static void add_histograms(const hotfn_record *r, const hfn_slot_sum *sum, uint6
     }
 }
 
+static uint64_t sum_up(const uint64_t *counts)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        total = add(total, counts[i]);
+    return total;
+}
+
+/* Of a call's ticks; 0 without a histogram. */
+static double variance_of(const hotfn_record *r, const hfn_slot_sum *sum)
+{
+    uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 };
+    double total, mean = 0, squares = 0;
+
+    add_histograms(r, sum, counts);
+    total = (double)sum_up(counts);
+    for (uint32_t i = 0; total > 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        mean += (double)bucket_begin(i) * (double)counts[i] / total;
+    for (uint32_t i = 0; total > 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        squares += ((double)bucket_begin(i) - mean) * ((double)bucket_begin(i) - mean) *
+                   (double)counts[i] / total;
+    return squares;
+}
+
+void hfn_times_find_variances(hotfn_record *r)
+{
+    for (uint32_t i = 0; is_sample(r) && i < r->sums.slot_count; i++)
+        if (r->sums.slots[i].spread > 0)
+            r->sums.slots[i].variance = variance_of(r, &r->sums.slots[i]);
+}
+
 /* The call of that rank, in the middle of its bucket. */
 static uint64_t quantile(const uint64_t *counts, uint64_t total, double part)
 {
@@ -164,30 +208,20 @@ static uint64_t within(uint64_t value, uint64_t low, uint64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* Percentiles, and the variance of a call's ticks (0: not known). */
-static double fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum,
-                               hotfn_record_timing *t)
+static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_record_timing *t)
 {
-    uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 }, total = 0;
-    double mean = 0, squares = 0;
+    uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 }, total;
 
     add_histograms(r, sum, counts);
-    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
-        total = add(total, counts[i]);
+    total = sum_up(counts);
     if (total == 0)
-        return 0;
+        return;
     t->p50_ns =
         within(hfn_times_one_call_ns(r, sum, quantile(counts, total, 0.50)), t->min_ns, t->max_ns);
     t->p90_ns =
         within(hfn_times_one_call_ns(r, sum, quantile(counts, total, 0.90)), t->min_ns, t->max_ns);
     t->p99_ns =
         within(hfn_times_one_call_ns(r, sum, quantile(counts, total, 0.99)), t->min_ns, t->max_ns);
-    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
-        mean += (double)bucket_begin(i) * (double)counts[i] / (double)total;
-    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
-        squares += ((double)bucket_begin(i) - mean) * ((double)bucket_begin(i) - mean) *
-                   (double)counts[i] / (double)total;
-    return squares;
 }
 
 /* ---- A function. */
@@ -259,27 +293,46 @@ static double square_root(double x)
     return x > 0 ? root : 0;
 }
 
-static void fill_sampled(const hotfn_record *r, const hfn_slot_sum *sum, double variance,
-                         hotfn_record_timing *t)
+/* The square of the standard error of what was timed `spread` wide of a slot's calls (ticks). */
+static double squared_error(const hotfn_record *r, uint32_t slot, uint64_t spread)
 {
+    const hfn_slot_sum *sum = &r->sums.slots[slot];
+    double fit = sum->stood_for ? (double)sum->calls / (double)sum->stood_for : 1;
+
+    return fit * fit * (double)spread * sum->variance;
+}
+
+/* Of the callees' part. */
+static double squared_callees_error(const hotfn_record *r, const hfn_slot_sum *sum)
+{
+    double squares = 0;
+
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
+        for (uint32_t k = r->sums.nodes[i].first_child; k != UINT32_MAX;
+             k = r->sums.nodes[k].next_sibling)
+            if (r->sums.nodes[k].is_chosen)
+                squares += squared_error(r, r->times.nodes[k].slot, r->times.nodes[k].spread);
+    return squares;
+}
+
+static void fill_sampled(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)
+{
+    const hfn_slot_sum *sum = &r->sums.slots[slot];
     uint64_t total =
         scale(less_cost_within(r, sum->total_ticks, sum->within_timed, sum->outermost_timed),
               sum->calls, sum->timed_calls);
-    double timed = (double)sum->timed_calls, calls = (double)sum->calls, error;
+    double squares = squared_error(r, slot, sum->spread);
 
     t->total_ns = hfn_times_ns(r, r->times.node_count > 0 ? sampled_total(r, sum) : total);
     t->self_ns = within(hfn_times_ns(r, sampled_self(r, sum)), 0, t->total_ns);
-    if (sum->timed_calls == 0 || sum->timed_calls >= sum->calls)
-        return;
-    error = calls * square_root(variance / timed * (1 - timed / calls));
-    t->total_error_ns = hfn_times_ns(r, (uint64_t)error);
-    t->self_error_ns = t->total_error_ns;
+    t->total_error_ns = hfn_times_ns(r, (uint64_t)square_root(squares));
+    squares += squared_callees_error(r, sum);
+    t->self_error_ns = hfn_times_ns(r, (uint64_t)square_root(squares));
 }
 
 static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)
 {
     const hfn_slot_sum *sum = &r->sums.slots[slot];
-    double variance;
 
     t->timed_calls = sum->timed_calls;
     t->self_alloc = sum->self_alloc;
@@ -294,9 +347,9 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
     t->max_ns = hfn_times_one_call_ns(r, sum, sum->max_ticks);
     t->min_ns = hfn_times_one_call_ns(r, sum, sum->min_ticks ? sum->min_ticks - 1 : 0);
     t->min_ns = t->min_ns < t->max_ns ? t->min_ns : t->max_ns;
-    variance = fill_percentiles(r, sum, t);
+    fill_percentiles(r, sum, t);
     if (t->timing == HOTFN_TIMING_SAMPLE)
-        fill_sampled(r, sum, variance, t);
+        fill_sampled(r, slot, t);
 }
 
 hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,

@@ -219,17 +219,20 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
     return true;
 }
 
-static void add_to_edge(hfn_edge_sum *edge, const hotfn_time_node *n, const hfn_node_sum *sum)
+static void add_to_edge(const hfn_time_sums *out, hfn_edge_sum *edge, const hotfn_time_node *n,
+                        const hfn_node_sum *sum)
 {
+    bool sampled = (out->flags & HOTFN_TIMING_SAMPLED) != 0;
+
     edge->flags |= n->flags & HOTFN_NODE_MERGED;
     edge->calls = add(edge->calls, n->calls);
     edge->timed_calls = add(edge->timed_calls, n->timed_calls);
     if (!sum->is_outermost_edge)
         return;
     edge->total_ticks = add(edge->total_ticks, n->total_ticks);
-    edge->within_timed = add(edge->within_timed, add(n->timed_calls, sum->below_timed));
-    edge->outermost_calls = add(edge->outermost_calls, n->calls);
-    edge->outermost_timed = add(edge->outermost_timed, n->timed_calls);
+    edge->within_timed =
+        add(edge->within_timed, sampled ? n->within_timed : add(n->timed_calls, sum->below_timed));
+    edge->outermost_timed = add(edge->outermost_timed, sampled ? n->calls : n->timed_calls);
     add_allocs(&edge->total_alloc, &sum->total_alloc);
 }
 
@@ -241,10 +244,14 @@ static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)
     hfn_edge_sum *edge = sum->edge != UINT32_MAX ? &out->edges[sum->edge] : NULL;
 
     if (edge)
-        add_to_edge(edge, n, sum);
+        add_to_edge(out, edge, n, sum);
+    slot->stood_for = add(slot->stood_for, n->calls);
+    slot->spread = add(slot->spread, n->spread);
     if (sum->is_outermost_function) {
-        slot->within_timed = add(slot->within_timed, add(n->timed_calls, sum->below_timed));
-        slot->outermost_timed = add(slot->outermost_timed, n->timed_calls);
+        if (!(out->flags & HOTFN_TIMING_SAMPLED)) {
+            slot->within_timed = add(slot->within_timed, add(n->timed_calls, sum->below_timed));
+            slot->outermost_timed = add(slot->outermost_timed, n->timed_calls);
+        }
         add_allocs(&slot->total_alloc, &sum->total_alloc);
     }
     if (t->allocs)
@@ -254,14 +261,15 @@ static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)
 static bool sum_tree(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
+    bool sampled = (out->flags & HOTFN_TIMING_SAMPLED) != 0;
 
     link_nodes(out, t);
     sum_below(out, in);
     if (!make_edges(out, in) || !mark_outermost(out, in))
         return false;
-    if ((t->header.flags & HOTFN_TIMING_SAMPLED) && !hfn_time_find_cycles(out))
+    if (sampled && !hfn_time_find_cycles(out))
         return false;
-    for (uint32_t s = 0; t->node_count > 0 && s < in->slot_count; s++)
+    for (uint32_t s = 0; t->node_count > 0 && !sampled && s < in->slot_count; s++)
         out->slots[s].within_timed = out->slots[s].outermost_timed = 0; /* the tree knows better */
     for (uint32_t i = 0; i < t->node_count; i++)
         if (out->nodes[i].is_chosen)
@@ -282,6 +290,7 @@ bool hfn_time_sums_make(hfn_time_sums *out, const hfn_sum_input *in, const hotfn
 {
     memset(out, 0, sizeof *out);
     out->env = *env;
+    out->flags = in->times->header.flags;
     out->slot_count = in->slot_count;
     out->node_count = in->times->node_count;
     out->entry_count = in->times->entry_count;

@@ -13,6 +13,9 @@ typedef struct hfn_slot_sum {
     uint64_t min_ticks, max_ticks;      /* min plus 1, as in a cell                     */
     uint64_t callee_timed;
     uint64_t within_timed, outermost_timed; /* timed calls within its outermost ones, and those */
+    uint64_t stood_for; /* sampled: calls that the timed ones stand for; about `calls` */
+    uint64_t spread;    /* and the sum of its nodes'                                   */
+    double variance;    /* of a call's ticks; by the reader, as it takes histograms    */
     uint32_t function;                  /* HOTFN_NO_FUNCTION: of none                   */
     uint32_t first_entry, entry_count;  /* in entry_order                               */
     uint32_t first_node;                /* of its nodes; UINT32_MAX: none               */
@@ -39,8 +42,8 @@ typedef struct hfn_edge_sum {
     uint32_t flags;
     uint64_t calls, timed_calls;
     uint64_t total_ticks, within_timed; /* of the outermost */
-    uint64_t outermost_calls, outermost_timed;
-    hotfn_alloc_cell total_alloc;       /* of the outermost */
+    uint64_t outermost_timed; /* sampled: what those stand for */
+    hotfn_alloc_cell total_alloc; /* of the outermost */
 } hfn_edge_sum;
 
 typedef struct hfn_thread_sum {
@@ -50,6 +53,7 @@ typedef struct hfn_thread_sum {
 
 struct hfn_time_sums {
     hotfn_env env;
+    uint32_t flags; /* HOTFN_TIMING_* */
     hfn_slot_sum *slots;
     uint32_t slot_count;
     uint32_t *entry_order; /* of times.entries, by slot */

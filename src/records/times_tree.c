@@ -20,19 +20,11 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
     e.caller = function_of(r, sum->caller);
     e.callee = function_of(r, sum->callee);
     e.flags = sum->flags;
-    e.calls = sum->calls;
     e.total_alloc = sum->total_alloc;
     ticks = hfn_times_less_cost(r, sum->total_ticks, sum->within_timed,
                                 sum->within_timed - sum->outermost_timed);
-    e.total_ns = hfn_times_ns(r, ticks);
-    if (sum->timed_calls > 0 && sum->timed_calls < sum->calls && e.callee != HOTFN_NO_FUNCTION) {
-        hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
-
-        hotfn_record_get_timing(r, e.callee, &t);
-        if (t.timing == HOTFN_TIMING_SAMPLE)
-            e.total_ns =
-                (uint64_t)((double)e.total_ns * ((double)sum->calls / (double)sum->timed_calls));
-    }
+    e.calls = hfn_times_scaled(r, sum->callee, sum->calls);
+    e.total_ns = hfn_times_ns(r, hfn_times_scaled(r, sum->callee, ticks));
     return hfn_give(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
@@ -51,7 +43,7 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
     if (r->sums.nodes[index].is_chosen) {
         uint64_t total = hfn_times_node_ticks(r, index), below = hfn_times_callee_ticks(r, index);
 
-        n.calls = node->calls;
+        n.calls = hfn_times_scaled(r, node->slot, node->calls);
         n.total_ns = hfn_times_ns(r, total);
         n.self_ns = hfn_times_ns(r, total > below ? total - below : 0);
         if (r->times.allocs)

@@ -51,7 +51,7 @@ OWN void odd(int n)
 
 OWN void circles(void)
 {
-    for (int i = 0; i < 2000; i++)
+    for (int i = 0; i < 300; i++) /* short: a run of it is seldom interrupted */
         even(60);
     sink += 1;
 }

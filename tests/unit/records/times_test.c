@@ -224,7 +224,7 @@ static void repair_keeps_the_times(void)
     free(m);
 }
 
-/* As if every second call of gamma had been passed over. */
+/* As if each timed call of gamma stood for two, the other one untimed. */
 static void sampled_times_are_scaled_up_with_an_error(void)
 {
     timed_model *m;
@@ -235,10 +235,17 @@ static void sampled_times_are_scaled_up_with_an_error(void)
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++)
-        hfn_put32(states->bytes + 4 * i,
-                  i == function_index(2) ? HOTFN_TIMING_SAMPLE : HOTFN_TIMING_FULL);
-    for (uint32_t i = 0; i < r->times.node_count; i++)
-        r->times.nodes[i].calls *= r->times.nodes[i].slot == 2 ? 2 : 1;
+        hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+    r->times.header.flags |= HOTFN_TIMING_SAMPLED;
+    for (uint32_t i = 0; i < r->times.node_count; i++) {
+        hotfn_time_node *n = &r->times.nodes[i];
+        uint64_t stands_for = n->slot == 2 ? 2 : 1;
+
+        n->calls *= stands_for;
+        n->total_ticks *= stands_for;
+        n->within_timed = n->timed_calls * stands_for + r->sums.nodes[i].below_timed;
+        n->spread = n->timed_calls * stands_for * (stands_for - 1);
+    }
     r->totals[2] *= 2;
     CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
     t = timing(r, 2);

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* What a record tells of a sample, against streams of calls whose times are known.  The choice of calls and
+ * all that is done with them afterwards is the library's; time is a number here, so that every run is the
+ * same: outer calls inner a few times, and each timed call costs something, seen in it and outside of it. */
+#include "counters/sampling.h"
+
+#include "../../property/random.h"
+#include "records/timed.h"
+
+enum { OUTER = 0, INNER = 2, FUNCTIONS = 3 };
+enum { STREAMS = 200, OUTER_CALLS = 6000, SAMPLE = 32, INSIDE = 20, OUTSIDE = 30 };
+enum { WORTH = SAMPLE * 16 * (INSIDE + OUTSIDE) };
+
+/* How long a call of inner takes. */
+typedef enum stream_kind {
+    STREAM_SMOOTH, /* all sorts                                        */
+    STREAM_COLD,   /* the first ones much longer, as where caches fill */
+    STREAM_RHYTHM, /* long and short in turn                           */
+    STREAM_UNEVEN, /* some are long                                    */
+    STREAM_KINDS
+} stream_kind;
+
+typedef struct timed_function {
+    uint64_t calls, truth;
+    uint64_t skip, mean, seen; /* as hfn_time_gap */
+    hotfn_time_cell cell;
+    hotfn_time_node node;
+    uint64_t histogram[HOTFN_HISTOGRAM_BUCKETS];
+} timed_function;
+
+typedef struct stream {
+    stream_kind kind;
+    random_source random;
+    uint64_t drawn;             /* the engine's random number            */
+    uint64_t clock, true_clock; /* with and without what hooks cost      */
+    uint64_t timed;
+    timed_function functions[FUNCTIONS];
+} stream;
+
+static uint64_t inner_ticks(stream *s)
+{
+    uint32_t number = (uint32_t)s->functions[INNER].calls;
+
+    switch (s->kind) {
+    case STREAM_COLD: return (number < 3000 ? 1000 : 150) + random_below(&s->random, 100);
+    case STREAM_RHYTHM: return number % 64 < 32 ? 100 : 300;
+    case STREAM_UNEVEN: return random_below(&s->random, 50) == 0 ? 4000 : 100;
+    default: return 50 + random_below(&s->random, 300);
+    }
+}
+
+/* As the stub and enter_sampled_node: is the call timed?  Then *stands_for says for how many. */
+static bool begin(stream *s, timed_function *f, uint64_t *stands_for)
+{
+    uint32_t mean;
+
+    f->calls++;
+    if (f->skip-- > 0)
+        return false;
+    *stands_for = f->mean ? f->mean : 1;
+    mean = hfn_sample_mean(WORTH, 4 * SAMPLE, f->cell.timed_calls, f->seen);
+    f->mean = mean;
+    f->skip = hfn_sample_skip(&s->drawn, mean);
+    f->node.calls += *stands_for;
+    return true;
+}
+
+/* As leave and add_to_node. */
+static void end(stream *s, timed_function *f, uint64_t took, uint64_t timed_before,
+                uint64_t stands_for)
+{
+    uint64_t within = ++s->timed - timed_before;
+
+    f->seen += hfn_sample_seen(WORTH, took);
+    f->cell.timed_calls++;
+    f->cell.total_ticks += took;
+    f->cell.within_timed += within;
+    f->cell.max_ticks = took > f->cell.max_ticks ? took : f->cell.max_ticks;
+    f->node.timed_calls++;
+    f->node.total_ticks += took * stands_for;
+    f->node.within_timed += within * stands_for;
+    f->node.spread += stands_for * (stands_for - 1);
+    f->histogram[timed_bucket(took)] += stands_for;
+}
+
+static void work(stream *s, uint64_t ticks)
+{
+    s->clock += ticks;
+    s->true_clock += ticks;
+}
+
+static void call(stream *s, uint32_t which)
+{
+    timed_function *f = &s->functions[which];
+    uint64_t stands_for = 0, start, before = s->timed, true_start = s->true_clock;
+    bool is_timed = begin(s, f, &stands_for);
+
+    s->clock += is_timed ? OUTSIDE : 0;
+    start = s->clock;
+    s->clock += is_timed ? INSIDE : 0;
+    if (which == INNER)
+        work(s, inner_ticks(s));
+    for (uint32_t i = which == OUTER ? random_below(&s->random, 15) : 0; i > 0; i--)
+        call(s, INNER);
+    if (which == OUTER)
+        work(s, 200 + random_below(&s->random, 800));
+    f->truth += s->true_clock - true_start;
+    if (is_timed)
+        end(s, f, s->clock - start, before, stands_for);
+}
+
+/* ---- Into a record that is open, and what it tells then. */
+
+static hotfn_record *open_empty(void)
+{
+    const char *path = sample_path("sampled.hfr");
+    timed_model *m = calloc(1, sizeof *m);
+    hotfn_record *r = NULL;
+    hfn_part *states;
+
+    m->inside = INSIDE;
+    m->outside = OUTSIDE;
+    timed_enter(m, 0, OUTER);
+    timed_call(m, 0, INNER, 100);
+    timed_exit(m, 0);
+    timed_write_counts(path, m, 1);
+    timed_attach(path, m, 1);
+    CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
+    r->times.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SAMPLED;
+    states = &r->parts[HFN_SECTION_TIMING_STATES];
+    states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
+    states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
+    for (uint32_t i = 0; i < r->function_count; i++)
+        hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+    free(m);
+    return r;
+}
+
+static void put_stream(hotfn_record *r, const stream *s)
+{
+    hfn_packed *h = &r->times.histograms;
+
+    hfn_packed_finish(h);
+    hfn_packed_init(h, &r->env);
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        CHECK(hfn_packed_slots(h, s->functions[i].histogram, HOTFN_HISTOGRAM_BUCKETS) &&
+              hfn_packed_end_row(h));
+    for (size_t i = 0; i < r->times.entry_count; i++) {
+        hfn_time_entry *e = &r->times.entries[i];
+
+        e->cell = s->functions[e->slot].cell;
+        e->cell.histogram = e->slot + 1;
+        r->totals[e->slot] = s->functions[e->slot].calls;
+    }
+    for (uint32_t i = 0; i < r->times.node_count; i++) {
+        hotfn_time_node *n = &r->times.nodes[i];
+        const hotfn_time_node *from = &s->functions[n->slot].node;
+
+        n->calls = from->calls;
+        n->timed_calls = from->timed_calls;
+        n->total_ticks = from->total_ticks;
+        n->within_timed = from->within_timed;
+        n->spread = from->spread;
+    }
+    CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
+}
+
+typedef struct verdict {
+    double bias;  /* mean of (told - true) / true                          */
+    double error; /* mean of what the record claims as one standard error, so too */
+    uint32_t within_one, within_two; /* of STREAMS                        */
+} verdict;
+
+static void judge(verdict *v, uint64_t told, uint64_t error, uint64_t truth)
+{
+    uint64_t off = told > truth ? told - truth : truth - told;
+
+    v->bias += ((double)told - (double)truth) / (double)truth / STREAMS;
+    v->error += (double)error / (double)truth / STREAMS;
+    v->within_one += off <= error;
+    v->within_two += off <= 2 * error;
+}
+
+enum { OUTER_TOTAL, OUTER_SELF, INNER_TOTAL, FIGURES };
+
+static void try_streams(hotfn_record *r, stream_kind kind, verdict v[FIGURES])
+{
+    for (uint32_t number = 0; number < STREAMS; number++) {
+        stream s = { .kind = kind, .random = random_from(number + 1), .drawn = number };
+        hotfn_record_timing outer = HOTFN_RECORD_TIMING_INIT, inner = outer;
+
+        for (uint32_t i = 0; i < OUTER_CALLS; i++)
+            call(&s, OUTER);
+        put_stream(r, &s);
+        CHECK_EQ_I64(hotfn_record_get_timing(r, 0, &outer), HOTFN_OK);
+        CHECK_EQ_I64(hotfn_record_get_timing(r, 4, &inner), HOTFN_OK); /* gamma comes last */
+        judge(&v[OUTER_TOTAL], outer.total_ns, outer.total_error_ns, s.functions[OUTER].truth);
+        judge(&v[OUTER_SELF], outer.self_ns, outer.self_error_ns,
+              s.functions[OUTER].truth - s.functions[INNER].truth);
+        judge(&v[INNER_TOTAL], inner.total_ns, inner.total_error_ns, s.functions[INNER].truth);
+    }
+}
+
+/* A standard error holds the truth two times out of three, two of them 19 times out of 20; and their mean
+ * is off by no more than chance has it (three standard errors of a mean of 200). */
+static void estimates_are_unbiased_and_as_near_as_they_claim(void)
+{
+    static const char *const kinds[] = { "smooth", "cold", "rhythm", "uneven" };
+    static const char *const figures[] = { "outer total", "outer self", "inner total" };
+    hotfn_record *r = open_empty();
+
+    for (uint32_t kind = 0; kind < STREAM_KINDS; kind++) {
+        verdict v[FIGURES] = { 0 };
+
+        try_streams(r, kind, v);
+        for (uint32_t i = 0; i < FIGURES; i++) {
+            double chance = 3 * v[i].error / 14.1;
+            bool right = CHECK(v[i].bias > -chance && v[i].bias < chance) &
+                         CHECK(v[i].within_one >= STREAMS * 60 / 100) &
+                         CHECK(v[i].within_two >= STREAMS * 91 / 100);
+            if (!right)
+                printf(
+                    "# %s, %s: bias %+.2f %%, claimed error %.2f %%, within one %u, two %u of %d\n",
+                    kinds[kind], figures[i], 100 * v[i].bias, 100 * v[i].error, v[i].within_one,
+                    v[i].within_two, STREAMS);
+        }
+    }
+    hotfn_record_close(r);
+}
+
+static void a_gap_is_as_long_as_its_mean(void)
+{
+    uint64_t random = 1;
+
+    for (uint32_t mean = 1; mean <= 1000; mean = 3 * mean + 1) {
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < 20000; i++)
+            sum += hfn_sample_skip(&random, mean) + UINT64_C(1);
+        CHECK(sum > 19700 * (uint64_t)mean && sum < 20300 * (uint64_t)mean);
+    }
+}
+
+static void long_calls_are_timed_more_often(void)
+{
+    CHECK_EQ_U64(hfn_sample_mean(25600, 128, 999, 999), 1);      /* the first ones all */
+    CHECK_EQ_U64(hfn_sample_mean(25600, 128, 1000, 800000), 32); /* 800 ticks each */
+    CHECK_EQ_U64(hfn_sample_mean(25600, 128, 1000, 100000), 128);
+    CHECK_EQ_U64(hfn_sample_mean(25600, 128, 1000, 0), 128);
+    CHECK_EQ_U64(hfn_sample_mean(25600, 128, 1000, 30000000), 1);
+    CHECK_EQ_U64(hfn_sample_mean(25600, 1, 1000, 100), 1);
+    CHECK_EQ_U64(hfn_sample_seen(25600, 100000000), 25600); /* no matter how long it waited */
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(estimates_are_unbiased_and_as_near_as_they_claim),
+    CHECK_TEST(a_gap_is_as_long_as_its_mean),
+    CHECK_TEST(long_calls_are_timed_more_often),
+};
+
+CHECK_MAIN(tests)
