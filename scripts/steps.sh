@@ -45,13 +45,14 @@ build_folder() {
 }
 
 # meson_step NAME FOLDER [meson test options]: each of its tests counts as one.  A limit ends what hangs, it
-# judges nobody: a busy machine has four times as long.
+# judges nobody: a busy machine has four times as long.  What malloc fills memory with is the same in each
+# run (meson would take another number each time), unless the caller says.
 meson_step() {
     local name=$1 folder=$steps/$2 log
     shift 2
     log=$folder/meson-logs/testlog.json
     rm -f "$log"
-    run_logged "$name" meson test -C "$folder" --print-errorlogs --timeout-multiplier 4 "$@"
+    run_logged "$name" env "MALLOC_PERTURB_=${MALLOC_PERTURB_:-165}" meson test -C "$folder" --print-errorlogs --timeout-multiplier 4 "$@"
     printf '%s\t%s\t%s\n' "$name" "$last_status" "$log" >>"$steps/results.tsv"
 }
 
