@@ -9,7 +9,7 @@ import sys
 
 
 def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         sys.exit(f"{command[0]}: status {done.returncode}\n{done.stderr}")
     return done.stdout

@@ -13,7 +13,7 @@ NAMES = {"system", "c-library", "text", "new-code", "cet", "sandbox", "ptrace", 
 
 
 def doctor(*words, **options):
-    return subprocess.run([HOTFN, "doctor", *words], capture_output=True, text=True, timeout=60,
+    return subprocess.run([HOTFN, "doctor", *words], capture_output=True, text=True, timeout=300,
                           **options)
 
 

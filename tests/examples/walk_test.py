@@ -12,7 +12,7 @@ HOTFN = os.environ["HOTFN"]
 
 
 def hotfn(*words, cwd):
-    done = subprocess.run([HOTFN, *words], cwd=cwd, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([HOTFN, *words], cwd=cwd, capture_output=True, text=True, timeout=300)
     if done.returncode:
         sys.exit(f"hotfn {' '.join(words)}: status {done.returncode}\n{done.stderr}")
     return done

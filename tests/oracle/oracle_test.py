@@ -261,7 +261,7 @@ class Coverage(OracleTest):
 
 
 class Survive(OracleTest):
-    def survive(self, status, text, faults="", timeout=60):
+    def survive(self, status, text, faults="", timeout=240):
         self.expect(status, text, PROGRAMS / "survive", "--hotfn", self.pretend(faults),
                     "--programs", FOLDER, "--timeout", str(timeout), "longjmp-gcc")
 

@@ -123,7 +123,7 @@ class Case:
 
     def output(self, command):
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=200)
+                              stdin=subprocess.DEVNULL, timeout=900)
         text = done.stdout + done.stderr
         if re.search(r"ptrace: (Operation not permitted|Function not implemented)|Cannot PTRACE", text):
             raise cases.Skipped("this system allows no ptrace")

@@ -34,7 +34,7 @@ int main(void)
 
 def top(what):
     done = subprocess.run([HOTFN, "top", "--once", "--json", "-d", "0.5", str(what)],
-                          capture_output=True, timeout=60)
+                          capture_output=True, timeout=300)
     assert done.returncode == 0, done
     document = json.loads(done.stdout)
     return document, {f["name"]: f for f in document["functions"]}
