@@ -44,7 +44,7 @@ static uint64_t inner_ticks(stream *s)
     switch (s->kind) {
     case STREAM_COLD: return (number < 3000 ? 1000 : 150) + random_below(&s->random, 100);
     case STREAM_RHYTHM: return number % 64 < 32 ? 100 : 300;
-    case STREAM_UNEVEN: return random_below(&s->random, 50) == 0 ? 4000 : 100;
+    case STREAM_UNEVEN: return random_below(&s->random, 20) == 0 ? 2000 : 100;
     default: return 50 + random_below(&s->random, 300);
     }
 }
