@@ -6,8 +6,8 @@
 
 lua, sqlite3: from Debian's source packages; same output, and counts as the compiler's own instrumentation of the same
 source has them, function by function.  debian: Debian's own sqlite3:arm64 and lua5.4:arm64.  covered: at least 99.9 %
-of true entries of the libraries and of what the other cases built, by the oracle's own count.  BUILT keeps sources,
-packages and binaries.  A case that cannot be had here is skipped, with the reason."""
+of true entries of the libraries and of what the other cases built, by the oracle's own count.  decoder: all words of the
+same files by our decoder and by capstone's.  BUILT keeps sources, packages and binaries.  A case that cannot be had here is skipped, with the reason."""
 import os
 import pathlib
 import re
@@ -163,18 +163,32 @@ def check_debian(bench, _name, cpu):
     return None
 
 
+def places(bench):
+    """Libraries, and what the other cases built or unpacked."""
+    found = [os.path.join(ROOT, "lib", name) for name in ("libc.so.6", "libstdc++.so.6", "libm.so.6")]
+    for pattern in ("*-plain", "debian/usr/bin/[ls][uq]*[34]", "debian/usr/lib/aarch64-linux-gnu/libsqlite3.so.0"):
+        found += map(str, sorted(bench.built.glob(f"arm64/{pattern}")))
+    return found
+
+
 def check_covered(bench, _name, _cpu):
-    places = [os.path.join(ROOT, "lib", name) for name in ("libc.so.6", "libstdc++.so.6", "libm.so.6")]
-    places += map(str, bench.built.glob("arm64/*-plain"))
-    places += map(str, bench.built.glob("arm64/debian/usr/bin/[ls][uq]*[34]"))
-    places += map(str, bench.built.glob("arm64/debian/usr/lib/aarch64-linux-gnu/libsqlite3.so.0"))
     oracle = os.path.join(HERE, "..", "oracle", "coverage.py")
-    done = subprocess.run([sys.executable, oracle, "--hotfn", bench.native, *places], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, oracle, "--hotfn", bench.native, *places(bench)], capture_output=True, text=True,
                           timeout=600, check=False)
     for line in done.stdout.splitlines():
         if re.match(r"\S.*true entries|  (holds|FAILS)|.*refused", line):
             print("#", line.strip())
     return None if done.returncode == 0 else done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def check_decoder(bench, _name, _cpu):
+    agreement = os.path.join(os.path.dirname(bench.native), "..", "..", "tests", "property", "arm64_agreement")
+    if not os.path.exists(agreement):
+        raise Skipped("built without capstone")
+    done = subprocess.run([agreement, "1", "0", *places(bench)], capture_output=True, text=True, timeout=600, check=False)
+    for line in done.stdout.splitlines():
+        print("#", line)
+    return None if done.returncode == 0 and "SKIP" not in done.stdout else done.stdout[:2000]
 
 
 def unless_unavailable(check):
@@ -188,7 +202,8 @@ def unless_unavailable(check):
 
 
 CASES = {"lua": (check_counts, "lua", "max"), "sqlite3": (check_counts, "sqlite3", "max"),
-         "debian": (check_debian, "debian", "cortex-a57"), "covered": (check_covered, "covered", "max")}
+         "debian": (check_debian, "debian", "cortex-a57"), "covered": (check_covered, "covered", "max"),
+         "decoder": (check_decoder, "decoder", "max")}
 
 
 def main():

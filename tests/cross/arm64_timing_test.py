@@ -3,10 +3,16 @@
 """`hotfn run --mode time` of AArch64 programs under qemu-user: they print what they print bare, with return
 addresses signed and not; exceptions, longjmp and threads' ends close the calls that they pass; times are those
 that the program itself measured.  Arguments: the AArch64 build (scripts/cross), a native hotfn."""
+import contextlib
 import os
+import re
+import shutil
+import signal
+import subprocess
 import sys
+import time
 
-from arm64_test import BUILDS, CPUS, HERE, PROGRAMS, RUNS, Bench, main, run
+from arm64_test import BUILDS, CPUS, HERE, PROGRAMS, ROOT, RUNS, Bench, Skipped, main, run
 
 sys.path.insert(0, os.path.join(HERE, "..", "programs"))
 import cases  # noqa: E402  (a sibling folder)
@@ -113,34 +119,16 @@ def check_times_are_those_the_program_measured(bench, build, cpu):
     cases.comes_out_right(measure)
 
 
-def check_backtraces_lead_through(bench, build, cpu):
-    """gdb's own way is not at hand here: backtrace() from inside of timed calls names each caller."""
-    source = bench.path("traced.c")
-    with open(source, "w") as file:
-        file.write("""#include <execinfo.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#define OWN __attribute__((noinline, noclone))
-static char text[4096];
-static void note(void) {
-    void *frames[32]; char **names; int n = backtrace(frames, 32);
-    names = backtrace_symbols(frames, n);
-    for (int i = 0; i < n; i++)
-        for (const char **k = (const char *[]){ "inner", "middle", "outer", "main", 0 }; *k; k++) {
-            char with[16]; snprintf(with, sizeof with, "(%s+", *k);
-            if (strstr(names[i], with)) { strcat(text, *k); strcat(text, " "); }
-        }
-    strcat(text, "\\n");
-}
-static void on_signal(int s) { (void)s; note(); }
-OWN int inner(int x) { note(); raise(SIGUSR1); return x + 1; }
-OWN int middle(int x) { return inner(x) * 2; }
-OWN int outer(int x) { return middle(x) - 1; }
-int main(void) { signal(SIGUSR1, on_signal); int r = outer(3); printf("%d\\n%s", r, text); return 0; }
-""")
+def traced(bench, build):
     program = bench.path("traced")
-    run(["aarch64-linux-gnu-gcc", "-O2", "-rdynamic", "-funwind-tables", *BUILDS[build], source, "-o", program])
+    run(["aarch64-linux-gnu-gcc", "-O2", "-rdynamic", "-funwind-tables", *BUILDS[build],
+         os.path.join(HERE, "traced.c"), "-o", program])
+    return program
+
+
+def check_backtraces_lead_through(bench, build, cpu):
+    """backtrace() from inside of timed calls names each caller."""
+    program = traced(bench, build)
     expected = bench.plain(program, CPUS[cpu])
     out, functions, _ = bench.timed(program, CPUS[cpu], "--module", "*")
     if expected.count("inner middle outer main") != 2 or out != expected:
@@ -148,9 +136,83 @@ int main(void) { signal(SIGUSR1, on_signal); int r = outer(3); printf("%d\\n%s",
     return None if functions["outer"]["timed_calls"] == 1 else "outer was not timed"
 
 
+WALK = f"""set pagination off
+set confirm off
+set backtrace past-main on
+set sysroot {ROOT}
+set solib-search-path %(agent)s
+file traced
+target remote gdb.socket
+break %(begin)s
+continue
+set $left = %(steps)d
+while $left > 0
+  echo \\n@step\\n
+  bt
+  stepi
+  set $left = $left - 1
+end
+kill
+"""
+
+
+def walk_by_gdb(bench, begin, steps, command):
+    """The names of all frames, innermost first, for each of the first instructions that command, emulated, runs from
+    begin on."""
+    socket, script = bench.path("gdb.socket"), bench.path("walk.gdb")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(WALK % {"agent": os.path.join(os.path.dirname(bench.hotfn), "..", "agent"), "begin": begin,
+                           "steps": steps})
+    with subprocess.Popen(command, cwd=bench.folder, env=bench.environment, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, start_new_session=True) as child:
+        try:
+            for _ in range(3000):
+                if os.path.exists(socket) or child.poll() is not None:
+                    break
+                time.sleep(0.02)
+            text = run(["gdb-multiarch", "-nx", "--batch", "-x", script], cwd=bench.folder,
+                       env=dict(bench.environment, DEBUGINFOD_URLS="")).stdout
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(FileNotFoundError):  # the emulator has done so, if it could
+        os.unlink(socket)
+    return [tuple(re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+) \(", step, re.MULTILINE))
+            for step in text.split("\n@step\n")[1:]]
+
+
+def without_ours(frames):
+    """What is left where stubs, and the engine that the innermost one called, are left out."""
+    engine = [number for number, name in enumerate(frames) if name.startswith("hfn_")]
+    return tuple(name for name in frames[engine[-1] + 1 if engine else 0:] if name != "hotfn:stub")
+
+
+def check_gdb_walks_through(bench, build, cpu):
+    """From each instruction of stubs and engine, slow path and timing included, gdb finds the frames that it finds
+    without hooks.  On a CPU without signed addresses: gdb does not learn of the emulator which of their bits sign."""
+    if not shutil.which("gdb-multiarch"):
+        raise Skipped("no gdb-multiarch")
+    program = traced(bench, build)
+    emulator = ["qemu-aarch64", *CPUS[cpu], "-L", ROOT]
+    inner = [*emulator, "-g", "gdb.socket", program, "quiet"]
+    known = set(walk_by_gdb(bench, "*main", 50, inner))
+    if not any(frames[:4] == ("inner", "middle", "outer", "main") for frames in known):
+        return f"bare: {known}"
+    known |= {frames[1:] for frames in known}  # a stub's caller
+    for mode, begin, steps, least in (("count", "*main", 80, 30), ("time", "middle", 450, 300)):
+        found = walk_by_gdb(bench, begin, steps, [*emulator, bench.hotfn, "run", "-q", "-o", bench.path("r.hfr"), "--mode",
+                                                  mode, "--target", "traced", "--", *inner])
+        hooked = sum("hotfn:stub" in frames for frames in found)
+        wrong = [frames for frames in found if without_ours(frames) not in known]
+        if wrong or hooked < least:
+            return f"{mode}: {hooked} of {len(found)} in stubs, of all {len(wrong)} wrong: {wrong[:5]}"
+    return None
+
+
 CHECKS = [(check, b, c) for check in (check_output_is_the_same, check_calls_that_end_early) for b, c in RUNS]
 CHECKS += [(check_what_is_not_proven_is_counted, *RUNS[1]), (check_times_are_those_the_program_measured, *RUNS[1])]
 CHECKS += [(check_backtraces_lead_through, b, c) for b, c in RUNS]
+CHECKS += [(check_gdb_walks_through, "protected", "cortex-a57")]
 
 if __name__ == "__main__":
     sys.exit(main(CHECKS, TimedBench))

@@ -3,6 +3,7 @@
  * tests/property/arm64_relocate_test.c; that the decoder is right, arm64_agreement.c. */
 #include "arch/arch.h"
 #include "arch/arm64/decode.h"
+#include "arch/arm64/emit_stub.h"
 #include "arch/arm64/relocate.h"
 
 #include "check.h"
@@ -249,7 +250,29 @@ static void jumps_through_pointers_are_no_tables(void)
     CHECK_EQ_U64(DISPATCH(0xCA010000, 0xD61F0000).kind, HFN_DISPATCH_COMPUTED); /* eor x0 */
 }
 
+/* From where the patch leads to up to the moved instructions. */
+static uint32_t instructions_of(hfn_stub_kind kind, uint32_t flags)
+{
+    const hfn_stub_shape *shape = hfn_arm64_stub_shape(kind, flags);
+
+    return (shape->head_bytes - shape->entry_at) / HFN_ARM64_BYTES;
+}
+
+/* docs/design/cpu.md states them. */
+static void a_count_takes_six_instructions_and_seven_beyond_slot_4095(void)
+{
+    CHECK_EQ_U64(HFN_STUB_NEAR_SLOT_BYTES, 8 * 4096);
+    CHECK_EQ_U64(instructions_of(HFN_STUB_COUNT, 0), 6);
+    CHECK_EQ_U64(instructions_of(HFN_STUB_COUNT, HFN_STUB_SIGNED), 6);
+    CHECK_EQ_U64(instructions_of(HFN_STUB_COUNT, HFN_STUB_FAR_SLOT), 7);
+    CHECK_EQ_U64(instructions_of(HFN_STUB_COUNT, HFN_STUB_FLAGS_LIVE), 8);
+    CHECK_EQ_U64(instructions_of(HFN_STUB_TIME, 0), 6 + 12);
+    CHECK_EQ_U64(instructions_of(HFN_STUB_TIME, HFN_STUB_SIGNED), 6 + 14);
+    CHECK_EQ_U64(instructions_of(HFN_STUB_SAMPLE, 0), 6 + 7 + 12);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(a_count_takes_six_instructions_and_seven_beyond_slot_4095),
     CHECK_TEST(landing_pads_are_those_a_call_may_reach),
     CHECK_TEST(code_is_aligned_and_whole),
     CHECK_TEST(an_address_is_complete_behind_its_second_half),

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Who called whom, by backtrace() from inside of three calls and from a signal handler there; with an argument
+ * the calls alone, for a debugger. */
+#include <execinfo.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OWN __attribute__((noinline, noclone))
+
+static char text[4096];
+static int quiet;
+
+static void note(void)
+{
+    static const char *const known[] = { "inner", "middle", "outer", "main" };
+    void *frames[32];
+    int n = backtrace(frames, 32);
+    char **names = backtrace_symbols(frames, n);
+
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < 4; k++) {
+            char with[16];
+            snprintf(with, sizeof with, "(%s+", known[k]);
+            if (strstr(names[i], with)) {
+                strcat(text, known[k]);
+                strcat(text, " ");
+            }
+        }
+    strcat(text, "\n");
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    note();
+}
+
+OWN int inner(int x)
+{
+    if (!quiet) {
+        note();
+        raise(SIGUSR1);
+    }
+    return x + 1;
+}
+
+OWN int middle(int x) { return inner(x) * 2; }
+OWN int outer(int x) { return middle(x) - 1; }
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    quiet = argc > 1;
+    if (!quiet)
+        signal(SIGUSR1, on_signal);
+    int r = outer(3);
+    if (!quiet)
+        printf("%d\n%s", r, text);
+    return 0;
+}
