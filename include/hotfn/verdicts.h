@@ -74,6 +74,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_VERDICT_RED_ZONE 8u      /* may run with live data below the stack pointer      */
 #define HOTFN_VERDICT_TIMED 16u        /* proven: its return may be seen                      */
 #define HOTFN_VERDICT_RETURN_SIGNED 32u /* PACIASP stays first: a stub finds x30 signed         */
+#define HOTFN_VERDICT_KEY_B 64u        /* PACIBSP, there or in the stub                        */
 /* Of a hookable function that is not TIMED: why it is only counted, one of HOTFN_REASON_*. */
 #define HOTFN_VERDICT_TIMING_REASON(flags) ((flags) >> 16 & 0xffu)
 /* Of one that is TIMED, i386: words of arguments on the stack that it touches, and what its return takes. */

@@ -28,7 +28,8 @@ typedef struct hfn_instruction {
     uint8_t relative_bytes;     /* its size: 1, 2 or 4; 0 if there is none */
     bool is_padding;            /* nop of any length, int3 */
     bool is_landing_pad;        /* ENDBR64/32, BTI */
-    bool signs_return;          /* PACIASP */
+    bool signs_return;          /* PACIASP, PACIBSP */
+    bool with_key_b;            /* the latter */
     bool reads_memory_relative; /* the PC-relative field is a memory operand's displacement */
     bool takes_address;         /* lea; or any immediate wide enough for an absolute address: then
                                  * relative_bytes is 0, and it means one only in a fixed image */

@@ -20,6 +20,7 @@ typedef enum hfn_stub_kind {
 #define HFN_STUB_RED_ZONE 2u   /* the 128 bytes below the stack pointer are in use              */
 #define HFN_STUB_FAR_SLOT 4u   /* the slot lies beyond HFN_STUB_NEAR_SLOT_BYTES (ARM64)           */
 #define HFN_STUB_SIGNED 8u     /* the return address is signed at the entry (ARM64)               */
+#define HFN_STUB_KEY_B 16u    /* it is, with key B (ARM64)                                      */
 #define HFN_STUB_SPARE_SHIFT 8 /* from this bit on, five: a register that may be spoilt, plus 1 */
 #define HFN_STUB_ARGUMENTS_SHIFT 16 /* TIME, i386: words on the stack to be copied, five bits; from the next
                                      * on which of them the return takes: none, one or all */

@@ -99,7 +99,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base;
     hotfn_hook_action action = hfn_batch_action(batch, index);
-    hfn_region_needs needs = { 0, 1, 0, batch->kind == HOTFN_ACTION_CALL };
+    hfn_region_needs needs = { .calls = batch->kind == HOTFN_ACTION_CALL };
     hfn_region_writer writer;
     hotfn_stub_region region;
     hfn_plan_hook hook;
@@ -111,7 +111,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     shape = hfn_trampoline_shape(batch->kind, &hook);
     pun_range(&hook, base, &first, &last);
     needs.stub_bytes = hfn_trampoline_bytes(batch->kind, &hook);
-    needs.cfi_bytes = hook.cfi_bytes;
+    hfn_region_need(&needs, &hook);
     entry_at = hfn_region_gate_bytes(hooks, &needs) + shape.entry_at;
     code = map_between(gaps, first - entry_at, last - entry_at, hfn_region_bytes(hooks, &needs),
                        &pages_end);
@@ -185,10 +185,8 @@ static void measure_batch(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_
     hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
 
     while (hfn_stub_walk_next(&walk)) {
-        if (walk.hook.strategy == HOTFN_STRATEGY_PUN)
-            continue;
-        needs->cfi_bytes += walk.hook.cfi_bytes;
-        needs->stub_count++;
+        if (walk.hook.strategy != HOTFN_STRATEGY_PUN)
+            hfn_region_need(needs, &walk.hook);
     }
     needs->stub_bytes += walk.next - batch->stubs;
     needs->calls |= batch->kind == HOTFN_ACTION_CALL;
@@ -250,7 +248,7 @@ static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_ne
 
 static bool build_group(hotfn_hooks *hooks, const group *g, hfn_region_list *added)
 {
-    hfn_region_needs needs = { 0, 0, 0, false };
+    hfn_region_needs needs = { .stub_count = 0 };
 
     for (size_t i = g->first; i < g->end; i++)
         if (is_new(&hooks->batches[i], g->module))

@@ -25,6 +25,19 @@ static uint32_t call_gate_at(const hotfn_hooks *hooks)
     return HFN_STUB_COUNT_GATE_ROOM + (hfn_hooks_can_time(hooks) ? 2 * HFN_STUB_TIME_GATE_ROOM : 0);
 }
 
+static bool has_key_b(const hfn_plan_hook *hook)
+{
+    return hook->flags & HOTFN_VERDICT_KEY_B;
+}
+
+void hfn_region_need(hfn_region_needs *needs, const hfn_plan_hook *hook)
+{
+    needs->stub_count++;
+    needs->cfi_bytes += hook->cfi_bytes;
+    needs->key_changes += needs->key_b != has_key_b(hook);
+    needs->key_b = has_key_b(hook);
+}
+
 uint32_t hfn_region_gate_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs)
 {
     return call_gate_at(hooks) + (needs->calls ? HFN_STUB_CALL_GATE_ROOM : 0);
@@ -45,7 +58,8 @@ uint64_t hfn_region_bytes(const hotfn_hooks *hooks, const hfn_region_needs *need
 {
     if (!wants_unwind(hooks))
         return tables_at(hooks, needs);
-    return tables_at(hooks, needs) + hfn_unwind_max_bytes(needs->stub_count, needs->cfi_bytes) + 7;
+    return tables_at(hooks, needs) +
+           hfn_unwind_max_bytes(needs->stub_count, needs->key_changes, needs->cfi_bytes) + 7;
 }
 
 static void write_call_gate(hfn_region_writer *writer)
@@ -93,7 +107,7 @@ void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
     if (wants_unwind(hooks)) {
         writer->tables = (code + tables_at(hooks, needs) + 7) & ~UINT64_C(7);
         hfn_unwind_begin(&writer->unwind, (uint8_t *)(uintptr_t)writer->tables, needs->stub_count,
-                         hooks->access.personality);
+                         needs->key_changes, hooks->access.personality);
     }
     write_count_gate(writer);
     if (hfn_hooks_can_time(hooks)) {
@@ -112,7 +126,8 @@ bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook,
 
     writer->at += bytes;
     if (writer->tables != 0)
-        hfn_unwind_stub(&writer->unwind, address, bytes, shape, hook->cfi, hook->cfi_bytes);
+        hfn_unwind_stub(&writer->unwind, address, bytes, shape, has_key_b(hook), hook->cfi,
+                        hook->cfi_bytes);
     return hfn_trampoline_write((uint8_t *)(uintptr_t)address, address, hook, shape, base, action,
                                 &writer->hooks->access, &writer->gates);
 }

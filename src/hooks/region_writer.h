@@ -11,6 +11,8 @@
 typedef struct hfn_region_needs {
     uint64_t stub_bytes, stub_count, cfi_bytes;
     bool calls; /* some stub is of HOTFN_ACTION_CALL */
+    bool key_b; /* the last one's signs with key B */
+    uint64_t key_changes;
 } hfn_region_needs;
 
 typedef struct hfn_region_writer {
@@ -23,6 +25,8 @@ typedef struct hfn_region_writer {
     hfn_unwind unwind;
 } hfn_region_writer;
 
+/* One more, but for stub_bytes. */
+void hfn_region_need(hfn_region_needs *needs, const hfn_plan_hook *hook);
 /* Bytes of gates before the first stub. */
 uint32_t hfn_region_gate_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs);
 /* At most so many, gates and tables included. */

@@ -21,6 +21,7 @@ static uint32_t stub_flags(const hfn_plan_hook *hook)
     return ((hook->flags & HOTFN_VERDICT_FLAGS_LIVE) ? HFN_STUB_FLAGS_LIVE : 0) |
            ((hook->flags & HOTFN_VERDICT_RED_ZONE) ? HFN_STUB_RED_ZONE : 0) |
            ((hook->flags & HOTFN_VERDICT_RETURN_SIGNED) ? HFN_STUB_SIGNED : 0) |
+           ((hook->flags & HOTFN_VERDICT_KEY_B) ? HFN_STUB_KEY_B : 0) |
            (hook->far_slot ? HFN_STUB_FAR_SLOT : 0) |
            (uint32_t)hook->spare << HFN_STUB_SPARE_SHIFT |
            (uint32_t)hook->arguments << HFN_STUB_ARGUMENTS_SHIFT;

@@ -44,9 +44,10 @@ enum {
 /* libgcc's; weak: a process without it has nobody to tell. */
 extern void __register_frame(void *eh_frame) HFN_WEAK;
 
-static uint32_t fdes_for(uint64_t stub_count)
+static uint32_t fdes_for(uint64_t stub_count, uint64_t key_changes)
 {
-    return (uint32_t)((stub_count + STUBS_PER_FDE - 1) / STUBS_PER_FDE) + 4; /* and the gates */
+    return (uint32_t)((stub_count + STUBS_PER_FDE - 1) / STUBS_PER_FDE + key_changes) +
+           4; /* and the gates */
 }
 
 static uint64_t header_bytes(uint32_t fde_count)
@@ -54,10 +55,12 @@ static uint64_t header_bytes(uint32_t fde_count)
     return (HEADER_BYTES + (uint64_t)fde_count * HEADER_ROW_BYTES + 7) & ~UINT64_C(7);
 }
 
-uint64_t hfn_unwind_max_bytes(uint64_t stub_count, uint64_t cfi_bytes)
+uint64_t hfn_unwind_max_bytes(uint64_t stub_count, uint64_t key_changes, uint64_t cfi_bytes)
 {
-    return header_bytes(fdes_for(stub_count)) + CIE_BYTES + PERSONALITY_BYTES + cfi_bytes +
-           stub_count * STUB_MAX_BYTES + (uint64_t)fdes_for(stub_count) * (FDE_HEAD_BYTES + 3) +
+    uint32_t fdes = fdes_for(stub_count, key_changes), cies = 1 + (key_changes > 0);
+
+    return header_bytes(fdes) + (uint64_t)cies * (CIE_BYTES + PERSONALITY_BYTES) + cfi_bytes +
+           stub_count * STUB_MAX_BYTES + (uint64_t)fdes * (FDE_HEAD_BYTES + 3) +
            2 * HFN_STUB_GATE_CFI_MAX + 4;
 }
 
@@ -99,9 +102,11 @@ static void close_entry(hfn_unwind *u, uint8_t *entry)
     store_u32(entry, (uint64_t)(u->at - entry) - 4);
 }
 
-/* With a personality: "zPR", its address as it is (it lies in another module), then as without. */
-static void put_cie(hfn_unwind *u, uint64_t personality)
+/* With a personality: "zPR", its address as it is (it lies in another module), then as without.  "zRB": return
+ * addresses are signed with key B (DWARF for the Arm 64-bit Architecture, 5.1). */
+static void put_cie(hfn_unwind *u, bool key_b)
 {
+    uint64_t personality = u->personality;
     /* code 1, data minus a word, as a signed number of 7 bits */
     const uint8_t factors[] = { 1, 0x80 - WORD_BYTES, hfn_stub_return_column() };
     uint8_t state[HFN_STUB_CIE_STATE_MAX];
@@ -114,6 +119,8 @@ static void put_cie(hfn_unwind *u, uint64_t personality)
     if (personality != 0)
         put(u, 'P');
     put(u, 'R');
+    if (key_b)
+        put(u, 'B');
     put(u, 0);
     put_bytes(u, factors, sizeof factors);
     put(u, personality != 0 ? 2 + WORD_BYTES : 1); /* bytes of augmentation data */
@@ -135,19 +142,24 @@ static void close_fde(hfn_unwind *u)
     u->open = NULL;
 }
 
-static void open_fde(hfn_unwind *u, uint64_t code)
+static void open_fde(hfn_unwind *u, uint64_t code, bool key_b)
 {
     uint8_t *row = u->begin + HEADER_BYTES + (uint64_t)u->fde_count++ * HEADER_ROW_BYTES;
 
     close_fde(u);
+    if (key_b && !u->cie_b) {
+        u->cie_b = u->at;
+        put_cie(u, true);
+    }
     u->open = u->at;
+    u->open_key_b = key_b;
     u->code_at = code;
     u->stubs_in_open = 0;
     put_u32(u, 0);
-    put_u32(u, (uint64_t)(u->at - u->frame)); /* back to the CIE, from this field */
-    put_u32(u, code - address_of(u->at));     /* begin, relative to this field    */
-    put_u32(u, 0);                            /* range: extend_to                 */
-    put(u, 0);                                /* no augmentation data             */
+    put_u32(u, (uint64_t)(u->at - (key_b ? u->cie_b : u->frame))); /* back, from this field */
+    put_u32(u, code - address_of(u->at)); /* begin, relative to this field    */
+    put_u32(u, 0);                        /* range: extend_to                 */
+    put(u, 0);                            /* no augmentation data             */
     store_u32(row, code - address_of(u->begin));
     store_u32(row + 4, address_of(u->open) - address_of(u->begin));
 }
@@ -190,20 +202,21 @@ static void put_step(hfn_unwind *u, uint32_t lowered_bytes)
 
 /* ---- What is described. */
 
-void hfn_unwind_begin(hfn_unwind *u, uint8_t *memory, uint64_t stub_count,
+void hfn_unwind_begin(hfn_unwind *u, uint8_t *memory, uint64_t stub_count, uint64_t key_changes,
                       void (*personality)(void))
 {
     memset(u, 0, sizeof *u);
     u->begin = memory;
-    u->fde_max = fdes_for(stub_count);
+    u->fde_max = fdes_for(stub_count, key_changes);
+    u->personality = (uint64_t)(uintptr_t)personality;
     u->frame = u->at = memory + header_bytes(u->fde_max);
-    put_cie(u, (uint64_t)(uintptr_t)personality);
+    put_cie(u, false);
 }
 
 void hfn_unwind_code(hfn_unwind *u, uint64_t address, uint64_t byte_count, const uint8_t *cfi,
                      uint32_t cfi_bytes)
 {
-    open_fde(u, address);
+    open_fde(u, address, false);
     put_bytes(u, cfi, cfi_bytes);
     extend_to(u, address, address + byte_count);
     close_fde(u);
@@ -260,13 +273,14 @@ static void put_steps(hfn_unwind *u, uint64_t address, uint32_t byte_count, cons
 }
 
 void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
-                     const hfn_stub_shape *shape, const uint8_t *cfi, uint32_t cfi_bytes)
+                     const hfn_stub_shape *shape, bool key_b, const uint8_t *cfi,
+                     uint32_t cfi_bytes)
 {
     uint64_t moved = address + shape->head_bytes;
     bool is_signed = false;
 
-    if (!u->open || u->stubs_in_open == STUBS_PER_FDE)
-        open_fde(u, address);
+    if (!u->open || u->stubs_in_open == STUBS_PER_FDE || u->open_key_b != key_b)
+        open_fde(u, address, key_b);
     u->stubs_in_open++;
     for (uint32_t i = 0; i < shape->step_count; i++) {
         advance_to(u, address + shape->steps[i].at);

@@ -339,13 +339,16 @@ static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
         out->pub.patch_offset = in.length;
         out->pub.flags |= HOTFN_VERDICT_LANDING_PAD;
         if (in.signs_return)
-            out->pub.flags |= HOTFN_VERDICT_RETURN_SIGNED;
+            out->pub.flags |=
+                HOTFN_VERDICT_RETURN_SIGNED | (in.with_key_b ? HOTFN_VERDICT_KEY_B : 0);
     }
     c.site = out->site_rva = s->rva + out->pub.patch_offset;
     c.bytes = bytes + out->pub.patch_offset;
     c.size = size - out->pub.patch_offset;
     c.body = s->end - c.site;
     c.pc_register = find_pc_call(&c);
+    if (j->arch->decode(c.bytes, c.size, c.site, 0, &in) && in.with_key_b)
+        out->pub.flags |= HOTFN_VERDICT_KEY_B; /* it moves */
     find_limit(&c);
     return c;
 }

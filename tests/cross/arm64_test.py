@@ -19,6 +19,7 @@ EXACT = ["-O1", "-fno-inline", "-fno-optimize-sibling-calls"]
 BUILDS = {
     "plain": ["-mbranch-protection=none"],
     "protected": ["-mbranch-protection=standard"],
+    "other key": ["-mbranch-protection=bti+pac-ret+b-key"],
 }
 CPUS = {"cortex-a57": ["-cpu", "cortex-a57"], "max": ["-cpu", "max"]}  # max signs and checks return addresses
 

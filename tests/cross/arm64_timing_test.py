@@ -143,27 +143,37 @@ set sysroot {ROOT}
 set solib-search-path %(agent)s
 file traced
 target remote gdb.socket
+handle SIGUSR1 nostop noprint pass
 break %(begin)s
 continue
 set $left = %(steps)d
 while $left > 0
-  echo \\n@step\\n
-  bt
+%(look)s
   stepi
   set $left = $left - 1
 end
-kill
+delete
+continue
 """
+BACKTRACE = "echo \\n@step\\n\nbt"
+# In the program and in stubs, which lie below it: the handler runs and comes back to this instruction.
+SIGNAL = """if (long)$pc < (long)&main + 4096
+    set $at = (long)$pc
+    queue-signal SIGUSR1
+    stepi
+    tbreak *$at
+    continue
+  end"""
 
 
-def walk_by_gdb(bench, begin, steps, command):
-    """The names of all frames, innermost first, for each of the first instructions that command, emulated, runs from
-    begin on."""
+def walk_by_gdb(bench, begin, steps, look, command):
+    """(what gdb wrote, what the program wrote) of looking from each of the first instructions that command, emulated,
+    runs from begin on."""
     socket, script = bench.path("gdb.socket"), bench.path("walk.gdb")
     with open(script, "w", encoding="utf-8") as file:
         file.write(WALK % {"agent": os.path.join(os.path.dirname(bench.hotfn), "..", "agent"), "begin": begin,
-                           "steps": steps})
-    with subprocess.Popen(command, cwd=bench.folder, env=bench.environment, stdout=subprocess.DEVNULL,
+                           "steps": steps, "look": look})
+    with subprocess.Popen(command, cwd=bench.folder, env=bench.environment, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL, start_new_session=True) as child:
         try:
             for _ in range(3000):
@@ -172,13 +182,32 @@ def walk_by_gdb(bench, begin, steps, command):
                 time.sleep(0.02)
             text = run(["gdb-multiarch", "-nx", "--batch", "-x", script], cwd=bench.folder,
                        env=dict(bench.environment, DEBUGINFOD_URLS="")).stdout
+            out = child.communicate(timeout=60)[0]
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-    with contextlib.suppress(FileNotFoundError):  # the emulator has done so, if it could
-        os.unlink(socket)
-    return [tuple(re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+) \(", step, re.MULTILINE))
-            for step in text.split("\n@step\n")[1:]]
+            with contextlib.suppress(FileNotFoundError):  # the emulator has done so, if it could
+                os.unlink(socket)
+    return text, out
+
+
+def walk_both(bench, build, emulator, look, runs, frames_in):
+    """None, or what is wrong: in each run (mode, begin, steps, lists of frames at least) what is found is found without hooks too."""
+    if not shutil.which("gdb-multiarch"):
+        raise Skipped("no gdb-multiarch")
+    inner = [*emulator, "-g", "gdb.socket", traced(bench, build), "quiet"]
+    known = set(frames_in(*walk_by_gdb(bench, "*main", 50, look, inner)))
+    if not any(frames[:4] == ("inner", "middle", "outer", "main") for frames in known):
+        return f"bare: {known}"
+    known |= {frames[1:] for frames in known}  # a stub's caller
+    for mode, begin, steps, least in runs:
+        found = frames_in(*walk_by_gdb(bench, begin, steps, look, [
+            *emulator, bench.hotfn, "run", "-q", "-o", bench.path("r.hfr"), "--mode", mode, "--target", "traced", "--",
+            *inner]))
+        wrong = [frames for frames in found if without_ours(frames) not in known]
+        if wrong or len(found) < least:
+            return f"{mode}: of {len(found)} {len(wrong)} wrong: {wrong[:5]}"
+    return None
 
 
 def without_ours(frames):
@@ -190,29 +219,28 @@ def without_ours(frames):
 def check_gdb_walks_through(bench, build, cpu):
     """From each instruction of stubs and engine, slow path and timing included, gdb finds the frames that it finds
     without hooks.  On a CPU without signed addresses: gdb does not learn of the emulator which of their bits sign."""
-    if not shutil.which("gdb-multiarch"):
-        raise Skipped("no gdb-multiarch")
-    program = traced(bench, build)
-    emulator = ["qemu-aarch64", *CPUS[cpu], "-L", ROOT]
-    inner = [*emulator, "-g", "gdb.socket", program, "quiet"]
-    known = set(walk_by_gdb(bench, "*main", 50, inner))
-    if not any(frames[:4] == ("inner", "middle", "outer", "main") for frames in known):
-        return f"bare: {known}"
-    known |= {frames[1:] for frames in known}  # a stub's caller
-    for mode, begin, steps, least in (("count", "*main", 80, 30), ("time", "middle", 450, 300)):
-        found = walk_by_gdb(bench, begin, steps, [*emulator, bench.hotfn, "run", "-q", "-o", bench.path("r.hfr"), "--mode",
-                                                  mode, "--target", "traced", "--", *inner])
-        hooked = sum("hotfn:stub" in frames for frames in found)
-        wrong = [frames for frames in found if without_ours(frames) not in known]
-        if wrong or hooked < least:
-            return f"{mode}: {hooked} of {len(found)} in stubs, of all {len(wrong)} wrong: {wrong[:5]}"
-    return None
+    def frames_in(text, _out):
+        return [tuple(re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+) \(", step, re.MULTILINE))
+                for step in text.split("\n@step\n")[1:]]
+    return walk_both(bench, build, ["qemu-aarch64", *CPUS[cpu], "-L", ROOT], BACKTRACE,
+                     (("count", "*main", 80, 80), ("time", "middle", 450, 450)), frames_in)
+
+
+def check_handlers_see_callers_of_stubs(bench, build, _cpu):
+    """A signal strikes before each instruction of the program and of its stubs: backtrace() from its handler finds the
+    frames that it finds without hooks, with addresses that are signed.  (gdb cannot read a frame with SVE's state.)"""
+    def frames_in(_text, out):
+        return [tuple(line.split()) for line in out.splitlines()[1:]]
+    return walk_both(bench, build, ["qemu-aarch64", "-cpu", "max,sve=off", "-L", ROOT], SIGNAL,
+                     (("count", "*outer", 60, 40), ("time", "*middle", 420, 30)), frames_in)
 
 
 CHECKS = [(check, b, c) for check in (check_output_is_the_same, check_calls_that_end_early) for b, c in RUNS]
 CHECKS += [(check_what_is_not_proven_is_counted, *RUNS[1]), (check_times_are_those_the_program_measured, *RUNS[1])]
 CHECKS += [(check_backtraces_lead_through, b, c) for b, c in RUNS]
 CHECKS += [(check_gdb_walks_through, "protected", "cortex-a57")]
+CHECKS += [(check_handlers_see_callers_of_stubs, build, "max") for build in ("protected", "other key")]
+CHECKS += [(check, "other key", "max") for check in (check_output_is_the_same, check_calls_that_end_early)]
 
 if __name__ == "__main__":
     sys.exit(main(CHECKS, TimedBench))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who called whom, by backtrace() from inside of three calls and from a signal handler there; with an argument
- * the calls alone, for a debugger. */
+/* Who called whom, by backtrace() from inside of three calls and from a signal handler there; with an argument only
+ * where a debugger sends that signal. */
 #include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #define OWN __attribute__((noinline, noclone))
 
-static char text[4096];
+static char text[1 << 16];
 static int quiet;
 
 static void note(void)
@@ -36,6 +36,8 @@ static void on_signal(int number)
     note();
 }
 
+__attribute__((constructor)) static void listen(void) { signal(SIGUSR1, on_signal); }
+
 OWN int inner(int x)
 {
     if (!quiet) {
@@ -52,10 +54,7 @@ int main(int argc, char **argv)
 {
     (void)argv;
     quiet = argc > 1;
-    if (!quiet)
-        signal(SIGUSR1, on_signal);
     int r = outer(3);
-    if (!quiet)
-        printf("%d\n%s", r, text);
+    printf("%d\n%s", r, text);
     return 0;
 }

@@ -181,7 +181,8 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
     out->flow = (uint8_t)flow_of(word, form);
     out->is_padding = word == NOP;
     out->is_landing_pad = is_landing_pad(word);
-    out->signs_return = word == HFN_ARM64_PACIASP;
+    out->with_key_b = word == HFN_ARM64_PACIBSP;
+    out->signs_return = word == HFN_ARM64_PACIASP || out->with_key_b;
     out->through_table = out->flow == HFN_FLOW_JUMP_INDIRECT;
     if (form == HFN_ARM64_PLAIN || form == HFN_ARM64_BRANCH || form == HFN_ARM64_BOUND)
         return true;

@@ -12,6 +12,7 @@
 #define HFN_ARM64_PACIASP 0xD503233Fu /* signs x30 by sp */
 #define HFN_ARM64_PACIBSP 0xD503237Fu
 #define HFN_ARM64_AUTIASP 0xD50323BFu
+#define HFN_ARM64_AUTIBSP 0xD50323FFu
 
 /* What an instruction is, as far as moving it needs to know. */
 typedef enum hfn_arm64_form {

@@ -97,8 +97,8 @@ static void put_count(hfn_arm64_writer *w, const hfn_stub_request *r)
  *   stp x16, x30, [sp, #32]; bl enter; bl body; bl exit
  *   ldp x29, x30, [sp, #48]; add sp, sp, #64; (autiasp;) ret
  *   body: (paciasp;) the moved instructions
- * Where the function's own `paciasp` stays in front of the patch, x30 comes signed by the sp of the
- * entry, and is checked with that before the return; the body gets one signed by its own sp. */
+ * Where the function's own `paciasp` (`pacibsp`) stays in front of the patch, x30 comes signed by the sp
+ * of the entry, and is checked with that before the return; the body gets one signed by its own sp. */
 
 enum { TIME_WORDS = 12, SAMPLE_WORDS = 7, FRAME_LOWERED = 64 };
 
@@ -117,7 +117,7 @@ static void put_within(hfn_arm64_writer *w, uint32_t word, uint32_t to)
 
 static void put_time(hfn_arm64_writer *w, const hfn_stub_request *r)
 {
-    bool is_signed = r->flags & HFN_STUB_SIGNED;
+    bool is_signed = r->flags & HFN_STUB_SIGNED, key_b = r->flags & HFN_STUB_KEY_B;
     uint32_t body = w->length + HFN_ARM64_BYTES * (TIME_WORDS + is_signed);
 
     hfn_arm64_put(w, (uint32_t)STP_FRAME);
@@ -131,10 +131,10 @@ static void put_time(hfn_arm64_writer *w, const hfn_stub_request *r)
     hfn_arm64_put(w, (uint32_t)LDP_FRAME);
     hfn_arm64_put(w, (uint32_t)RAISE_64);
     if (is_signed)
-        hfn_arm64_put(w, HFN_ARM64_AUTIASP);
+        hfn_arm64_put(w, key_b ? HFN_ARM64_AUTIBSP : HFN_ARM64_AUTIASP);
     hfn_arm64_put(w, (uint32_t)RET);
     if (is_signed)
-        hfn_arm64_put(w, HFN_ARM64_PACIASP);
+        hfn_arm64_put(w, key_b ? HFN_ARM64_PACIBSP : HFN_ARM64_PACIASP);
 }
 
 /* One call less to go by; most go to the moved instructions.  x16 holds the row, or what the count has

@@ -92,7 +92,8 @@ uint32_t hfn_arm64_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_
         uint32_t word = hfn_arm64_word(moved->bytes + moved->moved_at[i]);
         if (next == HFN_CFA_UNKNOWN || next < 0)
             break; /* nobody can tell */
-        if (word == HFN_ARM64_PACIASP || word == HFN_ARM64_AUTIASP) {
+        if (word == HFN_ARM64_PACIASP || word == HFN_ARM64_AUTIASP || word == HFN_ARM64_PACIBSP ||
+            word == HFN_ARM64_AUTIBSP) {
             if (out_bytes - used < 2)
                 return UINT32_MAX;
             out[used++] = (uint8_t)(0x40 | (end - at));

@@ -483,8 +483,6 @@ static hfn_stack_answer step_system(step *p)
 {
     uint32_t rt = p->word & 31;
 
-    if (p->word == HFN_ARM64_PACIBSP)
-        return HFN_STACK_LOST; /* stubs sign with the other key */
     if (p->word >> 24 != 0xD5)
         return HFN_STACK_FINE; /* svc, brk */
     if (p->word >> 21 & 1) {

@@ -57,7 +57,6 @@ static void the_stack_must_come_back(void)
     LOST(0x910083FF, RET);                  /* add sp, sp, #32: above the entry */
     LOST(0x9100001F);                       /* mov sp, x0 */
     LOST(STP_FRAME, LDP_FRAME, 0xD65F0000); /* ret x0 */
-    LOST(0xD503237F);                       /* pacibsp: another key than stubs' */
     LOST(0x04A0E3E0);                       /* cntb x0: SVE */
 }
 

@@ -45,6 +45,8 @@ static void landing_pads_are_those_a_call_may_reach(void)
     CHECK(decode(0xD503233F).is_landing_pad);  /* paciasp */
     CHECK(decode(0xD503237F).is_landing_pad);  /* pacibsp */
     CHECK(!decode(0xD50323BF).is_landing_pad); /* autiasp */
+    CHECK(decode(0xD503233F).signs_return && !decode(0xD503233F).with_key_b);
+    CHECK(decode(0xD503237F).signs_return && decode(0xD503237F).with_key_b);
     CHECK(!decode(NOP).is_landing_pad);
     CHECK(decode(NOP).is_padding);
 }

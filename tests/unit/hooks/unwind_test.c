@@ -5,6 +5,7 @@
 #include "targets.h"
 
 #include "base/compiler.h"
+#include "hooks/unwind.h"
 
 #include <signal.h>
 #include <ucontext.h>
@@ -319,7 +320,48 @@ static void bare_stubs_unwind_from_every_instruction(void)
     trace_all(HOTFN_ACTION_FLOOR, 0, 0);
 }
 
+static uint32_t u32_at(const uint8_t *at)
+{
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+/* The entries of .eh_frame: does each stub's lead to a CIE of its key?  How many FDEs there are. */
+static uint32_t check_keys(const uint8_t *frame, uint32_t stubs)
+{
+    uint32_t fdes = 0;
+
+    for (const uint8_t *at = frame; u32_at(at) != 0; at += 4 + u32_at(at)) {
+        if (u32_at(at + 4) == 0)
+            continue; /* a CIE: its augmentation stands behind id and version */
+        const uint8_t *cie = at + 4 - u32_at(at + 4);
+        CHECK_STR((const char *)cie + 9, fdes % 2 ? "zRB" : "zR");
+        fdes++;
+    }
+    CHECK_EQ_U64(fdes, stubs);
+    return fdes;
+}
+
+static void stubs_that_sign_with_another_key_have_tables_of_their_own(void)
+{
+    enum { STUBS = 500, BYTES = 32 };
+    static uint8_t code[STUBS * BYTES];
+    const hfn_stub_shape shape = hfn_stub_shape_of(HFN_STUB_COUNT, 0);
+    const uint64_t room = hfn_unwind_max_bytes(STUBS, STUBS - 1, 0);
+    uint8_t *tables = calloc(1, room);
+    hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
+    hfn_unwind u;
+
+    hfn_unwind_begin(&u, tables, STUBS, STUBS - 1, NULL);
+    for (uint64_t i = 0; i < STUBS; i++)
+        hfn_unwind_stub(&u, (uint64_t)(uintptr_t)code + i * BYTES, BYTES, &shape, i % 2, NULL, 0);
+    CHECK(hfn_unwind_finish(&u, &region) <= room);
+    CHECK_EQ_U64(u32_at((const uint8_t *)region.eh_frame_hdr + 8),
+                 check_keys(region.eh_frame, STUBS));
+    free(tables);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(stubs_that_sign_with_another_key_have_tables_of_their_own),
     CHECK_TEST(bare_stubs_unwind_from_every_instruction),
     CHECK_TEST(count_stubs_unwind_from_every_instruction),
     CHECK_TEST(flag_free_stubs_unwind_from_every_instruction),
