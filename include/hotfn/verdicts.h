@@ -57,7 +57,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_ENGINE 38            /* hotfn itself uses it to follow the loader             */
 /* From here: why a function is counted but not timed. */
 #define HOTFN_REASON_NOT_PROVEN 64        /* nobody asked for the proof that it may be timed       */
-#define HOTFN_REASON_STACK_ARGUMENTS 65   /* reaches into its caller's frame; i386: takes an address there */
+#define HOTFN_REASON_STACK_ARGUMENTS 65   /* reaches into its caller's frame, or takes an address there  */
 #define HOTFN_REASON_RETURN_ADDRESS 66    /* reads its return address, or moves it                 */
 #define HOTFN_REASON_STACK_UNKNOWN 67     /* where its stack pointer is cannot be followed         */
 #define HOTFN_REASON_RETURN_POPS 68       /* its returns take this and that from the stack, or are none */
@@ -77,7 +77,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_VERDICT_KEY_B 64u        /* PACIBSP, there or in the stub                        */
 /* Of a hookable function that is not TIMED: why it is only counted, one of HOTFN_REASON_*. */
 #define HOTFN_VERDICT_TIMING_REASON(flags) ((flags) >> 16 & 0xffu)
-/* Of one that is TIMED, i386: words of arguments on the stack that it touches, and what its return takes. */
+/* Of one that is TIMED, x86: words of arguments on the stack that it touches, and what its return takes. */
 #define HOTFN_VERDICT_ARGUMENTS(flags) ((flags) >> 24 & 31u)
 #define HOTFN_VERDICT_POPS(flags) ((flags) >> 29)
 #define HOTFN_POPS_NOTHING 0u

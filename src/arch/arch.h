@@ -126,13 +126,14 @@ typedef enum hfn_move_result {
 #define HFN_STACK_NOWHERE INT32_MIN      /* elsewhere, or not known               */
 #define HFN_STACK_BELOW (INT32_MIN + 1)  /* into the function's own frame somewhere */
 
-/* Bytes of arguments on the stack that a timing stub can copy (i386). */
-#define HFN_ARGUMENTS_MAX 124
+/* Bytes of arguments on the stack that a timing stub can copy. */
+#define HFN_ARGUMENTS_MAX_64 80 /* x86-64 */
+#define HFN_ARGUMENTS_MAX 124   /* i386   */
 
 typedef struct hfn_stack_state {
     int32_t at[HFN_STACK_REGISTERS];
-    uint16_t reach;  /* i386: bytes of its arguments that were touched on the way here */
-    uint16_t pops;   /* the same: that the return took along                     */
+    uint16_t reach;  /* x86: bytes of its arguments that were touched on the way here */
+    uint16_t pops;   /* i386: that the return took along                     */
     bool called;     /* the same: a call on the way here may have taken some of what stood on the stack, if
                       * nothing later shows that it has not */
     bool unsettled;  /* and here something stands close to the return address if it has: whoever sees it

@@ -22,8 +22,8 @@ typedef enum hfn_stub_kind {
 #define HFN_STUB_SIGNED 8u     /* the return address is signed at the entry (ARM64)               */
 #define HFN_STUB_KEY_B 16u    /* it is, with key B (ARM64)                                      */
 #define HFN_STUB_SPARE_SHIFT 8 /* from this bit on, five: a register that may be spoilt, plus 1 */
-#define HFN_STUB_ARGUMENTS_SHIFT 16 /* TIME, i386: words on the stack to be copied, five bits; from the next
-                                     * on which of them the return takes: none, one or all */
+#define HFN_STUB_ARGUMENTS_SHIFT 16 /* TIME, x86: words on the stack to be copied, five bits; from the next
+                                     * on, i386, which of them the return takes: none, one or all */
 #define HFN_STUB_POPS_ALL 2u
 
 /* Where things are in a head, and how far it has lowered the stack pointer from where. */
@@ -31,7 +31,9 @@ typedef struct hfn_stub_step {
     uint8_t at;            /* from here on ...     */
     uint8_t lowered_bytes; /* ... until the next step; or */
 #define HFN_STUB_SIGNS 0xffu /* ... the return address is signed, or no longer is */
+#define HFN_STUB_PUSHES 0xfeu /* `at` pushes follow the last step, HFN_STUB_PUSH_BYTES and a word each */
 } hfn_stub_step;
+#define HFN_STUB_PUSH_BYTES 4u
 
 typedef struct hfn_stub_shape {
     uint8_t head_bytes; /* the moved instructions follow, at the stack pointer of the entry */

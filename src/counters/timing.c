@@ -204,13 +204,22 @@ static uint64_t find_in_log(const hfn_time_state *t, const hfn_open_call *log, u
     return 0;
 }
 
+/* Is it the call's frame that stands there?  Where arguments were copied to, one that was left may have stood. */
+static bool stands_there(const hfn_open_call *call)
+{
+    const hfn_time_frame *f = (const void *)(uintptr_t)call->frame;
+
+    return f->start == call->start && f->how == call->how;
+}
+
 static uint64_t find_waiting(hfn_time_state *t, uint64_t at)
 {
     const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
     uint64_t found = 0;
 
     for (uint32_t i = 0; i < t->limbo_count; i++)
-        if (stands_over(limbo[i].call.frame, at) && (found == 0 || limbo[i].call.frame < found))
+        if (stands_over(limbo[i].call.frame, at) && stands_there(&limbo[i].call) &&
+            (found == 0 || limbo[i].call.frame < found))
             found = limbo[i].call.frame;
     return found;
 }

@@ -24,7 +24,7 @@ enum {
     FDE_HEAD_BYTES = 17,    /* length, CIE pointer, begin, range, augmentation length */
     FDE_BEGIN_AT = 8,
     FDE_RANGE_AT = 12,
-    STUB_MAX_BYTES = 64, /* besides its cfi: advances, remember, restore, lowered stack */
+    STUB_MAX_BYTES = 104, /* besides its cfi: advances, remember, restore, lowered stack */
     ADVANCE = 0x40,
     OFFSET = 0x80,
     ADVANCE_1 = 0x02,
@@ -200,6 +200,14 @@ static void put_step(hfn_unwind *u, uint32_t lowered_bytes)
     put_bytes(u, cfi, hfn_stub_step_cfi(cfi, lowered_bytes));
 }
 
+static void put_pushes(hfn_unwind *u, uint64_t address, const hfn_stub_step *first, uint32_t count)
+{
+    for (uint32_t i = 1; i <= count; i++) {
+        advance_to(u, address + first->at + i * HFN_STUB_PUSH_BYTES);
+        put_step(u, first->lowered_bytes + i * WORD_BYTES);
+    }
+}
+
 /* ---- What is described. */
 
 void hfn_unwind_begin(hfn_unwind *u, uint8_t *memory, uint64_t stub_count, uint64_t key_changes,
@@ -283,6 +291,10 @@ void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
         open_fde(u, address, key_b);
     u->stubs_in_open++;
     for (uint32_t i = 0; i < shape->step_count; i++) {
+        if (shape->steps[i].lowered_bytes == HFN_STUB_PUSHES) {
+            put_pushes(u, address, &shape->steps[i - 1], shape->steps[i].at);
+            continue;
+        }
         advance_to(u, address + shape->steps[i].at);
         put_step(u, shape->steps[i].lowered_bytes);
         is_signed ^= shape->steps[i].lowered_bytes == HFN_STUB_SIGNS;

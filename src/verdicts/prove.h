@@ -56,8 +56,8 @@ typedef struct hfn_prover {
     bool case_seen; /* a place that it may lead to */
     bool loops;     /* it jumps to its own entry   */
     uint64_t block; /* where the block that is read begins */
-    uint32_t reach; /* i386: bytes of arguments that it touches */
-    int32_t pops;   /* the same: that its returns take along; -1: none was seen */
+    uint32_t reach; /* x86: bytes of arguments on the stack that it touches */
+    int32_t pops;   /* i386: that its returns take along; -1: none was seen */
 } hfn_prover;
 
 bool hfn_prover_init(hfn_prover *p, hfn_judging *j, const hfn_verdict *items);

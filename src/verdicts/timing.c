@@ -3,8 +3,8 @@
  * Which hookable functions may be timed.  A timed function runs as if called from a frame of ours, its
  * true caller's frame lies further up: so nothing in it may look there (prove.c), and nothing that it
  * jumps on to, which then runs in the same place, be that timed itself or not.  Jumps in a circle would put
- * frame upon frame.  On i386 the arguments that all of them touch are copied below the frame, so how many
- * words that are is part of the proof, and how many of them the return takes along.
+ * frame upon frame.  Arguments on the stack at known places are copied below the frame (x86), so how many
+ * words of them all of these touch is part of the proof, and how many the return takes along.
  * Everything else is counted, with the reason in its flags.
  */
 #include "verdicts/prove.h"
@@ -85,15 +85,15 @@ static uint32_t judge_hook(const timing *t, const hfn_verdict *v)
 static void judge_one(timing *t, hfn_prover *p, uint32_t index)
 {
     hfn_verdict *v = &t->items[index];
-    uint32_t reason = judge_hook(t, v), found;
+    uint32_t reason = judge_hook(t, v), found, word = t->judging->arch->pointer_bytes;
 
     if (reason == HOTFN_REASON_NOT_PROVEN || reason == HOTFN_REASON_OWN_STACK_WALK) {
         settle(v, reason);
         return;
     }
     found = hfn_prove(p, index);
-    t->proven[index] = (proof){ found == HOTFN_REASON_NONE, (uint8_t)((p->reach + 3) / 4),
-                                (int8_t)(p->pops < 0 ? -1 : p->pops / 4) };
+    t->proven[index] = (proof){ found == HOTFN_REASON_NONE, (uint8_t)((p->reach + word - 1) / word),
+                                (int8_t)(p->pops < 0 ? -1 : p->pops / (int32_t)word) };
     if (reason == HOTFN_REASON_NONE &&
         (p->loops || (p->dispatches && (v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP))))
         reason = HOTFN_REASON_ENTRY_JUMPED;

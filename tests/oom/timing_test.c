@@ -26,7 +26,7 @@ static void add_caller(scene *s, uint64_t before, bool with_pad)
     uint64_t at = SCENE_CODE(s, "\x53\x48\x89\xF8\x90"); /* push rbx; mov rax, rdi; nop */
 
     scene_branch(s, 0xE8, before);
-    SCENE_CODE(s, "\x5B\xC3\x48\x8B\x44\x24\x10\x5B\xC3");
+    SCENE_CODE(s, "\x5B\xC3\x48\x8D\x44\x24\x10\x5B\xC3");
     scene_symbol(s, "caller", at, scene_here(s) - at, FUNC);
     scene_pointer(s, RODATA + 0x88, at);
     if (with_pad)

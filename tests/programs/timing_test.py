@@ -169,6 +169,14 @@ def what_the_program_prints_is_the_same(place):
                 assert any(f["timed_calls"] for f in report["functions"]), "nothing was timed"
 
 
+def arguments_on_the_stack_do_not_hinder(place):
+    """Where their places show in the code, they are copied for the call, and for what it jumps on to."""
+    functions = by_name(run(place, build(place, "timed_shapes.c", "-O2"), "--mode", "time")[2])
+    for name in ("many", "forwards", "by_value", "doubles", "long_doubles"):
+        f = functions[name]
+        assert f["timing"] == "full" and f["calls"] == f["timed_calls"] > 0, f
+
+
 def calls_that_end_early_are_accounted(place):
     """By longjmp, pthread_exit and pthread_cancel: each call of these ended, and none twice."""
     binary = build(place, "timed_shapes.c", "-O2")
@@ -181,9 +189,8 @@ def calls_that_end_early_are_accounted(place):
 def what_is_not_proven_is_counted_with_a_reason(place):
     binary = build(place, "timed_shapes.c", "-O2")
     functions = by_name(run(place, binary, "--mode", "time")[2])
-    for name, reason in (("many", "stack-arguments"), ("variable", "stack-arguments"),
-                         ("forwards", "tail-unproven"), ("whence", "return-address"),
-                         ("tail_even", None), ("long_doubles", "stack-arguments")):
+    for name, reason in (("by_index", "stack-arguments"), ("variable", "stack-arguments"),
+                         ("whence", "return-address"), ("tail_even", None)):
         f = functions[name]
         assert f["timing"] == "count-only" and f["total_ns"] is None, f
         assert reason in (None, f["timing_reason"]) and f["timing_reason"], f
@@ -241,7 +248,7 @@ def exceptions_end_the_calls_they_pass(place):
         status, output, report = run(place, binary, "--mode", "time")
         assert (status, output) == bare, (flags, status, output, bare)
         functions = by_name(report)
-        for name in ("throw_number", "dive"):
+        for name in ("throw_number", "dive", "carry"):
             f = functions[name]
             assert f["calls"] == f["timed_calls"] > 100, f
         assert report["time"]["nodes"] < 5000, report["time"]
@@ -263,6 +270,7 @@ def no_call_ends_twice_whatever_stacks_it_ran_on(place):
                      "passes_foreign", "cancels", "holds", "guard::~guard"):
             f = functions[name]
             assert f["timing"] == "full" and f["calls"] == f["timed_calls"] > 0, (options, f)
+        assert functions["waits"]["timing"] == "full", functions["waits"]
         own = sum(f["self_ns"] or 0 for f in report["functions"])
         busy = sum(t["busy_ns"] for t in report["threads"])
         assert abs(own - busy) <= 0.002 * busy, (own, busy)
@@ -383,6 +391,7 @@ CASES = [
     a_sample_counts_exactly_and_knows_callers,
     counts_are_those_of_count_mode,
     what_the_program_prints_is_the_same,
+    arguments_on_the_stack_do_not_hinder,
     calls_that_end_early_are_accounted,
     what_is_not_proven_is_counted_with_a_reason,
     jumps_through_the_own_plt_lead_to_known_functions,

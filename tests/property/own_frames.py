@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What the proofs of timing say against what others see.  In a function that is proven, and in its parts that
 stand elsewhere (NAME.cold), objdump must see no operand that reaches the return address or what lies
-above it, and none with an index, where readelf's frames say how far that is; what is returned with
+above it, but for the words of arguments that a stub is said to copy, and none with an index, where
+readelf's frames say how far that is; what is returned with
 must be `ret`; and a jump out leads to such a function, to one that is only not timed for what stands at
 its entry, which is looked at likewise, or into such a part.  The code is read as it
 stands, not as it is run through: what the proof did not find its way to is looked at as well.
@@ -101,28 +102,44 @@ class Code:
             yield self.at[i], self.mnemonic[i], self.operands[i]
 
 
-def reaches_out(mnemonic, operands, cfa):
-    """Does a memory operand lie in the caller's frame or on the return address?"""
+def bytes_of(mnemonic, operands):
+    """At least so many are read or written; some instructions do not show it."""
+    sizes = {"%x": 16, "%y": 32, "%z": 64}
+    if mnemonic.startswith(("fld", "fst")) and mnemonic.endswith("t"):
+        return 10
+    if mnemonic in ("movups", "movaps", "movdqu", "movdqa", "movupd", "movapd", "vmovups", "vmovdqu",
+                    "vmovdqa", "vmovaps"):
+        return max(sizes.get(register[:2], 8) for register in re.findall(r"%\w+", operands))
+    for suffix, size in (("q", 8), ("l", 4), ("w", 2), ("b", 1)):
+        if mnemonic.endswith(suffix) and not mnemonic.startswith("mov"):
+            return size
+    return 8 if re.search(r"%r(?!sp|bp)\w+", operands) and mnemonic == "mov" else 1
+
+
+def reaches_out(mnemonic, operands, cfa, words):
+    """Does a memory operand lie in the caller's frame, but in its first words, or on the return address?"""
     if not cfa or mnemonic.startswith("nop") or (mnemonic.startswith("lea") and operands.endswith(",%rsp")):
         return False
     for displacement, register, index in OPERAND.findall(operands):
         if register == "%" + cfa[0]:
             place = int(displacement or "0", 16) - cfa[1]
-            if index or place >= RETURN_ADDRESS_AT:
+            copied = (not index and not mnemonic.startswith("lea") and place >= 0 and
+                      place + bytes_of(mnemonic, operands) <= 8 * words)
+            if (index or place >= RETURN_ADDRESS_AT) and not copied:
                 return True
     return False
 
 
-def wrong_in(code, piece, cfa_at, leads_well):
+def wrong_in(code, piece, words, cfa_at, leads_well):
     """What a piece of a proven function may not hold: (address, instruction, why)."""
     for at, mnemonic, operands in code.between(*piece):
         cfa = cfa_at(at)
-        if reaches_out(mnemonic, operands, cfa):
+        if reaches_out(mnemonic, operands, cfa, words):
             yield at, mnemonic, operands, cfa
         if mnemonic.startswith(("ret", "iret", "lret")) and (operands or mnemonic[0] != "r"):
             yield at, mnemonic, operands, "returns otherwise"
         target = JUMP.match(mnemonic) and TARGET.match(operands)
-        if target and cfa == ENTRY and not leads_well(at, int(target.group(1), 16)):
+        if target and cfa == ENTRY and not leads_well(at, int(target.group(1), 16), words):
             yield at, mnemonic, operands, "leads to what is not proven"
 
 
@@ -141,30 +158,31 @@ def check(hotfn, path):
         return cfas[i] if i >= 0 else None
 
     named = {name: f for f in entries.values() for name in f["names"]}
-    wrong, seen, known = [], 0, {f["rva"] for f in proven}
-    waiting = list(proven)
+    wrong, seen, known = [], 0, {(f["rva"], f["argument_words"]) for f in proven}
+    waiting = [(f, f["argument_words"]) for f in proven]
 
-    def leads_well(at, target):
+    def leads_well(at, target, words):
         other = entries.get(target)
         if other and other["reason"] == "plt":
             name = code.plt_names.get(at, "")
             if name in standard_names.LISTED:     # standard_names.py checks what these take
                 return True
             other = named.get(name, other) if name.startswith("_Z") else other
-        if not other or other["rva"] in known:
+        if not other or other.get("timing") == "full" and other["argument_words"] <= words:
             return True
         if other.get("timing_reason") not in PROVEN_ALL_THE_SAME:
             return False
-        known.add(other["rva"])
-        waiting.append(other)
+        if (other["rva"], words) not in known:
+            known.add((other["rva"], words))
+            waiting.append((other, words))
         return True
 
     while waiting:
-        f = waiting.pop()
+        f, words = waiting.pop()
         for piece in pieces[f["rva"]]:
             seen += bisect.bisect_left(code.at, piece[1]) - bisect.bisect_left(code.at, piece[0])
             wrong += [(f["name"], hex(at), *rest)
-                      for at, *rest in wrong_in(code, piece, cfa_at, leads_well)]
+                      for at, *rest in wrong_in(code, piece, words, cfa_at, leads_well)]
     return (f"{len(proven)} proven, {seen} instructions, {len(wrong)} reach out", wrong, bool(proven and seen))
 
 

@@ -196,7 +196,7 @@ static void print_json_timing(const hotfn_verdict *v)
     uint32_t reason = timing_reason(v);
 
     if (v->verdict != HOTFN_VERDICT_HOOKABLE) {
-        fputs(",\"timing\":null,\"timing_reason\":null", stdout);
+        fputs(",\"timing\":null,\"timing_reason\":null,\"argument_words\":null", stdout);
         return;
     }
     printf(",\"timing\":\"%s\",\"timing_reason\":", is_timed(v) ? "full" : "count-only");
@@ -204,6 +204,7 @@ static void print_json_timing(const hotfn_verdict *v)
         fputs("null", stdout);
     else
         printf("\"%s\"", hotfn_reason_name(reason));
+    printf(",\"argument_words\":%u", (unsigned)HOTFN_VERDICT_ARGUMENTS(v->flags));
 }
 
 static void print_json_function(const scan *s, bool timed, uint32_t index)

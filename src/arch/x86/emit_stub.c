@@ -133,20 +133,45 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
 /* ---- Time.  The caller's return address stays where it is; behind the body stands a frame of ours:
  *   count; push slot; lea rsp, [rsp - 32]; call enter; call body; call exit; lea rsp, [rsp + 40]; ret
  *   body: the moved instructions
+ * Where there are arguments on the stack, they are copied in front of `call body`, the last one first, and
+ * dropped behind it: push [rsp + 40 + 8 * words], as often; lea rsp, [rsp + 8 * words].
  * What may be timed has neither live flags nor a red zone. */
 
 enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 31, SAMPLE_BYTES = 66, SAMPLE_SPARE_BYTES = 67 };
+enum { TIME_FRAME_BYTES = 40, WORD_BYTES = 8, LEA_BYTES = 5 };
+
+/* More, with arguments. */
+#define COPY_BYTES(words) ((words) ? LEA_BYTES + (words)*HFN_STUB_PUSH_BYTES : 0)
+
+/* An even number keeps the stack aligned; one word more always lies in the frame of a caller, whose own
+ * return address is further up. */
+static uint32_t words_of(uint32_t flags)
+{
+    return ((flags >> HFN_STUB_ARGUMENTS_SHIFT & 31) + 1) & ~1u;
+}
+
+static uint32_t time_tail_bytes(uint32_t flags)
+{
+    return TIME_TAIL_BYTES + COPY_BYTES(words_of(flags));
+}
 
 /* `body`: where the moved instructions will stand */
 static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_stub_request *request)
 {
+    uint32_t words = words_of(request->flags);
+    const uint8_t *begin = out;
+
     out = put_u32(PUT(out, 0x68), request->slot); /* push slot           */
     out = PUT(out, 0x48, 0x8d, 0x64, 0x24, 0xe0); /* lea rsp, [rsp - 32] */
     out = put_call(out, at + 10, request->time_enter);
-    out = put_call(out, at + 15, body);
-    out = put_call(out, at + 20, request->time_exit);
-    out = PUT(out, 0x48, 0x8d, 0x64, 0x24, 0x28); /* lea rsp, [rsp + 40] */
-    PUT(out, 0xc3);                               /* ret                 */
+    for (uint32_t i = 0; i < words; i++)
+        out = PUT(out, 0xff, 0x74, 0x24, (uint8_t)(TIME_FRAME_BYTES + WORD_BYTES * words));
+    out = put_call(out, at + (uint64_t)(out - begin), body);
+    if (words > 0)
+        out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(WORD_BYTES * words));
+    out = put_call(out, at + (uint64_t)(out - begin), request->time_exit);
+    out = PUT(out, 0x48, 0x8d, 0x64, 0x24, TIME_FRAME_BYTES);
+    PUT(out, 0xc3); /* ret                 */
 }
 
 static void emit_time(uint8_t *out, const hfn_stub_request *request)
@@ -160,21 +185,21 @@ static void emit_time(uint8_t *out, const hfn_stub_request *request)
         put_spare_count(out, request->address, &plain, (uint8_t)(spare - 1));
     else
         put_count_body(out, request->address, &plain);
-    put_time_tail(out + TIME_TAIL_AT, at, at + TIME_TAIL_BYTES, request);
+    put_time_tail(out + TIME_TAIL_AT, at, at + time_tail_bytes(request->flags), request);
 }
 
 /* Most calls go by untimed, so that their way is straight and the tail stands in front:
  * tail; count, with the register still at hand: sub dword [row + skip], 1; jb tail */
 static void emit_sample(uint8_t *out, const hfn_stub_request *request)
 {
-    uint64_t at = request->address + TIME_TAIL_BYTES;
+    uint64_t at = request->address + time_tail_bytes(request->flags);
     uint32_t spare = spare_of(request->flags);
     uint8_t reg = spare != 0 ? (uint8_t)(spare - 1) : 0;
     uint8_t *tail = out;
     hfn_stub_request plain = *request;
 
     plain.flags = 0;
-    out += TIME_TAIL_BYTES;
+    out += time_tail_bytes(request->flags);
     if (spare != 0) {
         out = PUT(put_spare_count(out, at, &plain, reg), 0x40 | reg >> 3, 0x83, 0xa8 | (reg & 7));
         out = PUT(put_u32(out, (uint32_t)request->skip_displacement), 0x01);
@@ -211,13 +236,35 @@ static const hfn_stub_shape spare_count_shapes[2] = {
     { 39, 18, 2, { { 5, 128 }, { 18, 0 } } }, /* red zone */
 };
 static const hfn_stub_shape call_shape = { 36, 0, 2, { { 5, 128 }, { 36, 0 } } };
-static const hfn_stub_shape time_shapes[2] = {
-    { 57, 6, 7, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 }, { 31, 8 }, { 36, 40 }, { 56, 0 } } },
-    { 57, 5, 3, { { 31, 8 }, { 36, 40 }, { 56, 0 } } }, /* spare register */
+/* The tail's, from where it begins; the copied words' between. */
+#define TAIL(at) { (at) + 5, 8 }, { (at) + 10, 40 }, { (at) + 30, 0 }
+#define COPYING_TAIL(at, words) { (at) + 5, 8 }, { (at) + 10, 40 }, { (at) + 19, 48 },                         \
+    { (words) - 1, HFN_STUB_PUSHES },                                                              \
+    { (at) + 25 + 4 * (words), 40 }, { (at) + 35 + 4 * (words), 0 }
+#define TIME_SHAPES(words, steps, ...)                                                             \
+    { { 57 + COPY_BYTES(words), 6, 4 + (steps), { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 }, __VA_ARGS__ } },   \
+      { 57 + COPY_BYTES(words), 5, steps, { __VA_ARGS__ } } } /* spare register */
+#define SAMPLE_SHAPES(words, steps, ...)                                                           \
+    { { SAMPLE_BYTES + COPY_BYTES(words), 37 + COPY_BYTES(words), 4 + (steps),                      \
+        { __VA_ARGS__, { 31 + COPY_BYTES(words), 8 }, { 37 + COPY_BYTES(words), 0 },                \
+          { 38 + COPY_BYTES(words), 8 }, { 64 + COPY_BYTES(words), 0 } } },                         \
+      { SAMPLE_SPARE_BYTES + COPY_BYTES(words), 36 + COPY_BYTES(words), steps, { __VA_ARGS__ } } }
+/* By pairs of words. */
+static const hfn_stub_shape time_shapes[HFN_ARGUMENTS_MAX_64 / 16 + 1][2] = {
+    TIME_SHAPES(0, 3, TAIL(26)),
+    TIME_SHAPES(2, 6, COPYING_TAIL(26, 2)),
+    TIME_SHAPES(4, 6, COPYING_TAIL(26, 4)),
+    TIME_SHAPES(6, 6, COPYING_TAIL(26, 6)),
+    TIME_SHAPES(8, 6, COPYING_TAIL(26, 8)),
+    TIME_SHAPES(10, 6, COPYING_TAIL(26, 10)),
 };
-static const hfn_stub_shape sample_shapes[2] = {
-    { SAMPLE_BYTES, 37, 7, { { 5, 8 }, { 10, 40 }, { 30, 0 }, { 31, 8 }, { 37, 0 }, { 38, 8 }, { 64, 0 } } },
-    { SAMPLE_SPARE_BYTES, 36, 3, { { 5, 8 }, { 10, 40 }, { 30, 0 } } }, /* spare register */
+static const hfn_stub_shape sample_shapes[HFN_ARGUMENTS_MAX_64 / 16 + 1][2] = {
+    SAMPLE_SHAPES(0, 3, TAIL(0)),
+    SAMPLE_SHAPES(2, 6, COPYING_TAIL(0, 2)),
+    SAMPLE_SHAPES(4, 6, COPYING_TAIL(0, 4)),
+    SAMPLE_SHAPES(6, 6, COPYING_TAIL(0, 6)),
+    SAMPLE_SHAPES(8, 6, COPYING_TAIL(0, 8)),
+    SAMPLE_SHAPES(10, 6, COPYING_TAIL(0, 10)),
 };
 static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
 /* clang-format on */
@@ -229,8 +276,8 @@ const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
         return spare_of(flags) ? &spare_count_shapes[(flags & HFN_STUB_RED_ZONE) != 0]
                                : &count_shapes[flags & 3];
     case HFN_STUB_CALL: return &call_shape;
-    case HFN_STUB_TIME: return &time_shapes[spare_of(flags) != 0];
-    case HFN_STUB_SAMPLE: return &sample_shapes[spare_of(flags) != 0];
+    case HFN_STUB_TIME: return &time_shapes[words_of(flags) / 2][spare_of(flags) != 0];
+    case HFN_STUB_SAMPLE: return &sample_shapes[words_of(flags) / 2][spare_of(flags) != 0];
     default: return &floor_shape;
     }
 }

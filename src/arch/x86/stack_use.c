@@ -135,15 +135,16 @@ static hfn_stack_answer judge_object(const step *p, int64_t at)
                                                                                    : at);
 }
 
-/* i386 passes arguments on the stack: those that are read or written at a place that is known can be
- * copied below a frame of ours. */
+/* Arguments on the stack that are read or written at a place that is known can be copied below a frame of
+ * ours.  pop moves the register that its operand's place counts from. */
 static hfn_stack_answer judge_access(const step *p, int64_t at)
 {
     hfn_stack_answer answer = judge_object(p, at);
     int64_t end = at + p->e.memory_bytes;
+    int64_t most = p->mode == HFN_X86_32 ? HFN_ARGUMENTS_MAX : HFN_ARGUMENTS_MAX_64;
 
-    if (answer != HFN_STACK_CALLER || p->mode != HFN_X86_32 || p->e.index != HFN_X86_NO_REGISTER ||
-        p->e.memory_bytes == 0 || end > HFN_ARGUMENTS_MAX)
+    if (answer != HFN_STACK_CALLER || p->e.index != HFN_X86_NO_REGISTER || p->e.memory_bytes == 0 ||
+        end > most || p->opcode[0] == 0x8F)
         return answer;
     if (p->s->reach < end)
         p->s->reach = (uint16_t)end;

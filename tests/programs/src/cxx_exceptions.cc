@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Exceptions through hooked functions: throw, rethrow, nested, from a destructor's clean-up, by
- * exception_ptr, through a noexcept(false) virtual call, and many frames deep.
+ * exception_ptr, through a noexcept(false) virtual call, and many frames deep, with arguments on the stack.
  */
 #include <exception>
 #include <stdexcept>
@@ -42,6 +42,21 @@ COUNTED void dive(int depth)
     if (depth == 0)
         throw_number(DEPTH);
     dive(depth - 1);
+    KEEP();
+}
+
+/* The last two come on the stack. */
+COUNTED void carry(int b, int c, int d, int e, int f, int g, int value, int depth)
+{
+    if (depth == 0)
+        throw_number(value);
+    carry(c, d, e, f, g, b, value, depth - 1);
+    KEEP();
+}
+
+COUNTED void begin_to_carry(int value)
+{
+    carry(1, 2, 3, 4, 5, 6, value, DEPTH);
     KEEP();
 }
 
@@ -125,6 +140,11 @@ int main()
         } catch (int depth) {
             sum += depth;
         }
+        try {
+            begin_to_carry(round);
+        } catch (int value) {
+            sum += value;
+        }
         sum += nest(round);
         sum += reopen(keep_one(round));
         sum += measure(one, round % 3 - 1);
@@ -137,7 +157,8 @@ int main()
     }
     printf("sum %ld cleanups %ld\n", sum, cleanups);
     say_total("dive", (DEPTH + 1) * ROUNDS);
-    say_total("throw_number", 3 * ROUNDS);
+    say_total("carry", (DEPTH + 1) * ROUNDS);
+    say_total("throw_number", 4 * ROUNDS);
     say_total("throw_text", ROUNDS);
     say_total("pass_on", ROUNDS);
     say_total("nest", ROUNDS);

@@ -221,6 +221,10 @@ static void time_stubs_see_entry_and_exit_and_keep_registers(void)
         run_times(kind, 0, HFN_NO_REGISTER);
         for (size_t i = 0; i < sizeof numbers; i++)
             run_times(kind, (numbers[i] + 1u) << HFN_STUB_SPARE_SHIFT, numbers[i]);
+        for (uint32_t words = 1; words <= HFN_ARGUMENTS_MAX_64 / 8; words++) {
+            run_times(kind, words << HFN_STUB_ARGUMENTS_SHIFT, HFN_NO_REGISTER);
+            run_times(kind, words << HFN_STUB_ARGUMENTS_SHIFT | 9u << HFN_STUB_SPARE_SHIFT, 8);
+        }
     }
 }
 
@@ -319,9 +323,11 @@ static void call_keeps_vector_registers(void)
 static void every_head_has_the_size_that_its_shape_says(void)
 {
     for (uint32_t kind = 0; kind < HFN_STUB_KINDS; kind++)
-        for (uint32_t n = 0; n < 4 * 12; n++) {
-            uint32_t flags = n % 4 | n / 4 << HFN_STUB_SPARE_SHIFT;
-            if (n / 4 == 5)
+        for (uint32_t n = 0; n < 4 * 12 * (HFN_ARGUMENTS_MAX_64 / 8 + 1); n++) {
+            uint32_t words = n / 48;
+            uint32_t flags =
+                n % 4 | n / 4 % 12 << HFN_STUB_SPARE_SHIFT | words << HFN_STUB_ARGUMENTS_SHIFT;
+            if (n / 4 % 12 == 5)
                 continue; /* rsp is no spare register */
             const hfn_stub_shape *shape = hfn_x86_stub_shape((hfn_stub_kind)kind, flags);
             hfn_stub_request request = { .kind = (hfn_stub_kind)kind, .flags = flags };

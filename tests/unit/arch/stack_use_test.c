@@ -72,20 +72,39 @@ static void what_reaches_out_is_seen(void)
 {
     hfn_stack_state s;
 
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x08", 5), HFN_STACK_CALLER); /* mov rax, [rsp+8] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x58", 5), HFN_STACK_CALLER); /* mov rax, [rsp+88] */
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x04\x24", 4), HFN_STACK_RETURN);     /* mov rax, [rsp]   */
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\xF8", 5), HFN_STACK_FINE);   /* mov rax, [rsp-8] */
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x44\x24\x08", 5), HFN_STACK_CALLER); /* lea rax, [rsp+8] */
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x04\x24", 4), HFN_STACK_RETURN);     /* lea rax, [rsp]   */
-    CHECK_EQ_I64(FOLLOW(&s, "\xFF\x74\x24\x08", 4), HFN_STACK_CALLER);     /* push [rsp+8]     */
-    CHECK_EQ_I64(FOLLOW(&s, "\xFF\x54\x24\x08", 4), HFN_STACK_CALLER);     /* call [rsp+8]     */
-    /* push rbp; mov rbp, rsp; mov rax, [rbp+16]; the same by way of rcx: mov rcx, rbp; add rcx, 16 */
-    CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x89\xE5\x48\x8B\x45\x10", 1, 3, 4), HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "\x8F\x44\x24\x08", 4), HFN_STACK_CALLER);     /* pop [rsp+8]      */
+    CHECK_EQ_I64(FOLLOW(&s, "\x0F\xAE\x44\x24\x08", 5), HFN_STACK_CALLER); /* fxsave [rsp+8]   */
+    /* push rbp; mov rbp, rsp; mov rcx, rbp; add rcx, 16 */
     CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x89\xE5\x48\x89\xE9\x48\x83\xC1\x10", 1, 3, 3, 4),
                  HFN_STACK_CALLER);
     /* movups xmm0, [rsp-16] ends below the return address, movups xmm0, [rsp-8] does not */
     CHECK_EQ_I64(FOLLOW(&s, "\x0F\x10\x44\x24\xF0", 5), HFN_STACK_FINE);
     CHECK_EQ_I64(FOLLOW(&s, "\x0F\x10\x44\x24\xF8", 5), HFN_STACK_RETURN);
+}
+
+/* How far above the CFA they lie. */
+static void arguments_at_known_places_are_its_own(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x08", 5), HFN_STACK_FINE); /* mov rax, [rsp+8] */
+    CHECK_EQ_U64(s.reach, 8);
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x50", 5), HFN_STACK_FINE); /* mov rax, [rsp+80] */
+    CHECK_EQ_U64(s.reach, 80);
+    CHECK_EQ_I64(FOLLOW(&s, "\xFF\x74\x24\x10", 4), HFN_STACK_FINE); /* push [rsp+16] */
+    CHECK_EQ_U64(s.reach, 16);
+    CHECK_EQ_I64(FOLLOW(&s, "\xFF\x54\x24\x08", 4), HFN_STACK_FINE); /* call [rsp+8] */
+    CHECK_EQ_U64(s.reach, 8);
+    CHECK_EQ_I64(FOLLOW(&s, "\xDB\x6C\x24\x08", 4), HFN_STACK_FINE); /* fld tbyte [rsp+8] */
+    CHECK_EQ_U64(s.reach, 10);
+    /* push rbp; mov rbp, rsp; mov rax, [rbp+16] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x89\xE5\x48\x8B\x45\x10", 1, 3, 4), HFN_STACK_FINE);
+    CHECK_EQ_U64(s.reach, 8);
 }
 
 /* clang reads `b.a[i - 3]` of an argument on the stack at [rsp + 8*i - 16]. */
@@ -178,6 +197,7 @@ static const check_test tests[] = {
     CHECK_TEST(pushes_constants_and_copies_are_followed),
     CHECK_TEST(a_return_must_stand_at_the_return_address),
     CHECK_TEST(what_reaches_out_is_seen),
+    CHECK_TEST(arguments_at_known_places_are_its_own),
     CHECK_TEST(an_index_may_reach_out),
     CHECK_TEST(the_place_of_the_return_address_is_not_kept),
     CHECK_TEST(what_moves_the_stack_pointer_otherwise_is_lost),

@@ -145,7 +145,7 @@ typedef struct fixture {
     hotfn_hooks *hooks;
 } fixture;
 
-static void make_plan(fixture *f, uint32_t flags, uint32_t spare)
+static void make_plan(fixture *f, uint32_t flags, uint32_t spare, uint32_t words)
 {
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, PROLOGUES);
 
@@ -157,6 +157,7 @@ static void make_plan(fixture *f, uint32_t flags, uint32_t spare)
         hfn_plan_source source = target_source(&f->code, i, f->rva[i], &moved, 5);
         source.flags = flags;
         source.spare = spare;
+        source.arguments = words;
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f->plan, NULL), HOTFN_OK);
@@ -220,11 +221,11 @@ static void trace_function(const fixture *f, uint32_t index)
         printf("# %s: first at stub pc %#" PRIx64 "\n", prologues[index].name, first_bad_pc);
 }
 
-static void trace_all(uint32_t kind, uint32_t flags, uint32_t spare)
+static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t words)
 {
     fixture f;
 
-    make_plan(&f, flags, spare);
+    make_plan(&f, flags, spare, words);
     hook_all(&f, kind);
     for (uint32_t i = 0; i < PROLOGUES; i++) {
         row = i & 1 ? slots : NULL; /* the gate of the slow path too */
@@ -236,6 +237,11 @@ static void trace_all(uint32_t kind, uint32_t flags, uint32_t spare)
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     hotfn_hooks_destroy(f.hooks);
     hotfn_plan_destroy(f.plan);
+}
+
+static void trace_all(uint32_t kind, uint32_t flags, uint32_t spare)
+{
+    trace_each(kind, flags, spare, 0);
 }
 
 static void count_stubs_unwind_from_every_instruction(void)
@@ -270,6 +276,15 @@ static void timing_stubs_unwind_from_every_instruction(void)
         trace_all(kind, HOTFN_VERDICT_TIMED, 0);
         trace_all(kind, HOTFN_VERDICT_TIMED, 11 + 1);
     }
+}
+
+static void stubs_that_copy_arguments_unwind_from_every_instruction(void)
+{
+    for (uint32_t words = 1; words <= HFN_ARGUMENTS_MAX_64 / 8; words++)
+        for (uint32_t kind = HOTFN_ACTION_TIME; kind <= HOTFN_ACTION_SAMPLE; kind++) {
+            trace_each(kind, HOTFN_VERDICT_TIMED, 0, words);
+            trace_each(kind, HOTFN_VERDICT_TIMED, 11 + 1, words);
+        }
 }
 
 /* As many as a large program has; the tables say the same of the last of them as of the first. */
@@ -368,6 +383,7 @@ static const check_test tests[] = {
     CHECK_TEST(red_zone_stubs_unwind_from_every_instruction),
     CHECK_TEST(stubs_with_a_spare_register_unwind_from_every_instruction),
     CHECK_TEST(timing_stubs_unwind_from_every_instruction),
+    CHECK_TEST(stubs_that_copy_arguments_unwind_from_every_instruction),
     CHECK_TEST(stubs_of_a_large_module_unwind_alike),
     CHECK_TEST(call_stubs_and_their_gate_unwind_from_every_instruction),
 };

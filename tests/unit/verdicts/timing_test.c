@@ -4,7 +4,7 @@
 #include "scene.h"
 
 #define LEAF "\x55\x48\x89\xE5\x5D\xC3"           /* push rbp; mov rbp, rsp; pop rbp; ret */
-#define READS_ARGUMENT "\x48\x8B\x44\x24\x08\xC3" /* mov rax, [rsp+8]; ret */
+#define TAKES_ARGUMENT "\x48\x8D\x44\x24\x08\xC3" /* lea rax, [rsp+8]; ret */
 
 /* Somebody has its address: it is a function, not a part of one. */
 static uint64_t known(scene *s, uint64_t rva)
@@ -61,11 +61,15 @@ static void what_keeps_to_its_frame_is_timed(void)
 
 static void each_shape_is_refused_for_its_reason(void)
 {
-    CHECK_EQ_U64(REASON_OF(READS_ARGUMENT), HOTFN_REASON_STACK_ARGUMENTS);
-    CHECK_EQ_U64(REASON_OF("\x48\x89\x7C\x24\x10\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
-    CHECK_EQ_U64(REASON_OF("\x48\x8D\x44\x24\x08\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF(TAKES_ARGUMENT), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF("\x48\x8B\x44\x24\x58\xC3"),
+                 HOTFN_REASON_STACK_ARGUMENTS); /* the eleventh word */
+    CHECK_EQ_U64(REASON_OF("\x0F\x10\x44\x24\x50\xC3"),
+                 HOTFN_REASON_STACK_ARGUMENTS); /* the tenth and the eleventh */
+    CHECK_EQ_U64(REASON_OF("\x53\x8F\x44\x24\x10\xC3"),
+                 HOTFN_REASON_STACK_ARGUMENTS); /* push rbx; pop [rsp+16] */
     CHECK_EQ_U64(REASON_OF("\x48\x8B\x44\xC4\xF0\xC3"), HOTFN_REASON_STACK_ARGUMENTS); /* index */
-    CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x8B\x45\x10\x5D\xC3"),
+    CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x8D\x45\x10\x5D\xC3"),
                  HOTFN_REASON_STACK_ARGUMENTS);
     CHECK_EQ_U64(REASON_OF("\x48\x8B\x04\x24\x90\xC3"), HOTFN_REASON_RETURN_ADDRESS);
     CHECK_EQ_U64(REASON_OF("\x58\x48\x89\xC1\x50\xC3"),
@@ -85,12 +89,59 @@ static void each_shape_is_refused_for_its_reason(void)
                  HOTFN_REASON_STACK_UNKNOWN);
 }
 
+/* How many words a stub copies for the one function. */
+static uint32_t words_of(const char *bytes, size_t size)
+{
+    scene s = scene_begin();
+    uint64_t f = known(&s, scene_function(&s, "f", bytes, size));
+    uint32_t words;
+
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, f), 0);
+    words = HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, f).pub.flags);
+    scene_finish(&s);
+    return words;
+}
+#define WORDS_OF(text) words_of(text, sizeof(text) - 1)
+
+static void arguments_at_known_places_are_copied(void)
+{
+    CHECK_EQ_U64(WORDS_OF(LEAF), 0);
+    CHECK_EQ_U64(WORDS_OF("\x48\x8B\x44\x24\x08\xC3"), 1);  /* mov rax, [rsp+8] */
+    CHECK_EQ_U64(WORDS_OF("\x8B\x44\x24\x14\x90\xC3"), 2);  /* mov eax, [rsp+20] */
+    CHECK_EQ_U64(WORDS_OF("\x48\x89\x7C\x24\x18\xC3"), 3);  /* mov [rsp+24], rdi */
+    CHECK_EQ_U64(WORDS_OF("\x0F\x10\x44\x24\x48\xC3"), 10); /* movups xmm0, [rsp+72] */
+    CHECK_EQ_U64(WORDS_OF("\x55\x48\x89\xE5\xFF\x75\x28\xFF\x55\x10\xC9\xC3"),
+                 4); /* push rbp; mov rbp, rsp; push [rbp+40]; call [rbp+16]; leave */
+}
+
+/* by: xor eax, eax; nop; jmp takes; what it is jumped to from copies as much. */
+static void arguments_of_a_tail_jump_are_copied_before(void)
+{
+    scene s = scene_begin();
+    uint64_t takes = SCENE_FUNCTION(&s, "takes", "\x48\x8B\x44\x24\x28\xC3"), by, twice;
+
+    by = SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00");
+    scene_branch(&s, 0xE9, takes);
+    scene_symbol(&s, "by", by, 10, FUNC);
+    twice = SCENE_CODE(&s, "\x48\x8B\x44\x24\x08");
+    scene_branch(&s, 0xE9, by);
+    scene_symbol(&s, "twice", twice, 10, FUNC);
+    known(&s, takes), known(&s, by), known(&s, twice);
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, by) | reason_at(&s, twice), 0);
+    CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, takes).pub.flags), 5);
+    CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, by).pub.flags), 5);
+    CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, twice).pub.flags), 5);
+    scene_finish(&s);
+}
+
 /* xor eax, eax; nop; jmp to; the reasons of it and of what it jumps to. */
 static void tail_jumps_need_proven_targets(void)
 {
     scene s = scene_begin();
     uint64_t good = SCENE_FUNCTION(&s, "good", LEAF),
-             bad = SCENE_FUNCTION(&s, "bad", READS_ARGUMENT);
+             bad = SCENE_FUNCTION(&s, "bad", TAKES_ARGUMENT);
     uint64_t to_good = scene_here(&s), to_bad, twice;
 
     SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00"), scene_branch(&s, 0xE9, good);
@@ -174,7 +225,7 @@ static void a_call_at_the_end_may_never_return(void)
     SCENE_CODE(&s,
                "\x48\x89\xC7"); /* something behind it: it returns, and runs on into what follows */
     scene_symbol(&s, "g", known(&s, g), 13, FUNC);
-    SCENE_FUNCTION(&s, "next", READS_ARGUMENT);
+    SCENE_FUNCTION(&s, "next", TAKES_ARGUMENT);
     judge(&s);
     CHECK_EQ_U64(reason_at(&s, f), 0);
     CHECK(reason_at(&s, g) != 0);
@@ -226,7 +277,7 @@ static uint32_t reason_of_far_case(const char *part, size_t size)
 static void cases_in_another_part_are_followed(void)
 {
     CHECK_EQ_U64(reason_of_far_case("\x31\xC0\x90\x90\x90\xC3", 6), 0);
-    CHECK_EQ_U64(reason_of_far_case(READS_ARGUMENT, 6), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(reason_of_far_case(TAKES_ARGUMENT, 6), HOTFN_REASON_STACK_ARGUMENTS);
 }
 
 /* f, g, and a part of either that stands elsewhere and jumps to f; f's reason. */
@@ -292,7 +343,7 @@ static uint32_t reason_of_pad(const char *pad, size_t size, bool arguments, bool
 static void exceptions_are_followed_to_their_pads(void)
 {
     CHECK_EQ_U64(reason_of_pad("\x31\xC0\x5B\xC3", 4, false, false), 0);
-    CHECK_EQ_U64(reason_of_pad("\x48\x8B\x44\x24\x10\x5B\xC3", 7, false, false),
+    CHECK_EQ_U64(reason_of_pad("\x48\x8D\x44\x24\x10\x5B\xC3", 7, false, false),
                  HOTFN_REASON_STACK_ARGUMENTS);
     CHECK_EQ_U64(reason_of_pad("\x31\xC0\xC3", 3, false, false), HOTFN_REASON_STACK_UNKNOWN);
 }
@@ -338,6 +389,8 @@ static void nobody_asked_nothing_is_timed(void)
 static const check_test tests[] = {
     CHECK_TEST(what_keeps_to_its_frame_is_timed),
     CHECK_TEST(each_shape_is_refused_for_its_reason),
+    CHECK_TEST(arguments_at_known_places_are_copied),
+    CHECK_TEST(arguments_of_a_tail_jump_are_copied_before),
     CHECK_TEST(tail_jumps_need_proven_targets),
     CHECK_TEST(tail_jumps_may_lead_to_what_is_proven_but_not_timed),
     CHECK_TEST(circles_of_tail_jumps_are_refused),
