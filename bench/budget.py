@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a budget of 5 % leaves of the cost of hooks: a tiny function called 10^9 times, and sqlite3."""
+"""What a budget of 5 % leaves of the cost of hooks: a tiny function called 10^9 times, and sqlite3; and whether
+a call costs what the budget takes it for."""
 import json
 import os
 
@@ -49,6 +50,36 @@ def program_rows(report, options, env):
                figures.spread([one[1] for one in took], 3), options.runs]
 
 
+def cpu_and_calls(program, scale, is_counted, env):
+    """(processor seconds, calls, what the budget takes a call for in ns) of one run."""
+    record = tools.WORK / "c.hfr"
+    command = program.command(scale)
+    if is_counted:
+        command = hooked(["--budget", "100%"], record, command)
+    cpu = tools.timed(command, program.input(scale), cpus=[1], env=env)[1]
+    if not is_counted:
+        return cpu, 0, 0
+    found = json.loads(tools.output_of([tools.HOTFN, "report", "--json", "-n", "0", record]))
+    return cpu, sum(f["calls"] or 0 for f in found["functions"]), found["budget"]["count_cost_ns"]
+
+
+def cost_rows(report, options, env):
+    """What a call costs is the difference of two scales: what a start costs is in both."""
+    for name, program, problem in programs.programs():
+        if problem:
+            continue
+        measured, taken_for = [], []
+        for _ in range(max(3, options.runs // 3)):
+            small, large = [[cpu_and_calls(program, scale, counted, env) for counted in (False, True)]
+                            for scale in (programs.SMALL, programs.BIG)]
+            cost = (large[1][0] - small[1][0]) - (large[0][0] - small[0][0])
+            measured.append(cost * 1e9 / (large[1][1] - small[1][1]))
+            taken_for.append(large[1][2])
+        report.add(f"budget/cost/{name}/measured", "ns a call", measured)
+        report.add(f"budget/cost/{name}/taken for", "ns a call", taken_for)
+        yield [name, figures.spread(measured), figures.spread(taken_for), len(measured)]
+
+
 def run(report, options):
     tools.WORK.mkdir(parents=True, exist_ok=True)
     report.heading("10^9 calls of a tiny function, with a budget",
@@ -57,6 +88,10 @@ def run(report, options):
     report.table(["mode", "CPU ratio", "the report says, %", "pairs"],
                  list(tiny_rows(report, options)))
     env = {**os.environ, "XDG_CACHE_HOME": str(tools.WORK / "cache")}
+    report.heading("What a counted call costs, and what a budget takes it for",
+                   "Nanoseconds, all functions of the program, pinned to one processor: least, median, upper "
+                   "quartile.")
+    report.table(["program", "it costs", "taken for", "pairs"], list(cost_rows(report, options, env)))
     report.heading("sqlite3, all functions of the program, with a budget",
                    "Over the bare run's, side by side, start, scan and parent included.")
     report.table(["mode", "wall ratio", "CPU ratio", "pairs"],

@@ -29,9 +29,6 @@
 #define MOST_BACK_NS (30000 * MS)
 #define COOLED_NS (1000 * MS) /* who stays that long has cooled down     */
 #define LOOK_SHARE 20         /* a look takes at most 1/20 of the time   */
-/* In a loop that does nothing else the processor hides most of a hook; in sqlite3 and lua, where stubs
- * compete for the instruction cache too, it was seen to cost so many times what it does there. */
-#define OUTSIDE_OF_A_LOOP 1.5
 #define TICK_UNITS 256.0      /* hotfn_time_header's costs */
 #define SAMPLED_MEAN 64u      /* one call in so many is timed, at least */
 #define COUNTED_MEAN 1000000u /* as good as none */
@@ -44,14 +41,15 @@ static uint32_t sampled_mean(const hotfn_budget *b)
     return 16 * b->mean < SAMPLED_MEAN ? SAMPLED_MEAN : 16 * b->mean;
 }
 
+/* Of a call, without timing it: of one that a timed run passes over if there is a sample. */
 static void measure(hotfn_budget *b)
 {
-    double count = hfn_count_cost_ns() * OUTSIDE_OF_A_LOOP;
+    double cost = hfn_budget_measure(b->means != NULL);
 
-    b->cost_ns[HOTFN_BUDGET_COUNTED] = count;
-    b->cost_ns[HOTFN_BUDGET_SAMPLED] = count;
-    b->cost_ns[HOTFN_BUDGET_TIMED] = count;
-    b->header->count_cost_ps = (uint64_t)(count * 1e3);
+    b->cost_ns[HOTFN_BUDGET_COUNTED] = cost;
+    b->cost_ns[HOTFN_BUDGET_SAMPLED] = cost;
+    b->cost_ns[HOTFN_BUDGET_TIMED] = cost;
+    b->header->count_cost_ps = (uint64_t)(cost * 1e3);
 }
 
 /* What a timed call costs is measured in the target, when it begins. */

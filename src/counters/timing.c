@@ -15,7 +15,6 @@ void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint
 
 void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted);
 
-#define COUNT_CALLS 20000u
 #define COUNT_ROUNDS 100u
 #define PROBE_CALLS 250u
 #define PROBE_ROUNDS 80
@@ -48,31 +47,21 @@ static probe try_calls(uint8_t *row, void (*enter)(void), void (*exit)(void))
     return best;
 }
 
-/* Of a counted call, in units of the clock. */
-static double count_cost(uint64_t (*now)(void), uint64_t calls)
+/* Of a counted call. */
+static double count_cost_ticks(void)
 {
     uint64_t counter = 0, *row = &counter;
     double best[2] = { 1e9, 1e9 };
 
     for (uint32_t i = 0; i < 2 * COUNT_ROUNDS; i++) {
-        uint64_t begin = now();
+        uint64_t begin = hfn_clock_read(hfn_time.clock);
         double each;
 
-        hfn_count_probe(&row, calls, i & 1);
-        each = (double)(now() - begin) / (double)calls;
+        hfn_count_probe(&row, PROBE_CALLS, i & 1);
+        each = (double)(hfn_clock_read(hfn_time.clock) - begin) / PROBE_CALLS;
         best[i & 1] = each < best[i & 1] ? each : best[i & 1];
     }
     return best[1] > best[0] ? best[1] - best[0] : 0;
-}
-
-double hfn_count_cost_ns(void)
-{
-    return count_cost(hfn_os_raw_ns, COUNT_CALLS);
-}
-
-static uint64_t engine_ticks(void)
-{
-    return hfn_clock_read(hfn_time.clock);
 }
 
 static void measure_cost(uint64_t row_bytes)
@@ -93,7 +82,7 @@ static void measure_cost(uint64_t row_bytes)
         timed.inside = timed.all;
     h->cost_inside_ticks = (uint32_t)(timed.inside * COST_UNIT);
     timed.all -= bare.all + timed.inside;
-    h->count_cost_ticks = (uint32_t)(count_cost(engine_ticks, PROBE_CALLS) * COST_UNIT);
+    h->count_cost_ticks = (uint32_t)(count_cost_ticks() * COST_UNIT);
     h->cost_outside_ticks = timed.all > 0 ? (uint32_t)(timed.all * COST_UNIT) : 0;
 }
 

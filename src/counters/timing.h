@@ -14,8 +14,6 @@ typedef struct hfn_timing_calls {
     uint32_t skips_at; /* in a row; 0: every call is timed */
 } hfn_timing_calls;
 hfn_timing_calls hfn_timing_get_calls(void);
-/* What counting a call costs, in nanoseconds: measured now, takes a millisecond. */
-double hfn_count_cost_ns(void);
 /* Whose code is where, from now on; kept for good. */
 void hfn_timing_set_code(const hfn_code_map *map);
 

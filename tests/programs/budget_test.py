@@ -21,10 +21,10 @@ def build(place):
     return binary
 
 
-def run(place, *command):
+def run(place, *command, under=()):
     record = place / "run.hfr"
     options = command[:command.index("--")]
-    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "-o", record, *command],
+    done = subprocess.run([*under, HOTFN, "run", "-q", "--no-cache", "-o", record, *command],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (options, done)
     report = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True,
@@ -105,6 +105,24 @@ def the_program_named_by_target_is_looked_after(place):
     assert by_name(report)["tiny"]["calls_at_least"], report["budget"]
 
 
+def where_nobody_may_stop_it_the_report_says_so(place):
+    wrapper = place / "no_ptrace"
+    subprocess.run(["gcc", "-O2", "-o", wrapper, SRC / "no_ptrace.c"], check=True)
+    if subprocess.run([wrapper, "true"]).returncode == cases.SKIPPED:
+        raise cases.Skipped("no seccomp here")
+    binary = build(place)
+    for mode, rounds in (([], ROUNDS), (["--mode", "time"], ROUNDS[:-1])):
+        output, report, table = run(place, *mode, "--budget", "1%", "--", binary, rounds, under=[wrapper])
+        counts, functions = told_counts(output), by_name(report)
+        note = "the target cannot be stopped for a change: Operation not permitted"
+        assert report["budget"]["note"] == note, report["budget"]
+        assert f"THE BUDGET WAS NOT KEPT: {note}" in table, table
+        assert not [c for c in report["budget"]["changes"] if c["to"] == "unhooked"], report["budget"]
+        for name, count in counts.items():          # so no call is missing, and none is marked
+            assert functions[name]["calls"] == count, (mode, name, functions[name])
+            assert not functions[name].get("calls_at_least"), (mode, name, functions[name])
+
+
 def a_program_within_its_budget_is_counted_in_full(place):
     output, report, table = run(place, "--budget", "100%", "--", build(place), "2000")
     counts, functions = told_counts(output), by_name(report)
@@ -127,6 +145,7 @@ CASES = [
     it_comes_back_when_it_has_cooled_down,
     times_become_samples_before_they_go,
     the_program_named_by_target_is_looked_after,
+    where_nobody_may_stop_it_the_report_says_so,
     a_program_within_its_budget_is_counted_in_full,
     a_share_that_is_none_is_refused,
 ]

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What goes wrong around a timed run is said, the program is unharmed, and the exit status is as designed: a
 thread that never returns, stacks switched under us, a record cut in mid-write, a flat record for a
-format of stacks, an output that cannot be written.  (A clock that goes back: call_stack_test.c.)"""
+format of stacks, an output that cannot be written, a processor's clock that the system does not trust, as it
+differs between CPUs.  (A clock that goes back meanwhile: call_stack_test.c.)"""
 import json
 import os
 import pathlib
+import shutil
 import stat
 import subprocess
 import sys
@@ -72,6 +74,29 @@ def hotfn(*words, status=0):
 def times_of(record):
     report = json.loads(hotfn("report", "--json", "-n", "0", record).stdout)
     return {f["name"]: f for f in report["functions"]}, report
+
+
+CLOCKSOURCE = pathlib.Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+
+
+def a_clock_that_the_system_gave_up_is_not_used(place):
+    """Linux watches whether the CPUs' counters go alike and leaves them if not; here a mount says that it did."""
+    binary, record, given_up = build(place, "never", NEVER), place / "r.hfr", place / "clocksource"
+    given_up.write_text("hpet\n")
+    script = 'mount --bind "$1" "$2" || exit 77; shift 2; exec "$@"'
+    alone = ["unshare", "-m", "sh", "-c", script, "sh", given_up, CLOCKSOURCE]
+    if not CLOCKSOURCE.exists() or not shutil.which("unshare") or subprocess.run(
+            [*alone, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        raise cases.Skipped("nobody here may mount a file over the system's word")
+    for options in ([], ["--flat"], ["--sample", "4"]):
+        done = subprocess.run([*alone, HOTFN, "run", "-q", "--no-cache", "--mode", "time", *options, "-o",
+                               record, "--", binary], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout) == (7, "done\n"), done
+        time = json.loads(hotfn("info", "--json", record).stdout)["time"]
+        assert (time["clock"], time["ticks_per_second"], time["clock_went_back"]) == (
+            "monotonic", 1_000_000_000, 0), time
+        works = times_of(record)[0]["works"]
+        assert (works["calls"], works["timed_calls"]) == (10, 10) and works["total_ns"] >= 20e6, works
 
 
 def a_thread_that_never_returns_is_counted(place):
@@ -145,6 +170,7 @@ def an_output_that_cannot_be_written_is_said(place):
 
 
 CASES = [
+    a_clock_that_the_system_gave_up_is_not_used,
     a_thread_that_never_returns_is_counted,
     a_stack_switched_under_us_does_no_harm,
     a_record_cut_in_mid_write_is_refused_and_mended,

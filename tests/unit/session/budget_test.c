@@ -30,6 +30,15 @@ static const hfn_book *book(const hotfn_budget *b, const budget_scene *s, uint32
     return &b->books[hotfn_live_slots(s->live, 0)[index]];
 }
 
+/* In code like a program's a hook is not for nothing, and a call that is passed over is no cheaper by much. */
+static void the_cost_of_a_hook_is_measured(void)
+{
+    double counted = hfn_budget_measure(false), passed = hfn_budget_measure(true);
+
+    CHECK(counted > 0 && counted < 1000);
+    CHECK(passed > 0 && passed < 1000);
+}
+
 /* Looks, each after some work of the target of which calls of the first function took such a share, until
  * that function is at the level. */
 static bool reaches(hotfn_budget *b, budget_scene *s, double share, uint32_t level)
@@ -325,6 +334,7 @@ static void a_record_without_a_budget_is_refused(void)
 }
 
 static const check_test tests[] = {
+    CHECK_TEST(the_cost_of_a_hook_is_measured),
     CHECK_TEST(who_is_too_dear_goes_and_comes_back_when_cool),
     CHECK_TEST(who_is_dear_again_waits_twice_as_long),
     CHECK_TEST(what_is_timed_falls_by_a_word),
