@@ -299,9 +299,8 @@ def perf_goes_through_timed_stubs(place):
     assert (done.returncode, done.stdout) == bare, done
     script = subprocess.run([perf, "script", "-i", data, "--comm", binary.name[:15]],
                             capture_output=True, text=True).stdout
-    for left in pathlib.Path("/tmp").glob("perf-*.map"):
-        if "hotfn:stub:outer" in left.read_text(errors="replace"):
-            left.unlink()
+    info = subprocess.run([HOTFN, "info", "--json", place / "p.hfr"], capture_output=True, check=True)
+    pathlib.Path(f"/tmp/perf-{json.loads(info.stdout)['pid']}.map").unlink()
     chains = [[line.split()[1].partition("+")[0] for line in block.splitlines()[1:] if line.split()[1:]]
               for block in script.split("\n\n") if " hot+" in block or "\thot+" in block]
     stubs = ["hotfn:stub:middle", "hotfn:stub:outer"]      # hot itself has no frame
