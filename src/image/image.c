@@ -142,11 +142,6 @@ uint32_t hfn_elf_word_bytes(const hotfn_image *image)
     return image->word_bytes;
 }
 
-bool hfn_elf_debug_only(const hotfn_image *image)
-{
-    return image->debug_only;
-}
-
 bool hfn_elf_segment_of_type(const hotfn_image *image, uint32_t type, uint64_t *rva,
                              uint64_t *byte_count)
 {

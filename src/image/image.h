@@ -33,7 +33,6 @@ hfn_span hfn_elf_section_bytes(const hotfn_image *image, const hfn_elf_section *
 bool hfn_elf_segment_of_type(const hotfn_image *image, uint32_t type, uint64_t *rva,
                              uint64_t *byte_count);
 uint32_t hfn_elf_word_bytes(const hotfn_image *image); /* 4 or 8   */
-bool hfn_elf_debug_only(const hotfn_image *image);     /* a separate debug file, no code in it */
 
 /* The dynamic section by tag (elf_dynamic.c): the first value of tag; false if there is none. */
 bool hfn_elf_dynamic(const hotfn_image *image, uint64_t tag, uint64_t *value);

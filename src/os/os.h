@@ -45,8 +45,7 @@ void hfn_os_text_close(hfn_text_window *window);
 /* ---- threads. */
 
 uint32_t hfn_os_thread_id(void);
-bool hfn_os_is_single_threaded(void);   /* by /proc/self/task */
-bool hfn_os_thread_alive(uint32_t pid, uint32_t tid);
+bool hfn_os_is_single_threaded(void); /* by /proc/self/task */
 /* This thread's signals, all blocked: no handler may run while bytes are half written. */
 void hfn_os_block_signals(uint64_t *before);
 void hfn_os_restore_signals(const uint64_t *before);

@@ -6,8 +6,7 @@
 
 #include "arch/arch.h"
 
-#define HFN_ARM64_BYTES 4u /* of every instruction            */
-#define HFN_ARM64_SP 31u   /* as a base; as an operand: zero  */
+#define HFN_ARM64_BYTES 4u /* of every instruction */
 
 #define HFN_ARM64_PACIASP 0xD503233Fu /* signs x30 by sp */
 #define HFN_ARM64_PACIBSP 0xD503237Fu

@@ -34,7 +34,6 @@ uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_vector_state *vector);
 
 /* DWARF call frame instructions (DWARF 5, 6.4.2) of a call gate, from its first byte and the state
  * CFA = rsp + 8 on; in units of 1 and -8.  Returns their number of bytes. */
-#define HFN_CALL_GATE_CFI_MAX 20 /* at most HFN_STUB_GATE_CFI_MAX */
 uint32_t hfn_x86_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 
 /* The same of 32-bit code (emit_stub_32.c); the patch is of both. */

@@ -30,12 +30,6 @@ bool hfn_os_is_single_threaded(void)
     return hfn_linux_each_task(count_task, &count) && count == 1;
 }
 
-bool hfn_os_thread_alive(uint32_t pid, uint32_t tid)
-{
-    long result = hfn_raw3(SYS_tgkill, pid, tid, 0);
-    return result == 0 || result == -1; /* -EPERM: it is there, but not ours */
-}
-
 bool hfn_os_sync_core(void)
 {
     if (hfn_raw3(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0)
