@@ -52,7 +52,8 @@ typedef struct hotfn_time_header {
 
 /* At the start of a thread's time row; 256 bytes.  The engine may keep words of its own in spare. */
 typedef struct hotfn_time_thread {
-    uint64_t busy_ticks;   /* sum of its outermost calls' totals         */
+    uint64_t busy_ticks;   /* sum of its functions' own times, and so of its outermost calls' totals; not
+                              kept while live                            */
     uint64_t events;       /* written so far                             */
     uint64_t first_tick, last_tick;
     uint32_t root;         /* its tree's root node + 1, 0: none yet      */

@@ -66,8 +66,6 @@ static ALWAYS_INLINE void pass_time(hfn_time_state *t, uint32_t current, uint64_
         return;
     }
     hfn_time_cell_of(t, current)->self_ticks += passed;
-    if (HFN_LIKELY(current != 0))
-        t->busy_ticks += passed;
 }
 
 static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, uint64_t end)
@@ -152,24 +150,10 @@ static ALWAYS_INLINE uint32_t enter_node(hfn_time_state *t, uint32_t slot, uint3
     return child;
 }
 
-/* A call that took so long, with so many timed calls in it, itself among them. */
-static ALWAYS_INLINE void add_to_node(uint32_t node, uint64_t passed, uint64_t within,
-                                      uint64_t stands_for)
-{
-    hotfn_time_node *n = &hfn_time.nodes[node - 1];
-
-    n->total_ticks += passed * stands_for;
-    n->timed_calls++;
-    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
-        n->within_timed += within * stands_for;
-        n->spread += stands_for * (stands_for - 1);
-    }
-}
-
-static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t passed,
-                                    uint64_t within, uint64_t stands_for)
+static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t passed)
 {
     uint32_t node = hfn_call_node(how);
+    hotfn_time_node *n;
 
     if (node == 0)
         return;
@@ -177,10 +161,13 @@ static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t pa
         t->node = node;
         return;
     }
-    add_to_node(node, passed, within, stands_for);
-    if (!(hfn_time.flags & HOTFN_TIMING_SAMPLED))
-        t->node = hfn_time.nodes[node - 1].parent + 1;
+    n = &hfn_time.nodes[node - 1];
+    n->total_ticks += passed;
+    n->timed_calls++;
+    t->node = n->parent + 1;
 }
+
+/* ---- A sample. */
 
 /* One call in how many is timed from now on. */
 static ALWAYS_INLINE uint32_t next_mean(hfn_time_state *t, const hfn_time_gap *gap, uint32_t slot)
@@ -214,6 +201,24 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_fra
     if (node != 0)
         hfn_time.nodes[node - 1].calls += f->room;
     return node;
+}
+
+/* It took so long, with so many timed calls in it, itself among them. */
+static ALWAYS_INLINE void exit_sampled_node(hfn_time_state *t, uint64_t how, uint64_t passed,
+                                            uint64_t within, uint64_t stands_for)
+{
+    uint32_t node = hfn_call_node(how);
+    hotfn_time_node *n;
+
+    hfn_time_gap_of(t, hfn_call_slot(how))->seen_ticks +=
+        hfn_sample_seen(hfn_time.worth_ticks, passed);
+    if (node == 0)
+        return;
+    n = &hfn_time.nodes[node - 1];
+    n->total_ticks += passed * stands_for;
+    n->timed_calls++;
+    n->within_timed += within * stands_for;
+    n->spread += stands_for * (stands_for - 1);
 }
 
 /* ---- Calls that were left, or wait. */
@@ -272,14 +277,18 @@ static void account(hfn_time_state *t, const hfn_open_call *call, uint64_t end,
                     uint64_t timed_within)
 {
     hotfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(call->how) + 1);
-    uint32_t node = hfn_call_node(call->how);
+    uint32_t node = t->node;
     uint64_t passed = duration(t, call->start, end), stands_for = 1;
 
-    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) /* its frame is gone: as the next one will */
-        stands_for = call_stands_for(hfn_time_gap_of(t, hfn_call_slot(call->how)));
     sum_up(t, c, passed, call->how, t->timed - timed_within);
-    if (node != 0 && !(call->how & HFN_CALL_MERGED))
-        add_to_node(node, passed, timed_within + 1, stands_for);
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
+        /* its frame may be gone: as the next one will */
+        stands_for = call_stands_for(hfn_time_gap_of(t, hfn_call_slot(call->how)));
+        exit_sampled_node(t, call->how, passed, timed_within + 1, stands_for);
+    } else {
+        exit_node(t, call->how, passed);
+        t->node = node; /* whose call runs is settled by who calls us */
+    }
     if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
         add_to_histogram(c, passed, stands_for);
 }
@@ -446,11 +455,11 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         put_event(t, now, slot, 1);
 }
 
-static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, bool full)
+static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
 {
     uint8_t *row = hfn_thread_row;
     uint32_t depth = f->depth;
-    uint64_t how = f->how, passed, timed_before;
+    uint64_t how = f->how, stands_for = what == KEPT_SAMPLES ? f->room : 1, passed, timed_before;
     hfn_open_call *e;
     hotfn_time_cell *c;
     hfn_time_state *t;
@@ -473,15 +482,11 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, bool full)
     t->current = f->caller;
     passed = duration(t, f->start, now);
     sum_up(t, c, passed, how, timed_before);
-    if (full) {
-        uint64_t stands_for = 1;
-
-        if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
-            stands_for = f->room;
-            hfn_time_gap_of(t, hfn_call_slot(how))->seen_ticks +=
-                hfn_sample_seen(hfn_time.worth_ticks, passed);
-        }
-        exit_node(t, how, passed, t->timed - timed_before, stands_for);
+    if (what == KEPT_ALL)
+        exit_node(t, how, passed);
+    if (what == KEPT_SAMPLES)
+        exit_sampled_node(t, how, passed, t->timed - timed_before, stands_for);
+    if (what != KEPT_TIMES) {
         if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
             add_to_histogram(c, passed, stands_for);
         put_event(t, now, hfn_call_slot(how), 2);
@@ -497,7 +502,7 @@ HFN_KEEPS_REGISTERS void hfn_time_enter(hfn_time_frame *frame)
 
 HFN_KEEPS_REGISTERS void hfn_time_exit(hfn_time_frame *frame)
 {
-    leave(frame, ticks(), false);
+    leave(frame, ticks(), KEPT_TIMES);
 }
 
 HFN_KEEPS_REGISTERS void hfn_time_enter_full(hfn_time_frame *frame)
@@ -512,7 +517,12 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *frame)
 
 HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame)
 {
-    leave(frame, ticks(), true);
+    leave(frame, ticks(), KEPT_ALL);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *frame)
+{
+    leave(frame, ticks(), KEPT_SAMPLES);
 }
 
 /* ---- Now and then. */
@@ -564,7 +574,6 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
     const hfn_time_state *t = (const void *)(from + hfn_time.thread_at);
     const hotfn_time_cell *cells = &t->outside;
 
-    sum->busy_ticks += t->busy_ticks;
     sum->timed += t->timed;
     for (uint32_t i = 1; i <= slots; i++)
         if (HFN_UNLIKELY(cells[i].self_ticks != 0 || cells[i].timed_calls != 0))

@@ -34,12 +34,14 @@ void hfn_time_exit_entry(void);
 void hfn_time_enter_full_entry(void);
 void hfn_time_exit_full_entry(void);
 void hfn_time_enter_sampled_entry(void);
+void hfn_time_exit_sampled_entry(void);
 
 HFN_KEEPS_REGISTERS void hfn_time_enter(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_exit(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_enter_full(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *frame);
+HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *frame);
 
 /* The thread begins to use the row; thread: index of its cell + 1. */
 void hfn_time_begin_row(uint8_t *row, uint32_t thread);

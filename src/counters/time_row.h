@@ -67,7 +67,7 @@ typedef struct hfn_time_gap {
 
 /* Words of one thread, over a hotfn_time_thread. */
 typedef struct hfn_time_state {
-    uint64_t busy_ticks;
+    uint64_t busy_ticks; /* not kept here: who reads sums the cells up */
     uint64_t events;
     uint64_t first_tick;
     uint64_t last_tick; /* of its latest event: what ran since is `current`'s own time  */

@@ -96,7 +96,7 @@ hfn_timing_calls hfn_timing_get_calls(void)
     if (!hfn_time.header || !HFN_CAN_TIME)
         return none;
     if (hfn_time.flags & HOTFN_TIMING_SAMPLED)
-        return (hfn_timing_calls){ hfn_time_enter_sampled_entry, hfn_time_exit_full_entry,
+        return (hfn_timing_calls){ hfn_time_enter_sampled_entry, hfn_time_exit_sampled_entry,
                                    (void (*)(void))hfn_time_personality,
                                    hfn_time.thread_at + hfn_time.gaps_at };
     if (hfn_time.allocs && HFN_CAN_FOLLOW_MEMORY)
@@ -213,6 +213,17 @@ static uint64_t find_waiting(hfn_time_state *t, uint64_t at)
     return found;
 }
 
+/* It is on the stack still. */
+static void end_waiting_call(uint64_t frame)
+{
+    hfn_time_frame *f = (hfn_time_frame *)(uintptr_t)frame;
+
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED)
+        hfn_time_exit_sampled(f);
+    else
+        hfn_time_exit_full(f);
+}
+
 static void end_passed_call(const uintptr_t *context)
 {
     uint64_t at = context[HFN_UNWIND_CFA_AT_WORD], frame;
@@ -223,8 +234,8 @@ static void end_passed_call(const uintptr_t *context)
     t = hfn_time_state_of(hfn_thread_row);
     if ((frame = find_in_log(t, hfn_time_log_of(t), at)) != 0)
         hfn_time_leave(frame);
-    else if ((frame = find_waiting(t, at)) != 0) /* it is on the stack still */
-        hfn_time_exit_full((hfn_time_frame *)(uintptr_t)frame);
+    else if ((frame = find_waiting(t, at)) != 0)
+        end_waiting_call(frame);
     else if (at % sizeof(uintptr_t) != 0 || at < LEAST_ADDRESS || at >> 47 != 0)
         hfn_time_leave(0);
 }

@@ -84,6 +84,7 @@ static hotfn_status take_cells(live_reader *r, uint32_t thread, uint64_t first, 
         memcpy(&e.cell, r->chunk + i * sizeof e.cell, sizeof e.cell);
         if (is_used(&e.cell) && !hfn_times_add_entry(r->out, &e))
             return no_memory(r);
+        r->out->threads[thread].busy_ticks += e.cell.self_ticks;
     }
     return HOTFN_OK;
 }
@@ -96,6 +97,7 @@ static hotfn_status read_row(live_reader *r, uint32_t thread)
     uint64_t cells = row + h->cells_at;
     hotfn_status status = read_all(r, &r->out->threads[thread], sizeof *r->out->threads, row);
 
+    r->out->threads[thread].busy_ticks = 0;
     for (uint64_t slot = 0; status == HOTFN_OK && slot < r->slot_count;) {
         uint64_t at = cells + slot * sizeof(hotfn_time_cell), count;
 

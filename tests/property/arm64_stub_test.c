@@ -99,6 +99,11 @@ void hfn_time_exit_full(uint64_t *frame)
     hfn_time_exit(frame);
 }
 
+void hfn_time_exit_sampled(uint64_t *frame)
+{
+    hfn_time_exit(frame);
+}
+
 static void callback(void *user)
 {
     callbacks++;

@@ -26,6 +26,7 @@
     entry hfn_time_enter_full_entry, hfn_time_enter_full
     entry hfn_time_exit_entry, hfn_time_exit
     entry hfn_time_exit_full_entry, hfn_time_exit_full
+    entry hfn_time_exit_sampled_entry, hfn_time_exit_sampled
     entry enter_sampled, hfn_time_enter_sampled
 
 /* A sample's caller is told by the copy of the return address behind the stub's frame, which may be

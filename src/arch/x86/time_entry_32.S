@@ -76,6 +76,7 @@
     enter   hfn_time_enter_sampled_entry, hfn_time_enter_sampled
     leave_  hfn_time_exit_entry, hfn_time_exit
     leave_  hfn_time_exit_full_entry, hfn_time_exit_full
+    leave_  hfn_time_exit_sampled_entry, hfn_time_exit_sampled
 
 /* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
  * what a stub does around a body that only returns, again and again, to learn what it costs. */

@@ -76,7 +76,7 @@ static inline const hotfn_time_cell *timed_cell(hfn_time_state *t, uint32_t slot
     return hfn_time_cell_of(t, slot + 1);
 }
 
-/* What all functions ran by themselves: the thread's busy time. */
+/* What all functions ran by themselves, and what passed but for what ran outside: the same. */
 static inline uint64_t timed_own_sum(hfn_time_state *t)
 {
     uint64_t sum = 0;
@@ -84,6 +84,11 @@ static inline uint64_t timed_own_sum(hfn_time_state *t)
     for (uint32_t i = 0; i < TIMED_SLOTS; i++)
         sum += timed_cell(t, i)->self_ticks;
     return sum;
+}
+
+static inline uint64_t timed_busy(const hfn_time_state *t)
+{
+    return t->last_tick - t->first_tick - t->outside.self_ticks;
 }
 
 #endif
