@@ -260,6 +260,28 @@ def check_images_are_refused(bench, _build, _cpu):
     return None
 
 
+def check_lists_and_kits_travel(bench, build, cpu):
+    """A list that the native tool makes of an AArch64 program is taken by the one that runs there, and refused for
+    another CPU's build of the program; a kit carries its tool, so it is made on its own CPU only."""
+    name, listed, kit = "_ZN4work3fibEl", bench.path("fib.flf"), bench.path("kit")
+    program = bench.compile("listed", *EXACT, *BUILDS[build])
+    run([bench.native, "list", program, "--match", name, "-o", listed])
+    report = bench.counted(program, CPUS[cpu], "--list", listed)[1]
+    counted = {f["name"] for f in report["functions"] if f["calls"]}
+    if counted != {name}:
+        return f"listed: {name}, counted: {counted}"
+    refused = subprocess.run([bench.native, "kit", program, "-o", kit], capture_output=True, text=True, check=False)
+    if refused.returncode != 1 or "another CPU" not in refused.stderr or os.path.exists(kit):
+        return f"a native kit: {refused.returncode} {refused.stderr}"
+    run(["qemu-aarch64", *CPUS[cpu], "-L", ROOT, bench.hotfn, "kit", program, "-o", kit], env=bench.environment)
+    run(["g++", "-pthread", *EXACT, os.path.join(HERE, "work.cpp"), "-o", program])
+    refused = subprocess.run([bench.native, "run", "--list", listed, "--", program], capture_output=True, text=True,
+                             check=False)
+    if refused.returncode != 125 or "another build" not in refused.stderr:
+        return f"of another CPU: {refused.returncode} {refused.stderr}"
+    return None
+
+
 def main(checks, bench_class=Bench):
     build, native = sys.argv[1:3]
     failed = 0
@@ -288,4 +310,5 @@ if __name__ == "__main__":
                   [(check_code_stays_guarded, *RUNS[1]), (check_live_patching, *RUNS[1]),
                    (check_wide_modules, *RUNS[1]), (check_text_in_one_piece, *RUNS[1]),
                    (check_text_that_may_not_be_written, *RUNS[1]), (check_records_travel, *RUNS[1]),
+                   (check_lists_and_kits_travel, *RUNS[1]),
                    (check_images_are_refused, *RUNS[0])]))

@@ -122,6 +122,20 @@ static int write_lists(const wish *w, const listing *l, hotfn_error *err)
     return status;
 }
 
+/* What it carries, this tool and its agent, must run where the program does. */
+static bool is_of_this_cpu(const listing *l, const char *file)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+
+    hotfn_image_get_info(l->image, &info);
+    if (run_can_run(info.machine))
+        return true;
+    fprintf(stderr,
+            "hotfn kit: %s: a program of another CPU; make its kit with the hotfn of that CPU\n",
+            file);
+    return false;
+}
+
 static int make_kit(const wish *w)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -131,7 +145,9 @@ static int make_kit(const wish *w)
 
     if (!listing_open(&l, w->file, &w->sources, &err))
         return hotfn_tool_fail("kit", &err);
-    if (kit_make_folder(w->folder) && !write_plan(w, &l, &err))
+    if (!is_of_this_cpu(&l, w->file))
+        status = TOOL_FAILED;
+    else if (kit_make_folder(w->folder) && !write_plan(w, &l, &err))
         status = hotfn_tool_fail("kit", &err);
     else if (!err.text[0] && copy_tools(w->folder, l.image) &&
              kit_write_start(w->folder, slash ? slash + 1 : w->file))

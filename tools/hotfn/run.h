@@ -53,7 +53,9 @@ typedef struct run_target {
 } run_target;
 /* 0, or RUN_* after a message. */
 int run_find_target(run_target *t, const run_options *o);
-/* The agent for programs of that machine, HOTFN_MACHINE_OTHER: for those like ourselves. */
+/* Is there an agent for programs of that machine? */
+bool run_can_run(uint32_t machine);
+/* Its name; HOTFN_MACHINE_OTHER: for those like ourselves. */
 const char *run_agent_name(uint32_t machine);
 bool run_find_agent(char *path, size_t bytes, uint32_t machine);
 

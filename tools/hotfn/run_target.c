@@ -102,7 +102,7 @@ static uint32_t own_machine(void)
     return info.machine;
 }
 
-static bool can_run(uint32_t machine)
+bool run_can_run(uint32_t machine)
 {
     uint32_t own = own_machine();
     return machine == own || (machine == HOTFN_MACHINE_X86 && own == HOTFN_MACHINE_X86_64);
@@ -110,7 +110,7 @@ static bool can_run(uint32_t machine)
 
 static const char *why_not(const hotfn_image_info *info, const run_options *o)
 {
-    if (info->format != HOTFN_FORMAT_ELF || !can_run(info->machine)) {
+    if (info->format != HOTFN_FORMAT_ELF || !run_can_run(info->machine)) {
         return own_machine() == HOTFN_MACHINE_ARM64
                    ? "not an ARM64 ELF program; this build counts those only"
                    : "not an x86-64 or i386 ELF program (x32 is neither); this build counts those "
