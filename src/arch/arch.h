@@ -33,8 +33,9 @@ typedef struct hfn_instruction {
     bool reads_memory_relative; /* the PC-relative field is a memory operand's displacement */
     bool takes_address;         /* lea; or any immediate wide enough for an absolute address: then
                                  * relative_bytes is 0, and it means one only in a fixed image */
-    bool from_register; /* takes_address by a lea off a register: where code finds its data so
-                         * (hfn_line.pic_base) the register may hold that base */
+    bool from_register; /* takes_address by a lea off a register, or i386: JUMP_INDIRECT by memory there;
+                         * where code finds its data so (hfn_line.pic_base) the register may hold that
+                         * base, and target is the distance */
     bool through_table; /* JUMP_INDIRECT by a register or a scaled index: may be a jump table */
     uint64_t target;    /* RVA that the PC-relative field means, or of takes_address */
 } hfn_instruction;
@@ -134,8 +135,9 @@ typedef struct hfn_stack_state {
     int32_t at[HFN_STACK_REGISTERS];
     uint16_t reach;  /* x86: bytes of its arguments that were touched on the way here */
     uint16_t pops;   /* i386: that the return took along                     */
-    bool called;     /* the same: a call on the way here may have taken some of what stood on the stack, if
-                      * nothing later shows that it has not */
+#define HFN_CALLED_MOST 4
+    uint8_t called;  /* the same: so many calls on the way here (or more, if it is the most) may have taken
+                      * some of what stood on the stack, if nothing later shows that they have not */
     bool unsettled;  /* and here something stands close to the return address if it has: whoever sees it
                       * takes it back */
 } hfn_stack_state;

@@ -137,6 +137,18 @@ static void judge_first_byte(const reader *r, const hfn_cie *cie, hfn_span instr
 }
 
 /* The fields behind the CIE pointer, [at, end). */
+static void note_instructions(const reader *r, uint64_t at, uint64_t byte_count, hfn_fde *fde)
+{
+    uint64_t rva;
+
+    fde->flags |= HFN_FDE_ARGUMENTS;
+    if (hfn_image_rva(r->image, r->eh.address + at, &rva) && rva <= UINT32_MAX &&
+        byte_count <= UINT32_MAX) {
+        fde->cfi_rva = (uint32_t)rva;
+        fde->cfi_bytes = (uint32_t)byte_count;
+    }
+}
+
 static bool read_fde(const reader *r, const hfn_cie *cie, uint64_t at, uint64_t end, hfn_fde *fde)
 {
     hfn_eh_bytes own = r->eh;
@@ -153,13 +165,15 @@ static bool read_fde(const reader *r, const hfn_cie *cie, uint64_t at, uint64_t 
     if (!hfn_image_rva(r->image, begin, &fde->rva) || fde->byte_count == 0)
         return false; /* of a function that the linker dropped */
     fde->flags = cie->signal_frame ? HFN_FDE_SIGNAL : 0;
+    fde->cfi_rva = fde->cfi_bytes = 0;
     instructions = hfn_span_from(own.bytes, at + data_bytes);
     judge_first_byte(r, cie, instructions, fde);
     fde->lsda_rva = UINT64_MAX;
     if (hfn_eh_pointer(&own, &at, cie->lsda_encoding & 0x7f, &raw, &lsda) && data_bytes &&
         cie->lsda_encoding != HFN_ENCODING_OMIT && raw != 0) {
         fde->flags |= HFN_FDE_LSDA;
-        fde->flags |= hfn_eh_frame_sizes_arguments(cie, instructions) ? HFN_FDE_ARGUMENTS : 0;
+        if (hfn_eh_frame_sizes_arguments(cie, instructions))
+            note_instructions(r, at + data_bytes, instructions.size, fde);
         if ((cie->lsda_encoding & 0x80) || !hfn_image_rva(r->image, lsda, &fde->lsda_rva))
             fde->lsda_rva = UINT64_MAX;
     }

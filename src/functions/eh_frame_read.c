@@ -285,6 +285,44 @@ hfn_frame hfn_eh_frame_at_entry(const hfn_cie *cie, hfn_span fde_instructions)
     return frame;
 }
 
+static uint64_t advanced_by(hfn_span s, uint64_t operand_at, uint8_t code)
+{
+    uint64_t delta = 0;
+    uint8_t byte;
+
+    if (code >> 6 == 1)
+        return code & 0x3f;
+    for (uint32_t i = 0; code >= 0x02 && code <= 0x04 && i < 1u << (code - 2); i++)
+        if (hfn_span_u8(s, operand_at + i, &byte))
+            delta |= (uint64_t)byte << 8 * i;
+    return delta;
+}
+
+bool hfn_eh_frame_arguments_at(hfn_span fde_instructions, uint64_t offset, uint64_t *byte_count)
+{
+    hfn_cie cie = { .data_align = 1 };
+    hfn_frame frame = { .known = true };
+    runner r = { &cie, &frame };
+    uint64_t at = 0, behind = 0, uleb_at;
+    uint8_t code;
+
+    *byte_count = 0;
+    while (hfn_span_u8(fde_instructions, at, &code)) {
+        uleb_at = at + 1;
+        behind += advanced_by(fde_instructions, at + 1, code);
+        if (behind > offset)
+            return true;
+        if (code == SET_LOC ||
+            (code == GNU_ARGS_SIZE && !hfn_span_uleb(fde_instructions, &uleb_at, byte_count)))
+            return false;
+        if (code == RESTORE_STATE)
+            at++;
+        else if (run_one(&r, fde_instructions, &at) == STEP_UNKNOWN)
+            return false;
+    }
+    return true;
+}
+
 bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions)
 {
     hfn_frame frame = cie->initial;

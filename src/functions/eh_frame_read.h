@@ -51,5 +51,8 @@ hfn_frame hfn_eh_frame_at_entry(const hfn_cie *cie, hfn_span fde_instructions);
 /* Are arguments on the stack at some of its calls, which an exception takes away before it lands
  * (DW_CFA_GNU_args_size)?  True as well if the instructions are not understood. */
 bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions);
+/* How many bytes of them, at that offset from the FDE's first byte?  False if that cannot be told.  For
+ * code whose addresses advance by 1 (x86). */
+bool hfn_eh_frame_arguments_at(hfn_span fde_instructions, uint64_t offset, uint64_t *byte_count);
 
 #endif

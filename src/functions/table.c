@@ -122,6 +122,8 @@ static void describe(const group *g, hfn_function *f)
     f->flags |= g->fde->flags & HFN_FDE_SIGNAL ? HOTFN_FUNCTION_SIGNAL_FRAME : 0;
     f->flags |= g->fde->flags & HFN_FDE_LSDA ? HOTFN_FUNCTION_HAS_LSDA : 0;
     f->sizes_arguments = (g->fde->flags & HFN_FDE_ARGUMENTS) != 0;
+    f->cfi_rva = g->fde->cfi_rva;
+    f->cfi_bytes = g->fde->cfi_bytes;
     f->lsda_rva = g->fde->lsda_rva;
     if (f->byte_count == 0)
         f->byte_count = g->fde->byte_count;

@@ -1,16 +1,74 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How much a callee takes from the stack when it returns is its own affair on i386: `ret n` of a stdcall,
- * or of a function that returns a struct.  The proof believes that it takes nothing.  If it does take
- * some, the stack pointer is higher than believed from there on, and at a return that is reached by it alone
- * it is not where the proof says: so each return that fits shows that all calls on the ways to it took
- * nothing.  What remains are places that lead to no such return (`abort` follows, or the frame pointer
- * sets the stack pointer anew): if one of them touches something close to the return address by the stack
- * pointer, the proof ends.
+ * or of a function that returns a struct.  Where the callee is known its returns tell, or its name.  Else
+ * the proof believes that it takes nothing.  If it does take some, the stack pointer is higher than
+ * believed from there on, and at a return that is reached by it alone it is not where the proof says: so
+ * each return that fits shows that all calls on the ways to it took nothing.  What remains are places that
+ * lead to no such return (`abort` follows, or the frame pointer sets the stack pointer anew): if one of
+ * them touches something close to the return address by the stack pointer, the proof ends.
  */
 #include "verdicts/prove.h"
 
-void hfn_pops_note(hfn_prover *p, bool called_before, hfn_stack_state *state, bool returns)
+enum { CANNOT_BE_TOLD = UINT8_MAX };
+
+/* All returns of the function take as much along.  Not of one that has none: it may jump on to others. */
+static uint8_t read_returns(const hfn_judging *j, const hfn_subject *s)
+{
+    uint8_t words = 0;
+
+    for (uint64_t at = s->rva; s->region && at < s->end;) {
+        const uint8_t *bytes = s->region->bytes + (at - s->region->rva);
+        hfn_stack_state state;
+        hfn_instruction in;
+        if (!j->arch->decode(bytes, s->end - at, at, j->info.link_base, &in))
+            return CANNOT_BE_TOLD;
+        if (in.flow == HFN_FLOW_RETURN) {
+            j->arch->stack_begin(&state);
+            if (j->arch->stack_step(bytes, s->end - at, at, &state) != HFN_STACK_FINE ||
+                (words != 0 && words != 1 + state.pops / 4))
+                return CANNOT_BE_TOLD;
+            words = (uint8_t)(1 + state.pops / 4);
+        }
+        at += in.length;
+    }
+    return words == 0 ? CANNOT_BE_TOLD : words;
+}
+
+static uint8_t pops_of(const hfn_judging *j, uint64_t target)
+{
+    uint32_t index = hfn_judging_lower(j, target);
+    uint8_t known;
+
+    if (index == j->count || j->subjects[index].rva != target ||
+        j->subjects[index].kind == HOTFN_FUNCTION_PLT)
+        return CANNOT_BE_TOLD;
+    known = __atomic_load_n(&j->pops[index], __ATOMIC_RELAXED); /* all threads find the same */
+    if (known == 0) {
+        known = read_returns(j, &j->subjects[index]);
+        __atomic_store_n(&j->pops[index], known, __ATOMIC_RELAXED);
+    }
+    return known;
+}
+
+void hfn_pops_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_stack_state *state)
+{
+    const hfn_judging *j = p->judging;
+    uint8_t stack = j->arch->stack_register, known = pops_of(j, target);
+    const hfn_slot *slot = known == CANNOT_BE_TOLD ? hfn_prove_slot(p, target) : NULL;
+
+    if (slot && slot->pops_nothing)
+        known = 1;
+    else if (slot && slot->own != UINT64_MAX)
+        known = pops_of(j, slot->own);
+    if (known == CANNOT_BE_TOLD)
+        return;
+    state->called = called;
+    if (state->at[stack] != HFN_STACK_BELOW)
+        state->at[stack] += 4 * (known - 1);
+}
+
+void hfn_pops_note(hfn_prover *p, uint8_t called_before, hfn_stack_state *state, bool returns)
 {
     hfn_leader *l;
 
@@ -19,8 +77,8 @@ void hfn_pops_note(hfn_prover *p, bool called_before, hfn_stack_state *state, bo
     if (!called_before && !state->called && !state->unsettled)
         return;
     l = hfn_prove_place(p, p->block);
-    l->resets |= called_before && !state->called;
-    l->returns |= returns && state->called;
+    l->resets |= called_before > 0 && state->called == 0;
+    l->returns |= returns && state->called > 0;
     l->unsettled |= state->unsettled;
     state->unsettled = false;
 }

@@ -54,7 +54,9 @@ typedef struct hfn_far_case {
 typedef struct hfn_slot {
     uint64_t rva;
     uint64_t target;  /* the function of this image that will be reached; UINT64_MAX: not known */
+    uint64_t own;     /* this image's function of the name, which may not be the one        */
     bool is_standard; /* whichever is reached, hfn_is_standard knows its name                   */
+    bool pops_nothing; /* the same: hfn_pops_nothing (i386)                                    */
 } hfn_slot;
 
 typedef struct hfn_judging {
@@ -83,6 +85,8 @@ typedef struct hfn_judging {
     size_t far_case_count, far_case_capacity;
     hfn_slot *slots; /* by rva; for the proofs of timing only */
     size_t slot_count, slot_capacity;
+    uint8_t *pops; /* i386, by subject: words that its returns take along, plus 1; 0: not looked at,
+                    * UINT8_MAX: cannot be told */
     hfn_dispatcher *orphans; /* fragments whose jumps may land elsewhere */
     size_t orphan_count, orphan_capacity;
 } hfn_judging;
@@ -130,6 +134,8 @@ bool hfn_ladder_first(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 /* standard.c: does a standard say what a function of this name takes, all of it in registers? */
 bool hfn_is_standard(const hfn_judging *j, const char *name);
+/* And of this one, that it takes nothing off the stack when it returns (i386)? */
+bool hfn_pops_nothing(const hfn_judging *j, const char *name);
 /* timing.c: which hookable functions may be timed; their flags. */
 void hfn_timing_judge(hfn_judging *j, hfn_verdict *items);
 /* sites.c: of the branches, those that may be sent to a stub; in place: target becomes the index of the

@@ -59,8 +59,26 @@ static bool next_site(call_sites *t, call_site *out)
     return true;
 }
 
+/* i386: an exception takes the arguments of the call away that it passes. */
+static bool take_arguments(const hfn_prover *p, const hfn_function *f, uint64_t call, int32_t *at)
+{
+    uint64_t byte_count;
+
+    if (!f->sizes_arguments)
+        return true;
+    if (f->cfi_bytes == 0 ||
+        !hfn_eh_frame_arguments_at(
+            hfn_span_sub(hfn_image_span(p->judging->image, f->cfi_rva), 0, f->cfi_bytes),
+            call - f->rva, &byte_count) ||
+        byte_count > INT16_MAX)
+        return false;
+    if (*at != HFN_STACK_BELOW)
+        *at += (int32_t)byte_count;
+    return true;
+}
+
 /* Calls in the site lead to its pad. */
-static uint32_t follow_site(hfn_prover *p, const call_site *site, bool *any)
+static uint32_t follow_site(hfn_prover *p, const hfn_function *f, const call_site *site, bool *any)
 {
     const hfn_arch *arch = p->judging->arch;
 
@@ -74,6 +92,9 @@ static uint32_t follow_site(hfn_prover *p, const call_site *site, bool *any)
         state.at[arch->return_place] = p->calls[i].return_at;
         state.at[arch->stack_register] = p->calls[i].stack_at;
         state.at[arch->frame_register] = p->calls[i].frame_at;
+        if (!take_arguments(p, f, p->calls[i].rva, &state.at[arch->stack_register]))
+            return HOTFN_REASON_STACK_UNKNOWN;
+        p->block = p->calls[i].block;
         uint32_t reason = hfn_prove_leads(p, site->pad, &state, true);
         *any |= p->count > before;
         if (reason != HOTFN_REASON_NONE)
@@ -88,13 +109,13 @@ static uint32_t follow_part(hfn_prover *p, const hfn_function *f, bool *any)
     call_sites table;
     call_site site;
 
-    if (f->sizes_arguments || !open_table(p, f, &table))
+    if (!open_table(p, f, &table))
         return HOTFN_REASON_STACK_UNKNOWN;
     while (table.at < table.end && reason == HOTFN_REASON_NONE) {
         if (!next_site(&table, &site))
             return HOTFN_REASON_STACK_UNKNOWN;
         if (site.pad != 0)
-            reason = follow_site(p, &site, any);
+            reason = follow_site(p, f, &site, any);
     }
     return reason;
 }

@@ -132,8 +132,10 @@ static uint32_t meet(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state,
             changed = true;
         }
     }
-    if (state->called && !l->state.called)
-        changed = l->state.called = true;
+    if (state->called > l->state.called) {
+        l->state.called = state->called;
+        changed = true;
+    }
     l->weak = l->weak && weak;
     if (changed)
         enqueue(p, l);
@@ -246,12 +248,24 @@ static const hfn_slot *slot_behind(const hfn_prover *p, uint64_t rva, hfn_stack_
             return NULL;
         if (j->arch->complete)
             j->arch->complete(bytes, &pages, &in);
+        if (in.flow == HFN_FLOW_JUMP_INDIRECT && in.from_register && j->pic_base != 0) {
+            in.target = (uint32_t)(in.target + j->pic_base);
+            in.reads_memory_relative = true;
+        }
         if (in.reads_memory_relative)
             slot = slot_of(p, &in);
         if (j->arch->stack_step(bytes, region->end - rva, rva, &state) != HFN_STACK_FINE)
             return NULL;
     }
     return in.flow == HFN_FLOW_JUMP_INDIRECT && stands_at_entry(p, &state) ? slot : NULL;
+}
+
+const hfn_slot *hfn_prove_slot(const hfn_prover *p, uint64_t rva)
+{
+    hfn_stack_state entry;
+
+    p->judging->arch->stack_begin(&entry);
+    return slot_behind(p, rva, entry);
 }
 
 static bool is_in_plt(const hfn_prover *p, uint64_t rva)
@@ -300,7 +314,7 @@ static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *s
         return hfn_code_region(&p->judging->code, target) ? hfn_prove_leads(p, target, state, false)
                                                           : HOTFN_REASON_TAIL_UNKNOWN;
     append(p, (void **)&p->tails, &p->tail_count, &p->tail_capacity, &index, sizeof index);
-    place_of(p, p->block)->returns |= state->called;
+    place_of(p, p->block)->returns |= state->called > 0;
     return HOTFN_REASON_NONE;
 }
 
@@ -345,7 +359,8 @@ static uint32_t jump_indirectly(hfn_prover *p, const block *b, const hfn_instruc
         p->dispatch_state = *state;
         p->dispatch_block = p->block;
     }
-    p->dispatch_state.called |= state->called;
+    if (state->called > p->dispatch_state.called)
+        p->dispatch_state.called = state->called;
     for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++)
         if (p->dispatch_state.at[i] != state->at[i])
             p->dispatch_state.at[i] = HFN_STACK_NOWHERE;
@@ -369,8 +384,11 @@ static uint32_t reason_of(hfn_stack_answer answer)
 static void note_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
 {
     const hfn_arch *arch = p->judging->arch;
-    const hfn_call_state call = { at, state->at[arch->stack_register],
-                                  state->at[arch->frame_register], state->at[arch->return_place],
+    const hfn_call_state call = { at,
+                                  p->block,
+                                  state->at[arch->stack_register],
+                                  state->at[arch->frame_register],
+                                  state->at[arch->return_place],
                                   state->called };
 
     append(p, (void **)&p->calls, &p->call_count, &p->call_capacity, &call, sizeof call);
@@ -421,31 +439,20 @@ static bool is_push_of_place(const hfn_prover *p, uint64_t at, const hfn_instruc
            in->target == at + in->length;
 }
 
-/* i386: it gives back the place behind the call, and takes nothing from the stack. */
-static bool is_pc_thunk(const hfn_prover *p, uint64_t target)
-{
-    const hfn_judging *j = p->judging;
-    const hfn_region *region = hfn_code_region(&j->code, target);
-
-    return region && j->arch->pc_register &&
-           j->arch->pc_register(region->bytes + (target - region->rva), region->end - target) !=
-               HFN_NO_REGISTER;
-}
-
 /* One instruction with its flow; *reason is set where the proof ends. */
 static way step(hfn_prover *p, block *b, uint64_t at, const hfn_instruction *in,
                 hfn_stack_state *state, uint32_t *reason)
 {
     const uint8_t *bytes = b->region->bytes + (at - b->region->rva);
-    bool called = state->called;
+    uint8_t called = state->called;
 
     *reason = reason_of(p->judging->arch->stack_step(bytes, b->region->end - at, at, state));
     if (*reason != HOTFN_REASON_NONE)
         return WAY_END;
     if (is_push_of_place(p, at, in))
         return WAY_ON;
-    if (in->flow == HFN_FLOW_CALL && is_pc_thunk(p, in->target))
-        state->called = called;
+    if (in->flow == HFN_FLOW_CALL && state->called)
+        hfn_pops_call(p, in->target, called, state);
     hfn_pops_note(p, called, state, in->flow == HFN_FLOW_RETURN);
     switch (in->flow) {
     case HFN_FLOW_CALL:

@@ -26,8 +26,9 @@ typedef struct hfn_way {
 /* The stack behind a call: an exception may lead on from there. */
 typedef struct hfn_call_state {
     uint64_t rva; /* of the call */
+    uint64_t block; /* where its block begins */
     int32_t stack_at, frame_at, return_at;
-    bool called;
+    uint8_t called;
 } hfn_call_state;
 
 /* One thread's working memory. */
@@ -70,8 +71,13 @@ uint32_t hfn_prove_leads(hfn_prover *p, uint64_t rva, const hfn_stack_state *sta
 
 hfn_leader *hfn_prove_place(const hfn_prover *p, uint64_t rva);
 
-/* callee_pops.c.  A step of the block that is read is done, before it `called` was; a way leads on from it. */
-void hfn_pops_note(hfn_prover *p, bool called_before, hfn_stack_state *state, bool returns);
+/* By its PLT's entry at rva, or NULL. */
+const hfn_slot *hfn_prove_slot(const hfn_prover *p, uint64_t rva);
+
+/* callee_pops.c.  What stands on the stack behind the call to target; `called`: as it was before. */
+void hfn_pops_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_stack_state *state);
+/* A step of the block that is read is done, before it `called` was; a way leads on from it. */
+void hfn_pops_note(hfn_prover *p, uint8_t called_before, hfn_stack_state *state, bool returns);
 void hfn_pops_lead(hfn_prover *p, uint64_t to, const hfn_stack_state *state);
 /* Does each place that hangs on what callees took lead to a return that shows it? */
 bool hfn_pops_are_settled(hfn_prover *p);

@@ -53,6 +53,19 @@ static int compare(const void *name, const void *with)
     return strcmp(name, *(const char *const *)with);
 }
 
+/* No return type is part of a C++ name; so these are the ones whose result is known to be no structure. */
+bool hfn_pops_nothing(const hfn_judging *j, const char *name)
+{
+    static const char *const begins[] = { "__cxa_", "_Zn", "_Zd", "_ZSt", "_Unwind_" };
+
+    for (size_t i = 0; i < HFN_COUNT_OF(begins); i++)
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0 &&
+            (strncmp(name, "_ZSt", 4) != 0 || strstr(name, "__throw_")))
+            return true;
+    return strstr(name, "printf") != NULL || strstr(name, "scanf") != NULL ||
+           strcmp(name, "__stack_chk_fail") == 0 || hfn_is_standard(j, name);
+}
+
 /* i386: div returns a structure, and takes its place off the stack. */
 bool hfn_is_standard(const hfn_judging *j, const char *name)
 {

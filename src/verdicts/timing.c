@@ -242,9 +242,10 @@ static void note_slot(void *user, const hfn_image_slot *slot)
     hfn_judging *j = user;
     bool is_one = strncmp(slot->name, "_Z", 2) == 0;
     const hfn_slot one = { slot->place_rva, is_one ? slot->target_rva : UINT64_MAX,
-                           hfn_is_standard(j, slot->name) };
+                           slot->target_rva, hfn_is_standard(j, slot->name),
+                           hfn_pops_nothing(j, slot->name) };
 
-    if (one.target != UINT64_MAX || one.is_standard)
+    if (one.target != UINT64_MAX || one.is_standard || j->pops)
         hfn_judging_append(j, (void **)&j->slots, &j->slot_count, &j->slot_capacity, &one,
                            sizeof one);
 }
@@ -268,7 +269,10 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
     timing t = { .judging = j, .items = items, .walks_own_stack = has_own_walker(j) };
 
     t.proven = hfn_alloc(&j->env, (j->count + 1) * sizeof *t.proven);
-    if (!t.proven) {
+    if (j->arch->pc_register)
+        j->pops = hfn_alloc(&j->env, j->count + 1);
+    if (!t.proven || (j->arch->pc_register && !j->pops)) {
+        hfn_free(&j->env, t.proven, (j->count + 1) * sizeof *t.proven);
         j->no_memory = true;
         return;
     }
@@ -282,6 +286,8 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
     settle_arguments(&t);
     while (refuse_unproven(&t))
         ;
+    hfn_free(&j->env, j->pops, j->count + 1);
+    j->pops = NULL;
     hfn_free(&j->env, t.proven, (j->count + 1) * sizeof *t.proven);
     if (t.tails)
         hfn_free(&j->env, t.tails, t.tail_capacity * sizeof *t.tails);

@@ -25,12 +25,14 @@ def add_built(name, compiler, *arguments, stdin=None):
         world.run(world.built(name, compiler), *arguments, stdin=stdin)
 
 
-for compiler in COMPILERS:
+for compiler in (*COMPILERS, recipes.M32):
     add_built("sqlite3", compiler, ":memory:", stdin=WORK / "statements.sql")
     add_built("lua", compiler, WORK / "calls.lua")
 for own in OWN:
     for compiler in recipes.ALL[own].compilers:
         add_built(own, compiler)
+for own in ("cxx_exceptions", "cxx_exceptions_static", "threads", "processes", "longjmp", "fibers"):
+    add_built(own, recipes.M32)
 
 
 def some_text(size):

@@ -12,6 +12,7 @@ import sys
 import cases
 
 HOTFN = os.environ["HOTFN"]
+FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same of 32-bit targets
 SRC = pathlib.Path(__file__).resolve().parent / "src"
 # A machine shared with others: what the hooks cost is measured at the start, and may be more later.
 WITHIN = 0.02
@@ -23,7 +24,7 @@ CALLEES = {"middle": 180, "top": 60, "climb": 180, "work": 100}     # calls that
 def build(place, source, *flags, compiler="gcc"):
     """The program of one source file; no sibling calls, so that every function returns to its hook."""
     binary = place / (pathlib.Path(source).stem + "-" + compiler + "".join(flags).replace("/", "_"))
-    subprocess.run([compiler, "-D_GNU_SOURCE", "-pthread", *flags, "-o", binary, SRC / source],
+    subprocess.run([compiler, "-D_GNU_SOURCE", "-pthread", *FLAGS, *flags, "-o", binary, SRC / source],
                    check=True)
     return binary
 

@@ -34,7 +34,7 @@ static bool is_ours(int32_t at)
 
 void hfn_arm64_stack_begin(hfn_stack_state *state)
 {
-    *state = (hfn_stack_state){ .called = false };
+    *state = (hfn_stack_state){ .called = 0 };
     for (int i = 0; i < HFN_STACK_REGISTERS; i++)
         state->at[i] = HFN_STACK_NOWHERE;
     state->at[SP] = 0;

@@ -102,8 +102,13 @@ static void translate_target(const ZydisDecodedInstruction *in, uint64_t rva, ui
         out->from_register = !(in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5);
         out->target = (uint64_t)in->raw.disp.value - link_base;
     }
-    if (in->machine_mode == ZYDIS_MACHINE_MODE_LEGACY_32)
-        out->target = (uint32_t)out->target;
+    if (in->machine_mode != ZYDIS_MACHINE_MODE_LEGACY_32)
+        return;
+    if (out->flow == HFN_FLOW_JUMP_INDIRECT && in->raw.modrm.mod == 2 && !has_sib(in)) {
+        out->from_register = true;
+        out->target = (uint64_t)in->raw.disp.value;
+    }
+    out->target = (uint32_t)out->target;
 }
 
 /* What GNU as fills 32-bit code with, which has no long nop on every CPU: lea r, [r + 0] of any length,

@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-enum { REGISTERS = 16, RSP = HFN_X86_RSP, RBP = 5, NEAR_BYTES = 64 };
+/* Nobody takes more than two words unasked: no C or C++ function of System V does. */
+enum { REGISTERS = 16, RSP = HFN_X86_RSP, RBP = 5, NEAR_BYTES = 8 };
 
 /* What a called function may change: rax, rcx, rdx, rsi, rdi, r8 to r11 (System V x86-64 psABI); eax, ecx,
  * edx (i386 psABI). */
@@ -30,7 +31,7 @@ static int32_t word_bytes(hfn_x86_mode mode)
 
 void hfn_x86_stack_begin(hfn_x86_mode mode, hfn_stack_state *state)
 {
-    *state = (hfn_stack_state){ .called = false };
+    *state = (hfn_stack_state){ .called = 0 };
     for (int i = 0; i < HFN_STACK_REGISTERS; i++)
         state->at[i] = HFN_STACK_NOWHERE;
     state->at[RSP] = -word_bytes(mode);
@@ -114,7 +115,7 @@ static hfn_stack_answer step_leave(const step *p)
     int32_t frame = p->s->at[RBP];
 
     p->s->at[RBP] = HFN_STACK_NOWHERE;
-    p->s->called = false;
+    p->s->called = 0;
     if (!is_number(frame))
         return HFN_STACK_LOST;
     return judge_place(p, frame) != HFN_STACK_FINE ? HFN_STACK_RETURN
@@ -129,7 +130,8 @@ static hfn_stack_answer judge_object(const step *p, int64_t at)
 
     if (e->index != HFN_X86_NO_REGISTER)
         return HFN_STACK_CALLER;
-    if (p->s->called && e->base != RBP && at + e->memory_bytes > p->return_at - NEAR_BYTES)
+    if (p->s->called && e->base != RBP &&
+        at + e->memory_bytes > p->return_at - NEAR_BYTES * p->s->called)
         p->s->unsettled = true;
     return judge_place(p, at < p->return_at && at + e->memory_bytes > p->return_at ? p->return_at
                                                                                    : at);
@@ -172,7 +174,7 @@ static hfn_stack_answer step_lea(const step *p)
     if (is_number(base)) {
         int64_t at = (int64_t)base + e->displacement;
         if (e->dest == RSP && e->index == HFN_X86_NO_REGISTER) {
-            p->s->called = p->s->called && e->base != RBP;
+            p->s->called = e->base != RBP ? p->s->called : 0;
             return move_stack(p, at);
         }
         if (judge_object(p, at) != HFN_STACK_FINE)
@@ -196,7 +198,7 @@ static hfn_stack_answer move_by_register(const step *p)
     bool subtracts = p->opcode[0] == 0x29 || p->opcode[0] == 0x2B;
 
     if (e->dest == RSP && e->shape == HFN_X86_MOVE && e->width == p->word && is_number(source)) {
-        p->s->called = p->s->called && e->src != RBP;
+        p->s->called = e->src != RBP ? p->s->called : 0;
         return move_stack(p, source);
     }
     if (e->dest == RSP && ((e->shape == HFN_X86_MOVE && source == HFN_STACK_BELOW) ||
@@ -290,7 +292,8 @@ static hfn_stack_answer step_call(const step *p)
     for (uint32_t i = 0; i < REGISTERS; i++)
         if (changes >> i & 1)
             p->s->at[i] = HFN_STACK_NOWHERE;
-    p->s->called = p->mode == HFN_X86_32;
+    if (p->mode == HFN_X86_32 && p->s->called < HFN_CALLED_MOST)
+        p->s->called++;
     return HFN_STACK_FINE;
 }
 

@@ -29,10 +29,18 @@ extern "C" void switch_stack(void **save, void *to);
 asm(".text\n"
     ".type switch_stack, @function\n"
     "switch_stack:\n"
+#ifdef __i386__
+    "    movl 4(%esp), %eax; movl 8(%esp), %edx\n"
+    "    pushl %ebp; pushl %ebx; pushl %esi; pushl %edi; pushl $0; pushl $0\n"
+    "    movl %esp, (%eax)\n"
+    "    movl %edx, %esp\n"
+    "    addl $8, %esp; popl %edi; popl %esi; popl %ebx; popl %ebp\n"
+#else
     "    pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n"
     "    movq %rsp, (%rdi)\n"
     "    movq %rsi, %rsp\n"
     "    popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp\n"
+#endif
     "    ret\n"
     ".size switch_stack, . - switch_stack\n");
 
