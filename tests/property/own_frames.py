@@ -130,7 +130,7 @@ def reaches_out(mnemonic, operands, cfa, words):
     return False
 
 
-def wrong_in(code, piece, words, cfa_at, leads_well):
+def wrong_in(code, piece, words, cfa_at, leads_well, _function):
     """What a piece of a proven function may not hold: (address, instruction, why)."""
     for at, mnemonic, operands in code.between(*piece):
         cfa = cfa_at(at)
@@ -182,7 +182,7 @@ def check(hotfn, path):
         for piece in pieces[f["rva"]]:
             seen += bisect.bisect_left(code.at, piece[1]) - bisect.bisect_left(code.at, piece[0])
             wrong += [(f["name"], hex(at), *rest)
-                      for at, *rest in wrong_in(code, piece, words, cfa_at, leads_well)]
+                      for at, *rest in wrong_in(code, piece, words, cfa_at, leads_well, f)]
     return (f"{len(proven)} proven, {seen} instructions, {len(wrong)} reach out", wrong, bool(proven and seen))
 
 

@@ -50,7 +50,7 @@ def overwrites(mnemonic, operands):
     return operands.startswith(("x30,", "w30,")) and not mnemonic.startswith(KEEPS)
 
 
-def wrong_in(code, piece, words, cfa_at, leads_well):
+def wrong_in(code, piece, words, cfa_at, leads_well, _function):
     free = False    # x30 was overwritten further up: what it holds is no return address any more
     for at, mnemonic, operands in code.between(*piece):
         cfa = cfa_at(at)

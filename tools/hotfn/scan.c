@@ -204,7 +204,10 @@ static void print_json_timing(const hotfn_verdict *v)
         fputs("null", stdout);
     else
         printf("\"%s\"", hotfn_reason_name(reason));
-    printf(",\"argument_words\":%u", (unsigned)HOTFN_VERDICT_ARGUMENTS(v->flags));
+    printf(",\"argument_words\":%u,\"popped_words\":%u", (unsigned)HOTFN_VERDICT_ARGUMENTS(v->flags),
+           (unsigned)(HOTFN_VERDICT_POPS(v->flags) == HOTFN_POPS_ALL
+                          ? HOTFN_VERDICT_ARGUMENTS(v->flags)
+                          : HOTFN_VERDICT_POPS(v->flags)));
 }
 
 static void print_json_function(const scan *s, bool timed, uint32_t index)

@@ -76,7 +76,7 @@ static hfn_fde first_byte(const char *code, size_t code_bytes)
 {
     elf_builder *b = new_with_text(62);
     elf_bytes *eh = elf_buffer(b);
-    hfn_fde fde = { 0, 0, 0, 0, 0 };
+    hfn_fde fde = { .rva = 0 };
 
     put_fde(eh, put_plain_cie(eh), EH_FRAME, TEXT, 5, code, code_bytes);
     hfn_fde_list list = read_fdes(b, eh, NULL);

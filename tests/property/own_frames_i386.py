@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""own_frames.py's claims of 32-bit x86 files: a function that is proven reads and writes no more words of its
+caller's frame than the scan says (they are copied), makes no address of one, does not touch its return
+address, and returns with as many words as the scan says; readelf's frames say where all that lies.
+Arguments: the hotfn program; then files, or none for the usual ones."""
+import re
+import sys
+
+import own_frames
+
+USUAL = ["/usr/lib32/" + name for name in ("libc.so.6", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1")]
+WORD = 4
+own_frames.ENTRY = ("esp", WORD)
+own_frames.ROW = re.compile(r"^([0-9a-f]{8}) (\S+)")
+own_frames.CFA = re.compile(r"^(esp|ebp)\+(\d+)$")
+
+
+def reaches_out(mnemonic, operands, cfa, words):
+    """Does a memory operand lie on the return address, or further out than the words that are copied?"""
+    if not cfa or mnemonic.startswith("nop") or (mnemonic == "lea" and operands.endswith(",%esp")):
+        return False
+    for displacement, register, index in own_frames.OPERAND.findall(operands):
+        if register == "%" + cfa[0]:
+            place = int(displacement or "0", 16) - cfa[1]
+            if index or (place >= -WORD and (mnemonic == "lea" or not 0 <= place < WORD * words)):
+                return True
+    return False
+
+
+def wrong_in(code, piece, words, cfa_at, leads_well, function):
+    popped = function["popped_words"] or 0
+    for at, mnemonic, operands in code.between(*piece):
+        cfa = cfa_at(at)
+        if reaches_out(mnemonic, operands, cfa, words):
+            yield at, mnemonic, operands, cfa, words
+        if mnemonic.startswith(("ret", "iret", "lret")) and (
+                mnemonic[0] != "r" or int(operands.lstrip("$") or "0", 16) != WORD * popped):
+            yield at, mnemonic, operands, "returns otherwise", popped
+        target = own_frames.JUMP.match(mnemonic) and own_frames.TARGET.match(operands)
+        if target and cfa == own_frames.ENTRY and not leads_well(at, int(target.group(1), 16)):
+            yield at, mnemonic, operands, "leads to what is not proven"
+
+
+own_frames.wrong_in = wrong_in
+own_frames.USUAL = USUAL
+
+if __name__ == "__main__":
+    sys.exit(own_frames.main())
