@@ -432,6 +432,20 @@ static bool is_inside(const hfn_prover *p, uint64_t target)
 
 typedef enum way { WAY_ON, WAY_END } way;
 
+/* i386: a call of code that does nothing but give back its return address in a register; or
+ * HFN_NO_REGISTER. */
+static uint8_t pc_register(const hfn_prover *p, const hfn_instruction *in)
+{
+    const hfn_judging *j = p->judging;
+    const hfn_region *region = j->arch->pc_register && in->flow == HFN_FLOW_CALL
+                                   ? hfn_code_region(&j->code, in->target)
+                                   : NULL;
+
+    return region ? j->arch->pc_register(region->bytes + (in->target - region->rva),
+                                         region->end - in->target)
+                  : HFN_NO_REGISTER;
+}
+
 /* i386: call +0, which arch follows as a push. */
 static bool is_push_of_place(const hfn_prover *p, uint64_t at, const hfn_instruction *in)
 {
@@ -444,8 +458,13 @@ static way step(hfn_prover *p, block *b, uint64_t at, const hfn_instruction *in,
                 hfn_stack_state *state, uint32_t *reason)
 {
     const uint8_t *bytes = b->region->bytes + (at - b->region->rva);
-    uint8_t called = state->called;
+    uint8_t called = state->called, made = pc_register(p, in);
 
+    if (made != HFN_NO_REGISTER) {
+        state->at[made] = HFN_STACK_NOWHERE;
+        *reason = HOTFN_REASON_NONE;
+        return WAY_ON;
+    }
     *reason = reason_of(p->judging->arch->stack_step(bytes, b->region->end - at, at, state));
     if (*reason != HOTFN_REASON_NONE)
         return WAY_END;
@@ -499,7 +518,8 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
         b.starts[b.count++] = (uint32_t)(at - b.begin);
         if (step(p, &b, at, &in, &state, &reason) == WAY_END || reason != HOTFN_REASON_NONE)
             return reason;
-        if ((in.flow == HFN_FLOW_CALL && !is_push_of_place(p, at, &in)) ||
+        if ((in.flow == HFN_FLOW_CALL && !is_push_of_place(p, at, &in) &&
+             pc_register(p, &in) == HFN_NO_REGISTER) ||
             in.flow == HFN_FLOW_CALL_INDIRECT)
             weak = behind_call = true;
         else

@@ -137,6 +137,58 @@ static hfn_stack_answer judge_object(const step *p, int64_t at)
                                                                                    : at);
 }
 
+/* i386: a function that needs more alignment than it finds reaches its arguments by a register from there on:
+ * lea ecx, [esp + 4]; and esp, -16; push dword [ecx - 4] (for debuggers alone); ...; push ecx; ...; pop ecx;
+ * lea esp, [ecx - 4]; ret.  What `and` takes is not known: its frame is followed as if that were nothing, so
+ * that all of it is believed closer to the return address than it is. */
+static bool points_to_arguments(const step *p, uint8_t reg)
+{
+    return place_in(p, reg) == 0;
+}
+
+static bool begins_realignment(const step *p)
+{
+    const uint8_t *next = p->bytes + p->e.length;
+
+    return p->mode == HFN_X86_32 && p->size >= p->e.length + 3u && next[0] == 0x83 &&
+           next[1] == 0xE4 && next[2] >= 0x80;
+}
+
+static bool is_realignment(const step *p)
+{
+    if (p->mode != HFN_X86_32 || p->e.dest != RSP || p->e.shape != HFN_X86_AND)
+        return false;
+    for (uint8_t reg = 0; reg < REGISTERS; reg++)
+        if (points_to_arguments(p, reg))
+            return true;
+    return false;
+}
+
+/* The copy of the return address, or the register itself. */
+static bool is_kept_by_push(const step *p)
+{
+    const hfn_x86_effects *e = &p->e;
+
+    if (p->opcode[0] == 0xFF && (p->opcode[1] >> 3 & 7) == 6)
+        return points_to_arguments(p, e->base) && e->index == HFN_X86_NO_REGISTER &&
+               e->displacement == p->return_at;
+    return (p->opcode[0] & 0xF8) == 0x50 && points_to_arguments(p, e->stored);
+}
+
+/* mov reg, [where it was put]; pop reg there */
+static bool brings_back(const step *p)
+{
+    const hfn_x86_effects *e = &p->e;
+    int32_t base = place_in(p, e->base);
+
+    if (!is_number(p->s->at[HFN_X86_KEPT]) || e->dest >= REGISTERS || e->dest == RSP)
+        return false;
+    if ((p->opcode[0] & 0xF8) == 0x58)
+        return p->s->at[RSP] == p->s->at[HFN_X86_KEPT];
+    return e->shape == HFN_X86_LOAD && e->width == p->word && is_number(base) &&
+           e->index == HFN_X86_NO_REGISTER && base + e->displacement == p->s->at[HFN_X86_KEPT];
+}
+
 /* Arguments on the stack that are read or written at a place that is known can be copied below a frame of
  * ours.  pop moves the register that its operand's place counts from. */
 static hfn_stack_answer judge_access(const step *p, int64_t at)
@@ -174,8 +226,13 @@ static hfn_stack_answer step_lea(const step *p)
     if (is_number(base)) {
         int64_t at = (int64_t)base + e->displacement;
         if (e->dest == RSP && e->index == HFN_X86_NO_REGISTER) {
-            p->s->called = e->base != RBP ? p->s->called : 0;
+            p->s->called = e->base != RBP && base != 0 ? p->s->called : 0;
             return move_stack(p, at);
+        }
+        if (at == 0 && e->base == RSP && e->index == HFN_X86_NO_REGISTER && e->dest < REGISTERS &&
+            begins_realignment(p)) {
+            p->s->at[e->dest] = 0;
+            return HFN_STACK_FINE;
         }
         if (judge_object(p, at) != HFN_STACK_FINE)
             return judge_object(p, at);
@@ -213,6 +270,8 @@ static hfn_stack_answer step_stack_pointer(const step *p)
 {
     int32_t growth;
 
+    if (is_realignment(p))
+        return HFN_STACK_FINE;
     if (!hfn_x86_stack_growth(p->mode, p->bytes, p->size, &growth))
         return move_by_register(p);
     if (p->s->at[RSP] == HFN_STACK_BELOW)
@@ -289,9 +348,13 @@ static hfn_stack_answer step_call(const step *p)
 
     if (is_push_of_place(p))
         return move_stack(p, (int64_t)p->s->at[RSP] - p->word);
-    for (uint32_t i = 0; i < REGISTERS; i++)
-        if (changes >> i & 1)
-            p->s->at[i] = HFN_STACK_NOWHERE;
+    for (uint32_t i = 0; i < REGISTERS; i++) {
+        if (!(changes >> i & 1))
+            continue;
+        if (points_to_arguments(p, (uint8_t)i) && !is_number(p->s->at[HFN_X86_KEPT]))
+            return HFN_STACK_CALLER; /* it may be passed on: nobody kept it */
+        p->s->at[i] = HFN_STACK_NOWHERE;
+    }
     if (p->mode == HFN_X86_32 && p->s->called < HFN_CALLED_MOST)
         p->s->called++;
     return HFN_STACK_FINE;
@@ -303,6 +366,7 @@ hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uin
     int32_t word = word_bytes(mode);
     step p = { mode, word, -word, bytes, bytes, size, { .length = 0 }, state };
     hfn_stack_answer answer;
+    bool keeps, back; /* the address of the arguments */
 
     if (!hfn_x86_effects_of(mode, bytes, size, rva, &p.e) || state->at[RSP] == HFN_STACK_NOWHERE)
         return HFN_STACK_LOST;
@@ -315,10 +379,12 @@ hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uin
         return HFN_STACK_LOST; /* enter: no compiler writes it */
     if (p.e.shape == HFN_X86_LEA)
         return step_lea(&p);
-    answer = check_memory(&p);
+    keeps = mode == HFN_X86_32 && is_kept_by_push(&p);
+    back = mode == HFN_X86_32 && brings_back(&p);
+    answer = keeps ? HFN_STACK_FINE : check_memory(&p);
     if (answer == HFN_STACK_FINE)
         answer = step_arithmetic(&p);
-    if (answer == HFN_STACK_FINE)
+    if (answer == HFN_STACK_FINE && !keeps)
         answer = check_stored(&p);
     if (answer != HFN_STACK_FINE)
         return answer;
@@ -326,5 +392,9 @@ hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uin
         return step_call(&p);
     answer = step_stack_pointer(&p);
     step_registers(&p);
+    if (keeps && p.opcode[0] != 0xFF)
+        state->at[HFN_X86_KEPT] = state->at[RSP];
+    if (back)
+        state->at[p.e.dest] = 0;
     return answer;
 }

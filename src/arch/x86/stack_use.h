@@ -5,6 +5,9 @@
 
 #include "arch/x86/decode.h"
 
+/* Behind the registers in hfn_stack_state: where an address of the caller's frame was put (i386). */
+#define HFN_X86_KEPT 16
+
 void hfn_x86_stack_begin(hfn_x86_mode mode, hfn_stack_state *state);
 hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                                     hfn_stack_state *state);

@@ -121,6 +121,6 @@ const hfn_arch hfn_arch_x86 = {
     .stack_begin = stack_begin_32,
     .stack_step = stack_step_32,
     .stack_register = HFN_X86_RSP,
-    .return_place = HFN_X86_RSP,
+    .return_place = HFN_X86_KEPT,
     .frame_register = 5, /* ebp */
 };

@@ -10,20 +10,22 @@
 enum { RAX = 0, RCX = 1, RSP = 4, RBP = 5 };
 
 /* Over the instructions one by one; the answer of the first that is not fine. */
-static hfn_stack_answer follow(hfn_stack_state *s, const char *bytes, size_t size,
-                               const uint8_t *lengths)
+static hfn_stack_answer follow_in(hfn_x86_mode mode, hfn_stack_state *s, const char *bytes,
+                                  size_t size, const uint8_t *lengths)
 {
     hfn_stack_answer answer = HFN_STACK_FINE;
     uint64_t at = 0;
 
-    hfn_x86_stack_begin(HFN_X86_64, s);
+    hfn_x86_stack_begin(mode, s);
     for (; at < size && answer == HFN_STACK_FINE; at += *lengths++)
-        answer =
-            hfn_x86_stack_step(HFN_X86_64, (const uint8_t *)bytes + at, size - at, 0x1000 + at, s);
+        answer = hfn_x86_stack_step(mode, (const uint8_t *)bytes + at, size - at, 0x1000 + at, s);
     return answer;
 }
 /* FOLLOW(&state, "bytes", lengths of the instructions) */
-#define FOLLOW(s, bytes, ...) follow(s, bytes, sizeof(bytes) - 1, (const uint8_t[]){ __VA_ARGS__ })
+#define FOLLOW(s, bytes, ...)                                                                      \
+    follow_in(HFN_X86_64, s, bytes, sizeof(bytes) - 1, (const uint8_t[]){ __VA_ARGS__ })
+#define FOLLOW_32(s, bytes, ...)                                                                   \
+    follow_in(HFN_X86_32, s, bytes, sizeof(bytes) - 1, (const uint8_t[]){ __VA_ARGS__ })
 
 static void an_entry_stands_at_its_return_address(void)
 {
@@ -192,6 +194,86 @@ static void no_instruction_is_lost(void)
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24", 4), HFN_STACK_LOST); /* cut short */
 }
 
+/* ---- i386. */
+
+static void arguments_that_are_read_are_measured(void)
+{
+    hfn_stack_state s;
+
+    /* mov eax, [esp+4]; mov [esp+12], eax; ret */
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x24\x04\x89\x44\x24\x0C\xC3", 4, 4, 1), HFN_STACK_FINE);
+    CHECK_EQ_U64(s.reach, 12);
+    CHECK_EQ_U64(s.pops, 0);
+    /* push ebp; mov ebp, esp; fld qword [ebp+16]; leave; ret */
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x55\x89\xE5\xDD\x45\x10\xC9\xC3", 1, 2, 3, 1, 1), HFN_STACK_FINE);
+    CHECK_EQ_U64(s.reach, 16);
+    /* mov eax, [esp+124] and one further; lea eax, [esp+4]; mov eax, [esp+4*ecx+4] */
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x24\x7C", 4), HFN_STACK_FINE);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x84\x24\x80\x00\x00\x00", 7), HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8D\x44\x24\x04\x90\x90\x90", 4), HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x8C\x04", 4), HFN_STACK_CALLER);
+    /* mov eax, [esp]; mov eax, [esp-2] */
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x04\x24", 3), HFN_STACK_RETURN);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x24\xFE", 4), HFN_STACK_RETURN);
+}
+
+static void returns_say_what_they_take_along(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x53\x5B\xC2\x0C\x00", 1, 1, 3), HFN_STACK_FINE);
+    CHECK_EQ_U64(s.pops, 12);
+    CHECK_EQ_U64(s.reach, 12);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\xC2\x06\x00", 3), HFN_STACK_POPS);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\xC2\x80\x00", 3), HFN_STACK_POPS); /* more than can be copied */
+    CHECK_EQ_I64(FOLLOW_32(&s, "\xCB", 1), HFN_STACK_POPS);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x53\xC3", 1, 1), HFN_STACK_LOST);
+}
+
+static void what_callees_may_have_taken_is_doubted(void)
+{
+    hfn_stack_state s;
+
+    /* sub esp, 12; call; mov eax, [esp+16], the first argument if the callee took nothing */
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x83\xEC\x0C\xE8\x01\x02\x03\x04\x8B\x44\x24\x10", 3, 5, 4),
+                 HFN_STACK_FINE);
+    CHECK_EQ_U64(s.called, 1);
+    CHECK(s.unsettled);
+    /* push ebp; mov ebp, esp; call; mov eax, [ebp+8]; leave: the frame pointer is sure */
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x55\x89\xE5\xE8\x01\x02\x03\x04\x8B\x45\x08\xC9", 1, 2, 5, 3, 1),
+                 HFN_STACK_FINE);
+    CHECK(!s.unsettled);
+    CHECK_EQ_U64(s.called, 0);
+    /* call +0; pop ebx is no call */
+    CHECK_EQ_I64(FOLLOW_32(&s, "\xE8\x00\x00\x00\x00\x5B\xC3", 5, 1, 1), HFN_STACK_FINE);
+    CHECK_EQ_U64(s.called, 0);
+}
+
+static void a_realigned_frame_of_32_bits_keeps_its_arguments(void)
+{
+    hfn_stack_state s;
+#define REALIGNS "\x8D\x4C\x24\x04\x83\xE4\xF0\xFF\x71\xFC\x55\x89\xE5\x51" /* lea ... push ecx */
+
+    /* mov eax, [ecx+4]; call; lea esp, [ebp-4]; pop ecx; pop ebp; lea esp, [ecx-4]; ret */
+    CHECK_EQ_I64(FOLLOW_32(&s,
+                           REALIGNS "\x8B\x41\x04\xE8\x01\x02\x03\x04\x8D\x65\xFC\x59\x5D"
+                                    "\x8D\x61\xFC\xC3",
+                           4, 3, 3, 1, 2, 1, 3, 5, 3, 1, 1, 3, 1),
+                 HFN_STACK_FINE);
+    CHECK_EQ_U64(s.reach, 8);
+    /* mov ecx, [ebp-4]; leave; lea esp, [ecx-4]; ret */
+    CHECK_EQ_I64(
+        FOLLOW_32(&s, REALIGNS "\x8B\x4D\xFC\xC9\x8D\x61\xFC\xC3", 4, 3, 3, 1, 2, 1, 3, 1, 3, 1),
+        HFN_STACK_FINE);
+    /* from another place; passed on before it was kept; stored; without what realigns */
+    CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "\x8B\x4D\xF8\xC9\x8D\x61\xFC", 4, 3, 3, 1, 2, 1, 3, 1, 3),
+                 HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8D\x4C\x24\x04\x83\xE4\xF0\xE8\x01\x02\x03\x04", 4, 3, 5),
+                 HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "\x89\x08", 4, 3, 3, 1, 2, 1, 2), HFN_STACK_RETURN);
+    CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "\x8B\x41\xFC", 4, 3, 3, 1, 2, 1, 3), HFN_STACK_RETURN);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(an_entry_stands_at_its_return_address),
     CHECK_TEST(pushes_constants_and_copies_are_followed),
@@ -204,5 +286,9 @@ static const check_test tests[] = {
     CHECK_TEST(a_realigned_frame_ends_by_its_pointer),
     CHECK_TEST(a_call_changes_what_callees_may_change),
     CHECK_TEST(no_instruction_is_lost),
+    CHECK_TEST(arguments_that_are_read_are_measured),
+    CHECK_TEST(returns_say_what_they_take_along),
+    CHECK_TEST(what_callees_may_have_taken_is_doubted),
+    CHECK_TEST(a_realigned_frame_of_32_bits_keeps_its_arguments),
 };
 CHECK_MAIN(tests)
