@@ -196,7 +196,9 @@ static void print_json_timing(const hotfn_verdict *v)
     uint32_t reason = timing_reason(v);
 
     if (v->verdict != HOTFN_VERDICT_HOOKABLE) {
-        fputs(",\"timing\":null,\"timing_reason\":null,\"argument_words\":null", stdout);
+        fputs(
+            ",\"timing\":null,\"timing_reason\":null,\"argument_words\":null,\"popped_words\":null",
+            stdout);
         return;
     }
     printf(",\"timing\":\"%s\",\"timing_reason\":", is_timed(v) ? "full" : "count-only");
@@ -204,7 +206,8 @@ static void print_json_timing(const hotfn_verdict *v)
         fputs("null", stdout);
     else
         printf("\"%s\"", hotfn_reason_name(reason));
-    printf(",\"argument_words\":%u,\"popped_words\":%u", (unsigned)HOTFN_VERDICT_ARGUMENTS(v->flags),
+    printf(",\"argument_words\":%u,\"popped_words\":%u",
+           (unsigned)HOTFN_VERDICT_ARGUMENTS(v->flags),
            (unsigned)(HOTFN_VERDICT_POPS(v->flags) == HOTFN_POPS_ALL
                           ? HOTFN_VERDICT_ARGUMENTS(v->flags)
                           : HOTFN_VERDICT_POPS(v->flags)));
