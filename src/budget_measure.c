@@ -3,11 +3,12 @@
  * around a single function would hide half of it. */
 #include "budget.h"
 
+#include "base/compiler.h"
 #include "os/os.h"
 
 #include <string.h>
 
-#if defined(__x86_64__)
+#if HFN_CAN_CHANGE_OTHERS
 
 void hfn_busy_probe(uint64_t **row, uint64_t rounds, uint64_t kind);
 

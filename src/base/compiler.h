@@ -61,6 +61,13 @@ static inline void hfn_prefetch(uint64_t address)
 #define HFN_CAN_FOLLOW_MEMORY 0
 #endif
 
+/* May hooks of another process be changed from here (os/remote.h)? */
+#if defined(__x86_64__)
+#define HFN_CAN_CHANGE_OTHERS 1
+#else
+#define HFN_CAN_CHANGE_OTHERS 0
+#endif
+
 /* Where libgcc's unwinding context (_Unwind_Context) keeps the frame's CFA, in words: behind a place for
  * each register that DWARF numbers, and one. */
 #if defined(__aarch64__)

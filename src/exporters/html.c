@@ -10,12 +10,18 @@
 #include <string.h>
 
 #define MOST_NODES 200000u /* in a page; past that, places with hardly any time are left out */
-#define LEAST_PART 50000u  /* of the busy time */
+#define LEAST_PART 50000u  /* of the time, or of the bytes */
+
+/* Of a node with all below it. */
+typedef struct whole {
+    uint64_t ns, bytes;
+} whole;
 
 typedef struct page {
     const hfn_view *view;
     hfn_sink *sink;
     uint32_t *places; /* a node's place in the page, UINT32_MAX: left out */
+    whole *whole, all;
     uint32_t left_out;
     uint64_t *buckets;
     char shown[8192];
@@ -188,15 +194,34 @@ static void put_allocs(page *p)
 
 /* ---- Tree and edges. */
 
+/* Of a call that was open at the end (main, when exit() was called) only what lies below is known. */
+static void sum_whole(page *p)
+{
+    hotfn_record_node n;
+    for (uint32_t i = p->view->time.node_count; i-- > 0;) {
+        hfn_view_node(p->view, i, &n);
+        whole *w = &p->whole[i];
+        w->ns = n.total_ns > w->ns + n.self_ns ? n.total_ns : w->ns + n.self_ns;
+        w->bytes += n.self_alloc.allocated_bytes;
+        p->all.ns += n.parent == HOTFN_NO_NODE ? w->ns : 0;
+        p->all.bytes += n.self_alloc.allocated_bytes;
+        if (n.parent != HOTFN_NO_NODE) {
+            p->whole[n.parent].ns += w->ns;
+            p->whole[n.parent].bytes += w->bytes;
+        }
+    }
+}
+
 static void choose_nodes(page *p)
 {
-    uint64_t least =
-        p->view->time.node_count > MOST_NODES ? p->view->time.busy_ns / LEAST_PART + 1 : 0;
+    bool all = p->view->time.node_count <= MOST_NODES;
     uint32_t place = 0;
     hotfn_record_node n;
     for (uint32_t i = 0; i < p->view->time.node_count; i++) {
         hfn_view_node(p->view, i, &n);
-        bool kept = n.total_ns >= least && n.function != HOTFN_NO_FUNCTION &&
+        bool kept = (all || p->whole[i].ns > p->all.ns / LEAST_PART ||
+                     p->whole[i].bytes > p->all.bytes / LEAST_PART) &&
+                    n.function != HOTFN_NO_FUNCTION &&
                     (n.parent == HOTFN_NO_NODE || p->places[n.parent] != UINT32_MAX);
         p->places[i] = kept ? place++ : UINT32_MAX;
         p->left_out += !kept;
@@ -204,9 +229,18 @@ static void choose_nodes(page *p)
 }
 
 /* One column of the nodes that are kept; field is taken from the node by its number. */
-enum { NODE_PARENT, NODE_FUNCTION, NODE_THREAD, NODE_CALLS, NODE_TOTAL, NODE_SELF, NODE_BYTES };
+enum {
+    NODE_PARENT,
+    NODE_FUNCTION,
+    NODE_THREAD,
+    NODE_CALLS,
+    NODE_TOTAL,
+    NODE_SELF,
+    NODE_BYTES,
+    NODE_BELOW
+};
 
-static void put_node_field(page *p, const hotfn_record_node *n, int field)
+static void put_node_field(page *p, const hotfn_record_node *n, uint32_t index, int field)
 {
     switch (field) {
     case NODE_PARENT:
@@ -219,8 +253,9 @@ static void put_node_field(page *p, const hotfn_record_node *n, int field)
     case NODE_FUNCTION: put_number(p, n->function); break;
     case NODE_THREAD: put_number(p, n->thread); break;
     case NODE_CALLS: put_number(p, n->calls); break;
-    case NODE_TOTAL: put_number(p, n->total_ns); break;
+    case NODE_TOTAL: put_number(p, p->whole[index].ns); break;
     case NODE_BYTES: put_number(p, n->self_alloc.allocated_bytes); break;
+    case NODE_BELOW: put_number(p, p->whole[index].bytes); break;
     default: put_number(p, n->self_ns);
     }
 }
@@ -228,8 +263,8 @@ static void put_node_field(page *p, const hotfn_record_node *n, int field)
 static void put_nodes(page *p)
 {
     static const char *const keys[] = { "parent", "function", "thread", "calls",
-                                        "total",  "self",     "bytes" };
-    int fields = p->view->time.flags & HOTFN_TIMING_ALLOC ? NODE_BYTES + 1 : NODE_BYTES;
+                                        "total",  "self",     "bytes",  "below" };
+    int fields = p->view->time.flags & HOTFN_TIMING_ALLOC ? NODE_BELOW + 1 : NODE_BYTES;
     hotfn_record_node n;
     hfn_sink_text(p->sink, ",\n\"nodes\":{");
     for (int field = 0; field < fields; field++) {
@@ -241,7 +276,7 @@ static void put_nodes(page *p)
             }
             hfn_view_node(p->view, i, &n);
             hfn_sink_text(p->sink, separator);
-            put_node_field(p, &n, field);
+            put_node_field(p, &n, i, field);
             separator = ",";
         }
         hfn_sink_text(p->sink, "]");
@@ -391,6 +426,7 @@ static void put_run(page *p)
 static bool write_html(const hfn_view *view, hfn_sink *sink)
 {
     size_t place_bytes = view->time.node_count * sizeof(uint32_t);
+    size_t whole_bytes = view->time.node_count * sizeof(whole);
     size_t bucket_bytes = HOTFN_HISTOGRAM_BUCKETS * sizeof(uint64_t);
     page *p = hfn_alloc(&view->env, sizeof *p);
     if (!p) {
@@ -399,9 +435,11 @@ static bool write_html(const hfn_view *view, hfn_sink *sink)
     p->view = view;
     p->sink = sink;
     p->places = hfn_alloc(&view->env, place_bytes);
+    p->whole = hfn_alloc(&view->env, whole_bytes);
     p->buckets = hfn_alloc(&view->env, bucket_bytes);
-    bool held = p->places && p->buckets;
+    bool held = p->places && p->whole && p->buckets;
     if (held) {
+        sum_whole(p);
         choose_nodes(p);
         hfn_sink_bytes(sink, hfn_html_head, hfn_html_head_bytes);
         put_run(p);
@@ -415,6 +453,7 @@ static bool write_html(const hfn_view *view, hfn_sink *sink)
         hfn_sink_bytes(sink, hfn_html_tail, hfn_html_tail_bytes);
     }
     hfn_free(&view->env, p->places, place_bytes);
+    hfn_free(&view->env, p->whole, whole_bytes);
     hfn_free(&view->env, p->buckets, bucket_bytes);
     hfn_free(&view->env, p, sizeof *p);
     return held;

@@ -77,7 +77,34 @@ def check_events(record, functions):
     assert all(begun[name] == calls for name, calls in CALLS.items()), begun
 
 
+EXITS = """
+#include <stdlib.h>
+volatile long sink;
+void work(void) { for (long i = 0; i < 100000; i++) sink += i; }
+void outer(void) { for (int i = 0; i < 100; i++) work(); exit(5); }
+int main(void) { sink = 1; outer(); return (int)sink; }
+"""
+
+
+def check_calls_open_at_the_end(folder):
+    """Of a program that ends by exit() the page shows what lies below the calls that never returned."""
+    program, record, page = folder / "exits", folder / "exits.hfr", folder / "exits.html"
+    (folder / "exits.c").write_text(EXITS)
+    subprocess.run([COMPILER, "-O1", "-fno-inline", "-fno-ipa-ra", "-o", program, folder / "exits.c"], check=True)
+    done = subprocess.run([HOTFN, "run", "-q", "--mode", "time", "-o", record, "--", program], timeout=120)
+    assert done.returncode == 5, done
+    run(HOTFN, "export", "-o", page, record)
+    data = json.loads(page.read_text().split('<script type="application/json" id="data">')[1].split("</script>")[0])
+    nodes, names = data["nodes"], data["functions"]["name"]
+    path = {names[f]: i for i, f in enumerate(nodes["function"]) if names[f] in ("main", "outer", "work")}
+    assert nodes["parent"][path["work"]] == path["outer"], (nodes, path)
+    assert nodes["parent"][path["outer"]] == path["main"], (nodes, path)
+    work, outer, main_ = (nodes["total"][path[name]] for name in ("work", "outer", "main"))
+    assert 0 < work <= outer <= main_ and nodes["calls"][path["work"]] == 100, (work, outer, main_)
+
+
 def main(folder):
+    check_calls_open_at_the_end(folder)
     program, record = folder / "timed", folder / "timed.hfr"
     (folder / "timed.c").write_text(PROGRAM)
     subprocess.run([COMPILER, "-O1", "-fno-inline", "-fno-ipa-ra", "-o", program, folder / "timed.c"], check=True)

@@ -298,7 +298,7 @@ const whyOf = c => c.why === "too-dear" ? `${group(c.calls_per_second)} calls a 
 
 // ---- The call tree, of one thread or of all in one.  What a node weighs: its time, or its bytes.
 
-const measures = { time: { self: N.self, whole: N.total, word: time }, bytes: { self: N.bytes, word: bytes } };
+const measures = { time: { self: N.self, whole: N.total, word: time }, bytes: { self: N.bytes, whole: N.below, word: bytes } };
 const trees = new Map();
 function treeOf(thread, by = "time") {
   const known = by + thread;
@@ -315,8 +315,7 @@ function treeOf(thread, by = "time") {
       up.kids.set(node.f, node);
     }
     node.self += m.self[i];
-    if (m.whole) node.total += m.whole[i];
-    else for (let at = node; at !== root; at = at.up) at.total += m.self[i];
+    node.total += m.whole[i];
     node.calls += N.calls[i];
     if (N.bytes) node.bytes += N.bytes[i];
     place[i] = node;

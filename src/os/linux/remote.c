@@ -10,6 +10,7 @@
  */
 #include "os/remote.h"
 
+#include "base/compiler.h"
 #include "base/memory.h"
 
 #include <dirent.h>
@@ -32,11 +33,7 @@ enum { POLL_NS = 50000, PATH_BYTES = 64, EVENT_STOP = 128 /* PTRACE_EVENT_STOP *
 
 bool hfn_os_can_change_others(void)
 {
-#if defined(__x86_64__)
-    return true;
-#else
-    return false;
-#endif
+    return HFN_CAN_CHANGE_OTHERS;
 }
 
 /* ---- Memory. */
