@@ -158,7 +158,7 @@ static void maps_beside_their_images_survive_every_failure(void)
     sample_finish(&s);
 }
 
-static const char list_path[] = "oom_list.flf";
+static char list_path[] = "/tmp/hotfn-oom-list-XXXXXX";
 
 /* Made, saved in the form that user tells, read again from the file and from bytes. */
 static hotfn_status walk_list(const void *user, const hotfn_env *env, hotfn_error *err)
@@ -192,6 +192,11 @@ static hotfn_status walk_list(const void *user, const hotfn_env *env, hotfn_erro
 
 static void lists_survive_every_failure(void)
 {
+    int file = mkstemp(list_path);
+
+    if (!CHECK(file >= 0))
+        return;
+    close(file);
     fail_each_request(walk_list, &(uint32_t){ 0 }, 5);
     fail_each_request(walk_list, &(uint32_t){ HOTFN_LIST_TEXT }, 5);
     unlink(list_path);

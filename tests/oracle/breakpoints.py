@@ -62,7 +62,7 @@ def count(places, command, folder, environment, stdin=None, cwd=None, fixed=True
                                     arguments=shell_words(command[1:], stdin, folder),
                                     fixed="on" if fixed else "off"))
     settings = shlex.join(f"{name}={value}" for name, value in environment.items())
-    gdb = ["env", "-i", f"PATH={os.environ['PATH']}", "HOME=/nonexistent", "SHELL=/bin/sh", "gdb",
+    gdb = ["env", "-i", f"PATH={os.environ['PATH']}", "HOME=/dev/null", "SHELL=/bin/sh", "gdb",
            "-nx", "-q", "-batch", "-ex", f"set exec-wrapper env -i {settings}", "-x", script,
            str(command[0])]
     done = subprocess.run(list(map(str, gdb)), cwd=cwd, capture_output=True, text=True,

@@ -28,7 +28,7 @@ import hotfn_report
 
 # valgrind's processor has no AVX-512: without these libc takes other variants of its functions.
 ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
-               "PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent",
+               "PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": "/dev/null",
                "PYTHONHASHSEED": "0", "PYTHONHOME": "/usr"}
 WITNESS_RUNS = 6
 

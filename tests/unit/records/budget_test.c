@@ -97,6 +97,9 @@ static void what_was_noted_is_told(void)
     hotfn_live *live = live_with_budget(50000);
     char path[64], text[100];
 
+    sample_path(""); /* makes the folder */
+    CHECK_EQ_I64(chdir(sample_folder), 0);
+
     note(live, 1, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED, 100);
     note(live, 1, HOTFN_BUDGET_UNHOOKED, HOTFN_BUDGET_COUNTED, 200);
     note(live, 2, HOTFN_BUDGET_TIMED, HOTFN_BUDGET_COUNTED, 300);
