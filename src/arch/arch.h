@@ -150,6 +150,19 @@ typedef enum hfn_stack_answer {
     HFN_STACK_POPS    /* a return that takes more than can be told             */
 } hfn_stack_answer;
 
+/* Moved code, and the memory that it may be made longer from, by copies of what it goes on to. */
+typedef struct hfn_run {
+    const uint8_t *moved;
+    uint32_t moved_bytes;
+    hfn_fixup fixups[HFN_FIXUP_MAX]; /* of addresses, not of RVAs */
+    uint32_t fixup_count;
+    uint64_t begin, end; /* addresses of code that may be copied, as it stands there now */
+    bool (*is_barred)(const void *user, uint64_t address); /* not from there on */
+    const void *user;
+} hfn_run;
+
+#define HFN_RUN_MAX_BYTES 512
+
 /* What whoever patches needs to know of a CPU, without a decoder: all of it was decoded before. */
 typedef struct hfn_patching {
     uint32_t machine;          /* HOTFN_MACHINE_* */
@@ -167,6 +180,10 @@ typedef struct hfn_patching {
     /* DWARF call frame instructions of moved code, from the state at an entry on: their number of bytes,
      * UINT32_MAX if they do not fit. */
     uint32_t (*cfi_steps)(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
+    /* Write moved code for the place `address` that goes on for a while before it jumps back: all of it is
+     * unwound like an entry and calls nothing.  Its number of bytes, at most HFN_RUN_MAX_BYTES, is the same
+     * for every address; 0 if there is no gain, or a target is out of reach.  NULL: never. */
+    uint32_t (*run_on)(const hfn_run *run, uint64_t address, uint8_t *out);
 } hfn_patching;
 
 typedef struct hfn_arch {

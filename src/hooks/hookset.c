@@ -92,6 +92,8 @@ void hfn_batch_finish(hotfn_hooks *hooks, hfn_batch *batch)
     hfn_batch_settle(hooks, batch);
     hfn_free(&hooks->env, batch->hooks, batch->hook_capacity * sizeof *batch->hooks);
     hfn_free(&hooks->env, batch->asides, batch->aside_capacity * sizeof *batch->asides);
+    if (batch->runs)
+        hfn_free(&hooks->env, batch->runs, batch->hook_count * sizeof *batch->runs);
     memset(batch, 0, sizeof *batch);
 }
 
@@ -113,6 +115,7 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
     bool counts = counts_calls(batch->kind), calls = batch->kind == HOTFN_ACTION_CALL;
 
     larger.hook_capacity = capacity;
+    larger.runs = NULL;
     larger.asides = NULL;
     larger.aside_capacity = 0;
     larger.hooks = hfn_alloc(&hooks->env, capacity * sizeof *larger.hooks);
@@ -267,7 +270,8 @@ static uint32_t survey(const hotfn_hooks *hooks, const hotfn_plan *plan, const c
     return count;
 }
 
-static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const choice *c)
+static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const choice *c,
+                      bool often)
 {
     const hotfn_plan *plan = hooks->modules[module].plan;
     hfn_batch *batch = count > 0 ? new_batch(hooks, module, c->kind) : NULL;
@@ -281,6 +285,7 @@ static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const
         hfn_batch_finish(hooks, batch);
         return false;
     }
+    batch->often = often;
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         if (!is_chosen(hooks, plan, i, c, &slot))
             continue;
@@ -291,7 +296,7 @@ static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const
 }
 
 /* Slots in another order than entries (hotfn_live_order_slots) say who is called most: the first of
- * them become a batch of their own, so that their stubs stand together. */
+ * them become a batch of their own, whose stubs stand together and run on (run_on.h). */
 enum { FIRST_SLOTS = 256 };
 
 static bool add_counted(hotfn_hooks *hooks, uint32_t module, uint32_t count, const choice *all,
@@ -304,8 +309,8 @@ static bool add_counted(hotfn_hooks *hooks, uint32_t module, uint32_t count, con
     first.end_slot = rest.first_slot = (uint64_t)lowest_slot + FIRST_SLOTS;
     first_count =
         survey(hooks, hooks->modules[module].plan, &first, &lowest, &highest, &is_in_order);
-    return add_batch(hooks, module, first_count, &first) &&
-           add_batch(hooks, module, count - first_count, &rest);
+    return add_batch(hooks, module, first_count, &first, true) &&
+           add_batch(hooks, module, count - first_count, &rest, false);
 }
 
 /* Those of a part of the module. */
@@ -324,9 +329,9 @@ static hotfn_status add_part(hotfn_hooks *hooks, uint32_t module, const uint32_t
 
     if (status != HOTFN_OK)
         return status;
-    return (in_order ? add_batch(hooks, module, counted, &count)
+    return (in_order ? add_batch(hooks, module, counted, &count, false)
                      : add_counted(hooks, module, counted, &count, lowest)) &&
-                   add_batch(hooks, module, timed, &time)
+                   add_batch(hooks, module, timed, &time, false)
                ? HOTFN_OK
                : no_memory(err);
 }

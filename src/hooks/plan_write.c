@@ -95,7 +95,7 @@ static bool fits_format(const hfn_plan_source *source, const hfn_moved *moved)
     for (uint32_t i = 0; i < moved->fixup_count; i++)
         if (!fits_i32((int64_t)(moved->fixups[i].target_rva - site)))
             return false;
-    return site + source->original_bytes <= UINT32_MAX && source->patch_offset <= UINT8_MAX &&
+    return site + source->original_bytes <= UINT32_MAX - UINT16_MAX && source->patch_offset <= UINT8_MAX &&
            source->original_bytes <= PLAN_ORIGINAL_MAX &&
            source->patch_bytes <= source->original_bytes && source->flags <= UINT8_MAX &&
            moved->instruction_count <= PLAN_STEPS_MAX && moved->length <= HFN_MOVED_MAX &&
@@ -149,10 +149,16 @@ static bool write_data(hfn_plan_writer *writer, const hfn_plan_source *source, c
     return true;
 }
 
+static uint32_t run_bytes_of(const hfn_plan_source *source)
+{
+    return source->run_bytes < UINT16_MAX ? source->run_bytes : UINT16_MAX;
+}
+
 static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t data_at,
                         uint32_t cfi_bytes)
 {
     uint64_t site = source->rva + source->patch_offset;
+    uint32_t run_bytes = run_bytes_of(source);
 
     memset(entry, 0, PLAN_ENTRY_BYTES);
     hfn_store_u32(entry + PLAN_ENTRY_RVA_AT, (uint32_t)source->rva);
@@ -169,6 +175,8 @@ static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t 
     entry[PLAN_ENTRY_CFI_BYTES_AT] = (uint8_t)cfi_bytes;
     entry[PLAN_ENTRY_SPARE_AT] = (uint8_t)source->spare;
     entry[PLAN_ENTRY_ARGUMENTS_AT] = (uint8_t)source->arguments;
+    entry[PLAN_ENTRY_RUN_AT] = (uint8_t)run_bytes;
+    entry[PLAN_ENTRY_RUN_AT + 1] = (uint8_t)(run_bytes >> 8);
     if (source->strategy == HOTFN_STRATEGY_ISLAND)
         entry[PLAN_ENTRY_ISLAND_AT] = (uint8_t)(source->island_rva - (site + 2));
 }
@@ -193,7 +201,8 @@ static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_source *source
 
 static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
 {
-    uint64_t begin = source->rva, end = source->rva + source->patch_offset + source->original_bytes;
+    uint64_t site = source->rva + source->patch_offset, run_bytes = run_bytes_of(source);
+    uint64_t begin = source->rva, end = site + source->original_bytes;
     uint64_t island = source->island_rva;
     uint8_t *range = range_for(writer, source);
 
@@ -203,6 +212,8 @@ static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
         begin = island < begin ? island : begin;
         end = island + PLAN_ISLAND_BYTES > end ? island + PLAN_ISLAND_BYTES : end;
     }
+    if (site + run_bytes > end)
+        end = site + run_bytes;
     if (source->end_rva > end && source->end_rva <= UINT32_MAX)
         end = source->end_rva;
     if (begin < hfn_load_u32(range + PLAN_RANGE_BEGIN_AT))

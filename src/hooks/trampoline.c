@@ -3,6 +3,8 @@
  * fields for the place where they now stand. */
 #include "hooks/trampoline.h"
 
+#include "hooks/run_on.h"
+
 _Static_assert(HFN_STUB_POPS_ALL == HOTFN_POPS_ALL, "an entry's byte goes on to the stub");
 
 static hfn_stub_kind stub_kind(uint32_t kind)
@@ -32,9 +34,14 @@ hfn_stub_shape hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook)
     return hfn_stub_shape_of(stub_kind(kind), stub_flags(hook));
 }
 
+uint32_t hfn_trampoline_body_bytes(const hfn_plan_hook *hook)
+{
+    return hook->run_bytes > 0 ? hook->run_bytes : hook->moved_bytes;
+}
+
 uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook)
 {
-    return hfn_trampoline_shape(kind, hook).head_bytes + (uint32_t)hook->moved_bytes;
+    return hfn_trampoline_shape(kind, hook).head_bytes + hfn_trampoline_body_bytes(hook);
 }
 
 static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, uint64_t base)
@@ -72,6 +79,8 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
     };
 
     hfn_stub_emit(out, &request);
+    if (hook->run_bytes > 0)
+        return hfn_run_on_write(out + head_bytes, address + head_bytes, hook, base);
     memcpy(out + head_bytes, hook->moved, hook->moved_bytes);
     return fix_up(out + head_bytes, address + head_bytes, hook, base);
 }

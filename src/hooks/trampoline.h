@@ -8,6 +8,8 @@
 
 /* The head's shape for an action (HOTFN_ACTION_*). */
 hfn_stub_shape hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook);
+/* Of what stands behind the head, and with it. */
+uint32_t hfn_trampoline_body_bytes(const hfn_plan_hook *hook);
 uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook);
 
 /* What all stubs of a region share. */

@@ -19,6 +19,8 @@
 #define HFN_NOTE_MAYBE_PART 4u /* its jumps may be those of another function's body */
 #define HFN_NOTE_RSEQ 8u       /* holds a restartable sequence                      */
 #define HFN_NOTE_FAULT 16u     /* a fault handler knows its addresses               */
+/* Somebody knows where its bytes are, or nobody which are its own. */
+#define HFN_NOTES_STAY (HFN_NOTE_UNBOUNDED | HFN_NOTE_RSEQ | HFN_NOTE_FAULT)
 
 /* A function as the judge sees it.  Same index as in the functions. */
 typedef struct hfn_subject {

@@ -9,7 +9,6 @@
 
 /* Which function begins at an address: for each stretch of 2^BUCKET_BITS bytes the first at or behind it. */
 #define BUCKET_BITS 7u
-#define MUST_STAY (HFN_NOTE_UNBOUNDED | HFN_NOTE_RSEQ | HFN_NOTE_FAULT)
 
 typedef struct entry_index {
     uint32_t *first;
@@ -68,7 +67,7 @@ static bool may_enter(const hfn_judging *j, const hfn_verdict *verdict, const hf
  * as seldom used.  And nobody may know the bytes. */
 static bool is_caller(const hfn_verdict *verdict, const hfn_subject *s)
 {
-    return verdict->pub.verdict != HOTFN_VERDICT_FRAGMENT && !(s->notes & MUST_STAY);
+    return verdict->pub.verdict != HOTFN_VERDICT_FRAGMENT && !(s->notes & HFN_NOTES_STAY);
 }
 
 /* [from, field + 4) is the instruction. */

@@ -39,6 +39,7 @@ typedef struct hfn_verdict {
     uint32_t covered_bytes; /* original bytes that the moved code replaces               */
     uint8_t spare;          /* a register that is dead at the site, plus 1; 0: none known   */
     uint8_t pc_register;    /* i386: where a call among the moved gives back its return address, plus 1 */
+    uint32_t run_bytes;     /* from the site on: its own code, that may be copied elsewhere */
 } hfn_verdict;
 
 /* Never NULL for index < hotfn_verdicts_count; NULL past the end. */

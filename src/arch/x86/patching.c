@@ -3,6 +3,7 @@
 #include "arch/arch.h"
 #include "arch/x86/cfi_steps.h"
 #include "arch/x86/emit.h"
+#include "arch/x86/run_on.h"
 
 #include <hotfn/machine.h>
 
@@ -57,6 +58,7 @@ const hfn_patching hfn_patching_x86_64 = {
     .fix_up = fix_up,
     .fixup_kind = fixup_kind,
     .cfi_steps = cfi_steps_64,
+    .run_on = hfn_x86_run_on,
 };
 
 const hfn_patching hfn_patching_x86 = {

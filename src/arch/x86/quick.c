@@ -389,3 +389,56 @@ bool hfn_x86_quick(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t l
     quick_simple(bytes, rex_bytes + 1, what, rva, link_base, out);
     return true;
 }
+
+/* ---- The stack pointer. */
+
+/* Has the opcode (of those that the quick decoder knows) a ModRM byte? */
+static bool has_modrm(uint8_t opcode)
+{
+    return (opcode < 0x40 && (opcode & 7) < 4) || opcode == 0x63 || opcode == 0x69 ||
+           opcode == 0x6b || (opcode >= 0x80 && opcode <= 0x8d) || (opcode & 0xfe) == 0xc0 ||
+           (opcode & 0xfe) == 0xc6 || (opcode & 0xfc) == 0xd0 || (opcode & 0xfe) == 0xf6 ||
+           (opcode & 0xfe) == 0xfe;
+}
+
+/* Is ModRM.reg a part of the opcode? */
+static bool is_group(uint8_t opcode)
+{
+    return (opcode >= 0x80 && opcode <= 0x83) || (opcode & 0xfe) == 0xc0 ||
+           (opcode & 0xfe) == 0xc6 || (opcode & 0xfc) == 0xd0 || (opcode & 0xfe) == 0xf6 ||
+           (opcode & 0xfe) == 0xfe;
+}
+
+/* Register 4 by ModRM: rsp, or what is taken for it to be safe. */
+static bool names_stack(uint8_t modrm, uint8_t rex, bool group)
+{
+    return (!group && (modrm >> 3 & 7) == 4 && !(rex & 4)) ||
+           (modrm >= 0xc0 && (modrm & 7) == 4 && !(rex & 1));
+}
+
+bool hfn_x86_quick_keeps_stack(const uint8_t *at)
+{
+    uint8_t rex = 0;
+
+    while (memchr("\x26\x2e\x36\x3e\x64\x65\x66\xf2\xf3", *at, 9))
+        at++;
+    if ((*at & 0xf0) == 0x40)
+        rex = *at++;
+    if (*at == 0x0f) {
+        uint8_t second = at[1];
+        if ((second & 0xf0) == 0x80)
+            return true;
+        if (second >= 0xc8 && second <= 0xcf) /* bswap */
+            return (second & 7) != 4 || (rex & 1);
+        return !names_stack(at[2], rex, false);
+    }
+    if (*at == 0xff && (at[1] >> 3 & 7) == 6) /* push */
+        return false;
+    if (has_modrm(*at))
+        return !names_stack(at[1], rex, is_group(*at));
+    if ((*at >= 0x50 && *at <= 0x5f) || *at == 0x68 || *at == 0x6a || *at == 0xc9)
+        return false; /* push, pop, leave */
+    if (*at >= 0x90 && *at <= 0x97) /* nop; xchg rax, r */
+        return (*at & 7) != 4 || (rex & 1);
+    return *at < 0xb0 || *at > 0xbf || (*at & 7) != 4 || (rex & 1); /* mov r, immediate */
+}

@@ -10,6 +10,10 @@
 bool hfn_x86_quick(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
                    hfn_instruction *out);
 
+/* Does an instruction that it knows, no call and no return, surely leave the stack pointer alone?  No for
+ * some that do. */
+bool hfn_x86_quick_keeps_stack(const uint8_t *bytes);
+
 #define HFN_X86_LONGEST 15u /* bytes of the longest instruction: Intel SDM vol. 2, 2.3.11 */
 
 #endif

@@ -133,6 +133,8 @@ static const prologue prologues[] = {
       { 0x6a, 0x07, 0x58, 0x41, 0x54, 0x45, 0x31, 0xe4, 0x41, 0x5c, 0xc3 }, 11 },
     { "lea eax, [rdi + 1]; add eax, esi; ret",
       { 0x8d, 0x47, 0x01, 0x01, 0xf0, 0xc3 }, 6 },
+    { "lea eax, [rdi + 1]; test eax, eax; jne 9; xor eax, eax; 9: neg eax; ret",
+      { 0x8d, 0x47, 0x01, 0x85, 0xc0, 0x75, 0x02, 0x31, 0xc0, 0xf7, 0xd8, 0xc3 }, 12 },
 };
 /* clang-format on */
 
@@ -158,6 +160,7 @@ static void make_plan(fixture *f, uint32_t flags, uint32_t spare, uint32_t words
         source.flags = flags;
         source.spare = spare;
         source.arguments = words;
+        source.run_bytes = prologues[i].byte_count;
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f->plan, NULL), HOTFN_OK);
@@ -185,7 +188,19 @@ static void nothing(void *user)
     (void)user;
 }
 
-static void hook_all(fixture *f, uint32_t kind)
+/* All of them, as the functions that are called most: slots are in another order. */
+static void add_by_heat(const fixture *f)
+{
+    uint32_t slot_of[PROLOGUES], module;
+
+    for (uint32_t i = 0; i < PROLOGUES; i++)
+        slot_of[i] = PROLOGUES - i;
+    CHECK_EQ_I64(hotfn_hooks_add_module(f->hooks, f->plan, (uint64_t)(uintptr_t)f->code.bytes,
+                                        slot_of, &module, NULL),
+                 HOTFN_OK);
+}
+
+static void hook_all(fixture *f, uint32_t kind, bool by_heat)
 {
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
     hotfn_row_access access = timing_access();
@@ -197,7 +212,9 @@ static void hook_all(fixture *f, uint32_t kind)
     action.callback = nothing;
     options.flags = HOTFN_HOOKS_REGISTER_UNWIND;
     CHECK_EQ_I64(hotfn_hooks_create(&f->hooks, &options, &access, NULL, NULL), HOTFN_OK);
-    for (uint32_t i = 0; i < PROLOGUES; i++)
+    if (by_heat)
+        add_by_heat(f);
+    for (uint32_t i = 0; i < PROLOGUES && !by_heat; i++)
         CHECK_EQ_I64(hotfn_hooks_add(f->hooks, f->plan, (uint64_t)(uintptr_t)f->code.bytes, i,
                                      &action, &module, NULL),
                      HOTFN_OK);
@@ -221,12 +238,13 @@ static void trace_function(const fixture *f, uint32_t index)
         printf("# %s: first at stub pc %#" PRIx64 "\n", prologues[index].name, first_bad_pc);
 }
 
-static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t words)
+static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t words,
+                       bool by_heat)
 {
     fixture f;
 
     make_plan(&f, flags, spare, words);
-    hook_all(&f, kind);
+    hook_all(&f, kind, by_heat);
     for (uint32_t i = 0; i < PROLOGUES; i++) {
         row = i & 1 ? slots : NULL; /* the gate of the slow path too */
         slots[SKIP] = 0;
@@ -241,7 +259,16 @@ static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t w
 
 static void trace_all(uint32_t kind, uint32_t flags, uint32_t spare)
 {
-    trace_each(kind, flags, spare, 0);
+    trace_each(kind, flags, spare, 0, false);
+}
+
+/* The last two functions of the list do. */
+static void stubs_that_run_on_unwind_from_every_instruction(void)
+{
+    trace_each(HOTFN_ACTION_COUNT, 0, 0, 0, true);
+    trace_each(HOTFN_ACTION_COUNT, HOTFN_VERDICT_FLAGS_LIVE, 0, 0, true);
+    trace_each(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, 0, 0, true);
+    trace_each(HOTFN_ACTION_COUNT, 0, 11 + 1, 0, true);
 }
 
 static void count_stubs_unwind_from_every_instruction(void)
@@ -282,8 +309,8 @@ static void stubs_that_copy_arguments_unwind_from_every_instruction(void)
 {
     for (uint32_t words = 1; words <= HFN_ARGUMENTS_MAX_64 / 8; words++)
         for (uint32_t kind = HOTFN_ACTION_TIME; kind <= HOTFN_ACTION_SAMPLE; kind++) {
-            trace_each(kind, HOTFN_VERDICT_TIMED, 0, words);
-            trace_each(kind, HOTFN_VERDICT_TIMED, 11 + 1, words);
+            trace_each(kind, HOTFN_VERDICT_TIMED, 0, words, false);
+            trace_each(kind, HOTFN_VERDICT_TIMED, 11 + 1, words, false);
         }
 }
 
@@ -379,6 +406,7 @@ static const check_test tests[] = {
     CHECK_TEST(stubs_that_sign_with_another_key_have_tables_of_their_own),
     CHECK_TEST(bare_stubs_unwind_from_every_instruction),
     CHECK_TEST(count_stubs_unwind_from_every_instruction),
+    CHECK_TEST(stubs_that_run_on_unwind_from_every_instruction),
     CHECK_TEST(flag_free_stubs_unwind_from_every_instruction),
     CHECK_TEST(red_zone_stubs_unwind_from_every_instruction),
     CHECK_TEST(stubs_with_a_spare_register_unwind_from_every_instruction),
