@@ -79,7 +79,8 @@ typedef struct hotfn_row_access {
 #define HOTFN_HOOKS_SINGLE_THREADED 1u /* the caller knows that no other thread runs: skip quiescing */
 #define HOTFN_HOOKS_NO_UNWIND 2u       /* no unwind information                                      */
 #define HOTFN_HOOKS_REGISTER_UNWIND 4u /* tell libgcc by __register_frame (embedding without an agent) */
-#define HOTFN_HOOKS_KEEP_CALLS 8u      /* patch entries only; else direct calls go straight to stubs  */
+#define HOTFN_HOOKS_KEEP_CALLS 8u      /* patch entries only; else direct calls go straight to stubs,
+                                        * and stubs of what is called most hold more code than moved  */
 
 /* A field left 0 asks for the default in brackets.  Fields are only appended. */
 typedef struct hotfn_hook_options {

@@ -317,7 +317,8 @@ bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *
 
 static bool same_hooks(const hfn_batch *a, const hfn_batch *b)
 {
-    if (a->often != b->often || a->module != b->module || a->kind != b->kind || a->hook_count != b->hook_count)
+    if (a->often != b->often || a->module != b->module || a->kind != b->kind ||
+        a->hook_count != b->hook_count)
         return false;
     for (uint32_t i = 0; i < a->hook_count; i++)
         if ((a->hooks[i] & (HFN_HOOK_ENTRY | HFN_HOOK_FAR)) !=

@@ -95,8 +95,8 @@ static bool fits_format(const hfn_plan_source *source, const hfn_moved *moved)
     for (uint32_t i = 0; i < moved->fixup_count; i++)
         if (!fits_i32((int64_t)(moved->fixups[i].target_rva - site)))
             return false;
-    return site + source->original_bytes <= UINT32_MAX - UINT16_MAX && source->patch_offset <= UINT8_MAX &&
-           source->original_bytes <= PLAN_ORIGINAL_MAX &&
+    return site + source->original_bytes <= UINT32_MAX - UINT16_MAX &&
+           source->patch_offset <= UINT8_MAX && source->original_bytes <= PLAN_ORIGINAL_MAX &&
            source->patch_bytes <= source->original_bytes && source->flags <= UINT8_MAX &&
            moved->instruction_count <= PLAN_STEPS_MAX && moved->length <= HFN_MOVED_MAX &&
            (source->strategy != HOTFN_STRATEGY_ISLAND ||

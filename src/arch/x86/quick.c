@@ -437,7 +437,7 @@ bool hfn_x86_quick_keeps_stack(const uint8_t *at)
     if (has_modrm(*at))
         return !names_stack(at[1], rex, is_group(*at));
     if ((*at >= 0x50 && *at <= 0x5f) || *at == 0x68 || *at == 0x6a || *at == 0xc9)
-        return false; /* push, pop, leave */
+        return false;               /* push, pop, leave */
     if (*at >= 0x90 && *at <= 0x97) /* nop; xchg rax, r */
         return (*at & 7) != 4 || (rex & 1);
     return *at < 0xb0 || *at > 0xbf || (*at & 7) != 4 || (rex & 1); /* mov r, immediate */

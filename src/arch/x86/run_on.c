@@ -161,7 +161,8 @@ static bool moved_keep_stack(const hfn_run *run, uint32_t byte_count)
     memcpy(bytes, run->moved, byte_count);
     for (uint32_t at = 0; at < byte_count; at += in.length)
         if (!hfn_x86_quick(bytes + at, sizeof bytes - at, at, 0, &in) ||
-            (in.flow != HFN_FLOW_NEXT && in.flow != HFN_FLOW_JUMP_IF) || !hfn_x86_quick_keeps_stack(bytes + at))
+            (in.flow != HFN_FLOW_NEXT && in.flow != HFN_FLOW_JUMP_IF) ||
+            !hfn_x86_quick_keeps_stack(bytes + at))
             return false;
     return true;
 }

@@ -22,7 +22,10 @@ static bool is_barred(const void *user, uint64_t address)
 }
 
 #define SOURCE(...)                                                                                \
-    { .bytes = { __VA_ARGS__ }, .size = (uint32_t)sizeof((uint8_t[]){ __VA_ARGS__ }), .barred_to = 5 }
+    {                                                                                              \
+        .bytes = { __VA_ARGS__ }, .size = (uint32_t)sizeof((uint8_t[]){ __VA_ARGS__ }),            \
+        .barred_to = 5                                                                             \
+    }
 
 static uint64_t address_of(const source *s, uint32_t offset)
 {
@@ -77,15 +80,15 @@ static void a_short_function_is_copied_to_its_end(void)
 static void it_goes_back_where_code_must_stay(void)
 {
     static const source stay[] = {
-        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0xe8, 0, 0, 0, 0, 0xc3),       /* call          */
-        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0xff, 0xd0, 0xc3),             /* call rax      */
-        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0x53, 0x5b, 0xc3),             /* push rbx      */
-        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0x48, 0x83, 0xec, 8, 0xc3),    /* sub rsp, 8    */
-        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0x48, 0x89, 0xec, 0xc3),       /* mov rsp, rbp  */
-        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0x0f, 0x05, 0xc3),             /* syscall       */
-        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0xcc, 0xc3),                   /* int3          */
-        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0xf0, 0xff, 0x07, 0xc3),       /* lock inc      */
-        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0xc5, 0xf8, 0x77, 0xc3),       /* vzeroupper    */
+        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0xe8, 0, 0, 0, 0, 0xc3),    /* call          */
+        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0xff, 0xd0, 0xc3),          /* call rax      */
+        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0x53, 0x5b, 0xc3),          /* push rbx      */
+        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0x48, 0x83, 0xec, 8, 0xc3), /* sub rsp, 8    */
+        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0x48, 0x89, 0xec, 0xc3),    /* mov rsp, rbp  */
+        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0x0f, 0x05, 0xc3),          /* syscall       */
+        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0xcc, 0xc3),                /* int3          */
+        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0xf0, 0xff, 0x07, 0xc3),    /* lock inc      */
+        SOURCE(0xb8, 1, 0, 0, 0, 0xff, 0xc0, 0xc5, 0xf8, 0x77, 0xc3),    /* vzeroupper    */
     };
 
     for (uint32_t i = 0; i < sizeof stay / sizeof stay[0]; i++) {
@@ -100,9 +103,9 @@ static void it_goes_back_where_code_must_stay(void)
 static void it_says_so_when_nothing_is_gained(void)
 {
     static const source none[] = {
-        SOURCE(0xb8, 1, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xc3),           /* a call at once          */
+        SOURCE(0xb8, 1, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xc3),             /* a call at once          */
         SOURCE(0x55, 0x48, 0x89, 0xe5, 0x90, 0xff, 0xc0, 0x5d, 0xc3), /* push rbp; mov rbp, rsp */
-        SOURCE(0xff, 0xc0, 0xff, 0xc0, 0xc3),                       /* ends among what moves   */
+        SOURCE(0xff, 0xc0, 0xff, 0xc0, 0xc3),                         /* ends among what moves   */
     };
 
     for (uint32_t i = 0; i < sizeof none / sizeof none[0]; i++)
@@ -128,8 +131,8 @@ static void it_does_not_enter_what_it_may_not(void)
 /* test edi, edi; je +3 (moved); mov eax, esi; ret; 0: xor eax, eax; ret */
 static void both_ways_of_a_moved_branch_are_copied(void)
 {
-    static const source s = SOURCE(0x85, 0xff, 0x0f, 0x84, 3, 0, 0, 0, 0x89, 0xf0, 0xc3, 0x31, 0xc0,
-                                   0xc3);
+    static const source s =
+        SOURCE(0x85, 0xff, 0x0f, 0x84, 3, 0, 0, 0, 0x89, 0xf0, 0xc3, 0x31, 0xc0, 0xc3);
 
     CHECK_EQ_U64(run_of(&s), s.size);
     CHECK_MEM(out, s.bytes, s.size);
@@ -138,8 +141,8 @@ static void both_ways_of_a_moved_branch_are_copied(void)
 /* mov ecx, 9; 5: dec ecx; jne 5; ret: the loop stays in the copy, by a short jump. */
 static void loops_stay_inside(void)
 {
-    static const source s = SOURCE(0xb9, 9, 0, 0, 0, 0xff, 0xc9, 0x0f, 0x85, 0xf8, 0xff, 0xff, 0xff,
-                                   0xc3);
+    static const source s =
+        SOURCE(0xb9, 9, 0, 0, 0, 0xff, 0xc9, 0x0f, 0x85, 0xf8, 0xff, 0xff, 0xff, 0xc3);
     static const uint8_t copy[] = { 0xb9, 9, 0, 0, 0, 0xff, 0xc9, 0x75, 0xfc, 0xc3 };
 
     CHECK_EQ_U64(run_of(&s), sizeof copy);
@@ -166,8 +169,8 @@ static void a_jump_to_itself_ends(void)
 /* mov eax, 1; mov edx, [rip + 0x40]; lea rcx, [rip - 7]; ret */
 static void data_is_reached_from_the_copy(void)
 {
-    static const source s = SOURCE(0xb8, 1, 0, 0, 0, 0x8b, 0x15, 0x40, 0, 0, 0, 0x48, 0x8d, 0x0d, 0xf9,
-                                   0xff, 0xff, 0xff, 0xc3);
+    static const source s = SOURCE(0xb8, 1, 0, 0, 0, 0x8b, 0x15, 0x40, 0, 0, 0, 0x48, 0x8d, 0x0d,
+                                   0xf9, 0xff, 0xff, 0xff, 0xc3);
 
     CHECK_EQ_U64(run_of(&s), s.size);
     CHECK_EQ_I64(leads_to(&s, 11), 11 + 0x40);
