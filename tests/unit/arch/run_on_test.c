@@ -39,7 +39,8 @@ static uint32_t run_to(const source *s, uint64_t address, uint8_t *out)
     uint32_t offset;
     hfn_run run = { .moved = moved.bytes, .is_barred = is_barred, .user = s };
 
-    if (hfn_arch_x86_64.move(s->bytes, s->size, address_of(s, 0), 5, &moved, &offset) != HFN_MOVED)
+    if (hfn_arch_x86_64.move(s->bytes, s->size, address_of(s, 0), 5, HFN_NO_REGISTER, &moved,
+                             &offset) != HFN_MOVED)
         return UINT32_MAX;
     run.moved_bytes = moved.length;
     run.fixup_count = moved.fixup_count;
