@@ -66,7 +66,8 @@ static const wording reasons[] = {
     [HOTFN_REASON_BUSY] = { "busy", "A thread stood on its first bytes and did not leave them." },
     [HOTFN_REASON_NOT_PROVEN] = { "not-proven", "It was scanned without the proofs for timing." },
     [HOTFN_REASON_STACK_ARGUMENTS] = { "stack-arguments",
-        "It reads or writes its caller's frame, as for arguments on the stack, or may do so by an index." },
+        "It takes the address of an argument on the stack, or reaches into its caller's frame by an index or "
+        "further than a stub can copy." },
     [HOTFN_REASON_RETURN_ADDRESS] = { "return-address", "It reads or moves its return address." },
     [HOTFN_REASON_STACK_UNKNOWN] = { "stack-unknown",
         "Its stack pointer cannot be followed through all of its code." },

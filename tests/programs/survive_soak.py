@@ -2,11 +2,12 @@
 """Cases of `survive` that take longer: large programs and other people's test suites."""
 import hashlib
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
 
-from world import DATA, HERE, WORK, Broken, need, wait_until, without_numbers
+from world import DATA, HERE, WORK, Broken, Skipped, need, wait_until, without_numbers
 
 CASES = {}
 # Those that pass bare with Debian's interpreter and the archive's newest tests beside it.
@@ -49,14 +50,30 @@ def last_line(text):
     return "\n".join(text.strip().splitlines()[-1:])
 
 
+def run_python_test(world, python, name):
+    tests = world.built("cpython_tests") / "usr/lib/python3.11"
+    status, output = world.run(python, "-m", "test", name, timeout=900, normal=last_line,
+                               env={"PYTHONPATH": str(tests), "PYTHONHOME": "/usr"})
+    world.must(status == 0 and "Tests result: SUCCESS" in output, f"{name}: {output[-3000:]}")
+
+
 def add_python_test(name):
     @case(f"cpython_{name}")
     def run_it(world):
-        python, = need("python3.11")
-        tests = world.built("cpython_tests") / "usr/lib/python3.11"
-        status, output = world.run(python, "-m", "test", name, timeout=900, normal=last_line,
-                                   env={"PYTHONPATH": str(tests)})
-        world.must(status == 0 and "Tests result: SUCCESS" in output, f"{name}: {output[-3000:]}")
+        run_python_test(world, *need("python3.11"), name)
+
+    @case(f"cpython_shared_{name}")
+    def run_with_library(world):
+        """All of the interpreter in a library; the program and that are both hooked."""
+        library = pathlib.Path(f"/usr/lib/{os.uname().machine}-linux-gnu/libpython3.11.so.1.0")
+        compiler, = need("gcc")
+        if not library.exists():
+            raise Skipped(f"no {library} on this system")
+        source = world.place / "main.c"
+        source.write_text("int Py_BytesMain(int, char **);\n"
+                          "int main(int count, char **words) { return Py_BytesMain(count, words) + 0; }\n")
+        world.helper(compiler, "-O0", "-o", world.place / "python", source, library)
+        run_python_test(world, world.place / "python", name)
 
 
 for name in PYTHON_TESTS:
