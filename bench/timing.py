@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What timing costs: a timed call beside two bare rdtsc, and sqlite3 with all functions timed; and whether
-a sample tells the times of the full run."""
+"""What timing costs: a timed call beside two bare rdtsc, and sqlite3 with all functions timed; and how near
+the times of a full run and of a sample are to those of each function timed alone."""
 import json
 import os
 import shutil
@@ -11,11 +11,11 @@ import figures
 import programs
 import tools
 
-TOP = 20
+TOP, AGREEMENT_RUNS = 20, 3
 MODES = {"flat": ["--flat"], "tree and histograms": [], "1 in 32": ["--sample", "32"]}
 
 
-def call_rows(report, options, bare_ns):
+def call_rows(report, options):
     binary = tools.compile_c(tools.WORK / "timing", [tools.HERE / "timing.c"])
     for threads in (1, 2):
         for mode, words in MODES.items():
@@ -28,7 +28,6 @@ def call_rows(report, options, bare_ns):
                 for line in out.splitlines():
                     bare, leaf, outer = (float(word) for word in line.split())
                     floors.append(bare)
-                    bare_ns.append(bare)
                     ratios["a call"].append(leaf / bare)
                     ratios["nested"].append(outer / bare)
             for kind, values in ratios.items():
@@ -54,20 +53,31 @@ def functions_timed(program, words, env):
     return {f["name"]: f for f in report["functions"] if f["total_ns"] is not None}
 
 
-def agreement_rows(report, program, options, env):
-    """The functions with the largest totals: how far other runs are from a full one, as shares of main's."""
-    runs = [functions_timed(program, words, env)
-            for words in (MODES["flat"], MODES["flat"], MODES["1 in 32"])]
-    share = [{name: f["total_ns"] / run["main"]["total_ns"] for name, f in run.items()} for run in runs]
-    top = sorted(share[0], key=share[0].get, reverse=True)[:TOP]
-    for what, other in (("full, once more", share[1]), ("1 in 32", share[2])):
-        off = sorted(abs(other.get(name, 0) / share[0][name] - 1) for name in top)
-        report.add(f"timing/sqlite3/top {TOP}/{what}", "largest difference", [off[-1]])
-        yield [what, f"{100 * statistics.median(off):.1f} %", f"{100 * off[-1]:.1f} %",
+def shares(program, words, env):
+    """name -> its total as a share of main's; the median of some runs, for one may be interrupted."""
+    runs = [functions_timed(program, words, env) for _ in range(AGREEMENT_RUNS)]
+    return {name: statistics.median(run[name]["total_ns"] / run["main"]["total_ns"] for run in runs)
+            for name in runs[0]}
+
+
+def agreement_rows(report, program, env):
+    """The functions with the largest totals of a full run: how far runs are from each other, and from runs in
+    which only that one function (and main) is hooked, so that there is hardly a hook's cost in its time."""
+    full, again, sample = [shares(program, words, env)
+                           for words in (MODES["flat"], MODES["flat"], MODES["1 in 32"])]
+    top = sorted(full, key=full.get, reverse=True)[:TOP]
+    alone = {name: shares(program, ["--flat", "-f", name, "-f", "main"], env)[name] for name in top}
+    for what, run, against, truth in (("full, once more", again, "full", full),
+                                      ("1 in 32", sample, "full", full),
+                                      ("full", full, "each alone", alone),
+                                      ("1 in 32", sample, "each alone", alone)):
+        off = sorted(abs(run.get(name, 0) / truth[name] - 1) for name in top)
+        report.add(f"timing/sqlite3/top {TOP}/{what} against {against}", "difference", off)
+        yield [what, against, f"{100 * statistics.median(off):.1f} %", f"{100 * off[-1]:.1f} %",
                sum(one <= 0.05 for one in off)]
 
 
-def program_rows(report, options, env, program, bare_ns):
+def program_rows(report, options, env, program):
     runs = [(f"ours, {mode}", wrapped(words), programs.BIG, options.runs)
             for mode, words in MODES.items()]
     if not options.skip_peers:
@@ -82,11 +92,6 @@ def program_rows(report, options, env, program, bare_ns):
         report.add(f"timing/sqlite3/{name}", "wall ratio", walls)
         yield [name, figures.spread(walls), figures.spread([one[1] for one in took]),
                f"{statistics.median(one[2] for one in took):.2f}", pairs]
-        if name == "ours, flat":
-            calls = sum(f["timed_calls"] for f in functions_timed(program, MODES["flat"], env).values())
-            bare = min(one[2] for one in took)
-            yield [f"two bare rdtsc for each of {calls / 1e6:.0f} M timed calls, computed",
-                   f"{1 + calls * min(bare_ns) / 1e9 / bare:.2f}", "", f"{bare:.2f}", ""]
 
 
 def run(report, options):
@@ -94,9 +99,8 @@ def run(report, options):
     report.heading("A timed call over a function with two bare rdtsc, in the same run",
                    "Least, median, upper quartile over runs and threads; nested: half of a call in a "
                    "call.")
-    bare_ns = []
     report.table(["kept", "threads", "a call", "nested", "bare ns", "runs"],
-                 list(call_rows(report, options, bare_ns)))
+                 list(call_rows(report, options)))
     program = next((p for name, p, problem in programs.programs() if name == "sqlite3" and p), None)
     if not program:
         return
@@ -104,9 +108,9 @@ def run(report, options):
     report.heading("sqlite3, all functions of the program timed",
                    "Run time over the bare run's, side by side.")
     report.table(["", "wall ratio", "CPU ratio", "bare s", "pairs"],
-                 list(program_rows(report, options, env, program, bare_ns)))
-    report.heading(f"sqlite3: the {TOP} functions with the largest totals of a full run, in other runs",
-                   "Their share of main's total against the full run's; times are wall-clock, so that a "
-                   "busy machine shows here.")
-    report.table(["run", "median difference", "largest", f"within 5 % of {TOP}"],
-                 list(agreement_rows(report, program, options, env)))
+                 list(program_rows(report, options, env, program)))
+    report.heading(f"sqlite3: the {TOP} functions with the largest totals of a full run",
+                   "Their share of main's total, against that in a full run and in runs that time that function "
+                   f"alone; medians of {AGREEMENT_RUNS}. Times are wall-clock, so that a busy machine shows here.")
+    report.table(["run", "against", "median difference", "largest", f"within 5 % of {TOP}"],
+                 list(agreement_rows(report, program, env)))
