@@ -370,10 +370,9 @@ static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t level)
 
     __atomic_store_n(&b->means[slot], mean, __ATOMIC_RELAXED);
     for (uint32_t i = 0; is_closer && i < hfn_live_rows_used(b->live); i++) {
-        hfn_time_gap *gap = hfn_live_gap(b->live, i, slot);
-
-        __atomic_store_n(&gap->mean, 0, __ATOMIC_RELAXED); /* stands for no other */
-        __atomic_store_n(&gap->skip, 0, __ATOMIC_RELAXED);
+        /* stands for no other */
+        __atomic_store_n(&hfn_live_gap(b->live, i, slot)->mean, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(hfn_live_skip(b->live, i, slot), 0, __ATOMIC_RELAXED);
     }
 }
 

@@ -70,7 +70,7 @@ typedef struct hotfn_row_access {
                                   register.  NULL: nothing can be timed */
     void (*time_exit)(void);
     void (*personality)(void); /* of stubs: an exception that passes one ends its call */
-    uint32_t skip_base_bytes;  /* SAMPLE: slot n's skip word (u32) lies at row + that + 16 * n; 0: none.
+    uint32_t skip_base_bytes;  /* SAMPLE: slot n's skip word (u32) lies at row + that + 4 * n; 0: none.
                                   It is counted down, and set anew by time_enter */
     uint32_t reserved2;
 } hotfn_row_access;

@@ -194,7 +194,7 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_fra
 
     f->room = call_stands_for(gap);
     gap->mean = mean;
-    gap->skip = hfn_sample_skip(&t->random, mean);
+    *hfn_time_skip_of(t, slot) = hfn_sample_skip(&t->random, mean);
     if (t->thread == 0 || !hfn_time.nodes)
         return 0;
     node = hfn_tree_called_from(t, *(const uintptr_t *)(const void *)(f + 1), slot);

@@ -10,7 +10,7 @@
 typedef struct hfn_time_engine {
     hotfn_time_header *header; /* NULL: nothing is timed */
     uint32_t thread_at, log_at;
-    uint32_t gaps_at, hints_at; /* from the state on           */
+    uint32_t skips_at, gaps_at, hints_at; /* from the state on  */
     uint32_t most_mean;   /* sampled: of each function one call in so many is timed, at least */
     uint64_t worth_ticks; /* sampled: a call that takes so long is always timed */
     uint32_t flags; /* HOTFN_TIMING_* */
@@ -98,6 +98,11 @@ static inline hfn_waiting_call *hfn_time_limbo_of(hfn_time_state *t)
 }
 
 /* Sampled. */
+static inline uint32_t *hfn_time_skip_of(hfn_time_state *t, uint32_t slot)
+{
+    return (uint32_t *)(void *)((uint8_t *)t + hfn_time.skips_at) + slot;
+}
+
 static inline hfn_time_gap *hfn_time_gap_of(hfn_time_state *t, uint32_t slot)
 {
     return (hfn_time_gap *)(void *)((uint8_t *)t + hfn_time.gaps_at) + slot;

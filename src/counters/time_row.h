@@ -5,6 +5,8 @@
  *   a hotfn_time_cell a slot
  *   the log: the calls that are open, outermost first
  *   the limbo: open calls that were not on the way to what ran later
+ *   the skips: sampled only, a u32 a slot: how many calls go by untimed before the next one is timed.  Stubs
+ *     count them down, so they stand close together
  *   the gaps: sampled only, an hfn_time_gap a slot
  *   the hints: where in the tree a call was found the last time
  *
@@ -58,11 +60,11 @@ typedef struct hfn_waiting_call {
     uint64_t timed_within; /* timed calls that had ended in it by then          */
 } hfn_waiting_call;
 
-/* How far it is to a function's next timed call. */
+/* Of a function that is sampled. */
 typedef struct hfn_time_gap {
-    uint32_t skip; /* so many calls go by untimed before it; the stub counts down          */
-    uint32_t mean; /* one in so many is timed: what it stands for.  0: not yet known, all are */
-    uint64_t seen_ticks; /* of the timed calls, but of none more than is worth timing always */
+    uint64_t seen_ticks; /* of the timed calls, but of none more than is worth timing always       */
+    uint32_t mean;       /* what the next timed call stands for.  0: not yet known, for itself alone */
+    uint32_t spare;
 } hfn_time_gap;
 
 /* Words of one thread, over a hotfn_time_thread. */
@@ -100,10 +102,15 @@ static inline uint64_t hfn_time_log_at(uint64_t slots)
     return sizeof(hfn_time_state) + slots * sizeof(hotfn_time_cell);
 }
 
-static inline uint64_t hfn_time_gaps_at(uint64_t slots)
+static inline uint64_t hfn_time_skips_at(uint64_t slots)
 {
     return hfn_time_log_at(slots) +
            HFN_LOG_CAPACITY * sizeof(hfn_open_call) + HFN_LIMBO_CAPACITY * sizeof(hfn_waiting_call);
+}
+
+static inline uint64_t hfn_time_gaps_at(uint64_t slots)
+{
+    return (hfn_time_skips_at(slots) + slots * sizeof(uint32_t) + 7) & ~UINT64_C(7);
 }
 
 static inline uint64_t hfn_time_hints_at(uint64_t slots)
@@ -121,6 +128,7 @@ typedef struct hfn_time_memory {
     hotfn_time_header *header;
     uint32_t thread_at; /* from a row's begin to its hotfn_time_thread */
     uint32_t log_at;    /* and from there to the log                   */
+    uint32_t skips_at;  /* and to the skips                            */
     uint32_t gaps_at;   /* and to the gaps                             */
     uint32_t hints_at;  /* and to the hints                            */
     hotfn_time_node *nodes;

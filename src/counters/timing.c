@@ -98,7 +98,7 @@ hfn_timing_calls hfn_timing_get_calls(void)
     if (hfn_time.flags & HOTFN_TIMING_SAMPLED)
         return (hfn_timing_calls){ hfn_time_enter_sampled_entry, hfn_time_exit_sampled_entry,
                                    (void (*)(void))hfn_time_personality,
-                                   hfn_time.thread_at + hfn_time.gaps_at };
+                                   hfn_time.thread_at + hfn_time.skips_at };
     if (hfn_time.allocs && HFN_CAN_FOLLOW_MEMORY)
         return (hfn_timing_calls){ hfn_alloc_enter_entry, hfn_alloc_exit_entry,
                                    (void (*)(void))hfn_time_personality, 0 };
@@ -126,6 +126,7 @@ void hfn_timing_start(const hfn_time_memory *m)
     hfn_time = (hfn_time_engine){
         .thread_at = m->thread_at,
         .log_at = m->log_at,
+        .skips_at = m->skips_at,
         .gaps_at = m->gaps_at,
         .hints_at = m->hints_at,
         .flags = h->flags,

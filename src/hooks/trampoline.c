@@ -75,7 +75,7 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
         .time_enter = gates->time_enter,
         .time_exit = gates->time_exit,
         .slot = action->slot,
-        .skip_displacement = (int32_t)(access->skip_base_bytes + 16 * action->slot),
+        .skip_displacement = (int32_t)(access->skip_base_bytes + 4 * action->slot),
     };
 
     hfn_stub_emit(out, &request);

@@ -40,13 +40,26 @@ uint32_t *hfn_live_means(const hotfn_live *live)
                : NULL;
 }
 
+static uint8_t *time_state(const hotfn_live *live, uint32_t row, hfn_time_memory *memory)
+{
+    hfn_live_time_memory(live, memory);
+    return live->rows + (uint64_t)row * live->layout.row_bytes + memory->thread_at;
+}
+
+uint32_t *hfn_live_skip(const hotfn_live *live, uint32_t row, uint32_t slot)
+{
+    hfn_time_memory memory;
+    uint8_t *state = time_state(live, row, &memory);
+
+    return (uint32_t *)(void *)(state + memory.skips_at) + slot;
+}
+
 hfn_time_gap *hfn_live_gap(const hotfn_live *live, uint32_t row, uint32_t slot)
 {
     hfn_time_memory memory;
-    uint8_t *at = live->rows + (uint64_t)row * live->layout.row_bytes;
+    uint8_t *state = time_state(live, row, &memory);
 
-    hfn_live_time_memory(live, &memory);
-    return (hfn_time_gap *)(void *)(at + memory.thread_at + memory.gaps_at) + slot;
+    return (hfn_time_gap *)(void *)(state + memory.gaps_at) + slot;
 }
 
 bool hfn_live_is_timed(const hotfn_live *live, uint32_t function)

@@ -80,7 +80,8 @@ void hfn_live_begin_budget(hotfn_live *live, const hotfn_live_options *options);
 uint8_t *hfn_live_budget_state(const hotfn_live *live, uint32_t function); /* its word */
 /* By slot; NULL: nothing is timed, or there is no budget. */
 uint32_t *hfn_live_means(const hotfn_live *live);
-/* How far it is to the next call that the thread of a row times. */
+/* How many calls the thread of a row passes over before it times the next one, and what that stands for. */
+uint32_t *hfn_live_skip(const hotfn_live *live, uint32_t row, uint32_t slot);
 hfn_time_gap *hfn_live_gap(const hotfn_live *live, uint32_t row, uint32_t slot);
 bool hfn_live_is_timed(const hotfn_live *live, uint32_t function);
 /* Append it, and mark the function. */

@@ -85,6 +85,7 @@ bool hfn_live_time_memory(const hotfn_live *live, hfn_time_memory *out)
         .header = pool(live, HFN_SECTION_TIME_HEADER),
         .thread_at = (uint32_t)(s[HFN_SECTION_TIME_ROWS].offset - s[HFN_SECTION_ROWS].offset),
         .log_at = (uint32_t)hfn_time_log_at(slots),
+        .skips_at = (uint32_t)hfn_time_skips_at(slots),
         .gaps_at = (uint32_t)hfn_time_gaps_at(slots),
         .hints_at = (uint32_t)hfn_time_hints_at(slots),
         .nodes = pool(live, HFN_SECTION_NODES),

@@ -36,6 +36,7 @@ static inline void timed_start(uint32_t flags)
     hfn_time_memory m = { .header = &timed.header,
                           .thread_at = TIMED_COUNTS_BYTES,
                           .log_at = (uint32_t)hfn_time_log_at(TIMED_SLOTS),
+                          .skips_at = (uint32_t)hfn_time_skips_at(TIMED_SLOTS),
                           .gaps_at = (uint32_t)hfn_time_gaps_at(TIMED_SLOTS),
                           .hints_at = (uint32_t)hfn_time_hints_at(TIMED_SLOTS),
                           .nodes = timed.nodes,

@@ -116,10 +116,10 @@ static void what_is_timed_falls_by_a_word(void)
     CHECK(b->means[slot] >= 64);
     CHECK_EQ_U64(hfn_live_budget(s.live)->stops, 0);
     CHECK(scene_stands(&s, 0, s.hooked[0]));
-    hfn_live_gap(s.live, 0, slot)->skip = 12345;  /* the target passes over so many */
+    *hfn_live_skip(s.live, 0, slot) = 12345;      /* the target passes over so many */
     CHECK(reaches(b, &s, 0, HOTFN_BUDGET_TIMED)); /* nobody calls it any more */
     CHECK_EQ_U64(b->means[slot], 1);
-    CHECK_EQ_U64(hfn_live_gap(s.live, 0, slot)->skip, 0);
+    CHECK_EQ_U64(*hfn_live_skip(s.live, 0, slot), 0);
     hotfn_budget_destroy(b);
     scene_end(&s);
 }
