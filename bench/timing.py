@@ -36,6 +36,21 @@ def call_rows(report, options):
                    f"{statistics.median(floors):.1f}", options.rounds]
 
 
+def overlap_rows(report):
+    """What a hook adds to a function of known work, and what is taken out for it."""
+    binary = tools.compile_c(tools.WORK / "overlap", [tools.HERE / "overlap.c"])
+    record = tools.WORK / "o.hfr"
+    out = tools.output_of([tools.HOTFN, "run", "-q", "--mode", "time", "--flat", "-f", "timed_*",
+                           "-o", record, "--", binary])
+    time = json.loads(tools.output_of([tools.HOTFN, "report", "--json", record]))["time"]
+    taken_out = time["cost_inside_ns"] + time["cost_outside_ns"]
+    for line in out.splitlines():
+        name, count, bare, timed = line.split()
+        added = float(timed) - float(bare)
+        report.add(f"timing/overlap/{name} {count}", "ns added", [added])
+        yield [f"{name} {count}", bare, f"{added:.1f}", f"{taken_out:.1f}"]
+
+
 def wrapped(words):
     def wrap(command, folder):
         return [tools.HOTFN, "run", "-q", "--mode", "time", *words,
@@ -101,6 +116,9 @@ def run(report, options):
                    "call.")
     report.table(["kept", "threads", "a call", "nested", "bare ns", "runs"],
                  list(call_rows(report, options)))
+    report.heading("What a timed hook adds to a function of known work (ns)",
+                   "chain waits for its own results, wide leaves the processor nothing to do beside it.")
+    report.table(["work", "bare", "added", "taken out"], list(overlap_rows(report)))
     program = next((p for name, p, problem in programs.programs() if name == "sqlite3" and p), None)
     if not program:
         return
