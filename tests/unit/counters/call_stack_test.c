@@ -3,6 +3,7 @@
  * the log's end, with a clock that goes back, with a signal at each instruction.  Own times always sum
  * to the busy time, and no call ends twice. */
 #include "counters/timed_row.h"
+#include "counters/trap_flag.h"
 
 #include "../../property/random.h"
 #include "check.h"
@@ -449,7 +450,7 @@ static void threads_share_the_pools(void)
 #else
 #define UNDER_TSAN 0
 #endif
-#if defined(__x86_64__) && !UNDER_TSAN && !defined(__SANITIZE_THREAD__)
+#if (defined(__x86_64__) || defined(__i386__)) && !UNDER_TSAN && !defined(__SANITIZE_THREAD__)
 #define CAN_STEP 1
 static uint64_t struck;
 
@@ -463,21 +464,6 @@ static void on_step(int number)
     leave(&f, true);
 }
 
-/* The trap flag (Intel SDM vol. 3, 18.3.1.4): a SIGTRAP behind each instruction from here on. */
-static inline void step_on(void)
-{
-    __asm__ volatile(
-        "lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
-            : "memory", "cc");
-}
-
-static inline void step_off(void)
-{
-    __asm__ volatile(
-        "lea -128(%%rsp), %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::
-            : "memory", "cc");
-}
-
 static void a_handlers_calls_at_any_instruction_keep_the_sums(void)
 {
     struct sigaction action = { .sa_handler = on_step };
@@ -488,14 +474,14 @@ static void a_handlers_calls_at_any_instruction_keep_the_sums(void)
         timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS);
         hfn_time_state *t = timed_use(0);
         struck = 0;
-        step_on();
+        trap_flag_set();
         enter(outer, 1, full);
         for (volatile int i = 0; i < 5; i++) {
             enter(inner, 2, full);
             leave(inner, full);
         }
         leave(outer, full);
-        step_off();
+        trap_flag_clear();
         CHECK(struck > 500);
         CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);
         CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 5);

@@ -13,6 +13,7 @@ void (*stub_slow_path)(void);
 int32_t stub_displacement;
 void fake_call(uint64_t slot);
 
+#if defined(__x86_64__)
 __asm__(".text\n"
         ".type fake_call, @function\n"
         ".globl fake_call\n"
@@ -29,6 +30,49 @@ __asm__(".text\n"
         "    ret\n"
         "    .cfi_endproc\n"
         ".size fake_call, . - fake_call\n");
+#else
+/* slot: behind the return address; its own data it finds by calls of the next instruction */
+__asm__(".text\n"
+        ".type fake_call, @function\n"
+        ".globl fake_call\n"
+        "fake_call:\n"
+        "    .cfi_startproc\n"
+        "    jmp 2f\n"
+        "1:  .cfi_def_cfa_offset 8\n"
+        "    popl %ecx\n"
+        "    .cfi_def_cfa_offset 4\n"
+        "    pushl %eax\n"
+        "    .cfi_def_cfa_offset 8\n"
+        "    call 3f\n"
+        "    .cfi_def_cfa_offset 12\n"
+        "3:  popl %eax\n"
+        "    .cfi_def_cfa_offset 8\n"
+        "    movl stub_slow_path - 3b(%eax), %eax\n"
+        "    xchgl %eax, (%esp)\n"
+        "    call *(%esp)\n"
+        "    leal 4(%esp), %esp\n"
+        "    .cfi_def_cfa_offset 4\n"
+        "2:  pushl %ecx\n"
+        "    .cfi_def_cfa_offset 8\n"
+        "    call 4f\n"
+        "    .cfi_def_cfa_offset 12\n"
+        "4:  popl %ecx\n"
+        "    .cfi_def_cfa_offset 8\n"
+        "    movl stub_displacement - 4b(%ecx), %ecx\n"
+        "    movl %gs:(%ecx), %ecx\n"
+        "    jecxz 1b\n"
+        "    pushl %eax\n"
+        "    .cfi_def_cfa_offset 12\n"
+        "    movl 12(%esp), %eax\n"
+        "    incl (%ecx, %eax, 8)\n"
+        "    popl %eax\n"
+        "    .cfi_def_cfa_offset 8\n"
+        "    popl %ecx\n"
+        "    .cfi_def_cfa_offset 4\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size fake_call, . - fake_call\n");
+#endif
 
 #define STUB_SLOTS 1000u
 
