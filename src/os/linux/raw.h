@@ -59,12 +59,24 @@ static inline long hfn_raw6(long number, uint64_t a, uint64_t b, uint64_t c, uin
 
 static inline long hfn_raw4(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
+#if defined(__i386__)
+    /* Not by way of the stack, whose pointer unwinders would not know. */
+    long result;
+
+    __asm__ volatile("int $0x80"
+                     : "=a"(result)
+                     : "0"(number), "b"((uint32_t)a), "c"((uint32_t)b), "d"((uint32_t)c),
+                       "S"((uint32_t)d)
+                     : "memory");
+    return result;
+#else
     return hfn_raw6(number, a, b, c, d, 0, 0);
+#endif
 }
 
 static inline long hfn_raw3(long number, uint64_t a, uint64_t b, uint64_t c)
 {
-    return hfn_raw6(number, a, b, c, 0, 0, 0);
+    return hfn_raw4(number, a, b, c, 0);
 }
 
 /* A mapping of a file's begin, or of nothing (fd -1): its address, 0 if there is none. */
@@ -91,13 +103,13 @@ static inline void hfn_raw_clock(int clock, uint64_t now[2])
 #if defined(__i386__)
     uint32_t narrow[2];
 
-    if (hfn_raw6(SYS_clock_gettime64, (uint64_t)clock, (uintptr_t)now, 0, 0, 0, 0) != -ENOSYS)
+    if (hfn_raw3(SYS_clock_gettime64, (uint64_t)clock, (uintptr_t)now, 0) != -ENOSYS)
         return;
-    hfn_raw6(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)narrow, 0, 0, 0, 0); /* before 5.1 */
+    hfn_raw3(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)narrow, 0); /* before 5.1 */
     now[0] = narrow[0];
     now[1] = narrow[1];
 #else
-    hfn_raw6(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)now, 0, 0, 0, 0);
+    hfn_raw3(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)now, 0);
 #endif
 }
 

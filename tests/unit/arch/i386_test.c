@@ -88,8 +88,47 @@ static void prologues_move_and_the_depth_is_counted_in_words_of_4(void)
     CHECK_EQ_U64(m.fixup_count, 1);
 }
 
+/* push ebx; call a thunk that gives back the return address in ebx: lea makes it the original's. */
+static void a_call_of_a_get_pc_thunk_moves_with_what_mends_it(void)
+{
+    static const uint8_t code[16] = "\x53\xE8\xFB\x0F\x00\x00\x83\xC3\x10\x90";
+    static const uint8_t thunks[][4] = { "\x8B\x1C\x24\xC3", "\x8B\x04\x24\xC3", "\x8B\x24\x24\xC3",
+                                         "\x8B\x1C\x24\xC2", "\x8B\x5C\x24\x04" };
+    static const uint8_t wanted[] = "\x53\xE8\0\0\0\0\x8D\x9B\0\0\0\0\xE9";
+    uint8_t moved[HFN_MOVED_MAX];
+    uint32_t offset;
+    hfn_moved m;
+
+    CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[0], 4), 3);
+    CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[1], 4), 0);
+    CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[0], 3), HFN_NO_REGISTER);
+    for (int i = 2; i < 5; i++) /* to esp, ret n, an argument */
+        CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[i], 4), HFN_NO_REGISTER);
+
+    CHECK_EQ_U64(hfn_arch_x86.move(code, sizeof code, RVA, 5, HFN_NO_REGISTER, &m, &offset),
+                 HFN_MOVE_CALL);
+    CHECK_EQ_U64(hfn_arch_x86.move(code, sizeof code, RVA, 5, 3, &m, &offset), HFN_MOVED);
+    CHECK_EQ_U64(m.original_bytes, 6);
+    CHECK_EQ_U64(m.length, 17);
+    CHECK_MEM(m.bytes, wanted, 13);
+    CHECK_EQ_U64(m.fixup_count, 3);
+    CHECK_EQ_U64(m.fixups[0].target_rva, RVA + 6 + 0xffb);
+    CHECK_EQ_I64(m.cfa_delta_end, 4);
+    memcpy(moved, m.bytes, sizeof moved);
+    for (uint32_t i = 0; i < m.fixup_count; i++) {
+        CHECK_EQ_U64(hfn_patching_x86.fixup_kind(m.fixups[i].at, m.fixups[i].end, m.length),
+                     HFN_FIXUP_NEAR);
+        CHECK(hfn_patching_x86.fix_up(moved, 0x500000, m.fixups[i].at, m.fixups[i].end,
+                                      m.fixups[i].target_rva));
+    }
+    /* behind the call ebx is 0x500006, and should be RVA + 6 */
+    CHECK_EQ_U64(0x500006 + (moved[8] | (uint32_t)moved[9] << 8 | (uint32_t)moved[10] << 16 |
+                             (uint32_t)moved[11] << 24),
+                 (RVA + 6) & UINT32_MAX);
+}
+
 /* Its return address is what it is for: the call stays, its target changes. */
-static void a_get_pc_call_is_retargeted_and_never_moved(void)
+static void another_get_pc_call_is_retargeted_and_never_moved(void)
 {
     static const uint8_t get_pc[16] = { 0xE8, 0, 0, 0, 0, 0x5B }; /* call $+5; pop ebx */
     hfn_moved m;
@@ -252,7 +291,8 @@ static const check_test tests[] = {
     CHECK_TEST(what_the_assembler_fills_with_is_padding),
     CHECK_TEST(branches_wrap_around_at_4_gib),
     CHECK_TEST(prologues_move_and_the_depth_is_counted_in_words_of_4),
-    CHECK_TEST(a_get_pc_call_is_retargeted_and_never_moved),
+    CHECK_TEST(a_call_of_a_get_pc_thunk_moves_with_what_mends_it),
+    CHECK_TEST(another_get_pc_call_is_retargeted_and_never_moved),
     CHECK_TEST(the_stack_grows_in_words_of_4),
     CHECK_TEST(unwinding_moved_code_counts_in_words_of_4),
     CHECK_TEST(flags_of_32_bit_instructions),

@@ -384,6 +384,11 @@ static void unwind_at_step(int number, siginfo_t *info, void *context)
     int found = 0;
 
     (void)number, (void)info, (void)context;
+#if defined(__i386__) /* gcc's get_pc_thunks have no unwind data everywhere */
+    if (!_Unwind_FindEnclosingFunction(
+            (void *)(uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_EIP]))
+        return;
+#endif
     _Unwind_Backtrace(look_for_caller, &found);
     steps_unwound += found;
     steps_lost += !found;
