@@ -232,7 +232,7 @@ def check_handlers_see_callers_of_stubs(bench, build, _cpu):
     def frames_in(_text, out):
         return [tuple(line.split()) for line in out.splitlines()[1:]]
     return walk_both(bench, build, ["qemu-aarch64", "-cpu", "max,sve=off", "-L", ROOT], SIGNAL,
-                     (("count", "*outer", 60, 40), ("time", "*middle", 420, 30)), frames_in)
+                     (("count", "*outer", 60, 40), ("time", "*middle", 420, 20)), frames_in)
 
 
 CHECKS = [(check, b, c) for check in (check_output_is_the_same, check_calls_that_end_early) for b, c in RUNS]
