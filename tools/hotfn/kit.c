@@ -122,13 +122,14 @@ static int write_lists(const wish *w, const listing *l, hotfn_error *err)
     return status;
 }
 
-/* What it carries, this tool and its agent, must run where the program does. */
+/* What it carries, this tool and its agent, must run where the program does.  (A Windows image is refused
+ * as such, of whatever CPU.) */
 static bool is_of_this_cpu(const listing *l, const char *file)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
     hotfn_image_get_info(l->image, &info);
-    if (run_can_run(info.machine))
+    if (info.format != HOTFN_FORMAT_ELF || run_can_run(info.machine))
         return true;
     fprintf(stderr,
             "hotfn kit: %s: a program of another CPU; make its kit with the hotfn of that CPU\n",
