@@ -236,14 +236,15 @@ static bool has_own_walker(const hfn_judging *j)
 
 /* Another image's function may stand there in the place of this one's.  Of C functions it need not use the
  * same arguments: this one's may ignore what is passed on the stack.  C++ names are those of one definition
- * wherever it stands (C++17, [basic.def.odr]). */
+ * wherever it stands (C++17, [basic.def.odr]).  An own function of a standard's name is looked at all the
+ * same: not every program keeps to what is reserved. */
 static void note_slot(void *user, const hfn_image_slot *slot)
 {
     hfn_judging *j = user;
     bool is_one = strncmp(slot->name, "_Z", 2) == 0;
-    const hfn_slot one = { slot->place_rva, is_one ? slot->target_rva : UINT64_MAX,
-                           slot->target_rva, hfn_is_standard(j, slot->name),
-                           hfn_pops_nothing(j, slot->name) };
+    bool is_standard = hfn_is_standard(j, slot->name);
+    const hfn_slot one = { slot->place_rva, is_one || is_standard ? slot->target_rva : UINT64_MAX,
+                           slot->target_rva, is_standard, hfn_pops_nothing(j, slot->name) };
 
     if (one.target != UINT64_MAX || one.is_standard || j->pops)
         hfn_judging_append(j, (void **)&j->slots, &j->slot_count, &j->slot_capacity, &one,
