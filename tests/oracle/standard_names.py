@@ -4,6 +4,7 @@
 all fit in registers, none by `...`, none that the ABI passes on the stack whatever is free."""
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,9 @@ def wrong_with(name, prototypes):
 
 
 def main():
+    if not shutil.which("gcc"):
+        print("no gcc on this system")
+        return 77
     prototypes = declared()
     wrong = {name: why for name in LISTED if (why := wrong_with(name, prototypes))}
     unsorted = [b for a, b in zip(LISTED, LISTED[1:]) if a >= b]
