@@ -25,6 +25,15 @@
 #define HFN_KEEPS_REGISTERS
 #endif
 
+/* For arguments of a function that keeps registers: clang lets it spoil those that its arguments came in, and
+ * its callers believe that they are kept.  So it gets a copy, which nobody looks at afterwards. */
+#define HFN_PASS(x)                                                                                \
+    (__extension__({                                                                               \
+        __typeof__(x) passed_copy = (x);                                                           \
+        __asm__("" : "+r"(passed_copy));                                                           \
+        passed_copy;                                                                               \
+    }))
+
 /* It will be read soon; may be any address.  Not __builtin_prefetch: gcc 12 takes a function that does
  * nothing else for one without effect, and leaves its calls out. */
 static inline void hfn_prefetch(uint64_t address)

@@ -152,10 +152,10 @@ HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *f)
 {
     const hfn_allocator *a;
 
-    hfn_time_enter_full(f);
+    hfn_time_enter_full(HFN_PASS(f));
     a = HFN_UNLIKELY(may_be_one(f)) ? find((uint32_t)f->slot) : NULL;
     if (HFN_UNLIKELY(a != NULL))
-        begin(f, a);
+        begin(HFN_PASS(f), HFN_PASS(a));
 }
 
 HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *f)
@@ -163,6 +163,6 @@ HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *f)
     const hfn_allocator *a = HFN_UNLIKELY(may_be_one(f)) ? find((uint32_t)f->slot) : NULL;
 
     if (HFN_UNLIKELY(a != NULL))
-        end(f, a);
+        end(HFN_PASS(f), HFN_PASS(a));
     hfn_time_exit_full(f);
 }

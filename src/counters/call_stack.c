@@ -95,7 +95,7 @@ static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed, 
     uint64_t bucket = passed;
 
     if (HFN_UNLIKELY(c->histogram == 0))
-        hfn_tree_new_histogram(c);
+        hfn_tree_new_histogram(HFN_PASS(c));
     if (c->histogram == UINT32_MAX)
         return;
     if (passed >= 64) {
@@ -134,12 +134,12 @@ static ALWAYS_INLINE uint32_t enter_node(hfn_time_state *t, uint32_t slot, uint3
     if (!(hfn_time.flags & HOTFN_TIMING_TREE) || t->thread == 0)
         return 0;
     if (HFN_UNLIKELY(parent == 0))
-        parent = hfn_tree_root(t);
+        parent = hfn_tree_root(HFN_PASS(t));
     if (HFN_UNLIKELY(parent == 0))
         return 0;
     child = (uint32_t)*hfn_node_last_child(&hfn_time.nodes[parent - 1]); /* entered last */
     if (child == 0 || hfn_time.nodes[child - 1].slot != slot)
-        child = hfn_tree_child(t, parent, slot);
+        child = hfn_tree_child(HFN_PASS(t), HFN_PASS(parent), HFN_PASS(slot));
     if (HFN_UNLIKELY(child == 0)) {
         t->node = parent;
         *flags |= HFN_CALL_MERGED;
@@ -197,7 +197,8 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_fra
     *hfn_time_skip_of(t, slot) = hfn_sample_skip(&t->random, mean);
     if (t->thread == 0 || !hfn_time.nodes)
         return 0;
-    node = hfn_tree_called_from(t, *(const uintptr_t *)(const void *)(f + 1), slot);
+    node = hfn_tree_called_from(HFN_PASS(t), *(const uintptr_t *)(const void *)(f + 1),
+                                HFN_PASS(slot));
     if (node != 0)
         hfn_time.nodes[node - 1].calls += f->room;
     return node;
@@ -339,14 +340,14 @@ static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t fram
         while (depth > 0 && lies_below(&log[depth - 1], frame))
             depth--;
         if (depth < t->depth) {
-            set_aside(t, depth);
+            set_aside(HFN_PASS(t), HFN_PASS(depth));
             make_current(t);
         }
     }
     if (t->limbo_count > 0) {
         if (current_was_left(t, frame))
             make_current(t);
-        empty_limbo(t, frame);
+        empty_limbo(HFN_PASS(t), HFN_PASS(frame));
     }
 }
 
@@ -363,7 +364,7 @@ static NOINLINE HFN_KEEPS_REGISTERS uint64_t end_out_of_order(hfn_time_state *t,
     t->current = hfn_call_slot(f->how) + 1; /* what was begun since is over, or waits */
     if (f->depth < t->depth && (!logged || log[f->depth].frame == frame)) {
         if (f->depth + 1 < t->depth)
-            set_aside(t, f->depth + 1);
+            set_aside(HFN_PASS(t), f->depth + 1);
         if (logged) {
             before = log[f->depth].timed_before;
             log[f->depth].frame = 0;
@@ -414,7 +415,7 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     depth = t->depth;
     left = HFN_LIKELY(depth - 1 < HFN_LOG_CAPACITY) && lies_below(&log[depth - 1], address_of(f));
     if (HFN_UNLIKELY(left || t->limbo_count > 0)) {
-        settle(t, address_of(f));
+        settle(HFN_PASS(t), HFN_PASS(address_of(f)));
         depth = t->depth;
     }
     c = hfn_time_cell_of(t, slot + 1);
@@ -476,7 +477,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
         BARRIER(); /* from then on the place is a handler's */
         t->depth = depth;
     } else {
-        timed_before = end_out_of_order(t, f);
+        timed_before = end_out_of_order(HFN_PASS(t), HFN_PASS(f));
     }
     pass_time(t, t->current, now);
     t->current = f->caller;
@@ -491,7 +492,8 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
             add_to_histogram(c, passed, stands_for);
         put_event(t, now, hfn_call_slot(how), 2);
         if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks))
-            hfn_tree_keep_slow(t, hfn_call_slot(how), hfn_call_node(how), f->start, passed);
+            hfn_tree_keep_slow(HFN_PASS(t), HFN_PASS(hfn_call_slot(how)),
+                               HFN_PASS(hfn_call_node(how)), f->start, HFN_PASS(passed));
     }
 }
 

@@ -139,12 +139,12 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, uint64_t re
 
     if (HFN_LIKELY(node != 0))
         return node;
-    parent = t->root ? t->root : hfn_tree_root(t);
+    parent = t->root ? t->root : hfn_tree_root(HFN_PASS(t));
     caller = slot_at(return_address - 1);
     if (parent != 0 && caller != UINT32_MAX)
-        parent = hfn_tree_child(t, parent, caller);
+        parent = hfn_tree_child(HFN_PASS(t), HFN_PASS(parent), HFN_PASS(caller));
     if (parent != 0)
-        node = hfn_tree_child(t, parent, slot);
+        node = hfn_tree_child(HFN_PASS(t), HFN_PASS(parent), HFN_PASS(slot));
     *h.place = h.key | node;
     return node;
 }
