@@ -245,7 +245,7 @@ class TimeNode(ctypes.Structure):
     _fields_ = [("parent", c_uint32), ("slot", c_uint32), ("thread", c_uint32),
                 ("flags", c_uint32), ("calls", c_uint64), ("total_ticks", c_uint64),
                 ("timed_calls", c_uint64), ("first_child", c_uint32), ("next_sibling", c_uint32),
-                ("spare", c_uint64 * 2)]
+                ("within_timed", c_uint64), ("spread", c_uint64)]
 
 
 class AllocCell(ctypes.Structure):
