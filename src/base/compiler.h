@@ -104,6 +104,62 @@ static inline uint64_t hfn_cpu_ticks(void)
 #endif
 }
 
+/* A tick that a signal handler of the same thread may write between any two instructions: whole, also where
+ * it takes two words.  Its high one changes once in seconds only. */
+#if defined(__i386__)
+typedef struct hfn_tick_words {
+    uint32_t low, high;
+} __attribute__((may_alias)) hfn_tick_words;
+
+static inline uint64_t hfn_load_tick(const uint64_t *at)
+{
+    const volatile hfn_tick_words *words = (const volatile hfn_tick_words *)at;
+    uint32_t low, high;
+
+    do {
+        high = words->high;
+        low = words->low;
+    } while (HFN_UNLIKELY(high != words->high));
+    return low | (uint64_t)high << 32;
+}
+
+static inline void hfn_store_tick(uint64_t *at, uint64_t tick)
+{
+    volatile hfn_tick_words *words = (volatile hfn_tick_words *)at;
+
+    if (HFN_LIKELY(words->high == tick >> 32))
+        words->low = (uint32_t)tick;
+    else
+        __atomic_store_n(at, tick, __ATOMIC_RELAXED);
+}
+
+/* The flag that goes from one word to the other is the interrupted code's own. */
+static inline void hfn_add_tick(uint64_t *at, uint64_t ticks)
+{
+    hfn_tick_words *words = (hfn_tick_words *)at;
+
+    __asm__ volatile("addl %2, %0; adcl %3, %1"
+                     : "+m"(words->low), "+m"(words->high)
+                     : "ri"((uint32_t)ticks), "ri"((uint32_t)(ticks >> 32))
+                     : "cc");
+}
+#else
+static inline uint64_t hfn_load_tick(const uint64_t *at)
+{
+    return *at;
+}
+
+static inline void hfn_add_tick(uint64_t *at, uint64_t ticks)
+{
+    *at += ticks;
+}
+
+static inline void hfn_store_tick(uint64_t *at, uint64_t tick)
+{
+    *at = tick;
+}
+#endif
+
 static inline uint32_t hfn_cpu_clock_kind(void)
 {
 #if defined(__aarch64__)

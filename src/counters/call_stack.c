@@ -58,14 +58,14 @@ static NOINLINE HFN_KEEPS_REGISTERS void clock_went_back(void)
 /* Since the thread's latest event its current call ran. */
 static ALWAYS_INLINE void pass_time(hfn_time_state *t, uint32_t current, uint64_t now)
 {
-    uint64_t passed = now - t->last_tick;
+    uint64_t passed = now - hfn_load_tick(&t->last_tick);
 
-    t->last_tick = now;
+    hfn_store_tick(&t->last_tick, now);
     if (HFN_UNLIKELY((int64_t)passed < 0)) {
         clock_went_back();
         return;
     }
-    hfn_time_cell_of(t, current)->self_ticks += passed;
+    hfn_add_tick(&hfn_time_cell_of(t, current)->self_ticks, passed);
 }
 
 static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, uint64_t end)
