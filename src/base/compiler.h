@@ -127,10 +127,9 @@ static inline void hfn_store_tick(uint64_t *at, uint64_t tick)
 {
     volatile hfn_tick_words *words = (volatile hfn_tick_words *)at;
 
-    if (HFN_LIKELY(words->high == tick >> 32))
-        words->low = (uint32_t)tick;
-    else
-        __atomic_store_n(at, tick, __ATOMIC_RELAXED);
+    if (HFN_UNLIKELY(words->high != tick >> 32))
+        words->high = (uint32_t)(tick >> 32); /* until the next store a tick to come: told from a past one */
+    words->low = (uint32_t)tick;
 }
 
 /* The flag that goes from one word to the other is the interrupted code's own. */
