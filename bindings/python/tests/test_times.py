@@ -106,7 +106,8 @@ def test_times_are_those_of_the_report(record):
     told = {f["rva"]: f for f in report["functions"]}
     for function, times in zip(record.functions, record.times):
         for key in ("total_ns", "self_ns", "max_ns", "p99_ns"):
-            assert getattr(times, key) == told[function.rva][key], (function.name, key)
+            # a call may take less than its hook: then there is nothing left, and no percentile
+            assert (getattr(times, key) or 0) == (told[function.rva][key] or 0), (function.name, key)
 
 
 def test_a_counted_run_has_no_times(target, tmp_path):
