@@ -282,7 +282,7 @@ def no_call_ends_twice_whatever_stacks_it_ran_on(place):
         assert FLAGS or functions["waits"]["timing"] == "full", functions["waits"]
         own = sum(f["self_ns"] or 0 for f in report["functions"])
         busy = sum(t["busy_ns"] for t in report["threads"])
-        assert abs(own - busy) <= 0.002 * busy, (own, busy)
+        assert abs(own - busy) <= (0.01 if FLAGS else 0.002) * busy, (own, busy)
 
 
 def perf_goes_through_timed_stubs(place):
