@@ -260,11 +260,11 @@ static void set_note(hotfn_budget *b, const char *what, int error)
 
 static void note_change(hotfn_budget *b, hfn_book *f, double run_ns)
 {
-    double cost = hfn_budget_cost(b, f);
+    double cost = hfn_budget_cost(b, f), ppm = cost * 1e6 / run_ns;
     hotfn_budget_change change = {
         .at_ns = hfn_os_wall_ns() - b->start_ns,
         .calls_per_second = (uint64_t)((double)f->calls * 1e9 / run_ns),
-        .cost_ppm = (uint32_t)(cost * 1e6 / run_ns),
+        .cost_ppm = ppm < UINT32_MAX ? (uint32_t)ppm : UINT32_MAX,
         .function = f->function,
         .from = f->level,
         .to = f->wanted,
