@@ -137,8 +137,8 @@ def refuses_other_machines_and_byte_orders(case):
         check(code == 125 and str(odd) in err and out == "", f"byte {at}: {code} {err}")
 
 
-def refuses_times_of_32_bit_programs(case):
-    code, _, err = case.run(case.target, 10, options=["--mode", "time"])
+def refuses_memory_of_32_bit_programs(case):
+    code, _, err = case.run(case.target, 10, options=["--mode", "time", "--with", "alloc"])
     check(code == (125 if FLAGS else 0) and ("32-bit" in err) == bool(FLAGS), f"{code} {err}")
 
 
