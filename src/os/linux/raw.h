@@ -8,6 +8,31 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
+#if defined(__i386__)
+/* The sixth word goes through ebp, which unwinders may need: so a function of its own, with rows that say
+ * where each register is kept. */
+static __attribute__((naked, noinline, unused)) long
+hfn_raw_words(const uint32_t *number_and_words __attribute__((unused)))
+{
+#define HFN_PUSH(r) "pushl " r "\n\t.cfi_adjust_cfa_offset 4\n\t.cfi_rel_offset " r ", 0\n\t"
+#define HFN_POP(r) "popl " r "\n\t.cfi_adjust_cfa_offset -4\n\t.cfi_restore " r "\n\t"
+    __asm__(HFN_PUSH("%ebp") HFN_PUSH("%ebx") HFN_PUSH("%esi") HFN_PUSH("%edi")
+            "movl 20(%esp), %ebp\n\t"
+            "movl (%ebp), %eax\n\t"
+            "movl 4(%ebp), %ebx\n\t"
+            "movl 8(%ebp), %ecx\n\t"
+            "movl 12(%ebp), %edx\n\t"
+            "movl 16(%ebp), %esi\n\t"
+            "movl 20(%ebp), %edi\n\t"
+            "movl 24(%ebp), %ebp\n\t"
+            "int $0x80\n\t"
+            HFN_POP("%edi") HFN_POP("%esi") HFN_POP("%ebx") HFN_POP("%ebp")
+            "ret");
+#undef HFN_PUSH
+#undef HFN_POP
+}
+#endif
+
 /* The kernel's answer: a value, or -errno in [-4095, -1]. */
 static inline long hfn_raw6(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
                             uint64_t f)
@@ -38,20 +63,10 @@ static inline long hfn_raw6(long number, uint64_t a, uint64_t b, uint64_t c, uin
                      : "memory");
     return (long)x0;
 #elif defined(__i386__)
-    /* The sixth goes through ebp, which the compiler may need itself. */
-    const uint32_t rest[2] = { (uint32_t)number, (uint32_t)f };
-    long result;
+    const uint32_t words[7] = { (uint32_t)number, (uint32_t)a, (uint32_t)b, (uint32_t)c,
+                                (uint32_t)d,      (uint32_t)e, (uint32_t)f };
 
-    __asm__ volatile("pushl %%ebp\n\t"
-                     "movl 4(%%eax), %%ebp\n\t"
-                     "movl (%%eax), %%eax\n\t"
-                     "int $0x80\n\t"
-                     "popl %%ebp"
-                     : "=a"(result)
-                     : "0"(rest), "b"((uint32_t)a), "c"((uint32_t)b), "d"((uint32_t)c),
-                       "S"((uint32_t)d), "D"((uint32_t)e)
-                     : "memory");
-    return result;
+    return hfn_raw_words(words);
 #else
 #error "src/os/linux/raw.h: no system call for this CPU yet"
 #endif

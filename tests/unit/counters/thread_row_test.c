@@ -360,7 +360,6 @@ static void a_signal_at_any_instruction_of_the_first_call_loses_nothing(void)
 
 /* ---- Unwinding. */
 
-#if !defined(__i386__)
 static __attribute__((noinline)) void stepped_first_call(void)
 {
     trap_flag_set();
@@ -379,14 +378,29 @@ static _Unwind_Reason_Code look_for_caller(struct _Unwind_Context *context, void
     return _URC_NO_REASON;
 }
 
+/* In `mov ebx, [esp]; ret`?  The linker keeps one of each such thunk, and crt1.o's has no unwind rows. */
+static bool is_in_pc_thunk(const void *context)
+{
+#if defined(__i386__)
+    static const uint8_t thunk[] = { 0x8b, 0x1c, 0x24, 0xc3 };
+    const ucontext_t *at = context;
+    const uint8_t *pc = (const uint8_t *)at->uc_mcontext.gregs[REG_EIP];
+
+    return memcmp(pc, thunk, 4) == 0 || memcmp(pc - 3, thunk, 4) == 0;
+#else
+    (void)context;
+    return false;
+#endif
+}
+
 static void unwind_at_step(int number, siginfo_t *info, void *context)
 {
     int found = 0;
 
-    (void)number, (void)info, (void)context;
+    (void)number, (void)info;
     _Unwind_Backtrace(look_for_caller, &found);
     steps_unwound += found;
-    steps_lost += !found;
+    steps_lost += !found && !is_in_pc_thunk(context);
 }
 
 static void every_instruction_of_the_first_call_can_be_unwound(void)
@@ -405,8 +419,6 @@ static void every_instruction_of_the_first_call_can_be_unwound(void)
     CHECK_EQ_I64(steps_lost, 0);
     hotfn_counters_destroy(c);
 }
-
-#endif
 
 static uint8_t alternate[65536] __attribute__((aligned(4096)));
 
@@ -476,9 +488,7 @@ static const check_test tests[] = {
     CHECK_TEST(row_begun_in_a_vfork_child_stays_its_parents),
     CHECK_TEST(signals_in_short_threads_lose_no_call),
     CHECK_TEST(a_signal_at_any_instruction_of_the_first_call_loses_nothing),
-#if !defined(__i386__) /* where mmap's six words need ebp, three instructions cannot be */
     CHECK_TEST(every_instruction_of_the_first_call_can_be_unwound),
-#endif
     CHECK_TEST(first_call_needs_less_than_512_bytes_of_stack),
     CHECK_TEST(first_call_on_an_alternate_stack),
 };
