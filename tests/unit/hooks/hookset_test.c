@@ -52,10 +52,10 @@ typedef struct manner {
 
 static const manner manners[FUNCTIONS] = {
     [PLAIN] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5, 0 + 1, sizeof plain },
-    [LANDING_PAD] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_LANDING_PAD, 4, 5, 5, 0 },
-    [JUMP_PAD] = { HOTFN_STRATEGY_JUMP_PAD, 0, 0, 5, 4, 0 },
-    [ISLAND] = { HOTFN_STRATEGY_ISLAND, 0, 0, 2, 2, 0 },
-    [PUN] = { HOTFN_STRATEGY_PUN, 0, 0, 3, 3, 0 },
+    [LANDING_PAD] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_LANDING_PAD, 4, 5, 5, 0, 0 },
+    [JUMP_PAD] = { HOTFN_STRATEGY_JUMP_PAD, 0, 0, 5, 4, 0, 0 },
+    [ISLAND] = { HOTFN_STRATEGY_ISLAND, 0, 0, 2, 2, 0, 0 },
+    [PUN] = { HOTFN_STRATEGY_PUN, 0, 0, 3, 3, 0, 0 },
     [ADDRESS_OF] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5, 0, sizeof address_of },
     [READS_FLAGS] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_FLAGS_LIVE, 0, 5, 5, 0,
                       sizeof reads_flags },
