@@ -15,7 +15,8 @@ VECTOR = re.compile(r"%(?:[xyz]?mm\d+|st\b|k[0-7]\b)")
 
 JUMP = re.compile(r"\tjmp +\S+ <(\S+?)(\+0x[0-9a-f]+)?>")
 LABEL = re.compile(r"^[0-9a-f]+ <(\S+)>:")
-RELOCATION = re.compile(r": R_X86_64_(?:PLT32|PC32)\t(\w+)")
+RELOCATION = re.compile(r": R_(?:X86_64|386)_(?:PLT32|PC32)\t(\w+)")
+SYSTEM_CALL = re.compile(r"\tsyscall|\tint +\$0x80")
 
 
 def jumps_out(code):
@@ -38,14 +39,15 @@ def run(*command):
 
 def main():
     archive = sys.argv[1]
-    outside = {line.split()[-1] for line in run("nm", "-u", archive).splitlines() if " U " in line}
+    rows = [line.split()[-2:] for line in run("nm", archive).splitlines() if line[-1:] not in ("", ":")]
+    outside = {name for kind, name in rows if kind == "U"} - {name for kind, name in rows if kind != "U"}
     outside -= {"_GLOBAL_OFFSET_TABLE_"}
     own = {name for name in outside if name.startswith("hfn_")}
     problems = [f"calls or reads {name}" for name in sorted(outside - own)]
     code = run("objdump", "-d", "--no-show-raw-insn", archive)
     problems += [line.strip() for line in code.splitlines() if VECTOR.search(line)]
     problems += jumps_out(run("objdump", "-dr", "--no-show-raw-insn", archive))
-    if "syscall" not in code:
+    if not SYSTEM_CALL.search(code):
         problems.append("no system call in it: was it the right archive?")
     for problem in problems:
         print(f"{archive}: {problem}")
