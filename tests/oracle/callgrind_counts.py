@@ -30,7 +30,6 @@ import hotfn_report
 ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
                "PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": "/dev/null",
                "PYTHONHASHSEED": "0", "PYTHONHOME": "/usr"}
-WITNESS_RUNS = 6
 
 
 def run_layout(arguments, folder, layout):
@@ -150,7 +149,7 @@ def ask_witness(tables, arguments, folder):
     Address space randomisation is on but for the first time: where a count differs between such
     runs, it depends on layout.
     """
-    for turn in range(WITNESS_RUNS):
+    for turn in range(arguments.witness_runs):
         environment = callgrind_file.environment_of(ENVIRONMENT, folder, turn,
                                                     callgrind_file.NATIVE)
         asked = unexplained_of(tables, arguments.witness_hits)
@@ -247,6 +246,8 @@ def parse_arguments():
     parser.add_argument("--report", type=pathlib.Path, help="a hotfn.report/1 in place of a run")
     parser.add_argument("--counts", action="store_true", help="print callgrind's counts as JSON")
     parser.add_argument("--layouts", type=int, default=4, help="callgrind runs [4]")
+    parser.add_argument("--witness-runs", type=int, default=6,
+                        help="of gdb, at most, while anything is unexplained [6]")
     parser.add_argument("--witness-hits", type=int, default=400000,
                         help="calls that gdb may count, at 50 microseconds each [400000]")
     parser.add_argument("--more-layouts", type=int, default=0,
