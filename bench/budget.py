@@ -43,7 +43,7 @@ def tiny_rows(report, options):
 def program_rows(report, options, env):
     program = next((p for name, p, problem in programs.programs() if name == "sqlite3" and p), None)
     for mode, words in MODES.items() if program else ():
-        took = programs.measure(program, lambda command, folder, words=words: hooked(
+        took = programs.measure(program, mode, lambda command, folder, words=words: hooked(
             words, os.path.join(folder, "r.hfr"), command), programs.BIG, options.runs, env)
         report.add(f"budget/sqlite3/{mode}", "CPU ratio", [one[1] for one in took])
         yield [mode, figures.spread([one[0] for one in took], 3),

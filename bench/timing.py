@@ -99,7 +99,7 @@ def program_rows(report, options, env, program):
         runs.append(("uftrace -P .", programs.wrapped_uftrace, programs.SMALL, options.slow_runs))
     for name, wrap, scale, pairs in runs:
         try:
-            took = programs.measure(program, wrap, scale, pairs, env)
+            took = programs.measure(program, name, wrap, scale, pairs, env)
         except tools.Missing as missing:
             yield [name, report.left_out(name, missing), "", "", 0]
             continue
