@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Sum the results of a run of scripts/test and print `N passed, N failed[, N skipped]` last.
 
-What each failed test said last stands before it, for whoever sees no more than the end of the output.
+What each failed test said last stands before it, for whoever sees no more than the end of the output, and
+what good tests passed over ("skipped ...", "# SKIP"): a part that is never run anywhere is to be seen.
 
 Input: a file of lines `step<TAB>exit status<TAB>log`.  The log is meson's testlog.json (a JSON
 object a line), pytest's junit XML, or `-` for a step without tests.  A step that failed although
@@ -48,6 +49,10 @@ def step_results(name, status, log):
     return [(f"{name}: {test}", kind, said) for test, kind, said in results]
 
 
+def parts_skipped(said):
+    return [line.strip() for line in said.splitlines() if line.startswith("skipped") or "# SKIP" in line]
+
+
 def end_of(said):
     """Its last lines, indented."""
     lines = said[-SAID_CHARACTERS:].splitlines()[-SAID_LINES:]
@@ -64,6 +69,9 @@ def main():
                for kind in ("passed", "failed", "skipped")}
     for name, _ in by_kind["skipped"]:
         print(f"skipped: {name}")
+    for name, said in by_kind["passed"]:
+        for part in parts_skipped(said):
+            print(f"passed without a part: {name}: {part}")
     for name, said in by_kind["failed"]:
         print(f"failed: {name}\n{end_of(said)}", end="")
     skipped = f", {len(by_kind['skipped'])} skipped" if by_kind["skipped"] else ""

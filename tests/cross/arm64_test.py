@@ -58,8 +58,8 @@ class Bench:
                    *emulator, program], env=self.environment).stdout
         return out, self.report(record)
 
-    def report(self, record):
-        return json.loads(run([self.native, "report", "--json", record]).stdout)
+    def report(self, record, *options):
+        return json.loads(run([self.native, "report", "--json", *options, record]).stdout)
 
 
 def instrumented(bench, flags):

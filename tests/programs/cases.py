@@ -46,3 +46,12 @@ def comes_out_right(measure):
         if not off:
             return
     raise AssertionError(f"in each of {ATTEMPTS} runs; in the last: {off}")
+
+
+def own_sums_to_busy(raw, left=0):
+    """What `hotfn report --json --raw` says, as measured: each time is rounded to a nanosecond.  `left`: the share
+    that may lack where calls were left, as no own time is shown larger than a total that ends when last seen."""
+    own = [f["self_ns"] or 0 for f in raw["functions"]]
+    busy = [t["busy_ns"] for t in raw["threads"]]
+    off = abs(sum(own) - sum(busy))
+    assert off <= len(own) + len(busy) + left * sum(busy), (sum(own), sum(busy))

@@ -101,7 +101,7 @@ def check_microsoft(folder):
 def check_itanium(folder):
     """A sample of the names of a real library, against llvm-cxxfilt."""
     if not os.path.exists(LLVM_LIBRARY) or not shutil.which("llvm-cxxfilt"):
-        print("# no library with C++ names here")
+        print("skipped: no library with C++ names here")
         return
     nm = subprocess.run(["nm", "-D", "--defined-only", LLVM_LIBRARY], capture_output=True, text=True, check=True)
     names = sorted({line.split()[-1].split("@")[0] for line in nm.stdout.splitlines() if " T _Z" in line})

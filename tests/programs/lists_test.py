@@ -47,7 +47,7 @@ def build(folder, source, name):
 
 def check_protoc(program, flf):
     if not shutil.which("protoc"):
-        print("# no protoc: the wire format is checked by the unit test only")
+        print("skipped: no protoc: the wire format is checked by the unit test only")
         return
     with open(flf, "rb") as bytes_:
         text = subprocess.run(["protoc", "--decode=hotfn.FunctionList", f"-I{DOCS}", DOCS / "hotfn.proto"],

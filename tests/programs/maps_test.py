@@ -129,7 +129,7 @@ def elf_linkers(folder):
     for name, binary in (("bfd", "ld.bfd"), ("gold", "ld.gold"), ("lld", "ld.lld"), ("mold", "mold")):
         path = shutil.which(binary)
         if not path:
-            print("# not here:", binary)
+            print("skipped: not here:", binary)
             continue
         place = folder / f"use-{name}"
         place.mkdir()
@@ -272,7 +272,7 @@ def check_shifted(folder):
             "-o", name, cwd=folder)
     sizes = [run("size", "-A", name, cwd=folder).stdout.split("\n", 2)[2] for name in ("first", "second")]
     if sizes[0] != sizes[1]:
-        print("# the two links differ in size:", "no test of shifted functions")
+        print("skipped: the two links differ in size:", "no test of shifted functions")
         return
     done = run(HOTFN, "scan", "--map", folder / "second.map", folder / "first", good=False)
     assert done.returncode == 1 and "in the middle" in done.stderr, done
@@ -318,7 +318,7 @@ def check_windows(folder):
     for target in ("x86_64", "i686"):
         gcc = shutil.which(f"{target}-w64-mingw32-gcc")
         if not gcc:
-            print("# not here:", f"{target}-w64-mingw32-gcc")
+            print("skipped: not here:", f"{target}-w64-mingw32-gcc")
             continue
         (folder / "g.c").write_text("#define NOINLINE __attribute__((noinline))\n" + FREE_C)
         run(gcc, "-O1", "g.c", f"-Wl,-Map,g_{target}.map", "-o", f"g_{target}.exe", cwd=folder)
@@ -342,7 +342,7 @@ def check_apple(folder):
     clang = shutil.which("clang")
     ld64 = shutil.which("ld64.lld") or shutil.which("ld64.lld-14")
     if not clang or not ld64:
-        print("# not here: ld64.lld")
+        print("skipped: not here: ld64.lld")
         return
     (folder / "m.c").write_text("#define NOINLINE __attribute__((noinline))\n" + FREE_C)
     for arch in ("x86_64", "arm64"):
@@ -411,7 +411,7 @@ def count_apple(text):
 def check_samples():
     folder = os.environ.get("HOTFN_SAMPLES")
     if not folder or not Path(folder, "map").is_dir():
-        print("# HOTFN_SAMPLES is not set: no real maps")
+        print("skipped: HOTFN_SAMPLES is not set: no real maps")
         return
     for path in sorted(Path(folder, "map").glob("*.map")):
         done = run(HOTFN, "symbols", "--json", "--data", path)
