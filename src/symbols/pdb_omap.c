@@ -57,7 +57,7 @@ hotfn_status hfn_pdb_addresses_open(hfn_pdb_addresses *a, hfn_msf *msf,
             sections = streams->original_sections;
         status = open_omap(&a->from_stream, &a->from_source, msf, streams->omap_from_source, err);
     }
-    if (status == HOTFN_OK && streams->omap_from_source != HFN_MSF_NO_STREAM &&
+    if (status == HOTFN_OK && a->from_source.size > 0 && /* nothing moved: no way back either */
         streams->omap_to_source != HFN_MSF_NO_STREAM)
         status = open_omap(&a->to_stream, &a->to_source, msf, streams->omap_to_source, err);
     if (status == HOTFN_OK && sections == HFN_MSF_NO_STREAM)
