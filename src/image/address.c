@@ -10,16 +10,31 @@
 
 #include <string.h>
 
-/* The segment in whose memory link_address lies, or NULL: the last that begins at or before it. */
-static const hfn_segment *find_load(const hotfn_image *image, uint64_t link_address)
+/* The last segment that begins at or before link_address, or NULL. */
+static const hfn_segment *load_before(const hotfn_image *image, uint64_t link_address)
 {
     size_t low = hfn_count_up_to(image->loads, image->load_count, sizeof *image->loads,
                                  offsetof(hfn_segment, address), link_address);
 
-    if (low == 0 ||
-        link_address - image->loads[low - 1].address >= image->loads[low - 1].memory_bytes)
-        return NULL;
-    return &image->loads[low - 1];
+    return low > 0 ? &image->loads[low - 1] : NULL;
+}
+
+/* The segment in whose memory link_address lies, or NULL. */
+static const hfn_segment *find_load(const hotfn_image *image, uint64_t link_address)
+{
+    const hfn_segment *load = load_before(image, link_address);
+
+    return load && link_address - load->address < load->memory_bytes ? load : NULL;
+}
+
+uint64_t hfn_image_tail_bytes(const hotfn_image *image, uint64_t end_rva)
+{
+    const hfn_segment *load =
+        end_rva > 0 ? find_load(image, image->info.link_base + end_rva - 1) : NULL;
+
+    return load && load->address + load->memory_bytes == image->info.link_base + end_rva
+               ? load->tail_bytes
+               : 0;
 }
 
 bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rva)
@@ -33,12 +48,12 @@ bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rv
 hfn_span hfn_image_span(const hotfn_image *image, uint64_t rva)
 {
     uint64_t address = image->info.link_base + rva;
-    const hfn_segment *load = rva < image->info.loaded_bytes ? find_load(image, address) : NULL;
+    const hfn_segment *load = rva < image->info.loaded_bytes ? load_before(image, address) : NULL;
 
-    if (!load || address - load->address >= load->file_bytes)
+    if (!load || address - load->address >= load->file_bytes + load->tail_bytes)
         return (hfn_span){ NULL, 0, image->bytes.big_endian };
     return hfn_span_sub(image->bytes, load->offset + (address - load->address),
-                        load->file_bytes - (address - load->address));
+                        load->file_bytes + load->tail_bytes - (address - load->address));
 }
 
 /* The range that holds rva, or NULL. */

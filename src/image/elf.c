@@ -246,14 +246,34 @@ static hotfn_status collect_loads(hotfn_image *image, hotfn_error *err)
     return HOTFN_OK;
 }
 
+/* Nothing of a tail is used that another segment's page, or a byte that is not 0, cuts off.  The last segment
+ * has none, because loaded_bytes ends with it. */
+static uint64_t tail_bytes(const hotfn_image *image, const hfn_segment *load)
+{
+    uint64_t end = load->address + load->memory_bytes, room = -end & (PAGE_BYTES - 1), count = 0;
+    uint8_t byte;
+
+    if (!(load->flags & HFN_PF_X) || (load->flags & HFN_PF_W) ||
+        load->file_bytes != load->memory_bytes || load + 1 == image->loads + image->load_count ||
+        load[1].address < end + room)
+        return 0;
+    while (count < room &&
+           hfn_span_u8(image->bytes, load->offset + load->file_bytes + count, &byte) && byte == 0)
+        count++;
+    return count;
+}
+
 static void measure_loads(hotfn_image *image)
 {
     uint64_t end = 0;
 
     image->info.link_base = image->loads[0].address & ~(uint64_t)(PAGE_BYTES - 1);
-    for (uint32_t i = 0; i < image->load_count; i++)
-        if (image->loads[i].address + image->loads[i].memory_bytes > end)
-            end = image->loads[i].address + image->loads[i].memory_bytes;
+    for (uint32_t i = 0; i < image->load_count; i++) {
+        hfn_segment *load = &image->loads[i];
+        if (load->address + load->memory_bytes > end)
+            end = load->address + load->memory_bytes;
+        load->tail_bytes = tail_bytes(image, load);
+    }
     image->info.loaded_bytes = end - image->info.link_base;
 }
 

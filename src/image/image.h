@@ -49,8 +49,11 @@ uint64_t hfn_image_pic_base(const hotfn_image *image);
 
 /* RVA of a link address; false if it lies in no segment. */
 bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rva);
-/* File bytes at rva up to the end of the segment (or section) that holds it; empty if none. */
+/* File bytes at rva up to the end of the segment (or section) that holds it, its tail with it; empty if none. */
 hfn_span hfn_image_span(const hotfn_image *image, uint64_t rva);
+/* The tail of an executable segment: what of its last page lies behind its end, which a system maps with it,
+ * is 0 and belongs to nobody.  Where the segment ends at end_rva, how many bytes; else 0. */
+uint64_t hfn_image_tail_bytes(const hotfn_image *image, uint64_t end_rva);
 /* Inside an executable section (segment, where there are no sections). */
 bool hfn_image_is_code(const hotfn_image *image, uint64_t rva);
 /* An index for hotfn_image_get_section; UINT32_MAX if none. */

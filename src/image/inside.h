@@ -14,6 +14,7 @@ typedef struct hfn_segment {
     uint32_t type, flags, alignment;
     uint64_t offset, file_bytes;
     uint64_t address, memory_bytes;
+    uint64_t tail_bytes; /* behind memory_bytes: hfn_image_tail_bytes */
 } hfn_segment;
 
 /* [rva, end) and what lies there: a section index. */

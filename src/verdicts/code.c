@@ -33,6 +33,7 @@ static bool read_region(const hotfn_image *image, uint32_t index, hfn_region *ou
     if (size == 0 || section.rva + size < section.rva)
         return false;
     *out = (hfn_region){ .rva = section.rva, .end = section.rva + size, .bytes = bytes.data };
+    out->tail_end = out->end + hfn_image_tail_bytes(image, out->end);
     return true;
 }
 
@@ -52,7 +53,8 @@ static uint32_t drop_overlaps(hfn_region *regions, uint32_t count, uint64_t file
         uint64_t size = r.end - r.rva < left ? r.end - r.rva : left;
         if (size == 0)
             continue;
-        r.end = r.rva + size;
+        if (size < r.end - r.rva)
+            r.tail_end = r.end = r.rva + size;
         left -= size;
         end = r.end;
         regions[kept++] = r;

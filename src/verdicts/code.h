@@ -15,8 +15,8 @@
 
 /* One executable section.  They are sorted and do not overlap. */
 typedef struct hfn_region {
-    uint64_t rva, end;
-    const uint8_t *bytes; /* end - rva of them                  */
+    uint64_t rva, end, tail_end; /* end to tail_end: no code, the rest of the last page */
+    const uint8_t *bytes; /* tail_end - rva of them             */
     uint8_t *marks;       /* four bits a byte, low nibble first */
 } hfn_region;
 

@@ -16,7 +16,7 @@ typedef struct climb {
     const hfn_subject *subject;
     uint64_t site;
     const uint8_t *bytes;    /* at the site                                         */
-    uint64_t size;           /* of them, to the region's end                        */
+    uint64_t size;           /* of them, to the end of the region's tail            */
     uint64_t body;           /* bytes from the site to the function's end           */
     uint32_t jump_bytes;     /* of a patch with full reach                          */
     uint8_t pc_register;     /* of a call under it that gives back its return address */
@@ -76,7 +76,8 @@ static void find_limit(climb *c)
                         hfn_subject_ends(j, c->subject) ? HOTFN_REASON_TOO_SHORT
                                                         : HOTFN_REASON_OVERLAP,
                         offset + k);
-        else if (hfn_region_marks(c->subject->region, c->site + k))
+        else if (c->site + k < c->subject->region->end &&
+                 hfn_region_marks(c->subject->region, c->site + k))
             lower_limit(c, k, k < c->body ? HOTFN_REASON_JUMP_INTO_PATCH : HOTFN_REASON_TOO_SHORT,
                         offset + k);
     }
@@ -345,7 +346,7 @@ static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
 {
     const hfn_subject *s = &j->subjects[index];
     const uint8_t *bytes = s->region->bytes + (s->rva - s->region->rva);
-    uint64_t size = s->region->end - s->rva;
+    uint64_t size = s->region->tail_end - s->rva;
     climb c = { .judging = j,
                 .index = index,
                 .subject = s,

@@ -2,7 +2,9 @@
 /*
  * Padding between functions as a place for jumps.  It counts only if it is proven dead: the function
  * before it does not run on into it, nothing jumps, calls or points there, and every byte from the
- * function's end on belongs to a nop or an int3.  Taken from the front of each gap, each byte once.
+ * function's end on belongs to a nop or an int3, or to the tail of the segment: the rest of the page behind all
+ * code (mostly i386's get-pc thunks, which linkers put last, need it).  Taken from the front of each gap, each
+ * byte once.
  */
 #include "verdicts/judging.h"
 
@@ -15,7 +17,7 @@ static uint64_t gap_end(const hfn_judging *j, uint32_t index)
 
     if (index + 1 < j->count && j->subjects[index + 1].region == s->region)
         return j->subjects[index + 1].rva;
-    return s->region->end;
+    return s->region->tail_end;
 }
 
 bool hfn_subject_ends(const hfn_judging *j, const hfn_subject *s)
@@ -36,13 +38,15 @@ bool hfn_subject_ends(const hfn_judging *j, const hfn_subject *s)
 
 static bool is_dead_padding(const hfn_judging *j, const hfn_subject *s, uint64_t to)
 {
+    uint64_t code_end =
+        to < s->region->end ? to : s->region->end; /* behind it nobody has anything */
     hfn_instruction in;
 
-    for (uint64_t at = s->end; at < to; at++) {
+    for (uint64_t at = s->end; at < code_end; at++) {
         if (hfn_region_marks(s->region, at))
             return false;
     }
-    for (uint64_t at = s->end; at < to; at += in.length) {
+    for (uint64_t at = s->end; at < code_end; at += in.length) {
         if (!j->arch->decode(s->region->bytes + (at - s->region->rva), s->region->end - at, at, 0,
                              &in) ||
             !in.is_padding)

@@ -74,9 +74,48 @@ static void addresses_in_no_segment_have_no_rva(void)
     free(b);
 }
 
+/* A segment with 3 bytes of code up to 0x403, in the file zeros up to zeros_end and data from there on, whose
+ * segment lies that many pages further: how many bytes the tail has. */
+static uint64_t tail_of(uint32_t flags, uint64_t zeros_end, uint64_t pages)
+{
+    static const char zeros[0x2000];
+    elf_builder *b = elf_new_x86_64();
+    hotfn_image *image;
+    uint64_t tail;
+
+    elf_add(b, ".text", 1, ELF_ALLOC | ELF_CODE, "\x31\xc0\xc3", 3);
+    put_data(&b->file, zeros, zeros_end - b->file.size);
+    put_data(&b->file, "12345678", 8);
+    elf_segment(b, 1, flags, 0, 0x403);
+    elf_segment(b, 1, 6, zeros_end, 8)->address = 0x1000 * pages + 0x800;
+    elf_finish(b);
+    image = open_builder(b);
+    tail = hfn_image_tail_bytes(image, 0x403);
+    CHECK_EQ_U64(hfn_image_span(image, 0x400).size, 3 + tail);
+    CHECK_EQ_U64(hfn_image_span(image, 0x403).size, tail);
+    CHECK_EQ_U64(hfn_image_span(image, 0x403 + tail).size, 0);
+    CHECK_EQ_U64(hfn_image_tail_bytes(image, 0x402), 0);
+    CHECK_EQ_U64(hfn_image_tail_bytes(image, 0x1000 * pages + 0x808), 0); /* no code */
+    CHECK_EQ_U64(hfn_image_section_of(image, 0x403), UINT32_MAX);
+    hotfn_image_close(image);
+    free(b);
+    return tail;
+}
+
+static void zeros_behind_code_up_to_the_next_page_are_its_tail(void)
+{
+    CHECK_EQ_U64(tail_of(5, 0x1200, 1), 0x1000 - 0x403);
+    CHECK_EQ_U64(tail_of(5, 0x500, 1), 0x500 - 0x403); /* up to what is not 0 */
+    CHECK_EQ_U64(tail_of(5, 0x403, 1), 0);
+    CHECK_EQ_U64(tail_of(5, 0x1200, 0), 0); /* somebody else has the page, too */
+    CHECK_EQ_U64(tail_of(4, 0x1200, 1), 0);
+    CHECK_EQ_U64(tail_of(7, 0x1200, 1), 0); /* the program may write there */
+}
+
 static const check_test tests[] = {
     CHECK_TEST(code_is_what_executable_sections_hold_not_the_segment),
     CHECK_TEST(thread_local_bss_covers_nothing),
     CHECK_TEST(addresses_in_no_segment_have_no_rva),
+    CHECK_TEST(zeros_behind_code_up_to_the_next_page_are_its_tail),
 };
 CHECK_MAIN(tests)

@@ -192,6 +192,41 @@ static void an_island_is_within_a_short_jump(void)
     scene_finish(&s);
 }
 
+static scene scene_with_tail(void)
+{
+    scene s = scene_begin();
+
+    s.has_tail = true;
+    return s;
+}
+
+static void the_rest_of_the_last_page_is_padding(void)
+{
+    scene s = scene_with_tail();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x8B\x04\x24\xC3"); /* a get-pc thunk's bytes */
+    uint64_t g = SCENE_FUNCTION(&s, "g", "\x8B\x34\x24\xC3");
+    uint64_t h = SCENE_FUNCTION(&s, "h", "\xC3");
+
+    scene_judge(&s);
+    EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_ISLAND);
+    EXPECT_STRATEGY(&s, g, HOTFN_STRATEGY_ISLAND);
+    EXPECT_STRATEGY(&s, h, HOTFN_STRATEGY_JUMP_PAD);
+    CHECK_EQ_U64(scene_verdict(&s, f).island_rva, h + 5);
+    CHECK_EQ_U64(scene_verdict(&s, g).island_rva, h + 10);
+    CHECK_EQ_U64(scene_verdict(&s, h).covered_bytes, 1);
+    scene_finish(&s);
+}
+
+static void a_function_that_runs_on_into_the_rest_of_its_page_has_none(void)
+{
+    scene s = scene_with_tail();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x8B\x04\x24"); /* no end */
+
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_NO_ISLAND, 3);
+    scene_finish(&s);
+}
+
 /* push rbx; again: add eax, imm32 5 or 0xF8000000; jmp again */
 static uint64_t loop_at_1(scene *s, bool far_away)
 {
@@ -417,6 +452,8 @@ static const check_test tests[] = {
     CHECK_TEST(a_loop_in_the_patch_makes_an_island),
     CHECK_TEST(each_byte_of_padding_is_used_once),
     CHECK_TEST(an_island_is_within_a_short_jump),
+    CHECK_TEST(the_rest_of_the_last_page_is_padding),
+    CHECK_TEST(a_function_that_runs_on_into_the_rest_of_its_page_has_none),
     CHECK_TEST(a_pun_needs_memory_outside_the_image),
     CHECK_TEST(a_pun_does_not_borrow_a_neighbours_entry),
     CHECK_TEST(int3_is_used_only_if_allowed),

@@ -29,6 +29,7 @@ typedef struct scene {
     uint8_t extra[64];
     uint64_t extra_rva; /* known once extra_name is set and the code complete */
     uint32_t options;
+    bool has_tail; /* behind the code zeros up to the end of its page, which ends its segment */
     hotfn_image *image;
     hotfn_symbols *loaded;
     hotfn_functions *functions;
@@ -174,12 +175,21 @@ static inline void scene_add_table(scene *s, const char *name, uint32_t type, el
     elf_add_buffer(s->b, names_name, 3, flags, names);
 }
 
+static inline void scene_end_page(elf_builder *b)
+{
+    elf_segment(b, 1, 5, 0, b->file.size);
+    put_align(&b->file, 0x1000);
+    elf_segment(b, 1, 4, b->file.size, 0x4000);
+}
+
 static inline void scene_build(scene *s)
 {
     elf_add(s->b, ".rodata", 1, ELF_ALLOC, s->rodata, sizeof s->rodata);
     CHECK_EQ_U64(s->b->sections[1].address, s->b->base + RODATA);
     elf_add_buffer(s->b, ".text", 1, ELF_ALLOC | ELF_CODE, s->text);
     CHECK_EQ_U64(s->b->sections[2].address, s->b->base + TEXT);
+    if (s->has_tail)
+        scene_end_page(s->b);
     if (s->extra_name)
         elf_add(s->b, s->extra_name, 1, ELF_ALLOC, s->extra, sizeof s->extra);
     scene_add_eh_frame(s);
@@ -187,6 +197,8 @@ static inline void scene_build(scene *s)
     s->b->sections[s->b->section_count - 1].entry_size = 24;
     scene_add_table(s, ".symtab", 2, s->symbols, ".strtab", s->names);
     scene_add_table(s, ".dynsym", 11, s->exports, ".dynstr", s->export_names);
+    if (s->has_tail)
+        put_data(&s->b->file, (const char[0x4000]){ 0 }, 0x4000); /* the second segment's end */
     elf_finish(s->b);
     CHECK_EQ_I64(
         hotfn_image_from_bytes(&s->image, s->b->file.data, s->b->file.size, "scene", NULL, NULL),
