@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A run that keeps memory (--with alloc) must know which of a module's functions are an allocator's: by
  * their names, which the C and C++ standards keep for them, in a module that has malloc_usable_size too. */
-#include "counters/alloc.h"
 #include "base/status.h"
+#include "counters/alloc.h"
 #include "process.h"
 #include "records/live.h"
 
@@ -21,34 +21,44 @@ static const known_name known_names[] = {
     { "aligned_alloc", HFN_ALLOC_RETURNS },
     { "valloc", HFN_ALLOC_RETURNS },
     { "pvalloc", HFN_ALLOC_RETURNS },
-    { "_Znwm", HFN_ALLOC_RETURNS },
-    { "_Znam", HFN_ALLOC_RETURNS },
-    { "_ZnwmRKSt9nothrow_t", HFN_ALLOC_RETURNS },
-    { "_ZnamRKSt9nothrow_t", HFN_ALLOC_RETURNS },
-    { "_ZnwmSt11align_val_t", HFN_ALLOC_RETURNS },
-    { "_ZnamSt11align_val_t", HFN_ALLOC_RETURNS },
-    { "_ZnwmSt11align_val_tRKSt9nothrow_t", HFN_ALLOC_RETURNS },
-    { "_ZnamSt11align_val_tRKSt9nothrow_t", HFN_ALLOC_RETURNS },
     { "free", HFN_ALLOC_FREES },
     { "cfree", HFN_ALLOC_FREES },
+    { "realloc", HFN_ALLOC_MOVES },
+    { "posix_memalign", HFN_ALLOC_STORES },
+    /* operator new, new[], delete, delete[]; # is size_t */
+    { "_Znw#", HFN_ALLOC_RETURNS },
+    { "_Zna#", HFN_ALLOC_RETURNS },
+    { "_Znw#RKSt9nothrow_t", HFN_ALLOC_RETURNS },
+    { "_Zna#RKSt9nothrow_t", HFN_ALLOC_RETURNS },
+    { "_Znw#St11align_val_t", HFN_ALLOC_RETURNS },
+    { "_Zna#St11align_val_t", HFN_ALLOC_RETURNS },
+    { "_Znw#St11align_val_tRKSt9nothrow_t", HFN_ALLOC_RETURNS },
+    { "_Zna#St11align_val_tRKSt9nothrow_t", HFN_ALLOC_RETURNS },
     { "_ZdlPv", HFN_ALLOC_FREES },
     { "_ZdaPv", HFN_ALLOC_FREES },
-    { "_ZdlPvm", HFN_ALLOC_FREES },
-    { "_ZdaPvm", HFN_ALLOC_FREES },
+    { "_ZdlPv#", HFN_ALLOC_FREES },
+    { "_ZdaPv#", HFN_ALLOC_FREES },
     { "_ZdlPvRKSt9nothrow_t", HFN_ALLOC_FREES },
     { "_ZdaPvRKSt9nothrow_t", HFN_ALLOC_FREES },
     { "_ZdlPvSt11align_val_t", HFN_ALLOC_FREES },
     { "_ZdaPvSt11align_val_t", HFN_ALLOC_FREES },
-    { "_ZdlPvmSt11align_val_t", HFN_ALLOC_FREES },
-    { "_ZdaPvmSt11align_val_t", HFN_ALLOC_FREES },
-    { "realloc", HFN_ALLOC_MOVES },
-    { "posix_memalign", HFN_ALLOC_STORES },
+    { "_ZdlPv#St11align_val_t", HFN_ALLOC_FREES },
+    { "_ZdaPv#St11align_val_t", HFN_ALLOC_FREES },
 };
+
+/* size_t is unsigned long where that has 64 bits, unsigned int in i386's C (Itanium C++ ABI, 5.1.5). */
+static bool is_same(const char *known, const char *name)
+{
+    for (; *known && (*known == *name || (*known == '#' && (*name == 'm' || *name == 'j')));
+         known++)
+        name++;
+    return *known == *name;
+}
 
 static uint32_t kind_of(const char *name)
 {
     for (size_t i = 0; i < HFN_COUNT_OF(known_names); i++)
-        if (strcmp(known_names[i].name, name) == 0)
+        if (is_same(known_names[i].name, name))
             return known_names[i].kind;
     return 0;
 }
@@ -81,7 +91,7 @@ static uint64_t find_usable(const hfn_process *p, const hfn_loaded_module *m, ui
 static void add_function(const hfn_process *p, const char *name, uint32_t slot, bool is_timed,
                          uint64_t usable)
 {
-    hfn_allocator allocator = { slot, 0, usable };
+    hfn_allocator allocator = { slot, 0, (uintptr_t)usable };
 
     for (const char *at = name; at && allocator.kind == 0; at = next_name(at))
         allocator.kind = kind_of(at);

@@ -63,13 +63,6 @@ static inline void hfn_prefetch(uint64_t address)
 #define HFN_BELOW_FRAME_MOST 0u
 #endif
 
-/* And entries that follow a memory allocator's calls (counters/alloc.h)? */
-#if defined(__x86_64__)
-#define HFN_CAN_FOLLOW_MEMORY 1
-#else
-#define HFN_CAN_FOLLOW_MEMORY 0
-#endif
-
 /* May hooks of another process be changed from here (os/remote.h)? */
 #if defined(__x86_64__)
 #define HFN_CAN_CHANGE_OTHERS 1

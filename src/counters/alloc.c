@@ -44,7 +44,7 @@ static NOINLINE HFN_KEEPS_REGISTERS const hfn_allocator *find(uint32_t slot)
     return NULL;
 }
 
-static HFN_KEEPS_REGISTERS uint64_t usable_bytes(const hfn_allocator *a, uint64_t block)
+static HFN_KEEPS_REGISTERS uint64_t usable_bytes(const hfn_allocator *a, uintptr_t block)
 {
     uint8_t *row = hfn_thread_row;
     uint64_t bytes;
@@ -53,11 +53,6 @@ static HFN_KEEPS_REGISTERS uint64_t usable_bytes(const hfn_allocator *a, uint64_
     bytes = hfn_alloc_call(a->usable, block);
     hfn_thread_row = row;
     return bytes;
-}
-
-static const uint64_t *saved_of(const hfn_time_frame *f)
-{
-    return (const uint64_t *)(const void *)f - HFN_ALLOC_SAVED;
 }
 
 /* ---- Where it is kept. */
@@ -74,7 +69,7 @@ static hotfn_alloc_cell *cell_for(const hfn_time_frame *f)
     return &hfn_time.allocs[node - 1];
 }
 
-static void add_block(const hfn_time_frame *f, const hfn_allocator *a, uint64_t block)
+static void add_block(const hfn_time_frame *f, const hfn_allocator *a, uintptr_t block)
 {
     hotfn_alloc_cell *cell = block ? cell_for(f) : NULL;
 
@@ -107,11 +102,11 @@ static bool is_inner(hfn_time_state *t, uint64_t frame)
            (outer->frame == t->alloc_frame && !(outer->how & HFN_CALL_ENDED));
 }
 
-static NOINLINE HFN_KEEPS_REGISTERS void begin(hfn_time_frame *f, const hfn_allocator *a)
+static NOINLINE HFN_KEEPS_REGISTERS void begin(hfn_time_frame *f, const hfn_allocator *a,
+                                               uintptr_t block, uintptr_t wanted)
 {
     hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
-    const uint64_t *saved = saved_of(f);
-    uint64_t frame = (uint64_t)(uintptr_t)f, block = saved[HFN_ALLOC_FIRST];
+    uint64_t frame = (uint64_t)(uintptr_t)f;
 
     if (is_inner(t, frame))
         return;
@@ -121,14 +116,13 @@ static NOINLINE HFN_KEEPS_REGISTERS void begin(hfn_time_frame *f, const hfn_allo
     if (a->kind == HFN_ALLOC_FREES && block)
         take_block(f, usable_bytes(a, block));
     if (a->kind == HFN_ALLOC_MOVES && block)
-        f->room = (usable_bytes(a, block) & OLD_BYTES) | HAD_BLOCK |
-                  (saved[HFN_ALLOC_SECOND] == 0 ? IS_FREE : 0);
+        f->room = (usable_bytes(a, block) & OLD_BYTES) | HAD_BLOCK | (wanted == 0 ? IS_FREE : 0);
 }
 
-static NOINLINE HFN_KEEPS_REGISTERS void end(hfn_time_frame *f, const hfn_allocator *a)
+static NOINLINE HFN_KEEPS_REGISTERS void end(hfn_time_frame *f, const hfn_allocator *a,
+                                             uintptr_t result)
 {
     hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
-    uint64_t result = saved_of(f)[HFN_ALLOC_RESULT];
 
     if (t->alloc_frame != (uint64_t)(uintptr_t)f)
         return;
@@ -137,7 +131,7 @@ static NOINLINE HFN_KEEPS_REGISTERS void end(hfn_time_frame *f, const hfn_alloca
     if (a->kind == HFN_ALLOC_MOVES && (f->room & HAD_BLOCK) && (result || (f->room & IS_FREE)))
         take_block(f, f->room & OLD_BYTES);
     if (a->kind == HFN_ALLOC_STORES && (uint32_t)result == 0)
-        add_block(f, a, *(const uint64_t *)(uintptr_t)f->room);
+        add_block(f, a, *(const uintptr_t *)(uintptr_t)f->room);
     t->alloc_frame = 0;
 }
 
@@ -148,21 +142,21 @@ static bool may_be_one(const hfn_time_frame *f)
     return slot >= lowest && slot <= highest && hfn_thread_row && !(f->how & HFN_CALL_UNTIMED);
 }
 
-HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *f)
+HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *f, uintptr_t first, uintptr_t second)
 {
     const hfn_allocator *a;
 
     hfn_time_enter_full(HFN_PASS(f));
     a = HFN_UNLIKELY(may_be_one(f)) ? find((uint32_t)f->slot) : NULL;
     if (HFN_UNLIKELY(a != NULL))
-        begin(HFN_PASS(f), HFN_PASS(a));
+        begin(HFN_PASS(f), HFN_PASS(a), HFN_PASS(first), HFN_PASS(second));
 }
 
-HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *f)
+HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *f, uintptr_t result)
 {
     const hfn_allocator *a = HFN_UNLIKELY(may_be_one(f)) ? find((uint32_t)f->slot) : NULL;
 
     if (HFN_UNLIKELY(a != NULL))
-        end(HFN_PASS(f), HFN_PASS(a));
+        end(HFN_PASS(f), HFN_PASS(a), HFN_PASS(result));
     hfn_time_exit_full(f);
 }

@@ -13,7 +13,7 @@
 
 typedef struct hfn_allocator {
     uint32_t slot, kind;
-    uint64_t usable; /* address of its module's malloc_usable_size */
+    uintptr_t usable; /* address of its module's malloc_usable_size */
 } hfn_allocator;
 
 #define HFN_ALLOCATORS_MAX 64u
@@ -21,14 +21,13 @@ typedef struct hfn_allocator {
 /* From now on what this function's calls do is kept.  False: there are too many. */
 bool hfn_alloc_add(const hfn_allocator *allocator);
 
-/* In assembly, one file a CPU: as hfn_time_enter_full_entry and its twin, for a run that keeps memory. */
+/* In assembly, one file a CPU: as hfn_time_enter_full_entry and its twin, for a run that keeps memory.  They
+ * hand on what the call was given, and what it returns. */
 void hfn_alloc_enter_entry(void);
 void hfn_alloc_exit_entry(void);
-/* Where those keep the registers of the call, in words below the frame. */
-enum { HFN_ALLOC_SAVED = 6, HFN_ALLOC_SECOND = 1, HFN_ALLOC_FIRST = 2, HFN_ALLOC_RESULT = 4 };
-HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *frame);
-HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *frame);
+HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *frame, uintptr_t first, uintptr_t second);
+HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *frame, uintptr_t result);
 /* Calls function(argument), which follows the C calling convention, and keeps the other registers. */
-HFN_KEEPS_REGISTERS uint64_t hfn_alloc_call(uint64_t function, uint64_t argument);
+HFN_KEEPS_REGISTERS uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument);
 
 #endif

@@ -99,7 +99,7 @@ hfn_timing_calls hfn_timing_get_calls(void)
         return (hfn_timing_calls){ hfn_time_enter_sampled_entry, hfn_time_exit_sampled_entry,
                                    (void (*)(void))hfn_time_personality,
                                    hfn_time.thread_at + hfn_time.skips_at };
-    if (hfn_time.allocs && HFN_CAN_FOLLOW_MEMORY)
+    if (hfn_time.allocs)
         return (hfn_timing_calls){ hfn_alloc_enter_entry, hfn_alloc_exit_entry,
                                    (void (*)(void))hfn_time_personality, 0 };
     return (hfn_timing_calls){ full ? hfn_time_enter_full_entry : hfn_time_enter_entry,

@@ -190,9 +190,6 @@ hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *optio
     if (o.timing && !HFN_CAN_TIME)
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "calls cannot be timed on this CPU yet: count them (--mode count)");
-    if ((o.timing & HOTFN_TIMING_ALLOC) && !HFN_CAN_FOLLOW_MEMORY)
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                        "memory cannot be followed on this CPU yet");
     live = new_live(env);
     if (!live)
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a record");

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -115,6 +116,33 @@ def check_times_are_those_the_program_measured(bench, build, cpu):
         cases.own_sums_to_busy(bench.report(bench.path("r.hfr"), "--raw"))
         return list(times_that_differ(out, functions, report))
     cases.comes_out_right(measure)
+
+
+def values(cell):
+    return [cell[key] for key in ("allocated_bytes", "allocated_blocks", "freed_bytes", "freed_blocks")]
+
+
+def check_memory_is_what_the_program_knows(bench, build, cpu):
+    """alloc.cc tells what each function allocates and frees; count_blocks.c counts between it and the C library."""
+    program, counter, counts = bench.build("alloc.cc", "-O2", *BUILDS[build]), bench.path("counter.so"), bench.path("c")
+    run(["aarch64-linux-gnu-gcc", "-O2", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", counter,
+         os.path.join(PROGRAMS, "count_blocks.c"), "-ldl"])
+    with open(counts, "wb") as file:
+        file.write(bytes(4096))
+    bench.environment.update(LD_PRELOAD=counter, COUNT_BLOCKS=counts)
+    try:
+        out, functions, report = bench.timed(program, CPUS[cpu], "--with", "alloc")
+    finally:
+        del bench.environment["LD_PRELOAD"]
+    for line in out.splitlines():
+        name, *told = line.split()
+        if values(functions[name]["self_alloc"]) != [int(value) for value in told]:
+            return f"{line}: {functions[name]}"
+    with open(counts, "rb") as file:
+        counted = list(struct.unpack("<4Q", file.read(32)))
+    # Without what glibc frees when a thread ends: what lies in its cache of freed blocks, once more.
+    total = [sum(column) for column in zip(*(values(f["self_alloc"]) for f in report["functions"] if f["name"] != "free"))]
+    return None if total == counted and counted[1] > 1000 else f"{total}, counted between: {counted}"
 
 
 def traced(bench, build):
@@ -235,6 +263,7 @@ def check_handlers_see_callers_of_stubs(bench, build, _cpu):
 
 CHECKS = [(check, b, c) for check in (check_output_is_the_same, check_calls_that_end_early) for b, c in RUNS]
 CHECKS += [(check_what_is_not_proven_is_counted, *RUNS[1]), (check_times_are_those_the_program_measured, *RUNS[1])]
+CHECKS += [(check_memory_is_what_the_program_knows, b, c) for b, c in RUNS]
 CHECKS += [(check_backtraces_lead_through, b, c) for b, c in RUNS]
 CHECKS += [(check_gdb_walks_through, "protected", "cortex-a57")]
 CHECKS += [(check_handlers_see_callers_of_stubs, build, "max") for build in ("protected", "other key")]

@@ -8,6 +8,7 @@
  * behind stubs.
  */
 #include "arch/x86/emit_stub.h"
+#include "counters/alloc.h"
 #include "counters/call_stack.h"
 #include "random.h"
 
@@ -24,7 +25,7 @@
 #define TIME_GATES_AT 512u
 #define STUB_AT 1024u
 #define ROW_BYTES (1u << 24)
-enum { ESP = 4, FLAGS = 0x8d5, STACK_WORDS = 16384 };
+enum { EAX = 0, ESP = 4, FLAGS = 0x8d5, STACK_WORDS = 16384 };
 
 /* The assembly below knows the offsets. */
 typedef struct law_state {
@@ -80,7 +81,7 @@ void hfn_thread_row_first_call(void)
 }
 
 static hfn_time_frame *entered, *exited;
-static uint32_t enters, exits;
+static uint32_t enters, exits, given[2], returned;
 hfn_time_engine hfn_time;
 
 static void enter(hfn_time_frame *frame)
@@ -126,6 +127,19 @@ void hfn_time_exit_full(hfn_time_frame *frame)
 
 void hfn_time_exit_sampled(hfn_time_frame *frame)
 {
+    leave(frame);
+}
+
+void hfn_alloc_enter(hfn_time_frame *frame, uintptr_t first, uintptr_t second)
+{
+    given[0] = (uint32_t)first;
+    given[1] = (uint32_t)second;
+    enter(frame);
+}
+
+void hfn_alloc_exit(hfn_time_frame *frame, uintptr_t result)
+{
+    returned = (uint32_t)result;
     leave(frame);
 }
 
@@ -301,6 +315,7 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
     memcpy(row + 128, &skip, sizeof skip);
     hfn_thread_row = random_below(r, 2) ? row : NULL;
     enters = exits = 0;
+    given[0] = MARK + 1, given[1] = MARK + 2, returned = start.registers[EAX];
     start.registers[ESP] = (uint32_t)(uintptr_t)top;
     start.code = (uint32_t)(uintptr_t)(page + STUB_AT + shape.entry_at);
     law = start;
@@ -312,6 +327,9 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
     check(!timed || (entered == exited && (uint32_t)entered->slot == slot &&
                      (const void *)(entered + 1) == top),
           "one frame, below the return address", request.flags, kind);
+    check((words < 1 || given[0] == MARK + 1) && (words < 2 || given[1] == MARK + 2) &&
+              (spare == EAX + 1 || returned == start.registers[EAX]),
+          "a follower of memory is told arguments and result", request.flags, kind);
     for (uint32_t i = 0; i < 8; i++) {
         uint32_t number = i; /* as pushad has them */
         check(number == ESP || number + 1 == spare ||
@@ -365,12 +383,13 @@ int main(void)
     if (page == MAP_FAILED || row == MAP_FAILED)
         return 77;
     hfn_x86_32_emit_count_gate(page + GATE_AT, (uintptr_t)hfn_thread_row_entry);
-    hfn_x86_emit_patch(page + TIME_GATES_AT, NULL, (uintptr_t)page + TIME_GATES_AT,
-                       (uintptr_t)hfn_time_enter_entry);
-    hfn_x86_emit_patch(page + TIME_GATES_AT + 16, NULL, (uintptr_t)page + TIME_GATES_AT + 16,
-                       (uintptr_t)hfn_time_exit_entry);
-    for (int round = 0; round < 10; round++)
+    for (int round = 0; round < 10; round++) {
+        hfn_x86_emit_patch(page + TIME_GATES_AT, NULL, (uintptr_t)page + TIME_GATES_AT,
+                           (uintptr_t)(round & 1 ? hfn_alloc_enter_entry : hfn_time_enter_entry));
+        hfn_x86_emit_patch(page + TIME_GATES_AT + 16, NULL, (uintptr_t)page + TIME_GATES_AT + 16,
+                           (uintptr_t)(round & 1 ? hfn_alloc_exit_entry : hfn_time_exit_entry));
         run_all_timed(&r);
+    }
     for (int round = 0; round < 300; round++) {
         hfn_vector_state how = vector;
         how.how = (uint32_t)round % 3 <= vector.how ? (uint32_t)round % 3 : vector.how;

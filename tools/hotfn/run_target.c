@@ -108,16 +108,13 @@ bool run_can_run(uint32_t machine)
     return machine == own || (machine == HOTFN_MACHINE_X86 && own == HOTFN_MACHINE_X86_64);
 }
 
-static const char *why_not(const hotfn_image_info *info, const run_options *o)
+static const char *why_not(const hotfn_image_info *info)
 {
     if (info->format != HOTFN_FORMAT_ELF || !run_can_run(info->machine)) {
         return own_machine() == HOTFN_MACHINE_ARM64
                    ? "not an ARM64 ELF program; this build counts those only"
                    : "not an x86-64 or i386 ELF program (x32 is neither); this build counts those "
                      "only";
-    }
-    if (info->machine == HOTFN_MACHINE_X86 && (o->timing & HOTFN_TIMING_ALLOC)) {
-        return "what a 32-bit program allocates cannot be followed yet: leave --with alloc out";
     }
     if (!(info->flags & HOTFN_IMAGE_INTERPRETER)) {
         return "a static program has no dynamic loader that could bring the agent in; "
@@ -130,7 +127,7 @@ static const char *why_not(const hotfn_image_info *info, const run_options *o)
     return NULL;
 }
 
-static int check_image(run_target *t, const run_options *o)
+static int check_image(run_target *t)
 {
     struct stat file;
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -149,7 +146,7 @@ static int check_image(run_target *t, const run_options *o)
         return err.status == HOTFN_E_IO ? RUN_NOT_EXECUTABLE : RUN_FAILED;
     }
     hotfn_image_get_info(image, &info);
-    const char *why = why_not(&info, o);
+    const char *why = why_not(&info);
     t->device = (uint64_t)file.st_dev;
     t->inode = (uint64_t)file.st_ino;
     t->machine = info.machine;
@@ -174,7 +171,7 @@ int run_find_target(run_target *t, const run_options *o)
     if (!follow_script(t->file, t->image)) {
         return refuse(RUN_NOT_EXECUTABLE, name, "its #! interpreter was not found");
     }
-    return o->target_glob ? 0 : check_image(t, o);
+    return o->target_glob ? 0 : check_image(t);
 }
 
 static bool is_agent(char *path, size_t bytes, const char *folder, const char *place,

@@ -316,6 +316,26 @@ static access single_of(uint32_t word)
     return a;
 }
 
+static bool is_tags(uint32_t word)
+{
+    return (word & 0xFF200000) == 0xD9200000;
+}
+
+/* stg and its like: one granule of 16 bytes or two, whose tags are loaded (ldg), or stored and maybe zeros with
+ * them.  The register has the tag only. */
+static access tags_of(uint32_t word)
+{
+    uint32_t mode = hfn_arm64_bits(word, 11, 10), opc = hfn_arm64_bits(word, 23, 22);
+    int64_t offset = hfn_arm64_signed(word, 20, 12) * 16;
+    access a = { .base = rn_of(word), .loads = mode == 0, .stores = mode != 0 };
+
+    a.bytes = opc < 2 ? 16 : 32;
+    a.offset = mode == 1 ? 0 : offset;
+    a.write_back = mode & 1 ? offset : 0;
+    add_target(&a, a.loads ? word & 31 : 31);
+    return a;
+}
+
 static bool is_single(uint32_t word)
 {
     bool reads_register = (word & 0x3B200C00) == 0x38200800;
@@ -447,6 +467,8 @@ static hfn_stack_answer step_memory(step *p)
     }
     if ((word & 0x3A000000) == 0x28000000)
         a = pair_of(word);
+    else if (is_tags(word))
+        a = tags_of(word);
     else if (is_single(word))
         a = single_of(word);
     else

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: as time_entry.S, for a run that keeps memory: the registers of the call lie where
- * counters/alloc.h says.  Flags pass in and out. */
+/* HOT PATH: as time_entry.S, for a run that keeps memory.  Flags pass in and out. */
 #include "arch/x86/save.h"
 
     .text
@@ -20,12 +19,14 @@
     .cfi_adjust_cfa_offset 8
     save    rdi
     save    rsi
-    pushq   %rsi                /* the stack is aligned now, as at any C function */
-    .cfi_adjust_cfa_offset 8
-    leaq    48(%rsp), %rdi
+    save    rdx                 /* the stack is aligned now, as at any C function */
+.endm
+
+/* target, called with rdi and what is in rsi and rdx */
+.macro  finish name, target
+    leaq    48(%rsp), %rdi      /* the frame */
     call    \target
-    popq    %rsi
-    .cfi_adjust_cfa_offset -8
+    restore rdx
     restore rsi
     restore rdi
     popq    %rax
@@ -38,10 +39,16 @@
     .size   \name, . - \name
 .endm
 
-    entry hfn_alloc_enter_entry, hfn_alloc_enter
-    entry hfn_alloc_exit_entry, hfn_alloc_exit
+    entry   hfn_alloc_enter_entry
+    movq    %rsi, %rdx
+    movq    %rdi, %rsi
+    finish  hfn_alloc_enter_entry, hfn_alloc_enter
 
-/* uint64_t hfn_alloc_call(uint64_t function, uint64_t argument): any function of the C calling
+    entry   hfn_alloc_exit_entry
+    movq    32(%rsp), %rsi      /* what was in rax */
+    finish  hfn_alloc_exit_entry, hfn_alloc_exit
+
+/* uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument): any function of the C calling
  * convention.  Vector registers are not kept: around malloc and free nobody may rely on them
  * (System V x86-64 psABI, 3.2.1). */
     .globl  hfn_alloc_call

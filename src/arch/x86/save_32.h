@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For i386 assembly: pushes a register and tells unwinders where it lies; takes it back. */
+/* For i386 assembly: pushes a register and tells unwinders where it lies; takes it back.  And what stands around
+ * the C function that a timing stub calls. */
 #ifndef HFN_ARCH_X86_SAVE_32_H
 #define HFN_ARCH_X86_SAVE_32_H
 
@@ -12,6 +13,78 @@
     popl    %\register
     .cfi_adjust_cfa_offset -4
     .cfi_restore \register
+.endm
+
+#define FRAME_BYTES 36  /* of hfn_time_frame */
+#define SAVED_BYTES 20  /* and the return address */
+#define SAVED_EAX 12
+
+.macro  begin name
+    .globl  \name
+    .hidden \name
+    .type   \name, @function
+    .p2align 4
+\name:
+    .cfi_startproc
+    endbr32
+    save    eax
+    lahf                        /* SF ZF AF PF CF to ah */
+    seto    %al
+    pushl   %eax
+    .cfi_adjust_cfa_offset 4
+    save    ecx
+    save    edx
+.endm
+
+/* target(frame, ecx, edx), the frame being in eax */
+.macro  finish name, target
+    pushl   %edx
+    .cfi_adjust_cfa_offset 4
+    pushl   %ecx
+    .cfi_adjust_cfa_offset 4
+    pushl   %eax
+    .cfi_adjust_cfa_offset 4
+    call    \target
+    leal    12(%esp), %esp
+    .cfi_adjust_cfa_offset -12
+    restore edx
+    restore ecx
+    popl    %eax
+    .cfi_adjust_cfa_offset -4
+    addb    $0x7f, %al          /* 1 + 0x7f overflows, 0 + 0x7f does not */
+    sahf
+    restore eax
+    ret
+    .cfi_endproc
+    .size   \name, . - \name
+.endm
+
+/* Behind the return address stand the number of words that the function takes on the stack and room for
+ * them, 8 bytes and as many times 16 as it needs; then the frame, the caller's return address, and the
+ * words, which are copied down. */
+.macro  enter name, target
+    begin   \name
+    movl    SAVED_BYTES(%esp), %ecx
+    leal    1(%ecx), %eax
+    shrl    $2, %eax
+    shll    $4, %eax
+    leal    SAVED_BYTES + 8(%esp, %eax), %eax
+    testl   %ecx, %ecx
+    jz      2f
+1:  movl    FRAME_BYTES(%eax, %ecx, 4), %edx
+    movl    %edx, SAVED_BYTES - 4(%esp, %ecx, 4)
+    decl    %ecx
+    jnz     1b
+2:  movl    SAVED_BYTES(%esp), %ecx     /* the first two, if it takes as many */
+    movl    SAVED_BYTES + 4(%esp), %edx
+    finish  \name, \target
+.endm
+
+.macro  leave_ name, target
+    begin   \name
+    leal    SAVED_BYTES(%esp), %eax
+    movl    SAVED_EAX(%esp), %ecx       /* what it returns */
+    finish  \name, \target
 .endm
 
 #endif

@@ -6,71 +6,6 @@
 
     .text
 
-#define FRAME_BYTES 36  /* of hfn_time_frame */
-#define SAVED_BYTES 20  /* and the return address */
-
-.macro  begin name
-    .globl  \name
-    .hidden \name
-    .type   \name, @function
-    .p2align 4
-\name:
-    .cfi_startproc
-    endbr32
-    save    eax
-    lahf                        /* SF ZF AF PF CF to ah */
-    seto    %al
-    pushl   %eax
-    .cfi_adjust_cfa_offset 4
-    save    ecx
-    save    edx
-.endm
-
-/* target(frame), which is in eax */
-.macro  finish name, target
-    pushl   %eax
-    .cfi_adjust_cfa_offset 4
-    call    \target
-    leal    4(%esp), %esp
-    .cfi_adjust_cfa_offset -4
-    restore edx
-    restore ecx
-    popl    %eax
-    .cfi_adjust_cfa_offset -4
-    addb    $0x7f, %al          /* 1 + 0x7f overflows, 0 + 0x7f does not */
-    sahf
-    restore eax
-    ret
-    .cfi_endproc
-    .size   \name, . - \name
-.endm
-
-/* Behind the return address stand the number of words that the function takes on the stack and room for
- * them, 8 bytes and as many times 16 as it needs; then the frame, the caller's return address, and the
- * words, which are copied down. */
-.macro  enter name, target
-    begin   \name
-    movl    SAVED_BYTES(%esp), %ecx
-    leal    1(%ecx), %eax
-    shrl    $2, %eax
-    shll    $4, %eax
-    leal    SAVED_BYTES + 8(%esp, %eax), %eax
-    testl   %ecx, %ecx
-    jz      2f
-1:  movl    FRAME_BYTES(%eax, %ecx, 4), %edx
-    movl    %edx, SAVED_BYTES - 4(%esp, %ecx, 4)
-    decl    %ecx
-    jnz     1b
-2:
-    finish  \name, \target
-.endm
-
-.macro  leave_ name, target
-    begin   \name
-    leal    SAVED_BYTES(%esp), %eax
-    finish  \name, \target
-.endm
-
     enter   hfn_time_enter_entry, hfn_time_enter
     enter   hfn_time_enter_full_entry, hfn_time_enter_full
     enter   hfn_time_enter_sampled_entry, hfn_time_enter_sampled
@@ -125,19 +60,5 @@ hfn_time_probe:
 4:  ret
     .cfi_endproc
     .size   hfn_time_probe, . - hfn_time_probe
-
-/* Memory is not followed yet on this CPU (HFN_CAN_FOLLOW_MEMORY): what counters/alloc.h names traps. */
-.macro  absent name
-    .globl  \name
-    .hidden \name
-    .type   \name, @function
-\name:
-    ud2
-    .size   \name, . - \name
-.endm
-
-    absent hfn_alloc_enter_entry
-    absent hfn_alloc_exit_entry
-    absent hfn_alloc_call
 
     .section .note.GNU-stack, "", @progbits

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
-enum { BYTES_IN, BLOCKS_IN, BYTES_OUT, BLOCKS_OUT, JUMP = 0xe9, FIRST_BYTES = 1 << 16 };
+enum { BYTES_IN, BLOCKS_IN, BYTES_OUT, BLOCKS_OUT, FIRST_BYTES = 1 << 16 };
 
 static _Atomic uint64_t nowhere[4], *counts = nowhere;
 static void *(*real_malloc)(size_t), *(*real_calloc)(size_t, size_t), *(*real_realloc)(void *, size_t);
@@ -81,11 +81,14 @@ static void look(void)
 
 static int is_hooked(void)
 {
-    unsigned char byte;
-    memcpy(&byte, *(void **)&real_malloc, 1);
-    if (byte == 0xf3) /* endbr64 */
-        memcpy(&byte, *(char **)&real_malloc + 4, 1);
-    return byte == JUMP;
+    uint32_t first[2];
+    memcpy(first, *(void **)&real_malloc, sizeof first);
+#ifdef __aarch64__
+    return first[0] >> 26 == 5; /* b */
+#else
+    int landing_pad = (first[0] & 0xffffff) == 0x1e0ff3; /* endbr */
+    return (first[landing_pad] & 0xff) == 0xe9;
+#endif
 }
 
 static void *came(void *block)

@@ -49,6 +49,16 @@ static void plain_functions_are_followed(void)
     FINE(0xF9400400, 0x8B010000, RET);                             /* ldr x0, [x0, #8]; add  */
 }
 
+static void tags_of_memory_are_no_return_addresses(void)
+{
+    FINE(0xD93FF860, RET);             /* stg x0, [x3, #-16]: its bits 10 to 14 are a 30 */
+    FINE(0xD9FFC860, 0xD9600000, RET); /* stz2g x0, [x3, #-64]; ldg x0, [x0] */
+    FINE(0xD10083FF, 0xD92027FF, RET); /* sub sp, sp, #32; stg sp, [sp], #32 (two of 16) */
+    CALLER(0xD9200BE0);                /* stg x0, [sp] */
+    CALLER(0xD10043FF, 0xD9A00BE0);    /* sub sp, sp, #16; st2g x0, [sp] */
+    LOST(STP_FRAME, 0xD9A00BFF, LDP_FRAME, RET); /* st2g sp, [sp]: may be stz2g to where x30 is */
+}
+
 static void the_stack_must_come_back(void)
 {
     LOST(STP_FRAME, BL, RET);
@@ -126,6 +136,7 @@ static void a_call_leaves_saved_registers(void)
 
 static const check_test tests[] = {
     CHECK_TEST(plain_functions_are_followed),
+    CHECK_TEST(tags_of_memory_are_no_return_addresses),
     CHECK_TEST(the_stack_must_come_back),
     CHECK_TEST(a_stack_of_unknown_depth_is_left_by_the_frame_pointer),
     CHECK_TEST(the_callers_frame_is_seen),

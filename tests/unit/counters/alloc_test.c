@@ -14,38 +14,28 @@ static uint64_t stack[STACK_WORDS];
 static uint32_t asked;     /* how often the allocator was asked for a block's bytes */
 static uint32_t while_our; /* and by how many of them it could have been counted    */
 
-/* Room for registers below it, as the entry in assembly has. */
 static hfn_time_frame *frame_at(uint32_t words_down)
 {
     return (hfn_time_frame *)(void *)&stack[STACK_WORDS - words_down];
 }
 
-static uint64_t usable(const uint64_t *block)
+static uintptr_t usable(const uint64_t *block)
 {
     asked++;
     while_our += hfn_thread_row == hfn_rows.discard;
-    return *block;
+    return (uintptr_t)*block;
 }
 
-static void enter(hfn_time_frame *f, uint32_t slot, const void *first, uint64_t second)
+static void enter(hfn_time_frame *f, uint32_t slot, const void *first, uintptr_t second)
 {
-    uint64_t *saved = (uint64_t *)(void *)f - HFN_ALLOC_SAVED;
-
     memset(f, 0xA5, sizeof *f);
     f->slot = slot;
-    saved[HFN_ALLOC_FIRST] = (uint64_t)(uintptr_t)first;
-    saved[HFN_ALLOC_SECOND] = second;
-    hfn_alloc_enter(f);
+    hfn_alloc_enter(f, (uintptr_t)first, second);
 }
 
 static void leave(hfn_time_frame *f, const void *result)
 {
-    uint64_t *saved = (uint64_t *)(void *)f - HFN_ALLOC_SAVED;
-
-    saved[HFN_ALLOC_RESULT] = (uint64_t)(uintptr_t)result;
-    saved[HFN_ALLOC_FIRST] = saved[HFN_ALLOC_SECOND] =
-        UINT64_MAX; /* the function has spoilt them */
-    hfn_alloc_exit(f);
+    hfn_alloc_exit(f, (uintptr_t)result);
 }
 
 static hfn_time_state *start(void)
@@ -58,7 +48,7 @@ static hfn_time_state *start(void)
     static bool added;
 
     for (uint32_t slot = MALLOC; slot <= NEW && !added; slot++) {
-        hfn_allocator a = { slot, kinds[slot], (uint64_t)(uintptr_t)usable };
+        hfn_allocator a = { slot, kinds[slot], (uintptr_t)usable };
         CHECK(hfn_alloc_add(&a));
     }
     added = true;
@@ -94,7 +84,7 @@ static hotfn_alloc_cell sum_of(uint32_t slot)
         CHECK_EQ_U64(s_.freed_blocks, less_blocks);                                                \
     } while (0)
 
-static void call(uint32_t words_down, uint32_t slot, const void *first, uint64_t second,
+static void call(uint32_t words_down, uint32_t slot, const void *first, uintptr_t second,
                  const void *result)
 {
     enter(frame_at(words_down), slot, first, second);
@@ -285,7 +275,7 @@ static void where_the_tree_is_full_it_is_the_callers(void)
 
 static void there_is_room_for_so_many_allocators(void)
 {
-    hfn_allocator more = { 15, HFN_ALLOC_RETURNS, (uint64_t)(uintptr_t)usable };
+    hfn_allocator more = { 15, HFN_ALLOC_RETURNS, (uintptr_t)usable };
     uint32_t count = NEW - MALLOC + 1;
 
     while (count <= HFN_ALLOCATORS_MAX && hfn_alloc_add(&more))
