@@ -77,7 +77,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_VERDICT_KEY_B 64u        /* PACIBSP, there or in the stub                        */
 /* Of a hookable function that is not TIMED: why it is only counted, one of HOTFN_REASON_*. */
 #define HOTFN_VERDICT_TIMING_REASON(flags) ((flags) >> 16 & 0xffu)
-/* Of one that is TIMED, x86: words of arguments on the stack that it touches, and what its return takes. */
+/* Of one that is TIMED: words of arguments on the stack that it touches, and (i386) what its return takes. */
 #define HOTFN_VERDICT_ARGUMENTS(flags) ((flags) >> 24 & 31u)
 #define HOTFN_VERDICT_POPS(flags) ((flags) >> 29)
 #define HOTFN_POPS_NOTHING 0u

@@ -61,7 +61,8 @@ typedef struct hfn_line {
 /* Where the jump goes, as far as the line shows. */
 typedef enum hfn_dispatch_kind {
     HFN_DISPATCH_POINTER = 0, /* a whole pointer from memory, a constant or a call: an address that
-                               * is taken somewhere, and seen there */
+                               * is taken somewhere, and seen there; table_rva is where it lies if that
+                               * shows in the line of a CPU whose jumps do not read memory, else 0 */
     HFN_DISPATCH_TABLE,       /* a table, described below */
     HFN_DISPATCH_OFFSET,      /* an entry of a table is added to a base; the line shows not both */
     HFN_DISPATCH_VALUE,       /* the register was set before the line */
@@ -128,12 +129,12 @@ typedef enum hfn_move_result {
 #define HFN_STACK_BELOW (INT32_MIN + 1)  /* into the function's own frame somewhere */
 
 /* Bytes of arguments on the stack that a timing stub can copy. */
-#define HFN_ARGUMENTS_MAX_64 80 /* x86-64 */
-#define HFN_ARGUMENTS_MAX 124   /* i386   */
+#define HFN_ARGUMENTS_MAX_64 80 /* x86-64, ARM64 */
+#define HFN_ARGUMENTS_MAX 124   /* i386          */
 
 typedef struct hfn_stack_state {
     int32_t at[HFN_STACK_REGISTERS];
-    uint16_t reach;  /* x86: bytes of its arguments that were touched on the way here */
+    uint16_t reach;  /* bytes of its arguments that were touched on the way here */
     uint16_t pops;   /* i386: that the return took along                     */
 #define HFN_CALLED_MOST 4
     uint8_t called;  /* the same: so many calls on the way here (or more, if it is the most) may have taken
@@ -243,6 +244,10 @@ typedef struct hfn_arch {
                                    hfn_stack_state *state);
     uint8_t stack_register, frame_register; /* their places in hfn_stack_state */
     uint8_t return_place; /* the same: where the return address was put; stack_register: nowhere else */
+
+    /* Compilers put straight lines that functions have in common in functions of their own, whose stack is
+     * their caller's: does the instruction at bytes show that it stands in none of those?  NULL: they do not. */
+    bool (*is_never_shared)(const uint8_t *bytes);
 } hfn_arch;
 
 /* NULL if there is none for the machine. */

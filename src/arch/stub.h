@@ -22,7 +22,7 @@ typedef enum hfn_stub_kind {
 #define HFN_STUB_SIGNED 8u     /* the return address is signed at the entry (ARM64)               */
 #define HFN_STUB_KEY_B 16u    /* it is, with key B (ARM64)                                      */
 #define HFN_STUB_SPARE_SHIFT 8 /* from this bit on, five: a register that may be spoilt, plus 1 */
-#define HFN_STUB_ARGUMENTS_SHIFT 16 /* TIME, x86: words on the stack to be copied, five bits; from the next
+#define HFN_STUB_ARGUMENTS_SHIFT 16 /* TIME: words on the stack to be copied, five bits; from the next
                                      * on, i386, which of them the return takes: none, one or all */
 #define HFN_STUB_POPS_ALL 2u
 

@@ -57,7 +57,7 @@ static inline void hfn_prefetch(uint64_t address)
 /* How far below its frame a timing stub may have put a copy of the function's arguments. */
 #if defined(__i386__)
 #define HFN_BELOW_FRAME_MOST 136u
-#elif defined(__x86_64__)
+#elif defined(__x86_64__) || defined(__aarch64__)
 #define HFN_BELOW_FRAME_MOST 80u
 #else
 #define HFN_BELOW_FRAME_MOST 0u

@@ -116,7 +116,7 @@ static bool check_arguments(const hotfn_plan *plan, const uint8_t *entry)
         plan->machine == HOTFN_MACHINE_X86
             ? arguments >> 5 <= HOTFN_POPS_ALL &&
                   (arguments & 31) >= (arguments >> 5 == HOTFN_POPS_ONE)
-            : plan->machine == HOTFN_MACHINE_X86_64 && arguments <= HFN_ARGUMENTS_MAX_64 / 8;
+            : arguments <= HFN_ARGUMENTS_MAX_64 / 8;
 
     return arguments == 0 || (fits && (entry[PLAN_ENTRY_FLAGS_AT] & HOTFN_VERDICT_TIMED));
 }

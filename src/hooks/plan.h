@@ -70,7 +70,7 @@ enum {
     PLAN_ENTRY_CFI_BYTES_AT = 20, /* u8                                                       */
     PLAN_ENTRY_ISLAND_AT = 21,    /* i8 ISLAND: island minus the byte behind the 2-byte jump   */
     PLAN_ENTRY_SPARE_AT = 22,     /* u8 a register that is dead at the site, plus 1; 0: none   */
-    PLAN_ENTRY_ARGUMENTS_AT = 23, /* u8 x86, timed: words of arguments; from bit 5 on HOTFN_POPS_* */
+    PLAN_ENTRY_ARGUMENTS_AT = 23, /* u8 timed: words of arguments; from bit 5 on HOTFN_POPS_*   */
     PLAN_ENTRY_RUN_AT = 24,       /* u16 from the site on, that may be copied behind what is moved     */
     PLAN_ENTRY_BYTES = 26,
 };

@@ -220,15 +220,18 @@ static uint32_t unknown_tail(hfn_prover *p)
 
 /* The word of the GOT that the jump goes by: a PLT entry's jump, or one in its place.  NULL: nobody knows
  * what stands there. */
-static const hfn_slot *slot_of(const hfn_prover *p, const hfn_instruction *in)
+static const hfn_slot *slot_at(const hfn_prover *p, uint64_t rva)
 {
     const hfn_judging *j = p->judging;
-    size_t low = hfn_count_below(j->slots, j->slot_count, sizeof *j->slots, offsetof(hfn_slot, rva),
-                                 in->target);
+    size_t low =
+        hfn_count_below(j->slots, j->slot_count, sizeof *j->slots, offsetof(hfn_slot, rva), rva);
 
-    return in->reads_memory_relative && low < j->slot_count && j->slots[low].rva == in->target
-               ? &j->slots[low]
-               : NULL;
+    return low < j->slot_count && j->slots[low].rva == rva ? &j->slots[low] : NULL;
+}
+
+static const hfn_slot *slot_of(const hfn_prover *p, const hfn_instruction *in)
+{
+    return in->reads_memory_relative ? slot_at(p, in->target) : NULL;
 }
 
 /* The same of the PLT's entry at rva: its jump reads the word, or on some CPUs a load in front of it; the
@@ -326,7 +329,7 @@ typedef struct block {
     uint32_t count;
 } block;
 
-static bool is_table_jump(const hfn_prover *p, const block *b)
+static hfn_dispatch dispatch_of(const hfn_prover *p, const block *b)
 {
     const hfn_line line = { .bytes = b->region->bytes + (b->begin - b->region->rva),
                             .size = b->region->end - b->begin,
@@ -337,7 +340,7 @@ static bool is_table_jump(const hfn_prover *p, const block *b)
     hfn_dispatch d;
 
     p->judging->arch->dispatch(&line, &d);
-    return d.kind == HFN_DISPATCH_TABLE;
+    return d;
 }
 
 /* With nothing of its own on the stack it is a call's end, unless a table shows. */
@@ -346,12 +349,17 @@ static uint32_t jump_indirectly(hfn_prover *p, const block *b, const hfn_instruc
 {
     uint8_t stack = p->judging->arch->stack_register;
     const hfn_slot *slot = slot_of(p, in);
+    hfn_dispatch d = { .kind = HFN_DISPATCH_POINTER };
 
+    if (in->through_table && stands_at_entry(p, state))
+        d = dispatch_of(p, b);
+    if (!slot && d.kind == HFN_DISPATCH_POINTER && d.table_rva != 0)
+        slot = slot_at(p, d.table_rva);
     if (slot && stands_at_entry(p, state))
         return jump_by(p, slot, state);
     if (p->judging->subjects[p->subject].notes & HFN_NOTE_UNBOUNDED)
         return HOTFN_REASON_STACK_UNKNOWN;
-    if (stands_at_entry(p, state) && (!in->through_table || !is_table_jump(p, b)))
+    if (stands_at_entry(p, state) && d.kind != HFN_DISPATCH_TABLE)
         return unknown_tail(p);
     if (p->dispatches && p->dispatch_state.at[stack] != state->at[stack])
         return HOTFN_REASON_STACK_UNKNOWN;
@@ -370,7 +378,7 @@ static uint32_t jump_indirectly(hfn_prover *p, const block *b, const hfn_instruc
 
 /* ---- Blocks. */
 
-static uint32_t reason_of(hfn_stack_answer answer)
+uint32_t hfn_prove_reason(hfn_stack_answer answer)
 {
     switch (answer) {
     case HFN_STACK_FINE: return HOTFN_REASON_NONE;
@@ -465,7 +473,7 @@ static way step(hfn_prover *p, block *b, uint64_t at, const hfn_instruction *in,
         *reason = HOTFN_REASON_NONE;
         return WAY_ON;
     }
-    *reason = reason_of(p->judging->arch->stack_step(bytes, b->region->end - at, at, state));
+    *reason = hfn_prove_reason(p->judging->arch->stack_step(bytes, b->region->end - at, at, state));
     if (*reason != HOTFN_REASON_NONE)
         return WAY_END;
     if (is_push_of_place(p, at, in))
@@ -478,6 +486,8 @@ static way step(hfn_prover *p, block *b, uint64_t at, const hfn_instruction *in,
         if (is_inside(p, in->target))
             *reason = HOTFN_REASON_STACK_UNKNOWN;
         note_call(p, at, state);
+        if (*reason == HOTFN_REASON_NONE && p->judging->pieces)
+            *reason = hfn_prove_piece(p, in->target, state);
         return WAY_ON;
     case HFN_FLOW_CALL_INDIRECT: note_call(p, at, state); return WAY_ON;
     case HFN_FLOW_JUMP: *reason = jump_to(p, in->target, state); return WAY_END;

@@ -57,7 +57,7 @@ typedef struct hfn_prover {
     bool case_seen; /* a place that it may lead to */
     bool loops;     /* it jumps to its own entry   */
     uint64_t block; /* where the block that is read begins */
-    uint32_t reach; /* x86: bytes of arguments on the stack that it touches */
+    uint32_t reach; /* bytes of arguments on the stack that it touches */
     int32_t pops;   /* i386: that its returns take along; -1: none was seen */
 } hfn_prover;
 
@@ -68,6 +68,8 @@ uint32_t hfn_prove(hfn_prover *p, uint32_t subject);
 
 /* A jump or an exception leads to rva with this stack; HOTFN_REASON_*. */
 uint32_t hfn_prove_leads(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak);
+
+uint32_t hfn_prove_reason(hfn_stack_answer answer);
 
 hfn_leader *hfn_prove_place(const hfn_prover *p, uint64_t rva);
 
@@ -81,6 +83,11 @@ void hfn_pops_note(hfn_prover *p, uint8_t called_before, hfn_stack_state *state,
 void hfn_pops_lead(hfn_prover *p, uint64_t to, const hfn_stack_state *state);
 /* Does each place that hangs on what callees took lead to a return that shows it? */
 bool hfn_pops_are_settled(hfn_prover *p);
+
+/* pieces.c.  May the function be a piece of others, that works on the stack of whoever calls it? */
+bool hfn_is_piece(const hfn_judging *j, uint32_t subject);
+/* The stack behind a call to target, if it is one; HOTFN_REASON_*. */
+uint32_t hfn_prove_piece(hfn_prover *p, uint64_t target, hfn_stack_state *state);
 
 /* landing_pads.c: what exceptions lead to from the calls seen so far; *any: something new. */
 uint32_t hfn_prove_landing_pads(hfn_prover *p, bool *any);

@@ -3,7 +3,7 @@
  * Which hookable functions may be timed.  A timed function runs as if called from a frame of ours, its
  * true caller's frame lies further up: so nothing in it may look there (prove.c), and nothing that it
  * jumps on to, which then runs in the same place, be that timed itself or not.  Jumps in a circle would put
- * frame upon frame.  Arguments on the stack at known places are copied below the frame (x86), so how many
+ * frame upon frame.  Arguments on the stack at known places are copied below the frame, so how many
  * words of them all of these touch is part of the proof, and how many the return takes along.
  * Everything else is counted, with the reason in its flags.
  */
@@ -92,6 +92,8 @@ static void judge_one(timing *t, hfn_prover *p, uint32_t index)
         return;
     }
     found = hfn_prove(p, index);
+    if (found == HOTFN_REASON_NONE && p->reach > 0 && hfn_is_piece(t->judging, index))
+        found = HOTFN_REASON_STACK_ARGUMENTS; /* they may be locals of its caller's */
     t->proven[index] = (proof){ found == HOTFN_REASON_NONE, (uint8_t)((p->reach + word - 1) / word),
                                 (int8_t)(p->pops < 0 ? -1 : p->pops / (int32_t)word) };
     if (reason == HOTFN_REASON_NONE &&
@@ -265,6 +267,18 @@ static void find_slots(hfn_judging *j)
         qsort(j->slots, j->slot_count, sizeof *j->slots, compare_slots);
 }
 
+static void finish(timing *t)
+{
+    hfn_judging *j = t->judging;
+
+    hfn_free(&j->env, j->pops, j->count + 1);
+    hfn_free(&j->env, j->pieces, j->count + 1);
+    j->pops = j->pieces = NULL;
+    hfn_free(&j->env, t->proven, (j->count + 1) * sizeof *t->proven);
+    if (t->tails)
+        hfn_free(&j->env, t->tails, t->tail_capacity * sizeof *t->tails);
+}
+
 void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
 {
     timing t = { .judging = j, .items = items, .walks_own_stack = has_own_walker(j) };
@@ -272,9 +286,11 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
     t.proven = hfn_alloc(&j->env, (j->count + 1) * sizeof *t.proven);
     if (j->arch->pc_register)
         j->pops = hfn_alloc(&j->env, j->count + 1);
-    if (!t.proven || (j->arch->pc_register && !j->pops)) {
-        hfn_free(&j->env, t.proven, (j->count + 1) * sizeof *t.proven);
+    if (j->arch->is_never_shared)
+        j->pieces = hfn_alloc(&j->env, j->count + 1);
+    if (!t.proven || (j->arch->pc_register && !j->pops) || (j->arch->is_never_shared && !j->pieces)) {
         j->no_memory = true;
+        finish(&t);
         return;
     }
     find_slots(j);
@@ -287,9 +303,5 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
     settle_arguments(&t);
     while (refuse_unproven(&t))
         ;
-    hfn_free(&j->env, j->pops, j->count + 1);
-    j->pops = NULL;
-    hfn_free(&j->env, t.proven, (j->count + 1) * sizeof *t.proven);
-    if (t.tails)
-        hfn_free(&j->env, t.tails, t.tail_capacity * sizeof *t.tails);
+    finish(&t);
 }

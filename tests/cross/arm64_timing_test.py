@@ -81,10 +81,82 @@ def check_what_is_not_proven_is_counted(bench, build, cpu):
     for name, f in functions.items():
         if f["calls"] != counted[name]:
             return f"{name}: {f['calls']} calls, counted {counted[name]}"
-    for name, reason in (("variable", "stack-arguments"), ("doubles", "stack-arguments"),
-                         ("whence", "return-address")):
+    for name, reason in (("variable", "stack-arguments"), ("whence", "return-address"),
+                         ("doubles", "stack-arguments")):  # a straight line: it might be a piece of others
         if functions[name]["timing"] != "count-only" or functions[name]["timing_reason"] != reason:
             return f"{name} is counted only, for {reason}: {functions[name]}"
+    return None
+
+
+def check_arguments_on_the_stack_do_not_hinder(bench, build, cpu):
+    """Where their places show in the code, they are copied for the call, and for what it jumps on to."""
+    program = bench.build("timed_shapes.c", "-O2", *BUILDS[build])
+    for options in ((), ("--sample", "3")):
+        _, functions, _ = bench.timed(program, CPUS[cpu], *options)
+        for name in ("many", "forwards"):
+            f = functions[name]
+            if f["timing"] == "count-only" or not f["timed_calls"] or (not options and f["timed_calls"] != f["calls"]):
+                return f"{options}: {f}"
+    return None
+
+
+def check_pieces_find_their_callers_arguments(bench, build, cpu):
+    """What clang's outliner made of several functions works on their stack, their own arguments among it: those
+    are copied for the pieces too, and no piece is timed that has any."""
+    if not shutil.which("clang") or not shutil.which("ld.lld"):
+        raise Skipped("no clang, or no lld")
+    program = bench.path("pieces")
+    run(["clang", "--target=aarch64-linux-gnu", "-Oz", "-moutline", *BUILDS[build], "-c", os.path.join(HERE, "pieces.c"),
+         "-o", f"{program}.o"])
+    run(["aarch64-linux-gnu-gcc", f"{program}.o", "-o", program])
+    expected = bench.plain(program, CPUS[cpu])
+    out, functions, _ = bench.timed(program, CPUS[cpu])
+    pieces = [f for name, f in functions.items() if name.startswith("OUTLINED_FUNCTION_")]
+    told = {name: (f["timing"], f["timing_reason"]) for name, f in functions.items()}
+    if out != expected or not any(f["timing_reason"] == "stack-arguments" for f in pieces):
+        return f"output {out!r}, wanted {expected!r}; {told}"
+    if any(functions[name]["timed_calls"] != 1000 for name in ("one", "two", "three", "four", "five")):
+        return f"not timed: {told}"
+    return None
+
+
+LIBRARY = """#include <unistd.h>
+#define MANY int a, int b, int c, int d, int e, int f, int g, int h, int i, int j
+#define OWN __asm__ volatile("")
+int inner(int x) __asm__("_Z5inneri"), inside(int);
+int inner(int x) { OWN; return 3 * x; }
+int inside(int x) { OWN; return inner(x + 1); }
+int outside(int x) { OWN; return close(x); }
+long varies(long x) { OWN; return syscall(x); }
+int taken_over(MANY) { OWN; return a; }
+int passes_on(MANY) { OWN; return taken_over(a, b, c, d, e, f, g, h, i, j); }
+"""
+USER = """#include <stdio.h>
+#define MANY int a, int b, int c, int d, int e, int f, int g, int h, int i, int j
+int inside(int), outside(int), passes_on(MANY); long varies(long);
+int taken_over(MANY) { return a + 10 * i + 100 * j; }
+int main(void) { long sum = 0; for (int i = 0; i < 1000; i++)
+    sum += inside(i) + outside(-1) + varies(178) % 1 + passes_on(i, 2, 3, 4, 5, 6, 7, 8, 9, i);
+    printf("%ld\\n", sum); }
+"""
+
+
+def check_jumps_lead_to_known_functions(bench, build, cpu):
+    """A tail jump by the PLT is trusted where a standard says what is passed, or C++ that there is one definition; any
+    other may lead to another image's function: the program's uses arguments on the stack, the library's does not."""
+    for name, text in (("own.c", LIBRARY), ("uses.c", USER)):
+        with open(bench.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+    gcc = ["aarch64-linux-gnu-gcc", "-D_GNU_SOURCE", "-O2", *BUILDS[build]]
+    for plt in ((), ("-fno-plt",)):
+        run([*gcc, "-fPIC", "-shared", *plt, bench.path("own.c"), "-o", bench.path("libown.so")])
+        run([*gcc, bench.path("uses.c"), "-o", bench.path("uses"), f"-L{bench.folder}", "-lown", f"-Wl,-rpath,{bench.folder}"])
+        expected = bench.plain(bench.path("uses"), CPUS[cpu])
+        out, functions, _ = bench.timed(bench.path("uses"), CPUS[cpu], "--module", "libown*")
+        told = {name: (f["timed_calls"], f["timing_reason"]) for name, f in functions.items()}
+        if out != expected or any(told[name] != (1000, "") for name in ("inside", "_Z5inneri", "outside")) or \
+                any(told[name][1] != "tail-unknown" for name in ("varies", "passes_on")):
+            return f"{plt}: output {out!r}, wanted {expected!r}; {told}"
     return None
 
 
@@ -262,6 +334,8 @@ def check_handlers_see_callers_of_stubs(bench, build, _cpu):
 
 
 CHECKS = [(check, b, c) for check in (check_output_is_the_same, check_calls_that_end_early) for b, c in RUNS]
+CHECKS += [(check_arguments_on_the_stack_do_not_hinder, b, c) for b, c in RUNS]
+CHECKS += [(check, *RUNS[1]) for check in (check_pieces_find_their_callers_arguments, check_jumps_lead_to_known_functions)]
 CHECKS += [(check_what_is_not_proven_is_counted, *RUNS[1]), (check_times_are_those_the_program_measured, *RUNS[1])]
 CHECKS += [(check_memory_is_what_the_program_knows, b, c) for b, c in RUNS]
 CHECKS += [(check_backtraces_lead_through, b, c) for b, c in RUNS]

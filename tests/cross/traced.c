@@ -47,8 +47,12 @@ OWN int inner(int x)
     return x + 1;
 }
 
-OWN int middle(int x) { return inner(x) * 2; }
-OWN int outer(int x) { return middle(x) - 1; }
+/* i and j stand on the stack. */
+OWN int middle(int x, int b, int c, int d, int e, int f, int g, int h, int i, int j)
+{
+    return inner(x + b + c + d) * 2 + e + f + g + h + i * j;
+}
+OWN int outer(int x) { return middle(x, 2, 3, 4, 5, 6, 7, 8, 9, x) - 1; }
 
 int main(int argc, char **argv)
 {

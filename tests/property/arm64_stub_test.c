@@ -3,7 +3,8 @@
  * The law of AArch64 stubs, on this very CPU: counting changes the counter and, of registers, flags,
  * vectors and stack, nothing but x16 and x17 (and not these where they are asked to stay); the slow path
  * and the call gate may run code that spoils everything a function may spoil; a timing stub calls the
- * body from a frame of its own and gives back the return address, signed or not.  Built for AArch64 by
+ * body from a frame of its own, with a copy of its arguments on the stack, and gives back the return address,
+ * signed or not.  Built for AArch64 by
  * itself with the slow path's and the timing entries' own assembly, and run under qemu-user.
  */
 #include "arch/arm64/emit_stub.h"
@@ -23,6 +24,7 @@
 #define FUNCTION_AT 2048u
 #define SKIP_AT 4096u
 #define ROW_BYTES (UINT64_C(1) << 24)
+#define CALLER_BYTES 128u
 
 void hfn_thread_row_entry(void);
 int64_t hfn_thread_row_displacement(void);
@@ -146,21 +148,31 @@ static void make_stub(const hfn_stub_request *request)
 }
 
 /* A function as it is hooked: its landing pad stays, a branch to the stub; the moved rest tells in x19
- * and x20 where sp and x29 were. */
+ * and x20 where sp and x29 were, in x21 and x22 what its first and last arguments on the stack were, which it
+ * overwrites. */
 static void make_timed(const hfn_stub_request *request)
 {
     const hfn_stub_shape *shape = hfn_arm64_stub_shape(request->kind, request->flags);
-    uint8_t *moved = page + STUB_AT + shape->head_bytes, *at = page + FUNCTION_AT;
+    uint8_t *body = page + STUB_AT + shape->head_bytes, *moved = body, *at = page + FUNCTION_AT;
+    uint32_t words = request->flags >> HFN_STUB_ARGUMENTS_SHIFT;
     bool is_signed = request->flags & HFN_STUB_SIGNED;
 
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
     hfn_arm64_emit_stub(page + STUB_AT, request);
     store(moved, 0x910003F3);                              /* mov x19, sp  */
     store(moved + 4, 0xAA1D03F4);                          /* mov x20, x29 */
-    store(moved + 8, is_signed ? 0xD50323BF : 0xD503201F); /* autiasp; nop */
-    store(moved + 12, 0xD65F03C0);                         /* ret          */
+    moved += 8;
+    if (words > 0) {
+        store(moved, 0xF94003F5);                              /* ldr x21, [sp]              */
+        store(moved + 4, 0xF94003F6 | (words - 1) << 10);      /* ldr x22, [sp, #8 * last]   */
+        store(moved + 8, 0xF90003FF);                          /* str xzr, [sp]              */
+        store(moved + 12, 0xF90003FF | (words - 1) << 10);     /* str xzr, [sp, #8 * last]   */
+        moved += 16;
+    }
+    store(moved, is_signed ? 0xD50323BF : 0xD503201F); /* autiasp; nop */
+    store(moved + 4, 0xD65F03C0);                      /* ret          */
     store(at, is_signed ? 0xD503233F : 0xD503245F);        /* paciasp; bti c */
-    hfn_arm64_emit_patch(at + 4, moved, (uint64_t)(uintptr_t)(at + 4),
+    hfn_arm64_emit_patch(at + 4, body, (uint64_t)(uintptr_t)(at + 4),
                          (uint64_t)(uintptr_t)(page + STUB_AT + shape->entry_at));
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
     __builtin___clear_cache((char *)page, (char *)page + PAGE_BYTES);
@@ -174,13 +186,31 @@ static void start_randomly(random_source *r, outcome *start)
         start->state.q[i] = random_u64(r);
     start->state.flags = (uint64_t)random_below(r, 16) << 28;
     start->state.x[28] = (uint64_t)(uintptr_t)law_leave;
-    start->state.x[31] = (uint64_t)(uintptr_t)(law_stack + STACK_BYTES);
+    for (uint32_t i = 0; i < STACK_BYTES; i++)
+        start->stack[i] = (uint8_t)random_u64(r);
+    start->state.x[31] = (uint64_t)(uintptr_t)(law_stack + STACK_BYTES - CALLER_BYTES);
+}
+
+/* What the caller keeps above its callee's arguments, and these too if a copy was overwritten. */
+static bool kept_above(const outcome *a, const outcome *b, uint32_t words)
+{
+    uint32_t from = STACK_BYTES - CALLER_BYTES + 8 * words;
+
+    return memcmp(a->stack + from, b->stack + from, STACK_BYTES - from) == 0;
+}
+
+static uint64_t argument(const outcome *start, uint32_t word)
+{
+    uint64_t value;
+
+    memcpy(&value, start->stack + STACK_BYTES - CALLER_BYTES + 8 * word, sizeof value);
+    return value;
 }
 
 static bool kept(const outcome *a, const outcome *b)
 {
     for (int i = 0; i < 32; i++) {
-        bool scratch = i == 16 || i == 17 || i == 19 || i == 20;
+        bool scratch = i == 16 || i == 17 || (i >= 19 && i <= 22);
         if (!scratch && a->state.x[i] != b->state.x[i])
             return false;
     }
@@ -248,6 +278,7 @@ static void run_time(random_source *r, hfn_stub_kind kind, uint32_t flags, uint6
                                  .skip_displacement = (int32_t)(slot + SKIP_AT) };
     uint32_t *skips = (uint32_t *)(void *)(row + slot + SKIP_AT);
     uint64_t before = *(uint64_t *)(void *)(row + slot), sp;
+    uint32_t words = flags >> HFN_STUB_ARGUMENTS_SHIFT, copied = 8 * ((words + 1) & ~1u);
     bool timed = kind == HFN_STUB_TIME || skip == 0;
 
     make_timed(&request);
@@ -262,7 +293,12 @@ static void run_time(random_source *r, hfn_stub_kind kind, uint32_t flags, uint6
     check(kept(&start, &end), "a timed call keeps all, and returns", flags, slot);
     check(entered == (timed ? sp - 64 : 0) && left == entered, "its ends see its frame", flags,
           slot);
-    check(end.state.x[19] == (timed ? sp - 64 : sp), "the body runs below the frame", flags, slot);
+    check(end.state.x[19] == (timed ? sp - 64 - copied : sp), "the body runs below the frame", flags,
+          slot);
+    check(kept_above(&start, &end, timed ? 0 : words), "the caller's frame stays", flags, slot);
+    check(words == 0 || (end.state.x[21] == argument(&start, 0) &&
+                         end.state.x[22] == argument(&start, words - 1)),
+          "the body finds its arguments", flags, slot);
     check(kind == HFN_STUB_TIME || timed || *skips == skip - 1, "a skipped call is counted down",
           flags, slot);
     if (!timed)
@@ -284,7 +320,8 @@ static void run_times(random_source *r, uint64_t slot)
         hfn_arm64_emit_count_gate(page + EXIT_GATE_AT, (uint64_t)(uintptr_t)hfn_time_exit_entry);
         for (uint32_t flags = 0; flags <= HFN_STUB_SIGNED; flags += HFN_STUB_SIGNED)
             for (uint32_t skip = 0; skip < 3; skip++)
-                run_time(r, kinds[i], flags, slot, skip);
+                for (uint32_t words = 0; words <= HFN_ARGUMENTS_MAX_64 / 8; words++)
+                    run_time(r, kinds[i], flags | words << HFN_STUB_ARGUMENTS_SHIFT, slot, skip);
     }
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """own_frames.py's claims of AArch64 files, by the cross binutils: in a function that is proven no operand by sp
-or x29 reaches the CFA or has an index, no address at or above it is made, x30 is kept, checked and returned
-to and not otherwise read, and a jump out at the entry's depth leads to a proven function.
+or x29 reaches further above the CFA than is copied or has an index, no address at or above it is made, x30 is
+kept, checked and returned to and not otherwise read, and a jump out at the entry's depth leads to a proven function.
 Arguments: the hotfn program; then files, or none for the usual ones."""
 import re
 import sys
@@ -20,10 +20,25 @@ BRANCHES = re.compile(r"^(b|b\.[a-z]+|cbn?z|tbn?z)$")
 KEEPS = ("stp", "str", "ldp", "ldr", "stur", "ldur", "ret", "pacia", "autia", "xpaci")
 
 
-def reaches_out(mnemonic, operands, cfa):
-    """A memory operand, or an address that is made, at or above the CFA."""
+def bytes_of(mnemonic, operands):
+    """That are read or written."""
+    register = operands[:1]
+    one = {"b": 1, "h": 2, "s": 4, "w": 4, "d": 8, "x": 8, "q": 16}.get(register, 1)
+    if mnemonic.endswith("b"):
+        one = 1
+    elif mnemonic.endswith("h"):
+        one = 2
+    elif mnemonic.endswith("sw"):
+        one = 4
+    return 2 * one if mnemonic.endswith("p") or mnemonic == "ldpsw" else one
+
+
+def reaches_out(mnemonic, operands, cfa, words):
+    """A memory operand at or above the CFA, but in the first words there; an address that is made there."""
     for register, displacement, index in OPERAND.findall(operands):
-        if register == cfa[0] and (index or int(displacement or "0", 0) - cfa[1] >= 0):
+        place = int(displacement or "0", 0) - cfa[1]
+        copied = not index and place >= 0 and place + bytes_of(mnemonic, operands) <= 8 * words
+        if register == cfa[0] and (index or place >= 0) and not copied:
             return True
     made = mnemonic == "add" and ADDRESS.match(operands)
     if made and made[1] != "sp" and made[2] == cfa[0]:
@@ -54,7 +69,7 @@ def wrong_in(code, piece, words, cfa_at, leads_well, _function):
     free = False    # x30 was overwritten further up: what it holds is no return address any more
     for at, mnemonic, operands in code.between(*piece):
         cfa = cfa_at(at)
-        if cfa and reaches_out(mnemonic, operands, cfa):
+        if cfa and reaches_out(mnemonic, operands, cfa, words):
             yield at, mnemonic, operands, cfa
         if not free and reads_return_address(mnemonic, operands):
             yield at, mnemonic, operands, "reads the return address"

@@ -179,6 +179,18 @@ static bool is_sum(uint32_t word)
     return (word & 0xFFE00000) == 0x8B200000 || (word & 0xFFE00000) == 0x8B000000;
 }
 
+/* ldr xt, [xn, #imm], of a word of the GOT */
+static void describe_pointer(const hfn_line *line, uint32_t at, hfn_dispatch *out)
+{
+    uint32_t word = word_at(line, at), proof_from = out->proof_from;
+    uint64_t base;
+
+    out->kind = HFN_DISPATCH_POINTER;
+    if ((word & 0xFFC00000) == 0xF9400000 && find_address(line, at, rn_of(word), &base, out))
+        out->table_rva = base + 8 * (uint64_t)hfn_arm64_bits(word, 21, 10);
+    out->proof_from = proof_from; /* nothing rests on it */
+}
+
 static void describe_write(const hfn_line *line, uint32_t at, hfn_dispatch *out)
 {
     uint32_t word = word_at(line, at);
@@ -193,7 +205,7 @@ static void describe_write(const hfn_line *line, uint32_t at, hfn_dispatch *out)
     if (form == HFN_ARM64_ADR || form == HFN_ARM64_ADRP || form == HFN_ARM64_LOAD_LITERAL ||
         (word & 0xFF800000) == 0x91000000 ||     /* add xd, xn, #imm */
         (hfn_arm64_bits(word, 28, 25) & 5) == 4) /* a load */
-        out->kind = HFN_DISPATCH_POINTER;
+        describe_pointer(line, at, out);
     else if ((word & 0xFFE00C00) == 0x9A800000 || /* csel */
              (word & 0xFFFF0000) == 0xDAC10000)   /* a pointer's authentication */
         out->kind = HFN_DISPATCH_VALUE;

@@ -29,6 +29,8 @@ enum {
     LOWER_48 = (int)0xD100C3FF,    /* sub sp, sp, #48           */
     RAISE_64 = (int)0x910103FF,    /* add sp, sp, #64           */
     SET_FRAME = (int)0x9100C3FD,   /* add x29, sp, #48          */
+    LOWER = (int)0xD10003FF,       /* sub sp, sp, #0            */
+    RAISE = (int)0x910003FF,       /* add sp, sp, #0            */
     PUT_SLOT = (int)0xA9027BF0,    /* stp x16, x30, [sp, #32]   */
     MOVZ_W = (int)0x52800000,      /* movz w0, #0               */
     MOVK_W_HIGH = (int)0x72A00000, /* movk w0, #0, lsl #16     */
@@ -97,6 +99,8 @@ static void put_count(hfn_arm64_writer *w, const hfn_stub_request *r)
  *   stp x16, x30, [sp, #32]; bl enter; bl body; bl exit
  *   ldp x29, x30, [sp, #48]; add sp, sp, #64; (autiasp;) ret
  *   body: (paciasp;) the moved instructions
+ * Where there are arguments on the stack, they are copied in front of `bl body`, by pairs, and dropped behind it:
+ *   sub sp, sp, #8 * words; ldp x16, x17, [sp, #64 + 8 * words]; stp x16, x17, [sp]; ...; add sp, sp, #8 * words
  * Where the function's own `paciasp` (`pacibsp`) stays in front of the patch, x30 comes signed by the sp
  * of the entry, and is checked with that before the return; the body gets one signed by its own sp. */
 
@@ -115,10 +119,37 @@ static void put_within(hfn_arm64_writer *w, uint32_t word, uint32_t to)
     hfn_arm64_put(w, word);
 }
 
+/* stp (or ldp) of two registers at [sp, #offset]. */
+static void put_pair(hfn_arm64_writer *w, bool loads, uint32_t first, uint32_t second, uint32_t at)
+{
+    hfn_arm64_put(w, 0xA9000000 | (loads ? 0x400000u : 0) | at / 8 << 15 | second << 10 | 31u << 5 |
+                         first);
+}
+
+/* An even number keeps the stack aligned. */
+static uint32_t words_of(uint32_t flags)
+{
+    return ((flags >> HFN_STUB_ARGUMENTS_SHIFT & 31) + 1) & ~1u;
+}
+
+/* More, with arguments: two instructions a pair, and two around them. */
+#define COPY_BYTES(words) ((words) ? 8 + 4 * (words) : 0)
+
+static void put_copies(hfn_arm64_writer *w, uint32_t bytes)
+{
+    if (bytes > 0)
+        hfn_arm64_put(w, (uint32_t)LOWER | bytes << 10);
+    for (uint32_t at = 0; at < bytes; at += 16) {
+        put_pair(w, true, 16, 17, FRAME_LOWERED + bytes + at);
+        put_pair(w, false, 16, 17, at);
+    }
+}
+
 static void put_time(hfn_arm64_writer *w, const hfn_stub_request *r)
 {
     bool is_signed = r->flags & HFN_STUB_SIGNED, key_b = r->flags & HFN_STUB_KEY_B;
-    uint32_t body = w->length + HFN_ARM64_BYTES * (TIME_WORDS + is_signed);
+    uint32_t words = words_of(r->flags), bytes = 8 * words;
+    uint32_t body = w->length + HFN_ARM64_BYTES * (TIME_WORDS + is_signed) + COPY_BYTES(words);
 
     hfn_arm64_put(w, (uint32_t)STP_FRAME);
     hfn_arm64_put(w, (uint32_t)LOWER_48);
@@ -126,7 +157,10 @@ static void put_time(hfn_arm64_writer *w, const hfn_stub_request *r)
     put_number(w, 16, r->slot);
     hfn_arm64_put(w, (uint32_t)PUT_SLOT);
     put_branch(w, r->address + w->length, r->time_enter, true);
+    put_copies(w, bytes);
     put_within(w, 0x94000000, body);
+    if (bytes > 0)
+        hfn_arm64_put(w, (uint32_t)RAISE | bytes << 10);
     put_branch(w, r->address + w->length, r->time_exit, true);
     hfn_arm64_put(w, (uint32_t)LDP_FRAME);
     hfn_arm64_put(w, (uint32_t)RAISE_64);
@@ -180,16 +214,28 @@ static const hfn_stub_shape signed_keeping_counts[2] = {
     { 40, ENTRY_AT, 5, { { 0, 16 }, { 0, SIGNS }, { 8, 0 }, { 12, 16 }, { 40, 0 } } },
     { 44, ENTRY_AT, 5, { { 0, 16 }, { 0, SIGNS }, { 8, 0 }, { 12, 16 }, { 44, 0 } } },
 };
-/* n: bytes of what stands before the frame is made */
-#define TIME_SHAPE(n)                                                                              \
-    { (n) + 48, ENTRY_AT, 3, { { (n) + 4, 16 }, { (n) + 8, FRAME_LOWERED }, { (n) + 44, 0 } } }
-#define SIGNED_TIME_SHAPE(n)                                                                       \
-    { (n) + 56, ENTRY_AT, 6, { { 0, SIGNS }, { (n) + 4, 16 }, { (n) + 8, FRAME_LOWERED },          \
-                               { (n) + 44, 0 }, { (n) + 48, SIGNS }, { (n) + 56, SIGNS } } }
-static const hfn_stub_shape times[2] = { TIME_SHAPE(32), TIME_SHAPE(36) };
-static const hfn_stub_shape signed_times[2] = { SIGNED_TIME_SHAPE(32), SIGNED_TIME_SHAPE(36) };
-static const hfn_stub_shape samples[2] = { TIME_SHAPE(60), TIME_SHAPE(64) };
-static const hfn_stub_shape signed_samples[2] = { SIGNED_TIME_SHAPE(60), SIGNED_TIME_SHAPE(64) };
+/* n: bytes of what stands before the frame is made; w: words of arguments, e: bytes that copying them takes */
+#define MADE(n) { (n) + 4, 16 }, { (n) + 8, FRAME_LOWERED }
+#define COPIED(n, w) { (n) + 32, FRAME_LOWERED + 8 * (w) }, { (n) + 40 + 4 * (w), FRAME_LOWERED }
+#define SIGNED_END(n, e) { (n) + (e) + 44, 0 }, { (n) + (e) + 48, SIGNS }, { (n) + (e) + 56, SIGNS }
+#define TIME_SHAPES(n)                                                                             \
+    { { (n) + 48, ENTRY_AT, 3, { MADE(n), { (n) + 44, 0 } } },                                     \
+      COPYING(n, 2), COPYING(n, 4), COPYING(n, 6), COPYING(n, 8), COPYING(n, 10) }
+#define COPYING(n, w)                                                                              \
+    { (n) + 48 + COPY_BYTES(w), ENTRY_AT, 5, { MADE(n), COPIED(n, w), { (n) + 44 + COPY_BYTES(w), 0 } } }
+#define SIGNED_TIME_SHAPES(n)                                                                      \
+    { { (n) + 56, ENTRY_AT, 6, { { 0, SIGNS }, MADE(n), SIGNED_END(n, 0) } },                      \
+      SIGNED_COPYING(n, 2), SIGNED_COPYING(n, 4), SIGNED_COPYING(n, 6), SIGNED_COPYING(n, 8),      \
+      SIGNED_COPYING(n, 10) }
+#define SIGNED_COPYING(n, w)                                                                       \
+    { (n) + 56 + COPY_BYTES(w), ENTRY_AT, 8,                                                       \
+      { { 0, SIGNS }, MADE(n), COPIED(n, w), SIGNED_END(n, COPY_BYTES(w)) } }
+/* By FAR_SLOT and pairs of words. */
+#define PAIRS (HFN_ARGUMENTS_MAX_64 / 16 + 1)
+static const hfn_stub_shape times[2][PAIRS] = { TIME_SHAPES(32), TIME_SHAPES(36) };
+static const hfn_stub_shape signed_times[2][PAIRS] = { SIGNED_TIME_SHAPES(32), SIGNED_TIME_SHAPES(36) };
+static const hfn_stub_shape samples[2][PAIRS] = { TIME_SHAPES(60), TIME_SHAPES(64) };
+static const hfn_stub_shape signed_samples[2][PAIRS] = { SIGNED_TIME_SHAPES(60), SIGNED_TIME_SHAPES(64) };
 static const hfn_stub_shape call_shape = { .head_bytes = 32 };
 static const hfn_stub_shape signed_call_shape = { 32, 0, 1, { { 0, SIGNS } } };
 static const hfn_stub_shape floor_shape = { .head_bytes = 0 };
@@ -199,7 +245,7 @@ static const hfn_stub_shape signed_floor_shape = { 0, 0, 1, { { 0, SIGNS } } };
 /* What is timed has nothing in x16 and x17 (verdicts/timing.c). */
 const hfn_stub_shape *hfn_arm64_stub_shape(hfn_stub_kind kind, uint32_t flags)
 {
-    uint32_t far = flags & HFN_STUB_FAR_SLOT ? 1 : 0;
+    uint32_t far = flags & HFN_STUB_FAR_SLOT ? 1 : 0, pairs = words_of(flags) / 2;
     bool keeps = flags & HFN_STUB_FLAGS_LIVE, is_signed = flags & HFN_STUB_SIGNED;
 
     switch (kind) {
@@ -208,8 +254,8 @@ const hfn_stub_shape *hfn_arm64_stub_shape(hfn_stub_kind kind, uint32_t flags)
             return is_signed ? &signed_keeping_counts[far] : &keeping_counts[far];
         return is_signed ? &signed_counts[far] : &counts[far];
     case HFN_STUB_CALL: return is_signed ? &signed_call_shape : &call_shape;
-    case HFN_STUB_TIME: return is_signed ? &signed_times[far] : &times[far];
-    case HFN_STUB_SAMPLE: return is_signed ? &signed_samples[far] : &samples[far];
+    case HFN_STUB_TIME: return is_signed ? &signed_times[far][pairs] : &times[far][pairs];
+    case HFN_STUB_SAMPLE: return is_signed ? &signed_samples[far][pairs] : &samples[far][pairs];
     default: return is_signed ? &signed_floor_shape : &floor_shape;
     }
 }
@@ -247,13 +293,6 @@ uint32_t hfn_arm64_emit_count_gate(uint8_t *out, uint64_t slow_path)
 }
 
 enum { FLAGS_AT = 160, VECTORS_AT = 176, FRAME_BYTES = 688 };
-
-/* stp (or ldp) of two registers at [sp, #offset]. */
-static void put_pair(hfn_arm64_writer *w, bool loads, uint32_t first, uint32_t second, uint32_t at)
-{
-    hfn_arm64_put(w, 0xA9000000 | (loads ? 0x400000u : 0) | at / 8 << 15 | second << 10 | 31u << 5 |
-                         first);
-}
 
 static void put_frame(hfn_arm64_writer *w, bool loads)
 {
@@ -347,7 +386,7 @@ uint32_t hfn_arm64_step_cfi(uint8_t *out, uint32_t lowered_bytes)
         return 1;
     }
     *at++ = 0x0e; /* DW_CFA_def_cfa_offset */
-    *at++ = (uint8_t)lowered_bytes;
+    at = put_uleb(at, lowered_bytes);
     if (lowered_bytes == FRAME_LOWERED) { /* DW_CFA_offset, in words of 8 */
         *at++ = 0x80 | 29, *at++ = 2;
         *at++ = 0x80 | 30, *at++ = 1;

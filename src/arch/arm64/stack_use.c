@@ -2,8 +2,9 @@
 /*
  * Following the stack through an instruction: how far below the CFA (which is sp at the entry) each
  * register points, as far as known; where the return address is, which comes in x30; and whether the
- * instruction touches what lies at or above the CFA, or looks at the return address.  That may be kept in
- * the own frame, signed, checked, loaded back and returned to, nothing else.
+ * instruction touches what lies at or above the CFA, which only loads and stores at known places may (they are
+ * of arguments, and noted), or looks at the return address.  That may be kept in the own frame, signed,
+ * checked, loaded back and returned to, nothing else.
  */
 #include "arch/arm64/stack_use.h"
 
@@ -259,6 +260,7 @@ typedef struct access {
     int64_t offset;     /* of the access from the base            */
     int64_t write_back; /* what the base grows by                 */
     bool loads, stores, vector;
+    bool plain;       /* of one or two registers                */
     bool by_register; /* an index that nobody knows is added    */
     bool writes_base_by_register;
 } access;
@@ -272,7 +274,9 @@ static access pair_of(uint32_t word)
 {
     uint32_t opc = word >> 30, mode = hfn_arm64_bits(word, 24, 23);
     bool vector = word >> 26 & 1, loads = word >> 22 & 1;
-    access a = { .base = rn_of(word), .loads = loads, .stores = !loads, .vector = vector };
+    access a = {
+        .base = rn_of(word), .loads = loads, .stores = !loads, .vector = vector, .plain = true
+    };
     int64_t offset;
 
     a.bytes = vector ? 4u << opc : opc == 2 ? 8 : 4;
@@ -295,7 +299,9 @@ static access single_of(uint32_t word)
     bool vector = word >> 26 & 1;
     bool prefetches = !vector && size == 3 && opc == 2;
     bool loads = vector ? opc & 1 : opc != 0;
-    access a = { .base = rn_of(word), .loads = loads, .stores = !loads, .vector = vector };
+    access a = {
+        .base = rn_of(word), .loads = loads, .stores = !loads, .vector = vector, .plain = true
+    };
 
     a.bytes = vector && (opc & 2) ? 16 : 1u << size;
     if (!prefetches)
@@ -371,7 +377,7 @@ static hfn_stack_answer store_one(step *p, const access *a, uint32_t reg, int64_
         if (touches(p, place, at, a->bytes))
             p->s->at[place] = HFN_STACK_NOWHERE;
     if (!a->vector && operand(p, reg) == RETURN_ADDRESS)
-        return a->bytes == 8 ? store_return(p, at) : HFN_STACK_RETURN;
+        return a->bytes == 8 && at < 0 ? store_return(p, at) : HFN_STACK_RETURN;
     return HFN_STACK_FINE;
 }
 
@@ -412,17 +418,28 @@ static hfn_stack_answer transfer(step *p, const access *a, int32_t base)
     return answer;
 }
 
+/* Bytes [low, end) of the stack.  Arguments whose place is known can be copied below a frame of ours. */
+static hfn_stack_answer judge_object(const step *p, const access *a, int64_t low, int64_t end)
+{
+    if (low == end || (end <= 0 && !a->by_register))
+        return HFN_STACK_FINE;
+    if (low < 0 || end > HFN_ARGUMENTS_MAX_64 || a->by_register || !a->plain)
+        return HFN_STACK_CALLER;
+    if (p->s->reach < end)
+        p->s->reach = (uint16_t)end;
+    return HFN_STACK_FINE;
+}
+
 static hfn_stack_answer step_access(step *p, const access *a)
 {
     int32_t base = p->s->at[a->base];
-    int64_t low = is_number(base) ? base + a->offset : 0;
     uint32_t bytes = a->bytes * (a->count > 0 ? a->count : 1);
     hfn_stack_answer answer = judge_value(base);
 
+    if (answer == HFN_STACK_FINE && is_number(base))
+        answer = judge_object(p, a, base + a->offset, base + a->offset + bytes);
     if (answer != HFN_STACK_FINE)
         return answer;
-    if (is_number(base) && bytes > 0 && (low + bytes > 0 || a->by_register))
-        return HFN_STACK_CALLER;
     if (a->by_register && is_ours(operand(p, rm_of(p->word))))
         return HFN_STACK_LOST;
     answer = transfer(p, a, base);
@@ -549,4 +566,12 @@ hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint6
     case 0xB: return step_system(&p);
     default: return HFN_STACK_FINE; /* udf */
     }
+}
+
+bool hfn_arm64_keeps_frame(const uint8_t *bytes)
+{
+    uint32_t word = hfn_arm64_word(bytes);
+
+    return (word & 0xFE000000) == 0xA8000000 &&
+           (rd_of(word) == LINK || hfn_arm64_bits(word, 14, 10) == LINK);
 }

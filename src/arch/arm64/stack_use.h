@@ -12,4 +12,8 @@ void hfn_arm64_stack_begin(hfn_stack_state *state);
 hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                       hfn_stack_state *state);
 
+/* stp or ldp of x30 and another, as of a frame record: LLVM's outliner leaves x30 alone, and keeps it by itself
+ * where it must. */
+bool hfn_arm64_keeps_frame(const uint8_t *bytes);
+
 #endif

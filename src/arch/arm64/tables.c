@@ -31,4 +31,5 @@ const hfn_arch hfn_arch_arm64 = {
     .stack_register = 31,
     .frame_register = 29,
     .return_place = HFN_ARM64_RETURN_PLACE,
+    .is_never_shared = hfn_arm64_keeps_frame,
 };

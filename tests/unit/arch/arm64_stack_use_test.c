@@ -81,22 +81,60 @@ static void a_stack_of_unknown_depth_is_left_by_the_frame_pointer(void)
 
 static void the_callers_frame_is_seen(void)
 {
-    CALLER(0xF94003E0);                          /* ldr x0, [sp]             */
-    CALLER(STP_FRAME, 0xF94013E0);               /* ldr x0, [sp, #32]        */
     FINE(STP_FRAME, 0xF9400FE0, LDP_FRAME, RET); /* ldr x0, [sp, #24]        */
-    CALLER(STP_FRAME, MOV_X29_SP, 0xF94013A0);   /* ldr x0, [x29, #32]       */
     CALLER(STP_FRAME, 0x910083E1);               /* add x1, sp, #32: va_list */
     FINE(STP_FRAME, 0x910043E1, LDP_FRAME, RET); /* add x1, sp, #16          */
-    CALLER(STP_FRAME, 0x910043E1, 0xF9400822);   /* add x1, sp, #16; ldr x2, [x1, #16] */
-    CALLER(STP_FRAME, 0x3DC007E0, 0x3DC00BE0);   /* ldr q0, [sp, #16]; ldr q0, [sp, #32] */
     CALLER(STP_FRAME, 0xA941FFE0);               /* ldp x0, xzr, [sp, #24]: crosses */
     CALLER(STP_FRAME, 0x910043E1, 0xF8410420);   /* ldr x0, [x1], #16: up to it */
     CALLER(STP_FRAME, 0xF8617BE0);               /* ldr x0, [sp, x1, lsl #3] */
     CALLER(STP_FRAME, 0x910043E1, 0x8B020C21);   /* add x1, x1, x2, lsl #3   */
-    CALLER(STP_FRAME, 0x910043E1, 0x9A801021, 0xF9400822); /* csel x1, x1, x0, ne; ldr [x1, #16] */
     CALLER(0x910003E0);                                    /* mov x0, sp               */
     CALLER(0xF94007A0); /* ldr x0, [x29, #8]: x29 is the caller's */
     CALLER(0xAA1D03E0); /* mov x0, x29              */
+    CALLER(0xF94027E0 + (1u << 10)); /* ldr x0, [sp, #80]: one word more than is copied */
+    CALLER(0x4C407C00 | 31u << 5); /* ld1 {v0.2d}, [sp]: structures */
+    CALLER(0xC85F7FE0);            /* ldxr x0, [sp]                 */
+}
+
+#define ARGUMENTS(bytes, ...)                                                                      \
+    do {                                                                                           \
+        FINE(__VA_ARGS__);                                                                         \
+        CHECK_EQ_U64(state.reach, bytes);                                                          \
+    } while (0)
+
+static void arguments_at_known_places_are_noted(void)
+{
+    ARGUMENTS(0, STP_FRAME, 0xF9400FE0, LDP_FRAME, RET);
+    ARGUMENTS(8, 0xF94003E0, RET);                                  /* ldr x0, [sp]       */
+    ARGUMENTS(4, 0xB94003E0, RET);                                  /* ldr w0, [sp]       */
+    ARGUMENTS(80, 0xF94027E0, RET);                                 /* ldr x0, [sp, #72]  */
+    ARGUMENTS(8, STP_FRAME, 0xF94013E0, LDP_FRAME, RET);            /* ldr x0, [sp, #32]  */
+    ARGUMENTS(8, STP_FRAME, MOV_X29_SP, 0xF94013A0, LDP_FRAME, RET); /* ldr x0, [x29, #32] */
+    ARGUMENTS(8, STP_FRAME, 0x910043E1, 0xF9400822, LDP_FRAME, RET); /* add x1, sp, #16; ldr x2, [x1, #16] */
+    ARGUMENTS(16, STP_FRAME, 0x3DC007E0, 0x3DC00BE0, LDP_FRAME, RET); /* ldr q0, [sp, #16]; q0, [sp, #32] */
+    ARGUMENTS(16, STP_FRAME, 0xA9420BE1, LDP_FRAME, RET);            /* ldp x1, x2, [sp, #32]  */
+    ARGUMENTS(8, STP_FRAME, 0xF90013E0, LDP_FRAME, RET); /* str x0, [sp, #32]: it is the function's own */
+    ARGUMENTS(8, STP_FRAME, 0x910043E1, 0x9A801021, 0xF9400822, LDP_FRAME, RET); /* csel x1, x1, x0, ne */
+    RETURNS(0xF90003FE);                                   /* str x30, [sp]: not above the entry */
+    CALLER(0xF85FC3E0);                                    /* ldur x0, [sp, #-4]: crosses */
+}
+
+static void frame_records_show_what_no_outliner_made(void)
+{
+    static const struct {
+        uint8_t bytes[4];
+        bool keeps;
+    } cases[] = {
+        { { 0xFD, 0x7B, 0xBE, 0xA9 }, true },  /* stp x29, x30, [sp, #-32]! */
+        { { 0xFD, 0x7B, 0x42, 0xA9 }, true },  /* ldp x29, x30, [sp, #32]   */
+        { { 0xFE, 0x4F, 0x01, 0xA9 }, true },  /* stp x30, x19, [sp, #16]   */
+        { { 0xFE, 0x0F, 0x1F, 0xF8 }, false }, /* str x30, [sp, #-16]!      */
+        { { 0xF3, 0x53, 0x01, 0xA9 }, false }, /* stp x19, x20, [sp, #16]   */
+        { { 0x1E, 0x78, 0x01, 0xAD }, false }, /* stp q30, q30, [x0, #32]   */
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        CHECK(hfn_arm64_keeps_frame(cases[i].bytes) == cases[i].keeps);
 }
 
 static void the_return_address_is_kept_and_not_looked_at(void)
@@ -140,6 +178,8 @@ static const check_test tests[] = {
     CHECK_TEST(the_stack_must_come_back),
     CHECK_TEST(a_stack_of_unknown_depth_is_left_by_the_frame_pointer),
     CHECK_TEST(the_callers_frame_is_seen),
+    CHECK_TEST(arguments_at_known_places_are_noted),
+    CHECK_TEST(frame_records_show_what_no_outliner_made),
     CHECK_TEST(the_return_address_is_kept_and_not_looked_at),
     CHECK_TEST(a_child_on_this_stack_is_not_timed),
     CHECK_TEST(a_call_leaves_saved_registers),
