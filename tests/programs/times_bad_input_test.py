@@ -17,8 +17,8 @@ HOTFN = os.environ["HOTFN"]
 NEVER = """#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
-volatile long sink;
-__attribute__((noinline)) void spins(void) { sink = 0; for (;;) sink++; }
+volatile long sink, spinning;
+__attribute__((noinline)) void spins(void) { spinning = 1; for (;;) sink++; }
 __attribute__((noinline)) void works(void) { sink = 1; usleep(2000); sink++; }
 static void *thread(void *x) { sink = 1; spins(); return x; }
 int main(void)
@@ -26,6 +26,8 @@ int main(void)
     pthread_t t;
     sink = 1;
     pthread_create(&t, NULL, thread, NULL);
+    while (!spinning)
+        usleep(100);
     for (int i = 0; i < 10; i++)
         works();
     puts("done");

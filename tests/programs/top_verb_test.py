@@ -84,7 +84,7 @@ def top_follows_a_program(folder):
         assert later["often"]["calls"] > before, (before, later)
     finally:
         running.terminate()
-        running.wait(30)
+        running.wait(300)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ SOURCE = """
 #define OWN __attribute__((noinline, noclone))
 volatile long sink;
 OWN void leaf(long n) { for (long i = 0; i < n; i++) sink += i; }
-OWN void middle(long n) { sink = 0; leaf(n); leaf(n); sink++; }
+OWN void middle(long n) { for (long i = 0; i < n; i++) sink -= i; leaf(n); leaf(n); sink++; }
 OWN void naps(void) { sink = 1; usleep(3000); sink++; }
 OWN long many(long a, long b, long c, long d, long e, long f, long g) { sink = 1; return a + g + sink; }
 int main(void)
