@@ -26,6 +26,8 @@
 #define TIMED_ROW_ADDRESS_BYTES (UINT64_C(128) << 30)
 #define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* on disk, unless the caller asks for more */
 #define FAR_BYTES (UINT64_C(1) << 36)
+/* Of its addresses a 32-bit process is asked for no more. */
+#define NARROW_ROWS_BYTES (UINT64_C(512) << 20)
 
 /* ---- Layout. */
 
@@ -322,17 +324,20 @@ static uint8_t *map_file(int fd, uint64_t offset, uint64_t byte_count)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* Where addresses are scarce (ulimit -v): what must be, and as many rows as fit. */
+/* Where addresses are scarce (ulimit -v, 32 bits, which are the program's to use): what must be, and as many
+ * rows as fit. */
 static bool map_in_parts(hotfn_live *live, int fd)
 {
     const hfn_section *sections = live->layout.sections;
-    uint64_t count = live->rows_bytes / live->layout.row_bytes;
+    uint64_t row_bytes = live->layout.row_bytes, count = live->rows_bytes / row_bytes;
 
+    if (SIZE_MAX <= UINT32_MAX && count > NARROW_ROWS_BYTES / row_bytes)
+        count = NARROW_ROWS_BYTES / row_bytes + 1;
     live->rows_bytes = 0;
     live->base = map_file(fd, 0, live->base_bytes);
     live->tail = map_file(fd, sections[HFN_SECTION_FUNCTIONS].offset, live->tail_bytes);
     for (; live->base && live->tail && count > 0 && !live->rows; count /= 2) {
-        live->rows_bytes = count * live->layout.row_bytes;
+        live->rows_bytes = count * row_bytes;
         live->rows = map_file(fd, sections[HFN_SECTION_ROWS].offset, live->rows_bytes);
     }
     return live->rows != NULL;

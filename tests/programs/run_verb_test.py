@@ -52,6 +52,11 @@ class Case:
                              capture_output=True, text=True).stdout
         return {f["name"]: f["calls"] for f in json.loads(out)["functions"]}[name]
 
+    def calls_by_module(self, name):
+        out = subprocess.run([HOTFN, "report", self.record, "--json", "-n", "0"], check=True,
+                             capture_output=True, text=True).stdout
+        return {f["module"]: f["calls"] for f in json.loads(out)["functions"] if f["name"] == name}
+
 
 def check(holds, text):
     if not holds:
@@ -304,15 +309,25 @@ def a_forked_child_is_told_apart(case):
     check(count(parent, "PyOS_AfterFork_Parent") == 1, "the parent's call")
 
 
-def leaves_alone_what_is_of_another_word_size(case):
-    """The loader of a 64-bit wrapper takes no 32-bit agent, and the other way round: said in the manual."""
+def counts_both_word_sizes_of_one_run(case):
+    """A 64-bit program starts a 32-bit one, which starts a 64-bit one; and a 32-bit program is found behind a 64-bit
+    wrapper.  Nobody is told of an agent of the wrong class."""
     if not FLAGS:
         return
-    for command, options in ((["env", case.target, 7], ["--target", "target"]),
-                             (["bash", "-c", f"{case.target} 7"], ["--follow"])):
-        code, out, err = case.run(*command, options=options)
-        bare = subprocess.run([case.target, "7"], capture_output=True, text=True, check=True)
-        check((code, out) == (0, bare.stdout) and "wrong ELF class" in err, f"{code} {out} {err}")
+    wide = case.folder / "wide"
+    subprocess.run(["gcc", "-O2", "-o", wide, SOURCE], check=True)
+    script = f"{case.target} 7; env A=b {wide} 30; {case.target} 9"
+    for mode in (), ("--mode", "time"):
+        code, out, err = case.run("bash", "-c", script, options=["--follow", *mode])
+        bare = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        check((code, out) == (0, bare.stdout) and "ELF class" not in err, f"{mode}: {code} {out!r} not {bare.stdout!r}; {err}")
+        calls = case.calls_by_module("counted_once")
+        check(calls == {"target": 32, "wide": 60}, f"{mode}: {calls}; {err}")
+    code, out, err = case.run("env", case.target, 400, options=["--target", "target"])
+    check(code == 0 and case.calls("counted_once") == 800 and "ELF class" not in err, f"calls behind env: {code} {err}")
+    code, out, err = case.run(case.target, 5, "exec", wide, 30, options=["--follow"])
+    calls = case.calls_by_module("counted_once")
+    check(code == 0 and calls == {"target": 10, "wide": 60} and "ELF class" not in err, f"exec: {code} {calls} {err}")
 
 
 def finds_the_target_behind_a_wrapper(case):

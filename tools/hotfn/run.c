@@ -66,6 +66,7 @@ static char *quote_command(char **command)
 
 /* A 32-bit target has no room for a record of many gigabytes, sparse as it is. */
 enum {
+    EITHER_SLOTS = 1 << 19, /* of a 64-bit program whose children may be of 32 */
     NARROW_SLOTS = 1 << 18,
     NARROW_TIMED_SLOTS = 1 << 16,
     NARROW_ROWS_BYTES = 256 << 20,
@@ -89,17 +90,26 @@ static void make_narrow(hotfn_live_options *o, uint32_t timing)
     o->histogram_capacity = NARROW_HISTOGRAMS;
 }
 
+/* For functions of other images than the target's. */
+static uint32_t other_slots(const run *r, bool narrow)
+{
+    if (!r->options.modules.count && !r->options.target_glob && !r->options.follow) {
+        return 0;
+    }
+    if (narrow) {
+        return r->options.timing ? NARROW_TIMED_SLOTS : NARROW_SLOTS;
+    }
+    return strstr(r->agent, "$PLATFORM") ? EITHER_SLOTS : 2u << 20;
+}
+
 static bool make_live(run *r)
 {
     char folder[PATH_MAX];
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
     char *command = quote_command(r->options.command);
-    uint64_t slots = r->target.text_bytes / 16 + 8192;
     bool narrow = r->target.machine == HOTFN_MACHINE_X86;
-    slots += r->options.modules.count || r->options.target_glob || r->options.follow
-                 ? narrow ? (r->options.timing ? NARROW_TIMED_SLOTS : NARROW_SLOTS) : 2u << 20
-                 : 0;
+    uint64_t slots = r->target.text_bytes / 16 + 8192 + other_slots(r, narrow);
     o.slot_capacity = slots < (16u << 20) ? (uint32_t)slots : 16u << 20;
     if (narrow)
         make_narrow(&o, r->options.timing);
@@ -219,6 +229,9 @@ static int prepare(run *r)
                     ? " (this one is built where the compiler takes -m32)"
                     : "");
         return RUN_FAILED;
+    }
+    if (r->options.follow || r->options.target_glob) {
+        run_take_either_agent(r->agent, sizeof r->agent);
     }
     if (strpbrk(r->agent, " :")) {
         fprintf(stderr,

@@ -58,6 +58,9 @@ bool run_can_run(uint32_t machine);
 /* Its name; HOTFN_MACHINE_OTHER: for those like ourselves. */
 const char *run_agent_name(uint32_t machine);
 bool run_find_agent(char *path, size_t bytes, uint32_t machine);
+/* From one agent's path to one by which each process finds that of its own word size; as it was if there
+ * are not both. */
+void run_take_either_agent(char *path, size_t bytes);
 
 /* run_only.c: --list, a function list of either form. */
 typedef struct run_only run_only;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -204,4 +205,22 @@ bool run_find_agent(char *path, size_t bytes, uint32_t machine)
         }
     }
     return is_agent(path, bytes, HOTFN_AGENT_FOLDER, "", name);
+}
+
+/* Beside the agents stand links to them under what the loaders of either word size put for $PLATFORM (ld.so(8),
+ * 'Dynamic string tokens'; glibc says haswell and xeon_phi of some processors). */
+void run_take_either_agent(char *path, size_t bytes)
+{
+    char folder[PATH_MAX], link[PATH_MAX];
+    const char *platform = (const char *)(uintptr_t)getauxval(AT_PLATFORM);
+    char *slash = strrchr(path, '/');
+    if (!slash || !platform || strcmp(platform, "x86_64") != 0) {
+        return;
+    }
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    if (is_agent(link, sizeof link, folder, "", "hotfn-agent-x86_64.so") &&
+        is_agent(link, sizeof link, folder, "", "hotfn-agent-i686.so") &&
+        strlen(folder) + sizeof "/hotfn-agent-$PLATFORM.so" <= bytes) {
+        snprintf(path, bytes, "%s/hotfn-agent-$PLATFORM.so", folder);
+    }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A target with a known number of calls, for the tests of `hotfn run`:
- * target COUNT [exit N | kill SIG | hang | env | cat | forever]. */
+ * target COUNT [exit N | kill SIG | hang | env | cat | forever | exec FILE ARGUMENTS]. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +49,9 @@ int main(int argc, char **argv) {
         for (char **e = environ; *e; e++) {
             puts(*e);
         }
+    } else if (strcmp(then, "exec") == 0 && argc > 3) {
+        execv(argv[3], argv + 3);
+        number = 127;
     } else if (strcmp(then, "cat") == 0) {
         int c;
         while ((c = getchar()) != EOF) {
