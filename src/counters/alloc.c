@@ -4,7 +4,8 @@
  * is the allocator's own, and runs uncounted.  Only the outermost of such calls counts: calloc may call
  * malloc, operator new does.
  *
- * What is kept goes to the tree node that the allocator was called from; to its own if that is a root. */
+ * What is kept goes to the tree node that the allocator was called from; to its own if that is a root.  Where
+ * calls are kept in no tree (--flat), the places where something was allocated are. */
 #include "counters/alloc.h"
 
 #include "counters/call_stack.h"
@@ -57,16 +58,27 @@ static HFN_KEEPS_REGISTERS uint64_t usable_bytes(const hfn_allocator *a, uintptr
 
 /* ---- Where it is kept. */
 
-static hotfn_alloc_cell *cell_for(const hfn_time_frame *f)
+/* The node that the allocator was called from, plus 1; its own if that is a root. */
+static uint32_t node_in_tree(const hfn_time_frame *f)
 {
     uint32_t node = hfn_call_node(f->how), caller;
 
-    if (node == 0 || !hfn_time.allocs)
-        return NULL;
+    if (node == 0)
+        return 0;
     caller = f->how & HFN_CALL_MERGED ? node : hfn_time.nodes[node - 1].parent + 1;
-    if (hfn_time.nodes[caller - 1].parent + 1 != caller) /* no root */
-        node = caller;
-    return &hfn_time.allocs[node - 1];
+    return hfn_time.nodes[caller - 1].parent + 1 != caller ? caller : node;
+}
+
+static hotfn_alloc_cell *cell_for(const hfn_time_frame *f)
+{
+    hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
+    uint32_t node = 0;
+
+    if (hfn_time.flags & HOTFN_TIMING_TREE)
+        node = node_in_tree(f);
+    else if (t->thread != 0)
+        node = hfn_tree_of_open_calls(HFN_PASS(t), f->depth, (uint32_t)f->slot);
+    return node != 0 && hfn_time.allocs ? &hfn_time.allocs[node - 1] : NULL;
 }
 
 static void add_block(const hfn_time_frame *f, const hfn_allocator *a, uintptr_t block)

@@ -270,7 +270,7 @@ static void make_current(hfn_time_state *t)
         log[--t->depth].frame = 0;
     top = t->depth > 0 ? &log[t->depth - 1] : NULL;
     t->current = top ? hfn_call_slot(top->how) + 1 : 0;
-    t->node = top ? hfn_call_node(top->how) : t->root;
+    t->node = top ? hfn_call_node(top->how) : hfn_outside_node(t);
 }
 
 /* It ended without its stub's knowledge. */
@@ -539,7 +539,7 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
         log[i].frame = 0; /* of the thread that had the row before */
     t->depth = 0;
     t->current = 0;
-    t->node = t->root;
+    t->node = hfn_outside_node(t);
     t->limbo_count = 0;
     t->alloc_frame = 0;
     t->floor = 0;

@@ -73,6 +73,8 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, 
 /* Sampled: the node of slot, called from the code at return_address, which need not be timed now. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, uint64_t return_address,
                                                   uint32_t slot);
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_of_open_calls(hfn_time_state *t, uint32_t depth,
+                                                    uint32_t slot);
 HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell);
 HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,
                                             uint64_t start, uint64_t ticks);
@@ -117,6 +119,12 @@ static inline uint64_t *hfn_node_last_child(hotfn_time_node *n)
 static inline uint64_t *hfn_node_depth(hotfn_time_node *n)
 {
     return &n->spread;
+}
+
+/* Of what runs outside of all timed calls. */
+static inline uint32_t hfn_outside_node(const hfn_time_state *t)
+{
+    return hfn_time.flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED) ? t->root : 0;
 }
 
 static inline uint32_t hfn_call_slot(uint64_t how)

@@ -110,6 +110,25 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, 
     return child;
 }
 
+/* In a run that keeps no tree of calls: a place in a tree of those that allocate.  Its way is that of the log's
+ * first `depth` calls, below them one of slot's own if there are none. */
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_of_open_calls(hfn_time_state *t, uint32_t depth,
+                                                    uint32_t slot)
+{
+    const hfn_open_call *log = hfn_time_log_of(t);
+    uint32_t node = t->node, root = t->root ? t->root : hfn_tree_root(HFN_PASS(t)), at = root,
+             child = root;
+
+    t->node = node; /* no call has one */
+    for (uint32_t i = 0; child != 0 && i < depth && i < HFN_LOG_CAPACITY; i++) {
+        if (log[i].how & HFN_CALL_ENDED)
+            continue;
+        child = hfn_tree_child(HFN_PASS(t), HFN_PASS(at), hfn_call_slot(log[i].how));
+        at = child ? child : at;
+    }
+    return at != 0 && at == root ? hfn_tree_child(HFN_PASS(t), HFN_PASS(root), HFN_PASS(slot)) : at;
+}
+
 const hfn_code_map *hfn_time_code;
 
 /* The slot whose code holds the address, UINT32_MAX if none is known. */

@@ -138,7 +138,7 @@ void hfn_timing_start(const hfn_time_memory *m)
         .slow = m->slow,
         .events = h->event_capacity ? m->events : NULL,
         .means = m->means,
-        .allocs = h->flags & HOTFN_TIMING_ALLOC ? m->allocs : NULL,
+        .allocs = (h->flags & HOTFN_TIMING_ALLOC) && m->nodes ? m->allocs : NULL,
         .event_mask = h->event_capacity - 1,
     };
     if (!m->nodes || h->node_capacity == 0)

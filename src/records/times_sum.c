@@ -248,7 +248,7 @@ static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)
     slot->stood_for = add(slot->stood_for, n->calls);
     slot->spread = add(slot->spread, n->spread);
     if (sum->is_outermost_function) {
-        if (!(out->flags & HOTFN_TIMING_SAMPLED)) {
+        if ((out->flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED)) == HOTFN_TIMING_TREE) {
             slot->within_timed = add(slot->within_timed, add(n->timed_calls, sum->below_timed));
             slot->outermost_timed = add(slot->outermost_timed, n->timed_calls);
         }
@@ -262,6 +262,7 @@ static bool sum_tree(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
     bool sampled = (out->flags & HOTFN_TIMING_SAMPLED) != 0;
+    bool knows_calls = (out->flags & HOTFN_TIMING_TREE) != 0 && t->node_count > 0 && !sampled;
 
     link_nodes(out, t);
     sum_below(out, in);
@@ -269,7 +270,7 @@ static bool sum_tree(hfn_time_sums *out, const hfn_sum_input *in)
         return false;
     if (sampled && !hfn_time_find_cycles(out))
         return false;
-    for (uint32_t s = 0; t->node_count > 0 && !sampled && s < in->slot_count; s++)
+    for (uint32_t s = 0; knows_calls && s < in->slot_count; s++)
         out->slots[s].within_timed = out->slots[s].outermost_timed = 0; /* the tree knows better */
     for (uint32_t i = 0; i < t->node_count; i++)
         if (out->nodes[i].is_chosen)

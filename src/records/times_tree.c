@@ -183,7 +183,8 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     i->count_cost_ns = cost_ns(r, h->count_cost_ticks);
     i->slow_ns = hfn_times_ns(r, h->slow_ticks);
     i->edge_count = r->sums.edge_count;
-    i->node_count = r->times.node_count;
+    /* without a tree of calls they are places that allocate */
+    i->node_count = h->flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED) ? r->times.node_count : 0;
     i->slow_count = count_shown_slow_calls(r);
     i->nodes_merged = h->nodes_merged;
     i->histograms_lost = h->histograms_used > pool ? h->histograms_used - pool : 0;

@@ -33,10 +33,10 @@ def report_of(record):
     return json.loads(done.stdout)
 
 
-def run(place, *command, env=None, **options):
+def run(place, *command, env=None, mode=(), **options):
     record = place / "run.hfr"
-    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "--mode", "time", "--with", "alloc", "-o",
-                           record, *command], capture_output=True, text=True, timeout=300,
+    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "--mode", "time", "--with", "alloc", *mode,
+                           "-o", record, *command], capture_output=True, text=True, timeout=300,
                           env={**os.environ, **(env or {})}, **options)
     assert done.returncode == 0, done
     return done.stdout, report_of(record)
@@ -52,8 +52,8 @@ def built(place):
     return place / "alloc"
 
 
-def blocks_are_those_the_program_made(place):
-    output, report = run(place, "--", built(place))
+def blocks_are_those_the_program_made(place, mode=()):
+    output, report = run(place, "--", built(place), mode=mode)
     functions = by_name(report)
     sums = [0, 0, 0, 0]
     for line in output.splitlines():
@@ -67,6 +67,10 @@ def blocks_are_those_the_program_made(place):
     assert top["timing"] == "full", top
     assert values(top["self_alloc"]) == [0, 0, 0, 0], top
     assert values(top["total_alloc"]) == sums, (sums, top)
+
+
+def without_a_tree_too(place):
+    blocks_are_those_the_program_made(place, ["--flat"])
 
 
 def total(report):
@@ -87,10 +91,20 @@ def sums_and_those_of_a_counter(place, *command, further=(), **options):
     return report, total(report), counted
 
 
-def sums_are_those_of_a_counter(place, *command, **options):
-    _, got, counted = sums_and_those_of_a_counter(place, *command, **options)
-    assert got == counted, (command, got, counted)
-    print("#", got)
+def memory_by_function(report):
+    return {f"{f['module']}+{f['rva']:#x} {f['name']}": values(f["self_alloc"]) + values(f["total_alloc"])
+            for f in report["functions"] if any(values(f["total_alloc"]))}
+
+
+def sums_are_those_of_a_counter(place, *command, more=(), **options):
+    """With a tree and without; what one function allocated, by itself and in all, is the same in both."""
+    by_function = []
+    for mode in ((), ["--flat"]):
+        report, got, counted = sums_and_those_of_a_counter(place, *command, mode=(*mode, *more), **options)
+        assert got == counted, (command, mode, got, counted)
+        print("#", got, *mode)
+        by_function.append(memory_by_function(report))
+    return by_function
 
 
 def it_makes_as_many_blocks_as_are_counted(place):
@@ -103,7 +117,11 @@ def it_makes_as_many_blocks_as_are_counted(place):
 def sqlite3_makes_as_many_blocks_as_are_counted(place):
     if not shutil.which("sqlite3"):
         raise cases.Skipped("no sqlite3 on this system")
-    sums_are_those_of_a_counter(place, shutil.which("sqlite3"), ":memory:", input=SQL)
+    tree, flat = sums_are_those_of_a_counter(place, shutil.which("sqlite3"), ":memory:", input=SQL,
+                                             more=["--module", "sqlite3*", "--module", "libsqlite3*"])
+    differ = {name: (tree.get(name), flat.get(name)) for name in tree | flat
+              if tree.get(name) != flat.get(name)}
+    assert not differ and len(tree) > 20, (len(tree), list(differ.items())[:10])
 
 
 def python_makes_as_many_blocks_as_are_counted(place):
@@ -121,8 +139,8 @@ def another_allocator_is_followed_too(place):
                 f["module"] == jemalloc.name], "not by jemalloc"
 
 
-def it_needs_the_call_tree(place):
-    for words in (("--mode", "count"), ("--mode", "time", "--flat"), ("--mode", "time", "--sample", "9"),
+def it_needs_every_call(place):
+    for words in (("--mode", "count"), ("--mode", "time", "--sample", "9"),
                   ("--mode", "time", "--budget", "5%")):
         done = subprocess.run([HOTFN, "run", "-o", place / "x.hfr", *words, "--with", "alloc", "--",
                                "/bin/true"], capture_output=True, text=True)
@@ -131,13 +149,14 @@ def it_needs_the_call_tree(place):
 
 CASES = [
     blocks_are_those_the_program_made,
+    without_a_tree_too,
     it_makes_as_many_blocks_as_are_counted,
 ]
 OF_THE_SYSTEM = [
     sqlite3_makes_as_many_blocks_as_are_counted,
     python_makes_as_many_blocks_as_are_counted,
     another_allocator_is_followed_too,
-    it_needs_the_call_tree,
+    it_needs_every_call,
 ]
 
 if __name__ == "__main__":

@@ -242,9 +242,11 @@ static bool choose_timing(run_options *o)
     } else if (!o->flat) {
         o->timing |= HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
     }
-    if (o->with_alloc && !(o->timing & HOTFN_TIMING_TREE)) {
-        return bad("memory is kept by call tree: not with --flat, --sample, --budget:",
-                   "--with alloc");
+    if (o->with_alloc && o->sample_mean) {
+        return bad(
+            "who called an allocator is known only where every call is timed: not with --sample "
+            "or --budget, but with --flat:",
+            "--with alloc");
     }
     o->timing |= o->with_alloc ? HOTFN_TIMING_ALLOC : 0;
     o->timing |= o->slow_ns ? HOTFN_TIMING_SLOW : 0;

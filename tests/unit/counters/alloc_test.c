@@ -11,6 +11,7 @@ enum { WORK = 1, MALLOC, FREE, REALLOC, MEMALIGN, NEW, OTHER }; /* slots */
 enum { STACK_WORDS = 1 << 12 };
 
 static uint64_t stack[STACK_WORDS];
+static uint32_t tree = HOTFN_TIMING_TREE;
 static uint32_t asked;     /* how often the allocator was asked for a block's bytes */
 static uint32_t while_our; /* and by how many of them it could have been counted    */
 
@@ -54,7 +55,7 @@ static hfn_time_state *start(void)
     added = true;
     hfn_rows.discard = timed.rows[TIMED_THREADS - 1].counts;
     asked = while_our = 0;
-    timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_ALLOC);
+    timed_start(tree | HOTFN_TIMING_ALLOC);
     return timed_use(0);
 }
 
@@ -273,6 +274,52 @@ static void where_the_tree_is_full_it_is_the_callers(void)
     finish(t);
 }
 
+/* --flat: the log tells who called whom, and no call has a node. */
+static void all_of_it_holds_without_a_tree_of_calls(void)
+{
+    tree = 0;
+    a_block_belongs_to_who_called_the_allocator();
+    called_from_outside_it_is_the_allocators_own();
+    what_failed_is_nothing();
+    realloc_takes_one_and_gives_one();
+    a_block_whose_address_is_stored_counts();
+    only_the_outermost_call_counts();
+    a_call_that_an_exception_left_hides_nothing();
+    nor_does_one_that_longjmp_left();
+    so_it_is_below_the_logs_end();
+    tree = HOTFN_TIMING_TREE;
+}
+
+static void without_a_tree_the_way_is_that_of_the_open_calls(void)
+{
+    hfn_time_state *t;
+    uint64_t block = 48;
+
+    tree = 0;
+    t = start();
+    enter(frame_at(100), WORK, NULL, 0);
+    enter(frame_at(200), OTHER, NULL, 0);
+    call(300, MALLOC, NULL, 0, &block);
+    leave(frame_at(200), NULL);
+    leave(frame_at(100), NULL);
+    enter(frame_at(200), OTHER, NULL, 0);
+    call(300, MALLOC, NULL, 0, &block);
+    leave(frame_at(200), NULL);
+    CHECK_CELL(OTHER, 96, 2, 0, 0);
+    CHECK_EQ_U64(timed.nodes[t->root - 1].slot, UINT32_MAX);
+    CHECK_EQ_U64(t->node, 0);
+    for (uint32_t i = 0; i < timed.header.nodes_used; i++) {
+        const hotfn_time_node *n = &timed.nodes[i];
+        uint32_t parent = timed.nodes[n->parent].slot;
+        if (n->flags & HOTFN_NODE_USED && n->parent != i)
+            CHECK(n->slot == OTHER ? parent == WORK || parent == UINT32_MAX
+                                   : n->slot == WORK && parent == UINT32_MAX);
+        CHECK_EQ_U64(n->calls, 0);
+    }
+    tree = HOTFN_TIMING_TREE;
+    finish(t);
+}
+
 static void there_is_room_for_so_many_allocators(void)
 {
     hfn_allocator more = { 15, HFN_ALLOC_RETURNS, (uintptr_t)usable };
@@ -294,6 +341,8 @@ static const check_test tests[] = {
     CHECK_TEST(nor_does_one_that_longjmp_left),
     CHECK_TEST(so_it_is_below_the_logs_end),
     CHECK_TEST(where_the_tree_is_full_it_is_the_callers),
+    CHECK_TEST(all_of_it_holds_without_a_tree_of_calls),
+    CHECK_TEST(without_a_tree_the_way_is_that_of_the_open_calls),
     CHECK_TEST(there_is_room_for_so_many_allocators),
 };
 CHECK_MAIN(tests)
