@@ -4,8 +4,8 @@
  * left that matter.  A hang is an outcome like any other. */
 #include "bisect.h"
 #include "verbs.h"
+#include "words.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,57 +243,54 @@ static int bisect(bisection *b)
 
 /* ---- The words. */
 
-static int usage(FILE *out, int status)
+static const char usage[] =
+    "usage: hotfn bisect [options] [options of hotfn run] -- PROGRAM [ARG ...]\n"
+    "  --by output     the exit status or stdout differs from the bare program's (default)\n"
+    "  --by exit       the exit status alone\n"
+    "  --check COMMAND a shell command gets stdout as its stdin and the exit status as $STATUS;\n"
+    "                  0 means good (--by command)\n"
+    "  --timeout TIME  a longer run hangs [60s and 20 times the bare run]\n"
+    "stdin is read once and given to each run.  Status 0: no hook changes the outcome, 3: found.\n";
+
+enum { BY = 256, TIMEOUT, CHECK };
+
+static const struct option table[] = {
+    { "by", required_argument, NULL, BY },
+    { "timeout", required_argument, NULL, TIMEOUT },
+    { "check", required_argument, NULL, CHECK },
+    WORDS_END,
+};
+
+static const char *take(bisect_setup *s, int word, const char *value)
 {
-    fputs(
-        "usage: hotfn bisect [options] [options of hotfn run] -- PROGRAM [ARG ...]\n"
-        "  --by output     the exit status or stdout differs from the bare program's (default)\n"
-        "  --by exit       the exit status alone\n"
-        "  --check COMMAND a shell command gets stdout as its stdin and the exit status as $STATUS;\n"
-        "                  0 means good (--by command)\n"
-        "  --timeout TIME  a longer run hangs [60s and 20 times the bare run]\n"
-        "stdin is read once and given to each run.  Status 0: no hook changes the outcome, 3: found.\n",
-        out);
-    return status;
-}
+    static const char *const kinds[] = { "output", "exit", "command" }; /* BISECT_BY_* */
 
-static bool parse_time(const char *text, uint64_t *out_ns)
-{
-    char *end;
-    double value = strtod(text, &end);
-    double unit = strcmp(end, "ms") == 0 ? 1e6 : strcmp(end, "m") == 0 ? 60e9 : 1e9;
-    bool known = !*end || strcmp(end, "s") == 0 || unit != 1e9;
-
-    *out_ns = known && value > 0 && value * unit < 9e18 ? (uint64_t)(value * unit) : 0;
-    return *out_ns != 0;
-}
-
-static bool parse_by(const char *text, int *by)
-{
-    static const char *const names[] = { "output", "exit", "command" };
-
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *by = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Take our own option at words[at]; how many words it has, 0: not ours, -1: wrong. */
-static int take_option(bisect_setup *s, char **words, int at, int count)
-{
-    const char *value = at + 1 < count ? words[at + 1] : NULL;
-
-    if (strcmp(words[at], "--by") == 0)
-        return value && parse_by(value, &s->by) ? 2 : -1;
-    if (strcmp(words[at], "--timeout") == 0)
-        return value && parse_time(value, &s->timeout_ns) ? 2 : -1;
-    if (strcmp(words[at], "--check") == 0) {
+    switch (word) {
+    case BY:
+        s->by = (int)words_one_of(value, kinds, 3);
+        return s->by < 3 ? NULL : "output, exit or command";
+    case TIMEOUT:
+        return words_time(value, &s->timeout_ns) || s->timeout_ns == 0
+                   ? "a time above 0 (2s, 500ms)"
+                   : NULL;
+    default:
         s->check = value;
         s->by = BISECT_BY_COMMAND;
-        return value ? 2 : -1;
+        return NULL;
+    }
+}
+
+/* Take our own option at argv[at]; how many words it has, 0: not ours, -1: wrong, and it was said. */
+static int take_option(bisect_setup *s, char **argv, int at, int count)
+{
+    for (const struct option *o = table; o->name && o->val != WORDS_HELP; o++) {
+        if (strncmp(argv[at], "--", 2) != 0 || strcmp(argv[at] + 2, o->name) != 0)
+            continue;
+        const char *value = at + 1 < count ? argv[at + 1] : "";
+        const char *wanted = *value ? take(s, o->val, value) : "complete: its argument is missing";
+        if (wanted)
+            words_refuse(argv[0], table, o->val, value, wanted);
+        return wanted ? -1 : 2;
     }
     return 0;
 }
@@ -305,8 +302,6 @@ static bool parse(bisect_setup *s, int argc, char **argv)
 
     while (dashes < argc && strcmp(argv[dashes], "--") != 0)
         dashes++;
-    if (dashes + 1 >= argc)
-        return false;
     s->command = argv + dashes + 1;
     s->run_words = argv + 1;
     for (int at = 1; at < dashes;) {
@@ -318,7 +313,13 @@ static bool parse(bisect_setup *s, int argc, char **argv)
         at += taken;
     }
     s->run_word_count = kept;
-    return s->by != BISECT_BY_COMMAND || s->check;
+    if (dashes + 1 >= argc)
+        fputs(usage, stderr);
+    else if (s->by == BISECT_BY_COMMAND && !s->check)
+        fputs("hotfn bisect: --by command wants --check COMMAND too\n", stderr);
+    else
+        return true;
+    return false;
 }
 
 int hotfn_verb_bisect(int argc, char **argv)
@@ -326,11 +327,12 @@ int hotfn_verb_bisect(int argc, char **argv)
     bisection *b = calloc(1, sizeof *b);
     int status = TOOL_FAILED;
 
-    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-        status = usage(stdout, TOOL_OK);
-    else if (b && !parse(&b->setup, argc, argv))
-        status = usage(stderr, TOOL_USAGE);
-    else if (b) {
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs(usage, stdout);
+        status = TOOL_OK;
+    } else if (b && !parse(&b->setup, argc, argv)) {
+        status = TOOL_USAGE;
+    } else if (b) {
         if (bisect_begin(&b->setup))
             status = bisect(b);
         bisect_end(&b->setup);

@@ -231,7 +231,7 @@ bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_o
     out->time_ns = now_ns() - begin;
     if (s->interrupted)
         return false;
-    bool ours = list && WIFEXITED(out->status) && WEXITSTATUS(out->status) == 125;
+    bool ours = list && WIFEXITED(out->status) && WEXITSTATUS(out->status) >= 125;
     return ours && access(record, F_OK) != 0 ? pass_errors_on(s) : true;
 }
 

@@ -2,53 +2,52 @@
 /* `hotfn diff`: what changed between two records; with --fail-above it answers a build with its exit
  * status. */
 #include "diff.h"
+#include "words.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAIL_ABOVE = 256, LEAST, MARKDOWN, JSON, BY, HELP };
+enum { FAIL_ABOVE = 256, LEAST, MARKDOWN, JSON, BY };
 
-static int usage(FILE *out, int status)
-{
-    fputs("usage: hotfn diff [options] OLD NEW\n"
-          "      --by ORDER           compare calls, self or total [self if both are timed]\n"
-          "      --fail-above P%      exit with 3 if the sum, or a function that matters, grew by\n"
-          "                           more\n"
-          "      --least P%           a function matters with this share of the new sum [1%]\n"
-          "  -n, --limit N            at most N functions [30 in the table, else all]; 0 is all\n"
-          "      --markdown, --json   instead of the table\n",
-          out);
-    return status;
-}
+static const char usage[] =
+    "usage: hotfn diff [options] OLD NEW\n"
+    "      --by ORDER           compare calls, self or total [self if both are timed]\n"
+    "      --fail-above P%      exit with 3 if the sum, or a function that matters, grew by\n"
+    "                           more\n"
+    "      --least P%           a function matters with this share of the new sum [1%]\n"
+    "  -n, --limit N            at most N functions [30 in the table, else all]; 0 is all\n"
+    "      --markdown, --json   instead of the table\n";
 
-static bool percent(const char *text, double *out)
+static const char *percent(const char *text, double *out)
 {
     char *end;
     *out = strtod(text, &end);
-    return end != text && *out >= 0 && *out < 1e12 &&
-           strcmp(end[0] == '%' ? end + 1 : end, "") == 0;
+    return end != text && *out >= 0 && *out < 1e12 && strcmp(end[0] == '%' ? end + 1 : end, "") == 0
+               ? NULL
+               : "a percentage (10%)";
 }
 
 typedef struct choices {
-    bool markdown, json, limit_given, by_given;
+    diff *diff;
+    bool markdown, json, limit_given;
 } choices;
 
-static bool take(diff *d, choices *c, int word, const char *argument)
+static const char *take(void *user, int word, const char *argument)
 {
-    char *end;
+    choices *c = user;
+    diff *d = c->diff;
     switch (word) {
     case FAIL_ABOVE: return percent(argument, &d->fail_above);
     case LEAST: return percent(argument, &d->least);
-    case MARKDOWN: return c->markdown = true;
-    case JSON: return c->json = true;
-    case BY: c->by_given = true; return hotfn_tool_order(argument, &d->by) && d->by < HOTFN_BY_MAX;
-    case 'n':
+    case MARKDOWN: c->markdown = true; return NULL;
+    case JSON: c->json = true; return NULL;
+    case BY:
+        return words_order(argument, &d->by) || d->by >= HOTFN_BY_MAX ? "calls, self or total"
+                                                                      : NULL;
+    default:
         c->limit_given = true;
-        d->limit = (uint32_t)strtoul(argument, &end, 10);
-        return end != argument && *end == 0 && argument[0] != '-';
-    default: return false;
+        return words_u32(argument, 0, UINT32_MAX, &d->limit) ? NULL : "a number";
     }
 }
 
@@ -87,50 +86,33 @@ static int compare(diff *d, const choices *c)
         return TOOL_FAILED;
     }
     (c->json ? diff_show_json : c->markdown ? diff_show_markdown : diff_show_table)(d);
-    if (fflush(stdout) != 0) {
-        perror("hotfn diff: the output could not be written");
-        return TOOL_FAILED;
-    }
     return any_fails(d) ? TOOL_THRESHOLD : TOOL_OK;
 }
 
 int hotfn_verb_diff(int argc, char **argv)
 {
-    static const struct option words[] = {
+    static const struct option table[] = {
         { "fail-above", required_argument, NULL, FAIL_ABOVE },
         { "least", required_argument, NULL, LEAST },
         { "markdown", no_argument, NULL, MARKDOWN },
         { "json", no_argument, NULL, JSON },
         { "by", required_argument, NULL, BY },
         { "limit", required_argument, NULL, 'n' },
-        { "help", no_argument, NULL, HELP },
-        { NULL, 0, NULL, 0 },
+        WORDS_END,
     };
     diff d = { .fail_above = -1, .least = 1 };
-    hotfn_error err = HOTFN_ERROR_INIT;
-    choices c = { 0 };
-    int word, status;
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "n:", words, NULL)) != -1) {
-        if (word == HELP) {
-            return usage(stdout, TOOL_OK);
-        }
-        if (!take(&d, &c, word, optarg)) {
-            if (word != '?') {
-                fprintf(stderr, "hotfn diff: '%s' does not fit this option\n", optarg);
-            }
-            return usage(stderr, TOOL_USAGE);
-        }
+    choices c = { .diff = &d };
+    const words w = { usage, "n:", table, take, &c, 2, 2 };
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
     }
-    if (optind + 2 != argc) {
-        return usage(stderr, TOOL_USAGE);
-    }
+    status = TOOL_FAILED;
     d.old_path = argv[optind];
     d.new_path = argv[optind + 1];
-    if (hotfn_record_open(&d.old, d.old_path, NULL, &err) != HOTFN_OK ||
-        hotfn_record_open(&d.new, d.new_path, NULL, &err) != HOTFN_OK) {
-        status = hotfn_tool_fail("diff", &err);
-    } else {
+    d.old = hotfn_tool_record("diff", d.old_path, 0);
+    d.new = d.old ? hotfn_tool_record("diff", d.new_path, 0) : NULL;
+    if (d.new) {
         status = compare(&d, &c);
     }
     free(d.rows);

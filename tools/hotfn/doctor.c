@@ -3,10 +3,11 @@
  * read from /proc.  Each line is ok, a warning or a problem, with what to do.  A problem means that
  * counting cannot work here: then the exit status is 1. */
 #include "doctor.h"
+#include "listing.h"
 #include "run.h"
 #include "verbs.h"
+#include "words.h"
 
-#include <getopt.h>
 #include <gnu/libc-version.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -221,7 +222,8 @@ static void look_at_agent(doctor_finding *f)
     char path[PATH_MAX], real[PATH_MAX];
 
     if (!run_find_agent(path, sizeof path, HOTFN_MACHINE_OTHER)) {
-        doctor_say(f, "hotfn-agent.so is neither beside this program nor at %s", HOTFN_AGENT_FOLDER);
+        doctor_say(f, "hotfn-agent.so is neither beside this program nor at %s",
+                   HOTFN_AGENT_FOLDER);
         doctor_worsen(f, DOCTOR_PROBLEM, "install libhotfn whole (meson install)");
         return;
     }
@@ -307,32 +309,18 @@ static void print_text(const doctor_finding *f)
         printf("%-8s %-14s -> %s\n", "", "", f->advice);
 }
 
-static void print_json_string(const char *text)
-{
-    putchar('"');
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            printf("\\%c", *c);
-        else if (*c < 0x20)
-            printf("\\u%04x", *c);
-        else
-            putchar(*c);
-    }
-    putchar('"');
-}
-
 static void print_json(const doctor_finding *found, int worst)
 {
     printf("{\"schema\":\"hotfn.doctor/1\",\"version\":");
-    print_json_string(hotfn_version());
+    listing_json_text(stdout, hotfn_version());
     printf(",\"can_count\":%s,\"checks\":[", worst < DOCTOR_PROBLEM ? "true" : "false");
     for (size_t i = 0; i < CHECK_COUNT; i++) {
         printf("%s\n{\"name\":\"%s\",\"state\":\"%s\",\"text\":", i ? "," : "", found[i].name,
                level_names[found[i].level]);
-        print_json_string(found[i].text);
+        listing_json_text(stdout, found[i].text);
         printf(",\"advice\":");
         if (found[i].advice[0])
-            print_json_string(found[i].advice);
+            listing_json_text(stdout, found[i].advice);
         else
             printf("null");
         putchar('}');
@@ -340,31 +328,27 @@ static void print_json(const doctor_finding *found, int worst)
     printf("]}\n");
 }
 
-static int usage(FILE *out, int status)
+static const char usage[] =
+    "usage: hotfn doctor [--json]\n"
+    "Says what this system allows, and what to do where counting cannot work (status 1).\n";
+
+static const char *take(void *user, int word, const char *argument)
 {
-    fputs("usage: hotfn doctor [--json]\n"
-          "Says what this system allows, and what to do where counting cannot work (status 1).\n",
-          out);
-    return status;
+    (void)word, (void)argument;
+    *(bool *)user = true;
+    return NULL;
 }
 
 int hotfn_verb_doctor(int argc, char **argv)
 {
-    static const struct option words[] = { { "json", no_argument, NULL, 'j' },
-                                           { "help", no_argument, NULL, 'h' },
-                                           { NULL, 0, NULL, 0 } };
+    static const struct option table[] = { { "json", no_argument, NULL, 'j' }, WORDS_END };
     doctor_finding found[CHECK_COUNT];
-    int word, worst = DOCTOR_OK;
     bool json = false;
+    const words w = { usage, "", table, take, &json, 0, 0 };
+    int worst = DOCTOR_OK, status = words_read(&w, argc, argv);
 
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "h", words, NULL)) != -1) {
-        if (word != 'j')
-            return word == 'h' ? usage(stdout, TOOL_OK) : usage(stderr, TOOL_USAGE);
-        json = true;
-    }
-    if (optind < argc)
-        return usage(stderr, TOOL_USAGE);
+    if (status >= 0)
+        return status;
     for (size_t i = 0; i < CHECK_COUNT; i++) {
         found[i] = (doctor_finding){ .name = checks[i].name };
         checks[i].look(&found[i]);

@@ -164,8 +164,12 @@ void doctor_try_proof(doctor_finding *f)
         doctor_say(f, "hotfn ran hotfn, and its calls were counted");
         return;
     }
-    doctor_say(f, "hotfn ran hotfn: %s (status %#x)", ended ? "nothing was counted" : "it failed",
-               (unsigned)status);
+    if (ended)
+        doctor_say(f, "hotfn ran hotfn, but nothing was counted");
+    else if (WIFSIGNALED(status))
+        doctor_say(f, "hotfn ran hotfn: signal %d ended it", WTERMSIG(status));
+    else
+        doctor_say(f, "hotfn ran hotfn: it failed with status %d", WEXITSTATUS(status));
     doctor_worsen(f, DOCTOR_PROBLEM,
                   "see the problems above; if there is none, please report this");
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn export`: a record in a format that other programs open. */
 #include "verbs.h"
+#include "words.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct export_options {
-    const char *format, *output, *match;
-    uint32_t flags, process, by;
+    const char *format, *output;
+    hotfn_export_options export;
+    uint32_t process;
     bool raw, list;
 } export_options;
 
-enum { LIST = 256, RAW, MANGLED, PROCESS, BY, HELP };
+enum { LIST = 256, RAW, MANGLED, PROCESS, BY };
 
-static const struct option words[] = {
+static const struct option table[] = {
     { "format", required_argument, NULL, 'F' },
     { "output", required_argument, NULL, 'o' },
     { "match", required_argument, NULL, 'f' },
@@ -27,28 +27,22 @@ static const struct option words[] = {
     { "mangled", no_argument, NULL, MANGLED },
     { "process", required_argument, NULL, PROCESS },
     { "by", required_argument, NULL, BY },
-    { "help", no_argument, NULL, HELP },
-    { NULL, 0, NULL, 0 },
+    WORDS_END,
 };
 
-static int usage(FILE *out, int status)
-{
-    fputs(
-        "usage: hotfn export [options] RECORD\n"
-        "  -F, --format NAME  one of those that --list names [by the ending of -o]\n"
-        "  -o, --output FILE  instead of stdout\n"
-        "  -f, --match GLOB   only functions with a name that matches, where the format is flat\n"
-        "      --process PID  only what this process called\n"
-        "      --by ORDER     what comes first, and what stacks weigh: calls, self, total, max or\n"
-        "                     alloc (bytes allocated) [self if the run was timed, else calls]\n"
-        "      --raw          leave the hooks' own cost in the times\n"
-        "      --mangled      show the linker's names\n"
-        "      --list         the formats, and what each needs\n",
-        out);
-    return status;
-}
+static const char usage[] =
+    "usage: hotfn export [options] RECORD\n"
+    "  -F, --format NAME  one of those that --list names [by the ending of -o]\n"
+    "  -o, --output FILE  instead of stdout\n"
+    "  -f, --match GLOB   only functions with a name that matches, where the format is flat\n"
+    "      --process PID  only what this process called\n"
+    "      --by ORDER     what comes first, and what stacks weigh: calls, self, total, max or\n"
+    "                     alloc (bytes allocated) [self if the run was timed, else calls]\n"
+    "      --raw          leave the hooks' own cost in the times\n"
+    "      --mangled      show the linker's names\n"
+    "      --list         the formats, and what each needs\n";
 
-static int list(void)
+static void list_formats(void)
 {
     hotfn_exporter_info e = HOTFN_EXPORTER_INFO_INIT;
     for (uint32_t i = 0; i < hotfn_exporter_count(); i++) {
@@ -60,7 +54,6 @@ static int list(void)
                                              : "counts",
                e.about);
     }
-    return fflush(stdout) == 0 ? TOOL_OK : TOOL_FAILED;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -94,105 +87,111 @@ static void remove_half(const char *path)
     }
 }
 
+typedef struct output {
+    FILE *file;
+    int error; /* errno of the first write that failed */
+} output;
+
 static int32_t write_out(void *user, const void *bytes, size_t count)
 {
-    return fwrite(bytes, 1, count, user) == count ? 0 : -1;
+    output *o = user;
+    if (fwrite(bytes, 1, count, o->file) == count) {
+        return 0;
+    }
+    o->error = errno;
+    return -1;
 }
 
 int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,
-                      const hotfn_export_options *options, const char *output)
+                      const hotfn_export_options *options, const char *path)
 {
     hotfn_env env = hotfn_tool_env();
     hotfn_error err = HOTFN_ERROR_INIT;
-    bool to_stdout = !output || strcmp(output, "-") == 0;
-    FILE *out = to_stdout ? stdout : fopen(output, "we");
-    if (!out) {
-        fprintf(stderr, "hotfn %s: %s: %s\n", of, output, strerror(errno));
+    bool to_stdout = !path || strcmp(path, "-") == 0;
+    output out = { to_stdout ? stdout : fopen(path, "we"), 0 };
+    if (!out.file) {
+        fprintf(stderr, "hotfn %s: %s: cannot be written: %s\n", of, path, strerror(errno));
         return TOOL_FAILED;
     }
-    hotfn_status s = hotfn_export(record, format, options, write_out, out, &env, &err);
-    bool written = to_stdout ? fflush(out) == 0 : fclose(out) == 0;
-    if (s != HOTFN_OK) {
+    hotfn_status s = hotfn_export(record, format, options, write_out, &out, &env, &err);
+    if (!to_stdout && fclose(out.file) != 0 && !out.error) {
+        out.error = errno;
+    }
+    if (s == HOTFN_OK && !out.error) {
+        return TOOL_OK;
+    }
+    if (!to_stdout) {
+        remove_half(path);
+    }
+    if (out.error && !to_stdout) { /* of stdout main says it */
+        fprintf(stderr, "hotfn %s: %s: could not be written whole: %s\n", of, path,
+                strerror(out.error));
+    } else if (!out.error) {
         hotfn_tool_fail(of, &err);
-        if (!to_stdout) {
-            remove_half(output);
-        }
-        return s == HOTFN_E_NOT_FOUND || s == HOTFN_E_OPTION ? TOOL_USAGE : TOOL_FAILED;
     }
-    if (!written) {
-        fprintf(stderr, "hotfn %s: %s: could not be written whole: %s\n", of,
-                to_stdout ? "stdout" : output, strerror(errno));
-    }
-    return written ? TOOL_OK : TOOL_FAILED;
+    return s == HOTFN_E_NOT_FOUND || s == HOTFN_E_OPTION ? TOOL_USAGE : TOOL_FAILED;
 }
 
-static bool take(export_options *o, int word, const char *argument)
+hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid)
 {
-    char *end;
-    switch (word) {
-    case 'F': o->format = argument; return true;
-    case 'o': o->output = argument; return true;
-    case 'f': o->match = argument; return true;
-    case LIST: return o->list = true;
-    case RAW: return o->raw = true;
-    case MANGLED: o->flags |= HOTFN_EXPORT_MANGLED; return true;
-    case PROCESS:
-        o->process = (uint32_t)strtoul(argument, &end, 10);
-        return o->process != 0 && *end == 0;
-    case BY: return hotfn_tool_order(argument, &o->by);
-    default: return false;
-    }
-}
-
-static int export(const char *path, const export_options *o)
-{
-    hotfn_export_options options = HOTFN_EXPORT_OPTIONS_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record *record;
-    int status = TOOL_FAILED;
     if (hotfn_record_open(&record, path, NULL, &err) != HOTFN_OK) {
-        return hotfn_tool_fail("export", &err);
+        hotfn_tool_fail(of, &err);
+        return NULL;
     }
-    options.flags = o->flags;
-    options.match = o->match;
-    options.by = o->by;
-    hotfn_record_choose_raw(record, o->raw);
-    if (o->process && hotfn_record_choose_process(record, o->process) != HOTFN_OK) {
-        fprintf(stderr, "hotfn export: no process %u in this record (hotfn info lists them)\n",
-                o->process);
-    } else {
-        status = hotfn_tool_export("export", record, o->format, &options, o->output);
+    if (pid && hotfn_record_choose_process(record, pid) != HOTFN_OK) {
+        fprintf(stderr, "hotfn %s: %s: no process %u in this record (hotfn info lists them)\n", of,
+                path, pid);
+        hotfn_record_close(record);
+        return NULL;
     }
-    hotfn_record_close(record);
-    return status;
+    return record;
+}
+
+static const char *take(void *user, int word, const char *argument)
+{
+    export_options *o = user;
+    switch (word) {
+    case 'F': o->format = argument; return NULL;
+    case 'o': o->output = argument; return NULL;
+    case 'f': o->export.match = argument; return NULL;
+    case LIST: o->list = true; return NULL;
+    case RAW: o->raw = true; return NULL;
+    case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
+    case PROCESS:
+        return words_u32(argument, 1, UINT32_MAX, &o->process) ? NULL : "the number of a process";
+    default: return words_order(argument, &o->export.by);
+    }
 }
 
 int hotfn_verb_export(int argc, char **argv)
 {
-    export_options o = { 0 };
-    int word;
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "F:o:f:", words, NULL)) != -1) {
-        if (word == HELP) {
-            return usage(stdout, TOOL_OK);
-        }
-        if (!take(&o, word, optarg)) {
-            if (word != '?') {
-                fprintf(stderr, "hotfn export: '%s' does not fit this option\n", optarg);
-            }
-            return usage(stderr, TOOL_USAGE);
-        }
+    export_options o = { .export = HOTFN_EXPORT_OPTIONS_INIT };
+    const words w = { usage, "F:o:f:", table, take, &o, 0, 1 };
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
     }
     if (o.list) {
-        return list();
+        list_formats();
+        return TOOL_OK;
     }
-    if (optind + 1 != argc) {
-        return usage(stderr, TOOL_USAGE);
+    if (optind == argc) {
+        fputs(usage, stderr);
+        return TOOL_USAGE;
     }
     o.format = o.format ? o.format : format_of(o.output);
     if (!o.format) {
         fputs("hotfn export: which format? name it with -F (hotfn export --list)\n", stderr);
         return TOOL_USAGE;
     }
-    return export(argv[optind], &o);
+    hotfn_record *record = hotfn_tool_record("export", argv[optind], o.process);
+    if (!record) {
+        return TOOL_FAILED;
+    }
+    hotfn_record_choose_raw(record, o.raw);
+    status = hotfn_tool_export("export", record, o.format, &o.export, o.output);
+    hotfn_record_close(record);
+    return status;
 }

@@ -4,65 +4,68 @@
 
 #include "verbs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static bool take_glob(const file_verb *verb, const char **globs, uint32_t *count, const char *glob)
+typedef struct reading {
+    file_wish *wish;
+    const words *own;
+    const char **excludes;
+} reading;
+
+static const char *take_glob(const char **globs, uint32_t *count, const char *glob)
 {
-    if (hotfn_glob_match(glob, "") < 0) {
-        fprintf(stderr, "hotfn %s: not a glob (close its [ or quote it with \\): '%s'\n",
-                verb->name, glob);
-        return false;
-    }
     globs[(*count)++] = glob;
-    return true;
+    return words_glob(glob);
 }
 
-static bool take_word(file_wish *w, const file_verb *verb, int argc, int word)
+static const char *take(void *user, int word, const char *argument)
 {
-    int taken;
+    reading *r = user;
+    file_wish *w = r->wish;
 
     switch (word) {
-    case 'f': return take_glob(verb, w->globs, &w->selection.include_count, optarg);
-    case 'x': return take_glob(verb, w->globs + argc, &w->selection.exclude_count, optarg);
-    case FILE_JSON: w->json = true; return true;
+    case 'f': return take_glob(w->globs, &w->selection.include_count, argument);
+    case 'x': return take_glob(r->excludes, &w->selection.exclude_count, argument);
+    case FILE_JSON: w->json = true; return NULL;
     default: break;
     }
-    taken = verb->take(verb->user, word, optarg);
-    if (taken == 0 && !symbol_sources_take(&w->sources, word, optarg)) {
-        verb->usage(stderr, TOOL_USAGE);
-        return false;
-    }
-    return taken >= 0;
+    return symbol_sources_take(&w->sources, word, argument)
+               ? NULL
+               : r->own->take(r->own->user, word, argument);
 }
 
-int file_words_read(file_wish *w, const file_verb *verb, int argc, char **argv, bool *done)
+int file_words_read(file_wish *w, const words *own, int argc, char **argv)
 {
-    int word;
+    int status;
 
     *w = (file_wish){ .selection = HOTFN_SELECTION_INIT };
     w->globs = calloc((size_t)argc * 2, sizeof *w->globs); /* never more of a kind than words */
     if (!w->globs || !symbol_sources_init(&w->sources, argc))
         return TOOL_FAILED;
-    optind = 1;
-    while ((word = getopt_long(argc, argv, verb->letters, verb->words, NULL)) != -1) {
-        if (word == FILE_HELP) {
-            *done = true;
-            return verb->usage(stdout, TOOL_OK);
-        }
-        if (!take_word(w, verb, argc, word))
-            return TOOL_USAGE;
-    }
-    if (optind != argc - 1)
-        return verb->usage(stderr, TOOL_USAGE);
+    reading r = { w, own, w->globs + argc };
+    status =
+        words_read(&(words){ own->usage, own->letters, own->table, take, &r, 1, 1 }, argc, argv);
     w->file = argv[optind];
     w->selection.include = w->globs;
-    w->selection.exclude = w->globs + argc;
+    w->selection.exclude = r.excludes;
     symbol_sources_end(&w->sources);
-    return TOOL_OK;
+    return status;
 }
 
 void file_words_finish(file_wish *w)
 {
     symbol_sources_finish(&w->sources);
     free(w->globs);
+}
+
+bool file_words_left(const char *of, const file_wish *w, const char *unmatched,
+                     const uint8_t *selected, uint32_t count)
+{
+    if (!unmatched)
+        return true;
+    fprintf(stderr, "hotfn %s: %s: no function matches '%s'; `hotfn list` shows them all\n", of,
+            w->file, unmatched);
+    return memchr(selected, 1, count) != NULL;
 }

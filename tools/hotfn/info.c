@@ -3,18 +3,21 @@
 #include "budget_words.h"
 #include "listing.h"
 #include "verbs.h"
+#include "words.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-static int usage(FILE *out, int status)
+static const char usage[] = "usage: hotfn info [--json] RECORD\n";
+
+static const char *take(void *user, int word, const char *argument)
 {
-    fputs("usage: hotfn info [--json] RECORD\n", out);
-    return status;
+    (void)word, (void)argument;
+    *(bool *)user = true;
+    return NULL;
 }
 
 static const char *state_word(uint32_t state)
@@ -347,29 +350,17 @@ static void json_threads(const hotfn_record *record, uint32_t count)
 
 int hotfn_verb_info(int argc, char **argv)
 {
-    static const struct option words[] = { { "json", no_argument, NULL, 'j' },
-                                           { "help", no_argument, NULL, 'h' },
-                                           { NULL, 0, NULL, 0 } };
-    hotfn_record *record;
-    hotfn_error err = HOTFN_ERROR_INIT;
+    static const struct option table[] = { { "json", no_argument, NULL, 'j' }, WORDS_END };
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     bool json = false;
-    int word;
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "", words, NULL)) != -1) {
-        if (word == 'h') {
-            return usage(stdout, TOOL_OK);
-        }
-        if (word != 'j') {
-            return usage(stderr, TOOL_USAGE);
-        }
-        json = true;
+    const words w = { usage, "", table, take, &json, 1, 1 };
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
     }
-    if (optind + 1 != argc) {
-        return usage(stderr, TOOL_USAGE);
-    }
-    if (hotfn_record_open(&record, argv[optind], NULL, &err) != HOTFN_OK) {
-        return hotfn_tool_fail("info", &err);
+    hotfn_record *record = hotfn_tool_record("info", argv[optind], 0);
+    if (!record) {
+        return TOOL_FAILED;
     }
     hotfn_record_get_info(record, &info);
     if (json) {
@@ -388,9 +379,5 @@ int hotfn_verb_info(int argc, char **argv)
         print_threads(record, info.thread_count);
     }
     hotfn_record_close(record);
-    if (fflush(stdout) != 0) {
-        perror("hotfn info: the output could not be written");
-        return TOOL_FAILED;
-    }
     return TOOL_OK;
 }

@@ -6,46 +6,31 @@
  */
 #include "kit.h"
 
+#include "file_words.h"
 #include "list_write.h"
 #include "run.h"
 #include "verbs.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { HELP = 256 };
-
-static const struct option words[] = {
+static const struct option table[] = {
     { "output", required_argument, NULL, 'o' },
-    { "match", required_argument, NULL, 'f' },
-    { "function", required_argument, NULL, 'f' },
-    { "exclude", required_argument, NULL, 'x' },
-    SYMBOL_SOURCE_WORDS,
-    { "help", no_argument, NULL, HELP },
-    { NULL, 0, NULL, 0 },
+    FILE_WORDS,
 };
 
 typedef struct wish {
-    hotfn_selection selection;
-    symbol_sources sources;
-    const char **include, **exclude;
-    const char *file, *folder;
+    file_wish common;
+    const char *folder;
 } wish;
 
-static int usage(FILE *out, int status)
-{
-    fputs("usage: hotfn kit [options] -o DIR FILE\n"
-          "  -o, --output DIR      the folder of the kit, made if it is missing\n"
-          "  -f, --match GLOB      count only functions that match (may be repeated)\n"
-          "  -x, --exclude GLOB    leave out functions that match\n",
-          out);
-    fputs(SYMBOL_SOURCE_USAGE "On the test machine: DIR/" KIT_START
-                              " [options of hotfn run] ./game\n",
-          out);
-    return status;
-}
+static const char usage[] =
+    "usage: hotfn kit [options] -o DIR FILE\n"
+    "  -o, --output DIR      the folder of the kit, made if it is missing\n"
+    "  -f, --match GLOB      count only functions that match (may be repeated)\n"
+    "  -x, --exclude GLOB    leave out functions that match\n" SYMBOL_SOURCE_USAGE
+    "On the test machine: DIR/" KIT_START " [options of hotfn run] ./game\n";
 
 static bool copy_tools(const char *folder, const hotfn_image *image)
 {
@@ -65,7 +50,7 @@ static bool copy_tools(const char *folder, const hotfn_image *image)
 
 static bool write_plan(const wish *w, const listing *l, hotfn_error *err)
 {
-    hotfn_symbols_options symbols = symbol_sources_options(&w->sources, false);
+    hotfn_symbols_options symbols = symbol_sources_options(&w->common.sources, false);
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
     hotfn_scan *scan = NULL;
     char path[PATH_MAX];
@@ -74,9 +59,9 @@ static bool write_plan(const wish *w, const listing *l, hotfn_error *err)
     options.flags = symbols.flags;
     options.symbol_dirs = symbols.symbol_dirs;
     options.symbol_dir_count = symbols.symbol_dir_count;
-    options.map_path = w->sources.map;
+    options.map_path = w->common.sources.map;
     snprintf(path, sizeof path, "%s/" KIT_PLAN, w->folder);
-    status = hotfn_scan_open(&scan, w->file, &options, &l->env, err);
+    status = hotfn_scan_open(&scan, w->common.file, &options, &l->env, err);
     if (status == HOTFN_OK)
         status = hotfn_scan_save(scan, path, err);
     hotfn_scan_close(scan);
@@ -105,6 +90,7 @@ static int write_lists(const wish *w, const listing *l, hotfn_error *err)
     char list[PATH_MAX], refused[PATH_MAX];
     list_outputs outputs = { list, refused };
     hotfn_functions *functions = NULL;
+    const char *unmatched = NULL;
     uint8_t *selected = NULL;
     int status = TOOL_FAILED;
 
@@ -112,11 +98,14 @@ static int write_lists(const wish *w, const listing *l, hotfn_error *err)
     snprintf(refused, sizeof refused, "%s/" KIT_REFUSED, w->folder);
     if (hotfn_functions_build(&functions, l->image, l->symbols, &l->env, err) == HOTFN_OK)
         selected = calloc(hotfn_functions_count(functions) + 1u, 1);
-    if (selected &&
-        hotfn_functions_select(functions, &w->selection, selected, NULL, err) == HOTFN_OK)
-        status = list_write("kit", l, functions, selected, &outputs);
-    else
+    if (selected && hotfn_functions_select(functions, &w->common.selection, selected, &unmatched,
+                                           err) == HOTFN_OK) {
+        if (file_words_left("kit", &w->common, unmatched, selected,
+                            hotfn_functions_count(functions)))
+            status = list_write("kit", l, functions, selected, &outputs);
+    } else {
         hotfn_tool_fail("kit", err);
+    }
     free(selected);
     hotfn_functions_destroy(functions);
     return status;
@@ -140,18 +129,18 @@ static bool is_of_this_cpu(const listing *l, const char *file)
 static int make_kit(const wish *w)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
-    const char *slash = strrchr(w->file, '/');
+    const char *slash = strrchr(w->common.file, '/');
     listing l;
     int status = TOOL_FAILED;
 
-    if (!listing_open(&l, w->file, &w->sources, &err))
+    if (!listing_open(&l, w->common.file, &w->common.sources, &err))
         return hotfn_tool_fail("kit", &err);
-    if (!is_of_this_cpu(&l, w->file))
+    if (!is_of_this_cpu(&l, w->common.file))
         status = TOOL_FAILED;
     else if (kit_make_folder(w->folder) && !write_plan(w, &l, &err))
         status = hotfn_tool_fail("kit", &err);
     else if (!err.text[0] && copy_tools(w->folder, l.image) &&
-             kit_write_start(w->folder, slash ? slash + 1 : w->file))
+             kit_write_start(w->folder, slash ? slash + 1 : w->common.file))
         status = write_lists(w, &l, &err);
     if (status != TOOL_OK)
         rmdir(w->folder); /* unless something is in it */
@@ -163,64 +152,25 @@ static int make_kit(const wish *w)
     return status;
 }
 
-static bool take_glob(const char **globs, uint32_t *count, const char *glob)
+static const char *take(void *user, int word, const char *argument)
 {
-    if (hotfn_glob_match(glob, "") < 0) {
-        fprintf(stderr, "hotfn kit: not a glob (close its [ or quote it with \\): '%s'\n", glob);
-        return false;
-    }
-    globs[(*count)++] = glob;
-    return true;
-}
-
-static bool take_word(wish *w, int word)
-{
-    switch (word) {
-    case 'o': w->folder = optarg; return true;
-    case 'f': return take_glob(w->include, &w->selection.include_count, optarg);
-    case 'x': return take_glob(w->exclude, &w->selection.exclude_count, optarg);
-    default: return symbol_sources_take(&w->sources, word, optarg);
-    }
-}
-
-static int read_words(wish *w, int argc, char **argv, bool *done)
-{
-    int word;
-
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "o:f:x:", words, NULL)) != -1) {
-        if (word == HELP) {
-            *done = true;
-            return usage(stdout, TOOL_OK);
-        }
-        if (!take_word(w, word))
-            return word == '?' ? usage(stderr, TOOL_USAGE) : TOOL_USAGE;
-    }
-    if (optind != argc - 1 || !w->folder)
-        return usage(stderr, TOOL_USAGE);
-    w->file = argv[optind];
-    w->selection.include = w->include;
-    w->selection.exclude = w->exclude;
-    symbol_sources_end(&w->sources);
-    return TOOL_OK;
+    (void)word;
+    ((wish *)user)->folder = argument;
+    return NULL;
 }
 
 int hotfn_verb_kit(int argc, char **argv)
 {
-    wish w = { .selection = HOTFN_SELECTION_INIT };
-    /* Never more of either than there are words. */
-    const char **room = calloc((size_t)argc * 2, sizeof *room);
-    bool done = false;
-    int status = TOOL_FAILED;
+    wish w = { .folder = NULL };
+    const words own = { usage, "o:f:x:", table, take, &w, 1, 1 };
+    int status = file_words_read(&w.common, &own, argc, argv);
 
-    if (room && symbol_sources_init(&w.sources, argc)) {
-        w.include = room;
-        w.exclude = room + argc;
-        status = read_words(&w, argc, argv, &done);
-        if (status == TOOL_OK && !done)
-            status = make_kit(&w);
+    if (status < 0 && !w.folder) {
+        fputs(usage, stderr);
+        status = TOOL_USAGE;
     }
-    symbol_sources_finish(&w.sources);
-    free(room);
+    if (status < 0)
+        status = make_kit(&w);
+    file_words_finish(&w.common);
     return status;
 }

@@ -10,13 +10,13 @@
 
 enum { MIN_SIZE = 256, MAX_SIZE, REFUSED };
 
-static const struct option words[] = {
+static const struct option table[] = {
     { "min-size", required_argument, NULL, MIN_SIZE },
     { "max-size", required_argument, NULL, MAX_SIZE },
     { "output", required_argument, NULL, 'o' },
     { "refused", required_argument, NULL, REFUSED },
+    { "json", no_argument, NULL, FILE_JSON },
     FILE_WORDS,
-    { NULL, 0, NULL, 0 },
 };
 
 typedef struct wish {
@@ -24,22 +24,15 @@ typedef struct wish {
     list_outputs outputs;
 } wish;
 
-static int usage(FILE *out, int status)
-{
-    fputs(
-        "usage: hotfn list [options] FILE\n"
-        "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
-        "  -x, --exclude GLOB    leave out functions that match\n"
-        "      --min-size N, --max-size N   by size in bytes\n"
-        "  -o, --output FILE     write those that can be hooked as a function list (.flf; .txt: text)\n"
-        "      --refused FILE    write those that cannot, with reasons, as JSON (hotfn.refused/1)\n",
-        out);
-    fputs(SYMBOL_SOURCE_USAGE
-          "      --json            as JSON (schema hotfn.list/1)\n"
-          "Each line: distance from the lowest load address, size in bytes, kind, name.\n",
-          out);
-    return status;
-}
+static const char usage[] =
+    "usage: hotfn list [options] FILE\n"
+    "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
+    "  -x, --exclude GLOB    leave out functions that match\n"
+    "      --min-size N, --max-size N   by size in bytes\n"
+    "  -o, --output FILE     write those that can be hooked as a function list (.flf; .txt: text)\n"
+    "      --refused FILE    write those that cannot, with reasons, as JSON (hotfn.refused/1)\n" SYMBOL_SOURCE_USAGE
+    "      --json            as JSON (schema hotfn.list/1)\n"
+    "Each line: distance from the lowest load address, size in bytes, kind, name.\n";
 
 static const char *kind_name(uint32_t kind)
 {
@@ -132,43 +125,29 @@ static void print_lines(FILE *out, const listing *l, const hotfn_functions *func
     }
 }
 
-/* A glob that matches nothing is most often a slip of the pen: told, and a failure if nothing is
- * left. */
-static int check_unmatched(const wish *w, const char *unmatched, const uint8_t *selected,
-                           uint32_t count)
-{
-    if (!unmatched)
-        return TOOL_OK;
-    fprintf(stderr, "hotfn list: %s: no function matches '%s'; without -f all are listed\n",
-            w->common.file, unmatched);
-    for (uint32_t i = 0; i < count; i++)
-        if (selected[i])
-            return TOOL_OK;
-    return TOOL_FAILED;
-}
-
 static int print_selected(const wish *w, const listing *l, const hotfn_functions *functions)
 {
     uint32_t count = hotfn_functions_count(functions);
     uint8_t *selected = malloc(count ? count : 1);
     hotfn_error err = HOTFN_ERROR_INIT;
     const char *unmatched = NULL;
-    int status;
+    int status = TOOL_OK;
 
     if (!selected ||
         hotfn_functions_select(functions, &w->common.selection, selected, &unmatched, &err)) {
         free(selected);
         return hotfn_tool_fail("list", &err);
     }
-    status = check_unmatched(w, unmatched, selected, count);
-    if (status == TOOL_OK && (w->outputs.list || w->outputs.refused))
+    if (!file_words_left("list", &w->common, unmatched, selected, count))
+        status = TOOL_FAILED;
+    else if (w->outputs.list || w->outputs.refused)
         status = list_write("list", l, functions, selected, &w->outputs);
     else if (w->common.json)
         print_json(stdout, l, functions, selected);
     else
         print_lines(stdout, l, functions, selected);
     free(selected);
-    return status != TOOL_OK ? status : listing_finish("list", stdout);
+    return status;
 }
 
 static int list_functions(const wish *w)
@@ -189,38 +168,25 @@ static int list_functions(const wish *w)
     return status;
 }
 
-static bool parse_size(const char *text, uint64_t *out)
-{
-    char *end;
-
-    *out = strtoull(text, &end, 0);
-    if (text[0] >= '0' && text[0] <= '9' && *end == 0)
-        return true;
-    fprintf(stderr, "hotfn list: not a number of bytes: '%s'\n", text);
-    return false;
-}
-
-static int take_word(void *user, int word, const char *argument)
+static const char *take(void *user, int word, const char *argument)
 {
     wish *w = user;
 
     switch (word) {
-    case MIN_SIZE: return parse_size(argument, &w->common.selection.min_bytes) ? 1 : -1;
-    case MAX_SIZE: return parse_size(argument, &w->common.selection.max_bytes) ? 1 : -1;
-    case 'o': w->outputs.list = argument; return 1;
-    case REFUSED: w->outputs.refused = argument; return 1;
-    default: return 0;
+    case MIN_SIZE: return words_u64(argument, &w->common.selection.min_bytes);
+    case MAX_SIZE: return words_u64(argument, &w->common.selection.max_bytes);
+    case 'o': w->outputs.list = argument; return NULL;
+    default: w->outputs.refused = argument; return NULL;
     }
 }
 
 int hotfn_verb_list(int argc, char **argv)
 {
     wish w = { .outputs = { 0 } };
-    const file_verb verb = { "list", "f:x:o:", words, usage, take_word, &w };
-    bool done = false;
-    int status = file_words_read(&w.common, &verb, argc, argv, &done);
+    const words own = { usage, "f:x:o:", table, take, &w, 1, 1 };
+    int status = file_words_read(&w.common, &own, argc, argv);
 
-    if (status == TOOL_OK && !done)
+    if (status < 0)
         status = list_functions(&w);
     file_words_finish(&w.common);
     return status;

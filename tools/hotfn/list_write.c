@@ -98,7 +98,7 @@ static int write_refused(const char *verb, const writer *w, const char *path)
     good = out && fflush(out) == 0 && !ferror(out);
     if (out && out != stdout && fclose(out) != 0)
         good = false;
-    if (!good)
+    if (!good && out != stdout) /* of stdout main says it */
         fprintf(stderr, "hotfn %s: %s: cannot be written: %s\n", verb, path, strerror(errno));
     return good ? TOOL_OK : TOOL_FAILED;
 }

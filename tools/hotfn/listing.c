@@ -208,11 +208,3 @@ const char *listing_display(const listing *l, const char *name, char *text, size
     memcpy(text + length, name + plain, strlen(name + plain) + 1);
     return text;
 }
-
-int listing_finish(const char *verb, FILE *out)
-{
-    if (fflush(out) == 0 && !ferror(out))
-        return TOOL_OK;
-    fprintf(stderr, "hotfn %s: cannot write the answer: %s\n", verb, strerror(errno));
-    return TOOL_FAILED;
-}

@@ -38,7 +38,4 @@ void listing_print_head(FILE *out, const listing *l, const char *schema);
 /* The readable form of name in text, its '@version' kept; name itself if it has none. */
 const char *listing_display(const listing *l, const char *name, char *text, size_t text_bytes);
 
-/* Flushes; TOOL_OK, or TOOL_FAILED with a message if not all could be written. */
-int listing_finish(const char *verb, FILE *out);
-
 #endif

@@ -2,6 +2,7 @@
 /* The command line: picks the verb and leaves the rest to it. */
 #include "verbs.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +54,9 @@ int hotfn_tool_fail(const char *of, const hotfn_error *err)
     return TOOL_FAILED;
 }
 
-int main(int argc, char **argv)
+static char called[32] = "hotfn"; /* what messages begin with, getopt's too */
+
+static int run_verb(int argc, char **argv)
 {
     if (argc < 2) {
         return usage(stderr, TOOL_USAGE);
@@ -68,9 +71,24 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(argv[1], verbs[i].name) == 0) {
+            snprintf(called, sizeof called, "hotfn %s", verbs[i].name);
+            argv[1] = called;
             return verbs[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "hotfn: no verb '%s'\n", argv[1]);
-    return usage(stderr, TOOL_USAGE);
+    fprintf(stderr, "hotfn: no verb '%s'; `hotfn --help` names them\n", argv[1]);
+    return TOOL_USAGE;
+}
+
+/* What a verb printed must have gone out, or its status would lie. */
+int main(int argc, char **argv)
+{
+    int status = run_verb(argc, argv);
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "%s: the output could not be written whole%s%s\n", called,
+                errno ? ": " : "", errno ? strerror(errno) : "");
+        status = status == TOOL_OK || status == TOOL_THRESHOLD ? TOOL_FAILED : status;
+    }
+    return status;
 }

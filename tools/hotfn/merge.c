@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn merge`: several runs as one record. */
 #include "verbs.h"
+#include "words.h"
 
-#include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
-static int usage(FILE *out, int status)
-{
-    fputs("usage: hotfn merge [--mode MODE] -o FILE RECORD ...\n"
-          "  -o, --output FILE  the new record\n"
-          "      --mode MODE    sum, mean, min or max of each function [sum]\n",
-          out);
-    return status;
-}
+static const char usage[] = "usage: hotfn merge [--mode MODE] -o FILE RECORD ...\n"
+                            "  -o, --output FILE  the new record\n"
+                            "      --mode MODE    sum, mean, min or max of each function [sum]\n";
 
-static bool take_mode(const char *word, uint32_t *mode)
+typedef struct choices {
+    const char *output;
+    uint32_t mode;
+} choices;
+
+static const char *take(void *user, int word, const char *argument)
 {
     static const char *const modes[] = { "sum", "mean", "min", "max" };
-    for (uint32_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-        if (strcmp(word, modes[i]) == 0) {
-            *mode = i;
-            return true;
-        }
+    choices *c = user;
+    if (word == 'o') {
+        c->output = argument;
+        return NULL;
     }
-    fprintf(stderr, "hotfn merge: no mode '%s': sum, mean, min or max\n", word);
-    return false;
+    c->mode = words_one_of(argument, modes, 4);
+    return c->mode < 4 ? NULL : "sum, mean, min or max";
 }
 
 /* Times of some runs only would be no sum: say that they are left out. */
@@ -49,34 +48,24 @@ static void tell_untimed(char **paths, uint32_t count)
 
 int hotfn_verb_merge(int argc, char **argv)
 {
-    static const struct option words[] = {
+    static const struct option table[] = {
         { "output", required_argument, NULL, 'o' },
         { "mode", required_argument, NULL, 'm' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
+        WORDS_END,
     };
     hotfn_error err = HOTFN_ERROR_INIT;
-    const char *output = NULL;
-    uint32_t mode = HOTFN_MERGE_SUM;
-    int word;
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "o:", words, NULL)) != -1) {
-        switch (word) {
-        case 'o': output = optarg; break;
-        case 'm':
-            if (!take_mode(optarg, &mode)) {
-                return usage(stderr, TOOL_USAGE);
-            }
-            break;
-        case 'h': return usage(stdout, TOOL_OK);
-        default: return usage(stderr, TOOL_USAGE);
-        }
+    choices c = { NULL, HOTFN_MERGE_SUM };
+    const words w = { usage, "o:", table, take, &c, 1, INT_MAX };
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
     }
-    if (!output || optind == argc) {
-        return usage(stderr, TOOL_USAGE);
+    if (!c.output) {
+        fputs(usage, stderr);
+        return TOOL_USAGE;
     }
-    if (hotfn_record_merge((const char *const *)argv + optind, (uint32_t)(argc - optind), output,
-                           mode, NULL, &err) != HOTFN_OK) {
+    if (hotfn_record_merge((const char *const *)argv + optind, (uint32_t)(argc - optind), c.output,
+                           c.mode, NULL, &err) != HOTFN_OK) {
         return hotfn_tool_fail("merge", &err);
     }
     tell_untimed(argv + optind, (uint32_t)(argc - optind));

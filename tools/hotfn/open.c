@@ -2,20 +2,33 @@
 /* `hotfn open`: the record as a page, shown in the desktop's browser where there is one; the page's
  * path is printed either way. */
 #include "verbs.h"
+#include "words.h"
 
-#include <getopt.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int usage(FILE *out, int status)
+static const char usage[] =
+    "usage: hotfn open [-o FILE] [--print] RECORD\n"
+    "  -o, --output FILE  keep the page there [a new file in $TMPDIR or /tmp]\n"
+    "      --print        only write the page and print its path\n";
+
+typedef struct choices {
+    const char *output;
+    bool print;
+} choices;
+
+static const char *take(void *user, int word, const char *argument)
 {
-    fputs("usage: hotfn open [-o FILE] [--print] RECORD\n"
-          "  -o, --output FILE  keep the page there [a new file in $TMPDIR or /tmp]\n"
-          "      --print        only write the page and print its path\n",
-          out);
-    return status;
+    choices *c = user;
+    if (word == 'o') {
+        c->output = argument;
+    } else {
+        c->print = true;
+    }
+    return NULL;
 }
 
 /* A file of our own that nobody else could have put there. */
@@ -25,7 +38,8 @@ static bool new_page(char *path, size_t bytes)
     snprintf(path, bytes, "%s/hotfn-XXXXXX.html", folder && folder[0] ? folder : "/tmp");
     int fd = mkstemps(path, 5);
     if (fd < 0) {
-        perror(path);
+        fprintf(stderr, "hotfn open: %s: cannot be made: %s; name a page with -o\n", path,
+                strerror(errno));
         return false;
     }
     close(fd);
@@ -52,10 +66,9 @@ static void show(const char *path)
 
 static int write_page(const char *record_path, const char *page)
 {
-    hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_record *record;
-    if (hotfn_record_open(&record, record_path, NULL, &err) != HOTFN_OK) {
-        return hotfn_tool_fail("open", &err);
+    hotfn_record *record = hotfn_tool_record("open", record_path, 0);
+    if (!record) {
+        return TOOL_FAILED;
     }
     int status = hotfn_tool_export("open", record, "html", NULL, page);
     hotfn_record_close(record);
@@ -64,40 +77,30 @@ static int write_page(const char *record_path, const char *page)
 
 int hotfn_verb_open(int argc, char **argv)
 {
-    static const struct option words[] = {
+    static const struct option table[] = {
         { "output", required_argument, NULL, 'o' },
         { "print", no_argument, NULL, 'p' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
+        WORDS_END,
     };
-    const char *output = NULL;
+    choices c = { 0 };
+    const words w = { usage, "o:", table, take, &c, 1, 1 };
     char page[4096];
-    bool print = false;
-    int word;
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "o:", words, NULL)) != -1) {
-        switch (word) {
-        case 'o': output = optarg; break;
-        case 'p': print = true; break;
-        case 'h': return usage(stdout, TOOL_OK);
-        default: return usage(stderr, TOOL_USAGE);
-        }
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
     }
-    if (optind + 1 != argc) {
-        return usage(stderr, TOOL_USAGE);
-    }
-    if (output) {
-        snprintf(page, sizeof page, "%s", output);
+    if (c.output) {
+        snprintf(page, sizeof page, "%s", c.output);
     } else if (!new_page(page, sizeof page)) {
         return TOOL_FAILED;
     }
-    int status = write_page(argv[optind], page);
+    status = write_page(argv[optind], page);
     if (status == TOOL_OK) {
         printf("%s\n", page);
-        if (!print && has_desktop()) {
+        if (!c.print && has_desktop()) {
             show(page);
         }
-    } else if (!output) {
+    } else if (!c.output) {
         unlink(page);
     }
     return status;

@@ -2,8 +2,8 @@
 /* `hotfn report`: the hot functions of a record, live, finished or killed. */
 #include "source_lines.h"
 #include "verbs.h"
+#include "words.h"
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,27 +12,15 @@
 #include <unistd.h>
 
 typedef struct report_options {
-    const char *format, *output, *color, *match;
-    uint32_t limit, flags, process, by;
+    const char *format, *output, *color;
+    hotfn_export_options export;
+    uint32_t process;
     bool limit_given, main_process, raw;
 } report_options;
 
-enum {
-    JSON = 256,
-    CSV,
-    REFUSED,
-    MANGLED,
-    COLOR,
-    PROCESS,
-    BY,
-    RAW,
-    EDGES,
-    NO_LINES,
-    SYMBOL_DIR,
-    HELP
-};
+enum { JSON = 256, CSV, REFUSED, MANGLED, COLOR, PROCESS, BY, RAW, EDGES, NO_LINES, SYMBOL_DIR };
 
-static const struct option words[] = {
+static const struct option table[] = {
     { "json", no_argument, NULL, JSON },
     { "csv", no_argument, NULL, CSV },
     { "format", required_argument, NULL, 'F' },
@@ -48,75 +36,61 @@ static const struct option words[] = {
     { "edges", no_argument, NULL, EDGES },
     { "no-lines", no_argument, NULL, NO_LINES },
     { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
-    { "help", no_argument, NULL, HELP },
-    { NULL, 0, NULL, 0 },
+    WORDS_END,
 };
 
-static int usage(FILE *out, int status)
+static const char usage[] =
+    "usage: hotfn report [options] RECORD\n"
+    "  -f, --match GLOB   only functions with a name that matches\n"
+    "  -n, --limit N      at most N functions [30 in the table, else all]; 0 is all\n"
+    "      --json, --csv  instead of the table; -F, --format NAME: table, json, csv\n"
+    "      --refused      list what could not be hooked, with the reasons\n"
+    "      --mangled      show the linker's names\n"
+    "      --process PID  only what this process called; 'main': not its forked children\n"
+    "      --by ORDER     calls, self, total, max or alloc [self if the run was timed, else calls]\n"
+    "      --raw          leave the hooks' own cost in the times\n"
+    "      --edges        also list who called whom (table, json)\n"
+    "      --no-lines     do not look for source lines\n"
+    "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
+    "      --color WHEN   auto, always, never\n"
+    "  -o, --output FILE  instead of stdout\n";
+
+static const char *take_color(report_options *o, const char *when)
 {
-    fputs(
-        "usage: hotfn report [options] RECORD\n"
-        "  -f, --match GLOB   only functions with a name that matches\n"
-        "  -n, --limit N      at most N functions [30 in the table, else all]; 0 is all\n"
-        "      --json, --csv  instead of the table; -F, --format NAME: table, json, csv\n"
-        "      --refused      list what could not be hooked, with the reasons\n"
-        "      --mangled      show the linker's names\n"
-        "      --process PID  only what this process called; 'main': not its forked children\n"
-        "      --by ORDER     calls, self, total, max or alloc [self if the run was timed, else calls]\n"
-        "      --raw          leave the hooks' own cost in the times\n"
-        "      --edges        also list who called whom (table, json)\n"
-        "      --no-lines     do not look for source lines\n"
-        "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
-        "      --color WHEN   auto, always, never\n"
-        "  -o, --output FILE  instead of stdout\n",
-        out);
-    return status;
+    static const char *const whens[] = { "auto", "always", "never" };
+    o->color = when;
+    return words_one_of(when, whens, 3) < 3 ? NULL : "auto, always or never";
 }
 
-static bool parse_number(const char *text, uint32_t *out)
+static const char *take_process(report_options *o, const char *argument)
 {
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-    *out = (uint32_t)value;
-    return end != text && *end == 0 && text[0] != '-' && value <= UINT32_MAX;
+    o->main_process = strcmp(argument, "main") == 0;
+    return o->main_process || words_u32(argument, 1, UINT32_MAX, &o->process)
+               ? NULL
+               : "the number of a process, nor 'main'";
 }
 
-bool hotfn_tool_order(const char *word, uint32_t *by)
+static const char *take(void *user, int word, const char *argument)
 {
-    static const char *const orders[] = { "default", "calls", "self", "total", "max", "alloc" };
-    for (uint32_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
-        if (strcmp(word, orders[i]) == 0) {
-            *by = i;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool take(report_options *o, int word, const char *argument)
-{
+    report_options *o = user;
     switch (word) {
-    case JSON: o->format = "json"; return true;
-    case CSV: o->format = "csv"; return true;
-    case 'F': o->format = argument; return true;
-    case 'f': o->match = argument; return true;
-    case 'o': o->output = argument; return true;
-    case REFUSED: o->flags |= HOTFN_EXPORT_REFUSED; return true;
-    case MANGLED: o->flags |= HOTFN_EXPORT_MANGLED; return true;
-    case COLOR:
-        o->color = argument;
-        return strcmp(argument, "auto") == 0 || strcmp(argument, "always") == 0 ||
-               strcmp(argument, "never") == 0;
-    case PROCESS:
-        o->main_process = strcmp(argument, "main") == 0;
-        return o->main_process || parse_number(argument, &o->process);
-    case 'n': o->limit_given = true; return parse_number(argument, &o->limit);
-    case BY: return hotfn_tool_order(argument, &o->by);
-    case RAW: return o->raw = true;
-    case NO_LINES: o->flags |= HOTFN_EXPORT_NO_LINES; return true;
-    case SYMBOL_DIR: return hotfn_tool_source_dir(argument);
-    case EDGES: o->flags |= HOTFN_EXPORT_EDGES; return true;
-    default: return false;
+    case JSON: o->format = "json"; return NULL;
+    case CSV: o->format = "csv"; return NULL;
+    case 'F': o->format = argument; return NULL;
+    case 'f': o->export.match = argument; return NULL;
+    case 'o': o->output = argument; return NULL;
+    case REFUSED: o->export.flags |= HOTFN_EXPORT_REFUSED; return NULL;
+    case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
+    case COLOR: return take_color(o, argument);
+    case PROCESS: return take_process(o, argument);
+    case 'n':
+        o->limit_given = true;
+        return words_u32(argument, 0, UINT32_MAX, &o->export.limit) ? NULL : "a number";
+    case BY: return words_order(argument, &o->export.by);
+    case RAW: o->raw = true; return NULL;
+    case NO_LINES: o->export.flags |= HOTFN_EXPORT_NO_LINES; return NULL;
+    case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "kept: there is no memory";
+    default: o->export.flags |= HOTFN_EXPORT_EDGES; return NULL;
     }
 }
 
@@ -137,80 +111,30 @@ static uint32_t terminal_width(const report_options *o)
     return !o->output && isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static int32_t write_out(void *user, const void *bytes, size_t count)
-{
-    return fwrite(bytes, 1, count, user) == count ? 0 : -1;
-}
-
-static int export(const hotfn_record *record, const report_options *o)
-{
-    hotfn_env env = hotfn_tool_env();
-    hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_export_options options = HOTFN_EXPORT_OPTIONS_INIT;
-    bool table = strcmp(o->format, "table") == 0;
-    options.flags = o->flags | (wants_color(o) ? HOTFN_EXPORT_COLOR : 0);
-    options.limit = o->limit_given ? o->limit : table ? 30 : 0;
-    options.width = terminal_width(o);
-    options.match = o->match;
-    options.by = o->by;
-    FILE *out = o->output && strcmp(o->output, "-") != 0 ? fopen(o->output, "we") : stdout;
-    if (!out) {
-        perror(o->output);
-        return TOOL_FAILED;
-    }
-    hotfn_status s = hotfn_export(record, o->format, &options, write_out, out, &env, &err);
-    bool written = fflush(out) == 0;
-    if (out != stdout) {
-        written = fclose(out) == 0 && written;
-    }
-    if (s != HOTFN_OK) {
-        hotfn_tool_fail("report", &err);
-        return s == HOTFN_E_NOT_FOUND || s == HOTFN_E_OPTION ? TOOL_USAGE : TOOL_FAILED;
-    }
-    if (!written) {
-        perror("hotfn report: the output could not be written");
-        return TOOL_FAILED;
-    }
-    return TOOL_OK;
-}
-
 int hotfn_verb_report(int argc, char **argv)
 {
-    report_options o = { .format = "table", .color = "auto" };
-    hotfn_record *record;
-    hotfn_error err = HOTFN_ERROR_INIT;
-    int word;
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "f:n:F:o:", words, NULL)) != -1) {
-        if (word == HELP) {
-            return usage(stdout, TOOL_OK);
-        }
-        if (!take(&o, word, optarg)) {
-            if (word != '?') {
-                fprintf(stderr, "hotfn report: '%s' does not fit this option\n", optarg);
-            }
-            return usage(stderr, TOOL_USAGE);
-        }
+    report_options o = { .format = "table", .color = "auto", .export = HOTFN_EXPORT_OPTIONS_INIT };
+    const words w = { usage, "f:n:F:o:", table, take, &o, 1, 1 };
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
     }
-    if (optind + 1 != argc) {
-        return usage(stderr, TOOL_USAGE);
-    }
-    if (hotfn_record_open(&record, argv[optind], NULL, &err) != HOTFN_OK) {
-        return hotfn_tool_fail("report", &err);
+    hotfn_record *record = hotfn_tool_record("report", argv[optind], o.process);
+    if (!record) {
+        return TOOL_FAILED;
     }
     if (o.main_process) {
         hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
         hotfn_record_get_info(record, &info);
-        o.process = info.pid;
-    }
-    if (o.process && hotfn_record_choose_process(record, o.process) != HOTFN_OK) {
-        fprintf(stderr, "hotfn report: no process %u in this record (hotfn info lists them)\n",
-                o.process);
-        hotfn_record_close(record);
-        return TOOL_FAILED;
+        hotfn_record_choose_process(record, info.pid);
     }
     hotfn_record_choose_raw(record, o.raw);
-    int status = export(record, &o);
+    o.export.flags |= wants_color(&o) ? HOTFN_EXPORT_COLOR : 0;
+    o.export.width = terminal_width(&o);
+    if (!o.limit_given && strcmp(o.format, "table") == 0) {
+        o.export.limit = 30;
+    }
+    status = hotfn_tool_export("report", record, o.format, &o.export, o.output);
     hotfn_record_close(record);
     return status;
 }

@@ -387,16 +387,12 @@ static void clean_up(run *r)
 int hotfn_verb_run(int argc, char **argv)
 {
     static run r;
-    bool help;
-    if (!run_parse(&r.options, argc, argv, &help)) {
-        return RUN_FAILED;
-    }
-    if (help) {
-        run_usage(false);
-        return TOOL_OK;
+    int status = run_parse(&r.options, argc, argv);
+    if (status >= 0) {
+        return status;
     }
     r.started = now();
-    int status = prepare(&r);
+    status = prepare(&r);
     if (status == 0) {
         status = run_child_start(&r.child, &r.options, &r.target, r.agent, hotfn_live_fd(r.live),
                                  hotfn_handover_fd(r.handover));

@@ -38,9 +38,8 @@ typedef struct run_options {
     char **command; /* NULL-terminated */
 } run_options;
 
-/* run_options.c: false (and a message) if the words are off; *help: the usage was asked for. */
-bool run_parse(run_options *o, int argc, char **argv, bool *help);
-void run_usage(bool to_stderr);
+/* run_options.c: -1 to go on, else the status to end with (behind --help, or a message). */
+int run_parse(run_options *o, int argc, char **argv);
 
 /* run_target.c: what will be executed, and whether the agent can enter it. */
 typedef struct run_target {

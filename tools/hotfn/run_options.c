@@ -2,8 +2,9 @@
 /* The words of `hotfn run`. */
 #include "run.h"
 #include "verbs.h"
+#include "words.h"
 
-#include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,11 +31,10 @@ enum {
     EVENTS,
     SAMPLE,
     BUDGET,
-    WITH,
-    HELP
+    WITH
 };
 
-static const struct option words[] = {
+static const struct option table[] = {
     { "output", required_argument, NULL, 'o' },
     { "function", required_argument, NULL, 'f' },
     { "exclude", required_argument, NULL, 'x' },
@@ -63,44 +63,39 @@ static const struct option words[] = {
     { "with", required_argument, NULL, WITH },
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
-    { "help", no_argument, NULL, HELP },
-    { NULL, 0, NULL, 0 },
+    WORDS_END,
 };
 
-void run_usage(bool to_stderr)
-{
-    fputs(
-        "usage: hotfn run [options] -- PROGRAM [ARG ...]\n"
-        "  -o, --output FILE    the record [hotfn.hfr]\n"
-        "      --mode MODE      count, or time: how long calls take too, and from where [count]\n"
-        "      --flat           with --mode time: times by function only, no call tree\n"
-        "      --slower-than T  with --mode time: keep each call that takes longer (1ms, 20us)\n"
-        "      --sample N       with --mode time: time one call in N, at random; count all\n"
-        "      --events         with --mode time: keep the latest entries and exits\n"
-        "      --with alloc     with --mode time: memory that each function allocates and frees\n"
-        "      --budget SHARE   hooks take at most that much of the program's time (5%): functions\n"
-        "                       that cost too much are watched less closely, or not at all\n"
-        "  -f, --function GLOB  count only functions that match (may be repeated)\n"
-        "  -x, --exclude GLOB   leave out functions that match\n"
-        "      --min-size N, --max-size N   by size in bytes\n"
-        "      --module GLOB    modules to hook, by file name [the program itself]; '*' is all\n"
-        "      --target GLOB    the program to count is a descendant whose file matches\n"
-        "      --follow         count children that the program starts too\n"
-        "      --after TIME     begin to count that long after the start (2s, 500ms)\n"
-        "      --for TIME       and stop after that long\n"
-        "      --durable        keep the record in the file all the time (survives a kill of both)\n"
-        "      --perf-map       write names of generated code to /tmp/perf-PID.map\n"
-        "      --no-cache       do not keep scans for the next run\n"
-        "      --map FILE       names from the linker map of the program (a stripped one has none)\n"
-        "      --symbol-dir DIR look for separate debug files there too (may be repeated)\n"
-        "      --kit DIR        take plan and list from a folder that hotfn kit made\n"
-        "      --force          take the map although it is of another build\n"
-        "      --list FILE      hook only the functions listed: .flf of hotfn list -o, or text, a line\n"
-        "                       module+0xRVA or module!name each (also --only-list)\n"
-        "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
-        "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n",
-        to_stderr ? stderr : stdout);
-}
+static const char usage[] =
+    "usage: hotfn run [options] -- PROGRAM [ARG ...]\n"
+    "  -o, --output FILE    the record [hotfn.hfr]\n"
+    "      --mode MODE      count, or time: how long calls take too, and from where [count]\n"
+    "      --flat           with --mode time: times by function only, no call tree\n"
+    "      --slower-than T  with --mode time: keep each call that takes longer (1ms, 20us)\n"
+    "      --sample N       with --mode time: time one call in N, at random; count all\n"
+    "      --events         with --mode time: keep the latest entries and exits\n"
+    "      --with alloc     with --mode time: memory that each function allocates and frees\n"
+    "      --budget SHARE   hooks take at most that much of the program's time (5%): functions\n"
+    "                       that cost too much are watched less closely, or not at all\n"
+    "  -f, --function GLOB  count only functions that match (may be repeated)\n"
+    "  -x, --exclude GLOB   leave out functions that match\n"
+    "      --min-size N, --max-size N   by size in bytes\n"
+    "      --module GLOB    modules to hook, by file name [the program itself]; '*' is all\n"
+    "      --target GLOB    the program to count is a descendant whose file matches\n"
+    "      --follow         count children that the program starts too\n"
+    "      --after TIME     begin to count that long after the start (2s, 500ms)\n"
+    "      --for TIME       and stop after that long\n"
+    "      --durable        keep the record in the file all the time (survives a kill of both)\n"
+    "      --perf-map       write names of generated code to /tmp/perf-PID.map\n"
+    "      --no-cache       do not keep scans for the next run\n"
+    "      --map FILE       names from the linker map of the program (a stripped one has none)\n"
+    "      --symbol-dir DIR look for separate debug files there too (may be repeated)\n"
+    "      --kit DIR        take plan and list from a folder that hotfn kit made\n"
+    "      --force          take the map although it is of another build\n"
+    "      --list FILE      hook only the functions listed: .flf of hotfn list -o, or text, a line\n"
+    "                       module+0xRVA or module!name each (also --only-list)\n"
+    "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
+    "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n";
 
 static bool bad(const char *text, const char *argument)
 {
@@ -108,43 +103,25 @@ static bool bad(const char *text, const char *argument)
     return false;
 }
 
-static bool append(run_list *list, const char *item)
+static const char *append(run_list *list, const char *item)
 {
     const char **more = realloc(list->items, (list->count + 1u) * sizeof *more);
     if (!more) {
-        return bad("no memory for", item);
+        return "kept: there is no memory";
     }
     list->items = more;
     list->items[list->count++] = item;
-    return true;
+    return NULL;
 }
 
-static bool append_glob(run_list *list, const char *glob)
+static const char *append_glob(run_list *list, const char *glob)
 {
-    if (hotfn_glob_match(glob, "") < 0) {
-        return bad("not a glob (close its [ or quote it with \\):", glob);
-    }
-    return append(list, glob);
-}
-
-static bool parse_size(const char *text, uint64_t *out)
-{
-    char *end;
-    *out = strtoull(text, &end, 0);
-    return (end != text && *end == 0 && text[0] != '-') || bad("not a number of bytes:", text);
-}
-
-static bool parse_sample(const char *text, uint32_t *out)
-{
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-    *out = (uint32_t)value;
-    return (end != text && *end == 0 && text[0] != '-' && value >= 1 && value <= 1000000) ||
-           bad("not a number of calls from 1 to 1000000:", text);
+    const char *wanted = words_glob(glob);
+    return wanted ? wanted : append(list, glob);
 }
 
 /* 5%, 0.5%; a bare number is a share: 0.05. */
-static bool parse_share(const char *text, uint32_t *out_ppm)
+static const char *parse_share(const char *text, uint32_t *out_ppm)
 {
     char *end;
     double value = strtod(text, &end);
@@ -152,73 +129,59 @@ static bool parse_share(const char *text, uint32_t *out_ppm)
     double ppm = value * (percent ? 1e4 : 1e6);
     bool is_share = end != text && (percent || *end == 0) && ppm >= 100 && ppm <= 1e6;
     *out_ppm = is_share ? (uint32_t)(ppm + 0.5) : 0;
-    return is_share || bad("not a share of the time (5%, 0.5%, at most 100%):", text);
+    return is_share ? NULL : "a share of the time (5%, 0.5%, at most 100%)";
 }
 
-/* 2s, 500ms, 1.5m; a bare number is seconds. */
-static bool parse_time(const char *text, uint64_t *out_ns)
+static const char *parse_some_time(const char *text, uint64_t *out_ns)
 {
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = { { "ms", 1e6 }, { "us", 1e3 },   { "ns", 1 }, { "s", 1e9 },
-                  { "m", 60e9 }, { "h", 3600e9 }, { "", 1e9 } };
-    char *end;
-    double value = strtod(text, &end);
-    for (size_t i = 0; end != text && i < sizeof units / sizeof units[0]; i++) {
-        if (strcmp(end, units[i].unit) == 0 && value >= 0 && value * units[i].ns < 9e18) {
-            *out_ns = (uint64_t)(value * units[i].ns);
-            return true;
-        }
-    }
-    return bad("not a time (2s, 500ms, 1.5m):", text);
+    const char *wanted = words_time(text, out_ns);
+    return wanted || *out_ns ? wanted : "a time above 0";
 }
 
-static bool take_flag(run_options *o, int word)
+static const char *take_flag(run_options *o, int word)
 {
     switch (word) {
-    case FOLLOW: o->follow = true; return true;
-    case DURABLE: o->durable = true; return true;
-    case PERF_MAP: o->perf_map = true; return true;
-    case NO_CACHE: o->no_cache = true; return true;
-    case FORCE: o->force = true; return true;
-    case FLAT: o->flat = true; return true;
-    case EVENTS: o->events = true; return true;
-    case 'q': o->quiet = true; return true;
-    case 'v': o->verbose = true; return true;
-    default: return false;
+    case FOLLOW: o->follow = true; return NULL;
+    case DURABLE: o->durable = true; return NULL;
+    case PERF_MAP: o->perf_map = true; return NULL;
+    case NO_CACHE: o->no_cache = true; return NULL;
+    case FORCE: o->force = true; return NULL;
+    case FLAT: o->flat = true; return NULL;
+    case EVENTS: o->events = true; return NULL;
+    case 'q': o->quiet = true; return NULL;
+    default: o->verbose = true; return NULL;
     }
 }
 
-static bool take(run_options *o, int word, const char *argument)
+static const char *take(void *user, int word, const char *argument)
 {
+    static const char *const modes[] = { "count", "time" };
+    run_options *o = user;
     switch (word) {
-    case 'o': o->record_path = argument; return true;
+    case 'o': o->record_path = argument; return NULL;
     case 'f': return append_glob(&o->include, argument);
     case 'x': return append_glob(&o->exclude, argument);
     case MODULE: return append_glob(&o->modules, argument);
-    case TARGET:
-        o->target_glob = argument;
-        return hotfn_glob_match(argument, "") >= 0 || bad("not a glob:", argument);
-    case MIN_SIZE: return parse_size(argument, &o->min_bytes);
-    case MAX_SIZE: return parse_size(argument, &o->max_bytes);
-    case AFTER: return parse_time(argument, &o->after_ns);
-    case FOR: return parse_time(argument, &o->for_ns);
-    case ONLY: o->only_path = argument; return true;
-    case MAP: o->map_path = argument; return true;
+    case TARGET: o->target_glob = argument; return words_glob(argument);
+    case MIN_SIZE: return words_u64(argument, &o->min_bytes);
+    case MAX_SIZE: return words_u64(argument, &o->max_bytes);
+    case AFTER: return words_time(argument, &o->after_ns);
+    case FOR: return parse_some_time(argument, &o->for_ns);
+    case ONLY: o->only_path = argument; return NULL;
+    case MAP: o->map_path = argument; return NULL;
     case SYMBOL_DIR: return append(&o->symbol_dirs, argument);
-    case KIT: o->kit_path = argument; return true;
-    case SLOWER: return parse_time(argument, &o->slow_ns);
-    case SAMPLE: return parse_sample(argument, &o->sample_mean);
+    case KIT: o->kit_path = argument; return NULL;
+    case SLOWER: return parse_some_time(argument, &o->slow_ns);
+    case SAMPLE:
+        return words_u32(argument, 1, 1000000, &o->sample_mean) ? NULL
+                                                                : "a number from 1 to 1000000";
     case WITH:
         o->with_alloc = strcmp(argument, "alloc") == 0;
-        return o->with_alloc ||
-               bad("nothing else can be kept too (this version knows: alloc):", argument);
+        return o->with_alloc ? NULL : "alloc, the only thing that can be kept too";
     case BUDGET: return parse_share(argument, &o->budget_ppm);
     case MODE:
-        o->timing = strcmp(argument, "time") == 0 ? HOTFN_TIMING_TIMES : 0;
-        return o->timing || strcmp(argument, "count") == 0 ||
-               bad("no such mode (this version knows: count, time):", argument);
+        o->timing = words_one_of(argument, modes, 2) == 1 ? HOTFN_TIMING_TIMES : 0;
+        return words_one_of(argument, modes, 2) < 2 ? NULL : "count or time";
     default: return take_flag(o, word);
     }
 }
@@ -254,28 +217,22 @@ static bool choose_timing(run_options *o)
     return true;
 }
 
-bool run_parse(run_options *o, int argc, char **argv, bool *help)
+int run_parse(run_options *o, int argc, char **argv)
 {
-    int word;
+    const words w = { usage, "+o:f:x:qv", table, take, o, 0, INT_MAX };
     *o = (run_options){ .record_path = "hotfn.hfr" };
-    *help = false;
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "+o:f:x:qv", words, NULL)) != -1) {
-        if (word == HELP) {
-            *help = true;
-            return true;
-        }
-        if (!take(o, word, optarg)) {
-            return false;
-        }
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status == TOOL_OK ? TOOL_OK : RUN_FAILED;
     }
     if (o->kit_path && (o->map_path || o->target_glob)) {
-        return bad("a kit is of one program and has its names:", "--map, --target");
+        bad("a kit is of one program and has its names:", "--map, --target");
+        return RUN_FAILED;
     }
     if (optind >= argc) {
         fprintf(stderr, "hotfn run: name a program: hotfn run -- ./program args\n");
-        return false;
+        return RUN_FAILED;
     }
     o->command = argv + optind;
-    return choose_timing(o);
+    return choose_timing(o) ? -1 : RUN_FAILED;
 }

@@ -189,7 +189,8 @@ const char *run_agent_name(uint32_t machine)
                : "hotfn-agent.so";
 }
 
-/* In a kit beside us, in a build folder one up, else where it was installed. */
+/* In a kit beside us, in a build folder one up, in an installed tree that was moved as a whole, else where
+ * it was to be installed. */
 bool run_find_agent(char *path, size_t bytes, uint32_t machine)
 {
     const char *name = run_agent_name(machine);
@@ -200,7 +201,8 @@ bool run_find_agent(char *path, size_t bytes, uint32_t machine)
     if (slash) {
         *slash = 0;
         if (is_agent(path, bytes, self, "", name) ||
-            is_agent(path, bytes, self, "/../agent", name)) {
+            is_agent(path, bytes, self, "/../agent", name) ||
+            is_agent(path, bytes, self, HOTFN_AGENT_FROM_TOOL, name)) {
             return true;
         }
     }

@@ -13,13 +13,10 @@
 
 enum { WHY = 256, INT3, THREADS, TIMED };
 
-static const struct option words[] = {
-    { "why", no_argument, NULL, WHY },
-    { "timed", no_argument, NULL, TIMED },
-    { "int3", no_argument, NULL, INT3 },
-    { "threads", required_argument, NULL, THREADS },
-    FILE_WORDS,
-    { NULL, 0, NULL, 0 },
+static const struct option table[] = {
+    { "why", no_argument, NULL, WHY },        { "timed", no_argument, NULL, TIMED },
+    { "int3", no_argument, NULL, INT3 },      { "threads", required_argument, NULL, THREADS },
+    { "json", no_argument, NULL, FILE_JSON }, FILE_WORDS,
 };
 
 typedef struct wish {
@@ -44,20 +41,15 @@ typedef struct totals {
     uint32_t timed, untimed[TIMING_REASON_COUNT]; /* of the hookable; only --timed */
 } totals;
 
-static int usage(FILE *out, int status)
-{
-    fputs("usage: hotfn scan [options] FILE\n"
-          "      --why             each refused function with its reason\n"
-          "      --json            as JSON (schema hotfn.scan/1)\n"
-          "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
-          "  -x, --exclude GLOB    leave out functions that match\n"
-          "      --timed           also which functions `run --mode time` can time, and why not\n"
-          "      --int3            allow traps where nothing cheaper works\n"
-          "      --threads N       read the code with N threads (default: one a CPU)\n",
-          out);
-    fputs(SYMBOL_SOURCE_USAGE, out);
-    return status;
-}
+static const char usage[] =
+    "usage: hotfn scan [options] FILE\n"
+    "      --why             each refused function with its reason\n"
+    "      --json            as JSON (schema hotfn.scan/1)\n"
+    "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
+    "  -x, --exclude GLOB    leave out functions that match\n"
+    "      --timed           also which functions `run --mode time` can time, and why not\n"
+    "      --int3            allow traps where nothing cheaper works\n"
+    "      --threads N       read the code with N threads (default: one a CPU)\n" SYMBOL_SOURCE_USAGE;
 
 static hotfn_verdict verdict_at(const scan *s, uint32_t index)
 {
@@ -263,19 +255,6 @@ static void print_json(const scan *s, bool timed, const totals *t)
     fputs("]}\n", stdout);
 }
 
-/* A glob that matches nothing is most often a slip of the pen. */
-static bool any_selected(const wish *w, const scan *s, const char *unmatched)
-{
-    uint32_t selected = 0;
-
-    for (uint32_t i = 0; i < s->count; i++)
-        selected += s->selected[i];
-    if (unmatched)
-        fprintf(stderr, "hotfn scan: %s: no function matches '%s'; `hotfn list` shows them\n",
-                w->common.file, unmatched);
-    return selected > 0 || !unmatched;
-}
-
 static bool judge(scan *s, const wish *w, const char **unmatched, hotfn_error *err)
 {
     const hotfn_env *env = &s->file.env;
@@ -299,7 +278,7 @@ static void finish(scan *s)
     listing_close(&s->file);
 }
 
-static int print_scan(const wish *w, const scan *s)
+static void print_scan(const wish *w, const scan *s)
 {
     const totals t = count_selected(s);
     bool timed = w->verdicts.flags & HOTFN_VERDICTS_TIMING;
@@ -313,7 +292,6 @@ static int print_scan(const wish *w, const scan *s)
         if (timed)
             print_timing(&t);
     }
-    return listing_finish("scan", stdout);
 }
 
 static int scan_file(const wish *w)
@@ -321,52 +299,40 @@ static int scan_file(const wish *w)
     hotfn_error err = HOTFN_ERROR_INIT;
     const char *unmatched = NULL;
     scan s = { 0 };
-    int status;
+    int status = TOOL_OK;
 
     if (!listing_open(&s.file, w->common.file, &w->common.sources, &err))
         return hotfn_tool_fail("scan", &err);
     if (!judge(&s, w, &unmatched, &err))
         status = hotfn_tool_fail("scan", &err);
+    else if (file_words_left("scan", &w->common, unmatched, s.selected, s.count))
+        print_scan(w, &s);
     else
-        status = any_selected(w, &s, unmatched) ? print_scan(w, &s) : TOOL_FAILED;
+        status = TOOL_FAILED;
     finish(&s);
     return status;
 }
 
-static bool take_threads(wish *w, const char *text)
-{
-    char *end;
-    unsigned long count = strtoul(text, &end, 10);
-
-    if (text[0] < '1' || text[0] > '9' || *end || count > 64) {
-        fprintf(stderr, "hotfn scan: not a number of threads (1 to 64): '%s'\n", text);
-        return false;
-    }
-    w->verdicts.threads = (uint32_t)count;
-    return true;
-}
-
-static int take_word(void *user, int word, const char *argument)
+static const char *take(void *user, int word, const char *argument)
 {
     wish *w = user;
 
     switch (word) {
-    case WHY: w->why = true; return 1;
-    case TIMED: w->verdicts.flags |= HOTFN_VERDICTS_TIMING; return 1;
-    case INT3: w->verdicts.flags |= HOTFN_VERDICTS_ALLOW_INT3; return 1;
-    case THREADS: return take_threads(w, argument) ? 1 : -1;
-    default: return 0;
+    case WHY: w->why = true; return NULL;
+    case TIMED: w->verdicts.flags |= HOTFN_VERDICTS_TIMING; return NULL;
+    case INT3: w->verdicts.flags |= HOTFN_VERDICTS_ALLOW_INT3; return NULL;
+    default:
+        return words_u32(argument, 1, 64, &w->verdicts.threads) ? NULL : "a number from 1 to 64";
     }
 }
 
 int hotfn_verb_scan(int argc, char **argv)
 {
     wish w = { .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
-    const file_verb verb = { "scan", "f:x:", words, usage, take_word, &w };
-    bool done = false;
-    int status = file_words_read(&w.common, &verb, argc, argv, &done);
+    const words own = { usage, "f:x:", table, take, &w, 1, 1 };
+    int status = file_words_read(&w.common, &own, argc, argv);
 
-    if (status == TOOL_OK && !done)
+    if (status < 0)
         status = scan_file(&w);
     file_words_finish(&w.common);
     return status;

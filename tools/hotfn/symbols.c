@@ -1,44 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn symbols FILE`: the names with addresses that a file and its separate debug file hold, a
  * PDB or a linker map. */
+#include "file_words.h"
 #include "forwards.h"
 #include "listing.h"
 #include "symbols_at.h"
 #include "verbs.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { JSON = 256, DATA, AT, HELP };
+enum { DATA = 256, AT };
 
-static const struct option words[] = {
-    { "json", no_argument, NULL, JSON }, SYMBOL_SOURCE_WORDS,
-    { "data", no_argument, NULL, DATA }, { "at", required_argument, NULL, AT },
-    { "help", no_argument, NULL, HELP }, { NULL, 0, NULL, 0 },
+static const struct option table[] = {
+    { "json", no_argument, NULL, FILE_JSON },
+    SYMBOL_SOURCE_WORDS,
+    { "data", no_argument, NULL, DATA },
+    { "at", required_argument, NULL, AT },
+    WORDS_END,
 };
 
 typedef struct wish {
-    symbol_sources sources;
-    const char *file;
+    file_wish common;
     uint64_t *at; /* addresses to explain, instead of the list */
     uint32_t at_count;
-    bool json;
 } wish;
 
-static int usage(FILE *out, int status)
-{
-    fputs("usage: hotfn symbols [options] FILE\n"
-          "      --json            as JSON (schema hotfn.symbols/1)\n",
-          out);
-    fputs(SYMBOL_SOURCE_USAGE
-          "      --data            data symbols too\n"
-          "      --at ADDRESS      instead of all: the symbol and the source there, with what was\n"
-          "                        inlined into each other (may be repeated)\n"
-          "Each line: distance from the lowest load address, size in bytes, kind, source, name.\n",
-          out);
-    return status;
-}
+static const char usage[] =
+    "usage: hotfn symbols [options] FILE\n"
+    "      --json            as JSON (schema hotfn.symbols/1)\n" SYMBOL_SOURCE_USAGE
+    "      --data            data symbols too\n"
+    "      --at ADDRESS      instead of all: the symbol and the source there, with what was\n"
+    "                        inlined into each other (may be repeated)\n"
+    "Each line: distance from the lowest load address, size in bytes, kind, source, name.\n";
 
 static const char *kind_name(uint32_t kind)
 {
@@ -118,16 +112,16 @@ static void print_lines(FILE *out, const listing *l)
 
 static bool print_all(FILE *out, const listing *l, const wish *w, hotfn_error *err)
 {
-    if (w->json)
+    if (w->common.json)
         print_json(out, l);
     else
         print_lines(out, l);
-    return forwards_print(out, l, &w->sources, w->json, err);
+    return forwards_print(out, l, &w->common.sources, w->common.json, err);
 }
 
 static bool explain(FILE *out, const listing *l, const wish *w)
 {
-    if (!w->json) {
+    if (!w->common.json) {
         symbols_at_print(out, l, w->at, w->at_count);
         return true;
     }
@@ -141,57 +135,42 @@ static int list_symbols(const wish *w)
     hotfn_error err = HOTFN_ERROR_INIT;
     listing l;
 
-    if (!listing_open_symbols(&l, w->file, &w->sources, &err))
+    if (!listing_open_symbols(&l, w->common.file, &w->common.sources, &err))
         return hotfn_tool_fail("symbols", &err);
     if (hotfn_symbols_count(l.symbols) == 0)
         fprintf(stderr, "hotfn symbols: %s: no symbols; `hotfn list` still finds its functions\n",
-                w->file);
+                w->common.file);
     bool good = w->at_count ? explain(stdout, &l, w) : print_all(stdout, &l, w, &err);
-    if (w->json)
+    if (w->common.json)
         fputs("}\n", stdout);
     listing_close(&l);
-    return good ? listing_finish("symbols", stdout) : hotfn_tool_fail("symbols", &err);
+    return good ? TOOL_OK : hotfn_tool_fail("symbols", &err);
 }
 
-/* TOOL_OK to go on, TOOL_USAGE for a word that is not understood; *done for --help. */
-static int read_words(wish *w, int argc, char **argv, bool *done)
+static const char *take(void *user, int word, const char *argument)
 {
-    int word;
+    wish *w = user;
 
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "", words, NULL)) != -1) {
-        switch (word) {
-        case JSON: w->json = true; break;
-        case DATA: w->sources.options.flags |= HOTFN_SYMBOLS_DATA; break;
-        case AT:
-            if (!symbols_at_parse(optarg, &w->at[w->at_count++]))
-                return TOOL_USAGE;
-            break;
-        case HELP: *done = true; return usage(stdout, TOOL_OK);
-        default:
-            if (!symbol_sources_take(&w->sources, word, optarg))
-                return usage(stderr, TOOL_USAGE);
-        }
+    if (word == DATA) {
+        w->common.sources.options.flags |= HOTFN_SYMBOLS_DATA;
+        return NULL;
     }
-    if (optind != argc - 1)
-        return usage(stderr, TOOL_USAGE);
-    w->file = argv[optind];
-    symbol_sources_end(&w->sources);
-    return TOOL_OK;
+    return words_u64(argument, &w->at[w->at_count++])
+               ? "a distance from the lowest load address (0x11f0)"
+               : NULL;
 }
 
 int hotfn_verb_symbols(int argc, char **argv)
 {
-    wish w = { 0 };
-    bool done = false;
+    wish w = { .at = calloc((size_t)argc, sizeof *w.at) };
+    const words own = { usage, "", table, take, &w, 1, 1 };
     int status = TOOL_FAILED;
 
-    w.at = calloc((size_t)argc, sizeof *w.at);
-    if (w.at && symbol_sources_init(&w.sources, argc))
-        status = read_words(&w, argc, argv, &done);
-    if (status == TOOL_OK && !done)
+    if (w.at)
+        status = file_words_read(&w.common, &own, argc, argv);
+    if (status < 0)
         status = list_symbols(&w);
-    symbol_sources_finish(&w.sources);
+    file_words_finish(&w.common);
     free(w.at);
     return status;
 }

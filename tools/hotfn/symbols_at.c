@@ -4,28 +4,18 @@
 #include "symbols_at.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { TEXT_BYTES = 16384 };
 
-bool symbols_at_parse(const char *text, uint64_t *rva)
-{
-    char *end;
-
-    *rva = strtoull(text, &end, 0);
-    if (text[0] >= '0' && text[0] <= '9' && *end == 0)
-        return true;
-    fprintf(stderr, "hotfn symbols: no distance from the lowest load address (0x11f0): '%s'\n",
-            text);
-    return false;
-}
-
-/* The last symbol of code that begins at rva or before it and reaches so far; size unknown reaches. */
+/* The last symbol of code that begins at rva or before it and reaches so far; size unknown reaches, but not
+ * beyond the image. */
 static bool find_symbol(const listing *l, uint64_t rva, hotfn_symbol *out)
 {
     bool found = false;
+    uint64_t there = 0;
 
+    if (l->image && !hotfn_image_bytes(l->image, rva, &there))
+        return false;
     for (uint32_t i = 0; i < hotfn_symbols_count(l->symbols); i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
         hotfn_symbols_get(l->symbols, i, &s);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn top`: what a program calls now.  Plain ANSI on any terminal; --once for scripts. */
 #include "top.h"
+#include "words.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,18 +22,14 @@ static struct termios terminal_before;
 static bool terminal_changed;
 static volatile sig_atomic_t wants_out;
 
-static int usage(FILE *out, int status)
-{
-    fputs("usage: hotfn top [options] PID|RECORD\n"
-          "  -d, --interval S     seconds between looks [1]\n"
-          "      --by ORDER       rate, calls, self, total or alloc [rate]\n"
-          "  -f, --filter TEXT    only functions with this in their name\n"
-          "      --threads        threads instead of functions\n"
-          "      --once           look once (twice if it runs, for the rates) and print\n"
-          "      --json           with --once: hotfn.top/1\n",
-          out);
-    return status;
-}
+static const char usage[] =
+    "usage: hotfn top [options] PID|RECORD\n"
+    "  -d, --interval S     seconds between looks [1]\n"
+    "      --by ORDER       rate, calls, self, total or alloc [rate]\n"
+    "  -f, --filter TEXT    only functions with this in their name\n"
+    "      --threads        threads instead of functions\n"
+    "      --once           look once (twice if it runs, for the rates) and print\n"
+    "      --json           with --once: hotfn.top/1\n";
 
 /* ---- The terminal. */
 
@@ -241,72 +237,67 @@ static int once(looks *l, const top_view *v, const char *path, bool json)
     } else {
         top_print(&l->now, l->has_before ? &l->before : NULL, v);
     }
-    return fflush(stdout) == 0 ? TOOL_OK : TOOL_FAILED;
+    return TOOL_OK;
 }
 
 /* ---- Options. */
 
-enum { BY = 256, THREADS, ONCE, JSON, HELP };
+enum { BY = 256, THREADS, ONCE, JSON };
 
 typedef struct choices {
+    top_view view;
     bool once, json;
 } choices;
 
-static bool take(top_view *v, choices *c, int word, const char *argument)
+static const char *take(void *user, int word, const char *argument)
 {
+    choices *c = user;
+    top_view *v = &c->view;
     char *end;
     switch (word) {
     case 'd':
         v->interval_s = strtod(argument, &end);
-        return *end == 0 && v->interval_s >= SHORTEST_S && v->interval_s <= LONGEST_S;
-    case 'f': snprintf(v->filter, sizeof v->filter, "%s", argument); return true;
-    case THREADS: return v->threads = true;
-    case ONCE: return c->once = true;
-    case JSON: return c->json = true;
-    case BY:
-        for (v->by = 0; v->by < TOP_ORDERS; v->by++) {
-            if (strcmp(argument, top_orders[v->by]) == 0) {
-                return true;
-            }
-        }
-        return false;
-    default: return false;
+        return *end == 0 && v->interval_s >= SHORTEST_S && v->interval_s <= LONGEST_S
+                   ? NULL
+                   : "a number of seconds from 0.1 to 60";
+    case 'f': snprintf(v->filter, sizeof v->filter, "%s", argument); return NULL;
+    case THREADS: v->threads = true; return NULL;
+    case ONCE: c->once = true; return NULL;
+    case JSON: c->json = true; return NULL;
+    default:
+        v->by = words_one_of(argument, top_orders, TOP_ORDERS);
+        return v->by < TOP_ORDERS ? NULL : "rate, calls, self, total or alloc";
     }
 }
 
 int hotfn_verb_top(int argc, char **argv)
 {
-    static const struct option words[] = {
-        { "interval", required_argument, NULL, 'd' }, { "by", required_argument, NULL, BY },
-        { "filter", required_argument, NULL, 'f' },   { "threads", no_argument, NULL, THREADS },
-        { "once", no_argument, NULL, ONCE },          { "json", no_argument, NULL, JSON },
-        { "help", no_argument, NULL, HELP },          { NULL, 0, NULL, 0 },
+    static const struct option table[] = {
+        { "interval", required_argument, NULL, 'd' },
+        { "by", required_argument, NULL, BY },
+        { "filter", required_argument, NULL, 'f' },
+        { "threads", no_argument, NULL, THREADS },
+        { "once", no_argument, NULL, ONCE },
+        { "json", no_argument, NULL, JSON },
+        WORDS_END,
     };
     const char *no = getenv("NO_COLOR");
-    top_view v = { .interval_s = 1, .color = !(no && no[0]) };
-    choices c = { 0 };
+    choices c = { .view = { .interval_s = 1, .color = !(no && no[0]) } };
+    const words w = { usage, "d:f:", table, take, &c, 1, 1 };
     char path[4096];
     looks l = { 0 };
-    int word, status;
-    optind = 1;
-    while ((word = getopt_long(argc, argv, "d:f:", words, NULL)) != -1) {
-        if (word == HELP) {
-            return usage(stdout, TOOL_OK);
-        }
-        if (!take(&v, &c, word, optarg)) {
-            if (word != '?') {
-                fprintf(stderr, "hotfn top: '%s' does not fit this option\n", optarg);
-            }
-            return usage(stderr, TOOL_USAGE);
-        }
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
     }
-    if (optind + 1 != argc || (c.json && !c.once)) {
-        return usage(stderr, TOOL_USAGE);
+    if (c.json && !c.once) {
+        fputs("hotfn top: --json only with --once\n", stderr);
+        return TOOL_USAGE;
     }
     if (!top_find(argv[optind], path, sizeof path) || !top_look(&l.now, path, NULL)) {
         return TOOL_FAILED;
     }
-    status = c.once ? once(&l, &v, path, c.json) : watch(&l, &v, path);
+    status = c.once ? once(&l, &c.view, path, c.json) : watch(&l, &c.view, path);
     forget(&l);
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The verbs of the command line, one file each.  argv[0] is the verb; the answer is the exit status:
- * 0 ok, 1 failed, 2 usage, 3 a threshold passed; run passes the child's on (125, 126, 127: ours). */
+/* The verbs of the command line, one file each.  argv[0] is "hotfn VERB"; the answer is the exit status:
+ * 0 ok, 1 failed, 2 usage, 3 a threshold passed; run passes the child's on (125, 126, 127: ours).
+ * Whether all of stdout could be written is looked at behind them, in main.c. */
 #ifndef HOTFN_TOOL_VERBS_H
 #define HOTFN_TOOL_VERBS_H
 
@@ -31,8 +32,8 @@ int hotfn_verb_bisect(int argc, char **argv);
 /* Print "hotfn OF: text" (with file and offset if the error has them) to stderr; returns TOOL_FAILED. */
 int hotfn_tool_fail(const char *of, const hotfn_error *err);
 
-/* report.c: "calls", "self" ... as HOTFN_BY_*; false: no such order. */
-bool hotfn_tool_order(const char *word, uint32_t *by);
+/* Open a record, and of one process of it if pid is not 0; NULL after a message. */
+hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid);
 
 /* export.c: to a file, or stdout (NULL or "-"); what is not written whole is said and removed. */
 int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,
