@@ -3,14 +3,10 @@
  * may be changed the record says why and only what needs no change is done. */
 #include "session/budget_scene.h"
 
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
+#include "../../forbid_call.h"
+
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 enum { SKIPPED = 77 };
 #define MANY UINT64_C(1000000000000) /* calls that no budget pays for */
@@ -227,21 +223,6 @@ static void a_target_that_cannot_be_changed_is_timed_less(void)
     scene_end(&s);
 }
 
-/* A container's filter: this process cannot read another's memory by process_vm_readv from now on. */
-static bool forbid_reading(void)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = { sizeof code / sizeof *code, code };
-
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 static void nothing_comes_back_where_no_stack_can_be_read(void)
 {
     int status = -1;
@@ -253,7 +234,8 @@ static void nothing_comes_back_where_no_stack_can_be_read(void)
         budget_scene s = scene_begin(FIFTH, 0);
         hotfn_budget *b = budget_of(&s);
         scene_counts(&s);
-        if (CHECK(forbid_reading()) && CHECK(reaches(b, &s, 0.5, HOTFN_BUDGET_UNHOOKED))) {
+        if (CHECK(forbid_call(SYS_process_vm_readv)) &&
+            CHECK(reaches(b, &s, 0.5, HOTFN_BUDGET_UNHOOKED))) {
             for (int i = 0; i < 400 && hfn_live_budget(s.live)->stops < 3; i++)
                 look_once(b, &s);
             CHECK(hfn_live_budget(s.live)->stops >= 3); /* it was tried */
