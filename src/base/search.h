@@ -1,27 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a number belongs among items that are sorted by a uint64_t in each, key_at bytes into it. */
+/* Where a number belongs among items that are sorted by an integer in each, key_at bytes into it. */
 #ifndef HFN_BASE_SEARCH_H
 #define HFN_BASE_SEARCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many items have a key below the given one: the index of the first that has not. */
-static inline size_t hfn_count_below(const void *items, size_t count, size_t item_bytes,
-                                     size_t key_at, uint64_t key)
+static inline size_t hfn_count_keys_below(const uint8_t *keys, size_t count, size_t item_bytes,
+                                          bool narrow, uint64_t key)
 {
     size_t low = 0, high = count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const uint64_t *there =
-            (const void *)((const uint8_t *)items + middle * item_bytes + key_at);
-        if (*there < key)
+        const void *there = keys + middle * item_bytes;
+        if ((narrow ? *(const uint32_t *)there : *(const uint64_t *)there) < key)
             low = middle + 1;
         else
             high = middle;
     }
     return low;
+}
+
+/* How many items have a key below the given one: the index of the first that has not. */
+static inline size_t hfn_count_below(const void *items, size_t count, size_t item_bytes,
+                                     size_t key_at, uint64_t key)
+{
+    return hfn_count_keys_below((const uint8_t *)items + key_at, count, item_bytes, false, key);
+}
+
+/* The same where each key is a uint32_t. */
+static inline size_t hfn_count_below_u32(const void *items, size_t count, size_t item_bytes,
+                                         size_t key_at, uint64_t key)
+{
+    return hfn_count_keys_below((const uint8_t *)items + key_at, count, item_bytes, true, key);
 }
 
 /* How many have that key or one below it: the index of the first behind it. */

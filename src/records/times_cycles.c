@@ -3,6 +3,8 @@
  * 1972) of the graph of edges, with a stack of our own in the place of recursion. */
 #include "records/times_sum.h"
 
+#include "base/search.h"
+
 enum { UNSEEN = 0 };
 
 typedef struct search {
@@ -17,17 +19,8 @@ typedef struct search {
 
 static uint32_t first_edge(const hfn_time_sums *s, uint32_t caller)
 {
-    uint32_t low = 0, high = s->edge_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (s->edges[middle].caller < caller)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)hfn_count_below_u32(s->edges, s->edge_count, sizeof *s->edges,
+                                         offsetof(hfn_edge_sum, caller), caller);
 }
 
 static void meet(search *s, uint32_t slot)

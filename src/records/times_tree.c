@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Answers about who called whom, how long single calls took, and about the run's timing as a whole. */
+#include "base/search.h"
 #include "base/status.h"
 #include "records/reader.h"
 
@@ -101,17 +102,8 @@ hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
 /* The thread whose events end behind index. */
 static uint32_t thread_of_event(const hfn_times *t, uint64_t index)
 {
-    uint32_t low = 0, high = t->thread_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (t->event_ends[middle] <= index)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)hfn_count_up_to(t->event_ends, t->thread_count, sizeof *t->event_ends, 0,
+                                     index);
 }
 
 static uint64_t events_of(const hfn_times *t, uint32_t thread)

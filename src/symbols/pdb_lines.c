@@ -315,18 +315,10 @@ static const char *file_name(hfn_pdb_lines *lines, uint32_t module, uint32_t pla
     return name;
 }
 
-static uint32_t lines_before(const hfn_pdb_lines *lines, uint64_t offset)
+static size_t lines_before(const hfn_pdb_lines *lines, uint64_t offset)
 {
-    uint32_t low = 0, high = lines->line_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (lines->lines[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return hfn_count_below_u32(lines->lines, lines->line_count, sizeof *lines->lines,
+                               offsetof(hfn_pdb_line, offset), offset);
 }
 
 /* Of the decoded contribution: [begin, end) are offsets in it.  The first line counts where several
@@ -334,7 +326,7 @@ static uint32_t lines_before(const hfn_pdb_lines *lines, uint64_t offset)
 static bool find_in_decoded(const hfn_pdb_lines *lines, uint32_t offset, uint32_t *begin,
                             uint32_t *end, const hfn_pdb_line **out)
 {
-    uint32_t count = lines_before(lines, (uint64_t)offset + 1);
+    size_t count = lines_before(lines, (uint64_t)offset + 1);
 
     if (count == 0)
         return false;

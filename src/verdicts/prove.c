@@ -582,17 +582,11 @@ static uint32_t follow_cases_outside(hfn_prover *p, uint32_t part, bool *any)
 {
     const hfn_judging *j = p->judging;
     uint32_t reason = HOTFN_REASON_NONE;
-    size_t low = 0, high = j->far_case_count;
+    size_t i = hfn_count_below_u32(j->far_cases, j->far_case_count, sizeof *j->far_cases,
+                                   offsetof(hfn_far_case, subject), part);
 
-    while (low < high) { /* the first of this part */
-        size_t middle = low + (high - low) / 2;
-        if (j->far_cases[middle].subject < part)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < j->far_case_count && j->far_cases[low].subject == part && !reason; low++) {
-        uint64_t target = j->far_cases[low].target;
+    for (; i < j->far_case_count && j->far_cases[i].subject == part && !reason; i++) {
+        uint64_t target = j->far_cases[i].target;
         uint32_t next = hfn_judging_lower(j, target + 1);
         if (next == 0 || target >= j->subjects[next - 1].end ||
             p->items[next - 1].pub.verdict == HOTFN_VERDICT_FRAGMENT)

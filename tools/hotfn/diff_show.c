@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A diff as a table for people, Markdown for a pull request, or JSON (hotfn.diff/1). */
 #include "diff.h"
+#include "listing.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -98,23 +99,6 @@ void diff_show_markdown(const diff *d)
     }
 }
 
-/* What is not ASCII is taken for Latin-1, which keeps any bytes valid JSON. */
-static void put_json(const char *text)
-{
-    putchar('"');
-    for (const char *at = text; *at; at++) {
-        unsigned char c = (unsigned char)*at;
-        if (c == '"' || c == '\\') {
-            printf("\\%c", c);
-        } else if (c < 0x20 || c > 0x7e) {
-            printf("\\u%04x", c);
-        } else {
-            putchar(c);
-        }
-    }
-    putchar('"');
-}
-
 static void put_half(const char *key, bool there, uint64_t calls, uint64_t self, uint64_t total,
                      bool timed)
 {
@@ -138,11 +122,11 @@ void diff_show_json(const diff *d)
         const diff_row *row = &d->rows[i];
         char name[8192];
         printf("%s{\"name\":", i ? ",\n" : "\n");
-        put_json(row->name);
+        listing_json_text(stdout, row->name);
         printf(",\"display\":");
-        put_json(readable(row->name, name, sizeof name));
+        listing_json_text(stdout, readable(row->name, name, sizeof name));
         printf(",\"module\":");
-        put_json(row->module);
+        listing_json_text(stdout, row->module);
         put_half("old", row->in_old, row->old_calls, row->old_self, row->old_total, d->timed);
         put_half("new", row->in_new, row->new_calls, row->new_self, row->new_total, d->timed);
         printf(",\"fails\":%s}", diff_row_fails(d, row) ? "true" : "false");

@@ -103,15 +103,25 @@ void run_child_reap(run_child *c);
 /* End as the child ended: never returns. */
 void run_child_imitate(const run_child *c);
 
+/* run_watcher.c: a thread that sleeps and works while the child runs. */
+typedef struct run_watcher {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool started, child_ended;
+} run_watcher;
+bool run_watcher_start(run_watcher *w, void *(*work)(void *), void *user);
+/* In the thread: false when the child ended before so many ns were over. */
+bool run_watcher_sleep(run_watcher *w, uint64_t ns);
+/* The child has ended: waits for the thread.  One that was never started is fine. */
+void run_watcher_stop(run_watcher *w);
+
 /* run_window.c: --after and --for, two snapshots. */
 typedef struct run_window {
     const hotfn_live *live;
     uint64_t after_ns, for_ns;
     hotfn_snapshot *from, *to;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    bool started, child_ended;
+    run_watcher watcher;
 } run_window;
 void run_window_start(run_window *w, const hotfn_live *live, uint64_t after_ns, uint64_t for_ns);
 void run_window_stop(run_window *w);
@@ -120,10 +130,7 @@ void run_window_stop(run_window *w);
 typedef struct run_budget {
     hotfn_budget *budget;
     uint32_t pid;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    bool started, child_ended;
+    run_watcher watcher;
 } run_budget;
 /* False after a message. */
 bool run_budget_start(run_budget *b, hotfn_live *live, hotfn_handover *handover, uint32_t pid,

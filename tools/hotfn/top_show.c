@@ -4,6 +4,7 @@
 #include "top.h"
 
 #include "budget_words.h"
+#include "listing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -198,23 +199,7 @@ void top_print(const top_sample *s, const top_sample *before, const top_view *vi
     free(rows);
 }
 
-/* ---- JSON: bytes beyond ASCII as Latin-1, which is always valid. */
-
-static void put_string(const char *text)
-{
-    putchar('"');
-    for (const char *at = text; *at; at++) {
-        unsigned char c = (unsigned char)*at;
-        if (c == '"' || c == '\\') {
-            printf("\\%c", c);
-        } else if (c < 0x20 || c > 0x7e) {
-            printf("\\u%04x", c);
-        } else {
-            putchar(c);
-        }
-    }
-    putchar('"');
-}
+/* ---- JSON. */
 
 /* What memory and a budget add to a function. */
 static void put_watched(const top_sample *s, const top_row *row)
@@ -238,7 +223,7 @@ static void put_list(const top_sample *s, const top_sample *before, const top_vi
     printf(",\n\"%s\":[", key);
     for (uint32_t i = 0; i < count; i++) {
         printf("%s{\"name\":", i ? ",\n" : "\n");
-        put_string(name_of(s, view, rows[i].index, name, sizeof name));
+        listing_json_text(stdout, name_of(s, view, rows[i].index, name, sizeof name));
         printf(",\"calls\":%" PRIu64 ",\"calls_per_second\":%.3f", rows[i].calls, rows[i].rate);
         if (s->timed) {
             printf(",\"%s\":%" PRIu64, view->threads ? "busy_ns" : "self_ns", rows[i].self_ns);
@@ -264,7 +249,7 @@ void top_show_json(const top_sample *s, const top_sample *before, const top_view
     if (s->budget.share_ppm) {
         printf(",\"budget\":{\"share\":%.6f,\"taken\":%.6f,\"note\":",
                (double)s->budget.share_ppm / 1e6, budget_taken(&s->budget));
-        put_string(s->budget.note);
+        listing_json_text(stdout, s->budget.note);
         printf("}");
     }
     put_list(s, before, view, "functions");
