@@ -50,7 +50,7 @@ static ALWAYS_INLINE uint64_t address_of(const hfn_time_frame *f)
 
 /* ---- Sums. */
 
-static NOINLINE HFN_KEEPS_REGISTERS void clock_went_back(void)
+HFN_KEEPS_REGISTERS void hfn_time_went_back(void)
 {
     __atomic_fetch_add(&hfn_time.header->clock_went_back, 1, __ATOMIC_RELAXED);
 }
@@ -62,7 +62,7 @@ static ALWAYS_INLINE void pass_time(hfn_time_state *t, uint32_t current, uint64_
 
     hfn_store_tick(&t->last_tick, now);
     if (HFN_UNLIKELY((int64_t)passed < 0)) {
-        clock_went_back();
+        hfn_time_went_back();
         return;
     }
     hfn_add_tick(&hfn_time_cell_of(t, current)->self_ticks, passed);
@@ -85,6 +85,7 @@ static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t
     if (HFN_LIKELY(!(how & HFN_CALL_NESTED))) {
         c->total_ticks += passed;
         c->within_timed += t->timed + 1 - timed_before;
+        c->open = 0;
     }
     t->timed++;
 }

@@ -42,6 +42,7 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_full(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *frame);
+HFN_KEEPS_REGISTERS void hfn_time_went_back(void);
 
 /* The thread begins to use the row; thread: index of its cell + 1. */
 void hfn_time_begin_row(uint8_t *row, uint32_t thread);

@@ -3,7 +3,8 @@
  *
  *   hotfn_time_thread, in whose spare words the engine keeps hfn_time_state
  *   a hotfn_time_cell a slot
- *   the log: the calls that are open, outermost first
+ *   the log: the calls that are open, outermost first, and one that is none in front of them, so that each has
+ *     one further out
  *   the limbo: open calls that were not on the way to what ran later
  *   the skips: sampled only, a u32 a slot: how many calls go by untimed before the next one is timed.  Stubs
  *     count them down, so they stand close together
@@ -77,12 +78,12 @@ typedef struct hfn_time_state {
     uint32_t depth;
     /* spare[0] */
     uint32_t current; /* number of the cell whose call runs                             */
-    uint32_t node;    /* its tree node + 1                                              */
+    uint32_t limbo_count;
     uint64_t timed;   /* timed calls that ended                                         */
     uint64_t floor;   /* calls that began before are timed from here: a forked child's  */
     uint32_t chunk_next, chunk_end; /* tree nodes at hand, index                        */
     uint32_t thread;  /* index of its cell + 1; 0: a row that is nobody's               */
-    uint32_t limbo_count;
+    uint32_t node;    /* the current call's tree node + 1                               */
     uint64_t limbo_low, limbo_high; /* all frames in limbo lie in [low, high]           */
     uint64_t random;
     uint64_t alloc_frame; /* of the outermost call of an allocator that is open; 0: none */
@@ -99,7 +100,7 @@ _Static_assert(sizeof(hotfn_time_cell) == 64 && sizeof(hfn_time_frame) == HFN_TI
 /* Where things are, from the state on. */
 static inline uint64_t hfn_time_log_at(uint64_t slots)
 {
-    return sizeof(hfn_time_state) + slots * sizeof(hotfn_time_cell);
+    return sizeof(hfn_time_state) + slots * sizeof(hotfn_time_cell) + sizeof(hfn_open_call);
 }
 
 static inline uint64_t hfn_time_skips_at(uint64_t slots)

@@ -299,18 +299,19 @@ static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const
  * them become a batch of their own, whose stubs stand together and run on (run_on.h). */
 enum { FIRST_SLOTS = 256 };
 
-static bool add_counted(hotfn_hooks *hooks, uint32_t module, uint32_t count, const choice *all,
-                        uint32_t lowest_slot)
+static bool add_often_first(hotfn_hooks *hooks, uint32_t module, const choice *all,
+                            uint32_t lowest_slot)
 {
+    const hotfn_plan *plan = hooks->modules[module].plan;
     choice first = *all, rest = *all;
-    uint32_t lowest = UINT32_MAX, highest = 0, first_count;
-    bool is_in_order;
+    uint32_t lowest = UINT32_MAX, highest = 0;
+    bool in_order;
 
     first.end_slot = rest.first_slot = (uint64_t)lowest_slot + FIRST_SLOTS;
-    first_count =
-        survey(hooks, hooks->modules[module].plan, &first, &lowest, &highest, &is_in_order);
-    return add_batch(hooks, module, first_count, &first, true) &&
-           add_batch(hooks, module, count - first_count, &rest, false);
+    return add_batch(hooks, module, survey(hooks, plan, &first, &lowest, &highest, &in_order),
+                     &first, true) &&
+           add_batch(hooks, module, survey(hooks, plan, &rest, &lowest, &highest, &in_order), &rest,
+                     false);
 }
 
 /* Those of a part of the module. */
@@ -321,19 +322,22 @@ static hotfn_status add_part(hotfn_hooks *hooks, uint32_t module, const uint32_t
     choice count = { slots, HOTFN_ACTION_COUNT, 0, UINT32_MAX, first_rva, end_rva };
     choice time = { slots, kind, 0, UINT32_MAX, first_rva, end_rva };
     const hotfn_plan *plan = hooks->modules[module].plan;
-    uint32_t lowest = UINT32_MAX, highest = 0, unused = 0;
-    bool in_order;
-    uint32_t timed = survey(hooks, plan, &time, &unused, &highest, &in_order);
-    uint32_t counted = survey(hooks, plan, &count, &lowest, &highest, &in_order);
+    uint32_t lowest = UINT32_MAX, highest = 0;
+    bool timed_in_order, counted_in_order;
+    uint32_t timed = survey(hooks, plan, &time, &lowest, &highest, &timed_in_order);
+    uint32_t counted = survey(hooks, plan, &count, &lowest, &highest, &counted_in_order);
     hotfn_status status = counted + timed > 0 ? check_slot(hooks, highest, err) : HOTFN_OK;
+    bool is_done;
 
     if (status != HOTFN_OK)
         return status;
-    return (in_order ? add_batch(hooks, module, counted, &count, false)
-                     : add_counted(hooks, module, counted, &count, lowest)) &&
-                   add_batch(hooks, module, timed, &time, false)
-               ? HOTFN_OK
-               : no_memory(err);
+    if (timed_in_order && counted_in_order)
+        is_done = add_batch(hooks, module, counted, &count, false) &&
+                  add_batch(hooks, module, timed, &time, false);
+    else
+        is_done = add_often_first(hooks, module, &count, lowest) &&
+                  add_often_first(hooks, module, &time, lowest);
+    return is_done ? HOTFN_OK : no_memory(err);
 }
 
 /* Where the stubs of all cannot be near to all, those of a stretch of code are. */

@@ -33,10 +33,8 @@
     .size   \name, . - \name
 .endm
 
-    entry hfn_time_enter_entry, hfn_time_enter
     entry hfn_time_enter_full_entry, hfn_time_enter_full
     entry hfn_time_enter_sampled_entry, hfn_time_enter_sampled
-    entry hfn_time_exit_entry, hfn_time_exit
     entry hfn_time_exit_full_entry, hfn_time_exit_full
     entry hfn_time_exit_sampled_entry, hfn_time_exit_sampled
 
