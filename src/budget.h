@@ -98,7 +98,7 @@ struct hotfn_budget {
 };
 
 /* budget_measure.c: what the hook of a call costs that is not timed, in nanoseconds, by whether the run
- * times some; measured now, takes two milliseconds.  0 where budgets cannot be kept yet. */
+ * times some; measured now, takes two milliseconds.  0 where no budget can be kept. */
 double hfn_budget_measure(bool is_sampled);
 /* budget_choose.c: what the calls since the last look cost, at the level of their function. */
 double hfn_budget_cost(const hotfn_budget *budget, const hfn_book *function);

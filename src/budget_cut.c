@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { JUMP_BYTES = 5, JUMP = 0xe9, CALL = 0xe8, SHORT_JUMP = 0xeb };
+enum { SHORT_JUMP = 0xeb };
 
 /* ---- Sites by entry. */
 
@@ -57,12 +57,14 @@ void hfn_cut_module_finish(hfn_cut_module *m, const hotfn_env *env)
 
 /* ---- What stands. */
 
-/* Where a jump or call rel32 at `at` leads; 0 if none stands there. */
-static uint64_t jump_target(const hfn_remote *remote, uint64_t at, uint8_t out[JUMP_BYTES])
+/* Where the jump or call at `at` leads; 0 if none stands there. */
+static uint64_t jump_target(const hfn_remote *remote, uint64_t at, uint8_t out[HFN_STUB_PATCH_MAX])
 {
-    if (!hfn_os_remote_read(remote, at, out, JUMP_BYTES) || (out[0] != JUMP && out[0] != CALL))
-        return 0;
-    return at + JUMP_BYTES + (uint64_t)(int64_t)(int32_t)hfn_load_u32(out + 1);
+    const hfn_patching *patching = hfn_stub_patching();
+
+    return hfn_os_remote_read(remote, at, out, patching->jump_bytes)
+               ? patching->jump_target(out, at)
+               : 0;
 }
 
 /* The entry's patch as it stands: false if it is none. */
@@ -70,7 +72,7 @@ static bool read_entry(hfn_cut *cut, const hfn_plan_hook *hook, uint64_t base,
                        const hfn_remote *remote)
 {
     hfn_cut_write *w = &cut->writes[0];
-    uint8_t bytes[JUMP_BYTES];
+    uint8_t bytes[HFN_STUB_PATCH_MAX];
     uint64_t site = base + hook->site_rva;
 
     *w = (hfn_cut_write){ site, hook->patch_bytes, 1, { 0 }, { 0 } };
@@ -85,7 +87,7 @@ static bool read_entry(hfn_cut *cut, const hfn_plan_hook *hook, uint64_t base,
         cut->stub = jump_target(remote, base + hook->island_rva, bytes);
     } else {
         cut->stub = jump_target(remote, site, bytes);
-        memcpy(w->hooked, bytes, JUMP_BYTES);
+        memcpy(w->hooked, bytes, hfn_stub_patching()->jump_bytes);
     }
     cut->write_count = 1;
     /* one that leads where it did bare is no patch */
@@ -180,6 +182,7 @@ uint32_t hfn_cut_range(const hfn_cut *cut, hfn_remote_range *out)
 {
     const hfn_cut_write *w = cut->writes;
 
-    *out = (hfn_remote_range){ w->address + 1, w->address + w->byte_count };
+    *out = (hfn_remote_range){ w->address + hfn_stub_patching()->unit_bytes,
+                               w->address + w->byte_count };
     return out->begin < out->end;
 }

@@ -178,6 +178,9 @@ typedef struct hfn_patching {
     bool (*fix_up)(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target);
     /* What such a fixup is, for whoever did not make it. */
     hfn_fixup_kind (*fixup_kind)(uint32_t at, uint32_t end, uint32_t moved_bytes);
+    /* Where the full-range jump at bytes, or a call in its place, leads that stands at address; 0 if none
+     * stands there.  NULL where hooks of others are not changed (os/remote.h). */
+    uint64_t (*jump_target)(const uint8_t *bytes, uint64_t address);
     /* DWARF call frame instructions of moved code, from the state at an entry on: their number of bytes,
      * UINT32_MAX if they do not fit. */
     uint32_t (*cfi_steps)(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);

@@ -64,7 +64,7 @@ static inline void hfn_prefetch(uint64_t address)
 #endif
 
 /* May hooks of another process be changed from here (os/remote.h)? */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 #define HFN_CAN_CHANGE_OTHERS 1
 #else
 #define HFN_CAN_CHANGE_OTHERS 0

@@ -32,6 +32,17 @@ static hfn_fixup_kind fixup_kind(uint32_t at, uint32_t end, uint32_t moved_bytes
                                                                    : HFN_FIXUP_BROKEN;
 }
 
+/* b, bl */
+static uint64_t jump_target(const uint8_t *bytes, uint64_t address)
+{
+    uint32_t word = hfn_arm64_word(bytes);
+    hfn_arm64_form form = hfn_arm64_form_of(word);
+
+    return form == HFN_ARM64_B || form == HFN_ARM64_BL
+               ? address + (uint64_t)hfn_arm64_distance(word, form)
+               : 0;
+}
+
 const hfn_patching hfn_patching_arm64 = {
     .machine = HOTFN_MACHINE_ARM64,
     .elf_machine = 183,
@@ -41,5 +52,6 @@ const hfn_patching hfn_patching_arm64 = {
     .jump_reach_bytes = HFN_ARM64_REACH,
     .fix_up = fix_up,
     .fixup_kind = fixup_kind,
+    .jump_target = jump_target,
     .cfi_steps = hfn_arm64_cfi_steps,
 };

@@ -38,6 +38,17 @@ static hfn_fixup_kind fixup_kind_32(uint32_t at, uint32_t end, uint32_t moved_by
     return at + 4 <= moved_bytes && end <= moved_bytes ? HFN_FIXUP_NEAR : HFN_FIXUP_BROKEN;
 }
 
+/* jmp rel32; call rel32 */
+static uint64_t jump_target(const uint8_t *bytes, uint64_t address)
+{
+    uint32_t distance = bytes[1] | (uint32_t)bytes[2] << 8 | (uint32_t)bytes[3] << 16 |
+                        (uint32_t)bytes[4] << 24;
+
+    return bytes[0] == 0xe9 || bytes[0] == 0xe8
+               ? address + 5 + (uint64_t)(int64_t)(int32_t)distance
+               : 0;
+}
+
 static uint32_t cfi_steps_64(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
 {
     return hfn_x86_cfi_steps(HFN_X86_64, moved, out, out_bytes);
@@ -57,6 +68,7 @@ const hfn_patching hfn_patching_x86_64 = {
     .jump_reach_bytes = UINT64_C(1) << 31,
     .fix_up = fix_up,
     .fixup_kind = fixup_kind,
+    .jump_target = jump_target,
     .cfi_steps = cfi_steps_64,
     .run_on = hfn_x86_run_on,
 };

@@ -3,7 +3,8 @@
  * By ptrace: PTRACE_SEIZE and PTRACE_INTERRUPT stop a thread without any signal, PTRACE_DETACH lets it
  * go on (with the signal that it was about to get, if it stopped for one); system calls that were
  * waiting are taken up again by the kernel, but for those that never are (signal(7): epoll_wait).
- * Memory is written through /proc/PID/mem, which breaks private copies off text as a debugger does.
+ * Memory is written through /proc/PID/mem, which breaks private copies off text as a debugger does, and sees
+ * to caches where code needs that (Linux, arch/arm64/mm/flush.c: copy_to_user_page).
  *
  * A thread group's leader that is our caller's own child is reaped by our caller: its exit is not
  * consumed here.
@@ -262,7 +263,7 @@ static bool place_of(uint32_t tid, place *out)
     return true;
 #else
     (void)tid, (void)out;
-    return false;
+    return false; /* AArch64: a patch is one instruction, nobody stands inside */
 #endif
 }
 
