@@ -69,7 +69,7 @@ typedef struct hotfn_time_cell {
     uint64_t min_ticks;   /* plus 1, so that 0 says none                 */
     uint64_t max_ticks;
     uint32_t histogram;   /* index + 1 in the pool, 0: none              */
-    uint32_t open;        /* the engine's; 0: no call of it is open      */
+    uint32_t open;        /* live: the engine's; finished: of timed_calls, those that had not returned */
     uint64_t callee_timed; /* timed calls from it, recursive ones too   */
     uint64_t within_timed; /* timed calls within its outermost calls, these too; 0: not kept */
 } hotfn_time_cell;
@@ -156,7 +156,8 @@ typedef struct hotfn_record_time_info {
 #define HOTFN_TIMING_FULL 1u
 #define HOTFN_TIMING_SAMPLE 2u
 
-/* A function's times.  Without the calls still open. */
+/* A function's times.  A call that had not returned when the record ended (exit, _exit, a kill; a live record: now)
+ * has the time until then, and counts as one that ended then. */
 typedef struct hotfn_record_timing {
     uint32_t size;   /* sizeof(hotfn_record_timing)                        */
     uint32_t timing; /* HOTFN_TIMING_COUNT_ONLY: reason says why           */
@@ -168,6 +169,7 @@ typedef struct hotfn_record_timing {
     hotfn_alloc_cell self_alloc, total_alloc;
     const char *reason; /* a stable word, "" if timed in full */
     const char *reason_text;
+    uint64_t open_calls; /* of the timed calls: those that had not returned */
 } hotfn_record_timing;
 
 /* caller called callee; HOTFN_NO_FUNCTION: from outside of any timed function. */
@@ -204,7 +206,7 @@ typedef struct hotfn_record_event {
     uint32_t kind; /* 1 entry, 2 exit */
     uint64_t time_ns;
 } hotfn_record_event;
-#define HOTFN_RECORD_TIMING_INIT { (uint32_t)sizeof(hotfn_record_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, 0, 0 }
+#define HOTFN_RECORD_TIMING_INIT { (uint32_t)sizeof(hotfn_record_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, 0, 0, 0 }
 #define HOTFN_RECORD_EDGE_INIT { (uint32_t)sizeof(hotfn_record_edge), 0, 0, 0, 0, 0, { 0, 0, 0, 0 } }
 #define HOTFN_RECORD_NODE_INIT { (uint32_t)sizeof(hotfn_record_node), 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 } }
 #define HOTFN_RECORD_SLOW_CALL_INIT { (uint32_t)sizeof(hotfn_record_slow_call), 0, 0, 0, 0, 0 }

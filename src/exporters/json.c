@@ -104,7 +104,8 @@ static void put_timing(const hfn_view *view, hfn_sink *sink, uint32_t index)
             hfn_sink_format(sink, ",\"%s\":null", keys[i]);
         }
     }
-    hfn_sink_format(sink, ",\"timed_calls\":%" PRIu64, t.timed_calls);
+    hfn_sink_format(sink, ",\"timed_calls\":%" PRIu64 ",\"open_calls\":%" PRIu64, t.timed_calls,
+                    t.open_calls);
     if (t.timing == HOTFN_TIMING_SAMPLE) {
         hfn_sink_format(sink, ",\"total_error_ns\":%" PRIu64 ",\"self_error_ns\":%" PRIu64,
                         t.total_error_ns, t.self_error_ns);

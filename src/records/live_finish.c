@@ -26,8 +26,9 @@ static hotfn_status read_rows(const hotfn_live *live, hfn_packed *rows, hotfn_er
 static hotfn_status read_times(const hotfn_live *live, hfn_times *times, hotfn_error *err)
 {
     hfn_times_init(times, &live->env);
-    return hfn_times_read_live(times, live->fd, &live->layout, live->layout.file_bytes,
-                               hfn_live_rows_used(live), live->slot_count, live->path, err);
+    return hfn_times_read_live(
+        times, live->fd, &live->layout, live->layout.file_bytes, hfn_live_rows_used(live),
+        live->slot_count, live->clock.kind ? hfn_clock_read(live->clock.kind) : 0, live->path, err);
 }
 
 hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, hotfn_error *err)

@@ -41,7 +41,8 @@ static hfn_time_entry entry_of(const hotfn_record_timing *t, uint32_t slot, uint
                                        .self_ticks = t->self_ns,
                                        .timed_calls = t->timed_calls,
                                        .min_ticks = t->min_ns + 1,
-                                       .max_ticks = t->max_ns },
+                                       .max_ticks = t->max_ns,
+                                       .open = (uint32_t)t->open_calls },
                              .slot = slot,
                              .thread = thread };
 }

@@ -29,6 +29,7 @@ void hfn_times_finish(hfn_times *t)
     free_array(&env, t->threads, t->thread_count, sizeof *t->threads);
     free_array(&env, t->event_ends, t->thread_count, sizeof *t->event_ends);
     hfn_free(&env, t->entries, t->entry_capacity * sizeof *t->entries);
+    hfn_free(&env, t->open, t->open_capacity * sizeof *t->open);
     hfn_packed_finish(&t->histograms);
     free_array(&env, t->nodes, t->node_capacity, sizeof *t->nodes);
     free_array(&env, t->allocs, t->node_capacity, sizeof *t->allocs);
@@ -76,6 +77,10 @@ bool hfn_times_copy(hfn_times *t, const hfn_times *from)
     for (size_t i = 0; i < from->entry_count; i++)
         if (!hfn_times_add_entry(t, &from->entries[i]))
             return false;
+    if (!hfn_grow(&t->env, (void **)&t->open, &t->open_capacity, from->open_count, sizeof *t->open))
+        return false;
+    for (size_t i = 0; i < from->open_count; i++)
+        t->open[t->open_count++] = from->open[i];
     for (uint32_t i = 0; i < from->thread_count; i++) {
         t->threads[i] = from->threads[i];
         t->event_ends[i] = from->event_ends[i];
@@ -315,6 +320,7 @@ bool hfn_times_settle(hfn_times *t, uint32_t slot_count, uint32_t thread_count)
 
     if (!t->is_there)
         return true;
+    hfn_times_end_open(t);
     if (!settle_tree(t, slot_count, threads) || !sort_slow_calls(t))
         return false;
     settle_entries(t, slot_count, threads);
@@ -434,10 +440,12 @@ bool hfn_times_subtract(hfn_times *t, const hfn_times *from)
     }
     hfn_packed_finish(&t->histograms);
     t->histograms = histograms;
+    hfn_times_end_open(t);
     for (uint32_t i = 0; i < t->thread_count && i < from->thread_count; i++)
         take_off(&t->threads[i].busy_ticks, from->threads[i].busy_ticks);
     subtract_entries(t, from);
     subtract_nodes(t, from);
+    hfn_times_subtract_open(t, from);
     subtract_header(&t->header, &from->header);
     drop_slow_calls(t, from);
     drop_events(t, from);

@@ -7,7 +7,7 @@
  *   PACKED_TIMES  a u64 a thread: where its bytes end, counted from the first packed byte; then for
  *                 each thread ULEB128 numbers: busy_ticks, events, first_tick, last_tick, and for
  *                 each cell that is not empty: empty ones passed over, timed_calls, total_ticks,
- *                 self_ticks, min_ticks, max_ticks, histogram, open, callee_timed, within_timed
+ *                 self_ticks, min_ticks, max_ticks, histogram, open (calls that had not returned), callee_timed, within_timed
  *   HISTOGRAMS    as PACKED_ROWS (pack.h): a row a histogram, a slot a bucket
  *   NODES         parents before children; a parent of UINT32_MAX: called from outside
  *   EVENTS        a u64 a thread: where its events end, as a number of events; then the events */
@@ -15,6 +15,7 @@
 #define HFN_RECORDS_TIMES_H
 
 #include "base/memory.h"
+#include "counters/time_row.h"
 #include "records/layout.h"
 #include "records/pack.h"
 
@@ -24,6 +25,16 @@ typedef struct hfn_time_entry {
     uint32_t slot, thread;
 } hfn_time_entry;
 
+/* times_open.c: a call that had not returned when a live record was read, and what ran then. */
+enum { HFN_UNRETURNED_RUNS, HFN_UNRETURNED_OUTERMOST, HFN_UNRETURNED_NESTED };
+typedef struct hfn_unreturned {
+    uint64_t ticks;  /* since it began; RUNS: since the thread's latest event */
+    uint64_t within; /* timed calls that ended in it                          */
+    uint32_t thread, slot;
+    uint32_t node;   /* index + 1, 0: none                                    */
+    uint32_t kind;   /* HFN_UNRETURNED_*                                      */
+} hfn_unreturned;
+
 typedef struct hfn_times {
     hotfn_env env;
     bool is_there; /* the run was timed */
@@ -32,6 +43,8 @@ typedef struct hfn_times {
     uint32_t thread_count;
     hfn_time_entry *entries; /* by thread, then by slot */
     size_t entry_count, entry_capacity;
+    hfn_unreturned *open; /* not yet in cells and nodes */
+    size_t open_count, open_capacity;
     hfn_packed histograms;
     hotfn_time_node *nodes; /* settled: each before its callees, which follow it, and no roots */
     hotfn_alloc_cell *allocs; /* in parallel, or NULL */
@@ -56,11 +69,25 @@ bool hfn_times_add_events(hfn_times *times, const hotfn_time_event *events, uint
 /* A copy of another's, into an empty one; false: no memory. */
 bool hfn_times_copy(hfn_times *out, const hfn_times *from);
 
-/* Copy a live record's timing out of its file; is_there stays false where it has none.
+/* When each row's process was last seen: now, if it is the latest of that pid, else its latest event.  False: no
+ * memory. */
+bool hfn_times_find_ends(const hfn_times *times, const hotfn_thread_cell *owners, uint32_t rows,
+                         uint32_t pid, uint64_t now, uint64_t *ends);
+/* What the thread ran at the end, and `count` calls of its log from `depth` on.  False: no memory. */
+bool hfn_times_add_running(hfn_times *times, uint32_t thread, uint64_t end);
+bool hfn_times_add_open(hfn_times *times, uint32_t thread, const hfn_open_call *calls,
+                        uint32_t depth, uint32_t count, uint64_t end);
+/* All that is open ends, as far as cells and nodes know. */
+void hfn_times_end_open(hfn_times *times);
+/* What was open in an earlier state is taken off, but not how many calls those were. */
+void hfn_times_subtract_open(hfn_times *times, const hfn_times *from);
+
+/* Copy a live record's timing out of its file; is_there stays false where it has none.  Calls that are open have
+ * the time until `now`, a tick of its clock; 0: until the latest event of their process.
  * HOTFN_E_FORMAT: its header makes no sense; HOTFN_E_IO, HOTFN_E_NO_MEMORY. */
 hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layout,
                                  uint64_t file_bytes, uint32_t thread_count, uint32_t slot_count,
-                                 const char *path, hotfn_error *err);
+                                 uint64_t now, const char *path, hotfn_error *err);
 
 /* Order the nodes, cut off whatever points nowhere; slots and threads beyond the counts are dropped.
  * False: no memory. */

@@ -19,6 +19,7 @@ typedef struct live_reader {
     const hfn_layout *layout;
     uint64_t file_bytes;
     uint32_t thread_count, slot_count;
+    uint64_t now;
     bool has_holes; /* not in a durable file: see pack.c */
     uint8_t *chunk;
     const char *path;
@@ -82,7 +83,9 @@ static hotfn_status take_cells(live_reader *r, uint32_t thread, uint64_t first, 
         hfn_time_entry e = { .slot = (uint32_t)(first + i), .thread = thread };
 
         memcpy(&e.cell, r->chunk + i * sizeof e.cell, sizeof e.cell);
-        if (is_used(&e.cell) && !hfn_times_add_entry(r->out, &e))
+        bool used = is_used(&e.cell);
+        e.cell.open = 0; /* where in the log its outermost call stands: the engine's */
+        if (used && !hfn_times_add_entry(r->out, &e))
             return no_memory(r);
         r->out->threads[thread].busy_ticks += e.cell.self_ticks;
     }
@@ -131,6 +134,79 @@ static hotfn_status read_rows(live_reader *r)
         return no_memory(r);
     for (uint32_t i = 0; status == HOTFN_OK && i < rows; i++)
         status = read_row(r, i);
+    return status;
+}
+
+/* ---- Calls that are open: the threads' logs. */
+
+/* Where the log begins in a row's times; 0: there is no room for one. */
+static uint64_t log_at(const live_reader *r)
+{
+    const hfn_section *s = r->layout->sections;
+    uint64_t at = hfn_time_log_at(s[HFN_SECTION_ROWS].elements & UINT32_MAX),
+             counts = s[HFN_SECTION_TIME_ROWS].offset - s[HFN_SECTION_ROWS].offset,
+             end = at + HFN_LOG_CAPACITY * sizeof(hfn_open_call);
+
+    return r->out->header.row_bytes > end && r->out->header.row_bytes - end >= counts ? at : 0;
+}
+
+static hotfn_status read_log(live_reader *r, uint32_t thread, uint64_t at, uint64_t end)
+{
+    const uint64_t most = CHUNK_BYTES / sizeof(hfn_open_call);
+    uint64_t depth = least(r->out->threads[thread].depth, HFN_LOG_CAPACITY);
+    hotfn_status status = HOTFN_OK;
+
+    at += r->layout->sections[HFN_SECTION_TIME_ROWS].offset +
+          (uint64_t)thread * r->out->header.row_bytes;
+    if (!hfn_times_add_running(r->out, thread, end))
+        return no_memory(r);
+    for (uint64_t first = 0; status == HOTFN_OK && first < depth; first += most) {
+        uint64_t count = least(depth - first, most);
+
+        status = read_all(r, r->chunk, count * sizeof(hfn_open_call),
+                          at + first * sizeof(hfn_open_call));
+        if (status == HOTFN_OK &&
+            !hfn_times_add_open(r->out, thread, (const hfn_open_call *)(void *)r->chunk,
+                                (uint32_t)first, (uint32_t)count, end))
+            return no_memory(r);
+    }
+    return status;
+}
+
+static hotfn_status read_logs(live_reader *r, hotfn_thread_cell *owners, uint64_t *ends,
+                              uint32_t rows)
+{
+    uint64_t at = log_at(r);
+    uint8_t pid[sizeof(uint32_t)];
+    hotfn_status status =
+        read_all(r, owners, rows * sizeof *owners,
+                 r->layout->sections[HFN_SECTION_CELLS].offset + sizeof(hotfn_cell_header));
+
+    if (status == HOTFN_OK)
+        status = read_all(r, pid, sizeof pid, HFN_AT_PID);
+    if (status == HOTFN_OK &&
+        !hfn_times_find_ends(r->out, owners, rows, hfn_get32(pid), r->now, ends))
+        return no_memory(r);
+    for (uint32_t i = 0; status == HOTFN_OK && at != 0 && i < rows; i++)
+        if (r->out->threads[i].depth > 0)
+            status = read_log(r, i, at, ends[i]);
+    return status;
+}
+
+static hotfn_status read_open_calls(live_reader *r)
+{
+    uint64_t cells = there(r, HFN_SECTION_CELLS, sizeof(hotfn_thread_cell));
+    uint32_t rows = (uint32_t)least(
+        least(r->thread_count, there(r, HFN_SECTION_TIME_ROWS, r->out->header.row_bytes)),
+        cells > 0 ? cells - 1 : 0); /* its header is as long as a cell */
+    size_t owner_bytes = (size_t)rows * sizeof(hotfn_thread_cell),
+           end_bytes = (size_t)rows * sizeof(uint64_t);
+    hotfn_thread_cell *owners = hfn_alloc(&r->out->env, owner_bytes);
+    uint64_t *ends = hfn_alloc(&r->out->env, end_bytes);
+    hotfn_status status = owners && ends ? read_logs(r, owners, ends, rows) : no_memory(r);
+
+    hfn_free(&r->out->env, owners, owner_bytes);
+    hfn_free(&r->out->env, ends, end_bytes);
     return status;
 }
 
@@ -227,6 +303,8 @@ static hotfn_status read_everything(live_reader *r)
     hotfn_status status = read_rows(r);
 
     if (status == HOTFN_OK)
+        status = read_open_calls(r);
+    if (status == HOTFN_OK)
         status = read_histograms(r);
     if (status == HOTFN_OK)
         status = read_nodes(r);
@@ -237,7 +315,7 @@ static hotfn_status read_everything(live_reader *r)
 
 hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layout,
                                  uint64_t file_bytes, uint32_t thread_count, uint32_t slot_count,
-                                 const char *path, hotfn_error *err)
+                                 uint64_t now, const char *path, hotfn_error *err)
 {
     live_reader r = { .out = out,
                       .fd = fd,
@@ -245,6 +323,7 @@ hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layou
                       .file_bytes = file_bytes,
                       .thread_count = thread_count,
                       .slot_count = slot_count,
+                      .now = now,
                       .path = path,
                       .err = err };
     hotfn_status status;

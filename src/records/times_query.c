@@ -335,6 +335,7 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
     const hfn_slot_sum *sum = &r->sums.slots[slot];
 
     t->timed_calls = sum->timed_calls;
+    t->open_calls = sum->open_calls;
     t->self_alloc = sum->self_alloc;
     t->total_alloc = sum->total_alloc;
     if (sum->timed_calls == 0)

@@ -23,6 +23,7 @@ static void add_allocs(hotfn_alloc_cell *sum, const hotfn_alloc_cell *more)
 static void add_cell(hfn_slot_sum *sum, const hotfn_time_cell *cell)
 {
     sum->timed_calls = add(sum->timed_calls, cell->timed_calls);
+    sum->open_calls = add(sum->open_calls, cell->open);
     sum->total_ticks = add(sum->total_ticks, cell->total_ticks);
     sum->self_ticks = add(sum->self_ticks, cell->self_ticks);
     sum->callee_timed = add(sum->callee_timed, cell->callee_timed);

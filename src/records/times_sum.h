@@ -9,6 +9,7 @@
 
 typedef struct hfn_slot_sum {
     uint64_t calls, timed_calls;
+    uint64_t open_calls; /* of the timed ones: had not returned at the end                */
     uint64_t total_ticks, self_ticks;
     uint64_t min_ticks, max_ticks;      /* min plus 1, as in a cell                     */
     uint64_t callee_timed;

@@ -281,7 +281,7 @@ class RecordTiming(Sized):
                 ("self_error_ns", c_uint64), ("min_ns", c_uint64), ("max_ns", c_uint64),
                 ("p50_ns", c_uint64), ("p90_ns", c_uint64), ("p99_ns", c_uint64),
                 ("self_alloc", AllocCell), ("total_alloc", AllocCell), ("reason", c_char_p),
-                ("reason_text", c_char_p)]
+                ("reason_text", c_char_p), ("open_calls", c_uint64)]
 
 
 class RecordEdge(Sized):

@@ -29,7 +29,8 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Times:
-    """A function's times, without calls that are still open.  None where it is counted only."""
+    """A function's times; calls that had not returned have those until the record's end.  None where it is counted
+    only."""
     timing: str              # full, sampled (then all but min and max are estimates), count-only
     reason: Optional[str]    # why it is counted only
     timed_calls: int
@@ -43,6 +44,7 @@ class Times:
     p99_ns: Optional[int]
     self_memory: Optional[Memory] = None   # by itself; None without --with alloc
     total_memory: Optional[Memory] = None  # with all below
+    open_calls: int = 0      # of timed_calls: those that had not returned
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +128,7 @@ def times_of(handle: c_void_p, index: int, memory: bool) -> Times:
                  max_ns=known("max_ns"), p50_ns=known("p50_ns", raw.p99_ns),
                  p90_ns=known("p90_ns", raw.p99_ns), p99_ns=known("p99_ns", raw.p99_ns),
                  self_memory=memory_of(raw.self_alloc, memory),
-                 total_memory=memory_of(raw.total_alloc, memory))
+                 total_memory=memory_of(raw.total_alloc, memory), open_calls=raw.open_calls)
 
 
 def edges_of(handle: c_void_p) -> Sequence[Edge]:

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Functions that never return, since the program ends in them: by exit, _exit, a kill, in another thread, in a forked
+child.  They have the time until then, and the report marks them.  The program (unreturned.c) tells how long each
+had run at its last look at the clock: no time may be less, and none more than what passed until somebody saw it gone."""
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import cases
+
+HOTFN = os.environ["HOTFN"]
+FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same of 32-bit targets
+SRC = pathlib.Path(__file__).resolve().parent / "src"
+CALLS = {"outer": 1, "middle": 1, "inner": 3, "worker": 1}
+RATE, SLACK_NS = 0.01, 20000  # of one clock against the other; what hooks cost, taken out of all that is within
+
+
+def built(place):
+    subprocess.run(["gcc", *FLAGS, "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", place / "unreturned",
+                    SRC / "unreturned.c"], check=True)
+    return place / "unreturned"
+
+
+def ran(place, way, *mode):
+    """(what the program told: {name: (ns, own ns)}, most that may have passed since, {name: function})"""
+    record = place / "run.hfr"
+    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "--mode", "time", *mode, "-o", record, "--", built(place), way],
+                          capture_output=True, text=True, timeout=300)
+    after = time.monotonic_ns()
+    assert done.returncode == {"kill": -9, "child": 0}.get(way, 3), done
+    report = json.loads(subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True, capture_output=True,
+                                       text=True).stdout)
+    told = {name: (int(a), int(b)) for name, a, b in map(str.split, done.stdout.splitlines())}
+    left = told.pop("gone", (after, 0))[0] - told.pop("at")[0]
+    to_ns = 1e9 / report["time"]["ticks_per_second"]
+    functions = {f["name"]: f for f in report["functions"] if f["state"] == "hooked"}
+    return {name: (a * to_ns, b * to_ns) for name, (a, b) in told.items()}, left, functions
+
+
+def no_less_and_no_more(got, told, left, what):
+    assert told * (1 - RATE) - SLACK_NS <= got <= (told + left) * (1 + RATE) + SLACK_NS, (what, got, told, left)
+
+
+def check(place, way, *mode):
+    told, left, functions = ran(place, way, *mode)
+    assert told, (way, mode)
+    for name, (ns, own_ns) in told.items():
+        f = functions[name]
+        assert f["calls"] == f["timed_calls"] == f["open_calls"] == CALLS[name], (way, mode, f)
+        if "--sample" not in mode:  # its own times are differences, and totals of what recurses are bounds
+            assert f["self_ns"] >= own_ns * (1 - RATE) - SLACK_NS, (way, mode, own_ns, f)
+        if "--sample" not in mode or name != "inner":
+            no_less_and_no_more(f["total_ns"], ns, left, (way, mode, f))
+    if "outer" in told and "--sample" not in mode:
+        own = sum(functions[name]["self_ns"] for name in (*told, "mark"))
+        assert abs(own - functions["outer"]["total_ns"]) <= SLACK_NS, (way, mode, own, functions["outer"])
+    return functions
+
+
+def with_exit(place):
+    for mode in ((), ("--flat",), ("--sample", "2"), ("--with", "alloc")):
+        functions = check(place, "exit", *mode)
+        assert functions["mark"]["open_calls"] == 0, functions["mark"]
+
+
+def with_exit_at_once(place):
+    check(place, "_exit")
+
+
+def by_a_kill(place):
+    check(place, "kill")
+    check(place, "kill", "--flat")
+
+
+def in_another_thread(place):
+    check(place, "thread")
+
+
+def in_a_child_whose_parent_works_on(place):
+    check(place, "child")
+
+
+def the_report_and_callgrind_tell(place):
+    told, left, _ = ran(place, "exit")
+    record = place / "run.hfr"
+    table = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
+    assert re.search(r"outer \(did not return\)$", table, re.MULTILINE), table
+    assert re.search(r"inner \(3 calls did not return\)$", table, re.MULTILINE), table
+    if not shutil.which("callgrind_annotate"):
+        raise cases.Skipped("no callgrind_annotate on this system")
+    subprocess.run([HOTFN, "export", "-F", "callgrind", "-o", place / "callgrind.out", record], check=True)
+    shown = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", place / "callgrind.out"],
+                           check=True, capture_output=True, text=True).stdout
+    for name in ("outer", "middle"):
+        line = re.search(rf"^ *([0-9,]+) .*:{name} \[", shown, re.MULTILINE)
+        assert line, (name, shown)
+        no_less_and_no_more(int(line.group(1).replace(",", "")), told[name][0], left, (name, shown))
+
+
+CASES = [with_exit, with_exit_at_once, by_a_kill, in_another_thread, in_a_child_whose_parent_works_on,
+         the_report_and_callgrind_tell]
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES, needs=["gcc"]) if platform.machine() == "x86_64" else cases.SKIPPED)
