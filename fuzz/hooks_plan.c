@@ -16,12 +16,12 @@ static uint64_t read_hook(const hotfn_plan *plan, uint32_t index)
     uint64_t sum = 0;
 
     hfn_plan_hook_at(plan, index, &hook);
-    end = hook.cfi + hook.cfi_bytes;
+    end = hook.comebacks + hook.comeback_count * PLAN_FIELD_BYTES;
     for (const uint8_t *at = hook.original; at < end; at++)
         sum += *at;
     if (hook.strategy == HOTFN_STRATEGY_PUN)
         sum += hfn_plan_pun_fixed(&hook);
-    return sum + hook.island_rva + hook.run_end_rva;
+    return sum + hook.island_rva + hook.run_end_rva + hook.comes_to_rva;
 }
 
 static void read_plan(const hotfn_plan *plan)

@@ -160,7 +160,8 @@ typedef void (*hotfn_refused_fn)(void *user, uint32_t module, uint32_t function_
                                  uint32_t offset);
 HOTFN_API void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit, void *user);
 
-/* Put every byte back.  Stubs stay mapped for ever (a thread may still stand in one).  Sites whose
+/* Put every byte back, but for the jumps at which timed calls end (hotfn_verdict.comes_to): a call may be open,
+ * and they go on to where they led.  Stubs stay mapped for ever (a thread may still stand in one).  Sites whose
  * bytes somebody else changed since are left alone and reported by HOTFN_E_MISMATCH.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err);
 /* The module was unmapped: forget its hooks without touching memory.  Since 0.1. */

@@ -94,8 +94,10 @@ typedef struct hotfn_verdict {
     uint32_t patch_offset; /* bytes from the entry to the patch: 4 behind ENDBR64, or where
                                RETARGET's call stands: the stub runs at the callee's entry */
     uint32_t patch_bytes;  /* bytes that the patch overwrites at the entry                 */
+    uint32_t comes_to;     /* TIMED: its call ends where it jumps on to this function, which may not
+                               run within it: its index plus 1; 0: there is none           */
 } hotfn_verdict;
-#define HOTFN_VERDICT_INIT { (uint32_t)sizeof(hotfn_verdict), 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_VERDICT_INIT { (uint32_t)sizeof(hotfn_verdict), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define HOTFN_VERDICTS_ALLOW_INT3 1u
 #define HOTFN_VERDICTS_TIMING 2u /* also prove which functions may be timed */

@@ -172,6 +172,7 @@ typedef struct hfn_patching {
     uint32_t jump_bytes;       /* of the full-range jump that a patch is (5; 4) */
     uint32_t short_jump_bytes; /* of the jump to an island within 128 bytes; 0: there is none */
     uint64_t jump_reach_bytes; /* how far the full-range jump goes in either direction */
+    bool can_come_back; /* its stubs can end a call where the function jumps on to another one */
 
     /* Fill in a fixup of the moved code that stands at address; target is an address too.  False if it is
      * out of reach from there. */

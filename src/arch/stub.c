@@ -87,7 +87,11 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 
 hfn_stub_shape hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)
 {
-    return *hfn_x86_stub_shape(kind, flags);
+    hfn_stub_shape shape = *hfn_x86_stub_shape(kind, flags);
+
+    if (hfn_x86_comes_back(kind, flags))
+        hfn_x86_comeback_shape(&shape);
+    return shape;
 }
 
 #endif

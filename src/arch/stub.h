@@ -21,6 +21,7 @@ typedef enum hfn_stub_kind {
 #define HFN_STUB_FAR_SLOT 4u   /* the slot lies beyond HFN_STUB_NEAR_SLOT_BYTES (ARM64)           */
 #define HFN_STUB_SIGNED 8u     /* the return address is signed at the entry (ARM64)               */
 #define HFN_STUB_KEY_B 16u    /* it is, with key B (ARM64)                                      */
+#define HFN_STUB_COMES_BACK 32u /* timed, x86-64: its jump to `comes_to` ends the call first     */
 #define HFN_STUB_SPARE_SHIFT 8 /* from this bit on, five: a register that may be spoilt, plus 1 */
 #define HFN_STUB_ARGUMENTS_SHIFT 16 /* TIME: words on the stack to be copied, five bits; from the next
                                      * on, i386, which of them the return takes: none, one or all */
@@ -39,7 +40,7 @@ typedef struct hfn_stub_shape {
     uint8_t head_bytes; /* the moved instructions follow, at the stack pointer of the entry */
     uint8_t entry_at;   /* where the patch jumps to                                         */
     uint8_t step_count;
-    hfn_stub_step steps[10];
+    hfn_stub_step steps[12];
 } hfn_stub_shape;
 
 typedef struct hfn_stub_request {
@@ -53,6 +54,7 @@ typedef struct hfn_stub_request {
     uint64_t time_enter, time_exit; /* TIME: the region's gates                     */
     uint32_t slot;             /* TIME: what they find in the stub's frame          */
     int32_t skip_displacement; /* SAMPLE: from the row                              */
+    uint64_t comes_to;         /* COMES_BACK: a function within 2 GiB               */
 } hfn_stub_request;
 
 #define HFN_STUB_NEAR_SLOT_BYTES 32768u  /* that one load of any CPU reaches from a row */

@@ -151,7 +151,9 @@ static bool may_be_one(const hfn_time_frame *f)
 {
     uint32_t slot = (uint32_t)f->slot;
 
-    return slot >= lowest && slot <= highest && hfn_thread_row && !(f->how & HFN_CALL_UNTIMED);
+    return slot >= lowest && slot <= highest && hfn_thread_row && !(f->how & HFN_CALL_UNTIMED) &&
+           (uint64_t)f->slot >> 32 ==
+               0; /* what it jumps on to knows the block: it cannot be told here */
 }
 
 HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *f, uintptr_t first, uintptr_t second)

@@ -33,7 +33,8 @@ typedef struct hfn_time_frame {
     uint32_t depth;  /* its place in the log                 */
     uint64_t how;    /* HFN_CALL_*                           */
     uint64_t room;   /* sampled: how many calls it stands for */
-    uintptr_t slot;  /* pushed by the stub; behind it lies the caller's return address */
+    uintptr_t slot;  /* pushed by the stub, which keeps a flag in the upper half (arch/x86/emit_comeback.c);
+                      * behind it lies the caller's return address */
 } hfn_time_frame;
 #define HFN_TIME_FRAME_BYTES (32 + sizeof(uintptr_t))
 

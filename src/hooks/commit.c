@@ -117,7 +117,8 @@ static void write_batch(change *c, hfn_batch *batch)
         fetch_ahead(c->hooks, batch, walk.index);
         if (batch->hooks[walk.index] & HFN_HOOK_REFUSED)
             continue;
-        if (hfn_patch_compare(&walk.hook, base) == HFN_PATCH_SAME &&
+        if (!(batch->hooks[walk.index] & HFN_HOOK_STAYS) &&
+            hfn_patch_compare(&walk.hook, base) == HFN_PATCH_SAME &&
             hfn_patch_write(&walk.hook, base, walk.entry,
                             hfn_windows_at(&c->windows, base + walk.hook.site_rva))) {
             batch->hooks[walk.index] |= HFN_HOOK_STANDS;
@@ -134,6 +135,9 @@ static void write_all(void *user)
 {
     change *c = user;
 
+    for (size_t i = 0; i < c->hooks->batch_count; i++)
+        if (batch_in(c->hooks, i, HFN_BATCH_PENDING))
+            hfn_sites_send_back(c->hooks, &c->hooks->batches[i], &c->windows);
     for (size_t i = 0; i < c->hooks->batch_count; i++)
         if (batch_in(c->hooks, i, HFN_BATCH_PENDING))
             write_batch(c, &c->hooks->batches[i]);

@@ -239,11 +239,18 @@ typedef struct choice {
     uint64_t first_rva, end_rva;
 } choice;
 
+/* A function whose jump must come back cannot be timed where no site of the module is to be changed. */
+static bool can_time(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t entry)
+{
+    return hfn_hooks_can_time(hooks) && hfn_plan_is_timed(plan, entry) &&
+           !((hooks->options.flags & HOTFN_HOOKS_KEEP_CALLS) && hfn_plan_comes_back(plan, entry));
+}
+
 /* Is the entry among them, and which slot is it to count in? */
 static bool is_chosen(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t entry,
                       const choice *c, uint32_t *slot)
 {
-    bool timed = hfn_hooks_can_time(hooks) && hfn_plan_is_timed(plan, entry);
+    bool timed = can_time(hooks, plan, entry);
     uint64_t rva = hfn_plan_rva_at(plan, entry);
 
     *slot = c->slots[hfn_plan_function_at(plan, entry)];

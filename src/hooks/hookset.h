@@ -15,10 +15,11 @@
 #define HFN_HOOK_STANDS UINT32_C(0x80000000)
 #define HFN_HOOK_REFUSED UINT32_C(0x40000000)
 #define HFN_HOOK_FAR UINT32_C(0x20000000) /* its slot: HFN_STUB_FAR_SLOT */
-#define HFN_HOOK_ENTRY UINT32_C(0x1fffffff)
+#define HFN_HOOK_STAYS UINT32_C(0x10000000) /* a jump of its own cannot be made to come back */
+#define HFN_HOOK_ENTRY UINT32_C(0x0fffffff)
 
 /* The longest head and the longest moved code. */
-#define HFN_STUB_MAX_BYTES (128 + HFN_RUN_MAX_BYTES)
+#define HFN_STUB_MAX_BYTES (192 + HFN_RUN_MAX_BYTES)
 
 typedef enum hfn_batch_state {
     HFN_BATCH_EMPTY = 0, /* a free place in the table                           */

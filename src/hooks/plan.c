@@ -100,7 +100,8 @@ static uint32_t data_bytes_of(const uint8_t *entry)
 
     return entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] + island + entry[PLAN_ENTRY_MOVED_BYTES_AT] +
            entry[PLAN_ENTRY_FIXUPS_AT] * PLAN_FIXUP_BYTES +
-           entry[PLAN_ENTRY_STEPS_AT] * PLAN_STEP_BYTES + entry[PLAN_ENTRY_CFI_BYTES_AT];
+           entry[PLAN_ENTRY_STEPS_AT] * PLAN_STEP_BYTES + entry[PLAN_ENTRY_CFI_BYTES_AT] +
+           entry[PLAN_ENTRY_COMEBACKS_AT] * PLAN_FIELD_BYTES;
 }
 
 /* rsp and r12 are none: instructions that address by them are longer than stubs expect. */
@@ -151,6 +152,21 @@ static bool check_place(const hfn_plan_hook *hook, const hfn_plan_range *range)
            (hook->island_rva + PLAN_ISLAND_BYTES <= site || hook->island_rva >= site + 2);
 }
 
+static bool check_comebacks(const hfn_patching *patching, const hotfn_plan *plan,
+                            const hfn_plan_hook *hook, const hfn_plan_range *range)
+{
+    if (hook->comeback_count == 0)
+        return hook->comes_to_rva == 0;
+    for (uint32_t i = 0; i < hook->comeback_count; i++) {
+        uint64_t field = hfn_load_u32(hook->comebacks + i * PLAN_FIELD_BYTES);
+        if (field < hook->rva + 2u || field + PLAN_FIELD_BYTES > range->end_rva)
+            return false;
+    }
+    return patching->can_come_back && (hook->flags & HOTFN_VERDICT_TIMED) &&
+           hook->comes_to_rva != 0 && (int64_t)hook->comes_to_rva >= plan->reach_begin &&
+           (int64_t)hook->comes_to_rva < plan->reach_end;
+}
+
 static bool check_entry(const hfn_patching *patching, const hotfn_plan *plan,
                         const hfn_plan_range *range, uint32_t index)
 {
@@ -165,7 +181,7 @@ static bool check_entry(const hfn_patching *patching, const hotfn_plan *plan,
         return false;
     return hook.function_index < plan->function_count && check_place(&hook, range) &&
            check_strategy(patching, &hook) && check_fixups(patching, plan, &hook) &&
-           check_steps(&hook);
+           check_steps(&hook) && check_comebacks(patching, plan, &hook, range);
 }
 
 /* Ranges hold all entries between them, in order; they may touch. */

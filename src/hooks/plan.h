@@ -7,7 +7,8 @@
  *   header   PLAN_HEADER_BYTES, below
  *   ranges   range_count x PLAN_RANGE_BYTES: runs of entries in one executable section
  *   entries  entry_count x PLAN_ENTRY_BYTES, sorted by rva and by function index
- *   data     what entries refer to, unaligned: original, island original, moved, fixups, steps, cfi
+ *   data     what entries refer to, unaligned: original, island original, moved, fixups, steps, cfi,
+ *            and of each jump that comes back the rva of its 4-byte field
  *   sites    site_count words, of direct calls and jumps, by address: 12 bits, the distance of its 4-byte
  *            field from the end of the last word's; 20 bits, the entry that it leads to (or
  *            PLAN_SITE_NONE: no site, but a step further)
@@ -22,7 +23,7 @@
 #include <string.h>
 
 #define PLAN_MAGIC UINT64_C(0x314e414c504e4648) /* "HFNPLAN1" */
-#define PLAN_VERSION 5u
+#define PLAN_VERSION 6u
 
 /* Offsets in the header. */
 enum {
@@ -72,7 +73,9 @@ enum {
     PLAN_ENTRY_SPARE_AT = 22,     /* u8 a register that is dead at the site, plus 1; 0: none   */
     PLAN_ENTRY_ARGUMENTS_AT = 23, /* u8 timed: words of arguments; from bit 5 on HOTFN_POPS_*   */
     PLAN_ENTRY_RUN_AT = 24,       /* u16 from the site on, that may be copied behind what is moved     */
-    PLAN_ENTRY_BYTES = 26,
+    PLAN_ENTRY_COMES_TO_AT = 26,  /* u32 rva of a function, timed: jumps to it end the call first; 0   */
+    PLAN_ENTRY_COMEBACKS_AT = 30, /* u8 how many such jumps                                           */
+    PLAN_ENTRY_BYTES = 31,
 };
 
 enum {
@@ -140,8 +143,9 @@ typedef struct hfn_plan_hook {
     uint16_t run_bytes;   /* the moved code's, where it runs on; else 0 */
     const hotfn_plan *plan;
     uint8_t strategy, flags, patch_offset, patch_bytes, spare, arguments;
-    uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes;
-    const uint8_t *original, *island_original, *moved, *fixups, *steps, *cfi;
+    uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes, comeback_count;
+    uint32_t comes_to_rva; /* 0: none */
+    const uint8_t *original, *island_original, *moved, *fixups, *steps, *cfi, *comebacks;
 } hfn_plan_hook;
 
 hfn_plan_range hfn_plan_range_at(const hotfn_plan *plan, uint32_t index);
@@ -160,6 +164,11 @@ static inline uint32_t hfn_plan_function_at(const hotfn_plan *plan, uint32_t ind
 static inline uint8_t hfn_plan_strategy_at(const hotfn_plan *plan, uint32_t index)
 {
     return plan->entries[(uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_STRATEGY_AT];
+}
+
+static inline bool hfn_plan_comes_back(const hotfn_plan *plan, uint32_t index)
+{
+    return plan->entries[(uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_COMEBACKS_AT] != 0;
 }
 
 static inline bool hfn_plan_is_timed(const hotfn_plan *plan, uint32_t index)
@@ -204,6 +213,9 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->fixups = out->moved + out->moved_bytes;
     out->steps = out->fixups + out->fixup_count * PLAN_FIXUP_BYTES;
     out->cfi = out->steps + out->step_count * PLAN_STEP_BYTES;
+    out->comes_to_rva = hfn_load_u32(entry + PLAN_ENTRY_COMES_TO_AT);
+    out->comeback_count = entry[PLAN_ENTRY_COMEBACKS_AT];
+    out->comebacks = out->cfi + out->cfi_bytes;
 }
 
 /* PUN: displacements that the bytes allow are those with (displacement & mask) == fixed. */

@@ -31,6 +31,31 @@ static uint64_t end_of(const hotfn_verdicts *verdicts, uint32_t index, uint64_t 
                                                            : site_rva + bytes_behind_site;
 }
 
+/* The function's jumps that come back.  False if they do not fit the format. */
+static bool find_comebacks(const hotfn_verdicts *verdicts, uint32_t index,
+                           uint32_t fields[UINT8_MAX], hfn_plan_source *source)
+{
+    uint32_t to = hfn_verdicts_at(verdicts, index)->pub.comes_to - 1;
+    uint64_t end =
+        source->rva + hfn_functions_at(hfn_verdicts_functions(verdicts), index)->byte_count;
+    size_t count, i = 0;
+    const hfn_branch *sites = hfn_verdicts_sites(verdicts, &count);
+
+    source->comebacks = fields;
+    source->comes_to_rva = (uint32_t)hfn_functions_at(hfn_verdicts_functions(verdicts), to)->rva;
+    for (size_t step = count; step > 0; step /= 2) /* the first behind the entry */
+        while (i + step <= count && sites[i + step - 1].field < source->rva)
+            i += step;
+    for (; i < count && sites[i].field < end; i++) {
+        if (sites[i].target != to)
+            continue;
+        if (source->comeback_count == UINT8_MAX)
+            return false;
+        fields[source->comeback_count++] = sites[i].field;
+    }
+    return source->comeback_count > 0;
+}
+
 static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
                               uint32_t index)
 {
@@ -39,6 +64,7 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
     uint32_t original_bytes = original_bytes_of(verdict);
     hfn_span original = hfn_image_span(image, verdict->site_rva);
     hfn_moved moved;
+    uint32_t comebacks[UINT8_MAX];
     hfn_plan_source source = {
         .function_index = index,
         .section = hfn_image_section_of(image, verdict->site_rva),
@@ -60,6 +86,10 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
 
     if (original.size < original_bytes || !hfn_verdicts_moved(verdicts, index, &moved))
         return HOTFN_E_LIMIT;
+    if (verdict->pub.comes_to != 0 && !find_comebacks(verdicts, index, comebacks, &source)) {
+        source.flags &= ~HOTFN_VERDICT_TIMED;
+        source.arguments = source.comeback_count = source.comes_to_rva = 0;
+    }
     return hfn_plan_writer_add(writer, &source);
 }
 

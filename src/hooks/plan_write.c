@@ -98,7 +98,8 @@ static bool fits_format(const hfn_plan_source *source, const hfn_moved *moved)
     return site + source->original_bytes <= UINT32_MAX - UINT16_MAX &&
            source->patch_offset <= UINT8_MAX && source->original_bytes <= PLAN_ORIGINAL_MAX &&
            source->patch_bytes <= source->original_bytes && source->flags <= UINT8_MAX &&
-           moved->instruction_count <= PLAN_STEPS_MAX && moved->length <= HFN_MOVED_MAX &&
+           source->comeback_count <= UINT8_MAX && moved->instruction_count <= PLAN_STEPS_MAX &&
+           moved->length <= HFN_MOVED_MAX &&
            (source->strategy != HOTFN_STRATEGY_ISLAND ||
             (island >= INT8_MIN && island <= INT8_MAX));
 }
@@ -130,7 +131,8 @@ static bool write_data(hfn_plan_writer *writer, const hfn_plan_source *source, c
     bool island = source->strategy == HOTFN_STRATEGY_ISLAND;
     size_t byte_count = source->original_bytes + (island ? PLAN_ISLAND_BYTES : 0) + moved->length +
                         moved->fixup_count * PLAN_FIXUP_BYTES +
-                        moved->instruction_count * PLAN_STEP_BYTES + cfi_bytes;
+                        moved->instruction_count * PLAN_STEP_BYTES + cfi_bytes +
+                        (size_t)source->comeback_count * PLAN_FIELD_BYTES;
     uint8_t *at = extend(&writer->env, &writer->data, byte_count);
 
     if (!at)
@@ -145,7 +147,11 @@ static bool write_data(hfn_plan_writer *writer, const hfn_plan_source *source, c
         at[0] = moved->original_at[i];
         at[1] = moved->moved_at[i];
     }
-    memcpy(at, cfi, cfi_bytes);
+    at = copy(at, cfi, cfi_bytes);
+    for (uint32_t i = 0; i < source->comeback_count; i++, at += PLAN_FIELD_BYTES)
+        hfn_store_u32(at, source->comebacks[i]);
+    if (source->comeback_count > 0)
+        reach(writer, source->comes_to_rva, (int64_t)source->comes_to_rva + 1);
     return true;
 }
 
@@ -175,6 +181,8 @@ static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t 
     entry[PLAN_ENTRY_CFI_BYTES_AT] = (uint8_t)cfi_bytes;
     entry[PLAN_ENTRY_SPARE_AT] = (uint8_t)source->spare;
     entry[PLAN_ENTRY_ARGUMENTS_AT] = (uint8_t)source->arguments;
+    hfn_store_u32(entry + PLAN_ENTRY_COMES_TO_AT, source->comes_to_rva);
+    entry[PLAN_ENTRY_COMEBACKS_AT] = (uint8_t)source->comeback_count;
     entry[PLAN_ENTRY_RUN_AT] = (uint8_t)run_bytes;
     entry[PLAN_ENTRY_RUN_AT + 1] = (uint8_t)(run_bytes >> 8);
     if (source->strategy == HOTFN_STRATEGY_ISLAND)

@@ -15,6 +15,8 @@ typedef struct hfn_plan_source {
     uint32_t arguments; /* PLAN_ENTRY_ARGUMENTS_AT */
     uint32_t spare; /* a register that is dead at the site, plus 1; 0: none */
     uint32_t run_bytes; /* from the site on: surely the function's code, and free to be copied */
+    const uint32_t *comebacks; /* fields of the jumps to comes_to_rva that end a timed call first */
+    uint32_t comeback_count, comes_to_rva;
     uint64_t island_rva;     /* ISLAND */
     const uint8_t *original; /* [original_bytes] from the site: all that is patched or moved;
                                  PUN: also up to the end of the 5-byte jump */

@@ -70,6 +70,7 @@ static bool is_untouched(const hotfn_hooks *hooks, uint32_t module)
     return true;
 }
 
+/* A copy of a jump that must come back would not. */
 void hfn_run_on_measure(hotfn_hooks *hooks, hfn_batch *batch)
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base;
@@ -82,7 +83,8 @@ void hfn_run_on_measure(hotfn_hooks *hooks, hfn_batch *batch)
     for (uint32_t i = 0; batch->runs && i < batch->hook_count; i++) {
         hfn_plan_hook hook;
         hfn_batch_hook(hooks, batch, i, &hook);
-        batch->runs[i] = (uint16_t)make(out, base + hook.site_rva, &hook, base);
+        if (batch->kind == HOTFN_ACTION_COUNT || hook.comeback_count == 0)
+            batch->runs[i] = (uint16_t)make(out, base + hook.site_rva, &hook, base);
     }
 }
 

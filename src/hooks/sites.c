@@ -132,6 +132,39 @@ bool hfn_sites_next(const hfn_batch *batch, hfn_site_walk *walk)
     return false;
 }
 
+static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_windows *windows)
+{
+    const hfn_plan_hook *hook = &walk->hook;
+
+    for (uint32_t i = 0; i < hook->comeback_count; i++) {
+        uint32_t rva = hfn_load_u32(hook->comebacks + i * PLAN_FIELD_BYTES);
+        uint64_t behind = base + rva + PLAN_FIELD_BYTES;
+        site s = { base + rva, hook->comes_to_rva - (rva + PLAN_FIELD_BYTES),
+                   (uint32_t)(walk->address - behind), hfn_windows_at(windows, base + rva - 2) };
+        int64_t distance = (int64_t)(walk->address - behind);
+        if (!s.window || behind > s.window->end || distance != (int32_t)distance ||
+            !is_branch(s.field) ||
+            (value_at(s.field) != s.to_function && value_at(s.field) != s.to_stub))
+            return false;
+        write_field(&s, s.to_stub);
+        if (value_at(s.field) != s.to_stub)
+            return false;
+    }
+    return true;
+}
+
+void hfn_sites_send_back(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows)
+{
+    uint64_t base = hfn_batch_module(hooks, batch)->base;
+    hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
+
+    if (batch->kind != HOTFN_ACTION_TIME && batch->kind != HOTFN_ACTION_SAMPLE)
+        return;
+    while (hfn_stub_walk_next(&walk))
+        if (!(batch->hooks[walk.index] & HFN_HOOK_REFUSED) && !send_back(&walk, base, windows))
+            batch->hooks[walk.index] |= HFN_HOOK_STAYS;
+}
+
 void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);

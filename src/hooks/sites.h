@@ -18,6 +18,11 @@ void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch);
 /* The next site that leads to a noted stub. */
 bool hfn_sites_next(const hfn_batch *batch, hfn_site_walk *walk);
 
+/* Send the jumps of the batch's functions that must come back to the fronts of their stubs (arch/x86/
+ * emit_comeback.c), before any other site is written; where one is not as in the file, the hook STAYS.  They are
+ * never taken back: a call may be open, and who comes by without one just goes on. */
+void hfn_sites_send_back(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows);
+
 /* Send all that lead to noted stubs there; the bytes of one that is not as in the file, or that cannot
  * reach its stub, stay.  Adds to batch->sites_written. */
 void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows);

@@ -25,6 +25,7 @@ static uint32_t stub_flags(const hfn_plan_hook *hook)
            ((hook->flags & HOTFN_VERDICT_RETURN_SIGNED) ? HFN_STUB_SIGNED : 0) |
            ((hook->flags & HOTFN_VERDICT_KEY_B) ? HFN_STUB_KEY_B : 0) |
            (hook->far_slot ? HFN_STUB_FAR_SLOT : 0) |
+           (hook->comeback_count > 0 ? HFN_STUB_COMES_BACK : 0) |
            (uint32_t)hook->spare << HFN_STUB_SPARE_SHIFT |
            (uint32_t)hook->arguments << HFN_STUB_ARGUMENTS_SHIFT;
 }
@@ -76,7 +77,12 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
         .time_exit = gates->time_exit,
         .slot = action->slot,
         .skip_displacement = (int32_t)(access->skip_base_bytes + 4 * action->slot),
+        .comes_to = base + hook->comes_to_rva,
     };
+    int64_t distance = (int64_t)(request.comes_to - address);
+
+    if (hook->comeback_count > 0 && distance != (int32_t)distance)
+        return false;
 
     hfn_stub_emit(out, &request);
     if (hook->run_bytes > 0)

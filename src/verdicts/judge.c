@@ -79,9 +79,9 @@ static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
     hfn_tables_scan(&j);
     hfn_orphans_scan(&j);
     judge_all(&j, v->items);
+    hfn_sites_keep(&j, v->items);
     if (options->flags & HOTFN_VERDICTS_TIMING)
         hfn_timing_judge(&j, v->items);
-    hfn_sites_keep(&j, v->items);
     v->sites = j.branches;
     v->site_count = j.branch_count;
     v->site_capacity = j.branch_capacity;

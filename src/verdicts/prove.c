@@ -287,6 +287,7 @@ static uint32_t jump_by(hfn_prover *p, const hfn_slot *slot, const hfn_stack_sta
 {
     uint32_t unused;
 
+    p->field = 0; /* what it leads to is the PLT */
     if (slot->target != UINT64_MAX && !is_in_plt(p, slot->target) &&
         subject_at(p, slot->target, &unused))
         return jump_to(p, slot->target, state);
@@ -316,7 +317,8 @@ static uint32_t jump_to(hfn_prover *p, uint64_t target, const hfn_stack_state *s
         !stands_at_entry(p, state))
         return hfn_code_region(&p->judging->code, target) ? hfn_prove_leads(p, target, state, false)
                                                           : HOTFN_REASON_TAIL_UNKNOWN;
-    append(p, (void **)&p->tails, &p->tail_count, &p->tail_capacity, &index, sizeof index);
+    const hfn_tail tail = { index, p->field };
+    append(p, (void **)&p->tails, &p->tail_count, &p->tail_capacity, &tail, sizeof tail);
     place_of(p, p->block)->returns |= state->called > 0;
     return HOTFN_REASON_NONE;
 }
@@ -526,6 +528,7 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
             b.count = LINE_MAX / 2;
         }
         b.starts[b.count++] = (uint32_t)(at - b.begin);
+        p->field = in.length > 4 ? at + in.length - 4 : 0;
         if (step(p, &b, at, &in, &state, &reason) == WAY_END || reason != HOTFN_REASON_NONE)
             return reason;
         if ((in.flow == HFN_FLOW_CALL && !is_push_of_place(p, at, &in) &&
@@ -535,6 +538,7 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
         else
             behind_call = behind_call && in.is_padding;
         at += in.length;
+        p->field = 0;
         if (at >= end)
             return behind_call ? HOTFN_REASON_NONE : jump_to(p, at, &state);
     }

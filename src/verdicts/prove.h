@@ -31,6 +31,12 @@ typedef struct hfn_call_state {
     uint8_t called;
 } hfn_call_state;
 
+/* A function that this one jumps on to; field: of the jump's distance, 4 bytes, or 0. */
+typedef struct hfn_tail {
+    uint32_t to;
+    uint64_t field;
+} hfn_tail;
+
 /* One thread's working memory. */
 typedef struct hfn_prover {
     hfn_judging *judging;
@@ -41,7 +47,7 @@ typedef struct hfn_prover {
     size_t queue_count, queue_capacity;
     hfn_call_state *calls;
     size_t call_count, call_capacity;
-    uint32_t *tails; /* functions that this one jumps on to */
+    hfn_tail *tails;
     size_t tail_count, tail_capacity;
     uint32_t *parts; /* other subjects whose code belongs to it, and itself first */
     size_t part_count, part_capacity;
@@ -57,6 +63,7 @@ typedef struct hfn_prover {
     bool case_seen; /* a place that it may lead to */
     bool loops;     /* it jumps to its own entry   */
     uint64_t block; /* where the block that is read begins */
+    uint64_t field; /* of the branch that is read, 4 bytes; 0: it has none */
     uint32_t reach; /* bytes of arguments on the stack that it touches */
     int32_t pops;   /* i386: that its returns take along; -1: none was seen */
 } hfn_prover;

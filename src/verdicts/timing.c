@@ -15,16 +15,20 @@
 
 #define BATCH 128u
 
-/* from jumps on to to. */
+/* from jumps on to to; field: of the jump's distance, 0 if it has none. */
 typedef struct tail {
     uint32_t from, to;
+    uint64_t field;
 } tail;
 
 /* Of a function, by index. */
 typedef struct proof {
-    bool holds;    /* may run behind a frame of ours                       */
-    uint8_t words; /* of arguments that are touched                         */
-    int8_t pops;   /* words that the return takes along; -1: it does not return */
+    bool holds;        /* may run behind a frame of ours                       */
+    uint8_t words;     /* of arguments that are touched                         */
+    int8_t pops;       /* words that the return takes along; -1: it does not return */
+    bool stays;        /* one of its jumps cannot be made to come back                 */
+    uint8_t words_on;  /* of arguments that are touched by what it jumps on to behind a frame */
+    uint32_t comes_to; /* where a jump that comes back leads, plus 1; 0: it has none           */
 } proof;
 
 typedef struct timing {
@@ -94,14 +98,15 @@ static void judge_one(timing *t, hfn_prover *p, uint32_t index)
     found = hfn_prove(p, index);
     if (found == HOTFN_REASON_NONE && p->reach > 0 && hfn_is_piece(t->judging, index))
         found = HOTFN_REASON_STACK_ARGUMENTS; /* they may be locals of its caller's */
-    t->proven[index] = (proof){ found == HOTFN_REASON_NONE, (uint8_t)((p->reach + word - 1) / word),
-                                (int8_t)(p->pops < 0 ? -1 : p->pops / (int32_t)word) };
+    t->proven[index] = (proof){ .holds = found == HOTFN_REASON_NONE,
+                                .words = (uint8_t)((p->reach + word - 1) / word),
+                                .pops = (int8_t)(p->pops < 0 ? -1 : p->pops / (int32_t)word) };
     if (reason == HOTFN_REASON_NONE &&
         (p->loops || (p->dispatches && (v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP))))
         reason = HOTFN_REASON_ENTRY_JUMPED;
     settle(v, reason != HOTFN_REASON_NONE ? reason : found);
     for (size_t k = 0; t->proven[index].holds && k < p->tail_count; k++) {
-        const tail one = { index, p->tails[k] };
+        const tail one = { index, p->tails[k].to, p->tails[k].field };
         hfn_judging_append(t->judging, (void **)&t->tails, &t->tail_count, &t->tail_capacity, &one,
                            sizeof one);
     }
@@ -218,6 +223,78 @@ static void settle_arguments(timing *t)
     }
 }
 
+/* ---- Jumps that come back: to one function that may not run behind a frame, each at a site of the function's
+ * own.  Its call ends there, and only then the jump is made (arch/x86/emit_comeback.c).  What it leads to finds the
+ * true caller's arguments, so the function may not have touched its copies of them. */
+
+static bool ends_with_unproven(const hfn_verdict *v)
+{
+    uint32_t reason = v->pub.flags >> 16 & 0xff;
+
+    return reason == HOTFN_REASON_TAIL_UNPROVEN || reason == HOTFN_REASON_TAIL_CIRCLE;
+}
+
+/* Who wants to see what it returns (`--with alloc`) sees it where its call ends. */
+static bool has_standard_name(const hfn_judging *j, uint32_t index)
+{
+    const char *name;
+
+    for (uint32_t n = 0; (name = hotfn_functions_get_name(j->functions, index, n)) != NULL; n++)
+        if (hfn_is_standard(j, name))
+            return true;
+    return false;
+}
+
+static bool is_own_site(const hfn_judging *j, const tail *one)
+{
+    size_t low = 0, high = j->branch_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (j->branches[middle].field < one->field)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < j->branch_count && j->branches[low].field == one->field &&
+           j->branches[low].target == one->to && one->field + 4 <= j->subjects[one->from].end &&
+           hfn_judging_lower(j, one->field) == one->from + 1;
+}
+
+static void note_comeback(timing *t, const tail *one)
+{
+    proof *from = &t->proven[one->from];
+    const proof *to = &t->proven[one->to];
+
+    if (to->holds) { /* it may run behind the frame */
+        from->words_on = from->words_on < to->words ? to->words : from->words_on;
+        return;
+    }
+    if (!is_own_site(t->judging, one) || (t->items[one->to].pub.flags & HOTFN_VERDICT_FLAGS_LIVE) ||
+        (from->comes_to != 0 && from->comes_to != one->to + 1))
+        from->stays = true;
+    from->comes_to = one->to + 1;
+}
+
+static void settle_comebacks(timing *t)
+{
+    if (!t->judging->arch->patching->can_come_back)
+        return;
+    for (size_t i = 0; i < t->tail_count; i++)
+        if (ends_with_unproven(&t->items[t->tails[i].from]))
+            note_comeback(t, &t->tails[i]);
+    for (uint32_t i = 0; i < t->judging->count; i++) {
+        const proof *p = &t->proven[i];
+        hfn_verdict *v = &t->items[i];
+        if (!ends_with_unproven(v) || p->stays || p->comes_to == 0 || p->words > 0 ||
+            has_standard_name(t->judging, i))
+            continue;
+        settle(v, HOTFN_REASON_NONE);
+        v->pub.flags |= (uint32_t)p->words_on << 24;
+        v->pub.comes_to = p->comes_to;
+    }
+}
+
 /* ---- Runtimes that look at their own stacks. */
 
 static bool has_own_walker(const hfn_judging *j)
@@ -303,5 +380,6 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
     settle_arguments(&t);
     while (refuse_unproven(&t))
         ;
+    settle_comebacks(&t);
     finish(&t);
 }

@@ -5,7 +5,8 @@
     callgrind_edges.py --hotfn BUILD/tools/hotfn/hotfn [--stdin FILE] -- ./program args
 
 Callgrind's calls are those of the program's functions by address; an edge of hotfn leads from the
-nearest timed function further out.  So the edges into a function that only timed functions call
+nearest timed function further out, and a function whose call ends at a jump to another one
+(`hotfn scan --timed`: ends_at_jump_to) does not call that one.  So the edges into a function that only timed functions call
 are equal, one by one.  Into one that others call too, or a library (qsort's comparison), hotfn
 knows no fewer from each timed caller, and all in all as many as its calls.  Functions whose counts
 differ already (they depend on the memory's layout) belong to callgrind_counts.py.
@@ -14,8 +15,10 @@ Status 0: so it is.  1: an edge differs.  2: usage, or the program behaved diffe
 import argparse
 import bisect
 import collections
+import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -78,6 +81,17 @@ def differences(function, callers, timed, seen):
         yield None, function["calls"], sum(seen.values())
 
 
+def ends_at(hotfn, path, base):
+    """{callee: functions whose calls end where they jump to it}"""
+    scan = json.loads(subprocess.run([hotfn, "scan", "--json", "--timed", path], capture_output=True, text=True,
+                                     check=True).stdout)
+    ending = collections.defaultdict(set)
+    for f in scan["functions"]:
+        if f["ends_at_jump_to"] is not None:
+            ending[base + f["ends_at_jump_to"]].add(base + f["rva"])
+    return ending
+
+
 def compare(arguments, folder, path):
     (_, profile), outcome = callgrind_counts.run_layout(arguments, folder, 0)
     report = callgrind_counts.run_hotfn(arguments, folder, {outcome}, ["--mode", "time"],
@@ -88,18 +102,18 @@ def compare(arguments, folder, path):
     theirs, ours = callgrind_edges(profile, path, owners), hotfn_edges(report, functions, base)
     timed = {base + rva for rva, f in functions.items() if f["timing"] == "full"}
     name = {base + rva: f["name"] for rva, f in functions.items()}
-    tally, wrong = collections.Counter(), []
+    ending, tally, wrong = ends_at(arguments.hotfn, path, base), collections.Counter(), []
     for rva, function in sorted(functions.items()):
         at = base + rva
         if at not in timed or not function["calls"]:
             continue
-        callers = theirs.get(at, collections.Counter())
+        callers, known = theirs.get(at, collections.Counter()), timed - ending[at]
         tally["called"] += 1
         if sum(callers.values()) != function["calls"] or function["entry_is_loop"]:
             tally["counts differ, or from outside"] += 1
             continue
-        found = list(differences(function, callers, timed, ours.get(at, collections.Counter())))
-        tally["by timed callers only" if all(c in timed for c in callers) else "by others too"] += 1
+        found = list(differences(function, callers, known, ours.get(at, collections.Counter())))
+        tally["by timed callers only" if all(c in known for c in callers) else "by others too"] += 1
         tally["edges compared"] += len(callers)
         wrong += [(function["name"], name.get(caller, "outside"), *rest) for caller, *rest in found]
     return tally, wrong

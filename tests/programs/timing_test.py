@@ -251,6 +251,32 @@ def jumps_through_the_own_plt_lead_to_known_functions(place):
             assert functions[name]["timing_reason"] == "tail-unknown", functions[name]
 
 
+def a_call_ends_at_a_jump_to_what_may_not_run_within_it(place):
+    """x86-64: what takes variable arguments finds its caller's, and functions that jump to each other are timed,
+    however many of the calls are, and also if two threads are in them when the hooks come."""
+    binary = build(place, "comebacks.c", "-O2")
+    scan = json.loads(subprocess.run([HOTFN, "scan", "--json", "--timed", binary], capture_output=True, text=True,
+                                     check=True).stdout)
+    names = {f["rva"]: f["name"] for f in scan["functions"]}
+    ends = {f["name"]: names.get(f["ends_at_jump_to"]) for f in scan["functions"]}
+    wanted = {"some": "sum", "pass": "sum", "even": "odd", "odd": "even", "sum": None, "work": None}
+    found = {name: ends[name] for name in wanted}
+    assert FLAGS or found == wanted, f"calls end at jumps to {found}, not {wanted}"
+    bare = run_bare(binary)
+    counts = by_name(run(place, binary)[2])
+    for options in ((), ("--flat",), ("--sample", "2"), ("--with", "alloc"), ("--after", "1ms"), ("--budget", "5%")):
+        status, output, report = run(place, binary, "--mode", "time", *options)
+        assert (status, output) == bare, (options, status, output, bare)
+        exact = options[:1] not in (("--after",), ("--budget",))
+        for name in wanted if exact else ():
+            f = by_name(report)[name]
+            assert f["calls"] == counts[name]["calls"], (options, f, counts[name])
+            assert FLAGS or (f["timing"] == "count-only") == (name == "sum"), (options, f)
+        if not options:
+            whole = {f["name"]: f["total_ns"] for f in by_name(report).values() if f["total_ns"] is not None}
+            assert FLAGS or whole["some"] + whole["pass"] + whole["even"] <= whole["work"], whole
+
+
 def exceptions_end_the_calls_they_pass(place):
     """Each function that throws or is passed ended as often as it began."""
     if not shutil.which("g++"):
@@ -411,6 +437,7 @@ CASES = [
     one_process_alone_can_be_shown,
     nobody_is_called_by_a_place_that_nobody_called,
     recursion_counts_once_in_a_sample,
+    a_call_ends_at_a_jump_to_what_may_not_run_within_it,
     exceptions_end_the_calls_they_pass,
     no_call_ends_twice_whatever_stacks_it_ran_on,
     perf_goes_through_timed_stubs,

@@ -29,6 +29,8 @@ enum {
     FRAME_WORDS = 8,
     CALLER_BYTES = 256,
     STUB_FRAME_BYTES = 48,
+    STUB_AT = 256,  /* in its page */
+    READER_AT = 22, /* behind the helper */
     SLOTS = 4,
     NODES = 64
 };
@@ -36,7 +38,8 @@ enum { RAX = 0, RCX = 1, RBX = 3, RSP = 4, RBP = 5, R12 = 12 };
 
 typedef struct tally {
     uint64_t proven, with_arguments, refused;
-    uint64_t broken; /* of the refused, those that the stub would change */
+    uint64_t broken;    /* of the refused, those that the stub would change */
+    uint64_t come_back; /* of the proven, those whose call ends at a jump  */
 } tally;
 
 /* ---- A random function. */
@@ -114,7 +117,17 @@ static void put_prologue(function *f, random_source *r)
         put_memory(f, 0x89, any_register(r), RSP, 8 * (int32_t)i);
 }
 
-static void put_epilogue(function *f, random_source *r)
+/* jmp or jcc to the reader, which stands READER_AT bytes behind the helper, `at` bytes before the function. */
+static void put_last_jump(function *f, random_source *r, uint32_t at)
+{
+    if (random_below(r, 2))
+        put_byte(f, 0xE9);
+    else
+        put_byte(f, 0x0F), put_byte(f, 0x80 | random_below(r, 16));
+    put_i32(f, READER_AT - (int32_t)(at + f->size + 4));
+}
+
+static void put_epilogue(function *f, random_source *r, uint32_t at)
 {
     bool wrong = random_below(r, 40) == 0;
 
@@ -126,6 +139,8 @@ static void put_epilogue(function *f, random_source *r)
         put_byte(f, 0x58 | (i == 0 ? 3 : 6));
     if (f->has_frame)
         put_byte(f, 0x5D);
+    if (random_below(r, 5) == 0)
+        put_last_jump(f, r, at);
     if (random_below(r, 40) == 0)
         PUT_BYTES(f, "\xC2\x08\x00");
     put_byte(f, 0xC3);
@@ -209,7 +224,7 @@ static void make_function(function *f, random_source *r, uint32_t at)
         if (skips)
             f->bytes[jump + 1] = (uint8_t)(f->size - (jump + 2));
     }
-    put_epilogue(f, r);
+    put_epilogue(f, r, at);
 }
 
 /* ---- Running it. */
@@ -223,10 +238,12 @@ static uint64_t address_of_code(void (*code)(void))
 }
 
 /* A stub as hooks makes it, in a page of its own: two gates, the head, a jump to the function. */
-static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full, uint32_t words)
+static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full,
+                                const hotfn_verdict *v)
 {
-    uint8_t *page = s->moved_near, *head = page + 256;
-    uint32_t flags = words << HFN_STUB_ARGUMENTS_SHIFT;
+    uint8_t *page = s->moved_near, *head = page + STUB_AT;
+    uint32_t flags = HOTFN_VERDICT_ARGUMENTS(v->flags) << HFN_STUB_ARGUMENTS_SHIFT |
+                     (v->comes_to ? HFN_STUB_COMES_BACK : 0);
     const hfn_stub_shape shape = hfn_stub_shape_of(HFN_STUB_TIME, flags);
     hfn_stub_request request = {
         .kind = HFN_STUB_TIME,
@@ -239,6 +256,7 @@ static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full, 
         .time_enter = (uint64_t)(uintptr_t)page + 64,
         .time_exit = (uint64_t)(uintptr_t)page + 128,
         .slot = 1,
+        .comes_to = (uint64_t)(uintptr_t)s->code + READER_AT,
     };
     int32_t distance;
 
@@ -289,12 +307,27 @@ static void show(const outcome *a, const outcome *b)
                    b->state.registers[i]);
 }
 
-static bool check_one(const stage *s, random_source *r, const uint8_t *code, uint32_t verdict,
-                      tally *t)
+/* The function's jumps to the reader lead to the front of its stub: by the verdicts' sites, as in a plan. */
+static void send_back(const stage *s, const hotfn_verdicts *verdicts, const uint8_t *code,
+                      uint32_t size, const hotfn_verdict *v)
+{
+    size_t count;
+    const hfn_branch *sites = hfn_verdicts_sites(verdicts, &count);
+
+    for (size_t i = 0; v->comes_to && i < count; i++) {
+        uint8_t *field = s->code + (sites[i].field - TEXT);
+        int32_t distance = (int32_t)(s->moved_near + STUB_AT - (field + 4));
+        if (field > code && field < code + size && sites[i].target == v->comes_to - 1)
+            memcpy(field, &distance, 4);
+    }
+}
+
+static bool check_one(const stage *s, random_source *r, const hotfn_verdicts *verdicts,
+                      const uint8_t *code, uint32_t size, const hotfn_verdict *v, tally *t)
 {
     static const sequence none;
-    bool proven = verdict & HOTFN_VERDICT_TIMED;
-    uint32_t words = HOTFN_VERDICT_ARGUMENTS(verdict);
+    bool proven = v->flags & HOTFN_VERDICT_TIMED;
+    uint32_t words = HOTFN_VERDICT_ARGUMENTS(v->flags);
     static outcome before, bare, framed;
     cpu_state start = { { 0 }, 0, 0, 0, 0 };
     bool same;
@@ -303,13 +336,15 @@ static bool check_one(const stage *s, random_source *r, const uint8_t *code, uin
     start.registers[R12] = 0;
     run(s, start, &before, code, 0, &bare);
     timed_use(0);
-    run(s, start, &before, make_stub(s, code, random_below(r, 2), words),
+    send_back(s, verdicts, code, size, v);
+    run(s, start, &before, make_stub(s, code, random_below(r, 2), v),
         STUB_FRAME_BYTES + 8 * (words + words % 2), &framed);
     same = same_outside(&bare, &framed, words);
     if (proven && bare.signal != 0)
         return true; /* it broke by itself */
     t->proven += proven;
     t->with_arguments += words > 0;
+    t->come_back += v->comes_to != 0;
     t->refused += !proven;
     t->broken += !proven && !same;
     if (proven && !same)
@@ -323,6 +358,9 @@ static bool check_one(const stage *s, random_source *r, const uint8_t *code, uin
 #define HELPER                                                                                     \
     "\x50\x48\x31\xF0\x48\x01\xC1\x48\xF7\xD2\x4D\x01\xCA\x59\x48\xC7\xC6\x05\x00\x00\x00\xC3"
 
+/* Looks at its caller's frame and at its return address. */
+#define READER "\x83\xE1\x07\x48\x8B\x84\xCC\x08\x00\x00\x00\x48\x03\x04\x24\x90\x90\x90\xC3"
+
 static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally *t)
 {
     random_source r = random_from(seed * 1000003 + round);
@@ -333,6 +371,7 @@ static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally
     bool fine = true;
 
     scene_pointer(&s, RODATA, SCENE_FUNCTION(&s, "helper", HELPER));
+    CHECK_EQ_U64(SCENE_FUNCTION(&s, "reader", READER), TEXT + READER_AT);
     for (int i = 0; i < A_SCENE; i++) {
         make_function(&functions[i], &r, (uint32_t)s.text->size);
         places[i] = scene_function(&s, "f", (char *)functions[i].bytes, functions[i].size);
@@ -344,8 +383,9 @@ static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally
     memset(place->code, 0xCC, 3 * PAGE);
     memcpy(place->code, hfn_image_span(s.image, TEXT).data, code_bytes);
     for (int i = 0; i < A_SCENE && fine; i++) {
-        fine = check_one(place, &r, place->code + (places[i] - TEXT),
-                         scene_verdict(&s, places[i]).pub.flags, t);
+        const hotfn_verdict v = scene_verdict(&s, places[i]).pub;
+        fine = check_one(place, &r, s.verdicts, place->code + (places[i] - TEXT), functions[i].size,
+                         &v, t);
         if (fine)
             continue;
         printf("# seed %" PRIu64 " round %" PRIu64
@@ -362,7 +402,7 @@ static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally
 int main(int argc, char **argv)
 {
     random_run run = random_run_of(argc, argv, 40000);
-    tally t = { 0, 0, 0, 0 };
+    tally t = { 0, 0, 0, 0, 0 };
     stage s;
     int failed = 0;
 
@@ -379,11 +419,11 @@ int main(int argc, char **argv)
             limit_time();
         failed += !check_scene(&s, run.seed, round, &t);
     }
-    printf("# %" PRIu64 " proven, %" PRIu64 " of them with arguments; %" PRIu64 " not, %" PRIu64
-           " of them rightly\n",
-           t.proven, t.with_arguments, t.refused, t.broken);
-    failed +=
-        t.proven < run.count / 8 || t.with_arguments < run.count / 50 || t.broken < run.count / 200;
+    printf("# %" PRIu64 " proven, %" PRIu64 " of them with arguments, %" PRIu64
+           " with a jump that comes back; %" PRIu64 " not, %" PRIu64 " of them rightly\n",
+           t.proven, t.with_arguments, t.come_back, t.refused, t.broken);
+    failed += t.proven < run.count / 8 || t.with_arguments < run.count / 50 ||
+              t.broken < run.count / 200 || t.come_back < run.count / 50;
     printf("%sok 1 what_is_proven_does_the_same_behind_a_stub\n", failed ? "not " : "");
     return failed ? 1 : 0;
 }

@@ -130,16 +130,18 @@ def reaches_out(mnemonic, operands, cfa, words):
     return False
 
 
-def wrong_in(code, piece, words, cfa_at, leads_well, _function):
-    """What a piece of a proven function may not hold: (address, instruction, why)."""
+def wrong_in(code, piece, words, cfa_at, leads_well, function):
+    """What a piece of a proven function may not hold: (address, instruction, why).  One whose call ends at a
+    jump leaves all arguments to what it jumps to."""
+    touched = words if function.get("ends_at_jump_to") is None else 0
     for at, mnemonic, operands in code.between(*piece):
         cfa = cfa_at(at)
-        if reaches_out(mnemonic, operands, cfa, words):
+        if reaches_out(mnemonic, operands, cfa, touched):
             yield at, mnemonic, operands, cfa
         if mnemonic.startswith(("ret", "iret", "lret")) and (operands or mnemonic[0] != "r"):
             yield at, mnemonic, operands, "returns otherwise"
         target = JUMP.match(mnemonic) and TARGET.match(operands)
-        if target and cfa == ENTRY and not leads_well(at, int(target.group(1), 16), words):
+        if target and cfa == ENTRY and not leads_well(at, int(target.group(1), 16), words, function):
             yield at, mnemonic, operands, "leads to what is not proven"
 
 
@@ -161,13 +163,18 @@ def check(hotfn, path):
     wrong, seen, known = [], 0, {(f["rva"], f["argument_words"]) for f in proven}
     waiting = [(f, f["argument_words"]) for f in proven]
 
-    def leads_well(at, target, words):
+    def leads_well(at, target, words, f):
         other = entries.get(target)
+        own = base + f["rva"] < at < base + f["rva"] + f["size"]
+        if other and own and f.get("ends_at_jump_to") == other["rva"]:
+            return True                         # its call ends there
         if other and other["reason"] == "plt":
             name = code.plt_names.get(at, "")
             if name in standard_names.LISTED:     # standard_names.py checks what these take
                 return True
             other = named.get(name, other) if name.startswith("_Z") else other
+        if other and other.get("ends_at_jump_to") is not None:
+            return False
         if not other or other.get("timing") == "full" and other["argument_words"] <= words:
             return True
         if other.get("timing_reason") not in PROVEN_ALL_THE_SAME:
@@ -183,7 +190,8 @@ def check(hotfn, path):
             seen += bisect.bisect_left(code.at, piece[1]) - bisect.bisect_left(code.at, piece[0])
             wrong += [(f["name"], hex(at), *rest)
                       for at, *rest in wrong_in(code, piece, words, cfa_at, leads_well, f)]
-    return (f"{len(proven)} proven, {seen} instructions, {len(wrong)} reach out", wrong, bool(proven and seen))
+    ends = sum(f.get("ends_at_jump_to") is not None for f in proven)
+    return (f"{len(proven)} proven, {ends} end at a jump, {seen} instructions, {len(wrong)} reach out", wrong, bool(proven and seen))
 
 
 def main():

@@ -65,7 +65,7 @@ def overwrites(mnemonic, operands):
     return operands.startswith(("x30,", "w30,")) and not mnemonic.startswith(KEEPS)
 
 
-def wrong_in(code, piece, words, cfa_at, leads_well, _function):
+def wrong_in(code, piece, words, cfa_at, leads_well, function):
     free = False    # x30 was overwritten further up: what it holds is no return address any more
     for at, mnemonic, operands in code.between(*piece):
         cfa = cfa_at(at)
@@ -77,7 +77,7 @@ def wrong_in(code, piece, words, cfa_at, leads_well, _function):
         if mnemonic == "ret" and operands not in ("", "x30"):
             yield at, mnemonic, operands, "returns otherwise"
         target = BRANCHES.match(mnemonic) and TARGET.search(operands)
-        if target and cfa == ("sp", 0) and not leads_well(at, int(target.group(1), 16), words):
+        if target and cfa == ("sp", 0) and not leads_well(at, int(target.group(1), 16), words, function):
             yield at, mnemonic, operands, "leads to what is not proven"
 
 

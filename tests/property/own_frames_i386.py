@@ -38,7 +38,7 @@ def wrong_in(code, piece, words, cfa_at, leads_well, function):
                 mnemonic[0] != "r" or int(operands.lstrip("$") or "0", 16) != WORD * popped):
             yield at, mnemonic, operands, "returns otherwise", popped
         target = own_frames.JUMP.match(mnemonic) and own_frames.TARGET.match(operands)
-        if target and cfa == own_frames.ENTRY and not leads_well(at, int(target.group(1), 16), words):
+        if target and cfa == own_frames.ENTRY and not leads_well(at, int(target.group(1), 16), words, function):
             yield at, mnemonic, operands, "leads to what is not proven"
 
 

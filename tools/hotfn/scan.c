@@ -183,13 +183,15 @@ static void print_json_verdict(const hotfn_verdict *v)
     printf(",\"offset\":%" PRIu32, v->offset);
 }
 
-static void print_json_timing(const hotfn_verdict *v)
+static void print_json_timing(const scan *s, const hotfn_verdict *v)
 {
     uint32_t reason = timing_reason(v);
+    hotfn_function to = HOTFN_FUNCTION_INIT;
 
     if (v->verdict != HOTFN_VERDICT_HOOKABLE) {
         fputs(
-            ",\"timing\":null,\"timing_reason\":null,\"argument_words\":null,\"popped_words\":null",
+            ",\"timing\":null,\"timing_reason\":null,\"argument_words\":null,\"popped_words\":null"
+            ",\"ends_at_jump_to\":null",
             stdout);
         return;
     }
@@ -203,6 +205,10 @@ static void print_json_timing(const hotfn_verdict *v)
            (unsigned)(HOTFN_VERDICT_POPS(v->flags) == HOTFN_POPS_ALL
                           ? HOTFN_VERDICT_ARGUMENTS(v->flags)
                           : HOTFN_VERDICT_POPS(v->flags)));
+    if (v->comes_to == 0 || hotfn_functions_get(s->functions, v->comes_to - 1, &to) != HOTFN_OK)
+        fputs(",\"ends_at_jump_to\":null", stdout);
+    else
+        printf(",\"ends_at_jump_to\":%" PRIu64, to.rva);
 }
 
 static void print_json_function(const scan *s, bool timed, uint32_t index)
@@ -226,7 +232,7 @@ static void print_json_function(const scan *s, bool timed, uint32_t index)
     putchar(']');
     print_json_verdict(&v);
     if (timed)
-        print_json_timing(&v);
+        print_json_timing(s, &v);
     putchar('}');
 }
 

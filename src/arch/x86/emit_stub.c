@@ -53,6 +53,11 @@ static uint8_t *put_call(uint8_t *out, uint64_t at, uint64_t target)
     return put_u32(PUT(out, 0xe8), (uint32_t)(target - (at + CALL_BYTES)));
 }
 
+static void put_jump(uint8_t *out, uint64_t at, uint64_t target)
+{
+    PUT(put_u32(PUT(out, 0xe9), (uint32_t)(target - (at + CALL_BYTES))), 0xcc);
+}
+
 /* ---- Count. */
 
 /* The spare register plus 1, 0 if none is to be used: `test` writes flags. */
@@ -138,7 +143,7 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
  * What may be timed has neither live flags nor a red zone. */
 
 enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 31, SAMPLE_BYTES = 66, SAMPLE_SPARE_BYTES = 67 };
-enum { TIME_FRAME_BYTES = 40, WORD_BYTES = 8, LEA_BYTES = 5 };
+enum { TIME_FRAME_BYTES = 40, WORD_BYTES = 8, LEA_BYTES = 5, TIME_BODY_CALLED_AT = 20 };
 
 /* More, with arguments. */
 #define COPY_BYTES(words) ((words) ? LEA_BYTES + (words)*HFN_STUB_PUSH_BYTES : 0)
@@ -170,6 +175,11 @@ static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_st
     if (words > 0)
         out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(WORD_BYTES * words));
     out = put_call(out, at + (uint64_t)(out - begin), request->time_exit);
+    if (request->flags & HFN_STUB_COMES_BACK) {
+        put_jump(out, at + (uint64_t)(out - begin),
+                 request->address - HFN_COMEBACK_BYTES + HFN_COMEBACK_END_AT);
+        return;
+    }
     out = PUT(out, 0x48, 0x8d, 0x64, 0x24, TIME_FRAME_BYTES);
     PUT(out, 0xc3); /* ret                 */
 }
@@ -282,8 +292,30 @@ const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
     }
 }
 
+/* Behind the call of the body stands what drops the arguments again. */
+static void emit_with_comeback(uint8_t *out, const hfn_stub_request *request)
+{
+    hfn_stub_request behind = *request;
+    uint32_t words = words_of(request->flags);
+    uint64_t tail = request->kind == HFN_STUB_TIME ? TIME_TAIL_AT : 0;
+
+    behind.address += HFN_COMEBACK_BYTES;
+    hfn_x86_emit_comeback(out, request,
+                          behind.address + tail + TIME_BODY_CALLED_AT +
+                              (uint64_t)words * HFN_STUB_PUSH_BYTES,
+                          words * WORD_BYTES);
+    if (request->kind == HFN_STUB_TIME)
+        emit_time(out + HFN_COMEBACK_BYTES, &behind);
+    else
+        emit_sample(out + HFN_COMEBACK_BYTES, &behind);
+}
+
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
 {
+    if (hfn_x86_comes_back(request->kind, request->flags)) {
+        emit_with_comeback(out, request);
+        return;
+    }
     if (request->kind == HFN_STUB_COUNT)
         emit_count(out, request);
     else if (request->kind == HFN_STUB_CALL)

@@ -66,6 +66,7 @@ const hfn_patching hfn_patching_x86_64 = {
     .jump_bytes = 5,
     .short_jump_bytes = 2,
     .jump_reach_bytes = UINT64_C(1) << 31,
+    .can_come_back = true,
     .fix_up = fix_up,
     .fixup_kind = fixup_kind,
     .jump_target = jump_target,

@@ -60,6 +60,10 @@ static hotfn_plan *make_plan(void)
     source = target_source(&code, 6, c, &moved, 5);
     source.section = 1;
     source.end_rva = c + 8000;
+    source.flags = HOTFN_VERDICT_TIMED;
+    source.comebacks = (const uint32_t[]){ c + 10, c + 20 };
+    source.comeback_count = 2;
+    source.comes_to_rva = b;
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     CHECK(hfn_plan_writer_add_site(writer, c + 10, 2));
     CHECK(hfn_plan_writer_add_site(writer, c + 7990, 0)); /* more than one step away */
@@ -118,6 +122,11 @@ static void a_plan_says_what_was_written(void)
     hfn_plan_hook_at(plan, 1, &hook);
     CHECK_EQ_U64(hook.island_rva, 37);
     CHECK_MEM(hook.island_original, small + 5, 5);
+    CHECK_EQ_U64(hook.comeback_count | hook.comes_to_rva, 0);
+    hfn_plan_hook_at(plan, 2, &hook);
+    CHECK_EQ_U64(hook.comeback_count, 2);
+    CHECK_EQ_U64(hook.comes_to_rva, hfn_plan_rva_at(plan, 1));
+    CHECK_EQ_U64(hfn_load_u32(hook.comebacks + PLAN_FIELD_BYTES), hook.rva + 20);
     CHECK_EQ_U64(hfn_plan_find_function(plan, 6), 2);
     CHECK_EQ_U64(hfn_plan_find_function(plan, 3), UINT32_MAX);
     hotfn_plan_destroy(plan);
@@ -204,7 +213,7 @@ static size_t make_plan_bytes(void)
 static void lies_are_refused(void)
 {
     size_t ranges = PLAN_HEADER_BYTES, entries = ranges + 2 * PLAN_RANGE_BYTES;
-    size_t second = entries + PLAN_ENTRY_BYTES;
+    size_t second = entries + PLAN_ENTRY_BYTES, third = second + PLAN_ENTRY_BYTES;
     size_t sites = make_plan_bytes() - 3 * PLAN_SITE_BYTES;
 
     check_refused(PLAN_MAGIC_AT, 'X', HOTFN_E_FORMAT);
@@ -228,8 +237,14 @@ static void lies_are_refused(void)
     check_refused(entries + PLAN_ENTRY_SPARE_AT, 17, HOTFN_E_FORMAT);
     check_refused(entries + PLAN_ENTRY_RVA_AT, 40, HOTFN_E_FORMAT); /* above the next */
     check_refused(second + PLAN_ENTRY_FUNCTION_AT, 2, HOTFN_E_FORMAT);
-    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0xff, HOTFN_E_FORMAT); /* over its own site */
-    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0x7f, HOTFN_E_FORMAT); /* out of its range */
+    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0xff, HOTFN_E_FORMAT);      /* over its own site */
+    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0x7f, HOTFN_E_FORMAT);      /* out of its range */
+    check_refused(second + PLAN_ENTRY_COMES_TO_AT, 16, HOTFN_E_FORMAT);      /* by no jump */
+    check_refused(second + PLAN_ENTRY_COMEBACKS_AT, 1, HOTFN_E_FORMAT);      /* to nowhere */
+    check_refused(third + PLAN_ENTRY_FLAGS_AT, 0, HOTFN_E_FORMAT);           /* not timed  */
+    check_refused(third + PLAN_ENTRY_COMES_TO_AT + 3, 0x7f, HOTFN_E_FORMAT); /* too far   */
+    check_refused(sites - PLAN_FIELD_BYTES, 0, HOTFN_E_FORMAT); /* in front of its function */
+    check_refused(sites - PLAN_FIELD_BYTES + 1, 0xff, HOTFN_E_FORMAT); /* out of its range */
     check_refused(PLAN_SITE_COUNT_AT, 2, HOTFN_E_FORMAT);
     check_refused(sites + 1, 0x30, HOTFN_E_FORMAT); /* entry 3 of 3           */
     check_refused(sites + 3, 0x10, HOTFN_E_FORMAT); /* a far one              */

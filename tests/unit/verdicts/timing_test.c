@@ -136,6 +136,15 @@ static void arguments_of_a_tail_jump_are_copied_before(void)
     scene_finish(&s);
 }
 
+/* The function that the call of the one at rva ends for; 0: none. */
+static uint64_t comes_to(const scene *s, uint64_t rva)
+{
+    uint32_t to = scene_verdict(s, rva).pub.comes_to;
+    hotfn_function f = HOTFN_FUNCTION_INIT;
+
+    return to != 0 && hotfn_functions_get(s->functions, to - 1, &f) == HOTFN_OK ? f.rva : 0;
+}
+
 /* xor eax, eax; nop; jmp to; the reasons of it and of what it jumps to. */
 static void tail_jumps_need_proven_targets(void)
 {
@@ -146,8 +155,9 @@ static void tail_jumps_need_proven_targets(void)
 
     SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00"), scene_branch(&s, 0xE9, good);
     scene_symbol(&s, "to_good", to_good, 10, FUNC);
-    to_bad = SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00");
+    to_bad = SCENE_CODE(&s, "\x31\xC0"); /* the jump moves into the stub */
     scene_branch(&s, 0xE9, bad);
+    SCENE_CODE(&s, "\x0F\x1F\x00");
     scene_symbol(&s, "to_bad", to_bad, 10, FUNC);
     twice = SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00");
     scene_branch(&s, 0xE9, to_bad);
@@ -158,7 +168,68 @@ static void tail_jumps_need_proven_targets(void)
     CHECK_EQ_U64(reason_at(&s, bad), HOTFN_REASON_STACK_ARGUMENTS);
     CHECK_EQ_U64(reason_at(&s, to_good), 0);
     CHECK_EQ_U64(reason_at(&s, to_bad), HOTFN_REASON_TAIL_UNPROVEN);
-    CHECK_EQ_U64(reason_at(&s, twice), HOTFN_REASON_TAIL_UNPROVEN);
+    CHECK_EQ_U64(reason_at(&s, twice), 0); /* its jump is a site, and comes back */
+    scene_finish(&s);
+}
+
+/* Code, then opcode 0F xx or E9 to `to`, then a return. */
+static uint64_t ends_at(scene *s, const char *name, const char *code, size_t size, uint8_t opcode,
+                        uint64_t to)
+{
+    uint64_t at = scene_code(s, code, size);
+
+    if (opcode != 0xE9)
+        SCENE_CODE(s, "\x0F");
+    scene_branch(s, opcode, to);
+    SCENE_CODE(s, "\xC3");
+    scene_symbol(s, name, known(s, at), scene_here(s) - at, FUNC);
+    return at;
+}
+#define ENDS_AT(s, name, text, opcode, to) ends_at(s, name, text, sizeof(text) - 1, opcode, to)
+
+/* test rdi, rdi; je the next; jmp first; test rsi, rsi; je the return; jmp second; ret */
+static uint64_t ends_at_two(scene *s, const char *name, uint64_t first, uint64_t second)
+{
+    uint64_t at = SCENE_CODE(s, "\x48\x85\xFF\x74\x05");
+
+    scene_branch(s, 0xE9, first);
+    SCENE_CODE(s, "\x48\x85\xF6\x74\x05");
+    scene_branch(s, 0xE9, second);
+    SCENE_CODE(s, "\xC3");
+    scene_symbol(s, name, known(s, at), scene_here(s) - at, FUNC);
+    return at;
+}
+
+/* test rdi, rdi; je the return */
+#define OR_RETURNS "\x48\x85\xFF\x74\x05"
+
+static void a_call_ends_where_its_jump_comes_back(void)
+{
+    scene s = scene_begin();
+    uint64_t bad = SCENE_FUNCTION(&s, "bad", TAKES_ARGUMENT), good, jump, branch, chain, both,
+             mixed;
+    uint64_t takes, touches;
+
+    good = SCENE_FUNCTION(&s, "good", LEAF);
+    takes = SCENE_FUNCTION(&s, "takes", "\x48\x8B\x44\x24\x10\xC3"); /* mov rax, [rsp+16] */
+    jump = ENDS_AT(&s, "jump", OR_RETURNS, 0xE9, bad);
+    branch = ENDS_AT(&s, "branch", "\x48\x85\xFF\x66\x90", 0x85, bad);
+    chain = ENDS_AT(&s, "chain", OR_RETURNS, 0xE9, jump);
+    both = ends_at_two(&s, "both", bad, chain); /* a stub has room for one */
+    mixed = ends_at_two(&s, "mixed", bad, takes);
+    touches = ENDS_AT(&s, "touches", "\x48\x89\x74\x24\x08\x48\x85\xFF\x74\x05", 0xE9, bad);
+    known(&s, bad), known(&s, good), known(&s, takes);
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, jump) | reason_at(&s, branch) | reason_at(&s, chain), 0);
+    CHECK_EQ_U64(comes_to(&s, jump), bad);
+    CHECK_EQ_U64(comes_to(&s, branch), bad);
+    CHECK_EQ_U64(comes_to(&s, chain), jump);
+    CHECK_EQ_U64(comes_to(&s, good), 0);
+    CHECK_EQ_U64(reason_at(&s, both), HOTFN_REASON_TAIL_UNPROVEN);
+    CHECK_EQ_U64(reason_at(&s, mixed), 0); /* what stays behind the frame has its argument copied */
+    CHECK_EQ_U64(comes_to(&s, mixed), bad);
+    CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, mixed).pub.flags), 2);
+    CHECK_EQ_U64(reason_at(&s, touches), HOTFN_REASON_TAIL_UNPROVEN);
     scene_finish(&s);
 }
 
@@ -188,12 +259,13 @@ static void tail_jumps_may_lead_to_what_is_proven_but_not_timed(void)
     CHECK_EQ_U64(reason_at(&s, loops), HOTFN_REASON_ENTRY_JUMPED);
     CHECK_EQ_U64(reason_at(&s, f), 0);
     CHECK_EQ_U64(reason_at(&s, back), HOTFN_REASON_ENTRY_JUMPED);
-    CHECK_EQ_U64(reason_at(&s, g), HOTFN_REASON_TAIL_CIRCLE);
+    CHECK_EQ_U64(reason_at(&s, g), 0); /* its call ends there */
+    CHECK_EQ_U64(comes_to(&s, g), back);
     scene_finish(&s);
 }
 
-/* Each frame would stand on the one before, for ever. */
-static void circles_of_tail_jumps_are_refused(void)
+/* Each frame would stand on the one before, for ever: each call ends at its jump. */
+static void circles_of_tail_jumps_come_back(void)
 {
     scene s = scene_begin();
     uint64_t a = TEXT, b = a + 11, c = b + 11;
@@ -207,9 +279,10 @@ static void circles_of_tail_jumps_are_refused(void)
         scene_symbol(&s, names[i], known(&s, at), 11, FUNC);
     }
     judge(&s);
-    CHECK_EQ_U64(reason_at(&s, a), HOTFN_REASON_TAIL_CIRCLE);
-    CHECK_EQ_U64(reason_at(&s, b), HOTFN_REASON_TAIL_CIRCLE);
-    CHECK(reason_at(&s, c) != 0);
+    CHECK_EQ_U64(reason_at(&s, a) | reason_at(&s, b) | reason_at(&s, c), 0);
+    CHECK_EQ_U64(comes_to(&s, a), b);
+    CHECK_EQ_U64(comes_to(&s, b), a);
+    CHECK_EQ_U64(comes_to(&s, c), a);
     scene_finish(&s);
 }
 
@@ -393,7 +466,8 @@ static const check_test tests[] = {
     CHECK_TEST(arguments_of_a_tail_jump_are_copied_before),
     CHECK_TEST(tail_jumps_need_proven_targets),
     CHECK_TEST(tail_jumps_may_lead_to_what_is_proven_but_not_timed),
-    CHECK_TEST(circles_of_tail_jumps_are_refused),
+    CHECK_TEST(a_call_ends_where_its_jump_comes_back),
+    CHECK_TEST(circles_of_tail_jumps_come_back),
     CHECK_TEST(a_call_at_the_end_may_never_return),
     CHECK_TEST(ways_behind_calls_must_meet_at_one_depth),
     CHECK_TEST(cases_in_another_part_are_followed),

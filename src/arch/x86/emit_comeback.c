@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A comeback: what stands in front of a timing stub whose function ends with a jump to one that may not run
+ * behind a frame.  The jump is sent here.  Behind the stub's frame, which its return address shows, it goes
+ * back to the stub first; the stub ends the call, drops the frame and makes the jump.  So what it leads to finds
+ * stack and return address as without a stub, and calls and returns stay paired for the processor.  Who comes
+ * by without a frame (a call that is passed over, one that began before the hook, a jump into the function's
+ * middle) just goes on.  A jump to another function carries no flags (its entry reads none), a return may.
+ */
+#include "arch/x86/emit_stub.h"
+
+#include <string.h>
+
+enum {
+    RETURN_ADDRESS_BYTES = 8,
+    FLAG_AT = 36, /* in the frame: the upper half of hfn_time_frame.slot, which is 0 until now */
+    FRAME_BYTES = 40,
+    ON_AT = 49,
+    STEPS = 2,
+};
+
+static void put_i32(uint8_t *out, uint64_t value)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        out[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* back: cmp dword [rsp], low(behind_body); jne on; cmp dword [rsp + 4], high(behind_body); jne on
+ *       mov byte [rsp + 8 + arguments + 36], 1; ret
+ * end:  mov [rsp + 24], rcx; mov ecx, [rsp + 36]; lea rsp, [rsp + 40]; jrcxz home; mov rcx, [rsp - 16]
+ * on:   jmp comes_to
+ * home: mov rcx, [rsp - 16]; ret */
+void hfn_x86_emit_comeback(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
+                           uint32_t argument_bytes)
+{
+    /* clang-format off */
+    static const uint8_t code[HFN_COMEBACK_BYTES] = {
+        0x81, 0x3c, 0x24, 0, 0, 0, 0, 0x75, ON_AT - 9,
+        0x81, 0x7c, 0x24, 0x04, 0, 0, 0, 0, 0x75, ON_AT - 19,
+        0xc6, 0x84, 0x24, 0, 0, 0, 0, 0x01, 0xc3,
+        0x48, 0x89, 0x4c, 0x24, 0x18, 0x8b, 0x4c, 0x24, FLAG_AT, 0x48, 0x8d, 0x64, 0x24, FRAME_BYTES,
+        0xe3, 0x0a, 0x48, 0x8b, 0x4c, 0x24, 0xf0,
+        0xe9, 0, 0, 0, 0,
+        0x48, 0x8b, 0x4c, 0x24, 0xf0, 0xc3,
+    };
+    /* clang-format on */
+
+    memcpy(out, code, sizeof code);
+    put_i32(out + 3, behind_body);
+    put_i32(out + 13, behind_body >> 32);
+    put_i32(out + 22, RETURN_ADDRESS_BYTES + argument_bytes + FLAG_AT);
+    put_i32(out + ON_AT + 1, request->comes_to - (request->address + ON_AT + 5));
+}
+
+void hfn_x86_comeback_shape(hfn_stub_shape *shape)
+{
+    const hfn_stub_step own[STEPS] = { { HFN_COMEBACK_END_AT, FRAME_BYTES }, { 42, 0 } };
+
+    memmove(shape->steps + STEPS, shape->steps, shape->step_count * sizeof *shape->steps);
+    memcpy(shape->steps, own, sizeof own);
+    shape->step_count += STEPS;
+    for (uint32_t i = STEPS; i < shape->step_count; i++)
+        if (shape->steps[i].lowered_bytes != HFN_STUB_PUSHES)
+            shape->steps[i].at += HFN_COMEBACK_BYTES;
+    shape->head_bytes += HFN_COMEBACK_BYTES;
+    shape->entry_at += HFN_COMEBACK_BYTES;
+}
