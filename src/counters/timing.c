@@ -15,18 +15,17 @@ void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint
 
 void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted);
 
-#if defined(__x86_64__)
 #define AT(type, field, bytes) (offsetof(type, field) == (bytes))
 #define IN_STATE(field, bytes) AT(hfn_time_state, field, bytes)
 #define IN_CELL(field, bytes) AT(hotfn_time_cell, field, bytes)
-_Static_assert(AT(hfn_time_engine, thread_at, 8) && AT(hfn_time_engine, log_at, 12) &&
-                   AT(hfn_time_engine, clock, 44) && HOTFN_CLOCK_TSC == 1 &&
+_Static_assert(AT(hfn_time_engine, thread_at, 0) && AT(hfn_time_engine, log_at, 4) &&
+                   AT(hfn_time_engine, clock, 8) && HOTFN_CLOCK_TSC == 1 &&
                    IN_STATE(last_tick, 24) && IN_STATE(depth, 36) && IN_STATE(current, 40) &&
                    IN_STATE(limbo_count, 44) && IN_STATE(timed, 48) && IN_STATE(floor, 56) &&
                    IN_STATE(outside, 192) && IN_CELL(total_ticks, 0) && IN_CELL(self_ticks, 8) &&
                    IN_CELL(timed_calls, 16) && IN_CELL(min_ticks, 24) && IN_CELL(max_ticks, 32) &&
                    IN_CELL(open, 44) && IN_CELL(callee_timed, 48) && IN_CELL(within_timed, 56),
-               "time_flat.S counts with it");
+               "arch/x86/time_flat.S counts with it");
 _Static_assert(HFN_LOG_CAPACITY == 4096 && sizeof(hfn_open_call) == 32 &&
                    AT(hfn_open_call, frame, 0) && AT(hfn_open_call, start, 8) &&
                    AT(hfn_open_call, timed_before, 16) && AT(hfn_open_call, how, 24) &&
@@ -34,7 +33,6 @@ _Static_assert(HFN_LOG_CAPACITY == 4096 && sizeof(hfn_open_call) == 32 &&
                    AT(hfn_time_frame, depth, 12) && AT(hfn_time_frame, how, 16) &&
                    AT(hfn_time_frame, slot, 32) && HFN_CALL_SLOT == 0xffffff,
                "and with this");
-#endif
 
 #define COUNT_ROUNDS 100u
 #define PROBE_CALLS 250u

@@ -10,9 +10,9 @@
  * checked. */
 #include "arch/x86/save.h"
 
-    .equ    ENGINE_THREAD_AT, 8
-    .equ    ENGINE_LOG_AT, 12
-    .equ    ENGINE_CLOCK, 44
+    .equ    ENGINE_THREAD_AT, 0
+    .equ    ENGINE_LOG_AT, 4
+    .equ    ENGINE_CLOCK, 8
     .equ    CLOCK_TSC, 1
     .equ    LAST_TICK, 24
     .equ    DEPTH, 36
