@@ -130,7 +130,7 @@ hfn_timing_calls hfn_timing_get_calls(void)
  * proportion, a shorter one less often, but one in RAREST * N at least. */
 static void choose_sample(const hotfn_time_header *h)
 {
-    enum { COSTS_WORTH = 16, RAREST = 4, MOST = 1 << 30 };
+    enum { COSTS_WORTH = 16, RAREST = 8, MOST = 1 << 30 };
     uint64_t cost = ((uint64_t)h->cost_inside_ticks + h->cost_outside_ticks) >> 8;
     uint64_t mean = (uint64_t)h->sample_mean * RAREST;
 

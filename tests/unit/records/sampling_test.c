@@ -58,7 +58,7 @@ static bool begin(stream *s, timed_function *f, uint64_t *stands_for)
     if (f->skip-- > 0)
         return false;
     *stands_for = f->mean ? f->mean : 1;
-    mean = hfn_sample_mean(WORTH, 4 * SAMPLE, f->cell.timed_calls, f->seen);
+    mean = hfn_sample_mean(WORTH, 8 * SAMPLE, f->cell.timed_calls, f->seen);
     f->mean = mean;
     f->skip = hfn_sample_skip(&s->drawn, mean);
     f->node.calls += *stands_for;
