@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: where a timing stub calls, before and behind the body of a function.  The stub's frame
  * (hfn_time_frame) lies above the return address.  The C functions keep every register, but not the
- * flags: hand-written functions pass them in and out, or leave them as they are. */
+ * flags: hand-written functions may give them back, so that the exits keep them.  At the entry of what is timed
+ * none are live, and the count in front has changed them. */
 #include "arch/x86/save.h"
 
     .text
 
-.macro  entry name, target
+.macro  begin name
     .globl  \name
     .hidden \name
     .type   \name, @function
@@ -14,6 +15,25 @@
 \name:
     .cfi_startproc
     endbr64
+.endm
+
+.macro  end name
+    ret
+    .cfi_endproc
+    .size   \name, . - \name
+.endm
+
+.macro  at_entry name, target
+    begin   \name
+    save    rdi
+    leaq    16(%rsp), %rdi
+    call    \target
+    restore rdi
+    end     \name
+.endm
+
+.macro  at_exit name, target
+    begin   \name
     save    rax
     lahf                        /* SF ZF AF PF CF to ah */
     seto    %al
@@ -28,15 +48,13 @@
     addb    $0x7f, %al          /* 1 + 0x7f overflows, 0 + 0x7f does not */
     sahf
     restore rax
-    ret
-    .cfi_endproc
-    .size   \name, . - \name
+    end     \name
 .endm
 
-    entry hfn_time_enter_full_entry, hfn_time_enter_full
-    entry hfn_time_enter_sampled_entry, hfn_time_enter_sampled
-    entry hfn_time_exit_full_entry, hfn_time_exit_full
-    entry hfn_time_exit_sampled_entry, hfn_time_exit_sampled
+    at_entry hfn_time_enter_full_entry, hfn_time_enter_full
+    at_entry hfn_time_enter_sampled_entry, hfn_time_enter_sampled
+    at_exit hfn_time_exit_full_entry, hfn_time_exit_full
+    at_exit hfn_time_exit_sampled_entry, hfn_time_exit_sampled
 
 /* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
  * what a stub does around a body that only returns, again and again, to learn what it costs. */
