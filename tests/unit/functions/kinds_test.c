@@ -7,8 +7,9 @@
 #define SEC_STUB "\xf3\x0f\x1e\xfa\xf2\xff\x25\0\0\0\0\x0f\x1f\x44\0\0" /* endbr64; bnd jmp */
 #define IBT_STUB "\xf3\x0f\x1e\xfa\x68\0\0\0\0\xf2\xe9\0\0\0\0\x90"     /* endbr64; push; jmp */
 
-/* A function of 32 bytes by an FDE, in a section of this name, made of this 16-byte piece. */
-static uint32_t kind_in(const char *section, const char *piece, bool no_sections)
+/* A function by an FDE, in a section of this name, made of this 16-byte piece. */
+static uint32_t kind_of(const char *section, const char *piece, bool no_sections,
+                        uint64_t byte_count)
 {
     uint8_t text[TEXT_BYTES];
     uint32_t kind;
@@ -17,7 +18,7 @@ static uint32_t kind_in(const char *section, const char *piece, bool no_sections
     for (size_t i = 0; i < TEXT_BYTES; i += 16)
         memcpy(text + i, piece, 16);
     sample_begin_with(&s, section, text);
-    put_fde(s.eh, s.cie, EH_FRAME, TEXT, 32, "\x0e\x10", 2);
+    put_fde(s.eh, s.cie, EH_FRAME, TEXT, byte_count, "\x0e\x10", 2);
     s.b->no_sections = no_sections;
     if (no_sections) { /* then the FDEs are found by .eh_frame_hdr, here in the first KiB */
         const uint8_t header[] = { 1, 3, 0xff, 0xff, EH_FRAME & 0xff, EH_FRAME >> 8, 0, 0 };
@@ -28,6 +29,11 @@ static uint32_t kind_in(const char *section, const char *piece, bool no_sections
     kind = function_at(&s, TEXT).kind;
     sample_finish(&s);
     return kind;
+}
+
+static uint32_t kind_in(const char *section, const char *piece, bool no_sections)
+{
+    return kind_of(section, piece, no_sections, 32);
 }
 
 static void linker_stubs_have_name_and_shape(void)
@@ -50,6 +56,8 @@ static void without_section_names_the_shape_of_the_whole_tells(void)
                  HOTFN_FUNCTION_PLT);
     CHECK_EQ_U64(kind_in(".plt", "\x55\x48\x89\xe5\x5d\xc3\0\0\0\0\0\0\0\0\0", true),
                  HOTFN_FUNCTION_FRAGMENT);
+    CHECK_EQ_U64(kind_of(".plt", STUB, true, 48), HOTFN_FUNCTION_PLT);
+    CHECK_EQ_U64(kind_of(".plt", STUB, true, 20), HOTFN_FUNCTION_FRAGMENT); /* the last is cut */
 }
 
 static void resolvers_are_told_by_type(void)

@@ -138,6 +138,7 @@ static void broken_lists_are_refused_at_their_place(void)
     CHECK(strstr(err.text, "line 2") != NULL);
     read_bytes("game\n", 5, HOTFN_E_FORMAT, &err);
     read_bytes("!f\n", 3, HOTFN_E_FORMAT, &err);
+    read_bytes("game+0x10000000000000010\n", 25, HOTFN_E_FORMAT, &err); /* no place has 17 digits */
 }
 
 static void no_memory_is_told_and_nothing_is_lost(void)

@@ -140,6 +140,7 @@ static void headers_that_lie_are_refused_with_their_offset(void)
     lie_is_told(first + 8, 0x1001, 4, second + 12, "overlaps");
     lie_is_told(second + 12, 0x1000, 4, second + 12, "overlaps");
     lie_is_told(second + 12, 0xfffff000, 4, second + 8, "SizeOfImage");
+    lie_is_told(second + 8, 0x10000, 4, second + 8, "SizeOfImage");
     lie_is_told(second + 16, 0x7fffffff, 4, PE_HEAD_BYTES + 512, "truncated");
     lie_is_told(second + 20, 0xfffffe00, 4, 0xfffffe00, "truncated");
 }

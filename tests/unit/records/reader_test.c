@@ -178,6 +178,54 @@ static void lies_with_right_checksums_do_no_harm(void)
     free(f.bytes);
 }
 
+static uint8_t *section_entry(uint8_t *bytes, uint32_t type)
+{
+    for (uint32_t i = 0; i < hfn_get32(bytes + HFN_AT_SECTION_COUNT); i++) {
+        uint8_t *entry = bytes + HFN_HEADER_BYTES + (size_t)i * HFN_ENTRY_BYTES;
+
+        if (hfn_get32(entry + HFN_ENTRY_TYPE) == type)
+            return entry;
+    }
+    CHECK(!"the section is there");
+    exit(1);
+}
+
+static void a_row_that_ends_behind_the_counts_is_refused(void)
+{
+    file_bytes f = finished_sample();
+    const char *path = sample_path("ends.hfr");
+    hotfn_error err = HOTFN_ERROR_INIT;
+    uint64_t at = hfn_get64(section_entry(f.bytes, HFN_SECTION_PACKED_ROWS) + HFN_ENTRY_OFFSET);
+
+    hfn_put64(f.bytes + at + 8, hfn_get64(f.bytes + at + 8) + 1); /* the second row of two */
+    seal(f.bytes, f.count);
+    store_file(path, f.bytes, f.count);
+    CHECK_EQ_U64(open_and_digest(path, &err), 0);
+    CHECK_EQ_U64(err.offset, at + 8);
+    CHECK(strstr(err.text, "the counts of thread 1 ") != NULL);
+    free(f.bytes);
+}
+
+static void live_rows_too_short_for_their_slots_are_refused(void)
+{
+    char path[128];
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_live *live;
+    file_bytes f;
+
+    snprintf(path, sizeof path, "%s", sample_path("short.hfr"));
+    live = sample_live(path);
+    f = load_file(path);
+    hfn_put32(f.bytes + HFN_AT_ROW_BYTES, 8);
+    seal(f.bytes, f.count);
+    store_file(path, f.bytes, f.count);
+    CHECK_EQ_U64(open_and_digest(path, &err), 0);
+    CHECK_EQ_U64(err.offset, HFN_AT_ROW_BYTES);
+    CHECK(strstr(err.text, "too short for its slots") != NULL);
+    hotfn_live_close(live);
+    free(f.bytes);
+}
+
 static void repair_saves_what_is_left_of_every_truncation(void)
 {
     file_bytes f = finished_sample();
@@ -320,6 +368,8 @@ static const check_test tests[] = {
     CHECK_TEST(every_truncation_is_an_error),
     CHECK_TEST(every_changed_byte_is_an_error_or_changes_nothing),
     CHECK_TEST(lies_with_right_checksums_do_no_harm),
+    CHECK_TEST(a_row_that_ends_behind_the_counts_is_refused),
+    CHECK_TEST(live_rows_too_short_for_their_slots_are_refused),
     CHECK_TEST(repair_saves_what_is_left_of_every_truncation),
     CHECK_TEST(repair_survives_every_changed_byte),
     CHECK_TEST(what_is_no_record_is_named),

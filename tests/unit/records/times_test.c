@@ -97,6 +97,26 @@ static void percentiles_are_within_three_percent(void)
     free(m);
 }
 
+static void percentiles_of_merged_runs_are_without_the_cost_of_hooks(void)
+{
+    char runs[2][128];
+    const char *const paths[] = { runs[0], runs[0] };
+    hotfn_record *merged = NULL;
+    hotfn_record_timing t;
+    timed_model *m;
+
+    hotfn_record_close(open_story(&m, 20000, 10)); /* most calls are shorter than that */
+    snprintf(runs[0], sizeof runs[0], "%s", sample_path("timed.hfr"));
+    snprintf(runs[1], sizeof runs[1], "%s", sample_path("merged.hfr"));
+    CHECK_EQ_I64(hotfn_record_merge(paths, 2, runs[1], HOTFN_MERGE_SUM, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_open(&merged, runs[1], NULL, NULL), HOTFN_OK);
+    t = timing(merged, 2); /* its buckets are as wide as 50000 ns ask for */
+    CHECK(t.p50_ns >= 31 * 970 - 1000 && t.p50_ns <= 34 * 1030 + 1000);
+    CHECK(t.p90_ns >= 86 * 970 - 2000 && t.p90_ns <= 88 * 1030 + 2000);
+    hotfn_record_close(merged);
+    free(m);
+}
+
 static void edges_count_recursion_once(void)
 {
     timed_model *m;
@@ -326,6 +346,7 @@ static const check_test tests[] = {
     CHECK_TEST(totals_are_the_truth_without_the_cost_of_hooks),
     CHECK_TEST(raw_leaves_the_cost_in),
     CHECK_TEST(percentiles_are_within_three_percent),
+    CHECK_TEST(percentiles_of_merged_runs_are_without_the_cost_of_hooks),
     CHECK_TEST(edges_count_recursion_once),
     CHECK_TEST(nodes_stand_before_what_they_called),
     CHECK_TEST(slow_calls_and_events_are_told),

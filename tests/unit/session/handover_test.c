@@ -84,6 +84,7 @@ static void a_plan_arrives_whole(void)
     CHECK(got && memcmp(got, plan, sizeof plan) == 0);
     CHECK(hfn_handover_map_plan(&link, 5, &bytes) == NULL);
     CHECK(hotfn_handover_add_plan(h, HFN_HANDOVER_PLANS, plan, 1, NULL) == HOTFN_E_LIMIT);
+    CHECK(hotfn_handover_add_plan(h, 5, plan, HFN_HANDOVER_BYTES, NULL) == HOTFN_E_LIMIT);
     hfn_handover_leave(&link);
     hotfn_handover_destroy(h);
 }

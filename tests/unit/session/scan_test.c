@@ -97,6 +97,22 @@ static void a_broken_cache_is_made_again(void)
     }
 }
 
+static void another_users_cache_is_not_believed(void)
+{
+    char command[600];
+    hotfn_scan *scan;
+
+    hotfn_scan_close(scan_self(folder));
+    snprintf(command, sizeof command, "chown 65534 '%s'/* 2>/dev/null", folder);
+    if (system(command) != 0) {
+        printf("# skipped: a file cannot be given away here\n");
+        return;
+    }
+    scan = scan_self(folder);
+    CHECK_EQ_U64(info_of(scan).from_cache, 0);
+    hotfn_scan_close(scan);
+}
+
 static void a_cut_block_is_refused_at_every_length(void)
 {
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
@@ -127,6 +143,7 @@ static const check_test tests[] = {
     CHECK_TEST(main_is_hookable),
     CHECK_TEST(a_cached_scan_equals_a_fresh_one),
     CHECK_TEST(a_broken_cache_is_made_again),
+    CHECK_TEST(another_users_cache_is_not_believed),
     CHECK_TEST(a_cut_block_is_refused_at_every_length),
     CHECK_TEST(what_is_no_program_is_refused_with_its_name),
 };
