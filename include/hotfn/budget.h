@@ -53,7 +53,7 @@ typedef struct hotfn_budget_change {
     uint32_t spare[3];
 } hotfn_budget_change;
 
-/* ---- What a record tells.  "Since 0.2" for all of it. */
+/* ---- What a record tells.  "Since 0.1" for all of it. */
 
 typedef struct hotfn_record hotfn_record; /* hotfn/records.h */
 

@@ -69,6 +69,8 @@ HOTFN_API void hotfn_counters_destroy(hotfn_counters *counters);
  */
 HOTFN_API hotfn_status hotfn_counters_get_access(const hotfn_counters *counters, hotfn_row_access *out);
 
+/* What was given to hotfn_counters_create, or what it mapped itself: bytes, rows, where they lie (views).
+ * HOTFN_OK, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_counters_get_memory(const hotfn_counters *counters, hotfn_counter_memory *out);
 
 /* totals[n] = sum of slot first_slot + n over all rows.  Lock-free; calls in flight may or may not be

@@ -50,6 +50,8 @@ typedef struct hotfn_exporter_info {
 #define HOTFN_NEEDS_TREE 4u   /* who called whom from where            */
 #define HOTFN_NEEDS_EVENTS 8u /* each entry and exit                   */
 
+/* The formats there are, as `hotfn export --list` prints them: static text.  HOTFN_OK, HOTFN_E_NOT_FOUND past
+ * the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API uint32_t hotfn_exporter_count(void);
 HOTFN_API hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *out);
 

@@ -57,8 +57,10 @@ HOTFN_API hotfn_status hotfn_list_open(hotfn_list **out, const char *path, const
 /* The same over bytes that are needed during the call only; name is for errors.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_list_from_bytes(hotfn_list **out, const void *bytes, uint64_t byte_count,
                                              const char *name, const hotfn_env *env, hotfn_error *err);
+/* NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_list_destroy(hotfn_list *list);
 
+/* Which build of which file it is of, and how many functions.  HOTFN_OK, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_list_get_info(const hotfn_list *list, hotfn_list_info *out);
 /* HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_list_get(const hotfn_list *list, uint32_t index, hotfn_list_entry *out);

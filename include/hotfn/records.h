@@ -176,24 +176,29 @@ HOTFN_API const uint32_t *hotfn_live_slots(const hotfn_live *live, uint32_t modu
  * Deal the module's slots anew: the functions of the list (indices in the module) get the first ones, in
  * its order, the others follow in theirs.  The counts of functions that are called often then share cache
  * lines.  Only before the module is hooked.  What is not in the module, or comes twice, is passed over.
- * HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_STATE (not by who made the record), HOTFN_E_NO_MEMORY.  Since 0.2.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_STATE (not by who made the record), HOTFN_E_NO_MEMORY.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module, const uint32_t *functions,
                                               uint32_t count);
 /* The name of the module's function i (a view), NULL past the end.  Since 0.1. */
 HOTFN_API const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
                                                uint32_t function_index);
+/* The modules added so far, by any process that joined; the texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past
+ * the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API uint32_t hotfn_live_module_count(const hotfn_live *live);
 HOTFN_API hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
                                              hotfn_record_module *out);
 /* Memory for hotfn_counters_create; it stays mapped until the live record is closed.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out);
+/* The process that the record is of, for hotfn_record_info.  Since 0.1. */
 HOTFN_API void hotfn_live_set_pid(hotfn_live *live, uint32_t pid);
 
 /* A copy of all counters at one moment, for windows.  Owned by the caller: hotfn_snapshot_destroy.  Since 0.1. */
 typedef struct hotfn_snapshot hotfn_snapshot;
 HOTFN_API hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, hotfn_error *err);
+/* NULL is fine. */
 HOTFN_API void hotfn_snapshot_destroy(hotfn_snapshot *snapshot);
+/* When it was taken: nanoseconds since 1970 (CLOCK_REALTIME). */
 HOTFN_API uint64_t hotfn_snapshot_time_ns(const hotfn_snapshot *snapshot);
 
 /*
@@ -216,7 +221,9 @@ typedef struct hotfn_record hotfn_record;
  * HOTFN_E_MISMATCH (another version).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn_env *env,
                                          hotfn_error *err);
+/* Release the record and every view into it.  NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_record_close(hotfn_record *record);
+/* Texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_get_info(const hotfn_record *record, hotfn_record_info *out);
 HOTFN_API hotfn_status hotfn_record_get_module(const hotfn_record *record, uint32_t index,
                                                hotfn_record_module *out);
@@ -241,7 +248,7 @@ HOTFN_API hotfn_status hotfn_record_repair(const char *from, const char *to, cha
 
 /* Write several runs as one record.  Functions are the same by image id and RVA (by path where an image
  * has no id).  Times, if all of them were timed, are nanoseconds with the hooks' cost taken out.
- * HOTFN_E_OPTION (no record, no such mode), what hotfn_record_open gives, HOTFN_E_IO.  Since 0.2. */
+ * HOTFN_E_OPTION (no record, no such mode), what hotfn_record_open gives, HOTFN_E_IO.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const char *to,
                                           uint32_t mode, const hotfn_env *env, hotfn_error *err);
 

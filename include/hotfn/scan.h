@@ -53,6 +53,7 @@ typedef struct hotfn_scan_info {
  */
 HOTFN_API hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
                                        const hotfn_env *env, hotfn_error *err);
+/* NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_scan_close(hotfn_scan *scan);
 /* Write the scan into a file of its own, for hotfn_scan_load on another machine.  HOTFN_OK, HOTFN_E_IO.
  * Since 0.1. */
@@ -64,6 +65,7 @@ HOTFN_API hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_
  */
 HOTFN_API hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,
                                        const hotfn_env *env, hotfn_error *err);
+/* HOTFN_OK, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out);
 /* Function index i as a record would list it, before any selection.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,

@@ -90,7 +90,9 @@ typedef struct hotfn_request {
 
 /* Shared memory for plans and questions (a memfd).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, hotfn_error *err);
+/* NULL is fine. */
 HOTFN_API void hotfn_handover_destroy(hotfn_handover *handover);
+/* The memfd, for the child to inherit; it stays the handover's. */
 HOTFN_API int32_t hotfn_handover_fd(const hotfn_handover *handover);
 /* Put in the plan of the live record's module number `module`.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_handover_add_plan(hotfn_handover *handover, uint32_t module,
@@ -109,15 +111,15 @@ HOTFN_API hotfn_status hotfn_handover_get_stats(const hotfn_handover *handover, 
 typedef struct hotfn_budget hotfn_budget;
 
 /* live was made with a budget_ppm; it and handover are kept.  Measures what a hook costs here (a
- * millisecond).  HOTFN_E_OPTION, HOTFN_E_NO_MEMORY, HOTFN_E_UNSUPPORTED (this CPU).  Since 0.2. */
+ * millisecond).  HOTFN_E_OPTION, HOTFN_E_NO_MEMORY, HOTFN_E_UNSUPPORTED (this CPU).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_handover *handover,
                                            const hotfn_env *env, hotfn_error *err);
 /* Look once, and change what must be changed, in the process pid, which the caller has not yet reaped.
  * All steps come from one thread.  The target may be stopped by ptrace meanwhile: others in this process
  * that wait for it see that (waitid with WNOWAIT leaves it for us).  Returns after how many nanoseconds
- * the next step is due.  Since 0.2. */
+ * the next step is due.  Since 0.1. */
 HOTFN_API uint64_t hotfn_budget_step(hotfn_budget *budget, uint32_t pid);
-/* Let go of the target.  What is out of it stays out.  NULL is fine.  Since 0.2. */
+/* Let go of the target.  What is out of it stays out.  NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_budget_destroy(hotfn_budget *budget);
 
 #ifdef __cplusplus

@@ -116,8 +116,10 @@ HOTFN_API hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const v
                                                     const hotfn_symbols_options *options,
                                                     const hotfn_env *env, hotfn_error *err);
 
+/* Release the symbols and every view into them.  NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_symbols_destroy(hotfn_symbols *symbols);
 HOTFN_API uint32_t hotfn_symbols_count(const hotfn_symbols *symbols);
+/* By rva.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hotfn_symbol *out);
 
 /* What the file that the symbols came from says of the image that it belongs to. */

@@ -106,7 +106,7 @@ typedef struct hotfn_alloc_cell {
 } hotfn_alloc_cell;
 
 /* Is a function of this (mangled) name one whose calls are followed to keep memory: malloc, free,
- * operator new ...?  Since 0.2. */
+ * operator new ...?  Since 0.1. */
 HOTFN_API int32_t hotfn_is_allocator(const char *name);
 
 /* A slow call, in a ring; written when it ends.  64 bytes. */
@@ -126,7 +126,7 @@ typedef struct hotfn_time_event {
     uint32_t kind; /* 1 entry, 2 exit, 0 none */
 } hotfn_time_event;
 
-/* ---- What a record tells.  "Since 0.2" for all of it. */
+/* ---- What a record tells.  "Since 0.1" for all of it. */
 
 typedef struct hotfn_record hotfn_record; /* hotfn/records.h */
 

@@ -119,9 +119,11 @@ HOTFN_API hotfn_status hotfn_verdicts_judge(hotfn_verdicts **out, const hotfn_im
                                             const hotfn_functions *functions,
                                             const hotfn_verdicts_options *options, const hotfn_env *env,
                                             hotfn_error *err);
+/* NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_verdicts_destroy(hotfn_verdicts *verdicts);
 /* The same count and order as the functions. */
 HOTFN_API uint32_t hotfn_verdicts_count(const hotfn_verdicts *verdicts);
+/* HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_verdicts_get(const hotfn_verdicts *verdicts, uint32_t index,
                                           hotfn_verdict *out);
 

@@ -19,14 +19,12 @@ enum { /* file header, Characteristics */
     HFN_PE_DLL = 0x2000,
 };
 
-#define HFN_PE_SECTION_BSS 0x80u
 #define HFN_PE_SECTION_EXECUTE 0x20000000u
 #define HFN_PE_SECTION_WRITE 0x80000000u
 
 enum { HFN_PE_DEBUG_CODEVIEW = 2 };
 
 enum { /* base relocations: the high four bits of an entry */
-    HFN_PE_RELOC_NONE = 0,
     HFN_PE_RELOC_HIGH = 1,
     HFN_PE_RELOC_LOW = 2,
     HFN_PE_RELOC_HIGHLOW = 3,

@@ -25,7 +25,6 @@ uint32_t hfn_os_find_gaps(uint64_t begin, uint64_t end, hfn_os_gap *out, uint32_
 bool hfn_os_map_at(uint64_t address, uint64_t byte_count);
 /* The same pages, now read-only and executable. */
 bool hfn_os_make_executable(uint64_t address, uint64_t byte_count);
-bool hfn_os_make_read_only(uint64_t address, uint64_t byte_count);
 void hfn_os_unmap(uint64_t address, uint64_t byte_count);
 
 /* A range of pages of text that may be written while it stays executable all the time. */

@@ -36,6 +36,18 @@ def count_self_cpp(program):
     expect(rows == {"_ZN4game4stepEi": "3000", "_ZN4game5frameEi": "1000"}, output)
 
 
+def count_self_py(program):
+    """1000 rows are 1000 steps of the statement that inserts them, and one database was opened while it counted."""
+    try:
+        import sqlite3  # noqa: F401
+    except ImportError:
+        print("skipped: this Python has no sqlite3")
+        sys.exit(77)
+    output = run(sys.executable, program)
+    calls = {name: int(count) for count, name in (line.split() for line in output.splitlines())}
+    expect(calls.get("sqlite3_open_v2") == 1 and 1000 < calls.get("sqlite3_step", 0) < 1100, output)
+
+
 def scan_file(program):
     """The program scans itself: its own functions are listed and can be hooked."""
     output = run(program, program)
@@ -49,5 +61,5 @@ def scan_file(program):
 
 
 if __name__ == "__main__":
-    {"count_self": count_self, "count_self_cpp": count_self_cpp,
+    {"count_self": count_self, "count_self_cpp": count_self_cpp, "count_self_py": count_self_py,
      "scan_file": scan_file}[sys.argv[1]](sys.argv[2])

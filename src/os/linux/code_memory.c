@@ -250,11 +250,6 @@ bool hfn_os_make_executable(uint64_t address, uint64_t byte_count)
            replace_by_file(address, round_up(byte_count));
 }
 
-bool hfn_os_make_read_only(uint64_t address, uint64_t byte_count)
-{
-    return protect(address, round_up(byte_count), PROT_READ);
-}
-
 void hfn_os_unmap(uint64_t address, uint64_t byte_count)
 {
     hfn_raw3(SYS_munmap, address, round_up(byte_count), 0);

@@ -451,6 +451,38 @@ static void *run_thread(void *number)
     return NULL;
 }
 
+static uint32_t caller_of(hfn_time_state *t, uint64_t return_address)
+{
+    uint32_t node = hfn_tree_called_from(t, return_address, 5);
+
+    return timed.nodes[timed.nodes[node - 1].parent].slot;
+}
+
+static void a_sampled_calls_caller_is_whose_code_it_goes_back_to(void)
+{
+    static uint64_t room[1 + 2 * sizeof(hfn_code_range) / sizeof(uint64_t)];
+    hfn_code_map *map = (hfn_code_map *)(void *)room;
+
+    map->count = 2;
+    map->ranges[0] = (hfn_code_range){ 1000, 1010, 1, 0 };
+    map->ranges[1] = (hfn_code_range){ 1020, 1030, 2, 0 };
+    timed_start(HOTFN_TIMING_SAMPLED);
+    hfn_time_state *t = timed_use(0);
+    CHECK_EQ_U64(caller_of(t, 1010), UINT32_MAX); /* no code is known yet */
+    timed_forget();
+    timed_start(HOTFN_TIMING_SAMPLED);
+    t = timed_use(0);
+    hfn_timing_set_code(map);
+    CHECK_EQ_U64(caller_of(t, 1000), UINT32_MAX); /* the call ended right before it */
+    CHECK_EQ_U64(caller_of(t, 1001), 1);
+    CHECK_EQ_U64(caller_of(t, 1010), 1);
+    CHECK_EQ_U64(caller_of(t, 1015), UINT32_MAX);
+    CHECK_EQ_U64(caller_of(t, 1021), 2);
+    CHECK_EQ_U64(caller_of(t, 1031), UINT32_MAX);
+    hfn_timing_set_code(NULL);
+    timed_forget();
+}
+
 static void threads_share_the_pools(void)
 {
     pthread_t threads[TIMED_THREADS];
@@ -555,6 +587,7 @@ static const check_test tests[] = {
     CHECK_TEST(the_ring_of_slow_calls_keeps_the_latest),
     CHECK_TEST(a_childs_calls_begin_anew),
     CHECK_TEST(any_calls_in_any_order_keep_the_sums),
+    CHECK_TEST(a_sampled_calls_caller_is_whose_code_it_goes_back_to),
     CHECK_TEST(threads_share_the_pools),
 #if defined(CAN_STEP)
     CHECK_TEST(a_handlers_calls_at_any_instruction_keep_the_sums),

@@ -139,6 +139,9 @@ static void more_is_timed_again_when_that_is_known_to_fit(void)
     books[0].calls = 1000000; /* 50 ms */
     hfn_budget_raise(&budget, cost(), SECOND);
     CHECK_EQ_U64(budget.chosen_count, 0);
+    books[0].calls = 400000; /* 20 ms would fit, but are more than a quarter of what there is */
+    hfn_budget_raise(&budget, cost(), SECOND);
+    CHECK_EQ_U64(budget.chosen_count, 0);
 }
 
 static const check_test tests[] = {
