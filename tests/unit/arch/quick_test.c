@@ -3,8 +3,8 @@
  * know, with prefixes. */
 #include "arch/x86/quick.h"
 
+#include "arch/every_opcode.h"
 #include "arch/x86/decode.h"
-#include "check.h"
 
 #define RVA 0x1000
 #define LINK_BASE 0x400000
@@ -50,28 +50,6 @@ static void compare(const uint8_t *bytes)
     check_print_bytes("for", bytes, 16);
 }
 
-/* Every ModRM, with a SIB of each kind behind it. */
-static void compare_opcode(uint8_t *bytes, uint32_t at)
-{
-    static const uint8_t sibs[] = { 0x24, 0x05, 0xE5, 0x91 };
-
-    for (uint32_t modrm = 0; modrm < 256 && check_failures < 10; modrm++) {
-        for (uint32_t sib = 0; sib < sizeof sibs; sib++) {
-            bytes[at] = (uint8_t)modrm;
-            bytes[at + 1] = sibs[sib];
-            compare(bytes);
-        }
-    }
-}
-
-static void compare_map(uint8_t *bytes, uint32_t at)
-{
-    for (uint32_t opcode = 0; opcode < 256; opcode++) {
-        bytes[at] = (uint8_t)opcode;
-        compare_opcode(bytes, at + 1);
-    }
-}
-
 static void compare_prefixed(const uint8_t *prefixes, uint32_t count, uint8_t rex)
 {
     uint8_t bytes[32];
@@ -81,9 +59,7 @@ static void compare_prefixed(const uint8_t *prefixes, uint32_t count, uint8_t re
     memcpy(bytes, prefixes, count);
     if (rex)
         bytes[count++] = rex;
-    compare_map(bytes, count);
-    bytes[count] = 0x0F;
-    compare_map(bytes, count + 1);
+    each_encoding(bytes, count, compare);
 }
 
 static void quick_says_what_zydis_says(void)

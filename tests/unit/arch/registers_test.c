@@ -3,8 +3,8 @@
  * to know, with prefixes. */
 #include "arch/x86/registers.h"
 
+#include "arch/every_opcode.h"
 #include "arch/x86/decode.h"
-#include "check.h"
 
 static uint64_t known_count;
 
@@ -26,28 +26,6 @@ static void compare(const uint8_t *bytes)
     check_print_bytes("for", bytes, 16);
 }
 
-/* Every ModRM, with a SIB of each kind behind it. */
-static void compare_opcode(uint8_t *bytes, uint32_t at)
-{
-    static const uint8_t sibs[] = { 0x24, 0x05, 0xE5, 0x91 };
-
-    for (uint32_t modrm = 0; modrm < 256 && check_failures < 10; modrm++) {
-        for (uint32_t sib = 0; sib < sizeof sibs; sib++) {
-            bytes[at] = (uint8_t)modrm;
-            bytes[at + 1] = sibs[sib];
-            compare(bytes);
-        }
-    }
-}
-
-static void compare_map(uint8_t *bytes, uint32_t at)
-{
-    for (uint32_t opcode = 0; opcode < 256; opcode++) {
-        bytes[at] = (uint8_t)opcode;
-        compare_opcode(bytes, at + 1);
-    }
-}
-
 static void quick_agrees_with_zydis(void)
 {
     static const uint8_t prefixes[] = { 0, 0x66, 0xF2, 0xF3, 0x64, 0x67 };
@@ -60,9 +38,7 @@ static void quick_agrees_with_zydis(void)
                 bytes[at++] = prefixes[p];
             if (rex >= 0x40)
                 bytes[at++] = (uint8_t)rex;
-            compare_map(bytes, at);
-            bytes[at] = 0x0F;
-            compare_map(bytes, at + 1);
+            each_encoding(bytes, at, compare);
         }
     }
     printf("# %llu encodings\n", (unsigned long long)known_count);
