@@ -21,7 +21,9 @@ COMMON = {"--help", "--version"}
 def warnings_of(page):
     if not shutil.which("man"):
         return []
-    done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page],
+    # Not the caller's: groff never ends where COLUMNS is 20, and man warns of a locale that is not installed.
+    own = dict(os.environ, MANWIDTH="80", LC_ALL="C.UTF-8")
+    done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page], env=own,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     return [f"{page.name}: {line}" for line in done.stderr.splitlines()]
 

@@ -113,7 +113,7 @@ class Terminal:
         self.program = subprocess.Popen(command, stdin=child, stdout=child, start_new_session=True)
         self.text = ""
 
-    def read(self, want, seconds=20):
+    def read(self, want, seconds=300):
         end = time.monotonic() + seconds
         while time.monotonic() < end and not want(self.text):
             if select.select([self.parent], [], [], 0.2)[0]:
@@ -131,7 +131,7 @@ class Terminal:
         return re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", last).split("\r\n")
 
     def finish(self):
-        status = self.program.wait(20)
+        status = self.program.wait(300)
         after = termios.tcgetattr(self.child)
         os.close(self.child)
         os.close(self.parent)

@@ -29,8 +29,9 @@ def table(*arguments, **more):
 def on_terminal(*arguments, **environment):
     """What the command writes to a terminal."""
     parent, child = pty.openpty()
+    own = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     done = subprocess.Popen([HOTFN, *map(str, arguments)], stdout=child,
-                            env={**os.environ, "TERM": "xterm", **environment})
+                            env={**own, "TERM": "xterm", **environment})
     os.close(child)
     text = b""
     try:
