@@ -132,16 +132,16 @@ def edges_are_the_calls(place):
 
 
 def a_sample_counts_exactly_and_knows_callers(place):
-    """Every call is counted; a thousand of each function are timed, then one in 32 of the shortest and more of
+    """Every call is counted; a thousand of each function are timed, then one in 16 of the shortest and more of
     the others; and who called is known though the caller's own call went by untimed."""
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
     bare = run_bare(binary)
-    status, output, report = run(place, binary, "--mode", "time", "--sample", "4")
+    status, output, report = run(place, binary, "--mode", "time", "--sample", "2")
     assert (status, output) == bare, (status, output, bare)
     functions = by_name(report)
     for name, calls in (("small", 425000), ("often", 100000), ("seldom", 25000), ("main", 1)):
         f = functions[name]
-        wanted = min(calls, 1000) + max(calls - 1000, 0) / 32
+        wanted = min(calls, 1000) + max(calls - 1000, 0) / 16
         assert f["timing"] == "sampled" and f["calls"] == calls, f
         assert 0.85 * wanted <= f["timed_calls"] <= calls, (wanted, f)
     assert functions["small"]["timed_calls"] < 425000, functions["small"]
@@ -406,7 +406,7 @@ def recursion_counts_once_in_a_sample(place):
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
 
     def measure():
-        functions = by_name(run(place, binary, "--mode", "time", "--sample", "16")[2])
+        functions = by_name(run(place, binary, "--mode", "time", "--sample", "8")[2])
         pairs = [(functions[name], functions[outer]["total_ns"]) for name, outer in
                  (("even", "circles"), ("odd", "circles"), ("doubles", "doubling"))]
         assert all(f["timing"] == "sampled" for f, _ in pairs), pairs
