@@ -25,6 +25,8 @@ extern "C" {
 #define HOTFN_TIMING_SLOW 16u      /* calls above slow_ticks                                */
 #define HOTFN_TIMING_SAMPLED 32u   /* sample_mean says how many calls are passed over       */
 #define HOTFN_TIMING_EVENTS 64u    /* entries and exits, the latest of each thread          */
+#define HOTFN_TIMING_ERRORS 128u   /* merged samples: a cell's callee_timed and within_timed are the standard
+                                      errors of its total and self                          */
 
 /* One a record; 256 bytes. */
 typedef struct hotfn_time_header {

@@ -193,8 +193,8 @@ static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
     hotfn_status status;
 
     hotfn_record_get_info(g->m.records[0], &info);
-    snprintf(command, sizeof command, "%.900s (and %u further runs, merged)", info.command,
-             g->m.record_count - 1);
+    snprintf(command, sizeof command, "%.900s (and %u further run%s, merged)", info.command,
+             g->m.record_count - 1, g->m.record_count == 2 ? "" : "s");
     o.command = command;
     o.directory = info.directory;
     o.slot_capacity = g->m.function_count ? g->m.function_count : 1;

@@ -42,7 +42,9 @@ static hfn_time_entry entry_of(const hotfn_record_timing *t, uint32_t slot, uint
                                        .timed_calls = t->timed_calls,
                                        .min_ticks = t->min_ns + 1,
                                        .max_ticks = t->max_ns,
-                                       .open = (uint32_t)t->open_calls },
+                                       .open = (uint32_t)t->open_calls,
+                                       .callee_timed = t->total_error_ns, /* HOTFN_TIMING_ERRORS */
+                                       .within_timed = t->self_error_ns },
                              .slot = slot,
                              .thread = thread };
 }
@@ -87,8 +89,8 @@ static bool add_runs(const hfn_merge *m, hotfn_record *out)
     return held;
 }
 
-/* Five numbers of each function and run side by side, then one out of each five rows. */
-enum { TOTAL, SELF, TIMED, LEAST, MOST, NUMBERS };
+/* Some numbers of each function and run side by side, then one out of each of these rows. */
+enum { TOTAL, SELF, TIMED, LEAST, MOST, TOTAL_ERROR, SELF_ERROR, NUMBERS };
 
 static void take_numbers(const hfn_merge *m, const hotfn_record *out, uint64_t *values,
                          uint32_t *counts)
@@ -97,8 +99,9 @@ static void take_numbers(const hfn_merge *m, const hotfn_record *out, uint64_t *
         for (uint32_t i = 0; i < m->records[run]->function_count; i++) {
             uint32_t slot = slot_of(out, m->places[run][i]);
             hotfn_record_timing t = timing_of(m->records[run], i);
-            const uint64_t numbers[NUMBERS] = { t.total_ns, t.self_ns, t.timed_calls, t.min_ns,
-                                                t.max_ns };
+            const uint64_t numbers[NUMBERS] = { t.total_ns,     t.self_ns, t.timed_calls,
+                                                t.min_ns,       t.max_ns,  t.total_error_ns,
+                                                t.self_error_ns };
 
             if (slot >= out->slot_count || t.timed_calls == 0 || counts[slot] >= m->record_count)
                 continue;
@@ -107,6 +110,21 @@ static void take_numbers(const hfn_merge *m, const hotfn_record *out, uint64_t *
             counts[slot]++;
         }
     }
+}
+
+/* The standard error of the one value that stands for all runs': of a mean, the root of the sum of the squares
+ * over their number; of the least or the largest, that of the run that has it. */
+static uint64_t error_of(const hfn_merge *m, const uint64_t *values, const uint64_t *errors,
+                         uint32_t count, uint64_t value)
+{
+    double squares = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (m->mode != HOTFN_MERGE_MEAN && values[i] == value)
+            return errors[i];
+        squares += (double)errors[i] * (double)errors[i];
+    }
+    return (uint64_t)(hfn_times_root(squares) / m->record_count);
 }
 
 static bool add_values(const hfn_merge *m, hotfn_record *out)
@@ -131,6 +149,10 @@ static bool add_values(const hfn_merge *m, hotfn_record *out)
         t.timed_calls = hfn_merge_values(m, at + TIMED * m->record_count, counts[slot]);
         t.min_ns = hfn_merge_values(m, at + LEAST * m->record_count, counts[slot]);
         t.max_ns = hfn_merge_values(m, at + MOST * m->record_count, counts[slot]);
+        t.total_error_ns = error_of(m, at + TOTAL * m->record_count,
+                                    at + TOTAL_ERROR * m->record_count, counts[slot], t.total_ns);
+        t.self_error_ns = error_of(m, at + SELF * m->record_count,
+                                   at + SELF_ERROR * m->record_count, counts[slot], t.self_ns);
         e = entry_of(&t, slot, 0);
         held = hfn_times_add_entry(&out->times, &e);
     }
@@ -285,7 +307,7 @@ static bool add_trees(const hfn_merge *m, hotfn_record *out)
 
 static void add_up_header(const hfn_merge *m, hotfn_time_header *h)
 {
-    uint32_t dropped = HOTFN_TIMING_EVENTS;
+    uint32_t dropped = HOTFN_TIMING_EVENTS | HOTFN_TIMING_ERRORS, any = 0;
 
     *h = (hotfn_time_header){ .flags = UINT32_MAX,
                               .clock = m->records[0]->times.header.clock,
@@ -297,6 +319,7 @@ static void add_up_header(const hfn_merge *m, hotfn_time_header *h)
         const hotfn_time_header *from = &m->records[i]->times.header;
 
         h->flags &= from->flags;
+        any |= from->flags;
         h->nodes_merged += from->nodes_merged;
         h->abandoned_exits += from->abandoned_exits;
         h->clock_went_back += from->clock_went_back;
@@ -304,6 +327,7 @@ static void add_up_header(const hfn_merge *m, hotfn_time_header *h)
         h->slow_ticks = hfn_times_ns(m->records[i], from->slow_ticks);
     }
     h->flags &= ~dropped;
+    h->flags |= any & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_ERRORS) ? HOTFN_TIMING_ERRORS : 0;
 }
 
 static void add_up_threads(const hfn_merge *m, hotfn_record *out)

@@ -284,7 +284,7 @@ static uint64_t sampled_total(const hotfn_record *r, const hfn_slot_sum *sum)
 }
 
 /* Newton's: the library needs nothing of libm. */
-static double square_root(double x)
+double hfn_times_root(double x)
 {
     double root = x > 1 ? x : 1;
 
@@ -325,9 +325,9 @@ static void fill_sampled(const hotfn_record *r, uint32_t slot, hotfn_record_timi
 
     t->total_ns = hfn_times_ns(r, r->times.node_count > 0 ? sampled_total(r, sum) : total);
     t->self_ns = within(hfn_times_ns(r, sampled_self(r, sum)), 0, t->total_ns);
-    t->total_error_ns = hfn_times_ns(r, (uint64_t)square_root(squares));
-    squares += squared_callees_error(r, sum);
-    t->self_error_ns = hfn_times_ns(r, (uint64_t)square_root(squares));
+    t->total_error_ns = hfn_times_ns(r, (uint64_t)hfn_times_root(squares + sum->total_squares));
+    squares += squared_callees_error(r, sum) + sum->self_squares;
+    t->self_error_ns = hfn_times_ns(r, (uint64_t)hfn_times_root(squares));
 }
 
 static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)

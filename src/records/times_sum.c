@@ -20,15 +20,20 @@ static void add_allocs(hotfn_alloc_cell *sum, const hotfn_alloc_cell *more)
 
 /* ---- Cells. */
 
-static void add_cell(hfn_slot_sum *sum, const hotfn_time_cell *cell)
+static void add_cell(hfn_slot_sum *sum, const hotfn_time_cell *cell, bool has_errors)
 {
     sum->timed_calls = add(sum->timed_calls, cell->timed_calls);
     sum->open_calls = add(sum->open_calls, cell->open);
     sum->total_ticks = add(sum->total_ticks, cell->total_ticks);
     sum->self_ticks = add(sum->self_ticks, cell->self_ticks);
-    sum->callee_timed = add(sum->callee_timed, cell->callee_timed);
     sum->outermost_timed = add(sum->outermost_timed, cell->timed_calls);
-    sum->within_timed = add(sum->within_timed, cell->within_timed);
+    if (has_errors) {
+        sum->total_squares += (double)cell->callee_timed * (double)cell->callee_timed;
+        sum->self_squares += (double)cell->within_timed * (double)cell->within_timed;
+    } else {
+        sum->callee_timed = add(sum->callee_timed, cell->callee_timed);
+        sum->within_timed = add(sum->within_timed, cell->within_timed);
+    }
     if (cell->min_ticks && (sum->min_ticks == 0 || cell->min_ticks < sum->min_ticks))
         sum->min_ticks = cell->min_ticks;
     if (cell->max_ticks > sum->max_ticks)
@@ -57,7 +62,7 @@ static void sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
         if (!in->chosen[t->entries[i].thread])
             continue;
         out->entry_order[sum->first_entry + sum->entry_count++] = (uint32_t)i;
-        add_cell(sum, &t->entries[i].cell);
+        add_cell(sum, &t->entries[i].cell, t->header.flags & HOTFN_TIMING_ERRORS);
     }
 }
 

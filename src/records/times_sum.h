@@ -17,6 +17,7 @@ typedef struct hfn_slot_sum {
     uint64_t stood_for; /* sampled: calls that the timed ones stand for; about `calls` */
     uint64_t spread;    /* and the sum of its nodes'                                   */
     double variance;    /* of a call's ticks; by the reader, as it takes histograms    */
+    double total_squares, self_squares; /* merged samples: their errors' squares               */
     uint32_t function;                  /* HOTFN_NO_FUNCTION: of none                   */
     uint32_t first_entry, entry_count;  /* in entry_order                               */
     uint32_t first_node;                /* of its nodes; UINT32_MAX: none               */

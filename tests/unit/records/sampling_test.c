@@ -7,6 +7,8 @@
 #include "../../property/random.h"
 #include "records/timed.h"
 
+#include <inttypes.h>
+
 enum { OUTER = 0, INNER = 2, FUNCTIONS = 3 };
 enum { STREAMS = 200, OUTER_CALLS = 6000, SAMPLE = 32, INSIDE = 20, OUTSIDE = 30 };
 enum { WORTH = SAMPLE * 16 * (INSIDE + OUTSIDE) };
@@ -111,9 +113,8 @@ static void call(stream *s, uint32_t which)
 
 /* ---- Into a record that is open, and what it tells then. */
 
-static hotfn_record *open_empty(void)
+static hotfn_record *open_empty(const char *path, const stream *s)
 {
-    const char *path = sample_path("sampled.hfr");
     timed_model *m = calloc(1, sizeof *m);
     hotfn_record *r = NULL;
     hfn_part *states;
@@ -123,6 +124,8 @@ static hotfn_record *open_empty(void)
     timed_enter(m, 0, OUTER);
     timed_call(m, 0, INNER, 100);
     timed_exit(m, 0);
+    for (uint32_t i = 0; s && i < FUNCTIONS; i++)
+        m->calls[0][i] = s->functions[i].calls;
     timed_write_counts(path, m, 1);
     timed_attach(path, m, 1);
     CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
@@ -207,7 +210,7 @@ static void estimates_are_unbiased_and_as_near_as_they_claim(void)
 {
     static const char *const kinds[] = { "smooth", "cold", "rhythm", "uneven" };
     static const char *const figures[] = { "outer total", "outer self", "inner total" };
-    hotfn_record *r = open_empty();
+    hotfn_record *r = open_empty(sample_path("sampled.hfr"), NULL);
 
     for (uint32_t kind = 0; kind < STREAM_KINDS; kind++) {
         verdict v[FIGURES] = { 0 };
@@ -226,6 +229,89 @@ static void estimates_are_unbiased_and_as_near_as_they_claim(void)
         }
     }
     hotfn_record_close(r);
+}
+
+/* ---- Merged: two runs whose truths are known, as a sum and as a mean. */
+
+enum { PAIRS = 60 };
+
+typedef struct told_run {
+    uint64_t truth, total, error, self_error;
+} told_run;
+
+static told_run write_run(const char *path, uint32_t number)
+{
+    stream s = { .kind = number % STREAM_KINDS,
+                 .random = random_from(number + 1),
+                 .drawn = number };
+    hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+    hotfn_record *r;
+
+    for (uint32_t i = 0; i < OUTER_CALLS; i++)
+        call(&s, OUTER);
+    r = open_empty(path, &s);
+    put_stream(r, &s);
+    CHECK_EQ_I64(hotfn_record_get_timing(r, 4, &t), HOTFN_OK);
+    CHECK_EQ_I64(hfn_record_write(r, path, NULL), HOTFN_OK);
+    hotfn_record_close(r);
+    return (told_run){ s.functions[INNER].truth, t.total_ns, t.total_error_ns, t.self_error_ns };
+}
+
+static hotfn_record_timing merged(const char *const paths[2], uint32_t mode)
+{
+    char to[512];
+    hotfn_record *r = NULL;
+    hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+
+    snprintf(to, sizeof to, "%s", sample_path("merged.hfr"));
+    CHECK_EQ_I64(hotfn_record_merge(paths, 2, to, mode, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_open(&r, to, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_get_timing(r, 4, &t), HOTFN_OK);
+    hotfn_record_close(r);
+    unlink(to);
+    return t;
+}
+
+static bool is_near(uint64_t got, double wanted)
+{
+    return CHECK((double)got > wanted - 3 && (double)got < wanted + 3);
+}
+
+/* Errors of runs that know nothing of each other add up by their squares. */
+static void errors_of_merged_samples_add_up_by_their_squares(void)
+{
+    char one[512], two[512];
+    const char *const paths[2] = { one, two };
+    uint32_t within_one = 0, within_two = 0;
+
+    snprintf(one, sizeof one, "%s", sample_path("one.hfr"));
+    snprintf(two, sizeof two, "%s", sample_path("two.hfr"));
+    for (uint32_t pair = 0; pair < PAIRS; pair++) {
+        told_run a = write_run(one, 2 * pair), b = write_run(two, 2 * pair + 1);
+        hotfn_record_timing sum = merged(paths, HOTFN_MERGE_SUM),
+                            mean = merged(paths, HOTFN_MERGE_MEAN),
+                            least = merged(paths, HOTFN_MERGE_MIN);
+        double error = hfn_times_root((double)a.error * a.error + (double)b.error * b.error);
+        uint64_t truth = a.truth + b.truth;
+        uint64_t off = sum.total_ns > truth ? sum.total_ns - truth : truth - sum.total_ns;
+
+        CHECK(a.error > 0 && b.error > 0);
+        CHECK_EQ_U64(sum.timing, HOTFN_TIMING_SAMPLE);
+        if (!is_near(sum.total_ns, (double)a.total + b.total) ||
+            !is_near(sum.total_error_ns, error) || !is_near(mean.total_error_ns, error / 2) ||
+            !is_near(mean.total_ns, ((double)a.total + b.total) / 2) ||
+            !is_near(least.total_error_ns, a.total < b.total ? a.error : b.error))
+            printf("# pair %u: totals %" PRIu64 " and %" PRIu64 ", errors %" PRIu64 " and %" PRIu64
+                   "; sum %" PRIu64 " with %" PRIu64 ", mean's error %" PRIu64 "\n",
+                   pair, a.total, b.total, a.error, b.error, sum.total_ns, sum.total_error_ns,
+                   mean.total_error_ns);
+        within_one += off <= sum.total_error_ns;
+        within_two += off <= 2 * sum.total_error_ns;
+    }
+    if (!(CHECK(within_one >= PAIRS * 60 / 100) & CHECK(within_two >= PAIRS * 91 / 100)))
+        printf("# within one %u, two %u of %d\n", within_one, within_two, PAIRS);
+    unlink(one);
+    unlink(two);
 }
 
 static void a_gap_is_as_long_as_its_mean(void)
@@ -254,6 +340,7 @@ static void long_calls_are_timed_more_often(void)
 
 static const check_test tests[] = {
     CHECK_TEST(estimates_are_unbiased_and_as_near_as_they_claim),
+    CHECK_TEST(errors_of_merged_samples_add_up_by_their_squares),
     CHECK_TEST(a_gap_is_as_long_as_its_mean),
     CHECK_TEST(long_calls_are_timed_more_often),
 };
