@@ -60,7 +60,7 @@ const hfn_patching *hfn_stub_patching(void)
 
 uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 {
-    return hfn_x86_emit_patch(out, NULL, (uint64_t)(uintptr_t)out, target);
+    return hfn_x86_32_emit_count_gate(out, target);
 }
 
 hfn_stub_shape hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)

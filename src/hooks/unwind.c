@@ -27,6 +27,7 @@ enum {
     STUB_MAX_BYTES = 104, /* besides its cfi: advances, remember, restore, lowered stack */
     ADVANCE = 0x40,
     OFFSET = 0x80,
+    RESTORE = 0xc0,
     ADVANCE_1 = 0x02,
     ADVANCE_2 = 0x03,
     REMEMBER_STATE = 0x0a,
@@ -230,6 +231,11 @@ void hfn_unwind_code(hfn_unwind *u, uint64_t address, uint64_t byte_count, const
     close_fde(u);
 }
 
+static bool has_no_operand(uint8_t op)
+{
+    return op == NEGATE_RA_STATE || (op & 0xc0) == RESTORE;
+}
+
 bool hfn_unwind_check_steps(const uint8_t *cfi, uint32_t byte_count, uint32_t *advanced)
 {
     uint32_t at = 0, sum = 0;
@@ -240,7 +246,7 @@ bool hfn_unwind_check_steps(const uint8_t *cfi, uint32_t byte_count, uint32_t *a
             sum += op & 0x3f;
             continue;
         }
-        if (op == NEGATE_RA_STATE)
+        if (has_no_operand(op))
             continue;
         if ((op & 0xc0) != OFFSET && op != ADVANCE_1 && op != DEF_CFA_REGISTER &&
             op != DEF_CFA_OFFSET)
@@ -271,7 +277,7 @@ static void put_steps(hfn_unwind *u, uint64_t address, uint32_t byte_count, cons
             u->code_at += op & 0x3f;
         } else if (op == ADVANCE_1) {
             u->code_at += cfi[i++];
-        } else if (op != NEGATE_RA_STATE) {
+        } else if (!has_no_operand(op)) {
             while (cfi[i++] & 0x80) {
             }
         }

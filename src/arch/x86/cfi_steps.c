@@ -11,6 +11,7 @@
 enum {
     ADVANCE = 0x40,
     OFFSET = 0x80,
+    RESTORE = 0xc0,
     ADVANCE_1 = 0x02,
     DEF_CFA_REGISTER = 0x0d,
     DEF_CFA_OFFSET = 0x0e,
@@ -69,28 +70,29 @@ static void advance_to(writer *w, uint32_t at)
     w->at = at;
 }
 
-typedef enum known_kind { OTHER = 0, PUSH, SUBTRACT, SET_FRAME_POINTER } known_kind;
+typedef enum known_kind { OTHER = 0, PUSH, POP, SUBTRACT, SET_FRAME_POINTER } known_kind;
 
 /* An instruction that prologues begin with, known by its first bytes, which mean nothing else. */
 typedef struct known {
     known_kind kind;
     uint32_t length; /* 0 for OTHER                                       */
-    uint8_t saves;   /* PUSH of a callee-saved register: its DWARF number */
+    uint8_t saves;   /* PUSH or POP of a callee-saved register: its DWARF number */
 } known;
 
-static known push_of(hfn_x86_mode mode, uint32_t length, uint32_t number)
+/* push r (50 + r) and pop r (58 + r) */
+static known push_or_pop(hfn_x86_mode mode, uint32_t length, uint8_t opcode, uint32_t number)
 {
-    return (known){ PUSH, length, numbers_of[mode].saved[number] };
+    return (known){ opcode & 8 ? POP : PUSH, length, numbers_of[mode].saved[number] };
 }
 
 static known recognise(hfn_x86_mode mode, const uint8_t *code, uint32_t room)
 {
     const uint32_t wide = mode == HFN_X86_64; /* REX.W goes before */
 
-    if (room >= 1 && (code[0] & 0xf8) == 0x50) /* push r */
-        return push_of(mode, 1, code[0] & 7u);
-    if (wide && room >= 2 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50) /* push r8..r15 */
-        return push_of(mode, 2, 8 + (code[1] & 7u));
+    if (room >= 1 && (code[0] & 0xf0) == 0x50)
+        return push_or_pop(mode, 1, code[0], code[0] & 7u);
+    if (wide && room >= 2 && code[0] == 0x41 && (code[1] & 0xf0) == 0x50) /* r8..r15 */
+        return push_or_pop(mode, 2, code[1], 8 + (code[1] & 7u));
     if (wide && (room < 1 || code[0] != 0x48))
         return (known){ OTHER, 0, NOT_SAVED };
     code += wide;
@@ -115,8 +117,9 @@ typedef struct state {
     const numbers *numbers;
     saved waiting[STEPS_MAX];
     uint32_t waiting_count;
-    int32_t cfa_offset;    /* CFA minus the stack pointer     */
-    bool by_frame_pointer; /* CFA is rbp plus its offset now  */
+    uint32_t described[16]; /* by DWARF number: words below CFA where it is saved, 0: it is not */
+    int32_t cfa_offset;     /* CFA minus the stack pointer     */
+    bool by_frame_pointer;  /* CFA is rbp plus its offset now  */
 } state;
 
 /* From here on their registers may hold something else. */
@@ -125,8 +128,21 @@ static void describe_saved(writer *w, state *s)
     for (uint32_t i = 0; i < s->waiting_count; i++) {
         put(w, (uint8_t)(OFFSET | s->waiting[i].number));
         put_uleb(w, s->waiting[i].words_below_cfa);
+        s->described[s->waiting[i].number] = s->waiting[i].words_below_cfa;
     }
     s->waiting_count = 0;
+}
+
+/* What a pop took from where the register was saved is in the register, and below the stack pointer no longer. */
+static void describe_popped(writer *w, state *s, const known *one, uint32_t end)
+{
+    uint32_t words = one->kind == POP && one->saves != NOT_SAVED ? s->described[one->saves] : 0;
+
+    if (words == 0 || words * (uint32_t)s->numbers->word != (uint32_t)s->cfa_offset)
+        return;
+    advance_to(w, end);
+    put(w, (uint8_t)(RESTORE | one->saves));
+    s->described[one->saves] = 0;
 }
 
 /* What is known after an instruction that ends at `end`. */
@@ -134,8 +150,9 @@ static void after(writer *w, state *s, const known *one, int32_t cfa_offset, uin
 {
     bool moves = cfa_offset != s->cfa_offset;
 
+    describe_popped(w, s, one, end);
     s->cfa_offset = cfa_offset;
-    if (one->saves != NOT_SAVED)
+    if (one->kind == PUSH && one->saves != NOT_SAVED)
         s->waiting[s->waiting_count++] =
             (saved){ one->saves, (uint32_t)(s->cfa_offset / s->numbers->word) };
     if (s->by_frame_pointer || (!moves && one->kind != SET_FRAME_POINTER))
@@ -169,7 +186,7 @@ uint32_t hfn_x86_cfi_steps(hfn_x86_mode mode, const hfn_moved *moved, uint8_t *o
         known one = recognise(mode, moved->bytes + begin, moved->length - begin);
         int32_t next = i + 1 < count ? moved->cfa_delta[i + 1] : moved->cfa_delta_end;
 
-        if ((one.kind == OTHER || one.kind == SET_FRAME_POINTER) && s.waiting_count > 0) {
+        if (one.kind != PUSH && one.kind != SUBTRACT && s.waiting_count > 0) {
             advance_to(&w, begin);
             describe_saved(&w, &s);
         }

@@ -11,6 +11,8 @@
 
 #include "arch/x86/emit.h"
 
+#include <stddef.h>
+
 enum { CALL_BYTES = 5, CALL_DATA_BYTES = 8, ECX = 1 };
 
 #define PUT(w, ...)                                                                                \
@@ -260,15 +262,10 @@ void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request)
 
 /* ---- Gates. */
 
-/* push slow_path; ret */
+/* One instruction, so that the stack pointer is the call's wherever a signal comes. */
 uint32_t hfn_x86_32_emit_count_gate(uint8_t *out, uint64_t slow_path)
 {
-    hfn_x86_writer w = hfn_x86_writer_on(out, HFN_STUB_COUNT_GATE_ROOM);
-
-    hfn_x86_put_u8(&w, 0x68);
-    hfn_x86_put_u32(&w, (uint32_t)slow_path);
-    hfn_x86_put_u8(&w, 0xc3);
-    return w.length;
+    return hfn_x86_emit_patch(out, NULL, (uint64_t)(uintptr_t)out, slow_path);
 }
 
 enum { LEGACY_AREA_BYTES = 512, XSAVE_HEADER_BYTES = 64 };
@@ -338,8 +335,9 @@ uint32_t hfn_x86_32_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
     PUT(&w, 0x41, 0x0e, 8, 0x85, 2);              /* push ebp: CFA = esp + 8, ebp at CFA - 8 */
     PUT(&w, 0x42, 0x0d, 5);                       /* mov ebp, esp: CFA = ebp + 8             */
     PUT(&w, 0x46, 0x83, 7);                       /* push ebx: at CFA - 28                   */
-    PUT(&w, 0x02, (uint8_t)(gate_bytes - 1 - 9)); /* pop ebp: CFA = esp + 4                  */
-    PUT(&w, 0x0c, 4, 4);
+    PUT(&w, 0x02, (uint8_t)(gate_bytes - 6 - 9)); /* pop ebx: a signal's frame may lie there */
+    PUT(&w, 0xc3);
+    PUT(&w, 0x45, 0xc5, 0x0c, 4, 4); /* pop ebp: the same, and CFA = esp + 4    */
     return w.length;
 }
 

@@ -285,6 +285,23 @@ static void unwinding_moved_code_counts_in_words_of_4(void)
     CHECK(memcmp(cfi, want, sizeof want) == 0);
 }
 
+static void what_moved_code_pops_is_saved_no_longer(void)
+{
+    /* push ebx; push esi; pop esi; pop ebx; nop; ret: a signal's frame overwrites what lies below esp */
+    static const uint8_t want[] = {
+        0x41, 0x0e, 8,    0x41, 0x0e, 12, /* the pushes                       */
+        0x83, 2,    0x86, 3,              /* saved, once the pop has begun    */
+        0x41, 0xc6, 0x0e, 8,              /* behind pop esi                   */
+        0x41, 0xc3, 0x0e, 4               /* behind pop ebx                   */
+    };
+    uint8_t cfi[32];
+    hfn_moved m;
+
+    CHECK_EQ_U64(MOVE("\x53\x56\x5E\x5B\x90\xC3", &m), HFN_MOVED);
+    CHECK_EQ_U64(hfn_patching_x86.cfi_steps(&m, cfi, sizeof cfi), sizeof want);
+    CHECK(memcmp(cfi, want, sizeof want) == 0);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(opcodes_40_to_4f_are_instructions_and_no_prefixes),
     CHECK_TEST(a_displacement_without_registers_is_absolute),
@@ -295,6 +312,7 @@ static const check_test tests[] = {
     CHECK_TEST(another_get_pc_call_is_retargeted_and_never_moved),
     CHECK_TEST(the_stack_grows_in_words_of_4),
     CHECK_TEST(unwinding_moved_code_counts_in_words_of_4),
+    CHECK_TEST(what_moved_code_pops_is_saved_no_longer),
     CHECK_TEST(flags_of_32_bit_instructions),
     CHECK_TEST(absolute_table),
     CHECK_TEST(table_of_got_offsets),

@@ -185,10 +185,14 @@ struct stations {
         hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
         hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
         std::vector<std::uint32_t> wanted(hotfn_functions_count(functions), UINT32_MAX);
-        std::uint64_t thread;
+        std::uintptr_t thread;
         std::uint32_t module;
 
+#if defined(__x86_64__)
         __asm__("movq %%fs:0, %0" : "=r"(thread));
+#else
+        __asm__("movl %%gs:0, %0" : "=r"(thread));
+#endif
         access.displacement =
             static_cast<std::int32_t>(reinterpret_cast<std::uintptr_t>(&row) - thread);
         access.slow_path = no_slow_path;

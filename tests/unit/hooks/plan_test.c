@@ -46,18 +46,18 @@ static hotfn_plan *make_plan(void)
              c = target_add(&code, simple, sizeof simple);
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 9);
     hfn_moved moved;
-    hfn_plan_source source = target_source(&code, 2, a, &moved, 5);
+    hfn_plan_source source = target_source_of(&hfn_arch_x86_64, &code, 2, a, &moved, 5);
     hotfn_plan *plan = NULL;
 
     hfn_plan_writer_set_id(writer, HOTFN_ID_BUILD_ID, image_id, sizeof image_id);
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
-    source = target_source(&code, 5, b, &moved, 2);
+    source = target_source_of(&hfn_arch_x86_64, &code, 5, b, &moved, 2);
     source.strategy = HOTFN_STRATEGY_ISLAND;
     source.original_bytes = 3;
     source.island_rva = b + 5;
     source.island_original = code.bytes + b + 5;
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
-    source = target_source(&code, 6, c, &moved, 5);
+    source = target_source_of(&hfn_arch_x86_64, &code, 6, c, &moved, 5);
     source.section = 1;
     source.end_rva = c + 8000;
     source.flags = HOTFN_VERDICT_TIMED;
@@ -258,7 +258,7 @@ static void what_does_not_fit_the_format_is_left_out(void)
     uint32_t rva = target_add(&code, simple, sizeof simple);
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 2);
     hfn_moved moved;
-    hfn_plan_source source = target_source(&code, 0, rva, &moved, 5);
+    hfn_plan_source source = target_source_of(&hfn_arch_x86_64, &code, 0, rva, &moved, 5);
     hotfn_plan *plan;
 
     source.rva = UINT32_MAX - 2;
@@ -276,7 +276,7 @@ static void what_does_not_fit_the_format_is_left_out(void)
 
 static void unwinding_steps_are_checked(void)
 {
-    static const uint8_t good[] = { 0x41, 0x0e, 16, 0x86, 2, 0x02, 100, 0x0d, 6 };
+    static const uint8_t good[] = { 0x41, 0x0e, 16, 0x86, 2, 0x02, 100, 0xc6, 0x0d, 6 };
     static const uint8_t strange[] = { 0x0a };   /* DW_CFA_remember_state */
     static const uint8_t cut[] = { 0x0e, 0x80 }; /* a number that goes on  */
     static const uint8_t cut_advance[] = { 0x02 };

@@ -10,18 +10,20 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-enum { THREADS = 2, ROUNDS = 10000, FUNCTIONS = 4, CODE_BYTES = 4096, EXACT_CALLS = 200000 };
+enum {
+    THREADS = 2,
+    ROUNDS = sizeof(void *) == 8 ? 10000 : 1000,
+    FUNCTIONS = 4,
+    CODE_BYTES = 4096,
+    EXACT_CALLS = 200000
+};
 
-/* Prologues of one-byte instructions: a thread stands between them most of the time. */
-/* push rbx; push rbp; push r12; mov ebx, edi; lea eax, [rbx + rsi]; pop r12; pop rbp; pop rbx; ret */
-static const uint8_t pushes[] = { 0x53, 0x55, 0x41, 0x54, 0x89, 0xfb, 0x8d,
-                                  0x04, 0x33, 0x41, 0x5c, 0x5d, 0x5b, 0xc3 };
-/* mov eax, edi; nop; nop; nop; add eax, esi; ret */
-static const uint8_t nops[] = { 0x89, 0xf8, 0x90, 0x90, 0x90, 0x01, 0xf0, 0xc3 };
 /* xchg edi, esi (twice); mov eax, edi; add eax, esi; ret */
-static const uint8_t exchanges[] = { 0x87, 0xfe, 0x87, 0xfe, 0x89, 0xf8, 0x01, 0xf0, 0xc3 };
+static const uint8_t exchanges[] =
+    TARGET_BYTES((0x87, 0xfe, 0x87, 0xfe, 0x89, 0xf8, 0x01, 0xf0, 0xc3),
+                 (0x87, 0xd1, 0x87, 0xd1, 0x89, 0xc8, 0x01, 0xd0, 0xc3));
 /* lea eax, [rdi + rsi]; ret, patched by a short jump to the padding behind it */
-static const uint8_t short_one[] = { 0x8d, 0x04, 0x37, 0xc3 };
+static const uint8_t short_one[] = TARGET_BYTES((0x8d, 0x04, 0x37, 0xc3), (0x8d, 0x04, 0x11, 0xc3));
 
 typedef struct fixture {
     target_code code;
@@ -36,7 +38,7 @@ static _Atomic uint64_t wrong_answers;
 
 static int call(uint32_t index, int x, int y)
 {
-    int (*function)(int, int);
+    int(TARGET_CALL * function)(int, int);
     void *at = target_at(&f.code, f.rva[index]);
 
     memcpy(&function, &at, sizeof function);
@@ -45,11 +47,11 @@ static int call(uint32_t index, int x, int y)
 
 static void make_plan(void)
 {
-    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, FUNCTIONS);
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, FUNCTIONS);
 
     f.code = target_code_make(CODE_BYTES);
-    f.rva[0] = target_add(&f.code, pushes, sizeof pushes);
-    f.rva[1] = target_add(&f.code, nops, sizeof nops);
+    f.rva[0] = target_add(&f.code, target_pushes, sizeof target_pushes);
+    f.rva[1] = target_add(&f.code, target_nops, sizeof target_nops);
     f.rva[2] = target_add(&f.code, exchanges, sizeof exchanges);
     f.rva[3] = target_add(&f.code, short_one, sizeof short_one);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
@@ -185,8 +187,6 @@ static void two_threads_are_counted_exactly(void)
 
 /* ---- A thread in a handler of its own, which has interrupted the bytes that are patched. */
 
-/* nop; mov eax, [rdi]; nop; nop; ret: it faults at its second byte */
-static const uint8_t faulting[] = { 0x90, 0x8b, 0x07, 0x90, 0x90, 0xc3 };
 static int *faulty;
 static _Atomic bool in_handler, may_return;
 static _Thread_local char other_stack[1 << 16];
@@ -203,7 +203,7 @@ static void on_fault(int number)
 
 static intptr_t load_faulty(void)
 {
-    int (*function)(const int *);
+    int(TARGET_CALL * function)(const int *);
     void *at = target_at(&f.code, f.rva[0]);
 
     memcpy(&function, &at, sizeof function);
@@ -232,13 +232,13 @@ static void *fault(void *uses_other_stack)
 
 static void patch_under_handler(void *uses_other_stack)
 {
-    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 1);
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, 1);
     hfn_moved moved;
     pthread_t thread;
     void *sum;
 
     f.code = target_code_make(CODE_BYTES);
-    f.rva[0] = target_add(&f.code, faulting, sizeof faulting);
+    f.rva[0] = target_add(&f.code, target_faulting, sizeof target_faulting);
     hfn_plan_source source = target_source(&f.code, 0, f.rva[0], &moved, 5);
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f.plan, NULL), HOTFN_OK);

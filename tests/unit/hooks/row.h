@@ -10,7 +10,7 @@ static _Thread_local uint64_t *row __attribute__((tls_model("initial-exec")));
 static uint64_t slots[512];
 static uint64_t slow_calls;
 
-/* Called by a stub whose rcx is saved at [rsp - 8]: give the thread its row and change nothing else. */
+/* Called by a stub (whose rcx is saved at [rsp - 8]): give the thread its row and change nothing else. */
 __attribute__((used)) static uint64_t *own_row(void)
 {
     slow_calls++;
@@ -19,6 +19,7 @@ __attribute__((used)) static uint64_t *own_row(void)
 
 __attribute__((naked)) static void slow_path(void)
 {
+#if defined(__x86_64__)
     __asm__("movq -8(%rsp), %rcx\n\t"
             "leaq -128(%rsp), %rsp\n\t"
             "pushfq; pushq %rax; pushq %rcx; pushq %rdx; pushq %rsi; pushq %rdi\n\t"
@@ -33,15 +34,29 @@ __attribute__((naked)) static void slow_path(void)
             "popq %rdi; popq %rsi; popq %rdx; popq %rcx; popq %rax; popfq\n\t"
             "leaq 128(%rsp), %rsp\n\t"
             "ret");
+#else
+    __asm__("pushfl; pushl %eax; pushl %ecx; pushl %edx; pushl %ebp\n\t"
+            "movl %esp, %ebp\n\t"
+            "andl $-16, %esp\n\t"
+            "call own_row\n\t"
+            "movl %eax, %gs:row@ntpoff\n\t"
+            "movl %ebp, %esp\n\t"
+            "popl %ebp; popl %edx; popl %ecx; popl %eax; popfl\n\t"
+            "ret");
+#endif
 }
 
 static inline hotfn_row_access row_access(void)
 {
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
-    uint64_t thread;
+    uintptr_t thread;
 
+#if defined(__x86_64__)
     __asm__("movq %%fs:0, %0" : "=r"(thread));
-    access.displacement = (int32_t)((uint64_t)(uintptr_t)&row - thread);
+#else
+    __asm__("movl %%gs:0, %0" : "=r"(thread));
+#endif
+    access.displacement = (int32_t)((uintptr_t)&row - thread);
     access.slow_path = slow_path;
     return access;
 }

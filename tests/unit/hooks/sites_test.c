@@ -12,17 +12,20 @@ enum { CODE_BYTES = 8192, SLOT_BASE = 10, CHANGES = 100, ROUNDS = 20 };
 enum { SUM, CALLS, JUMPS, BRANCHES, FUNCTIONS };
 enum { CALL_AT = 8, JUMP_AT = 5, BRANCH_AT = 5 };
 
-/* clang-format off */
 /* lea eax, [rdi + rsi]; nop; nop; ret */
-static const uint8_t sum[] = { 0x8d, 0x04, 0x37, 0x90, 0x90, 0xc3 };
+static const uint8_t sum[] =
+    TARGET_BYTES((0x8d, 0x04, 0x37, 0x90, 0x90, 0xc3), (0x8d, 0x04, 0x11, 0x90, 0x90, 0xc3));
 /* sub rsp, 8; nop; nop; nop; nop; call sum; add rsp, 8; ret */
-static const uint8_t calls[] = { 0x48, 0x83, 0xec, 0x08, 0x90, 0x90, 0x90, 0x90,
-                                 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 0x08, 0xc3 };
+static const uint8_t calls[] = TARGET_BYTES(
+    (0x48, 0x83, 0xec, 0x08, 0x90, 0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 0x08,
+     0xc3),
+    (0x83, 0xec, 0x08, 0x90, 0x90, 0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0, 0x83, 0xc4, 0x08, 0xc3));
 /* nop x 5; jmp sum */
 static const uint8_t jumps[] = { 0x90, 0x90, 0x90, 0x90, 0x90, 0xe9, 0, 0, 0, 0 };
 /* test edi, edi; nop x 3; jne sum; ret */
-static const uint8_t branches[] = { 0x85, 0xff, 0x90, 0x90, 0x90, 0x0f, 0x85, 0, 0, 0, 0, 0xc3 };
-/* clang-format on */
+static const uint8_t branches[] =
+    TARGET_BYTES((0x85, 0xff, 0x90, 0x90, 0x90, 0x0f, 0x85, 0, 0, 0, 0, 0xc3),
+                 (0x85, 0xc9, 0x90, 0x90, 0x90, 0x0f, 0x85, 0, 0, 0, 0, 0xc3));
 
 typedef struct fixture {
     target_code code;
@@ -49,7 +52,7 @@ static void add_caller(fixture *f, uint32_t index, const uint8_t *bytes, size_t 
 static fixture make_fixture(uint32_t hook_flags)
 {
     fixture f = { .plan = NULL };
-    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, FUNCTIONS);
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, FUNCTIONS);
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
     hotfn_row_access access = row_access();
 
@@ -105,7 +108,7 @@ static uint64_t target_of(const fixture *f, uint32_t field)
 {
     int32_t distance = (int32_t)hfn_load_u32(f->code.bytes + field);
 
-    return base_of(f) + field + 4 + (uint64_t)(int64_t)distance;
+    return (uintptr_t)(base_of(f) + field + 4 + (uint64_t)(int64_t)distance);
 }
 
 /* Where the patch at the function leads. */
@@ -123,7 +126,7 @@ static bool leads_to_stub(const fixture *f, uint32_t field)
 
 static uint32_t call(const fixture *f, uint32_t index, int x, int y)
 {
-    uint32_t (*function)(int, int);
+    uint32_t(TARGET_CALL * function)(int, int);
     void *at = target_at(&f->code, f->rva[index]);
 
     memcpy(&function, &at, sizeof function);

@@ -13,17 +13,24 @@
 
 enum { CALLER_MARK = 0x1000, CODE_BYTES = 8192, MAX_FRAMES = 6 };
 enum { SKIP = 40 /* a word of the row's slots */, MANY = 70000 };
+/* SPARE: no function of ours keeps anything there: r11, edx. */
+#if defined(__x86_64__)
+enum { PC_REGISTER = REG_RIP, SPARE = 11, ARGUMENT_WORDS = HFN_ARGUMENTS_MAX_64 / 8 };
+#else
+enum { PC_REGISTER = REG_EIP, SPARE = 2, ARGUMENT_WORDS = HFN_ARGUMENTS_MAX / 4 };
+#endif
 
 /* DWARF numbers of the registers that a function must keep, and what the caller has in them. */
-static const int kept[] = { 3, 6, 12, 13, 14, 15 };
+static const int kept[] = TARGET_BYTES((3, 6, 12, 13, 14, 15), (3, 5, 6, 7));
 
 __attribute__((used)) static const void *traced_function;
-__attribute__((used)) static uint64_t caller_rsp;
+__attribute__((used)) static uintptr_t caller_rsp;
 extern const char behind_traced_call[];
 
 /* Call traced_function with the trap flag set and known values in the kept registers. */
 __attribute__((naked, noinline)) static void call_traced(void)
 {
+#if defined(__x86_64__)
     __asm__("pushq %rbx; pushq %rbp; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n\t"
             "movq %rsp, caller_rsp(%rip)\n\t"
             "movq $0x1003, %rbx; movq $0x1006, %rbp; movq $0x100c, %r12\n\t"
@@ -39,6 +46,24 @@ __attribute__((naked, noinline)) static void call_traced(void)
             "popfq\n\t"
             "popq %r15; popq %r14; popq %r13; popq %r12; popq %rbp; popq %rbx\n\t"
             "ret");
+#else
+    __asm__("pushl %ebx; pushl %ebp; pushl %esi; pushl %edi\n\t"
+            "call 1f\n"
+            "1:  popl %eax\n\t"
+            "movl %esp, caller_rsp - 1b(%eax)\n\t"
+            "movl $0x1003, %ebx; movl $0x1005, %ebp; movl $0x1006, %esi; movl $0x1007, %edi\n\t"
+            "pushfl\n\t"
+            "orl $0x100, (%esp)\n\t"
+            "popfl\n\t"
+            "call *traced_function - 1b(%eax)\n\t"
+            ".globl behind_traced_call\n"
+            "behind_traced_call:\n\t"
+            "pushfl\n\t"
+            "andl $-0x101, (%esp)\n\t"
+            "popfl\n\t"
+            "popl %edi; popl %esi; popl %ebp; popl %ebx\n\t"
+            "ret");
+#endif
 }
 
 /* ---- In the handler. */
@@ -66,7 +91,7 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
         return _URC_NO_REASON;
     w->is_right = _Unwind_GetCFA(context) == caller_rsp;
     for (size_t i = 0; i < HFN_COUNT_OF(kept); i++)
-        w->is_right &= _Unwind_GetGR(context, kept[i]) == (uint64_t)(CALLER_MARK + kept[i]);
+        w->is_right &= _Unwind_GetGR(context, kept[i]) == (uintptr_t)(CALLER_MARK + kept[i]);
     return _URC_END_OF_STACK;
 }
 
@@ -89,7 +114,7 @@ static void look_up(uint64_t pc)
 
 static void on_trap(int number, siginfo_t *info, void *context)
 {
-    walk w = { (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP], -1, false };
+    walk w = { (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[PC_REGISTER], -1, false };
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
 
     (void)number;
@@ -112,29 +137,31 @@ typedef struct prologue {
 } prologue;
 
 /* clang-format off */
+#define PROLOGUE(name, wide, narrow)                                                               \
+    { name, TARGET_BYTES(wide, narrow), sizeof(uint8_t[])TARGET_BYTES(wide, narrow) }
 static const prologue prologues[] = {
-    { "push rbp; mov rbp, rsp; sub rsp, 16; leave; ret",
-      { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc9, 0xc3 }, 10 },
-    { "push rbp; mov rbp, rsp; mov eax, edi; leave; ret",
-      { 0x55, 0x48, 0x89, 0xe5, 0x89, 0xf8, 0xc9, 0xc3 }, 8 },
-    { "push r15; push r14; push r13; pop r13; pop r14; pop r15; ret",
-      { 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x5d, 0x41, 0x5e, 0x41, 0x5f, 0xc3 }, 13 },
-    { "push rbp; push rbx; xor ebx, ebx; xor ebp, ebp; pop rbx; pop rbp; ret",
-      { 0x55, 0x53, 0x31, 0xdb, 0x31, 0xed, 0x5b, 0x5d, 0xc3 }, 9 },
-    { "push rbx; mov rbx, rdi; xor ebx, ebx; pop rbx; ret",
-      { 0x53, 0x48, 0x89, 0xfb, 0x31, 0xdb, 0x5b, 0xc3 }, 8 },
-    { "sub rsp, 40; xor eax, eax; add rsp, 40; ret",
-      { 0x48, 0x83, 0xec, 0x28, 0x31, 0xc0, 0x48, 0x83, 0xc4, 0x28, 0xc3 }, 11 },
-    { "sub rsp, 1000; add rsp, 1000; ret",
-      { 0x48, 0x81, 0xec, 0xe8, 0x03, 0, 0, 0x48, 0x81, 0xc4, 0xe8, 0x03, 0, 0, 0xc3 }, 15 },
-    { "push rbp; mov rbp, rsp; and rsp, -32; leave; ret",
-      { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xe0, 0xc9, 0xc3 }, 10 },
-    { "push 7; pop rax; push r12; xor r12d, r12d; pop r12; ret",
-      { 0x6a, 0x07, 0x58, 0x41, 0x54, 0x45, 0x31, 0xe4, 0x41, 0x5c, 0xc3 }, 11 },
-    { "lea eax, [rdi + 1]; add eax, esi; ret",
-      { 0x8d, 0x47, 0x01, 0x01, 0xf0, 0xc3 }, 6 },
-    { "lea eax, [rdi + 1]; test eax, eax; jne 9; xor eax, eax; 9: neg eax; ret",
-      { 0x8d, 0x47, 0x01, 0x85, 0xc0, 0x75, 0x02, 0x31, 0xc0, 0xf7, 0xd8, 0xc3 }, 12 },
+    PROLOGUE("push rbp; mov rbp, rsp; sub rsp, 16; leave; ret", (0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc9, 0xc3),
+             (0x55, 0x89, 0xe5, 0x83, 0xec, 0x10, 0xc9, 0xc3)),
+    PROLOGUE("push rbp; mov rbp, rsp; mov eax, edi; leave; ret", (0x55, 0x48, 0x89, 0xe5, 0x89, 0xf8, 0xc9, 0xc3),
+             (0x55, 0x89, 0xe5, 0x89, 0xc8, 0xc9, 0xc3)),
+    PROLOGUE("push r15; push r14; push r13; pop r13; pop r14; pop r15; ret", (0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x5d, 0x41, 0x5e, 0x41, 0x5f, 0xc3),
+             (0x57, 0x56, 0x53, 0x5b, 0x5e, 0x5f, 0xc3)),
+    PROLOGUE("push rbp; push rbx; xor ebx, ebx; xor ebp, ebp; pop rbx; pop rbp; ret", (0x55, 0x53, 0x31, 0xdb, 0x31, 0xed, 0x5b, 0x5d, 0xc3),
+             (0x55, 0x53, 0x31, 0xdb, 0x31, 0xed, 0x5b, 0x5d, 0xc3)),
+    PROLOGUE("push rbx; mov rbx, rdi; xor ebx, ebx; pop rbx; ret", (0x53, 0x48, 0x89, 0xfb, 0x31, 0xdb, 0x5b, 0xc3),
+             (0x53, 0x89, 0xcb, 0x31, 0xdb, 0x5b, 0xc3)),
+    PROLOGUE("sub rsp, 40; xor eax, eax; add rsp, 40; ret", (0x48, 0x83, 0xec, 0x28, 0x31, 0xc0, 0x48, 0x83, 0xc4, 0x28, 0xc3),
+             (0x83, 0xec, 0x28, 0x31, 0xc0, 0x83, 0xc4, 0x28, 0xc3)),
+    PROLOGUE("sub rsp, 1000; add rsp, 1000; ret", (0x48, 0x81, 0xec, 0xe8, 0x03, 0, 0, 0x48, 0x81, 0xc4, 0xe8, 0x03, 0, 0, 0xc3),
+             (0x81, 0xec, 0xe8, 0x03, 0, 0, 0x81, 0xc4, 0xe8, 0x03, 0, 0, 0xc3)),
+    PROLOGUE("push rbp; mov rbp, rsp; and rsp, -32; leave; ret", (0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xe0, 0xc9, 0xc3),
+             (0x55, 0x89, 0xe5, 0x83, 0xe4, 0xe0, 0xc9, 0xc3)),
+    PROLOGUE("push 7; pop rax; push r12; xor r12d, r12d; pop r12; ret", (0x6a, 0x07, 0x58, 0x41, 0x54, 0x45, 0x31, 0xe4, 0x41, 0x5c, 0xc3),
+             (0x6a, 0x07, 0x58, 0x56, 0x31, 0xf6, 0x5e, 0xc3)),
+    PROLOGUE("lea eax, [rdi + 1]; add eax, esi; ret", (0x8d, 0x47, 0x01, 0x01, 0xf0, 0xc3),
+             (0x8d, 0x41, 0x01, 0x01, 0xd0, 0xc3)),
+    PROLOGUE("lea eax, [rdi + 1]; test eax, eax; jne 9; xor eax, eax; 9: neg eax; ret", (0x8d, 0x47, 0x01, 0x85, 0xc0, 0x75, 0x02, 0x31, 0xc0, 0xf7, 0xd8, 0xc3),
+             (0x8d, 0x41, 0x01, 0x85, 0xc0, 0x75, 0x02, 0x31, 0xc0, 0xf7, 0xd8, 0xc3)),
 };
 /* clang-format on */
 
@@ -149,7 +176,7 @@ typedef struct fixture {
 
 static void make_plan(fixture *f, uint32_t flags, uint32_t spare, uint32_t words)
 {
-    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, PROLOGUES);
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, PROLOGUES);
 
     f->code = target_code_make(CODE_BYTES);
     for (uint32_t i = 0; i < PROLOGUES; i++)
@@ -238,8 +265,7 @@ static void trace_function(const fixture *f, uint32_t index)
         printf("# %s: first at stub pc %#" PRIx64 "\n", prologues[index].name, first_bad_pc);
 }
 
-static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t words,
-                       bool by_heat)
+static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t words, bool by_heat)
 {
     fixture f;
 
@@ -268,7 +294,7 @@ static void stubs_that_run_on_unwind_from_every_instruction(void)
     trace_each(HOTFN_ACTION_COUNT, 0, 0, 0, true);
     trace_each(HOTFN_ACTION_COUNT, HOTFN_VERDICT_FLAGS_LIVE, 0, 0, true);
     trace_each(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, 0, 0, true);
-    trace_each(HOTFN_ACTION_COUNT, 0, 11 + 1, 0, true);
+    trace_each(HOTFN_ACTION_COUNT, 0, SPARE + 1, 0, true);
 }
 
 static void count_stubs_unwind_from_every_instruction(void)
@@ -288,8 +314,8 @@ static void red_zone_stubs_unwind_from_every_instruction(void)
 
 static void stubs_with_a_spare_register_unwind_from_every_instruction(void)
 {
-    trace_all(HOTFN_ACTION_COUNT, 0, 11 + 1);
-    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, 11 + 1);
+    trace_all(HOTFN_ACTION_COUNT, 0, SPARE + 1);
+    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, SPARE + 1);
 }
 
 static void call_stubs_and_their_gate_unwind_from_every_instruction(void)
@@ -301,16 +327,16 @@ static void timing_stubs_unwind_from_every_instruction(void)
 {
     for (uint32_t kind = HOTFN_ACTION_TIME; kind <= HOTFN_ACTION_SAMPLE; kind++) {
         trace_all(kind, HOTFN_VERDICT_TIMED, 0);
-        trace_all(kind, HOTFN_VERDICT_TIMED, 11 + 1);
+        trace_all(kind, HOTFN_VERDICT_TIMED, SPARE + 1);
     }
 }
 
 static void stubs_that_copy_arguments_unwind_from_every_instruction(void)
 {
-    for (uint32_t words = 1; words <= HFN_ARGUMENTS_MAX_64 / 8; words++)
+    for (uint32_t words = 1; words <= ARGUMENT_WORDS; words++)
         for (uint32_t kind = HOTFN_ACTION_TIME; kind <= HOTFN_ACTION_SAMPLE; kind++) {
             trace_each(kind, HOTFN_VERDICT_TIMED, 0, words, false);
-            trace_each(kind, HOTFN_VERDICT_TIMED, 11 + 1, words, false);
+            trace_each(kind, HOTFN_VERDICT_TIMED, SPARE + 1, words, false);
         }
 }
 
@@ -319,7 +345,7 @@ static void stubs_of_a_large_module_unwind_alike(void)
 {
     static hfn_moved moved;
     fixture f = { .rva = { 0 } };
-    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, MANY);
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, MANY);
     hotfn_row_access access = timing_access();
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
     hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;

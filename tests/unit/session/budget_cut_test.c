@@ -20,16 +20,6 @@ enum { THREADS = 2, FUNCTIONS = 3, CODE_BYTES = 4096, SKIPPED = 77 };
 enum { ROUNDS = 600, MOST_ROUNDS = 100 * ROUNDS };
 #define TIMEOUT_NS UINT64_C(5000000000)
 
-/* Prologues of one-byte instructions, as in hooks/quiesce_test.c: a thread stands between them most of
- * the time. */
-/* push rbx; push rbp; push r12; mov ebx, edi; lea eax, [rbx + rsi]; pop r12; pop rbp; pop rbx; ret */
-static const uint8_t pushes[] = { 0x53, 0x55, 0x41, 0x54, 0x89, 0xfb, 0x8d,
-                                  0x04, 0x33, 0x41, 0x5c, 0x5d, 0x5b, 0xc3 };
-/* mov eax, edi; nop; nop; nop; add eax, esi; ret */
-static const uint8_t nops[] = { 0x89, 0xf8, 0x90, 0x90, 0x90, 0x01, 0xf0, 0xc3 };
-/* nop; mov eax, [rdi]; nop; nop; ret: it faults at its second byte */
-static const uint8_t faulting[] = { 0x90, 0x8b, 0x07, 0x90, 0x90, 0xc3 };
-
 /* What both processes see. */
 typedef struct shared {
     _Atomic bool stopping, in_handler, may_return;
@@ -49,14 +39,14 @@ static hotfn_env env;
 static void make_hooks(void)
 {
     static const uint32_t slot_of[FUNCTIONS] = { 0, 1, 2 };
-    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, FUNCTIONS);
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, FUNCTIONS);
     hotfn_row_access access = row_access();
     uint32_t module;
 
     code = target_code_make(CODE_BYTES);
-    rva[0] = target_add(&code, pushes, sizeof pushes);
-    rva[1] = target_add(&code, nops, sizeof nops);
-    rva[2] = target_add(&code, faulting, sizeof faulting);
+    rva[0] = target_add(&code, target_pushes, sizeof target_pushes);
+    rva[1] = target_add(&code, target_nops, sizeof target_nops);
+    rva[2] = target_add(&code, target_faulting, sizeof target_faulting);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_moved moved;
         hfn_plan_source source = target_source(&code, i, rva[i], &moved, 5);
@@ -78,7 +68,7 @@ static void make_hooks(void)
 
 static int call(uint32_t index, int x, int y)
 {
-    int (*function)(int, int);
+    int(TARGET_CALL * function)(int, int);
     void *at = target_at(&code, rva[index]);
 
     memcpy(&function, &at, sizeof function);
@@ -226,7 +216,7 @@ static pid_t start_faulting(bool uses_other_stack)
     stack_t other = { .ss_sp = other_stack, .ss_size = sizeof other_stack };
     struct sigaction action = { .sa_handler = on_fault,
                                 .sa_flags = uses_other_stack ? SA_ONSTACK : 0 };
-    int (*function)(const int *);
+    int(TARGET_CALL * function)(const int *);
     void *at = target_at(&code, rva[2]);
     pid_t pid = fork();
 

@@ -43,7 +43,7 @@ typedef struct budget_scene {
 
 static inline int scene_call(const budget_scene *s, uint32_t index, int x, int y)
 {
-    int (*function)(int, int);
+    int(TARGET_CALL *function)(int, int);
     void *at = target_at(&s->code, s->rva[index]);
 
     memcpy(&function, &at, sizeof function);
@@ -61,18 +61,15 @@ static inline void scene_run(const budget_scene *s)
 
 static inline void scene_make_code(budget_scene *s)
 {
-    /* mov eax, edi; nop; nop; nop; add eax, esi; ret */
-    static const uint8_t sum[] = { 0x89, 0xf8, 0x90, 0x90, 0x90, 0x01, 0xf0, 0xc3 };
     static const uint32_t slot_of[SCENE_FUNCTIONS] = { 0, 1 };
-    hfn_plan_writer *writer =
-        hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, SCENE_FUNCTIONS);
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, SCENE_FUNCTIONS);
     hotfn_row_access access = row_access();
     uint32_t module;
 
     s->code = target_code_make(SCENE_CODE_BYTES);
     for (uint32_t i = 0; i < SCENE_FUNCTIONS; i++) {
         hfn_moved moved;
-        s->rva[i] = target_add(&s->code, sum, sizeof sum);
+        s->rva[i] = target_add(&s->code, target_nops, sizeof target_nops);
         hfn_plan_source source = target_source(&s->code, i, s->rva[i], &moved, SCENE_BYTES);
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
         memcpy(s->bare[i], target_at(&s->code, s->rva[i]), SCENE_BYTES);
