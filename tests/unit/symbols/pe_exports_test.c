@@ -82,6 +82,32 @@ static void exports_are_rows_and_a_forwarder_has_no_address(void)
     free(b);
 }
 
+static void exports_are_found_by_name_and_by_number(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t rva;
+    } known[] = { { "Sleepy", 0 }, { "guarded", PE_GUARDED }, { "#4", PE_PLAIN } };
+    pe_builder *b = pe_new_sample();
+    hotfn_symbols *symbols;
+    hotfn_image *image;
+    hfn_exports exports;
+    hfn_export found;
+
+    load(&symbols, &image, b, NULL);
+    CHECK_EQ_I64(hfn_exports_open(&exports, image, NULL), HOTFN_OK);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        CHECK(hfn_exports_find(&exports, known[i].name, &found));
+        CHECK_EQ_U64(found.rva, known[i].rva);
+    }
+    CHECK(!hfn_exports_find(&exports, "Sleep", &found));
+    CHECK(!hfn_exports_find(&exports, "zzz", &found));
+    CHECK(!hfn_exports_find(&exports, "#6", &found) && !hfn_exports_find(&exports, "#2", &found));
+    hotfn_symbols_destroy(symbols);
+    hotfn_image_close(image);
+    free(b);
+}
+
 static void lie_is_told(uint32_t at, uint32_t value, uint64_t offset, const char *part)
 {
     pe_builder *b = pe_new_sample();
@@ -160,6 +186,7 @@ static void a_symbol_table_outside_the_file_is_empty(void)
 static const check_test tests[] = {
     CHECK_TEST(exports_and_coff_symbols_are_taken),
     CHECK_TEST(exports_are_rows_and_a_forwarder_has_no_address),
+    CHECK_TEST(exports_are_found_by_name_and_by_number),
     CHECK_TEST(tables_that_lie_are_told_with_their_offset),
     CHECK_TEST(a_single_broken_export_is_left_out),
     CHECK_TEST(a_symbol_table_outside_the_file_is_empty),

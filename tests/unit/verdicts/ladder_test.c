@@ -320,6 +320,17 @@ static void a_second_entry_within_the_patch_is_an_overlap(void)
     scene_finish(&s);
 }
 
+static void too_short_at_the_end_of_the_code(void)
+{
+    scene s = scene_begin();
+
+    SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\xC3");
+    uint64_t g = SCENE_FUNCTION(&s, "g", "\x31\xC0\xC3");
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, g, HOTFN_REASON_NO_ISLAND, 3);
+    scene_finish(&s);
+}
+
 static void too_short_between_neighbours(void)
 {
     scene s = scene_begin();
@@ -458,6 +469,7 @@ static const check_test tests[] = {
     CHECK_TEST(int3_is_used_only_if_allowed),
     CHECK_TEST(jumps_into_the_patch_count_from_wherever_they_come),
     CHECK_TEST(a_second_entry_within_the_patch_is_an_overlap),
+    CHECK_TEST(too_short_at_the_end_of_the_code),
     CHECK_TEST(too_short_between_neighbours),
     CHECK_TEST(what_cannot_move_is_refused_with_its_offset),
     CHECK_TEST(a_computed_jump_leaves_one_byte),
