@@ -104,6 +104,8 @@ static void a_plain_instruction_is_copied_and_a_branch_back_follows(void)
     CHECK_EQ_U64(move(0xD65F03C0, &m), HFN_MOVED); /* ret */
     CHECK_EQ_U64(m.length, 4);
     CHECK_EQ_U64(m.fixup_count, 0);
+    CHECK_EQ_U64(move(0x1000005F, &m), HFN_MOVED); /* adr xzr, .+8: goes nowhere */
+    CHECK_MEM(m.bytes, "\x1f\x20\x03\xd5", 4);
 }
 
 static void a_branch_to_itself_goes_to_its_copy(void)
@@ -125,6 +127,8 @@ static void what_belongs_to_its_place_is_refused(void)
     CHECK_EQ_U64(move(0x94000010, &m), HFN_MOVE_CALL);       /* bl             */
     CHECK_EQ_U64(move(0xD63F0000, &m), HFN_MOVE_CALL);       /* blr x0         */
     CHECK_EQ_U64(move(0x58000000, &m), HFN_MOVE_IMPOSSIBLE); /* ldr x0, .      */
+    CHECK_EQ_U64(move(0x58FFFFC0, &m), HFN_MOVE_IMPOSSIBLE); /* ldr x0, .-8: a load may be of 16 bytes */
+    CHECK_EQ_U64(move(0x58FFFF80, &m), HFN_MOVED);           /* ldr x0, .-16   */
     CHECK_EQ_U64(move(0x0420BC00, &m), HFN_MOVE_IMPOSSIBLE); /* movprfx z0, z0 */
     CHECK_EQ_U64(move(0x04BF5020, &m), HFN_MOVE_IMPOSSIBLE); /* rdvl x0, #1    */
     CHECK_EQ_U64(move(0x19020440, &m), HFN_MOVE_IMPOSSIBLE); /* cpyfp          */
