@@ -183,13 +183,27 @@ bool hfn_verdicts_moved(const hotfn_verdicts *v, uint32_t index, hfn_moved *out)
                          (uint8_t)(item->pc_register - 1), out, &offset) == HFN_MOVED;
 }
 
+static hfn_span bytes_at(const hotfn_verdicts *v, uint64_t rva, uint64_t byte_count)
+{
+    return hfn_span_sub(hfn_image_span(v->image, rva), 0, byte_count);
+}
+
+hfn_span hfn_verdicts_original(const hotfn_verdicts *v, uint32_t index)
+{
+    const hfn_verdict *item = hfn_verdicts_at(v, index);
+
+    if (!item || item->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+        return (hfn_span){ 0 };
+    return bytes_at(v, item->site_rva, item->pub.patch_bytes);
+}
+
 hfn_span hfn_verdicts_island_original(const hotfn_verdicts *v, uint32_t index)
 {
     const hfn_verdict *item = hfn_verdicts_at(v, index);
 
     if (!item || item->island_rva == 0)
         return (hfn_span){ 0 };
-    return hfn_span_sub(hfn_image_span(v->image, item->island_rva), 0, 5);
+    return bytes_at(v, item->island_rva, 5);
 }
 
 const hfn_branch *hfn_verdicts_sites(const hotfn_verdicts *v, size_t *count)

@@ -49,8 +49,10 @@ const hfn_verdict *hfn_verdicts_at(const hotfn_verdicts *verdicts, uint32_t inde
  * function is not hookable; never fails for a hookable one. */
 bool hfn_verdicts_moved(const hotfn_verdicts *verdicts, uint32_t index, hfn_moved *out);
 
-/* ISLAND's 5 padding bytes as they are in the file (a view; empty for the other strategies).  A process
- * whose memory differs is refused with BYTES_DIFFER. */
+/* The original bytes that the patch replaces at the site: pub.patch_bytes of them (a view; empty if
+ * not hookable).  A process whose memory differs is refused with BYTES_DIFFER. */
+hfn_span hfn_verdicts_original(const hotfn_verdicts *verdicts, uint32_t index);
+/* The same for ISLAND's 5 padding bytes; empty for the other strategies. */
 hfn_span hfn_verdicts_island_original(const hotfn_verdicts *verdicts, uint32_t index);
 
 /* A direct call or jump. */
