@@ -128,21 +128,29 @@ def check_counts(bench, name, cpu):
     return difference(name, want, report)
 
 
-def debian_root(bench):
-    root = bench.built / "arm64" / "debian"
-    if root.exists():
-        return root
-    folder, partial = bench.built / "apt-arm64", root.with_suffix(".partial")
-    for name in ("apt/lists/partial", "apt/cache/archives/partial", "debs"):
+def download(bench, *packages):
+    """Debian's packages for arm64, as files."""
+    folder = bench.built / "apt-arm64"
+    debs = folder / "debs" / packages[0]
+    for name in ("apt/lists/partial", "apt/cache/archives/partial"):
         (folder / name).mkdir(parents=True, exist_ok=True)
+    debs.mkdir(parents=True, exist_ok=True)
     (folder / "status").touch()
     lines = [line.replace("deb-src ", "deb ", 1) for line in apt_source.source_lines()]
     (folder / "apt" / "sources.list").write_text("\n".join(lines) + "\n")
     options = ["-o", "APT::Architecture=arm64", "-o", "APT::Architectures=arm64", "-o", f"Dir::State::status={folder}/status"]
     apt_source.apt(folder, "update", *options)
-    apt_source.apt(folder, "download", *options, *PACKAGES, cwd=folder / "debs")
+    apt_source.apt(folder, "download", *options, *packages, cwd=debs)
+    return sorted(debs.glob("*.deb"))
+
+
+def debian_root(bench):
+    root = bench.built / "arm64" / "debian"
+    if root.exists():
+        return root
+    partial = root.with_suffix(".partial")
     partial.mkdir(parents=True, exist_ok=True)
-    for package in sorted((folder / "debs").glob("*.deb")):
+    for package in download(bench, *PACKAGES):
         run(["dpkg-deb", "-x", str(package), str(partial)])
     partial.rename(root)
     return root
