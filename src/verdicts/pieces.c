@@ -97,8 +97,8 @@ static uint32_t follow(hfn_prover *p, uint64_t target, hfn_stack_state *state, u
             return HOTFN_REASON_STACK_UNKNOWN;
         if (in.flow == HFN_FLOW_RETURN || in.flow == HFN_FLOW_STOP)
             break;
-        reason = hfn_prove_reason(j->arch->stack_step(
-            s->region->bytes + (at - s->region->rva), s->end - at, at, state));
+        reason = hfn_prove_reason(
+            j->arch->stack_step(s->region->bytes + (at - s->region->rva), s->end - at, at, state));
         hfn_pops_note(p, state->called, state, false);
         if (reason == HOTFN_REASON_NONE && in.flow == HFN_FLOW_CALL)
             reason = follow(p, in.target, state, left - 1);

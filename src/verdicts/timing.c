@@ -365,7 +365,8 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
         j->pops = hfn_alloc(&j->env, j->count + 1);
     if (j->arch->is_never_shared)
         j->pieces = hfn_alloc(&j->env, j->count + 1);
-    if (!t.proven || (j->arch->pc_register && !j->pops) || (j->arch->is_never_shared && !j->pieces)) {
+    if (!t.proven || (j->arch->pc_register && !j->pops) ||
+        (j->arch->is_never_shared && !j->pieces)) {
         j->no_memory = true;
         finish(&t);
         return;
