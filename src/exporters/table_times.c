@@ -306,11 +306,17 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
     hfn_sink_format(sink, "clock: %s, %.6g MHz, its steps are %.3g ns\n", hfn_clock_name(t->clock),
                     (double)t->ticks_per_second / 1e6, t->resolution_ns);
     if (is_sample(view)) {
-        hfn_sink_format(sink,
-                        "sampled: after each function's first 1000 calls one in %" PRIu32
-                        " was timed, more of long calls, fewer of short ones; ~ marks estimates, "
-                        "error is one standard error, min and max are those of the timed calls\n",
-                        t->sample_mean);
+        if (t->sample_mean > 1)
+            hfn_sink_format(sink,
+                            "sampled: after each function's first 1000 calls one in %" PRIu32
+                            " was timed, more of long calls, fewer of short ones; ",
+                            t->sample_mean);
+        else /* for a budget alone */
+            hfn_sink_text(sink,
+                          "sampled: every call was timed, but where the budget allowed fewer; ");
+        hfn_sink_text(
+            sink, "~ marks estimates, error is one standard error, min and max are those of the "
+                  "timed calls\n");
     }
     put_counted_only(view, sink);
     hfn_table_memory_notes(view, sink);

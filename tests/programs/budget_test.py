@@ -134,10 +134,11 @@ def times_become_samples_before_they_go(place):
         step = by_name(report)["step"]
         less = changes(report, function="step", to="sampled") + changes(report, function="step", to="counted")
         return less and 1000 < step["timed_calls"] < step["calls"] / 2
-    output, report, _ = run(place, "--mode", "time", "--budget", "3%", "--", build(place), ROUNDS,
-                            until=[tiny_is_out, step_is_a_sample])
+    output, report, table = run(place, "--mode", "time", "--budget", "3%", "--", build(place), ROUNDS,
+                                until=[tiny_is_out, step_is_a_sample])
     counts, functions = told_counts(output), by_name(report)
     check_changes(report)
+    assert "sampled: every call was timed, but where the budget allowed fewer" in table, table
     assert functions["tiny"]["calls_at_least"], functions["tiny"]
     assert step_is_a_sample(report), (functions["step"], report["budget"])
     if not functions["step"]["calls_at_least"]:

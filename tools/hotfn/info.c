@@ -106,7 +106,11 @@ static void print_timing(const hotfn_record *record)
            t.flags & HOTFN_TIMING_EVENTS ? ", events" : "",
            t.flags & HOTFN_TIMING_ALLOC ? ", memory" : "");
     if (t.flags & HOTFN_TIMING_SAMPLED) {
-        printf("; 1 in %" PRIu32 " after the first 1000 of a function and thread", t.sample_mean);
+        if (t.sample_mean > 1)
+            printf("; 1 in %" PRIu32 " after the first 1000 of a function and thread",
+                   t.sample_mean);
+        else
+            fputs("; each, but where the budget allowed fewer", stdout);
     }
     if (t.flags & HOTFN_TIMING_SLOW) {
         printf("; calls from %.3f ms on", (double)t.slow_ns / 1e6);
