@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Functions that never return, since the program ends in them: by exit, _exit, a kill, in another thread, in a forked
 child.  They have the time until then, and the report marks them.  The program (unreturned.c) tells how long each
-had run at its last look at the clock: no time may be less, and none more than what passed until somebody saw it gone."""
+had run at its last look at the clock: no time may be less, and none more than what passed from just before its call
+until somebody saw it gone."""
 import json
 import os
 import pathlib
@@ -28,7 +29,8 @@ def built(place):
 
 
 def ran(place, way, *mode):
-    """(what the program told: {name: (ns, own ns)}, most that may have passed since, {name: function})"""
+    """(what the program told: {name: (least ns, own ns, most ns until then)}, most that may have passed since,
+    {name: function})"""
     record = place / "run.hfr"
     done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "--mode", "time", *mode, "-o", record, "--", built(place), way],
                           capture_output=True, text=True, timeout=300)
@@ -36,27 +38,28 @@ def ran(place, way, *mode):
     assert done.returncode == {"kill": -9, "child": 0}.get(way, 3), done
     report = json.loads(subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True, capture_output=True,
                                        text=True).stdout)
-    told = {name: (int(a), int(b)) for name, a, b in map(str.split, done.stdout.splitlines())}
-    left = told.pop("gone", (after, 0))[0] - told.pop("at")[0]
+    told = {name: [int(n) for n in numbers] for name, *numbers in map(str.split, done.stdout.splitlines())}
+    left = told.pop("gone", [after])[0] - told.pop("at")[0]
     to_ns = 1e9 / report["time"]["ticks_per_second"]
     functions = {f["name"]: f for f in report["functions"] if f["state"] == "hooked"}
-    return {name: (a * to_ns, b * to_ns) for name, (a, b) in told.items()}, left, functions
+    return {name: [n * to_ns for n in numbers] for name, numbers in told.items()}, left, functions
 
 
 def no_less_and_no_more(got, told, left, what):
-    assert told * (1 - RATE) - SLACK_NS <= got <= (told + left) * (1 + RATE) + SLACK_NS, (what, got, told, left)
+    least, _, most = told
+    assert least * (1 - RATE) - SLACK_NS <= got <= (most + left) * (1 + RATE) + SLACK_NS, (what, got, told, left)
 
 
 def check(place, way, *mode):
     told, left, functions = ran(place, way, *mode)
     assert told, (way, mode)
-    for name, (ns, own_ns) in told.items():
+    for name, (_, own_ns, _) in told.items():
         f = functions[name]
         assert f["calls"] == f["timed_calls"] == f["open_calls"] == CALLS[name], (way, mode, f)
         if "--sample" not in mode:  # its own times are differences, and totals of what recurses are bounds
             assert f["self_ns"] >= own_ns * (1 - RATE) - SLACK_NS, (way, mode, own_ns, f)
         if "--sample" not in mode or name != "inner":
-            no_less_and_no_more(f["total_ns"], ns, left, (way, mode, f))
+            no_less_and_no_more(f["total_ns"], told[name], left, (way, mode, f))
     if "outer" in told and "--sample" not in mode:
         own = sum(functions[name]["self_ns"] for name in (*told, "mark"))
         assert abs(own - functions["outer"]["total_ns"]) <= SLACK_NS, (way, mode, own, functions["outer"])
@@ -100,7 +103,7 @@ def the_report_and_callgrind_tell(place):
     for name in ("outer", "middle"):
         line = re.search(rf"^ *([0-9,]+) .*:{name} \[", shown, re.MULTILINE)
         assert line, (name, shown)
-        no_less_and_no_more(int(line.group(1).replace(",", "")), told[name][0], left, (name, shown))
+        no_less_and_no_more(int(line.group(1).replace(",", "")), told[name], left, (name, shown))
 
 
 CASES = [with_exit, with_exit_at_once, by_a_kill, in_another_thread, in_a_child_whose_parent_works_on,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that never return: each works until a tick of the processor's own clock, then innermost the program
- * ends as the argument says.  Before that it tells, by name: calls, and the ticks since the entry and of its own work; and
- * CLOCK_MONOTONIC at that moment. */
+ * ends as the argument says.  Before that it tells, by name: the ticks since it ran, of its own work, and since
+ * it was about to be called, for a thread may wait between any two readings; and CLOCK_MONOTONIC before that moment. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 #define CALLED __attribute__((noinline, noclone))
+#define DEPTH 2
 
-static struct {
-    uint64_t entry, own;
-} outer_times, middle_times, inner_times, worker_times;
+typedef struct times {
+    uint64_t called, entry, own;
+} times;
+static times outer_times, middle_times, inner_times, worker_times;
 static const char *way;
 static sem_t works;
 
@@ -54,20 +56,24 @@ static inline __attribute__((always_inline)) uint64_t work(uint64_t steps)
     return now - begin;
 }
 
+static int line(char *out, size_t room, const char *name, const times *t, uint64_t now)
+{
+    return snprintf(out, room, "%s %llu %llu %llu\n", name, (unsigned long long)(now - t->entry),
+                    (unsigned long long)t->own, (unsigned long long)(now - t->called));
+}
+
 CALLED void tell(int all)
 {
     char text[512];
-    uint64_t now = ticks();
-    int n = 0;
-    if (all)
-        n = snprintf(text, sizeof text, "outer %llu %llu\nmiddle %llu %llu\ninner %llu %llu\n",
-                     (unsigned long long)(now - outer_times.entry), (unsigned long long)outer_times.own,
-                     (unsigned long long)(now - middle_times.entry), (unsigned long long)middle_times.own,
-                     (unsigned long long)(now - inner_times.entry), (unsigned long long)inner_times.own);
-    else
-        n = snprintf(text, sizeof text, "worker %llu %llu\n", (unsigned long long)(now - worker_times.entry),
-                     (unsigned long long)worker_times.own);
-    n += snprintf(text + n, sizeof text - (size_t)n, "at %llu 0\n", (unsigned long long)monotonic_ns());
+    uint64_t at = monotonic_ns(), now = ticks();
+    int n = snprintf(text, sizeof text, "at %llu 0 0\n", (unsigned long long)at);
+    if (all) {
+        n += line(text + n, sizeof text - (size_t)n, "outer", &outer_times, now);
+        n += line(text + n, sizeof text - (size_t)n, "middle", &middle_times, now);
+        n += line(text + n, sizeof text - (size_t)n, "inner", &inner_times, now);
+    } else {
+        n += line(text + n, sizeof text - (size_t)n, "worker", &worker_times, now);
+    }
     if (write(1, text, (size_t)n) != n)
         abort();
 }
@@ -80,6 +86,8 @@ CALLED void mark(void)
 
 CALLED void inner(int depth)
 {
+    if (depth == DEPTH)
+        inner_times.entry = ticks();
     if (depth > 0) { /* three calls are open, the total is that of the outermost */
         inner(depth - 1);
         return;
@@ -99,14 +107,15 @@ CALLED void middle(void)
 {
     middle_times.entry = ticks();
     middle_times.own = work(6);
-    inner_times.entry = ticks();
-    inner(2);
+    inner_times.called = ticks();
+    inner(DEPTH);
 }
 
 CALLED void outer(void)
 {
     outer_times.entry = ticks();
     outer_times.own = work(4);
+    middle_times.called = ticks();
     middle();
 }
 
@@ -120,20 +129,27 @@ CALLED void *worker(void *unused)
     return unused;
 }
 
+static inline __attribute__((always_inline)) void work_for_ever(void)
+{
+    outer_times.called = ticks();
+    outer();
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread;
     way = argc > 1 ? argv[1] : "";
     if (strcmp(way, "child") == 0) { /* its parent works on, long after its end */
         if (fork() == 0)
-            outer();
+            work_for_ever();
         wait(NULL);
-        printf("gone %llu 0\n", (unsigned long long)monotonic_ns());
+        printf("gone %llu 0 0\n", (unsigned long long)monotonic_ns());
         work(100);
         return 0;
     }
     if (strcmp(way, "thread") == 0) {
         sem_init(&works, 0, 0);
+        worker_times.called = ticks();
         if (pthread_create(&thread, NULL, worker, NULL) != 0)
             return 1;
         sem_wait(&works);
@@ -141,6 +157,6 @@ int main(int argc, char **argv)
         tell(0);
         return 3;
     }
-    outer();
+    work_for_ever();
     return 0;
 }
