@@ -7,14 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline size_t hfn_count_keys_below(const uint8_t *keys, size_t count, size_t item_bytes,
-                                          bool narrow, uint64_t key)
+static inline size_t hfn_count_keys_below(const void *items, size_t count, size_t item_bytes,
+                                          size_t key_at, bool narrow, uint64_t key)
 {
     size_t low = 0, high = count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const void *there = keys + middle * item_bytes;
+        const void *there = (const uint8_t *)items + middle * item_bytes + key_at;
         if ((narrow ? *(const uint32_t *)there : *(const uint64_t *)there) < key)
             low = middle + 1;
         else
@@ -27,14 +27,14 @@ static inline size_t hfn_count_keys_below(const uint8_t *keys, size_t count, siz
 static inline size_t hfn_count_below(const void *items, size_t count, size_t item_bytes,
                                      size_t key_at, uint64_t key)
 {
-    return hfn_count_keys_below((const uint8_t *)items + key_at, count, item_bytes, false, key);
+    return hfn_count_keys_below(items, count, item_bytes, key_at, false, key);
 }
 
 /* The same where each key is a uint32_t. */
 static inline size_t hfn_count_below_u32(const void *items, size_t count, size_t item_bytes,
                                          size_t key_at, uint64_t key)
 {
-    return hfn_count_keys_below((const uint8_t *)items + key_at, count, item_bytes, true, key);
+    return hfn_count_keys_below(items, count, item_bytes, key_at, true, key);
 }
 
 /* How many have that key or one below it: the index of the first behind it. */
