@@ -5,9 +5,7 @@
 #include "process.h"
 
 #include "base/status.h"
-#include "counters/sole.h"
 #include "counters/timing.h"
-#include "hooks/hookset.h"
 #include "records/live.h"
 
 #include <errno.h>
@@ -174,10 +172,6 @@ static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_requ
     if (m->live_module != UINT32_MAX && plan) {
         hook_module(p, m, plan, plan_bytes);
     }
-    /* what we ourselves call must not count while our thread counts nothing */
-    if (os->is_main && m->hooks_module != UINT32_MAX) {
-        hfn_hooks_let_count_alone(p->hooks, m->hooks_module);
-    }
     return true;
 }
 
@@ -272,15 +266,6 @@ static hotfn_status commit(hfn_process *p, hotfn_error *err)
     return s;
 }
 
-/* Nothing else runs yet; a budget's parent knows entries and first stubs only; times need their own rows. */
-static bool may_begin_alone(uint32_t flags, const hotfn_live *live)
-{
-    hfn_time_memory times;
-    return (flags & HOTFN_SESSION_SINGLE_THREADED) && !hfn_live_budget(live) &&
-           !hfn_live_time_memory(live, &times) &&
-           hfn_stub_shape_of(HFN_STUB_SOLE, 0).head_bytes > 0;
-}
-
 hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, uint32_t hook_flags,
                               hfn_plan_source source, const hotfn_env *env, hotfn_error *err)
 {
@@ -298,9 +283,6 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
     }
     if (hfn_live_time_memory(live, &times)) {
         hfn_timing_start(&times);
-    }
-    if (may_begin_alone(flags, live)) {
-        hfn_sole_begin();
     }
     hotfn_counters_get_access(p->counters, &access);
     s = hotfn_hooks_create(&p->hooks, &options, &access, &p->env, err);

@@ -32,8 +32,6 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_verdicts_options),
     STRUCT_SIZE(hotfn_plan_info),
     STRUCT_SIZE(hotfn_plan_entry),
-    STRUCT_SIZE(hotfn_turn_change),
-    STRUCT_SIZE(hotfn_turn),
     STRUCT_SIZE(hotfn_row_access),
     STRUCT_SIZE(hotfn_hook_options),
     STRUCT_SIZE(hotfn_hook_action),

@@ -59,21 +59,6 @@ HOTFN_API hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index, ho
 
 typedef struct hotfn_hooks hotfn_hooks;
 
-/* Code that counts in one thread's row at a fixed address, and what must stand there before a second thread
- * counts: instructions as long as those that they replace.  begin and byte_count are those of whole pages. */
-typedef struct hotfn_turn_change {
-    uint32_t at; /* from begin */
-    uint8_t byte_count;
-    uint8_t bytes[11];
-} hotfn_turn_change;
-typedef struct hotfn_turn {
-    struct hotfn_turn *next; /* the keeper's */
-    uint64_t begin, byte_count;
-    const hotfn_turn_change *changes;
-    uint32_t change_count;
-    uint32_t reserved;
-} hotfn_turn;
-
 /* How a stub reaches the calling thread's row of counters: one 8-byte variable at fs:[displacement]
  * holds the row's address, 0 until the thread's first hooked call; then slow_path is called (its
  * contract stands in counters.h) and the variable is read again.  Slot n of a row lies at
@@ -91,10 +76,8 @@ typedef struct hotfn_row_access {
     uint32_t skip_base_bytes;  /* SAMPLE: slot n's skip word (u32) lies at row + that + 4 * n; 0: none.
                                   It is counted down, and set anew by time_enter */
     uint32_t reserved2;
-    void *sole_row;            /* the row of the one thread that counts so far, in shared memory; NULL: there is none */
-    void (*sole_keep)(hotfn_turn *code); /* takes code that counts there, for good */
 } hotfn_row_access;
-#define HOTFN_ROW_ACCESS_INIT { (uint32_t)sizeof(hotfn_row_access), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_ROW_ACCESS_INIT { (uint32_t)sizeof(hotfn_row_access), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define HOTFN_HOOKS_SINGLE_THREADED 1u /* the caller knows that no other thread runs: skip quiescing */
 #define HOTFN_HOOKS_NO_UNWIND 2u       /* no unwind information                                      */

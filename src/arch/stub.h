@@ -13,7 +13,6 @@ typedef enum hfn_stub_kind {
     HFN_STUB_FLOOR,     /* nothing                             */
     HFN_STUB_TIME,      /* COUNT, and the body is called       */
     HFN_STUB_SAMPLE,    /* TIME, for some calls                */
-    HFN_STUB_SOLE,      /* inc qword [slot_address]; no head: this CPU has none */
     HFN_STUB_KINDS
 } hfn_stub_kind;
 
@@ -56,7 +55,6 @@ typedef struct hfn_stub_request {
     uint32_t slot;             /* TIME: what they find in the stub's frame          */
     int32_t skip_displacement; /* SAMPLE: from the row                              */
     uint64_t comes_to;         /* COMES_BACK: a function within 2 GiB               */
-    uint64_t slot_address;     /* SOLE: within 2 GiB                                */
 } hfn_stub_request;
 
 #define HFN_STUB_NEAR_SLOT_BYTES 32768u  /* that one load of any CPU reaches from a row */

@@ -6,7 +6,6 @@
 #include "base/compiler.h"
 #include "counters/call_stack.h"
 #include "counters/rows.h"
-#include "counters/sole.h"
 #include "counters/thread_row.h"
 
 #include <stddef.h>
@@ -63,8 +62,7 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
 
     if (!c || !hfn_rows.header)
         return;
-    hfn_sole_end(); /* what counts at a fixed address would count for both sides */
-    if (!before)    /* so that no call behind the fork has to find a row first */
+    if (!before) /* so that no call behind the fork has to find a row first */
         before = hfn_thread_row_claim();
     if (before == hfn_rows.discard)
         return;

@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "counters/sole.h"
 #include "counters/thread_row.h"
 #include "counters/timing.h"
 #include "os/os.h"
@@ -177,7 +176,6 @@ void hotfn_counters_destroy(hotfn_counters *c)
     if (!c)
         return;
     hfn_timing_stop();
-    hfn_sole_end();
     hfn_rows_forget_threads();
     __atomic_store_n(&hfn_rows.header, NULL, __ATOMIC_RELEASE);
     hfn_rows.generation++;
@@ -197,8 +195,6 @@ hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access
     access.time_exit = timing.exit;
     access.personality = timing.personality;
     access.skip_base_bytes = timing.skips_at;
-    access.sole_row = hfn_sole_row();
-    access.sole_keep = hfn_sole_keep;
     return hfn_give(out, &access, sizeof access) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

@@ -9,7 +9,6 @@
 #include "counters/thread_row.h"
 
 #include "counters/call_stack.h"
-#include "counters/sole.h"
 #include "os/linux/raw.h"
 
 #include <linux/prctl.h>
@@ -67,7 +66,7 @@ static bool owner_is_gone(const hotfn_thread_cell *cell, uint32_t tid, const cla
 
 static uint64_t wall_ns(void)
 {
-    uint64_t now[2] = { 0, 0 };
+    uint64_t now[2] = { 0, 0 }; 
 
     hfn_raw_clock(0, now);
     return now[0] * 1000000000u + now[1];
@@ -138,7 +137,6 @@ uint8_t *hfn_thread_row_claim(void)
     claimer me;
     uint32_t index = NO_ROW, used;
 
-    hfn_sole_end();
     if (!__atomic_load_n(&hfn_rows.header, __ATOMIC_ACQUIRE)) /* pairs with activate in rows.c */
         return hfn_rows.discard;
     me = who_am_i();

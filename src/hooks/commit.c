@@ -14,7 +14,6 @@
 #include "hooks/patch.h"
 #include "hooks/quiesce.h"
 #include "hooks/sites.h"
-#include "hooks/sole.h"
 #include "hooks/windows.h"
 
 /* What one commit or removal carries along. */
@@ -87,8 +86,7 @@ static bool prepare(change *c)
         if (!batch)
             continue;
         refuse_unwritable(c, batch);
-        if (!hfn_sites_prepare(c->hooks, batch, HFN_HOOK_REFUSED, 0) ||
-            !hfn_sole_prepare_callers(c->hooks, batch))
+        if (!hfn_sites_prepare(c->hooks, batch, HFN_HOOK_REFUSED, 0))
             return false;
         c->copied_bytes += hfn_pages_populate(c->hooks, batch, &c->windows);
     }
@@ -129,11 +127,6 @@ static void write_batch(change *c, hfn_batch *batch)
             batch->targets[batch->hooks[walk.index] & HFN_HOOK_ENTRY].stub = 0;
         }
     }
-}
-
-static void send_callers(change *c, hfn_batch *batch)
-{
-    hfn_sole_find_callers(c->hooks, batch);
     hfn_sites_write(c->hooks, batch, &c->windows);
     c->sites += batch->sites_written;
 }
@@ -148,9 +141,6 @@ static void write_all(void *user)
     for (size_t i = 0; i < c->hooks->batch_count; i++)
         if (batch_in(c->hooks, i, HFN_BATCH_PENDING))
             write_batch(c, &c->hooks->batches[i]);
-    for (size_t i = 0; i < c->hooks->batch_count; i++)
-        if (batch_in(c->hooks, i, HFN_BATCH_PENDING))
-            send_callers(c, &c->hooks->batches[i]);
 }
 
 /* ---- Settle: account for every hook that does not stand. */
@@ -199,8 +189,7 @@ static uint64_t table_bytes(const hotfn_hooks *hooks)
     for (size_t i = 0; i < hooks->batch_count; i++)
         bytes += hooks->batches[i].hook_capacity * sizeof *hooks->batches[i].hooks +
                  hooks->batches[i].aside_capacity * sizeof *hooks->batches[i].asides +
-                 (hooks->batches[i].runs ? hooks->batches[i].hook_count * sizeof(uint16_t) : 0) +
-                 (hooks->batches[i].soles ? hooks->batches[i].hook_count * sizeof(int32_t) : 0);
+                 (hooks->batches[i].runs ? hooks->batches[i].hook_count * sizeof(uint16_t) : 0);
     return bytes;
 }
 

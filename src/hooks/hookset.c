@@ -83,9 +83,6 @@ void hfn_batch_settle(hotfn_hooks *hooks, hfn_batch *batch)
 
     hfn_free(&hooks->env, batch->slots, room * sizeof *batch->slots);
     hfn_free(&hooks->env, batch->actions, room * sizeof *batch->actions);
-    if (batch->callers)
-        hfn_free(&hooks->env, batch->callers, hfn_batch_module(hooks, batch)->plan->entry_count);
-    batch->callers = NULL;
     batch->slots = NULL;
     batch->actions = NULL;
 }
@@ -97,8 +94,6 @@ void hfn_batch_finish(hotfn_hooks *hooks, hfn_batch *batch)
     hfn_free(&hooks->env, batch->asides, batch->aside_capacity * sizeof *batch->asides);
     if (batch->runs)
         hfn_free(&hooks->env, batch->runs, batch->hook_count * sizeof *batch->runs);
-    if (batch->soles)
-        hfn_free(&hooks->env, batch->soles, batch->hook_count * sizeof *batch->soles);
     memset(batch, 0, sizeof *batch);
 }
 
@@ -121,7 +116,6 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
 
     larger.hook_capacity = capacity;
     larger.runs = NULL;
-    larger.soles = NULL;
     larger.asides = NULL;
     larger.aside_capacity = 0;
     larger.hooks = hfn_alloc(&hooks->env, capacity * sizeof *larger.hooks);
@@ -189,11 +183,6 @@ static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, 
 
 /* ---- Asking. */
 
-void hfn_hooks_let_count_alone(hotfn_hooks *hooks, uint32_t module)
-{
-    hooks->modules[module].may_count_alone = true;
-}
-
 static hotfn_status check_plan(const hotfn_plan *plan, hotfn_error *err)
 {
     if (plan->machine != hfn_stub_patching()->machine)
@@ -235,10 +224,9 @@ static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t 
         if (!hfn_grow(&hooks->env, (void **)&hooks->modules, &hooks->module_capacity, at + 1,
                       sizeof *hooks->modules))
             return UINT32_MAX;
-        hooks->modules[at] = (hfn_module){ 0 };
         hooks->module_count++;
     }
-    hooks->modules[at] = (hfn_module){ plan, base, hooks->modules[at].may_count_alone };
+    hooks->modules[at] = (hfn_module){ plan, base };
     return (uint32_t)at;
 }
 

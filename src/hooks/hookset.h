@@ -38,7 +38,6 @@ typedef struct hfn_aside {
 typedef struct hfn_site_target {
     uint32_t rva; /* of the function                                          */
     int32_t stub; /* where its stub is entered, from the module's base; 0: nowhere */
-    int32_t sole; /* where its sole stub is (sole.h); 0: there is none         */
 } hfn_site_target;
 
 /* Hooks of one module and kind that came together, in the order of the plan. */
@@ -56,11 +55,9 @@ typedef struct hfn_batch {
     uint32_t sites_written; /* call sites that lead to its stubs */
     bool often;             /* its functions are called most of all  */
     uint16_t *runs;         /* [hook_count] hfn_plan_hook.run_bytes, or NULL: 0 */
-    int32_t *soles;         /* [hook_count] sole stubs, from the module's base; 0: none; or NULL */
     /* Until the commit or removal is over: */
     hfn_site_target *targets; /* by the plan's entry, or NULL */
     /* Until the commit is over: */
-    uint8_t *callers;           /* by the plan's entry, see sole.h; or NULL */
     uint32_t *slots;            /* COUNT, TIME: [hook_capacity] */
     hotfn_hook_action *actions; /* CALL: [hook_capacity]  */
 } hfn_batch;
@@ -68,7 +65,6 @@ typedef struct hfn_batch {
 typedef struct hfn_module {
     const hotfn_plan *plan; /* NULL once forgotten */
     uint64_t base;
-    bool may_count_alone; /* sole.h */
 } hfn_module;
 
 typedef struct hfn_refusal {
@@ -116,9 +112,6 @@ static inline bool hfn_hooks_is_wide(const hotfn_hooks *hooks, const hotfn_plan 
 
     return (uint64_t)(plan->reach_end - begin) > hooks->options.near_range_bytes / 2;
 }
-
-/* Direct calls of the module may count at a fixed address (sole.h). */
-void hfn_hooks_let_count_alone(hotfn_hooks *hooks, uint32_t module);
 
 /* The action of a pending hook. */
 hotfn_hook_action hfn_batch_action(const hfn_batch *batch, uint32_t index);

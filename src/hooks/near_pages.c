@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "hooks/region_writer.h"
 #include "hooks/run_on.h"
-#include "hooks/sole.h"
 #include "os/os.h"
 
 enum { MAX_GAPS = 4096 };
@@ -17,8 +16,8 @@ static bool is_new(const hfn_batch *batch, uint32_t module)
     return batch->state == HFN_BATCH_PENDING && batch->module == module && !batch->placed;
 }
 
-bool hfn_near_pages_add(hotfn_hooks *hooks, hfn_region_list *list, const hotfn_stub_region *region,
-                        uint64_t unwind_bytes)
+static bool add_region(hotfn_hooks *hooks, hfn_region_list *list, const hotfn_stub_region *region,
+                       uint64_t unwind_bytes)
 {
     hooks->stub_bytes += region->end - region->begin;
     hooks->unwind_bytes += unwind_bytes;
@@ -123,7 +122,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     stub = writer.at;
     if (!hfn_region_stub(&writer, &hook, &shape, base, &action) ||
         !hfn_region_finish(&writer, &region, &unwind_bytes) ||
-        !hfn_near_pages_add(hooks, added, &region, unwind_bytes)) {
+        !add_region(hooks, added, &region, unwind_bytes)) {
         code &= ~(hfn_os_page_bytes() - 1);
         hfn_os_unmap(code, pages_end - code);
         return false;
@@ -242,7 +241,7 @@ static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_ne
         if (is_new(&hooks->batches[i], g->module))
             write_batch(hooks, &hooks->batches[i], &writer);
     if (hfn_region_finish(&writer, &region, &unwind_bytes))
-        return hfn_near_pages_add(hooks, added, &region, unwind_bytes);
+        return add_region(hooks, added, &region, unwind_bytes);
     hfn_os_unmap(code, byte_count); /* the system lets nobody make code */
     refuse_new(hooks, g);
     return true;
@@ -308,8 +307,6 @@ bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *
         if (!is_new(&hooks->batches[i], module))
             continue;
         if (!place_puns(hooks, &hooks->batches[i], added))
-            return false;
-        if (!hfn_sole_build(hooks, &hooks->batches[i], added))
             return false;
         hooks->batches[i].placed = true;
     }

@@ -16,10 +16,6 @@ typedef struct hfn_region_list {
  * False if there is no memory for tables. */
 bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *added);
 
-/* One more region. */
-bool hfn_near_pages_add(hotfn_hooks *hooks, hfn_region_list *list, const hotfn_stub_region *region,
-                        uint64_t unwind_bytes);
-
 /* A batch that was hooked and removed before has the stubs that this one needs: take them over.  They
  * are compared byte by byte with what would be written. */
 bool hfn_near_pages_reuse(hotfn_hooks *hooks, hfn_batch *batch);

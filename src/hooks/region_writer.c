@@ -154,8 +154,6 @@ hfn_gates hfn_region_gates(const hotfn_hooks *hooks, const hotfn_stub_region *re
 {
     uint64_t begin = region->begin, times = begin + HFN_STUB_COUNT_GATE_ROOM;
 
-    return (hfn_gates){ .count = begin,
-                        .call = begin + call_gate_at(hooks),
-                        .time_enter = times,
-                        .time_exit = times + HFN_STUB_TIME_GATE_ROOM };
+    return (hfn_gates){ begin, begin + call_gate_at(hooks), times,
+                        times + HFN_STUB_TIME_GATE_ROOM };
 }

@@ -6,7 +6,6 @@
 
 #include "base/compiler.h"
 #include "base/memory.h"
-#include "hooks/sole.h"
 
 bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch)
 {
@@ -24,8 +23,7 @@ static void note_target(hfn_batch *batch, const hfn_stub_walk *walk, uint64_t ba
     uint32_t entry = batch->hooks[walk->index] & HFN_HOOK_ENTRY;
 
     if (walk->address != 0 && stub == (int32_t)stub)
-        batch->targets[entry] = (hfn_site_target){ walk->hook.rva, (int32_t)stub,
-                                                   batch->soles ? batch->soles[walk->index] : 0 };
+        batch->targets[entry] = (hfn_site_target){ walk->hook.rva, (int32_t)stub };
 }
 
 bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint32_t wanted)
@@ -57,12 +55,10 @@ void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch)
 
 enum { BYTES_AHEAD = 1024 }; /* of code */
 
-/* A site in this process, and the values that its field may have. */
+/* A site in this process, and the two values that its field may have. */
 typedef struct site {
     uint64_t field;
-    uint32_t rva; /* of the field */
     uint32_t to_function, to_stub;
-    uint32_t to_sole; /* to_stub, if there is none */
     hfn_text_window *window;
 } site;
 
@@ -82,10 +78,6 @@ static bool next_site(const hfn_batch *batch, uint64_t base, const hfn_windows *
         out->field = base + walk->field_rva;
         out->to_function = target->rva - walk->next_rva;
         out->to_stub = (uint32_t)distance;
-        out->rva = walk->field_rva;
-        distance = target->sole - (int64_t)walk->next_rva;
-        out->to_sole =
-            target->sole != 0 && distance == (int32_t)distance ? (uint32_t)distance : out->to_stub;
         return true;
     }
     return false;
@@ -147,10 +139,8 @@ static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_window
     for (uint32_t i = 0; i < hook->comeback_count; i++) {
         uint32_t rva = hfn_load_u32(hook->comebacks + i * PLAN_FIELD_BYTES);
         uint64_t behind = base + rva + PLAN_FIELD_BYTES;
-        site s = { .field = base + rva,
-                   .to_function = hook->comes_to_rva - (rva + PLAN_FIELD_BYTES),
-                   .to_stub = (uint32_t)(walk->address - behind),
-                   .window = hfn_windows_at(windows, base + rva - 2) };
+        site s = { base + rva, hook->comes_to_rva - (rva + PLAN_FIELD_BYTES),
+                   (uint32_t)(walk->address - behind), hfn_windows_at(windows, base + rva - 2) };
         int64_t distance = (int64_t)(walk->address - behind);
         if (!s.window || behind > s.window->end || distance != (int32_t)distance ||
             !is_branch(s.field) ||
@@ -180,14 +170,12 @@ void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windo
     const hfn_module *module = hfn_batch_module(hooks, batch);
     hfn_site_walk walk = hfn_site_walk_begin(module->plan);
     site s = { .window = NULL };
-    uint32_t own = 0;
 
     while (batch->targets && next_site(batch, module->base, windows, &walk, &s)) {
-        uint32_t value = hfn_sole_may_call(hooks, batch, s.rva, &own) ? s.to_sole : s.to_stub;
         if (value_at(s.field) != s.to_function || !is_branch(s.field))
             continue;
-        write_field(&s, value);
-        batch->sites_written += value_at(s.field) == value;
+        write_field(&s, s.to_stub);
+        batch->sites_written += value_at(s.field) == s.to_stub;
     }
 }
 
@@ -199,7 +187,7 @@ uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn
     uint32_t foreign;
 
     while (batch->targets && next_site(batch, module->base, windows, &walk, &s)) {
-        if (value_at(s.field) != s.to_stub && value_at(s.field) != s.to_sole)
+        if (value_at(s.field) != s.to_stub)
             continue;
         write_field(&s, s.to_function);
         batch->sites_written -= batch->sites_written > 0;

@@ -81,15 +81,8 @@ void hotfn_hooks_each_stub(const hotfn_hooks *hooks, hotfn_stub_fn visit, void *
         hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
         if (batch->state != HFN_BATCH_STANDING)
             continue;
-        while (hfn_stub_walk_next(&walk)) {
-            if (!(batch->hooks[walk.index] & HFN_HOOK_STANDS))
-                continue;
-            visit(user, walk.address, walk.byte_count, batch->module, walk.hook.function_index);
-            if (batch->soles && batch->soles[walk.index] != 0)
-                visit(user,
-                      hfn_batch_module(hooks, batch)->base + (uint64_t)batch->soles[walk.index],
-                      hfn_trampoline_bytes(HFN_ACTION_SOLE, &walk.hook), batch->module,
-                      walk.hook.function_index);
-        }
+        while (hfn_stub_walk_next(&walk))
+            if (batch->hooks[walk.index] & HFN_HOOK_STANDS)
+                visit(user, walk.address, walk.byte_count, batch->module, walk.hook.function_index);
     }
 }

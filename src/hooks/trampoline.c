@@ -14,7 +14,6 @@ static hfn_stub_kind stub_kind(uint32_t kind)
     case HOTFN_ACTION_CALL: return HFN_STUB_CALL;
     case HOTFN_ACTION_TIME: return HFN_STUB_TIME;
     case HOTFN_ACTION_SAMPLE: return HFN_STUB_SAMPLE;
-    case HFN_ACTION_SOLE: return HFN_STUB_SOLE;
     default: return HFN_STUB_FLOOR;
     }
 }
@@ -79,7 +78,6 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
         .slot = action->slot,
         .skip_displacement = (int32_t)(access->skip_base_bytes + 4 * action->slot),
         .comes_to = base + hook->comes_to_rva,
-        .slot_address = gates->sole_row + access->slot_base_bytes + UINT64_C(8) * action->slot,
     };
     int64_t distance = (int64_t)(request.comes_to - address);
 

@@ -6,9 +6,6 @@
 #include "arch/stub.h"
 #include "hooks/plan.h"
 
-/* COUNT, for direct calls while one thread alone counts (sole.h). */
-#define HFN_ACTION_SOLE UINT32_C(0x80000000)
-
 /* The head's shape for an action (HOTFN_ACTION_*). */
 hfn_stub_shape hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook);
 /* Of what stands behind the head, and with it. */
@@ -19,7 +16,6 @@ uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook);
 typedef struct hfn_gates {
     uint64_t count, call; /* addresses, 0 if there is none */
     uint64_t time_enter, time_exit;
-    uint64_t sole_row; /* HFN_ACTION_SOLE */
 } hfn_gates;
 
 /* Write the stub of that shape that will run at address into out; base is the module's.  False if a target is out

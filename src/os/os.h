@@ -26,10 +26,6 @@ bool hfn_os_map_at(uint64_t address, uint64_t byte_count);
 /* The same pages, now read-only and executable. */
 bool hfn_os_make_executable(uint64_t address, uint64_t byte_count);
 void hfn_os_unmap(uint64_t address, uint64_t byte_count);
-/* Map the same pages of shared memory once more, in place of what is mapped at `at`. */
-bool hfn_os_map_again(uint64_t address, uint64_t byte_count, uint64_t at);
-/* May code be written to fresh pages that then take the place of others?  By trying. */
-bool hfn_os_can_exchange(void);
 
 /* A range of pages of text that may be written while it stays executable all the time. */
 typedef struct hfn_text_window {

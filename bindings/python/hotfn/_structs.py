@@ -38,7 +38,6 @@ FrameFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(c_uint8), c_uint32, c_u
 WriteFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t)
 ActionFn = CFUNCTYPE(None, c_void_p)
 SlowPathFn = CFUNCTYPE(None)
-SoleKeepFn = CFUNCTYPE(None, c_void_p)
 RefusedFn = CFUNCTYPE(None, c_void_p, c_uint32, c_uint32, c_uint32, c_uint32)
 StubFn = CFUNCTYPE(None, c_void_p, c_uint64, c_uint32, c_uint32, c_uint32)
 
@@ -168,21 +167,12 @@ class PlanEntry(Sized):
                 ("patch_bytes", c_uint32)]
 
 
-class TurnChange(ctypes.Structure):
-    _fields_ = [("at", c_uint32), ("byte_count", c_uint8), ("bytes", c_uint8 * 11)]
-
-
-class Turn(ctypes.Structure):
-    _fields_ = [("next", c_void_p), ("begin", c_uint64), ("byte_count", c_uint64),
-                ("changes", c_void_p), ("change_count", c_uint32), ("reserved", c_uint32)]
-
-
 class RowAccess(Sized):
     _fields_ = [("size", c_uint32), ("displacement", c_int32), ("slow_path", SlowPathFn),
                 ("slot_base_bytes", c_uint32), ("reserved", c_uint32),
                 ("time_enter", SlowPathFn), ("time_exit", SlowPathFn),
                 ("personality", SlowPathFn), ("skip_base_bytes", c_uint32),
-                ("reserved2", c_uint32), ("sole_row", c_void_p), ("sole_keep", SoleKeepFn)]
+                ("reserved2", c_uint32)]
 
 
 class HookOptions(Sized):

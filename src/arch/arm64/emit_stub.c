@@ -268,7 +268,6 @@ void hfn_arm64_emit_stub(uint8_t *out, const hfn_stub_request *request)
 
     switch (request->kind) {
     case HFN_STUB_CALL: put_call(&w, request); return;
-    case HFN_STUB_SOLE:
     case HFN_STUB_FLOOR: return;
     case HFN_STUB_COUNT: break;
     default: count.flags &= ~HFN_STUB_FLAGS_LIVE; break;

@@ -13,7 +13,6 @@
 #include <string.h>
 
 enum { RED_ZONE_BYTES = 128, CALL_BYTES = 5, SLOW_BYTES = 6, CALL_DATA_BYTES = 16 };
-enum { SOLE_BYTES = 7 };
 enum { SPARE_GATE_AT = 5 }; /* in the count gate */
 
 /* ---- Writing. */
@@ -222,15 +221,6 @@ static void emit_sample(uint8_t *out, const hfn_stub_request *request)
     put_time_tail(tail, request->address, request->address + (uint64_t)(out - tail), request);
 }
 
-/* ---- Sole: inc qword [rip + d]; where flags are dead. */
-
-static void emit_sole(uint8_t *out, const hfn_stub_request *request)
-{
-    uint64_t behind = request->address + SOLE_BYTES;
-
-    put_u32(PUT(out, 0x48, 0xff, 0x05), (uint32_t)(request->slot_address - behind));
-}
-
 /* ---- Call: lea rsp, [rsp - 128]; call gate; jmp over data; callback, user; lea rsp, [rsp + 128] */
 
 static void emit_call(uint8_t *out, const hfn_stub_request *request)
@@ -286,7 +276,6 @@ static const hfn_stub_shape sample_shapes[HFN_ARGUMENTS_MAX_64 / 16 + 1][2] = {
     SAMPLE_SHAPES(8, 6, COPYING_TAIL(0, 8)),
     SAMPLE_SHAPES(10, 6, COPYING_TAIL(0, 10)),
 };
-static const hfn_stub_shape sole_shape = { SOLE_BYTES, 0, 0, { { 0, 0 } } };
 static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
 /* clang-format on */
 
@@ -299,7 +288,6 @@ const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
     case HFN_STUB_CALL: return &call_shape;
     case HFN_STUB_TIME: return &time_shapes[words_of(flags) / 2][spare_of(flags) != 0];
     case HFN_STUB_SAMPLE: return &sample_shapes[words_of(flags) / 2][spare_of(flags) != 0];
-    case HFN_STUB_SOLE: return (flags & HFN_STUB_FLAGS_LIVE) ? &floor_shape : &sole_shape;
     default: return &floor_shape;
     }
 }
@@ -336,8 +324,6 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
         emit_time(out, request);
     else if (request->kind == HFN_STUB_SAMPLE)
         emit_sample(out, request);
-    else if (request->kind == HFN_STUB_SOLE && !(request->flags & HFN_STUB_FLAGS_LIVE))
-        emit_sole(out, request);
 }
 
 /* ---- Gates. */

@@ -255,29 +255,6 @@ void hfn_os_unmap(uint64_t address, uint64_t byte_count)
     hfn_raw3(SYS_munmap, address, round_up(byte_count), 0);
 }
 
-/* mremap(2): an old size of 0 leaves the old mapping, and takes none that is private. */
-bool hfn_os_map_again(uint64_t address, uint64_t byte_count, uint64_t at)
-{
-    return hfn_raw6(SYS_mremap, address, 0, byte_count, MREMAP_MAYMOVE | MREMAP_FIXED, at, 0) ==
-           (long)at;
-}
-
-bool hfn_os_can_exchange(void)
-{
-    uint64_t bytes = hfn_os_page_bytes();
-    uint64_t both =
-        hfn_raw_map(0, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    bool can = both != 0 && protect(both, bytes, PROT_READ | PROT_EXEC) &&
-               hfn_raw6(SYS_mremap, both, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, both + bytes,
-                        0) == (long)(both + bytes);
-
-    if (can) /* the first page is somebody else's place already */
-        hfn_os_unmap(both + bytes, bytes);
-    else if (both != 0)
-        hfn_os_unmap(both, 2 * bytes);
-    return can;
-}
-
 /* ---- Text windows. */
 
 typedef struct window_search {

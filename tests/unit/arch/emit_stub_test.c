@@ -193,30 +193,6 @@ static void count_with_a_spare_register_keeps_all_others(void)
     }
 }
 
-/* Counts in the page behind its own, without a row. */
-static void sole_count_keeps_all_registers_and_the_red_zone(void)
-{
-    uint8_t *page =
-        mmap(NULL, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    uint64_t *slot = (uint64_t *)(void *)(page + PAGE_BYTES) + SLOT;
-    hfn_stub_request request = { .kind = HFN_STUB_SOLE,
-                                 .address = (uint64_t)(uintptr_t)page,
-                                 .slot_address = (uint64_t)(uintptr_t)slot };
-    const hfn_stub_shape *shape = hfn_x86_stub_shape(HFN_STUB_SOLE, HFN_STUB_RED_ZONE);
-
-    CHECK(shape->head_bytes > 0 && shape->entry_at == 0);
-    CHECK_EQ_U64(hfn_x86_stub_shape(HFN_STUB_SOLE, HFN_STUB_FLAGS_LIVE)->head_bytes, 0);
-    hfn_x86_emit_stub(page, &request);
-    page[shape->head_bytes] = 0xc3;
-    mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
-    head_entry = page;
-    row = NULL;
-    for (int i = 0; i < ROUNDS && !check_failures; i++)
-        run_and_compare(false, 128, HFN_NO_REGISTER);
-    CHECK_EQ_U64(*slot, ROUNDS);
-    munmap(page, 2 * PAGE_BYTES);
-}
-
 /* Which of the calls are timed is told by the skip word, whose thread's first call finds it 0. */
 static void run_times(hfn_stub_kind kind, uint32_t flags, uint8_t spare)
 {
@@ -372,7 +348,6 @@ static const check_test tests[] = {
     CHECK_TEST(flag_free_count_keeps_the_flags),
     CHECK_TEST(red_zone_count_keeps_the_red_zone),
     CHECK_TEST(count_with_a_spare_register_keeps_all_others),
-    CHECK_TEST(sole_count_keeps_all_registers_and_the_red_zone),
     CHECK_TEST(time_stubs_see_entry_and_exit_and_keep_registers),
     CHECK_TEST(call_keeps_all_registers_flags_and_red_zone),
     CHECK_TEST(call_keeps_vector_registers),

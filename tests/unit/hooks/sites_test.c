@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Direct calls and jumps of hooked code: they go straight to the stub of the function that they lead to,
  * count once, and get their bytes back; what is not as the plan says is left alone. */
-#include "hooks/hookset.h"
 #include "row.h"
 #include "targets.h"
 
@@ -27,9 +26,6 @@ static const uint8_t jumps[] = { 0x90, 0x90, 0x90, 0x90, 0x90, 0xe9, 0, 0, 0, 0 
 static const uint8_t branches[] =
     TARGET_BYTES((0x85, 0xff, 0x90, 0x90, 0x90, 0x0f, 0x85, 0, 0, 0, 0, 0xc3),
                  (0x85, 0xc9, 0x90, 0x90, 0x90, 0x0f, 0x85, 0, 0, 0, 0, 0xc3));
-
-/* Surely a function's code: of one nothing is known. */
-static const uint32_t code_bytes[FUNCTIONS] = { sizeof sum, sizeof calls, sizeof jumps, 0 };
 
 typedef struct fixture {
     target_code code;
@@ -70,7 +66,6 @@ static fixture make_fixture(uint32_t hook_flags)
         hfn_moved moved;
         hfn_plan_source source = target_source(&f.code, i, f.rva[i], &moved, 5);
         source.end_rva = f.rva[i] + 32;
-        source.run_bytes = code_bytes[i];
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }
     for (uint32_t i = CALLS; i < FUNCTIONS; i++)
@@ -281,76 +276,6 @@ static void stubs_of_the_lowest_slots_stand_first_and_all_calls_count(void)
     finish_fixture(&f);
 }
 
-/* ---- While one thread counts alone. */
-
-static const hotfn_turn *kept;
-
-static void keep(hotfn_turn *turn)
-{
-    kept = turn;
-}
-
-/* What a second thread does before it counts. */
-static void turn_kept(void)
-{
-    uint8_t *code = (uint8_t *)(uintptr_t)kept->begin;
-
-    mprotect(code, kept->byte_count, PROT_READ | PROT_WRITE);
-    for (uint32_t i = 0; i < kept->change_count; i++)
-        memcpy(code + kept->changes[i].at, kept->changes[i].bytes, kept->changes[i].byte_count);
-    mprotect(code, kept->byte_count, PROT_READ | PROT_EXEC);
-}
-
-static bool leads_to_kept(const fixture *f, uint32_t index)
-{
-    uint64_t target = target_of(f, f->field[index]);
-
-    return kept && target >= kept->begin && target < kept->begin + kept->byte_count;
-}
-
-static void direct_calls_from_hooked_code_count_in_the_row_of_the_only_thread(void)
-{
-    static const uint32_t slot_of[FUNCTIONS] = { 1, 300, 2, 0 };
-    uint64_t page = hfn_os_page_bytes();
-    fixture f;
-    uint64_t *only = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    uint32_t module;
-
-    if (hfn_stub_shape_of(HFN_STUB_SOLE, 0).head_bytes == 0) {
-        printf("# this CPU has no stubs for that: not run\n");
-        munmap(only, page);
-        return;
-    }
-    f = make_fixture(0);
-    kept = NULL;
-    f.hooks->access.sole_row = only;
-    f.hooks->access.sole_keep = keep;
-    for (int again = 0; again < 2; again++) {
-        memset(slots, 0, sizeof slots);
-        memset(only, 0, page);
-        CHECK_EQ_I64(hotfn_hooks_add_module(f.hooks, f.plan, base_of(&f), slot_of, &module, NULL),
-                     HOTFN_OK);
-        hfn_hooks_let_count_alone(f.hooks, module);
-        CHECK_EQ_I64(hotfn_hooks_commit(f.hooks, NULL, NULL), HOTFN_OK);
-        /* stubs that were taken over keep to the row */
-        CHECK(leads_to_kept(&f, CALLS) == (again == 0));
-        CHECK(leads_to_kept(&f, JUMPS) == (again == 0));
-        CHECK_EQ_U64(target_of(&f, f.field[BRANCHES]), stub_of(&f, SUM));
-        call_all(&f, 10);
-        CHECK_EQ_U64(only[1], again == 0 ? 20 : 0);
-        CHECK_EQ_U64(slots[1], again == 0 ? 20 : 40);
-        if (again == 0 && CHECK(kept != NULL))
-            turn_kept();
-        call_all(&f, 10);
-        CHECK_EQ_U64(only[1], again == 0 ? 20 : 0);
-        CHECK_EQ_U64(slots[1], again == 0 ? 60 : 80);
-        CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
-        CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
-    }
-    finish_fixture(&f);
-    munmap(only, page);
-}
-
 /* ---- While another thread runs the callers. */
 
 typedef struct runner {
@@ -411,7 +336,6 @@ static const check_test tests[] = {
     CHECK_TEST(a_call_that_somebody_changed_since_is_left_alone_and_told),
     CHECK_TEST(a_call_of_a_refused_function_stays),
     CHECK_TEST(stubs_of_the_lowest_slots_stand_first_and_all_calls_count),
-    CHECK_TEST(direct_calls_from_hooked_code_count_in_the_row_of_the_only_thread),
     CHECK_TEST(calls_change_while_another_thread_makes_them),
 };
 CHECK_MAIN(tests)

@@ -5,7 +5,6 @@
 #include "targets.h"
 
 #include "base/compiler.h"
-#include "hooks/hookset.h"
 #include "hooks/unwind.h"
 
 #include <signal.h>
@@ -250,13 +249,13 @@ static void hook_all(fixture *f, uint32_t kind, bool by_heat)
     CHECK_EQ_U64(stats.hooked, PROLOGUES);
 }
 
-static void trace_from(const fixture *f, uint32_t index, void *first)
+static void trace_function(const fixture *f, uint32_t index)
 {
     struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO }, before;
 
     steps_in_stubs = bad_steps = other_fdes = 0;
     traced_hooks = f->hooks;
-    traced_function = first;
+    traced_function = target_at(&f->code, f->rva[index]);
     sigaction(SIGTRAP, &action, &before);
     call_traced();
     sigaction(SIGTRAP, &before, NULL);
@@ -264,63 +263,6 @@ static void trace_from(const fixture *f, uint32_t index, void *first)
     CHECK_EQ_U64(other_fdes, 0);
     if (!CHECK_EQ_U64(bad_steps, 0))
         printf("# %s: first at stub pc %#" PRIx64 "\n", prologues[index].name, first_bad_pc);
-}
-
-static void trace_function(const fixture *f, uint32_t index)
-{
-    trace_from(f, index, target_at(&f->code, f->rva[index]));
-}
-
-static uint64_t second_stubs[PROLOGUES];
-static uint32_t stubs_noted;
-
-/* The second one of a function is told last. */
-static void note_stub(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
-                      uint32_t function_index)
-{
-    (void)user;
-    (void)byte_count;
-    (void)module;
-    second_stubs[function_index] = address;
-    stubs_noted++;
-}
-
-static hotfn_turn *turns; /* as the engine, for good */
-
-static void keep_turn(hotfn_turn *turn)
-{
-    turn->next = turns;
-    turns = turn;
-}
-
-/* As a direct call enters them. */
-static void stubs_of_the_only_thread_unwind_from_every_instruction(void)
-{
-    void *only = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    hotfn_row_access access = timing_access();
-    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
-    fixture f;
-
-    if (hfn_stub_shape_of(HFN_STUB_SOLE, 0).head_bytes == 0) {
-        printf("# this CPU has none: not run\n");
-        return;
-    }
-    make_plan(&f, 0, 0, 0);
-    options.flags = HOTFN_HOOKS_REGISTER_UNWIND;
-    access.sole_row = only;
-    access.sole_keep = keep_turn;
-    CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);
-    add_by_heat(&f);
-    hfn_hooks_let_count_alone(f.hooks, 0);
-    CHECK_EQ_I64(hotfn_hooks_commit(f.hooks, NULL, NULL), HOTFN_OK);
-    stubs_noted = 0;
-    hotfn_hooks_each_stub(f.hooks, note_stub, NULL);
-    CHECK_EQ_U64(stubs_noted, 2 * PROLOGUES);
-    for (uint32_t i = 0; i < PROLOGUES; i++)
-        trace_from(&f, i, (void *)(uintptr_t)second_stubs[i]);
-    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
-    hotfn_hooks_destroy(f.hooks);
-    hotfn_plan_destroy(f.plan);
 }
 
 static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t words, bool by_heat)
@@ -490,7 +432,6 @@ static const check_test tests[] = {
     CHECK_TEST(stubs_that_sign_with_another_key_have_tables_of_their_own),
     CHECK_TEST(bare_stubs_unwind_from_every_instruction),
     CHECK_TEST(count_stubs_unwind_from_every_instruction),
-    CHECK_TEST(stubs_of_the_only_thread_unwind_from_every_instruction),
     CHECK_TEST(stubs_that_run_on_unwind_from_every_instruction),
     CHECK_TEST(flag_free_stubs_unwind_from_every_instruction),
     CHECK_TEST(red_zone_stubs_unwind_from_every_instruction),
