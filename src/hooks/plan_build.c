@@ -4,6 +4,7 @@
 #include "hooks/plan_write.h"
 
 #include "base/memory.h"
+#include "base/search.h"
 #include "base/status.h"
 #include "functions/functions.h"
 #include "image/image.h"
@@ -38,14 +39,12 @@ static bool find_comebacks(const hotfn_verdicts *verdicts, uint32_t index,
     uint32_t to = hfn_verdicts_at(verdicts, index)->pub.comes_to - 1;
     uint64_t end =
         source->rva + hfn_functions_at(hfn_verdicts_functions(verdicts), index)->byte_count;
-    size_t count, i = 0;
+    size_t count, i;
     const hfn_branch *sites = hfn_verdicts_sites(verdicts, &count);
 
     source->comebacks = fields;
     source->comes_to_rva = (uint32_t)hfn_functions_at(hfn_verdicts_functions(verdicts), to)->rva;
-    for (size_t step = count; step > 0; step /= 2) /* the first behind the entry */
-        while (i + step <= count && sites[i + step - 1].field < source->rva)
-            i += step;
+    i = hfn_count_below_u32(sites, count, sizeof *sites, offsetof(hfn_branch, field), source->rva);
     for (; i < count && sites[i].field < end; i++) {
         if (sites[i].target != to)
             continue;

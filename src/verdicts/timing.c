@@ -7,6 +7,7 @@
  * words of them all of these touch is part of the proof, and how many the return takes along.
  * Everything else is counted, with the reason in its flags.
  */
+#include "base/search.h"
 #include "verdicts/prove.h"
 #include "verdicts/workers.h"
 
@@ -247,15 +248,9 @@ static bool has_standard_name(const hfn_judging *j, uint32_t index)
 
 static bool is_own_site(const hfn_judging *j, const tail *one)
 {
-    size_t low = 0, high = j->branch_count;
+    size_t low = hfn_count_below_u32(j->branches, j->branch_count, sizeof *j->branches,
+                                     offsetof(hfn_branch, field), one->field);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (j->branches[middle].field < one->field)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low < j->branch_count && j->branches[low].field == one->field &&
            j->branches[low].target == one->to && one->field + 4 <= j->subjects[one->from].end &&
            hfn_judging_lower(j, one->field) == one->from + 1;
