@@ -250,8 +250,8 @@ typedef struct hfn_arch {
     uint8_t return_place; /* the same: where the return address was put; stack_register: nowhere else */
 
     /* Compilers put straight lines that functions have in common in functions of their own, whose stack is
-     * their caller's: does the instruction at bytes show that it stands in none of those?  NULL: they do not. */
-    bool (*is_never_shared)(const uint8_t *bytes);
+     * their caller's: does the whole instruction at bytes, no return, show that it stands in none of those? */
+    bool (*is_never_shared)(const uint8_t *bytes, uint64_t size);
 } hfn_arch;
 
 /* NULL if there is none for the machine. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pieces of functions.  An outliner puts a straight line of instructions that several functions have in common
- * in a function of its own and calls that (LLVM's MachineOutliner, on AArch64 by -Oz: a candidate lies in one
- * basic block, so that no way leads out of its middle).  Such a function works on the stack of whoever calls
- * it: what it touches there may be locals, which may not be copied, or its caller's own arguments, which
- * the proof of the caller must see.  Nothing marks it.  So every straight line that touches its caller's frame and
- * makes no frame record is taken for one: it is not timed, and its calls are followed as if it stood in their
- * place, which is right for any function.
+ * in a function of its own and calls that (LLVM's MachineOutliner, on AArch64 by -Oz, elsewhere if asked: a
+ * candidate lies in one basic block, so that no way leads out of its middle).  Such a function works on the stack of
+ * whoever calls it, by the stack pointer (not on x86) or by the frame pointer that it finds: what it touches
+ * there may be locals, which may not be copied, or its caller's own arguments, which the proof of the caller
+ * must see.  Nothing marks it.  So every straight line that touches its caller's frame and shows nothing that no
+ * piece has is taken for one: its calls are followed as if it stood in their place, which is right for any
+ * function, and it is not timed if its own stack pointer leads it there.
  */
 #include "verdicts/prove.h"
 
@@ -32,14 +33,14 @@ static uint8_t look_at(const hfn_judging *j, const hfn_subject *s)
     bool touches = false;
 
     j->arch->stack_begin(&state);
+    state.at[j->arch->frame_register] = -2 * (int32_t)j->arch->pointer_bytes; /* a frame record's */
     for (uint64_t at = s->rva; s->region && goes_on(&in); at += in.length) {
         const uint8_t *bytes = s->region->bytes + (at - s->region->rva);
         if (!read_next(j, s, at, &in) || in.flow == HFN_FLOW_JUMP_IF ||
-            j->arch->is_never_shared(bytes))
+            (in.flow != HFN_FLOW_RETURN && j->arch->is_never_shared(bytes, in.length)))
             return IS_NONE;
-        touches = touches ||
-                  j->arch->stack_step(bytes, s->end - at, at, &state) == HFN_STACK_CALLER ||
-                  state.reach > 0;
+        hfn_stack_answer answer = j->arch->stack_step(bytes, s->end - at, at, &state);
+        touches |= answer == HFN_STACK_CALLER || answer == HFN_STACK_RETURN || state.reach > 0;
     }
     return touches ? IS_PIECE : IS_NONE;
 }
@@ -48,8 +49,6 @@ bool hfn_is_piece(const hfn_judging *j, uint32_t subject)
 {
     uint8_t known;
 
-    if (!j->pieces)
-        return false;
     known = __atomic_load_n(&j->pieces[subject], __ATOMIC_RELAXED); /* all threads find the same */
     if (known == 0) {
         known = look_at(j, &j->subjects[subject]);

@@ -414,6 +414,21 @@ def recursion_counts_once_in_a_sample(place):
     cases.comes_out_right(measure)
 
 
+def outlined_pieces_find_their_callers_arguments(place):
+    """What clang's outliner made of several functions works by their frame pointer, and none of it shows in them."""
+    if not shutil.which("clang"):
+        raise cases.Skipped("no clang")
+    binary = build(place, SRC.parent.parent / "cross" / "pieces.c", "-Oz", "-fno-omit-frame-pointer", "-fno-pic",
+                   "-no-pie", "-mllvm", "-enable-machine-outliner=always", compiler="clang")
+    bare = run_bare(binary)
+    status, output, report = run(place, binary, "--mode", "time")
+    functions = by_name(report)
+    assert (status, output) == bare, (status, output, bare)
+    assert any(name.startswith("OUTLINED_FUNCTION_") for name in functions), sorted(functions)
+    for name in ("one", "two", "three", "four", "five"):
+        assert functions[name]["calls"] == functions[name]["timed_calls"] == 1000, functions[name]
+
+
 def wrong_words_are_refused(place):
     for words in (["--mode", "fast"], ["--flat"], ["--slower-than", "1ms"], ["--events"],
                   ["--sample", "8"], ["--mode", "time", "--sample", "0"]):
@@ -442,6 +457,7 @@ CASES = [
     no_call_ends_twice_whatever_stacks_it_ran_on,
     perf_goes_through_timed_stubs,
     a_killed_program_leaves_its_times,
+    outlined_pieces_find_their_callers_arguments,
     wrong_words_are_refused,
 ]
 

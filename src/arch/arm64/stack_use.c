@@ -568,8 +568,9 @@ hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint6
     }
 }
 
-bool hfn_arm64_keeps_frame(const uint8_t *bytes)
+bool hfn_arm64_keeps_frame(const uint8_t *bytes, uint64_t size)
 {
+    (void)size;
     uint32_t word = hfn_arm64_word(bytes);
 
     return (word & 0xFE000000) == 0xA8000000 &&

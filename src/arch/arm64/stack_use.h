@@ -14,6 +14,6 @@ hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint6
 
 /* stp or ldp of x30 and another, as of a frame record: LLVM's outliner leaves x30 alone, and keeps it by itself
  * where it must. */
-bool hfn_arm64_keeps_frame(const uint8_t *bytes);
+bool hfn_arm64_keeps_frame(const uint8_t *bytes, uint64_t size);
 
 #endif

@@ -398,3 +398,11 @@ hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uin
         state->at[p.e.dest] = 0;
     return answer;
 }
+
+bool hfn_x86_uses_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size)
+{
+    hfn_x86_effects e;
+
+    return !hfn_x86_effects_of(mode, bytes, size, 0, &e) ||
+           ((e.reads | e.writes) >> HFN_X86_RSP & 1);
+}

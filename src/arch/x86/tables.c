@@ -87,6 +87,16 @@ static hfn_stack_answer stack_step_32(const uint8_t *bytes, uint64_t size, uint6
     return hfn_x86_stack_step(HFN_X86_32, bytes, size, rva, state);
 }
 
+static bool uses_stack_64(const uint8_t *bytes, uint64_t size)
+{
+    return hfn_x86_uses_stack(HFN_X86_64, bytes, size);
+}
+
+static bool uses_stack_32(const uint8_t *bytes, uint64_t size)
+{
+    return hfn_x86_uses_stack(HFN_X86_32, bytes, size);
+}
+
 const hfn_arch hfn_arch_x86_64 = {
     .name = "x86-64",
     .machine = HOTFN_MACHINE_X86_64,
@@ -105,6 +115,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .stack_register = HFN_X86_RSP,
     .return_place = HFN_X86_RSP,
     .frame_register = 5, /* rbp */
+    .is_never_shared = uses_stack_64,
 };
 
 const hfn_arch hfn_arch_x86 = {
@@ -123,4 +134,5 @@ const hfn_arch hfn_arch_x86 = {
     .stack_register = HFN_X86_RSP,
     .return_place = HFN_X86_KEPT,
     .frame_register = 5, /* ebp */
+    .is_never_shared = uses_stack_32,
 };

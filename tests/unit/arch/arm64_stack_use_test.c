@@ -134,7 +134,7 @@ static void frame_records_show_what_no_outliner_made(void)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        CHECK(hfn_arm64_keeps_frame(cases[i].bytes) == cases[i].keeps);
+        CHECK(hfn_arm64_keeps_frame(cases[i].bytes, 4) == cases[i].keeps);
 }
 
 static void the_return_address_is_kept_and_not_looked_at(void)

@@ -115,6 +115,23 @@ static void arguments_at_known_places_are_copied(void)
                  4); /* push rbp; mov rbp, rsp; push [rbp+40]; call [rbp+16]; leave */
 }
 
+/* push rbp; mov rbp, rsp; nop; call piece; pop rbp; ret; the piece: mov rax, [rbp+32]; nop; ret */
+static void arguments_that_only_a_piece_reads_are_copied(void)
+{
+    scene s = scene_begin();
+    uint64_t piece = known(&s, SCENE_FUNCTION(&s, "piece", "\x48\x8B\x45\x20\x90\xC3"));
+    uint64_t f = SCENE_CODE(&s, "\x55\x48\x89\xE5\x90");
+
+    scene_branch(&s, 0xE8, piece);
+    SCENE_CODE(&s, "\x5D\xC3");
+    scene_symbol(&s, "f", known(&s, f), 12, FUNC);
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, f) | reason_at(&s, piece), 0);
+    CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, f).pub.flags), 3);
+    CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, piece).pub.flags), 0);
+    scene_finish(&s);
+}
+
 /* by: xor eax, eax; nop; jmp takes; what it is jumped to from copies as much. */
 static void arguments_of_a_tail_jump_are_copied_before(void)
 {
@@ -463,6 +480,7 @@ static const check_test tests[] = {
     CHECK_TEST(what_keeps_to_its_frame_is_timed),
     CHECK_TEST(each_shape_is_refused_for_its_reason),
     CHECK_TEST(arguments_at_known_places_are_copied),
+    CHECK_TEST(arguments_that_only_a_piece_reads_are_copied),
     CHECK_TEST(arguments_of_a_tail_jump_are_copied_before),
     CHECK_TEST(tail_jumps_need_proven_targets),
     CHECK_TEST(tail_jumps_may_lead_to_what_is_proven_but_not_timed),
