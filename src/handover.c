@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Both ends of the handover.  The mailbox is one futex word: FREE -> WRITING -> ASKED by the target,
- * ASKED -> ANSWERED by the parent, ANSWERED -> FREE by the target. */
+ * ASKED -> ANSWERED by the parent, ANSWERED -> FREE by the target.  The parent sleeps on a word of its
+ * own, the bell, so that it wakes for a question and for hotfn_handover_ring, and for nothing else. */
 #include "handover.h"
 
 #include "base/memory.h"
@@ -21,7 +22,8 @@ struct hotfn_handover {
     hotfn_env env;
     hfn_handover_shared *shared;
     int fd;
-    uint64_t next; /* where the next plan goes */
+    uint32_t heard; /* rings of the bell */
+    uint64_t next;  /* where the next plan goes */
 };
 
 #define HEADER_BYTES ((sizeof(hfn_handover_shared) + 4095u) & ~(size_t)4095u)
@@ -36,6 +38,12 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t while_is, uint64_t timeo
 static void futex_wake(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
+}
+
+static void ring(hfn_handover_shared *shared)
+{
+    atomic_fetch_add(&shared->bell, 1);
+    futex_wake(&shared->bell);
 }
 
 /* ---- The parent's end. */
@@ -65,6 +73,7 @@ hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, h
     h->env = filled;
     h->shared = header;
     h->fd = fd;
+    h->heard = 0;
     h->next = HFN_HANDOVER_FIRST;
     h->shared->parent_pid = (uint32_t)getpid();
     h->shared->magic = HFN_HANDOVER_MAGIC;
@@ -123,18 +132,23 @@ const void *hfn_handover_view_plan(const hotfn_handover *h, uint32_t module, uin
 hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_request *out)
 {
     hotfn_request question = { .size = sizeof question };
-    uint32_t mail = atomic_load_explicit(&h->shared->mail, memory_order_acquire);
-    if (mail != HFN_MAIL_ASKED) {
-        futex_wait(&h->shared->mail, mail, timeout_ns);
-        /* pairs with the release store in hfn_handover_ask */
-        mail = atomic_load_explicit(&h->shared->mail, memory_order_acquire);
+    /* acquire: pairs with the release store in hfn_handover_ask */
+    if (atomic_load_explicit(&h->shared->mail, memory_order_acquire) != HFN_MAIL_ASKED) {
+        futex_wait(&h->shared->bell, h->heard, timeout_ns);
     }
-    if (mail == HFN_MAIL_ASKED) {
+    /* What is asked before a ring that was heard is seen below; a later one ends the next wait at once. */
+    h->heard = atomic_load(&h->shared->bell);
+    if (atomic_load_explicit(&h->shared->mail, memory_order_acquire) == HFN_MAIL_ASKED) {
         question = h->shared->question;
         question.size = sizeof question;
         question.path[sizeof question.path - 1] = 0;
     }
     return hfn_give(out, &question, sizeof question) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+void hotfn_handover_ring(hotfn_handover *h)
+{
+    ring(h->shared);
 }
 
 hotfn_status hotfn_handover_answer(hotfn_handover *h, uint32_t module)
@@ -227,7 +241,7 @@ uint32_t hfn_handover_ask(hfn_handover_link *link, const hotfn_request *question
         shared->question = *question;
         /* pairs with the acquire loads in hotfn_handover_wait */
         atomic_store_explicit(&shared->mail, HFN_MAIL_ASKED, memory_order_release);
-        futex_wake(&shared->mail);
+        ring(shared);
         if (wait_for_mail(shared, HFN_MAIL_ANSWERED, HFN_MAIL_WRITING)) {
             module = shared->answer_module;
             atomic_store_explicit(&shared->mail, HFN_MAIL_FREE, memory_order_release);

@@ -8,7 +8,7 @@
 #include <hotfn/session.h>
 #include <stdatomic.h>
 
-#define HFN_HANDOVER_MAGIC 0x31564f484e4648ull /* "HFNHOV1" */
+#define HFN_HANDOVER_MAGIC 0x32564f484e4648ull /* "HFNHOV2" */
 #define HFN_HANDOVER_PLANS 1024u
 #define HFN_HANDOVER_BYTES (4ull << 30) /* sparse; plans begin at HFN_HANDOVER_FIRST */
 #define HFN_HANDOVER_FIRST (1ull << 20)
@@ -30,6 +30,8 @@ typedef struct hfn_handover_shared {
                               they are read only behind an acquire load of it                */
     uint32_t answer_module;
     _Atomic uint32_t stats_ready;
+    _Atomic uint32_t bell; /* a futex word on which the parent alone sleeps: one more at each ring */
+    uint32_t unused;
     hotfn_request question;
     hotfn_commit_stats stats;
     hfn_plan_place plans[HFN_HANDOVER_PLANS]; /* by module number of the live record */

@@ -97,8 +97,10 @@ HOTFN_API int32_t hotfn_handover_fd(const hotfn_handover *handover);
 /* Put in the plan of the live record's module number `module`.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_handover_add_plan(hotfn_handover *handover, uint32_t module,
                                                const void *plan, uint64_t plan_bytes, hotfn_error *err);
-/* Wait at most timeout_ns for the target to ask; fill *out.  Since 0.1. */
+/* Wait at most timeout_ns for the target to ask, or for a ring; fill *out.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_handover_wait(hotfn_handover *handover, uint64_t timeout_ns, hotfn_request *out);
+/* The hotfn_handover_wait of another thread, or its next one, ends now.  Since 0.1. */
+HOTFN_API void hotfn_handover_ring(hotfn_handover *handover);
 /* Answer the question: the module is now in the live record (and its plan in the handover, if any). */
 HOTFN_API hotfn_status hotfn_handover_answer(hotfn_handover *handover, uint32_t module);
 /* What the target did, once it has started: HOTFN_E_STATE before.  Since 0.1. */

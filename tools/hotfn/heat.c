@@ -120,11 +120,10 @@ static void keep_module(const char *folder, const hotfn_record *record,
     store(folder, m, heat);
 }
 
-void heat_keep(const char *cache_folder, const char *record_path)
+void heat_keep(const char *cache_folder, const hotfn_record *record)
 {
-    hotfn_record *record;
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
-    if (cache_folder[0] == 0 || hotfn_record_open(&record, record_path, NULL, NULL) != HOTFN_OK) {
+    if (cache_folder[0] == 0) {
         return;
     }
     hotfn_record_get_info(record, &info);
@@ -138,5 +137,4 @@ void heat_keep(const char *cache_folder, const char *record_path)
     }
     free(heat);
     free(list);
-    hotfn_record_close(record);
 }

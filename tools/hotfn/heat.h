@@ -10,6 +10,6 @@
 void heat_apply(const char *cache_folder, const hotfn_scan *scan, hotfn_live *live,
                 uint32_t module);
 /* Of all modules of a finished record. */
-void heat_keep(const char *cache_folder, const char *record_path);
+void heat_keep(const char *cache_folder, const hotfn_record *record);
 
 #endif

@@ -317,13 +317,9 @@ static void tally_modules(const hotfn_record *record, uint32_t count, tally *t)
     }
 }
 
-static void count_up(const char *path, tally *t)
+static void count_up(const hotfn_record *record, tally *t)
 {
-    hotfn_record *record;
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
-    if (hotfn_record_open(&record, path, NULL, NULL) != HOTFN_OK) {
-        return;
-    }
     hotfn_record_get_info(record, &info);
     for (uint32_t i = 0; i < info.function_count; i++) {
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
@@ -333,10 +329,9 @@ static void count_up(const char *path, tally *t)
         t->fragments += f.state == HOTFN_STATE_FRAGMENT;
     }
     tally_modules(record, info.module_count, t);
-    hotfn_record_close(record);
 }
 
-static void summarise(const run *r)
+static void summarise(const run *r, const hotfn_record *record)
 {
     tally t = { 0 };
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
@@ -347,7 +342,9 @@ static void summarise(const run *r)
                                        : "did not let the agent in");
         return;
     }
-    count_up(r->options.record_path, &t);
+    if (record) {
+        count_up(record, &t);
+    }
     fprintf(stderr, "hotfn: %u functions hooked, %u refused, %u fragments", t.hooked, t.refused,
             t.fragments);
     if (t.left_out) {
@@ -368,6 +365,20 @@ static void warn_unmatched(const run *r)
                     r->options.include.items[i]);
         }
     }
+}
+
+/* The record is finished: what the next run is to know of it, and the line on stderr. */
+static void look_back(const run *r)
+{
+    hotfn_record *record = NULL;
+    if (hotfn_record_open(&record, r->options.record_path, NULL, NULL) == HOTFN_OK) {
+        heat_keep(r->service.cache_folder, record);
+    }
+    if (!r->options.quiet) {
+        summarise(r, record);
+        warn_unmatched(r);
+    }
+    hotfn_record_close(record);
 }
 
 static void clean_up(run *r)
@@ -422,13 +433,8 @@ int hotfn_verb_run(int argc, char **argv)
     run_child_reap(&r.child);
     run_window_stop(&r.window);
     run_service_stop(&r.service);
-    bool kept = finish_record(&r);
-    if (kept) {
-        heat_keep(r.service.cache_folder, r.options.record_path);
-    }
-    if (kept && !r.options.quiet) {
-        summarise(&r);
-        warn_unmatched(&r);
+    if (finish_record(&r)) {
+        look_back(&r);
     }
     run_child child = r.child;
     clean_up(&r);

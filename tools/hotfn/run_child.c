@@ -7,8 +7,8 @@
 #include "../run_flags.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +26,7 @@ static void forward(int signal_number)
     }
 }
 
+/* In our own environment: nothing else is started with it. */
 static bool set_environment(const run_options *o, const run_target *t, const char *agent,
                             pid_t parent, int live_fd, int handover_fd)
 {
@@ -40,66 +41,58 @@ static bool set_environment(const run_options *o, const run_target *t, const cha
            (!o->target_glob || setenv("HOTFN_TARGET", o->target_glob, 1) == 0);
 }
 
-/* In the child: never returns. */
-static void become(const run_options *o, const run_target *t, int tell)
-{
-    execv(t->file, o->command);
-    int failed = errno;
-    ssize_t n = write(tell, &failed, sizeof failed);
-    _exit(n == (ssize_t)sizeof failed ? RUN_FAILED : RUN_FAILED);
-}
-
 static int exec_error(const char *file, int error)
 {
     fprintf(stderr, "hotfn run: %s: %s\n", file, strerror(error));
     return error == ENOENT ? RUN_NOT_FOUND : RUN_NOT_EXECUTABLE;
 }
 
-static void take_signals(struct sigaction before[4], bool restore)
+static const int our_signals[4] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
+
+static void take_signals(void)
 {
-    static const int numbers[4] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
     struct sigaction ignore = { .sa_handler = SIG_IGN };
     struct sigaction pass = { .sa_handler = forward, .sa_flags = SA_RESTART };
     for (int i = 0; i < 4; i++) {
-        if (restore) {
-            sigaction(numbers[i], &before[i], NULL);
-        } else {
-            sigaction(numbers[i], i < 2 ? &ignore : &pass, &before[i]);
-        }
+        sigaction(our_signals[i], i < 2 ? &ignore : &pass, NULL);
     }
+}
+
+/* With no copy of our memory made first, as fork would; 0 or an errno.  The child's signals are as ours were. */
+static int spawn(run_child *c, const run_options *o, const run_target *t, const sigset_t *mask)
+{
+    posix_spawnattr_t how;
+    int failed = posix_spawnattr_init(&how);
+    if (failed != 0) {
+        return failed;
+    }
+    posix_spawnattr_setsigmask(&how, mask);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
+    failed = posix_spawn(&c->pid, t->file, NULL, &how, o->command, environ);
+    posix_spawnattr_destroy(&how);
+    return failed;
 }
 
 int run_child_start(run_child *c, const run_options *o, const run_target *t, const char *agent,
                     int live_fd, int handover_fd)
 {
-    int tell[2], failed = 0;
-    struct sigaction before[4];
-    pid_t parent = getpid();
-    if (pipe2(tell, O_CLOEXEC) != 0) {
-        return exec_error(t->file, errno);
+    sigset_t ours, before;
+    if (!set_environment(o, t, agent, getpid(), live_fd, handover_fd)) {
+        return exec_error(t->file, E2BIG);
     }
-    take_signals(before, false);
-    c->pid = fork();
-    if (c->pid == 0) {
-        take_signals(before, true);
-        if (!set_environment(o, t, agent, parent, live_fd, handover_fd)) {
-            _exit(RUN_FAILED);
-        }
-        become(o, t, tell[1]);
+    /* One that comes now waits until it can be passed on. */
+    sigemptyset(&ours);
+    for (int i = 0; i < 4; i++) {
+        sigaddset(&ours, our_signals[i]);
     }
-    close(tell[1]);
-    if (c->pid < 0) {
-        close(tell[0]);
-        return exec_error(t->file, errno);
+    sigprocmask(SIG_BLOCK, &ours, &before);
+    int failed = spawn(c, o, t, &before);
+    if (failed == 0) {
+        forward_to = c->pid;
+        take_signals();
     }
-    forward_to = c->pid;
-    ssize_t n = read(tell[0], &failed, sizeof failed);
-    close(tell[0]);
-    if (n == (ssize_t)sizeof failed) {
-        waitpid(c->pid, NULL, 0);
-        return exec_error(t->file, failed);
-    }
-    return 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return failed == 0 ? 0 : exec_error(t->file, failed);
 }
 
 /* A budget's thread may hold it by ptrace for a moment: that is seen here, and left to that thread. */

@@ -196,7 +196,7 @@ static void *serve(void *user)
     run_service *s = user;
     while (!atomic_load(&s->stop)) {
         hotfn_request request = HOTFN_REQUEST_INIT;
-        if (hotfn_handover_wait(s->handover, 20000000u, &request) == HOTFN_OK &&
+        if (hotfn_handover_wait(s->handover, 1000000000u, &request) == HOTFN_OK &&
             request.kind != HOTFN_REQUEST_NONE) {
             hotfn_handover_answer(s->handover, answer(s, &request));
         }
@@ -229,5 +229,6 @@ bool run_service_start(run_service *s)
 void run_service_stop(run_service *s)
 {
     atomic_store(&s->stop, true);
+    hotfn_handover_ring(s->handover);
     pthread_join(s->thread, NULL);
 }

@@ -92,27 +92,18 @@ static uint64_t text_bytes(const hotfn_image *image)
 }
 
 /* Of this program itself: the agent beside it is of the same. */
-static uint32_t own_machine(void)
-{
-    hotfn_image *image;
-    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
-    if (hotfn_image_open(&image, "/proc/self/exe", NULL, NULL) == HOTFN_OK) {
-        hotfn_image_get_info(image, &info);
-        hotfn_image_close(image);
-    }
-    return info.machine;
-}
+enum { OWN_MACHINE = HOTFN_OWN_MACHINE };
 
 bool run_can_run(uint32_t machine)
 {
-    uint32_t own = own_machine();
-    return machine == own || (machine == HOTFN_MACHINE_X86 && own == HOTFN_MACHINE_X86_64);
+    return machine == OWN_MACHINE ||
+           (machine == HOTFN_MACHINE_X86 && OWN_MACHINE == HOTFN_MACHINE_X86_64);
 }
 
 static const char *why_not(const hotfn_image_info *info)
 {
     if (info->format != HOTFN_FORMAT_ELF || !run_can_run(info->machine)) {
-        return own_machine() == HOTFN_MACHINE_ARM64
+        return OWN_MACHINE == HOTFN_MACHINE_ARM64
                    ? "not an ARM64 ELF program; this build counts those only"
                    : "not an x86-64 or i386 ELF program (x32 is neither); this build counts those "
                      "only";
@@ -184,7 +175,7 @@ static bool is_agent(char *path, size_t bytes, const char *folder, const char *p
 
 const char *run_agent_name(uint32_t machine)
 {
-    return machine == HOTFN_MACHINE_X86 && own_machine() == HOTFN_MACHINE_X86_64
+    return machine == HOTFN_MACHINE_X86 && OWN_MACHINE == HOTFN_MACHINE_X86_64
                ? "hotfn-agent-i386.so"
                : "hotfn-agent.so";
 }

@@ -205,6 +205,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_handover_fd": (c_int32, [OBJECT]),
     "hotfn_handover_add_plan": (STATUS, [OBJECT, c_uint32, c_void_p, c_uint64, ERR]),
     "hotfn_handover_wait": (STATUS, [OBJECT, c_uint64, _ref(s.Request)]),
+    "hotfn_handover_ring": (None, [OBJECT]),
     "hotfn_handover_answer": (STATUS, [OBJECT, c_uint32]),
     "hotfn_handover_get_stats": (STATUS, [OBJECT, _ref(s.CommitStats)]),
 }

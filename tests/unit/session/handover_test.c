@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 static void path_of(const hotfn_handover *h, char out[64])
@@ -45,6 +46,34 @@ static void an_asked_question_is_answered(void)
     pthread_join(thread, NULL);
     CHECK_EQ_U64(link.shared->mail, HFN_MAIL_FREE);
     hfn_handover_leave(&link);
+    hotfn_handover_destroy(h);
+}
+
+static void *wait_long(void *user)
+{
+    hotfn_request request = HOTFN_REQUEST_INIT;
+
+    CHECK(hotfn_handover_wait(user, UINT64_C(1000000000000), &request) == HOTFN_OK);
+    CHECK_EQ_U64(request.kind, HOTFN_REQUEST_NONE);
+    return NULL;
+}
+
+/* Whether it sleeps by then or not; without, this test would take a quarter of an hour. */
+static void a_ring_ends_a_wait(void)
+{
+    hotfn_handover *h = NULL;
+    pthread_t thread;
+
+    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
+    hotfn_handover_ring(h);
+    wait_long(h);
+    for (int i = 0; i < 100; i++) {
+        pthread_create(&thread, NULL, wait_long, h);
+        if (i % 2)
+            sched_yield();
+        hotfn_handover_ring(h);
+        pthread_join(thread, NULL);
+    }
     hotfn_handover_destroy(h);
 }
 
@@ -119,7 +148,7 @@ static void something_else_is_not_joined(void)
 static const check_test tests[] = {
     CHECK_TEST(an_asked_question_is_answered), CHECK_TEST(a_dead_parent_is_not_waited_for),
     CHECK_TEST(a_plan_arrives_whole),          CHECK_TEST(a_lying_place_is_not_mapped),
-    CHECK_TEST(something_else_is_not_joined),
+    CHECK_TEST(something_else_is_not_joined),  CHECK_TEST(a_ring_ends_a_wait),
 };
 
 CHECK_MAIN(tests)
