@@ -58,7 +58,7 @@ HOTFN_API hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *o
 /*
  * Write record in format through write(user).  env's demangler gives the display names, its line_fn the
  * source lines (table: of the rows shown).
- * HOTFN_OK, HOTFN_E_NOT_FOUND (no such format), HOTFN_E_UNSUPPORTED (the record lacks what the format
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (no such format, or no function that matches), HOTFN_E_UNSUPPORTED (the record lacks what the format
  * needs), HOTFN_E_IO (write stopped), HOTFN_E_NO_MEMORY.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_export(const hotfn_record *record, const char *format,

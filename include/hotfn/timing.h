@@ -16,6 +16,7 @@ extern "C" {
 #define HOTFN_CLOCK_TSC 1u       /* rdtsc, invariant                     */
 #define HOTFN_CLOCK_MONOTONIC 2u /* clock_gettime(CLOCK_MONOTONIC)       */
 #define HOTFN_CLOCK_ARM 3u       /* cntvct_el0                           */
+#define HOTFN_CLOCK_MERGED 4u    /* a merge's nanoseconds, of any clocks, without the hooks' own cost */
 
 /* What is kept; asked for by the parent. */
 #define HOTFN_TIMING_TIMES 1u      /* calls, total, self, min, max of a function and thread */

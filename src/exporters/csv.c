@@ -6,7 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TIME_COLUMNS ",total_ns,self_ns,min_ns,max_ns,p50_ns,p90_ns,p99_ns,timing,timing_reason"
+#define TIME_COLUMNS                                                                               \
+    ",total_ns,self_ns,min_ns,max_ns,p50_ns,p90_ns,p99_ns,timing,timing_reason,"                   \
+    "open_calls"
 
 static void put_field(hfn_sink *sink, const char *text)
 {
@@ -38,6 +40,10 @@ static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
     }
     hfn_sink_format(sink, ",%s,", hfn_timing_name(t.timing));
     put_field(sink, t.reason);
+    hfn_sink_text(sink, ",");
+    if (t.timed_calls > 0) {
+        hfn_sink_format(sink, "%" PRIu64, t.open_calls);
+    }
 }
 
 static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, char *shown,

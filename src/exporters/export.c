@@ -126,6 +126,19 @@ static hotfn_status sort(const hfn_view *view, uint32_t *order)
     return sort_by_time(view, order, by) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
 
+static hotfn_status write_ordered(hfn_view *view, const hfn_exporter *exporter, hfn_sink *sink,
+                                  hotfn_error *err)
+{
+    view->limit = view->options.limit && view->options.limit < view->count ? view->options.limit
+                                                                           : view->count;
+    view->total_calls = total_calls(view);
+    hotfn_status s = exporter->write(view, sink) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+    hfn_sink_flush(sink);
+    return sink->failed ? hfn_fail(err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
+                                   "the output could not be written whole")
+                        : s;
+}
+
 static hotfn_status write_view(hfn_view *view, const hfn_exporter *exporter, hotfn_write_fn write,
                                void *user, hotfn_error *err)
 {
@@ -137,19 +150,16 @@ static hotfn_status write_view(hfn_view *view, const hfn_exporter *exporter, hot
         *sink = (hfn_sink){ .write = write, .user = user };
         view->order = order;
         view->count = keep_matching(view, order);
-        view->limit = view->options.limit && view->options.limit < view->count ? view->options.limit
-                                                                               : view->count;
-        view->total_calls = total_calls(view);
-        s = exporter->write(view, sink) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
-        hfn_sink_flush(sink);
-        s = sink->failed ? HOTFN_E_IO : s;
+        s = view->options.match && view->count == 0
+                ? hfn_fail(err, HOTFN_E_NOT_FOUND, view->info.path, HOTFN_NO_OFFSET,
+                           "no function matches '%s'", view->options.match)
+                : write_ordered(view, exporter, sink, err);
     }
     hfn_free(&view->env, sink, sizeof *sink);
     hfn_free(&view->env, order, order_bytes);
-    return s == HOTFN_OK ? s
-                         : hfn_fail(err, s, NULL, HOTFN_NO_OFFSET,
-                                    s == HOTFN_E_IO ? "the output could not be written whole"
-                                                    : "no memory for the report");
+    return s == HOTFN_E_NO_MEMORY
+               ? hfn_fail(err, s, NULL, HOTFN_NO_OFFSET, "no memory for the report")
+               : s;
 }
 
 /* ---- What a record must hold. */

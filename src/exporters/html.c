@@ -118,6 +118,8 @@ TIME_COLUMN(p50, p50_ns)
 TIME_COLUMN(p90, p90_ns)
 TIME_COLUMN(p99, p99_ns)
 
+TIME_COLUMN(open, open_calls)
+
 static void put_timing(page *p, uint32_t i)
 {
     hotfn_record_timing t;
@@ -135,7 +137,7 @@ static void put_functions(page *p)
         { "calls", put_calls }, { "why", put_why },          { "timing", put_timing },
         { "total", put_total }, { "self", put_self },        { "min", put_min },
         { "max", put_max },     { "p50", put_p50 },          { "p90", put_p90 },
-        { "p99", put_p99 },
+        { "p99", put_p99 },     { "open", put_open },
     };
     size_t count = p->view->time.flags ? HFN_COUNT_OF(columns) : 6;
     hfn_sink_text(p->sink, ",\n\"functions\":{");
@@ -377,7 +379,10 @@ static void put_notes(page *p)
     const hotfn_record_time_info *t = &p->view->time;
     const char *separator = "";
     hfn_sink_text(p->sink, ",\n\"notes\":[");
-    if (t->flags) {
+    if (t->clock == HOTFN_CLOCK_MERGED) {
+        hfn_sink_text(p->sink, "\"times of merged runs, without the hooks' own cost in each\"");
+        separator = ",";
+    } else if (t->flags) {
         hfn_sink_format(
             p->sink,
             "\"a hook's own cost is %.1f ns a timed call, %.1f ns a counted one; times are "

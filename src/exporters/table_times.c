@@ -303,8 +303,12 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
     } else {
         hfn_sink_text(sink, "; there is no cost of hooks in it\n");
     }
-    hfn_sink_format(sink, "clock: %s, %.6g MHz, its steps are %.3g ns\n", hfn_clock_name(t->clock),
-                    (double)t->ticks_per_second / 1e6, t->resolution_ns);
+    if (t->clock == HOTFN_CLOCK_MERGED)
+        hfn_sink_text(sink, "clock: nanoseconds of the merged runs' clocks\n");
+    else
+        hfn_sink_format(sink, "clock: %s, %.6g MHz, its steps are %.3g ns\n",
+                        hfn_clock_name(t->clock), (double)t->ticks_per_second / 1e6,
+                        t->resolution_ns);
     if (is_sample(view)) {
         if (t->sample_mean > 1)
             hfn_sink_format(sink,

@@ -246,6 +246,7 @@ const char *hfn_clock_name(uint32_t clock)
     switch (clock) {
     case HOTFN_CLOCK_TSC: return "tsc";
     case HOTFN_CLOCK_ARM: return "cntvct";
+    case HOTFN_CLOCK_MERGED: return "merged";
     default: return "monotonic";
     }
 }

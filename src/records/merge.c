@@ -9,6 +9,7 @@
 #include "base/status.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #define MOST_RECORDS 4096u
 
@@ -316,10 +317,12 @@ static void set_times(const hfn_merge *m, hotfn_record *out)
     hfn_put64(out->header + HFN_AT_END_NS, start + length);
 }
 
-static hotfn_status complete(const hfn_merge *m, const char *to, hotfn_error *err)
+/* The counts stand in a file beside it till all is known: to may be one of the records that are merged. */
+static hotfn_status complete(const hfn_merge *m, const char *counts, const char *to,
+                             hotfn_error *err)
 {
     hotfn_record *out = NULL;
-    hotfn_status status = hotfn_record_open(&out, to, &m->env, err);
+    hotfn_status status = hotfn_record_open(&out, counts, &m->env, err);
 
     if (status != HOTFN_OK)
         return status;
@@ -333,7 +336,9 @@ static hotfn_status complete(const hfn_merge *m, const char *to, hotfn_error *er
 static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
 {
     hotfn_live *live = NULL;
-    hotfn_status status = HOTFN_OK;
+    size_t name_bytes = strlen(to) + 32;
+    char *counts = hfn_alloc(&g->m.env, name_bytes);
+    hotfn_status status = counts ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 
     for (uint32_t i = 0; status == HOTFN_OK && i < g->m.record_count; i++)
         status = take_record(g, i) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
@@ -341,10 +346,14 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
         status = order_functions(g) ? make_live(g, &live, err) : HOTFN_E_NO_MEMORY;
     if (status == HOTFN_OK)
         status = put_counts(g, live);
-    if (status == HOTFN_OK)
-        status = hotfn_live_finish(live, to, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
-    if (status == HOTFN_OK)
-        status = complete(&g->m, to, err);
+    if (status == HOTFN_OK) {
+        snprintf(counts, name_bytes, "%s.%lx.counts", to, (unsigned long)getpid());
+        status = hotfn_live_finish(live, counts, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
+        if (status == HOTFN_OK)
+            status = complete(&g->m, counts, to, err);
+        unlink(counts);
+    }
+    hfn_free(&g->m.env, counts, name_bytes);
     hotfn_live_close(live);
     return status == HOTFN_E_NO_MEMORY
                ? hfn_fail(err, status, to, HOTFN_NO_OFFSET, "no memory for the merge")

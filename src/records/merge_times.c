@@ -310,7 +310,7 @@ static void add_up_header(const hfn_merge *m, hotfn_time_header *h)
     uint32_t dropped = HOTFN_TIMING_EVENTS | HOTFN_TIMING_ERRORS, any = 0;
 
     *h = (hotfn_time_header){ .flags = UINT32_MAX,
-                              .clock = m->records[0]->times.header.clock,
+                              .clock = HOTFN_CLOCK_MERGED,
                               .ticks_per_second = NS_PER_SECOND };
     if (m->mode != HOTFN_MERGE_SUM)
         dropped |=

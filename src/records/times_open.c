@@ -2,6 +2,7 @@
 /* Calls that had not returned when the record ended: exit(), _exit() and kill leave them open, and a thread may
  * wait for ever.  They have the time until then, and count as ended then; a cell says how many they were.
  * Until the record is settled they stand apart, so that a window can take off what was theirs at its begin. */
+#include "base/search.h"
 #include "base/sort.h"
 #include "records/times.h"
 
@@ -126,21 +127,16 @@ bool hfn_times_add_open(hfn_times *t, uint32_t thread, const hfn_open_call *call
 /* The entry that it belongs to; NULL: there is none, which no engine leaves. */
 static hotfn_time_cell *cell_of(hfn_times *t, const hfn_unreturned *item)
 {
-    size_t low = 0, high = t->entry_count;
+    hfn_time_entry *all = t->entries; /* by thread, then by slot */
+    const size_t bytes = sizeof *all, thread_at = offsetof(hfn_time_entry, thread);
+    size_t first = hfn_count_below_u32(all, t->entry_count, bytes, thread_at, item->thread);
+    size_t end = hfn_count_below_u32(all, t->entry_count, bytes, thread_at, item->thread + 1ull);
 
-    while (low < high) { /* by thread, then by slot */
-        size_t middle = low + (high - low) / 2;
-        const hfn_time_entry *e = &t->entries[middle];
-
-        if (e->thread < item->thread || (e->thread == item->thread && e->slot < item->slot))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < t->entry_count && t->entries[low].thread == item->thread &&
-                   t->entries[low].slot == item->slot
-               ? &t->entries[low].cell
-               : NULL;
+    if (first == end)
+        return NULL;
+    first += hfn_count_below_u32(&all[first], end - first, bytes, offsetof(hfn_time_entry, slot),
+                                 item->slot);
+    return first < end && all[first].slot == item->slot ? &all[first].cell : NULL;
 }
 
 static hotfn_time_node *node_of(hfn_times *t, const hfn_unreturned *item)

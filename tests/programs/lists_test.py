@@ -103,6 +103,10 @@ def main():
         flf.write_bytes(flf.read_bytes()[:-3])
         done = run(HOTFN, "run", "-q", "--list", flf, "-o", record, "--", program, good=False)
         assert done.returncode == 125 and "no function list" in done.stderr, done
+        before = program.read_bytes()
+        for option in ("-o", "--refused"):
+            done = run(HOTFN, "list", program, option, program, good=False)
+            assert done.returncode == 1 and "would be lost" in done.stderr and program.read_bytes() == before, done
         print("ok lists of another build and broken ones are refused, and nothing is run")
     return 0
 

@@ -3,6 +3,7 @@
 child.  They have the time until then, and the report marks them.  The program (unreturned.c) tells how long each
 had run at its last look at the clock: no time may be less, and none more than what passed from just before its call
 until somebody saw it gone."""
+import csv
 import json
 import os
 import pathlib
@@ -95,6 +96,14 @@ def the_report_and_callgrind_tell(place):
     table = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
     assert re.search(r"outer \(did not return\)$", table, re.MULTILINE), table
     assert re.search(r"inner \(3 calls did not return\)$", table, re.MULTILINE), table
+    rows = {row["name"]: row["open_calls"] for row in csv.DictReader(subprocess.run(
+        [HOTFN, "report", "--csv", record], check=True, capture_output=True, text=True).stdout.splitlines())}
+    assert {name: rows[name] for name in ("outer", "inner", "mark")} == {"outer": "1", "inner": "3", "mark": "0"}, rows
+    subprocess.run([HOTFN, "open", "--print", "-o", place / "page.html", record], check=True, capture_output=True)
+    page = re.search(r'<script type="application/json" id="data">(.*?)</script>', (place / "page.html").read_text(), re.DOTALL)
+    functions = json.loads(page.group(1))["functions"]
+    assert {name: functions["open"][functions["name"].index(name)] for name in ("outer", "inner", "mark")} == \
+        {"outer": 1, "inner": 3, "mark": 0}, functions["open"]
     if not shutil.which("callgrind_annotate"):
         raise cases.Skipped("no callgrind_annotate on this system")
     subprocess.run([HOTFN, "export", "-F", "callgrind", "-o", place / "callgrind.out", record], check=True)

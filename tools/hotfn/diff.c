@@ -30,7 +30,8 @@ static const char *percent(const char *text, double *out)
 
 typedef struct choices {
     diff *diff;
-    bool markdown, json, limit_given;
+    void (*show)(const diff *d);
+    bool limit_given;
 } choices;
 
 static const char *take(void *user, int word, const char *argument)
@@ -40,8 +41,8 @@ static const char *take(void *user, int word, const char *argument)
     switch (word) {
     case FAIL_ABOVE: return percent(argument, &d->fail_above);
     case LEAST: return percent(argument, &d->least);
-    case MARKDOWN: c->markdown = true; return NULL;
-    case JSON: c->json = true; return NULL;
+    case MARKDOWN: c->show = diff_show_markdown; return NULL;
+    case JSON: c->show = diff_show_json; return NULL;
     case BY:
         return words_order(argument, &d->by) || d->by >= HOTFN_BY_MAX ? "calls, self or total"
                                                                       : NULL;
@@ -78,14 +79,14 @@ static int compare(diff *d, const choices *c)
         fputs("hotfn diff: both records must be timed for that (run with --mode time)\n", stderr);
         return TOOL_FAILED;
     }
-    if (!c->limit_given && !c->json && !c->markdown) {
+    if (!c->limit_given && c->show == diff_show_table) {
         d->limit = 30;
     }
     if (!diff_match(d)) {
         fputs("hotfn diff: no memory\n", stderr);
         return TOOL_FAILED;
     }
-    (c->json ? diff_show_json : c->markdown ? diff_show_markdown : diff_show_table)(d);
+    c->show(d);
     return any_fails(d) ? TOOL_THRESHOLD : TOOL_OK;
 }
 
@@ -101,7 +102,7 @@ int hotfn_verb_diff(int argc, char **argv)
         WORDS_END,
     };
     diff d = { .fail_above = -1, .least = 1 };
-    choices c = { .diff = &d };
+    choices c = { .diff = &d, .show = diff_show_table };
     const words w = { usage, "n:", table, take, &c, 2, 2 };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {

@@ -88,18 +88,40 @@ static void remove_half(const char *path)
 }
 
 typedef struct output {
-    FILE *file;
-    int error; /* errno of the first write that failed */
+    const char *path; /* NULL: stdout */
+    FILE *file;       /* opened by the first bytes: what is refused leaves a file as it was */
+    int error;        /* errno of what failed first */
 } output;
 
 static int32_t write_out(void *user, const void *bytes, size_t count)
 {
     output *o = user;
-    if (fwrite(bytes, 1, count, o->file) == count) {
+    if (!o->file) {
+        o->file = o->path ? fopen(o->path, "we") : stdout;
+    }
+    if (o->file && fwrite(bytes, 1, count, o->file) == count) {
         return 0;
     }
     o->error = errno;
     return -1;
+}
+
+static void close_out(const char *of, output *o, bool whole)
+{
+    bool opened = o->file != NULL;
+    if (!o->path) {
+        return; /* of stdout main says what failed */
+    }
+    if (opened && fclose(o->file) != 0 && !o->error) {
+        o->error = errno;
+    }
+    if (o->error) {
+        fprintf(stderr, "hotfn %s: %s: %s: %s\n", of, o->path,
+                opened ? "could not be written whole" : "cannot be written", strerror(o->error));
+    }
+    if (opened && (o->error || !whole)) {
+        remove_half(o->path);
+    }
 }
 
 int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,
@@ -107,29 +129,23 @@ int hotfn_tool_export(const char *of, const hotfn_record *record, const char *fo
 {
     hotfn_env env = hotfn_tool_env();
     hotfn_error err = HOTFN_ERROR_INIT;
-    bool to_stdout = !path || strcmp(path, "-") == 0;
-    output out = { to_stdout ? stdout : fopen(path, "we"), 0 };
-    if (!out.file) {
-        fprintf(stderr, "hotfn %s: %s: cannot be written: %s\n", of, path, strerror(errno));
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    output out = { .path = path && strcmp(path, "-") != 0 ? path : NULL };
+    hotfn_record_get_info(record, &info);
+    if (out.path && words_overwrites(of, out.path, info.path)) {
         return TOOL_FAILED;
     }
     hotfn_status s = hotfn_export(record, format, options, write_out, &out, &env, &err);
-    if (!to_stdout && fclose(out.file) != 0 && !out.error) {
-        out.error = errno;
-    }
+    close_out(of, &out, s == HOTFN_OK);
     if (s == HOTFN_OK && !out.error) {
         return TOOL_OK;
     }
-    if (!to_stdout) {
-        remove_half(path);
-    }
-    if (out.error && !to_stdout) { /* of stdout main says it */
-        fprintf(stderr, "hotfn %s: %s: could not be written whole: %s\n", of, path,
-                strerror(out.error));
-    } else if (!out.error) {
+    if (!out.error) {
         hotfn_tool_fail(of, &err);
     }
-    return s == HOTFN_E_NOT_FOUND || s == HOTFN_E_OPTION ? TOOL_USAGE : TOOL_FAILED;
+    /* wrong words name no file */
+    return (s == HOTFN_E_NOT_FOUND || s == HOTFN_E_OPTION) && !err.file[0] ? TOOL_USAGE
+                                                                           : TOOL_FAILED;
 }
 
 hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid)

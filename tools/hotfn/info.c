@@ -89,7 +89,10 @@ static void print_run(const hotfn_record_info *info)
 
 static const char *clock_word(uint32_t clock)
 {
-    return clock == HOTFN_CLOCK_TSC ? "tsc" : clock == HOTFN_CLOCK_ARM ? "cntvct" : "monotonic";
+    return clock == HOTFN_CLOCK_TSC      ? "tsc"
+           : clock == HOTFN_CLOCK_ARM    ? "cntvct"
+           : clock == HOTFN_CLOCK_MERGED ? "merged"
+                                         : "monotonic";
 }
 
 /* What was kept of each call, and what did not fit. */
@@ -115,9 +118,14 @@ static void print_timing(const hotfn_record *record)
     if (t.flags & HOTFN_TIMING_SLOW) {
         printf("; calls from %.3f ms on", (double)t.slow_ns / 1e6);
     }
-    printf("\n%-10s %s, %.3f MHz; a call costs %.1f ns timed, %.1f ns counted\n", "clock",
-           clock_word(t.clock), (double)t.ticks_per_second / 1e6,
-           t.cost_inside_ns + t.cost_outside_ns, t.count_cost_ns);
+    if (t.clock == HOTFN_CLOCK_MERGED) {
+        printf("\n%-10s nanoseconds of the merged runs' clocks, without the hooks' own cost\n",
+               "clock");
+    } else {
+        printf("\n%-10s %s, %.3f MHz; a call costs %.1f ns timed, %.1f ns counted\n", "clock",
+               clock_word(t.clock), (double)t.ticks_per_second / 1e6,
+               t.cost_inside_ns + t.cost_outside_ns, t.count_cost_ns);
+    }
     printf("%-10s %.3f s busy; %" PRIu32 " places in the tree (%" PRIu32
            " entries merged), %" PRIu32 " edges, %" PRIu32 " slow calls (%" PRIu64
            " lost), %" PRIu64 " events (%" PRIu64 " lost)\n",

@@ -4,6 +4,7 @@
 #include "list_write.h"
 
 #include "verbs.h"
+#include "words.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -109,6 +110,9 @@ int list_write(const char *verb, const listing *l, const hotfn_functions *functi
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_verdicts *verdicts;
     uint32_t hookable = 0;
+    if ((outputs->list && words_overwrites(verb, outputs->list, l->info.path)) ||
+        (outputs->refused && words_overwrites(verb, outputs->refused, l->info.path)))
+        return TOOL_FAILED;
     hotfn_status status = hotfn_verdicts_judge(&verdicts, l->image, functions, NULL, &l->env, &err);
     int answer = TOOL_OK;
 

@@ -27,8 +27,8 @@ static const char *take(void *user, int word, const char *argument)
     return c->mode < 4 ? NULL : "sum, mean, min or max";
 }
 
-/* Times of some runs only would be no sum: say that they are left out. */
-static void tell_untimed(char **paths, uint32_t count)
+/* Before the merge, whose output may be one of them. */
+static uint32_t count_timed(char **paths, uint32_t count)
 {
     uint32_t timed = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -40,10 +40,7 @@ static void tell_untimed(char **paths, uint32_t count)
         hotfn_record_close(record);
         timed += info.flags != 0;
     }
-    if (timed > 0 && timed < count) {
-        fprintf(stderr, "hotfn merge: only %u of %u records were timed: calls alone are merged\n",
-                timed, count);
-    }
+    return timed;
 }
 
 int hotfn_verb_merge(int argc, char **argv)
@@ -64,10 +61,15 @@ int hotfn_verb_merge(int argc, char **argv)
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
-    if (hotfn_record_merge((const char *const *)argv + optind, (uint32_t)(argc - optind), c.output,
-                           c.mode, NULL, &err) != HOTFN_OK) {
+    uint32_t count = (uint32_t)(argc - optind);
+    uint32_t timed = count_timed(argv + optind, count);
+    if (hotfn_record_merge((const char *const *)argv + optind, count, c.output, c.mode, NULL,
+                           &err) != HOTFN_OK) {
         return hotfn_tool_fail("merge", &err);
     }
-    tell_untimed(argv + optind, (uint32_t)(argc - optind));
+    if (timed > 0 && timed < count) { /* times of some runs only would be no sum */
+        fprintf(stderr, "hotfn merge: only %u of %u records were timed: calls alone are merged\n",
+                timed, count);
+    }
     return TOOL_OK;
 }

@@ -4,7 +4,6 @@
 #include "words.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 
 static const char usage[] =
     "usage: hotfn repair RECORD -o NEW\n"
@@ -15,13 +14,6 @@ static const char *take(void *user, int word, const char *argument)
     (void)word;
     *(const char **)user = argument;
     return NULL;
-}
-
-static bool is_same_file(const char *one, const char *other)
-{
-    struct stat a, b;
-    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
 }
 
 int hotfn_verb_repair(int argc, char **argv)
@@ -39,9 +31,7 @@ int hotfn_verb_repair(int argc, char **argv)
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
-    if (is_same_file(argv[optind], output)) {
-        fprintf(stderr, "hotfn repair: %s: is the damaged record itself: name another file\n",
-                output);
+    if (words_overwrites("repair", output, argv[optind])) {
         return TOOL_FAILED;
     }
     if (hotfn_record_repair(argv[optind], output, lost, sizeof lost, NULL, &err) != HOTFN_OK) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int words_refuse(const char *of, const struct option *table, int word, const char *argument,
                  const char *wanted)
@@ -99,4 +100,16 @@ const char *words_order(const char *text, uint32_t *by)
     static const char *const orders[] = { "default", "calls", "self", "total", "max", "alloc" };
     *by = words_one_of(text, orders, 6);
     return *by < 6 ? NULL : "calls, self, total, max or alloc";
+}
+
+bool words_overwrites(const char *verb, const char *output, const char *input)
+{
+    struct stat a, b;
+    if (stat(output, &a) != 0 || stat(input, &b) != 0 || !S_ISREG(a.st_mode) ||
+        a.st_dev != b.st_dev || a.st_ino != b.st_ino) {
+        return false;
+    }
+    fprintf(stderr, "hotfn %s: %s: is what is read, and would be lost: name another file\n", verb,
+            output);
+    return true;
 }

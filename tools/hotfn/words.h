@@ -42,4 +42,7 @@ const char *words_order(const char *text, uint32_t *by);
 /* The index of text among the names, or count. */
 uint32_t words_one_of(const char *text, const char *const *names, uint32_t count);
 
+/* Is what an option names for writing the input itself, which would be lost?  Says so on stderr. */
+bool words_overwrites(const char *verb, const char *output, const char *input);
+
 #endif

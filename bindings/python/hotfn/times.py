@@ -91,9 +91,14 @@ class TimeInfo:
     abandoned_exits: int     # calls that were left by longjmp or the like
 
 
-def info_of(handle: c_void_p) -> Optional[TimeInfo]:
+def raw_info(handle: c_void_p) -> s.RecordTimeInfo:
     raw = s.RecordTimeInfo()
     check(lib.hotfn_record_get_time_info(handle, raw))
+    return raw
+
+
+def info_of(handle: c_void_p) -> Optional[TimeInfo]:
+    raw = raw_info(handle)
     if not raw.flags:
         return None
     return TimeInfo(sample_mean=raw.sample_mean, ticks_per_second=raw.ticks_per_second,
@@ -103,9 +108,7 @@ def info_of(handle: c_void_p) -> Optional[TimeInfo]:
 
 
 def keeps_memory(handle: c_void_p) -> bool:
-    raw = s.RecordTimeInfo()
-    check(lib.hotfn_record_get_time_info(handle, raw))
-    return bool(raw.flags & ALLOC)
+    return bool(raw_info(handle).flags & ALLOC)
 
 
 def memory_of(cell: s.AllocCell, there: bool) -> Optional[Memory]:
@@ -131,28 +134,24 @@ def times_of(handle: c_void_p, index: int, memory: bool) -> Times:
                  total_memory=memory_of(raw.total_alloc, memory), open_calls=raw.open_calls)
 
 
+def known_place(place: int) -> Optional[int]:
+    return None if place == NOBODY else place
+
+
 def edges_of(handle: c_void_p) -> Sequence[Edge]:
-    raw, info = s.RecordEdge(), s.RecordTimeInfo()
-    check(lib.hotfn_record_get_time_info(handle, info))
-    memory = bool(info.flags & ALLOC)
-    edges = []
-    for index in range(info.edge_count):
+    raw, memory, edges = s.RecordEdge(), keeps_memory(handle), []
+    for index in range(raw_info(handle).edge_count):
         check(lib.hotfn_record_get_edge(handle, index, raw))
-        edges.append(Edge(caller=None if raw.caller == NOBODY else raw.caller, callee=raw.callee,
-                          calls=raw.calls, total_ns=raw.total_ns,
-                          total_memory=memory_of(raw.total_alloc, memory)))
+        edges.append(Edge(caller=known_place(raw.caller), callee=raw.callee, calls=raw.calls,
+                          total_ns=raw.total_ns, total_memory=memory_of(raw.total_alloc, memory)))
     return edges
 
 
 def nodes_of(handle: c_void_p) -> Sequence[Node]:
-    raw, info = s.RecordNode(), s.RecordTimeInfo()
-    check(lib.hotfn_record_get_time_info(handle, info))
-    memory = bool(info.flags & ALLOC)
-    nodes = []
-    for index in range(info.node_count):
+    raw, memory, nodes = s.RecordNode(), keeps_memory(handle), []
+    for index in range(raw_info(handle).node_count):
         check(lib.hotfn_record_get_node(handle, index, raw))
-        nodes.append(Node(parent=None if raw.parent == NOBODY else raw.parent,
-                          function=None if raw.function == NOBODY else raw.function,
+        nodes.append(Node(parent=known_place(raw.parent), function=known_place(raw.function),
                           thread=raw.thread, calls=raw.calls, total_ns=raw.total_ns,
                           self_ns=raw.self_ns, self_memory=memory_of(raw.self_alloc, memory)))
     return nodes
@@ -169,10 +168,8 @@ def stack_of(handle: c_void_p, node: int) -> Tuple[int, ...]:
 
 
 def slow_calls_of(handle: c_void_p) -> Sequence[SlowCall]:
-    raw, info = s.RecordSlowCall(), s.RecordTimeInfo()
-    check(lib.hotfn_record_get_time_info(handle, info))
-    calls = []
-    for index in range(info.slow_count):
+    raw, calls = s.RecordSlowCall(), []
+    for index in range(raw_info(handle).slow_count):
         check(lib.hotfn_record_get_slow_call(handle, index, raw))
         calls.append(SlowCall(function=raw.function, thread=raw.thread, start_ns=raw.start_ns,
                               duration_ns=raw.duration_ns, stack=stack_of(handle, raw.node)))

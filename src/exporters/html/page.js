@@ -38,6 +38,8 @@ function make(tag, name, text) {
   if (text !== undefined) e.textContent = text;
   return e;
 }
+// had not returned when the record ended; the same words as in the table of `hotfn report`
+const unreturned = f => !timed || !F.open[f] ? "" : F.open[f] === 1 && F.calls[f] === 1 ? "did not return" : group(F.open[f]) + " calls did not return";
 const nameOf = f => f < 0 ? "(outside)" : F.name[f];
 
 // ---- A table whose rows exist only while they are in sight.
@@ -129,7 +131,7 @@ const busy = data.busy_ns, allCalls = data.calls;
 const order = { key: timed ? "self" : "calls", down: true };
 let picked = -1, shown = [];
 const columns = [
-  { title: "function", key: "name", width: "minmax(160px, 4fr)", style: "name", fill: text(nameOf) },
+  { title: "function", key: "name", width: "minmax(160px, 4fr)", style: "name", fill: text(f => nameOf(f) + (unreturned(f) && ` (${unreturned(f)})`)) },
   { title: "module", key: "module", width: "minmax(96px, 1fr)", style: "module", fill: text(f => data.modules[F.module[f]]) },
   { title: "calls", key: "calls", width: "110px", number: true, fill: text(f => F.calls[f] === null ? F.why[f] : callsOf(f)) },
 ];
@@ -279,6 +281,7 @@ function pick(f, scroll) {
   }
   const parts = [close, make("h2", "", nameOf(f)), make("div", "dim", data.modules[F.module[f]] + "+0x" + F.rva[f].toString(16)), list];
   if (F.why[f]) parts.push(make("p", "dim", F.why[f]));
+  if (unreturned(f)) parts.push(make("p", "dim", unreturned(f)));
   for (const c of changesOf(f)) parts.push(make("p", "dim", `at ${time(c.at_ns)}: ${c.from} \u2192 ${c.to}, ${whyOf(c)}`));
   const bars = timed && histogram(f);
   if (bars) parts.push(make("h3", "", "how long calls took (log scales)"), bars);

@@ -10,7 +10,9 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -41,6 +43,19 @@ def checked(name, text):
 def functions(record):
     document = json.loads(run(HOTFN, "report", "--json", record))
     return {f["display"]: f for f in document["functions"] if f["calls"]}, document
+
+
+def check_clock_of_a_merge(story, folder):
+    """Its times are nanoseconds, and no hook's cost is in them: nobody reads of a clock of 1000 MHz that costs 0."""
+    out, page = folder / "merged.hfr", folder / "merged.html"
+    run(HOTFN, "merge", "-o", out, story, story)
+    for verb in ("info", "report"):
+        told = run(HOTFN, verb, out)
+        assert "nanoseconds of the merged runs" in told and "MHz" not in told and " 0.0 ns" not in told, told
+        assert "MHz" in run(HOTFN, verb, story)
+        assert checked(verb, run(HOTFN, verb, "--json", out))["time"]["clock"] == "merged"
+    run(HOTFN, "open", "--print", "-o", page, out)
+    assert "times of merged runs" in page.read_text() and "costs 0.0" not in page.read_text()
 
 
 def check_merge(story, counted, folder):
@@ -74,6 +89,26 @@ def check_merge(story, counted, folder):
     run(HOTFN, "merge", "-o", "/none/out.hfr", story, status=1)
 
 
+def check_merge_into_one_of_its_own(story, folder):
+    """Either it is the sum, or, where there is no room for that, what it was, with nothing left beside it."""
+    place = folder / "grows"
+    place.mkdir()
+    sum_of = place / "sum.hfr"
+    run(HOTFN, "merge", "-o", sum_of, story)
+    whole = sum_of.read_bytes()
+    for parts in range(8):
+        limit = len(whole) * parts // 8
+
+        def no_room():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        assert b"sum.hfr" in subprocess.run([HOTFN, "merge", "-o", sum_of, sum_of, story], preexec_fn=no_room,
+                                            restore_signals=False, stderr=subprocess.PIPE).stderr, limit
+        assert sum_of.read_bytes() == whole and os.listdir(place) == ["sum.hfr"], (limit, os.listdir(place))
+    run(HOTFN, "merge", "-o", sum_of, sum_of, story)
+    assert {n: f["calls"] for n, f in functions(sum_of)[0].items()} == {n: 2 * c for n, c in CALLS.items()}
+
+
 def check_diff(story, counted, folder):
     more = folder / "more.hfr"
     run(HOTFN, "merge", "-o", more, story, story, story)
@@ -90,6 +125,7 @@ def check_diff(story, counted, folder):
     for f in document["functions"]:
         assert f["new"]["calls"] == 3 * f["old"]["calls"] == 3 * CALLS[f["display"]]
     run(HOTFN, "diff", "--by", "self", counted, more, status=1)
+    assert run(HOTFN, "diff", "--json", "--markdown", story, more) == run(HOTFN, "diff", "--markdown", story, more)
     run(HOTFN, "diff", story, status=2)
     run(HOTFN, "diff", "--fail-above", "much", story, more, status=2)
     run(HOTFN, "diff", story, "/none.hfr", status=1)
@@ -99,6 +135,16 @@ def check_diff(story, counted, folder):
     gone = [f for f in document["functions"] if f["new"] is None]
     new = [f for f in document["functions"] if f["old"] is None]
     assert (len(gone), len(new)) == (3, 2000)  # nothing of one is in the other
+    assert all(f["module"] == "large" for f in new) and all(f["module"] != "large" for f in gone)
+    # two modules without an id whose functions stand at the same places: only names say what is the same
+    few, fewer, other = folder / "few.hfr", folder / "fewer.hfr", folder / "other.hfr"
+    run(STORY, "large", few, 3)
+    run(STORY, "large", fewer, 2)
+    run(STORY, "budgeted", other)
+    for old, sides in ((other, [(False, True)] * 3 + [(True, False)] * 2),
+                       (fewer, [(False, True)] + [(True, True)] * 2)):
+        found = checked("diff", run(HOTFN, "diff", "--json", old, few))["functions"]
+        assert sorted((f["old"] is not None, f["new"] is not None) for f in found) == sides, (old, found)
     assert checked("diff", run(HOTFN, "diff", "--json", large, large))["old"] == 2000 * 2001 // 2
 
 
@@ -170,6 +216,8 @@ with tempfile.TemporaryDirectory() as name:
     run(STORY, "story", timed)
     run(STORY, "counted", counts)
     check_merge(timed, counts, base)
+    check_merge_into_one_of_its_own(timed, base)
+    check_clock_of_a_merge(timed, base)
     check_diff(timed, counts, base)
     check_top(timed)
 print("diff, merge and top do what they say")

@@ -66,6 +66,16 @@ def check_report(record, folder):
                   ["--process", "x"], ["--what"]):
         assert hotfn("report", record, *wrong, status=2).stderr, wrong
     assert hotfn("report", status=2).stderr
+    kept = folder / "kept.txt"
+    kept.write_text("kept")
+    for wrong, status, words in ((("-f", "nosuch*"), 1, b"no function matches 'nosuch*'"),
+                                 (("-F", "xml"), 2, b"xml"), (("--by", "alloc"), 1, b"--with alloc")):
+        said = hotfn("report", record, *wrong, "-o", kept, status=status).stderr
+        assert words in said and kept.read_text() == "kept", (wrong, said, kept.read_text())
+    whole = record.read_bytes()
+    assert b"would be lost" in hotfn("report", record, "-o", record, status=1).stderr
+    assert record.read_bytes() == whole
+    assert table(record, "--csv", "--json") == table(record, "--json")  # the last one counts
     assert b"no process 9" in hotfn("report", record, "--process", 9, status=1).stderr
     with open("/dev/full", "wb") as full:
         assert subprocess.run([HOTFN, "report", record], stdout=full,

@@ -166,10 +166,20 @@ static void glob_matches_any_name(void)
     CHECK_EQ_U64(lines(csv), 2);
     CHECK(strstr(csv, ",plain,") != NULL);
     free(csv);
+}
+
+static void no_function_that_matches_is_an_error_that_writes_nothing(void)
+{
+    hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_record *record = hostile_record();
+    text t = { 0 };
+
     o.match = "*zzz*";
-    csv = export_as("csv", &o);
-    CHECK_EQ_U64(lines(csv), 1);
-    free(csv);
+    CHECK_EQ_I64(hotfn_export(record, "json", &o, collect, &t, NULL, &err), HOTFN_E_NOT_FOUND);
+    CHECK(strstr(err.text, "no function matches '*zzz*'") != NULL && err.file[0] != 0);
+    CHECK_EQ_U64(t.count, 0);
+    hotfn_record_close(record);
 }
 
 static size_t shout(void *user, const char *mangled, char *out, size_t out_bytes)
@@ -210,6 +220,7 @@ static const check_test tests[] = {
     CHECK_TEST(nameless_functions_are_shown_by_place),
     CHECK_TEST(long_names_are_cut_to_the_terminal),
     CHECK_TEST(glob_matches_any_name),
+    CHECK_TEST(no_function_that_matches_is_an_error_that_writes_nothing),
     CHECK_TEST(display_names_come_from_the_callers_demangler),
 };
 CHECK_MAIN(tests)
