@@ -176,12 +176,16 @@ static const struct {
 /* An order by what was not kept says nothing, nor does a stack's weight. */
 static hotfn_status check_order(const hfn_view *view, hotfn_error *err)
 {
-    if (view->options.by != HOTFN_BY_ALLOC || (view->time.flags & HOTFN_TIMING_ALLOC)) {
-        return HOTFN_OK;
+    uint32_t by = view->options.by;
+    const char *lacks = NULL;
+    if (by == HOTFN_BY_ALLOC && !(view->time.flags & HOTFN_TIMING_ALLOC)) {
+        lacks = "who allocated how much: run with --mode time --with alloc";
+    } else if (by != HOTFN_BY_DEFAULT && by != HOTFN_BY_CALLS && !view->time.flags) {
+        lacks = needs[0].words;
     }
-    return hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
-                    "this record does not hold who allocated how much: run with --mode time --with "
-                    "alloc");
+    return lacks ? hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
+                            "there is no such order: this record does not hold %s", lacks)
+                 : HOTFN_OK;
 }
 
 static uint32_t held_by(const hfn_view *view)

@@ -344,6 +344,11 @@ static bool write_table(const hfn_view *view, hfn_sink *sink)
     if (view->time.flags && !hfn_table_time_notes(view, sink)) {
         return false;
     }
+    if ((view->options.flags & HOTFN_EXPORT_EDGES) &&
+        !(view->time.flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED))) {
+        hfn_sink_text(sink,
+                      "\nwho called whom is not known: run with --mode time, without --flat\n");
+    }
     put_refused(view, sink);
     return true;
 }

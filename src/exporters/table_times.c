@@ -39,7 +39,7 @@ static bool is_sample(const hfn_view *view)
 void hfn_table_time_columns(const hfn_view *view, hfn_sink *sink, size_t module_width)
 {
     hfn_sink_format(sink, "%s%5s  %16s  %10s%s  %10s  %6s  %9s  %9s", hfn_table_color(view, DIM),
-                    "rank", "calls", "total", is_sample(view) ? "   error" : "", "self", "self",
+                    "rank", "calls", "total", is_sample(view) ? "   error" : "", "self", "share",
                     "p99", "max");
     if (hfn_table_has_memory(view)) {
         hfn_table_memory_columns(sink);

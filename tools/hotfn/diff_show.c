@@ -16,10 +16,9 @@ static const char *readable(const char *name, char *out, size_t bytes)
 static const char *value_text(const diff *d, uint64_t value, char out[32])
 {
     if (d->by == HOTFN_BY_CALLS) {
-        snprintf(out, 32, "%" PRIu64, value);
-    } else {
-        snprintf(out, 32, "%.6f ms", (double)value / 1e6);
+        return listing_grouped(value, out);
     }
+    snprintf(out, 32, "%.6f ms", (double)value / 1e6);
     return out;
 }
 
@@ -28,7 +27,7 @@ static const char *growth_text(double growth, char out[32])
     if (isinf(growth)) {
         snprintf(out, 32, "new");
     } else {
-        snprintf(out, 32, "%+.1f%%", growth);
+        snprintf(out, 32, growth < 10000 ? "%+.1f%%" : "%+.0f%%", growth);
     }
     return out;
 }
@@ -58,9 +57,36 @@ static void put_plain(const char *text, const char *also)
     }
 }
 
-static bool is_shown(const diff *d, uint32_t i)
+/* Those that differ stand first. */
+static uint32_t differing_rows(const diff *d)
 {
-    return (d->limit == 0 || i < d->limit) && d->rows[i].old_value != d->rows[i].new_value;
+    uint32_t count = 0;
+    while (count < d->row_count && d->rows[count].old_value != d->rows[count].new_value) {
+        count++;
+    }
+    return count;
+}
+
+static uint32_t shown_rows(const diff *d)
+{
+    uint32_t count = differing_rows(d);
+    return d->limit && d->limit < count ? d->limit : count;
+}
+
+/* Why the status is 3 is told even where it is not shown. */
+static void put_rest(const diff *d)
+{
+    uint32_t shown = shown_rows(d), end = differing_rows(d), failing = 0;
+    for (uint32_t i = shown; i < end; i++) {
+        failing += diff_row_fails(d, &d->rows[i]);
+    }
+    if (end > shown) {
+        printf("  ... and %" PRIu32 " more that differ", end - shown);
+        if (failing > 0) {
+            printf(", %" PRIu32 " of them too much", failing);
+        }
+        printf(" (-n 0 shows all)\n");
+    }
 }
 
 void diff_show_table(const diff *d)
@@ -68,7 +94,7 @@ void diff_show_table(const diff *d)
     char old[32], new[32], growth[32], name[8192];
     printf("%s: %s -> %s\n\n%18s  %18s  %9s  %s\n", what(d), d->old_path, d->new_path, "old", "new",
            "change", "function");
-    for (uint32_t i = 0; i < d->row_count && is_shown(d, i); i++) {
+    for (uint32_t i = 0; i < shown_rows(d); i++) {
         const diff_row *row = &d->rows[i];
         printf("%18s  %18s  %9s  ", value_text(d, row->old_value, old),
                value_text(d, row->new_value, new), verdict(row, growth));
@@ -77,6 +103,7 @@ void diff_show_table(const diff *d)
         put_plain(row->module, "");
         printf(")%s\n", diff_row_fails(d, row) ? "  <- too much" : "");
     }
+    put_rest(d);
     printf("\n%18s  %18s  %9s  all functions%s\n", value_text(d, d->old_sum, old),
            value_text(d, d->new_sum, new), growth_text(diff_growth(d->old_sum, d->new_sum), growth),
            diff_sum_fails(d) ? "  <- too much" : "");
@@ -89,7 +116,7 @@ void diff_show_markdown(const diff *d)
     printf("| **all functions** | %s | %s | %s%s |\n", value_text(d, d->old_sum, old),
            value_text(d, d->new_sum, new), growth_text(diff_growth(d->old_sum, d->new_sum), growth),
            diff_sum_fails(d) ? " :x:" : "");
-    for (uint32_t i = 0; i < d->row_count && is_shown(d, i); i++) {
+    for (uint32_t i = 0; i < shown_rows(d); i++) {
         const diff_row *row = &d->rows[i];
         printf("| ");
         put_plain(readable(row->name, name, sizeof name), "|<>*_`\\[]");

@@ -216,7 +216,7 @@ static void print_modules(const hotfn_record *record, uint32_t count)
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         hotfn_record_get_module(record, i, &m);
         printf("  %-10s %6u functions  %-7s ", module_word(m.flags), m.function_count,
-               listing_machine_name(m.machine));
+               m.machine == HOTFN_MACHINE_OTHER ? "-" : listing_machine_name(m.machine));
         print_text(m.path);
         printf("  ");
         print_id(&m);
@@ -230,9 +230,11 @@ static void print_threads(const hotfn_record *record, uint32_t count)
 {
     printf("\nrows (process, thread, threads that counted in it, calls, name)\n");
     for (uint32_t i = 0; i < count; i++) {
+        char calls[32];
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
         hotfn_record_get_thread(record, i, &t);
-        printf("  %7u %7u %5u %20" PRIu64 "  ", t.pid, t.tid, t.thread_count, t.calls);
+        printf("  %7u %7u %5u %26s  ", t.pid, t.tid, t.thread_count,
+               listing_grouped(t.calls, calls));
         print_text(t.name);
         putchar('\n');
     }

@@ -208,3 +208,16 @@ const char *listing_display(const listing *l, const char *name, char *text, size
     memcpy(text + length, name + plain, strlen(name + plain) + 1);
     return text;
 }
+
+const char *listing_grouped(uint64_t value, char out[32])
+{
+    char *at = out + 31;
+
+    *at = 0;
+    for (int digits = 0; value || digits == 0; digits++, value /= 10) {
+        if (digits && digits % 3 == 0)
+            *--at = ',';
+        *--at = (char)('0' + value % 10);
+    }
+    return at;
+}

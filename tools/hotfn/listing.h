@@ -28,6 +28,9 @@ bool listing_open_symbols(listing *l, const char *path, const symbol_sources *so
                           hotfn_error *err);
 void listing_close(listing *l);
 
+/* 1,234,567 */
+const char *listing_grouped(uint64_t value, char out[32]);
+
 /* HOTFN_MACHINE_* for people: "x86-64". */
 const char *listing_machine_name(uint32_t machine);
 

@@ -52,10 +52,12 @@ static const char *time_text(uint64_t ns, char out[32])
     snprintf(out, 32,
              s >= 1      ? "%.2f s"
              : s >= 1e-3 ? "%.2f ms"
-                         : "%.2f us",
+             : s >= 1e-6 ? "%.2f us"
+                         : "%.0f ns",
              s >= 1      ? s
              : s >= 1e-3 ? s * 1e3
-                         : s * 1e6);
+             : s >= 1e-6 ? s * 1e6
+                         : s * 1e9);
     return out;
 }
 
@@ -119,13 +121,21 @@ static void put_head(FILE *out, const top_sample *s, const top_view *view, uint3
     fputs("\033[K\n", out);
 }
 
+static void put_titles(FILE *out, const top_sample *s, const top_view *view, const char *busy)
+{
+    fprintf(out, "%16s %16s%s%s%s  %s", "calls/s", "calls",
+            s->timed ? "        self       total" : "",
+            s->with_memory && !view->threads ? " allocated" : "", busy,
+            view->threads ? "thread" : "function");
+}
+
 /* A count that misses what was called while the function was unhooked is a lower bound. */
 static void put_calls(FILE *out, const top_sample *s, const top_view *view, const top_row *row)
 {
-    char self[32], total[32], memory[32], calls[32];
-    snprintf(calls, sizeof calls, "%s%" PRIu64, row->watched & HOTFN_BUDGET_AT_LEAST ? ">" : "",
-             row->calls);
-    fprintf(out, "%14.0f/s %16s", row->rate, calls);
+    char self[32], total[32], memory[32], grouped[32], calls[34], rate[32];
+    snprintf(calls, sizeof calls, "%s%s", row->watched & HOTFN_BUDGET_AT_LEAST ? ">" : "",
+             listing_grouped(row->calls, grouped));
+    fprintf(out, "%14s/s %16s", listing_grouped((uint64_t)(row->rate + 0.5), rate), calls);
     if (s->timed) {
         fprintf(out, " %11s %11s", time_text(row->self_ns, self), time_text(row->total_ns, total));
     }
@@ -161,10 +171,9 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
         uint32_t first = view->scroll < count ? view->scroll : count ? count - 1 : 0;
         fputs("\033[H", out);
         put_head(out, s, view, columns);
-        fprintf(out, "%s%16s %16s%s%s%s  %s%s\033[K\n", view->color ? "\033[2m" : "", "calls/s",
-                "calls", s->timed ? "        self       total" : "",
-                s->with_memory && !view->threads ? " allocated" : "", s->timed ? "  busy" : "",
-                view->threads ? "thread" : "function", view->color ? "\033[0m" : "");
+        fputs(view->color ? "\033[2m" : "", out);
+        put_titles(out, s, view, s->timed ? "  busy" : "");
+        fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
         for (uint32_t i = first; i < count && i - first < room; i++) {
             put_row(out, s, view, &rows[i], columns);
         }
@@ -190,6 +199,8 @@ void top_print(const top_sample *s, const top_sample *before, const top_view *vi
     uint32_t count = 0;
     char name[8192];
     top_row *rows = top_rows(s, before, view, &count);
+    put_titles(stdout, s, view, "");
+    putchar('\n');
     for (uint32_t i = 0; i < count; i++) {
         put_calls(stdout, s, view, &rows[i]);
         printf("  ");

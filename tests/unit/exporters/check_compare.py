@@ -113,6 +113,9 @@ def check_diff(story, counted, folder):
     more = folder / "more.hfr"
     run(HOTFN, "merge", "-o", more, story, story, story)
     assert "+200.0%" in run(HOTFN, "diff", story, more)
+    titles = run(HOTFN, "top", "--once", more).splitlines()[0].split()
+    assert titles == ["calls/s", "calls", "self", "total", "allocated", "function"], titles
+    assert "... and 2 more that differ" in run(HOTFN, "diff", "-n", "1", story, more)
     run(HOTFN, "diff", "--fail-above", "10%", story, story)
     run(HOTFN, "diff", "--fail-above", "199", story, more, status=3)
     run(HOTFN, "diff", "--fail-above", "201%", story, more)
@@ -194,7 +197,7 @@ def check_top(story):
     assert {f["name"]: f["calls"] for f in document["functions"]} == CALLS
     assert {f["name"]: f["self_ns"] for f in document["functions"]} == SELF
     assert [t["calls"] for t in document["threads"]] == [100, 57]
-    assert run(HOTFN, "top", "--once", "--filter", "RUN", story).count("\n") == 1
+    assert run(HOTFN, "top", "--once", "--filter", "RUN", story).count("\n") == 2  # titles and a row
     t = Terminal(HOTFN, "top", "-d", "0.2", str(story))
     t.read(lambda text: "q quit" in text)
     assert names(t) == ["gamma", "beta::run()", "alpha"], t.screen()

@@ -69,9 +69,11 @@ def check_report(record, folder):
     kept = folder / "kept.txt"
     kept.write_text("kept")
     for wrong, status, words in ((("-f", "nosuch*"), 1, b"no function matches 'nosuch*'"),
-                                 (("-F", "xml"), 2, b"xml"), (("--by", "alloc"), 1, b"--with alloc")):
+                                 (("-F", "xml"), 2, b"xml"), (("--by", "alloc"), 1, b"--with alloc"),
+                                 (("--by", "self"), 1, b"--mode time")):
         said = hotfn("report", record, *wrong, "-o", kept, status=status).stderr
         assert words in said and kept.read_text() == "kept", (wrong, said, kept.read_text())
+    assert "who called whom is not known" in table(record, "--edges")
     whole = record.read_bytes()
     assert b"would be lost" in hotfn("report", record, "-o", record, status=1).stderr
     assert record.read_bytes() == whole

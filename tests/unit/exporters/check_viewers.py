@@ -344,7 +344,7 @@ def check_info_and_top(record, budgeted):
         BYTES.items(), key=lambda item: -item[1]), top
     top = told("top", budgeted, "--once")
     assert top["budget"]["note"] == "a <note>" and top["functions"][0]["calls_at_least"], top
-    assert ">5000" in run(HOTFN, "top", "--once", budgeted)
+    assert ">5,000" in run(HOTFN, "top", "--once", budgeted)
 
 
 with tempfile.TemporaryDirectory() as folder:
