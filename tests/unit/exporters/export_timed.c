@@ -98,8 +98,6 @@ static int write_budgeted(const char *path)
 
 int main(int argc, char **argv)
 {
-    timed_model *m = calloc(1, sizeof *m);
-
     if (argc == 4 && strcmp(argv[1], "large") == 0)
         return write_large(argv[2], (uint32_t)atoi(argv[3]));
     if (argc == 3 && strcmp(argv[1], "story") == 0) {
@@ -109,8 +107,11 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "budgeted") == 0)
         return write_budgeted(argv[2]);
     if (argc == 3 && strcmp(argv[1], "counted") == 0) {
+        timed_model *m = calloc(1, sizeof *m);
+
         timed_story(m);
         timed_write_counts(argv[2], m, 2);
+        free(m);
         return check_failures;
     }
     return 2;
