@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: as time_entry.S, for a run that keeps memory. */
-#include "arch/arm64/save.h"
-
-    .text
+#include "arch/arm64/asm.h"
 
 .macro  entry name, target
-    .globl  \name
-    .hidden \name
-    .type   \name, %function
-    .p2align 4
-\name:
-    .cfi_startproc
-    hint    #34                         /* bti c */
+    function \name
     save_all
     ldp     x1, x2, [sp, #16]           /* what was in x0, x1: arguments, or result */
     add     x0, sp, #FRAME_BYTES        /* the stub's frame */
     bl      \target
     restore_all
     ret
-    .cfi_endproc
-    .size   \name, . - \name
+    end_function \name
 .endm
 
     entry hfn_alloc_enter_entry, hfn_alloc_enter
@@ -27,17 +18,8 @@
 
 /* uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument): the entries keep all general registers.
  * Vector registers are not kept: around malloc and free nobody may rely on them (AAPCS64, 6.1.2). */
-    .globl  hfn_alloc_call
-    .hidden hfn_alloc_call
-    .type   hfn_alloc_call, %function
-    .p2align 4
-hfn_alloc_call:
-    .cfi_startproc
-    hint    #34                         /* bti c */
+    function hfn_alloc_call
     mov     x16, x0
     mov     x0, x1
     br      x16                         /* as a call: BTYPE fits bti c */
-    .cfi_endproc
-    .size   hfn_alloc_call, . - hfn_alloc_call
-
-    .section .note.GNU-stack, "", %progbits
+    end_function hfn_alloc_call

@@ -2,14 +2,9 @@
 /* void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted): calls a function that only
  * returns, again and again; counted: one whose entry branches to a stub, as hooks do, to learn what that
  * costs. */
-    .text
-    .globl  hfn_count_probe
-    .hidden hfn_count_probe
-    .type   hfn_count_probe, %function
-    .p2align 6
-hfn_count_probe:
-    .cfi_startproc
-    hint    #34                         /* bti c */
+#include "arch/arm64/asm.h"
+
+    function hfn_count_probe, align=6
     mov     x9, x30
     .cfi_register x30, x9
     cbnz    x2, 2f
@@ -40,7 +35,4 @@ stub:
     str     x17, [x16]
 3:  nop
     b       back
-    .cfi_endproc
-    .size   hfn_count_probe, . - hfn_count_probe
-
-    .section .note.GNU-stack, "", %progbits
+    end_function hfn_count_probe

@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: where a timing stub calls, before and behind the body of a function.  The stub's frame
  * (hfn_time_frame) is what sp points to. */
-#include "arch/arm64/save.h"
-
-    .text
+#include "arch/arm64/asm.h"
 
 .macro  entry name, target
-    .globl  \name
-    .hidden \name
-    .type   \name, %function
-    .p2align 4
-\name:
-    .cfi_startproc
-    hint    #34                         /* bti c */
+    function \name
     save_all
     add     x0, sp, #FRAME_BYTES
     bl      \target
     restore_all
     ret
-    .cfi_endproc
-    .size   \name, . - \name
+    end_function \name
 .endm
 
     entry hfn_time_enter_entry, hfn_time_enter
@@ -31,13 +22,7 @@
 
 /* A sample's caller is told by the copy of the return address behind the stub's frame, which may be
  * signed (hfn_time_frame is 40 bytes long). */
-    .globl  hfn_time_enter_sampled_entry
-    .hidden hfn_time_enter_sampled_entry
-    .type   hfn_time_enter_sampled_entry, %function
-    .p2align 4
-hfn_time_enter_sampled_entry:
-    .cfi_startproc
-    hint    #34                         /* bti c */
+    function hfn_time_enter_sampled_entry
     mov     x17, x30
     .cfi_register x30, x17
     ldr     x30, [sp, #40]
@@ -46,18 +31,11 @@ hfn_time_enter_sampled_entry:
     mov     x30, x17
     .cfi_restore x30
     b       enter_sampled
-    .cfi_endproc
-    .size   hfn_time_enter_sampled_entry, . - hfn_time_enter_sampled_entry
+    end_function hfn_time_enter_sampled_entry
 
 /* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
  * what a stub does around a body that only returns, again and again, to learn what it costs. */
-    .globl  hfn_time_probe
-    .hidden hfn_time_probe
-    .type   hfn_time_probe, %function
-    .p2align 4
-hfn_time_probe:
-    .cfi_startproc
-    hint    #34                         /* bti c */
+    function hfn_time_probe
     stp     x29, x30, [sp, #-48]!
     .cfi_adjust_cfa_offset 48
     .cfi_rel_offset x29, 0
@@ -87,8 +65,7 @@ hfn_time_probe:
     .cfi_restore x29
     .cfi_restore x30
     ret
-    .cfi_endproc
-    .size   hfn_time_probe, . - hfn_time_probe
+    end_function hfn_time_probe
 
     .type   call, %function
     .p2align 4
@@ -112,7 +89,4 @@ call:
     add     sp, sp, #64
     .cfi_adjust_cfa_offset -64
 3:  ret
-    .cfi_endproc
-    .size   call, . - call
-
-    .section .note.GNU-stack, "", %progbits
+    end_function call

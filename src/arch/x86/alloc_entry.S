@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: as time_entry.S, for a run that keeps memory.  Flags pass in and out. */
-#include "arch/x86/save.h"
-
-    .text
+#include "arch/x86/asm.h"
 
 .macro  entry name, target
-    .globl  \name
-    .hidden \name
-    .type   \name, @function
-    .p2align 4
-\name:
-    .cfi_startproc
-    endbr64
-    save    rax
-    lahf                        /* SF ZF AF PF CF to ah */
-    seto    %al
-    pushq   %rax
-    .cfi_adjust_cfa_offset 8
+    function \name
+    save_flags
     save    rdi
     save    rsi
     save    rdx                 /* the stack is aligned now, as at any C function */
@@ -29,14 +17,9 @@
     restore rdx
     restore rsi
     restore rdi
-    popq    %rax
-    .cfi_adjust_cfa_offset -8
-    addb    $0x7f, %al          /* 1 + 0x7f overflows, 0 + 0x7f does not */
-    sahf
-    restore rax
+    restore_flags
     ret
-    .cfi_endproc
-    .size   \name, . - \name
+    end_function \name
 .endm
 
     entry   hfn_alloc_enter_entry
@@ -51,13 +34,7 @@
 /* uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument): any function of the C calling
  * convention.  Vector registers are not kept: around malloc and free nobody may rely on them
  * (System V x86-64 psABI, 3.2.1). */
-    .globl  hfn_alloc_call
-    .hidden hfn_alloc_call
-    .type   hfn_alloc_call, @function
-    .p2align 4
-hfn_alloc_call:
-    .cfi_startproc
-    endbr64
+    function hfn_alloc_call
     save    rbp
     movq    %rsp, %rbp
     .cfi_def_cfa_register rbp
@@ -86,7 +63,4 @@ hfn_alloc_call:
     .cfi_def_cfa rsp, 8
     .cfi_restore rbp
     ret
-    .cfi_endproc
-    .size   hfn_alloc_call, . - hfn_alloc_call
-
-    .section .note.GNU-stack, "", @progbits
+    end_function hfn_alloc_call

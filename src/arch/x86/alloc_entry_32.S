@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: as time_entry_32.S, for a run that keeps memory. */
-#include "arch/x86/save_32.h"
-
-    .text
+#include "arch/x86/asm_32.h"
 
     enter   hfn_alloc_enter_entry, hfn_alloc_enter
     leave_  hfn_alloc_exit_entry, hfn_alloc_exit
 
 /* uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument): on a stack that is aligned as at any call
  * (i386 psABI, 2.2.2).  The entries keep the registers that the function may change. */
-    .globl  hfn_alloc_call
-    .hidden hfn_alloc_call
-    .type   hfn_alloc_call, @function
-    .p2align 4
-hfn_alloc_call:
-    .cfi_startproc
-    endbr32
+    function hfn_alloc_call
     save    ebp
     movl    %esp, %ebp
     .cfi_def_cfa_register ebp
@@ -28,7 +20,4 @@ hfn_alloc_call:
     .cfi_def_cfa esp, 4
     .cfi_restore ebp
     ret
-    .cfi_endproc
-    .size   hfn_alloc_call, . - hfn_alloc_call
-
-    .section .note.GNU-stack, "", @progbits
+    end_function hfn_alloc_call

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* void hfn_busy_probe(uint64_t **row, uint64_t rounds, uint64_t kind): calls 64 functions in turn, so many
- * rounds: kind 0 bare, 1 counted, 2 passed over by a sample (no call's turn comes).  Each is of a few
- * instructions that do not wait for each other: hooks cost here what they do where they compete for the
- * processor, and for its predictors.  One function called again and again hides half of that.  Behind the
- * 64 counters of a row stand 64 words of calls to be passed over. */
-    .set    FUNCTIONS, 64
-    .set    STRIDE, 48          /* of functions; of stubs 64 */
-    .set    SKIPS, 8 * FUNCTIONS
+/* hfn_busy_probe (arch/busy_probe.h) for x86-64. */
+#include "arch/x86/asm.h"
 
-.macro  each_called first
-    .set    n, 0
-    .rept   FUNCTIONS
-    call    \first + n * STRIDE
-    .set    n, n + 1
-    .endr
+#define CALL call
+#define JUMP jmp
+#define ENTRY_BYTES 5
+#include "arch/busy_probe.h"
+
+.macro  entry
+    nopl    0(%rax, %rax, 1)
 .endm
 
 /* Eight that do not wait for each other. */
@@ -29,25 +24,19 @@
     ret
 .endm
 
-/* FUNCTIONS whose entries jump to stubs. */
-.macro  hooked stubs
-    .set    n, 0
-    .rept   FUNCTIONS
-    .balign STRIDE / 3
-    jmp     \stubs + n * 64
-    body
-    .set    n, n + 1
-    .endr
+.macro  count
+    movq    (%rdi), %rax
+    testq   %rax, %rax
+    jz      1f
+    incq    8 * n(%rax)
 .endm
 
-    .text
-    .globl  hfn_busy_probe
-    .hidden hfn_busy_probe
-    .type   hfn_busy_probe, @function
-    .p2align 6
-hfn_busy_probe:
-    .cfi_startproc
-    endbr64
+.macro  pass_over
+    subl    $1, SKIPS + 4 * n(%rax)
+    jb      1f
+.endm
+
+    function hfn_busy_probe, align=6
     cmpq    $1, %rdx
     je      2f
     ja      3f
@@ -63,50 +52,5 @@ hfn_busy_probe:
     decq    %rsi
     jnz     3b
     ret
-
-    .p2align 6
-bare:
-    .rept   FUNCTIONS
-    .balign STRIDE / 3
-    nopl    0(%rax, %rax, 1)
-    body
-    .endr
-    .p2align 6
-counted:
-    hooked  count_stubs
-    .p2align 6
-passed:
-    hooked  pass_stubs
-
-    .p2align 6
-count_stubs:
-    .set    n, 0
-    .rept   FUNCTIONS
-    .p2align 6
-    movq    (%rdi), %rax
-    testq   %rax, %rax
-    jz      1f
-    incq    8 * n(%rax)
-1:  nopl    0(%rax, %rax, 1)
-    jmp     counted + n * STRIDE + 5
-    .set    n, n + 1
-    .endr
-    .p2align 6
-pass_stubs:
-    .set    n, 0
-    .rept   FUNCTIONS
-    .p2align 6
-    movq    (%rdi), %rax
-    testq   %rax, %rax
-    jz      1f
-    incq    8 * n(%rax)
-    subl    $1, SKIPS + 4 * n(%rax)
-    jb      1f
-1:  nopl    0(%rax, %rax, 1)
-    jmp     passed + n * STRIDE + 5
-    .set    n, n + 1
-    .endr
-    .cfi_endproc
-    .size   hfn_busy_probe, . - hfn_busy_probe
-
-    .section .note.GNU-stack, "", @progbits
+    functions_and_stubs
+    end_function hfn_busy_probe

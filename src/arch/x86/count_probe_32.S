@@ -2,14 +2,9 @@
 /* void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted), i386: calls a function that only
  * returns, again and again; counted: one whose entry jumps to a stub, as hooks do, to learn what that
  * costs. */
-    .text
-    .globl  hfn_count_probe
-    .hidden hfn_count_probe
-    .type   hfn_count_probe, @function
-    .p2align 6
-hfn_count_probe:
-    .cfi_startproc
-    endbr32
+#include "arch/x86/asm.h"
+
+    function hfn_count_probe, align=6
     movl    4(%esp), %edx
     movl    8(%esp), %ecx
     cmpl    $0, 16(%esp)
@@ -46,7 +41,4 @@ stub:
     .cfi_adjust_cfa_offset -4
     nopl    0(%eax, %eax, 1)
     jmp     back
-    .cfi_endproc
-    .size   hfn_count_probe, . - hfn_count_probe
-
-    .section .note.GNU-stack, "", @progbits
+    end_function hfn_count_probe

@@ -3,17 +3,9 @@
  * The stub keeps rcx at [rsp - 8] as seen here, in the 128 bytes below rsp that signal handlers leave
  * alone; the first push writes the same value to the same place.  Everything that the C function may
  * change is saved here: it is compiled with -mgeneral-regs-only, so vector registers need no room. */
-#include "arch/x86/save.h"
+#include "arch/x86/asm.h"
 
-    .text
-
-    .globl  hfn_thread_row_entry
-    .hidden hfn_thread_row_entry
-    .type   hfn_thread_row_entry, @function
-    .p2align 4
-hfn_thread_row_entry:
-    .cfi_startproc
-    endbr64
+    function hfn_thread_row_entry
     movq    -8(%rsp), %rcx
     save    rcx
     pushfq
@@ -47,20 +39,10 @@ hfn_thread_row_entry:
     .cfi_adjust_cfa_offset -8
     restore rcx
     ret
-    .cfi_endproc
-    .size   hfn_thread_row_entry, . - hfn_thread_row_entry
+    end_function hfn_thread_row_entry
 
 /* int64_t hfn_thread_row_displacement(void) */
-    .globl  hfn_thread_row_displacement
-    .hidden hfn_thread_row_displacement
-    .type   hfn_thread_row_displacement, @function
-    .p2align 4
-hfn_thread_row_displacement:
-    .cfi_startproc
-    endbr64
+    function hfn_thread_row_displacement
     movq    hfn_thread_row@gottpoff(%rip), %rax
     ret
-    .cfi_endproc
-    .size   hfn_thread_row_displacement, . - hfn_thread_row_displacement
-
-    .section .note.GNU-stack, "", @progbits
+    end_function hfn_thread_row_displacement

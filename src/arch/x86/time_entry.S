@@ -3,52 +3,28 @@
  * (hfn_time_frame) lies above the return address.  The C functions keep every register, but not the
  * flags: hand-written functions may give them back, so that the exits keep them.  At the entry of what is timed
  * none are live, and the count in front has changed them. */
-#include "arch/x86/save.h"
-
-    .text
-
-.macro  begin name
-    .globl  \name
-    .hidden \name
-    .type   \name, @function
-    .p2align 4
-\name:
-    .cfi_startproc
-    endbr64
-.endm
-
-.macro  end name
-    ret
-    .cfi_endproc
-    .size   \name, . - \name
-.endm
+#include "arch/x86/asm.h"
 
 .macro  at_entry name, target
-    begin   \name
+    function \name
     save    rdi
     leaq    16(%rsp), %rdi
     call    \target
     restore rdi
-    end     \name
+    ret
+    end_function \name
 .endm
 
 .macro  at_exit name, target
-    begin   \name
-    save    rax
-    lahf                        /* SF ZF AF PF CF to ah */
-    seto    %al
-    pushq   %rax
-    .cfi_adjust_cfa_offset 8
+    function \name
+    save_flags
     save    rdi
     leaq    32(%rsp), %rdi
     call    \target
     restore rdi
-    popq    %rax
-    .cfi_adjust_cfa_offset -8
-    addb    $0x7f, %al          /* 1 + 0x7f overflows, 0 + 0x7f does not */
-    sahf
-    restore rax
-    end     \name
+    restore_flags
+    ret
+    end_function \name
 .endm
 
     at_entry hfn_time_enter_full_entry, hfn_time_enter_full
@@ -58,13 +34,7 @@
 
 /* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
  * what a stub does around a body that only returns, again and again, to learn what it costs. */
-    .globl  hfn_time_probe
-    .hidden hfn_time_probe
-    .type   hfn_time_probe, @function
-    .p2align 4
-hfn_time_probe:
-    .cfi_startproc
-    endbr64
+    function hfn_time_probe
     save    rbx
     save    rbp
     save    r12
@@ -95,7 +65,4 @@ hfn_time_probe:
     .cfi_adjust_cfa_offset -40
     ret
 4:  ret
-    .cfi_endproc
-    .size   hfn_time_probe, . - hfn_time_probe
-
-    .section .note.GNU-stack, "", @progbits
+    end_function hfn_time_probe

@@ -2,9 +2,7 @@
 /* HOT PATH: where a timing stub calls, before and behind the body of a function; i386.  The C functions are
  * compiled for general registers alone; those that a called function may change are kept here, and the
  * flags: hand-written functions pass them in and out, or leave them as they are. */
-#include "arch/x86/save_32.h"
-
-    .text
+#include "arch/x86/asm_32.h"
 
     enter   hfn_time_enter_entry, hfn_time_enter
     enter   hfn_time_enter_full_entry, hfn_time_enter_full
@@ -15,13 +13,7 @@
 
 /* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
  * what a stub does around a body that only returns, again and again, to learn what it costs. */
-    .globl  hfn_time_probe
-    .hidden hfn_time_probe
-    .type   hfn_time_probe, @function
-    .p2align 4
-hfn_time_probe:
-    .cfi_startproc
-    endbr32
+    function hfn_time_probe
     save    ebx
     save    esi
     save    edi
@@ -58,7 +50,4 @@ hfn_time_probe:
     leal    FRAME_BYTES + 8(%esp), %esp
     .cfi_adjust_cfa_offset -(FRAME_BYTES + 8)
 4:  ret
-    .cfi_endproc
-    .size   hfn_time_probe, . - hfn_time_probe
-
-    .section .note.GNU-stack, "", @progbits
+    end_function hfn_time_probe

@@ -8,7 +8,7 @@
  *
  * Offsets: hfn_time_engine, hfn_time_state, hotfn_time_cell, hfn_open_call, hfn_time_frame; timing.c has them
  * checked. */
-#include "arch/x86/save.h"
+#include "arch/x86/asm.h"
 
     .equ    ENGINE_THREAD_AT, 0
     .equ    ENGINE_LOG_AT, 4
@@ -45,31 +45,36 @@
     .equ    SLOT, 32
     .equ    HOW_SLOT, 0xffffff
 
-    .text
+/* The frame, so far above rsp, to rdi, the thread's state to rcx, how far behind it the log lies to rsi; to
+ * otherwise if there is no row, or another clock. */
+.macro  find frame_at, otherwise
+    movq    hfn_thread_row@gottpoff(%rip), %rax
+    leaq    \frame_at(%rsp), %rdi
+    movq    %fs:(%rax), %rcx
+    testq   %rcx, %rcx
+    jz      \otherwise
+    movl    hfn_time + ENGINE_THREAD_AT(%rip), %eax
+    movl    hfn_time + ENGINE_LOG_AT(%rip), %esi
+    addq    %rax, %rcx
+    cmpl    $CLOCK_TSC, hfn_time + ENGINE_CLOCK(%rip)
+    jne     \otherwise
+.endm
 
-    .globl  hfn_time_enter_entry
-    .hidden hfn_time_enter_entry
-    .type   hfn_time_enter_entry, @function
-    .p2align 6
-hfn_time_enter_entry:
-    .cfi_startproc
-    endbr64
+/* The clock to rax. */
+.macro  read_clock
+    rdtsc
+    shlq    $32, %rdx
+    orq     %rdx, %rax
+.endm
+
+    function hfn_time_enter_entry, align=6
     save    rax
     save    rcx
     save    rdx
     save    rsi
     save    rdi
     save    r8
-    movq    hfn_thread_row@gottpoff(%rip), %rax
-    leaq    56(%rsp), %rdi              /* the frame */
-    movq    %fs:(%rax), %rcx
-    testq   %rcx, %rcx
-    jz      5f
-    movl    hfn_time + ENGINE_THREAD_AT(%rip), %eax
-    movl    hfn_time + ENGINE_LOG_AT(%rip), %esi
-    addq    %rax, %rcx                  /* the state */
-    cmpl    $CLOCK_TSC, hfn_time + ENGINE_CLOCK(%rip)
-    jne     5f
+    find    56, 5f
     movl    DEPTH(%rcx), %edx
     cmpl    $LOG_CAPACITY, %edx
     jae     5f
@@ -102,9 +107,7 @@ hfn_time_enter_entry:
     movq    %rax, LOG_TIMED_BEFORE(%rsi)
     movq    %r8, LOG_HOW(%rsi)
     incl    %r8d                        /* the cell's number */
-    rdtsc
-    shlq    $32, %rdx
-    orq     %rdx, %rax
+    read_clock
     movq    %rax, LOG_START(%rsi)
     movq    %rax, %rdx
     subq    LAST_TICK(%rcx), %rdx
@@ -136,19 +139,11 @@ hfn_time_enter_entry:
     popq    %rax
     .cfi_adjust_cfa_offset -8
     jmp     4b
-    .cfi_endproc
-    .size   hfn_time_enter_entry, . - hfn_time_enter_entry
+    end_function hfn_time_enter_entry
 
-    .globl  hfn_time_exit_entry
-    .hidden hfn_time_exit_entry
-    .type   hfn_time_exit_entry, @function
-    .p2align 6
-hfn_time_exit_entry:
-    .cfi_startproc
-    endbr64
+    function hfn_time_exit_entry, align=6
     save    rax
-    lahf                                /* SF ZF AF PF CF to ah */
-    seto    %al
+    flags_to_ax
     save    rcx
     save    rdx
     save    rsi
@@ -156,16 +151,7 @@ hfn_time_exit_entry:
     save    r8
     pushq   %rax
     .cfi_adjust_cfa_offset 8
-    movq    hfn_thread_row@gottpoff(%rip), %rax
-    leaq    64(%rsp), %rdi              /* the frame */
-    movq    %fs:(%rax), %rcx
-    testq   %rcx, %rcx
-    jz      5f
-    movl    hfn_time + ENGINE_THREAD_AT(%rip), %eax
-    movl    hfn_time + ENGINE_LOG_AT(%rip), %esi
-    addq    %rax, %rcx                  /* the state */
-    cmpl    $CLOCK_TSC, hfn_time + ENGINE_CLOCK(%rip)
-    jne     5f
+    find    64, 5f
     movl    HOW(%rdi), %r8d
     cmpl    $HOW_SLOT, %r8d
     ja      5f
@@ -180,9 +166,7 @@ hfn_time_exit_entry:
     addq    %rdx, %rsi                  /* its place in the log */
     cmpq    %rdi, LOG_FRAME(%rsi)
     jne     5f
-    rdtsc
-    shlq    $32, %rdx
-    orq     %rdx, %rax
+    read_clock
     movq    LOG_TIMED_BEFORE(%rsi), %rdx
     movq    $0, LOG_FRAME(%rsi)
     movl    PLACE(%rdi), %esi
@@ -229,8 +213,7 @@ hfn_time_exit_entry:
     restore rsi
     restore rdx
     restore rcx
-    addb    $0x7f, %al                  /* 1 + 0x7f overflows, 0 + 0x7f does not */
-    sahf
+    flags_from_ax
     restore rax
     ret
     .cfi_restore_state
@@ -245,7 +228,4 @@ hfn_time_exit_entry:
     jmp     4b
 5:  call    hfn_time_exit
     jmp     0b
-    .cfi_endproc
-    .size   hfn_time_exit_entry, . - hfn_time_exit_entry
-
-    .section .note.GNU-stack, "", @progbits
+    end_function hfn_time_exit_entry

@@ -1,37 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* For i386 assembly: pushes a register and tells unwinders where it lies; takes it back.  And what stands around
- * the C function that a timing stub calls. */
-#ifndef HFN_ARCH_X86_SAVE_32_H
-#define HFN_ARCH_X86_SAVE_32_H
+/* For i386: what stands around the C function that a timing stub calls. */
+#ifndef HFN_ARCH_X86_ASM_32_H
+#define HFN_ARCH_X86_ASM_32_H
 
-.macro  save register
-    pushl   %\register
-    .cfi_adjust_cfa_offset 4
-    .cfi_rel_offset \register, 0
-.endm
-.macro  restore register
-    popl    %\register
-    .cfi_adjust_cfa_offset -4
-    .cfi_restore \register
-.endm
+#include "arch/x86/asm.h"
 
 #define FRAME_BYTES 36  /* of hfn_time_frame */
 #define SAVED_BYTES 20  /* and the return address */
 #define SAVED_EAX 12
 
 .macro  begin name
-    .globl  \name
-    .hidden \name
-    .type   \name, @function
-    .p2align 4
-\name:
-    .cfi_startproc
-    endbr32
-    save    eax
-    lahf                        /* SF ZF AF PF CF to ah */
-    seto    %al
-    pushl   %eax
-    .cfi_adjust_cfa_offset 4
+    function \name
+    save_flags
     save    ecx
     save    edx
 .endm
@@ -49,14 +29,9 @@
     .cfi_adjust_cfa_offset -12
     restore edx
     restore ecx
-    popl    %eax
-    .cfi_adjust_cfa_offset -4
-    addb    $0x7f, %al          /* 1 + 0x7f overflows, 0 + 0x7f does not */
-    sahf
-    restore eax
+    restore_flags
     ret
-    .cfi_endproc
-    .size   \name, . - \name
+    end_function \name
 .endm
 
 /* Behind the return address stand the number of words that the function takes on the stack and room for

@@ -1,9 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* For assembly that calls C from a stub: a frame with all that the C function may change, x17 (where the row's
- * slow path goes on) and the flags among them, and unwinding rows for it.  C is compiled for general registers
- * alone, so vector registers need no room. */
-#ifndef HFN_ARCH_ARM64_SAVE_H
-#define HFN_ARCH_ARM64_SAVE_H
+/* What assembly begins with: a function's head and end, and the frame around a C function that a stub calls: all
+ * that it may change, x17 (where the row's slow path goes on) and the flags among them, and unwinding rows for it.
+ * C is compiled for general registers alone, so vector registers need no room.  No file of it wants an executable
+ * stack. */
+#ifndef HFN_ARCH_ARM64_ASM_H
+#define HFN_ARCH_ARM64_ASM_H
+
+    .section .note.GNU-stack, "", %progbits
+    .text
+
+.macro  function name, align=4
+    .globl  \name
+    .hidden \name
+    .type   \name, %function
+    .p2align \align
+\name:
+    .cfi_startproc
+    hint    #34                         /* bti c */
+.endm
+.macro  end_function name
+    .cfi_endproc
+    .size   \name, . - \name
+.endm
 
 #define FRAME_BYTES 176
 
