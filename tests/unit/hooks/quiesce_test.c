@@ -187,6 +187,18 @@ static void two_threads_are_counted_exactly(void)
 
 /* ---- A thread in a handler of its own, which has interrupted the bytes that are patched. */
 
+/* mov eax, [rdi]; nop; nop; nop; ret: it faults at its first byte */
+static const uint8_t faults_at_entry[] =
+    TARGET_BYTES((0x8b, 0x07, 0x90, 0x90, 0x90, 0xc3), (0x8b, 0x01, 0x90, 0x90, 0x90, 0xc3));
+
+_Static_assert(sizeof faults_at_entry == sizeof target_faulting, "");
+
+typedef struct interrupted {
+    const uint8_t *function;
+    bool uses_other_stack;
+    uint64_t counted; /* of the call that was there before the hook */
+} interrupted;
+
 static int *faulty;
 static _Atomic bool in_handler, may_return;
 static _Thread_local char other_stack[1 << 16];
@@ -210,27 +222,28 @@ static intptr_t load_faulty(void)
     return function(faulty);
 }
 
-static void *fault(void *uses_other_stack)
+static void *fault(void *user)
 {
     static uint64_t own_slots[64];
+    const interrupted *call = user;
     stack_t other = { .ss_sp = other_stack, .ss_size = sizeof other_stack };
     struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK };
 
     row = own_slots;
-    if (uses_other_stack)
+    own_slots[0] = 0;
+    if (call->uses_other_stack)
         sigaltstack(&other, NULL);
     sigaction(SIGSEGV, &action, NULL);
     intptr_t first = load_faulty();
-    CHECK_EQ_U64(own_slots[0], 0); /* it came in before the hook */
+    CHECK_EQ_U64(own_slots[0], call->counted);
     intptr_t second = load_faulty();
-    CHECK_EQ_U64(own_slots[0], 1);
-    own_slots[0] = 0;
+    CHECK_EQ_U64(own_slots[0], call->counted + 1);
     other.ss_flags = SS_DISABLE;
     sigaltstack(&other, NULL);
     return (void *)(first + second);
 }
 
-static void patch_under_handler(void *uses_other_stack)
+static void patch_under_handler(interrupted call)
 {
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, 1);
     hfn_moved moved;
@@ -238,7 +251,7 @@ static void patch_under_handler(void *uses_other_stack)
     void *sum;
 
     f.code = target_code_make(CODE_BYTES);
-    f.rva[0] = target_add(&f.code, target_faulting, sizeof target_faulting);
+    f.rva[0] = target_add(&f.code, call.function, sizeof target_faulting);
     hfn_plan_source source = target_source(&f.code, 0, f.rva[0], &moved, 5);
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f.plan, NULL), HOTFN_OK);
@@ -248,7 +261,7 @@ static void patch_under_handler(void *uses_other_stack)
     faulty = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     atomic_store(&in_handler, false);
     atomic_store(&may_return, false);
-    pthread_create(&thread, NULL, fault, uses_other_stack);
+    pthread_create(&thread, NULL, fault, &call);
     while (!atomic_load(&in_handler))
         sched_yield();
     CHECK_EQ_U64(commit(), 1);
@@ -262,17 +275,24 @@ static void patch_under_handler(void *uses_other_stack)
 
 static void handler_returns_into_what_was_patched(void)
 {
-    patch_under_handler(NULL);
+    patch_under_handler((interrupted){ target_faulting, false, 0 });
 }
 
 static void handler_on_another_stack_returns_too(void)
 {
-    patch_under_handler(other_stack);
+    patch_under_handler((interrupted){ target_faulting, true, 0 });
+}
+
+/* Nothing of it has run: it goes on at the patch, not behind the count. */
+static void a_call_that_stands_at_its_first_byte_is_counted(void)
+{
+    patch_under_handler((interrupted){ faults_at_entry, false, 1 });
 }
 
 static const check_test tests[] = {
     CHECK_TEST(handler_returns_into_what_was_patched),
     CHECK_TEST(handler_on_another_stack_returns_too),
+    CHECK_TEST(a_call_that_stands_at_its_first_byte_is_counted),
     CHECK_TEST(two_threads_are_counted_exactly),
     CHECK_TEST(hooks_come_and_go_under_running_threads),
 };

@@ -388,6 +388,38 @@ static void bare_stubs_unwind_from_every_instruction(void)
     trace_all(HOTFN_ACTION_FLOOR, 0, 0);
 }
 
+static void note_end(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
+                     uint32_t function_index)
+{
+    uint64_t *end = user;
+
+    (void)module;
+    (void)function_index;
+    *end = address + byte_count > *end ? address + byte_count : *end;
+}
+
+static void what_lies_behind_the_last_stub_is_none(void)
+{
+    hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
+    uint64_t end = 0, begin;
+    fixture f;
+
+    make_plan(&f, 0, 0, 0);
+    hook_all(&f, HOTFN_ACTION_COUNT, false);
+    hotfn_hooks_each_stub(f.hooks, note_end, &end);
+    CHECK(hotfn_hooks_find_region(f.hooks, end - 1, &region));
+    CHECK(hfn_unwind_find(&region, end - 1, &begin) != NULL);
+    CHECK(hfn_unwind_find(&region, end, &begin) == NULL);
+    traced_hooks = f.hooks;
+    other_fdes = 0;
+    look_up(end - 1);
+    look_up(end);
+    CHECK_EQ_U64(other_fdes, 0);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    hotfn_hooks_destroy(f.hooks);
+    hotfn_plan_destroy(f.plan);
+}
+
 static uint32_t u32_at(const uint8_t *at)
 {
     return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
@@ -431,6 +463,7 @@ static void stubs_that_sign_with_another_key_have_tables_of_their_own(void)
 static const check_test tests[] = {
     CHECK_TEST(stubs_that_sign_with_another_key_have_tables_of_their_own),
     CHECK_TEST(bare_stubs_unwind_from_every_instruction),
+    CHECK_TEST(what_lies_behind_the_last_stub_is_none),
     CHECK_TEST(count_stubs_unwind_from_every_instruction),
     CHECK_TEST(stubs_that_run_on_unwind_from_every_instruction),
     CHECK_TEST(flag_free_stubs_unwind_from_every_instruction),

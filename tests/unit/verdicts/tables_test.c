@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 /* Scan all code; the caller looks at the marks, then calls hfn_judging_finish. */
-static hfn_judging scan(const hotfn_image *image, const hotfn_functions *functions)
+static hfn_judging scan_as(const hotfn_image *image, const hotfn_functions *functions,
+                           bool image_base)
 {
     hotfn_verdicts_options options = HOTFN_VERDICTS_OPTIONS_INIT;
     hotfn_env env = hfn_env_fill(NULL);
@@ -14,10 +15,16 @@ static hfn_judging scan(const hotfn_image *image, const hotfn_functions *functio
 
     options.threads = 2;
     CHECK(hfn_judging_init(&j, image, functions, &hfn_arch_x86_64, &options, &env));
+    j.image_base = image_base;
     hfn_flow_scan(&j);
     hfn_tables_scan(&j);
     hfn_orphans_scan(&j);
     return j;
+}
+
+static hfn_judging scan(const hotfn_image *image, const hotfn_functions *functions)
+{
+    return scan_as(image, functions, false);
 }
 
 static bool jumped(const hfn_judging *j, uint64_t rva)
@@ -164,6 +171,45 @@ static void a_table_in_a_writable_place_is_not_believed(void)
     CHECK(!jumped(&j, f + 2));
     CHECK(hfn_judging_finish(&j));
     hotfn_image_close(image);
+    scene_finish(&s);
+}
+
+/* mov eax, [rbx+rdi*4+RODATA]; add rax, rbx; jmp rax, as Microsoft's compiler writes it: rbx, which nothing shows,
+ * may be the image base. */
+static hfn_judging scan_guessed_base(scene *s, uint64_t first_entry, uint64_t *f)
+{
+    uint32_t entry;
+
+    *f = SCENE_CODE(s, NOPS_8 "\x8B\x84\xBB");
+    put(s->text, RODATA, 4);
+    SCENE_CODE(s, "\x48\x01\xD8\xFF\xE0\xC3");
+    scene_symbol(s, "f", *f, scene_here(s) - *f, FUNC);
+    entry = (uint32_t)(*f + first_entry);
+    memcpy(s->rodata, &entry, sizeof entry);
+    scene_build(s);
+    return scan_as(s->image, s->functions, true);
+}
+
+static void a_base_that_makes_code_of_the_first_entry_is_the_images(void)
+{
+    scene s = scene_begin();
+    uint64_t f;
+    hfn_judging j = scan_guessed_base(&s, 2, &f);
+
+    CHECK(jumped(&j, f + 2));
+    CHECK(!(j.subjects[0].notes & HFN_NOTE_UNBOUNDED));
+    CHECK(hfn_judging_finish(&j));
+    scene_finish(&s);
+}
+
+static void with_any_other_base_the_jump_may_land_anywhere(void)
+{
+    scene s = scene_begin();
+    uint64_t f;
+    hfn_judging j = scan_guessed_base(&s, 0x100000, &f);
+
+    CHECK(j.subjects[0].notes & HFN_NOTE_UNBOUNDED);
+    CHECK(hfn_judging_finish(&j));
     scene_finish(&s);
 }
 
@@ -316,6 +362,8 @@ static const check_test tests[] = {
     CHECK_TEST(a_bound_that_can_be_jumped_over_is_none),
     CHECK_TEST(a_table_that_the_line_does_not_show_is_found_among_the_addresses),
     CHECK_TEST(a_table_in_a_writable_place_is_not_believed),
+    CHECK_TEST(a_base_that_makes_code_of_the_first_entry_is_the_images),
+    CHECK_TEST(with_any_other_base_the_jump_may_land_anywhere),
     CHECK_TEST(a_fixed_image_has_tables_of_addresses),
     CHECK_TEST(the_jump_of_a_fragment_may_land_in_its_parent),
     CHECK_TEST(the_tables_of_compilers_are_found_whole),

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* The map of code that a sample's callers are looked up in: all functions that have a slot, of all modules that are
+ * loaded, by address; nothing where no call is sampled. */
+#include "process.h"
+
+#include "counters/timing.h"
+
+#include "check.h"
+
+#define FIRST_BASE UINT64_C(0x7f0000000000)
+#define SECOND_BASE UINT64_C(0x550000000000)
+
+static hotfn_record_function function_at(uint64_t rva, uint64_t byte_count, uint32_t state)
+{
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+
+    f.rva = rva;
+    f.byte_count = byte_count;
+    f.state = state;
+    f.name = "f";
+    return f;
+}
+
+static hotfn_live *make_live(uint32_t timing)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_live *live = NULL;
+
+    o.slot_capacity = 16;
+    o.thread_capacity = 2;
+    o.string_bytes = 1 << 12;
+    o.timing = timing;
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    return live;
+}
+
+static uint32_t add_module(hotfn_live *live, const char *path,
+                           const hotfn_record_function *functions, uint32_t count)
+{
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    uint32_t index = UINT32_MAX;
+
+    m.path = path;
+    m.function_count = count;
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, functions, &index, NULL), HOTFN_OK);
+    return index;
+}
+
+/* Two modules of ours, one that is not, and one that was left out and has no functions; the map of them, or NULL. */
+static const hfn_code_map *map_of(hotfn_live *live)
+{
+    const hotfn_record_function first[] = { function_at(0x100, 0x20, HOTFN_STATE_WAITING),
+                                            function_at(0x120, 0x40, HOTFN_STATE_REFUSED),
+                                            function_at(0x180, 0x10, HOTFN_STATE_WAITING) };
+    const hotfn_record_function second[] = { function_at(0x1000, 0x8, HOTFN_STATE_WAITING) };
+    hfn_loaded_module loaded[] = {
+        { .base = FIRST_BASE, .live_module = add_module(live, "first", first, 3) },
+        { .base = FIRST_BASE + 0x10000, .live_module = UINT32_MAX },
+        { .base = FIRST_BASE + 0x20000, .live_module = add_module(live, "left out", NULL, 0) },
+        { .base = SECOND_BASE, .live_module = add_module(live, "second", second, 1) },
+    };
+    hfn_process p = { .env = hfn_env_fill(NULL),
+                      .live = live,
+                      .loaded = loaded,
+                      .loaded_count = sizeof loaded / sizeof *loaded };
+
+    hfn_timing_set_code(NULL);
+    hfn_process_map_code(&p);
+    return hfn_time_code;
+}
+
+static void check_range(const hfn_code_range *r, uint64_t begin, uint64_t end, uint32_t slot)
+{
+    CHECK_EQ_U64(r->begin, begin);
+    CHECK_EQ_U64(r->end, end);
+    CHECK_EQ_U64(r->slot, slot);
+}
+
+/* Slots are dealt in the order of modules, ranges stand in that of addresses. */
+static void functions_with_a_slot_stand_by_address(void)
+{
+    hotfn_live *live = make_live(HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED);
+    const hfn_code_map *map = map_of(live);
+
+    if (CHECK(map != NULL) && CHECK_EQ_U64(map->count, 3)) {
+        check_range(&map->ranges[0], SECOND_BASE + 0x1000, SECOND_BASE + 0x1008, 2);
+        check_range(&map->ranges[1], FIRST_BASE + 0x100, FIRST_BASE + 0x120, 0);
+        check_range(&map->ranges[2], FIRST_BASE + 0x180, FIRST_BASE + 0x190, 1);
+    }
+    hotfn_live_close(live);
+}
+
+static void without_a_sample_there_is_none(void)
+{
+    hotfn_live *counted = make_live(0), *timed = make_live(HOTFN_TIMING_TIMES);
+
+    CHECK(map_of(counted) == NULL);
+    CHECK(map_of(timed) == NULL);
+    hotfn_live_close(counted);
+    hotfn_live_close(timed);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(functions_with_a_slot_stand_by_address),
+    CHECK_TEST(without_a_sample_there_is_none),
+};
+CHECK_MAIN(tests)
