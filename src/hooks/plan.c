@@ -113,13 +113,15 @@ static bool check_spare(uint8_t spare)
 static bool check_arguments(const hotfn_plan *plan, const uint8_t *entry)
 {
     uint8_t arguments = entry[PLAN_ENTRY_ARGUMENTS_AT];
-    bool fits =
-        plan->machine == HOTFN_MACHINE_X86
-            ? arguments >> 5 <= HOTFN_POPS_ALL &&
-                  (arguments & 31) >= (arguments >> 5 == HOTFN_POPS_ONE)
-            : arguments <= HFN_ARGUMENTS_MAX_64 / 8;
+    uint32_t words = arguments & 31, pops = arguments >> 5; /* on i386 */
 
-    return arguments == 0 || (fits && (entry[PLAN_ENTRY_FLAGS_AT] & HOTFN_VERDICT_TIMED));
+    if (arguments == 0)
+        return true;
+    if (!(entry[PLAN_ENTRY_FLAGS_AT] & HOTFN_VERDICT_TIMED))
+        return false;
+    if (plan->machine != HOTFN_MACHINE_X86)
+        return arguments <= HFN_ARGUMENTS_MAX_64 / 8;
+    return pops <= HOTFN_POPS_ALL && (pops != HOTFN_POPS_ONE || words >= 1);
 }
 
 static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)

@@ -42,7 +42,7 @@ static uint64_t list_bytes(const char *names)
 {
     const char *at = names;
 
-    while (at && at[0])
+    while (at[0])
         at += strlen(at) + 1;
     return (uint64_t)(at - names) + 1; /* the empty one too */
 }

@@ -69,15 +69,15 @@ bool hfn_time_find_cycles(hfn_time_sums *sums)
 {
     uint32_t count = sums->slot_count;
     uint32_t *memory = hfn_alloc(&sums->env, 5 * (size_t)count * sizeof *memory);
-    search s = { .sums = sums,
-                 .order = memory,
-                 .low = memory + count,
-                 .next = memory + 2 * (size_t)count,
-                 .way = memory + 3 * (size_t)count,
-                 .waiting = memory + 4 * (size_t)count };
+    search s = { .sums = sums };
 
     if (!memory)
         return false;
+    s.order = memory;
+    s.low = s.order + count;
+    s.next = s.low + count;
+    s.way = s.next + count;
+    s.waiting = s.way + count;
     for (uint32_t slot = 0; slot < count; slot++) {
         if (s.order[slot] != UNSEEN)
             continue;

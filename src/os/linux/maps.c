@@ -45,7 +45,7 @@ static bool parse_line(const char *line, const char *end, hfn_map *out)
     if (at == end || *at != '-')
         return false;
     at = parse_hex(at + 1, end, &out->end);
-    if (end - at < 5 || *at != ' ' || out->end <= out->begin)
+    if (end - at < 5 || *at != ' ')
         return false;
     out->protection = (at[1] == 'r' ? PROT_READ : 0) | (at[2] == 'w' ? PROT_WRITE : 0) |
                       (at[3] == 'x' ? PROT_EXEC : 0);
