@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "hooks/plan.h"
 #include "image/file.h"
+#include "records/live.h"
 #include "scan_block.h"
 #include "scan_cache.h"
 
@@ -334,21 +335,26 @@ static hotfn_status check_globs(const hotfn_selection *s, hotfn_error *err)
     return HOTFN_OK;
 }
 
-static hotfn_status append(const hotfn_scan *scan, hotfn_live *live, uint32_t flags,
-                           const hotfn_record_function *rows, uint32_t count, uint32_t *module,
-                           hotfn_error *err)
+/* Which of a scan's functions are to be counted. */
+typedef struct choice {
+    const hotfn_scan *scan;
+    const hotfn_selection *selection;
+    const uint64_t *only; /* NULL: all */
+    uint32_t only_count;
+    uint8_t *include_used;
+} choice;
+
+static void choose_function(void *user, uint32_t index, hotfn_record_function *out)
 {
-    hotfn_record_module m = { .size = sizeof m };
-    m.flags = flags;
-    m.machine = scan->header.machine;
-    m.id_kind = scan->header.id_kind;
-    m.id_bytes = scan->header.id_bytes;
-    memcpy(m.id, scan->header.id, sizeof m.id);
-    m.function_count = count;
-    m.file_device = scan->device;
-    m.file_inode = scan->inode;
-    m.path = scan->path;
-    return hotfn_live_add_module(live, &m, rows, module, err);
+    const choice *c = user;
+    hfn_scan_function f;
+    hfn_scan_function_at(c->scan->block, &c->scan->header, index, &f);
+    fill_function(c->scan, &f, out);
+    bool listed = !c->only || bsearch(&f.rva, c->only, c->only_count, sizeof *c->only, compare_rva);
+    if (f.state == HOTFN_STATE_WAITING &&
+        (!listed || !wanted(c->scan, c->selection, out, c->include_used))) {
+        exclude(out);
+    }
 }
 
 hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
@@ -364,28 +370,17 @@ hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_
     if (status != HOTFN_OK) {
         return status;
     }
-    if (module_flags & HOTFN_MODULE_LEFT_OUT) {
-        return append(scan, live, module_flags, NULL, 0, module, err);
-    }
-    uint32_t count = scan->header.function_count;
-    size_t bytes = (size_t)count * sizeof(hotfn_record_function) + 1;
-    hotfn_record_function *rows = hfn_alloc(&scan->env, bytes);
-    if (!rows) {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, scan->path, HOTFN_NO_OFFSET, "no memory");
-    }
-    for (uint32_t i = 0; status == HOTFN_OK && i < count; i++) {
-        hfn_scan_function f;
-        hfn_scan_function_at(scan->block, &scan->header, i, &f);
-        fill_function(scan, &f, &rows[i]);
-        bool listed = !only || bsearch(&f.rva, only, only_count, sizeof *only, compare_rva);
-        if (f.state == HOTFN_STATE_WAITING &&
-            (!listed || !wanted(scan, &s, &rows[i], include_used))) {
-            exclude(&rows[i]);
-        }
-    }
-    if (status == HOTFN_OK) {
-        status = append(scan, live, module_flags, rows, count, module, err);
-    }
-    hfn_free(&scan->env, rows, bytes);
-    return status;
+    choice c = { scan, &s, only, only_count, include_used };
+    hfn_function_source source = { choose_function, &c };
+    hotfn_record_module m = { .size = sizeof m };
+    m.flags = module_flags;
+    m.machine = scan->header.machine;
+    m.id_kind = scan->header.id_kind;
+    m.id_bytes = scan->header.id_bytes;
+    memcpy(m.id, scan->header.id, sizeof m.id);
+    m.function_count = module_flags & HOTFN_MODULE_LEFT_OUT ? 0 : scan->header.function_count;
+    m.file_device = scan->device;
+    m.file_inode = scan->inode;
+    m.path = scan->path;
+    return hfn_live_add_module(live, &m, &source, module, err);
 }

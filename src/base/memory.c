@@ -65,13 +65,18 @@ hotfn_env hfn_env_fill(const hotfn_env *env)
     return filled;
 }
 
+void *hfn_alloc_unset(const hotfn_env *env, size_t byte_count)
+{
+    /* at least 1, so that NULL only ever means: no memory */
+    return env->realloc_fn(env->realloc_user, NULL, 0, byte_count ? byte_count : 1);
+}
+
 void *hfn_alloc(const hotfn_env *env, size_t byte_count)
 {
-    size_t bytes = byte_count ? byte_count : 1; /* so that NULL only ever means: no memory */
-    void *memory = env->realloc_fn(env->realloc_user, NULL, 0, bytes);
+    void *memory = hfn_alloc_unset(env, byte_count);
 
     if (memory)
-        memset(memory, 0, bytes);
+        memset(memory, 0, byte_count);
     return memory;
 }
 
@@ -145,11 +150,11 @@ void hfn_arena_finish(hfn_arena *arena)
 static hfn_arena_block *add_block(hfn_arena *arena, size_t byte_count)
 {
     size_t size = byte_count > ARENA_BLOCK_BYTES / 4 ? byte_count : ARENA_BLOCK_BYTES;
-    hfn_arena_block *block = hfn_alloc(arena->env, round_up(sizeof *block) + size);
+    hfn_arena_block *block = hfn_alloc_unset(arena->env, round_up(sizeof *block) + size);
 
     if (!block)
         return NULL;
-    block->size = size;
+    *block = (hfn_arena_block){ .size = size };
     if (arena->blocks && size != ARENA_BLOCK_BYTES) {
         block->next = arena->blocks->next;
         arena->blocks->next = block;
@@ -174,7 +179,7 @@ void *hfn_arena_alloc(hfn_arena *arena, size_t byte_count)
         return NULL;
     memory = block_bytes(block) + block->used;
     block->used += bytes;
-    return memory;
+    return memset(memory, 0, bytes);
 }
 
 char *hfn_arena_copy(hfn_arena *arena, const char *text, size_t length)

@@ -11,6 +11,8 @@
 hotfn_env hfn_env_fill(const hotfn_env *env);
 
 void *hfn_alloc(const hotfn_env *env, size_t byte_count); /* zeroed; NULL if none   */
+/* The same, but not zeroed: for what is filled at once, and not touched before it is. */
+void *hfn_alloc_unset(const hotfn_env *env, size_t byte_count);
 void hfn_free(const hotfn_env *env, void *memory, size_t byte_count);
 void *hfn_resize(const hotfn_env *env, void *memory, size_t old_bytes, size_t new_bytes);
 

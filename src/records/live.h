@@ -59,6 +59,16 @@ bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, u
 /* The text at offset of the strings section, "" if it does not end inside. */
 const char *hfn_live_text(const hotfn_live *live, uint64_t offset);
 
+/* live_append.c: functions one by one, each read once: no list of them is made. */
+typedef struct hfn_function_source {
+    void (*get)(void *user, uint32_t index, hotfn_record_function *out);
+    void *user;
+} hfn_function_source;
+/* hotfn_live_add_module, of module->function_count functions of a source. */
+hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
+                                 const hfn_function_source *source, uint32_t *index,
+                                 hotfn_error *err);
+
 /* live_time.c: what timing adds to a live record. */
 typedef struct hfn_time_sizes {
     bool is_timed;

@@ -221,9 +221,10 @@ static hotfn_status put_function(hotfn_live *live, const hotfn_record_function *
     return HOTFN_OK;
 }
 
-static hotfn_status put_functions(hotfn_live *live, const hotfn_record_function *functions,
+static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *source,
                                   uint32_t count, hotfn_error *err)
 {
+    hotfn_record_function f;
     uint32_t first = live->function_count;
     uint64_t capacity = live->layout.sections[HFN_SECTION_FUNCTIONS].elements;
     hotfn_status status;
@@ -235,8 +236,10 @@ static hotfn_status put_functions(hotfn_live *live, const hotfn_record_function 
                                (uint64_t)(first + count) * HFN_FUNCTION_BYTES,
                                &live->function_bytes_there, err);
     forget_texts(live); /* addresses that the caller's texts had the last time */
-    for (uint32_t i = 0; status == HOTFN_OK && i < count; i++)
-        status = put_function(live, &functions[i], first + i, err);
+    for (uint32_t i = 0; status == HOTFN_OK && i < count; i++) {
+        source->get(source->user, i, &f);
+        status = put_function(live, &f, first + i, err);
+    }
     if (status == HOTFN_OK)
         live->function_count += count;
     return status;
@@ -306,9 +309,9 @@ static void put_note(uint8_t *at, const hotfn_record_module *m, const hotfn_erro
     memcpy(at + HFN_MODULE_NOTE, why->text, HFN_MODULE_NOTE_BYTES - 1);
 }
 
-hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
-                                   const hotfn_record_function *functions, uint32_t *index,
-                                   hotfn_error *err)
+hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
+                                 const hfn_function_source *source, uint32_t *index,
+                                 hotfn_error *err)
 {
     hotfn_error why = HOTFN_ERROR_INIT;
     uint32_t path, slots = live->slot_count, first = live->function_count;
@@ -330,7 +333,7 @@ hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *
          (uint64_t)live->module_count * HFN_MODULE_BYTES;
     put_module(at, &m, path);
     strings = live->string_bytes;
-    if (put_functions(live, functions, m.function_count, &why) != HOTFN_OK) {
+    if (put_functions(live, source, m.function_count, &why) != HOTFN_OK) {
         live->string_bytes = strings;
         live->slot_count = slots;
         forget_texts(live);
@@ -343,4 +346,20 @@ hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *
     *index = live->module_count++;
     publish(live);
     return HOTFN_OK;
+}
+
+static void copy_function(void *user, uint32_t index, hotfn_record_function *out)
+{
+    const hotfn_record_function *functions = user;
+
+    *out = functions[index];
+}
+
+hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
+                                   const hotfn_record_function *functions, uint32_t *index,
+                                   hotfn_error *err)
+{
+    hfn_function_source source = { copy_function, (void *)(uintptr_t)functions };
+
+    return hfn_live_add_module(live, module, &source, index, err);
 }

@@ -188,7 +188,7 @@ hotfn_status hfn_packed_read(hfn_packed *out, int fd, uint64_t rows_offset, uint
     hotfn_status status = HOTFN_OK;
 
     r.has_holes = has_holes(fd, (uint64_t)row_count * row_bytes);
-    r.chunk = hfn_alloc(&out->env, CHUNK_BYTES);
+    r.chunk = hfn_alloc_unset(&out->env, CHUNK_BYTES);
     if (!r.chunk)
         return no_memory(&r);
     for (uint32_t row = 0; status == HOTFN_OK && row < row_count; row++) {

@@ -120,10 +120,11 @@ hotfn_status hfn_record_load_section(hotfn_record *r, const hfn_source *in, uint
 
     if (status != HOTFN_OK)
         return status;
-    if (wanted > SIZE_MAX - 2 || !(part->bytes = hfn_alloc(&r->env, wanted + 2)))
+    if (wanted > SIZE_MAX - 2 || !(part->bytes = hfn_alloc_unset(&r->env, wanted + 2)))
         return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, s->offset, "no memory for the record");
     part->byte_count = wanted;
     got = read_some(in, part->bytes, wanted, s->offset);
+    memset(part->bytes + got, 0, wanted + 2 - got);
     if (got < wanted)
         return hfn_record_damage(r, s->offset + got, err, "the %s are cut", section_names[type]);
     if ((s->flags & HFN_SECTION_HAS_CRC) && type != HFN_SECTION_PACKED_ROWS &&

@@ -336,7 +336,7 @@ hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layou
     if (status != HOTFN_OK || out->header.flags == 0 || out->header.ticks_per_second == 0)
         return status; /* made, but nobody has timed anything yet */
     r.has_holes = fstat(fd, &file) == 0 && (uint64_t)file.st_blocks * 512 < file_bytes;
-    r.chunk = hfn_alloc(&out->env, CHUNK_BYTES);
+    r.chunk = hfn_alloc_unset(&out->env, CHUNK_BYTES);
     if (!r.chunk)
         return no_memory(&r);
     status = read_everything(&r);
