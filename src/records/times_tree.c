@@ -9,6 +9,13 @@ static uint32_t function_of(const hotfn_record *r, uint32_t slot)
     return slot < r->slot_count ? r->slot_functions[slot] : HOTFN_NO_FUNCTION;
 }
 
+/* Without a tree of calls the nodes are places that allocate, which are nobody's answer. */
+static uint32_t node_count(const hotfn_record *r)
+{
+    return r->times.header.flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED) ? r->times.node_count
+                                                                              : 0;
+}
+
 hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_record_edge *out)
 {
     hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
@@ -34,7 +41,7 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
     hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
     const hotfn_time_node *node;
 
-    if (index >= r->times.node_count)
+    if (index >= node_count(r))
         return HOTFN_E_NOT_FOUND;
     node = &r->times.nodes[index];
     n.parent = node->parent;
@@ -93,7 +100,7 @@ hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
     call = &r->times.slow[index];
     s.function = function_of(r, call->slot);
     s.thread = hfn_record_row_shown_as(r, call->thread);
-    s.node = call->node < r->times.node_count ? call->node : HOTFN_NO_NODE;
+    s.node = call->node < node_count(r) ? call->node : HOTFN_NO_NODE;
     s.start_ns = since_start(r, call->start_ticks);
     s.duration_ns = hfn_times_one_call_ns(r, &r->sums.slots[call->slot], call->ticks);
     return hfn_give(out, &s, sizeof s) ? HOTFN_OK : HOTFN_E_OPTION;
@@ -175,8 +182,7 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     i->count_cost_ns = cost_ns(r, h->count_cost_ticks);
     i->slow_ns = hfn_times_ns(r, h->slow_ticks);
     i->edge_count = r->sums.edge_count;
-    /* without a tree of calls they are places that allocate */
-    i->node_count = h->flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED) ? r->times.node_count : 0;
+    i->node_count = node_count(r);
     i->slow_count = count_shown_slow_calls(r);
     i->nodes_merged = h->nodes_merged;
     i->histograms_lost = h->histograms_used > pool ? h->histograms_used - pool : 0;
