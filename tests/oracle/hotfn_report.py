@@ -15,11 +15,14 @@ def load(text):
 def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None,
         ask=()):
     """(exit status, report) of one counted run, without its forked children (callgrind and the
-    programs' own totals leave them out too); stdout and stderr go to files in folder."""
+    programs' own totals leave them out too); stdout and stderr go to files in folder.  Scans are not
+    kept: a word of ours about a home without room for them, in stderr before the program begins, is one
+    that CPython sees (it asks where in the file it stands)."""
     record = folder / "run.hfr"
     with open(stdin or os.devnull, "rb") as source, open(folder / "stdout", "wb") as output, \
             open(folder / "stderr", "wb") as problems:
-        status = subprocess.run([hotfn, "run", "-q", "-o", record, *options, "--", *command],
+        status = subprocess.run([hotfn, "run", "-q", "--no-cache", "-o", record, *options, "--",
+                                 *command],
                                 env=environment, stdin=source, stdout=output, stderr=problems,
                                 cwd=cwd).returncode
     text = subprocess.run([hotfn, "report", record, "-n", "0", "--json", "--no-lines", "--process", "main", *ask],
