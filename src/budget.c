@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A budget for hooks, kept from outside (docs/design/budget.md).  Each look sums up what the calls since
  * the last one cost by the measured cost of a call, and compares that with the target's processor time.
- * If it is more than the share, the dearest functions are watched less closely, down to not at all.
- * Those come back for a try after a while, ever later if they are still too dear. */
+ * How many calls are timed follows at each look (budget_times.c).  If counts alone take more than the share,
+ * hooks of the most called functions go; they come back for a try after a while, ever later if they are still
+ * too dear. */
 #include "budget.h"
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "counters/timing.h"
 #include "handover.h"
 #include "os/os.h"
 #include "records/live.h"
@@ -20,53 +20,20 @@
 #include <unistd.h>
 
 #define MS HFN_BUDGET_MS
-#define LOOK_NS (25 * MS) /* from one look to the next              */
+#define LOOK_NS (10 * MS) /* from one look to the next              */
 #define SOON_UNTIL_NS (200 * MS)
 #define JUDGED_NS (2 * MS) /* of processor time: less says nothing    */
 #define STOP_TIMEOUT_NS (100 * MS)
 #define HELD_NS MS
-#define FIRST_BACK_NS (200 * MS)
 #define MOST_BACK_NS (30000 * MS)
 #define COOLED_NS (1000 * MS) /* who stays that long has cooled down     */
 #define LOOK_SHARE 20         /* a look takes at most 1/20 of the time   */
-#define TICK_UNITS 256.0      /* hotfn_time_header's costs */
-#define SAMPLED_MEAN 64u      /* one call in so many is timed, at least */
-#define COUNTED_MEAN 1000000u /* as good as none */
+#define STOP_NS MS            /* what a stop takes, as long as none was */
+#define COUNTS_PART 0.7       /* of the share, where calls are timed too */
+#define TIMED_PART 0.9        /* of the share, with the counts: a word changes it */
 #define STILL_HOOKED 64u      /* calls of a function that is said to be unhooked */
 
 /* ---- Begin and end. */
-
-static uint32_t sampled_mean(const hotfn_budget *b)
-{
-    return 16 * b->mean < SAMPLED_MEAN ? SAMPLED_MEAN : 16 * b->mean;
-}
-
-/* Of a call, without timing it: of one that a timed run passes over if there is a sample. */
-static void measure(hotfn_budget *b)
-{
-    double cost = hfn_budget_measure(b->means != NULL);
-
-    b->cost_ns[HOTFN_BUDGET_COUNTED] = cost;
-    b->cost_ns[HOTFN_BUDGET_SAMPLED] = cost;
-    b->cost_ns[HOTFN_BUDGET_TIMED] = cost;
-    b->header->count_cost_ps = (uint64_t)(cost * 1e3);
-}
-
-/* What a timed call costs is measured in the target, when it begins. */
-static void learn_time_cost(hotfn_budget *b)
-{
-    const hotfn_time_header *h = hfn_live_time_header(b->live);
-    double ticks, count = b->cost_ns[HOTFN_BUDGET_COUNTED], timed;
-
-    if (!b->means || b->header->time_cost_ps != 0 || h->ticks_per_second == 0)
-        return;
-    ticks = (double)(h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS;
-    timed = ticks * 1e9 / (double)h->ticks_per_second;
-    b->cost_ns[HOTFN_BUDGET_TIMED] = count + timed / b->mean;
-    b->cost_ns[HOTFN_BUDGET_SAMPLED] = count + timed / sampled_mean(b);
-    b->header->sample_cost_ps = (uint64_t)(count * 1e3);
-    b->header->time_cost_ps = (uint64_t)((count + timed) * 1e3);
-}
 
 hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_handover *handover,
                                  const hotfn_env *env, hotfn_error *err)
@@ -95,7 +62,8 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     b->mean = b->means ? hfn_live_time_header(live)->sample_mean : 1;
     b->mean = b->mean ? b->mean : 1;
     b->start_ns = hfn_get64(live->base + HFN_AT_START_NS);
-    measure(b);
+    b->count_ns = hfn_budget_measure(b->means != NULL);
+    b->header->count_cost_ps = (uint64_t)(b->count_ns * 1e3);
     *out = b;
     return HOTFN_OK;
 }
@@ -258,7 +226,7 @@ static void set_note(hotfn_budget *b, const char *what, int error)
     snprintf(b->header->note, sizeof b->header->note, "%s: %s", what, strerror(error));
 }
 
-static void note_change(hotfn_budget *b, hfn_book *f, double run_ns)
+void hfn_budget_note(hotfn_budget *b, hfn_book *f, uint32_t level, double run_ns)
 {
     double cost = hfn_budget_cost(b, f), ppm = cost * 1e6 / run_ns;
     hotfn_budget_change change = {
@@ -267,22 +235,21 @@ static void note_change(hotfn_budget *b, hfn_book *f, double run_ns)
         .cost_ppm = ppm < UINT32_MAX ? (uint32_t)ppm : UINT32_MAX,
         .function = f->function,
         .from = f->level,
-        .to = f->wanted,
-        .why = f->wanted > f->level ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY,
+        .to = level,
+        .why = level > f->level ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY,
     };
 
     hfn_live_note_change(b->live, &change);
     if (change.why == HOTFN_BUDGET_TOO_DEAR) {
         bool again = f->wait_ns > 0 && b->header->cpu_ns - f->came_ns < COOLED_NS;
-        f->wait_ns = again ? 2 * f->wait_ns : FIRST_BACK_NS;
+        f->wait_ns = again ? 2 * f->wait_ns : HFN_BUDGET_BACK_NS;
         f->wait_ns = f->wait_ns < MOST_BACK_NS ? f->wait_ns : MOST_BACK_NS;
         f->back_ns = b->header->cpu_ns + f->wait_ns;
-        f->rate = cost / run_ns;
     } else {
         f->came_ns = b->header->cpu_ns;
-        f->back_ns = f->came_ns + FIRST_BACK_NS;
+        f->back_ns = f->came_ns + HFN_BUDGET_BACK_NS;
     }
-    f->level = f->wanted;
+    f->level = level;
 }
 
 /* What stands in the target for those that go; who stands otherwise than it was made stays. */
@@ -341,8 +308,13 @@ static void change_all(hotfn_budget *b, double run_ns)
             f->is_fixed = !done; /* its module went */
             drop_cut(b, f);
         }
-        if (done)
-            note_change(b, f, run_ns);
+        if (!done)
+            continue;
+        if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
+            f->rate = (double)f->calls * b->count_ns / run_ns;
+            hfn_budget_time_none(b, b->chosen[i]);
+        }
+        hfn_budget_note(b, f, f->wanted, run_ns);
     }
 }
 
@@ -353,45 +325,8 @@ static void give_up(hotfn_budget *b)
         if (f->level != HOTFN_BUDGET_UNHOOKED)
             drop_cut(b, f);
         else
-            f->back_ns = b->header->cpu_ns + FIRST_BACK_NS;
+            f->back_ns = b->header->cpu_ns + HFN_BUDGET_BACK_NS;
     }
-}
-
-/* ---- Between levels that differ in what is timed, a word is enough.  The target reads it with the next
- * call that it times; to be timed sooner, the calls to be passed over become none.  That store and the
- * target's count-down may cross: then it takes longer. */
-
-static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t level)
-{
-    uint32_t mean = level == HOTFN_BUDGET_TIMED     ? b->mean
-                    : level == HOTFN_BUDGET_SAMPLED ? sampled_mean(b)
-                                                    : COUNTED_MEAN;
-    bool is_closer = mean < b->means[slot];
-
-    __atomic_store_n(&b->means[slot], mean, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; is_closer && i < hfn_live_rows_used(b->live); i++) {
-        /* stands for no other */
-        __atomic_store_n(&hfn_live_gap(b->live, i, slot)->mean, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(hfn_live_skip(b->live, i, slot), 0, __ATOMIC_RELAXED);
-    }
-}
-
-/* Of those chosen, do what needs no stop; the others stay chosen. */
-static void change_means(hotfn_budget *b, double run_ns)
-{
-    uint32_t kept = 0;
-
-    for (uint32_t i = 0; i < b->chosen_count; i++) {
-        uint32_t slot = b->chosen[i];
-        hfn_book *f = &b->books[slot];
-        if (b->means && f->closest == HOTFN_BUDGET_TIMED)
-            set_mean(b, slot, f->wanted);
-        if (f->wanted == HOTFN_BUDGET_UNHOOKED || f->level == HOTFN_BUDGET_UNHOOKED)
-            b->chosen[kept++] = slot;
-        else
-            note_change(b, f, run_ns);
-    }
-    b->chosen_count = kept;
 }
 
 static void change(hotfn_budget *b, double run_ns)
@@ -420,6 +355,7 @@ static void change(hotfn_budget *b, double run_ns)
         h->cost_ns += took_ns;
         h->longest_stop_ns = took_ns > h->longest_stop_ns ? took_ns : h->longest_stop_ns;
         b->next_stop_ns = begin_ns + (error ? 20 * took_ns : 2 * took_ns);
+        b->excess_ns = 0;
         if (error != 0 && error != ETIMEDOUT && error != ESRCH && error != ENOMEM)
             set_note(b, "the target cannot be stopped for a change", error);
     }
@@ -435,36 +371,56 @@ static void see_hooked_again(hotfn_budget *b, double run_ns)
         hfn_book *f = &b->books[i];
         if (f->level != HOTFN_BUDGET_UNHOOKED || f->calls < STILL_HOOKED)
             continue;
-        f->wanted = HOTFN_BUDGET_COUNTED;
         drop_cut(b, f);
-        note_change(b, f, run_ns);
+        hfn_budget_note(b, f, HOTFN_BUDGET_COUNTED, run_ns);
     }
+}
+
+static double stop_price(const hotfn_budget *b)
+{
+    return b->header->stops ? (double)b->header->stopped_ns / b->header->stops : (double)STOP_NS;
+}
+
+/* Whose hooks go or come, once what is saved by it pays for the stop: who has paid too much for as long as
+ * the stop takes may expect to pay it again. */
+static void choose(hotfn_budget *b, double counts, double allowed, bool is_over)
+{
+    bool too_many = counts > allowed;
+
+    b->excess_ns = too_many ? b->excess_ns + counts - allowed : 0;
+    b->chosen_count = 0;
+    if (b->is_stuck || hfn_os_monotonic_ns() < b->next_stop_ns)
+        return;
+    if (too_many && b->excess_ns > stop_price(b))
+        hfn_budget_reduce(b, counts, allowed);
+    else if (!is_over)
+        hfn_budget_raise(b, stop_price(b));
 }
 
 static void judge(hotfn_budget *b, uint64_t passed_ns)
 {
-    double cost = 0, run_ns = (double)passed_ns;
-    uint32_t changes;
+    double counts = 0, cost = 0, run_ns = (double)passed_ns, share_ns, counts_ns;
+    bool is_over;
 
-    learn_time_cost(b);
     see_hooked_again(b, run_ns);
-    for (uint32_t i = 0; i < b->book_count; i++)
-        cost += hfn_budget_cost(b, &b->books[i]);
+    for (uint32_t i = 0; i < b->book_count; i++) {
+        const hfn_book *f = &b->books[i];
+        cost += hfn_budget_cost(b, f);
+        counts += f->level < HOTFN_BUDGET_UNHOOKED ? (double)f->calls * b->count_ns : 0;
+    }
     cost = cost < 0.95 * run_ns ? cost : 0.95 * run_ns;
+    share_ns = b->share * (run_ns - cost);
+    counts_ns = b->means ? COUNTS_PART * share_ns : share_ns;
+    is_over = cost > share_ns;
     b->header->cpu_ns += passed_ns;
     b->header->cost_ns += (uint64_t)cost;
-    b->chosen_count = 0;
-    if (hfn_os_monotonic_ns() >= b->next_stop_ns) {
-        if (cost > b->share * (run_ns - cost))
-            hfn_budget_reduce(b, cost, run_ns - cost);
-        else
-            hfn_budget_raise(b, cost, run_ns - cost);
+    choose(b, counts, counts_ns, is_over);
+    if (b->means) {
+        double kept = b->is_stuck || counts < counts_ns ? counts : counts_ns;
+        hfn_budget_time(b, TIMED_PART * share_ns - kept, is_over, run_ns);
     }
-    changes = b->chosen_count;
-    change_means(b, run_ns);
     if (b->chosen_count > 0)
         change(b, run_ns);
-    b->chosen_count = changes;
     for (uint32_t i = 0; i < b->book_count; i++)
         b->books[i].last += b->books[i].calls;
 }

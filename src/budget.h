@@ -59,18 +59,21 @@ uint32_t hfn_cut_range(const hfn_cut *cut, hfn_remote_range *out);
 #define HFN_BUDGET_MS UINT64_C(1000000)
 #define HFN_BUDGET_SOON_NS (5 * HFN_BUDGET_MS) /* from one look to the next after a try */
 #define HFN_BUDGET_TRIES 32u                   /* in one stop */
+#define HFN_BUDGET_BACK_NS (200 * HFN_BUDGET_MS) /* until more is known of a function, after a change */
 
 /* What is known of a slot. */
 typedef struct hfn_book {
     uint64_t last, calls;      /* until the last look, and since        */
     uint64_t back_ns, wait_ns; /* when it may come back; the last wait  */
     uint64_t came_ns;          /* when it came back last                */
-    double rate;               /* cost when it was reduced, of the time */
+    uint64_t seen_ns;          /* when it was called last               */
+    double rate;               /* what its count cost, of the time, when it was unhooked */
     hfn_cut *cut;              /* while it is out                       */
     uint32_t function, module;
     uint32_t level;            /* HOTFN_BUDGET_*; 0: not hooked yet     */
     uint32_t closest;          /* the level that was asked for          */
     uint32_t wanted;           /* the level to change to now            */
+    uint32_t mean;             /* one call in so many is timed, at most; 0: few, it begins slowly */
     bool is_fixed;             /* it cannot be changed                  */
 } hfn_book;
 
@@ -80,8 +83,9 @@ struct hotfn_budget {
     hotfn_handover *handover;
     hotfn_budget_header *header;
     double share;
-    double cost_ns[HOTFN_BUDGET_UNHOOKED + 1]; /* of a call, by level */
-    uint32_t *means; /* shared, by slot: one call in so many is timed, 0: as asked; NULL: none is */
+    double count_ns, timed_ns; /* of a call that is counted, and of timing one in addition */
+    double excess_ns; /* what counts took too much since the last stop */
+    uint32_t *means; /* shared, by slot, as hfn_book's; NULL: none is timed */
     uint32_t mean;   /* as asked */
     hfn_book *books;
     uint32_t book_count, book_capacity;
@@ -100,11 +104,20 @@ struct hotfn_budget {
 /* budget_measure.c: what the hook of a call costs that is not timed, in nanoseconds, by whether the run
  * times some; measured now, takes two milliseconds.  0 where no budget can be kept. */
 double hfn_budget_measure(bool is_sampled);
-/* budget_choose.c: what the calls since the last look cost, at the level of their function. */
+/* budget_choose.c: what the calls since the last look cost, counted and timed as they were. */
 double hfn_budget_cost(const hotfn_budget *budget, const hfn_book *function);
-/* They cost too much, out of run_ns without hooks: choose who is watched less closely. */
-void hfn_budget_reduce(hotfn_budget *budget, double cost, double run_ns);
-/* They do not: choose who is watched more closely again, or tried. */
-void hfn_budget_raise(hotfn_budget *budget, double cost, double run_ns);
+/* Counts took so much, which is more than is allowed: choose who is unhooked. */
+void hfn_budget_reduce(hotfn_budget *budget, double counts, double allowed);
+/* They do not: choose who is tried again; a stop takes stop_ns. */
+void hfn_budget_raise(hotfn_budget *budget, double stop_ns);
+
+/* budget_times.c: let timing take what is allowed, by functions that are hooked; the target goes on.
+ * is_over: hooks cost too much now.  run_ns: of processor time since the last look. */
+void hfn_budget_time(hotfn_budget *budget, double allowed, bool is_over, double run_ns);
+/* Its calls are counted only, when it comes back. */
+void hfn_budget_time_none(hotfn_budget *budget, uint32_t slot);
+
+/* budget.c: the function's level changes. */
+void hfn_budget_note(hotfn_budget *budget, hfn_book *function, uint32_t level, double run_ns);
 
 #endif

@@ -173,13 +173,18 @@ static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t pa
 /* One call in how many is timed from now on. */
 static ALWAYS_INLINE uint32_t next_mean(hfn_time_state *t, const hfn_time_gap *gap, uint32_t slot)
 {
-    uint32_t given = 0;
+    uint64_t timed = hfn_time_cell_of(t, slot + 1)->timed_calls;
+    uint32_t mean =
+        hfn_sample_mean(hfn_time.worth_ticks, hfn_time.most_mean, timed, gap->seen_ticks);
+    uint32_t least;
 
-    if (hfn_time.means) /* pairs with the parent's store: any value is right */
-        given = __atomic_load_n(&hfn_time.means[slot], __ATOMIC_RELAXED);
-    return given ? given
-                 : hfn_sample_mean(hfn_time.worth_ticks, hfn_time.most_mean,
-                                   hfn_time_cell_of(t, slot + 1)->timed_calls, gap->seen_ticks);
+    if (!hfn_time.means)
+        return mean;
+    /* pairs with the parent's store: any value is right */
+    least = __atomic_load_n(&hfn_time.means[slot], __ATOMIC_RELAXED);
+    if (least == 0)
+        least = hfn_sample_begin(timed);
+    return mean > least ? mean : least;
 }
 
 static ALWAYS_INLINE uint64_t call_stands_for(const hfn_time_gap *gap)

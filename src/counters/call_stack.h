@@ -21,7 +21,7 @@ typedef struct hfn_time_engine {
     hotfn_slow_call *slow;
     hotfn_time_event *events;
     hotfn_alloc_cell *allocs; /* by node; NULL: memory is not kept */
-    const uint32_t *means; /* sampled: by slot, the parent may change them; 0, NULL: next_mean's  */
+    const uint32_t *means; /* sampled: by slot, the parent may change them: no more of the calls are timed */
     uint32_t event_mask;
 } hfn_time_engine;
 

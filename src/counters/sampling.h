@@ -30,6 +30,16 @@ static inline uint32_t hfn_sample_mean(uint64_t worth_ticks, uint32_t most, uint
     return shift < 32 && most >> shift != 0 ? UINT32_C(1) << shift : most;
 }
 
+/* As long as a budget has not yet said how many may be timed: half as many of the next calls each time that
+ * so many were, so that a function called n times costs SLOWER * log2(n / SLOWER) timed calls at most. */
+static inline uint32_t hfn_sample_begin(uint64_t timed_calls)
+{
+    enum { SLOWER = 32, MOST = 20 };
+    uint64_t steps = timed_calls / SLOWER;
+
+    return UINT32_C(1) << (steps < MOST ? steps : MOST);
+}
+
 /* How many calls go by before the next one: mean - 1 in the mean. */
 static inline uint32_t hfn_sample_skip(uint64_t *random, uint32_t mean)
 {

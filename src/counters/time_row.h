@@ -138,7 +138,7 @@ typedef struct hfn_time_memory {
     uint64_t *histograms;
     hotfn_slow_call *slow;
     hotfn_time_event *events;
-    const uint32_t *means; /* by slot: one call in so many is timed, 0: as the header says */
+    const uint32_t *means; /* by slot: one call in so many is timed at most; 0: it begins slowly */
 } hfn_time_memory;
 
 #endif

@@ -15,7 +15,7 @@ static uint32_t look(hotfn_budget *b)
 
     for (int i = 0; i < LOOKS && scene_use(&s, 5 * SCENE_MS); i++) {
         uint64_t used = hfn_os_process_cpu_ns((uint32_t)s.pid) - b->cpu_ns;
-        scene_add_calls(&s, 0, (uint64_t)((double)used / 2 / b->cost_ns[HOTFN_BUDGET_COUNTED]));
+        scene_add_calls(&s, 0, (uint64_t)((double)used / 2 / b->count_ns));
         scene_look(&s, b);
         first = b->book_count > 0 ? &b->books[hotfn_live_slots(s.live, 0)[0]] : NULL;
         if (first && (first->level == HOTFN_BUDGET_UNHOOKED || first->is_fixed))

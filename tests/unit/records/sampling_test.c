@@ -338,7 +338,19 @@ static void long_calls_are_timed_more_often(void)
     CHECK_EQ_U64(hfn_sample_seen(25600, 100000000), 25600); /* no matter how long it waited */
 }
 
+/* Where a budget is to be kept: how often a function is timed before anybody looked at it. */
+static void what_begins_slowly_is_timed_seldom(void)
+{
+    uint64_t timed = 0;
+
+    for (uint64_t calls = 0; calls < 1000000; calls += hfn_sample_begin(timed++))
+        CHECK(calls >= 32 || timed == calls); /* the first ones all */
+    CHECK(timed > 400 && timed < 500);        /* 32 for each doubling */
+    CHECK_EQ_U64(hfn_sample_begin(UINT64_MAX), 1 << 20);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(what_begins_slowly_is_timed_seldom),
     CHECK_TEST(estimates_are_unbiased_and_as_near_as_they_claim),
     CHECK_TEST(errors_of_merged_samples_add_up_by_their_squares),
     CHECK_TEST(a_gap_is_as_long_as_its_mean),

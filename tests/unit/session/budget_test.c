@@ -42,8 +42,7 @@ static bool reaches(hotfn_budget *b, budget_scene *s, double share, uint32_t lev
     for (int i = 0; i < 400 && scene_use(s, 10 * SCENE_MS); i++) {
         uint64_t used = hfn_os_process_cpu_ns((uint32_t)s->pid) - b->cpu_ns;
         if (b->book_count == 0 || book(b, s, 0)->level != HOTFN_BUDGET_UNHOOKED)
-            scene_add_calls(s, 0,
-                            (uint64_t)(share * (double)used / b->cost_ns[HOTFN_BUDGET_COUNTED]));
+            scene_add_calls(s, 0, (uint64_t)(share * (double)used / b->count_ns));
         scene_look(s, b);
         if (b->book_count > 0 && book(b, s, 0)->level == level)
             return true;
@@ -105,7 +104,7 @@ static void what_is_timed_falls_by_a_word(void)
     h->cost_inside_ticks = h->cost_outside_ticks = 100 * 1000 * 256; /* 200 us a timed call */
     scene_counts(&s);
     scene_use(&s, 10 * SCENE_MS);
-    scene_add_calls(&s, 0, 1000); /* 200 ms timed; counted nearly nothing */
+    scene_add_calls(&s, 0, 2000); /* 400 ms timed; counted nearly nothing */
     scene_look(&s, b);
     CHECK(book(b, &s, 0)->level > HOTFN_BUDGET_TIMED &&
           book(b, &s, 0)->level < HOTFN_BUDGET_UNHOOKED);
@@ -208,6 +207,7 @@ static void a_target_that_cannot_be_changed_is_timed_less(void)
     pid_t tracer = start_tracer(s.pid);
     hotfn_budget *b = budget_of(&s);
 
+    hfn_live_time_header(s.live)->cost_inside_ticks = 100 * 256;
     scene_counts(&s);
     scene_add_calls(&s, 0, MANY);
     look_once(b, &s); /* wants it unhooked, and is refused */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* How many of a function's calls are timed: as many as was asked, if that takes no more than a fair share of
+ * what is left for timing; else so many that it takes just that.  A word for each slot says it, in the live
+ * record; the target reads it with each call that it times, and is not stopped for it. */
+#include "budget.h"
+
+#include "counters/timing.h"
+#include "os/os.h"
+#include "records/live.h"
+
+#define TICK_UNITS 256.0 /* hotfn_time_header's costs */
+#define COLD 2.0 /* a call that is timed now and then takes so much longer than the probe's */
+#define COUNTED_MEAN                                                                               \
+    1000000u /* one call in so many is as good as none                                  */
+#define ROUNDS 16
+#define BEGUN_CALLS 1024u                   /* until then the target's own slow start is let be */
+#define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* who is not called for so long begins slowly again */
+
+/* Measured in the target, when it begins. */
+static void learn_cost(hotfn_budget *b)
+{
+    const hotfn_time_header *h = hfn_live_time_header(b->live);
+    double timed;
+
+    if (b->timed_ns > 0 || h->ticks_per_second == 0)
+        return;
+    timed = (double)(h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS * 1e9 /
+            (double)h->ticks_per_second;
+    b->timed_ns = COLD * timed;
+    b->header->sample_cost_ps = (uint64_t)(b->count_ns * 1e3);
+    b->header->time_cost_ps = (uint64_t)((b->count_ns + timed) * 1e3);
+}
+
+/* ---- How many. */
+
+static bool is_timed(const hfn_book *f)
+{
+    return f->closest == HOTFN_BUDGET_TIMED && f->level < HOTFN_BUDGET_UNHOOKED;
+}
+
+/* What its calls would have taken, timed as closely as was asked. */
+static double asked_cost(const hotfn_budget *b, const hfn_book *f)
+{
+    return (double)f->calls * b->timed_ns / b->mean;
+}
+
+/* What each may take, so that all that are timed take what is allowed: nobody more than he asks for, and who
+ * asks for more as much as any other.  It grows from round to round. */
+static double fair_share(const hotfn_budget *b, double allowed)
+{
+    double share = 0;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        double left = allowed;
+        uint32_t dear = 0;
+
+        for (uint32_t i = 0; i < b->book_count; i++) {
+            const hfn_book *f = &b->books[i];
+            if (!is_timed(f) || f->calls == 0)
+                continue;
+            if (asked_cost(b, f) > share)
+                dear++;
+            else
+                left -= asked_cost(b, f);
+        }
+        if (dear == 0 || left / dear <= share)
+            break;
+        share = left / dear;
+    }
+    return share;
+}
+
+/* One call in so many at least is passed over; 1: as the target would do it. */
+static uint32_t mean_for(const hotfn_budget *b, const hfn_book *f, double share)
+{
+    double mean;
+
+    if (asked_cost(b, f) <= share)
+        return 1;
+    mean = (double)f->calls * b->timed_ns / share;
+    return mean < COUNTED_MEAN ? (uint32_t)mean + 1 : COUNTED_MEAN;
+}
+
+/* ---- Saying so. */
+
+/* To be timed sooner, the calls to be passed over become none, and what was passed over stands for nothing.
+ * That store and the target's count-down may cross: then it takes longer. */
+static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t mean)
+{
+    hfn_book *f = &b->books[slot];
+    bool is_closer = mean != 0 && (f->mean == 0 || mean < f->mean);
+
+    f->mean = mean;
+    __atomic_store_n(&b->means[slot], mean, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; is_closer && i < hfn_live_rows_used(b->live); i++) {
+        __atomic_store_n(&hfn_live_gap(b->live, i, slot)->mean, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(hfn_live_skip(b->live, i, slot), 0, __ATOMIC_RELAXED);
+    }
+}
+
+void hfn_budget_time_none(hotfn_budget *b, uint32_t slot)
+{
+    if (b->means && b->books[slot].closest == HOTFN_BUDGET_TIMED)
+        set_mean(b, slot, COUNTED_MEAN);
+}
+
+static void change_mean(hotfn_budget *b, uint32_t slot, uint32_t mean, double run_ns)
+{
+    hfn_book *f = &b->books[slot];
+    uint32_t level = mean <= b->mean        ? HOTFN_BUDGET_TIMED
+                     : mean >= COUNTED_MEAN ? HOTFN_BUDGET_COUNTED
+                                            : HOTFN_BUDGET_SAMPLED;
+
+    if (f->mean == 0) /* what it would have taken is why */
+        f->mean = 1;
+    if (level != f->level)
+        hfn_budget_note(b, f, level, run_ns);
+    else
+        f->back_ns = b->header->cpu_ns + HFN_BUDGET_BACK_NS;
+    set_mean(b, slot, mean);
+}
+
+/* Is this to be done now?  More calls are timed only after a while. */
+static bool is_due(const hotfn_budget *b, const hfn_book *f, uint32_t mean, bool is_over)
+{
+    if (f->mean == 0)
+        return f->calls > 0 && f->last + f->calls >= BEGUN_CALLS;
+    if (mean >= f->mean)
+        return is_over && mean > f->mean;
+    return !is_over && f->back_ns <= b->header->cpu_ns && mean <= f->mean / 2;
+}
+
+void hfn_budget_time(hotfn_budget *b, double allowed, bool is_over, double run_ns)
+{
+    double share;
+
+    learn_cost(b);
+    share = fair_share(b, allowed);
+    for (uint32_t i = 0; i < b->book_count; i++) {
+        hfn_book *f = &b->books[i];
+        uint32_t mean = mean_for(b, f, share);
+        if (!is_timed(f))
+            continue;
+        if (f->calls > 0)
+            f->seen_ns = b->header->cpu_ns;
+        if (is_due(b, f, mean, is_over))
+            change_mean(b, i, mean, run_ns);
+        else if (f->mean == 1 && b->header->cpu_ns - f->seen_ns > FORGOTTEN_NS)
+            set_mean(b, i, 0);
+    }
+}
