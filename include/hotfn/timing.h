@@ -37,7 +37,7 @@ typedef struct hotfn_time_header {
     uint64_t start_ticks;    /* the clock at the record's start_ns                          */
     uint64_t resolution_ticks;
     uint32_t cost_inside_ticks;  /* of a timed call, seen as its own time; x 1/256          */
-    uint32_t cost_outside_ticks; /* and as its caller's; x 1/256                            */
+    uint32_t cost_outside_ticks; /* and as its caller's; x 1/256; sampled, when read: in the mean */
     uint32_t count_cost_ticks;   /* of a call that is counted only; x 1/256                 */
     uint32_t sample_mean;
     uint64_t slow_ticks;
@@ -74,7 +74,8 @@ typedef struct hotfn_time_cell {
     uint32_t histogram;   /* index + 1 in the pool, 0: none              */
     uint32_t open;        /* live: the engine's; finished: of timed_calls, those that had not returned */
     uint64_t callee_timed; /* timed calls from it, recursive ones too   */
-    uint64_t within_timed; /* timed calls within its outermost calls, these too; 0: not kept */
+    uint64_t within_timed; /* timed calls within its outermost calls, these too; 0: not kept.  Sampled: ticks that
+                              the two ends of timed calls within took                        */
 } hotfn_time_cell;
 
 /* Log-linear, 32 steps an octave: ticks below 64 have a bucket each, then bucket
@@ -95,7 +96,7 @@ typedef struct hotfn_time_node {
     uint64_t total_ticks;
     uint64_t timed_calls;
     uint32_t first_child, next_sibling; /* the engine's                           */
-    uint64_t within_timed; /* sampled: timed calls within its own, these too; otherwise the engine's */
+    uint64_t within_timed; /* sampled: ticks that the two ends of timed calls within took; otherwise the engine's */
     uint64_t spread;       /* sampled: sum of w * (w - 1), w being what a timed call stood for; else */
                            /* the engine's                                                           */
 } hotfn_time_node;

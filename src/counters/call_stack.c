@@ -74,8 +74,7 @@ static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, 
     return HFN_LIKELY((int64_t)(end - start) >= 0) ? end - start : 0;
 }
 
-static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
-                                 uint64_t how, uint64_t timed_before)
+static ALWAYS_INLINE void sum_up(hotfn_time_cell *c, uint64_t passed, uint64_t how, uint64_t within)
 {
     c->timed_calls++;
     if (HFN_UNLIKELY(passed < c->min_ticks - 1))
@@ -84,10 +83,9 @@ static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t
         c->max_ticks = passed;
     if (HFN_LIKELY(!(how & HFN_CALL_NESTED))) {
         c->total_ticks += passed;
-        c->within_timed += t->timed + 1 - timed_before;
+        c->within_timed += within;
         c->open = 0;
     }
-    t->timed++;
 }
 
 /* hotfn/timing.h has the formula. */
@@ -210,7 +208,16 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_fra
     return node;
 }
 
-/* It took so long, with so many timed calls in it, itself among them. */
+/* Rare as timed calls are, they find caches and branches cold, and cost several times what they do one after
+ * another: so each end says what it took.  One that took longer than this was interrupted. */
+#define OWN_TICKS_MOST 32768u
+
+static ALWAYS_INLINE void take_own_time(hfn_time_state *t, uint64_t begin, uint64_t end)
+{
+    t->timed += (end - begin < OWN_TICKS_MOST ? end - begin : 0) + hfn_time.beside_ticks;
+}
+
+/* It took so long, and the ends of the timed calls in it so many ticks of that. */
 static ALWAYS_INLINE void exit_sampled_node(hfn_time_state *t, uint64_t how, uint64_t passed,
                                             uint64_t within, uint64_t stands_for)
 {
@@ -287,12 +294,14 @@ static void account(hfn_time_state *t, const hfn_open_call *call, uint64_t end,
     uint32_t node = t->node;
     uint64_t passed = duration(t, call->start, end), stands_for = 1;
 
-    sum_up(t, c, passed, call->how, t->timed - timed_within);
     if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
+        sum_up(c, passed, call->how, timed_within);
         /* its frame may be gone: as the next one will */
         stands_for = call_stands_for(hfn_time_gap_of(t, hfn_call_slot(call->how)));
-        exit_sampled_node(t, call->how, passed, timed_within + 1, stands_for);
+        exit_sampled_node(t, call->how, passed, timed_within, stands_for);
     } else {
+        sum_up(c, passed, call->how, timed_within + 1);
+        t->timed++;
         exit_node(t, call->how, passed);
         t->node = node; /* whose call runs is settled by who calls us */
     }
@@ -357,8 +366,8 @@ static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t fram
     }
 }
 
-/* A call ends that is not the innermost one of the log.  How many timed calls had ended before it
- * began; where nobody knows, none ended in it. */
+/* A call ends that is not the innermost one of the log.  How much had been timed before it began; where nobody
+ * knows, nothing was in it. */
 static NOINLINE HFN_KEEPS_REGISTERS uint64_t end_out_of_order(hfn_time_state *t,
                                                               const hfn_time_frame *f)
 {
@@ -406,7 +415,7 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
 {
     uint8_t *row = hfn_thread_row;
     uint32_t slot = (uint32_t)f->slot, depth, flags, node = 0, caller;
-    uint64_t now, timed, how;
+    uint64_t begin = what == KEPT_SAMPLES ? ticks() : 0, now, timed, how;
     bool left;
     hotfn_time_cell *c;
     hfn_open_call *log;
@@ -451,6 +460,10 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         e->how = how;
         now = ticks();
         e->start = now;
+        if (what == KEPT_SAMPLES) {
+            take_own_time(t, begin, now);
+            e->timed_before = t->timed;
+        }
     } else {
         t->depth = depth + 1;
         now = ticks();
@@ -466,7 +479,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
 {
     uint8_t *row = hfn_thread_row;
     uint32_t depth = f->depth;
-    uint64_t how = f->how, stands_for = what == KEPT_SAMPLES ? f->room : 1, passed, timed_before;
+    uint64_t how = f->how, stands_for = what == KEPT_SAMPLES ? f->room : 1, passed, within;
     hfn_open_call *e;
     hotfn_time_cell *c;
     hfn_time_state *t;
@@ -478,21 +491,25 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
     e = &hfn_time_log_of(t)[depth];
     if (HFN_LIKELY(depth < HFN_LOG_CAPACITY && t->depth == depth + 1 &&
                    e->frame == address_of(f))) {
-        timed_before = e->timed_before;
+        within = t->timed - e->timed_before;
         e->frame = 0;
         BARRIER(); /* from then on the place is a handler's */
         t->depth = depth;
     } else {
-        timed_before = end_out_of_order(HFN_PASS(t), HFN_PASS(f));
+        within = t->timed - end_out_of_order(HFN_PASS(t), HFN_PASS(f));
     }
     pass_time(t, t->current, now);
     t->current = f->caller;
     passed = duration(t, f->start, now);
-    sum_up(t, c, passed, how, timed_before);
+    if (what != KEPT_SAMPLES) {
+        within++; /* itself */
+        t->timed++;
+    }
+    sum_up(c, passed, how, within);
     if (what == KEPT_ALL)
         exit_node(t, how, passed);
     if (what == KEPT_SAMPLES)
-        exit_sampled_node(t, how, passed, t->timed - timed_before, stands_for);
+        exit_sampled_node(t, how, passed, within, stands_for);
     if (what != KEPT_TIMES) {
         if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
             add_to_histogram(c, passed, stands_for);
@@ -501,6 +518,8 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
             hfn_tree_keep_slow(HFN_PASS(t), HFN_PASS(hfn_call_slot(how)),
                                HFN_PASS(hfn_call_node(how)), f->start, HFN_PASS(passed));
     }
+    if (what == KEPT_SAMPLES)
+        take_own_time(t, now, ticks());
 }
 
 HFN_KEEPS_REGISTERS void hfn_time_enter(hfn_time_frame *frame)

@@ -23,6 +23,7 @@ typedef struct hfn_time_engine {
     hotfn_alloc_cell *allocs; /* by node; NULL: memory is not kept */
     const uint32_t *means; /* sampled: by slot, the parent may change them: no more of the calls are timed */
     uint32_t event_mask;
+    uint32_t beside_ticks; /* sampled: what an end of a call costs its caller beside what it sees */
 } hfn_time_engine;
 
 extern hfn_time_engine hfn_time;

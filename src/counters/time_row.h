@@ -51,7 +51,7 @@ typedef struct hfn_time_frame {
 typedef struct hfn_open_call {
     uint64_t frame; /* address of its hfn_time_frame, compared and never followed */
     uint64_t start;
-    uint64_t timed_before; /* timed calls of the thread that had ended before */
+    uint64_t timed_before; /* hfn_time_state's timed, when it began */
     uint64_t how;
 } hfn_open_call;
 
@@ -59,7 +59,7 @@ typedef struct hfn_open_call {
 typedef struct hfn_waiting_call {
     hfn_open_call call;
     uint64_t end;          /* when it was last seen; it may have been left then */
-    uint64_t timed_within; /* timed calls that had ended in it by then          */
+    uint64_t timed_within; /* how much that word had grown in it by then        */
 } hfn_waiting_call;
 
 /* Of a function that is sampled. */
@@ -80,7 +80,7 @@ typedef struct hfn_time_state {
     /* spare[0] */
     uint32_t current; /* number of the cell whose call runs                             */
     uint32_t limbo_count;
-    uint64_t timed;   /* timed calls that ended                                         */
+    uint64_t timed;   /* timed calls that ended; sampled: ticks that their two ends took */
     uint64_t floor;   /* calls that began before are timed from here: a forked child's  */
     uint32_t chunk_next, chunk_end; /* tree nodes at hand, index                        */
     uint32_t thread;  /* index of its cell + 1; 0: a row that is nobody's               */

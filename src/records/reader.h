@@ -69,6 +69,9 @@ uint64_t hfn_times_ns(const hotfn_record *record, uint64_t ticks);
 double hfn_times_root(double x); /* square root; 0 of a negative number */
 uint64_t hfn_times_less_cost(const hotfn_record *record, uint64_t ticks, uint64_t inside_calls,
                              uint64_t outside_calls);
+/* Of `outermost` calls, less what hooks within them cost too: of a slot, a node, an edge. */
+uint64_t hfn_times_less_hooks(const hotfn_record *record, uint64_t ticks, uint64_t within,
+                              uint64_t outermost);
 /* One call's, less its share of what hooks below it cost. */
 uint64_t hfn_times_one_call_ns(const hotfn_record *record, const hfn_slot_sum *sum, uint64_t ticks);
 /* Sampled: what a slot's timed calls stand for, fitted to how many calls there were; else value. */

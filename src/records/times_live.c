@@ -60,6 +60,11 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
 /* Where data begins at or behind `at`: at a page's begin, since holes are made of pages. */
 static uint64_t next_data(const live_reader *r, uint64_t at, uint64_t end)
 {
@@ -118,6 +123,20 @@ static hotfn_status read_row(live_reader *r, uint32_t thread)
     return status;
 }
 
+/* What a sample's timed call took of its caller's time where it ran, and not with others like it at the start. */
+static void find_mean_cost(hfn_times *t)
+{
+    uint64_t ticks = 0, calls = 0;
+
+    for (uint32_t i = 0; i < t->thread_count; i++)
+        ticks += ((const hfn_time_state *)(const void *)&t->threads[i])->timed;
+    for (size_t i = 0; i < t->entry_count; i++)
+        calls += t->entries[i].cell.timed_calls;
+    if (calls > 0)
+        t->header.cost_outside_ticks =
+            (uint32_t)least(less(ticks * 256 / calls, t->header.cost_inside_ticks), UINT32_MAX);
+}
+
 static hotfn_status read_rows(live_reader *r)
 {
     const hotfn_time_header *h = &r->out->header;
@@ -134,6 +153,8 @@ static hotfn_status read_rows(live_reader *r)
         return no_memory(r);
     for (uint32_t i = 0; status == HOTFN_OK && i < rows; i++)
         status = read_row(r, i);
+    if (h->flags & HOTFN_TIMING_SAMPLED)
+        find_mean_cost(r->out);
     return status;
 }
 

@@ -150,10 +150,11 @@ static hotfn_time_node *node_of(hfn_times *t, const hfn_unreturned *item)
 static void end_call(hfn_times *t, const hfn_unreturned *item, hotfn_time_cell *c)
 {
     hotfn_time_node *n = node_of(t, item);
+    bool sampled = (t->header.flags & HOTFN_TIMING_SAMPLED) != 0;
 
     if (item->kind == HFN_UNRETURNED_OUTERMOST) {
         c->total_ticks += item->ticks;
-        c->within_timed += item->within + 1;
+        c->within_timed += item->within + (sampled ? 0 : 1);
     }
     c->max_ticks = later(c->max_ticks, item->ticks);
     if (c->timed_calls++ == 0)
@@ -163,8 +164,8 @@ static void end_call(hfn_times *t, const hfn_unreturned *item, hotfn_time_cell *
         return;
     n->total_ticks += item->ticks;
     n->timed_calls++;
-    if (t->header.flags & HOTFN_TIMING_SAMPLED)
-        n->within_timed += item->within + 1;
+    if (sampled)
+        n->within_timed += item->within;
 }
 
 void hfn_times_end_open(hfn_times *t)

@@ -32,11 +32,21 @@ uint64_t hfn_times_less_cost(const hotfn_record *r, uint64_t ticks, uint64_t ins
     return cost < (double)ticks ? ticks - (uint64_t)cost : 0;
 }
 
-/* Of calls that saw only the inner part of their own cost, and all of what happened within. */
-static uint64_t less_cost_within(const hotfn_record *r, uint64_t ticks, uint64_t calls,
-                                 uint64_t outermost)
+/* Its nodes hold what the timed calls stand for. */
+static bool is_sample(const hotfn_record *r)
 {
-    return hfn_times_less_cost(r, ticks, calls, calls > outermost ? calls - outermost : 0);
+    return (r->times.header.flags & HOTFN_TIMING_SAMPLED) != 0;
+}
+
+/* Of calls that saw only the inner part of their own cost, and all of what happened within. */
+uint64_t hfn_times_less_hooks(const hotfn_record *r, uint64_t ticks, uint64_t within,
+                              uint64_t outermost)
+{
+    if (!is_sample(r))
+        return hfn_times_less_cost(r, ticks, within, within > outermost ? within - outermost : 0);
+    if (!r->is_raw)
+        ticks -= within < ticks ? within : ticks;
+    return hfn_times_less_cost(r, ticks, outermost, 0);
 }
 
 static uint64_t add(uint64_t a, uint64_t b)
@@ -55,12 +65,6 @@ static uint64_t times(uint64_t value, double factor)
 static uint64_t scale(uint64_t ticks, uint64_t calls, uint64_t timed)
 {
     return timed == 0 || timed >= calls ? ticks : times(ticks, (double)calls / (double)timed);
-}
-
-/* Its nodes hold what the timed calls stand for. */
-static bool is_sample(const hotfn_record *r)
-{
-    return (r->times.header.flags & HOTFN_TIMING_SAMPLED) != 0;
 }
 
 /* ---- How a function was timed. */
@@ -104,9 +108,8 @@ uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
 
     if (!is_sample(r))
         return hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, below), below);
-    below = n->within_timed > n->calls ? n->within_timed - n->calls : 0;
     return hfn_times_scaled(r, n->slot,
-                            hfn_times_less_cost(r, n->total_ticks, n->within_timed, below));
+                            hfn_times_less_hooks(r, n->total_ticks, n->within_timed, n->calls));
 }
 
 uint64_t hfn_times_callee_ticks(const hotfn_record *r, uint32_t node)
@@ -196,7 +199,8 @@ uint64_t hfn_times_one_call_ns(const hotfn_record *r, const hfn_slot_sum *sum, u
 {
     uint64_t own = hfn_times_less_cost(r, ticks, 1, 0);
     uint64_t all = hfn_times_less_cost(r, sum->total_ticks, sum->outermost_timed, 0);
-    uint64_t rest = less_cost_within(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
+    uint64_t rest =
+        hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
 
     if (r->is_raw || all == 0 || rest >= all)
         return hfn_times_ns(r, own);
@@ -319,7 +323,7 @@ static void fill_sampled(const hotfn_record *r, uint32_t slot, hotfn_record_timi
 {
     const hfn_slot_sum *sum = &r->sums.slots[slot];
     uint64_t total =
-        scale(less_cost_within(r, sum->total_ticks, sum->within_timed, sum->outermost_timed),
+        scale(hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed),
               sum->calls, sum->timed_calls);
     double squares = squared_error(r, slot, sum->spread);
 
@@ -341,7 +345,7 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
     if (sum->timed_calls == 0)
         return;
     t->total_ns = hfn_times_ns(
-        r, less_cost_within(r, sum->total_ticks, sum->within_timed, sum->outermost_timed));
+        r, hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed));
     t->self_ns = hfn_times_ns(
         r, hfn_times_less_cost(r, sum->self_ticks, sum->timed_calls, sum->callee_timed));
     t->self_ns = t->self_ns < t->total_ns ? t->self_ns : t->total_ns;

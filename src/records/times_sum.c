@@ -288,7 +288,7 @@ static bool sum_tree(hfn_time_sums *out, const hfn_sum_input *in)
 static void assume_within(hfn_time_sums *out)
 {
     for (uint32_t s = 0; s < out->slot_count; s++)
-        if (out->slots[s].within_timed == 0)
+        if (out->slots[s].within_timed == 0 && !(out->flags & HOTFN_TIMING_SAMPLED))
             out->slots[s].within_timed =
                 add(out->slots[s].outermost_timed, out->slots[s].callee_timed);
 }

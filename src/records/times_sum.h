@@ -13,7 +13,8 @@ typedef struct hfn_slot_sum {
     uint64_t total_ticks, self_ticks;
     uint64_t min_ticks, max_ticks;      /* min plus 1, as in a cell                     */
     uint64_t callee_timed;
-    uint64_t within_timed, outermost_timed; /* timed calls within its outermost ones, and those */
+    uint64_t within_timed, outermost_timed; /* timed calls within its outermost ones, and those; sampled: ticks
+                                             * that hooks took within, and timed calls */
     uint64_t stood_for; /* sampled: calls that the timed ones stand for; about `calls` */
     uint64_t spread;    /* and the sum of its nodes'                                   */
     double variance;    /* of a call's ticks; by the reader, as it takes histograms    */

@@ -263,7 +263,8 @@ static void sampled_times_are_scaled_up_with_an_error(void)
 
         n->calls *= stands_for;
         n->total_ticks *= stands_for;
-        n->within_timed = n->timed_calls * stands_for + r->sums.nodes[i].below_timed;
+        n->within_timed =
+            r->sums.nodes[i].below_timed * (20 + 10); /* the calls within, both costs of each */
         n->spread = n->timed_calls * stands_for * (stands_for - 1);
     }
     r->totals[2] *= 2;
