@@ -6,9 +6,9 @@
  * build-id on this system; nothing is asked of the network.
  */
 #include "dwarf_lines.h"
+#include "libdw.h"
 
 #include <dwarf.h>
-#include <elfutils/libdwfl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,8 @@ enum {
     MAX_DEPTH = 256, /* of entries in a unit: deeper ones are passed over */
     MAX_CHAIN = 128, /* of calls inlined into each other: deeper ones are cut off */
 };
+
+static const libdw_calls *dw; /* NULL: nothing was opened yet, or there is no libdw here */
 
 /* [low, high) is code of unit, or was inlined into it by the call at file and line. */
 typedef struct range {
@@ -104,7 +106,7 @@ static bool keep_ranges(ranges *list, Dwarf_Die *die, range item)
     Dwarf_Addr base = 0;
     ptrdiff_t at = 0;
 
-    while ((at = dwarf_ranges(die, at, &base, &item.low, &item.high)) > 0)
+    while ((at = dw->dwarf_ranges(die, at, &base, &item.low, &item.high)) > 0)
         if (!keep(list, &item))
             return false;
     return true;
@@ -117,9 +119,9 @@ static range call_of(Dwarf_Die *die, Dwarf_Files *files)
     Dwarf_Attribute attribute;
     range call = { 0, 0, NULL, NULL, 0 };
 
-    if (files && dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &file) == 0)
-        call.file = dwarf_filesrc(files, file, NULL, NULL);
-    if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &line) == 0)
+    if (files && dw->dwarf_formudata(dw->dwarf_attr(die, DW_AT_call_file, &attribute), &file) == 0)
+        call.file = dw->dwarf_filesrc(files, file, NULL, NULL);
+    if (dw->dwarf_formudata(dw->dwarf_attr(die, DW_AT_call_line, &attribute), &line) == 0)
         call.line = (int)line;
     return call;
 }
@@ -136,15 +138,15 @@ static bool collect_calls(ranges *list, Dwarf_Die *die, Dwarf_Files *files, int 
 {
     Dwarf_Die child;
 
-    if (depth > MAX_DEPTH || dwarf_child(die, &child) != 0)
+    if (depth > MAX_DEPTH || dw->dwarf_child(die, &child) != 0)
         return true;
     do {
-        bool good = dwarf_tag(&child) == DW_TAG_inlined_subroutine
+        bool good = dw->dwarf_tag(&child) == DW_TAG_inlined_subroutine
                         ? keep_call(list, &child, files)
                         : collect_calls(list, &child, files, depth + 1);
         if (!good)
             return false;
-    } while (dwarf_siblingof(&child, &child) == 0);
+    } while (dw->dwarf_siblingof(&child, &child) == 0);
     return true;
 }
 
@@ -171,7 +173,7 @@ static inlined *new_unit(dwarf_lines *lines, Dwarf_Die *unit)
     }
     made = &lines->inlined[lines->inlined_count++];
     *made = (inlined){ unit, { NULL, 0, 0 } };
-    dwarf_getsrcfiles(unit, &files, NULL);
+    dw->dwarf_getsrcfiles(unit, &files, NULL);
     collect_calls(&made->calls, unit, files, 0);
     sort(&made->calls);
     return made;
@@ -192,7 +194,7 @@ static void index_units(dwarf_lines *lines)
     Dwarf_Die *unit = NULL;
     Dwarf_Addr bias;
 
-    while ((unit = dwfl_module_nextcu(lines->module, unit, &bias)) != NULL)
+    while ((unit = dw->dwfl_module_nextcu(lines->module, unit, &bias)) != NULL)
         if (!keep_ranges(&lines->units, unit, (range){ 0, 0, unit, NULL, 0 }))
             break;
     sort(&lines->units);
@@ -202,18 +204,13 @@ static void index_units(dwarf_lines *lines)
 static int find_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
                            const char *file, const char *link, GElf_Word crc, char **found)
 {
-    return dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
+    return dw->dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
 }
 
 dwarf_lines *dwarf_lines_open(const char *path, const char *folders)
 {
-    static char *debug_path; /* libdwfl keeps the address of it */
-    static const Dwfl_Callbacks callbacks = {
-        .find_elf = dwfl_build_id_find_elf,
-        .find_debuginfo = find_debug_file,
-        .section_address = dwfl_offline_section_address,
-        .debuginfo_path = &debug_path,
-    };
+    static char *debug_path;         /* libdwfl keeps the address of it */
+    static Dwfl_Callbacks callbacks; /* and of this */
     dwarf_lines *lines = calloc(1, sizeof *lines);
     Dwarf_Addr bias;
 
@@ -221,12 +218,19 @@ dwarf_lines *dwarf_lines_open(const char *path, const char *folders)
         return NULL;
     lines->folders = strdup(folders);
     debug_path = lines->folders;
-    lines->dwfl = lines->folders ? dwfl_begin(&callbacks) : NULL;
+    dw = libdw_load();
+    if (dw && lines->folders) {
+        callbacks = (Dwfl_Callbacks){ .find_elf = dw->dwfl_build_id_find_elf,
+                                      .find_debuginfo = find_debug_file,
+                                      .section_address = dw->dwfl_offline_section_address,
+                                      .debuginfo_path = &debug_path };
+        lines->dwfl = dw->dwfl_begin(&callbacks);
+    }
     if (!lines->dwfl)
         return lines;
-    lines->module = dwfl_report_offline(lines->dwfl, path, path, -1);
-    dwfl_report_end(lines->dwfl, NULL, NULL);
-    if (lines->module && dwfl_module_getdwarf(lines->module, &bias))
+    lines->module = dw->dwfl_report_offline(lines->dwfl, path, path, -1);
+    dw->dwfl_report_end(lines->dwfl, NULL, NULL);
+    if (lines->module && dw->dwfl_module_getdwarf(lines->module, &bias))
         index_units(lines);
     return lines;
 }
@@ -236,7 +240,7 @@ void dwarf_lines_close(dwarf_lines *lines)
     if (!lines)
         return;
     if (lines->dwfl)
-        dwfl_end(lines->dwfl);
+        dw->dwfl_end(lines->dwfl);
     free(lines->units.items);
     for (size_t i = 0; i < lines->inlined_count; i++)
         free(lines->inlined[i].calls.items);
@@ -250,13 +254,13 @@ bool dwarf_lines_find(dwarf_lines *lines, uint64_t address, char *file, size_t f
 {
     const range *in = find(&lines->units, address);
     const range *call = in ? find_call(lines, in->unit, address) : NULL;
-    Dwarf_Line *found = in && !call ? dwarf_getsrc_die(in->unit, address) : NULL;
+    Dwarf_Line *found = in && !call ? dw->dwarf_getsrc_die(in->unit, address) : NULL;
     const char *name = call ? call->file : NULL;
     int number = call ? call->line : 0;
 
     if (found) {
-        name = dwarf_linesrc(found, NULL, NULL);
-        dwarf_lineno(found, &number);
+        name = dw->dwarf_linesrc(found, NULL, NULL);
+        dw->dwarf_lineno(found, &number);
     }
     if (!name || number <= 0)
         return false;
@@ -277,22 +281,22 @@ static bool find_chain(chain *c, Dwarf_Die *die, Dwarf_Addr address, int depth)
 {
     Dwarf_Die child;
 
-    if (depth > MAX_DEPTH || dwarf_child(die, &child) != 0)
+    if (depth > MAX_DEPTH || dw->dwarf_child(die, &child) != 0)
         return false;
     do {
-        int tag = dwarf_tag(&child);
+        int tag = dw->dwarf_tag(&child);
         bool is_call = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
         if (is_scope(tag) ? find_chain(c, &child, address, depth + 1)
                           : (is_call || tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
                              tag == DW_TAG_catch_block) &&
-                                dwarf_haspc(&child, address) == 1) {
+                                dw->dwarf_haspc(&child, address) == 1) {
             if (is_call && c->count < MAX_CHAIN)
                 c->items[c->count++] = child;
             if (!is_scope(tag))
                 find_chain(c, &child, address, depth + 1);
             return true;
         }
-    } while (dwarf_siblingof(&child, &child) == 0);
+    } while (dw->dwarf_siblingof(&child, &child) == 0);
     return false;
 }
 
@@ -309,7 +313,7 @@ static const char *name_of(Dwarf_Die *die)
     const char *name = NULL;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !name; i++)
-        name = dwarf_formstring(dwarf_attr_integrate(die, names[i], &attribute));
+        name = dw->dwarf_formstring(dw->dwarf_attr_integrate(die, names[i], &attribute));
     return name;
 }
 
@@ -339,12 +343,12 @@ bool dwarf_lines_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, cha
         return false;
     copy_text(function, function_bytes, c->count ? name_of(&c->items[c->count - 1 - depth]) : NULL);
     if (depth == 0) {
-        found = dwarf_getsrc_die(in->unit, address);
-        copy_text(file, file_bytes, found ? dwarf_linesrc(found, NULL, NULL) : NULL);
+        found = dw->dwarf_getsrc_die(in->unit, address);
+        copy_text(file, file_bytes, found ? dw->dwarf_linesrc(found, NULL, NULL) : NULL);
         if (found)
-            dwarf_lineno(found, &number);
+            dw->dwarf_lineno(found, &number);
     } else { /* the call that the piece before was inlined by */
-        dwarf_getsrcfiles(in->unit, &files, NULL);
+        dw->dwarf_getsrcfiles(in->unit, &files, NULL);
         range call = call_of(&c->items[c->count - depth], files);
         copy_text(file, file_bytes, call.file);
         number = call.line;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Loading libdw, by the name of the version that we were compiled for. */
+#include "libdw.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* ISO C has no cast from an address of data to one of a function. */
+static bool take(void *library, const char *name, void *pointer)
+{
+    void *found = dlsym(library, name);
+
+    memcpy(pointer, &found, sizeof found);
+    return found != NULL;
+}
+
+const libdw_calls *libdw_load(void)
+{
+    static libdw_calls calls;
+    static bool tried, whole;
+
+    if (!tried) {
+        void *library = dlopen("libdw.so.1", RTLD_NOW);
+        tried = true;
+        whole = library != NULL;
+#define TAKE(name) whole = whole && take(library, #name, &calls.name);
+        LIBDW_CALLS(TAKE)
+#undef TAKE
+    }
+    return whole ? &calls : NULL;
+}
