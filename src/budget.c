@@ -50,6 +50,10 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
                         "a budget cannot be kept on this CPU yet");
     }
     b = hfn_alloc(&filled, sizeof *b);
+    if (b && !(b->pages = hfn_alloc(&filled, sizeof *b->pages))) {
+        hfn_free(&filled, b, sizeof *b);
+        b = NULL;
+    }
     if (!b)
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a budget");
     b->env = filled;
@@ -58,6 +62,7 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     b->header = hfn_live_budget(live);
     b->share = (double)b->header->share_ppm / 1e6;
     b->remote = (hfn_remote){ .env = filled, .memory = -1 };
+    b->pages->remote = &b->remote;
     b->means = hfn_live_means(live);
     b->mean = b->means ? hfn_live_time_header(live)->sample_mean : 1;
     b->mean = b->mean ? b->mean : 1;
@@ -85,6 +90,7 @@ void hotfn_budget_destroy(hotfn_budget *b)
     hfn_free(&env, b->chosen, b->book_capacity * sizeof *b->chosen);
     hfn_free(&env, b->modules, b->module_capacity * sizeof *b->modules);
     hfn_free(&env, b->row, b->row_slots * sizeof *b->row);
+    hfn_free(&env, b->pages, sizeof *b->pages);
     hfn_free(&env, b, sizeof *b);
 }
 
@@ -300,11 +306,11 @@ static void change_all(hotfn_budget *b, double run_ns)
         hfn_book *f = &b->books[b->chosen[i]];
         bool done = true;
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
-            done = hfn_cut_take_out(f->cut, &b->remote);
+            done = hfn_cut_take_out(f->cut, b->pages);
             if (!done)
                 drop_cut(b, f);
         } else if (f->level == HOTFN_BUDGET_UNHOOKED) {
-            done = hfn_cut_put_in(f->cut, &b->remote);
+            done = hfn_cut_put_in(f->cut, b->pages);
             f->is_fixed = !done; /* its module went */
             drop_cut(b, f);
         }
@@ -312,10 +318,12 @@ static void change_all(hotfn_budget *b, double run_ns)
             continue;
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
             f->rate = (double)f->calls * b->count_ns / run_ns;
+            f->is_just_out = true;
             hfn_budget_time_none(b, b->chosen[i]);
         }
         hfn_budget_note(b, f, f->wanted, run_ns);
     }
+    hfn_cut_pages_finish(b->pages);
 }
 
 static void give_up(hotfn_budget *b)
@@ -329,10 +337,27 @@ static void give_up(hotfn_budget *b)
     }
 }
 
-static void change(hotfn_budget *b, double run_ns)
+/* From when the first thread stood.  What a busy machine takes to let it run again is no work of ours. */
+static void count_stop(hotfn_budget *b, uint64_t begin_ns, int error)
 {
     hotfn_budget_header *h = b->header;
-    uint64_t begin_ns = hfn_os_monotonic_ns(), took_ns;
+    uint64_t from_ns = b->remote.stopped_ns ? b->remote.stopped_ns : begin_ns;
+    uint64_t now_ns = hfn_os_monotonic_ns(), took_ns = now_ns - from_ns;
+
+    h->stops++;
+    h->failed_stops += error != 0;
+    h->stopped_ns += took_ns;
+    h->cost_ns += took_ns;
+    h->longest_stop_ns = took_ns > h->longest_stop_ns ? took_ns : h->longest_stop_ns;
+    b->next_stop_ns = now_ns + (error ? 20 : 2) * (now_ns - begin_ns);
+    b->excess_ns = 0;
+    if (error != 0 && error != ETIMEDOUT && error != ESRCH && error != ENOMEM)
+        set_note(b, "the target cannot be stopped for a change", error);
+}
+
+static void change(hotfn_budget *b, double run_ns)
+{
+    uint64_t begin_ns;
     int error = hfn_os_remote_open(&b->remote);
 
     if (error != 0) {
@@ -347,17 +372,8 @@ static void change(hotfn_budget *b, double run_ns)
             change_all(b, run_ns);
         else
             give_up(b);
+        count_stop(b, begin_ns, error);
         b->is_held = !hfn_os_remote_go_on(&b->remote);
-        took_ns = hfn_os_monotonic_ns() - begin_ns;
-        h->stops++;
-        h->failed_stops += error != 0;
-        h->stopped_ns += took_ns;
-        h->cost_ns += took_ns;
-        h->longest_stop_ns = took_ns > h->longest_stop_ns ? took_ns : h->longest_stop_ns;
-        b->next_stop_ns = begin_ns + (error ? 20 * took_ns : 2 * took_ns);
-        b->excess_ns = 0;
-        if (error != 0 && error != ETIMEDOUT && error != ESRCH && error != ENOMEM)
-            set_note(b, "the target cannot be stopped for a change", error);
     }
     hfn_os_remote_close(&b->remote);
 }
@@ -369,8 +385,10 @@ static void see_hooked_again(hotfn_budget *b, double run_ns)
 {
     for (uint32_t i = 0; i < b->book_count; i++) {
         hfn_book *f = &b->books[i];
-        if (f->level != HOTFN_BUDGET_UNHOOKED || f->calls < STILL_HOOKED)
+        if (f->level != HOTFN_BUDGET_UNHOOKED || f->calls < STILL_HOOKED || f->is_just_out) {
+            f->is_just_out = false;
             continue;
+        }
         drop_cut(b, f);
         hfn_budget_note(b, f, HOTFN_BUDGET_COUNTED, run_ns);
     }
@@ -419,8 +437,6 @@ static void judge(hotfn_budget *b, uint64_t passed_ns)
         double kept = b->is_stuck || counts < counts_ns ? counts : counts_ns;
         hfn_budget_time(b, TIMED_PART * share_ns - kept, is_over, run_ns);
     }
-    if (b->chosen_count > 0)
-        change(b, run_ns);
     for (uint32_t i = 0; i < b->book_count; i++)
         b->books[i].last += b->books[i].calls;
 }
@@ -445,7 +461,7 @@ static void watch(hotfn_budget *b, uint32_t child)
 
 uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
 {
-    uint64_t begin_ns = hfn_os_monotonic_ns(), cpu_ns, wait_ns = LOOK_NS, took_ns;
+    uint64_t begin_ns = hfn_os_thread_cpu_ns(), cpu_ns, passed_ns, wait_ns = LOOK_NS, took_ns;
 
     if (b->is_held && !hfn_os_remote_go_on(&b->remote))
         return HELD_NS;
@@ -457,13 +473,17 @@ uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
     cpu_ns = hfn_os_process_cpu_ns(pid);
     if (cpu_ns < b->cpu_ns + JUDGED_NS || !learn(b) || b->book_count == 0 || !read_counts(b, pid))
         return HFN_BUDGET_SOON_NS;
-    b->chosen_count = 0;
-    judge(b, cpu_ns - b->cpu_ns);
+    passed_ns = cpu_ns - b->cpu_ns;
     b->cpu_ns = cpu_ns;
+    judge(b, passed_ns);
+    took_ns = hfn_os_thread_cpu_ns() - begin_ns;
+    if (b->chosen_count > 0) {
+        change(b, (double)passed_ns);
+        wait_ns = HFN_BUDGET_SOON_NS;
+    }
     if (b->is_held)
         return HELD_NS;
-    if (b->chosen_count > 0 || b->header->cpu_ns < SOON_UNTIL_NS)
+    if (b->header->cpu_ns < SOON_UNTIL_NS)
         wait_ns = HFN_BUDGET_SOON_NS;
-    took_ns = hfn_os_monotonic_ns() - begin_ns;
     return wait_ns > LOOK_SHARE * took_ns ? wait_ns : LOOK_SHARE * took_ns;
 }

@@ -46,11 +46,25 @@ hfn_cut *hfn_cut_make(hfn_cut_module *module, uint32_t entry, const hfn_remote *
 void hfn_cut_free(hfn_cut *cut, const hotfn_env *env);
 void hfn_cut_module_finish(hfn_cut_module *module, const hotfn_env *env);
 
+/* Pages of the target's text while it is stopped, read once and written once: zeroed but for the remote. */
+enum { HFN_CUT_PAGE_BYTES = 4096, HFN_CUT_PAGES = 256 };
+typedef struct hfn_cut_page {
+    uint64_t address;    /* 0: none */
+    uint32_t begin, end; /* what was changed of it */
+    uint8_t bytes[HFN_CUT_PAGE_BYTES];
+} hfn_cut_page;
+typedef struct hfn_cut_pages {
+    const hfn_remote *remote;
+    hfn_cut_page pages[HFN_CUT_PAGES];
+} hfn_cut_pages;
+
 /* The target is stopped.  Take the hook out; false: nothing of it stands any more. */
-bool hfn_cut_take_out(const hfn_cut *cut, const hfn_remote *remote);
+bool hfn_cut_take_out(const hfn_cut *cut, hfn_cut_pages *pages);
 /* Put it in again; false: its stub is gone, or other bytes stand there.  The caller saw to it that no
  * thread stands in its ranges. */
-bool hfn_cut_put_in(const hfn_cut *cut, const hfn_remote *remote);
+bool hfn_cut_put_in(const hfn_cut *cut, hfn_cut_pages *pages);
+/* All that is changed is in the target; before it goes on. */
+void hfn_cut_pages_finish(hfn_cut_pages *pages);
 /* Where no thread may stand meanwhile: at most one range a cut; 0: anywhere is fine. */
 uint32_t hfn_cut_range(const hfn_cut *cut, hfn_remote_range *out);
 
@@ -75,6 +89,7 @@ typedef struct hfn_book {
     uint32_t wanted;           /* the level to change to now            */
     uint32_t mean;             /* one call in so many is timed, at most; 0: few, it begins slowly */
     bool is_fixed;             /* it cannot be changed                  */
+    bool is_just_out;          /* since the last look: it was called until then */
 } hfn_book;
 
 struct hotfn_budget {
@@ -96,6 +111,7 @@ struct hotfn_budget {
     uint32_t *chosen; /* slots, [book_capacity] */
     uint32_t chosen_count;
     hfn_remote remote;
+    hfn_cut_pages *pages;
     bool is_held;  /* a thread of the target is still held               */
     bool is_stuck; /* the target cannot be changed: header->note says why */
     uint64_t cpu_ns, start_ns, next_stop_ns;

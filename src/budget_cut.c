@@ -140,41 +140,94 @@ void hfn_cut_free(hfn_cut *cut, const hotfn_env *env)
         hfn_free(env, cut, sizeof *cut + cut->write_capacity * sizeof *cut->writes);
 }
 
-/* ---- Out and in. */
+/* ---- While it is stopped its text is read and written by pages: sites are many, and near each other. */
 
-static bool stands(const hfn_remote *remote, const hfn_cut_write *w, const uint8_t *bytes)
+static void write_back(hfn_cut_page *page, const hfn_remote *remote)
 {
-    uint8_t now[HFN_CUT_BYTES_MAX];
-
-    return hfn_os_remote_read(remote, w->address, now, w->byte_count) &&
-           memcmp(now, bytes, w->byte_count) == 0;
+    if (page->begin < page->end)
+        hfn_os_remote_write(remote, page->address + page->begin, page->bytes + page->begin,
+                            page->end - page->begin);
+    page->begin = page->end = 0;
 }
 
-bool hfn_cut_take_out(const hfn_cut *cut, const hfn_remote *remote)
+static hfn_cut_page *page_of(hfn_cut_pages *pages, uint64_t address)
 {
-    const hfn_cut_write *w = cut->writes;
+    uint64_t base = address & ~(uint64_t)(HFN_CUT_PAGE_BYTES - 1);
+    hfn_cut_page *page = &pages->pages[base / HFN_CUT_PAGE_BYTES % HFN_CUT_PAGES];
 
-    if (!stands(remote, w, w->hooked) ||
-        !hfn_os_remote_write(remote, w->address, w->bare, w->byte_count))
-        return false;
-    for (uint32_t i = 1; i < cut->write_count; i++)
-        if (stands(remote, &w[i], w[i].hooked))
-            hfn_os_remote_write(remote, w[i].address, w[i].bare, w[i].byte_count);
+    if (page->address == base && base != 0)
+        return page;
+    write_back(page, pages->remote);
+    page->address = 0;
+    if (!hfn_os_remote_read(pages->remote, base, page->bytes, sizeof page->bytes))
+        return NULL;
+    page->address = base;
+    return page;
+}
+
+static bool stands(hfn_cut_pages *pages, uint64_t address, const uint8_t *bytes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const hfn_cut_page *page = page_of(pages, address + i);
+        if (!page || page->bytes[(address + i) % HFN_CUT_PAGE_BYTES] != bytes[i])
+            return false;
+    }
     return true;
 }
 
-bool hfn_cut_put_in(const hfn_cut *cut, const hfn_remote *remote)
+/* They were compared before, so the pages can be read. */
+static void put(hfn_cut_pages *pages, uint64_t address, const uint8_t *bytes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        hfn_cut_page *page = page_of(pages, address + i);
+        uint32_t at = (uint32_t)((address + i) % HFN_CUT_PAGE_BYTES);
+        if (!page)
+            return;
+        page->bytes[at] = bytes[i];
+        page->begin = page->begin < page->end && page->begin < at ? page->begin : at;
+        page->end = page->end > at + 1 ? page->end : at + 1;
+    }
+}
+
+void hfn_cut_pages_finish(hfn_cut_pages *pages)
+{
+    for (uint32_t i = 0; i < HFN_CUT_PAGES; i++) {
+        write_back(&pages->pages[i], pages->remote);
+        pages->pages[i].address = 0; /* what stands there may be changed by others from now on */
+    }
+}
+
+/* ---- Out and in. */
+
+static void put_sites(const hfn_cut *cut, hfn_cut_pages *pages, bool is_in)
+{
+    for (uint32_t i = 1; i < cut->write_count; i++) {
+        const hfn_cut_write *w = &cut->writes[i];
+        if (stands(pages, w->address, is_in ? w->bare : w->hooked, w->byte_count))
+            put(pages, w->address, is_in ? w->hooked : w->bare, w->byte_count);
+    }
+}
+
+bool hfn_cut_take_out(const hfn_cut *cut, hfn_cut_pages *pages)
 {
     const hfn_cut_write *w = cut->writes;
-    uint8_t stub[HFN_CUT_STUB_BYTES];
 
-    if (!hfn_os_remote_read(remote, cut->stub, stub, sizeof stub) ||
-        memcmp(stub, cut->stub_bytes, sizeof stub) != 0 || !stands(remote, w, w->bare) ||
-        !hfn_os_remote_write(remote, w->address, w->hooked, w->byte_count))
+    if (!stands(pages, w->address, w->hooked, w->byte_count))
         return false;
-    for (uint32_t i = 1; i < cut->write_count; i++)
-        if (stands(remote, &w[i], w[i].bare))
-            hfn_os_remote_write(remote, w[i].address, w[i].hooked, w[i].byte_count);
+    put(pages, w->address, w->bare, w->byte_count);
+    put_sites(cut, pages, false);
+    return true;
+}
+
+bool hfn_cut_put_in(const hfn_cut *cut, hfn_cut_pages *pages)
+{
+    const hfn_cut_write *w = cut->writes;
+
+    if (!stands(pages, cut->stub, cut->stub_bytes, sizeof cut->stub_bytes) ||
+        !stands(pages, w->address, w->bare, w->byte_count))
+        return false;
+    put(pages, w->address, w->hooked, w->byte_count);
+    put_sites(cut, pages, true);
     return true;
 }
 

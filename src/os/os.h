@@ -80,6 +80,7 @@ bool hfn_os_loader_is_consistent(void);
 /* ---- clock. */
 uint64_t hfn_os_wall_ns(void);
 uint64_t hfn_os_monotonic_ns(void);
+uint64_t hfn_os_thread_cpu_ns(void); /* of the calling thread */
 uint64_t hfn_os_raw_ns(void); /* as the hardware counts: nobody adjusts it */
 /* Does the processor's own counter go evenly, on all processors alike?  As the processor says, and the
  * system where it can be asked. */

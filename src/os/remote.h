@@ -23,6 +23,7 @@ typedef struct hfn_remote {
     int memory; /* its memory, while it is stopped or open */
     hfn_remote_thread *threads;
     uint32_t thread_count, thread_capacity;
+    uint64_t stopped_ns; /* since when the first thread was seen to stand; 0: none does */
 } hfn_remote;
 
 typedef struct hfn_remote_range {

@@ -29,6 +29,11 @@ uint64_t hfn_os_monotonic_ns(void)
     return read_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t hfn_os_thread_cpu_ns(void)
+{
+    return read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 uint64_t hfn_os_raw_ns(void)
 {
     return read_ns(CLOCK_MONOTONIC_RAW);

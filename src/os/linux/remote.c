@@ -164,7 +164,7 @@ static int hold_all(hfn_remote *r, uint32_t *added)
 }
 
 /* Has it stopped, or ended, meanwhile? */
-static void look_at(const hfn_remote *r, hfn_remote_thread *thread)
+static void look_at(hfn_remote *r, hfn_remote_thread *thread)
 {
     siginfo_t info = { 0 }, taken;
     id_t tid = (id_t)thread->tid;
@@ -184,6 +184,7 @@ static void look_at(const hfn_remote *r, hfn_remote_thread *thread)
     if (waitid(P_PID, tid, &taken, WSTOPPED | WNOHANG | __WALL) == 0 && taken.si_pid != 0) {
         thread->signal = taken.si_status >> 8 == EVENT_STOP ? 0 : taken.si_status & 0x7f;
         thread->state = STOPPED;
+        r->stopped_ns = r->stopped_ns ? r->stopped_ns : now_ns();
     }
 }
 
@@ -234,6 +235,7 @@ bool hfn_os_remote_go_on(hfn_remote *r)
     }
     if (all)
         r->thread_count = 0;
+    r->stopped_ns = 0;
     return all;
 }
 

@@ -34,6 +34,7 @@ static hotfn_plan *plan;
 static hotfn_hooks *hooks;
 static hfn_cut *cuts[FUNCTIONS];
 static hfn_remote remote;
+static hfn_cut_pages pages = { .remote = &remote };
 static hotfn_env env;
 
 static void make_hooks(void)
@@ -147,8 +148,10 @@ static bool stop(void)
     return CHECK_EQ_I64(hfn_os_remote_stop(&remote, TIMEOUT_NS), 0);
 }
 
+/* All at once, as a budget does it. */
 static void go_on(void)
 {
+    hfn_cut_pages_finish(&pages);
     while (!hfn_os_remote_go_on(&remote))
         sched_yield();
 }
@@ -176,12 +179,12 @@ static void hooks_come_and_go_under_running_threads(void)
         if (!stop())
             break;
         for (uint32_t n = 0; n < FUNCTIONS; n++)
-            CHECK(hfn_cut_take_out(cuts[n], &remote));
+            CHECK(hfn_cut_take_out(cuts[n], &pages));
         go_on();
         while (!is_in && stop()) {
             is_in = !stands();
             for (uint32_t n = 0; is_in && n < FUNCTIONS; n++)
-                CHECK(hfn_cut_put_in(cuts[n], &remote));
+                CHECK(hfn_cut_put_in(cuts[n], &pages));
             occupied += !is_in;
             go_on();
         }
@@ -197,6 +200,23 @@ static void hooks_come_and_go_under_running_threads(void)
 }
 
 /* ---- A thread in a handler that has interrupted the bytes in question. */
+
+/* One by one. */
+static bool take_out(uint32_t index)
+{
+    bool done = hfn_cut_take_out(cuts[index], &pages);
+
+    hfn_cut_pages_finish(&pages);
+    return done;
+}
+
+static bool put_in(uint32_t index)
+{
+    bool done = hfn_cut_put_in(cuts[index], &pages);
+
+    hfn_cut_pages_finish(&pages);
+    return done;
+}
 
 static int *faulty;
 static char other_stack[1 << 16];
@@ -240,7 +260,7 @@ static void no_hook_comes_under_a_handler(bool uses_other_stack)
     pid = start_faulting(uses_other_stack);
     if (begin(pid) && stop()) {
         CHECK(!stands());
-        CHECK(hfn_cut_take_out(cuts[2], &remote));
+        CHECK(take_out(2));
         go_on();
         atomic_store(&s->stopping, true);
         while (!atomic_load(&s->in_handler))
@@ -275,14 +295,14 @@ static void what_others_changed_is_left_alone(void)
     if (begin(pid) && stop()) {
         uint64_t at = (uint64_t)(uintptr_t)code.bytes + rva[2];
         CHECK(hfn_os_remote_write(&remote, at, &int3, 1)); /* a debugger's breakpoint */
-        CHECK(!hfn_cut_take_out(cuts[2], &remote));
+        CHECK(!take_out(2));
         CHECK(hfn_os_remote_read(&remote, at, &now, 1) && now == int3);
-        CHECK(hfn_cut_take_out(cuts[0], &remote));
+        CHECK(take_out(0));
         CHECK(
             hfn_os_remote_write(&remote, cuts[0]->stub, &int3, 1)); /* its stub is another's now */
-        CHECK(!hfn_cut_put_in(cuts[0], &remote));
+        CHECK(!put_in(0));
         CHECK(hfn_os_remote_write(&remote, cuts[0]->stub, cuts[0]->stub_bytes, 1));
-        CHECK(hfn_cut_put_in(cuts[0], &remote));
+        CHECK(put_in(0));
     }
     go_on();
     atomic_store(&s->stopping, true);

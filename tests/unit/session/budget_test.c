@@ -74,6 +74,26 @@ static void who_is_too_dear_goes_and_comes_back_when_cool(void)
     scene_end(&s);
 }
 
+/* Calls between a look and the stop that follows say nothing; later ones do: its module came again. */
+static void who_was_called_until_it_went_is_not_hooked_again(void)
+{
+    budget_scene s = scene_begin(FIFTH, 0);
+    hotfn_budget *b = budget_of(&s);
+
+    scene_counts(&s);
+    CHECK(reaches(b, &s, 0.5, HOTFN_BUDGET_UNHOOKED));
+    b->books[hotfn_live_slots(s.live, 0)[0]].back_ns = UINT64_MAX; /* it is not tried meanwhile */
+    scene_add_calls(&s, 0, 1000);
+    look_once(b, &s);
+    CHECK_EQ_U64(book(b, &s, 0)->level, HOTFN_BUDGET_UNHOOKED);
+    CHECK(scene_stands(&s, 0, s.bare[0]));
+    scene_add_calls(&s, 0, 1000);
+    look_once(b, &s);
+    CHECK_EQ_U64(book(b, &s, 0)->level, HOTFN_BUDGET_COUNTED);
+    hotfn_budget_destroy(b);
+    scene_end(&s);
+}
+
 /* Twice as long each time, as long as it does not stay cool for a second. */
 static void who_is_dear_again_waits_twice_as_long(void)
 {
@@ -318,6 +338,7 @@ static void a_record_without_a_budget_is_refused(void)
 static const check_test tests[] = {
     CHECK_TEST(the_cost_of_a_hook_is_measured),
     CHECK_TEST(who_is_too_dear_goes_and_comes_back_when_cool),
+    CHECK_TEST(who_was_called_until_it_went_is_not_hooked_again),
     CHECK_TEST(who_is_dear_again_waits_twice_as_long),
     CHECK_TEST(what_is_timed_falls_by_a_word),
     CHECK_TEST(a_target_that_a_debugger_holds_is_left_alone),
