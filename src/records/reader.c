@@ -143,10 +143,6 @@ static hotfn_status load_counts(hotfn_record *r, hotfn_error *err)
         r->slot_count > MOST_SLOTS || hfn_get64(r->header + HFN_AT_STRINGS) > MOST_STRING_BYTES)
         return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_MODULES,
                         "the record says that it holds more than any record does");
-    /* A function has at most one slot.  While a module is being added to a live record, its slots
-     * may be seen before its functions. */
-    if (r->slot_count > r->function_count)
-        r->slot_count = r->function_count;
     return HOTFN_OK;
 }
 
@@ -235,8 +231,8 @@ static void count_threads(hotfn_record *r)
     r->thread_count = used < room ? used : (uint32_t)room;
 }
 
-/* Damaged, a record of a few bytes may say that it has millions of slots: none has more than there is
- * room for in what gives them to functions. */
+/* A function has at most one slot.  While a module is being added to a live record, its slots may be seen before
+ * its functions; and damaged, a record of a few bytes may say that it has millions. */
 static void clip_slots(hotfn_record *r)
 {
     uint64_t there = r->parts[HFN_SECTION_SLOTS].byte_count / sizeof(uint32_t);

@@ -576,6 +576,29 @@ static void code_that_is_not_there_is_not_writable(void)
     hotfn_plan_destroy(f.plan);
 }
 
+/* A hook that could be written is worth the commit; one that stands where nobody can write any more is told. */
+static void code_that_goes_away_is_denied(void)
+{
+    fixture f = make_fixture(), gone = make_fixture();
+    hotfn_commit_stats stats;
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    make_hooks(&f, 0);
+    gone.hooks = f.hooks;
+    add_one(&f, PLAIN, HOTFN_ACTION_COUNT, NULL, NULL);
+    add_one(&gone, PLAIN, HOTFN_ACTION_COUNT, NULL, NULL);
+    munmap(gone.code.bytes, CODE_BYTES);
+    stats = commit(&f);
+    CHECK_EQ_U64(stats.hooked, 1);
+    CHECK_EQ_U64(stats.refused, 1);
+    munmap(f.code.bytes, CODE_BYTES);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, &err), HOTFN_E_DENIED);
+    CHECK(strstr(err.text, "1 hooks stand") != NULL);
+    hotfn_hooks_destroy(f.hooks);
+    hotfn_plan_destroy(f.plan);
+    hotfn_plan_destroy(gone.plan);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(every_strategy_counts_and_restores),
     CHECK_TEST(every_action_works_with_every_strategy),
@@ -591,5 +614,6 @@ static const check_test tests[] = {
     CHECK_TEST(what_cannot_be_asked_is_refused),
     CHECK_TEST(no_near_memory_is_a_reason),
     CHECK_TEST(code_that_is_not_there_is_not_writable),
+    CHECK_TEST(code_that_goes_away_is_denied),
 };
 CHECK_MAIN(tests)

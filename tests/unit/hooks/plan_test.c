@@ -236,6 +236,8 @@ static void lies_are_refused(void)
     check_refused(entries + PLAN_ENTRY_SPARE_AT, 12 + 1, HOTFN_E_FORMAT); /* r12 */
     check_refused(entries + PLAN_ENTRY_SPARE_AT, 17, HOTFN_E_FORMAT);
     check_refused(entries + PLAN_ENTRY_RVA_AT, 40, HOTFN_E_FORMAT); /* above the next */
+    check_refused(entries + PLAN_ENTRY_STRATEGY_AT, HOTFN_STRATEGY_PUN,
+                  HOTFN_E_FORMAT); /* of 5 bytes */
     check_refused(second + PLAN_ENTRY_FUNCTION_AT, 2, HOTFN_E_FORMAT);
     check_refused(second + PLAN_ENTRY_ISLAND_AT, 0xff, HOTFN_E_FORMAT);      /* over its own site */
     check_refused(second + PLAN_ENTRY_ISLAND_AT, 0x7f, HOTFN_E_FORMAT);      /* out of its range */
@@ -244,12 +246,26 @@ static void lies_are_refused(void)
     check_refused(third + PLAN_ENTRY_FLAGS_AT, 0, HOTFN_E_FORMAT);           /* not timed  */
     check_refused(third + PLAN_ENTRY_COMES_TO_AT + 3, 0x7f, HOTFN_E_FORMAT); /* too far   */
     check_refused(sites - PLAN_FIELD_BYTES, 0, HOTFN_E_FORMAT); /* in front of its function */
+    check_refused(sites - PLAN_FIELD_BYTES, 64 + 1,
+                  HOTFN_E_FORMAT); /* nor can it be in a jump's first 2 */
     check_refused(sites - PLAN_FIELD_BYTES + 1, 0xff, HOTFN_E_FORMAT); /* out of its range */
     check_refused(PLAN_SITE_COUNT_AT, 2, HOTFN_E_FORMAT);
     check_refused(sites + 1, 0x30, HOTFN_E_FORMAT); /* entry 3 of 3           */
     check_refused(sites + 3, 0x10, HOTFN_E_FORMAT); /* a far one              */
     check_refused(sites + 5, 0x0f, HOTFN_E_FORMAT); /* a step made a site     */
     check_refused(sites + 8, 0xff, HOTFN_E_FORMAT); /* behind all that is reached */
+}
+
+static void a_step_behind_what_moved_is_refused(void)
+{
+    hotfn_plan *plan = make_plan();
+    hfn_plan_hook hook;
+    size_t last;
+
+    hfn_plan_hook_at(plan, 0, &hook);
+    last = (size_t)(hook.steps - plan->bytes) + (hook.step_count - 1u) * PLAN_STEP_BYTES;
+    check_refused(last + 1, hook.moved_bytes, HOTFN_E_FORMAT);
+    hotfn_plan_destroy(plan);
 }
 
 static void what_does_not_fit_the_format_is_left_out(void)
@@ -296,6 +312,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_cut_plan_does_not_open),
     CHECK_TEST(a_changed_byte_is_seen_by_the_checksum),
     CHECK_TEST(lies_are_refused),
+    CHECK_TEST(a_step_behind_what_moved_is_refused),
     CHECK_TEST(what_does_not_fit_the_format_is_left_out),
     CHECK_TEST(unwinding_steps_are_checked),
 };

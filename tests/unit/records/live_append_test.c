@@ -3,6 +3,7 @@
 #include "records/sample.h"
 
 #include "base/compiler.h"
+#include "records/live.h"
 
 static hotfn_live *small_live(uint32_t slots, uint32_t functions, uint64_t string_bytes)
 {
@@ -132,6 +133,78 @@ static void module_that_does_not_fit_is_listed_and_says_so(void)
     hotfn_live_close(few_names);
 }
 
+/* What names and slots a module took before its room ended is the next one's. */
+static void a_module_that_did_not_fit_leaves_its_room(void)
+{
+    hotfn_live *live = small_live(8, 16, 4096);
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    uint64_t room = hfn_live_section_bytes(live, HFN_SECTION_STRINGS), before;
+    char *long_name = malloc(room);
+    hotfn_record_function f[] = { sample_function("one", 0, HOTFN_STATE_WAITING),
+                                  sample_function("two", 16, HOTFN_STATE_WAITING),
+                                  sample_function("three", 32, HOTFN_STATE_WAITING) };
+    uint32_t index;
+
+    memset(long_name, 'n', room - 1);
+    long_name[room - 1] = 0;
+    f[2].name = long_name;
+    m.path = "a";
+    m.function_count = 3;
+    before = live->string_bytes;
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_live_get_module(live, 0, &m), HOTFN_OK);
+    CHECK(m.flags & HOTFN_MODULE_FAILED);
+    CHECK_EQ_U64(live->string_bytes - before, 3); /* "a" and two ends */
+    CHECK_EQ_I64(add(live, "b", 8, &index), HOTFN_OK);
+    CHECK_EQ_U64(hotfn_live_slots(live, 1)[0], 0);
+    CHECK_EQ_U64(hotfn_live_slots(live, 1)[7], 7);
+    free(long_name);
+    hotfn_live_close(live);
+}
+
+static void names_fill_their_room_to_the_last_byte(void)
+{
+    hotfn_live *live = small_live(8, 8, 4096), *full = small_live(8, 8, 4096);
+    uint64_t room = hfn_live_section_bytes(live, HFN_SECTION_STRINGS) - live->string_bytes;
+    char *text = malloc(room);
+
+    memset(text, 't', room);
+    text[room - 5] = 0; /* each text has two ends */
+    CHECK_EQ_I64(hotfn_live_set_reason(live, 3, "ab", text), HOTFN_E_LIMIT);
+    CHECK_EQ_I64(hotfn_live_set_reason(full, 3, "a", text), HOTFN_OK);
+    CHECK_EQ_U64(full->string_bytes, hfn_live_section_bytes(full, HFN_SECTION_STRINGS));
+    free(text);
+    hotfn_live_close(full);
+    hotfn_live_close(live);
+}
+
+/* A caller may keep its texts in one place for all modules. */
+static void a_text_is_what_it_says_not_where_it_lies(void)
+{
+    hotfn_live *live = small_live(8, 8, 4096);
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    char strategy[16] = "jump", reason[16] = "too-short";
+    hotfn_record_function f = sample_function("f", 0, HOTFN_STATE_REFUSED);
+    hotfn_record *record;
+    uint32_t index;
+
+    f.strategy = strategy;
+    f.reason = reason;
+    m.path = "a";
+    m.function_count = 1;
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
+    strcpy(strategy, "island");
+    strcpy(reason, "busy");
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
+    record = read_live(live);
+    CHECK_STR(sample_get(record, 0).strategy, "jump");
+    CHECK_STR(sample_get(record, 0).reason, "too-short");
+    CHECK_STR(sample_get(record, 1).strategy, "island");
+    CHECK_STR(sample_get(record, 1).reason, "busy");
+    hotfn_record_close(record);
+    hotfn_live_close(live);
+}
+
 static void modules_end_with_an_error(void)
 {
     hotfn_live *live = small_live(8, 8, 4096);
@@ -204,6 +277,9 @@ static const check_test tests[] = {
     CHECK_TEST(slots_can_be_dealt_in_another_order),
     CHECK_TEST(functions_beyond_the_slots_are_refused_with_a_reason),
     CHECK_TEST(module_that_does_not_fit_is_listed_and_says_so),
+    CHECK_TEST(a_module_that_did_not_fit_leaves_its_room),
+    CHECK_TEST(names_fill_their_room_to_the_last_byte),
+    CHECK_TEST(a_text_is_what_it_says_not_where_it_lies),
     CHECK_TEST(modules_end_with_an_error),
     CHECK_TEST(only_the_maker_appends),
     CHECK_TEST(state_and_reason_are_set_by_number),

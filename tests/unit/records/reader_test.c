@@ -5,6 +5,7 @@
 
 #include "records/crc32c.h"
 #include "records/layout.h"
+#include "records/reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -297,6 +298,57 @@ static void what_is_no_record_is_named(void)
     CHECK(record == NULL);
 }
 
+static void a_link_that_leads_in_a_circle_is_no_lost_run(void)
+{
+    const char *path = sample_path("circle");
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_record *record = NULL;
+
+    CHECK_EQ_I64(symlink(path, path), 0);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, &err), HOTFN_E_IO);
+    CHECK(strstr(err.text, "cannot be opened") != NULL);
+    unlink(path);
+    CHECK_EQ_I64(symlink("/none/at/all", path), 0);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, &err), HOTFN_E_IO);
+    CHECK(strstr(err.text, "a live record that is gone") != NULL);
+    unlink(path);
+}
+
+static void a_live_record_whose_rows_are_all_taken_opens(void)
+{
+    char path[128];
+    hotfn_record *record = NULL;
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    hotfn_live *live;
+
+    snprintf(path, sizeof path, "%s", sample_path("full.hfr"));
+    live = sample_live(path);
+    for (uint32_t i = 0; i < 8; i++)
+        sample_count(live, i, 70, 70 + i, 0, 1);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
+    hotfn_record_get_info(record, &info);
+    CHECK_EQ_U64(info.thread_count, 8);
+    CHECK_EQ_U64(sample_get(record, 0).calls, 8);
+    hotfn_record_close(record);
+    hotfn_live_close(live);
+}
+
+static void more_slots_than_functions_are_none(void)
+{
+    file_bytes f = finished_sample();
+    const char *path = sample_path("slots.hfr");
+    hotfn_record *record = NULL;
+
+    hfn_put32(f.bytes + HFN_AT_SLOTS, 1 << 20);
+    seal(f.bytes, f.count);
+    store_file(path, f.bytes, f.count);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_U64(record->slot_count, 5);
+    CHECK_EQ_U64(sample_get(record, 1).calls, 300);
+    hotfn_record_close(record);
+    free(f.bytes);
+}
+
 static void process_is_chosen_and_threads_are_told(void)
 {
     hotfn_live *live = sample_live(NULL);
@@ -373,6 +425,9 @@ static const check_test tests[] = {
     CHECK_TEST(repair_saves_what_is_left_of_every_truncation),
     CHECK_TEST(repair_survives_every_changed_byte),
     CHECK_TEST(what_is_no_record_is_named),
+    CHECK_TEST(a_link_that_leads_in_a_circle_is_no_lost_run),
+    CHECK_TEST(a_live_record_whose_rows_are_all_taken_opens),
+    CHECK_TEST(more_slots_than_functions_are_none),
     CHECK_TEST(process_is_chosen_and_threads_are_told),
     CHECK_TEST(order_is_by_calls_then_by_name),
     CHECK_TEST(counts_of_a_function_that_lost_its_hook_are_kept),

@@ -57,6 +57,32 @@ static void doubles_become_one_with_the_flags_of_all(void)
     hfn_symbol_table_finish(&t);
 }
 
+static void a_known_size_stays_and_a_guessed_one_gives_way(void)
+{
+    hfn_symbol known = { 5, 12, "f", HOTFN_SYMBOL_FUNCTION, HOTFN_SOURCE_SYMTAB, 0, 0 },
+               guessed = { 6,
+                           12,
+                           "g",
+                           HOTFN_SYMBOL_FUNCTION,
+                           HOTFN_SOURCE_SYMTAB,
+                           HOTFN_SYMBOL_SIZE_GUESSED,
+                           0 },
+               again = { 5, 20, "f", HOTFN_SYMBOL_FUNCTION, HOTFN_SOURCE_DYNSYM, 0, 0 };
+    hfn_symbol_table t;
+
+    hfn_symbol_table_init(&t, NULL);
+    CHECK(hfn_symbol_table_add(&t, &known) && hfn_symbol_table_add(&t, &guessed) &&
+          hfn_symbol_table_add(&t, &again));
+    again.rva = 6;
+    again.name = "g";
+    CHECK(hfn_symbol_table_add(&t, &again));
+    CHECK(hfn_symbol_table_sort(&t));
+    CHECK_EQ_U64(t.items[0].byte_count, 12);
+    CHECK_EQ_U64(t.items[1].byte_count, 20);
+    CHECK_EQ_U64(t.items[1].flags, 0);
+    hfn_symbol_table_finish(&t);
+}
+
 static void an_empty_table_is_fine(void)
 {
     hfn_symbol_table t;
@@ -84,6 +110,7 @@ static void no_memory_to_sort_is_told(void)
 static const check_test tests[] = {
     CHECK_TEST(symbols_are_sorted_by_rva_then_globals_then_name),
     CHECK_TEST(doubles_become_one_with_the_flags_of_all),
+    CHECK_TEST(a_known_size_stays_and_a_guessed_one_gives_way),
     CHECK_TEST(an_empty_table_is_fine),
     CHECK_TEST(no_memory_to_sort_is_told),
 };
