@@ -134,6 +134,64 @@ static void recursion_counts_once(void)
 }
 
 /* longjmp out of three calls; the next call stands where they stood. */
+static void a_function_that_calls_itself_at_once_counts_once(void)
+{
+    for (int full = 0; full < 2; full++) {
+        timed_start(full ? HOTFN_TIMING_TREE : 0);
+        hfn_time_state *t = timed_use(0);
+
+        for (uint32_t i = 1; i <= 5; i++) {
+            enter(frame_at(0, i * 64), 3, full);
+            spend(100);
+        }
+        for (uint32_t i = 5; i >= 1; i--)
+            leave(frame_at(0, i * 64), full);
+        CHECK_EQ_U64(timed_cell(t, 3)->timed_calls, 5);
+        CHECK_EQ_U64(timed_cell(t, 3)->total_ticks, timed_busy(t));
+        CHECK_EQ_U64(timed_cell(t, 3)->self_ticks, timed_busy(t));
+        timed_forget();
+    }
+}
+
+/* What a child counted in a row of its own. */
+static void a_row_that_is_added_keeps_the_least_and_the_longest(void)
+{
+    static const struct {
+        hotfn_time_cell to, from, sum; /* least ticks are kept plus 1; 0: no call */
+    } cells[] = {
+        { { .timed_calls = 2, .self_ticks = 9, .min_ticks = 4, .max_ticks = 80 },
+          { .timed_calls = 3, .self_ticks = 5, .min_ticks = 3, .max_ticks = 100 },
+          { .timed_calls = 5, .self_ticks = 14, .min_ticks = 3, .max_ticks = 100 } },
+        { { .timed_calls = 2, .self_ticks = 9, .min_ticks = 3, .max_ticks = 100 },
+          { .timed_calls = 3, .self_ticks = 5, .min_ticks = 4, .max_ticks = 80 },
+          { .timed_calls = 5, .self_ticks = 14, .min_ticks = 3, .max_ticks = 100 } },
+        { { .timed_calls = 0 },
+          { .timed_calls = 1, .total_ticks = 7, .min_ticks = 8, .max_ticks = 7 },
+          { .timed_calls = 1, .total_ticks = 7, .min_ticks = 8, .max_ticks = 7 } },
+        { { .timed_calls = 1, .total_ticks = 7, .min_ticks = 8, .max_ticks = 7 },
+          { .timed_calls = 0, .self_ticks = 4, .callee_timed = 1 }, /* one that is still open */
+          { .timed_calls = 1,
+            .total_ticks = 7,
+            .self_ticks = 4,
+            .callee_timed = 1,
+            .min_ticks = 8,
+            .max_ticks = 7 } },
+    };
+    enum { COUNT = sizeof cells / sizeof *cells };
+
+    timed_start(0);
+    hfn_time_state *from = timed_use(1), *to = timed_use(0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        *hfn_time_cell_of(to, i + 1) = cells[i].to;
+        *hfn_time_cell_of(from, i + 1) = cells[i].from;
+    }
+    hfn_time_add_row(timed.rows[0].counts, timed.rows[1].counts, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++)
+        if (!CHECK_MEM(timed_cell(to, i), &cells[i].sum, sizeof cells[i].sum))
+            printf("# slot %u\n", i);
+    timed_forget();
+}
+
 static void calls_that_are_jumped_out_of_are_accounted(void)
 {
     timed_start(HOTFN_TIMING_TREE);
@@ -577,6 +635,8 @@ static void a_handlers_calls_at_any_instruction_keep_the_sums(void)
 static const check_test tests[] = {
     CHECK_TEST(calls_in_order_are_summed),
     CHECK_TEST(recursion_counts_once),
+    CHECK_TEST(a_function_that_calls_itself_at_once_counts_once),
+    CHECK_TEST(a_row_that_is_added_keeps_the_least_and_the_longest),
     CHECK_TEST(calls_that_are_jumped_out_of_are_accounted),
     CHECK_TEST(exceptions_end_what_they_pass),
     CHECK_TEST(coroutines_end_once_each),
