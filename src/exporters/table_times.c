@@ -106,7 +106,8 @@ void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, siz
     if (t.open_calls == 1 && t.timed_calls == 1) {
         hfn_sink_text(sink, " (did not return)");
     } else if (t.open_calls > 0) {
-        hfn_sink_format(sink, " (%s calls did not return)", hfn_table_grouped(t.open_calls, calls));
+        hfn_sink_format(sink, " (%s call%s did not return)", hfn_table_grouped(t.open_calls, calls),
+                        t.open_calls == 1 ? "" : "s");
     }
     hfn_sink_text(sink, f.flags & HOTFN_VERDICT_ENTRY_LOOP ? " (entry is a loop)\n" : "\n");
 }

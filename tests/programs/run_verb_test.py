@@ -249,6 +249,12 @@ def counts_a_window_in_time(case):
     cases.comes_out_right(measure)
 
 
+def says_that_the_window_never_began(case):
+    code, _, err = case.run(case.target, 10, options=["--after", "1h"])
+    check(code == 0 and "before the window began" in err, f"{code} {err}")
+    check(case.calls("counted_once") == 0, "counted before the window")
+
+
 def needs_a_place_for_the_record(case):
     case.record = Path("/proc/r.hfr")
     code, _, err = case.run(case.target, 1)

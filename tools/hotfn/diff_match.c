@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which function is which: the same image id and RVA, else the same name in a module of the same file
- * name; namesakes are paired in the order of their addresses. */
+ * name, else one that only a compiler's copy of the function adds to; namesakes are paired in the order of
+ * their addresses. */
 #include "diff.h"
 
 #include <math.h>
@@ -12,8 +13,24 @@ typedef struct side {
     hotfn_record_function f;
     hotfn_record_module m;
     uint32_t index;
+    int name_bytes; /* of the name that are compared */
     bool taken;
 } side;
+
+/* gcc and clang name a copy that they made for some callers, or for another unit, after the function.  A part of
+ * it (.part, .cold) is something else. */
+static int bytes_without_copy(const char *name)
+{
+    static const char *const copies[] = { ".constprop.", ".isra.", ".lto_priv.", ".llvm." };
+    size_t bytes = strlen(name);
+    for (size_t i = 0; i < sizeof copies / sizeof copies[0]; i++) {
+        const char *at = strstr(name, copies[i]);
+        if (at && at > name && (size_t)(at - name) < bytes) {
+            bytes = (size_t)(at - name);
+        }
+    }
+    return (int)bytes;
+}
 
 static side *load_side(const hotfn_record *record, uint32_t *count)
 {
@@ -46,7 +63,9 @@ static int compare_ids(const void *left, const void *right)
 static int compare_keys(const side *a, const side *b)
 {
     int order = strcmp(a->m.file, b->m.file);
-    return order ? order : strcmp(a->f.name, b->f.name);
+    int least = a->name_bytes < b->name_bytes ? a->name_bytes : b->name_bytes;
+    order = order ? order : memcmp(a->f.name, b->f.name, (size_t)least);
+    return order ? order : a->name_bytes - b->name_bytes;
 }
 
 static int compare_names(const void *left, const void *right)
@@ -116,23 +135,34 @@ static void match_ids(diff *d, side *old, uint32_t old_count, side *new, uint32_
     }
 }
 
-/* Of what is left: a step on either side, or on both where the names agree. */
-static void match_names(diff *d, side *old, uint32_t old_count, side *new, uint32_t new_count)
+/* What is not taken yet, by name; answers how many that are. */
+static uint32_t sort_left(side *list, uint32_t count, bool without_copy)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = list[i].f.name;
+        list[i].name_bytes = without_copy ? bytes_without_copy(name) : (int)strlen(name);
+    }
+    qsort(list, count, sizeof *list, compare_names);
+    while (count > 0 && list[count - 1].taken) {
+        count--;
+    }
+    return count;
+}
+
+/* A step on either side, or on both where the names agree; the last pass leaves nothing. */
+static void match_names(diff *d, side *old, uint32_t old_count, side *new, uint32_t new_count,
+                        bool last)
 {
     uint32_t o = 0, n = 0;
-    qsort(old, old_count, sizeof *old, compare_names);
-    qsort(new, new_count, sizeof *new, compare_names);
-    while (old_count > 0 && old[old_count - 1].taken) {
-        old_count--;
-    }
-    while (new_count > 0 && new[new_count - 1].taken) {
-        new_count--;
-    }
+    old_count = sort_left(old, old_count, last);
+    new_count = sort_left(new, new_count, last);
     while (o < old_count || n < new_count) {
         int order = o == old_count ? 1 : n == new_count ? -1 : compare_keys(&old[o], &new[n]);
         side *left = order <= 0 ? &old[o++] : NULL;
         side *right = order >= 0 ? &new[n++] : NULL;
-        add_row(d, left, right);
+        if (last || order == 0) {
+            add_row(d, left, right);
+        }
     }
 }
 
@@ -160,7 +190,8 @@ bool diff_match(diff *d)
     }
     if (d->rows) {
         match_ids(d, old, old_count, new, new_count);
-        match_names(d, old, old_count, new, new_count);
+        match_names(d, old, old_count, new, new_count, false);
+        match_names(d, old, old_count, new, new_count, true);
         qsort(d->rows, d->row_count, sizeof *d->rows, compare_changes);
     }
     free(old);

@@ -80,7 +80,9 @@ static void put_rest(const diff *d)
     for (uint32_t i = shown; i < end; i++) {
         failing += diff_row_fails(d, &d->rows[i]);
     }
-    if (end > shown) {
+    if (end == 0) {
+        printf("  no function differs\n");
+    } else if (end > shown) {
         printf("  ... and %" PRIu32 " more that differ", end - shown);
         if (failing > 0) {
             printf(", %" PRIu32 " of them too much", failing);
@@ -119,7 +121,7 @@ void diff_show_markdown(const diff *d)
     for (uint32_t i = 0; i < shown_rows(d); i++) {
         const diff_row *row = &d->rows[i];
         printf("| ");
-        put_plain(readable(row->name, name, sizeof name), "|<>*_`\\[]");
+        put_plain(readable(row->name, name, sizeof name), "|<>*_`\\[]~&#");
         printf(" | %s | %s | %s%s |\n", value_text(d, row->old_value, old),
                value_text(d, row->new_value, new), verdict(row, growth),
                diff_row_fails(d, row) ? " :x:" : "");

@@ -2,6 +2,8 @@
 /* A window in time: two snapshots of the live counters, taken from outside while the target runs. */
 #include "run.h"
 
+#include <stdio.h>
+
 static void *watch(void *user)
 {
     run_window *w = user;
@@ -27,8 +29,10 @@ void run_window_start(run_window *w, const hotfn_live *live, uint64_t after_ns, 
 void run_window_stop(run_window *w)
 {
     run_watcher_stop(&w->watcher);
-    if (w->watcher.started &&
-        !w->from) { /* it ended before the window began: nothing lies inside */
+    if (w->watcher.started && !w->from) { /* nothing lies inside */
+        fputs("hotfn run: the program ended before the window began (--after): no calls are in the "
+              "record\n",
+              stderr);
         hotfn_live_snapshot(&w->from, w->live, NULL);
     }
 }

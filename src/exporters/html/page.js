@@ -39,7 +39,7 @@ function make(tag, name, text) {
   return e;
 }
 // had not returned when the record ended; the same words as in the table of `hotfn report`
-const unreturned = f => !timed || !F.open[f] ? "" : F.open[f] === 1 && F.calls[f] === 1 ? "did not return" : group(F.open[f]) + " calls did not return";
+const unreturned = f => !timed || !F.open[f] ? "" : F.open[f] === 1 && F.calls[f] === 1 ? "did not return" : group(F.open[f]) + (F.open[f] === 1 ? " call did not return" : " calls did not return");
 const nameOf = f => f < 0 ? "(outside)" : F.name[f];
 
 // ---- A table whose rows exist only while they are in sight.
