@@ -3,6 +3,7 @@
 the times of a full run and of a sample are to those of each function timed alone."""
 import json
 import os
+import random
 import shutil
 import statistics
 import tempfile
@@ -11,7 +12,7 @@ import figures
 import programs
 import tools
 
-TOP, AGREEMENT_RUNS = 20, 3
+TOP, AGREEMENT_ROUNDS, AGREEMENT_SCALE = 20, 9, 10  # a third of a second bare
 MODES = {"flat": ["--flat"], "tree and histograms": [], "1 in 32": ["--sample", "32"]}
 
 
@@ -59,37 +60,65 @@ def wrapped(words):
 
 
 def functions_timed(program, words, env):
-    """name -> what the report says of it."""
+    """name -> its total as a share of main's in the same run, so that the machine's speed is in neither."""
     folder = tempfile.mkdtemp(dir=tools.WORK)
-    tools.timed(wrapped(words)(program.command(programs.BIG), folder), program.input(programs.BIG), env=env)
+    tools.timed(wrapped(words)(program.command(AGREEMENT_SCALE), folder), program.input(AGREEMENT_SCALE), env=env)
     report = json.loads(tools.output_of([tools.HOTFN, "report", "--json", "-n", "0",
                                          os.path.join(folder, "r.hfr")]))
     shutil.rmtree(folder, ignore_errors=True)
-    return {f["name"]: f for f in report["functions"] if f["total_ns"] is not None}
+    totals = {f["name"]: f["total_ns"] for f in report["functions"] if f["total_ns"]}
+    return {name: total / totals["main"] for name, total in totals.items()}
 
 
-def shares(program, words, env):
-    """name -> its total as a share of main's; the median of some runs, for one may be interrupted."""
-    runs = [functions_timed(program, words, env) for _ in range(AGREEMENT_RUNS)]
-    return {name: statistics.median(run[name]["total_ns"] / run["main"]["total_ns"] for run in runs)
-            for name in runs[0]}
+def in_turn(program, kinds, env):
+    """kind -> what the runs of its kind told, all kinds in each round, each round in another order."""
+    runs = {kind: [] for kind in kinds}
+    for number in range(AGREEMENT_ROUNDS):
+        order = list(kinds)
+        random.Random(number).shuffle(order)
+        for kind in order:
+            runs[kind].append(functions_timed(program, kinds[kind], env))
+    return runs
 
 
-def agreement_rows(report, program, env):
-    """The functions with the largest totals of a full run: how far runs are from each other, and from runs in
-    which only that one function (and main) is hooked, so that there is hardly a hook's cost in its time."""
-    full, again, sample = [shares(program, words, env)
-                           for words in (MODES["flat"], MODES["flat"], MODES["1 in 32"])]
-    top = sorted(full, key=full.get, reverse=True)[:TOP]
-    alone = {name: shares(program, ["--flat", "-f", name, "-f", "main"], env)[name] for name in top}
-    for what, run, against, truth in (("full, once more", again, "full", full),
-                                      ("1 in 32", sample, "full", full),
-                                      ("full", full, "each alone", alone),
-                                      ("1 in 32", sample, "each alone", alone)):
-        off = sorted(abs(run.get(name, 0) / truth[name] - 1) for name in top)
-        report.add(f"timing/sqlite3/top {TOP}/{what} against {against}", "difference", off)
-        yield [what, against, f"{100 * statistics.median(off):.1f} %", f"{100 * off[-1]:.1f} %",
-               sum(one <= 0.05 for one in off)]
+def quartiles(values):
+    values = sorted(values)
+    return [values[round(part * (len(values) - 1))] for part in (0.25, 0.5, 0.75)]
+
+
+def off_by(runs, against, name):
+    """How far the median of some runs is from that of others, and how far their quartiles are apart."""
+    truth = statistics.median(run.get(name, 0) for run in against)
+    low, middle, high = quartiles([run.get(name, 0) / truth - 1 for run in runs])
+    return middle, high - low
+
+
+def agreement(program, env):
+    """(the functions with the largest totals of a full run, their runs by kind; those in which only that function
+    and main are hooked, so that there is hardly a hook's cost in their time, by ("alone", name))."""
+    first = functions_timed(program, MODES["flat"], env)
+    top = sorted(first, key=first.get, reverse=True)[1:TOP + 1]  # main is the measure
+    kinds = {"full": MODES["flat"], "full, once more": MODES["flat"], "1 in 32": MODES["1 in 32"],
+             **{("alone", name): ["--flat", "-f", name, "-f", "main"] for name in top}}
+    return top, in_turn(program, kinds, env)
+
+
+def agreement_rows(report, top, runs):
+    for what, against in (("full, once more", "full"), ("1 in 32", "full"), ("full", "alone"), ("1 in 32", "alone")):
+        off = [off_by(runs[what], runs.get(against) or runs[against, name], name) for name in top]
+        distances = sorted(abs(middle) for middle, _ in off)
+        report.add(f"timing/sqlite3/top {TOP}/{what} against {against}", "difference", distances)
+        yield [what, against, f"{100 * statistics.median(distances):.1f} %", f"{100 * distances[-1]:.1f} %",
+               f"{100 * statistics.median(spread for _, spread in off):.1f} %",
+               sum(one <= 0.05 for one in distances)]
+
+
+def function_rows(top, runs):
+    for name in top:
+        yield [name, *(f"{100 * middle:+.1f} ({100 * spread:.1f})" for middle, spread in (
+            off_by(runs[what], against, name) for what, against in (
+                ("full, once more", runs["full"]), ("1 in 32", runs["full"]),
+                ("full", runs["alone", name]), ("1 in 32", runs["alone", name]))))]
 
 
 def program_rows(report, options, env, program):
@@ -127,8 +156,13 @@ def run(report, options):
                    "Run time over the bare run's, side by side.")
     report.table(["", "wall ratio", "CPU ratio", "bare s", "pairs"],
                  list(program_rows(report, options, env, program)))
-    report.heading(f"sqlite3: the {TOP} functions with the largest totals of a full run",
-                   "Their share of main's total, against that in a full run and in runs that time that function "
-                   f"alone; medians of {AGREEMENT_RUNS}. Times are wall-clock, so that a busy machine shows here.")
-    report.table(["run", "against", "median difference", "largest", f"within 5 % of {TOP}"],
-                 list(agreement_rows(report, program, env)))
+    top, runs = agreement(program, env)
+    report.heading(f"sqlite3: the {TOP} functions below main with the largest totals of a full run",
+                   "Their share of main's total, against that in full runs and in runs that time that function alone; "
+                   f"medians of {AGREEMENT_ROUNDS} runs of each kind, made in turn.",
+                   "Times are wall-clock: where quartiles are far apart, other programs had the processor.")
+    report.table(["run", "against", "median difference", "largest", "quartiles apart", f"within 5 % of {TOP}"],
+                 list(agreement_rows(report, top, runs)))
+    report.heading("The same by function: difference in %, and how far the quartiles are apart")
+    report.table(["function", "full, once more", "1 in 32 of full", "full of alone", "1 in 32 of alone"],
+                 list(function_rows(top, runs)))
