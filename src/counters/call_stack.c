@@ -74,7 +74,9 @@ static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, 
     return HFN_LIKELY((int64_t)(end - start) >= 0) ? end - start : 0;
 }
 
-static ALWAYS_INLINE void sum_up(hotfn_time_cell *c, uint64_t passed, uint64_t how, uint64_t within)
+/* itself: what the call adds to the thread's `timed`; 0 for a sampled one, whose ends see to that. */
+static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
+                                 uint64_t how, uint64_t timed_before, uint64_t itself)
 {
     c->timed_calls++;
     if (HFN_UNLIKELY(passed < c->min_ticks - 1))
@@ -83,9 +85,10 @@ static ALWAYS_INLINE void sum_up(hotfn_time_cell *c, uint64_t passed, uint64_t h
         c->max_ticks = passed;
     if (HFN_LIKELY(!(how & HFN_CALL_NESTED))) {
         c->total_ticks += passed;
-        c->within_timed += within;
+        c->within_timed += t->timed + itself - timed_before;
         c->open = 0;
     }
+    t->timed += itself;
 }
 
 /* hotfn/timing.h has the formula. */
@@ -295,13 +298,12 @@ static void account(hfn_time_state *t, const hfn_open_call *call, uint64_t end,
     uint64_t passed = duration(t, call->start, end), stands_for = 1;
 
     if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
-        sum_up(c, passed, call->how, timed_within);
+        sum_up(t, c, passed, call->how, t->timed - timed_within, 0);
         /* its frame may be gone: as the next one will */
         stands_for = call_stands_for(hfn_time_gap_of(t, hfn_call_slot(call->how)));
         exit_sampled_node(t, call->how, passed, timed_within, stands_for);
     } else {
-        sum_up(c, passed, call->how, timed_within + 1);
-        t->timed++;
+        sum_up(t, c, passed, call->how, t->timed - timed_within, 1);
         exit_node(t, call->how, passed);
         t->node = node; /* whose call runs is settled by who calls us */
     }
@@ -479,7 +481,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
 {
     uint8_t *row = hfn_thread_row;
     uint32_t depth = f->depth;
-    uint64_t how = f->how, stands_for = what == KEPT_SAMPLES ? f->room : 1, passed, within;
+    uint64_t how = f->how, stands_for = what == KEPT_SAMPLES ? f->room : 1, passed, timed_before;
     hfn_open_call *e;
     hotfn_time_cell *c;
     hfn_time_state *t;
@@ -491,25 +493,21 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
     e = &hfn_time_log_of(t)[depth];
     if (HFN_LIKELY(depth < HFN_LOG_CAPACITY && t->depth == depth + 1 &&
                    e->frame == address_of(f))) {
-        within = t->timed - e->timed_before;
+        timed_before = e->timed_before;
         e->frame = 0;
         BARRIER(); /* from then on the place is a handler's */
         t->depth = depth;
     } else {
-        within = t->timed - end_out_of_order(HFN_PASS(t), HFN_PASS(f));
+        timed_before = end_out_of_order(HFN_PASS(t), HFN_PASS(f));
     }
     pass_time(t, t->current, now);
     t->current = f->caller;
     passed = duration(t, f->start, now);
-    if (what != KEPT_SAMPLES) {
-        within++; /* itself */
-        t->timed++;
-    }
-    sum_up(c, passed, how, within);
+    sum_up(t, c, passed, how, timed_before, what == KEPT_SAMPLES ? 0 : 1);
     if (what == KEPT_ALL)
         exit_node(t, how, passed);
     if (what == KEPT_SAMPLES)
-        exit_sampled_node(t, how, passed, within, stands_for);
+        exit_sampled_node(t, how, passed, t->timed - timed_before, stands_for);
     if (what != KEPT_TIMES) {
         if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
             add_to_histogram(c, passed, stands_for);
