@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* callgrind.out (valgrind.org/docs/manual/cl-format.html): self time, calls and, if that was kept,
- * allocated bytes and blocks of each function, and each edge with its calls and inclusive time.  Made of edges, so nothing is guessed; a record that
- * only counted gives calls alone.  Positions are RVAs, one a function. */
+ * allocated bytes and blocks of each function, and each edge with its calls and inclusive time.  Made of
+ * edges, so nothing is guessed; a record that only counted gives calls alone.  Positions are RVAs, one a
+ * function. */
 #include "exporters/exporter.h"
 
 #include <inttypes.h>

@@ -5,8 +5,8 @@
  * between them: a jump into somebody's patch may come from anywhere.  Jump tables come after it
  * (tables.c): they need all marks.
  *
- * Bytes that are no instruction are skipped one by one (or word by word, where code is aligned); data among code can only add marks, and so
- * refusals.
+ * Bytes that are no instruction are skipped one by one (or word by word, where code is aligned); data
+ * among code can only add marks, and so refusals.
  */
 #include "verdicts/judging.h"
 #include "verdicts/workers.h"
