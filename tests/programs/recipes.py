@@ -61,16 +61,27 @@ def add_small(name, source, flags="", more_sources=(), compilers=("gcc", "clang"
 
 
 # Upstream programs.  sqlite3's amalgamation is made by its own tcl scripts.
+SQLITE3_FLAGS = ("-DSQLITE_ENABLE_FTS5 -DSQLITE_ENABLE_RTREE"
+                 " -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_DBSTAT_VTAB -lpthread -ldl -lm")
+LUA_FLAGS = ("-std=gnu99 -DLUA_USE_LINUX -DLUA_COMPAT_5_3 '-Dluai_makeseed(L)=((void)(L),20231u)'"
+             " -Wl,-E -lm -ldl")
 add("sqlite3",
     "mkdir make && cd make && ../upstream/configure --disable-tcl && make sqlite3.c shell.c",
-    "{cc} -O2 -o sqlite3 make/shell.c make/sqlite3.c -DSQLITE_ENABLE_FTS5 -DSQLITE_ENABLE_RTREE"
-    " -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_DBSTAT_VTAB -lpthread -ldl -lm",
+    "{cc} -O2 -o sqlite3 make/shell.c make/sqlite3.c " + SQLITE3_FLAGS,
     debian="sqlite3", tools=("tclsh", "make"))
 add("lua",
     "rm upstream/src/luac.c",
-    "{cc} -std=gnu99 -O2 -DLUA_USE_LINUX -DLUA_COMPAT_5_3 '-Dluai_makeseed(L)=((void)(L),20231u)'"
-    " -o lua upstream/src/*.c -Wl,-E -lm -ldl",
+    "{cc} -O2 -o lua upstream/src/*.c " + LUA_FLAGS,
     debian="lua5.4")
+# Their sources alone, for `flagged`.
+add("sqlite3_source",
+    "mkdir make && cd make && ../upstream/configure --disable-tcl && make sqlite3.c shell.c",
+    "mkdir sqlite3_source && cp make/sqlite3.[ch] make/shell.c sqlite3_source",
+    debian="sqlite3", tools=("tclsh", "make"), compilers=("gcc",), compiler_free=True)
+add("lua_source",
+    "rm upstream/src/luac.c",
+    "mv upstream/src lua_source",
+    debian="lua5.4", compilers=("gcc",), compiler_free=True)
 add("xz",
     "mkdir make && cd make && CC={cc} CFLAGS=-O2 ../upstream/configure --disable-shared"
     " --disable-nls --disable-doc --disable-scripts --disable-xzdec --disable-lzmadec --disable-lzmainfo"
