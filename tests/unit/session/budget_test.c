@@ -74,6 +74,30 @@ static void who_is_too_dear_goes_and_comes_back_when_cool(void)
     scene_end(&s);
 }
 
+/* Its plan is there before the target has said where it stands: nobody may write to address 0 and on. */
+static void a_module_that_is_not_loaded_yet_is_waited_for(void)
+{
+    budget_scene s = scene_begin(FIFTH, 0);
+    hotfn_budget *b = budget_of(&s);
+
+    uint32_t first, count;
+    uint8_t *entry;
+
+    CHECK(hfn_live_module(s.live, 0, &entry, &first, &count));
+    hfn_shared_put64(entry + HFN_MODULE_LOAD_BASE, 0);
+    scene_counts(&s);
+    scene_add_calls(&s, 0, MANY);
+    look_once(b, &s);
+    CHECK_EQ_U64(hfn_live_budget(s.live)->stops, 0);
+    CHECK(!book(b, &s, 0)->is_fixed);
+    CHECK_EQ_I64(hotfn_live_set_module(s.live, 0, 0, (uint64_t)(uintptr_t)s.code.bytes, NULL),
+                 HOTFN_OK);
+    CHECK(reaches(b, &s, 0.5, HOTFN_BUDGET_UNHOOKED));
+    CHECK(scene_stands(&s, 0, s.bare[0]));
+    hotfn_budget_destroy(b);
+    scene_end(&s);
+}
+
 /* Calls between a look and the stop that follows say nothing; later ones do: its module came again. */
 static void who_was_called_until_it_went_is_not_hooked_again(void)
 {
@@ -338,6 +362,7 @@ static void a_record_without_a_budget_is_refused(void)
 static const check_test tests[] = {
     CHECK_TEST(the_cost_of_a_hook_is_measured),
     CHECK_TEST(who_is_too_dear_goes_and_comes_back_when_cool),
+    CHECK_TEST(a_module_that_is_not_loaded_yet_is_waited_for),
     CHECK_TEST(who_was_called_until_it_went_is_not_hooked_again),
     CHECK_TEST(who_is_dear_again_waits_twice_as_long),
     CHECK_TEST(what_is_timed_falls_by_a_word),
