@@ -324,14 +324,15 @@ static uint8_t find_pc_call(const climb *c)
 }
 
 /* Nobody knows these bytes by their addresses, no name stands among them, nobody writes there, and what
- * moves is their beginning. */
+ * moves is their beginning.  Language data may be about any instruction (-fnon-call-exceptions). */
 static uint32_t run_bytes(const climb *c)
 {
     const hfn_judging *j = c->judging;
     const hfn_subject *s = c->subject;
     uint64_t end = s->end, at;
 
-    if ((s->notes & HFN_NOTES_STAY) || c->out->pub.strategy != HOTFN_STRATEGY_JUMP)
+    if ((s->notes & HFN_NOTES_STAY) || (s->flags & HOTFN_FUNCTION_HAS_LSDA) ||
+        c->out->pub.strategy != HOTFN_STRATEGY_JUMP)
         return 0;
     if (c->index + 1 < j->count && j->subjects[c->index + 1].rva < end)
         end = j->subjects[c->index + 1].rva;
