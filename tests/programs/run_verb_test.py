@@ -391,6 +391,14 @@ def remembers_what_was_hot_and_counts_the_same(case):
     check(len(kept[0].read_bytes()) < 20000, "a damaged file was not replaced")
 
 
+def warns_of_a_cache_that_cannot_be_unless_quiet(case):
+    world = {**os.environ, "XDG_CACHE_HOME": str(case.target)}  # a file
+    _, _, loud = case.run(case.target, 10, env=world)
+    _, _, quiet = case.run(case.target, 10, options=["-q"], env=world)
+    check("could not be kept" in loud, loud)
+    check(quiet == "", quiet)
+
+
 CASES = [f for f in list(globals().values())
          if getattr(f, "__code__", None) and f.__code__.co_varnames[:1] == ("case",)]
 

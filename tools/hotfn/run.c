@@ -38,7 +38,9 @@ static double now(void)
 
 static void log_line(void *user, int32_t level, const char *text)
 {
-    if (level <= HOTFN_LOG_WARNING || *(const bool *)user) {
+    const run_options *o = user;
+    int32_t most = o->quiet ? HOTFN_LOG_ERROR : HOTFN_LOG_WARNING;
+    if (level <= most || o->verbose) {
         fprintf(stderr, "hotfn run: %s\n", text);
     }
 }
@@ -242,7 +244,7 @@ static int prepare(run *r)
     }
     r->service.env = hotfn_tool_env();
     r->service.env.log_fn = log_line;
-    r->service.env.log_user = &r->options.verbose;
+    r->service.env.log_user = &r->options;
     if (r->options.kit_path && !open_kit(r)) {
         return RUN_FAILED;
     }
