@@ -10,8 +10,7 @@
 
 #define TICK_UNITS 256.0 /* hotfn_time_header's costs */
 #define COLD 2.0 /* a call that is timed now and then takes so much longer than the probe's */
-#define COUNTED_MEAN                                                                               \
-    1000000u /* one call in so many is as good as none                                  */
+#define COUNTED_MEAN 1000000u /* one call in so many is as good as none */
 #define ROUNDS 16
 #define BEGUN_CALLS 1024u                   /* until then the target's own slow start is let be */
 #define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* who is not called for so long begins slowly again */

@@ -277,8 +277,10 @@ static hotfn_status put_counts(merger *g, hotfn_live *live)
     uint32_t at = 0, rows = hfn_merge_rows(&g->m);
     bool held = slots != NULL;
 
-    if (!held || hotfn_live_get_memory(live, &memory) != HOTFN_OK)
+    if (hotfn_live_get_memory(live, &memory) != HOTFN_OK || !held) {
+        hfn_free(&g->m.env, slots, g->m.function_count * sizeof *slots);
         return HOTFN_E_NO_MEMORY;
+    }
     for (uint32_t m = 0; m < hotfn_live_module_count(live); m++) {
         hotfn_record_module module = HOTFN_RECORD_MODULE_INIT;
         const uint32_t *of_module = hotfn_live_slots(live, m);
