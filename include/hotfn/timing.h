@@ -29,6 +29,10 @@ extern "C" {
 #define HOTFN_TIMING_ERRORS 128u   /* merged samples: a cell's callee_timed and within_timed are the standard
                                       errors of its total and self                          */
 
+/* What the words below mean.  0: a sample's within_timed were calls, not ticks; all else as it is.  A record with a
+ * sample of 0, or of a version to come, is read without its times (hotfn_record_time_info.note). */
+#define HOTFN_TIMES_VERSION 1u
+
 /* One a record; 256 bytes. */
 typedef struct hotfn_time_header {
     uint32_t flags; /* HOTFN_TIMING_*                                                       */
@@ -50,7 +54,9 @@ typedef struct hotfn_time_header {
     uint32_t nodes_merged;      /* calls' entries that found no node of their own            */
     uint32_t abandoned_exits;   /* frames left by longjmp or the like                        */
     uint32_t clock_went_back;   /* exits whose clock was before their entry's                */
-    uint64_t spare[19];
+    uint32_t version;         /* HOTFN_TIMES_VERSION of who made it                        */
+    uint32_t reserved;
+    uint64_t spare[18];
 } hotfn_time_header;
 
 /* At the start of a thread's time row; 256 bytes.  The engine may keep words of its own in spare. */
@@ -153,8 +159,10 @@ typedef struct hotfn_record_time_info {
     uint32_t abandoned_exits, clock_went_back;
     uint64_t slow_lost;    /* slow calls that later ones overwrote       */
     uint64_t event_count, events_lost;
+    const char *note;      /* why the record's times are not read (flags is 0 then), or "" */
+    uint64_t note_offset;  /* where in its file they stand               */
 } hotfn_record_time_info;
-#define HOTFN_RECORD_TIME_INFO_INIT { (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_TIME_INFO_INIT { (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define HOTFN_TIMING_COUNT_ONLY 0u
 #define HOTFN_TIMING_FULL 1u

@@ -173,6 +173,13 @@ static const struct {
     { HOTFN_NEEDS_EVENTS, "each entry and exit: run with --mode time --events" },
 };
 
+/* The record holds times, but none that can be read. */
+static hotfn_status fail_unread(const hfn_view *view, hotfn_error *err)
+{
+    return hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, view->time.note_offset, "%s",
+                    view->time.note);
+}
+
 /* An order by what was not kept says nothing, nor does a stack's weight. */
 static hotfn_status check_order(const hfn_view *view, hotfn_error *err)
 {
@@ -182,6 +189,9 @@ static hotfn_status check_order(const hfn_view *view, hotfn_error *err)
         lacks = "who allocated how much: run with --mode time --with alloc";
     } else if (by != HOTFN_BY_DEFAULT && by != HOTFN_BY_CALLS && !view->time.flags) {
         lacks = needs[0].words;
+    }
+    if (lacks && view->time.note[0]) {
+        return fail_unread(view, err);
     }
     return lacks ? hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
                             "there is no such order: this record does not hold %s", lacks)
@@ -199,6 +209,9 @@ static hotfn_status check_needs(const hfn_view *view, const hfn_exporter *export
                                 hotfn_error *err)
 {
     uint32_t lacking = exporter->needs & ~held_by(view);
+    if (lacking && view->time.note[0]) {
+        return fail_unread(view, err);
+    }
     for (size_t i = 0; i < HFN_COUNT_OF(needs); i++) {
         if (lacking & needs[i].need) {
             return hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,

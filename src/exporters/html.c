@@ -379,7 +379,10 @@ static void put_notes(page *p)
     const hotfn_record_time_info *t = &p->view->time;
     const char *separator = "";
     hfn_sink_text(p->sink, ",\n\"notes\":[");
-    if (t->clock == HOTFN_CLOCK_MERGED) {
+    if (t->note[0]) {
+        hfn_sink_json_page(p->sink, t->note);
+        separator = ",";
+    } else if (t->clock == HOTFN_CLOCK_MERGED) {
         hfn_sink_text(p->sink, "\"times of merged runs, without the hooks' own cost in each\"");
         separator = ",";
     } else if (t->flags) {

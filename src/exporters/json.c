@@ -64,8 +64,12 @@ static void put_record(const hfn_view *view, hfn_sink *sink)
                     info->window_start_ns, info->window_end_ns);
     hfn_sink_format(sink, ",\"threads\":%" PRIu32 ",\"threads_lost\":%" PRIu32, info->thread_count,
                     info->threads_lost);
-    hfn_sink_format(sink, ",\"functions\":%" PRIu32 ",\"calls\":%" PRIu64 "}", info->function_count,
+    hfn_sink_format(sink, ",\"functions\":%" PRIu32 ",\"calls\":%" PRIu64, info->function_count,
                     view->total_calls);
+    if (view->time.note[0]) {
+        hfn_sink_json_key(sink, "times_note", view->time.note);
+    }
+    hfn_sink_text(sink, "}");
 }
 
 static void put_names(hfn_sink *sink, const hotfn_record_function *f)

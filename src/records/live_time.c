@@ -119,6 +119,7 @@ void hfn_live_begin_times(hotfn_live *live, const hotfn_live_options *o)
     h->event_capacity = (uint32_t)sizes.events;
     h->row_bytes = live->layout.row_bytes;
     h->cells_at = sizeof(hotfn_time_thread);
+    h->version = HOTFN_TIMES_VERSION;
     h->flags = o->timing;
 }
 

@@ -311,7 +311,8 @@ static void add_up_header(const hfn_merge *m, hotfn_time_header *h)
 
     *h = (hotfn_time_header){ .flags = UINT32_MAX,
                               .clock = HOTFN_CLOCK_MERGED,
-                              .ticks_per_second = NS_PER_SECOND };
+                              .ticks_per_second = NS_PER_SECOND,
+                              .version = HOTFN_TIMES_VERSION };
     if (m->mode != HOTFN_MERGE_SUM)
         dropped |=
             HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_ALLOC | HOTFN_TIMING_SLOW;

@@ -73,6 +73,32 @@ static hotfn_status load_live(hotfn_record *r, const hfn_source *in, hotfn_error
     return status;
 }
 
+/* ---- Versions. */
+
+/* A merge's are nanoseconds, whatever they came from. */
+static const char *why_not_read(const hotfn_time_header *h)
+{
+    if (h->version > HOTFN_TIMES_VERSION)
+        return "the times are of a newer hotfn: read them with that";
+    return h->version == 0 && h->flags & HOTFN_TIMING_SAMPLED && h->clock != HOTFN_CLOCK_MERGED
+               ? "the sampled times are of an older hotfn, and are not read: record again"
+               : NULL;
+}
+
+/* Numbers that mean something else are no times; the counts stand. */
+static hotfn_status check_version(hotfn_record *r, hotfn_error *err)
+{
+    const char *note = r->times.is_there ? why_not_read(&r->times.header) : NULL;
+
+    if (!note)
+        return HOTFN_OK;
+    r->times_note = note;
+    empty_times(r);
+    return r->tolerant ? hfn_record_damage(r, r->layout.sections[HFN_SECTION_TIME_HEADER].offset,
+                                           err, "%s", note)
+                       : HOTFN_OK;
+}
+
 /* ---- Sums. */
 
 static bool make_slot_functions(hotfn_record *r)
@@ -123,6 +149,8 @@ hotfn_status hfn_record_load_times(hotfn_record *r, const hfn_source *in, hotfn_
     if (status == HOTFN_OK)
         status =
             r->layout.kind == HFN_KIND_FINISHED ? load_packed(r, in, err) : load_live(r, in, err);
+    if (status == HOTFN_OK)
+        status = check_version(r, err);
     if (status != HOTFN_OK || !r->times.is_there)
         return status;
     if (!make_slot_functions(r) || !hfn_times_settle(&r->times, r->slot_count, r->thread_count) ||

@@ -367,7 +367,10 @@ hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
         return HOTFN_E_NOT_FOUND;
     t.reason = t.reason_text = "";
     slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
-    if (!r->times.is_there) {
+    if (r->times_note) {
+        t.reason = "not-read";
+        t.reason_text = r->times_note;
+    } else if (!r->times.is_there) {
         t.reason = "not-timed";
         t.reason_text = "the run counted only (--mode time)";
     } else if (slot >= r->slot_count) {

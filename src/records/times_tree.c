@@ -202,6 +202,9 @@ hotfn_status hotfn_record_get_time_info(const hotfn_record *r, hotfn_record_time
 {
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
 
+    info.note = r->times_note ? r->times_note : "";
+    if (r->times_note)
+        info.note_offset = r->layout.sections[HFN_SECTION_TIME_HEADER].offset;
     if (r->times.is_there)
         fill_info(r, &info);
     return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;

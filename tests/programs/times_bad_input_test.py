@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import cases
+from other_version import with_version
 
 HOTFN = os.environ["HOTFN"]
 NEVER = """#include <pthread.h>
@@ -140,6 +141,31 @@ def a_record_cut_in_mid_write_is_refused_and_mended(place):
             hotfn("export", "-F", "html", mended, "-o", place / "page.html")
 
 
+def a_sample_of_an_older_build_is_told_by_all_who_read(place):
+    binary, now, old = build(place, "never", NEVER), place / "now.hfr", place / "old.hfr"
+    hotfn("run", "-q", "--mode", "time", "--sample", "4", "-o", now, "--", binary, status=7)
+    data, at = with_version(now.read_bytes(), 0)
+    old.write_bytes(data)
+    told = f"{old}: offset {at}: the sampled times are of an older hotfn, and are not read: record again\n"
+    for words in (("report",), ("report", "--json"), ("info",), ("info", "--json"), ("top", "--once"),
+                  ("top", "--once", "--json"), ("export", "-F", "json"), ("export", "-F", "html")):
+        done = hotfn(*words, old, *(("-o", place / "out.html") if "html" in words else ()))
+        assert done.stderr == f"hotfn {words[0]}: {told}", (words, done.stderr)
+    functions, report = times_of(old)
+    assert functions["works"]["calls"] == 10 and "total_ns" not in functions["works"], functions["works"]
+    assert "older hotfn" in report["record"]["times_note"] and "time" not in report, report["record"]
+    for words in (("export", "-F", "folded", old), ("export", "-F", "chrome", old),
+                  ("report", "--by", "self", old)):
+        assert hotfn(*words, status=1).stderr.count(told) == 2, words
+    done = hotfn("diff", "--json", now, old)
+    assert done.stderr == f"hotfn diff: {told}" and "works" in done.stdout, done
+    done = hotfn("merge", "-o", place / "sum.hfr", now, old)
+    assert done.stderr.startswith(f"hotfn merge: {told}") and "calls alone are merged" in done.stderr, done
+    assert times_of(place / "sum.hfr")[0]["works"]["calls"] == 20
+    old.write_bytes(with_version(now.read_bytes(), 2)[0])
+    assert "of a newer hotfn" in hotfn("report", old).stderr
+
+
 def a_flat_record_makes_no_stacks(place):
     binary, record = build(place, "never", NEVER), place / "r.hfr"
     hotfn("run", "-q", "--mode", "time", "--flat", "-o", record, "--", binary, status=7)
@@ -175,6 +201,7 @@ CASES = [
     a_thread_that_never_returns_is_timed_until_the_end,
     a_stack_switched_under_us_does_no_harm,
     a_record_cut_in_mid_write_is_refused_and_mended,
+    a_sample_of_an_older_build_is_told_by_all_who_read,
     a_flat_record_makes_no_stacks,
     an_output_that_cannot_be_written_is_said,
 ]

@@ -4,6 +4,7 @@
 #include "words.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -148,6 +149,16 @@ int hotfn_tool_export(const char *of, const hotfn_record *record, const char *fo
                                                                            : TOOL_FAILED;
 }
 
+void hotfn_tool_tell_times(const char *of, const char *path, const hotfn_record *record)
+{
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record_get_time_info(record, &info);
+    if (info.note[0]) {
+        fprintf(stderr, "hotfn %s: %s: offset %" PRIu64 ": %s\n", of, path, info.note_offset,
+                info.note);
+    }
+}
+
 hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -162,6 +173,7 @@ hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid)
         hotfn_record_close(record);
         return NULL;
     }
+    hotfn_tool_tell_times(of, path, record);
     return record;
 }
 

@@ -101,6 +101,9 @@ static void print_timing(const hotfn_record *record)
     hotfn_record_time_info t = HOTFN_RECORD_TIME_INFO_INIT;
     hotfn_record_get_time_info(record, &t);
     if (!t.flags) {
+        if (t.note[0]) {
+            printf("%-10s %s\n", "times", t.note);
+        }
         return;
     }
     printf("%-10s %s%s%s%s%s", "timed", t.flags & HOTFN_TIMING_SAMPLED ? "a sample" : "every call",
@@ -278,6 +281,9 @@ static void json_timing(const hotfn_record *record)
     hotfn_record_get_time_info(record, &t);
     if (!t.flags) {
         printf(",\"time\":null");
+        if (t.note[0]) {
+            json_text("times_note", t.note);
+        }
         return;
     }
     printf(",\"time\":{\"timed\":\"%s\",\"clock\":\"%s\",\"ticks_per_second\":%" PRIu64

@@ -36,6 +36,7 @@ static uint32_t count_timed(char **paths, uint32_t count)
         hotfn_record *record = NULL;
         if (hotfn_record_open(&record, paths[i], NULL, NULL) == HOTFN_OK) {
             hotfn_record_get_time_info(record, &info);
+            hotfn_tool_tell_times("merge", paths[i], record);
         }
         hotfn_record_close(record);
         timed += info.flags != 0;

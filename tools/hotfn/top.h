@@ -22,6 +22,7 @@ typedef struct top_sample {
     hotfn_record *record;
     hotfn_record_info info;
     bool timed, with_memory;
+    const char *times_note; /* the record's: why its times are not read, or "" */
     hotfn_record_budget budget;
     uint64_t at_ns;   /* CLOCK_MONOTONIC                  */
     double seconds;   /* that the rates are over          */

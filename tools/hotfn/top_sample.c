@@ -139,6 +139,10 @@ bool top_look(top_sample *out, const char *path, const top_sample *before)
     hotfn_record_get_time_info(out->record, &time);
     hotfn_record_get_budget(out->record, &out->budget);
     out->timed = time.flags != 0;
+    out->times_note = time.note;
+    if (!before) {
+        hotfn_tool_tell_times("top", path, out->record);
+    }
     out->with_memory = time.flags & HOTFN_TIMING_ALLOC;
     out->seconds = seconds_of(out, before);
     if (!fill(out)) {

@@ -118,6 +118,7 @@ static void put_head(FILE *out, const top_sample *s, const top_view *view, uint3
     put_cut(out, line, columns);
     fputs("\033[K\n", out);
     put_budget(out, s, columns);
+    put_cut(out, s->times_note, columns);
     fputs("\033[K\n", out);
 }
 
@@ -257,6 +258,10 @@ void top_show_json(const top_sample *s, const top_sample *before, const top_view
     printf("{\"schema\":\"hotfn.top/1\",\"state\":\"%s\",\"pid\":%" PRIu32
            ",\"seconds\":%.6f,\"timed\":%s",
            state_name(s->info.state), s->info.pid, s->seconds, s->timed ? "true" : "false");
+    if (s->times_note[0]) {
+        printf(",\"times_note\":");
+        listing_json_text(stdout, s->times_note);
+    }
     if (s->budget.share_ppm) {
         printf(",\"budget\":{\"share\":%.6f,\"taken\":%.6f,\"note\":",
                (double)s->budget.share_ppm / 1e6, budget_taken(&s->budget));

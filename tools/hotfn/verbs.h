@@ -32,6 +32,9 @@ int hotfn_verb_bisect(int argc, char **argv);
 /* Print "hotfn OF: text" (with file and offset if the error has them) to stderr; returns TOOL_FAILED. */
 int hotfn_tool_fail(const char *of, const hotfn_error *err);
 
+/* Say on stderr why a record's times are not read, if so. */
+void hotfn_tool_tell_times(const char *of, const char *path, const hotfn_record *record);
+
 /* Open a record, and of one process of it if pid is not 0; NULL after a message. */
 hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid);
 

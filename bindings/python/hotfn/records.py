@@ -196,6 +196,11 @@ class Record:
         return _times.info_of(self._open_handle)
 
     @property
+    def times_note(self) -> Optional[str]:
+        """Why the record's times are not read (a sample of an older hotfn), if it has some; else None."""
+        return _times.note_of(self._open_handle)
+
+    @property
     def times(self) -> Tuple[_times.Times, ...]:
         """Each function's times, in the order of `functions`."""
         memory = _times.keeps_memory(self._open_handle)

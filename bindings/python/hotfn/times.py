@@ -107,6 +107,11 @@ def info_of(handle: c_void_p) -> Optional[TimeInfo]:
                     nodes_merged=raw.nodes_merged, abandoned_exits=raw.abandoned_exits)
 
 
+def note_of(handle: c_void_p) -> Optional[str]:
+    raw = raw_info(handle)
+    return f"offset {raw.note_offset}: {decode(raw.note)}" if raw.note else None
+
+
 def keeps_memory(handle: c_void_p) -> bool:
     return bool(raw_info(handle).flags & ALLOC)
 

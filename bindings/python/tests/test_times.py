@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
@@ -29,12 +30,17 @@ int main(void)
 
 
 @pytest.fixture(scope="module")
-def path(compiler, tmp_path_factory):
+def tool():
     library = pathlib.Path(os.environ.get("HOTFN_LIBRARY", "/none"))
-    tool = next((folder / "tools/hotfn/hotfn" for folder in library.parents
-                 if (folder / "tools/hotfn/hotfn").exists()), None)
-    if not tool:
+    found = next((folder / "tools/hotfn/hotfn" for folder in library.parents
+                  if (folder / "tools/hotfn/hotfn").exists()), None)
+    if not found:
         pytest.skip("no hotfn beside the library")
+    return found
+
+
+@pytest.fixture(scope="module")
+def path(tool, compiler, tmp_path_factory):
     place = tmp_path_factory.mktemp("times")
     (place / "timed.c").write_text(SOURCE)
     subprocess.run([compiler, "-O2", "-fno-optimize-sibling-calls", place / "timed.c", "-o",
@@ -117,3 +123,20 @@ def test_a_counted_run_has_no_times(target, tmp_path):
     with hotfn.open(tmp_path / "counted.hfr") as record:
         assert record.time is None and record.edges == () and record.slow_calls == ()
         assert {times.timing for times in record.times} == {"count-only"}
+
+
+def test_a_sample_of_an_older_hotfn_is_not_read(tool, path, tmp_path):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests/programs"))
+    from other_version import with_version
+    sampled, old = tmp_path / "sampled.hfr", tmp_path / "old.hfr"
+    subprocess.run([tool, "run", "-q", "--no-cache", "--mode", "time", "--sample", "4", "-o",
+                    sampled, "--", path.parent / "timed"], check=True)
+    data, at = with_version(sampled.read_bytes(), 0)
+    old.write_bytes(data)
+    with hotfn.open(sampled) as record:
+        assert record.times_note is None and record.time.sample_mean == 4
+    with hotfn.open(old) as record:
+        assert record.time is None and record.edges == ()
+        assert record.times_note.startswith(f"offset {at}: the sampled times are of an older hotfn")
+        assert {times.reason for times in record.times} == {"not-read"}
+        assert sum(function.calls or 0 for function in record.functions) > 0

@@ -180,6 +180,7 @@ static inline void timed_fill(hfn_times *t, const timed_model *m, uint32_t threa
     t->is_there = true;
     t->header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_TREE |
                       HOTFN_TIMING_SLOW | HOTFN_TIMING_EVENTS | HOTFN_TIMING_ALLOC;
+    t->header.version = HOTFN_TIMES_VERSION;
     t->header.clock = HOTFN_CLOCK_TSC;
     t->header.ticks_per_second = 1000000000;
     t->header.cost_inside_ticks = (uint32_t)m->inside * 256;

@@ -280,6 +280,87 @@ static void sampled_times_are_scaled_up_with_an_error(void)
     free(m);
 }
 
+/* The story, as another version's engine would have written it. */
+static void write_version(const char *to, uint32_t version, uint32_t more_flags, uint32_t clock)
+{
+    timed_model *m;
+    hotfn_record *r = open_story(&m, 20, 10);
+
+    r->times.header.version = version;
+    r->times.header.flags |= more_flags;
+    r->times.header.clock = clock;
+    CHECK_EQ_I64(hfn_record_write(r, to, NULL), HOTFN_OK);
+    hotfn_record_close(r);
+    free(m);
+}
+
+typedef struct version_case {
+    uint32_t version, more_flags, clock;
+    const char *note; /* a part of what is said; NULL: the times are read */
+} version_case;
+
+static void check_version_case(const version_case *c)
+{
+    const char *path = sample_path("version.hfr");
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    hotfn_record *r = NULL;
+
+    write_version(path, c->version, c->more_flags, c->clock);
+    CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
+    hotfn_record_get_time_info(r, &info);
+    hotfn_record_get_function(r, function_index(2), &f);
+    CHECK(f.calls > 100);
+    CHECK_EQ_I64(info.flags != 0, c->note == NULL);
+    CHECK_EQ_I64(timing(r, 2).total_ns != 0, c->note == NULL);
+    if (c->note) {
+        CHECK(strstr(info.note, c->note) != NULL);
+        CHECK_EQ_U64(info.note_offset, r->layout.sections[HFN_SECTION_TIME_HEADER].offset);
+        CHECK_STR(timing(r, 2).reason, "not-read");
+        CHECK_STR(timing(r, 2).reason_text, info.note);
+    } else {
+        CHECK_STR(info.note, "");
+    }
+    hotfn_record_close(r);
+}
+
+static void times_that_mean_something_else_are_not_read(void)
+{
+    static const version_case cases[] = {
+        { 0, 0, HOTFN_CLOCK_TSC, NULL },
+        { 0, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_TSC, "older hotfn" },
+        { 0, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_MERGED, NULL }, /* nanoseconds */
+        { HOTFN_TIMES_VERSION, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_TSC, NULL },
+        { HOTFN_TIMES_VERSION + 1, 0, HOTFN_CLOCK_TSC, "newer hotfn" },
+    };
+
+    for (size_t i = 0; i < HFN_COUNT_OF(cases); i++)
+        check_version_case(&cases[i]);
+}
+
+static void repair_and_merge_leave_out_times_that_are_not_read(void)
+{
+    const char *old = sample_path("version.hfr"), *to = sample_path("without.hfr");
+    const char *const both[] = { old, sample_path("timed.hfr") };
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record *r = NULL;
+    char lost[200] = "";
+
+    write_version(old, 0, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_TSC);
+    CHECK_EQ_I64(hotfn_record_repair(old, to, lost, sizeof lost, NULL, NULL), HOTFN_OK);
+    CHECK(strstr(lost, "older hotfn") != NULL);
+    CHECK_EQ_I64(hotfn_record_open(&r, to, NULL, NULL), HOTFN_OK);
+    hotfn_record_get_time_info(r, &info);
+    CHECK_EQ_U64(info.flags, 0);
+    CHECK_STR(info.note, "");
+    hotfn_record_close(r);
+    CHECK_EQ_I64(hotfn_record_merge(both, 2, to, HOTFN_MERGE_SUM, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_open(&r, to, NULL, NULL), HOTFN_OK);
+    hotfn_record_get_time_info(r, &info);
+    CHECK_EQ_U64(info.flags, 0);
+    hotfn_record_close(r);
+}
+
 static void windows_hold_what_came_since(void)
 {
     hotfn_env env = hfn_env_fill(NULL);
@@ -355,6 +436,8 @@ static const check_test tests[] = {
     CHECK_TEST(counting_records_say_that_they_were_not_timed),
     CHECK_TEST(repair_keeps_the_times),
     CHECK_TEST(sampled_times_are_scaled_up_with_an_error),
+    CHECK_TEST(times_that_mean_something_else_are_not_read),
+    CHECK_TEST(repair_and_merge_leave_out_times_that_are_not_read),
     CHECK_TEST(windows_hold_what_came_since),
     CHECK_TEST(trees_that_make_no_sense_are_cut_down),
 };
