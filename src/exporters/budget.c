@@ -181,7 +181,7 @@ static void put_summary(const hfn_view *view, hfn_sink *sink, uint32_t function,
         hfn_sink_format(sink, " for %.3f s,", (double)s->out_ns / 1e9);
     }
     hfn_sink_format(sink, " from %.3f s on (%" PRIu32 " time%s%s): %s calls a second took %.1f%%\n",
-                    (double)s->first_ns / 1e9, s->times, s->times == 1 ? "" : "s",
+                    (double)s->first_ns / 1e9, s->times, hfn_table_s(s->times),
                     s->is_out ? ", still at the end" : "",
                     hfn_table_grouped(s->calls_per_second, calls), (double)s->cost_ppm / 1e4);
 }
@@ -194,11 +194,12 @@ void hfn_budget_table(const hfn_view *view, hfn_sink *sink)
     if (b.share_ppm == 0) {
         return;
     }
-    hfn_sink_format(sink,
-                    "\nbudget %.4g%%: hooks took %.2f%% of %.3f s (%.2f ns a counted call; stopped "
-                    "%" PRIu32 " times, %.3f ms in all)\n",
-                    (double)b.share_ppm / 1e4, 100 * hfn_budget_taken(&b), (double)b.cpu_ns / 1e9,
-                    b.count_cost_ns, b.stops, (double)b.stopped_ns / 1e6);
+    hfn_sink_format(
+        sink,
+        "\nbudget %.4g%%: hooks took %.2f%% of %.3f s of the processor (%.2f ns a counted call; stopped "
+        "%" PRIu32 " time%s, %.3f ms in all)\n",
+        (double)b.share_ppm / 1e4, 100 * hfn_budget_taken(&b), (double)b.cpu_ns / 1e9,
+        b.count_cost_ns, b.stops, hfn_table_s(b.stops), (double)b.stopped_ns / 1e6);
     if (b.note[0]) {
         hfn_sink_text(sink, "THE BUDGET WAS NOT KEPT: ");
         hfn_table_name(sink, b.note, 0);

@@ -34,6 +34,11 @@ const char *hfn_table_grouped(uint64_t value, char out[32])
     return out;
 }
 
+const char *hfn_table_s(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 const char *hfn_table_calls(const hfn_view *view, uint32_t function, uint64_t calls, char out[33])
 {
     out[0] = '>';
@@ -92,9 +97,11 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
     } else if (info->end_ns > info->start_ns) {
         hfn_sink_format(sink, ", %.3f s", (double)(info->end_ns - info->start_ns) / 1e9);
     }
-    hfn_sink_format(sink, ", %s calls counted", hfn_table_grouped(view->total_calls, calls));
+    hfn_sink_format(sink, ", %s call%s counted", hfn_table_grouped(view->total_calls, calls),
+                    hfn_table_s(view->total_calls));
     if (info->threads_lost) {
-        hfn_sink_format(sink, ", CALLS OF %" PRIu32 " THREADS LOST", info->threads_lost);
+        hfn_sink_format(sink, ", CALLS OF %" PRIu32 " THREAD%s LOST", info->threads_lost,
+                        info->threads_lost == 1 ? "" : "S");
     }
     hfn_sink_text(sink, "\n\n");
 }
@@ -293,8 +300,8 @@ static void put_modules(const hfn_view *view, hfn_sink *sink)
     }
     if (left_out) {
         hfn_sink_format(sink,
-                        "%" PRIu32 " modules left out (run with --module '*' to count them too)\n",
-                        left_out);
+                        "%" PRIu32 " module%s left out (run with --module '*' to count %s too)\n",
+                        left_out, hfn_table_s(left_out), left_out == 1 ? "it" : "them");
     }
 }
 
@@ -304,14 +311,14 @@ static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
     take_census(view, &c);
     uint32_t called = called_rows(view, view->count);
     if (called > rows) {
-        hfn_sink_format(sink,
-                        "  ... and %" PRIu32 " more functions that were called (-n 0 shows all)\n",
-                        called - rows);
+        hfn_sink_format(sink, "  ... and %" PRIu32 " more function%s called (-n 0 shows all)\n",
+                        called - rows, called - rows == 1 ? " that was" : "s that were");
     }
     hfn_sink_format(sink,
-                    "\n%" PRIu32 " functions hooked, %" PRIu32 " of them called; %" PRIu32
-                    " refused, %" PRIu32 " fragments, %" PRIu32 " excluded\n",
-                    c.hooked, c.called, c.refused, c.fragments, c.excluded);
+                    "\n%" PRIu32 " function%s hooked, %" PRIu32 " of them called; %" PRIu32
+                    " refused, %" PRIu32 " fragment%s, %" PRIu32 " excluded\n",
+                    c.hooked, hfn_table_s(c.hooked), c.called, c.refused, c.fragments,
+                    hfn_table_s(c.fragments), c.excluded);
     for (uint32_t i = 0; i < c.reason_count; i++) {
         hfn_sink_format(sink, "  %6" PRIu32 "  ", c.reasons[i].functions);
         hfn_table_name(sink, c.reasons[i].text, 0);

@@ -12,6 +12,7 @@
 
 const char *hfn_table_color(const hfn_view *view, const char *code); /* "" without colours */
 const char *hfn_table_grouped(uint64_t value, char out[32]);         /* 1,234,567          */
+const char *hfn_table_s(uint64_t count);                             /* "s", but "" of 1   */
 /* The same, with a ">" before it if it is a lower bound. */
 const char *hfn_table_calls(const hfn_view *view, uint32_t function, uint64_t calls, char out[33]);
 /* At most width characters, 0: all; control characters do not reach the terminal. */

@@ -57,8 +57,9 @@ void hfn_table_memory_notes(const hfn_view *view, hfn_sink *sink)
         sum.freed_bytes += t.self_alloc.freed_bytes;
         sum.freed_blocks += t.self_alloc.freed_blocks;
     }
-    hfn_sink_format(
-        sink, "memory: %s allocated in %s blocks, %s freed in %s\n",
-        bytes_text(sum.allocated_bytes, allocated), hfn_table_grouped(sum.allocated_blocks, blocks),
-        bytes_text(sum.freed_bytes, freed), hfn_table_grouped(sum.freed_blocks, freed_blocks));
+    hfn_sink_format(sink, "memory: %s allocated in %s block%s, %s freed in %s\n",
+                    bytes_text(sum.allocated_bytes, allocated),
+                    hfn_table_grouped(sum.allocated_blocks, blocks),
+                    hfn_table_s(sum.allocated_blocks), bytes_text(sum.freed_bytes, freed),
+                    hfn_table_grouped(sum.freed_blocks, freed_blocks));
 }

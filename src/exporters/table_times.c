@@ -107,7 +107,7 @@ void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, siz
         hfn_sink_text(sink, " (did not return)");
     } else if (t.open_calls > 0) {
         hfn_sink_format(sink, " (%s call%s did not return)", hfn_table_grouped(t.open_calls, calls),
-                        t.open_calls == 1 ? "" : "s");
+                        hfn_table_s(t.open_calls));
     }
     hfn_sink_text(sink, f.flags & HOTFN_VERDICT_ENTRY_LOOP ? " (entry is a loop)\n" : "\n");
 }
@@ -151,9 +151,9 @@ static void put_slow_calls(const hfn_view *view, hfn_sink *sink)
     if (view->time.slow_count == 0) {
         return;
     }
-    hfn_sink_format(sink, "\n%" PRIu64 " calls took %s or longer; the slowest:\n",
-                    view->time.slow_count + view->time.slow_lost,
-                    time_text(view->time.slow_ns, took));
+    uint64_t slow = view->time.slow_count + view->time.slow_lost;
+    hfn_sink_format(sink, "\n%" PRIu64 " call%s took %s or longer; the slowest:\n", slow,
+                    hfn_table_s(slow), time_text(view->time.slow_ns, took));
     for (; shown < SLOW_SHOWN && shown < view->time.slow_count; shown++) {
         hotfn_record_slow_call best = HOTFN_RECORD_SLOW_CALL_INIT, s = best;
         uint32_t best_index = UINT32_MAX;
@@ -241,7 +241,7 @@ static bool put_sorted_edges(const hfn_view *view, hfn_sink *sink)
 
 typedef struct loss {
     uint64_t count;
-    const char *words;
+    const char *of_one, *of_more;
 } loss;
 
 /* What was merged, overwritten or odd: only where it happened. */
@@ -249,18 +249,24 @@ static void put_losses(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
     const loss losses[] = {
-        { t->nodes_merged, "entries found no place of their own in the call tree and were merged" },
-        { t->histograms_lost, "functions have no percentiles: the histograms were used up" },
-        { t->slow_lost, "slow calls were overwritten by later ones" },
-        { t->events_lost, "entries and exits were overwritten by later ones" },
-        { t->abandoned_exits, "calls were left by longjmp, an exception or a thread's end" },
-        { t->clock_went_back, "exits had a clock before their entry's" },
+        { t->nodes_merged, "entry found no place of its own in the call tree and was merged",
+          "entries found no place of their own in the call tree and were merged" },
+        { t->histograms_lost, "function has no percentiles: the histograms were used up",
+          "functions have no percentiles: the histograms were used up" },
+        { t->slow_lost, "slow call was overwritten by a later one",
+          "slow calls were overwritten by later ones" },
+        { t->events_lost, "entry or exit was overwritten by a later one",
+          "entries and exits were overwritten by later ones" },
+        { t->abandoned_exits, "call was left by longjmp, an exception or a thread's end",
+          "calls were left by longjmp, an exception or a thread's end" },
+        { t->clock_went_back, "exit had a clock before its entry's",
+          "exits had a clock before their entry's" },
     };
     char count[32];
     for (size_t i = 0; i < HFN_COUNT_OF(losses); i++) {
         if (losses[i].count > 0) {
             hfn_sink_format(sink, "  %s %s\n", hfn_table_grouped(losses[i].count, count),
-                            losses[i].words);
+                            losses[i].count == 1 ? losses[i].of_one : losses[i].of_more);
         }
     }
 }
@@ -283,9 +289,9 @@ static void put_counted_only(const hfn_view *view, hfn_sink *sink)
     if (functions > 0) {
         hfn_sink_format(sink,
                         "counted only: %" PRIu64
-                        " of the functions called, with %s calls (%.1f %%), whose "
+                        " of the functions called, with %s call%s (%.1f %%), whose "
                         "time is their callers'; --json has the reasons\n",
-                        functions, hfn_table_grouped(calls, grouped),
+                        functions, hfn_table_grouped(calls, grouped), hfn_table_s(calls),
                         100.0 * (double)calls / (double)view->total_calls);
     }
 }

@@ -376,6 +376,12 @@ def counts_libraries_on_request(case):
     check(case.calls("puts") is not None, "libc is not there")
 
 
+def warns_of_a_module_that_is_not_there(case):
+    _, _, err = case.run(case.target, 100, options=["--module", "target", "--module", "libnothing*"])
+    check(case.calls("counted_once") == 200, "the program")
+    check("'libnothing*' matches no module" in err and "'target'" not in err, err)
+
+
 def remembers_what_was_hot_and_counts_the_same(case):
     world = {**os.environ, "XDG_CACHE_HOME": str(case.folder)}
     seen = []

@@ -55,7 +55,7 @@ def main():
         check("refused", output_of("list", target, "--refused", "-"))
         check("symbols", output_of("symbols", target, "--json", "--data"))
         subprocess.run(["gcc", "-O2", "-g", "-o", target, HERE / "src" / "target.c"], check=True)
-        check("symbols", output_of("symbols", target, "--json", "--at", "0x1160", "--at", "0"))
+        check("symbols", output_of("symbols", target, "--json", "--at", "0x1160"))
     return 0
 
 

@@ -116,7 +116,7 @@ static bool is_bad(void *user, const uint32_t *chosen, uint32_t count)
     b->trials++;
     bool bad = bisect_differs(&b->setup, &b->bare, &b->last);
     bisect_say_outcome(&b->last, outcome, sizeof outcome);
-    fprintf(stderr, "hotfn bisect: %u functions: %s, %s\n", count, outcome,
+    fprintf(stderr, "hotfn bisect: %u function%s: %s, %s\n", count, words_s(count), outcome,
             bad ? "differs" : "the same");
     return bad;
 }
@@ -314,7 +314,7 @@ static bool parse(bisect_setup *s, int argc, char **argv)
     }
     s->run_word_count = kept;
     if (dashes + 1 >= argc)
-        fputs(usage, stderr);
+        words_misused("hotfn bisect", usage, "a program is missing");
     else if (s->by == BISECT_BY_COMMAND && !s->check)
         fputs("hotfn bisect: --by command wants --check COMMAND too\n", stderr);
     else

@@ -206,8 +206,7 @@ int hotfn_verb_export(int argc, char **argv)
         return TOOL_OK;
     }
     if (optind == argc) {
-        fputs(usage, stderr);
-        return TOOL_USAGE;
+        return words_misused(argv[0], usage, "a name is missing");
     }
     o.format = o.format ? o.format : format_of(o.output);
     if (!o.format) {

@@ -83,8 +83,8 @@ static void print_run(const hotfn_record_info *info)
         printf("%-10s %.3f s\n", "window",
                (double)(info->window_end_ns - info->window_start_ns) / 1e9);
     }
-    printf("%-10s %u\n%-10s %u rows, %u threads lost\n", "functions", info->function_count,
-           "threads", info->thread_count, info->threads_lost);
+    printf("%-10s %u\n%-10s %u row%s, %u lost\n", "functions", info->function_count, "threads",
+           info->thread_count, words_s(info->thread_count), info->threads_lost);
 }
 
 static const char *clock_word(uint32_t clock)
@@ -147,12 +147,12 @@ static void print_budget(const hotfn_record *record)
     watched_less w = budget_count_watched(record);
     hotfn_record_get_budget(record, &b);
     if (b.share_ppm) {
-        printf("%-10s %.4g%%; hooks took %.2f%% of %.3f s; stopped %" PRIu32
-               " times, %.3f ms in all, %.3f at "
+        printf("%-10s %.4g%%; hooks took %.2f%% of %.3f s of the processor; stopped %" PRIu32
+               " time%s, %.3f ms in all, %.3f at "
                "most (%" PRIu32 " failed)\n",
                "budget", (double)b.share_ppm / 1e4, 100 * budget_taken(&b), (double)b.cpu_ns / 1e9,
-               b.stops, (double)b.stopped_ns / 1e6, (double)b.longest_stop_ns / 1e6,
-               b.failed_stops);
+               b.stops, words_s(b.stops), (double)b.stopped_ns / 1e6,
+               (double)b.longest_stop_ns / 1e6, b.failed_stops);
         if (b.note[0]) {
             printf("%-10s THE BUDGET WAS NOT KEPT: ", "");
             print_text(b.note);

@@ -166,8 +166,7 @@ int hotfn_verb_kit(int argc, char **argv)
     int status = file_words_read(&w.common, &own, argc, argv);
 
     if (status < 0 && !w.folder) {
-        fputs(usage, stderr);
-        status = TOOL_USAGE;
+        status = words_misused(argv[0], usage, "-o is missing");
     }
     if (status < 0)
         status = make_kit(&w);

@@ -124,7 +124,8 @@ int list_write(const char *verb, const listing *l, const hotfn_functions *functi
     if (status != HOTFN_OK)
         answer = hotfn_tool_fail(verb, &err);
     else if (outputs->list)
-        fprintf(stderr, "hotfn %s: %" PRIu32 " functions in %s\n", verb, hookable, outputs->list);
+        fprintf(stderr, "hotfn %s: %" PRIu32 " function%s in %s\n", verb, hookable,
+                words_s(hookable), outputs->list);
     if (answer == TOOL_OK && outputs->refused)
         answer = write_refused(verb, &w, outputs->refused);
     hotfn_verdicts_destroy(verdicts);

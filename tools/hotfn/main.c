@@ -3,11 +3,15 @@
 #include "verbs.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { LONGEST_VERB = 8 };
 
 typedef struct verb {
-    const char *name;
+    char name[LONGEST_VERB + 1];
     int (*run)(int argc, char **argv);
     const char *about;
 } verb;
@@ -56,6 +60,54 @@ int hotfn_tool_fail(const char *of, const hotfn_error *err)
 
 static char called[32] = "hotfn"; /* what messages begin with, getopt's too */
 
+/* How many letters must be changed, put in, left out or swapped with their neighbour to come from a to
+ * b (optimal string alignment). */
+static size_t letters_apart(const char *a, const char *b)
+{
+    size_t rows[3][LONGEST_VERB + 1], width = strlen(b);
+    size_t *before = rows[2], *last = rows[0], *now = rows[1];
+    for (size_t j = 0; j <= width; j++) {
+        last[j] = j;
+    }
+    for (size_t i = 0; a[i]; i++) {
+        now[0] = i + 1;
+        for (size_t j = 0; j < width; j++) {
+            size_t least = last[j] + (a[i] != b[j]);
+            least = last[j + 1] + 1 < least ? last[j + 1] + 1 : least;
+            least = now[j] + 1 < least ? now[j] + 1 : least;
+            bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+            now[j + 1] = swapped && before[j - 1] + 1 < least ? before[j - 1] + 1 : least;
+        }
+        size_t *oldest = before;
+        before = last;
+        last = now;
+        now = oldest;
+    }
+    return last[width];
+}
+
+/* What may have been meant: the nearest verb, or a program without `run --` before it. */
+static int refuse_verb(const char *word)
+{
+    const char *nearest = NULL;
+    size_t least = 3;
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        size_t apart = letters_apart(word, verbs[i].name);
+        if (apart < least && apart < strlen(verbs[i].name) - 1) {
+            least = apart;
+            nearest = verbs[i].name;
+        }
+    }
+    fprintf(stderr, "hotfn: no verb '%s'", word);
+    if (nearest) {
+        fprintf(stderr, ": did you mean '%s'?", nearest);
+    } else if (strchr(word, '/') && access(word, X_OK) == 0) {
+        fprintf(stderr, ": to count a program, hotfn run -- %s", word);
+    }
+    fputs("\n`hotfn --help` names all verbs\n", stderr);
+    return TOOL_USAGE;
+}
+
 static int run_verb(int argc, char **argv)
 {
     if (argc < 2) {
@@ -71,13 +123,12 @@ static int run_verb(int argc, char **argv)
     }
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(argv[1], verbs[i].name) == 0) {
-            snprintf(called, sizeof called, "hotfn %s", verbs[i].name);
+            snprintf(called, sizeof called, "hotfn %.*s", LONGEST_VERB, verbs[i].name);
             argv[1] = called;
             return verbs[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "hotfn: no verb '%s'; `hotfn --help` names them\n", argv[1]);
-    return TOOL_USAGE;
+    return refuse_verb(argv[1]);
 }
 
 /* What a verb printed must have gone out, or its status would lie. */

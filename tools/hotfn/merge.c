@@ -59,8 +59,7 @@ int hotfn_verb_merge(int argc, char **argv)
         return status;
     }
     if (!c.output) {
-        fputs(usage, stderr);
-        return TOOL_USAGE;
+        return words_misused(argv[0], usage, "-o is missing");
     }
     uint32_t count = (uint32_t)(argc - optind);
     uint32_t timed = count_timed(argv + optind, count);
@@ -69,8 +68,8 @@ int hotfn_verb_merge(int argc, char **argv)
         return hotfn_tool_fail("merge", &err);
     }
     if (timed > 0 && timed < count) { /* times of some runs only would be no sum */
-        fprintf(stderr, "hotfn merge: only %u of %u records were timed: calls alone are merged\n",
-                timed, count);
+        fprintf(stderr, "hotfn merge: only %u of %u records %s timed: calls alone are merged\n",
+                timed, count, timed == 1 ? "was" : "were");
     }
     return TOOL_OK;
 }

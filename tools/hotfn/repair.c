@@ -28,8 +28,7 @@ int hotfn_verb_repair(int argc, char **argv)
         return status;
     }
     if (!output) {
-        fputs(usage, stderr);
-        return TOOL_USAGE;
+        return words_misused(argv[0], usage, "-o is missing");
     }
     if (words_overwrites("repair", output, argv[optind])) {
         return TOOL_FAILED;

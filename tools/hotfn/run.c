@@ -6,6 +6,7 @@
 #include "heat.h"
 #include "kit.h"
 #include "verbs.h"
+#include "words.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -299,8 +300,19 @@ static bool finish_record(run *r)
 
 typedef struct tally {
     uint32_t hooked, refused, fragments, left_out, failed;
-    char names[200];
+    char names[200]; /* of those left out, as many as it has room for */
+    bool more;
 } tally;
+
+static void name_left_out(tally *t, const char *name)
+{
+    size_t used = strlen(t->names), room = sizeof t->names - sizeof ", ..." - used;
+    t->more |= strlen(name) + 2 > room;
+    if (!t->more) {
+        snprintf(t->names + used, room + 1, "%s%s", used ? ", " : "", name);
+    }
+    t->left_out++;
+}
 
 static void tally_modules(const hotfn_record *record, uint32_t count, tally *t)
 {
@@ -309,13 +321,8 @@ static void tally_modules(const hotfn_record *record, uint32_t count, tally *t)
         hotfn_record_get_module(record, i, &m);
         t->failed += (m.flags & HOTFN_MODULE_FAILED) != 0;
         if (m.flags & HOTFN_MODULE_LEFT_OUT) {
-            size_t used = strlen(t->names);
-            snprintf(t->names + used, sizeof t->names - used, "%s%s", used ? ", " : "", m.file);
-            t->left_out++;
+            name_left_out(t, m.file);
         }
-    }
-    if (strlen(t->names) == sizeof t->names - 1) {
-        memcpy(t->names + sizeof t->names - 4, "...", 4);
     }
 }
 
@@ -347,13 +354,15 @@ static void summarise(const run *r, const hotfn_record *record)
     if (record) {
         count_up(record, &t);
     }
-    fprintf(stderr, "hotfn: %u functions hooked, %u refused, %u fragments", t.hooked, t.refused,
-            t.fragments);
+    fprintf(stderr, "hotfn: %u function%s hooked, %u refused, %u fragment%s", t.hooked,
+            words_s(t.hooked), t.refused, t.fragments, words_s(t.fragments));
     if (t.left_out) {
-        fprintf(stderr, "; %u modules left out (%s)", t.left_out, t.names);
+        fprintf(stderr, "; %u module%s left out (%s%s)", t.left_out, words_s(t.left_out), t.names,
+                t.more ? ", ..." : "");
     }
     if (t.failed) {
-        fprintf(stderr, "; %u modules failed (hotfn info %s)", t.failed, r->options.record_path);
+        fprintf(stderr, "; %u module%s failed (hotfn info %s)", t.failed, words_s(t.failed),
+                r->options.record_path);
     }
     fprintf(stderr, "; hooked in %.3f s, ran %.3f s; record %s\n", (double)stats.total_ns / 1e9,
             seconds, r->options.record_path);
@@ -365,6 +374,12 @@ static void warn_unmatched(const run *r)
         if (!r->service.include_used[i]) {
             fprintf(stderr, "hotfn run: -f '%s' matches no function\n",
                     r->options.include.items[i]);
+        }
+    }
+    for (uint32_t i = 0; i < r->options.modules.count; i++) {
+        if (!r->service.modules_used[i]) {
+            fprintf(stderr, "hotfn run: --module '%s' matches no module that was loaded\n",
+                    r->options.modules.items[i]);
         }
     }
 }
@@ -392,6 +407,7 @@ static void clean_up(run *r)
     run_only_free(r->service.only);
     hotfn_scan_close(r->service.kit);
     free(r->service.include_used);
+    free(r->service.modules_used);
     free(r->options.modules.items);
     free(r->options.include.items);
     free(r->options.exclude.items);

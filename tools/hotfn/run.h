@@ -81,7 +81,8 @@ typedef struct run_service {
     hotfn_live *live;
     hotfn_handover *handover;
     char cache_folder[PATH_MAX]; /* "" = none */
-    uint8_t *include_used;       /* per -f glob */
+    uint8_t *include_used;       /* per -f glob: did it match? */
+    uint8_t *modules_used;       /* per --module glob */
     atomic_bool stop;
     bool main_seen;
     pthread_t thread;

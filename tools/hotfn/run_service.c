@@ -30,13 +30,15 @@ static const char *file_name(const char *path)
 static bool wanted(const run_service *s, const hotfn_request *request)
 {
     const run_list *globs = &s->options->modules;
+    bool matches = globs->count == 0 && request->kind == HOTFN_REQUEST_MAIN;
     for (uint32_t i = 0; i < globs->count; i++) {
         if (hotfn_glob_match(globs->items[i], file_name(request->path)) == 1 ||
             hotfn_glob_match(globs->items[i], request->path) == 1) {
-            return true;
+            s->modules_used[i] = 1;
+            matches = true;
         }
     }
-    return globs->count == 0 && request->kind == HOTFN_REQUEST_MAIN;
+    return matches;
 }
 
 /* Its breakpoint function tells the target of later modules, so it is planned in any case. */
@@ -223,7 +225,8 @@ bool run_service_start(run_service *s)
     choose_cache(s);
     atomic_store(&s->stop, false);
     s->include_used = calloc(s->options->include.count + 1u, 1);
-    return s->include_used && pthread_create(&s->thread, NULL, serve, s) == 0;
+    s->modules_used = calloc(s->options->modules.count + 1u, 1);
+    return s->include_used && s->modules_used && pthread_create(&s->thread, NULL, serve, s) == 0;
 }
 
 void run_service_stop(run_service *s)

@@ -102,10 +102,12 @@ static double percent(uint32_t part, uint32_t whole)
 
 static void print_summary(const scan *s, const totals *t)
 {
-    printf("%s: %" PRIu32 " entries of functions (left out: %" PRIu32 " fragments, %" PRIu32
-           " linker stubs, %" PRIu32 " process entry)\n",
-           s->file.info.path, t->entries, t->fragments, t->reasons[HOTFN_REASON_PLT],
-           t->reasons[HOTFN_REASON_GLUE]);
+    printf("%s: %" PRIu32 " %s of functions (left out: %" PRIu32 " fragment%s, %" PRIu32
+           " linker stub%s, %" PRIu32 " process %s)\n",
+           s->file.info.path, t->entries, t->entries == 1 ? "entry" : "entries", t->fragments,
+           words_s(t->fragments), t->reasons[HOTFN_REASON_PLT],
+           words_s(t->reasons[HOTFN_REASON_PLT]), t->reasons[HOTFN_REASON_GLUE],
+           t->reasons[HOTFN_REASON_GLUE] == 1 ? "entry" : "entries");
     printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "hookable", t->hookable,
            percent(t->hookable, t->entries));
     for (uint32_t i = 1; i < STRATEGY_COUNT; i++) {

@@ -121,13 +121,10 @@ static bool print_all(FILE *out, const listing *l, const wish *w, hotfn_error *e
 
 static bool explain(FILE *out, const listing *l, const wish *w)
 {
-    if (!w->common.json) {
-        symbols_at_print(out, l, w->at, w->at_count);
-        return true;
-    }
+    if (!w->common.json)
+        return symbols_at_print(out, l, w->at, w->at_count);
     listing_print_head(out, l, "hotfn.symbols/1");
-    symbols_at_print_json(out, l, w->at, w->at_count);
-    return true;
+    return symbols_at_print_json(out, l, w->at, w->at_count);
 }
 
 static int list_symbols(const wish *w)
@@ -144,7 +141,9 @@ static int list_symbols(const wish *w)
     if (w->common.json)
         fputs("}\n", stdout);
     listing_close(&l);
-    return good ? TOOL_OK : hotfn_tool_fail("symbols", &err);
+    return good          ? TOOL_OK
+           : w->at_count ? TOOL_FAILED /* said already */
+                         : hotfn_tool_fail("symbols", &err);
 }
 
 static const char *take(void *user, int word, const char *argument)

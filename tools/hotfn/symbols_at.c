@@ -36,19 +36,39 @@ static bool next_frame(const listing *l, uint64_t rva, uint32_t depth, hotfn_sou
     return hotfn_symbols_find_frame(l->symbols, rva, depth, out) == HOTFN_OK;
 }
 
-void symbols_at_print(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count)
+/* On stderr; false. */
+static bool say_unknown(const listing *l, uint64_t rva)
+{
+    uint64_t there = 0;
+
+    if (l->image && !hotfn_image_bytes(l->image, rva, &there))
+        fprintf(stderr,
+                "hotfn symbols: %#" PRIx64
+                " is outside of %s: --at takes distances from the lowest "
+                "load address\n",
+                rva, l->info.path);
+    else
+        fprintf(stderr, "hotfn symbols: %#" PRIx64 ": %s has no symbol and no line there\n", rva,
+                l->info.path);
+    return false;
+}
+
+bool symbols_at_print(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count)
 {
     char text[TEXT_BYTES];
+    bool all_known = true;
 
     for (uint32_t i = 0; i < count; i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
         hotfn_source_frame f;
+        uint32_t depth = 0;
+        bool known = find_symbol(l, rvas[i], &s);
         fprintf(out, "%#" PRIx64, rvas[i]);
-        if (find_symbol(l, rvas[i], &s))
+        if (known)
             fprintf(out, " %s+%#" PRIx64, listing_display(l, s.name, text, sizeof text),
                     rvas[i] - s.rva);
         putc('\n', out);
-        for (uint32_t depth = 0; next_frame(l, rvas[i], depth, &f); depth++) {
+        for (; next_frame(l, rvas[i], depth, &f); depth++) {
             fprintf(out, "    %s%s", listing_display(l, f.function, text, sizeof text),
                     f.function[0] ? " " : "");
             if (f.line)
@@ -56,16 +76,20 @@ void symbols_at_print(FILE *out, const listing *l, const uint64_t *rvas, uint32_
             else
                 fprintf(out, "%s\n", f.file[0] ? f.file : "?");
         }
+        all_known &= known || depth > 0 || say_unknown(l, rvas[i]);
     }
+    return all_known;
 }
 
-static void print_frames(FILE *out, const listing *l, uint64_t rva)
+/* How many there are. */
+static uint32_t print_frames(FILE *out, const listing *l, uint64_t rva)
 {
     char text[TEXT_BYTES];
     hotfn_source_frame f;
+    uint32_t depth = 0;
 
     fputs(",\"frames\":[", out);
-    for (uint32_t depth = 0; next_frame(l, rva, depth, &f); depth++) {
+    for (; next_frame(l, rva, depth, &f); depth++) {
         const char *between = "";
         fputs(depth ? ",{" : "{", out);
         if (f.function[0]) {
@@ -85,21 +109,27 @@ static void print_frames(FILE *out, const listing *l, uint64_t rva)
         putc('}', out);
     }
     putc(']', out);
+    return depth;
 }
 
-void symbols_at_print_json(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count)
+bool symbols_at_print_json(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count)
 {
+    bool all_known = true;
+
     fputs(",\"addresses\":[", out);
     for (uint32_t i = 0; i < count; i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
         fprintf(out, "%s\n{\"rva\":%" PRIu64, i ? "," : "", rvas[i]);
-        if (find_symbol(l, rvas[i], &s)) {
+        bool known = find_symbol(l, rvas[i], &s);
+        if (known) {
             fputs(",\"symbol\":", out);
             listing_json_text(out, s.name);
             fprintf(out, ",\"offset\":%" PRIu64, rvas[i] - s.rva);
         }
-        print_frames(out, l, rvas[i]);
+        known |= print_frames(out, l, rvas[i]) > 0;
         putc('}', out);
+        all_known &= known || say_unknown(l, rvas[i]);
     }
     putc(']', out);
+    return all_known;
 }

@@ -5,6 +5,7 @@
 
 #include "budget_words.h"
 #include "listing.h"
+#include "words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,10 +112,10 @@ static void put_head(FILE *out, const top_sample *s, const top_view *view, uint3
     fputs(view->color ? "\033[1m" : "", out);
     put_cut(out, line, columns);
     fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
-    snprintf(line, sizeof line, "%.0f calls, %" PRIu32 " threads, by %s%s%s%s%s", calls,
-             s->info.thread_count, top_orders[view->by], view->frozen ? ", frozen" : "",
-             view->filter[0] || view->typing ? ", filter: " : "", view->filter,
-             view->typing ? "_" : "");
+    snprintf(line, sizeof line, "%.0f calls, %" PRIu32 " thread%s, by %s%s%s%s%s", calls,
+             s->info.thread_count, words_s(s->info.thread_count), top_orders[view->by],
+             view->frozen ? ", frozen" : "", view->filter[0] || view->typing ? ", filter: " : "",
+             view->filter, view->typing ? "_" : "");
     put_cut(out, line, columns);
     fputs("\033[K\n", out);
     put_budget(out, s, columns);
@@ -134,11 +135,13 @@ static void put_titles(FILE *out, const top_sample *s, const top_view *view, con
 static void put_calls(FILE *out, const top_sample *s, const top_view *view, const top_row *row)
 {
     char self[32], total[32], memory[32], grouped[32], calls[34], rate[32];
+    bool counted_only = row->total_ns == 0 && !view->threads;
     snprintf(calls, sizeof calls, "%s%s", row->watched & HOTFN_BUDGET_AT_LEAST ? ">" : "",
              listing_grouped(row->calls, grouped));
     fprintf(out, "%14s/s %16s", listing_grouped((uint64_t)(row->rate + 0.5), rate), calls);
     if (s->timed) {
-        fprintf(out, " %11s %11s", time_text(row->self_ns, self), time_text(row->total_ns, total));
+        fprintf(out, " %11s %11s", counted_only ? "-" : time_text(row->self_ns, self),
+                counted_only ? "-" : time_text(row->total_ns, total));
     }
     if (s->with_memory && !view->threads) {
         fprintf(out, " %9s", bytes_text(row->memory.allocated_bytes, memory));

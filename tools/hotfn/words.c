@@ -23,6 +23,14 @@ int words_refuse(const char *of, const struct option *table, int word, const cha
     return TOOL_USAGE;
 }
 
+int words_misused(const char *of, const char *usage, const char *what)
+{
+    usage += strlen("usage: ");
+    fprintf(stderr, "%s: %s: %.*s\n`%s --help` tells all options\n", of, what,
+            (int)strcspn(usage, "\n"), usage, of);
+    return TOOL_USAGE;
+}
+
 int words_read(const words *w, int argc, char **argv)
 {
     int word;
@@ -37,9 +45,13 @@ int words_read(const words *w, int argc, char **argv)
             return words_refuse(argv[0], w->table, word, optarg, wanted);
         }
     }
-    if (argc - optind < w->least || argc - optind > w->most) {
-        fputs(w->usage, stderr);
-        return TOOL_USAGE;
+    if (argc - optind > w->most) {
+        char what[300];
+        snprintf(what, sizeof what, "'%.250s' is one name too many", argv[optind + w->most]);
+        return words_misused(argv[0], w->usage, what);
+    }
+    if (argc - optind < w->least) {
+        return words_misused(argv[0], w->usage, "a name is missing");
     }
     return -1;
 }
@@ -100,6 +112,11 @@ const char *words_order(const char *text, uint32_t *by)
     static const char *const orders[] = { "default", "calls", "self", "total", "max", "alloc" };
     *by = words_one_of(text, orders, 6);
     return *by < 6 ? NULL : "calls, self, total, max or alloc";
+}
+
+const char *words_s(uint64_t count)
+{
+    return count == 1 ? "" : "s";
 }
 
 bool words_overwrites(const char *verb, const char *output, const char *input)

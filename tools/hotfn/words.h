@@ -32,6 +32,9 @@ int words_read(const words *w, int argc, char **argv);
 int words_refuse(const char *of, const struct option *table, int word, const char *argument,
                  const char *wanted);
 
+/* "hotfn merge: -o is missing: hotfn merge -o FILE ..." on stderr, with the first line of usage; TOOL_USAGE. */
+int words_misused(const char *of, const char *usage, const char *what);
+
 /* Values; false (or, where a text is answered, what was wanted) if the argument is none. */
 bool words_u32(const char *text, uint32_t least, uint32_t most, uint32_t *out);
 const char *words_u64(const char *text, uint64_t *out); /* decimal, or 0x and hexadecimal */
@@ -41,6 +44,9 @@ const char *words_glob(const char *text);
 const char *words_order(const char *text, uint32_t *by);
 /* The index of text among the names, or count. */
 uint32_t words_one_of(const char *text, const char *const *names, uint32_t count);
+
+/* What counts have behind them: "s", but "" behind 1. */
+const char *words_s(uint64_t count);
 
 /* Is what an option names for writing the input itself, which would be lost?  Says so on stderr. */
 bool words_overwrites(const char *verb, const char *output, const char *input);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`hotfn report`, `info` and `repair` on a record with names of any bytes.
+"""`hotfn report`, `info` and `repair` on a record with names of any bytes; what is said of wrong words.
 
     check_verbs.py HOTFN PROGRAM    (export_hostile)
 """
@@ -120,6 +120,33 @@ def check_repair(record, folder):
     assert hotfn("repair", record, "-o", "/none/new", status=1).stderr
 
 
+def said(*arguments, status=2):
+    return hotfn(*arguments, status=status).stderr.decode()
+
+
+def check_words(record):
+    for typed, meant in (("rnu", "run"), ("reprot", "report"), ("lst", "list"), ("dif", "diff"), ("mergee", "merge")):
+        assert f"did you mean '{meant}'?" in said(typed), typed
+    for typed in ("zzz", "o", "x" * 300):
+        assert "did you mean" not in said(typed), typed
+    assert f"hotfn run -- {HOTFN}" in said(HOTFN)
+    for verb in ("report", "diff", "merge", "scan", "export", "top"):
+        lines = said(verb).splitlines()
+        assert len(lines) == 2 and "a name is missing: hotfn " + verb in lines[0], lines
+    assert "a name is missing" in said("diff", record)
+    assert "'b' is one name too many" in said("report", record, "b")
+    for verb in ("merge", "repair", "kit"):
+        assert "-o is missing" in said(verb, record), verb
+    assert "a program is missing" in said("bisect", "--by", "exit", status=1)
+
+
+def check_addresses():
+    """An address of which nothing is known is no success."""
+    outside = hotfn("symbols", "--at", 0x7fffffff0000, HOTFN, status=1)
+    assert b"is outside of" in outside.stderr and outside.stdout == b"0x7fffffff0000\n", outside
+    assert b"no symbol and no line there" in hotfn("symbols", "--json", "--at", 0, HOTFN, status=1).stderr
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -129,6 +156,8 @@ def main():
         check_colours(record)
         check_info(record)
         check_repair(record, folder)
+        check_words(record)
+        check_addresses()
         for verb in ("report", "info", "repair"):
             assert b"usage" in hotfn(verb, "--help").stdout
             assert hotfn(verb, "--unknown", status=2).stderr
