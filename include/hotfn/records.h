@@ -69,6 +69,7 @@ typedef struct hotfn_record_module {
 #define HOTFN_RECORD_FINISHED 2
 #define HOTFN_RECORD_KILLED 3   /* the target was killed; its counts are whole                 */
 #define HOTFN_RECORD_BROKEN 4   /* the writer died before finishing: hotfn repair              */
+#define HOTFN_RECORD_MERGED 5   /* several runs in one: no process, no exit status             */
 
 /* What the run was. */
 typedef struct hotfn_record_info {
@@ -76,7 +77,7 @@ typedef struct hotfn_record_info {
     uint32_t state;         /* HOTFN_RECORD_*                                 */
     uint32_t version_major; /* of the format                                  */
     uint32_t version_minor;
-    uint32_t pid;           /* of the target                                  */
+    uint32_t pid;           /* of the target; HOTFN_RECORD_MERGED: 0          */
     int32_t exit_code;      /* 0..255; -signal if killed by one; HOTFN_RECORD_LIVE: 0 */
     uint32_t module_count;
     uint32_t function_count;
@@ -93,6 +94,9 @@ typedef struct hotfn_record_info {
     const char *path;       /* the file that was opened                       */
 } hotfn_record_info;
 #define HOTFN_RECORD_INFO_INIT { (uint32_t)sizeof(hotfn_record_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0 }
+
+/* "live", "finished", "killed", "broken", "merged": static text.  Since 0.1. */
+HOTFN_API const char *hotfn_record_state_name(uint32_t state);
 
 /* One row. */
 typedef struct hotfn_record_thread {

@@ -76,7 +76,6 @@ const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *ou
 const char *hfn_timing_name(uint32_t timing);      /* "full" ...     */
 const char *hfn_clock_name(uint32_t clock);        /* "tsc" ...      */
 const char *hfn_state_name(uint32_t state);        /* "hooked" ...   */
-const char *hfn_record_state_name(uint32_t state); /* "finished" ... */
 
 typedef struct hfn_exporter {
     const char *name;

@@ -52,7 +52,7 @@ static void put_record(const hfn_view *view, hfn_sink *sink)
     hfn_sink_text(sink, "{\"schema\":\"hotfn.report/1\"");
     hfn_sink_json_key(sink, "version", hotfn_version());
     hfn_sink_text(sink, ",\n\"record\":{\"state\":");
-    hfn_sink_json(sink, hfn_record_state_name(info->state));
+    hfn_sink_json(sink, hotfn_record_state_name(info->state));
     hfn_sink_json_key(sink, "command", info->command);
     hfn_sink_json_key(sink, "directory", info->directory);
     hfn_sink_json_key(sink, "tool", info->tool);

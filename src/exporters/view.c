@@ -267,13 +267,3 @@ const char *hfn_state_name(uint32_t state)
     default: return "refused"; /* WAITING too: its module never came */
     }
 }
-
-const char *hfn_record_state_name(uint32_t state)
-{
-    switch (state) {
-    case HOTFN_RECORD_LIVE: return "live";
-    case HOTFN_RECORD_FINISHED: return "finished";
-    case HOTFN_RECORD_KILLED: return "killed";
-    default: return "broken";
-    }
-}

@@ -196,9 +196,10 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
     hotfn_status status;
     hfn_packed rows;
 
-    if (live->fd < 0 || (state != HOTFN_RECORD_FINISHED && state != HOTFN_RECORD_KILLED))
+    if (live->fd < 0 || (state != HOTFN_RECORD_FINISHED && state != HOTFN_RECORD_KILLED &&
+                         state != HOTFN_RECORD_MERGED))
         return hfn_fail(err, live->fd < 0 ? HOTFN_E_STATE : HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
-                        "only who made a record finishes it, as finished or killed");
+                        "only who made a record finishes it, as finished, killed or merged");
     hfn_live_settle_clock(live);
     hfn_packed_init(&rows, &live->env);
     status = choose_rows(live, &rows, from, to, err);

@@ -185,6 +185,35 @@ static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uin
     return status;
 }
 
+static const char *file_name(const hotfn_record *r)
+{
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    const char *slash;
+
+    hotfn_record_get_info(r, &info);
+    slash = strrchr(info.path, '/');
+    return slash ? slash + 1 : info.path;
+}
+
+/* "./game (2 runs merged: a.hfr, b.hfr)": the first one's command, and as many files as there is room for. */
+static void name_runs(const hfn_merge *m, const char *command, char *out, size_t bytes)
+{
+    static const char more[] = ", ...";
+    size_t used = (size_t)snprintf(out, bytes, "%.600s (%u run%s merged:", command, m->record_count,
+                                   m->record_count == 1 ? "" : "s");
+
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        const char *name = file_name(m->records[i]);
+
+        if (used + strlen(name) + sizeof more + 3 > bytes) {
+            snprintf(out + used, bytes - used, "%s", more);
+            break;
+        }
+        used += (size_t)snprintf(out + used, bytes - used, "%s %s", i ? "," : "", name);
+    }
+    strcat(out, ")");
+}
+
 static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
 {
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
@@ -194,8 +223,7 @@ static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
     hotfn_status status;
 
     hotfn_record_get_info(g->m.records[0], &info);
-    snprintf(command, sizeof command, "%.900s (and %u further run%s, merged)", info.command,
-             g->m.record_count - 1, g->m.record_count == 2 ? "" : "s");
+    name_runs(&g->m, info.command, command, sizeof command);
     o.command = command;
     o.directory = info.directory;
     o.slot_capacity = g->m.function_count ? g->m.function_count : 1;
@@ -213,16 +241,12 @@ static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
 static void name_row(const hfn_merge *m, uint32_t row, hotfn_thread_cell *cell)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
-    const char *slash;
 
     hotfn_record_get_info(m->records[row], &info);
     cell->tid = cell->pid = row + 1;
     cell->thread_count = info.thread_count;
-    slash = strrchr(info.path, '/');
     snprintf(cell->name, sizeof cell->name, "%.15s",
-             hfn_merge_rows(m) == 1 ? "merged"
-             : slash                ? slash + 1
-                                    : info.path);
+             hfn_merge_rows(m) == 1 ? "merged" : file_name(m->records[row]));
 }
 
 static void put_sums(const merger *g, const uint32_t *slots, const hotfn_counter_memory *memory)
@@ -302,7 +326,7 @@ static hotfn_status put_counts(merger *g, hotfn_live *live)
 
 /* ---- The whole. */
 
-/* As long as all runs together, from when the first one began. */
+/* As long as all runs together, from when the first one began; no process is all of them. */
 static void set_times(const hfn_merge *m, hotfn_record *out)
 {
     uint64_t start = UINT64_MAX, length = 0;
@@ -317,6 +341,7 @@ static void set_times(const hfn_merge *m, hotfn_record *out)
     length = m->mode == HOTFN_MERGE_SUM ? length : length / m->record_count;
     hfn_put64(out->header + HFN_AT_START_NS, start);
     hfn_put64(out->header + HFN_AT_END_NS, start + length);
+    hfn_put32(out->header + HFN_AT_PID, 0);
 }
 
 /* The counts stand in a file beside it till all is known: to may be one of the records that are merged. */
@@ -350,7 +375,7 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
         status = put_counts(g, live);
     if (status == HOTFN_OK) {
         snprintf(counts, name_bytes, "%s.%lx.counts", to, (unsigned long)getpid());
-        status = hotfn_live_finish(live, counts, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
+        status = hotfn_live_finish(live, counts, HOTFN_RECORD_MERGED, 0, NULL, NULL, err);
         if (status == HOTFN_OK)
             status = complete(&g->m, counts, to, err);
         unlink(counts);

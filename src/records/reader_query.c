@@ -32,6 +32,17 @@ static const char *meta(const hotfn_record *r, const char *key)
     return "";
 }
 
+const char *hotfn_record_state_name(uint32_t state)
+{
+    switch (state) {
+    case HOTFN_RECORD_LIVE: return "live";
+    case HOTFN_RECORD_FINISHED: return "finished";
+    case HOTFN_RECORD_KILLED: return "killed";
+    case HOTFN_RECORD_MERGED: return "merged";
+    default: return "broken";
+    }
+}
+
 hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;

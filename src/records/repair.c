@@ -38,7 +38,9 @@ static void take_facts(hfn_parts *parts, const hotfn_record *r)
     parts->window_end_ns = hfn_get64(r->header + HFN_AT_WINDOW_END_NS);
     parts->pid = hfn_get32(r->header + HFN_AT_PID);
     parts->exit_code = (int32_t)hfn_get32(r->header + HFN_AT_EXIT_CODE);
-    parts->state = r->state == HOTFN_RECORD_FINISHED ? HOTFN_RECORD_FINISHED : HOTFN_RECORD_KILLED;
+    parts->state = r->state == HOTFN_RECORD_FINISHED || r->state == HOTFN_RECORD_MERGED
+                       ? r->state
+                       : HOTFN_RECORD_KILLED;
 }
 
 static void take_times(hfn_parts *parts, const hotfn_record *r, const hfn_times_sections *times)

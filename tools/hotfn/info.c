@@ -20,13 +20,6 @@ static const char *take(void *user, int word, const char *argument)
     return NULL;
 }
 
-static const char *state_word(uint32_t state)
-{
-    static const char *const names[] = { "unknown", "live", "finished", "killed",
-                                         "broken (hotfn repair)" };
-    return names[state <= HOTFN_RECORD_BROKEN ? state : 0];
-}
-
 /* A command line or a path may hold anything: no control character reaches the terminal. */
 static void print_text(const char *text)
 {
@@ -70,13 +63,17 @@ static void print_run(const hotfn_record_info *info)
     print_field("directory", info->directory);
     print_field("written by", info->tool);
     printf("%-10s %u.%u\n", "format", info->version_major, info->version_minor);
-    printf("%-10s %s", "state", state_word(info->state));
+    printf("%-10s %s%s", "state", hotfn_record_state_name(info->state),
+           info->state == HOTFN_RECORD_BROKEN ? " (hotfn repair)" : "");
     if (info->exit_code < 0) {
         printf(", by signal %d", -info->exit_code);
     } else if (info->state == HOTFN_RECORD_FINISHED) {
         printf(", exit status %d", info->exit_code);
     }
-    printf("\n%-10s %u\n", "process", info->pid);
+    putchar('\n');
+    if (info->pid) {
+        printf("%-10s %u\n", "process", info->pid);
+    }
     print_time("start", info->start_ns);
     print_time("end", info->end_ns);
     if (info->window_end_ns) {
@@ -253,12 +250,10 @@ static void json_text(const char *key, const char *text)
 
 static void json_run(const hotfn_record_info *info)
 {
-    static const char *const states[] = { "unknown", "live", "finished", "killed", "broken" };
-
     printf("{\"schema\":\"hotfn.info/1\"");
     json_text("version", hotfn_version());
     json_text("path", info->path);
-    json_text("state", states[info->state <= HOTFN_RECORD_BROKEN ? info->state : 0]);
+    json_text("state", hotfn_record_state_name(info->state));
     json_text("command", info->command);
     json_text("directory", info->directory);
     json_text("tool", info->tool);

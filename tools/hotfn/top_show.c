@@ -12,14 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *state_name(uint32_t state)
-{
-    return state == HOTFN_RECORD_LIVE       ? "live"
-           : state == HOTFN_RECORD_FINISHED ? "finished"
-           : state == HOTFN_RECORD_KILLED   ? "killed"
-                                            : "broken";
-}
-
 static const char *name_of(const top_sample *s, const top_view *view, uint32_t index, char *out,
                            size_t bytes)
 {
@@ -102,13 +94,14 @@ static void put_budget(FILE *out, const top_sample *s, uint32_t columns)
 
 static void put_head(FILE *out, const top_sample *s, const top_view *view, uint32_t columns)
 {
-    char line[600];
+    char line[600], pid[32];
     double calls = 0;
     for (uint32_t i = 0; i < s->info.thread_count; i++) {
         calls += (double)s->thread_calls[i];
     }
-    snprintf(line, sizeof line, "hotfn top  %s  pid %" PRIu32 "  %.300s", state_name(s->info.state),
-             s->info.pid, s->info.command);
+    snprintf(pid, sizeof pid, "  pid %" PRIu32, s->info.pid);
+    snprintf(line, sizeof line, "hotfn top  %s%s  %.300s", hotfn_record_state_name(s->info.state),
+             s->info.pid ? pid : "", s->info.command);
     fputs(view->color ? "\033[1m" : "", out);
     put_cut(out, line, columns);
     fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
@@ -260,7 +253,8 @@ void top_show_json(const top_sample *s, const top_sample *before, const top_view
     top_view threads = *view;
     printf("{\"schema\":\"hotfn.top/1\",\"state\":\"%s\",\"pid\":%" PRIu32
            ",\"seconds\":%.6f,\"timed\":%s",
-           state_name(s->info.state), s->info.pid, s->seconds, s->timed ? "true" : "false");
+           hotfn_record_state_name(s->info.state), s->info.pid, s->seconds,
+           s->timed ? "true" : "false");
     if (s->times_note[0]) {
         printf(",\"times_note\":");
         listing_json_text(stdout, s->times_note);

@@ -20,7 +20,6 @@ from ._text import PathLike, env, path_bytes
 
 STATES = {1: "hooked", 2: "refused", 3: "fragment", 4: "excluded", 5: "waiting"}
 ORDERS = ("default", "calls", "self", "total", "max", "alloc")      # HOTFN_BY_*
-RECORD_STATES = {1: "live", 2: "finished", 3: "killed", 4: "broken"}
 
 
 class Counter(ctypes.Structure):
@@ -76,7 +75,7 @@ class Thread:
 class RecordInfo:
     """What the run was.  Times are CLOCK_REALTIME in ns; None where there is none."""
     path: str
-    state: str               # live, finished, killed, broken
+    state: str               # live, finished, killed, broken, merged
     pid: int
     exit_code: int           # 0..255, -signal if killed by one
     command: str
@@ -138,7 +137,7 @@ class Record:
     def info(self) -> RecordInfo:
         raw = self._raw_info()
         return RecordInfo(
-            path=decode(raw.path), state=RECORD_STATES.get(raw.state, str(raw.state)), pid=raw.pid,
+            path=decode(raw.path), state=decode(lib.hotfn_record_state_name(raw.state)), pid=raw.pid,
             exit_code=raw.exit_code, command=decode(raw.command), directory=decode(raw.directory),
             tool=decode(raw.tool), uuid=bytes(raw.uuid), start_ns=raw.start_ns,
             end_ns=raw.end_ns or None, window_start_ns=raw.window_start_ns or None,
