@@ -29,7 +29,7 @@ typedef struct hotfn_export_options {
     uint32_t size; /* sizeof(hotfn_export_options) */
     uint32_t flags; /* HOTFN_EXPORT_* [none]       */
     uint32_t limit; /* at most this many functions [all] */
-    uint32_t width; /* table: columns of the terminal [unbounded] */
+    uint32_t width; /* table: what does not fit so many columns is cut or left out [unbounded] */
     const char *match; /* borrowed; only functions with a name that this glob matches [all] */
     uint32_t by;       /* HOTFN_BY_*: the order; without times always by calls */
     uint32_t reserved;

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #define REASONS_MAX 64
-#define MODULE_WIDTH 24
+#define NAMES_LEAST 16     /* characters; remarks behind a name leave it that many or go */
 #define UNCOUNTED_SHOWN 10 /* refused functions, without being asked */
+#define PLACE_MOST 30      /* of these, longer ones stand out of line */
+#define NAME_MOST 40
 
 const char *hfn_table_color(const hfn_view *view, const char *code)
 {
@@ -55,7 +57,7 @@ static size_t printable_length(const char *s)
     return control ? 0 : length;
 }
 
-static size_t characters(const char *text)
+size_t hfn_table_characters(const char *text)
 {
     size_t count = 0;
     for (; *text; count++) {
@@ -65,17 +67,21 @@ static size_t characters(const char *text)
     return count;
 }
 
-/* At most width characters, 0: all. */
+/* The end of a name tells as much as its begin: what does not fit goes from the middle. */
 void hfn_table_name(hfn_sink *sink, const char *name, size_t width)
 {
-    size_t shown = 0;
-    bool cut = width > 0 && characters(name) > width;
-    for (const char *at = name; *at && (!cut || shown + 1 < width); shown++) {
-        size_t n = printable_length(at), step = hfn_utf8_length((const unsigned char *)at);
-        hfn_sink_bytes(sink, n ? at : "?", n ? n : 1);
-        at += step ? step : 1;
+    size_t count = hfn_table_characters(name);
+    bool cut = width > 0 && count > width;
+    size_t head = cut ? width / 2 : count, tail = cut ? count - (width - 1 - head) : count;
+    for (size_t i = 0; *name; i++) {
+        size_t n = printable_length(name), step = hfn_utf8_length((const unsigned char *)name);
+        if (i < head || i >= tail) {
+            hfn_sink_bytes(sink, n ? name : "?", n ? n : 1);
+        } else if (i == head) {
+            hfn_sink_text(sink, "\xe2\x80\xa6");
+        }
+        name += step ? step : 1;
     }
-    hfn_sink_text(sink, cut ? "\xe2\x80\xa6" : "");
 }
 
 static void put_heading(const hfn_view *view, hfn_sink *sink)
@@ -106,69 +112,71 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
     hfn_sink_text(sink, "\n\n");
 }
 
-static size_t module_width(const hfn_view *view, uint32_t rows)
-{
-    size_t width = 6;
-    for (uint32_t i = 0; i < rows; i++) {
-        hotfn_record_function f;
-        hotfn_record_module m;
-        hfn_view_function(view, view->order[i], &f);
-        hfn_view_module(view, f.module, &m);
-        size_t length = characters(m.file);
-        width = length > width ? length : width;
-    }
-    return width > MODULE_WIDTH ? MODULE_WIDTH : width;
-}
-
-/* Cut or filled up to width. */
-void hfn_table_column(hfn_sink *sink, const char *text, size_t width)
-{
-    size_t length = characters(text);
-    hfn_table_name(sink, text, width);
-    for (; length < width; length++) {
-        hfn_sink_bytes(sink, " ", 1);
-    }
-}
-
-void hfn_table_function(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
-                        const hotfn_record_module *m, size_t room)
+/* The name, and behind it file:line where that is known and there is room; then the remark, if it leaves
+ * enough of the name.  Room 0: for all. */
+static void put_function(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
+                         const hotfn_record_module *m, const char *remark, size_t room)
 {
     char shown[8192], file[4096], place[320];
     uint32_t line = 0;
     const char *name = hfn_view_display(view, f, shown, sizeof shown);
+    size_t behind = hfn_table_characters(remark), length = hfn_table_characters(name);
+    size_t wanted = length < NAMES_LEAST ? length : NAMES_LEAST;
+    if (room > 0 && behind + wanted > room) {
+        remark = "";
+    } else if (room > 0) {
+        room -= behind;
+    }
     hfn_table_name(sink, name, room);
-    if (!hfn_view_line(view, f, m, file, sizeof file, &line)) {
-        return;
+    if (hfn_view_line(view, f, m, file, sizeof file, &line)) {
+        const char *slash = strrchr(file, '/'), *backslash = strrchr(file, '\\');
+        slash = backslash > slash ? backslash : slash;
+        snprintf(place, sizeof place, "%.300s:%" PRIu32, slash ? slash + 1 : file, line);
+        if (room == 0 || length + 2 + hfn_table_characters(place) <= room) {
+            hfn_sink_format(sink, "  %s", hfn_table_color(view, DIM));
+            hfn_table_name(sink, place, 0);
+            hfn_sink_text(sink, hfn_table_color(view, PLAIN));
+        }
     }
-    const char *slash = strrchr(file, '/'), *backslash = strrchr(file, '\\');
-    slash = backslash > slash ? backslash : slash;
-    snprintf(place, sizeof place, "%.300s:%" PRIu32, slash ? slash + 1 : file, line);
-    if (room == 0 || characters(name) + 2 + characters(place) <= room) {
-        hfn_sink_format(sink, "  %s", hfn_table_color(view, DIM));
-        hfn_table_name(sink, place, 0);
-        hfn_sink_text(sink, hfn_table_color(view, PLAIN));
-    }
+    hfn_table_name(sink, remark, 0);
+    hfn_sink_text(sink, "\n");
 }
 
-static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t width)
+static void put_share(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint64_t calls)
 {
-    char calls[33];
+    char text[16];
+    double share = view->total_calls ? 100.0 * (double)calls / (double)view->total_calls : 0;
+    snprintf(text, sizeof text, "%.2f%%", share);
+    hfn_layout_put(view, sink, l, HFN_COLUMN_SHARE, share >= 5 ? HOT : "", text);
+}
+
+static void put_row(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t rank)
+{
+    char text[33], remark[200] = "";
     hotfn_record_function f;
     hotfn_record_module m;
-    hfn_view_function(view, view->order[rank], &f);
+    hotfn_record_timing t;
+    uint32_t index = view->order[rank];
+    hfn_view_function(view, index, &f);
     hfn_view_module(view, f.module, &m);
-    double share = view->total_calls ? 100.0 * (double)f.calls / (double)view->total_calls : 0;
-    hfn_sink_format(
-        sink, "%5" PRIu32 "  %s%18s%s  %s%6.2f%%%s  %s", rank + 1, hfn_table_color(view, BOLD),
-        hfn_table_calls(view, view->order[rank], f.calls, calls), hfn_table_color(view, PLAIN),
-        hfn_table_color(view, share >= 5 ? HOT : ""), share,
-        hfn_table_color(view, share >= 5 ? PLAIN : ""), hfn_table_color(view, DIM));
-    hfn_table_column(sink, m.file, width);
-    hfn_sink_format(sink, "%s  ", hfn_table_color(view, PLAIN));
-    size_t taken = 5 + 2 + 18 + 2 + 7 + 2 + width + 2;
-    size_t room = view->options.width > taken + 8 ? view->options.width - taken : 0;
-    hfn_table_function(view, sink, &f, &m, room);
-    hfn_sink_text(sink, f.flags & HOTFN_VERDICT_ENTRY_LOOP ? " (entry is a loop)\n" : "\n");
+    snprintf(text, sizeof text, "%" PRIu32, rank + 1);
+    hfn_layout_put(view, sink, l, HFN_COLUMN_RANK, "", text);
+    hfn_layout_put(view, sink, l, HFN_COLUMN_CALLS, view->time.flags ? "" : BOLD,
+                   hfn_table_calls(view, index, f.calls, text));
+    if (view->time.flags) {
+        hfn_view_timing(view, index, &t);
+        hfn_table_times(view, sink, l, &t);
+        hfn_table_memory(view, sink, l, &t);
+        hfn_table_time_remark(&t, remark, sizeof remark);
+    } else {
+        put_share(view, sink, l, f.calls);
+    }
+    hfn_layout_put_module(view, sink, l, m.file);
+    if (f.flags & HOTFN_VERDICT_ENTRY_LOOP) {
+        size_t used = strlen(remark);
+        snprintf(remark + used, sizeof remark - used, " (entry is a loop)");
+    }
+    put_function(view, sink, &f, &m, remark, l->room);
 }
 
 /* How many rows are worth showing: those that were called, up to limit; they come first in any
@@ -187,13 +195,15 @@ static uint32_t called_rows(const hfn_view *view, uint32_t limit)
     return rows;
 }
 
+typedef struct tally {
+    const char *text;
+    uint32_t functions;
+} tally;
+
 typedef struct census {
     uint32_t hooked, called, fragments, excluded, refused;
     uint32_t reason_count;
-    struct {
-        const char *text;
-        uint32_t functions;
-    } reasons[REASONS_MAX];
+    tally reasons[REASONS_MAX]; /* at last the most frequent first */
 } census;
 
 static void count_reason(census *c, const char *text)
@@ -226,6 +236,18 @@ static void take_census(const hfn_view *view, census *c)
     }
 }
 
+static void sort_reasons(census *c)
+{
+    for (uint32_t i = 1; i < c->reason_count; i++) {
+        tally t = c->reasons[i];
+        uint32_t at = i;
+        for (; at > 0 && c->reasons[at - 1].functions < t.functions; at--) {
+            c->reasons[at] = c->reasons[at - 1];
+        }
+        c->reasons[at] = t;
+    }
+}
+
 /* A linker stub or an entry of the run-time is no function that anybody misses in the table. */
 static bool is_missed(const hotfn_record_function *f)
 {
@@ -242,43 +264,73 @@ static bool is_missed(const hotfn_record_function *f)
     return true;
 }
 
-static void put_refused_one(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f)
+static void format_place(const hfn_view *view, const hotfn_record_function *f, char out[300])
 {
-    char shown[8192];
     hotfn_record_module m;
     hfn_view_module(view, f->module, &m);
-    hfn_sink_text(sink, "  ");
-    hfn_table_name(sink, m.file, 0);
-    hfn_sink_format(sink, "+0x%" PRIx64 "  ", f->rva);
-    hfn_table_name(sink, hfn_view_display(view, f, shown, sizeof shown), 0);
-    hfn_sink_text(sink, "  ");
-    hfn_table_name(sink, f->reason, 0);
-    hfn_sink_format(sink, " at byte %" PRIu32 ": ", f->reason_offset);
-    hfn_table_name(sink, f->reason_text, 0);
-    hfn_sink_text(sink, "\n");
+    snprintf(out, 300, "%.256s+0x%" PRIx64, m.file, f->rva);
 }
 
-/* Functions that might stand in the table above if they could be counted; or all that were refused. */
-static void put_refused(const hfn_view *view, hfn_sink *sink)
+static void put_padded(hfn_sink *sink, const char *text, size_t width)
+{
+    size_t length = hfn_table_characters(text);
+    hfn_table_name(sink, text, 0);
+    hfn_sink_format(sink, "%*s", length < width ? (int)(width - length) : 0, "");
+}
+
+static bool is_listed(const hfn_view *view, const hotfn_record_function *f)
+{
+    if (view->options.flags & HOTFN_EXPORT_REFUSED) {
+        return f->state == HOTFN_STATE_REFUSED || f->state == HOTFN_STATE_WAITING;
+    }
+    return is_missed(f);
+}
+
+/* Functions that might stand in the table above if they could be counted; or all that were refused.
+ * widths: of the places and of the names, measured if there is no sink.  How many there are. */
+static uint32_t list_refused(const hfn_view *view, hfn_sink *sink, size_t widths[2])
 {
     bool all = view->options.flags & HOTFN_EXPORT_REFUSED;
     uint32_t found = 0;
     for (uint32_t i = 0; i < view->count; i++) {
+        char shown[8192], place[300];
         hotfn_record_function f;
         hfn_view_function(view, view->order[i], &f);
-        bool refused = f.state == HOTFN_STATE_REFUSED || f.state == HOTFN_STATE_WAITING;
-        if (!refused || !(all || is_missed(&f))) {
+        if (!is_listed(view, &f) || (!all && found++ >= UNCOUNTED_SHOWN)) {
             continue;
         }
-        if (found == 0) {
-            hfn_sink_text(sink, "\nnot counted:\n");
+        found += all;
+        format_place(view, &f, place);
+        const char *name = hfn_view_display(view, &f, shown, sizeof shown);
+        if (sink) {
+            hfn_sink_text(sink, "  ");
+            put_padded(sink, place, widths[0]);
+            hfn_sink_text(sink, "  ");
+            put_padded(sink, name, widths[1]);
+            hfn_sink_text(sink, "  ");
+            hfn_table_name(sink, f.reason, 0);
+            hfn_sink_format(sink, " at byte %" PRIu32 ": ", f.reason_offset);
+            hfn_table_name(sink, f.reason_text, 0);
+            hfn_sink_text(sink, "\n");
+        } else {
+            size_t a = hfn_table_characters(place), b = hfn_table_characters(name);
+            widths[0] = a > widths[0] && a <= PLACE_MOST ? a : widths[0];
+            widths[1] = b > widths[1] && b <= NAME_MOST ? b : widths[1];
         }
-        if (all || found < UNCOUNTED_SHOWN) {
-            put_refused_one(view, sink, &f);
-        }
-        found++;
     }
-    if (!all && found > UNCOUNTED_SHOWN) {
+    return found;
+}
+
+static void put_refused(const hfn_view *view, hfn_sink *sink)
+{
+    size_t widths[2] = { 0, 0 };
+    uint32_t found = list_refused(view, NULL, widths);
+    if (found == 0) {
+        return;
+    }
+    hfn_sink_text(sink, "\nnot counted:\n");
+    list_refused(view, sink, widths);
+    if (!(view->options.flags & HOTFN_EXPORT_REFUSED) && found > UNCOUNTED_SHOWN) {
         hfn_sink_format(sink, "  ... and %" PRIu32 " more (--refused lists all)\n",
                         found - UNCOUNTED_SHOWN);
     }
@@ -309,6 +361,7 @@ static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
 {
     census c = { 0 };
     take_census(view, &c);
+    sort_reasons(&c);
     uint32_t called = called_rows(view, view->count);
     if (called > rows) {
         hfn_sink_format(sink, "  ... and %" PRIu32 " more function%s called (-n 0 shows all)\n",
@@ -327,25 +380,10 @@ static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
     put_modules(view, sink);
 }
 
-static bool write_table(const hfn_view *view, hfn_sink *sink)
+/* What is said below the rows. */
+static bool put_notes(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t rows)
 {
-    uint32_t rows = called_rows(view, view->limit);
-    size_t width = module_width(view, rows);
-    put_heading(view, sink);
-    if (view->time.flags) {
-        hfn_table_time_columns(view, sink, width);
-    } else {
-        hfn_sink_format(sink, "%s%5s  %18s  %7s  %-*s  %s%s\n", hfn_table_color(view, DIM), "rank",
-                        "calls", "share", (int)width, "module", "function",
-                        hfn_table_color(view, PLAIN));
-    }
-    for (uint32_t i = 0; i < rows && !sink->failed; i++) {
-        if (view->time.flags) {
-            hfn_table_time_row(view, sink, i, width);
-        } else {
-            put_row(view, sink, i, width);
-        }
-    }
+    hfn_layout_notes(view, sink, l);
     put_census(view, sink, rows);
     hfn_budget_table(view, sink);
     if (view->time.flags && !hfn_table_time_notes(view, sink)) {
@@ -358,6 +396,26 @@ static bool write_table(const hfn_view *view, hfn_sink *sink)
     }
     put_refused(view, sink);
     return true;
+}
+
+static bool write_table(const hfn_view *view, hfn_sink *sink)
+{
+    uint32_t rows = called_rows(view, view->limit);
+    hfn_layout layout;
+    hfn_wrap wrap;
+    hfn_sink *prose = view->options.width > 0 ? &wrap.sink : sink;
+    bool held;
+    hfn_layout_choose(view, rows, &layout);
+    hfn_wrap_begin(&wrap, sink, view->options.width);
+    put_heading(view, prose);
+    hfn_wrap_end(&wrap);
+    hfn_layout_titles(view, sink, &layout);
+    for (uint32_t i = 0; i < rows && !sink->failed; i++) {
+        put_row(view, sink, &layout, i);
+    }
+    held = put_notes(view, prose, &layout, rows);
+    hfn_wrap_end(&wrap);
+    return held;
 }
 
 const hfn_exporter hfn_exporter_table = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table's two halves: table.c has what every record has, table_times.c what timing adds. */
+/* The table: table.c has what every record has, table_times.c what timing adds, table_memory.c what memory
+ * adds; table_layout.c has the columns that a terminal has room for, table_wrap.c breaks what is longer. */
 #ifndef HFN_EXPORTERS_TABLE_H
 #define HFN_EXPORTERS_TABLE_H
 
@@ -15,22 +16,65 @@ const char *hfn_table_grouped(uint64_t value, char out[32]);         /* 1,234,56
 const char *hfn_table_s(uint64_t count);                             /* "s", but "" of 1   */
 /* The same, with a ">" before it if it is a lower bound. */
 const char *hfn_table_calls(const hfn_view *view, uint32_t function, uint64_t calls, char out[33]);
-/* At most width characters, 0: all; control characters do not reach the terminal. */
+size_t hfn_table_characters(const char *text);
+/* At most width characters, cut in the middle, 0: all; control characters do not reach the terminal. */
 void hfn_table_name(hfn_sink *sink, const char *name, size_t width);
-void hfn_table_column(hfn_sink *sink, const char *text, size_t width);
 
-/* The function's name, and behind it file:line where that is known and there is room; 0: all. */
-void hfn_table_function(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
-                        const hotfn_record_module *m, size_t room);
+/* From left to right; the function's name stands behind them. */
+enum {
+    HFN_COLUMN_RANK,
+    HFN_COLUMN_CALLS,
+    HFN_COLUMN_TOTAL,
+    HFN_COLUMN_ERROR,
+    HFN_COLUMN_SELF,
+    HFN_COLUMN_SHARE,
+    HFN_COLUMN_P99,
+    HFN_COLUMN_MAX,
+    HFN_COLUMN_ALLOCATED,
+    HFN_COLUMN_BLOCKS,
+    HFN_COLUMN_FREED,
+    HFN_COLUMN_BELOW,
+    HFN_COLUMN_MODULE,
+    HFN_COLUMN_COUNT,
+};
+
+typedef struct hfn_layout {
+    size_t widths[HFN_COLUMN_COUNT]; /* characters; 0: not shown                       */
+    size_t room;                     /* for the function's name; 0: as long as it is   */
+} hfn_layout;
+
+void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_layout *out);
+void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_layout *l);
+/* One cell, if its column is shown: text at its right, in a colour or "". */
+void hfn_layout_put(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t column,
+                    const char *color, const char *text);
+void hfn_layout_put_module(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+                           const char *name);
+/* Names the columns that there was no room for. */
+void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_layout *l);
+
+/* What goes through w->sink goes on to `to`, in lines of width columns. */
+typedef struct hfn_wrap {
+    hfn_sink sink;
+    hfn_sink *to;
+    size_t width, column, indent, blanks, bytes, characters; /* of the line; of the word */
+    bool in_escape;
+    char word[512];
+} hfn_wrap;
+
+void hfn_wrap_begin(hfn_wrap *w, hfn_sink *to, size_t width);
+void hfn_wrap_end(hfn_wrap *w);
 
 /* table_memory.c: columns of a timed run that kept memory, and its sums. */
-bool hfn_table_has_memory(const hfn_view *view);
-void hfn_table_memory_columns(hfn_sink *sink);
-void hfn_table_memory(hfn_sink *sink, const hotfn_record_timing *t);
+void hfn_table_memory(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+                      const hotfn_record_timing *t);
 void hfn_table_memory_notes(const hfn_view *view, hfn_sink *sink);
 
-void hfn_table_time_columns(const hfn_view *view, hfn_sink *sink, size_t module_width);
-void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t module_width);
+/* The cells between calls and module. */
+void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+                     const hotfn_record_timing *t);
+/* " (counted only: ...)", " (did not return)" or nothing. */
+void hfn_table_time_remark(const hotfn_record_timing *t, char *out, size_t out_bytes);
 /* What must be known to read the times right; slow calls; edges if asked for. */
 bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink);
 

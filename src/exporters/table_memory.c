@@ -23,30 +23,25 @@ static const char *bytes_text(uint64_t bytes, char out[24])
     return out;
 }
 
-bool hfn_table_has_memory(const hfn_view *view)
-{
-    return view->time.flags & HOTFN_TIMING_ALLOC;
-}
-
-void hfn_table_memory_columns(hfn_sink *sink)
-{
-    hfn_sink_format(sink, "  %9s  %12s  %9s  %9s", "allocated", "in blocks", "freed", "all below");
-}
-
-void hfn_table_memory(hfn_sink *sink, const hotfn_record_timing *t)
+void hfn_table_memory(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+                      const hotfn_record_timing *t)
 {
     char text[32];
-    hfn_sink_format(sink, "  %9s", bytes_text(t->self_alloc.allocated_bytes, text));
-    hfn_sink_format(sink, "  %12s", hfn_table_grouped(t->self_alloc.allocated_blocks, text));
-    hfn_sink_format(sink, "  %9s", bytes_text(t->self_alloc.freed_bytes, text));
-    hfn_sink_format(sink, "  %9s", bytes_text(t->total_alloc.allocated_bytes, text));
+    hfn_layout_put(view, sink, l, HFN_COLUMN_ALLOCATED, "",
+                   bytes_text(t->self_alloc.allocated_bytes, text));
+    hfn_layout_put(view, sink, l, HFN_COLUMN_BLOCKS, "",
+                   hfn_table_grouped(t->self_alloc.allocated_blocks, text));
+    hfn_layout_put(view, sink, l, HFN_COLUMN_FREED, "",
+                   bytes_text(t->self_alloc.freed_bytes, text));
+    hfn_layout_put(view, sink, l, HFN_COLUMN_BELOW, "",
+                   bytes_text(t->total_alloc.allocated_bytes, text));
 }
 
 void hfn_table_memory_notes(const hfn_view *view, hfn_sink *sink)
 {
     hotfn_alloc_cell sum = { 0, 0, 0, 0 };
     char allocated[32], blocks[32], freed[32], freed_blocks[32];
-    if (!hfn_table_has_memory(view)) {
+    if (!(view->time.flags & HOTFN_TIMING_ALLOC)) {
         return;
     }
     for (uint32_t i = 0; i < view->info.function_count; i++) {

@@ -36,94 +36,75 @@ static bool is_sample(const hfn_view *view)
     return (view->time.flags & HOTFN_TIMING_SAMPLED) != 0;
 }
 
-void hfn_table_time_columns(const hfn_view *view, hfn_sink *sink, size_t module_width)
+static void put_time(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t column,
+                     const char *color, bool about, uint64_t ns)
 {
-    hfn_sink_format(sink, "%s%5s  %16s  %10s%s  %10s  %6s  %9s  %9s", hfn_table_color(view, DIM),
-                    "rank", "calls", "total", is_sample(view) ? "   error" : "", "self", "share",
-                    "p99", "max");
-    if (hfn_table_has_memory(view)) {
-        hfn_table_memory_columns(sink);
-    }
-    hfn_sink_format(sink, "  %-*s  %s%s\n", (int)module_width, "module", "function",
-                    hfn_table_color(view, PLAIN));
+    char time[24], text[32];
+    snprintf(text, sizeof text, "%s%*s", about ? "~" : "", about ? (int)l->widths[column] - 1 : 0,
+             time_text(ns, time));
+    hfn_layout_put(view, sink, l, column, color, text);
 }
 
-static void put_times(const hfn_view *view, hfn_sink *sink, const hotfn_record_timing *t)
+void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+                     const hotfn_record_timing *t)
 {
     char text[24];
-    const char *about = t->timing == HOTFN_TIMING_SAMPLE ? "~" : "";
+    bool about = t->timing == HOTFN_TIMING_SAMPLE;
+    bool slow = view->time.slow_ns && t->max_ns >= view->time.slow_ns;
     double share = view->time.busy_ns ? 100.0 * (double)t->self_ns / (double)view->time.busy_ns : 0;
     if (t->timed_calls == 0) {
-        hfn_sink_format(sink, "  %10s%s  %10s  %6s  %9s  %9s", "-",
-                        is_sample(view) ? "       -" : "", "-", "-", "-", "-");
+        for (uint32_t i = HFN_COLUMN_TOTAL; i <= HFN_COLUMN_MAX; i++) {
+            hfn_layout_put(view, sink, l, i, "", "-");
+        }
         return;
     }
-    hfn_sink_format(sink, "  %s%*s", about, (int)(10 - strlen(about)),
-                    time_text(t->total_ns, text));
-    if (is_sample(view)) {
-        hfn_sink_format(sink, "  %5.1f%%",
-                        t->total_ns ? 100.0 * (double)t->total_error_ns / (double)t->total_ns : 0);
+    put_time(view, sink, l, HFN_COLUMN_TOTAL, "", about, t->total_ns);
+    snprintf(text, sizeof text, "%.1f%%",
+             t->total_ns ? 100.0 * (double)t->total_error_ns / (double)t->total_ns : 0);
+    hfn_layout_put(view, sink, l, HFN_COLUMN_ERROR, "", text);
+    put_time(view, sink, l, HFN_COLUMN_SELF, BOLD, about, t->self_ns);
+    snprintf(text, sizeof text, "%.1f%%", share);
+    hfn_layout_put(view, sink, l, HFN_COLUMN_SHARE, share >= 5 ? HOT : "", text);
+    if (t->p99_ns) {
+        put_time(view, sink, l, HFN_COLUMN_P99, "", false, t->p99_ns);
+    } else {
+        hfn_layout_put(view, sink, l, HFN_COLUMN_P99, "", "-");
     }
-    hfn_sink_format(sink, "  %s%s%*s%s", hfn_table_color(view, BOLD), about,
-                    (int)(10 - strlen(about)), time_text(t->self_ns, text),
-                    hfn_table_color(view, PLAIN));
-    hfn_sink_format(sink, "  %s%5.1f%%%s", hfn_table_color(view, share >= 5 ? HOT : ""), share,
-                    hfn_table_color(view, share >= 5 ? PLAIN : ""));
-    hfn_sink_format(sink, "  %9s", t->p99_ns ? time_text(t->p99_ns, text) : "-");
-    bool slow = view->time.slow_ns && t->max_ns >= view->time.slow_ns;
-    hfn_sink_format(sink, "  %s%9s%s", hfn_table_color(view, slow ? HOT : ""),
-                    time_text(t->max_ns, text), hfn_table_color(view, slow ? PLAIN : ""));
+    put_time(view, sink, l, HFN_COLUMN_MAX, slow ? HOT : "", false, t->max_ns);
 }
 
-void hfn_table_time_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, size_t module_width)
+void hfn_table_time_remark(const hotfn_record_timing *t, char *out, size_t out_bytes)
 {
-    char calls[33];
-    hotfn_record_function f;
-    hotfn_record_timing t;
-    hotfn_record_module m;
-    size_t taken =
-        5 + 18 + 12 + 12 + 8 + 11 + 11 + 2 + module_width + 2 + (is_sample(view) ? 8 : 0);
-    hfn_view_function(view, view->order[rank], &f);
-    hfn_view_timing(view, view->order[rank], &t);
-    hfn_view_module(view, f.module, &m);
-    hfn_sink_format(sink, "%5" PRIu32 "  %16s", rank + 1,
-                    hfn_table_calls(view, view->order[rank], f.calls, calls));
-    put_times(view, sink, &t);
-    if (hfn_table_has_memory(view)) {
-        hfn_table_memory(sink, &t);
-        taken += 11 + 14 + 11 + 11;
+    char calls[32], only[120] = "";
+    if (t->timed_calls == 0 && t->reason[0]) {
+        snprintf(only, sizeof only, " (counted only: %.90s)", t->reason);
     }
-    hfn_sink_format(sink, "  %s", hfn_table_color(view, DIM));
-    hfn_table_column(sink, m.file, module_width);
-    hfn_sink_format(sink, "%s  ", hfn_table_color(view, PLAIN));
-    hfn_table_function(view, sink, &f, &m,
-                       view->options.width > taken + 8 ? view->options.width - taken : 0);
-    if (t.timed_calls == 0 && t.reason[0]) {
-        hfn_sink_text(sink, " (counted only: ");
-        hfn_table_name(sink, t.reason, 0);
-        hfn_sink_text(sink, ")");
+    if (t->open_calls == 1 && t->timed_calls == 1) {
+        snprintf(out, out_bytes, "%s (did not return)", only);
+    } else if (t->open_calls > 0) {
+        snprintf(out, out_bytes, "%s (%s call%s did not return)", only,
+                 hfn_table_grouped(t->open_calls, calls), hfn_table_s(t->open_calls));
+    } else {
+        snprintf(out, out_bytes, "%s", only);
     }
-    if (t.open_calls == 1 && t.timed_calls == 1) {
-        hfn_sink_text(sink, " (did not return)");
-    } else if (t.open_calls > 0) {
-        hfn_sink_format(sink, " (%s call%s did not return)", hfn_table_grouped(t.open_calls, calls),
-                        hfn_table_s(t.open_calls));
-    }
-    hfn_sink_text(sink, f.flags & HOTFN_VERDICT_ENTRY_LOOP ? " (entry is a loop)\n" : "\n");
 }
 
 /* ---- Below the table. */
 
+static const char *name_of(const hfn_view *view, uint32_t index, char *out, size_t out_bytes)
+{
+    hotfn_record_function f;
+    if (index == HOTFN_NO_FUNCTION) {
+        return "(outside)";
+    }
+    hfn_view_function(view, index, &f);
+    return hfn_view_display(view, &f, out, out_bytes);
+}
+
 static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index)
 {
     char shown[8192];
-    hotfn_record_function f;
-    if (index == HOTFN_NO_FUNCTION) {
-        hfn_sink_text(sink, "(outside)");
-        return;
-    }
-    hfn_view_function(view, index, &f);
-    hfn_table_name(sink, hfn_view_display(view, &f, shown, sizeof shown), 0);
+    hfn_table_name(sink, name_of(view, index, shown, sizeof shown), 0);
 }
 
 static void put_callers(const hfn_view *view, hfn_sink *sink, uint32_t node)
@@ -201,19 +182,43 @@ static bool is_wanted(const hfn_view *view, const hotfn_record_edge *edge)
     return !view->options.match;
 }
 
+#define ARROW " -> "
+
+/* Both names on one line of so much room, 0: any.  A short one leaves its room to the other. */
+static void put_ends(const hfn_view *view, hfn_sink *sink, const hotfn_record_edge *edge,
+                     size_t room)
+{
+    char shown[2][8192];
+    const char *caller = name_of(view, edge->caller, shown[0], sizeof shown[0]);
+    const char *callee = name_of(view, edge->callee, shown[1], sizeof shown[1]);
+    size_t a = hfn_table_characters(caller), b = hfn_table_characters(callee), half = room / 2;
+    if (half > 0 && a + b > room) {
+        a = b < half ? room - b : a < half ? a : half;
+        b = room - a;
+    }
+    hfn_table_name(sink, caller, a);
+    hfn_sink_text(sink, ARROW);
+    hfn_table_name(sink, callee, b);
+    hfn_sink_text(sink, "\n");
+}
+
+/* On a narrow terminal without the totals. */
 static void put_edges(const hfn_view *view, hfn_sink *sink, const hotfn_record_edge *edges,
                       uint32_t count)
 {
     uint32_t most = view->options.limit ? view->options.limit : UINT32_MAX;
     char calls[32], took[24];
-    hfn_sink_text(sink, "\n           calls       total  caller -> callee\n");
+    size_t width = view->options.width;
+    bool narrow = width > 0 && width < 64;
+    size_t before = (narrow ? 12 : 30) + strlen(ARROW), room = width > before ? width - before : 0;
+    hfn_sink_format(sink, "\n%*s  caller -> callee\n", narrow ? 10 : 28,
+                    narrow ? "calls" : "calls       total");
     for (uint32_t i = 0; i < count && i < most; i++) {
-        hfn_sink_format(sink, "%16s  %10s  ", hfn_table_grouped(edges[i].calls, calls),
-                        time_text(edges[i].total_ns, took));
-        put_function(view, sink, edges[i].caller);
-        hfn_sink_text(sink, " -> ");
-        put_function(view, sink, edges[i].callee);
-        hfn_sink_text(sink, "\n");
+        hfn_sink_format(sink, "%*s  ", narrow ? 10 : 16, hfn_table_grouped(edges[i].calls, calls));
+        if (!narrow) {
+            hfn_sink_format(sink, "%10s  ", time_text(edges[i].total_ns, took));
+        }
+        put_ends(view, sink, &edges[i], room);
     }
     if (count > most) {
         hfn_sink_format(sink, "  ... and %" PRIu32 " more (-n 0 shows all)\n", count - most);

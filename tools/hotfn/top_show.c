@@ -26,16 +26,29 @@ static const char *name_of(const top_sample *s, const top_view *view, uint32_t i
     return hotfn_tool_demangle(NULL, f.name, out, bytes) > 0 ? out : f.name;
 }
 
-/* What would move the cursor is shown as "?"; cut to the columns, a UTF-8 character being one. */
+static uint32_t characters(const char *text)
+{
+    uint32_t count = 0;
+    for (; *text; text++) {
+        count += ((unsigned char)*text & 0xc0) != 0x80; /* a UTF-8 character is one */
+    }
+    return count;
+}
+
+/* What would move the cursor is shown as "?"; what does not fit the columns goes from the middle. */
 static void put_cut(FILE *out, const char *text, uint32_t columns)
 {
-    for (const char *at = text; *at; at++) {
-        unsigned char c = (unsigned char)*at;
-        bool goes_on = (c & 0xc0) == 0x80;
-        if (!goes_on && columns-- == 0) {
-            return;
+    uint32_t count = characters(text), at = 0;
+    uint32_t head = count > columns ? columns / 2 : count;
+    uint32_t tail = count > columns ? count - (columns - head) + 1 : count;
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        at += (c & 0xc0) != 0x80;
+        if (at <= head || at > tail) {
+            fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
+        } else if (at == head + 1 && (c & 0xc0) != 0x80 && columns > 0) {
+            fputs("\xe2\x80\xa6", out);
         }
-        fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
     }
 }
 
@@ -94,10 +107,10 @@ static void put_budget(FILE *out, const top_sample *s, uint32_t columns)
 
 static void put_head(FILE *out, const top_sample *s, const top_view *view, uint32_t columns)
 {
-    char line[600], pid[32];
-    double calls = 0;
+    char line[600], grouped[32], pid[32];
+    uint64_t calls = 0;
     for (uint32_t i = 0; i < s->info.thread_count; i++) {
-        calls += (double)s->thread_calls[i];
+        calls += s->thread_calls[i];
     }
     snprintf(pid, sizeof pid, "  pid %" PRIu32, s->info.pid);
     snprintf(line, sizeof line, "hotfn top  %s%s  %.300s", hotfn_record_state_name(s->info.state),
@@ -105,55 +118,96 @@ static void put_head(FILE *out, const top_sample *s, const top_view *view, uint3
     fputs(view->color ? "\033[1m" : "", out);
     put_cut(out, line, columns);
     fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
-    snprintf(line, sizeof line, "%.0f calls, %" PRIu32 " thread%s, by %s%s%s%s%s", calls,
-             s->info.thread_count, words_s(s->info.thread_count), top_orders[view->by],
-             view->frozen ? ", frozen" : "", view->filter[0] || view->typing ? ", filter: " : "",
-             view->filter, view->typing ? "_" : "");
+    snprintf(line, sizeof line, "%s calls, %" PRIu32 " thread%s, by %s%s%s%s%s",
+             listing_grouped(calls, grouped), s->info.thread_count, words_s(s->info.thread_count),
+             top_orders[view->by], view->frozen ? ", frozen" : "",
+             view->filter[0] || view->typing ? ", filter: " : "", view->filter,
+             view->typing ? "_" : "");
     put_cut(out, line, columns);
     fputs("\033[K\n", out);
     put_budget(out, s, columns);
-    put_cut(out, s->times_note, columns);
+    put_cut(out, s->budget.share_ppm ? "" : s->times_note, columns); /* one line for either */
     fputs("\033[K\n", out);
 }
 
-static void put_titles(FILE *out, const top_sample *s, const top_view *view, const char *busy)
+/* ---- The columns: their widths, 0 where there is none. */
+
+enum { RATE, CALLS, SELF, TOTAL, MEMORY, BUSY, COLUMNS };
+#define NARROW 13      /* of rate and calls: 999,999,999/s */
+#define NAMES_LEAST 16 /* with less room for them columns go */
+
+typedef struct layout {
+    uint32_t widths[COLUMNS];
+    uint32_t room; /* for the name */
+} layout;
+
+static uint32_t room_for_names(const layout *l, uint32_t terminal)
 {
-    fprintf(out, "%16s %16s%s%s%s  %s", "calls/s", "calls",
-            s->timed ? "        self       total" : "",
-            s->with_memory && !view->threads ? " allocated" : "", busy,
-            view->threads ? "thread" : "function");
+    uint32_t taken = 1; /* two blanks before the name, one before each column but the first */
+    for (uint32_t i = 0; i < COLUMNS; i++) {
+        taken += l->widths[i] ? l->widths[i] + 1 : 0;
+    }
+    return terminal > taken ? terminal - taken : 0;
 }
 
-/* A count that misses what was called while the function was unhooked is a lower bound. */
-static void put_calls(FILE *out, const top_sample *s, const top_view *view, const top_row *row)
+static layout choose_columns(const top_sample *s, const top_view *view, uint32_t terminal)
 {
-    char self[32], total[32], memory[32], grouped[32], calls[34], rate[32];
-    bool counted_only = row->total_ns == 0 && !view->threads;
-    snprintf(calls, sizeof calls, "%s%s", row->watched & HOTFN_BUDGET_AT_LEAST ? ">" : "",
-             listing_grouped(row->calls, grouped));
-    fprintf(out, "%14s/s %16s", listing_grouped((uint64_t)(row->rate + 0.5), rate), calls);
-    if (s->timed) {
-        fprintf(out, " %11s %11s", counted_only ? "-" : time_text(row->self_ns, self),
-                counted_only ? "-" : time_text(row->total_ns, total));
+    static const uint8_t least_telling[] = { BUSY, TOTAL, MEMORY, SELF, CALLS, RATE };
+    static const uint8_t of_order[] = { RATE, CALLS, SELF, TOTAL, MEMORY };
+    uint32_t time = s->timed ? 11 : 0, memory = s->with_memory && !view->threads ? 9 : 0;
+    layout l = { { 16, 16, time, time, memory, s->timed ? 5 : 0 }, 0 };
+    if (room_for_names(&l, terminal) < NAMES_LEAST) {
+        l.widths[RATE] = l.widths[CALLS] = NARROW;
     }
-    if (s->with_memory && !view->threads) {
-        fprintf(out, " %9s", bytes_text(row->memory.allocated_bytes, memory));
+    for (uint32_t i = 0; i < sizeof least_telling; i++) {
+        if (room_for_names(&l, terminal) < NAMES_LEAST && least_telling[i] != of_order[view->by]) {
+            l.widths[least_telling[i]] = 0;
+        }
     }
+    l.room = room_for_names(&l, terminal);
+    return l;
+}
+
+static void put_cell(FILE *out, const layout *l, uint32_t column, const char *text)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < column; i++) {
+        first &= l->widths[i] == 0;
+    }
+    if (l->widths[column]) {
+        fprintf(out, "%s%*s", first ? "" : " ", (int)l->widths[column], text);
+    }
+}
+
+static void put_titles(FILE *out, const top_view *view, const layout *l)
+{
+    static const char *const titles[] = {
+        "calls/s", "calls", "self", "total", "allocated", "busy"
+    };
+    for (uint32_t i = 0; i < COLUMNS; i++) {
+        put_cell(out, l, i, titles[i]);
+    }
+    fprintf(out, "  %s", view->threads ? "thread" : "function");
 }
 
 static void put_row(FILE *out, const top_sample *s, const top_view *view, const top_row *row,
-                    uint32_t columns)
+                    const layout *l)
 {
-    char name[8192];
-    uint32_t taken = (s->timed ? 62 : 34) + (s->with_memory && !view->threads ? 10 : 0);
-    put_calls(out, s, view, row);
-    if (s->timed) {
-        fprintf(out, " %4.0f%%", row->busy * 100);
-    }
+    char text[64], grouped[32], name[8192];
+    bool counted_only = row->total_ns == 0 && !view->threads;
+    snprintf(text, sizeof text, "%s/s", listing_grouped((uint64_t)(row->rate + 0.5), grouped));
+    put_cell(out, l, RATE, text);
+    /* what was called while the function was unhooked is missing: a lower bound */
+    snprintf(text, sizeof text, "%s%s", row->watched & HOTFN_BUDGET_AT_LEAST ? ">" : "",
+             listing_grouped(row->calls, grouped));
+    put_cell(out, l, CALLS, text);
+    put_cell(out, l, SELF, counted_only ? "-" : time_text(row->self_ns, grouped));
+    put_cell(out, l, TOTAL, counted_only ? "-" : time_text(row->total_ns, grouped));
+    put_cell(out, l, MEMORY, bytes_text(row->memory.allocated_bytes, grouped));
+    snprintf(text, sizeof text, "%.0f%%", row->busy * 100);
+    put_cell(out, l, BUSY, text);
     fputs("  ", out);
-    put_cut(out, name_of(s, view, row->index, name, sizeof name),
-            columns > taken + 8 ? columns - taken : 8);
-    fputs("\033[K\n", out);
+    put_cut(out, name_of(s, view, row->index, name, sizeof name), l->room);
 }
 
 void top_show(const top_sample *s, const top_sample *before, const top_view *view, uint32_t columns,
@@ -164,21 +218,25 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
     uint32_t count = 0, room = lines > 6 ? lines - 5 : 1;
     FILE *out = open_memstream(&text, &bytes);
     top_row *rows = out ? top_rows(s, before, view, &count) : NULL;
+    layout l = choose_columns(s, view, columns);
     if (rows) {
         uint32_t first = view->scroll < count ? view->scroll : count ? count - 1 : 0;
         fputs("\033[H", out);
         put_head(out, s, view, columns);
         fputs(view->color ? "\033[2m" : "", out);
-        put_titles(out, s, view, s->timed ? "  busy" : "");
+        put_titles(out, view, &l);
         fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
         for (uint32_t i = first; i < count && i - first < room; i++) {
-            put_row(out, s, view, &rows[i], columns);
+            put_row(out, s, view, &rows[i], &l);
+            fputs("\033[K\n", out);
         }
         fputs("\033[J", out);
         fprintf(out, "\033[%" PRIu32 ";1H", lines);
         put_cut(out,
                 view->typing ? "type a part of a name, Enter ends"
-                             : "q quit  r c s t a order  / filter  T threads  f freeze  + - speed",
+                : columns < 66
+                    ? "q quit  / filter  T threads  f freeze"
+                    : "q quit  r c s t a order  / filter  T threads  f freeze  + - speed",
                 columns);
     }
     free(rows);
@@ -194,15 +252,14 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
 void top_print(const top_sample *s, const top_sample *before, const top_view *view)
 {
     uint32_t count = 0;
-    char name[8192];
     top_row *rows = top_rows(s, before, view, &count);
-    put_titles(stdout, s, view, "");
+    layout l = choose_columns(s, view, UINT32_MAX);
+    l.widths[BUSY] = 0; /* of the run that is over it would say nothing */
+    put_titles(stdout, view, &l);
     putchar('\n');
     for (uint32_t i = 0; i < count; i++) {
-        put_calls(stdout, s, view, &rows[i]);
-        printf("  ");
-        put_cut(stdout, name_of(s, view, rows[i].index, name, sizeof name), UINT32_MAX);
-        printf("\n");
+        put_row(stdout, s, view, &rows[i], &l);
+        putchar('\n');
     }
     free(rows);
 }

@@ -58,6 +58,43 @@ def check_clock_of_a_merge(story, folder):
     assert "times of merged runs" in page.read_text() and "costs 0.0" not in page.read_text()
 
 
+def on_terminal(columns, *command):
+    """The lines that a terminal of so many columns gets."""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    done = subprocess.Popen([str(c) for c in command], stdout=child, env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
+    os.close(child)
+    text = b""
+    try:
+        while chunk := os.read(parent, 65536):
+            text += chunk
+    except OSError:  # Linux says EIO at the end
+        pass
+    os.close(parent)
+    assert done.wait(120) == 0
+    return text.decode().replace("\r\n", "\n")
+
+
+def check_narrow(story):
+    """Columns go where there is no room for them, but not the one that orders the rows; a pipe gets all."""
+    for options, key in (((), "self"), (("--by", "max"), "max"), (("--by", "alloc"), "allocated"), (("--edges",), "self")):
+        whole = run(HOTFN, "report", *options, story)
+        assert on_terminal(300, HOTFN, "report", *options, story) == whole, options
+        for columns in (40, 60, 80, 100):
+            shown = on_terminal(columns, HOTFN, "report", *options, story)
+            lines = shown.splitlines()
+            assert max(map(len, lines)) <= columns, (columns, max(lines, key=len))
+            titles = next(line for line in lines if line.endswith("function")).split()
+            assert key in titles and "no room for" in shown and "beta::run()" in shown, shown
+    for columns, titles in ((100, ["calls/s", "calls", "self", "total", "allocated", "busy", "function"]),
+                            (60, ["calls/s", "calls", "self", "function"]), (40, ["calls/s", "function"])):
+        t = Terminal(HOTFN, "top", str(story), columns=columns)
+        t.read(lambda text: "q quit" in text)
+        assert t.screen()[3].split() == titles and max(map(len, t.screen()[:-1])) <= columns, t.screen()
+        t.press("q")
+        assert t.finish() == 0
+
+
 def check_merge(story, counted, folder):
     out = folder / "merged.hfr"
     run(HOTFN, "merge", "-o", out, story, story, story)
@@ -68,6 +105,14 @@ def check_merge(story, counted, folder):
     p50 = functions(story)[0]["gamma"]["p50_ns"]
     assert abs(found["gamma"]["p50_ns"] - p50) <= 0.03 * p50
     assert [t["calls"] for t in document["threads"]] == [157] * 3  # a row a run
+    told = checked("info", run(HOTFN, "info", "--json", out))
+    assert (told["state"], told["pid"], told["exit_code"]) == ("merged", 0, 0), told
+    assert told["command"].endswith("(3 runs merged: story.hfr, story.hfr, story.hfr)"), told
+    for verb in (("info",), ("report",), ("top", "--once", "--json")):
+        text = run(HOTFN, *verb, out)
+        assert "merged" in text and "finished" not in text and "exit status" not in text, text
+    run(HOTFN, "repair", "-o", folder / "again.hfr", out)
+    assert "merged" in run(HOTFN, "info", folder / "again.hfr")
     assert document["time"]["busy_ns"] == 3 * sum(SELF.values())
     assert len(document["slow_calls"]) == 36 and document["time"]["nodes"] == 33
     for mode, calls in (("mean", 133), ("min", 133), ("max", 133)):
@@ -82,7 +127,6 @@ def check_merge(story, counted, folder):
     assert "time" not in document
     run(HOTFN, "merge", "--mode", "mean", "-o", out, counted, out)
     assert functions(out)[0]["gamma"]["calls"] == 200  # (133 + 266) / 2, to the nearest
-    run(HOTFN, "repair", "-o", folder / "again.hfr", out)
     run(HOTFN, "merge", "-o", out, status=2)
     run(HOTFN, "merge", "--mode", "most", "-o", out, story, status=2)
     run(HOTFN, "merge", "-o", out, "/none.hfr", status=1)
@@ -152,11 +196,11 @@ def check_diff(story, counted, folder):
 
 
 class Terminal:
-    """A program on a terminal of 100 x 20, and what it showed last."""
+    """A program on a terminal of 20 lines, and what it showed last."""
 
-    def __init__(self, *command):
+    def __init__(self, *command, columns=100):
         self.parent, child = pty.openpty()
-        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 100, 0, 0))
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
         self.before = termios.tcgetattr(child)
         self.child = child
         self.program = subprocess.Popen(command, stdin=child, stdout=child, start_new_session=True)
@@ -223,4 +267,5 @@ with tempfile.TemporaryDirectory() as name:
     check_clock_of_a_merge(timed, base)
     check_diff(timed, counts, base)
     check_top(timed)
+    check_narrow(timed)
 print("diff, merge and top do what they say")

@@ -149,11 +149,39 @@ static void long_names_are_cut_to_the_terminal(void)
     hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
     char *table;
 
-    o.width = 60;
+    o.width = 65;
     table = export_as("table", &o);
-    CHECK(strstr(table, "  <script>alert(1\xe2\x80\xa6\n") != NULL);
-    CHECK(strstr(table, "  comma,semicolon;\n") != NULL); /* as long as there is room */
+    CHECK(strstr(table, "  <script>al\xe2\x80\xa6</script>\n") != NULL); /* in the middle */
+    CHECK(strstr(table, "  comma,semicolon;\n") != NULL);              /* there is room */
+    CHECK(strstr(table, "no room for: rank\n") != NULL);
     free(table);
+}
+
+static size_t longest_line(const char *all)
+{
+    size_t longest = 0;
+
+    for (size_t length; *all; all += length + (all[length] != 0)) {
+        size_t characters = 0;
+        length = strcspn(all, "\n");
+        for (size_t i = 0; i < length; i++)
+            characters += ((unsigned char)all[i] & 0xc0) != 0x80;
+        longest = characters > longest ? characters : longest;
+    }
+    return longest;
+}
+
+static void no_line_is_longer_than_the_terminal(void)
+{
+    hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
+
+    o.flags = HOTFN_EXPORT_REFUSED;
+    for (o.width = 46; o.width < 140; o.width++) {
+        char *table = export_as("table", &o);
+
+        CHECK(longest_line(table) <= o.width);
+        free(table);
+    }
 }
 
 static void glob_matches_any_name(void)
@@ -219,6 +247,7 @@ static const check_test tests[] = {
     CHECK_TEST(table_ranks_groups_and_sums_up),
     CHECK_TEST(nameless_functions_are_shown_by_place),
     CHECK_TEST(long_names_are_cut_to_the_terminal),
+    CHECK_TEST(no_line_is_longer_than_the_terminal),
     CHECK_TEST(glob_matches_any_name),
     CHECK_TEST(no_function_that_matches_is_an_error_that_writes_nothing),
     CHECK_TEST(display_names_come_from_the_callers_demangler),

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* Which columns the table has, and how wide they are.  A pipe gets all of them at their full width; on a
+ * terminal that is too narrow the numbers are drawn together first, and then columns go, what tells
+ * least first, until there is room for names. */
+#include "exporters/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MODULE_MOST 24 /* characters */
+#define MODULE_NARROW 12
+#define NAMES_WANTED 24 /* below that numbers are drawn together */
+#define NAMES_LEAST 16  /* below that columns go */
+#define BETWEEN 2       /* columns */
+
+static const struct {
+    const char *title;
+    uint8_t width;
+} columns[HFN_COLUMN_COUNT] = {
+    [HFN_COLUMN_RANK] = { "rank", 5 },
+    [HFN_COLUMN_CALLS] = { "calls", 18 },
+    [HFN_COLUMN_TOTAL] = { "total", 10 },
+    [HFN_COLUMN_ERROR] = { "error", 6 },
+    [HFN_COLUMN_SELF] = { "self", 10 },
+    [HFN_COLUMN_SHARE] = { "share", 7 },
+    [HFN_COLUMN_P99] = { "p99", 9 },
+    [HFN_COLUMN_MAX] = { "max", 9 },
+    [HFN_COLUMN_ALLOCATED] = { "allocated", 9 },
+    [HFN_COLUMN_BLOCKS] = { "in blocks", 12 },
+    [HFN_COLUMN_FREED] = { "freed", 9 },
+    [HFN_COLUMN_BELOW] = { "all below", 9 },
+    [HFN_COLUMN_MODULE] = { "module", 6 },
+};
+
+/* What goes first where there is no room. */
+static const uint8_t least_telling[] = {
+    HFN_COLUMN_P99,   HFN_COLUMN_BLOCKS, HFN_COLUMN_FREED,     HFN_COLUMN_BELOW,
+    HFN_COLUMN_MAX,   HFN_COLUMN_ERROR,  HFN_COLUMN_RANK,      HFN_COLUMN_MODULE,
+    HFN_COLUMN_TOTAL, HFN_COLUMN_SHARE,  HFN_COLUMN_ALLOCATED, HFN_COLUMN_SELF,
+};
+
+/* The column that the rows are ordered by stays. */
+static uint32_t column_of_order(const hfn_view *view)
+{
+    switch (view->options.by) {
+    case HOTFN_BY_CALLS: return HFN_COLUMN_CALLS;
+    case HOTFN_BY_TOTAL: return HFN_COLUMN_TOTAL;
+    case HOTFN_BY_MAX: return HFN_COLUMN_MAX;
+    case HOTFN_BY_ALLOC: return HFN_COLUMN_ALLOCATED;
+    default: return view->time.flags ? HFN_COLUMN_SELF : HFN_COLUMN_CALLS;
+    }
+}
+
+static bool is_there(const hfn_view *view, uint32_t column)
+{
+    switch (column) {
+    case HFN_COLUMN_ERROR: return view->time.flags & HOTFN_TIMING_SAMPLED;
+    case HFN_COLUMN_TOTAL:
+    case HFN_COLUMN_SELF:
+    case HFN_COLUMN_P99:
+    case HFN_COLUMN_MAX: return view->time.flags;
+    case HFN_COLUMN_ALLOCATED:
+    case HFN_COLUMN_BLOCKS:
+    case HFN_COLUMN_FREED:
+    case HFN_COLUMN_BELOW: return view->time.flags & HOTFN_TIMING_ALLOC;
+    default: return true;
+    }
+}
+
+/* The widest module, and the widest number of calls. */
+static void measure(const hfn_view *view, uint32_t rows, size_t *module, size_t *calls)
+{
+    char text[33];
+    *module = columns[HFN_COLUMN_MODULE].width;
+    *calls = strlen(columns[HFN_COLUMN_CALLS].title);
+    for (uint32_t i = 0; i < rows; i++) {
+        hotfn_record_function f;
+        hotfn_record_module m;
+        hfn_view_function(view, view->order[i], &f);
+        hfn_view_module(view, f.module, &m);
+        size_t name = hfn_table_characters(m.file);
+        size_t count = strlen(hfn_table_calls(view, view->order[i], f.calls, text));
+        *module = name > *module ? name : *module;
+        *calls = count > *calls ? count : *calls;
+    }
+    *module = *module < MODULE_MOST ? *module : MODULE_MOST;
+}
+
+/* What columns leave of the terminal for names; 0: nothing. */
+static size_t room_for_names(const hfn_layout *l, size_t terminal)
+{
+    size_t taken = 0;
+    for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
+        taken += l->widths[i] ? l->widths[i] + BETWEEN : 0;
+    }
+    return terminal > taken ? terminal - taken : 0;
+}
+
+void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_layout *out)
+{
+    size_t module, calls, terminal = view->options.width;
+    *out = (hfn_layout){ .room = 0 };
+    for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
+        out->widths[i] = is_there(view, i) ? columns[i].width : 0;
+    }
+    measure(view, rows, &module, &calls);
+    out->widths[HFN_COLUMN_MODULE] = module;
+    if (view->time.flags) { /* as the other numbers need more */
+        out->widths[HFN_COLUMN_CALLS] = 16;
+        out->widths[HFN_COLUMN_SHARE] = 6;
+    }
+    if (terminal == 0) {
+        return;
+    }
+    if (calls > out->widths[HFN_COLUMN_CALLS] || room_for_names(out, terminal) < NAMES_WANTED) {
+        out->widths[HFN_COLUMN_CALLS] = calls;
+        out->widths[HFN_COLUMN_MODULE] = module < MODULE_NARROW ? module : MODULE_NARROW;
+    }
+    for (size_t i = 0; i < HFN_COUNT_OF(least_telling); i++) {
+        if (least_telling[i] != column_of_order(view) &&
+            room_for_names(out, terminal) < NAMES_LEAST) {
+            out->widths[least_telling[i]] = 0;
+        }
+    }
+    out->room = room_for_names(out, terminal);
+    out->room = out->room ? out->room : 1;
+}
+
+static void begin_column(hfn_sink *sink, const hfn_layout *l, uint32_t column)
+{
+    for (uint32_t i = 0; i < column; i++) {
+        if (l->widths[i]) {
+            hfn_sink_format(sink, "%*s", BETWEEN, "");
+            return;
+        }
+    }
+}
+
+void hfn_layout_put(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t column,
+                    const char *color, const char *text)
+{
+    if (l->widths[column] == 0) {
+        return;
+    }
+    begin_column(sink, l, column);
+    hfn_sink_format(sink, "%s%*s%s", hfn_table_color(view, color), (int)l->widths[column], text,
+                    *color ? hfn_table_color(view, PLAIN) : "");
+}
+
+void hfn_layout_put_module(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+                           const char *name)
+{
+    size_t width = l->widths[HFN_COLUMN_MODULE];
+    if (width > 0) {
+        begin_column(sink, l, HFN_COLUMN_MODULE);
+        hfn_sink_text(sink, hfn_table_color(view, DIM));
+        hfn_table_name(sink, name, width);
+        hfn_sink_format(
+            sink, "%*s%s",
+            hfn_table_characters(name) < width ? (int)(width - hfn_table_characters(name)) : 0, "",
+            hfn_table_color(view, PLAIN));
+    }
+    hfn_sink_format(sink, "%*s", BETWEEN, "");
+}
+
+void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_layout *l)
+{
+    hfn_sink_text(sink, hfn_table_color(view, DIM));
+    for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
+        int width = (int)l->widths[i];
+        if (width > 0) {
+            begin_column(sink, l, i);
+            hfn_sink_format(sink, "%*s", i == HFN_COLUMN_MODULE ? -width : width, columns[i].title);
+        }
+    }
+    hfn_sink_format(sink, "%*sfunction%s\n", BETWEEN, "", hfn_table_color(view, PLAIN));
+}
+
+/* The columns that there was no room for: nobody shall believe that they are not known. */
+void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_layout *l)
+{
+    const char *before = "  no room for: ";
+    for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
+        if (is_there(view, i) && l->widths[i] == 0) {
+            hfn_sink_format(sink, "%s%s", before, columns[i].title);
+            before = ", ";
+        }
+    }
+    hfn_sink_text(sink, *before == ',' ? "\n" : "");
+}
