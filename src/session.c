@@ -10,7 +10,7 @@
 
 /* The one session of this process, for fork handlers; they are registered once and never removed. */
 static hotfn_session *the_session;
-static pthread_once_t fork_handlers = PTHREAD_ONCE_INIT;
+static bool follows_fork; /* its holder's to change */
 
 static void before_fork(void)
 {
@@ -33,11 +33,6 @@ static void after_fork_child(void)
     }
 }
 
-static void register_fork_handlers(void)
-{
-    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-}
-
 hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err)
 {
     hotfn_session *none = NULL;
@@ -46,7 +41,9 @@ hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err)
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "this process has a session already: destroy it first");
     }
-    pthread_once(&fork_handlers, register_fork_handlers);
+    if (!follows_fork) {
+        follows_fork = pthread_atfork(before_fork, after_fork_parent, after_fork_child) == 0;
+    }
     return HOTFN_OK;
 }
 
@@ -54,6 +51,12 @@ void hfn_session_release(hotfn_session *session)
 {
     hotfn_session *own = session;
     __atomic_compare_exchange_n(&the_session, &own, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+const hotfn_hooks *hfn_session_current_hooks(void)
+{
+    const hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
+    return session ? session->process.hooks : NULL;
 }
 
 /* ---- The session. */

@@ -47,5 +47,7 @@ hotfn_session *hfn_session_new(const hotfn_env *env);
 /* Become the process's one session; fork() is followed from now on. */
 hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err);
 void hfn_session_release(hotfn_session *session);
+/* Of the process's one session; NULL without one.  Any thread, also in a signal handler. */
+const hotfn_hooks *hfn_session_current_hooks(void);
 
 #endif

@@ -5,7 +5,8 @@
     check_exports.py library FILE     the shared library exports the names of api.list, no other,
                                       each with the version that stands beside it
     check_exports.py agent FILE       the agent exports no name but the API's, the unwinder's
-                                      two and gdb's two, and asks for no library but the C library
+                                      two and gdb's two, asks for no library but the C library, and calls
+                                      nothing by a name that a program may have a function of its own by
     check_exports.py headers          each name declared with HOTFN_API stands in api.list and
                                       the other way round
 """
@@ -21,6 +22,16 @@ import gen_version_script  # noqa: E402  (needs the path above)
 UNWINDER_CALLS = {"_dl_find_object", "dl_iterate_phdr"}
 UNWINDER_CALLS_I386 = {"_Unwind_Find_FDE"}  # glibc's own there, see tools/agent/find_fde_i386.c
 GDB_NAMES = {"__jit_debug_descriptor", "__jit_debug_register_code"}
+# All that the agent leaves to the loader to find.  What it calls by name may be the target's own: src/own_c.
+OPEN_NAMES = {
+    "__register_atfork",    # of the C library alone: pthread_atfork leads to it
+    "_r_debug",             # the loader's data
+    "__cxa_finalize",       # called when the agent is unloaded: never
+    "__cxa_demangle",       # weak; called by who reads records
+    "__register_frame",     # weak; called by sessions of the own process
+    "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__gmon_start__",   # weak, of the compiler's frame
+    "__tls_get_addr", "__stack_chk_fail",   # the loader's and the C library's alone, where a compiler wants them
+}
 C_LIBRARY = re.compile(r"libc\.so\.\d+|ld-linux[-\w]*\.so\.\d+|libc\.musl-\w+\.so\.\d+")
 
 
@@ -39,6 +50,13 @@ def exported(path):
         if kind != "A":  # the version nodes themselves
             names[name] = version.lstrip("@")
     return names
+
+
+def undefined(path):
+    """The dynamic symbols that a file leaves open, without versions."""
+    done = subprocess.run(["nm", "-D", "--undefined-only", path], capture_output=True, text=True,
+                          check=True)
+    return {line.split()[-1].partition("@")[0] for line in done.stdout.splitlines()}
 
 
 def compare(wanted, got, missing, surplus):
@@ -69,6 +87,8 @@ def check_agent(path):
     problems = [f"{name}: exported by the agent" for name in sorted(names - allowed)]
     problems += [f"{name}: needed by the agent"
                  for name in needed(path) if not C_LIBRARY.fullmatch(name)]
+    problems += [f"{name}: called by the agent by name: give src/own_c one of its own"
+                 for name in sorted(undefined(path) - OPEN_NAMES)]
     return problems, f"the agent's {len(names)} exported names"
 
 

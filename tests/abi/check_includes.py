@@ -23,6 +23,7 @@ USES = {
     "counters": ["os"],
     "records": ["counters", "functions"],
     "exporters": ["records"],
+    "own_c": ["os"],
     "runtimes": ["hooks", "counters"],
 }
 ALWAYS_PUBLIC = {"status", "env", "machine"}  # <hotfn/status.h> and the like belong to base

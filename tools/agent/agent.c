@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* What `hotfn run` preloads.  It decides whether this process is the target, makes the environment as
- * it was without us, joins the parent's run, and answers unwinders for the generated code.  HOTFN_*
- * settings are parsed here and nowhere else.
+ * it was without us, and joins the parent's run.  HOTFN_* settings are parsed here and nowhere else.
  *
- * With -z initfirst its constructor runs before all others, also libc's: getenv does not work yet. */
+ * With -z initfirst its constructor runs before all others, also libc's: getenv does not work yet.  What is
+ * called here by a name of the C library is the agent's own (src/own_c). */
 #include <hotfn.h>
 
+#include "../run_flags.h"
+#include "agent.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../run_flags.h"
-#include "agent.h"
 
 /* ---- Settings: HOTFN_RUN=parent pid:live fd:handover fd:device:inode:flags, HOTFN_TARGET=glob. */
 
@@ -36,10 +36,20 @@ static const char *find(char **envp, const char *name)
 
 static int parse(char **envp, settings *s)
 {
-    const char *run = find(envp, "HOTFN_RUN");
-    s->target_glob = find(envp, "HOTFN_TARGET");
-    return run && sscanf(run, "%u:%u:%u:%llu:%llu:%u", &s->parent, &s->live_fd, &s->handover_fd,
-                         &s->device, &s->inode, &s->flags) == 6;
+    enum { NUMBERS = 6 };
+    const char *at = find(envp, "HOTFN_RUN");
+    unsigned long long numbers[NUMBERS] = { 0 };
+    int count = 0;
+    for (; at && count < NUMBERS && *at >= '0' && *at <= '9'; count++) {
+        while (*at >= '0' && *at <= '9') {
+            numbers[count] = numbers[count] * 10 + (unsigned)(*at++ - '0');
+        }
+        at += *at == ':';
+    }
+    *s = (settings){ (unsigned)numbers[0],      (unsigned)numbers[1], (unsigned)numbers[2],
+                     (unsigned)numbers[5],      numbers[3],           numbers[4],
+                     find(envp, "HOTFN_TARGET") };
+    return count == NUMBERS;
 }
 
 static int is_target(const settings *s)
@@ -134,7 +144,6 @@ __attribute__((constructor)) static void agent_start(int argc, char **argv, char
 {
     settings s = { 0 };
     (void)argc, (void)argv;
-    agent_find_next_unwinders();
     if (!parse(envp, &s) || !is_target(&s)) {
         return; /* a wrapper on the way: leave everything as it is */
     }

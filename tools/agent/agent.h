@@ -4,11 +4,8 @@
 
 #include <hotfn.h>
 
-/* The target's hook set, NULL before and without one. */
+/* agent.c: the target's hook set, NULL before and without one. */
 const hotfn_hooks *agent_hooks(void);
-
-/* unwind.c: before anybody can unwind. */
-void agent_find_next_unwinders(void);
 
 /* gdb_jit.c: when the hooks stand, and no other thread runs. */
 void agent_tell_debuggers(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers for unwinders.  libgcc (shared or static) asks _dl_find_object or dl_iterate_phdr of the
- * dynamic linker where a PC's unwind tables are; preloaded, we are asked first, answer for generated
- * code, and pass everything else on. */
-#include "agent.h"
+/* Answers for unwinders, in the agent only.  libgcc (shared or static) asks _dl_find_object or
+ * dl_iterate_phdr of the dynamic linker where a PC's unwind tables are; preloaded, we are asked first,
+ * answer for generated code, and pass everything else on. */
+#include "session_internal.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -19,8 +19,8 @@ typedef int (*iterate_fn)(phdr_fn visit, void *data);
 static find_object_fn next_find_object;
 static iterate_fn next_iterate;
 
-/* The definitions behind ours, looked up once, at the start: unwinders run in signal handlers too. */
-void agent_find_next_unwinders(void)
+/* The definitions behind ours, looked up once, before anybody can unwind: signal handlers do so too. */
+__attribute__((constructor(101))) static void find_next(void)
 {
     void *found = dlsym(RTLD_NEXT, "_dl_find_object");
     memcpy(&next_find_object, &found, sizeof found); /* ISO C has no cast for it */
@@ -32,7 +32,7 @@ void agent_find_next_unwinders(void)
 EXPORT int _dl_find_object(void *pc, struct dl_find_object *result)
 {
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
-    const hotfn_hooks *hooks = agent_hooks();
+    const hotfn_hooks *hooks = hfn_session_current_hooks();
     if (hooks && hotfn_hooks_find_region(hooks, (uint64_t)(uintptr_t)pc, &region)) {
         memset(result, 0, sizeof *result);
         result->dlfo_map_start = (void *)(uintptr_t)region.begin;
@@ -64,10 +64,38 @@ static int visit_region(const hotfn_stub_region *region, phdr_fn visit, void *da
     return visit(&info, sizeof info, data);
 }
 
+/* ---- Modules come in the loader's order, but the agent last: AddressSanitizer ends a program if a library
+ * stands before its own (compiler-rt, 'runtime does not come first in initial library list'). */
+
+extern const char __ehdr_start[]
+    __attribute__((visibility("hidden"))); /* the linker's: our own base */
+
+typedef struct listing {
+    phdr_fn visit;
+    void *data;
+    struct dl_phdr_info own;
+    size_t own_bytes; /* 0: not seen */
+} listing;
+
+static int visit_all_but_own(struct dl_phdr_info *info, size_t size, void *data)
+{
+    listing *l = data;
+    if (info->dlpi_addr != (ElfW(Addr))(uintptr_t)__ehdr_start || size > sizeof l->own) {
+        return l->visit(info, size, l->data);
+    }
+    memcpy(&l->own, info, size);
+    l->own_bytes = size;
+    return 0;
+}
+
 EXPORT int dl_iterate_phdr(phdr_fn visit, void *data)
 {
-    int answer = next_iterate ? next_iterate(visit, data) : 0;
-    const hotfn_hooks *hooks = agent_hooks();
+    listing l = { .visit = visit, .data = data };
+    int answer = next_iterate ? next_iterate(visit_all_but_own, &l) : 0;
+    if (answer == 0 && l.own_bytes > 0) {
+        answer = visit(&l.own, l.own_bytes, data);
+    }
+    const hotfn_hooks *hooks = hfn_session_current_hooks();
     for (uint32_t i = 0; hooks && answer == 0 && i < hotfn_hooks_region_count(hooks); i++) {
         hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
         if (hotfn_hooks_get_region(hooks, i, &region) == HOTFN_OK) {

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""Kinds of programs that take part of the C library's or the loader's place: they do hooked what they do bare, in
+every mode, and their calls are counted to the last."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import cases
+
+HOTFN = os.environ["HOTFN"]
+SRC = pathlib.Path(__file__).resolve().parent / "src"
+MODES = {"counted": [], "timed": ["--mode", "time"], "everything": ["--mode", "time", "--module", "*"]}
+FIXED = ["setarch", "-R"]       # old sanitizers end where a kernel scatters memory further than they know of
+
+
+def build(place, source, *flags, compiler="gcc"):
+    """The program, or Skipped where the compiler has no such runtime."""
+    program = place / pathlib.Path(source).stem
+    done = subprocess.run([compiler, "-O1", "-g", "-pthread", *flags, "-o", program, SRC / source],
+                          capture_output=True, text=True)
+    if done.returncode:
+        raise cases.Skipped(f"{compiler} {' '.join(flags)}: {done.stderr[-300:]}")
+    return program
+
+
+def last_word(text):
+    """What a sanitizer's report ends with: which mistake, and where."""
+    return [line for line in text.splitlines() if line.startswith("SUMMARY")]
+
+
+def run(command, **more):
+    done = subprocess.run([*FIXED, *map(str, command)], capture_output=True, text=True, timeout=300, **more)
+    return done.returncode, done.stdout, last_word(done.stderr), done.stderr
+
+
+def calls_of(record):
+    done = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], capture_output=True, text=True, check=True)
+    return {f["name"]: f["calls"] for f in json.loads(done.stdout)["functions"] if f["calls"] is not None}
+
+
+def same_in_every_mode(place, program, *arguments, counts=(), modes=MODES, **more):
+    """`counts`: what each mode must have counted, by name."""
+    bare = run([program, *arguments], **more)
+    for mode in modes:
+        record = place / f"{mode}.hfr"
+        hooked = run([HOTFN, "run", "-q", "-o", record, *MODES[mode], "--", program, *arguments], **more)
+        if hooked[:3] != bare[:3]:
+            raise AssertionError(f"{program.name} {arguments} {mode}:\n{hooked}\nbare:\n{bare}")
+        calls = calls_of(record)
+        wrong = {name: calls.get(name) for name in dict(counts) if calls.get(name) != dict(counts)[name]}
+        if wrong:
+            raise AssertionError(f"{program.name} {arguments} {mode}: counted {wrong}, not {counts}")
+    return bare
+
+
+MISTAKES = {"address": "overflow", "leak": "leak", "thread": "race", "undefined": "integer"}
+CALLS = {"counted": 3001, "sum": 3, "worker": 3, "main": 1}
+
+
+def check_sanitizer(place, compiler, sanitizer, *flags, modes=MODES):
+    program = build(place, "sanitized.c", f"-fsanitize={sanitizer}", *flags, compiler=compiler)
+    status, output, _, said = same_in_every_mode(place, program, counts=CALLS, modes=modes)
+    if status or len(output.splitlines()) != 3:
+        raise AssertionError(f"bare: {status} {output} {said}")
+    # Of the other threads' calls the report may lack those after the end.
+    _, _, summary, said = same_in_every_mode(place, program, MISTAKES[sanitizer], modes=["counted", "timed"])
+    if sanitizer != "undefined" and not summary:
+        raise AssertionError(f"bare, no mistake was found: {said}")
+
+
+def clang_runtime(place):
+    """Flags for the shared runtimes of clang, which no loader finds by itself."""
+    done = subprocess.run(["clang", "-print-runtime-dir"], capture_output=True, text=True, check=True)
+    return ["-shared-libsan", f"-Wl,-rpath,{done.stdout.strip()}"]
+
+
+def gcc_address(place):
+    check_sanitizer(place, "gcc", "address")
+
+
+def gcc_address_static(place):
+    check_sanitizer(place, "gcc", "address", "-static-libasan")
+
+
+def gcc_thread(place):
+    check_sanitizer(place, "gcc", "thread")
+
+
+def gcc_thread_static(place):
+    check_sanitizer(place, "gcc", "thread", "-static-libtsan")
+
+
+def gcc_undefined(place):
+    check_sanitizer(place, "gcc", "undefined")
+
+
+def gcc_undefined_static(place):
+    check_sanitizer(place, "gcc", "undefined", "-static-libubsan")
+
+
+def gcc_leak(place):
+    check_sanitizer(place, "gcc", "leak")
+
+
+def clang_address(place):
+    check_sanitizer(place, "clang", "address")
+
+
+def clang_address_shared(place):
+    check_sanitizer(place, "clang", "address", *clang_runtime(place))
+
+
+def clang_thread(place):
+    check_sanitizer(place, "clang", "thread")
+
+
+def clang_undefined(place):
+    check_sanitizer(place, "clang", "undefined")
+
+
+def clang_undefined_shared(place):
+    check_sanitizer(place, "clang", "undefined", *clang_runtime(place))
+
+
+def clang_leak(place):
+    check_sanitizer(place, "clang", "leak")
+
+
+def names_of_its_own(place):
+    """A program that has functions of the C library by name, of which each wants its own constructor first."""
+    for flags in [], ["-static-libgcc", "-Wl,-z,now"], ["-no-pie"]:
+        program = build(place, "own_names.c", "-fno-builtin", "-rdynamic", *flags)
+        status, output, _, said = same_in_every_mode(place, program, counts={"counted": 500, "main": 1})
+        if status or "ready" not in output:
+            raise AssertionError(f"bare: {status} {output} {said}")
+
+
+CASES = [gcc_address, gcc_address_static, gcc_thread, gcc_thread_static, gcc_undefined, gcc_undefined_static,
+         gcc_leak, clang_address, clang_address_shared, clang_thread, clang_undefined,
+         clang_undefined_shared, clang_leak, names_of_its_own]
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES, needs=["gcc", "clang", "setarch"]))
