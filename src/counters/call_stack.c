@@ -34,13 +34,19 @@ static NOINLINE HFN_KEEPS_REGISTERS uint64_t system_ticks(void)
 {
     uint64_t now[2] = { 0, 0 };
 
+    if (hfn_time.clock == HFN_CLOCK_STOPPED)
+        return hfn_thread_row ? hfn_load_tick(&hfn_time_state_of(hfn_thread_row)->last_tick) : 0;
     hfn_raw_clock(1, now); /* monotonic */
     return now[0] * 1000000000u + now[1];
 }
 
+_Static_assert((HOTFN_CLOCK_TSC & HOTFN_CLOCK_ARM & 1) &&
+                   !((HOTFN_CLOCK_MONOTONIC | HFN_CLOCK_STOPPED) & 1),
+               "the processor's counters are odd");
+
 static ALWAYS_INLINE uint64_t ticks(void)
 {
-    return HFN_LIKELY(hfn_time.clock != HOTFN_CLOCK_MONOTONIC) ? hfn_cpu_ticks() : system_ticks();
+    return HFN_LIKELY(hfn_time.clock & 1) ? hfn_cpu_ticks() : system_ticks();
 }
 
 static ALWAYS_INLINE uint64_t address_of(const hfn_time_frame *f)
@@ -417,16 +423,18 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
 {
     uint8_t *row = hfn_thread_row;
     uint32_t slot = (uint32_t)f->slot, depth, flags, node = 0, caller;
-    uint64_t begin = what == KEPT_SAMPLES ? ticks() : 0, now, timed, how;
+    uint64_t begin, now, timed, how;
     bool left;
     hotfn_time_cell *c;
     hfn_open_call *log;
     hfn_time_state *t;
 
-    if (HFN_UNLIKELY(!row)) { /* the counters were given up since the stub's first instruction */
+    /* no row: the counters were given up since the stub's first instruction */
+    if (HFN_UNLIKELY(!row || hfn_time.clock == HFN_CLOCK_STOPPED)) {
         f->how = HFN_CALL_UNTIMED;
         return;
     }
+    begin = what == KEPT_SAMPLES ? ticks() : 0;
     t = hfn_time_state_of(row);
     log = hfn_time_log_of(t);
     depth = t->depth;

@@ -6,6 +6,10 @@
 #include "base/compiler.h"
 #include "counters/time_row.h"
 
+/* Of an engine whose process has forbidden itself to read the clock: calls are counted only, and those that are
+ * open end at their thread's latest event. */
+#define HFN_CLOCK_STOPPED 0u
+
 /* What all threads need to know; written before the first timed hook stands. */
 typedef struct hfn_time_engine {
     uint32_t thread_at, log_at;

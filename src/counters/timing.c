@@ -188,6 +188,16 @@ void hfn_timing_stop(void)
     hfn_time.header = NULL;
 }
 
+uint32_t hfn_timing_stop_clock(void)
+{
+    return __atomic_exchange_n(&hfn_time.clock, HFN_CLOCK_STOPPED, __ATOMIC_SEQ_CST);
+}
+
+void hfn_timing_go_on(uint32_t clock)
+{
+    __atomic_store_n(&hfn_time.clock, clock, __ATOMIC_SEQ_CST);
+}
+
 void hfn_timing_set_code(const hfn_code_map *map)
 {
     __atomic_store_n(&hfn_time_code, map, __ATOMIC_RELEASE); /* pairs with slot_at */

@@ -8,6 +8,10 @@
 /* Rows of the active set hold times from now on; measures what a timed call costs. */
 void hfn_timing_start(const hfn_time_memory *memory);
 void hfn_timing_stop(void);
+/* The thread is about to lose the right to read the clock, by which the processor or the kernel would kill it: from
+ * now on calls are counted only.  Returns the clock, for hfn_timing_go_on if it kept the right. */
+uint32_t hfn_timing_stop_clock(void);
+void hfn_timing_go_on(uint32_t clock);
 /* What stubs call, for the row access; all NULL while nothing is timed. */
 typedef struct hfn_timing_calls {
     void (*enter)(void), (*exit)(void), (*personality)(void);

@@ -40,12 +40,13 @@ def calls_of(record):
     return {f["name"]: f["calls"] for f in json.loads(done.stdout)["functions"] if f["calls"] is not None}
 
 
-def same_in_every_mode(place, program, *arguments, counts=(), modes=MODES, **more):
+def same_in_every_mode(place, program, *arguments, counts=(), modes=None, **more):
     """`counts`: what each mode must have counted, by name."""
+    modes = modes or MODES
     bare = run([program, *arguments], **more)
     for mode in modes:
         record = place / f"{mode}.hfr"
-        hooked = run([HOTFN, "run", "-q", "-o", record, *MODES[mode], "--", program, *arguments], **more)
+        hooked = run([HOTFN, "run", "-q", "-o", record, *modes[mode], "--", program, *arguments], **more)
         if hooked[:3] != bare[:3]:
             raise AssertionError(f"{program.name} {arguments} {mode}:\n{hooked}\nbare:\n{bare}")
         calls = calls_of(record)
@@ -59,13 +60,13 @@ MISTAKES = {"address": "overflow", "leak": "leak", "thread": "race", "undefined"
 CALLS = {"counted": 3001, "sum": 3, "worker": 3, "main": 1}
 
 
-def check_sanitizer(place, compiler, sanitizer, *flags, modes=MODES):
+def check_sanitizer(place, compiler, sanitizer, *flags):
     program = build(place, "sanitized.c", f"-fsanitize={sanitizer}", *flags, compiler=compiler)
-    status, output, _, said = same_in_every_mode(place, program, counts=CALLS, modes=modes)
+    status, output, _, said = same_in_every_mode(place, program, counts=CALLS)
     if status or len(output.splitlines()) != 3:
         raise AssertionError(f"bare: {status} {output} {said}")
     # Of the other threads' calls the report may lack those after the end.
-    _, _, summary, said = same_in_every_mode(place, program, MISTAKES[sanitizer], modes=["counted", "timed"])
+    _, _, summary, said = same_in_every_mode(place, program, MISTAKES[sanitizer], modes={mode: MODES[mode] for mode in ("counted", "timed")})
     if sanitizer != "undefined" and not summary:
         raise AssertionError(f"bare, no mistake was found: {said}")
 
@@ -137,9 +138,30 @@ def names_of_its_own(place):
             raise AssertionError(f"bare: {status} {output} {said}")
 
 
+def timed_calls(record, name):
+    done = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], capture_output=True, text=True, check=True)
+    return {f["name"]: f.get("timed_calls") for f in json.loads(done.stdout)["functions"]}[name]
+
+
+def forbids_itself_the_clock(place):
+    """Calls before are timed, calls after counted."""
+    program = build(place, "no_clock.c")
+    modes = {**MODES, "flat": ["--mode", "time", "--flat"], "sampled": ["--mode", "time", "--sample", "4"],
+             "memory": ["--mode", "time", "--with", "alloc"]}
+    for how, timed in ("strict", 1500), ("counter", 1500), ("thread", 0), ("failed", 2510):
+        status, output, _, said = same_in_every_mode(place, program, how, modes=modes,
+                                                     counts={"counted": 2510, "main": 1})
+        if (status, output) != (3, "done\n"):
+            raise AssertionError(f"bare {how}: {status} {output} {said}")
+        for mode in ("timed", "everything", "flat", "memory"):
+            if timed_calls(place / f"{mode}.hfr", "counted") != timed:
+                raise AssertionError(f"{how} {mode}: {timed_calls(place / f'{mode}.hfr', 'counted')} timed")
+
+
 CASES = [gcc_address, gcc_address_static, gcc_thread, gcc_thread_static, gcc_undefined, gcc_undefined_static,
          gcc_leak, clang_address, clang_address_shared, clang_thread, clang_undefined,
-         clang_undefined_shared, clang_leak, names_of_its_own]
+         clang_undefined_shared, clang_leak, names_of_its_own,
+         forbids_itself_the_clock]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES, needs=["gcc", "clang", "setarch"]))

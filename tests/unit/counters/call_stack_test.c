@@ -306,6 +306,34 @@ static void more_left_calls_than_limbo_holds_are_forgotten(void)
     timed_forget();
 }
 
+static void a_clock_that_is_stopped_is_not_read_any_more(void)
+{
+    for (int full = 0; full < 2; full++) {
+        timed_start(HOTFN_TIMING_HISTOGRAMS);
+        hfn_time_state *t = timed_use(0);
+        hfn_time_frame *outer = frame_at(0, 256), *later = frame_at(0, 64);
+
+        enter(outer, 1, full);
+        uint64_t last = t->last_tick;
+        uint32_t clock = hfn_timing_stop_clock();
+        enter(later, 2, full);
+        leave(later, full);
+        leave(outer, full);
+        CHECK_EQ_U64(t->last_tick, last);
+        CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 0);
+        CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);
+        CHECK_EQ_U64(timed_cell(t, 1)->total_ticks, 0);
+        CHECK_EQ_U64(t->depth, 0);
+        hfn_timing_go_on(clock);
+        enter(later, 2, full);
+        leave(later, full);
+        CHECK(t->last_tick > last);
+        CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 1);
+        CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
+        timed_forget();
+    }
+}
+
 static void a_clock_that_goes_back_is_told_and_does_no_harm(void)
 {
     timed_start(HOTFN_TIMING_HISTOGRAMS);
@@ -642,6 +670,7 @@ static const check_test tests[] = {
     CHECK_TEST(coroutines_end_once_each),
     CHECK_TEST(more_calls_than_the_log_holds_end_all),
     CHECK_TEST(more_left_calls_than_limbo_holds_are_forgotten),
+    CHECK_TEST(a_clock_that_is_stopped_is_not_read_any_more),
     CHECK_TEST(a_clock_that_goes_back_is_told_and_does_no_harm),
     CHECK_TEST(a_full_pool_merges_and_says_so),
     CHECK_TEST(the_ring_of_slow_calls_keeps_the_latest),

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* For kinds_test.py: forbids itself to read the clock, in the midst of its work, in one of the ways that there are;
+ * "failed": in vain. */
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+volatile int kept;
+
+__attribute__((noinline)) int counted(int x)
+{
+    return x * 3 + 1;
+}
+
+__attribute__((noinline)) int work(int turns)
+{
+    int all = 0;
+    for (int i = 0; i < turns; i++)
+        all += counted(i) & 1;
+    kept = all;
+    return all;
+}
+
+__attribute__((noinline)) void *worker(void *unused)
+{
+    work(500);
+    return unused;
+}
+
+__attribute__((noinline)) void *worker_without(void *unused)
+{
+    prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+    work(500);
+    return unused;
+}
+
+__attribute__((noinline)) void forbid(const char *how)
+{
+    work(1000);
+    if (strcmp(how, "strict") == 0)
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0);
+    else if (strcmp(how, "failed") == 0)
+        prctl(PR_SET_TSC, 77, 0, 0, 0);
+    else
+        prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+    work(1000);
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "";
+    pthread_t thread;
+    pthread_create(&thread, NULL, strcmp(how, "thread") == 0 ? worker_without : worker, NULL);
+    pthread_join(thread, NULL);
+    if (strcmp(how, "thread") == 0)
+        work(2000);
+    else
+        forbid(how);
+    write(1, work(10) == 5 ? "done\n" : "wrong\n", 5);
+    syscall(SYS_exit, 3); /* exit() makes system calls that strict mode forbids */
+}
