@@ -77,8 +77,16 @@ uint64_t hfn_times_less_hooks(const hotfn_record *record, uint64_t ticks, uint64
 uint64_t hfn_times_one_call_ns(const hotfn_record *record, const hfn_slot_sum *sum, uint64_t ticks);
 /* Sampled: what a slot's timed calls stand for, fitted to how many calls there were; else value. */
 uint64_t hfn_times_scaled(const hotfn_record *record, uint32_t slot, uint64_t value);
-/* Once the sums are made: of each function's calls, for the errors of a sample. */
+/* Once the sums are made: of each function's calls, for the errors of a sample.  Then its bounds (times_bounds.c). */
 void hfn_times_find_variances(hotfn_record *record);
+void hfn_times_bound_sample(hotfn_record *record);
+/* Sampled: the total of a slot's outermost calls, and its standard error; ticks. */
+uint64_t hfn_times_sampled_ticks(const hotfn_record *record, const hfn_slot_sum *sum);
+double hfn_times_sample_error(const hotfn_record *record, const hfn_slot_sum *sum);
+/* That, and cut down to what the slot can have taken. */
+uint64_t hfn_times_cut(const hotfn_record *record, uint32_t slot, uint64_t ticks);
+/* What a node's estimate is multiplied with, since it cannot be so long; 1: it can. */
+double hfn_times_node_cut(const hotfn_record *record, uint32_t node);
 uint64_t hfn_times_node_ticks(const hotfn_record *record, uint32_t node);
 uint64_t hfn_times_callee_ticks(const hotfn_record *record, uint32_t node);
 /* Rows of other processes than the chosen one are not shown: is a row, which is the index-th that is

@@ -135,6 +135,8 @@ hotfn_status hfn_record_sum_times(hotfn_record *r)
     hfn_free(&r->env, chosen, r->times.thread_count);
     if (held)
         hfn_times_find_variances(r);
+    if (held && r->times.header.flags & HOTFN_TIMING_SAMPLED)
+        hfn_times_bound_sample(r);
     return held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
 

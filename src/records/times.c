@@ -441,8 +441,11 @@ bool hfn_times_subtract(hfn_times *t, const hfn_times *from)
     hfn_packed_finish(&t->histograms);
     t->histograms = histograms;
     hfn_times_end_open(t);
-    for (uint32_t i = 0; i < t->thread_count && i < from->thread_count; i++)
+    for (uint32_t i = 0; i < t->thread_count && i < from->thread_count; i++) {
         take_off(&t->threads[i].busy_ticks, from->threads[i].busy_ticks);
+        if (from->threads[i].last_tick > t->threads[i].first_tick)
+            t->threads[i].first_tick = from->threads[i].last_tick; /* it is here from then on */
+    }
     subtract_entries(t, from);
     subtract_nodes(t, from);
     hfn_times_subtract_open(t, from);

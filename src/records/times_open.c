@@ -179,6 +179,7 @@ void hfn_times_end_open(hfn_times *t)
         } else if (c) {
             c->self_ticks += item->ticks;
             t->threads[item->thread].busy_ticks += item->ticks;
+            t->threads[item->thread].last_tick += item->ticks; /* it was there until then */
         }
     }
     t->open_count = 0;

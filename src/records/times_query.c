@@ -101,6 +101,19 @@ uint64_t hfn_times_scaled(const hotfn_record *r, uint32_t slot, uint64_t value)
     return times(value, (double)sum->calls / (double)sum->stood_for);
 }
 
+uint64_t hfn_times_cut(const hotfn_record *r, uint32_t slot, uint64_t ticks)
+{
+    ticks = hfn_times_scaled(r, slot, ticks);
+    return slot < r->sums.slot_count && r->sums.slots[slot].cut < 1
+               ? times(ticks, r->sums.slots[slot].cut)
+               : ticks;
+}
+
+double hfn_times_node_cut(const hotfn_record *r, uint32_t node)
+{
+    return r->sums.slots[r->times.nodes[node].slot].cut * r->sums.nodes[node].cut;
+}
+
 uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
 {
     const hotfn_time_node *n = &r->times.nodes[node];
@@ -108,8 +121,10 @@ uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
 
     if (!is_sample(r))
         return hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, below), below);
-    return hfn_times_scaled(r, n->slot,
-                            hfn_times_less_hooks(r, n->total_ticks, n->within_timed, n->calls));
+    return times(
+        hfn_times_scaled(r, n->slot,
+                         hfn_times_less_hooks(r, n->total_ticks, n->within_timed, n->calls)),
+        hfn_times_node_cut(r, node));
 }
 
 uint64_t hfn_times_callee_ticks(const hotfn_record *r, uint32_t node)
@@ -272,7 +287,7 @@ static uint64_t ticks_from_outside(const hotfn_record *r, const hfn_slot_sum *su
 
 /* Sampled: whether an outer call was open is not known if it went by untimed.  So calls from itself are
  * left out, and what a circle of functions took from outside is the most that one of them did. */
-static uint64_t sampled_total(const hotfn_record *r, const hfn_slot_sum *sum)
+uint64_t hfn_times_sampled_ticks(const hotfn_record *r, const hfn_slot_sum *sum)
 {
     uint64_t total = 0, most;
     bool recurses = false;
@@ -297,13 +312,24 @@ double hfn_times_root(double x)
     return x > 0 ? root : 0;
 }
 
-/* The square of the standard error of what was timed `spread` wide of a slot's calls (ticks). */
-static double squared_error(const hotfn_record *r, uint32_t slot, uint64_t spread)
+/* The square of a node's standard error (ticks). */
+static double squared_error(const hotfn_record *r, uint32_t node)
 {
-    const hfn_slot_sum *sum = &r->sums.slots[slot];
+    const hotfn_time_node *n = &r->times.nodes[node];
+    const hfn_slot_sum *sum = &r->sums.slots[n->slot];
     double fit = sum->stood_for ? (double)sum->calls / (double)sum->stood_for : 1;
 
-    return fit * fit * (double)spread * sum->variance;
+    fit *= hfn_times_node_cut(r, node);
+    return r->sums.nodes[node].is_chosen ? fit * fit * (double)n->spread * sum->variance : 0;
+}
+
+double hfn_times_sample_error(const hotfn_record *r, const hfn_slot_sum *sum)
+{
+    double squares = sum->total_squares;
+
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
+        squares += squared_error(r, i);
+    return hfn_times_root(squares);
 }
 
 /* Of the callees' part. */
@@ -314,8 +340,7 @@ static double squared_callees_error(const hotfn_record *r, const hfn_slot_sum *s
     for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
         for (uint32_t k = r->sums.nodes[i].first_child; k != UINT32_MAX;
              k = r->sums.nodes[k].next_sibling)
-            if (r->sums.nodes[k].is_chosen)
-                squares += squared_error(r, r->times.nodes[k].slot, r->times.nodes[k].spread);
+            squares += squared_error(r, k);
     return squares;
 }
 
@@ -325,12 +350,13 @@ static void fill_sampled(const hotfn_record *r, uint32_t slot, hotfn_record_timi
     uint64_t total =
         scale(hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed),
               sum->calls, sum->timed_calls);
-    double squares = squared_error(r, slot, sum->spread);
+    double error = hfn_times_sample_error(r, sum), squares = squared_callees_error(r, sum);
 
-    t->total_ns = hfn_times_ns(r, r->times.node_count > 0 ? sampled_total(r, sum) : total);
+    t->total_ns =
+        hfn_times_ns(r, r->times.node_count > 0 ? hfn_times_sampled_ticks(r, sum) : total);
     t->self_ns = within(hfn_times_ns(r, sampled_self(r, sum)), 0, t->total_ns);
-    t->total_error_ns = hfn_times_ns(r, (uint64_t)hfn_times_root(squares + sum->total_squares));
-    squares += squared_callees_error(r, sum) + sum->self_squares;
+    t->total_error_ns = hfn_times_ns(r, (uint64_t)error);
+    squares += error * error - sum->total_squares + sum->self_squares;
     t->self_error_ns = hfn_times_ns(r, (uint64_t)hfn_times_root(squares));
 }
 

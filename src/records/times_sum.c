@@ -55,6 +55,7 @@ static void sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
         out->slots[s].entry_count = 0;
         out->slots[s].calls = in->calls[s];
         out->slots[s].function = in->function[s];
+        out->slots[s].cut = 1;
     }
     for (size_t i = 0; i < t->entry_count; i++) {
         hfn_slot_sum *sum = &out->slots[t->entries[i].slot];
@@ -88,7 +89,7 @@ static void link_nodes(hfn_time_sums *out, const hfn_times *t)
     for (uint32_t s = 0; s < out->slot_count; s++)
         out->slots[s].first_node = UINT32_MAX;
     for (uint32_t i = 0; i < t->node_count; i++)
-        out->nodes[i].first_child = UINT32_MAX;
+        out->nodes[i] = (hfn_node_sum){ .first_child = UINT32_MAX, .cut = 1 };
     for (uint32_t i = t->node_count; i-- > 0;) {
         const hotfn_time_node *n = &t->nodes[i];
 

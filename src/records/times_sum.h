@@ -18,6 +18,7 @@ typedef struct hfn_slot_sum {
     uint64_t stood_for; /* sampled: calls that the timed ones stand for; about `calls` */
     uint64_t spread;    /* and the sum of its nodes'                                   */
     double variance;    /* of a call's ticks; by the reader, as it takes histograms    */
+    double cut;         /* sampled: what all its nodes are multiplied with (times_bounds.c) */
     double total_squares, self_squares; /* merged samples: their errors' squares               */
     uint32_t function;                  /* HOTFN_NO_FUNCTION: of none                   */
     uint32_t first_entry, entry_count;  /* in entry_order                               */
@@ -36,6 +37,7 @@ typedef struct hfn_node_sum {
     uint32_t edge;        /* UINT32_MAX: none, as nobody called it                   */
     uint32_t first_child, next_sibling, next_of_slot; /* UINT32_MAX: none */
     uint32_t is_chosen;   /* its thread belongs to the chosen process        */
+    double cut;           /* sampled: what it is multiplied with, before its slot's */
     uint32_t is_outermost_function, is_outermost_edge; /* no ancestor is of the same */
     hotfn_alloc_cell total_alloc;
 } hfn_node_sum;
@@ -46,6 +48,7 @@ typedef struct hfn_edge_sum {
     uint64_t calls, timed_calls;
     uint64_t total_ticks, within_timed; /* of the outermost */
     uint64_t outermost_timed; /* sampled: what those stand for */
+    double cut_ticks;         /* and what is cut off that, times_bounds.c */
     hotfn_alloc_cell total_alloc; /* of the outermost */
 } hfn_edge_sum;
 

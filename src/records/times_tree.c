@@ -31,7 +31,8 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
     e.total_alloc = sum->total_alloc;
     ticks = hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
     e.calls = hfn_times_scaled(r, sum->callee, sum->calls);
-    e.total_ns = hfn_times_ns(r, hfn_times_scaled(r, sum->callee, ticks));
+    ticks -= sum->cut_ticks < (double)ticks ? (uint64_t)sum->cut_ticks : ticks;
+    e.total_ns = hfn_times_ns(r, hfn_times_cut(r, sum->callee, ticks));
     return hfn_give(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

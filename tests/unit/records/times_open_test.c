@@ -78,6 +78,7 @@ static void they_have_the_time_until_the_end(void)
     CHECK_EQ_U64(cell(INNER_ENTRY)->max_ticks, 80);
     CHECK_EQ_U64(cell(INNER_ENTRY)->self_ticks, 50); /* since 150 */
     CHECK_EQ_U64(times.threads[0].busy_ticks, 50);
+    CHECK_EQ_U64(times.threads[0].last_tick, 200); /* it was there */
     CHECK_EQ_U64(times.nodes[0].total_ticks, 100);
     CHECK_EQ_U64(times.nodes[1].total_ticks, 130);
     CHECK_EQ_U64(times.nodes[1].timed_calls, 2);

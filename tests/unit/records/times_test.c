@@ -375,6 +375,7 @@ static void windows_hold_what_came_since(void)
     hfn_times_init(&now, &env);
     timed_fill(&from, early, 2);
     timed_fill(&now, m, 2);
+    from.threads[0].last_tick = 500;
     CHECK(hfn_times_subtract(&now, &from));
     for (size_t i = 0; i < now.entry_count; i++) {
         const hfn_time_entry *e = &now.entries[i];
@@ -385,6 +386,7 @@ static void windows_hold_what_came_since(void)
     for (uint32_t i = 0; i < now.node_count; i++)
         CHECK_EQ_U64(now.nodes[i].calls, early->nodes[i].calls);
     CHECK_EQ_U64(now.threads[0].busy_ticks, early->threads[0].busy);
+    CHECK_EQ_U64(now.threads[0].first_tick, 500); /* the window's thread is no older */
     CHECK_EQ_U64(now.event_count, early->event_count[0] + early->event_count[1]);
     CHECK_EQ_U64(now.events[0].kind, 1);
     CHECK_EQ_U64(now.slow_count, early->slow_count);
