@@ -31,6 +31,7 @@
 #define STOP_NS MS            /* what a stop takes, as long as none was */
 #define COUNTS_PART 0.7       /* of the share, where calls are timed too */
 #define TIMED_PART 0.9        /* of the share, with the counts: a word changes it */
+#define MOST_PART 0.95        /* of the time: more is a wrong reckoning */
 #define STILL_HOOKED 64u      /* calls of a function that is said to be unhooked */
 
 /* ---- Begin and end. */
@@ -415,23 +416,52 @@ static void choose(hotfn_budget *b, double counts, double allowed, bool is_over)
         hfn_budget_raise(b, stop_price(b));
 }
 
+static double counts_took(const hotfn_budget *b)
+{
+    double counts = 0;
+
+    for (uint32_t i = 0; i < b->book_count; i++)
+        if (b->books[i].level < HOTFN_BUDGET_UNHOOKED)
+            counts += (double)b->books[i].calls * b->count_ns;
+    return counts;
+}
+
+/* What the target said of its start since the last look: once, but for exec(). */
+static double start_took(hotfn_budget *b)
+{
+    uint64_t took_ns = hfn_handover_start_ns(b->handover, b->remote.pid);
+
+    if (took_ns == 0 || took_ns == b->started_ns)
+        return 0;
+    b->started_ns = took_ns;
+    return (double)took_ns;
+}
+
+/* What hooks took since the last look, noted; in all. */
+static double note_cost(hotfn_budget *b, double counts, double run_ns)
+{
+    double timing = hfn_budget_timing(b, b->remote.pid), start = start_took(b);
+    double cost = counts + timing + start, most = MOST_PART * run_ns;
+    double part = cost > most ? most / cost : 1;
+
+    b->header->cost_ns += (uint64_t)(part * cost);
+    b->header->timing_ns += (uint64_t)(part * timing);
+    b->header->start_ns += (uint64_t)(part * start);
+    b->header->cpu_ns += (uint64_t)run_ns;
+    return part * cost;
+}
+
 static void judge(hotfn_budget *b, uint64_t passed_ns)
 {
-    double counts = 0, cost = 0, run_ns = (double)passed_ns, share_ns, counts_ns;
+    double run_ns = (double)passed_ns, counts, cost, share_ns, counts_ns;
     bool is_over;
 
     see_hooked_again(b, run_ns);
-    for (uint32_t i = 0; i < b->book_count; i++) {
-        const hfn_book *f = &b->books[i];
-        cost += hfn_budget_cost(b, f);
-        counts += f->level < HOTFN_BUDGET_UNHOOKED ? (double)f->calls * b->count_ns : 0;
-    }
-    cost = cost < 0.95 * run_ns ? cost : 0.95 * run_ns;
-    share_ns = b->share * (run_ns - cost);
+    counts = counts_took(b);
+    cost = note_cost(b, counts, run_ns);
+    share_ns = hfn_budget_allowed(b, run_ns - cost);
     counts_ns = b->means ? COUNTS_PART * share_ns : share_ns;
     is_over = cost > share_ns;
-    b->header->cpu_ns += passed_ns;
-    b->header->cost_ns += (uint64_t)cost;
     choose(b, counts, counts_ns, is_over);
     if (b->means) {
         double kept = b->is_stuck || counts < counts_ns ? counts : counts_ns;
@@ -454,7 +484,7 @@ static void watch(hotfn_budget *b, uint32_t child)
         return;
     b->remote.pid = found;
     b->remote.is_child = found == child;
-    b->cpu_ns = 0;
+    b->cpu_ns = b->timed_ticks = b->timed_ends = b->started_ns = 0;
     for (uint32_t i = 0; i < b->book_count; i++)
         b->books[i].last = 0;
 }

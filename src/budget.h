@@ -99,6 +99,9 @@ struct hotfn_budget {
     hotfn_budget_header *header;
     double share;
     double count_ns, timed_ns; /* of a call that is counted, and of timing one in addition */
+    uint64_t timed_ticks, timed_ends; /* until the last look, of the target's timed calls */
+    double seen_ticks, seen_ends; /* of late: what timed_ns is made of */
+    uint64_t start_ns, started_ns; /* the record's; what the target's start took */
     double excess_ns; /* what counts took too much since the last stop */
     uint32_t *means; /* shared, by slot, as hfn_book's; NULL: none is timed */
     uint32_t mean;   /* as asked */
@@ -114,7 +117,7 @@ struct hotfn_budget {
     hfn_cut_pages *pages;
     bool is_held;  /* a thread of the target is still held               */
     bool is_stuck; /* the target cannot be changed: header->note says why */
-    uint64_t cpu_ns, start_ns, next_stop_ns;
+    uint64_t cpu_ns, next_stop_ns;
 };
 
 /* budget_measure.c: what the hook of a call costs that is not timed, in nanoseconds, by whether the run
@@ -122,12 +125,16 @@ struct hotfn_budget {
 double hfn_budget_measure(bool is_sampled);
 /* budget_choose.c: what the calls since the last look cost, counted and timed as they were. */
 double hfn_budget_cost(const hotfn_budget *budget, const hfn_book *function);
+/* What hooks may take in so much of the program's own time: its share, less what they took too much before. */
+double hfn_budget_allowed(const hotfn_budget *budget, double bare_ns);
 /* Counts took so much, which is more than is allowed: choose who is unhooked. */
 void hfn_budget_reduce(hotfn_budget *budget, double counts, double allowed);
 /* They do not: choose who is tried again; a stop takes stop_ns. */
 void hfn_budget_raise(hotfn_budget *budget, double stop_ns);
 
-/* budget_times.c: let timing take what is allowed, by functions that are hooked; the target goes on.
+/* budget_times.c: what timed calls took in the process since the last look, in nanoseconds. */
+double hfn_budget_timing(hotfn_budget *budget, uint32_t pid);
+/* Let timing take what is allowed, by functions that are hooked; the target goes on.
  * is_over: hooks cost too much now.  run_ns: of processor time since the last look. */
 void hfn_budget_time(hotfn_budget *budget, double allowed, bool is_over, double run_ns);
 /* Its calls are counted only, when it comes back. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #define KEEP_SHARE 0.75   /* of the share is left to those that stay */
+#define PAID_PART 0.5     /* of the share goes for what was too much, at most */
 #define MOST_CHANGES 512u /* in one stop                             */
 
 static double count_cost(const hotfn_budget *b, const hfn_book *f)
@@ -20,6 +21,17 @@ double hfn_budget_cost(const hotfn_budget *b, const hfn_book *f)
                     f->mean != 0; /* the first ones are few */
 
     return count_cost(b, f) + (is_timed ? (double)f->calls * b->timed_ns / mean : 0);
+}
+
+/* So the start, the first looks and the stops of a short run are paid for by what comes behind them. */
+double hfn_budget_allowed(const hotfn_budget *b, double bare_ns)
+{
+    const hotfn_budget_header *h = b->header;
+    double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
+    double owed = (double)h->cost_ns - b->share * ((double)h->cpu_ns - hooks);
+    double share_ns = b->share * bare_ns, most = PAID_PART * share_ns;
+
+    return share_ns - (owed < 0 ? 0 : owed < most ? owed : most);
 }
 
 /* ---- Out. */

@@ -8,26 +8,61 @@
 #include "os/os.h"
 #include "records/live.h"
 
-#define TICK_UNITS 256.0 /* hotfn_time_header's costs */
-#define COLD 2.0 /* a call that is timed now and then takes so much longer than the probe's */
+#define TICK_UNITS 256.0      /* hotfn_time_header's costs */
+#define SEEN_ENDS 1024.0      /* of late: what was seen before counts half for each so many */
 #define COUNTED_MEAN 1000000u /* one call in so many is as good as none */
 #define ROUNDS 16
 #define BEGUN_CALLS 1024u                   /* until then the target's own slow start is let be */
 #define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* who is not called for so long begins slowly again */
 
-/* Measured in the target, when it begins. */
-static void learn_cost(hotfn_budget *b)
+/* ---- What it takes.  Rare as timed calls are, they find caches and branches cold: so each of a call's two ends
+ * says in the target what it took (counters/call_stack.c).  Before there are some, a probe's calls one after
+ * another stand for them. */
+
+static double ns_of_ticks(const hotfn_time_header *h, double ticks)
+{
+    return h->ticks_per_second ? ticks * 1e9 / (double)h->ticks_per_second : 0;
+}
+
+static void learn_cost(hotfn_budget *b, const hotfn_time_header *h)
+{
+    double ticks = b->seen_ends >= 1 ? 2 * b->seen_ticks / b->seen_ends
+                                     : (h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS;
+
+    b->timed_ns = ns_of_ticks(h, ticks);
+    b->header->sample_cost_ps = (uint64_t)(b->count_ns * 1e3);
+    b->header->time_cost_ps = (uint64_t)((b->count_ns + b->timed_ns) * 1e3);
+}
+
+static uint64_t since(uint64_t *last, uint64_t now)
+{
+    uint64_t passed = now > *last ? now - *last : 0;
+
+    *last = now;
+    return passed;
+}
+
+double hfn_budget_timing(hotfn_budget *b, uint32_t pid)
 {
     const hotfn_time_header *h = hfn_live_time_header(b->live);
-    double timed;
+    const hotfn_thread_cell *cells = hfn_live_cells(b->live);
+    uint64_t ticks = 0, ends = 0, row_ticks, row_ends;
 
-    if (b->timed_ns > 0 || h->ticks_per_second == 0)
-        return;
-    timed = (double)(h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS * 1e9 /
-            (double)h->ticks_per_second;
-    b->timed_ns = COLD * timed;
-    b->header->sample_cost_ps = (uint64_t)(b->count_ns * 1e3);
-    b->header->time_cost_ps = (uint64_t)((b->count_ns + timed) * 1e3);
+    if (!b->means)
+        return 0;
+    for (uint32_t i = 0; i < hfn_live_rows_used(b->live); i++)
+        if (cells[i].pid == pid && hfn_live_timed_ends(b->live, i, &row_ticks, &row_ends)) {
+            ticks += row_ticks;
+            ends += row_ends;
+        }
+    ticks = since(&b->timed_ticks, ticks);
+    ends = since(&b->timed_ends, ends);
+    b->seen_ticks += (double)ticks;
+    b->seen_ends += (double)ends;
+    for (; b->seen_ends > SEEN_ENDS; b->seen_ends /= 2)
+        b->seen_ticks /= 2;
+    learn_cost(b, h);
+    return ns_of_ticks(h, (double)ticks);
 }
 
 /* ---- How many. */
@@ -133,7 +168,6 @@ void hfn_budget_time(hotfn_budget *b, double allowed, bool is_over, double run_n
 {
     double share;
 
-    learn_cost(b);
     share = fair_share(b, allowed);
     for (uint32_t i = 0; i < b->book_count; i++) {
         hfn_book *f = &b->books[i];

@@ -171,6 +171,14 @@ hotfn_status hotfn_handover_get_stats(const hotfn_handover *h, hotfn_commit_stat
     return hfn_give(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
+uint64_t hfn_handover_start_ns(const hotfn_handover *h, uint32_t pid)
+{
+    if (atomic_load_explicit(&h->shared->started_pid, memory_order_acquire) != pid) {
+        return 0;
+    }
+    return UINT64_C(1000) * atomic_load_explicit(&h->shared->start_us, memory_order_relaxed);
+}
+
 /* ---- The target's end. */
 
 static void *map_range(const char *path, uint64_t offset, uint64_t bytes, int protection)
@@ -270,4 +278,13 @@ void hfn_handover_tell_stats(hfn_handover_link *link, const hotfn_commit_stats *
     link->shared->stats = *stats;
     /* pairs with the acquire load in hotfn_handover_get_stats */
     atomic_store_explicit(&link->shared->stats_ready, 1, memory_order_release);
+}
+
+void hfn_handover_tell_start(hfn_handover_link *link, uint32_t pid, uint64_t cpu_ns)
+{
+    uint64_t us = cpu_ns / 1000;
+    atomic_store_explicit(&link->shared->start_us, us < UINT32_MAX ? (uint32_t)us : UINT32_MAX,
+                          memory_order_relaxed);
+    /* pairs with the acquire load in hfn_handover_start_ns */
+    atomic_store_explicit(&link->shared->started_pid, pid, memory_order_release);
 }

@@ -31,6 +31,8 @@ typedef struct hfn_handover_shared {
     uint32_t answer_module;
     _Atomic uint32_t stats_ready;
     _Atomic uint32_t bell; /* a futex word on which the parent alone sleeps: one more at each ring */
+    _Atomic uint32_t started_pid; /* who has put its hooks in last, and the processor time of that */
+    _Atomic uint32_t start_us;
     uint32_t unused;
     hotfn_request question;
     hotfn_commit_stats stats;
@@ -39,6 +41,9 @@ typedef struct hfn_handover_shared {
 
 /* ---- The parent's end.  A module's plan, mapped for the caller; NULL if it has none. */
 const void *hfn_handover_view_plan(const hotfn_handover *handover, uint32_t module, uint64_t *bytes);
+
+/* What it took the process to put its hooks in, of processor time; 0: not known (yet). */
+uint64_t hfn_handover_start_ns(const hotfn_handover *handover, uint32_t pid);
 
 /* ---- The target's end. */
 typedef struct hfn_handover_link {
@@ -53,5 +58,6 @@ uint32_t hfn_handover_ask(hfn_handover_link *link, const hotfn_request *question
 /* Map the plan of a module; NULL if it has none, or it cannot be mapped. */
 const void *hfn_handover_map_plan(const hfn_handover_link *link, uint32_t module, uint64_t *bytes);
 void hfn_handover_tell_stats(hfn_handover_link *link, const hotfn_commit_stats *stats);
+void hfn_handover_tell_start(hfn_handover_link *link, uint32_t pid, uint64_t cpu_ns);
 
 #endif

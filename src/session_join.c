@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The target's end of `hotfn run`: join the parent's live record, hook by the parent's plans. */
 #include "base/status.h"
+#include "os/os.h"
 #include "session_internal.h"
 
 #include <fcntl.h>
@@ -113,6 +114,7 @@ static void write_perf_map(hotfn_session *s, const char *path)
 
 static hotfn_status join_run(hotfn_session *s, const hotfn_join_options *o, hotfn_error *err)
 {
+    uint64_t begin_ns = hfn_os_thread_cpu_ns();
     hotfn_status status = hfn_session_claim(s, err);
     if (status == HOTFN_OK) {
         status = hotfn_live_join(&s->live, o->live_path, &s->env, err);
@@ -125,6 +127,7 @@ static hotfn_status join_run(hotfn_session *s, const hotfn_join_options *o, hotf
     }
     if (status == HOTFN_OK) {
         hfn_handover_tell_stats(&s->link, &s->process.stats);
+        hfn_handover_tell_start(&s->link, (uint32_t)getpid(), hfn_os_thread_cpu_ns() - begin_ns);
     }
     return status;
 }

@@ -34,12 +34,15 @@ typedef struct hotfn_budget_header {
     uint32_t change_capacity;
     uint64_t change_count;    /* those beyond the capacity are lost                           */
     uint64_t cpu_ns;          /* processor time of the target that was looked at              */
-    uint64_t cost_ns;         /* what hooks took of it, by the costs below, and stopped_ns     */
+    uint64_t cost_ns;         /* what hooks took of it (counts by the cost below, timing_ns, start_ns), and
+                                 stopped_ns */
     uint64_t stopped_ns;      /* how long the target was stopped for changes, in all          */
     uint64_t longest_stop_ns;
     uint32_t stops, failed_stops;
     uint64_t count_cost_ps, sample_cost_ps, time_cost_ps; /* of a call that is counted, passed over, timed */
-    uint64_t spare[6];
+    uint64_t timing_ns;       /* what timed calls took, as the target saw it           */
+    uint64_t start_ns;        /* what the target took to put its hooks in, at its start */
+    uint64_t spare[4];
     char note[128];           /* why the budget could not be kept, if so                      */
 } hotfn_budget_header;
 
@@ -69,8 +72,10 @@ typedef struct hotfn_record_budget {
     uint64_t stopped_ns, longest_stop_ns;
     double count_cost_ns, sample_cost_ns, time_cost_ns; /* of a call             */
     const char *note;      /* "" or why the budget could not be kept             */
+    uint64_t timing_ns, start_ns; /* of cost_ns: timed calls, and the target's start; the rest, without
+                                     stopped_ns, are counts                              */
 } hotfn_record_budget;
-#define HOTFN_RECORD_BUDGET_INIT { (uint32_t)sizeof(hotfn_record_budget), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_BUDGET_INIT { (uint32_t)sizeof(hotfn_record_budget), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* A function's level changed. */
 typedef struct hotfn_record_change {

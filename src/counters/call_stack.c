@@ -224,6 +224,7 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_fra
 static ALWAYS_INLINE void take_own_time(hfn_time_state *t, uint64_t begin, uint64_t end)
 {
     t->timed += (end - begin < OWN_TICKS_MOST ? end - begin : 0) + hfn_time.beside_ticks;
+    t->ends++;
 }
 
 /* It took so long, and the ends of the timed calls in it so many ticks of that. */
@@ -608,6 +609,7 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
     const hotfn_time_cell *cells = &t->outside;
 
     sum->timed += t->timed;
+    sum->ends += t->ends;
     for (uint32_t i = 1; i <= slots; i++)
         if (HFN_UNLIKELY(cells[i].self_ticks != 0 || cells[i].timed_calls != 0))
             add_cell(hfn_time_cell_of(sum, i), &cells[i]);

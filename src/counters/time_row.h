@@ -89,7 +89,8 @@ typedef struct hfn_time_state {
     uint64_t random;
     uint64_t alloc_frame; /* of the outermost call of an allocator that is open; 0: none */
     uint64_t alloc_depth; /* and its place in the log                                    */
-    uint64_t spare[9];
+    uint64_t ends;        /* sampled: of timed calls, so many ends took `timed`     */
+    uint64_t spare[8];
     hotfn_time_cell outside; /* number 0 */
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hotfn_time_thread), "one shape");

@@ -6,6 +6,8 @@
 #include "records/merge.h"
 #include "records/reader.h"
 
+#include <unistd.h>
+
 _Static_assert(sizeof(hotfn_budget_header) == 256 && sizeof(hotfn_budget_change) == 48,
                "what records hold");
 
@@ -60,6 +62,19 @@ hfn_time_gap *hfn_live_gap(const hotfn_live *live, uint32_t row, uint32_t slot)
     uint8_t *state = time_state(live, row, &memory);
 
     return (hfn_time_gap *)(void *)(state + memory.gaps_at) + slot;
+}
+
+bool hfn_live_timed_ends(const hotfn_live *live, uint32_t row, uint64_t *ticks, uint64_t *ends)
+{
+    uint64_t at = live->layout.sections[HFN_SECTION_TIME_ROWS].offset +
+                  (uint64_t)row * live->layout.row_bytes;
+    hfn_time_state state;
+
+    if (pread(live->fd, &state, sizeof state, (off_t)at) != (ssize_t)sizeof state)
+        return false;
+    *ticks = state.timed;
+    *ends = state.ends;
+    return true;
 }
 
 bool hfn_live_is_timed(const hotfn_live *live, uint32_t function)
@@ -156,6 +171,8 @@ hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget 
     b.count_cost_ns = (double)h.count_cost_ps / 1e3;
     b.sample_cost_ns = (double)h.sample_cost_ps / 1e3;
     b.time_cost_ns = (double)h.time_cost_ps / 1e3;
+    b.timing_ns = h.timing_ns;
+    b.start_ns = h.start_ns;
     b.note = "";
     if (h.note[0])
         b.note =

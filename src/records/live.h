@@ -92,6 +92,9 @@ uint8_t *hfn_live_budget_state(const hotfn_live *live, uint32_t function); /* it
 uint32_t *hfn_live_means(const hotfn_live *live);
 /* How many calls the thread of a row passes over before it times the next one, and what that stands for. */
 uint32_t *hfn_live_skip(const hotfn_live *live, uint32_t row, uint32_t slot);
+/* What the row's timed calls took, of how many ends of them; false: it cannot be read.  By pread, as a mapping
+ * would fill the holes. */
+bool hfn_live_timed_ends(const hotfn_live *live, uint32_t row, uint64_t *ticks, uint64_t *ends);
 hfn_time_gap *hfn_live_gap(const hotfn_live *live, uint32_t row, uint32_t slot);
 bool hfn_live_is_timed(const hotfn_live *live, uint32_t function);
 /* Append it, and mark the function. */

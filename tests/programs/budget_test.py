@@ -107,6 +107,13 @@ def check_changes(report):
         assert f.get("calls_at_least", False) == (f["display"] in gaps), f
 
 
+def check_parts(report):
+    """What hooks took is more than the parts of it that are told: the rest are counts."""
+    b = report["budget"]
+    assert b["start_ns"] > 0, b
+    assert b["timing_ns"] + b["start_ns"] + b["stopped_ns"] < b["cost_ns"], b
+
+
 def a_dear_function_goes_and_the_report_says_so(place):
     binary = build(place)
     output, report, table = run(place, "--budget", "5%", "--", binary, ROUNDS, until=[tiny_is_out])
@@ -119,6 +126,8 @@ def a_dear_function_goes_and_the_report_says_so(place):
         assert functions[name]["calls"] == counts[name], (name, functions[name], counts)
     line = next(line for line in table.splitlines() if line.strip().startswith("tiny: unhooked for"))
     assert "a second took" in line, table
+    assert report["budget"]["timing_ns"] == 0 and "timed calls" not in table, table
+    check_parts(report)
     assert f">{tiny['calls']:,}" in table, table
 
 
@@ -141,6 +150,8 @@ def times_become_samples_before_they_go(place):
     assert "sampled: every call was timed, but where the budget allowed fewer" in table, table
     assert functions["tiny"]["calls_at_least"], functions["tiny"]
     assert step_is_a_sample(report), (functions["step"], report["budget"])
+    assert report["budget"]["timing_ns"] > 0 and ", timed calls " in table, table
+    check_parts(report)
     if not functions["step"]["calls_at_least"]:
         assert functions["step"]["calls"] == counts["step"], (functions["step"], counts)
     assert functions["batch"]["calls"] == counts["batch"], functions["batch"]

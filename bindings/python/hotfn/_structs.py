@@ -360,7 +360,8 @@ class BudgetHeader(ctypes.Structure):
                 ("stopped_ns", c_uint64), ("longest_stop_ns", c_uint64), ("stops", c_uint32),
                 ("failed_stops", c_uint32), ("count_cost_ps", c_uint64),
                 ("sample_cost_ps", c_uint64), ("time_cost_ps", c_uint64),
-                ("spare", c_uint64 * 6), ("note", c_char * 128)]
+                ("timing_ns", c_uint64), ("start_ns", c_uint64),
+                ("spare", c_uint64 * 4), ("note", c_char * 128)]
 
 
 class BudgetChange(ctypes.Structure):
@@ -375,7 +376,8 @@ class RecordBudget(Sized):
                 ("changes_lost", c_uint64), ("cpu_ns", c_uint64), ("cost_ns", c_uint64),
                 ("stopped_ns", c_uint64), ("longest_stop_ns", c_uint64),
                 ("count_cost_ns", c_double), ("sample_cost_ns", c_double),
-                ("time_cost_ns", c_double), ("note", c_char_p)]
+                ("time_cost_ns", c_double), ("note", c_char_p),
+                ("timing_ns", c_uint64), ("start_ns", c_uint64)]
 
 
 class RecordChange(Sized):

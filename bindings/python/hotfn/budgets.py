@@ -35,7 +35,9 @@ class Budget:
     share: float             # of the program's processor time without hooks
     taken: float
     cpu_ns: int              # the processor time that was looked at
-    cost_ns: int             # of it the hooks', and how long the program was stopped
+    cost_ns: int             # of it the hooks' (counts and the next two), and how long the program was stopped
+    timing_ns: int           # timed calls
+    start_ns: int            # putting the hooks in
     stops: int
     failed_stops: int
     stopped_ns: int
@@ -63,7 +65,8 @@ def budget_of(handle: c_void_p) -> Optional[Budget]:
     hooks = max(raw.cost_ns - raw.stopped_ns, 0)
     bare = raw.cpu_ns - hooks
     return Budget(share=raw.share_ppm / 1e6, taken=raw.cost_ns / bare if bare > 0 else 0.0,
-                  cpu_ns=raw.cpu_ns, cost_ns=raw.cost_ns, stops=raw.stops,
+                  cpu_ns=raw.cpu_ns, cost_ns=raw.cost_ns,
+                  timing_ns=raw.timing_ns, start_ns=raw.start_ns, stops=raw.stops,
                   failed_stops=raw.failed_stops, stopped_ns=raw.stopped_ns,
                   longest_stop_ns=raw.longest_stop_ns, count_cost_ns=raw.count_cost_ns,
                   note=decode(raw.note),

@@ -525,7 +525,8 @@ function startSlow() {
 function startBudget() {
   const seconds = ns => (ns / 1e9).toFixed(3) + " s", parts = [
     `${(100 * budget.share).toFixed(1)}% allowed, ${(100 * budget.taken).toFixed(2)}% taken of ${time(budget.cpu_ns)}`,
-    `${budget.count_cost_ns.toFixed(2)} ns a counted call`, `stopped ${group(budget.stops)} times, ${time(budget.stopped_ns)} in all`];
+    `${budget.count_cost_ns.toFixed(2)} ns a counted call`,
+    `timed calls ${time(budget.timing_ns)}`, `its start ${time(budget.start_ns)}`, `stopped ${group(budget.stops)} times, ${time(budget.stopped_ns)} in all`];
   if (budget.changes_lost) parts.push(`${group(budget.changes_lost)} changes found no room here`);
   if (budget.note) parts.unshift("THE BUDGET WAS NOT KEPT: " + budget.note);
   $("budgetfacts").textContent = parts.join("  \u00b7  ");

@@ -60,6 +60,17 @@ static void a_call_costs_what_is_done_at_it(void)
     CHECK_EQ_U64((uint64_t)cost(), 0);
 }
 
+/* Up to half of the share, look by look; what was saved is not spent later on. */
+static void what_was_too_much_is_paid_back(void)
+{
+    begin(); /* about 10 s, of which nothing was taken */
+    CHECK_EQ_U64((uint64_t)(hfn_budget_allowed(&budget, SECOND) + 0.5), 50000000);
+    header.cost_ns = 2000000000; /* of 8 s it might be 400 ms */
+    CHECK_EQ_U64((uint64_t)(hfn_budget_allowed(&budget, SECOND) + 0.5), 25000000);
+    header.cost_ns = header.stopped_ns = 510000000; /* all of it stops: of 10 s it might be 500 */
+    CHECK_EQ_U64((uint64_t)(hfn_budget_allowed(&budget, SECOND) + 0.5), 40000000);
+}
+
 static void the_dearest_go_until_the_rest_fits(void)
 {
     begin();
@@ -128,6 +139,7 @@ static void it_is_tried_after_its_time_only(void)
 
 static const check_test tests[] = {
     CHECK_TEST(a_call_costs_what_is_done_at_it),
+    CHECK_TEST(what_was_too_much_is_paid_back),
     CHECK_TEST(the_dearest_go_until_the_rest_fits),
     CHECK_TEST(nobody_goes_who_cannot),
     CHECK_TEST(what_is_out_is_tried_as_far_as_the_budget_pays),

@@ -163,6 +163,31 @@ static void what_is_timed_falls_by_a_word(void)
     scene_end(&s);
 }
 
+/* What the target took to begin is told once, and is part of what hooks took; another process's is none of it. */
+static void what_the_start_took_is_part_of_the_cost(void)
+{
+    budget_scene s = scene_begin(50000, 0);
+    hotfn_budget *b = budget_of(&s);
+    hotfn_budget_header *h = hfn_live_budget(s.live);
+    hfn_handover_link link = { 0 };
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_handover_fd(s.handover));
+    CHECK_EQ_I64(hfn_handover_join(&link, path, NULL), HOTFN_OK);
+    scene_counts(&s);
+    hfn_handover_tell_start(&link, (uint32_t)s.pid + 1, 3000000);
+    look_once(b, &s);
+    CHECK_EQ_U64(h->start_ns, 0);
+    hfn_handover_tell_start(&link, (uint32_t)s.pid, 2000000);
+    look_once(b, &s);
+    look_once(b, &s);
+    CHECK_EQ_U64(h->start_ns, 2000000);
+    CHECK_EQ_U64(h->cost_ns, 2000000); /* nothing was called */
+    hfn_handover_leave(&link);
+    hotfn_budget_destroy(b);
+    scene_end(&s);
+}
+
 /* ---- Where nothing may be changed. */
 
 static void check_refused(hotfn_budget *b, budget_scene *s, const char *what, int error)
@@ -366,6 +391,7 @@ static const check_test tests[] = {
     CHECK_TEST(who_was_called_until_it_went_is_not_hooked_again),
     CHECK_TEST(who_is_dear_again_waits_twice_as_long),
     CHECK_TEST(what_is_timed_falls_by_a_word),
+    CHECK_TEST(what_the_start_took_is_part_of_the_cost),
     CHECK_TEST(a_target_that_a_debugger_holds_is_left_alone),
     CHECK_TEST(memory_that_cannot_be_opened_is_said),
     CHECK_TEST(a_target_that_cannot_be_changed_is_timed_less),

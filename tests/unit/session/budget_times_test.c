@@ -17,7 +17,7 @@ typedef struct scene {
     hotfn_budget budget;
 } scene;
 
-/* A timed call costs 50 ns: COLD times what the target measured. */
+/* A timed call costs 50 ns. */
 static void begin(scene *s, uint32_t asked)
 {
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
@@ -69,6 +69,53 @@ static double timing_cost(const scene *s)
     for (uint32_t i = 0; i < COUNT; i++)
         sum += hfn_budget_cost(&s->budget, &s->books[i]) - (double)s->books[i].calls;
     return sum;
+}
+
+static hfn_time_state *state_of(const scene *s, uint32_t row)
+{
+    hfn_time_memory memory;
+
+    hfn_live_time_memory(s->live, &memory);
+    return (void *)(s->live->rows + (uint64_t)row * s->live->layout.row_bytes + memory.thread_at);
+}
+
+static void timed(const scene *s, uint32_t row, uint64_t ticks, uint64_t calls)
+{
+    state_of(s, row)->timed += ticks;
+    state_of(s, row)->ends += 2 * calls;
+}
+
+/* As the process's own threads say it; the probe's calls stand for them as long as there are none. */
+static void a_timed_call_costs_what_its_two_ends_took(void)
+{
+    enum { OURS = 77, TICKS = 2 }; /* a nanosecond */
+    scene s;
+    hotfn_time_header *h;
+
+    begin(&s, 1);
+    h = hfn_live_time_header(s.live);
+    h->ticks_per_second = TICKS * 1000000000u;
+    h->cost_inside_ticks = 40 * 256;
+    h->cost_outside_ticks = 20 * 256;
+    hfn_live_cell_header(s.live)->cells_used = 2;
+    hfn_live_cells(s.live)[0].pid = OURS;
+    hfn_live_cells(s.live)[1].pid = OURS + 1; /* a fork's child */
+    timed(&s, 1, 1000000, 10);
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 0);
+    CHECK_EQ_U64((uint64_t)s.budget.timed_ns, 30);
+    timed(&s, 0, TICKS * 100 * 90, 100);
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 9000);
+    CHECK_EQ_U64((uint64_t)s.budget.timed_ns, 90);
+    CHECK_EQ_U64(s.header->time_cost_ps, 91000); /* it is counted too */
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 0);
+    timed(&s, 0, TICKS * 100000 * 400, 100000); /* what was long ago counts for little */
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 100000 * 400);
+    CHECK(s.budget.timed_ns > 399 && s.budget.timed_ns <= 400);
+    hfn_live_cells(s.live)[0].pid = OURS + 1; /* its row is another's now */
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 0);
+    s.budget.means = NULL; /* a run that only counts */
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS + 1), 0);
+    end(&s);
 }
 
 static void all_are_timed_if_that_is_allowed(void)
@@ -217,6 +264,7 @@ static void who_is_not_timed_has_no_word(void)
 }
 
 static const check_test tests[] = {
+    CHECK_TEST(a_timed_call_costs_what_its_two_ends_took),
     CHECK_TEST(all_are_timed_if_that_is_allowed),
     CHECK_TEST(what_is_allowed_is_shared_fairly_and_used),
     CHECK_TEST(where_nothing_is_allowed_calls_are_counted),
