@@ -6,6 +6,7 @@
  * too dear. */
 #include "budget.h"
 
+#include "arch/stub.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "handover.h"
@@ -46,9 +47,12 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                         "the record was made without a budget");
     if (!hfn_os_can_change_others()) {
-        snprintf(hfn_live_budget(live)->note, sizeof b->header->note, "not on this CPU yet");
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                        "a budget cannot be kept on this CPU yet");
+        snprintf(hfn_live_budget(live)->note, sizeof b->header->note,
+                 "not by a hotfn built for this CPU");
+        return hfn_fail(
+            err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+            "a hotfn built for this CPU keeps no budget; the one for x86-64 does so for 32-bit "
+            "programs too");
     }
     b = hfn_alloc(&filled, sizeof *b);
     if (b && !(b->pages = hfn_alloc(&filled, sizeof *b->pages))) {
@@ -300,6 +304,12 @@ static void drop_cut(hotfn_budget *b, hfn_book *f)
     f->cut = NULL;
 }
 
+/* Where a 32-bit thread stands nobody looks (os/remote.h): so a 32-bit program's hooks only go. */
+static bool may_come_back(const hotfn_budget *b, const hfn_book *f)
+{
+    return b->modules[f->module].plan->machine == hfn_stub_patching()->machine;
+}
+
 /* The target is stopped. */
 static void change_all(hotfn_budget *b, double run_ns)
 {
@@ -323,6 +333,8 @@ static void change_all(hotfn_budget *b, double run_ns)
             hfn_budget_time_none(b, b->chosen[i]);
         }
         hfn_budget_note(b, f, f->wanted, run_ns);
+        if (f->wanted == HOTFN_BUDGET_UNHOOKED && !may_come_back(b, f))
+            f->back_ns = UINT64_MAX;
     }
     hfn_cut_pages_finish(b->pages);
 }

@@ -259,7 +259,8 @@ static bool place_of(uint32_t tid, place *out)
     struct user_regs_struct registers;
     struct iovec all = { &registers, sizeof registers };
 
-    if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &all) != 0)
+    if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &all) != 0 ||
+        all.iov_len != sizeof registers) /* a 32-bit thread's are fewer, and its stack is another */
         return false;
     *out = (place){ registers.rip, registers.rsp };
     return true;
