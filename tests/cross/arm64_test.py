@@ -162,6 +162,26 @@ def check_live_patching(bench, build, cpu):
     return None
 
 
+BUDGET_TESTS = ["tests/cross/budget_bytes.c", "tests/unit/session/budget_choose_test.c",
+                "tests/unit/session/budget_times_test.c"]
+
+
+def check_budget(bench, build, cpu):
+    """What a budget decides, and which bytes it would change.  That the changed code runs, and how its threads are
+    stopped, needs ptrace, which qemu-user has not."""
+    source = os.path.join(HERE, "..", "..")
+    library = os.path.join(os.path.dirname(bench.hotfn), "..", "..", "src", "libhotfn.a")
+    folders = [word for folder in ("src", "include", "tests/unit") for word in ("-I", os.path.join(source, folder))]
+    for name in BUDGET_TESTS:
+        program = bench.path("budget")
+        run(["aarch64-linux-gnu-gcc", "-std=gnu11", "-O1", "-pthread", *BUILDS[build], *folders, os.path.join(source, name),
+             library, "-o", program])
+        done = subprocess.run(["qemu-aarch64", *CPUS[cpu], "-L", ROOT, program], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return None
+
+
 def check_wide_modules(bench, build, cpu):
     """Code that lies farther apart than a branch reaches gets stubs near to each part."""
     program = bench.path("wide")
@@ -307,7 +327,7 @@ def main(checks, bench_class=Bench):
 
 if __name__ == "__main__":
     sys.exit(main([(check, b, c) for check in (check_exact, check_optimised) for b, c in RUNS] +
-                  [(check_code_stays_guarded, *RUNS[1]), (check_live_patching, *RUNS[1]),
+                  [(check_code_stays_guarded, *RUNS[1]), (check_live_patching, *RUNS[1]), (check_budget, *RUNS[0]),
                    (check_wide_modules, *RUNS[1]), (check_text_in_one_piece, *RUNS[1]),
                    (check_text_that_may_not_be_written, *RUNS[1]), (check_records_travel, *RUNS[1]),
                    (check_lists_and_kits_travel, *RUNS[1]),

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* A function's hook as bytes on AArch64: found, taken out, put in again, and left alone where other bytes stand.
+ * This process's own memory stands for another's, as qemu-user has no ptrace: nothing is run here. */
+#include "budget.h"
+
+#include "base/memory.h"
+#include "hooks/plan_write.h"
+
+#include "check.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, PAGES = 3, FUNCTIONS = 3 };
+/* nop; mov w0, w1; ret */
+static const uint32_t code[] = { 0xd503201f, 0x2a0103e0, 0xd65f03c0 };
+static const uint32_t breakpoint = 0xd4200000; /* brk #0 */
+static const uint32_t rvas[FUNCTIONS] = { PAGE, 2 * PAGE - 4, 2 * PAGE + 64 };
+static const uint32_t stub_rvas[FUNCTIONS] = { 0, 3 * PAGE - 64,
+                                               128 }; /* behind it and before it */
+
+static uint8_t *memory;
+static hotfn_plan *plan;
+static hotfn_env env;
+static hfn_remote remote;
+static hfn_cut_pages pages = { .remote = &remote };
+static hfn_cut_module module;
+
+static void put_word(uint32_t rva, uint32_t word)
+{
+    memcpy(memory + rva, &word, sizeof word);
+}
+
+static uint32_t word_at(uint32_t rva)
+{
+    uint32_t word;
+
+    memcpy(&word, memory + rva, sizeof word);
+    return word;
+}
+
+static uint32_t branch(uint32_t from, uint32_t to)
+{
+    return 0x14000000 | (((to - from) >> 2) & 0x3ffffff);
+}
+
+static void add_to_plan(hfn_plan_writer *writer, uint32_t index)
+{
+    hfn_moved moved;
+    uint32_t offset = 0;
+    hfn_plan_source source = { .function_index = index,
+                               .rva = rvas[index],
+                               .strategy = HOTFN_STRATEGY_JUMP,
+                               .patch_bytes = sizeof *code,
+                               .original = memory + rvas[index],
+                               .moved = &moved };
+
+    CHECK(hfn_arch_arm64.move(memory + rvas[index], sizeof code, rvas[index], sizeof *code,
+                              HFN_NO_REGISTER, &moved, &offset) == HFN_MOVED);
+    source.original_bytes = moved.original_bytes;
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+}
+
+/* Three functions, hooked: the second one's first word is its page's last. */
+static void begin(void)
+{
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_ARM64, FUNCTIONS);
+
+    memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(memory, 0x5a, PAGES * PAGE); /* of the stubs, say */
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        memcpy(memory + rvas[i], code, sizeof code);
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        add_to_plan(writer, i);
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        put_word(rvas[i], branch(rvas[i], stub_rvas[i]));
+    env = hfn_env_fill(NULL);
+    module = (hfn_cut_module){ .plan = plan, .base = (uint64_t)(uintptr_t)memory };
+    remote = (hfn_remote){ .env = env, .pid = (uint32_t)getpid(), .memory = -1 };
+    CHECK_EQ_I64(hfn_os_remote_open(&remote), 0);
+}
+
+static void end(void)
+{
+    hfn_os_remote_close(&remote);
+    hotfn_plan_destroy(plan);
+    munmap(memory, PAGES * PAGE);
+}
+
+static bool take_out(const hfn_cut *cut)
+{
+    bool done = hfn_cut_take_out(cut, &pages);
+
+    hfn_cut_pages_finish(&pages);
+    return done;
+}
+
+static bool put_in(const hfn_cut *cut)
+{
+    bool done = hfn_cut_put_in(cut, &pages);
+
+    hfn_cut_pages_finish(&pages);
+    return done;
+}
+
+static void a_hook_goes_and_comes_back_byte_for_byte(void)
+{
+    begin();
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        hfn_cut *cut = hfn_cut_make(&module, i, &remote, &env);
+        hfn_remote_range range;
+        if (!CHECK(cut != NULL))
+            break;
+        CHECK_EQ_U64(cut->stub, (uint64_t)(uintptr_t)memory + stub_rvas[i]);
+        CHECK_EQ_U64(hfn_cut_range(cut, &range), 0); /* nobody stands inside of an instruction */
+        CHECK(take_out(cut));
+        CHECK(memcmp(memory + rvas[i], code, sizeof code) == 0);
+        CHECK(!take_out(cut)); /* it is out */
+        CHECK(put_in(cut));
+        CHECK_EQ_U64(word_at(rvas[i]), branch(rvas[i], stub_rvas[i]));
+        CHECK(memcmp(memory + rvas[i] + 4, code + 1, sizeof code - 4) == 0);
+        CHECK(!put_in(cut)); /* it is in */
+        hfn_cut_free(cut, &env);
+    }
+    end();
+}
+
+static void what_is_no_branch_is_no_hook(void)
+{
+    begin();
+    put_word(rvas[0], code[0]); /* bare */
+    put_word(rvas[1], breakpoint);
+    CHECK(hfn_cut_make(&module, 0, &remote, &env) == NULL);
+    CHECK(hfn_cut_make(&module, 1, &remote, &env) == NULL);
+    end();
+}
+
+static void what_others_changed_is_left_alone(void)
+{
+    hfn_cut *cut;
+
+    begin();
+    cut = hfn_cut_make(&module, 0, &remote, &env);
+    if (CHECK(cut != NULL)) {
+        put_word(rvas[0], breakpoint); /* a debugger's */
+        CHECK(!take_out(cut));
+        CHECK_EQ_U64(word_at(rvas[0]), breakpoint);
+        put_word(rvas[0], branch(rvas[0], stub_rvas[0]));
+        CHECK(take_out(cut));
+        put_word(stub_rvas[0], breakpoint); /* its stub is another's now */
+        CHECK(!put_in(cut));
+        CHECK_EQ_U64(word_at(rvas[0]), code[0]);
+        put_word(stub_rvas[0], 0x5a5a5a5a);
+        CHECK(put_in(cut));
+        hfn_cut_free(cut, &env);
+    }
+    end();
+}
+
+/* The parent's probe runs on this CPU's own stubs. */
+static void the_cost_of_a_hook_is_measured(void)
+{
+    double counted = hfn_budget_measure(false), passed = hfn_budget_measure(true);
+
+    CHECK(counted >= 0 && passed >= 0);
+    CHECK(hfn_os_can_change_others());
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(a_hook_goes_and_comes_back_byte_for_byte),
+    CHECK_TEST(what_is_no_branch_is_no_hook),
+    CHECK_TEST(what_others_changed_is_left_alone),
+    CHECK_TEST(the_cost_of_a_hook_is_measured),
+};
+CHECK_MAIN(tests)
