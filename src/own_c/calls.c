@@ -62,7 +62,7 @@ int open(const char *path, int flags, ...)
     mode = flags & O_CREAT ? va_arg(more, int) : 0;
     va_end(more);
     return (int)answer(hfn_raw4(SYS_openat, (uint64_t)(int64_t)AT_FDCWD, hfn_raw_pointer(path),
-                                (uint64_t)flags, (uint64_t)mode));
+                                (uint64_t)(flags | O_LARGEFILE), (uint64_t)mode));
 }
 
 int close(int fd)
