@@ -192,7 +192,11 @@ static void *map_range(const char *path, uint64_t offset, uint64_t bytes, int pr
     int populate = protection & PROT_WRITE ? 0 : MAP_POPULATE;
     void *at = mmap(NULL, bytes, protection, MAP_SHARED | populate, fd, (off_t)offset);
     close(fd);
-    return at == MAP_FAILED ? NULL : at;
+    if (at == MAP_FAILED) {
+        return NULL;
+    }
+    madvise(at, bytes, MADV_DONTDUMP); /* a core is the program's */
+    return at;
 }
 
 hotfn_status hfn_handover_join(hfn_handover_link *link, const char *path, hotfn_error *err)

@@ -59,6 +59,12 @@ const hotfn_hooks *hfn_session_current_hooks(void)
     return session ? session->process.hooks : NULL;
 }
 
+hotfn_live *hfn_session_current_live(void)
+{
+    const hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
+    return session ? session->live : NULL;
+}
+
 /* ---- The session. */
 
 hotfn_session *hfn_session_new(const hotfn_env *env)

@@ -49,5 +49,6 @@ hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err);
 void hfn_session_release(hotfn_session *session);
 /* Of the process's one session; NULL without one.  Any thread, also in a signal handler. */
 const hotfn_hooks *hfn_session_current_hooks(void);
+hotfn_live *hfn_session_current_live(void);
 
 #endif

@@ -16,8 +16,12 @@
 
 uint8_t *hfn_rows_map(uint64_t byte_count)
 {
-    return (uint8_t *)(uintptr_t)hfn_raw_map(0, byte_count, PROT_READ | PROT_WRITE,
-                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    uint64_t at = hfn_raw_map(0, byte_count, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+
+    if (at)
+        hfn_raw3(SYS_madvise, at, byte_count, MADV_DONTDUMP); /* a core is the program's */
+    return (uint8_t *)(uintptr_t)at;
 }
 
 void hfn_rows_unmap(void *memory, uint64_t byte_count)

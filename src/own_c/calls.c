@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -164,6 +165,11 @@ int munmap(void *at, size_t count)
     return (int)answer(hfn_raw3(SYS_munmap, hfn_raw_pointer(at), count, 0));
 }
 
+int madvise(void *at, size_t count, int advice)
+{
+    return (int)answer(hfn_raw3(SYS_madvise, hfn_raw_pointer(at), count, (uint64_t)advice));
+}
+
 /* The agent's memory is that of hotfn_env_own_memory; these stand behind the library's default. */
 void *realloc(void *memory, size_t count)
 {
@@ -178,6 +184,15 @@ void free(void *memory)
 }
 
 /* ---- Processes, clocks, the rest. */
+
+int getrlimit(__rlimit_resource_t resource, struct rlimit *out)
+{
+    uint64_t both[2] = { 0, 0 };
+    long got = hfn_raw4(SYS_prlimit64, 0, (uint64_t)resource, 0, hfn_raw_pointer(both));
+
+    *out = (struct rlimit){ both[0], both[1] };
+    return (int)answer(got);
+}
 
 pid_t getpid(void)
 {

@@ -74,6 +74,8 @@ typedef struct hfn_time_sizes {
     bool is_timed;
     uint64_t nodes, allocs, histograms, slow_calls, events; /* capacities; events of a thread */
 } hfn_time_sizes;
+/* Where addresses are limited (ulimit -v) they are the program's to use: we ask for no more than this. */
+uint64_t hfn_live_address_share(void);
 hfn_time_sizes hfn_time_sizes_wanted(const hotfn_live_options *options);
 hfn_time_sizes hfn_time_sizes_found(const hfn_layout *layout);
 /* Say in the header what is kept and where, once the record is mapped; the clock starts. */

@@ -29,6 +29,14 @@
 /* Of its addresses a 32-bit process is asked for no more. */
 #define NARROW_ROWS_BYTES (UINT64_C(512) << 20)
 
+uint64_t hfn_live_address_share(void)
+{
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+
+    return limited ? limit.rlim_cur / 4 : UINT64_MAX;
+}
+
 /* ---- Layout. */
 
 static uint64_t page_round(uint64_t bytes)
@@ -172,7 +180,9 @@ hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64
     uint32_t slots = o->slot_capacity ? o->slot_capacity : DEFAULT_SLOTS;
     uint32_t functions = o->function_capacity ? o->function_capacity : slots * 2;
     uint32_t modules = o->module_capacity ? o->module_capacity : DEFAULT_MODULES;
-    uint64_t strings = o->string_bytes ? o->string_bytes : DEFAULT_STRING_BYTES;
+    uint64_t few_strings = hfn_live_address_share() / 8;
+    uint64_t some_strings = few_strings < DEFAULT_STRING_BYTES ? few_strings : DEFAULT_STRING_BYTES;
+    uint64_t strings = o->string_bytes ? o->string_bytes : some_strings;
     hfn_time_sizes time = hfn_time_sizes_wanted(o);
     uint64_t row_bytes = row_bytes_of(slots, &time);
     uint32_t threads = choose_threads(o, row_bytes);
@@ -321,19 +331,30 @@ static uint8_t *map_file(int fd, uint64_t offset, uint64_t byte_count)
     if (byte_count <= SIZE_MAX) /* more than a process of 32 bits could name */
         at = mmap(far_from_code(byte_count), byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                   (off_t)offset);
-    return at == MAP_FAILED ? NULL : at;
+    if (at == MAP_FAILED)
+        return NULL;
+    madvise(at, byte_count,
+            MADV_DONTDUMP); /* a core would hold all of it, though nobody wrote there */
+    return at;
 }
 
 /* Where addresses are scarce (ulimit -v, 32 bits, which are the program's to use): what must be, and as many
  * rows as fit. */
-static bool map_in_parts(hotfn_live *live, int fd)
+static bool map_in_parts(hotfn_live *live, int fd, uint64_t share)
 {
     const hfn_section *sections = live->layout.sections;
     uint64_t row_bytes = live->layout.row_bytes, count = live->rows_bytes / row_bytes;
+    uint64_t others = live->base_bytes + live->tail_bytes;
 
+    live->rows_bytes = 0;
+    if (others + row_bytes > share) {
+        errno = ENOMEM;
+        return false;
+    }
+    if (count > (share - others) / row_bytes)
+        count = (share - others) / row_bytes;
     if (SIZE_MAX <= UINT32_MAX && count > NARROW_ROWS_BYTES / row_bytes)
         count = NARROW_ROWS_BYTES / row_bytes + 1;
-    live->rows_bytes = 0;
     live->base = map_file(fd, 0, live->base_bytes);
     live->tail = map_file(fd, sections[HFN_SECTION_FUNCTIONS].offset, live->tail_bytes);
     for (; live->base && live->tail && count > 0 && !live->rows; count /= 2) {
@@ -347,7 +368,9 @@ hotfn_status hfn_live_map(hotfn_live *live, int fd, const char *path, hotfn_erro
 {
     const hfn_section *rows = &live->layout.sections[HFN_SECTION_ROWS];
     const hfn_section *functions = &live->layout.sections[HFN_SECTION_FUNCTIONS];
-    uint8_t *whole = map_file(fd, 0, live->layout.file_bytes);
+    uint64_t share = hfn_live_address_share();
+    uint8_t *whole =
+        live->layout.file_bytes <= share ? map_file(fd, 0, live->layout.file_bytes) : NULL;
 
     live->base_bytes = rows->offset;
     live->rows_bytes = rows->bytes;
@@ -356,9 +379,10 @@ hotfn_status hfn_live_map(hotfn_live *live, int fd, const char *path, hotfn_erro
         live->base = whole;
         live->rows = whole + rows->offset;
         live->tail = whole + functions->offset;
-    } else if (!map_in_parts(live, fd)) {
+    } else if (!map_in_parts(live, fd, share)) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
-                        "the record cannot be mapped: %s", strerror(errno));
+                        "the record cannot be mapped: %s%s", strerror(errno),
+                        share == UINT64_MAX ? "" : "; raise ulimit -v, or select fewer modules");
     }
     return HOTFN_OK;
 }

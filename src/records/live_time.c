@@ -7,8 +7,10 @@
 #define DEFAULT_HISTOGRAMS (1u << 14)
 #define DEFAULT_SLOW_CALLS 4096u
 #define DEFAULT_EVENTS (1u << 16)
-#define DURABLE_SHIFT_NODES 4 /* a durable record's pools stand on disk from the start */
-#define DURABLE_SHIFT_HISTOGRAMS 3
+/* A durable record's pools stand on disk from the start; and where addresses are few they are small too. */
+#define SMALL_SHIFT_NODES 4
+#define SMALL_SHIFT_HISTOGRAMS 3
+#define SMALL_SHARE_BYTES (UINT64_C(1) << 30)
 #define MOST_OF_A_POOL (UINT32_C(1) << 26)
 #define MEASURED_NS UINT64_C(20000000) /* a shorter run says nothing new of the clock */
 
@@ -30,15 +32,15 @@ static uint64_t power_of_two(uint64_t value)
 
 hfn_time_sizes hfn_time_sizes_wanted(const hotfn_live_options *o)
 {
-    bool durable = o->durable_path != NULL;
+    bool small = o->durable_path || hfn_live_address_share() < SMALL_SHARE_BYTES;
     hfn_time_sizes sizes = { 0 };
 
     if (!o->timing)
         return sizes;
     sizes.is_timed = true;
-    sizes.nodes = capacity(o->node_capacity, DEFAULT_NODES >> (durable ? DURABLE_SHIFT_NODES : 0));
-    sizes.histograms = capacity(o->histogram_capacity,
-                                DEFAULT_HISTOGRAMS >> (durable ? DURABLE_SHIFT_HISTOGRAMS : 0));
+    sizes.nodes = capacity(o->node_capacity, DEFAULT_NODES >> (small ? SMALL_SHIFT_NODES : 0));
+    sizes.histograms =
+        capacity(o->histogram_capacity, DEFAULT_HISTOGRAMS >> (small ? SMALL_SHIFT_HISTOGRAMS : 0));
     sizes.slow_calls = capacity(o->slow_capacity, DEFAULT_SLOW_CALLS);
     sizes.allocs = o->timing & HOTFN_TIMING_ALLOC ? sizes.nodes : 0;
     sizes.events = o->timing & HOTFN_TIMING_EVENTS

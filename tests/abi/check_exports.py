@@ -5,7 +5,7 @@
     check_exports.py library FILE     the shared library exports the names of api.list, no other,
                                       each with the version that stands beside it
     check_exports.py agent FILE       the agent exports no name but the API's, the unwinder's
-                                      two, gdb's two and prctl, asks for no library but the C library, and calls
+                                      two, gdb's two, prctl and mlockall, asks for no library but the C library, and calls
                                       nothing by a name that a program may have a function of its own by
     check_exports.py headers          each name declared with HOTFN_API stands in api.list and
                                       the other way round
@@ -32,7 +32,7 @@ OPEN_NAMES = {
     "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__gmon_start__",   # weak, of the compiler's frame
     "__tls_get_addr", "__stack_chk_fail",   # the loader's and the C library's alone, where a compiler wants them
 }
-FORBIDS = {"prctl"}  # src/forbidden_clock.c
+PASSED_ON = {"prctl", "mlockall"}  # src/forbidden_clock.c, src/locked_memory.c
 C_LIBRARY = re.compile(r"libc\.so\.\d+|ld-linux[-\w]*\.so\.\d+|libc\.musl-\w+\.so\.\d+")
 
 
@@ -82,7 +82,7 @@ def needed(path):
 
 def check_agent(path):
     names = set(exported(path))
-    allowed = set(listed()) | UNWINDER_CALLS | GDB_NAMES | FORBIDS
+    allowed = set(listed()) | UNWINDER_CALLS | GDB_NAMES | PASSED_ON
     if path.endswith("-i386.so"):
         allowed |= UNWINDER_CALLS_I386
     problems = [f"{name}: exported by the agent" for name in sorted(names - allowed)]

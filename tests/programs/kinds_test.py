@@ -4,6 +4,7 @@ every mode, and their calls are counted to the last."""
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 
@@ -158,10 +159,24 @@ def forbids_itself_the_clock(place):
                 raise AssertionError(f"{how} {mode}: {timed_calls(place / f'{mode}.hfr', 'counted')} timed")
 
 
+def pays_no_memory_for_the_hooks(place):
+    """The record's addresses, most of which nobody writes to, are neither dumped nor locked, and leave most of a limit
+    of addresses to the program."""
+    program = build(place, "footprint.c")
+    same_in_every_mode(place, program, counts={"counted": 1000, "main": 1})
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    _, output, _, _ = same_in_every_mode(place, program, "600", counts={"counted": 500}, preexec_fn=limit,
+                                         modes={mode: MODES[mode] for mode in ("counted", "timed")})
+    if output != "there is memory\n":
+        raise AssertionError(f"bare: {output}")
+
+
 CASES = [gcc_address, gcc_address_static, gcc_thread, gcc_thread_static, gcc_undefined, gcc_undefined_static,
          gcc_leak, clang_address, clang_address_shared, clang_thread, clang_undefined,
          clang_undefined_shared, clang_leak, names_of_its_own,
-         forbids_itself_the_clock]
+         forbids_itself_the_clock, pays_no_memory_for_the_hooks]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES, needs=["gcc", "clang", "setarch"]))
