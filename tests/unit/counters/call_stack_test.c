@@ -311,7 +311,7 @@ static void a_clock_that_is_stopped_is_not_read_any_more(void)
     for (int full = 0; full < 2; full++) {
         timed_start(HOTFN_TIMING_HISTOGRAMS);
         hfn_time_state *t = timed_use(0);
-        hfn_time_frame *outer = frame_at(0, 256), *later = frame_at(0, 64);
+        hfn_time_frame *outer = frame_at(0, 64), *later = frame_at(0, 4096);
 
         enter(outer, 1, full);
         uint64_t last = t->last_tick;
