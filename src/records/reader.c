@@ -23,11 +23,29 @@
 #define MOST_STRING_BYTES UINT64_C(0xffffffff)
 
 static const char *const section_names[HFN_SECTION_TYPES] = {
-    "?",         "texts about the run", "modules",        "reasons", "slots",
-    "states",    "functions",           "names",          "threads", "rows",
-    "counts",    "clock of the times",  "times",          "times",   "histograms",
-    "call tree", "memory by call",      "slow calls",     "events",  "timing states",
-    "budget",    "budget's states",     "budget's means",
+    "?",
+    "texts about the run",
+    "modules",
+    "reasons",
+    "slots",
+    "states",
+    "functions",
+    "names",
+    "threads",
+    "rows",
+    "counts",
+    "clock of the times",
+    "times",
+    "times",
+    "histograms",
+    "nodes of the call tree",
+    "blocks by call",
+    "slow calls",
+    "events",
+    "timing states",
+    "budget",
+    "budget's states",
+    "budget's means",
 };
 
 hotfn_status hfn_record_damage(hotfn_record *r, uint64_t offset, hotfn_error *err,
@@ -77,7 +95,9 @@ static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
     switch (type) {
     case HFN_SECTION_MODULES: count = r->module_count; break;
     case HFN_SECTION_REASONS: count = s->elements; break;
-    case HFN_SECTION_SLOTS:
+    case HFN_SECTION_SLOTS: /* a repair keeps those of lost functions */
+        count = r->layout.kind == HFN_KIND_FINISHED ? s->elements : r->function_count;
+        break;
     case HFN_SECTION_STATES:
     case HFN_SECTION_TIMING_STATES:
     case HFN_SECTION_BUDGET_STATES:

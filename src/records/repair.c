@@ -16,7 +16,10 @@ static void take_parts(hfn_parts *parts, const hotfn_record *r)
     }
     parts->byte_counts[HFN_SECTION_MODULES] = (uint64_t)r->module_count * HFN_MODULE_BYTES;
     parts->byte_counts[HFN_SECTION_REASONS] &= ~(uint64_t)(HFN_REASON_BYTES - 1);
-    parts->byte_counts[HFN_SECTION_SLOTS] = (uint64_t)r->function_count * sizeof(uint32_t);
+    /* of lost functions too: so many slots the rows have, and no reader believes in more than stand there */
+    parts->byte_counts[HFN_SECTION_SLOTS] =
+        (uint64_t)(r->function_count > r->slot_count ? r->function_count : r->slot_count) *
+        sizeof(uint32_t);
     parts->byte_counts[HFN_SECTION_STATES] = (uint64_t)r->function_count * HFN_STATE_BYTES;
     parts->byte_counts[HFN_SECTION_FUNCTIONS] = (uint64_t)r->function_count * HFN_FUNCTION_BYTES;
     parts->byte_counts[HFN_SECTION_CELLS] =
@@ -69,6 +72,25 @@ static void take_budget(hfn_parts *parts, const hotfn_record *r)
     parts->byte_counts[HFN_SECTION_BUDGET_STATES] = states->byte_count & ~UINT64_C(3);
 }
 
+/* A word for each function, or none at all: those that were cut off say nothing. */
+static bool complete_states(hotfn_record *r, uint32_t type)
+{
+    hfn_part *part = &r->parts[type];
+    uint64_t bytes = (uint64_t)r->function_count * sizeof(uint32_t);
+    uint8_t *whole;
+
+    if (part->byte_count == 0 || part->byte_count >= bytes)
+        return true;
+    whole = hfn_alloc(&r->env, bytes + 2); /* as loading does */
+    if (!whole)
+        return false;
+    memcpy(whole, part->bytes, part->byte_count);
+    hfn_free(&r->env, part->bytes, part->byte_count + 2);
+    part->bytes = whole;
+    part->byte_count = bytes;
+    return true;
+}
+
 hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
 {
     static const hfn_packed nothing;
@@ -78,7 +100,9 @@ hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
     hfn_packed rows;
 
     hfn_packed_init(&rows, &r->env);
-    if (hfn_packed_difference(&rows, &r->rows, &nothing, r->slot_count) &&
+    if (complete_states(r, HFN_SECTION_TIMING_STATES) &&
+        complete_states(r, HFN_SECTION_BUDGET_STATES) &&
+        hfn_packed_difference(&rows, &r->rows, &nothing, r->slot_count) &&
         hfn_times_pack(&times, &r->times)) {
         take_parts(&parts, r);
         take_facts(&parts, r);

@@ -133,6 +133,20 @@ def check_merge(story, counted, folder):
     run(HOTFN, "merge", "-o", "/none/out.hfr", story, status=1)
 
 
+def check_repair_of_what_was_cut(records, folder):
+    """Wherever a record was cut: what is saved can be read."""
+    cut, new = folder / "cut.hfr", folder / "new.hfr"
+    for record in records:
+        whole = record.read_bytes()
+        saved = 0
+        for size in range(0, len(whole), max(len(whole) // 60, 1)):
+            cut.write_bytes(whole[:size])
+            if subprocess.run([HOTFN, "repair", cut, "-o", new], capture_output=True).returncode == 0:
+                run(HOTFN, "report", "--json", new)
+                saved += 1
+        assert saved > 20, (record, saved)
+
+
 def check_merge_into_one_of_its_own(story, folder):
     """Either it is the sum, or, where there is no room for that, what it was, with nothing left beside it."""
     place = folder / "grows"
@@ -265,6 +279,8 @@ with tempfile.TemporaryDirectory() as name:
     check_merge(timed, counts, base)
     check_merge_into_one_of_its_own(timed, base)
     check_clock_of_a_merge(timed, base)
+    run(STORY, "large", base / "large.hfr", 3000)
+    check_repair_of_what_was_cut((timed, counts, base / "large.hfr"), base)
     check_diff(timed, counts, base)
     check_top(timed)
     check_narrow(timed)
