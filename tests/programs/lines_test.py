@@ -158,6 +158,22 @@ def check_report(folder):
     assert "source_line" not in report(record, "--json"), "lines of another build"
 
 
+def check_without_libdw(folder):
+    """Where libdw cannot be loaded, lines are missing from what has lines: that is said, once, and not with --no-lines."""
+    path, broken, record = folder / "lined", folder / "broken", folder / "l.hfr"
+    broken.mkdir()
+    output("gcc", "-g", "-O2", folder / "a.c", "-o", path)
+    output("gcc", "-shared", "-x", "c", "/dev/null", "-o", broken / "libdw.so.1")
+    output(HOTFN, "run", "-q", "-o", record, "--", path)
+    world = {**os.environ, "LD_LIBRARY_PATH": str(broken)}
+    for words, times in ((("report", record), 1), (("report", "--json", record), 1), (("symbols", "--json", path), 1),
+                         (("report", "--no-lines", record), 0)):
+        said = subprocess.run([HOTFN, *words], env=world, capture_output=True, text=True).stderr
+        assert said.count("libdw.so.1, which reads them") == times, (words, said)
+    output("strip", path)
+    assert "libdw" not in subprocess.run([HOTFN, "report", record], env=world, capture_output=True, text=True).stderr
+
+
 def check_stripped(folder):
     """All names gone: `run`, `scan`, `list` and `kit` find the separate file by its build-id too."""
     path, debug, record, kit = folder / "bare", folder / "names", folder / "s.hfr", folder / "kit"
@@ -195,6 +211,7 @@ def main():
         check_symbols(folder)
         check_report(folder)
         check_stripped(folder)
+        check_without_libdw(folder)
     return 0
 
 

@@ -10,6 +10,7 @@
 
 #if defined(HOTFN_HAVE_LIBDW)
 #include "dwarf_lines.h"
+#include "libdw.h"
 #endif
 
 typedef struct opened {
@@ -41,6 +42,21 @@ bool hotfn_tool_source_dir(const char *folder)
     return true;
 }
 
+/* An image with lines that nobody here can read: said once, as a report without lines looks like one of a
+ * program without. */
+static void say_unread(const char *why)
+{
+    static bool said;
+
+    for (uint32_t i = 0; !said && i < hotfn_image_section_count(last->image); i++) {
+        hotfn_section s = HOTFN_SECTION_INIT;
+        hotfn_image_get_section(last->image, i, &s);
+        said = strcmp(s.name, ".debug_line") == 0;
+        if (said)
+            fprintf(stderr, "hotfn: %s has source lines, but %s\n", last->path, why);
+    }
+}
+
 #if defined(HOTFN_HAVE_LIBDW)
 /* Absolute, with ':' between them. */
 static char *join_folders(void)
@@ -64,6 +80,8 @@ static void open_dwarf(void)
     if (path)
         last->dwarf = dwarf_lines_open(last->path, path);
     free(path);
+    if (!libdw_load())
+        say_unread("libdw.so.1, which reads them, cannot be loaded (Debian: libdw1)");
 }
 
 static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
@@ -86,6 +104,7 @@ static void close_dwarf(void)
 #else
 static void open_dwarf(void)
 {
+    say_unread("this hotfn was built without libdw, which reads them");
 }
 
 static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
