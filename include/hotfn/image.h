@@ -91,6 +91,9 @@ HOTFN_API uint32_t hotfn_image_section_count(const hotfn_image *image);
 /* HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index, hotfn_section *out);
 
+/* "x86-64", "arm64", ... of a HOTFN_MACHINE_*, "other" of any other number: static text.  Since 0.1. */
+HOTFN_API const char *hotfn_machine_name(uint32_t machine);
+
 /* The file's bytes at [rva, rva + *byte_count): a view, and in *byte_count how many lie there
  * contiguously at least up to the end of the segment; NULL where nothing is.  Since 0.1. */
 HOTFN_API const uint8_t *hotfn_image_bytes(const hotfn_image *image, uint64_t rva, uint64_t *byte_count);

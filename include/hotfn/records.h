@@ -207,7 +207,7 @@ HOTFN_API uint64_t hotfn_snapshot_time_ns(const hotfn_snapshot *snapshot);
 
 /*
  * Write the finished record to path (a new file beside it, renamed over it at the end).
- * state, exit_code  as in hotfn_record_info.
+ * state, exit_code  as in hotfn_record_info: finished, killed or merged.
  * from, to          NULL, or the window: counts are to - from (to NULL: now).
  * A durable record may be finished over its own path.  What still waits for its module becomes
  * refused ("not-loaded").  HOTFN_E_IO names the file.  Since 0.1.

@@ -32,8 +32,9 @@ typedef struct hotfn_session_options {
 
 /*
  * Scan the selected modules of the running process and prepare to count.  Nothing is hooked yet.
- * One session a process at a time (HOTFN_E_STATE).  libhotfn itself is never hooked.  With a map also
- * the errors of hotfn_symbols_load_map.  Since 0.1.
+ * One session a process at a time (HOTFN_E_STATE).  libhotfn itself is never hooked: a module that has
+ * libhotfn.a in it cannot be chosen (HOTFN_E_UNSUPPORTED).  A session counts; times are kept of programs
+ * that `hotfn run` starts.  With a map also the errors of hotfn_symbols_load_map.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_options *options,
                                             const hotfn_env *env, hotfn_error *err);

@@ -2,6 +2,7 @@
 /* The public calls of the image station: open, close, and the facts as sized structs. */
 #include "image/inside.h"
 
+#include <hotfn/machine.h>
 #include <string.h>
 
 hotfn_status hfn_image_no_memory(const hotfn_image *image, hotfn_error *err)
@@ -153,4 +154,11 @@ bool hfn_elf_segment_of_type(const hotfn_image *image, uint32_t type, uint64_t *
         }
     }
     return false;
+}
+
+const char *hotfn_machine_name(uint32_t machine)
+{
+    static const char *const names[] = { "other", "x86", "x86-64", "arm", "arm64" };
+
+    return machine < HFN_COUNT_OF(names) ? names[machine] : names[HOTFN_MACHINE_OTHER];
 }

@@ -216,7 +216,7 @@ static void print_modules(const hotfn_record *record, uint32_t count)
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         hotfn_record_get_module(record, i, &m);
         printf("  %-10s %6u functions  %-7s ", module_word(m.flags), m.function_count,
-               m.machine == HOTFN_MACHINE_OTHER ? "-" : listing_machine_name(m.machine));
+               m.machine == HOTFN_MACHINE_OTHER ? "-" : hotfn_machine_name(m.machine));
         print_text(m.path);
         printf("  ");
         print_id(&m);
@@ -336,7 +336,7 @@ static void json_modules(const hotfn_record *record, uint32_t count)
         printf("%s\n{\"module\":", i ? "," : "");
         listing_json_text(stdout, m.file);
         json_text("path", m.path);
-        json_text("machine", listing_machine_name(m.machine));
+        json_text("machine", hotfn_machine_name(m.machine));
         printf(",\"image_id\":\"");
         print_id(&m);
         printf("\"");

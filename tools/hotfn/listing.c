@@ -163,13 +163,6 @@ void listing_close(listing *l)
     memset(l, 0, sizeof *l);
 }
 
-const char *listing_machine_name(uint32_t machine)
-{
-    static const char *const names[] = { "other", "x86", "x86-64", "arm", "arm64" };
-
-    return machine < sizeof names / sizeof names[0] ? names[machine] : "other";
-}
-
 static const char *id_kind_name(uint32_t kind)
 {
     static const char *const names[] = { "none", "build-id", "pdb", "pe", "code-hash" };
@@ -183,7 +176,7 @@ void listing_print_head(FILE *out, const listing *l, const char *schema)
     listing_json_text(out, l->info.path);
     fprintf(out, ",\"format\":\"%s\"", l->format);
     if (l->image || l->info.machine != HOTFN_MACHINE_OTHER)
-        fprintf(out, ",\"machine\":\"%s\"", listing_machine_name(l->info.machine));
+        fprintf(out, ",\"machine\":\"%s\"", hotfn_machine_name(l->info.machine));
     if (l->info.id_bytes == 0)
         return; /* a map does not say whose it is */
     fputs(",\"image_id\":\"", out);

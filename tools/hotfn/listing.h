@@ -31,9 +31,6 @@ void listing_close(listing *l);
 /* 1,234,567 */
 const char *listing_grouped(uint64_t value, char out[32]);
 
-/* HOTFN_MACHINE_* for people: "x86-64". */
-const char *listing_machine_name(uint32_t machine);
-
 /* {"schema":"...","image":...,"format":...,"machine":...,"image_id":...,"id_kind":... (still
  * open) */
 void listing_print_head(FILE *out, const listing *l, const char *schema);

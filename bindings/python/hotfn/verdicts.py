@@ -15,7 +15,6 @@ from ._text import PathLike, c_texts, env, path_bytes
 
 # A scan lists what a record would: a function that can be hooked is "waiting" there.
 VERDICTS = {1: "hookable", 5: "hookable", 2: "refused", 3: "fragment", 4: "excluded"}
-MACHINES = {0: "other", 1: "x86", 2: "x86-64", 3: "arm", 4: "arm64"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Scan:
     path: str
     machine: str
     id: bytes
-    functions: Tuple[Verdict, ...]
+    functions: Tuple[Verdict, ...] = dataclasses.field(repr=False)  # thousands
     hookable_count: int
     refused_count: int
     fragment_count: int
@@ -59,7 +58,7 @@ def _read(handle: c_void_p) -> Scan:
     for index in range(info.function_count):
         check(lib.hotfn_scan_get_function(handle, index, raw))
         functions.append(_verdict(raw))
-    return Scan(path=decode(info.path), machine=MACHINES.get(info.machine, "other"),
+    return Scan(path=decode(info.path), machine=decode(lib.hotfn_machine_name(info.machine)),
                 id=bytes(info.id)[:info.id_bytes], functions=tuple(functions),
                 hookable_count=info.hookable_count, refused_count=info.refused_count,
                 fragment_count=info.fragment_count, from_cache=bool(info.from_cache))
