@@ -86,34 +86,52 @@ static hotfn_scan *scan_new(const char *path, const hotfn_env *env)
     return scan;
 }
 
+/* A scan that knows its file and nothing of what is in it. */
+static hotfn_status scan_begin(hotfn_scan **out, const char *path, const hotfn_env *env,
+                               struct stat *file, hotfn_error *err)
+{
+    if (stat(path, file) != 0) {
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
+                        strerror(errno));
+    }
+    *out = scan_new(path, env);
+    if (!*out) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+    }
+    (*out)->device = (uint64_t)file->st_dev;
+    (*out)->inode = (uint64_t)file->st_ino;
+    return HOTFN_OK;
+}
+
+/* To the caller if all went well. */
+static hotfn_status scan_end(hotfn_scan *scan, hotfn_status status, hotfn_scan **out)
+{
+    if (status == HOTFN_OK) {
+        *out = scan;
+    } else {
+        hotfn_scan_close(scan);
+    }
+    return status;
+}
+
 hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
                              const hotfn_env *env, hotfn_error *err)
 {
     hotfn_scan_options o;
+    hotfn_scan *scan;
     struct stat file;
     if (!hfn_take_options(&o, sizeof o, options)) {
         return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
     }
-    if (stat(path, &file) != 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
-                        strerror(errno));
+    hotfn_status status = scan_begin(&scan, path, env, &file, err);
+    if (status != HOTFN_OK) {
+        return status;
     }
-    hotfn_scan *scan = scan_new(path, env);
-    if (!scan) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
-    }
-    scan->device = (uint64_t)file.st_dev;
-    scan->inode = (uint64_t)file.st_ino;
     uint64_t stamp = hfn_scan_stamp(path, &file, &o);
     if (!o.cache_folder || !take_from_cache(scan, o.cache_folder, stamp)) {
-        hotfn_status s = make_fresh(scan, &o, stamp, err);
-        if (s != HOTFN_OK) {
-            hotfn_scan_close(scan);
-            return s;
-        }
+        status = make_fresh(scan, &o, stamp, err);
     }
-    *out = scan;
-    return HOTFN_OK;
+    return scan_end(scan, status, out);
 }
 
 void hotfn_scan_close(hotfn_scan *scan)
@@ -190,27 +208,17 @@ static hotfn_status compare_id(const hotfn_scan *scan, hotfn_error *err)
 hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,
                              const hotfn_env *env, hotfn_error *err)
 {
+    hotfn_scan *scan;
     struct stat file;
-    if (stat(path, &file) != 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
-                        strerror(errno));
+    hotfn_status status = scan_begin(&scan, path, env, &file, err);
+    if (status != HOTFN_OK) {
+        return status;
     }
-    hotfn_scan *scan = scan_new(path, env);
-    if (!scan) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
-    }
-    scan->device = (uint64_t)file.st_dev;
-    scan->inode = (uint64_t)file.st_ino;
-    hotfn_status status = read_block(scan, scan_path, err);
+    status = read_block(scan, scan_path, err);
     if (status == HOTFN_OK) {
         status = compare_id(scan, err);
     }
-    if (status != HOTFN_OK) {
-        hotfn_scan_close(scan);
-        return status;
-    }
-    *out = scan;
-    return HOTFN_OK;
+    return scan_end(scan, status, out);
 }
 
 hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)
