@@ -181,6 +181,25 @@ static void print_culprit(const candidate *c)
     printf("\nwithout   hotfn run -x '%s' ...\n\n", c->name);
 }
 
+static uint32_t without(uint32_t item, uint32_t *left, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (left[i] != item)
+            left[kept++] = left[i];
+    return kept;
+}
+
+static void print_culprits(const bisection *b, const uint32_t *items, uint32_t few)
+{
+    printf(few == 1 ? "The hook of this function changes the outcome:\n\n"
+                    : "The hooks of these %u functions together change the outcome:\n\n",
+           few);
+    for (uint32_t i = 0; i < few; i++)
+        print_culprit(&b->candidates[items[i]]);
+    fflush(stdout);
+}
+
 /* Search, take what was found out, and search again while the others still change the outcome. */
 static int search_all(bisection *b)
 {
@@ -195,25 +214,16 @@ static int search_all(bisection *b)
         uint32_t few = bisect_search(items, count, is_bad, b);
         if (b->failed)
             break;
-        printf(few == 1 ? "The hook of this function changes the outcome:\n\n"
-                        : "The hooks of these %u functions together change the outcome:\n\n",
-               few);
-        for (uint32_t i = 0; i < few; i++) {
-            print_culprit(&b->candidates[items[i]]);
-            uint32_t kept = 0;
-            for (uint32_t j = 0; j < count; j++)
-                if (left[j] != items[i])
-                    left[kept++] = left[j];
-            count = kept;
-        }
-        fflush(stdout);
+        print_culprits(b, items, few);
+        for (uint32_t i = 0; i < few; i++)
+            count = without(items[i], left, count);
         found++;
     }
     free(left);
     free(items);
     if (b->failed)
         return TOOL_FAILED;
-    fprintf(stderr, "hotfn bisect: %u trials%s\n", b->trials,
+    fprintf(stderr, "hotfn bisect: %u trial%s%s\n", b->trials, words_s(b->trials),
             found == MOST_CULPRITS ? "; there may be more" : "");
     if (found == 0)
         fprintf(stderr, "hotfn bisect: the outcome differed once, not again: it is not stable\n");

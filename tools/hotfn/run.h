@@ -90,6 +90,9 @@ typedef struct run_service {
 bool run_service_start(run_service *s);
 void run_service_stop(run_service *s);
 
+/* run_summary.c: record is NULL if it cannot be read; a run without the agent is said so. */
+void run_summarise(const run_service *s, const hotfn_record *record, double seconds);
+
 /* run_child.c */
 typedef struct run_child {
     pid_t pid;
