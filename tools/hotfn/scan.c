@@ -6,9 +6,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
 #define REASON_COUNT (HOTFN_REASON_RELOCATED + 1) /* those that a scan may give */
+#define NAME_MOST 40                              /* columns of --why */
 #define TIMING_REASON_COUNT 256                   /* a byte of a verdict's flags */
 
 enum { WHY = 256, INT3, THREADS, TIMED };
@@ -134,9 +136,11 @@ static void print_timing(const totals *t)
     }
 }
 
-static void print_reasons(const scan *s)
+/* The widest name of those that are listed, if not print; longer ones than NAME_MOST stand out of line. */
+static int list_reasons(const scan *s, bool print, int width)
 {
     char text[16384];
+    int widest = 0;
 
     for (uint32_t i = 0; i < s->count; i++) {
         const hotfn_verdict v = verdict_at(s, i);
@@ -145,14 +149,22 @@ static void print_reasons(const scan *s)
         if (!s->selected[i] || (v.verdict != HOTFN_VERDICT_REFUSED && untimed == HOTFN_REASON_NONE))
             continue;
         hotfn_functions_get(s->functions, i, &f);
-        printf("%#12" PRIx64 " %s", f.rva, listing_display(&s->file, f.name, text, sizeof text));
-        if (untimed == HOTFN_REASON_NONE)
-            printf("+%" PRIu32 ": %s: %s\n", v.offset, hotfn_reason_name(v.reason),
-                   hotfn_reason_text(v.reason));
-        else
-            printf(": counted only: %s: %s\n", hotfn_reason_name(untimed),
-                   hotfn_reason_text(untimed));
+        const char *name = listing_display(&s->file, f.name, text, sizeof text);
+        int length = (int)strlen(name);
+        widest = length > widest && length <= NAME_MOST ? length : widest;
+        if (print && untimed == HOTFN_REASON_NONE)
+            printf("%#12" PRIx64 "  %-*s  %s at byte %" PRIu32 ": %s\n", f.rva, width, name,
+                   hotfn_reason_name(v.reason), v.offset, hotfn_reason_text(v.reason));
+        else if (print)
+            printf("%#12" PRIx64 "  %-*s  counted only, %s: %s\n", f.rva, width, name,
+                   hotfn_reason_name(untimed), hotfn_reason_text(untimed));
     }
+    return widest;
+}
+
+static void print_reasons(const scan *s)
+{
+    list_reasons(s, true, list_reasons(s, false, 0));
 }
 
 static void print_json_counts(const char *title, const uint32_t *counts, uint32_t count,
