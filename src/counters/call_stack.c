@@ -210,8 +210,7 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_fra
     *hfn_time_skip_of(t, slot) = hfn_sample_skip(&t->random, mean);
     if (t->thread == 0 || !hfn_time.nodes)
         return 0;
-    node = hfn_tree_called_from(HFN_PASS(t), *(const uintptr_t *)(const void *)(f + 1),
-                                HFN_PASS(slot));
+    node = hfn_tree_called_from(HFN_PASS(t), HFN_PASS(f), HFN_PASS(slot));
     if (node != 0)
         hfn_time.nodes[node - 1].calls += f->room;
     return node;

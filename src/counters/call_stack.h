@@ -14,18 +14,19 @@
 typedef struct hfn_time_engine {
     uint32_t thread_at, log_at;
     uint32_t clock;
-    uint32_t flags; /* HOTFN_TIMING_* */
-    hotfn_time_header *header; /* NULL: nothing is timed */
+    uint32_t flags;                       /* HOTFN_TIMING_* */
+    hotfn_time_header *header;            /* NULL: nothing is timed */
     uint32_t skips_at, gaps_at, hints_at; /* from the state on  */
     uint32_t most_mean;   /* sampled: of each function one call in so many is timed, at least */
     uint64_t worth_ticks; /* sampled: a call that takes so long is always timed */
-    uint64_t slow_ticks; /* UINT64_MAX: none are kept */
+    uint64_t slow_ticks;  /* UINT64_MAX: none are kept */
     hotfn_time_node *nodes;
     uint64_t *histograms;
     hotfn_slow_call *slow;
     hotfn_time_event *events;
     hotfn_alloc_cell *allocs; /* by node; NULL: memory is not kept */
-    const uint32_t *means; /* sampled: by slot, the parent may change them: no more of the calls are timed */
+    const uint32_t
+        *means; /* sampled: by slot, the parent may change them: no more of the calls are timed */
     uint32_t event_mask;
     uint32_t beside_ticks; /* sampled: what an end of a call costs its caller beside what it sees */
 } hfn_time_engine;
@@ -76,8 +77,9 @@ int hfn_time_personality(int version, int actions, uint64_t exception_class, voi
 /* call_tree.c, for the full ones. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t);
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, uint32_t slot);
-/* Sampled: the node of slot, called from the code at return_address, which need not be timed now. */
-HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, uint64_t return_address,
+/* Sampled: the node of slot, whose call begins at the frame, called from the code that it goes back to, which need
+ * not be timed now. */
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, const hfn_time_frame *frame,
                                                   uint32_t slot);
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_of_open_calls(hfn_time_state *t, uint32_t depth,
                                                     uint32_t slot);

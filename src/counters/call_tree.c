@@ -149,10 +149,26 @@ static uint32_t slot_at(uint64_t address)
                                                                         : UINT32_MAX;
 }
 
+/* A timed call ended in a jump to the one that begins: it goes back to the stub of that call, whose frame lies just
+ * above.  UINT32_MAX: it did not. */
+static uint32_t jumped_from(hfn_time_state *t, const hfn_time_frame *frame)
+{
+    uint32_t depth = t->depth;
+    uint64_t above = (uint64_t)(uintptr_t)(frame + 1) + sizeof(uintptr_t);
+    const hfn_open_call *top =
+        hfn_time_log_of(t) + depth - 1; /* there is one in front of the first */
+
+    return depth <= HFN_LOG_CAPACITY && top->frame - above <= HFN_BELOW_FRAME_MOST &&
+                   hfn_call_slot(top->how) + 1 == t->current
+               ? hfn_call_slot(top->how)
+               : UINT32_MAX;
+}
+
 /* Two levels only: below the root a node a caller, below that its callees. */
-HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, uint64_t return_address,
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, const hfn_time_frame *frame,
                                                   uint32_t slot)
 {
+    uint64_t return_address = *(const uintptr_t *)(const void *)(frame + 1);
     hint h = hint_for(t, return_address, slot);
     uint32_t node = hinted(&h, slot), caller, parent;
 
@@ -160,6 +176,8 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, uint64_t re
         return node;
     parent = t->root ? t->root : hfn_tree_root(HFN_PASS(t));
     caller = slot_at(return_address - 1);
+    if (caller == UINT32_MAX)
+        caller = jumped_from(t, frame);
     if (parent != 0 && caller != UINT32_MAX)
         parent = hfn_tree_child(HFN_PASS(t), HFN_PASS(parent), HFN_PASS(caller));
     if (parent != 0)
