@@ -6,6 +6,7 @@ void *own_memcpy(void *to, const void *from, size_t count);
 void *own_memmove(void *to, const void *from, size_t count);
 void *own_memset(void *to, int byte, size_t count);
 int own_memcmp(const void *a, const void *b, size_t count);
+int own_bcmp(const void *a, const void *b, size_t count);
 void *own_memchr(const void *in, int byte, size_t count);
 size_t own_strlen(const char *text);
 size_t own_strnlen(const char *text, size_t most);
@@ -72,6 +73,7 @@ static void compares_and_finds_as_the_c_library(void)
             size_t both = (strlen(a) < strlen(b) ? strlen(a) : strlen(b)) + 1;
             CHECK_EQ_I64(sign(own_strcmp(a, b)), sign(strcmp(a, b)));
             CHECK_EQ_I64(sign(own_memcmp(a, b, both)), sign(memcmp(a, b, both)));
+            CHECK_EQ_I64(own_bcmp(a, b, both) != 0, memcmp(a, b, both) != 0);
             for (size_t most = 0; most < 5; most++)
                 CHECK_EQ_I64(sign(own_strncmp(a, b, most)), sign(strncmp(a, b, most)));
         }
