@@ -23,7 +23,6 @@ import sys
 import tempfile
 
 import callgrind_counts
-import callgrind_file
 import elf_tables
 import hotfn_report
 

@@ -10,7 +10,7 @@ import ctypes
 import ctypes.util
 import os
 import sys
-from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_int32, c_uint8, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, Iterator, List, Tuple
 
 from . import _structs as s

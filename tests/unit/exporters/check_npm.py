@@ -5,7 +5,6 @@ command line shows the report's times.  Passed over (77) without npm or its regi
 
     check_npm.py HOTFN PROGRAM    (export_timed)
 """
-import json
 import os
 import pathlib
 import re
