@@ -35,6 +35,89 @@ static void the_next_name_ends_an_object(void)
     scene_finish(&s);
 }
 
+enum { FILE_BYTES = 0x1000 };
+
+typedef struct data_section {
+    uint32_t type;
+    uint64_t flags, rva, size;
+} data_section;
+
+/* The references of a library of FILE_BYTES with these two sections. */
+static hfn_references references_of(const data_section sections[2], const hotfn_env *env)
+{
+    static const uint8_t bytes[0x300];
+    elf_builder *b = elf_new_x86_64();
+    hotfn_image *image;
+    hfn_references r;
+
+    elf_segment(b, 1, 4, 0, FILE_BYTES)->memory_bytes = 4 * FILE_BYTES;
+    for (uint32_t i = 0; i < 2; i++) {
+        const data_section *s = &sections[i];
+        uint32_t at = elf_add(b, ".s", s->type, s->flags, bytes, s->size);
+        b->sections[at].address = b->base + s->rva;
+    }
+    elf_finish(b);
+    CHECK(b->file.size <= FILE_BYTES);
+    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, FILE_BYTES, "data", NULL, NULL),
+                 HOTFN_OK);
+    CHECK(hfn_references_init(&r, image, env));
+    hotfn_image_close(image);
+    free(b);
+    return r;
+}
+
+/* Each name alone, seen from each place, over more than one word of the bitmap. */
+static void each_name_is_seen_from_each_place_before_it(void)
+{
+    static const data_section data[2] = { { 1, ELF_ALLOC, 0x800, 0x2fc }, { 1, 0, 0, 0 } };
+    const hotfn_env env = hfn_env_fill(NULL);
+    hfn_references r = references_of(data, &env);
+    uint64_t names = 0x2fc / HFN_REFERENCE_BYTES;
+    uint32_t wrong = 0;
+
+    for (uint64_t name = 0; name < names; name++) {
+        hfn_references_add(&r, r.rva + name * HFN_REFERENCE_BYTES);
+        for (uint64_t from = 0; from < names; from++) {
+            uint64_t next = hfn_references_next(&r, r.rva + from * HFN_REFERENCE_BYTES);
+            wrong += next != (from < name ? r.rva + name * HFN_REFERENCE_BYTES : r.end);
+        }
+        memset(r.words, 0, names / 64 * 8 + 8);
+    }
+    CHECK_EQ_U64(wrong, 0);
+    hfn_references_finish(&r, &env);
+    CHECK(r.words == NULL);
+}
+
+static void the_data_is_what_is_loaded_and_no_code(void)
+{
+    enum { PROGBITS = 1, NOBITS = 8, FAR = 2 * FILE_BYTES }; /* more can be no data */
+    static const data_section cases[][2] = {
+        { { PROGBITS, ELF_ALLOC, 0x800, 0x40 }, { PROGBITS, ELF_ALLOC, 0xa00, 0x40 } },
+        { { PROGBITS, ELF_ALLOC, 0xa00, 0x40 }, { PROGBITS, ELF_ALLOC, 0x800, 0x40 } },
+        { { PROGBITS, ELF_ALLOC, 0x800, 0x40 }, { PROGBITS, 0, 0xa00, 0x40 } },
+        { { PROGBITS, ELF_ALLOC, 0x800, 0x40 }, { NOBITS, ELF_ALLOC, 0xa00, 0x40 } },
+        { { PROGBITS, ELF_ALLOC, 0x800, 0x40 }, { PROGBITS, ELF_ALLOC | ELF_CODE, 0xa00, 0x40 } },
+        { { PROGBITS, ELF_ALLOC, 0x800, 0x40 }, { PROGBITS, ELF_ALLOC, 0xa00, 0 } },
+        { { PROGBITS, ELF_ALLOC, 0x800, 0x40 }, { PROGBITS, ELF_ALLOC, 0x800 + FAR - 0x40, 0x40 } },
+        { { PROGBITS, ELF_ALLOC, 0x800, 0x40 }, { PROGBITS, ELF_ALLOC, 0x800 + FAR - 0x3f, 0x40 } },
+        { { PROGBITS, ELF_ALLOC, 0x800, 0x80 }, { PROGBITS, ELF_ALLOC, 0x820, 0x40 } },
+        { { PROGBITS, ELF_ALLOC, 0x800, 0x40 }, { PROGBITS, ELF_ALLOC, 0x840, 0x40 } },
+    };
+    static const uint64_t extents[][2] = {
+        { 0x800, 0xa40 }, { 0x800, 0xa40 }, { 0x800, 0x840 },       { 0x800, 0x840 },
+        { 0x800, 0x840 }, { 0x800, 0x840 }, { 0x800, 0x800 + FAR }, { 0x800, 0x840 },
+        { 0x800, 0x880 }, { 0x800, 0x880 },
+    };
+    const hotfn_env env = hfn_env_fill(NULL);
+
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hfn_references r = references_of(cases[i], &env);
+        if (!CHECK_EQ_U64(r.rva, extents[i][0]) | !CHECK_EQ_U64(r.end, extents[i][1]))
+            printf("# row %u\n", i);
+        hfn_references_finish(&r, &env);
+    }
+}
+
 static void what_is_no_data_is_not_noted(void)
 {
     hotfn_env env;
@@ -54,6 +137,8 @@ static void what_is_no_data_is_not_noted(void)
 
 static const check_test tests[] = {
     CHECK_TEST(the_next_name_ends_an_object),
+    CHECK_TEST(each_name_is_seen_from_each_place_before_it),
+    CHECK_TEST(the_data_is_what_is_loaded_and_no_code),
     CHECK_TEST(what_is_no_data_is_not_noted),
 };
 CHECK_MAIN(tests)
