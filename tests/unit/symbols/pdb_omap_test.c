@@ -2,6 +2,10 @@
 /* Claims about images that were reordered after linking. */
 #include "symbols/pdb_load.h"
 
+#include "symbols/pdb_omap.h"
+
+#include "../../property/random.h"
+
 static void a_moved_function_is_where_the_image_has_it(void)
 {
     pdb_builder *b = pdb_begin(512);
@@ -113,6 +117,148 @@ static void procedures_all_over_the_omap_are_refused(void)
     refuse(b, "lie upon each other", place(b, OMAP_FROM, 0));
 }
 
+/* The optional debug stream of that index (LLVM docs, "PDB DBI Stream"). */
+static void set_debug_stream(pdb_builder *b, uint32_t index, uint32_t stream)
+{
+    uint8_t *number = b->file + place(b, DBI, b->s[DBI].size - 22 + 2 * index);
+
+    number[0] = (uint8_t)stream;
+    number[1] = (uint8_t)(stream >> 8);
+}
+
+static void addresses_count_from_the_sections_before_the_move(void)
+{
+    enum { SECTION_HEADERS = 5, ORIGINAL_HEADERS = 10 };
+    uint8_t headers[2 * 40] = { [13] = 0x50, [36] = 0x20, [40 + 13] = 0x60 };
+    pdb_builder *b = pdb_begin(512);
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_symbols *symbols;
+
+    procedure(b, MODULE, 0x1110, "moved", 0x10, 16);
+    put_bytes(b, NAMES, headers, sizeof headers); /* a stream that nothing else names */
+    omap(b, 0x1010, 0x3000);
+    omap(b, 0x5010, 0x2000);
+    omap(b, 0x5010, 0x2000); /* twice is in order */
+    pdb_finish(b);
+    symbols = load_with(b, NULL, HOTFN_OK, &err);
+    CHECK_EQ_U64(find(symbols, "moved", HOTFN_SYMBOL_FUNCTION).rva, 0x3000);
+    hotfn_symbols_destroy(symbols);
+    set_debug_stream(b, ORIGINAL_HEADERS, NAMES);
+    symbols = load_with(b, NULL, HOTFN_OK, &err);
+    CHECK_EQ_U64(find(symbols, "moved", HOTFN_SYMBOL_FUNCTION).rva, 0x2000);
+    hotfn_symbols_destroy(symbols);
+    set_debug_stream(b, ORIGINAL_HEADERS, NO_STREAM);
+    set_debug_stream(b, SECTION_HEADERS, NO_STREAM);
+    load_with(b, NULL, HOTFN_E_UNSUPPORTED, &err);
+    pdb_free(b);
+}
+
+static void what_did_not_move_is_where_it_was(void)
+{
+    hfn_pdb_addresses a = { .steps_left = 0 };
+    hfn_pdb_piece piece = { 0, 0, 0 };
+    uint64_t source = 0;
+
+    CHECK(hfn_pdb_piece_at(&a, 5, 8, &piece));
+    CHECK(piece.source == 5 && piece.image == 5 && piece.bytes == 3);
+    CHECK(!hfn_pdb_piece_at(&a, 5, 5, &piece));
+    CHECK(hfn_pdb_to_source(&a, 9, &source) && source == 9);
+    a.from_source.size = 8; /* moved, and nobody says from where */
+    CHECK(!hfn_pdb_to_source(&a, 9, &source));
+}
+
+/* ---- Against a look at every byte. */
+
+enum { WHERE = 40, GONE = -1 };
+
+typedef struct entry {
+    uint32_t from, to;
+} entry;
+
+/* Where the image has a byte, by the last entry that begins at it or before it. */
+static int64_t image_of(const entry *omap, uint32_t count, uint64_t source)
+{
+    int64_t image = GONE;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (omap[i].from <= source)
+            image = omap[i].to ? (int64_t)(omap[i].to + source - omap[i].from) : GONE;
+    }
+    return image;
+}
+
+static hfn_pdb_piece piece_of(const entry *omap, uint32_t count, uint64_t source, uint64_t end)
+{
+    hfn_pdb_piece piece = { source, 0, 0 };
+
+    while (piece.source < end && image_of(omap, count, piece.source) == GONE)
+        piece.source++;
+    if (piece.source == end)
+        return piece;
+    piece.image = (uint64_t)image_of(omap, count, piece.source);
+    while (piece.source + piece.bytes < end && image_of(omap, count, piece.source + piece.bytes) ==
+                                                   (int64_t)(piece.image + piece.bytes))
+        piece.bytes++;
+    return piece;
+}
+
+/* Sorted entries, some for one address; places that go on where the one before ends, or are gone. */
+static uint32_t random_omap(entry *omap, random_source *r)
+{
+    uint32_t count = 1 + (uint32_t)(random_u64(r) % 8), from = 0, to = 0, last = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        from += (uint32_t)(random_u64(r) % 6);
+        switch (random_u64(r) % 4) {
+        case 0: to = 0; break;
+        case 1: to = to ? to + (from - last) : 1; break;
+        default: to = 100 * (1 + (uint32_t)(random_u64(r) % 9)); break;
+        }
+        omap[i] = (entry){ from, to };
+        last = from;
+    }
+    return count;
+}
+
+static void pieces_and_ways_back_are_what_a_look_at_each_byte_finds(void)
+{
+    random_source r = random_from(1);
+    uint64_t wrong = 0, pieces = 0;
+    entry omap[8];
+
+    for (int round = 0; round < 20000; round++) {
+        uint32_t count = random_omap(omap, &r);
+        hfn_span bytes = { (const uint8_t *)omap, count * sizeof(entry), false };
+        hfn_pdb_addresses a = { .from_source = bytes, .to_source = bytes };
+        uint64_t source = 1 + random_u64(&r) % WHERE, end = source + random_u64(&r) % 40;
+        hfn_pdb_piece expected = piece_of(omap, count, source, end), got = { 0, 0, 0 };
+        bool any = hfn_pdb_piece_at(&a, source, end, &got);
+        pieces += any;
+        wrong += any != (expected.bytes > 0) || (any && memcmp(&got, &expected, sizeof got) != 0);
+        uint64_t back = 0;
+        int64_t found = image_of(omap, count, source);
+        wrong += hfn_pdb_to_source(&a, source, &back) != (found != GONE) ||
+                 (found != GONE && back != (uint64_t)found);
+    }
+    CHECK_EQ_U64(wrong, 0);
+    CHECK(pieces > 5000);
+}
+
+static void sections_count_from_one(void)
+{
+    uint8_t headers[2 * 40] = { [12] = 0x10, [36] = 0x20, [40 + 13] = 0x20, [40 + 39] = 0x20 };
+    hfn_pdb_addresses a = { .sections = { headers, sizeof headers, false } };
+    uint64_t rva = 0;
+
+    CHECK(hfn_pdb_image_rva(&a, 1, 3, &rva) && rva == 0x13);
+    CHECK(hfn_pdb_source_rva(&a, 2, 0xffffffff, &rva) && rva == 0x100001fff);
+    CHECK(!hfn_pdb_source_rva(&a, 0, 3, &rva) && !hfn_pdb_image_rva(&a, 3, 3, &rva));
+    CHECK(hfn_pdb_section_is_code(&a, 1) && hfn_pdb_section_is_code(&a, 2));
+    headers[36] = headers[40 + 39] = 0x40; /* initialized data; readable */
+    CHECK(!hfn_pdb_section_is_code(&a, 1) && !hfn_pdb_section_is_code(&a, 2));
+    CHECK(!hfn_pdb_section_is_code(&a, 0));
+}
+
 static const check_test tests[] = {
     CHECK_TEST(a_moved_function_is_where_the_image_has_it),
     CHECK_TEST(pieces_that_stay_neighbours_are_one),
@@ -120,5 +266,9 @@ static const check_test tests[] = {
     CHECK_TEST(lines_of_moved_code_are_found_by_its_new_address),
     CHECK_TEST(an_omap_out_of_order_or_cut_is_refused),
     CHECK_TEST(procedures_all_over_the_omap_are_refused),
+    CHECK_TEST(addresses_count_from_the_sections_before_the_move),
+    CHECK_TEST(what_did_not_move_is_where_it_was),
+    CHECK_TEST(pieces_and_ways_back_are_what_a_look_at_each_byte_finds),
+    CHECK_TEST(sections_count_from_one),
 };
 CHECK_MAIN(tests)
