@@ -305,7 +305,7 @@ static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDeco
     if (in->meta.category == ZYDIS_CATEGORY_CMOV)
         return HFN_X86_SELECT;
     switch (in->mnemonic) {
-    case ZYDIS_MNEMONIC_MOV: return in->operand_width >= 32 ? shape_of_move(source) : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_MOV:
     case ZYDIS_MNEMONIC_MOVZX:
         return in->operand_width >= 32 ? shape_of_move(source) : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_MOVSXD:
