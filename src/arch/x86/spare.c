@@ -51,7 +51,7 @@ static bool apply(walk *w, const uint8_t *bytes, const hfn_instruction *in, way 
     hfn_x86_register_use use;
 
     if (in->is_padding || in->is_landing_pad)
-        return in->flow == HFN_FLOW_NEXT;
+        return true;
     if (!hfn_x86_register_use_of(bytes, in->length, &use))
         return false;
     w->candidates &= ~(use.reads & p->unwritten);

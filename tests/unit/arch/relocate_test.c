@@ -89,6 +89,32 @@ static void branches_that_know_only_short_targets_are_expanded(void)
     check_fixup(&m, 0, 6, 10, RVA + 3 + 0x20);
 }
 
+/* What moved behind a branch stands behind all that the branch became. */
+static void what_follows_a_branch_stands_behind_its_new_form(void)
+{
+    static const struct {
+        const char *bytes;
+        uint32_t size, moved_bytes;
+    } rows[] = {
+        { "\xEB\x20\x90\x90\x90", 5, 5 },      /* jmp */
+        { "\x74\x20\x90\x90\x90", 5, 6 },      /* je */
+        { "\xE0\x20\x90\x90\x90", 5, 9 },      /* loopne */
+        { "\xE1\x20\x90\x90\x90", 5, 9 },      /* loope */
+        { "\xE2\x20\x90\x90\x90", 5, 9 },      /* loop */
+        { "\xE3\x20\x90\x90\x90", 5, 9 },      /* jrcxz */
+        { "\x67\xE3\x20\x90\x90\x90", 6, 10 }, /* jecxz */
+        { "\x7F\x20\x90\x90\x90", 5, 6 },      /* jg */
+    };
+
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        hfn_moved m = move(rows[i].bytes, rows[i].size, rows[i].size);
+        CHECK_EQ_U64(last_result, HFN_MOVED);
+        CHECK_EQ_U64(m.moved_at[1], rows[i].moved_bytes);
+        CHECK_EQ_U64(m.moved_at[3], rows[i].moved_bytes + 2);
+        CHECK_MEM(m.bytes + rows[i].moved_bytes, "\x90\x90\x90\xE9", 4);
+    }
+}
+
 static void a_jump_to_a_moved_instruction_goes_to_its_copy(void)
 {
     /* je +1; nop; nop; nop */
@@ -101,6 +127,14 @@ static void a_jump_to_a_moved_instruction_goes_to_its_copy(void)
     m = MOVE("\x90\x90\x90\xEB\xFB", 5);
     CHECK_MEM(m.bytes, "\x90\x90\x90\xE9\xF8\xFF\xFF\xFF", 8);
     CHECK_EQ_U64(m.fixup_count, 0);
+    /* xbegin to the nop behind it */
+    m = MOVE("\xC7\xF8\x00\x00\x00\x00\x90", 7);
+    CHECK_MEM(m.bytes, "\xC7\xF8\x00\x00\x00\x00\x90", 7);
+    CHECK_EQ_U64(m.fixup_count, 1);
+    /* je behind the last one moved: that is no copy any more */
+    m = MOVE("\x74\x03\x90\x90\x90", 5);
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    check_fixup(&m, 0, 2, 6, RVA + 5);
 }
 
 static void a_jump_into_the_middle_of_a_moved_instruction_is_refused(void)
@@ -135,7 +169,13 @@ static void code_that_reads_the_patch_is_refused(void)
 {
     MOVE("\x8B\x05\xFA\xFF\xFF\xFF", 5); /* mov eax, [rip-6]: itself */
     CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
+    MOVE("\x8B\x05\xFE\xFF\xFF\xFF", 5); /* the patch's last byte */
+    CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
+    MOVE("\x8B\x05\xFF\xFF\xFF\xFF", 5); /* what stands behind it */
+    CHECK_EQ_U64(last_result, HFN_MOVED);
     MOVE("\x8B\x05\xF0\xFF\xFF\xFF", 5); /* what stands before it */
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    MOVE("\x48\x8D\x05\xF9\xFF\xFF\xFF", 5); /* lea rax, [rip-7]: its address, no byte of it */
     CHECK_EQ_U64(last_result, HFN_MOVED);
 }
 
@@ -189,6 +229,70 @@ static void an_unknown_stack_stays_unknown(void)
     CHECK_EQ_I64(m.cfa_delta_end, HFN_CFA_UNKNOWN);
 }
 
+static void a_stack_that_a_step_cannot_hold_is_unknown(void)
+{
+    /* sub rsp, imm32 of these sizes */
+    CHECK_EQ_I64(MOVE("\x48\x81\xEC\xFF\x7F\x00\x00", 5).cfa_delta_end, INT16_MAX);
+    CHECK_EQ_I64(MOVE("\x48\x81\xEC\x00\x80\x00\x00", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
+    CHECK_EQ_I64(MOVE("\x48\x81\xEC\x01\x80\xFF\xFF", 5).cfa_delta_end, INT16_MIN + 1);
+    CHECK_EQ_I64(MOVE("\x48\x81\xEC\x00\x80\xFF\xFF", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
+    CHECK_EQ_I64(MOVE("\x48\x81\xEC\x00\x00\xFE\xFF", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
+    CHECK_EQ_I64(MOVE("\x48\x81\xEC\x10\x80\x00\x00", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
+    /* push rax in front of it */
+    CHECK_EQ_I64(MOVE("\x50\x48\x81\xEC\xF8\x7F\x00\x00", 8).cfa_delta_end, HFN_CFA_UNKNOWN);
+    CHECK_EQ_I64(MOVE("\x50\x48\x81\xEC\xF0\x7F\x00\x00", 8).cfa_delta_end, 0x7ff8);
+}
+
+static void code_that_stops_is_not_jumped_back_from(void)
+{
+    hfn_moved m = MOVE("\x90\x90\x90\x0F\x0B", 5); /* ud2 */
+
+    CHECK_EQ_U64(m.length, 5);
+    m = MOVE("\x90\x90\x90\x90\xCC", 5); /* int3: a debugger goes on behind it */
+    CHECK_EQ_U64(m.length, 5 + 5);
+}
+
+static void more_places_than_fit_are_too_long(void)
+{
+    /* seven times je +0x20, a nop: with the jump back eight fixups */
+    hfn_moved m = MOVE("\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x90", 15);
+
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    CHECK_EQ_U64(m.fixup_count, HFN_FIXUP_MAX);
+    MOVE("\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20", 16);
+    CHECK_EQ_U64(last_result, HFN_MOVE_TOO_LONG); /* no room for the jump back */
+    MOVE("\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\xEB\x20", 18);
+    CHECK_EQ_U64(last_result, HFN_MOVE_TOO_LONG);
+}
+
+static void more_bytes_than_fit_are_too_long(void)
+{
+    static const uint8_t nop[15] = { 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x0F, 0x1F, 0x84 };
+    uint8_t bytes[7 * 15];
+    hfn_moved m;
+    uint32_t offset;
+
+    for (uint32_t i = 0; i < 7; i++)
+        memcpy(bytes + i * 15, nop, 15);
+    CHECK_EQ_U64(hfn_arch_x86_64.move(bytes, sizeof bytes, RVA, 90, HFN_NO_REGISTER, &m, &offset),
+                 HFN_MOVED);
+    CHECK_EQ_U64(m.length, 90 + 5);
+    CHECK_EQ_U64(hfn_arch_x86_64.move(bytes, sizeof bytes, RVA, 91, HFN_NO_REGISTER, &m, &offset),
+                 HFN_MOVE_TOO_LONG);
+}
+
+static void nothing_is_read_behind_the_code(void)
+{
+    static const uint8_t bytes[] = { 0x90, 0x90, 0xB8, 1, 0, 0, 0 }; /* nop; nop; mov eax, 1 */
+    hfn_moved m;
+    uint32_t offset;
+
+    CHECK_EQ_U64(hfn_arch_x86_64.move(bytes, 7, RVA, 5, HFN_NO_REGISTER, &m, &offset), HFN_MOVED);
+    CHECK_EQ_U64(hfn_arch_x86_64.move(bytes, 6, RVA, 5, HFN_NO_REGISTER, &m, &offset),
+                 HFN_MOVE_UNDECODABLE);
+    CHECK_EQ_U64(offset, 2);
+}
+
 static void what_cannot_be_moved_says_where(void)
 {
     MOVE("\x90\x06", 5);
@@ -209,6 +313,7 @@ static void a_retargeted_call_moves_nothing(void)
     CHECK_EQ_U64(m.length, 5);
     CHECK_EQ_U64(m.bytes[0], 0xE9);
     CHECK_EQ_U64(m.instruction_count, 0);
+    CHECK_EQ_U64(m.original_bytes, 5);
     check_fixup(&m, 0, 1, 5, RVA + 0x15);
     CHECK(hfn_arch_x86_64.retarget(jump, sizeof jump, RVA, &m));
     CHECK(!hfn_arch_x86_64.retarget(jump, 4, RVA, &m));
@@ -220,6 +325,7 @@ static const check_test tests[] = {
     CHECK_TEST(rip_relative_fields_become_fixups_before_an_immediate_too),
     CHECK_TEST(short_branches_are_widened),
     CHECK_TEST(branches_that_know_only_short_targets_are_expanded),
+    CHECK_TEST(what_follows_a_branch_stands_behind_its_new_form),
     CHECK_TEST(a_jump_to_a_moved_instruction_goes_to_its_copy),
     CHECK_TEST(a_jump_into_the_middle_of_a_moved_instruction_is_refused),
     CHECK_TEST(calls_are_refused_with_their_offset),
@@ -230,6 +336,11 @@ static const check_test tests[] = {
     CHECK_TEST(an_indirect_jump_ends_the_moved_code),
     CHECK_TEST(the_depth_of_the_stack_is_told_before_each_instruction),
     CHECK_TEST(an_unknown_stack_stays_unknown),
+    CHECK_TEST(a_stack_that_a_step_cannot_hold_is_unknown),
+    CHECK_TEST(code_that_stops_is_not_jumped_back_from),
+    CHECK_TEST(more_places_than_fit_are_too_long),
+    CHECK_TEST(more_bytes_than_fit_are_too_long),
+    CHECK_TEST(nothing_is_read_behind_the_code),
     CHECK_TEST(what_cannot_be_moved_says_where),
     CHECK_TEST(a_retargeted_call_moves_nothing),
 };

@@ -22,6 +22,8 @@ static void dead_where_written_in_full_first(void)
     CHECK_EQ_U64(DEAD("\x55\x50\x41\x5B\xC3"), R11);             /* push rbp; push rax; pop r11 */
     CHECK_EQ_U64(DEAD("\x69\xC7\x00\x01\x00\x00\xC3"), RAX);     /* imul eax, edi, 256 */
     CHECK_EQ_U64(DEAD("\xF3\x0F\x1E\xFA\x90\x89\xF8\xC3"), RAX); /* endbr64; nop; mov eax, edi */
+    CHECK_EQ_U64(DEAD("\x0F\x1F\x00\x31\xC0\xC3"), RAX);         /* nop [rax] reads nothing */
+    CHECK_EQ_U64(DEAD("\x31\xC0\x89\xC1\xC3"), RAX | RCX);       /* xor eax, eax; mov ecx, eax */
 }
 
 static void live_where_read_or_written_in_part(void)
@@ -52,6 +54,33 @@ static void both_sides_of_a_branch_count(void)
     CHECK_EQ_U64(DEAD("\x85\xFF\x74\xFC\x31\xC0\xC3"), RAX);
 }
 
+/* test edi, edi; je 1f; xor eax, eax; jmp 2f; 1: jmp 2f; 2: mov ecx, eax; ret */
+static void a_place_is_walked_again_for_what_the_first_way_had_written(void)
+{
+    CHECK_EQ_U64(DEAD("\x85\xFF\x74\x04\x31\xC0\xEB\x02\xEB\x00\x89\xC1\xC3"), RCX);
+}
+
+/* So many times je, each to another `xor eax, eax; ret`, and one behind them. */
+static uint32_t dead_behind_branches(uint32_t count)
+{
+    uint8_t bytes[256];
+    uint32_t behind = 2 * count, size = behind;
+
+    for (uint32_t i = 0; i <= count; i++, size += 3)
+        memcpy(bytes + size, "\x31\xC0\xC3", 3);
+    for (uint32_t i = 0; i < count; i++) {
+        bytes[2 * i] = 0x74;
+        bytes[2 * i + 1] = (uint8_t)(behind + 3 * (i + 1) - (2 * i + 2));
+    }
+    return hfn_x86_dead_registers(bytes, size, RVA, RVA);
+}
+
+static void more_branches_than_are_remembered_read_all(void)
+{
+    CHECK_EQ_U64(dead_behind_branches(23), RAX); /* 24 places with the entry */
+    CHECK_EQ_U64(dead_behind_branches(24), 0);
+}
+
 static void direct_jumps_and_calls_are_followed(void)
 {
     CHECK_EQ_U64(DEAD("\xEB\x01\xC3\x31\xC0\xC3"), RAX);             /* jmp +1; ret; xor */
@@ -73,6 +102,17 @@ static void what_is_not_understood_reads_all(void)
     CHECK_EQ_U64(DEAD(""), 0);
 }
 
+static void nothing_is_read_behind_the_code(void)
+{
+    static const uint8_t cut[] = { 0x31, 0xC0 };                /* xor eax, eax */
+    static const uint8_t behind[] = { 0xEB, 0x00, 0x31, 0xC0 }; /* jmp +0 */
+
+    CHECK_EQ_U64(hfn_x86_dead_registers(cut, 2, RVA, RVA), RAX);
+    CHECK_EQ_U64(hfn_x86_dead_registers(cut, 1, RVA, RVA), 0);
+    CHECK_EQ_U64(hfn_x86_dead_registers(behind, 4, RVA, RVA), RAX);
+    CHECK_EQ_U64(hfn_x86_dead_registers(behind, 2, RVA, RVA), 0);
+}
+
 static void a_long_way_reads_all_that_it_has_not_written(void)
 {
     uint8_t bytes[4096];
@@ -83,14 +123,23 @@ static void a_long_way_reads_all_that_it_has_not_written(void)
     CHECK_EQ_U64(hfn_x86_dead_registers(bytes, sizeof bytes, RVA, RVA), RDX);
     CHECK_EQ_U64(hfn_x86_spare_register(bytes, sizeof bytes, RVA, RVA), 2);
     CHECK_EQ_U64(hfn_x86_spare_register(bytes, sizeof bytes, RVA, RVA + 2), HFN_NO_REGISTER);
+    bytes[4000] = bytes[4001] = 0x90;
+    bytes[2 + 94] = 0x31, bytes[2 + 95] = 0xC0; /* the 96th instruction is the last looked at */
+    CHECK_EQ_U64(hfn_x86_dead_registers(bytes, sizeof bytes, RVA, RVA), RAX | RDX);
+    memmove(bytes + 3, bytes + 2, 100);
+    bytes[2] = 0x90;
+    CHECK_EQ_U64(hfn_x86_dead_registers(bytes, sizeof bytes, RVA, RVA), RDX);
 }
 
 static const check_test tests[] = {
     CHECK_TEST(dead_where_written_in_full_first),
     CHECK_TEST(live_where_read_or_written_in_part),
     CHECK_TEST(both_sides_of_a_branch_count),
+    CHECK_TEST(a_place_is_walked_again_for_what_the_first_way_had_written),
+    CHECK_TEST(more_branches_than_are_remembered_read_all),
     CHECK_TEST(direct_jumps_and_calls_are_followed),
     CHECK_TEST(what_is_not_understood_reads_all),
+    CHECK_TEST(nothing_is_read_behind_the_code),
     CHECK_TEST(a_long_way_reads_all_that_it_has_not_written),
 };
 CHECK_MAIN(tests)
