@@ -190,8 +190,6 @@ static uint32_t bytes_of(const job *j, uint32_t i)
         return p->length;
     if (p->to == NO_PIECE)
         return wide;
-    if (p->kind == JUMP && p->to == i + 1)
-        return 0;
     if (p->put_bytes == SHORT_BYTES)
         return SHORT_BYTES;
     distance = (int64_t)j->pieces[p->to].put_at - (int64_t)(p->put_at + SHORT_BYTES);
@@ -247,8 +245,6 @@ static bool put_piece(const job *j, const piece *p, uint64_t address, uint8_t *o
     uint8_t *at = out + p->put_at;
     uint64_t behind = address + p->put_at + p->put_bytes;
 
-    if (p->put_bytes == 0)
-        return true;
     if (p->kind == COPY) {
         memcpy(at, (const void *)(uintptr_t)p->at, p->length);
         return p->relative_at == 0 || put_distance(at + p->relative_at, behind, p->target);
