@@ -320,6 +320,35 @@ static void a_retargeted_call_moves_nothing(void)
     CHECK(!hfn_arch_x86_64.retarget(other, sizeof other, RVA, &m));
 }
 
+/* Sent elsewhere by changing its field alone is what any CPU reads as that call or jump. */
+static void the_field_of_a_plain_call_or_jump_is_its_target(void)
+{
+    static const struct {
+        const char *bytes;
+        uint32_t size;
+        bool is_target;
+    } rows[] = {
+        { "\xE8\x10\x00\x00\x00", 5, true },          /* call     */
+        { "\xE9\x10\x00\x00\x00", 5, true },          /* jmp      */
+        { "\x0F\x80\x10\x00\x00\x00", 6, true },      /* jo       */
+        { "\x0F\x8F\x10\x00\x00\x00", 6, true },      /* jg       */
+        { "\xC7\xF8\x10\x00\x00\x00", 6, false },     /* xbegin   */
+        { "\xF2\xE8\x10\x00\x00\x00", 6, false },     /* bnd call */
+        { "\x3E\x0F\x85\x10\x00\x00\x00", 7, false }, /* jne with a prefix */
+        { "\x8B\x05\x10\x00\x00\x00", 6, false },     /* mov eax, [rip]    */
+        { "\xB8\x10\x00\x00\x00", 5, false },         /* mov eax, imm32    */
+        { "\x74\x10", 2, false },                     /* je       */
+    };
+
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const uint8_t *bytes = (const uint8_t *)rows[i].bytes;
+        hfn_instruction in;
+        CHECK(hfn_arch_x86_64.decode(bytes, rows[i].size, RVA, 0, &in));
+        if (!CHECK(hfn_arch_x86_64.field_is_target(bytes, &in) == rows[i].is_target))
+            printf("# row %u\n", i);
+    }
+}
+
 static const check_test tests[] = {
     CHECK_TEST(plain_instructions_are_copied_and_a_jump_back_follows),
     CHECK_TEST(rip_relative_fields_become_fixups_before_an_immediate_too),
@@ -343,5 +372,6 @@ static const check_test tests[] = {
     CHECK_TEST(nothing_is_read_behind_the_code),
     CHECK_TEST(what_cannot_be_moved_says_where),
     CHECK_TEST(a_retargeted_call_moves_nothing),
+    CHECK_TEST(the_field_of_a_plain_call_or_jump_is_its_target),
 };
 CHECK_MAIN(tests)

@@ -106,11 +106,14 @@ static void a_plan_says_what_was_written(void)
     CHECK_EQ_U64(info.id_kind, HOTFN_ID_BUILD_ID);
     CHECK_EQ_U64(info.id_bytes, 4);
     CHECK_MEM(info.id, image_id, 4);
+    CHECK(info.bytes == plan->bytes && info.byte_count == plan->byte_count);
     CHECK_EQ_I64(hotfn_plan_get(plan, 1, &entry), HOTFN_OK);
     CHECK_EQ_U64(entry.function_index, 5);
     CHECK_EQ_U64(entry.rva, 32);
     CHECK_EQ_U64(entry.strategy, HOTFN_STRATEGY_ISLAND);
     CHECK_EQ_U64(entry.patch_bytes, 2);
+    CHECK_EQ_I64(hotfn_plan_get(plan, 2, &entry), HOTFN_OK);
+    CHECK_EQ_U64(entry.flags, HOTFN_VERDICT_TIMED);
     CHECK_EQ_I64(hotfn_plan_get(plan, 3, &entry), HOTFN_E_NOT_FOUND);
     CHECK_EQ_U64(plan->range_count, 2);
     hfn_plan_hook_at(plan, 0, &hook);
@@ -268,6 +271,214 @@ static void a_step_behind_what_moved_is_refused(void)
     hotfn_plan_destroy(plan);
 }
 
+/* ---- Plans of one entry, each a little different from one that opens. */
+
+typedef struct sketch {
+    uint32_t strategy, patch_bytes, original_bytes;
+    uint8_t first;     /* of the original */
+    int32_t island_at; /* from the site on */
+    uint32_t spare, flags, arguments, machine;
+    hotfn_status opened;
+} sketch;
+
+/* Whoever finishes a plan opens it. */
+static hotfn_status finish_plan_of(const sketch *row)
+{
+    static const hfn_moved moved = { .bytes = { 0x90 }, .length = 1, .instruction_count = 1 };
+    uint8_t code[64] = { row->first };
+    uint32_t machine = row->machine ? row->machine : HOTFN_MACHINE_X86_64;
+    hfn_plan_source source = { .rva = 64,
+                               .strategy = row->strategy,
+                               .flags = row->flags,
+                               .patch_offset = 8, /* room for an island */
+                               .patch_bytes = row->patch_bytes,
+                               .arguments = row->arguments,
+                               .spare = row->spare,
+                               .original = code,
+                               .original_bytes = row->original_bytes,
+                               .island_rva = (uint64_t)(64 + 8 + row->island_at),
+                               .island_original = code,
+                               .moved = &moved };
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, machine, 1);
+    hotfn_plan *plan = NULL;
+    hotfn_status status;
+
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    status = hfn_plan_writer_finish(writer, &plan, NULL);
+    hfn_plan_writer_destroy(writer);
+    hotfn_plan_destroy(plan);
+    return status;
+}
+
+static void an_entry_opens_only_if_it_can_be_patched_so(void)
+{
+    enum {
+        JUMP = HOTFN_STRATEGY_JUMP,
+        PAD = HOTFN_STRATEGY_JUMP_PAD,
+        RETARGET = HOTFN_STRATEGY_RETARGET,
+        ISLAND = HOTFN_STRATEGY_ISLAND,
+        PUN = HOTFN_STRATEGY_PUN,
+        TIMED = HOTFN_VERDICT_TIMED,
+        I386 = HOTFN_MACHINE_X86,
+        WRONG = HOTFN_E_FORMAT,
+        MOST_WORDS = HFN_ARGUMENTS_MAX_64 / 8,
+    };
+    static const sketch rows[] = {
+        { JUMP, 5, 5, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
+        { JUMP, 4, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
+        { JUMP, 6, 6, 0x90, 0, 0, 0, 0, 0, WRONG },
+        { JUMP, 0, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
+        { JUMP, 5, PLAN_ORIGINAL_MAX, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
+        { PAD, 5, 5, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
+        { PAD, 4, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
+        { RETARGET, 5, 5, 0xe8, 0, 0, 0, 0, 0, HOTFN_OK },
+        { RETARGET, 5, 5, 0xe9, 0, 0, 0, 0, 0, HOTFN_OK },
+        { RETARGET, 5, 5, 0xe7, 0, 0, 0, 0, 0, WRONG },
+        { RETARGET, 5, 5, 0xea, 0, 0, 0, 0, 0, WRONG },
+        { RETARGET, 2, 5, 0xe8, 0, 0, 0, 0, 0, WRONG },
+        { ISLAND, 2, 2, 0x90, 2, 0, 0, 0, 0, HOTFN_OK },
+        { ISLAND, 2, 2, 0x90, 1, 0, 0, 0, 0, WRONG }, /* over the short jump */
+        { ISLAND, 2, 2, 0x90, -4, 0, 0, 0, 0, WRONG },
+        { ISLAND, 2, 2, 0x90, -5, 0, 0, 0, 0, HOTFN_OK },
+        { ISLAND, 2, 2, 0x90, -8, 0, 0, 0, 0, HOTFN_OK },
+        { ISLAND, 3, 3, 0x90, 5, 0, 0, 0, 0, WRONG },
+        { PUN, 1, 5, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
+        { PUN, 4, 5, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
+        { PUN, 5, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
+        { PUN, 0, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
+        { PUN, 3, 4, 0x90, 0, 0, 0, 0, 0, WRONG }, /* the jump's last byte is not told */
+        { JUMP, 5, 5, 0x90, 0, 4, 0, 0, 0, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, 5, 0, 0, 0, WRONG }, /* rsp */
+        { JUMP, 5, 5, 0x90, 0, PLAN_SPARE_MAX, 0, 0, 0, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, PLAN_SPARE_MAX + 1, 0, 0, 0, WRONG },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, 0, 0, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, MOST_WORDS, 0, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, MOST_WORDS + 1, 0, WRONG },
+        { JUMP, 5, 5, 0x90, 0, 0, HOTFN_VERDICT_RED_ZONE, 1, 0, WRONG }, /* not timed */
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, 31, I386, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_ALL << 5, I386, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, (HOTFN_POPS_ALL + 1) << 5, I386, WRONG },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_ONE << 5 | 1, I386, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_ONE << 5, I386, WRONG }, /* of no word */
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_NOTHING << 5 | 1, I386, HOTFN_OK },
+    };
+
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!CHECK_EQ_I64(finish_plan_of(&rows[i]), rows[i].opened))
+            printf("# row %u\n", i);
+    }
+}
+
+static hotfn_status open_changed(const hotfn_plan *plan, const uint8_t *at, uint64_t value,
+                                 uint32_t value_bytes)
+{
+    uint8_t *copy = malloc(plan->byte_count);
+    hotfn_status status;
+
+    memcpy(copy, plan->bytes, plan->byte_count);
+    memcpy(copy + (at - plan->bytes), &value, value_bytes);
+    status = open_copy(copy, plan->byte_count, 0);
+    free(copy);
+    return status;
+}
+
+static void what_moved_stays_within_its_bytes_and_the_plans_reach(void)
+{
+    hotfn_plan *plan = make_plan();
+    hfn_plan_hook hook;
+
+    hfn_plan_hook_at(plan, 0, &hook);
+    const uint8_t *field = hook.fixups; /* at, end, i32 from the site on */
+    int64_t begin = plan->reach_begin - hook.site_rva, end = plan->reach_end - hook.site_rva;
+    CHECK_EQ_I64(open_changed(plan, field + 2, (uint64_t)begin, 4), HOTFN_OK);
+    CHECK_EQ_I64(open_changed(plan, field + 2, (uint64_t)(begin - 1), 4), HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_changed(plan, field + 2, (uint64_t)(end - 1), 4), HOTFN_OK);
+    CHECK_EQ_I64(open_changed(plan, field + 2, (uint64_t)end, 4), HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_changed(plan, field, hook.moved_bytes - 3u, 1), HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_changed(plan, hook.cfi, 0x0a, 1), HOTFN_E_FORMAT);        /* no step */
+    CHECK_EQ_I64(open_changed(plan, hook.cfi, 0x40 | 0x3f, 1), HOTFN_E_FORMAT); /* behind the end */
+    hotfn_plan_destroy(plan);
+}
+
+/* The first of two entries has one byte moved and nothing else; zeros of the second lie behind its data. */
+static hotfn_plan *plan_with_room(void)
+{
+    static const hfn_moved small_one = { .bytes = { 0x90 }, .length = 1 };
+    static const hfn_moved large = { .length = 90 };
+    static const uint8_t zeros[PLAN_ORIGINAL_MAX];
+    hfn_plan_source source = { .rva = 64,
+                               .strategy = HOTFN_STRATEGY_JUMP,
+                               .patch_bytes = 5,
+                               .run_bytes = 40,
+                               .original = zeros,
+                               .original_bytes = 5,
+                               .moved = &small_one };
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 2);
+    hotfn_plan *plan = NULL;
+
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    source.function_index = 1;
+    source.rva = 100;
+    source.original_bytes = PLAN_ORIGINAL_MAX;
+    source.moved = &large;
+    source.run_bytes = 0;
+    CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    return plan;
+}
+
+static void an_entry_keeps_to_its_bounds(void)
+{
+    static const struct {
+        uint32_t at, most;
+    } bytes[] = {
+        { PLAN_ENTRY_MOVED_BYTES_AT, HFN_MOVED_MAX },
+        { PLAN_ENTRY_ORIGINAL_BYTES_AT, PLAN_ORIGINAL_MAX },
+        { PLAN_ENTRY_STEPS_AT, PLAN_STEPS_MAX },
+        { PLAN_ENTRY_RUN_AT, 100 + PLAN_ORIGINAL_MAX - 64 }, /* the end of the range */
+    };
+    hotfn_plan *plan = plan_with_room();
+    const uint8_t *entry = plan->bytes + PLAN_HEADER_BYTES + PLAN_RANGE_BYTES;
+    const uint8_t *range = plan->bytes + PLAN_HEADER_BYTES;
+
+    for (uint32_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
+        if (!CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].most, 1), HOTFN_OK) |
+            !CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].most + 1, 1),
+                          HOTFN_E_FORMAT))
+            printf("# row %u\n", i);
+    }
+    CHECK_EQ_I64(open_changed(plan, entry + PLAN_ENTRY_CFI_BYTES_AT, PLAN_CFI_MAX + 1, 1),
+                 HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_changed(plan, entry + PLAN_ENTRY_RVA_AT, 63, 4), HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_changed(plan, range + PLAN_RANGE_END_AT, 131, 4), HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_changed(plan, entry + PLAN_ENTRY_MOVED_BYTES_AT, 0, 1), HOTFN_E_FORMAT);
+    hotfn_plan_destroy(plan);
+}
+
+static void the_head_of_a_plan_keeps_to_its_bounds(void)
+{
+    hotfn_plan *plan = make_plan();
+    const uint8_t *reach_begin = plan->bytes + PLAN_REACH_BEGIN_AT;
+    const uint8_t *reach_end = plan->bytes + PLAN_REACH_END_AT;
+    const uint64_t gib_2 = UINT64_C(1) << 31;
+    uint8_t *longer = calloc(1, plan->byte_count + 8);
+
+    CHECK_EQ_I64(open_changed(plan, reach_begin, 0 - gib_2, 8), HOTFN_OK);
+    CHECK_EQ_I64(open_changed(plan, reach_begin, 0 - gib_2 - 1, 8), HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_changed(plan, reach_end, 2 * gib_2, 8), HOTFN_OK);
+    CHECK_EQ_I64(open_changed(plan, reach_end, 2 * gib_2 + 1, 8), HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_changed(plan, plan->bytes + PLAN_ID_BYTES_AT, 32, 4), HOTFN_OK);
+    CHECK_EQ_I64(open_changed(plan, plan->bytes + PLAN_ID_BYTES_AT, 33, 4), HOTFN_E_FORMAT);
+    memcpy(longer, plan->bytes, plan->byte_count);
+    CHECK_EQ_I64(open_copy(longer, plan->byte_count + 8, 0), HOTFN_E_FORMAT);
+    CHECK(hfn_plan_is_whole(plan->bytes, plan->byte_count));
+    longer[plan->byte_count - 1] ^= 1;
+    CHECK(!hfn_plan_is_whole(longer, plan->byte_count));
+    free(longer);
+    hotfn_plan_destroy(plan);
+}
+
 static void what_does_not_fit_the_format_is_left_out(void)
 {
     target_code code = target_code_make(CODE_BYTES);
@@ -313,6 +524,10 @@ static const check_test tests[] = {
     CHECK_TEST(a_changed_byte_is_seen_by_the_checksum),
     CHECK_TEST(lies_are_refused),
     CHECK_TEST(a_step_behind_what_moved_is_refused),
+    CHECK_TEST(an_entry_opens_only_if_it_can_be_patched_so),
+    CHECK_TEST(what_moved_stays_within_its_bytes_and_the_plans_reach),
+    CHECK_TEST(an_entry_keeps_to_its_bounds),
+    CHECK_TEST(the_head_of_a_plan_keeps_to_its_bounds),
     CHECK_TEST(what_does_not_fit_the_format_is_left_out),
     CHECK_TEST(unwinding_steps_are_checked),
 };

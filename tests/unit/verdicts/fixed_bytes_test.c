@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Claims about PE images: bytes that must stay where they are, and what is no function. */
-#include "verdicts/verdicts.h"
+#include "verdicts/judging.h"
 
 #include "check.h"
 #include "image/pe_sample.h"
@@ -98,10 +98,38 @@ static void nothing_lives_below_the_stack_pointer(void)
     release(&j);
 }
 
+static void the_first_fixed_byte_of_a_range_is_told(void)
+{
+    static hfn_fixed fixed[] = { { 10, 14, HOTFN_REASON_RELOCATED },
+                                 { 14, 16, HOTFN_REASON_FAULT_KNOWN },
+                                 { 20, 21, HOTFN_REASON_RELOCATED } };
+    static const struct {
+        uint64_t from, to;
+        uint32_t reason;
+        uint64_t at;
+    } rows[] = {
+        { 0, 10, 0, 99 },
+        { 0, 11, HOTFN_REASON_RELOCATED, 10 },
+        { 13, 15, HOTFN_REASON_RELOCATED, 13 },
+        { 14, 15, HOTFN_REASON_FAULT_KNOWN, 14 },
+        { 16, 20, 0, 99 },
+        { 16, 21, HOTFN_REASON_RELOCATED, 20 },
+        { 21, 30, 0, 99 },
+    };
+    const hfn_judging j = { .fixed = fixed, .fixed_count = 3 };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t at = 99;
+        CHECK_EQ_U64(hfn_fixed_reason(&j, rows[i].from, rows[i].to, &at), rows[i].reason);
+        CHECK_EQ_U64(at, rows[i].at);
+    }
+}
+
 static const check_test tests[] = {
     CHECK_TEST(an_instruction_in_a_try_block_does_not_move),
     CHECK_TEST(an_address_that_the_loader_fixes_up_does_not_move),
     CHECK_TEST(parts_and_import_stubs_are_no_functions),
+    CHECK_TEST(the_first_fixed_byte_of_a_range_is_told),
     CHECK_TEST(nothing_lives_below_the_stack_pointer),
 };
 CHECK_MAIN(tests)
