@@ -184,6 +184,183 @@ static void trees_and_slow_calls_stay_with_their_run(void)
     hotfn_record_close(r);
 }
 
+/* ---- Times. */
+
+/* A run of three functions with these cells, errors told (callee_timed and within_timed hold them), and so many odd
+ * things in its header. */
+static void write_times(const char *path, const hotfn_time_cell cells[3], uint32_t odd)
+{
+    timed_model *m = calloc(1, sizeof *m);
+    hotfn_record *r;
+    hfn_part *states;
+
+    for (uint32_t s = 0; s < 3; s++) {
+        m->cells[0][s] = cells[s];
+        m->calls[0][s] = cells[s].timed_calls;
+    }
+    timed_write_counts(path, m, 1);
+    r = open_at(path);
+    timed_fill(&r->times, m, 1);
+    states = &r->parts[HFN_SECTION_TIMING_STATES];
+    states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
+    states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
+    for (uint32_t i = 0; i < r->function_count; i++)
+        hfn_put32(states->bytes + 4 * i,
+                  HOTFN_TIMING_SAMPLE); /* estimates, or there are no errors */
+    r->times.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_ERRORS;
+    r->times.header.abandoned_exits = odd;
+    r->times.header.clock_went_back = 2 * odd;
+    r->times.header.nodes_merged = 3 * odd;
+    r->times.header.sample_mean = odd == 2 ? 7 : 5;
+    CHECK(hfn_times_settle(&r->times, r->slot_count, r->thread_count));
+    CHECK_EQ_I64(hfn_record_write(r, path, NULL), HOTFN_OK);
+    hotfn_record_close(r);
+    free(m);
+}
+
+#define TIMES(total, self, calls, least, most, error, self_error)                                  \
+    {                                                                                              \
+        .total_ticks = total, .self_ticks = self, .timed_calls = calls, .min_ticks = least + 1,    \
+        .max_ticks = most, .callee_timed = error, .within_timed = self_error                       \
+    }
+
+static void expect_times(const hotfn_record *r, uint32_t mode, uint32_t function,
+                         const hotfn_time_cell *expected)
+{
+    hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+    uint64_t least = expected->min_ticks ? expected->min_ticks - 1 : 0;
+
+    CHECK_EQ_I64(hotfn_record_get_timing(r, function, &t), HOTFN_OK);
+    if (!CHECK_EQ_U64(t.total_ns, expected->total_ticks) |
+        !CHECK_EQ_U64(t.self_ns, expected->self_ticks) |
+        !CHECK_EQ_U64(t.timed_calls, expected->timed_calls) | !CHECK_EQ_U64(t.min_ns, least) |
+        !CHECK_EQ_U64(t.max_ns, expected->max_ticks) |
+        !CHECK_EQ_U64(t.total_error_ns, expected->callee_timed) |
+        !CHECK_EQ_U64(t.self_error_ns, expected->within_timed))
+        printf("# function %u, mode %u\n", function, mode);
+}
+
+enum { GAMMA = 4 }; /* the function of slot 2 */
+
+/* The first function was timed in both runs, the second in one, the third in the other. */
+static void times_become_what_the_mode_says(void)
+{
+    static const hotfn_time_cell in_first[3] = { TIMES(1000, 600, 10, 50, 300, 30, 40),
+                                                 TIMES(500, 401, 5, 60, 100, 6, 8) };
+    static const hotfn_time_cell in_second[3] = {
+        TIMES(2000, 900, 20, 40, 500, 40, 30), [2] = TIMES(72, 71, 7, 8, 9, 2, 4)
+    };
+    static const struct {
+        uint32_t mode;
+        hotfn_time_cell cells[3];
+    } rows[] = {
+        { HOTFN_MERGE_SUM,
+          { TIMES(3000, 1500, 30, 40, 500, 50, 50), TIMES(500, 401, 5, 60, 100, 6, 8),
+            TIMES(72, 71, 7, 8, 9, 2, 4) } },
+        { HOTFN_MERGE_MEAN,
+          { TIMES(1500, 750, 15, 45, 400, 25, 25), TIMES(250, 201, 3, 30, 50, 3, 4),
+            TIMES(36, 36, 4, 4, 5, 1, 2) } },
+        { HOTFN_MERGE_MIN,
+          { TIMES(1000, 600, 10, 40, 300, 30, 40), TIMES(500, 401, 5, 60, 100, 6, 8),
+            TIMES(72, 71, 7, 8, 9, 2, 4) } },
+        { HOTFN_MERGE_MAX,
+          { TIMES(2000, 900, 20, 50, 500, 40, 30), TIMES(500, 401, 5, 60, 100, 6, 8),
+            TIMES(72, 71, 7, 8, 9, 2, 4) } },
+    };
+
+    name_files();
+    write_times(first, in_first, 1);
+    write_times(second, in_second, 2);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+        hotfn_record *r = merge(rows[i].mode);
+        for (uint32_t f = 0; f < 3; f++)
+            expect_times(r, rows[i].mode, f < 2 ? f : GAMMA, &rows[i].cells[f]);
+        hotfn_record_get_time_info(r, &info);
+        CHECK_EQ_U64(info.flags, HOTFN_TIMING_TIMES | HOTFN_TIMING_ERRORS);
+        CHECK_EQ_U64(info.clock, HOTFN_CLOCK_MERGED);
+        CHECK_EQ_U64(info.abandoned_exits, 3);
+        CHECK_EQ_U64(info.clock_went_back, 6);
+        CHECK_EQ_U64(info.nodes_merged, 9);
+        CHECK_EQ_U64(info.sample_mean, 7);
+        hotfn_record_close(r);
+    }
+}
+
+static hotfn_record_time_info time_of(const hotfn_record *r)
+{
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+
+    CHECK_EQ_I64(hotfn_record_get_time_info(r, &info), HOTFN_OK);
+    return info;
+}
+
+/* How many calls the function's histogram holds. */
+static uint64_t histogram_calls(const hotfn_record *r, uint32_t function)
+{
+    static uint64_t counts[HOTFN_HISTOGRAM_BUCKETS];
+    uint64_t sum = 0;
+
+    CHECK_EQ_I64(hotfn_record_get_histogram(r, function, counts), HOTFN_OK);
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        sum += counts[i];
+    return sum;
+}
+
+static void one_run_twice_is_twice_of_all(void)
+{
+    static const uint32_t functions[] = { 0, 1, GAMMA };
+    hotfn_record_time_info was, is;
+    hotfn_record *one, *two;
+
+    name_files();
+    free(timed_write(first, 20, 10));
+    free(timed_write(second, 20, 10));
+    one = open_at(first);
+    two = merge(HOTFN_MERGE_SUM);
+    was = time_of(one), is = time_of(two);
+    CHECK_EQ_U64(is.flags, was.flags & ~HOTFN_TIMING_EVENTS);
+    CHECK_EQ_U64(is.node_count, 2 * was.node_count);
+    CHECK_EQ_U64(is.slow_count, 2 * was.slow_count);
+    CHECK_EQ_U64(is.slow_ns, was.slow_ns);
+    CHECK_EQ_U64(is.busy_ns, 2 * was.busy_ns);
+    for (uint32_t i = 0; i < 3; i++) {
+        hotfn_record_timing a = HOTFN_RECORD_TIMING_INIT, b = HOTFN_RECORD_TIMING_INIT;
+        hotfn_record_get_timing(one, functions[i], &a);
+        hotfn_record_get_timing(two, functions[i], &b);
+        CHECK_EQ_U64(b.total_ns, 2 * a.total_ns);
+        CHECK_EQ_U64(b.self_alloc.allocated_bytes, 2 * a.self_alloc.allocated_bytes);
+        CHECK_EQ_U64(b.total_alloc.allocated_bytes, 2 * a.total_alloc.allocated_bytes);
+        CHECK(a.self_alloc.allocated_bytes > 0 && b.p50_ns > 0);
+        CHECK_EQ_U64(histogram_calls(two, functions[i]), 2 * histogram_calls(one, functions[i]));
+    }
+    hotfn_record_close(two);
+    two = merge(HOTFN_MERGE_MEAN); /* what cannot be a mean is left out */
+    is = time_of(two);
+    CHECK_EQ_U64(is.flags, HOTFN_TIMING_TIMES);
+    CHECK_EQ_U64(is.node_count + is.slow_count, 0);
+    CHECK(is.busy_ns > 0 && is.busy_ns <= was.busy_ns);
+    hotfn_record_close(two);
+    hotfn_record_close(one);
+}
+
+static void a_run_that_was_not_timed_leaves_the_merge_without_times(void)
+{
+    static const hotfn_time_cell cells[3] = { TIMES(1000, 600, 10, 50, 300, 0, 0) };
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record *r;
+
+    name_files();
+    write_times(first, cells, 0);
+    write_run(second, 13, 2000, 2300);
+    r = merge(HOTFN_MERGE_SUM);
+    hotfn_record_get_time_info(r, &info);
+    CHECK_EQ_U64(info.flags, 0);
+    CHECK_EQ_U64(sample_get(r, 0).calls, 10);
+    CHECK_EQ_U64(sample_get(r, 1).calls, 13);
+    hotfn_record_close(r);
+}
+
 static void a_merge_takes_so_many(void)
 {
     static const char *paths[4097];
@@ -202,6 +379,9 @@ static const check_test tests[] = {
     CHECK_TEST(one_path_for_two_machines_is_two_modules),
     CHECK_TEST(what_one_run_refused_and_another_counted_is_counted),
     CHECK_TEST(trees_and_slow_calls_stay_with_their_run),
+    CHECK_TEST(times_become_what_the_mode_says),
+    CHECK_TEST(one_run_twice_is_twice_of_all),
+    CHECK_TEST(a_run_that_was_not_timed_leaves_the_merge_without_times),
     CHECK_TEST(a_merge_takes_so_many),
 };
 CHECK_MAIN(tests)
