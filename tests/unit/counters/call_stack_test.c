@@ -176,6 +176,9 @@ static void a_row_that_is_added_keeps_the_least_and_the_longest(void)
             .callee_timed = 1,
             .min_ticks = 8,
             .max_ticks = 7 } },
+        { { .timed_calls = 1, .within_timed = 2, .min_ticks = 1 },
+          { .timed_calls = 1, .within_timed = 3, .min_ticks = 2, .max_ticks = 1 },
+          { .timed_calls = 2, .within_timed = 5, .min_ticks = 1, .max_ticks = 1 } },
     };
     enum { COUNT = sizeof cells / sizeof *cells };
 
@@ -185,7 +188,10 @@ static void a_row_that_is_added_keeps_the_least_and_the_longest(void)
         *hfn_time_cell_of(to, i + 1) = cells[i].to;
         *hfn_time_cell_of(from, i + 1) = cells[i].from;
     }
+    to->timed = 10;
+    from->timed = 5;
     hfn_time_add_row(timed.rows[0].counts, timed.rows[1].counts, COUNT);
+    CHECK_EQ_U64(to->timed, 15);
     for (uint32_t i = 0; i < COUNT; i++)
         if (!CHECK_MEM(timed_cell(to, i), &cells[i].sum, sizeof cells[i].sum))
             printf("# slot %u\n", i);
@@ -376,6 +382,64 @@ static void a_full_pool_merges_and_says_so(void)
     CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
     CHECK_EQ_U64(timed.nodes[64].flags, 0); /* behind the capacity nothing was touched */
     CHECK_EQ_U64(timed.histograms[2][0], 0);
+    timed_forget();
+}
+
+/* hotfn/timing.h: up to 63 ticks a bucket each, then 32 for each power of two. */
+static uint32_t bucket_of(uint64_t ticks)
+{
+    uint32_t bucket = 0;
+    uint64_t width = 1, begin = 0;
+
+    while (begin + width <= ticks) {
+        begin += width;
+        bucket++;
+        width = bucket >= 64 && bucket % 32 == 0 ? 2 * width : width;
+    }
+    return bucket;
+}
+
+static void each_call_is_in_the_bucket_of_its_length(void)
+{
+    timed_start(HOTFN_TIMING_HISTOGRAMS);
+    hfn_time_state *t = timed_use(0);
+
+    for (uint32_t slot = 0; slot < TIMED_SLOTS; slot++) { /* one call each */
+        enter(frame_at(0, 64), slot, true);
+        spend(UINT64_C(1) << slot);
+        leave(frame_at(0, 64), true);
+        const hotfn_time_cell *c = timed_cell(t, slot);
+        uint64_t calls = 0;
+        if (!CHECK(c->histogram > 0 && c->histogram <= TIMED_HISTOGRAMS))
+            continue;
+        for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+            calls += timed.histograms[c->histogram - 1][i];
+        CHECK_EQ_U64(calls, 1);
+        CHECK_EQ_U64(timed.histograms[c->histogram - 1][bucket_of(c->total_ticks)], 1);
+    }
+    timed_forget();
+}
+
+static void each_call_leaves_two_events(void)
+{
+    timed_start(HOTFN_TIMING_EVENTS);
+    hfn_time_state *first = timed_use(0);
+    hfn_time_state *t = timed_use(1);
+
+    for (uint32_t i = 0; i < TIMED_EVENTS + 3; i++) { /* the ring goes round */
+        enter(frame_at(0, 64), i % TIMED_SLOTS, true);
+        leave(frame_at(0, 64), true);
+    }
+    CHECK_EQ_U64(first->events, 0);
+    CHECK_EQ_U64(t->events, 2 * (TIMED_EVENTS + 3));
+    for (uint32_t i = 0; i < TIMED_EVENTS; i++) {
+        uint64_t number = t->events - TIMED_EVENTS + i;
+        const hotfn_time_event *e = &timed.events[1][number % TIMED_EVENTS];
+        CHECK_EQ_U64(e->slot, number / 2 % TIMED_SLOTS);
+        CHECK_EQ_U64(e->kind, 1 + number % 2);
+        CHECK(i == 0 || e->ticks >= timed.events[1][(number - 1) % TIMED_EVENTS].ticks);
+    }
+    CHECK_EQ_U64(timed.events[0][0].kind + timed.events[2][0].kind, 0);
     timed_forget();
 }
 
@@ -705,6 +769,8 @@ static const check_test tests[] = {
     CHECK_TEST(a_clock_that_is_stopped_is_not_read_any_more),
     CHECK_TEST(a_clock_that_goes_back_is_told_and_does_no_harm),
     CHECK_TEST(a_full_pool_merges_and_says_so),
+    CHECK_TEST(each_call_is_in_the_bucket_of_its_length),
+    CHECK_TEST(each_call_leaves_two_events),
     CHECK_TEST(the_ring_of_slow_calls_keeps_the_latest),
     CHECK_TEST(a_childs_calls_begin_anew),
     CHECK_TEST(any_calls_in_any_order_keep_the_sums),
