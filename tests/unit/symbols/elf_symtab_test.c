@@ -162,6 +162,52 @@ static void mapping_symbols_of_arm_are_dropped(void)
     }
 }
 
+static void only_arm_and_riscv_have_mapping_symbols(void)
+{
+    enum { ARM = 40, X86_64 = 62, AARCH64 = 183, RISCV = 243 };
+    static const uint16_t machines[] = { ARM, X86_64, AARCH64, RISCV };
+    static const struct {
+        const char *name;
+        bool maps;
+    } names[] = {
+        { "$x", true },   { "$d", true },   { "$a", true },     { "$t", true },
+        { "$x.1", true }, { "$d.1", true }, { "$xrv64", true }, { "$dx", false },
+        { "$", false },   { "$b", false },  { "x", false },     { "xd", false },
+    };
+
+    for (uint32_t m = 0; m < sizeof machines / sizeof machines[0]; m++)
+        for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            sample s = new_sample(machines[m] == ARM ? 32 : 64, false, machines[m]);
+            add(&s, names[i].name, LOCAL, NOTYPE, 1, CODE + 4, 0);
+            add_tables(&s, 2);
+            elf_finish(s.b);
+            loaded l = load(s.b, 0);
+            uint32_t kept = machines[m] == X86_64 || !names[i].maps;
+            if (!CHECK_EQ_U64(hotfn_symbols_count(l.symbols), kept))
+                printf("# %s of machine %u\n", names[i].name, machines[m]);
+            finish(&l, s.b);
+        }
+}
+
+/* System V gABI ch. 4, st_other: 0 default, 1 internal, 2 hidden, 3 protected. */
+static void what_is_local_or_hidden_is_not_exported(void)
+{
+    for (int bits = 32; bits <= 64; bits += 32)
+        for (uint8_t other = 0; other < 8; other++)
+            for (uint8_t binding = LOCAL; binding <= WEAK; binding++) {
+                sample s = new_sample(bits, false, bits == 64 ? 62 : 3);
+                bool exported = binding != LOCAL && (other & 3) != 1 && (other & 3) != 2;
+                add(&s, "f", binding, FUNC, 1, CODE + 4, 1);
+                s.symbols->data[s.symbols->size - (bits == 64 ? 24 - 5 : 16 - 13)] = other;
+                add_tables(&s, 11);
+                elf_finish(s.b);
+                loaded l = load(s.b, 0);
+                if (CHECK_EQ_U64(hotfn_symbols_count(l.symbols), 1))
+                    CHECK(!!(at(&l, 0).flags & HOTFN_SYMBOL_EXPORTED) == exported);
+                finish(&l, s.b);
+            }
+}
+
 static void the_thumb_bit_is_no_part_of_an_address(void)
 {
     sample s = new_sample(32, false, 40);
@@ -322,6 +368,8 @@ static const check_test tests[] = {
     CHECK_TEST(only_defined_named_symbols_in_segments_are_kept),
     CHECK_TEST(data_symbols_come_on_request),
     CHECK_TEST(mapping_symbols_of_arm_are_dropped),
+    CHECK_TEST(only_arm_and_riscv_have_mapping_symbols),
+    CHECK_TEST(what_is_local_or_hidden_is_not_exported),
     CHECK_TEST(the_thumb_bit_is_no_part_of_an_address),
     CHECK_TEST(a_name_of_a_megabyte_is_a_view),
     CHECK_TEST(a_table_that_lies_is_refused_with_its_offset),
