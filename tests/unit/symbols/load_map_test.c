@@ -92,6 +92,56 @@ static void a_map_of_msvc_has_flags_statics_and_thunks(void)
     close_it(&f);
 }
 
+/* One row each, behind one that tells where the segment of code lies. */
+static void each_row_of_msvc_is_what_it_says(void)
+{
+    static const struct {
+        const char *row, *name;
+        uint32_t kind; /* 0: no symbol */
+    } rows[] = {
+        { "0001:00000010 f 00011010 f a.obj", "f", HOTFN_SYMBOL_FUNCTION },
+        { "0001:00000010 f 0000000000011010 f a.obj", "f", HOTFN_SYMBOL_FUNCTION },
+        { "0001:00000010 a name 00011010 f a.obj", "a name", HOTFN_SYMBOL_FUNCTION },
+        { "0001:00000010 t 00011010 f x:X.DLL", "t", HOTFN_SYMBOL_THUNK },
+        { "0001:00000010 t 00011010 f x:X.dll", "t", HOTFN_SYMBOL_THUNK },
+        { "0001:00000010 f 00011010 f x:X.dlls", "f", HOTFN_SYMBOL_FUNCTION },
+        { "0001:000003ff l 000113ff a.obj", "l", HOTFN_SYMBOL_LABEL },
+        { "0001:00000400 d 00011400 a.obj", "d", HOTFN_SYMBOL_DATA }, /* the second group */
+        { "0001:00000400 d 00011400 f a.obj", "d", HOTFN_SYMBOL_FUNCTION },
+        { "0002:00000010 d 00012010 a.obj", "d", HOTFN_SYMBOL_DATA },
+        { "0001:00000010 m 00011010 <linker-defined>", "m", HOTFN_SYMBOL_DATA },
+        { "0001:00000010 n 00011010 <absolute>", "n", 0 },
+        { "0000:00000010 n 00011010 f a.obj", "n", 0 },
+        { "0001:00000010 n 00011011 f a.obj", "n", 0 }, /* contradicts the first row */
+        { "0001:00000010 n 0001101 f a.obj", "n", 0 },
+        { "0001:00000010 n 0001101g f a.obj", "n", 0 },
+        { "0001:100000010 n 00011010 f a.obj", "n", 0 },
+        { "001:00000010 n 00011010 f a.obj", "n", 0 },
+        { "0001 00000010 n 00011010 f a.obj", "n", 0 },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[1024];
+        fixture f;
+        snprintf(text, sizeof text,
+                 " game\n\n Timestamp is 5ecf2155 (Thu May 28 11:26:29 2020)\n\n"
+                 " Preferred load address is 00010000\n\n"
+                 " Start         Length     Name                   Class\n"
+                 " 0001:00000000 00000400H .text                   CODE\n"
+                 " 0001:00000400 00000020H .text$d                 DATA\n"
+                 " 0002:00000000 00000100H .rdata                  DATA\n\n"
+                 "  Address         Publics by Value              Rva+Base       Lib:Object\n\n"
+                 " 0001:00000000       anchor                     00011000 f   a.obj\n"
+                 " %s\n",
+                 rows[i].row);
+        open_text(&f, text);
+        hotfn_symbol s = row_of(&f, rows[i].name);
+        if (!CHECK_EQ_U64(s.kind, rows[i].kind) | !CHECK_EQ_U64(count(&f), 1 + (rows[i].kind != 0)))
+            printf("# %s\n", rows[i].row);
+        close_it(&f);
+    }
+}
+
 static void is_line(const fixture *f, uint64_t rva, uint32_t number, const char *file,
                     uint64_t begin, uint64_t byte_count)
 {
@@ -392,6 +442,7 @@ static void overlapping_code_is_told(void)
 
 static const check_test tests[] = {
     CHECK_TEST(a_map_of_msvc_has_flags_statics_and_thunks),
+    CHECK_TEST(each_row_of_msvc_is_what_it_says),
     CHECK_TEST(a_map_with_lines_tells_them),
     CHECK_TEST(lines_that_lie_are_left_out_and_told),
     CHECK_TEST(a_map_of_lld_link_has_no_flags),
