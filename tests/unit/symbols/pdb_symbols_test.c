@@ -146,6 +146,24 @@ static void trampolines_are_followed_and_circles_of_them_end(void)
     pdb_free(b);
 }
 
+static void what_stands_behind_a_target_is_not_it(void)
+{
+    pdb_builder *b = pdb_begin(512);
+    hotfn_symbols *symbols;
+
+    procedure(b, MODULE, 0x1110, "f", 0x100, 4);
+    procedure(b, MODULE, 0x1110, "g", 0x300, 4);
+    trampoline(b, 0x05, 0x100); /* neither the jump behind f ... */
+    trampoline(b, 0x200, 0x300);
+    trampoline(b, 0x0a, 0x150); /* ... nor the function behind a place without a name */
+    symbols = load_good(b);
+    CHECK_EQ_U64(find(symbols, "@ILT+5(f)", HOTFN_SYMBOL_THUNK).rva, 0x1005);
+    CHECK_EQ_U64(find(symbols, "@ILT+10", HOTFN_SYMBOL_THUNK).rva, 0x100a);
+    CHECK_EQ_U64(find(symbols, "@ILT+512(g)", HOTFN_SYMBOL_THUNK).rva, 0x1200);
+    hotfn_symbols_destroy(symbols);
+    pdb_free(b);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(a_record_of_an_impossible_length_is_refused),
     CHECK_TEST(a_name_without_an_end_is_refused),
@@ -156,6 +174,7 @@ static const check_test tests[] = {
     CHECK_TEST(separated_code_is_a_fragment_of_its_parent),
     CHECK_TEST(separated_code_costs_no_more_than_the_file),
     CHECK_TEST(many_jumps_to_a_long_name_are_called_by_number),
+    CHECK_TEST(what_stands_behind_a_target_is_not_it),
     CHECK_TEST(trampolines_are_followed_and_circles_of_them_end),
 };
 CHECK_MAIN(tests)
