@@ -27,9 +27,10 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
     return hfn_arm64_emit_count_gate(out, target);
 }
 
-hfn_stub_shape hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)
+const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
 {
-    return *hfn_arm64_stub_shape(kind, flags);
+    (void)room;
+    return hfn_arm64_stub_shape(kind, flags);
 }
 
 uint32_t hfn_stub_emit_call_gate(uint8_t *out)
@@ -63,9 +64,10 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
     return hfn_x86_32_emit_count_gate(out, target);
 }
 
-hfn_stub_shape hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)
+const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
 {
-    return hfn_x86_32_stub_shape(kind, flags);
+    *room = hfn_x86_32_stub_shape(kind, flags);
+    return room;
 }
 
 #else
@@ -85,13 +87,15 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
     return HFN_TIME_GATE_BYTES;
 }
 
-hfn_stub_shape hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags)
+const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
 {
-    hfn_stub_shape shape = *hfn_x86_stub_shape(kind, flags);
+    const hfn_stub_shape *shape = hfn_x86_stub_shape(kind, flags);
 
-    if (hfn_x86_comes_back(kind, flags))
-        hfn_x86_comeback_shape(&shape);
-    return shape;
+    if (!hfn_x86_comes_back(kind, flags))
+        return shape;
+    *room = *shape;
+    hfn_x86_comeback_shape(room);
+    return room;
 }
 
 #endif

@@ -71,7 +71,8 @@ const hfn_patching *hfn_stub_patching(void);
 /* Can stubs reach a row and a slot that are so far away? */
 bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement);
 
-hfn_stub_shape hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags);
+/* Most shapes are tables; room holds one that is made.  */
+const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room);
 /* Write shape.head_bytes bytes. */
 void hfn_stub_emit(uint8_t *out, const hfn_stub_request *request);
 

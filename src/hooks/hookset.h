@@ -134,7 +134,8 @@ typedef struct hfn_stub_walk {
     uint64_t address; /* of the current stub                     */
     uint64_t entry;   /* where its patch jumps to                */
     uint32_t byte_count;
-    hfn_stub_shape shape;
+    const hfn_stub_shape *shape;
+    hfn_stub_shape shape_room;
     hfn_plan_hook hook; /* the plan's view of the current hook     */
 } hfn_stub_walk;
 

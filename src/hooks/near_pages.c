@@ -105,22 +105,23 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     hotfn_stub_region region;
     hfn_plan_hook hook;
     uint64_t first, last, code, pages_end, unwind_bytes, stub;
-    hfn_stub_shape shape;
+    hfn_stub_shape room;
+    const hfn_stub_shape *shape;
     uint32_t entry_at;
 
     hfn_batch_hook(hooks, batch, index, &hook);
-    shape = hfn_trampoline_shape(batch->kind, &hook);
+    shape = hfn_trampoline_shape(batch->kind, &hook, &room);
     pun_range(&hook, base, &first, &last);
     needs.stub_bytes = hfn_trampoline_bytes(batch->kind, &hook);
     hfn_region_need(&needs, &hook);
-    entry_at = hfn_region_gate_bytes(hooks, &needs) + shape.entry_at;
+    entry_at = hfn_region_gate_bytes(hooks, &needs) + shape->entry_at;
     code = map_between(gaps, first - entry_at, last - entry_at, hfn_region_bytes(hooks, &needs),
                        &pages_end);
     if (code == 0)
         return false;
     hfn_region_begin(&writer, hooks, &needs, code, pages_end);
     stub = writer.at;
-    if (!hfn_region_stub(&writer, &hook, &shape, base, &action) ||
+    if (!hfn_region_stub(&writer, &hook, shape, base, &action) ||
         !hfn_region_finish(&writer, &region, &unwind_bytes) ||
         !add_region(hooks, added, &region, unwind_bytes)) {
         code &= ~(hfn_os_page_bytes() - 1);
@@ -203,7 +204,7 @@ static void write_batch(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_writer 
     while (hfn_stub_walk_next(&walk)) {
         hotfn_hook_action action = hfn_batch_action(batch, walk.index);
         if (walk.hook.strategy != HOTFN_STRATEGY_PUN &&
-            !hfn_region_stub(writer, &walk.hook, &walk.shape, base, &action))
+            !hfn_region_stub(writer, &walk.hook, walk.shape, base, &action))
             refuse(hooks, batch, walk.index);
     }
 }
@@ -340,7 +341,7 @@ static bool same_stub(const hotfn_hooks *hooks, const hfn_batch *pending, const 
     if (!region || walk->address + walk->byte_count > region->end)
         return false;
     gates = hfn_region_gates(hooks, region);
-    return hfn_trampoline_write(bytes, walk->address, &walk->hook, &walk->shape,
+    return hfn_trampoline_write(bytes, walk->address, &walk->hook, walk->shape,
                                 hfn_batch_module(hooks, pending)->base, &action, &hooks->access,
                                 &gates) &&
            memcmp(bytes, (const void *)(uintptr_t)walk->address, walk->byte_count) == 0;

@@ -33,15 +33,15 @@ bool hfn_stub_walk_next(hfn_stub_walk *walk)
         return false;
     walk->index = walk->next_index++;
     hfn_batch_hook(walk->hooks, batch, walk->index, &walk->hook);
-    walk->shape = hfn_trampoline_shape(batch->kind, &walk->hook);
-    walk->byte_count = walk->shape.head_bytes + hfn_trampoline_body_bytes(&walk->hook);
+    walk->shape = hfn_trampoline_shape(batch->kind, &walk->hook, &walk->shape_room);
+    walk->byte_count = walk->shape->head_bytes + hfn_trampoline_body_bytes(&walk->hook);
     if (walk->hook.strategy == HOTFN_STRATEGY_PUN) {
         walk->address = aside_address(batch, walk->index);
     } else {
         walk->address = walk->next;
         walk->next += walk->byte_count;
     }
-    walk->entry = walk->address + walk->shape.entry_at;
+    walk->entry = walk->address + walk->shape->entry_at;
     return true;
 }
 

@@ -30,9 +30,10 @@ static uint32_t stub_flags(const hfn_plan_hook *hook)
            (uint32_t)hook->arguments << HFN_STUB_ARGUMENTS_SHIFT;
 }
 
-hfn_stub_shape hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook)
+const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook,
+                                           hfn_stub_shape *room)
 {
-    return hfn_stub_shape_of(stub_kind(kind), stub_flags(hook));
+    return hfn_stub_shape_of(stub_kind(kind), stub_flags(hook), room);
 }
 
 uint32_t hfn_trampoline_body_bytes(const hfn_plan_hook *hook)
@@ -42,7 +43,9 @@ uint32_t hfn_trampoline_body_bytes(const hfn_plan_hook *hook)
 
 uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook)
 {
-    return hfn_trampoline_shape(kind, hook).head_bytes + hfn_trampoline_body_bytes(hook);
+    hfn_stub_shape room;
+
+    return hfn_trampoline_shape(kind, hook, &room)->head_bytes + hfn_trampoline_body_bytes(hook);
 }
 
 static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, uint64_t base)
@@ -93,9 +96,11 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
 
 uint32_t hfn_trampoline_moved_pc(uint32_t kind, const hfn_plan_hook *hook, uint32_t pc_offset)
 {
+    hfn_stub_shape room;
+
     for (uint32_t i = 0; i < hook->step_count; i++)
         if (hook->steps[i * PLAN_STEP_BYTES] == pc_offset)
-            return hfn_trampoline_shape(kind, hook).head_bytes +
+            return hfn_trampoline_shape(kind, hook, &room)->head_bytes +
                    hook->steps[i * PLAN_STEP_BYTES + 1];
     return UINT32_MAX;
 }

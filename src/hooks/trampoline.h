@@ -6,8 +6,9 @@
 #include "arch/stub.h"
 #include "hooks/plan.h"
 
-/* The head's shape for an action (HOTFN_ACTION_*). */
-hfn_stub_shape hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook);
+/* The head's shape for an action (HOTFN_ACTION_*); see hfn_stub_shape_of. */
+const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook,
+                                           hfn_stub_shape *room);
 /* Of what stands behind the head, and with it. */
 uint32_t hfn_trampoline_body_bytes(const hfn_plan_hook *hook);
 uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook);

@@ -244,7 +244,8 @@ static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full,
     uint8_t *page = s->moved_near, *head = page + STUB_AT;
     uint32_t flags = HOTFN_VERDICT_ARGUMENTS(v->flags) << HFN_STUB_ARGUMENTS_SHIFT |
                      (v->comes_to ? HFN_STUB_COMES_BACK : 0);
-    const hfn_stub_shape shape = hfn_stub_shape_of(HFN_STUB_TIME, flags);
+    hfn_stub_shape made;
+    const hfn_stub_shape *shape = hfn_stub_shape_of(HFN_STUB_TIME, flags, &made);
     hfn_stub_request request = {
         .kind = HFN_STUB_TIME,
         .flags = flags,
@@ -266,10 +267,10 @@ static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full,
     hfn_stub_emit_time_gate(page + 128,
                             address_of_code(full ? hfn_time_exit_full_entry : hfn_time_exit_entry));
     hfn_stub_emit(head, &request);
-    head[shape.head_bytes] = 0xE9;
-    distance = (int32_t)(body - (head + shape.head_bytes + 5));
-    memcpy(head + shape.head_bytes + 1, &distance, 4);
-    return head + shape.entry_at;
+    head[shape->head_bytes] = 0xE9;
+    distance = (int32_t)(body - (head + shape->head_bytes + 5));
+    memcpy(head + shape->head_bytes + 1, &distance, 4);
+    return head + shape->entry_at;
 }
 
 /* The caller's side, `above` bytes higher than bare: return address, then arguments. */

@@ -445,7 +445,8 @@ static void stubs_that_sign_with_another_key_have_tables_of_their_own(void)
 {
     enum { STUBS = 500, BYTES = 32 };
     static uint8_t code[STUBS * BYTES];
-    const hfn_stub_shape shape = hfn_stub_shape_of(HFN_STUB_COUNT, 0);
+    hfn_stub_shape made;
+    const hfn_stub_shape *shape = hfn_stub_shape_of(HFN_STUB_COUNT, 0, &made);
     const uint64_t room = hfn_unwind_max_bytes(STUBS, STUBS - 1, 0);
     uint8_t *tables = calloc(1, room);
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
@@ -453,7 +454,7 @@ static void stubs_that_sign_with_another_key_have_tables_of_their_own(void)
 
     hfn_unwind_begin(&u, tables, STUBS, STUBS - 1, NULL);
     for (uint64_t i = 0; i < STUBS; i++)
-        hfn_unwind_stub(&u, (uint64_t)(uintptr_t)code + i * BYTES, BYTES, &shape, i % 2, NULL, 0);
+        hfn_unwind_stub(&u, (uint64_t)(uintptr_t)code + i * BYTES, BYTES, shape, i % 2, NULL, 0);
     CHECK(hfn_unwind_finish(&u, &region) <= room);
     CHECK_EQ_U64(u32_at((const uint8_t *)region.eh_frame_hdr + 8),
                  check_keys(region.eh_frame, STUBS));
