@@ -42,23 +42,33 @@ static void add(page_run *run, uint64_t begin, uint64_t end)
     run->end = end;
 }
 
+/* The next site of the batch beyond the run; what lies in it is passed over unseen, as most are. */
+static bool next_site(const page_run *run, const hfn_batch *batch, uint64_t base,
+                      hfn_site_walk *site)
+{
+    while (hfn_site_walk_next(site))
+        if (base + site->next_rva > run->end && batch->targets[site->entry].stub != 0)
+            return true;
+    return false;
+}
+
 uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_windows *windows)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     hfn_site_walk site = hfn_site_walk_begin(module->plan);
-    bool more = batch->targets && hfn_sites_next(batch, &site);
     page_run run = { .windows = windows };
+    bool more = batch->targets && next_site(&run, batch, module->base, &site);
 
     for (uint32_t i = 0; i < batch->hook_count; i++) {
-        hfn_plan_hook hook;
+        uint64_t begin, end;
         if (batch->hooks[i] & HFN_HOOK_REFUSED)
             continue;
-        hfn_batch_hook(hooks, batch, i, &hook);
-        for (; more && site.field_rva < hook.site_rva; more = hfn_sites_next(batch, &site))
+        hfn_plan_patch_at(module->plan, batch->hooks[i] & HFN_HOOK_ENTRY, &begin, &end);
+        for (; more && site.field_rva < begin; more = next_site(&run, batch, module->base, &site))
             add(&run, module->base + site.field_rva, module->base + site.next_rva);
-        add(&run, module->base + hook.site_rva, module->base + hook.site_rva + hook.patch_bytes);
+        add(&run, module->base + begin, module->base + end);
     }
-    for (; more; more = hfn_sites_next(batch, &site))
+    for (; more; more = next_site(&run, batch, module->base, &site))
         add(&run, module->base + site.field_rva, module->base + site.next_rva);
     flush(&run);
     return run.byte_count;

@@ -166,6 +166,17 @@ static inline uint8_t hfn_plan_strategy_at(const hotfn_plan *plan, uint32_t inde
     return plan->entries[(uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_STRATEGY_AT];
 }
 
+/* Where the patch stands, islands aside. */
+static inline void hfn_plan_patch_at(const hotfn_plan *plan, uint32_t index, uint64_t *begin_rva,
+                                     uint64_t *end_rva)
+{
+    const uint8_t *entry = plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES;
+
+    *begin_rva = (uint64_t)hfn_load_u32(entry + PLAN_ENTRY_RVA_AT) +
+                 entry[PLAN_ENTRY_PATCH_OFFSET_AT];
+    *end_rva = *begin_rva + entry[PLAN_ENTRY_PATCH_BYTES_AT];
+}
+
 static inline bool hfn_plan_comes_back(const hotfn_plan *plan, uint32_t index)
 {
     return plan->entries[(uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_COMEBACKS_AT] != 0;
