@@ -53,8 +53,6 @@ void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch)
 
 /* ---- One site. */
 
-enum { BYTES_AHEAD = 1024 }; /* of code */
-
 /* A site in this process, and the two values that its field may have. */
 typedef struct site {
     uint64_t field;
@@ -62,15 +60,44 @@ typedef struct site {
     hfn_text_window *window;
 } site;
 
-/* The next site that can be written and can reach its stub; out->window is where the last one was. */
-static bool next_site(const hfn_batch *batch, uint64_t base, const hfn_windows *windows,
-                      hfn_site_walk *walk, site *out)
+/* Targets are all over a table of a megabyte, and code that was just copied is not at hand: a second walk
+ * goes ahead and fetches both. */
+typedef struct walks {
+    hfn_site_walk here, ahead;
+} walks;
+
+enum { SITES_AHEAD = 16 };
+
+static walks walks_begin(const hotfn_plan *plan)
 {
-    while (hfn_sites_next(batch, walk)) {
+    walks w = { hfn_site_walk_begin(plan), hfn_site_walk_begin(plan) };
+
+    for (uint32_t i = 0; i < SITES_AHEAD && hfn_site_walk_next(&w.ahead); i++) {
+    }
+    return w;
+}
+
+static inline bool walks_next(walks *w, const hfn_batch *batch, uint64_t base)
+{
+    if (hfn_site_walk_next(&w->ahead)) {
+        hfn_prefetch((uint64_t)(uintptr_t)&batch->targets[w->ahead.entry]);
+        hfn_prefetch(base + w->ahead.field_rva);
+    }
+    return hfn_site_walk_next(&w->here);
+}
+
+/* The next site that can be written and can reach its stub; out->window is where the last one was. */
+static inline bool next_site(const hfn_batch *batch, uint64_t base, const hfn_windows *windows,
+                             walks *w, site *out)
+{
+    const hfn_site_walk *walk = &w->here;
+
+    while (walks_next(w, batch, base)) {
         const hfn_site_target *target = &batch->targets[walk->entry];
         int64_t distance = target->stub - (int64_t)walk->next_rva;
-        hfn_prefetch(base + walk->next_rva + BYTES_AHEAD);
         uint64_t from = base + walk->field_rva - 2, behind = base + walk->next_rva;
+        if (target->stub == 0)
+            continue;
         if (!out->window || from < out->window->begin || behind > out->window->end)
             out->window = hfn_windows_at(windows, from);
         if (!out->window || behind > out->window->end || distance != (int32_t)distance)
@@ -110,28 +137,6 @@ static void write_field(const site *s, uint32_t value)
 
 /* ---- All sites. */
 
-/* Targets are all over a table of a megabyte: the one of the site so many words on is fetched meanwhile. */
-enum { WORDS_AHEAD = 16 };
-
-static void fetch_ahead(const hfn_batch *batch, const hfn_site_walk *walk)
-{
-    uint64_t table = (uint64_t)(uintptr_t)batch->targets, entry;
-
-    if (walk->end - walk->at <= WORDS_AHEAD * PLAN_SITE_BYTES)
-        return;
-    entry = hfn_load_u32(walk->at + WORDS_AHEAD * PLAN_SITE_BYTES) >> PLAN_SITE_GAP_BITS;
-    hfn_prefetch(table + entry * sizeof *batch->targets);
-}
-
-bool hfn_sites_next(const hfn_batch *batch, hfn_site_walk *walk)
-{
-    fetch_ahead(batch, walk);
-    while (hfn_site_walk_next(walk))
-        if (batch->targets[walk->entry].stub != 0)
-            return true;
-    return false;
-}
-
 static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_windows *windows)
 {
     const hfn_plan_hook *hook = &walk->hook;
@@ -168,10 +173,10 @@ void hfn_sites_send_back(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_w
 void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
-    hfn_site_walk walk = hfn_site_walk_begin(module->plan);
+    walks w = walks_begin(module->plan);
     site s = { .window = NULL };
 
-    while (batch->targets && next_site(batch, module->base, windows, &walk, &s)) {
+    while (batch->targets && next_site(batch, module->base, windows, &w, &s)) {
         if (value_at(s.field) != s.to_function || !is_branch(s.field))
             continue;
         write_field(&s, s.to_stub);
@@ -182,11 +187,11 @@ void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windo
 uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
-    hfn_site_walk walk = hfn_site_walk_begin(module->plan);
+    walks w = walks_begin(module->plan);
     site s = { .window = NULL };
     uint32_t foreign;
 
-    while (batch->targets && next_site(batch, module->base, windows, &walk, &s)) {
+    while (batch->targets && next_site(batch, module->base, windows, &w, &s)) {
         if (value_at(s.field) != s.to_stub)
             continue;
         write_field(&s, s.to_function);

@@ -15,9 +15,6 @@ bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch);
 bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint32_t wanted);
 void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch);
 
-/* The next site that leads to a noted stub. */
-bool hfn_sites_next(const hfn_batch *batch, hfn_site_walk *walk);
-
 /* Send the jumps of the batch's functions that must come back to the fronts of their stubs (arch/x86/
  * emit_comeback.c), before any other site is written; where one is not as in the file, the hook STAYS.  They are
  * never taken back: a call may be open, and who comes by without one just goes on. */
