@@ -112,8 +112,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     hfn_batch_hook(hooks, batch, index, &hook);
     shape = hfn_trampoline_shape(batch->kind, &hook, &room);
     pun_range(&hook, base, &first, &last);
-    needs.stub_bytes = hfn_trampoline_bytes(batch->kind, &hook);
-    hfn_region_need(&needs, &hook);
+    hfn_region_need(&needs, batch->kind, &hook);
     entry_at = hfn_region_gate_bytes(hooks, &needs) + shape->entry_at;
     code = map_between(gaps, first - entry_at, last - entry_at, hfn_region_bytes(hooks, &needs),
                        &pages_end);
@@ -184,13 +183,12 @@ static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *ad
 
 static void measure_batch(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_region_needs *needs)
 {
-    hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
-
-    while (hfn_stub_walk_next(&walk)) {
-        if (walk.hook.strategy != HOTFN_STRATEGY_PUN)
-            hfn_region_need(needs, &walk.hook);
+    for (uint32_t i = 0; i < batch->hook_count; i++) {
+        hfn_plan_hook hook;
+        hfn_batch_hook(hooks, batch, i, &hook);
+        if (hook.strategy != HOTFN_STRATEGY_PUN)
+            hfn_region_need(needs, batch->kind, &hook);
     }
-    needs->stub_bytes += walk.next - batch->stubs;
     needs->calls |= batch->kind == HOTFN_ACTION_CALL;
 }
 

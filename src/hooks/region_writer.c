@@ -30,14 +30,6 @@ static bool has_key_b(const hfn_plan_hook *hook)
     return hook->flags & HOTFN_VERDICT_KEY_B;
 }
 
-void hfn_region_need(hfn_region_needs *needs, const hfn_plan_hook *hook)
-{
-    needs->stub_count++;
-    needs->cfi_bytes += hook->cfi_bytes;
-    needs->key_changes += needs->key_b != has_key_b(hook);
-    needs->key_b = has_key_b(hook);
-}
-
 uint32_t hfn_region_gate_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs)
 {
     return call_gate_at(hooks) + (needs->calls ? HFN_STUB_CALL_GATE_ROOM : 0);

@@ -25,8 +25,19 @@ typedef struct hfn_region_writer {
     hfn_unwind unwind;
 } hfn_region_writer;
 
-/* One more, but for stub_bytes. */
-void hfn_region_need(hfn_region_needs *needs, const hfn_plan_hook *hook);
+/* One more, of a batch of that kind. */
+static inline void hfn_region_need(hfn_region_needs *needs, uint32_t kind,
+                                   const hfn_plan_hook *hook)
+{
+    bool key_b = hook->flags & HOTFN_VERDICT_KEY_B;
+
+    needs->stub_bytes += hfn_trampoline_bytes(kind, hook);
+    needs->stub_count++;
+    needs->cfi_bytes += hook->cfi_bytes;
+    needs->key_changes += needs->key_b != key_b;
+    needs->key_b = key_b;
+}
+
 /* Bytes of gates before the first stub. */
 uint32_t hfn_region_gate_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs);
 /* At most so many, gates and tables included. */

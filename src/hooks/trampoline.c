@@ -5,49 +5,6 @@
 
 #include "hooks/run_on.h"
 
-_Static_assert(HFN_STUB_POPS_ALL == HOTFN_POPS_ALL, "an entry's byte goes on to the stub");
-
-static hfn_stub_kind stub_kind(uint32_t kind)
-{
-    switch (kind) {
-    case HOTFN_ACTION_COUNT: return HFN_STUB_COUNT;
-    case HOTFN_ACTION_CALL: return HFN_STUB_CALL;
-    case HOTFN_ACTION_TIME: return HFN_STUB_TIME;
-    case HOTFN_ACTION_SAMPLE: return HFN_STUB_SAMPLE;
-    default: return HFN_STUB_FLOOR;
-    }
-}
-
-static uint32_t stub_flags(const hfn_plan_hook *hook)
-{
-    return ((hook->flags & HOTFN_VERDICT_FLAGS_LIVE) ? HFN_STUB_FLAGS_LIVE : 0) |
-           ((hook->flags & HOTFN_VERDICT_RED_ZONE) ? HFN_STUB_RED_ZONE : 0) |
-           ((hook->flags & HOTFN_VERDICT_RETURN_SIGNED) ? HFN_STUB_SIGNED : 0) |
-           ((hook->flags & HOTFN_VERDICT_KEY_B) ? HFN_STUB_KEY_B : 0) |
-           (hook->far_slot ? HFN_STUB_FAR_SLOT : 0) |
-           (hook->comeback_count > 0 ? HFN_STUB_COMES_BACK : 0) |
-           (uint32_t)hook->spare << HFN_STUB_SPARE_SHIFT |
-           (uint32_t)hook->arguments << HFN_STUB_ARGUMENTS_SHIFT;
-}
-
-const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook,
-                                           hfn_stub_shape *room)
-{
-    return hfn_stub_shape_of(stub_kind(kind), stub_flags(hook), room);
-}
-
-uint32_t hfn_trampoline_body_bytes(const hfn_plan_hook *hook)
-{
-    return hook->run_bytes > 0 ? hook->run_bytes : hook->moved_bytes;
-}
-
-uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook)
-{
-    hfn_stub_shape room;
-
-    return hfn_trampoline_shape(kind, hook, &room)->head_bytes + hfn_trampoline_body_bytes(hook);
-}
-
 static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, uint64_t base)
 {
     uint64_t site = base + hook->site_rva;
@@ -68,8 +25,8 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
 {
     uint32_t head_bytes = shape->head_bytes;
     hfn_stub_request request = {
-        .kind = stub_kind(action->kind),
-        .flags = stub_flags(hook),
+        .kind = hfn_trampoline_kind(action->kind),
+        .flags = hfn_trampoline_flags(hook),
         .address = address,
         .gate = action->kind == HOTFN_ACTION_CALL ? gates->call : gates->count,
         .row_displacement = access->displacement,

@@ -6,12 +6,54 @@
 #include "arch/stub.h"
 #include "hooks/plan.h"
 
+_Static_assert(HFN_STUB_POPS_ALL == HOTFN_POPS_ALL, "an entry's byte goes on to the stub");
+
+/* ---- Sizes.  Asked for all hooks before one is written: inline, so that nothing else of a hook is worked out. */
+
+static inline hfn_stub_kind hfn_trampoline_kind(uint32_t action_kind)
+{
+    switch (action_kind) {
+    case HOTFN_ACTION_COUNT: return HFN_STUB_COUNT;
+    case HOTFN_ACTION_CALL: return HFN_STUB_CALL;
+    case HOTFN_ACTION_TIME: return HFN_STUB_TIME;
+    case HOTFN_ACTION_SAMPLE: return HFN_STUB_SAMPLE;
+    default: return HFN_STUB_FLOOR;
+    }
+}
+
+static inline uint32_t hfn_trampoline_flags(const hfn_plan_hook *hook)
+{
+    return ((hook->flags & HOTFN_VERDICT_FLAGS_LIVE) ? HFN_STUB_FLAGS_LIVE : 0) |
+           ((hook->flags & HOTFN_VERDICT_RED_ZONE) ? HFN_STUB_RED_ZONE : 0) |
+           ((hook->flags & HOTFN_VERDICT_RETURN_SIGNED) ? HFN_STUB_SIGNED : 0) |
+           ((hook->flags & HOTFN_VERDICT_KEY_B) ? HFN_STUB_KEY_B : 0) |
+           (hook->far_slot ? HFN_STUB_FAR_SLOT : 0) |
+           (hook->comeback_count > 0 ? HFN_STUB_COMES_BACK : 0) |
+           (uint32_t)hook->spare << HFN_STUB_SPARE_SHIFT |
+           (uint32_t)hook->arguments << HFN_STUB_ARGUMENTS_SHIFT;
+}
+
 /* The head's shape for an action (HOTFN_ACTION_*); see hfn_stub_shape_of. */
-const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook,
-                                           hfn_stub_shape *room);
+static inline const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook,
+                                                         hfn_stub_shape *room)
+{
+    return hfn_stub_shape_of(hfn_trampoline_kind(kind), hfn_trampoline_flags(hook), room);
+}
+
 /* Of what stands behind the head, and with it. */
-uint32_t hfn_trampoline_body_bytes(const hfn_plan_hook *hook);
-uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook);
+static inline uint32_t hfn_trampoline_body_bytes(const hfn_plan_hook *hook)
+{
+    return hook->run_bytes > 0 ? hook->run_bytes : hook->moved_bytes;
+}
+
+static inline uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook)
+{
+    hfn_stub_shape room;
+
+    return hfn_trampoline_shape(kind, hook, &room)->head_bytes + hfn_trampoline_body_bytes(hook);
+}
+
+/* ---- Code. */
 
 /* What all stubs of a region share. */
 typedef struct hfn_gates {
