@@ -449,6 +449,8 @@ void hfn_hooks_refuse(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint
 
     hfn_batch_hook(hooks, batch, index, &hook);
     batch->hooks[index] |= HFN_HOOK_REFUSED;
+    if (batch->targets)
+        batch->targets[batch->hooks[index] & HFN_HOOK_ENTRY].stub = 0;
     if (!hfn_grow(&hooks->env, (void **)&hooks->refusals, &hooks->refusal_capacity,
                   hooks->refusal_count + 1, sizeof *hooks->refusals)) {
         hooks->refusals_lost = true;

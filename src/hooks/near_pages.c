@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "hooks/region_writer.h"
 #include "hooks/run_on.h"
+#include "hooks/sites.h"
 #include "os/os.h"
 
 enum { MAX_GAPS = 4096 };
@@ -128,6 +129,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
         return false;
     }
     batch->asides[batch->aside_count++] = (hfn_aside){ index, stub };
+    hfn_sites_note(hooks, batch, index, hook.rva, stub + shape->entry_at);
     return true;
 }
 
@@ -201,8 +203,11 @@ static void write_batch(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_writer 
     walk = hfn_stub_walk_begin(hooks, batch);
     while (hfn_stub_walk_next(&walk)) {
         hotfn_hook_action action = hfn_batch_action(batch, walk.index);
-        if (walk.hook.strategy != HOTFN_STRATEGY_PUN &&
-            !hfn_region_stub(writer, &walk.hook, walk.shape, base, &action))
+        if (walk.hook.strategy == HOTFN_STRATEGY_PUN)
+            continue;
+        if (hfn_region_stub(writer, &walk.hook, walk.shape, base, &action))
+            hfn_sites_note(hooks, batch, walk.index, walk.hook.rva, walk.entry);
+        else
             refuse(hooks, batch, walk.index);
     }
 }
@@ -297,9 +302,13 @@ static bool build_groups(hotfn_hooks *hooks, uint32_t module, hfn_region_list *a
 
 bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *added)
 {
-    for (size_t i = 0; i < hooks->batch_count; i++)
-        if (is_new(&hooks->batches[i], module))
-            hfn_run_on_measure(hooks, &hooks->batches[i]);
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        if (!is_new(&hooks->batches[i], module))
+            continue;
+        hfn_run_on_measure(hooks, &hooks->batches[i]);
+        if (!hfn_sites_begin(hooks, &hooks->batches[i]))
+            return false;
+    }
     if (!build_groups(hooks, module, added))
         return false;
     for (size_t i = 0; i < hooks->batch_count; i++) {

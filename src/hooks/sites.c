@@ -16,29 +16,37 @@ bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch)
            plan->site_count > 0 && !(hooks->options.flags & HOTFN_HOOKS_KEEP_CALLS);
 }
 
-/* Note the current stub of walk. */
-static void note_target(hfn_batch *batch, const hfn_stub_walk *walk, uint64_t base)
+bool hfn_sites_begin(hotfn_hooks *hooks, hfn_batch *batch)
 {
-    int64_t stub = (int64_t)(walk->entry - base);
-    uint32_t entry = batch->hooks[walk->index] & HFN_HOOK_ENTRY;
+    uint32_t entries = hfn_batch_module(hooks, batch)->plan->entry_count;
 
-    if (walk->address != 0 && stub == (int32_t)stub)
-        batch->targets[entry] = (hfn_site_target){ walk->hook.rva, (int32_t)stub };
+    if (!hfn_sites_wanted(hooks, batch))
+        return true;
+    batch->targets = hfn_alloc(&hooks->env, entries * sizeof *batch->targets);
+    return batch->targets;
+}
+
+void hfn_sites_note(const hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint32_t rva,
+                    uint64_t entry_address)
+{
+    int64_t stub = (int64_t)(entry_address - hfn_batch_module(hooks, batch)->base);
+
+    if (batch->targets && stub == (int32_t)stub)
+        batch->targets[batch->hooks[index] & HFN_HOOK_ENTRY] =
+            (hfn_site_target){ rva, (int32_t)stub };
 }
 
 bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint32_t wanted)
 {
-    const hfn_module *module = hfn_batch_module(hooks, batch);
     hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
 
-    if (!hfn_sites_wanted(hooks, batch) || batch->targets)
+    if (batch->targets)
         return true;
-    batch->targets = hfn_alloc(&hooks->env, module->plan->entry_count * sizeof *batch->targets);
-    if (!batch->targets)
+    if (!hfn_sites_begin(hooks, batch))
         return false;
-    while (hfn_stub_walk_next(&walk))
-        if ((batch->hooks[walk.index] & mask) == wanted)
-            note_target(batch, &walk, module->base);
+    while (batch->targets && hfn_stub_walk_next(&walk))
+        if ((batch->hooks[walk.index] & mask) == wanted && walk.address != 0)
+            hfn_sites_note(hooks, batch, walk.index, walk.hook.rva, walk.entry);
     return true;
 }
 

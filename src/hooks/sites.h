@@ -10,8 +10,13 @@
  * caller's return address on the stack, as behind the entry's jump. */
 bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch);
 
-/* Before other threads are stopped: note where the stubs of the hooks with (hooks[i] & mask) == wanted
- * are entered.  Does nothing where no sites are wanted.  False if there is no memory. */
+/* Before other threads are stopped: make room for targets, where sites are wanted (false if there is no
+ * memory), and note where each stub is entered while stubs are written ... */
+bool hfn_sites_begin(hotfn_hooks *hooks, hfn_batch *batch);
+void hfn_sites_note(const hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint32_t rva,
+                    uint64_t entry_address);
+/* ... or, if there is no room yet, do both for the stubs that there are, of the hooks with
+ * (hooks[i] & mask) == wanted. */
 bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint32_t wanted);
 void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch);
 
