@@ -345,6 +345,7 @@ void hfn_x86_emit_time_gate(uint8_t *out, uint64_t target)
 
 /* x87, SSE, AVX, AVX-512: what compiled code may use without asking.  Not: MPX, PKRU, AMX. */
 #define COMPILED_STATE UINT32_C(0xe7)
+#define AMX_STATE (UINT32_C(3) << 17)
 enum { LEGACY_AREA_BYTES = 512, XSAVE_HEADER_BYTES = 64 };
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -358,29 +359,38 @@ static uint32_t enabled_state(void)
     return low;
 }
 
-/* Intel SDM vol. 1, 13.2: leaf 0xd tells where each component ends in the standard form; the
- * compacted form is never longer. */
-static uint32_t area_bytes(uint32_t mask)
+/* Intel SDM vol. 1, 13.2: leaf 0xd tells how long the standard form of all enabled components is, and
+ * where each ends; the compacted form is never longer.  Only AMX would make it far longer than what is kept. */
+static uint32_t area_bytes(uint32_t enabled)
 {
     uint32_t a, b, c, d, end = LEGACY_AREA_BYTES + XSAVE_HEADER_BYTES;
 
-    for (uint32_t component = 2; component < 8; component++)
-        if ((mask >> component & 1) && __get_cpuid_count(0xd, component, &a, &b, &c, &d) &&
-            a + b > end)
-            end = a + b;
+    if (!(enabled & AMX_STATE)) {
+        __cpuid_count(0xd, 0, a, b, c, d);
+        return (b + 63) & ~UINT32_C(63);
+    }
+    for (uint32_t component = 2; component < 8; component++) {
+        if (!(enabled & COMPILED_STATE & 1u << component))
+            continue;
+        __cpuid_count(0xd, component, a, b, c, d);
+        end = a + b > end ? a + b : end;
+    }
     return (end + 63) & ~UINT32_C(63);
 }
 
+/* CPUID traps in a virtual machine, some microseconds to some tens of them each time: no more than needed. */
 hfn_vector_state hfn_x86_host_vector_state(void)
 {
     hfn_vector_state state = { 0, LEGACY_AREA_BYTES, 0 };
     uint32_t a, b, c, d;
 
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+    __cpuid(1, a, b, c, d);
+    if (!(c & bit_OSXSAVE))
         return state;
     state.mask = enabled_state() & COMPILED_STATE;
-    state.area_bytes = area_bytes(state.mask);
-    state.how = __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && (a & 2) ? 2 : 1; /* XSAVEC */
+    state.area_bytes = area_bytes(enabled_state());
+    __cpuid_count(0xd, 1, a, b, c, d); /* which there is with OSXSAVE */
+    state.how = (a & 2) ? 2 : 1;       /* XSAVEC */
     return state;
 }
 #else
