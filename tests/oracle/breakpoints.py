@@ -23,8 +23,19 @@ gdb.execute("set detach-on-fork on")
 gdb.execute("set disable-randomization {fixed}")
 gdb.execute("set breakpoint pending on")
 gdb.execute("handle all nostop noprint pass")
-start = gdb.Breakpoint("{start}", temporary=True)
-gdb.execute("run " + {arguments!r})
+
+
+def begin(filler):
+    gdb.execute({wrapper!r} + "x" * filler)
+    gdb.Breakpoint("{start}", temporary=True)
+    gdb.execute("run " + {arguments!r})
+    return int(gdb.parse_and_eval("*(unsigned long *)&hotfn_oracle_place"))
+
+
+above = begin(0) - {place}
+if 0 < above < 65536:
+    gdb.execute("kill")
+    begin(above)
 maps = open("/proc/%d/maps" % gdb.selected_inferior().pid).read()
 points = []
 for path, base, address in {places}:
@@ -49,22 +60,24 @@ def shell_words(words, stdin, folder):
             f" 2> {folder}/witness.err")
 
 
-def count(places, command, folder, environment, stdin=None, cwd=None, fixed=True):
+def count(places, command, folder, environment, stdin=None, cwd=None, fixed=True, place=None):
     """{(path, address): times entered} after the agent's constructor would have run, in one native
-    run; empty if gdb is not here or failed."""
+    run; empty if gdb is not here or failed.  `place`: where its first argument's text shall stand; the
+    variable HOTFN_RUN, which stand_in.c takes away as the agent does, fills the stack up to it."""
     if not shutil.which("gdb") or not places:
         return {}
     script = folder / "witness.py"
     bases = {path: elf_tables.lowest_load_address(path) for path, _ in places}
+    settings = shlex.join(f"{name}={value}" for name, value in environment.items())
     script.write_text(SCRIPT.format(start=callgrind_file.BEFORE,
                                     places=[(path, bases[path], address)
                                             for path, address in sorted(places)],
                                     arguments=shell_words(command[1:], stdin, folder),
+                                    wrapper=f"set exec-wrapper env -i {settings} HOTFN_RUN=",
+                                    place=place or 0,
                                     fixed="on" if fixed else "off"))
-    settings = shlex.join(f"{name}={value}" for name, value in environment.items())
     gdb = ["env", "-i", f"PATH={os.environ['PATH']}", "HOME=/dev/null", "SHELL=/bin/sh", "gdb",
-           "-nx", "-q", "-batch", "-ex", f"set exec-wrapper env -i {settings}", "-x", script,
-           str(command[0])]
+           "-nx", "-q", "-batch", "-x", script, str(command[0])]
     done = subprocess.run(list(map(str, gdb)), cwd=cwd, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, timeout=900)
     answer = re.search(r"^WITNESS (\[.*\])$", done.stdout, re.M)

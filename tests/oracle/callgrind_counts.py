@@ -63,7 +63,8 @@ def run_hotfn(arguments, folder, outcomes, mode=(), ask=()):
     environment = callgrind_file.environment_of(ENVIRONMENT, place, 0,
                                                 callgrind_file.UNDER_HOTFN)
     status, report = hotfn_report.run(arguments.hotfn, arguments.command, place, environment,
-                                      options, arguments.stdin, arguments.cwd, ask)
+                                      options, arguments.stdin, arguments.cwd, ask,
+                                      callgrind_file.without_randomisation())
     if (status, (place / "stdout").read_bytes()) not in outcomes and not arguments.any_output:
         raise RuntimeError(f"output or status ({status}) differs from the run under callgrind: "
                            + (place / "stderr").read_text(errors="replace")[-2000:])
@@ -146,15 +147,17 @@ def cost_of(observed, function):
 def ask_witness(tables, arguments, folder):
     """Have gdb count, natively, what callgrind and hotfn disagree on; changes the tables.
 
-    Address space randomisation is on but for the first time: where a count differs between such
-    runs, it depends on layout.
+    The first run has hotfn's memory layout: without randomisation, and with the stack where hotfn's run
+    had it.  In the others randomisation is on: where a count differs between such runs, it depends on layout.
     """
+    place = callgrind_file.place_told(folder / "hotfn")
     for turn in range(arguments.witness_runs):
         environment = callgrind_file.environment_of(ENVIRONMENT, folder, turn,
                                                     callgrind_file.NATIVE)
         asked = unexplained_of(tables, arguments.witness_hits)
         counts = breakpoints.count(set(asked), arguments.command, folder, environment,
-                                   arguments.stdin, arguments.cwd, fixed=turn == 0)
+                                   arguments.stdin, arguments.cwd, fixed=turn == 0,
+                                   place=place if turn == 0 else None)
         if not counts:
             return
         for place, hits in counts.items():

@@ -17,12 +17,14 @@ was reached.
 """
 import collections
 import dataclasses
+import functools
 import glob
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import elf_tables
 
@@ -163,13 +165,38 @@ def compile_library(folder, source, *flags):
     return library
 
 
+def place_file(folder):
+    """Where layout_shift.c tells of the stack."""
+    return folder / "place"
+
+
+def place_told(folder):
+    """Where the first argument's text stood; None if nobody told."""
+    try:
+        return int.from_bytes(place_file(folder).read_bytes(), sys.byteorder)
+    except OSError:
+        return None
+
+
+@functools.cache
+def without_randomisation():
+    """The words before a command that give it the same memory layout each time; none where forbidden."""
+    still = ["setarch", "-R"]
+    try:
+        subprocess.run([*still, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return still
+
+
 def build_preloads(folder, layout, world):
     """What is preloaded: the small library that moves heap and mappings (layout_shift.c), under
     callgrind with its constructor before all others, as the agent's is; natively before it one that
     stands in for the agent."""
+    told = f'-DPLACE="{place_file(folder)}"'
     if world == UNDER_CALLGRIND:
-        return compile_library(folder, "layout_shift.c", f"-DLAYOUT={layout}", "-Wl,-z,initfirst")
-    shift = compile_library(folder, "layout_shift.c", "-DLAYOUT=0")
+        return compile_library(folder, "layout_shift.c", f"-DLAYOUT={layout}", told, "-Wl,-z,initfirst")
+    shift = compile_library(folder, "layout_shift.c", "-DLAYOUT=0", told)
     if world == UNDER_HOTFN:
         return shift
     agent = compile_library(folder, "stand_in.c", f"-DLAYOUT={layout}", "-D_GNU_SOURCE",

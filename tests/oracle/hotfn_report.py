@@ -13,7 +13,7 @@ def load(text):
 
 
 def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None,
-        ask=()):
+        ask=(), before=()):
     """(exit status, report) of one counted run, without its forked children (callgrind and the
     programs' own totals leave them out too); stdout and stderr go to files in folder.  Scans are not
     kept: a word of ours about a home without room for them, in stderr before the program begins, is one
@@ -21,7 +21,7 @@ def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None,
     record = folder / "run.hfr"
     with open(stdin or os.devnull, "rb") as source, open(folder / "stdout", "wb") as output, \
             open(folder / "stderr", "wb") as problems:
-        status = subprocess.run([hotfn, "run", "-q", "--no-cache", "-o", record, *options, "--",
+        status = subprocess.run([*before, hotfn, "run", "-q", "--no-cache", "-o", record, *options, "--",
                                  *command],
                                 env=environment, stdin=source, stdout=output, stderr=problems,
                                 cwd=cwd).returncode

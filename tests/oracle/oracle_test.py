@@ -7,10 +7,15 @@
 pretend_hotfn.py takes hotfn's place, with callgrind's counts.  Needs no hotfn.
 """
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+
+import breakpoints
+import callgrind_file
+import elf_tables
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = HERE.parent / "programs"
@@ -54,6 +59,16 @@ int main(int argc, char **argv)
     for (int n = 0; n < argc + (int)strlen(argv[2]); n++) always();
     if (!strstr(getenv("LD_PRELOAD"), "vgpreload"))
         for (int n = 0; n < 5; n++) only_native();
+    return 0;
+}
+"""
+
+WHERE_IT_STANDS = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    printf("%p %p %p %p", (void *)main, (void *)argv[0], (void *)&argc, malloc(1));
     return 0;
 }
 """
@@ -215,6 +230,26 @@ class Witness(OracleTest):
 
     def test_does_not_believe_what_neither_saw(self):
         self.counts(1, "UNEXPLAINED: always", "add:always=-1")
+
+
+    def test_has_the_memory_layout_of_the_run_it_is_asked_about(self):
+        still = callgrind_file.without_randomisation()
+        if not still or not shutil.which("gdb"):
+            self.skipTest("no gdb, or no run without randomisation")
+        source, program = self.folder / "where.c", self.folder / "where"
+        source.write_text(WHERE_IT_STANDS)
+        subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+        [main] = [address for address, symbol in elf_tables.own_text_symbols(program).items()
+                  if symbol.name == "main"]
+        for filler in 200, 3000:
+            variables = callgrind_file.environment_of({}, self.folder, 0, callgrind_file.UNDER_HOTFN)
+            wanted = subprocess.run([*still, program], env={**variables, "HOTFN_RUN": "x" * filler},
+                                    capture_output=True, check=True).stdout
+            place = callgrind_file.place_told(self.folder)
+            variables = callgrind_file.environment_of({}, self.folder, 0, callgrind_file.NATIVE)
+            hits = breakpoints.count({(str(program), main)}, [program], self.folder, variables, place=place)
+            self.assertEqual(list(hits.values()), [1])
+            self.assertEqual((self.folder / "witness.out").read_bytes(), wanted)
 
 
 class KnownTotals(OracleTest):

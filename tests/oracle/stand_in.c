@@ -17,6 +17,7 @@
 #define HOLE_BYTES (LAYOUT * (9ul << 20))
 
 __attribute__((used)) static __thread void *volatile row;
+char *hotfn_oracle_place;
 
 typedef int (*visit_fn)(struct dl_phdr_info *info, size_t size, void *data);
 
@@ -38,15 +39,19 @@ __attribute__((noinline)) void hotfn_oracle_start(void)
     __asm__ volatile("");
 }
 
-/* LD_PRELOAD as the program would see it without us: we are the first of two. */
+/* LD_PRELOAD as the program would see it without us: we are the first of two.  HOTFN_RUN goes. */
 static void leave_environment(char **names)
 {
+    char **kept = names;
     for (; *names; names++) {
         char *value = strncmp(*names, "LD_PRELOAD=", 11) == 0 ? *names + 11 : NULL;
         char *rest = value ? strchr(value, ':') : NULL;
         if (rest)
             memmove(value, rest + 1, strlen(rest));
+        if (strncmp(*names, "HOTFN_RUN=", 10) != 0)
+            *kept++ = *names;
     }
+    *kept = NULL;
 }
 
 static void take(void *at, int failed)
@@ -67,7 +72,8 @@ static void spoil_layout(void)
 
 __attribute__((constructor)) static void start(int argc, char **argv, char **names)
 {
-    (void)argc, (void)argv;
+    (void)argc;
+    hotfn_oracle_place = argv[0];
     row = NULL;
     leave_environment(names);
     next_find_object = dlsym(RTLD_NEXT, "_dl_find_object");
