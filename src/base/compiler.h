@@ -56,7 +56,7 @@ static inline void hfn_prefetch(uint64_t address)
 
 /* How far below its frame a timing stub may have put a copy of the function's arguments. */
 #if defined(__i386__)
-#define HFN_BELOW_FRAME_MOST 136u
+#define HFN_BELOW_FRAME_MOST 152u
 #elif defined(__x86_64__) || defined(__aarch64__)
 #define HFN_BELOW_FRAME_MOST 80u
 #else

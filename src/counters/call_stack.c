@@ -422,7 +422,8 @@ static ALWAYS_INLINE bool is_nested(const hfn_open_call *log, uint32_t open, uin
 static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
 {
     uint8_t *row = hfn_thread_row;
-    uint32_t slot = (uint32_t)f->slot, depth, flags, node = 0, caller;
+    uint32_t slot = what == KEPT_SAMPLES ? f->slot & HFN_CALL_SLOT : (uint32_t)f->slot, depth,
+             flags, node = 0, caller;
     uint64_t begin, now, timed, how;
     bool left;
     hotfn_time_cell *c;

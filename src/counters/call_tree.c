@@ -149,12 +149,20 @@ static uint32_t slot_at(uint64_t address)
                                                                         : UINT32_MAX;
 }
 
+/* So far above the frame that the body's stack is aligned as the caller's. */
+static const uintptr_t *return_address_above(const hfn_time_frame *frame)
+{
+    const uintptr_t *above = (const void *)(frame + 1);
+
+    return above + ((uint32_t)frame->slot >> HFN_FRAME_APART_SHIFT) * 2;
+}
+
 /* A timed call ended in a jump to the one that begins: it goes back to the stub of that call, whose frame lies just
  * above.  UINT32_MAX: it did not. */
 static uint32_t jumped_from(hfn_time_state *t, const hfn_time_frame *frame)
 {
     uint32_t depth = t->depth;
-    uint64_t above = (uint64_t)(uintptr_t)(frame + 1) + sizeof(uintptr_t);
+    uint64_t above = (uint64_t)(uintptr_t)(return_address_above(frame) + 1);
     const hfn_open_call *top =
         hfn_time_log_of(t) + depth - 1; /* there is one in front of the first */
 
@@ -168,7 +176,7 @@ static uint32_t jumped_from(hfn_time_state *t, const hfn_time_frame *frame)
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, const hfn_time_frame *frame,
                                                   uint32_t slot)
 {
-    uint64_t return_address = *(const uintptr_t *)(const void *)(frame + 1);
+    uint64_t return_address = *return_address_above(frame);
     hint h = hint_for(t, return_address, slot);
     uint32_t node = hinted(&h, slot), caller, parent;
 

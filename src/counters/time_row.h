@@ -33,9 +33,11 @@ typedef struct hfn_time_frame {
     uint32_t depth;  /* its place in the log                 */
     uint64_t how;    /* HFN_CALL_*                           */
     uint64_t room;   /* sampled: how many calls it stands for */
-    uintptr_t slot;  /* pushed by the stub, which keeps a flag in the upper half (arch/x86/emit_comeback.c);
-                      * behind it lies the caller's return address */
+    uintptr_t slot;  /* written by the stub, which keeps a flag in the upper half (arch/x86/emit_comeback.c);
+                      * above it lies the caller's return address, in a sample's stub on x86-64 as many
+                      * times 16 bytes apart as the bits from HFN_FRAME_APART_SHIFT on say */
 } hfn_time_frame;
+#define HFN_FRAME_APART_SHIFT 24
 #define HFN_TIME_FRAME_BYTES (32 + sizeof(uintptr_t))
 
 /* What is to be known of a call in one word, as it is stored at once: its slot, some bits, and from

@@ -19,7 +19,7 @@
 #define HFN_HOOK_ENTRY UINT32_C(0x0fffffff)
 
 /* The longest head and the longest moved code. */
-#define HFN_STUB_MAX_BYTES (192 + HFN_RUN_MAX_BYTES)
+#define HFN_STUB_MAX_BYTES (208 + HFN_RUN_MAX_BYTES)
 
 typedef enum hfn_batch_state {
     HFN_BATCH_EMPTY = 0, /* a free place in the table                           */

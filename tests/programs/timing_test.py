@@ -188,6 +188,17 @@ def arguments_on_the_stack_do_not_hinder(place):
         assert f["timing"] == "full" and f["calls"] == f["timed_calls"] > 0, f
 
 
+def the_stack_stays_aligned_for_vectors(place):
+    binary = build(place, "timed_aligned.c", "-O2", "-mpreferred-stack-boundary=6")
+    bare = run_bare(binary)
+    assert bare[1].startswith("0 misplaced"), bare
+    for more in ([], ["--flat"], ["--sample", "2"], ["--with", "alloc"]):
+        status, output, report = run(place, binary, "--mode", "time", *more)
+        assert (status, output) == bare, (more, status, output)
+        timed = [f["name"] for f in report["functions"] if f["name"].startswith("takes_") and f["timed_calls"]]
+        assert len(timed) == 7, (more, timed)
+
+
 def calls_that_end_early_are_accounted(place):
     """By longjmp, pthread_exit and pthread_cancel: each call of these ended, and none twice."""
     binary = build(place, "timed_shapes.c", "-O2")
@@ -446,6 +457,7 @@ CASES = [
     counts_are_those_of_count_mode,
     what_the_program_prints_is_the_same,
     arguments_on_the_stack_do_not_hinder,
+    the_stack_stays_aligned_for_vectors,
     calls_that_end_early_are_accounted,
     what_is_not_proven_is_counted_with_a_reason,
     jumps_through_the_own_plt_lead_to_known_functions,

@@ -339,7 +339,7 @@ static bool check_one(const stage *s, random_source *r, const hotfn_verdicts *ve
     timed_use(0);
     send_back(s, verdicts, code, size, v);
     run(s, start, &before, make_stub(s, code, random_below(r, 2), v),
-        STUB_FRAME_BYTES + 8 * (words + words % 2), &framed);
+        (STUB_FRAME_BYTES + 8 * (words + words % 2) + 63) / 64 * 64, &framed);
     same = same_outside(&bare, &framed, words);
     if (proven && bare.signal != 0)
         return true; /* it broke by itself */

@@ -6,6 +6,7 @@
 #include "arch/x86/asm.h"
 
 #define FRAME_BYTES 36  /* of hfn_time_frame */
+#define ROOM_BYTES 24   /* below it, without arguments */
 #define SAVED_BYTES 20  /* and the return address */
 #define SAVED_EAX 12
 
@@ -35,15 +36,15 @@
 .endm
 
 /* Behind the return address stand the number of words that the function takes on the stack and room for
- * them, 8 bytes and as many times 16 as it needs; then the frame, the caller's return address, and the
+ * them, 24 bytes and as many times 64 as it needs; then the frame, the caller's return address, and the
  * words, which are copied down. */
 .macro  enter name, target
     begin   \name
     movl    SAVED_BYTES(%esp), %ecx
-    leal    1(%ecx), %eax
-    shrl    $2, %eax
-    shll    $4, %eax
-    leal    SAVED_BYTES + 8(%esp, %eax), %eax
+    leal    9(%ecx), %eax
+    shrl    $4, %eax
+    shll    $6, %eax
+    leal    SAVED_BYTES + ROOM_BYTES(%esp, %eax), %eax
     testl   %ecx, %ecx
     jz      2f
 1:  movl    FRAME_BYTES(%eax, %ecx, 4), %edx

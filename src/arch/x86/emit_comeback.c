@@ -14,7 +14,8 @@
 enum {
     RETURN_ADDRESS_BYTES = 8,
     FLAG_AT = 36, /* in the frame: the upper half of hfn_time_frame.slot, which is 0 until now */
-    FRAME_BYTES = 40,
+    KEPT_AT = 24, /* in the frame, too                                                  */
+    ROOM_AT = 41, /* in the code: what the frame takes, with what aligns the stack          */
     ON_AT = 49,
     STEPS = 2,
 };
@@ -27,21 +28,22 @@ static void put_i32(uint8_t *out, uint64_t value)
 
 /* back: cmp dword [rsp], low(behind_body); jne on; cmp dword [rsp + 4], high(behind_body); jne on
  *       mov byte [rsp + 8 + arguments + 36], 1; ret
- * end:  mov [rsp + 24], rcx; mov ecx, [rsp + 36]; lea rsp, [rsp + 40]; jrcxz home; mov rcx, [rsp - 16]
+ * end:  mov [rsp + 24], rcx; mov ecx, [rsp + 36]; lea rsp, [rsp + room]; jrcxz home; mov rcx, [rsp - room + 24]
  * on:   jmp comes_to
- * home: mov rcx, [rsp - 16]; ret */
+ * home: mov rcx, [rsp - room + 24]; ret
+ * What lies below rsp is the red zone's: no signal takes it. */
 void hfn_x86_emit_comeback(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
-                           uint32_t argument_bytes)
+                           uint32_t room, uint32_t argument_bytes)
 {
     /* clang-format off */
     static const uint8_t code[HFN_COMEBACK_BYTES] = {
         0x81, 0x3c, 0x24, 0, 0, 0, 0, 0x75, ON_AT - 9,
         0x81, 0x7c, 0x24, 0x04, 0, 0, 0, 0, 0x75, ON_AT - 19,
         0xc6, 0x84, 0x24, 0, 0, 0, 0, 0x01, 0xc3,
-        0x48, 0x89, 0x4c, 0x24, 0x18, 0x8b, 0x4c, 0x24, FLAG_AT, 0x48, 0x8d, 0x64, 0x24, FRAME_BYTES,
-        0xe3, 0x0a, 0x48, 0x8b, 0x4c, 0x24, 0xf0,
+        0x48, 0x89, 0x4c, 0x24, KEPT_AT, 0x8b, 0x4c, 0x24, FLAG_AT, 0x48, 0x8d, 0x64, 0x24, 0,
+        0xe3, 0x0a, 0x48, 0x8b, 0x4c, 0x24, 0,
         0xe9, 0, 0, 0, 0,
-        0x48, 0x8b, 0x4c, 0x24, 0xf0, 0xc3,
+        0x48, 0x8b, 0x4c, 0x24, 0, 0xc3,
     };
     /* clang-format on */
 
@@ -49,12 +51,14 @@ void hfn_x86_emit_comeback(uint8_t *out, const hfn_stub_request *request, uint64
     put_i32(out + 3, behind_body);
     put_i32(out + 13, behind_body >> 32);
     put_i32(out + 22, RETURN_ADDRESS_BYTES + argument_bytes + FLAG_AT);
+    out[ROOM_AT] = (uint8_t)room;
+    out[ON_AT - 1] = out[HFN_COMEBACK_BYTES - 2] = (uint8_t)(KEPT_AT - room);
     put_i32(out + ON_AT + 1, request->comes_to - (request->address + ON_AT + 5));
 }
 
-void hfn_x86_comeback_shape(hfn_stub_shape *shape)
+void hfn_x86_comeback_shape(hfn_stub_shape *shape, uint32_t room)
 {
-    const hfn_stub_step own[STEPS] = { { HFN_COMEBACK_END_AT, FRAME_BYTES }, { 42, 0 } };
+    const hfn_stub_step own[STEPS] = { { HFN_COMEBACK_END_AT, (uint8_t)room }, { ROOM_AT + 1, 0 } };
 
     memmove(shape->steps + STEPS, shape->steps, shape->step_count * sizeof *shape->steps);
     memcpy(shape->steps, own, sizeof own);

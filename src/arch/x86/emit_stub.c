@@ -136,14 +136,21 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
 }
 
 /* ---- Time.  The caller's return address stays where it is; behind the body stands a frame of ours:
- *   count; push slot; lea rsp, [rsp - 32]; call enter; call body; call exit; lea rsp, [rsp + 40]; ret
+ *   count; lea rsp, [rsp - room]; mov qword [rsp + 32], slot; call enter; call body; call exit
+ *   lea rsp, [rsp + room]; ret
  *   body: the moved instructions
  * Where there are arguments on the stack, they are copied in front of `call body`, the last one first, and
- * dropped behind it: push [rsp + 40 + 8 * words], as often; lea rsp, [rsp + 8 * words].
+ * dropped behind it: push [rsp + room + 8 * words], as often; lea rsp, [rsp + 8 * words].
+ * The body is called with the stack as far from a multiple of 64 as at the entry: code built with
+ * -mpreferred-stack-boundary=6 relies on its callers for vectors that must be aligned (libx264 does).
  * What may be timed has neither live flags nor a red zone. */
 
-enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 31, SAMPLE_BYTES = 66, SAMPLE_SPARE_BYTES = 67 };
-enum { TIME_FRAME_BYTES = 40, WORD_BYTES = 8, LEA_BYTES = 5, TIME_BODY_CALLED_AT = 20 };
+enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 35, SAMPLE_BYTES = 70, SAMPLE_SPARE_BYTES = 71 };
+enum { TIME_FRAME_BYTES = 40, WORD_BYTES = 8, LEA_BYTES = 5, TIME_BODY_CALLED_AT = 24 };
+enum { APART_SHIFT = 24 }; /* HFN_FRAME_APART_SHIFT */
+
+/* The frame, and what keeps the stack's alignment: with the words and the call it is a multiple of 64. */
+#define ROOM(words) (TIME_FRAME_BYTES + (64 - (TIME_FRAME_BYTES + 8 * (words) + 8) % 64) % 64)
 
 /* More, with arguments. */
 #define COPY_BYTES(words) ((words) ? LEA_BYTES + (words)*HFN_STUB_PUSH_BYTES : 0)
@@ -155,6 +162,11 @@ static uint32_t words_of(uint32_t flags)
     return ((flags >> HFN_STUB_ARGUMENTS_SHIFT & 31) + 1) & ~1u;
 }
 
+uint32_t hfn_x86_time_room(uint32_t flags)
+{
+    return ROOM(words_of(flags));
+}
+
 static uint32_t time_tail_bytes(uint32_t flags)
 {
     return TIME_TAIL_BYTES + COPY_BYTES(words_of(flags));
@@ -164,13 +176,15 @@ static uint32_t time_tail_bytes(uint32_t flags)
 static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_stub_request *request)
 {
     uint32_t words = words_of(request->flags);
+    /* a sample's entry looks who called */
+    uint32_t apart = request->kind == HFN_STUB_SAMPLE ? (ROOM(words) - TIME_FRAME_BYTES) / 16 : 0;
     const uint8_t *begin = out;
 
-    out = put_u32(PUT(out, 0x68), request->slot); /* push slot           */
-    out = PUT(out, 0x48, 0x8d, 0x64, 0x24, 0xe0); /* lea rsp, [rsp - 32] */
-    out = put_call(out, at + 10, request->time_enter);
+    out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)-ROOM(words)); /* lea rsp, [rsp - room] */
+    out = put_u32(PUT(out, 0x48, 0xc7, 0x44, 0x24, 32), request->slot | apart << APART_SHIFT);
+    out = put_call(out, at + 14, request->time_enter);
     for (uint32_t i = 0; i < words; i++)
-        out = PUT(out, 0xff, 0x74, 0x24, (uint8_t)(TIME_FRAME_BYTES + WORD_BYTES * words));
+        out = PUT(out, 0xff, 0x74, 0x24, (uint8_t)(ROOM(words) + WORD_BYTES * words));
     out = put_call(out, at + (uint64_t)(out - begin), body);
     if (words > 0)
         out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(WORD_BYTES * words));
@@ -180,8 +194,8 @@ static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_st
                  request->address - HFN_COMEBACK_BYTES + HFN_COMEBACK_END_AT);
         return;
     }
-    out = PUT(out, 0x48, 0x8d, 0x64, 0x24, TIME_FRAME_BYTES);
-    PUT(out, 0xc3); /* ret                 */
+    out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)ROOM(words));
+    PUT(out, 0xc3);
 }
 
 static void emit_time(uint8_t *out, const hfn_stub_request *request)
@@ -247,34 +261,34 @@ static const hfn_stub_shape spare_count_shapes[2] = {
 };
 static const hfn_stub_shape call_shape = { 36, 0, 2, { { 5, 128 }, { 36, 0 } } };
 /* The tail's, from where it begins; the copied words' between. */
-#define TAIL(at) { (at) + 5, 8 }, { (at) + 10, 40 }, { (at) + 30, 0 }
-#define COPYING_TAIL(at, words) { (at) + 5, 8 }, { (at) + 10, 40 }, { (at) + 19, 48 },                         \
+#define TAIL(at) { (at) + 5, ROOM(0) }, { (at) + 34, 0 }
+#define COPYING_TAIL(at, words) { (at) + 5, ROOM(words) }, { (at) + 23, ROOM(words) + 8 },                     \
     { (words) - 1, HFN_STUB_PUSHES },                                                              \
-    { (at) + 25 + 4 * (words), 40 }, { (at) + 35 + 4 * (words), 0 }
+    { (at) + 29 + 4 * (words), ROOM(words) }, { (at) + 39 + 4 * (words), 0 }
 #define TIME_SHAPES(words, steps, ...)                                                             \
-    { { 57 + COPY_BYTES(words), 6, 4 + (steps), { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 }, __VA_ARGS__ } },   \
-      { 57 + COPY_BYTES(words), 5, steps, { __VA_ARGS__ } } } /* spare register */
+    { { 61 + COPY_BYTES(words), 6, 4 + (steps), { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 }, __VA_ARGS__ } },   \
+      { 61 + COPY_BYTES(words), 5, steps, { __VA_ARGS__ } } } /* spare register */
 #define SAMPLE_SHAPES(words, steps, ...)                                                           \
-    { { SAMPLE_BYTES + COPY_BYTES(words), 37 + COPY_BYTES(words), 4 + (steps),                      \
-        { __VA_ARGS__, { 31 + COPY_BYTES(words), 8 }, { 37 + COPY_BYTES(words), 0 },                \
-          { 38 + COPY_BYTES(words), 8 }, { 64 + COPY_BYTES(words), 0 } } },                         \
-      { SAMPLE_SPARE_BYTES + COPY_BYTES(words), 36 + COPY_BYTES(words), steps, { __VA_ARGS__ } } }
+    { { SAMPLE_BYTES + COPY_BYTES(words), 41 + COPY_BYTES(words), 4 + (steps),                      \
+        { __VA_ARGS__, { 35 + COPY_BYTES(words), 8 }, { 41 + COPY_BYTES(words), 0 },                \
+          { 42 + COPY_BYTES(words), 8 }, { 68 + COPY_BYTES(words), 0 } } },                         \
+      { SAMPLE_SPARE_BYTES + COPY_BYTES(words), 40 + COPY_BYTES(words), steps, { __VA_ARGS__ } } }
 /* By pairs of words. */
 static const hfn_stub_shape time_shapes[HFN_ARGUMENTS_MAX_64 / 16 + 1][2] = {
-    TIME_SHAPES(0, 3, TAIL(26)),
-    TIME_SHAPES(2, 6, COPYING_TAIL(26, 2)),
-    TIME_SHAPES(4, 6, COPYING_TAIL(26, 4)),
-    TIME_SHAPES(6, 6, COPYING_TAIL(26, 6)),
-    TIME_SHAPES(8, 6, COPYING_TAIL(26, 8)),
-    TIME_SHAPES(10, 6, COPYING_TAIL(26, 10)),
+    TIME_SHAPES(0, 2, TAIL(26)),
+    TIME_SHAPES(2, 5, COPYING_TAIL(26, 2)),
+    TIME_SHAPES(4, 5, COPYING_TAIL(26, 4)),
+    TIME_SHAPES(6, 5, COPYING_TAIL(26, 6)),
+    TIME_SHAPES(8, 5, COPYING_TAIL(26, 8)),
+    TIME_SHAPES(10, 5, COPYING_TAIL(26, 10)),
 };
 static const hfn_stub_shape sample_shapes[HFN_ARGUMENTS_MAX_64 / 16 + 1][2] = {
-    SAMPLE_SHAPES(0, 3, TAIL(0)),
-    SAMPLE_SHAPES(2, 6, COPYING_TAIL(0, 2)),
-    SAMPLE_SHAPES(4, 6, COPYING_TAIL(0, 4)),
-    SAMPLE_SHAPES(6, 6, COPYING_TAIL(0, 6)),
-    SAMPLE_SHAPES(8, 6, COPYING_TAIL(0, 8)),
-    SAMPLE_SHAPES(10, 6, COPYING_TAIL(0, 10)),
+    SAMPLE_SHAPES(0, 2, TAIL(0)),
+    SAMPLE_SHAPES(2, 5, COPYING_TAIL(0, 2)),
+    SAMPLE_SHAPES(4, 5, COPYING_TAIL(0, 4)),
+    SAMPLE_SHAPES(6, 5, COPYING_TAIL(0, 6)),
+    SAMPLE_SHAPES(8, 5, COPYING_TAIL(0, 8)),
+    SAMPLE_SHAPES(10, 5, COPYING_TAIL(0, 10)),
 };
 static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
 /* clang-format on */
@@ -303,7 +317,7 @@ static void emit_with_comeback(uint8_t *out, const hfn_stub_request *request)
     hfn_x86_emit_comeback(out, request,
                           behind.address + tail + TIME_BODY_CALLED_AT +
                               (uint64_t)words * HFN_STUB_PUSH_BYTES,
-                          words * WORD_BYTES);
+                          ROOM(words), words * WORD_BYTES);
     if (request->kind == HFN_STUB_TIME)
         emit_time(out + HFN_COMEBACK_BYTES, &behind);
     else

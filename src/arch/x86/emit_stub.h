@@ -10,12 +10,14 @@ const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags);
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request);
 
 /* emit_comeback.c: the front of a stub with HFN_STUB_COMES_BACK; behind its call the stub goes on at
- * HFN_COMEBACK_END_AT in it.  The shape is one without it. */
+ * HFN_COMEBACK_END_AT in it.  The shape is one without it.  `room`: hfn_x86_time_room. */
 #define HFN_COMEBACK_BYTES 60
 #define HFN_COMEBACK_END_AT 28
 void hfn_x86_emit_comeback(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
-                           uint32_t argument_bytes);
-void hfn_x86_comeback_shape(hfn_stub_shape *shape);
+                           uint32_t room, uint32_t argument_bytes);
+void hfn_x86_comeback_shape(hfn_stub_shape *shape, uint32_t room);
+/* How far a timing stub lowers the stack for its frame. */
+uint32_t hfn_x86_time_room(uint32_t flags);
 static inline bool hfn_x86_comes_back(hfn_stub_kind kind, uint32_t flags)
 {
     return (flags & HFN_STUB_COMES_BACK) && (kind == HFN_STUB_TIME || kind == HFN_STUB_SAMPLE);

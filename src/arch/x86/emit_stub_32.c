@@ -92,7 +92,7 @@ static void put_count(hfn_x86_writer *w, const hfn_stub_request *request)
  *   count; push slot; lea esp, [esp - frame - room]; mov [esp], words; call enter; call body
  *   lea esp, [esp + room - popped]; call exit; lea esp, [esp + frame]; ret popped
  *   body: the moved instructions
- * At the body's first byte esp is as far from a multiple of 16 as at the entry. */
+ * At the body's first byte esp is as far from a multiple of 64 as at the entry: code may be built to rely on it. */
 
 enum { FRAME_BYTES = 36, TIME_TAIL_BYTES = 48, SKIP_BYTES = 8 };
 
@@ -105,7 +105,7 @@ static arguments arguments_of(uint32_t flags)
     uint32_t words = flags >> HFN_STUB_ARGUMENTS_SHIFT & 31,
              pops = flags >> (HFN_STUB_ARGUMENTS_SHIFT + 5) & 7;
 
-    return (arguments){ words, (words + 1) / 4 * 16 + 8,
+    return (arguments){ words, (words + 9) / 16 * 64 + 24,
                         pops == HFN_STUB_POPS_ALL ? words * 4 : pops * 4 };
 }
 

@@ -52,17 +52,16 @@
     restore rbx
     ret
 2:  .cfi_adjust_cfa_offset 40
-    pushq   %rbp
-    .cfi_adjust_cfa_offset 8
-    leaq    -32(%rsp), %rsp
-    .cfi_adjust_cfa_offset 32
+    leaq    -56(%rsp), %rsp
+    .cfi_adjust_cfa_offset 56
+    movq    %rbp, 32(%rsp)
     testq   %r12, %r12
     jz      3f
     call    *%r12
     call    4f
     call    *%r13
-3:  leaq    40(%rsp), %rsp
-    .cfi_adjust_cfa_offset -40
+3:  leaq    56(%rsp), %rsp
+    .cfi_adjust_cfa_offset -56
     ret
 4:  ret
     end_function hfn_time_probe

@@ -33,21 +33,21 @@
 2:  .cfi_adjust_cfa_offset 20
     pushl   %ebp
     .cfi_adjust_cfa_offset 4
-    leal    -(FRAME_BYTES - 4 + 8)(%esp), %esp
-    .cfi_adjust_cfa_offset FRAME_BYTES - 4 + 8
+    leal    -(FRAME_BYTES - 4 + ROOM_BYTES)(%esp), %esp
+    .cfi_adjust_cfa_offset FRAME_BYTES - 4 + ROOM_BYTES
     movl    $0, (%esp)
     testl   %esi, %esi
     jz      3f
     call    *%esi
     call    4f
-    leal    8(%esp), %esp
-    .cfi_adjust_cfa_offset -8
+    leal    ROOM_BYTES(%esp), %esp
+    .cfi_adjust_cfa_offset -ROOM_BYTES
     call    *%edi
     leal    FRAME_BYTES(%esp), %esp
     .cfi_adjust_cfa_offset -FRAME_BYTES
     ret
-3:  .cfi_adjust_cfa_offset FRAME_BYTES + 8
-    leal    FRAME_BYTES + 8(%esp), %esp
-    .cfi_adjust_cfa_offset -(FRAME_BYTES + 8)
+3:  .cfi_adjust_cfa_offset FRAME_BYTES + ROOM_BYTES
+    leal    FRAME_BYTES + ROOM_BYTES(%esp), %esp
+    .cfi_adjust_cfa_offset -(FRAME_BYTES + ROOM_BYTES)
 4:  ret
     end_function hfn_time_probe

@@ -83,12 +83,12 @@ static void fill_random(void *out, size_t byte_count)
 static void make_time_gate(uint8_t *gate, uint64_t *counted)
 {
     static const uint8_t code[] = {
-        0x50,                                           /* push rax                             */
-        0x48, 0xb8, 0,    0,    0,    0,    0, 0, 0, 0, /* mov rax, counted                     */
-        0x48, 0x83, 0x7c, 0x24, 0x30, SLOT,             /* cmp qword [rsp + 8 + 8 + 32], SLOT   */
-        0x75, 0x03,                                     /* jne over                             */
-        0x48, 0xff, 0x00,                               /* inc qword [rax]                      */
-        0x58, 0xc3,                                     /* over: pop rax; ret                   */
+        0x50,                                        /* push rax                             */
+        0x48, 0xb8, 0,    0,    0,    0, 0, 0, 0, 0, /* mov rax, counted                     */
+        0x80, 0x7c, 0x24, 0x30, SLOT,                /* cmp byte [rsp + 8 + 8 + 32], SLOT    */
+        0x75, 0x03,                                  /* jne over                             */
+        0x48, 0xff, 0x00,                            /* inc qword [rax]                      */
+        0x58, 0xc3,                                  /* over: pop rax; ret                   */
     };
 
     memcpy(gate, code, sizeof code);
