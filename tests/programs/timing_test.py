@@ -425,6 +425,18 @@ def recursion_counts_once_in_a_sample(place):
     cases.comes_out_right(measure)
 
 
+def a_sample_tells_where_self_is_too_large(place):
+    """What a counted-only function calls is in its callers' self: the report says so, and a full run knows better."""
+    binary = build(place, "timed_between.c", "-O1")
+    for more, told in ((["--sample", "2"], True), ([], False)):
+        functions = by_name(run(place, binary, "--mode", "time", *more)[2])
+        assert functions["between"]["timing"] == "count-only", functions["between"]
+        table = subprocess.run([HOTFN, "report", place / "run.hfr"], capture_output=True, text=True, check=True).stdout
+        assert ("self adds up to" in table) == told, table
+        whole, works = (functions[name] for name in ("calls", "works"))
+        assert whole["self_ns"] < works["self_ns"] / 2 or told, (whole, works)
+
+
 def outlined_pieces_find_their_callers_arguments(place):
     """What clang's outliner made of several functions works by their frame pointer, and none of it shows in them."""
     if not shutil.which("clang"):
@@ -464,6 +476,7 @@ CASES = [
     one_process_alone_can_be_shown,
     nobody_is_called_by_a_place_that_nobody_called,
     recursion_counts_once_in_a_sample,
+    a_sample_tells_where_self_is_too_large,
     a_call_ends_at_a_jump_to_what_may_not_run_within_it,
     exceptions_end_the_calls_they_pass,
     no_call_ends_twice_whatever_stacks_it_ran_on,
