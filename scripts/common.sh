@@ -3,8 +3,11 @@
 
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 build=${HOTFN_BUILD:-$root/build}
-# Debian's own: the one that the packages of scripts/setup belong to.
-python=$(command -v /usr/bin/python3 || command -v python3 || true)
+# Debian's own: the one that the packages of scripts/setup belong to, which a fresh machine has after it.
+python=/usr/bin/python3
+if ! command -v apt-get >/dev/null && [ ! -x "$python" ]; then
+    python=$(command -v python3 || true)
+fi
 export LC_ALL=C.UTF-8
 
 die() {

@@ -443,7 +443,7 @@ static void an_entry_keeps_to_its_bounds(void)
     const uint8_t *range = plan->bytes + PLAN_HEADER_BYTES;
 
     for (uint32_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
-        if (!CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].most, 1), HOTFN_OK) |
+        if (!CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].most, 1), HOTFN_OK) ||
             !CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].most + 1, 1),
                           HOTFN_E_FORMAT))
             printf("# row %u\n", i);

@@ -231,11 +231,11 @@ static void expect_times(const hotfn_record *r, uint32_t mode, uint32_t function
     uint64_t least = expected->min_ticks ? expected->min_ticks - 1 : 0;
 
     CHECK_EQ_I64(hotfn_record_get_timing(r, function, &t), HOTFN_OK);
-    if (!CHECK_EQ_U64(t.total_ns, expected->total_ticks) |
-        !CHECK_EQ_U64(t.self_ns, expected->self_ticks) |
-        !CHECK_EQ_U64(t.timed_calls, expected->timed_calls) | !CHECK_EQ_U64(t.min_ns, least) |
-        !CHECK_EQ_U64(t.max_ns, expected->max_ticks) |
-        !CHECK_EQ_U64(t.total_error_ns, expected->callee_timed) |
+    if (!CHECK_EQ_U64(t.total_ns, expected->total_ticks) ||
+        !CHECK_EQ_U64(t.self_ns, expected->self_ticks) ||
+        !CHECK_EQ_U64(t.timed_calls, expected->timed_calls) || !CHECK_EQ_U64(t.min_ns, least) ||
+        !CHECK_EQ_U64(t.max_ns, expected->max_ticks) ||
+        !CHECK_EQ_U64(t.total_error_ns, expected->callee_timed) ||
         !CHECK_EQ_U64(t.self_error_ns, expected->within_timed))
         printf("# function %u, mode %u\n", function, mode);
 }

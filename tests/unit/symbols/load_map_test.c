@@ -136,7 +136,8 @@ static void each_row_of_msvc_is_what_it_says(void)
                  rows[i].row);
         open_text(&f, text);
         hotfn_symbol s = row_of(&f, rows[i].name);
-        if (!CHECK_EQ_U64(s.kind, rows[i].kind) | !CHECK_EQ_U64(count(&f), 1 + (rows[i].kind != 0)))
+        if (!CHECK_EQ_U64(s.kind, rows[i].kind) ||
+            !CHECK_EQ_U64(count(&f), 1 + (rows[i].kind != 0)))
             printf("# %s\n", rows[i].row);
         close_it(&f);
     }

@@ -22,8 +22,8 @@ static void check_rows(const row *rows, size_t count, bool (*take)(hfn_text *, u
         hfn_text t = text_of(rows[i].text);
         uint64_t value = 77;
         bool took = take(&t, &value);
-        if (!CHECK_EQ_U64(took, rows[i].taken > 0) |
-            !CHECK_EQ_U64(t.at - rows[i].text, rows[i].taken) |
+        if (!CHECK_EQ_U64(took, rows[i].taken > 0) ||
+            !CHECK_EQ_U64(t.at - rows[i].text, rows[i].taken) ||
             !CHECK_EQ_U64(value, rows[i].taken ? rows[i].value : 77))
             printf("# of \"%s\"\n", rows[i].text);
     }

@@ -112,7 +112,7 @@ static void the_data_is_what_is_loaded_and_no_code(void)
 
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         hfn_references r = references_of(cases[i], &env);
-        if (!CHECK_EQ_U64(r.rva, extents[i][0]) | !CHECK_EQ_U64(r.end, extents[i][1]))
+        if (!CHECK_EQ_U64(r.rva, extents[i][0]) || !CHECK_EQ_U64(r.end, extents[i][1]))
             printf("# row %u\n", i);
         hfn_references_finish(&r, &env);
     }
