@@ -3,7 +3,7 @@
 """Sum the results of a run of scripts/test and print `N passed, N failed[, N skipped]` last.
 
 What each failed test said last stands before it, for whoever sees no more than the end of the output, and
-what good tests passed over ("skipped ...", "# SKIP"): a part that is never run anywhere is to be seen.
+what good tests passed over ("skipped ...", "# SKIP", unittest's "... skipped"): a part that is never run anywhere is to be seen.
 
 Input: a file of lines `step<TAB>exit status<TAB>log`.  The log is meson's testlog.json (a JSON
 object a line), pytest's junit XML, or `-` for a step without tests.  A step that failed although
@@ -50,7 +50,8 @@ def step_results(name, status, log):
 
 
 def parts_skipped(said):
-    return [line.strip() for line in said.splitlines() if line.startswith("skipped") or "# SKIP" in line]
+    return [line.strip() for line in said.splitlines()
+            if line.startswith("skipped") or "# SKIP" in line or "... skipped" in line]
 
 
 def end_of(said):

@@ -314,4 +314,4 @@ class Survive(OracleTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)  # names each test, and why one was skipped

@@ -58,6 +58,7 @@ def same_in_every_mode(place, program, *arguments, counts=(), modes=None, **more
 
 
 MISTAKES = {"address": "overflow", "leak": "leak", "thread": "race", "undefined": "integer"}
+SHARED = "-shared-libsan"       # clang's are static without it
 CALLS = {"counted": 3001, "sum": 3, "worker": 3, "main": 1}
 
 
@@ -72,62 +73,31 @@ def check_sanitizer(place, compiler, sanitizer, *flags):
         raise AssertionError(f"bare, no mistake was found: {said}")
 
 
-def clang_runtime(place):
-    """Flags for the shared runtimes of clang, which no loader finds by itself."""
+def clang_runtime():
+    """Where clang's shared runtimes are: no loader finds them by itself."""
     done = subprocess.run(["clang", "-print-runtime-dir"], capture_output=True, text=True, check=True)
-    return ["-shared-libsan", f"-Wl,-rpath,{done.stdout.strip()}"]
+    return [f"-Wl,-rpath,{done.stdout.strip()}"]
 
 
-def gcc_address(place):
-    check_sanitizer(place, "gcc", "address")
+def sanitizer(compiler, which, *flags):
+    """A case of its own: the compiler's sanitizer, with the runtime that the flags ask for."""
+    def case(place):
+        more = clang_runtime() if SHARED in flags else []
+        check_sanitizer(place, compiler, which, *flags, *more)
+    runtime = "_shared" if SHARED in flags else "_static" if flags else ""
+    case.__name__ = f"{compiler}_{which}{runtime}"
+    return case
 
 
-def gcc_address_static(place):
-    check_sanitizer(place, "gcc", "address", "-static-libasan")
-
-
-def gcc_thread(place):
-    check_sanitizer(place, "gcc", "thread")
-
-
-def gcc_thread_static(place):
-    check_sanitizer(place, "gcc", "thread", "-static-libtsan")
-
-
-def gcc_undefined(place):
-    check_sanitizer(place, "gcc", "undefined")
-
-
-def gcc_undefined_static(place):
-    check_sanitizer(place, "gcc", "undefined", "-static-libubsan")
-
-
-def gcc_leak(place):
-    check_sanitizer(place, "gcc", "leak")
-
-
-def clang_address(place):
-    check_sanitizer(place, "clang", "address")
-
-
-def clang_address_shared(place):
-    check_sanitizer(place, "clang", "address", *clang_runtime(place))
-
-
-def clang_thread(place):
-    check_sanitizer(place, "clang", "thread")
-
-
-def clang_undefined(place):
-    check_sanitizer(place, "clang", "undefined")
-
-
-def clang_undefined_shared(place):
-    check_sanitizer(place, "clang", "undefined", *clang_runtime(place))
-
-
-def clang_leak(place):
-    check_sanitizer(place, "clang", "leak")
+SANITIZERS = [
+    sanitizer("gcc", "address"), sanitizer("gcc", "address", "-static-libasan"),
+    sanitizer("gcc", "thread"), sanitizer("gcc", "thread", "-static-libtsan"),
+    sanitizer("gcc", "undefined"), sanitizer("gcc", "undefined", "-static-libubsan"),
+    sanitizer("gcc", "leak"),
+    sanitizer("clang", "address"), sanitizer("clang", "address", SHARED),
+    sanitizer("clang", "thread"), sanitizer("clang", "leak"),
+    sanitizer("clang", "undefined"), sanitizer("clang", "undefined", SHARED),
+]
 
 
 def names_of_its_own(place):
@@ -173,10 +143,7 @@ def pays_no_memory_for_the_hooks(place):
         raise AssertionError(f"bare: {output}")
 
 
-CASES = [gcc_address, gcc_address_static, gcc_thread, gcc_thread_static, gcc_undefined, gcc_undefined_static,
-         gcc_leak, clang_address, clang_address_shared, clang_thread, clang_undefined,
-         clang_undefined_shared, clang_leak, names_of_its_own,
-         forbids_itself_the_clock, pays_no_memory_for_the_hooks]
+CASES = [*SANITIZERS, names_of_its_own, forbids_itself_the_clock, pays_no_memory_for_the_hooks]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES, needs=["gcc", "clang", "setarch"]))

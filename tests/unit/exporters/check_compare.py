@@ -20,6 +20,8 @@ import tempfile
 import termios
 import time
 
+from terminal import on_terminal
+
 HOTFN, STORY = sys.argv[1:3]
 CALLS = {"gamma": 133, "beta::run()": 23, "alpha": 1}
 SELF = {"alpha": 100000, "beta::run()": 34500, "gamma": 5057800}
@@ -58,30 +60,17 @@ def check_clock_of_a_merge(story, folder):
     assert "times of merged runs" in page.read_text() and "costs 0.0" not in page.read_text()
 
 
-def on_terminal(columns, *command):
-    """The lines that a terminal of so many columns gets."""
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    done = subprocess.Popen([str(c) for c in command], stdout=child, env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
-    os.close(child)
-    text = b""
-    try:
-        while chunk := os.read(parent, 65536):
-            text += chunk
-    except OSError:  # Linux says EIO at the end
-        pass
-    os.close(parent)
-    assert done.wait(120) == 0
-    return text.decode().replace("\r\n", "\n")
+def drawn(columns, *words):
+    return on_terminal([HOTFN, "report", *words], columns, NO_COLOR="1").decode()
 
 
 def check_narrow(story):
     """Columns go where there is no room for them, but not the one that orders the rows; a pipe gets all."""
     for options, key in (((), "self"), (("--by", "max"), "max"), (("--by", "alloc"), "allocated"), (("--edges",), "self")):
         whole = run(HOTFN, "report", *options, story)
-        assert on_terminal(300, HOTFN, "report", *options, story) == whole, options
+        assert drawn(300, *options, story) == whole, options
         for columns in (40, 60, 80, 100):
-            shown = on_terminal(columns, HOTFN, "report", *options, story)
+            shown = drawn(columns, *options, story)
             lines = shown.splitlines()
             assert max(map(len, lines)) <= columns, (columns, max(lines, key=len))
             titles = next(line for line in lines if line.endswith("function")).split()

@@ -7,10 +7,11 @@
 import json
 import os
 import pathlib
-import pty
 import subprocess
 import sys
 import tempfile
+
+from terminal import on_terminal
 
 ROOT = pathlib.Path(os.environ.get("HOTFN_SOURCE_ROOT", pathlib.Path(__file__).parents[3]))
 HOTFN = sys.argv[1]
@@ -24,24 +25,6 @@ def hotfn(*arguments, status=0, **more):
 
 def table(*arguments, **more):
     return hotfn("report", *arguments, **more).stdout.decode()
-
-
-def on_terminal(*arguments, **environment):
-    """What the command writes to a terminal."""
-    parent, child = pty.openpty()
-    own = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    done = subprocess.Popen([HOTFN, *map(str, arguments)], stdout=child,
-                            env={**own, "TERM": "xterm", **environment})
-    os.close(child)
-    text = b""
-    try:
-        while chunk := os.read(parent, 65536):
-            text += chunk
-    except OSError:  # Linux says EIO at the end
-        pass
-    os.close(parent)
-    assert done.wait() == 0
-    return text
 
 
 def check_schema(name, document):
@@ -85,11 +68,11 @@ def check_report(record, folder):
 
 
 def check_colours(record):
-    assert b"\033[1m" in on_terminal("report", record)
-    assert b"\033" not in on_terminal("report", record, NO_COLOR="1")
-    assert b"\033" not in on_terminal("report", record, TERM="dumb")
-    assert b"\033" not in on_terminal("report", record, "--color", "never")
-    assert b"\033[1m" in on_terminal("report", record, "--color", "always", NO_COLOR="1")
+    assert b"\033[1m" in on_terminal([HOTFN, "report", record])
+    assert b"\033" not in on_terminal([HOTFN, "report", record], NO_COLOR="1")
+    assert b"\033" not in on_terminal([HOTFN, "report", record], TERM="dumb")
+    assert b"\033" not in on_terminal([HOTFN, "report", record, "--color", "never"])
+    assert b"\033[1m" in on_terminal([HOTFN, "report", record, "--color", "always"], NO_COLOR="1")
 
 
 def check_info(record):
