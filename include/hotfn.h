@@ -19,5 +19,6 @@
 #include <hotfn/exporters.h>
 #include <hotfn/scan.h>
 #include <hotfn/session.h>
+#include <hotfn/window.h>
 
 #endif

@@ -70,6 +70,7 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_session_options),
     STRUCT_SIZE(hotfn_join_options),
     STRUCT_SIZE(hotfn_request),
+    STRUCT_SIZE(hotfn_window_info),
 };
 /* clang-format on */
 

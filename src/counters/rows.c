@@ -203,21 +203,27 @@ hotfn_status hotfn_counters_get_memory(const hotfn_counters *c, hotfn_counter_me
     return hfn_give(out, &c->memory, sizeof c->memory) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
+void hfn_rows_sum(const hotfn_counter_memory *m, uint32_t first, uint32_t count, uint64_t *sums)
+{
+    uint32_t used = __atomic_load_n(&m->header->cells_used, __ATOMIC_RELAXED);
+
+    memset(sums, 0, count * sizeof *sums);
+    for (uint32_t r = 0; r < used && r < m->thread_capacity; r++) {
+        const uint64_t *slots = (const void *)(m->rows + (uint64_t)r * m->row_bytes);
+
+        for (uint32_t i = 0; i < count; i++)
+            sums[i] += __atomic_load_n(&slots[first + i], __ATOMIC_RELAXED);
+    }
+}
+
 hotfn_status hotfn_counters_sum(const hotfn_counters *c, uint32_t first_slot, uint32_t slot_count,
                                 uint64_t *totals)
 {
     const hotfn_counter_memory *m = &c->memory;
-    uint32_t used = __atomic_load_n(&m->header->cells_used, __ATOMIC_RELAXED);
 
     if (first_slot > m->slot_capacity || slot_count > m->slot_capacity - first_slot)
         return HOTFN_E_OPTION;
-    memset(totals, 0, slot_count * sizeof *totals);
-    for (uint32_t r = 0; r < used && r < m->thread_capacity; r++) {
-        const uint64_t *slots = (const void *)(m->rows + (uint64_t)r * m->row_bytes);
-
-        for (uint32_t i = 0; i < slot_count; i++)
-            totals[i] += __atomic_load_n(&slots[first_slot + i], __ATOMIC_RELAXED);
-    }
+    hfn_rows_sum(m, first_slot, slot_count, totals);
     return HOTFN_OK;
 }
 

@@ -78,6 +78,14 @@ uint32_t hfn_live_rows_used(const hotfn_live *live)
     return used < capacity ? used : capacity;
 }
 
+uint32_t hfn_live_slots_used(const hotfn_live *live)
+{
+    uint32_t capacity = hfn_live_slot_capacity(live);
+    uint32_t used = hfn_shared_get32(live->base + HFN_AT_SLOTS);
+
+    return used < capacity ? used : capacity;
+}
+
 /* ---- Making. */
 
 typedef struct meta_text {
@@ -269,7 +277,7 @@ int32_t hotfn_live_fd(const hotfn_live *live)
     return live->fd;
 }
 
-hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out)
+hotfn_counter_memory hfn_live_rows_memory(const hotfn_live *live)
 {
     hotfn_counter_memory memory = HOTFN_COUNTER_MEMORY_INIT;
 
@@ -279,6 +287,13 @@ hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out)
     memory.header = hfn_live_cell_header(live);
     memory.cells = hfn_live_cells(live);
     memory.rows = live->rows;
+    return memory;
+}
+
+hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out)
+{
+    hotfn_counter_memory memory = hfn_live_rows_memory(live);
+
     live->was_counted_in = true;
     return hfn_give(out, &memory, sizeof memory) ? HOTFN_OK : HOTFN_E_OPTION;
 }

@@ -46,6 +46,8 @@ hotfn_cell_header *hfn_live_cell_header(const hotfn_live *live);
 hotfn_thread_cell *hfn_live_cells(const hotfn_live *live);
 uint32_t hfn_live_slot_capacity(const hotfn_live *live);
 uint32_t hfn_live_rows_used(const hotfn_live *live); /* as the target says, within capacity */
+uint32_t hfn_live_slots_used(const hotfn_live *live);
+hotfn_counter_memory hfn_live_rows_memory(const hotfn_live *live); /* to be read */
 
 /* Words that two processes share. */
 uint32_t hfn_shared_get32(const uint8_t *at);
@@ -56,6 +58,8 @@ void hfn_shared_put64(uint8_t *at, uint64_t value);
 /* The module's entry, and its functions' range within capacity; false past the end. */
 bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, uint32_t *first,
                      uint32_t *count);
+/* The function that counts in this slot, without its calls; false: none. */
+bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_function *out);
 /* The text at offset of the strings section, "" if it does not end inside. */
 const char *hfn_live_text(const hotfn_live *live, uint64_t offset);
 

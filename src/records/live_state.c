@@ -120,3 +120,61 @@ hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
     m.note = (const char *)entry + HFN_MODULE_NOTE;
     return hfn_give(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
 }
+
+/* ---- From a slot back to its function. */
+
+static void fill_function(const hotfn_live *live, uint32_t module, uint32_t index,
+                          hotfn_record_function *f)
+{
+    const uint8_t *at =
+        hfn_live_section(live, HFN_SECTION_FUNCTIONS) + (uint64_t)index * HFN_FUNCTION_BYTES;
+    const uint8_t *state =
+        hfn_live_section(live, HFN_SECTION_STATES) + (uint64_t)index * HFN_STATE_BYTES;
+    uint32_t word = hfn_shared_get32(state + HFN_STATE_WORD), reason = HFN_REASON_OF(word);
+
+    f->module = module;
+    f->rva = hfn_get64(at + HFN_FUNCTION_RVA);
+    f->byte_count = hfn_get64(at + HFN_FUNCTION_SIZE);
+    f->flags = hfn_get32(at + HFN_FUNCTION_FLAGS);
+    f->name_count = hfn_get32(at + HFN_FUNCTION_NAMES);
+    f->name = hfn_live_text(live, hfn_get32(at + HFN_FUNCTION_NAME));
+    f->names = f->name + strlen(f->name) + 1;
+    f->strategy = hfn_live_text(live, hfn_get32(at + HFN_FUNCTION_STRATEGY));
+    f->state = HFN_STATE_OF(word);
+    f->reason_offset = hfn_get32(state + HFN_STATE_OFFSET);
+    f->reason = f->reason_text = "";
+    if (reason != 0 && reason < HFN_REASON_CAPACITY) {
+        const uint8_t *words =
+            hfn_live_section(live, HFN_SECTION_REASONS) + (uint64_t)reason * HFN_REASON_BYTES;
+
+        f->reason = hfn_live_text(live, hfn_get32(words + HFN_REASON_NAME));
+        f->reason_text = hfn_live_text(live, hfn_get32(words + HFN_REASON_TEXT));
+    }
+}
+
+/* Slots are dealt in the order of the functions, which without one are passed over, unless
+ * hotfn_live_order_slots dealt them anew: so the search begins at the least index that fits. */
+bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_function *out)
+{
+    for (uint32_t module = hotfn_live_module_count(live); module-- > 0;) {
+        uint32_t first, count, first_slot, slot_count;
+        uint8_t *entry;
+
+        if (!hfn_live_module(live, module, &entry, &first, &count))
+            continue;
+        first_slot = hfn_get32(entry + HFN_MODULE_FIRST_SLOT);
+        slot_count = hfn_get32(entry + HFN_MODULE_SLOTS);
+        if (slot < first_slot || slot - first_slot >= slot_count)
+            continue;
+        const uint32_t *slots = hotfn_live_slots(live, module);
+        for (uint32_t n = 0, i = slot - first_slot; n < count; n++, i++) {
+            i = i < count ? i : 0;
+            if (slots[i] == slot) {
+                out->slot = slot;
+                fill_function(live, module, first + i, out);
+                return true;
+            }
+        }
+    }
+    return false;
+}

@@ -36,6 +36,16 @@ def count_self_cpp(program):
     expect(rows == {"_ZN4game4stepEi": "3000", "_ZN4game5frameEi": "1000"}, output)
 
 
+def frames(program):
+    """Frame n moves 100 things in a thread of its own, and n collide; the frame itself is third and not kept."""
+    output = run(program)
+    rows = [line.split() for line in output.splitlines()]
+    move, collide = "_ZN4game4moveEm", "_ZN4game7collideEm"
+    expect(rows == [["frame", "50"], ["100", move], ["50", collide],
+                    ["frame", "125"], ["125", collide], ["100", move],
+                    ["frame", "200"], ["200", collide], ["100", move]], output)
+
+
 def count_self_py(program):
     """1000 rows are 1000 steps of the statement that inserts them, and one database was opened while it counted."""
     try:
@@ -62,4 +72,4 @@ def scan_file(program):
 
 if __name__ == "__main__":
     {"count_self": count_self, "count_self_cpp": count_self_cpp, "count_self_py": count_self_py,
-     "scan_file": scan_file}[sys.argv[1]](sys.argv[2])
+     "frames": frames, "scan_file": scan_file}[sys.argv[1]](sys.argv[2])

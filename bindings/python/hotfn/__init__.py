@@ -35,7 +35,7 @@ from .records import (
     open,
     repair,
 )
-from .session import Session, Stats
+from .session import Session, Stats, Window
 from .times import Edge, Memory, Node, SlowCall, TimeInfo, Times
 from .verdicts import Scan, Verdict, scan
 
@@ -46,5 +46,5 @@ __all__ = [
     "LimitError", "Memory", "MismatchError", "Module", "NoMemoryError", "Node", "NotFoundError",
     "OptionError",
     "Record", "RecordInfo", "Scan", "Session", "SlowCall", "StateError", "Stats", "Thread", "TimeInfo", "Times",
-    "UnsupportedError", "Verdict", "demangle", "formats", "open", "repair", "scan",
+    "UnsupportedError", "Verdict", "Window", "demangle", "formats", "open", "repair", "scan",
 ]

@@ -210,6 +210,12 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_handover_ring": (None, [OBJECT]),
     "hotfn_handover_answer": (STATUS, [OBJECT, c_uint32]),
     "hotfn_handover_get_stats": (STATUS, [OBJECT, _ref(s.CommitStats)]),
+
+    # hotfn/window.h
+    "hotfn_window_create": (STATUS, [OUT, OBJECT, c_uint32, ENV, ERR]),
+    "hotfn_window_next": (STATUS, [OBJECT, _ref(s.WindowInfo), ERR]),
+    "hotfn_window_get": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction), _ref(s.RecordModule)]),
+    "hotfn_window_destroy": (None, [OBJECT]),
 }
 
 

@@ -432,6 +432,12 @@ class Request(Sized):
                 ("file_device", c_uint64), ("file_inode", c_uint64), ("path", c_char * 1024)]
 
 
+# hotfn/window.h
+class WindowInfo(Sized):
+    _fields_ = [("size", c_uint32), ("top_count", c_uint32), ("called_count", c_uint32),
+                ("reserved", c_uint32), ("calls", c_uint64)]
+
+
 def c_name(struct: Type[ctypes.Structure]) -> str:
     """ImageInfo -> hotfn_image_info."""
     name = struct.__name__

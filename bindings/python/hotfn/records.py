@@ -92,6 +92,18 @@ class RecordInfo:
     threads_lost: int
 
 
+def module_of(raw: s.RecordModule, index: int) -> Module:
+    return Module(index=index, file=decode(raw.file), path=decode(raw.path),
+                  id=bytes(raw.id)[:raw.id_bytes], load_base=raw.load_base or None,
+                  function_count=raw.function_count, flags=raw.flags, note=decode(raw.note))
+
+
+def function_of(raw: s.RecordFunction, module: Module) -> Function:
+    return Function(module=module.file, file=module.path,
+                    calls=raw.calls if raw.counted else None,
+                    state=STATES.get(raw.state, str(raw.state)), **fields_of(raw))
+
+
 class Record:
     """A record (.hfr): live, finished, killed or broken.  Close it, or use it in `with`."""
 
@@ -148,9 +160,7 @@ class Record:
     def _module(self, index: int) -> Module:
         raw = s.RecordModule()
         check(lib.hotfn_record_get_module(self._open_handle, index, raw))
-        return Module(index=index, file=decode(raw.file), path=decode(raw.path),
-                      id=bytes(raw.id)[:raw.id_bytes], load_base=raw.load_base or None,
-                      function_count=raw.function_count, flags=raw.flags, note=decode(raw.note))
+        return module_of(raw, index)
 
     @property
     def modules(self) -> Tuple[Module, ...]:
@@ -174,18 +184,12 @@ class Record:
             check(lib.hotfn_record_get_function(self._open_handle, index, raw))
             yield raw
 
-    @staticmethod
-    def _function(raw: s.RecordFunction, module: Module) -> Function:
-        return Function(module=module.file, file=module.path,
-                        calls=raw.calls if raw.counted else None,
-                        state=STATES.get(raw.state, str(raw.state)), **fields_of(raw))
-
     @property
     def functions(self) -> Tuple[Function, ...]:
         """Every function of every module, called or not, by module and rva."""
         if self._functions is None:
             modules = self.modules
-            self._functions = tuple(self._function(raw, modules[raw.module])
+            self._functions = tuple(function_of(raw, modules[raw.module])
                                     for raw in self._raw_functions())
         return self._functions
 
