@@ -47,6 +47,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_OVERLAP 18           /* its patch would overlap a neighbour's                 */
 #define HOTFN_REASON_EXCLUDED 19          /* left out by the user's selection                      */
 #define HOTFN_REASON_RELOCATED 20         /* the loader rewrites an address among the bytes        */
+#define HOTFN_REASON_READ 21              /* code reads bytes of the patch as data                 */
 /* From here: known only when a process is patched. */
 #define HOTFN_REASON_BYTES_DIFFER 32      /* memory is not what the file holds                     */
 #define HOTFN_REASON_NO_NEAR_MEMORY 33    /* no free pages in jump range                           */

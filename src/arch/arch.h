@@ -235,6 +235,10 @@ typedef struct hfn_arch {
      * where it is, as only the call's target changes; so no instruction moves (the count is 0). */
     bool (*retarget)(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
 
+    /* How many bytes from its target on the whole instruction at bytes touches, of which decode (or complete)
+     * said reads_memory_relative.  NULL: it says so of none. */
+    uint32_t (*touched_bytes)(const uint8_t *bytes, uint64_t size);
+
     /* May a direct call or jump get another target by a write to its 4-byte field alone?  bytes: the
      * whole instruction.  NULL: none may. */
     bool (*field_is_target)(const uint8_t *bytes, const hfn_instruction *in);

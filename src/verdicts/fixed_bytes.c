@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes that may not leave their place, or not be compared with the file: addresses that the loader
- * fixes up (a moved copy would keep the old ones), and instructions whose address an exception
- * handler asks for (a fault in a moved copy would find no handler).  PE images only: an ELF image
- * whose code is rewritten is refused as a whole, and its handlers know calls alone, which never
- * move.
+ * Bytes that may not be changed, or not leave their place, or not be compared with the file: those that
+ * code reads as data, as far as an instruction names them (constants among code, as hand-written code has
+ * them); addresses that the loader fixes up (a moved copy would keep the old ones), and instructions whose
+ * address an exception handler asks for (a fault in a moved copy would find no handler).  The latter two
+ * in PE images only: an ELF image whose code is rewritten is refused as a whole, and its handlers know
+ * calls alone, which never move.
  */
 #include "verdicts/judging.h"
 
@@ -82,6 +83,15 @@ void hfn_fixed_prepare(hfn_judging *j)
         return;
     hfn_pe_each_relocated(j->image, take_relocated, j);
     hfn_each_handler(j->image, &visitor);
+}
+
+void hfn_fixed_add_read(hfn_judging *j, uint64_t rva, uint32_t byte_count)
+{
+    add(j, rva, rva + byte_count, HOTFN_REASON_READ);
+}
+
+void hfn_fixed_settle(hfn_judging *j)
+{
     sort(j);
 }
 

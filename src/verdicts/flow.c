@@ -81,6 +81,20 @@ static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
     item->branches[item->branch_count++] = (hfn_branch){ (uint32_t)field, (uint32_t)in->target };
 }
 
+/* Bytes of code that an instruction reads or writes. */
+static void note_read(const stretch *s, uint64_t at, const hfn_instruction *in)
+{
+    hfn_judging *j = s->judging;
+
+    hfn_references_add(&j->references, in->target);
+    /* Most data lies behind all code. */
+    if (in->target < j->code.regions[j->code.count - 1].end && !in->is_padding &&
+        hfn_code_region(&j->code, in->target))
+        hfn_fixed_add_read(
+            j, in->target,
+            j->arch->touched_bytes(s->region->bytes + (at - s->region->rva), in->length));
+}
+
 static void note_instruction(stretch *s, uint64_t at, const hfn_instruction *in,
                              uint64_t landing_pad_end)
 {
@@ -100,7 +114,7 @@ static void note_instruction(stretch *s, uint64_t at, const hfn_instruction *in,
     default: break;
     }
     if (in->reads_memory_relative)
-        hfn_references_add(&s->judging->references, in->target);
+        note_read(s, at, in);
     if (hfn_judging_takes(s->judging, in, &taken)) {
         hfn_references_add(&s->judging->references, taken);
         mark(s, taken, HFN_MARK_TAKEN);

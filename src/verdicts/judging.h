@@ -124,9 +124,12 @@ void hfn_orphans_scan(hfn_judging *j);
 void hfn_evidence_prepare(hfn_judging *j);
 bool hfn_evidence_settles(const hfn_judging *j, uint32_t index, hfn_verdict *out);
 uint32_t hfn_evidence_flags(const hfn_judging *j, uint32_t index);
-/* fixed_bytes.c: find the bytes that must stay; why one of [from, to) is such, NONE if none is, and
- * the first of them. */
+/* fixed_bytes.c: find the bytes that must stay as far as tables tell; add some that are read, from any thread;
+ * when all are known, settle them; then why one of [from, to) is such, NONE if none is, and the first of
+ * them. */
 void hfn_fixed_prepare(hfn_judging *j);
+void hfn_fixed_add_read(hfn_judging *j, uint64_t rva, uint32_t byte_count);
+void hfn_fixed_settle(hfn_judging *j);
 uint32_t hfn_fixed_reason(const hfn_judging *j, uint64_t from, uint64_t to, uint64_t *at);
 /* rseq.c: note the functions that hold restartable sequences. */
 void hfn_rseq_prepare(hfn_judging *j);

@@ -64,7 +64,7 @@ static void find_limit(climb *c)
 {
     const hfn_judging *j = c->judging;
     uint32_t offset = c->out->pub.patch_offset;
-    uint64_t next = c->index + 1 < j->count ? j->subjects[c->index + 1].rva : UINT64_MAX;
+    uint64_t next = c->index + 1 < j->count ? j->subjects[c->index + 1].rva : UINT64_MAX, read;
 
     c->limit = c->jump_bytes;
     if (c->size < c->limit)
@@ -81,6 +81,8 @@ static void find_limit(climb *c)
             lower_limit(c, k, k < c->body ? HOTFN_REASON_JUMP_INTO_PATCH : HOTFN_REASON_TOO_SHORT,
                         offset + k);
     }
+    if (hfn_fixed_reason(j, c->site, c->site + c->limit, &read) == HOTFN_REASON_READ)
+        lower_limit(c, (uint32_t)(read - c->site), HOTFN_REASON_READ, offset + (read - c->site));
     if ((c->subject->notes & HFN_NOTE_UNBOUNDED) && j->arch->patching->unit_bytes < c->jump_bytes)
         lower_limit(c, 1, HOTFN_REASON_UNBOUNDED_TABLE, c->subject->unbounded_at);
     limit_by_landing_pads(c);
@@ -166,7 +168,7 @@ static bool try_retarget(climb *c)
 static bool leads_to_call(const climb *c, uint32_t offset)
 {
     const hfn_judging *j = c->judging;
-    uint64_t end = c->site + offset + c->jump_bytes;
+    uint64_t end = c->site + offset + c->jump_bytes, unused;
     uint64_t next = c->index + 1 < j->count ? j->subjects[c->index + 1].rva : UINT64_MAX;
 
     if (end > c->subject->end || next < end || (c->subject->notes & HFN_NOTE_UNBOUNDED))
@@ -175,7 +177,7 @@ static bool leads_to_call(const climb *c, uint32_t offset)
         if (hfn_region_marks(c->subject->region, at))
             return false;
     }
-    return true;
+    return hfn_fixed_reason(j, end - c->jump_bytes, end, &unused) == HOTFN_REASON_NONE;
 }
 
 /* A call that stands in the way of the jump is retargeted itself. */

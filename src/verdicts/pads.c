@@ -40,8 +40,11 @@ static bool is_dead_padding(const hfn_judging *j, const hfn_subject *s, uint64_t
 {
     uint64_t code_end =
         to < s->region->end ? to : s->region->end; /* behind it nobody has anything */
+    uint64_t unused;
     hfn_instruction in;
 
+    if (hfn_fixed_reason(j, s->end, code_end, &unused) != HOTFN_REASON_NONE)
+        return false;
     for (uint64_t at = s->end; at < code_end; at++) {
         if (hfn_region_marks(s->region, at))
             return false;

@@ -55,6 +55,7 @@ static const wording reasons[] = {
     [HOTFN_REASON_EXCLUDED] = { "excluded", "It was left out by the selection." },
     [HOTFN_REASON_RELOCATED] = { "relocated",
         "The loader rewrites an address among the bytes that would be patched or moved." },
+    [HOTFN_REASON_READ] = { "read", "Code reads bytes that would be patched as data." },
     [HOTFN_REASON_BYTES_DIFFER] = { "bytes-differ",
         "Memory holds other bytes than the file: a debugger, another hook, or another build." },
     [HOTFN_REASON_NO_NEAR_MEMORY] = { "no-near-memory",

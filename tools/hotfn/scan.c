@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
-#define REASON_COUNT (HOTFN_REASON_RELOCATED + 1) /* those that a scan may give */
+#define REASON_COUNT (HOTFN_REASON_READ + 1) /* those that a scan may give */
 #define NAME_MOST 40                              /* columns of --why */
 #define TIMING_REASON_COUNT 256                   /* a byte of a verdict's flags */
 

@@ -250,6 +250,22 @@ static void forget(hfn_pages *pages, uint32_t written)
     pages->known &= ~written;
 }
 
+/* ldr, str [xn, #imm] (Arm ARM, C4.1.94.29): log2 of the bytes. */
+static uint32_t access_scale(uint32_t word)
+{
+    return (word >> 26 & 1) && (word >> 23 & 1) ? 4 : word >> 30;
+}
+
+/* Of ldr by a literal the two highest bits choose: w, x, ldrsw, prfm; s, d, q (C4.1.94.20). */
+uint32_t hfn_arm64_touched_bytes(const uint8_t *bytes, uint64_t size)
+{
+    uint32_t word = size < HFN_ARM64_BYTES ? 0 : hfn_arm64_word(bytes);
+
+    if ((word & 0x3B000000) == 0x18000000)
+        return word >> 26 & 1 ? 4u << (word >> 30) : word >> 30 == 1 ? 8 : 4;
+    return 1u << access_scale(word);
+}
+
 void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction *in)
 {
     uint32_t word = hfn_arm64_word(bytes), rd = word & 31, rn = hfn_arm64_bits(word, 9, 5);
@@ -267,7 +283,7 @@ void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction 
         in->relative_bytes = HFN_ARM64_BYTES;
         in->target = pages->page[rn] + ((uint64_t)hfn_arm64_bits(word, 21, 10) << shift);
     } else if ((word & 0x3B000000) == 0x39000000 && knows_base) { /* ldr, str [xn, #imm] */
-        uint32_t scale = (word >> 26 & 1) && (word >> 23 & 1) ? 4 : word >> 30;
+        uint32_t scale = access_scale(word);
         in->reads_memory_relative = true;
         in->relative_bytes = HFN_ARM64_BYTES;
         in->target = pages->page[rn] + ((uint64_t)hfn_arm64_bits(word, 21, 10) << scale);

@@ -50,6 +50,8 @@ static inline bool hfn_arm64_from_general(uint32_t word)
 
 /* Addresses are made in two steps: adrp, then an add or a load. */
 void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction *in);
+/* arch.h touched_bytes */
+uint32_t hfn_arm64_touched_bytes(const uint8_t *bytes, uint64_t size);
 
 static inline uint32_t hfn_arm64_word(const uint8_t *bytes)
 {

@@ -32,4 +32,5 @@ const hfn_arch hfn_arch_arm64 = {
     .frame_register = 29,
     .return_place = HFN_ARM64_RETURN_PLACE,
     .is_never_shared = hfn_arm64_keeps_frame,
+    .touched_bytes = hfn_arm64_touched_bytes,
 };

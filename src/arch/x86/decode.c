@@ -10,6 +10,8 @@
 #include <Zydis/Zydis.h>
 #include <string.h>
 
+#define WIDEST_BYTES 64u /* that plain instructions read */
+
 static ZydisDecoder decoder_of(hfn_x86_mode mode)
 {
     ZydisDecoder decoder;
@@ -410,4 +412,23 @@ bool hfn_x86_effects_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, 
     translate_flags(&in, out);
     translate_shape(&in, operands, rva, out);
     return true;
+}
+
+/* Bit tests with a register reach further than their operand; compilers make none of memory. */
+uint32_t hfn_x86_touched_bytes(const uint8_t *bytes, uint64_t size)
+{
+    ZydisDecoder decoder = decoder_of(HFN_X86_64);
+    ZydisDecoderContext context;
+    ZydisDecodedInstruction in;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    uint32_t most = 0;
+
+    if (!zydis_decode(HFN_X86_64, bytes, size, &context, &in) ||
+        !ZYAN_SUCCESS(
+            ZydisDecoderDecodeOperands(&decoder, &context, &in, operands, in.operand_count)))
+        return WIDEST_BYTES;
+    for (uint32_t i = 0; i < in.operand_count; i++)
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && operands[i].size / 8 > most)
+            most = operands[i].size / 8u;
+    return most ? most : WIDEST_BYTES;
 }

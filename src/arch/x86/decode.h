@@ -60,6 +60,9 @@ typedef struct hfn_x86_effects {
 bool hfn_x86_effects_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                         hfn_x86_effects *out);
 
+/* arch.h touched_bytes, of 64-bit code. */
+uint32_t hfn_x86_touched_bytes(const uint8_t *bytes, uint64_t size);
+
 #define HFN_X86_RSP 4
 /* CF PF ZF SF OF (Intel SDM vol. 1, 3.4.3.1).  Not AF: only decimal arithmetic used it. */
 #define HFN_X86_ARITHMETIC_FLAGS 0x8C5u

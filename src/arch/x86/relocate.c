@@ -3,7 +3,7 @@
  * Rewrites a function's first instructions so that they mean the same elsewhere: PC-relative fields
  * become fixups, short branches are widened, a branch to a moved instruction goes to its moved copy.
  * Two passes: measure each instruction's new length, then write.  Whether the place may be patched at all
- * is judged by the verdicts station.
+ * (somebody may jump there, or read its bytes) is judged by the verdicts station.
  */
 #include "arch/x86/relocate.h"
 
@@ -91,8 +91,7 @@ static bool classify(const move_job *job, piece *p)
     if (p->in.relative_bytes != 4 || has_prefix(bytes, p->in.length, 0x67))
         return false;
     p->kind = COPY_RELATIVE;
-    /* It would read the patch. */
-    return !(p->in.reads_memory_relative && p->in.target - job->rva < job->patch_bytes);
+    return true;
 }
 
 static hfn_move_result read_piece(move_job *job)

@@ -116,6 +116,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .return_place = HFN_X86_RSP,
     .frame_register = 5, /* rbp */
     .is_never_shared = uses_stack_64,
+    .touched_bytes = hfn_x86_touched_bytes,
 };
 
 const hfn_arch hfn_arch_x86 = {

@@ -81,6 +81,26 @@ static void an_address_is_complete_behind_its_second_half(void)
     CHECK(!in[4].takes_address);
 }
 
+static void accesses_have_their_width(void)
+{
+    static const struct {
+        uint32_t word, width;
+    } rows[] = {
+        { 0x18000000, 4 }, { 0x58000000, 8 },  /* ldr w0, ldr x0, by a literal */
+        { 0x98000000, 4 }, { 0x1C000000, 4 },  /* ldrsw x0, ldr s0             */
+        { 0x5C000000, 8 }, { 0x9C000000, 16 }, /* ldr d0, ldr q0               */
+        { 0x39400020, 1 }, { 0x79400020, 2 },  /* ldrb, ldrh w0, [x1]          */
+        { 0xB9400020, 4 }, { 0xF9000020, 8 },  /* ldr w0, str x0, [x1]         */
+        { 0xBD400020, 4 }, { 0x3DC00020, 16 }, /* ldr s0, ldr q0, [x1]         */
+    };
+    uint8_t bytes[4];
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        store(bytes, rows[i].word);
+        CHECK_EQ_U64(hfn_arch_arm64.touched_bytes(bytes, 4), rows[i].width);
+    }
+}
+
 static hfn_move_result move(uint32_t word, hfn_moved *m)
 {
     uint8_t bytes[8];
@@ -127,8 +147,9 @@ static void what_belongs_to_its_place_is_refused(void)
     CHECK_EQ_U64(move(0x94000010, &m), HFN_MOVE_CALL);       /* bl             */
     CHECK_EQ_U64(move(0xD63F0000, &m), HFN_MOVE_CALL);       /* blr x0         */
     CHECK_EQ_U64(move(0x58000000, &m), HFN_MOVE_IMPOSSIBLE); /* ldr x0, .      */
-    CHECK_EQ_U64(move(0x58FFFFC0, &m), HFN_MOVE_IMPOSSIBLE); /* ldr x0, .-8: a load may be of 16 bytes */
-    CHECK_EQ_U64(move(0x58FFFF80, &m), HFN_MOVED);           /* ldr x0, .-16   */
+    CHECK_EQ_U64(move(0x58FFFFC0, &m),
+                 HFN_MOVE_IMPOSSIBLE);             /* ldr x0, .-8: a load may be of 16 bytes */
+    CHECK_EQ_U64(move(0x58FFFF80, &m), HFN_MOVED); /* ldr x0, .-16   */
     CHECK_EQ_U64(move(0x0420BC00, &m), HFN_MOVE_IMPOSSIBLE); /* movprfx z0, z0 */
     CHECK_EQ_U64(move(0x04BF5020, &m), HFN_MOVE_IMPOSSIBLE); /* rdvl x0, #1    */
     CHECK_EQ_U64(move(0x19020440, &m), HFN_MOVE_IMPOSSIBLE); /* cpyfp          */
@@ -282,6 +303,7 @@ static const check_test tests[] = {
     CHECK_TEST(landing_pads_are_those_a_call_may_reach),
     CHECK_TEST(code_is_aligned_and_whole),
     CHECK_TEST(an_address_is_complete_behind_its_second_half),
+    CHECK_TEST(accesses_have_their_width),
     CHECK_TEST(a_plain_instruction_is_copied_and_a_branch_back_follows),
     CHECK_TEST(a_branch_to_itself_goes_to_its_copy),
     CHECK_TEST(what_belongs_to_its_place_is_refused),

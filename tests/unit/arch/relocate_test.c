@@ -165,20 +165,6 @@ static void narrow_branches_and_addresses_are_refused(void)
     CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
 }
 
-static void code_that_reads_the_patch_is_refused(void)
-{
-    MOVE("\x8B\x05\xFA\xFF\xFF\xFF", 5); /* mov eax, [rip-6]: itself */
-    CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
-    MOVE("\x8B\x05\xFE\xFF\xFF\xFF", 5); /* the patch's last byte */
-    CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
-    MOVE("\x8B\x05\xFF\xFF\xFF\xFF", 5); /* what stands behind it */
-    CHECK_EQ_U64(last_result, HFN_MOVED);
-    MOVE("\x8B\x05\xF0\xFF\xFF\xFF", 5); /* what stands before it */
-    CHECK_EQ_U64(last_result, HFN_MOVED);
-    MOVE("\x48\x8D\x05\xF9\xFF\xFF\xFF", 5); /* lea rax, [rip-7]: its address, no byte of it */
-    CHECK_EQ_U64(last_result, HFN_MOVED);
-}
-
 static void an_opcode_that_looks_like_a_prefix_is_none(void)
 {
     hfn_moved m = MOVE("\x66\x0F\x67\x05\x00\x00\x00\x00", 5); /* packuswb xmm0, [rip] */
@@ -359,7 +345,6 @@ static const check_test tests[] = {
     CHECK_TEST(a_jump_into_the_middle_of_a_moved_instruction_is_refused),
     CHECK_TEST(calls_are_refused_with_their_offset),
     CHECK_TEST(narrow_branches_and_addresses_are_refused),
-    CHECK_TEST(code_that_reads_the_patch_is_refused),
     CHECK_TEST(an_opcode_that_looks_like_a_prefix_is_none),
     CHECK_TEST(xbegin_keeps_its_form),
     CHECK_TEST(an_indirect_jump_ends_the_moved_code),

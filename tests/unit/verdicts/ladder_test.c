@@ -347,10 +347,10 @@ static void too_short_between_neighbours(void)
 static void what_cannot_move_is_refused_with_its_offset(void)
 {
     scene s = scene_begin();
-    /* push rax; call [rip]; pop rax; ret */
-    uint64_t call = SCENE_FUNCTION(&s, "call", "\x50\xFF\x15\x00\x00\x00\x00\x58\xC3");
+    /* push rax; call [rip+0x10000]; pop rax; ret */
+    uint64_t call = SCENE_FUNCTION(&s, "call", "\x50\xFF\x15\x00\x00\x01\x00\x58\xC3");
     uint64_t eip =
-        SCENE_FUNCTION(&s, "eip", "\x67\x8B\x05\x00\x00\x00\x00\xC3"); /* mov eax, [eip] */
+        SCENE_FUNCTION(&s, "eip", "\x67\x8B\x05\x00\x00\x01\x00\xC3"); /* mov eax, [eip+0x10000] */
     uint64_t bad = SCENE_FUNCTION(&s, "bad", "\x98\x06\x06\x06\x06\x06\xC3");
 
     scene_filler(&s, IMAGE_BYTES);
@@ -363,6 +363,116 @@ static void what_cannot_move_is_refused_with_its_offset(void)
     bad = SCENE_FUNCTION(&s, "bad", "\x06\x06\x06\x06\x06\xC3");
     scene_judge(&s);
     EXPECT_REFUSED(&s, bad, HOTFN_REASON_UNDECODABLE, 0);
+    scene_finish(&s);
+}
+
+/* An instruction with a displacement of 4 bytes at its end, so that it means rva. */
+static void access(scene *s, const char *opcode, size_t opcode_bytes, uint64_t rva)
+{
+    scene_code(s, opcode, opcode_bytes);
+    put(s->text, rva - (scene_here(s) + 4), 4);
+}
+
+/* What becomes of g if code before it touches what lies from_g bytes from it, by this opcode. */
+static hfn_verdict judge_read(const char *opcode, size_t opcode_bytes, int64_t from_g)
+{
+    scene s = scene_begin();
+    uint64_t f = scene_here(&s);
+
+    scene_symbol(&s, "f", f, opcode_bytes + 5, FUNC);
+    access(&s, opcode, opcode_bytes, f + 64 + (uint64_t)from_g);
+    SCENE_CODE(&s, "\xC3");
+    scene_nops(&s, 64 - (scene_here(&s) - f));
+    uint64_t g = SCENE_FUNCTION(&s, "g", "\x98\x98\x98\x98\x98\x98\x98\xC3");
+    scene_filler(&s, IMAGE_BYTES);
+    scene_judge(&s);
+    hfn_verdict v = scene_verdict(&s, g);
+    scene_finish(&s);
+    return v;
+}
+
+static void bytes_that_code_reads_are_not_patched(void)
+{
+    static const struct {
+        const char *opcode;
+        int64_t from_g;
+        uint32_t verdict, strategy_or_offset;
+    } rows[] = {
+        { "\x8B\x05", 0, HOTFN_VERDICT_REFUSED, 0 },                      /* mov eax, [g]        */
+        { "\x89\x05", -3, HOTFN_VERDICT_REFUSED, 0 },                     /* mov [g - 3], eax    */
+        { "\x8B\x05", -4, HOTFN_VERDICT_HOOKABLE, HOTFN_STRATEGY_JUMP },  /* up to it            */
+        { "\x8B\x05", 5, HOTFN_VERDICT_HOOKABLE, HOTFN_STRATEGY_JUMP },   /* behind the patch    */
+        { "\x8A\x05", 4, HOTFN_VERDICT_HOOKABLE, HOTFN_STRATEGY_ISLAND }, /* mov al, [g + 4]     */
+        { "\x0F\x10\x05", -8, HOTFN_VERDICT_REFUSED, 0 },                 /* movups xmm0, [g - 8] */
+        { "\x0F\x10\x05", -16, HOTFN_VERDICT_HOOKABLE, HOTFN_STRATEGY_JUMP },
+        { "\xC5\xFC\x10\x05", -31, HOTFN_VERDICT_REFUSED, 0 }, /* vmovups ymm0        */
+        { "\x48\x8D\x05", 0, HOTFN_VERDICT_HOOKABLE,
+          HOTFN_STRATEGY_JUMP }, /* lea: no byte of it  */
+        { "\x0F\x1F\x05", 0, HOTFN_VERDICT_HOOKABLE,
+          HOTFN_STRATEGY_JUMP }, /* nop                 */
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        hfn_verdict v = judge_read(rows[i].opcode, strlen(rows[i].opcode), rows[i].from_g);
+        CHECK_EQ_U64(v.pub.verdict, rows[i].verdict);
+        if (v.pub.verdict == HOTFN_VERDICT_HOOKABLE) {
+            CHECK_EQ_U64(v.pub.strategy, rows[i].strategy_or_offset);
+        } else {
+            CHECK_EQ_U64(v.pub.reason, HOTFN_REASON_READ);
+            CHECK_EQ_U64(v.pub.offset, rows[i].strategy_or_offset);
+        }
+    }
+}
+
+static void code_that_reads_its_own_entry_is_not_patched(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x8B\x05\xFA\xFF\xFF\xFF\xC3"); /* mov eax, [rip-6] */
+
+    scene_filler(&s, IMAGE_BYTES);
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_READ, 0);
+    scene_finish(&s);
+}
+
+/* A constant that looks like padding. */
+static void padding_that_is_read_holds_no_island(void)
+{
+    for (uint32_t read_at = 0; read_at < 10; read_at += 9) {
+        scene s = scene_begin();
+        uint64_t f = SCENE_FUNCTION(&s, "f", LOOP_AT_2), pad = scene_here(&s);
+
+        scene_nops(&s, 9);
+        scene_symbol(&s, "g", scene_here(&s), 7, FUNC);
+        access(&s, "\x8B\x05", 2, pad + read_at); /* mov eax, [pad], or itself */
+        SCENE_CODE(&s, "\xC3");
+        scene_filler(&s, IMAGE_BYTES);
+        scene_judge(&s);
+        CHECK_EQ_U64(scene_verdict(&s, f).pub.strategy,
+                     read_at == 0 ? HOTFN_STRATEGY_PUN : HOTFN_STRATEGY_ISLAND);
+        scene_finish(&s);
+    }
+}
+
+static void a_call_that_is_read_keeps_its_target(void)
+{
+    scene s = scene_begin();
+    uint64_t target = SCENE_FUNCTION(&s, "target", "\x53\x48\x89\xFB\x5B\xC3"), calls[2] = { 0 };
+
+    for (size_t i = 0; i < 2; i++) { /* at the entry, and behind it */
+        calls[i] = SCENE_CODE(&s, "\x48\x83\xEC\x08") + 4 * (i == 0);
+        scene_symbol(&s, i ? "second" : "first", calls[i], 10 + 4 * i, FUNC);
+        scene_branch(&s, 0xE8, target);
+        SCENE_CODE(&s, "\x48\x83\xC4\x08\xC3"); /* add rsp, 8; ret */
+    }
+    scene_symbol(&s, "g", scene_here(&s), 13, FUNC);
+    access(&s, "\x8B\x05", 2, calls[0] + 1);
+    access(&s, "\x8B\x05", 2, calls[1] + 5);
+    SCENE_CODE(&s, "\xC3");
+    scene_filler(&s, IMAGE_BYTES);
+    scene_judge(&s);
+    EXPECT_REFUSED(&s, calls[0], HOTFN_REASON_READ, 1);
+    CHECK(scene_verdict(&s, calls[1]).pub.strategy != HOTFN_STRATEGY_RETARGET);
     scene_finish(&s);
 }
 
@@ -490,6 +600,10 @@ static const check_test tests[] = {
     CHECK_TEST(too_short_at_the_end_of_the_code),
     CHECK_TEST(too_short_between_neighbours),
     CHECK_TEST(what_cannot_move_is_refused_with_its_offset),
+    CHECK_TEST(bytes_that_code_reads_are_not_patched),
+    CHECK_TEST(code_that_reads_its_own_entry_is_not_patched),
+    CHECK_TEST(padding_that_is_read_holds_no_island),
+    CHECK_TEST(a_call_that_is_read_keeps_its_target),
     CHECK_TEST(a_computed_jump_leaves_one_byte),
     CHECK_TEST(a_landing_pad_may_stand_behind_a_jump),
     CHECK_TEST(flags_are_followed_through_calls_and_tail_calls),
