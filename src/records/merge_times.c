@@ -260,13 +260,41 @@ static void move_nodes(const hfn_merge *m, uint32_t run, hotfn_record *out, uint
     }
 }
 
+static uint64_t slow_ns_of(const hotfn_record *r)
+{
+    return hfn_times_ns(r, r->times.header.slow_ticks);
+}
+
+/* From where on all runs tell their slow calls; 0 if one of them tells none. */
+static uint64_t common_slow_ns(const hfn_merge *m)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        if (slow_ns_of(m->records[i]) == 0)
+            return 0;
+        most = slow_ns_of(m->records[i]) > most ? slow_ns_of(m->records[i]) : most;
+    }
+    return most;
+}
+
+/* What one run tells and another would not is left out: the calls would seem to be the first one's alone. */
+static bool is_told_by_all(const hotfn_record *r, uint64_t common_ns, uint64_t duration_ns)
+{
+    return common_ns > 0 && (slow_ns_of(r) == common_ns || duration_ns >= common_ns);
+}
+
 static void move_slow_calls(const hfn_merge *m, uint32_t run, hotfn_record *out, uint32_t base,
                             uint32_t *place)
 {
+    uint64_t common_ns = common_slow_ns(m);
+
     for (uint32_t i = 0; i < m->records[run]->times.slow_count; i++) {
         hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
 
         hotfn_record_get_slow_call(m->records[run], i, &s);
+        if (!is_told_by_all(m->records[run], common_ns, s.duration_ns))
+            continue;
         out->times.slow[*place] =
             (hotfn_slow_call){ .sequence = *place + 1ull,
                                .start_ticks = s.start_ns,
@@ -282,13 +310,18 @@ static void move_slow_calls(const hfn_merge *m, uint32_t run, hotfn_record *out,
 
 static bool add_trees(const hfn_merge *m, hotfn_record *out)
 {
-    uint64_t slow = 0, nodes;
+    uint64_t slow = 0, lost = 0, nodes;
     uint32_t base = 0, place = 0;
     bool with_allocs;
 
     nodes = node_sum(m, &with_allocs);
-    for (uint32_t i = 0; i < m->record_count; i++)
-        slow += m->records[i]->times.slow_count;
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+
+        hotfn_record_get_time_info(m->records[i], &info);
+        slow += info.slow_count;
+        lost += info.slow_lost;
+    }
     if (nodes >= UINT32_MAX || slow >= UINT32_MAX ||
         !hfn_times_make_nodes(&out->times, (uint32_t)nodes, with_allocs) ||
         !hfn_times_make_slow_calls(&out->times, (uint32_t)slow))
@@ -299,7 +332,8 @@ static bool add_trees(const hfn_merge *m, hotfn_record *out)
         base += m->records[i]->times.node_count;
     }
     out->times.header.nodes_used = out->times.header.node_capacity = (uint32_t)nodes;
-    out->times.header.slow_used = out->times.header.slow_capacity = (uint32_t)slow;
+    out->times.slow_count = out->times.header.slow_capacity = place;
+    out->times.header.slow_used = lost < UINT32_MAX - place ? place + (uint32_t)lost : UINT32_MAX;
     return true;
 }
 
@@ -325,8 +359,8 @@ static void add_up_header(const hfn_merge *m, hotfn_time_header *h)
         h->abandoned_exits += from->abandoned_exits;
         h->clock_went_back += from->clock_went_back;
         h->sample_mean = from->sample_mean > h->sample_mean ? from->sample_mean : h->sample_mean;
-        h->slow_ticks = hfn_times_ns(m->records[i], from->slow_ticks);
     }
+    h->slow_ticks = common_slow_ns(m);
     h->flags &= ~dropped;
     h->flags |= any & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_ERRORS) ? HOTFN_TIMING_ERRORS : 0;
 }

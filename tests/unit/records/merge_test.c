@@ -373,12 +373,42 @@ static void a_merge_takes_so_many(void)
     CHECK_EQ_I64(hotfn_record_merge(paths, 0, merged, 0, NULL, NULL), HOTFN_E_OPTION);
 }
 
+/* Else the longer list would be believed to be of both runs. */
+static void slow_calls_are_those_that_each_run_would_tell(void)
+{
+    static const struct {
+        uint64_t first, second;
+    } rows[] = { { 60000, 90000 }, { 90000, 60000 }, { 90000, 0 }, { 0, 90000 } };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t least = rows[i].first && rows[i].second ? 90000 : 0;
+        hotfn_record_time_info of[2], is;
+
+        name_files();
+        free(timed_write_slow(first, 0, 0, rows[i].first));
+        free(timed_write_slow(second, 0, 0, rows[i].second));
+        for (int k = 0; k < 2; k++) {
+            hotfn_record *one = open_at(k ? second : first);
+            of[k] = time_of(one);
+            hotfn_record_close(one);
+        }
+        CHECK(of[0].slow_count != of[1].slow_count); /* else nothing is seen here */
+        hotfn_record *both = merge(HOTFN_MERGE_SUM);
+        is = time_of(both);
+        CHECK_EQ_U64(is.slow_ns, least);
+        CHECK_EQ_U64(is.slow_lost, 0);
+        CHECK_EQ_U64(is.slow_count, least ? 2 * of[rows[i].first < rows[i].second].slow_count : 0);
+        hotfn_record_close(both);
+    }
+}
+
 static const check_test tests[] = {
     CHECK_TEST(a_sum_has_a_row_a_run_and_is_as_long_as_all),
     CHECK_TEST(a_mean_is_rounded_and_as_long_as_one),
     CHECK_TEST(one_path_for_two_machines_is_two_modules),
     CHECK_TEST(what_one_run_refused_and_another_counted_is_counted),
     CHECK_TEST(trees_and_slow_calls_stay_with_their_run),
+    CHECK_TEST(slow_calls_are_those_that_each_run_would_tell),
     CHECK_TEST(times_become_what_the_mode_says),
     CHECK_TEST(one_run_twice_is_twice_of_all),
     CHECK_TEST(a_run_that_was_not_timed_leaves_the_merge_without_times),
