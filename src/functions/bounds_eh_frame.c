@@ -152,7 +152,7 @@ static void note_instructions(const reader *r, uint64_t at, uint64_t byte_count,
 static bool read_fde(const reader *r, const hfn_cie *cie, uint64_t at, uint64_t end, hfn_fde *fde)
 {
     hfn_eh_bytes own = r->eh;
-    uint64_t begin, raw, ignored, lsda, data_bytes = 0;
+    uint64_t begin, raw, ignored, lsda, lsda_at, data_bytes = 0;
     hfn_span instructions;
 
     own.bytes = hfn_span_sub(r->eh.bytes, 0, end);
@@ -166,14 +166,16 @@ static bool read_fde(const reader *r, const hfn_cie *cie, uint64_t at, uint64_t 
         return false; /* of a function that the linker dropped */
     fde->flags = cie->signal_frame ? HFN_FDE_SIGNAL : 0;
     fde->cfi_rva = fde->cfi_bytes = 0;
-    instructions = hfn_span_from(own.bytes, at + data_bytes);
+    lsda_at = at;
+    at += data_bytes;
+    instructions = hfn_span_from(own.bytes, at);
     judge_first_byte(r, cie, instructions, fde);
     fde->lsda_rva = UINT64_MAX;
-    if (hfn_eh_pointer(&own, &at, cie->lsda_encoding & 0x7f, &raw, &lsda) && data_bytes &&
+    if (hfn_eh_pointer(&own, &lsda_at, cie->lsda_encoding & 0x7f, &raw, &lsda) && data_bytes &&
         cie->lsda_encoding != HFN_ENCODING_OMIT && raw != 0) {
         fde->flags |= HFN_FDE_LSDA;
         if (hfn_eh_frame_sizes_arguments(cie, instructions))
-            note_instructions(r, at + data_bytes, instructions.size, fde);
+            note_instructions(r, at, instructions.size, fde);
         if ((cie->lsda_encoding & 0x80) || !hfn_image_rva(r->image, lsda, &fde->lsda_rva))
             fde->lsda_rva = UINT64_MAX;
     }

@@ -94,7 +94,6 @@ static uint32_t follow_site(hfn_prover *p, const hfn_function *f, const call_sit
         state.at[arch->frame_register] = p->calls[i].frame_at;
         if (!take_arguments(p, f, p->calls[i].rva, &state.at[arch->stack_register]))
             return HOTFN_REASON_STACK_UNKNOWN;
-        p->block = p->calls[i].block;
         uint32_t reason = hfn_prove_leads(p, site->pad, &state, true);
         *any |= p->count > before;
         if (reason != HOTFN_REASON_NONE)

@@ -395,7 +395,6 @@ static void note_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
 {
     const hfn_arch *arch = p->judging->arch;
     const hfn_call_state call = { at,
-                                  p->block,
                                   state->at[arch->stack_register],
                                   state->at[arch->frame_register],
                                   state->at[arch->return_place],
@@ -541,6 +540,8 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
         p->field = 0;
         if (at >= end)
             return behind_call ? HOTFN_REASON_NONE : jump_to(p, at, &state);
+        if (in.flow == HFN_FLOW_JUMP_IF && state.called) /* it may lead to a return, what follows not */
+            return hfn_prove_leads(p, at, &state, weak);
     }
 }
 

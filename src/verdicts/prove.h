@@ -26,7 +26,6 @@ typedef struct hfn_way {
 /* The stack behind a call: an exception may lead on from there. */
 typedef struct hfn_call_state {
     uint64_t rva; /* of the call */
-    uint64_t block; /* where its block begins */
     int32_t stack_at, frame_at, return_at;
     uint8_t called;
 } hfn_call_state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Claims about FDE ranges and what their first byte proves. */
 #include "functions/bounds_eh_frame.h"
+#include "functions/eh_frame_read.h"
 
 #include "base/counting_env.h"
 #include "base/memory.h"
@@ -151,6 +152,64 @@ static void signal_frames_and_language_data_are_seen(void)
     finish(&list);
 }
 
+/* Of an FDE with language data and these instructions behind that. */
+static hfn_fde fde_with(const char *cfi, size_t size)
+{
+    elf_builder *b = new_with_text(62);
+    elf_bytes *eh = elf_buffer(b);
+    size_t cie = put_cie(eh, "zLR", "\x1b\x1b", 2, ENTRY_X86_64, 5), start = eh->size;
+    hfn_fde fde = { 0 };
+
+    put(eh, 17 + size, 4), put(eh, start + 4 - cie, 4), put(eh, TEXT - (EH_FRAME + eh->size), 4);
+    put(eh, 9, 4), put(eh, 4, 1), put(eh, TEXT - (EH_FRAME + eh->size), 4);
+    put_data(eh, cfi, size);
+    hfn_fde_list list = read_fdes(b, eh, NULL);
+    if (CHECK_EQ_U64(list.count, 1))
+        fde = list.items[0];
+    finish(&list);
+    CHECK(fde.cfi_bytes == 0 || fde.cfi_rva == EH_FRAME + start + 21);
+    return fde;
+}
+#define FDE_WITH(text) fde_with(text, sizeof(text) - 1)
+
+static void who_sizes_its_arguments_says_where(void)
+{
+    CHECK_EQ_U64(FDE_WITH("\x41\x2e\x10").flags, HFN_FDE_LSDA | HFN_FDE_ARGUMENTS);
+    CHECK_EQ_U64(FDE_WITH("\x41\x2e\x10").cfi_bytes, 3);
+    CHECK_EQ_U64(FDE_WITH("\x01\0\0\0\0").cfi_bytes, 5); /* set_loc: who knows where to */
+    CHECK_EQ_U64(FDE_WITH("\x41\x3f\x10").cfi_bytes, 3); /* no such instruction */
+    CHECK_EQ_U64(FDE_WITH("\x41\x0e\x10").cfi_bytes, 0);
+    CHECK_EQ_U64(FDE_WITH("\x41\x0a\x0e\x10\x42\x0b").flags, HFN_FDE_LSDA); /* remember, restore */
+}
+
+/* UINT64_MAX: it cannot be told. */
+static uint64_t arguments_at(const char *cfi, size_t size, uint64_t offset)
+{
+    const hfn_span span = { (const uint8_t *)cfi, size, false };
+    uint64_t byte_count = 0;
+
+    return hfn_eh_frame_arguments_at(span, offset, &byte_count) ? byte_count : UINT64_MAX;
+}
+#define ARGUMENTS_AT(text, offset) arguments_at(text, sizeof(text) - 1, offset)
+
+static void arguments_are_sized_from_where_the_frame_says(void)
+{
+    /* advance 5, 16 bytes; advance 3, 0 bytes */
+    CHECK_EQ_U64(ARGUMENTS_AT("\x45\x2e\x10\x43\x2e\x00", 4), 0);
+    CHECK_EQ_U64(ARGUMENTS_AT("\x45\x2e\x10\x43\x2e\x00", 5), 16);
+    CHECK_EQ_U64(ARGUMENTS_AT("\x45\x2e\x10\x43\x2e\x00", 7), 16);
+    CHECK_EQ_U64(ARGUMENTS_AT("\x45\x2e\x10\x43\x2e\x00", 8), 0);
+    /* advances of 1, 2 and 4 bytes: 0x80 + 0x0102 + 0x01000000 = 0x1000182 */
+    CHECK_EQ_U64(ARGUMENTS_AT("\x02\x80\x03\x02\x01\x04\0\0\0\x01\x2e\x81\x01", 0x1000182), 129);
+    CHECK_EQ_U64(ARGUMENTS_AT("\x02\x80\x03\x02\x01\x04\0\0\0\x01\x2e\x81\x01", 0x1000181), 0);
+    /* remember and restore do not touch them: libgcc keeps them beside the rules (unwind-dw2.c) */
+    CHECK_EQ_U64(ARGUMENTS_AT("\x0a\x41\x2e\x10\x41\x0b\x41\x0e\x08", 3), 16);
+    CHECK_EQ_U64(ARGUMENTS_AT("\x01\0\0\0\0\x2e\x10", 9), UINT64_MAX); /* set_loc */
+    CHECK_EQ_U64(ARGUMENTS_AT("\x41\x3f", 9), UINT64_MAX);
+    CHECK_EQ_U64(ARGUMENTS_AT("\x41\x2e\x80", 9), UINT64_MAX); /* cut */
+    CHECK_EQ_U64(ARGUMENTS_AT("\x49\x3f", 8), 0); /* behind it; what comes then does not matter */
+}
+
 /* absptr and udata8, a CIE without augmentation, the 64-bit length. */
 static void other_encodings_are_read(void)
 {
@@ -277,6 +336,8 @@ static const check_test tests[] = {
     CHECK_TEST(harmless_rules_at_the_first_byte_are_harmless),
     CHECK_TEST(instructions_that_are_not_understood_prove_nothing),
     CHECK_TEST(signal_frames_and_language_data_are_seen),
+    CHECK_TEST(who_sizes_its_arguments_says_where),
+    CHECK_TEST(arguments_are_sized_from_where_the_frame_says),
     CHECK_TEST(other_encodings_are_read),
     CHECK_TEST(other_machines_have_their_own_rule),
     CHECK_TEST(fdes_of_dropped_or_empty_functions_are_passed_over),

@@ -9,6 +9,7 @@
 #define CFA_RSP_8 "\x0c\x07\x08" /* DW_CFA_def_cfa rsp, 8   */
 #define RA_AT_CFA_8 "\x90\x01"   /* DW_CFA_offset rip, cfa-8 */
 #define ENTRY_X86_64 CFA_RSP_8 RA_AT_CFA_8
+#define ENTRY_I386 "\x0c\x04\x04\x88\x01" /* DW_CFA_def_cfa esp, 4; DW_CFA_offset eip, cfa-4 */
 
 /* A CIE of version 1; data are the augmentation's bytes.  Returns its offset. */
 static inline size_t put_cie(elf_bytes *b, const char *augmentation, const char *data,
@@ -18,7 +19,8 @@ static inline size_t put_cie(elf_bytes *b, const char *augmentation, const char 
 
     put(b, 0, 4), put(b, 0, 4), put(b, 1, 1);
     put_text(b, augmentation);
-    put(b, 1, 1), put(b, 0x78, 1), put(b, 16, 1); /* code 1, data -8, return address 16 */
+    /* code 1; data -8, return address 16; or, of i386, data -4, return address 8 */
+    put(b, 1, 1), put(b, b->wide ? 0x78 : 0x7C, 1), put(b, b->wide ? 16 : 8, 1);
     if (augmentation[0] == 'z')
         put(b, data_bytes, 1);
     put_data(b, data, data_bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A library for the tests of this folder, made of functions given as bytes: 256 bytes of read-only data at
- * RODATA, then code at TEXT.  scene_judge judges it; scene_finish ends all.
+ * RODATA, then code at TEXT.  scene_judge judges it; scene_finish ends all.  scene_begin_i386 begins one of
+ * 32-bit code.
  */
 #ifndef HFN_TESTS_SCENE_H
 #define HFN_TESTS_SCENE_H
@@ -16,7 +17,8 @@ enum { FUNC = 2, NOTYPE = 0, LOCAL = 0, GLOBAL = 1 };
 typedef struct scene_fde {
     uint64_t begin;
     uint32_t size;
-    bool inner, signal, lsda, arguments; /* arguments: some lie on the stack at a call */
+    bool inner, signal, lsda;
+    const char *cfi; /* with lsda: its instructions */
 } scene_fde;
 
 typedef struct scene {
@@ -29,6 +31,7 @@ typedef struct scene {
     uint8_t extra[64];
     uint64_t extra_rva; /* known once extra_name is set and the code complete */
     uint32_t options;
+    bool is_dynamic;
     bool has_tail; /* behind the code zeros up to the end of its page, which ends its segment */
     hotfn_image *image;
     hotfn_symbols *loaded;
@@ -36,9 +39,9 @@ typedef struct scene {
     hotfn_verdicts *verdicts;
 } scene;
 
-static inline scene scene_begin(void)
+static inline scene scene_begin_in(elf_builder *b)
 {
-    scene s = { .b = elf_new_x86_64() };
+    scene s = { .b = b };
     elf_bytes **buffers[] = { &s.text,    &s.symbols,      &s.names,
                               &s.exports, &s.export_names, &s.relocations };
 
@@ -49,6 +52,16 @@ static inline scene scene_begin(void)
     put_symbol(s.symbols, 0, 0, 0, 0, 0, 0);
     put_symbol(s.exports, 0, 0, 0, 0, 0, 0);
     return s;
+}
+
+static inline scene scene_begin(void)
+{
+    return scene_begin_in(elf_new_x86_64());
+}
+
+static inline scene scene_begin_i386(void)
+{
+    return scene_begin_in(elf_new(32, false, 3));
 }
 
 /* The rva of the next byte of code. */
@@ -125,10 +138,29 @@ static inline void scene_fde_at(scene *s, uint64_t begin, uint32_t size)
     s->fdes[s->fde_count++] = (scene_fde){ .begin = begin, .size = size };
 }
 
-/* A pointer that the loader writes (R_X86_64_RELATIVE = 8), somewhere. */
+static inline void scene_relocation(scene *s, uint64_t where, uint64_t symbol, uint8_t type,
+                                    uint64_t addend)
+{
+    put_word(s->relocations, where);
+    put_word(s->relocations, symbol << (s->b->file.wide ? 32 : 8) | type);
+    put_word(s->relocations, addend);
+}
+
+/* A pointer that the loader writes (R_X86_64_RELATIVE, R_386_RELATIVE = 8), somewhere. */
 static inline void scene_pointer(scene *s, uint64_t where, uint64_t target)
 {
-    put(s->relocations, where, 8), put(s->relocations, 8, 8), put(s->relocations, target, 8);
+    scene_relocation(s, where, 0, 8, target);
+}
+
+/* A word of the GOT that the loader fills with the function of that name (R_*_JUMP_SLOT = 7): this library's
+ * at rva, or, if that is 0, another's.  Then the scene has a dynamic section, whose GOT is at RODATA. */
+static inline void scene_slot(scene *s, uint64_t where, const char *name, uint64_t rva)
+{
+    uint64_t symbol = s->exports->size / (s->b->file.wide ? 24 : 16);
+
+    put_symbol(s->exports, put_text(s->export_names, name), GLOBAL, FUNC, rva ? 2 : 0, rva, 0);
+    scene_relocation(s, where, symbol, 7, 0);
+    s->is_dynamic = true;
 }
 
 static inline void scene_add_eh_frame(scene *s)
@@ -136,8 +168,9 @@ static inline void scene_add_eh_frame(scene *s)
     uint64_t address =
         (s->b->file.size + 15) & ~15ull; /* distances only: the base does not matter */
     elf_bytes *eh = elf_buffer(s->b);
-    size_t plain = put_plain_cie(eh);
-    size_t signal = put_cie(eh, "zRS", "\x1b", 1, ENTRY_X86_64, 5);
+    const char *entry = eh->wide ? ENTRY_X86_64 : ENTRY_I386;
+    size_t plain = put_cie(eh, "zR", "\x1b", 1, entry, 5);
+    size_t signal = put_cie(eh, "zRS", "\x1b", 1, entry, 5);
 
     for (uint32_t i = 0; i < s->fde_count; i++) {
         const scene_fde *f = &s->fdes[i];
@@ -147,7 +180,7 @@ static inline void scene_add_eh_frame(scene *s)
                 f->inner ? 2 : 0);
     }
     /* zLR: FDEs with a pointer to language data */
-    size_t lsda = put_cie(eh, "zLR", "\x1b\x1b", 2, ENTRY_X86_64, 5);
+    size_t lsda = put_cie(eh, "zLR", "\x1b\x1b", 2, entry, 5);
     for (uint32_t i = 0; i < s->fde_count; i++) {
         if (!s->fdes[i].lsda)
             continue;
@@ -155,8 +188,8 @@ static inline void scene_add_eh_frame(scene *s)
         put(eh, 0, 4), put(eh, start + 4 - lsda, 4);
         put(eh, s->fdes[i].begin - (address + eh->size), 4), put(eh, s->fdes[i].size, 4);
         put(eh, 4, 1), put(eh, RODATA - (address + eh->size), 4);
-        if (s->fdes[i].arguments)
-            put_data(eh, "\x41\x2E\x10", 3); /* advance 1; GNU_args_size 16 */
+        if (s->fdes[i].cfi)
+            put_data(eh, s->fdes[i].cfi, strlen(s->fdes[i].cfi));
         put_align(eh, 4);
         put_at(eh, start, eh->size - start - 4, 4);
     }
@@ -169,10 +202,27 @@ static inline void scene_add_table(scene *s, const char *name, uint32_t type, el
     uint64_t flags = type == 11 ? ELF_ALLOC : 0;
     uint32_t table = elf_add_buffer(s->b, name, type, flags, symbols);
 
-    s->b->sections[table].entry_size = 24;
+    s->b->sections[table].entry_size = s->b->file.wide ? 24 : 16;
     s->b->sections[table].link = table + 1;
     s->b->sections[table].info = 1;
     elf_add_buffer(s->b, names_name, 3, flags, names);
+}
+
+/* The tables of the sections before it, which are .rela.dyn, .symtab, .strtab, .dynsym and .dynstr. */
+static inline void scene_add_dynamic(scene *s)
+{
+    const elf_builder_section *end = &s->b->sections[s->b->section_count];
+    const uint64_t entries[][2] = {
+        { 3, RODATA },                                /* DT_PLTGOT */
+        { 7, end[-5].address }, { 8, end[-5].size },  /* DT_RELA, DT_RELASZ */
+        { 6, end[-2].address }, { 5, end[-1].address }, /* DT_SYMTAB, DT_STRTAB */
+        { 10, end[-1].size },   { 0, 0 },             /* DT_STRSZ, DT_NULL */
+    };
+    elf_bytes *dynamic = elf_buffer(s->b);
+
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
+        put_word(dynamic, entries[i][0]), put_word(dynamic, entries[i][1]);
+    elf_segment_of(s->b, 2, elf_add_buffer(s->b, ".dynamic", 6, ELF_ALLOC, dynamic));
 }
 
 static inline void scene_end_page(elf_builder *b)
@@ -194,9 +244,11 @@ static inline void scene_build(scene *s)
         elf_add(s->b, s->extra_name, 1, ELF_ALLOC, s->extra, sizeof s->extra);
     scene_add_eh_frame(s);
     elf_add_buffer(s->b, ".rela.dyn", 4, ELF_ALLOC, s->relocations);
-    s->b->sections[s->b->section_count - 1].entry_size = 24;
+    s->b->sections[s->b->section_count - 1].entry_size = s->b->file.wide ? 24 : 12;
     scene_add_table(s, ".symtab", 2, s->symbols, ".strtab", s->names);
     scene_add_table(s, ".dynsym", 11, s->exports, ".dynstr", s->export_names);
+    if (s->is_dynamic)
+        scene_add_dynamic(s);
     if (s->has_tail)
         put_data(&s->b->file, (const char[0x4000]){ 0 }, 0x4000); /* the second segment's end */
     elf_finish(s->b);

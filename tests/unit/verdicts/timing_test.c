@@ -1,51 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The proofs of timing: what keeps to its own frame is timed, and each shape that does not, or might not,
  * is refused for its reason. */
-#include "scene.h"
+#include "timed.h"
 
 #define LEAF "\x55\x48\x89\xE5\x5D\xC3"           /* push rbp; mov rbp, rsp; pop rbp; ret */
 #define TAKES_ARGUMENT "\x48\x8D\x44\x24\x08\xC3" /* lea rax, [rsp+8]; ret */
 
-/* Somebody has its address: it is a function, not a part of one. */
-static uint64_t known(scene *s, uint64_t rva)
-{
-    scene_pointer(s, RODATA + 0x80 + s->relocations->size / 3, rva); /* each is 24 bytes there */
-    return rva;
-}
-
-static void judge(scene *s)
-{
-    s->options = HOTFN_VERDICTS_TIMING;
-    scene_judge(s);
-}
-
-/* 0: timed. */
-static uint32_t reason_at(const scene *s, uint64_t rva)
-{
-    const hfn_verdict v = scene_verdict(s, rva);
-    bool timed = v.pub.flags & HOTFN_VERDICT_TIMED;
-    uint32_t reason = HOTFN_VERDICT_TIMING_REASON(v.pub.flags);
-
-    CHECK_EQ_U64(v.pub.verdict, HOTFN_VERDICT_HOOKABLE);
-    CHECK(timed == (reason == HOTFN_REASON_NONE));
-    return reason;
-}
-
-/* The reason of one function that is all there is besides a leaf behind it. */
-static uint32_t reason_of(const char *bytes, size_t size)
-{
-    scene s = scene_begin();
-    uint64_t f = known(&s, scene_function(&s, "f", bytes, size));
-    uint32_t reason;
-
-    scene_nops(&s, 16);
-    SCENE_FUNCTION(&s, "leaf", LEAF);
-    judge(&s);
-    reason = reason_at(&s, f);
-    scene_finish(&s);
-    return reason;
-}
-#define REASON_OF(text) reason_of(text, sizeof(text) - 1)
+#define FLAGS_OF(text) flags_of(scene_begin(), text, sizeof(text) - 1)
+#define REASON_OF(text) HOTFN_VERDICT_TIMING_REASON(FLAGS_OF(text))
+/* How many words a stub copies for the function. */
+#define WORDS_OF(text) HOTFN_VERDICT_ARGUMENTS(FLAGS_OF(text))
 
 static void what_keeps_to_its_frame_is_timed(void)
 {
@@ -88,21 +52,6 @@ static void each_shape_is_refused_for_its_reason(void)
     CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\x66\x90\xE8\x02\x00\x00\x00\xEB\xFE\x48\x89\x04\x24\xC3"),
                  HOTFN_REASON_STACK_UNKNOWN);
 }
-
-/* How many words a stub copies for the one function. */
-static uint32_t words_of(const char *bytes, size_t size)
-{
-    scene s = scene_begin();
-    uint64_t f = known(&s, scene_function(&s, "f", bytes, size));
-    uint32_t words;
-
-    judge(&s);
-    CHECK_EQ_U64(reason_at(&s, f), 0);
-    words = HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, f).pub.flags);
-    scene_finish(&s);
-    return words;
-}
-#define WORDS_OF(text) words_of(text, sizeof(text) - 1)
 
 static void arguments_at_known_places_are_copied(void)
 {
@@ -404,23 +353,22 @@ static void a_part_that_jumps_to_an_entry_is_followed(void)
     CHECK_EQ_U64(reason_of_jumped(true), HOTFN_REASON_ENTRY_JUMPED);
 }
 
-/* push rbx; nops; call leaf; pop rbx; ret; the landing pad of the call, of so many bytes. */
-static uint32_t reason_of_pad(const char *pad, size_t size, bool arguments, bool cut)
+/* push rbx; sub rsp, 16; call leaf; add rsp, 16; pop rbx; ret; the landing pad of the call, and what the frame's
+ * instructions tell; cut: its table does not end. */
+static uint32_t reason_of_pad(const char *pad, size_t size, const char *cfi, bool cut)
 {
     /* no @LPStart, no @TType, call sites in uleb: one of 5 bytes */
-    uint8_t lsda[] = { 0xFF, 0xFF, 0x01, 4, 5, 5, 12, 0 };
+    uint8_t lsda[] = { 0xFF, 0xFF, 0x01, cut ? 200 : 4, 5, 5, 16, 0 };
     scene s = scene_begin();
-    uint64_t leaf = SCENE_FUNCTION(&s, "leaf", LEAF), f = SCENE_CODE(&s, "\x53\x48\x89\xF8\x90");
+    uint64_t leaf = SCENE_FUNCTION(&s, "leaf", LEAF), f = SCENE_CODE(&s, "\x53\x48\x83\xEC\x10");
     uint32_t reason;
 
     scene_branch(&s, 0xE8, leaf);
-    SCENE_CODE(&s, "\x5B\xC3");
+    SCENE_CODE(&s, "\x48\x83\xC4\x10\x5B\xC3");
     scene_code(&s, pad, size);
-    scene_symbol(&s, "f", known(&s, f), 12 + size, FUNC);
-    s.fdes[s.fde_count++] = (scene_fde){
-        .begin = f, .size = (uint32_t)(12 + size), .lsda = true, .arguments = arguments
-    };
-    lsda[3] = cut ? 200 : 4;
+    scene_symbol(&s, "f", known(&s, f), 16 + size, FUNC);
+    s.fdes[s.fde_count++] =
+        (scene_fde){ .begin = f, .size = (uint32_t)(16 + size), .lsda = true, .cfi = cfi };
     memcpy(s.rodata, lsda, sizeof lsda);
     if (cut) /* sites that never end */
         memset(s.rodata + 8, 0x80, sizeof s.rodata - 8);
@@ -429,19 +377,31 @@ static uint32_t reason_of_pad(const char *pad, size_t size, bool arguments, bool
     scene_finish(&s);
     return reason;
 }
+#define REASON_OF_PAD(pad, cfi) reason_of_pad(pad, sizeof(pad) - 1, cfi, false)
+
+#define PAD_RETURNS "\x48\x83\xC4\x10\x5B\xC3"       /* add rsp, 16; pop rbx; ret */
+#define TAKES(bytes) "\x45\x2E" bytes "\x45\x2E\x7F" /* advance 5, to the call, and 5 more */
 
 static void exceptions_are_followed_to_their_pads(void)
 {
-    CHECK_EQ_U64(reason_of_pad("\x31\xC0\x5B\xC3", 4, false, false), 0);
-    CHECK_EQ_U64(reason_of_pad("\x48\x8D\x44\x24\x10\x5B\xC3", 7, false, false),
-                 HOTFN_REASON_STACK_ARGUMENTS);
-    CHECK_EQ_U64(reason_of_pad("\x31\xC0\xC3", 3, false, false), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS, NULL), 0);
+    CHECK_EQ_U64(REASON_OF_PAD("\x48\x8D\x44\x24\x20" PAD_RETURNS, NULL),
+                 HOTFN_REASON_STACK_ARGUMENTS); /* lea rax, [rsp+32] */
+    CHECK_EQ_U64(REASON_OF_PAD("\x31\xC0\xC3", NULL), HOTFN_REASON_STACK_UNKNOWN);
+}
+
+static void exceptions_take_the_arguments_of_their_calls(void)
+{
+    CHECK_EQ_U64(REASON_OF_PAD("\x5B\xC3", TAKES("\x10")), 0);
+    CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS, TAKES("\x10")), HOTFN_REASON_RETURN_ADDRESS);
+    CHECK_EQ_U64(REASON_OF_PAD("\x5B\xC3", TAKES("\x08")), HOTFN_REASON_STACK_UNKNOWN);
 }
 
 static void pads_that_cannot_be_told_are_refused(void)
 {
-    CHECK_EQ_U64(reason_of_pad("\x31\xC0\x5B\xC3", 4, true, false), HOTFN_REASON_STACK_UNKNOWN);
-    CHECK_EQ_U64(reason_of_pad("\x31\xC0\x5B\xC3", 4, false, true), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_PAD("\x0F\x0B", TAKES("\x80\x80\x04")), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_PAD("\x0F\x0B", "\x3F"), HOTFN_REASON_STACK_UNKNOWN); /* no such */
+    CHECK_EQ_U64(reason_of_pad(PAD_RETURNS, 6, NULL, true), HOTFN_REASON_STACK_UNKNOWN);
 }
 
 static uint32_t reason_beside(const char *section, const char *name)
@@ -491,6 +451,7 @@ static const check_test tests[] = {
     CHECK_TEST(cases_in_another_part_are_followed),
     CHECK_TEST(a_part_that_jumps_to_an_entry_is_followed),
     CHECK_TEST(exceptions_are_followed_to_their_pads),
+    CHECK_TEST(exceptions_take_the_arguments_of_their_calls),
     CHECK_TEST(pads_that_cannot_be_told_are_refused),
     CHECK_TEST(runtimes_that_walk_their_stacks_are_counted_only),
     CHECK_TEST(nobody_asked_nothing_is_timed),

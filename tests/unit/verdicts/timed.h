@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* A scene whose functions are also proven for timing, and what came of it. */
+#ifndef HFN_TESTS_TIMED_H
+#define HFN_TESTS_TIMED_H
+
+#include "scene.h"
+
+/* Somebody has its address: it is a function, not a part of one. */
+static inline uint64_t known(scene *s, uint64_t rva)
+{
+    scene_pointer(s, RODATA + 0x80 + s->relocations->size / 3, rva); /* each is three words there */
+    return rva;
+}
+
+static inline void judge(scene *s)
+{
+    s->options = HOTFN_VERDICTS_TIMING;
+    scene_judge(s);
+}
+
+/* Of a function that is hooked. */
+static inline uint32_t flags_at(const scene *s, uint64_t rva)
+{
+    const hfn_verdict v = scene_verdict(s, rva);
+    bool timed = v.pub.flags & HOTFN_VERDICT_TIMED;
+
+    CHECK_EQ_U64(v.pub.verdict, HOTFN_VERDICT_HOOKABLE);
+    CHECK(timed == (HOTFN_VERDICT_TIMING_REASON(v.pub.flags) == HOTFN_REASON_NONE));
+    return v.pub.flags;
+}
+
+/* 0: timed. */
+static inline uint32_t reason_at(const scene *s, uint64_t rva)
+{
+    return HOTFN_VERDICT_TIMING_REASON(flags_at(s, rva));
+}
+
+/* Of the one function of a scene, which a leaf follows: xor eax, eax; ret. */
+static inline uint32_t flags_of(scene s, const char *bytes, size_t size)
+{
+    uint64_t f = known(&s, scene_function(&s, "f", bytes, size));
+    uint32_t flags;
+
+    scene_nops(&s, 16);
+    SCENE_FUNCTION(&s, "leaf", "\x31\xC0\xC3");
+    judge(&s);
+    flags = flags_at(&s, f);
+    scene_finish(&s);
+    return flags;
+}
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* The proofs of timing on i386: all arguments stand on the stack, callees may take theirs along, and where
+ * the data is a function asks its own return address. */
+#include "timed.h"
+
+#define FLAGS_OF(text) flags_of(scene_begin_i386(), text, sizeof(text) - 1)
+#define REASON_OF(text) HOTFN_VERDICT_TIMING_REASON(FLAGS_OF(text))
+
+/* Timed, with so many words copied, and so much taken along: one number to compare. */
+#define TIMED(words, pops)                                                                         \
+    ((uint32_t)(words) | (uint32_t)(HOTFN_POPS_##pops) << 8 | HOTFN_VERDICT_TIMED << 16)
+
+static uint32_t copies(uint32_t flags)
+{
+    return HOTFN_VERDICT_ARGUMENTS(flags) | HOTFN_VERDICT_POPS(flags) << 8 |
+           (flags & HOTFN_VERDICT_TIMED) << 16;
+}
+#define COPIES_OF(text) copies(FLAGS_OF(text))
+
+static void words_of_arguments_are_counted(void)
+{
+    CHECK_EQ_U64(COPIES_OF("\x55\x89\xE5\x5D\xC3"), TIMED(0, NOTHING));
+    CHECK_EQ_U64(COPIES_OF("\x8B\x44\x24\x04\x90\xC3"), TIMED(1, NOTHING)); /* eax = [esp+4] */
+    CHECK_EQ_U64(COPIES_OF("\x8A\x44\x24\x07\x90\xC3"), TIMED(1, NOTHING)); /* al = [esp+7]  */
+    CHECK_EQ_U64(COPIES_OF("\x8A\x44\x24\x08\x90\xC3"), TIMED(2, NOTHING)); /* al = [esp+8]  */
+    CHECK_EQ_U64(COPIES_OF("\xDD\x44\x24\x08\x90\xC3"), TIMED(3, NOTHING)); /* fld qword [esp+8] */
+    /* push ebp; mov ebp, esp; mov eax, [ebp+20]; pop ebp */
+    CHECK_EQ_U64(COPIES_OF("\x55\x89\xE5\x8B\x45\x14\x5D\xC3"), TIMED(4, NOTHING));
+    CHECK_EQ_U64(COPIES_OF("\x8B\x44\x24\x7C\x90\xC3"), TIMED(31, NOTHING)); /* eax = [esp+124] */
+    CHECK_EQ_U64(REASON_OF("\x8B\x84\x24\x80\x00\x00\x00\xC3"),
+                 HOTFN_REASON_STACK_ARGUMENTS); /* eax = [esp+128] */
+    CHECK_EQ_U64(REASON_OF("\x8D\x44\x24\x04\x90\xC3"), HOTFN_REASON_STACK_ARGUMENTS); /* lea */
+    CHECK_EQ_U64(REASON_OF("\x8B\x04\x24\x90\x90\xC3"), HOTFN_REASON_RETURN_ADDRESS);
+    CHECK_EQ_U64(REASON_OF("\x53\x31\xC0\x31\xD2\xC3"), HOTFN_REASON_STACK_UNKNOWN); /* push ebx */
+}
+
+static void what_returns_take_along_is_one_word_or_all(void)
+{
+    /* push ebx; nop; pop ebx; ret n */
+    CHECK_EQ_U64(COPIES_OF("\x53\x90\x5B\xC2\x00\x00"), TIMED(0, NOTHING));
+    CHECK_EQ_U64(COPIES_OF("\x53\x90\x5B\xC2\x04\x00"), TIMED(1, ALL));
+    CHECK_EQ_U64(COPIES_OF("\x53\x90\x5B\xC2\x7C\x00"), TIMED(31, ALL));
+    CHECK_EQ_U64(REASON_OF("\x53\x90\x5B\xC2\x02\x00"), HOTFN_REASON_RETURN_POPS);
+    CHECK_EQ_U64(REASON_OF("\x53\x90\x5B\xC2\x80\x00"), HOTFN_REASON_RETURN_POPS);
+    CHECK_EQ_U64(COPIES_OF("\x8B\x44\x24\x08\x90\xC2\x04\x00"), TIMED(2, ONE));
+    CHECK_EQ_U64(COPIES_OF("\x8B\x44\x24\x04\x90\xC2\x08\x00"), TIMED(2, ALL));
+    CHECK_EQ_U64(REASON_OF("\x8B\x44\x24\x0C\x90\xC2\x08\x00"), HOTFN_REASON_RETURN_POPS);
+    /* test eax, eax; je the second return */
+    CHECK_EQ_U64(COPIES_OF("\x85\xC0\x90\x74\x03\xC2\x08\x00\xC2\x08\x00"), TIMED(2, ALL));
+    CHECK_EQ_U64(REASON_OF("\x85\xC0\x90\x74\x03\xC2\x08\x00\xC2\x04\x00"),
+                 HOTFN_REASON_RETURN_POPS);
+    CHECK_EQ_U64(REASON_OF("\x85\xC0\x90\x74\x03\xC2\x04\x00\xC3"), HOTFN_REASON_RETURN_POPS);
+}
+
+/* lea ecx, [esp+4]; and esp, -16; push [ecx-4]; push ebp; mov ebp, esp; push ecx; sub esp, 4 ... */
+#define REALIGNS "\x8D\x4C\x24\x04\x83\xE4\xF0\xFF\x71\xFC\x55\x89\xE5\x51\x83\xEC\x04"
+
+static void arguments_are_found_by_a_register_when_the_stack_is_realigned(void)
+{
+    /* eax = [ecx+4]; ecx = [ebp-4]; leave; lea esp, [ecx-4] */
+    CHECK_EQ_U64(COPIES_OF(REALIGNS "\x8B\x41\x04\x8B\x4D\xFC\xC9\x8D\x61\xFC\xC3"),
+                 TIMED(2, NOTHING));
+    /* the same with what is not the register's word brought back */
+    CHECK_EQ_U64(REASON_OF(REALIGNS "\x8B\x41\x04\x8B\x4D\xF8\xC9\x8D\x61\xFC\xC3"),
+                 HOTFN_REASON_STACK_UNKNOWN);
+    /* lea esp, [ecx-8] */
+    CHECK_EQ_U64(REASON_OF(REALIGNS "\x8B\x41\x04\x8B\x4D\xFC\xC9\x8D\x61\xF8\xC3"),
+                 HOTFN_REASON_STACK_UNKNOWN);
+}
+
+/* ---- Calls. */
+
+#define TAKES_NOTHING "\x31\xC0\x90\x90\x90\xC3"
+#define TAKES_A_WORD "\x31\xC0\x90\xC2\x04\x00"
+
+/* Of a function that calls another. */
+static uint32_t caller_flags(const char *callee, size_t callee_size, const char *before,
+                             size_t before_size, const char *behind, size_t behind_size)
+{
+    scene s = scene_begin_i386();
+    uint64_t g = scene_function(&s, "g", callee, callee_size), f;
+    uint32_t flags;
+
+    scene_nops(&s, 16);
+    f = scene_code(&s, before, before_size);
+    scene_branch(&s, 0xE8, g);
+    scene_code(&s, behind, behind_size);
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    judge(&s);
+    flags = flags_at(&s, f);
+    scene_finish(&s);
+    return flags;
+}
+#define CALLER_REASON(callee, before, behind)                                                      \
+    HOTFN_VERDICT_TIMING_REASON(caller_flags(callee, sizeof(callee) - 1, before,                   \
+                                             sizeof(before) - 1, behind, sizeof(behind) - 1))
+
+#define PUSHES "\x53\x31\xC0\x50\x90" /* push ebx; xor eax, eax; push eax */
+
+static void a_known_callee_takes_what_its_returns_say(void)
+{
+    /* add esp, 4; pop ebx; ret, or without the first */
+    CHECK_EQ_U64(CALLER_REASON(TAKES_NOTHING, PUSHES, "\x83\xC4\x04\x5B\xC3"), 0);
+    CHECK_EQ_U64(CALLER_REASON(TAKES_A_WORD, PUSHES, "\x5B\xC3"), 0);
+    CHECK_EQ_U64(CALLER_REASON(TAKES_NOTHING, PUSHES, "\x5B\xC3"), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(CALLER_REASON(TAKES_A_WORD, PUSHES, "\x83\xC4\x04\x5B\xC3"),
+                 HOTFN_REASON_RETURN_ADDRESS);
+}
+
+/* eax = [esp]; ud2: that it is the function's own word hangs on what the callee took. */
+#define TOUCHES "\x8B\x04\x24\x0F\x0B"
+
+#define TWO_WAYS "\x85\xC0\x90\x74\x03\xC2\x04\x00\xC3"
+
+/* It is believed to take nothing, as long as no word close to the return address depends on it. */
+static void a_callee_that_cannot_be_told_takes_nothing_if_returns_show_it(void)
+{
+    static const char no_return[] = "\x31\xC0\x90\x90\x90\x0F\x0B";
+    static const char no_code[] = "\x31\xC0\x90\xC2\x04\x00\xFF\xFF";
+
+    CHECK_EQ_U64(CALLER_REASON(TAKES_NOTHING, PUSHES, TOUCHES), 0);
+    CHECK_EQ_U64(CALLER_REASON(TWO_WAYS, PUSHES, "\x83\xC4\x04\x5B\xC3"), 0);
+    CHECK_EQ_U64(CALLER_REASON(TWO_WAYS, PUSHES, TOUCHES), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(CALLER_REASON(no_return, PUSHES, TOUCHES), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(CALLER_REASON(no_code, PUSHES, TOUCHES), HOTFN_REASON_STACK_UNKNOWN);
+}
+
+/* call eax: who that is nobody knows. */
+static void what_stands_close_to_the_return_address_must_be_settled(void)
+{
+    static const uint32_t unknown = HOTFN_REASON_STACK_UNKNOWN;
+
+    /* push ebp; mov ebp, esp; push ebx; nop; call eax; eax = [esp]; leave; ret */
+    CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x04\x24\xC9\xC3"), unknown);
+    /* the same with pop ebx; pop ebp in the place of leave */
+    CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x04\x24\x5B\x5D\xC3"), 0);
+    /* a word further down */
+    CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x53\x53\xFF\xD0\x8B\x04\x24\xC9\xC3"), 0);
+    /* but not behind two calls */
+    CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x53\x53\xFF\xD0\xFF\xD0\x8B\x04\x24\xC9\xC3"), unknown);
+    /* by the frame pointer it is none */
+    CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x45\xFC\xC9\xC3"), 0);
+    /* one way leads to abort: test eax, eax; je ud2; pop ebx; pop ebp; ret */
+    CHECK_EQ_U64(
+        REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x04\x24\x85\xC0\x74\x03\x5B\x5D\xC3\x0F\x0B"),
+        0);
+    /* behind it: test eax, eax; je the second; eax = [esp]; ud2; the second: pop ebx; pop ebp; ret */
+    CHECK_EQ_U64(
+        REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x85\xC0\x74\x05\x8B\x04\x24\x0F\x0B\x5B\x5D\xC3"),
+        unknown);
+    /* eax = [esp]; test eax, eax; je leave; jmp leave; ...: both ways set the stack pointer anew */
+    CHECK_EQ_U64(
+        REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x04\x24\x85\xC0\x74\x02\xEB\x00\xC9\xC3"),
+        unknown);
+}
+
+/* The landing pad of f's first call, from which it returns well. */
+static uint32_t reason_of_pad(const char *behind, size_t behind_size, const char *pad,
+                              size_t pad_size, const char *cfi)
+{
+    scene s = scene_begin_i386();
+    uint64_t g = SCENE_FUNCTION(&s, "g", TWO_WAYS), f = scene_here(&s);
+    uint8_t at = (uint8_t)(10 + behind_size), size = (uint8_t)(at + pad_size);
+    /* no @LPStart, no @TType, call sites in uleb: one of 5 bytes */
+    const uint8_t lsda[] = { 0xFF, 0xFF, 0x01, 4, 5, 5, at, 0 };
+    uint32_t reason;
+
+    SCENE_CODE(&s, "\x53\x83\xEC\x10\x90"); /* push ebx; sub esp, 16; nop */
+    scene_branch(&s, 0xE8, g);
+    scene_code(&s, behind, behind_size);
+    scene_code(&s, pad, pad_size);
+    scene_symbol(&s, "f", known(&s, f), size, FUNC);
+    s.fdes[s.fde_count++] = (scene_fde){ .begin = f, .size = size, .lsda = true, .cfi = cfi };
+    memcpy(s.rodata, lsda, sizeof lsda);
+    judge(&s);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+#define REASON_OF_PAD(behind, pad, cfi)                                                            \
+    reason_of_pad(behind, sizeof(behind) - 1, pad, sizeof(pad) - 1, cfi)
+
+#define RETURNS "\x83\xC4\x10\x5B\xC3" /* add esp, 16; pop ebx; ret */
+#define NEAR_TOUCH "\x8B\x44\x24\x10"  /* eax = [esp+16] */
+
+static void an_exception_shows_nothing_of_the_calls_behind_it(void)
+{
+    CHECK_EQ_U64(REASON_OF_PAD(RETURNS, RETURNS, NULL), 0);
+    /* call eax; the touch; ud2 */
+    CHECK_EQ_U64(REASON_OF_PAD("\xFF\xD0" NEAR_TOUCH "\x0F\x0B", RETURNS, NULL),
+                 HOTFN_REASON_STACK_UNKNOWN);
+    /* a touch in the pad itself */
+    CHECK_EQ_U64(REASON_OF_PAD(RETURNS, NEAR_TOUCH RETURNS, NULL), 0);
+    CHECK_EQ_U64(REASON_OF_PAD(RETURNS, NEAR_TOUCH "\x0F\x0B", NULL), HOTFN_REASON_STACK_UNKNOWN);
+}
+
+#define TAKES_16 "\x41\x2E\x10" /* advance 1; GNU_args_size 16 */
+
+static void an_exception_takes_the_arguments_of_its_call(void)
+{
+    CHECK_EQ_U64(REASON_OF_PAD(RETURNS, "\x5B\xC3", NULL), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_PAD(RETURNS, "\x5B\xC3", TAKES_16), 0);
+    CHECK_EQ_U64(REASON_OF_PAD(RETURNS, RETURNS, TAKES_16), HOTFN_REASON_RETURN_ADDRESS);
+}
+
+/* ---- Words of the GOT. */
+
+enum { GOT = RODATA, A_WORD = 12 };
+
+/* Of code that leads to a PLT's entry, jmp [the word of the GOT], which the loader fills with the name's. */
+static uint32_t plt_flags(scene s, const char *name, uint64_t own, const char *before,
+                          uint8_t branch, const char *behind, size_t behind_size)
+{
+    bool wide = s.b->file.wide;
+    uint64_t plt = scene_code(&s, wide ? "\xFF\x25" : "\xFF\xA3", 2), f; /* off rip, off ebx */
+    uint32_t flags;
+
+    put(s.text, wide ? GOT + A_WORD - (plt + 6) : A_WORD, 4);
+    scene_nops(&s, 10);
+    f = scene_code(&s, before, 5);
+    scene_branch(&s, branch, plt);
+    scene_code(&s, behind, behind_size);
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    scene_slot(&s, GOT + A_WORD, name, own);
+    judge(&s);
+    flags = flags_at(&s, f);
+    scene_finish(&s);
+    return flags;
+}
+#define JUMP_ON(scene, name) plt_flags(scene, name, 0, "\x31\xC0\x90\x90\x90", 0xE9, "", 0)
+#define CALLS_PLT(name, own)                                                                       \
+    HOTFN_VERDICT_TIMING_REASON(                                                                   \
+        plt_flags(scene_begin_i386(), name, own, PUSHES, 0xE8, TOUCHES, sizeof TOUCHES - 1))
+
+static void a_standards_function_takes_seven_words_at_most(void)
+{
+    CHECK_EQ_U64(copies(JUMP_ON(scene_begin_i386(), "memcpy")), TIMED(7, NOTHING));
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(JUMP_ON(scene_begin_i386(), "other")),
+                 HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(JUMP_ON(scene_begin_i386(), "div")),
+                 HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(copies(JUMP_ON(scene_begin(), "memcpy")), TIMED(0, NOTHING));
+    CHECK_EQ_U64(copies(JUMP_ON(scene_begin(), "div")), TIMED(0, NOTHING));
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(JUMP_ON(scene_begin(), "other")),
+                 HOTFN_REASON_TAIL_UNKNOWN);
+}
+
+static void what_takes_nothing_off_the_stack_is_known_by_name(void)
+{
+    CHECK_EQ_U64(CALLS_PLT("memcpy", 0), 0);
+    CHECK_EQ_U64(CALLS_PLT("snprintf", 0), 0);
+    CHECK_EQ_U64(CALLS_PLT("__cxa_throw", 0), 0);
+    CHECK_EQ_U64(CALLS_PLT("_ZSt17__throw_bad_allocv", 0), 0);
+    CHECK_EQ_U64(CALLS_PLT("_ZSt9terminatev", 0), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(CALLS_PLT("div", 0), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(CALLS_PLT("other", 0), HOTFN_REASON_STACK_UNKNOWN);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(words_of_arguments_are_counted),
+    CHECK_TEST(what_returns_take_along_is_one_word_or_all),
+    CHECK_TEST(arguments_are_found_by_a_register_when_the_stack_is_realigned),
+    CHECK_TEST(a_known_callee_takes_what_its_returns_say),
+    CHECK_TEST(a_callee_that_cannot_be_told_takes_nothing_if_returns_show_it),
+    CHECK_TEST(what_stands_close_to_the_return_address_must_be_settled),
+    CHECK_TEST(an_exception_shows_nothing_of_the_calls_behind_it),
+    CHECK_TEST(an_exception_takes_the_arguments_of_its_call),
+    CHECK_TEST(a_standards_function_takes_seven_words_at_most),
+    CHECK_TEST(what_takes_nothing_off_the_stack_is_known_by_name),
+};
+CHECK_MAIN(tests)
