@@ -60,7 +60,7 @@ static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *optio
         return hfn_fail(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET,
                         "the scan is inconsistent");
     }
-    if (options->cache_folder &&
+    if (options->cache_folder && !scan->header.lacks_names &&
         !hfn_scan_cache_store(options->cache_folder, stamp, block, bytes)) {
         hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: the scan of %s could not be kept (%s)",
                 options->cache_folder, scan->path, strerror(errno));
@@ -127,7 +127,7 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
     if (status != HOTFN_OK) {
         return status;
     }
-    uint64_t stamp = hfn_scan_stamp(path, &file, &o);
+    uint64_t stamp = hfn_scan_stamp(path, &file, &o, &scan->env);
     if (!o.cache_folder || !take_from_cache(scan, o.cache_folder, stamp)) {
         status = make_fresh(scan, &o, stamp, err);
     }

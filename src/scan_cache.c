@@ -3,6 +3,7 @@
  * hotfn_plan_open).  A file is written beside its place and renamed, so a reader sees all or none. */
 #include "scan_cache.h"
 
+#include "os/os.h"
 #include "scan_block.h"
 
 #include <errno.h>
@@ -21,8 +22,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
     return hash;
 }
 
-/* A file that is read besides: its name, size and times. */
-static uint64_t mix_file(uint64_t hash, const char *path)
+static uint64_t mix_facts(uint64_t hash, const char *path)
 {
     struct stat file;
     if (stat(path, &file) == 0) {
@@ -30,11 +30,28 @@ static uint64_t mix_file(uint64_t hash, const char *path)
                              (uint64_t)file.st_mtim.tv_sec, (uint64_t)file.st_mtim.tv_nsec };
         hash = mix(hash, facts, sizeof facts);
     }
-    return mix(hash, path, strlen(path) + 1);
+    return hash;
+}
+
+/* A file that is read besides: its name, size and times. */
+static uint64_t mix_file(uint64_t hash, const char *path)
+{
+    return mix(mix_facts(hash, path), path, strlen(path) + 1);
+}
+
+/* The file that this very code is of, if that is a library; *user is the hash. */
+static bool mix_if_own(void *user, const hfn_os_module *module)
+{
+    uint64_t *hash = user, here = (uint64_t)(uintptr_t)&hfn_scan_stamp;
+    if (here < module->base || here >= module->end) {
+        return true;
+    }
+    *hash = mix_facts(*hash, module->is_main ? "/proc/self/exe" : module->path);
+    return false;
 }
 
 uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
-                        const hotfn_scan_options *options)
+                        const hotfn_scan_options *options, const hotfn_env *env)
 {
     uint64_t facts[] = { HFN_SCAN_VERSION,
                          (uint64_t)file->st_dev,
@@ -44,14 +61,10 @@ uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
                          (uint64_t)file->st_mtim.tv_nsec,
                          (uint64_t)file->st_ctim.tv_sec,
                          (uint64_t)file->st_ctim.tv_nsec,
-                         options->flags };
+                         options->flags,
+                         env->decompress_fn != NULL };
     uint64_t hash = mix(0xcbf29ce484222325ull, facts, sizeof facts);
-    struct stat own; /* another build of ourselves may judge otherwise */
-    if (stat("/proc/self/exe", &own) == 0) {
-        uint64_t build[] = { (uint64_t)own.st_size, (uint64_t)own.st_mtim.tv_sec,
-                             (uint64_t)own.st_mtim.tv_nsec };
-        hash = mix(hash, build, sizeof build);
-    }
+    hfn_os_each_module(mix_if_own, &hash); /* another build of ourselves may judge otherwise */
     hash = mix(hash, hotfn_version(), strlen(hotfn_version()));
     for (uint32_t i = 0; i < options->symbol_dir_count; i++) {
         hash = mix(hash, options->symbol_dirs[i], strlen(options->symbol_dirs[i]) + 1);

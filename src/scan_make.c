@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "scan_block.h"
+#include "symbols/symbols.h"
 
 #include <hotfn/session.h>
 #include <string.h>
@@ -170,6 +171,7 @@ static void put_header(const hfn_scan_header *h, uint8_t *block)
     put32(block + 120, h->hookable_count);
     put32(block + 124, h->refused_count);
     put32(block + 128, h->fragment_count);
+    put32(block + 132, h->lacks_names);
 }
 
 static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const walk *w, uint64_t stamp,
@@ -182,6 +184,7 @@ static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const walk *w, u
     h.id_bytes = w->image_info.id_bytes;
     memcpy(h.id, w->image_info.id, sizeof h.id);
     h.function_count = hotfn_functions_count(w->functions);
+    h.lacks_names = hfn_symbols_lacks_packed(w->symbols);
     h.plan_offset = (HFN_SCAN_HEADER_BYTES + 63u) & ~63u;
     h.plan_bytes = w->plan_info.byte_count;
     h.functions_offset = (h.plan_offset + h.plan_bytes + 63u) & ~63ull;

@@ -47,8 +47,12 @@ static void unpack_debugdata(hotfn_symbols *symbols, const hotfn_image *image)
     symbols->debugdata_bytes = env->decompress_fn(
         env->decompress_user, HOTFN_COMPRESSION_XZ, packed.data, (size_t)packed.size,
         MAX_DEBUGDATA_BYTES, env->realloc_fn, env->realloc_user, &symbols->debugdata_size);
+    symbols->lacks_packed = symbols->debugdata_bytes == NULL;
     if (!symbols->debugdata_bytes)
-        hfn_log(env, HOTFN_LOG_WARNING, "%s: its .gnu_debugdata is damaged", hfn_image_path(image));
+        hfn_log(
+            env, HOTFN_LOG_WARNING,
+            "%s: its .gnu_debugdata could not be unpacked: it is damaged, or liblzma is missing",
+            hfn_image_path(image));
     else if (hotfn_image_from_bytes(&symbols->debugdata, symbols->debugdata_bytes,
                                     symbols->debugdata_size, ".gnu_debugdata", env,
                                     &why) != HOTFN_OK)

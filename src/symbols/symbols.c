@@ -83,6 +83,11 @@ uint32_t hotfn_symbols_count(const hotfn_symbols *symbols)
     return symbols->table.count;
 }
 
+bool hfn_symbols_lacks_packed(const hotfn_symbols *symbols)
+{
+    return symbols->lacks_packed;
+}
+
 const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols)
 {
     return symbols->table.items;

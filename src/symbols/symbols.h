@@ -4,6 +4,7 @@
 #define HFN_SYMBOLS_SYMBOLS_H
 
 #include <hotfn/symbols.h>
+#include <stdbool.h>
 
 typedef struct hfn_symbol {
     uint64_t rva, byte_count;
@@ -14,5 +15,8 @@ typedef struct hfn_symbol {
 
 /* hotfn_symbols_count of them, by rva, then GLOBAL first, then name. */
 const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols);
+
+/* Were there some that are packed, and could not be unpacked? */
+bool hfn_symbols_lacks_packed(const hotfn_symbols *symbols);
 
 #endif

@@ -71,28 +71,25 @@ static void *unxz(const void *in, size_t in_bytes, size_t max_bytes, hotfn_reall
     /* The library frees *out_bytes of what it gets. */
     return out ? grow(grow_user, out, capacity, *out_bytes ? *out_bytes : 1) : NULL;
 }
-#endif
 
 static void *decompress(void *user, int32_t compression, const void *in, size_t in_bytes,
                         size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes)
 {
-    (void)user;
-#if defined(HOTFN_HAVE_LZMA)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (compression == HOTFN_COMPRESSION_XZ && pthread_once(&once, load_lzma) == 0 && lzma.end) {
-        return unxz(in, in_bytes, max_bytes, grow, grow_user, out_bytes);
-    }
-#endif
-    (void)compression, (void)in, (void)in_bytes, (void)max_bytes;
-    (void)grow, (void)grow_user, (void)out_bytes;
-    return NULL;
+    (void)user;
+    return compression == HOTFN_COMPRESSION_XZ && pthread_once(&once, load_lzma) == 0 && lzma.end
+               ? unxz(in, in_bytes, max_bytes, grow, grow_user, out_bytes)
+               : NULL;
 }
+#endif
 
 hotfn_env hotfn_tool_env(void)
 {
     hotfn_env env = HOTFN_ENV_INIT;
     env.demangle_fn = hotfn_tool_demangle;
+#if defined(HOTFN_HAVE_LZMA)
     env.decompress_fn = decompress;
+#endif
     env.line_fn = hotfn_tool_source_line;
     env.frame_fn = hotfn_tool_source_frame;
     return env;

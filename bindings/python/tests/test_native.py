@@ -3,6 +3,7 @@
 import ctypes
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -124,3 +125,28 @@ def test_import_error_names_a_struct_of_another_size(compiler, tmp_path):
     body += "int hotfn_sizeof(const char *name) { return name[6] == 'e' && name[7] == 'r' ? 16 : 0; }\n"
     done = import_with(other_library(compiler, tmp_path, body))
     assert "its hotfn_error has 16 bytes, this package's 784" in done.stderr
+
+
+SCAN = """
+import ctypes, sys
+from hotfn import _native, _structs as s
+out, info = ctypes.c_void_p(), s.ScanInfo()
+options = s.ScanOptions(cache_folder=sys.argv[1].encode())
+assert _native.lib.hotfn_scan_open(ctypes.byref(out), sys.argv[2].encode(), options, None, None) == 0
+assert _native.lib.hotfn_scan_get_info(out, info) == 0
+print(info.from_cache)
+"""
+
+
+def test_another_build_of_the_library_scans_anew(target_path, tmp_path):
+    copy = tmp_path / "libhotfn.so"
+    shutil.copy(_native.lib._name, copy)
+    environment = {**os.environ, "HOTFN_LIBRARY": str(copy), "PYTHONPATH": str(ROOT / "bindings/python")}
+
+    def from_cache():
+        return subprocess.run([sys.executable, "-c", SCAN, tmp_path / "cache", target_path], check=True,
+                              env=environment, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    assert [from_cache(), from_cache()] == ["0", "1"]
+    os.utime(copy, (0, 0))
+    assert [from_cache(), from_cache()] == ["0", "1"]

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 
 #include "check.h"
+#include "image/elf_builder.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -66,6 +67,53 @@ static void a_cached_scan_equals_a_fresh_one(void)
     hotfn_scan_close(cached);
 }
 
+/* liblzma may be there the next time. */
+static void *unpack(void *user, int32_t compression, const void *in, size_t in_bytes,
+                    size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes)
+{
+    void *out = *(bool *)user ? grow(grow_user, NULL, 0, in_bytes) : NULL;
+
+    CHECK(compression == HOTFN_COMPRESSION_XZ && in_bytes <= max_bytes);
+    if (out)
+        memcpy(out, in, in_bytes);
+    *out_bytes = in_bytes;
+    return out;
+}
+
+static void a_scan_that_lacks_packed_names_is_not_kept(void)
+{
+    static const struct {
+        bool env_unpacks, succeeds, from_cache;
+    } rows[] = {
+        { true, false, false }, { true, false, false }, { true, true, false },
+        { true, true, true },   { true, false, true },  { false, false, false },
+        { false, false, true },
+    };
+    elf_builder *b = elf_new_x86_64();
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/packed", folder);
+    elf_add(b, ".text", 1, ELF_ALLOC | ELF_CODE, "\xc3\xc3\xc3\xc3", 4);
+    elf_add(b, ".gnu_debugdata", 1, 0, "packed", 6);
+    elf_finish(b);
+    FILE *file = fopen(path, "wb");
+    CHECK(file && fwrite(b->file.data, 1, b->file.size, file) == b->file.size && !fclose(file));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool succeeds = rows[i].succeeds;
+        hotfn_env env = HOTFN_ENV_INIT;
+        hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+        hotfn_scan *scan = NULL;
+
+        env.decompress_fn = rows[i].env_unpacks ? unpack : NULL;
+        env.decompress_user = &succeeds;
+        options.cache_folder = folder;
+        if (CHECK_EQ_I64(hotfn_scan_open(&scan, path, &options, &env, NULL), HOTFN_OK))
+            CHECK_EQ_U64(info_of(scan).from_cache, rows[i].from_cache);
+        hotfn_scan_close(scan);
+    }
+    free(b);
+}
+
 /* Overwrite one byte of each file in the cache folder. */
 static void damage_cache(long at)
 {
@@ -86,7 +134,7 @@ static void damage_cache(long at)
 
 static void a_broken_cache_is_made_again(void)
 {
-    static const long places[] = {0, 8, 20, 64, 72, 80, 88, 104};
+    static const long places[] = { 0, 8, 20, 64, 72, 80, 88, 104 };
 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         hotfn_scan_close(scan_self(folder));
@@ -169,9 +217,9 @@ static void a_cut_block_is_refused_at_every_length(void)
     uint64_t bytes = 0;
 
     CHECK(hfn_scan_make(&block, &bytes, "/proc/self/exe", &options, 1, &env, NULL) == HOTFN_OK);
-    CHECK(hfn_scan_check((hfn_span){block, bytes, false}, &header));
+    CHECK(hfn_scan_check((hfn_span){ block, bytes, false }, &header));
     for (uint64_t n = 0; n < bytes; n += n < 4096 ? 1 : 997)
-        CHECK(!hfn_scan_check((hfn_span){block, n, false}, &header));
+        CHECK(!hfn_scan_check((hfn_span){ block, n, false }, &header));
     hfn_free(&env, block, bytes);
 }
 
@@ -189,6 +237,7 @@ static void what_is_no_program_is_refused_with_its_name(void)
 static const check_test tests[] = {
     CHECK_TEST(main_is_hookable),
     CHECK_TEST(a_cached_scan_equals_a_fresh_one),
+    CHECK_TEST(a_scan_that_lacks_packed_names_is_not_kept),
     CHECK_TEST(a_broken_cache_is_made_again),
     CHECK_TEST(another_users_cache_is_not_believed),
     CHECK_TEST(a_function_of_just_the_bounds_is_selected),
