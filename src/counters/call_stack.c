@@ -377,13 +377,15 @@ static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t fram
 /* A call ends that is not the innermost one of the log.  How much had been timed before it began; where nobody
  * knows, nothing was in it. */
 static NOINLINE HFN_KEEPS_REGISTERS uint64_t end_out_of_order(hfn_time_state *t,
-                                                              const hfn_time_frame *f)
+                                                              const hfn_time_frame *f, uint64_t now)
 {
     hfn_open_call *log = hfn_time_log_of(t);
     hfn_waiting_call *limbo = hfn_time_limbo_of(t);
     uint64_t frame = address_of(f), before = t->timed;
     bool logged = f->depth < HFN_LOG_CAPACITY;
 
+    if (t->last_tick == 0) /* a forked child's first event, in a wiped row (around_fork.c) */
+        hfn_store_tick(&t->last_tick, t->floor = now);
     t->current = hfn_call_slot(f->how) + 1; /* what was begun since is over, or waits */
     if (f->depth < t->depth && (!logged || log[f->depth].frame == frame)) {
         if (f->depth + 1 < t->depth)
@@ -507,7 +509,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
         BARRIER(); /* from then on the place is a handler's */
         t->depth = depth;
     } else {
-        timed_before = end_out_of_order(HFN_PASS(t), HFN_PASS(f));
+        timed_before = end_out_of_order(HFN_PASS(t), HFN_PASS(f), HFN_PASS(now));
     }
     pass_time(t, t->current, now);
     t->current = f->caller;

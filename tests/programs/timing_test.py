@@ -405,6 +405,20 @@ def one_process_alone_can_be_shown(place):
         assert ("parents" in chrome) == main and ("childs" in chrome) != main, chrome
 
 
+def a_child_is_busy_no_longer_than_the_run_took(place):
+    """With the C library hooked, a forked child's first events end calls that began in the parent."""
+    source = place / "forks.c"
+    source.write_text("#include <sys/wait.h>\n#include <unistd.h>\n"
+                      "int main(void) { for (int i = 0; i < 3; i++) if (!fork()) _exit(0);"
+                      " while (wait(0) > 0) {} }\n")
+    binary = build(place, source, "-O2")
+    for options in (), ("--flat",), ("--sample", "4"):
+        _, _, report = run(place, binary, "--module", "*", "--mode", "time", *options)
+        took = report["record"]["end_ns"] - report["record"]["start_ns"]
+        busy = [thread["busy_ns"] for thread in report["threads"]]
+        assert len(busy) == 4 and max(busy) <= 2 * took, (took, busy)
+
+
 def nobody_is_called_by_a_place_that_nobody_called(place):
     """A sample's tree has places of callers that went by untimed: they are no edges."""
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
@@ -474,6 +488,7 @@ CASES = [
     what_is_not_proven_is_counted_with_a_reason,
     jumps_through_the_own_plt_lead_to_known_functions,
     one_process_alone_can_be_shown,
+    a_child_is_busy_no_longer_than_the_run_took,
     nobody_is_called_by_a_place_that_nobody_called,
     recursion_counts_once_in_a_sample,
     a_sample_tells_where_self_is_too_large,

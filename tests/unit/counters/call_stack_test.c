@@ -481,6 +481,21 @@ static void a_childs_calls_begin_anew(void)
     timed_forget();
 }
 
+/* Behind a fork the child finds its row wiped, and ends calls that began in the parent's. */
+static void a_wiped_rows_time_begins_with_its_first_event(void)
+{
+    timed_start(0);
+    hfn_time_state *t = timed_use(0);
+    enter(frame_at(0, 64), 1, false);
+    enter(frame_at(0, 128), 2, false);
+    memset(&timed.rows[0], 0, sizeof timed.rows[0]);
+    leave(frame_at(0, 128), false);
+    leave(frame_at(0, 64), false);
+    CHECK_EQ_U64(timed_cell(t, 2)->self_ticks, 0);
+    CHECK_EQ_U64(timed_cell(t, 1)->self_ticks, t->last_tick - t->floor);
+    timed_forget();
+}
+
 /* ---- Any calls in any order. */
 
 typedef struct model {
@@ -773,6 +788,7 @@ static const check_test tests[] = {
     CHECK_TEST(each_call_leaves_two_events),
     CHECK_TEST(the_ring_of_slow_calls_keeps_the_latest),
     CHECK_TEST(a_childs_calls_begin_anew),
+    CHECK_TEST(a_wiped_rows_time_begins_with_its_first_event),
     CHECK_TEST(any_calls_in_any_order_keep_the_sums),
     CHECK_TEST(a_sampled_calls_caller_is_whose_code_it_goes_back_to),
     CHECK_TEST(a_sampled_call_that_was_jumped_to_has_who_jumped_as_caller),
