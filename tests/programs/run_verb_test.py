@@ -354,6 +354,17 @@ def follows_children_on_request(case):
     check("counted_once" not in out.stdout, "children without --follow")
 
 
+def a_child_that_cannot_be_counted_runs_and_says_so(case):
+    """As in a sandbox with a /proc of its own: there is no such process as ours."""
+    far = f"export HOTFN_RUN=4194305:${{HOTFN_RUN#*:}}; exec {case.target} 5"
+    code, out, err = case.run("bash", "-c", far, options=["--follow"])
+    bare = subprocess.run([case.target, "5"], capture_output=True, text=True)
+    check((code, out) == (bare.returncode, bare.stdout), (code, out))
+    check("nothing is counted in process" in err and "/proc/4194305/" in err, err)
+    _, _, err = case.run("bash", "-c", far, options=["--follow", "-q"])
+    check(err == bare.stderr, err)
+
+
 def counts_the_interpreter_of_a_script(case):
     script = case.folder / "script"
     script.write_text(f"#!{case.target} 250\n")

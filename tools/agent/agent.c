@@ -133,7 +133,8 @@ static void join(const settings *s)
     options.handover_path = handover;
     options.flags = HOTFN_SESSION_SINGLE_THREADED;
     options.perf_map_path = s->flags & AGENT_PERF_MAP ? perf : NULL;
-    if (hotfn_session_join(&session, &options, &env, &err) != HOTFN_OK) {
+    if (hotfn_session_join(&session, &options, &env, &err) != HOTFN_OK &&
+        (s->flags & (AGENT_QUIET | AGENT_INSIDE)) != (AGENT_QUIET | AGENT_INSIDE)) {
         dprintf(2, "hotfn agent: nothing is counted in process %d: %s%s%s\n", (int)getpid(),
                 err.file, err.file[0] ? ": " : "", err.text);
     }

@@ -32,7 +32,8 @@ static bool set_environment(const run_options *o, const run_target *t, const cha
 {
     char preload[2 * PATH_MAX], run[256];
     const char *before = getenv("LD_PRELOAD");
-    unsigned flags = (o->follow ? AGENT_FOLLOW : 0) | (o->perf_map ? AGENT_PERF_MAP : 0);
+    unsigned flags = (o->follow ? AGENT_FOLLOW : 0) | (o->perf_map ? AGENT_PERF_MAP : 0) |
+                     (o->quiet ? AGENT_QUIET : 0);
     bool fits = snprintf(preload, sizeof preload, before ? "%s:%s" : "%s", agent, before) <
                 (int)sizeof preload;
     snprintf(run, sizeof run, "%d:%d:%d:%llu:%llu:%03u", (int)parent, live_fd, handover_fd,
