@@ -416,6 +416,26 @@ def warns_of_a_cache_that_cannot_be_unless_quiet(case):
     check(quiet == "", quiet)
 
 
+def leaves_signals_as_they_were(case):
+    if FLAGS:
+        return  # grep is of the other word size
+    words = ["grep", "^Sig[BIC]", "/proc/self/status"]
+    bare = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    _, hooked, _ = case.run(*words)
+    check(bare == hooked and "SigIgn" in bare, f"{bare}{hooked}")
+
+
+def says_that_proc_is_not_mounted(case):
+    alone = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc || exit 77; exec "$@"', "sh"]
+    if not shutil.which("unshare") or subprocess.run([*alone, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        raise cases.Skipped("nobody here may mount over /proc")
+    for words in (["run", "--", case.target], ["bisect", "--", case.target],
+                  ["kit", case.target, "-o", case.folder / "kit"]):
+        done = subprocess.run([*alone, HOTFN, *words], capture_output=True, text=True, timeout=60)
+        check("/proc is not mounted" in done.stderr and "install" not in done.stderr, done)
+        check(done.returncode == (125 if words[0] == "run" else 1), done)
+
+
 CASES = [f for f in list(globals().values())
          if getattr(f, "__code__", None) and f.__code__.co_varnames[:1] == ("case",)]
 

@@ -3,6 +3,7 @@
  * see that it is stable; then with all functions hooked; then with ever fewer of them, until those are
  * left that matter.  A hang is an outcome like any other. */
 #include "bisect.h"
+#include "run.h"
 #include "verbs.h"
 #include "words.h"
 
@@ -342,7 +343,7 @@ int hotfn_verb_bisect(int argc, char **argv)
         status = TOOL_OK;
     } else if (b && !parse(&b->setup, argc, argv)) {
         status = TOOL_USAGE;
-    } else if (b) {
+    } else if (b && run_has_proc("hotfn bisect")) {
         if (bisect_begin(&b->setup))
             status = bisect(b);
         bisect_end(&b->setup);

@@ -40,6 +40,8 @@ static bool copy_tools(const char *folder, const hotfn_image *image)
 
     hotfn_image_get_info(image, &info);
     name = run_agent_name(info.machine);
+    if (!run_has_proc("hotfn kit"))
+        return false;
     if (!run_find_agent(agent, sizeof agent, info.machine)) {
         fprintf(stderr, "hotfn kit: %s was not found; install libhotfn whole\n", name);
         return false;

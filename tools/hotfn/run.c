@@ -222,6 +222,9 @@ static int prepare(run *r)
     if (status != 0) {
         return status;
     }
+    if (!run_has_proc("hotfn run")) {
+        return RUN_FAILED;
+    }
     if (!run_find_agent(r->agent, sizeof r->agent, r->target.machine)) {
         fprintf(stderr,
                 "hotfn run: %s was not found beside this program nor at %s; "

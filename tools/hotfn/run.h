@@ -56,6 +56,8 @@ int run_find_target(run_target *t, const run_options *o);
 bool run_can_run(uint32_t machine);
 /* Its name; HOTFN_MACHINE_OTHER: for those like ourselves. */
 const char *run_agent_name(uint32_t machine);
+/* False after a message. */
+bool run_has_proc(const char *of);
 bool run_find_agent(char *path, size_t bytes, uint32_t machine);
 /* From one agent's path to one by which each process finds that of its own word size; as it was if there
  * are not both. */

@@ -59,6 +59,18 @@ static void take_signals(void)
     }
 }
 
+/* 32 and 33, which glibc keeps for itself: its posix_spawn has them ignored in the child unless it is told
+ * otherwise (glibc, sysdeps/unix/sysv/linux/spawni.c), and its sigaddset knows them not.  The kernel's set has
+ * bit n - 1 for signal n. */
+static sigset_t libc_signals(void)
+{
+    const unsigned long bits = 3ul << 31;
+    sigset_t set;
+    sigemptyset(&set);
+    memcpy(&set, &bits, sizeof bits);
+    return set;
+}
+
 /* With no copy of our memory made first, as fork would; 0 or an errno.  The child's signals are as ours were. */
 static int spawn(run_child *c, const run_options *o, const run_target *t, const sigset_t *mask)
 {
@@ -68,7 +80,9 @@ static int spawn(run_child *c, const run_options *o, const run_target *t, const 
         return failed;
     }
     posix_spawnattr_setsigmask(&how, mask);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
+    sigset_t own = libc_signals();
+    posix_spawnattr_setsigdefault(&how, &own);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     failed = posix_spawn(&c->pid, t->file, NULL, &how, o->command, environ);
     posix_spawnattr_destroy(&how);
     return failed;

@@ -180,6 +180,19 @@ const char *run_agent_name(uint32_t machine)
                : "hotfn-agent.so";
 }
 
+bool run_has_proc(const char *of)
+{
+    bool has = access("/proc/self/exe", F_OK) == 0;
+    if (!has) {
+        fprintf(
+            stderr,
+            "%s: /proc is not mounted here: this program finds its own parts through it, and the "
+            "target the record; mount -t proc proc /proc\n",
+            of);
+    }
+    return has;
+}
+
 /* In a kit beside us, in a build folder one up, in an installed tree that was moved as a whole, else where
  * it was to be installed. */
 bool run_find_agent(char *path, size_t bytes, uint32_t machine)
