@@ -40,10 +40,13 @@ EXPORT int prctl(int option, ...)
     }
     va_end(more);
     bool forbids = forbids_clock(option, words[0]);
-    uint32_t clock = forbids ? hfn_timing_stop_clock() : 0;
+    uint64_t stopped_at = 0;
+    uint32_t clock = forbids ? hfn_timing_stop_clock(&stopped_at) : 0;
     int answer = next_prctl(option, words[0], words[1], words[2], words[3]);
     if (forbids && answer != 0) {
         hfn_timing_go_on(clock);
+    } else if (forbids) {
+        hfn_timing_tell_stop(stopped_at);
     }
     return answer;
 }

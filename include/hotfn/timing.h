@@ -56,7 +56,9 @@ typedef struct hotfn_time_header {
     uint32_t clock_went_back;   /* exits whose clock was before their entry's                */
     uint32_t version;         /* HOTFN_TIMES_VERSION of who made it                        */
     uint32_t reserved;
-    uint64_t spare[18];
+    uint64_t clock_stopped_ticks; /* when a process first forbade itself the clock: its calls were
+                                     counted only from then on; 0: none did                 */
+    uint64_t spare[17];
 } hotfn_time_header;
 
 /* At the start of a thread's time row; 256 bytes.  The engine may keep words of its own in spare. */
@@ -161,8 +163,10 @@ typedef struct hotfn_record_time_info {
     uint64_t event_count, events_lost;
     const char *note;      /* why the record's times are not read (flags is 0 then), or "" */
     uint64_t note_offset;  /* where in its file they stand               */
+    uint64_t clock_stopped_ns; /* so long after the record's start a process first forbade itself the
+                                  clock, and was counted only from then on; 0: none did */
 } hotfn_record_time_info;
-#define HOTFN_RECORD_TIME_INFO_INIT { (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_TIME_INFO_INIT { (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define HOTFN_TIMING_COUNT_ONLY 0u
 #define HOTFN_TIMING_FULL 1u

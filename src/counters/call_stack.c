@@ -49,6 +49,11 @@ static ALWAYS_INLINE uint64_t ticks(void)
     return HFN_LIKELY(hfn_time.clock & 1) ? hfn_cpu_ticks() : system_ticks();
 }
 
+uint64_t hfn_time_now(void)
+{
+    return ticks();
+}
+
 static ALWAYS_INLINE uint64_t address_of(const hfn_time_frame *f)
 {
     return (uint64_t)(uintptr_t)f;

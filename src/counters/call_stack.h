@@ -58,6 +58,8 @@ void hfn_time_begin_child(uint8_t *row);
 void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots);
 /* The stub's frame at `frame` is unwound, or 0: the innermost one is. */
 void hfn_time_leave(uint64_t frame);
+/* The clock; where it is stopped, the thread's last reading. */
+uint64_t hfn_time_now(void);
 
 /* Whose code is where, sorted; for callers of sampled calls.  Never freed once it is here. */
 typedef struct hfn_code_range {

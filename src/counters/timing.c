@@ -188,9 +188,22 @@ void hfn_timing_stop(void)
     hfn_time.header = NULL;
 }
 
-uint32_t hfn_timing_stop_clock(void)
+uint32_t hfn_timing_stop_clock(uint64_t *at)
 {
+    uint32_t clock = __atomic_load_n(&hfn_time.clock, __ATOMIC_RELAXED);
+
+    *at = hfn_time.header && clock != HFN_CLOCK_STOPPED ? hfn_time_now() : 0;
     return __atomic_exchange_n(&hfn_time.clock, HFN_CLOCK_STOPPED, __ATOMIC_SEQ_CST);
+}
+
+/* Relaxed: one word, that of the first to tell. */
+void hfn_timing_tell_stop(uint64_t at)
+{
+    uint64_t none = 0;
+
+    if (hfn_time.header && at)
+        __atomic_compare_exchange_n(&hfn_time.header->clock_stopped_ticks, &none, at, false,
+                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 void hfn_timing_go_on(uint32_t clock)

@@ -185,8 +185,9 @@ static void put_time_info(const hfn_view *view, hfn_sink *sink)
                     t->histograms_lost, t->slow_lost);
     hfn_sink_format(sink, ",\"abandoned_exits\":%" PRIu32 ",\"clock_went_back\":%" PRIu32,
                     t->abandoned_exits, t->clock_went_back);
-    hfn_sink_format(sink, ",\"events\":%" PRIu64 ",\"events_lost\":%" PRIu64 "}", t->event_count,
+    hfn_sink_format(sink, ",\"events\":%" PRIu64 ",\"events_lost\":%" PRIu64, t->event_count,
                     t->events_lost);
+    hfn_sink_format(sink, ",\"clock_stopped_ns\":%" PRIu64 "}", t->clock_stopped_ns);
 }
 
 static void put_threads(const hfn_view *view, hfn_sink *sink)

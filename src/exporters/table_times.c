@@ -309,6 +309,23 @@ static void put_counted_only(const hfn_view *view, hfn_sink *sink)
     }
 }
 
+static void put_clock(const hfn_view *view, hfn_sink *sink)
+{
+    const hotfn_record_time_info *t = &view->time;
+    char at[24];
+    if (t->clock == HOTFN_CLOCK_MERGED)
+        hfn_sink_text(sink, "clock: nanoseconds of the merged runs' clocks\n");
+    else
+        hfn_sink_format(sink, "clock: %s, %.6g MHz, its steps are %.3g ns\n",
+                        hfn_clock_name(t->clock), (double)t->ticks_per_second / 1e6,
+                        t->resolution_ns);
+    if (t->clock_stopped_ns > 0)
+        hfn_sink_format(sink,
+                        "%s after the start the program forbade itself to read the clock (prctl): "
+                        "from then on calls were only counted\n",
+                        time_text(t->clock_stopped_ns, at));
+}
+
 bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
@@ -323,12 +340,7 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
     } else {
         hfn_sink_text(sink, "; there is no cost of hooks in it\n");
     }
-    if (t->clock == HOTFN_CLOCK_MERGED)
-        hfn_sink_text(sink, "clock: nanoseconds of the merged runs' clocks\n");
-    else
-        hfn_sink_format(sink, "clock: %s, %.6g MHz, its steps are %.3g ns\n",
-                        hfn_clock_name(t->clock), (double)t->ticks_per_second / 1e6,
-                        t->resolution_ns);
+    put_clock(view, sink);
     if (is_sample(view)) {
         if (t->sample_mean > 1)
             hfn_sink_format(sink,

@@ -114,6 +114,15 @@ def timed_calls(record, name):
     return {f["name"]: f.get("timed_calls") for f in json.loads(done.stdout)["functions"]}[name]
 
 
+def tells_when_the_clock_stopped(record, stopped):
+    info = subprocess.run([HOTFN, "info", record], capture_output=True, text=True, check=True).stdout
+    report = subprocess.run([HOTFN, "report", record], capture_output=True, text=True, check=True).stdout
+    said = json.loads(subprocess.run([HOTFN, "info", "--json", record], capture_output=True, check=True).stdout)
+    if not (("were only counted" in info) == ("forbade itself to read the clock" in report) == stopped ==
+            (said["time"]["clock_stopped_ns"] > 0)) or said["time"]["clock_stopped_ns"] > said["end_ns"] - said["start_ns"]:
+        raise AssertionError(f"{record}: {stopped}, but\n{info}{report}{said['time']}")
+
+
 def forbids_itself_the_clock(place):
     """Calls before are timed, calls after counted."""
     program = build(place, "no_clock.c")
@@ -127,6 +136,7 @@ def forbids_itself_the_clock(place):
         for mode in ("timed", "everything", "flat", "memory"):
             if timed_calls(place / f"{mode}.hfr", "counted") != timed:
                 raise AssertionError(f"{how} {mode}: {timed_calls(place / f'{mode}.hfr', 'counted')} timed")
+            tells_when_the_clock_stopped(place / f"{mode}.hfr", how != "failed")
 
 
 def pays_no_memory_for_the_hooks(place):

@@ -131,6 +131,11 @@ static void print_timing(const hotfn_record *record)
            " lost), %" PRIu64 " events (%" PRIu64 " lost)\n",
            "times", (double)t.busy_ns / 1e9, t.node_count, t.nodes_merged, t.edge_count,
            t.slow_count, (uint64_t)t.slow_lost, t.event_count, t.events_lost);
+    if (t.clock_stopped_ns) {
+        printf(
+            "%-10s stopped %.6f s after the start (prctl): from then on calls were only counted\n",
+            "clock", (double)t.clock_stopped_ns / 1e9);
+    }
     if (t.abandoned_exits || t.clock_went_back) {
         printf("%-10s %" PRIu32 " calls were left by longjmp or the like; %" PRIu32
                " times the clock went back\n",
@@ -289,9 +294,10 @@ static void json_timing(const hotfn_record *record)
            t.slow_ns, t.busy_ns);
     printf(",\"nodes\":%" PRIu32 ",\"nodes_merged\":%" PRIu32 ",\"edges\":%" PRIu32
            ",\"slow_calls\":%" PRIu32 ",\"events\":%" PRIu64 ",\"events_lost\":%" PRIu64
-           ",\"abandoned_exits\":%" PRIu32 ",\"clock_went_back\":%" PRIu32 "}",
+           ",\"abandoned_exits\":%" PRIu32 ",\"clock_went_back\":%" PRIu32
+           ",\"clock_stopped_ns\":%" PRIu64 "}",
            t.node_count, t.nodes_merged, t.edge_count, t.slow_count, t.event_count, t.events_lost,
-           t.abandoned_exits, t.clock_went_back);
+           t.abandoned_exits, t.clock_went_back, t.clock_stopped_ns);
 }
 
 static void json_budget(const hotfn_record *record)

@@ -227,7 +227,8 @@ class TimeHeader(ctypes.Structure):
                 ("slow_capacity", c_uint32), ("slow_used", c_uint32), ("event_capacity", c_uint32),
                 ("row_bytes", c_uint32), ("cells_at", c_uint32), ("nodes_merged", c_uint32),
                 ("abandoned_exits", c_uint32), ("clock_went_back", c_uint32),
-                ("version", c_uint32), ("reserved", c_uint32), ("spare", c_uint64 * 18)]
+                ("version", c_uint32), ("reserved", c_uint32), ("clock_stopped_ticks", c_uint64),
+                ("spare", c_uint64 * 17)]
 
 
 class TimeThread(ctypes.Structure):
@@ -273,7 +274,8 @@ class RecordTimeInfo(Sized):
                 ("slow_count", c_uint32), ("nodes_merged", c_uint32),
                 ("histograms_lost", c_uint32), ("abandoned_exits", c_uint32),
                 ("clock_went_back", c_uint32), ("slow_lost", c_uint64), ("event_count", c_uint64),
-                ("events_lost", c_uint64), ("note", c_char_p), ("note_offset", c_uint64)]
+                ("events_lost", c_uint64), ("note", c_char_p), ("note_offset", c_uint64),
+                ("clock_stopped_ns", c_uint64)]
 
 
 class RecordTiming(Sized):

@@ -89,6 +89,7 @@ class TimeInfo:
     busy_ns: int             # all threads' time in timed functions
     nodes_merged: int        # calls that found no place of their own in the tree
     abandoned_exits: int     # calls that were left by longjmp or the like
+    clock_stopped_ns: int    # so long after the start the program forbade itself the clock: only counted since; 0: not
 
 
 def raw_info(handle: c_void_p) -> s.RecordTimeInfo:
@@ -104,7 +105,8 @@ def info_of(handle: c_void_p) -> Optional[TimeInfo]:
     return TimeInfo(sample_mean=raw.sample_mean, ticks_per_second=raw.ticks_per_second,
                     cost_ns=raw.cost_inside_ns + raw.cost_outside_ns,
                     count_cost_ns=raw.count_cost_ns, busy_ns=raw.busy_ns,
-                    nodes_merged=raw.nodes_merged, abandoned_exits=raw.abandoned_exits)
+                    nodes_merged=raw.nodes_merged, abandoned_exits=raw.abandoned_exits,
+                    clock_stopped_ns=raw.clock_stopped_ns)
 
 
 def note_of(handle: c_void_p) -> Optional[str]:
