@@ -149,18 +149,23 @@ static void an_empty_plan_opens(void)
     hotfn_plan_destroy(plan);
 }
 
-/* Open a copy of exactly byte_count bytes. */
-static hotfn_status open_copy(const uint8_t *bytes, uint64_t byte_count, uint32_t check_sum)
+/* Open a copy behind whose last byte nothing can be read. */
+static hotfn_status open_copy(const uint8_t *bytes, uint64_t byte_count, uint32_t check_sum,
+                              hotfn_error *err)
 {
-    uint8_t *copy = malloc(byte_count ? byte_count : 1);
+    uint64_t page = hfn_os_page_bytes(), room = (byte_count + page - 1) / page * page;
+    uint8_t *pages =
+        mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *copy = pages + room - byte_count;
     hotfn_plan *plan = NULL;
     hotfn_status status;
 
     memcpy(copy, bytes, byte_count);
-    status = hotfn_plan_open(&plan, copy, byte_count, check_sum, NULL, NULL);
+    mprotect(pages + room, page, PROT_NONE);
+    status = hotfn_plan_open(&plan, copy, byte_count, check_sum, NULL, err);
     CHECK((status == HOTFN_OK) == (plan != NULL));
     hotfn_plan_destroy(plan);
-    free(copy);
+    munmap(pages, room + page);
     return status;
 }
 
@@ -169,8 +174,8 @@ static void a_cut_plan_does_not_open(void)
     hotfn_plan *plan = make_plan();
 
     for (uint64_t size = 0; size < plan->byte_count; size++)
-        CHECK_EQ_I64(open_copy(plan->bytes, size, 0), HOTFN_E_FORMAT);
-    CHECK_EQ_I64(open_copy(plan->bytes, plan->byte_count, 1), HOTFN_OK);
+        CHECK_EQ_I64(open_copy(plan->bytes, size, 0, NULL), HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_copy(plan->bytes, plan->byte_count, 1, NULL), HOTFN_OK);
     hotfn_plan_destroy(plan);
 }
 
@@ -183,8 +188,8 @@ static void a_changed_byte_is_seen_by_the_checksum(void)
         for (unsigned bit = 0; bit < 8; bit++) {
             memcpy(copy, plan->bytes, plan->byte_count);
             copy[at] ^= (uint8_t)(1u << bit);
-            CHECK(open_copy(copy, plan->byte_count, 1) != HOTFN_OK);
-            open_copy(copy, plan->byte_count, 0); /* may open, must not fault */
+            CHECK(open_copy(copy, plan->byte_count, 1, NULL) != HOTFN_OK);
+            open_copy(copy, plan->byte_count, 0, NULL); /* may open, must not fault */
         }
     free(copy);
     hotfn_plan_destroy(plan);
@@ -197,7 +202,7 @@ static void check_refused(size_t at, uint8_t byte, hotfn_status expected)
 
     memcpy(copy, plan->bytes, plan->byte_count);
     copy[at] = byte;
-    if (!CHECK_EQ_I64(open_copy(copy, plan->byte_count, 0), expected))
+    if (!CHECK_EQ_I64(open_copy(copy, plan->byte_count, 0, NULL), expected))
         printf("# byte %zu\n", at);
     free(copy);
     hotfn_plan_destroy(plan);
@@ -211,6 +216,49 @@ static size_t make_plan_bytes(void)
 
     hotfn_plan_destroy(plan);
     return byte_count;
+}
+
+/* Refused at the part that lies, before anything of it is followed. */
+static void check_refused_at(size_t at, uint8_t byte, size_t part)
+{
+    hotfn_plan *plan = make_plan();
+    uint8_t *copy = malloc(plan->byte_count);
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    memcpy(copy, plan->bytes, plan->byte_count);
+    copy[at] = byte;
+    CHECK_EQ_I64(open_copy(copy, plan->byte_count, 0, &err), HOTFN_E_FORMAT);
+    if (!CHECK_EQ_U64(err.offset, part))
+        printf("# byte %zu\n", at);
+    free(copy);
+    hotfn_plan_destroy(plan);
+}
+
+static void what_lies_is_named(void)
+{
+    size_t first = PLAN_HEADER_BYTES, second = first + PLAN_RANGE_BYTES;
+
+    check_refused_at(first + PLAN_RANGE_COUNT_OF_AT, 4, first); /* of 3 that there are */
+    check_refused_at(first + PLAN_RANGE_COUNT_OF_AT, 0, first);
+    check_refused_at(second + PLAN_RANGE_COUNT_OF_AT, 2, second); /* of 1 that is left */
+    check_refused_at(second + PLAN_RANGE_FIRST_AT, 1, second);
+    check_refused_at(second + PLAN_RANGE_FIRST_AT, 3, second);
+    check_refused_at(first + PLAN_RANGE_END_AT, 0, first); /* where it begins */
+    check_refused_at(PLAN_REACH_BEGIN_AT, 16, first);
+    check_refused_at(PLAN_REACH_END_AT, 24, second);
+}
+
+/* The last entry's data end where all data end, just before the sites. */
+static void data_behind_the_end_are_not_read(void)
+{
+    size_t third = PLAN_HEADER_BYTES + 2 * PLAN_RANGE_BYTES + 2 * PLAN_ENTRY_BYTES;
+
+    check_refused_at(third + PLAN_ENTRY_ORIGINAL_BYTES_AT, PLAN_ORIGINAL_MAX, third);
+    check_refused_at(third + PLAN_ENTRY_MOVED_BYTES_AT, HFN_MOVED_MAX, third);
+    check_refused_at(third + PLAN_ENTRY_FIXUPS_AT, HFN_FIXUP_MAX, third);
+    check_refused_at(third + PLAN_ENTRY_STEPS_AT, PLAN_STEPS_MAX, third);
+    check_refused_at(third + PLAN_ENTRY_CFI_BYTES_AT, PLAN_CFI_MAX, third);
+    check_refused_at(third + PLAN_ENTRY_COMEBACKS_AT, UINT8_MAX, third);
 }
 
 static void lies_are_refused(void)
@@ -377,7 +425,7 @@ static hotfn_status open_changed(const hotfn_plan *plan, const uint8_t *at, uint
 
     memcpy(copy, plan->bytes, plan->byte_count);
     memcpy(copy + (at - plan->bytes), &value, value_bytes);
-    status = open_copy(copy, plan->byte_count, 0);
+    status = open_copy(copy, plan->byte_count, 0, NULL);
     free(copy);
     return status;
 }
@@ -471,7 +519,7 @@ static void the_head_of_a_plan_keeps_to_its_bounds(void)
     CHECK_EQ_I64(open_changed(plan, plan->bytes + PLAN_ID_BYTES_AT, 32, 4), HOTFN_OK);
     CHECK_EQ_I64(open_changed(plan, plan->bytes + PLAN_ID_BYTES_AT, 33, 4), HOTFN_E_FORMAT);
     memcpy(longer, plan->bytes, plan->byte_count);
-    CHECK_EQ_I64(open_copy(longer, plan->byte_count + 8, 0), HOTFN_E_FORMAT);
+    CHECK_EQ_I64(open_copy(longer, plan->byte_count + 8, 0, NULL), HOTFN_E_FORMAT);
     CHECK(hfn_plan_is_whole(plan->bytes, plan->byte_count));
     longer[plan->byte_count - 1] ^= 1;
     CHECK(!hfn_plan_is_whole(longer, plan->byte_count));
@@ -522,6 +570,8 @@ static const check_test tests[] = {
     CHECK_TEST(an_empty_plan_opens),
     CHECK_TEST(a_cut_plan_does_not_open),
     CHECK_TEST(a_changed_byte_is_seen_by_the_checksum),
+    CHECK_TEST(what_lies_is_named),
+    CHECK_TEST(data_behind_the_end_are_not_read),
     CHECK_TEST(lies_are_refused),
     CHECK_TEST(a_step_behind_what_moved_is_refused),
     CHECK_TEST(an_entry_opens_only_if_it_can_be_patched_so),

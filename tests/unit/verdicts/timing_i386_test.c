@@ -256,6 +256,84 @@ static void what_takes_nothing_off_the_stack_is_known_by_name(void)
     CHECK_EQ_U64(CALLS_PLT("other", 0), HOTFN_REASON_STACK_UNKNOWN);
 }
 
+/* The library's own function of the name: what it takes is read, whoever is called in the end. */
+static void an_own_function_behind_the_plt_is_read(void)
+{
+    scene s = scene_begin_i386();
+    uint64_t own = SCENE_FUNCTION(&s, "own", TAKES_A_WORD), plt, f;
+
+    scene_nops(&s, 16);
+    plt = SCENE_CODE(&s, "\xFF\xA3\x0C\0\0\0\x90\x90\x90\x90");
+    f = SCENE_CODE(&s, PUSHES);
+    scene_branch(&s, 0xE8, plt);
+    SCENE_CODE(&s, "\x5B\xC3");
+    scene_symbol(&s, "f", known(&s, f), 12, FUNC);
+    scene_slot(&s, GOT + A_WORD, "own", own);
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, f), 0);
+    scene_finish(&s);
+}
+
+/* ---- Where the code asks for its own address. */
+
+/* push ebp; mov ebp, esp; call the thunk; add ebx, ...; more code */
+static uint32_t thunk_flags(const char *thunk, size_t thunk_size, const char *behind,
+                            size_t behind_size)
+{
+    scene s = scene_begin_i386();
+    uint64_t t = scene_function(&s, "t", thunk, thunk_size), f;
+    uint32_t flags;
+
+    scene_nops(&s, 16);
+    f = SCENE_CODE(&s, "\x55\x89\xE5");
+    scene_branch(&s, 0xE8, t);
+    SCENE_CODE(&s, "\x81\xC3\x00\x01\x00\x00");
+    scene_code(&s, behind, behind_size);
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    judge(&s);
+    CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_offset, 0);
+    flags = flags_at(&s, f);
+    scene_finish(&s);
+    return flags;
+}
+#define BEHIND_THUNK(thunk, behind)                                                                \
+    HOTFN_VERDICT_TIMING_REASON(thunk_flags(thunk, sizeof(thunk) - 1, behind, sizeof(behind) - 1))
+
+static void a_thunk_that_gives_the_place_of_its_call_is_none_of_the_callees(void)
+{
+    /* mov ebx, [esp]; ret; then eax = [esp]; ud2: nothing was taken */
+    CHECK_EQ_U64(BEHIND_THUNK("\x8B\x1C\x24\xC3", TOUCHES), 0);
+    CHECK_EQ_U64(BEHIND_THUNK("\x8B\x1C\x24\xC3", "\xC9\xC3"), 0); /* leave; ret */
+    /* mov ebp, [esp]: what it held before is gone */
+    CHECK_EQ_U64(BEHIND_THUNK("\x8B\x2C\x24\xC3", "\xC9\xC3"), HOTFN_REASON_STACK_UNKNOWN);
+    /* push ebp; mov ebp, esp; xor eax, eax; call +0; pop eax; pop ebp; ret */
+    CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x31\xC0\xE8\x00\x00\x00\x00\x58\x5D\xC3"), 0);
+    CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x31\xC0\xE8\x00\x00\x00\x00\x5D\xC3"),
+                 HOTFN_REASON_STACK_UNKNOWN);
+    /* call +1 */
+    CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x31\xC0\xE8\x01\x00\x00\x00\x90\x58\x5D\xC3"),
+                 HOTFN_REASON_STACK_UNKNOWN);
+}
+
+/* lea eax, [ebx + distance]: ebx holds the GOT's address, if there is one; then the nameless g is a function. */
+static void what_is_taken_off_the_gots_address_is_a_function(void)
+{
+    for (int has_got = 0; has_got < 2; has_got++) {
+        scene s = scene_begin_i386();
+        uint64_t g = SCENE_CODE(&s, "\x53\x31\xC0\x31\xD2\x5B\xC3");
+        scene_fde_at(&s, g, 7);
+        SCENE_CODE(&s, "\x8D\x83");
+        put(s.text, g - GOT, 4);
+        SCENE_CODE(&s, "\xC3");
+        scene_symbol(&s, "f", g + 7, 7, FUNC);
+        s.is_dynamic = has_got;
+        judge(&s);
+        CHECK_EQ_U64(scene_verdict(&s, g).pub.verdict,
+                     has_got ? HOTFN_VERDICT_HOOKABLE : HOTFN_VERDICT_FRAGMENT);
+        scene_finish(&s);
+    }
+}
+
 static const check_test tests[] = {
     CHECK_TEST(words_of_arguments_are_counted),
     CHECK_TEST(what_returns_take_along_is_one_word_or_all),
@@ -266,6 +344,9 @@ static const check_test tests[] = {
     CHECK_TEST(an_exception_shows_nothing_of_the_calls_behind_it),
     CHECK_TEST(an_exception_takes_the_arguments_of_its_call),
     CHECK_TEST(a_standards_function_takes_seven_words_at_most),
+    CHECK_TEST(an_own_function_behind_the_plt_is_read),
+    CHECK_TEST(a_thunk_that_gives_the_place_of_its_call_is_none_of_the_callees),
+    CHECK_TEST(what_is_taken_off_the_gots_address_is_a_function),
     CHECK_TEST(what_takes_nothing_off_the_stack_is_known_by_name),
 };
 CHECK_MAIN(tests)

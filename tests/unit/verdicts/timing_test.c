@@ -353,55 +353,88 @@ static void a_part_that_jumps_to_an_entry_is_followed(void)
     CHECK_EQ_U64(reason_of_jumped(true), HOTFN_REASON_ENTRY_JUMPED);
 }
 
-/* push rbx; sub rsp, 16; call leaf; add rsp, 16; pop rbx; ret; the landing pad of the call, and what the frame's
- * instructions tell; cut: its table does not end. */
-static uint32_t reason_of_pad(const char *pad, size_t size, const char *cfi, bool cut)
+/* 5 bytes; call leaf; call rax; the rest; the landing pad of [site, site + site_bytes), and what the frame's
+ * instructions tell.  Code without zeros; what is NULL or 0 is as below. */
+typedef struct pad_case {
+    const char *pad, *cfi, *before, *behind;
+    uint8_t site, site_bytes;
+    bool cut; /* the table does not end */
+} pad_case;
+
+#define PAD_RETURNS "\x48\x83\xC4\x10\x5B\xC3" /* add rsp, 16; pop rbx; ret */
+
+static uint32_t reason_of_pad(pad_case c)
 {
-    /* no @LPStart, no @TType, call sites in uleb: one of 5 bytes */
-    uint8_t lsda[] = { 0xFF, 0xFF, 0x01, cut ? 200 : 4, 5, 5, 16, 0 };
+    const char *before = c.before ? c.before : "\x53\x48\x83\xEC\x10"; /* push rbx; sub rsp, 16 */
+    const char *behind = c.behind ? c.behind : PAD_RETURNS;
+    uint8_t at = c.site ? c.site : 5, size = c.site ? c.site_bytes : 5;
+    /* no @LPStart, no @TType, call sites in uleb: one */
+    uint8_t lsda[] = { 0xFF, 0xFF, 0x01, c.cut ? 200 : 4, at, size, (uint8_t)(12 + strlen(behind)),
+                       0 };
     scene s = scene_begin();
-    uint64_t leaf = SCENE_FUNCTION(&s, "leaf", LEAF), f = SCENE_CODE(&s, "\x53\x48\x83\xEC\x10");
+    uint64_t leaf = SCENE_FUNCTION(&s, "leaf", LEAF), f = scene_code(&s, before, 5);
     uint32_t reason;
 
     scene_branch(&s, 0xE8, leaf);
-    SCENE_CODE(&s, "\x48\x83\xC4\x10\x5B\xC3");
-    scene_code(&s, pad, size);
-    scene_symbol(&s, "f", known(&s, f), 16 + size, FUNC);
-    s.fdes[s.fde_count++] =
-        (scene_fde){ .begin = f, .size = (uint32_t)(16 + size), .lsda = true, .cfi = cfi };
+    SCENE_CODE(&s, "\xFF\xD0");
+    scene_code(&s, behind, strlen(behind));
+    scene_code(&s, c.pad, strlen(c.pad));
+    s.fdes[s.fde_count++] = (scene_fde){
+        .begin = f, .size = (uint32_t)(scene_here(&s) - f), .lsda = true, .cfi = c.cfi
+    };
+    scene_symbol(&s, "f", known(&s, f), s.fdes[0].size, FUNC);
     memcpy(s.rodata, lsda, sizeof lsda);
-    if (cut) /* sites that never end */
+    if (c.cut) /* sites that never end */
         memset(s.rodata + 8, 0x80, sizeof s.rodata - 8);
     judge(&s);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
 }
-#define REASON_OF_PAD(pad, cfi) reason_of_pad(pad, sizeof(pad) - 1, cfi, false)
+#define REASON_OF_PAD(...) reason_of_pad((pad_case){ .pad = __VA_ARGS__ })
 
-#define PAD_RETURNS "\x48\x83\xC4\x10\x5B\xC3"       /* add rsp, 16; pop rbx; ret */
 #define TAKES(bytes) "\x45\x2E" bytes "\x45\x2E\x7F" /* advance 5, to the call, and 5 more */
 
 static void exceptions_are_followed_to_their_pads(void)
 {
-    CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS, NULL), 0);
-    CHECK_EQ_U64(REASON_OF_PAD("\x48\x8D\x44\x24\x20" PAD_RETURNS, NULL),
-                 HOTFN_REASON_STACK_ARGUMENTS); /* lea rax, [rsp+32] */
-    CHECK_EQ_U64(REASON_OF_PAD("\x31\xC0\xC3", NULL), HOTFN_REASON_STACK_UNKNOWN);
+    static const char reaches_out[] = "\x48\x8D\x44\x24\x20" PAD_RETURNS; /* lea rax, [rsp+32] */
+
+    CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS), 0);
+    CHECK_EQ_U64(REASON_OF_PAD(reaches_out), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF_PAD("\x31\xC0\xC3"), HOTFN_REASON_STACK_UNKNOWN);
+    /* of call rax alone; of nothing between the two, in front of both, behind both */
+    CHECK_EQ_U64(REASON_OF_PAD(reaches_out, .site = 10, .site_bytes = 2),
+                 HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF_PAD(reaches_out, .site = 6, .site_bytes = 4), 0);
+    CHECK_EQ_U64(REASON_OF_PAD(reaches_out, .site = 1, .site_bytes = 4), 0);
+    CHECK_EQ_U64(REASON_OF_PAD(reaches_out, .site = 12, .site_bytes = 2), 0);
+}
+
+/* push rbp; mov rbp, rsp; nop; ...; leave; ret.  No other register is known in a pad. */
+static void pads_have_the_frame_pointer_of_the_call(void)
+{
+    CHECK_EQ_U64(REASON_OF_PAD("\xC9\xC3", .before = "\x55\x48\x89\xE5\x90", .behind = "\xC9\xC3"),
+                 0);
+    CHECK_EQ_U64(
+        REASON_OF_PAD("\x48\x89\xDC\x5B\xC3", .before = "\x53\x48\x89\xE3\x90",
+                      .behind = "\x48\x89\xDC\x5B\xC3"), /* the same by rbx, and mov rsp, rbx */
+        HOTFN_REASON_STACK_UNKNOWN);
 }
 
 static void exceptions_take_the_arguments_of_their_calls(void)
 {
-    CHECK_EQ_U64(REASON_OF_PAD("\x5B\xC3", TAKES("\x10")), 0);
-    CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS, TAKES("\x10")), HOTFN_REASON_RETURN_ADDRESS);
-    CHECK_EQ_U64(REASON_OF_PAD("\x5B\xC3", TAKES("\x08")), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_PAD("\x5B\xC3", .cfi = TAKES("\x10")), 0);
+    CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS, .cfi = TAKES("\x10")), HOTFN_REASON_RETURN_ADDRESS);
+    CHECK_EQ_U64(REASON_OF_PAD("\x5B\xC3", .cfi = TAKES("\x08")), HOTFN_REASON_STACK_UNKNOWN);
 }
 
 static void pads_that_cannot_be_told_are_refused(void)
 {
-    CHECK_EQ_U64(REASON_OF_PAD("\x0F\x0B", TAKES("\x80\x80\x04")), HOTFN_REASON_STACK_UNKNOWN);
-    CHECK_EQ_U64(REASON_OF_PAD("\x0F\x0B", "\x3F"), HOTFN_REASON_STACK_UNKNOWN); /* no such */
-    CHECK_EQ_U64(reason_of_pad(PAD_RETURNS, 6, NULL, true), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_PAD("\x0F\x0B", .cfi = TAKES("\x80\x80\x04")),
+                 HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_PAD("\x0F\x0B", .cfi = "\x3F"),
+                 HOTFN_REASON_STACK_UNKNOWN); /* no such */
+    CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS, .cut = true), HOTFN_REASON_STACK_UNKNOWN);
 }
 
 static uint32_t reason_beside(const char *section, const char *name)
@@ -451,6 +484,7 @@ static const check_test tests[] = {
     CHECK_TEST(cases_in_another_part_are_followed),
     CHECK_TEST(a_part_that_jumps_to_an_entry_is_followed),
     CHECK_TEST(exceptions_are_followed_to_their_pads),
+    CHECK_TEST(pads_have_the_frame_pointer_of_the_call),
     CHECK_TEST(exceptions_take_the_arguments_of_their_calls),
     CHECK_TEST(pads_that_cannot_be_told_are_refused),
     CHECK_TEST(runtimes_that_walk_their_stacks_are_counted_only),

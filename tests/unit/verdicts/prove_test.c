@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* How the proofs of timing follow code: where ways meet, through tables, and by the words of the GOT. */
+#include "timed.h"
+
+#define REASON_OF(text) HOTFN_VERDICT_TIMING_REASON(flags_of(scene_begin(), text, sizeof(text) - 1))
+
+/* push rbp; mov rbp, rsp; pop rbp; ret */
+#define LEAF "\x55\x48\x89\xE5\x5D\xC3"
+
+enum { UNKNOWN = HOTFN_REASON_STACK_UNKNOWN, ARGUMENTS = HOTFN_REASON_STACK_ARGUMENTS };
+
+static void ways_meet_at_one_depth(void)
+{
+    /* test rdi, rdi; je 1f; push rbx; 1: ret */
+    CHECK_EQ_U64(REASON_OF("\x48\x85\xFF\x74\x01\x53\xC3"), UNKNOWN);
+    /* push rbx; test rdi, rdi; je 1f; pop rbx; push rcx; 1: pop rbx; ret */
+    CHECK_EQ_U64(REASON_OF("\x53\x48\x85\xFF\x74\x02\x5B\x51\x5B\xC3"), 0);
+}
+
+/* Only if the frame pointer is the frame's on all ways, `leave` finds its way back. */
+static void where_ways_meet_only_what_all_agree_on_is_known(void)
+{
+    /* push rbp; mov rbp, rsp; test rdi, rdi; je 2f; 1: leave; ret; 2: nop; nop; jmp 1b */
+    CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x85\xFF\x74\x02\xC9\xC3\x90\x90\xEB\xFA"), 0);
+    /* the same with xor ebp, ebp: 1 is read again */
+    CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x85\xFF\x74\x02\xC9\xC3\x31\xED\xEB\xFA"),
+                 UNKNOWN);
+    /* push rbp; test rdi, rdi; je 1f; mov rbp, rsp; 1: leave; ret */
+    CHECK_EQ_U64(REASON_OF("\x55\x48\x85\xFF\x74\x03\x48\x89\xE5\xC9\xC3"), UNKNOWN);
+    /* push rbp; mov rbp, rsp; test rdi, rdi; je 1f; xor ebp, ebp; 1: leave; ret */
+    CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x85\xFF\x74\x02\x31\xED\xC9\xC3"), UNKNOWN);
+}
+
+/* test rdi, rdi; je 1f; push rbx; call rax; 1: xor eax, eax; ret: if the call came back, it would be lost. */
+static void a_way_behind_a_call_gives_way_to_another(void)
+{
+    CHECK_EQ_U64(REASON_OF("\x48\x85\xFF\x74\x03\x53\xFF\xD0\x31\xC0\xC3"), 0);
+    /* with nop in the place of the call */
+    CHECK_EQ_U64(REASON_OF("\x48\x85\xFF\x74\x03\x53\x66\x90\x31\xC0\xC3"), UNKNOWN);
+    /* push rbx; ...; call rax, the last instruction, or padding behind it */
+    CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xD0"), 0);
+    CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xD0\x66\x90"), 0);
+    CHECK(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xD0\x31\xC0") != 0);
+}
+
+/* More places than the prover has room for at first. */
+static void a_function_of_many_places_is_followed_to_the_last(void)
+{
+    static char code[5 + 600 * 4 + 8];
+    size_t size = 0;
+
+    memcpy(code, "\x53\x48\x85\xFF\x90", size = 5); /* push rbx; test rdi, rdi; nop */
+    for (int i = 0; i < 600; i++, size += 4)
+        memcpy(code + size, "\x74\x00\x66\x90", 4); /* je the next */
+    memcpy(code + size, "\x5B\xC3", 2);             /* pop rbx; ret */
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(flags_of(scene_begin(), code, size + 2)), 0);
+    memcpy(code + size, "\x48\x8D\x44\x24\x10\x5B\xC3", 7); /* lea rax, [rsp+16] first */
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(flags_of(scene_begin(), code, size + 7)), ARGUMENTS);
+}
+
+/* ---- Tables. */
+
+/* 5 bytes; a switch over rdi with two cases: the end behind it, and another.  Code without zeros. */
+static uint32_t reason_of_switch(const char *before, const char *behind, const char *one)
+{
+    scene s = scene_begin();
+    uint64_t f = scene_code(&s, before, 5), end;
+    uint32_t offset, reason;
+
+    SCENE_CODE(&s,
+               "\x83\xFF\x01\x77\x10\x48\x8D\x0D"); /* cmp edi, 1; ja the end; lea rcx, the table */
+    put(s.text, RODATA - (scene_here(&s) + 4), 4);
+    SCENE_CODE(&s, "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0"); /* rax = rcx + the entry; jmp rax */
+    end = scene_code(&s, behind, strlen(behind));
+    offset = (uint32_t)(end - RODATA), memcpy(s.rodata, &offset, 4);
+    offset = (uint32_t)(scene_here(&s) - RODATA), memcpy(s.rodata + 4, &offset, 4);
+    scene_code(&s, one, strlen(one));
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    judge(&s);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+#define PUSHES "\x53\x48\x89\xF8\x90" /* push rbx; mov rax, rdi; nop */
+
+#define POPS "\x5B\xC3" /* pop rbx; ret */
+
+static void cases_are_followed_with_the_stack_of_their_jump(void)
+{
+    CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x31\xC0" POPS), 0);
+    CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x31\xC0\xC3"), UNKNOWN); /* without pop rbx */
+    CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x48\x8D\x44\x24\x10" POPS), ARGUMENTS);
+}
+
+/* rax = rcx + the entry; jmp rax, once more */
+#define JUMPS "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0"
+
+static void all_jumps_through_tables_stand_at_one_depth(void)
+{
+    CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x31\xC0" JUMPS), 0);
+    CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x53" JUMPS), UNKNOWN); /* push rbx */
+}
+
+/* ---- Words of the GOT. */
+
+enum { A_WORD = RODATA + 24 };
+
+/* f ends with a jump to a PLT's entry, whose word the loader fills with the name's function: own code, or 0
+ * for somebody else's. */
+static uint32_t reason_of_jump_by(const char *name, const char *own, size_t own_size)
+{
+    scene s = scene_begin();
+    uint64_t target = own ? known(&s, scene_code(&s, own, own_size)) : 0, plt, f;
+    uint32_t reason;
+
+    if (own)
+        scene_symbol(&s, name, target, own_size, FUNC);
+    scene_nops(&s, 16);
+    plt = SCENE_CODE(&s, "\xF3\x0F\x1E\xFA\xFF\x25"); /* endbr64; jmp [the word] */
+    put(s.text, A_WORD - (scene_here(&s) + 4), 4);
+    scene_nops(&s, 16);
+    f = SCENE_CODE(&s, "\x31\xC0\x90\x90\x90");
+    scene_branch(&s, 0xE9, plt);
+    scene_symbol(&s, "f", known(&s, f), 10, FUNC);
+    scene_slot(&s, A_WORD, name, target);
+    judge(&s);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+#define REASON_OF_JUMP_BY(name, own) reason_of_jump_by(name, own, sizeof(own) - 1)
+
+/* Whose name binds it to this library's definition is looked at; another may be replaced by the program. */
+static void a_jump_by_the_plt_is_followed_where_it_must_lead(void)
+{
+    static const char takes[] = "\x48\x8D\x44\x24\x08\xC3"; /* lea rax, [rsp+8]; ret */
+
+    CHECK_EQ_U64(reason_of_jump_by("free", NULL, 0), 0);
+    CHECK_EQ_U64(reason_of_jump_by("other", NULL, 0), HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_JUMP_BY("other", LEAF), HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_JUMP_BY("_ZN1a1bEv", LEAF), 0);
+    CHECK_EQ_U64(REASON_OF_JUMP_BY("_ZN1a1bEv", takes), HOTFN_REASON_TAIL_UNPROVEN);
+    CHECK_EQ_U64(REASON_OF_JUMP_BY("free", takes), HOTFN_REASON_TAIL_UNPROVEN);
+}
+
+/* A function of a standard's name that others can reach is passed what the standard says: it has no more to
+ * pass on. */
+static uint32_t reason_of_unknown_tail(const char *name, bool exported)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, name, "\x48\x89\xF8\x48\xFF\xE0"); /* mov rax, rdi; jmp rax */
+    uint32_t reason;
+
+    if (exported)
+        scene_export(&s, name, f, 6);
+    known(&s, f);
+    judge(&s);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+
+static void a_standards_function_passes_nothing_on_by_the_stack(void)
+{
+    CHECK_EQ_U64(reason_of_unknown_tail("memcpy", true), 0);
+    CHECK_EQ_U64(reason_of_unknown_tail("memcpy", false), HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(reason_of_unknown_tail("other", true), HOTFN_REASON_TAIL_UNKNOWN);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(ways_meet_at_one_depth),
+    CHECK_TEST(where_ways_meet_only_what_all_agree_on_is_known),
+    CHECK_TEST(a_way_behind_a_call_gives_way_to_another),
+    CHECK_TEST(a_function_of_many_places_is_followed_to_the_last),
+    CHECK_TEST(cases_are_followed_with_the_stack_of_their_jump),
+    CHECK_TEST(all_jumps_through_tables_stand_at_one_depth),
+    CHECK_TEST(a_jump_by_the_plt_is_followed_where_it_must_lead),
+    CHECK_TEST(a_standards_function_passes_nothing_on_by_the_stack),
+};
+CHECK_MAIN(tests)
