@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "counters/timing.h"
+#include "file_stamp.h"
 #include "records/live.h"
 
 #include <errno.h>
@@ -14,11 +15,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static hfn_loaded_module *find_loaded(hfn_process *p, uint64_t base, uint64_t inode)
+static uint64_t hash_path(const char *path)
+{
+    return hfn_stamp_mix(HFN_STAMP_BEGIN, path, strlen(path));
+}
+
+/* By what the loader says: its file may be deleted or replaced while it is loaded.  The list of modules
+ * is looked at between any two of them, so what comes to the place of another is new. */
+static hfn_loaded_module *find_loaded(hfn_process *p, const hfn_os_module *m)
 {
     for (size_t i = 0; i < p->loaded_count; i++) {
-        if (p->loaded[i].base == base && p->loaded[i].inode == inode) {
-            return &p->loaded[i];
+        hfn_loaded_module *known = &p->loaded[i];
+        if (known->base == m->base && known->end == m->end &&
+            (m->is_main || known->path_hash == hash_path(m->path))) {
+            return known;
         }
     }
     return NULL;
@@ -44,6 +54,7 @@ static bool describe(const hfn_os_module *m, hotfn_request *out)
     out->load_base = m->base;
     out->file_device = (uint64_t)file.st_dev;
     out->file_inode = (uint64_t)file.st_ino;
+    out->file_stamp = hfn_file_stamp(&file);
     memcpy(out->path, real, strlen(real) + 1);
     return true;
 }
@@ -159,13 +170,12 @@ static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_requ
     hfn_loaded_module *m = &p->loaded[p->loaded_count++];
     *m = (hfn_loaded_module){ .base = os->base,
                               .end = os->end,
+                              .path_hash = hash_path(os->path),
                               .live_module = UINT32_MAX,
                               .hooks_module = UINT32_MAX,
                               .own_function = UINT32_MAX,
                               .seen = true,
                               .is_new = true };
-    m->device = request->file_device;
-    m->inode = request->file_inode;
     const void *plan = NULL;
     uint64_t plan_bytes = 0;
     p->source.find(p->source.user, request, os->is_main, &m->live_module, &plan, &plan_bytes);
@@ -179,15 +189,15 @@ static bool see_module(void *user, const hfn_os_module *os)
 {
     hfn_process *p = user;
     hotfn_request request;
-    if (is_own_module(os) || !describe(os, &request)) {
+    if (is_own_module(os)) {
         return true;
     }
-    hfn_loaded_module *known = find_loaded(p, os->base, request.file_inode);
+    hfn_loaded_module *known = find_loaded(p, os);
     if (known) {
         known->seen = true;
         return true;
     }
-    return add_module(p, os, &request);
+    return !describe(os, &request) || add_module(p, os, &request);
 }
 
 static void forget_unseen(hfn_process *p)

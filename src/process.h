@@ -19,7 +19,7 @@ typedef struct hfn_plan_source {
 } hfn_plan_source;
 
 typedef struct hfn_loaded_module {
-    uint64_t base, end, device, inode;
+    uint64_t base, end, path_hash;
     uint32_t live_module;  /* UINT32_MAX: not ours */
     uint32_t hooks_module; /* UINT32_MAX: no hooks */
     uint32_t own_function; /* hooked for ourselves, not counted; UINT32_MAX: none */

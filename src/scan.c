@@ -3,6 +3,7 @@
  * and cached scans are read the same way, so a cached run cannot differ from a first one. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "file_stamp.h"
 #include "hooks/plan.h"
 #include "image/file.h"
 #include "records/live.h"
@@ -20,7 +21,8 @@ struct hotfn_scan {
     hfn_span block;
     hfn_scan_header header;
     bool mapped; /* from the cache: unmapped, not freed */
-    uint64_t device, inode;
+    uint64_t device, inode, file_stamp;
+    bool is_settled; /* the stamp tells any later change */
     char *path;
     size_t path_bytes;
 };
@@ -60,7 +62,7 @@ static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *optio
         return hfn_fail(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET,
                         "the scan is inconsistent");
     }
-    if (options->cache_folder && !scan->header.lacks_names &&
+    if (options->cache_folder && scan->is_settled && !scan->header.lacks_names &&
         !hfn_scan_cache_store(options->cache_folder, stamp, block, bytes)) {
         hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: the scan of %s could not be kept (%s)",
                 options->cache_folder, scan->path, strerror(errno));
@@ -100,6 +102,8 @@ static hotfn_status scan_begin(hotfn_scan **out, const char *path, const hotfn_e
     }
     (*out)->device = (uint64_t)file->st_dev;
     (*out)->inode = (uint64_t)file->st_ino;
+    (*out)->file_stamp = hfn_file_stamp(file);
+    (*out)->is_settled = hfn_file_is_settled(file);
     return HOTFN_OK;
 }
 
@@ -238,6 +242,7 @@ hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)
         .plan_bytes = h->plan_bytes,
         .file_device = scan->device,
         .file_inode = scan->inode,
+        .file_stamp = scan->file_stamp,
         .path = scan->path,
     };
     memcpy(info.id, h->id, sizeof info.id);
@@ -389,6 +394,7 @@ hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_
     m.function_count = module_flags & HOTFN_MODULE_LEFT_OUT ? 0 : scan->header.function_count;
     m.file_device = scan->device;
     m.file_inode = scan->inode;
+    m.file_stamp = scan->is_settled ? scan->file_stamp : 0;
     m.path = scan->path;
     return hfn_live_add_module(live, &m, &source, module, err);
 }

@@ -3,6 +3,7 @@
  * hotfn_plan_open).  A file is written beside its place and renamed, so a reader sees all or none. */
 #include "scan_cache.h"
 
+#include "file_stamp.h"
 #include "os/os.h"
 #include "scan_block.h"
 
@@ -13,22 +14,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
-{
-    const uint8_t *p = bytes;
-    for (size_t i = 0; i < count; i++) { /* FNV-1a */
-        hash = (hash ^ p[i]) * 0x100000001b3ull;
-    }
-    return hash;
-}
-
 static uint64_t mix_facts(uint64_t hash, const char *path)
 {
     struct stat file;
     if (stat(path, &file) == 0) {
         uint64_t facts[] = { (uint64_t)file.st_ino, (uint64_t)file.st_size,
                              (uint64_t)file.st_mtim.tv_sec, (uint64_t)file.st_mtim.tv_nsec };
-        hash = mix(hash, facts, sizeof facts);
+        hash = hfn_stamp_mix(hash, facts, sizeof facts);
     }
     return hash;
 }
@@ -36,7 +28,7 @@ static uint64_t mix_facts(uint64_t hash, const char *path)
 /* A file that is read besides: its name, size and times. */
 static uint64_t mix_file(uint64_t hash, const char *path)
 {
-    return mix(mix_facts(hash, path), path, strlen(path) + 1);
+    return hfn_stamp_mix(mix_facts(hash, path), path, strlen(path) + 1);
 }
 
 /* The file that this very code is of, if that is a library; *user is the hash. */
@@ -53,26 +45,18 @@ static bool mix_if_own(void *user, const hfn_os_module *module)
 uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
                         const hotfn_scan_options *options, const hotfn_env *env)
 {
-    uint64_t facts[] = { HFN_SCAN_VERSION,
-                         (uint64_t)file->st_dev,
-                         (uint64_t)file->st_ino,
-                         (uint64_t)file->st_size,
-                         (uint64_t)file->st_mtim.tv_sec,
-                         (uint64_t)file->st_mtim.tv_nsec,
-                         (uint64_t)file->st_ctim.tv_sec,
-                         (uint64_t)file->st_ctim.tv_nsec,
-                         options->flags,
-                         env->decompress_fn != NULL };
-    uint64_t hash = mix(0xcbf29ce484222325ull, facts, sizeof facts);
+    uint64_t facts[] = { HFN_SCAN_VERSION,     (uint64_t)file->st_dev, (uint64_t)file->st_ino,
+                         hfn_file_stamp(file), options->flags,         env->decompress_fn != NULL };
+    uint64_t hash = hfn_stamp_mix(HFN_STAMP_BEGIN, facts, sizeof facts);
     hfn_os_each_module(mix_if_own, &hash); /* another build of ourselves may judge otherwise */
-    hash = mix(hash, hotfn_version(), strlen(hotfn_version()));
+    hash = hfn_stamp_mix(hash, hotfn_version(), strlen(hotfn_version()));
     for (uint32_t i = 0; i < options->symbol_dir_count; i++) {
-        hash = mix(hash, options->symbol_dirs[i], strlen(options->symbol_dirs[i]) + 1);
+        hash = hfn_stamp_mix(hash, options->symbol_dirs[i], strlen(options->symbol_dirs[i]) + 1);
     }
     if (options->map_path) {
         hash = mix_file(hash, options->map_path);
     }
-    return mix(hash, path, strlen(path));
+    return hfn_stamp_mix(hash, path, strlen(path));
 }
 
 static int cache_name(char *out, size_t bytes, const char *folder, uint64_t stamp, const char *tail)

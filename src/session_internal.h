@@ -10,7 +10,7 @@
 typedef struct hfn_scanned {
     struct hfn_scanned *next;
     hotfn_scan *scan;
-    uint64_t device, inode;
+    uint64_t device, inode, file_stamp;
     uint32_t live_module;
 } hfn_scanned;
 

@@ -2,6 +2,7 @@
 /* A session on the own process: plans come from an own scan, counts go to a live record of our own,
  * so that a snapshot is an ordinary record. */
 #include "base/status.h"
+#include "file_stamp.h"
 #include "session_internal.h"
 
 #include <string.h>
@@ -62,7 +63,8 @@ static bool module_wanted(const hotfn_session *s, const char *path, bool is_main
 static hfn_scanned *known_scan(hotfn_session *s, const hotfn_request *request)
 {
     for (hfn_scanned *scan = s->scans; scan; scan = scan->next) {
-        if (scan->device == request->file_device && scan->inode == request->file_inode) {
+        if (scan->device == request->file_device && scan->inode == request->file_inode &&
+            scan->file_stamp == request->file_stamp) {
             return scan;
         }
     }
@@ -100,10 +102,44 @@ static hotfn_status add_scan(hotfn_session *s, hfn_scanned *scanned, uint32_t fl
     return status;
 }
 
+/* Another scan of the same build, whose stamp could not vouch for it; NULL: none. */
+static hfn_scanned *same_build(const hotfn_session *s, const hfn_scanned *scanned,
+                               const hotfn_scan_info *info)
+{
+    for (hfn_scanned *other = s->scans; other; other = other->next) {
+        hotfn_scan_info known = HOTFN_SCAN_INFO_INIT;
+        hotfn_scan_get_info(other->scan, &known);
+        if (other->device == scanned->device && other->inode == scanned->inode &&
+            known.plan_bytes == info->plan_bytes &&
+            memcmp(known.plan, info->plan, info->plan_bytes) == 0) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* Into the record, and among the scans.  A running program's own file cannot be written over; any other
+ * is known again only if its stamp tells (file_stamp.h). */
+static hfn_scanned *keep_scan(hotfn_session *s, hfn_scanned *scanned, uint32_t flags,
+                              uint64_t file_stamp, hotfn_error *err)
+{
+    hotfn_record_module module = HOTFN_RECORD_MODULE_INIT;
+    scanned->next = s->scans;
+    s->scans = scanned;
+    if (add_scan(s, scanned, flags, err) != HOTFN_OK) {
+        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s", err->text);
+        scanned->live_module = UINT32_MAX;
+    }
+    hotfn_live_get_module(s->live, scanned->live_module, &module);
+    scanned->file_stamp = flags & HOTFN_MODULE_MAIN ? file_stamp : module.file_stamp;
+    return scanned;
+}
+
 /* NULL, and err, if the file cannot be scanned. */
 static hfn_scanned *scan_file(hotfn_session *s, const hotfn_request *request,
                               const hotfn_scan_options *options, uint32_t flags, hotfn_error *err)
 {
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
     hfn_scanned *scanned = hfn_arena_alloc(&s->texts, sizeof *scanned);
     if (!scanned) {
         hfn_fail(err, HOTFN_E_NO_MEMORY, request->path, HOTFN_NO_OFFSET, "no memory");
@@ -112,15 +148,22 @@ static hfn_scanned *scan_file(hotfn_session *s, const hotfn_request *request,
     if (hotfn_scan_open(&scanned->scan, request->path, options, &s->env, err) != HOTFN_OK) {
         return NULL;
     }
-    scanned->device = request->file_device;
-    scanned->inode = request->file_inode;
-    scanned->next = s->scans;
-    s->scans = scanned;
-    if (add_scan(s, scanned, flags, err) != HOTFN_OK) {
-        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err->text);
-        scanned->live_module = UINT32_MAX;
+    hotfn_scan_get_info(scanned->scan, &info);
+    scanned->device = info.file_device;
+    scanned->inode = info.file_inode;
+    bool is_loaded_one = info.file_device == request->file_device &&
+                         info.file_inode == request->file_inode &&
+                         info.file_stamp == request->file_stamp;
+    hfn_scanned *known = is_loaded_one ? same_build(s, scanned, &info) : NULL;
+    if (is_loaded_one && !known) {
+        return keep_scan(s, scanned, flags, request->file_stamp, err);
     }
-    return scanned;
+    hotfn_scan_close(scanned->scan);
+    if (!known) {
+        hfn_fail(err, HOTFN_E_MISMATCH, request->path, HOTFN_NO_OFFSET,
+                 "the file was replaced while the program ran");
+    }
+    return known;
 }
 
 static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, bool is_main)
@@ -219,6 +262,7 @@ static hotfn_status scan_main(hotfn_session *s, const char *map_path, hotfn_erro
     }
     request.file_device = (uint64_t)file.st_dev;
     request.file_inode = (uint64_t)file.st_ino;
+    request.file_stamp = hfn_file_stamp(&file);
     options.map_path = map_path;
     hotfn_error why = HOTFN_ERROR_INIT;
     if (!scan_file(s, &request, &options, HOTFN_MODULE_MAIN, &why)) {

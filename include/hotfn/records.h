@@ -62,8 +62,9 @@ typedef struct hotfn_record_module {
     const char *path;
     const char *file;        /* out: last component of path */
     const char *note;        /* "" or why it failed         */
+    uint64_t file_stamp;     /* tells it from others with this inode; 0: cannot   */
 } hotfn_record_module;
-#define HOTFN_RECORD_MODULE_INIT { (uint32_t)sizeof(hotfn_record_module), 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_MODULE_INIT { (uint32_t)sizeof(hotfn_record_module), 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0, 0, 0, 0 }
 
 #define HOTFN_RECORD_LIVE 1
 #define HOTFN_RECORD_FINISHED 2

@@ -43,11 +43,12 @@ typedef struct hotfn_scan_info {
     uint64_t file_device;    /* of the file scanned     */
     uint64_t file_inode;
     const char *path;        /* view                    */
+    uint64_t file_stamp;     /* of its size and times   */
 } hotfn_scan_info;
-#define HOTFN_SCAN_INFO_INIT { (uint32_t)sizeof(hotfn_scan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0, 0 }
+#define HOTFN_SCAN_INFO_INIT { (uint32_t)sizeof(hotfn_scan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0, 0, 0 }
 
 /*
- * Scan the file at path, or take its scan from the cache (same file size, time and image id, same
+ * Scan the file at path, or take its scan from the cache (same file, size and times, same
  * version of the library).  A cache that cannot be read or written is passed over with a warning.
  * Errors: those of hotfn_image_open and hotfn_symbols_load_map.  Any thread.  Since 0.1.
  */

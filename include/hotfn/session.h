@@ -86,8 +86,9 @@ typedef struct hotfn_request {
     uint64_t file_device;
     uint64_t file_inode;
     char path[1024];
+    uint64_t file_stamp; /* another one: another file has the inode now */
 } hotfn_request;
-#define HOTFN_REQUEST_INIT { (uint32_t)sizeof(hotfn_request), 0, 0, 0, 0, "" }
+#define HOTFN_REQUEST_INIT { (uint32_t)sizeof(hotfn_request), 0, 0, 0, 0, "", 0 }
 
 /* Shared memory for plans and questions (a memfd).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, hotfn_error *err);

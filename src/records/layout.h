@@ -113,6 +113,7 @@ enum { /* a module */
        HFN_MODULE_DEVICE = 72,    /* u64 */
        HFN_MODULE_INODE = 80,     /* u64 */
        HFN_MODULE_PATH = 88,      /* string */
+       HFN_MODULE_STAMP = 96,     /* u64 */
        HFN_MODULE_NOTE = 256,     /* text, NUL-terminated */
        HFN_MODULE_NOTE_BYTES = 256,
        HFN_MODULE_BYTES = 512,

@@ -290,6 +290,7 @@ static void put_module(uint8_t *at, const hotfn_record_module *m, uint32_t path)
     hfn_put64(at + HFN_MODULE_DEVICE, m->file_device);
     hfn_put64(at + HFN_MODULE_INODE, m->file_inode);
     hfn_put32(at + HFN_MODULE_PATH, path);
+    hfn_put64(at + HFN_MODULE_STAMP, m->file_stamp);
 }
 
 static void publish(hotfn_live *live)

@@ -114,6 +114,7 @@ hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
     m.load_base = hfn_shared_get64(entry + HFN_MODULE_LOAD_BASE);
     m.file_device = hfn_get64(entry + HFN_MODULE_DEVICE);
     m.file_inode = hfn_get64(entry + HFN_MODULE_INODE);
+    m.file_stamp = hfn_get64(entry + HFN_MODULE_STAMP);
     m.path = hfn_live_text(live, hfn_get32(entry + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;

@@ -90,6 +90,7 @@ hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
     m.load_base = hfn_get64(at + HFN_MODULE_LOAD_BASE);
     m.file_device = hfn_get64(at + HFN_MODULE_DEVICE);
     m.file_inode = hfn_get64(at + HFN_MODULE_INODE);
+    m.file_stamp = hfn_get64(at + HFN_MODULE_STAMP);
     m.path = hfn_record_text(r, hfn_get32(at + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;

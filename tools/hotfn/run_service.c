@@ -9,12 +9,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Builds that follow each other under one path often have one inode. */
+static bool is_file(const hotfn_request *request, uint64_t device, uint64_t inode, uint64_t stamp)
+{
+    return request->file_device == device && request->file_inode == inode &&
+           request->file_stamp == stamp;
+}
+
 static uint32_t known_module(const run_service *s, const hotfn_request *request)
 {
     for (uint32_t i = 0; i < hotfn_live_module_count(s->live); i++) {
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         hotfn_live_get_module(s->live, i, &m);
-        if (m.file_device == request->file_device && m.file_inode == request->file_inode) {
+        if (is_file(request, m.file_device, m.file_inode, m.file_stamp)) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* A file that was made a moment ago is scanned whenever it comes: its stamp could not tell a change yet. */
+static uint32_t same_build(const run_service *s, const hotfn_scan_info *info)
+{
+    for (uint32_t i = 0; i < hotfn_live_module_count(s->live); i++) {
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+        hotfn_live_get_module(s->live, i, &m);
+        if (m.file_device == info->file_device && m.file_inode == info->file_inode &&
+            m.id_kind == info->id_kind && m.id_bytes == info->id_bytes && m.id_bytes > 0 &&
+            memcmp(m.id, info->id, m.id_bytes) == 0) {
             return i;
         }
     }
@@ -57,6 +79,7 @@ static uint32_t add_without_functions(run_service *s, const hotfn_request *reque
     m.path = request->path;
     m.file_device = request->file_device;
     m.file_inode = request->file_inode;
+    m.file_stamp = request->file_stamp;
     if (hotfn_live_add_module(s->live, &m, NULL, &module, NULL) == HOTFN_OK && note) {
         hotfn_live_set_module(s->live, module, flags, request->load_base, note);
     }
@@ -161,14 +184,15 @@ static uint32_t scan_module(run_service *s, const hotfn_request *request, bool w
     }
     hotfn_scan_get_info(scan, &info);
     hotfn_status status = HOTFN_OK;
-    if (info.file_device != request->file_device || info.file_inode != request->file_inode) {
+    if (!is_file(request, info.file_device, info.file_inode, info.file_stamp)) {
         status = HOTFN_E_MISMATCH;
         snprintf(err.text, sizeof err.text, "the file was replaced while the program ran");
     } else if (info.image_flags & HOTFN_IMAGE_TEXTREL) {
         status = HOTFN_E_UNSUPPORTED;
         snprintf(err.text, sizeof err.text, "the loader rewrites its code (text relocations)");
     }
-    if (status == HOTFN_OK) {
+    module = same_build(s, &info);
+    if (status == HOTFN_OK && module == UINT32_MAX) {
         status = add_scan(s, request, scan, want, &module, &err);
     }
     if (!from_kit) {

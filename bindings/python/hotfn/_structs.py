@@ -325,7 +325,7 @@ class RecordModule(Sized):
                 ("id_kind", c_uint32), ("id_bytes", c_uint32), ("function_count", c_uint32),
                 ("first_function", c_uint32), ("first_slot", c_uint32), ("id", Id),
                 ("load_base", c_uint64), ("file_device", c_uint64), ("file_inode", c_uint64),
-                ("path", c_char_p), ("file", c_char_p), ("note", c_char_p)]
+                ("path", c_char_p), ("file", c_char_p), ("note", c_char_p), ("file_stamp", c_uint64)]
 
 
 class RecordInfo(Sized):
@@ -413,7 +413,8 @@ class ScanInfo(Sized):
                 ("refused_count", c_uint32), ("fragment_count", c_uint32),
                 ("from_cache", c_uint32), ("id_kind", c_uint32), ("id_bytes", c_uint32),
                 ("id", Id), ("plan", c_void_p), ("plan_bytes", c_uint64),
-                ("file_device", c_uint64), ("file_inode", c_uint64), ("path", c_char_p)]
+                ("file_device", c_uint64), ("file_inode", c_uint64), ("path", c_char_p),
+                ("file_stamp", c_uint64)]
 
 
 # hotfn/session.h
@@ -431,7 +432,8 @@ class JoinOptions(Sized):
 
 class Request(Sized):
     _fields_ = [("size", c_uint32), ("kind", c_uint32), ("load_base", c_uint64),
-                ("file_device", c_uint64), ("file_inode", c_uint64), ("path", c_char * 1024)]
+                ("file_device", c_uint64), ("file_inode", c_uint64), ("path", c_char * 1024),
+                ("file_stamp", c_uint64)]
 
 
 # hotfn/window.h
