@@ -222,13 +222,24 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_fra
 }
 
 /* Rare as timed calls are, they find caches and branches cold, and cost several times what they do one after
- * another: so each end says what it took.  One that took longer than this was interrupted. */
+ * another: so each end says what it took.  What no clock sees of it (the way there and back) is cold in
+ * the same proportion.  One that took longer than this was interrupted. */
 #define OWN_TICKS_MOST 32768u
 
-static ALWAYS_INLINE void take_own_time(hfn_time_state *t, uint64_t begin, uint64_t end)
+static ALWAYS_INLINE uint64_t take_own_time(hfn_time_state *t, uint64_t begin, uint64_t end)
 {
-    t->timed += (end - begin < OWN_TICKS_MOST ? end - begin : 0) + hfn_time.beside_ticks;
+    uint64_t took = end - begin < OWN_TICKS_MOST ? end - begin : hfn_time.end_ticks;
+
+    t->timed += took * hfn_time.end_factor >> 8;
     t->ends++;
+    return took;
+}
+
+/* What the call itself sees of its cold ends, beyond what is taken out of each. */
+static ALWAYS_INLINE uint64_t cold_inside(uint64_t took)
+{
+    return took > hfn_time.end_ticks ? (took - hfn_time.end_ticks) * hfn_time.inside_factor >> 8
+                                     : 0;
 }
 
 /* It took so long, and the ends of the timed calls in it so many ticks of that. */
@@ -236,8 +247,11 @@ static ALWAYS_INLINE void exit_sampled_node(hfn_time_state *t, uint64_t how, uin
                                             uint64_t within, uint64_t stands_for)
 {
     uint32_t node = hfn_call_node(how);
+    uint64_t others = stands_for * hfn_time.pass_cost >> 8;
     hotfn_time_node *n;
 
+    t->timed += others; /* in the mean as much as all calls that go by take */
+    t->passed_by += others;
     hfn_time_gap_of(t, hfn_call_slot(how))->seen_ticks +=
         hfn_sample_seen(hfn_time.worth_ticks, passed);
     if (node == 0)
@@ -479,8 +493,8 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         now = ticks();
         e->start = now;
         if (what == KEPT_SAMPLES) {
-            take_own_time(t, begin, now);
-            e->timed_before = t->timed;
+            timed = cold_inside(take_own_time(t, begin, now));
+            e->timed_before = t->timed - timed;
         }
     } else {
         t->depth = depth + 1;
@@ -617,6 +631,7 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
 
     sum->timed += t->timed;
     sum->ends += t->ends;
+    sum->passed_by += t->passed_by;
     for (uint32_t i = 1; i <= slots; i++)
         if (HFN_UNLIKELY(cells[i].self_ticks != 0 || cells[i].timed_calls != 0))
             add_cell(hfn_time_cell_of(sum, i), &cells[i]);

@@ -28,7 +28,9 @@ typedef struct hfn_time_engine {
     const uint32_t
         *means; /* sampled: by slot, the parent may change them: no more of the calls are timed */
     uint32_t event_mask;
-    uint32_t beside_ticks; /* sampled: what an end of a call costs its caller beside what it sees */
+    /* sampled: what an end of a call sees of itself where it is warm, and for each tick of that, x 1/256, what it
+     * costs its caller, and the call itself; ticks of a call that goes by, x 1/256 */
+    uint32_t end_ticks, end_factor, inside_factor, pass_cost;
 } hfn_time_engine;
 
 extern hfn_time_engine hfn_time;

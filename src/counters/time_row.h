@@ -82,7 +82,7 @@ typedef struct hfn_time_state {
     /* spare[0] */
     uint32_t current; /* number of the cell whose call runs                             */
     uint32_t limbo_count;
-    uint64_t timed;   /* timed calls that ended; sampled: ticks that their two ends took */
+    uint64_t timed;   /* timed calls that ended; sampled: ticks that all calls' hooks took */
     uint64_t floor;   /* calls that began before are timed from here: a forked child's  */
     uint32_t chunk_next, chunk_end; /* tree nodes at hand, index                        */
     uint32_t thread;  /* index of its cell + 1; 0: a row that is nobody's               */
@@ -91,8 +91,9 @@ typedef struct hfn_time_state {
     uint64_t random;
     uint64_t alloc_frame; /* of the outermost call of an allocator that is open; 0: none */
     uint64_t alloc_depth; /* and its place in the log                                    */
-    uint64_t ends;        /* sampled: of timed calls, so many ends took `timed`     */
-    uint64_t spare[8];
+    uint64_t ends;        /* sampled: of timed calls, so many ends took `timed` ... */
+    uint64_t passed_by;   /* ... less this, what calls took that went by untimed    */
+    uint64_t spare[7];
     hotfn_time_cell outside; /* number 0 */
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hotfn_time_thread), "one shape");

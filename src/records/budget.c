@@ -72,7 +72,7 @@ bool hfn_live_timed_ends(const hotfn_live *live, uint32_t row, uint64_t *ticks, 
 
     if (pread(live->fd, &state, sizeof state, (off_t)at) != (ssize_t)sizeof state)
         return false;
-    *ticks = state.timed;
+    *ticks = state.timed > state.passed_by ? state.timed - state.passed_by : 0;
     *ends = state.ends;
     return true;
 }

@@ -128,8 +128,11 @@ static void find_mean_cost(hfn_times *t)
 {
     uint64_t ticks = 0, calls = 0;
 
-    for (uint32_t i = 0; i < t->thread_count; i++)
-        ticks += ((const hfn_time_state *)(const void *)&t->threads[i])->timed;
+    for (uint32_t i = 0; i < t->thread_count; i++) {
+        const hfn_time_state *state = (const void *)&t->threads[i];
+
+        ticks += less(state->timed, state->passed_by);
+    }
     for (size_t i = 0; i < t->entry_count; i++)
         calls += t->entries[i].cell.timed_calls;
     if (calls > 0)

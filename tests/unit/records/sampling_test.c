@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a record tells of a sample, against streams of calls whose times are known.  The choice of calls and
  * all that is done with them afterwards is the library's; time is a number here, so that every run is the
- * same: outer calls inner a few times, and each timed call costs something, seen in it and outside of it; what
- * it costs outside differs from call to call. */
+ * same: outer calls inner a few times; each call costs something, and each timed call more, seen in it and outside of it;
+ * what it costs outside differs from call to call. */
 #include "counters/sampling.h"
 
 #include "../../property/random.h"
@@ -11,7 +11,15 @@
 #include <inttypes.h>
 
 enum { OUTER = 0, INNER = 2, FUNCTIONS = 3 };
-enum { STREAMS = 1000, OUTER_CALLS = 6000, SAMPLE = 32, INSIDE = 20, OUTSIDE = 30, COLD = 300 };
+enum {
+    STREAMS = 1000,
+    OUTER_CALLS = 6000,
+    SAMPLE = 32,
+    INSIDE = 20,
+    OUTSIDE = 30,
+    COLD = 300,
+    PASS = 3
+};
 enum { WORTH = SAMPLE * 16 * (INSIDE + OUTSIDE) };
 
 /* How long a call of inner takes. */
@@ -98,7 +106,7 @@ static void call(stream *s, uint32_t which)
     if (is_timed)
         cost = OUTSIDE +
                (f->cell.timed_calls < HFN_ALWAYS_TIMED ? 0 : random_below(&s->cost_random, COLD));
-    s->clock += cost;
+    s->clock += cost + PASS;
     start = s->clock;
     before = s->hooks;
     s->clock += is_timed ? INSIDE : 0;
@@ -111,7 +119,7 @@ static void call(stream *s, uint32_t which)
     f->truth += s->true_clock - true_start;
     if (is_timed)
         end(f, s->clock - start, s->hooks - before, stands_for);
-    s->hooks += is_timed ? cost + INSIDE : 0;
+    s->hooks += is_timed ? cost + INSIDE + stands_for * PASS : 0;
 }
 
 /* ---- Into a record that is open, and what it tells then. */
