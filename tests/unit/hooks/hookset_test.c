@@ -280,27 +280,37 @@ static void poke(const fixture *f, uint32_t rva, uint8_t byte)
     target_code_finish(&f->code);
 }
 
-static void a_breakpoint_in_the_bytes_is_refused(void)
+static void check_breakpoint(uint32_t function, uint32_t offset)
 {
     fixture f = make_fixture();
     refusals r = { 0, 0, 0, 0 };
+    uint32_t module, at = f.rva[function] + offset;
+    uint8_t before = f.code.bytes[at];
     hotfn_commit_stats stats;
-    uint32_t module;
 
-    poke(&f, f.rva[LANDING_PAD] + 8, 0xcc);
+    poke(&f, at, 0xcd);
     make_hooks(&f, 0);
     add_all(&f, &module);
     stats = commit(&f);
     CHECK_EQ_U64(stats.hooked, FUNCTIONS - 1);
     CHECK_EQ_U64(stats.refused, 1);
+    CHECK_EQ_U64(f.code.bytes[at], 0xcd);
     hotfn_hooks_each_refused(f.hooks, note_refusal, &r);
     CHECK_EQ_U64(r.count, 1);
-    CHECK_EQ_U64(r.function_index, LANDING_PAD);
+    CHECK_EQ_U64(r.function_index, function);
     CHECK_EQ_U64(r.reason, HOTFN_REASON_BYTES_DIFFER);
-    CHECK_EQ_U64(r.offset, 8);
+    CHECK_EQ_U64(r.offset, offset);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
-    poke(&f, f.rva[LANDING_PAD] + 8, landing_pad[8]);
+    poke(&f, at, before);
     finish_fixture(&f);
+}
+
+static void a_breakpoint_in_the_bytes_is_refused(void)
+{
+    check_breakpoint(LANDING_PAD, 8);
+    check_breakpoint(ISLAND, 1);
+    check_breakpoint(ISLAND, 6 + 2); /* where its island would stand */
+    check_breakpoint(PUN, 4);        /* a byte that stays, and is part of the jump */
 }
 
 static void a_function_is_hooked_once(void)
@@ -319,21 +329,31 @@ static void a_function_is_hooked_once(void)
     finish_fixture(&f);
 }
 
-static void bytes_that_somebody_changed_are_left_alone(void)
+static void check_left_alone(uint32_t function, uint32_t offset)
 {
     fixture f = make_fixture();
-    uint32_t module;
+    uint32_t module, at = f.rva[function] + offset, hooked = 0;
 
     make_hooks(&f, 0);
     add_all(&f, &module);
     commit(&f);
-    poke(&f, f.rva[PLAIN], 0xcc);
+    poke(&f, at, 0xcd);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_E_MISMATCH);
-    CHECK_EQ_U64(f.code.bytes[f.rva[PLAIN]], 0xcc);
+    CHECK_EQ_U64(f.code.bytes[at], 0xcd);
+    for (uint32_t i = 0; i < FUNCTIONS; i++) /* only this one still is as it was */
+        hooked += memcmp(f.code.bytes + f.rva[i], f.before + f.rva[i], 4) != 0;
+    CHECK(hooked <= 1);
     mprotect(f.code.bytes, CODE_BYTES, PROT_READ | PROT_WRITE);
-    memcpy(f.code.bytes + f.rva[PLAIN], plain, sizeof plain);
+    memcpy(f.code.bytes, f.before, CODE_BYTES);
     target_code_finish(&f.code);
     finish_fixture(&f);
+}
+
+static void bytes_that_somebody_changed_are_left_alone(void)
+{
+    check_left_alone(PLAIN, 0);
+    check_left_alone(ISLAND, 0);
+    check_left_alone(ISLAND, 6 + 4); /* of its island */
 }
 
 static void hooking_again_uses_the_same_stubs(void)
