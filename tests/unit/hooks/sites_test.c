@@ -220,6 +220,28 @@ static void a_call_that_is_not_as_the_plan_says_is_left_alone(void)
     finish_fixture(&f);
 }
 
+/* The distance alone is as the plan says: in front of it is no call, jmp or jcc any more. */
+static void check_no_branch(uint32_t index, uint32_t back, uint8_t byte)
+{
+    fixture f = make_fixture(0);
+    uint32_t at = f.field[index] - back, before = hfn_load_u32(f.code.bytes + at);
+
+    poke_u32(&f, at, (before & ~0xffu) | byte);
+    CHECK_EQ_U64(hook(&f, 1 << SUM).call_sites, 2);
+    CHECK_EQ_U64(hfn_load_u32(f.code.bytes + at), (before & ~0xffu) | byte);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    poke_u32(&f, at, before);
+    finish_fixture(&f);
+}
+
+static void what_is_no_branch_is_left_alone(void)
+{
+    check_no_branch(CALLS, 1, 0xb8);
+    check_no_branch(JUMPS, 1, 0xb9);
+    check_no_branch(BRANCHES, 1, 0x94);
+    check_no_branch(BRANCHES, 2, 0x0e);
+}
+
 static void a_call_that_somebody_changed_since_is_left_alone_and_told(void)
 {
     fixture f = make_fixture(0);
@@ -333,6 +355,7 @@ static const check_test tests[] = {
     CHECK_TEST(only_calls_of_hooked_functions_change),
     CHECK_TEST(calls_are_kept_if_asked_and_by_other_actions),
     CHECK_TEST(a_call_that_is_not_as_the_plan_says_is_left_alone),
+    CHECK_TEST(what_is_no_branch_is_left_alone),
     CHECK_TEST(a_call_that_somebody_changed_since_is_left_alone_and_told),
     CHECK_TEST(a_call_of_a_refused_function_stays),
     CHECK_TEST(stubs_of_the_lowest_slots_stand_first_and_all_calls_count),
