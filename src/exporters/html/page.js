@@ -29,6 +29,7 @@ function bytes(n) {
     }
   return group(n) + " B";
 }
+const some = (n, word) => group(n) + " " + word + (n === 1 ? "" : "s");
 const about = i => F.timing[i] === 2 ? "~" : "";
 const missed = new Set(data.at_least || []); // unhooked for a while: more was called than was counted
 const callsOf = f => F.calls[f] === null ? "" : (missed.has(f) ? ">" : "") + group(F.calls[f]);
@@ -39,7 +40,7 @@ function make(tag, name, text) {
   return e;
 }
 // had not returned when the record ended; the same words as in the table of `hotfn report`
-const unreturned = f => !timed || !F.open[f] ? "" : F.open[f] === 1 && F.calls[f] === 1 ? "did not return" : group(F.open[f]) + (F.open[f] === 1 ? " call did not return" : " calls did not return");
+const unreturned = f => !timed || !F.open[f] ? "" : F.open[f] === 1 && F.calls[f] === 1 ? "did not return" : some(F.open[f], "call") + " did not return";
 const nameOf = f => f < 0 ? "(outside)" : F.name[f];
 
 // ---- A table whose rows exist only while they are in sight.
@@ -223,7 +224,7 @@ function histogram(f) {
       const tall = Math.max(3, height * Math.log1p(count) / Math.log1p(most));
       const bar = put("rect", { x: x + .5, y: height - tall, width: Math.max(1, step - 1), height: tall, rx: 1 });
       const title = document.createElementNS(svgTag, "title");
-      title.textContent = `${group(count)} calls of ${time(Math.pow(10, at / 8))} to ${time(Math.pow(10, (at + 1) / 8))}`;
+      title.textContent = `${some(count, "call")} of ${time(Math.pow(10, at / 8))} to ${time(Math.pow(10, (at + 1) / 8))}`;
       bar.append(title);
     }
     if ((at % 8 === 0 || high - low < 12) && x - lastLabel > 52 && x < width - 30) {
@@ -297,7 +298,7 @@ function pick(f, scroll) {
 
 const budget = data.budget;
 const changesOf = f => budget ? budget.changes.filter(c => c.function === f) : [];
-const whyOf = c => c.why === "too-dear" ? `${group(c.calls_per_second)} calls a second took ${(100 * c.cost).toFixed(1)}%` : "tried again";
+const whyOf = c => c.why === "too-dear" ? `${some(c.calls_per_second, "call")} a second took ${(100 * c.cost).toFixed(1)}%` : "tried again";
 
 // ---- The call tree, of one thread or of all in one.  What a node weighs: its time, or its bytes.
 
@@ -526,8 +527,8 @@ function startBudget() {
   const seconds = ns => (ns / 1e9).toFixed(3) + " s", parts = [
     `${(100 * budget.share).toFixed(1)}% allowed, ${(100 * budget.taken).toFixed(2)}% taken of ${time(budget.cpu_ns)}`,
     `${budget.count_cost_ns.toFixed(2)} ns a counted call`,
-    `timed calls ${time(budget.timing_ns)}`, `its start ${time(budget.start_ns)}`, `stopped ${group(budget.stops)} times, ${time(budget.stopped_ns)} in all`];
-  if (budget.changes_lost) parts.push(`${group(budget.changes_lost)} changes found no room here`);
+    `timed calls ${time(budget.timing_ns)}`, `its start ${time(budget.start_ns)}`, `stopped ${some(budget.stops, "time")}, ${time(budget.stopped_ns)} in all`];
+  if (budget.changes_lost) parts.push(`${some(budget.changes_lost, "change")} found no room here`);
   if (budget.note) parts.unshift("THE BUDGET WAS NOT KEPT: " + budget.note);
   $("budgetfacts").textContent = parts.join("  \u00b7  ");
   $("budgetfacts").classList.toggle("hot", budget.note !== "");
@@ -588,7 +589,7 @@ setTheme();
 document.title = data.command + " \u2013 hotfn";
 $("command").textContent = data.command;
 $("command").title = data.command;
-const facts = [[data.state, ""], [data.wall_ns ? time(data.wall_ns) : "", " long"], [group(allCalls), " calls"], [timed ? time(busy) : "", " in timed functions"]].filter(f => f[0]);
+const facts = [[data.state, ""], [data.wall_ns ? time(data.wall_ns) : "", " long"], [group(allCalls), allCalls === 1 ? " call" : " calls"], [timed ? time(busy) : "", " in timed functions"]].filter(f => f[0]);
 facts.forEach(([bold, rest], i) => $("facts").append(i ? ", " : "", make("b", "", bold), rest));
 $("notes").textContent = data.notes.join("  \u00b7  ");
 let typing;
