@@ -350,12 +350,11 @@ static void give_up(hotfn_budget *b)
     }
 }
 
-/* From when the first thread stood.  What a busy machine takes to let it run again is no work of ours. */
+/* From when the first thread stood.  What a busy machine takes to let it, or us, run again is no work of ours. */
 static void count_stop(hotfn_budget *b, uint64_t begin_ns, int error)
 {
     hotfn_budget_header *h = b->header;
-    uint64_t from_ns = b->remote.stopped_ns ? b->remote.stopped_ns : begin_ns;
-    uint64_t now_ns = hfn_os_monotonic_ns(), took_ns = now_ns - from_ns;
+    uint64_t now_ns = hfn_os_monotonic_ns(), took_ns = hfn_os_remote_stood_ns(&b->remote);
 
     h->stops++;
     h->failed_stops += error != 0;

@@ -24,6 +24,7 @@ typedef struct hfn_remote {
     hfn_remote_thread *threads;
     uint32_t thread_count, thread_capacity;
     uint64_t stopped_ns; /* since when the first thread was seen to stand; 0: none does */
+    uint64_t waited_ns;  /* what the caller's thread had waited for a processor by then */
 } hfn_remote;
 
 typedef struct hfn_remote_range {
@@ -47,6 +48,9 @@ int hfn_os_remote_stop(hfn_remote *remote, uint64_t timeout_ns);
  * doubt: yes. */
 bool hfn_os_remote_stands_in(const hfn_remote *remote, const hfn_remote_range *ranges,
                              uint32_t range_count);
+/* How long a thread has stood by now, without what the caller waited for a processor meanwhile: that is the
+ * machine's, not ours.  0: none stands. */
+uint64_t hfn_os_remote_stood_ns(const hfn_remote *remote);
 /* Let all go on.  False: one that did not stop is still held, call again (it stops some time). */
 bool hfn_os_remote_go_on(hfn_remote *remote);
 /* Free what it holds. */
