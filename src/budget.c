@@ -33,6 +33,7 @@
 #define COUNTS_PART 0.7       /* of the share, where calls are timed too */
 #define TIMED_PART 0.9        /* of the share, with the counts: a word changes it */
 #define MOST_PART 0.95        /* of the time: more is a wrong reckoning */
+#define MEASURED_NS (50 * MS) /* what a call costs is measured again */
 #define STILL_HOOKED 64u      /* calls of a function that is said to be unhooked */
 
 /* ---- Begin and end. */
@@ -73,6 +74,7 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     b->mean = b->mean ? b->mean : 1;
     b->start_ns = hfn_get64(live->base + HFN_AT_START_NS);
     b->count_ns = hfn_budget_measure(b->means != NULL);
+    b->measured_ns = hfn_os_monotonic_ns();
     b->header->count_cost_ps = (uint64_t)(b->count_ns * 1e3);
     *out = b;
     return HOTFN_OK;
@@ -427,14 +429,28 @@ static void choose(hotfn_budget *b, double counts, double allowed, bool is_over)
         hfn_budget_raise(b, stop_price(b));
 }
 
-static double counts_took(const hotfn_budget *b)
+/* The header tells the mean of all calls. */
+static double counts_took(hotfn_budget *b)
 {
-    double counts = 0;
+    double calls = 0, counts;
 
     for (uint32_t i = 0; i < b->book_count; i++)
         if (b->books[i].level < HOTFN_BUDGET_UNHOOKED)
-            counts += (double)b->books[i].calls * b->count_ns;
+            calls += (double)b->books[i].calls;
+    counts = calls * b->count_ns;
+    b->counted_calls += calls;
+    b->counts_ns += counts;
+    if (b->counted_calls > 0)
+        b->header->count_cost_ps = (uint64_t)(b->counts_ns / b->counted_calls * 1e3);
     return counts;
+}
+
+static void measure_again(hotfn_budget *b, uint64_t now_ns)
+{
+    if (now_ns - b->measured_ns < MEASURED_NS)
+        return;
+    b->measured_ns = now_ns;
+    b->count_ns = hfn_budget_measure_again(b->means != NULL, b->count_ns);
 }
 
 /* What the target said of its start since the last look: once, but for exec(). */
@@ -516,6 +532,7 @@ uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
         return HFN_BUDGET_SOON_NS;
     passed_ns = cpu_ns - b->cpu_ns;
     b->cpu_ns = cpu_ns;
+    measure_again(b, hfn_os_monotonic_ns());
     judge(b, passed_ns);
     took_ns = hfn_os_thread_cpu_ns() - begin_ns;
     if (b->chosen_count > 0) {

@@ -99,6 +99,8 @@ struct hotfn_budget {
     hotfn_budget_header *header;
     double share;
     double count_ns, timed_ns; /* of a call that is counted, and of timing one in addition */
+    uint64_t measured_ns;      /* when count_ns was measured last */
+    double counted_calls, counts_ns; /* until now */
     uint64_t timed_ticks, timed_ends; /* until the last look, of the target's timed calls */
     double seen_ticks, seen_ends; /* of late: what timed_ns is made of */
     uint64_t start_ns, started_ns; /* the record's; what the target's start took */
@@ -123,6 +125,8 @@ struct hotfn_budget {
 /* budget_measure.c: what the hook of a call costs that is not timed, in nanoseconds, by whether the run
  * times some; measured now, takes two milliseconds.  0 where no budget can be kept. */
 double hfn_budget_measure(bool is_sampled);
+/* The same while the target runs, in 0.1 ms: what was known, moved towards what is so now. */
+double hfn_budget_measure_again(bool is_sampled, double known_ns);
 /* budget_choose.c: what the calls since the last look cost, counted and timed as they were. */
 double hfn_budget_cost(const hotfn_budget *budget, const hfn_book *function);
 /* What hooks may take in so much of the program's own time: its share, less what they took too much before. */

@@ -35,6 +35,14 @@ static void the_cost_of_a_hook_is_measured(void)
     CHECK(passed > 0 && passed < 1000);
 }
 
+/* One measurement while the target runs moves what is known by a quarter, of twice or half of it at most. */
+static void the_cost_of_a_hook_is_measured_again(void)
+{
+    CHECK_EQ_U64((uint64_t)hfn_budget_measure_again(false, 4000), 3500);
+    CHECK_EQ_U64((uint64_t)hfn_budget_measure_again(true, 4000), 3500);
+    CHECK_EQ_U64((uint64_t)(hfn_budget_measure_again(true, 0.004) * 1e6 + 0.5), 5000);
+}
+
 /* Looks, each after some work of the target of which calls of the first function took such a share, until
  * that function is at the level. */
 static bool reaches(hotfn_budget *b, budget_scene *s, double share, uint32_t level)
@@ -386,6 +394,7 @@ static void a_record_without_a_budget_is_refused(void)
 
 static const check_test tests[] = {
     CHECK_TEST(the_cost_of_a_hook_is_measured),
+    CHECK_TEST(the_cost_of_a_hook_is_measured_again),
     CHECK_TEST(who_is_too_dear_goes_and_comes_back_when_cool),
     CHECK_TEST(a_module_that_is_not_loaded_yet_is_waited_for),
     CHECK_TEST(who_was_called_until_it_went_is_not_hooked_again),
