@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define KEEP_SHARE 0.75   /* of the share is left to those that stay */
-#define PAID_PART 0.5     /* of the share goes for what was too much, at most */
+#define PAID_PART 0.8     /* of the share goes for what was too much, at most */
 #define MOST_CHANGES 512u /* in one stop                             */
 
 static double count_cost(const hotfn_budget *b, const hfn_book *f)

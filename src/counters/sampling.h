@@ -34,7 +34,7 @@ static inline uint32_t hfn_sample_mean(uint64_t worth_ticks, uint32_t most, uint
  * so many were, so that a function called n times costs SLOWER * log2(n / SLOWER) timed calls at most. */
 static inline uint32_t hfn_sample_begin(uint64_t timed_calls)
 {
-    enum { SLOWER = 16, MOST = 20 };
+    enum { SLOWER = 8, MOST = 20 };
     uint64_t steps = timed_calls / SLOWER;
 
     return UINT32_C(1) << (steps < MOST ? steps : MOST);
