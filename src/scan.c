@@ -124,7 +124,8 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
     hotfn_scan_options o;
     hotfn_scan *scan;
     struct stat file;
-    if (!hfn_take_options(&o, sizeof o, options)) {
+    const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_FORCE | HOTFN_SCAN_TIMING;
+    if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~known) {
         return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
     }
     hotfn_status status = scan_begin(&scan, path, env, &file, err);
@@ -376,7 +377,7 @@ hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_
                                hotfn_error *err)
 {
     hotfn_selection s;
-    if (!hfn_take_options(&s, sizeof s, selection)) {
+    if (!hfn_take_options(&s, sizeof s, selection) || s.flags) {
         return hfn_fail(err, HOTFN_E_OPTION, scan->path, HOTFN_NO_OFFSET, "unknown selection");
     }
     hotfn_status status = check_globs(&s, err);

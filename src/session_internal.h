@@ -7,6 +7,8 @@
 #include "handover.h"
 #include "process.h"
 
+#define HFN_SESSION_FLAGS (HOTFN_SESSION_NO_FOLLOW_DLOPEN | HOTFN_SESSION_SINGLE_THREADED)
+
 typedef struct hfn_scanned {
     struct hfn_scanned *next;
     hotfn_scan *scan;

@@ -136,7 +136,8 @@ hotfn_status hotfn_session_join(hotfn_session **out, const hotfn_join_options *o
                                 const hotfn_env *env, hotfn_error *err)
 {
     hotfn_join_options o;
-    if (!hfn_take_options(&o, sizeof o, options) || !o.live_path || !o.handover_path) {
+    if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~HFN_SESSION_FLAGS || !o.live_path ||
+        !o.handover_path) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                         "unknown or missing join option");
     }

@@ -296,8 +296,8 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
 {
     hotfn_session_options o;
     hotfn_selection pick;
-    if (!hfn_take_options(&o, sizeof o, options) ||
-        !hfn_take_options(&pick, sizeof pick, o.selection)) {
+    if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~HFN_SESSION_FLAGS ||
+        !hfn_take_options(&pick, sizeof pick, o.selection) || pick.flags) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown session option");
     }
     hotfn_session *s = hfn_session_new(env);

@@ -38,7 +38,8 @@ typedef struct hotfn_session_options {
  */
 HOTFN_API hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_options *options,
                                             const hotfn_env *env, hotfn_error *err);
-/* Hook.  Functions that cannot be hooked are in the record with their reasons.  Since 0.1. */
+/* Hook.  Functions that cannot be hooked are in the record with their reasons.  stats count the loader's breakpoint too,
+ * by which later modules are seen: of modules that are not there yet, one function is hooked.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_session_start(hotfn_session *session, hotfn_commit_stats *stats,
                                            hotfn_error *err);
 /* What was counted until now, as a record that the caller closes; any thread, while running or after

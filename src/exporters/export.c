@@ -235,6 +235,10 @@ static hotfn_status no_such_format(const char *format, hotfn_error *err)
                     "no export format '%s'; there are: %s", format, names);
 }
 
+#define KNOWN_FLAGS                                                                                \
+    (HOTFN_EXPORT_COLOR | HOTFN_EXPORT_MANGLED | HOTFN_EXPORT_REFUSED | HOTFN_EXPORT_EDGES |       \
+     HOTFN_EXPORT_NO_LINES)
+
 hotfn_status hotfn_export(const hotfn_record *record, const char *format,
                           const hotfn_export_options *options, hotfn_write_fn write, void *user,
                           const hotfn_env *env, hotfn_error *err)
@@ -245,7 +249,7 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
         return no_such_format(format, err);
     }
     if (!hfn_take_options(&view.options, sizeof view.options, options) ||
-        view.options.by > HOTFN_BY_ALLOC) {
+        view.options.flags & ~KNOWN_FLAGS || view.options.by > HOTFN_BY_ALLOC) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown export option");
     }
     if (view.options.match && hotfn_glob_match(view.options.match, "") < 0) {

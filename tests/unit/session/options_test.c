@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* A flag that this version does not know is refused, before anything is done: a newer program may rely on it. */
+#include <hotfn/session.h>
+
+#include "records/sample.h"
+
+#define UNKNOWN 0x40000000u
+
+static void sessions_refuse_flags_that_they_do_not_know(void)
+{
+    const char *nothing = "no-such-module";
+    hotfn_selection pick = HOTFN_SELECTION_INIT;
+    hotfn_session_options o = HOTFN_SESSION_OPTIONS_INIT;
+    hotfn_join_options join = HOTFN_JOIN_OPTIONS_INIT;
+    hotfn_session *session = NULL;
+
+    o.modules = &nothing;
+    o.module_count = 1;
+    o.selection = &pick;
+    o.flags = HOTFN_SESSION_NO_FOLLOW_DLOPEN | HOTFN_SESSION_SINGLE_THREADED;
+    CHECK_EQ_I64(hotfn_session_create(&session, &o, NULL, NULL), HOTFN_OK);
+    hotfn_session_destroy(session);
+    o.flags = UNKNOWN;
+    CHECK_EQ_I64(hotfn_session_create(&session, &o, NULL, NULL), HOTFN_E_OPTION);
+    o.flags = 0;
+    pick.flags = UNKNOWN;
+    CHECK_EQ_I64(hotfn_session_create(&session, &o, NULL, NULL), HOTFN_E_OPTION);
+    join.live_path = join.handover_path = "/nowhere";
+    join.flags = UNKNOWN;
+    CHECK_EQ_I64(hotfn_session_join(&session, &join, NULL, NULL), HOTFN_E_OPTION);
+}
+
+static void scans_refuse_flags_that_they_do_not_know(void)
+{
+    hotfn_scan_options o = HOTFN_SCAN_OPTIONS_INIT;
+    hotfn_selection pick = HOTFN_SELECTION_INIT;
+    hotfn_live *live = sample_live(NULL);
+    hotfn_scan *scan = NULL;
+    uint32_t module;
+
+    o.flags = UNKNOWN;
+    CHECK_EQ_I64(hotfn_scan_open(&scan, "/proc/self/exe", &o, NULL, NULL), HOTFN_E_OPTION);
+    o.flags = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_FORCE | HOTFN_SCAN_TIMING;
+    CHECK_EQ_I64(hotfn_scan_open(&scan, "/proc/self/exe", &o, NULL, NULL), HOTFN_OK);
+    pick.flags = UNKNOWN;
+    CHECK_EQ_I64(hotfn_scan_add_to(scan, live, 0, &pick, NULL, 0, NULL, &module, NULL),
+                 HOTFN_E_OPTION);
+    hotfn_scan_close(scan);
+    hotfn_live_close(live);
+}
+
+static int32_t drop(void *user, const void *bytes, size_t byte_count)
+{
+    (void)user, (void)bytes, (void)byte_count;
+    return 0;
+}
+
+static void exports_refuse_flags_that_they_do_not_know(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    const char *path = sample_path("r.hfr");
+    hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
+    hotfn_record *record = NULL;
+
+    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
+                 HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
+    o.flags = 31; /* all that there are */
+    CHECK_EQ_I64(hotfn_export(record, "table", &o, drop, NULL, NULL, NULL), HOTFN_OK);
+    o.flags = UNKNOWN;
+    CHECK_EQ_I64(hotfn_export(record, "table", &o, drop, NULL, NULL, NULL), HOTFN_E_OPTION);
+    hotfn_record_close(record);
+    hotfn_live_close(live);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(sessions_refuse_flags_that_they_do_not_know),
+    CHECK_TEST(scans_refuse_flags_that_they_do_not_know),
+    CHECK_TEST(exports_refuse_flags_that_they_do_not_know),
+};
+CHECK_MAIN(tests)
