@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import warnings
 import weakref
 from ctypes import c_void_p
-from typing import Any, List, Optional
+from typing import Any, Iterable, List, Optional
 
 from . import _structs as s
-from ._errors import check
+from ._errors import check, decode
 from ._native import lib
 from ._text import Globs, PathLike, c_texts, env, glob_list, path_bytes
 from .records import Function, Record, function_of, module_of
@@ -88,7 +89,8 @@ class Session:
     durable    keep the record in this file while running, should the process die
 
     Made, it has scanned but hooked nothing.  Entering `with`, or start(), hooks; leaving it, or
-    stop(), puts every byte back.  Behind `with` the counts stay in `record`.
+    stop(), puts every byte back.  Behind `with` the counts stay in `record`, and a glob that matched
+    nothing is warned of.
     """
 
     def __init__(self, modules: Globs = None, functions: Globs = None, *, exclude: Globs = None,
@@ -107,6 +109,7 @@ class Session:
         self._handle = out
         self._finalizer = weakref.finalize(self, lib.hotfn_session_destroy, c_void_p(out.value))
         self._last: Optional[Record] = None
+        self._globs = (names, glob_list(functions))
         self.stats: Optional[Stats] = None
         self.running = False
 
@@ -164,8 +167,22 @@ class Session:
             if self.running:
                 self.stop()
             self._last = self.snapshot()
+            if self.stats is not None:
+                self._warn_of_globs_in_vain(self._last)
         finally:
             self._finalizer()
+
+    def _warn_of_globs_in_vain(self, record: Record) -> None:
+        """As `hotfn run` does at its end: most often it is a slip of the pen."""
+        def in_vain(glob: bytes, texts: Iterable[str]) -> bool:
+            return not any(lib.hotfn_glob_match(glob, text.encode("utf-8", "surrogateescape")) == 1 for text in texts)
+
+        for glob in self._globs[0]:
+            if in_vain(glob, (text for module in record.modules for text in (module.file, module.path))):
+                warnings.warn(f"modules: '{decode(glob)}' matches no module that was loaded", stacklevel=4)
+        for glob in self._globs[1]:
+            if in_vain(glob, (text for function in record.functions for text in (*function.names, function.display))):
+                warnings.warn(f"functions: '{decode(glob)}' matches no function", stacklevel=4)
 
     def __enter__(self) -> "Session":
         if not self.running:

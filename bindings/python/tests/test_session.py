@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import threading
+import warnings
 
 import pytest
 from conftest import FIB_15_CALLS
@@ -143,3 +144,20 @@ def test_sqlite_in_this_process_is_counted():
         connection.close()
     calls = calls_of(session.hot(0))
     assert calls.get("sqlite3_step", 0) >= 50
+
+
+def test_globs_that_match_nothing_are_warned_of(target):
+    with pytest.warns(UserWarning) as said:
+        with hotfn.Session(modules=["libhotfn-target.so", "libnothing*"], functions=["fib", "nothing*"]):
+            target.fib(3)
+    assert sorted(str(warning.message) for warning in said) == [
+        "functions: 'nothing*' matches no function", "modules: 'libnothing*' matches no module that was loaded"]
+    assert {warning.filename for warning in said} == {__file__}
+
+
+def test_globs_that_match_are_not_warned_of(target):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with hotfn.Session(modules="libhotfn-target*", functions=["fib", "h?p"]) as session:
+            target.fib(3)
+    assert calls_of(session.record.functions)["fib"] == 5
