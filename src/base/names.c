@@ -17,7 +17,6 @@ typedef struct name_entry name_entry;
 
 struct name_entry {
     const char *text;
-    size_t length;
     uint32_t number;
     UT_hash_handle hh;
 };
@@ -25,9 +24,7 @@ struct name_entry {
 struct hfn_names {
     hotfn_env env;
     hfn_arena arena;
-    name_entry *head;     /* uthash's list */
-    name_entry **entries; /* by number     */
-    size_t capacity;
+    name_entry *head; /* uthash's list */
     uint32_t count;
     bool out_of_memory;
 };
@@ -52,7 +49,6 @@ void hfn_names_destroy(hfn_names *names)
         return;
     HASH_CLEAR(hh, names->head);
     env = names->env;
-    hfn_free(&env, names->entries, names->capacity * sizeof *names->entries);
     hfn_arena_finish(&names->arena);
     hfn_free(&env, names, sizeof *names);
 }
@@ -72,7 +68,6 @@ static name_entry *new_entry(hfn_names *names, const char *text, size_t length)
     if (!entry)
         return NULL;
     entry->text = hfn_arena_copy(&names->arena, text, length);
-    entry->length = length;
     entry->number = names->count;
     return entry->text ? entry : NULL;
 }
@@ -84,9 +79,7 @@ uint32_t hfn_names_intern(hfn_names *names, const char *text, size_t length)
 
     if (known != HFN_NAME_NONE)
         return known;
-    if (names->count == HFN_NAME_NONE - 1 ||
-        !hfn_grow(&names->env, (void **)&names->entries, &names->capacity, names->count + 1u,
-                  sizeof *names->entries))
+    if (names->count == HFN_NAME_NONE - 1)
         return HFN_NAME_NONE;
     entry = new_entry(names, text, length);
     if (!entry)
@@ -95,21 +88,10 @@ uint32_t hfn_names_intern(hfn_names *names, const char *text, size_t length)
     HASH_ADD_KEYPTR(hh, names->head, entry->text, length, entry);
     if (names->out_of_memory)
         return HFN_NAME_NONE;
-    names->entries[names->count] = entry;
     return names->count++;
 }
 
 uint32_t hfn_names_count(const hfn_names *names)
 {
     return names->count;
-}
-
-const char *hfn_names_text(const hfn_names *names, uint32_t number)
-{
-    return number < names->count ? names->entries[number]->text : NULL;
-}
-
-size_t hfn_names_length(const hfn_names *names, uint32_t number)
-{
-    return number < names->count ? names->entries[number]->length : 0;
 }

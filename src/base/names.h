@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names: each distinct text once, under a small number that stays (0, 1, 2 ... in order of
- * arrival). For string tables of records and for sets of names; views stay valid until destroy. */
+ * arrival). For sets of names. */
 #ifndef HFN_BASE_NAMES_H
 #define HFN_BASE_NAMES_H
 
@@ -21,8 +21,5 @@ uint32_t hfn_names_intern(hfn_names *names, const char *text, size_t length);
 uint32_t hfn_names_find(const hfn_names *names, const char *text, size_t length);
 
 uint32_t hfn_names_count(const hfn_names *names);
-/* A view, NUL-terminated; NULL past the end. */
-const char *hfn_names_text(const hfn_names *names, uint32_t number);
-size_t hfn_names_length(const hfn_names *names, uint32_t number); /* 0 past the end */
 
 #endif
