@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MIN_SIZE = 256, MAX_SIZE, REFUSED };
 
@@ -186,6 +187,11 @@ int hotfn_verb_list(int argc, char **argv)
     const words own = { usage, "f:x:o:", table, take, &w, 1, 1 };
     int status = file_words_read(&w.common, &own, argc, argv);
 
+    const hotfn_selection *pick = &w.common.selection;
+    if (status < 0 && pick->max_bytes && pick->max_bytes < pick->min_bytes)
+        status = words_misused(argv[0], usage, "--min-size is above --max-size");
+    else if (status < 0 && w.outputs.list && strcmp(w.outputs.list, "-") == 0)
+        status = words_misused(argv[0], usage, "a function list goes to a file: -o FILE");
     if (status < 0)
         status = list_functions(&w);
     file_words_finish(&w.common);

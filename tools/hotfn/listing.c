@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void log_to_stderr(void *user, int32_t level, const char *text)
 {
@@ -99,12 +100,14 @@ bool listing_open(listing *l, const char *path, const symbol_sources *sources, h
 
 enum { KIND_IMAGE, KIND_PDB, KIND_MAP };
 
-/* Told by its first bytes.  PDBs that are refused count too: the loader says why.  Text is a map. */
+/* Told by its first bytes, which cannot be read twice from a pipe: an image, then.  PDBs that are refused count
+ * too: the loader says why.  Text is a map. */
 static int kind_of(const char *path)
 {
     static const char *const magics[] = { "Microsoft C/C++ ", "Microsoft MSFZ", "BSJB" };
     char head[16] = "";
-    FILE *file = fopen(path, "rb");
+    struct stat facts;
+    FILE *file = stat(path, &facts) == 0 && S_ISREG(facts.st_mode) ? fopen(path, "rb") : NULL;
     size_t size = file ? fread(head, 1, sizeof head, file) : 0;
 
     if (file)

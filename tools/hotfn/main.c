@@ -41,7 +41,7 @@ static int usage(FILE *out, int status)
         fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].about);
     }
     fprintf(out, "\n  hotfn run -- ./program args   then   hotfn report hotfn.hfr\n"
-                 "  hotfn VERB --help says more; hotfn --version.\n");
+                 "  hotfn VERB --help says more, and so does hotfn help VERB; hotfn --version.\n");
     return status;
 }
 
@@ -117,8 +117,13 @@ static int run_verb(int argc, char **argv)
         printf("hotfn %s\n", hotfn_version());
         return TOOL_OK;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "help") == 0 && argc > 2) { /* hotfn help VERB */
+        static char help[] = "--help";
+        argv[1] = argv[2];
+        argv[2] = help;
+        argc = 3;
+    } else if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+               strcmp(argv[1], "help") == 0) {
         return usage(stdout, TOOL_OK);
     }
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {

@@ -229,6 +229,10 @@ int run_parse(run_options *o, int argc, char **argv)
         bad("a kit is of one program and has its names:", "--map, --target");
         return RUN_FAILED;
     }
+    if (o->max_bytes && o->max_bytes < o->min_bytes) {
+        fputs("hotfn run: --min-size is above --max-size: no function is left\n", stderr);
+        return RUN_FAILED;
+    }
     if (optind >= argc) {
         fprintf(stderr, "hotfn run: name a program: hotfn run -- ./program args\n");
         return RUN_FAILED;

@@ -121,6 +121,20 @@ def check_words(record):
     for verb in ("merge", "repair", "kit"):
         assert "-o is missing" in said(verb, record), verb
     assert "a program is missing" in said("bisect", "--by", "exit")
+    assert hotfn("help", "report").stdout == hotfn("report", "--help").stdout
+    assert "did you mean 'report'" in said("help", "reprot")
+    sizes = ["--min-size", "9", "--max-size", "8"]
+    assert "--min-size is above --max-size" in said("list", *sizes, HOTFN)
+    assert "--min-size is above --max-size" in said("run", *sizes, "--", HOTFN, status=125)
+    assert "goes to a file" in said("list", "-o", "-", HOTFN)
+
+
+def check_pipe():
+    """A pipe can be read only once."""
+    with open(HOTFN, "rb") as file:
+        through = subprocess.run(["sh", "-c", 'cat | "$0" symbols /dev/stdin', HOTFN], stdin=file,
+                                 capture_output=True, check=True).stdout
+    assert through == hotfn("symbols", HOTFN).stdout
 
 
 def check_addresses():
@@ -141,6 +155,7 @@ def main():
         check_repair(record, folder)
         check_words(record)
         check_addresses()
+        check_pipe()
         for verb in ("report", "info", "repair"):
             assert b"usage" in hotfn(verb, "--help").stdout
             assert hotfn(verb, "--unknown", status=2).stderr

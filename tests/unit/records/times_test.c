@@ -122,7 +122,7 @@ static void edges_count_recursion_once(void)
     timed_model *m;
     hotfn_record *r = open_story(&m, 20, 10);
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
-    uint64_t into[5] = { 0 }, total_into_beta = 0;
+    uint64_t into[5] = { 0 }, total_into_beta = 0, last = 0;
 
     hotfn_record_get_time_info(r, &info);
     CHECK_EQ_U64(info.edge_count, 6); /* 0-1 0-2 1-1 1-2, and outside to 0 and to 2 */
@@ -130,6 +130,8 @@ static void edges_count_recursion_once(void)
         hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
 
         CHECK_EQ_I64(hotfn_record_get_edge(r, i, &e), HOTFN_OK);
+        CHECK(i == 0 || ((uint64_t)e.caller << 32 | e.callee) > last); /* as timing.h says */
+        last = (uint64_t)e.caller << 32 | e.callee;
         into[e.callee] += e.calls;
         if (e.callee == 1 && e.caller == 0)
             total_into_beta = e.total_ns;
