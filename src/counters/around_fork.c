@@ -73,8 +73,10 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     prefix->before = before;
     prefix->row_bytes = hfn_rows.row_bytes;
     prefix->wiped = hfn_rows_wipe_on_fork(mapping + PREFIX_BYTES, hfn_rows.row_bytes);
-    if (hfn_time.header)
+    if (hfn_time.header) {
         hfn_time_begin_row(mapping + PREFIX_BYTES, 0);
+        hfn_time_move(mapping + PREFIX_BYTES, before);
+    }
     hfn_thread_row = mapping + PREFIX_BYTES;
 }
 
@@ -86,6 +88,8 @@ void hotfn_counters_fork_parent(hotfn_counters *c)
         return;
     hfn_thread_row = prefix_of(row)->before;
     add_row(hfn_thread_row, row);
+    if (hfn_time.header) /* what began before may have ended meanwhile */
+        hfn_time_move(hfn_thread_row, row);
     drop(row);
 }
 

@@ -603,6 +603,35 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
     t->random ^= now;
 }
 
+void hfn_time_move(uint8_t *to, const uint8_t *from)
+{
+    hfn_time_state *t = hfn_time_state_of(to);
+    hfn_open_call *log = hfn_time_log_of(t);
+    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    const hfn_time_state *f = (const void *)(from + hfn_time.thread_at);
+    const uint8_t *logs = (const uint8_t *)f + hfn_time.log_at;
+    const hfn_open_call *calls = (const void *)logs;
+    const hfn_waiting_call *waiting = (const void *)(calls + HFN_LOG_CAPACITY);
+
+    for (uint32_t i = 0; i < f->depth && i < HFN_LOG_CAPACITY; i++)
+        log[i] = calls[i];
+    for (uint32_t i = f->depth; i < t->depth && i < HFN_LOG_CAPACITY; i++)
+        log[i].frame = 0;
+    for (uint32_t i = 0; i < f->limbo_count; i++)
+        limbo[i] = waiting[i];
+    t->last_tick = f->last_tick;
+    t->depth = f->depth;
+    t->current = f->current;
+    t->limbo_count = f->limbo_count;
+    t->timed = f->timed;
+    t->floor = f->floor;
+    t->node = f->node;
+    t->limbo_low = f->limbo_low;
+    t->limbo_high = f->limbo_high;
+    t->alloc_frame = f->alloc_frame;
+    t->alloc_depth = f->alloc_depth;
+}
+
 void hfn_time_begin_child(uint8_t *row)
 {
     hfn_time_state *t = hfn_time_state_of(row);

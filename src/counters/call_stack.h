@@ -54,6 +54,8 @@ HFN_KEEPS_REGISTERS void hfn_time_went_back(void);
 
 /* The thread begins to use the row; thread: index of its cell + 1. */
 void hfn_time_begin_row(uint8_t *row, uint32_t thread);
+/* The thread goes on in the row `to`, with the calls that are open in `from`. */
+void hfn_time_move(uint8_t *to, const uint8_t *from);
 /* The row is a forked child's: calls that began before it are its own from now on only. */
 void hfn_time_begin_child(uint8_t *row);
 /* to's times += from's, for the first `slots` slots. */

@@ -417,6 +417,11 @@ def a_child_is_busy_no_longer_than_the_run_took(place):
         took = report["record"]["end_ns"] - report["record"]["start_ns"]
         busy = [thread["busy_ns"] for thread in report["threads"]]
         assert len(busy) == 4 and max(busy) <= 2 * took, (took, busy)
+        if "--sample" not in options:
+            raw = subprocess.run([HOTFN, "report", "--json", "--raw", "-n", "0", place / "run.hfr"],
+                                 capture_output=True, check=True)
+            cases.own_sums_to_busy(json.loads(raw.stdout))
+            assert report["time"]["abandoned_exits"] == 0, report["time"]
 
 
 def nobody_is_called_by_a_place_that_nobody_called(place):

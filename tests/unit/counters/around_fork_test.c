@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Around fork(): each call is counted once, and for the process that made it. */
 #include "counters/stub.h"
+#include "counters/timed_row.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -278,6 +279,50 @@ static void threads_of_a_raw_forks_child_get_rows(void)
     hotfn_counters_destroy(c);
 }
 
+/* ---- Times. */
+
+static void begin(hfn_time_frame *frame, uint32_t slot)
+{
+    frame->slot = slot;
+    hfn_time_enter_full(frame);
+}
+
+/* What the handlers do with two rows: calls begin before the fork, in front of it, and end behind it. */
+static void calls_around_a_fork_are_timed_once(void)
+{
+    hfn_time_frame frames[8]; /* a stack: the last one is the outermost call's */
+    timed_start(HOTFN_TIMING_TREE);
+    hfn_time_state *t = timed_use(0);
+    uint8_t *before = timed.rows[0].counts, *meanwhile = timed.rows[1].counts;
+
+    begin(&frames[7], 1);
+    begin(&frames[6], 2);
+    begin(&frames[5], 3); /* runs the handlers */
+    hfn_time_begin_row(meanwhile, 0);
+    hfn_time_move(meanwhile, before);
+    hfn_thread_row = meanwhile;
+    hfn_time_exit_full(&frames[5]);
+    begin(&frames[5], 4);
+    hfn_time_exit_full(&frames[5]);
+    begin(&frames[5], 5);
+    hfn_thread_row = before;
+    hfn_time_add_row(before, meanwhile, TIMED_SLOTS);
+    hfn_time_move(before, meanwhile);
+    hfn_time_exit_full(&frames[5]);
+    hfn_time_exit_full(&frames[6]);
+    hfn_time_exit_full(&frames[7]);
+    begin(&frames[7], 6);
+    hfn_time_exit_full(&frames[7]);
+    for (uint32_t slot = 1; slot <= 6; slot++)
+        CHECK_EQ_U64(timed_cell(t, slot)->timed_calls, 1);
+    CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
+    CHECK_EQ_U64(timed_cell(t, 1)->total_ticks + timed_cell(t, 6)->total_ticks, timed_busy(t));
+    CHECK_EQ_U64(timed.header.abandoned_exits, 0);
+    CHECK_EQ_U64(t->depth + t->current + t->limbo_count, 0);
+    CHECK_EQ_U64(t->timed, 6);
+    timed_forget();
+}
+
 static const check_test tests[] = {
     CHECK_TEST(each_side_keeps_its_own_calls),
     CHECK_TEST(first_call_of_all_may_come_between),
@@ -287,6 +332,7 @@ static const check_test tests[] = {
     CHECK_TEST(killed_child_leaves_its_counts),
     CHECK_TEST(processes_of_other_namespaces_are_told_apart),
     CHECK_TEST(threads_of_a_raw_forks_child_get_rows),
+    CHECK_TEST(calls_around_a_fork_are_timed_once),
 };
 
 int main(int argc, char **argv)
