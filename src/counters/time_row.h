@@ -68,7 +68,7 @@ typedef struct hfn_waiting_call {
 typedef struct hfn_time_gap {
     uint64_t seen_ticks; /* of the timed calls, but of none more than is worth timing always       */
     uint32_t mean;       /* what the next timed call stands for.  0: not yet known, for itself alone */
-    uint32_t spare;
+    uint32_t cold_inside; /* ticks that its latest timed call saw of its first end */
 } hfn_time_gap;
 
 /* Words of one thread, over a hotfn_time_thread. */
