@@ -202,6 +202,7 @@ static bool see_module(void *user, const hfn_os_module *os)
 
 static void forget_unseen(hfn_process *p)
 {
+    size_t before = p->loaded_count;
     for (size_t i = p->loaded_count; i-- > 0;) {
         hfn_loaded_module *m = &p->loaded[i];
         if (m->seen) {
@@ -218,6 +219,9 @@ static void forget_unseen(hfn_process *p)
         }
         hotfn_plan_destroy(m->plan);
         *m = p->loaded[--p->loaded_count];
+    }
+    if (p->loaded_count < before) {
+        hfn_process_map_code(p); /* other code may stand there next */
     }
 }
 

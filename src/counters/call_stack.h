@@ -68,7 +68,9 @@ uint64_t hfn_time_now(void);
 /* Whose code is where, sorted; for callers of sampled calls.  Never freed once it is here. */
 typedef struct hfn_code_range {
     uint64_t begin, end;
-    uint32_t slot, reserved;
+    uint32_t slot;
+    uint32_t behind; /* of what is counted only, where it calls: so many bytes above the place of the callee's return
+                      * address lies its own.  0: timed, or not known */
 } hfn_code_range;
 typedef struct hfn_code_map {
     uint64_t count;

@@ -23,7 +23,7 @@
 #define HFN_TIME_MOST_SLOTS (UINT32_C(1) << 24)
 #define HFN_LOG_CAPACITY 4096u   /* deeper calls are timed, but not followed through a longjmp */
 #define HFN_LIMBO_CAPACITY 256u
-#define HFN_HINT_BITS 12u
+#define HFN_HINT_BITS 13u
 
 /* What a stub keeps of a call on the thread's own stack.  A call can be ended with this alone,
  * whatever became of the log: on another thread, after other stacks ran, in any order. */
@@ -93,7 +93,8 @@ typedef struct hfn_time_state {
     uint64_t alloc_depth; /* and its place in the log                                    */
     uint64_t ends;        /* sampled: of timed calls, so many ends took `timed` ... */
     uint64_t passed_by;   /* ... less this, what calls took that went by untimed    */
-    uint64_t spare[7];
+    uint64_t hints_of;    /* sampled: the code map that hints were made by          */
+    uint64_t spare[6];
     hotfn_time_cell outside; /* number 0 */
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hotfn_time_thread), "one shape");

@@ -8,7 +8,7 @@
 
 #define TIME_COLUMNS                                                                               \
     ",total_ns,self_ns,min_ns,max_ns,p50_ns,p90_ns,p99_ns,timing,timing_reason,"                   \
-    "open_calls"
+    "open_calls,total_error_ns,self_error_ns"
 
 static void put_field(hfn_sink *sink, const char *text)
 {
@@ -43,6 +43,11 @@ static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
     hfn_sink_text(sink, ",");
     if (t.timed_calls > 0) {
         hfn_sink_format(sink, "%" PRIu64, t.open_calls);
+    }
+    if (t.timed_calls > 0 && t.timing == HOTFN_TIMING_SAMPLE) {
+        hfn_sink_format(sink, ",%" PRIu64 ",%" PRIu64, t.total_error_ns, t.self_error_ns);
+    } else {
+        hfn_sink_text(sink, ",,");
     }
 }
 

@@ -73,6 +73,11 @@ void hfn_view_node_ranges(const hfn_view *view, uint32_t *first, uint32_t *end);
 /* A thread's name for people: "name (tid 7)". */
 const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *out, size_t out_bytes);
 
+/* All functions' own times. */
+uint64_t hfn_view_self_ns(const hfn_view *view);
+/* What is to be said of a sample whose own times add up to clearly more than what ran, or "". */
+const char *hfn_view_self_note(const hfn_view *view, char out[200]);
+
 const char *hfn_timing_name(uint32_t timing);      /* "full" ...     */
 const char *hfn_clock_name(uint32_t clock);        /* "tsc" ...      */
 const char *hfn_state_name(uint32_t state);        /* "hooked" ...   */

@@ -374,6 +374,17 @@ static void put_note(page *p, const char **separator, uint64_t count, const char
     }
 }
 
+static void put_self_note(page *p, const char **separator)
+{
+    char room[200];
+    const char *note = hfn_view_self_note(p->view, room);
+    if (note[0]) {
+        hfn_sink_text(p->sink, *separator);
+        hfn_sink_json_page(p->sink, note);
+        *separator = ",";
+    }
+}
+
 static void put_notes(page *p)
 {
     const hotfn_record_time_info *t = &p->view->time;
@@ -398,6 +409,7 @@ static void put_notes(page *p)
                  "is the N of one call in N timed, more of long ones, fewer of short ones: ~ marks "
                  "estimates");
     }
+    put_self_note(p, &separator);
     put_note(p, &separator, p->view->info.threads_lost, "threads' calls were lost");
     put_note(p, &separator, t->nodes_merged, "entries found no place of their own in the tree");
     put_note(p, &separator, p->left_out, "places of the tree with hardly any time are left out");

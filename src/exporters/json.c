@@ -172,6 +172,7 @@ static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index, c
 static void put_time_info(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
+    char note[200];
     hfn_sink_format(sink, ",\n\"time\":{\"clock\":\"%s\",\"ticks_per_second\":%" PRIu64,
                     hfn_clock_name(t->clock), t->ticks_per_second);
     hfn_sink_format(sink, ",\"cost_inside_ns\":%.3f,\"cost_outside_ns\":%.3f", t->cost_inside_ns,
@@ -181,6 +182,8 @@ static void put_time_info(const hfn_view *view, hfn_sink *sink)
     hfn_sink_format(sink,
                     ",\"busy_ns\":%" PRIu64 ",\"nodes\":%" PRIu32 ",\"nodes_merged\":%" PRIu32,
                     t->busy_ns, t->node_count, t->nodes_merged);
+    hfn_sink_format(sink, ",\"self_ns\":%" PRIu64, hfn_view_self_ns(view));
+    hfn_sink_json_key(sink, "self_note", hfn_view_self_note(view, note));
     hfn_sink_format(sink, ",\"histograms_lost\":%" PRIu32 ",\"slow_lost\":%" PRIu64,
                     t->histograms_lost, t->slow_lost);
     hfn_sink_format(sink, ",\"abandoned_exits\":%" PRIu32 ",\"clock_went_back\":%" PRIu32,

@@ -276,12 +276,11 @@ static void put_losses(const hfn_view *view, hfn_sink *sink)
     }
 }
 
-/* Hot functions may be among them, and no time tells.  A sample knows who called by the return address alone: what
- * they call is in their callers' total, and can be taken out of nobody's own time. */
+/* Hot functions may be among them, and no time tells. */
 static void put_counted_only(const hfn_view *view, hfn_sink *sink)
 {
-    uint64_t functions = 0, calls = 0, self_ns = 0;
-    char grouped[32], all[24];
+    uint64_t functions = 0, calls = 0;
+    char grouped[32];
     for (uint32_t i = 0; i < view->info.function_count; i++) {
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
         hotfn_record_timing t;
@@ -291,7 +290,6 @@ static void put_counted_only(const hfn_view *view, hfn_sink *sink)
             functions++;
             calls += f.calls;
         }
-        self_ns += t.timed_calls > 0 ? t.self_ns : 0;
     }
     if (functions > 0) {
         hfn_sink_format(sink,
@@ -301,11 +299,14 @@ static void put_counted_only(const hfn_view *view, hfn_sink *sink)
                         functions, hfn_table_grouped(calls, grouped), hfn_table_s(calls),
                         100.0 * (double)calls / (double)view->total_calls);
     }
-    if (functions > 0 && is_sample(view) && self_ns / 11 > view->time.busy_ns / 10) {
-        hfn_sink_format(sink,
-                        "self adds up to %s: a sample cannot take what counted-only functions "
-                        "call out of their callers' self; --mode time without --sample does\n",
-                        time_text(self_ns, all));
+}
+
+static void put_self_note(const hfn_view *view, hfn_sink *sink)
+{
+    char room[200];
+    const char *note = hfn_view_self_note(view, room);
+    if (note[0]) {
+        hfn_sink_format(sink, "%s\n", note);
     }
 }
 
@@ -355,6 +356,7 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
                   "timed calls\n");
     }
     put_counted_only(view, sink);
+    put_self_note(view, sink);
     hfn_table_memory_notes(view, sink);
     put_losses(view, sink);
     put_slow_calls(view, sink);

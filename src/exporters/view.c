@@ -267,3 +267,33 @@ const char *hfn_state_name(uint32_t state)
     default: return "refused"; /* WAITING too: its module never came */
     }
 }
+
+uint64_t hfn_view_self_ns(const hfn_view *view)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < view->info.function_count; i++) {
+        hotfn_record_timing t;
+        hfn_view_timing(view, i, &t);
+        sum += t.timed_calls > 0 ? t.self_ns : 0;
+    }
+    return sum;
+}
+
+/* Of a sample, own time is what the total is more than the callees', none of them below nothing: where a callee comes
+ * out too short, or its caller is not known, its time is in its callers' too. */
+const char *hfn_view_self_note(const hfn_view *view, char out[200])
+{
+    uint64_t self_ns;
+    if (!(view->time.flags & HOTFN_TIMING_SAMPLED) || view->time.busy_ns == 0) {
+        return "";
+    }
+    self_ns = hfn_view_self_ns(view);
+    if (self_ns / 11 <= view->time.busy_ns / 10) {
+        return "";
+    }
+    snprintf(out, 200,
+             "self adds up to %.0f %% of what ran: what a sample took for too short, or what was "
+             "called by code that is not hooked, is in its callers' self",
+             100.0 * (double)self_ns / (double)view->time.busy_ns);
+    return out;
+}

@@ -117,6 +117,13 @@ static step save_register(const runner *r, uint64_t number)
     return STEP_NEXT;
 }
 
+/* Below the CFA, in units of data_align; 0: elsewhere. */
+static void place_return(const runner *r, uint64_t number, uint64_t factored)
+{
+    if (number == r->cie->return_register)
+        r->frame->return_at = (int64_t)(factored * (uint64_t)r->cie->data_align);
+}
+
 static step define_cfa(const runner *r, uint64_t number, int64_t offset)
 {
     r->frame->cfa_register = number;
@@ -157,6 +164,8 @@ static step run_register_rule(const runner *r, hfn_span s, uint64_t *at, uint8_t
 
     if (!hfn_span_uleb(s, at, &number))
         return STEP_UNKNOWN;
+    if (code != 0x0c && code != 0x0d && code != 0x12)
+        place_return(r, number, 0);
     switch (code) {
     case 0x06: /* restore_extended */
     case 0x07: /* undefined */
@@ -185,7 +194,7 @@ static step run_register_rule(const runner *r, hfn_span s, uint64_t *at, uint8_t
     }
 }
 
-enum { SET_LOC = 0x01, RESTORE_STATE = 0x0b, GNU_ARGS_SIZE = 0x2e };
+enum { SET_LOC = 0x01, REMEMBER_STATE = 0x0a, RESTORE_STATE = 0x0b, GNU_ARGS_SIZE = 0x2e };
 
 static step run_one(const runner *r, hfn_span s, uint64_t *at)
 {
@@ -196,8 +205,12 @@ static step run_one(const runner *r, hfn_span s, uint64_t *at)
     hfn_span_u8(s, (*at)++, &code);
     switch (code >> 6) {
     case 1: return code & 0x3f ? STEP_ADVANCE : STEP_NEXT;
-    case 2: return hfn_span_uleb(s, at, &offset) ? save_register(r, code & 0x3f) : STEP_UNKNOWN;
-    case 3: return STEP_NEXT; /* restore */
+    case 2:
+        if (!hfn_span_uleb(s, at, &offset))
+            return STEP_UNKNOWN;
+        place_return(r, code & 0x3f, offset);
+        return save_register(r, code & 0x3f);
+    case 3: place_return(r, code & 0x3f, 0); return STEP_NEXT; /* restore */
     default: break;
     }
     switch (code) {
@@ -339,4 +352,39 @@ bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions)
             return true;
     }
     return false;
+}
+
+bool hfn_eh_frame_rows(const hfn_cie *cie, hfn_span fde_instructions, uint64_t byte_count,
+                       hfn_eh_row_fn visit, void *user)
+{
+    enum { DEEPEST = 8 };
+    hfn_frame frame = cie->initial, kept[DEEPEST];
+    runner r = { cie, &frame };
+    uint64_t at = 0, begin = 0;
+    uint32_t depth = 0;
+    uint8_t code;
+
+    if (!frame.known || frame.advanced)
+        return false;
+    while (begin < byte_count && hfn_span_u8(fde_instructions, at, &code)) {
+        uint64_t by = advanced_by(fde_instructions, at + 1, code);
+        by = by < byte_count - begin ? by : byte_count - begin;
+        if (by > 0)
+            visit(user, begin, begin + by, &frame);
+        begin += by;
+        if (code == SET_LOC || (code == REMEMBER_STATE && depth == DEEPEST) ||
+            (code == RESTORE_STATE && depth == 0))
+            return false;
+        if (code == REMEMBER_STATE)
+            kept[depth++] = frame;
+        if (code == RESTORE_STATE) {
+            frame = kept[--depth];
+            at++;
+        } else if (run_one(&r, fde_instructions, &at) == STEP_UNKNOWN) {
+            return false;
+        }
+    }
+    if (begin < byte_count)
+        visit(user, begin, byte_count, &frame);
+    return true;
 }

@@ -20,6 +20,7 @@ typedef struct hfn_eh_bytes {
 typedef struct hfn_frame {
     uint64_t cfa_register;
     int64_t cfa_offset;
+    int64_t return_at;    /* where the return address lies, from the CFA; 0: elsewhere */
     bool known;           /* all instructions so far were understood      */
     bool advanced;        /* behind the first byte already                */
     bool cfa_set;         /* by register and offset                       */
@@ -54,5 +55,11 @@ bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions)
 /* How many bytes of them, at that offset from the FDE's first byte?  False if that cannot be told.  For
  * code whose addresses advance by 1 (x86). */
 bool hfn_eh_frame_arguments_at(hfn_span fde_instructions, uint64_t offset, uint64_t *byte_count);
+
+/* The frame in each piece [begin, end) of the function of byte_count bytes, from its first byte on; for the same
+ * code.  False if that cannot be told: then what was visited is worth nothing. */
+typedef void (*hfn_eh_row_fn)(void *user, uint64_t begin, uint64_t end, const hfn_frame *frame);
+bool hfn_eh_frame_rows(const hfn_cie *cie, hfn_span fde_instructions, uint64_t byte_count,
+                       hfn_eh_row_fn visit, void *user);
 
 #endif

@@ -72,6 +72,12 @@ typedef struct hfn_os_module {
 /* Newest state, by the loader's own list; visit returns false to stop. */
 typedef bool (*hfn_os_module_fn)(void *user, const hfn_os_module *module);
 void hfn_os_each_module(hfn_os_module_fn visit, void *user);
+/* Where the module whose ELF header stands at base has its unwind table (PT_GNU_EH_FRAME), and all that is mapped with
+ * it; false if it has none. */
+typedef struct hfn_os_unwind {
+    uint64_t header, begin, end;
+} hfn_os_unwind;
+bool hfn_os_find_unwind(uint64_t base, hfn_os_unwind *out);
 /* The function that the loader calls whenever its list changed (r_debug.r_brk), 0 if unknown. */
 uint64_t hfn_os_loader_breakpoint(void);
 /* 1 while the list is consistent (r_debug.r_state == RT_CONSISTENT). */

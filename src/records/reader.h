@@ -88,6 +88,8 @@ uint64_t hfn_times_cut(const hotfn_record *record, uint32_t slot, uint64_t ticks
 /* What a node's estimate is multiplied with, since it cannot be so long; 1: it can. */
 double hfn_times_node_cut(const hotfn_record *record, uint32_t node);
 uint64_t hfn_times_node_ticks(const hotfn_record *record, uint32_t node);
+/* The next of its callees, or of those that it came to by counted-only functions; UINT32_MAX: the first, the end. */
+uint32_t hfn_times_next_callee(const hotfn_record *record, uint32_t node, uint32_t callee);
 uint64_t hfn_times_callee_ticks(const hotfn_record *record, uint32_t node);
 /* Rows of other processes than the chosen one are not shown: is a row, which is the index-th that is
  * (thread_count: none), as which is a row shown (UINT32_MAX: not), and how many are there? */

@@ -127,12 +127,36 @@ uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
         hfn_times_node_cut(r, node));
 }
 
+/* Sampled: a counted-only function, by which its callers came to others. */
+static bool is_on_the_way(const hotfn_record *r, uint32_t node)
+{
+    return !hfn_time_was_called(&r->times.nodes[node]);
+}
+
+uint32_t hfn_times_next_callee(const hotfn_record *r, uint32_t node, uint32_t callee)
+{
+    const hfn_node_sum *nodes = r->sums.nodes;
+    uint32_t next = callee == UINT32_MAX ? nodes[node].first_child : nodes[callee].next_sibling;
+
+    for (;;) {
+        while (next != UINT32_MAX && is_on_the_way(r, next) &&
+               nodes[next].first_child != UINT32_MAX)
+            next = nodes[next].first_child;
+        if (next != UINT32_MAX || callee == UINT32_MAX)
+            return next;
+        callee = r->times.nodes[callee].parent;
+        if (callee == node)
+            return UINT32_MAX;
+        next = nodes[callee].next_sibling;
+    }
+}
+
 uint64_t hfn_times_callee_ticks(const hotfn_record *r, uint32_t node)
 {
     uint64_t ticks = 0;
 
-    for (uint32_t i = r->sums.nodes[node].first_child; i != UINT32_MAX;
-         i = r->sums.nodes[i].next_sibling)
+    for (uint32_t i = hfn_times_next_callee(r, node, UINT32_MAX); i != UINT32_MAX;
+         i = hfn_times_next_callee(r, node, i))
         ticks = add(ticks, hfn_times_node_ticks(r, i));
     return ticks;
 }
@@ -338,8 +362,8 @@ static double squared_callees_error(const hotfn_record *r, const hfn_slot_sum *s
     double squares = 0;
 
     for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
-        for (uint32_t k = r->sums.nodes[i].first_child; k != UINT32_MAX;
-             k = r->sums.nodes[k].next_sibling)
+        for (uint32_t k = hfn_times_next_callee(r, i, UINT32_MAX); k != UINT32_MAX;
+             k = hfn_times_next_callee(r, i, k))
             squares += squared_error(r, k);
     return squares;
 }

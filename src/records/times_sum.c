@@ -156,7 +156,7 @@ static bool new_edge(hfn_time_sums *out, const keyed *key)
     return held;
 }
 
-static bool name_edges(hfn_time_sums *out, const keyed *sorted, uint32_t count)
+static bool name_edges(hfn_time_sums *out, const hfn_times *t, const keyed *sorted, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if ((i == 0 || sorted[i].caller != sorted[i - 1].caller ||
@@ -164,14 +164,10 @@ static bool name_edges(hfn_time_sums *out, const keyed *sorted, uint32_t count)
             !new_edge(out, &sorted[i]))
             return false;
         out->nodes[sorted[i].node].edge = out->edge_count - 1;
+        out->edges[out->edge_count - 1].was_called |=
+            hfn_time_was_called(&t->nodes[sorted[i].node]);
     }
     return true;
-}
-
-/* A sample has places of callers whose own calls went by. */
-static bool was_called(const hotfn_time_node *n)
-{
-    return n->calls > 0 || n->timed_calls > 0;
 }
 
 static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
@@ -185,13 +181,35 @@ static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
     for (uint32_t i = 0; i < t->node_count; i++)
         out->nodes[i].edge = UINT32_MAX;
     for (uint32_t i = 0; held && i < t->node_count; i++)
-        if (out->nodes[i].is_chosen && was_called(&t->nodes[i]))
+        if (out->nodes[i].is_chosen &&
+            (hfn_time_was_called(&t->nodes[i]) || t->nodes[i].parent != UINT32_MAX))
             items[count++] = (keyed){ caller_slot(t, i), t->nodes[i].slot, i };
-    held =
-        held && name_edges(out, hfn_sort(items, room, count, sizeof *items, comes_before), count);
+    held = held &&
+           name_edges(out, t, hfn_sort(items, room, count, sizeof *items, comes_before), count);
     hfn_free(&out->env, items, bytes);
     hfn_free(&out->env, room, bytes);
     return held;
+}
+
+/* Circles are made of them, but nobody knows how many calls they were. */
+static bool drop_uncalled_edges(hfn_time_sums *out)
+{
+    size_t bytes = out->edge_count * sizeof(uint32_t);
+    uint32_t *place = hfn_alloc(&out->env, bytes), kept = 0;
+
+    if (!place)
+        return false;
+    for (uint32_t i = 0; i < out->edge_count; i++) {
+        place[i] = out->edges[i].was_called ? kept : UINT32_MAX;
+        if (out->edges[i].was_called)
+            out->edges[kept++] = out->edges[i];
+    }
+    for (uint32_t i = 0; i < out->node_count; i++)
+        if (out->nodes[i].edge != UINT32_MAX)
+            out->nodes[i].edge = place[out->nodes[i].edge];
+    hfn_free(&out->env, place, bytes);
+    out->edge_count = kept;
+    return true;
 }
 
 /* Which nodes have no ancestor of their function, and none of their edge: walked with the way from
@@ -275,7 +293,7 @@ static bool sum_tree(hfn_time_sums *out, const hfn_sum_input *in)
     sum_below(out, in);
     if (!make_edges(out, in) || !mark_outermost(out, in))
         return false;
-    if (sampled && !hfn_time_find_cycles(out))
+    if ((sampled && !hfn_time_find_cycles(out)) || !drop_uncalled_edges(out))
         return false;
     for (uint32_t s = 0; knows_calls && s < in->slot_count; s++)
         out->slots[s].within_timed = out->slots[s].outermost_timed = 0; /* the tree knows better */

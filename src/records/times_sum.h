@@ -27,6 +27,12 @@ typedef struct hfn_slot_sum {
     hotfn_alloc_cell self_alloc, total_alloc;
 } hfn_slot_sum;
 
+/* A sample has places of callers whose own calls went by, and of counted-only functions. */
+static inline bool hfn_time_was_called(const hotfn_time_node *n)
+{
+    return n->calls > 0 || n->timed_calls > 0;
+}
+
 /* times_cycles.c: functions that call each other in circles share a number (slots[].cycle); one that is
  * in none has its own.  Edges are sorted by caller.  False: no memory. */
 typedef struct hfn_time_sums hfn_time_sums;
@@ -45,6 +51,7 @@ typedef struct hfn_node_sum {
 typedef struct hfn_edge_sum {
     uint32_t caller, callee; /* slots; HOTFN_NO_SLOT: from outside */
     uint32_t flags;
+    bool was_called; /* false: a caller came to others by this callee, which is counted only */
     uint64_t calls, timed_calls;
     uint64_t total_ticks, within_timed; /* of the outermost */
     uint64_t outermost_timed; /* sampled: what those stand for */

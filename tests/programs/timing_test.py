@@ -444,16 +444,22 @@ def recursion_counts_once_in_a_sample(place):
     cases.comes_out_right(measure)
 
 
-def a_sample_tells_where_self_is_too_large(place):
-    """What a counted-only function calls is in its callers' self: the report says so, and a full run knows better."""
+def what_counted_only_functions_call_is_not_their_callers_own(place):
+    """A sample finds the callers of such functions, and takes what was called out of their own time."""
     binary = build(place, "timed_between.c", "-O1")
-    for more, told in ((["--sample", "2"], True), ([], False)):
-        functions = by_name(run(place, binary, "--mode", "time", *more)[2])
-        assert functions["between"]["timing"] == "count-only", functions["between"]
-        table = subprocess.run([HOTFN, "report", place / "run.hfr"], capture_output=True, text=True, check=True).stdout
-        assert ("self adds up to" in table) == told, table
-        whole, works = (functions[name] for name in ("calls", "works"))
-        assert whole["self_ns"] < works["self_ns"] / 2 or told, (whole, works)
+    for sample in ("2", "32"):
+        functions = by_name(run(place, binary, "--mode", "time", "--sample", sample)[2])
+        ways = [(way, functions[way[0]], functions[way[-1]]) for way in
+                (["first", "variadic", "one"], ["second", "twice", "looks", "two"], ["deeper", "between", "deeper"])
+                if all(functions[name]["timing"] == "count-only" for name in way[1:-1])]
+        assert len(ways) == 3 or (FLAGS and ways), functions
+        folded = subprocess.run([HOTFN, "export", "-F", "folded", "-o", "-", place / "run.hfr"],
+                                capture_output=True, text=True, check=True).stdout
+        stacks = [line.rsplit(" ", 1)[0].split(";")[1:] for line in folded.splitlines()]
+        for way, caller, callee in ways:
+            assert [s for s in stacks if s[-1] == way[-1] and s[-2] in way] == [way], (way, folded)
+            if caller != callee:
+                assert abs(caller["total_ns"] - caller["self_ns"] - callee["total_ns"]) < 10, (caller, callee)
 
 
 def outlined_pieces_find_their_callers_arguments(place):
@@ -496,7 +502,7 @@ CASES = [
     a_child_is_busy_no_longer_than_the_run_took,
     nobody_is_called_by_a_place_that_nobody_called,
     recursion_counts_once_in_a_sample,
-    a_sample_tells_where_self_is_too_large,
+    what_counted_only_functions_call_is_not_their_callers_own,
     a_call_ends_at_a_jump_to_what_may_not_run_within_it,
     exceptions_end_the_calls_they_pass,
     no_call_ends_twice_whatever_stacks_it_ran_on,

@@ -112,18 +112,50 @@ static bool measure(const ElfW(Phdr) * headers, size_t count, extent *out)
     return true;
 }
 
-/* The extent of the module whose ELF header stands at address, if one does. */
+/* The program headers of the module whose ELF header stands at address, if one does. */
+static bool read_headers(uint64_t address, bool sure, ElfW(Phdr) * headers, size_t *count)
+{
+    ElfW(Ehdr) header;
+
+    if (!read_memory(address, &header, sizeof header, sure) ||
+        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof headers[0] ||
+        header.e_phnum > MAX_PROGRAM_HEADERS ||
+        !read_memory(address + header.e_phoff, headers, header.e_phnum * sizeof headers[0], sure))
+        return false;
+    *count = header.e_phnum;
+    return true;
+}
+
 static bool measure_at(uint64_t address, bool sure, extent *out)
 {
     ElfW(Phdr) headers[MAX_PROGRAM_HEADERS];
-    ElfW(Ehdr) header;
+    size_t count;
 
-    return read_memory(address, &header, sizeof header, sure) &&
-           memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
-           header.e_phentsize == sizeof headers[0] && header.e_phnum <= MAX_PROGRAM_HEADERS &&
-           read_memory(address + header.e_phoff, headers, header.e_phnum * sizeof headers[0],
-                       sure) &&
-           measure(headers, header.e_phnum, out);
+    return read_headers(address, sure, headers, &count) && measure(headers, count, out);
+}
+
+bool hfn_os_find_unwind(uint64_t base, hfn_os_unwind *out)
+{
+    ElfW(Phdr) headers[MAX_PROGRAM_HEADERS];
+    size_t count;
+    extent size;
+
+    *out = (hfn_os_unwind){ .header = 0 };
+    if (!read_headers(base, false, headers, &count) || !measure(headers, count, &size))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (headers[i].p_type == PT_GNU_EH_FRAME)
+            out->header = base - size.begin + headers[i].p_vaddr;
+    for (size_t i = 0; i < count && out->header != 0; i++) {
+        uint64_t begin = base - size.begin + headers[i].p_vaddr;
+        if (headers[i].p_type != PT_LOAD || !(headers[i].p_flags & PF_R) || out->header < begin ||
+            out->header - begin >= headers[i].p_filesz)
+            continue;
+        out->begin = begin;
+        out->end = begin + headers[i].p_filesz;
+        return true;
+    }
+    return false;
 }
 
 /* A library's header stands at its bias unless it was linked elsewhere: then look for it back from

@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* A function that is counted only stands between the one that calls it and the one that works. */
+/* Functions that are counted only stand between those that call them and those that work. */
 #include <stdarg.h>
 #include <stdio.h>
 
+#ifdef __clang__
+#define OWN __attribute__((noinline))
+#else
 #define OWN __attribute__((noinline, noclone))
+#endif
 
 static volatile unsigned sink;
+static void *volatile back;
 
-OWN void works(unsigned rounds)
-{
-    for (unsigned i = 0; i < rounds; i++)
-        sink += i;
-}
+#define WORK(rounds)                                                                               \
+    for (unsigned i = 0; i < (rounds); i++)                                                        \
+    sink += i
 
-OWN unsigned between(unsigned count, ...)
+OWN void one(unsigned rounds) { WORK(rounds); }
+OWN void two(unsigned rounds) { WORK(rounds); }
+OWN void three(unsigned rounds) { WORK(rounds); }
+
+/* By its address: an argument on the stack that nobody copies. */
+OWN unsigned variadic(unsigned count, ...)
 {
     unsigned sum = 0;
     va_list more;
@@ -22,18 +30,71 @@ OWN unsigned between(unsigned count, ...)
     for (unsigned i = 0; i < count; i++)
         sum += va_arg(more, unsigned);
     va_end(more);
-    works(sum);
+    one(sum);
     return sum;
 }
 
-OWN unsigned calls(unsigned x) { return between(3, x, x, x) + 1; }
+OWN unsigned looks(unsigned rounds)
+{
+    back = __builtin_return_address(0);
+    two(rounds);
+    return rounds;
+}
+
+/* Two of them in a row, the latter with another frame. */
+OWN unsigned twice(unsigned count, ...)
+{
+    unsigned room[40], sum = 0;
+    va_list more;
+
+    va_start(more, count);
+    for (unsigned i = 0; i < 40; i++)
+        room[i] = i < count ? va_arg(more, unsigned) : 0;
+    va_end(more);
+    for (unsigned i = 0; i < 40; i++)
+        sum += room[i];
+    return looks(sum) + 1;
+}
+
+OWN unsigned first(unsigned x)
+{
+    WORK(3 * x);
+    return variadic(3, x, x, x) + 1;
+}
+
+OWN unsigned second(unsigned x)
+{
+    WORK(2 * x);
+    return twice(2, x, x) + 1;
+}
+
+/* It calls itself, by one that is counted only. */
+OWN unsigned deeper(unsigned n, unsigned x);
+OWN unsigned between(unsigned count, ...)
+{
+    va_list more;
+    unsigned n, x;
+
+    va_start(more, count);
+    n = va_arg(more, unsigned);
+    x = va_arg(more, unsigned);
+    va_end(more);
+    three(x);
+    return n > 0 ? deeper(n - 1, x) + 1 : 0;
+}
+
+OWN unsigned deeper(unsigned n, unsigned x)
+{
+    WORK(x);
+    return between(2, n, x) + 1;
+}
 
 int main(void)
 {
     unsigned sum = 0;
 
-    for (unsigned i = 0; i < 100; i++)
-        sum += calls(100000);
+    for (unsigned i = 0; i < 900; i++) /* a sample times all of them but deeper's */
+        sum += first(200) + second(300) + deeper(5, 100);
     printf("%u\n", sum);
     return 0;
 }

@@ -317,7 +317,7 @@ def check_report(record):
     assert told("-f", "alpha") == [edge for edge in costliest_first if "alpha" in edge]
     raw = run(HOTFN, "report", "--raw", record)
     assert "142.3 us" not in raw
-    assert run(HOTFN, "report", "--csv", record).splitlines()[0].endswith("timing_reason,open_calls")
+    assert run(HOTFN, "report", "--csv", record).splitlines()[0].endswith("timing_reason,open_calls,total_error_ns,self_error_ns")
 
 
 def check_info_and_top(record, budgeted):

@@ -124,17 +124,11 @@ static void call(stream *s, uint32_t which)
 
 /* ---- Into a record that is open, and what it tells then. */
 
-static hotfn_record *open_empty(const char *path, const stream *s)
+static hotfn_record *open_model(const char *path, timed_model *m, const stream *s)
 {
-    timed_model *m = calloc(1, sizeof *m);
     hotfn_record *r = NULL;
     hfn_part *states;
 
-    m->inside = INSIDE;
-    m->outside = OUTSIDE;
-    timed_enter(m, 0, OUTER);
-    timed_call(m, 0, INNER, 100);
-    timed_exit(m, 0);
     for (uint32_t i = 0; s && i < FUNCTIONS; i++)
         m->calls[0][i] = s->functions[i].calls;
     timed_write_counts(path, m, 1);
@@ -148,6 +142,18 @@ static hotfn_record *open_empty(const char *path, const stream *s)
         hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
     free(m);
     return r;
+}
+
+static hotfn_record *open_empty(const char *path, const stream *s)
+{
+    timed_model *m = calloc(1, sizeof *m);
+
+    m->inside = INSIDE;
+    m->outside = OUTSIDE;
+    timed_enter(m, 0, OUTER);
+    timed_call(m, 0, INNER, 100);
+    timed_exit(m, 0);
+    return open_model(path, m, s);
 }
 
 static void put_stream(hotfn_record *r, const stream *s)
@@ -329,6 +335,76 @@ static void errors_of_merged_samples_add_up_by_their_squares(void)
     unlink(two);
 }
 
+/* ---- Counted-only functions between: a sample's tree has places of them, without calls or times. */
+
+enum { BETWEEN = 1 };
+
+static void put_node(hotfn_record *r, uint32_t slot, uint32_t parent_slot, uint64_t calls,
+                     uint64_t ticks)
+{
+    for (uint32_t i = 0; i < r->times.node_count; i++) {
+        hotfn_time_node *n = &r->times.nodes[i];
+        uint32_t parent = n->parent == UINT32_MAX ? UINT32_MAX : r->times.nodes[n->parent].slot;
+
+        if (n->slot != slot || parent != parent_slot)
+            continue;
+        n->calls = n->timed_calls = calls;
+        n->total_ticks = ticks;
+        n->within_timed = n->spread = 0;
+    }
+}
+
+/* outer works 400, calls between, which calls inner; that works 300 and calls outer, which works 300 more. */
+static hotfn_record *open_circle(const char *path)
+{
+    timed_model *m = calloc(1, sizeof *m);
+    const uint64_t calls[FUNCTIONS] = { 2, 1, 1 };
+    hotfn_record *r;
+    stream s = { .kind = STREAM_SMOOTH };
+
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        s.functions[i].calls = calls[i];
+    timed_enter(m, 0, OUTER);
+    timed_enter(m, 0, BETWEEN);
+    timed_call(m, 0, INNER, 600);
+    timed_exit(m, 0);
+    timed_exit(m, 0);
+    timed_enter(m, 0, INNER);
+    timed_call(m, 0, OUTER, 300);
+    timed_exit(m, 0);
+    r = open_model(path, m, &s);
+    put_node(r, OUTER, UINT32_MAX, 1, 1000);
+    put_node(r, BETWEEN, OUTER, 0, 0);
+    put_node(r, INNER, BETWEEN, 1, 600);
+    put_node(r, INNER, UINT32_MAX, 0, 0);
+    put_node(r, OUTER, INNER, 1, 300);
+    CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
+    return r;
+}
+
+static void what_a_counted_only_function_calls_is_not_its_callers_own(void)
+{
+    hotfn_record *r = open_circle(sample_path("circle.hfr"));
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record_timing outer = HOTFN_RECORD_TIMING_INIT, inner = outer;
+
+    CHECK_EQ_I64(hotfn_record_get_timing(r, 0, &outer), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_get_timing(r, 4, &inner), HOTFN_OK);
+    CHECK_EQ_U64(inner.total_ns, 600);
+    CHECK_EQ_U64(inner.self_ns, 300);
+    CHECK_EQ_U64(outer.total_ns, 1000); /* it is one circle with inner */
+    CHECK_EQ_U64(outer.self_ns, 700);
+    CHECK_EQ_I64(hotfn_record_get_time_info(r, &info), HOTFN_OK);
+    CHECK_EQ_U64(info.edge_count, 3); /* how often outer called between is not known */
+    for (uint32_t i = 0; i < info.edge_count; i++) {
+        hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
+        CHECK_EQ_I64(hotfn_record_get_edge(r, i, &e), HOTFN_OK);
+        CHECK_EQ_U64(e.calls, 1);
+        CHECK(e.total_ns == 300 || e.total_ns == 600 || e.total_ns == 1000);
+    }
+    hotfn_record_close(r);
+}
+
 static void a_gap_is_as_long_as_its_mean(void)
 {
     uint64_t random = 1;
@@ -368,6 +444,7 @@ static const check_test tests[] = {
     CHECK_TEST(what_begins_slowly_is_timed_seldom),
     CHECK_TEST(estimates_are_unbiased_and_as_near_as_they_claim),
     CHECK_TEST(errors_of_merged_samples_add_up_by_their_squares),
+    CHECK_TEST(what_a_counted_only_function_calls_is_not_its_callers_own),
     CHECK_TEST(a_gap_is_as_long_as_its_mean),
     CHECK_TEST(long_calls_are_timed_more_often),
 };
