@@ -10,7 +10,6 @@
 
 #define TICK_UNITS 256.0      /* hotfn_time_header's costs */
 #define SEEN_ENDS 1024.0      /* of late: what was seen before counts half for each so many */
-#define UNSEEN_PART 0.8       /* of what ends took beyond the probe's */
 #define COUNTED_MEAN 1000000u /* one call in so many is as good as none */
 #define ROUNDS 16
 #define BEGUN_CALLS 1024u                   /* until then the target's own slow start is let be */
@@ -18,9 +17,7 @@
 
 /* ---- What it takes.  Rare as timed calls are, they find caches and branches cold: so each of a call's two ends
  * says in the target what it took (counters/call_stack.c).  Before there are some, a probe's calls one after
- * another stand for them.  What lies before an end's first reading of the clock and behind its last one (stub,
- * gate, saved registers) is as cold, and what they displace is missed by the program: so what an end took beyond the
- * probe's counts nearly twice (docs/design/budget.md has how that was measured). */
+ * another stand for them. */
 
 static double ns_of_ticks(const hotfn_time_header *h, double ticks)
 {
@@ -32,17 +29,10 @@ static double probe_ticks(const hotfn_time_header *h)
     return (h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS;
 }
 
-static double with_unseen(double ticks, double warm_ticks)
-{
-    return ticks + (ticks > warm_ticks ? UNSEEN_PART * (ticks - warm_ticks) : 0);
-}
-
 static void learn_cost(hotfn_budget *b, const hotfn_time_header *h)
 {
-    double warm = probe_ticks(h), ticks = warm;
+    double ticks = b->seen_ends >= 1 ? 2 * b->seen_ticks / b->seen_ends : probe_ticks(h);
 
-    if (b->seen_ends >= 1)
-        ticks = with_unseen(2 * b->seen_ticks / b->seen_ends, warm);
     b->timed_ns = ns_of_ticks(h, ticks);
     b->header->sample_cost_ps = (uint64_t)(b->count_ns * 1e3);
     b->header->time_cost_ps = (uint64_t)((b->count_ns + b->timed_ns) * 1e3);
@@ -76,7 +66,7 @@ double hfn_budget_timing(hotfn_budget *b, uint32_t pid)
     for (; b->seen_ends > SEEN_ENDS; b->seen_ends /= 2)
         b->seen_ticks /= 2;
     learn_cost(b, h);
-    return ns_of_ticks(h, with_unseen((double)ticks, (double)ends / 2 * probe_ticks(h)));
+    return ns_of_ticks(h, (double)ticks);
 }
 
 /* ---- How many. */
