@@ -279,6 +279,7 @@ class Record:
         return numpy.asarray(self.counters)
 
     def to_dicts(self) -> List[Dict[str, Any]]:
+        """Every function as a dict, for a table of pandas or for json."""
         return [function.to_dict() for function in self.functions]
 
     def choose_process(self, pid: Optional[int]) -> None:

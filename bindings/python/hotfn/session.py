@@ -113,6 +113,12 @@ class Session:
         self.stats: Optional[Stats] = None
         self.running = False
 
+    def __repr__(self) -> str:
+        state = "running" if self.running else "stopped" if self._finalizer.alive else "closed"
+        hooked = self.stats.hooked if self.stats else 0
+        modules = ", ".join(decode(glob) for glob in self._globs[0]) or "the main program"
+        return f"<hotfn.Session of {modules}, {state}, {hooked} functions hooked at its start>"
+
     @property
     def _open_handle(self) -> c_void_p:
         if not self._finalizer.alive:

@@ -44,6 +44,7 @@ class Scan:
     from_cache: bool
 
     def refused(self) -> Tuple[Verdict, ...]:
+        """The functions that cannot be hooked, each with its reason."""
         return tuple(function for function in self.functions if function.verdict == "refused")
 
 

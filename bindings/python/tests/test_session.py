@@ -105,6 +105,13 @@ def test_stopped_session_starts_again_and_goes_on_counting(target):
     assert calls_of(session.hot())["hop"] == 5
 
 
+def test_session_says_what_it_is(target):
+    with hotfn.Session(modules=["libhotfn-target.so", "libhotfn-*"]) as session:
+        assert repr(session) == ("<hotfn.Session of libhotfn-target.so, libhotfn-*, running, "
+                                 f"{session.stats.hooked} functions hooked at its start>")
+    assert "closed" in repr(session)
+
+
 def test_second_session_at_a_time_is_refused(target):
     with hotfn.Session(modules="libhotfn-target.so"):
         with pytest.raises(hotfn.StateError):
