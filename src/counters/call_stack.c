@@ -102,23 +102,57 @@ static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t
     t->timed += itself;
 }
 
-/* hotfn/timing.h has the formula. */
-static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed, uint64_t stands_for)
+/* hotfn/timing.h has the formula.  False: the function has no histogram. */
+static ALWAYS_INLINE bool find_bucket(hotfn_time_cell *c, uint64_t passed, uint64_t *index)
 {
     uint64_t bucket = passed;
 
     if (HFN_UNLIKELY(c->histogram == 0))
         hfn_tree_new_histogram(HFN_PASS(c));
     if (c->histogram == UINT32_MAX)
-        return;
+        return false;
     if (passed >= 64) {
         uint32_t shift = 63 - (uint32_t)__builtin_clzll(passed) - 5;
         bucket = 32 * (uint64_t)shift + (passed >> shift);
     }
     if (bucket >= HOTFN_HISTOGRAM_BUCKETS)
         bucket = HOTFN_HISTOGRAM_BUCKETS - 1;
-    hfn_time.histograms[(uint64_t)(c->histogram - 1) * HOTFN_HISTOGRAM_BUCKETS + bucket] +=
-        stands_for;
+    *index = (uint64_t)(c->histogram - 1) * HOTFN_HISTOGRAM_BUCKETS + bucket;
+    return true;
+}
+
+static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed, uint64_t stands_for)
+{
+    uint64_t index;
+
+    if (find_bucket(c, passed, &index))
+        hfn_time.histograms[index] += stands_for;
+}
+
+static ALWAYS_INLINE void add_due(uint64_t due)
+{
+    if (HFN_LIKELY(due != 0))
+        hfn_time.histograms[hfn_due_index(due)] += hfn_due_calls(due);
+}
+
+/* A sample's calls find their histograms far away in memory, and whoever adds to one at once waits for it.  So the
+ * bucket is asked for, and added to when the thread's next call ends; who reads the row adds what is due.  A handler's
+ * call that ends between load and store is counted in the bucket of the one before. */
+static ALWAYS_INLINE void add_later(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
+                                    uint64_t stands_for)
+{
+    uint64_t due, index;
+
+    if (!find_bucket(c, passed, &index))
+        return;
+    if (HFN_UNLIKELY(stands_for > HFN_DUE_CALLS_MOST)) {
+        hfn_time.histograms[index] += stands_for;
+        return;
+    }
+    __builtin_prefetch(&hfn_time.histograms[index], 1);
+    due = hfn_load_tick(&t->due);
+    hfn_store_tick(&t->due, hfn_due(index, stands_for));
+    add_due(due);
 }
 
 static ALWAYS_INLINE void put_event(hfn_time_state *t, uint64_t now, uint32_t slot, uint32_t kind)
@@ -550,7 +584,9 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
     if (what == KEPT_SAMPLES)
         exit_sampled_node(t, how, passed, t->timed - timed_before, stands_for);
     if (what != KEPT_TIMES) {
-        if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
+        if ((hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) && what == KEPT_SAMPLES)
+            add_later(t, c, passed, stands_for);
+        else if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
             add_to_histogram(c, passed, stands_for);
         put_event(t, now, hfn_call_slot(how), 2);
         if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks))
@@ -672,6 +708,7 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
     sum->timed += t->timed;
     sum->ends += t->ends;
     sum->passed_by += t->passed_by;
+    add_due(t->due);
     for (uint32_t i = 1; i <= slots; i++)
         if (HFN_UNLIKELY(cells[i].self_ticks != 0 || cells[i].timed_calls != 0))
             add_cell(hfn_time_cell_of(sum, i), &cells[i]);

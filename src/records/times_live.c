@@ -236,6 +236,51 @@ static hotfn_status read_open_calls(live_reader *r)
 
 /* ---- Pools and rings. */
 
+static uint64_t due_of(const hfn_times *t, uint32_t thread)
+{
+    return ((const hfn_time_state *)(const void *)&t->threads[thread])->due;
+}
+
+static bool is_anything_due(const hfn_times *t)
+{
+    for (uint32_t i = 0; i < t->thread_count; i++)
+        if (due_of(t, i) != 0)
+            return true;
+    return false;
+}
+
+static void add_what_is_due(const hfn_times *t, size_t histogram, uint64_t *counts)
+{
+    for (uint32_t i = 0; i < t->thread_count; i++) {
+        uint64_t due = due_of(t, i), index = hfn_due_index(due);
+
+        if (due != 0 && index / HOTFN_HISTOGRAM_BUCKETS == histogram)
+            counts[index % HOTFN_HISTOGRAM_BUCKETS] += hfn_due_calls(due);
+    }
+}
+
+/* The latest sampled call of each thread waits in its row to be added. */
+static hotfn_status add_latest_calls(live_reader *r)
+{
+    hfn_packed *before = &r->out->histograms, all;
+    uint64_t *counts = hfn_alloc(&r->out->env, HFN_HISTOGRAM_BYTES);
+    bool held = counts != NULL;
+
+    hfn_packed_init(&all, &r->out->env);
+    for (size_t row = 0; held && row < before->row_count; row++) {
+        memset(counts, 0, HFN_HISTOGRAM_BYTES);
+        hfn_unpack_add(hfn_packed_row(before, row), counts, HOTFN_HISTOGRAM_BUCKETS);
+        add_what_is_due(r->out, row, counts);
+        held = hfn_packed_slots(&all, counts, HOTFN_HISTOGRAM_BUCKETS) && hfn_packed_end_row(&all);
+    }
+    hfn_free(&r->out->env, counts, HFN_HISTOGRAM_BYTES);
+    hfn_packed_finish(held ? before : &all);
+    if (!held)
+        return no_memory(r);
+    *before = all;
+    return HOTFN_OK;
+}
+
 static hotfn_status read_histograms(live_reader *r)
 {
     hotfn_time_header *h = &r->out->header;
@@ -243,10 +288,13 @@ static hotfn_status read_histograms(live_reader *r)
     uint64_t used = least(least(h->histograms_used, h->histogram_capacity),
                           there(r, HFN_SECTION_HISTOGRAMS, HFN_HISTOGRAM_BYTES));
 
+    hotfn_status status;
+
     if (used == 0)
         return HOTFN_OK;
-    return hfn_packed_read(&r->out->histograms, r->fd, s->offset, HFN_HISTOGRAM_BYTES,
-                           (uint32_t)used, HOTFN_HISTOGRAM_BUCKETS, r->path, r->err);
+    status = hfn_packed_read(&r->out->histograms, r->fd, s->offset, HFN_HISTOGRAM_BYTES,
+                             (uint32_t)used, HOTFN_HISTOGRAM_BUCKETS, r->path, r->err);
+    return status == HOTFN_OK && is_anything_due(r->out) ? add_latest_calls(r) : status;
 }
 
 static hotfn_status read_nodes(live_reader *r)

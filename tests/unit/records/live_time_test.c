@@ -2,6 +2,7 @@
 /* A timed live record: where the times stand, and that who joins finds the same. */
 #include "records/live.h"
 #include "records/sample.h"
+#include "records/times.h"
 
 static hotfn_live *timed_live(void)
 {
@@ -72,6 +73,50 @@ static void the_clock_is_in_the_header(void)
     hotfn_live_close(live);
 }
 
+/* Of two threads: one to the second histogram, which has calls, one to the first, which has none. */
+static void a_sampled_call_that_waits_in_its_row_is_read(void)
+{
+    const uint64_t due[] = { hfn_due(HOTFN_HISTOGRAM_BUCKETS + 7, 3),
+                             hfn_due(HOTFN_HISTOGRAM_BUCKETS - 1, 4) };
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_times times;
+    hotfn_live *live = NULL;
+    hfn_time_memory t;
+
+    o.slot_capacity = 16;
+    o.thread_capacity = 2;
+    o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SAMPLED;
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    hotfn_live_get_memory(live, &m);
+    CHECK(hfn_live_time_memory(live, &t));
+    t.header->histograms_used = 2;
+    t.histograms[HOTFN_HISTOGRAM_BUCKETS + 7] = 10;
+    t.histograms[HOTFN_HISTOGRAM_BUCKETS + 9] = 20;
+    for (uint32_t i = 0; i < 2; i++) {
+        hfn_time_state *s =
+            (hfn_time_state *)(void *)(m.rows + i * (uint64_t)m.row_bytes + t.thread_at);
+        s->due = due[i];
+    }
+    hfn_times_init(&times, &live->env);
+    CHECK_EQ_I64(hfn_times_read_live(&times, hotfn_live_fd(live), &live->layout,
+                                     live->layout.file_bytes, 2, 1, 0, "", NULL),
+                 HOTFN_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 };
+        const uint64_t sums[] = { 4, 33 };
+
+        CHECK_EQ_U64(
+            hfn_unpack_add(hfn_packed_row(&times.histograms, i), counts, HOTFN_HISTOGRAM_BUCKETS),
+            sums[i]);
+        CHECK_EQ_U64(counts[7], i == 0 ? 0 : 13);
+        CHECK_EQ_U64(counts[9], i == 0 ? 0 : 20);
+        CHECK_EQ_U64(counts[HOTFN_HISTOGRAM_BUCKETS - 1], i == 0 ? 4 : 0);
+    }
+    hfn_times_finish(&times);
+    hotfn_live_close(live);
+}
+
 static void a_record_without_timing_has_no_room_for_it(void)
 {
     hotfn_live *live = sample_live(NULL);
@@ -87,6 +132,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_thread_s_times_stand_behind_its_counts),
     CHECK_TEST(who_joins_finds_the_times),
     CHECK_TEST(the_clock_is_in_the_header),
+    CHECK_TEST(a_sampled_call_that_waits_in_its_row_is_read),
     CHECK_TEST(a_record_without_timing_has_no_room_for_it),
 };
 CHECK_MAIN(tests)
