@@ -215,8 +215,9 @@ void hfn_budget_table(const hfn_view *view, hfn_sink *sink)
     if (b.share_ppm == 0) {
         return;
     }
-    hfn_sink_format(sink, "\nbudget %.4g%%: hooks took %.2f%% of %.3f s of the processor",
-                    (double)b.share_ppm / 1e4, 100 * hfn_budget_taken(&b), (double)b.cpu_ns / 1e9);
+    hfn_sink_format(
+        sink, "\nbudget %.4g%%: hooks took %.2f%% of what the program took itself, %.3f s in all",
+        (double)b.share_ppm / 1e4, 100 * hfn_budget_taken(&b), (double)b.cpu_ns / 1e9);
     put_parts(sink, &b);
     if (b.note[0]) {
         hfn_sink_text(sink, "THE BUDGET WAS NOT KEPT: ");

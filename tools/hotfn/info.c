@@ -126,20 +126,22 @@ static void print_timing(const hotfn_record *record)
                clock_word(t.clock), (double)t.ticks_per_second / 1e6,
                t.cost_inside_ns + t.cost_outside_ns, t.count_cost_ns);
     }
-    printf("%-10s %.3f s busy; %" PRIu32 " places in the tree (%" PRIu32
-           " entries merged), %" PRIu32 " edges, %" PRIu32 " slow calls (%" PRIu64
-           " lost), %" PRIu64 " events (%" PRIu64 " lost)\n",
-           "times", (double)t.busy_ns / 1e9, t.node_count, t.nodes_merged, t.edge_count,
-           t.slow_count, (uint64_t)t.slow_lost, t.event_count, t.events_lost);
+    printf("%-10s %.3f s busy; %" PRIu32 " place%s in the tree (%" PRIu32 " merged), %" PRIu32
+           " edge%s, %" PRIu32 " slow call%s (%" PRIu64 " lost), %" PRIu64 " event%s (%" PRIu64
+           " lost)\n",
+           "times", (double)t.busy_ns / 1e9, t.node_count, words_s(t.node_count), t.nodes_merged,
+           t.edge_count, words_s(t.edge_count), t.slow_count, words_s(t.slow_count),
+           (uint64_t)t.slow_lost, t.event_count, words_s(t.event_count), t.events_lost);
     if (t.clock_stopped_ns) {
         printf(
             "%-10s stopped %.6f s after the start (prctl): from then on calls were only counted\n",
             "clock", (double)t.clock_stopped_ns / 1e9);
     }
     if (t.abandoned_exits || t.clock_went_back) {
-        printf("%-10s %" PRIu32 " calls were left by longjmp or the like; %" PRIu32
-               " times the clock went back\n",
-               "", t.abandoned_exits, t.clock_went_back);
+        printf("%-10s %" PRIu32 " call%s left by longjmp or the like; %" PRIu32
+               " time%s the clock went back\n",
+               "", t.abandoned_exits, t.abandoned_exits == 1 ? " was" : "s were", t.clock_went_back,
+               words_s(t.clock_went_back));
     }
 }
 
@@ -149,12 +151,13 @@ static void print_budget(const hotfn_record *record)
     watched_less w = budget_count_watched(record);
     hotfn_record_get_budget(record, &b);
     if (b.share_ppm) {
-        printf("%-10s %.4g%%; hooks took %.2f%% of %.3f s of the processor; stopped %" PRIu32
-               " time%s, %.3f ms in all, %.3f at "
-               "most (%" PRIu32 " failed)\n",
-               "budget", (double)b.share_ppm / 1e4, 100 * budget_taken(&b), (double)b.cpu_ns / 1e9,
-               b.stops, words_s(b.stops), (double)b.stopped_ns / 1e6,
-               (double)b.longest_stop_ns / 1e6, b.failed_stops);
+        printf(
+            "%-10s %.4g%%; hooks took %.2f%% of what the program took itself, %.3f s in all; stopped %" PRIu32
+            " time%s, %.3f ms in all, %.3f at "
+            "most (%" PRIu32 " failed)\n",
+            "budget", (double)b.share_ppm / 1e4, 100 * budget_taken(&b), (double)b.cpu_ns / 1e9,
+            b.stops, words_s(b.stops), (double)b.stopped_ns / 1e6, (double)b.longest_stop_ns / 1e6,
+            b.failed_stops);
         if (b.note[0]) {
             printf("%-10s THE BUDGET WAS NOT KEPT: ", "");
             print_text(b.note);
@@ -162,10 +165,10 @@ static void print_budget(const hotfn_record *record)
         }
     }
     if (b.share_ppm || w.ever) { /* a merged record has marks alone */
-        printf("%-10s %" PRIu32 " functions unhooked for a while, %" PRIu32
+        printf("%-10s %" PRIu32 " function%s unhooked for a while, %" PRIu32
                " of them to the end; %" PRIu32
                " timed less than asked for (hotfn report says when and why)\n",
-               "", w.ever, w.unhooked, w.timed_less);
+               "", w.ever, words_s(w.ever), w.unhooked, w.timed_less);
     }
 }
 
