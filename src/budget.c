@@ -153,6 +153,8 @@ static bool learn_module(hotfn_budget *b, uint32_t index)
         munmap((void *)(uintptr_t)m->bytes, m->byte_count);
         return false;
     }
+    /* where a 32-bit thread stands nobody looks (os/remote.h) */
+    b->only_go |= m->plan->machine != hfn_stub_patching()->machine;
     m->base = known.load_base;
     m->first_function = known.first_function;
     m->function_count = known.function_count;
@@ -306,12 +308,6 @@ static void drop_cut(hotfn_budget *b, hfn_book *f)
     f->cut = NULL;
 }
 
-/* Where a 32-bit thread stands nobody looks (os/remote.h): so a 32-bit program's hooks only go. */
-static bool may_come_back(const hotfn_budget *b, const hfn_book *f)
-{
-    return b->modules[f->module].plan->machine == hfn_stub_patching()->machine;
-}
-
 /* The target is stopped. */
 static void change_all(hotfn_budget *b, double run_ns)
 {
@@ -335,7 +331,7 @@ static void change_all(hotfn_budget *b, double run_ns)
             hfn_budget_time_none(b, b->chosen[i]);
         }
         hfn_budget_note(b, f, f->wanted, run_ns);
-        if (f->wanted == HOTFN_BUDGET_UNHOOKED && !may_come_back(b, f))
+        if (f->wanted == HOTFN_BUDGET_UNHOOKED && b->only_go)
             f->back_ns = UINT64_MAX;
     }
     hfn_cut_pages_finish(b->pages);

@@ -117,6 +117,7 @@ struct hotfn_budget {
     uint32_t chosen_count;
     hfn_remote remote;
     hfn_cut_pages *pages;
+    bool only_go;  /* no hook of this target ever comes back              */
     bool is_held;  /* a thread of the target is still held               */
     bool is_stuck; /* the target cannot be changed: header->note says why */
     uint64_t cpu_ns, next_stop_ns;

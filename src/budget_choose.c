@@ -7,6 +7,7 @@
 
 #define KEEP_SHARE 0.75   /* of the share is left to those that stay */
 #define PAID_PART 0.8     /* of the share goes for what was too much, at most */
+#define PAID_FOR_EVER 0.5 /* the same where hooks only go */
 #define MOST_CHANGES 512u /* in one stop                             */
 
 static double count_cost(const hotfn_budget *b, const hfn_book *f)
@@ -29,7 +30,8 @@ double hfn_budget_allowed(const hotfn_budget *b, double bare_ns)
     const hotfn_budget_header *h = b->header;
     double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
     double owed = (double)h->cost_ns - b->share * ((double)h->cpu_ns - hooks);
-    double share_ns = b->share * bare_ns, most = PAID_PART * share_ns;
+    double share_ns = b->share * bare_ns;
+    double most = (b->only_go ? PAID_FOR_EVER : PAID_PART) * share_ns;
 
     return share_ns - (owed < 0 ? 0 : owed < most ? owed : most);
 }

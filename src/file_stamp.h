@@ -5,11 +5,9 @@
 #define HFN_FILE_STAMP_H
 
 #include <stdbool.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <time.h>
 
 #define HFN_STAMP_BEGIN 0xcbf29ce484222325ull

@@ -129,30 +129,33 @@ static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed, 
         hfn_time.histograms[index] += stands_for;
 }
 
-static ALWAYS_INLINE void add_due(uint64_t due)
+static ALWAYS_INLINE void add_due(uint32_t bucket, uint32_t calls)
 {
-    if (HFN_LIKELY(due != 0))
-        hfn_time.histograms[hfn_due_index(due)] += hfn_due_calls(due);
+    if (HFN_LIKELY(bucket != 0))
+        hfn_time.histograms[bucket - 1] += calls;
 }
 
 /* A sample's calls find their histograms far away in memory, and whoever adds to one at once waits for it.  So the
  * bucket is asked for, and added to when the thread's next call ends; who reads the row adds what is due.  A handler's
- * call that ends between load and store is counted in the bucket of the one before. */
+ * call that ends between loads and stores is counted in the bucket of the one before. */
 static ALWAYS_INLINE void add_later(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
                                     uint64_t stands_for)
 {
-    uint64_t due, index;
+    uint32_t bucket, calls;
+    uint64_t index;
 
     if (!find_bucket(c, passed, &index))
         return;
-    if (HFN_UNLIKELY(stands_for > HFN_DUE_CALLS_MOST)) {
+    if (HFN_UNLIKELY(index >= UINT32_MAX || stands_for > UINT32_MAX)) {
         hfn_time.histograms[index] += stands_for;
         return;
     }
     __builtin_prefetch(&hfn_time.histograms[index], 1);
-    due = hfn_load_tick(&t->due);
-    hfn_store_tick(&t->due, hfn_due(index, stands_for));
-    add_due(due);
+    bucket = t->due_bucket;
+    calls = t->due_calls;
+    t->due_bucket = (uint32_t)index + 1;
+    t->due_calls = (uint32_t)stands_for;
+    add_due(bucket, calls);
 }
 
 static ALWAYS_INLINE void put_event(hfn_time_state *t, uint64_t now, uint32_t slot, uint32_t kind)
@@ -708,7 +711,7 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
     sum->timed += t->timed;
     sum->ends += t->ends;
     sum->passed_by += t->passed_by;
-    add_due(t->due);
+    add_due(t->due_bucket, t->due_calls);
     for (uint32_t i = 1; i <= slots; i++)
         if (HFN_UNLIKELY(cells[i].self_ticks != 0 || cells[i].timed_calls != 0))
             add_cell(hfn_time_cell_of(sum, i), &cells[i]);

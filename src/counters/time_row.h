@@ -94,7 +94,8 @@ typedef struct hfn_time_state {
     uint64_t ends;        /* sampled: of timed calls, so many ends took `timed` ... */
     uint64_t passed_by;   /* ... less this, what calls took that went by untimed    */
     uint64_t hints_of;    /* sampled: the code map that hints were made by          */
-    uint64_t due;         /* sampled: what is still to be added to a histogram, hfn_due; 0: nothing */
+    uint32_t due_bucket;  /* sampled: place in the pool + 1 of what is still to be added to; 0: nothing is */
+    uint32_t due_calls;
     uint64_t spare[5];
     hotfn_time_cell outside; /* number 0 */
 } hfn_time_state;
@@ -103,24 +104,6 @@ _Static_assert(offsetof(hfn_time_state, depth) == offsetof(hotfn_time_thread, de
 _Static_assert(sizeof(hotfn_time_cell) == 64 && sizeof(hfn_time_frame) == HFN_TIME_FRAME_BYTES &&
                    sizeof(hfn_time_gap) == 16,
                "what stubs and cell numbers count with");
-
-/* To be added to a bucket, by its place in the pool: so many calls.  More do not fit, and are added at once. */
-enum { HFN_DUE_INDEX_BITS = 37, HFN_DUE_CALLS_MOST = (1 << (64 - HFN_DUE_INDEX_BITS)) - 1 };
-
-static inline uint64_t hfn_due(uint64_t index, uint64_t calls)
-{
-    return calls << HFN_DUE_INDEX_BITS | (index + 1);
-}
-
-static inline uint64_t hfn_due_index(uint64_t due)
-{
-    return (due & ((UINT64_C(1) << HFN_DUE_INDEX_BITS) - 1)) - 1;
-}
-
-static inline uint64_t hfn_due_calls(uint64_t due)
-{
-    return due >> HFN_DUE_INDEX_BITS;
-}
 
 /* Where things are, from the state on. */
 static inline uint64_t hfn_time_log_at(uint64_t slots)

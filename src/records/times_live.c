@@ -236,15 +236,15 @@ static hotfn_status read_open_calls(live_reader *r)
 
 /* ---- Pools and rings. */
 
-static uint64_t due_of(const hfn_times *t, uint32_t thread)
+static const hfn_time_state *state_of(const hfn_times *t, uint32_t thread)
 {
-    return ((const hfn_time_state *)(const void *)&t->threads[thread])->due;
+    return (const hfn_time_state *)(const void *)&t->threads[thread];
 }
 
 static bool is_anything_due(const hfn_times *t)
 {
     for (uint32_t i = 0; i < t->thread_count; i++)
-        if (due_of(t, i) != 0)
+        if (state_of(t, i)->due_bucket != 0)
             return true;
     return false;
 }
@@ -252,10 +252,10 @@ static bool is_anything_due(const hfn_times *t)
 static void add_what_is_due(const hfn_times *t, size_t histogram, uint64_t *counts)
 {
     for (uint32_t i = 0; i < t->thread_count; i++) {
-        uint64_t due = due_of(t, i), index = hfn_due_index(due);
+        uint32_t bucket = state_of(t, i)->due_bucket, index = bucket - 1;
 
-        if (due != 0 && index / HOTFN_HISTOGRAM_BUCKETS == histogram)
-            counts[index % HOTFN_HISTOGRAM_BUCKETS] += hfn_due_calls(due);
+        if (bucket != 0 && index / HOTFN_HISTOGRAM_BUCKETS == histogram)
+            counts[index % HOTFN_HISTOGRAM_BUCKETS] += state_of(t, i)->due_calls;
     }
 }
 

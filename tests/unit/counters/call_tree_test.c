@@ -119,7 +119,7 @@ static void what_is_not_hooked_is_passed_over(void)
 static void a_long_way_is_cut_short(void)
 {
     static room r;
-    stack s;
+    stack s = { .words = { 0 } };
     hfn_time_state *t = begin(&r, 3, 1);
 
     for (uint32_t i = 0; i < WORDS; i++)

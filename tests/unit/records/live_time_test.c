@@ -76,8 +76,7 @@ static void the_clock_is_in_the_header(void)
 /* Of two threads: one to the second histogram, which has calls, one to the first, which has none. */
 static void a_sampled_call_that_waits_in_its_row_is_read(void)
 {
-    const uint64_t due[] = { hfn_due(HOTFN_HISTOGRAM_BUCKETS + 7, 3),
-                             hfn_due(HOTFN_HISTOGRAM_BUCKETS - 1, 4) };
+    const uint32_t buckets[] = { HOTFN_HISTOGRAM_BUCKETS + 7, HOTFN_HISTOGRAM_BUCKETS - 1 };
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
     hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
     hfn_times times;
@@ -96,7 +95,8 @@ static void a_sampled_call_that_waits_in_its_row_is_read(void)
     for (uint32_t i = 0; i < 2; i++) {
         hfn_time_state *s =
             (hfn_time_state *)(void *)(m.rows + i * (uint64_t)m.row_bytes + t.thread_at);
-        s->due = due[i];
+        s->due_bucket = buckets[i] + 1;
+        s->due_calls = 3 + i;
     }
     hfn_times_init(&times, &live->env);
     CHECK_EQ_I64(hfn_times_read_live(&times, hotfn_live_fd(live), &live->layout,

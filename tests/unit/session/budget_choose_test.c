@@ -60,13 +60,15 @@ static void a_call_costs_what_is_done_at_it(void)
     CHECK_EQ_U64((uint64_t)cost(), 0);
 }
 
-/* Up to four fifths of the share, look by look; what was saved is not spent later on. */
+/* Up to four fifths of the share, half where hooks only go, look by look; what was saved is not spent later on. */
 static void what_was_too_much_is_paid_back(void)
 {
     begin(); /* about 10 s, of which nothing was taken */
     CHECK_EQ_U64((uint64_t)(hfn_budget_allowed(&budget, SECOND) + 0.5), 50000000);
     header.cost_ns = 2000000000; /* of 8 s it might be 400 ms */
     CHECK_EQ_U64((uint64_t)(hfn_budget_allowed(&budget, SECOND) + 0.5), 10000000);
+    budget.only_go = true;
+    CHECK_EQ_U64((uint64_t)(hfn_budget_allowed(&budget, SECOND) + 0.5), 25000000);
     header.cost_ns = header.stopped_ns = 510000000; /* all of it stops: of 10 s it might be 500 */
     CHECK_EQ_U64((uint64_t)(hfn_budget_allowed(&budget, SECOND) + 0.5), 40000000);
 }
