@@ -4,6 +4,7 @@
 
 #include "os/linux/raw.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 
@@ -96,8 +97,8 @@ bool hfn_linux_task_runs_no_code(uint32_t tid)
 
     write_path(path, tid);
     fd = hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer(path), O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return true;
+    if (fd < 0) /* else it is there, but this process has no file left to look at it by */
+        return fd == -ENOENT || fd == -ESRCH;
     got = hfn_raw3(SYS_read, (uint64_t)fd, hfn_raw_pointer(stat), sizeof stat - 1);
     hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
     stat[got > 0 ? got : 0] = '\0';
@@ -107,5 +108,5 @@ bool hfn_linux_task_runs_no_code(uint32_t tid)
         if (stat[i] == ')')
             return stat[i + 2] == 'Z' || stat[i + 2] == 'X' || stat[i + 2] == 'x' ||
                    is_kernel_worker(name, stat + i + 2);
-    return true; /* it went away between the two calls */
+    return got == -ESRCH; /* it went away between the two calls */
 }

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,7 +58,8 @@ static void stopped_threads_stand_still_and_go_on(void)
     pthread_t threads[3];
 
     atomic_store(&stopping, false);
-    while (!hfn_os_is_single_threaded()) /* a joined thread is listed until the kernel is done with it */
+    while (
+        !hfn_os_is_single_threaded()) /* a joined thread is listed until the kernel is done with it */
         sched_yield();
     for (int i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, beat, i == 0 ? threads : NULL);
@@ -223,6 +225,28 @@ static void a_thread_named_like_a_worker_is_stopped(void)
     pthread_join(thread, NULL);
 }
 
+/* A program may have all files open that it is allowed to: then no thread is taken for one that is gone. */
+static void a_thread_is_stopped_with_one_file_left(void)
+{
+    observed o = { 0, 0, 0 };
+    struct rlimit before, one_left;
+    pthread_t thread;
+    int free_file = dup(STDOUT_FILENO);
+
+    CHECK(free_file > 0 && close(free_file) == 0);
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    one_left = (struct rlimit){ (rlim_t)free_file + 1, before.rlim_max };
+    atomic_store(&stopping, false);
+    pthread_create(&thread, NULL, beat, NULL);
+    CHECK(setrlimit(RLIMIT_NOFILE, &one_left) == 0);
+    CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, watch_beats, &o));
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK(o.threads >= 1);
+    CHECK_EQ_U64(o.last, o.first);
+    atomic_store(&stopping, true);
+    pthread_join(thread, NULL);
+}
+
 static void set_ids_still_work_behind_a_stop(void)
 {
     pthread_t thread;
@@ -263,6 +287,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_thread_in_a_system_call_is_stopped_and_goes_on),
     CHECK_TEST(workers_of_the_kernel_are_not_waited_for),
     CHECK_TEST(a_thread_named_like_a_worker_is_stopped),
+    CHECK_TEST(a_thread_is_stopped_with_one_file_left),
     CHECK_TEST(set_ids_still_work_behind_a_stop),
     CHECK_TEST(what_cannot_be_stopped_is_reported_and_goes_on),
 };
