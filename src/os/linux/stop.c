@@ -35,7 +35,6 @@ typedef struct task {
     uint32_t tid;
     _Atomic uint32_t state;
     ucontext_t *_Atomic context;
-    uint32_t seen; /* the scan that saw it last */
 } task;
 
 static struct {
@@ -46,7 +45,6 @@ static struct {
         parked;  /* how many, in this attempt: what the stopper waits on                      */
     task *tasks; /* [MAX_TASKS], touched as needed                                            */
     uint32_t first, task_count; /* tasks[first..task_count) are this attempt's */
-    uint32_t scan;
     kernel_action before;
     bool installed;
 } stop;
@@ -195,33 +193,27 @@ static bool send_signal(uint32_t tid, uint32_t attempt, uint32_t number)
     return hfn_raw4(SYS_rt_tgsigqueueinfo, pid, tid, STOP_SIGNAL, hfn_raw_pointer(&info)) == 0;
 }
 
-static uint32_t find_task(uint32_t tid)
+static bool is_asked(uint32_t tid)
 {
     for (uint32_t i = stop.first; i < stop.task_count; i++)
         if (stop.tasks[i].tid == tid &&
             atomic_load_explicit(&stop.tasks[i].state, memory_order_relaxed) != GONE)
-            return i;
-    return UINT32_MAX;
+            return true;
+    return false;
 }
 
 static bool ask_task(void *user, uint32_t tid)
 {
     bool *failed = user;
-    uint32_t at = find_task(tid);
     task *one;
 
-    if (tid == hfn_os_thread_id())
+    if (tid == hfn_os_thread_id() || is_asked(tid))
         return true;
-    if (at != UINT32_MAX) {
-        stop.tasks[at].seen = stop.scan;
-        return true;
-    }
     *failed = stop.task_count == MAX_TASKS;
     if (*failed || hfn_linux_task_runs_no_code(tid))
         return !*failed;
     one = &stop.tasks[stop.task_count];
     one->tid = tid;
-    one->seen = stop.scan;
     atomic_store_explicit(&one->context, NULL, memory_order_relaxed);
     atomic_store_explicit(&one->state, ASKED, memory_order_relaxed);
     if (send_signal(tid, atomic_load_explicit(&stop.attempt, memory_order_relaxed),
@@ -232,7 +224,8 @@ static bool ask_task(void *user, uint32_t tid)
     return !*failed;
 }
 
-/* Have all that were asked parked, and who has not, is it gone? */
+/* Have all that were asked parked, and who has not, is it gone?  That it was not listed says nothing: a
+ * thread that ends while they are listed lets the kernel pass over others (fs/proc/base.c, first_tid). */
 static bool all_parked(void)
 {
     bool all = true;
@@ -242,7 +235,7 @@ static bool all_parked(void)
         /* Acquire: pairs with the release store in park; its context is then complete. */
         if (atomic_load_explicit(&one->state, memory_order_acquire) != ASKED)
             continue;
-        if (one->seen != stop.scan || hfn_linux_task_runs_no_code(one->tid))
+        if (hfn_linux_task_runs_no_code(one->tid))
             atomic_store_explicit(&one->state, GONE, memory_order_relaxed);
         else
             all = false;
@@ -258,7 +251,6 @@ static bool park_all(uint64_t deadline_ns)
         uint32_t asked = stop.task_count;
         bool failed = false;
 
-        stop.scan++;
         if (!hfn_linux_each_task(ask_task, &failed) || failed)
             return false;
         if (all_parked() && asked == stop.task_count)
