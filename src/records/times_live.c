@@ -297,6 +297,15 @@ static hotfn_status read_histograms(live_reader *r)
     return status == HOTFN_OK && is_anything_due(r->out) ? add_latest_calls(r) : status;
 }
 
+/* A thread takes nodes by the chunk.  Those that it has not begun stand for no place, and nothing is below one that it
+ * just writes. */
+static void leave_out_unused(hfn_times *t)
+{
+    for (uint32_t i = 0; i < t->node_count; i++)
+        if (!(t->nodes[i].flags & HOTFN_NODE_USED))
+            t->nodes[i].slot = HOTFN_NO_SLOT;
+}
+
 static hotfn_status read_nodes(live_reader *r)
 {
     const hfn_section *s = r->layout->sections;
@@ -313,6 +322,7 @@ static hotfn_status read_nodes(live_reader *r)
     if (status == HOTFN_OK && allocs > 0)
         status = read_all(r, r->out->allocs, least(allocs, used) * sizeof(hotfn_alloc_cell),
                           s[HFN_SECTION_NODE_ALLOCS].offset);
+    leave_out_unused(r->out);
     return status;
 }
 

@@ -117,6 +117,30 @@ static void a_sampled_call_that_waits_in_its_row_is_read(void)
     hotfn_live_close(live);
 }
 
+/* Of a chunk of 32 that a thread took: its root, one place that was called, and one that it just writes. */
+static void nodes_that_no_call_has_begun_are_no_places(void)
+{
+    hotfn_live *live = timed_live();
+    hfn_time_memory t;
+    hfn_times times;
+
+    CHECK(hfn_live_time_memory(live, &t));
+    t.header->nodes_used = 32;
+    t.nodes[0] = (hotfn_time_node){ .slot = HOTFN_NO_SLOT, .flags = HOTFN_NODE_USED };
+    t.nodes[1] = (hotfn_time_node){ .slot = 5, .flags = HOTFN_NODE_USED, .calls = 7 };
+    t.nodes[2] = (hotfn_time_node){ .slot = 6, .calls = 8 };
+    hfn_times_init(&times, &live->env);
+    CHECK_EQ_I64(hfn_times_read_live(&times, hotfn_live_fd(live), &live->layout,
+                                     live->layout.file_bytes, 1, 10, 0, "", NULL),
+                 HOTFN_OK);
+    CHECK(hfn_times_settle(&times, 10, 1));
+    CHECK_EQ_U64(times.node_count, 1);
+    CHECK_EQ_U64(times.nodes[0].slot, 5);
+    CHECK_EQ_U64(times.nodes[0].calls, 7);
+    hfn_times_finish(&times);
+    hotfn_live_close(live);
+}
+
 static void a_record_without_timing_has_no_room_for_it(void)
 {
     hotfn_live *live = sample_live(NULL);
@@ -133,6 +157,7 @@ static const check_test tests[] = {
     CHECK_TEST(who_joins_finds_the_times),
     CHECK_TEST(the_clock_is_in_the_header),
     CHECK_TEST(a_sampled_call_that_waits_in_its_row_is_read),
+    CHECK_TEST(nodes_that_no_call_has_begun_are_no_places),
     CHECK_TEST(a_record_without_timing_has_no_room_for_it),
 };
 CHECK_MAIN(tests)
