@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import cases
+import generated
 
 HOTFN = os.environ["HOTFN"]
 FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same of 32-bit targets
@@ -87,6 +88,37 @@ def times_are_those_the_program_measured(place):
             assert status == 0, status
             return times_that_differ(output, report)
         cases.comes_out_right(measure)
+
+
+def what_differs(output, report, calls):
+    """Of a generated program: each time within 2 %, with nothing left over for hooks."""
+    told, functions = told_times(output, report), by_name(report)
+    assert {name: times[0] for name, times in told.items()} == calls, (told, calls)
+    off = []
+    for name, (number, total, own) in told.items():
+        f = functions[name]
+        assert f["calls"] == number, (number, f)
+        assert FLAGS or f["timing"] == "full" and f["timed_calls"] == number, f
+        if f["timing"] == "full" and not (abs(f["total_ns"] - total) <= WITHIN * total
+                                          and abs(f["self_ns"] - own) <= WITHIN * own):
+            off.append((name, total, own, f))
+    busy, own = (sum(x[key] or 0 for x in report[of]) for key, of in (("busy_ns", "threads"), ("self_ns", "functions")))
+    return off if abs(own - busy) <= WITHIN * busy else [*off, ("busy", busy, own)]
+
+
+def generated_programs_show_their_times(place):
+    compilers = [c for c in ("gcc", "clang") if shutil.which(c)]
+    for seed in (1, 2, 3):
+        text, calls = generated.program(seed)
+        (place / f"made{seed}.c").write_text(text)
+        binary = build(place, place / f"made{seed}.c", "-O2", "-fno-optimize-sibling-calls",
+                       compiler=compilers[0 if FLAGS else seed % len(compilers)])
+        for options in (("--flat",), ()):
+            def measure():
+                status, output, report = run(place, binary, "--mode", "time", *options)
+                assert status == 0, status
+                return what_differs(output, report, calls)
+            cases.comes_out_right(measure)
 
 
 def raw_report(place, *options):
@@ -487,6 +519,7 @@ def wrong_words_are_refused(place):
 
 CASES = [
     times_are_those_the_program_measured,
+    generated_programs_show_their_times,
     own_times_sum_to_busy,
     percentiles_lie_between_least_and_most,
     edges_are_the_calls,
