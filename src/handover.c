@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "os/linux/raw.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,12 +32,12 @@ struct hotfn_handover {
 static void futex_wait(_Atomic uint32_t *word, uint32_t while_is, uint64_t timeout_ns)
 {
     struct timespec t = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
-    syscall(SYS_futex, word, FUTEX_WAIT, while_is, &t, NULL, 0);
+    hfn_raw6(SYS_futex, hfn_raw_pointer(word), FUTEX_WAIT, while_is, hfn_raw_pointer(&t), 0, 0);
 }
 
 static void futex_wake(_Atomic uint32_t *word)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
+    hfn_raw6(SYS_futex, hfn_raw_pointer(word), FUTEX_WAKE, 1 << 30, 0, 0, 0);
 }
 
 static void ring(hfn_handover_shared *shared)

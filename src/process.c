@@ -7,9 +7,11 @@
 #include "base/status.h"
 #include "counters/timing.h"
 #include "file_stamp.h"
+#include "hooks/plan.h"
 #include "records/live.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +144,24 @@ static void count_module(hfn_process *p, hfn_loaded_module *m, uint32_t function
     hfn_free(&p->env, own, bytes);
 }
 
+/* Its code may at any time take the clock away from its thread, and we would not hear of it. */
+static void leave_clock(hfn_process *p, const hfn_loaded_module *m)
+{
+    hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
+    uint64_t stopped_at = 0;
+    char note[128];
+    if (!hfn_plan_forbids_clock(m->plan)) {
+        return;
+    }
+    hfn_timing_stop_clock(&stopped_at);
+    hfn_timing_tell_stop(stopped_at);
+    hotfn_live_get_module(p->live, m->live_module, &known);
+    snprintf(note, sizeof note,
+             "nothing is timed: a system call in it, at +0x%" PRIx32 ", may forbid the clock",
+             hfn_plan_forbids_clock(m->plan));
+    hotfn_live_set_module(p->live, m->live_module, known.flags, m->base, note);
+}
+
 static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
                         uint64_t byte_count)
 {
@@ -155,6 +175,7 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
     hotfn_live_get_module(p->live, m->live_module, &known);
     hotfn_plan_get_info(m->plan, &info);
     follow_loader(p, m, info.entry_count);
+    leave_clock(p, m);
     if (known.function_count > 0 && known.function_count == info.function_count) {
         count_module(p, m, info.function_count);
         hfn_process_find_allocators(p, m);

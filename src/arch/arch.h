@@ -256,6 +256,10 @@ typedef struct hfn_arch {
     /* Compilers put straight lines that functions have in common in functions of their own, whose stack is
      * their caller's: does the whole instruction at bytes, no return, show that it stands in none of those? */
     bool (*is_never_shared)(const uint8_t *bytes, uint64_t size);
+
+    /* Is there a system call in the code at bytes that forbids its thread to read the clock, and at which
+     * offset?  Numbers that are no constants next to it are not seen.  NULL: none of this CPU does. */
+    bool (*forbids_clock)(const uint8_t *bytes, uint64_t size, uint64_t *at);
 } hfn_arch;
 
 /* NULL if there is none for the machine. */

@@ -348,6 +348,11 @@ static void put_modules(const hfn_view *view, hfn_sink *sink)
             hfn_sink_text(sink, " was not counted: ");
             hfn_table_name(sink, m.note, 0);
             hfn_sink_text(sink, "\n");
+        } else if (m.note[0]) {
+            hfn_table_name(sink, m.file, 0);
+            hfn_sink_text(sink, ": ");
+            hfn_table_name(sink, m.note, 0);
+            hfn_sink_text(sink, "\n");
         }
     }
     if (left_out) {

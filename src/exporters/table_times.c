@@ -321,10 +321,11 @@ static void put_clock(const hfn_view *view, hfn_sink *sink)
                         hfn_clock_name(t->clock), (double)t->ticks_per_second / 1e6,
                         t->resolution_ns);
     if (t->clock_stopped_ns > 0)
-        hfn_sink_format(sink,
-                        "%s after the start the program forbade itself to read the clock (prctl): "
-                        "from then on calls were only counted\n",
-                        time_text(t->clock_stopped_ns, at));
+        hfn_sink_format(
+            sink,
+            "the clock was stopped %s after the start, since the program forbids itself to "
+            "read it: from then on calls were only counted\n",
+            time_text(t->clock_stopped_ns, at));
 }
 
 bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)

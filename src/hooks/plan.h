@@ -23,7 +23,7 @@
 #include <string.h>
 
 #define PLAN_MAGIC UINT64_C(0x314e414c504e4648) /* "HFNPLAN1" */
-#define PLAN_VERSION 6u
+#define PLAN_VERSION 7u
 
 /* Offsets in the header. */
 enum {
@@ -42,7 +42,7 @@ enum {
     PLAN_ID_BYTES_AT = 68,       /* u32                                                       */
     PLAN_ID_AT = 72,             /* u8[32]                                                    */
     PLAN_SITE_COUNT_AT = 104,    /* u32                                                       */
-    PLAN_SPARE_AT = 108,         /* u32 0                                                     */
+    PLAN_FORBIDS_CLOCK_AT = 108, /* u32 rva of a system call that does; 0: none was seen      */
     PLAN_HEADER_BYTES = 112,
 };
 
@@ -149,6 +149,11 @@ typedef struct hfn_plan_hook {
 } hfn_plan_hook;
 
 hfn_plan_range hfn_plan_range_at(const hotfn_plan *plan, uint32_t index);
+
+static inline uint32_t hfn_plan_forbids_clock(const hotfn_plan *plan)
+{
+    return hfn_load_u32(plan->bytes + PLAN_FORBIDS_CLOCK_AT);
+}
 
 static inline uint32_t hfn_plan_rva_at(const hotfn_plan *plan, uint32_t index)
 {

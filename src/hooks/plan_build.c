@@ -174,6 +174,7 @@ hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
         status = hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "an image beyond 4 GiB");
     else
         status = add_all(writer, verdicts, hfn_image_env(image), err);
+    hfn_plan_writer_set_forbids_clock(writer, (uint32_t)hfn_verdicts_forbids_clock(verdicts));
     if (status == HOTFN_OK)
         status = hfn_plan_writer_finish(writer, out, err);
     hfn_plan_writer_destroy(writer);

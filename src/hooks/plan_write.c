@@ -61,6 +61,11 @@ void hfn_plan_writer_set_id(hfn_plan_writer *writer, uint32_t id_kind, const uin
     memcpy(writer->header + PLAN_ID_AT, id, id_bytes < 32 ? id_bytes : 32);
 }
 
+void hfn_plan_writer_set_forbids_clock(hfn_plan_writer *writer, uint32_t rva)
+{
+    hfn_store_u32(writer->header + PLAN_FORBIDS_CLOCK_AT, rva);
+}
+
 void hfn_plan_writer_destroy(hfn_plan_writer *writer)
 {
     if (!writer)

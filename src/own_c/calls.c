@@ -204,18 +204,6 @@ int kill(pid_t pid, int signal_number)
     return (int)answer(hfn_raw3(SYS_kill, (uint64_t)pid, (uint64_t)signal_number, 0));
 }
 
-long syscall(long number, ...)
-{
-    unsigned long words[6];
-    va_list more;
-
-    va_start(more, number);
-    for (int i = 0; i < 6; i++)
-        words[i] = va_arg(more, unsigned long);
-    va_end(more);
-    return answer(hfn_raw6(number, words[0], words[1], words[2], words[3], words[4], words[5]));
-}
-
 int clock_gettime(clockid_t clock, struct timespec *out)
 {
     uint64_t now[2] = { 0, 0 };

@@ -21,6 +21,7 @@ struct hotfn_verdicts {
     uint32_t count;
     hfn_branch *sites;
     size_t site_count, site_capacity;
+    uint64_t forbids_clock_rva;
 };
 
 static void judge_batch(hfn_judging *j, hfn_verdict *items, uint32_t from, uint32_t to)
@@ -83,6 +84,7 @@ static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
     hfn_sites_keep(&j, v->items);
     if (options->flags & HOTFN_VERDICTS_TIMING)
         hfn_timing_judge(&j, v->items);
+    v->forbids_clock_rva = j.forbids_clock_rva;
     v->sites = j.branches;
     v->site_count = j.branch_count;
     v->site_capacity = j.branch_capacity;
@@ -211,6 +213,11 @@ const hfn_branch *hfn_verdicts_sites(const hotfn_verdicts *v, size_t *count)
 {
     *count = v->site_count;
     return v->sites;
+}
+
+uint64_t hfn_verdicts_forbids_clock(const hotfn_verdicts *v)
+{
+    return v->forbids_clock_rva;
 }
 
 const hotfn_image *hfn_verdicts_image(const hotfn_verdicts *v)

@@ -306,6 +306,21 @@ static bool has_own_walker(const hfn_judging *j)
     return false;
 }
 
+/* ---- Programs that take the clock away from themselves. */
+
+static void find_forbidden_clock(hfn_judging *j)
+{
+    uint64_t at;
+
+    for (uint32_t i = 0; i < j->code.count && j->arch->forbids_clock; i++) {
+        const hfn_region *region = &j->code.regions[i];
+        if (j->arch->forbids_clock(region->bytes, region->end - region->rva, &at)) {
+            j->forbids_clock_rva = region->rva + at;
+            return;
+        }
+    }
+}
+
 /* ---- Functions that are reached through the PLT. */
 
 /* Another image's function may stand there in the place of this one's.  Of C functions it need not use the
@@ -366,6 +381,7 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
         finish(&t);
         return;
     }
+    find_forbidden_clock(j);
     find_slots(j);
     hfn_workers_run(j->threads, (j->count + BATCH - 1) / BATCH, judge_batch, &t);
     while (refuse_unproven(&t))

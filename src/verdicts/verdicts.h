@@ -65,6 +65,9 @@ typedef struct hfn_branch {
  * sent there.  By field.  No patch overwrites them. */
 const hfn_branch *hfn_verdicts_sites(const hotfn_verdicts *verdicts, size_t *count);
 
+/* Asked for timing: the RVA of a system call in its code that forbids its thread the clock; 0: none was seen. */
+uint64_t hfn_verdicts_forbids_clock(const hotfn_verdicts *verdicts);
+
 const hotfn_image *hfn_verdicts_image(const hotfn_verdicts *verdicts);
 const hotfn_functions *hfn_verdicts_functions(const hotfn_verdicts *verdicts);
 const hfn_arch *hfn_verdicts_arch(

@@ -33,7 +33,7 @@ OPEN_NAMES = {
     "__tls_get_addr", "__stack_chk_fail",   # the loader's and the C library's alone, where a compiler wants them
     "__getauxval",          # of the C library alone: ARM64's libgcc asks it which atomics there are
 }
-PASSED_ON = {"prctl", "mlockall"}  # src/forbidden_clock.c, src/locked_memory.c
+PASSED_ON = {"prctl", "syscall", "mlockall"}  # src/forbidden_clock.c, src/locked_memory.c
 C_LIBRARY = re.compile(r"libc\.so\.\d+|ld-linux[-\w]*\.so\.\d+|libc\.musl-\w+\.so\.\d+")
 
 

@@ -134,7 +134,7 @@ static void print_timing(const hotfn_record *record)
            (uint64_t)t.slow_lost, t.event_count, words_s(t.event_count), t.events_lost);
     if (t.clock_stopped_ns) {
         printf(
-            "%-10s stopped %.6f s after the start (prctl): from then on calls were only counted\n",
+            "%-10s stopped %.6f s after the start, since the program forbids itself to read it: from then on calls were only counted\n",
             "clock", (double)t.clock_stopped_ns / 1e9);
     }
     if (t.abandoned_exits || t.clock_went_back) {

@@ -3,6 +3,7 @@
 #include "arch/x86/decode.h"
 #include "arch/x86/dispatch.h"
 #include "arch/x86/flags.h"
+#include "arch/x86/forbids_clock.h"
 #include "arch/x86/relocate.h"
 #include "arch/x86/spare.h"
 #include "arch/x86/stack_use.h"
@@ -97,6 +98,16 @@ static bool uses_stack_32(const uint8_t *bytes, uint64_t size)
     return hfn_x86_uses_stack(HFN_X86_32, bytes, size);
 }
 
+static bool forbids_clock_64(const uint8_t *bytes, uint64_t size, uint64_t *at)
+{
+    return hfn_x86_forbids_clock(HFN_X86_64, bytes, size, at);
+}
+
+static bool forbids_clock_32(const uint8_t *bytes, uint64_t size, uint64_t *at)
+{
+    return hfn_x86_forbids_clock(HFN_X86_32, bytes, size, at);
+}
+
 const hfn_arch hfn_arch_x86_64 = {
     .name = "x86-64",
     .machine = HOTFN_MACHINE_X86_64,
@@ -116,6 +127,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .return_place = HFN_X86_RSP,
     .frame_register = 5, /* rbp */
     .is_never_shared = uses_stack_64,
+    .forbids_clock = forbids_clock_64,
     .touched_bytes = hfn_x86_touched_bytes,
 };
 
@@ -136,4 +148,5 @@ const hfn_arch hfn_arch_x86 = {
     .return_place = HFN_X86_KEPT,
     .frame_register = 5, /* ebp */
     .is_never_shared = uses_stack_32,
+    .forbids_clock = forbids_clock_32,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For kinds_test.py: forbids itself to read the clock, in the midst of its work, in one of the ways that there are;
- * "failed": in vain. */
+ * "failed": in vain.  With RAW, its own code has the system call: "raw" makes it. */
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <string.h>
@@ -37,11 +37,44 @@ __attribute__((noinline)) void *worker_without(void *unused)
     return unused;
 }
 
+#ifdef RAW
+/* Never inlined: what calls it has no constants, but it has them all. */
+__attribute__((noinline)) long forbid_raw(void)
+{
+    long answer;
+#ifdef __x86_64__
+    register long none __asm__("r10") = 0;
+    register long nor __asm__("r8") = 0;
+    __asm__ volatile("syscall"
+                     : "=a"(answer)
+                     : "a"(SYS_prctl), "D"(PR_SET_TSC), "S"(PR_TSC_SIGSEGV), "d"(0), "r"(none),
+                       "r"(nor)
+                     : "rcx", "r11", "memory");
+#else
+    __asm__ volatile("int $0x80"
+                     : "=a"(answer)
+                     : "a"(SYS_prctl), "b"(PR_SET_TSC), "c"(PR_TSC_SIGSEGV), "d"(0), "S"(0), "D"(0)
+                     : "memory");
+#endif
+    return answer;
+}
+#endif
+
 __attribute__((noinline)) void forbid(const char *how)
 {
     work(1000);
     if (strcmp(how, "strict") == 0)
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0);
+    else if (strcmp(how, "syscall") == 0)
+        syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+    else if (strcmp(how, "seccomp") == 0)
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, NULL);
+#ifdef RAW
+    else if (strcmp(how, "raw") == 0)
+        forbid_raw();
+#endif
+    else if (strcmp(how, "refused") == 0)
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 77, NULL);
     else if (strcmp(how, "failed") == 0)
         prctl(PR_SET_TSC, 77, 0, 0, 0);
     else

@@ -459,6 +459,26 @@ static void runtimes_that_walk_their_stacks_are_counted_only(void)
     CHECK_EQ_U64(reason_beside(NULL, "JNI_CreateJavaVM"), HOTFN_REASON_OWN_STACK_WALK);
 }
 
+static uint64_t forbids_clock(uint32_t flags)
+{
+    static const char forbids[] =
+        "\xb8\x9d\x00\x00\x00\xbf\x1a\x00\x00\x00\xbe\x02\x00\x00\x00\x0f\x05\xc3";
+    scene s = scene_begin();
+    uint64_t f = scene_function(&s, "f", forbids, sizeof forbids - 1);
+
+    s.options = flags;
+    scene_judge(&s);
+    uint64_t at = hfn_verdicts_forbids_clock(s.verdicts);
+    scene_finish(&s);
+    return at ? at - f : 0;
+}
+
+static void a_system_call_that_forbids_the_clock_is_told(void)
+{
+    CHECK_EQ_U64(forbids_clock(HOTFN_VERDICTS_TIMING), 15);
+    CHECK_EQ_U64(forbids_clock(0), 0);
+}
+
 static void nobody_asked_nothing_is_timed(void)
 {
     scene s = scene_begin();
@@ -488,6 +508,7 @@ static const check_test tests[] = {
     CHECK_TEST(exceptions_take_the_arguments_of_their_calls),
     CHECK_TEST(pads_that_cannot_be_told_are_refused),
     CHECK_TEST(runtimes_that_walk_their_stacks_are_counted_only),
+    CHECK_TEST(a_system_call_that_forbids_the_clock_is_told),
     CHECK_TEST(nobody_asked_nothing_is_timed),
 };
 CHECK_MAIN(tests)
