@@ -17,16 +17,19 @@ static bool is_new(const hfn_batch *batch, uint32_t module)
     return batch->state == HFN_BATCH_PENDING && batch->module == module && !batch->placed;
 }
 
-static bool add_region(hotfn_hooks *hooks, hfn_region_list *list, const hotfn_stub_region *region,
+/* Before it is made: unwinders may know its tables from then on, so that it cannot be given up any more. */
+static bool make_room(hotfn_hooks *hooks, hfn_region_list *list, uint32_t region_count)
+{
+    return hfn_grow(&hooks->env, (void **)&list->regions, &list->capacity,
+                    list->count + region_count, sizeof *list->regions);
+}
+
+static void add_region(hotfn_hooks *hooks, hfn_region_list *list, const hotfn_stub_region *region,
                        uint64_t unwind_bytes)
 {
     hooks->stub_bytes += region->end - region->begin;
     hooks->unwind_bytes += unwind_bytes;
-    if (!hfn_grow(&hooks->env, (void **)&list->regions, &list->capacity, list->count + 1,
-                  sizeof *list->regions))
-        return false;
     list->regions[list->count++] = *region;
-    return true;
 }
 
 static void refuse(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index)
@@ -122,12 +125,12 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     hfn_region_begin(&writer, hooks, &needs, code, pages_end);
     stub = writer.at;
     if (!hfn_region_stub(&writer, &hook, shape, base, &action) ||
-        !hfn_region_finish(&writer, &region, &unwind_bytes) ||
-        !add_region(hooks, added, &region, unwind_bytes)) {
+        !hfn_region_finish(&writer, &region, &unwind_bytes)) {
         code &= ~(hfn_os_page_bytes() - 1);
         hfn_os_unmap(code, pages_end - code);
         return false;
     }
+    add_region(hooks, added, &region, unwind_bytes);
     batch->asides[batch->aside_count++] = (hfn_aside){ index, stub };
     hfn_sites_note(hooks, batch, index, hook.rva, stub + shape->entry_at);
     return true;
@@ -167,8 +170,9 @@ static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *ad
     if (puns == 0)
         return true;
     table.gaps = hfn_alloc(&hooks->env, MAX_GAPS * sizeof *table.gaps);
-    if (!table.gaps || !hfn_grow(&hooks->env, (void **)&batch->asides, &batch->aside_capacity, puns,
-                                 sizeof *batch->asides)) {
+    if (!table.gaps || !make_room(hooks, added, puns) ||
+        !hfn_grow(&hooks->env, (void **)&batch->asides, &batch->aside_capacity, puns,
+                  sizeof *batch->asides)) {
         hfn_free(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
         return false;
     }
@@ -231,11 +235,14 @@ static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_ne
                          hfn_region_list *added)
 {
     uint64_t byte_count = page_up(hfn_region_bytes(hooks, needs)), unwind_bytes;
-    uint64_t code = hfn_os_map_near(g->begin_address, g->end_address, byte_count,
-                                    hooks->options.near_range_bytes);
     hfn_region_writer writer;
     hotfn_stub_region region;
+    uint64_t code;
 
+    if (!make_room(hooks, added, 1))
+        return false;
+    code = hfn_os_map_near(g->begin_address, g->end_address, byte_count,
+                           hooks->options.near_range_bytes);
     if (code == 0) {
         refuse_new(hooks, g);
         return true;
@@ -244,10 +251,12 @@ static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_ne
     for (size_t i = g->first; i < g->end; i++)
         if (is_new(&hooks->batches[i], g->module))
             write_batch(hooks, &hooks->batches[i], &writer);
-    if (hfn_region_finish(&writer, &region, &unwind_bytes))
-        return add_region(hooks, added, &region, unwind_bytes);
-    hfn_os_unmap(code, byte_count); /* the system lets nobody make code */
-    refuse_new(hooks, g);
+    if (hfn_region_finish(&writer, &region, &unwind_bytes)) {
+        add_region(hooks, added, &region, unwind_bytes);
+    } else {
+        hfn_os_unmap(code, byte_count); /* the system lets nobody make code */
+        refuse_new(hooks, g);
+    }
     return true;
 }
 

@@ -125,10 +125,7 @@ static fixture make_fixture(void)
     fixture f = { .plan = NULL };
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, FUNCTIONS);
 
-    /* Room behind the code, for the pun. */
-    f.code = target_code_make(ROOM_BYTES);
-    munmap(f.code.bytes + CODE_BYTES, ROOM_BYTES - CODE_BYTES);
-    f.code.byte_count = CODE_BYTES;
+    f.code = target_code_make_apart(CODE_BYTES, ROOM_BYTES);
     add_functions(&f);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_moved moved;

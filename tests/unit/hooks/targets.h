@@ -55,6 +55,18 @@ static inline target_code target_code_make(size_t byte_count)
     return code;
 }
 
+/* With nothing behind it: where stubs of punned jumps can go. */
+static inline target_code target_code_make_apart(size_t byte_count, size_t room_bytes)
+{
+    target_code code = { mmap(NULL, room_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                              -1, 0),
+                         byte_count, 0 };
+
+    munmap(code.bytes + byte_count, room_bytes - byte_count);
+    memset(code.bytes, 0xcc, byte_count);
+    return code;
+}
+
 /* Append a function; the answer is its rva. */
 static inline uint32_t target_add(target_code *code, const uint8_t *bytes, size_t byte_count)
 {
