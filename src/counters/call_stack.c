@@ -18,6 +18,7 @@
 
 #include "counters/sampling.h"
 #include "counters/thread_row.h"
+#include "os/linux/own_stack.h"
 #include "os/linux/raw.h"
 
 hfn_time_engine hfn_time;
@@ -632,6 +633,14 @@ HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *frame)
 
 /* ---- Now and then. */
 
+static void note_stack(hfn_time_state *t)
+{
+    hfn_stack own = hfn_own_stack();
+
+    t->stack_begin = own.end ? own.begin : hfn_time.main_stack_begin;
+    t->stack_end = own.end ? own.end : hfn_time.main_stack_end;
+}
+
 void hfn_time_begin_row(uint8_t *row, uint32_t thread)
 {
     hfn_time_state *t = hfn_time_state_of(row);
@@ -651,6 +660,7 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
         t->first_tick = now;
     t->thread = thread;
     t->random ^= now;
+    note_stack(t);
 }
 
 void hfn_time_move(uint8_t *to, const uint8_t *from)

@@ -31,6 +31,7 @@ typedef struct hfn_time_engine {
     /* sampled: what an end of a call sees of itself where it is warm, and for each tick of that, x 1/256, what it
      * costs its caller, and the call itself; ticks of a call that goes by, x 1/256 */
     uint32_t end_ticks, end_factor, inside_factor, pass_cost;
+    uint64_t main_stack_begin, main_stack_end; /* sampled; 0: not known */
 } hfn_time_engine;
 
 extern hfn_time_engine hfn_time;

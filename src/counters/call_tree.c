@@ -214,6 +214,17 @@ static uint32_t jumped_from(hfn_time_state *t, const uintptr_t *place)
 /* All that is rare or longer keeps its registers itself, so that who calls it for few of the calls need not. */
 #define RARE HFN_KEEPS_REGISTERS __attribute__((noinline))
 
+/* Is there surely something to read so many words above a return address?  Unwind data may be wrong: only on its page,
+ * and on the thread's own stack. */
+static bool may_be_read(const hfn_time_state *t, const uintptr_t *place, uint32_t words)
+{
+    enum { PAGE_SHIFT = 12 };
+    uint64_t from = (uint64_t)(uintptr_t)place; /* a pointer could wrap where it has 32 bits */
+    uint64_t last = from + (words + UINT64_C(1)) * sizeof *place - 1;
+
+    return (from ^ last) >> PAGE_SHIFT == 0 || (from >= t->stack_begin && last < t->stack_end);
+}
+
 /* What a call is looked for with, one caller farther up. */
 static uint64_t farther_key(uint64_t key, uint64_t return_address)
 {
@@ -251,12 +262,16 @@ static RARE uint32_t find_way(hfn_time_state *t, const uintptr_t *place, uint32_
     uint32_t callers[WAY_MOST + 1];
     uint64_t key = *place;
     hint h = hint_for(t, key, slot);
+    bool may_go_on = true;
 
     for (;;) {
         const hfn_code_range *range = range_at(code_map(), (uint64_t)*place - 1);
         callers[count++] = caller_at(t, range, place);
         words = range ? range->behind / (uint32_t)sizeof(uintptr_t) & FARTHER_WORDS : 0;
         if (words == 0 || count > WAY_MOST)
+            break;
+        may_go_on = may_be_read(t, place, words);
+        if (!may_go_on)
             break;
         keep_hint(&h, h.lower | words);
         place += words;
@@ -267,7 +282,8 @@ static RARE uint32_t find_way(hfn_time_state *t, const uintptr_t *place, uint32_
         if (callers[--count] != UINT32_MAX && callers[count] != before)
             parent = below(t, parent, callers[count]);
     parent = parent != 0 ? below(t, parent, slot) : 0;
-    keep_hint(&h, parent);
+    if (may_go_on) /* on another stack it may */
+        keep_hint(&h, parent);
     return parent;
 }
 
@@ -283,7 +299,7 @@ static RARE uint32_t called_by_the_way(hfn_time_state *t, const uintptr_t *first
         uint32_t node = hinted(&h, slot);
         if (HFN_LIKELY(node != 0 && !(node & FARTHER)))
             return node;
-        if (node == 0)
+        if (node == 0 || !may_be_read(t, place, node & FARTHER_WORDS))
             return find_way(HFN_PASS(t), HFN_PASS(first), HFN_PASS(slot));
         place += node & FARTHER_WORDS;
         key = farther_key(key, *place);

@@ -96,7 +96,8 @@ typedef struct hfn_time_state {
     uint64_t hints_of;    /* sampled: the code map that hints were made by          */
     uint32_t due_bucket;  /* sampled: place in the pool + 1 of what is still to be added to; 0: nothing is */
     uint32_t due_calls;
-    uint64_t spare[5];
+    uint64_t stack_begin, stack_end; /* sampled: the thread's own stack, as far as it is known */
+    uint64_t spare[3];
     hotfn_time_cell outside; /* number 0 */
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hotfn_time_thread), "one shape");

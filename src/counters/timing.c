@@ -183,6 +183,8 @@ void hfn_timing_start(const hfn_time_memory *m)
         hfn_time.flags &= ~HOTFN_TIMING_TREE;
     if (h->flags & HOTFN_TIMING_SAMPLED)
         hfn_time.flags &= ~HOTFN_TIMING_TREE; /* its nodes are made otherwise */
+    if (!hfn_os_main_stack(&hfn_time.main_stack_begin, &hfn_time.main_stack_end))
+        hfn_time.main_stack_begin = hfn_time.main_stack_end = 0;
     if (!m->histograms || h->histogram_capacity == 0)
         hfn_time.flags &= ~HOTFN_TIMING_HISTOGRAMS;
     hfn_time.header = h;

@@ -45,6 +45,8 @@ void hfn_os_text_close(hfn_text_window *window);
 
 uint32_t hfn_os_thread_id(void);
 bool hfn_os_is_single_threaded(void); /* by /proc/self/task */
+/* The stack that the process began on, as far down as it may grow: nothing else stands there.  False: not known. */
+bool hfn_os_main_stack(uint64_t *begin, uint64_t *end);
 /* This thread's signals, all blocked: no handler may run while bytes are half written. */
 void hfn_os_block_signals(uint64_t *before);
 void hfn_os_restore_signals(const uint64_t *before);

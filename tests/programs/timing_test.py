@@ -494,6 +494,16 @@ def what_counted_only_functions_call_is_not_their_callers_own(place):
                 assert abs(caller["total_ns"] - caller["self_ns"] - callee["total_ns"]) < 10, (caller, callee)
 
 
+def wrong_unwind_data_do_no_harm(place):
+    """A sample finds callers by them; what they say of a frame's size may lead out of the stack."""
+    binary = build(place, "timed_wrong_rows.c", "-O1", "-fno-optimize-sibling-calls")
+    bare = run_bare(binary)
+    status, output, report = run(place, binary, "--mode", "time", "--sample", "2")
+    functions = by_name(report)
+    assert (status, output) == bare, (status, output, bare)
+    assert functions["claims"]["timing"] == "count-only" and functions["work"]["timed_calls"] > 2000, functions
+
+
 def outlined_pieces_find_their_callers_arguments(place):
     """What clang's outliner made of several functions works by their frame pointer, and none of it shows in them."""
     if not shutil.which("clang"):
@@ -542,6 +552,7 @@ CASES = [
     perf_goes_through_timed_stubs,
     a_killed_program_leaves_its_times,
     outlined_pieces_find_their_callers_arguments,
+    wrong_unwind_data_do_no_harm,
     wrong_words_are_refused,
 ]
 

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <signal.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
 
 uint32_t hfn_os_thread_id(void)
 {
@@ -28,6 +30,19 @@ bool hfn_os_is_single_threaded(void)
     uint32_t count = 0;
 
     return hfn_linux_each_task(count_task, &count) && count == 1;
+}
+
+/* The program's name stands at its upper end (fs/binfmt_elf.c).  Below, the kernel leaves as much free as the limit
+ * said when the program began, and 128 MiB at least (mmap_base in arch/x86/mm/mmap.c). */
+bool hfn_os_main_stack(uint64_t *begin, uint64_t *end)
+{
+    enum { MOST = 1 << 26 };
+    uint64_t limit[2] = { MOST, MOST };
+
+    *end = getauxval(AT_EXECFN);
+    hfn_raw4(SYS_prlimit64, 0, RLIMIT_STACK, 0, hfn_raw_pointer(limit));
+    *begin = *end - (limit[0] < MOST ? limit[0] : MOST);
+    return *end > MOST;
 }
 
 bool hfn_os_sync_core(void)

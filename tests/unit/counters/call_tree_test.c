@@ -4,6 +4,8 @@
 
 #include "counters/timed_row.h"
 
+#include <sys/mman.h>
+
 enum { WORDS = 64, CALLEE = 5, OTHER = 6, RANGES = 5 };
 enum { TIMED = 1, FIRST = 2, SECOND = 3 }; /* slots of callers */
 
@@ -164,7 +166,34 @@ static void a_counted_only_function_that_was_jumped_to_has_who_jumped_as_caller(
     finish();
 }
 
+/* Wrong unwind data, or a stack that ends there: nothing is read on a page that may not be. */
+static void what_may_not_be_readable_is_not_read(void)
+{
+    enum { PAGE = 4096, ABOVE = 7 }; /* words between the return address and the page's end */
+    static room r, shorter;
+    uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stack other = { .words = { [0] = 250, [ABOVE] = 150 } };
+    hfn_time_state *t = begin(&r, ABOVE, 7);
+    stack *top =
+        (stack *)(void *)(pages + PAGE - offsetof(stack, words) - ABOVE * sizeof(uintptr_t));
+
+    mprotect(pages, PAGE, PROT_READ | PROT_WRITE);
+    top->words[0] = 250;
+    check_way(hfn_tree_called_from(t, &top->frame, CALLEE), (const uint32_t[]){ FIRST }, 1);
+    check_way(hfn_tree_called_from(t, &other.frame, CALLEE), (const uint32_t[]){ FIRST, TIMED }, 2);
+    /* nor with that one's hint, which stays */
+    check_way(hfn_tree_called_from(t, &top->frame, CALLEE), (const uint32_t[]){ FIRST }, 1);
+    check_way(hfn_tree_called_from(t, &other.frame, CALLEE), (const uint32_t[]){ FIRST, TIMED }, 2);
+    make_map(&shorter, ABOVE - 1, 7); /* and what is, is */
+    hfn_timing_set_code(map_in(&shorter));
+    top->words[ABOVE - 1] = 150;
+    check_way(hfn_tree_called_from(t, &top->frame, CALLEE), (const uint32_t[]){ FIRST, TIMED }, 2);
+    munmap(pages, 2 * PAGE);
+    finish();
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(what_may_not_be_readable_is_not_read),
     CHECK_TEST(callers_are_followed_through_what_is_counted_only),
     CHECK_TEST(a_way_ends_where_it_cannot_be_told),
     CHECK_TEST(what_is_not_hooked_is_passed_over),

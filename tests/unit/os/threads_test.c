@@ -3,12 +3,14 @@
 #include "os/os.h"
 
 #include "check.h"
+#include "os/linux/own_stack.h"
 
 #include <linux/io_uring.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -279,7 +281,64 @@ static void threads_are_known_by_their_ids(void)
     printf("# membarrier SYNC_CORE: %s\n", hfn_os_sync_core() ? "yes" : "no");
 }
 
+/* What glibc tells of a thread's stack; end: below what it keeps there itself. */
+static void check_own_stack(pthread_t thread, hfn_stack got)
+{
+    pthread_attr_t attributes;
+    void *begin = NULL;
+    size_t byte_count = 0;
+    uint64_t here = (uint64_t)(uintptr_t)&attributes;
+
+    pthread_getattr_np(thread, &attributes);
+    pthread_attr_getstack(&attributes, &begin, &byte_count);
+    pthread_attr_destroy(&attributes);
+    if (!hfn_thread_descriptor()) { /* it stands elsewhere on this CPU */
+        CHECK_EQ_U64(got.begin | got.end, 0);
+        return;
+    }
+    CHECK(got.begin <= (uint64_t)(uintptr_t)begin && /* its guard may be counted in */
+          got.begin + (1 << 16) >= (uint64_t)(uintptr_t)begin);
+    CHECK(here < got.end && got.end <= (uint64_t)(uintptr_t)begin + byte_count);
+}
+
+static void *look_at_own_stack(void *unused)
+{
+    (void)unused;
+    check_own_stack(pthread_self(), hfn_own_stack());
+    return NULL;
+}
+
+static void a_thread_knows_its_own_stack(void)
+{
+    enum { BYTES = 1 << 18 };
+    void *given = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, look_at_own_stack, NULL);
+    pthread_join(thread, NULL);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, given, BYTES);
+    pthread_create(&thread, &attributes, look_at_own_stack, NULL);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+    munmap(given, BYTES);
+}
+
+static void the_main_stack_is_where_the_process_began(void)
+{
+    hfn_stack own = hfn_own_stack();
+    uint64_t begin, end, here = (uint64_t)(uintptr_t)&own;
+
+    CHECK_EQ_U64(own.begin | own.end, 0);
+    CHECK(hfn_os_main_stack(&begin, &end));
+    CHECK(begin < here && here < end);
+    CHECK((uint64_t)(uintptr_t)environ < end && end - begin >= 1 << 16 && end - begin <= 1 << 26);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(a_thread_knows_its_own_stack),
+    CHECK_TEST(the_main_stack_is_where_the_process_began),
     CHECK_TEST(threads_are_known_by_their_ids),
     CHECK_TEST(signals_are_blocked_and_restored),
     CHECK_TEST(stopped_threads_stand_still_and_go_on),
