@@ -1,39 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as a record.  Bit 0 of the first byte: make the checksums right first, so that what lies
  * behind them is reached.  Whatever opens must answer every question; then it is repaired. */
-#include "records/crc32c.h"
-#include "records/layout.h"
+#include "records_sums.h"
 
-#include <hotfn/timing.h>
 #include <fcntl.h>
+#include <hotfn/timing.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 enum { MAX_INPUT = 1 << 20 };
-
-static void make_sums_right(uint8_t *bytes, size_t size)
-{
-    size_t count, i;
-
-    if (size < HFN_HEADER_BYTES)
-        return;
-    count = hfn_get32(bytes + HFN_AT_SECTION_COUNT) % 64;
-    if (size < HFN_HEADER_BYTES + count * HFN_ENTRY_BYTES)
-        return;
-    hfn_put32(bytes + HFN_AT_SECTION_COUNT, (uint32_t)count);
-    for (i = 0; i < count; i++) {
-        uint8_t *entry = bytes + HFN_HEADER_BYTES + i * HFN_ENTRY_BYTES;
-        uint32_t flags = hfn_get32(entry + HFN_ENTRY_FLAGS);
-
-        hfn_put32(entry + HFN_ENTRY_FLAGS, flags & ~HFN_SECTION_HAS_CRC);
-    }
-    hfn_header_seal(bytes);
-    hfn_put32(bytes + HFN_AT_STATIC_CRC,
-              hfn_crc32c(hfn_crc32c(0, bytes, HFN_AT_STATIC_CRC), bytes + HFN_HEADER_BYTES,
-                         count * HFN_ENTRY_BYTES));
-}
 
 /* Touch every byte of a text. */
 static size_t read_text(const char *text)
