@@ -56,7 +56,7 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
             "programs too");
     }
     b = hfn_alloc(&filled, sizeof *b);
-    if (b && !(b->pages = hfn_alloc(&filled, sizeof *b->pages))) {
+    if (b && !(b->pages = hfn_alloc_unset(&filled, sizeof *b->pages))) {
         hfn_free(&filled, b, sizeof *b);
         b = NULL;
     }
@@ -68,6 +68,7 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     b->header = hfn_live_budget(live);
     b->share = (double)b->header->share_ppm / 1e6;
     b->remote = (hfn_remote){ .env = filled, .memory = -1 };
+    memset(b->pages, 0, offsetof(hfn_cut_pages, bytes));
     b->pages->remote = &b->remote;
     b->means = hfn_live_means(live);
     b->mean = b->means ? hfn_live_time_header(live)->sample_mean : 1;
@@ -94,9 +95,9 @@ void hotfn_budget_destroy(hotfn_budget *b)
     for (uint32_t i = 0; i < b->module_count; i++)
         hfn_cut_module_finish(&b->modules[i], &env);
     hfn_free(&env, b->books, b->book_capacity * sizeof *b->books);
-    hfn_free(&env, b->chosen, b->book_capacity * sizeof *b->chosen);
+    hfn_free(&env, b->chosen, 2 * b->book_capacity * sizeof *b->chosen);
     hfn_free(&env, b->modules, b->module_capacity * sizeof *b->modules);
-    hfn_free(&env, b->row, b->row_slots * sizeof *b->row);
+    hfn_free(&env, b->row, 2 * b->row_slots * sizeof *b->row);
     hfn_free(&env, b->pages, sizeof *b->pages);
     hfn_free(&env, b, sizeof *b);
 }
@@ -107,21 +108,23 @@ static bool more_books(hotfn_budget *b, uint32_t count)
 {
     size_t old = b->book_capacity;
     hfn_book *books;
-    uint32_t *chosen;
+    uint32_t *slots;
 
     if (count <= b->book_capacity)
         return true;
-    chosen = hfn_alloc(&b->env, count * sizeof *chosen);
+    slots = hfn_alloc_unset(&b->env, 2 * count * sizeof *slots);
     books =
-        chosen ? hfn_resize(&b->env, b->books, old * sizeof *books, count * sizeof *books) : NULL;
+        slots ? hfn_resize(&b->env, b->books, old * sizeof *books, count * sizeof *books) : NULL;
     if (!books) {
-        hfn_free(&b->env, chosen, count * sizeof *chosen);
+        hfn_free(&b->env, slots, 2 * count * sizeof *slots);
         return false;
     }
     memset(books + old, 0, (count - old) * sizeof *books);
-    hfn_free(&b->env, b->chosen, old * sizeof *chosen);
+    memcpy(slots + count, b->called, b->called_count * sizeof *slots);
+    hfn_free(&b->env, b->chosen, 2 * old * sizeof *slots);
     b->books = books;
-    b->chosen = chosen;
+    b->chosen = slots;
+    b->called = slots + count;
     b->book_capacity = count;
     return true;
 }
@@ -203,33 +206,49 @@ static bool add_row(hotfn_budget *b, uint32_t row)
     if (pread(b->live->fd, b->row, bytes, (off_t)at) != (ssize_t)bytes)
         return false;
     for (uint32_t i = 0; i < b->book_count; i++)
-        b->books[i].calls += b->row[i];
+        b->sums[i] += b->row[i];
     return true;
 }
 
-/* calls become those since the last judged look. */
+static bool more_rows(hotfn_budget *b)
+{
+    uint64_t *rows;
+
+    if (b->book_count <= b->row_slots)
+        return true;
+    rows = hfn_alloc_unset(&b->env, 2 * b->book_count * sizeof *rows);
+    if (!rows)
+        return false;
+    hfn_free(&b->env, b->row, 2 * b->row_slots * sizeof *rows);
+    b->row = rows;
+    b->sums = rows + b->book_count;
+    b->row_slots = b->book_count;
+    return true;
+}
+
+/* calls become those since the last judged look.  Most functions are never called: later steps pass over them. */
 static bool read_counts(hotfn_budget *b, uint32_t pid)
 {
     const hotfn_thread_cell *cells = hfn_live_cells(b->live);
     uint32_t rows = hfn_live_rows_used(b->live);
     bool held = true;
 
-    if (b->book_count > b->row_slots) {
-        uint64_t *more =
-            hfn_resize(&b->env, b->row, b->row_slots * sizeof *more, b->book_count * sizeof *more);
-        if (!more)
-            return false;
-        b->row = more;
-        b->row_slots = b->book_count;
-    }
-    for (uint32_t i = 0; i < b->book_count; i++)
-        b->books[i].calls = 0;
+    if (!more_rows(b))
+        return false;
+    memset(b->sums, 0, b->book_count * sizeof *b->sums);
     for (uint32_t i = 0; held && i < rows; i++)
         if (cells[i].pid == pid)
             held = add_row(b, i);
     for (uint32_t i = 0; i < b->book_count; i++)
-        b->books[i].calls -=
-            b->books[i].calls < b->books[i].last ? b->books[i].calls : b->books[i].last;
+        if (b->sums[i] > 0 && !b->books[i].was_called) {
+            b->books[i].was_called = true;
+            b->called[b->called_count++] = i;
+        }
+    for (uint32_t i = 0; i < b->called_count; i++) {
+        hfn_book *f = &b->books[b->called[i]];
+        uint64_t sum = b->sums[b->called[i]];
+        f->calls = sum > f->last ? sum - f->last : 0;
+    }
     return held;
 }
 
@@ -279,13 +298,14 @@ static void prepare_cuts(hotfn_budget *b)
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
             entry = hfn_plan_find_function(m->plan, f->function - m->first_function);
             if (entry != UINT32_MAX)
-                f->cut = hfn_cut_make(m, entry, &b->remote, &b->env);
+                f->cut = hfn_cut_make(m, entry, b->pages, &b->env);
             f->is_fixed = !f->cut;
         }
         if (!f->is_fixed)
             b->chosen[kept++] = b->chosen[i];
     }
     b->chosen_count = kept;
+    hfn_cut_pages_finish(b->pages);
 }
 
 /* Is any thread where a hook would come? */
@@ -393,8 +413,8 @@ static void change(hotfn_budget *b, double run_ns)
 /* Calls of what is said to be unhooked: its module was loaded again, and hooked. */
 static void see_hooked_again(hotfn_budget *b, double run_ns)
 {
-    for (uint32_t i = 0; i < b->book_count; i++) {
-        hfn_book *f = &b->books[i];
+    for (uint32_t i = 0; i < b->called_count; i++) {
+        hfn_book *f = &b->books[b->called[i]];
         if (f->level != HOTFN_BUDGET_UNHOOKED || f->calls < STILL_HOOKED || f->is_just_out) {
             f->is_just_out = false;
             continue;
@@ -430,9 +450,9 @@ static double counts_took(hotfn_budget *b)
 {
     double calls = 0, counts;
 
-    for (uint32_t i = 0; i < b->book_count; i++)
-        if (b->books[i].level < HOTFN_BUDGET_UNHOOKED)
-            calls += (double)b->books[i].calls;
+    for (uint32_t i = 0; i < b->called_count; i++)
+        if (b->books[b->called[i]].level < HOTFN_BUDGET_UNHOOKED)
+            calls += (double)b->books[b->called[i]].calls;
     counts = calls * b->count_ns;
     b->counted_calls += calls;
     b->counts_ns += counts;
@@ -490,8 +510,8 @@ static void judge(hotfn_budget *b, uint64_t passed_ns)
         double kept = b->is_stuck || counts < counts_ns ? counts : counts_ns;
         hfn_budget_time(b, TIMED_PART * share_ns - kept, is_over, run_ns);
     }
-    for (uint32_t i = 0; i < b->book_count; i++)
-        b->books[i].last += b->books[i].calls;
+    for (uint32_t i = 0; i < b->called_count; i++)
+        b->books[b->called[i]].last += b->books[b->called[i]].calls;
 }
 
 /* The child itself if it counts, else the first process below it that does (--target). */

@@ -39,31 +39,32 @@ typedef struct hfn_cut {
     hfn_cut_write writes[];
 } hfn_cut;
 
-/* The hook of the plan's entry as it stands now in the target, whose memory is open; NULL if it does
- * not stand as it was made, or there is no memory.  Free by hfn_cut_free. */
-hfn_cut *hfn_cut_make(hfn_cut_module *module, uint32_t entry, const hfn_remote *remote,
-                      const hotfn_env *env);
-void hfn_cut_free(hfn_cut *cut, const hotfn_env *env);
-void hfn_cut_module_finish(hfn_cut_module *module, const hotfn_env *env);
-
-/* Pages of the target's text while it is stopped, read once and written once: zeroed but for the remote. */
+/* The target's text by pages, each read once and written once; forgotten by hfn_cut_pages_finish, as others may
+ * change what stands there.  Zeroed but for the remote, up to the bytes. */
 enum { HFN_CUT_PAGE_BYTES = 4096, HFN_CUT_PAGES = 256 };
 typedef struct hfn_cut_page {
     uint64_t address;    /* 0: none */
     uint32_t begin, end; /* what was changed of it */
-    uint8_t bytes[HFN_CUT_PAGE_BYTES];
 } hfn_cut_page;
 typedef struct hfn_cut_pages {
     const hfn_remote *remote;
     hfn_cut_page pages[HFN_CUT_PAGES];
+    uint8_t bytes[HFN_CUT_PAGES][HFN_CUT_PAGE_BYTES];
 } hfn_cut_pages;
+
+/* The hook of the plan's entry as it stands now in the target, whose memory is open; NULL if it does
+ * not stand as it was made, or there is no memory.  Free by hfn_cut_free. */
+hfn_cut *hfn_cut_make(hfn_cut_module *module, uint32_t entry, hfn_cut_pages *pages,
+                      const hotfn_env *env);
+void hfn_cut_free(hfn_cut *cut, const hotfn_env *env);
+void hfn_cut_module_finish(hfn_cut_module *module, const hotfn_env *env);
 
 /* The target is stopped.  Take the hook out; false: nothing of it stands any more. */
 bool hfn_cut_take_out(const hfn_cut *cut, hfn_cut_pages *pages);
 /* Put it in again; false: its stub is gone, or other bytes stand there.  The caller saw to it that no
  * thread stands in its ranges. */
 bool hfn_cut_put_in(const hfn_cut *cut, hfn_cut_pages *pages);
-/* All that is changed is in the target; before it goes on. */
+/* All that is changed is in the target, and what was read is forgotten; before it stops, and before it goes on. */
 void hfn_cut_pages_finish(hfn_cut_pages *pages);
 /* Where no thread may stand meanwhile: at most one range a cut; 0: anywhere is fine. */
 uint32_t hfn_cut_range(const hfn_cut *cut, hfn_remote_range *out);
@@ -88,6 +89,7 @@ typedef struct hfn_book {
     uint32_t closest;          /* the level that was asked for          */
     uint32_t wanted;           /* the level to change to now            */
     uint32_t mean;             /* one call in so many is timed, at most; 0: few, it begins slowly */
+    bool was_called;           /* ever                                  */
     bool is_fixed;             /* it cannot be changed                  */
     bool is_just_out;          /* since the last look: it was called until then */
 } hfn_book;
@@ -111,10 +113,12 @@ struct hotfn_budget {
     uint32_t book_count, book_capacity;
     hfn_cut_module *modules;
     uint32_t module_count, module_capacity;
-    uint64_t *row; /* a thread's counts, [row_slots] */
+    uint64_t *row, *sums; /* a thread's counts; of all threads, behind it, [row_slots] */
     uint32_t row_slots;
     uint32_t *chosen; /* slots, [book_capacity] */
     uint32_t chosen_count;
+    uint32_t *called; /* slots that were ever called, behind chosen */
+    uint32_t called_count;
     hfn_remote remote;
     hfn_cut_pages *pages;
     bool only_go;  /* no hook of this target ever comes back              */

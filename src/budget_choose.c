@@ -52,10 +52,11 @@ void hfn_budget_reduce(hotfn_budget *b, double counts, double allowed)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < b->book_count; i++)
-        if (!b->books[i].is_fixed && b->books[i].calls > 0 && b->books[i].level > 0 &&
-            b->books[i].level < HOTFN_BUDGET_UNHOOKED)
-            b->chosen[count++] = i;
+    for (uint32_t i = 0; i < b->called_count; i++) {
+        const hfn_book *f = &b->books[b->called[i]];
+        if (!f->is_fixed && f->calls > 0 && f->level > 0 && f->level < HOTFN_BUDGET_UNHOOKED)
+            b->chosen[count++] = b->called[i];
+    }
     compared = b;
     qsort(b->chosen, count, sizeof *b->chosen, by_calls);
     for (uint32_t i = 0; i < count && i < MOST_CHANGES && counts > KEEP_SHARE * allowed; i++) {
@@ -85,12 +86,12 @@ void hfn_budget_raise(hotfn_budget *b, double stop_ns)
     double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
     double left = b->share * ((double)h->cpu_ns - hooks) - (double)h->cost_ns;
 
-    for (uint32_t i = 0; i < b->book_count && b->chosen_count < HFN_BUDGET_TRIES; i++) {
-        hfn_book *f = &b->books[i];
+    for (uint32_t i = 0; i < b->called_count && b->chosen_count < HFN_BUDGET_TRIES; i++) {
+        hfn_book *f = &b->books[b->called[i]];
         if (f->level != HOTFN_BUDGET_UNHOOKED || f->is_fixed || f->back_ns > h->cpu_ns ||
             !pays_try(b, f, stop_ns, &left))
             continue;
         f->wanted = HOTFN_BUDGET_COUNTED;
-        b->chosen[b->chosen_count++] = i;
+        b->chosen[b->chosen_count++] = b->called[i];
     }
 }

@@ -55,21 +55,59 @@ void hfn_cut_module_finish(hfn_cut_module *m, const hotfn_env *env)
     *m = (hfn_cut_module){ 0 };
 }
 
+/* ---- The target's text by pages: sites are many, and near each other. */
+
+static uint8_t *page_bytes(hfn_cut_pages *pages, const hfn_cut_page *page)
+{
+    return pages->bytes[page - pages->pages];
+}
+
+static void write_back(hfn_cut_pages *pages, hfn_cut_page *page)
+{
+    if (page->begin < page->end)
+        hfn_os_remote_write(pages->remote, page->address + page->begin,
+                            page_bytes(pages, page) + page->begin, page->end - page->begin);
+    page->begin = page->end = 0;
+}
+
+static hfn_cut_page *page_of(hfn_cut_pages *pages, uint64_t address)
+{
+    uint64_t base = address & ~(uint64_t)(HFN_CUT_PAGE_BYTES - 1);
+    hfn_cut_page *page = &pages->pages[base / HFN_CUT_PAGE_BYTES % HFN_CUT_PAGES];
+
+    if (page->address == base && base != 0)
+        return page;
+    write_back(pages, page);
+    page->address = 0;
+    if (!hfn_os_remote_read(pages->remote, base, page_bytes(pages, page), HFN_CUT_PAGE_BYTES))
+        return NULL;
+    page->address = base;
+    return page;
+}
+
+static bool read_bytes(hfn_cut_pages *pages, uint64_t address, uint8_t *out, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const hfn_cut_page *page = page_of(pages, address + i);
+        if (!page)
+            return false;
+        out[i] = page_bytes(pages, page)[(address + i) % HFN_CUT_PAGE_BYTES];
+    }
+    return true;
+}
+
 /* ---- What stands. */
 
 /* Where the jump or call at `at` leads; 0 if none stands there. */
-static uint64_t jump_target(const hfn_remote *remote, uint64_t at, uint8_t out[HFN_STUB_PATCH_MAX])
+static uint64_t jump_target(hfn_cut_pages *pages, uint64_t at, uint8_t out[HFN_STUB_PATCH_MAX])
 {
     const hfn_patching *patching = hfn_stub_patching();
 
-    return hfn_os_remote_read(remote, at, out, patching->jump_bytes)
-               ? patching->jump_target(out, at)
-               : 0;
+    return read_bytes(pages, at, out, patching->jump_bytes) ? patching->jump_target(out, at) : 0;
 }
 
 /* The entry's patch as it stands: false if it is none. */
-static bool read_entry(hfn_cut *cut, const hfn_plan_hook *hook, uint64_t base,
-                       const hfn_remote *remote)
+static bool read_entry(hfn_cut *cut, const hfn_plan_hook *hook, uint64_t base, hfn_cut_pages *pages)
 {
     hfn_cut_write *w = &cut->writes[0];
     uint8_t bytes[HFN_STUB_PATCH_MAX];
@@ -80,22 +118,22 @@ static bool read_entry(hfn_cut *cut, const hfn_plan_hook *hook, uint64_t base,
         return false;
     memcpy(w->bare, hook->original, hook->patch_bytes);
     if (hook->strategy == HOTFN_STRATEGY_ISLAND) {
-        if (!hfn_os_remote_read(remote, site, bytes, 2) || bytes[0] != SHORT_JUMP ||
+        if (!read_bytes(pages, site, bytes, 2) || bytes[0] != SHORT_JUMP ||
             site + 2 + (uint64_t)(int64_t)(int8_t)bytes[1] != base + hook->island_rva)
             return false;
         memcpy(w->hooked, bytes, 2);
-        cut->stub = jump_target(remote, base + hook->island_rva, bytes);
+        cut->stub = jump_target(pages, base + hook->island_rva, bytes);
     } else {
-        cut->stub = jump_target(remote, site, bytes);
+        cut->stub = jump_target(pages, site, bytes);
         memcpy(w->hooked, bytes, hfn_stub_patching()->jump_bytes);
     }
     cut->write_count = 1;
     /* one that leads where it did bare is no patch */
     return cut->stub != 0 && memcmp(w->hooked, w->bare, w->byte_count) != 0 &&
-           hfn_os_remote_read(remote, cut->stub, cut->stub_bytes, sizeof cut->stub_bytes);
+           read_bytes(pages, cut->stub, cut->stub_bytes, sizeof cut->stub_bytes);
 }
 
-static void read_site(hfn_cut *cut, uint64_t field, uint64_t function, const hfn_remote *remote)
+static void read_site(hfn_cut *cut, uint64_t field, uint64_t function, hfn_cut_pages *pages)
 {
     hfn_cut_write *w = &cut->writes[cut->write_count];
     uint64_t behind = field + PLAN_FIELD_BYTES;
@@ -104,13 +142,11 @@ static void read_site(hfn_cut *cut, uint64_t field, uint64_t function, const hfn
     hfn_store_u32(w->bare, (uint32_t)(function - behind));
     hfn_store_u32(w->hooked, (uint32_t)(cut->stub - behind));
     uint8_t now[PLAN_FIELD_BYTES];
-    if (hfn_os_remote_read(remote, field, now, sizeof now) &&
-        memcmp(now, w->hooked, sizeof now) == 0)
+    if (read_bytes(pages, field, now, sizeof now) && memcmp(now, w->hooked, sizeof now) == 0)
         cut->write_count++;
 }
 
-hfn_cut *hfn_cut_make(hfn_cut_module *m, uint32_t entry, const hfn_remote *remote,
-                      const hotfn_env *env)
+hfn_cut *hfn_cut_make(hfn_cut_module *m, uint32_t entry, hfn_cut_pages *pages, const hotfn_env *env)
 {
     uint32_t begin, end;
     hfn_plan_hook hook;
@@ -125,12 +161,12 @@ hfn_cut *hfn_cut_make(hfn_cut_module *m, uint32_t entry, const hfn_remote *remot
         return NULL;
     cut->write_capacity = end - begin + 1;
     hfn_plan_hook_at(m->plan, entry, &hook);
-    if (!read_entry(cut, &hook, m->base, remote)) {
+    if (!read_entry(cut, &hook, m->base, pages)) {
         hfn_cut_free(cut, env);
         return NULL;
     }
     for (uint32_t i = begin; i < end; i++)
-        read_site(cut, m->base + m->site_fields[i], m->base + hook.rva, remote);
+        read_site(cut, m->base + m->site_fields[i], m->base + hook.rva, pages);
     return cut;
 }
 
@@ -140,36 +176,13 @@ void hfn_cut_free(hfn_cut *cut, const hotfn_env *env)
         hfn_free(env, cut, sizeof *cut + cut->write_capacity * sizeof *cut->writes);
 }
 
-/* ---- While it is stopped its text is read and written by pages: sites are many, and near each other. */
-
-static void write_back(hfn_cut_page *page, const hfn_remote *remote)
-{
-    if (page->begin < page->end)
-        hfn_os_remote_write(remote, page->address + page->begin, page->bytes + page->begin,
-                            page->end - page->begin);
-    page->begin = page->end = 0;
-}
-
-static hfn_cut_page *page_of(hfn_cut_pages *pages, uint64_t address)
-{
-    uint64_t base = address & ~(uint64_t)(HFN_CUT_PAGE_BYTES - 1);
-    hfn_cut_page *page = &pages->pages[base / HFN_CUT_PAGE_BYTES % HFN_CUT_PAGES];
-
-    if (page->address == base && base != 0)
-        return page;
-    write_back(page, pages->remote);
-    page->address = 0;
-    if (!hfn_os_remote_read(pages->remote, base, page->bytes, sizeof page->bytes))
-        return NULL;
-    page->address = base;
-    return page;
-}
+/* ---- What is compared and changed while it is stopped. */
 
 static bool stands(hfn_cut_pages *pages, uint64_t address, const uint8_t *bytes, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const hfn_cut_page *page = page_of(pages, address + i);
-        if (!page || page->bytes[(address + i) % HFN_CUT_PAGE_BYTES] != bytes[i])
+        if (!page || page_bytes(pages, page)[(address + i) % HFN_CUT_PAGE_BYTES] != bytes[i])
             return false;
     }
     return true;
@@ -183,7 +196,7 @@ static void put(hfn_cut_pages *pages, uint64_t address, const uint8_t *bytes, ui
         uint32_t at = (uint32_t)((address + i) % HFN_CUT_PAGE_BYTES);
         if (!page)
             return;
-        page->bytes[at] = bytes[i];
+        page_bytes(pages, page)[at] = bytes[i];
         page->begin = page->begin < page->end && page->begin < at ? page->begin : at;
         page->end = page->end > at + 1 ? page->end : at + 1;
     }
@@ -192,7 +205,7 @@ static void put(hfn_cut_pages *pages, uint64_t address, const uint8_t *bytes, ui
 void hfn_cut_pages_finish(hfn_cut_pages *pages)
 {
     for (uint32_t i = 0; i < HFN_CUT_PAGES; i++) {
-        write_back(&pages->pages[i], pages->remote);
+        write_back(pages, &pages->pages[i]);
         pages->pages[i].address = 0; /* what stands there may be changed by others from now on */
     }
 }

@@ -92,8 +92,8 @@ static double fair_share(const hotfn_budget *b, double allowed)
         double left = allowed;
         uint32_t dear = 0;
 
-        for (uint32_t i = 0; i < b->book_count; i++) {
-            const hfn_book *f = &b->books[i];
+        for (uint32_t i = 0; i < b->called_count; i++) {
+            const hfn_book *f = &b->books[b->called[i]];
             if (!is_timed(f) || f->calls == 0)
                 continue;
             if (asked_cost(b, f) > share)
@@ -173,16 +173,17 @@ void hfn_budget_time(hotfn_budget *b, double allowed, bool is_over, double run_n
     double share;
 
     share = fair_share(b, allowed);
-    for (uint32_t i = 0; i < b->book_count; i++) {
-        hfn_book *f = &b->books[i];
-        uint32_t mean = mean_for(b, f, share);
+    for (uint32_t i = 0; i < b->called_count; i++) {
+        uint32_t slot = b->called[i], mean;
+        hfn_book *f = &b->books[slot];
         if (!is_timed(f))
             continue;
+        mean = mean_for(b, f, share);
         if (f->calls > 0)
             f->seen_ns = b->header->cpu_ns;
         if (is_due(b, f, mean, is_over))
-            change_mean(b, i, mean, run_ns);
+            change_mean(b, slot, mean, run_ns);
         else if (f->mean == 1 && b->header->cpu_ns - f->seen_ns > FORGOTTEN_NS)
-            set_mean(b, i, 0);
+            set_mean(b, slot, 0);
     }
 }

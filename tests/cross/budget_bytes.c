@@ -89,6 +89,14 @@ static void end(void)
     munmap(memory, PAGES * PAGE);
 }
 
+static hfn_cut *make(uint32_t entry)
+{
+    hfn_cut *cut = hfn_cut_make(&module, entry, &pages, &env);
+
+    hfn_cut_pages_finish(&pages);
+    return cut;
+}
+
 static bool take_out(const hfn_cut *cut)
 {
     bool done = hfn_cut_take_out(cut, &pages);
@@ -109,7 +117,7 @@ static void a_hook_goes_and_comes_back_byte_for_byte(void)
 {
     begin();
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        hfn_cut *cut = hfn_cut_make(&module, i, &remote, &env);
+        hfn_cut *cut = make(i);
         hfn_remote_range range;
         if (!CHECK(cut != NULL))
             break;
@@ -132,8 +140,8 @@ static void what_is_no_branch_is_no_hook(void)
     begin();
     put_word(rvas[0], code[0]); /* bare */
     put_word(rvas[1], breakpoint);
-    CHECK(hfn_cut_make(&module, 0, &remote, &env) == NULL);
-    CHECK(hfn_cut_make(&module, 1, &remote, &env) == NULL);
+    CHECK(make(0) == NULL);
+    CHECK(make(1) == NULL);
     end();
 }
 
@@ -142,7 +150,7 @@ static void what_others_changed_is_left_alone(void)
     hfn_cut *cut;
 
     begin();
-    cut = hfn_cut_make(&module, 0, &remote, &env);
+    cut = make(0);
     if (CHECK(cut != NULL)) {
         put_word(rvas[0], breakpoint); /* a debugger's */
         CHECK(!take_out(cut));

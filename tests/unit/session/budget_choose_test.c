@@ -10,7 +10,7 @@ enum { COUNT = 4 };
 
 static hotfn_budget_header header;
 static hfn_book books[COUNT];
-static uint32_t chosen[COUNT];
+static uint32_t chosen[COUNT], called[COUNT];
 static hotfn_budget budget;
 static hfn_cut out_of_target;
 
@@ -26,9 +26,13 @@ static void begin(void)
                              .mean = 1,
                              .books = books,
                              .book_count = COUNT,
-                             .chosen = chosen };
-    for (uint32_t i = 0; i < COUNT; i++)
+                             .chosen = chosen,
+                             .called = called,
+                             .called_count = COUNT };
+    for (uint32_t i = 0; i < COUNT; i++) {
         books[i].level = books[i].closest = HOTFN_BUDGET_COUNTED;
+        called[i] = i;
+    }
 }
 
 static double cost(void)

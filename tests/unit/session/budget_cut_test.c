@@ -110,9 +110,10 @@ static bool make_cuts(void)
     bool all = true;
 
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        cuts[i] = hfn_cut_make(&module, i, &remote, &env);
+        cuts[i] = hfn_cut_make(&module, i, &pages, &env);
         all = all && cuts[i];
     }
+    hfn_cut_pages_finish(&pages);
     hfn_free(&env, module.site_ends, (FUNCTIONS + 1) * sizeof *module.site_ends);
     hfn_free(&env, module.site_fields, sizeof *module.site_fields);
     return all;

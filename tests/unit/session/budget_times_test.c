@@ -14,6 +14,7 @@ typedef struct scene {
     hotfn_live *live;
     hotfn_budget_header *header;
     hfn_book books[COUNT];
+    uint32_t called[COUNT];
     hotfn_budget budget;
 } scene;
 
@@ -41,10 +42,13 @@ static void begin(scene *s, uint32_t asked)
                                 .means = hfn_live_means(s->live),
                                 .mean = asked,
                                 .books = s->books,
-                                .book_count = COUNT };
+                                .book_count = COUNT,
+                                .called = s->called,
+                                .called_count = COUNT };
     for (uint32_t i = 0; i < COUNT; i++) {
         s->books[i].level = s->books[i].closest = HOTFN_BUDGET_TIMED;
         s->books[i].function = i;
+        s->called[i] = i;
     }
 }
 
