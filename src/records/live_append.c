@@ -129,6 +129,19 @@ static hotfn_status reason_number(hotfn_live *live, const char *name, const char
     return status;
 }
 
+/* The words that stand at or behind the end that the strings have again. */
+static void forget_reasons(hotfn_live *live)
+{
+    for (uint32_t i = 1; i < HFN_REASON_CAPACITY; i++) {
+        uint8_t *entry = reason_entry(live, i);
+
+        if (hfn_get32(entry + HFN_REASON_NAME) >= live->string_bytes) {
+            hfn_shared_put32(entry + HFN_REASON_NAME, 0);
+            hfn_shared_put32(entry + HFN_REASON_TEXT, 0);
+        }
+    }
+}
+
 hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, const char *name,
                                    const char *text)
 {
@@ -338,6 +351,7 @@ hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *mo
         live->string_bytes = strings;
         live->slot_count = slots;
         forget_texts(live);
+        forget_reasons(live);
         put_note(at, &m, &why);
     }
     hfn_put32(at + HFN_MODULE_FIRST_FUNCTION, first);

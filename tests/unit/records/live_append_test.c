@@ -272,6 +272,35 @@ static void long_note_is_cut(void)
     hotfn_live_close(live);
 }
 
+/* Words for a refusal that were new in it: they stood behind its names. */
+static void a_module_without_room_takes_its_reasons_along(void)
+{
+    static char long_name[8192];
+    hotfn_live *live = small_live(8, 16, 4096);
+    hotfn_record_function f[2] = { sample_function("f", 0, HOTFN_STATE_REFUSED),
+                                   sample_function(long_name, 16, HOTFN_STATE_REFUSED) };
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record *record;
+    uint32_t index;
+
+    memset(long_name, 'x', sizeof long_name - 1);
+    m.path = "a";
+    f[0].reason = "of-a";
+    m.function_count = 2;
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    record = read_live(live); /* it makes sense */
+    hotfn_record_close(record);
+    m.path = "b";
+    f[0].reason = "of-b";
+    m.function_count = 1;
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    record = read_live(live);
+    CHECK_STR(sample_get(record, 0).name, "f");
+    CHECK_STR(sample_get(record, 0).reason, "of-b");
+    hotfn_record_close(record);
+    hotfn_live_close(live);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(slots_go_to_what_may_be_hooked_in_order),
     CHECK_TEST(slots_can_be_dealt_in_another_order),
@@ -284,5 +313,6 @@ static const check_test tests[] = {
     CHECK_TEST(only_the_maker_appends),
     CHECK_TEST(state_and_reason_are_set_by_number),
     CHECK_TEST(long_note_is_cut),
+    CHECK_TEST(a_module_without_room_takes_its_reasons_along),
 };
 CHECK_MAIN(tests)
