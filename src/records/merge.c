@@ -158,7 +158,7 @@ static bool order_functions(merger *g)
 static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uint32_t *at,
                                hotfn_error *err)
 {
-    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT, made = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function *functions;
     uint32_t first = *at, count, index;
     hotfn_status status;
@@ -179,6 +179,11 @@ static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uin
     hotfn_record_get_module(g->m.records[g->module_record[number]], g->module_index[number], &m);
     m.function_count = count;
     status = hotfn_live_add_module(live, &m, functions, &index, err);
+    if (status == HOTFN_OK)
+        status = hotfn_live_get_module(live, index, &made);
+    if (status == HOTFN_OK &&
+        made.function_count != count) /* else the rest's places would be wrong */
+        status = hfn_fail(err, HOTFN_E_LIMIT, m.path, HOTFN_NO_OFFSET, "%s", made.note);
     if (status == HOTFN_OK)
         status = hotfn_live_set_module(live, index, m.flags, m.load_base, m.note);
     hfn_free(&g->m.env, functions, count * sizeof *functions);

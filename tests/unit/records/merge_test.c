@@ -135,6 +135,59 @@ static void one_path_for_two_machines_is_two_modules(void)
     hotfn_record_close(r);
 }
 
+enum { REASONS = 200 };
+
+/* A module of functions that were refused for as many reasons, then one that counted 4 calls. */
+static void write_reasons(const char *path, const char *library)
+{
+    static char names[REASONS][24];
+    static hotfn_record_function f[REASONS];
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_live *live = NULL;
+    uint32_t index;
+
+    o.slot_capacity = 8;
+    o.function_capacity = REASONS + 1;
+    o.thread_capacity = 2;
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    for (uint32_t i = 0; i < REASONS; i++) {
+        snprintf(names[i], sizeof names[i], "%s-%u", library, i);
+        f[i] = sample_function("f", 16 * i, HOTFN_STATE_REFUSED);
+        f[i].reason = names[i];
+    }
+    m.path = library;
+    m.function_count = REASONS;
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    m.path = "last";
+    m.function_count = 1;
+    f[0] = sample_function("counted", 0, HOTFN_STATE_HOOKED);
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    sample_count(live, 0, 70, 70, 0, 4);
+    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
+                 HOTFN_OK);
+    hotfn_live_close(live);
+}
+
+/* Else a module would be left out, and the counts of those behind it would be of other functions. */
+static void more_reasons_than_a_record_holds_are_an_error(void)
+{
+    const char *const paths[] = { first, second };
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_record *r;
+
+    name_files();
+    write_reasons(first, "a");
+    write_reasons(second, "a");
+    r = merge(HOTFN_MERGE_SUM);
+    CHECK_EQ_U64(sample_get(r, REASONS).calls, 8);
+    hotfn_record_close(r);
+    write_reasons(second, "b");
+    CHECK_EQ_I64(hotfn_record_merge(paths, 2, merged, HOTFN_MERGE_SUM, NULL, &err), HOTFN_E_LIMIT);
+    CHECK(strstr(err.text, "reasons") != NULL);
+    CHECK_STR(err.file, "b");
+}
+
 static void what_one_run_refused_and_another_counted_is_counted(void)
 {
     hotfn_record *r;
@@ -413,5 +466,6 @@ static const check_test tests[] = {
     CHECK_TEST(one_run_twice_is_twice_of_all),
     CHECK_TEST(a_run_that_was_not_timed_leaves_the_merge_without_times),
     CHECK_TEST(a_merge_takes_so_many),
+    CHECK_TEST(more_reasons_than_a_record_holds_are_an_error),
 };
 CHECK_MAIN(tests)
