@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define CHUNK_BYTES 65536u
+#define MOST_LEFT_BEHIND 256u
 #define HEADER_ROOM (HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES) /* at most */
 
 typedef struct writer {
@@ -212,12 +213,25 @@ static bool is_null_device(const struct stat *file)
     return S_ISCHR(file->st_mode) && major(file->st_rdev) == 1 && minor(file->st_rdev) == 3;
 }
 
-static hotfn_status replace(writer *w, const hfn_parts *parts, const char *temporary, bool sync,
-                            hotfn_error *err)
+/* Beside the path.  A process of the same number may have been killed here before: in a container each has it. */
+static int make_temporary(const char *path, char *temporary, size_t name_bytes)
+{
+    int fd = -1;
+
+    errno = EEXIST;
+    for (uint32_t n = 0; fd < 0 && errno == EEXIST && n < MOST_LEFT_BEHIND; n++) {
+        snprintf(temporary, name_bytes, "%s.%lx.%x.tmp", path, (unsigned long)getpid(), n);
+        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    return fd;
+}
+
+static hotfn_status replace(writer *w, const hfn_parts *parts, char *temporary, size_t name_bytes,
+                            bool sync, hotfn_error *err)
 {
     hotfn_status status = HOTFN_OK;
 
-    w->fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    w->fd = make_temporary(w->path, temporary, name_bytes);
     if (w->fd < 0)
         return hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
                         "the record cannot be made there: %s; name a file elsewhere (-o)",
@@ -252,8 +266,7 @@ hotfn_status hfn_parts_write(const hfn_parts *parts, const char *path, bool sync
     temporary = hfn_alloc(env, name_bytes);
     if (w && temporary) {
         w->path = path;
-        snprintf(temporary, name_bytes, "%s.%lx.tmp", path, (unsigned long)getpid());
-        status = replace(w, parts, temporary, sync, err);
+        status = replace(w, parts, temporary, name_bytes, sync, err);
     } else {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     }

@@ -141,6 +141,24 @@ static void the_callers_signal_mask_comes_back(void)
     hotfn_live_close(live);
 }
 
+/* Who was killed while it wrote leaves a file behind, and may have had our number. */
+static void what_a_killed_process_left_is_no_hindrance(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    const char *path = sample_path("left.hfr");
+    uint32_t files = files_beside(path);
+    char left[160];
+    FILE *file;
+
+    snprintf(left, sizeof left, "%s.%lx.0.tmp", path, (unsigned long)getpid());
+    file = fopen(left, "w");
+    CHECK(file && fclose(file) == 0);
+    CHECK_EQ_I64(finish(live, path, NULL), HOTFN_OK);
+    CHECK_EQ_U64(files_beside(path), files + 2);
+    CHECK_EQ_I64(unlink(left), 0);
+    hotfn_live_close(live);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(full_disk_is_an_error_and_leaves_nothing),
     CHECK_TEST(an_older_record_stays_when_writing_fails),
@@ -148,5 +166,6 @@ static const check_test tests[] = {
     CHECK_TEST(null_device_takes_any_record_and_stays_a_device),
     CHECK_TEST(a_link_to_the_live_record_becomes_the_finished_file),
     CHECK_TEST(the_callers_signal_mask_comes_back),
+    CHECK_TEST(what_a_killed_process_left_is_no_hindrance),
 };
 CHECK_MAIN(tests)
