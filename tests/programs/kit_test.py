@@ -60,6 +60,13 @@ def check_other_build(folder, kit, machine, environment):
     print("ok another build is refused, and nothing is run")
 
 
+def check_place(folder, program):
+    (folder / "file").write_text("")
+    done = run(HOTFN, "kit", program, "-o", folder / "file" / "kit", good=False)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done
+    print("ok a place for no folder is told, once")
+
+
 def check_broken(kit, machine, environment):
     plan = kit / "program.scan"
     whole = plan.read_bytes()
@@ -90,6 +97,7 @@ def main():
         check_counts(folder, program, kit, machine, environment)
         check_selection(folder, program, machine, environment)
         check_other_build(folder, kit, machine, environment)
+        check_place(folder, program)
         check_broken(kit, machine, environment)
         done = run(HOTFN, "kit", "/etc/passwd", "-o", folder / "no", good=False)
         assert done.returncode == 1 and done.stderr, done

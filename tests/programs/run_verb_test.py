@@ -383,6 +383,13 @@ def selects_by_glob_and_warns_of_one_that_matches_nothing(case):
     check("nothing_like_it" in err, err)
 
 
+def warns_of_a_list_that_names_nothing(case):
+    empty = case.folder / "empty.txt"
+    empty.write_text("")
+    _, _, err = case.run(case.target, 100, options=["--list", empty])
+    check("names no function: nothing will be counted" in err, err)
+
+
 def counts_libraries_on_request(case):
     case.run(case.target, 100, options=["--module", "*"])
     check(case.calls("counted_once") == 200, "the program")

@@ -46,9 +46,7 @@ static const char *take(void *user, int word, const char *argument)
     case BY:
         return words_order(argument, &d->by) || d->by >= HOTFN_BY_MAX ? "calls, self or total"
                                                                       : NULL;
-    default:
-        c->limit_given = true;
-        return words_u32(argument, 0, UINT32_MAX, &d->limit) ? NULL : "a number";
+    default: c->limit_given = true; return words_limit(argument, &d->limit);
     }
 }
 

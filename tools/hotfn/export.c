@@ -32,7 +32,7 @@ static const struct option table[] = {
 };
 
 static const char usage[] =
-    "usage: hotfn export [options] RECORD\n"
+    "usage: hotfn export [options] [RECORD]\n"
     "  -F, --format NAME  one of those that --list names [by the ending of -o]\n"
     "  -o, --output FILE  instead of stdout\n"
     "  -f, --match GLOB   only functions with a name that matches, where the format is flat\n"
@@ -41,7 +41,8 @@ static const char usage[] =
     "                     alloc (bytes allocated) [self if the run was timed, else calls]\n"
     "      --raw          leave the hooks' own cost in the times\n"
     "      --mangled      show the linker's names\n"
-    "      --list         the formats, and what each needs\n";
+    "      --list         the formats, and what each needs\n"
+    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
 
 static void list_formats(void)
 {
@@ -205,15 +206,16 @@ int hotfn_verb_export(int argc, char **argv)
         list_formats();
         return TOOL_OK;
     }
-    if (optind == argc) {
-        return words_misused(argv[0], usage, "a name is missing");
-    }
     o.format = o.format ? o.format : format_of(o.output);
     if (!o.format) {
         fputs("hotfn export: which format? name it with -F (hotfn export --list)\n", stderr);
         return TOOL_USAGE;
     }
-    hotfn_record *record = hotfn_tool_record("export", argv[optind], o.process);
+    const char *path = words_record(argv[0], usage, argc, argv);
+    if (!path) {
+        return TOOL_USAGE;
+    }
+    hotfn_record *record = hotfn_tool_record("export", path, o.process);
     if (!record) {
         return TOOL_FAILED;
     }

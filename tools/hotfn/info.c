@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn info`: what a record holds: the run, its modules, its rows. */
 #include "budget_words.h"
+#include "fit.h"
 #include "listing.h"
 #include "verbs.h"
 #include "words.h"
@@ -11,7 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-static const char usage[] = "usage: hotfn info [--json] RECORD\n";
+static const char usage[] =
+    "usage: hotfn info [--json] [RECORD]\n"
+    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
 
 static const char *take(void *user, int word, const char *argument)
 {
@@ -377,12 +380,16 @@ int hotfn_verb_info(int argc, char **argv)
     static const struct option table[] = { { "json", no_argument, NULL, 'j' }, WORDS_END };
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     bool json = false;
-    const words w = { usage, "", table, take, &json, 1, 1 };
+    const words w = { usage, "", table, take, &json, 0, 1 };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status;
     }
-    hotfn_record *record = hotfn_tool_record("info", argv[optind], 0);
+    const char *path = words_record(argv[0], usage, argc, argv);
+    if (!path) {
+        return TOOL_USAGE;
+    }
+    hotfn_record *record = hotfn_tool_record("info", path, 0);
     if (!record) {
         return TOOL_FAILED;
     }
@@ -395,12 +402,14 @@ int hotfn_verb_info(int argc, char **argv)
         json_modules(record, info.module_count);
         json_threads(record, info.thread_count);
     } else {
+        fit_begin();
         print_run(&info);
         print_timing(record);
         print_memory(record, info.function_count);
         print_budget(record);
         print_modules(record, info.module_count);
         print_threads(record, info.thread_count);
+        fit_end(0);
     }
     hotfn_record_close(record);
     return TOOL_OK;

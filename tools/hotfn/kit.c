@@ -139,9 +139,11 @@ static int make_kit(const wish *w)
         return hotfn_tool_fail("kit", &err);
     if (!is_of_this_cpu(&l, w->common.file))
         status = TOOL_FAILED;
-    else if (kit_make_folder(w->folder) && !write_plan(w, &l, &err))
+    else if (!kit_make_folder(w->folder))
+        status = TOOL_FAILED; /* said already */
+    else if (!write_plan(w, &l, &err))
         status = hotfn_tool_fail("kit", &err);
-    else if (!err.text[0] && copy_tools(w->folder, l.image) &&
+    else if (copy_tools(w->folder, l.image) &&
              kit_write_start(w->folder, slash ? slash + 1 : w->common.file))
         status = write_lists(w, &l, &err);
     if (status != TOOL_OK)

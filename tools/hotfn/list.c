@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn list FILE`: the functions of a file, found by symbols and unwind data, and selected. */
 #include "file_words.h"
+#include "fit.h"
 #include "list_write.h"
 #include "listing.h"
 #include "verbs.h"
@@ -8,6 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define BEFORE_NAMES 31 /* columns of a line */
 
 enum { MIN_SIZE = 256, MAX_SIZE, REFUSED };
 
@@ -121,6 +124,7 @@ static void print_lines(FILE *out, const listing *l, const hotfn_functions *func
         if (!selected[i])
             continue;
         hotfn_functions_get(functions, i, &f);
+        /* BEFORE_NAMES columns, then the name. */
         fprintf(out, "%#12" PRIx64 " %8" PRIu64 " %-8s %s\n", f.rva, f.byte_count,
                 kind_name(f.kind), listing_display(l, f.name, text, sizeof text));
     }
@@ -145,8 +149,11 @@ static int print_selected(const wish *w, const listing *l, const hotfn_functions
         status = list_write("list", l, functions, selected, &w->outputs);
     else if (w->common.json)
         print_json(stdout, l, functions, selected);
-    else
+    else {
+        fit_begin();
         print_lines(stdout, l, functions, selected);
+        fit_end(BEFORE_NAMES);
+    }
     free(selected);
     return status;
 }

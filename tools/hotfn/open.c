@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: hotfn open [-o FILE] [--print] RECORD\n"
+    "usage: hotfn open [-o FILE] [--print] [RECORD]\n"
     "  -o, --output FILE  keep the page there [a new file in $TMPDIR or /tmp]\n"
-    "      --print        only write the page and print its path\n";
+    "      --print        only write the page and print its path\n"
+    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
 
 typedef struct choices {
     const char *output;
@@ -83,18 +84,22 @@ int hotfn_verb_open(int argc, char **argv)
         WORDS_END,
     };
     choices c = { 0 };
-    const words w = { usage, "o:", table, take, &c, 1, 1 };
+    const words w = { usage, "o:", table, take, &c, 0, 1 };
     char page[4096];
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status;
+    }
+    const char *path = words_record(argv[0], usage, argc, argv);
+    if (!path) {
+        return TOOL_USAGE;
     }
     if (c.output) {
         snprintf(page, sizeof page, "%s", c.output);
     } else if (!new_page(page, sizeof page)) {
         return TOOL_FAILED;
     }
-    status = write_page(argv[optind], page);
+    status = write_page(path, page);
     if (status == TOOL_OK) {
         printf("%s\n", page);
         if (!c.print && has_desktop()) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn report`: the hot functions of a record, live, finished or killed. */
+#include "fit.h"
 #include "source_lines.h"
 #include "verbs.h"
 #include "words.h"
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 typedef struct report_options {
@@ -40,7 +40,7 @@ static const struct option table[] = {
 };
 
 static const char usage[] =
-    "usage: hotfn report [options] RECORD\n"
+    "usage: hotfn report [options] [RECORD]\n"
     "  -f, --match GLOB   only functions with a name that matches\n"
     "  -n, --limit N      at most N functions [30 in the table, else all]; 0 is all\n"
     "      --json, --csv  instead of the table; -F, --format NAME: table, json, csv\n"
@@ -53,7 +53,8 @@ static const char usage[] =
     "      --no-lines     do not look for source lines\n"
     "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
     "      --color WHEN   auto, always, never\n"
-    "  -o, --output FILE  instead of stdout\n";
+    "  -o, --output FILE  instead of stdout\n"
+    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
 
 static const char *take_color(report_options *o, const char *when)
 {
@@ -83,9 +84,7 @@ static const char *take(void *user, int word, const char *argument)
     case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
     case COLOR: return take_color(o, argument);
     case PROCESS: return take_process(o, argument);
-    case 'n':
-        o->limit_given = true;
-        return words_u32(argument, 0, UINT32_MAX, &o->export.limit) ? NULL : "a number";
+    case 'n': o->limit_given = true; return words_limit(argument, &o->export.limit);
     case BY: return words_order(argument, &o->export.by);
     case RAW: o->raw = true; return NULL;
     case NO_LINES: o->export.flags |= HOTFN_EXPORT_NO_LINES; return NULL;
@@ -107,19 +106,22 @@ static bool wants_color(const report_options *o)
 
 static uint32_t terminal_width(const report_options *o)
 {
-    struct winsize size;
-    return !o->output && isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    return o->output ? 0 : fit_columns();
 }
 
 int hotfn_verb_report(int argc, char **argv)
 {
     report_options o = { .format = "table", .color = "auto", .export = HOTFN_EXPORT_OPTIONS_INIT };
-    const words w = { usage, "f:n:F:o:", table, take, &o, 1, 1 };
+    const words w = { usage, "f:n:F:o:", table, take, &o, 0, 1 };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status;
     }
-    hotfn_record *record = hotfn_tool_record("report", argv[optind], o.process);
+    const char *path = words_record(argv[0], usage, argc, argv);
+    if (!path) {
+        return TOOL_USAGE;
+    }
+    hotfn_record *record = hotfn_tool_record("report", path, o.process);
     if (!record) {
         return TOOL_FAILED;
     }

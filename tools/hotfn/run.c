@@ -192,7 +192,7 @@ static bool map_fits(const run *r)
 
 static bool read_list(run *r)
 {
-    r->service.only = run_only_read(r->options.only_path, &r->service.env);
+    r->service.only = run_only_read(r->options.only_path, r->options.quiet, &r->service.env);
     return r->service.only && (r->options.target_glob ||
                                run_only_fits(r->service.only, r->target.image, &r->service.env));
 }

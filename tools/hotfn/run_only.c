@@ -12,14 +12,19 @@ struct run_only {
     uint64_t *found;
 };
 
-run_only *run_only_read(const char *path, const hotfn_env *env)
+run_only *run_only_read(const char *path, bool quiet, const hotfn_env *env)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_list_info info = HOTFN_LIST_INFO_INIT;
     run_only *only = calloc(1, sizeof *only);
     if (!only || hotfn_list_open(&only->list, path, env, &err) != HOTFN_OK) {
         hotfn_tool_fail("run", &err);
         free(only);
         return NULL;
+    }
+    hotfn_list_get_info(only->list, &info);
+    if (info.entry_count == 0 && !quiet) {
+        fprintf(stderr, "hotfn run: %s: names no function: nothing will be counted\n", path);
     }
     return only;
 }

@@ -220,7 +220,7 @@ static bool choose_timing(run_options *o)
 int run_parse(run_options *o, int argc, char **argv)
 {
     const words w = { usage, "+o:f:x:qv", table, take, o, 0, INT_MAX };
-    *o = (run_options){ .record_path = "hotfn.hfr" };
+    *o = (run_options){ .record_path = WORDS_RECORD };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status == TOOL_OK ? TOOL_OK : RUN_FAILED;

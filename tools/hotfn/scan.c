@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn scan FILE`: which functions can be hooked, how, and why not.  No process is touched. */
 #include "file_words.h"
+#include "fit.h"
 #include "listing.h"
 #include "verbs.h"
 
@@ -10,8 +11,8 @@
 
 #define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
 #define REASON_COUNT (HOTFN_REASON_READ + 1) /* those that a scan may give */
-#define NAME_MOST 40                              /* columns of --why */
-#define TIMING_REASON_COUNT 256                   /* a byte of a verdict's flags */
+#define NAME_MOST 40                         /* columns of --why */
+#define TIMING_REASON_COUNT 256              /* a byte of a verdict's flags */
 
 enum { WHY = 256, INT3, THREADS, TIMED };
 
@@ -305,13 +306,17 @@ static void print_scan(const wish *w, const scan *s)
 
     if (w->common.json) {
         print_json(s, timed, &t);
-    } else if (w->why) {
+        return;
+    }
+    fit_begin();
+    if (w->why) {
         print_reasons(s);
     } else {
         print_summary(s, &t);
         if (timed)
             print_timing(&t);
     }
+    fit_end(0);
 }
 
 static int scan_file(const wish *w)

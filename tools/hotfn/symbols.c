@@ -2,6 +2,7 @@
 /* `hotfn symbols FILE`: the names with addresses that a file and its separate debug file hold, a
  * PDB or a linker map. */
 #include "file_words.h"
+#include "fit.h"
 #include "forwards.h"
 #include "listing.h"
 #include "symbols_at.h"
@@ -9,6 +10,8 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+#define BEFORE_NAMES 42 /* columns of a line */
 
 enum { DATA = 256, AT };
 
@@ -137,7 +140,10 @@ static int list_symbols(const wish *w)
     if (hotfn_symbols_count(l.symbols) == 0)
         fprintf(stderr, "hotfn symbols: %s: no symbols; `hotfn list` still finds its functions\n",
                 w->common.file);
+    if (!w->common.json)
+        fit_begin();
     bool good = w->at_count ? explain(stdout, &l, w) : print_all(stdout, &l, w, &err);
+    fit_end(w->at_count ? 0 : BEFORE_NAMES);
     if (w->common.json)
         fputs("}\n", stdout);
     listing_close(&l);

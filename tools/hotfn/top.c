@@ -23,13 +23,14 @@ static bool terminal_changed;
 static volatile sig_atomic_t wants_out;
 
 static const char usage[] =
-    "usage: hotfn top [options] PID|RECORD\n"
+    "usage: hotfn top [options] [PID|RECORD]\n"
     "  -d, --interval S     seconds between looks [1]\n"
     "      --by ORDER       rate, calls, self, total or alloc [rate]\n"
     "  -f, --filter TEXT    only functions with this in their name\n"
     "      --threads        threads instead of functions\n"
     "      --once           look once (twice if it runs, for the rates) and print\n"
-    "      --json           with --once: hotfn.top/1\n";
+    "      --json           with --once: hotfn.top/1\n"
+    "Without PID or RECORD: hotfn.hfr in this folder, where hotfn run has it.\n";
 
 /* ---- The terminal. */
 
@@ -283,7 +284,7 @@ int hotfn_verb_top(int argc, char **argv)
     };
     const char *no = getenv("NO_COLOR");
     choices c = { .view = { .interval_s = 1, .color = !(no && no[0]) } };
-    const words w = { usage, "d:f:", table, take, &c, 1, 1 };
+    const words w = { usage, "d:f:", table, take, &c, 0, 1 };
     char path[4096];
     looks l = { 0 };
     int status = words_read(&w, argc, argv);
@@ -294,7 +295,11 @@ int hotfn_verb_top(int argc, char **argv)
         fputs("hotfn top: --json only with --once\n", stderr);
         return TOOL_USAGE;
     }
-    if (!top_find(argv[optind], path, sizeof path) || !top_look(&l.now, path, NULL)) {
+    const char *named = words_record(argv[0], usage, argc, argv);
+    if (!named) {
+        return TOOL_USAGE;
+    }
+    if (!top_find(named, path, sizeof path) || !top_look(&l.now, path, NULL)) {
         return TOOL_FAILED;
     }
     status = c.once ? once(&l, &c.view, path, c.json) : watch(&l, &c.view, path);

@@ -4,6 +4,7 @@
 #include "top.h"
 
 #include "budget_words.h"
+#include "fit.h"
 #include "listing.h"
 #include "words.h"
 
@@ -24,32 +25,6 @@ static const char *name_of(const top_sample *s, const top_view *view, uint32_t i
     }
     hotfn_record_get_function(s->record, index, &f);
     return hotfn_tool_demangle(NULL, f.name, out, bytes) > 0 ? out : f.name;
-}
-
-static uint32_t characters(const char *text)
-{
-    uint32_t count = 0;
-    for (; *text; text++) {
-        count += ((unsigned char)*text & 0xc0) != 0x80; /* a UTF-8 character is one */
-    }
-    return count;
-}
-
-/* What would move the cursor is shown as "?"; what does not fit the columns goes from the middle. */
-static void put_cut(FILE *out, const char *text, uint32_t columns)
-{
-    uint32_t count = characters(text), at = 0;
-    uint32_t head = count > columns ? columns / 2 : count;
-    uint32_t tail = count > columns ? count - (columns - head) + 1 : count;
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        at += (c & 0xc0) != 0x80;
-        if (at <= head || at > tail) {
-            fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
-        } else if (at == head + 1 && (c & 0xc0) != 0x80 && columns > 0) {
-            fputs("\xe2\x80\xa6", out);
-        }
-    }
 }
 
 static const char *time_text(uint64_t ns, char out[32])
@@ -102,7 +77,7 @@ static void put_budget(FILE *out, const top_sample *s, uint32_t columns)
              "%s%s",
              (double)s->budget.share_ppm / 1e4, 100 * budget_taken(&s->budget), w.unhooked,
              w.timed_less, s->budget.note[0] ? "; NOT KEPT: " : "", s->budget.note);
-    put_cut(out, line, columns);
+    fit_cut(out, line, columns);
 }
 
 static void put_head(FILE *out, const top_sample *s, const top_view *view, uint32_t columns)
@@ -116,17 +91,17 @@ static void put_head(FILE *out, const top_sample *s, const top_view *view, uint3
     snprintf(line, sizeof line, "hotfn top  %s%s  %.300s", hotfn_record_state_name(s->info.state),
              s->info.pid ? pid : "", s->info.command);
     fputs(view->color ? "\033[1m" : "", out);
-    put_cut(out, line, columns);
+    fit_cut(out, line, columns);
     fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
     snprintf(line, sizeof line, "%s calls, %" PRIu32 " thread%s, by %s%s%s%s%s",
              listing_grouped(calls, grouped), s->info.thread_count, words_s(s->info.thread_count),
              top_orders[view->by], view->frozen ? ", frozen" : "",
              view->filter[0] || view->typing ? ", filter: " : "", view->filter,
              view->typing ? "_" : "");
-    put_cut(out, line, columns);
+    fit_cut(out, line, columns);
     fputs("\033[K\n", out);
     put_budget(out, s, columns);
-    put_cut(out, s->budget.share_ppm ? "" : s->times_note, columns); /* one line for either */
+    fit_cut(out, s->budget.share_ppm ? "" : s->times_note, columns); /* one line for either */
     fputs("\033[K\n", out);
 }
 
@@ -207,7 +182,7 @@ static void put_row(FILE *out, const top_sample *s, const top_view *view, const 
     snprintf(text, sizeof text, "%.0f%%", row->busy * 100);
     put_cell(out, l, BUSY, text);
     fputs("  ", out);
-    put_cut(out, name_of(s, view, row->index, name, sizeof name), l->room);
+    fit_cut(out, name_of(s, view, row->index, name, sizeof name), l->room);
 }
 
 void top_show(const top_sample *s, const top_sample *before, const top_view *view, uint32_t columns,
@@ -232,7 +207,7 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
         }
         fputs("\033[J", out);
         fprintf(out, "\033[%" PRIu32 ";1H", lines);
-        put_cut(out,
+        fit_cut(out,
                 view->typing ? "type a part of a name, Enter ends"
                 : columns < 66
                     ? "q quit  / filter  T threads  f freeze"

@@ -74,6 +74,14 @@ bool words_u32(const char *text, uint32_t least, uint32_t most, uint32_t *out)
     return fits;
 }
 
+const char *words_limit(const char *text, uint32_t *out)
+{
+    uint64_t value;
+    const char *wanted = words_u64(text, &value);
+    *out = value <= UINT32_MAX ? (uint32_t)value : 0;
+    return wanted;
+}
+
 /* 2s, 500ms, 1.5m; a bare number is seconds. */
 const char *words_time(const char *text, uint64_t *out_ns)
 {
@@ -117,6 +125,21 @@ const char *words_order(const char *text, uint32_t *by)
 const char *words_s(uint64_t count)
 {
     return count == 1 ? "" : "s";
+}
+
+const char *words_record(const char *of, const char *usage, int argc, char **argv)
+{
+    if (optind < argc) {
+        return argv[optind];
+    }
+    struct stat found;
+    if (lstat(WORDS_RECORD, &found) !=
+        0) { /* of a link that leads nowhere who opens it tells more */
+        words_misused(of, usage, "no record is named, and there is no " WORDS_RECORD " here");
+        return NULL;
+    }
+    fprintf(stderr, "%s: no record is named: this is " WORDS_RECORD "\n", of);
+    return WORDS_RECORD;
 }
 
 bool words_overwrites(const char *verb, const char *output, const char *input)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define WORDS_RECORD "hotfn.hfr" /* what `hotfn run` writes if nothing else is said */
+
 enum { WORDS_HELP = 1024 }; /* no verb's own words are that high */
 
 /* The end of a table of words. */
@@ -38,6 +40,8 @@ int words_misused(const char *of, const char *usage, const char *what);
 /* Values; false (or, where a text is answered, what was wanted) if the argument is none. */
 bool words_u32(const char *text, uint32_t least, uint32_t most, uint32_t *out);
 const char *words_u64(const char *text, uint64_t *out); /* decimal, or 0x and hexadecimal */
+/* "at most N": a number above what fits is all, 0. */
+const char *words_limit(const char *text, uint32_t *out);
 const char *words_time(const char *text, uint64_t *out_ns);
 const char *words_glob(const char *text);
 /* "calls", "self" ... as HOTFN_BY_*. */
@@ -47,6 +51,10 @@ uint32_t words_one_of(const char *text, const char *const *names, uint32_t count
 
 /* What counts have behind them: "s", but "" behind 1. */
 const char *words_s(uint64_t count);
+
+/* The record that is named, or that `hotfn run` wrote in this folder: then it says so on stderr.  NULL behind a
+ * message: neither is there. */
+const char *words_record(const char *of, const char *usage, int argc, char **argv);
 
 /* Is what an option names for writing the input itself, which would be lost?  Says so on stderr. */
 bool words_overwrites(const char *verb, const char *output, const char *input);

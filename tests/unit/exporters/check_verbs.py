@@ -14,7 +14,7 @@ import tempfile
 from terminal import on_terminal
 
 ROOT = pathlib.Path(os.environ.get("HOTFN_SOURCE_ROOT", pathlib.Path(__file__).parents[3]))
-HOTFN = sys.argv[1]
+HOTFN = os.path.abspath(sys.argv[1])
 
 
 def hotfn(*arguments, status=0, **more):
@@ -48,7 +48,7 @@ def check_report(record, folder):
     for wrong in (["-n", "x"], ["-n", "-1"], ["--color", "red"], ["--by", "name"], ["-f", "[a"],
                   ["--process", "x"], ["--what"]):
         assert hotfn("report", record, *wrong, status=2).stderr, wrong
-    assert hotfn("report", status=2).stderr
+    assert len(json.loads(table(record, "--json", "-n", 10**11))["functions"]) == 17
     kept = folder / "kept.txt"
     kept.write_text("kept")
     for wrong, status, words in ((("-f", "nosuch*"), 1, b"no function matches 'nosuch*'"),
@@ -73,6 +73,43 @@ def check_colours(record):
     assert b"\033" not in on_terminal([HOTFN, "report", record], TERM="dumb")
     assert b"\033" not in on_terminal([HOTFN, "report", record, "--color", "never"])
     assert b"\033[1m" in on_terminal([HOTFN, "report", record, "--color", "always"], NO_COLOR="1")
+
+
+def check_unnamed(record, folder):
+    """No record is named: the one that hotfn run leaves, and it is said; neither: a wrong use."""
+    here = folder / "here"
+    here.mkdir()
+    verbs = (["report"], ["info"], ["export", "-F", "csv"], ["top", "--once"], ["open", "--print", "-o", "page.html"])
+    for verb in verbs:
+        told = hotfn(*verb, status=2, cwd=here)
+        assert b"there is no hotfn.hfr here" in told.stderr and not told.stdout, told
+    (here / "hotfn.hfr").symlink_to("nowhere")
+    assert b"hotfn.hfr: " in hotfn("report", status=1, cwd=here).stderr
+    (here / "hotfn.hfr").unlink()
+    (here / "hotfn.hfr").write_bytes(record.read_bytes())
+    for verb in verbs:
+        told = hotfn(*verb, cwd=here)
+        assert b"this is hotfn.hfr" in told.stderr, told
+        assert told.stdout == hotfn(*verb, "hotfn.hfr", cwd=here).stdout
+
+
+def check_narrow(record):
+    """Lines fit the terminal; a pipe gets them whole."""
+    cxx = subprocess.run(["g++", "-print-file-name=libstdc++.so.6"], capture_output=True, text=True, check=True).stdout.strip()
+    for words, cut in ((["scan", HOTFN], False), (["scan", "--why", "--timed", HOTFN], False), (["info", record], False),
+                       (["list", cxx, "-f", "*construct*"], True), (["symbols", cxx], True)):
+        whole = hotfn(*words).stdout.decode(errors="replace").splitlines()
+        for columns in 60, 100:
+            shown = on_terminal([HOTFN, *words], columns).decode(errors="replace").splitlines()
+            words_of = [word for line in whole for word in line.split()]
+            if cut:
+                assert max(map(len, shown)) <= columns < max(map(len, whole)), (words, columns)
+                assert len(shown) == len(whole) and any("\u2026" in line for line in shown)
+                assert all(line == full or len(full) > columns for line, full in zip(shown, whole)), words
+            else:
+                assert [word for line in shown for word in line.split()] == words_of, words
+                assert all(len(line) <= columns or len(line.split()) == 1 for line in shown), (words, columns, shown)
+        assert on_terminal([HOTFN, *words], 0).decode(errors="replace").splitlines() == whole, words
 
 
 def check_info(record):
@@ -113,7 +150,7 @@ def check_words(record):
     for typed in ("zzz", "o", "x" * 300):
         assert "did you mean" not in said(typed), typed
     assert f"hotfn run -- {HOTFN}" in said(HOTFN)
-    for verb in ("report", "diff", "merge", "scan", "export", "top"):
+    for verb in ("repair", "diff", "merge", "scan", "list", "symbols"):
         lines = said(verb).splitlines()
         assert len(lines) == 2 and "a name is missing: hotfn " + verb in lines[0], lines
     assert "a name is missing" in said("diff", record)
@@ -151,6 +188,8 @@ def main():
         record = folder / "hostile.hfr"
         check_report(record, folder)
         check_colours(record)
+        check_unnamed(record, folder)
+        check_narrow(record)
         check_info(record)
         check_repair(record, folder)
         check_words(record)
