@@ -55,10 +55,14 @@ typedef struct hotfn_time_header {
     uint32_t abandoned_exits;   /* frames left by longjmp or the like                        */
     uint32_t clock_went_back;   /* exits whose clock was before their entry's                */
     uint32_t version;         /* HOTFN_TIMES_VERSION of who made it                        */
-    uint32_t reserved;
+    uint32_t flat_inside_ticks; /* as cost_inside_ticks and ..., of a call of which only times are kept */
     uint64_t clock_stopped_ticks; /* when a process first forbade itself the clock: its calls were
                                      counted only from then on; 0: none did                 */
-    uint64_t spare[17];
+    uint32_t flat_outside_ticks; /* ... cost_outside_ticks                                  */
+    uint32_t probe_ticks;        /* per probed call, of what is none of its cost; x 1/256   */
+    uint64_t probed_calls;       /* of those that threads made as they ran, to learn what   */
+    uint64_t probed_ticks, probed_inside_ticks; /* such a call costs then; added atomically */
+    uint64_t spare[13];
 } hotfn_time_header;
 
 /* At the start of a thread's time row; 256 bytes.  The engine may keep words of its own in spare. */
@@ -165,8 +169,10 @@ typedef struct hotfn_record_time_info {
     uint64_t note_offset;  /* where in its file they stand               */
     uint64_t clock_stopped_ns; /* so long after the record's start a process first forbade itself the
                                   clock, and was counted only from then on; 0: none did */
+    uint64_t cost_tries; /* cost_inside_ns and ..._outside_ns are the mean of so many, made as the program ran; 0: what
+                            was found at its start; sampled, outside: what was found in its calls */
 } hotfn_record_time_info;
-#define HOTFN_RECORD_TIME_INFO_INIT { (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_TIME_INFO_INIT { (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define HOTFN_TIMING_COUNT_ONLY 0u
 #define HOTFN_TIMING_FULL 1u

@@ -53,6 +53,12 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_went_back(void);
 
+/* own_cost.c: the thread learns what a timed call costs now, when that many of each 2^16 of its calls have ended. */
+#define HFN_PROBE_AT 4096u
+HFN_KEEPS_REGISTERS void hfn_time_learn_cost(void);
+/* In assembly: so often what a stub does around a body that only returns; enter NULL: all but the two ends. */
+void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls);
+
 /* The thread begins to use the row; thread: index of its cell + 1. */
 void hfn_time_begin_row(uint8_t *row, uint32_t thread);
 /* The thread goes on in the row `to`, with the calls that are open in `from`. */

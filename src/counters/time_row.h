@@ -10,6 +10,7 @@
  *     count them down, so they stand close together
  *   the gaps: sampled only, an hfn_time_gap a slot
  *   the hints: where in the tree a call was found the last time
+ *   one more cell, of calls by which the engine learns what a timed call costs
  *
  * Cells go by number: slot + 1; number 0 is a cell in the header, for what runs outside of all timed
  * calls.  Numbers mean the same in every row, so a call may begin in one row and end in another. */
@@ -24,6 +25,7 @@
 #define HFN_LOG_CAPACITY 4096u   /* deeper calls are timed, but not followed through a longjmp */
 #define HFN_LIMBO_CAPACITY 256u
 #define HFN_HINT_BITS 13u
+#define HFN_PROBE_CALLS 64u /* that a thread makes to learn what they cost, each time */
 
 /* What a stub keeps of a call on the thread's own stack.  A call can be ended with this alone,
  * whatever became of the log: on another thread, after other stacks ran, in any order. */
@@ -128,9 +130,18 @@ static inline uint64_t hfn_time_hints_at(uint64_t slots)
     return hfn_time_gaps_at(slots) + slots * sizeof(hfn_time_gap);
 }
 
+/* Of the engine's own calls, whose cell stands behind all that. */
+static inline uint64_t hfn_time_own_slot(uint64_t hints_at)
+{
+    uint64_t end = hints_at + (sizeof(uint64_t) << HFN_HINT_BITS);
+
+    return (end - offsetof(hfn_time_state, outside) - 1) / sizeof(hotfn_time_cell);
+}
+
 static inline uint64_t hfn_time_row_bytes(uint64_t slots)
 {
-    return hfn_time_hints_at(slots) + (sizeof(uint64_t) << HFN_HINT_BITS);
+    return offsetof(hfn_time_state, outside) +
+           (hfn_time_own_slot(hfn_time_hints_at(slots)) + 2) * sizeof(hotfn_time_cell);
 }
 
 /* A record's memory for times; what is not kept is NULL. */

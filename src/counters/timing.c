@@ -11,8 +11,6 @@
 #include "counters/thread_row.h"
 #include "os/os.h"
 
-void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls);
-
 void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted);
 
 #define AT(type, field, bytes) (offsetof(type, field) == (bytes))
@@ -31,7 +29,8 @@ _Static_assert(HFN_LOG_CAPACITY == 4096 && sizeof(hfn_open_call) == 32 &&
                    AT(hfn_open_call, timed_before, 16) && AT(hfn_open_call, how, 24) &&
                    AT(hfn_time_frame, start, 0) && AT(hfn_time_frame, caller, 8) &&
                    AT(hfn_time_frame, depth, 12) && AT(hfn_time_frame, how, 16) &&
-                   AT(hfn_time_frame, slot, 32) && HFN_CALL_SLOT == 0xffffff,
+                   AT(hfn_time_frame, slot, 32) && HFN_CALL_SLOT == 0xffffff &&
+                   HFN_PROBE_AT == 4096,
                "and with this");
 
 #define COUNT_ROUNDS 100u
@@ -47,26 +46,41 @@ typedef struct probe {
     double own;    /* sampled: ticks that its ends see of themselves */
 } probe;
 
-/* On a row that nobody reads; the least of some rounds. */
-static probe try_calls(uint8_t *row, void (*enter)(void), void (*exit)(void))
+static probe try_round(uint8_t *row, void (*enter)(void), void (*exit)(void))
 {
     hfn_time_state *t = hfn_time_state_of(row);
     hotfn_time_cell *c = hfn_time_cell_of(t, 1);
-    probe best = { 1e9, 1e9, 1e9 };
+    uint64_t begin = hfn_clock_read(hfn_time.clock), total = c->total_ticks, before = t->timed;
 
-    for (int i = 0; i < PROBE_ROUNDS; i++) {
-        uint64_t begin = hfn_clock_read(hfn_time.clock), total = c->total_ticks, before = t->timed;
-        double all, inside, own;
+    hfn_time_probe(0, enter, exit, PROBE_CALLS);
+    return (probe){
+        .all = (double)(hfn_clock_read(hfn_time.clock) - begin) / PROBE_CALLS,
+        .inside = (double)(c->total_ticks - total) / PROBE_CALLS,
+        .own = (double)(t->timed - before) / PROBE_CALLS,
+    };
+}
 
-        hfn_time_probe(0, enter, exit, PROBE_CALLS);
-        all = (double)(hfn_clock_read(hfn_time.clock) - begin) / PROBE_CALLS;
-        inside = (double)(c->total_ticks - total) / PROBE_CALLS;
-        own = (double)(t->timed - before) / PROBE_CALLS;
-        best.own = own < best.own ? own : best.own;
-        best.all = all < best.all ? all : best.all;
-        best.inside = inside < best.inside ? inside : best.inside;
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+typedef struct probe_ends {
+    void (*enter)(void), (*exit)(void);
+} probe_ends;
+
+/* On a row that nobody reads; the least of some rounds, of all kinds in turn. */
+static void try_calls(uint8_t *row, const probe_ends *kinds, probe *best, uint32_t count)
+{
+    for (uint32_t i = 0; i < PROBE_ROUNDS * count; i++) {
+        uint32_t k = i % count;
+        probe one = try_round(row, kinds[k].enter, kinds[k].exit);
+        if (i < count)
+            best[k] = one;
+        best[k].all = least(best[k].all, one.all);
+        best[k].inside = least(best[k].inside, one.inside);
+        best[k].own = least(best[k].own, one.own);
     }
-    return best;
 }
 
 /* Of a counted call. */
@@ -88,39 +102,58 @@ static double count_cost_ticks(void)
 
 /* Sampled: docs/design/timing.md says how these were checked.  A call that goes by runs 1 instruction for some 30 of
  * one that is timed. */
-static void learn_ends(const probe *timed)
+static void learn_ends(const probe *timed, double all)
 {
     enum { PASSES = 32, UNIT = (int)COST_UNIT };
-    double all = timed->all + timed->inside;
-
     hfn_time.end_ticks = (uint32_t)(timed->own / 2);
     hfn_time.end_factor = (uint32_t)(UNIT * (all > timed->own ? all / timed->own : 1));
     hfn_time.inside_factor = (uint32_t)(UNIT * timed->inside / timed->own);
     hfn_time.pass_cost = (uint32_t)(UNIT * timed->own / PASSES);
 }
 
+static uint32_t in_units(double ticks)
+{
+    return ticks > 0 ? (uint32_t)(ticks * COST_UNIT) : 0;
+}
+
+enum { BARE, FLAT, TIMED, KINDS };
+
+static void write_costs(hotfn_time_header *h, const probe *p)
+{
+    double reading = (double)h->resolution_ticks / HFN_PROBE_CALLS;
+
+    h->cost_inside_ticks = in_units(least(p[TIMED].inside, p[TIMED].all));
+    h->cost_outside_ticks = in_units(p[TIMED].all - p[BARE].all - p[TIMED].inside);
+    if (!(h->flags & HOTFN_TIMING_SAMPLED)) {
+        h->flat_inside_ticks = in_units(least(p[FLAT].inside, p[FLAT].all));
+        h->flat_outside_ticks = in_units(p[FLAT].all - p[BARE].all - p[FLAT].inside);
+        h->probe_ticks = in_units(p[BARE].all + reading);
+    }
+    h->count_cost_ticks = in_units(count_cost_ticks());
+    if (p[TIMED].own >= 1)
+        learn_ends(&p[TIMED], p[TIMED].all - p[BARE].all);
+}
+
 static void measure_cost(uint64_t row_bytes)
 {
     hfn_timing_calls calls = hfn_timing_get_calls();
+    const probe_ends kinds[KINDS] = { [FLAT] = { hfn_time_enter_entry, hfn_time_exit_entry },
+                                      [TIMED] = { calls.enter, calls.exit } };
     uint8_t *row = hfn_rows_map(row_bytes), *before = hfn_thread_row;
-    hotfn_time_header *h = hfn_time.header;
-    probe timed, bare;
+    probe best[KINDS];
 
     if (!row)
         return;
     hfn_thread_row = row;
-    timed = try_calls(row, calls.enter, calls.exit);
-    bare = try_calls(row, NULL, NULL);
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
+        try_calls(row, &kinds[TIMED], &best[TIMED], 1);
+        try_calls(row, &kinds[BARE], &best[BARE], 1);
+    } else {
+        try_calls(row, kinds, best, KINDS);
+    }
     hfn_thread_row = before;
     hfn_rows_unmap(row, row_bytes);
-    if (timed.inside > timed.all)
-        timed.inside = timed.all;
-    h->cost_inside_ticks = (uint32_t)(timed.inside * COST_UNIT);
-    timed.all -= bare.all + timed.inside;
-    h->count_cost_ticks = (uint32_t)(count_cost_ticks() * COST_UNIT);
-    h->cost_outside_ticks = timed.all > 0 ? (uint32_t)(timed.all * COST_UNIT) : 0;
-    if (timed.own >= 1)
-        learn_ends(&timed);
+    write_costs(hfn_time.header, best);
 }
 
 /* ---- Start and stop. */

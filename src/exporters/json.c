@@ -190,7 +190,8 @@ static void put_time_info(const hfn_view *view, hfn_sink *sink)
                     t->abandoned_exits, t->clock_went_back);
     hfn_sink_format(sink, ",\"events\":%" PRIu64 ",\"events_lost\":%" PRIu64, t->event_count,
                     t->events_lost);
-    hfn_sink_format(sink, ",\"clock_stopped_ns\":%" PRIu64 "}", t->clock_stopped_ns);
+    hfn_sink_format(sink, ",\"clock_stopped_ns\":%" PRIu64 ",\"cost_tries\":%" PRIu64 "}",
+                    t->clock_stopped_ns, t->cost_tries);
 }
 
 static void put_threads(const hfn_view *view, hfn_sink *sink)

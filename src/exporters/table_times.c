@@ -336,9 +336,13 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
     if (t->cost_inside_ns + t->cost_outside_ns > 0) {
         hfn_sink_format(sink,
                         "; a hook's own cost is %.1f ns a timed call (%.1f of it seen as the "
-                        "callee's), %.1f ns a counted one\n",
+                        "callee's), %.1f ns a counted one",
                         t->cost_inside_ns + t->cost_outside_ns, t->cost_inside_ns,
                         t->count_cost_ns);
+        if (t->cost_tries > 0)
+            hfn_sink_format(sink, "; tried %" PRIu64 " time%s while it ran", t->cost_tries,
+                            t->cost_tries == 1 ? "" : "s");
+        hfn_sink_text(sink, "\n");
     } else {
         hfn_sink_text(sink, "; there is no cost of hooks in it\n");
     }

@@ -12,6 +12,7 @@
 #define CHUNK_BYTES 65536u
 #define LEAST_CELLS_AT sizeof(hotfn_time_thread)
 #define PAGE_BYTES 4096u
+#define COST_UNIT 256.0
 
 typedef struct live_reader {
     hfn_times *out;
@@ -140,6 +141,28 @@ static void find_mean_cost(hfn_times *t)
             (uint32_t)least(less(ticks * 256 / calls, t->header.cost_inside_ticks), UINT32_MAX);
 }
 
+static uint32_t scaled(uint32_t cost, double now, uint32_t then)
+{
+    double all = then > 0 ? (double)cost * now / then : cost;
+
+    return all < UINT32_MAX ? (uint32_t)all : UINT32_MAX;
+}
+
+/* Of a full run: what threads found that a call costs as they ran, in the place of what was found at the start.  They try
+ * calls of which only times are kept; others cost more, in proportion. */
+static void take_probed_cost(hotfn_time_header *h)
+{
+    double calls = (double)h->probed_calls, inside, outside;
+
+    if (h->probed_calls == 0)
+        return;
+    inside = (double)h->probed_inside_ticks * COST_UNIT / calls;
+    outside = (double)h->probed_ticks * COST_UNIT / calls - h->probe_ticks - inside;
+    h->cost_inside_ticks = scaled(h->cost_inside_ticks, inside, h->flat_inside_ticks);
+    h->cost_outside_ticks =
+        scaled(h->cost_outside_ticks, outside > 0 ? outside : 0, h->flat_outside_ticks);
+}
+
 static hotfn_status read_rows(live_reader *r)
 {
     const hotfn_time_header *h = &r->out->header;
@@ -158,6 +181,8 @@ static hotfn_status read_rows(live_reader *r)
         status = read_row(r, i);
     if (h->flags & HOTFN_TIMING_SAMPLED)
         find_mean_cost(r->out);
+    else
+        take_probed_cost(&r->out->header);
     return status;
 }
 

@@ -179,6 +179,7 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     i->resolution_ns = (double)h->resolution_ticks * 1e9 / (double)h->ticks_per_second;
     i->cost_inside_ns = cost_ns(r, h->cost_inside_ticks);
     i->cost_outside_ns = cost_ns(r, h->cost_outside_ticks);
+    i->cost_tries = h->probed_calls / HFN_PROBE_CALLS;
     i->count_cost_ns = cost_ns(r, h->count_cost_ticks);
     i->slow_ns = hfn_times_ns(r, h->slow_ticks);
     i->edge_count = r->sums.edge_count;

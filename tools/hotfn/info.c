@@ -301,9 +301,9 @@ static void json_timing(const hotfn_record *record)
     printf(",\"nodes\":%" PRIu32 ",\"nodes_merged\":%" PRIu32 ",\"edges\":%" PRIu32
            ",\"slow_calls\":%" PRIu32 ",\"events\":%" PRIu64 ",\"events_lost\":%" PRIu64
            ",\"abandoned_exits\":%" PRIu32 ",\"clock_went_back\":%" PRIu32
-           ",\"clock_stopped_ns\":%" PRIu64 "}",
+           ",\"clock_stopped_ns\":%" PRIu64 ",\"cost_tries\":%" PRIu64 "}",
            t.node_count, t.nodes_merged, t.edge_count, t.slow_count, t.event_count, t.events_lost,
-           t.abandoned_exits, t.clock_went_back, t.clock_stopped_ns);
+           t.abandoned_exits, t.clock_went_back, t.clock_stopped_ns, t.cost_tries);
 }
 
 static void json_budget(const hotfn_record *record)

@@ -227,8 +227,10 @@ class TimeHeader(ctypes.Structure):
                 ("slow_capacity", c_uint32), ("slow_used", c_uint32), ("event_capacity", c_uint32),
                 ("row_bytes", c_uint32), ("cells_at", c_uint32), ("nodes_merged", c_uint32),
                 ("abandoned_exits", c_uint32), ("clock_went_back", c_uint32),
-                ("version", c_uint32), ("reserved", c_uint32), ("clock_stopped_ticks", c_uint64),
-                ("spare", c_uint64 * 17)]
+                ("version", c_uint32), ("flat_inside_ticks", c_uint32),
+                ("clock_stopped_ticks", c_uint64), ("flat_outside_ticks", c_uint32),
+                ("probe_ticks", c_uint32), ("probed_calls", c_uint64), ("probed_ticks", c_uint64),
+                ("probed_inside_ticks", c_uint64), ("spare", c_uint64 * 13)]
 
 
 class TimeThread(ctypes.Structure):
@@ -275,7 +277,7 @@ class RecordTimeInfo(Sized):
                 ("histograms_lost", c_uint32), ("abandoned_exits", c_uint32),
                 ("clock_went_back", c_uint32), ("slow_lost", c_uint64), ("event_count", c_uint64),
                 ("events_lost", c_uint64), ("note", c_char_p), ("note_offset", c_uint64),
-                ("clock_stopped_ns", c_uint64)]
+                ("clock_stopped_ns", c_uint64), ("cost_tries", c_uint64)]
 
 
 class RecordTiming(Sized):

@@ -90,6 +90,7 @@ class TimeInfo:
     nodes_merged: int        # calls that found no place of their own in the tree
     abandoned_exits: int     # calls that were left by longjmp or the like
     clock_stopped_ns: int    # so long after the start the program forbade itself the clock: only counted since; 0: not
+    cost_tries: int          # cost_ns is the mean of so many, as the program ran; 0: of its start, or, sampled, its calls
 
 
 def raw_info(handle: c_void_p) -> s.RecordTimeInfo:
@@ -106,7 +107,7 @@ def info_of(handle: c_void_p) -> Optional[TimeInfo]:
                     cost_ns=raw.cost_inside_ns + raw.cost_outside_ns,
                     count_cost_ns=raw.count_cost_ns, busy_ns=raw.busy_ns,
                     nodes_merged=raw.nodes_merged, abandoned_exits=raw.abandoned_exits,
-                    clock_stopped_ns=raw.clock_stopped_ns)
+                    clock_stopped_ns=raw.clock_stopped_ns, cost_tries=raw.cost_tries)
 
 
 def note_of(handle: c_void_p) -> Optional[str]:

@@ -44,6 +44,7 @@
     .equ    HOW, 16
     .equ    SLOT, 32
     .equ    HOW_SLOT, 0xffffff
+    .equ    PROBE_AT, 4096      /* of each 2^16 calls */
 
 /* The frame, so far above rsp, to rdi, the thread's state to rcx, how far behind it the log lies to rsi; to
  * otherwise if there is no row, or another clock. */
@@ -205,6 +206,8 @@
     subq    %rsi, %rdx                  /* less by one than those before it, and those since */
     subq    %rdx, CELL + WITHIN_TIMED(%r8)
     incq    TIMED(%rcx)
+    cmpw    $PROBE_AT, %si
+    je      1f
 0:  .cfi_remember_state
     popq    %rax
     .cfi_adjust_cfa_offset -8
@@ -227,5 +230,7 @@
 6:  call    hfn_time_went_back
     jmp     4b
 5:  call    hfn_time_exit
+    jmp     0b
+1:  call    hfn_time_learn_cost
     jmp     0b
     end_function hfn_time_exit_entry

@@ -23,8 +23,6 @@ static hfn_time_frame *frame_at(uint32_t stack, uint32_t bytes_down)
     return (hfn_time_frame *)(void *)&stacks[stack][STACK_BYTES - bytes_down];
 }
 
-void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls);
-
 #if defined(__x86_64__)
 /* As a stub does: arch/x86/time_flat.S stands in front of the C functions. */
 static void call_at(hfn_time_frame *f, void (*entry)(void))

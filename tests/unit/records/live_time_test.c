@@ -60,6 +60,49 @@ static void who_joins_finds_the_times(void)
     hotfn_live_close(live);
 }
 
+static hotfn_record_time_info times_read_from(hotfn_live *live)
+{
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record *r = NULL;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    if (CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK))
+        CHECK_EQ_I64(hotfn_record_get_time_info(r, &info), HOTFN_OK);
+    hotfn_record_close(r);
+    return info;
+}
+
+/* At the start 10 and 8 ticks, of which only times are kept 5 and 4, and 2 for what is none of it; as it ran of 3 * 64
+ * calls 6 and 12 in the mean. */
+static void what_calls_cost_as_it_ran_takes_the_place_of_the_start(void)
+{
+    hotfn_live *live = timed_live();
+    hotfn_time_header *h = hfn_live_time_header(live);
+    hotfn_record_time_info info;
+    double ns = 1e9 / (double)h->ticks_per_second;
+
+    h->cost_inside_ticks = 10 * 256;
+    h->cost_outside_ticks = 8 * 256;
+    h->flat_inside_ticks = 5 * 256;
+    h->flat_outside_ticks = 4 * 256;
+    h->probe_ticks = 2 * 256;
+    info = times_read_from(live);
+    CHECK_EQ_U64(info.cost_tries, 0);
+    CHECK(info.cost_inside_ns > 9.9 * ns && info.cost_inside_ns < 10.1 * ns);
+    h->probed_calls = 3 * HFN_PROBE_CALLS;
+    h->probed_ticks = h->probed_calls * (6 + 12 + 2);
+    h->probed_inside_ticks = h->probed_calls * 6;
+    info = times_read_from(live);
+    CHECK_EQ_U64(info.cost_tries, 3);
+    CHECK(info.cost_inside_ns > 11.9 * ns && info.cost_inside_ns < 12.1 * ns);
+    CHECK(info.cost_outside_ns > 23.9 * ns && info.cost_outside_ns < 24.1 * ns);
+    h->probed_inside_ticks = UINT64_MAX; /* nonsense */
+    info = times_read_from(live);
+    CHECK(info.cost_outside_ns <= 0);
+    hotfn_live_close(live);
+}
+
 static void the_clock_is_in_the_header(void)
 {
     hotfn_live *live = timed_live();
@@ -155,6 +198,7 @@ static void a_record_without_timing_has_no_room_for_it(void)
 static const check_test tests[] = {
     CHECK_TEST(a_thread_s_times_stand_behind_its_counts),
     CHECK_TEST(who_joins_finds_the_times),
+    CHECK_TEST(what_calls_cost_as_it_ran_takes_the_place_of_the_start),
     CHECK_TEST(the_clock_is_in_the_header),
     CHECK_TEST(a_sampled_call_that_waits_in_its_row_is_read),
     CHECK_TEST(nodes_that_no_call_has_begun_are_no_places),

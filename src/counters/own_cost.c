@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH: what a timed call costs now.  Another program on the same processor core makes it cost half as much again,
+ * for parts of a second; so a thread measures it now and then, where its own calls run, and a record goes by the mean.
+ * The calls of a measurement are calls like all others, of a function of our own: what a signal handler calls meanwhile
+ * is counted as ever, and who was interrupted has them taken out of its time as it has its callees. */
+#include "counters/call_stack.h"
+
+#include "counters/thread_row.h"
+
+typedef struct probe {
+    uint64_t all, inside; /* ticks */
+} probe;
+
+static probe try_calls(hfn_time_state *t, uint32_t slot)
+{
+    const hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
+    uint64_t begin = hfn_time_now(), total = c->total_ticks;
+
+    hfn_time_probe(slot, hfn_time_enter_entry, hfn_time_exit_entry, HFN_PROBE_CALLS);
+    return (probe){ hfn_time_now() - begin, c->total_ticks - total };
+}
+
+/* The first finds its code cold, and one may be interrupted. */
+static probe middle_of(const probe *p)
+{
+    const probe *low = p[0].all < p[1].all ? &p[0] : &p[1], *high = low == p ? &p[1] : &p[0];
+
+    return p[2].all < low->all ? *low : p[2].all < high->all ? p[2] : *high;
+}
+
+/* Only where a call of it goes the usual way. */
+static bool can_measure(const hfn_time_state *t, uint64_t slot)
+{
+    return hfn_time.clock != HFN_CLOCK_STOPPED && t->thread != 0 && t->limbo_count == 0 &&
+           t->depth + 1 < HFN_LOG_CAPACITY && slot < HFN_CALL_SLOT;
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_learn_cost(void)
+{
+    uint8_t *row = hfn_thread_row;
+    hotfn_time_header *h = hfn_time.header;
+    uint64_t slot = hfn_time_own_slot(hfn_time.hints_at);
+    probe tried[3], middle;
+
+    if (!row || !h || !can_measure(hfn_time_state_of(row), slot))
+        return;
+    for (int i = 0; i < 3; i++) {
+        tried[i] = try_calls(hfn_time_state_of(row), (uint32_t)slot);
+        if (hfn_thread_row != row || hfn_time.header != h)
+            return; /* the counters were given up */
+    }
+    middle = middle_of(tried);
+    __atomic_fetch_add(&h->probed_ticks, middle.all, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&h->probed_inside_ticks, middle.inside, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&h->probed_calls, HFN_PROBE_CALLS, __ATOMIC_RELAXED);
+}
