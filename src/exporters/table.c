@@ -127,7 +127,7 @@ static void put_function(const hfn_view *view, hfn_sink *sink, const hotfn_recor
     } else if (room > 0) {
         room -= behind;
     }
-    hfn_table_name(sink, name, room);
+    hfn_table_function(sink, name, room);
     if (hfn_view_line(view, f, m, file, sizeof file, &line)) {
         const char *slash = strrchr(file, '/'), *backslash = strrchr(file, '\\');
         slash = backslash > slash ? backslash : slash;

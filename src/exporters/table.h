@@ -20,6 +20,9 @@ size_t hfn_table_characters(const char *text);
 /* At most width characters, cut in the middle, 0: all; control characters do not reach the terminal. */
 void hfn_table_name(hfn_sink *sink, const char *name, size_t width);
 
+/* The same of a function's name: what stands between brackets goes first. */
+void hfn_table_function(hfn_sink *sink, const char *name, size_t width);
+
 /* From left to right; the function's name stands behind them. */
 enum {
     HFN_COLUMN_RANK,

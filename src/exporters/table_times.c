@@ -196,9 +196,9 @@ static void put_ends(const hfn_view *view, hfn_sink *sink, const hotfn_record_ed
         a = b < half ? room - b : a < half ? a : half;
         b = room - a;
     }
-    hfn_table_name(sink, caller, a);
+    hfn_table_function(sink, caller, a);
     hfn_sink_text(sink, ARROW);
-    hfn_table_name(sink, callee, b);
+    hfn_table_function(sink, callee, b);
     hfn_sink_text(sink, "\n");
 }
 

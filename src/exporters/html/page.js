@@ -42,17 +42,53 @@ function make(tag, name, text) {
 // had not returned when the record ended; the same words as in the table of `hotfn report`
 const unreturned = f => !timed || !F.open[f] ? "" : F.open[f] === 1 && F.calls[f] === 1 ? "did not return" : some(F.open[f], "call") + " did not return";
 const nameOf = f => f < 0 ? "(outside)" : F.name[f];
+// As table_fold.c: of a name that is too long what stands between brackets goes first, the longest of the innermost before all,
+// and what is behind its first argument before that one.
+function innermost(name) {
+  const open = [];
+  let found = null;
+  for (let i = 0; i < name.length; i++) {
+    const sign = name[i] === "o" && !/\w/.test(name[i - 1] || "") && /^operator(?!\w)(<=>|<<=|>>=|->\*|<<|>>|->|<=|>=|\(\)|<|>|)/.exec(name.slice(i, i + 11));
+    const c = name[i];
+    if (sign) {
+      i += sign[0].length - 1;
+    } else if (c === "<" || c === "(") {
+      open.push({ at: i, outer: false });
+    } else if (c === ")" || (c === ">" && name[i - 1] !== "-")) {
+      const one = open.pop();
+      if (!one || name[one.at] !== (c === ")" ? "(" : "<")) return null;
+      if (i - one.at < 4) continue;
+      if (!one.outer && (!found || i - one.at > found[1] - found[0])) found = [one.at, i];
+      if (open.length) open[open.length - 1].outer = true;
+    }
+  }
+  return open.length ? null : found;
+}
+function behindFirst(name, begin, end) {
+  for (let i = begin, depth = 0; i + 2 < end; i++) {
+    if (name[i] === "<" || name[i] === "(") depth++;
+    else if (depth && (name[i] === ">" || name[i] === ")")) depth--;
+    else if (!depth && name[i] === "," && name[i + 1] === " ") return end - i - 2 > 3 ? i + 2 : begin;
+  }
+  return begin;
+}
+function fold(name, most) {
+  for (let pair; name.length > most && (pair = innermost(name));)
+    name = name.slice(0, behindFirst(name, pair[0] + 1, pair[1])) + "\u2026" + name.slice(pair[1]);
+  return name;
+}
+const LETTER = 7.9; // of the names' font, in pixels
 
 // ---- A table whose rows exist only while they are in sight.
 
 class Table {
   // columns: {title, key, number, width, fill(cell, item)}; rows by get(index)
   constructor(box, columns, onSort, onPick) {
-    this.columns = columns;
+    this.columns = this.shown = columns;
     this.count = 0;
-    this.template = columns.map(c => c.width).join(" ");
     this.head = make("div", "head");
-    this.head.style.gridTemplateColumns = this.template;
+    this.head.style.gridTemplateColumns = this.template = columns.map(c => c.width).join(" ");
+    this.letters = columns.map(() => Infinity); // until it is in sight
     for (const c of columns) {
       const cell = make("span", c.number ? "number" : "", c.title);
       if (c.key) {
@@ -83,7 +119,24 @@ class Table {
     this.space.style.height = this.height + "px";
     this.draw();
   }
+  // What there is no room for goes, in the order of `goes`; columns without stay.
+  choose() {
+    const least = c => parseInt(c.width.replace("minmax(", ""), 10) + 14;
+    const room = this.scroll.clientWidth - 6;
+    let needed = this.columns.reduce((sum, c) => sum + least(c), 0), gone = new Set();
+    for (const c of this.columns.filter(c => c.goes).sort((a, b) => a.goes - b.goes)) {
+      if (needed <= room) break;
+      gone.add(c);
+      needed -= least(c);
+    }
+    this.shown = this.columns.filter(c => !gone.has(c));
+    this.template = this.shown.map(c => c.width).join(" ");
+    this.head.style.gridTemplateColumns = this.template;
+    this.columns.forEach((c, i) => { this.head.children[i].hidden = gone.has(c); });
+    this.letters = this.columns.map((c, i) => Math.floor(this.head.children[i].clientWidth / LETTER));
+  }
   draw() {
+    if (this.scroll.clientWidth) this.choose();
     const view = this.scroll.clientHeight, room = this.height - view, top = this.scroll.scrollTop;
     const real = this.count * ROW, scaled = real > this.height && room > 0
       ? top / room * (real - view) : top;
@@ -95,9 +148,13 @@ class Table {
       row.style.gridTemplateColumns = this.template;
       row.style.top = (i * ROW - scaled + top) + "px";
       if (this.onPick) row.onclick = e => this.onPick(item, e);
-      for (const c of this.columns) {
+      for (const c of this.shown) {
         const cell = make("span", c.number ? "number" : c.style || "");
         c.fill(cell, item);
+        if (c.style === "name") {
+          const last = cell.lastElementChild || cell, before = parseFloat(cell.style.paddingLeft || 0) / LETTER + (last === cell ? 0 : 2);
+          last.textContent = fold(last.textContent, this.letters[this.columns.indexOf(c)] - before);
+        }
         row.append(cell);
       }
       rows.push(row);
@@ -133,16 +190,16 @@ const order = { key: timed ? "self" : "calls", down: true };
 let picked = -1, shown = [];
 const columns = [
   { title: "function", key: "name", width: "minmax(160px, 4fr)", style: "name", fill: text(f => nameOf(f) + (unreturned(f) && ` (${unreturned(f)})`)) },
-  { title: "module", key: "module", width: "minmax(96px, 1fr)", style: "module", fill: text(f => data.modules[F.module[f]]) },
-  { title: "calls", key: "calls", width: "110px", number: true, fill: text(f => F.calls[f] === null ? F.why[f] : callsOf(f)) },
+  { title: "module", key: "module", goes: 4, width: "minmax(96px, 1fr)", style: "module", fill: text(f => data.modules[F.module[f]]) },
+  { title: "calls", key: "calls", goes: 9, width: "110px", number: true, fill: text(f => F.calls[f] === null ? F.why[f] : callsOf(f)) },
 ];
 if (timed) columns.push(
-  { title: "total", key: "total", width: "84px", number: true, about: "with what it called", fill: text(f => about(f) + time(F.total[f])) },
+  { title: "total", key: "total", goes: 8, width: "84px", number: true, about: "with what it called", fill: text(f => about(f) + time(F.total[f])) },
   { title: "self", key: "self", width: "84px", number: true, about: "without what it called", fill: text(f => about(f) + time(F.self[f])) },
-  { title: "self %", width: "74px", number: true, about: "of the threads' busy time", fill: share(f => F.self[f] || 0, busy) },
-  { title: "p50", key: "p50", width: "76px", number: true, fill: text(f => F.p50[f] ? time(F.p50[f]) : "") },
-  { title: "p99", key: "p99", width: "76px", number: true, fill: text(f => F.p99[f] ? time(F.p99[f]) : "") },
-  { title: "max", key: "max", width: "76px", number: true, fill(cell, f) {
+  { title: "self %", goes: 5, width: "74px", number: true, about: "of the threads' busy time", fill: share(f => F.self[f] || 0, busy) },
+  { title: "p50", key: "p50", goes: 1, width: "76px", number: true, fill: text(f => F.p50[f] ? time(F.p50[f]) : "") },
+  { title: "p99", key: "p99", goes: 2, width: "76px", number: true, fill: text(f => F.p99[f] ? time(F.p99[f]) : "") },
+  { title: "max", key: "max", goes: 3, width: "76px", number: true, fill(cell, f) {
     cell.textContent = time(F.max[f]);
     if (data.slow_ns && F.max[f] >= data.slow_ns) cell.classList.add("hot");
   } });
@@ -150,8 +207,8 @@ if (timed && data.allocs) {
   F.allocated = data.allocs.map(a => a[4]);
   F.below = data.allocs.map(a => a[0]);
   columns.push(
-    { title: "allocated", key: "allocated", width: "92px", number: true, about: "by itself", fill: text(f => bytes(F.allocated[f])) },
-    { title: "with below", key: "below", width: "92px", number: true, about: "allocated by it and what it called", fill: text(f => bytes(F.below[f])) });
+    { title: "allocated", key: "allocated", goes: 7, width: "92px", number: true, about: "by itself", fill: text(f => bytes(F.allocated[f])) },
+    { title: "with below", key: "below", goes: 6, width: "92px", number: true, about: "allocated by it and what it called", fill: text(f => bytes(F.below[f])) });
 }
 if (!timed) columns.push(
   { title: "share", width: "90px", number: true, fill: share(f => F.calls[f] || 0, allCalls) });
@@ -395,7 +452,7 @@ function drawFlame() {
     g.fillRect(b.x, b.depth * flame.row + 1, Math.max(.6, b.w - 1), flame.row - 1);
     const letters = Math.floor((b.w - 8) / letter);
     if (letters > 2) {
-      const name = nameOf(b.node.f);
+      const name = fold(nameOf(b.node.f), letters);
       g.fillStyle = dark ? "#f4f5f7" : "#23180d";
       g.fillText(name.length > letters ? name.slice(0, letters - 1) + "\u2026" : name, b.x + 4, b.depth * flame.row + flame.row / 2 + 1);
     }

@@ -14,6 +14,7 @@ import time
 import browser
 
 HOTFN, STORY = sys.argv[1:3]
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "src/exporters/html/page.js"
 SHOTS = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
 
 
@@ -152,6 +153,40 @@ def check_large(b, path):
     shoot(b, "large")
 
 
+def check_narrow(b):
+    """Where there is little room columns go, but not the names nor what they are sorted by."""
+    titles = ("[...document.querySelectorAll('#table .head span')].filter(e => e.offsetWidth && "
+              "e.getBoundingClientRect().right <= innerWidth).map(e => e.textContent.replace(/ .$/, ''))")
+    wide = b.run(titles)
+    assert "p50" in wide and "module" in wide, wide
+    for width, some in (900, {"function", "calls", "total", "self"}), (420, {"function", "self"}):
+        b.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        time.sleep(0.4)
+        shown = b.run(titles)
+        assert some <= set(shown) and "p50" not in shown, (width, shown)
+        cells = b.run("document.querySelector('#table .row').children.length")
+        assert cells == len(shown), (width, cells, shown)
+        shoot(b, f"narrow-{width}")
+    b.call("Emulation.clearDeviceMetricsOverride")
+    time.sleep(0.4)
+    assert b.run(titles) == wide, b.run(titles)
+
+
+def check_fold(b):
+    script = PAGE.read_text()
+    script = script[script.index("function innermost"):script.index("const LETTER")]
+
+    def fold(name, most):
+        return b.run(f"(() => {{ {script}; return fold({name!r}, {most}); }})()")
+    name = "std::map<int, std::pair<const int, long>, std::less<int> >::find(int const&)"
+    assert fold(name, 76) == name
+    assert fold(name, 75) == "std::map<int, std::pair<const int, \u2026>, std::less<int> >::find(int const&)"
+    assert fold(name, 60) == "std::map<int, std::pair<\u2026>, std::less<int> >::find(\u2026)"
+    assert fold(name, 40) == "std::map<int, \u2026>::find(\u2026)"
+    assert fold("operator<<(std::ostream&, T)", 20) == "operator<<(\u2026)"
+    assert fold("odd<(name", 4) == "odd<(name"
+
+
 def main(folder):
     story = page(folder, "story")
     with browser.Browser() as b:
@@ -161,11 +196,13 @@ def main(folder):
             theme = b.run("document.documentElement.dataset.theme")
             assert theme == ("dark" if dark else "light"), theme
             check_table(b)
+            check_narrow(b)
             check_detail(b)
             shoot(b, f"{theme}-table")
             check_flame(b)
             shoot(b, f"{theme}-flame")
             check_tree(b)
+        check_fold(b)
         check_large(b, page(folder, "large", "50000"))
         check_budget(b, page(folder, "budgeted"))
         b.open(page(folder, "counted"))
