@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Both ends of the handover.  The mailbox is one futex word: FREE -> WRITING -> ASKED by the target,
- * ASKED -> ANSWERED by the parent, ANSWERED -> FREE by the target.  The parent sleeps on a word of its
- * own, the bell, so that it wakes for a question and for hotfn_handover_ring, and for nothing else. */
+ * ASKED -> ANSWERED by the parent, ANSWERED -> FREE by the target.  It names the process that asks: where
+ * that was killed meanwhile, the next one takes the mailbox over, and is not given its answer.  The
+ * parent sleeps on a word of its own, the bell, so that it wakes for a question and for
+ * hotfn_handover_ring, and for nothing else. */
 #include "handover.h"
 
 #include "base/memory.h"
@@ -23,6 +25,7 @@ struct hotfn_handover {
     hfn_handover_shared *shared;
     int fd;
     uint32_t heard; /* rings of the bell */
+    uint32_t asked; /* the mail whose question was heard */
     uint64_t next;  /* where the next plan goes */
 };
 
@@ -38,6 +41,11 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t while_is, uint64_t timeo
 static void futex_wake(_Atomic uint32_t *word)
 {
     hfn_raw6(SYS_futex, hfn_raw_pointer(word), FUTEX_WAKE, 1 << 30, 0, 0, 0);
+}
+
+static uint32_t state_of(uint32_t mail)
+{
+    return mail & 3u;
 }
 
 static void ring(hfn_handover_shared *shared)
@@ -132,13 +140,16 @@ const void *hfn_handover_view_plan(const hotfn_handover *h, uint32_t module, uin
 hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_request *out)
 {
     hotfn_request question = { .size = sizeof question };
-    /* acquire: pairs with the release store in hfn_handover_ask */
-    if (atomic_load_explicit(&h->shared->mail, memory_order_acquire) != HFN_MAIL_ASKED) {
+    /* acquire: pairs with the exchange in hfn_handover_ask */
+    uint32_t mail = atomic_load_explicit(&h->shared->mail, memory_order_acquire);
+    if (state_of(mail) != HFN_MAIL_ASKED) {
         futex_wait(&h->shared->bell, h->heard, timeout_ns);
     }
     /* What is asked before a ring that was heard is seen below; a later one ends the next wait at once. */
     h->heard = atomic_load(&h->shared->bell);
-    if (atomic_load_explicit(&h->shared->mail, memory_order_acquire) == HFN_MAIL_ASKED) {
+    mail = atomic_load_explicit(&h->shared->mail, memory_order_acquire);
+    if (state_of(mail) == HFN_MAIL_ASKED) {
+        h->asked = mail;
         question = h->shared->question;
         question.size = sizeof question;
         question.path[sizeof question.path - 1] = 0;
@@ -153,10 +164,12 @@ void hotfn_handover_ring(hotfn_handover *h)
 
 hotfn_status hotfn_handover_answer(hotfn_handover *h, uint32_t module)
 {
+    uint32_t asked = h->asked, answered = asked - HFN_MAIL_ASKED + HFN_MAIL_ANSWERED;
+    h->asked = 0;
     h->shared->answer_module = module;
-    uint32_t asked = HFN_MAIL_ASKED;
-    if (!atomic_compare_exchange_strong(&h->shared->mail, &asked, HFN_MAIL_ANSWERED)) {
-        return HOTFN_E_STATE; /* the asker gave up or died */
+    if (state_of(asked) != HFN_MAIL_ASKED ||
+        !atomic_compare_exchange_strong(&h->shared->mail, &asked, answered)) {
+        return HOTFN_E_STATE; /* nobody asked, or the asker died and another asks */
     }
     futex_wake(&h->shared->mail);
     return HOTFN_OK;
@@ -223,40 +236,53 @@ void hfn_handover_leave(hfn_handover_link *link)
     }
 }
 
-static bool parent_lives(const hfn_handover_shared *shared)
+static bool is_gone(uint32_t pid)
 {
-    return kill((pid_t)shared->parent_pid, 0) == 0 || errno != ESRCH;
+    return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Wait until the mail is `want`; false when the parent is gone. */
-static bool wait_for_mail(hfn_handover_shared *shared, uint32_t want, uint32_t then)
+/* False when the parent is gone. */
+static bool take_mailbox(hfn_handover_shared *shared, uint32_t pid)
 {
-    for (;;) {
-        uint32_t expected = want;
-        /* acquire: pairs with the exchange in hotfn_handover_answer */
-        if (atomic_compare_exchange_strong(&shared->mail, &expected, then)) {
+    while (!is_gone(shared->parent_pid)) {
+        uint32_t mail = atomic_load(&shared->mail);
+        if (mail != HFN_MAIL_FREE && !is_gone(mail >> 2)) {
+            futex_wait(&shared->mail, mail, ASK_STEP_NS);
+        } else if (atomic_compare_exchange_strong(&shared->mail, &mail,
+                                                  HFN_MAIL(pid, HFN_MAIL_WRITING))) {
             return true;
         }
-        futex_wait(&shared->mail, expected, ASK_STEP_NS);
-        if (!parent_lives(shared)) {
-            return false;
-        }
     }
+    return false;
+}
+
+/* False when the parent is gone, or another process, that does not see ours, has taken the mailbox over. */
+static bool wait_for_answer(hfn_handover_shared *shared, uint32_t pid)
+{
+    uint32_t asked = HFN_MAIL(pid, HFN_MAIL_ASKED), mail;
+    /* acquire: pairs with the exchange in hotfn_handover_answer */
+    while ((mail = atomic_load_explicit(&shared->mail, memory_order_acquire)) == asked &&
+           !is_gone(shared->parent_pid)) {
+        futex_wait(&shared->mail, asked, ASK_STEP_NS);
+    }
+    return mail == HFN_MAIL(pid, HFN_MAIL_ANSWERED);
 }
 
 uint32_t hfn_handover_ask(hfn_handover_link *link, const hotfn_request *question)
 {
     hfn_handover_shared *shared = link->shared;
     int saved = errno;
-    uint32_t module = UINT32_MAX;
-    if (parent_lives(shared) && wait_for_mail(shared, HFN_MAIL_FREE, HFN_MAIL_WRITING)) {
+    uint32_t pid = (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0), module = UINT32_MAX;
+    if (take_mailbox(shared, pid)) {
+        uint32_t mail = HFN_MAIL(pid, HFN_MAIL_WRITING);
         shared->question = *question;
         /* pairs with the acquire loads in hotfn_handover_wait */
-        atomic_store_explicit(&shared->mail, HFN_MAIL_ASKED, memory_order_release);
+        atomic_compare_exchange_strong(&shared->mail, &mail, HFN_MAIL(pid, HFN_MAIL_ASKED));
         ring(shared);
-        if (wait_for_mail(shared, HFN_MAIL_ANSWERED, HFN_MAIL_WRITING)) {
+        if (wait_for_answer(shared, pid)) {
             module = shared->answer_module;
-            atomic_store_explicit(&shared->mail, HFN_MAIL_FREE, memory_order_release);
+            mail = HFN_MAIL(pid, HFN_MAIL_ANSWERED);
+            atomic_compare_exchange_strong(&shared->mail, &mail, HFN_MAIL_FREE);
             futex_wake(&shared->mail);
         }
     }

@@ -8,15 +8,17 @@
 #include <hotfn/session.h>
 #include <stdatomic.h>
 
-#define HFN_HANDOVER_MAGIC 0x32564f484e4648ull /* "HFNHOV2" */
+#define HFN_HANDOVER_MAGIC 0x33564f484e4648ull /* "HFNHOV3" */
 #define HFN_HANDOVER_PLANS 1024u
 #define HFN_HANDOVER_BYTES (4ull << 30) /* sparse; plans begin at HFN_HANDOVER_FIRST */
 #define HFN_HANDOVER_FIRST (1ull << 20)
 
+/* The mail's two low bits; above them stands the pid of who asks. */
 #define HFN_MAIL_FREE 0u
 #define HFN_MAIL_WRITING 1u  /* a thread of the target fills the question in */
 #define HFN_MAIL_ASKED 2u
 #define HFN_MAIL_ANSWERED 3u
+#define HFN_MAIL(pid, state) ((uint32_t)(pid) << 2 | (state)) /* pids have 22 bits (linux/threads.h) */
 
 typedef struct hfn_plan_place {
     uint64_t offset; /* in the handover, page aligned */

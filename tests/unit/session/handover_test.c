@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void path_of(const hotfn_handover *h, char out[64])
@@ -31,7 +32,7 @@ static void *serve_one(void *user)
 static void an_asked_question_is_answered(void)
 {
     hotfn_handover *h = NULL;
-    hfn_handover_link link = {0};
+    hfn_handover_link link = { 0 };
     hotfn_request question = HOTFN_REQUEST_INIT;
     pthread_t thread;
     char path[64];
@@ -80,7 +81,7 @@ static void a_ring_ends_a_wait(void)
 static void a_dead_parent_is_not_waited_for(void)
 {
     hotfn_handover *h = NULL;
-    hfn_handover_link link = {0};
+    hfn_handover_link link = { 0 };
     hotfn_request question = HOTFN_REQUEST_INIT;
     char path[64];
 
@@ -93,10 +94,72 @@ static void a_dead_parent_is_not_waited_for(void)
     hotfn_handover_destroy(h);
 }
 
+/* The pid of a process that was. */
+static uint32_t dead_pid(void)
+{
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(0);
+    CHECK(child > 0 && waitpid(child, NULL, 0) == child);
+    return (uint32_t)child;
+}
+
+static void who_dies_while_it_asks_blocks_nobody(void)
+{
+    static const uint32_t left[] = { HFN_MAIL_WRITING, HFN_MAIL_ANSWERED };
+    hotfn_handover *h = NULL;
+    hfn_handover_link link = { 0 };
+    hotfn_request question = HOTFN_REQUEST_INIT;
+    char path[64];
+
+    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
+    path_of(h, path);
+    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
+    question.kind = HOTFN_REQUEST_MODULE;
+    strcpy(question.path, "/some/lib.so");
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        link.shared->mail = HFN_MAIL(dead_pid(), left[i]);
+        pthread_create(&thread, NULL, serve_one, h);
+        CHECK_EQ_U64(hfn_handover_ask(&link, &question), 7);
+        pthread_join(thread, NULL);
+        CHECK_EQ_U64(link.shared->mail, HFN_MAIL_FREE);
+    }
+    hfn_handover_leave(&link);
+    hotfn_handover_destroy(h);
+}
+
+static void an_answer_is_for_who_asked(void)
+{
+    uint32_t first = dead_pid(), next = (uint32_t)getpid();
+    hotfn_handover *h = NULL;
+    hfn_handover_link link = { 0 };
+    hotfn_request question = HOTFN_REQUEST_INIT;
+    char path[64];
+
+    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
+    path_of(h, path);
+    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
+    link.shared->question.kind = HOTFN_REQUEST_MODULE;
+    link.shared->mail = HFN_MAIL(first, HFN_MAIL_ASKED);
+    CHECK(hotfn_handover_wait(h, 1, &question) == HOTFN_OK);
+    CHECK_EQ_U64(question.kind, HOTFN_REQUEST_MODULE);
+    link.shared->mail = HFN_MAIL(next, HFN_MAIL_ASKED); /* it died, and another asks */
+    CHECK(hotfn_handover_answer(h, 7) == HOTFN_E_STATE);
+    CHECK_EQ_U64(link.shared->mail, HFN_MAIL(next, HFN_MAIL_ASKED));
+    CHECK(hotfn_handover_wait(h, 1, &question) == HOTFN_OK);
+    CHECK(hotfn_handover_answer(h, 8) == HOTFN_OK);
+    CHECK_EQ_U64(link.shared->mail, HFN_MAIL(next, HFN_MAIL_ANSWERED));
+    CHECK(hotfn_handover_answer(h, 9) == HOTFN_E_STATE);
+    hfn_handover_leave(&link);
+    hotfn_handover_destroy(h);
+}
+
 static void a_plan_arrives_whole(void)
 {
     hotfn_handover *h = NULL;
-    hfn_handover_link link = {0};
+    hfn_handover_link link = { 0 };
     uint8_t plan[10000];
     uint64_t bytes = 0;
     char path[64];
@@ -121,16 +184,16 @@ static void a_plan_arrives_whole(void)
 static void a_lying_place_is_not_mapped(void)
 {
     hotfn_handover *h = NULL;
-    hfn_handover_link link = {0};
+    hfn_handover_link link = { 0 };
     uint64_t bytes = 0;
     char path[64];
 
     CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
     path_of(h, path);
     CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
-    link.shared->plans[0] = (hfn_plan_place){HFN_HANDOVER_BYTES - 1, 4096};
+    link.shared->plans[0] = (hfn_plan_place){ HFN_HANDOVER_BYTES - 1, 4096 };
     CHECK(hfn_handover_map_plan(&link, 0, &bytes) == NULL);
-    link.shared->plans[0] = (hfn_plan_place){UINT64_MAX, UINT64_MAX};
+    link.shared->plans[0] = (hfn_plan_place){ UINT64_MAX, UINT64_MAX };
     CHECK(hfn_handover_map_plan(&link, 0, &bytes) == NULL);
     hfn_handover_leave(&link);
     hotfn_handover_destroy(h);
@@ -138,7 +201,7 @@ static void a_lying_place_is_not_mapped(void)
 
 static void something_else_is_not_joined(void)
 {
-    hfn_handover_link link = {0};
+    hfn_handover_link link = { 0 };
 
     CHECK(hfn_handover_join(&link, "/proc/self/no-such-file", NULL) == HOTFN_E_IO);
     CHECK(hfn_handover_join(&link, "/dev/null", NULL) != HOTFN_OK);
@@ -146,9 +209,14 @@ static void something_else_is_not_joined(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(an_asked_question_is_answered), CHECK_TEST(a_dead_parent_is_not_waited_for),
-    CHECK_TEST(a_plan_arrives_whole),          CHECK_TEST(a_lying_place_is_not_mapped),
-    CHECK_TEST(something_else_is_not_joined),  CHECK_TEST(a_ring_ends_a_wait),
+    CHECK_TEST(an_asked_question_is_answered),
+    CHECK_TEST(a_dead_parent_is_not_waited_for),
+    CHECK_TEST(a_plan_arrives_whole),
+    CHECK_TEST(a_lying_place_is_not_mapped),
+    CHECK_TEST(something_else_is_not_joined),
+    CHECK_TEST(a_ring_ends_a_wait),
+    CHECK_TEST(who_dies_while_it_asks_blocks_nobody),
+    CHECK_TEST(an_answer_is_for_who_asked),
 };
 
 CHECK_MAIN(tests)
