@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 enum { CODE_BYTES = 8192, SLOT_BASE = 10, CHANGES = 100, ROUNDS = 20 };
 enum { SUM, CALLS, JUMPS, BRANCHES, FUNCTIONS };
@@ -49,7 +50,14 @@ static void add_caller(fixture *f, uint32_t index, const uint8_t *bytes, size_t 
     hfn_store_u32(f->code.bytes + f->field[index], f->rva[SUM] - (f->field[index] + 4));
 }
 
-static fixture make_fixture(uint32_t hook_flags)
+/* Around the body of a timed function; none is called here. */
+static void on_time(void)
+{
+    abort();
+}
+
+/* timed: JUMPS is, and its call ends before its jump leads to sum. */
+static fixture make_either(uint32_t hook_flags, bool timed)
 {
     fixture f = { .plan = NULL };
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, FUNCTIONS);
@@ -57,6 +65,7 @@ static fixture make_fixture(uint32_t hook_flags)
     hotfn_row_access access = row_access();
 
     f.code = target_code_make(CODE_BYTES);
+    f.code.used = 32; /* to rva 0 nothing comes back */
     f.rva[SUM] = target_add(&f.code, sum, sizeof sum);
     add_caller(&f, CALLS, calls, sizeof calls, CALL_AT + 1);
     f.code.used += 5000; /* further than one step of the plan */
@@ -66,6 +75,12 @@ static fixture make_fixture(uint32_t hook_flags)
         hfn_moved moved;
         hfn_plan_source source = target_source(&f.code, i, f.rva[i], &moved, 5);
         source.end_rva = f.rva[i] + 32;
+        if (timed && i == JUMPS) {
+            source.flags = HOTFN_VERDICT_TIMED;
+            source.comes_to_rva = f.rva[SUM];
+            source.comebacks = &f.field[JUMPS];
+            source.comeback_count = 1;
+        }
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }
     for (uint32_t i = CALLS; i < FUNCTIONS; i++)
@@ -78,8 +93,14 @@ static fixture make_fixture(uint32_t hook_flags)
     options.flags = hook_flags;
     options.quiesce_ns = UINT64_C(5000000000); /* the machine may be busy with other tests */
     memset(slots, 0, sizeof slots);
+    access.time_enter = access.time_exit = timed ? on_time : NULL;
     CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);
     return f;
+}
+
+static fixture make_fixture(uint32_t hook_flags)
+{
+    return make_either(hook_flags, false);
 }
 
 static void finish_fixture(fixture *f)
@@ -298,6 +319,59 @@ static void stubs_of_the_lowest_slots_stand_first_and_all_calls_count(void)
     finish_fixture(&f);
 }
 
+/* ---- A timed function whose jump comes back to its stub. */
+
+static void finish_timed(fixture *f, uint32_t at, uint32_t before)
+{
+    hotfn_hooks_destroy(f->hooks);
+    f->hooks = NULL;
+    poke_u32(f, at, before);
+    finish_fixture(f);
+}
+
+/* A call may be open while hooks are taken away: it stays as it is, and is right the next time. */
+static void a_jump_that_comes_back_does_so_for_good(void)
+{
+    fixture f = make_either(0, true);
+    uint32_t at = f.field[JUMPS], before = hfn_load_u32(f.code.bytes + at);
+    uint64_t to;
+
+    CHECK_EQ_U64(hook(&f, 15).hooked, FUNCTIONS);
+    to = target_of(&f, at);
+    CHECK(leads_to_stub(&f, at));
+    CHECK(to < stub_of(&f, JUMPS) && to != stub_of(&f, SUM));
+    CHECK_EQ_U64(target_of(&f, f.field[CALLS]), stub_of(&f, SUM));
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    CHECK_EQ_U64(target_of(&f, at), to);
+    CHECK_MEM(f.code.bytes, f.before, at);
+    CHECK_MEM(f.code.bytes + at + 4, f.before + at + 4, CODE_BYTES - at - 4);
+    CHECK_EQ_U64(hook(&f, 15).hooked, FUNCTIONS);
+    CHECK_EQ_U64(target_of(&f, at), to);
+    finish_timed(&f, at, before);
+}
+
+/* Where it cannot come back, its function is not hooked: an open call would never end. */
+static void check_stays(uint32_t back, uint32_t add)
+{
+    fixture f = make_either(0, true);
+    uint32_t at = f.field[JUMPS] - back, before = hfn_load_u32(f.code.bytes + at);
+    hotfn_commit_stats stats;
+
+    poke_u32(&f, at, before + add);
+    stats = hook(&f, 15);
+    CHECK_EQ_U64(stats.hooked, FUNCTIONS - 1);
+    CHECK_EQ_U64(stats.refused, 1);
+    CHECK_EQ_U64(hfn_load_u32(f.code.bytes + at), before + add);
+    CHECK_MEM(f.code.bytes + f.rva[JUMPS], f.before + f.rva[JUMPS], 5);
+    finish_timed(&f, at, before);
+}
+
+static void a_jump_that_is_another_keeps_its_function_unhooked(void)
+{
+    check_stays(0, 3); /* it leads behind the lea of sum */
+    check_stays(1, 2); /* e9 becomes eb: no jump of 5 bytes */
+}
+
 /* ---- While another thread runs the callers. */
 
 typedef struct runner {
@@ -359,6 +433,8 @@ static const check_test tests[] = {
     CHECK_TEST(a_call_that_somebody_changed_since_is_left_alone_and_told),
     CHECK_TEST(a_call_of_a_refused_function_stays),
     CHECK_TEST(stubs_of_the_lowest_slots_stand_first_and_all_calls_count),
+    CHECK_TEST(a_jump_that_comes_back_does_so_for_good),
+    CHECK_TEST(a_jump_that_is_another_keeps_its_function_unhooked),
     CHECK_TEST(calls_change_while_another_thread_makes_them),
 };
 CHECK_MAIN(tests)
