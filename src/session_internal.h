@@ -38,6 +38,7 @@ struct hotfn_session {
     uint32_t module_count;
     hotfn_selection selection;
     const hotfn_list *list; /* kept; NULL: all */
+    const char *cache_folder; /* NULL: none */
     hfn_scanned *scans;
     bool holds_own_code;
     /* joined */

@@ -40,7 +40,9 @@ static bool copy_options(hotfn_session *s, const hotfn_session_options *o,
     s->list = o->list;
     s->selection = *pick;
     s->selection.size = sizeof s->selection;
-    return copy_list(s, o->modules, o->module_count, &s->modules) &&
+    s->cache_folder = o->cache_folder ? copy_text(s, o->cache_folder) : NULL;
+    return (s->cache_folder || !o->cache_folder) &&
+           copy_list(s, o->modules, o->module_count, &s->modules) &&
            copy_list(s, pick->include, pick->include_count, &s->selection.include) &&
            copy_list(s, pick->exclude, pick->exclude_count, &s->selection.exclude);
 }
@@ -169,13 +171,15 @@ static hfn_scanned *scan_file(hotfn_session *s, const hotfn_request *request,
 static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, bool is_main)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
     uint32_t flags = is_main ? HOTFN_MODULE_MAIN : 0;
+    options.cache_folder = s->cache_folder;
     bool wanted = module_wanted(s, request->path, is_main);
     if (!wanted && !is_loader(request)) {
         return NULL;
     }
     hfn_scanned *scanned =
-        scan_file(s, request, NULL, wanted ? flags : flags | HOTFN_MODULE_LEFT_OUT, &err);
+        scan_file(s, request, &options, wanted ? flags : flags | HOTFN_MODULE_LEFT_OUT, &err);
     if (!scanned) {
         hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err.text);
     }
@@ -264,6 +268,7 @@ static hotfn_status scan_main(hotfn_session *s, const char *map_path, hotfn_erro
     request.file_inode = (uint64_t)file.st_ino;
     request.file_stamp = hfn_file_stamp(&file);
     options.map_path = map_path;
+    options.cache_folder = s->cache_folder;
     hotfn_error why = HOTFN_ERROR_INIT;
     if (!scan_file(s, &request, &options, HOTFN_MODULE_MAIN, &why)) {
         return hfn_fail(err, why.status, why.file, why.offset, "%s", why.text);

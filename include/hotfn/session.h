@@ -27,8 +27,10 @@ typedef struct hotfn_session_options {
     const char *durable_path;   /* keep the record in this file while running [memory]     */
     const hotfn_list *list;     /* kept; hook only what it lists [all]                     */
     const char *map_path;       /* borrowed; a linker map gives the main program's names [none] */
+    const char *cache_folder;   /* borrowed; scans are kept there for the next start, as hotfn run
+                                   keeps them in ~/.cache/hotfn [none]                      */
 } hotfn_session_options;
-#define HOTFN_SESSION_OPTIONS_INIT { (uint32_t)sizeof(hotfn_session_options), 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_SESSION_OPTIONS_INIT { (uint32_t)sizeof(hotfn_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Scan the selected modules of the running process and prepare to count.  Nothing is hooked yet.

@@ -424,7 +424,7 @@ class SessionOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("modules", POINTER(c_char_p)),
                 ("module_count", c_uint32), ("slot_capacity", c_uint32),
                 ("selection", POINTER(Selection)), ("durable_path", c_char_p),
-                ("list", c_void_p), ("map_path", c_char_p)]
+                ("list", c_void_p), ("map_path", c_char_p), ("cache_folder", c_char_p)]
 
 
 class JoinOptions(Sized):

@@ -87,6 +87,7 @@ class Session:
     min_size, max_size  of functions, in bytes; 0: no limit
     map        a linker map that gives the main program's names
     durable    keep the record in this file while running, should the process die
+    cache_folder  keep scans there, so that the next start need not read the code again
 
     Made, it has scanned but hooked nothing.  Entering `with`, or start(), hooks; leaving it, or
     stop(), puts every byte back.  Behind `with` the counts stay in `record`, and a glob that matched
@@ -95,7 +96,8 @@ class Session:
 
     def __init__(self, modules: Globs = None, functions: Globs = None, *, exclude: Globs = None,
                  min_size: int = 0, max_size: int = 0, durable: Optional[PathLike] = None, map: Optional[PathLike] = None,
-                 follow_dlopen: bool = True, single_threaded: bool = False) -> None:
+                 follow_dlopen: bool = True, single_threaded: bool = False,
+                 cache_folder: Optional[PathLike] = None) -> None:
         names = glob_list(modules)
         selection = _selection(functions, exclude, min_size, max_size)
         flags = ((0 if follow_dlopen else NO_FOLLOW_DLOPEN)
@@ -103,7 +105,8 @@ class Session:
         options = s.SessionOptions(flags=flags, modules=c_texts(names), module_count=len(names),
                                    selection=ctypes.pointer(selection),
                                    durable_path=path_bytes(durable) if durable else None,
-                                   map_path=path_bytes(map) if map else None)
+                                   map_path=path_bytes(map) if map else None,
+                                   cache_folder=path_bytes(cache_folder) if cache_folder else None)
         out, error = c_void_p(), s.Error()
         check(lib.hotfn_session_create(ctypes.byref(out), options, env(), error), error)
         self._handle = out

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import threading
+import time
 import warnings
 
 import pytest
@@ -43,6 +44,20 @@ def test_bytes_are_restored(target):
     assert {name: entry_bytes(target, name) for name in names} == before
     target.walk(10)
     assert "hop" not in calls_of(session.hot(0))
+
+
+def test_scans_are_kept_where_asked(target, target_path, tmp_path):
+    while time.time() - target_path.stat().st_ctime < 0.05:     # a file this new is not kept
+        time.sleep(0.01)
+
+    def count():
+        with hotfn.Session(modules="libhotfn-target.so", cache_folder=tmp_path) as session:
+            target.walk(10)
+        return calls_of(session.hot(0)), sorted((file.name, file.stat().st_ino) for file in tmp_path.rglob("*.scan"))
+
+    calls, kept = count()
+    assert kept and calls["hop"] == 10
+    assert count() == (calls, kept)     # a scan that is made anew is another file
 
 
 def test_snapshot_stands_still_while_counting_goes_on(target):
