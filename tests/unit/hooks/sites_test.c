@@ -329,17 +329,34 @@ static void finish_timed(fixture *f, uint32_t at, uint32_t before)
     finish_fixture(f);
 }
 
+typedef struct stub_search {
+    uint32_t function;
+    uint64_t begin; /* found */
+} stub_search;
+
+static void look_at_stub(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
+                         uint32_t function_index)
+{
+    stub_search *search = user;
+
+    (void)byte_count, (void)module;
+    if (function_index == search->function)
+        search->begin = address;
+}
+
 /* A call may be open while hooks are taken away: it stays as it is, and is right the next time. */
 static void a_jump_that_comes_back_does_so_for_good(void)
 {
     fixture f = make_either(0, true);
     uint32_t at = f.field[JUMPS], before = hfn_load_u32(f.code.bytes + at);
+    stub_search stub = { JUMPS, 0 };
     uint64_t to;
 
     CHECK_EQ_U64(hook(&f, 15).hooked, FUNCTIONS);
     to = target_of(&f, at);
-    CHECK(leads_to_stub(&f, at));
-    CHECK(to < stub_of(&f, JUMPS) && to != stub_of(&f, SUM));
+    hotfn_hooks_each_stub(f.hooks, look_at_stub, &stub);
+    CHECK_EQ_U64(to, stub.begin); /* what stands there ends the call */
+    CHECK(to != stub_of(&f, JUMPS));
     CHECK_EQ_U64(target_of(&f, f.field[CALLS]), stub_of(&f, SUM));
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     CHECK_EQ_U64(target_of(&f, at), to);
@@ -348,6 +365,23 @@ static void a_jump_that_comes_back_does_so_for_good(void)
     CHECK_EQ_U64(hook(&f, 15).hooked, FUNCTIONS);
     CHECK_EQ_U64(target_of(&f, at), to);
     finish_timed(&f, at, before);
+}
+
+/* Counted only, its call is not open when it jumps. */
+static void a_jump_of_a_counted_function_does_not_come_back(void)
+{
+    fixture f = make_either(0, true);
+    hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    uint32_t module;
+
+    action.kind = HOTFN_ACTION_COUNT;
+    CHECK_EQ_I64(hotfn_hooks_add(f.hooks, f.plan, base_of(&f), JUMPS, &action, &module, NULL),
+                 HOTFN_OK);
+    CHECK_EQ_I64(hotfn_hooks_commit(f.hooks, &stats, NULL), HOTFN_OK);
+    CHECK_EQ_U64(stats.hooked, 1);
+    CHECK_EQ_U64(target_of(&f, f.field[JUMPS]), base_of(&f) + f.rva[SUM]);
+    finish_fixture(&f);
 }
 
 /* Where it cannot come back, its function is not hooked: an open call would never end. */
@@ -434,6 +468,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_call_of_a_refused_function_stays),
     CHECK_TEST(stubs_of_the_lowest_slots_stand_first_and_all_calls_count),
     CHECK_TEST(a_jump_that_comes_back_does_so_for_good),
+    CHECK_TEST(a_jump_of_a_counted_function_does_not_come_back),
     CHECK_TEST(a_jump_that_is_another_keeps_its_function_unhooked),
     CHECK_TEST(calls_change_while_another_thread_makes_them),
 };
