@@ -154,6 +154,8 @@ def times_become_samples_before_they_go(place):
     assert functions["tiny"]["calls_at_least"], functions["tiny"]
     assert step_is_a_sample(report), (functions["step"], report["budget"])
     assert report["budget"]["timing_ns"] > 0 and ", timed calls " in table, table
+    line = next(line for line in table.splitlines() if line.strip().startswith("step: "))
+    assert ("a second took" if "unhooked for" in line else "a second would take") in line, table
     check_parts(report)
     if not functions["step"]["calls_at_least"]:
         assert functions["step"]["calls"] == counts["step"], (functions["step"], counts)
