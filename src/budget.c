@@ -22,7 +22,7 @@
 
 #define MS HFN_BUDGET_MS
 #define LOOK_NS (10 * MS) /* from one look to the next              */
-#define SOON_UNTIL_NS (200 * MS)
+#define SOON_UNTIL_NS (50 * MS)
 #define JUDGED_NS (2 * MS) /* of processor time: less says nothing    */
 #define STOP_TIMEOUT_NS (100 * MS)
 #define HELD_NS MS

@@ -13,7 +13,7 @@
 
 void hfn_busy_probe(uint64_t **row, uint64_t rounds, uint64_t kind);
 
-enum { FUNCTIONS = 64, ROUNDS = 80, TRIES = 100, FEW_TRIES = 4, BARE = 0, COUNTED = 1, PASSED = 2 };
+enum { FUNCTIONS = 64, ROUNDS = 80, TRIES = 40, FEW_TRIES = 4, BARE = 0, COUNTED = 1, PASSED = 2 };
 
 /* The least of some tries is without interruptions. */
 static double try_calls(bool is_sampled, uint32_t tries)
