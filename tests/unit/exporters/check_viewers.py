@@ -5,7 +5,7 @@
     check_viewers.py HOTFN PROGRAM    (export_timed)
 
 The record's story (tests/unit/records/timed.h) has three functions whose times are known.  A program
-that is not installed is passed over, and said to be; tests/soak asks for all of them.
+that is not installed is passed over, and said to be; suite `soak` asks for all of them.
 """
 import collections
 import json
