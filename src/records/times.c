@@ -282,6 +282,41 @@ static bool sort_slow_calls(hfn_times *t)
     return true;
 }
 
+static bool is_slow(const hfn_times *t, const hfn_unreturned *item)
+{
+    return item->kind != HFN_UNRETURNED_RUNS && t->header.slow_ticks > 0 &&
+           item->ticks >= t->header.slow_ticks;
+}
+
+/* A program that hangs is killed within the calls that were too slow.  They come behind those of the ring. */
+static bool add_slow_open_calls(hfn_times *t)
+{
+    uint32_t count = t->slow_count;
+    hotfn_slow_call *slow;
+
+    for (size_t i = 0; i < t->open_count; i++)
+        count += is_slow(t, &t->open[i]);
+    if (count == t->slow_count)
+        return true;
+    slow = make_array(&t->env, count, sizeof *slow);
+    if (!slow)
+        return false;
+    if (t->slow_count > 0)
+        memcpy(slow, t->slow, t->slow_count * sizeof *slow);
+    for (size_t i = 0; i < t->open_count; i++)
+        if (is_slow(t, &t->open[i]))
+            slow[t->slow_count++] = (hotfn_slow_call){ .sequence = ++t->header.slow_used,
+                                                       .start_ticks = t->open[i].start,
+                                                       .ticks = t->open[i].ticks,
+                                                       .node = t->open[i].node - 1,
+                                                       .slot = t->open[i].slot,
+                                                       .thread = t->open[i].thread };
+    free_array(&t->env, t->slow, t->slow_capacity, sizeof *t->slow);
+    t->slow = slow;
+    t->slow_capacity = count;
+    return true;
+}
+
 static void settle_entries(hfn_times *t, uint32_t slots, uint32_t threads)
 {
     size_t kept = 0;
@@ -320,6 +355,8 @@ bool hfn_times_settle(hfn_times *t, uint32_t slot_count, uint32_t thread_count)
 
     if (!t->is_there)
         return true;
+    if (!add_slow_open_calls(t))
+        return false;
     hfn_times_end_open(t);
     if (!settle_tree(t, slot_count, threads) || !sort_slow_calls(t))
         return false;
@@ -432,6 +469,8 @@ bool hfn_times_subtract(hfn_times *t, const hfn_times *from)
 
     if (!t->is_there || !from->is_there)
         return true;
+    if (!add_slow_open_calls(t))
+        return false;
     hfn_packed_init(&histograms, &t->env);
     if (!hfn_packed_difference(&histograms, &t->histograms, &from->histograms,
                                HOTFN_HISTOGRAM_BUCKETS)) {

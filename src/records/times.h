@@ -29,6 +29,7 @@ typedef struct hfn_time_entry {
 enum { HFN_UNRETURNED_RUNS, HFN_UNRETURNED_OUTERMOST, HFN_UNRETURNED_NESTED };
 typedef struct hfn_unreturned {
     uint64_t ticks;  /* since it began; RUNS: since the thread's latest event */
+    uint64_t start;  /* when that was; RUNS: 0                                */
     uint64_t within; /* timed calls that ended in it; sampled: ticks that their ends took */
     uint32_t thread, slot;
     uint32_t node;   /* index + 1, 0: none                                    */

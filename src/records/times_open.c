@@ -109,6 +109,7 @@ bool hfn_times_add_open(hfn_times *t, uint32_t thread, const hfn_open_call *call
         uint64_t how = calls[i].how, start = later(calls[i].start, s->floor);
         hfn_unreturned item = {
             .ticks = since(start, end),
+            .start = start,
             .within = since(calls[i].timed_before, s->timed),
             .thread = thread,
             .slot = (uint32_t)how & HFN_CALL_SLOT,

@@ -206,7 +206,30 @@ static void each_process_has_an_end(void)
     hfn_times_finish(&times);
 }
 
+static void those_that_are_slow_by_then_are_slow_calls(void)
+{
+    hfn_time_state *s = start(HOTFN_TIMING_TREE | HOTFN_TIMING_SLOW);
+
+    times.header.slow_ticks = 100;
+    times.header.slow_used = 4; /* three of them were overwritten */
+    CHECK(hfn_times_make_slow_calls(&times, 1));
+    times.slow[0] = (hotfn_slow_call){ .sequence = 4, .ticks = 300, .node = 1, .slot = INNER };
+    times.nodes[0].parent = times.nodes[1].parent = UINT32_MAX;
+    take(s, two, 2);
+    CHECK(hfn_times_settle(&times, 10, 2));
+    CHECK_EQ_U64(times.slow_count, 2);
+    CHECK_EQ_U64(times.header.slow_used, 5);
+    CHECK_EQ_U64(times.slow[0].ticks, 300);
+    CHECK_EQ_U64(times.slow[1].sequence, 5);
+    CHECK_EQ_U64(times.slow[1].start_ticks, 100);
+    CHECK_EQ_U64(times.slow[1].ticks, 100);
+    CHECK_EQ_U64(times.slow[1].slot, OUTER);
+    CHECK_EQ_U64(times.slow[1].node, 0);
+    hfn_times_finish(&times);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(those_that_are_slow_by_then_are_slow_calls),
     CHECK_TEST(they_have_the_time_until_the_end),
     CHECK_TEST(a_childs_calls_count_from_the_fork_on),
     CHECK_TEST(recursion_counts_once),
