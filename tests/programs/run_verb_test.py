@@ -390,6 +390,26 @@ def warns_of_a_list_that_names_nothing(case):
     check("names no function: nothing will be counted" in err, err)
 
 
+def a_sample_beside_a_full_run_is_said(case):
+    def record(name, *options):
+        case.run(case.target, 100, options=options)
+        return shutil.move(case.record, case.folder / name)
+
+    def said(*words):
+        return subprocess.run([HOTFN, *words], capture_output=True, text=True).stderr
+
+    full, sample = record("full.hfr", "--mode", "time"), record("sample.hfr", "--mode", "time", "--sample", "4")
+    counts, out = record("counts.hfr"), case.folder / "out.hfr"
+    check(f"{sample} timed a sample" in said("diff", full, sample), "one is a sample")
+    check(f"{sample} timed a sample" in said("diff", sample, full), "the other is")
+    for same in (("diff", full, full), ("diff", sample, sample), ("diff", "--by", "calls", full, sample),
+                 ("merge", "-o", out, full, full), ("merge", "-o", out, sample, sample)):
+        check(said(*same) == "", f"{same}: {said(*same)}")
+    check("1 of 2 records timed a sample" in said("merge", "-o", out, full, sample), "merged")
+    check(f"{counts} is not timed" in said("diff", "--by", "self", full, counts), "which is not")
+    check(f"{counts} is not timed" in said("diff", "--by", "self", counts, full), "which is not")
+
+
 def counts_libraries_on_request(case):
     case.run(case.target, 100, options=["--module", "*"])
     check(case.calls("counted_once") == 200, "the program")

@@ -50,11 +50,11 @@ static const char *take(void *user, int word, const char *argument)
     }
 }
 
-static bool is_timed(const hotfn_record *record)
+static uint32_t timing_of(const hotfn_record *record)
 {
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
     hotfn_record_get_time_info(record, &info);
-    return info.flags != 0;
+    return info.flags;
 }
 
 static bool any_fails(const diff *d)
@@ -69,13 +69,22 @@ static bool any_fails(const diff *d)
 
 static int compare(diff *d, const choices *c)
 {
-    d->timed = is_timed(d->old) && is_timed(d->new);
+    uint32_t old = timing_of(d->old), new = timing_of(d->new);
+    d->timed = old && new;
     if (d->by == HOTFN_BY_DEFAULT) {
         d->by = d->timed ? HOTFN_BY_SELF : HOTFN_BY_CALLS;
     }
     if (d->by != HOTFN_BY_CALLS && !d->timed) {
-        fputs("hotfn diff: both records must be timed for that (run with --mode time)\n", stderr);
+        fprintf(stderr,
+                "hotfn diff: %s is not timed, as both must be for that (run with --mode time)\n",
+                old ? d->new_path : d->old_path);
         return TOOL_FAILED;
+    }
+    if (d->by != HOTFN_BY_CALLS && ((old ^ new) & HOTFN_TIMING_SAMPLED)) {
+        fprintf(stderr,
+                "hotfn diff: %s timed a sample of the calls, the other all: how they were "
+                "timed is in the differences too\n",
+                old & HOTFN_TIMING_SAMPLED ? d->old_path : d->new_path);
     }
     if (!c->limit_given && c->show == diff_show_table) {
         d->limit = 30;

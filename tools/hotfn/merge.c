@@ -28,7 +28,7 @@ static const char *take(void *user, int word, const char *argument)
 }
 
 /* Before the merge, whose output may be one of them. */
-static uint32_t count_timed(char **paths, uint32_t count)
+static uint32_t count_timed(char **paths, uint32_t count, uint32_t *sampled)
 {
     uint32_t timed = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -40,6 +40,7 @@ static uint32_t count_timed(char **paths, uint32_t count)
         }
         hotfn_record_close(record);
         timed += info.flags != 0;
+        *sampled += (info.flags & HOTFN_TIMING_SAMPLED) != 0;
     }
     return timed;
 }
@@ -62,7 +63,7 @@ int hotfn_verb_merge(int argc, char **argv)
         return words_misused(argv[0], usage, "-o is missing");
     }
     uint32_t count = (uint32_t)(argc - optind);
-    uint32_t timed = count_timed(argv + optind, count);
+    uint32_t sampled = 0, timed = count_timed(argv + optind, count, &sampled);
     if (hotfn_record_merge((const char *const *)argv + optind, count, c.output, c.mode, NULL,
                            &err) != HOTFN_OK) {
         return hotfn_tool_fail("merge", &err);
@@ -70,6 +71,13 @@ int hotfn_verb_merge(int argc, char **argv)
     if (timed > 0 && timed < count) { /* times of some runs only would be no sum */
         fprintf(stderr, "hotfn merge: only %u of %u records %s timed: calls alone are merged\n",
                 timed, count, timed == 1 ? "was" : "were");
+    }
+    if (timed == count && sampled > 0 && sampled < count) {
+        fprintf(
+            stderr,
+            "hotfn merge: %u of %u records timed a sample of the calls: estimates are among the "
+            "merged times\n",
+            sampled, count);
     }
     return TOOL_OK;
 }
