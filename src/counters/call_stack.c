@@ -16,7 +16,6 @@
  * state that an enter and exit in between restore (call_stack_test.c has one strike at each). */
 #include "counters/call_stack.h"
 
-#include "counters/sampling.h"
 #include "counters/thread_row.h"
 #include "os/linux/own_stack.h"
 #include "os/linux/raw.h"
@@ -224,9 +223,7 @@ static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t pa
 static ALWAYS_INLINE uint32_t next_mean(hfn_time_state *t, const hfn_time_gap *gap, uint32_t slot)
 {
     uint64_t timed = hfn_time_cell_of(t, slot + 1)->timed_calls;
-    uint32_t mean =
-        hfn_sample_mean(hfn_time.worth_ticks, hfn_time.most_mean, timed, gap->seen_ticks);
-    uint32_t least;
+    uint32_t mean = hfn_sample_mean(&hfn_time.sample, timed, &gap->seen), least;
 
     if (!hfn_time.means)
         return mean;
@@ -298,8 +295,7 @@ static ALWAYS_INLINE void exit_sampled_node(hfn_time_state *t, uint64_t how, uin
 
     t->timed += others; /* in the mean as much as all calls that go by take */
     t->passed_by += others;
-    hfn_time_gap_of(t, hfn_call_slot(how))->seen_ticks +=
-        hfn_sample_seen(hfn_time.worth_ticks, passed);
+    hfn_sample_see(&hfn_time.sample, &hfn_time_gap_of(t, hfn_call_slot(how))->seen, passed);
     if (node == 0)
         return;
     n = &hfn_time.nodes[node - 1];

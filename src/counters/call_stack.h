@@ -17,8 +17,7 @@ typedef struct hfn_time_engine {
     uint32_t flags;                       /* HOTFN_TIMING_* */
     hotfn_time_header *header;            /* NULL: nothing is timed */
     uint32_t skips_at, gaps_at, hints_at; /* from the state on  */
-    uint32_t most_mean;   /* sampled: of each function one call in so many is timed, at least */
-    uint64_t worth_ticks; /* sampled: a call that takes so long is always timed */
+    hfn_sample_rule sample; /* sampled */
     uint64_t slow_ticks;  /* UINT64_MAX: none are kept */
     hotfn_time_node *nodes;
     uint64_t *histograms;

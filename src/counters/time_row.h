@@ -17,6 +17,8 @@
 #ifndef HFN_COUNTERS_TIME_ROW_H
 #define HFN_COUNTERS_TIME_ROW_H
 
+#include "counters/sampling.h"
+
 #include <hotfn/timing.h>
 #include <stddef.h>
 #include <stdbool.h>
@@ -68,8 +70,8 @@ typedef struct hfn_waiting_call {
 
 /* Of a function that is sampled. */
 typedef struct hfn_time_gap {
-    uint64_t seen_ticks; /* of the timed calls, but of none more than is worth timing always       */
-    uint32_t mean;       /* what the next timed call stands for.  0: not yet known, for itself alone */
+    hfn_sample_seen seen;
+    uint32_t mean;        /* what the next timed call stands for.  0: not yet known, for itself alone */
     uint32_t cold_inside; /* ticks that its latest timed call saw of its first end */
 } hfn_time_gap;
 
@@ -105,7 +107,7 @@ typedef struct hfn_time_state {
 _Static_assert(sizeof(hfn_time_state) == sizeof(hotfn_time_thread), "one shape");
 _Static_assert(offsetof(hfn_time_state, depth) == offsetof(hotfn_time_thread, depth), "one shape");
 _Static_assert(sizeof(hotfn_time_cell) == 64 && sizeof(hfn_time_frame) == HFN_TIME_FRAME_BYTES &&
-                   sizeof(hfn_time_gap) == 16,
+                   sizeof(hfn_time_gap) == 24,
                "what stubs and cell numbers count with");
 
 /* Where things are, from the state on. */

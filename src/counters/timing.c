@@ -177,16 +177,25 @@ hfn_timing_calls hfn_timing_get_calls(void)
                                (void (*)(void))hfn_time_personality, 0 };
 }
 
+static uint32_t times_mean(const hotfn_time_header *h, uint32_t factor)
+{
+    const uint32_t most = UINT32_C(1) << 30;
+    uint64_t mean = (uint64_t)h->sample_mean * factor;
+
+    if (h->sample_mean <= 1)
+        return 1;
+    return mean < most ? (uint32_t)mean : most;
+}
+
 /* One in N: a call that takes COSTS_WORTH times what timing it costs is; a longer one more often, in
- * proportion, a shorter one less often, but one in RAREST * N at least. */
+ * proportion, a shorter one less often, but one in RAREST * N at least, or RAREST_KNOWN * N. */
 static void choose_sample(const hotfn_time_header *h)
 {
-    enum { COSTS_WORTH = 16, RAREST = 8, MOST = 1 << 30 };
+    enum { COSTS_WORTH = 16, RAREST = 8, RAREST_KNOWN = 64 };
     uint64_t cost = ((uint64_t)h->cost_inside_ticks + h->cost_outside_ticks) >> 8;
-    uint64_t mean = (uint64_t)h->sample_mean * RAREST;
 
-    hfn_time.worth_ticks = (cost > 0 ? cost : 1) * COSTS_WORTH * h->sample_mean;
-    hfn_time.most_mean = h->sample_mean <= 1 ? 1 : (uint32_t)(mean < MOST ? mean : MOST);
+    hfn_time.sample = (hfn_sample_rule){ (cost > 0 ? cost : 1) * COSTS_WORTH * h->sample_mean,
+                                         times_mean(h, RAREST), times_mean(h, RAREST_KNOWN) };
 }
 
 void hfn_timing_start(const hfn_time_memory *m)

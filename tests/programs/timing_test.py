@@ -164,7 +164,7 @@ def edges_are_the_calls(place):
 
 
 def a_sample_counts_exactly_and_knows_callers(place):
-    """Every call is counted; a thousand of each function are timed, then one in 16 of the shortest and more of
+    """Every call is counted; a thousand of each function are timed, then one in 128 of the shortest and more of
     the others; and who called is known though the caller's own call went by untimed."""
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
     bare = run_bare(binary)
@@ -173,7 +173,7 @@ def a_sample_counts_exactly_and_knows_callers(place):
     functions = by_name(report)
     for name, calls in (("small", 425000), ("often", 100000), ("seldom", 25000), ("main", 1)):
         f = functions[name]
-        wanted = min(calls, 1000) + max(calls - 1000, 0) / 16
+        wanted = min(calls, 1000) + max(calls - 1000, 0) / 128
         assert f["timing"] == "sampled" and f["calls"] == calls, f
         assert 0.85 * wanted <= f["timed_calls"] <= calls, (wanted, f)
     assert functions["small"]["timed_calls"] < 425000, functions["small"]

@@ -20,7 +20,7 @@ enum {
     COLD = 300,
     PASS = 3
 };
-enum { WORTH = SAMPLE * 16 * (INSIDE + OUTSIDE) };
+static const hfn_sample_rule rule = { SAMPLE * 16 * (INSIDE + OUTSIDE), 8 * SAMPLE, 64 * SAMPLE };
 
 /* How long a call of inner takes. */
 typedef enum stream_kind {
@@ -33,7 +33,8 @@ typedef enum stream_kind {
 
 typedef struct timed_function {
     uint64_t calls, truth;
-    uint64_t skip, mean, seen; /* as hfn_time_gap */
+    uint64_t skip, mean; /* as hfn_time_gap */
+    hfn_sample_seen seen;
     hotfn_time_cell cell;
     hotfn_time_node node;
     uint64_t histogram[HOTFN_HISTOGRAM_BUCKETS];
@@ -69,7 +70,7 @@ static bool begin(stream *s, timed_function *f, uint64_t *stands_for)
     if (f->skip-- > 0)
         return false;
     *stands_for = f->mean ? f->mean : 1;
-    mean = hfn_sample_mean(WORTH, 8 * SAMPLE, f->cell.timed_calls, f->seen);
+    mean = hfn_sample_mean(&rule, f->cell.timed_calls, &f->seen);
     f->mean = mean;
     f->skip = hfn_sample_skip(&s->drawn, mean);
     f->node.calls += *stands_for;
@@ -79,7 +80,7 @@ static bool begin(stream *s, timed_function *f, uint64_t *stands_for)
 /* As leave and add_to_node. */
 static void end(timed_function *f, uint64_t took, uint64_t within, uint64_t stands_for)
 {
-    f->seen += hfn_sample_seen(WORTH, took);
+    hfn_sample_see(&rule, &f->seen, took);
     f->cell.timed_calls++;
     f->cell.total_ticks += took;
     f->cell.within_timed += within;
@@ -418,15 +419,61 @@ static void a_gap_is_as_long_as_its_mean(void)
     }
 }
 
+/* Of so many calls that took so many ticks in all, and whose squares sum up to so much. */
+static uint32_t mean_of(uint64_t timed, uint64_t ticks, uint64_t squares)
+{
+    const hfn_sample_rule r = { 25600, 128, 1024 };
+    const hfn_sample_seen seen = { ticks, squares };
+
+    return hfn_sample_mean(&r, timed, &seen);
+}
+
 static void long_calls_are_timed_more_often(void)
 {
-    CHECK_EQ_U64(hfn_sample_mean(25600, 128, 999, 999), 1);      /* the first ones all */
-    CHECK_EQ_U64(hfn_sample_mean(25600, 128, 1000, 800000), 32); /* 800 ticks each */
-    CHECK_EQ_U64(hfn_sample_mean(25600, 128, 1000, 100000), 128);
-    CHECK_EQ_U64(hfn_sample_mean(25600, 128, 1000, 0), 128);
-    CHECK_EQ_U64(hfn_sample_mean(25600, 128, 1000, 30000000), 1);
-    CHECK_EQ_U64(hfn_sample_mean(25600, 1, 1000, 100), 1);
-    CHECK_EQ_U64(hfn_sample_seen(25600, 100000000), 25600); /* no matter how long it waited */
+    const hfn_sample_rule one = { 800, 1, 1 };
+    const hfn_sample_seen short_ones = { 100, 10 };
+
+    CHECK_EQ_U64(mean_of(999, 999, 999), 1);            /* the first ones all */
+    CHECK_EQ_U64(mean_of(1000, 800000, 640000000), 32); /* 800 ticks each */
+    CHECK_EQ_U64(mean_of(1000, 100000, 20000000), 128);
+    CHECK_EQ_U64(mean_of(1000, 0, 0), 128);
+    CHECK_EQ_U64(mean_of(1000, 30000000, 900000000000), 1);
+    CHECK_EQ_U64(hfn_sample_mean(&one, 1000, &short_ones), 1);
+}
+
+static void what_is_known_is_timed_less_often(void)
+{
+    const hfn_sample_rule r = { 25600, 128, 1024 };
+    hfn_sample_seen seen = { 0, 0 };
+    uint32_t calls = 0;
+
+    CHECK_EQ_U64(mean_of(10000, 400000, 16000000), 512);  /* 40 ticks each: 1 % */
+    CHECK_EQ_U64(mean_of(10000, 100000, 1000000), 1024);  /* 10: no fewer than that */
+    CHECK_EQ_U64(mean_of(10000, 400000, 400000000), 128); /* some are long */
+    CHECK_EQ_U64(mean_of(10000, 400000, UINT64_MAX), 128);
+    CHECK_EQ_U64(mean_of(10000, 8000000, 6400000000), 32); /* 800 each: as ever */
+    for (; calls < 1000 || hfn_sample_mean(&r, calls, &seen) == 128; calls++)
+        hfn_sample_see(&r, &seen, calls & 1 ? 1 : 199); /* 2000 of them: 3 % */
+    CHECK(calls > 1024 && calls < 3000);
+    hfn_sample_see(&r, &seen, 1000000); /* which waited */
+    CHECK_EQ_U64(hfn_sample_mean(&r, calls + 1, &seen), 128);
+}
+
+static void what_is_seen_does_not_run_over(void)
+{
+    const hfn_sample_rule r = { 25600, 128, 1024 };
+    hfn_sample_seen seen = { 0, 0 };
+
+    hfn_sample_see(&r, &seen, 100000000);
+    CHECK_EQ_U64(seen.ticks, 25600); /* no matter how long it waited */
+    CHECK_EQ_U64(seen.squares, UINT64_C(10000000000000000));
+    for (uint32_t i = 0; i < 4; i++) {
+        hfn_sample_see(&r, &seen, UINT64_MAX);
+        CHECK(seen.squares >= UINT64_C(0xfffffffe00000001));
+    }
+    CHECK_EQ_U64(seen.squares, UINT64_MAX);
+    hfn_sample_see(&r, &seen, 1);
+    CHECK_EQ_U64(seen.squares, UINT64_MAX);
 }
 
 /* Where a budget is to be kept: how often a function is timed before anybody looked at it. */
@@ -447,6 +494,8 @@ static const check_test tests[] = {
     CHECK_TEST(what_a_counted_only_function_calls_is_not_its_callers_own),
     CHECK_TEST(a_gap_is_as_long_as_its_mean),
     CHECK_TEST(long_calls_are_timed_more_often),
+    CHECK_TEST(what_is_known_is_timed_less_often),
+    CHECK_TEST(what_is_seen_does_not_run_over),
 };
 
 CHECK_MAIN(tests)
