@@ -8,16 +8,25 @@
 #include "counters/thread_row.h"
 
 typedef struct probe {
-    uint64_t all, inside; /* ticks */
+    int64_t all, inside; /* ticks */
 } probe;
 
-static probe try_calls(hfn_time_state *t, uint32_t slot)
+static probe try_calls(hfn_time_state *t, uint32_t slot, uint64_t calls)
 {
     const hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
     uint64_t begin = hfn_time_now(), total = c->total_ticks;
 
-    hfn_time_probe(slot, hfn_time_enter_entry, hfn_time_exit_entry, HFN_PROBE_CALLS);
-    return (probe){ hfn_time_now() - begin, c->total_ticks - total };
+    hfn_time_probe(slot, hfn_time_enter_entry, hfn_time_exit_entry, calls);
+    return (probe){ (int64_t)(hfn_time_now() - begin), (int64_t)(c->total_ticks - total) };
+}
+
+/* What more calls take more: none of what passes until one call goes as the other does. */
+static probe try_more_calls(hfn_time_state *t, uint32_t slot)
+{
+    probe few = try_calls(t, slot, HFN_PROBE_FEW);
+    probe more = try_calls(t, slot, HFN_PROBE_FEW + HFN_PROBE_CALLS);
+
+    return (probe){ more.all - few.all, more.inside - few.inside };
 }
 
 /* The first finds its code cold, and one may be interrupted. */
@@ -45,12 +54,14 @@ HFN_KEEPS_REGISTERS void hfn_time_learn_cost(void)
     if (!row || !h || !can_measure(hfn_time_state_of(row), slot))
         return;
     for (int i = 0; i < 3; i++) {
-        tried[i] = try_calls(hfn_time_state_of(row), (uint32_t)slot);
+        tried[i] = try_more_calls(hfn_time_state_of(row), (uint32_t)slot);
         if (hfn_thread_row != row || hfn_time.header != h)
             return; /* the counters were given up */
     }
     middle = middle_of(tried);
-    __atomic_fetch_add(&h->probed_ticks, middle.all, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&h->probed_inside_ticks, middle.inside, __ATOMIC_RELAXED);
+    if (middle.inside < 0 || middle.all < middle.inside)
+        return;
+    __atomic_fetch_add(&h->probed_ticks, (uint64_t)middle.all, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&h->probed_inside_ticks, (uint64_t)middle.inside, __ATOMIC_RELAXED);
     __atomic_fetch_add(&h->probed_calls, HFN_PROBE_CALLS, __ATOMIC_RELAXED);
 }

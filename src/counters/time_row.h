@@ -27,7 +27,8 @@
 #define HFN_LOG_CAPACITY 4096u   /* deeper calls are timed, but not followed through a longjmp */
 #define HFN_LIMBO_CAPACITY 256u
 #define HFN_HINT_BITS 13u
-#define HFN_PROBE_CALLS 64u /* that a thread makes to learn what they cost, each time */
+#define HFN_PROBE_CALLS 64u /* that a thread makes to learn what they cost, each time ... */
+#define HFN_PROBE_FEW 16u   /* ... more than as many as these */
 
 /* What a stub keeps of a call on the thread's own stack.  A call can be ended with this alone,
  * whatever became of the log: on another thread, after other stacks ran, in any order. */

@@ -120,14 +120,12 @@ enum { BARE, FLAT, TIMED, KINDS };
 
 static void write_costs(hotfn_time_header *h, const probe *p)
 {
-    double reading = (double)h->resolution_ticks / HFN_PROBE_CALLS;
-
     h->cost_inside_ticks = in_units(least(p[TIMED].inside, p[TIMED].all));
     h->cost_outside_ticks = in_units(p[TIMED].all - p[BARE].all - p[TIMED].inside);
     if (!(h->flags & HOTFN_TIMING_SAMPLED)) {
         h->flat_inside_ticks = in_units(least(p[FLAT].inside, p[FLAT].all));
         h->flat_outside_ticks = in_units(p[FLAT].all - p[BARE].all - p[FLAT].inside);
-        h->probe_ticks = in_units(p[BARE].all + reading);
+        h->probe_ticks = in_units(p[BARE].all);
     }
     h->count_cost_ticks = in_units(count_cost_ticks());
     if (p[TIMED].own >= 1)

@@ -8,7 +8,7 @@
 
 #include <signal.h>
 
-enum { TRIES = 3 };
+enum { TRIES = 3, CALLS = TRIES * (2 * HFN_PROBE_FEW + HFN_PROBE_CALLS) };
 
 static uint64_t own_slot(void)
 {
@@ -37,14 +37,14 @@ static void check_tried_once(hfn_time_state *t, uint64_t calls)
 
     CHECK_EQ_U64(timed.header.probed_calls, HFN_PROBE_CALLS);
     CHECK(timed.header.probed_ticks > timed.header.probed_inside_ticks);
-    CHECK_EQ_U64(own->timed_calls, (uint64_t)TRIES * HFN_PROBE_CALLS);
+    CHECK_EQ_U64(own->timed_calls, CALLS);
     CHECK(own->total_ticks >= timed.header.probed_inside_ticks);
     CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, calls);
     CHECK_EQ_U64(timed_cell(t, 0)->timed_calls, 0);
     CHECK_EQ_U64(t->depth, 0);
     CHECK_EQ_U64(t->current, 0);
-    CHECK_EQ_U64(t->timed, HFN_PROBE_AT + TRIES * HFN_PROBE_CALLS);
-    CHECK_EQ_U64(t->outside.callee_timed, calls + TRIES * HFN_PROBE_CALLS);
+    CHECK_EQ_U64(t->timed, HFN_PROBE_AT + CALLS);
+    CHECK_EQ_U64(t->outside.callee_timed, calls + CALLS);
 }
 
 static void its_cell_stands_behind_all_else_of_the_row(void)
@@ -67,7 +67,7 @@ static void a_cost_is_learnt_once_in_2_16_calls(void)
         CHECK_EQ_U64(timed.header.probed_calls, 0);
         call(1, full, 1);
         check_tried_once(t, HFN_PROBE_AT);
-        call(1, full, 0xffff - TRIES * HFN_PROBE_CALLS);
+        call(1, full, 0xffff - CALLS);
         CHECK_EQ_U64(timed.header.probed_calls, HFN_PROBE_CALLS);
         call(1, full, 1);
         CHECK_EQ_U64(timed.header.probed_calls, 2 * HFN_PROBE_CALLS);
@@ -145,10 +145,9 @@ static void a_handlers_calls_are_counted_while_a_cost_is_learnt(void)
     hfn_time_learn_cost();
     trap_flag_clear();
     signal(SIGTRAP, SIG_DFL);
-    CHECK(struck > TRIES * HFN_PROBE_CALLS);
+    CHECK(struck > CALLS);
     CHECK_EQ_U64(timed_cell(t, 9)->timed_calls, struck);
-    CHECK_EQ_U64(hfn_time_cell_of(t, (uint32_t)own_slot() + 1)->timed_calls,
-                 (uint64_t)TRIES * HFN_PROBE_CALLS);
+    CHECK_EQ_U64(hfn_time_cell_of(t, (uint32_t)own_slot() + 1)->timed_calls, CALLS);
     CHECK_EQ_U64(timed.header.probed_calls, HFN_PROBE_CALLS);
     CHECK_EQ_U64(t->depth, 0);
     CHECK_EQ_U64(t->current, 0);
