@@ -22,7 +22,7 @@ typedef struct hotfn_session_options {
     uint32_t flags; /* HOTFN_SESSION_* [none]                                              */
     const char *const *modules; /* borrowed; globs on module file names [the main program] */
     uint32_t module_count;
-    uint32_t slot_capacity;     /* functions that can be counted [what the modules have, twice] */
+    uint32_t slot_capacity;     /* functions that can be counted [2^20]                   */
     const hotfn_selection *selection; /* borrowed; which functions [all]                   */
     const char *durable_path;   /* keep the record in this file while running [memory]     */
     const hotfn_list *list;     /* kept; hook only what it lists [all]                     */
@@ -52,7 +52,8 @@ HOTFN_API hotfn_status hotfn_session_snapshot(const hotfn_session *session, hotf
 HOTFN_API hotfn_status hotfn_session_save(hotfn_session *session, const char *path, hotfn_error *err);
 /* Unhook: every byte is put back.  May be started again; the counts go on.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_session_stop(hotfn_session *session, hotfn_error *err);
-/* Stop if running, then free.  NULL is fine.  Since 0.1. */
+/* Stop if running, then free.  NULL is fine.  Stubs and the rows of threads that counted stay mapped, emptied, for
+ * one may stand there: slot_capacity words of addresses each, and no memory.  Since 0.1. */
 HOTFN_API void hotfn_session_destroy(hotfn_session *session);
 /* The hook set (a view), for unwinders and stub names.  Since 0.1. */
 HOTFN_API const hotfn_hooks *hotfn_session_hooks(const hotfn_session *session);
