@@ -335,6 +335,9 @@ hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
     size_t before = p->loaded_count;
     hfn_os_each_module(see_module, p);
     hotfn_status s = p->loaded_count > before || before == 0 ? commit(p, err) : HOTFN_OK;
+    if (before == 0) {
+        hfn_live_map_ready(p->live);
+    }
     forget_unseen(p);
     return s;
 }

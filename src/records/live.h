@@ -84,6 +84,9 @@ hfn_time_sizes hfn_time_sizes_wanted(const hotfn_live_options *options);
 hfn_time_sizes hfn_time_sizes_found(const hfn_layout *layout);
 /* Say in the header what is kept and where, once the record is mapped; the clock starts. */
 void hfn_live_begin_times(hotfn_live *live, const hotfn_live_options *options);
+/* Memory that first calls will need: made, once functions are known; mapped, in the target. */
+void hfn_live_make_ready(const hotfn_live *live);
+void hfn_live_map_ready(const hotfn_live *live);
 /* Its memory for the counters; false: the record is not timed. */
 bool hfn_live_time_memory(const hotfn_live *live, hfn_time_memory *out);
 hotfn_time_header *hfn_live_time_header(const hotfn_live *live); /* NULL: not timed */

@@ -360,6 +360,7 @@ hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *mo
     hfn_put32(at + HFN_MODULE_SLOTS, live->slot_count - slots);
     *index = live->module_count++;
     publish(live);
+    hfn_live_make_ready(live);
     return HOTFN_OK;
 }
 
