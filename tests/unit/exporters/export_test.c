@@ -152,7 +152,7 @@ static void long_names_are_cut_to_the_terminal(void)
     o.width = 65;
     table = export_as("table", &o);
     CHECK(strstr(table, "  <script>alert(1)<\xe2\x80\xa6>\n") != NULL); /* as table_fold.c has it */
-    CHECK(strstr(table, "  comma,semicolon;\n") != NULL);              /* there is room */
+    CHECK(strstr(table, "  comma,semicolon;\n") != NULL);               /* there is room */
     CHECK(strstr(table, "no room for: rank\n") != NULL);
     free(table);
 }
