@@ -105,7 +105,20 @@ static bool open_table(const hfn_loaded_module *m, hfn_eh_table *out)
     return hfn_eh_table_open(out, bytes, u.header);
 }
 
-/* ---- All functions that have a slot. */
+/* ---- All functions that have a slot, and the parts of them that stand elsewhere. */
+
+/* Whose code it is, by its place in the module: its own, or of a part (gcc's .cold) its function's; UINT32_MAX: not known. */
+static uint32_t owner_of(const hfn_process *p, uint32_t first, uint32_t count, uint32_t index)
+{
+    const uint8_t *state =
+        hfn_live_section(p->live, HFN_SECTION_STATES) + (uint64_t)(first + index) * HFN_STATE_BYTES;
+    uint32_t word = hfn_shared_get32(state + HFN_STATE_WORD);
+    uint32_t owner = index;
+
+    if (HFN_STATE_OF(word) == HOTFN_STATE_FRAGMENT)
+        owner = hfn_get32(state + HFN_STATE_OFFSET) - 1;
+    return owner < count ? owner : UINT32_MAX;
+}
 
 static void add_ranges(mapping *map, const hfn_loaded_module *m)
 {
@@ -122,8 +135,11 @@ static void add_ranges(mapping *map, const hfn_loaded_module *m)
                             (uint64_t)(first + i) * HFN_FUNCTION_BYTES;
         uint64_t begin = m->base + hfn_get64(at + HFN_FUNCTION_RVA);
         uint64_t end = begin + hfn_get64(at + HFN_FUNCTION_SIZE);
-        map->whole = (hfn_code_range){ begin, end, slots[i], 0 };
-        if (slots[i] != HOTFN_NO_SLOT && (hfn_live_is_timed(p->live, first + i) || !add_rows(map)))
+        uint32_t owner = owner_of(p, first, count, i);
+        if (owner == UINT32_MAX || slots[owner] == HOTFN_NO_SLOT)
+            continue;
+        map->whole = (hfn_code_range){ begin, end, slots[owner], 0 };
+        if (hfn_live_is_timed(p->live, first + owner) || !add_rows(map))
             add_range(map, begin, end, 0);
     }
 }

@@ -142,7 +142,7 @@ static void put_functions(const walk *w, hfn_scan_header *h, uint8_t *block)
         e[25] = (uint8_t)v.strategy;
         e[26] = (uint8_t)v.reason;
         e[27] = (uint8_t)(v.reason >> 8);
-        put32(e + 28, v.offset);
+        put32(e + 28, e[24] == HOTFN_STATE_FRAGMENT ? v.comes_to : v.offset);
         put32(e + 32, v.flags);
         h->hookable_count += e[24] == HOTFN_STATE_WAITING;
         h->refused_count += e[24] == HOTFN_STATE_REFUSED;

@@ -31,7 +31,7 @@ typedef struct hotfn_record_function {
     uint32_t counted; /* out: 1 if calls means something, else null in reports */
     uint32_t flags;  /* HOTFN_VERDICT_*               */
     uint32_t name_count;
-    uint32_t reason_offset; /* bytes from the entry   */
+    uint32_t reason_offset; /* bytes from the entry; FRAGMENT: its function's index in the module plus 1, 0: not known */
     const char *name;
     const char *names;
     const char *strategy;    /* "jump"; "" if none    */

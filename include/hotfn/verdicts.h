@@ -96,7 +96,8 @@ typedef struct hotfn_verdict {
                                RETARGET's call stands: the stub runs at the callee's entry */
     uint32_t patch_bytes;  /* bytes that the patch overwrites at the entry                 */
     uint32_t comes_to;     /* TIMED: its call ends where it jumps on to this function, which may not
-                               run within it: its index plus 1; 0: there is none           */
+                               run within it: its index plus 1; 0: there is none.
+                               FRAGMENT: the only function that jumps there                */
 } hotfn_verdict;
 #define HOTFN_VERDICT_INIT { (uint32_t)sizeof(hotfn_verdict), 0, 0, 0, 0, 0, 0, 0, 0 }
 

@@ -81,6 +81,8 @@ static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
     hfn_tables_scan(&j);
     hfn_orphans_scan(&j);
     judge_all(&j, v->items);
+    if (options->flags & HOTFN_VERDICTS_TIMING)
+        hfn_timing_find_owners(&j, v->items); /* by all branches: */
     hfn_sites_keep(&j, v->items);
     if (options->flags & HOTFN_VERDICTS_TIMING)
         hfn_timing_judge(&j, v->items);

@@ -145,6 +145,8 @@ bool hfn_is_standard(const hfn_judging *j, const char *name);
 bool hfn_pops_nothing(const hfn_judging *j, const char *name);
 /* timing.c: which hookable functions may be timed; their flags. */
 void hfn_timing_judge(hfn_judging *j, hfn_verdict *items);
+/* comes_to of fragments.  Before hfn_sites_keep leaves out branches that nobody changes. */
+void hfn_timing_find_owners(const hfn_judging *j, hfn_verdict *items);
 /* sites.c: of the branches, those that may be sent to a stub; in place: target becomes the index of the
  * function. */
 void hfn_sites_keep(hfn_judging *j, const hfn_verdict *verdicts);

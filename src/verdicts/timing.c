@@ -290,6 +290,37 @@ static void settle_comebacks(timing *t)
     }
 }
 
+/* ---- Whose parts fragments are: who calls from there is known by them. */
+
+/* The subject that rva lies in; count: none. */
+static uint32_t subject_around(const hfn_judging *j, uint64_t rva)
+{
+    uint32_t next = hfn_judging_lower(j, rva + 1);
+
+    return next > 0 && rva < j->subjects[next - 1].end ? next - 1 : j->count;
+}
+
+/* One that several functions jump to is nobody's, as is one that only other fragments do. */
+void hfn_timing_find_owners(const hfn_judging *j, hfn_verdict *items)
+{
+    const uint32_t several = UINT32_MAX;
+
+    for (size_t i = 0; i < j->branch_count; i++) {
+        uint32_t part = subject_around(j, j->branches[i].target);
+        uint32_t from = subject_around(j, j->branches[i].field);
+        uint32_t *owner;
+        if (part == j->count || from == j->count ||
+            items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT ||
+            items[from].pub.verdict == HOTFN_VERDICT_FRAGMENT)
+            continue;
+        owner = &items[part].pub.comes_to;
+        *owner = *owner == 0 || *owner == from + 1 ? from + 1 : several;
+    }
+    for (uint32_t i = 0; i < j->count; i++)
+        if (items[i].pub.comes_to == several)
+            items[i].pub.comes_to = 0;
+}
+
 /* ---- Runtimes that look at their own stacks. */
 
 static bool has_own_walker(const hfn_judging *j)

@@ -496,6 +496,21 @@ def what_counted_only_functions_call_is_not_their_callers_own(place):
                 assert abs(caller["total_ns"] - caller["self_ns"] - callee["total_ns"]) < 10, (caller, callee)
 
 
+def calls_from_parts_that_stand_elsewhere_are_their_functions(place):
+    """What gcc puts aside (.cold) calls in the name of the function whose part it is."""
+    binary = build(place, "timed_cold.c", "-O2", "-fno-optimize-sibling-calls")
+    report = run(place, binary, "--mode", "time", "--sample", "2")[2]
+    names = [f["name"] for f in report["functions"]]
+    if not {"timed.cold", "counted.cold"} <= set(names):
+        raise cases.Skipped("this gcc puts nothing aside")
+    calls = {(names[e["caller"]], names[e["callee"]]): e["calls"] for e in report["edges"] if e["caller"] is not None}
+    assert calls["timed", "one"] == calls["counted", "two"] == 2000, calls
+    if by_name(report)["counted"]["timing"] == "count-only":
+        folded = subprocess.run([HOTFN, "export", "-F", "folded", "-o", "-", place / "run.hfr"],
+                                capture_output=True, text=True, check=True).stdout
+        assert ";calls_it;counted;two " in folded, folded
+
+
 def wrong_unwind_data_do_no_harm(place):
     """A sample finds callers by them; what they say of a frame's size may lead out of the stack."""
     binary = build(place, "timed_wrong_rows.c", "-O1", "-fno-optimize-sibling-calls")
@@ -554,6 +569,7 @@ CASES = [
     perf_goes_through_timed_stubs,
     a_killed_program_leaves_its_times,
     outlined_pieces_find_their_callers_arguments,
+    calls_from_parts_that_stand_elsewhere_are_their_functions,
     wrong_unwind_data_do_no_harm,
     wrong_words_are_refused,
 ]

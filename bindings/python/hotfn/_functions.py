@@ -10,6 +10,9 @@ from ._errors import decode
 from ._text import demangle, split_names
 
 
+FRAGMENT = 3  # HOTFN_STATE_FRAGMENT: its reason_offset tells whose part it is
+
+
 class Named:
     """Of a dataclass with the linker's `name` and all `names`."""
     name: str
@@ -38,4 +41,4 @@ def fields_of(raw: s.RecordFunction) -> Dict[str, Any]:
             "names": (decode(raw.name), *split_names(raw.names, others)),
             "strategy": text_or_none(raw.strategy), "reason": reason,
             "reason_text": text_or_none(raw.reason_text),
-            "offset": raw.reason_offset if reason else None}
+            "offset": raw.reason_offset if reason and raw.state != FRAGMENT else None}

@@ -341,6 +341,8 @@ static uint32_t reason_of_jumped(bool own)
     CHECK_EQ_U64(scene_verdict(&s, cold).pub.verdict, HOTFN_VERDICT_FRAGMENT);
     CHECK(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
     CHECK_EQ_U64(reason_at(&s, g), 0);
+    CHECK_EQ_U64(scene_verdict(&s, cold).pub.comes_to,
+                 hotfn_functions_find(s.functions, own ? f : g) + 1);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
@@ -351,6 +353,28 @@ static void a_part_that_jumps_to_an_entry_is_followed(void)
 {
     CHECK_EQ_U64(reason_of_jumped(false), 0);
     CHECK_EQ_U64(reason_of_jumped(true), HOTFN_REASON_ENTRY_JUMPED);
+}
+
+/* Each of f and g: sub rdi, 1; je f.cold; ret. */
+static void a_part_that_two_functions_jump_to_is_nobodys(void)
+{
+    scene s = scene_begin();
+    uint64_t f = scene_here(&s), g = f + 16, cold = f + 32;
+
+    for (uint64_t at = f; at <= g; at += g - f) {
+        SCENE_CODE(&s, "\x48\x83\xEF\x01\x0F");
+        scene_branch(&s, 0x84, cold);
+        SCENE_CODE(&s, "\xC3");
+        scene_symbol(&s, at == f ? "f" : "g", known(&s, at), scene_here(&s) - at, FUNC);
+        scene_nops(&s, at + 16 - scene_here(&s));
+    }
+    SCENE_CODE(&s, "\x31\xC0\x90\x90\x90\xC3");
+    scene_symbol(&s, "f.cold", cold, 6, FUNC);
+    s.fdes[s.fde_count++] = (scene_fde){ .begin = cold, .size = 6, .inner = true };
+    judge(&s);
+    CHECK_EQ_U64(scene_verdict(&s, cold).pub.verdict, HOTFN_VERDICT_FRAGMENT);
+    CHECK_EQ_U64(scene_verdict(&s, cold).pub.comes_to, 0);
+    scene_finish(&s);
 }
 
 /* 5 bytes; call leaf; call rax; the rest; the landing pad of [site, site + site_bytes), and what the frame's
@@ -503,6 +527,7 @@ static const check_test tests[] = {
     CHECK_TEST(ways_behind_calls_must_meet_at_one_depth),
     CHECK_TEST(cases_in_another_part_are_followed),
     CHECK_TEST(a_part_that_jumps_to_an_entry_is_followed),
+    CHECK_TEST(a_part_that_two_functions_jump_to_is_nobodys),
     CHECK_TEST(exceptions_are_followed_to_their_pads),
     CHECK_TEST(pads_have_the_frame_pointer_of_the_call),
     CHECK_TEST(exceptions_take_the_arguments_of_their_calls),
