@@ -13,7 +13,7 @@
  * seen.  No frame is ever read through the log: its memory may be gone.
  *
  * A signal may strike at any instruction, and its handler may make timed calls: each store leaves a
- * state that an enter and exit in between restore (call_stack_test.c has one strike at each). */
+ * state that an enter and exit in between restore (call_strikes_test.c has one strike at each). */
 #include "counters/call_stack.h"
 
 #include "counters/thread_row.h"
@@ -66,17 +66,29 @@ HFN_KEEPS_REGISTERS void hfn_time_went_back(void)
     __atomic_fetch_add(&hfn_time.header->clock_went_back, 1, __ATOMIC_RELAXED);
 }
 
-/* Since the thread's latest event its current call ran. */
-static ALWAYS_INLINE void pass_time(hfn_time_state *t, uint32_t current, uint64_t now)
+/* Since the thread's latest event its current call ran.  False: that event is younger than now. */
+static ALWAYS_INLINE bool pass_time(hfn_time_state *t, uint32_t current, uint64_t now)
 {
     uint64_t passed = now - hfn_load_tick(&t->last_tick);
 
+    if (HFN_UNLIKELY((int64_t)passed < 0))
+        return false;
     hfn_store_tick(&t->last_tick, now);
-    if (HFN_UNLIKELY((int64_t)passed < 0)) {
-        hfn_time_went_back();
-        return;
-    }
     hfn_add_tick(&hfn_time_cell_of(t, current)->self_ticks, passed);
+    return true;
+}
+
+/* It is a handler's, which struck since the clock was read (it strikes there most: the processor waits for its
+ * counter), and has counted its time; or the clock went back. Answers the time that it is now. */
+static NOINLINE HFN_KEEPS_REGISTERS uint64_t pass_time_again(hfn_time_state *t, uint32_t current)
+{
+    uint64_t now = ticks();
+
+    if (!pass_time(t, current, now)) {
+        hfn_store_tick(&t->last_tick, now);
+        hfn_time_went_back();
+    }
+    return now;
 }
 
 static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, uint64_t end)
@@ -488,8 +500,6 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     uint32_t slot = what == KEPT_SAMPLES ? f->slot & HFN_CALL_SLOT : (uint32_t)f->slot, depth,
              flags, node = 0, caller;
     uint64_t begin, now, timed, how;
-    bool left;
-    hotfn_time_cell *c;
     hfn_open_call *log;
     hfn_time_state *t;
 
@@ -502,12 +512,13 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     t = hfn_time_state_of(row);
     log = hfn_time_log_of(t);
     depth = t->depth;
-    left = HFN_LIKELY(depth - 1 < HFN_LOG_CAPACITY) && lies_below(&log[depth - 1], address_of(f));
+    bool left =
+        HFN_LIKELY(depth - 1 < HFN_LOG_CAPACITY) && lies_below(&log[depth - 1], address_of(f));
     if (HFN_UNLIKELY(left || t->limbo_count > 0)) {
         settle(HFN_PASS(t), HFN_PASS(address_of(f)));
         depth = t->depth;
     }
-    c = hfn_time_cell_of(t, slot + 1);
+    hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
     flags = is_nested(log, c->open, slot, depth) ? HFN_CALL_NESTED : 0;
     if (HFN_LIKELY(!flags))
         c->open = depth + 1;
@@ -543,7 +554,11 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         t->depth = depth + 1;
         now = ticks();
     }
-    pass_time(t, caller, now);
+    if (HFN_UNLIKELY(!pass_time(t, caller, now))) {
+        now = pass_time_again(HFN_PASS(t), HFN_PASS(caller));
+        if (depth < HFN_LOG_CAPACITY)
+            log[depth].start = now;
+    }
     t->current = slot + 1;
     f->start = now;
     if (what != KEPT_TIMES)
@@ -573,7 +588,8 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
     } else {
         timed_before = end_out_of_order(HFN_PASS(t), HFN_PASS(f), HFN_PASS(now));
     }
-    pass_time(t, t->current, now);
+    if (HFN_UNLIKELY(!pass_time(t, t->current, now)))
+        now = pass_time_again(HFN_PASS(t), HFN_PASS(t->current));
     t->current = f->caller;
     passed = duration(t, f->start, now);
     if (what == KEPT_SAMPLES)
@@ -744,7 +760,7 @@ void hfn_time_leave(uint64_t frame)
             is_innermost = false;
             continue;
         }
-        pass_time(t, t->current, ticks());
+        pass_time_again(HFN_PASS(t), HFN_PASS(t->current));
         account(t, &log[i], t->last_tick, t->timed - log[i].timed_before);
         log[i].how |= HFN_CALL_ENDED;
         if (is_innermost)

@@ -112,8 +112,8 @@
     movq    %rax, LOG_START(%rsi)
     movq    %rax, %rdx
     subq    LAST_TICK(%rcx), %rdx
-    movq    %rax, LAST_TICK(%rcx)
     js      6f
+1:  movq    %rax, LAST_TICK(%rcx)
     movl    CALLER(%rdi), %esi
     shlq    $CELL_SHIFT, %rsi
     addq    %rdx, CELLS + SELF(%rcx, %rsi)
@@ -134,7 +134,13 @@
     popq    %rax
     .cfi_adjust_cfa_offset -8
     jmp     3b
-6:  pushq   %rax
+6:  read_clock                          /* pass_time_again */
+    movq    %rax, LOG_START(%rsi)
+    movq    %rax, %rdx
+    subq    LAST_TICK(%rcx), %rdx
+    jns     1b
+    movq    %rax, LAST_TICK(%rcx)
+    pushq   %rax
     .cfi_adjust_cfa_offset 8
     call    hfn_time_went_back
     popq    %rax
@@ -176,8 +182,8 @@
     addq    %rcx, %r8                   /* CELL(r8) is its cell */
     movq    %rax, %rsi
     subq    LAST_TICK(%rcx), %rsi
-    movq    %rax, LAST_TICK(%rcx)
     js      6f
+10: movq    %rax, LAST_TICK(%rcx)
     pushq   %rdx
     .cfi_adjust_cfa_offset 8
     movl    CURRENT(%rcx), %edx
@@ -227,7 +233,14 @@
     jmp     1b
 7:  xorl    %eax, %eax
     jmp     8b
-6:  call    hfn_time_went_back
+6:  movq    %rdx, %rsi
+    read_clock                          /* pass_time_again */
+    movq    %rsi, %rdx
+    movq    %rax, %rsi
+    subq    LAST_TICK(%rcx), %rsi
+    jns     10b
+    movq    %rax, LAST_TICK(%rcx)
+    call    hfn_time_went_back
     jmp     4b
 5:  call    hfn_time_exit
     jmp     0b

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Timed calls that begin and end in every way: in order, by longjmp, by exceptions, on other stacks, past
- * the log's end, with a clock that goes back, with a signal at each instruction.  Own times always sum
- * to the busy time, and no call ends twice. */
+ * the log's end, with a clock that goes back.  Own times always sum to the busy time, and no call ends twice.
+ * call_strikes_test.c has those that a signal interrupts. */
 #include "counters/timed_row.h"
-#include "counters/trap_flag.h"
 
 #include "../../property/random.h"
 #include "check.h"
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 enum { STACKS = 3, STACK_BYTES = 1 << 16, MOST_OPEN = 512 };
@@ -703,72 +701,6 @@ static void threads_share_the_pools(void)
     timed_forget();
 }
 
-/* ---- A signal at each instruction. */
-
-#if defined(__has_feature)
-#define UNDER_TSAN __has_feature(thread_sanitizer) /* it delivers signals when it likes */
-#else
-#define UNDER_TSAN 0
-#endif
-#if (defined(__x86_64__) || defined(__i386__)) && !UNDER_TSAN && !defined(__SANITIZE_THREAD__)
-#define CAN_STEP 1
-static uint64_t struck;
-
-static void on_step(int number)
-{
-    hfn_time_frame f;
-
-    (void)number;
-    struck++;
-    enter(&f, 9, true);
-    leave(&f, true);
-}
-
-/* Five, on the thread's stack: as C does them or by way of the entries. */
-static void call_within(hfn_time_frame *frame, bool full, bool by_entries)
-{
-    if (by_entries) {
-        hfn_time_probe(2, hfn_time_enter_entry, hfn_time_exit_entry, 5);
-        return;
-    }
-    for (volatile int i = 0; i < 5; i++) {
-        enter(frame, 2, full);
-        leave(frame, full);
-    }
-}
-
-static void a_handlers_calls_at_any_instruction_keep_the_sums(void)
-{
-    struct sigaction action = { .sa_handler = on_step };
-
-    sigaction(SIGTRAP, &action, NULL);
-    for (int kind = 0; kind < 3; kind++) {
-        bool full = kind == 1;
-        hfn_time_frame frames[2], *outer = &frames[1], *inner = &frames[0];
-        timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS);
-        hfn_time_state *t = timed_use(0);
-        struck = 0;
-        trap_flag_set();
-        enter(outer, 1, full);
-        call_within(inner, full, kind == 2);
-        leave(outer, full);
-        trap_flag_clear();
-        CHECK(struck > 500);
-        CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);
-        CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 5);
-        CHECK_EQ_U64(timed_cell(t, 9)->timed_calls, struck);
-        /* What passes in a handler, or while it strikes, may count once more: for whom it struck, or outside. */
-        CHECK(timed_own_sum(t) + t->outside.self_ticks >= t->last_tick - t->first_tick);
-        CHECK(timed_own_sum(t) + t->outside.self_ticks <= 2 * (t->last_tick - t->first_tick));
-        CHECK_EQ_U64(t->depth, 0);
-        CHECK_EQ_U64(t->current, 0);
-        CHECK_EQ_U64(timed.header.abandoned_exits, 0);
-        timed_forget();
-    }
-    signal(SIGTRAP, SIG_DFL);
-}
-#endif
-
 static const check_test tests[] = {
     CHECK_TEST(calls_in_order_are_summed),
     CHECK_TEST(recursion_counts_once),
@@ -791,8 +723,5 @@ static const check_test tests[] = {
     CHECK_TEST(a_sampled_calls_caller_is_whose_code_it_goes_back_to),
     CHECK_TEST(a_sampled_call_that_was_jumped_to_has_who_jumped_as_caller),
     CHECK_TEST(threads_share_the_pools),
-#if defined(CAN_STEP)
-    CHECK_TEST(a_handlers_calls_at_any_instruction_keep_the_sums),
-#endif
 };
 CHECK_MAIN(tests)
