@@ -114,10 +114,14 @@ def generated_programs_show_their_times(place):
         binary = build(place, place / f"made{seed}.c", "-O2", "-fno-optimize-sibling-calls",
                        compiler=compilers[0 if FLAGS else seed % len(compilers)])
         for options in (("--flat",), ()):
+            never_right = set(calls) | {"busy"}     # each function in a run of its own, if need be: the shortest takes 0.1 ms
+
             def measure():
                 status, output, report = run(place, binary, "--mode", "time", *options)
                 assert status == 0, status
-                return what_differs(output, report, calls)
+                off = what_differs(output, report, calls)
+                never_right.intersection_update(x[0] for x in off)
+                return [x for x in off if x[0] in never_right]
             cases.comes_out_right(measure)
 
 
