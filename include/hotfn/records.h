@@ -236,8 +236,11 @@ HOTFN_API hotfn_status hotfn_record_get_function(const hotfn_record *record, uin
                                                  hotfn_record_function *out);
 HOTFN_API hotfn_status hotfn_record_get_thread(const hotfn_record *record, uint32_t index,
                                                hotfn_record_thread *out);
-/* Only rows of this process count from now on; 0: all.  Since 0.1. */
+/* Only rows of this process count from now on, or of this thread: calls, times, histograms, trees, events; 0: all.  Threads
+ * that ended may share a row, by the latest one's number.  HOTFN_OK, HOTFN_E_NOT_FOUND (no row is of both; nothing
+ * changed), HOTFN_E_MEMORY.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_choose_process(hotfn_record *record, uint32_t pid);
+HOTFN_API hotfn_status hotfn_record_choose_thread(hotfn_record *record, uint32_t tid);
 /* function indices by falling calls, ties by name: order has info.function_count words.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_sort(const hotfn_record *record, uint32_t *order);
 

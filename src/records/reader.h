@@ -26,6 +26,7 @@ struct hotfn_record {
     uint32_t module_count, function_count, slot_count;
     uint32_t thread_count; /* cells in use = rows                          */
     uint32_t process;      /* chosen pid, 0: all                           */
+    uint32_t thread;       /* chosen tid, 0: all                           */
     uint64_t *totals;      /* [slot_count]                                 */
     hfn_times times;
     const char *times_note; /* NULL, or why they were not read              */
@@ -91,7 +92,12 @@ uint64_t hfn_times_node_ticks(const hotfn_record *record, uint32_t node);
 /* The next of its callees, or of those that it came to by counted-only functions; UINT32_MAX: the first, the end. */
 uint32_t hfn_times_next_callee(const hotfn_record *record, uint32_t node, uint32_t callee);
 uint64_t hfn_times_callee_ticks(const hotfn_record *record, uint32_t node);
-/* Rows of other processes than the chosen one are not shown: is a row, which is the index-th that is
+static inline bool hfn_record_shows_all(const hotfn_record *r)
+{
+    return r->process == 0 && r->thread == 0;
+}
+
+/* Rows of other processes and threads than the chosen ones are not shown: is a row, which is the index-th that is
  * (thread_count: none), as which is a row shown (UINT32_MAX: not), and how many are there? */
 bool hfn_record_row_is_shown(const hotfn_record *record, uint32_t row);
 uint32_t hfn_record_shown_row(const hotfn_record *record, uint32_t index);
@@ -106,7 +112,7 @@ hotfn_status hfn_record_write(hotfn_record *record, const char *to, hotfn_error 
 /* The text at offset of the strings, "" outside. */
 const char *hfn_record_text(const hotfn_record *record, uint32_t offset);
 const uint8_t *hfn_record_element(const hotfn_record *record, uint32_t type, uint64_t index);
-/* Sum up the rows of the chosen process into totals. */
+/* Sum up the rows that are shown into totals. */
 void hfn_record_sum(hotfn_record *record);
 
 #endif

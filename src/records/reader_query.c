@@ -192,15 +192,15 @@ bool hfn_record_row_is_shown(const hotfn_record *r, uint32_t row)
 {
     hotfn_thread_cell cell;
 
-    if (r->process == 0 || row >= r->thread_count)
-        return r->process == 0;
+    if (hfn_record_shows_all(r) || row >= r->thread_count)
+        return hfn_record_shows_all(r);
     get_cell(r, row, &cell);
-    return cell.pid == r->process;
+    return (r->process == 0 || cell.pid == r->process) && (r->thread == 0 || cell.tid == r->thread);
 }
 
 uint32_t hfn_record_shown_row(const hotfn_record *r, uint32_t index)
 {
-    if (r->process == 0)
+    if (hfn_record_shows_all(r))
         return index;
     for (uint32_t row = 0; row < r->thread_count; row++)
         if (hfn_record_row_is_shown(r, row) && index-- == 0)
@@ -212,7 +212,7 @@ uint32_t hfn_record_row_shown_as(const hotfn_record *r, uint32_t row)
 {
     uint32_t index = 0;
 
-    if (r->process == 0)
+    if (hfn_record_shows_all(r))
         return row;
     for (uint32_t i = 0; i < row && i < r->thread_count; i++)
         index += hfn_record_row_is_shown(r, i);
@@ -230,30 +230,36 @@ uint32_t hfn_record_shown_count(const hotfn_record *r)
 
 void hfn_record_sum(hotfn_record *r)
 {
-    hotfn_thread_cell cell;
-
     memset(r->totals, 0, (size_t)r->slot_count * sizeof *r->totals);
-    for (uint32_t i = 0; i < r->thread_count; i++) {
-        get_cell(r, i, &cell);
-        if (r->process == 0 || cell.pid == r->process)
+    for (uint32_t i = 0; i < r->thread_count; i++)
+        if (hfn_record_row_is_shown(r, i))
             hfn_unpack_add(hfn_packed_row(&r->rows, i), r->totals, r->slot_count);
+}
+
+/* Both at once; as it was if there is no row of them. */
+static hotfn_status choose(hotfn_record *r, uint32_t pid, uint32_t tid)
+{
+    const uint32_t before[] = { r->process, r->thread };
+
+    r->process = pid;
+    r->thread = tid;
+    if (!hfn_record_shows_all(r) && hfn_record_shown_count(r) == 0) {
+        r->process = before[0];
+        r->thread = before[1];
+        return HOTFN_E_NOT_FOUND;
     }
+    hfn_record_sum(r);
+    return hfn_record_sum_times(r);
 }
 
 hotfn_status hotfn_record_choose_process(hotfn_record *r, uint32_t pid)
 {
-    hotfn_thread_cell cell;
-    bool found = pid == 0;
+    return choose(r, pid, r->thread);
+}
 
-    for (uint32_t i = 0; i < r->thread_count && !found; i++) {
-        get_cell(r, i, &cell);
-        found = cell.pid == pid;
-    }
-    if (!found)
-        return HOTFN_E_NOT_FOUND;
-    r->process = pid;
-    hfn_record_sum(r);
-    return hfn_record_sum_times(r);
+hotfn_status hotfn_record_choose_thread(hotfn_record *r, uint32_t tid)
+{
+    return choose(r, r->process, tid);
 }
 
 /* ---- Order: a merge sort, which needs no more than one array beside. */

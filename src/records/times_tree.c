@@ -71,7 +71,7 @@ static uint64_t since_start(const hotfn_record *r, uint64_t ticks)
 /* The index-th slow call of a shown thread; slow_count: there is none. */
 static uint32_t shown_slow_call(const hotfn_record *r, uint32_t index)
 {
-    if (r->process == 0)
+    if (hfn_record_shows_all(r))
         return index;
     for (uint32_t i = 0; i < r->times.slow_count; i++)
         if (hfn_record_row_is_shown(r, r->times.slow[i].thread) && index-- == 0)
@@ -123,7 +123,7 @@ static uint64_t shown_event(const hotfn_record *r, uint64_t index)
 {
     const hfn_times *t = &r->times;
 
-    if (r->process == 0 || t->event_count == 0)
+    if (hfn_record_shows_all(r) || t->event_count == 0)
         return index;
     for (uint32_t thread = 0; thread < t->thread_count; thread++) {
         if (!hfn_record_row_is_shown(r, thread))

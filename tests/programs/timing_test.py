@@ -443,6 +443,31 @@ def one_process_alone_can_be_shown(place):
         assert ("parents" in chrome) == main and ("childs" in chrome) != main, chrome
 
 
+def one_thread_alone_can_be_shown(place):
+    """Calls and percentiles of a function that one thread calls 20 times for 1 ms, and another 40 times for 10 us."""
+    source = place / "apart.c"
+    source.write_text("#include <pthread.h>\n#include <time.h>\nvolatile long x;\n"
+                      "static long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t);"
+                      " return t.tv_sec * 1000000000 + t.tv_nsec; }\n"
+                      "__attribute__((noinline)) void work(long ns) { for (long end = now() + ns; now() < end;) x++; }\n"
+                      "void *other(void *p) { for (int i = 0; i < 40; i++) work(10000); return p; }\n"
+                      "int main(void) { pthread_t t; pthread_create(&t, 0, other, 0);"
+                      " for (int i = 0; i < 20; i++) work(1000000); pthread_join(t, 0); }\n")
+    binary = build(place, source, "-O2")
+    _, _, both = run(place, binary, "--mode", "time")
+    found = {}
+    for thread in both["threads"]:
+        one = json.loads(subprocess.run([HOTFN, "report", "--json", "-n", "0", "--thread", str(thread["tid"]), place / "run.hfr"],
+                                        capture_output=True, check=True).stdout)
+        assert [t["tid"] for t in one["threads"]] == [thread["tid"]], one["threads"]
+        work = by_name(one)["work"]
+        found[work["calls"]] = work["p50_ns"]
+    assert by_name(both)["work"]["calls"] == 60 and set(found) == {20, 40}, found
+    assert found[20] > 900_000 > found[40], found
+    refused = subprocess.run([HOTFN, "report", "--thread", "1", place / "run.hfr"], capture_output=True, text=True)
+    assert refused.returncode == 1 and "no thread 1 there" in refused.stderr, refused
+
+
 def a_child_is_busy_no_longer_than_the_run_took(place):
     """With the C library hooked, a forked child's first events end calls that began in the parent."""
     source = place / "forks.c"
@@ -563,6 +588,7 @@ CASES = [
     what_is_not_proven_is_counted_with_a_reason,
     jumps_through_the_own_plt_lead_to_known_functions,
     one_process_alone_can_be_shown,
+    one_thread_alone_can_be_shown,
     a_child_is_busy_no_longer_than_the_run_took,
     nobody_is_called_by_a_place_that_nobody_called,
     recursion_counts_once_in_a_sample,

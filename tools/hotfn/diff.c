@@ -118,8 +118,8 @@ int hotfn_verb_diff(int argc, char **argv)
     status = TOOL_FAILED;
     d.old_path = argv[optind];
     d.new_path = argv[optind + 1];
-    d.old = hotfn_tool_record("diff", d.old_path, 0);
-    d.new = d.old ? hotfn_tool_record("diff", d.new_path, 0) : NULL;
+    d.old = hotfn_tool_record("diff", d.old_path, 0, 0);
+    d.new = d.old ? hotfn_tool_record("diff", d.new_path, 0, 0) : NULL;
     if (d.new) {
         status = compare(&d, &c);
     }

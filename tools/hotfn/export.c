@@ -13,11 +13,11 @@
 typedef struct export_options {
     const char *format, *output;
     hotfn_export_options export;
-    uint32_t process;
+    uint32_t process, thread;
     bool raw, list;
 } export_options;
 
-enum { LIST = 256, RAW, MANGLED, PROCESS, BY };
+enum { LIST = 256, RAW, MANGLED, PROCESS, THREAD, BY };
 
 static const struct option table[] = {
     { "format", required_argument, NULL, 'F' },
@@ -27,6 +27,7 @@ static const struct option table[] = {
     { "raw", no_argument, NULL, RAW },
     { "mangled", no_argument, NULL, MANGLED },
     { "process", required_argument, NULL, PROCESS },
+    { "thread", required_argument, NULL, THREAD },
     { "by", required_argument, NULL, BY },
     WORDS_END,
 };
@@ -36,7 +37,7 @@ static const char usage[] =
     "  -F, --format NAME  one of those that --list names [by the ending of -o]\n"
     "  -o, --output FILE  instead of stdout\n"
     "  -f, --match GLOB   only functions with a name that matches, where the format is flat\n"
-    "      --process PID  only what this process called\n"
+    "      --process PID  only what this process called; --thread TID: only this thread\n"
     "      --by ORDER     what comes first, and what stacks weigh: calls, self, total, max or\n"
     "                     alloc (bytes allocated) [self if the run was timed, else calls]\n"
     "      --raw          leave the hooks' own cost in the times\n"
@@ -160,7 +161,7 @@ void hotfn_tool_tell_times(const char *of, const char *path, const hotfn_record 
     }
 }
 
-hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid)
+hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid, uint32_t tid)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record *record;
@@ -171,6 +172,12 @@ hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid)
     if (pid && hotfn_record_choose_process(record, pid) != HOTFN_OK) {
         fprintf(stderr, "hotfn %s: %s: no process %u in this record (hotfn info lists them)\n", of,
                 path, pid);
+        hotfn_record_close(record);
+        return NULL;
+    }
+    if (tid && hotfn_record_choose_thread(record, tid) != HOTFN_OK) {
+        fprintf(stderr, "hotfn %s: %s: no thread %u there (hotfn info lists them)\n", of, path,
+                tid);
         hotfn_record_close(record);
         return NULL;
     }
@@ -190,6 +197,8 @@ static const char *take(void *user, int word, const char *argument)
     case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
     case PROCESS:
         return words_u32(argument, 1, UINT32_MAX, &o->process) ? NULL : "the number of a process";
+    case THREAD:
+        return words_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
     default: return words_order(argument, &o->export.by);
     }
 }
@@ -215,7 +224,7 @@ int hotfn_verb_export(int argc, char **argv)
     if (!path) {
         return TOOL_USAGE;
     }
-    hotfn_record *record = hotfn_tool_record("export", path, o.process);
+    hotfn_record *record = hotfn_tool_record("export", path, o.process, o.thread);
     if (!record) {
         return TOOL_FAILED;
     }

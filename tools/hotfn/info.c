@@ -389,7 +389,7 @@ int hotfn_verb_info(int argc, char **argv)
     if (!path) {
         return TOOL_USAGE;
     }
-    hotfn_record *record = hotfn_tool_record("info", path, 0);
+    hotfn_record *record = hotfn_tool_record("info", path, 0, 0);
     if (!record) {
         return TOOL_FAILED;
     }

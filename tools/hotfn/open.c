@@ -67,7 +67,7 @@ static void show(const char *path)
 
 static int write_page(const char *record_path, const char *page)
 {
-    hotfn_record *record = hotfn_tool_record("open", record_path, 0);
+    hotfn_record *record = hotfn_tool_record("open", record_path, 0, 0);
     if (!record) {
         return TOOL_FAILED;
     }

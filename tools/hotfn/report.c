@@ -14,11 +14,24 @@
 typedef struct report_options {
     const char *format, *output, *color;
     hotfn_export_options export;
-    uint32_t process;
+    uint32_t process, thread;
     bool limit_given, main_process, raw;
 } report_options;
 
-enum { JSON = 256, CSV, REFUSED, MANGLED, COLOR, PROCESS, BY, RAW, EDGES, NO_LINES, SYMBOL_DIR };
+enum {
+    JSON = 256,
+    CSV,
+    REFUSED,
+    MANGLED,
+    COLOR,
+    PROCESS,
+    THREAD,
+    BY,
+    RAW,
+    EDGES,
+    NO_LINES,
+    SYMBOL_DIR
+};
 
 static const struct option table[] = {
     { "json", no_argument, NULL, JSON },
@@ -29,6 +42,7 @@ static const struct option table[] = {
     { "mangled", no_argument, NULL, MANGLED },
     { "color", required_argument, NULL, COLOR },
     { "process", required_argument, NULL, PROCESS },
+    { "thread", required_argument, NULL, THREAD },
     { "output", required_argument, NULL, 'o' },
     { "match", required_argument, NULL, 'f' },
     { "by", required_argument, NULL, BY },
@@ -47,6 +61,7 @@ static const char usage[] =
     "      --refused      list what could not be hooked, with the reasons\n"
     "      --mangled      show the linker's names\n"
     "      --process PID  only what this process called; 'main': not its forked children\n"
+    "      --thread TID   only what this thread called (hotfn info lists them)\n"
     "      --by ORDER     calls, self, total, max or alloc [self if the run was timed, else calls]\n"
     "      --raw          leave the hooks' own cost in the times\n"
     "      --edges        also list who called whom (table, json)\n"
@@ -84,6 +99,8 @@ static const char *take(void *user, int word, const char *argument)
     case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
     case COLOR: return take_color(o, argument);
     case PROCESS: return take_process(o, argument);
+    case THREAD:
+        return words_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
     case 'n': o->limit_given = true; return words_limit(argument, &o->export.limit);
     case BY: return words_order(argument, &o->export.by);
     case RAW: o->raw = true; return NULL;
@@ -121,7 +138,7 @@ int hotfn_verb_report(int argc, char **argv)
     if (!path) {
         return TOOL_USAGE;
     }
-    hotfn_record *record = hotfn_tool_record("report", path, o.process);
+    hotfn_record *record = hotfn_tool_record("report", path, o.process, o.thread);
     if (!record) {
         return TOOL_FAILED;
     }

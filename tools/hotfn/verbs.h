@@ -36,7 +36,7 @@ int hotfn_tool_fail(const char *of, const hotfn_error *err);
 void hotfn_tool_tell_times(const char *of, const char *path, const hotfn_record *record);
 
 /* Open a record, and of one process of it if pid is not 0; NULL after a message. */
-hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid);
+hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid, uint32_t tid);
 
 /* export.c: to a file, or stdout (NULL or "-"); what is not written whole is said and removed. */
 int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,

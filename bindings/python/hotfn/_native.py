@@ -169,6 +169,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_record_get_function": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction)]),
     "hotfn_record_get_thread": (STATUS, [OBJECT, c_uint32, _ref(s.RecordThread)]),
     "hotfn_record_choose_process": (STATUS, [OBJECT, c_uint32]),
+    "hotfn_record_choose_thread": (STATUS, [OBJECT, c_uint32]),
     "hotfn_record_sort": (STATUS, [OBJECT, U32S]),
     "hotfn_machine_name": (c_char_p, [c_uint32]),
     "hotfn_record_state_name": (c_char_p, [c_uint32]),

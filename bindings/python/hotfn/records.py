@@ -287,6 +287,11 @@ class Record:
         check(lib.hotfn_record_choose_process(self._open_handle, pid or 0))
         self._functions = self._counters = None
 
+    def choose_thread(self, tid: Optional[int]) -> None:
+        """Count only what this thread did from now on; None: all threads."""
+        check(lib.hotfn_record_choose_thread(self._open_handle, tid or 0))
+        self._functions = self._counters = None
+
     def render(self, format: str, limit: int = 0, by: str = "default") -> bytes:
         """The record in a format of formats(), as bytes; limit 0 lists everything.  by is what comes first
         and what stacks weigh: calls, self, total, max or alloc."""

@@ -368,7 +368,16 @@ static void process_is_chosen_and_threads_are_told(void)
     CHECK_EQ_U64(sample_get(record, 1).calls, 1);
     CHECK_EQ_I64(hotfn_record_choose_process(record, 99), HOTFN_E_NOT_FOUND);
     CHECK_EQ_U64(sample_get(record, 0).calls, 7);
+    CHECK_EQ_I64(hotfn_record_choose_thread(record, 81), HOTFN_OK);
+    CHECK_EQ_U64(sample_get(record, 0).calls, 0);
+    CHECK_EQ_U64(sample_get(record, 1).calls, 1);
+    CHECK_EQ_I64(hotfn_record_choose_process(record, 70),
+                 HOTFN_E_NOT_FOUND); /* that thread is the other's */
+    CHECK_EQ_U64(sample_get(record, 1).calls, 1);
     CHECK_EQ_I64(hotfn_record_choose_process(record, 0), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_choose_thread(record, 70), HOTFN_OK);
+    CHECK_EQ_U64(sample_get(record, 0).calls, 5);
+    CHECK_EQ_I64(hotfn_record_choose_thread(record, 0), HOTFN_OK);
     CHECK_EQ_U64(sample_get(record, 0).calls, 12);
     CHECK_EQ_I64(hotfn_record_get_thread(record, 2, &t), HOTFN_OK);
     CHECK_EQ_U64(t.tid, 81);
