@@ -406,6 +406,8 @@ def a_sample_beside_a_full_run_is_said(case):
                  ("merge", "-o", out, full, full), ("merge", "-o", out, sample, sample)):
         check(said(*same) == "", f"{same}: {said(*same)}")
     check("1 of 2 records timed a sample" in said("merge", "-o", out, full, sample), "merged")
+    told = subprocess.run([HOTFN, "info", out], capture_output=True, text=True).stdout
+    check("a sample in some of the runs" in told, told)
     check(f"{counts} is not timed" in said("diff", "--by", "self", full, counts), "which is not")
     check(f"{counts} is not timed" in said("diff", "--by", "self", counts, full), "which is not")
 

@@ -106,7 +106,10 @@ static void print_timing(const hotfn_record *record)
         }
         return;
     }
-    printf("%-10s %s%s%s%s%s", "timed", t.flags & HOTFN_TIMING_SAMPLED ? "a sample" : "every call",
+    printf("%-10s %s%s%s%s%s", "timed",
+           t.flags & HOTFN_TIMING_SAMPLED  ? "a sample"
+           : t.flags & HOTFN_TIMING_ERRORS ? "a sample in some of the runs"
+                                           : "every call",
            t.flags & HOTFN_TIMING_TREE ? ", call tree" : "",
            t.flags & HOTFN_TIMING_HISTOGRAMS ? ", histograms" : "",
            t.flags & HOTFN_TIMING_EVENTS ? ", events" : "",
@@ -295,9 +298,9 @@ static void json_timing(const hotfn_record *record)
     printf(",\"time\":{\"timed\":\"%s\",\"clock\":\"%s\",\"ticks_per_second\":%" PRIu64
            ",\"cost_ns\":%.3f,\"count_cost_ns\":%.3f,\"sample_mean\":%" PRIu32
            ",\"slow_ns\":%" PRIu64 ",\"busy_ns\":%" PRIu64,
-           t.flags & HOTFN_TIMING_SAMPLED ? "sample" : "all", clock_word(t.clock),
-           t.ticks_per_second, t.cost_inside_ns + t.cost_outside_ns, t.count_cost_ns, t.sample_mean,
-           t.slow_ns, t.busy_ns);
+           t.flags & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_ERRORS) ? "sample" : "all",
+           clock_word(t.clock), t.ticks_per_second, t.cost_inside_ns + t.cost_outside_ns,
+           t.count_cost_ns, t.sample_mean, t.slow_ns, t.busy_ns);
     printf(",\"nodes\":%" PRIu32 ",\"nodes_merged\":%" PRIu32 ",\"edges\":%" PRIu32
            ",\"slow_calls\":%" PRIu32 ",\"events\":%" PRIu64 ",\"events_lost\":%" PRIu64
            ",\"abandoned_exits\":%" PRIu32 ",\"clock_went_back\":%" PRIu32

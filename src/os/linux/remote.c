@@ -135,8 +135,8 @@ static bool is_dead(uint32_t pid, uint32_t tid)
 
     snprintf(path, sizeof path, "/proc/%u/task/%u/stat", pid, tid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return true;
+    if (fd < 0) /* else it is there, but we have no file left to look at it by */
+        return errno == ENOENT || errno == ESRCH;
     got = read(fd, stat, sizeof stat - 1);
     close(fd);
     stat[got > 0 ? got : 0] = 0;
