@@ -120,7 +120,8 @@ static bool more_books(hotfn_budget *b, uint32_t count)
         return false;
     }
     memset(books + old, 0, (count - old) * sizeof *books);
-    memcpy(slots + count, b->called, b->called_count * sizeof *slots);
+    if (b->called_count > 0)
+        memcpy(slots + count, b->called, b->called_count * sizeof *slots);
     hfn_free(&b->env, b->chosen, 2 * old * sizeof *slots);
     b->books = books;
     b->chosen = slots;

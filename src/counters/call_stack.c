@@ -611,7 +611,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
     }
     if (what == KEPT_SAMPLES)
         take_own_time(t, now, ticks());
-    else if (HFN_UNLIKELY((uint16_t)t->timed == HFN_PROBE_AT))
+    if (what == KEPT_TIMES && HFN_UNLIKELY((uint16_t)t->timed == HFN_PROBE_AT))
         hfn_time_learn_cost();
 }
 

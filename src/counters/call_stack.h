@@ -52,7 +52,7 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_time_went_back(void);
 
-/* own_cost.c: the thread learns what a timed call costs now, when that many of each 2^16 of its calls have ended. */
+/* own_cost.c: the thread learns what a timed call costs now, when that many of each 2^16 of its calls have ended (flat). */
 #define HFN_PROBE_AT 4096u
 HFN_KEEPS_REGISTERS void hfn_time_learn_cost(void);
 /* In assembly: so often what a stub does around a body that only returns; enter NULL: all but the two ends. */

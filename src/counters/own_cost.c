@@ -2,7 +2,8 @@
 /* HOT PATH: what a timed call costs now.  Another program on the same processor core makes it cost half as much again,
  * for parts of a second; so a thread measures it now and then, where its own calls run, and a record goes by the mean.
  * The calls of a measurement are calls like all others, of a function of our own: what a signal handler calls meanwhile
- * is counted as ever, and who was interrupted has them taken out of its time as it has its callees. */
+ * is counted as ever, and who was interrupted has them taken out of its time as it has its callees.  Flat runs only: a
+ * tree, which tells what was called within a call, would know nothing of them. */
 #include "counters/call_stack.h"
 
 #include "counters/thread_row.h"

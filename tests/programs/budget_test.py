@@ -157,9 +157,9 @@ def times_become_samples_before_they_go(place):
     line = next(line for line in table.splitlines() if line.strip().startswith("step: "))
     assert ("a second took" if "unhooked for" in line else "a second would take") in line, table
     check_parts(report)
-    if not functions["step"]["calls_at_least"]:
-        assert functions["step"]["calls"] == counts["step"], (functions["step"], counts)
-    assert functions["batch"]["calls"] == counts["batch"], functions["batch"]
+    for name in ("step", "batch"):      # where the machine is slow for a while, tiny takes them along
+        calls, told, least = functions[name]["calls"], counts[name], functions[name].get("calls_at_least")
+        assert calls < told if least else calls == told, (functions[name], told, report["budget"])
 
 
 def the_program_named_by_target_is_looked_after(place):
@@ -190,7 +190,7 @@ def where_nobody_may_stop_it_the_report_says_so(place):
 
 
 def a_program_within_its_budget_is_counted_in_full(place):
-    output, report, table = run(place, "--budget", "100%", "--", build(place), "2000")
+    output, report, table = run(place, "--budget", "100%", "--", build(place), ROUNDS, "works")
     counts, functions = told_counts(output), by_name(report)
     assert not report["budget"]["changes"] and report["budget"]["stops"] == 0, report["budget"]
     for name, count in counts.items():
