@@ -9,6 +9,7 @@
 #define PAID_PART 0.8     /* of the share goes for what was too much, at most */
 #define PAID_FOR_EVER 0.5 /* the same where hooks only go */
 #define MOST_CHANGES 512u /* in one stop                             */
+#define FAR_BELOW 256u    /* called so much less than the first: judged when that one is gone */
 
 static double count_cost(const hotfn_budget *b, const hfn_book *f)
 {
@@ -61,6 +62,8 @@ void hfn_budget_reduce(hotfn_budget *b, double counts, double allowed)
     qsort(b->chosen, count, sizeof *b->chosen, by_calls);
     for (uint32_t i = 0; i < count && i < MOST_CHANGES && counts > KEEP_SHARE * allowed; i++) {
         hfn_book *f = &b->books[b->chosen[i]];
+        if (f->calls < b->books[b->chosen[0]].calls / FAR_BELOW)
+            break; /* while a hook takes most of the time, what the rest may take is hardly known */
         f->wanted = HOTFN_BUDGET_UNHOOKED;
         counts -= count_cost(b, f);
         b->chosen_count++;

@@ -64,6 +64,23 @@ static void a_call_costs_what_is_done_at_it(void)
     CHECK_EQ_U64((uint64_t)cost(), 0);
 }
 
+/* Where one takes nearly all of the time, little is known of what the program itself takes. */
+static void who_costs_far_less_waits_until_the_dear_one_is_gone(void)
+{
+    begin();
+    books[0].calls = 1000000;
+    books[1].calls = 4000; /* 1/250 */
+    books[2].calls = 1000;
+    hfn_budget_reduce(&budget, 1005000, 100);
+    CHECK_EQ_U64(budget.chosen_count, 2);
+    CHECK_EQ_U64(books[1].wanted, HOTFN_BUDGET_UNHOOKED);
+    CHECK(books[2].wanted != HOTFN_BUDGET_UNHOOKED);
+    begin();
+    books[2].calls = 1000;
+    hfn_budget_reduce(&budget, 1000, 100);
+    CHECK_EQ_U64(books[2].wanted, HOTFN_BUDGET_UNHOOKED);
+}
+
 /* Up to four fifths of the share, half where hooks only go, look by look; what was saved is not spent later on. */
 static void what_was_too_much_is_paid_back(void)
 {
@@ -145,6 +162,7 @@ static void it_is_tried_after_its_time_only(void)
 
 static const check_test tests[] = {
     CHECK_TEST(a_call_costs_what_is_done_at_it),
+    CHECK_TEST(who_costs_far_less_waits_until_the_dear_one_is_gone),
     CHECK_TEST(what_was_too_much_is_paid_back),
     CHECK_TEST(the_dearest_go_until_the_rest_fits),
     CHECK_TEST(nobody_goes_who_cannot),
