@@ -90,8 +90,13 @@ def times_are_those_the_program_measured(place):
         cases.comes_out_right(measure)
 
 
+# Between our reading of the clock and the program's own, a function's first call in a thread finds its pages missing: of
+# two calls of 0.14 ms each 7 to 23 us.
+FIRST_CALL_NS, THREADS = 15_000, 3
+
+
 def what_differs(output, report, calls):
-    """Of a generated program: each time within 2 %, with nothing left over for hooks."""
+    """Of a generated program: each time within 2 %, with nothing left over for hooks but for first calls."""
     told, functions = told_times(output, report), by_name(report)
     assert {name: times[0] for name, times in told.items()} == calls, (told, calls)
     off = []
@@ -99,8 +104,9 @@ def what_differs(output, report, calls):
         f = functions[name]
         assert f["calls"] == number, (number, f)
         assert FLAGS or f["timing"] == "full" and f["timed_calls"] == number, f
-        if f["timing"] == "full" and not (abs(f["total_ns"] - total) <= WITHIN * total
-                                          and abs(f["self_ns"] - own) <= WITHIN * own):
+        first = min(number, THREADS) * FIRST_CALL_NS
+        if f["timing"] == "full" and not (abs(f["total_ns"] - total) <= WITHIN * total + first
+                                          and abs(f["self_ns"] - own) <= WITHIN * own + first):
             off.append((name, total, own, f))
     busy, own = (sum(x[key] or 0 for x in report[of]) for key, of in (("busy_ns", "threads"), ("self_ns", "functions")))
     return off if abs(own - busy) <= WITHIN * busy else [*off, ("busy", busy, own)]
