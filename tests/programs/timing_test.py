@@ -414,7 +414,8 @@ def a_killed_program_leaves_its_times(place):
     wanted = 5 * 10000000 * 1e9 / report["time"]["ticks_per_second"]
     assert wanted * (1 - WITHIN) <= spend["total_ns"], (wanted, spend)
     slow = [(report["functions"][s["function"]]["name"], s["callers"]) for s in report["slow_calls"]]
-    assert sorted(slow) == [("main", [])] + 5 * [("spend", ["main"])], slow      # main was killed in its call
+    own = sorted(s for s in slow if s[0] in ("main", "spend"))       # what starts a program may have waited for a processor
+    assert own == [("main", [])] + 5 * [("spend", ["main"])], slow   # main was killed in its call
 
 
 def one_process_alone_can_be_shown(place):
