@@ -55,14 +55,12 @@ typedef struct hotfn_time_header {
     uint32_t abandoned_exits;   /* frames left by longjmp or the like                        */
     uint32_t clock_went_back;   /* exits whose clock was before their entry's                */
     uint32_t version;         /* HOTFN_TIMES_VERSION of who made it                        */
-    uint32_t flat_inside_ticks; /* as cost_inside_ticks and ..., of a call of which only times are kept */
+    uint32_t probe_ticks;     /* per probed call, of what is none of its cost; x 1/256     */
     uint64_t clock_stopped_ticks; /* when a process first forbade itself the clock: its calls were
                                      counted only from then on; 0: none did                 */
-    uint32_t flat_outside_ticks; /* ... cost_outside_ticks                                  */
-    uint32_t probe_ticks;        /* per probed call, of what is none of its cost; x 1/256   */
-    uint64_t probed_calls;       /* of those that threads made as they ran, to learn what   */
-    uint64_t probed_ticks, probed_inside_ticks; /* such a call costs then; added atomically */
-    uint64_t spare[13];
+    uint64_t probed_calls; /* flat: of those that threads made as they ran, to learn what such */
+    uint64_t probed_ticks, probed_inside_ticks; /* a call costs then; added atomically         */
+    uint64_t spare[14];
 } hotfn_time_header;
 
 /* At the start of a thread's time row; 256 bytes.  The engine may keep words of its own in spare. */

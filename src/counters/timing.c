@@ -65,22 +65,18 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-typedef struct probe_ends {
-    void (*enter)(void), (*exit)(void);
-} probe_ends;
-
-/* On a row that nobody reads; the least of some rounds, of all kinds in turn. */
-static void try_calls(uint8_t *row, const probe_ends *kinds, probe *best, uint32_t count)
+/* On a row that nobody reads; the least of some rounds. */
+static probe try_calls(uint8_t *row, void (*enter)(void), void (*exit)(void))
 {
-    for (uint32_t i = 0; i < PROBE_ROUNDS * count; i++) {
-        uint32_t k = i % count;
-        probe one = try_round(row, kinds[k].enter, kinds[k].exit);
-        if (i < count)
-            best[k] = one;
-        best[k].all = least(best[k].all, one.all);
-        best[k].inside = least(best[k].inside, one.inside);
-        best[k].own = least(best[k].own, one.own);
+    probe best = try_round(row, enter, exit);
+
+    for (int i = 1; i < PROBE_ROUNDS; i++) {
+        probe one = try_round(row, enter, exit);
+        best.all = least(best.all, one.all);
+        best.inside = least(best.inside, one.inside);
+        best.own = least(best.own, one.own);
     }
+    return best;
 }
 
 /* Of a counted call. */
@@ -116,42 +112,30 @@ static uint32_t in_units(double ticks)
     return ticks > 0 ? (uint32_t)(ticks * COST_UNIT) : 0;
 }
 
-enum { BARE, FLAT, TIMED, KINDS };
-
-static void write_costs(hotfn_time_header *h, const probe *p)
+static void write_costs(hotfn_time_header *h, const probe *timed, double bare)
 {
-    h->cost_inside_ticks = in_units(least(p[TIMED].inside, p[TIMED].all));
-    h->cost_outside_ticks = in_units(p[TIMED].all - p[BARE].all - p[TIMED].inside);
-    if (!(h->flags & HOTFN_TIMING_SAMPLED)) {
-        h->flat_inside_ticks = in_units(least(p[FLAT].inside, p[FLAT].all));
-        h->flat_outside_ticks = in_units(p[FLAT].all - p[BARE].all - p[FLAT].inside);
-        h->probe_ticks = in_units(p[BARE].all);
-    }
+    h->cost_inside_ticks = in_units(least(timed->inside, timed->all));
+    h->cost_outside_ticks = in_units(timed->all - bare - timed->inside);
+    h->probe_ticks = in_units(bare);
     h->count_cost_ticks = in_units(count_cost_ticks());
-    if (p[TIMED].own >= 1)
-        learn_ends(&p[TIMED], p[TIMED].all - p[BARE].all);
+    if (timed->own >= 1)
+        learn_ends(timed, timed->all - bare);
 }
 
 static void measure_cost(uint64_t row_bytes)
 {
     hfn_timing_calls calls = hfn_timing_get_calls();
-    const probe_ends kinds[KINDS] = { [FLAT] = { hfn_time_enter_entry, hfn_time_exit_entry },
-                                      [TIMED] = { calls.enter, calls.exit } };
     uint8_t *row = hfn_rows_map(row_bytes), *before = hfn_thread_row;
-    probe best[KINDS];
+    probe timed, bare;
 
     if (!row)
         return;
     hfn_thread_row = row;
-    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
-        try_calls(row, &kinds[TIMED], &best[TIMED], 1);
-        try_calls(row, &kinds[BARE], &best[BARE], 1);
-    } else {
-        try_calls(row, kinds, best, KINDS);
-    }
+    timed = try_calls(row, calls.enter, calls.exit);
+    bare = try_calls(row, NULL, NULL);
     hfn_thread_row = before;
     hfn_rows_unmap(row, row_bytes);
-    write_costs(hfn_time.header, best);
+    write_costs(hfn_time.header, &timed, bare.all);
 }
 
 /* ---- Start and stop. */

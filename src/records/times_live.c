@@ -141,26 +141,24 @@ static void find_mean_cost(hfn_times *t)
             (uint32_t)least(less(ticks * 256 / calls, t->header.cost_inside_ticks), UINT32_MAX);
 }
 
-static uint32_t scaled(uint32_t cost, double now, uint32_t then)
+static uint32_t in_units(double ticks)
 {
-    double all = then > 0 ? (double)cost * now / then : cost;
+    double units = ticks > 0 ? ticks * COST_UNIT : 0;
 
-    return all < UINT32_MAX ? (uint32_t)all : UINT32_MAX;
+    return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
 }
 
-/* Of a full run: what threads found that a call costs as they ran, in the place of what was found at the start.  They try
- * calls of which only times are kept; others cost more, in proportion. */
+/* Of a flat run: what threads found that a call costs as they ran, in the place of what was found at the start. */
 static void take_probed_cost(hotfn_time_header *h)
 {
-    double calls = (double)h->probed_calls, inside, outside;
+    double calls = (double)h->probed_calls, all, inside;
 
     if (h->probed_calls == 0)
         return;
-    inside = (double)h->probed_inside_ticks * COST_UNIT / calls;
-    outside = (double)h->probed_ticks * COST_UNIT / calls - h->probe_ticks - inside;
-    h->cost_inside_ticks = scaled(h->cost_inside_ticks, inside, h->flat_inside_ticks);
-    h->cost_outside_ticks =
-        scaled(h->cost_outside_ticks, outside > 0 ? outside : 0, h->flat_outside_ticks);
+    all = (double)h->probed_ticks / calls - h->probe_ticks / COST_UNIT;
+    inside = (double)h->probed_inside_ticks / calls;
+    h->cost_inside_ticks = in_units(inside);
+    h->cost_outside_ticks = in_units(all - inside);
 }
 
 static hotfn_status read_rows(live_reader *r)

@@ -227,10 +227,10 @@ class TimeHeader(ctypes.Structure):
                 ("slow_capacity", c_uint32), ("slow_used", c_uint32), ("event_capacity", c_uint32),
                 ("row_bytes", c_uint32), ("cells_at", c_uint32), ("nodes_merged", c_uint32),
                 ("abandoned_exits", c_uint32), ("clock_went_back", c_uint32),
-                ("version", c_uint32), ("flat_inside_ticks", c_uint32),
-                ("clock_stopped_ticks", c_uint64), ("flat_outside_ticks", c_uint32),
-                ("probe_ticks", c_uint32), ("probed_calls", c_uint64), ("probed_ticks", c_uint64),
-                ("probed_inside_ticks", c_uint64), ("spare", c_uint64 * 13)]
+                ("version", c_uint32), ("probe_ticks", c_uint32),
+                ("clock_stopped_ticks", c_uint64), ("probed_calls", c_uint64),
+                ("probed_ticks", c_uint64), ("probed_inside_ticks", c_uint64),
+                ("spare", c_uint64 * 14)]
 
 
 class TimeThread(ctypes.Structure):

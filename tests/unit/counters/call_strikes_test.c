@@ -7,13 +7,7 @@
 
 #include <signal.h>
 
-#if defined(__has_feature)
-#define UNDER_TSAN __has_feature(thread_sanitizer) /* it delivers signals when it likes */
-#else
-#define UNDER_TSAN 0
-#endif
-#if (defined(__x86_64__) || defined(__i386__)) && !UNDER_TSAN && !defined(__SANITIZE_THREAD__)
-#define CAN_STEP 1
+#if defined(CAN_STEP)
 
 static void enter(hfn_time_frame *f, uint32_t slot, bool full)
 {

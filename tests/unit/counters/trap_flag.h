@@ -3,6 +3,15 @@
 #ifndef HFN_TESTS_COUNTERS_TRAP_FLAG_H
 #define HFN_TESTS_COUNTERS_TRAP_FLAG_H
 
+#if defined(__has_feature)
+#define UNDER_TSAN __has_feature(thread_sanitizer) /* it delivers signals when it likes */
+#else
+#define UNDER_TSAN 0
+#endif
+#if (defined(__x86_64__) || defined(__i386__)) && !UNDER_TSAN && !defined(__SANITIZE_THREAD__)
+#define CAN_STEP 1
+#endif
+
 #if defined(__x86_64__)
 #define TRAP_FLAG(change)                                                                          \
     "lea -128(%%rsp), %%rsp; pushfq; " change ", (%%rsp); popfq; lea 128(%%rsp), %%rsp"
