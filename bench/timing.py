@@ -59,15 +59,37 @@ def wrapped(words):
     return wrap
 
 
-def functions_timed(program, words, env):
-    """name -> its total as a share of main's in the same run, so that the machine's speed is in neither.  Empty where
-    nothing is left of main: what a call costs was measured too high at the start (docs/design/timing.md)."""
+def totals_told(program, words, env):
+    """name -> its total in ns, and what a call was said to cost, of one run."""
     folder = tempfile.mkdtemp(dir=tools.WORK)
     tools.timed(wrapped(words)(program.command(AGREEMENT_SCALE), folder), program.input(AGREEMENT_SCALE), env=env)
     report = json.loads(tools.output_of([tools.HOTFN, "report", "--json", "-n", "0",
                                          os.path.join(folder, "r.hfr")]))
     shutil.rmtree(folder, ignore_errors=True)
     totals = {f["name"]: f["total_ns"] for f in report["functions"] if f["total_ns"]}
+    return totals, report["time"]["cost_inside_ns"] + report["time"]["cost_outside_ns"]
+
+
+def main_rows(report, options, env):
+    """What is told of a program's main with all functions timed, over main with nothing else timed."""
+    for name, program, problem in programs.programs():
+        if problem or name == "CPython":  # its main calls another one
+            continue
+        for mode, words in MODES.items():
+            ratios, costs = [], []
+            for _ in range(options.rounds):
+                alone, _ = totals_told(program, ["--flat", "-f", "main"], env)
+                told, cost = totals_told(program, words, env)
+                ratios.append(told.get("main", 0) / alone["main"])
+                costs.append(cost)
+            report.add(f"timing/main/{name}/{mode}", "of main alone", ratios)
+            yield [name, mode, figures.spread(ratios), f"{statistics.median(costs):.1f}", options.rounds]
+
+
+def functions_timed(program, words, env):
+    """name -> its total as a share of main's in the same run, so that the machine's speed is in neither.  Empty where
+    nothing is left of main: what a call costs was measured too high (docs/design/timing-cost.md)."""
+    totals, _ = totals_told(program, words, env)
     return {name: total / totals["main"] for name, total in totals.items()} if "main" in totals else {}
 
 
@@ -161,6 +183,10 @@ def run(report, options):
                    "Run time over the bare run's, side by side.")
     report.table(["", "wall ratio", "CPU ratio", "bare s", "pairs"],
                  list(program_rows(report, options, env, program)))
+    report.heading("What is told of main with all functions timed, over main with nothing else timed",
+                   "1.00 is right; 0: what calls cost was measured higher than all that ran.")
+    report.table(["program", "kept", "of main alone", "a call's cost, ns", "runs"],
+                 list(main_rows(report, options, env)))
     top, runs, empty = agreement(program, env)
     report.heading(f"sqlite3: the {TOP} functions below main with the largest totals of a full run",
                    "Their share of main's total, against that in full runs and in runs that time that function alone; "

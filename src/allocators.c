@@ -65,7 +65,7 @@ static uint32_t kind_of(const char *name)
 
 int32_t hotfn_is_allocator(const char *name)
 {
-    return kind_of(name) != 0;
+    return name ? kind_of(name) != 0 : 0;
 }
 
 /* The next of a function's names; NULL behind the last. */

@@ -41,6 +41,9 @@
 hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_handover *handover,
                                  const hotfn_env *env, hotfn_error *err)
 {
+    if (!out || !live || !handover)
+        return hfn_fail_null(err, __func__);
+
     hotfn_env filled = hfn_env_fill(env);
     hotfn_budget *b;
 
@@ -535,6 +538,9 @@ static void watch(hotfn_budget *b, uint32_t child)
 
 uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
 {
+    if (!b)
+        return UINT64_MAX;
+
     uint64_t begin_ns = hfn_os_thread_cpu_ns(), cpu_ns, passed_ns, wait_ns = LOOK_NS, took_ns;
 
     if (b->is_held && !hfn_os_remote_go_on(&b->remote))

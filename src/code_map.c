@@ -159,6 +159,7 @@ static hfn_code_map *map_of(const mapping *m)
 
     if (!map)
         return NULL;
+    map->older = hfn_time_code;
     map->count = m->count;
     if (m->count > 0)
         memcpy(map->ranges, m->ranges, m->count * sizeof *map->ranges);
@@ -186,4 +187,15 @@ void hfn_process_map_code(const hfn_process *p)
     hfn_free(&p->env, m.ranges, m.capacity * sizeof *m.ranges);
     if (map) /* else callers that come now are not known */
         hfn_timing_set_code(map);
+}
+
+void hfn_process_forget_code(const hfn_process *p)
+{
+    const hfn_code_map *map = hfn_time_code, *older;
+
+    hfn_timing_set_code(NULL);
+    for (; map; map = older) {
+        older = map->older;
+        hfn_free(&p->env, (void *)(uintptr_t)map, sizeof *map + map->count * sizeof *map->ranges);
+    }
 }

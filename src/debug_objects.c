@@ -116,6 +116,10 @@ static void *map_below(uint64_t address, size_t bytes)
 uint32_t hotfn_hooks_debug_objects(const hotfn_hooks *hooks, const void **objects,
                                    uint64_t *byte_counts, uint32_t capacity)
 {
+    if (!hooks || !objects || !byte_counts) {
+        return 0;
+    }
+
     uint32_t regions = hotfn_hooks_region_count(hooks), count = 0;
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
     region_object *made = NULL;

@@ -58,6 +58,10 @@ static void ring(hfn_handover_shared *shared)
 
 hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, hotfn_error *err)
 {
+    if (!out) {
+        return hfn_fail_null(err, __func__);
+    }
+
     hotfn_env filled = hfn_env_fill(env);
     int fd = memfd_create("hotfn-handover", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || ftruncate(fd, (off_t)HFN_HANDOVER_BYTES) != 0) {
@@ -101,12 +105,18 @@ void hotfn_handover_destroy(hotfn_handover *h)
 
 int32_t hotfn_handover_fd(const hotfn_handover *h)
 {
+    if (!h) {
+        return -1;
+    }
     return h->fd;
 }
 
 hotfn_status hotfn_handover_add_plan(hotfn_handover *h, uint32_t module, const void *plan,
                                      uint64_t plan_bytes, hotfn_error *err)
 {
+    if (!h || !plan) {
+        return hfn_fail_null(err, __func__);
+    }
     if (module >= HFN_HANDOVER_PLANS || plan_bytes > HFN_HANDOVER_BYTES - h->next) {
         return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
                         "no room for one more plan: select fewer modules");
@@ -139,6 +149,10 @@ const void *hfn_handover_view_plan(const hotfn_handover *h, uint32_t module, uin
 
 hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_request *out)
 {
+    if (!h) {
+        return HOTFN_E_OPTION;
+    }
+
     hotfn_request question = { .size = sizeof question };
     /* acquire: pairs with the exchange in hfn_handover_ask */
     uint32_t mail = atomic_load_explicit(&h->shared->mail, memory_order_acquire);
@@ -159,11 +173,18 @@ hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_r
 
 void hotfn_handover_ring(hotfn_handover *h)
 {
+    if (!h) {
+        return;
+    }
     ring(h->shared);
 }
 
 hotfn_status hotfn_handover_answer(hotfn_handover *h, uint32_t module)
 {
+    if (!h) {
+        return HOTFN_E_OPTION;
+    }
+
     uint32_t asked = h->asked, answered = asked - HFN_MAIL_ASKED + HFN_MAIL_ANSWERED;
     h->asked = 0;
     h->shared->answer_module = module;
@@ -177,6 +198,9 @@ hotfn_status hotfn_handover_answer(hotfn_handover *h, uint32_t module)
 
 hotfn_status hotfn_handover_get_stats(const hotfn_handover *h, hotfn_commit_stats *out)
 {
+    if (!h) {
+        return HOTFN_E_OPTION;
+    }
     if (!atomic_load_explicit(&h->shared->stats_ready, memory_order_acquire)) {
         return HOTFN_E_STATE;
     }

@@ -80,6 +80,9 @@ static void *own_realloc(void *user, void *memory, size_t old_bytes, size_t new_
 
 void hotfn_env_own_memory(hotfn_env *env)
 {
+    if (!env) {
+        return;
+    }
     env->realloc_fn = own_realloc;
     env->realloc_user = NULL;
 }

@@ -311,6 +311,11 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
     *p = (hfn_process){ .env = hfn_env_fill(env), .flags = flags, .live = live, .source = source };
     p->stats.size = sizeof p->stats;
     options.flags = hook_flags;
+    if (hfn_live_time_header(live) && !hfn_process_may_time()) {
+        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                        "a thread has not left a timed call's hook since times ended: nothing can "
+                        "be timed any more in this process");
+    }
     hotfn_live_get_memory(live, &memory);
     hotfn_status s = hotfn_counters_create(&p->counters, &memory, 0, 0, &p->env, err);
     if (s != HOTFN_OK) {
@@ -345,6 +350,9 @@ hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
 hotfn_status hfn_process_finish(hfn_process *p, hotfn_error *err)
 {
     hotfn_status s = hotfn_hooks_remove(p->hooks, err);
+    if (hfn_live_time_header(p->live)) {
+        hfn_process_end_times(p);
+    }
     hotfn_hooks_destroy(p->hooks);
     hotfn_counters_destroy(p->counters);
     for (size_t i = 0; i < p->loaded_count; i++) {

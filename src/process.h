@@ -48,8 +48,13 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
 hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err);
 /* code_map.c: where sampled calls find out who called them; nothing if none are sampled. */
 void hfn_process_map_code(const hfn_process *p);
+void hfn_process_forget_code(const hfn_process *p); /* nobody looks any more */
 /* allocators.c: with HOTFN_TIMING_ALLOC, which of the module's functions are malloc and its like. */
 void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m);
+/* process_times.c.  Behind the hooks' removal: calls that are open end now. */
+void hfn_process_end_times(const hfn_process *p);
+/* False: a thread of an earlier session may still be at an end of a call, and no other engine may come into its place. */
+bool hfn_process_may_time(void);
 /* Put the bytes back and release everything but the live record. */
 hotfn_status hfn_process_finish(hfn_process *p, hotfn_error *err);
 

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "file_stamp.h"
+#include "functions/name_forms.h"
 #include "hooks/plan.h"
 #include "image/file.h"
 #include "records/live.h"
@@ -121,10 +122,15 @@ static hotfn_status scan_end(hotfn_scan *scan, hotfn_status status, hotfn_scan *
 hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
                              const hotfn_env *env, hotfn_error *err)
 {
+    if (!out || !path) {
+        return hfn_fail_null(err, __func__);
+    }
+
     hotfn_scan_options o;
     hotfn_scan *scan;
     struct stat file;
-    const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_FORCE | HOTFN_SCAN_TIMING;
+    const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_FORCE | HOTFN_SCAN_TIMING |
+                           HOTFN_SCAN_NO_COMEBACK;
     if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~known) {
         return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
     }
@@ -158,14 +164,25 @@ void hotfn_scan_close(hotfn_scan *scan)
 
 hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_path, hotfn_error *err)
 {
+    if (!scan || !scan_path) {
+        return hfn_fail_null(err, __func__);
+    }
     FILE *file = fopen(scan_path, "wbe");
+    struct stat about;
+    bool is_file = file && fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode);
     bool good = file && fwrite(scan->block.data, 1, scan->block.size, file) == scan->block.size;
     if (file && fclose(file) != 0) {
         good = false;
     }
-    return good ? HOTFN_OK
-                : hfn_fail(err, HOTFN_E_IO, scan_path, HOTFN_NO_OFFSET, "cannot be written: %s",
-                           strerror(errno));
+    if (good) {
+        return HOTFN_OK;
+    }
+    hotfn_status status = hfn_fail(err, HOTFN_E_IO, scan_path, HOTFN_NO_OFFSET,
+                                   "cannot be written: %s", strerror(errno));
+    if (is_file) {
+        remove(scan_path); /* a part of a scan is none */
+    }
+    return status;
 }
 
 static hotfn_status read_block(hotfn_scan *scan, const char *scan_path, hotfn_error *err)
@@ -213,6 +230,10 @@ static hotfn_status compare_id(const hotfn_scan *scan, hotfn_error *err)
 hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,
                              const hotfn_env *env, hotfn_error *err)
 {
+    if (!out || !path || !scan_path) {
+        return hfn_fail_null(err, __func__);
+    }
+
     hotfn_scan *scan;
     struct stat file;
     hotfn_status status = scan_begin(&scan, path, env, &file, err);
@@ -228,6 +249,10 @@ hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *sca
 
 hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)
 {
+    if (!scan) {
+        return HOTFN_E_OPTION;
+    }
+
     const hfn_scan_header *h = &scan->header;
     hotfn_scan_info info = {
         .machine = h->machine,
@@ -274,6 +299,10 @@ static void fill_function(const hotfn_scan *scan, const hfn_scan_function *f,
 hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
                                      hotfn_record_function *out)
 {
+    if (!scan) {
+        return HOTFN_E_OPTION;
+    }
+
     hfn_scan_function f;
     hotfn_record_function row;
     if (!hfn_scan_function_at(scan->block, &scan->header, index, &f)) {
@@ -285,22 +314,19 @@ hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
 
 /* ---- Selection by names, over the block. */
 
-static int name_matches(const hotfn_scan *scan, const char *glob, const hotfn_record_function *row)
+static bool name_matches(const hotfn_scan *scan, const char *glob, const hotfn_record_function *row)
 {
     char shown[4096];
-    const char *name = row->name;
-    while (name[0]) {
-        if (hotfn_glob_match(glob, name) == 1) {
-            return 1;
+    const hotfn_env *env = &scan->env;
+    for (const char *name = row->name; name[0]; name += strlen(name) + 1) {
+        if (hfn_name_matches(glob, name) ||
+            (env->demangle_fn &&
+             env->demangle_fn(env->demangle_user, name, shown, sizeof shown) > 0 &&
+             hfn_readable_name_matches(glob, shown))) {
+            return true;
         }
-        if (scan->env.demangle_fn &&
-            scan->env.demangle_fn(scan->env.demangle_user, name, shown, sizeof shown) > 0 &&
-            hotfn_glob_match(glob, shown) == 1) {
-            return 1;
-        }
-        name += strlen(name) + 1;
     }
-    return 0;
+    return false;
 }
 
 static bool wanted(const hotfn_scan *scan, const hotfn_selection *s,
@@ -376,6 +402,10 @@ hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_
                                uint32_t only_count, uint8_t *include_used, uint32_t *module,
                                hotfn_error *err)
 {
+    if (!scan || !live || !module) {
+        return hfn_fail_null(err, __func__);
+    }
+
     hotfn_selection s;
     if (!hfn_take_options(&s, sizeof s, selection) || s.flags) {
         return hfn_fail(err, HOTFN_E_OPTION, scan->path, HOTFN_NO_OFFSET, "unknown selection");

@@ -103,6 +103,10 @@ hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *li
                                     uint32_t capacity, uint32_t *count, const hotfn_env *env,
                                     hotfn_error *err)
 {
+    if (!scan || !list || !count || (!rvas && capacity > 0)) {
+        return hfn_fail_null(err, __func__);
+    }
+
     hotfn_env filled = hfn_env_fill(env);
     hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
     hotfn_list_info list_info = HOTFN_LIST_INFO_INIT;

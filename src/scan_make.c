@@ -44,12 +44,13 @@ static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_optio
                                hotfn_error *err)
 {
     hotfn_symbols_options so = HOTFN_SYMBOLS_OPTIONS_INIT;
-    so.flags = options->flags & ~HOTFN_SCAN_TIMING;
+    so.flags = options->flags & ~(HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_COMEBACK);
     so.symbol_dirs = options->symbol_dirs;
     so.symbol_dir_count = options->symbol_dir_count;
     hotfn_verdicts_options vo = HOTFN_VERDICTS_OPTIONS_INIT;
     vo.threads = options->threads;
     vo.flags = options->flags & HOTFN_SCAN_TIMING ? HOTFN_VERDICTS_TIMING : 0;
+    vo.flags |= options->flags & HOTFN_SCAN_NO_COMEBACK ? HOTFN_VERDICTS_NO_COMEBACK : 0;
     hotfn_status s = hotfn_image_open(&w->image, path, w->env, err);
     if (s == HOTFN_OK) {
         s = refuse_foreign(w->image, path, err);

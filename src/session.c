@@ -80,8 +80,15 @@ hotfn_session *hfn_session_new(const hotfn_env *env)
 
 hotfn_status hotfn_session_start(hotfn_session *s, hotfn_commit_stats *stats, hotfn_error *err)
 {
+    const hotfn_commit_stats none = HOTFN_COMMIT_STATS_INIT;
+    if (!s) {
+        return hfn_fail_null(err, __func__);
+    }
     if (s->running) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "the session runs already");
+    }
+    if (stats && !hfn_give(stats, &none, sizeof none)) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "stats of unknown size");
     }
     uint32_t hook_flags = s->hook_flags;
     hook_flags |= s->flags & HOTFN_SESSION_SINGLE_THREADED ? HOTFN_HOOKS_SINGLE_THREADED : 0;
@@ -98,14 +105,18 @@ hotfn_status hotfn_session_start(hotfn_session *s, hotfn_commit_stats *stats, ho
         return status;
     }
     s->running = true;
-    if (stats && !hfn_give(stats, &s->process.stats, sizeof s->process.stats)) {
-        return HOTFN_E_OPTION;
+    if (stats) {
+        hfn_give(stats, &s->process.stats, sizeof s->process.stats);
     }
     return HOTFN_OK;
 }
 
 hotfn_status hotfn_session_snapshot(const hotfn_session *s, hotfn_record **out, hotfn_error *err)
 {
+    if (!s || !out) {
+        return hfn_fail_null(err, __func__);
+    }
+
     char path[64];
     void *paused = hotfn_counters_pause();
     snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(s->live));
@@ -116,6 +127,10 @@ hotfn_status hotfn_session_snapshot(const hotfn_session *s, hotfn_record **out, 
 
 hotfn_status hotfn_session_save(hotfn_session *s, const char *path, hotfn_error *err)
 {
+    if (!s || !path) {
+        return hfn_fail_null(err, __func__);
+    }
+
     void *paused = hotfn_counters_pause();
     hotfn_status status =
         hotfn_live_finish(s->live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
@@ -125,6 +140,9 @@ hotfn_status hotfn_session_save(hotfn_session *s, const char *path, hotfn_error 
 
 hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err)
 {
+    if (!s) {
+        return hfn_fail_null(err, __func__);
+    }
     if (!s->running) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "the session does not run");
     }
@@ -134,7 +152,7 @@ hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err)
 
 const hotfn_hooks *hotfn_session_hooks(const hotfn_session *s)
 {
-    return s->process.hooks;
+    return s ? s->process.hooks : NULL;
 }
 
 void hotfn_session_destroy(hotfn_session *s)

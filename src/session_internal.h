@@ -39,12 +39,16 @@ struct hotfn_session {
     hotfn_selection selection;
     const hotfn_list *list; /* kept; NULL: all */
     const char *cache_folder; /* NULL: none */
+    bool is_timed;
     hfn_scanned *scans;
     bool holds_own_code;
     /* joined */
     hfn_handover_link link;
     hfn_mapped_plan *plans;
 };
+
+/* session_times.c: may calls be timed in this process, from within?  Prepares it for that. */
+hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err);
 
 hotfn_session *hfn_session_new(const hotfn_env *env);
 /* Become the process's one session; fork() is followed from now on. */

@@ -4,6 +4,7 @@
 #include "os/os.h"
 #include "session_internal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,10 +68,10 @@ static void flush(perf_map *map)
     size_t done = 0;
     while (done < map->used) {
         ssize_t n = write(map->fd, map->buffer + done, map->used - done);
-        if (n <= 0) {
+        if (n == 0 || (n < 0 && errno != EINTR)) {
             break;
         }
-        done += (size_t)n;
+        done += n > 0 ? (size_t)n : 0;
     }
     map->used = 0;
 }
@@ -135,6 +136,10 @@ static hotfn_status join_run(hotfn_session *s, const hotfn_join_options *o, hotf
 hotfn_status hotfn_session_join(hotfn_session **out, const hotfn_join_options *options,
                                 const hotfn_env *env, hotfn_error *err)
 {
+    if (!out) {
+        return hfn_fail_null(err, __func__);
+    }
+
     hotfn_join_options o;
     if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~HFN_SESSION_FLAGS || !o.live_path ||
         !o.handover_path) {

@@ -5,11 +5,17 @@
 #include "file_stamp.h"
 #include "session_internal.h"
 
+#include <hotfn/timing.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_SLOTS (1u << 20)
+/* Timed, a slot takes 92 bytes of each thread's addresses, on disk where the record is durable. */
+#define TIMED_SLOTS (1u << 17)
+#define TIMED_DURABLE_SLOTS (1u << 16)
+#define TIMED_NARROW_SLOTS (1u << 15)
+#define MOST_SAMPLE_MEAN 1000000u
 
 /* ---- Options, copied. */
 
@@ -35,7 +41,8 @@ static bool copy_list(hotfn_session *s, const char *const *from, uint32_t count,
 static bool copy_options(hotfn_session *s, const hotfn_session_options *o,
                          const hotfn_selection *pick)
 {
-    s->flags = o->flags;
+    s->flags = o->flags & HFN_SESSION_FLAGS;
+    s->is_timed = o->mode == HOTFN_SESSION_TIME;
     s->module_count = o->module_count;
     s->list = o->list;
     s->selection = *pick;
@@ -168,12 +175,19 @@ static hfn_scanned *scan_file(hotfn_session *s, const hotfn_request *request,
     return known;
 }
 
+/* A stop puts every byte back. */
+static uint32_t scan_flags(const hotfn_session *s)
+{
+    return s->is_timed ? HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_COMEBACK : 0;
+}
+
 static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, bool is_main)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
     uint32_t flags = is_main ? HOTFN_MODULE_MAIN : 0;
     options.cache_folder = s->cache_folder;
+    options.flags = scan_flags(s);
     bool wanted = module_wanted(s, request->path, is_main);
     if (!wanted && !is_loader(request)) {
         return NULL;
@@ -233,6 +247,50 @@ static hotfn_status check_options(const hotfn_session *s, hotfn_error *err)
                               : status;
 }
 
+static hotfn_status check_mode(const hotfn_session_options *o, hotfn_error *err)
+{
+    const char *of_times = o->sample_mean                  ? "a sample"
+                           : o->slow_ns                    ? "slow calls"
+                           : o->flags & HOTFN_SESSION_FLAT ? "HOTFN_SESSION_FLAT"
+                                                           : NULL;
+    if (o->mode == HOTFN_SESSION_COUNT && of_times) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "%s: only with times (mode)",
+                        of_times);
+    }
+    return o->sample_mean > MOST_SAMPLE_MEAN
+               ? hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                          "one call in at most %u can be timed", MOST_SAMPLE_MEAN)
+               : HOTFN_OK;
+}
+
+/* What `hotfn run --mode time` keeps. */
+static uint32_t kept_times(const hotfn_session_options *o)
+{
+    uint32_t kept = HOTFN_TIMING_TIMES | (o->slow_ns ? HOTFN_TIMING_SLOW : 0);
+    if (o->sample_mean) {
+        return kept | HOTFN_TIMING_SAMPLED | HOTFN_TIMING_HISTOGRAMS;
+    }
+    return o->flags & HOTFN_SESSION_FLAT ? kept
+                                         : kept | HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
+}
+
+static void ask_for_times(hotfn_live_options *live, const hotfn_session_options *o)
+{
+    enum { NARROW_THREADS = 64, NARROW_NODES = 1 << 17, NARROW_HISTOGRAMS = 1 << 11 };
+    bool narrow = SIZE_MAX <= UINT32_MAX;
+    uint32_t slots = o->durable_path ? TIMED_DURABLE_SLOTS : TIMED_SLOTS;
+
+    live->timing = kept_times(o);
+    live->sample_mean = o->sample_mean;
+    live->slow_ns = o->slow_ns;
+    live->slot_capacity = o->slot_capacity ? o->slot_capacity : narrow ? TIMED_NARROW_SLOTS : slots;
+    if (narrow) {
+        live->thread_capacity = NARROW_THREADS;
+        live->node_capacity = NARROW_NODES;
+        live->histogram_capacity = NARROW_HISTOGRAMS;
+    }
+}
+
 static hotfn_status create_record(hotfn_session *s, const hotfn_session_options *o,
                                   hotfn_error *err)
 {
@@ -242,6 +300,9 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     live.command = "(own process)";
     live.directory = getcwd(folder, sizeof folder) ? folder : "";
     live.slot_capacity = o->slot_capacity ? o->slot_capacity : DEFAULT_SLOTS;
+    if (s->is_timed) {
+        ask_for_times(&live, o);
+    }
     hotfn_status status = hotfn_live_create(&s->live, &live, &s->env, err);
     if (status == HOTFN_OK) {
         hotfn_live_set_pid(s->live, (uint32_t)getpid());
@@ -269,6 +330,7 @@ static hotfn_status scan_main(hotfn_session *s, const char *map_path, hotfn_erro
     request.file_stamp = hfn_file_stamp(&file);
     options.map_path = map_path;
     options.cache_folder = s->cache_folder;
+    options.flags = scan_flags(s);
     hotfn_error why = HOTFN_ERROR_INIT;
     if (!scan_file(s, &request, &options, HOTFN_MODULE_MAIN, &why)) {
         return hfn_fail(err, why.status, why.file, why.offset, "%s", why.text);
@@ -299,9 +361,14 @@ static hotfn_status refuse_own_code(hotfn_session *s, hotfn_error *err)
 hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_options *options,
                                   const hotfn_env *env, hotfn_error *err)
 {
+    if (!out) {
+        return hfn_fail_null(err, __func__);
+    }
+
     hotfn_session_options o;
     hotfn_selection pick;
-    if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~HFN_SESSION_FLAGS ||
+    if (!hfn_take_options(&o, sizeof o, options) ||
+        o.flags & ~(HFN_SESSION_FLAGS | HOTFN_SESSION_FLAT) || o.mode > HOTFN_SESSION_TIME ||
         !hfn_take_options(&pick, sizeof pick, o.selection) || pick.flags) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown session option");
     }
@@ -313,12 +380,18 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     s->source = (hfn_plan_source){ find_by_scan, s };
     s->hook_flags = HOTFN_HOOKS_REGISTER_UNWIND;
     s->release = close_scans;
-    hotfn_status status = check_options(s, err);
+    hotfn_status status = check_mode(&o, err);
+    if (status == HOTFN_OK) {
+        status = check_options(s, err);
+    }
     if (status == HOTFN_OK && s->module_count == 0) {
         status = refuse_own_code(s, err);
     }
     if (status == HOTFN_OK) {
         status = hfn_session_claim(s, err);
+    }
+    if (status == HOTFN_OK && s->is_timed) {
+        status = hfn_session_may_time(s, err);
     }
     if (status == HOTFN_OK) {
         status = create_record(s, &o, err);

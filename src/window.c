@@ -121,6 +121,9 @@ static void look(hotfn_window *w, hotfn_window_info *info)
 
 hotfn_status hotfn_window_next(hotfn_window *w, hotfn_window_info *out, hotfn_error *err)
 {
+    if (!w)
+        return hfn_fail_null(err, __func__);
+
     hotfn_window_info info = HOTFN_WINDOW_INFO_INIT;
     void *paused = hotfn_counters_pause();
     uint32_t slots = hfn_live_slots_used(w->live);
@@ -140,6 +143,9 @@ hotfn_status hotfn_window_next(hotfn_window *w, hotfn_window_info *out, hotfn_er
 hotfn_status hotfn_window_create(hotfn_window **out, const hotfn_session *session,
                                  uint32_t top_count, const hotfn_env *env, hotfn_error *err)
 {
+    if (!out || !session)
+        return hfn_fail_null(err, __func__);
+
     hotfn_env filled = hfn_env_fill(env);
     hotfn_window *w = hfn_alloc(&filled, sizeof *w);
     hotfn_status status;
@@ -162,6 +168,9 @@ hotfn_status hotfn_window_create(hotfn_window **out, const hotfn_session *sessio
 hotfn_status hotfn_window_get(const hotfn_window *w, uint32_t rank, hotfn_record_function *function,
                               hotfn_record_module *module)
 {
+    if (!w)
+        return HOTFN_E_OPTION;
+
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
 
     if (rank >= w->top_count || !hfn_live_find_slot(w->live, w->top[rank].slot, &f))

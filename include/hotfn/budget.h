@@ -91,7 +91,7 @@ typedef struct hotfn_record_change {
 
 /* Any record answers; one without a budget has share_ppm 0.  HOTFN_OK, HOTFN_E_OPTION. */
 HOTFN_API hotfn_status hotfn_record_get_budget(const hotfn_record *record, hotfn_record_budget *out);
-/* In the order in which they were made.  HOTFN_E_NOT_FOUND past the end. */
+/* In the order in which they were made.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION. */
 HOTFN_API hotfn_status hotfn_record_get_change(const hotfn_record *record, uint32_t index,
                                                hotfn_record_change *out);
 /* HOTFN_BUDGET_* of the function at the end of the run; 0: the budget never touched it. */

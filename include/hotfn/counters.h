@@ -50,7 +50,8 @@ typedef struct hotfn_counter_memory {
 /*
  * Make the process's counters (there is one set at a time: the row pointer is one thread-local
  * variable).  memory NULL: anonymous memory for slot_capacity slots and thread_capacity threads [4096].
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_STATE (another set is active), HOTFN_E_OPTION.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_STATE (another set is active), HOTFN_E_OPTION (no slots; memory whose
+ * rows are no whole pages, or too short), HOTFN_E_UNSUPPORTED (the variable is out of stubs' reach).  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_counters_create(hotfn_counters **out, const hotfn_counter_memory *memory,
                                              uint32_t slot_capacity, uint32_t thread_capacity,
@@ -59,7 +60,8 @@ HOTFN_API hotfn_status hotfn_counters_create(hotfn_counters **out, const hotfn_c
 HOTFN_API void hotfn_counters_destroy(hotfn_counters *counters);
 
 /*
- * How stubs reach a row, for hotfn_hooks_create.
+ * How stubs reach a row, for hotfn_hooks_create; addresses of code that stays.  HOTFN_OK, HOTFN_E_OPTION.
+ * Since 0.1.
  *
  * slow_path's contract: sets the thread's row pointer to something that is not 0 and goes back to the
  * stub; runs on the thread's stack, makes raw system calls only, takes no lock, is safe in a signal
@@ -73,19 +75,21 @@ HOTFN_API hotfn_status hotfn_counters_get_access(const hotfn_counters *counters,
  * HOTFN_OK, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_counters_get_memory(const hotfn_counters *counters, hotfn_counter_memory *out);
 
-/* totals[n] = sum of slot first_slot + n over all rows.  Lock-free; calls in flight may or may not be
- * in it.  Since 0.1. */
+/* totals[n] = sum of slot first_slot + n over all rows, in calls; totals has slot_count words.  Lock-free; calls
+ * in flight may or may not be in it.  HOTFN_OK, HOTFN_E_OPTION (slots beyond slot_capacity).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_counters_sum(const hotfn_counters *counters, uint32_t first_slot,
                                           uint32_t slot_count, uint64_t *totals);
 
-/* Send this thread's counts to a row that nobody reads, while own code runs; give the answer to
- * hotfn_counters_resume.  Nests.  Since 0.1. */
+/* Send this thread's counts to a row that nobody reads, while own code runs; give the answer, in the same
+ * thread, to resume, which goes on in the row from before (in another set, or a fork's child: in a fresh one).
+ * The answer may be NULL and owns nothing.  Nests; neither fails.  Since 0.1. */
 HOTFN_API void *hotfn_counters_pause(void);
 HOTFN_API void hotfn_counters_resume(void *paused);
 
 /* Around fork(), in the forking thread: prepare before, then parent or child behind it.  Between them
- * the thread counts into a private row, which parent adds back; the child starts with no row, so that
- * its first call takes a fresh one under its own process id.  Since 0.1. */
+ * the thread counts into a private row; parent adds it back, child adds what the child counted in it to a fresh
+ * row under its own process id.  None fails: without memory for the private row, or on a kernel that does not
+ * wipe it in the child, calls made between them may be lost.  NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_counters_fork_prepare(hotfn_counters *counters);
 HOTFN_API void hotfn_counters_fork_parent(hotfn_counters *counters);
 HOTFN_API void hotfn_counters_fork_child(hotfn_counters *counters);

@@ -50,8 +50,8 @@ typedef struct hotfn_exporter_info {
 #define HOTFN_NEEDS_TREE 4u   /* who called whom from where            */
 #define HOTFN_NEEDS_EVENTS 8u /* each entry and exit                   */
 
-/* The formats there are, as `hotfn export --list` prints them: static text.  HOTFN_OK, HOTFN_E_NOT_FOUND past
- * the end, HOTFN_E_OPTION.  Since 0.1. */
+/* How many formats there are, and the index-th, as `hotfn export --list` prints them: static text.  HOTFN_OK,
+ * HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API uint32_t hotfn_exporter_count(void);
 HOTFN_API hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *out);
 
@@ -64,6 +64,11 @@ HOTFN_API hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *o
 HOTFN_API hotfn_status hotfn_export(const hotfn_record *record, const char *format,
                                     const hotfn_export_options *options, hotfn_write_fn write, void *user,
                                     const hotfn_env *env, hotfn_error *err);
+
+/* Shorten a function's name in place, as the table does where there is no room: what stands between brackets goes,
+ * from within, behind the first argument before that one, until so many characters are left or no bracket is.
+ * `vector<int, allocator<int> >::clear()` becomes `vector<int, ...>::clear()`, with an ellipsis of UTF-8.  Since 0.1. */
+HOTFN_API void hotfn_fold_name(char *name, uint32_t columns);
 
 #ifdef __cplusplus
 }

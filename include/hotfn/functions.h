@@ -52,8 +52,9 @@ HOTFN_API hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_
                                              hotfn_error *err);
 /* Release the functions and every view into them.  NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_functions_destroy(hotfn_functions *functions);
+/* How many there are, and the index-th by rva; its name is a view.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
+ * HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API uint32_t hotfn_functions_count(const hotfn_functions *functions);
-/* HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t index,
                                            hotfn_function *out);
 /* The function's name_index-th name (0 = the best one), a view; NULL past the end.  Since 0.1. */

@@ -50,8 +50,8 @@ HOTFN_API hotfn_status hotfn_plan_open(hotfn_plan **out, const void *bytes, uint
                                        uint32_t check_sum, const hotfn_env *env, hotfn_error *err);
 /* NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_plan_destroy(hotfn_plan *plan);
-/* HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION; the texts and bytes
- * are views.  Since 0.1. */
+/* What the plan is of (its block is a view), and its index-th hookable function, of info.entry_count.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_plan_get_info(const hotfn_plan *plan, hotfn_plan_info *out);
 HOTFN_API hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index, hotfn_plan_entry *out);
 
@@ -140,13 +140,17 @@ HOTFN_API hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_op
  *
  * plan   kept until the module is forgotten or the set destroyed.
  * slots  borrowed; slots[function_index] for each function of the image, UINT32_MAX: leave alone.
- * module receives a handle for the calls below.
+ * module receives a handle for the calls below; untouched on failure.
  * Where slots do not follow the order of addresses, the stubs of the 256 lowest stand together.
- * Nothing is written before hotfn_hooks_commit.  Since 0.1.
+ * Nothing is written before hotfn_hooks_commit.
+ * HOTFN_OK, HOTFN_E_UNSUPPORTED (a plan for another machine), HOTFN_E_STATE (the set has no row access),
+ * HOTFN_E_LIMIT (a slot out of stubs' reach), HOTFN_E_NO_MEMORY (some may be asked for).  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                               const uint32_t *slots, uint32_t *module, hotfn_error *err);
-/* Ask for one hook with any action.  HOTFN_E_NOT_FOUND if the plan does not hold the function.  Since 0.1. */
+/* Ask for one hook with any action (copied).  HOTFN_OK and errors as hotfn_hooks_add_module; also
+ * HOTFN_E_NOT_FOUND (the plan does not hold the function), HOTFN_E_UNSUPPORTED (it may not be timed), HOTFN_E_STATE
+ * (TIME, but the counters do not time), HOTFN_E_OPTION (no such action, CALL without a callback).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                        uint32_t function_index, const hotfn_hook_action *action,
                                        uint32_t *module, hotfn_error *err);
@@ -158,14 +162,17 @@ HOTFN_API hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *pla
  */
 HOTFN_API hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, hotfn_error *err);
 
-/* Call visit for each hook that the last commit refused.  Since 0.1. */
+/* Call visit for each hook that the last commit refused: the module's handle, HOTFN_REASON_*, and where it stands,
+ * bytes from the function's entry.  visit leaves the set as it is.  NULL for either: nothing.  Since 0.1. */
 typedef void (*hotfn_refused_fn)(void *user, uint32_t module, uint32_t function_index, uint32_t reason,
                                  uint32_t offset);
 HOTFN_API void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit, void *user);
 
 /* Put every byte back, but for the jumps at which timed calls end (hotfn_verdict.comes_to): a call may be open,
  * and they go on to where they led.  Stubs stay mapped for ever (a thread may still stand in one).  Sites whose
- * bytes somebody else changed since are left alone and reported by HOTFN_E_MISMATCH.  Since 0.1. */
+ * bytes somebody else changed since are left alone and reported by HOTFN_E_MISMATCH; those that cannot be written
+ * any more, by HOTFN_E_DENIED.  HOTFN_OK; HOTFN_E_STATE (a thread could not be stopped) and HOTFN_E_NO_MEMORY:
+ * nothing was removed, try again.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err);
 /* The module was unmapped: forget its hooks without touching memory.  Since 0.1. */
 HOTFN_API void hotfn_hooks_forget_module(hotfn_hooks *hooks, uint32_t module);
@@ -188,7 +195,8 @@ HOTFN_API int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc,
 /* The FDE of the stub at pc, a view, for an unwinder that looks for it itself (_Unwind_Find_FDE); *begin is
  * where the code begins that it describes.  NULL: no stub is there.  As safe as find_region.  Since 0.1. */
 HOTFN_API const void *hotfn_hooks_find_fde(const hotfn_hooks *hooks, uint64_t pc, uint64_t *begin);
-/* All regions, in the order of their addresses.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
+/* How many regions there are, and the index-th by address.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
+ * HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API uint32_t hotfn_hooks_region_count(const hotfn_hooks *hooks);
 HOTFN_API hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
                                               hotfn_stub_region *out);
@@ -196,7 +204,8 @@ HOTFN_API hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t
  * most capacity addresses and sizes; answers how many.  Since 0.1. */
 HOTFN_API uint32_t hotfn_hooks_debug_objects(const hotfn_hooks *hooks, const void **objects,
                                              uint64_t *byte_counts, uint32_t capacity);
-/* Call visit for each standing stub with the function that it serves (perf map, debuggers).  Since 0.1. */
+/* Call visit for each standing stub (address and bytes of its code) with the function that it serves (perf map,
+ * debuggers).  visit leaves the set as it is.  NULL for either: nothing.  Since 0.1. */
 typedef void (*hotfn_stub_fn)(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
                               uint32_t function_index);
 HOTFN_API void hotfn_hooks_each_stub(const hotfn_hooks *hooks, hotfn_stub_fn visit, void *user);

@@ -72,12 +72,13 @@ typedef struct hotfn_section {
  * err  borrowed; NULL if only the status matters.
  *
  * HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT (not an image, truncated, lying headers: offset is set),
- * HOTFN_E_UNSUPPORTED, HOTFN_E_NO_MEMORY.  Any thread.  Since 0.1.
+ * HOTFN_E_UNSUPPORTED, HOTFN_E_NO_MEMORY, HOTFN_E_LIMIT (more than 1 GiB from a pipe).  Any thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_image_open(hotfn_image **out, const char *path, const hotfn_env *env,
                                         hotfn_error *err);
 
-/* The same over bytes that the caller keeps until the image is closed; name is copied.  Since 0.1. */
+/* The same over bytes that the caller keeps until the image is closed; name is copied (NULL: "(memory)").
+ * HOTFN_OK, HOTFN_E_FORMAT, HOTFN_E_UNSUPPORTED, HOTFN_E_NO_MEMORY.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_image_from_bytes(hotfn_image **out, const void *bytes, uint64_t byte_count,
                                               const char *name, const hotfn_env *env, hotfn_error *err);
 
@@ -87,8 +88,9 @@ HOTFN_API void hotfn_image_close(hotfn_image *image);
 /* Fill *out (its size set by the caller).  HOTFN_OK or HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_image_get_info(const hotfn_image *image, hotfn_image_info *out);
 
+/* How many sections there are, and the index-th of the file's table.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
+ * HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API uint32_t hotfn_image_section_count(const hotfn_image *image);
-/* HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index, hotfn_section *out);
 
 /* "x86-64", "arm64", ... of a HOTFN_MACHINE_*, "other" of any other number: static text.  Since 0.1. */

@@ -51,10 +51,12 @@ HOTFN_API hotfn_status hotfn_list_save(const hotfn_list *list, const char *path,
                                        hotfn_error *err);
 
 /* Read either form.  HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT (err has the offset, and the line of text),
- * HOTFN_E_UNSUPPORTED (a later version), HOTFN_E_NO_MEMORY.  Since 0.1. */
+ * HOTFN_E_UNSUPPORTED (a later version), HOTFN_E_NO_MEMORY, HOTFN_E_LIMIT (more than 1 GiB from a pipe, or 2^32
+ * functions).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_list_open(hotfn_list **out, const char *path, const hotfn_env *env,
                                        hotfn_error *err);
-/* The same over bytes that are needed during the call only; name is for errors.  Since 0.1. */
+/* The same over bytes that are needed during the call only; name is for errors, and may be NULL.  The caller owns
+ * the list.  HOTFN_OK, HOTFN_E_FORMAT, HOTFN_E_UNSUPPORTED, HOTFN_E_NO_MEMORY, HOTFN_E_LIMIT.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_list_from_bytes(hotfn_list **out, const void *bytes, uint64_t byte_count,
                                              const char *name, const hotfn_env *env, hotfn_error *err);
 /* NULL is fine.  Since 0.1. */

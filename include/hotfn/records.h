@@ -93,8 +93,9 @@ typedef struct hotfn_record_info {
     const char *directory;  /* working folder                                 */
     const char *tool;       /* "hotfn 0.1.0"                                  */
     const char *path;       /* the file that was opened                       */
+    const char *repaired;   /* "", or what a repair lost ("nothing")          */
 } hotfn_record_info;
-#define HOTFN_RECORD_INFO_INIT { (uint32_t)sizeof(hotfn_record_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0 }
+#define HOTFN_RECORD_INFO_INIT { (uint32_t)sizeof(hotfn_record_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0, 0 }
 
 /* "live", "finished", "killed", "broken", "merged": static text.  Since 0.1. */
 HOTFN_API const char *hotfn_record_state_name(uint32_t state);
@@ -142,11 +143,12 @@ typedef struct hotfn_live_options {
 /* Make a live record (the parent's side, or a session's).  HOTFN_OK, HOTFN_E_IO (disk full, folder not
  * writable, another run writes the durable file: err names it), HOTFN_E_NO_MEMORY, HOTFN_E_OPTION,
  * HOTFN_E_LIMIT (a capacity beyond any record's), HOTFN_E_UNSUPPORTED (timing, where this CPU has no
- * stubs for it).  Since 0.1. */
+ * stubs for it), HOTFN_E_DENIED (its memory cannot be sealed).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *options,
                                          const hotfn_env *env, hotfn_error *err);
 /* Join a live record of another process (the target's side).  path may be /proc/PID/fd/N; the file is
- * mapped and closed again.  Makes no libc call that allocates.  HOTFN_E_FORMAT, HOTFN_E_MISMATCH.  Since 0.1. */
+ * mapped and closed again.  Makes no libc call that allocates.  HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT,
+ * HOTFN_E_MISMATCH (another version's, or not live), HOTFN_E_NO_MEMORY.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_join(hotfn_live **out, const char *path, const hotfn_env *env,
                                        hotfn_error *err);
 /* Unmap; a durable file stays as it is (state live).  NULL is fine.  Since 0.1. */
@@ -158,21 +160,26 @@ HOTFN_API int32_t hotfn_live_fd(const hotfn_live *live);
  * Append a module with its functions; slots are handed out to the functions whose state is HOOKED or
  * WAITING, in order, from first_slot on.  Only one process appends.  When slots or room run out, the
  * functions that found none are refused (reason "no-slots"); a module whose functions or names find
- * no room is listed without them, as FAILED with a note.  HOTFN_E_LIMIT if no module fits any more.
- * module and functions are borrowed; functions[i] belongs to function_index i of the image.  Since 0.1.
+ * no room is listed without them, as FAILED with a note.
+ * module and functions are borrowed; functions[i] belongs to function_index i of the image.
+ * HOTFN_OK, HOTFN_E_LIMIT (no module fits any more), HOTFN_E_STATE (not by who made the record, or module->size is
+ * unknown), HOTFN_E_IO (durable: the disk is full).  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
                                              const hotfn_record_function *functions, uint32_t *index,
                                              hotfn_error *err);
 /* Written by whichever side knows: flags replace the module's, load_base if not 0, note if not NULL
- * (at most 255 bytes are kept).  Since 0.1. */
+ * (at most 255 bytes are kept).  HOTFN_OK, HOTFN_E_NOT_FOUND (no such module).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t flags,
                                              uint64_t load_base, const char *note);
-/* Set a function's state and reason (a HOTFN_REASON_* number; words from the callback-free table that
- * hotfn_live_set_reasons stored).  Any process that joined.  Since 0.1. */
+/* Set a function's state and reason (a HOTFN_REASON_* number, whose words hotfn_live_set_reason stored), and where
+ * it stands, bytes from the entry.  Any process that joined.  HOTFN_OK, HOTFN_E_NOT_FOUND (no such module or
+ * function), HOTFN_E_LIMIT (reason above 255).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module, uint32_t function_index,
                                                uint32_t state, uint32_t reason, uint32_t reason_offset);
-/* Store the words for numbered reasons, so that a record explains itself.  Since 0.1. */
+/* Store the words (copied) for a numbered reason, so that a record explains itself.  HOTFN_OK, HOTFN_E_STATE (not by
+ * who made the record), HOTFN_E_LIMIT (reason 0 or above 255, no room for names), HOTFN_E_IO (durable: the disk is
+ * full).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, const char *name,
                                              const char *text);
 /* slots[i] of the module's function i (a view of module.function_count words).  Since 0.1. */
@@ -188,22 +195,25 @@ HOTFN_API hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module,
 /* The name of the module's function i (a view), NULL past the end.  Since 0.1. */
 HOTFN_API const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
                                                uint32_t function_index);
-/* The modules added so far, by any process that joined; the texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past
- * the end, HOTFN_E_OPTION.  Since 0.1. */
+/* How many modules were added so far, and one of them, for any process that joined; the texts are views.  HOTFN_OK,
+ * HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API uint32_t hotfn_live_module_count(const hotfn_live *live);
 HOTFN_API hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
                                              hotfn_record_module *out);
-/* Memory for hotfn_counters_create; it stays mapped until the live record is closed.  Since 0.1. */
+/* Memory for hotfn_counters_create (views); it stays mapped until the live record is closed, rows that were used
+ * even longer, emptied: a thread may still stand in a stub.  HOTFN_OK, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out);
 /* The process that the record is of, for hotfn_record_info.  Since 0.1. */
 HOTFN_API void hotfn_live_set_pid(hotfn_live *live, uint32_t pid);
 
-/* A copy of all counters at one moment, for windows.  Owned by the caller: hotfn_snapshot_destroy.  Since 0.1. */
+/* A copy of all counters and times at one moment, for windows.  Owned by the caller: hotfn_snapshot_destroy.
+ * HOTFN_OK, HOTFN_E_STATE (not by who made the record), HOTFN_E_NO_MEMORY, HOTFN_E_IO, HOTFN_E_FORMAT (the times'
+ * header was overwritten).  Since 0.1. */
 typedef struct hotfn_snapshot hotfn_snapshot;
 HOTFN_API hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, hotfn_error *err);
-/* NULL is fine. */
+/* NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_snapshot_destroy(hotfn_snapshot *snapshot);
-/* When it was taken: nanoseconds since 1970 (CLOCK_REALTIME). */
+/* When it was taken: nanoseconds since 1970 (CLOCK_REALTIME).  Since 0.1. */
 HOTFN_API uint64_t hotfn_snapshot_time_ns(const hotfn_snapshot *snapshot);
 
 /*
@@ -211,7 +221,8 @@ HOTFN_API uint64_t hotfn_snapshot_time_ns(const hotfn_snapshot *snapshot);
  * state, exit_code  as in hotfn_record_info: finished, killed or merged.
  * from, to          NULL, or the window: counts are to - from (to NULL: now).
  * A durable record may be finished over its own path.  What still waits for its module becomes
- * refused ("not-loaded").  HOTFN_E_IO names the file.  Since 0.1.
+ * refused ("not-loaded").  HOTFN_E_IO names the file; HOTFN_E_STATE (not by who made the record), HOTFN_E_OPTION
+ * (another state), HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT (as hotfn_live_snapshot).  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t state,
                                          int32_t exit_code, const hotfn_snapshot *from,
@@ -223,12 +234,13 @@ typedef struct hotfn_record hotfn_record;
 
 /* Open the record at path (a copy is read: nobody can cut it under us).  A symbolic link to a live
  * record works.  HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT (cut, overwritten: offset is set),
- * HOTFN_E_MISMATCH (another version).  Since 0.1. */
+ * HOTFN_E_MISMATCH (another version), HOTFN_E_NO_MEMORY.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn_env *env,
                                          hotfn_error *err);
 /* Release the record and every view into it.  NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_record_close(hotfn_record *record);
-/* Texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
+/* The run; its index-th module, function (all modules', in their order) and row (of the chosen ones), as many as
+ * info counts.  Texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_get_info(const hotfn_record *record, hotfn_record_info *out);
 HOTFN_API hotfn_status hotfn_record_get_module(const hotfn_record *record, uint32_t index,
                                                hotfn_record_module *out);
@@ -238,14 +250,15 @@ HOTFN_API hotfn_status hotfn_record_get_thread(const hotfn_record *record, uint3
                                                hotfn_record_thread *out);
 /* Only rows of this process count from now on, or of this thread: calls, times, histograms, trees, events; 0: all.  Threads
  * that ended may share a row, by the latest one's number.  HOTFN_OK, HOTFN_E_NOT_FOUND (no row is of both; nothing
- * changed), HOTFN_E_MEMORY.  Since 0.1. */
+ * changed), HOTFN_E_NO_MEMORY (choose again, or close it).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_choose_process(hotfn_record *record, uint32_t pid);
 HOTFN_API hotfn_status hotfn_record_choose_thread(hotfn_record *record, uint32_t tid);
-/* function indices by falling calls, ties by name: order has info.function_count words.  Since 0.1. */
+/* Function indices by falling calls, ties by name, uncounted ones last: order has info.function_count words.
+ * HOTFN_OK, HOTFN_E_NO_MEMORY.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_sort(const hotfn_record *record, uint32_t *order);
 
 /* Make a clean record at to out of whatever can be read at from; *lost says in words what could not be
- * (at most lost_bytes, NUL included).  HOTFN_E_FORMAT if nothing can.  Since 0.1. */
+ * (at most lost_bytes, NUL included), and so does the new record (hotfn_record_info.repaired).  HOTFN_E_FORMAT if nothing can.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost,
                                            uint64_t lost_bytes, const hotfn_env *env, hotfn_error *err);
 

@@ -14,10 +14,11 @@ extern "C" {
 typedef struct hotfn_scan hotfn_scan;
 
 #define HOTFN_SCAN_TIMING 0x10000u /* also prove which functions may be timed */
+#define HOTFN_SCAN_NO_COMEBACK 0x20000u /* only those whose every byte can be put back */
 
 typedef struct hotfn_scan_options {
     uint32_t size;    /* sizeof(hotfn_scan_options)                       */
-    uint32_t flags;   /* HOTFN_SYMBOLS_NO_SEPARATE, _FORCE, HOTFN_SCAN_TIMING [none] */
+    uint32_t flags;   /* HOTFN_SYMBOLS_NO_SEPARATE, _FORCE, HOTFN_SCAN_* [none] */
     uint32_t threads; /* that scan [number of CPUs]                       */
     uint32_t symbol_dir_count;
     const char *const *symbol_dirs; /* borrowed; places for debug files   */
@@ -50,7 +51,11 @@ typedef struct hotfn_scan_info {
 /*
  * Scan the file at path, or take its scan from the cache (same file, size and times, same
  * version of the library).  A cache that cannot be read or written is passed over with a warning.
- * Errors: those of hotfn_image_open and hotfn_symbols_load_map.  Any thread.  Since 0.1.
+ *
+ * out  receives a scan that the caller owns; untouched on failure.
+ * HOTFN_OK, HOTFN_E_IO, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (no image, a broken one or a broken map),
+ * HOTFN_E_UNSUPPORTED, HOTFN_E_MISMATCH (another build's map), HOTFN_E_LIMIT (an image beyond 4 GiB).  Any thread.
+ * Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
                                        const hotfn_env *env, hotfn_error *err);
@@ -66,9 +71,10 @@ HOTFN_API hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_
  */
 HOTFN_API hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,
                                        const hotfn_env *env, hotfn_error *err);
-/* HOTFN_OK, HOTFN_E_OPTION.  Since 0.1. */
+/* What was found, by count; path and plan are views.  HOTFN_OK, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out);
-/* Function index i as a record would list it, before any selection.  Since 0.1. */
+/* The index-th function as a record would list it, before any selection; texts are views.  HOTFN_OK,
+ * HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
                                                hotfn_record_function *out);
 /*
@@ -84,7 +90,11 @@ HOTFN_API hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotf
  * Append the file as a module to a live record: hookable functions that selection wants are WAITING
  * and get slots, the others EXCLUDED; refused ones and fragments as judged.
  * only, if not NULL: only_count RVAs, sorted, of the functions that may be hooked at all.
- * include_used, if not NULL: selection->include_count bytes; [i] becomes 1 if that glob matched.  Since 0.1.
+ * include_used, if not NULL: selection->include_count bytes; [i] becomes 1 if that glob matched.
+ * module receives its number in the record.  selection (NULL: all) is borrowed, like the rest.
+ *
+ * HOTFN_OK, HOTFN_E_OPTION (a broken glob: err says which), HOTFN_E_STATE (not by who made the record),
+ * HOTFN_E_LIMIT (no room for a module), HOTFN_E_IO (durable: the disk is full).  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
                                          const hotfn_selection *selection, const uint64_t *only,

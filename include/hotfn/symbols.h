@@ -79,13 +79,14 @@ HOTFN_API hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image
  *
  * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_IO, HOTFN_E_FORMAT (broken: offset is set),
  * HOTFN_E_UNSUPPORTED (portable .NET, types only, MSF 2.0, MSFZ), HOTFN_E_MISMATCH (another build's;
- * HOTFN_SYMBOLS_FORCE overrides).  Since 0.1.
+ * HOTFN_SYMBOLS_FORCE overrides), HOTFN_E_LIMIT (more than 1 GiB from a pipe).  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_symbols_load_pdb(hotfn_symbols **out, const char *path,
                                               const hotfn_image *image,
                                               const hotfn_symbols_options *options,
                                               const hotfn_env *env, hotfn_error *err);
-/* The same over bytes that the caller keeps until the symbols are destroyed; name is copied. */
+/* The same over bytes that the caller keeps until the symbols are destroyed; name is copied (NULL: "(memory)").
+ * HOTFN_OK and errors as hotfn_symbols_load_pdb, without HOTFN_E_IO and HOTFN_E_LIMIT.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const void *bytes,
                                                     uint64_t byte_count, const char *name,
                                                     const hotfn_image *image,
@@ -103,13 +104,15 @@ HOTFN_API hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const v
  *
  * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_IO, HOTFN_E_FORMAT (no map, UTF-16, cut in
  * mid-line, a line of more than 1 MiB: err has offset and line), HOTFN_E_MISMATCH (another build's;
- * HOTFN_SYMBOLS_FORCE overrides).  Lines that contradict others are left out with a warning.  Since 0.1.
+ * HOTFN_SYMBOLS_FORCE overrides), HOTFN_E_LIMIT (more than 1 GiB from a pipe).  Lines that contradict others are left
+ * out with a warning.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path,
                                               const hotfn_image *image,
                                               const hotfn_symbols_options *options,
                                               const hotfn_env *env, hotfn_error *err);
-/* The same over bytes that are the caller's and needed during the call only; name is copied. */
+/* The same over bytes that are the caller's and needed during the call only; name is copied [(memory)].
+ * HOTFN_OK and errors as hotfn_symbols_load_map, without HOTFN_E_IO and HOTFN_E_LIMIT.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const void *bytes,
                                                     uint64_t byte_count, const char *name,
                                                     const hotfn_image *image,
@@ -118,8 +121,9 @@ HOTFN_API hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const v
 
 /* Release the symbols and every view into them.  NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_symbols_destroy(hotfn_symbols *symbols);
+/* How many there are, and the index-th by rva; its texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
+ * HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API uint32_t hotfn_symbols_count(const hotfn_symbols *symbols);
-/* By rva.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hotfn_symbol *out);
 
 /* What the file that the symbols came from says of the image that it belongs to. */
@@ -199,9 +203,11 @@ typedef struct hotfn_exported {
 HOTFN_API hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
                                           const hotfn_symbols_options *options,
                                           const hotfn_env *env, hotfn_error *err);
-HOTFN_API void hotfn_exports_destroy(hotfn_exports *exports); /* NULL is fine */
+/* Release the exports and every view into them.  NULL is fine.  Since 0.1. */
+HOTFN_API void hotfn_exports_destroy(hotfn_exports *exports);
+/* How many there are, and the index-th by number; its texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
+ * HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API uint32_t hotfn_exports_count(const hotfn_exports *exports);
-/* HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_exports_get(const hotfn_exports *exports, uint32_t index,
                                          hotfn_exported *out);
 

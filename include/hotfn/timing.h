@@ -60,7 +60,10 @@ typedef struct hotfn_time_header {
                                      counted only from then on; 0: none did                 */
     uint64_t probed_calls; /* flat: of those that threads made as they ran, to learn what such */
     uint64_t probed_ticks, probed_inside_ticks; /* a call costs then; added atomically         */
-    uint64_t spare[14];
+    uint64_t seen_ends, seen_ticks; /* not flat, nor sampled: ends of calls that looked at what they took  */
+    int64_t unseen_ticks;           /* at the start a call cost so much more than its two ends saw,        */
+    uint64_t start_seen_ticks;      /* which was this (0: they do not look); x 1/256                       */
+    uint64_t spare[10];
 } hotfn_time_header;
 
 /* At the start of a thread's time row; 256 bytes.  The engine may keep words of its own in spare. */
@@ -176,6 +179,9 @@ typedef struct hotfn_record_time_info {
 #define HOTFN_TIMING_FULL 1u
 #define HOTFN_TIMING_SAMPLE 2u
 
+/* A sampled function recurses through others, and its total is the most that it can have taken, not an estimate. */
+#define HOTFN_ERROR_UNKNOWN UINT64_MAX
+
 /* A function's times.  A call that had not returned when the record ended (exit, _exit, a kill; a live record: now)
  * has the time until then, and counts as one that ended then. */
 typedef struct hotfn_record_timing {
@@ -183,7 +189,7 @@ typedef struct hotfn_record_timing {
     uint32_t timing; /* HOTFN_TIMING_COUNT_ONLY: reason says why           */
     uint64_t timed_calls;
     uint64_t total_ns, self_ns;
-    uint64_t total_error_ns, self_error_ns; /* sampled: one standard error */
+    uint64_t total_error_ns, self_error_ns; /* sampled: one standard error, or HOTFN_ERROR_UNKNOWN */
     uint64_t min_ns, max_ns;                /* of the timed calls          */
     uint64_t p50_ns, p90_ns, p99_ns;        /* 0 without a histogram       */
     hotfn_alloc_cell self_alloc, total_alloc;
@@ -232,14 +238,16 @@ typedef struct hotfn_record_event {
 #define HOTFN_RECORD_SLOW_CALL_INIT { (uint32_t)sizeof(hotfn_record_slow_call), 0, 0, 0, 0, 0 }
 #define HOTFN_RECORD_EVENT_INIT { (uint32_t)sizeof(hotfn_record_event), 0, 0, 0, 0 }
 
-/* Any record answers; one without times has flags 0.  HOTFN_OK, HOTFN_E_OPTION. */
+/* Any record answers; one without times has flags 0; note is a view.  HOTFN_OK, HOTFN_E_OPTION. */
 HOTFN_API hotfn_status hotfn_record_get_time_info(const hotfn_record *record,
                                                   hotfn_record_time_info *out);
-/* The times of a function, over the threads of the chosen process.  HOTFN_E_NOT_FOUND past the end. */
+/* The times of a function, over the chosen threads; texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
+ * HOTFN_E_OPTION. */
 HOTFN_API hotfn_status hotfn_record_get_timing(const hotfn_record *record, uint32_t function,
                                                hotfn_record_timing *out);
 /* Edges by caller, then callee; nodes parents first, each directly before what it called; slow calls
- * in the order they ended; events thread after thread, oldest first.  HOTFN_E_NOT_FOUND past the end. */
+ * in the order they ended; events thread after thread, oldest first.  As many as hotfn_record_time_info counts;
+ * nodes of threads that are not chosen have no calls.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION. */
 HOTFN_API hotfn_status hotfn_record_get_edge(const hotfn_record *record, uint32_t index,
                                              hotfn_record_edge *out);
 HOTFN_API hotfn_status hotfn_record_get_node(const hotfn_record *record, uint32_t index,
@@ -249,9 +257,12 @@ HOTFN_API hotfn_status hotfn_record_get_slow_call(const hotfn_record *record, ui
 HOTFN_API hotfn_status hotfn_record_get_event(const hotfn_record *record, uint64_t index,
                                               hotfn_record_event *out);
 /* How many timed calls of a function took how long (sampled: how many they stand for): counts has HOTFN_HISTOGRAM_BUCKETS words, set to
- * 0 first.  A bucket begins at hotfn_record_bucket_ns(record, bucket) and ends where the next begins. */
+ * 0 first.  A bucket begins at hotfn_record_bucket_ns(record, bucket) and ends where the next begins.
+ * HOTFN_OK (all 0: not timed, or no histogram was kept), HOTFN_E_NOT_FOUND past the end. */
 HOTFN_API hotfn_status hotfn_record_get_histogram(const hotfn_record *record, uint32_t function,
                                                   uint64_t *counts);
+/* In nanoseconds, the hooks' own cost left in; HOTFN_HISTOGRAM_BUCKETS: where the last one ends.  0 beyond that, and
+ * of a record without times. */
 HOTFN_API double hotfn_record_bucket_ns(const hotfn_record *record, uint32_t bucket);
 /* raw not 0: leave the hooks' own cost in all times from now on. */
 HOTFN_API void hotfn_record_choose_raw(hotfn_record *record, int32_t raw);

@@ -68,6 +68,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_ENTRY_JUMPED 72      /* is entered by jumps, or with data below the stack     */
 #define HOTFN_REASON_PATCH_INSIDE 73      /* its patch stands behind its entry                     */
 #define HOTFN_REASON_OWN_STACK_WALK 74    /* its runtime walks the stack itself (V8, JVM, Go)      */
+#define HOTFN_REASON_OWN_ADDRESS 75       /* keeps an address in its frame, and compares one       */
 
 #define HOTFN_VERDICT_FLAGS_LIVE 1u    /* entry reads flags: use a flag-free stub             */
 #define HOTFN_VERDICT_ENTRY_LOOP 2u    /* jumps back to the own entry: counts its iterations  */
@@ -103,6 +104,7 @@ typedef struct hotfn_verdict {
 
 #define HOTFN_VERDICTS_ALLOW_INT3 1u
 #define HOTFN_VERDICTS_TIMING 2u /* also prove which functions may be timed */
+#define HOTFN_VERDICTS_NO_COMEBACK 4u /* none whose call must end at a jump: that site is never put back */
 
 typedef struct hotfn_verdicts_options {
     uint32_t size;    /* sizeof(hotfn_verdicts_options) */
@@ -123,13 +125,14 @@ HOTFN_API hotfn_status hotfn_verdicts_judge(hotfn_verdicts **out, const hotfn_im
                                             hotfn_error *err);
 /* NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_verdicts_destroy(hotfn_verdicts *verdicts);
-/* The same count and order as the functions. */
+/* The same count and order as the functions.  Since 0.1. */
 HOTFN_API uint32_t hotfn_verdicts_count(const hotfn_verdicts *verdicts);
 /* HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_verdicts_get(const hotfn_verdicts *verdicts, uint32_t index,
                                           hotfn_verdict *out);
 
-/* "jump", "jump-into-patch"; a sentence for people.  Static text, never NULL.  Since 0.1. */
+/* The word of a HOTFN_STRATEGY_* ("jump") or HOTFN_REASON_* ("jump-into-patch"), "unknown" of any other number; and
+ * the reason as a sentence for people.  Static text, never NULL.  Since 0.1. */
 HOTFN_API const char *hotfn_strategy_name(uint32_t strategy);
 HOTFN_API const char *hotfn_reason_name(uint32_t reason);
 HOTFN_API const char *hotfn_reason_text(uint32_t reason);

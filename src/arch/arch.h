@@ -132,6 +132,10 @@ typedef enum hfn_move_result {
 #define HFN_ARGUMENTS_MAX_64 80 /* x86-64, ARM64 */
 #define HFN_ARGUMENTS_MAX 124   /* i386          */
 
+/* An address in the own frame is written to memory outside of it; one is compared with a value that is none. */
+#define HFN_OWN_ADDRESS_KEPT 1u
+#define HFN_OWN_ADDRESS_COMPARED 2u
+
 typedef struct hfn_stack_state {
     int32_t at[HFN_STACK_REGISTERS];
     uint16_t reach;  /* bytes of its arguments that were touched on the way here */
@@ -139,6 +143,7 @@ typedef struct hfn_stack_state {
 #define HFN_CALLED_MOST 4
     uint8_t called;  /* the same: so many calls on the way here (or more, if it is the most) may have taken
                       * some of what stood on the stack, if nothing later shows that they have not */
+    uint8_t own_address; /* HFN_OWN_ADDRESS_*: what was done with one on the way here */
     bool unsettled;  /* and here something stands close to the return address if it has: whoever sees it
                       * takes it back */
 } hfn_stack_state;

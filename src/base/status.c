@@ -67,6 +67,12 @@ hotfn_status hfn_fail(hotfn_error *err, hotfn_status status, const char *file, u
     return status;
 }
 
+hotfn_status hfn_fail_null(hotfn_error *err, const char *call)
+{
+    return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                    "%s: an argument that must be given is NULL", call);
+}
+
 void hfn_log(const hotfn_env *env, int32_t level, const char *format, ...)
 {
     char text[1024];
@@ -80,6 +86,9 @@ void hfn_log(const hotfn_env *env, int32_t level, const char *format, ...)
     env->log_fn(env->log_user, level, text);
 }
 
+/* No struct of any version is larger: a size beyond it was never set, and nothing is read by it. */
+#define LARGEST_STRUCT_BYTES 4096u
+
 static uint32_t size_of(const void *sized)
 {
     uint32_t size;
@@ -92,7 +101,7 @@ bool hfn_take_options(void *ours, uint32_t our_bytes, const void *in)
 {
     uint32_t theirs = in ? size_of(in) : our_bytes;
 
-    if (theirs < sizeof theirs)
+    if (theirs < sizeof theirs || theirs > LARGEST_STRUCT_BYTES)
         return false;
     for (uint32_t i = our_bytes; i < theirs; i++)
         if (((const uint8_t *)in)[i] != 0)
@@ -106,7 +115,7 @@ bool hfn_take_options(void *ours, uint32_t our_bytes, const void *in)
 
 bool hfn_give(void *out, const void *ours, uint32_t our_bytes)
 {
-    uint32_t theirs = size_of(out);
+    uint32_t theirs = out ? size_of(out) : 0;
 
     if (theirs < sizeof theirs || theirs > our_bytes)
         return false;

@@ -46,13 +46,42 @@ static void add_row(uint8_t *to, const uint8_t *from)
     for (uint32_t i = 0; i < count; i++)
         if (HFN_UNLIKELY(counts[i] != 0))
             __atomic_fetch_add(&sums[i], counts[i], __ATOMIC_RELAXED);
-    if (hfn_time.header)
+    if (hfn_time_is_on())
         hfn_time_add_row(to, from, count);
 }
 
 static void drop(uint8_t *row)
 {
     hfn_rows_unmap(prefix_of(row), PREFIX_BYTES + prefix_of(row)->row_bytes);
+}
+
+void hfn_time_move(uint8_t *to, const uint8_t *from)
+{
+    hfn_time_state *t = hfn_time_state_of(to);
+    hfn_open_call *log = hfn_time_log_of(t);
+    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    const hfn_time_state *f = (const void *)(from + hfn_time.thread_at);
+    const uint8_t *logs = (const uint8_t *)f + hfn_time.log_at;
+    const hfn_open_call *calls = (const void *)logs;
+    const hfn_waiting_call *waiting = (const void *)(calls + HFN_LOG_CAPACITY);
+
+    for (uint32_t i = 0; i < f->depth && i < HFN_LOG_CAPACITY; i++)
+        log[i] = calls[i];
+    for (uint32_t i = f->depth; i < t->depth && i < HFN_LOG_CAPACITY; i++)
+        log[i].frame = 0;
+    for (uint32_t i = 0; i < f->limbo_count; i++)
+        limbo[i] = waiting[i];
+    t->last_tick = f->last_tick;
+    t->depth = f->depth;
+    t->current = f->current;
+    t->limbo_count = f->limbo_count;
+    t->timed = f->timed;
+    t->floor = f->floor;
+    t->node = f->node;
+    t->limbo_low = f->limbo_low;
+    t->limbo_high = f->limbo_high;
+    t->alloc_frame = f->alloc_frame;
+    t->alloc_depth = f->alloc_depth;
 }
 
 void hotfn_counters_fork_prepare(hotfn_counters *c)
@@ -73,7 +102,7 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     prefix->before = before;
     prefix->row_bytes = hfn_rows.row_bytes;
     prefix->wiped = hfn_rows_wipe_on_fork(mapping + PREFIX_BYTES, hfn_rows.row_bytes);
-    if (hfn_time.header) {
+    if (hfn_time_is_on()) {
         hfn_time_begin_row(mapping + PREFIX_BYTES, 0);
         hfn_time_move(mapping + PREFIX_BYTES, before);
     }
@@ -88,7 +117,7 @@ void hotfn_counters_fork_parent(hotfn_counters *c)
         return;
     hfn_thread_row = prefix_of(row)->before;
     add_row(hfn_thread_row, row);
-    if (hfn_time.header) /* what began before may have ended meanwhile */
+    if (hfn_time_is_on()) /* what began before may have ended meanwhile */
         hfn_time_move(hfn_thread_row, row);
     drop(row);
 }
@@ -109,7 +138,7 @@ void hotfn_counters_fork_child(hotfn_counters *c)
         return;
     }
     hfn_thread_row = hfn_thread_row_claim();
-    if (hfn_time.header)
+    if (hfn_time_is_on())
         hfn_time_begin_child(hfn_thread_row);
     if (prefix_of(row)->wiped)
         add_row(hfn_thread_row, row);

@@ -270,12 +270,10 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_fra
 
 /* Rare as timed calls are, they find caches and branches cold, and cost several times what they do one after
  * another: so each end says what it took.  What no clock sees of it (the way there and back) is cold in
- * the same proportion.  One that took longer than this was interrupted. */
-#define OWN_TICKS_MOST 32768u
-
+ * the same proportion. */
 static ALWAYS_INLINE uint64_t take_own_time(hfn_time_state *t, uint64_t begin, uint64_t end)
 {
-    uint64_t took = end - begin < OWN_TICKS_MOST ? end - begin : hfn_time.end_ticks;
+    uint64_t took = end - begin < HFN_END_TICKS_MOST ? end - begin : hfn_time.end_ticks;
 
     t->timed += took * hfn_time.end_factor >> 8;
     t->ends++;
@@ -492,6 +490,23 @@ static ALWAYS_INLINE bool is_nested(const hfn_open_call *log, uint32_t open, uin
            ((uint32_t)log[open - 1].how & (HFN_CALL_SLOT | HFN_CALL_ENDED)) == slot;
 }
 
+/* HFN_CALL_NESTED, or 0. */
+static ALWAYS_INLINE uint32_t open_call(hotfn_time_cell *c, const hfn_open_call *log, uint32_t slot,
+                                        uint32_t depth)
+{
+    if (HFN_UNLIKELY(is_nested(log, c->open, slot, depth)))
+        return HFN_CALL_NESTED;
+    c->open = depth + 1;
+    return 0;
+}
+
+/* Does an end of a call look at what it takes itself?  Those of a sample do; of what more than times is kept of, few:
+ * the clock's lowest bits are as good as chance. */
+static ALWAYS_INLINE bool looks_at_itself(kept what, uint64_t tick)
+{
+    return what == KEPT_SAMPLES || (what == KEPT_ALL && HFN_UNLIKELY((tick & hfn_time.looks) == 0));
+}
+
 /* What frame and log both hold stays in registers meanwhile: reading words that were just written in
  * halves would cost more than all the rest. */
 static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
@@ -504,12 +519,13 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     hfn_time_state *t;
 
     /* no row: the counters were given up since the stub's first instruction */
-    if (HFN_UNLIKELY(!row || hfn_time.clock == HFN_CLOCK_STOPPED)) {
+    if (HFN_UNLIKELY(!row || hfn_time.clock == HFN_CLOCK_STOPPED ||
+                     hfn_time_state_of(row)->depth >= HFN_DEPTH_CLOSED)) {
         f->how = HFN_CALL_UNTIMED;
         return;
     }
-    begin = what == KEPT_SAMPLES ? ticks() : 0;
     t = hfn_time_state_of(row);
+    begin = looks_at_itself(what, hfn_load_tick(&t->last_tick)) ? ticks() : 0;
     log = hfn_time_log_of(t);
     depth = t->depth;
     bool left =
@@ -519,9 +535,7 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         depth = t->depth;
     }
     hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
-    flags = is_nested(log, c->open, slot, depth) ? HFN_CALL_NESTED : 0;
-    if (HFN_LIKELY(!flags))
-        c->open = depth + 1;
+    flags = open_call(c, log, slot, depth);
     caller = t->current;
     timed = t->timed;
     hfn_time_cell_of(t, caller)->callee_timed++;
@@ -529,9 +543,7 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         node = enter_node(t, slot, &flags);
     if (what == KEPT_SAMPLES)
         node = enter_sampled_node(t, f, slot);
-    how = slot | flags;
-    if (what != KEPT_TIMES)
-        how |= (uint64_t)node << HFN_CALL_NODE_SHIFT;
+    how = slot | flags | (uint64_t)node << HFN_CALL_NODE_SHIFT;
     f->caller = caller;
     f->depth = depth;
     f->how = how;
@@ -563,19 +575,23 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     f->start = now;
     if (what != KEPT_TIMES)
         put_event(t, now, slot, 1);
+    if (what == KEPT_ALL && HFN_UNLIKELY(begin != 0))
+        hfn_time_end_took(HFN_PASS(now - begin));
 }
 
-static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
+static ALWAYS_INLINE void leave(hfn_time_frame *f, kept what)
 {
     uint8_t *row = hfn_thread_row;
     uint32_t depth = f->depth;
-    uint64_t how = f->how, stands_for = what == KEPT_SAMPLES ? f->room : 1, passed, timed_before;
+    uint64_t how = f->how, stands_for = what == KEPT_SAMPLES ? f->room : 1, now, passed,
+             timed_before;
     hfn_open_call *e;
     hotfn_time_cell *c;
     hfn_time_state *t;
 
-    if (HFN_UNLIKELY(!row || (how & HFN_CALL_UNTIMED)))
+    if (HFN_UNLIKELY(!row || (how & HFN_CALL_UNTIMED) || f->start < hfn_time.begin_ticks))
         return;
+    now = ticks();
     t = hfn_time_state_of(row);
     c = hfn_time_cell_of(t, hfn_call_slot(how) + 1);
     e = &hfn_time_log_of(t)[depth];
@@ -611,6 +627,8 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, uint64_t now, kept what)
     }
     if (what == KEPT_SAMPLES)
         take_own_time(t, now, ticks());
+    else if (looks_at_itself(what, now))
+        hfn_time_end_took(HFN_PASS(ticks() - now));
     if (what == KEPT_TIMES && HFN_UNLIKELY((uint16_t)t->timed == HFN_PROBE_AT))
         hfn_time_learn_cost();
 }
@@ -622,7 +640,7 @@ HFN_KEEPS_REGISTERS void hfn_time_enter(hfn_time_frame *frame)
 
 HFN_KEEPS_REGISTERS void hfn_time_exit(hfn_time_frame *frame)
 {
-    leave(frame, ticks(), KEPT_TIMES);
+    leave(frame, KEPT_TIMES);
 }
 
 HFN_KEEPS_REGISTERS void hfn_time_enter_full(hfn_time_frame *frame)
@@ -637,12 +655,12 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *frame)
 
 HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame)
 {
-    leave(frame, ticks(), KEPT_ALL);
+    leave(frame, KEPT_ALL);
 }
 
 HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *frame)
 {
-    leave(frame, ticks(), KEPT_SAMPLES);
+    leave(frame, KEPT_SAMPLES);
 }
 
 /* ---- Now and then. */
@@ -675,35 +693,6 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
     t->thread = thread;
     t->random ^= now;
     note_stack(t);
-}
-
-void hfn_time_move(uint8_t *to, const uint8_t *from)
-{
-    hfn_time_state *t = hfn_time_state_of(to);
-    hfn_open_call *log = hfn_time_log_of(t);
-    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
-    const hfn_time_state *f = (const void *)(from + hfn_time.thread_at);
-    const uint8_t *logs = (const uint8_t *)f + hfn_time.log_at;
-    const hfn_open_call *calls = (const void *)logs;
-    const hfn_waiting_call *waiting = (const void *)(calls + HFN_LOG_CAPACITY);
-
-    for (uint32_t i = 0; i < f->depth && i < HFN_LOG_CAPACITY; i++)
-        log[i] = calls[i];
-    for (uint32_t i = f->depth; i < t->depth && i < HFN_LOG_CAPACITY; i++)
-        log[i].frame = 0;
-    for (uint32_t i = 0; i < f->limbo_count; i++)
-        limbo[i] = waiting[i];
-    t->last_tick = f->last_tick;
-    t->depth = f->depth;
-    t->current = f->current;
-    t->limbo_count = f->limbo_count;
-    t->timed = f->timed;
-    t->floor = f->floor;
-    t->node = f->node;
-    t->limbo_low = f->limbo_low;
-    t->limbo_high = f->limbo_high;
-    t->alloc_frame = f->alloc_frame;
-    t->alloc_depth = f->alloc_depth;
 }
 
 void hfn_time_begin_child(uint8_t *row)
@@ -741,6 +730,29 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
             add_cell(hfn_time_cell_of(sum, i), &cells[i]);
 }
 
+void hfn_time_end_row(uint8_t *row, uint64_t now)
+{
+    hfn_time_state *t = hfn_time_state_of(row);
+    hfn_open_call *log = hfn_time_log_of(t);
+    const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+
+    if (t->depth > 0 && !pass_time(t, t->current, now))
+        now = t->last_tick;
+    for (uint32_t i = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY; i-- > 0;) {
+        if (log[i].frame != 0 && !(log[i].how & HFN_CALL_ENDED)) {
+            account(t, &log[i], now, t->timed - log[i].timed_before);
+            if (duration(t, log[i].start, now) >= hfn_time.slow_ticks)
+                hfn_tree_keep_slow(t, hfn_call_slot(log[i].how), hfn_call_node(log[i].how),
+                                   log[i].start, duration(t, log[i].start, now));
+        }
+        log[i].frame = 0;
+    }
+    for (uint32_t i = 0; i < t->limbo_count; i++)
+        account(t, &limbo[i].call, limbo[i].end, limbo[i].timed_within);
+    t->limbo_count = t->depth = t->current = 0;
+    t->node = hfn_outside_node(t);
+}
+
 /* The unwinder may run in timed calls of its own, further in: they stay in the log, and current. */
 void hfn_time_leave(uint64_t frame)
 {
@@ -748,7 +760,7 @@ void hfn_time_leave(uint64_t frame)
     hfn_open_call *log;
     bool is_innermost; /* but for calls that have ended */
 
-    if (!hfn_thread_row || !hfn_time.header)
+    if (!hfn_thread_row || !hfn_time_is_on())
         return;
     t = hfn_time_state_of(hfn_thread_row);
     log = hfn_time_log_of(t);

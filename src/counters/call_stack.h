@@ -18,6 +18,7 @@ typedef struct hfn_time_engine {
     hotfn_time_header *header;            /* NULL: nothing is timed */
     uint32_t skips_at, gaps_at, hints_at; /* from the state on  */
     hfn_sample_rule sample; /* sampled */
+    uintptr_t hints_of; /* sampled: part of what hints are found by, another for each map of the code; atomic */
     uint64_t slow_ticks;  /* UINT64_MAX: none are kept */
     hotfn_time_node *nodes;
     uint64_t *histograms;
@@ -30,8 +31,18 @@ typedef struct hfn_time_engine {
     /* sampled: what an end of a call sees of itself where it is warm, and for each tick of that, x 1/256, what it
      * costs its caller, and the call itself; ticks of a call that goes by, x 1/256 */
     uint32_t end_ticks, end_factor, inside_factor, pass_cost;
+    uint64_t looks; /* not flat, nor sampled: an end of a call looks at what it takes if all these bits of the
+                     * thread's latest tick are 0 */
     uint64_t main_stack_begin, main_stack_end; /* sampled; 0: not known */
+    /* Calls that began before are of a session that has ended, and ended with it: they return as if they had never
+     * been seen.  HFN_TIME_OFF: all calls are. */
+    uint64_t begin_ticks;
 } hfn_time_engine;
+
+#define HFN_TIME_OFF UINT64_MAX
+/* Of the row that is nobody's (a thread that found none, one that is paused): nothing is begun there, as several
+ * threads may use it at once. */
+#define HFN_DEPTH_CLOSED UINT32_C(0x80000000)
 
 extern hfn_time_engine hfn_time;
 
@@ -55,6 +66,14 @@ HFN_KEEPS_REGISTERS void hfn_time_went_back(void);
 /* own_cost.c: the thread learns what a timed call costs now, when that many of each 2^16 of its calls have ended (flat). */
 #define HFN_PROBE_AT 4096u
 HFN_KEEPS_REGISTERS void hfn_time_learn_cost(void);
+/* Not flat, nor sampled: one end of a call took so many ticks. */
+HFN_KEEPS_REGISTERS void hfn_time_end_took(uint64_t ticks);
+#define HFN_END_TICKS_MOST 32768u /* if it took longer, it was interrupted */
+/* An end looks if these bits of the thread's latest tick are 0.  The lowest five may be anything: clocks go in steps (26 and
+ * 37 ticks are seen), and a lowest bit may stay as it is for seconds. */
+#define HFN_LOOKS_NEVER UINT64_MAX
+#define HFN_LOOKS_SELDOM (UINT64_C(1023) << 5)
+#define HFN_LOOKS_OFTEN (UINT64_C(31) << 5)
 /* In assembly: so often what a stub does around a body that only returns; enter NULL: all but the two ends. */
 void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls);
 
@@ -66,12 +85,14 @@ void hfn_time_move(uint8_t *to, const uint8_t *from);
 void hfn_time_begin_child(uint8_t *row);
 /* to's times += from's, for the first `slots` slots. */
 void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots);
+/* The row's times end at this tick: what is open ends there, what waits when it was last seen. */
+void hfn_time_end_row(uint8_t *row, uint64_t now);
 /* The stub's frame at `frame` is unwound, or 0: the innermost one is. */
 void hfn_time_leave(uint64_t frame);
 /* The clock; where it is stopped, the thread's last reading. */
 uint64_t hfn_time_now(void);
 
-/* Whose code is where, sorted; for callers of sampled calls.  Never freed once it is here. */
+/* Whose code is where, sorted; for callers of sampled calls.  Not freed once it is here, but with its session. */
 typedef struct hfn_code_range {
     uint64_t begin, end;
     uint32_t slot;
@@ -79,6 +100,7 @@ typedef struct hfn_code_range {
                       * address lies its own.  0: timed, or not known */
 } hfn_code_range;
 typedef struct hfn_code_map {
+    const struct hfn_code_map *older; /* who looks may have begun in it */
     uint64_t count;
     hfn_code_range ranges[];
 } hfn_code_map;
@@ -100,6 +122,11 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_of_open_calls(hfn_time_state *t, uint32_t 
 HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell);
 HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,
                                             uint64_t start, uint64_t ticks);
+
+static inline bool hfn_time_is_on(void)
+{
+    return hfn_time.header && hfn_time.begin_ticks != HFN_TIME_OFF;
+}
 
 static inline hfn_time_state *hfn_time_state_of(uint8_t *row)
 {

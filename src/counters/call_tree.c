@@ -231,14 +231,11 @@ static uint64_t farther_key(uint64_t key, uint64_t return_address)
     return key * UINT64_C(0xff51afd7ed558ccd) + return_address;
 }
 
-/* Modules come and go, and their code takes the place of others'. */
-static RARE void forget_hints(hfn_time_state *t)
+/* What a call is looked for with that goes back there.  Modules come and go, and their code takes the place of others':
+ * with each map of the code it is another, so that nothing is found any more that was kept by an earlier one. */
+static uint64_t first_key(uintptr_t return_address, uintptr_t hints_of)
 {
-    uint64_t *hints = (uint64_t *)(void *)((uint8_t *)t + hfn_time.hints_at);
-
-    for (uint32_t i = 0; i < 1u << HFN_HINT_BITS; i++)
-        hints[i] = 0;
-    t->hints_of = (uint64_t)(uintptr_t)code_map();
+    return return_address ^ hints_of;
 }
 
 /* The root has many children, all others few: no hints of theirs, which would take the places of those of calls. */
@@ -260,7 +257,8 @@ static RARE uint32_t find_way(hfn_time_state *t, const uintptr_t *place, uint32_
 {
     uint32_t parent = t->root ? t->root : hfn_tree_root(HFN_PASS(t)), count = 0, before, words;
     uint32_t callers[WAY_MOST + 1];
-    uint64_t key = *place;
+    /* before the map is looked at: pairs with hfn_timing_set_code */
+    uint64_t key = first_key(*place, __atomic_load_n(&hfn_time.hints_of, __ATOMIC_ACQUIRE));
     hint h = hint_for(t, key, slot);
     bool may_go_on = true;
 
@@ -290,10 +288,8 @@ static RARE uint32_t find_way(hfn_time_state *t, const uintptr_t *place, uint32_
 static RARE uint32_t called_by_the_way(hfn_time_state *t, const uintptr_t *first, uint32_t slot)
 {
     const uintptr_t *place = first;
-    uint64_t key = *place;
+    uint64_t key = first_key(*place, __atomic_load_n(&hfn_time.hints_of, __ATOMIC_RELAXED));
 
-    if (HFN_UNLIKELY(t->hints_of != (uint64_t)(uintptr_t)code_map()))
-        forget_hints(HFN_PASS(t));
     for (;;) {
         hint h = hint_for(t, key, slot);
         uint32_t node = hinted(&h, slot);
@@ -310,7 +306,8 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, const hfn_t
                                                   uint32_t slot)
 {
     const uintptr_t *place = return_address_above(frame);
-    hint h = hint_for(t, *place, slot);
+    uint64_t key = first_key(*place, __atomic_load_n(&hfn_time.hints_of, __ATOMIC_RELAXED));
+    hint h = hint_for(t, key, slot);
     uint32_t node = hinted(&h, slot);
 
     return HFN_LIKELY(node != 0 && !(node & FARTHER))
@@ -331,9 +328,13 @@ HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell)
 HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,
                                             uint64_t start, uint64_t passed)
 {
-    uint32_t number = __atomic_fetch_add(&hfn_time.header->slow_used, 1, __ATOMIC_RELAXED);
-    hotfn_slow_call *call = &hfn_time.slow[number % hfn_time.header->slow_capacity];
+    uint32_t capacity = hfn_time.header->slow_capacity, number;
+    hotfn_slow_call *call;
 
+    if (capacity == 0) /* the session has ended */
+        return;
+    number = __atomic_fetch_add(&hfn_time.header->slow_used, 1, __ATOMIC_RELAXED);
+    call = &hfn_time.slow[number % capacity];
     __atomic_store_n(&call->sequence, 0, __ATOMIC_RELEASE);
     call->start_ticks = start;
     call->ticks = passed;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: what a timed call costs now.  Another program on the same processor core makes it cost half as much again,
- * for parts of a second; so a thread measures it now and then, where its own calls run, and a record goes by the mean.
+ * for parts of a second; a call's place in a large tree is far away in memory.  So it is measured now and then where the
+ * program's own calls run, and a record goes by the mean.
+ *
+ * With a tree some ends of calls look at the clock once more.  Of a flat run's calls, which wait for little but the clock,
+ * that would tell too little: there a thread makes some calls of the engine's own.
  * The calls of a measurement are calls like all others, of a function of our own: what a signal handler calls meanwhile
- * is counted as ever, and who was interrupted has them taken out of its time as it has its callees.  Flat runs only: a
+ * is counted as ever, and who was interrupted has them taken out of its time as it has its callees.  A
  * tree, which tells what was called within a call, would know nothing of them. */
 #include "counters/call_stack.h"
 
@@ -65,4 +69,14 @@ HFN_KEEPS_REGISTERS void hfn_time_learn_cost(void)
     __atomic_fetch_add(&h->probed_ticks, (uint64_t)middle.all, __ATOMIC_RELAXED);
     __atomic_fetch_add(&h->probed_inside_ticks, (uint64_t)middle.inside, __ATOMIC_RELAXED);
     __atomic_fetch_add(&h->probed_calls, HFN_PROBE_CALLS, __ATOMIC_RELAXED);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_end_took(uint64_t ticks)
+{
+    hotfn_time_header *h = hfn_time.header;
+
+    if (!hfn_time_is_on() || ticks >= HFN_END_TICKS_MOST)
+        return;
+    __atomic_fetch_add(&h->seen_ticks, ticks, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&h->seen_ends, 1, __ATOMIC_RELAXED);
 }

@@ -147,6 +147,9 @@ hotfn_status hotfn_counters_create(hotfn_counters **out, const hotfn_counter_mem
                                    uint32_t slot_capacity, uint32_t thread_capacity,
                                    const hotfn_env *env, hotfn_error *err)
 {
+    if (!out)
+        return hfn_fail_null(err, __func__);
+
     hotfn_env filled = hfn_env_fill(env);
     hotfn_status status;
     hotfn_counters *c;
@@ -185,6 +188,9 @@ void hotfn_counters_destroy(hotfn_counters *c)
 
 hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access *out)
 {
+    if (!c)
+        return HOTFN_E_OPTION;
+
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
     hfn_timing_calls timing = hfn_timing_get_calls();
 
@@ -200,6 +206,8 @@ hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access
 
 hotfn_status hotfn_counters_get_memory(const hotfn_counters *c, hotfn_counter_memory *out)
 {
+    if (!c)
+        return HOTFN_E_OPTION;
     return hfn_give(out, &c->memory, sizeof c->memory) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
@@ -219,6 +227,9 @@ void hfn_rows_sum(const hotfn_counter_memory *m, uint32_t first, uint32_t count,
 hotfn_status hotfn_counters_sum(const hotfn_counters *c, uint32_t first_slot, uint32_t slot_count,
                                 uint64_t *totals)
 {
+    if (!c || (!totals && slot_count > 0))
+        return HOTFN_E_OPTION;
+
     const hotfn_counter_memory *m = &c->memory;
 
     if (first_slot > m->slot_capacity || slot_count > m->slot_capacity - first_slot)

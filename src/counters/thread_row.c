@@ -66,7 +66,7 @@ static bool owner_is_gone(const hotfn_thread_cell *cell, uint32_t tid, const cla
 
 static uint64_t wall_ns(void)
 {
-    uint64_t now[2] = { 0, 0 }; 
+    uint64_t now[2] = { 0, 0 };
 
     hfn_raw_clock(0, now);
     return now[0] * 1000000000u + now[1];
@@ -152,7 +152,7 @@ uint8_t *hfn_thread_row_claim(void)
         return hfn_rows.discard;
     }
     row = hfn_rows.rows + (uint64_t)index * hfn_rows.row_bytes;
-    if (hfn_time.header)
+    if (hfn_time_is_on())
         hfn_time_begin_row(row, index + 1);
     return row;
 }

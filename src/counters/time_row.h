@@ -29,6 +29,7 @@
 #define HFN_HINT_BITS 13u
 #define HFN_PROBE_CALLS 64u /* that a thread makes to learn what they cost, each time ... */
 #define HFN_PROBE_FEW 16u   /* ... more than as many as these */
+#define HFN_ENDS_TO_BELIEVE 64u /* that looked at themselves: fewer tell nothing of what the others took */
 
 /* What a stub keeps of a call on the thread's own stack.  A call can be ended with this alone,
  * whatever became of the log: on another thread, after other stacks ran, in any order. */
@@ -98,11 +99,10 @@ typedef struct hfn_time_state {
     uint64_t alloc_depth; /* and its place in the log                                    */
     uint64_t ends;        /* sampled: of timed calls, so many ends took `timed` ... */
     uint64_t passed_by;   /* ... less this, what calls took that went by untimed    */
-    uint64_t hints_of;    /* sampled: the code map that hints were made by          */
     uint32_t due_bucket;  /* sampled: place in the pool + 1 of what is still to be added to; 0: nothing is */
     uint32_t due_calls;
     uint64_t stack_begin, stack_end; /* sampled: the thread's own stack, as far as it is known */
-    uint64_t spare[3];
+    uint64_t spare[4];
     hotfn_time_cell outside; /* number 0 */
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hotfn_time_thread), "one shape");

@@ -36,6 +36,8 @@ _Static_assert(HFN_LOG_CAPACITY == 4096 && sizeof(hfn_open_call) == 32 &&
 #define COUNT_ROUNDS 100u
 #define PROBE_CALLS 250u
 #define PROBE_ROUNDS 80
+#define LOOKING_ROUNDS 40
+#define LOOKS_MISS 8
 #define COST_UNIT 256.0
 
 /* ---- What a call costs. */
@@ -96,7 +98,7 @@ static double count_cost_ticks(void)
     return best[1] > best[0] ? best[1] - best[0] : 0;
 }
 
-/* Sampled: docs/design/timing.md says how these were checked.  A call that goes by runs 1 instruction for some 30 of
+/* Sampled: docs/design/timing-sample.md says how these were checked.  A call that goes by runs 1 instruction for some 30 of
  * one that is timed. */
 static void learn_ends(const probe *timed, double all)
 {
@@ -122,6 +124,52 @@ static void write_costs(hotfn_time_header *h, const probe *timed, double bare)
         learn_ends(timed, timed->all - bare);
 }
 
+static int64_t middle_of(int64_t *values, int count)
+{
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0 && values[j] < values[j - 1]; j--) {
+            int64_t value = values[j];
+            values[j] = values[j - 1];
+            values[j - 1] = value;
+        }
+    return values[count / 2];
+}
+
+/* What the two ends of a call see of it where few of them look, as in a run: who looks goes another way than the processor
+ * expects, and sees that too.  The middle of some rounds; x 1/256. */
+static int64_t seen_by_ends(uint8_t *row, const hfn_timing_calls *calls)
+{
+    hotfn_time_header *h = hfn_time.header;
+    int64_t seen[LOOKING_ROUNDS];
+    int rounds = 0;
+
+    hfn_time.looks = HFN_LOOKS_OFTEN;
+    for (int i = 0; i < LOOKING_ROUNDS; i++) {
+        h->seen_ends = h->seen_ticks = 0;
+        try_round(row, calls->enter, calls->exit);
+        if (h->seen_ends > 0)
+            seen[rounds++] = (int64_t)(h->seen_ticks * 2 * (uint64_t)COST_UNIT / h->seen_ends);
+    }
+    hfn_time.looks = HFN_LOOKS_NEVER;
+    h->seen_ends = h->seen_ticks = 0;
+    return rounds > 0 ? middle_of(seen, rounds) : 0;
+}
+
+/* What is unseen is of a start that was disturbed if it is far from nothing. */
+static void learn_looks(hotfn_time_header *h, double all, int64_t seen)
+{
+    int64_t more = (int64_t)(all * COST_UNIT) - seen, most = seen / LOOKS_MISS;
+
+    h->unseen_ticks = more > most ? most : more < -2 * most ? -2 * most : more;
+    h->start_seen_ticks = (uint64_t)seen;
+}
+
+/* Not of flat runs, which try calls now and then (own_cost.c), nor of samples, in which all ends do. */
+static bool ends_look(void)
+{
+    return (hfn_time.flags & ~HOTFN_TIMING_TIMES) != 0 && !(hfn_time.flags & HOTFN_TIMING_SAMPLED);
+}
+
 static void measure_cost(uint64_t row_bytes)
 {
     hfn_timing_calls calls = hfn_timing_get_calls();
@@ -133,6 +181,8 @@ static void measure_cost(uint64_t row_bytes)
     hfn_thread_row = row;
     timed = try_calls(row, calls.enter, calls.exit);
     bare = try_calls(row, NULL, NULL);
+    if (ends_look())
+        learn_looks(hfn_time.header, timed.all - bare.all, seen_by_ends(row, &calls));
     hfn_thread_row = before;
     hfn_rows_unmap(row, row_bytes);
     write_costs(hfn_time.header, &timed, bare.all);
@@ -145,7 +195,7 @@ hfn_timing_calls hfn_timing_get_calls(void)
     static const hfn_timing_calls none;
     bool full = (hfn_time.flags & ~HOTFN_TIMING_TIMES) != 0;
 
-    if (!hfn_time.header || !HFN_CAN_TIME)
+    if (!hfn_time_is_on() || !HFN_CAN_TIME)
         return none;
     if (hfn_time.flags & HOTFN_TIMING_SAMPLED)
         return (hfn_timing_calls){ hfn_time_enter_sampled_entry, hfn_time_exit_sampled_entry,
@@ -180,9 +230,30 @@ static void choose_sample(const hotfn_time_header *h)
                                          times_mean(h, RAREST), times_mean(h, RAREST_KNOWN) };
 }
 
+/* What stands in it is nobody's. */
+static void close_discard_row(uint32_t thread_at)
+{
+    if (hfn_rows.discard_bytes < thread_at + sizeof(hfn_time_state))
+        return;
+    hfn_rows_empty(hfn_rows.discard, hfn_rows.discard_bytes);
+    hfn_time_state_of(hfn_rows.discard)->depth = HFN_DEPTH_CLOSED;
+}
+
+/* The same record goes on, and what an end costs was measured when it began. */
+static void keep_ends(const hfn_time_engine *before)
+{
+    if (before->header != hfn_time.header || before->end_factor == 0)
+        return;
+    hfn_time.end_ticks = before->end_ticks;
+    hfn_time.end_factor = before->end_factor;
+    hfn_time.inside_factor = before->inside_factor;
+    hfn_time.pass_cost = before->pass_cost;
+}
+
 void hfn_timing_start(const hfn_time_memory *m)
 {
     hotfn_time_header *h = m->header;
+    hfn_time_engine before = hfn_time;
 
     hfn_time = (hfn_time_engine){
         .thread_at = m->thread_at,
@@ -201,7 +272,10 @@ void hfn_timing_start(const hfn_time_memory *m)
         .means = m->means,
         .allocs = (h->flags & HOTFN_TIMING_ALLOC) && m->nodes ? m->allocs : NULL,
         .event_mask = h->event_capacity - 1,
+        .looks = HFN_LOOKS_NEVER,
         .end_factor = (uint32_t)COST_UNIT, /* until more is known of an end than it sees */
+        /* the first has none before it, whatever the clocks of other processors say */
+        .begin_ticks = before.header ? hfn_clock_read(h->clock) : 0,
     };
     if (!m->nodes || h->node_capacity == 0)
         hfn_time.flags &= ~HOTFN_TIMING_TREE;
@@ -212,6 +286,8 @@ void hfn_timing_start(const hfn_time_memory *m)
     if (!m->histograms || h->histogram_capacity == 0)
         hfn_time.flags &= ~HOTFN_TIMING_HISTOGRAMS;
     hfn_time.header = h;
+    close_discard_row(m->thread_at);
+    keep_ends(&before);
     if (h->cost_inside_ticks == 0 && HFN_CAN_TIME) {
         uint64_t slow_ticks = hfn_time.slow_ticks;
 
@@ -219,19 +295,41 @@ void hfn_timing_start(const hfn_time_memory *m)
         measure_cost(m->thread_at + hfn_time_row_bytes(hfn_rows.slot_capacity));
         hfn_time.slow_ticks = slow_ticks;
     }
+    if (ends_look() && h->start_seen_ticks != 0)
+        hfn_time.looks = HFN_LOOKS_SELDOM;
     choose_sample(h);
 }
 
-void hfn_timing_stop(void)
+uint64_t hfn_timing_stop(void)
 {
-    hfn_time.header = NULL;
+    uint64_t now;
+
+    if (!hfn_time_is_on())
+        return 0;
+    hfn_timing_stop_clock(&now);
+    __atomic_store_n(&hfn_time.begin_ticks, HFN_TIME_OFF, __ATOMIC_SEQ_CST);
+    return now;
+}
+
+/* What another thread's exit has just begun to end is seen by who waited for it first (process.c). */
+void hfn_timing_end_rows(uint64_t now)
+{
+    const hotfn_cell_header *cells = hfn_rows.header;
+    uint32_t used = cells ? __atomic_load_n(&cells->cells_used, __ATOMIC_RELAXED) : 0;
+
+    for (uint32_t i = 0; i < used && i < hfn_rows.thread_capacity; i++) {
+        const hotfn_thread_cell *cell = &hfn_rows.cells[i];
+
+        if (cell->process == hfn_rows.process && cell->pid == hfn_rows.pid)
+            hfn_time_end_row(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes, now);
+    }
 }
 
 uint32_t hfn_timing_stop_clock(uint64_t *at)
 {
     uint32_t clock = __atomic_load_n(&hfn_time.clock, __ATOMIC_RELAXED);
 
-    *at = hfn_time.header && clock != HFN_CLOCK_STOPPED ? hfn_time_now() : 0;
+    *at = hfn_time_is_on() && clock != HFN_CLOCK_STOPPED ? hfn_time_now() : 0;
     return __atomic_exchange_n(&hfn_time.clock, HFN_CLOCK_STOPPED, __ATOMIC_SEQ_CST);
 }
 
@@ -240,7 +338,7 @@ void hfn_timing_tell_stop(uint64_t at)
 {
     uint64_t none = 0;
 
-    if (hfn_time.header && at)
+    if (hfn_time_is_on() && at)
         __atomic_compare_exchange_n(&hfn_time.header->clock_stopped_ticks, &none, at, false,
                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -252,7 +350,12 @@ void hfn_timing_go_on(uint32_t clock)
 
 void hfn_timing_set_code(const hfn_code_map *map)
 {
-    __atomic_store_n(&hfn_time_code, map, __ATOMIC_RELEASE); /* pairs with slot_at */
+    const uintptr_t odd = (uintptr_t)UINT64_C(0xbf58476d1ce4e5b9);
+
+    __atomic_store_n(&hfn_time_code, map, __ATOMIC_RELEASE); /* pairs with code_map */
+    /* then: who finds the new hints' key sees the new map (pairs with find_way) */
+    __atomic_store_n(&hfn_time.hints_of, (hfn_time.hints_of ^ (uintptr_t)map) * odd + 1,
+                     __ATOMIC_RELEASE);
 }
 
 /* ---- Exceptions. */
@@ -317,7 +420,7 @@ static void end_passed_call(const uintptr_t *context)
     uint64_t at = context[HFN_UNWIND_CFA_AT_WORD], frame;
     hfn_time_state *t;
 
-    if (!hfn_thread_row || !hfn_time.header)
+    if (!hfn_thread_row || !hfn_time_is_on())
         return;
     t = hfn_time_state_of(hfn_thread_row);
     if ((frame = find_in_log(t, hfn_time_log_of(t), at)) != 0)

@@ -25,7 +25,7 @@ static void put_field(hfn_sink *sink, const char *text)
     hfn_sink_text(sink, "\"");
 }
 
-/* Empty where it was not timed. */
+/* Empty where it was not timed, and an error that is not known. */
 static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
 {
     hotfn_record_timing t;
@@ -44,10 +44,13 @@ static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
     if (t.timed_calls > 0) {
         hfn_sink_format(sink, "%" PRIu64, t.open_calls);
     }
-    if (t.timed_calls > 0 && t.timing == HOTFN_TIMING_SAMPLE) {
-        hfn_sink_format(sink, ",%" PRIu64 ",%" PRIu64, t.total_error_ns, t.self_error_ns);
-    } else {
-        hfn_sink_text(sink, ",,");
+    const uint64_t errors[] = { t.total_error_ns, t.self_error_ns };
+    for (size_t i = 0; i < HFN_COUNT_OF(errors); i++) {
+        hfn_sink_text(sink, ",");
+        if (t.timed_calls > 0 && t.timing == HOTFN_TIMING_SAMPLE &&
+            errors[i] != HOTFN_ERROR_UNKNOWN) {
+            hfn_sink_format(sink, "%" PRIu64, errors[i]);
+        }
     }
 }
 

@@ -243,6 +243,10 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
                           const hotfn_export_options *options, hotfn_write_fn write, void *user,
                           const hotfn_env *env, hotfn_error *err)
 {
+    if (!record || !format || !write) {
+        return hfn_fail_null(err, __func__);
+    }
+
     hfn_view view = { .record = record, .env = hfn_env_fill(env) };
     const hfn_exporter *exporter = find(format);
     if (!exporter) {

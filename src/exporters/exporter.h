@@ -77,6 +77,8 @@ const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *ou
 uint64_t hfn_view_self_ns(const hfn_view *view);
 /* What is to be said of a sample whose own times add up to clearly more than what ran, or "". */
 const char *hfn_view_self_note(const hfn_view *view, char out[200]);
+/* What is to be said of a full run in which hooks took more than all that is told, or "". */
+const char *hfn_view_cost_note(const hfn_view *view, char out[200]);
 
 const char *hfn_timing_name(uint32_t timing);      /* "full" ...     */
 const char *hfn_clock_name(uint32_t clock);        /* "tsc" ...      */

@@ -374,12 +374,21 @@ static void put_note(page *p, const char **separator, uint64_t count, const char
     }
 }
 
-static void put_self_note(page *p, const char **separator)
+static void put_sentence(page *p, const char **separator, const char *note)
 {
-    char room[200];
-    const char *note = hfn_view_self_note(p->view, room);
     if (note[0]) {
         hfn_sink_text(p->sink, *separator);
+        hfn_sink_json_page(p->sink, note);
+        *separator = ",";
+    }
+}
+
+static void put_repair_note(page *p, const char **separator)
+{
+    const char *lost = p->view->info.repaired;
+    char note[600];
+    if (lost[0]) {
+        snprintf(note, sizeof note, "this record was repaired, and lost: %.500s", lost);
         hfn_sink_json_page(p->sink, note);
         *separator = ",";
     }
@@ -389,14 +398,19 @@ static void put_notes(page *p)
 {
     const hotfn_record_time_info *t = &p->view->time;
     const char *separator = "";
+    char room[200];
     hfn_sink_text(p->sink, ",\n\"notes\":[");
+    put_repair_note(p, &separator);
     if (t->note[0]) {
+        hfn_sink_text(p->sink, separator);
         hfn_sink_json_page(p->sink, t->note);
         separator = ",";
     } else if (t->clock == HOTFN_CLOCK_MERGED) {
+        hfn_sink_text(p->sink, separator);
         hfn_sink_text(p->sink, "\"times of merged runs, without the hooks' own cost in each\"");
         separator = ",";
     } else if (t->flags) {
+        hfn_sink_text(p->sink, separator);
         hfn_sink_format(
             p->sink,
             "\"a hook's own cost is %.1f ns a timed call, %.1f ns a counted one; times are "
@@ -409,7 +423,8 @@ static void put_notes(page *p)
                  "is the N of one call in N timed, more of long ones, fewer of short ones: ~ marks "
                  "estimates");
     }
-    put_self_note(p, &separator);
+    put_sentence(p, &separator, hfn_view_self_note(p->view, room));
+    put_sentence(p, &separator, hfn_view_cost_note(p->view, room));
     put_note(p, &separator, p->view->info.threads_lost, "threads' calls were lost");
     put_note(p, &separator, t->nodes_merged, "entries found no place of their own in the tree");
     put_note(p, &separator, p->left_out, "places of the tree with hardly any time are left out");

@@ -66,6 +66,9 @@ static void put_record(const hfn_view *view, hfn_sink *sink)
                     info->threads_lost);
     hfn_sink_format(sink, ",\"functions\":%" PRIu32 ",\"calls\":%" PRIu64, info->function_count,
                     view->total_calls);
+    if (info->repaired[0]) {
+        hfn_sink_json_key(sink, "repaired", info->repaired);
+    }
     if (view->time.note[0]) {
         hfn_sink_json_key(sink, "times_note", view->time.note);
     }
@@ -91,6 +94,14 @@ static void put_alloc(hfn_sink *sink, const char *key, const hotfn_alloc_cell *a
                     key, a->allocated_bytes, a->allocated_blocks, a->freed_bytes, a->freed_blocks);
 }
 
+static void put_error(hfn_sink *sink, const char *key, uint64_t ns)
+{
+    if (ns == HOTFN_ERROR_UNKNOWN)
+        hfn_sink_format(sink, ",\"%s\":null", key);
+    else
+        hfn_sink_format(sink, ",\"%s\":%" PRIu64, key, ns);
+}
+
 /* What was not timed has no times: null. */
 static void put_timing(const hfn_view *view, hfn_sink *sink, uint32_t index)
 {
@@ -111,8 +122,10 @@ static void put_timing(const hfn_view *view, hfn_sink *sink, uint32_t index)
     hfn_sink_format(sink, ",\"timed_calls\":%" PRIu64 ",\"open_calls\":%" PRIu64, t.timed_calls,
                     t.open_calls);
     if (t.timing == HOTFN_TIMING_SAMPLE) {
-        hfn_sink_format(sink, ",\"total_error_ns\":%" PRIu64 ",\"self_error_ns\":%" PRIu64,
-                        t.total_error_ns, t.self_error_ns);
+        put_error(sink, "total_error_ns", t.total_error_ns);
+        put_error(sink, "self_error_ns", t.self_error_ns);
+        if (t.total_error_ns == HOTFN_ERROR_UNKNOWN)
+            hfn_sink_json_key(sink, "error_reason", "recursion");
     }
     hfn_sink_json_key(sink, "timing", hfn_timing_name(t.timing));
     hfn_sink_json_key(sink, "timing_reason", t.reason);

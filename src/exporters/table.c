@@ -109,6 +109,10 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
         hfn_sink_format(sink, ", CALLS OF %" PRIu32 " THREAD%s LOST", info->threads_lost,
                         info->threads_lost == 1 ? "" : "S");
     }
+    if (info->repaired[0]) {
+        hfn_sink_text(sink, "\nrepaired; lost: ");
+        hfn_table_name(sink, info->repaired, 0);
+    }
     hfn_sink_text(sink, "\n\n");
 }
 

@@ -87,19 +87,28 @@ static size_t behind_first(const char *name, size_t begin, size_t end)
     return begin;
 }
 
+void hotfn_fold_name(char *name, uint32_t columns)
+{
+    if (!name)
+        return;
+
+    size_t begin = 0, end = 0;
+    while (hfn_table_characters(name) > columns && find_innermost(name, &begin, &end)) {
+        begin = behind_first(name, begin, end);
+        memmove(name + begin + FOLDED_BYTES, name + end, strlen(name + end) + 1);
+        memcpy(name + begin, FOLDED, FOLDED_BYTES);
+    }
+}
+
 void hfn_table_function(hfn_sink *sink, const char *name, size_t width)
 {
     char folded[8192];
-    size_t bytes = strlen(name), begin = 0, end = 0;
+    size_t bytes = strlen(name);
     if (width == 0 || bytes >= sizeof folded) {
         hfn_table_name(sink, name, width);
         return;
     }
     memcpy(folded, name, bytes + 1);
-    while (hfn_table_characters(folded) > width && find_innermost(folded, &begin, &end)) {
-        begin = behind_first(folded, begin, end);
-        memmove(folded + begin + FOLDED_BYTES, folded + end, strlen(folded + end) + 1);
-        memcpy(folded + begin, FOLDED, FOLDED_BYTES);
-    }
+    hotfn_fold_name(folded, (uint32_t)width);
     hfn_table_name(sink, folded, width);
 }

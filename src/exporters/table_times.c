@@ -59,8 +59,11 @@ void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
         return;
     }
     put_time(view, sink, l, HFN_COLUMN_TOTAL, "", about, t->total_ns);
-    snprintf(text, sizeof text, "%.1f%%",
-             t->total_ns ? 100.0 * (double)t->total_error_ns / (double)t->total_ns : 0);
+    if (t->total_error_ns == HOTFN_ERROR_UNKNOWN)
+        snprintf(text, sizeof text, "?");
+    else
+        snprintf(text, sizeof text, "%.1f%%",
+                 t->total_ns ? 100.0 * (double)t->total_error_ns / (double)t->total_ns : 0);
     hfn_layout_put(view, sink, l, HFN_COLUMN_ERROR, "", text);
     put_time(view, sink, l, HFN_COLUMN_SELF, BOLD, about, t->self_ns);
     snprintf(text, sizeof text, "%.1f%%", share);
@@ -301,10 +304,8 @@ static void put_counted_only(const hfn_view *view, hfn_sink *sink)
     }
 }
 
-static void put_self_note(const hfn_view *view, hfn_sink *sink)
+static void put_line(hfn_sink *sink, const char *note)
 {
-    char room[200];
-    const char *note = hfn_view_self_note(view, room);
     if (note[0]) {
         hfn_sink_format(sink, "%s\n", note);
     }
@@ -331,7 +332,7 @@ static void put_clock(const hfn_view *view, hfn_sink *sink)
 bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
-    char busy[24];
+    char busy[24], note[200];
     hfn_sink_format(sink, "\ntimed: %s in hooked functions", time_text(t->busy_ns, busy));
     if (t->cost_inside_ns + t->cost_outside_ns > 0) {
         hfn_sink_format(sink,
@@ -340,7 +341,7 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
                         t->cost_inside_ns + t->cost_outside_ns, t->cost_inside_ns,
                         t->count_cost_ns);
         if (t->cost_tries > 0)
-            hfn_sink_format(sink, "; tried %" PRIu64 " time%s while it ran", t->cost_tries,
+            hfn_sink_format(sink, "; measured %" PRIu64 " time%s while it ran", t->cost_tries,
                             t->cost_tries == 1 ? "" : "s");
         hfn_sink_text(sink, "\n");
     } else {
@@ -357,11 +358,13 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
             hfn_sink_text(sink,
                           "sampled: every call was timed, but where the budget allowed fewer; ");
         hfn_sink_text(
-            sink, "~ marks estimates, error is one standard error, min and max are those of the "
-                  "timed calls\n");
+            sink, "~ marks estimates, error is one standard error (? where a function calls itself "
+                  "through others, and its total is the most it can be), min and max are those of "
+                  "the timed calls\n");
     }
     put_counted_only(view, sink);
-    put_self_note(view, sink);
+    put_line(sink, hfn_view_self_note(view, note));
+    put_line(sink, hfn_view_cost_note(view, note));
     hfn_table_memory_notes(view, sink);
     put_losses(view, sink);
     put_slow_calls(view, sink);

@@ -2,6 +2,8 @@
 /* What exporters share: the sink, and words for states and names. */
 #include "exporters/exporter.h"
 
+#include "functions/name_forms.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -109,8 +111,8 @@ bool hfn_view_matches(const hfn_view *view, const hotfn_record_function *f)
     if (!glob)
         return true;
     for (uint32_t i = 0; i < f->name_count && name[0]; i++) {
-        if (hotfn_glob_match(glob, name) == 1 ||
-            hotfn_glob_match(glob, readable(view, name, shown, sizeof shown)) == 1)
+        if (hfn_name_matches(glob, name) ||
+            hfn_readable_name_matches(glob, readable(view, name, shown, sizeof shown)))
             return true;
         name += strlen(name) + 1;
     }
@@ -295,5 +297,25 @@ const char *hfn_view_self_note(const hfn_view *view, char out[200])
              "self adds up to %.0f %% of what ran: what a sample took for too short, or what was "
              "called by code that is not hooked, is in its callers' self",
              100.0 * (double)self_ns / (double)view->time.busy_ns);
+    return out;
+}
+
+/* What is told then is the difference of two large numbers. */
+const char *hfn_view_cost_note(const hfn_view *view, char out[200])
+{
+    double cost_ns = view->time.cost_inside_ns + view->time.cost_outside_ns, calls = 0;
+    for (uint32_t i = 0; i < view->info.function_count; i++) {
+        hotfn_record_timing t;
+        hfn_view_timing(view, i, &t);
+        calls += (double)t.timed_calls;
+    }
+    if (view->time.flags & HOTFN_TIMING_SAMPLED ||
+        calls * cost_ns <= (double)hfn_view_self_ns(view)) {
+        return "";
+    }
+    snprintf(out, 200,
+             "hooks took %.3g s, more than is told of all functions: each ns by which a call's "
+             "cost is wrong is %.3g ms of them; with such short calls --sample is nearer",
+             calls * cost_ns / 1e9, calls / 1e6);
     return out;
 }

@@ -41,6 +41,9 @@ hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *ima
                                    const hotfn_symbols *symbols, const hotfn_env *env,
                                    hotfn_error *err)
 {
+    if (!out || !image)
+        return hfn_fail_null(err, __func__);
+
     hotfn_functions *functions = new_functions(image, env);
     hfn_fde_list fdes = { NULL, 0, 0 };
     bool good;
@@ -84,7 +87,7 @@ void hotfn_functions_destroy(hotfn_functions *functions)
 
 uint32_t hotfn_functions_count(const hotfn_functions *functions)
 {
-    return functions->count;
+    return functions ? functions->count : 0;
 }
 
 const hfn_function *hfn_functions_at(const hotfn_functions *functions, uint32_t index)
@@ -95,6 +98,9 @@ const hfn_function *hfn_functions_at(const hotfn_functions *functions, uint32_t 
 hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t index,
                                  hotfn_function *out)
 {
+    if (!functions)
+        return HOTFN_E_OPTION;
+
     const hfn_function *f = hfn_functions_at(functions, index);
     hotfn_function filled = HOTFN_FUNCTION_INIT;
 
@@ -114,6 +120,9 @@ hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t inde
 const char *hotfn_functions_get_name(const hotfn_functions *functions, uint32_t index,
                                      uint32_t name_index)
 {
+    if (!functions)
+        return NULL;
+
     const hfn_function *f = hfn_functions_at(functions, index);
 
     return f && name_index < f->name_count ? functions->names[f->first_name + name_index] : NULL;
@@ -121,6 +130,9 @@ const char *hotfn_functions_get_name(const hotfn_functions *functions, uint32_t 
 
 uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64_t rva)
 {
+    if (!functions)
+        return UINT32_MAX;
+
     uint32_t low =
         (uint32_t)hfn_count_up_to(functions->items, functions->count, sizeof *functions->items,
                                   offsetof(hfn_function, rva), rva);

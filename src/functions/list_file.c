@@ -32,6 +32,9 @@ static hotfn_list *new_list(const hotfn_env *env)
 hotfn_status hotfn_list_create(hotfn_list **out, const hotfn_image *image, const hotfn_env *env,
                                hotfn_error *err)
 {
+    if (!out || !image)
+        return hfn_fail_null(err, __func__);
+
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     hotfn_list *list = new_list(env);
     const char *slash;
@@ -67,6 +70,9 @@ hotfn_status hfn_list_append(hotfn_list *list, const hfn_list_item *item, hotfn_
 
 hotfn_status hotfn_list_add(hotfn_list *list, const hotfn_list_entry *entry, hotfn_error *err)
 {
+    if (!list || !entry)
+        return hfn_fail_null(err, __func__);
+
     hotfn_list_entry e;
     hfn_list_item item;
 
@@ -105,6 +111,9 @@ static hotfn_status write_file(const hfn_list_bytes *bytes, const char *path, ho
 hotfn_status hotfn_list_save(const hotfn_list *list, const char *path, uint32_t flags,
                              hotfn_error *err)
 {
+    if (!list || !path)
+        return hfn_fail_null(err, __func__);
+
     hfn_list_bytes bytes = { .env = &list->env };
     hotfn_status status;
 
@@ -128,6 +137,9 @@ static bool is_wire(hfn_span bytes)
 hotfn_status hotfn_list_from_bytes(hotfn_list **out, const void *bytes, uint64_t byte_count,
                                    const char *name, const hotfn_env *env, hotfn_error *err)
 {
+    if (!out || (!bytes && byte_count > 0))
+        return hfn_fail_null(err, __func__);
+
     hfn_span span = { bytes, byte_count, false };
     hotfn_list *list = new_list(env);
     hotfn_status status;
@@ -147,6 +159,9 @@ hotfn_status hotfn_list_from_bytes(hotfn_list **out, const void *bytes, uint64_t
 hotfn_status hotfn_list_open(hotfn_list **out, const char *path, const hotfn_env *env,
                              hotfn_error *err)
 {
+    if (!out || !path)
+        return hfn_fail_null(err, __func__);
+
     hotfn_env filled = hfn_env_fill(env);
     hfn_file file;
     hotfn_status status = hfn_file_open(&file, path, &filled, err);
@@ -172,11 +187,16 @@ void hotfn_list_destroy(hotfn_list *list)
 
 hotfn_status hotfn_list_get_info(const hotfn_list *list, hotfn_list_info *out)
 {
+    if (!list)
+        return HOTFN_E_OPTION;
     return hfn_give(out, &list->info, (uint32_t)sizeof list->info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_list_get(const hotfn_list *list, uint32_t index, hotfn_list_entry *out)
 {
+    if (!list)
+        return HOTFN_E_OPTION;
+
     hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
 
     if (index >= list->info.entry_count)

@@ -6,6 +6,7 @@
  */
 #include "functions/glob.h"
 #include "functions/inside.h"
+#include "functions/name_forms.h"
 
 #include <string.h>
 
@@ -31,30 +32,11 @@ typedef struct selector {
 
 static void set_name(forms *f, const char *name)
 {
-    const char *version = name[0] == '?' ? NULL : strchr(name, '@'); /* '?': Microsoft's C++ */
-
     f->name = name;
     f->length = strlen(name);
-    f->plain_length = version && version > name ? (size_t)(version - name) : f->length;
+    f->plain_length = hfn_name_plain_length(name);
     f->tried = false;
     f->demangled_length = 0;
-}
-
-/* "a::f(int, b(*)()) const" -> "a::f"; the whole where there are no parameters. */
-static size_t length_without_parameters(const char *text, size_t length)
-{
-    size_t at = length, depth = 0;
-
-    while (at > 0 && text[at - 1] != ')')
-        at--;
-    while (at > 0) {
-        at--;
-        depth += text[at] == ')';
-        depth -= text[at] == '(';
-        if (depth == 0)
-            return at > 0 ? at : length;
-    }
-    return length;
 }
 
 static void demangle(forms *f)
@@ -72,7 +54,7 @@ static void demangle(forms *f)
         f->env->demangle_fn(f->env->demangle_user, plain, f->demangled, sizeof f->demangled);
     if (f->demangled_length >= sizeof f->demangled)
         f->demangled_length = 0;
-    f->short_length = length_without_parameters(f->demangled, f->demangled_length);
+    f->short_length = hfn_name_short_length(f->demangled, f->demangled_length);
 }
 
 static bool matches(forms *f, const char *glob)
@@ -142,6 +124,9 @@ hotfn_status hotfn_functions_select(const hotfn_functions *functions,
                                     const hotfn_selection *selection, uint8_t *selected,
                                     const char **unmatched, hotfn_error *err)
 {
+    if (!functions || (!selected && functions->count > 0))
+        return hfn_fail_null(err, __func__);
+
     hotfn_selection wanted;
     selector s = { .functions = functions, .wanted = &wanted };
     hotfn_status status = check_selection(&wanted, selection, err);

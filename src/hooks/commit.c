@@ -24,7 +24,8 @@ typedef struct change {
     uint32_t sites;        /* commit: calls sent to stubs                  */
     uint64_t copied_bytes; /* commit: pages that are private now      */
     uint32_t foreign;      /* removal: sites that somebody else changed    */
-    uint32_t closed;       /* removal: sites that could not be written     */
+    uint32_t closed;       /* removal: hooks that could not be written     */
+    uint32_t closed_sites; /* and calls that lead to their stubs           */
 } change;
 
 static hfn_batch *batch_in(hotfn_hooks *hooks, size_t index, hfn_batch_state state)
@@ -232,6 +233,9 @@ static hotfn_status commit_status(const change *c, bool ok, hotfn_error *err)
 
 hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, hotfn_error *err)
 {
+    if (!hooks)
+        return hfn_fail_null(err, __func__);
+
     uint64_t begin_ns = hfn_os_monotonic_ns();
     hotfn_commit_stats made = HOTFN_COMMIT_STATS_INIT;
     change c = { .hooks = hooks };
@@ -264,7 +268,7 @@ static void restore_batch(change *c, hfn_batch *batch)
     uint64_t base = hfn_batch_module(c->hooks, batch)->base;
     hfn_stub_walk walk = hfn_stub_walk_begin(c->hooks, batch);
 
-    c->foreign += hfn_sites_restore(c->hooks, batch, &c->windows);
+    c->closed_sites += hfn_sites_restore(c->hooks, batch, &c->windows, &c->foreign);
     while (hfn_stub_walk_next(&walk)) {
         hfn_text_window *window = hfn_windows_at(&c->windows, base + walk.hook.site_rva);
         if (!(batch->hooks[walk.index] & HFN_HOOK_STANDS))
@@ -295,7 +299,7 @@ static void retire_all(hotfn_hooks *hooks)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
         hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_STANDING);
-        bool stands = false;
+        bool stands = batch && batch->sites_written > 0;
         for (uint32_t n = 0; batch && n < batch->hook_count; n++)
             stands |= (batch->hooks[n] & HFN_HOOK_STANDS) != 0;
         if (batch && !stands)
@@ -305,7 +309,8 @@ static void retire_all(hotfn_hooks *hooks)
     }
 }
 
-/* What the sites of standing hooks must be compared with; false if there is no memory. */
+/* What the sites of hooks that stand, or stood when a call to them could not be put back, must be compared with;
+ * false if there is no memory. */
 static bool prepare_removal(hotfn_hooks *hooks)
 {
     bool ok = true;
@@ -313,13 +318,16 @@ static bool prepare_removal(hotfn_hooks *hooks)
     for (size_t i = 0; ok && i < hooks->batch_count; i++) {
         hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_STANDING);
         ok = !batch || batch->sites_written == 0 ||
-             hfn_sites_prepare(hooks, batch, HFN_HOOK_STANDS, HFN_HOOK_STANDS);
+             hfn_sites_prepare(hooks, batch, HFN_HOOK_REFUSED, 0);
     }
     return ok;
 }
 
 hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
 {
+    if (!hooks)
+        return hfn_fail_null(err, __func__);
+
     change c = { .hooks = hooks };
     bool covered, written;
 
@@ -334,9 +342,11 @@ hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
     if (!written)
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "a thread could not be stopped: nothing was removed, try again");
-    if (c.closed > 0)
-        return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
-                        "%u hooks stand in code that cannot be written any more", c.closed);
+    if (c.closed > 0 || c.closed_sites > 0)
+        return hfn_fail(
+            err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
+            "%u hooks and %u calls that lead to stubs stand in code that cannot be written any more",
+            c.closed, c.closed_sites);
     if (c.foreign > 0)
         return hfn_fail(err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,
                         "%u sites were changed by somebody else and are left as they are",

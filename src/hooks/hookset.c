@@ -27,6 +27,9 @@ hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *opt
                                 const hotfn_row_access *access, const hotfn_env *env,
                                 hotfn_error *err)
 {
+    if (!out)
+        return hfn_fail_null(err, __func__);
+
     hotfn_env filled = hfn_env_fill(env);
     hotfn_hook_options taken;
     hotfn_row_access row;
@@ -321,53 +324,69 @@ static bool add_often_first(hotfn_hooks *hooks, uint32_t module, const choice *a
                      false);
 }
 
-/* Those of a part of the module. */
-static hotfn_status add_part(hotfn_hooks *hooks, uint32_t module, const uint32_t *slots,
-                             uint64_t first_rva, uint64_t end_rva, hotfn_error *err)
+/* What is hooked of a part of a module. */
+typedef struct part {
+    choice count, time;
+    uint32_t counted, timed;  /* how many */
+    uint32_t lowest, highest; /* slot */
+    bool in_order;
+} part;
+
+static part part_of(const hotfn_hooks *hooks, const hotfn_plan *plan, const uint32_t *slots,
+                    uint64_t first_rva, uint64_t end_rva)
 {
     uint32_t kind = hooks->access.skip_base_bytes ? HOTFN_ACTION_SAMPLE : HOTFN_ACTION_TIME;
-    choice count = { slots, HOTFN_ACTION_COUNT, 0, UINT32_MAX, first_rva, end_rva };
-    choice time = { slots, kind, 0, UINT32_MAX, first_rva, end_rva };
-    const hotfn_plan *plan = hooks->modules[module].plan;
-    uint32_t lowest = UINT32_MAX, highest = 0;
+    part p = { .count = { slots, HOTFN_ACTION_COUNT, 0, UINT32_MAX, first_rva, end_rva },
+               .time = { slots, kind, 0, UINT32_MAX, first_rva, end_rva },
+               .lowest = UINT32_MAX };
     bool timed_in_order, counted_in_order;
-    uint32_t timed = survey(hooks, plan, &time, &lowest, &highest, &timed_in_order);
-    uint32_t counted = survey(hooks, plan, &count, &lowest, &highest, &counted_in_order);
-    hotfn_status status = counted + timed > 0 ? check_slot(hooks, highest, err) : HOTFN_OK;
-    bool is_done;
 
-    if (status != HOTFN_OK)
-        return status;
-    if (timed_in_order && counted_in_order)
-        is_done = add_batch(hooks, module, counted, &count, false) &&
-                  add_batch(hooks, module, timed, &time, false);
-    else
-        is_done = add_often_first(hooks, module, &count, lowest) &&
-                  add_often_first(hooks, module, &time, lowest);
-    return is_done ? HOTFN_OK : no_memory(err);
+    p.timed = survey(hooks, plan, &p.time, &p.lowest, &p.highest, &timed_in_order);
+    p.counted = survey(hooks, plan, &p.count, &p.lowest, &p.highest, &counted_in_order);
+    p.in_order = timed_in_order && counted_in_order;
+    return p;
+}
+
+static bool add_part(hotfn_hooks *hooks, uint32_t module, const part *p)
+{
+    if (p->in_order)
+        return add_batch(hooks, module, p->counted, &p->count, false) &&
+               add_batch(hooks, module, p->timed, &p->time, false);
+    return add_often_first(hooks, module, &p->count, p->lowest) &&
+           add_often_first(hooks, module, &p->time, p->lowest);
 }
 
 /* Where the stubs of all cannot be near to all, those of a stretch of code are. */
 hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                     const uint32_t *slots, uint32_t *module, hotfn_error *err)
 {
+    if (!hooks || !plan || !slots || !module)
+        return hfn_fail_null(err, __func__);
+
     bool is_wide = hfn_hooks_is_wide(hooks, plan);
     uint64_t stretch = is_wide ? hooks->options.near_range_bytes / 2 : UINT64_MAX, at = 0;
     hotfn_status status = check_plan(plan, err);
+    part p = { .lowest = 0 };
     uint32_t handle;
 
+    if (status == HOTFN_OK)
+        p = part_of(hooks, plan, slots, 0, UINT64_MAX);
+    if (p.counted + p.timed > 0) /* one that is too large refuses all of them */
+        status = check_slot(hooks, p.highest, err);
     if (status != HOTFN_OK)
         return status;
     handle = module_for(hooks, plan, base);
     if (handle == UINT32_MAX)
         return no_memory(err);
     do {
-        status = add_part(hooks, handle, slots, at, is_wide ? at + stretch : UINT64_MAX, err);
+        if (is_wide)
+            p = part_of(hooks, plan, slots, at, at + stretch);
+        if (!add_part(hooks, handle, &p))
+            return no_memory(err);
         at += stretch;
-    } while (status == HOTFN_OK && is_wide && (int64_t)at < plan->reach_end);
-    if (status == HOTFN_OK)
-        *module = handle;
-    return status;
+    } while (is_wide && (int64_t)at < plan->reach_end);
+    *module = handle;
+    return HOTFN_OK;
 }
 
 static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_action *action,
@@ -393,6 +412,9 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
                              uint32_t function_index, const hotfn_hook_action *action,
                              uint32_t *module, hotfn_error *err)
 {
+    if (!hooks || !plan || !module)
+        return hfn_fail_null(err, __func__);
+
     uint32_t entry = hfn_plan_find_function(plan, function_index), handle;
     hotfn_status status = check_plan(plan, err);
     hotfn_hook_action taken;
@@ -426,6 +448,8 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
 
 void hotfn_hooks_forget_module(hotfn_hooks *hooks, uint32_t module)
 {
+    if (!hooks)
+        return;
     if (module >= hooks->module_count)
         return;
     for (size_t i = 0; i < hooks->batch_count; i++) {
@@ -462,6 +486,8 @@ void hfn_hooks_refuse(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint
 
 void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit, void *user)
 {
+    if (!hooks || !visit)
+        return;
     for (size_t i = 0; i < hooks->refusal_count; i++) {
         const hfn_refusal *one = &hooks->refusals[i];
         visit(user, one->module, one->function_index, one->reason, one->offset);

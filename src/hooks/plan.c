@@ -308,6 +308,9 @@ static hotfn_status place_parts(hotfn_plan *plan, hotfn_error *err)
 hotfn_status hotfn_plan_open(hotfn_plan **out, const void *bytes, uint64_t byte_count,
                              uint32_t check_sum, const hotfn_env *env, hotfn_error *err)
 {
+    if (!out || !bytes)
+        return hfn_fail_null(err, __func__);
+
     hotfn_env filled = hfn_env_fill(env);
     hotfn_plan *plan;
     hotfn_status status = check_head(bytes, byte_count, check_sum != 0, err);
@@ -345,6 +348,9 @@ void hotfn_plan_destroy(hotfn_plan *plan)
 
 hotfn_status hotfn_plan_get_info(const hotfn_plan *plan, hotfn_plan_info *out)
 {
+    if (!plan)
+        return HOTFN_E_OPTION;
+
     hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
 
     info.machine = plan->machine;
@@ -360,6 +366,9 @@ hotfn_status hotfn_plan_get_info(const hotfn_plan *plan, hotfn_plan_info *out)
 
 hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index, hotfn_plan_entry *out)
 {
+    if (!plan)
+        return HOTFN_E_OPTION;
+
     hotfn_plan_entry entry = HOTFN_PLAN_ENTRY_INIT;
     hfn_plan_hook hook;
 

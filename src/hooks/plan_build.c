@@ -162,6 +162,9 @@ hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
                               const hotfn_functions *functions, const hotfn_verdicts *verdicts,
                               const hotfn_env *env, hotfn_error *err)
 {
+    if (!out || !image || !functions || !verdicts)
+        return hfn_fail_null(err, __func__);
+
     const hfn_arch *arch = hfn_verdicts_arch(verdicts);
     hfn_plan_writer *writer = hfn_plan_writer_create(
         env, arch ? arch->machine : HOTFN_MACHINE_OTHER, hotfn_functions_count(functions));

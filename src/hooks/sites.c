@@ -66,6 +66,7 @@ typedef struct site {
     uint64_t field;
     uint32_t to_function, to_stub;
     hfn_text_window *window;
+    uint32_t closed; /* sites passed over: nobody can write there */
 } site;
 
 /* Targets are all over a table of a megabyte, and code that was just copied is not at hand: a second walk
@@ -108,8 +109,12 @@ static inline bool next_site(const hfn_batch *batch, uint64_t base, const hfn_wi
             continue;
         if (!out->window || from < out->window->begin || behind > out->window->end)
             out->window = hfn_windows_at(windows, from);
-        if (!out->window || behind > out->window->end || distance != (int32_t)distance)
+        if (distance != (int32_t)distance)
             continue;
+        if (!out->window || behind > out->window->end) {
+            out->closed++;
+            continue;
+        }
         out->field = base + walk->field_rva;
         out->to_function = target->rva - walk->next_rva;
         out->to_stub = (uint32_t)distance;
@@ -153,7 +158,7 @@ static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_window
         uint32_t rva = hfn_load_u32(hook->comebacks + i * PLAN_FIELD_BYTES);
         uint64_t behind = base + rva + PLAN_FIELD_BYTES;
         site s = { base + rva, hook->comes_to_rva - (rva + PLAN_FIELD_BYTES),
-                   (uint32_t)(walk->address - behind), hfn_windows_at(windows, base + rva - 2) };
+                   (uint32_t)(walk->address - behind), hfn_windows_at(windows, base + rva - 2), 0 };
         int64_t distance = (int64_t)(walk->address - behind);
         if (!s.window || behind > s.window->end || distance != (int32_t)distance ||
             !is_branch(s.field) ||
@@ -192,12 +197,13 @@ void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windo
     }
 }
 
-uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows)
+uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows,
+                           uint32_t *foreign)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     walks w = walks_begin(module->plan);
     site s = { .window = NULL };
-    uint32_t foreign;
+    uint32_t left;
 
     while (batch->targets && next_site(batch, module->base, windows, &w, &s)) {
         if (value_at(s.field) != s.to_stub)
@@ -205,7 +211,8 @@ uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn
         write_field(&s, s.to_function);
         batch->sites_written -= batch->sites_written > 0;
     }
-    foreign = batch->sites_written;
-    batch->sites_written = 0;
-    return foreign;
+    left = batch->sites_written;
+    batch->sites_written = left < s.closed ? left : s.closed; /* still to be put back */
+    *foreign += left - batch->sites_written;
+    return batch->sites_written;
 }

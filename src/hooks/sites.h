@@ -28,7 +28,9 @@ void hfn_sites_send_back(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_w
 /* Send all that lead to noted stubs there; the bytes of one that is not as in the file, or that cannot
  * reach its stub, stay.  Adds to batch->sites_written. */
 void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows);
-/* Back to the functions.  Answers how many of those written are somebody else's now. */
-uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows);
+/* Back to the functions.  Answers how many of those written stand where nobody can write now: they stay, and are written
+ * back the next time.  Adds to *foreign how many are somebody else's. */
+uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows,
+                           uint32_t *foreign);
 
 #endif

@@ -47,6 +47,9 @@ bool hfn_stub_walk_next(hfn_stub_walk *walk)
 
 int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stub_region *out)
 {
+    if (!hooks)
+        return 0;
+
     const hotfn_stub_region *found = hfn_regions_find(&hooks->regions, pc);
 
     return found && hfn_give(out, found, sizeof *found);
@@ -54,6 +57,9 @@ int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stu
 
 const void *hotfn_hooks_find_fde(const hotfn_hooks *hooks, uint64_t pc, uint64_t *begin)
 {
+    if (!hooks || !begin)
+        return NULL;
+
     const hotfn_stub_region *found = hfn_regions_find(&hooks->regions, pc);
 
     return found ? hfn_unwind_find(found, pc, begin) : NULL;
@@ -61,12 +67,15 @@ const void *hotfn_hooks_find_fde(const hotfn_hooks *hooks, uint64_t pc, uint64_t
 
 uint32_t hotfn_hooks_region_count(const hotfn_hooks *hooks)
 {
-    return hfn_regions_count(&hooks->regions);
+    return hooks ? hfn_regions_count(&hooks->regions) : 0;
 }
 
 hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
                                     hotfn_stub_region *out)
 {
+    if (!hooks)
+        return HOTFN_E_OPTION;
+
     const hotfn_stub_region *found = hfn_regions_at(&hooks->regions, index);
 
     if (!found)
@@ -76,6 +85,8 @@ hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
 
 void hotfn_hooks_each_stub(const hotfn_hooks *hooks, hotfn_stub_fn visit, void *user)
 {
+    if (!hooks || !visit)
+        return;
     for (size_t i = 0; i < hooks->batch_count; i++) {
         const hfn_batch *batch = &hooks->batches[i];
         hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);

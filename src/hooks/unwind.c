@@ -44,6 +44,7 @@ enum {
 
 /* libgcc's; weak: a process without it has nobody to tell. */
 extern void __register_frame(void *eh_frame) HFN_WEAK;
+static void (*told)(void *eh_frame); /* the same, found later */
 
 static uint32_t fdes_for(uint64_t stub_count, uint64_t key_changes)
 {
@@ -354,6 +355,13 @@ const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uin
 
 void hfn_unwind_register(const hotfn_stub_region *region)
 {
-    if (__register_frame && region->eh_frame)
-        __register_frame((void *)(uintptr_t)region->eh_frame);
+    void (*tell)(void *eh_frame) = told ? told : __register_frame;
+
+    if (tell && region->eh_frame)
+        tell((void *)(uintptr_t)region->eh_frame);
+}
+
+void hfn_unwind_tell(void (*register_frame)(void *eh_frame))
+{
+    told = register_frame;
 }

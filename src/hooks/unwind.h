@@ -44,5 +44,7 @@ const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uin
 
 /* Tell libgcc, if the process has it; for a process without an agent that answers unwinders. */
 void hfn_unwind_register(const hotfn_stub_region *region);
+/* From now on by this __register_frame, should the process have got libgcc after us. */
+void hfn_unwind_tell(void (*register_frame)(void *eh_frame));
 
 #endif

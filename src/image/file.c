@@ -89,8 +89,11 @@ hotfn_status hfn_file_open(hfn_file *out, const char *path, const hotfn_env *env
 {
     hotfn_status status;
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd;
 
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR); /* a pipe with a name, a file system of a process */
     if (fd < 0)
         return fail_io(err, path, "open");
     if (fstat(fd, &info) != 0)

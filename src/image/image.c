@@ -48,6 +48,9 @@ static hotfn_status read_image(hotfn_image **out, hotfn_image *image, hotfn_erro
 hotfn_status hotfn_image_open(hotfn_image **out, const char *path, const hotfn_env *env,
                               hotfn_error *err)
 {
+    if (!out || !path)
+        return hfn_fail_null(err, __func__);
+
     hotfn_image *image = new_image(path, env);
     hotfn_status status;
 
@@ -64,6 +67,9 @@ hotfn_status hotfn_image_open(hotfn_image **out, const char *path, const hotfn_e
 hotfn_status hotfn_image_from_bytes(hotfn_image **out, const void *bytes, uint64_t byte_count,
                                     const char *name, const hotfn_env *env, hotfn_error *err)
 {
+    if (!out || (!bytes && byte_count > 0))
+        return hfn_fail_null(err, __func__);
+
     hotfn_image *image = new_image(name ? name : "(memory)", env);
 
     if (!image)
@@ -87,16 +93,21 @@ void hotfn_image_close(hotfn_image *image)
 
 hotfn_status hotfn_image_get_info(const hotfn_image *image, hotfn_image_info *out)
 {
+    if (!image)
+        return HOTFN_E_OPTION;
     return hfn_give(out, &image->info, (uint32_t)sizeof image->info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 uint32_t hotfn_image_section_count(const hotfn_image *image)
 {
-    return image->section_count;
+    return image ? image->section_count : 0;
 }
 
 hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index, hotfn_section *out)
 {
+    if (!image)
+        return HOTFN_E_OPTION;
+
     const hfn_elf_section *s = hfn_elf_section_at(image, index);
     hotfn_section filled = HOTFN_SECTION_INIT;
 
@@ -117,6 +128,9 @@ hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index, h
 
 const uint8_t *hotfn_image_bytes(const hotfn_image *image, uint64_t rva, uint64_t *byte_count)
 {
+    if (!image || !byte_count)
+        return NULL;
+
     hfn_span bytes = hfn_image_span(image, rva);
 
     *byte_count = bytes.size;

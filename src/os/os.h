@@ -90,6 +90,7 @@ uint64_t hfn_os_wall_ns(void);
 uint64_t hfn_os_monotonic_ns(void);
 uint64_t hfn_os_thread_cpu_ns(void); /* of the calling thread */
 uint64_t hfn_os_raw_ns(void); /* as the hardware counts: nobody adjusts it */
+void hfn_os_sleep(uint32_t ns); /* below a second; a signal may end it */
 /* Does the processor's own counter go evenly, on all processors alike?  As the processor says, and the
  * system where it can be asked. */
 bool hfn_os_ticks_are_steady(void);

@@ -156,6 +156,9 @@ static uint32_t changes_kept(const hotfn_record *r)
 
 hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_budget_header h = header_of(r);
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
 
@@ -183,6 +186,9 @@ hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget 
 hotfn_status hotfn_record_get_change(const hotfn_record *r, uint32_t index,
                                      hotfn_record_change *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_change c = HOTFN_RECORD_CHANGE_INIT;
     hotfn_budget_change from;
 
@@ -204,6 +210,9 @@ hotfn_status hotfn_record_get_change(const hotfn_record *r, uint32_t index,
 
 uint32_t hotfn_record_budget_state(const hotfn_record *r, uint32_t function)
 {
+    if (!r)
+        return 0;
+
     const hfn_part *part = &r->parts[HFN_SECTION_BUDGET_STATES];
 
     if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > part->byte_count)

@@ -142,6 +142,10 @@ enum { /* a reason, by its number */
        HFN_REASON_CAPACITY = 256,
 };
 
+/* A text about the run: what a repair of the record lost. */
+#define HFN_META_REPAIRED "repaired"
+#define HFN_LOST_NOTHING "nothing"
+
 /* A histogram in live memory: a u64 a bucket. */
 #define HFN_HISTOGRAM_BYTES (HOTFN_HISTOGRAM_BUCKETS * sizeof(uint64_t))
 

@@ -189,6 +189,9 @@ static hotfn_live *new_live(const hotfn_env *env)
 hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *options,
                                const hotfn_env *env, hotfn_error *err)
 {
+    if (!out)
+        return hfn_fail_null(err, __func__);
+
     hotfn_live_options o;
     hotfn_status status;
     hotfn_live *live;
@@ -238,6 +241,9 @@ static hotfn_status join_file(hotfn_live *live, int fd, const char *path, hotfn_
 hotfn_status hotfn_live_join(hotfn_live **out, const char *path, const hotfn_env *env,
                              hotfn_error *err)
 {
+    if (!out || !path)
+        return hfn_fail_null(err, __func__);
+
     hotfn_live *live;
     hotfn_status status;
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
@@ -274,6 +280,8 @@ void hotfn_live_close(hotfn_live *live)
 
 int32_t hotfn_live_fd(const hotfn_live *live)
 {
+    if (!live)
+        return -1;
     return live->fd;
 }
 
@@ -292,6 +300,9 @@ hotfn_counter_memory hfn_live_rows_memory(const hotfn_live *live)
 
 hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out)
 {
+    if (!live)
+        return HOTFN_E_OPTION;
+
     hotfn_counter_memory memory = hfn_live_rows_memory(live);
 
     live->was_counted_in = true;
@@ -300,5 +311,7 @@ hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out)
 
 void hotfn_live_set_pid(hotfn_live *live, uint32_t pid)
 {
+    if (!live)
+        return;
     hfn_shared_put32(live->base + HFN_AT_PID, pid);
 }

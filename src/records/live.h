@@ -23,6 +23,7 @@ struct hotfn_live {
     int fd; /* -1: joined                                          */
     bool is_durable;
     bool was_counted_in; /* rows were given to counters: threads may know them  */
+    bool keeps_times;    /* and one may still be writing times: process.c               */
     char *path;          /* of the durable file, or NULL                        */
     uint8_t *base;       /* header to cells        */
     uint8_t *rows;

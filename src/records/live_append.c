@@ -145,6 +145,9 @@ static void forget_reasons(hotfn_live *live)
 hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, const char *name,
                                    const char *text)
 {
+    if (!live || !name || !text)
+        return HOTFN_E_OPTION;
+
     uint32_t name_at, text_at;
     hotfn_status status;
     uint8_t *entry;
@@ -263,6 +266,9 @@ static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *s
 hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module, const uint32_t *functions,
                                     uint32_t count)
 {
+    if (!live || (!functions && count > 0))
+        return HOTFN_E_OPTION;
+
     uint32_t first, function_count, slot;
     uint8_t *entry, *slots, *is_dealt;
 
@@ -375,6 +381,9 @@ hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *
                                    const hotfn_record_function *functions, uint32_t *index,
                                    hotfn_error *err)
 {
+    if (!live || !module || !index || (!functions && module->function_count > 0))
+        return hfn_fail_null(err, __func__);
+
     hfn_function_source source = { copy_function, (void *)(uintptr_t)functions };
 
     return hfn_live_add_module(live, module, &source, index, err);

@@ -33,6 +33,9 @@ static hotfn_status read_times(const hotfn_live *live, hfn_times *times, hotfn_e
 
 hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, hotfn_error *err)
 {
+    if (!out || !live)
+        return hfn_fail_null(err, __func__);
+
     hotfn_snapshot *s;
     hotfn_status status;
 
@@ -71,7 +74,7 @@ void hotfn_snapshot_destroy(hotfn_snapshot *s)
 
 uint64_t hotfn_snapshot_time_ns(const hotfn_snapshot *s)
 {
-    return s->time_ns;
+    return s ? s->time_ns : 0;
 }
 
 /* The rows that the finished record holds: now, or what happened in the window. */
@@ -191,6 +194,9 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
                                int32_t exit_code, const hotfn_snapshot *from,
                                const hotfn_snapshot *to, hotfn_error *err)
 {
+    if (!live || !path)
+        return hfn_fail_null(err, __func__);
+
     hfn_parts parts = { .state = state, .exit_code = exit_code };
     hfn_times_sections times = { .env = live->env };
     hotfn_status status;

@@ -25,6 +25,7 @@
 #define ROW_ADDRESS_BYTES (UINT64_C(16) << 30)
 #define TIMED_ROW_ADDRESS_BYTES (UINT64_C(128) << 30)
 #define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* on disk, unless the caller asks for more */
+#define SPACE_STEP_BYTES (UINT64_C(4) << 20)
 #define FAR_BYTES (UINT64_C(1) << 36)
 /* Of its addresses a 32-bit process is asked for no more. */
 #define NARROW_ROWS_BYTES (UINT64_C(512) << 20)
@@ -238,6 +239,21 @@ hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err)
     return HOTFN_OK;
 }
 
+/* A signal may end it, on tmpfs with all undone: a little at a time gets through between any two.  An errno. */
+static int take_space(int fd, uint64_t at, uint64_t byte_count)
+{
+    while (byte_count > 0) {
+        uint64_t step = byte_count < SPACE_STEP_BYTES ? byte_count : SPACE_STEP_BYTES;
+        int error = posix_fallocate(fd, (off_t)at, (off_t)step);
+
+        if (error && error != EINTR)
+            return error;
+        at += error ? 0 : step;
+        byte_count -= error ? 0 : step;
+    }
+    return 0;
+}
+
 /* An earlier file of this name goes, unless a run still writes it: it may be mapped somewhere, so it
  * is never cut. */
 static hotfn_status clear_way(const char *path, hotfn_error *err)
@@ -288,7 +304,7 @@ hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
     if (!size_file(live->fd, live->layout.file_bytes)) {
         status = no_room(live, errno, err);
     } else {
-        error = posix_fallocate(live->fd, 0, (off_t)functions->offset);
+        error = take_space(live->fd, 0, functions->offset);
         status = error ? no_room(live, error, err) : HOTFN_OK;
     }
     if (status != HOTFN_OK)
@@ -305,7 +321,7 @@ hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_co
 
     if (!live->is_durable || wanted <= *there)
         return HOTFN_OK;
-    error = posix_fallocate(live->fd, (off_t)(s->offset + *there), (off_t)(wanted - *there));
+    error = take_space(live->fd, s->offset + *there, wanted - *there);
     if (error)
         return no_room(live, error, err);
     *there = wanted;
@@ -387,8 +403,15 @@ hotfn_status hfn_live_map(hotfn_live *live, int fd, const char *path, hotfn_erro
     return HOTFN_OK;
 }
 
+/* Pages of our own, which cost addresses only, in the place of the file's. */
+static bool make_private(uint8_t *at, uint64_t byte_count)
+{
+    return mmap(at, byte_count, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 /* A thread that stands in a stub may count once more after everything else is gone: rows that were
- * in use become private pages, which cost addresses only. */
+ * in use become private pages. */
 static uint64_t keep_rows(hotfn_live *live)
 {
     uint64_t kept = (uint64_t)hfn_live_rows_used(live) * live->layout.row_bytes;
@@ -396,23 +419,31 @@ static uint64_t keep_rows(hotfn_live *live)
     if (!live->was_counted_in || kept == 0)
         return 0;
     kept = kept < live->rows_bytes ? kept : live->rows_bytes;
-    return mmap(live->rows, kept, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
-               ? live->rows_bytes
-               : kept;
+    return make_private(live->rows, kept) ? kept : live->rows_bytes;
+}
+
+/* Header and pools of times, between all else and the rows; how much lies in front of what is kept. */
+static uint64_t keep_pools(hotfn_live *live)
+{
+    uint64_t before = live->layout.sections[HFN_SECTION_TIME_HEADER].offset;
+
+    if (!live->keeps_times)
+        return live->base_bytes;
+    return make_private(live->base + before, live->base_bytes - before) ? before : 0;
 }
 
 void hfn_live_unmap(hotfn_live *live)
 {
-    uint64_t kept;
+    uint64_t kept, before;
 
     if (live->rows) {
         kept = keep_rows(live);
         if (kept < live->rows_bytes)
             munmap(live->rows + kept, live->rows_bytes - kept);
     }
-    if (live->base)
-        munmap(live->base, live->base_bytes);
+    before = live->base ? keep_pools(live) : 0;
+    if (before > 0)
+        munmap(live->base, before);
     if (live->tail)
         munmap(live->tail, live->tail_bytes);
 }

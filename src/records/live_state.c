@@ -15,6 +15,9 @@ const char *hfn_live_text(const hotfn_live *live, uint64_t offset)
 
 uint32_t hotfn_live_module_count(const hotfn_live *live)
 {
+    if (!live)
+        return 0;
+
     uint32_t count = hfn_shared_get32(live->base + HFN_AT_MODULES);
     uint64_t capacity = live->layout.sections[HFN_SECTION_MODULES].elements;
 
@@ -39,6 +42,9 @@ bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, u
 hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t flags,
                                    uint64_t load_base, const char *note)
 {
+    if (!live)
+        return HOTFN_E_OPTION;
+
     uint32_t first, count;
     uint8_t *entry;
 
@@ -59,6 +65,9 @@ hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t f
 hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module, uint32_t function_index,
                                      uint32_t state, uint32_t reason, uint32_t reason_offset)
 {
+    if (!live)
+        return HOTFN_E_OPTION;
+
     uint32_t first, count;
     uint8_t *entry, *at;
 
@@ -75,6 +84,9 @@ hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module, uint32_t
 
 const uint32_t *hotfn_live_slots(const hotfn_live *live, uint32_t module)
 {
+    if (!live)
+        return NULL;
+
     uint32_t first, count;
     uint8_t *entry;
 
@@ -86,6 +98,9 @@ const uint32_t *hotfn_live_slots(const hotfn_live *live, uint32_t module)
 const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
                                      uint32_t function_index)
 {
+    if (!live)
+        return NULL;
+
     uint32_t first, count;
     uint8_t *entry;
 
@@ -99,6 +114,9 @@ const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
 hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
                                    hotfn_record_module *out)
 {
+    if (!live)
+        return HOTFN_E_OPTION;
+
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     const char *slash;
     uint8_t *entry;

@@ -270,25 +270,30 @@ static void put_sums(const merger *g, const uint32_t *slots, const hotfn_counter
     }
 }
 
-/* One value of each function: those of the records that counted it, side by side. */
+/* One value of each function: those of the records that counted it, side by side.  What a record has twice, for it
+ * mapped the image twice, is one value. */
 static bool put_values(const merger *g, const uint32_t *slots, const hotfn_counter_memory *memory)
 {
     uint64_t *row = (uint64_t *)(void *)memory->rows;
-    size_t bytes = (size_t)g->m.function_count * (g->m.record_count * 8 + 4);
+    size_t bytes = (size_t)g->m.function_count * (g->m.record_count * 8 + 4 + 4);
     uint64_t *values = hfn_alloc(&g->m.env, bytes);
-    uint32_t *counts;
+    uint32_t *counts, *latest; /* how many there are of a function; and whose the last one is */
 
     if (!values)
         return false;
     counts = (uint32_t *)(values + (size_t)g->m.function_count * g->m.record_count);
+    latest = counts + g->m.function_count;
     for (uint32_t r = 0; r < g->m.record_count; r++) {
         for (uint32_t i = 0; i < g->m.records[r]->function_count; i++) {
             hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
             uint32_t place = g->m.places[r][i];
 
             hotfn_record_get_function(g->m.records[r], i, &f);
-            if (f.counted && counts[place] < g->m.record_count)
-                values[(size_t)place * g->m.record_count + counts[place]++] = f.calls;
+            if (!f.counted)
+                continue;
+            counts[place] += counts[place] == 0 || latest[place] != r;
+            latest[place] = r;
+            values[(size_t)place * g->m.record_count + counts[place] - 1] += f.calls;
         }
     }
     for (uint32_t i = 0; i < g->m.function_count; i++)
@@ -349,6 +354,24 @@ static void set_times(const hfn_merge *m, hotfn_record *out)
     hfn_put32(out->header + HFN_AT_PID, 0);
 }
 
+/* What was lost of one of them is missing in all. */
+static bool note_repairs(const hfn_merge *m, hotfn_record *out)
+{
+    bool held = true;
+
+    for (uint32_t i = 0; held && i < m->record_count; i++) {
+        hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+        char text[1024];
+
+        hotfn_record_get_info(m->records[i], &info);
+        if (!info.repaired[0])
+            continue;
+        snprintf(text, sizeof text, "%.200s: %.800s", file_name(m->records[i]), info.repaired);
+        held = hfn_record_note_repair(out, text);
+    }
+    return held;
+}
+
 /* The counts stand in a file beside it till all is known: to may be one of the records that are merged. */
 static hotfn_status complete(const hfn_merge *m, const char *counts, const char *to,
                              hotfn_error *err)
@@ -359,8 +382,9 @@ static hotfn_status complete(const hfn_merge *m, const char *counts, const char 
     if (status != HOTFN_OK)
         return status;
     set_times(m, out);
-    status = hfn_merge_times(m, out) && hfn_merge_budgets(m, out) ? hfn_record_write(out, to, err)
-                                                                  : HOTFN_E_NO_MEMORY;
+    status = note_repairs(m, out) && hfn_merge_times(m, out) && hfn_merge_budgets(m, out)
+                 ? hfn_record_write(out, to, err)
+                 : HOTFN_E_NO_MEMORY;
     hotfn_record_close(out);
     return status;
 }
@@ -415,6 +439,9 @@ static void finish(merger *g)
 hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const char *to,
                                 uint32_t mode, const hotfn_env *env, hotfn_error *err)
 {
+    if (!paths || !to)
+        return hfn_fail_null(err, __func__);
+
     merger g = { .m = { .env = hfn_env_fill(env), .mode = mode, .record_count = count } };
     hotfn_status status = HOTFN_OK;
 

@@ -35,6 +35,89 @@ static hotfn_record_timing timing_of(const hotfn_record *r, uint32_t function)
 
 /* ---- Functions. */
 
+/* Which functions of a run are one in the new record: a run that mapped an image twice has each of its functions twice. */
+typedef struct sharers {
+    const hfn_merge *m;
+    uint32_t slot_count;
+    uint64_t bytes;
+    uint64_t *before; /* [run]: functions of the runs before it          */
+    uint32_t *first;  /* [run][slot]: a function + 1, 0: the run has none */
+    uint32_t *next;   /* [before + function]: likewise                    */
+} sharers;
+
+static bool sharers_find(sharers *s, const hfn_merge *m, const hotfn_record *out)
+{
+    uint64_t slots = (uint64_t)out->slot_count * m->record_count;
+    uint64_t functions = 0;
+
+    *s = (sharers){ .m = m, .slot_count = out->slot_count };
+    for (uint32_t run = 0; run < m->record_count; run++)
+        functions += m->records[run]->function_count;
+    s->bytes = m->record_count * sizeof(uint64_t) + (slots + functions) * sizeof(uint32_t);
+    s->before = s->bytes <= SIZE_MAX ? hfn_alloc(&m->env, (size_t)s->bytes) : NULL;
+    if (!s->before)
+        return false;
+    s->first = (uint32_t *)(s->before + m->record_count);
+    s->next = s->first + slots;
+    functions = 0;
+    for (uint32_t run = 0; run < m->record_count; run++) {
+        uint32_t *first = s->first + (uint64_t)run * out->slot_count;
+        uint32_t *next = s->next + functions;
+
+        s->before[run] = functions;
+        functions += m->records[run]->function_count;
+        for (uint32_t i = m->records[run]->function_count; i-- > 0;) {
+            uint32_t slot = slot_of(out, m->places[run][i]);
+
+            if (slot >= out->slot_count)
+                continue;
+            next[i] = first[slot];
+            first[slot] = i + 1;
+        }
+    }
+    return true;
+}
+
+static void sharers_finish(sharers *s)
+{
+    hfn_free(&s->m->env, s->before, (size_t)s->bytes);
+}
+
+static uint64_t root_of_squares(uint64_t a, uint64_t b)
+{
+    return (uint64_t)hfn_times_root((double)a * (double)a + (double)b * (double)b);
+}
+
+static void add_timing(hotfn_record_timing *sum, const hotfn_record_timing *t)
+{
+    sum->timed_calls += t->timed_calls;
+    sum->total_ns += t->total_ns;
+    sum->self_ns += t->self_ns;
+    sum->open_calls += t->open_calls;
+    sum->min_ns = t->min_ns < sum->min_ns ? t->min_ns : sum->min_ns;
+    sum->max_ns = t->max_ns > sum->max_ns ? t->max_ns : sum->max_ns;
+    sum->total_error_ns = root_of_squares(sum->total_error_ns, t->total_error_ns);
+    sum->self_error_ns = root_of_squares(sum->self_error_ns, t->self_error_ns);
+}
+
+/* Of all of a run's functions that have the slot; timed_calls 0: none was timed. */
+static hotfn_record_timing timing_in(const sharers *s, uint32_t run, uint32_t slot)
+{
+    const hotfn_record *r = s->m->records[run];
+    const uint32_t *next = s->next + s->before[run];
+    hotfn_record_timing sum = HOTFN_RECORD_TIMING_INIT;
+
+    for (uint32_t f = s->first[(uint64_t)run * s->slot_count + slot]; f; f = next[f - 1]) {
+        hotfn_record_timing t = timing_of(r, f - 1);
+
+        if (t.timed_calls > 0 && sum.timed_calls > 0)
+            add_timing(&sum, &t);
+        else if (t.timed_calls > 0)
+            sum = t;
+    }
+    return sum;
+}
+
 static hfn_time_entry entry_of(const hotfn_record_timing *t, uint32_t slot, uint32_t thread)
 {
     return (hfn_time_entry){ .cell = { .total_ticks = t->total_ns,
@@ -49,64 +132,39 @@ static hfn_time_entry entry_of(const hotfn_record_timing *t, uint32_t slot, uint
                              .thread = thread };
 }
 
-/* By thread, then by slot, as entries stand: which function of the record is whose. */
-static bool add_run(const hfn_merge *m, uint32_t run, hotfn_record *out, uint32_t *function_of)
+/* By thread, then by slot, as entries stand. */
+static bool add_runs(const sharers *s, hotfn_record *out)
 {
-    const hotfn_record *r = m->records[run];
-    uint32_t none = UINT32_MAX;
+    for (uint32_t run = 0; run < s->m->record_count; run++)
+        for (uint32_t slot = 0; slot < out->slot_count; slot++) {
+            hotfn_record_timing t = timing_in(s, run, slot);
+            hfn_time_entry e = entry_of(&t, slot, run);
 
-    for (uint32_t i = 0; i < out->slot_count; i++)
-        function_of[i] = none;
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        uint32_t slot = slot_of(out, m->places[run][i]);
-
-        if (slot < out->slot_count)
-            function_of[slot] = i;
-    }
-    for (uint32_t slot = 0; slot < out->slot_count; slot++) {
-        hotfn_record_timing t;
-        hfn_time_entry e;
-
-        if (function_of[slot] == none)
-            continue;
-        t = timing_of(r, function_of[slot]);
-        e = entry_of(&t, slot, run);
-        e.cell.histogram = slot + 1;
-        if (t.timed_calls > 0 && !hfn_times_add_entry(&out->times, &e))
-            return false;
-    }
+            e.cell.histogram = slot + 1;
+            if (t.timed_calls > 0 && !hfn_times_add_entry(&out->times, &e))
+                return false;
+        }
     return true;
-}
-
-static bool add_runs(const hfn_merge *m, hotfn_record *out)
-{
-    uint32_t *function_of = hfn_alloc(&m->env, out->slot_count * sizeof *function_of);
-    bool held = function_of != NULL;
-
-    for (uint32_t i = 0; held && i < m->record_count; i++)
-        held = add_run(m, i, out, function_of);
-    hfn_free(&m->env, function_of, out->slot_count * sizeof *function_of);
-    return held;
 }
 
 /* Some numbers of each function and run side by side, then one out of each of these rows. */
 enum { TOTAL, SELF, TIMED, LEAST, MOST, TOTAL_ERROR, SELF_ERROR, NUMBERS };
 
-static void take_numbers(const hfn_merge *m, const hotfn_record *out, uint64_t *values,
-                         uint32_t *counts)
+static void take_numbers(const sharers *s, uint64_t *values, uint32_t *counts)
 {
-    for (uint32_t run = 0; run < m->record_count; run++) {
-        for (uint32_t i = 0; i < m->records[run]->function_count; i++) {
-            uint32_t slot = slot_of(out, m->places[run][i]);
-            hotfn_record_timing t = timing_of(m->records[run], i);
+    uint32_t runs = s->m->record_count;
+
+    for (uint32_t run = 0; run < runs; run++) {
+        for (uint32_t slot = 0; slot < s->slot_count; slot++) {
+            hotfn_record_timing t = timing_in(s, run, slot);
             const uint64_t numbers[NUMBERS] = { t.total_ns,     t.self_ns, t.timed_calls,
                                                 t.min_ns,       t.max_ns,  t.total_error_ns,
                                                 t.self_error_ns };
 
-            if (slot >= out->slot_count || t.timed_calls == 0 || counts[slot] >= m->record_count)
+            if (t.timed_calls == 0)
                 continue;
             for (uint32_t k = 0; k < NUMBERS; k++)
-                values[((size_t)slot * NUMBERS + k) * m->record_count + counts[slot]] = numbers[k];
+                values[((size_t)slot * NUMBERS + k) * runs + counts[slot]] = numbers[k];
             counts[slot]++;
         }
     }
@@ -120,15 +178,16 @@ static uint64_t error_of(const hfn_merge *m, const uint64_t *values, const uint6
     double squares = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (m->mode != HOTFN_MERGE_MEAN && values[i] == value)
+        if ((m->mode != HOTFN_MERGE_MEAN && values[i] == value) || errors[i] == HOTFN_ERROR_UNKNOWN)
             return errors[i];
         squares += (double)errors[i] * (double)errors[i];
     }
     return (uint64_t)(hfn_times_root(squares) / m->record_count);
 }
 
-static bool add_values(const hfn_merge *m, hotfn_record *out)
+static bool add_values(const sharers *s, hotfn_record *out)
 {
+    const hfn_merge *m = s->m;
     size_t numbers = (size_t)out->slot_count * NUMBERS * m->record_count;
     size_t bytes = numbers * sizeof(uint64_t) + out->slot_count * sizeof(uint32_t);
     uint64_t *values = hfn_alloc(&m->env, bytes);
@@ -136,7 +195,7 @@ static bool add_values(const hfn_merge *m, hotfn_record *out)
     bool held = counts != NULL;
 
     if (held)
-        take_numbers(m, out, values, counts);
+        take_numbers(s, values, counts);
     for (uint32_t slot = 0; held && slot < out->slot_count; slot++) {
         const uint64_t *at = values + (size_t)slot * NUMBERS * m->record_count;
         hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
@@ -190,35 +249,27 @@ static void add_histogram(const hotfn_record *r, uint32_t function, uint64_t *co
     }
 }
 
-/* One a slot, each over all runs.  found: where each function of a run is. */
-static bool add_histograms(const hfn_merge *m, hotfn_record *out)
+/* One a slot, each over all runs. */
+static bool add_histograms(const sharers *s, hotfn_record *out)
 {
+    const hfn_merge *m = s->m;
     const size_t words = HOTFN_HISTOGRAM_BUCKETS;
-    uint32_t runs = m->record_count;
     size_t bytes = 2 * words * sizeof(uint64_t);
-    size_t index_bytes = (size_t)out->slot_count * runs * sizeof(uint32_t);
     uint64_t *counts = hfn_alloc(&m->env, bytes);
-    uint32_t *found = hfn_alloc(&m->env, index_bytes);
-    bool held = counts && found;
+    bool held = counts != NULL;
 
-    for (uint32_t run = 0; held && run < runs; run++)
-        for (uint32_t i = 0; i < m->records[run]->function_count; i++) {
-            uint32_t slot = slot_of(out, m->places[run][i]);
-
-            if (slot < out->slot_count)
-                found[(size_t)slot * runs + run] = i + 1;
-        }
     for (uint32_t slot = 0; held && slot < out->slot_count; slot++) {
         memset(counts, 0, words * sizeof *counts);
-        for (uint32_t run = 0; run < runs; run++)
-            if (found[(size_t)slot * runs + run])
-                add_histogram(m->records[run], found[(size_t)slot * runs + run] - 1, counts,
-                              counts + words);
+        for (uint32_t run = 0; run < m->record_count; run++) {
+            const uint32_t *next = s->next + s->before[run];
+
+            for (uint32_t f = s->first[(uint64_t)run * s->slot_count + slot]; f; f = next[f - 1])
+                add_histogram(m->records[run], f - 1, counts, counts + words);
+        }
         held = hfn_packed_slots(&out->times.histograms, counts, words) &&
                hfn_packed_end_row(&out->times.histograms);
     }
     hfn_free(&m->env, counts, bytes);
-    hfn_free(&m->env, found, index_bytes);
     out->times.header.histogram_capacity = out->times.header.histograms_used = out->slot_count;
     return held;
 }
@@ -397,17 +448,28 @@ static bool put_states(const hfn_merge *m, hotfn_record *out)
     return true;
 }
 
+/* What each function took, and where it was called. */
+static bool add_all(const hfn_merge *m, hotfn_record *out)
+{
+    sharers s;
+    bool held = sharers_find(&s, m, out);
+
+    if (held)
+        held = m->mode == HOTFN_MERGE_SUM
+                   ? add_runs(&s, out) && add_histograms(&s, out) && add_trees(m, out)
+                   : add_values(&s, out);
+    sharers_finish(&s);
+    return held;
+}
+
 bool hfn_merge_times(const hfn_merge *m, hotfn_record *out)
 {
     hfn_times *t = &out->times;
-    bool sum = m->mode == HOTFN_MERGE_SUM;
 
     if (!all_timed(m))
         return true;
     add_up_header(m, &t->header);
-    if (!hfn_times_make_threads(t, out->thread_count) || !put_states(m, out) ||
-        !(sum ? add_runs(m, out) && add_histograms(m, out) && add_trees(m, out)
-              : add_values(m, out)))
+    if (!hfn_times_make_threads(t, out->thread_count) || !put_states(m, out) || !add_all(m, out))
         return false;
     add_up_threads(m, out);
     t->is_there = true;

@@ -334,7 +334,9 @@ static hotfn_status open_source(hfn_source *out, const char *path, hotfn_error *
 {
     struct stat file;
 
-    out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    do
+        out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    while (out->fd < 0 && errno == EINTR); /* a file system of a process may be interrupted */
     if (out->fd < 0 && leads_nowhere(path))
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
                         "leads to a live record that is gone: who ran it was killed (run with "
@@ -387,6 +389,8 @@ hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, u
 hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn_env *env,
                                hotfn_error *err)
 {
+    if (!out || !path)
+        return hfn_fail_null(err, __func__);
     return hfn_record_load(out, path, NULL, 0, env, err);
 }
 

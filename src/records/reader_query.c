@@ -45,6 +45,9 @@ const char *hotfn_record_state_name(uint32_t state)
 
 hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     const hfn_part *cells = &r->parts[HFN_SECTION_CELLS];
 
@@ -66,12 +69,16 @@ hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out
     info.directory = meta(r, "directory");
     info.tool = meta(r, "tool");
     info.path = r->path;
+    info.repaired = meta(r, HFN_META_REPAIRED);
     return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
                                      hotfn_record_module *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     const uint8_t *at;
     const char *slash;
@@ -135,6 +142,9 @@ static void fill_state(const hotfn_record *r, uint32_t index, hotfn_record_funct
 hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
                                        hotfn_record_function *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
     const uint8_t *at;
 
@@ -170,6 +180,9 @@ static void get_cell(const hotfn_record *r, uint32_t index, hotfn_thread_cell *o
 hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
                                      hotfn_record_thread *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
     hotfn_thread_cell cell;
     uint32_t row;
@@ -254,11 +267,15 @@ static hotfn_status choose(hotfn_record *r, uint32_t pid, uint32_t tid)
 
 hotfn_status hotfn_record_choose_process(hotfn_record *r, uint32_t pid)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
     return choose(r, pid, r->thread);
 }
 
 hotfn_status hotfn_record_choose_thread(hotfn_record *r, uint32_t tid)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
     return choose(r, r->process, tid);
 }
 
@@ -311,6 +328,9 @@ static ranked *sort(ranked *items, ranked *beside, size_t count)
 
 hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t *order)
 {
+    if (!r || (!order && r->function_count > 0))
+        return HOTFN_E_OPTION;
+
     size_t count = r->function_count;
     ranked *items = hfn_alloc(&r->env, 2 * count * sizeof *items), *sorted;
 

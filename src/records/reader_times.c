@@ -119,6 +119,7 @@ static bool make_slot_functions(hotfn_record *r)
 hotfn_status hfn_record_sum_times(hotfn_record *r)
 {
     hfn_sum_input in = { &r->times, r->totals, r->slot_functions, NULL, r->slot_count };
+    hfn_time_sums made = { 0 };
     uint8_t *chosen;
     bool held;
 
@@ -130,13 +131,19 @@ hotfn_status hfn_record_sum_times(hotfn_record *r)
     for (uint32_t i = 0; i < r->times.thread_count && i < r->thread_count; i++)
         chosen[i] = hfn_record_row_is_shown(r, i);
     in.chosen = chosen;
-    hfn_time_sums_finish(&r->sums);
-    held = hfn_time_sums_make(&r->sums, &in, &r->env);
+    held = hfn_time_sums_make(&made, &in, &r->env);
     hfn_free(&r->env, chosen, r->times.thread_count);
-    if (held)
-        hfn_times_find_variances(r);
-    if (held && r->times.header.flags & HOTFN_TIMING_SAMPLED)
+    if (!held) /* those before stay, for who reads on */
+        return HOTFN_E_NO_MEMORY;
+    hfn_time_sums_finish(&r->sums);
+    r->sums = made;
+    hfn_times_find_variances(r);
+    if (r->times.header.flags & HOTFN_TIMING_SAMPLED) {
+        held = hfn_times_use_exact(r);
+        hfn_times_find_circles(r); /* the bounds go by them */
         hfn_times_bound_sample(r);
+        hfn_times_find_circles(r);
+    }
     return held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
 

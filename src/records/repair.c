@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#define MOST_TOLD 4096 /* bytes of what was lost */
+
 static void take_parts(hfn_parts *parts, const hotfn_record *r)
 {
     static const uint8_t nothing[sizeof(hotfn_cell_header)];
@@ -91,6 +93,55 @@ static bool complete_states(hotfn_record *r, uint32_t type)
     return true;
 }
 
+/* The texts about the run as far as they make sense, without what an earlier repair said.  out NULL: how long they are. */
+static uint64_t keep_texts(const hfn_part *texts, uint8_t *out)
+{
+    const char *at = (const char *)texts->bytes, *end = at + texts->byte_count;
+    uint64_t used = 0;
+
+    while (at && at < end) {
+        const char *value = at + strlen(at) + 1, *next;
+
+        if (value >= end)
+            break;
+        next = value + strlen(value) + 1;
+        if (strcmp(at, HFN_META_REPAIRED) != 0) {
+            if (out)
+                memcpy(out + used, at, (size_t)(next - at));
+            used += (uint64_t)(next - at);
+        }
+        at = next;
+    }
+    return used;
+}
+
+bool hfn_record_note_repair(hotfn_record *r, const char *lost)
+{
+    static const char key[] = HFN_META_REPAIRED, nothing[] = HFN_LOST_NOTHING;
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    hfn_part *texts = &r->parts[HFN_SECTION_META], noted;
+    const char *before;
+    uint64_t kept = keep_texts(texts, NULL);
+    bool both;
+
+    hotfn_record_get_info(r, &info);
+    before = strcmp(info.repaired, nothing) == 0 ? "" : info.repaired;
+    if (before[0] && strcmp(lost, nothing) == 0)
+        lost = "";
+    both = before[0] && lost[0];
+    noted.byte_count = kept + sizeof key + strlen(before) + (both ? 2 : 0) + strlen(lost) + 1;
+    noted.bytes = hfn_alloc(&r->env, noted.byte_count + 2); /* as loading does */
+    if (!noted.bytes)
+        return false;
+    keep_texts(texts, noted.bytes);
+    memcpy(noted.bytes + kept, key, sizeof key);
+    snprintf((char *)noted.bytes + kept + sizeof key, noted.byte_count - kept - sizeof key,
+             "%s%s%s", before, both ? "; " : "", lost);
+    hfn_free(&r->env, texts->bytes, texts->byte_count + 2);
+    *texts = noted;
+    return true;
+}
+
 hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
 {
     static const hfn_packed nothing;
@@ -122,21 +173,19 @@ hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
 hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost, uint64_t lost_bytes,
                                  const hotfn_env *env, hotfn_error *err)
 {
-    char unasked[1];
+    char told[MOST_TOLD] = "";
     hotfn_record *r;
-    hotfn_status status;
+    hotfn_status status = hfn_record_load(&r, from, told, sizeof told, env, err);
 
-    if (!lost || lost_bytes == 0) {
-        lost = unasked;
-        lost_bytes = sizeof unasked;
-    }
-    lost[0] = 0;
-    status = hfn_record_load(&r, from, lost, lost_bytes, env, err);
+    if (lost && lost_bytes > 0)
+        snprintf(lost, lost_bytes, "%s", told);
     if (status != HOTFN_OK)
         return status;
-    if (r->module_count == 0 && r->lost_used > 0) {
+    if (r->module_count == 0 && told[0]) {
         status = hfn_fail(err, HOTFN_E_FORMAT, from, HOTFN_NO_OFFSET,
-                          "nothing of the record can be saved: %.400s", lost);
+                          "nothing of the record can be saved: %.400s", told);
+    } else if (!hfn_record_note_repair(r, told[0] ? told : HFN_LOST_NOTHING)) {
+        status = hfn_fail(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory");
     } else {
         status = hfn_record_write(r, to, err);
     }

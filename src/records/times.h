@@ -90,6 +90,9 @@ hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layou
                                  uint64_t file_bytes, uint32_t thread_count, uint32_t slot_count,
                                  uint64_t now, const char *path, hotfn_error *err);
 
+/* times_cost.c: put what the run tells of a call's cost into the header.  All rows are read. */
+void hfn_times_find_cost(hfn_times *times);
+
 /* Order the nodes, cut off whatever points nowhere; slots and threads beyond the counts are dropped.
  * False: no memory. */
 bool hfn_times_settle(hfn_times *times, uint32_t slot_count, uint32_t thread_count);

@@ -32,20 +32,13 @@ static uint64_t lives_of(const hotfn_record *r, const hfn_slot_sum *sum)
     return all;
 }
 
-/* A budget takes hooks away for a while: then not all calls are known. */
-static bool is_known(const hotfn_record *r, const hfn_slot_sum *sum)
-{
-    return sum->timed_calls > 0 && sum->timed_calls == sum->calls && sum->spread == 0 &&
-           r->parts[HFN_SECTION_BUDGET].byte_count == 0;
-}
-
 /* The longest that calls from the caller may have taken. */
 static uint64_t most_within(const hotfn_record *r, uint32_t caller, uint64_t life)
 {
     const hfn_slot_sum *sum = caller < r->sums.slot_count ? &r->sums.slots[caller] : NULL;
     uint64_t all;
 
-    if (!sum || !is_known(r, sum))
+    if (!sum || !hfn_times_is_known(r, sum))
         return life;
     all = hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
     return all < life ? all : life;
@@ -63,12 +56,12 @@ static void bound_node(hotfn_record *r, uint32_t node)
 {
     const hotfn_time_node *n = &r->times.nodes[node];
     hfn_node_sum *sum = &r->sums.nodes[node];
-    uint64_t ticks = hfn_times_less_hooks(r, n->total_ticks, n->within_timed, n->calls);
+    uint64_t ticks = (uint64_t)hfn_times_node_raw(r, node);
     double error = hfn_times_root((double)n->spread * r->sums.slots[n->slot].variance);
     uint32_t caller = n->parent == UINT32_MAX ? HOTFN_NO_SLOT : r->times.nodes[n->parent].slot;
 
-    if (caller == n->slot)
-        return; /* its calls are in each other */
+    if (caller < r->sums.slot_count && r->sums.slots[caller].cycle == r->sums.slots[n->slot].cycle)
+        return; /* its calls may be in each other */
     sum->cut = cut(ticks, error, most_within(r, caller, life_of(&r->times, n->thread)));
     if (sum->edge != UINT32_MAX)
         r->sums.edges[sum->edge].cut_ticks += (double)ticks * (1 - sum->cut);

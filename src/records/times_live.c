@@ -12,7 +12,6 @@
 #define CHUNK_BYTES 65536u
 #define LEAST_CELLS_AT sizeof(hotfn_time_thread)
 #define PAGE_BYTES 4096u
-#define COST_UNIT 256.0
 
 typedef struct live_reader {
     hfn_times *out;
@@ -59,11 +58,6 @@ static uint64_t there(const live_reader *r, uint32_t type, uint64_t element_byte
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
 }
 
 /* Where data begins at or behind `at`: at a page's begin, since holes are made of pages. */
@@ -124,43 +118,6 @@ static hotfn_status read_row(live_reader *r, uint32_t thread)
     return status;
 }
 
-/* What a sample's timed call took of its caller's time where it ran, and not with others like it at the start. */
-static void find_mean_cost(hfn_times *t)
-{
-    uint64_t ticks = 0, calls = 0;
-
-    for (uint32_t i = 0; i < t->thread_count; i++) {
-        const hfn_time_state *state = (const void *)&t->threads[i];
-
-        ticks += less(state->timed, state->passed_by);
-    }
-    for (size_t i = 0; i < t->entry_count; i++)
-        calls += t->entries[i].cell.timed_calls;
-    if (calls > 0)
-        t->header.cost_outside_ticks =
-            (uint32_t)least(less(ticks * 256 / calls, t->header.cost_inside_ticks), UINT32_MAX);
-}
-
-static uint32_t in_units(double ticks)
-{
-    double units = ticks > 0 ? ticks * COST_UNIT : 0;
-
-    return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
-}
-
-/* Of a flat run: what threads found that a call costs as they ran, in the place of what was found at the start. */
-static void take_probed_cost(hotfn_time_header *h)
-{
-    double calls = (double)h->probed_calls, all, inside;
-
-    if (h->probed_calls == 0)
-        return;
-    all = (double)h->probed_ticks / calls - h->probe_ticks / COST_UNIT;
-    inside = (double)h->probed_inside_ticks / calls;
-    h->cost_inside_ticks = in_units(inside);
-    h->cost_outside_ticks = in_units(all - inside);
-}
-
 static hotfn_status read_rows(live_reader *r)
 {
     const hotfn_time_header *h = &r->out->header;
@@ -177,10 +134,8 @@ static hotfn_status read_rows(live_reader *r)
         return no_memory(r);
     for (uint32_t i = 0; status == HOTFN_OK && i < rows; i++)
         status = read_row(r, i);
-    if (h->flags & HOTFN_TIMING_SAMPLED)
-        find_mean_cost(r->out);
-    else
-        take_probed_cost(&r->out->header);
+    if (status == HOTFN_OK)
+        hfn_times_find_cost(r->out);
     return status;
 }
 

@@ -114,6 +114,15 @@ double hfn_times_node_cut(const hotfn_record *r, uint32_t node)
     return r->sums.slots[r->times.nodes[node].slot].cut * r->sums.nodes[node].cut;
 }
 
+double hfn_times_node_raw(const hotfn_record *r, uint32_t node)
+{
+    const hotfn_time_node *n = &r->times.nodes[node];
+    double ticks = (double)hfn_times_less_hooks(r, n->total_ticks, n->within_timed, n->calls) +
+                   r->sums.nodes[node].more_ticks;
+
+    return ticks < 0 ? 0 : ticks < 1.8e19 ? ticks : 1.8e19;
+}
+
 uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
 {
     const hotfn_time_node *n = &r->times.nodes[node];
@@ -121,10 +130,8 @@ uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
 
     if (!is_sample(r))
         return hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, below), below);
-    return times(
-        hfn_times_scaled(r, n->slot,
-                         hfn_times_less_hooks(r, n->total_ticks, n->within_timed, n->calls)),
-        hfn_times_node_cut(r, node));
+    return times(hfn_times_scaled(r, n->slot, (uint64_t)hfn_times_node_raw(r, node)),
+                 hfn_times_node_cut(r, node));
 }
 
 /* Sampled: a counted-only function, by which its callers came to others. */
@@ -163,7 +170,7 @@ uint64_t hfn_times_callee_ticks(const hotfn_record *r, uint32_t node)
 
 /* ---- Histograms. */
 
-static uint64_t bucket_begin(uint32_t bucket)
+uint64_t hfn_times_bucket_begin(uint32_t bucket)
 {
     uint32_t shift = bucket / 32 > 1 ? bucket / 32 - 1 : 0;
 
@@ -185,6 +192,12 @@ static void add_histograms(const hotfn_record *r, const hfn_slot_sum *sum, uint6
     }
 }
 
+void hfn_times_histogram(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t *counts)
+{
+    memset(counts, 0, HOTFN_HISTOGRAM_BUCKETS * sizeof *counts);
+    add_histograms(r, sum, counts);
+}
+
 static uint64_t sum_up(const uint64_t *counts)
 {
     uint64_t total = 0;
@@ -194,19 +207,22 @@ static uint64_t sum_up(const uint64_t *counts)
     return total;
 }
 
-/* Of a call's ticks; 0 without a histogram. */
+/* Of a call's ticks, as far as chance has a part in it; 0 without a histogram. */
 static double variance_of(const hotfn_record *r, const hfn_slot_sum *sum)
 {
     uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 };
-    double total, mean = 0, squares = 0;
+    double total, mean = 0, squares = 0, gap = hfn_time_mean_gap(sum);
 
     add_histograms(r, sum, counts);
     total = (double)sum_up(counts);
     for (uint32_t i = 0; total > 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++)
-        mean += (double)bucket_begin(i) * (double)counts[i] / total;
-    for (uint32_t i = 0; total > 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++)
-        squares += ((double)bucket_begin(i) - mean) * ((double)bucket_begin(i) - mean) *
-                   (double)counts[i] / total;
+        mean += (double)hfn_times_bucket_begin(i) * (double)counts[i] / total;
+    for (uint32_t i = 0; total > 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++) {
+        double off = (double)hfn_times_bucket_begin(i) - mean;
+
+        if (!hfn_time_stand_for_themselves(counts[i], gap))
+            squares += off * off * (double)counts[i] / total;
+    }
     return squares;
 }
 
@@ -228,22 +244,28 @@ static uint64_t quantile(const uint64_t *counts, uint64_t total, double part)
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         seen = add(seen, counts[i]);
         if (seen >= rank && counts[i] > 0)
-            return bucket_begin(i) + (bucket_begin(i + 1) - bucket_begin(i)) / 2;
+            return hfn_times_bucket_begin(i) +
+                   (hfn_times_bucket_begin(i + 1) - hfn_times_bucket_begin(i)) / 2;
     }
     return 0;
 }
 
-/* One call's ticks, without its own cost and its share of what its callees' hooks cost. */
-uint64_t hfn_times_one_call_ns(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t ticks)
+/* One call's, without its own cost and its share of what its callees' hooks cost. */
+uint64_t hfn_times_one_call(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t ticks)
 {
     uint64_t own = hfn_times_less_cost(r, ticks, 1, 0);
     uint64_t all = hfn_times_less_cost(r, sum->total_ticks, sum->outermost_timed, 0);
     uint64_t rest =
         hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
 
-    if (r->is_raw || all == 0 || rest >= all)
-        return hfn_times_ns(r, own);
-    return hfn_times_ns(r, (uint64_t)((double)own * ((double)rest / (double)all)));
+    return r->is_raw || all == 0 || rest >= all
+               ? own
+               : (uint64_t)((double)own * ((double)rest / (double)all));
+}
+
+uint64_t hfn_times_one_call_ns(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t ticks)
+{
+    return hfn_times_ns(r, hfn_times_one_call(r, sum, ticks));
 }
 
 static uint64_t within(uint64_t value, uint64_t low, uint64_t high)
@@ -269,119 +291,27 @@ static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hot
 
 /* ---- A function. */
 
-/* Sampled: self is what the total is more than the callees' totals. */
-static uint64_t sampled_self(const hotfn_record *r, const hfn_slot_sum *sum)
+static uint64_t error_ns(const hotfn_record *r, double ticks)
 {
-    const hfn_times *t = &r->times;
-    uint64_t total = 0, callees = 0;
-
-    if (t->node_count == 0)
-        return scale(hfn_times_less_cost(r, sum->self_ticks, sum->timed_calls, sum->callee_timed),
-                     sum->calls, sum->timed_calls);
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
-        if (!r->sums.nodes[i].is_chosen)
-            continue;
-        total = add(total, hfn_times_node_ticks(r, i));
-        callees = add(callees, hfn_times_callee_ticks(r, i));
-    }
-    return total > callees ? total - callees : 0;
-}
-
-static const hfn_slot_sum *caller_of(const hotfn_record *r, uint32_t node)
-{
-    uint32_t parent = r->times.nodes[node].parent;
-
-    return parent == UINT32_MAX ? NULL : &r->sums.slots[r->times.nodes[parent].slot];
-}
-
-/* What calls from outside of the circle that it recurses in took: no total of its functions is more. */
-static uint64_t ticks_from_outside(const hotfn_record *r, const hfn_slot_sum *sum)
-{
-    uint64_t ticks = 0;
-
-    for (uint32_t i = 0; i < r->times.node_count; i++) {
-        const hfn_slot_sum *caller = caller_of(r, i);
-        if (r->sums.nodes[i].is_chosen &&
-            r->sums.slots[r->times.nodes[i].slot].cycle == sum->cycle &&
-            (!caller || caller->cycle != sum->cycle))
-            ticks = add(ticks, hfn_times_node_ticks(r, i));
-    }
-    return ticks;
-}
-
-/* Sampled: whether an outer call was open is not known if it went by untimed.  So calls from itself are
- * left out, and what a circle of functions took from outside is the most that one of them did. */
-uint64_t hfn_times_sampled_ticks(const hotfn_record *r, const hfn_slot_sum *sum)
-{
-    uint64_t total = 0, most;
-    bool recurses = false;
-
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
-        const hfn_slot_sum *caller = caller_of(r, i);
-        recurses |= caller && caller->cycle == sum->cycle;
-        if (r->sums.nodes[i].is_chosen && caller != sum)
-            total = add(total, hfn_times_node_ticks(r, i));
-    }
-    most = recurses ? ticks_from_outside(r, sum) : total;
-    return total < most ? total : most;
-}
-
-/* Newton's: the library needs nothing of libm. */
-double hfn_times_root(double x)
-{
-    double root = x > 1 ? x : 1;
-
-    for (int i = 0; x > 0 && i < 600 && root * root > x * (1 + 1e-12); i++)
-        root = (root + x / root) / 2;
-    return x > 0 ? root : 0;
-}
-
-/* The square of a node's standard error (ticks). */
-static double squared_error(const hotfn_record *r, uint32_t node)
-{
-    const hotfn_time_node *n = &r->times.nodes[node];
-    const hfn_slot_sum *sum = &r->sums.slots[n->slot];
-    double fit = sum->stood_for ? (double)sum->calls / (double)sum->stood_for : 1;
-
-    fit *= hfn_times_node_cut(r, node);
-    return r->sums.nodes[node].is_chosen ? fit * fit * (double)n->spread * sum->variance : 0;
-}
-
-double hfn_times_sample_error(const hotfn_record *r, const hfn_slot_sum *sum)
-{
-    double squares = sum->total_squares;
-
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
-        squares += squared_error(r, i);
-    return hfn_times_root(squares);
-}
-
-/* Of the callees' part. */
-static double squared_callees_error(const hotfn_record *r, const hfn_slot_sum *sum)
-{
-    double squares = 0;
-
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
-        for (uint32_t k = hfn_times_next_callee(r, i, UINT32_MAX); k != UINT32_MAX;
-             k = hfn_times_next_callee(r, i, k))
-            squares += squared_error(r, k);
-    return squares;
+    return ticks < HFN_TICKS_UNKNOWN ? hfn_times_ns(r, (uint64_t)ticks) : HOTFN_ERROR_UNKNOWN;
 }
 
 static void fill_sampled(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)
 {
     const hfn_slot_sum *sum = &r->sums.slots[slot];
+    bool has_nodes = r->times.node_count > 0;
     uint64_t total =
         scale(hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed),
               sum->calls, sum->timed_calls);
-    double error = hfn_times_sample_error(r, sum), squares = squared_callees_error(r, sum);
+    uint64_t self =
+        scale(hfn_times_less_cost(r, sum->self_ticks, sum->timed_calls, sum->callee_timed),
+              sum->calls, sum->timed_calls);
 
-    t->total_ns =
-        hfn_times_ns(r, r->times.node_count > 0 ? hfn_times_sampled_ticks(r, sum) : total);
-    t->self_ns = within(hfn_times_ns(r, sampled_self(r, sum)), 0, t->total_ns);
-    t->total_error_ns = hfn_times_ns(r, (uint64_t)error);
-    squares += error * error - sum->total_squares + sum->self_squares;
-    t->self_error_ns = hfn_times_ns(r, (uint64_t)hfn_times_root(squares));
+    t->total_ns = hfn_times_ns(r, has_nodes ? hfn_times_sampled_ticks(r, sum) : total);
+    t->self_ns =
+        within(hfn_times_ns(r, has_nodes ? hfn_times_sampled_self(r, sum) : self), 0, t->total_ns);
+    t->total_error_ns = error_ns(r, hfn_times_total_error(r, sum));
+    t->self_error_ns = error_ns(r, hfn_times_self_error(r, sum));
 }
 
 static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)
@@ -410,6 +340,9 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
 hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
                                      hotfn_record_timing *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
     uint32_t slot, word;
 
@@ -437,6 +370,9 @@ hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
 
 hotfn_status hotfn_record_get_histogram(const hotfn_record *r, uint32_t function, uint64_t *counts)
 {
+    if (!r || !counts)
+        return HOTFN_E_OPTION;
+
     uint32_t slot;
 
     if (function >= r->function_count)
@@ -450,9 +386,12 @@ hotfn_status hotfn_record_get_histogram(const hotfn_record *r, uint32_t function
 
 double hotfn_record_bucket_ns(const hotfn_record *r, uint32_t bucket)
 {
+    if (!r)
+        return 0;
+
     uint64_t rate = r->times.header.ticks_per_second;
 
     return rate == 0 || bucket > HOTFN_HISTOGRAM_BUCKETS
                ? 0
-               : (double)bucket_begin(bucket) * 1e9 / (double)rate;
+               : (double)hfn_times_bucket_begin(bucket) * 1e9 / (double)rate;
 }

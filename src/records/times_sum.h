@@ -24,6 +24,9 @@ typedef struct hfn_slot_sum {
     uint32_t first_entry, entry_count;  /* in entry_order                               */
     uint32_t first_node;                /* of its nodes; UINT32_MAX: none               */
     uint32_t cycle;                     /* sampled: the same as of those it recurses with */
+    double all_ticks;                    /* sampled: of all its nodes */
+    double circle_ticks, circle_squares; /* of the slot that a cycle is named by: what calls into it took, and the
+                                          * square of the standard error (times_totals.c) */
     hotfn_alloc_cell self_alloc, total_alloc;
 } hfn_slot_sum;
 
@@ -43,7 +46,8 @@ typedef struct hfn_node_sum {
     uint32_t edge;        /* UINT32_MAX: none, as nobody called it                   */
     uint32_t first_child, next_sibling, next_of_slot; /* UINT32_MAX: none */
     uint32_t is_chosen;   /* its thread belongs to the chosen process        */
-    double cut;           /* sampled: what it is multiplied with, before its slot's */
+    double more_ticks;    /* sampled: what is added to what it stands for: times_exact.c      */
+    double cut;           /* sampled: what it is multiplied with then, before its slot's      */
     uint32_t is_outermost_function, is_outermost_edge; /* no ancestor is of the same */
     hotfn_alloc_cell total_alloc;
 } hfn_node_sum;
@@ -55,7 +59,8 @@ typedef struct hfn_edge_sum {
     uint64_t calls, timed_calls;
     uint64_t total_ticks, within_timed; /* of the outermost */
     uint64_t outermost_timed; /* sampled: what those stand for */
-    double cut_ticks;         /* and what is cut off that, times_bounds.c */
+    double more_ticks;        /* and what is added to that, times_exact.c */
+    double cut_ticks;         /* and cut off then, times_bounds.c         */
     hotfn_alloc_cell total_alloc; /* of the outermost */
 } hfn_edge_sum;
 
@@ -78,6 +83,20 @@ struct hfn_time_sums {
     hfn_thread_sum *threads;
     uint32_t thread_count;
 };
+
+/* Sampled: of the calls that stand for more than themselves, for how many. */
+static inline double hfn_time_mean_gap(const hfn_slot_sum *sum)
+{
+    return sum->stood_for > sum->timed_calls
+               ? 1 + (double)sum->spread / (double)(sum->stood_for - sum->timed_calls)
+               : 1;
+}
+
+/* So few in a bucket of its histogram are first calls, all of which are timed: chance has no part in them. */
+static inline bool hfn_time_stand_for_themselves(uint64_t calls, double gap)
+{
+    return 4 * (double)calls < gap;
+}
 
 /* What the sums are made for. */
 typedef struct hfn_sum_input {

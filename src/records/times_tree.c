@@ -18,9 +18,13 @@ static uint32_t node_count(const hotfn_record *r)
 
 hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_record_edge *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
     const hfn_edge_sum *sum;
     uint64_t ticks;
+    double known;
 
     if (index >= r->sums.edge_count)
         return HOTFN_E_NOT_FOUND;
@@ -31,13 +35,17 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
     e.total_alloc = sum->total_alloc;
     ticks = hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
     e.calls = hfn_times_scaled(r, sum->callee, sum->calls);
-    ticks -= sum->cut_ticks < (double)ticks ? (uint64_t)sum->cut_ticks : ticks;
-    e.total_ns = hfn_times_ns(r, hfn_times_cut(r, sum->callee, ticks));
+    known = (double)ticks + sum->more_ticks - sum->cut_ticks;
+    known = known < 0 ? 0 : known < 1.8e19 ? known : 1.8e19;
+    e.total_ns = hfn_times_ns(r, hfn_times_cut(r, sum->callee, (uint64_t)known));
     return hfn_give(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_record_node *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
     const hotfn_time_node *node;
 
@@ -91,6 +99,9 @@ static uint32_t count_shown_slow_calls(const hotfn_record *r)
 hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
                                         hotfn_record_slow_call *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
     const hotfn_slow_call *call;
 
@@ -137,6 +148,9 @@ static uint64_t shown_event(const hotfn_record *r, uint64_t index)
 
 hotfn_status hotfn_record_get_event(const hotfn_record *r, uint64_t index, hotfn_record_event *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
 
     index = shown_event(r, index);
@@ -179,7 +193,9 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     i->resolution_ns = (double)h->resolution_ticks * 1e9 / (double)h->ticks_per_second;
     i->cost_inside_ns = cost_ns(r, h->cost_inside_ticks);
     i->cost_outside_ns = cost_ns(r, h->cost_outside_ticks);
-    i->cost_tries = h->probed_calls / HFN_PROBE_CALLS;
+    i->cost_tries = h->probed_calls > 0                   ? h->probed_calls / HFN_PROBE_CALLS
+                    : h->seen_ends >= HFN_ENDS_TO_BELIEVE ? h->seen_ends / 2
+                                                          : 0;
     i->count_cost_ns = cost_ns(r, h->count_cost_ticks);
     i->slow_ns = hfn_times_ns(r, h->slow_ticks);
     i->edge_count = r->sums.edge_count;
@@ -204,6 +220,9 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
 
 hotfn_status hotfn_record_get_time_info(const hotfn_record *r, hotfn_record_time_info *out)
 {
+    if (!r)
+        return HOTFN_E_OPTION;
+
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
 
     info.note = r->times_note ? r->times_note : "";
@@ -216,5 +235,9 @@ hotfn_status hotfn_record_get_time_info(const hotfn_record *r, hotfn_record_time
 
 void hotfn_record_choose_raw(hotfn_record *r, int32_t raw)
 {
+    if (!r)
+        return;
     r->is_raw = raw != 0;
+    if (r->times.header.flags & HOTFN_TIMING_SAMPLED)
+        hfn_times_find_circles(r);
 }

@@ -197,13 +197,29 @@ static void release_size_signal(const size_signal *s)
     errno = saved;
 }
 
+static bool flush_to_disk(int fd)
+{
+    int failed;
+
+    do
+        failed = fdatasync(fd);
+    while (failed && errno == EINTR);
+    return !failed;
+}
+
+/* After a signal it is closed too (Linux man-pages, close(2)). */
+static bool close_file(int fd)
+{
+    return close(fd) == 0 || errno == EINTR;
+}
+
 static bool write_file(writer *w, const hfn_parts *parts, bool sync)
 {
     size_signal held;
     bool done;
 
     hold_size_signal(&held);
-    done = write_sections(w, parts) && write_header(w, parts) && (!sync || fdatasync(w->fd) == 0);
+    done = write_sections(w, parts) && write_header(w, parts) && (!sync || flush_to_disk(w->fd));
     release_size_signal(&held);
     return done;
 }
@@ -238,7 +254,7 @@ static hotfn_status replace(writer *w, const hfn_parts *parts, char *temporary, 
                         strerror(errno));
     if (!write_file(w, parts, sync))
         status = write_failed(w, err);
-    if (close(w->fd) != 0 && status == HOTFN_OK)
+    if (!close_file(w->fd) && status == HOTFN_OK)
         status = write_failed(w, err);
     if (status == HOTFN_OK && rename(temporary, w->path) != 0)
         status = hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET, "cannot be replaced: %s",

@@ -104,6 +104,9 @@ hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
                                 const hotfn_symbols_options *options, const hotfn_env *env,
                                 hotfn_error *err)
 {
+    if (!out || !image)
+        return hfn_fail_null(err, __func__);
+
     hotfn_symbols_options taken;
     hfn_exports tables = { .image = image };
     hotfn_exports *exports;
@@ -139,11 +142,13 @@ void hotfn_exports_destroy(hotfn_exports *exports)
 
 uint32_t hotfn_exports_count(const hotfn_exports *exports)
 {
-    return exports->count;
+    return exports ? exports->count : 0;
 }
 
 hotfn_status hotfn_exports_get(const hotfn_exports *exports, uint32_t index, hotfn_exported *out)
 {
+    if (!exports)
+        return HOTFN_E_OPTION;
     if (index >= exports->count)
         return HOTFN_E_NOT_FOUND;
     return hfn_give(out, &exports->items[index], (uint32_t)sizeof *exports->items) ? HOTFN_OK

@@ -81,6 +81,9 @@ hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
                                 const hotfn_symbols_options *options, const hotfn_env *env,
                                 hotfn_error *err)
 {
+    if (!out || !image)
+        return hfn_fail_null(err, __func__);
+
     hotfn_symbols_options taken;
     hfn_symtab_reader reader;
     hotfn_symbols *symbols;

@@ -183,6 +183,9 @@ hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path, const
                                     const hotfn_symbols_options *options, const hotfn_env *env,
                                     hotfn_error *err)
 {
+    if (!out || !path)
+        return hfn_fail_null(err, __func__);
+
     hotfn_symbols_options taken;
     hotfn_symbols *symbols = NULL;
     hotfn_status status = begin(&symbols, &taken, path, options, env, err);
@@ -203,9 +206,12 @@ hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const void *bytes
                                           const hotfn_symbols_options *options,
                                           const hotfn_env *env, hotfn_error *err)
 {
+    if (!out || (!bytes && byte_count > 0))
+        return hfn_fail_null(err, __func__);
+
     hotfn_symbols_options taken;
     hotfn_symbols *symbols = NULL;
-    hotfn_status status = begin(&symbols, &taken, name, options, env, err);
+    hotfn_status status = begin(&symbols, &taken, name ? name : "(memory)", options, env, err);
 
     if (status != HOTFN_OK)
         return status;

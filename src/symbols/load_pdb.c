@@ -119,6 +119,9 @@ hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const void *bytes
                                           const hotfn_symbols_options *options,
                                           const hotfn_env *env, hotfn_error *err)
 {
+    if (!out || (!bytes && byte_count > 0))
+        return hfn_fail_null(err, __func__);
+
     hfn_file file = { bytes, byte_count, 0, 0 };
 
     return load(out, NULL, file, name ? name : "(memory)", image, options, env, err);
@@ -128,6 +131,9 @@ hotfn_status hotfn_symbols_load_pdb(hotfn_symbols **out, const char *path, const
                                     const hotfn_symbols_options *options, const hotfn_env *env,
                                     hotfn_error *err)
 {
+    if (!out || !path)
+        return hfn_fail_null(err, __func__);
+
     hfn_file none = { NULL, 0, 0, 0 };
 
     return load(out, path, none, path, image, options, env, err);

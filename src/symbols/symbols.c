@@ -80,7 +80,7 @@ void hotfn_symbols_destroy(hotfn_symbols *symbols)
 
 uint32_t hotfn_symbols_count(const hotfn_symbols *symbols)
 {
-    return symbols->table.count;
+    return symbols ? symbols->table.count : 0;
 }
 
 bool hfn_symbols_lacks_packed(const hotfn_symbols *symbols)
@@ -95,6 +95,9 @@ const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols)
 
 hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hotfn_symbol *out)
 {
+    if (!symbols)
+        return HOTFN_E_OPTION;
+
     hotfn_symbol filled = HOTFN_SYMBOL_INIT;
     const hfn_symbol *s;
 
@@ -113,6 +116,8 @@ hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hot
 
 hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_info *out)
 {
+    if (!symbols)
+        return HOTFN_E_OPTION;
     return hfn_give(out, &symbols->info, (uint32_t)sizeof symbols->info) ? HOTFN_OK
                                                                          : HOTFN_E_OPTION;
 }
@@ -166,6 +171,9 @@ static hotfn_status ask_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t dep
 
 hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva, hotfn_source_line *out)
 {
+    if (!symbols)
+        return HOTFN_E_OPTION;
+
     hotfn_source_line filled = HOTFN_SOURCE_LINE_INIT;
     hotfn_status status;
 
@@ -181,6 +189,9 @@ hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva, hotfn
 hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t depth,
                                       hotfn_source_frame *out)
 {
+    if (!symbols)
+        return HOTFN_E_OPTION;
+
     hotfn_source_frame filled = HOTFN_SOURCE_FRAME_INIT;
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
     hotfn_status status = ask_frame(symbols, rva, depth, &filled);

@@ -76,7 +76,7 @@ void hfn_pops_note(hfn_prover *p, uint8_t called_before, hfn_stack_state *state,
         p->reach = state->reach;
     if (!called_before && !state->called && !state->unsettled)
         return;
-    l = hfn_prove_place(p, p->block);
+    l = hfn_prove_leader(p, p->block);
     l->resets |= called_before > 0 && state->called == 0;
     l->returns |= returns && state->called > 0;
     l->unsettled |= state->unsettled;
@@ -104,8 +104,8 @@ bool hfn_pops_are_settled(hfn_prover *p)
     while (any) {
         any = false;
         for (size_t i = p->way_count; i-- > 0;) {
-            const hfn_leader *to = hfn_prove_place(p, p->ways[i].to);
-            hfn_leader *from = hfn_prove_place(p, p->ways[i].from);
+            const hfn_leader *to = hfn_prove_leader(p, p->ways[i].to);
+            hfn_leader *from = hfn_prove_leader(p, p->ways[i].from);
             if (to->returns && !to->resets && !from->returns && !from->resets)
                 any = from->returns = true;
         }

@@ -121,10 +121,15 @@ hotfn_status hotfn_verdicts_judge(hotfn_verdicts **out, const hotfn_image *image
                                   const hotfn_verdicts_options *options, const hotfn_env *env,
                                   hotfn_error *err)
 {
+    if (!out || !image || !functions)
+        return hfn_fail_null(err, __func__);
+
     hotfn_verdicts_options ours = HOTFN_VERDICTS_OPTIONS_INIT;
 
     if (!hfn_take_options(&ours, (uint32_t)sizeof ours, options) ||
-        (ours.flags & ~(HOTFN_VERDICTS_ALLOW_INT3 | HOTFN_VERDICTS_TIMING)) || ours.reserved)
+        (ours.flags &
+         ~(HOTFN_VERDICTS_ALLOW_INT3 | HOTFN_VERDICTS_TIMING | HOTFN_VERDICTS_NO_COMEBACK)) ||
+        ours.reserved)
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                         "verdicts: an option that this version does not know");
     hotfn_verdicts *v = create(image, functions, env);
@@ -155,11 +160,13 @@ void hotfn_verdicts_destroy(hotfn_verdicts *v)
 
 uint32_t hotfn_verdicts_count(const hotfn_verdicts *v)
 {
-    return v->count;
+    return v ? v->count : 0;
 }
 
 hotfn_status hotfn_verdicts_get(const hotfn_verdicts *v, uint32_t index, hotfn_verdict *out)
 {
+    if (!v)
+        return HOTFN_E_OPTION;
     if (index >= v->count)
         return HOTFN_E_NOT_FOUND;
     return hfn_give(out, &v->items[index].pub, (uint32_t)sizeof v->items[index].pub)

@@ -119,6 +119,8 @@ uint32_t hfn_judging_lower(const hfn_judging *j, uint64_t rva);
 void hfn_flow_scan(hfn_judging *j);
 /* tables.c: the jump tables behind the dispatchers; marks and notes. */
 void hfn_tables_scan(hfn_judging *j);
+/* Where the table's entry leads; false: to no code. */
+bool hfn_tables_entry(const hfn_judging *j, const hfn_dispatch *d, uint64_t k, uint64_t *target);
 /* orphans.c: who leads to the orphans; notes. */
 void hfn_orphans_scan(hfn_judging *j);
 /* evidence.c: before the scan (what names and sections tell), and verdicts that need no ladder. */

@@ -85,6 +85,8 @@ static const wording reasons[] = {
     [HOTFN_REASON_PATCH_INSIDE] = { "patch-inside", "Its patch stands behind its entry." },
     [HOTFN_REASON_OWN_STACK_WALK] = { "own-stack-walk",
         "Its runtime walks the stack itself: V8, a Java machine, or Go." },
+    [HOTFN_REASON_OWN_ADDRESS] = { "own-address",
+        "It keeps an address in its frame and compares one with what was kept: a later call's may differ." },
 };
 // clang-format on
 

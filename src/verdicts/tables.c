@@ -263,6 +263,17 @@ static bool read_entry(const hfn_judging *j, hfn_span bytes, const table *t, uin
     return true;
 }
 
+bool hfn_tables_entry(const hfn_judging *j, const hfn_dispatch *d, uint64_t k, uint64_t *target)
+{
+    const table t = { .base = d->base_rva,
+                      .entry_bytes = d->entry_bytes,
+                      .entry_shift = d->entry_shift,
+                      .entry_is_signed = d->entry_is_signed };
+
+    return read_entry(j, hfn_image_span(j->image, d->table_rva), &t, k, target) &&
+           hfn_code_region(&j->code, *target);
+}
+
 static void keep_far_case(hfn_judging *j, uint32_t subject, uint64_t target)
 {
     const hfn_subject *s = &j->subjects[subject];

@@ -273,7 +273,8 @@ static void note_comeback(timing *t, const tail *one)
 
 static void settle_comebacks(timing *t)
 {
-    if (!t->judging->arch->patching->can_come_back)
+    if (!t->judging->arch->patching->can_come_back ||
+        (t->judging->flags & HOTFN_VERDICTS_NO_COMEBACK))
         return;
     for (size_t i = 0; i < t->tail_count; i++)
         if (ends_with_unproven(&t->items[t->tails[i].from]))

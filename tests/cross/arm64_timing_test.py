@@ -88,6 +88,13 @@ def check_what_is_not_proven_is_counted(bench, build, cpu):
     return None
 
 
+def check_who_compares_its_frame_with_an_earlier_calls_has_no_other(bench, build, cpu):
+    out, functions, _ = bench.timed(bench.build("timed_own_address.c", "-O2", *BUILDS[build]), CPUS[cpu], "--sample", "2")
+    if "10000 kept, 0 elsewhere" not in out or functions["turn"]["timing_reason"] != "own-address":
+        return f"{out!r}, {functions['turn']}"
+    return None
+
+
 def check_arguments_on_the_stack_do_not_hinder(bench, build, cpu):
     """Where their places show in the code, they are copied for the call, and for what it jumps on to."""
     program = bench.build("timed_shapes.c", "-O2", *BUILDS[build])
@@ -336,6 +343,7 @@ def check_handlers_see_callers_of_stubs(bench, build, _cpu):
 CHECKS = [(check, b, c) for check in (check_output_is_the_same, check_calls_that_end_early) for b, c in RUNS]
 CHECKS += [(check_arguments_on_the_stack_do_not_hinder, b, c) for b, c in RUNS]
 CHECKS += [(check, *RUNS[1]) for check in (check_pieces_find_their_callers_arguments, check_jumps_lead_to_known_functions)]
+CHECKS += [(check_who_compares_its_frame_with_an_earlier_calls_has_no_other, *RUNS[1])]
 CHECKS += [(check_what_is_not_proven_is_counted, *RUNS[1]), (check_times_are_those_the_program_measured, *RUNS[1])]
 CHECKS += [(check_memory_is_what_the_program_knows, b, c) for b, c in RUNS]
 CHECKS += [(check_backtraces_lead_through, b, c) for b, c in RUNS]

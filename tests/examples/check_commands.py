@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(os.environ.get("HOTFN_SOURCE_ROOT", pathlib.Path(__file__).parents[2]))
-TEXTS = ["README.md", "docs/walk.md", "docs/examples/README.md", "src/README.md"]
+TEXTS = ["README.md", "docs/walk.md", "docs/compare.md", "docs/examples/README.md",
+         "src/README.md"]
 COMMAND = re.compile(r"^    (?:\$ )?hotfn ([a-z]+)((?: [^ #]\S*)*)", re.MULTILINE)
 FILE = re.compile(r"`((?:docs|src|tests|scripts|bench|bindings|include)/[\w./-]*\w)`")
 

@@ -36,6 +36,18 @@ def count_self_cpp(program):
     expect(rows == {"_ZN4game4stepEi": "3000", "_ZN4game5frameEi": "1000"}, output)
 
 
+def time_self(program):
+    """Of 1000 frames frame n sorts n % 4 times; what a frame took holds what its sorting took."""
+    output = run(program)
+    times = {name: [int(number) for number in numbers] for name, *numbers in
+             re.findall(r"^(\w+): (\d+) calls, (\d+) ns, (\d+) of them its own, the longest (\d+)$", output, re.MULTILINE)}
+    expect(set(times) == {"frame", "sort_things"}, output)
+    (frames, total, own, longest), (sorts, below, _, _) = times["frame"], times["sort_things"]
+    expect((frames, sorts) == (1000, 1500) and 0 < own <= total and 0 < longest <= total, output)
+    expect(abs(own + below - total) <= 2, output)
+    expect("frame -> sort_things: 1500 calls\n" in output, output)
+
+
 def frames(program):
     """Frame n moves 100 things in a thread of its own, and n collide; the frame itself is third and not kept."""
     output = run(program)
@@ -72,4 +84,4 @@ def scan_file(program):
 
 if __name__ == "__main__":
     {"count_self": count_self, "count_self_cpp": count_self_cpp, "count_self_py": count_self_py,
-     "frames": frames, "scan_file": scan_file}[sys.argv[1]](sys.argv[2])
+     "frames": frames, "scan_file": scan_file, "time_self": time_self}[sys.argv[1]](sys.argv[2])

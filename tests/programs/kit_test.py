@@ -7,7 +7,9 @@ that names can only come from the kit.  Counts must equal those of an ordinary r
 import json
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,6 +69,18 @@ def check_place(folder, program):
     print("ok a place for no folder is told, once")
 
 
+def limit_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+
+
+def check_no_room(folder, program):
+    done = run(HOTFN, "kit", program, "-o", folder / "large", good=False, preexec_fn=limit_files)
+    assert done.returncode == 1 and "program.scan" in done.stderr, done
+    assert not (folder / "large").exists(), list((folder / "large").iterdir())
+    print("ok a kit that there is no room for is told, and no part of it stays")
+
+
 def check_broken(kit, machine, environment):
     plan = kit / "program.scan"
     whole = plan.read_bytes()
@@ -98,6 +112,7 @@ def main():
         check_selection(folder, program, machine, environment)
         check_other_build(folder, kit, machine, environment)
         check_place(folder, program)
+        check_no_room(folder, program)
         check_broken(kit, machine, environment)
         done = run(HOTFN, "kit", "/etc/passwd", "-o", folder / "no", good=False)
         assert done.returncode == 1 and done.stderr, done

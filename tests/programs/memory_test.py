@@ -7,7 +7,8 @@ All that timing keeps is kept at the same time in programs that do all that fill
 run beside them, and the memory of program, parent and record is read while they run.  Printed is the
 growth since the first 1/30 (two minutes of an hour) and in the second half: once the pools are full there
 must be none.  Counted are pages of their own and the record's: a share of a file's pages (PSS) goes up and down by
-500 KiB with who else maps the file.  A pause after each of the programs' rounds leaves the machine to others.
+500 KiB with who else maps the file.  What still grows then is pages of histograms: one is touched when a time falls
+where none did, of at most 10 KiB for each that is in use; how much of that bound is there is printed.  A pause after each of the programs' rounds leaves the machine to others.
 """
 import dataclasses
 import json
@@ -15,6 +16,7 @@ import os
 import pathlib
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ HOTFN = os.environ["HOTFN"]
 SRC = pathlib.Path(__file__).resolve().parent / "src"
 SKIPPED = 77
 MOST_GROWTH = 0.03      # of what was there in the middle of the run; allocators keep a little
+TIME_HEADER, HISTOGRAMS = 11, 14    # sections of a record: hotfn.hfr(5)
 ROWS = 5                # of timed_forever
 SAMPLES = 360           # of a run: every ten seconds of an hour
 EVERYTHING = ["--events", "--slower-than", "1us", "--with", "alloc"]
@@ -41,6 +44,7 @@ class Run:
     process: subprocess.Popen
     target: int = 0
     used: list = dataclasses.field(default_factory=list)
+    histograms: tuple = (0, 0)
 
     def title(self):
         return f"{self.name} {'bare' if self.options is None else ' '.join(self.options)}"
@@ -68,6 +72,30 @@ def target_below(pid, name):
     return 0
 
 
+def histograms_in(path):
+    """KiB of the record's histograms that are there, and that those in use can have; (0, 0) where none are kept."""
+    used = 0
+    with open(path, "rb") as file:
+        head = file.read(8192)
+        table, entry_bytes, entries = struct.unpack_from("<III", head, 20)
+        sections = {kind: (offset, count) for kind, _, offset, count in
+                    (struct.unpack_from("<IIQQ", head, table + i * entry_bytes) for i in range(entries))}
+        if TIME_HEADER not in sections or HISTOGRAMS not in sections:
+            return 0, 0
+        file.seek(sections[TIME_HEADER][0])
+        in_use = struct.unpack_from("<18I", file.read(256))[17]
+        at, end = sections[HISTOGRAMS][0], sum(sections[HISTOGRAMS])
+        try:
+            while at < end:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+                hole = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+                used += max(0, min(hole, end) - at)
+                at = hole
+        except OSError:  # no more of it
+            pass
+    return used // 1024, in_use * 10
+
+
 def look(run):
     if run.options is None:
         run.target = run.process.pid
@@ -78,6 +106,7 @@ def look(run):
     parent = memory_of(run.process.pid) if run.options is not None else 0
     try:                                            # a link to what the two share
         record = run.record.stat().st_blocks // 2
+        run.histograms = histograms_in(run.record) if run.options is not None else (0, 0)
     except OSError:
         record = 0
     run.used.append((own, parent, record))
@@ -115,7 +144,8 @@ def check(run, seconds):
     print(f"#   parent {around(columns[1], 1 / 30):.0f} to {around(columns[1], 1):.0f} KiB, live record "
           f"{around(columns[2], 1 / 30):.0f} to {around(columns[2], 1):.0f}; written "
           f"{run.record.stat().st_size // 1024}; {told['nodes']} places in the tree, "
-          f"{told['nodes_merged']} entries merged, {told['abandoned_exits']} calls left", flush=True)
+          f"{told['nodes_merged']} entries merged, {told['abandoned_exits']} calls left"
+          + (f"; histograms {run.histograms[0]} of at most {run.histograms[1]} KiB" if run.histograms[1] else ""), flush=True)
     assert (end - middle) / middle <= MOST_GROWTH or seconds < 30, run.used
     if run.name == "forever":       # so many threads at a time, of thousands
         assert len(info["threads"]) == ROWS, info["threads"]

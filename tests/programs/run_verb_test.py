@@ -317,6 +317,18 @@ def a_forked_child_is_told_apart(case):
     check(count(parent, "PyOS_AfterFork_Parent") == 1, "the parent's call")
 
 
+def says_who_goes_on_when_the_program_has_ended(case):
+    source = case.folder / "daemon.c"
+    source.write_text("#include <unistd.h>\nvolatile int x; __attribute__((noinline)) void work(void) { x++; }\n"
+                      "int main(int argc, char **argv) { int ends[2]; char c; if (argc > 1 || pipe(ends)) return 0;\n"
+                      " if (fork() > 0) { close(ends[1]); return read(ends[0], &c, 1) != 1; }\n"
+                      " work(); close(1); close(2); if (write(ends[1], \"\", 1) != 1) return 1; for (;;) pause(); }\n")
+    subprocess.run(["gcc", *FLAGS, "-O1", "-o", case.folder / "daemon", source], check=True)
+    for options, words, said in (([], [], True), (["--durable"], [], True), (["-q"], [], False), ([], ["none"], False)):
+        status, _, err = case.run(case.folder / "daemon", *words, options=options)
+        check(status == 0 and ("goes on and is counted no more: process " in err) == said, err)
+
+
 def counts_both_word_sizes_of_one_run(case):
     """A 64-bit program starts a 32-bit one, which starts a 64-bit one; and a 32-bit program is found behind a 64-bit
     wrapper.  Nobody is told of an agent of the wrong class."""
@@ -381,6 +393,31 @@ def selects_by_glob_and_warns_of_one_that_matches_nothing(case):
     check(case.calls("counted_once") == 200, "selected")
     check(case.calls("counted_twice") is None, "excluded")
     check("nothing_like_it" in err, err)
+
+
+def a_home_that_is_not_there_is_not_made(case):
+    env = {**os.environ, "HOME": str(case.folder / "nowhere")}
+    env.pop("XDG_CACHE_HOME", None)
+    code, _, err = case.run(case.target, 100, env=env)
+    check(code == 0 and err.count("\n") == 1, err)
+    check(not (case.folder / "nowhere").exists(), "the home was made")
+
+
+def a_folder_is_called_one(case):
+    code, _, err = case.run(case.folder)
+    check(code == 126 and "is a folder" in err, f"{code} {err}")
+
+
+def parameters_of_a_readable_name_may_be_left_out(case):
+    source, program = case.folder / "named.cpp", case.folder / "named"
+    source.write_text("namespace a { __attribute__((noinline)) int f(int n) { asm volatile(\"\"); return n; } }\n"
+                      "int main(int count, char **) { return a::f(count) - 1; }\n")
+    subprocess.run(["g++", "-O1", "-o", program, source], check=True)
+    for glob in ("a::f", "a::f(int)", "a::?"):
+        _, _, err = case.run(program, options=["-f", glob])
+        check("1 function hooked" in err and "matches no" not in err, err)
+        told = subprocess.run([HOTFN, "report", case.record, "-f", glob], capture_output=True, text=True)
+        check(told.returncode == 0 and "a::f(int)" in told.stdout, told.stdout + told.stderr)
 
 
 def warns_of_a_list_that_names_nothing(case):

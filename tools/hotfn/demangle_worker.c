@@ -6,6 +6,7 @@
  */
 #include "demangle.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -121,6 +122,7 @@ static bool wait_for_answer(void)
     int ready = 0;
     for (int i = 0; i < WAITS_MAX && ready == 0 && used_ms() - begin_ms < NAME_MS; i++) {
         ready = poll(&wait, 1, NAME_MS);
+        ready = ready < 0 && errno == EINTR ? 0 : ready; /* the child is not to blame */
     }
     return ready == 1;
 }

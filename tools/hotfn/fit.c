@@ -3,6 +3,7 @@
  * words, going on a little further to the right than they began. */
 #include "fit.h"
 
+#include <hotfn/exporters.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,14 @@ void fit_cut(FILE *out, const char *text, uint32_t columns)
             fputs("\xe2\x80\xa6", out);
         }
     }
+}
+
+void fit_name(FILE *out, const char *name, uint32_t columns)
+{
+    char folded[16384];
+    snprintf(folded, sizeof folded, "%s", name);
+    hotfn_fold_name(folded, columns);
+    fit_cut(out, strlen(name) < sizeof folded ? folded : name, columns);
 }
 
 /* A word that is longer than a line stays whole. */
@@ -99,7 +108,7 @@ void fit_end(uint32_t keep)
             fputs(line, stdout);
         } else if (keep > 0 && keep < columns && keep < strlen(line)) {
             printf("%.*s", (int)keep, line);
-            fit_cut(stdout, line + keep, columns - keep);
+            fit_name(stdout, line + keep, columns - keep);
         } else {
             break_line(stdout, line, columns);
         }

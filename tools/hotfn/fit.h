@@ -12,8 +12,11 @@ uint32_t fit_columns(void);
 /* At most so many columns of text, cut in the middle; what would move the cursor is shown as "?". */
 void fit_cut(FILE *out, const char *text, uint32_t columns);
 
+/* The same of a function's name: what stands between brackets goes first, so that instances of a template stay apart. */
+void fit_name(FILE *out, const char *name, uint32_t columns);
+
 /* What is printed to stdout between the two is fitted when it is complete: of each line `keep` columns stay and
- * what stands behind them is cut in the middle; keep 0: lines are broken between words. */
+ * the name behind them is cut; keep 0: lines are broken between words. */
 void fit_begin(void);
 void fit_end(uint32_t keep);
 

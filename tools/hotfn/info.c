@@ -74,6 +74,11 @@ static void print_run(const hotfn_record_info *info)
         printf(", exit status %d", info->exit_code);
     }
     putchar('\n');
+    if (info->repaired[0]) {
+        fputs("repaired   lost: ", stdout);
+        print_text(info->repaired);
+        putchar('\n');
+    }
     if (info->pid) {
         printf("%-10s %u\n", "process", info->pid);
     }
@@ -279,6 +284,9 @@ static void json_run(const hotfn_record_info *info)
     printf("\",\"pid\":%" PRIu32 ",\"exit_code\":%" PRId32 ",\"start_ns\":%" PRIu64
            ",\"end_ns\":%" PRIu64,
            info->pid, info->exit_code, info->start_ns, info->end_ns);
+    if (info->repaired[0]) {
+        json_text("repaired", info->repaired);
+    }
     printf(",\"window_start_ns\":%" PRIu64 ",\"window_end_ns\":%" PRIu64 ",\"functions\":%" PRIu32
            ",\"threads_lost\":%" PRIu32,
            info->window_start_ns, info->window_end_ns, info->function_count, info->threads_lost);

@@ -310,6 +310,9 @@ static void look_back(const run *r)
     if (!r->options.quiet) {
         run_summarise(&r->service, record, now() - r->started);
     }
+    if (!r->options.quiet && record) {
+        run_tell_left(record, r->live, (uint32_t)r->child.pid);
+    }
     hotfn_record_close(record);
 }
 

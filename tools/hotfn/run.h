@@ -94,6 +94,8 @@ void run_service_stop(run_service *s);
 
 /* run_summary.c: record is NULL if it cannot be read; a run without the agent is said so. */
 void run_summarise(const run_service *s, const hotfn_record *record, double seconds);
+/* run_left.c: says on stderr which processes of the record, but for the child that has ended, run on. */
+void run_tell_left(const hotfn_record *record, const hotfn_live *live, uint32_t child);
 
 /* run_child.c */
 typedef struct run_child {

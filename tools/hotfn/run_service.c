@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Builds that follow each other under one path often have one inode. */
 static bool is_file(const hotfn_request *request, uint64_t device, uint64_t inode, uint64_t stamp)
@@ -239,7 +240,7 @@ static void choose_cache(run_service *s)
     }
     if (base && base[0] == '/') {
         snprintf(s->cache_folder, sizeof s->cache_folder, "%s/hotfn", base);
-    } else if (home && home[0] == '/') {
+    } else if (home && home[0] == '/' && access(home, F_OK) == 0) { /* nobody's home is not made */
         snprintf(s->cache_folder, sizeof s->cache_folder, "%s/.cache/hotfn", home);
     }
 }

@@ -150,6 +150,12 @@ static int check_image(run_target *t)
     return why ? refuse(RUN_FAILED, t->image, why) : 0;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISDIR(file.st_mode);
+}
+
 int run_find_target(run_target *t, const run_options *o)
 {
     const char *name = o->command[0];
@@ -157,7 +163,9 @@ int run_find_target(run_target *t, const run_options *o)
     switch (find_in_path(name, t->file)) {
     case 0: break;
     case EACCES:
-        return refuse(RUN_NOT_EXECUTABLE, name, "is not an executable file (chmod +x it?)");
+        return refuse(RUN_NOT_EXECUTABLE, name,
+                      is_folder(name) ? "is a folder: name a program in it"
+                                      : "is not an executable file (chmod +x it?)");
     default: return refuse(RUN_NOT_FOUND, name, "no such program");
     }
     if (!follow_script(t->file, t->image)) {

@@ -182,7 +182,7 @@ static void put_row(FILE *out, const top_sample *s, const top_view *view, const 
     snprintf(text, sizeof text, "%.0f%%", row->busy * 100);
     put_cell(out, l, BUSY, text);
     fputs("  ", out);
-    fit_cut(out, name_of(s, view, row->index, name, sizeof name), l->room);
+    fit_name(out, name_of(s, view, row->index, name, sizeof name), l->room);
 }
 
 void top_show(const top_sample *s, const top_sample *before, const top_view *view, uint32_t columns,

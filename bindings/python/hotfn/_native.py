@@ -181,6 +181,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_exporter_get": (STATUS, [c_uint32, _ref(s.ExporterInfo)]),
     "hotfn_export": (STATUS, [OBJECT, c_char_p, _ref(s.ExportOptions), s.WriteFn, c_void_p, ENV,
                               ERR]),
+    "hotfn_fold_name": (None, [c_char_p, c_uint32]),
     # hotfn/scan.h
     "hotfn_scan_open": (STATUS, [OUT, c_char_p, _ref(s.ScanOptions), ENV, ERR]),
     "hotfn_scan_close": (None, [OBJECT]),

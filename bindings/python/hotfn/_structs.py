@@ -14,6 +14,7 @@ from ctypes import (
     c_char_p,
     c_double,
     c_int32,
+    c_int64,
     c_size_t,
     c_uint8,
     c_uint32,
@@ -230,7 +231,8 @@ class TimeHeader(ctypes.Structure):
                 ("version", c_uint32), ("probe_ticks", c_uint32),
                 ("clock_stopped_ticks", c_uint64), ("probed_calls", c_uint64),
                 ("probed_ticks", c_uint64), ("probed_inside_ticks", c_uint64),
-                ("spare", c_uint64 * 14)]
+                ("seen_ends", c_uint64), ("seen_ticks", c_uint64), ("unseen_ticks", c_int64),
+                ("start_seen_ticks", c_uint64), ("spare", c_uint64 * 10)]
 
 
 class TimeThread(ctypes.Structure):
@@ -337,7 +339,8 @@ class RecordInfo(Sized):
                 ("thread_count", c_uint32), ("threads_lost", c_uint32), ("start_ns", c_uint64),
                 ("end_ns", c_uint64), ("window_start_ns", c_uint64),
                 ("window_end_ns", c_uint64), ("uuid", c_uint8 * 16), ("command", c_char_p),
-                ("directory", c_char_p), ("tool", c_char_p), ("path", c_char_p)]
+                ("directory", c_char_p), ("tool", c_char_p), ("path", c_char_p),
+                ("repaired", c_char_p)]
 
 
 class RecordThread(Sized):
@@ -424,7 +427,8 @@ class SessionOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("modules", POINTER(c_char_p)),
                 ("module_count", c_uint32), ("slot_capacity", c_uint32),
                 ("selection", POINTER(Selection)), ("durable_path", c_char_p),
-                ("list", c_void_p), ("map_path", c_char_p), ("cache_folder", c_char_p)]
+                ("list", c_void_p), ("map_path", c_char_p), ("cache_folder", c_char_p),
+                ("mode", c_uint32), ("sample_mean", c_uint32), ("slow_ns", c_uint64)]
 
 
 class JoinOptions(Sized):

@@ -90,6 +90,7 @@ class RecordInfo:
     function_count: int
     thread_count: int
     threads_lost: int
+    repaired: Optional[str]  # what hotfn repair lost of it ("nothing"); None: it was not repaired
 
 
 def module_of(raw: s.RecordModule, index: int) -> Module:
@@ -155,7 +156,7 @@ class Record:
             end_ns=raw.end_ns or None, window_start_ns=raw.window_start_ns or None,
             window_end_ns=raw.window_end_ns or None, module_count=raw.module_count,
             function_count=raw.function_count, thread_count=raw.thread_count,
-            threads_lost=raw.threads_lost)
+            threads_lost=raw.threads_lost, repaired=decode(raw.repaired) or None)
 
     def _module(self, index: int) -> Module:
         raw = s.RecordModule()

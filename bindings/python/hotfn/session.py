@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Count the calls of functions of this very process, from now on and until stopped."""
+"""Count the calls of functions of this very process, and time them if asked, from now on and until stopped."""
 from __future__ import annotations
 
 import ctypes
@@ -7,7 +7,7 @@ import dataclasses
 import warnings
 import weakref
 from ctypes import c_void_p
-from typing import Any, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 from . import _structs as s
 from ._errors import check, decode
@@ -17,6 +17,8 @@ from .records import Function, Record, function_of, module_of
 
 NO_FOLLOW_DLOPEN = 1
 SINGLE_THREADED = 2
+FLAT = 4
+MODES = {"count": 0, "time": 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +40,18 @@ def _selection(functions: Globs, exclude: Globs, min_size: int, max_size: int) -
                        min_bytes=min_size, max_bytes=max_size)
 
 
+def _times(mode: str, flat: bool, sample: Optional[int], slower_than_ns: Optional[int]) -> Dict[str, int]:
+    if mode not in MODES:
+        raise ValueError(f"mode: {mode!r} is neither 'count' nor 'time'")
+    if mode == "count" and (flat or sample is not None or slower_than_ns is not None):
+        raise ValueError("flat, sample, slower_than_ns: only with mode='time'")
+    if sample is not None and not 1 <= sample <= 1000000:
+        raise ValueError(f"sample: one call in {sample} cannot be timed: 1 to 1000000")
+    if slower_than_ns is not None and slower_than_ns < 1:
+        raise ValueError("slower_than_ns: a time above 0")
+    return {"mode": MODES[mode], "sample_mean": sample or 0, "slow_ns": slower_than_ns or 0}
+
+
 class Window:
     """The calls since the last look, for a program that looks at itself again and again.
 
@@ -51,6 +65,8 @@ class Window:
     """
 
     def __init__(self, session: "Session", top: int) -> None:
+        if not 0 <= top < 2**32:
+            raise ValueError(f"top: {top} is no number of functions")
         out, error = c_void_p(), s.Error()
         check(lib.hotfn_window_create(ctypes.byref(out), session._open_handle, top, env(), error), error)
         self._session = session
@@ -88,6 +104,10 @@ class Session:
     map        a linker map that gives the main program's names
     durable    keep the record in this file while running, should the process die
     cache_folder  keep scans there, so that the next start need not read the code again
+    mode       "count", or "time": how long calls take, too (record.times, .edges, .nodes)
+    flat       with "time": times by function only, no call tree
+    sample     with "time": one call in so many is timed, at random; all are counted
+    slower_than_ns  with "time": each call that takes longer is kept (record.slow_calls)
 
     Made, it has scanned but hooked nothing.  Entering `with`, or start(), hooks; leaving it, or
     stop(), puts every byte back.  Behind `with` the counts stay in `record`, and a glob that matched
@@ -97,12 +117,14 @@ class Session:
     def __init__(self, modules: Globs = None, functions: Globs = None, *, exclude: Globs = None,
                  min_size: int = 0, max_size: int = 0, durable: Optional[PathLike] = None, map: Optional[PathLike] = None,
                  follow_dlopen: bool = True, single_threaded: bool = False,
-                 cache_folder: Optional[PathLike] = None) -> None:
+                 cache_folder: Optional[PathLike] = None, mode: str = "count", flat: bool = False,
+                 sample: Optional[int] = None, slower_than_ns: Optional[int] = None) -> None:
+        times = _times(mode, flat, sample, slower_than_ns)
         names = glob_list(modules)
         selection = _selection(functions, exclude, min_size, max_size)
         flags = ((0 if follow_dlopen else NO_FOLLOW_DLOPEN)
-                 | (SINGLE_THREADED if single_threaded else 0))
-        options = s.SessionOptions(flags=flags, modules=c_texts(names), module_count=len(names),
+                 | (SINGLE_THREADED if single_threaded else 0) | (FLAT if flat else 0))
+        options = s.SessionOptions(**times, flags=flags, modules=c_texts(names), module_count=len(names),
                                    selection=ctypes.pointer(selection),
                                    durable_path=path_bytes(durable) if durable else None,
                                    map_path=path_bytes(map) if map else None,
@@ -164,9 +186,10 @@ class Session:
         """The final counts once the session is closed, a new snapshot before."""
         return self._last if self._last is not None else self.snapshot()
 
-    def hot(self, n: int = 20) -> List[Function]:
-        """The n functions that were called most until now, or until the session was closed."""
-        return self.record.hot(n)
+    def hot(self, n: int = 20, by: str = "calls") -> List[Function]:
+        """The n functions that were called most until now, or until the session was closed; by="self" or "total":
+        that took longest."""
+        return self.record.hot(n, by)
 
     def close(self) -> None:
         """Stop if running, keep the final counts in `record`, release the rest."""

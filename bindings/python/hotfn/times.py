@@ -13,6 +13,7 @@ from ._native import lib
 
 TIMINGS = {0: "count-only", 1: "full", 2: "sampled"}
 NOBODY = 0xFFFFFFFF      # HOTFN_NO_FUNCTION
+UNKNOWN = 0xFFFFFFFFFFFFFFFF  # HOTFN_ERROR_UNKNOWN
 
 
 ALLOC = 8                # HOTFN_TIMING_ALLOC
@@ -36,7 +37,7 @@ class Times:
     timed_calls: int
     total_ns: Optional[int]  # recursion counts once
     self_ns: Optional[int]   # without what it called
-    total_error_ns: Optional[int]  # sampled: one standard error
+    total_error_ns: Optional[int]  # sampled: one standard error; None: total_ns is the most it can be (recursion)
     min_ns: Optional[int]
     max_ns: Optional[int]
     p50_ns: Optional[int]
@@ -135,7 +136,7 @@ def times_of(handle: c_void_p, index: int, memory: bool) -> Times:
     return Times(timing=TIMINGS.get(raw.timing, str(raw.timing)),
                  reason=decode(raw.reason) or None, timed_calls=raw.timed_calls,
                  total_ns=known("total_ns"), self_ns=known("self_ns"),
-                 total_error_ns=known("total_error_ns", raw.timing == 2), min_ns=known("min_ns"),
+                 total_error_ns=known("total_error_ns", raw.timing == 2 and raw.total_error_ns != UNKNOWN), min_ns=known("min_ns"),
                  max_ns=known("max_ns"), p50_ns=known("p50_ns", raw.p99_ns),
                  p90_ns=known("p90_ns", raw.p99_ns), p99_ns=known("p99_ns", raw.p99_ns),
                  self_memory=memory_of(raw.self_alloc, memory),

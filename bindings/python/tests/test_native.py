@@ -150,3 +150,29 @@ def test_another_build_of_the_library_scans_anew(target_path, tmp_path):
     assert [from_cache(), from_cache()] == ["0", "1"]
     os.utime(copy, (0, 0))
     assert [from_cache(), from_cache()] == ["0", "1"]
+
+
+CALL_ALL_WITH_NULL = """
+import ctypes, sys
+from hotfn import _native
+number, of_status = int(sys.argv[1]), sys.argv[2].split()
+integers = (ctypes.c_int32, ctypes.c_uint8, ctypes.c_uint32, ctypes.c_uint64)
+for name, (result, arguments) in _native.PROTOTYPES.items():
+    print(name, flush=True)
+    call = getattr(_native.lib, name)
+    call.argtypes = None
+    answer = call(*[ctypes.c_uint64(number) if a in integers else None for a in arguments])
+    if name in of_status and answer == 0:
+        sys.exit(f"{name} is content with NULL")
+"""
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_null_is_a_status_and_not_a_crash(number):
+    of_status = " ".join(name for name, (result, _) in declared().items() if result == "hotfn_status")
+    done = subprocess.run([sys.executable, "-c", CALL_ALL_WITH_NULL, str(number), of_status], text=True,
+                          capture_output=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "bindings/python")})
+    last = done.stdout.split()[-1] if done.stdout else "import"
+    assert done.returncode == 0, f"{last}: {done.returncode} {done.stderr}"
+    assert last == list(_native.PROTOTYPES)[-1]

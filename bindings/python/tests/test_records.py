@@ -143,3 +143,4 @@ def test_cut_record_is_refused_or_repaired(saved, tmp_path):
     assert lost
     with hotfn.open(tmp_path / "mended.hfr") as mended:
         assert mended.info.function_count <= len(whole)
+        assert mended.info.repaired.startswith(lost)

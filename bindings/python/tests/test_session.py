@@ -16,6 +16,10 @@ def calls_of(functions):
     return {function.name: function.calls for function in functions}
 
 
+def times_by_name(record):
+    return {function.name: times for function, times in zip(record.functions, record.times)}
+
+
 def entry_bytes(target, name, count=32):
     return ctypes.string_at(ctypes.cast(getattr(target, name), ctypes.c_void_p).value, count)
 
@@ -78,6 +82,8 @@ def test_window_has_what_was_called_since_the_last_look(target):
         assert (hot.name, hot.calls, hot.module, hot.state) == ("hop", 7, "libhotfn-target.so", "hooked")
         assert (window.calls, window.called_count) == (8, 2)    # walk too
         assert window.next() == [] and window.calls == 0
+        with pytest.raises(ValueError, match="-1"):
+            session.window(-1)
         longer = session.window()
         target.walk(2)
         assert calls_of(longer.next()) == {"hop": 2, "walk": 1}
@@ -118,6 +124,37 @@ def test_stopped_session_starts_again_and_goes_on_counting(target):
     target.walk(3)
     session.close()
     assert calls_of(session.hot())["hop"] == 5
+
+
+def test_times_are_of_this_process(target):
+    with hotfn.Session(modules="libhotfn-target.so", mode="time", slower_than_ns=1) as session:
+        target.fib(15)
+        target.walk(1000)
+    record = session.record
+    times = times_by_name(record)
+    assert record.time is not None and record.time.sample_mean == 0
+    assert times["hop"].timed_calls == 1000 and times["hop"].total_ns == times["hop"].self_ns
+    assert times["hop"].max_ns > 0      # the first one is cold; of most others hooks took all
+    assert times["fib"].timed_calls == FIB_15_CALLS and times["fib"].p50_ns is not None
+    assert record.edges and record.nodes and record.slow_calls
+    assert {function.name for function in session.hot(0, by="self")} >= {"fib", "hop"}
+    target.walk(3)      # every byte was put back
+    assert calls_of(session.hot(0))["hop"] == 1000
+
+
+def test_sampled_times_count_all(target):
+    with hotfn.Session(modules="libhotfn-target.so", mode="time", sample=100) as session:
+        target.walk(20_000)
+    record = session.record
+    assert calls_of(session.hot())["hop"] == 20_000
+    assert 0 < times_by_name(record)["hop"].timed_calls < 10_000
+
+
+@pytest.mark.parametrize("options", [{"mode": "times"}, {"sample": 8}, {"flat": True}, {"mode": "time", "sample": 0},
+                                     {"mode": "time", "sample": 2_000_000}, {"mode": "time", "slower_than_ns": 0}])
+def test_times_that_make_no_sense_are_refused(options):
+    with pytest.raises(ValueError, match="mode|sample|slower_than_ns"):
+        hotfn.Session(modules="libhotfn-target.so", **options)
 
 
 def test_session_says_what_it_is(target):

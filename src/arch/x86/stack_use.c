@@ -340,6 +340,24 @@ static hfn_stack_answer check_stored(const step *p)
     return is_number(at) && at >= p->return_at ? HFN_STACK_RETURN : HFN_STACK_FINE;
 }
 
+/* What of the stack a later call may find: cmp is 39 and 3B of registers or memory (Intel SDM vol. 2). */
+static void note_own_address(const step *p)
+{
+    const hfn_x86_effects *e = &p->e;
+    uint32_t own = 0;
+
+    if (e->has_memory && place_in(p, e->base) != HFN_STACK_NOWHERE)
+        return;
+    if (e->has_memory && place_in(p, e->stored) != HFN_STACK_NOWHERE)
+        p->s->own_address |= HFN_OWN_ADDRESS_KEPT;
+    if ((p->opcode[0] | 2) != 0x3B)
+        return;
+    for (uint8_t reg = 0; reg < REGISTERS; reg++)
+        own += (e->reads >> reg & 1) && place_in(p, reg) != HFN_STACK_NOWHERE;
+    if (own == 1)
+        p->s->own_address |= HFN_OWN_ADDRESS_COMPARED;
+}
+
 /* How much the callee takes from the stack is not known: nothing, is believed; what gives that the lie is
  * seen where the function returns (prove.c). */
 static hfn_stack_answer step_call(const step *p)
@@ -388,6 +406,7 @@ hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uin
         answer = check_stored(&p);
     if (answer != HFN_STACK_FINE)
         return answer;
+    note_own_address(&p);
     if (is_call(&p))
         return step_call(&p);
     answer = step_stack_pointer(&p);

@@ -3,6 +3,8 @@
  * own counter may stand for one. */
 #include "os/os.h"
 
+#include "os/linux/raw.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <time.h>
@@ -37,6 +39,13 @@ uint64_t hfn_os_thread_cpu_ns(void)
 uint64_t hfn_os_raw_ns(void)
 {
     return read_ns(CLOCK_MONOTONIC_RAW);
+}
+
+void hfn_os_sleep(uint32_t ns)
+{
+    long wait[2] = { 0, (long)ns };
+
+    hfn_raw3(SYS_nanosleep, hfn_raw_pointer(wait), 0, 0);
 }
 
 /* Intel SDM vol. 3, 18.17.1: invariant TSC; CPUID leaf 0x80000007, EDX bit 8. */

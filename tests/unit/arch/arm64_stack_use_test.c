@@ -172,6 +172,26 @@ static void a_call_leaves_saved_registers(void)
     CHECK(state.at[HFN_ARM64_RETURN_PLACE] == -24);
 }
 
+static void an_own_address_that_is_kept_or_compared_is_noted(void)
+{
+    enum { KEPT = HFN_OWN_ADDRESS_KEPT, COMPARED = HFN_OWN_ADDRESS_COMPARED };
+
+#define OWN STP_FRAME, 0x910043E8          /* add x8, sp, #16 */
+    FINE(OWN, 0xF9003008, LDP_FRAME, RET); /* str x8, [x0, #96] */
+    CHECK_EQ_U64(state.own_address, KEPT);
+    FINE(OWN, 0xA9002008, LDP_FRAME, RET); /* stp x8, x8, [x0] */
+    CHECK_EQ_U64(state.own_address, KEPT);
+    FINE(OWN, 0xF9000BE8, 0xF9003009, LDP_FRAME, RET); /* str x8, [sp, #16]; str x9, [x0, #96] */
+    CHECK_EQ_U64(state.own_address, 0);
+    FINE(OWN, 0xEB08013F, LDP_FRAME, RET); /* cmp x9, x8 */
+    CHECK_EQ_U64(state.own_address, COMPARED);
+    FINE(OWN, 0xEB09011F, LDP_FRAME, RET); /* cmp x8, x9 */
+    CHECK_EQ_U64(state.own_address, COMPARED);
+    FINE(OWN, 0xEB08011F, 0xAB09011F, LDP_FRAME, RET); /* cmp x8, x8; cmn x8, x9 */
+    CHECK_EQ_U64(state.own_address, 0);
+#undef OWN
+}
+
 static const check_test tests[] = {
     CHECK_TEST(plain_functions_are_followed),
     CHECK_TEST(tags_of_memory_are_no_return_addresses),
@@ -183,5 +203,6 @@ static const check_test tests[] = {
     CHECK_TEST(the_return_address_is_kept_and_not_looked_at),
     CHECK_TEST(a_child_on_this_stack_is_not_timed),
     CHECK_TEST(a_call_leaves_saved_registers),
+    CHECK_TEST(an_own_address_that_is_kept_or_compared_is_noted),
 };
 CHECK_MAIN(tests)

@@ -274,6 +274,32 @@ static void a_realigned_frame_of_32_bits_keeps_its_arguments(void)
     CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "\x8B\x41\xFC", 4, 3, 3, 1, 2, 1, 3), HFN_STACK_RETURN);
 }
 
+static void an_own_address_that_is_kept_or_compared_is_noted(void)
+{
+    enum { KEPT = HFN_OWN_ADDRESS_KEPT, COMPARED = HFN_OWN_ADDRESS_COMPARED };
+    hfn_stack_state s;
+
+#define NOTED(mode, bytes, ...)                                                                    \
+    (follow_in(mode, &s, bytes, sizeof(bytes) - 1, (const uint8_t[]){ __VA_ARGS__ }), s.own_address)
+#define OWN "\x48\x8D\x44\x24\xF0"                                        /* lea rax, [rsp-16] */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x89\x07", 5, 3), KEPT);      /* mov [rdi], rax     */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x87\x07", 5, 3), KEPT);      /* xchg [rdi], rax    */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x89\x44\x24\xF8", 5, 5), 0); /* mov [rsp-8], rax   */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x50", 5, 1), 0);                 /* push rax           */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x89\x0F", 5, 3), 0);         /* mov [rdi], rcx     */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x39\x07", 5, 3), COMPARED);  /* cmp [rdi], rax     */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x3B\x07", 5, 3), COMPARED);  /* cmp rax, [rdi]     */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x39\xC1", 5, 3), COMPARED);  /* cmp rcx, rax       */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x39\xC8", 5, 3), COMPARED);  /* cmp rax, rcx       */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x39\x44\x24\xF8", 5, 5), 0); /* cmp [rsp-8], rax   */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x39\xC4", 5, 3), 0);         /* cmp rsp, rax       */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x85\xC0", 5, 3), 0);         /* test rax, rax      */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x3B\x07\x48\x89\x07", 5, 3, 3), KEPT | COMPARED);
+    /* lea eax, [esp-16]; cmp ecx, eax; mov [edx], eax */
+    CHECK_EQ_U64(NOTED(HFN_X86_32, "\x8D\x44\x24\xF0\x39\xC1\x89\x02", 4, 2, 2), KEPT | COMPARED);
+#undef OWN
+}
+
 static const check_test tests[] = {
     CHECK_TEST(an_entry_stands_at_its_return_address),
     CHECK_TEST(pushes_constants_and_copies_are_followed),
@@ -290,5 +316,6 @@ static const check_test tests[] = {
     CHECK_TEST(returns_say_what_they_take_along),
     CHECK_TEST(what_callees_may_have_taken_is_doubted),
     CHECK_TEST(a_realigned_frame_of_32_bits_keeps_its_arguments),
+    CHECK_TEST(an_own_address_that_is_kept_or_compared_is_noted),
 };
 CHECK_MAIN(tests)

@@ -103,6 +103,23 @@ static void options_of_a_newer_caller_must_be_zero_where_unknown(void)
     CHECK(!hfn_take_options(&ours, sizeof ours, &in));
 }
 
+static void a_size_that_was_never_set_is_refused_unread(void)
+{
+    small in = { 0xfffffff0u, 5 }, ours;
+
+    CHECK(!hfn_take_options(&ours, sizeof ours, &in));
+}
+
+static void null_for_what_must_be_given_names_the_call(void)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    const small ours = { sizeof ours, 5 };
+
+    CHECK_EQ_I64(hfn_fail_null(&err, "hotfn_x"), HOTFN_E_OPTION);
+    CHECK_STR(err.text, "hotfn_x: an argument that must be given is NULL");
+    CHECK(!hfn_give(NULL, &ours, sizeof ours));
+}
+
 static void an_out_struct_is_filled_up_to_its_size(void)
 {
     const large ours = { sizeof ours, 5, 6 };
@@ -136,6 +153,8 @@ static const check_test tests[] = {
     CHECK_TEST(a_long_path_is_cut_at_its_front),
     CHECK_TEST(options_of_an_older_caller_get_zeros),
     CHECK_TEST(options_of_a_newer_caller_must_be_zero_where_unknown),
+    CHECK_TEST(a_size_that_was_never_set_is_refused_unread),
+    CHECK_TEST(null_for_what_must_be_given_names_the_call),
     CHECK_TEST(an_out_struct_is_filled_up_to_its_size),
     CHECK_TEST(the_log_takes_a_level_and_text),
 };

@@ -336,6 +336,75 @@ static void a_clock_that_is_stopped_is_not_read_any_more(void)
     }
 }
 
+static void calls_that_outlive_their_session_return_unseen(void)
+{
+    for (int full = 0; full < 2; full++) {
+        timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS);
+        hfn_time_state *t = timed_use(0);
+        hfn_time_frame *old = frame_at(0, 64), *outer = frame_at(1, 64);
+
+        enter(old, 1, full);
+        spend(1000);
+        hfn_time_end_row(hfn_thread_row, hfn_timing_stop());
+        CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);
+        CHECK(timed_cell(t, 1)->total_ticks >= 1000);
+        enter(outer, 2, full); /* nothing is timed */
+        leave(outer, full);
+        CHECK_EQ_U64(timed_cell(t, 2)->timed_calls + t->depth + t->current, 0);
+        timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS);
+        timed_use(0);
+        enter(outer, 2, full);
+        hfn_time_state before = *t;
+        leave(old, full);
+        CHECK_MEM(t, &before, sizeof before);
+        leave(outer, full);
+        CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);
+        CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 1);
+        timed_forget();
+    }
+}
+
+static void a_row_ends_with_what_is_open_and_what_waits(void)
+{
+    timed_start(HOTFN_TIMING_TREE);
+    hfn_time_state *t = timed_use(0);
+
+    enter(frame_at(0, 256), 1, true);
+    spend(500);
+    enter(frame_at(0, 512), 4, true); /* when the first one was last seen */
+    leave(frame_at(0, 512), true);
+    uint64_t seen = t->last_tick - t->first_tick;
+    enter(frame_at(1, 256), 2, true); /* on another stack: the first one waits */
+    enter(frame_at(1, 512), 3, true);
+    spend(500);
+    CHECK_EQ_U64(t->limbo_count, 1);
+    hfn_time_end_row(hfn_thread_row, hfn_cpu_ticks());
+    CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);
+    CHECK(timed_cell(t, 1)->total_ticks >= 500 && timed_cell(t, 1)->total_ticks <= seen);
+    CHECK(timed_cell(t, 3)->total_ticks >= 500 &&
+          timed_cell(t, 2)->total_ticks >= timed_cell(t, 3)->total_ticks);
+    CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
+    CHECK_EQ_U64(t->depth + t->limbo_count + t->current, 0);
+    timed_forget();
+}
+
+static void nothing_begins_in_a_row_that_is_nobodys(void)
+{
+    for (int full = 0; full < 2; full++) {
+        timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS);
+        hfn_time_state *t = timed_use(0);
+        hfn_time_frame *f = frame_at(0, 64);
+
+        t->depth = HFN_DEPTH_CLOSED;
+        enter(f, 1, full);
+        CHECK(f->how & HFN_CALL_UNTIMED);
+        leave(f, full);
+        CHECK_EQ_U64(t->depth, HFN_DEPTH_CLOSED);
+        CHECK_EQ_U64(timed_cell(t, 1)->timed_calls + t->limbo_count, 0);
+        timed_forget();
+    }
+}
+
 static void a_clock_that_goes_back_is_told_and_does_no_harm(void)
 {
     timed_start(HOTFN_TIMING_HISTOGRAMS);
@@ -625,7 +694,8 @@ static uint32_t caller_of(hfn_time_state *t, uint64_t return_address)
 
 static void a_sampled_calls_caller_is_whose_code_it_goes_back_to(void)
 {
-    static uint64_t room[1 + 2 * sizeof(hfn_code_range) / sizeof(uint64_t)];
+    static uint64_t
+        room[(sizeof(hfn_code_map) + 2 * sizeof(hfn_code_range)) / sizeof(uint64_t) + 1];
     hfn_code_map *map = (hfn_code_map *)(void *)room;
 
     map->count = 2;
@@ -712,6 +782,9 @@ static const check_test tests[] = {
     CHECK_TEST(more_calls_than_the_log_holds_end_all),
     CHECK_TEST(more_left_calls_than_limbo_holds_are_forgotten),
     CHECK_TEST(a_clock_that_is_stopped_is_not_read_any_more),
+    CHECK_TEST(calls_that_outlive_their_session_return_unseen),
+    CHECK_TEST(a_row_ends_with_what_is_open_and_what_waits),
+    CHECK_TEST(nothing_begins_in_a_row_that_is_nobodys),
     CHECK_TEST(a_clock_that_goes_back_is_told_and_does_no_harm),
     CHECK_TEST(a_full_pool_merges_and_says_so),
     CHECK_TEST(each_call_is_in_the_bucket_of_its_length),

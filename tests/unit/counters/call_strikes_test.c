@@ -57,10 +57,11 @@ static void a_handlers_calls_at_any_instruction_keep_the_sums(void)
     struct sigaction action = { .sa_handler = on_step };
 
     sigaction(SIGTRAP, &action, NULL);
-    for (int kind = 0; kind < 3; kind++) {
-        bool full = kind == 1;
+    for (int kind = 0; kind < 4; kind++) {
+        bool full = kind == 1 || kind == 3;
         hfn_time_frame frames[2], *outer = &frames[1], *inner = &frames[0];
         timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS);
+        hfn_time.looks = kind == 3 ? 0 : HFN_LOOKS_NEVER;
         hfn_time_state *t = timed_use(0);
         struck = 0;
         trap_flag_set();
@@ -78,6 +79,9 @@ static void a_handlers_calls_at_any_instruction_keep_the_sums(void)
         CHECK_EQ_U64(t->depth, 0);
         CHECK_EQ_U64(t->current, 0);
         CHECK_EQ_U64(timed.header.abandoned_exits, 0);
+        /* the handler's: all others are interrupted */
+        CHECK(timed.header.seen_ends <= (kind == 3 ? 2 * struck : 0));
+        CHECK(timed.header.seen_ends >= (kind == 3 ? struck : 0));
         timed_forget();
     }
     signal(SIGTRAP, SIG_DFL);

@@ -148,6 +148,25 @@ static void other_code_in_the_place_is_seen(void)
     finish();
 }
 
+/* The caller's own code is what changes: a call that goes back to the same place is another's now. */
+static void another_caller_in_the_place_is_seen(void)
+{
+    static room one, two;
+    stack s = { .words = { [0] = 150 } };
+    hfn_time_state *t = begin(&one, 0, 0);
+    uint32_t node = hfn_tree_called_from(t, &s.frame, CALLEE);
+
+    check_way(node, (const uint32_t[]){ TIMED }, 1);
+    CHECK_EQ_U64(hfn_tree_called_from(t, &s.frame, CALLEE), node);
+    make_map(&two, 0, 0);
+    map_in(&two)->ranges[0].slot = SECOND;
+    hfn_timing_set_code(map_in(&two));
+    check_way(hfn_tree_called_from(t, &s.frame, CALLEE), (const uint32_t[]){ SECOND }, 1);
+    hfn_timing_set_code(map_in(&one)); /* and back: the node is there, and found again */
+    CHECK_EQ_U64(hfn_tree_called_from(t, &s.frame, CALLEE), node);
+    finish();
+}
+
 /* A timed call jumped to the counted-only function: that goes back to the stub of the call, whose frame lies above. */
 static void a_counted_only_function_that_was_jumped_to_has_who_jumped_as_caller(void)
 {
@@ -199,6 +218,7 @@ static const check_test tests[] = {
     CHECK_TEST(what_is_not_hooked_is_passed_over),
     CHECK_TEST(a_long_way_is_cut_short),
     CHECK_TEST(other_code_in_the_place_is_seen),
+    CHECK_TEST(another_caller_in_the_place_is_seen),
     CHECK_TEST(a_counted_only_function_that_was_jumped_to_has_who_jumped_as_caller),
 };
 CHECK_MAIN(tests)

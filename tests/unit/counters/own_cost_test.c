@@ -111,6 +111,51 @@ static void none_is_learnt_where_calls_go_another_way(void)
     timed_forget();
 }
 
+static void ends_look_at_themselves_where_more_than_times_is_kept(void)
+{
+    for (int full = 0; full < 2; full++) {
+        timed_start(full ? HOTFN_TIMING_HISTOGRAMS : 0);
+        hfn_time_state *t = timed_use(0);
+        call(1, full, 100);
+        CHECK_EQ_U64(timed.header.seen_ends, 0); /* nothing is known of what they do not see */
+        hfn_time.looks = 0;
+        call(1, full, 100);
+        CHECK_EQ_U64(timed.header.seen_ends, full ? 200 : 0);
+        CHECK_EQ_U64(timed.header.seen_ticks > 0, full);
+        CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 200);
+        timed_forget();
+    }
+}
+
+static void few_ends_look(void)
+{
+    uint64_t calls = 0;
+
+    timed_start(HOTFN_TIMING_TREE);
+    timed_use(0);
+    hfn_time.looks = HFN_LOOKS_SELDOM;
+    for (; calls < 1000000 && timed.header.seen_ends < 50; calls += 100)
+        call(1, true, 100);
+    CHECK_EQ_U64(timed.header.seen_ends >= 50, true);
+    CHECK(calls > 1000);
+    timed_forget();
+}
+
+static void an_end_that_was_interrupted_tells_nothing(void)
+{
+    timed_start(HOTFN_TIMING_TREE);
+    timed_use(0);
+    hfn_time_end_took(HFN_END_TICKS_MOST);
+    CHECK_EQ_U64(timed.header.seen_ends, 0);
+    hfn_time_end_took(HFN_END_TICKS_MOST - 1);
+    CHECK_EQ_U64(timed.header.seen_ends, 1);
+    CHECK_EQ_U64(timed.header.seen_ticks, HFN_END_TICKS_MOST - 1);
+    hfn_timing_stop();
+    hfn_time_end_took(1); /* of a call that is still open */
+    CHECK_EQ_U64(timed.header.seen_ends, 1);
+    timed_forget();
+}
+
 static void a_sample_learns_none(void)
 {
     timed_start(HOTFN_TIMING_SAMPLED);
@@ -169,6 +214,9 @@ static const check_test tests[] = {
     CHECK_TEST(a_cost_is_learnt_by_way_of_the_entries),
     CHECK_TEST(none_is_learnt_where_calls_go_another_way),
     CHECK_TEST(a_tree_learns_none),
+    CHECK_TEST(ends_look_at_themselves_where_more_than_times_is_kept),
+    CHECK_TEST(few_ends_look),
+    CHECK_TEST(an_end_that_was_interrupted_tells_nothing),
     CHECK_TEST(a_sample_learns_none),
 #if defined(CAN_STEP)
     CHECK_TEST(a_handlers_calls_are_counted_while_a_cost_is_learnt),

@@ -4,23 +4,17 @@
 
     check_compare.py HOTFN PROGRAM    (export_timed)
 """
-import fcntl
 import json
 import os
 import pathlib
-import pty
 import re
 import resource
-import select
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
 
-from terminal import on_terminal
+from terminal import Terminal, on_terminal
 
 HOTFN, STORY = sys.argv[1:3]
 CALLS = {"gamma": 133, "beta::run()": 23, "alpha": 1}
@@ -196,43 +190,6 @@ def check_diff(story, counted, folder):
         found = checked("diff", run(HOTFN, "diff", "--json", old, few))["functions"]
         assert sorted((f["old"] is not None, f["new"] is not None) for f in found) == sides, (old, found)
     assert checked("diff", run(HOTFN, "diff", "--json", large, large))["old"] == 2000 * 2001 // 2
-
-
-class Terminal:
-    """A program on a terminal of 20 lines, and what it showed last."""
-
-    def __init__(self, *command, columns=100):
-        self.parent, child = pty.openpty()
-        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
-        self.before = termios.tcgetattr(child)
-        self.child = child
-        self.program = subprocess.Popen(command, stdin=child, stdout=child, start_new_session=True)
-        self.text = ""
-
-    def read(self, want, seconds=300):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and not want(self.text):
-            if select.select([self.parent], [], [], 0.2)[0]:
-                self.text += os.read(self.parent, 65536).decode(errors="replace")
-        assert want(self.text), self.text[-2000:]
-        return self.text
-
-    def press(self, keys):
-        self.text = ""
-        os.write(self.parent, keys.encode())
-
-    def screen(self):
-        """The last whole screen's lines, without the commands to the terminal."""
-        last = self.text.split("\033[H")[-1]
-        return re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", last).split("\r\n")
-
-    def finish(self):
-        status = self.program.wait(300)
-        after = termios.tcgetattr(self.child)
-        os.close(self.child)
-        os.close(self.parent)
-        assert after == self.before, "the terminal is left as it was"
-        return status
 
 
 def names(terminal):

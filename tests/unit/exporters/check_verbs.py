@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from terminal import on_terminal
+from terminal import Terminal, on_terminal
 
 ROOT = pathlib.Path(os.environ.get("HOTFN_SOURCE_ROOT", pathlib.Path(__file__).parents[3]))
 HOTFN = os.path.abspath(sys.argv[1])
@@ -106,10 +106,20 @@ def check_narrow(record):
                 assert max(map(len, shown)) <= columns < max(map(len, whole)), (words, columns)
                 assert len(shown) == len(whole) and any("\u2026" in line for line in shown)
                 assert all(line == full or len(full) > columns for line, full in zip(shown, whole)), words
+                assert words[0] == "symbols" or any("<\u2026>" in line or ", \u2026>" in line for line in shown), shown
             else:
                 assert [word for line in shown for word in line.split()] == words_of, words
                 assert all(len(line) <= columns or len(line.split()) == 1 for line in shown), (words, columns, shown)
         assert on_terminal([HOTFN, *words], 0).decode(errors="replace").splitlines() == whole, words
+
+
+def check_top_folds(record):
+    """Between brackets nothing is left before a name is cut in the middle."""
+    t = Terminal(HOTFN, "top", str(record), columns=48)
+    t.read(lambda text: "q quit" in text)
+    assert any(line.endswith("  <script>alert(1)<\u2026>") for line in t.screen()), t.screen()
+    t.press("q")
+    assert t.finish() == 0
 
 
 def check_info(record):
@@ -122,9 +132,35 @@ def check_info(record):
     assert info["threads"][0]["calls"] == 2**64 - 1 and info["threads"][0]["name"] == "worker"
 
 
+def repairs_told(record, folder):
+    """What info, the report, the page and Python's readers are told of a repair."""
+    page, documents = folder / "page.html", [json.loads(hotfn(*verb, "--json", record).stdout) for verb in (["info"], ["report"])]
+    for name, document in zip(("info", "report"), documents):
+        check_schema(name, document)
+    hotfn("export", "-F", "html", record, "-o", page)
+    notes = page.read_text(errors="replace").partition('"notes":[')[2].partition("]")[0]
+    return (hotfn("info", record).stdout.decode(errors="replace"), table(record), documents[0].get("repaired"),
+            documents[1]["record"].get("repaired"), notes)
+
+
+def check_tells_its_repair(record, lost, folder):
+    """A repaired record says so, and what was lost; so do its repair, and what it is merged with."""
+    assert lost
+    again, merged = folder / "again.hfr", folder / "merged.hfr"
+    hotfn("repair", record, "-o", again)
+    hotfn("merge", again, record, "-o", merged)
+    both = f"again.hfr: {lost}; {record.name}: {lost}"
+    for one, told in ((record, lost), (again, lost), (merged, both)):
+        info, report, *in_json, notes = repairs_told(one, folder)
+        assert f"repaired   lost: {told}\n" in info and f"\nrepaired; lost: {told}\n" in report, (info, report)
+        assert in_json == [told, told] and f"this record was repaired, and lost: {told}" in notes, (in_json, notes)
+
+
 def check_repair(record, folder):
     whole = record.read_bytes()
     cut, new = folder / "cut.hfr", folder / "new.hfr"
+    info, report, *in_json, notes = repairs_told(record, folder)
+    assert "repaired" not in info + report + notes and in_json == [None, None]
     cut.write_bytes(whole[:-300])
     problem = hotfn("report", cut, status=1).stderr.decode()
     assert "hotfn repair" in problem and "offset" in problem and "cut.hfr" in problem, problem
@@ -132,9 +168,11 @@ def check_repair(record, folder):
     assert "lost" in said and "names" in said, said
     calls = [f["calls"] for f in json.loads(table(new, "--json"))["functions"]]
     assert len(calls) == 17
+    check_tells_its_repair(new, said.partition("; lost: ")[2].strip(), folder)
     cut.write_bytes(whole[:100])
     assert hotfn("repair", cut, "-o", new, status=1).stderr
     assert "nothing lost" in hotfn("repair", record, "-o", new).stdout.decode()
+    check_tells_its_repair(new, "nothing", folder)
     assert hotfn("repair", record, status=2).stderr
     assert hotfn("repair", "/none", "-o", new, status=1).stderr
     assert hotfn("repair", record, "-o", "/none/new", status=1).stderr
@@ -190,6 +228,7 @@ def main():
         check_colours(record)
         check_unnamed(record, folder)
         check_narrow(record)
+        check_top_folds(record)
         check_info(record)
         check_repair(record, folder)
         check_words(record)

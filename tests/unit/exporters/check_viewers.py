@@ -320,6 +320,29 @@ def check_report(record):
     assert run(HOTFN, "report", "--csv", record).splitlines()[0].endswith("timing_reason,open_calls,total_error_ns,self_error_ns")
 
 
+def check_unknown_errors(record):
+    """What a sample's total is off by is not known of beta: said in each form, and in a merge of it."""
+    import csv
+    import jsonschema
+    schema = json.loads((HERE.parents[2] / "docs/report.schema.json").read_text())
+    merged = record.with_name("merged_recursive.hfr")
+    for mode in ([], ["--mode", "mean"]):
+        run(HOTFN, "merge", *mode, "-o", merged, record, record)
+        for one in (record, merged):
+            document = json.loads(run(HOTFN, "report", "--json", "-n", "0", one))
+            jsonschema.validate(document, schema)
+            errors = {f["display"]: (f["total_error_ns"], f.get("error_reason"))
+                      for f in document["functions"] if f["timed_calls"]}
+            assert errors["beta::run()"] == (None, "recursion"), errors
+            assert 700 <= errors["alpha"][0] <= 1500 and errors["alpha"][1] is None, errors
+            rows = {row["display"]: row for row in csv.DictReader(run(HOTFN, "report", "--csv", one).splitlines())}
+            assert rows["beta::run()"]["total_error_ns"] == "" != rows["alpha"]["total_error_ns"], rows
+            marked = {line.split()[-1]: " ? " in line for line in run(HOTFN, "report", one).splitlines()
+                      if "%" in line and line.endswith(("beta::run()", "alpha"))}
+            assert marked == {"alpha": False, "beta::run()": True}, marked
+    merged.unlink()
+
+
 def check_info_and_top(record, budgeted):
     def told(verb, of, *options):
         document = json.loads(run(HOTFN, verb, "--json", *options, of))
@@ -356,6 +379,9 @@ with tempfile.TemporaryDirectory() as folder:
     check_report(story)
     check_page(story, counts, large)
     check_open(story)
+    recursive = pathlib.Path(folder, "recursive.hfr")
+    run(STORY, "recursive", recursive)
+    check_unknown_errors(recursive)
     budgeted = pathlib.Path(folder, "budgeted.hfr")
     run(STORY, "budgeted", budgeted)
     check_info_and_top(story, budgeted)

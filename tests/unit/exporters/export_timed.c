@@ -4,6 +4,7 @@
  *   export_timed story FILE           a small program whose times are known
  *   export_timed large FILE COUNT     so many functions, to see that pages stay usable
  *   export_timed counted FILE         the story, counted only
+ *   export_timed recursive FILE       two merged samples of it; what beta's total is off by is not known
  *   export_timed budgeted FILE        a run whose budget sent a function out and let it back in */
 #include "records/live.h"
 #include "records/timed.h"
@@ -96,6 +97,29 @@ static int write_budgeted(const char *path)
     return check_failures;
 }
 
+static int write_recursive(const char *path)
+{
+    hotfn_record *r = NULL;
+    hfn_part *states;
+
+    free(timed_write(path, 20, 10));
+    CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
+    r->times.header.flags |= HOTFN_TIMING_SAMPLED | HOTFN_TIMING_ERRORS;
+    states = &r->parts[HFN_SECTION_TIMING_STATES];
+    states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
+    states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
+    for (uint32_t i = 0; i < r->function_count; i++)
+        hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+    for (size_t i = 0; i < r->times.entry_count; i++) {
+        r->times.entries[i].cell.callee_timed =
+            r->times.entries[i].slot == 1 ? HOTFN_ERROR_UNKNOWN : 1000;
+        r->times.entries[i].cell.within_timed = 2000;
+    }
+    CHECK_EQ_I64(hfn_record_write(r, path, NULL), HOTFN_OK);
+    hotfn_record_close(r);
+    return check_failures;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "large") == 0)
@@ -104,6 +128,8 @@ int main(int argc, char **argv)
         free(timed_write(argv[2], 20, 10));
         return check_failures;
     }
+    if (argc == 3 && strcmp(argv[1], "recursive") == 0)
+        return write_recursive(argv[2]);
     if (argc == 3 && strcmp(argv[1], "budgeted") == 0)
         return write_budgeted(argv[2]);
     if (argc == 3 && strcmp(argv[1], "counted") == 0) {

@@ -257,6 +257,35 @@ static void every_action_works_with_every_strategy(void)
     finish_fixture(&f);
 }
 
+/* One by one, so that there is never room for all beforehand; near and far in the row, as their stubs are. */
+static void every_slot_of_the_row_counts_its_function(void)
+{
+    static const uint32_t slot_of[FUNCTIONS] = { 0, 511, 15, 16, 17, 255, 14, 256 };
+    fixture f = make_fixture();
+    hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
+    uint64_t all = 0;
+    uint32_t module;
+
+    make_hooks(&f, 0);
+    action.kind = HOTFN_ACTION_COUNT;
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        action.slot = slot_of[i];
+        CHECK_EQ_I64(hotfn_hooks_add(f.hooks, f.plan, base_of(&f), i, &action, &module, NULL),
+                     HOTFN_OK);
+    }
+    CHECK_EQ_U64(commit(&f).hooked, FUNCTIONS);
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        for (uint32_t n = 0; n <= i; n++)
+            call(&f, i, 1, 2);
+        if (!CHECK_EQ_U64(slots[slot_of[i]], i + 1))
+            printf("# function %u\n", i);
+    }
+    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++)
+        all += slots[i];
+    CHECK_EQ_U64(all, FUNCTIONS * (FUNCTIONS + 1) / 2);
+    finish_fixture(&f);
+}
+
 typedef struct refusals {
     uint32_t count, function_index, reason, offset;
 } refusals;
@@ -304,6 +333,8 @@ static void check_breakpoint(uint32_t function, uint32_t offset)
 
 static void a_breakpoint_in_the_bytes_is_refused(void)
 {
+    check_breakpoint(PLAIN,
+                     0); /* the first of all: the others stand and are taken back all the same */
     check_breakpoint(LANDING_PAD, 8);
     check_breakpoint(ISLAND, 1);
     check_breakpoint(ISLAND, 6 + 2); /* where its island would stand */
@@ -552,6 +583,12 @@ static void what_cannot_be_asked_is_refused(void)
     action.kind = HOTFN_ACTION_FLOOR;
     CHECK_EQ_I64(hotfn_hooks_add(f.hooks, f.plan, base_of(&f), 999, &action, &module, NULL),
                  HOTFN_E_NOT_FOUND);
+    hotfn_hooks_destroy(f.hooks);
+    make_hooks(&f, 0);
+    action.kind = HOTFN_ACTION_COUNT;
+    action.slot = 1u << 28; /* 2 GiB behind the row */
+    CHECK_EQ_I64(hotfn_hooks_add(f.hooks, f.plan, base_of(&f), 0, &action, &module, NULL),
+                 HOTFN_E_LIMIT);
     CHECK_EQ_U64(commit(&f).hooked, 0);
     hotfn_hooks_destroy(NULL);
     finish_fixture(&f);
@@ -572,6 +609,28 @@ static void no_near_memory_is_a_reason(void)
     hotfn_hooks_each_refused(f.hooks, note_refusal, &r);
     CHECK_EQ_U64(r.count, FUNCTIONS);
     CHECK_EQ_U64(r.reason, HOTFN_REASON_NO_NEAR_MEMORY);
+    finish_fixture(&f);
+}
+
+/* Also where the module is added stretch by stretch. */
+static void one_slot_too_large_refuses_the_whole_module(void)
+{
+    fixture f = make_fixture();
+    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hotfn_row_access access = row_access();
+    refusals r = { 0, 0, 0, 0 };
+    uint32_t module, slot_of[FUNCTIONS];
+
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        slot_of[i] = i;
+    slot_of[FUNCTIONS - 1] = 1u << 28;
+    options.near_range_bytes = 64; /* less than the code has */
+    CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_hooks_add_module(f.hooks, f.plan, base_of(&f), slot_of, &module, NULL),
+                 HOTFN_E_LIMIT);
+    CHECK_EQ_U64(commit(&f).hooked, 0);
+    hotfn_hooks_each_refused(f.hooks, note_refusal, &r);
+    CHECK_EQ_U64(r.count, 0); /* nothing was asked for */
     finish_fixture(&f);
 }
 
@@ -610,7 +669,7 @@ static void code_that_goes_away_is_denied(void)
     CHECK_EQ_U64(stats.refused, 1);
     munmap(f.code.bytes, CODE_BYTES);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, &err), HOTFN_E_DENIED);
-    CHECK(strstr(err.text, "1 hooks stand") != NULL);
+    CHECK(strstr(err.text, "1 hooks and 0 calls that lead to stubs stand") != NULL);
     hotfn_hooks_destroy(f.hooks);
     hotfn_plan_destroy(f.plan);
     hotfn_plan_destroy(gone.plan);
@@ -619,6 +678,7 @@ static void code_that_goes_away_is_denied(void)
 static const check_test tests[] = {
     CHECK_TEST(every_strategy_counts_and_restores),
     CHECK_TEST(every_action_works_with_every_strategy),
+    CHECK_TEST(every_slot_of_the_row_counts_its_function),
     CHECK_TEST(a_breakpoint_in_the_bytes_is_refused),
     CHECK_TEST(a_function_is_hooked_once),
     CHECK_TEST(bytes_that_somebody_changed_are_left_alone),
@@ -630,6 +690,7 @@ static const check_test tests[] = {
     CHECK_TEST(regions_and_stubs_are_found),
     CHECK_TEST(what_cannot_be_asked_is_refused),
     CHECK_TEST(no_near_memory_is_a_reason),
+    CHECK_TEST(one_slot_too_large_refuses_the_whole_module),
     CHECK_TEST(code_that_is_not_there_is_not_writable),
     CHECK_TEST(code_that_goes_away_is_denied),
 };

@@ -61,7 +61,7 @@ static hotfn_plan *make_plan(void)
     source.section = 1;
     source.end_rva = c + 8000;
     source.flags = HOTFN_VERDICT_TIMED;
-    source.comebacks = (const uint32_t[]){ c + 10, c + 20 };
+    source.comebacks = (const uint32_t[]){ c + 7996, c + 20 }; /* up to the last byte */
     source.comeback_count = 2;
     source.comes_to_rva = b;
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);

@@ -75,6 +75,7 @@ static fixture make_either(uint32_t hook_flags, bool timed)
         hfn_moved moved;
         hfn_plan_source source = target_source(&f.code, i, f.rva[i], &moved, 5);
         source.end_rva = f.rva[i] + 32;
+        source.section = i < JUMPS ? 1 : 2;
         if (timed && i == JUMPS) {
             source.flags = HOTFN_VERDICT_TIMED;
             source.comes_to_rva = f.rva[SUM];
@@ -276,6 +277,43 @@ static void a_call_that_somebody_changed_since_is_left_alone_and_told(void)
     finish_fixture(&f);
 }
 
+/* The second page of the code is where nobody finds it, or back in its place. */
+static void move_page(const fixture *f, uint8_t *elsewhere, bool away)
+{
+    uint8_t *page = f->code.bytes + CODE_BYTES / 2, *to = away ? elsewhere : page;
+
+    CHECK(mremap(away ? page : elsewhere, CODE_BYTES / 2, CODE_BYTES / 2,
+                 MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to);
+}
+
+/* Hooks of the mask stand, so many of them and of the calls that lead to them on the page that goes away. */
+static void check_closed(uint32_t mask, const char *told)
+{
+    fixture f = make_fixture(0);
+    uint8_t *elsewhere =
+        mmap(NULL, CODE_BYTES / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    CHECK_EQ_U64(hook(&f, mask).call_sites, 3);
+    move_page(&f, elsewhere, true);
+    for (int again = 0; again < 2; again++) {
+        CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, &err), HOTFN_E_DENIED);
+        CHECK(strstr(err.text, told) != NULL);
+    }
+    CHECK_EQ_U64(target_of(&f, f.field[CALLS]), base_of(&f) + f.rva[SUM]);
+    move_page(&f, elsewhere, false);
+    CHECK(leads_to_stub(&f, f.field[JUMPS]) && leads_to_stub(&f, f.field[BRANCHES]));
+    call_all(&f, 1);
+    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
+    finish_fixture(&f);
+}
+
+static void calls_that_cannot_be_written_are_told_and_put_back_later(void)
+{
+    check_closed(15, "2 hooks and 2 calls");
+    check_closed(1 << SUM, "0 hooks and 2 calls");
+}
+
 static void a_call_of_a_refused_function_stays(void)
 {
     fixture f = make_fixture(0);
@@ -467,6 +505,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_call_that_is_not_as_the_plan_says_is_left_alone),
     CHECK_TEST(what_is_no_branch_is_left_alone),
     CHECK_TEST(a_call_that_somebody_changed_since_is_left_alone_and_told),
+    CHECK_TEST(calls_that_cannot_be_written_are_told_and_put_back_later),
     CHECK_TEST(a_call_of_a_refused_function_stays),
     CHECK_TEST(stubs_of_the_lowest_slots_stand_first_and_all_calls_count),
 #if defined(__x86_64__)

@@ -173,6 +173,74 @@ static void rel_addends_are_read_in_place(void)
     free(b);
 }
 
+/* The PLT's relocations have a table of their own, of the kind that DT_PLTREL tells; i386's are REL, whose
+ * symbols have 16 bytes. */
+static void relocations_of_the_plt_are_visited(bool wide)
+{
+    elf_builder *b = wide ? elf_new_x86_64() : elf_new(32, false, 3);
+    elf_bytes *table = elf_buffer(b), *symbols = elf_buffer(b), *words = elf_buffer(b);
+    const uint32_t types[] = { 7, 6, 1 }; /* JUMP_SLOT, GLOB_DAT, 64 or 32 */
+    seen all = { { 0 }, 0 };
+    hotfn_image *image;
+
+    b->base = 0x10000;
+    put_word(words, 0), put_word(words, 0), put_word(words, 0x20);
+    uint32_t data = elf_add_buffer(b, ".data", 1, ELF_ALLOC | ELF_WRITE, words);
+    put_symbol(symbols, 0, 0, 0, 0, 0, 0);
+    put_symbol(symbols, 0, 1, 2, 0, 0, 0); /* undefined */
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t place = b->sections[data].address + i * (wide ? 8 : 4);
+        put_symbol(symbols, 0, 1, 2, 1, b->base + 0x103 + i, 1);
+        put_word(table, place);
+        put_word(table, wide ? (uint64_t)(i + 2) << 32 | types[i] : (i + 2) << 8 | types[i]);
+        if (wide)
+            put_word(table, types[i] == 1 ? 0x20 : 0);
+    }
+    uint64_t size = table->size;
+    uint32_t r = elf_add_buffer(b, ".rel.plt", wide ? 4 : 9, ELF_ALLOC, table);
+    uint32_t s = elf_add_buffer(b, ".dynsym", 11, ELF_ALLOC, symbols);
+    const uint64_t pairs[] = { 23, b->sections[r].address,  2,         size,
+                               20, wide ? DT_RELA : DT_REL, DT_SYMTAB, b->sections[s].address };
+    add_dynamic(b, pairs, 4);
+    image = open_builder(b);
+    hfn_image_each_pointer(image, note, &all);
+    CHECK_EQ_I64(all.count, 3);
+    CHECK(has(&all, 0x103) && has(&all, 0x104) && has(&all, 0x125));
+    hotfn_image_close(image);
+    free(b);
+}
+
+static void relocations_of_any_plt_are_visited(void)
+{
+    relocations_of_the_plt_are_visited(true);
+    relocations_of_the_plt_are_visited(false);
+}
+
+static void all_that_the_loader_calls_is_visited(void)
+{
+    elf_builder *b = elf_new_x86_64();
+    elf_bytes *words = elf_buffer(b);
+    seen all = { { 0 }, 0 };
+    hotfn_image *image;
+
+    for (uint64_t i = 0; i < 6; i++)
+        put_word(words, 0x301 + i);
+    uint32_t a = elf_add_buffer(b, ".arrays", 1, ELF_ALLOC | ELF_WRITE, words);
+    uint64_t at = b->sections[a].address;
+    const uint64_t pairs[] = { 32,      at,      33,   16, DT_INIT_ARRAY,
+                               at + 16, 27,      16, /* DT_PREINIT_ARRAY */
+                               26,      at + 32, 28,   16, DT_INIT,
+                               0x307,   13,      0x308 }; /* DT_FINI */
+    add_dynamic(b, pairs, 8);
+    image = open_builder(b);
+    hfn_image_each_pointer(image, note, &all);
+    CHECK_EQ_I64(all.count, 8);
+    for (uint64_t rva = 0x301; rva <= 0x308; rva++)
+        CHECK(has(&all, rva));
+    hotfn_image_close(image);
+    free(b);
+}
+
 /* gABI ch. 5: an address, then a bitmap of the 63 words behind it. */
 static void relr_bitmaps_are_unpacked(void)
 {
@@ -251,6 +319,8 @@ static const check_test tests[] = {
     CHECK_TEST(rela_targets_are_visited),
     CHECK_TEST(slots_are_told_with_names_and_functions),
     CHECK_TEST(rel_addends_are_read_in_place),
+    CHECK_TEST(relocations_of_any_plt_are_visited),
+    CHECK_TEST(all_that_the_loader_calls_is_visited),
     CHECK_TEST(relr_bitmaps_are_unpacked),
     CHECK_TEST(array_words_come_from_the_file_or_its_relocations),
     CHECK_TEST(words_of_a_fixed_program_that_point_to_code_are_visited),

@@ -70,7 +70,7 @@ static void stopped_threads_stand_still_and_go_on(void)
         observed o = { 0, 0, 1 };
         uint64_t before;
         CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, watch_beats, &o));
-        CHECK_EQ_U64(o.threads, 3);
+        CHECK(o.threads >= 3); /* one that has not left the last stop's handler yet is seen behind it too */
         CHECK_EQ_U64(o.first, o.last);
         before = atomic_load(&beats);
         while (atomic_load(&beats) == before) {
@@ -235,6 +235,9 @@ static void a_thread_is_stopped_with_one_file_left(void)
     pthread_t thread;
     int free_file = dup(STDOUT_FILENO);
 
+    while (
+        !hfn_os_is_single_threaded()) /* who is listed still cannot be looked at with one file */
+        sched_yield();
     CHECK(free_file > 0 && close(free_file) == 0);
     CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
     one_left = (struct rlimit){ (rlim_t)free_file + 1, before.rlim_max };

@@ -100,6 +100,42 @@ static void what_calls_cost_as_it_ran_takes_the_place_of_the_start(void)
     hotfn_live_close(live);
 }
 
+/* Two ends see 24 ticks in the mean, and half of 8 are not seen; 10 are inside. */
+static void what_ends_saw_as_it_ran_takes_the_place_of_the_start(void)
+{
+    hotfn_live *live = timed_live();
+    hotfn_time_header *h = hfn_live_time_header(live);
+    hotfn_record_time_info info;
+    double ns = 1e9 / (double)h->ticks_per_second;
+
+    h->cost_inside_ticks = 10 * 256;
+    h->cost_outside_ticks = 8 * 256;
+    h->unseen_ticks = 8 * 256;
+    h->start_seen_ticks = 24 * 256;
+    h->seen_ends = HFN_ENDS_TO_BELIEVE - 1;
+    h->seen_ticks = 12 * h->seen_ends;
+    info = times_read_from(live);
+    CHECK_EQ_U64(info.cost_tries, 0);
+    CHECK(info.cost_outside_ns > 7.9 * ns && info.cost_outside_ns < 8.1 * ns);
+    h->seen_ends = HFN_ENDS_TO_BELIEVE;
+    h->seen_ticks = 12 * h->seen_ends;
+    info = times_read_from(live);
+    CHECK_EQ_U64(info.cost_tries, HFN_ENDS_TO_BELIEVE / 2);
+    CHECK(info.cost_inside_ns > 9.9 * ns && info.cost_inside_ns < 10.1 * ns);
+    CHECK(info.cost_outside_ns > 17.8 * ns && info.cost_outside_ns < 18.1 * ns);
+    h->unseen_ticks = -30 * 256; /* nonsense, as all that follows */
+    info = times_read_from(live);
+    CHECK(info.cost_outside_ns <= 0);
+    h->unseen_ticks = INT64_MIN;
+    info = times_read_from(live);
+    CHECK(info.cost_outside_ns <= 0);
+    h->seen_ticks = UINT64_MAX;
+    h->unseen_ticks = INT64_MAX;
+    info = times_read_from(live);
+    CHECK(info.cost_outside_ns > 0);
+    hotfn_live_close(live);
+}
+
 static void the_clock_is_in_the_header(void)
 {
     hotfn_live *live = timed_live();
@@ -196,6 +232,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_thread_s_times_stand_behind_its_counts),
     CHECK_TEST(who_joins_finds_the_times),
     CHECK_TEST(what_calls_cost_as_it_ran_takes_the_place_of_the_start),
+    CHECK_TEST(what_ends_saw_as_it_ran_takes_the_place_of_the_start),
     CHECK_TEST(the_clock_is_in_the_header),
     CHECK_TEST(a_sampled_call_that_waits_in_its_row_is_read),
     CHECK_TEST(nodes_that_no_call_has_begun_are_no_places),

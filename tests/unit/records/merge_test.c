@@ -340,14 +340,6 @@ static void times_become_what_the_mode_says(void)
     }
 }
 
-static hotfn_record_time_info time_of(const hotfn_record *r)
-{
-    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
-
-    CHECK_EQ_I64(hotfn_record_get_time_info(r, &info), HOTFN_OK);
-    return info;
-}
-
 /* How many calls the function's histogram holds. */
 static uint64_t histogram_calls(const hotfn_record *r, uint32_t function)
 {
@@ -358,6 +350,95 @@ static uint64_t histogram_calls(const hotfn_record *r, uint32_t function)
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
         sum += counts[i];
     return sum;
+}
+
+/* A run that mapped an image with one function, f, twice: two functions, each with its calls and times. */
+static void write_twice(const char *path, const uint64_t calls[2], const hotfn_time_cell cells[2])
+{
+    timed_model *model = calloc(1, sizeof *model);
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_record_function f = sample_function("f", 0x1000, HOTFN_STATE_HOOKED);
+    hotfn_live *live = NULL;
+    uint32_t index;
+
+    o.slot_capacity = TIMED_SLOTS;
+    o.thread_capacity = 2;
+    m.path = "/opt/library.so";
+    m.function_count = 1;
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK_EQ_I64(hotfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
+        CHECK_EQ_U64(index, i);
+        sample_count(live, 0, 70, 70, i, calls[i]);
+        model->cells[0][i] = cells[i];
+        model->histograms[i][timed_bucket(50)] = cells[i].timed_calls;
+    }
+    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
+                 HOTFN_OK);
+    hotfn_live_close(live);
+    timed_attach(path, model, 1);
+    free(model);
+}
+
+/* Its times are of both, and in a mean, smallest and largest both are the one run's value. */
+static void an_image_that_a_run_has_twice_is_one_with_all_its_calls(void)
+{
+    static const hotfn_time_cell in_first[2] = { { .total_ticks = 1000,
+                                                   .self_ticks = 600,
+                                                   .timed_calls = 10,
+                                                   .min_ticks = 51,
+                                                   .max_ticks = 300,
+                                                   .histogram = 1 },
+                                                 { .total_ticks = 500,
+                                                   .self_ticks = 400,
+                                                   .timed_calls = 4,
+                                                   .min_ticks = 31,
+                                                   .max_ticks = 200,
+                                                   .histogram = 2 } };
+    static const hotfn_time_cell in_second[2] = { { .timed_calls = 0 },
+                                                  { .total_ticks = 700,
+                                                    .self_ticks = 700,
+                                                    .timed_calls = 6,
+                                                    .min_ticks = 41,
+                                                    .max_ticks = 400,
+                                                    .histogram = 2 } };
+    static const uint64_t first_calls[2] = { 10, 4 }, second_calls[2] = { 0, 6 };
+    static const struct {
+        uint32_t mode;
+        uint64_t calls, total, self, least, most;
+    } rows[] = { { HOTFN_MERGE_SUM, 20, 2200, 1700, 30, 400 },
+                 { HOTFN_MERGE_MEAN, 10, 1100, 850, 35, 350 },
+                 { HOTFN_MERGE_MIN, 6, 700, 700, 30, 300 },
+                 { HOTFN_MERGE_MAX, 14, 1500, 1000, 40, 400 } };
+
+    name_files();
+    write_twice(first, first_calls, in_first);
+    write_twice(second, second_calls, in_second);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
+        hotfn_record *r = merge(rows[i].mode);
+
+        CHECK_EQ_U64(info_of(r).function_count, 1);
+        CHECK_EQ_U64(sample_get(r, 0).calls, rows[i].calls);
+        CHECK_EQ_I64(hotfn_record_get_timing(r, 0, &t), HOTFN_OK);
+        CHECK_EQ_U64(t.timed_calls, rows[i].calls);
+        CHECK_EQ_U64(t.total_ns, rows[i].total);
+        CHECK_EQ_U64(t.self_ns, rows[i].self);
+        CHECK_EQ_U64(t.min_ns, rows[i].least);
+        CHECK_EQ_U64(t.max_ns, rows[i].most);
+        if (rows[i].mode == HOTFN_MERGE_SUM)
+            CHECK_EQ_U64(histogram_calls(r, 0), 20);
+        hotfn_record_close(r);
+    }
+}
+
+static hotfn_record_time_info time_of(const hotfn_record *r)
+{
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+
+    CHECK_EQ_I64(hotfn_record_get_time_info(r, &info), HOTFN_OK);
+    return info;
 }
 
 static void one_run_twice_is_twice_of_all(void)
@@ -463,6 +544,7 @@ static const check_test tests[] = {
     CHECK_TEST(trees_and_slow_calls_stay_with_their_run),
     CHECK_TEST(slow_calls_are_those_that_each_run_would_tell),
     CHECK_TEST(times_become_what_the_mode_says),
+    CHECK_TEST(an_image_that_a_run_has_twice_is_one_with_all_its_calls),
     CHECK_TEST(one_run_twice_is_twice_of_all),
     CHECK_TEST(a_run_that_was_not_timed_leaves_the_merge_without_times),
     CHECK_TEST(a_merge_takes_so_many),

@@ -349,6 +349,18 @@ static void more_slots_than_functions_are_none(void)
     free(f.bytes);
 }
 
+/* Those that are chosen, numbered from 0 on; 0: no more. */
+static void check_shown_threads(const hotfn_record *record, uint32_t first, uint32_t second)
+{
+    hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
+
+    CHECK_EQ_I64(hotfn_record_get_thread(record, 0, &t), HOTFN_OK);
+    CHECK_EQ_U64(t.tid, first);
+    CHECK_EQ_I64(hotfn_record_get_thread(record, 1, &t), second ? HOTFN_OK : HOTFN_E_NOT_FOUND);
+    CHECK_EQ_U64(t.tid, second ? second : first);
+    CHECK_EQ_I64(hotfn_record_get_thread(record, 2, &t), HOTFN_E_NOT_FOUND);
+}
+
 static void process_is_chosen_and_threads_are_told(void)
 {
     hotfn_live *live = sample_live(NULL);
@@ -366,11 +378,14 @@ static void process_is_chosen_and_threads_are_told(void)
     CHECK_EQ_I64(hotfn_record_choose_process(record, 80), HOTFN_OK);
     CHECK_EQ_U64(sample_get(record, 0).calls, 7);
     CHECK_EQ_U64(sample_get(record, 1).calls, 1);
+    check_shown_threads(record, 80, 81);
     CHECK_EQ_I64(hotfn_record_choose_process(record, 99), HOTFN_E_NOT_FOUND);
     CHECK_EQ_U64(sample_get(record, 0).calls, 7);
+    CHECK_EQ_I64(hotfn_record_choose_thread(record, 70), HOTFN_E_NOT_FOUND); /* it still is 80 */
     CHECK_EQ_I64(hotfn_record_choose_thread(record, 81), HOTFN_OK);
     CHECK_EQ_U64(sample_get(record, 0).calls, 0);
     CHECK_EQ_U64(sample_get(record, 1).calls, 1);
+    check_shown_threads(record, 81, 0);
     CHECK_EQ_I64(hotfn_record_choose_process(record, 70),
                  HOTFN_E_NOT_FOUND); /* that thread is the other's */
     CHECK_EQ_U64(sample_get(record, 1).calls, 1);

@@ -21,6 +21,8 @@ static hotfn_record *open_sample(uint64_t longest)
         timed_call(m, 1, GAMMA, i == 7 ? longest : 1000);
     for (uint32_t i = 0; i < 2; i++)
         m->calls[i][GAMMA] *= STANDS_FOR;
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        m->histograms[GAMMA][i] *= STANDS_FOR;
     timed_write_counts(path, m, 2);
     timed_attach(path, m, 2);
     free(m);

@@ -269,6 +269,12 @@ static void sampled_times_are_scaled_up_with_an_error(void)
             r->sums.nodes[i].below_timed * (20 + 10); /* the calls within, both costs of each */
         n->spread = n->timed_calls * stands_for * (stands_for - 1);
     }
+    for (size_t i = 0; i < r->times.entry_count; i++) { /* ten of beta's calls are outermost */
+        hotfn_time_cell *c = &r->times.entries[i].cell;
+        uint64_t outermost = r->times.entries[i].slot == 1 ? 10 : c->timed_calls;
+
+        c->within_timed = (c->within_timed - outermost) * (20 + 10);
+    }
     r->totals[2] *= 2;
     CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
     t = timing(r, 2);
@@ -428,7 +434,39 @@ static void trees_that_make_no_sense_are_cut_down(void)
     hfn_times_finish(&t);
 }
 
+/* Thread 1 of the story: 100 calls of gamma, from outside; it is the first one then, and the only one. */
+static void a_chosen_threads_events_and_nodes_are_its_own(void)
+{
+    timed_model *m;
+    hotfn_record *r = open_story(&m, 20, 10);
+    hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
+    hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
+    uint64_t calls = 0;
+
+    CHECK_EQ_I64(hotfn_record_choose_thread(r, 71), HOTFN_OK);
+    CHECK_EQ_U64(m->event_count[1], 200);
+    for (uint64_t i = 0; i < 200; i++) {
+        CHECK_EQ_I64(hotfn_record_get_event(r, i, &e), HOTFN_OK);
+        CHECK_EQ_U64(e.thread, 0);
+        CHECK_EQ_U64(e.function, function_index(2));
+        CHECK_EQ_U64(e.kind, 1 + i % 2);
+    }
+    CHECK_EQ_I64(hotfn_record_get_event(r, 200, &e), HOTFN_E_NOT_FOUND);
+    for (uint32_t i = 0; hotfn_record_get_node(r, i, &n) == HOTFN_OK; i++) {
+        CHECK_EQ_U64(n.calls > 0 ? n.thread : 0, 0);
+        calls += n.calls;
+    }
+    CHECK_EQ_U64(calls, 100);
+    CHECK_EQ_I64(hotfn_record_choose_thread(r, 70), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_get_event(r, m->event_count[0] - 1, &e), HOTFN_OK);
+    CHECK_EQ_U64(e.function, function_index(0));
+    CHECK_EQ_I64(hotfn_record_get_event(r, m->event_count[0], &e), HOTFN_E_NOT_FOUND);
+    hotfn_record_close(r);
+    free(m);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(a_chosen_threads_events_and_nodes_are_its_own),
     CHECK_TEST(totals_are_the_truth_without_the_cost_of_hooks),
     CHECK_TEST(raw_leaves_the_cost_in),
     CHECK_TEST(percentiles_are_within_three_percent),

@@ -6,12 +6,51 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void path_of(const hotfn_handover *h, char out[64])
+/* Both ends of one handover. */
+typedef struct ends {
+    hotfn_handover *parent;
+    hfn_handover_link target;
+    char *path; /* the target's, as long as it joins */
+} ends;
+
+enum { PATH_BYTES = 64 };
+
+static hotfn_handover *make(void)
 {
-    snprintf(out, 64, "/proc/self/fd/%d", hotfn_handover_fd(h));
+    hotfn_handover *h = NULL;
+
+    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
+    return h;
+}
+
+/* The target comes when the parent has done what it does first. */
+static ends join(hotfn_handover *parent)
+{
+    ends e = { .parent = parent, .path = malloc(PATH_BYTES) };
+
+    snprintf(e.path, PATH_BYTES, "/proc/self/fd/%d", hotfn_handover_fd(parent));
+    CHECK(hfn_handover_join(&e.target, e.path, NULL) == HOTFN_OK);
+    return e;
+}
+
+static void part(ends *e)
+{
+    hfn_handover_leave(&e->target);
+    hotfn_handover_destroy(e->parent);
+    free(e->path);
+}
+
+static hotfn_request question_of_a_module(void)
+{
+    hotfn_request question = HOTFN_REQUEST_INIT;
+
+    question.kind = HOTFN_REQUEST_MODULE;
+    strcpy(question.path, "/some/lib.so");
+    return question;
 }
 
 static void *serve_one(void *user)
@@ -31,23 +70,15 @@ static void *serve_one(void *user)
 
 static void an_asked_question_is_answered(void)
 {
-    hotfn_handover *h = NULL;
-    hfn_handover_link link = { 0 };
-    hotfn_request question = HOTFN_REQUEST_INIT;
+    ends e = join(make());
+    hotfn_request question = question_of_a_module();
     pthread_t thread;
-    char path[64];
 
-    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
-    path_of(h, path);
-    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
-    question.kind = HOTFN_REQUEST_MODULE;
-    strcpy(question.path, "/some/lib.so");
-    pthread_create(&thread, NULL, serve_one, h);
-    CHECK_EQ_U64(hfn_handover_ask(&link, &question), 7);
+    pthread_create(&thread, NULL, serve_one, e.parent);
+    CHECK_EQ_U64(hfn_handover_ask(&e.target, &question), 7);
     pthread_join(thread, NULL);
-    CHECK_EQ_U64(link.shared->mail, HFN_MAIL_FREE);
-    hfn_handover_leave(&link);
-    hotfn_handover_destroy(h);
+    CHECK_EQ_U64(e.target.shared->mail, HFN_MAIL_FREE);
+    part(&e);
 }
 
 static void *wait_long(void *user)
@@ -62,10 +93,9 @@ static void *wait_long(void *user)
 /* Whether it sleeps by then or not; without, this test would take a quarter of an hour. */
 static void a_ring_ends_a_wait(void)
 {
-    hotfn_handover *h = NULL;
+    hotfn_handover *h = make();
     pthread_t thread;
 
-    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
     hotfn_handover_ring(h);
     wait_long(h);
     for (int i = 0; i < 100; i++) {
@@ -80,18 +110,12 @@ static void a_ring_ends_a_wait(void)
 
 static void a_dead_parent_is_not_waited_for(void)
 {
-    hotfn_handover *h = NULL;
-    hfn_handover_link link = { 0 };
+    ends e = join(make());
     hotfn_request question = HOTFN_REQUEST_INIT;
-    char path[64];
 
-    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
-    path_of(h, path);
-    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
-    link.shared->parent_pid = 0x7ffffff0; /* above any pid */
-    CHECK_EQ_U64(hfn_handover_ask(&link, &question), UINT32_MAX);
-    hfn_handover_leave(&link);
-    hotfn_handover_destroy(h);
+    e.target.shared->parent_pid = 0x7ffffff0; /* above any pid */
+    CHECK_EQ_U64(hfn_handover_ask(&e.target, &question), UINT32_MAX);
+    part(&e);
 }
 
 /* The pid of a process that was. */
@@ -108,95 +132,71 @@ static uint32_t dead_pid(void)
 static void who_dies_while_it_asks_blocks_nobody(void)
 {
     static const uint32_t left[] = { HFN_MAIL_WRITING, HFN_MAIL_ANSWERED };
-    hotfn_handover *h = NULL;
-    hfn_handover_link link = { 0 };
-    hotfn_request question = HOTFN_REQUEST_INIT;
-    char path[64];
+    ends e = join(make());
+    hotfn_request question = question_of_a_module();
 
-    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
-    path_of(h, path);
-    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
-    question.kind = HOTFN_REQUEST_MODULE;
-    strcpy(question.path, "/some/lib.so");
     for (int i = 0; i < 2; i++) {
         pthread_t thread;
-        link.shared->mail = HFN_MAIL(dead_pid(), left[i]);
-        pthread_create(&thread, NULL, serve_one, h);
-        CHECK_EQ_U64(hfn_handover_ask(&link, &question), 7);
+        e.target.shared->mail = HFN_MAIL(dead_pid(), left[i]);
+        pthread_create(&thread, NULL, serve_one, e.parent);
+        CHECK_EQ_U64(hfn_handover_ask(&e.target, &question), 7);
         pthread_join(thread, NULL);
-        CHECK_EQ_U64(link.shared->mail, HFN_MAIL_FREE);
+        CHECK_EQ_U64(e.target.shared->mail, HFN_MAIL_FREE);
     }
-    hfn_handover_leave(&link);
-    hotfn_handover_destroy(h);
+    part(&e);
 }
 
 static void an_answer_is_for_who_asked(void)
 {
     uint32_t first = dead_pid(), next = (uint32_t)getpid();
-    hotfn_handover *h = NULL;
-    hfn_handover_link link = { 0 };
+    ends e = join(make());
     hotfn_request question = HOTFN_REQUEST_INIT;
-    char path[64];
 
-    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
-    path_of(h, path);
-    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
-    link.shared->question.kind = HOTFN_REQUEST_MODULE;
-    link.shared->mail = HFN_MAIL(first, HFN_MAIL_ASKED);
-    CHECK(hotfn_handover_wait(h, 1, &question) == HOTFN_OK);
+    e.target.shared->question.kind = HOTFN_REQUEST_MODULE;
+    e.target.shared->mail = HFN_MAIL(first, HFN_MAIL_ASKED);
+    CHECK(hotfn_handover_wait(e.parent, 1, &question) == HOTFN_OK);
     CHECK_EQ_U64(question.kind, HOTFN_REQUEST_MODULE);
-    link.shared->mail = HFN_MAIL(next, HFN_MAIL_ASKED); /* it died, and another asks */
-    CHECK(hotfn_handover_answer(h, 7) == HOTFN_E_STATE);
-    CHECK_EQ_U64(link.shared->mail, HFN_MAIL(next, HFN_MAIL_ASKED));
-    CHECK(hotfn_handover_wait(h, 1, &question) == HOTFN_OK);
-    CHECK(hotfn_handover_answer(h, 8) == HOTFN_OK);
-    CHECK_EQ_U64(link.shared->mail, HFN_MAIL(next, HFN_MAIL_ANSWERED));
-    CHECK(hotfn_handover_answer(h, 9) == HOTFN_E_STATE);
-    hfn_handover_leave(&link);
-    hotfn_handover_destroy(h);
+    e.target.shared->mail = HFN_MAIL(next, HFN_MAIL_ASKED); /* it died, and another asks */
+    CHECK(hotfn_handover_answer(e.parent, 7) == HOTFN_E_STATE);
+    CHECK_EQ_U64(e.target.shared->mail, HFN_MAIL(next, HFN_MAIL_ASKED));
+    CHECK(hotfn_handover_wait(e.parent, 1, &question) == HOTFN_OK);
+    CHECK(hotfn_handover_answer(e.parent, 8) == HOTFN_OK);
+    CHECK_EQ_U64(e.target.shared->mail, HFN_MAIL(next, HFN_MAIL_ANSWERED));
+    CHECK(hotfn_handover_answer(e.parent, 9) == HOTFN_E_STATE);
+    part(&e);
 }
 
 static void a_plan_arrives_whole(void)
 {
-    hotfn_handover *h = NULL;
-    hfn_handover_link link = { 0 };
+    hotfn_handover *h = make();
     uint8_t plan[10000];
     uint64_t bytes = 0;
-    char path[64];
+    ends e;
 
     for (size_t i = 0; i < sizeof plan; i++)
         plan[i] = (uint8_t)(i * 7);
-    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
     CHECK(hotfn_handover_add_plan(h, 3, "x", 1, NULL) == HOTFN_OK);
     CHECK(hotfn_handover_add_plan(h, 4, plan, sizeof plan, NULL) == HOTFN_OK);
-    path_of(h, path);
-    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
-    const void *got = hfn_handover_map_plan(&link, 4, &bytes);
+    e = join(h);
+    const void *got = hfn_handover_map_plan(&e.target, 4, &bytes);
     CHECK_EQ_U64(bytes, sizeof plan);
     CHECK(got && memcmp(got, plan, sizeof plan) == 0);
-    CHECK(hfn_handover_map_plan(&link, 5, &bytes) == NULL);
+    CHECK(hfn_handover_map_plan(&e.target, 5, &bytes) == NULL);
     CHECK(hotfn_handover_add_plan(h, HFN_HANDOVER_PLANS, plan, 1, NULL) == HOTFN_E_LIMIT);
     CHECK(hotfn_handover_add_plan(h, 5, plan, HFN_HANDOVER_BYTES, NULL) == HOTFN_E_LIMIT);
-    hfn_handover_leave(&link);
-    hotfn_handover_destroy(h);
+    part(&e);
 }
 
 static void a_lying_place_is_not_mapped(void)
 {
-    hotfn_handover *h = NULL;
-    hfn_handover_link link = { 0 };
+    ends e = join(make());
     uint64_t bytes = 0;
-    char path[64];
 
-    CHECK(hotfn_handover_create(&h, NULL, NULL) == HOTFN_OK);
-    path_of(h, path);
-    CHECK(hfn_handover_join(&link, path, NULL) == HOTFN_OK);
-    link.shared->plans[0] = (hfn_plan_place){ HFN_HANDOVER_BYTES - 1, 4096 };
-    CHECK(hfn_handover_map_plan(&link, 0, &bytes) == NULL);
-    link.shared->plans[0] = (hfn_plan_place){ UINT64_MAX, UINT64_MAX };
-    CHECK(hfn_handover_map_plan(&link, 0, &bytes) == NULL);
-    hfn_handover_leave(&link);
-    hotfn_handover_destroy(h);
+    e.target.shared->plans[0] = (hfn_plan_place){ HFN_HANDOVER_BYTES - 1, 4096 };
+    CHECK(hfn_handover_map_plan(&e.target, 0, &bytes) == NULL);
+    e.target.shared->plans[0] = (hfn_plan_place){ UINT64_MAX, UINT64_MAX };
+    CHECK(hfn_handover_map_plan(&e.target, 0, &bytes) == NULL);
+    part(&e);
 }
 
 static void something_else_is_not_joined(void)

@@ -129,7 +129,7 @@ static void options_that_are_not_known_are_refused(void)
     hotfn_verdicts *verdicts = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    options.flags = 4;
+    options.flags = HOTFN_VERDICTS_NO_COMEBACK << 1;
     CHECK_EQ_I64(hotfn_verdicts_judge(&verdicts, j.image, j.functions, &options, NULL, &err),
                  HOTFN_E_OPTION);
     CHECK(verdicts == NULL && err.text[0] != 0);

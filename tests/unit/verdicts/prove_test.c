@@ -43,6 +43,64 @@ static void a_way_behind_a_call_gives_way_to_another(void)
     CHECK(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xD0\x31\xC0") != 0);
 }
 
+/* push rbp; mov rbp, rsp; test rdi, rdi; je 2f; push rax; call rax; 1: ...; leave; ret; 2: nop; jmp 1b: the way
+ * behind the call is read first, and what it showed is worth nothing when the other comes. */
+static void the_other_way_is_read_with_its_own_depth(void)
+{
+#define FRAME_TEST "\x55\x48\x89\xE5\x48\x85\xFF\x74"
+#define PUSH_CALL "\x50\xFF\xD0"
+    CHECK_EQ_U64(REASON_OF(FRAME_TEST "\x05" PUSH_CALL "\xC9\xC3\x90\xEB\xFB"), 0);
+    CHECK_EQ_U64(REASON_OF(FRAME_TEST "\x09" PUSH_CALL "\x48\x8B\x04\x24\xC9\xC3\x90\xEB\xF7"),
+                 0); /* rax = [rsp] */
+    CHECK_EQ_U64(REASON_OF(FRAME_TEST "\x0A" PUSH_CALL "\x48\x8B\x44\x24\x08\xC9\xC3\x90\xEB\xF6"),
+                 HOTFN_REASON_RETURN_ADDRESS); /* rax = [rsp+8] */
+}
+
+/* f: test rdi, rdi; je f.cold; nop; ret; f.cold jumps back to the nop. */
+static uint32_t reason_of_cold_part(const char *cold)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_CODE(&s, "\x48\x85\xFF\x90\x90\x0F"), back, part = f + 64;
+    uint32_t reason;
+
+    scene_branch(&s, 0x84, part); /* 0F 84 */
+    back = SCENE_CODE(&s, "\x90\xC3");
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    scene_nops(&s, part - scene_here(&s));
+    scene_code(&s, cold, strlen(cold));
+    scene_branch(&s, 0xE9, back);
+    scene_symbol(&s, "f.cold", part, scene_here(&s) - part, FUNC);
+    s.fdes[s.fde_count++] =
+        (scene_fde){ .begin = part, .size = (uint32_t)(scene_here(&s) - part), .inner = true };
+    judge(&s);
+    CHECK_EQ_U64(scene_verdict(&s, part).pub.verdict, HOTFN_VERDICT_FRAGMENT);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+
+static void a_way_through_another_part_is_as_good_as_any(void)
+{
+    CHECK_EQ_U64(reason_of_cold_part("\x31\xC0"), 0);
+    CHECK_EQ_U64(reason_of_cold_part("\x53"), UNKNOWN); /* push rbx */
+    CHECK_EQ_U64(reason_of_cold_part("\x48\x8D\x44\x24\x08"), ARGUMENTS);
+}
+
+/* push rbx; mov rax, rdi; nop; call the function that begins where this one ends; pop rbx; ret */
+static void a_call_of_the_next_function_is_none_inside(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_CODE(&s, "\x53\x48\x89\xF8\x90"), next = f + 12;
+
+    scene_branch(&s, 0xE8, next);
+    SCENE_CODE(&s, "\x5B\xC3");
+    scene_symbol(&s, "f", known(&s, f), 12, FUNC);
+    known(&s, SCENE_FUNCTION(&s, "next", LEAF));
+    judge(&s);
+    CHECK_EQ_U64(reason_at(&s, f), 0);
+    scene_finish(&s);
+}
+
 /* More places than the prover has room for at first. */
 static void a_function_of_many_places_is_followed_to_the_last(void)
 {
@@ -60,11 +118,11 @@ static void a_function_of_many_places_is_followed_to_the_last(void)
 
 /* ---- Tables. */
 
-/* 5 bytes; a switch over rdi with two cases: the end behind it, and another.  Code without zeros. */
+/* Code; a switch over rdi with two cases: the end behind it, and another.  Code without zeros. */
 static uint32_t reason_of_switch(const char *before, const char *behind, const char *one)
 {
     scene s = scene_begin();
-    uint64_t f = scene_code(&s, before, 5), end;
+    uint64_t f = scene_code(&s, before, strlen(before)), end;
     uint32_t offset, reason;
 
     SCENE_CODE(&s,
@@ -90,6 +148,18 @@ static void cases_are_followed_with_the_stack_of_their_jump(void)
     CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x31\xC0" POPS), 0);
     CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x31\xC0\xC3"), UNKNOWN); /* without pop rbx */
     CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x48\x8D\x44\x24\x10" POPS), ARGUMENTS);
+}
+
+/* The line that shows the table may be longer than what is kept of it, and cut anywhere. */
+static void a_switch_behind_a_long_line_is_seen(void)
+{
+    char before[3 * 140 + 1] = "\x48\x31\xC0\x48\x31\xD2"; /* xor rax, rax; xor rdx, rdx */
+
+    for (int count = 2; count < 140; count++) {
+        if (!CHECK_EQ_U64(reason_of_switch(before, "\x31\xC0\xC3", "\x31\xD2\xC3"), 0))
+            return;
+        memcpy(before + 3 * count, "\x48\x89\xF8", 3); /* mov rax, rdi */
+    }
 }
 
 /* rax = rcx + the entry; jmp rax, once more */
@@ -145,7 +215,7 @@ static void a_jump_by_the_plt_is_followed_where_it_must_lead(void)
 
 /* A function of a standard's name that others can reach is passed what the standard says: it has no more to
  * pass on. */
-static uint32_t reason_of_unknown_tail(const char *name, bool exported)
+static uint32_t reason_of_unknown_tail(const char *name, const char *other, bool exported)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, name, "\x48\x89\xF8\x48\xFF\xE0"); /* mov rax, rdi; jmp rax */
@@ -153,6 +223,8 @@ static uint32_t reason_of_unknown_tail(const char *name, bool exported)
 
     if (exported)
         scene_export(&s, name, f, 6);
+    if (other)
+        scene_export(&s, other, f, 6);
     known(&s, f);
     judge(&s);
     reason = reason_at(&s, f);
@@ -162,17 +234,25 @@ static uint32_t reason_of_unknown_tail(const char *name, bool exported)
 
 static void a_standards_function_passes_nothing_on_by_the_stack(void)
 {
-    CHECK_EQ_U64(reason_of_unknown_tail("memcpy", true), 0);
-    CHECK_EQ_U64(reason_of_unknown_tail("memcpy", false), HOTFN_REASON_TAIL_UNKNOWN);
-    CHECK_EQ_U64(reason_of_unknown_tail("other", true), HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(reason_of_unknown_tail("memcpy", NULL, true), 0);
+    CHECK_EQ_U64(reason_of_unknown_tail("memcpy", NULL, false), HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(reason_of_unknown_tail("other", NULL, true), HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(reason_of_unknown_tail("memcpy", "memcpy_fast", true), 0);
+    CHECK_EQ_U64(reason_of_unknown_tail("a_copy", "memcpy", true), 0);
+    CHECK_EQ_U64(reason_of_unknown_tail("z", "memcpy", true), 0);
+    CHECK_EQ_U64(reason_of_unknown_tail("a_copy", "another", true), HOTFN_REASON_TAIL_UNKNOWN);
 }
 
 static const check_test tests[] = {
     CHECK_TEST(ways_meet_at_one_depth),
     CHECK_TEST(where_ways_meet_only_what_all_agree_on_is_known),
     CHECK_TEST(a_way_behind_a_call_gives_way_to_another),
+    CHECK_TEST(the_other_way_is_read_with_its_own_depth),
+    CHECK_TEST(a_way_through_another_part_is_as_good_as_any),
+    CHECK_TEST(a_call_of_the_next_function_is_none_inside),
     CHECK_TEST(a_function_of_many_places_is_followed_to_the_last),
     CHECK_TEST(cases_are_followed_with_the_stack_of_their_jump),
+    CHECK_TEST(a_switch_behind_a_long_line_is_seen),
     CHECK_TEST(all_jumps_through_tables_stand_at_one_depth),
     CHECK_TEST(a_jump_by_the_plt_is_followed_where_it_must_lead),
     CHECK_TEST(a_standards_function_passes_nothing_on_by_the_stack),

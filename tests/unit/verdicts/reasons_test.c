@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-#define LAST_REASON HOTFN_REASON_OWN_STACK_WALK
+#define LAST_REASON HOTFN_REASON_OWN_ADDRESS
 
 static void reasons_have_names_of_their_own(void)
 {

@@ -52,6 +52,42 @@ static void what_returns_take_along_is_one_word_or_all(void)
     CHECK_EQ_U64(REASON_OF("\x85\xC0\x90\x74\x03\xC2\x04\x00\xC3"), HOTFN_REASON_RETURN_POPS);
 }
 
+/* f: test eax, eax; je the next; jmp to g; mov edx, eax; jmp to h.  What it is compiled to take along, both must. */
+static uint32_t flags_of_two_tails(const char *g, size_t g_size, const char *h, size_t h_size)
+{
+    scene s = scene_begin_i386();
+    uint64_t first = known(&s, scene_function(&s, "g", g, g_size)), second, f;
+    uint32_t flags;
+
+    second = known(&s, scene_function(&s, "h", h, h_size));
+    f = SCENE_CODE(&s, "\x85\xC0\x90\x74\x05");
+    scene_branch(&s, 0xE9, first);
+    SCENE_CODE(&s, "\x89\xC2");
+    scene_branch(&s, 0xE9, second);
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    judge(&s);
+    flags = flags_at(&s, f);
+    scene_finish(&s);
+    return flags;
+}
+#define TAILS(g, h) flags_of_two_tails(g, sizeof(g) - 1, h, sizeof(h) - 1)
+
+static void what_is_jumped_on_to_takes_the_same_along(void)
+{
+    static const char nothing[] = "\x53\x90\x5B\x90\x90\xC3", word[] = "\x53\x90\x5B\xC2\x04\x00",
+                      words[] = "\x53\x90\x5B\xC2\x08\x00",
+                      never[] = "\x53\x90\x5B\x90\x90\x0F\x0B";
+    const uint32_t differ = HOTFN_REASON_RETURN_POPS;
+
+    CHECK_EQ_U64(copies(TAILS(nothing, nothing)), TIMED(0, NOTHING));
+    CHECK_EQ_U64(copies(TAILS(words, words)), TIMED(2, ALL));
+    CHECK_EQ_U64(copies(TAILS(words, never)), TIMED(2, ALL));
+    CHECK_EQ_U64(copies(TAILS(never, word)), TIMED(1, ALL));
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(TAILS(nothing, word)), differ);
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(TAILS(word, nothing)), differ);
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(TAILS(word, words)), differ);
+}
+
 /* lea ecx, [esp+4]; and esp, -16; push [ecx-4]; push ebp; mov ebp, esp; push ecx; sub esp, 4 ... */
 #define REALIGNS "\x8D\x4C\x24\x04\x83\xE4\xF0\xFF\x71\xFC\x55\x89\xE5\x51\x83\xEC\x04"
 
@@ -227,7 +263,8 @@ static uint32_t plt_flags(scene s, const char *name, uint64_t own, const char *b
     scene_finish(&s);
     return flags;
 }
-#define JUMP_ON(scene, name) plt_flags(scene, name, 0, "\x31\xC0\x90\x90\x90", 0xE9, "", 0)
+#define JUMP_BEHIND(scene, name, before) plt_flags(scene, name, 0, before, 0xE9, "", 0)
+#define JUMP_ON(scene, name) JUMP_BEHIND(scene, name, "\x31\xC0\x90\x90\x90")
 #define CALLS_PLT(name, own)                                                                       \
     HOTFN_VERDICT_TIMING_REASON(                                                                   \
         plt_flags(scene_begin_i386(), name, own, PUSHES, 0xE8, TOUCHES, sizeof TOUCHES - 1))
@@ -235,6 +272,13 @@ static uint32_t plt_flags(scene s, const char *name, uint64_t own, const char *b
 static void a_standards_function_takes_seven_words_at_most(void)
 {
     CHECK_EQ_U64(copies(JUMP_ON(scene_begin_i386(), "memcpy")), TIMED(7, NOTHING));
+    /* eax = [esp+4], [esp+28], [esp+32] */
+    CHECK_EQ_U64(copies(JUMP_BEHIND(scene_begin_i386(), "memcpy", "\x8B\x44\x24\x04\x90")),
+                 TIMED(7, NOTHING));
+    CHECK_EQ_U64(copies(JUMP_BEHIND(scene_begin_i386(), "memcpy", "\x8B\x44\x24\x1C\x90")),
+                 TIMED(7, NOTHING));
+    CHECK_EQ_U64(copies(JUMP_BEHIND(scene_begin_i386(), "memcpy", "\x8B\x44\x24\x20\x90")),
+                 TIMED(8, NOTHING));
     CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(JUMP_ON(scene_begin_i386(), "other")),
                  HOTFN_REASON_TAIL_UNKNOWN);
     CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(JUMP_ON(scene_begin_i386(), "div")),
@@ -249,6 +293,9 @@ static void what_takes_nothing_off_the_stack_is_known_by_name(void)
 {
     CHECK_EQ_U64(CALLS_PLT("memcpy", 0), 0);
     CHECK_EQ_U64(CALLS_PLT("snprintf", 0), 0);
+    CHECK_EQ_U64(CALLS_PLT("sscanf", 0), 0);
+    CHECK_EQ_U64(CALLS_PLT("__stack_chk_fail", 0), 0);
+    CHECK_EQ_U64(CALLS_PLT("__stack_chk_fai", 0), HOTFN_REASON_STACK_UNKNOWN);
     CHECK_EQ_U64(CALLS_PLT("__cxa_throw", 0), 0);
     CHECK_EQ_U64(CALLS_PLT("_ZSt17__throw_bad_allocv", 0), 0);
     CHECK_EQ_U64(CALLS_PLT("_ZSt9terminatev", 0), HOTFN_REASON_STACK_UNKNOWN);
@@ -299,6 +346,24 @@ static uint32_t thunk_flags(const char *thunk, size_t thunk_size, const char *be
 #define BEHIND_THUNK(thunk, behind)                                                                \
     HOTFN_VERDICT_TIMING_REASON(thunk_flags(thunk, sizeof(thunk) - 1, behind, sizeof(behind) - 1))
 
+/* Of f, xor eax, eax; nop; jmp to the thunk, which a function follows that does no harm. */
+static uint32_t jump_to_thunk(void)
+{
+    scene s = scene_begin_i386();
+    uint64_t t = known(&s, SCENE_FUNCTION(&s, "t", "\x8B\x1C\x24\xC3")), f;
+    uint32_t reason;
+
+    scene_nops(&s, 16);
+    f = SCENE_CODE(&s, "\x31\xC0\x90\x90\x90");
+    scene_branch(&s, 0xE9, t);
+    scene_symbol(&s, "f", known(&s, f), 10, FUNC);
+    SCENE_FUNCTION(&s, "next", "\x31\xC0\x90\x90\x90\xC3");
+    judge(&s);
+    reason = reason_at(&s, f);
+    scene_finish(&s);
+    return reason;
+}
+
 static void a_thunk_that_gives_the_place_of_its_call_is_none_of_the_callees(void)
 {
     /* mov ebx, [esp]; ret; then eax = [esp]; ud2: nothing was taken */
@@ -306,6 +371,8 @@ static void a_thunk_that_gives_the_place_of_its_call_is_none_of_the_callees(void
     CHECK_EQ_U64(BEHIND_THUNK("\x8B\x1C\x24\xC3", "\xC9\xC3"), 0); /* leave; ret */
     /* mov ebp, [esp]: what it held before is gone */
     CHECK_EQ_U64(BEHIND_THUNK("\x8B\x2C\x24\xC3", "\xC9\xC3"), HOTFN_REASON_STACK_UNKNOWN);
+    /* who jumps there ends there */
+    CHECK_EQ_U64(jump_to_thunk(), HOTFN_REASON_TAIL_UNPROVEN);
     /* push ebp; mov ebp, esp; xor eax, eax; call +0; pop eax; pop ebp; ret */
     CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x31\xC0\xE8\x00\x00\x00\x00\x58\x5D\xC3"), 0);
     CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x31\xC0\xE8\x00\x00\x00\x00\x5D\xC3"),
@@ -337,6 +404,7 @@ static void what_is_taken_off_the_gots_address_is_a_function(void)
 static const check_test tests[] = {
     CHECK_TEST(words_of_arguments_are_counted),
     CHECK_TEST(what_returns_take_along_is_one_word_or_all),
+    CHECK_TEST(what_is_jumped_on_to_takes_the_same_along),
     CHECK_TEST(arguments_are_found_by_a_register_when_the_stack_is_realigned),
     CHECK_TEST(a_known_callee_takes_what_its_returns_say),
     CHECK_TEST(a_callee_that_cannot_be_told_takes_nothing_if_returns_show_it),

@@ -53,6 +53,18 @@ static void each_shape_is_refused_for_its_reason(void)
                  HOTFN_REASON_STACK_UNKNOWN);
 }
 
+/* Each call of it may stand behind a frame of ours or not, so a later one finds its variables elsewhere. */
+static void who_compares_addresses_of_several_calls_is_refused(void)
+{
+#define OWN "\x48\x8D\x44\x24\xF0" /* lea rax, [rsp-16] */
+    CHECK_EQ_U64(REASON_OF(OWN "\x48\x3B\x07\x74\x03\x48\x89\x07\xC3"), HOTFN_REASON_OWN_ADDRESS);
+    CHECK_EQ_U64(REASON_OF("\x48\x85\xFF\x74\x09" OWN "\x48\x89\x07\xC3" OWN "\x48\x3B\x07\xC3"),
+                 HOTFN_REASON_OWN_ADDRESS); /* each on a way of its own */
+    CHECK_EQ_U64(REASON_OF(OWN "\x48\x3B\x07\x74\x03\x48\x89\x0F\xC3"), 0); /* [rdi] = rcx */
+    CHECK_EQ_U64(REASON_OF(OWN "\x48\x3B\x0F\x74\x03\x48\x89\x07\xC3"), 0); /* cmp rcx, [rdi] */
+#undef OWN
+}
+
 static void arguments_at_known_places_are_copied(void)
 {
     CHECK_EQ_U64(WORDS_OF(LEAF), 0);
@@ -79,6 +91,48 @@ static void arguments_that_only_a_piece_reads_are_copied(void)
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, f).pub.flags), 3);
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, piece).pub.flags), 0);
     scene_finish(&s);
+}
+
+typedef enum piece_end { RETURNS, TO_OTHER, TO_ITSELF } piece_end;
+
+/* Of a caller of a piece: code; then jmp to itself or to another piece, mov rax, [rbp+40]; nop; ret; or ret. */
+static uint32_t flags_of_piece(const char *code, piece_end end)
+{
+    scene s = scene_begin();
+    uint64_t piece = scene_code(&s, code, strlen(code)), f, other = piece + 32;
+    uint32_t flags;
+
+    if (end != RETURNS)
+        scene_branch(&s, 0xE9, end == TO_OTHER ? other : piece);
+    SCENE_CODE(&s, "\xC3");
+    scene_symbol(&s, "piece", known(&s, piece), scene_here(&s) - piece, FUNC);
+    scene_nops(&s, other - scene_here(&s));
+    SCENE_FUNCTION(&s, "other", "\x48\x8B\x45\x28\x90\xC3");
+    known(&s, other);
+    f = SCENE_CODE(&s, "\x55\x48\x89\xE5\x31\xC0");
+    scene_branch(&s, 0xE8, piece);
+    SCENE_CODE(&s, "\x5D\xC3");
+    scene_symbol(&s, "f", known(&s, f), 13, FUNC);
+    judge(&s);
+    flags = flags_at(&s, f);
+    scene_finish(&s);
+    return flags;
+}
+#define REASON_OF_PIECE(code, end) HOTFN_VERDICT_TIMING_REASON(flags_of_piece(code, end))
+
+static void what_a_piece_does_in_its_callers_frame_the_caller_does(void)
+{
+    static const char reads[] = "\x48\x8B\x45\x20\x90"; /* mov rax, [rbp+32]; nop */
+
+    CHECK_EQ_U64(REASON_OF_PIECE("\x48\x8B\x45\x08\x90", RETURNS), HOTFN_REASON_RETURN_ADDRESS);
+    CHECK_EQ_U64(REASON_OF_PIECE("\x48\x89\xF8\x48\x8B\x45\x08", RETURNS),
+                 HOTFN_REASON_RETURN_ADDRESS); /* mov rax, rdi; mov rax, [rbp+8] */
+    CHECK_EQ_U64(REASON_OF_PIECE("\x48\x8B\x45\x20\x48\x8D\x45\x10", RETURNS),
+                 HOTFN_REASON_STACK_ARGUMENTS); /* mov rax, [rbp+32]; lea rax, [rbp+16] */
+    /* it ends with a jump to another, or to itself */
+    CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(flags_of_piece(reads, RETURNS)), 3);
+    CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(flags_of_piece(reads, TO_OTHER)), 4);
+    CHECK_EQ_U64(REASON_OF_PIECE(reads, TO_ITSELF), HOTFN_REASON_STACK_UNKNOWN);
 }
 
 /* by: xor eax, eax; nop; jmp takes; what it is jumped to from copies as much. */
@@ -172,7 +226,7 @@ static uint64_t ends_at_two(scene *s, const char *name, uint64_t first, uint64_t
 static void a_call_ends_where_its_jump_comes_back(void)
 {
     scene s = scene_begin();
-    uint64_t bad = SCENE_FUNCTION(&s, "bad", TAKES_ARGUMENT), good, jump, branch, chain, both,
+    uint64_t bad = SCENE_FUNCTION(&s, "bad", TAKES_ARGUMENT), good, jump, branch, chain, both, same,
              mixed;
     uint64_t takes, touches;
 
@@ -182,6 +236,7 @@ static void a_call_ends_where_its_jump_comes_back(void)
     branch = ENDS_AT(&s, "branch", "\x48\x85\xFF\x66\x90", 0x85, bad);
     chain = ENDS_AT(&s, "chain", OR_RETURNS, 0xE9, jump);
     both = ends_at_two(&s, "both", bad, chain); /* a stub has room for one */
+    same = ends_at_two(&s, "same", bad, bad);
     mixed = ends_at_two(&s, "mixed", bad, takes);
     touches = ENDS_AT(&s, "touches", "\x48\x89\x74\x24\x08\x48\x85\xFF\x74\x05", 0xE9, bad);
     known(&s, bad), known(&s, good), known(&s, takes);
@@ -192,6 +247,8 @@ static void a_call_ends_where_its_jump_comes_back(void)
     CHECK_EQ_U64(comes_to(&s, chain), jump);
     CHECK_EQ_U64(comes_to(&s, good), 0);
     CHECK_EQ_U64(reason_at(&s, both), HOTFN_REASON_TAIL_UNPROVEN);
+    CHECK_EQ_U64(reason_at(&s, same), 0);
+    CHECK_EQ_U64(comes_to(&s, same), bad);
     CHECK_EQ_U64(reason_at(&s, mixed), 0); /* what stays behind the frame has its argument copied */
     CHECK_EQ_U64(comes_to(&s, mixed), bad);
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, mixed).pub.flags), 2);
@@ -311,6 +368,100 @@ static uint32_t reason_of_far_case(const char *part, size_t size)
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
+}
+
+/* A switch; case 1 is the function other, which takes what is given. */
+static uint32_t flags_of_case_in_function(const char *before, const char *other, size_t size)
+{
+    scene s = scene_begin();
+    uint64_t f = scene_code(&s, before, strlen(before)), at, end;
+    uint32_t offset, flags;
+
+    SCENE_CODE(&s,
+               "\x83\xFF\x01\x77\x10\x48\x8D\x0D"); /* cmp edi, 1; ja the end; lea rcx, the table */
+    put(s.text, RODATA - (scene_here(&s) + 4), 4);
+    end = SCENE_CODE(&s, "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0\xC3") + 9; /* dispatch; ret */
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    scene_nops(&s, 16);
+    at = known(&s, scene_function(&s, "other", other, size));
+    offset = (uint32_t)(end - RODATA), memcpy(s.rodata, &offset, 4);
+    offset = (uint32_t)(at - RODATA), memcpy(s.rodata + 4, &offset, 4);
+    judge(&s);
+    flags = flags_at(&s, f);
+    scene_finish(&s);
+    return flags;
+}
+#define CASE_IN(before, other) flags_of_case_in_function(before, other, sizeof(other) - 1)
+
+static void a_case_that_is_a_function_is_jumped_on_to(void)
+{
+    static const char plain[] = "\x48\x89\xF8\x66\x90";
+
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(CASE_IN(plain, "\x31\xC0\x90\x90\x90\xC3")), 0);
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(CASE_IN(plain, TAKES_ARGUMENT)),
+                 HOTFN_REASON_TAIL_UNPROVEN);
+    /* mov rax, [rsp+24]; nop; ret */
+    CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(CASE_IN(plain, "\x48\x8B\x44\x24\x18\x90\xC3")), 3);
+    /* push rbx first: it is no function that is entered then */
+    CHECK_EQ_U64(
+        HOTFN_VERDICT_TIMING_REASON(CASE_IN("\x53\x48\x89\xF8\x90", "\x31\xC0\x90\x90\x90\xC3")),
+        HOTFN_REASON_STACK_UNKNOWN);
+}
+
+/* f: xor eax, eax; a loop, which has places of its own; then the jump by a table of two addresses. */
+typedef struct table_of_functions {
+    const char *bound;  /* cmp edi, 1; ja the ret, or none */
+    const char *second; /* code; NULL: a word that the loader fills, or nobody */
+    size_t second_size;
+    bool switches; /* the first is a place in f */
+} table_of_functions;
+
+static uint32_t flags_of_table(table_of_functions c)
+{
+    scene s = scene_begin();
+    uint64_t first = known(&s, SCENE_FUNCTION(&s, "first", LEAF)), second = 0, f, word;
+    uint32_t flags;
+
+    if (c.second)
+        second = known(&s, scene_function(&s, "second", c.second, c.second_size));
+    scene_nops(&s, 16);
+    f = SCENE_CODE(
+        &s, "\x31\xC0\x66\x90\xFF\xC0\x83\xF8\x08\x75\xF9"); /* 1: inc eax; cmp eax, 8; jne 1b */
+    scene_code(&s, c.bound, strlen(c.bound));
+    SCENE_CODE(&s, "\xFF\x24\xFD"); /* jmp [table + rdi*8] */
+    put(s.text, s.b->base + RODATA, 4);
+    if (c.switches)
+        first = scene_here(&s);
+    SCENE_CODE(&s, "\xC3");
+    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    word = s.b->base + first, memcpy(s.rodata, &word, 8);
+    word = second ? s.b->base + second : 0, memcpy(s.rodata + 8, &word, 8);
+    judge(&s);
+    flags = flags_at(&s, f);
+    scene_finish(&s);
+    return flags;
+}
+#define FLAGS_OF_TABLE(...) flags_of_table((table_of_functions){ __VA_ARGS__ })
+#define SECOND(code) .second = code, .second_size = sizeof(code) - 1
+#define BOUND .bound = "\x83\xFF\x01\x77\x07"
+
+/* What a function jumps on to through a table is passed the stack as it stands: `return table[k](...)`. */
+static void a_table_of_functions_is_the_end_of_a_call(void)
+{
+#define READS_THREE "\x48\x8B\x44\x24\x18\x90\xC3" /* mov rax, [rsp+24] */
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(FLAGS_OF_TABLE(BOUND, SECOND(LEAF))), 0);
+    CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(FLAGS_OF_TABLE(BOUND, SECOND(READS_THREE))), 3);
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(FLAGS_OF_TABLE(BOUND, SECOND(TAKES_ARGUMENT))),
+                 HOTFN_REASON_TAIL_UNPROVEN);
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(FLAGS_OF_TABLE(BOUND)), HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(FLAGS_OF_TABLE(.bound = "", SECOND(LEAF))),
+                 HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(
+        HOTFN_VERDICT_TIMING_REASON(FLAGS_OF_TABLE(.bound = "", SECOND(LEAF), .switches = true)),
+        0);
+    CHECK_EQ_U64(
+        HOTFN_VERDICT_ARGUMENTS(FLAGS_OF_TABLE(.bound = "", SECOND(READS_THREE), .switches = true)),
+        3);
 }
 
 static void cases_in_another_part_are_followed(void)
@@ -516,8 +667,10 @@ static void nobody_asked_nothing_is_timed(void)
 static const check_test tests[] = {
     CHECK_TEST(what_keeps_to_its_frame_is_timed),
     CHECK_TEST(each_shape_is_refused_for_its_reason),
+    CHECK_TEST(who_compares_addresses_of_several_calls_is_refused),
     CHECK_TEST(arguments_at_known_places_are_copied),
     CHECK_TEST(arguments_that_only_a_piece_reads_are_copied),
+    CHECK_TEST(what_a_piece_does_in_its_callers_frame_the_caller_does),
     CHECK_TEST(arguments_of_a_tail_jump_are_copied_before),
     CHECK_TEST(tail_jumps_need_proven_targets),
     CHECK_TEST(tail_jumps_may_lead_to_what_is_proven_but_not_timed),
@@ -525,6 +678,8 @@ static const check_test tests[] = {
     CHECK_TEST(circles_of_tail_jumps_come_back),
     CHECK_TEST(a_call_at_the_end_may_never_return),
     CHECK_TEST(ways_behind_calls_must_meet_at_one_depth),
+    CHECK_TEST(a_case_that_is_a_function_is_jumped_on_to),
+    CHECK_TEST(a_table_of_functions_is_the_end_of_a_call),
     CHECK_TEST(cases_in_another_part_are_followed),
     CHECK_TEST(a_part_that_jumps_to_an_entry_is_followed),
     CHECK_TEST(a_part_that_two_functions_jump_to_is_nobodys),

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The leaders of a proof: the places that code leads to, each with the stack that all ways to it agree on.  A way
+ * that tells something new has its leader read again; each time less is known there than before, so the reading
+ * ends.  Also the prover's working memory.
+ */
+#include "verdicts/prove.h"
+
+#include <string.h>
+
+enum { LEADERS_MAX = 1 << 15, FIRST_CAPACITY = 256 };
+
+/* ---- Memory. */
+
+static bool make_leaders(hfn_prover *p, uint32_t capacity)
+{
+    p->leaders = hfn_alloc(&p->judging->env, capacity * sizeof *p->leaders);
+    p->capacity = p->leaders ? capacity : 0;
+    hfn_prove_no_leaders(p);
+    return p->leaders != NULL;
+}
+
+void hfn_prove_no_leaders(hfn_prover *p)
+{
+    for (uint32_t i = 0; i < p->capacity; i++)
+        p->leaders[i].rva = UINT64_MAX;
+    p->count = 0;
+}
+
+bool hfn_prover_init(hfn_prover *p, hfn_judging *j, const hfn_verdict *items)
+{
+    *p = (hfn_prover){ .judging = j, .items = items };
+    return make_leaders(p, FIRST_CAPACITY);
+}
+
+void hfn_prover_finish(hfn_prover *p)
+{
+    const hotfn_env *env = &p->judging->env;
+
+    hfn_free(env, p->leaders, p->capacity * sizeof *p->leaders);
+    hfn_free(env, p->queue, p->queue_capacity * sizeof *p->queue);
+    hfn_free(env, p->calls, p->call_capacity * sizeof *p->calls);
+    hfn_free(env, p->tails, p->tail_capacity * sizeof *p->tails);
+    hfn_free(env, p->parts, p->part_capacity * sizeof *p->parts);
+    hfn_free(env, p->ways, p->way_capacity * sizeof *p->ways);
+}
+
+bool hfn_prove_append(hfn_prover *p, void **items, size_t *count, size_t *capacity,
+                      const void *item, size_t bytes)
+{
+    if (!hfn_grow(&p->judging->env, items, capacity, *count + 1, bytes)) {
+        p->no_memory = true;
+        return false;
+    }
+    memcpy((char *)*items + (*count)++ * bytes, item, bytes);
+    return true;
+}
+
+/* ---- The table, by rva, and the queue of those that are to be read. */
+
+hfn_leader *hfn_prove_leader(const hfn_prover *p, uint64_t rva)
+{
+    uint32_t at = (uint32_t)(rva * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (p->capacity - 1);
+
+    while (p->leaders[at].rva != UINT64_MAX && p->leaders[at].rva != rva)
+        at = (at + 1) & (p->capacity - 1);
+    return &p->leaders[at];
+}
+
+static bool put_in_queue(hfn_prover *p, const hfn_leader *l)
+{
+    uint32_t index = (uint32_t)(l - p->leaders);
+
+    return hfn_prove_append(p, (void **)&p->queue, &p->queue_count, &p->queue_capacity, &index,
+                            sizeof index);
+}
+
+static void enqueue(hfn_prover *p, hfn_leader *l)
+{
+    if (!l->queued && put_in_queue(p, l))
+        l->queued = true;
+}
+
+/* The queue holds places in the table, so it is made anew. */
+static bool grow_table(hfn_prover *p)
+{
+    hfn_leader *old = p->leaders;
+    uint32_t old_capacity = p->capacity;
+
+    if (!make_leaders(p, old_capacity * 2)) {
+        p->leaders = old;
+        p->capacity = old_capacity;
+        p->no_memory = true;
+        return false;
+    }
+    p->queue_count = 0;
+    for (uint32_t i = 0; i < old_capacity; i++) {
+        if (old[i].rva == UINT64_MAX)
+            continue;
+        hfn_leader *to = hfn_prove_leader(p, old[i].rva);
+        *to = old[i];
+        p->count++;
+        if (to->queued)
+            put_in_queue(p, to);
+    }
+    hfn_free(&p->judging->env, old, old_capacity * sizeof *old);
+    return !p->no_memory;
+}
+
+/* ---- Ways meet. */
+
+bool hfn_prove_merge(hfn_stack_state *known, const hfn_stack_state *state)
+{
+    bool changed = false;
+
+    for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++) {
+        if (known->at[i] != state->at[i] && known->at[i] != HFN_STACK_NOWHERE) {
+            known->at[i] = HFN_STACK_NOWHERE;
+            changed = true;
+        }
+    }
+    if (state->called > known->called) {
+        known->called = state->called;
+        changed = true;
+    }
+    return changed;
+}
+
+/* Of two ways that differ in how deep the stack is, a weak one gives in. */
+static uint32_t meet(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state, bool weak)
+{
+    uint8_t stack = p->judging->arch->stack_register;
+    bool changed = false;
+
+    if (l->state.at[stack] != state->at[stack]) {
+        if (l->weak == weak)
+            return HOTFN_REASON_STACK_UNKNOWN;
+        if (weak)
+            return HOTFN_REASON_NONE;
+        l->state = *state;
+        changed = true;
+    }
+    changed |= hfn_prove_merge(&l->state, state);
+    l->weak = l->weak && weak;
+    if (changed)
+        enqueue(p, l);
+    return HOTFN_REASON_NONE;
+}
+
+uint32_t hfn_prove_leads(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak)
+{
+    hfn_leader *l;
+
+    hfn_pops_lead(p, rva, state);
+    if (p->count >= LEADERS_MAX || (p->count * 2 >= p->capacity && !grow_table(p)))
+        return HOTFN_REASON_STACK_UNKNOWN;
+    l = hfn_prove_leader(p, rva);
+    if (l->rva == rva)
+        return meet(p, l, state, weak);
+    *l = (hfn_leader){ .rva = rva, .state = *state, .weak = weak };
+    p->count++;
+    enqueue(p, l);
+    return HOTFN_REASON_NONE;
+}
