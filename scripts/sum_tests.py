@@ -54,10 +54,20 @@ def parts_skipped(said):
             if line.startswith("skipped") or "# SKIP" in line or "... skipped" in line]
 
 
+def cases_that_failed(lines):
+    """Each `not ok` line and what stands below it, up to the next case."""
+    inside = False
+    for line in lines:
+        inside = line.startswith("not ok") or inside and not line.startswith(("ok ", "skipped "))
+        if inside:
+            yield line
+
+
 def end_of(said):
-    """Its last lines, indented."""
-    lines = said[-SAID_CHARACTERS:].splitlines()[-SAID_LINES:]
-    return "".join(f"    {line}\n" for line in lines)
+    """What it said of the cases that failed, if it told them apart, or its last lines; indented, the end kept."""
+    lines = said.splitlines()
+    lines = list(cases_that_failed(lines)) or lines[-SAID_LINES:]
+    return "".join(f"    {line}\n" for line in "\n".join(lines)[-SAID_CHARACTERS:].splitlines())
 
 
 def main():
