@@ -120,9 +120,10 @@ static void follow(const uint8_t *bytes, size_t size)
     hfn_line line = { bytes, size, RVA, LINK_BASE, starts, 0, 0, size & 1 };
     hfn_instruction in;
     hfn_dispatch dispatch;
-    uint64_t jumps_to;
+    uint64_t leaves_to;
 
-    hfn_arch_x86_64.flags_live(bytes, size, RVA, &jumps_to);
+    if (!hfn_arch_x86_64.flags_live(bytes, size, RVA, RVA + size / 2, size & 2, &leaves_to))
+        must(leaves_to == UINT64_MAX);
     uint8_t spare = hfn_arch_x86_64.spare_register(bytes, size, RVA, RVA + size / 2);
     must(spare == HFN_NO_REGISTER || spare < 12);
     for (uint32_t at = 0; at < size && line.count < LINE_MAX; at += in.length) {

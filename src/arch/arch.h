@@ -201,6 +201,7 @@ typedef struct hfn_arch {
     uint32_t machine; /* HOTFN_MACHINE_* */
     uint32_t pointer_bytes;
     const hfn_patching *patching;
+    bool stubs_change_flags;
     bool has_red_zone; /* code may keep data below the stack pointer, outside of Windows */
 
     /* Decode one instruction at bytes[0..size), standing at rva in an image linked at link_base
@@ -220,11 +221,13 @@ typedef struct hfn_arch {
     hfn_move_result (*move)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint32_t patch_bytes,
                             uint8_t pc_register, hfn_moved *out, uint32_t *offset);
 
-    /* Does code at bytes read the flags before it writes them all (so that a stub may not change
-     * them; ARM64: not the flags, but x16 and x17)?  Follows the straight line, direct jumps and calls; anything not understood answers
-     * true.  Where the line leaves bytes, the answer is true and *jumps_to where (else UINT64_MAX):
-     * ask again there. */
-    bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to);
+    /* Does the code at `at` read the flags before it writes them all, so that a stub there may not change them
+     * (ARM64, whose stubs change none: x16 and x17)?  bytes are the code around `at`, standing at rva.  Follows
+     * the straight line, direct jumps and calls; anything not understood answers true.  at_return: the answer
+     * where it returns first.  Where the line leaves bytes, the answer is true and *leaves_to where (else
+     * UINT64_MAX): ask again there. */
+    bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
+                       bool at_return, uint64_t *leaves_to);
 
     /* A register that the code at `at` surely writes before it reads it, whichever way it goes (so that
      * a stub may spoil it), or HFN_NO_REGISTER.  bytes are the code around `at`, standing at rva; what

@@ -104,6 +104,7 @@ static void note_instruction(stretch *s, uint64_t at, const hfn_instruction *in,
     case HFN_FLOW_CALL:
         mark(s, in->target, HFN_MARK_CALLED);
         add_branch(s, at, in);
+        hfn_flags_note_call(s->judging, in->target, at + in->length);
         break;
     case HFN_FLOW_JUMP:
     case HFN_FLOW_JUMP_IF:

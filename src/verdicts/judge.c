@@ -78,6 +78,7 @@ static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
         return false;
     hfn_flow_scan(&j);
     hfn_fixed_settle(&j);
+    hfn_flags_settle(&j);
     hfn_tables_scan(&j);
     hfn_orphans_scan(&j);
     judge_all(&j, v->items);

@@ -110,6 +110,8 @@ bool hfn_judging_finish(hfn_judging *j)
         hfn_free(&j->env, j->dispatchers, j->dispatcher_capacity * sizeof *j->dispatchers);
     if (j->fixed)
         hfn_free(&j->env, j->fixed, j->fixed_capacity * sizeof *j->fixed);
+    if (j->flag_hands)
+        hfn_free(&j->env, j->flag_hands, j->flag_hand_capacity * sizeof *j->flag_hands);
     if (j->branches)
         hfn_free(&j->env, j->branches, j->branch_capacity * sizeof *j->branches);
     if (j->far_cases)

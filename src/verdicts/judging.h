@@ -19,6 +19,7 @@
 #define HFN_NOTE_MAYBE_PART 4u /* its jumps may be those of another function's body */
 #define HFN_NOTE_RSEQ 8u       /* holds a restartable sequence                      */
 #define HFN_NOTE_FAULT 16u     /* a fault handler knows its addresses               */
+#define HFN_NOTE_HANDS_FLAGS 32u /* who calls it may read flags behind the call that were set before it */
 /* Somebody knows where its bytes are, or nobody which are its own. */
 #define HFN_NOTES_STAY (HFN_NOTE_UNBOUNDED | HFN_NOTE_RSEQ | HFN_NOTE_FAULT)
 
@@ -81,6 +82,8 @@ typedef struct hfn_judging {
     size_t dispatcher_count, dispatcher_capacity;
     hfn_fixed *fixed; /* by rva, without overlaps */
     size_t fixed_count, fixed_capacity;
+    uint64_t *flag_hands; /* who may hand flags through, as called; some more than once */
+    size_t flag_hand_count, flag_hand_capacity;
     hfn_branch *branches; /* out of functions or back to their entries; by field */
     size_t branch_count, branch_capacity;
     hfn_far_case *far_cases; /* by subject and target; for the proofs of timing only */
@@ -117,6 +120,11 @@ uint32_t hfn_judging_lower(const hfn_judging *j, uint64_t rva);
 
 /* flow.c: read all code once; marks, notes and dispatchers. */
 void hfn_flow_scan(hfn_judging *j);
+/* flags.c: does the code at rva read flags before it writes them all, or return first, if at_return?  A direct
+ * call of target was read, and what stands behind it (from any thread); when all are known, notes. */
+bool hfn_flags_live(const hfn_judging *j, uint64_t rva, bool at_return);
+void hfn_flags_note_call(hfn_judging *j, uint64_t target, uint64_t behind);
+void hfn_flags_settle(hfn_judging *j);
 /* tables.c: the jump tables behind the dispatchers; marks and notes. */
 void hfn_tables_scan(hfn_judging *j);
 /* Where the table's entry leads; false: to no code. */

@@ -6,7 +6,6 @@
  */
 #include "verdicts/judging.h"
 
-#define FLAG_HOPS_MAX 4         /* jumps at entries that are followed to see flags    */
 #define LOWEST_ADDRESS 0x10000u /* mappable: vm.mmap_min_addr                     */
 
 /* One entry on its way down the ladder. */
@@ -276,23 +275,6 @@ static bool try_int3(climb *c)
            settle(c, HOTFN_STRATEGY_INT3, 1);
 }
 
-/* Followed through jumps and calls: they say nothing about flags, their targets do. */
-static bool flags_live(const climb *c)
-{
-    const hfn_judging *j = c->judging;
-    uint64_t at = c->site;
-
-    for (int hop = 0; hop < FLAG_HOPS_MAX; hop++) {
-        const hfn_region *region = hfn_code_region(&j->code, at);
-        if (!region)
-            return true;
-        const uint8_t *bytes = region->bytes + (at - region->rva);
-        if (!j->arch->flags_live(bytes, region->end - at, at, &at))
-            return false;
-    }
-    return true;
-}
-
 /* Plus 1; 0: none. */
 static uint8_t spare_register(const climb *c)
 {
@@ -381,7 +363,7 @@ static void finish(const climb *c)
     hfn_verdict *out = c->out;
 
     if (out->pub.verdict == HOTFN_VERDICT_HOOKABLE) {
-        if (flags_live(c))
+        if (hfn_flags_live(c->judging, c->site, c->subject->notes & HFN_NOTE_HANDS_FLAGS))
             out->pub.flags |= HOTFN_VERDICT_FLAGS_LIVE;
         out->spare = spare_register(c);
         out->run_bytes = run_bytes(c);

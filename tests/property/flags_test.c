@@ -27,7 +27,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
     static sequence seq;
     static outcome before, first, second;
     cpu_state start = { { 0 }, 0, 0, 0, 0 };
-    uint64_t code = (uint64_t)(uintptr_t)s->code, jumps_to;
+    uint64_t code = (uint64_t)(uintptr_t)s->code, leaves_to;
 
     seq_make(&seq, &r, code, (uint64_t)(uintptr_t)s->data);
     memcpy(s->code, seq.bytes, seq.size);
@@ -38,7 +38,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
     run_from(s, &start, &before, s->code, &second);
     first.state.flags = second.state.flags = 0; /* what is left at the end is another question */
     bool equal = same(&first, &second);
-    bool live = hfn_arch_x86_64.flags_live(s->code, PAGE, code, &jumps_to);
+    bool live = hfn_arch_x86_64.flags_live(s->code, PAGE, code, code, false, &leaves_to);
     t->live += live;
     t->dead += !live;
     t->proven += live && !equal;

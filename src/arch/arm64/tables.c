@@ -8,11 +8,12 @@
 #include <hotfn/machine.h>
 
 /* No stub of this CPU touches a flag (it counts with add, tests with cbz); it spoils x16 and x17. */
-static bool flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to)
+static bool flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
+                       bool at_return, uint64_t *leaves_to)
 {
-    (void)rva;
-    *jumps_to = UINT64_MAX;
-    return hfn_arm64_scratch_live(bytes, size);
+    (void)at_return; /* no call keeps x16 and x17: a linker's veneer may spoil them */
+    *leaves_to = UINT64_MAX;
+    return hfn_arm64_scratch_live(bytes + (at - rva), size - (at - rva));
 }
 
 const hfn_arch hfn_arch_arm64 = {

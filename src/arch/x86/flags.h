@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Are the flags live at an entry: what arch.h promises. */
+/* Are the flags live at a place: what arch.h promises. */
 #ifndef HFN_ARCH_X86_FLAGS_H
 #define HFN_ARCH_X86_FLAGS_H
 
 #include "arch/x86/decode.h"
 
 bool hfn_x86_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                        uint64_t *jumps_to);
+                        uint64_t at, bool at_return, uint64_t *leaves_to);
 
 #endif

@@ -36,14 +36,16 @@ static hfn_move_result move_32(const uint8_t *bytes, uint64_t size, uint64_t rva
     return hfn_x86_move(HFN_X86_32, bytes, size, rva, patch_bytes, pc_register, out, offset);
 }
 
-static bool flags_live_64(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to)
+static bool flags_live_64(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
+                          bool at_return, uint64_t *leaves_to)
 {
-    return hfn_x86_flags_live(HFN_X86_64, bytes, size, rva, jumps_to);
+    return hfn_x86_flags_live(HFN_X86_64, bytes, size, rva, at, at_return, leaves_to);
 }
 
-static bool flags_live_32(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t *jumps_to)
+static bool flags_live_32(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
+                          bool at_return, uint64_t *leaves_to)
 {
-    return hfn_x86_flags_live(HFN_X86_32, bytes, size, rva, jumps_to);
+    return hfn_x86_flags_live(HFN_X86_32, bytes, size, rva, at, at_return, leaves_to);
 }
 
 static bool retarget_64(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out)
@@ -116,6 +118,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .has_red_zone = true,
     .decode = decode_64,
     .move = move_64,
+    .stubs_change_flags = true,
     .flags_live = flags_live_64,
     .spare_register = hfn_x86_spare_register,
     .retarget = retarget_64,
@@ -138,6 +141,7 @@ const hfn_arch hfn_arch_x86 = {
     .patching = &hfn_patching_x86,
     .decode = decode_32,
     .move = move_32,
+    .stubs_change_flags = true,
     .flags_live = flags_live_32,
     .retarget = retarget_32,
     .dispatch = dispatch_32,

@@ -6,11 +6,11 @@
 
 #define RVA 0x1000u
 
-static uint64_t jumps_to;
+static uint64_t leaves_to;
 
 static bool live(const char *bytes, size_t size)
 {
-    return hfn_arch_x86_64.flags_live((const uint8_t *)bytes, size, RVA, &jumps_to);
+    return hfn_arch_x86_64.flags_live((const uint8_t *)bytes, size, RVA, RVA, false, &leaves_to);
 }
 #define LIVE(text) live(text, sizeof(text) - 1)
 
@@ -50,18 +50,64 @@ static void direct_calls_are_followed(void)
     /* call 1f; xor eax, eax; 1: setc al */
     CHECK(LIVE("\xE8\x02\x00\x00\x00\x31\xC0\x0F\x92\xC0"));
     CHECK(LIVE("\xE8\x00\x01\x00\x00\x31\xC0"));
-    CHECK_EQ_U64(jumps_to, RVA + 5 + 0x100);
+    CHECK_EQ_U64(leaves_to, RVA + 5 + 0x100);
+}
+
+static void calls_are_followed_and_left_again(void)
+{
+    /* call 1f; jc; 1: mov eax, 1; ret */
+    CHECK(LIVE("\xE8\x02\x00\x00\x00\x72\x00\xB8\x01\x00\x00\x00\xC3"));
+    /* call 1f; xor eax, eax; jc; 1: mov eax, 1; ret */
+    CHECK(!LIVE("\xE8\x04\x00\x00\x00\x31\xC0\x72\x00\xB8\x01\x00\x00\x00\xC3"));
+    /* call 1f; ret; 1: call 2f; ret; 2: ret */
+    CHECK(!LIVE("\xE8\x01\x00\x00\x00\xC3\xE8\x01\x00\x00\x00\xC3\xC3"));
+    CHECK(LIVE("\xE8\xFB\xFF\xFF\xFF")); /* calls itself without end */
+}
+
+static void a_loop_without_end_reads_nothing(void)
+{
+    CHECK(!LIVE("\xEB\xFE")); /* jmp self */
+    /* call 2f; 1: pause; lfence; jmp 1b; 2: mov [rsp], rax; ret: a retpoline */
+    CHECK(!LIVE("\xE8\x07\x00\x00\x00\xF3\x90\x0F\xAE\xE8\xEB\xF9\x48\x89\x04\x24\xC3"));
+    CHECK(LIVE("\x90\x90\x0F\x92\xC0\xEB\xF9")); /* one with setc al in it */
+}
+
+static void whether_they_live_through_the_return_the_caller_says(void)
+{
+    static const uint8_t leaves[] = { 0xE8, 0x01, 0, 0, 0, 0xC3, 0xC3 },
+                         writes[] = { 0x31, 0xC0, 0xC3 };
+
+    for (int at_return = 0; at_return < 2; at_return++) {
+        CHECK(hfn_arch_x86_64.flags_live(leaves, sizeof leaves, RVA, RVA, at_return, &leaves_to) ==
+              at_return);
+        CHECK(!hfn_arch_x86_64.flags_live(writes, sizeof writes, RVA, RVA, at_return, &leaves_to));
+        CHECK(hfn_arch_x86_64.flags_live(writes, sizeof writes, RVA, RVA + 2, at_return,
+                                         &leaves_to) == at_return); /* from its middle */
+    }
+}
+
+static void the_commonest_are_known(void)
+{
+    CHECK(LIVE("\x0F\xB6\xC0\x72\x00"));             /* movzx eax, al; jc */
+    CHECK(LIVE("\x66\x0F\xEF\xC0\x72\x00"));         /* pxor xmm0, xmm0; jc */
+    CHECK(LIVE("\xF2\x44\x0F\x10\x07\x72\x00"));     /* movsd xmm8, [rdi]; jc */
+    CHECK(LIVE("\xC7\x07\x01\x00\x00\x00\x72\x00")); /* mov dword [rdi], 1; jc */
+    CHECK(!LIVE("\x66\x0F\x2E\xC1\x72\x00"));        /* ucomisd writes them all; jc */
+    CHECK(!LIVE("\x66\x81\xC0\x34\x12\x72\x00"));    /* add ax, 0x1234; jc */
+    CHECK(LIVE("\x66\x13\x07\xC3"));                 /* adc ax, [rdi] */
+    CHECK(LIVE("\x66\x44\x0F\x42\xC0\xC3"));         /* cmovc r8w, ax */
+    CHECK(LIVE("\xF3\x0F\x10\x07\x0F\x92\xC0\xC3")); /* movss; setc al */
 }
 
 static void jumps_are_followed_inside_and_told_outside(void)
 {
     CHECK(!LIVE("\xEB\x02\x72\x00\x31\xC0")); /* jmp +2; jc; xor eax, eax */
     CHECK(LIVE("\xEB\x02\x31\xC0\x72\x00"));
-    CHECK_EQ_U64(jumps_to, UINT64_MAX);
+    CHECK_EQ_U64(leaves_to, UINT64_MAX);
     CHECK(LIVE("\xE9\x00\x01\x00\x00"));
-    CHECK_EQ_U64(jumps_to, RVA + 5 + 0x100);
+    CHECK_EQ_U64(leaves_to, RVA + 5 + 0x100);
     CHECK(LIVE("\xE9\x00\xFF\xFF\xFF")); /* before bytes */
-    CHECK_EQ_U64(jumps_to, RVA + 5 - 0x100);
+    CHECK_EQ_U64(leaves_to, RVA + 5 - 0x100);
 }
 
 static void live_where_it_is_not_understood(void)
@@ -69,7 +115,6 @@ static void live_where_it_is_not_understood(void)
     CHECK(LIVE("\xE3\x00\x31\xC0")); /* jrcxz splits the line */
     CHECK(LIVE("\x06\x31\xC0"));     /* no instruction */
     CHECK(live("", 0));
-    CHECK(LIVE("\xEB\xFE")); /* a loop without end */
 }
 
 static const check_test tests[] = {
@@ -77,6 +122,10 @@ static const check_test tests[] = {
     CHECK_TEST(live_where_one_is_read_first),
     CHECK_TEST(dead_at_returns_and_indirect_branches),
     CHECK_TEST(direct_calls_are_followed),
+    CHECK_TEST(calls_are_followed_and_left_again),
+    CHECK_TEST(a_loop_without_end_reads_nothing),
+    CHECK_TEST(whether_they_live_through_the_return_the_caller_says),
+    CHECK_TEST(the_commonest_are_known),
     CHECK_TEST(jumps_are_followed_inside_and_told_outside),
     CHECK_TEST(live_where_it_is_not_understood),
 };

@@ -166,9 +166,9 @@ static void the_stack_grows_in_words_of_4(void)
 
 static bool live(const char *bytes, size_t size)
 {
-    uint64_t jumps_to;
+    uint64_t leaves_to;
 
-    return hfn_arch_x86.flags_live((const uint8_t *)bytes, size, RVA, &jumps_to);
+    return hfn_arch_x86.flags_live((const uint8_t *)bytes, size, RVA, RVA, false, &leaves_to);
 }
 #define LIVE(text) live(text, sizeof(text) - 1)
 

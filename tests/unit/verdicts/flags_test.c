@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Who hands flags through to a caller that reads them behind its call. */
+#include "verdicts/scene.h"
+
+#define MOVES "\xB8\x01\x00\x00\x00\xC3" /* mov eax, 1; ret */
+
+typedef scene begin(void);
+
+static begin *const machines[] = { scene_begin, scene_begin_i386 };
+enum { MACHINES = sizeof machines / sizeof machines[0] };
+
+/* name: call of target; then the bytes and ret. */
+static uint64_t caller(scene *s, const char *name, uint64_t target, const char *bytes, size_t size)
+{
+    uint64_t rva = scene_here(s);
+
+    scene_symbol(s, name, rva, 5 + size + 1, FUNC);
+    scene_branch(s, 0xE8, target);
+    scene_code(s, bytes, size);
+    SCENE_CODE(s, "\xC3");
+    return rva;
+}
+#define CALLER(s, name, target, text) caller(s, name, target, text, sizeof(text) - 1)
+
+static bool keeps_flags(const scene *s, uint64_t rva)
+{
+    hfn_verdict v = scene_verdict(s, rva);
+
+    CHECK_EQ_U64(v.pub.verdict, HOTFN_VERDICT_HOOKABLE);
+    return v.pub.flags & HOTFN_VERDICT_FLAGS_LIVE;
+}
+
+static void flags_that_are_read_behind_a_call_live_through_it(void)
+{
+    for (int i = 0; i < MACHINES; i++) {
+        scene s = machines[i]();
+        uint64_t hands = SCENE_FUNCTION(&s, "hands", MOVES);
+        uint64_t makes = SCENE_FUNCTION(&s, "makes", "\xB8\x01\x00\x00\x00\x85\xC0\xC3");
+        uint64_t plain = SCENE_FUNCTION(&s, "plain", MOVES);
+        CALLER(&s, "reads", hands, "\x75\x01\x98");          /* jne */
+        CALLER(&s, "reads_made", makes, "\x75\x01\x98");     /* test eax, eax is within */
+        CALLER(&s, "writes", plain, "\x85\xC0\x75\x01\x98"); /* test eax, eax; jne */
+        scene_judge(&s);
+        CHECK(keeps_flags(&s, hands));
+        CHECK(!keeps_flags(&s, makes));
+        CHECK(!keeps_flags(&s, plain));
+        scene_finish(&s);
+    }
+}
+
+static void who_is_called_last_or_jumped_to_hands_them_through_too(void)
+{
+    for (int i = 0; i < MACHINES; i++) {
+        scene s = machines[i]();
+        uint64_t last = SCENE_FUNCTION(&s, "last", MOVES),
+                 first = SCENE_FUNCTION(&s, "first", MOVES);
+        uint64_t next = SCENE_FUNCTION(&s, "next", MOVES),
+                 alone = SCENE_FUNCTION(&s, "alone", MOVES);
+        uint64_t both = scene_here(&s), on;
+
+        scene_symbol(&s, "both", both, 13, FUNC);
+        scene_branch(&s, 0xE8, first);
+        SCENE_CODE(&s, "\x85\xC0"); /* test eax, eax */
+        scene_branch(&s, 0xE8, last);
+        SCENE_CODE(&s, "\xC3");
+        on = scene_here(&s);
+        scene_symbol(&s, "on", on, 5, FUNC);
+        scene_branch(&s, 0xE9, next);
+        CALLER(&s, "reads", both, "\x75\x01\x98");
+        CALLER(&s, "reads_on", on, "\x90\x75\x01\x98");
+        CALLER(&s, "ends", alone, "");
+        scene_judge(&s);
+        CHECK(keeps_flags(&s, last));
+        CHECK(!keeps_flags(&s, first));
+        CHECK(!keeps_flags(&s, both));
+        CHECK(keeps_flags(&s, next));
+        CHECK(keeps_flags(&s, on));
+        CHECK(!keeps_flags(&s, alone));
+        scene_finish(&s);
+    }
+}
+
+static void calls_behind_a_landing_pad_are_of_the_function(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\xF3\x0F\x1E\xFA" MOVES); /* endbr64 */
+
+    CALLER(&s, "reads", f + 4, "\x75\x01\x98");
+    scene_judge(&s);
+    CHECK(keeps_flags(&s, f));
+    scene_finish(&s);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(flags_that_are_read_behind_a_call_live_through_it),
+    CHECK_TEST(who_is_called_last_or_jumped_to_hands_them_through_too),
+    CHECK_TEST(calls_behind_a_landing_pad_are_of_the_function),
+};
+CHECK_MAIN(tests)
