@@ -2,6 +2,7 @@
 /* Writes records of made-up timed runs, for the checks of the exporters by programs that are not ours:
  *
  *   export_timed story FILE           a small program whose times are known
+ *   export_timed costly FILE          the same, where hooks took more than the program itself
  *   export_timed large FILE COUNT     so many functions, to see that pages stay usable
  *   export_timed counted FILE         the story, counted only
  *   export_timed recursive FILE       two merged samples of it; what beta's total is off by is not known
@@ -126,6 +127,10 @@ int main(int argc, char **argv)
         return write_large(argv[2], (uint32_t)atoi(argv[3]));
     if (argc == 3 && strcmp(argv[1], "story") == 0) {
         free(timed_write(argv[2], 20, 10));
+        return check_failures;
+    }
+    if (argc == 3 && strcmp(argv[1], "costly") == 0) {
+        free(timed_write(argv[2], 20000, 30000));
         return check_failures;
     }
     if (argc == 3 && strcmp(argv[1], "recursive") == 0)
