@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #define MOST_RECORDS 4096u
+/* Of addresses; a file has holes where nothing stands.  32 bits have no more for it. */
+#define STRING_BYTES (UINT64_C(1) << (sizeof(void *) == 8 ? 30 : 27))
 
 typedef struct merged {
     uint32_t module, record, function; /* where it was seen first, rather where it was counted */
@@ -235,7 +237,7 @@ static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
     o.function_capacity = o.slot_capacity;
     o.module_capacity = hfn_names_count(g->modules) + 1;
     o.thread_capacity = rows;
-    o.string_bytes = UINT64_C(1) << 30;
+    o.string_bytes = STRING_BYTES;
     status = hotfn_live_create(out, &o, &g->m.env, err);
     for (uint32_t i = 0; status == HOTFN_OK && i < hfn_names_count(g->modules); i++)
         status = add_module(g, *out, i, &at, err);
