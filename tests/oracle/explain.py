@@ -6,6 +6,7 @@ A class is computed from what callgrind and binutils show, never taken from hotf
 is no start-up code.
 """
 import dataclasses
+import re
 
 EQUAL = "equal"
 NEVER = "never entered"
@@ -14,7 +15,7 @@ OWN_COUNTED = "jump to own entry, counted and flagged"
 BEFORE = "code before the agent's constructor"
 LAYOUT = "depends on layout or time"
 NATIVE = "other under valgrind, gdb's count is equal"
-FRAGMENT = "fragment (by jumps, landing pad or frame)"
+FRAGMENT = "fragment (by jumps, landing pad, frame or name)"
 ZERO_SIZE = "zero-size or start-up symbol"
 PLT = "PLT"
 RESOLVER = "ifunc resolver"
@@ -25,6 +26,8 @@ ORDER = [EQUAL, NEVER, OWN_SKIPPED, OWN_COUNTED, BEFORE, LAYOUT, NATIVE, FRAGMEN
 QUIET = {EQUAL, NEVER, PLT}
 START_UP = {"_start", "_init", "_fini", "deregister_tm_clones", "register_tm_clones",
             "__do_global_dtors_aux", "frame_dummy", "_dl_relocate_static_pie"}
+# A block of a function with a section of its own (clang -fbasic-block-sections=all); jump tables lead to some.
+BLOCK = re.compile(r".+\.__part\.[0-9]+")
 
 
 @dataclasses.dataclass
@@ -118,4 +121,5 @@ def is_start_up(symbol):
 
 def is_fragment(observed):
     by_jumps = observed.only_direct_jumps and observed.called >= observed.entries[0]
-    return by_jumps or observed.by_code or observed.landing_pad or observed.in_frame
+    by_name = observed.symbol.names and all(map(BLOCK.fullmatch, observed.symbol.names))
+    return by_jumps or observed.by_code or observed.landing_pad or observed.in_frame or by_name
