@@ -55,10 +55,15 @@ def parts_skipped(said):
 
 
 def cases_that_failed(lines):
-    """Each `not ok` line and what stands below it, up to the next case."""
-    inside = False
+    """Each `not ok` line with what stands below it, up to the next case, and the `#` lines right above it."""
+    remarks, inside = [], False
     for line in lines:
-        inside = line.startswith("not ok") or inside and not line.startswith(("ok ", "skipped "))
+        if line.startswith("not ok"):
+            yield from remarks
+            inside = True
+        elif line.startswith(("ok ", "skipped ")):
+            inside = False
+        remarks = [*remarks, line] if line.startswith("#") and not inside else []
         if inside:
             yield line
 
