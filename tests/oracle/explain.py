@@ -38,7 +38,7 @@ class Observed:
     entries: list                     # entries after it, one number a layout
     native: list = dataclasses.field(default_factory=list)   # by gdb's breakpoints, if asked
     called: int = 0                   # through calls= lines (calls and jumps)
-    own_jumps: int = 0                # of these, by a jump inside the function itself
+    own_jumps: int = 0                # of these, by a direct jump inside the function itself
     only_direct_jumps: bool = True    # no call instruction and no indirect jump led here
     landing_pad: bool = False         # the unwinder enters here after a throw
     in_frame: bool = False            # by its unwind data a frame stands when it begins
@@ -52,9 +52,10 @@ class Observed:
             jumped = instruction is not None and instruction.is_jump
             inside = 0 <= source - self.symbol.address < self.symbol.size
             self.called += times
-            if jumped and inside:
+            direct = jumped and instruction.target == self.symbol.address
+            if direct and inside:       # by a register it is a call of itself, the last that it makes
                 self.own_jumps += times
-            if not jumped or instruction.target != self.symbol.address:
+            if not direct:
                 self.only_direct_jumps = False
 
     @property
