@@ -2,7 +2,7 @@
 /* A plan block from a cache: whatever its bytes, opening it answers, and an open one is read inside its
  * bytes only.  The first byte says whether the checksum counts; a wrong one is mended, and so are the
  * version and the length, so that the fuzzer gets behind them. */
-#include "hooks/plan.h"
+#include "plan/plan.h"
 
 #include <stdlib.h>
 

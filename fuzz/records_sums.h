@@ -3,8 +3,8 @@
 #ifndef HFN_FUZZ_RECORDS_SUMS_H
 #define HFN_FUZZ_RECORDS_SUMS_H
 
-#include "records/crc32c.h"
-#include "records/layout.h"
+#include "base/crc32c.h"
+#include "live/layout.h"
 
 #include <stddef.h>
 

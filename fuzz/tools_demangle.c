@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as a mangled name, behind each scheme's first letters. What is tame is read in this very
  * process, so it must not crash, hang or need much memory. */
-#include "../tools/hotfn/demangle.h"
-#include "../tools/hotfn/verbs.h"
+#include "../tools/hotfn/cli/demangle.h"
+#include "../tools/hotfn/cli/commands.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * the child at the very moment of the fork (MADV_WIPEONFORK): what the parent finds in it is the
  * parent's, what the child finds is the child's, to the last call. */
 #include "base/compiler.h"
-#include "counters/call_stack.h"
+#include "counters/timing/call_stack.h"
 #include "counters/rows.h"
 #include "counters/thread_row.h"
 

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "counters/thread_row.h"
-#include "counters/timing.h"
+#include "counters/timing/timing.h"
 #include "os/os.h"
 
 #include <string.h>

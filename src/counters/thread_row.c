@@ -8,7 +8,7 @@
  * between claim and use): both are summed, so nothing is lost by it. */
 #include "counters/thread_row.h"
 
-#include "counters/call_stack.h"
+#include "counters/timing/call_stack.h"
 #include "os/linux/raw.h"
 
 #include <linux/prctl.h>

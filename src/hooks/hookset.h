@@ -5,7 +5,7 @@
 #define HFN_HOOKS_HOOKSET_H
 
 #include "arch/stub.h"
-#include "hooks/plan.h"
+#include "plan/plan.h"
 #include "hooks/regions.h"
 
 #include <hotfn/hooks.h>

@@ -3,7 +3,7 @@
 #ifndef HFN_HOOKS_PATCH_H
 #define HFN_HOOKS_PATCH_H
 
-#include "hooks/plan.h"
+#include "plan/plan.h"
 #include "os/os.h"
 
 #define HFN_PATCH_SAME UINT32_MAX

@@ -4,7 +4,7 @@
 #define HFN_HOOKS_TRAMPOLINE_H
 
 #include "arch/stub.h"
-#include "hooks/plan.h"
+#include "plan/plan.h"
 
 _Static_assert(HFN_STUB_POPS_ALL == HOTFN_POPS_ALL, "an entry's byte goes on to the stub");
 

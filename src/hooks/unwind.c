@@ -9,7 +9,7 @@
 #include "hooks/unwind.h"
 
 #include "base/compiler.h"
-#include "hooks/plan.h"
+#include "plan/plan.h"
 
 #include <string.h>
 

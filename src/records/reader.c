@@ -5,7 +5,7 @@
 #include "records/reader.h"
 
 #include "base/status.h"
-#include "records/crc32c.h"
+#include "base/crc32c.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #define HFN_RECORDS_READER_H
 
 #include "base/memory.h"
-#include "records/layout.h"
+#include "live/layout.h"
 #include "records/pack.h"
 #include "records/times_sum.h"
 

@@ -15,8 +15,8 @@
 #define HFN_RECORDS_TIMES_H
 
 #include "base/memory.h"
-#include "counters/time_row.h"
-#include "records/layout.h"
+#include "live/time_row.h"
+#include "live/layout.h"
 #include "records/pack.h"
 
 /* A cell that is not empty, and where it stood. */

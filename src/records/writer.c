@@ -4,7 +4,7 @@
 #include "records/writer.h"
 
 #include "base/status.h"
-#include "records/crc32c.h"
+#include "base/crc32c.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #ifndef HFN_RECORDS_WRITER_H
 #define HFN_RECORDS_WRITER_H
 
-#include "records/layout.h"
+#include "live/layout.h"
 #include "records/pack.h"
 
 typedef struct hfn_parts {

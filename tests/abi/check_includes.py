@@ -13,21 +13,26 @@ import tree
 
 USES = {
     "base": [],
-    "arch": ["base"],
     "os": ["base"],
     "image": ["base"],
     "symbols": ["image"],
     "functions": ["symbols"],
+    "arch": ["base"],
     "verdicts": ["functions", "arch"],
-    "hooks": ["verdicts", "os"],
-    "counters": ["os"],
-    "records": ["counters", "functions"],
+    "plan": ["verdicts"],
+    "hooks": ["plan", "os"],
+    "live": ["os"],
+    "counters": ["live"],
+    "records": ["live", "functions"],
     "exporters": ["records"],
-    "own_c": ["os"],
-    "runtimes": ["hooks", "counters"],
+    "scan": ["plan", "os", "live"],
+    "session": ["scan", "hooks", "counters", "records"],
+    "launch": ["plan", "live", "counters"],
+    "agent": ["session"],
 }
 ALWAYS_PUBLIC = {"status", "env", "machine"}  # <hotfn/status.h> and the like belong to base
-OWNER = {"lists": "functions", "timing": "counters", "budget": "records"}  # whose header it is, where the names differ
+OWNER = {"lists": "scan", "timing": "live", "budget": "live", "records": "live", "window": "session",
+         "hotfn": "agent"}  # whose header it is, where the names differ
 FOREIGN = [  # header, the paths that may include it
     (re.compile(r"uthash|utarray|utlist|utstring|uthash/.*"), re.compile(r"src/base/")),
     (re.compile(r"cjson/.*|cJSON\.h"), re.compile(r"src/exporters/")),
@@ -44,8 +49,8 @@ CPU_NAME = re.compile(r"(x86|amd64|i386|arm64|aarch64)")
 MAY_ASK_SYSTEM = re.compile(r"src/arch/|src/os/|src/base/compiler\.h$|include/hotfn/status\.h$")
 
 
-def closure(station):
-    reached, todo = set(), [station]
+def closure(folder):
+    reached, todo = set(), [folder]
     while todo:
         name = todo.pop()
         if name not in reached:
@@ -58,8 +63,8 @@ def line_of(text, match):
     return text.count("\n", 0, match.start()) + 1
 
 
-def station_of(path):
-    """The folder below src/, or None for src/session.c and its like."""
+def folder_of(path):
+    """The folder below src/, or None for src/sizeof.c."""
     return path.parts[1] if len(path.parts) > 2 else None
 
 
@@ -81,23 +86,25 @@ def public_problem(allowed, header):
 
 def inside_problem(path, kind, header):
     """What is wrong with an include in src/, or None."""
-    station = station_of(path)
-    if station is None:
+    folder = folder_of(path)
+    if folder is None:
         return None
-    if station not in USES:
-        return f"folder src/{station} is not in the walk"
-    allowed = closure(station)
+    if folder == "agent" and header == "hotfn.h":
+        return None
+    if folder not in USES:
+        return f"folder src/{folder} is not in the table"
+    allowed = closure(folder)
     if header == "hotfn.h" or header.startswith("hotfn/"):
         return public_problem(allowed, header)
     if kind == "<":
         return None
     parts = inside_target(path, header).split("/")
-    if CPU_NAME.search(parts[2] if parts[1:2] == ["arch"] else "") and station != "arch":
+    if CPU_NAME.search(parts[2] if parts[1:2] == ["arch"] else "") and folder != "arch":
         return f'"{header}" is for src/arch only: take arch/arch.h or arch/stub.h'
     if parts[0] != "src":
         return f'"{header}" lies outside of src/'
     if len(parts) < 3 or parts[1] not in allowed:
-        return f'{station} may not include "{header}"'
+        return f'{folder} may not include "{header}"'
     return None
 
 
@@ -108,9 +115,9 @@ def customer_problem(path, kind, header):
     beside = posixpath.normpath(posixpath.join(str(path.parent), header))
     if (tree.ROOT / beside).is_file() and beside.startswith(str(path.parent)):
         return None
-    if posixpath.dirname(beside) == "tools":  # what several tools agree on
+    if path.parts[0] == "tools" and (tree.ROOT.joinpath(*path.parts[:2]) / header).is_file():
         return None
-    return f'"{header}": only <hotfn...>, tools/*.h and the files of the own folder'
+    return f'"{header}": only <hotfn...> and the files of the same program'
 
 
 def foreign_problem(path, header):
@@ -123,7 +130,7 @@ def foreign_problem(path, header):
 
 def check_file(path, text):
     code = tree.without_comments(text)
-    if path.parts[0] == "src" and station_of(path) != "arch" and CPU_NAME.search(str(path)):
+    if path.parts[0] == "src" and folder_of(path) not in ("arch", "agent") and CPU_NAME.search(str(path)):
         yield f"{path}: bears a CPU's name outside of src/arch"
     for match in INCLUDE.finditer(code):
         kind, header = match.groups()

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A function's hook as bytes on AArch64: found, taken out, put in again, and left alone where other bytes stand.
  * This process's own memory stands for another's, as qemu-user has no ptrace: nothing is run here. */
-#include "budget.h"
+#include "launch/budget/budget.h"
 
 #include "base/memory.h"
-#include "hooks/plan_write.h"
+#include "plan/plan_write.h"
 
 #include "check.h"
 

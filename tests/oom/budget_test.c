@@ -2,7 +2,7 @@
 /* A budget whose memory fails: nothing of the target is changed by halves, what could not be done is done
  * at a later look, and everything is given back. */
 #include "each_failure.h"
-#include "session/budget_scene.h"
+#include "launch/budget/budget_scene.h"
 
 enum { LOOKS = 6, SKIPPED = 77 };
 

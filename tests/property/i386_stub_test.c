@@ -8,8 +8,8 @@
  * behind stubs.
  */
 #include "arch/x86/emit_stub.h"
-#include "counters/alloc.h"
-#include "counters/call_stack.h"
+#include "counters/timing/alloc.h"
+#include "counters/timing/call_stack.h"
 #include "random.h"
 
 #include <hotfn/verdicts.h>

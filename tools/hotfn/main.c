@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line: picks the verb and leaves the rest to it. */
-#include "verbs.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <stdbool.h>

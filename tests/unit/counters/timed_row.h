@@ -4,9 +4,9 @@
 #ifndef HFN_TESTS_TIMED_ROW_H
 #define HFN_TESTS_TIMED_ROW_H
 
-#include "counters/call_stack.h"
+#include "counters/timing/call_stack.h"
 #include "counters/thread_row.h"
-#include "counters/timing.h"
+#include "counters/timing/timing.h"
 
 #include <string.h>
 

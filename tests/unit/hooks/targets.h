@@ -4,7 +4,7 @@
 #ifndef HFN_TESTS_HOOKS_TARGETS_H
 #define HFN_TESTS_HOOKS_TARGETS_H
 
-#include "hooks/plan_write.h"
+#include "plan/plan_write.h"
 #include "os/os.h"
 
 #include "check.h"

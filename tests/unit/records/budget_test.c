@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A budget's book in a record: what the parent noted is what the finished and the repaired file tell,
  * and what found no room is counted. */
-#include "records/live.h"
+#include "live/live.h"
 #include "records/sample.h"
 
 #include <hotfn/budget.h>

@@ -3,8 +3,8 @@
  * a repair saves of them. */
 #include "records/sample.h"
 
-#include "records/crc32c.h"
-#include "records/layout.h"
+#include "base/crc32c.h"
+#include "live/layout.h"
 #include "records/reader.h"
 
 #include <fcntl.h>

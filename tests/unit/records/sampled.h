@@ -5,7 +5,7 @@
 #ifndef HFN_TESTS_RECORDS_SAMPLED_H
 #define HFN_TESTS_RECORDS_SAMPLED_H
 
-#include "counters/sampling.h"
+#include "live/sampling.h"
 
 #include "../../property/random.h"
 #include "records/timed.h"

@@ -3,7 +3,7 @@
  * all that is done with them afterwards is the library's; time is a number here, so that every run is the
  * same: outer calls inner a few times; each call costs something, and each timed call more, seen in it and outside of it;
  * what it costs outside differs from call to call. */
-#include "counters/sampling.h"
+#include "live/sampling.h"
 
 #include "../../property/random.h"
 #include "records/timed.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The map of code that a sample's callers are looked up in: all functions that have a slot, of all modules that are
  * loaded, by address; nothing where no call is sampled. */
-#include "process.h"
+#include "session/process.h"
 
-#include "counters/timing.h"
+#include "counters/timing/timing.h"
 
 #include "check.h"
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* What `hotfn run` preloads.  It decides whether this process is the target, makes the environment as
+ * it was without us, and joins the parent's run.  HOTFN_* settings are parsed here and nowhere else.
+ *
+ * With -z initfirst its constructor runs before all others, also libc's: getenv does not work yet.  What is
+ * called here by a name of the C library is the agent's own (src/own_c). */
+#include <hotfn.h>
+
+#include "live/run_flags.h"
+#include "agent/agent.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Settings: HOTFN_RUN=parent pid:live fd:handover fd:device:inode:flags, HOTFN_TARGET=glob. */
+
+typedef struct settings {
+    unsigned parent, live_fd, handover_fd, flags;
+    unsigned long long device, inode;
+    const char *target_glob;
+} settings;
+
+static const char *find(char **envp, const char *name)
+{
+    size_t length = strlen(name);
+    for (; *envp; envp++) {
+        if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=') {
+            return *envp + length + 1;
+        }
+    }
+    return NULL;
+}
+
+static int parse(char **envp, settings *s)
+{
+    enum { NUMBERS = 6 };
+    const char *at = find(envp, "HOTFN_RUN");
+    unsigned long long numbers[NUMBERS] = { 0 };
+    int count = 0;
+    for (; at && count < NUMBERS && *at >= '0' && *at <= '9'; count++) {
+        while (*at >= '0' && *at <= '9') {
+            numbers[count] = numbers[count] * 10 + (unsigned)(*at++ - '0');
+        }
+        at += *at == ':';
+    }
+    *s = (settings){ (unsigned)numbers[0],      (unsigned)numbers[1], (unsigned)numbers[2],
+                     (unsigned)numbers[5],      numbers[3],           numbers[4],
+                     find(envp, "HOTFN_TARGET") };
+    return count == NUMBERS;
+}
+
+static int is_target(const settings *s)
+{
+    char path[4096];
+    struct stat self;
+    if (s->flags & AGENT_INSIDE) {
+        return 1;
+    }
+    if (s->target_glob) {
+        ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+        path[n > 0 ? n : 0] = 0;
+        const char *slash = strrchr(path, '/');
+        return hotfn_glob_match(s->target_glob, path) == 1 ||
+               (slash && hotfn_glob_match(s->target_glob, slash + 1) == 1);
+    }
+    return stat("/proc/self/exe", &self) == 0 && self.st_dev == s->device &&
+           self.st_ino == s->inode;
+}
+
+/* ---- The environment as it was: our variables go, LD_PRELOAD loses our entry (the first one). */
+
+static void drop_entry(char **at)
+{
+    for (; *at; at++) {
+        at[0] = at[1];
+    }
+}
+
+static void restore_environment(char **envp)
+{
+    for (char **at = envp; *at;) {
+        if (strncmp(*at, "HOTFN_RUN=", 10) == 0 || strncmp(*at, "HOTFN_TARGET=", 13) == 0) {
+            drop_entry(at);
+        } else if (strncmp(*at, "LD_PRELOAD=", 11) == 0) {
+            char *value = *at + strlen("LD_PRELOAD="), *rest = strchr(value, ':');
+            if (!rest) {
+                drop_entry(at);
+                continue;
+            }
+            memmove(value, rest + 1, strlen(rest + 1) + 1);
+            at++;
+        } else {
+            at++;
+        }
+    }
+}
+
+/* With --follow: children of the target are targets too.  The flags are the last three digits. */
+static void mark_children(char **envp, unsigned flags)
+{
+    char *run = (char *)(uintptr_t)find(envp, "HOTFN_RUN");
+    char digits[4];
+    size_t length = run ? strlen(run) : 0;
+    if (length > 3) {
+        snprintf(digits, sizeof digits, "%03u", (flags | AGENT_INSIDE) % 1000u);
+        memcpy(run + length - 3, digits, 3);
+    }
+}
+
+/* ---- Start. */
+
+static hotfn_session *session;
+
+const hotfn_hooks *agent_hooks(void)
+{
+    return session ? hotfn_session_hooks(session) : NULL;
+}
+
+static void join(const settings *s)
+{
+    char live[64], handover[64], perf[64];
+    hotfn_env env = HOTFN_ENV_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_join_options options = HOTFN_JOIN_OPTIONS_INIT;
+    hotfn_env_own_memory(&env); /* the target's malloc may be anything, and may not be ready */
+    snprintf(live, sizeof live, "/proc/%u/fd/%u", s->parent, s->live_fd);
+    snprintf(handover, sizeof handover, "/proc/%u/fd/%u", s->parent, s->handover_fd);
+    snprintf(perf, sizeof perf, "/tmp/perf-%d.map", (int)getpid());
+    options.live_path = live;
+    options.handover_path = handover;
+    options.flags = HOTFN_SESSION_SINGLE_THREADED;
+    options.perf_map_path = s->flags & AGENT_PERF_MAP ? perf : NULL;
+    if (hotfn_session_join(&session, &options, &env, &err) != HOTFN_OK &&
+        (s->flags & (AGENT_QUIET | AGENT_INSIDE)) != (AGENT_QUIET | AGENT_INSIDE)) {
+        dprintf(2, "hotfn agent: nothing is counted in process %d: %s%s%s\n", (int)getpid(),
+                err.file, err.file[0] ? ": " : "", err.text);
+    }
+    agent_tell_debuggers();
+}
+
+__attribute__((constructor)) static void agent_start(int argc, char **argv, char **envp)
+{
+    settings s = { 0 };
+    (void)argc, (void)argv;
+    if (!parse(envp, &s) || !is_target(&s)) {
+        return; /* a wrapper on the way: leave everything as it is */
+    }
+    if (s.flags & AGENT_FOLLOW) {
+        mark_children(envp, s.flags);
+    } else {
+        restore_environment(envp);
+    }
+    join(&s);
+}

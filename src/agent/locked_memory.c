@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* mlockall, in the agent only.  MCL_CURRENT brings all memory of the process in, and locks it: also the record's
+ * hundreds of megabytes of addresses, of which next to nothing is used.  So everything is locked as it comes in,
+ * our own unlocked, and each other mapping brought in; all else goes on to the mlockall behind. */
+#include "counters/thread_row.h"
+#include "os/linux/maps.h"
+#include "os/linux/raw.h"
+#include "live/live.h"
+#include "session/session.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef int (*mlockall_fn)(int flags);
+
+static mlockall_fn next_mlockall;
+
+/* Before anybody can call it. */
+__attribute__((constructor(101))) static void find_next(void)
+{
+    void *found = dlsym(RTLD_NEXT, "mlockall");
+    memcpy(&next_mlockall, &found, sizeof found); /* ISO C has no cast for it */
+}
+
+/* What is to stay out: the record's three parts, and the row that nobody reads. */
+typedef struct own_memory {
+    uint64_t begin, bytes;
+} own_memory;
+
+enum { OWN_COUNT = 4 };
+
+static void find_own(const hotfn_live *live, own_memory own[OWN_COUNT])
+{
+    own[0] = (own_memory){ hfn_raw_pointer(live->base), live->base_bytes };
+    own[1] = (own_memory){ hfn_raw_pointer(live->rows), live->rows_bytes };
+    own[2] = (own_memory){ hfn_raw_pointer(live->tail), live->tail_bytes };
+    own[3] = (own_memory){ hfn_raw_pointer(hfn_rows.discard), hfn_rows.discard_bytes };
+}
+
+/* As mlockall itself, which passes over what cannot be brought in. */
+static bool bring_in(void *user, const hfn_map *map)
+{
+    const own_memory *own = user;
+    for (int i = 0; i < OWN_COUNT; i++) {
+        if (map->begin < own[i].begin + own[i].bytes && own[i].begin < map->end) {
+            return true;
+        }
+    }
+    hfn_raw3(SYS_mlock, map->begin, map->end - map->begin, 0);
+    return true;
+}
+
+EXPORT int mlockall(int flags)
+{
+    const hotfn_live *live = hfn_session_current_live();
+    if (!live || !(flags & MCL_CURRENT) || (flags & MCL_ONFAULT)) {
+        return next_mlockall(flags);
+    }
+    int answer = next_mlockall(flags | MCL_ONFAULT);
+    if (answer == 0) {
+        if (flags & MCL_FUTURE) {
+            hfn_raw3(SYS_mlockall, MCL_FUTURE, 0, 0); /* what comes later is not to wait */
+        }
+        own_memory own[OWN_COUNT];
+        find_own(live, own);
+        for (int i = 0; i < OWN_COUNT; i++) {
+            hfn_raw3(SYS_munlock, own[i].begin, own[i].bytes, 0);
+        }
+        hfn_linux_each_map(bring_in, own);
+    }
+    return answer;
+}

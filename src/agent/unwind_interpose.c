@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers for unwinders, in the agent only.  libgcc (shared or static) asks _dl_find_object or
+ * dl_iterate_phdr of the dynamic linker where a PC's unwind tables are; preloaded, we are asked first,
+ * answer for generated code, and pass everything else on. */
+#include "session/session.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stddef.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef int (*find_object_fn)(void *pc, struct dl_find_object *result);
+typedef int (*phdr_fn)(struct dl_phdr_info *info, size_t size, void *data);
+typedef int (*iterate_fn)(phdr_fn visit, void *data);
+
+static find_object_fn next_find_object;
+static iterate_fn next_iterate;
+
+/* The definitions behind ours, looked up once, before anybody can unwind: signal handlers do so too. */
+__attribute__((constructor(101))) static void find_next(void)
+{
+    void *found = dlsym(RTLD_NEXT, "_dl_find_object");
+    memcpy(&next_find_object, &found, sizeof found); /* ISO C has no cast for it */
+    found = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    memcpy(&next_iterate, &found, sizeof found);
+}
+
+/* glibc >= 2.35, <dlfcn.h>: int _dl_find_object(void *pc, struct dl_find_object *result). */
+EXPORT int _dl_find_object(void *pc, struct dl_find_object *result)
+{
+    hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
+    const hotfn_hooks *hooks = hfn_session_current_hooks();
+    if (hooks && hotfn_hooks_find_region(hooks, (uint64_t)(uintptr_t)pc, &region)) {
+        memset(result, 0, sizeof *result);
+        result->dlfo_map_start = (void *)(uintptr_t)region.begin;
+        result->dlfo_map_end = (void *)(uintptr_t)region.end;
+        result->dlfo_eh_frame = (void *)(uintptr_t)region.eh_frame_hdr;
+        return 0;
+    }
+    return next_find_object ? next_find_object(pc, result) : -1;
+}
+
+/* One made-up object a region: two program headers, code and its .eh_frame_hdr. */
+static int visit_region(const hotfn_stub_region *region, phdr_fn visit, void *data)
+{
+    ElfW(Phdr) headers[2];
+    struct dl_phdr_info info;
+    memset(headers, 0, sizeof headers);
+    memset(&info, 0, sizeof info);
+    headers[0].p_type = PT_LOAD;
+    headers[0].p_flags = PF_R | PF_X;
+    headers[0].p_vaddr = region->begin;
+    headers[0].p_memsz = region->end - region->begin;
+    headers[1].p_type = PT_GNU_EH_FRAME;
+    headers[1].p_flags = PF_R;
+    headers[1].p_vaddr = (ElfW(Addr))(uintptr_t)region->eh_frame_hdr;
+    headers[1].p_memsz = 8;
+    info.dlpi_name = "[hotfn stubs]";
+    info.dlpi_phdr = headers;
+    info.dlpi_phnum = 2;
+    return visit(&info, sizeof info, data);
+}
+
+/* ---- Modules come in the loader's order, but the agent last: AddressSanitizer ends a program if a library
+ * stands before its own (compiler-rt, 'runtime does not come first in initial library list'). */
+
+extern const char __ehdr_start[]
+    __attribute__((visibility("hidden"))); /* the linker's: our own base */
+
+typedef struct listing {
+    phdr_fn visit;
+    void *data;
+    struct dl_phdr_info own;
+    size_t own_bytes; /* 0: not seen */
+} listing;
+
+static int visit_all_but_own(struct dl_phdr_info *info, size_t size, void *data)
+{
+    listing *l = data;
+    if (info->dlpi_addr != (ElfW(Addr))(uintptr_t)__ehdr_start || size > sizeof l->own) {
+        return l->visit(info, size, l->data);
+    }
+    memcpy(&l->own, info, size);
+    l->own_bytes = size;
+    return 0;
+}
+
+EXPORT int dl_iterate_phdr(phdr_fn visit, void *data)
+{
+    listing l = { .visit = visit, .data = data };
+    int answer = next_iterate ? next_iterate(visit_all_but_own, &l) : 0;
+    if (answer == 0 && l.own_bytes > 0) {
+        answer = visit(&l.own, l.own_bytes, data);
+    }
+    const hotfn_hooks *hooks = hfn_session_current_hooks();
+    for (uint32_t i = 0; hooks && answer == 0 && i < hotfn_hooks_region_count(hooks); i++) {
+        hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
+        if (hotfn_hooks_get_region(hooks, i, &region) == HOTFN_OK) {
+            answer = visit_region(&region, visit, data);
+        }
+    }
+    return answer;
+}

@@ -1,0 +1,782 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH: the two ends of a timed call.  They run between a function and its caller, which may keep
+ * values in any register: general registers only, all of them kept, no libc, no lock.
+ *
+ * Own time is kept by intervals: what passes between two events of a thread belongs to the function
+ * that was current then.  So the sum of all own times is the time that passed, whatever stacks the
+ * thread ran on.  What an exit restores it takes from the call's own frame on the thread's stack: calls
+ * may end in any order, and on another thread than they began on.
+ *
+ * The log says which calls are open.  A call in it whose frame lies below a new one was left by
+ * longjmp, or waits on another stack.  Nobody can tell which, so it goes to limbo: if it ends after
+ * all, it is taken out; if its place on the stack is used again, it had been left when it was last
+ * seen.  No frame is ever read through the log: its memory may be gone.
+ *
+ * A signal may strike at any instruction, and its handler may make timed calls: each store leaves a
+ * state that an enter and exit in between restore (call_strikes_test.c has one strike at each). */
+#include "counters/timing/call_stack.h"
+
+#include "counters/thread_row.h"
+#include "os/linux/own_stack.h"
+#include "os/linux/raw.h"
+
+hfn_time_engine hfn_time;
+
+#define BARRIER() __asm__ volatile("" ::: "memory")
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+/* Frames of one stack that follow each other are closer than this; stacks are larger. */
+#define NEXT_FRAME_BYTES 16384u
+
+typedef enum kept { KEPT_TIMES, KEPT_ALL, KEPT_SAMPLES } kept;
+
+static NOINLINE HFN_KEEPS_REGISTERS uint64_t system_ticks(void)
+{
+    uint64_t now[2] = { 0, 0 };
+
+    if (hfn_time.clock == HFN_CLOCK_STOPPED)
+        return hfn_thread_row ? hfn_load_tick(&hfn_time_state_of(hfn_thread_row)->last_tick) : 0;
+    hfn_raw_clock(1, now); /* monotonic */
+    return now[0] * 1000000000u + now[1];
+}
+
+_Static_assert((HOTFN_CLOCK_TSC & HOTFN_CLOCK_ARM & 1) &&
+                   !((HOTFN_CLOCK_MONOTONIC | HFN_CLOCK_STOPPED) & 1),
+               "the processor's counters are odd");
+
+static ALWAYS_INLINE uint64_t ticks(void)
+{
+    return HFN_LIKELY(hfn_time.clock & 1) ? hfn_cpu_ticks() : system_ticks();
+}
+
+uint64_t hfn_time_now(void)
+{
+    return ticks();
+}
+
+static ALWAYS_INLINE uint64_t address_of(const hfn_time_frame *f)
+{
+    return (uint64_t)(uintptr_t)f;
+}
+
+/* ---- Sums. */
+
+HFN_KEEPS_REGISTERS void hfn_time_went_back(void)
+{
+    __atomic_fetch_add(&hfn_time.header->clock_went_back, 1, __ATOMIC_RELAXED);
+}
+
+/* Since the thread's latest event its current call ran.  False: that event is younger than now. */
+static ALWAYS_INLINE bool pass_time(hfn_time_state *t, uint32_t current, uint64_t now)
+{
+    uint64_t passed = now - hfn_load_tick(&t->last_tick);
+
+    if (HFN_UNLIKELY((int64_t)passed < 0))
+        return false;
+    hfn_store_tick(&t->last_tick, now);
+    hfn_add_tick(&hfn_time_cell_of(t, current)->self_ticks, passed);
+    return true;
+}
+
+/* It is a handler's, which struck since the clock was read (it strikes there most: the processor waits for its
+ * counter), and has counted its time; or the clock went back. Answers the time that it is now. */
+static NOINLINE HFN_KEEPS_REGISTERS uint64_t pass_time_again(hfn_time_state *t, uint32_t current)
+{
+    uint64_t now = ticks();
+
+    if (!pass_time(t, current, now)) {
+        hfn_store_tick(&t->last_tick, now);
+        hfn_time_went_back();
+    }
+    return now;
+}
+
+static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, uint64_t end)
+{
+    start = start < t->floor ? t->floor : start;
+    return HFN_LIKELY((int64_t)(end - start) >= 0) ? end - start : 0;
+}
+
+/* itself: what the call adds to the thread's `timed`; 0 for a sampled one, whose ends see to that. */
+static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
+                                 uint64_t how, uint64_t timed_before, uint64_t itself)
+{
+    c->timed_calls++;
+    if (HFN_UNLIKELY(passed < c->min_ticks - 1))
+        c->min_ticks = passed + 1;
+    if (HFN_UNLIKELY(passed > c->max_ticks))
+        c->max_ticks = passed;
+    if (HFN_LIKELY(!(how & HFN_CALL_NESTED))) {
+        c->total_ticks += passed;
+        c->within_timed += t->timed + itself - timed_before;
+        c->open = 0;
+    }
+    t->timed += itself;
+}
+
+/* hotfn/timing.h has the formula.  False: the function has no histogram. */
+static ALWAYS_INLINE bool find_bucket(hotfn_time_cell *c, uint64_t passed, uint64_t *index)
+{
+    uint64_t bucket = passed;
+
+    if (HFN_UNLIKELY(c->histogram == 0))
+        hfn_tree_new_histogram(HFN_PASS(c));
+    if (c->histogram == UINT32_MAX)
+        return false;
+    if (passed >= 64) {
+        uint32_t shift = 63 - (uint32_t)__builtin_clzll(passed) - 5;
+        bucket = 32 * (uint64_t)shift + (passed >> shift);
+    }
+    if (bucket >= HOTFN_HISTOGRAM_BUCKETS)
+        bucket = HOTFN_HISTOGRAM_BUCKETS - 1;
+    *index = (uint64_t)(c->histogram - 1) * HOTFN_HISTOGRAM_BUCKETS + bucket;
+    return true;
+}
+
+static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed, uint64_t stands_for)
+{
+    uint64_t index;
+
+    if (find_bucket(c, passed, &index))
+        hfn_time.histograms[index] += stands_for;
+}
+
+static ALWAYS_INLINE void add_due(uint32_t bucket, uint32_t calls)
+{
+    if (HFN_LIKELY(bucket != 0))
+        hfn_time.histograms[bucket - 1] += calls;
+}
+
+/* A sample's calls find their histograms far away in memory, and whoever adds to one at once waits for it.  So the
+ * bucket is asked for, and added to when the thread's next call ends; who reads the row adds what is due.  A handler's
+ * call that ends between loads and stores is counted in the bucket of the one before. */
+static ALWAYS_INLINE void add_later(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
+                                    uint64_t stands_for)
+{
+    uint32_t bucket, calls;
+    uint64_t index;
+
+    if (!find_bucket(c, passed, &index))
+        return;
+    if (HFN_UNLIKELY(index >= UINT32_MAX || stands_for > UINT32_MAX)) {
+        hfn_time.histograms[index] += stands_for;
+        return;
+    }
+    __builtin_prefetch(&hfn_time.histograms[index], 1);
+    bucket = t->due_bucket;
+    calls = t->due_calls;
+    t->due_bucket = (uint32_t)index + 1;
+    t->due_calls = (uint32_t)stands_for;
+    add_due(bucket, calls);
+}
+
+static ALWAYS_INLINE void put_event(hfn_time_state *t, uint64_t now, uint32_t slot, uint32_t kind)
+{
+    hotfn_time_event *e;
+
+    if (!hfn_time.events || t->thread == 0)
+        return;
+    e = hfn_time.events + (uint64_t)(t->thread - 1) * (hfn_time.event_mask + UINT64_C(1)) +
+        (t->events++ & hfn_time.event_mask);
+    e->kind = 0;
+    BARRIER();
+    e->ticks = now;
+    e->slot = slot;
+    BARRIER();
+    e->kind = kind;
+}
+
+/* ---- The tree. */
+
+/* The call's node + 1; 0: none, and its caller's if *flags says MERGED. */
+static ALWAYS_INLINE uint32_t enter_node(hfn_time_state *t, uint32_t slot, uint32_t *flags)
+{
+    uint32_t parent = t->node, child;
+
+    if (!(hfn_time.flags & HOTFN_TIMING_TREE) || t->thread == 0)
+        return 0;
+    if (HFN_UNLIKELY(parent == 0))
+        parent = hfn_tree_root(HFN_PASS(t));
+    if (HFN_UNLIKELY(parent == 0))
+        return 0;
+    child = (uint32_t)*hfn_node_last_child(&hfn_time.nodes[parent - 1]); /* entered last */
+    if (child == 0 || hfn_time.nodes[child - 1].slot != slot)
+        child = hfn_tree_child(HFN_PASS(t), HFN_PASS(parent), HFN_PASS(slot));
+    if (HFN_UNLIKELY(child == 0)) {
+        t->node = parent;
+        *flags |= HFN_CALL_MERGED;
+        return parent;
+    }
+    t->node = child;
+    hfn_time.nodes[child - 1].calls++;
+    return child;
+}
+
+static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t passed)
+{
+    uint32_t node = hfn_call_node(how);
+    hotfn_time_node *n;
+
+    if (node == 0)
+        return;
+    if (how & HFN_CALL_MERGED) {
+        t->node = node;
+        return;
+    }
+    n = &hfn_time.nodes[node - 1];
+    n->total_ticks += passed;
+    n->timed_calls++;
+    t->node = n->parent + 1;
+}
+
+/* ---- A sample. */
+
+/* One call in how many is timed from now on. */
+static ALWAYS_INLINE uint32_t next_mean(hfn_time_state *t, const hfn_time_gap *gap, uint32_t slot)
+{
+    uint64_t timed = hfn_time_cell_of(t, slot + 1)->timed_calls;
+    uint32_t mean = hfn_sample_mean(&hfn_time.sample, timed, &gap->seen), least;
+
+    if (!hfn_time.means)
+        return mean;
+    /* pairs with the parent's store: any value is right */
+    least = __atomic_load_n(&hfn_time.means[slot], __ATOMIC_RELAXED);
+    if (least == 0)
+        least = hfn_sample_begin(timed);
+    return mean > least ? mean : least;
+}
+
+static ALWAYS_INLINE uint64_t call_stands_for(const hfn_time_gap *gap)
+{
+    return gap->mean ? gap->mean : 1;
+}
+
+static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_frame *f,
+                                                 uint32_t slot)
+{
+    hfn_time_gap *gap = hfn_time_gap_of(t, slot);
+    uint32_t mean = next_mean(t, gap, slot), node;
+
+    f->room = call_stands_for(gap);
+    gap->mean = mean;
+    *hfn_time_skip_of(t, slot) = hfn_sample_skip(&t->random, mean);
+    if (t->thread == 0 || !hfn_time.nodes)
+        return 0;
+    node = hfn_tree_called_from(HFN_PASS(t), HFN_PASS(f), HFN_PASS(slot));
+    if (node != 0)
+        hfn_time.nodes[node - 1].calls += f->room;
+    return node;
+}
+
+/* Rare as timed calls are, they find caches and branches cold, and cost several times what they do one after
+ * another: so each end says what it took.  What no clock sees of it (the way there and back) is cold in
+ * the same proportion. */
+static ALWAYS_INLINE uint64_t take_own_time(hfn_time_state *t, uint64_t begin, uint64_t end)
+{
+    uint64_t took = end - begin < HFN_END_TICKS_MOST ? end - begin : hfn_time.end_ticks;
+
+    t->timed += took * hfn_time.end_factor >> 8;
+    t->ends++;
+    return took;
+}
+
+/* What the call itself sees of its cold ends, beyond what is taken out of each.  Short functions in hot code see
+ * little of it: no more than an eighth of what they took. */
+static ALWAYS_INLINE uint64_t cold_inside(uint64_t took)
+{
+    return took > hfn_time.end_ticks ? (took - hfn_time.end_ticks) * hfn_time.inside_factor >> 8
+                                     : 0;
+}
+
+static ALWAYS_INLINE uint64_t cold_within(const hfn_time_gap *gap, uint64_t passed)
+{
+    uint64_t most = passed > hfn_time.end_ticks ? (passed - hfn_time.end_ticks) >> 3 : 0;
+
+    return gap->cold_inside < most ? gap->cold_inside : most;
+}
+
+/* It took so long, and the ends of the timed calls in it so many ticks of that. */
+static ALWAYS_INLINE void exit_sampled_node(hfn_time_state *t, uint64_t how, uint64_t passed,
+                                            uint64_t within, uint64_t stands_for)
+{
+    uint32_t node = hfn_call_node(how);
+    uint64_t others = stands_for * hfn_time.pass_cost >> 8;
+    hotfn_time_node *n;
+
+    t->timed += others; /* in the mean as much as all calls that go by take */
+    t->passed_by += others;
+    hfn_sample_see(&hfn_time.sample, &hfn_time_gap_of(t, hfn_call_slot(how))->seen, passed);
+    if (node == 0)
+        return;
+    n = &hfn_time.nodes[node - 1];
+    n->total_ticks += passed * stands_for;
+    n->timed_calls++;
+    n->within_timed += within * stands_for;
+    n->spread += stands_for * (stands_for - 1);
+}
+
+/* ---- Calls that were left, or wait. */
+
+/* Its frame lies below a new one at `frame`.  A place of the log that is free, or is just being taken (a
+ * signal handler may see that), holds 0 as its frame. */
+static ALWAYS_INLINE bool lies_below(const hfn_open_call *call, uint64_t frame)
+{
+    return call->frame - 1 < frame;
+}
+
+static void forget(hfn_time_state *t, hfn_waiting_call *limbo, uint32_t index)
+{
+    limbo[index] = limbo[t->limbo_count - 1];
+    t->limbo_count--;
+}
+
+static void put_into_limbo(hfn_time_state *t, const hfn_open_call *call)
+{
+    if (t->limbo_count == 0 || call->frame < t->limbo_low)
+        t->limbo_low = call->frame;
+    if (t->limbo_count == 0 || call->frame > t->limbo_high)
+        t->limbo_high = call->frame;
+    hfn_time_limbo_of(t)[t->limbo_count++] =
+        (hfn_waiting_call){ *call, t->last_tick, t->timed - call->timed_before };
+}
+
+static HFN_KEEPS_REGISTERS void set_aside(hfn_time_state *t, uint32_t depth)
+{
+    hfn_open_call *log = hfn_time_log_of(t);
+    uint32_t end = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY;
+
+    for (uint32_t i = depth; i < end; i++) {
+        if (!(log[i].how & HFN_CALL_ENDED) && t->limbo_count < HFN_LIMBO_CAPACITY)
+            put_into_limbo(t, &log[i]);
+        log[i].frame = 0;
+    }
+    t->depth = depth;
+}
+
+/* The innermost call of the log is the current one. */
+static void make_current(hfn_time_state *t)
+{
+    hfn_open_call *log = hfn_time_log_of(t);
+    const hfn_open_call *top;
+
+    while (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY && log[t->depth - 1].how & HFN_CALL_ENDED)
+        log[--t->depth].frame = 0;
+    top = t->depth > 0 ? &log[t->depth - 1] : NULL;
+    t->current = top ? hfn_call_slot(top->how) + 1 : 0;
+    t->node = top ? hfn_call_node(top->how) : hfn_outside_node(t);
+}
+
+/* It ended without its stub's knowledge. */
+static void account(hfn_time_state *t, const hfn_open_call *call, uint64_t end,
+                    uint64_t timed_within)
+{
+    hotfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(call->how) + 1);
+    uint32_t node = t->node;
+    uint64_t passed = duration(t, call->start, end), stands_for = 1;
+
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
+        sum_up(t, c, passed, call->how, t->timed - timed_within, 0);
+        /* its frame may be gone: as the next one will */
+        stands_for = call_stands_for(hfn_time_gap_of(t, hfn_call_slot(call->how)));
+        exit_sampled_node(t, call->how, passed, timed_within, stands_for);
+    } else {
+        sum_up(t, c, passed, call->how, t->timed - timed_within, 1);
+        exit_node(t, call->how, passed);
+        t->node = node; /* whose call runs is settled by who calls us */
+    }
+    if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
+        add_to_histogram(c, passed, stands_for);
+}
+
+/* A new frame stands at `frame`: what lay between it and the next one of this stack is gone. */
+static HFN_KEEPS_REGISTERS void empty_limbo(hfn_time_state *t, uint64_t frame)
+{
+    const hfn_open_call *log = hfn_time_log_of(t);
+    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    uint64_t behind = frame + HFN_TIME_FRAME_BYTES;
+
+    if (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY &&
+        log[t->depth - 1].frame - frame <= NEXT_FRAME_BYTES)
+        behind = log[t->depth - 1].frame;
+    if (frame > t->limbo_high || behind <= t->limbo_low)
+        return;
+    for (uint32_t i = t->limbo_count; i-- > 0;) {
+        hfn_waiting_call w = limbo[i];
+
+        if (w.call.frame >= frame && w.call.frame < behind) {
+            forget(t, limbo, i);
+            account(t, &w.call, w.end, w.timed_within);
+            __atomic_fetch_add(&hfn_time.header->abandoned_exits, 1, __ATOMIC_RELAXED);
+        }
+    }
+}
+
+/* An exception leaves the unwinder's own calls: they were set aside when the frames above them ended,
+ * and the last of them to end made one of them current. */
+static bool current_was_left(hfn_time_state *t, uint64_t frame)
+{
+    const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+
+    for (uint32_t i = 0; i < t->limbo_count; i++)
+        if (hfn_call_slot(limbo[i].call.how) + 1 == t->current &&
+            hfn_call_node(limbo[i].call.how) == t->node && limbo[i].call.frame <= frame)
+            return true;
+    return false;
+}
+
+/* Before a call begins at `frame`. */
+static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t frame)
+{
+    const hfn_open_call *log = hfn_time_log_of(t);
+    uint32_t depth = t->depth;
+
+    if (depth <= HFN_LOG_CAPACITY) {
+        while (depth > 0 && lies_below(&log[depth - 1], frame))
+            depth--;
+        if (depth < t->depth) {
+            set_aside(HFN_PASS(t), HFN_PASS(depth));
+            make_current(t);
+        }
+    }
+    if (t->limbo_count > 0) {
+        if (current_was_left(t, frame))
+            make_current(t);
+        empty_limbo(HFN_PASS(t), HFN_PASS(frame));
+    }
+}
+
+/* A call ends that is not the innermost one of the log.  How much had been timed before it began; where nobody
+ * knows, nothing was in it. */
+static NOINLINE HFN_KEEPS_REGISTERS uint64_t end_out_of_order(hfn_time_state *t,
+                                                              const hfn_time_frame *f, uint64_t now)
+{
+    hfn_open_call *log = hfn_time_log_of(t);
+    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    uint64_t frame = address_of(f), before = t->timed;
+    bool logged = f->depth < HFN_LOG_CAPACITY;
+
+    if (t->last_tick == 0) /* a forked child's first event, in a wiped row (around_fork.c) */
+        hfn_store_tick(&t->last_tick, t->floor = now);
+    t->current = hfn_call_slot(f->how) + 1; /* what was begun since is over, or waits */
+    if (f->depth < t->depth && (!logged || log[f->depth].frame == frame)) {
+        if (f->depth + 1 < t->depth)
+            set_aside(HFN_PASS(t), f->depth + 1);
+        if (logged) {
+            before = log[f->depth].timed_before;
+            log[f->depth].frame = 0;
+        }
+        t->depth = f->depth;
+        return before;
+    }
+    for (uint32_t i = t->limbo_count; i-- > 0;) {
+        if (limbo[i].call.frame == frame && limbo[i].call.start == f->start) {
+            before = limbo[i].call.timed_before;
+            forget(t, limbo, i);
+            return before;
+        }
+    }
+    return before;
+}
+
+/* ---- Enter and exit. */
+
+/* Is a call of the slot open further out?  The cell knows where it would be, the log whether it is. */
+static ALWAYS_INLINE bool is_nested(const hfn_open_call *log, uint32_t open, uint32_t slot,
+                                    uint32_t depth)
+{
+    if (HFN_LIKELY(open == 0) || open > depth)
+        return false;
+    return open > HFN_LOG_CAPACITY ||
+           ((uint32_t)log[open - 1].how & (HFN_CALL_SLOT | HFN_CALL_ENDED)) == slot;
+}
+
+/* HFN_CALL_NESTED, or 0. */
+static ALWAYS_INLINE uint32_t open_call(hotfn_time_cell *c, const hfn_open_call *log, uint32_t slot,
+                                        uint32_t depth)
+{
+    if (HFN_UNLIKELY(is_nested(log, c->open, slot, depth)))
+        return HFN_CALL_NESTED;
+    c->open = depth + 1;
+    return 0;
+}
+
+/* Does an end of a call look at what it takes itself?  Those of a sample do; of what more than times is kept of, few:
+ * the clock's lowest bits are as good as chance. */
+static ALWAYS_INLINE bool looks_at_itself(kept what, uint64_t tick)
+{
+    return what == KEPT_SAMPLES || (what == KEPT_ALL && HFN_UNLIKELY((tick & hfn_time.looks) == 0));
+}
+
+/* What frame and log both hold stays in registers meanwhile: reading words that were just written in
+ * halves would cost more than all the rest. */
+static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
+{
+    uint8_t *row = hfn_thread_row;
+    uint32_t slot = what == KEPT_SAMPLES ? f->slot & HFN_CALL_SLOT : (uint32_t)f->slot, depth,
+             flags, node = 0, caller;
+    uint64_t begin, now, timed, how;
+    hfn_open_call *log;
+    hfn_time_state *t;
+
+    /* no row: the counters were given up since the stub's first instruction */
+    if (HFN_UNLIKELY(!row || hfn_time.clock == HFN_CLOCK_STOPPED ||
+                     hfn_time_state_of(row)->depth >= HFN_DEPTH_CLOSED)) {
+        f->how = HFN_CALL_UNTIMED;
+        return;
+    }
+    t = hfn_time_state_of(row);
+    begin = looks_at_itself(what, hfn_load_tick(&t->last_tick)) ? ticks() : 0;
+    log = hfn_time_log_of(t);
+    depth = t->depth;
+    bool left =
+        HFN_LIKELY(depth - 1 < HFN_LOG_CAPACITY) && lies_below(&log[depth - 1], address_of(f));
+    if (HFN_UNLIKELY(left || t->limbo_count > 0)) {
+        settle(HFN_PASS(t), HFN_PASS(address_of(f)));
+        depth = t->depth;
+    }
+    hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
+    flags = open_call(c, log, slot, depth);
+    caller = t->current;
+    timed = t->timed;
+    hfn_time_cell_of(t, caller)->callee_timed++;
+    if (what == KEPT_ALL)
+        node = enter_node(t, slot, &flags);
+    if (what == KEPT_SAMPLES)
+        node = enter_sampled_node(t, f, slot);
+    how = slot | flags | (uint64_t)node << HFN_CALL_NODE_SHIFT;
+    f->caller = caller;
+    f->depth = depth;
+    f->how = how;
+    if (HFN_LIKELY(depth < HFN_LOG_CAPACITY)) {
+        hfn_open_call *e = &log[depth];
+
+        t->depth = depth + 1; /* until then a handler's calls may use the place */
+        BARRIER();
+        e->frame = address_of(f);
+        e->timed_before = timed;
+        e->how = how;
+        now = ticks();
+        e->start = now;
+        if (what == KEPT_SAMPLES) {
+            hfn_time_gap_of(t, slot)->cold_inside =
+                (uint32_t)cold_inside(take_own_time(t, begin, now));
+            e->timed_before = t->timed;
+        }
+    } else {
+        t->depth = depth + 1;
+        now = ticks();
+    }
+    if (HFN_UNLIKELY(!pass_time(t, caller, now))) {
+        now = pass_time_again(HFN_PASS(t), HFN_PASS(caller));
+        if (depth < HFN_LOG_CAPACITY)
+            log[depth].start = now;
+    }
+    t->current = slot + 1;
+    f->start = now;
+    if (what != KEPT_TIMES)
+        put_event(t, now, slot, 1);
+    if (what == KEPT_ALL && HFN_UNLIKELY(begin != 0))
+        hfn_time_end_took(HFN_PASS(now - begin));
+}
+
+static ALWAYS_INLINE void leave(hfn_time_frame *f, kept what)
+{
+    uint8_t *row = hfn_thread_row;
+    uint32_t depth = f->depth;
+    uint64_t how = f->how, stands_for = what == KEPT_SAMPLES ? f->room : 1, now, passed,
+             timed_before;
+    hfn_open_call *e;
+    hotfn_time_cell *c;
+    hfn_time_state *t;
+
+    if (HFN_UNLIKELY(!row || (how & HFN_CALL_UNTIMED) || f->start < hfn_time.begin_ticks))
+        return;
+    now = ticks();
+    t = hfn_time_state_of(row);
+    c = hfn_time_cell_of(t, hfn_call_slot(how) + 1);
+    e = &hfn_time_log_of(t)[depth];
+    if (HFN_LIKELY(depth < HFN_LOG_CAPACITY && t->depth == depth + 1 &&
+                   e->frame == address_of(f))) {
+        timed_before = e->timed_before;
+        e->frame = 0;
+        BARRIER(); /* from then on the place is a handler's */
+        t->depth = depth;
+    } else {
+        timed_before = end_out_of_order(HFN_PASS(t), HFN_PASS(f), HFN_PASS(now));
+    }
+    if (HFN_UNLIKELY(!pass_time(t, t->current, now)))
+        now = pass_time_again(HFN_PASS(t), HFN_PASS(t->current));
+    t->current = f->caller;
+    passed = duration(t, f->start, now);
+    if (what == KEPT_SAMPLES)
+        timed_before -= cold_within(hfn_time_gap_of(t, hfn_call_slot(how)), passed);
+    sum_up(t, c, passed, how, timed_before, what == KEPT_SAMPLES ? 0 : 1);
+    if (what == KEPT_ALL)
+        exit_node(t, how, passed);
+    if (what == KEPT_SAMPLES)
+        exit_sampled_node(t, how, passed, t->timed - timed_before, stands_for);
+    if (what != KEPT_TIMES) {
+        if ((hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) && what == KEPT_SAMPLES)
+            add_later(t, c, passed, stands_for);
+        else if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
+            add_to_histogram(c, passed, stands_for);
+        put_event(t, now, hfn_call_slot(how), 2);
+        if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks))
+            hfn_tree_keep_slow(HFN_PASS(t), HFN_PASS(hfn_call_slot(how)),
+                               HFN_PASS(hfn_call_node(how)), f->start, HFN_PASS(passed));
+    }
+    if (what == KEPT_SAMPLES)
+        take_own_time(t, now, ticks());
+    else if (looks_at_itself(what, now))
+        hfn_time_end_took(HFN_PASS(ticks() - now));
+    if (what == KEPT_TIMES && HFN_UNLIKELY((uint16_t)t->timed == HFN_PROBE_AT))
+        hfn_time_learn_cost();
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_enter(hfn_time_frame *frame)
+{
+    enter(frame, KEPT_TIMES);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_exit(hfn_time_frame *frame)
+{
+    leave(frame, KEPT_TIMES);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_enter_full(hfn_time_frame *frame)
+{
+    enter(frame, KEPT_ALL);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *frame)
+{
+    enter(frame, KEPT_SAMPLES);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame)
+{
+    leave(frame, KEPT_ALL);
+}
+
+HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *frame)
+{
+    leave(frame, KEPT_SAMPLES);
+}
+
+/* ---- Now and then. */
+
+static void note_stack(hfn_time_state *t)
+{
+    hfn_stack own = hfn_own_stack();
+
+    t->stack_begin = own.end ? own.begin : hfn_time.main_stack_begin;
+    t->stack_end = own.end ? own.end : hfn_time.main_stack_end;
+}
+
+void hfn_time_begin_row(uint8_t *row, uint32_t thread)
+{
+    hfn_time_state *t = hfn_time_state_of(row);
+    hfn_open_call *log = hfn_time_log_of(t);
+    uint64_t now = ticks();
+
+    for (uint32_t i = 0; i < t->depth && i < HFN_LOG_CAPACITY; i++)
+        log[i].frame = 0; /* of the thread that had the row before */
+    t->depth = 0;
+    t->current = 0;
+    t->node = hfn_outside_node(t);
+    t->limbo_count = 0;
+    t->alloc_frame = 0;
+    t->floor = 0;
+    t->last_tick = now;
+    if (t->first_tick == 0)
+        t->first_tick = now;
+    t->thread = thread;
+    t->random ^= now;
+    note_stack(t);
+}
+
+void hfn_time_begin_child(uint8_t *row)
+{
+    hfn_time_state *t = hfn_time_state_of(row);
+
+    t->floor = t->last_tick;
+}
+
+static void add_cell(hotfn_time_cell *to, const hotfn_time_cell *from)
+{
+    to->total_ticks += from->total_ticks;
+    to->self_ticks += from->self_ticks;
+    to->timed_calls += from->timed_calls;
+    to->callee_timed += from->callee_timed;
+    to->within_timed += from->within_timed;
+    if (from->min_ticks - 1 < to->min_ticks - 1)
+        to->min_ticks = from->min_ticks;
+    if (from->max_ticks > to->max_ticks)
+        to->max_ticks = from->max_ticks;
+}
+
+void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
+{
+    hfn_time_state *sum = hfn_time_state_of(to);
+    const hfn_time_state *t = (const void *)(from + hfn_time.thread_at);
+    const hotfn_time_cell *cells = &t->outside;
+
+    sum->timed += t->timed;
+    sum->ends += t->ends;
+    sum->passed_by += t->passed_by;
+    add_due(t->due_bucket, t->due_calls);
+    for (uint32_t i = 1; i <= slots; i++)
+        if (HFN_UNLIKELY(cells[i].self_ticks != 0 || cells[i].timed_calls != 0))
+            add_cell(hfn_time_cell_of(sum, i), &cells[i]);
+}
+
+void hfn_time_end_row(uint8_t *row, uint64_t now)
+{
+    hfn_time_state *t = hfn_time_state_of(row);
+    hfn_open_call *log = hfn_time_log_of(t);
+    const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+
+    if (t->depth > 0 && !pass_time(t, t->current, now))
+        now = t->last_tick;
+    for (uint32_t i = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY; i-- > 0;) {
+        if (log[i].frame != 0 && !(log[i].how & HFN_CALL_ENDED)) {
+            account(t, &log[i], now, t->timed - log[i].timed_before);
+            if (duration(t, log[i].start, now) >= hfn_time.slow_ticks)
+                hfn_tree_keep_slow(t, hfn_call_slot(log[i].how), hfn_call_node(log[i].how),
+                                   log[i].start, duration(t, log[i].start, now));
+        }
+        log[i].frame = 0;
+    }
+    for (uint32_t i = 0; i < t->limbo_count; i++)
+        account(t, &limbo[i].call, limbo[i].end, limbo[i].timed_within);
+    t->limbo_count = t->depth = t->current = 0;
+    t->node = hfn_outside_node(t);
+}
+
+/* The unwinder may run in timed calls of its own, further in: they stay in the log, and current. */
+void hfn_time_leave(uint64_t frame)
+{
+    hfn_time_state *t;
+    hfn_open_call *log;
+    bool is_innermost; /* but for calls that have ended */
+
+    if (!hfn_thread_row || !hfn_time_is_on())
+        return;
+    t = hfn_time_state_of(hfn_thread_row);
+    log = hfn_time_log_of(t);
+    is_innermost = t->depth <= HFN_LOG_CAPACITY;
+    for (uint32_t i = is_innermost ? t->depth : HFN_LOG_CAPACITY; i-- > 0;) {
+        if (log[i].how & HFN_CALL_ENDED)
+            continue;
+        if (frame != 0 && log[i].frame != frame) {
+            is_innermost = false;
+            continue;
+        }
+        pass_time_again(HFN_PASS(t), HFN_PASS(t->current));
+        account(t, &log[i], t->last_tick, t->timed - log[i].timed_before);
+        log[i].how |= HFN_CALL_ENDED;
+        if (is_innermost)
+            make_current(t);
+        return;
+    }
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Timing, from the counters' side: begun once rows are there, before the first timed hook stands. */
+#ifndef HFN_COUNTERS_TIMING_H
+#define HFN_COUNTERS_TIMING_H
+
+#include "counters/timing/call_stack.h"
+
+/* Rows of the active set hold times from now on; measures what a timed call costs. */
+void hfn_timing_start(const hfn_time_memory *memory);
+/* From now on nothing is timed: calls that begin are counted only, those that are open return without a word.  Returns
+ * the clock; 0: nothing was timed. */
+uint64_t hfn_timing_stop(void);
+/* Behind it, once no thread is at one of a call's two ends: what is open in this process's rows ended then. */
+void hfn_timing_end_rows(uint64_t now);
+/* The thread is about to lose the right to read the clock, by which the processor or the kernel would kill it: from
+ * now on calls are counted only.  Returns the clock, for hfn_timing_go_on if it kept the right; else the record
+ * is to be told *at, where it was. */
+uint32_t hfn_timing_stop_clock(uint64_t *at);
+void hfn_timing_tell_stop(uint64_t at);
+void hfn_timing_go_on(uint32_t clock);
+/* What stubs call, for the row access; all NULL while nothing is timed. */
+typedef struct hfn_timing_calls {
+    void (*enter)(void), (*exit)(void), (*personality)(void);
+    uint32_t skips_at; /* in a row; 0: every call is timed */
+} hfn_timing_calls;
+hfn_timing_calls hfn_timing_get_calls(void);
+/* Whose code is where, from now on; kept as long as anything is timed. */
+void hfn_timing_set_code(const hfn_code_map *map);
+
+#endif

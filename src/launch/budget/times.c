@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* How many of a function's calls are timed: as many as was asked, if that takes no more than a fair share of
+ * what is left for timing; else so many that it takes just that.  A word for each slot says it, in the live
+ * record; the target reads it with each call that it times, and is not stopped for it. */
+#include "launch/budget/budget.h"
+
+#include "counters/timing/timing.h"
+#include "os/os.h"
+#include "live/live.h"
+
+#define TICK_UNITS 256.0      /* hotfn_time_header's costs */
+#define SEEN_ENDS 1024.0      /* of late: what was seen before counts half for each so many */
+#define COUNTED_MEAN 1000000u /* one call in so many is as good as none */
+#define ROUNDS 16
+#define BEGUN_CALLS 1024u                   /* until then the target's own slow start is let be */
+#define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* who is not called for so long begins slowly again */
+
+/* ---- What it takes.  Rare as timed calls are, they find caches and branches cold: so each of a call's two ends
+ * says in the target what it took (counters/call_stack.c).  Before there are some, a probe's calls one after
+ * another stand for them. */
+
+static double ns_of_ticks(const hotfn_time_header *h, double ticks)
+{
+    return h->ticks_per_second ? ticks * 1e9 / (double)h->ticks_per_second : 0;
+}
+
+static double probe_ticks(const hotfn_time_header *h)
+{
+    return (h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS;
+}
+
+static void learn_cost(hotfn_budget *b, const hotfn_time_header *h)
+{
+    double ticks = b->seen_ends >= 1 ? 2 * b->seen_ticks / b->seen_ends : probe_ticks(h);
+
+    b->timed_ns = ns_of_ticks(h, ticks);
+    b->header->sample_cost_ps = (uint64_t)(b->count_ns * 1e3);
+    b->header->time_cost_ps = (uint64_t)((b->count_ns + b->timed_ns) * 1e3);
+}
+
+static uint64_t since(uint64_t *last, uint64_t now)
+{
+    uint64_t passed = now > *last ? now - *last : 0;
+
+    *last = now;
+    return passed;
+}
+
+double hfn_budget_timing(hotfn_budget *b, uint32_t pid)
+{
+    const hotfn_time_header *h = hfn_live_time_header(b->live);
+    const hotfn_thread_cell *cells = hfn_live_cells(b->live);
+    uint64_t ticks = 0, ends = 0, row_ticks, row_ends;
+
+    if (!b->means)
+        return 0;
+    for (uint32_t i = 0; i < hfn_live_rows_used(b->live); i++)
+        if (cells[i].pid == pid && hfn_live_timed_ends(b->live, i, &row_ticks, &row_ends)) {
+            ticks += row_ticks;
+            ends += row_ends;
+        }
+    ticks = since(&b->timed_ticks, ticks);
+    ends = since(&b->timed_ends, ends);
+    b->seen_ticks += (double)ticks;
+    b->seen_ends += (double)ends;
+    for (; b->seen_ends > SEEN_ENDS; b->seen_ends /= 2)
+        b->seen_ticks /= 2;
+    learn_cost(b, h);
+    return ns_of_ticks(h, (double)ticks);
+}
+
+/* ---- How many. */
+
+static bool is_timed(const hfn_book *f)
+{
+    return f->closest == HOTFN_BUDGET_TIMED && f->level < HOTFN_BUDGET_UNHOOKED;
+}
+
+/* What its calls would have taken, timed as closely as was asked. */
+static double asked_cost(const hotfn_budget *b, const hfn_book *f)
+{
+    return (double)f->calls * b->timed_ns / b->mean;
+}
+
+/* What each may take, so that all that are timed take what is allowed: nobody more than he asks for, and who
+ * asks for more as much as any other.  It grows from round to round. */
+static double fair_share(const hotfn_budget *b, double allowed)
+{
+    double share = 0;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        double left = allowed;
+        uint32_t dear = 0;
+
+        for (uint32_t i = 0; i < b->called_count; i++) {
+            const hfn_book *f = &b->books[b->called[i]];
+            if (!is_timed(f) || f->calls == 0)
+                continue;
+            if (asked_cost(b, f) > share)
+                dear++;
+            else
+                left -= asked_cost(b, f);
+        }
+        if (dear == 0 || left / dear <= share)
+            break;
+        share = left / dear;
+    }
+    return share;
+}
+
+/* One call in so many at least is passed over; 1: as the target would do it. */
+static uint32_t mean_for(const hotfn_budget *b, const hfn_book *f, double share)
+{
+    double mean;
+
+    if (asked_cost(b, f) <= share)
+        return 1;
+    mean = (double)f->calls * b->timed_ns / share;
+    return mean < COUNTED_MEAN ? (uint32_t)mean + 1 : COUNTED_MEAN;
+}
+
+/* ---- Saying so. */
+
+/* To be timed sooner, the calls to be passed over become none, and what was passed over stands for nothing.
+ * That store and the target's count-down may cross: then it takes longer. */
+static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t mean)
+{
+    hfn_book *f = &b->books[slot];
+    bool is_closer = mean != 0 && (f->mean == 0 || mean < f->mean);
+
+    f->mean = mean;
+    __atomic_store_n(&b->means[slot], mean, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; is_closer && i < hfn_live_rows_used(b->live); i++) {
+        __atomic_store_n(&hfn_live_gap(b->live, i, slot)->mean, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(hfn_live_skip(b->live, i, slot), 0, __ATOMIC_RELAXED);
+    }
+}
+
+void hfn_budget_time_none(hotfn_budget *b, uint32_t slot)
+{
+    if (b->means && b->books[slot].closest == HOTFN_BUDGET_TIMED)
+        set_mean(b, slot, COUNTED_MEAN);
+}
+
+static void change_mean(hotfn_budget *b, uint32_t slot, uint32_t mean, double run_ns)
+{
+    hfn_book *f = &b->books[slot];
+    uint32_t level = mean <= b->mean        ? HOTFN_BUDGET_TIMED
+                     : mean >= COUNTED_MEAN ? HOTFN_BUDGET_COUNTED
+                                            : HOTFN_BUDGET_SAMPLED;
+
+    if (f->mean == 0) /* what it would have taken is why */
+        f->mean = 1;
+    if (level != f->level)
+        hfn_budget_note(b, f, level, run_ns);
+    else
+        f->back_ns = b->header->cpu_ns + HFN_BUDGET_BACK_NS;
+    set_mean(b, slot, mean);
+}
+
+/* Is this to be done now?  More calls are timed only after a while. */
+static bool is_due(const hotfn_budget *b, const hfn_book *f, uint32_t mean, bool is_over)
+{
+    if (f->mean == 0)
+        return f->calls > 0 && f->last + f->calls >= BEGUN_CALLS;
+    if (mean >= f->mean)
+        return is_over && mean > f->mean;
+    return !is_over && f->back_ns <= b->header->cpu_ns && mean <= f->mean / 2;
+}
+
+void hfn_budget_time(hotfn_budget *b, double allowed, bool is_over, double run_ns)
+{
+    double share;
+
+    share = fair_share(b, allowed);
+    for (uint32_t i = 0; i < b->called_count; i++) {
+        uint32_t slot = b->called[i], mean;
+        hfn_book *f = &b->books[slot];
+        if (!is_timed(f))
+            continue;
+        mean = mean_for(b, f, share);
+        if (f->calls > 0)
+            f->seen_ns = b->header->cpu_ns;
+        if (is_due(b, f, mean, is_over))
+            change_mean(b, slot, mean, run_ns);
+        else if (f->mean == 1 && b->header->cpu_ns - f->seen_ns > FORGOTTEN_NS)
+            set_mean(b, slot, 0);
+    }
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules go into a live record: names first, then functions, then the module, then the counts that
+ * make them visible.  Only the maker appends. */
+#include "base/status.h"
+#include "live/live.h"
+
+/* ---- Strings. */
+
+static hotfn_status add_bytes(hotfn_live *live, const char *bytes, uint64_t byte_count,
+                              uint32_t *offset, hotfn_error *err)
+{
+    uint64_t room = hfn_live_section_bytes(live, HFN_SECTION_STRINGS) - live->string_bytes;
+    hotfn_status status;
+
+    if (byte_count > room)
+        return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
+                        "the record has no room for more names");
+    status = hfn_live_allocate(live, HFN_SECTION_STRINGS, live->string_bytes + byte_count,
+                               &live->string_bytes_there, err);
+    if (status != HOTFN_OK)
+        return status;
+    memcpy(hfn_live_section(live, HFN_SECTION_STRINGS) + live->string_bytes, bytes, byte_count);
+    *offset = (uint32_t)live->string_bytes;
+    live->string_bytes += byte_count;
+    return HOTFN_OK;
+}
+
+/* A text, ended as a list of one: whatever ends the strings, a walk over names ends inside. */
+static hotfn_status add_text(hotfn_live *live, const char *text, uint32_t *offset, hotfn_error *err)
+{
+    hotfn_status status;
+    uint32_t end;
+
+    *offset = 0;
+    if (!text || !text[0])
+        return HOTFN_OK;
+    status = add_bytes(live, text, strlen(text) + 1, offset, err);
+    return status == HOTFN_OK ? add_bytes(live, "", 1, &end, err) : status;
+}
+
+static uint64_t list_bytes(const char *names)
+{
+    const char *at = names;
+
+    while (at[0])
+        at += strlen(at) + 1;
+    return (uint64_t)(at - names) + 1; /* the empty one too */
+}
+
+/* ---- Texts that come again and again. */
+
+static bool find_known(const hfn_known_text *known, const char *text, uint32_t *value)
+{
+    for (uint32_t i = 0; i < HFN_KNOWN_TEXTS; i++) {
+        if (known[i].text == text) {
+            *value = known[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void remember(hfn_known_text *known, uint32_t *next, const char *text, uint32_t value)
+{
+    known[*next % HFN_KNOWN_TEXTS] = (hfn_known_text){ text, value };
+    ++*next;
+}
+
+static void forget_texts(hotfn_live *live)
+{
+    memset(live->strategies, 0, sizeof live->strategies);
+    memset(live->reasons, 0, sizeof live->reasons);
+}
+
+static hotfn_status strategy_offset(hotfn_live *live, const char *text, uint32_t *offset,
+                                    hotfn_error *err)
+{
+    hotfn_status status;
+
+    *offset = 0;
+    if (!text || !text[0] || find_known(live->strategies, text, offset))
+        return HOTFN_OK;
+    for (uint32_t i = 0; i < HFN_KNOWN_TEXTS; i++) {
+        const hfn_known_text *k = &live->strategies[i];
+
+        if (k->text && strcmp(hfn_live_text(live, k->value), text) == 0) {
+            *offset = k->value;
+            return HOTFN_OK;
+        }
+    }
+    status = add_text(live, text, offset, err);
+    if (status == HOTFN_OK)
+        remember(live->strategies, &live->next_strategy, text, *offset);
+    return status;
+}
+
+static uint8_t *reason_entry(const hotfn_live *live, uint32_t reason)
+{
+    return hfn_live_section(live, HFN_SECTION_REASONS) + (uint64_t)reason * HFN_REASON_BYTES;
+}
+
+/* The number of a reason's word; a word that nobody set gets the highest free number. */
+static hotfn_status reason_number(hotfn_live *live, const char *name, const char *text,
+                                  uint32_t *number, hotfn_error *err)
+{
+    uint32_t free_one = 0;
+    hotfn_status status;
+
+    *number = 0;
+    if (!name || !name[0] || find_known(live->reasons, name, number))
+        return HOTFN_OK;
+    for (uint32_t i = 1; i < HFN_REASON_CAPACITY; i++) {
+        uint32_t known = hfn_get32(reason_entry(live, i) + HFN_REASON_NAME);
+
+        if (known == 0) {
+            free_one = i;
+        } else if (strcmp(hfn_live_text(live, known), name) == 0) {
+            *number = i;
+            remember(live->reasons, &live->next_reason, name, i);
+            return HOTFN_OK;
+        }
+    }
+    if (free_one == 0)
+        return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
+                        "the record has no room for more reasons");
+    status = hotfn_live_set_reason(live, free_one, name, text);
+    *number = free_one;
+    remember(live->reasons, &live->next_reason, name, free_one);
+    return status;
+}
+
+/* The words that stand at or behind the end that the strings have again. */
+static void forget_reasons(hotfn_live *live)
+{
+    for (uint32_t i = 1; i < HFN_REASON_CAPACITY; i++) {
+        uint8_t *entry = reason_entry(live, i);
+
+        if (hfn_get32(entry + HFN_REASON_NAME) >= live->string_bytes) {
+            hfn_shared_put32(entry + HFN_REASON_NAME, 0);
+            hfn_shared_put32(entry + HFN_REASON_TEXT, 0);
+        }
+    }
+}
+
+hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, const char *name,
+                                   const char *text)
+{
+    if (!live || !name || !text)
+        return HOTFN_E_OPTION;
+
+    uint32_t name_at, text_at;
+    hotfn_status status;
+    uint8_t *entry;
+
+    if (live->fd < 0)
+        return HOTFN_E_STATE;
+    if (reason == 0 || reason >= HFN_REASON_CAPACITY)
+        return HOTFN_E_LIMIT;
+    status = add_text(live, name, &name_at, NULL);
+    if (status == HOTFN_OK)
+        status = add_text(live, text, &text_at, NULL);
+    if (status != HOTFN_OK)
+        return status;
+    entry = reason_entry(live, reason);
+    hfn_shared_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
+    hfn_shared_put32(entry + HFN_REASON_TEXT, text_at);
+    hfn_shared_put32(entry + HFN_REASON_NAME, name_at);
+    return HOTFN_OK;
+}
+
+/* ---- Functions. */
+
+static hotfn_status put_names(hotfn_live *live, const hotfn_record_function *f, uint32_t *offset,
+                              hotfn_error *err)
+{
+    const char *name = f->name ? f->name : "", *others = f->names ? f->names : "";
+    uint32_t rest;
+    hotfn_status status = add_bytes(live, name, strlen(name) + 1, offset, err);
+
+    return status == HOTFN_OK ? add_bytes(live, others, list_bytes(others), &rest, err) : status;
+}
+
+static bool is_wanted(const hotfn_record_function *f)
+{
+    return f->state == HOTFN_STATE_HOOKED || f->state == HOTFN_STATE_WAITING;
+}
+
+static uint32_t take_slot(hotfn_live *live, const hotfn_record_function *f)
+{
+    if (!is_wanted(f) || live->slot_count >= hfn_live_slot_capacity(live))
+        return HOTFN_NO_SLOT;
+    return live->slot_count++;
+}
+
+/* How it will be timed; the counters may fall back later. */
+static void put_timing(hotfn_live *live, uint32_t index, uint32_t flags, uint32_t slot)
+{
+    const hotfn_time_header *h = hfn_live_time_header(live);
+    uint32_t mode = HOTFN_TIMING_COUNT_ONLY, reason = HOTFN_VERDICT_TIMING_REASON(flags);
+
+    if (!h || slot == HOTFN_NO_SLOT)
+        return;
+    if (flags & HOTFN_VERDICT_TIMED)
+        mode = h->flags & HOTFN_TIMING_SAMPLED ? HOTFN_TIMING_SAMPLE : HOTFN_TIMING_FULL;
+    hfn_shared_put32(hfn_live_section(live, HFN_SECTION_TIMING_STATES) + (uint64_t)index * 4,
+                     HFN_TIMING_WORD(mode, reason));
+}
+
+static hotfn_status put_function(hotfn_live *live, const hotfn_record_function *f, uint32_t index,
+                                 hotfn_error *err)
+{
+    uint8_t *at =
+        hfn_live_section(live, HFN_SECTION_FUNCTIONS) + (uint64_t)index * HFN_FUNCTION_BYTES;
+    uint8_t *state = hfn_live_section(live, HFN_SECTION_STATES) + (uint64_t)index * HFN_STATE_BYTES;
+    uint32_t slot = take_slot(live, f), name = 0, strategy = 0, reason = 0;
+    bool out_of_slots = is_wanted(f) && slot == HOTFN_NO_SLOT;
+    hotfn_status status = put_names(live, f, &name, err);
+
+    if (status == HOTFN_OK)
+        status = strategy_offset(live, f->strategy, &strategy, err);
+    if (status == HOTFN_OK)
+        status = reason_number(live, f->reason, f->reason_text, &reason, err);
+    if (status != HOTFN_OK)
+        return status;
+    hfn_put64(at + HFN_FUNCTION_RVA, f->rva);
+    hfn_put64(at + HFN_FUNCTION_SIZE, f->byte_count);
+    hfn_put32(at + HFN_FUNCTION_NAME, name);
+    hfn_put32(at + HFN_FUNCTION_NAMES, f->name_count ? f->name_count : 1);
+    hfn_put32(at + HFN_FUNCTION_FLAGS, f->flags);
+    hfn_put32(at + HFN_FUNCTION_STRATEGY, strategy);
+    hfn_put32(hfn_live_section(live, HFN_SECTION_SLOTS) + (uint64_t)index * 4, slot);
+    hfn_put32(state + HFN_STATE_WORD,
+              out_of_slots ? HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, HOTFN_REASON_NO_SLOTS)
+                           : HFN_STATE_AND_REASON(f->state, reason));
+    hfn_put32(state + HFN_STATE_OFFSET, f->reason_offset);
+    put_timing(live, index, f->flags, slot);
+    return HOTFN_OK;
+}
+
+static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *source,
+                                  uint32_t count, hotfn_error *err)
+{
+    hotfn_record_function f;
+    uint32_t first = live->function_count;
+    uint64_t capacity = live->layout.sections[HFN_SECTION_FUNCTIONS].elements;
+    hotfn_status status;
+
+    if (count > capacity - first)
+        return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
+                        "the record has no room for %u more functions", count);
+    status = hfn_live_allocate(live, HFN_SECTION_FUNCTIONS,
+                               (uint64_t)(first + count) * HFN_FUNCTION_BYTES,
+                               &live->function_bytes_there, err);
+    forget_texts(live); /* addresses that the caller's texts had the last time */
+    for (uint32_t i = 0; status == HOTFN_OK && i < count; i++) {
+        source->get(source->user, i, &f);
+        status = put_function(live, &f, first + i, err);
+    }
+    if (status == HOTFN_OK)
+        live->function_count += count;
+    return status;
+}
+
+/* ---- Slots in another order. */
+
+hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module, const uint32_t *functions,
+                                    uint32_t count)
+{
+    if (!live || (!functions && count > 0))
+        return HOTFN_E_OPTION;
+
+    uint32_t first, function_count, slot;
+    uint8_t *entry, *slots, *is_dealt;
+
+    if (live->fd < 0)
+        return HOTFN_E_STATE;
+    if (!hfn_live_module(live, module, &entry, &first, &function_count))
+        return HOTFN_E_NOT_FOUND;
+    if (function_count == 0)
+        return HOTFN_OK;
+    is_dealt = hfn_alloc(&live->env, function_count);
+    if (!is_dealt)
+        return HOTFN_E_NO_MEMORY;
+    slots = hfn_live_section(live, HFN_SECTION_SLOTS) + (uint64_t)first * 4;
+    slot = hfn_get32(entry + HFN_MODULE_FIRST_SLOT);
+    for (uint64_t n = 0; n < (uint64_t)count + function_count; n++) {
+        uint64_t i = n < count ? functions[n] : n - count;
+        if (i >= function_count || is_dealt[i] || hfn_get32(slots + i * 4) == HOTFN_NO_SLOT)
+            continue;
+        is_dealt[i] = 1;
+        hfn_put32(slots + i * 4, slot++);
+    }
+    hfn_free(&live->env, is_dealt, function_count);
+    return HOTFN_OK;
+}
+
+/* ---- The module. */
+
+static void put_module(uint8_t *at, const hotfn_record_module *m, uint32_t path)
+{
+    uint32_t id_bytes = m->id_bytes < sizeof m->id ? m->id_bytes : sizeof m->id;
+
+    hfn_put32(at + HFN_MODULE_FLAGS, m->flags);
+    hfn_put32(at + HFN_MODULE_MACHINE, m->machine);
+    hfn_put32(at + HFN_MODULE_ID_KIND, m->id_kind);
+    hfn_put32(at + HFN_MODULE_ID_BYTES, id_bytes);
+    memcpy(at + HFN_MODULE_ID, m->id, sizeof m->id);
+    hfn_put64(at + HFN_MODULE_LOAD_BASE, m->load_base);
+    hfn_put64(at + HFN_MODULE_DEVICE, m->file_device);
+    hfn_put64(at + HFN_MODULE_INODE, m->file_inode);
+    hfn_put32(at + HFN_MODULE_PATH, path);
+    hfn_put64(at + HFN_MODULE_STAMP, m->file_stamp);
+}
+
+static void publish(hotfn_live *live)
+{
+    hfn_shared_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
+    hfn_shared_put32(live->base + HFN_AT_FUNCTIONS, live->function_count);
+    hfn_shared_put32(live->base + HFN_AT_SLOTS, live->slot_count);
+    __atomic_store_n(&hfn_live_cell_header(live)->slots_used, live->slot_count, __ATOMIC_RELAXED);
+    /* last: who sees the module sees all that belongs to it; pairs with hotfn_live_module_count */
+    hfn_shared_put32(live->base + HFN_AT_MODULES, live->module_count);
+}
+
+/* Its functions did not fit: the module is listed, and says so. */
+static void put_note(uint8_t *at, const hotfn_record_module *m, const hotfn_error *why)
+{
+    hfn_put32(at + HFN_MODULE_FLAGS, m->flags | HOTFN_MODULE_FAILED);
+    memcpy(at + HFN_MODULE_NOTE, why->text, HFN_MODULE_NOTE_BYTES - 1);
+}
+
+hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
+                                 const hfn_function_source *source, uint32_t *index,
+                                 hotfn_error *err)
+{
+    hotfn_error why = HOTFN_ERROR_INIT;
+    uint32_t path, slots = live->slot_count, first = live->function_count;
+    uint64_t strings;
+    hotfn_record_module m;
+    hotfn_status status;
+    uint8_t *at;
+
+    if (live->fd < 0 || !hfn_take_options(&m, sizeof m, module))
+        return hfn_fail(err, HOTFN_E_STATE, live->path, HOTFN_NO_OFFSET,
+                        "only who made a record adds modules to it");
+    if (live->module_count >= live->layout.sections[HFN_SECTION_MODULES].elements)
+        return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
+                        "the record has no room for more modules");
+    status = add_text(live, m.path, &path, err);
+    if (status != HOTFN_OK)
+        return status;
+    at = hfn_live_section(live, HFN_SECTION_MODULES) +
+         (uint64_t)live->module_count * HFN_MODULE_BYTES;
+    put_module(at, &m, path);
+    strings = live->string_bytes;
+    if (put_functions(live, source, m.function_count, &why) != HOTFN_OK) {
+        live->string_bytes = strings;
+        live->slot_count = slots;
+        forget_texts(live);
+        forget_reasons(live);
+        put_note(at, &m, &why);
+    }
+    hfn_put32(at + HFN_MODULE_FIRST_FUNCTION, first);
+    hfn_put32(at + HFN_MODULE_FUNCTIONS, live->function_count - first);
+    hfn_put32(at + HFN_MODULE_FIRST_SLOT, slots);
+    hfn_put32(at + HFN_MODULE_SLOTS, live->slot_count - slots);
+    *index = live->module_count++;
+    publish(live);
+    hfn_live_make_ready(live);
+    return HOTFN_OK;
+}
+
+static void copy_function(void *user, uint32_t index, hotfn_record_function *out)
+{
+    const hotfn_record_function *functions = user;
+
+    *out = functions[index];
+}
+
+hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
+                                   const hotfn_record_function *functions, uint32_t *index,
+                                   hotfn_error *err)
+{
+    if (!live || !module || !index || (!functions && module->function_count > 0))
+        return hfn_fail_null(err, __func__);
+
+    hfn_function_source source = { copy_function, (void *)(uintptr_t)functions };
+
+    return hfn_live_add_module(live, module, &source, index, err);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* The budget's part of the live record: a header with the changes that the launcher made, and a word
+ * for each function. */
+#include "live/live.h"
+
+#include <unistd.h>
+
+_Static_assert(sizeof(hotfn_budget_header) == 256 && sizeof(hotfn_budget_change) == 48,
+               "the sizes that records hold");
+
+hotfn_budget_header *hfn_live_budget(const hotfn_live *live)
+{
+    return live->layout.sections[HFN_SECTION_BUDGET].type
+               ? (void *)hfn_live_section(live, HFN_SECTION_BUDGET)
+               : NULL;
+}
+
+void hfn_live_begin_budget(hotfn_live *live, const hotfn_live_options *o)
+{
+    hotfn_budget_header *h = hfn_live_budget(live);
+
+    if (!h)
+        return;
+    h->share_ppm = o->budget_ppm;
+    h->change_capacity = HFN_BUDGET_CHANGES;
+}
+
+uint8_t *hfn_live_budget_state(const hotfn_live *live, uint32_t function)
+{
+    return hfn_live_section(live, HFN_SECTION_BUDGET_STATES) + function * sizeof(uint32_t);
+}
+
+uint32_t *hfn_live_means(const hotfn_live *live)
+{
+    return live->layout.sections[HFN_SECTION_BUDGET_MEANS].type
+               ? (void *)hfn_live_section(live, HFN_SECTION_BUDGET_MEANS)
+               : NULL;
+}
+
+static uint8_t *time_state(const hotfn_live *live, uint32_t row, hfn_time_memory *memory)
+{
+    hfn_live_time_memory(live, memory);
+    return live->rows + (uint64_t)row * live->layout.row_bytes + memory->thread_at;
+}
+
+uint32_t *hfn_live_skip(const hotfn_live *live, uint32_t row, uint32_t slot)
+{
+    hfn_time_memory memory;
+    uint8_t *state = time_state(live, row, &memory);
+
+    return (uint32_t *)(void *)(state + memory.skips_at) + slot;
+}
+
+hfn_time_gap *hfn_live_gap(const hotfn_live *live, uint32_t row, uint32_t slot)
+{
+    hfn_time_memory memory;
+    uint8_t *state = time_state(live, row, &memory);
+
+    return (hfn_time_gap *)(void *)(state + memory.gaps_at) + slot;
+}
+
+bool hfn_live_timed_ends(const hotfn_live *live, uint32_t row, uint64_t *ticks, uint64_t *ends)
+{
+    uint64_t at = live->layout.sections[HFN_SECTION_TIME_ROWS].offset +
+                  (uint64_t)row * live->layout.row_bytes;
+    hfn_time_state state;
+
+    if (pread(live->fd, &state, sizeof state, (off_t)at) != (ssize_t)sizeof state)
+        return false;
+    *ticks = state.timed > state.passed_by ? state.timed - state.passed_by : 0;
+    *ends = state.ends;
+    return true;
+}
+
+bool hfn_live_is_timed(const hotfn_live *live, uint32_t function)
+{
+    const uint8_t *states = hfn_live_section(live, HFN_SECTION_TIMING_STATES);
+
+    return HFN_STATE_OF(hfn_shared_get32(states + (uint64_t)function * sizeof(uint32_t))) !=
+           HOTFN_TIMING_COUNT_ONLY;
+}
+
+void hfn_live_note_change(hotfn_live *live, const hotfn_budget_change *change)
+{
+    hotfn_budget_header *h = hfn_live_budget(live);
+    hotfn_budget_change *changes = (hotfn_budget_change *)(h + 1);
+    uint8_t *state = hfn_live_budget_state(live, change->function);
+    uint32_t word = hfn_shared_get32(state) & ~HOTFN_BUDGET_LEVEL;
+
+    word |= change->to | (change->to == HOTFN_BUDGET_UNHOOKED ? HOTFN_BUDGET_AT_LEAST : 0);
+    if (change->from == HOTFN_BUDGET_TIMED)
+        word |= HOTFN_BUDGET_REDUCED;
+    hfn_shared_put32(state, word);
+    if (h->change_count < h->change_capacity)
+        changes[h->change_count] = *change;
+    /* last: who sees the count sees the change */
+    __atomic_store_n(&h->change_count, h->change_count + 1, __ATOMIC_RELEASE);
+}
+
+uint64_t hfn_budget_used_bytes(const uint8_t *section, uint64_t byte_count)
+{
+    hotfn_budget_header h;
+    uint64_t room, count;
+
+    if (byte_count < sizeof h)
+        return 0;
+    memcpy(&h, section, sizeof h);
+    room = (byte_count - sizeof h) / sizeof(hotfn_budget_change);
+    count = h.change_count < h.change_capacity ? h.change_count : h.change_capacity;
+    return sizeof h + (count < room ? count : room) * sizeof(hotfn_budget_change);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* Headers and section tables: written from a layout, and taken apart into one with every number
+ * checked against the real size of the file.  Nothing behind the header is looked at here. */
+#include "live/layout.h"
+
+#include "base/status.h"
+#include "base/crc32c.h"
+
+#include <inttypes.h>
+
+#define MOST_SECTIONS 64u
+#define MOST_ENTRY_BYTES 1024u
+
+uint32_t hfn_get32(const uint8_t *at)
+{
+    uint32_t value;
+
+    memcpy(&value, at, sizeof value);
+    return HFN_HOST_BIG_ENDIAN ? HFN_SWAP32(value) : value;
+}
+
+uint64_t hfn_get64(const uint8_t *at)
+{
+    uint64_t value;
+
+    memcpy(&value, at, sizeof value);
+    return HFN_HOST_BIG_ENDIAN ? HFN_SWAP64(value) : value;
+}
+
+void hfn_put32(uint8_t *at, uint32_t value)
+{
+    value = HFN_HOST_BIG_ENDIAN ? HFN_SWAP32(value) : value;
+    memcpy(at, &value, sizeof value);
+}
+
+void hfn_put64(uint8_t *at, uint64_t value)
+{
+    value = HFN_HOST_BIG_ENDIAN ? HFN_SWAP64(value) : value;
+    memcpy(at, &value, sizeof value);
+}
+
+uint32_t hfn_section_element_bytes(uint32_t type)
+{
+    switch (type) {
+    case HFN_SECTION_MODULES: return HFN_MODULE_BYTES;
+    case HFN_SECTION_REASONS: return HFN_REASON_BYTES;
+    case HFN_SECTION_SLOTS: return sizeof(uint32_t);
+    case HFN_SECTION_STATES: return HFN_STATE_BYTES;
+    case HFN_SECTION_FUNCTIONS: return HFN_FUNCTION_BYTES;
+    case HFN_SECTION_NODES: return sizeof(hotfn_time_node);
+    case HFN_SECTION_NODE_ALLOCS: return sizeof(hotfn_alloc_cell);
+    case HFN_SECTION_SLOW_CALLS: return sizeof(hotfn_slow_call);
+    case HFN_SECTION_TIMING_STATES:
+    case HFN_SECTION_BUDGET_STATES:
+    case HFN_SECTION_BUDGET_MEANS: return sizeof(uint32_t);
+    default: return 0;
+    }
+}
+
+uint32_t hfn_section_critical(uint32_t type)
+{
+    return type == HFN_SECTION_META || type >= HFN_SECTION_TIME_HEADER ? 0 : HFN_SECTION_CRITICAL;
+}
+
+/* ---- Writing. */
+
+static uint32_t section_count(const hfn_layout *layout)
+{
+    uint32_t count = 0;
+
+    for (uint32_t type = 1; type < HFN_SECTION_TYPES; type++)
+        count += layout->sections[type].type != 0;
+    return count;
+}
+
+uint32_t hfn_header_bytes(const hfn_layout *layout)
+{
+    return HFN_HEADER_BYTES + section_count(layout) * HFN_ENTRY_BYTES;
+}
+
+static void put_entry(uint8_t *at, const hfn_section *section)
+{
+    hfn_put32(at + HFN_ENTRY_TYPE, section->type);
+    hfn_put32(at + HFN_ENTRY_FLAGS, section->flags);
+    hfn_put64(at + HFN_ENTRY_OFFSET, section->offset);
+    hfn_put64(at + HFN_ENTRY_BYTE_COUNT, section->bytes);
+    hfn_put32(at + HFN_ENTRY_ELEMENT_BYTES, section->element_bytes);
+    hfn_put32(at + HFN_ENTRY_CRC, section->crc);
+    hfn_put64(at + HFN_ENTRY_ELEMENTS, section->elements);
+}
+
+static uint32_t static_crc(const uint8_t *header, uint32_t table_bytes)
+{
+    uint32_t crc = hfn_crc32c(0, header, HFN_AT_STATIC_CRC);
+    return hfn_crc32c(crc, header + HFN_HEADER_BYTES, table_bytes);
+}
+
+void hfn_header_put(uint8_t *header, const hfn_layout *layout, const uint8_t uuid[16],
+                    uint64_t start_ns)
+{
+    uint8_t *entry = header + HFN_HEADER_BYTES;
+
+    memcpy(header + HFN_AT_MAGIC, HFN_RECORD_MAGIC, 8);
+    hfn_put32(header + HFN_AT_ENDIAN, HFN_RECORD_ENDIAN);
+    hfn_put32(header + HFN_AT_MAJOR, HFN_RECORD_MAJOR);
+    hfn_put32(header + HFN_AT_MINOR, HFN_RECORD_MINOR);
+    hfn_put32(header + HFN_AT_HEADER_BYTES, HFN_HEADER_BYTES);
+    hfn_put32(header + HFN_AT_ENTRY_BYTES, HFN_ENTRY_BYTES);
+    memcpy(header + HFN_AT_UUID, uuid, 16);
+    hfn_put64(header + HFN_AT_START_NS, start_ns);
+    hfn_put64(header + HFN_AT_FILE_BYTES, layout->file_bytes);
+    hfn_put32(header + HFN_AT_ROW_BYTES, layout->row_bytes);
+    hfn_put32(header + HFN_AT_KIND, layout->kind);
+    for (uint32_t type = 1; type < HFN_SECTION_TYPES; type++) {
+        if (layout->sections[type].type != 0) {
+            put_entry(entry, &layout->sections[type]);
+            entry += HFN_ENTRY_BYTES;
+        }
+    }
+    hfn_put32(header + HFN_AT_SECTION_COUNT, section_count(layout));
+    hfn_put32(header + HFN_AT_STATIC_CRC,
+              static_crc(header, section_count(layout) * HFN_ENTRY_BYTES));
+}
+
+static uint32_t mutable_crc(const uint8_t *header)
+{
+    return hfn_crc32c(0, header + HFN_AT_STATE, HFN_AT_MUTABLE_CRC - HFN_AT_STATE);
+}
+
+void hfn_header_seal(uint8_t *header)
+{
+    hfn_put32(header + HFN_AT_MUTABLE_CRC, mutable_crc(header));
+}
+
+/* ---- Reading. */
+
+static hotfn_status check_identity(hfn_span head, const char *path, hotfn_error *err)
+{
+    if (head.size < 8 || memcmp(head.data, HFN_RECORD_MAGIC, 8) != 0)
+        return hfn_fail(err, HOTFN_E_FORMAT, path, 0, "this is no hotfn record (.hfr)%s",
+                        head.size == 0 ? ": the file is empty" : "");
+    if (head.size < HFN_HEADER_BYTES)
+        return hfn_fail(err, HOTFN_E_FORMAT, path, head.size,
+                        "the record is cut: its header has %d bytes", HFN_HEADER_BYTES);
+    if (hfn_get32(head.data + HFN_AT_ENDIAN) == HFN_SWAP32(HFN_RECORD_ENDIAN))
+        return hfn_fail(err, HOTFN_E_MISMATCH, path, HFN_AT_ENDIAN,
+                        "the record was written with the other byte order, which this version "
+                        "does not read");
+    if (hfn_get32(head.data + HFN_AT_ENDIAN) != HFN_RECORD_ENDIAN)
+        return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_ENDIAN, "the record's header is damaged");
+    if (hfn_get32(head.data + HFN_AT_MAJOR) != HFN_RECORD_MAJOR)
+        return hfn_fail(err, HOTFN_E_MISMATCH, path, HFN_AT_MAJOR,
+                        "the record has format version %u, this hotfn reads version %u: use the "
+                        "hotfn that wrote it",
+                        hfn_get32(head.data + HFN_AT_MAJOR), HFN_RECORD_MAJOR);
+    return HOTFN_OK;
+}
+
+static void get_entry(const uint8_t *at, hfn_section *out)
+{
+    out->type = hfn_get32(at + HFN_ENTRY_TYPE);
+    out->flags = hfn_get32(at + HFN_ENTRY_FLAGS);
+    out->offset = hfn_get64(at + HFN_ENTRY_OFFSET);
+    out->bytes = hfn_get64(at + HFN_ENTRY_BYTE_COUNT);
+    out->element_bytes = hfn_get32(at + HFN_ENTRY_ELEMENT_BYTES);
+    out->crc = hfn_get32(at + HFN_ENTRY_CRC);
+    out->elements = hfn_get64(at + HFN_ENTRY_ELEMENTS);
+}
+
+static hotfn_status take_entry(hfn_layout *out, const hfn_section *s, uint64_t where,
+                               const char *path, hotfn_error *err)
+{
+    uint32_t size = hfn_section_element_bytes(s->type);
+
+    if (s->type == 0 || s->type >= HFN_SECTION_TYPES)
+        return s->flags & HFN_SECTION_CRITICAL
+                   ? hfn_fail(err, HOTFN_E_MISMATCH, path, where,
+                              "a newer hotfn wrote section %u, which this one must not ignore",
+                              s->type)
+                   : HOTFN_OK;
+    if (out->sections[s->type].type != 0 || s->element_bytes != size ||
+        (size && s->elements > s->bytes / size))
+        return hfn_fail(err, HOTFN_E_FORMAT, path, where, "section %u makes no sense", s->type);
+    out->sections[s->type] = *s;
+    return HOTFN_OK;
+}
+
+static bool table_is_whole(hfn_span head, uint64_t *table_bytes)
+{
+    uint32_t count = hfn_get32(head.data + HFN_AT_SECTION_COUNT);
+    uint32_t entry = hfn_get32(head.data + HFN_AT_ENTRY_BYTES);
+
+    *table_bytes = (uint64_t)count * entry;
+    return hfn_get32(head.data + HFN_AT_HEADER_BYTES) == HFN_HEADER_BYTES &&
+           entry >= HFN_ENTRY_BYTES && entry <= MOST_ENTRY_BYTES && count <= MOST_SECTIONS &&
+           hfn_span_has(head, HFN_HEADER_BYTES, *table_bytes);
+}
+
+static hotfn_status check_sums(hfn_span head, uint64_t table_bytes, const char *path,
+                               hotfn_error *err)
+{
+    if (hfn_get32(head.data + HFN_AT_STATIC_CRC) != static_crc(head.data, (uint32_t)table_bytes))
+        return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_STATIC_CRC,
+                        "the record's header is damaged (checksum)");
+    if (hfn_get32(head.data + HFN_AT_KIND) == HFN_KIND_FINISHED &&
+        hfn_get32(head.data + HFN_AT_MUTABLE_CRC) != mutable_crc(head.data))
+        return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_MUTABLE_CRC,
+                        "the record's header is damaged (second checksum)");
+    return HOTFN_OK;
+}
+
+static hotfn_status read_table(hfn_layout *out, hfn_span head, uint64_t table_bytes,
+                               uint64_t file_bytes, const char *path, hotfn_error *err)
+{
+    uint32_t entry_bytes = hfn_get32(head.data + HFN_AT_ENTRY_BYTES);
+    hotfn_status status;
+    hfn_section s;
+
+    for (uint64_t at = HFN_HEADER_BYTES; at < HFN_HEADER_BYTES + table_bytes; at += entry_bytes) {
+        get_entry(head.data + at, &s);
+        status = take_entry(out, &s, at, path, err);
+        if (status != HOTFN_OK)
+            return status;
+        if (s.offset > file_bytes || s.bytes > file_bytes - s.offset)
+            return hfn_fail(err, HOTFN_E_FORMAT, path, file_bytes,
+                            "the record is cut: %" PRIu64 " bytes at %" PRIu64
+                            " are not all there (hotfn repair saves what is left)",
+                            s.bytes, s.offset);
+    }
+    return HOTFN_OK;
+}
+
+hotfn_status hfn_header_read(hfn_layout *out, hfn_span head, uint64_t file_bytes, bool tolerant,
+                             const char *path, hotfn_error *err)
+{
+    hotfn_status status = check_identity(head, path, err);
+    uint64_t table_bytes;
+
+    if (status != HOTFN_OK)
+        return status;
+    if (!table_is_whole(head, &table_bytes))
+        return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_SECTION_COUNT,
+                        "the record's table of sections is damaged");
+    status = tolerant ? HOTFN_OK : check_sums(head, table_bytes, path, err);
+    if (status != HOTFN_OK)
+        return status;
+    memset(out, 0, sizeof *out);
+    out->kind = hfn_get32(head.data + HFN_AT_KIND);
+    out->row_bytes = hfn_get32(head.data + HFN_AT_ROW_BYTES);
+    out->file_bytes = hfn_get64(head.data + HFN_AT_FILE_BYTES);
+    return read_table(out, head, table_bytes, tolerant ? UINT64_MAX : file_bytes, path, err);
+}

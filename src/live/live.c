@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* A live record's life: made by a parent or a session, joined by a target, closed.  What is put into
+ * it stands in live_append.c and live_state.c. */
+#include "live/live.h"
+
+#include "base/status.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEAD_BYTES 2048u /* more than header and table of a live record */
+
+/* ---- Words that two processes share. */
+
+uint32_t hfn_shared_get32(const uint8_t *at)
+{
+    return __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE);
+}
+
+uint64_t hfn_shared_get64(const uint8_t *at)
+{
+    return __atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_ACQUIRE);
+}
+
+void hfn_shared_put32(uint8_t *at, uint32_t value)
+{
+    __atomic_store_n((uint32_t *)(void *)at, value, __ATOMIC_RELEASE);
+}
+
+void hfn_shared_put64(uint8_t *at, uint64_t value)
+{
+    __atomic_store_n((uint64_t *)(void *)at, value, __ATOMIC_RELEASE);
+}
+
+/* ---- Places. */
+
+uint8_t *hfn_live_section(const hotfn_live *live, uint32_t type)
+{
+    const hfn_section *s = live->layout.sections;
+    uint64_t tail = s[HFN_SECTION_FUNCTIONS].offset;
+
+    if (type == HFN_SECTION_ROWS)
+        return live->rows;
+    return s[type].offset >= tail ? live->tail + (s[type].offset - tail)
+                                  : live->base + s[type].offset;
+}
+
+uint64_t hfn_live_section_bytes(const hotfn_live *live, uint32_t type)
+{
+    return live->layout.sections[type].bytes;
+}
+
+hotfn_cell_header *hfn_live_cell_header(const hotfn_live *live)
+{
+    return (hotfn_cell_header *)(void *)hfn_live_section(live, HFN_SECTION_CELLS);
+}
+
+hotfn_thread_cell *hfn_live_cells(const hotfn_live *live)
+{
+    return (hotfn_thread_cell *)(void *)(hfn_live_cell_header(live) + 1);
+}
+
+uint32_t hfn_live_slot_capacity(const hotfn_live *live)
+{
+    return (uint32_t)live->layout.sections[HFN_SECTION_ROWS].elements;
+}
+
+uint32_t hfn_live_rows_used(const hotfn_live *live)
+{
+    uint32_t capacity = (uint32_t)live->layout.sections[HFN_SECTION_CELLS].elements;
+    uint32_t used = __atomic_load_n(&hfn_live_cell_header(live)->cells_used, __ATOMIC_ACQUIRE);
+
+    return used < capacity ? used : capacity;
+}
+
+uint32_t hfn_live_slots_used(const hotfn_live *live)
+{
+    uint32_t capacity = hfn_live_slot_capacity(live);
+    uint32_t used = hfn_shared_get32(live->base + HFN_AT_SLOTS);
+
+    return used < capacity ? used : capacity;
+}
+
+/* ---- Making. */
+
+typedef struct meta_text {
+    const char *key, *value;
+} meta_text;
+
+static uint64_t put_meta(uint8_t *out, const meta_text *texts, size_t count)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *both[2] = { texts[i].key, texts[i].value ? texts[i].value : "" };
+
+        for (int k = 0; k < 2; k++) {
+            size_t length = strlen(both[k]) + 1;
+
+            if (out)
+                memcpy(out + bytes, both[k], length);
+            bytes += length;
+        }
+    }
+    return bytes;
+}
+
+static void make_uuid(uint8_t out[16])
+{
+    uint64_t fallback[2] = { hfn_os_wall_ns(), (uint64_t)getpid() };
+
+    if (getrandom(out, 16, GRND_NONBLOCK) != 16)
+        memcpy(out, fallback, 16);
+    out[6] = (uint8_t)((out[6] & 0x0f) | 0x40); /* RFC 4122: version 4 */
+    out[8] = (uint8_t)((out[8] & 0x3f) | 0x80);
+}
+
+static void put_first_words(hotfn_live *live, const meta_text *texts, size_t count)
+{
+    uint8_t uuid[16];
+
+    make_uuid(uuid);
+    put_meta(hfn_live_section(live, HFN_SECTION_META), texts, count);
+    live->string_bytes = 2; /* "", and the empty list of names */
+    hfn_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
+    hfn_put32(live->base + HFN_AT_STATE, HOTFN_RECORD_LIVE);
+    hfn_put32(live->base + HFN_AT_PID, (uint32_t)getpid());
+    /* what records themselves say of functions; callers may word it otherwise */
+    hotfn_live_set_reason(live, HOTFN_REASON_NO_SLOTS, "no-slots", "the record has no slots left");
+    hotfn_live_set_reason(live, HOTFN_REASON_NOT_LOADED, "not-loaded",
+                          "its module never came into the process");
+    hfn_header_put(live->base, &live->layout, uuid, hfn_os_wall_ns());
+}
+
+static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_error *err)
+{
+    char tool[64];
+    const meta_text texts[] = {
+        { "command", o->command },
+        { "directory", o->directory },
+        { "tool", tool },
+    };
+    hotfn_status status;
+
+    snprintf(tool, sizeof tool, "hotfn %s", hotfn_version());
+    status = hfn_live_place(&live->layout, o, put_meta(NULL, texts, HFN_COUNT_OF(texts)), err);
+    if (status == HOTFN_OK && o->durable_path) {
+        size_t bytes = strlen(o->durable_path) + 1;
+
+        live->is_durable = true;
+        live->path = hfn_alloc(&live->env, bytes);
+        if (!live->path)
+            return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        memcpy(live->path, o->durable_path, bytes);
+        status = hfn_live_make_durable(live, err);
+    } else if (status == HOTFN_OK) {
+        status = hfn_live_make_memory(live, err);
+    }
+    if (status == HOTFN_OK)
+        status = hfn_live_map(live, live->fd, live->path, err);
+    if (status == HOTFN_OK)
+        status = hfn_live_allocate(live, HFN_SECTION_STRINGS, 2, &live->string_bytes_there, err);
+    if (status == HOTFN_OK) {
+        put_first_words(live, texts, HFN_COUNT_OF(texts));
+        hfn_live_begin_times(live, o);
+        hfn_live_begin_budget(live, o);
+    } else if (live->is_durable && live->fd >= 0)
+        unlink(live->path);
+    return status;
+}
+
+static hotfn_live *new_live(const hotfn_env *env)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_live *live = hfn_alloc(&filled, sizeof *live);
+
+    if (live) {
+        live->env = filled;
+        live->fd = -1;
+    }
+    return live;
+}
+
+hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *options,
+                               const hotfn_env *env, hotfn_error *err)
+{
+    if (!out)
+        return hfn_fail_null(err, __func__);
+
+    hotfn_live_options o;
+    hotfn_status status;
+    hotfn_live *live;
+
+    if (!hfn_take_options(&o, sizeof o, options) || o.flags != 0)
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown record option");
+    if (o.timing && !HFN_CAN_TIME)
+        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                        "calls cannot be timed on this CPU yet: count them (--mode count)");
+    live = new_live(env);
+    if (!live)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a record");
+    status = make(live, &o, err);
+    if (status != HOTFN_OK) {
+        hotfn_live_close(live);
+        return status;
+    }
+    *out = live;
+    return HOTFN_OK;
+}
+
+/* ---- Joining. */
+
+static hotfn_status join_file(hotfn_live *live, int fd, const char *path, hotfn_error *err)
+{
+    uint8_t head[HEAD_BYTES];
+    struct stat file;
+    hotfn_status status;
+    ssize_t n;
+
+    if (fstat(fd, &file) != 0)
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
+                        strerror(errno));
+    n = pread(fd, head, sizeof head, 0);
+    if (n < 0)
+        return hfn_fail(err, HOTFN_E_IO, path, 0, "cannot be read: %s", strerror(errno));
+    status = hfn_header_read(&live->layout, (hfn_span){ head, (uint64_t)n, false },
+                             (uint64_t)file.st_size, false, path, err);
+    if (status != HOTFN_OK)
+        return status;
+    if (!hfn_live_placed_alike(&live->layout))
+        return hfn_fail(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
+                        "is no live record of this version of hotfn");
+    return hfn_live_map(live, fd, path, err);
+}
+
+hotfn_status hotfn_live_join(hotfn_live **out, const char *path, const hotfn_env *env,
+                             hotfn_error *err)
+{
+    if (!out || !path)
+        return hfn_fail_null(err, __func__);
+
+    hotfn_live *live;
+    hotfn_status status;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be opened: %s",
+                        strerror(errno));
+    live = new_live(env);
+    status = live ? join_file(live, fd, path, err)
+                  : hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+    close(fd);
+    if (status != HOTFN_OK) {
+        hotfn_live_close(live);
+        return status;
+    }
+    *out = live;
+    return HOTFN_OK;
+}
+
+void hotfn_live_close(hotfn_live *live)
+{
+    hotfn_env env;
+
+    if (!live)
+        return;
+    env = live->env;
+    hfn_live_unmap(live);
+    if (live->fd >= 0)
+        close(live->fd);
+    if (live->path)
+        hfn_free(&env, live->path, strlen(live->path) + 1);
+    hfn_free(&env, live, sizeof *live);
+}
+
+int32_t hotfn_live_fd(const hotfn_live *live)
+{
+    if (!live)
+        return -1;
+    return live->fd;
+}
+
+hotfn_counter_memory hfn_live_rows_memory(const hotfn_live *live)
+{
+    hotfn_counter_memory memory = HOTFN_COUNTER_MEMORY_INIT;
+
+    memory.thread_capacity = (uint32_t)(live->rows_bytes / live->layout.row_bytes);
+    memory.slot_capacity = hfn_live_slot_capacity(live);
+    memory.row_bytes = live->layout.row_bytes;
+    memory.header = hfn_live_cell_header(live);
+    memory.cells = hfn_live_cells(live);
+    memory.rows = live->rows;
+    return memory;
+}
+
+hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out)
+{
+    if (!live)
+        return HOTFN_E_OPTION;
+
+    hotfn_counter_memory memory = hfn_live_rows_memory(live);
+
+    live->was_counted_in = true;
+    return hfn_give(out, &memory, sizeof memory) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+void hotfn_live_set_pid(hotfn_live *live, uint32_t pid)
+{
+    if (!live)
+        return;
+    hfn_shared_put32(live->base + HFN_AT_PID, pid);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory of a live record: its layout from the wanted capacities, and the file behind it: a memfd
+ * that nobody can cut any more, or a durable file whose blocks are allocated before anybody writes
+ * there, since a full disk would otherwise kill the target (SIGBUS). */
+#include "base/status.h"
+#include "os/os.h"
+#include "live/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_SLOTS 65536u
+#define DEFAULT_MODULES 1024u
+#define DEFAULT_THREADS 4096u
+#define FEWEST_THREADS 16u
+#define DEFAULT_STRING_BYTES (UINT64_C(256) << 20)
+#define MOST_STRING_BYTES UINT64_C(0xfffff000) /* offsets have 32 bits */
+#define MOST_SLOTS (UINT32_C(1) << 26)
+#define MOST_MODULES (UINT32_C(1) << 20)
+#define ROW_ADDRESS_BYTES (UINT64_C(16) << 30)
+#define TIMED_ROW_ADDRESS_BYTES (UINT64_C(128) << 30)
+#define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* on disk, unless the caller asks for more */
+#define SPACE_STEP_BYTES (UINT64_C(4) << 20)
+#define FAR_BYTES (UINT64_C(1) << 36)
+/* Of its addresses a 32-bit process is asked for no more. */
+#define NARROW_ROWS_BYTES (UINT64_C(512) << 20)
+
+uint64_t hfn_live_address_share(void)
+{
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+
+    return limited ? limit.rlim_cur / 4 : UINT64_MAX;
+}
+
+/* ---- Layout. */
+
+static uint64_t page_round(uint64_t bytes)
+{
+    uint64_t page = hfn_os_page_bytes();
+    return (bytes + page - 1) & ~(page - 1);
+}
+
+static uint32_t choose_threads(const hotfn_live_options *o, uint64_t row_bytes)
+{
+    uint64_t most = (o->durable_path ? DURABLE_ROW_BYTES
+                     : o->timing     ? TIMED_ROW_ADDRESS_BYTES
+                                     : ROW_ADDRESS_BYTES) /
+                    row_bytes;
+
+    if (o->thread_capacity)
+        return o->thread_capacity;
+    if (most > DEFAULT_THREADS)
+        return DEFAULT_THREADS;
+    return most > FEWEST_THREADS ? (uint32_t)most : FEWEST_THREADS;
+}
+
+static void place(hfn_layout *out, uint32_t type, uint64_t elements, uint64_t byte_count)
+{
+    hfn_section *s = &out->sections[type];
+
+    s->type = type;
+    s->flags = hfn_section_critical(type);
+    s->offset = out->file_bytes;
+    s->element_bytes = hfn_section_element_bytes(type);
+    s->elements = elements;
+    s->bytes = s->element_bytes ? elements * s->element_bytes : byte_count;
+    out->file_bytes += page_round(s->bytes ? s->bytes : 1);
+}
+
+static uint64_t count_bytes(uint64_t slots)
+{
+    return page_round(slots * sizeof(uint64_t));
+}
+
+static uint64_t row_bytes_of(uint64_t slots, const hfn_time_sizes *time)
+{
+    return count_bytes(slots) + (time->is_timed ? page_round(hfn_time_row_bytes(slots)) : 0);
+}
+
+/* What timing keeps outside of the rows; functions is what a timing state is kept of. */
+static void place_times(hfn_layout *out, const hfn_time_sizes *time, uint32_t threads,
+                        uint32_t functions)
+{
+    if (!time->is_timed)
+        return;
+    place(out, HFN_SECTION_TIME_HEADER, 0, sizeof(hotfn_time_header));
+    place(out, HFN_SECTION_TIMING_STATES, functions, 0);
+    place(out, HFN_SECTION_HISTOGRAMS, 0, time->histograms * HFN_HISTOGRAM_BYTES);
+    place(out, HFN_SECTION_NODES, time->nodes, 0);
+    place(out, HFN_SECTION_SLOW_CALLS, time->slow_calls, 0);
+    if (time->allocs > 0)
+        place(out, HFN_SECTION_NODE_ALLOCS, time->allocs, 0);
+    if (time->events > 0)
+        place(out, HFN_SECTION_EVENTS, 0, threads * time->events * sizeof(hotfn_time_event));
+}
+
+/* A thread's times stand behind its counts, in the same row: one pointer leads to both.  As far as the
+ * section of all times reaches behind that of all counts, nothing else is placed. */
+static void place_time_rows(hfn_layout *out, uint32_t slots)
+{
+    const hfn_section *rows = &out->sections[HFN_SECTION_ROWS];
+    hfn_section *s = &out->sections[HFN_SECTION_TIME_ROWS];
+
+    s->type = HFN_SECTION_TIME_ROWS;
+    s->flags = hfn_section_critical(HFN_SECTION_TIME_ROWS);
+    s->offset = rows->offset + count_bytes(slots);
+    s->bytes = rows->bytes;
+    s->elements = slots;
+    out->file_bytes += count_bytes(slots);
+}
+
+/* What a budget keeps. */
+static void place_budget(hfn_layout *out, bool wanted, const hfn_time_sizes *time,
+                         uint32_t functions, uint32_t slots)
+{
+    if (!wanted)
+        return;
+    if (time->is_timed)
+        place(out, HFN_SECTION_BUDGET_MEANS, slots, 0);
+    place(out, HFN_SECTION_BUDGET, HFN_BUDGET_CHANGES,
+          sizeof(hotfn_budget_header) + HFN_BUDGET_CHANGES * sizeof(hotfn_budget_change));
+    place(out, HFN_SECTION_BUDGET_STATES, functions, 0);
+}
+
+/* What the target writes stands together at the front: it is what a durable file allocates. */
+static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_t functions,
+                      uint32_t modules, uint64_t meta_bytes, uint64_t string_bytes,
+                      const hfn_time_sizes *time, bool with_budget)
+{
+    uint64_t row_bytes = row_bytes_of(slots, time);
+
+    memset(out, 0, sizeof *out);
+    out->kind = HFN_KIND_LIVE;
+    out->row_bytes = (uint32_t)row_bytes;
+    out->file_bytes = page_round(HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES);
+    place(out, HFN_SECTION_META, 0, meta_bytes);
+    place(out, HFN_SECTION_MODULES, modules, 0);
+    place(out, HFN_SECTION_REASONS, HFN_REASON_CAPACITY, 0);
+    place(out, HFN_SECTION_SLOTS, functions, 0);
+    place(out, HFN_SECTION_STATES, functions, 0);
+    place(out, HFN_SECTION_CELLS, threads,
+          sizeof(hotfn_cell_header) + (uint64_t)threads * sizeof(hotfn_thread_cell));
+    place_times(out, time, threads, functions);
+    place_budget(out, with_budget, time, functions, slots);
+    place(out, HFN_SECTION_ROWS, slots, (uint64_t)threads * row_bytes);
+    if (time->is_timed)
+        place_time_rows(out, slots);
+    place(out, HFN_SECTION_FUNCTIONS, functions, 0);
+    place(out, HFN_SECTION_STRINGS, 0, string_bytes);
+}
+
+bool hfn_live_placed_alike(const hfn_layout *found)
+{
+    const hfn_section *s = found->sections;
+    hfn_time_sizes time = hfn_time_sizes_found(found);
+    hfn_layout ours;
+
+    if (found->kind != HFN_KIND_LIVE || found->row_bytes == 0 ||
+        s[HFN_SECTION_ROWS].elements - 1 >= MOST_SLOTS ||
+        s[HFN_SECTION_FUNCTIONS].elements > 2 * MOST_SLOTS ||
+        s[HFN_SECTION_MODULES].elements > MOST_MODULES ||
+        s[HFN_SECTION_CELLS].elements > UINT32_MAX)
+        return false;
+    place_all(&ours, (uint32_t)s[HFN_SECTION_ROWS].elements,
+              (uint32_t)s[HFN_SECTION_CELLS].elements, (uint32_t)s[HFN_SECTION_FUNCTIONS].elements,
+              (uint32_t)s[HFN_SECTION_MODULES].elements, s[HFN_SECTION_META].bytes,
+              s[HFN_SECTION_STRINGS].bytes, &time, s[HFN_SECTION_BUDGET].type != 0);
+    return ours.row_bytes == found->row_bytes && ours.file_bytes == found->file_bytes &&
+           memcmp(ours.sections, found->sections, sizeof ours.sections) == 0;
+}
+
+hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64_t meta_bytes,
+                            hotfn_error *err)
+{
+    uint32_t slots = o->slot_capacity ? o->slot_capacity : DEFAULT_SLOTS;
+    uint32_t functions = o->function_capacity ? o->function_capacity : slots * 2;
+    uint32_t modules = o->module_capacity ? o->module_capacity : DEFAULT_MODULES;
+    uint64_t few_strings = hfn_live_address_share() / 8;
+    uint64_t some_strings = few_strings < DEFAULT_STRING_BYTES ? few_strings : DEFAULT_STRING_BYTES;
+    uint64_t strings = o->string_bytes ? o->string_bytes : some_strings;
+    hfn_time_sizes time = hfn_time_sizes_wanted(o);
+    uint64_t row_bytes = row_bytes_of(slots, &time);
+    uint32_t threads = choose_threads(o, row_bytes);
+
+    if (slots > MOST_SLOTS || functions > 2 * MOST_SLOTS || modules > MOST_MODULES ||
+        strings > MOST_STRING_BYTES)
+        return hfn_fail(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
+                        "a record holds at most %u slots, %u functions, %u modules and 4 GiB of "
+                        "names",
+                        MOST_SLOTS, 2 * MOST_SLOTS, MOST_MODULES);
+    if (time.is_timed && slots > HFN_TIME_MOST_SLOTS)
+        return hfn_fail(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
+                        "a timed record holds at most %u slots", HFN_TIME_MOST_SLOTS);
+    place_all(out, slots, threads, functions, modules, meta_bytes, strings, &time,
+              o->budget_ppm > 0);
+    return HOTFN_OK;
+}
+
+/* ---- The file. */
+
+/* A file size limit (ulimit -f) also holds for memfds, and its signal would kill the caller: lift it
+ * as far as it goes. */
+static bool size_file(int fd, uint64_t byte_count)
+{
+    struct rlimit limit, raised;
+    bool lifted = false, done;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < byte_count) {
+        if (limit.rlim_max < byte_count) {
+            errno = EFBIG;
+            return false;
+        }
+        raised = limit;
+        raised.rlim_cur = limit.rlim_max;
+        lifted = setrlimit(RLIMIT_FSIZE, &raised) == 0;
+    }
+    done = ftruncate(fd, (off_t)byte_count) == 0;
+    if (lifted)
+        setrlimit(RLIMIT_FSIZE, &limit);
+    return done;
+}
+
+hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err)
+{
+    live->fd = memfd_create("hotfn-record", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (live->fd < 0 || !size_file(live->fd, live->layout.file_bytes))
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                        "no shared memory for a record of %llu MiB (sparse): %s",
+                        (unsigned long long)(live->layout.file_bytes >> 20), strerror(errno));
+    if (fcntl(live->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
+                        "the record's memory cannot be sealed: %s", strerror(errno));
+    return HOTFN_OK;
+}
+
+/* A signal may end it, on tmpfs with all undone: a little at a time gets through between any two.  An errno. */
+static int take_space(int fd, uint64_t at, uint64_t byte_count)
+{
+    while (byte_count > 0) {
+        uint64_t step = byte_count < SPACE_STEP_BYTES ? byte_count : SPACE_STEP_BYTES;
+        int error = posix_fallocate(fd, (off_t)at, (off_t)step);
+
+        if (error && error != EINTR)
+            return error;
+        at += error ? 0 : step;
+        byte_count -= error ? 0 : step;
+    }
+    return 0;
+}
+
+/* An earlier file of this name goes, unless a run still writes it: it may be mapped somewhere, so it
+ * is never cut. */
+static hotfn_status clear_way(const char *path, hotfn_error *err)
+{
+    struct stat file;
+    int fd;
+
+    if (lstat(path, &file) != 0)
+        return HOTFN_OK;
+    if (!S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode))
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                        "is no regular file: name another one for the record");
+    fd = S_ISREG(file.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        close(fd);
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                        "another run writes this record now: name another file");
+    }
+    if (fd >= 0)
+        close(fd);
+    if (unlink(path) != 0)
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be replaced: %s",
+                        strerror(errno));
+    return HOTFN_OK;
+}
+
+static hotfn_status no_room(const hotfn_live *live, int error, hotfn_error *err)
+{
+    return hfn_fail(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET,
+                    "the durable record cannot be written: %s; free some space, name a file "
+                    "elsewhere (-o), or run without --durable",
+                    strerror(error));
+}
+
+hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
+{
+    const hfn_section *functions = &live->layout.sections[HFN_SECTION_FUNCTIONS];
+    hotfn_status status = clear_way(live->path, err);
+    int error;
+
+    if (status != HOTFN_OK)
+        return status;
+    live->fd = open(live->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (live->fd < 0)
+        return hfn_fail(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET, "cannot be made: %s",
+                        strerror(errno));
+    flock(live->fd, LOCK_EX | LOCK_NB); /* held until we are gone: readers know by it */
+    if (!size_file(live->fd, live->layout.file_bytes)) {
+        status = no_room(live, errno, err);
+    } else {
+        error = take_space(live->fd, 0, functions->offset);
+        status = error ? no_room(live, error, err) : HOTFN_OK;
+    }
+    if (status != HOTFN_OK)
+        unlink(live->path);
+    return status;
+}
+
+hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_count,
+                               uint64_t *there, hotfn_error *err)
+{
+    uint64_t wanted = page_round(byte_count);
+    const hfn_section *s = &live->layout.sections[type];
+    int error;
+
+    if (!live->is_durable || wanted <= *there)
+        return HOTFN_OK;
+    error = take_space(live->fd, s->offset + *there, wanted - *there);
+    if (error)
+        return no_room(live, error, err);
+    *there = wanted;
+    return HOTFN_OK;
+}
+
+/* ---- The mapping: base (header to cells), rows, tail (functions and names). */
+
+/* Far below us: left to itself the kernel puts the many gigabytes of rows right below the libraries,
+ * where stubs and the program's own generated code want to be. */
+static void *far_from_code(uint64_t byte_count)
+{
+    static const char here;
+    uint64_t ours = (uint64_t)(uintptr_t)&here, distance = byte_count + FAR_BYTES;
+
+    return ours > distance + FAR_BYTES ? (void *)(uintptr_t)page_round(ours - distance) : NULL;
+}
+
+static uint8_t *map_file(int fd, uint64_t offset, uint64_t byte_count)
+{
+    void *at = MAP_FAILED;
+
+    if (byte_count <= SIZE_MAX) /* more than a process of 32 bits could name */
+        at = mmap(far_from_code(byte_count), byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                  (off_t)offset);
+    if (at == MAP_FAILED)
+        return NULL;
+    madvise(at, byte_count,
+            MADV_DONTDUMP); /* a core would hold all of it, though nobody wrote there */
+    return at;
+}
+
+/* Where addresses are scarce (ulimit -v, 32 bits, which are the program's to use): what must be, and as many
+ * rows as fit. */
+static bool map_in_parts(hotfn_live *live, int fd, uint64_t share)
+{
+    const hfn_section *sections = live->layout.sections;
+    uint64_t row_bytes = live->layout.row_bytes, count = live->rows_bytes / row_bytes;
+    uint64_t others = live->base_bytes + live->tail_bytes;
+
+    live->rows_bytes = 0;
+    if (others + row_bytes > share) {
+        errno = ENOMEM;
+        return false;
+    }
+    if (count > (share - others) / row_bytes)
+        count = (share - others) / row_bytes;
+    if (SIZE_MAX <= UINT32_MAX && count > NARROW_ROWS_BYTES / row_bytes)
+        count = NARROW_ROWS_BYTES / row_bytes + 1;
+    live->base = map_file(fd, 0, live->base_bytes);
+    live->tail = map_file(fd, sections[HFN_SECTION_FUNCTIONS].offset, live->tail_bytes);
+    for (; live->base && live->tail && count > 0 && !live->rows; count /= 2) {
+        live->rows_bytes = count * row_bytes;
+        live->rows = map_file(fd, sections[HFN_SECTION_ROWS].offset, live->rows_bytes);
+    }
+    return live->rows != NULL;
+}
+
+hotfn_status hfn_live_map(hotfn_live *live, int fd, const char *path, hotfn_error *err)
+{
+    const hfn_section *rows = &live->layout.sections[HFN_SECTION_ROWS];
+    const hfn_section *functions = &live->layout.sections[HFN_SECTION_FUNCTIONS];
+    uint64_t share = hfn_live_address_share();
+    uint8_t *whole =
+        live->layout.file_bytes <= share ? map_file(fd, 0, live->layout.file_bytes) : NULL;
+
+    live->base_bytes = rows->offset;
+    live->rows_bytes = rows->bytes;
+    live->tail_bytes = live->layout.file_bytes - functions->offset;
+    if (whole) {
+        live->base = whole;
+        live->rows = whole + rows->offset;
+        live->tail = whole + functions->offset;
+    } else if (!map_in_parts(live, fd, share)) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
+                        "the record cannot be mapped: %s%s", strerror(errno),
+                        share == UINT64_MAX ? "" : "; raise ulimit -v, or select fewer modules");
+    }
+    return HOTFN_OK;
+}
+
+/* Pages of our own, which cost addresses only, in the place of the file's. */
+static bool make_private(uint8_t *at, uint64_t byte_count)
+{
+    return mmap(at, byte_count, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+/* A thread that stands in a stub may count once more after everything else is gone: rows that were
+ * in use become private pages. */
+static uint64_t keep_rows(hotfn_live *live)
+{
+    uint64_t kept = (uint64_t)hfn_live_rows_used(live) * live->layout.row_bytes;
+
+    if (!live->was_counted_in || kept == 0)
+        return 0;
+    kept = kept < live->rows_bytes ? kept : live->rows_bytes;
+    return make_private(live->rows, kept) ? kept : live->rows_bytes;
+}
+
+/* Header and pools of times, between all else and the rows; how much lies in front of what is kept. */
+static uint64_t keep_pools(hotfn_live *live)
+{
+    uint64_t before = live->layout.sections[HFN_SECTION_TIME_HEADER].offset;
+
+    if (!live->keeps_times)
+        return live->base_bytes;
+    return make_private(live->base + before, live->base_bytes - before) ? before : 0;
+}
+
+void hfn_live_unmap(hotfn_live *live)
+{
+    uint64_t kept, before;
+
+    if (live->rows) {
+        kept = keep_rows(live);
+        if (kept < live->rows_bytes)
+            munmap(live->rows + kept, live->rows_bytes - kept);
+    }
+    before = live->base ? keep_pools(live) : 0;
+    if (before > 0)
+        munmap(live->base, before);
+    if (live->tail)
+        munmap(live->tail, live->tail_bytes);
+}

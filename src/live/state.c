@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* What both sides of a live record change and look up: a module's state, a function's fate, slots. */
+#include "base/status.h"
+#include "live/live.h"
+
+const char *hfn_live_text(const hotfn_live *live, uint64_t offset)
+{
+    const char *strings = (const char *)hfn_live_section(live, HFN_SECTION_STRINGS);
+    uint64_t bytes = hfn_live_section_bytes(live, HFN_SECTION_STRINGS);
+
+    if (offset >= bytes || !memchr(strings + offset, 0, bytes - offset))
+        return "";
+    return strings + offset;
+}
+
+uint32_t hotfn_live_module_count(const hotfn_live *live)
+{
+    if (!live)
+        return 0;
+
+    uint32_t count = hfn_shared_get32(live->base + HFN_AT_MODULES);
+    uint64_t capacity = live->layout.sections[HFN_SECTION_MODULES].elements;
+
+    if (live->fd >= 0)
+        return live->module_count;
+    return count < capacity ? count : (uint32_t)capacity;
+}
+
+bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, uint32_t *first,
+                     uint32_t *count)
+{
+    uint64_t capacity = live->layout.sections[HFN_SECTION_FUNCTIONS].elements;
+
+    if (module >= hotfn_live_module_count(live))
+        return false;
+    *entry = hfn_live_section(live, HFN_SECTION_MODULES) + (uint64_t)module * HFN_MODULE_BYTES;
+    *first = hfn_get32(*entry + HFN_MODULE_FIRST_FUNCTION);
+    *count = hfn_get32(*entry + HFN_MODULE_FUNCTIONS);
+    return *first <= capacity && *count <= capacity - *first;
+}
+
+hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t flags,
+                                   uint64_t load_base, const char *note)
+{
+    if (!live)
+        return HOTFN_E_OPTION;
+
+    uint32_t first, count;
+    uint8_t *entry;
+
+    if (!hfn_live_module(live, module, &entry, &first, &count))
+        return HOTFN_E_NOT_FOUND;
+    if (note) {
+        size_t length = strnlen(note, HFN_MODULE_NOTE_BYTES - 1);
+
+        memcpy(entry + HFN_MODULE_NOTE, note, length);
+        entry[HFN_MODULE_NOTE + length] = 0;
+    }
+    if (load_base)
+        hfn_shared_put64(entry + HFN_MODULE_LOAD_BASE, load_base);
+    hfn_shared_put32(entry + HFN_MODULE_FLAGS, flags);
+    return HOTFN_OK;
+}
+
+hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module, uint32_t function_index,
+                                     uint32_t state, uint32_t reason, uint32_t reason_offset)
+{
+    if (!live)
+        return HOTFN_E_OPTION;
+
+    uint32_t first, count;
+    uint8_t *entry, *at;
+
+    if (!hfn_live_module(live, module, &entry, &first, &count) || function_index >= count)
+        return HOTFN_E_NOT_FOUND;
+    if (reason >= HFN_REASON_CAPACITY)
+        return HOTFN_E_LIMIT;
+    at = hfn_live_section(live, HFN_SECTION_STATES) +
+         (uint64_t)(first + function_index) * HFN_STATE_BYTES;
+    hfn_shared_put32(at + HFN_STATE_OFFSET, reason_offset);
+    hfn_shared_put32(at + HFN_STATE_WORD, HFN_STATE_AND_REASON(state, reason));
+    return HOTFN_OK;
+}
+
+const uint32_t *hotfn_live_slots(const hotfn_live *live, uint32_t module)
+{
+    if (!live)
+        return NULL;
+
+    uint32_t first, count;
+    uint8_t *entry;
+
+    if (!hfn_live_module(live, module, &entry, &first, &count))
+        return NULL;
+    return (const uint32_t *)(const void *)hfn_live_section(live, HFN_SECTION_SLOTS) + first;
+}
+
+const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
+                                     uint32_t function_index)
+{
+    if (!live)
+        return NULL;
+
+    uint32_t first, count;
+    uint8_t *entry;
+
+    if (!hfn_live_module(live, module, &entry, &first, &count) || function_index >= count)
+        return NULL;
+    return hfn_live_text(live, hfn_get32(hfn_live_section(live, HFN_SECTION_FUNCTIONS) +
+                                         (uint64_t)(first + function_index) * HFN_FUNCTION_BYTES +
+                                         HFN_FUNCTION_NAME));
+}
+
+hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
+                                   hotfn_record_module *out)
+{
+    if (!live)
+        return HOTFN_E_OPTION;
+
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    const char *slash;
+    uint8_t *entry;
+
+    if (!hfn_live_module(live, module, &entry, &m.first_function, &m.function_count))
+        return HOTFN_E_NOT_FOUND;
+    m.flags = hfn_shared_get32(entry + HFN_MODULE_FLAGS);
+    m.machine = hfn_get32(entry + HFN_MODULE_MACHINE);
+    m.id_kind = hfn_get32(entry + HFN_MODULE_ID_KIND);
+    m.id_bytes = hfn_get32(entry + HFN_MODULE_ID_BYTES);
+    m.first_slot = hfn_get32(entry + HFN_MODULE_FIRST_SLOT);
+    memcpy(m.id, entry + HFN_MODULE_ID, sizeof m.id);
+    m.load_base = hfn_shared_get64(entry + HFN_MODULE_LOAD_BASE);
+    m.file_device = hfn_get64(entry + HFN_MODULE_DEVICE);
+    m.file_inode = hfn_get64(entry + HFN_MODULE_INODE);
+    m.file_stamp = hfn_get64(entry + HFN_MODULE_STAMP);
+    m.path = hfn_live_text(live, hfn_get32(entry + HFN_MODULE_PATH));
+    slash = strrchr(m.path, '/');
+    m.file = slash ? slash + 1 : m.path;
+    m.note = (const char *)entry + HFN_MODULE_NOTE;
+    return hfn_give(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+/* ---- From a slot back to its function. */
+
+static void fill_function(const hotfn_live *live, uint32_t module, uint32_t index,
+                          hotfn_record_function *f)
+{
+    const uint8_t *at =
+        hfn_live_section(live, HFN_SECTION_FUNCTIONS) + (uint64_t)index * HFN_FUNCTION_BYTES;
+    const uint8_t *state =
+        hfn_live_section(live, HFN_SECTION_STATES) + (uint64_t)index * HFN_STATE_BYTES;
+    uint32_t word = hfn_shared_get32(state + HFN_STATE_WORD), reason = HFN_REASON_OF(word);
+
+    f->module = module;
+    f->rva = hfn_get64(at + HFN_FUNCTION_RVA);
+    f->byte_count = hfn_get64(at + HFN_FUNCTION_SIZE);
+    f->flags = hfn_get32(at + HFN_FUNCTION_FLAGS);
+    f->name_count = hfn_get32(at + HFN_FUNCTION_NAMES);
+    f->name = hfn_live_text(live, hfn_get32(at + HFN_FUNCTION_NAME));
+    f->names = f->name + strlen(f->name) + 1;
+    f->strategy = hfn_live_text(live, hfn_get32(at + HFN_FUNCTION_STRATEGY));
+    f->state = HFN_STATE_OF(word);
+    f->reason_offset = hfn_get32(state + HFN_STATE_OFFSET);
+    f->reason = f->reason_text = "";
+    if (reason != 0 && reason < HFN_REASON_CAPACITY) {
+        const uint8_t *words =
+            hfn_live_section(live, HFN_SECTION_REASONS) + (uint64_t)reason * HFN_REASON_BYTES;
+
+        f->reason = hfn_live_text(live, hfn_get32(words + HFN_REASON_NAME));
+        f->reason_text = hfn_live_text(live, hfn_get32(words + HFN_REASON_TEXT));
+    }
+}
+
+/* Slots are dealt in the order of the functions, which without one are passed over, unless
+ * hotfn_live_order_slots dealt them anew: so the search begins at the least index that fits. */
+bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_function *out)
+{
+    for (uint32_t module = hotfn_live_module_count(live); module-- > 0;) {
+        uint32_t first, count, first_slot, slot_count;
+        uint8_t *entry;
+
+        if (!hfn_live_module(live, module, &entry, &first, &count))
+            continue;
+        first_slot = hfn_get32(entry + HFN_MODULE_FIRST_SLOT);
+        slot_count = hfn_get32(entry + HFN_MODULE_SLOTS);
+        if (slot < first_slot || slot - first_slot >= slot_count)
+            continue;
+        const uint32_t *slots = hotfn_live_slots(live, module);
+        for (uint32_t n = 0, i = slot - first_slot; n < count; n++, i++) {
+            i = i < count ? i : 0;
+            if (slots[i] == slot) {
+                out->slot = slot;
+                fill_function(live, module, first + i, out);
+                return true;
+            }
+        }
+    }
+    return false;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* From verdicts to a plan: the only file of this station that sees verdicts, so that what patches a
+ * process can be linked without a judge and its decoder. */
+#include "plan/plan_write.h"
+
+#include "base/memory.h"
+#include "base/search.h"
+#include "base/status.h"
+#include "functions/functions.h"
+#include "image/image.h"
+#include "verdicts/verdicts.h"
+
+#define NO_ENTRY UINT32_MAX
+
+/* How many bytes from the site on must be as in the file: those that are overwritten, those that are
+ * moved, and for a pun those that the jump borrows. */
+static uint32_t original_bytes_of(const hfn_verdict *verdict)
+{
+    uint32_t patched = verdict->pub.strategy == HOTFN_STRATEGY_PUN ? 5 : verdict->pub.patch_bytes;
+
+    return verdict->covered_bytes > patched ? verdict->covered_bytes : patched;
+}
+
+/* Where the function's code ends, as far as the section has bytes. */
+static uint64_t end_of(const hotfn_verdicts *verdicts, uint32_t index, uint64_t site_rva,
+                       uint64_t bytes_behind_site)
+{
+    const hfn_function *f = hfn_functions_at(hfn_verdicts_functions(verdicts), index);
+    uint64_t before_site = site_rva - f->rva;
+
+    return f->byte_count < before_site + bytes_behind_site ? f->rva + f->byte_count
+                                                           : site_rva + bytes_behind_site;
+}
+
+/* The function's jumps that come back.  False if they do not fit the format. */
+static bool find_comebacks(const hotfn_verdicts *verdicts, uint32_t index,
+                           uint32_t fields[UINT8_MAX], hfn_plan_source *source)
+{
+    uint32_t to = hfn_verdicts_at(verdicts, index)->pub.comes_to - 1;
+    uint64_t end =
+        source->rva + hfn_functions_at(hfn_verdicts_functions(verdicts), index)->byte_count;
+    size_t count, i;
+    const hfn_branch *sites = hfn_verdicts_sites(verdicts, &count);
+
+    source->comebacks = fields;
+    source->comes_to_rva = (uint32_t)hfn_functions_at(hfn_verdicts_functions(verdicts), to)->rva;
+    i = hfn_count_below_u32(sites, count, sizeof *sites, offsetof(hfn_branch, field), source->rva);
+    for (; i < count && sites[i].field < end; i++) {
+        if (sites[i].target != to)
+            continue;
+        if (source->comeback_count == UINT8_MAX)
+            return false;
+        fields[source->comeback_count++] = sites[i].field;
+    }
+    return source->comeback_count > 0;
+}
+
+static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
+                              uint32_t index)
+{
+    const hfn_verdict *verdict = hfn_verdicts_at(verdicts, index);
+    const hotfn_image *image = hfn_verdicts_image(verdicts);
+    uint32_t original_bytes = original_bytes_of(verdict);
+    hfn_span original = hfn_image_span(image, verdict->site_rva);
+    hfn_moved moved;
+    uint32_t comebacks[UINT8_MAX];
+    hfn_plan_source source = {
+        .function_index = index,
+        .section = hfn_image_section_of(image, verdict->site_rva),
+        .rva = verdict->site_rva - verdict->pub.patch_offset,
+        .end_rva = end_of(verdicts, index, verdict->site_rva, original.size),
+        .strategy = verdict->pub.strategy,
+        .flags = verdict->pub.flags & 0xffu, /* without the reason not to time */
+        .arguments = verdict->pub.flags >> 24,
+        .patch_offset = verdict->pub.patch_offset,
+        .patch_bytes = verdict->pub.patch_bytes,
+        .spare = verdict->spare,
+        .run_bytes = verdict->run_bytes,
+        .island_rva = verdict->island_rva,
+        .original = original.data,
+        .original_bytes = original_bytes,
+        .island_original = hfn_verdicts_island_original(verdicts, index).data,
+        .moved = &moved,
+    };
+
+    if (original.size < original_bytes || !hfn_verdicts_moved(verdicts, index, &moved))
+        return HOTFN_E_LIMIT;
+    if (verdict->pub.comes_to != 0 && !find_comebacks(verdicts, index, comebacks, &source)) {
+        source.flags &= ~HOTFN_VERDICT_TIMED;
+        source.arguments = source.comeback_count = source.comes_to_rva = 0;
+    }
+    return hfn_plan_writer_add(writer, &source);
+}
+
+/* numbers[function] becomes its entry's index, NO_ENTRY if it has none. */
+static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
+                                uint32_t *numbers, const hotfn_env *env, hotfn_error *err)
+{
+    uint32_t count = hotfn_verdicts_count(verdicts), left_out = 0, number = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const hfn_verdict *verdict = hfn_verdicts_at(verdicts, i);
+        hotfn_status status;
+        numbers[i] = NO_ENTRY;
+        if (verdict->pub.verdict != HOTFN_VERDICT_HOOKABLE ||
+            verdict->pub.strategy == HOTFN_STRATEGY_INT3)
+            continue;
+        status = add_entry(writer, verdicts, i);
+        if (status == HOTFN_E_NO_MEMORY)
+            return hfn_fail(err, status, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+        left_out += status != HOTFN_OK;
+        if (status == HOTFN_OK)
+            numbers[i] = number++;
+    }
+    if (left_out > 0)
+        hfn_log(env, HOTFN_LOG_WARNING, "%u hookable functions do not fit the plan's format",
+                left_out);
+    return HOTFN_OK;
+}
+
+static hotfn_status add_sites(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
+                              const uint32_t *numbers, hotfn_error *err)
+{
+    size_t count;
+    const hfn_branch *sites = hfn_verdicts_sites(verdicts, &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (numbers[sites[i].target] != NO_ENTRY &&
+            !hfn_plan_writer_add_site(writer, sites[i].field, numbers[sites[i].target]))
+            return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+    return HOTFN_OK;
+}
+
+static hotfn_status add_all(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
+                            const hotfn_env *env, hotfn_error *err)
+{
+    uint32_t count = hotfn_verdicts_count(verdicts);
+    uint32_t *numbers = hfn_alloc(env, count * sizeof *numbers);
+    hotfn_status status;
+
+    if (!numbers)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+    status = add_entries(writer, verdicts, numbers, env, err);
+    if (status == HOTFN_OK)
+        status = add_sites(writer, verdicts, numbers, err);
+    hfn_free(env, numbers, count * sizeof *numbers);
+    return status;
+}
+
+static bool set_image(hfn_plan_writer *writer, const hotfn_image *image, uint64_t *loaded_bytes)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+
+    if (hotfn_image_get_info(image, &info) != HOTFN_OK)
+        return false;
+    hfn_plan_writer_set_id(writer, info.id_kind, info.id, info.id_bytes);
+    *loaded_bytes = info.loaded_bytes;
+    return true;
+}
+
+hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
+                              const hotfn_functions *functions, const hotfn_verdicts *verdicts,
+                              const hotfn_env *env, hotfn_error *err)
+{
+    if (!out || !image || !functions || !verdicts)
+        return hfn_fail_null(err, __func__);
+
+    const hfn_arch *arch = hfn_verdicts_arch(verdicts);
+    hfn_plan_writer *writer = hfn_plan_writer_create(
+        env, arch ? arch->machine : HOTFN_MACHINE_OTHER, hotfn_functions_count(functions));
+    uint64_t loaded_bytes = 0;
+    hotfn_status status;
+
+    if (!writer)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+    if (!set_image(writer, image, &loaded_bytes) || loaded_bytes > UINT32_MAX)
+        status = hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "an image beyond 4 GiB");
+    else
+        status = add_all(writer, verdicts, hfn_image_env(image), err);
+    hfn_plan_writer_set_forbids_clock(writer, (uint32_t)hfn_verdicts_forbids_clock(verdicts));
+    if (status == HOTFN_OK)
+        status = hfn_plan_writer_finish(writer, out, err);
+    hfn_plan_writer_destroy(writer);
+    return status;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* The writer of plan blocks: three growing byte arrays (ranges, entries, data) that are joined behind
+ * the header at the end.  What it makes is opened by hotfn_plan_open like any other block. */
+#include "plan/plan_write.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+typedef struct buffer {
+    uint8_t *bytes;
+    size_t used, capacity;
+} buffer;
+
+struct hfn_plan_writer {
+    hotfn_env env;
+    const hfn_patching *patching; /* NULL: no such machine */
+    buffer ranges, entries, data, sites;
+    uint32_t entry_count;
+    uint32_t site_behind; /* the last site's field */
+    uint32_t section;     /* of the last range */
+    int64_t reach_begin, reach_end;
+    uint8_t header[PLAN_HEADER_BYTES];
+};
+
+/* More bytes at the end; NULL if there is no memory. */
+static uint8_t *extend(const hotfn_env *env, buffer *b, size_t byte_count)
+{
+    uint8_t *at;
+
+    if (!hfn_grow(env, (void **)&b->bytes, &b->capacity, b->used + byte_count, 1))
+        return NULL;
+    at = b->bytes + b->used;
+    b->used += byte_count;
+    return at;
+}
+
+hfn_plan_writer *hfn_plan_writer_create(const hotfn_env *env, uint32_t machine,
+                                        uint32_t function_count)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hfn_plan_writer *writer = hfn_alloc(&filled, sizeof *writer);
+
+    if (!writer)
+        return NULL;
+    writer->env = filled;
+    writer->patching = hfn_patching_of(machine);
+    writer->reach_begin = INT64_MAX;
+    writer->reach_end = INT64_MIN;
+    hfn_store_u64(writer->header + PLAN_MAGIC_AT, PLAN_MAGIC);
+    hfn_store_u32(writer->header + PLAN_VERSION_AT, PLAN_VERSION);
+    hfn_store_u32(writer->header + PLAN_MACHINE_AT, machine);
+    hfn_store_u32(writer->header + PLAN_FUNCTION_COUNT_AT, function_count);
+    return writer;
+}
+
+void hfn_plan_writer_set_id(hfn_plan_writer *writer, uint32_t id_kind, const uint8_t *id,
+                            uint32_t id_bytes)
+{
+    hfn_store_u32(writer->header + PLAN_ID_KIND_AT, id_kind);
+    hfn_store_u32(writer->header + PLAN_ID_BYTES_AT, id_bytes < 32 ? id_bytes : 32);
+    memcpy(writer->header + PLAN_ID_AT, id, id_bytes < 32 ? id_bytes : 32);
+}
+
+void hfn_plan_writer_set_forbids_clock(hfn_plan_writer *writer, uint32_t rva)
+{
+    hfn_store_u32(writer->header + PLAN_FORBIDS_CLOCK_AT, rva);
+}
+
+void hfn_plan_writer_destroy(hfn_plan_writer *writer)
+{
+    if (!writer)
+        return;
+    hfn_free(&writer->env, writer->ranges.bytes, writer->ranges.capacity);
+    hfn_free(&writer->env, writer->entries.bytes, writer->entries.capacity);
+    hfn_free(&writer->env, writer->data.bytes, writer->data.capacity);
+    hfn_free(&writer->env, writer->sites.bytes, writer->sites.capacity);
+    hfn_free(&writer->env, writer, sizeof *writer);
+}
+
+/* ---- One entry. */
+
+static void reach(hfn_plan_writer *writer, int64_t begin, int64_t end)
+{
+    if (begin < writer->reach_begin)
+        writer->reach_begin = begin;
+    if (end > writer->reach_end)
+        writer->reach_end = end;
+}
+
+static bool fits_i32(int64_t value)
+{
+    return value >= INT32_MIN && value <= INT32_MAX;
+}
+
+static bool fits_format(const hfn_plan_source *source, const hfn_moved *moved)
+{
+    uint64_t site = source->rva + source->patch_offset;
+    int64_t island = (int64_t)source->island_rva - (int64_t)(site + 2);
+
+    for (uint32_t i = 0; i < moved->fixup_count; i++)
+        if (!fits_i32((int64_t)(moved->fixups[i].target_rva - site)))
+            return false;
+    return site + source->original_bytes <= UINT32_MAX - UINT16_MAX &&
+           source->patch_offset <= UINT8_MAX && source->original_bytes <= PLAN_ORIGINAL_MAX &&
+           source->patch_bytes <= source->original_bytes && source->flags <= UINT8_MAX &&
+           source->comeback_count <= UINT8_MAX && moved->instruction_count <= PLAN_STEPS_MAX &&
+           moved->length <= HFN_MOVED_MAX &&
+           (source->strategy != HOTFN_STRATEGY_ISLAND ||
+            (island >= INT8_MIN && island <= INT8_MAX));
+}
+
+static uint8_t *copy(uint8_t *to, const uint8_t *from, size_t byte_count)
+{
+    memcpy(to, from, byte_count);
+    return to + byte_count;
+}
+
+static void write_fixups(hfn_plan_writer *writer, uint8_t *at, const hfn_moved *moved,
+                         uint64_t site)
+{
+    for (uint32_t i = 0; i < moved->fixup_count; i++, at += PLAN_FIXUP_BYTES) {
+        int64_t target = (int64_t)moved->fixups[i].target_rva;
+        at[0] = moved->fixups[i].at;
+        at[1] = moved->fixups[i].end;
+        hfn_store_u32(at + 2, (uint32_t)(moved->fixups[i].target_rva - site));
+        if (writer->patching &&
+            writer->patching->fixup_kind(at[0], at[1], moved->length) == HFN_FIXUP_NEAR)
+            reach(writer, target, target + 1);
+    }
+}
+
+static bool write_data(hfn_plan_writer *writer, const hfn_plan_source *source, const uint8_t *cfi,
+                       uint32_t cfi_bytes)
+{
+    const hfn_moved *moved = source->moved;
+    bool island = source->strategy == HOTFN_STRATEGY_ISLAND;
+    size_t byte_count = source->original_bytes + (island ? PLAN_ISLAND_BYTES : 0) + moved->length +
+                        moved->fixup_count * PLAN_FIXUP_BYTES +
+                        moved->instruction_count * PLAN_STEP_BYTES + cfi_bytes +
+                        (size_t)source->comeback_count * PLAN_FIELD_BYTES;
+    uint8_t *at = extend(&writer->env, &writer->data, byte_count);
+
+    if (!at)
+        return false;
+    at = copy(at, source->original, source->original_bytes);
+    if (island)
+        at = copy(at, source->island_original, PLAN_ISLAND_BYTES);
+    at = copy(at, moved->bytes, moved->length);
+    write_fixups(writer, at, moved, source->rva + source->patch_offset);
+    at += moved->fixup_count * PLAN_FIXUP_BYTES;
+    for (uint32_t i = 0; i < moved->instruction_count; i++, at += PLAN_STEP_BYTES) {
+        at[0] = moved->original_at[i];
+        at[1] = moved->moved_at[i];
+    }
+    at = copy(at, cfi, cfi_bytes);
+    for (uint32_t i = 0; i < source->comeback_count; i++, at += PLAN_FIELD_BYTES)
+        hfn_store_u32(at, source->comebacks[i]);
+    if (source->comeback_count > 0)
+        reach(writer, source->comes_to_rva, (int64_t)source->comes_to_rva + 1);
+    return true;
+}
+
+static uint32_t run_bytes_of(const hfn_plan_source *source)
+{
+    return source->run_bytes < UINT16_MAX ? source->run_bytes : UINT16_MAX;
+}
+
+static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t data_at,
+                        uint32_t cfi_bytes)
+{
+    uint64_t site = source->rva + source->patch_offset;
+    uint32_t run_bytes = run_bytes_of(source);
+
+    memset(entry, 0, PLAN_ENTRY_BYTES);
+    hfn_store_u32(entry + PLAN_ENTRY_RVA_AT, (uint32_t)source->rva);
+    hfn_store_u32(entry + PLAN_ENTRY_FUNCTION_AT, source->function_index);
+    hfn_store_u32(entry + PLAN_ENTRY_DATA_AT, data_at);
+    entry[PLAN_ENTRY_STRATEGY_AT] = (uint8_t)source->strategy;
+    entry[PLAN_ENTRY_FLAGS_AT] = (uint8_t)source->flags;
+    entry[PLAN_ENTRY_PATCH_OFFSET_AT] = (uint8_t)source->patch_offset;
+    entry[PLAN_ENTRY_PATCH_BYTES_AT] = (uint8_t)source->patch_bytes;
+    entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] = (uint8_t)source->original_bytes;
+    entry[PLAN_ENTRY_MOVED_BYTES_AT] = source->moved->length;
+    entry[PLAN_ENTRY_FIXUPS_AT] = source->moved->fixup_count;
+    entry[PLAN_ENTRY_STEPS_AT] = source->moved->instruction_count;
+    entry[PLAN_ENTRY_CFI_BYTES_AT] = (uint8_t)cfi_bytes;
+    entry[PLAN_ENTRY_SPARE_AT] = (uint8_t)source->spare;
+    entry[PLAN_ENTRY_ARGUMENTS_AT] = (uint8_t)source->arguments;
+    hfn_store_u32(entry + PLAN_ENTRY_COMES_TO_AT, source->comes_to_rva);
+    entry[PLAN_ENTRY_COMEBACKS_AT] = (uint8_t)source->comeback_count;
+    entry[PLAN_ENTRY_RUN_AT] = (uint8_t)run_bytes;
+    entry[PLAN_ENTRY_RUN_AT + 1] = (uint8_t)(run_bytes >> 8);
+    if (source->strategy == HOTFN_STRATEGY_ISLAND)
+        entry[PLAN_ENTRY_ISLAND_AT] = (uint8_t)(source->island_rva - (site + 2));
+}
+
+/* The range that the entry belongs to: the last one, or one that begins with it. */
+static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_source *source)
+{
+    uint8_t *range;
+
+    if (writer->ranges.used > 0 && source->section == writer->section)
+        return writer->ranges.bytes + writer->ranges.used - PLAN_RANGE_BYTES;
+    range = extend(&writer->env, &writer->ranges, PLAN_RANGE_BYTES);
+    if (!range)
+        return NULL;
+    hfn_store_u32(range + PLAN_RANGE_BEGIN_AT, UINT32_MAX);
+    hfn_store_u32(range + PLAN_RANGE_END_AT, 0);
+    hfn_store_u32(range + PLAN_RANGE_FIRST_AT, writer->entry_count);
+    hfn_store_u32(range + PLAN_RANGE_COUNT_OF_AT, 0);
+    writer->section = source->section;
+    return range;
+}
+
+static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
+{
+    uint64_t site = source->rva + source->patch_offset, run_bytes = run_bytes_of(source);
+    uint64_t begin = source->rva, end = site + source->original_bytes;
+    uint64_t island = source->island_rva;
+    uint8_t *range = range_for(writer, source);
+
+    if (!range)
+        return false;
+    if (source->strategy == HOTFN_STRATEGY_ISLAND) {
+        begin = island < begin ? island : begin;
+        end = island + PLAN_ISLAND_BYTES > end ? island + PLAN_ISLAND_BYTES : end;
+    }
+    if (site + run_bytes > end)
+        end = site + run_bytes;
+    if (source->end_rva > end && source->end_rva <= UINT32_MAX)
+        end = source->end_rva;
+    if (begin < hfn_load_u32(range + PLAN_RANGE_BEGIN_AT))
+        hfn_store_u32(range + PLAN_RANGE_BEGIN_AT, (uint32_t)begin);
+    if (end > hfn_load_u32(range + PLAN_RANGE_END_AT))
+        hfn_store_u32(range + PLAN_RANGE_END_AT, (uint32_t)end);
+    hfn_store_u32(range + PLAN_RANGE_COUNT_OF_AT, hfn_load_u32(range + PLAN_RANGE_COUNT_OF_AT) + 1);
+    reach(writer, (int64_t)begin, (int64_t)end);
+    return true;
+}
+
+hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_source *source)
+{
+    uint8_t cfi[PLAN_CFI_MAX];
+    uint32_t cfi_bytes =
+        writer->patching ? writer->patching->cfi_steps(source->moved, cfi, sizeof cfi) : 0;
+    size_t data_at = writer->data.used;
+    uint8_t *entry;
+
+    if (!fits_format(source, source->moved) || cfi_bytes > sizeof cfi ||
+        data_at > UINT32_MAX - 4096)
+        return HOTFN_E_LIMIT;
+    entry = extend(&writer->env, &writer->entries, PLAN_ENTRY_BYTES);
+    if (!entry)
+        return HOTFN_E_NO_MEMORY;
+    write_entry(entry, source, (uint32_t)data_at, cfi_bytes);
+    if (!write_data(writer, source, cfi, cfi_bytes) || !add_to_range(writer, source)) {
+        writer->entries.used -= PLAN_ENTRY_BYTES;
+        writer->data.used = data_at;
+        return HOTFN_E_NO_MEMORY;
+    }
+    writer->entry_count++;
+    return HOTFN_OK;
+}
+
+/* ---- Sites. */
+
+static bool in_a_range(const hfn_plan_writer *writer, uint32_t field_rva)
+{
+    for (size_t at = 0; at < writer->ranges.used; at += PLAN_RANGE_BYTES)
+        if (field_rva >= hfn_load_u32(writer->ranges.bytes + at + PLAN_RANGE_BEGIN_AT) + 1 &&
+            (uint64_t)field_rva + PLAN_FIELD_BYTES <=
+                hfn_load_u32(writer->ranges.bytes + at + PLAN_RANGE_END_AT))
+            return true;
+    return false;
+}
+
+static bool put_site(hfn_plan_writer *writer, uint32_t gap, uint32_t entry)
+{
+    uint8_t *at = extend(&writer->env, &writer->sites, PLAN_SITE_BYTES);
+
+    if (!at)
+        return false;
+    hfn_store_u32(at, gap | entry << PLAN_SITE_GAP_BITS);
+    writer->site_behind += gap + PLAN_FIELD_BYTES;
+    return true;
+}
+
+bool hfn_plan_writer_add_site(hfn_plan_writer *writer, uint32_t field_rva, uint32_t entry)
+{
+    if (entry >= PLAN_SITE_NONE || !in_a_range(writer, field_rva))
+        return true;
+    while (field_rva - writer->site_behind > PLAN_SITE_GAP_MAX) {
+        uint32_t gap = field_rva - writer->site_behind - PLAN_FIELD_BYTES;
+        if (!put_site(writer, gap < PLAN_SITE_GAP_MAX ? gap : PLAN_SITE_GAP_MAX, PLAN_SITE_NONE))
+            return false;
+    }
+    return put_site(writer, field_rva - writer->site_behind, entry);
+}
+
+/* ---- The whole. */
+
+static void finish_header(hfn_plan_writer *writer, uint64_t byte_count)
+{
+    uint8_t *header = writer->header;
+    bool empty = writer->entry_count == 0;
+
+    hfn_store_u64(header + PLAN_BYTE_COUNT_AT, byte_count);
+    hfn_store_u32(header + PLAN_ENTRY_COUNT_AT, writer->entry_count);
+    hfn_store_u32(header + PLAN_RANGE_COUNT_AT, (uint32_t)(writer->ranges.used / PLAN_RANGE_BYTES));
+    hfn_store_u32(header + PLAN_DATA_BYTES_AT, (uint32_t)writer->data.used);
+    hfn_store_u32(header + PLAN_SITE_COUNT_AT, (uint32_t)(writer->sites.used / PLAN_SITE_BYTES));
+    hfn_store_u64(header + PLAN_REACH_BEGIN_AT, empty ? 0 : (uint64_t)writer->reach_begin);
+    hfn_store_u64(header + PLAN_REACH_END_AT, empty ? 0 : (uint64_t)writer->reach_end);
+}
+
+hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, hotfn_error *err)
+{
+    size_t byte_count = PLAN_HEADER_BYTES + writer->ranges.used + writer->entries.used +
+                        writer->data.used + writer->sites.used;
+    uint8_t *bytes = hfn_alloc(&writer->env, byte_count), *at = bytes;
+    hotfn_plan *plan;
+    hotfn_status status;
+
+    if (!bytes)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+    finish_header(writer, byte_count);
+    at = copy(at, writer->header, PLAN_HEADER_BYTES);
+    if (writer->entry_count > 0) {
+        at = copy(at, writer->ranges.bytes, writer->ranges.used);
+        at = copy(at, writer->entries.bytes, writer->entries.used);
+        at = copy(at, writer->data.bytes, writer->data.used);
+        if (writer->sites.used > 0)
+            memcpy(at, writer->sites.bytes, writer->sites.used);
+    }
+    hfn_store_u64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, byte_count));
+    status = hotfn_plan_open(&plan, bytes, byte_count, 0, &writer->env, err);
+    if (status != HOTFN_OK) {
+        hfn_free(&writer->env, bytes, byte_count);
+        return status;
+    }
+    plan->owns_bytes = true;
+    *out = plan;
+    return HOTFN_OK;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* From live to finished: snapshots of all rows, windows between two of them, and the finished file. */
+#include "base/status.h"
+#include "os/os.h"
+#include "live/live.h"
+#include "records/times.h"
+#include "records/writer.h"
+
+struct hotfn_snapshot {
+    hotfn_env env;
+    uint64_t time_ns;
+    hfn_packed rows;
+    hfn_times times;
+};
+
+/* ---- Snapshots. */
+
+static hotfn_status read_rows(const hotfn_live *live, hfn_packed *rows, hotfn_error *err)
+{
+    const hfn_section *s = &live->layout.sections[HFN_SECTION_ROWS];
+
+    return hfn_packed_read(rows, live->fd, s->offset, live->layout.row_bytes,
+                           hfn_live_rows_used(live), live->slot_count, live->path, err);
+}
+
+static hotfn_status read_times(const hotfn_live *live, hfn_times *times, hotfn_error *err)
+{
+    hfn_times_init(times, &live->env);
+    return hfn_times_read_live(
+        times, live->fd, &live->layout, live->layout.file_bytes, hfn_live_rows_used(live),
+        live->slot_count, live->clock.kind ? hfn_clock_read(live->clock.kind) : 0, live->path, err);
+}
+
+hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, hotfn_error *err)
+{
+    if (!out || !live)
+        return hfn_fail_null(err, __func__);
+
+    hotfn_snapshot *s;
+    hotfn_status status;
+
+    if (live->fd < 0)
+        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                        "only who made a record takes snapshots of it");
+    s = hfn_alloc(&live->env, sizeof *s);
+    if (!s)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+    s->env = live->env;
+    s->time_ns = hfn_os_wall_ns();
+    hfn_packed_init(&s->rows, &s->env);
+    hfn_times_init(&s->times, &s->env);
+    status = read_rows(live, &s->rows, err);
+    if (status == HOTFN_OK)
+        status = read_times(live, &s->times, err);
+    if (status != HOTFN_OK) {
+        hotfn_snapshot_destroy(s);
+        return status;
+    }
+    *out = s;
+    return HOTFN_OK;
+}
+
+void hotfn_snapshot_destroy(hotfn_snapshot *s)
+{
+    hotfn_env env;
+
+    if (!s)
+        return;
+    env = s->env;
+    hfn_packed_finish(&s->rows);
+    hfn_times_finish(&s->times);
+    hfn_free(&env, s, sizeof *s);
+}
+
+uint64_t hotfn_snapshot_time_ns(const hotfn_snapshot *s)
+{
+    return s ? s->time_ns : 0;
+}
+
+/* The rows that the finished record holds: now, or what happened in the window. */
+static hotfn_status choose_rows(const hotfn_live *live, hfn_packed *out, const hotfn_snapshot *from,
+                                const hotfn_snapshot *to, hotfn_error *err)
+{
+    hfn_packed now;
+    hotfn_status status = HOTFN_OK;
+    static const hfn_packed nothing;
+
+    if (!from && !to)
+        return read_rows(live, out, err);
+    hfn_packed_init(&now, &live->env);
+    if (!to)
+        status = read_rows(live, &now, err);
+    if (status == HOTFN_OK &&
+        !hfn_packed_difference(out, to ? &to->rows : &now, from ? &from->rows : &nothing,
+                               live->slot_count))
+        status = hfn_fail(err, HOTFN_E_NO_MEMORY, live->path, HOTFN_NO_OFFSET, "no memory");
+    hfn_packed_finish(&now);
+    return status;
+}
+
+/* The timing of the same stretch, ready to be written. */
+static hotfn_status choose_times(const hotfn_live *live, hfn_times_sections *out,
+                                 const hotfn_snapshot *from, const hotfn_snapshot *to,
+                                 uint32_t thread_count, hotfn_error *err)
+{
+    hfn_times now;
+    hotfn_status status;
+    bool held;
+
+    hfn_times_init(&now, &live->env);
+    status = to ? hfn_times_copy(&now, &to->times) ? HOTFN_OK : HOTFN_E_NO_MEMORY
+                : read_times(live, &now, err);
+    if (status == HOTFN_OK) {
+        held = (!from || hfn_times_subtract(&now, &from->times)) &&
+               hfn_times_settle(&now, live->slot_count, thread_count) && hfn_times_pack(out, &now);
+        status = held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+    }
+    hfn_times_finish(&now);
+    return status == HOTFN_E_NO_MEMORY
+               ? hfn_fail(err, status, live->path, HOTFN_NO_OFFSET, "no memory for times")
+               : status;
+}
+
+/* ---- The finished file. */
+
+static void take(hfn_parts *parts, const hotfn_live *live, uint32_t type, uint64_t byte_count)
+{
+    parts->bytes[type] = hfn_live_section(live, type);
+    parts->byte_counts[type] = byte_count;
+}
+
+static void take_all(hfn_parts *parts, const hotfn_live *live, const hfn_packed *rows)
+{
+    parts->module_count = live->module_count;
+    parts->function_count = live->function_count;
+    parts->slot_count = live->slot_count;
+    parts->rows = rows;
+    parts->pid = hfn_shared_get32(live->base + HFN_AT_PID);
+    memcpy(parts->uuid, live->base + HFN_AT_UUID, sizeof parts->uuid);
+    parts->start_ns = hfn_get64(live->base + HFN_AT_START_NS);
+    parts->end_ns = hfn_os_wall_ns();
+    take(parts, live, HFN_SECTION_META, hfn_live_section_bytes(live, HFN_SECTION_META));
+    take(parts, live, HFN_SECTION_MODULES, (uint64_t)live->module_count * HFN_MODULE_BYTES);
+    take(parts, live, HFN_SECTION_REASONS, HFN_REASON_CAPACITY * HFN_REASON_BYTES);
+    take(parts, live, HFN_SECTION_SLOTS, (uint64_t)live->function_count * sizeof(uint32_t));
+    take(parts, live, HFN_SECTION_STATES, (uint64_t)live->function_count * HFN_STATE_BYTES);
+    take(parts, live, HFN_SECTION_FUNCTIONS, (uint64_t)live->function_count * HFN_FUNCTION_BYTES);
+    take(parts, live, HFN_SECTION_STRINGS, live->string_bytes);
+    take(parts, live, HFN_SECTION_CELLS,
+         sizeof(hotfn_cell_header) + rows->row_count * sizeof(hotfn_thread_cell));
+}
+
+static void take_times(hfn_parts *parts, const hotfn_live *live, const hfn_times_sections *times)
+{
+    for (uint32_t type = HFN_SECTION_TIME_HEADER; type < HFN_SECTION_TYPES; type++) {
+        parts->bytes[type] = times->bytes[type];
+        parts->byte_counts[type] = times->byte_counts[type];
+    }
+    if (times->bytes[HFN_SECTION_TIME_HEADER] &&
+        live->layout.sections[HFN_SECTION_TIMING_STATES].type)
+        take(parts, live, HFN_SECTION_TIMING_STATES,
+             (uint64_t)live->function_count * sizeof(uint32_t));
+}
+
+static void take_budget(hfn_parts *parts, const hotfn_live *live)
+{
+    if (!hfn_live_budget(live))
+        return;
+    take(parts, live, HFN_SECTION_BUDGET,
+         hfn_budget_used_bytes(hfn_live_section(live, HFN_SECTION_BUDGET),
+                               hfn_live_section_bytes(live, HFN_SECTION_BUDGET)));
+    take(parts, live, HFN_SECTION_BUDGET_STATES, (uint64_t)live->function_count * sizeof(uint32_t));
+}
+
+static hotfn_status write_parts(hotfn_live *live, hfn_parts *parts, const char *path,
+                                hotfn_error *err)
+{
+    uint64_t bytes = parts->byte_counts[HFN_SECTION_STATES];
+    bool sync = live->is_durable && strcmp(path, live->path) == 0;
+    uint8_t *states = hfn_alloc(&live->env, bytes);
+    hotfn_status status;
+
+    if (!states)
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for a record");
+    memcpy(states, parts->bytes[HFN_SECTION_STATES], bytes);
+    hfn_settle_states(states, parts->function_count);
+    parts->bytes[HFN_SECTION_STATES] = states;
+    status = hfn_parts_write(parts, path, sync, &live->env, err);
+    hfn_free(&live->env, states, bytes);
+    return status;
+}
+
+hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t state,
+                               int32_t exit_code, const hotfn_snapshot *from,
+                               const hotfn_snapshot *to, hotfn_error *err)
+{
+    if (!live || !path)
+        return hfn_fail_null(err, __func__);
+
+    hfn_parts parts = { .state = state, .exit_code = exit_code };
+    hfn_times_sections times = { .env = live->env };
+    hotfn_status status;
+    hfn_packed rows;
+
+    if (live->fd < 0 || (state != HOTFN_RECORD_FINISHED && state != HOTFN_RECORD_KILLED &&
+                         state != HOTFN_RECORD_MERGED))
+        return hfn_fail(err, live->fd < 0 ? HOTFN_E_STATE : HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
+                        "only who made a record finishes it, as finished, killed or merged");
+    hfn_live_settle_clock(live);
+    hfn_packed_init(&rows, &live->env);
+    status = choose_rows(live, &rows, from, to, err);
+    if (status == HOTFN_OK)
+        status = choose_times(live, &times, from, to, (uint32_t)rows.row_count, err);
+    if (status == HOTFN_OK) {
+        take_all(&parts, live, &rows);
+        take_times(&parts, live, &times);
+        take_budget(&parts, live);
+        if (from || to) {
+            parts.window_start_ns = from ? from->time_ns : parts.start_ns;
+            parts.window_end_ns = to ? to->time_ns : parts.end_ns;
+        }
+        status = write_parts(live, &parts, path, err);
+    }
+    hfn_packed_finish(&rows);
+    hfn_times_sections_finish(&times);
+    return status;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls of function lists: who owns what, and which form a file has. */
+#include "scan/list_file.h"
+
+#include "base/status.h"
+#include "image/file.h"
+#include "image/image.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static hotfn_status no_memory(hotfn_error *err)
+{
+    return hfn_fail(err, HOTFN_E_NO_MEMORY, "", HOTFN_NO_OFFSET, "no memory for a list");
+}
+
+static hotfn_list *new_list(const hotfn_env *env)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_list *list = hfn_alloc(&filled, sizeof *list);
+
+    if (!list)
+        return NULL;
+    list->env = filled;
+    hfn_arena_init(&list->texts, &list->env);
+    list->info.size = (uint32_t)sizeof list->info;
+    list->info.module = "";
+    return list;
+}
+
+hotfn_status hotfn_list_create(hotfn_list **out, const hotfn_image *image, const hotfn_env *env,
+                               hotfn_error *err)
+{
+    if (!out || !image)
+        return hfn_fail_null(err, __func__);
+
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    hotfn_list *list = new_list(env);
+    const char *slash;
+
+    if (!list)
+        return no_memory(err);
+    hotfn_image_get_info(image, &info);
+    slash = strrchr(info.path, '/');
+    slash = slash ? slash + 1 : info.path;
+    list->info.machine = info.machine;
+    list->info.id_kind = info.id_kind;
+    list->info.id_bytes = info.id_bytes;
+    memcpy(list->info.id, info.id, sizeof info.id);
+    list->info.module = hfn_arena_copy(&list->texts, slash, strlen(slash));
+    if (!list->info.module) {
+        hotfn_list_destroy(list);
+        return no_memory(err);
+    }
+    *out = list;
+    return HOTFN_OK;
+}
+
+hotfn_status hfn_list_append(hotfn_list *list, const hfn_list_item *item, hotfn_error *err)
+{
+    if (list->info.entry_count == UINT32_MAX - 1)
+        return hfn_fail(err, HOTFN_E_LIMIT, "", HOTFN_NO_OFFSET, "too many functions in a list");
+    if (!hfn_grow(&list->env, (void **)&list->items, &list->capacity,
+                  (size_t)list->info.entry_count + 1, sizeof *list->items))
+        return no_memory(err);
+    list->items[list->info.entry_count++] = *item;
+    return HOTFN_OK;
+}
+
+hotfn_status hotfn_list_add(hotfn_list *list, const hotfn_list_entry *entry, hotfn_error *err)
+{
+    if (!list || !entry)
+        return hfn_fail_null(err, __func__);
+
+    hotfn_list_entry e;
+    hfn_list_item item;
+
+    if (!hfn_take_options(&e, (uint32_t)sizeof e, entry))
+        return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET, "unknown fields in an entry");
+    item = (hfn_list_item){ e.rva, e.byte_count, "", list->info.module, e.index };
+    if (e.name && e.name[0])
+        item.name = hfn_arena_copy(&list->texts, e.name, strlen(e.name));
+    return item.name ? hfn_list_append(list, &item, err) : no_memory(err);
+}
+
+void hfn_list_put(hfn_list_bytes *out, const void *bytes, size_t count)
+{
+    if (out->failed ||
+        !hfn_grow(out->env, (void **)&out->data, &out->capacity, out->size + count, 1)) {
+        out->failed = true;
+        return;
+    }
+    if (count)
+        memcpy(out->data + out->size, bytes, count);
+    out->size += count;
+}
+
+static hotfn_status write_file(const hfn_list_bytes *bytes, const char *path, hotfn_error *err)
+{
+    FILE *file = fopen(path, "wbe");
+    bool good = file && fwrite(bytes->data, 1, bytes->size, file) == bytes->size;
+
+    if (file && fclose(file) != 0)
+        good = false;
+    return good ? HOTFN_OK
+                : hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be written: %s",
+                           strerror(errno));
+}
+
+hotfn_status hotfn_list_save(const hotfn_list *list, const char *path, uint32_t flags,
+                             hotfn_error *err)
+{
+    if (!list || !path)
+        return hfn_fail_null(err, __func__);
+
+    hfn_list_bytes bytes = { .env = &list->env };
+    hotfn_status status;
+
+    if (flags & ~HOTFN_LIST_TEXT)
+        return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown form of a list");
+    if (flags & HOTFN_LIST_TEXT)
+        hfn_list_write_text(list, &bytes);
+    else
+        hfn_list_write_wire(list, &bytes);
+    status = bytes.failed ? no_memory(err) : write_file(&bytes, path, err);
+    hfn_free(&list->env, bytes.data, bytes.capacity);
+    return status;
+}
+
+/* Version comes first: field 1, a varint. No line of text begins with that byte. */
+static bool is_wire(hfn_span bytes)
+{
+    return bytes.size > 0 && bytes.data[0] == 0x08;
+}
+
+hotfn_status hotfn_list_from_bytes(hotfn_list **out, const void *bytes, uint64_t byte_count,
+                                   const char *name, const hotfn_env *env, hotfn_error *err)
+{
+    if (!out || (!bytes && byte_count > 0))
+        return hfn_fail_null(err, __func__);
+
+    hfn_span span = { bytes, byte_count, false };
+    hotfn_list *list = new_list(env);
+    hotfn_status status;
+
+    if (!list)
+        return no_memory(err);
+    status = is_wire(span) ? hfn_list_read_wire(list, span, name, err)
+                           : hfn_list_read_text(list, span, name, err);
+    if (status != HOTFN_OK) {
+        hotfn_list_destroy(list);
+        return status;
+    }
+    *out = list;
+    return HOTFN_OK;
+}
+
+hotfn_status hotfn_list_open(hotfn_list **out, const char *path, const hotfn_env *env,
+                             hotfn_error *err)
+{
+    if (!out || !path)
+        return hfn_fail_null(err, __func__);
+
+    hotfn_env filled = hfn_env_fill(env);
+    hfn_file file;
+    hotfn_status status = hfn_file_open(&file, path, &filled, err);
+
+    if (status != HOTFN_OK)
+        return status;
+    status = hotfn_list_from_bytes(out, file.data, file.size, path, env, err);
+    hfn_file_close(&file, &filled);
+    return status;
+}
+
+void hotfn_list_destroy(hotfn_list *list)
+{
+    hotfn_env env;
+
+    if (!list)
+        return;
+    env = list->env;
+    hfn_arena_finish(&list->texts);
+    hfn_free(&env, list->items, list->capacity * sizeof *list->items);
+    hfn_free(&env, list, sizeof *list);
+}
+
+hotfn_status hotfn_list_get_info(const hotfn_list *list, hotfn_list_info *out)
+{
+    if (!list)
+        return HOTFN_E_OPTION;
+    return hfn_give(out, &list->info, (uint32_t)sizeof list->info) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_list_get(const hotfn_list *list, uint32_t index, hotfn_list_entry *out)
+{
+    if (!list)
+        return HOTFN_E_OPTION;
+
+    hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
+
+    if (index >= list->info.entry_count)
+        return HOTFN_E_NOT_FOUND;
+    e.index = list->items[index].index;
+    e.rva = list->items[index].rva;
+    e.byte_count = list->items[index].byte_count;
+    e.name = list->items[index].name;
+    e.module = list->items[index].module;
+    return hfn_give(out, &e, (uint32_t)sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
+}

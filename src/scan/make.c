@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* Making a scan block: the walk from image to plan, then everything written down in one block. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "scan/block.h"
+#include "symbols/symbols.h"
+
+#include <hotfn/session.h>
+#include <string.h>
+
+typedef struct walk {
+    const hotfn_env *env;
+    hotfn_image *image;
+    hotfn_symbols *symbols;
+    hotfn_functions *functions;
+    hotfn_verdicts *verdicts;
+    hotfn_plan *plan;
+    hotfn_plan_info plan_info;
+    hotfn_image_info image_info;
+} walk;
+
+static void walk_finish(walk *w)
+{
+    hotfn_plan_destroy(w->plan);
+    hotfn_verdicts_destroy(w->verdicts);
+    hotfn_functions_destroy(w->functions);
+    hotfn_symbols_destroy(w->symbols);
+    hotfn_image_close(w->image);
+}
+
+/* Wine maps PE files into Linux processes; our stubs find a thread's row the Linux way only. */
+static hotfn_status refuse_foreign(const hotfn_image *image, const char *path, hotfn_error *err)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    hotfn_image_get_info(image, &info);
+    if (info.format == HOTFN_FORMAT_ELF) {
+        return HOTFN_OK;
+    }
+    return hfn_fail(err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
+                    "a Windows image: it can be scanned, but not counted on this host");
+}
+
+static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_options *options,
+                               hotfn_error *err)
+{
+    hotfn_symbols_options so = HOTFN_SYMBOLS_OPTIONS_INIT;
+    so.flags = options->flags & ~(HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_COMEBACK);
+    so.symbol_dirs = options->symbol_dirs;
+    so.symbol_dir_count = options->symbol_dir_count;
+    hotfn_verdicts_options vo = HOTFN_VERDICTS_OPTIONS_INIT;
+    vo.threads = options->threads;
+    vo.flags = options->flags & HOTFN_SCAN_TIMING ? HOTFN_VERDICTS_TIMING : 0;
+    vo.flags |= options->flags & HOTFN_SCAN_NO_COMEBACK ? HOTFN_VERDICTS_NO_COMEBACK : 0;
+    hotfn_status s = hotfn_image_open(&w->image, path, w->env, err);
+    if (s == HOTFN_OK) {
+        s = refuse_foreign(w->image, path, err);
+    }
+    if (s == HOTFN_OK) {
+        s = options->map_path
+                ? hotfn_symbols_load_map(&w->symbols, options->map_path, w->image, &so, w->env, err)
+                : hotfn_symbols_load(&w->symbols, w->image, &so, w->env, err);
+    }
+    if (s == HOTFN_OK) {
+        s = hotfn_functions_build(&w->functions, w->image, w->symbols, w->env, err);
+    }
+    if (s == HOTFN_OK) {
+        s = hotfn_verdicts_judge(&w->verdicts, w->image, w->functions, &vo, w->env, err);
+    }
+    if (s == HOTFN_OK) {
+        s = hotfn_plan_build(&w->plan, w->image, w->functions, w->verdicts, w->env, err);
+    }
+    if (s == HOTFN_OK) {
+        w->plan_info = (hotfn_plan_info)HOTFN_PLAN_INFO_INIT;
+        w->image_info = (hotfn_image_info)HOTFN_IMAGE_INFO_INIT;
+        hotfn_plan_get_info(w->plan, &w->plan_info);
+        hotfn_image_get_info(w->image, &w->image_info);
+    }
+    return s;
+}
+
+static void put32(uint8_t *at, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) {
+        at[i] = (uint8_t)(v >> (8 * i));
+    }
+}
+
+static void put64(uint8_t *at, uint64_t v)
+{
+    put32(at, (uint32_t)v);
+    put32(at + 4, (uint32_t)(v >> 32));
+}
+
+static uint64_t names_bytes(const hotfn_functions *functions)
+{
+    uint64_t total = 2;
+    uint32_t count = hotfn_functions_count(functions);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name;
+        for (uint32_t k = 0; (name = hotfn_functions_get_name(functions, i, k)); k++) {
+            total += strlen(name) + 1;
+        }
+        total++;
+    }
+    return total;
+}
+
+static uint8_t state_of(const hotfn_verdict *v)
+{
+    switch (v->verdict) {
+    case HOTFN_VERDICT_HOOKABLE: return HOTFN_STATE_WAITING;
+    case HOTFN_VERDICT_FRAGMENT: return HOTFN_STATE_FRAGMENT;
+    default: return HOTFN_STATE_REFUSED;
+    }
+}
+
+/* All names of function i at names + *at, ended by an empty one. */
+static void put_names(const walk *w, uint32_t i, uint8_t *names, uint64_t *at)
+{
+    const char *name;
+    for (uint32_t k = 0; (name = hotfn_functions_get_name(w->functions, i, k)); k++) {
+        size_t length = strlen(name) + 1;
+        memcpy(names + *at, name, length);
+        *at += length;
+    }
+    names[(*at)++] = 0;
+}
+
+static void put_functions(const walk *w, hfn_scan_header *h, uint8_t *block)
+{
+    uint64_t names_at = 0;
+    for (uint32_t i = 0; i < h->function_count; i++) {
+        hotfn_function f = HOTFN_FUNCTION_INIT;
+        hotfn_verdict v = HOTFN_VERDICT_INIT;
+        hotfn_functions_get(w->functions, i, &f);
+        hotfn_verdicts_get(w->verdicts, i, &v);
+        uint8_t *e = block + h->functions_offset + (uint64_t)i * HFN_SCAN_FUNCTION_BYTES;
+        put64(e, f.rva);
+        put64(e + 8, f.byte_count);
+        put32(e + 16, (uint32_t)names_at);
+        put32(e + 20, f.name_count);
+        e[24] = state_of(&v);
+        e[25] = (uint8_t)v.strategy;
+        e[26] = (uint8_t)v.reason;
+        e[27] = (uint8_t)(v.reason >> 8);
+        put32(e + 28, e[24] == HOTFN_STATE_FRAGMENT ? v.comes_to : v.offset);
+        put32(e + 32, v.flags);
+        h->hookable_count += e[24] == HOTFN_STATE_WAITING;
+        h->refused_count += e[24] == HOTFN_STATE_REFUSED;
+        h->fragment_count += e[24] == HOTFN_STATE_FRAGMENT;
+        put_names(w, i, block + h->names_offset, &names_at);
+    }
+}
+
+static void put_header(const hfn_scan_header *h, uint8_t *block)
+{
+    put64(block, h->magic);
+    put32(block + 8, h->version);
+    put32(block + 12, h->machine);
+    put32(block + 16, h->image_flags);
+    put32(block + 20, h->function_count);
+    put32(block + 24, h->id_kind);
+    put32(block + 28, h->id_bytes);
+    memcpy(block + 32, h->id, sizeof h->id);
+    put64(block + 64, h->plan_offset);
+    put64(block + 72, h->plan_bytes);
+    put64(block + 80, h->functions_offset);
+    put64(block + 88, h->names_offset);
+    put64(block + 96, h->names_bytes);
+    put64(block + 104, h->total_bytes);
+    put64(block + 112, h->stamp);
+    put32(block + 120, h->hookable_count);
+    put32(block + 124, h->refused_count);
+    put32(block + 128, h->fragment_count);
+    put32(block + 132, h->lacks_names);
+}
+
+static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const walk *w, uint64_t stamp,
+                                const char *path, hotfn_error *err)
+{
+    hfn_scan_header h = { .magic = HFN_SCAN_MAGIC, .version = HFN_SCAN_VERSION, .stamp = stamp };
+    h.machine = w->image_info.machine;
+    h.image_flags = w->image_info.flags;
+    h.id_kind = w->image_info.id_kind;
+    h.id_bytes = w->image_info.id_bytes;
+    memcpy(h.id, w->image_info.id, sizeof h.id);
+    h.function_count = hotfn_functions_count(w->functions);
+    h.lacks_names = hfn_symbols_lacks_packed(w->symbols);
+    h.plan_offset = (HFN_SCAN_HEADER_BYTES + 63u) & ~63u;
+    h.plan_bytes = w->plan_info.byte_count;
+    h.functions_offset = (h.plan_offset + h.plan_bytes + 63u) & ~63ull;
+    h.names_offset = h.functions_offset + (uint64_t)h.function_count * HFN_SCAN_FUNCTION_BYTES;
+    h.names_bytes = names_bytes(w->functions);
+    h.total_bytes = h.names_offset + h.names_bytes;
+    if (h.names_bytes > UINT32_MAX) {
+        return hfn_fail(err, HOTFN_E_LIMIT, path, HOTFN_NO_OFFSET, "more than 4 GiB of names");
+    }
+    uint8_t *block = hfn_alloc(w->env, h.total_bytes);
+    if (!block) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for the scan");
+    }
+    memcpy(block + h.plan_offset, w->plan_info.bytes, h.plan_bytes);
+    put_functions(w, &h, block);
+    put_header(&h, block);
+    *out = block;
+    *bytes = h.total_bytes;
+    return HOTFN_OK;
+}
+
+hotfn_status hfn_scan_make(uint8_t **out, uint64_t *bytes, const char *path,
+                           const hotfn_scan_options *options, uint64_t stamp, const hotfn_env *env,
+                           hotfn_error *err)
+{
+    walk w = { .env = env };
+    hotfn_status s = walk_image(&w, path, options, err);
+    if (s == HOTFN_OK) {
+        s = write_block(out, bytes, &w, stamp, path, err);
+    }
+    walk_finish(&w);
+    return s;
+}

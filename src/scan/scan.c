@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/* Scan: one file's block, fresh or from the cache, and its functions put into a live record.  Fresh
+ * and cached scans are read the same way, so a cached run cannot differ from a first one. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "scan/file_stamp.h"
+#include "functions/name_forms.h"
+#include "plan/plan.h"
+#include "image/file.h"
+#include "live/live.h"
+#include "scan/block.h"
+#include "scan/cache.h"
+
+#include <errno.h>
+#include <hotfn/session.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hotfn_scan {
+    hotfn_env env;
+    hfn_span block;
+    hfn_scan_header header;
+    bool mapped; /* from the cache: unmapped, not freed */
+    uint64_t device, inode, file_stamp;
+    bool is_settled; /* the stamp tells any later change */
+    char *path;
+    size_t path_bytes;
+};
+
+static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp)
+{
+    uint64_t bytes;
+    const uint8_t *block = hfn_scan_cache_load(folder, stamp, &bytes);
+    if (!block) {
+        return false;
+    }
+    scan->block = (hfn_span){ block, bytes, false };
+    scan->mapped = true;
+    if (hfn_scan_check(scan->block, &scan->header) && scan->header.stamp == stamp &&
+        hfn_plan_is_whole(block + scan->header.plan_offset, scan->header.plan_bytes)) {
+        /* As it was written; whoever opens the plan checks what it says. */
+        return true;
+    }
+    hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: a broken scan in the cache is made again", folder);
+    hfn_scan_cache_unload(block, bytes);
+    scan->block = (hfn_span){ 0 };
+    scan->mapped = false;
+    return false;
+}
+
+static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *options, uint64_t stamp,
+                               hotfn_error *err)
+{
+    uint8_t *block;
+    uint64_t bytes;
+    hotfn_status s = hfn_scan_make(&block, &bytes, scan->path, options, stamp, &scan->env, err);
+    if (s != HOTFN_OK) {
+        return s;
+    }
+    scan->block = (hfn_span){ block, bytes, false };
+    if (!hfn_scan_check(scan->block, &scan->header)) {
+        return hfn_fail(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET,
+                        "the scan is inconsistent");
+    }
+    if (options->cache_folder && scan->is_settled && !scan->header.lacks_names &&
+        !hfn_scan_cache_store(options->cache_folder, stamp, block, bytes)) {
+        hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: the scan of %s could not be kept (%s)",
+                options->cache_folder, scan->path, strerror(errno));
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_scan *scan_new(const char *path, const hotfn_env *env)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_scan *scan = hfn_alloc(&filled, sizeof *scan);
+    if (!scan) {
+        return NULL;
+    }
+    scan->env = filled;
+    scan->path_bytes = strlen(path) + 1;
+    scan->path = hfn_alloc(&filled, scan->path_bytes);
+    if (!scan->path) {
+        hfn_free(&filled, scan, sizeof *scan);
+        return NULL;
+    }
+    memcpy(scan->path, path, scan->path_bytes);
+    return scan;
+}
+
+/* A scan that knows its file and nothing of what is in it. */
+static hotfn_status scan_begin(hotfn_scan **out, const char *path, const hotfn_env *env,
+                               struct stat *file, hotfn_error *err)
+{
+    if (stat(path, file) != 0) {
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
+                        strerror(errno));
+    }
+    *out = scan_new(path, env);
+    if (!*out) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+    }
+    (*out)->device = (uint64_t)file->st_dev;
+    (*out)->inode = (uint64_t)file->st_ino;
+    (*out)->file_stamp = hfn_file_stamp(file);
+    (*out)->is_settled = hfn_file_is_settled(file);
+    return HOTFN_OK;
+}
+
+/* To the caller if all went well. */
+static hotfn_status scan_end(hotfn_scan *scan, hotfn_status status, hotfn_scan **out)
+{
+    if (status == HOTFN_OK) {
+        *out = scan;
+    } else {
+        hotfn_scan_close(scan);
+    }
+    return status;
+}
+
+hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
+                             const hotfn_env *env, hotfn_error *err)
+{
+    if (!out || !path) {
+        return hfn_fail_null(err, __func__);
+    }
+
+    hotfn_scan_options o;
+    hotfn_scan *scan;
+    struct stat file;
+    const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_FORCE | HOTFN_SCAN_TIMING |
+                           HOTFN_SCAN_NO_COMEBACK;
+    if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~known) {
+        return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
+    }
+    hotfn_status status = scan_begin(&scan, path, env, &file, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    uint64_t stamp = hfn_scan_stamp(path, &file, &o, &scan->env);
+    if (!o.cache_folder || !take_from_cache(scan, o.cache_folder, stamp)) {
+        status = make_fresh(scan, &o, stamp, err);
+    }
+    return scan_end(scan, status, out);
+}
+
+void hotfn_scan_close(hotfn_scan *scan)
+{
+    if (!scan) {
+        return;
+    }
+    hotfn_env env = scan->env;
+    if (scan->mapped) {
+        hfn_scan_cache_unload(scan->block.data, scan->block.size);
+    } else if (scan->block.data) {
+        hfn_free(&env, (void *)(uintptr_t)scan->block.data, scan->block.size);
+    }
+    hfn_free(&env, scan->path, scan->path_bytes);
+    hfn_free(&env, scan, sizeof *scan);
+}
+
+/* ---- A scan in a file of its own, made on another machine. */
+
+hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_path, hotfn_error *err)
+{
+    if (!scan || !scan_path) {
+        return hfn_fail_null(err, __func__);
+    }
+    FILE *file = fopen(scan_path, "wbe");
+    struct stat about;
+    bool is_file = file && fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode);
+    bool good = file && fwrite(scan->block.data, 1, scan->block.size, file) == scan->block.size;
+    if (file && fclose(file) != 0) {
+        good = false;
+    }
+    if (good) {
+        return HOTFN_OK;
+    }
+    hotfn_status status = hfn_fail(err, HOTFN_E_IO, scan_path, HOTFN_NO_OFFSET,
+                                   "cannot be written: %s", strerror(errno));
+    if (is_file) {
+        remove(scan_path); /* a part of a scan is none */
+    }
+    return status;
+}
+
+static hotfn_status read_block(hotfn_scan *scan, const char *scan_path, hotfn_error *err)
+{
+    hfn_file file;
+    hotfn_status status = hfn_file_open(&file, scan_path, &scan->env, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    uint8_t *copy = hfn_alloc(&scan->env, file.size);
+    if (copy && file.size) {
+        memcpy(copy, file.data, file.size);
+    }
+    scan->block = (hfn_span){ copy, copy ? file.size : 0, false };
+    hfn_file_close(&file, &scan->env);
+    if (!copy) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, scan_path, HOTFN_NO_OFFSET, "no memory");
+    }
+    return hfn_scan_check(scan->block, &scan->header) &&
+                   hfn_plan_is_whole(scan->block.data + scan->header.plan_offset,
+                                     scan->header.plan_bytes)
+               ? HOTFN_OK
+               : hfn_fail(err, HOTFN_E_FORMAT, scan_path, 0,
+                          "no scan, or one that another version of hotfn made: make it again");
+}
+
+/* The file must be the build that was scanned; nothing but its id is looked at. */
+static hotfn_status compare_id(const hotfn_scan *scan, hotfn_error *err)
+{
+    hotfn_image *image;
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    hotfn_status status = hotfn_image_open(&image, scan->path, &scan->env, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    hotfn_image_get_info(image, &info);
+    hotfn_image_close(image);
+    return info.id_kind == scan->header.id_kind && info.id_bytes == scan->header.id_bytes &&
+                   memcmp(info.id, scan->header.id, sizeof info.id) == 0
+               ? HOTFN_OK
+               : hfn_fail(err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
+                          "another build than the one that was scanned: their ids differ");
+}
+
+hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,
+                             const hotfn_env *env, hotfn_error *err)
+{
+    if (!out || !path || !scan_path) {
+        return hfn_fail_null(err, __func__);
+    }
+
+    hotfn_scan *scan;
+    struct stat file;
+    hotfn_status status = scan_begin(&scan, path, env, &file, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    status = read_block(scan, scan_path, err);
+    if (status == HOTFN_OK) {
+        status = compare_id(scan, err);
+    }
+    return scan_end(scan, status, out);
+}
+
+hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)
+{
+    if (!scan) {
+        return HOTFN_E_OPTION;
+    }
+
+    const hfn_scan_header *h = &scan->header;
+    hotfn_scan_info info = {
+        .machine = h->machine,
+        .image_flags = h->image_flags,
+        .function_count = h->function_count,
+        .hookable_count = h->hookable_count,
+        .refused_count = h->refused_count,
+        .fragment_count = h->fragment_count,
+        .from_cache = scan->mapped,
+        .id_kind = h->id_kind,
+        .id_bytes = h->id_bytes,
+        .plan = scan->block.data + h->plan_offset,
+        .plan_bytes = h->plan_bytes,
+        .file_device = scan->device,
+        .file_inode = scan->inode,
+        .file_stamp = scan->file_stamp,
+        .path = scan->path,
+    };
+    memcpy(info.id, h->id, sizeof info.id);
+    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+static void fill_function(const hotfn_scan *scan, const hfn_scan_function *f,
+                          hotfn_record_function *out)
+{
+    const char *name = (const char *)scan->block.data + scan->header.names_offset + f->name_offset;
+    *out = (hotfn_record_function){
+        .size = sizeof *out,
+        .slot = HOTFN_NO_SLOT,
+        .state = f->state,
+        .rva = f->rva,
+        .byte_count = f->byte_count,
+        .flags = f->flags,
+        .name_count = f->name_count,
+        .reason_offset = f->reason_offset,
+        .name = name,
+        .names = name + strlen(name) + 1,
+        .strategy = f->strategy ? hotfn_strategy_name(f->strategy) : "",
+        .reason = f->reason ? hotfn_reason_name(f->reason) : "",
+        .reason_text = f->reason ? hotfn_reason_text(f->reason) : "",
+    };
+}
+
+hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
+                                     hotfn_record_function *out)
+{
+    if (!scan) {
+        return HOTFN_E_OPTION;
+    }
+
+    hfn_scan_function f;
+    hotfn_record_function row;
+    if (!hfn_scan_function_at(scan->block, &scan->header, index, &f)) {
+        return HOTFN_E_NOT_FOUND;
+    }
+    fill_function(scan, &f, &row);
+    return hfn_give(out, &row, sizeof row) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+/* ---- Selection by names, over the block. */
+
+static bool name_matches(const hotfn_scan *scan, const char *glob, const hotfn_record_function *row)
+{
+    char shown[4096];
+    const hotfn_env *env = &scan->env;
+    for (const char *name = row->name; name[0]; name += strlen(name) + 1) {
+        if (hfn_name_matches(glob, name) ||
+            (env->demangle_fn &&
+             env->demangle_fn(env->demangle_user, name, shown, sizeof shown) > 0 &&
+             hfn_readable_name_matches(glob, shown))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool wanted(const hotfn_scan *scan, const hotfn_selection *s,
+                   const hotfn_record_function *row, uint8_t *glob_used)
+{
+    if (row->byte_count < s->min_bytes || (s->max_bytes && row->byte_count > s->max_bytes)) {
+        return false;
+    }
+    bool in = s->include_count == 0;
+    for (uint32_t i = 0; i < s->include_count; i++) {
+        if (name_matches(scan, s->include[i], row)) {
+            in = true;
+            if (glob_used) {
+                glob_used[i] = 1;
+            }
+        }
+    }
+    for (uint32_t i = 0; in && i < s->exclude_count; i++) {
+        in = !name_matches(scan, s->exclude[i], row);
+    }
+    return in;
+}
+
+static int compare_rva(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void exclude(hotfn_record_function *row)
+{
+    row->state = HOTFN_STATE_EXCLUDED;
+    row->reason = hotfn_reason_name(HOTFN_REASON_EXCLUDED);
+    row->reason_text = hotfn_reason_text(HOTFN_REASON_EXCLUDED);
+}
+
+static hotfn_status check_globs(const hotfn_selection *s, hotfn_error *err)
+{
+    for (uint32_t i = 0; i < s->include_count + s->exclude_count; i++) {
+        const char *glob = i < s->include_count ? s->include[i] : s->exclude[i - s->include_count];
+        if (hotfn_glob_match(glob, "") < 0) {
+            return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                            "'%s' is not a glob: close its [ or quote it with \\", glob);
+        }
+    }
+    return HOTFN_OK;
+}
+
+/* Which of a scan's functions are to be counted. */
+typedef struct choice {
+    const hotfn_scan *scan;
+    const hotfn_selection *selection;
+    const uint64_t *only; /* NULL: all */
+    uint32_t only_count;
+    uint8_t *include_used;
+} choice;
+
+static void choose_function(void *user, uint32_t index, hotfn_record_function *out)
+{
+    const choice *c = user;
+    hfn_scan_function f;
+    hfn_scan_function_at(c->scan->block, &c->scan->header, index, &f);
+    fill_function(c->scan, &f, out);
+    bool listed = !c->only || bsearch(&f.rva, c->only, c->only_count, sizeof *c->only, compare_rva);
+    if (f.state == HOTFN_STATE_WAITING &&
+        (!listed || !wanted(c->scan, c->selection, out, c->include_used))) {
+        exclude(out);
+    }
+}
+
+hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
+                               const hotfn_selection *selection, const uint64_t *only,
+                               uint32_t only_count, uint8_t *include_used, uint32_t *module,
+                               hotfn_error *err)
+{
+    if (!scan || !live || !module) {
+        return hfn_fail_null(err, __func__);
+    }
+
+    hotfn_selection s;
+    if (!hfn_take_options(&s, sizeof s, selection) || s.flags) {
+        return hfn_fail(err, HOTFN_E_OPTION, scan->path, HOTFN_NO_OFFSET, "unknown selection");
+    }
+    hotfn_status status = check_globs(&s, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    choice c = { scan, &s, only, only_count, include_used };
+    hfn_function_source source = { choose_function, &c };
+    hotfn_record_module m = { .size = sizeof m };
+    m.flags = module_flags;
+    m.machine = scan->header.machine;
+    m.id_kind = scan->header.id_kind;
+    m.id_bytes = scan->header.id_bytes;
+    memcpy(m.id, scan->header.id, sizeof m.id);
+    m.function_count = module_flags & HOTFN_MODULE_LEFT_OUT ? 0 : scan->header.function_count;
+    m.file_device = scan->device;
+    m.file_inode = scan->inode;
+    m.file_stamp = scan->is_settled ? scan->file_stamp : 0;
+    m.path = scan->path;
+    return hfn_live_add_module(live, &m, &source, module, err);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* The target's end of `hotfn run`: join the parent's live record, hook by the parent's plans. */
+#include "base/status.h"
+#include "os/os.h"
+#include "session/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A plan stays mapped for good: a module that is unloaded and loaded again finds it, and a program
+ * that does so all day gathers no mappings. */
+static const hfn_mapped_plan *map_once(hotfn_session *s, uint32_t module)
+{
+    hfn_mapped_plan *plan = s->plans;
+    while (plan && plan->live_module != module) {
+        plan = plan->next;
+    }
+    if (!plan) {
+        plan = hfn_arena_alloc(&s->texts, sizeof *plan);
+        if (!plan) {
+            return NULL;
+        }
+        plan->live_module = module;
+        plan->bytes = hfn_handover_map_plan(&s->link, module, &plan->byte_count);
+        plan->next = s->plans;
+        s->plans = plan;
+    }
+    return plan->bytes ? plan : NULL;
+}
+
+/* Ask the parent, who scans outside of this process. */
+static void find_by_asking(void *user, const hotfn_request *request, bool is_main,
+                           uint32_t *live_module, const void **plan, uint64_t *plan_bytes)
+{
+    hotfn_session *s = user;
+    hotfn_request question = *request;
+    question.kind = is_main ? HOTFN_REQUEST_MAIN : HOTFN_REQUEST_MODULE;
+    *live_module = hfn_handover_ask(&s->link, &question);
+    if (*live_module == UINT32_MAX) {
+        return;
+    }
+    const hfn_mapped_plan *mapped = map_once(s, *live_module);
+    if (mapped) {
+        *plan = mapped->bytes;
+        *plan_bytes = mapped->byte_count;
+    }
+}
+
+static void leave(hotfn_session *s)
+{
+    hfn_handover_leave(&s->link);
+}
+
+/* ---- Names of stubs for perf and others: one line per stub, `address size name`. */
+
+typedef struct perf_map {
+    hotfn_session *session;
+    int fd;
+    size_t used;
+    char buffer[8192];
+} perf_map;
+
+static void flush(perf_map *map)
+{
+    size_t done = 0;
+    while (done < map->used) {
+        ssize_t n = write(map->fd, map->buffer + done, map->used - done);
+        if (n == 0 || (n < 0 && errno != EINTR)) {
+            break;
+        }
+        done += n > 0 ? (size_t)n : 0;
+    }
+    map->used = 0;
+}
+
+static void name_stub(void *user, uint64_t address, uint32_t byte_count, uint32_t hooks_module,
+                      uint32_t function_index)
+{
+    perf_map *map = user;
+    const hfn_process *p = &map->session->process;
+    uint32_t live_module = UINT32_MAX;
+    for (size_t i = 0; i < p->loaded_count; i++) {
+        if (p->loaded[i].hooks_module == hooks_module) {
+            live_module = p->loaded[i].live_module;
+        }
+    }
+    if (map->used + 1024 > sizeof map->buffer) {
+        flush(map);
+    }
+    const char *name = live_module == UINT32_MAX
+                           ? NULL
+                           : hotfn_live_function_name(p->live, live_module, function_index);
+    int n = snprintf(map->buffer + map->used, 1024, "%llx %x hotfn:stub:%.900s\n",
+                     (unsigned long long)address, byte_count, name ? name : "?");
+    map->used += n > 0 && n < 1024 ? (size_t)n : 0;
+}
+
+static void write_perf_map(hotfn_session *s, const char *path)
+{
+    perf_map map = { .session = s };
+    map.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (map.fd < 0) {
+        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: names of stubs cannot be written", path);
+        return;
+    }
+    hotfn_hooks_each_stub(s->process.hooks, name_stub, &map);
+    flush(&map);
+    close(map.fd);
+}
+
+/* ---- Joining. */
+
+static hotfn_status join_run(hotfn_session *s, const hotfn_join_options *o, hotfn_error *err)
+{
+    uint64_t begin_ns = hfn_os_thread_cpu_ns();
+    hotfn_status status = hfn_session_claim(s, err);
+    if (status == HOTFN_OK) {
+        status = hotfn_live_join(&s->live, o->live_path, &s->env, err);
+    }
+    if (status == HOTFN_OK) {
+        status = hfn_handover_join(&s->link, o->handover_path, err);
+    }
+    if (status == HOTFN_OK) {
+        status = hotfn_session_start(s, NULL, err);
+    }
+    if (status == HOTFN_OK) {
+        hfn_handover_tell_stats(&s->link, &s->process.stats);
+        hfn_handover_tell_start(&s->link, (uint32_t)getpid(), hfn_os_thread_cpu_ns() - begin_ns);
+    }
+    return status;
+}
+
+hotfn_status hotfn_session_join(hotfn_session **out, const hotfn_join_options *options,
+                                const hotfn_env *env, hotfn_error *err)
+{
+    if (!out) {
+        return hfn_fail_null(err, __func__);
+    }
+
+    hotfn_join_options o;
+    if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~HFN_SESSION_FLAGS || !o.live_path ||
+        !o.handover_path) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                        "unknown or missing join option");
+    }
+    hotfn_session *s = hfn_session_new(env);
+    if (!s) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+    }
+    s->flags = o.flags;
+    s->source = (hfn_plan_source){ find_by_asking, s };
+    s->release = leave;
+    /* The path outlives the call: modules that come later are mapped by it. */
+    const char *path = hfn_arena_copy(&s->texts, o.handover_path, strlen(o.handover_path));
+    hotfn_join_options own = o;
+    own.handover_path = path;
+    hotfn_status status =
+        path ? join_run(s, &own, err)
+             : hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+    if (status != HOTFN_OK) {
+        hotfn_session_destroy(s);
+        return status;
+    }
+    if (o.perf_map_path) {
+        void *paused = hotfn_counters_pause();
+        write_perf_map(s, o.perf_map_path);
+        hotfn_counters_resume(paused);
+    }
+    *out = s;
+    return HOTFN_OK;
+}

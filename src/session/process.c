@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the counted process.  The loader calls its breakpoint function whenever its list of modules
+ * changed; a hook there (action CALL) is how we learn of dlopen and dlclose.  It runs with the
+ * loader's lock held and this thread's counting paused. */
+#include "session/process.h"
+
+#include "base/status.h"
+#include "counters/timing/timing.h"
+#include "scan/file_stamp.h"
+#include "plan/plan.h"
+#include "live/live.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static uint64_t hash_path(const char *path)
+{
+    return hfn_stamp_mix(HFN_STAMP_BEGIN, path, strlen(path));
+}
+
+/* By what the loader says: its file may be deleted or replaced while it is loaded.  The list of modules
+ * is looked at between any two of them, so what comes to the place of another is new. */
+static hfn_loaded_module *find_loaded(hfn_process *p, const hfn_os_module *m)
+{
+    for (size_t i = 0; i < p->loaded_count; i++) {
+        hfn_loaded_module *known = &p->loaded[i];
+        if (known->base == m->base && known->end == m->end &&
+            (m->is_main || known->path_hash == hash_path(m->path))) {
+            return known;
+        }
+    }
+    return NULL;
+}
+
+/* The module that we ourselves lie in is never hooked. */
+static bool is_own_module(const hfn_os_module *m)
+{
+    uint64_t here = (uint64_t)(uintptr_t)&hfn_process_init;
+    return here >= m->base && here < m->end;
+}
+
+static bool describe(const hfn_os_module *m, hotfn_request *out)
+{
+    struct stat file;
+    char real[4096];
+    *out = (hotfn_request)HOTFN_REQUEST_INIT;
+    if (m->path[0] == 0 || !realpath(m->path, real) || strlen(real) >= sizeof out->path ||
+        stat(real, &file) != 0) {
+        return false; /* the vdso, or a file that is gone */
+    }
+    out->kind = HOTFN_REQUEST_MODULE;
+    out->load_base = m->base;
+    out->file_device = (uint64_t)file.st_dev;
+    out->file_inode = (uint64_t)file.st_ino;
+    out->file_stamp = hfn_file_stamp(&file);
+    memcpy(out->path, real, strlen(real) + 1);
+    return true;
+}
+
+static void failed(hfn_process *p, const hfn_loaded_module *m, const char *why)
+{
+    hfn_log(&p->env, HOTFN_LOG_WARNING, "module %u: %s", m->live_module, why);
+    if (m->live_module != UINT32_MAX) {
+        hotfn_live_set_module(p->live, m->live_module, HOTFN_MODULE_FAILED, m->base, why);
+    }
+}
+
+/* Runs in a thread of the target that is in dlopen or dlclose. */
+static void loader_changed(void *user)
+{
+    hfn_process *p = user;
+    void *paused = hotfn_counters_pause();
+    int saved = errno;
+    if (hfn_os_loader_is_consistent()) {
+        hotfn_error err = HOTFN_ERROR_INIT;
+        hfn_process_update(p, &err);
+    }
+    errno = saved;
+    hotfn_counters_resume(paused);
+}
+
+/* Which of the plan's functions lies at rva; UINT32_MAX if none. */
+static uint32_t function_at(const hotfn_plan *plan, uint32_t entry_count, uint64_t rva)
+{
+    for (uint32_t i = 0; i < entry_count; i++) {
+        hotfn_plan_entry entry = HOTFN_PLAN_ENTRY_INIT;
+        hotfn_plan_get(plan, i, &entry);
+        if (entry.rva == rva) {
+            return entry.function_index;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* If the loader's breakpoint lies in this module, hook it to follow the loader. */
+static void follow_loader(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count)
+{
+    uint64_t breakpoint = hfn_os_loader_breakpoint();
+    if (p->follows_loader || (p->flags & HOTFN_SESSION_NO_FOLLOW_DLOPEN) || breakpoint < m->base ||
+        breakpoint >= m->end) {
+        return;
+    }
+    hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
+    action.kind = HOTFN_ACTION_CALL;
+    action.callback = loader_changed;
+    action.user = p;
+    uint32_t function = function_at(m->plan, entry_count, breakpoint - m->base);
+    uint32_t module;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    if (function != UINT32_MAX &&
+        hotfn_hooks_add(p->hooks, m->plan, m->base, function, &action, &module, &err) == HOTFN_OK) {
+        p->follows_loader = true;
+        m->own_function = function;
+    } else {
+        hfn_log(&p->env, HOTFN_LOG_WARNING, "modules that are loaded later cannot be seen: %s",
+                err.text);
+    }
+}
+
+/* Count hooks on all functions of the module that have a slot, but for the one that we use. */
+static void count_module(hfn_process *p, hfn_loaded_module *m, uint32_t function_count)
+{
+    const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
+    size_t bytes = (size_t)function_count * sizeof *slots;
+    uint32_t *own = NULL;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    if (m->own_function != UINT32_MAX && slots[m->own_function] != HOTFN_NO_SLOT) {
+        own = hfn_alloc(&p->env, bytes);
+        if (!own) {
+            failed(p, m, "no memory");
+            return;
+        }
+        memcpy(own, slots, bytes);
+        own[m->own_function] = HOTFN_NO_SLOT;
+    }
+    if (hotfn_hooks_add_module(p->hooks, m->plan, m->base, own ? own : slots, &m->hooks_module,
+                               &err) != HOTFN_OK) {
+        failed(p, m, err.text);
+    }
+    hfn_free(&p->env, own, bytes);
+}
+
+/* Its code may at any time take the clock away from its thread, and we would not hear of it. */
+static void leave_clock(hfn_process *p, const hfn_loaded_module *m)
+{
+    hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
+    uint64_t stopped_at = 0;
+    char note[128];
+    if (!hfn_plan_forbids_clock(m->plan)) {
+        return;
+    }
+    hfn_timing_stop_clock(&stopped_at);
+    hfn_timing_tell_stop(stopped_at);
+    hotfn_live_get_module(p->live, m->live_module, &known);
+    snprintf(note, sizeof note,
+             "nothing is timed: a system call in it, at +0x%" PRIx32 ", may forbid the clock",
+             hfn_plan_forbids_clock(m->plan));
+    hotfn_live_set_module(p->live, m->live_module, known.flags, m->base, note);
+}
+
+static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
+                        uint64_t byte_count)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    if (hotfn_plan_open(&m->plan, bytes, byte_count, 0, &p->env, &err) != HOTFN_OK) {
+        failed(p, m, err.text);
+        return;
+    }
+    hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
+    hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
+    hotfn_live_get_module(p->live, m->live_module, &known);
+    hotfn_plan_get_info(m->plan, &info);
+    follow_loader(p, m, info.entry_count);
+    leave_clock(p, m);
+    if (known.function_count > 0 && known.function_count == info.function_count) {
+        count_module(p, m, info.function_count);
+        hfn_process_find_allocators(p, m);
+    }
+}
+
+static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_request *request)
+{
+    if (!hfn_grow(&p->env, (void **)&p->loaded, &p->loaded_capacity, p->loaded_count + 1,
+                  sizeof *p->loaded)) {
+        return false;
+    }
+    hfn_loaded_module *m = &p->loaded[p->loaded_count++];
+    *m = (hfn_loaded_module){ .base = os->base,
+                              .end = os->end,
+                              .path_hash = hash_path(os->path),
+                              .live_module = UINT32_MAX,
+                              .hooks_module = UINT32_MAX,
+                              .own_function = UINT32_MAX,
+                              .seen = true,
+                              .is_new = true };
+    const void *plan = NULL;
+    uint64_t plan_bytes = 0;
+    p->source.find(p->source.user, request, os->is_main, &m->live_module, &plan, &plan_bytes);
+    if (m->live_module != UINT32_MAX && plan) {
+        hook_module(p, m, plan, plan_bytes);
+    }
+    return true;
+}
+
+static bool see_module(void *user, const hfn_os_module *os)
+{
+    hfn_process *p = user;
+    hotfn_request request;
+    if (is_own_module(os)) {
+        return true;
+    }
+    hfn_loaded_module *known = find_loaded(p, os);
+    if (known) {
+        known->seen = true;
+        return true;
+    }
+    return !describe(os, &request) || add_module(p, os, &request);
+}
+
+static void forget_unseen(hfn_process *p)
+{
+    size_t before = p->loaded_count;
+    for (size_t i = p->loaded_count; i-- > 0;) {
+        hfn_loaded_module *m = &p->loaded[i];
+        if (m->seen) {
+            continue;
+        }
+        if (m->hooks_module != UINT32_MAX) {
+            hotfn_hooks_forget_module(p->hooks, m->hooks_module);
+        }
+        if (m->live_module != UINT32_MAX) {
+            hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
+            hotfn_live_get_module(p->live, m->live_module, &known);
+            hotfn_live_set_module(p->live, m->live_module, known.flags | HOTFN_MODULE_UNLOADED, 0,
+                                  NULL);
+        }
+        hotfn_plan_destroy(m->plan);
+        *m = p->loaded[--p->loaded_count];
+    }
+    if (p->loaded_count < before) {
+        hfn_process_map_code(p); /* other code may stand there next */
+    }
+}
+
+static void mark_refused(void *user, uint32_t hooks_module, uint32_t function_index,
+                         uint32_t reason, uint32_t offset)
+{
+    hfn_process *p = user;
+    for (size_t i = 0; i < p->loaded_count; i++) {
+        if (p->loaded[i].hooks_module == hooks_module) {
+            hotfn_live_set_function(p->live, p->loaded[i].live_module, function_index,
+                                    HOTFN_STATE_REFUSED, reason, offset);
+        }
+    }
+}
+
+static void mark_hooked(hfn_process *p, const hfn_loaded_module *m)
+{
+    hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
+    hotfn_live_get_module(p->live, m->live_module, &known);
+    const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
+    for (uint32_t i = 0; i < known.function_count; i++) {
+        if (slots[i] != HOTFN_NO_SLOT) {
+            hotfn_live_set_function(p->live, m->live_module, i, HOTFN_STATE_HOOKED, 0, 0);
+        }
+    }
+    if (m->own_function < known.function_count) {
+        hotfn_live_set_function(p->live, m->live_module, m->own_function, HOTFN_STATE_REFUSED,
+                                HOTFN_REASON_ENGINE, 0);
+    }
+    uint32_t flags = (known.flags | HOTFN_MODULE_LOADED) & ~HOTFN_MODULE_UNLOADED;
+    hotfn_live_set_module(p->live, m->live_module, flags, m->base, NULL);
+}
+
+static hotfn_status commit(hfn_process *p, hotfn_error *err)
+{
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    hotfn_status s = hotfn_hooks_commit(p->hooks, &stats, err);
+    for (size_t i = 0; i < p->loaded_count; i++) {
+        hfn_loaded_module *m = &p->loaded[i];
+        if (m->is_new && m->live_module != UINT32_MAX && s == HOTFN_OK) {
+            mark_hooked(p, m);
+        } else if (m->is_new && m->hooks_module != UINT32_MAX) {
+            failed(p, m, err ? err->text : "could not be hooked");
+        }
+        m->is_new = false;
+    }
+    hfn_process_map_code(p);
+    hotfn_hooks_each_refused(p->hooks, mark_refused, p);
+    p->stats.hooked += stats.hooked;
+    p->stats.refused += stats.refused;
+    p->stats.stub_bytes += stats.stub_bytes;
+    p->stats.unwind_bytes += stats.unwind_bytes;
+    p->stats.table_bytes += stats.table_bytes;
+    p->stats.copied_page_bytes += stats.copied_page_bytes;
+    p->stats.total_ns += stats.total_ns;
+    return s;
+}
+
+hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, uint32_t hook_flags,
+                              hfn_plan_source source, const hotfn_env *env, hotfn_error *err)
+{
+    hotfn_counter_memory memory = HOTFN_COUNTER_MEMORY_INIT;
+    hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
+    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hfn_time_memory times;
+    *p = (hfn_process){ .env = hfn_env_fill(env), .flags = flags, .live = live, .source = source };
+    p->stats.size = sizeof p->stats;
+    options.flags = hook_flags;
+    if (hfn_live_time_header(live) && !hfn_process_may_time()) {
+        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                        "a thread has not left a timed call's hook since times ended: nothing can "
+                        "be timed any more in this process");
+    }
+    hotfn_live_get_memory(live, &memory);
+    hotfn_status s = hotfn_counters_create(&p->counters, &memory, 0, 0, &p->env, err);
+    if (s != HOTFN_OK) {
+        return s;
+    }
+    if (hfn_live_time_memory(live, &times)) {
+        hfn_timing_start(&times);
+    }
+    hotfn_counters_get_access(p->counters, &access);
+    s = hotfn_hooks_create(&p->hooks, &options, &access, &p->env, err);
+    if (s != HOTFN_OK) {
+        hotfn_counters_destroy(p->counters);
+    }
+    return s;
+}
+
+hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
+{
+    for (size_t i = 0; i < p->loaded_count; i++) {
+        p->loaded[i].seen = false;
+    }
+    size_t before = p->loaded_count;
+    hfn_os_each_module(see_module, p);
+    hotfn_status s = p->loaded_count > before || before == 0 ? commit(p, err) : HOTFN_OK;
+    if (before == 0) {
+        hfn_live_map_ready(p->live);
+    }
+    forget_unseen(p);
+    return s;
+}
+
+hotfn_status hfn_process_finish(hfn_process *p, hotfn_error *err)
+{
+    hotfn_status s = hotfn_hooks_remove(p->hooks, err);
+    if (hfn_live_time_header(p->live)) {
+        hfn_process_end_times(p);
+    }
+    hotfn_hooks_destroy(p->hooks);
+    hotfn_counters_destroy(p->counters);
+    for (size_t i = 0; i < p->loaded_count; i++) {
+        hotfn_plan_destroy(p->loaded[i].plan);
+    }
+    hfn_free(&p->env, p->loaded, p->loaded_capacity * sizeof *p->loaded);
+    *p = (hfn_process){ .env = p->env };
+    return s;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* The session object, shared by its two kinds: on the own process (session_own.c), and joined to a
+ * parent's run (session_join.c), which must not pull the scanner into the target. */
+#ifndef HFN_SESSION_INTERNAL_H
+#define HFN_SESSION_INTERNAL_H
+
+#include "live/plan_channel.h"
+#include "session/process.h"
+
+#define HFN_SESSION_FLAGS (HOTFN_SESSION_NO_FOLLOW_DLOPEN | HOTFN_SESSION_SINGLE_THREADED)
+
+typedef struct hfn_scanned {
+    struct hfn_scanned *next;
+    hotfn_scan *scan;
+    uint64_t device, inode, file_stamp;
+    uint32_t live_module;
+} hfn_scanned;
+
+typedef struct hfn_mapped_plan {
+    struct hfn_mapped_plan *next;
+    const void *bytes; /* NULL: it has none */
+    uint64_t byte_count;
+    uint32_t live_module;
+} hfn_mapped_plan;
+
+struct hotfn_session {
+    hotfn_env env;
+    uint32_t flags;      /* HOTFN_SESSION_* */
+    uint32_t hook_flags; /* HOTFN_HOOKS_*   */
+    bool running;
+    hotfn_live *live;
+    hfn_process process;
+    hfn_plan_source source;
+    void (*release)(hotfn_session *session); /* of what the kind added; NULL: nothing */
+    /* own process */
+    hfn_arena texts;
+    const char *const *modules;
+    uint32_t module_count;
+    hotfn_selection selection;
+    const hotfn_list *list; /* kept; NULL: all */
+    const char *cache_folder; /* NULL: none */
+    bool is_timed;
+    hfn_scanned *scans;
+    bool holds_own_code;
+    /* joined */
+    hfn_handover_link link;
+    hfn_mapped_plan *plans;
+};
+
+/* session_times.c: may calls be timed in this process, from within?  Prepares it for that. */
+hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err);
+
+hotfn_session *hfn_session_new(const hotfn_env *env);
+/* Become the process's one session; fork() is followed from now on. */
+hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err);
+void hfn_session_release(hotfn_session *session);
+/* Of the process's one session; NULL without one.  Any thread, also in a signal handler. */
+const hotfn_hooks *hfn_session_current_hooks(void);
+hotfn_live *hfn_session_current_live(void);
+
+#endif

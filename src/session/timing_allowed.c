@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* May calls of this process be timed from within?  `hotfn run` prepares a program before it begins; here it runs
+ * already, and what would not hold is refused: two engines at once, a clock that must not be read, exceptions that
+ * could not pass our frames.  And what must not go away any more is held. */
+#include "base/status.h"
+#include "hooks/unwind.h"
+#include "image/image.h"
+#include "session/session.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+/* ---- One engine. */
+
+/* The agent holds its parent's handover for good. */
+static bool is_run_by_hotfn(void)
+{
+    char line[8192];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && !found && fgets(line, sizeof line, maps)) {
+        found = strstr(line, "/memfd:hotfn-handover") != NULL;
+    }
+    if (maps) {
+        fclose(maps);
+    }
+    return found;
+}
+
+/* ---- A clock. */
+
+static bool may_read_clock(void)
+{
+#if defined(PR_GET_TSC)
+    int how = PR_TSC_ENABLE;
+    return prctl(PR_GET_TSC, &how) != 0 || how == PR_TSC_ENABLE;
+#else
+    return true;
+#endif
+}
+
+/* ---- Exceptions.  libgcc_s is told of our frames (hooks/unwind.c).  An unwinder that was linked into a module cannot
+ * be: it asks the loader where code is, and takes nothing from libgcc_s.  Without exceptions of its own it only looks
+ * at stacks, as crash handlers do. */
+
+typedef struct imports {
+    bool asks_loader, has_libgcc;
+} imports;
+
+static void note_import(void *user, const hfn_image_slot *slot)
+{
+    imports *i = user;
+    i->asks_loader |=
+        strcmp(slot->name, "_dl_find_object") == 0 || strcmp(slot->name, "dl_iterate_phdr") == 0;
+    i->has_libgcc |= strncmp(slot->name, "_Unwind_", strlen("_Unwind_")) == 0;
+}
+
+static bool has_own_unwinder(const hotfn_image *image)
+{
+    imports i = { false, false };
+    if (!hfn_elf_section_named(image, ".gcc_except_table")) {
+        return false;
+    }
+    hfn_image_each_slot(image, note_import, &i);
+    return i.asks_loader && !i.has_libgcc;
+}
+
+typedef struct search {
+    hotfn_session *session;
+    char found[1024];
+    bool own_is_main;
+} search;
+
+static bool look_at_module(void *user, const hfn_os_module *m)
+{
+    search *s = user;
+    hotfn_image *image;
+    uint64_t here = (uint64_t)(uintptr_t)&hfn_session_may_time;
+    s->own_is_main |= m->is_main && here >= m->base && here < m->end;
+    if (m->path[0] == 0 || hotfn_image_open(&image, m->path, &s->session->env, NULL) != HOTFN_OK) {
+        return true; /* the vdso, or a file that is gone */
+    }
+    if (has_own_unwinder(image)) {
+        snprintf(s->found, sizeof s->found, "%s", m->path);
+    }
+    hotfn_image_close(image);
+    return s->found[0] == 0;
+}
+
+/* ---- What stays: frames of calls that are open return through our code, whatever becomes of the session. */
+
+static void hold_libraries(void)
+{
+    void *libgcc = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL), *found;
+    void (*register_frame)(void *eh_frame);
+    Dl_info own;
+    found = libgcc ? dlsym(libgcc, "__register_frame") : NULL;
+    memcpy(&register_frame, &found, sizeof found); /* ISO C has no cast for it */
+    hfn_unwind_tell(register_frame);
+    if (dladdr((void *)(uintptr_t)&hfn_session_may_time, &own) != 0 && own.dli_fname) {
+        dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+    }
+}
+
+hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err)
+{
+    search s = { .session = session };
+    if (is_run_by_hotfn()) {
+        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                        "hotfn run hooks this process already: its record has what it asked for");
+    }
+    if (!may_read_clock()) {
+        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                        "this process may not read its clock (prctl PR_SET_TSC): count its calls");
+    }
+    hfn_os_each_module(look_at_module, &s);
+    if (s.own_is_main) {
+        return hfn_fail(
+            err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+            "libhotfn is linked statically into the program: link the shared library to "
+            "time calls");
+    }
+    if (s.found[0] != 0) {
+        return hfn_fail(err, HOTFN_E_UNSUPPORTED, s.found, HOTFN_NO_OFFSET,
+                        "it has an unwinder of its own, and its exceptions could not pass timed "
+                        "calls: link it without -static-libgcc, or time it with hotfn run");
+    }
+    hold_libraries();
+    return HOTFN_OK;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Claims about the agent's own dlsym: it finds what the loader's finds. */
+#include "check.h"
+
+#include <dlfcn.h>
+
+void *agent_dlsym(void *handle, const char *name);
+
+static void finds_what_the_loader_finds(void)
+{
+    static const char *const names[] = { "dl_iterate_phdr", "_dl_find_object", "__tls_get_addr",
+                                         "fopencookie", "wordexp" };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        CHECK_EQ_U64((uintptr_t)agent_dlsym(RTLD_NEXT, names[i]),
+                     (uintptr_t)dlsym(RTLD_NEXT, names[i]));
+    CHECK(agent_dlsym(RTLD_NEXT, "dl_iterate_phdr") != NULL);
+}
+
+static void finds_nothing_by_a_name_that_nobody_has(void)
+{
+    CHECK(agent_dlsym(RTLD_NEXT, "no_function_of_this_name") == NULL);
+    CHECK(agent_dlsym(RTLD_NEXT, "") == NULL);
+}
+
+static void finds_no_data(void)
+{
+    CHECK(agent_dlsym(RTLD_NEXT, "environ") == NULL);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(finds_what_the_loader_finds),
+    CHECK_TEST(finds_nothing_by_a_name_that_nobody_has),
+    CHECK_TEST(finds_no_data),
+};
+CHECK_MAIN(tests)

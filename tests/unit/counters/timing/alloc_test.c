@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks that come and go in made-up calls of an allocator: each belongs to one place of the tree, with the
+ * bytes that the allocator itself tells; what failed, or was called by an allocator, is nothing. */
+#include "counters/timed_row.h"
+
+#include "check.h"
+#include "counters/timing/alloc.h"
+#include "counters/rows.h"
+
+enum { WORK = 1, MALLOC, FREE, REALLOC, MEMALIGN, NEW, OTHER }; /* slots */
+enum { STACK_WORDS = 1 << 12 };
+
+static uint64_t stack[STACK_WORDS];
+static uint32_t tree = HOTFN_TIMING_TREE;
+static uint32_t asked;     /* how often the allocator was asked for a block's bytes */
+static uint32_t while_our; /* and by how many of them it could have been counted    */
+
+static hfn_time_frame *frame_at(uint32_t words_down)
+{
+    return (hfn_time_frame *)(void *)&stack[STACK_WORDS - words_down];
+}
+
+static uintptr_t usable(const uint64_t *block)
+{
+    asked++;
+    while_our += hfn_thread_row == hfn_rows.discard;
+    return (uintptr_t)*block;
+}
+
+static void enter(hfn_time_frame *f, uint32_t slot, const void *first, uintptr_t second)
+{
+    memset(f, 0xA5, sizeof *f);
+    f->slot = slot;
+    hfn_alloc_enter(f, (uintptr_t)first, second);
+}
+
+static void leave(hfn_time_frame *f, const void *result)
+{
+    hfn_alloc_exit(f, (uintptr_t)result);
+}
+
+static hfn_time_state *start(void)
+{
+    static const uint32_t kinds[] = { [MALLOC] = HFN_ALLOC_RETURNS,
+                                      [FREE] = HFN_ALLOC_FREES,
+                                      [REALLOC] = HFN_ALLOC_MOVES,
+                                      [MEMALIGN] = HFN_ALLOC_STORES,
+                                      [NEW] = HFN_ALLOC_RETURNS };
+    static bool added;
+
+    for (uint32_t slot = MALLOC; slot <= NEW && !added; slot++) {
+        hfn_allocator a = { slot, kinds[slot], (uintptr_t)usable };
+        CHECK(hfn_alloc_add(&a));
+    }
+    added = true;
+    hfn_rows.discard = timed.rows[TIMED_THREADS - 1].counts;
+    asked = while_our = 0;
+    timed_start(tree | HOTFN_TIMING_ALLOC);
+    return timed_use(0);
+}
+
+/* Every cell of the slot's nodes; NULL for all that have none of them. */
+static hotfn_alloc_cell sum_of(uint32_t slot)
+{
+    hotfn_alloc_cell sum = { 0, 0, 0, 0 };
+
+    for (uint32_t i = 0; i < timed.header.nodes_used; i++) {
+        const hotfn_time_node *n = &timed.nodes[i];
+        if (!(n->flags & HOTFN_NODE_USED) || n->parent == i || n->slot != slot)
+            continue;
+        sum.allocated_bytes += timed.allocs[i].allocated_bytes;
+        sum.allocated_blocks += timed.allocs[i].allocated_blocks;
+        sum.freed_bytes += timed.allocs[i].freed_bytes;
+        sum.freed_blocks += timed.allocs[i].freed_blocks;
+    }
+    return sum;
+}
+
+#define CHECK_CELL(slot, bytes, blocks, less_bytes, less_blocks)                                   \
+    do {                                                                                           \
+        hotfn_alloc_cell s_ = sum_of(slot);                                                        \
+        CHECK_EQ_U64(s_.allocated_bytes, bytes);                                                   \
+        CHECK_EQ_U64(s_.allocated_blocks, blocks);                                                 \
+        CHECK_EQ_U64(s_.freed_bytes, less_bytes);                                                  \
+        CHECK_EQ_U64(s_.freed_blocks, less_blocks);                                                \
+    } while (0)
+
+static void call(uint32_t words_down, uint32_t slot, const void *first, uintptr_t second,
+                 const void *result)
+{
+    enter(frame_at(words_down), slot, first, second);
+    leave(frame_at(words_down), result);
+}
+
+static void finish(hfn_time_state *t)
+{
+    CHECK_EQ_U64(t->alloc_frame, 0);
+    CHECK(hfn_thread_row == timed.rows[0].counts);
+    CHECK_EQ_U64(asked, while_our);
+    timed_forget();
+}
+
+/* ---- */
+
+static void a_block_belongs_to_who_called_the_allocator(void)
+{
+    hfn_time_state *t = start();
+    uint64_t block = 48;
+
+    for (int i = 0; i < 3; i++) {
+        enter(frame_at(100), WORK, NULL, 0);
+        call(200, MALLOC, NULL, 0, &block);
+        leave(frame_at(100), NULL);
+    }
+    enter(frame_at(100), OTHER, NULL, 0);
+    call(200, FREE, &block, 0, NULL);
+    leave(frame_at(100), NULL);
+    CHECK_CELL(WORK, 144, 3, 0, 0);
+    CHECK_CELL(OTHER, 0, 0, 48, 1);
+    CHECK_CELL(MALLOC, 0, 0, 0, 0);
+    CHECK_CELL(FREE, 0, 0, 0, 0);
+    finish(t);
+}
+
+static void called_from_outside_it_is_the_allocators_own(void)
+{
+    hfn_time_state *t = start();
+    uint64_t block = 48;
+
+    call(100, MALLOC, NULL, 0, &block);
+    call(100, FREE, &block, 0, NULL);
+    CHECK_CELL(MALLOC, 48, 1, 0, 0);
+    CHECK_CELL(FREE, 0, 0, 48, 1);
+    finish(t);
+}
+
+static void what_failed_is_nothing(void)
+{
+    hfn_time_state *t = start();
+    uint64_t block = 48;
+
+    enter(frame_at(100), WORK, NULL, 0);
+    call(200, MALLOC, NULL, 0, NULL);
+    call(200, FREE, NULL, 0, NULL);
+    call(200, REALLOC, &block, 1000, NULL);
+    call(200, MEMALIGN, &block, 0, (const void *)(uintptr_t)12); /* ENOMEM */
+    leave(frame_at(100), NULL);
+    CHECK_CELL(WORK, 0, 0, 0, 0);
+    finish(t);
+}
+
+static void realloc_takes_one_and_gives_one(void)
+{
+    hfn_time_state *t = start();
+    uint64_t small = 48, large = 1008;
+
+    enter(frame_at(100), WORK, NULL, 0);
+    call(200, REALLOC, NULL, 40, &small);
+    CHECK_CELL(WORK, 48, 1, 0, 0);
+    call(200, REALLOC, &small, 1000, &large);
+    CHECK_CELL(WORK, 1056, 2, 48, 1);
+    call(200, REALLOC, &large, 1001, &large); /* where it is */
+    CHECK_CELL(WORK, 2064, 3, 1056, 2);
+    call(200, REALLOC, &large, 0, NULL); /* frees it */
+    CHECK_CELL(WORK, 2064, 3, 2064, 3);
+    leave(frame_at(100), NULL);
+    finish(t);
+}
+
+static void a_block_whose_address_is_stored_counts(void)
+{
+    hfn_time_state *t = start();
+    uint64_t block = 4096;
+    const uint64_t *at = NULL;
+
+    enter(frame_at(100), WORK, NULL, 0);
+    enter(frame_at(200), MEMALIGN, &at, 64);
+    at = &block;
+    leave(frame_at(200), (const void *)(uintptr_t)(UINT64_C(1) << 32)); /* an int: 0 */
+    leave(frame_at(100), NULL);
+    CHECK_CELL(WORK, 4096, 1, 0, 0);
+    finish(t);
+}
+
+static void only_the_outermost_call_counts(void)
+{
+    hfn_time_state *t = start();
+    uint64_t block = 48, other = 64;
+
+    enter(frame_at(100), WORK, NULL, 0);
+    enter(frame_at(200), NEW, NULL, 0);
+    call(300, MALLOC, NULL, 0, &other); /* what new made of it is another's matter */
+    call(300, FREE, &other, 0, NULL);
+    leave(frame_at(200), &block);
+    leave(frame_at(100), NULL);
+    CHECK_CELL(WORK, 48, 1, 0, 0);
+    CHECK_CELL(NEW, 0, 0, 0, 0);
+    CHECK_CELL(MALLOC, 0, 0, 0, 0);
+    finish(t);
+}
+
+/* operator new throws, and its caller catches: what is called next is called by nobody's allocator. */
+static void a_call_that_an_exception_left_hides_nothing(void)
+{
+    hfn_time_state *t = start();
+    uint64_t block = 48;
+
+    enter(frame_at(100), WORK, NULL, 0);
+    enter(frame_at(200), NEW, NULL, 0);
+    hfn_time_leave((uint64_t)(uintptr_t)frame_at(200));
+    call(300, MALLOC, NULL, 0, &block);
+    leave(frame_at(100), NULL);
+    CHECK_CELL(WORK, 48, 1, 0, 0);
+    finish(t);
+}
+
+static void nor_does_one_that_longjmp_left(void)
+{
+    hfn_time_state *t = start();
+    uint64_t block = 48;
+
+    enter(frame_at(100), WORK, NULL, 0);
+    enter(frame_at(200), NEW, NULL, 0); /* a signal handler jumps out of it */
+    call(150, OTHER, NULL, 0, NULL);
+    call(300, MALLOC, NULL, 0, &block);
+    leave(frame_at(100), NULL);
+    CHECK_CELL(WORK, 48, 1, 0, 0);
+    finish(t);
+}
+
+/* Deeper than the log, frames alone tell who is within whom. */
+static void so_it_is_below_the_logs_end(void)
+{
+    static uint64_t deep[(HFN_LOG_CAPACITY + 8) * 16];
+    enum { LAST = sizeof deep / sizeof *deep };
+    hfn_time_state *t = start();
+    uint64_t block = 48;
+    uint32_t down = 0;
+
+    for (uint32_t i = 0; i < HFN_LOG_CAPACITY + 1; i++)
+        enter((hfn_time_frame *)(void *)&deep[LAST - (down += 16)], WORK, NULL, 0);
+    hfn_time_frame *outer = (hfn_time_frame *)(void *)&deep[LAST - down - 16];
+    hfn_time_frame *inner = (hfn_time_frame *)(void *)&deep[LAST - down - 32];
+    enter(outer, NEW, NULL, 0);
+    enter(inner, MALLOC, NULL, 0);
+    leave(inner, &block);
+    leave(outer, &block);
+    for (; down > 0; down -= 16)
+        leave((hfn_time_frame *)(void *)&deep[LAST - down], NULL);
+    CHECK_CELL(WORK, 48, 1, 0, 0);
+    CHECK_EQ_U64(t->depth, 0);
+    finish(t);
+}
+
+/* A full tree: the allocator's call has its caller's node. */
+static void where_the_tree_is_full_it_is_the_callers(void)
+{
+    hfn_time_state *t;
+    uint64_t block = 48;
+
+    timed.header.node_capacity = 64; /* one chunk */
+    t = start();
+    enter(frame_at(100), WORK, NULL, 0);
+    for (uint32_t i = 0; i < 100; i++)
+        enter(frame_at(120 + 16 * i), i % 2 ? WORK : OTHER, NULL, 0);
+    call(3000, MALLOC, NULL, 0, &block);
+    for (uint32_t i = 100; i-- > 0;)
+        leave(frame_at(120 + 16 * i), NULL);
+    leave(frame_at(100), NULL);
+    hotfn_alloc_cell a = sum_of(WORK), b = sum_of(OTHER);
+    CHECK(timed.header.nodes_merged > 0);
+    CHECK_EQ_U64(a.allocated_blocks + b.allocated_blocks, 1);
+    CHECK_EQ_U64(a.allocated_bytes + b.allocated_bytes, 48);
+    finish(t);
+}
+
+/* --flat: the log tells who called whom, and no call has a node. */
+static void all_of_it_holds_without_a_tree_of_calls(void)
+{
+    tree = 0;
+    a_block_belongs_to_who_called_the_allocator();
+    called_from_outside_it_is_the_allocators_own();
+    what_failed_is_nothing();
+    realloc_takes_one_and_gives_one();
+    a_block_whose_address_is_stored_counts();
+    only_the_outermost_call_counts();
+    a_call_that_an_exception_left_hides_nothing();
+    nor_does_one_that_longjmp_left();
+    so_it_is_below_the_logs_end();
+    tree = HOTFN_TIMING_TREE;
+}
+
+static void without_a_tree_the_way_is_that_of_the_open_calls(void)
+{
+    hfn_time_state *t;
+    uint64_t block = 48;
+
+    tree = 0;
+    t = start();
+    enter(frame_at(100), WORK, NULL, 0);
+    enter(frame_at(200), OTHER, NULL, 0);
+    call(300, MALLOC, NULL, 0, &block);
+    leave(frame_at(200), NULL);
+    leave(frame_at(100), NULL);
+    enter(frame_at(200), OTHER, NULL, 0);
+    call(300, MALLOC, NULL, 0, &block);
+    leave(frame_at(200), NULL);
+    CHECK_CELL(OTHER, 96, 2, 0, 0);
+    CHECK_EQ_U64(timed.nodes[t->root - 1].slot, UINT32_MAX);
+    CHECK_EQ_U64(t->node, 0);
+    for (uint32_t i = 0; i < timed.header.nodes_used; i++) {
+        const hotfn_time_node *n = &timed.nodes[i];
+        uint32_t parent = timed.nodes[n->parent].slot;
+        if (n->flags & HOTFN_NODE_USED && n->parent != i)
+            CHECK(n->slot == OTHER ? parent == WORK || parent == UINT32_MAX
+                                   : n->slot == WORK && parent == UINT32_MAX);
+        CHECK_EQ_U64(n->calls, 0);
+    }
+    tree = HOTFN_TIMING_TREE;
+    finish(t);
+}
+
+static void there_is_room_for_so_many_allocators(void)
+{
+    hfn_allocator more = { 15, HFN_ALLOC_RETURNS, (uintptr_t)usable };
+    uint32_t count = NEW - MALLOC + 1;
+
+    while (count <= HFN_ALLOCATORS_MAX && hfn_alloc_add(&more))
+        count++;
+    CHECK_EQ_U64(count, HFN_ALLOCATORS_MAX);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(a_block_belongs_to_who_called_the_allocator),
+    CHECK_TEST(called_from_outside_it_is_the_allocators_own),
+    CHECK_TEST(what_failed_is_nothing),
+    CHECK_TEST(realloc_takes_one_and_gives_one),
+    CHECK_TEST(a_block_whose_address_is_stored_counts),
+    CHECK_TEST(only_the_outermost_call_counts),
+    CHECK_TEST(a_call_that_an_exception_left_hides_nothing),
+    CHECK_TEST(nor_does_one_that_longjmp_left),
+    CHECK_TEST(so_it_is_below_the_logs_end),
+    CHECK_TEST(where_the_tree_is_full_it_is_the_callers),
+    CHECK_TEST(all_of_it_holds_without_a_tree_of_calls),
+    CHECK_TEST(without_a_tree_the_way_is_that_of_the_open_calls),
+    CHECK_TEST(there_is_room_for_so_many_allocators),
+};
+CHECK_MAIN(tests)

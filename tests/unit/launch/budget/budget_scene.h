@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* A target for a budget: a child of this process whose two functions are hooked and that calls them until
+ * it is told to end, a live record in which the test says how often they were called, and a plan in a
+ * handover.  So what a budget decides does not hang on how fast the machine is. */
+#ifndef HFN_TESTS_BUDGET_SCENE_H
+#define HFN_TESTS_BUDGET_SCENE_H
+
+#include "base/memory.h"
+#include "launch/budget/budget.h"
+#include "live/plan_channel.h"
+#include "os/os.h"
+#include "live/live.h"
+
+#include "hooks/row.h"
+#include "hooks/targets.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SCENE_FUNCTIONS = 2, SCENE_CODE_BYTES = 4096, SCENE_BYTES = 5 };
+#define SCENE_MS UINT64_C(1000000)
+
+typedef struct scene_shared {
+    _Atomic bool stopping;
+    _Atomic uint64_t wrong_answers;
+} scene_shared;
+
+typedef struct budget_scene {
+    scene_shared *shared;
+    target_code code;
+    uint32_t rva[SCENE_FUNCTIONS];
+    uint8_t bare[SCENE_FUNCTIONS][SCENE_BYTES], hooked[SCENE_FUNCTIONS][SCENE_BYTES];
+    hotfn_plan *plan;
+    hotfn_hooks *hooks;
+    hotfn_live *live;
+    hotfn_handover *handover;
+    pid_t pid;
+} budget_scene;
+
+static inline int scene_call(const budget_scene *s, uint32_t index, int x, int y)
+{
+    int(TARGET_CALL *function)(int, int);
+    void *at = target_at(&s->code, s->rva[index]);
+
+    memcpy(&function, &at, sizeof function);
+    return function(x, y);
+}
+
+static inline void scene_run(const budget_scene *s)
+{
+    for (int i = 0; !atomic_load_explicit(&s->shared->stopping, memory_order_relaxed); i++)
+        for (uint32_t n = 0; n < SCENE_FUNCTIONS; n++)
+            if (scene_call(s, n, i, 3) != i + 3)
+                atomic_fetch_add(&s->shared->wrong_answers, 1);
+    _exit(0);
+}
+
+static inline void scene_make_code(budget_scene *s)
+{
+    static const uint32_t slot_of[SCENE_FUNCTIONS] = { 0, 1 };
+    hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, SCENE_FUNCTIONS);
+    hotfn_row_access access = row_access();
+    uint32_t module;
+
+    s->code = target_code_make(SCENE_CODE_BYTES);
+    for (uint32_t i = 0; i < SCENE_FUNCTIONS; i++) {
+        hfn_moved moved;
+        s->rva[i] = target_add(&s->code, target_nops, sizeof target_nops);
+        hfn_plan_source source = target_source(&s->code, i, s->rva[i], &moved, SCENE_BYTES);
+        CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
+        memcpy(s->bare[i], target_at(&s->code, s->rva[i]), SCENE_BYTES);
+    }
+    CHECK_EQ_I64(hfn_plan_writer_finish(writer, &s->plan, NULL), HOTFN_OK);
+    hfn_plan_writer_destroy(writer);
+    target_code_finish(&s->code);
+    CHECK_EQ_I64(hotfn_hooks_create(&s->hooks, NULL, &access, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_hooks_add_module(s->hooks, s->plan, (uint64_t)(uintptr_t)s->code.bytes,
+                                        slot_of, &module, NULL),
+                 HOTFN_OK);
+    CHECK_EQ_I64(hotfn_hooks_commit(s->hooks, NULL, NULL), HOTFN_OK);
+    for (uint32_t i = 0; i < SCENE_FUNCTIONS; i++)
+        memcpy(s->hooked[i], target_at(&s->code, s->rva[i]), SCENE_BYTES);
+}
+
+/* timing: HOTFN_TIMING_*; both functions are timed then. */
+static inline void scene_make_record(budget_scene *s, uint32_t ppm, uint32_t timing)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record_function f[SCENE_FUNCTIONS] = { HOTFN_RECORD_FUNCTION_INIT,
+                                                 HOTFN_RECORD_FUNCTION_INIT };
+    uint32_t module = 0;
+
+    o.slot_capacity = 16;
+    o.thread_capacity = 2;
+    o.string_bytes = 1 << 16;
+    o.budget_ppm = ppm;
+    o.timing = timing;
+    o.sample_mean = timing & HOTFN_TIMING_SAMPLED ? 1 : 0;
+    CHECK_EQ_I64(hotfn_live_create(&s->live, &o, NULL, NULL), HOTFN_OK);
+    m.function_count = SCENE_FUNCTIONS;
+    m.path = "/x/game";
+    m.load_base = (uint64_t)(uintptr_t)s->code.bytes;
+    for (uint32_t i = 0; i < SCENE_FUNCTIONS; i++) {
+        f[i].state = HOTFN_STATE_HOOKED;
+        f[i].name = i == 0 ? "first" : "second";
+        f[i].rva = s->rva[i];
+        f[i].flags = timing ? HOTFN_VERDICT_TIMED : 0;
+    }
+    CHECK_EQ_I64(hotfn_live_add_module(s->live, &m, f, &module, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_handover_create(&s->handover, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_handover_add_plan(s->handover, module, s->plan->bytes, s->plan->byte_count,
+                                         NULL),
+                 HOTFN_OK);
+}
+
+/* The target runs, and does not count yet. */
+static inline budget_scene scene_begin(uint32_t ppm, uint32_t timing)
+{
+    budget_scene s = { .pid = -1 };
+
+    s.shared = mmap(NULL, sizeof *s.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                    0);
+    scene_make_code(&s);
+    scene_make_record(&s, ppm, timing);
+    s.pid = fork();
+    if (s.pid == 0)
+        scene_run(&s);
+    return s;
+}
+
+static inline void scene_counts(budget_scene *s)
+{
+    hfn_live_cells(s->live)[0].pid = (uint32_t)s->pid;
+    hfn_live_cells(s->live)[0].tid = (uint32_t)s->pid;
+    hfn_live_cell_header(s->live)->cells_used = 1;
+}
+
+static inline void scene_add_calls(budget_scene *s, uint32_t index, uint64_t calls)
+{
+    ((uint64_t *)(void *)s->live->rows)[hotfn_live_slots(s->live, 0)[index]] += calls;
+}
+
+/* Wait until the target has used so much more processor time; false: it never does. */
+static inline bool scene_use(const budget_scene *s, uint64_t cpu_ns)
+{
+    uint64_t until = hfn_os_process_cpu_ns((uint32_t)s->pid) + cpu_ns;
+    uint64_t last = hfn_os_monotonic_ns() + 60000 * SCENE_MS;
+
+    while (hfn_os_process_cpu_ns((uint32_t)s->pid) < until && hfn_os_monotonic_ns() < last)
+        usleep(500);
+    return CHECK(hfn_os_process_cpu_ns((uint32_t)s->pid) >= until);
+}
+
+/* A step, and more as long as a thread that did not stop in time is still held: it stands still. */
+static inline void scene_look(const budget_scene *s, hotfn_budget *b)
+{
+    do
+        hotfn_budget_step(b, (uint32_t)s->pid);
+    while (b->is_held && sched_yield() == 0);
+}
+
+/* What stands at a function's entry in the target, which is read without its leave. */
+static inline bool scene_stands(const budget_scene *s, uint32_t index, const uint8_t *bytes)
+{
+    hfn_remote remote = { .pid = (uint32_t)s->pid, .memory = -1 };
+    uint8_t now[SCENE_BYTES] = { 0 };
+    uint64_t at = (uint64_t)(uintptr_t)s->code.bytes + s->rva[index];
+    bool read = hfn_os_remote_open(&remote) == 0 &&
+                hfn_os_remote_read(&remote, at, now, sizeof now);
+
+    hfn_os_remote_close(&remote);
+    return CHECK(read) && memcmp(now, bytes, sizeof now) == 0;
+}
+
+static inline bool scene_write(const budget_scene *s, uint32_t index, const uint8_t *bytes,
+                               uint32_t count)
+{
+    hfn_remote remote = { .pid = (uint32_t)s->pid, .memory = -1 };
+    bool written = hfn_os_remote_open(&remote) == 0 &&
+                   hfn_os_remote_write(&remote,
+                                       (uint64_t)(uintptr_t)s->code.bytes + s->rva[index], bytes,
+                                       count);
+
+    hfn_os_remote_close(&remote);
+    return written;
+}
+
+static inline void scene_end(budget_scene *s)
+{
+    int status = -1;
+
+    atomic_store(&s->shared->stopping, true);
+    waitpid(s->pid, &status, 0);
+    CHECK_EQ_I64(status, 0);
+    CHECK_EQ_U64(atomic_load(&s->shared->wrong_answers), 0);
+    hotfn_handover_destroy(s->handover);
+    hotfn_live_close(s->live);
+    hotfn_hooks_destroy(s->hooks);
+    hotfn_plan_destroy(s->plan);
+    munmap(s->shared, sizeof *s->shared);
+    munmap(s->code.bytes, s->code.byte_count);
+}
+
+/* May this process change another?  A test that needs it is skipped else. */
+static inline bool scene_may_change(void)
+{
+    pid_t pid = fork();
+    hfn_remote remote = { .env = hfn_env_fill(NULL), .pid = (uint32_t)pid, .memory = -1 };
+    bool may;
+
+    if (pid == 0)
+        for (;;)
+            pause();
+    may = hfn_os_can_change_others() && hfn_os_remote_open(&remote) == 0 &&
+          hfn_os_remote_stop(&remote, 5000 * SCENE_MS) == 0;
+    while (!hfn_os_remote_go_on(&remote))
+        sched_yield();
+    hfn_os_remote_finish(&remote);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    return may;
+}
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* How many calls are timed: made-up functions in a live record of their own, no target. */
+#include "launch/budget/budget.h"
+
+#include "live/live.h"
+
+#include "check.h"
+
+enum { COUNT = 6, OFTEN = 100000, MEAN_OF_NONE = 1000000 };
+#define MS 1e6
+#define LOOK 10e6 /* nanoseconds from one look to the next */
+
+typedef struct scene {
+    hotfn_live *live;
+    hotfn_budget_header *header;
+    hfn_book books[COUNT];
+    uint32_t called[COUNT];
+    hotfn_budget budget;
+} scene;
+
+/* A timed call costs 50 ns. */
+static void begin(scene *s, uint32_t asked)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+
+    memset(s, 0, sizeof *s);
+    o.slot_capacity = COUNT;
+    o.thread_capacity = 2;
+    o.string_bytes = 1 << 16;
+    o.budget_ppm = 50000;
+    o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED;
+    o.sample_mean = asked;
+    CHECK_EQ_I64(hotfn_live_create(&s->live, &o, NULL, NULL), HOTFN_OK);
+    hfn_live_cell_header(s->live)->cells_used = 1;
+    s->header = hfn_live_budget(s->live);
+    s->header->cpu_ns = 10000000000u;
+    s->budget = (hotfn_budget){ .live = s->live,
+                                .header = s->header,
+                                .share = 0.05,
+                                .count_ns = 1,
+                                .timed_ns = 50,
+                                .means = hfn_live_means(s->live),
+                                .mean = asked,
+                                .books = s->books,
+                                .book_count = COUNT,
+                                .called = s->called,
+                                .called_count = COUNT };
+    for (uint32_t i = 0; i < COUNT; i++) {
+        s->books[i].level = s->books[i].closest = HOTFN_BUDGET_TIMED;
+        s->books[i].function = i;
+        s->called[i] = i;
+    }
+}
+
+static void end(scene *s)
+{
+    hotfn_live_close(s->live);
+}
+
+/* A look after some time in which each was called so often. */
+static void look(scene *s, double allowed, bool is_over)
+{
+    s->header->cpu_ns += 10 * HFN_BUDGET_MS;
+    hfn_budget_time(&s->budget, allowed, is_over, LOOK);
+    for (uint32_t i = 0; i < COUNT; i++)
+        s->books[i].last += s->books[i].calls;
+}
+
+static double timing_cost(const scene *s)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < COUNT; i++)
+        sum += hfn_budget_cost(&s->budget, &s->books[i]) - (double)s->books[i].calls;
+    return sum;
+}
+
+static hfn_time_state *state_of(const scene *s, uint32_t row)
+{
+    hfn_time_memory memory;
+
+    hfn_live_time_memory(s->live, &memory);
+    return (void *)(s->live->rows + (uint64_t)row * s->live->layout.row_bytes + memory.thread_at);
+}
+
+static void timed(const scene *s, uint32_t row, uint64_t ticks, uint64_t calls)
+{
+    state_of(s, row)->timed += ticks;
+    state_of(s, row)->ends += 2 * calls;
+}
+
+/* As the process's own threads say it; the probe's calls stand for them as long as there are none. */
+static void a_timed_call_costs_what_its_two_ends_took(void)
+{
+    enum { OURS = 77, TICKS = 2 }; /* a nanosecond */
+    scene s;
+    hotfn_time_header *h;
+
+    begin(&s, 1);
+    h = hfn_live_time_header(s.live);
+    h->ticks_per_second = TICKS * 1000000000u;
+    h->cost_inside_ticks = 40 * 256;
+    h->cost_outside_ticks = 20 * 256;
+    hfn_live_cell_header(s.live)->cells_used = 2;
+    hfn_live_cells(s.live)[0].pid = OURS;
+    hfn_live_cells(s.live)[1].pid = OURS + 1; /* a fork's child */
+    timed(&s, 1, 1000000, 10);
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 0);
+    CHECK_EQ_U64((uint64_t)s.budget.timed_ns, 30);
+    timed(&s, 0, TICKS * 100 * 90, 100);
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 9000);
+    CHECK_EQ_U64((uint64_t)s.budget.timed_ns, 90);
+    CHECK_EQ_U64(s.header->time_cost_ps, 91000); /* it is counted too */
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 0);
+    timed(&s, 0, TICKS * 100000 * 400, 100000); /* what was long ago counts for little */
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 100000 * 400);
+    CHECK(s.budget.timed_ns > 399 && s.budget.timed_ns <= 400);
+    hfn_live_cells(s.live)[0].pid = OURS + 1; /* its row is another's now */
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 0);
+    s.budget.means = NULL; /* a run that only counts */
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS + 1), 0);
+    end(&s);
+}
+
+static void all_are_timed_if_that_is_allowed(void)
+{
+    scene s;
+
+    begin(&s, 1);
+    for (uint32_t i = 0; i < COUNT; i++)
+        s.books[i].calls = 2000; /* 100 us each */
+    look(&s, 0.6 * MS, false);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        CHECK_EQ_U64(s.budget.means[i], 1);
+        CHECK_EQ_U64(s.books[i].level, HOTFN_BUDGET_TIMED);
+    }
+    CHECK_EQ_U64(s.header->change_count, 0);
+    end(&s);
+}
+
+/* What is allowed is used, and nobody who asks for less pays for who asks for more. */
+static void what_is_allowed_is_shared_fairly_and_used(void)
+{
+    scene s;
+
+    begin(&s, 1);
+    for (uint32_t i = 0; i < COUNT; i++)
+        s.books[i].calls = i < 3 ? 2000 : OFTEN << i; /* 100 us; 40 ms and more */
+    look(&s, 3.3 * MS, false);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        double takes = hfn_budget_cost(&s.budget, &s.books[i]) - (double)s.books[i].calls;
+        CHECK_EQ_U64(s.books[i].level, i < 3 ? HOTFN_BUDGET_TIMED : HOTFN_BUDGET_SAMPLED);
+        CHECK(i < 3 ? s.budget.means[i] == 1 : takes > 0.95 * MS && takes <= MS);
+    }
+    CHECK(timing_cost(&s) > 3.1 * MS && timing_cost(&s) <= 3.3 * MS);
+    CHECK_EQ_U64(s.header->change_count, 3);
+    end(&s);
+}
+
+static void where_nothing_is_allowed_calls_are_counted(void)
+{
+    scene s;
+
+    begin(&s, 1);
+    s.books[0].calls = OFTEN;
+    look(&s, -MS, true);
+    CHECK_EQ_U64(s.budget.means[0], MEAN_OF_NONE);
+    CHECK_EQ_U64(s.books[0].level, HOTFN_BUDGET_COUNTED);
+    end(&s);
+}
+
+/* The first ones of each are timed by the target itself. */
+static void who_begins_is_let_be(void)
+{
+    scene s;
+
+    begin(&s, 1);
+    s.books[0].calls = 1000;
+    look(&s, 0.001 * MS, true);
+    CHECK_EQ_U64(s.budget.means[0], 0);
+    CHECK_EQ_U64(s.header->change_count, 0);
+    look(&s, 0.001 * MS, true);
+    CHECK(s.budget.means[0] > 1);
+    end(&s);
+}
+
+/* Fewer at once, if hooks cost too much; more after a while, if they do not, and by far. */
+static void fewer_are_timed_at_once_and_more_after_a_while(void)
+{
+    scene s;
+    uint32_t first;
+
+    begin(&s, 1);
+    s.books[0].calls = OFTEN; /* 5 ms */
+    look(&s, MS, false);
+    first = s.budget.means[0];
+    CHECK_EQ_U64(first, 6);
+    s.books[0].calls = 10 * OFTEN;
+    look(&s, MS, false);
+    CHECK_EQ_U64(s.budget.means[0], first); /* all in all it is not too much */
+    look(&s, MS, true);
+    CHECK_EQ_U64(s.budget.means[0], 51);
+    s.books[0].calls = 1000;
+    look(&s, MS, false);
+    CHECK_EQ_U64(s.budget.means[0], 51);
+    *hfn_live_skip(s.live, 0, 0) = 12345; /* the target passes over so many */
+    s.header->cpu_ns += HFN_BUDGET_BACK_NS;
+    look(&s, MS, true);
+    CHECK_EQ_U64(s.budget.means[0], 51);
+    look(&s, MS, false);
+    CHECK_EQ_U64(s.budget.means[0], 1);
+    CHECK_EQ_U64(*hfn_live_skip(s.live, 0, 0), 0);
+    CHECK_EQ_U64(s.books[0].level, HOTFN_BUDGET_TIMED);
+    end(&s);
+}
+
+/* So that a phase that comes after minutes costs nothing before it has been seen. */
+static void who_is_not_called_begins_slowly_again(void)
+{
+    scene s;
+
+    begin(&s, 1);
+    s.books[0].calls = 2000;
+    look(&s, MS, false);
+    CHECK_EQ_U64(s.budget.means[0], 1);
+    s.books[0].calls = 0;
+    look(&s, MS, false);
+    CHECK_EQ_U64(s.budget.means[0], 1);
+    s.header->cpu_ns += 1000 * HFN_BUDGET_MS;
+    look(&s, MS, false);
+    CHECK_EQ_U64(s.budget.means[0], 0);
+    CHECK_EQ_U64(s.header->change_count, 0);
+    end(&s);
+}
+
+static void no_more_is_timed_than_was_asked(void)
+{
+    scene s;
+
+    begin(&s, 32);
+    s.books[0].calls = 32 * 2000; /* 100 us, as asked */
+    s.books[1].calls = 32 * 40000;
+    look(&s, MS, false);
+    CHECK_EQ_U64(s.budget.means[0], 1); /* as it would be without a budget */
+    CHECK_EQ_U64(s.books[0].level, HOTFN_BUDGET_TIMED);
+    CHECK_EQ_U64(s.budget.means[1], 72);
+    CHECK_EQ_U64(s.books[1].level, HOTFN_BUDGET_SAMPLED);
+    end(&s);
+}
+
+/* Its stub is not run, or only counts: there is no word for it. */
+static void who_is_not_timed_has_no_word(void)
+{
+    scene s;
+
+    begin(&s, 1);
+    s.books[0].level = HOTFN_BUDGET_UNHOOKED;
+    s.books[1].level = s.books[1].closest = HOTFN_BUDGET_COUNTED;
+    s.books[0].calls = s.books[1].calls = OFTEN;
+    look(&s, 0.001 * MS, true);
+    CHECK_EQ_U64(s.budget.means[0], 0);
+    CHECK_EQ_U64(s.budget.means[1], 0);
+    hfn_budget_time_none(&s.budget, 0);
+    hfn_budget_time_none(&s.budget, 1);
+    CHECK_EQ_U64(s.budget.means[0], MEAN_OF_NONE); /* when it comes back */
+    CHECK_EQ_U64(s.budget.means[1], 0);
+    end(&s);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(a_timed_call_costs_what_its_two_ends_took),
+    CHECK_TEST(all_are_timed_if_that_is_allowed),
+    CHECK_TEST(what_is_allowed_is_shared_fairly_and_used),
+    CHECK_TEST(where_nothing_is_allowed_calls_are_counted),
+    CHECK_TEST(who_begins_is_let_be),
+    CHECK_TEST(fewer_are_timed_at_once_and_more_after_a_while),
+    CHECK_TEST(who_is_not_called_begins_slowly_again),
+    CHECK_TEST(no_more_is_timed_than_was_asked),
+    CHECK_TEST(who_is_not_timed_has_no_word),
+};
+CHECK_MAIN(tests)

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* A timed live record: where the times stand, and that who joins finds the same. */
+#include "live/live.h"
+#include "records/sample.h"
+#include "records/times.h"
+
+static hotfn_live *timed_live(void)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_live *live = NULL;
+
+    o.slot_capacity = 1000;
+    o.thread_capacity = 8;
+    o.string_bytes = 1 << 16;
+    o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_TREE | HOTFN_TIMING_EVENTS | HOTFN_TIMING_ALLOC;
+    o.node_capacity = 100;
+    o.event_capacity = 100;
+    o.slow_ns = 1000000;
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    return live;
+}
+
+static void a_thread_s_times_stand_behind_its_counts(void)
+{
+    hotfn_live *live = timed_live();
+    const hfn_section *s = live->layout.sections;
+    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_time_memory t;
+
+    hotfn_live_get_memory(live, &m);
+    CHECK(hfn_live_time_memory(live, &t));
+    CHECK(t.thread_at >= 1000 * sizeof(uint64_t));
+    CHECK(t.thread_at + hfn_time_row_bytes(1000) <= m.row_bytes);
+    CHECK_EQ_U64(t.header->row_bytes, m.row_bytes);
+    CHECK_EQ_U64(s[HFN_SECTION_TIME_ROWS].offset - s[HFN_SECTION_ROWS].offset, t.thread_at);
+    CHECK(s[HFN_SECTION_TIME_ROWS].offset + s[HFN_SECTION_TIME_ROWS].bytes <=
+          s[HFN_SECTION_FUNCTIONS].offset);
+    m.rows[7 * (uint64_t)m.row_bytes + m.row_bytes - 1] = 1;
+    t.nodes[99].calls = 1;
+    t.allocs[99].freed_bytes = 1;
+    t.events[8 * 128 - 1].kind = 1; /* a power of two */
+    hotfn_live_close(live);
+}
+
+static void who_joins_finds_the_times(void)
+{
+    hotfn_live *live = timed_live(), *joined = NULL;
+    hfn_time_memory ours, theirs;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    if (!CHECK_EQ_I64(hotfn_live_join(&joined, path, NULL, NULL), HOTFN_OK))
+        return;
+    CHECK(hfn_live_time_memory(live, &ours) && hfn_live_time_memory(joined, &theirs));
+    CHECK_EQ_U64(ours.thread_at, theirs.thread_at);
+    ours.nodes[5].calls = 77;
+    CHECK_EQ_U64(theirs.nodes[5].calls, 77);
+    CHECK_EQ_U64(theirs.header->ticks_per_second, ours.header->ticks_per_second);
+    hotfn_live_close(joined);
+    hotfn_live_close(live);
+}
+
+static hotfn_record_time_info times_read_from(hotfn_live *live)
+{
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record *r = NULL;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    if (CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK))
+        CHECK_EQ_I64(hotfn_record_get_time_info(r, &info), HOTFN_OK);
+    hotfn_record_close(r);
+    return info;
+}
+
+/* At the start 10 and 8 ticks, and 2 for what is none of it; as it ran of 3 * 64 calls 6 and 12 in the mean. */
+static void what_calls_cost_as_it_ran_takes_the_place_of_the_start(void)
+{
+    hotfn_live *live = timed_live();
+    hotfn_time_header *h = hfn_live_time_header(live);
+    hotfn_record_time_info info;
+    double ns = 1e9 / (double)h->ticks_per_second;
+
+    h->cost_inside_ticks = 10 * 256;
+    h->cost_outside_ticks = 8 * 256;
+    h->probe_ticks = 2 * 256;
+    info = times_read_from(live);
+    CHECK_EQ_U64(info.cost_tries, 0);
+    CHECK(info.cost_inside_ns > 9.9 * ns && info.cost_inside_ns < 10.1 * ns);
+    h->probed_calls = 3 * HFN_PROBE_CALLS;
+    h->probed_ticks = h->probed_calls * (6 + 12 + 2);
+    h->probed_inside_ticks = h->probed_calls * 6;
+    info = times_read_from(live);
+    CHECK_EQ_U64(info.cost_tries, 3);
+    CHECK(info.cost_inside_ns > 5.9 * ns && info.cost_inside_ns < 6.1 * ns);
+    CHECK(info.cost_outside_ns > 11.9 * ns && info.cost_outside_ns < 12.1 * ns);
+    h->probed_inside_ticks = UINT64_MAX; /* nonsense */
+    info = times_read_from(live);
+    CHECK(info.cost_outside_ns <= 0);
+    hotfn_live_close(live);
+}
+
+/* Two ends see 24 ticks in the mean, and half of 8 are not seen; 10 are inside. */
+static void what_ends_saw_as_it_ran_takes_the_place_of_the_start(void)
+{
+    hotfn_live *live = timed_live();
+    hotfn_time_header *h = hfn_live_time_header(live);
+    hotfn_record_time_info info;
+    double ns = 1e9 / (double)h->ticks_per_second;
+
+    h->cost_inside_ticks = 10 * 256;
+    h->cost_outside_ticks = 8 * 256;
+    h->unseen_ticks = 8 * 256;
+    h->start_seen_ticks = 24 * 256;
+    h->seen_ends = HFN_ENDS_TO_BELIEVE - 1;
+    h->seen_ticks = 12 * h->seen_ends;
+    info = times_read_from(live);
+    CHECK_EQ_U64(info.cost_tries, 0);
+    CHECK(info.cost_outside_ns > 7.9 * ns && info.cost_outside_ns < 8.1 * ns);
+    h->seen_ends = HFN_ENDS_TO_BELIEVE;
+    h->seen_ticks = 12 * h->seen_ends;
+    info = times_read_from(live);
+    CHECK_EQ_U64(info.cost_tries, HFN_ENDS_TO_BELIEVE / 2);
+    CHECK(info.cost_inside_ns > 9.9 * ns && info.cost_inside_ns < 10.1 * ns);
+    CHECK(info.cost_outside_ns > 17.8 * ns && info.cost_outside_ns < 18.1 * ns);
+    h->unseen_ticks = -30 * 256; /* nonsense, as all that follows */
+    info = times_read_from(live);
+    CHECK(info.cost_outside_ns <= 0);
+    h->unseen_ticks = INT64_MIN;
+    info = times_read_from(live);
+    CHECK(info.cost_outside_ns <= 0);
+    h->seen_ticks = UINT64_MAX;
+    h->unseen_ticks = INT64_MAX;
+    info = times_read_from(live);
+    CHECK(info.cost_outside_ns > 0);
+    hotfn_live_close(live);
+}
+
+static void the_clock_is_in_the_header(void)
+{
+    hotfn_live *live = timed_live();
+    const hotfn_time_header *h = hfn_live_time_header(live);
+
+    CHECK(h->clock == HOTFN_CLOCK_TSC || h->clock == HOTFN_CLOCK_MONOTONIC ||
+          h->clock == HOTFN_CLOCK_ARM);
+    CHECK(h->ticks_per_second >= 1000000 && h->start_ticks > 0);
+    CHECK(h->slow_ticks >= h->ticks_per_second / 1000 - 1 &&
+          h->slow_ticks <= h->ticks_per_second / 1000 + 1);
+    hotfn_live_close(live);
+}
+
+/* Of two threads: one to the second histogram, which has calls, one to the first, which has none. */
+static void a_sampled_call_that_waits_in_its_row_is_read(void)
+{
+    const uint32_t buckets[] = { HOTFN_HISTOGRAM_BUCKETS + 7, HOTFN_HISTOGRAM_BUCKETS - 1 };
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_times times;
+    hotfn_live *live = NULL;
+    hfn_time_memory t;
+
+    o.slot_capacity = 16;
+    o.thread_capacity = 2;
+    o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SAMPLED;
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    hotfn_live_get_memory(live, &m);
+    CHECK(hfn_live_time_memory(live, &t));
+    t.header->histograms_used = 2;
+    t.histograms[HOTFN_HISTOGRAM_BUCKETS + 7] = 10;
+    t.histograms[HOTFN_HISTOGRAM_BUCKETS + 9] = 20;
+    for (uint32_t i = 0; i < 2; i++) {
+        hfn_time_state *s =
+            (hfn_time_state *)(void *)(m.rows + i * (uint64_t)m.row_bytes + t.thread_at);
+        s->due_bucket = buckets[i] + 1;
+        s->due_calls = 3 + i;
+    }
+    hfn_times_init(&times, &live->env);
+    CHECK_EQ_I64(hfn_times_read_live(&times, hotfn_live_fd(live), &live->layout,
+                                     live->layout.file_bytes, 2, 1, 0, "", NULL),
+                 HOTFN_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 };
+        const uint64_t sums[] = { 4, 33 };
+
+        CHECK_EQ_U64(
+            hfn_unpack_add(hfn_packed_row(&times.histograms, i), counts, HOTFN_HISTOGRAM_BUCKETS),
+            sums[i]);
+        CHECK_EQ_U64(counts[7], i == 0 ? 0 : 13);
+        CHECK_EQ_U64(counts[9], i == 0 ? 0 : 20);
+        CHECK_EQ_U64(counts[HOTFN_HISTOGRAM_BUCKETS - 1], i == 0 ? 4 : 0);
+    }
+    hfn_times_finish(&times);
+    hotfn_live_close(live);
+}
+
+/* Of a chunk of 32 that a thread took: its root, one place that was called, and one that it just writes. */
+static void nodes_that_no_call_has_begun_are_no_places(void)
+{
+    hotfn_live *live = timed_live();
+    hfn_time_memory t;
+    hfn_times times;
+
+    CHECK(hfn_live_time_memory(live, &t));
+    t.header->nodes_used = 32;
+    t.nodes[0] = (hotfn_time_node){ .slot = HOTFN_NO_SLOT, .flags = HOTFN_NODE_USED };
+    t.nodes[1] = (hotfn_time_node){ .slot = 5, .flags = HOTFN_NODE_USED, .calls = 7 };
+    t.nodes[2] = (hotfn_time_node){ .slot = 6, .calls = 8 };
+    hfn_times_init(&times, &live->env);
+    CHECK_EQ_I64(hfn_times_read_live(&times, hotfn_live_fd(live), &live->layout,
+                                     live->layout.file_bytes, 1, 10, 0, "", NULL),
+                 HOTFN_OK);
+    CHECK(hfn_times_settle(&times, 10, 1));
+    CHECK_EQ_U64(times.node_count, 1);
+    CHECK_EQ_U64(times.nodes[0].slot, 5);
+    CHECK_EQ_U64(times.nodes[0].calls, 7);
+    hfn_times_finish(&times);
+    hotfn_live_close(live);
+}
+
+static void a_record_without_timing_has_no_room_for_it(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    hfn_time_memory t;
+
+    CHECK(!hfn_live_time_memory(live, &t));
+    CHECK_EQ_U64(live->layout.sections[HFN_SECTION_TIME_ROWS].type, 0);
+    CHECK(live->layout.row_bytes <= 4096);
+    hotfn_live_close(live);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(a_thread_s_times_stand_behind_its_counts),
+    CHECK_TEST(who_joins_finds_the_times),
+    CHECK_TEST(what_calls_cost_as_it_ran_takes_the_place_of_the_start),
+    CHECK_TEST(what_ends_saw_as_it_ran_takes_the_place_of_the_start),
+    CHECK_TEST(the_clock_is_in_the_header),
+    CHECK_TEST(a_sampled_call_that_waits_in_its_row_is_read),
+    CHECK_TEST(nodes_that_no_call_has_begun_are_no_places),
+    CHECK_TEST(a_record_without_timing_has_no_room_for_it),
+};
+CHECK_MAIN(tests)

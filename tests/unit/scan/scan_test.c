@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Scans of this very test program: fresh and cached ones are equal, broken caches are made again. */
+#include "scan/file_stamp.h"
+#include "scan/block.h"
+#include "scan/cache.h"
+
+#include "base/memory.h"
+
+#include "check.h"
+#include "image/elf_builder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/hotfn-scan-test-XXXXXX";
+
+static hotfn_scan *scan_self(const char *cache)
+{
+    hotfn_scan *scan = NULL;
+    hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    options.cache_folder = cache;
+    if (!CHECK(hotfn_scan_open(&scan, "/proc/self/exe", &options, NULL, &err) == HOTFN_OK))
+        printf("# %s\n", err.text);
+    return scan;
+}
+
+static hotfn_scan_info info_of(const hotfn_scan *scan)
+{
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+
+    CHECK(hotfn_scan_get_info(scan, &info) == HOTFN_OK);
+    return info;
+}
+
+static void main_is_hookable(void)
+{
+    hotfn_scan *scan = scan_self(NULL);
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    int found = 0;
+
+    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++) {
+        if (strcmp(f.name, "main") == 0) {
+            found = 1;
+            CHECK_EQ_U64(f.state, HOTFN_STATE_WAITING);
+            CHECK(f.strategy[0] != 0 && f.byte_count > 0);
+        }
+    }
+    CHECK(found);
+    CHECK(info_of(scan).hookable_count > 50);
+    hotfn_scan_close(scan);
+}
+
+static void a_cached_scan_equals_a_fresh_one(void)
+{
+    hotfn_scan *fresh = scan_self(folder);
+    hotfn_scan *cached = scan_self(folder);
+    hotfn_scan_info a = info_of(fresh), b = info_of(cached);
+
+    CHECK_EQ_U64(a.from_cache, 0);
+    CHECK_EQ_U64(b.from_cache, 1);
+    CHECK_EQ_U64(a.plan_bytes, b.plan_bytes);
+    CHECK(memcmp(a.plan, b.plan, a.plan_bytes) == 0);
+    CHECK_EQ_U64(a.function_count, b.function_count);
+    hotfn_scan_close(fresh);
+    hotfn_scan_close(cached);
+}
+
+/* The scan of a file that is newer is not kept. */
+static void wait_until_settled(const char *path)
+{
+    struct stat file;
+
+    while (CHECK_EQ_I64(stat(path, &file), 0) && !hfn_file_is_settled(&file))
+        usleep(1000);
+}
+
+/* liblzma may be there the next time. */
+static void *unpack(void *user, int32_t compression, const void *in, size_t in_bytes,
+                    size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes)
+{
+    void *out = *(bool *)user ? grow(grow_user, NULL, 0, in_bytes) : NULL;
+
+    CHECK(compression == HOTFN_COMPRESSION_XZ && in_bytes <= max_bytes);
+    if (out)
+        memcpy(out, in, in_bytes);
+    *out_bytes = in_bytes;
+    return out;
+}
+
+static void a_scan_that_lacks_packed_names_is_not_kept(void)
+{
+    static const struct {
+        bool env_unpacks, succeeds, from_cache;
+    } rows[] = {
+        { true, false, false }, { true, false, false }, { true, true, false },
+        { true, true, true },   { true, false, true },  { false, false, false },
+        { false, false, true },
+    };
+    elf_builder *b = elf_new_x86_64();
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/packed", folder);
+    elf_add(b, ".text", 1, ELF_ALLOC | ELF_CODE, "\xc3\xc3\xc3\xc3", 4);
+    elf_add(b, ".gnu_debugdata", 1, 0, "packed", 6);
+    elf_finish(b);
+    FILE *file = fopen(path, "wb");
+    CHECK(file && fwrite(b->file.data, 1, b->file.size, file) == b->file.size && !fclose(file));
+    wait_until_settled(path);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool succeeds = rows[i].succeeds;
+        hotfn_env env = HOTFN_ENV_INIT;
+        hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+        hotfn_scan *scan = NULL;
+
+        env.decompress_fn = rows[i].env_unpacks ? unpack : NULL;
+        env.decompress_user = &succeeds;
+        options.cache_folder = folder;
+        if (CHECK_EQ_I64(hotfn_scan_open(&scan, path, &options, &env, NULL), HOTFN_OK))
+            CHECK_EQ_U64(info_of(scan).from_cache, rows[i].from_cache);
+        hotfn_scan_close(scan);
+    }
+    free(b);
+}
+
+/* Overwrite one byte of each file in the cache folder. */
+static void damage_cache(long at)
+{
+    char name[512];
+    struct dirent *entry;
+    DIR *dir = opendir(folder);
+
+    while (dir && (entry = readdir(dir))) {
+        snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
+        int fd = open(name, O_WRONLY);
+        if (fd >= 0) {
+            CHECK(pwrite(fd, "\xff\xff", 2, at) == 2);
+            close(fd);
+        }
+    }
+    closedir(dir);
+}
+
+static void a_broken_cache_is_made_again(void)
+{
+    static const long places[] = { 0, 8, 20, 64, 72, 80, 88, 104 };
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        hotfn_scan_close(scan_self(folder));
+        damage_cache(places[i]);
+        hotfn_scan *scan = scan_self(folder);
+        CHECK_EQ_U64(info_of(scan).from_cache, 0);
+        hotfn_scan_close(scan);
+    }
+}
+
+static void another_users_cache_is_not_believed(void)
+{
+    char command[600];
+    hotfn_scan *scan;
+
+    hotfn_scan_close(scan_self(folder));
+    snprintf(command, sizeof command, "chown 65534 '%s'/* 2>/dev/null", folder);
+    if (system(command) != 0) {
+        printf("# skipped: a file cannot be given away here\n");
+        return;
+    }
+    scan = scan_self(folder);
+    CHECK_EQ_U64(info_of(scan).from_cache, 0);
+    hotfn_scan_close(scan);
+}
+
+static hotfn_status select_into(hotfn_live **live, const hotfn_scan *scan, const hotfn_selection *s)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    uint32_t module;
+
+    o.slot_capacity = o.function_capacity = 1 << 16;
+    o.thread_capacity = 1;
+    CHECK(hotfn_live_create(live, &o, NULL, NULL) == HOTFN_OK);
+    return hotfn_scan_add_to(scan, *live, 0, s, NULL, 0, NULL, &module, NULL);
+}
+
+static void a_function_of_just_the_bounds_is_selected(void)
+{
+    hotfn_scan *scan = scan_self(NULL);
+    hotfn_selection s = HOTFN_SELECTION_INIT;
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    hotfn_live *live = NULL;
+    uint32_t selected = 0, equal = 0;
+
+    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++)
+        if (f.state == HOTFN_STATE_WAITING)
+            s.min_bytes = s.max_bytes = f.byte_count;
+    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++)
+        equal += f.state == HOTFN_STATE_WAITING && f.byte_count == s.min_bytes;
+    CHECK(select_into(&live, scan, &s) == HOTFN_OK);
+    for (uint32_t i = 0; i < info_of(scan).function_count; i++)
+        selected += hotfn_live_slots(live, 0)[i] != HOTFN_NO_SLOT;
+    CHECK(equal > 0);
+    CHECK_EQ_U64(selected, equal);
+    hotfn_live_close(live);
+    hotfn_scan_close(scan);
+}
+
+static void what_excludes_must_be_a_glob_too(void)
+{
+    static const char *const wrong[] = { "[" };
+    hotfn_scan *scan = scan_self(NULL);
+    hotfn_selection s = HOTFN_SELECTION_INIT;
+    hotfn_live *live = NULL;
+
+    s.exclude = wrong;
+    s.exclude_count = 1;
+    CHECK(select_into(&live, scan, &s) == HOTFN_E_OPTION);
+    hotfn_live_close(live);
+    hotfn_scan_close(scan);
+}
+
+static void a_cut_block_is_refused_at_every_length(void)
+{
+    hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+    hotfn_env env = hfn_env_fill(NULL);
+    hfn_scan_header header;
+    uint8_t *block = NULL;
+    uint64_t bytes = 0;
+
+    CHECK(hfn_scan_make(&block, &bytes, "/proc/self/exe", &options, 1, &env, NULL) == HOTFN_OK);
+    CHECK(hfn_scan_check((hfn_span){ block, bytes, false }, &header));
+    for (uint64_t n = 0; n < bytes; n += n < 4096 ? 1 : 997)
+        CHECK(!hfn_scan_check((hfn_span){ block, n, false }, &header));
+    hfn_free(&env, block, bytes);
+}
+
+static void what_is_no_program_is_refused_with_its_name(void)
+{
+    hotfn_scan *scan = NULL;
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    CHECK(hotfn_scan_open(&scan, "/etc/passwd", NULL, NULL, &err) == HOTFN_E_FORMAT);
+    CHECK_STR(err.file, "/etc/passwd");
+    CHECK(hotfn_scan_open(&scan, "/no/such/file", NULL, NULL, &err) == HOTFN_E_IO);
+    CHECK(scan == NULL);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(main_is_hookable),
+    CHECK_TEST(a_cached_scan_equals_a_fresh_one),
+    CHECK_TEST(a_scan_that_lacks_packed_names_is_not_kept),
+    CHECK_TEST(a_broken_cache_is_made_again),
+    CHECK_TEST(another_users_cache_is_not_believed),
+    CHECK_TEST(a_function_of_just_the_bounds_is_selected),
+    CHECK_TEST(what_excludes_must_be_a_glob_too),
+    CHECK_TEST(a_cut_block_is_refused_at_every_length),
+    CHECK_TEST(what_is_no_program_is_refused_with_its_name),
+};
+
+static void remove_folder(void)
+{
+    char command[256];
+
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) != 0)
+        printf("# %s stays\n", folder);
+}
+
+__attribute__((constructor)) static void make_folder(void)
+{
+    if (mkdtemp(folder))
+        atexit(remove_folder);
+}
+
+CHECK_MAIN(tests)

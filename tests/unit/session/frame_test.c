@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows over a live record whose rows the test counts into by hand. */
+#include <hotfn/window.h>
+
+#include "base/compiler.h"
+#include "base/counting_env.h"
+#include "records/sample.h"
+#include "session/session.h"
+
+enum { MANY = 700 }; /* functions: more than are summed at once, and no multiple of it */
+
+static hotfn_window *window_of(hotfn_live *live, uint32_t top_count, const hotfn_env *env)
+{
+    hotfn_session session = { .live = live };
+    hotfn_window *window = NULL;
+
+    CHECK_EQ_I64(hotfn_window_create(&window, &session, top_count, env, NULL), HOTFN_OK);
+    return window;
+}
+
+static hotfn_window_info next(hotfn_window *window)
+{
+    hotfn_window_info info = HOTFN_WINDOW_INFO_INIT;
+
+    CHECK_EQ_I64(hotfn_window_next(window, &info, NULL), HOTFN_OK);
+    return info;
+}
+
+static hotfn_record_function at_rank(const hotfn_window *window, uint32_t rank)
+{
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+
+    CHECK_EQ_I64(hotfn_window_get(window, rank, &f, NULL), HOTFN_OK);
+    return f;
+}
+
+static void window_has_the_calls_since_it_began_of_all_threads(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    hotfn_window *window;
+    hotfn_window_info info;
+
+    sample_count(live, 0, 70, 70, 0, 1000);
+    window = window_of(live, 0, NULL);
+    sample_count(live, 0, 70, 70, 0, 5);
+    sample_count(live, 1, 70, 71, 1, 4);
+    sample_count(live, 0, 70, 70, 1, 3);
+    info = next(window);
+    CHECK_EQ_U64(info.calls, 12);
+    CHECK_EQ_U64(info.called_count, 2);
+    CHECK_EQ_U64(info.top_count, 2);
+    CHECK_STR(at_rank(window, 0).name, "_ZN4beta3runEv");
+    CHECK_EQ_U64(at_rank(window, 0).calls, 7);
+    CHECK_STR(at_rank(window, 1).name, "alpha");
+    CHECK_EQ_U64(at_rank(window, 1).calls, 5);
+    sample_count(live, 1, 70, 71, 0, 1);
+    info = next(window);
+    CHECK_EQ_U64(info.calls, 1);
+    CHECK_EQ_U64(at_rank(window, 0).calls, 1);
+    info = next(window);
+    CHECK_EQ_U64(info.top_count, 0);
+    CHECK_EQ_U64(info.calls, 0);
+    hotfn_window_destroy(window);
+    hotfn_live_close(live);
+}
+
+/* What hotfn_record_get_function says of it, and the module's own words. */
+static void window_tells_all_of_a_function(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    hotfn_window *window = window_of(live, 1, NULL);
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+
+    sample_count(live, 0, 70, 70, 0, 2);
+    sample_count(live, 0, 70, 70, 2, 1);
+    next(window);
+    CHECK_EQ_I64(hotfn_window_get(window, 0, &f, &m), HOTFN_OK);
+    CHECK_STR(m.file, "game");
+    CHECK_EQ_U64(f.module, 0);
+    CHECK_EQ_U64(f.slot, 0);
+    CHECK_EQ_U64(f.state, HOTFN_STATE_HOOKED);
+    CHECK_EQ_U64(f.rva, 0x1000);
+    CHECK_EQ_U64(f.byte_count, 16);
+    CHECK_EQ_U64(f.counted, 1);
+    CHECK_EQ_U64(f.name_count, 3);
+    CHECK_MEM(f.names, "alpha_alias\0alpha_other\0", 25);
+    CHECK_STR(f.strategy, "jump");
+    CHECK_STR(f.reason, "");
+    CHECK_EQ_I64(hotfn_window_get(window, 1, &f, &m), HOTFN_E_NOT_FOUND);
+    hotfn_live_set_function(live, 1, 0, HOTFN_STATE_REFUSED, HOTFN_REASON_NO_SLOTS, 7);
+    sample_count(live, 0, 70, 70, 2, 1);
+    next(window);
+    CHECK_EQ_I64(hotfn_window_get(window, 0, &f, &m), HOTFN_OK);
+    CHECK_STR(m.file, "libgamma.so");
+    CHECK_STR(f.name, "gamma");
+    CHECK_STR(f.reason, "no-slots");
+    CHECK_EQ_U64(f.reason_offset, 7);
+    hotfn_window_destroy(window);
+    hotfn_live_close(live);
+}
+
+/* ---- Many functions, whose slots were dealt anew. */
+
+static hotfn_live *empty_live(void)
+{
+    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hotfn_live *live = NULL;
+
+    o.slot_capacity = 2 * MANY;
+    o.thread_capacity = 4;
+    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    return live;
+}
+
+/* Every third function has no slot. */
+static void add_many(hotfn_live *live)
+{
+    static char names[MANY][16];
+    static hotfn_record_function f[MANY];
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    uint32_t index;
+
+    for (uint32_t i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "f%u", i);
+        f[i] = sample_function(names[i], 0x1000 + 16 * i,
+                               i % 3 == 1 ? HOTFN_STATE_REFUSED : HOTFN_STATE_HOOKED);
+    }
+    m.path = "many.so";
+    m.function_count = MANY;
+    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+}
+
+static uint64_t calls_of(uint32_t function)
+{
+    return function % 3 == 1 ? 0 : (uint64_t)(function * 7919u % 1009u);
+}
+
+/* Whatever its size, a window has the most called, each once, under its own name. */
+static void check_top(const hotfn_window *window, hotfn_window_info info, uint32_t wanted)
+{
+    uint64_t sum = 0, last = UINT64_MAX;
+    uint32_t called = 0, more = 0;
+
+    for (uint32_t i = 0; i < MANY; i++)
+        called += calls_of(i) > 0;
+    CHECK_EQ_U64(info.called_count, called);
+    CHECK_EQ_U64(info.top_count, wanted < called ? wanted : called);
+    for (uint32_t rank = 0; rank < info.top_count; rank++) {
+        hotfn_record_function f = at_rank(window, rank);
+
+        CHECK_EQ_U64(f.calls, calls_of((uint32_t)strtoul(f.name + 1, NULL, 10)));
+        CHECK(f.calls <= last);
+        last = f.calls;
+        sum += f.calls;
+    }
+    for (uint32_t i = 0; i < MANY; i++)
+        more += calls_of(i) > last;
+    CHECK(more <= info.top_count);
+    CHECK(wanted < called || sum == info.calls);
+}
+
+static void window_keeps_the_largest_of_many(void)
+{
+    const uint32_t sizes[] = { 1, 2, 3, 20, 255, 466, UINT32_MAX };
+    uint32_t dealt_first[] = { 699, 3, 44, 300 };
+    hotfn_live *live = empty_live();
+    hotfn_window *windows[HFN_COUNT_OF(sizes)];
+    const uint32_t *slots;
+
+    add_many(live);
+    CHECK_EQ_I64(hotfn_live_order_slots(live, 0, dealt_first, 4), HOTFN_OK);
+    for (size_t i = 0; i < HFN_COUNT_OF(sizes); i++)
+        windows[i] = window_of(live, sizes[i], NULL);
+    slots = hotfn_live_slots(live, 0);
+    for (uint32_t i = 0; i < MANY; i++)
+        if (slots[i] != HOTFN_NO_SLOT)
+            sample_count(live, i % 4, 70, 70 + i % 4, slots[i], calls_of(i));
+    for (size_t i = 0; i < HFN_COUNT_OF(sizes); i++) {
+        check_top(windows[i], next(windows[i]), sizes[i]);
+        hotfn_window_destroy(windows[i]);
+    }
+    hotfn_live_close(live);
+}
+
+static void window_grows_with_modules_that_come(void)
+{
+    hotfn_live *live = empty_live();
+    hotfn_window *window = window_of(live, UINT32_MAX, NULL);
+
+    CHECK_EQ_U64(next(window).top_count, 0);
+    add_many(live);
+    sample_count(live, 0, 70, 70, 0, 6);
+    CHECK_EQ_U64(next(window).calls, 6);
+    add_many(live);
+    sample_count(live, 0, 70, 70, 467, 8); /* the second module's first */
+    sample_count(live, 0, 70, 70, 0, 2);
+    CHECK_EQ_U64(next(window).calls, 10);
+    CHECK_EQ_U64(at_rank(window, 0).module, 1);
+    CHECK_STR(at_rank(window, 0).name, "f0");
+    CHECK_EQ_U64(at_rank(window, 1).module, 0);
+    hotfn_window_destroy(window);
+    hotfn_live_close(live);
+}
+
+/* ---- Failures. */
+
+/* Whichever request fails: nothing is lost, and the next look has what this one could not show. */
+static void window_goes_on_where_memory_fails(void)
+{
+    for (size_t failed = 1; failed <= 2; failed++) {
+        hotfn_error err = HOTFN_ERROR_INIT;
+        hotfn_live *live = sample_live(NULL);
+        counting c;
+        hotfn_env env = counting_env(&c);
+        hotfn_window *window = window_of(live, UINT32_MAX, &env);
+        hotfn_record_function more = sample_function("more", 0x3000, HOTFN_STATE_HOOKED);
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+        uint32_t index;
+
+        sample_count(live, 0, 70, 70, 0, 3);
+        m.path = "libmore.so";
+        m.function_count = 1;
+        CHECK_EQ_I64(hotfn_live_add_module(live, &m, &more, &index, NULL), HOTFN_OK);
+        sample_count(live, 0, 70, 70, 3, 4);
+        c.fail_at = c.requests + failed;
+        c.fail_once = true;
+        CHECK_EQ_I64(hotfn_window_next(window, NULL, &err), HOTFN_E_NO_MEMORY);
+        CHECK_EQ_I64(err.status, HOTFN_E_NO_MEMORY);
+        CHECK_EQ_U64(next(window).calls, 7);
+        CHECK_STR(at_rank(window, 0).name, "more");
+        hotfn_window_destroy(window);
+        CHECK_EQ_U64(c.live_bytes, 0);
+        CHECK_EQ_I64(c.size_mismatches, 0);
+        hotfn_live_close(live);
+    }
+}
+
+static void window_refuses_what_it_does_not_know(void)
+{
+    hotfn_live *live = sample_live(NULL);
+    hotfn_window *window = window_of(live, 0, NULL);
+    hotfn_window_info info = { .size = sizeof info + 8 };
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+
+    CHECK_EQ_I64(hotfn_window_next(window, &info, NULL), HOTFN_E_OPTION);
+    sample_count(live, 0, 70, 70, 0, 1);
+    next(window);
+    f.size = 0;
+    CHECK_EQ_I64(hotfn_window_get(window, 0, &f, NULL), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_window_get(window, 0, NULL, NULL), HOTFN_OK);
+    hotfn_window_destroy(window);
+    hotfn_window_destroy(NULL);
+    hotfn_live_close(live);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(window_has_the_calls_since_it_began_of_all_threads),
+    CHECK_TEST(window_tells_all_of_a_function),
+    CHECK_TEST(window_keeps_the_largest_of_many),
+    CHECK_TEST(window_grows_with_modules_that_come),
+    CHECK_TEST(window_goes_on_where_memory_fails),
+    CHECK_TEST(window_refuses_what_it_does_not_know),
+};
+CHECK_MAIN(tests)

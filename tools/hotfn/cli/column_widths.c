@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines that fit a terminal: cut in the middle, for the end of a name tells as much as its begin, or broken between
+ * words, going on a little further to the right than they began. */
+#include "column_widths.h"
+
+#include <hotfn/exporters.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define FURTHER 4
+
+uint32_t fit_columns(void)
+{
+    struct winsize size;
+    return isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static bool begins_character(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80; /* a UTF-8 character is one */
+}
+
+static uint32_t characters(const char *text, size_t bytes)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < bytes && text[i]; i++) {
+        count += begins_character(text[i]);
+    }
+    return count;
+}
+
+void fit_cut(FILE *out, const char *text, uint32_t columns)
+{
+    uint32_t count = characters(text, SIZE_MAX), at = 0;
+    uint32_t head = count > columns ? columns / 2 : count;
+    uint32_t tail = count > columns ? count - (columns - head) + 1 : count;
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        at += begins_character(*text);
+        if (at <= head || at > tail) {
+            fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
+        } else if (at == head + 1 && begins_character(*text) && columns > 0) {
+            fputs("\xe2\x80\xa6", out);
+        }
+    }
+}
+
+void fit_name(FILE *out, const char *name, uint32_t columns)
+{
+    char folded[16384];
+    snprintf(folded, sizeof folded, "%s", name);
+    hotfn_fold_name(folded, columns);
+    fit_cut(out, strlen(name) < sizeof folded ? folded : name, columns);
+}
+
+/* A word that is longer than a line stays whole. */
+static void break_line(FILE *out, const char *line, uint32_t columns)
+{
+    uint32_t indent = (uint32_t)strspn(line, " "), column = 0;
+    while (*line) {
+        size_t blanks = strspn(line, " "), word = strcspn(line + blanks, " ");
+        uint32_t width = characters(line + blanks, word);
+        if (column > 0 && word > 0 && column + blanks + width > columns) {
+            fprintf(out, "\n%*s", (int)(indent + FURTHER), "");
+            column = indent + FURTHER;
+        } else if (word > 0) {
+            fprintf(out, "%*s", (int)blanks, "");
+            column += (uint32_t)blanks;
+        }
+        fwrite(line + blanks, 1, word, out);
+        column += width;
+        line += blanks + word;
+    }
+}
+
+static struct {
+    FILE *terminal; /* NULL: nothing is fitted */
+    char *text;
+    size_t bytes;
+} held;
+
+void fit_begin(void)
+{
+    FILE *memory = fit_columns() > 0 ? open_memstream(&held.text, &held.bytes) : NULL;
+    if (memory) {
+        held.terminal = stdout;
+        stdout = memory; /* "you can set" it: GNU C Library manual, 12.2 */
+    }
+}
+
+void fit_end(uint32_t keep)
+{
+    uint32_t columns = fit_columns();
+    if (!held.terminal) {
+        return;
+    }
+    fclose(stdout);
+    stdout = held.terminal;
+    held.terminal = NULL;
+    for (char *line = held.text, *end; line && *line; line = end + 1) {
+        end = line + strcspn(line, "\n");
+        bool is_last = *end == 0;
+        *end = 0;
+        if (characters(line, SIZE_MAX) <= columns) {
+            fputs(line, stdout);
+        } else if (keep > 0 && keep < columns && keep < strlen(line)) {
+            printf("%.*s", (int)keep, line);
+            fit_name(stdout, line + keep, columns - keep);
+        } else {
+            break_line(stdout, line, columns);
+        }
+        fputs(is_last ? "" : "\n", stdout);
+        if (is_last) {
+            break;
+        }
+    }
+    free(held.text);
+    held.text = NULL;
+}

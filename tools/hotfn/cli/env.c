@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* The env of the tools: a demangler, a reader of source lines, and decompressors where their
+ * libraries were there to build with and can be loaded. */
+#include "scan/source_lines.h"
+#include "commands.h"
+
+#if defined(HOTFN_HAVE_LZMA)
+#include <dlfcn.h>
+#include <lzma.h>
+#include <pthread.h>
+#include <string.h>
+
+/* liblzma is loaded when something is to be unpacked, as libdw is: few programs have .gnu_debugdata, and every
+ * verb would pay for it, in a virtual machine most of all for the CPUID of its choice of a CRC. */
+static struct {
+    __typeof__(lzma_stream_decoder) *stream_decoder;
+    __typeof__(lzma_code) *code;
+    __typeof__(lzma_end) *end;
+} lzma; /* end: NULL where it cannot be loaded */
+
+/* ISO C has no cast from an address of data to one of a function. */
+static bool take(void *library, const char *name, void *pointer)
+{
+    void *found = dlsym(library, name);
+
+    memcpy(pointer, &found, sizeof found);
+    return found != NULL;
+}
+
+static void load_lzma(void)
+{
+    void *library = dlopen("liblzma.so.5", RTLD_NOW);
+
+    if (!library || !take(library, "lzma_stream_decoder", &lzma.stream_decoder) ||
+        !take(library, "lzma_code", &lzma.code) || !take(library, "lzma_end", &lzma.end))
+        lzma.end = NULL;
+}
+
+/* .gnu_debugdata: one xz stream of unknown size; the buffer doubles up to max_bytes. */
+static void *unxz(const void *in, size_t in_bytes, size_t max_bytes, hotfn_realloc_fn grow,
+                  void *grow_user, size_t *out_bytes)
+{
+    lzma_stream stream = LZMA_STREAM_INIT;
+    size_t capacity = in_bytes < max_bytes / 8 ? in_bytes * 8 + 4096 : max_bytes;
+    uint8_t *out = grow(grow_user, NULL, 0, capacity);
+    lzma_ret answer = out ? lzma.stream_decoder(&stream, 256u << 20, 0) : LZMA_MEM_ERROR;
+    stream.next_in = in;
+    stream.avail_in = in_bytes;
+    while (answer == LZMA_OK) {
+        stream.next_out = out + stream.total_out;
+        stream.avail_out = capacity - (size_t)stream.total_out;
+        answer = lzma.code(&stream, LZMA_FINISH);
+        if (answer == LZMA_OK && stream.avail_out == 0) {
+            size_t more = capacity < max_bytes / 2 ? capacity * 2 : max_bytes;
+            uint8_t *larger = more > capacity ? grow(grow_user, out, capacity, more) : NULL;
+            if (!larger) {
+                break;
+            }
+            out = larger;
+            capacity = more;
+        } else if (answer == LZMA_OK && stream.avail_in == 0) {
+            break;
+        }
+    }
+    *out_bytes = (size_t)stream.total_out;
+    lzma.end(&stream);
+    if (answer != LZMA_STREAM_END && out) {
+        grow(grow_user, out, capacity, 0);
+        return NULL;
+    }
+    /* The library frees *out_bytes of what it gets. */
+    return out ? grow(grow_user, out, capacity, *out_bytes ? *out_bytes : 1) : NULL;
+}
+
+static void *decompress(void *user, int32_t compression, const void *in, size_t in_bytes,
+                        size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)user;
+    return compression == HOTFN_COMPRESSION_XZ && pthread_once(&once, load_lzma) == 0 && lzma.end
+               ? unxz(in, in_bytes, max_bytes, grow, grow_user, out_bytes)
+               : NULL;
+}
+#endif
+
+hotfn_env hotfn_tool_env(void)
+{
+    hotfn_env env = HOTFN_ENV_INIT;
+    env.demangle_fn = hotfn_tool_demangle;
+#if defined(HOTFN_HAVE_LZMA)
+    env.decompress_fn = decompress;
+#endif
+    env.line_fn = hotfn_tool_source_line;
+    env.frame_fn = hotfn_tool_source_frame;
+    return env;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* The words of the verbs that read one file and choose among its functions (list, scan). */
+#ifndef HOTFN_TOOL_FILE_WORDS_H
+#define HOTFN_TOOL_FILE_WORDS_H
+
+#include "scan/symbol_sources.h"
+#include "cli_options.h"
+
+enum { FILE_JSON = 768 }; /* no verb's own words are that high */
+
+/* In the table of words of a verb; -f and -x are its short ones. */
+#define FILE_WORDS                                                                                 \
+    { "function", required_argument, NULL, 'f' },                                                  \
+        { "match", required_argument, NULL, 'f' }, { "exclude", required_argument, NULL, 'x' },    \
+        SYMBOL_SOURCE_WORDS, WORDS_END
+
+/* What was asked for. */
+typedef struct file_wish {
+    hotfn_selection selection;
+    symbol_sources sources;
+    const char *file;
+    bool json;
+    const char **globs; /* room for the selection's */
+} file_wish;
+
+/* As words_read, with one operand; own has the verb's further words.  The caller gives *wish to
+ * file_words_finish in any case. */
+int file_words_read(file_wish *wish, const words *own, int argc, char **argv);
+void file_words_finish(file_wish *wish);
+
+/* A glob that matches nothing (NULL: each matches) is most often a slip of the pen: told, and false if
+ * none of the functions is left. */
+bool file_words_left(const char *of, const file_wish *wish, const char *unmatched,
+                     const uint8_t *selected, uint32_t count);
+
+#endif

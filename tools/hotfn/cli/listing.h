@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* What `symbols` and `list` share: opening a file, its facts, and text in JSON. */
+#ifndef HOTFN_TOOL_LISTING_H
+#define HOTFN_TOOL_LISTING_H
+
+#include "scan/symbol_sources.h"
+
+#include <hotfn.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* text in quotes.  Bytes that are no UTF-8 (a name may be anything) become U+FFFD. */
+void listing_json_text(FILE *out, const char *text);
+
+/* A file with its symbols; `listing_close` takes a zeroed one too. */
+typedef struct listing {
+    hotfn_env env; /* the tools' own, warnings to stderr */
+    hotfn_image *image;
+    hotfn_symbols *symbols;
+    hotfn_image_info info;
+    const char *format; /* of the file: "elf", "pe", "pdb", "gnu-ld-map" ... */
+} listing;
+
+bool listing_open(listing *l, const char *path, const symbol_sources *sources,
+                  hotfn_error *err);
+/* The same, but the file may hold symbols only (a PDB, a map): image is then NULL, info from the file. */
+bool listing_open_symbols(listing *l, const char *path, const symbol_sources *sources,
+                          hotfn_error *err);
+void listing_close(listing *l);
+
+/* 1,234,567 */
+const char *listing_grouped(uint64_t value, char out[32]);
+
+/* {"schema":"...","image":...,"format":...,"machine":...,"image_id":...,"id_kind":... (still
+ * open) */
+void listing_print_head(FILE *out, const listing *l, const char *schema);
+
+/* The readable form of name in text, its '@version' kept; name itself if it has none. */
+const char *listing_display(const listing *l, const char *name, char *text, size_t text_bytes);
+
+#endif

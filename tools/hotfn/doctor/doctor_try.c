@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* The checks of `hotfn doctor` that try what counting needs: change text, run new code, seal shared
+ * memory, and at last count the calls of this very program in a child. */
+#include "doctor.h"
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/membarrier.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- Memory: code that is written and run. */
+
+/* A private copy of a page of our own file, as text is mapped; NULL on failure. */
+static void *map_text_copy(size_t bytes)
+{
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    void *page = fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+    if (fd >= 0)
+        close(fd);
+    return page == MAP_FAILED ? NULL : page;
+}
+
+static bool write_by_protection(unsigned char *page, size_t bytes)
+{
+    if (mprotect(page, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+        return false;
+    page[0] ^= 0xff;
+    return mprotect(page, bytes, PROT_READ | PROT_EXEC) == 0;
+}
+
+static bool write_by_proc_mem(unsigned char *page)
+{
+    int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+    unsigned char changed = page[0] ^ 0xff;
+    bool good = fd >= 0 && pwrite(fd, &changed, 1, (off_t)(uintptr_t)page) == 1 &&
+                *(volatile unsigned char *)page == changed;
+
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+void doctor_try_text(doctor_finding *f)
+{
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *page = map_text_copy(bytes);
+
+    if (!page) {
+        doctor_say(f, "a file cannot be mapped executable (%s)", strerror(errno));
+        doctor_worsen(f, DOCTOR_PROBLEM, "run from a file system that is not mounted noexec");
+        return;
+    }
+    bool by_mem = write_by_proc_mem(page);
+    bool by_protection = write_by_protection(page, bytes);
+    munmap(page, bytes);
+    doctor_say(f, "writable while it stays executable: by mprotect %s, by /proc/self/mem %s",
+               by_protection ? "yes" : "no", by_mem ? "yes" : "no");
+    if (!by_mem && !by_protection)
+        doctor_worsen(f, DOCTOR_PROBLEM,
+                      "W^X forbids both ways: allow execmod (SELinux), or one of them, "
+                      "to the programs that shall be counted");
+}
+
+void doctor_try_new_code(doctor_finding *f)
+{
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool good = page != MAP_FAILED && mprotect(page, bytes, PROT_READ | PROT_EXEC) == 0;
+
+    doctor_say(f, "memory that was written %s be made executable", good ? "can" : "cannot");
+    if (!good)
+        doctor_worsen(f, DOCTOR_PROBLEM,
+                      "allow execmem (SELinux) to the programs that shall be counted");
+}
+
+void doctor_try_shared_memory(doctor_finding *f)
+{
+    int fd = memfd_create("hotfn-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    bool sealed = fd >= 0 && ftruncate(fd, 4096) == 0 &&
+                  fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0 && ftruncate(fd, 0) != 0;
+
+    doctor_say(f, "memfd %s, seals %s", fd >= 0 ? "yes" : strerror(errno), sealed ? "yes" : "no");
+    if (!sealed)
+        doctor_worsen(f, DOCTOR_WARNING,
+                      "use `hotfn run --durable`: the record is then kept in its file");
+    if (fd >= 0)
+        close(fd);
+}
+
+void doctor_try_membarrier(doctor_finding *f)
+{
+    long known = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+    bool good = known >= 0 && (known & MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
+
+    doctor_say(f, "core serialising membarrier %s", good ? "yes" : "no");
+    if (!good)
+        doctor_worsen(f, DOCTOR_WARNING,
+                      "hooks set while threads run are then synchronised by stopping them");
+}
+
+/* ---- The proof: `hotfn run` of this very program, which then calls hotfn_version. */
+
+static const char proof_function[] = "hotfn_version";
+
+/* The calls of the proof function, or of any if the program has no names. */
+static uint64_t calls_in(const char *path)
+{
+    hotfn_record *record;
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    uint64_t calls = 0;
+
+    if (hotfn_record_open(&record, path, NULL, NULL) != HOTFN_OK)
+        return 0;
+    for (uint32_t i = 0; hotfn_record_get_function(record, i, &f) == HOTFN_OK; i++)
+        if (strcmp(f.name, proof_function) == 0 || strchr(f.name, '+'))
+            calls += f.calls;
+    hotfn_record_close(record);
+    return calls;
+}
+
+static void run_ourselves(const char *record)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    self[n > 0 ? n : 0] = 0;
+    dup2(nothing, STDOUT_FILENO);
+    execl(self, "hotfn", "run", "-q", "--no-cache", "-o", record, "--", self, "--version",
+          (char *)NULL);
+    _exit(127);
+}
+
+void doctor_try_proof(doctor_finding *f)
+{
+    char folder[] = "/tmp/hotfn-doctor-XXXXXX", record[64];
+    int status = -1;
+
+    if (!mkdtemp(folder)) {
+        doctor_say(f, "%s: %s", folder, strerror(errno));
+        doctor_worsen(f, DOCTOR_WARNING, "make /tmp writable: without it nothing was proven");
+        return;
+    }
+    snprintf(record, sizeof record, "%s/proof.hfr", folder);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        run_ourselves(record);
+    bool ended = child > 0 && waitpid(child, &status, 0) == child && status == 0;
+    uint64_t calls = ended ? calls_in(record) : 0;
+    unlink(record);
+    rmdir(folder);
+    if (calls > 0) {
+        doctor_say(f, "hotfn ran hotfn, and its calls were counted");
+        return;
+    }
+    if (ended)
+        doctor_say(f, "hotfn ran hotfn, but nothing was counted");
+    else if (WIFSIGNALED(status))
+        doctor_say(f, "hotfn ran hotfn: signal %d ended it", WTERMSIG(status));
+    else
+        doctor_say(f, "hotfn ran hotfn: it failed with status %d", WEXITSTATUS(status));
+    doctor_worsen(f, DOCTOR_PROBLEM,
+                  "see the problems above; if there is none, please report this");
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn export`: a record in a format that other programs open. */
+#include "cli/commands.h"
+#include "cli/cli_options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct export_options {
+    const char *format, *output;
+    hotfn_export_options export;
+    uint32_t process, thread;
+    bool raw, list;
+} export_options;
+
+enum { LIST = 256, RAW, MANGLED, PROCESS, THREAD, BY };
+
+static const struct option table[] = {
+    { "format", required_argument, NULL, 'F' },
+    { "output", required_argument, NULL, 'o' },
+    { "match", required_argument, NULL, 'f' },
+    { "list", no_argument, NULL, LIST },
+    { "raw", no_argument, NULL, RAW },
+    { "mangled", no_argument, NULL, MANGLED },
+    { "process", required_argument, NULL, PROCESS },
+    { "thread", required_argument, NULL, THREAD },
+    { "by", required_argument, NULL, BY },
+    WORDS_END,
+};
+
+static const char usage[] =
+    "usage: hotfn export [options] [RECORD]\n"
+    "  -F, --format NAME  one of those that --list names [by the ending of -o]\n"
+    "  -o, --output FILE  instead of stdout\n"
+    "  -f, --match GLOB   only functions with a name that matches, where the format is flat\n"
+    "      --process PID  only what this process called; --thread TID: only this thread\n"
+    "      --by ORDER     what comes first, and what stacks weigh: calls, self, total, max or\n"
+    "                     alloc (bytes allocated) [self if the run was timed, else calls]\n"
+    "      --raw          leave the hooks' own cost in the times\n"
+    "      --mangled      show the linker's names\n"
+    "      --list         the formats, and what each needs\n"
+    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
+
+static void list_formats(void)
+{
+    hotfn_exporter_info e = HOTFN_EXPORTER_INFO_INIT;
+    for (uint32_t i = 0; i < hotfn_exporter_count(); i++) {
+        hotfn_exporter_get(i, &e);
+        printf("%-11s %-17s %-15s %s\n", e.name, e.extension,
+               e.needs & HOTFN_NEEDS_EVENTS  ? "entries, exits"
+               : e.needs & HOTFN_NEEDS_TREE  ? "call tree"
+               : e.needs & HOTFN_NEEDS_TIMES ? "times"
+                                             : "counts",
+               e.about);
+    }
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+    return length > end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* The format whose ending is the longest that the file's name has. */
+static const char *format_of(const char *file)
+{
+    hotfn_exporter_info e = HOTFN_EXPORTER_INFO_INIT;
+    const char *found = NULL;
+    size_t longest = 0;
+    for (uint32_t i = 0; file && i < hotfn_exporter_count(); i++) {
+        hotfn_exporter_get(i, &e);
+        if (ends_with(file, e.extension) && strlen(e.extension) > longest) {
+            found = e.name;
+            longest = strlen(e.extension);
+        }
+    }
+    return found;
+}
+
+/* Not half a file; a device or a pipe is somebody else's and stays. */
+static void remove_half(const char *path)
+{
+    struct stat file;
+    if (lstat(path, &file) == 0 && S_ISREG(file.st_mode)) {
+        unlink(path);
+    }
+}
+
+typedef struct output {
+    const char *path; /* NULL: stdout */
+    FILE *file;       /* opened by the first bytes: what is refused leaves a file as it was */
+    int error;        /* errno of what failed first */
+} output;
+
+static int32_t write_out(void *user, const void *bytes, size_t count)
+{
+    output *o = user;
+    if (!o->file) {
+        o->file = o->path ? fopen(o->path, "we") : stdout;
+    }
+    if (o->file && fwrite(bytes, 1, count, o->file) == count) {
+        return 0;
+    }
+    o->error = errno;
+    return -1;
+}
+
+static void close_out(const char *of, output *o, bool whole)
+{
+    bool opened = o->file != NULL;
+    if (!o->path) {
+        return; /* of stdout main says what failed */
+    }
+    if (opened && fclose(o->file) != 0 && !o->error) {
+        o->error = errno;
+    }
+    if (o->error) {
+        fprintf(stderr, "hotfn %s: %s: %s: %s\n", of, o->path,
+                opened ? "could not be written whole" : "cannot be written", strerror(o->error));
+    }
+    if (opened && (o->error || !whole)) {
+        remove_half(o->path);
+    }
+}
+
+int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,
+                      const hotfn_export_options *options, const char *path)
+{
+    hotfn_env env = hotfn_tool_env();
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    output out = { .path = path && strcmp(path, "-") != 0 ? path : NULL };
+    hotfn_record_get_info(record, &info);
+    if (out.path && words_overwrites(of, out.path, info.path)) {
+        return TOOL_FAILED;
+    }
+    hotfn_status s = hotfn_export(record, format, options, write_out, &out, &env, &err);
+    close_out(of, &out, s == HOTFN_OK);
+    if (s == HOTFN_OK && !out.error) {
+        return TOOL_OK;
+    }
+    if (!out.error) {
+        hotfn_tool_fail(of, &err);
+    }
+    /* wrong words name no file */
+    return (s == HOTFN_E_NOT_FOUND || s == HOTFN_E_OPTION) && !err.file[0] ? TOOL_USAGE
+                                                                           : TOOL_FAILED;
+}
+
+void hotfn_tool_tell_times(const char *of, const char *path, const hotfn_record *record)
+{
+    hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+    hotfn_record_get_time_info(record, &info);
+    if (info.note[0]) {
+        fprintf(stderr, "hotfn %s: %s: offset %" PRIu64 ": %s\n", of, path, info.note_offset,
+                info.note);
+    }
+}
+
+hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid, uint32_t tid)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_record *record;
+    if (hotfn_record_open(&record, path, NULL, &err) != HOTFN_OK) {
+        hotfn_tool_fail(of, &err);
+        return NULL;
+    }
+    if (pid && hotfn_record_choose_process(record, pid) != HOTFN_OK) {
+        fprintf(stderr, "hotfn %s: %s: no process %u in this record (hotfn info lists them)\n", of,
+                path, pid);
+        hotfn_record_close(record);
+        return NULL;
+    }
+    if (tid && hotfn_record_choose_thread(record, tid) != HOTFN_OK) {
+        fprintf(stderr, "hotfn %s: %s: no thread %u there (hotfn info lists them)\n", of, path,
+                tid);
+        hotfn_record_close(record);
+        return NULL;
+    }
+    hotfn_tool_tell_times(of, path, record);
+    return record;
+}
+
+static const char *take(void *user, int word, const char *argument)
+{
+    export_options *o = user;
+    switch (word) {
+    case 'F': o->format = argument; return NULL;
+    case 'o': o->output = argument; return NULL;
+    case 'f': o->export.match = argument; return NULL;
+    case LIST: o->list = true; return NULL;
+    case RAW: o->raw = true; return NULL;
+    case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
+    case PROCESS:
+        return words_u32(argument, 1, UINT32_MAX, &o->process) ? NULL : "the number of a process";
+    case THREAD:
+        return words_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
+    default: return words_order(argument, &o->export.by);
+    }
+}
+
+int hotfn_verb_export(int argc, char **argv)
+{
+    export_options o = { .export = HOTFN_EXPORT_OPTIONS_INIT };
+    const words w = { usage, "F:o:f:", table, take, &o, 0, 1 };
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
+    }
+    if (o.list) {
+        list_formats();
+        return TOOL_OK;
+    }
+    o.format = o.format ? o.format : format_of(o.output);
+    if (!o.format) {
+        fputs("hotfn export: which format? name it with -F (hotfn export --list)\n", stderr);
+        return TOOL_USAGE;
+    }
+    const char *path = words_record(argv[0], usage, argc, argv);
+    if (!path) {
+        return TOOL_USAGE;
+    }
+    hotfn_record *record = hotfn_tool_record("export", path, o.process, o.thread);
+    if (!record) {
+        return TOOL_FAILED;
+    }
+    hotfn_record_choose_raw(record, o.raw);
+    status = hotfn_tool_export("export", record, o.format, &o.export, o.output);
+    hotfn_record_close(record);
+    return status;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn merge`: several runs as one record. */
+#include "cli/commands.h"
+#include "cli/cli_options.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+static const char usage[] = "usage: hotfn merge [--mode MODE] -o FILE RECORD ...\n"
+                            "  -o, --output FILE  the new record\n"
+                            "      --mode MODE    sum, mean, min or max of each function [sum]\n";
+
+typedef struct choices {
+    const char *output;
+    uint32_t mode;
+} choices;
+
+static const char *take(void *user, int word, const char *argument)
+{
+    static const char *const modes[] = { "sum", "mean", "min", "max" };
+    choices *c = user;
+    if (word == 'o') {
+        c->output = argument;
+        return NULL;
+    }
+    c->mode = words_one_of(argument, modes, 4);
+    return c->mode < 4 ? NULL : "sum, mean, min or max";
+}
+
+/* Before the merge, whose output may be one of them. */
+static uint32_t count_timed(char **paths, uint32_t count, uint32_t *sampled)
+{
+    uint32_t timed = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
+        hotfn_record *record = NULL;
+        if (hotfn_record_open(&record, paths[i], NULL, NULL) == HOTFN_OK) {
+            hotfn_record_get_time_info(record, &info);
+            hotfn_tool_tell_times("merge", paths[i], record);
+        }
+        hotfn_record_close(record);
+        timed += info.flags != 0;
+        *sampled += (info.flags & HOTFN_TIMING_SAMPLED) != 0;
+    }
+    return timed;
+}
+
+int hotfn_verb_merge(int argc, char **argv)
+{
+    static const struct option table[] = {
+        { "output", required_argument, NULL, 'o' },
+        { "mode", required_argument, NULL, 'm' },
+        WORDS_END,
+    };
+    hotfn_error err = HOTFN_ERROR_INIT;
+    choices c = { NULL, HOTFN_MERGE_SUM };
+    const words w = { usage, "o:", table, take, &c, 1, INT_MAX };
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
+    }
+    if (!c.output) {
+        return words_misused(argv[0], usage, "-o is missing");
+    }
+    uint32_t count = (uint32_t)(argc - optind);
+    uint32_t sampled = 0, timed = count_timed(argv + optind, count, &sampled);
+    if (hotfn_record_merge((const char *const *)argv + optind, count, c.output, c.mode, NULL,
+                           &err) != HOTFN_OK) {
+        return hotfn_tool_fail("merge", &err);
+    }
+    if (timed > 0 && timed < count) { /* times of some runs only would be no sum */
+        fprintf(stderr, "hotfn merge: only %u of %u records %s timed: calls alone are merged\n",
+                timed, count, timed == 1 ? "was" : "were");
+    }
+    if (timed == count && sampled > 0 && sampled < count) {
+        fprintf(
+            stderr,
+            "hotfn merge: %u of %u records timed a sample of the calls: estimates are among the "
+            "merged times\n",
+            sampled, count);
+    }
+    return TOOL_OK;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn open`: the record as a page, shown in the desktop's browser where there is one; the page's
+ * path is printed either way. */
+#include "cli/commands.h"
+#include "cli/cli_options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: hotfn open [-o FILE] [--print] [RECORD]\n"
+    "  -o, --output FILE  keep the page there [a new file in $TMPDIR or /tmp]\n"
+    "      --print        only write the page and print its path\n"
+    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
+
+typedef struct choices {
+    const char *output;
+    bool print;
+} choices;
+
+static const char *take(void *user, int word, const char *argument)
+{
+    choices *c = user;
+    if (word == 'o') {
+        c->output = argument;
+    } else {
+        c->print = true;
+    }
+    return NULL;
+}
+
+/* A file of our own that nobody else could have put there. */
+static bool new_page(char *path, size_t bytes)
+{
+    const char *folder = getenv("TMPDIR");
+    snprintf(path, bytes, "%s/hotfn-XXXXXX.html", folder && folder[0] ? folder : "/tmp");
+    int fd = mkstemps(path, 5);
+    if (fd < 0) {
+        fprintf(stderr, "hotfn open: %s: cannot be made: %s; name a page with -o\n", path,
+                strerror(errno));
+        return false;
+    }
+    close(fd);
+    return true;
+}
+
+static bool has_desktop(void)
+{
+    const char *x = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
+    return (x && x[0]) || (wayland && wayland[0]);
+}
+
+/* Not waited for: it stays as long as it likes. */
+static void show(const char *path)
+{
+    fflush(stdout);
+    if (fork() == 0) {
+        setsid();
+        execlp("xdg-open", "xdg-open", path, (char *)NULL);
+        fputs("hotfn open: xdg-open is not there: open the file in a browser\n", stderr);
+        _exit(0);
+    }
+}
+
+static int write_page(const char *record_path, const char *page)
+{
+    hotfn_record *record = hotfn_tool_record("open", record_path, 0, 0);
+    if (!record) {
+        return TOOL_FAILED;
+    }
+    int status = hotfn_tool_export("open", record, "html", NULL, page);
+    hotfn_record_close(record);
+    return status;
+}
+
+int hotfn_verb_open(int argc, char **argv)
+{
+    static const struct option table[] = {
+        { "output", required_argument, NULL, 'o' },
+        { "print", no_argument, NULL, 'p' },
+        WORDS_END,
+    };
+    choices c = { 0 };
+    const words w = { usage, "o:", table, take, &c, 0, 1 };
+    char page[4096];
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
+    }
+    const char *path = words_record(argv[0], usage, argc, argv);
+    if (!path) {
+        return TOOL_USAGE;
+    }
+    if (c.output) {
+        snprintf(page, sizeof page, "%s", c.output);
+    } else if (!new_page(page, sizeof page)) {
+        return TOOL_FAILED;
+    }
+    status = write_page(path, page);
+    if (status == TOOL_OK) {
+        printf("%s\n", page);
+        if (!c.print && has_desktop()) {
+            show(page);
+        }
+    } else if (!c.output) {
+        unlink(page);
+    }
+    return status;
+}

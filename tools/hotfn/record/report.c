@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn report`: the hot functions of a record, live, finished or killed. */
+#include "cli/column_widths.h"
+#include "scan/source_lines.h"
+#include "cli/commands.h"
+#include "cli/cli_options.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct report_options {
+    const char *format, *output, *color;
+    hotfn_export_options export;
+    uint32_t process, thread;
+    bool limit_given, main_process, raw;
+} report_options;
+
+enum {
+    JSON = 256,
+    CSV,
+    REFUSED,
+    MANGLED,
+    COLOR,
+    PROCESS,
+    THREAD,
+    BY,
+    RAW,
+    EDGES,
+    NO_LINES,
+    SYMBOL_DIR
+};
+
+static const struct option table[] = {
+    { "json", no_argument, NULL, JSON },
+    { "csv", no_argument, NULL, CSV },
+    { "format", required_argument, NULL, 'F' },
+    { "limit", required_argument, NULL, 'n' },
+    { "refused", no_argument, NULL, REFUSED },
+    { "mangled", no_argument, NULL, MANGLED },
+    { "color", required_argument, NULL, COLOR },
+    { "process", required_argument, NULL, PROCESS },
+    { "thread", required_argument, NULL, THREAD },
+    { "output", required_argument, NULL, 'o' },
+    { "match", required_argument, NULL, 'f' },
+    { "by", required_argument, NULL, BY },
+    { "raw", no_argument, NULL, RAW },
+    { "edges", no_argument, NULL, EDGES },
+    { "no-lines", no_argument, NULL, NO_LINES },
+    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
+    WORDS_END,
+};
+
+static const char usage[] =
+    "usage: hotfn report [options] [RECORD]\n"
+    "  -f, --match GLOB   only functions with a name that matches\n"
+    "  -n, --limit N      at most N functions [30 in the table, else all]; 0 is all\n"
+    "      --json, --csv  instead of the table; -F, --format NAME: table, json, csv\n"
+    "      --refused      list what could not be hooked, with the reasons\n"
+    "      --mangled      show the linker's names\n"
+    "      --process PID  only what this process called; 'main': not its forked children\n"
+    "      --thread TID   only what this thread called (hotfn info lists them)\n"
+    "      --by ORDER     calls, self, total, max or alloc [self if the run was timed, else calls]\n"
+    "      --raw          leave the hooks' own cost in the times\n"
+    "      --edges        also list who called whom (table, json)\n"
+    "      --no-lines     do not look for source lines\n"
+    "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
+    "      --color WHEN   auto, always, never\n"
+    "  -o, --output FILE  instead of stdout\n"
+    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
+
+static const char *take_color(report_options *o, const char *when)
+{
+    static const char *const whens[] = { "auto", "always", "never" };
+    o->color = when;
+    return words_one_of(when, whens, 3) < 3 ? NULL : "auto, always or never";
+}
+
+static const char *take_process(report_options *o, const char *argument)
+{
+    o->main_process = strcmp(argument, "main") == 0;
+    return o->main_process || words_u32(argument, 1, UINT32_MAX, &o->process)
+               ? NULL
+               : "the number of a process, nor 'main'";
+}
+
+static const char *take(void *user, int word, const char *argument)
+{
+    report_options *o = user;
+    switch (word) {
+    case JSON: o->format = "json"; return NULL;
+    case CSV: o->format = "csv"; return NULL;
+    case 'F': o->format = argument; return NULL;
+    case 'f': o->export.match = argument; return NULL;
+    case 'o': o->output = argument; return NULL;
+    case REFUSED: o->export.flags |= HOTFN_EXPORT_REFUSED; return NULL;
+    case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
+    case COLOR: return take_color(o, argument);
+    case PROCESS: return take_process(o, argument);
+    case THREAD:
+        return words_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
+    case 'n': o->limit_given = true; return words_limit(argument, &o->export.limit);
+    case BY: return words_order(argument, &o->export.by);
+    case RAW: o->raw = true; return NULL;
+    case NO_LINES: o->export.flags |= HOTFN_EXPORT_NO_LINES; return NULL;
+    case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "kept: there is no memory";
+    default: o->export.flags |= HOTFN_EXPORT_EDGES; return NULL;
+    }
+}
+
+/* no-color.org: NO_COLOR, not empty, wins; a dumb terminal has none. */
+static bool wants_color(const report_options *o)
+{
+    const char *no = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+    if (strcmp(o->color, "auto") != 0) {
+        return strcmp(o->color, "always") == 0;
+    }
+    return !o->output && isatty(1) && !(no && no[0]) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+static uint32_t terminal_width(const report_options *o)
+{
+    return o->output ? 0 : fit_columns();
+}
+
+int hotfn_verb_report(int argc, char **argv)
+{
+    report_options o = { .format = "table", .color = "auto", .export = HOTFN_EXPORT_OPTIONS_INIT };
+    const words w = { usage, "f:n:F:o:", table, take, &o, 0, 1 };
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
+    }
+    const char *path = words_record(argv[0], usage, argc, argv);
+    if (!path) {
+        return TOOL_USAGE;
+    }
+    hotfn_record *record = hotfn_tool_record("report", path, o.process, o.thread);
+    if (!record) {
+        return TOOL_FAILED;
+    }
+    if (o.main_process) {
+        hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+        hotfn_record_get_info(record, &info);
+        hotfn_record_choose_process(record, info.pid);
+    }
+    hotfn_record_choose_raw(record, o.raw);
+    o.export.flags |= wants_color(&o) ? HOTFN_EXPORT_COLOR : 0;
+    o.export.width = terminal_width(&o);
+    if (!o.limit_given && strcmp(o.format, "table") == 0) {
+        o.export.limit = 30;
+    }
+    status = hotfn_tool_export("report", record, o.format, &o.export, o.output);
+    hotfn_record_close(record);
+    return status;
+}

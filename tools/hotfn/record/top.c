@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn top`: what a program calls now.  Plain ANSI on any terminal; --once for scripts. */
+#include "top.h"
+#include "cli/cli_options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SHORTEST_S 0.1
+#define LONGEST_S 60.0
+
+static struct termios terminal_before;
+static bool terminal_changed;
+static volatile sig_atomic_t wants_out;
+
+static const char usage[] =
+    "usage: hotfn top [options] [PID|RECORD]\n"
+    "  -d, --interval S     seconds between looks [1]\n"
+    "      --by ORDER       rate, calls, self, total or alloc [rate]\n"
+    "  -f, --filter TEXT    only functions with this in their name\n"
+    "      --threads        threads instead of functions\n"
+    "      --once           look once (twice if it runs, for the rates) and print\n"
+    "      --json           with --once: hotfn.top/1\n"
+    "Without PID or RECORD: hotfn.hfr in this folder, where hotfn run has it.\n";
+
+/* ---- The terminal. */
+
+static void restore_terminal(void)
+{
+    if (terminal_changed) {
+        terminal_changed = false;
+        fputs("\033[?25h\033[?1049l", stdout);
+        fflush(stdout);
+        tcsetattr(0, TCSANOW, &terminal_before);
+    }
+}
+
+static void on_signal(int signal)
+{
+    wants_out = signal;
+}
+
+static bool prepare_terminal(void)
+{
+    struct sigaction action = { .sa_handler = on_signal };
+    struct termios raw;
+    if (!isatty(0) || !isatty(1) || tcgetattr(0, &terminal_before) != 0) {
+        fputs("hotfn top: this is no terminal: use --once\n", stderr);
+        return false;
+    }
+    raw = terminal_before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 0;
+    raw.c_cc[VTIME] = 0;
+    tcsetattr(0, TCSANOW, &raw);
+    terminal_changed = true;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    fputs("\033[?1049h\033[?25l\033[2J", stdout);
+    return true;
+}
+
+static void get_size(uint32_t *columns, uint32_t *lines)
+{
+    struct winsize size;
+    bool known = ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
+    *columns = known ? size.ws_col : 80;
+    *lines = known ? size.ws_row : 24;
+}
+
+/* ---- Keys. */
+
+static void type(top_view *v, int key)
+{
+    size_t length = strlen(v->filter);
+    if (key == '\n' || key == '\r' || key == 27) {
+        v->typing = false;
+        if (key == 27) {
+            v->filter[0] = 0;
+        }
+    } else if ((key == 127 || key == 8) && length > 0) {
+        v->filter[length - 1] = 0;
+    } else if (isprint(key) && length + 1 < sizeof v->filter) {
+        v->filter[length] = (char)key;
+        v->filter[length + 1] = 0;
+    }
+}
+
+static void change_interval(top_view *v, double factor)
+{
+    double s = v->interval_s * factor;
+    v->interval_s = s < SHORTEST_S ? SHORTEST_S : s > LONGEST_S ? LONGEST_S : s;
+}
+
+/* False: leave. */
+static bool take_key(top_view *v, int key)
+{
+    if (v->typing) {
+        type(v, key);
+        return true;
+    }
+    switch (key) {
+    case 'q': return false;
+    case 'r': v->by = TOP_BY_RATE; break;
+    case 'c': v->by = TOP_BY_CALLS; break;
+    case 's': v->by = TOP_BY_SELF; break;
+    case 't': v->by = TOP_BY_TOTAL; break;
+    case 'a': v->by = TOP_BY_ALLOC; break;
+    case 'T': v->threads = !v->threads; break;
+    case 'f':
+    case ' ': v->frozen = !v->frozen; break;
+    case '/':
+        v->typing = true;
+        v->filter[0] = 0;
+        break;
+    case '+': change_interval(v, 0.5); break;
+    case '-': change_interval(v, 2); break;
+    case 'j': v->scroll++; break;
+    case 'k': v->scroll -= v->scroll > 0; break;
+    default: break;
+    }
+    return true;
+}
+
+/* Wait for a key, at most so long: 1 a key came, 0 time is over, -1 leave. */
+static int wait_for_key(top_view *v, double seconds)
+{
+    struct pollfd in = { .fd = 0, .events = POLLIN };
+    unsigned char key;
+    int ready = poll(&in, 1, (int)(seconds * 1000));
+    if (wants_out || (ready < 0 && errno != EINTR)) {
+        return -1;
+    }
+    if (ready <= 0) {
+        return 0;
+    }
+    if (read(0, &key, 1) != 1) {
+        return -1; /* the terminal is gone */
+    }
+    return take_key(v, key) ? 1 : -1;
+}
+
+/* ---- Looks. */
+
+typedef struct looks {
+    top_sample now, before;
+    bool has_before;
+} looks;
+
+static bool look_again(looks *l, const char *path)
+{
+    top_sample next;
+    if (!top_look(&next, path, &l->now)) {
+        return false;
+    }
+    if (l->has_before) {
+        top_forget(&l->before);
+    }
+    l->before = l->now;
+    l->now = next;
+    l->has_before = true;
+    return true;
+}
+
+static void forget(looks *l)
+{
+    top_forget(&l->now);
+    if (l->has_before) {
+        top_forget(&l->before);
+    }
+}
+
+static double clock_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Show, and handle keys until the next look is due; false: leave. */
+static bool show_until_due(looks *l, top_view *v)
+{
+    double due = clock_s() + v->interval_s;
+    uint32_t columns, lines;
+    for (;;) {
+        double left = due - clock_s();
+        get_size(&columns, &lines);
+        top_show(&l->now, l->has_before ? &l->before : NULL, v, columns, lines);
+        int came = wait_for_key(v, left > 0 ? left : 0);
+        if (came < 0) {
+            return false;
+        }
+        if (came == 0 && !v->frozen) {
+            return true;
+        }
+        due = v->frozen && came == 0 ? clock_s() + v->interval_s : due;
+    }
+}
+
+static int watch(looks *l, top_view *v, const char *path)
+{
+    bool well = true;
+    if (!prepare_terminal()) {
+        return TOOL_FAILED;
+    }
+    while (show_until_due(l, v)) {
+        if (l->now.info.state == HOTFN_RECORD_LIVE && !look_again(l, path)) {
+            well = false; /* said why, below the restored screen too */
+            break;
+        }
+    }
+    restore_terminal();
+    return well ? TOOL_OK : TOOL_FAILED;
+}
+
+static int once(looks *l, const top_view *v, const char *path, bool json)
+{
+    struct timespec wait = { (time_t)v->interval_s,
+                             (long)((v->interval_s - (double)(time_t)v->interval_s) * 1e9) };
+    if (l->now.info.state == HOTFN_RECORD_LIVE) {
+        nanosleep(&wait, NULL);
+        if (!look_again(l, path)) {
+            return TOOL_FAILED;
+        }
+    }
+    if (json) {
+        top_show_json(&l->now, l->has_before ? &l->before : NULL, v);
+    } else {
+        top_print(&l->now, l->has_before ? &l->before : NULL, v);
+    }
+    return TOOL_OK;
+}
+
+/* ---- Options. */
+
+enum { BY = 256, THREADS, ONCE, JSON };
+
+typedef struct choices {
+    top_view view;
+    bool once, json;
+} choices;
+
+static const char *take(void *user, int word, const char *argument)
+{
+    choices *c = user;
+    top_view *v = &c->view;
+    char *end;
+    switch (word) {
+    case 'd':
+        v->interval_s = strtod(argument, &end);
+        return *end == 0 && v->interval_s >= SHORTEST_S && v->interval_s <= LONGEST_S
+                   ? NULL
+                   : "a number of seconds from 0.1 to 60";
+    case 'f': snprintf(v->filter, sizeof v->filter, "%s", argument); return NULL;
+    case THREADS: v->threads = true; return NULL;
+    case ONCE: c->once = true; return NULL;
+    case JSON: c->json = true; return NULL;
+    default:
+        v->by = words_one_of(argument, top_orders, TOP_ORDERS);
+        return v->by < TOP_ORDERS ? NULL : "rate, calls, self, total or alloc";
+    }
+}
+
+int hotfn_verb_top(int argc, char **argv)
+{
+    static const struct option table[] = {
+        { "interval", required_argument, NULL, 'd' },
+        { "by", required_argument, NULL, BY },
+        { "filter", required_argument, NULL, 'f' },
+        { "threads", no_argument, NULL, THREADS },
+        { "once", no_argument, NULL, ONCE },
+        { "json", no_argument, NULL, JSON },
+        WORDS_END,
+    };
+    const char *no = getenv("NO_COLOR");
+    choices c = { .view = { .interval_s = 1, .color = !(no && no[0]) } };
+    const words w = { usage, "d:f:", table, take, &c, 0, 1 };
+    char path[4096];
+    looks l = { 0 };
+    int status = words_read(&w, argc, argv);
+    if (status >= 0) {
+        return status;
+    }
+    if (c.json && !c.once) {
+        fputs("hotfn top: --json only with --once\n", stderr);
+        return TOOL_USAGE;
+    }
+    const char *named = words_record(argv[0], usage, argc, argv);
+    if (!named) {
+        return TOOL_USAGE;
+    }
+    if (!top_find(named, path, sizeof path) || !top_look(&l.now, path, NULL)) {
+        return TOOL_FAILED;
+    }
+    status = c.once ? once(&l, &c.view, path, c.json) : watch(&l, &c.view, path);
+    forget(&l);
+    return status;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* One screen of the live view, and the same as JSON (hotfn.top/1).  A screen is put together first
+ * and written at once, so that it does not flicker. */
+#include "top.h"
+
+#include "cli/budget_words.h"
+#include "cli/column_widths.h"
+#include "cli/listing.h"
+#include "cli/cli_options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *name_of(const top_sample *s, const top_view *view, uint32_t index, char *out,
+                           size_t bytes)
+{
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
+    if (view->threads) {
+        hotfn_record_get_thread(s->record, index, &t);
+        snprintf(out, bytes, "%.16s (tid %" PRIu32 ")", t.name, t.tid);
+        return out;
+    }
+    hotfn_record_get_function(s->record, index, &f);
+    return hotfn_tool_demangle(NULL, f.name, out, bytes) > 0 ? out : f.name;
+}
+
+static const char *time_text(uint64_t ns, char out[32])
+{
+    double s = (double)ns / 1e9;
+    snprintf(out, 32,
+             s >= 1      ? "%.2f s"
+             : s >= 1e-3 ? "%.2f ms"
+             : s >= 1e-6 ? "%.2f us"
+                         : "%.0f ns",
+             s >= 1      ? s
+             : s >= 1e-3 ? s * 1e3
+             : s >= 1e-6 ? s * 1e6
+                         : s * 1e9);
+    return out;
+}
+
+static const char *bytes_text(uint64_t bytes, char out[32])
+{
+    static const char units[] = "kMGT";
+    double value = (double)bytes;
+    int unit = -1;
+    while (value >= 999.5 && unit < 3) {
+        value /= 1000;
+        unit++;
+    }
+    if (unit < 0) {
+        snprintf(out, 32, "%.0f B", value);
+    } else {
+        snprintf(out, 32, "%.*f %cB",
+                 value < 9.995   ? 2
+                 : value < 99.95 ? 1
+                                 : 0,
+                 value, units[unit]);
+    }
+    return out;
+}
+
+/* How many functions are watched less closely than was asked for, now. */
+static void put_budget(FILE *out, const top_sample *s, uint32_t columns)
+{
+    char line[400];
+    watched_less w;
+    if (s->budget.share_ppm == 0) {
+        return;
+    }
+    w = budget_count_watched(s->record);
+    snprintf(line, sizeof line,
+             "budget %.4g%%: hooks took %.2f%%; unhooked now: %" PRIu32 ", timed less: %" PRIu32
+             "%s%s",
+             (double)s->budget.share_ppm / 1e4, 100 * budget_taken(&s->budget), w.unhooked,
+             w.timed_less, s->budget.note[0] ? "; NOT KEPT: " : "", s->budget.note);
+    fit_cut(out, line, columns);
+}
+
+static void put_head(FILE *out, const top_sample *s, const top_view *view, uint32_t columns)
+{
+    char line[600], grouped[32], pid[32];
+    uint64_t calls = 0;
+    for (uint32_t i = 0; i < s->info.thread_count; i++) {
+        calls += s->thread_calls[i];
+    }
+    snprintf(pid, sizeof pid, "  pid %" PRIu32, s->info.pid);
+    snprintf(line, sizeof line, "hotfn top  %s%s  %.300s", hotfn_record_state_name(s->info.state),
+             s->info.pid ? pid : "", s->info.command);
+    fputs(view->color ? "\033[1m" : "", out);
+    fit_cut(out, line, columns);
+    fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
+    snprintf(line, sizeof line, "%s calls, %" PRIu32 " thread%s, by %s%s%s%s%s",
+             listing_grouped(calls, grouped), s->info.thread_count, words_s(s->info.thread_count),
+             top_orders[view->by], view->frozen ? ", frozen" : "",
+             view->filter[0] || view->typing ? ", filter: " : "", view->filter,
+             view->typing ? "_" : "");
+    fit_cut(out, line, columns);
+    fputs("\033[K\n", out);
+    put_budget(out, s, columns);
+    fit_cut(out, s->budget.share_ppm ? "" : s->times_note, columns); /* one line for either */
+    fputs("\033[K\n", out);
+}
+
+/* ---- The columns: their widths, 0 where there is none. */
+
+enum { RATE, CALLS, SELF, TOTAL, MEMORY, BUSY, COLUMNS };
+#define NARROW 13      /* of rate and calls: 999,999,999/s */
+#define NAMES_LEAST 16 /* with less room for them columns go */
+
+typedef struct layout {
+    uint32_t widths[COLUMNS];
+    uint32_t room; /* for the name */
+} layout;
+
+static uint32_t room_for_names(const layout *l, uint32_t terminal)
+{
+    uint32_t taken = 1; /* two blanks before the name, one before each column but the first */
+    for (uint32_t i = 0; i < COLUMNS; i++) {
+        taken += l->widths[i] ? l->widths[i] + 1 : 0;
+    }
+    return terminal > taken ? terminal - taken : 0;
+}
+
+static layout choose_columns(const top_sample *s, const top_view *view, uint32_t terminal)
+{
+    static const uint8_t least_telling[] = { BUSY, TOTAL, MEMORY, SELF, CALLS, RATE };
+    static const uint8_t of_order[] = { RATE, CALLS, SELF, TOTAL, MEMORY };
+    uint32_t time = s->timed ? 11 : 0, memory = s->with_memory && !view->threads ? 9 : 0;
+    layout l = { { 16, 16, time, time, memory, s->timed ? 5 : 0 }, 0 };
+    if (room_for_names(&l, terminal) < NAMES_LEAST) {
+        l.widths[RATE] = l.widths[CALLS] = NARROW;
+    }
+    for (uint32_t i = 0; i < sizeof least_telling; i++) {
+        if (room_for_names(&l, terminal) < NAMES_LEAST && least_telling[i] != of_order[view->by]) {
+            l.widths[least_telling[i]] = 0;
+        }
+    }
+    l.room = room_for_names(&l, terminal);
+    return l;
+}
+
+static void put_cell(FILE *out, const layout *l, uint32_t column, const char *text)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < column; i++) {
+        first &= l->widths[i] == 0;
+    }
+    if (l->widths[column]) {
+        fprintf(out, "%s%*s", first ? "" : " ", (int)l->widths[column], text);
+    }
+}
+
+static void put_titles(FILE *out, const top_view *view, const layout *l)
+{
+    static const char *const titles[] = {
+        "calls/s", "calls", "self", "total", "allocated", "busy"
+    };
+    for (uint32_t i = 0; i < COLUMNS; i++) {
+        put_cell(out, l, i, titles[i]);
+    }
+    fprintf(out, "  %s", view->threads ? "thread" : "function");
+}
+
+static void put_row(FILE *out, const top_sample *s, const top_view *view, const top_row *row,
+                    const layout *l)
+{
+    char text[64], grouped[32], name[8192];
+    bool counted_only = row->total_ns == 0 && !view->threads;
+    snprintf(text, sizeof text, "%s/s", listing_grouped((uint64_t)(row->rate + 0.5), grouped));
+    put_cell(out, l, RATE, text);
+    /* what was called while the function was unhooked is missing: a lower bound */
+    snprintf(text, sizeof text, "%s%s", row->watched & HOTFN_BUDGET_AT_LEAST ? ">" : "",
+             listing_grouped(row->calls, grouped));
+    put_cell(out, l, CALLS, text);
+    put_cell(out, l, SELF, counted_only ? "-" : time_text(row->self_ns, grouped));
+    put_cell(out, l, TOTAL, counted_only ? "-" : time_text(row->total_ns, grouped));
+    put_cell(out, l, MEMORY, bytes_text(row->memory.allocated_bytes, grouped));
+    snprintf(text, sizeof text, "%.0f%%", row->busy * 100);
+    put_cell(out, l, BUSY, text);
+    fputs("  ", out);
+    fit_name(out, name_of(s, view, row->index, name, sizeof name), l->room);
+}
+
+void top_show(const top_sample *s, const top_sample *before, const top_view *view, uint32_t columns,
+              uint32_t lines)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    uint32_t count = 0, room = lines > 6 ? lines - 5 : 1;
+    FILE *out = open_memstream(&text, &bytes);
+    top_row *rows = out ? top_rows(s, before, view, &count) : NULL;
+    layout l = choose_columns(s, view, columns);
+    if (rows) {
+        uint32_t first = view->scroll < count ? view->scroll : count ? count - 1 : 0;
+        fputs("\033[H", out);
+        put_head(out, s, view, columns);
+        fputs(view->color ? "\033[2m" : "", out);
+        put_titles(out, view, &l);
+        fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
+        for (uint32_t i = first; i < count && i - first < room; i++) {
+            put_row(out, s, view, &rows[i], &l);
+            fputs("\033[K\n", out);
+        }
+        fputs("\033[J", out);
+        fprintf(out, "\033[%" PRIu32 ";1H", lines);
+        fit_cut(out,
+                view->typing ? "type a part of a name, Enter ends"
+                : columns < 66
+                    ? "q quit  / filter  T threads  f freeze"
+                    : "q quit  r c s t a order  / filter  T threads  f freeze  + - speed",
+                columns);
+    }
+    free(rows);
+    if (out) {
+        fclose(out);
+        fwrite(text, 1, bytes, stdout);
+        fflush(stdout);
+    }
+    free(text);
+}
+
+/* The same for a script or a pipe: no cursor is moved. */
+void top_print(const top_sample *s, const top_sample *before, const top_view *view)
+{
+    uint32_t count = 0;
+    top_row *rows = top_rows(s, before, view, &count);
+    layout l = choose_columns(s, view, UINT32_MAX);
+    l.widths[BUSY] = 0; /* of the run that is over it would say nothing */
+    put_titles(stdout, view, &l);
+    putchar('\n');
+    for (uint32_t i = 0; i < count; i++) {
+        put_row(stdout, s, view, &rows[i], &l);
+        putchar('\n');
+    }
+    free(rows);
+}
+
+/* ---- JSON. */
+
+/* What memory and a budget add to a function. */
+static void put_watched(const top_sample *s, const top_row *row)
+{
+    if (s->with_memory) {
+        printf(",\"allocated_bytes\":%" PRIu64 ",\"freed_bytes\":%" PRIu64,
+               row->memory.allocated_bytes, row->memory.freed_bytes);
+    }
+    if (row->watched) {
+        printf(",\"watched\":\"%s\",\"calls_at_least\":%s", budget_level_name(row->watched),
+               row->watched & HOTFN_BUDGET_AT_LEAST ? "true" : "false");
+    }
+}
+
+static void put_list(const top_sample *s, const top_sample *before, const top_view *view,
+                     const char *key)
+{
+    uint32_t count = 0;
+    char name[8192];
+    top_row *rows = top_rows(s, before, view, &count);
+    printf(",\n\"%s\":[", key);
+    for (uint32_t i = 0; i < count; i++) {
+        printf("%s{\"name\":", i ? ",\n" : "\n");
+        listing_json_text(stdout, name_of(s, view, rows[i].index, name, sizeof name));
+        printf(",\"calls\":%" PRIu64 ",\"calls_per_second\":%.3f", rows[i].calls, rows[i].rate);
+        if (s->timed) {
+            printf(",\"%s\":%" PRIu64, view->threads ? "busy_ns" : "self_ns", rows[i].self_ns);
+            if (!view->threads) {
+                printf(",\"total_ns\":%" PRIu64, rows[i].total_ns);
+            }
+        }
+        if (!view->threads) {
+            put_watched(s, &rows[i]);
+        }
+        printf("}");
+    }
+    printf("]");
+    free(rows);
+}
+
+void top_show_json(const top_sample *s, const top_sample *before, const top_view *view)
+{
+    top_view threads = *view;
+    printf("{\"schema\":\"hotfn.top/1\",\"state\":\"%s\",\"pid\":%" PRIu32
+           ",\"seconds\":%.6f,\"timed\":%s",
+           hotfn_record_state_name(s->info.state), s->info.pid, s->seconds,
+           s->timed ? "true" : "false");
+    if (s->times_note[0]) {
+        printf(",\"times_note\":");
+        listing_json_text(stdout, s->times_note);
+    }
+    if (s->budget.share_ppm) {
+        printf(",\"budget\":{\"share\":%.6f,\"taken\":%.6f,\"note\":",
+               (double)s->budget.share_ppm / 1e6, budget_taken(&s->budget));
+        listing_json_text(stdout, s->budget.note);
+        printf("}");
+    }
+    put_list(s, before, view, "functions");
+    threads.threads = true;
+    put_list(s, before, &threads, "threads");
+    printf("}\n");
+}

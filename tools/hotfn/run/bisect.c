@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn bisect`: which function's hook changes what a command does?  The command runs bare, twice, to
+ * see that it is stable; then with all functions hooked; then with ever fewer of them, until those are
+ * left that matter.  A hang is an outcome like any other. */
+#include "bisect.h"
+#include "run.h"
+#include "cli/commands.h"
+#include "cli/cli_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CULPRITS 8
+
+typedef struct candidate {
+    char *module; /* path */
+    char *name;
+    char *strategy;
+    uint64_t rva;
+} candidate;
+
+typedef struct bisection {
+    bisect_setup setup;
+    bisect_outcome bare, last;
+    candidate *candidates;
+    uint32_t candidate_count;
+    uint32_t trials;
+    bool failed;
+} bisection;
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* ---- Candidates: what the run with all hooks has hooked, or was about to. */
+
+static bool was_tried(const hotfn_record_function *f)
+{
+    return f->strategy[0] && (f->state == HOTFN_STATE_HOOKED || f->state == HOTFN_STATE_WAITING ||
+                              strcmp(f->reason, "not-loaded") == 0);
+}
+
+static bool add_candidate(bisection *b, const hotfn_record_function *f, const char *module)
+{
+    candidate *c = &b->candidates[b->candidate_count];
+
+    *c = (candidate){ strdup(module), strdup(f->name), strdup(f->strategy), f->rva };
+    b->candidate_count++;
+    return c->module && c->name && c->strategy;
+}
+
+static bool collect(bisection *b)
+{
+    char path[PATH_MAX];
+    hotfn_record *record;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    bool good = true;
+
+    snprintf(path, sizeof path, "%s/record.hfr", b->setup.folder);
+    if (hotfn_record_open(&record, path, NULL, &err) != HOTFN_OK)
+        return hotfn_tool_fail("bisect", &err), false;
+    hotfn_record_get_info(record, &info);
+    b->candidates = calloc(info.function_count + 1, sizeof *b->candidates);
+    for (uint32_t i = 0; good && b->candidates && i < info.function_count; i++) {
+        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+        hotfn_record_get_function(record, i, &f);
+        hotfn_record_get_module(record, f.module, &m);
+        good = !was_tried(&f) || add_candidate(b, &f, m.path);
+    }
+    hotfn_record_close(record);
+    return good && b->candidates;
+}
+
+static void free_candidates(bisection *b)
+{
+    for (uint32_t i = 0; i < b->candidate_count; i++) {
+        free(b->candidates[i].module);
+        free(b->candidates[i].name);
+        free(b->candidates[i].strategy);
+    }
+    free(b->candidates);
+}
+
+/* ---- One trial with a set of functions. */
+
+static bool write_list(const bisection *b, const char *path, const uint32_t *chosen, uint32_t count)
+{
+    FILE *list = fopen(path, "we");
+
+    if (!list)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const candidate *c = &b->candidates[chosen[i]];
+        fprintf(list, "%s+0x%llx\n", file_name(c->module), (unsigned long long)c->rva);
+    }
+    fputs("# nothing else\n", list);
+    return fclose(list) == 0;
+}
+
+static bool is_bad(void *user, const uint32_t *chosen, uint32_t count)
+{
+    bisection *b = user;
+    char list[PATH_MAX], outcome[64];
+
+    snprintf(list, sizeof list, "%s/list", b->setup.folder);
+    if (b->failed || !write_list(b, list, chosen, count) ||
+        !bisect_trial(&b->setup, list, "trial", &b->last)) {
+        b->failed = true;
+        return false;
+    }
+    b->trials++;
+    bool bad = bisect_differs(&b->setup, &b->bare, &b->last);
+    bisect_say_outcome(&b->last, outcome, sizeof outcome);
+    fprintf(stderr, "hotfn bisect: %u function%s: %s, %s\n", count, words_s(count), outcome,
+            bad ? "differs" : "the same");
+    return bad;
+}
+
+/* ---- Before the search. */
+
+/* True if the bare command does the same twice. */
+static bool look_at_bare(bisection *b)
+{
+    bisect_outcome again;
+    char text[64];
+
+    if (!bisect_trial(&b->setup, NULL, "bare", &b->bare) ||
+        !bisect_trial(&b->setup, NULL, "bare-too", &again))
+        return false;
+    bisect_say_outcome(&b->bare, text, sizeof text);
+    fprintf(stderr, "hotfn bisect: bare: %s\n", text);
+    if (b->setup.by == BISECT_BY_COMMAND && bisect_differs(&b->setup, &b->bare, &b->bare)) {
+        fprintf(stderr,
+                "hotfn bisect: the check refuses the bare command; it must end with 0 there\n");
+        return false;
+    }
+    if (bisect_differs(&b->setup, &b->bare, &again)) {
+        fprintf(stderr, "hotfn bisect: two bare runs differ: fix seeds and times, or judge by less "
+                        "(--by exit, --check COMMAND)\n");
+        return false;
+    }
+    /* Hooked and scanned for the first time it may take longer, but not for ever. */
+    if (b->setup.timeout_ns == 0)
+        b->setup.timeout_ns = 60000000000u + 20 * b->bare.time_ns;
+    return true;
+}
+
+/* ---- The answer. */
+
+static void print_bytes(const candidate *c)
+{
+    uint64_t there = 0;
+    hotfn_image *image;
+
+    if (hotfn_image_open(&image, c->module, NULL, NULL) != HOTFN_OK)
+        return;
+    const uint8_t *bytes = hotfn_image_bytes(image, c->rva, &there);
+    for (uint64_t i = 0; bytes && i < there && i < 16; i++)
+        printf(" %02x", bytes[i]);
+    hotfn_image_close(image);
+}
+
+static void print_culprit(const candidate *c)
+{
+    char readable[512];
+    hotfn_env env = hotfn_tool_env();
+    size_t length = env.demangle_fn
+                        ? env.demangle_fn(env.demangle_user, c->name, readable, sizeof readable)
+                        : 0;
+
+    printf("function  %s\n", length ? readable : c->name);
+    printf("module    %s+0x%llx\n", c->module, (unsigned long long)c->rva);
+    printf("strategy  %s\n", c->strategy);
+    printf("bytes    ");
+    print_bytes(c);
+    printf("\nwithout   hotfn run -x '%s' ...\n\n", c->name);
+}
+
+static uint32_t without(uint32_t item, uint32_t *left, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (left[i] != item)
+            left[kept++] = left[i];
+    return kept;
+}
+
+static void print_culprits(const bisection *b, const uint32_t *items, uint32_t few)
+{
+    printf(few == 1 ? "The hook of this function changes the outcome:\n\n"
+                    : "The hooks of these %u functions together change the outcome:\n\n",
+           few);
+    for (uint32_t i = 0; i < few; i++)
+        print_culprit(&b->candidates[items[i]]);
+    fflush(stdout);
+}
+
+/* Search, take what was found out, and search again while the others still change the outcome. */
+static int search_all(bisection *b)
+{
+    uint32_t *left = malloc((b->candidate_count + 1) * sizeof *left);
+    uint32_t *items = malloc((b->candidate_count + 1) * sizeof *items);
+    uint32_t count = b->candidate_count, found = 0;
+
+    for (uint32_t i = 0; left && i < count; i++)
+        left[i] = i;
+    while (left && items && !b->failed && found < MOST_CULPRITS && is_bad(b, left, count)) {
+        memcpy(items, left, count * sizeof *items);
+        uint32_t few = bisect_search(items, count, is_bad, b);
+        if (b->failed)
+            break;
+        print_culprits(b, items, few);
+        for (uint32_t i = 0; i < few; i++)
+            count = without(items[i], left, count);
+        found++;
+    }
+    free(left);
+    free(items);
+    if (b->failed)
+        return TOOL_FAILED;
+    fprintf(stderr, "hotfn bisect: %u trial%s%s\n", b->trials, words_s(b->trials),
+            found == MOST_CULPRITS ? "; there may be more" : "");
+    if (found == 0)
+        fprintf(stderr, "hotfn bisect: the outcome differed once, not again: it is not stable\n");
+    return found ? TOOL_THRESHOLD : TOOL_FAILED;
+}
+
+static int bisect(bisection *b)
+{
+    bisect_outcome hooked;
+    char text[64];
+
+    if (!look_at_bare(b) || !bisect_trial(&b->setup, "", "hooked", &hooked))
+        return TOOL_FAILED;
+    bisect_say_outcome(&hooked, text, sizeof text);
+    bool differs = bisect_differs(&b->setup, &b->bare, &hooked);
+    fprintf(stderr, "hotfn bisect: all hooked: %s, %s\n", text, differs ? "differs" : "the same");
+    if (!differs) {
+        printf("No hook changes the outcome.\n");
+        return TOOL_OK;
+    }
+    if (!collect(b))
+        return TOOL_FAILED;
+    int status = search_all(b);
+    free_candidates(b);
+    return status;
+}
+
+/* ---- The words. */
+
+static const char usage[] =
+    "usage: hotfn bisect [options] [options of hotfn run] -- PROGRAM [ARG ...]\n"
+    "  --by output     the exit status or stdout differs from the bare program's (default)\n"
+    "  --by exit       the exit status alone\n"
+    "  --check COMMAND a shell command gets stdout as its stdin and the exit status as $STATUS;\n"
+    "                  0 means good (--by command)\n"
+    "  --timeout TIME  a longer run hangs [60s and 20 times the bare run]\n"
+    "stdin is read once and given to each run.  Status 0: no hook changes the outcome, 3: found.\n";
+
+enum { BY = 256, TIMEOUT, CHECK };
+
+static const struct option table[] = {
+    { "by", required_argument, NULL, BY },
+    { "timeout", required_argument, NULL, TIMEOUT },
+    { "check", required_argument, NULL, CHECK },
+    WORDS_END,
+};
+
+static const char *take(bisect_setup *s, int word, const char *value)
+{
+    static const char *const kinds[] = { "output", "exit", "command" }; /* BISECT_BY_* */
+
+    switch (word) {
+    case BY:
+        s->by = (int)words_one_of(value, kinds, 3);
+        return s->by < 3 ? NULL : "output, exit or command";
+    case TIMEOUT:
+        return words_time(value, &s->timeout_ns) || s->timeout_ns == 0
+                   ? "a time above 0 (2s, 500ms)"
+                   : NULL;
+    default:
+        s->check = value;
+        s->by = BISECT_BY_COMMAND;
+        return NULL;
+    }
+}
+
+/* Take our own option at argv[at]; how many words it has, 0: not ours, -1: wrong, and it was said. */
+static int take_option(bisect_setup *s, char **argv, int at, int count)
+{
+    for (const struct option *o = table; o->name && o->val != WORDS_HELP; o++) {
+        if (strncmp(argv[at], "--", 2) != 0 || strcmp(argv[at] + 2, o->name) != 0)
+            continue;
+        const char *value = at + 1 < count ? argv[at + 1] : "";
+        const char *wanted = *value ? take(s, o->val, value) : "complete: its argument is missing";
+        if (wanted)
+            words_refuse(argv[0], table, o->val, value, wanted);
+        return wanted ? -1 : 2;
+    }
+    return 0;
+}
+
+/* Our options anywhere before `--`; all others are for `hotfn run`, in their order. */
+static bool parse(bisect_setup *s, int argc, char **argv)
+{
+    int dashes = 1, kept = 0;
+
+    while (dashes < argc && strcmp(argv[dashes], "--") != 0)
+        dashes++;
+    s->command = argv + dashes + 1;
+    s->run_words = argv + 1;
+    for (int at = 1; at < dashes;) {
+        int taken = take_option(s, argv, at, dashes);
+        if (taken < 0)
+            return false;
+        if (taken == 0)
+            s->run_words[kept++] = argv[at++];
+        at += taken;
+    }
+    s->run_word_count = kept;
+    if (dashes + 1 >= argc)
+        words_misused("hotfn bisect", usage, "a program is missing");
+    else if (s->by == BISECT_BY_COMMAND && !s->check)
+        fputs("hotfn bisect: --by command wants --check COMMAND too\n", stderr);
+    else
+        return true;
+    return false;
+}
+
+int hotfn_verb_bisect(int argc, char **argv)
+{
+    bisection *b = calloc(1, sizeof *b);
+    int status = TOOL_FAILED;
+
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs(usage, stdout);
+        status = TOOL_OK;
+    } else if (b && !parse(&b->setup, argc, argv)) {
+        status = TOOL_USAGE;
+    } else if (b && run_has_proc("hotfn bisect")) {
+        if (bisect_begin(&b->setup))
+            status = bisect(b);
+        bisect_end(&b->setup);
+    }
+    free(b);
+    return status;
+}

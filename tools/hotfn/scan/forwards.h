@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Forwarded exports, for `hotfn symbols`. */
+#ifndef HOTFN_TOOL_FORWARDS_H
+#define HOTFN_TOOL_FORWARDS_H
+
+#include "cli/listing.h"
+
+/* A line each, or ,"forwards":[...]; nothing if the file is no PE image.  False with *err. */
+bool forwards_print(FILE *out, const listing *l, const symbol_sources *sources, bool json,
+                    hotfn_error *err);
+
+#endif

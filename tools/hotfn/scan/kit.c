@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `hotfn kit IMAGE -o DIR`: on a build machine, everything that a test machine needs to count one
+ * released program: this tool and its agent, the plan of that very build, the list of what is hooked,
+ * the refused functions with their reasons, and a start script. Nothing is judged over there.
+ */
+#include "kit.h"
+
+#include "cli/file_words.h"
+#include "list_write.h"
+#include "run/run.h"
+#include "cli/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct option table[] = {
+    { "output", required_argument, NULL, 'o' },
+    FILE_WORDS,
+};
+
+typedef struct wish {
+    file_wish common;
+    const char *folder;
+} wish;
+
+static const char usage[] =
+    "usage: hotfn kit [options] -o DIR FILE\n"
+    "  -o, --output DIR      the folder of the kit, made if it is missing\n"
+    "  -f, --match GLOB      count only functions that match (may be repeated)\n"
+    "  -x, --exclude GLOB    leave out functions that match\n" SYMBOL_SOURCE_USAGE
+    "On the test machine: DIR/" KIT_START " [options of hotfn run] ./game\n";
+
+static bool copy_tools(const char *folder, const hotfn_image *image)
+{
+    char agent[PATH_MAX];
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    const char *name;
+
+    hotfn_image_get_info(image, &info);
+    name = run_agent_name(info.machine);
+    if (!run_has_proc("hotfn kit"))
+        return false;
+    if (!run_find_agent(agent, sizeof agent, info.machine)) {
+        fprintf(stderr, "hotfn kit: %s was not found; install libhotfn whole\n", name);
+        return false;
+    }
+    return kit_copy("/proc/self/exe", folder, KIT_TOOL) && kit_copy(agent, folder, name) &&
+           kit_copy_libraries(folder);
+}
+
+static bool write_plan(const wish *w, const listing *l, hotfn_error *err)
+{
+    hotfn_symbols_options symbols = symbol_sources_options(&w->common.sources, false);
+    hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+    hotfn_scan *scan = NULL;
+    char path[PATH_MAX];
+    hotfn_status status;
+
+    options.flags = symbols.flags;
+    options.symbol_dirs = symbols.symbol_dirs;
+    options.symbol_dir_count = symbols.symbol_dir_count;
+    options.map_path = w->common.sources.map;
+    snprintf(path, sizeof path, "%s/" KIT_PLAN, w->folder);
+    status = hotfn_scan_open(&scan, w->common.file, &options, &l->env, err);
+    if (status == HOTFN_OK)
+        status = hotfn_scan_save(scan, path, err);
+    hotfn_scan_close(scan);
+    return status == HOTFN_OK;
+}
+
+static bool write_facts(const wish *w, const listing *l)
+{
+    char path[PATH_MAX];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/" KIT_FACTS, w->folder);
+    file = fopen(path, "we");
+    if (!file)
+        return false;
+    listing_print_head(file, l, "hotfn.kit/1");
+    fputs(",\"plan\":\"" KIT_PLAN "\",\"list\":\"" KIT_LIST "\",\"refused\":\"" KIT_REFUSED
+          "\",\"start\":\"" KIT_START "\"}\n",
+          file);
+    bool good = !ferror(file);
+    return fclose(file) == 0 && good;
+}
+
+static int write_lists(const wish *w, const listing *l, hotfn_error *err)
+{
+    char list[PATH_MAX], refused[PATH_MAX];
+    list_outputs outputs = { list, refused };
+    hotfn_functions *functions = NULL;
+    const char *unmatched = NULL;
+    uint8_t *selected = NULL;
+    int status = TOOL_FAILED;
+
+    snprintf(list, sizeof list, "%s/" KIT_LIST, w->folder);
+    snprintf(refused, sizeof refused, "%s/" KIT_REFUSED, w->folder);
+    if (hotfn_functions_build(&functions, l->image, l->symbols, &l->env, err) == HOTFN_OK)
+        selected = calloc(hotfn_functions_count(functions) + 1u, 1);
+    if (selected && hotfn_functions_select(functions, &w->common.selection, selected, &unmatched,
+                                           err) == HOTFN_OK) {
+        if (file_words_left("kit", &w->common, unmatched, selected,
+                            hotfn_functions_count(functions)))
+            status = list_write("kit", l, functions, selected, &outputs);
+    } else {
+        hotfn_tool_fail("kit", err);
+    }
+    free(selected);
+    hotfn_functions_destroy(functions);
+    return status;
+}
+
+/* What it carries, this tool and its agent, must run where the program does.  (A Windows image is refused
+ * as such, of whatever CPU.) */
+static bool is_of_this_cpu(const listing *l, const char *file)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+
+    hotfn_image_get_info(l->image, &info);
+    if (info.format != HOTFN_FORMAT_ELF || run_can_run(info.machine))
+        return true;
+    fprintf(stderr,
+            "hotfn kit: %s: a program of another CPU; make its kit with the hotfn of that CPU\n",
+            file);
+    return false;
+}
+
+static int make_kit(const wish *w)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    const char *slash = strrchr(w->common.file, '/');
+    listing l;
+    int status = TOOL_FAILED;
+
+    if (!listing_open(&l, w->common.file, &w->common.sources, &err))
+        return hotfn_tool_fail("kit", &err);
+    if (!is_of_this_cpu(&l, w->common.file))
+        status = TOOL_FAILED;
+    else if (!kit_make_folder(w->folder))
+        status = TOOL_FAILED; /* said already */
+    else if (!write_plan(w, &l, &err))
+        status = hotfn_tool_fail("kit", &err);
+    else if (copy_tools(w->folder, l.image) &&
+             kit_write_start(w->folder, slash ? slash + 1 : w->common.file))
+        status = write_lists(w, &l, &err);
+    if (status != TOOL_OK)
+        rmdir(w->folder); /* unless something is in it */
+    if (status == TOOL_OK && !write_facts(w, &l)) {
+        fprintf(stderr, "hotfn kit: %s/" KIT_FACTS ": cannot be written\n", w->folder);
+        status = TOOL_FAILED;
+    }
+    listing_close(&l);
+    return status;
+}
+
+static const char *take(void *user, int word, const char *argument)
+{
+    (void)word;
+    ((wish *)user)->folder = argument;
+    return NULL;
+}
+
+int hotfn_verb_kit(int argc, char **argv)
+{
+    wish w = { .folder = NULL };
+    const words own = { usage, "o:f:x:", table, take, &w, 1, 1 };
+    int status = file_words_read(&w.common, &own, argc, argv);
+
+    if (status < 0 && !w.folder) {
+        status = words_misused(argv[0], usage, "-o is missing");
+    }
+    if (status < 0)
+        status = make_kit(&w);
+    file_words_finish(&w.common);
+    return status;
+}

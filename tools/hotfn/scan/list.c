@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn list FILE`: the functions of a file, found by symbols and unwind data, and selected. */
+#include "cli/file_words.h"
+#include "cli/column_widths.h"
+#include "list_write.h"
+#include "cli/listing.h"
+#include "cli/commands.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BEFORE_NAMES 31 /* columns of a line */
+
+enum { MIN_SIZE = 256, MAX_SIZE, REFUSED };
+
+static const struct option table[] = {
+    { "min-size", required_argument, NULL, MIN_SIZE },
+    { "max-size", required_argument, NULL, MAX_SIZE },
+    { "output", required_argument, NULL, 'o' },
+    { "refused", required_argument, NULL, REFUSED },
+    { "json", no_argument, NULL, FILE_JSON },
+    FILE_WORDS,
+};
+
+typedef struct wish {
+    file_wish common;
+    list_outputs outputs;
+} wish;
+
+static const char usage[] =
+    "usage: hotfn list [options] FILE\n"
+    "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
+    "  -x, --exclude GLOB    leave out functions that match\n"
+    "      --min-size N, --max-size N   by size in bytes\n"
+    "  -o, --output FILE     write those that can be hooked as a function list (.flf; .txt: text)\n"
+    "      --refused FILE    write those that cannot, with reasons, as JSON (hotfn.refused/1)\n" SYMBOL_SOURCE_USAGE
+    "      --json            as JSON (schema hotfn.list/1)\n"
+    "Each line: distance from the lowest load address, size in bytes, kind, name.\n";
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const names[] = {
+        "unknown", "plain", "fragment", "plt", "resolver", "glue"
+    };
+
+    return kind < sizeof names / sizeof names[0] ? names[kind] : names[0];
+}
+
+static void print_names(FILE *out, const hotfn_functions *functions, uint32_t index)
+{
+    const char *name;
+
+    fputs(",\"names\":[", out);
+    for (uint32_t i = 0; (name = hotfn_functions_get_name(functions, index, i)) != NULL; i++) {
+        if (i)
+            putc(',', out);
+        listing_json_text(out, name);
+    }
+    putc(']', out);
+}
+
+static void print_flags(FILE *out, uint32_t flags)
+{
+    static const struct {
+        uint32_t flag;
+        const char *name;
+    } names[] = {
+        { HOTFN_FUNCTION_HAS_SYMBOL, "symbol" },
+        { HOTFN_FUNCTION_HAS_FDE, "fde" },
+        { HOTFN_FUNCTION_EXPORTED, "exported" },
+        { HOTFN_FUNCTION_GLOBAL, "global" },
+        { HOTFN_FUNCTION_SIZE_GUESSED, "size-guessed" },
+        { HOTFN_FUNCTION_SIGNAL_FRAME, "signal-frame" },
+        { HOTFN_FUNCTION_HAS_LSDA, "lsda" },
+        { HOTFN_FUNCTION_UNTYPED, "untyped" },
+    };
+    const char *between = "";
+
+    fputs(",\"flags\":[", out);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!(flags & names[i].flag))
+            continue;
+        fprintf(out, "%s\"%s\"", between, names[i].name);
+        between = ",";
+    }
+    putc(']', out);
+}
+
+static void print_json(FILE *out, const listing *l, const hotfn_functions *functions,
+                       const uint8_t *selected)
+{
+    const char *between = "";
+    char text[16384];
+
+    listing_print_head(out, l, "hotfn.list/1");
+    fputs(",\"functions\":[", out);
+    for (uint32_t i = 0; i < hotfn_functions_count(functions); i++) {
+        hotfn_function f = HOTFN_FUNCTION_INIT;
+        if (!selected[i])
+            continue;
+        hotfn_functions_get(functions, i, &f);
+        fprintf(out, "%s\n{\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":", between, f.rva,
+                f.byte_count);
+        listing_json_text(out, f.name);
+        fputs(",\"display\":", out);
+        listing_json_text(out, listing_display(l, f.name, text, sizeof text));
+        print_names(out, functions, i);
+        fprintf(out, ",\"kind\":\"%s\"", kind_name(f.kind));
+        print_flags(out, f.flags);
+        putc('}', out);
+        between = ",";
+    }
+    fputs("]}\n", out);
+}
+
+static void print_lines(FILE *out, const listing *l, const hotfn_functions *functions,
+                        const uint8_t *selected)
+{
+    char text[16384];
+
+    for (uint32_t i = 0; i < hotfn_functions_count(functions); i++) {
+        hotfn_function f = HOTFN_FUNCTION_INIT;
+        if (!selected[i])
+            continue;
+        hotfn_functions_get(functions, i, &f);
+        /* BEFORE_NAMES columns, then the name. */
+        fprintf(out, "%#12" PRIx64 " %8" PRIu64 " %-8s %s\n", f.rva, f.byte_count,
+                kind_name(f.kind), listing_display(l, f.name, text, sizeof text));
+    }
+}
+
+static int print_selected(const wish *w, const listing *l, const hotfn_functions *functions)
+{
+    uint32_t count = hotfn_functions_count(functions);
+    uint8_t *selected = malloc(count ? count : 1);
+    hotfn_error err = HOTFN_ERROR_INIT;
+    const char *unmatched = NULL;
+    int status = TOOL_OK;
+
+    if (!selected ||
+        hotfn_functions_select(functions, &w->common.selection, selected, &unmatched, &err)) {
+        free(selected);
+        return hotfn_tool_fail("list", &err);
+    }
+    if (!file_words_left("list", &w->common, unmatched, selected, count))
+        status = TOOL_FAILED;
+    else if (w->outputs.list || w->outputs.refused)
+        status = list_write("list", l, functions, selected, &w->outputs);
+    else if (w->common.json)
+        print_json(stdout, l, functions, selected);
+    else {
+        fit_begin();
+        print_lines(stdout, l, functions, selected);
+        fit_end(BEFORE_NAMES);
+    }
+    free(selected);
+    return status;
+}
+
+static int list_functions(const wish *w)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_functions *functions = NULL;
+    listing l;
+    int status;
+
+    if (!listing_open(&l, w->common.file, &w->common.sources, &err))
+        return hotfn_tool_fail("list", &err);
+    if (hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err) != HOTFN_OK)
+        status = hotfn_tool_fail("list", &err);
+    else
+        status = print_selected(w, &l, functions);
+    hotfn_functions_destroy(functions);
+    listing_close(&l);
+    return status;
+}
+
+static const char *take(void *user, int word, const char *argument)
+{
+    wish *w = user;
+
+    switch (word) {
+    case MIN_SIZE: return words_u64(argument, &w->common.selection.min_bytes);
+    case MAX_SIZE: return words_u64(argument, &w->common.selection.max_bytes);
+    case 'o': w->outputs.list = argument; return NULL;
+    default: w->outputs.refused = argument; return NULL;
+    }
+}
+
+int hotfn_verb_list(int argc, char **argv)
+{
+    wish w = { .outputs = { 0 } };
+    const words own = { usage, "f:x:o:", table, take, &w, 1, 1 };
+    int status = file_words_read(&w.common, &own, argc, argv);
+
+    const hotfn_selection *pick = &w.common.selection;
+    if (status < 0 && pick->max_bytes && pick->max_bytes < pick->min_bytes)
+        status = words_misused(argv[0], usage, "--min-size is above --max-size");
+    else if (status < 0 && w.outputs.list && strcmp(w.outputs.list, "-") == 0)
+        status = words_misused(argv[0], usage, "a function list goes to a file: -o FILE");
+    if (status < 0)
+        status = list_functions(&w);
+    file_words_finish(&w.common);
+    return status;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn list -o FILE` and `--refused FILE`: what is hookable as a function list, the rest with its
+ * reasons as JSON. */
+#ifndef HOTFN_TOOL_LIST_WRITE_H
+#define HOTFN_TOOL_LIST_WRITE_H
+
+#include "cli/listing.h"
+
+typedef struct list_outputs {
+    const char *list;    /* NULL: none; .flf, text if its name ends in .txt */
+    const char *refused; /* NULL: none; "-" is stdout                       */
+} list_outputs;
+
+/* selected: one byte a function.  An exit status, after a message if it is not 0. */
+int list_write(const char *verb, const listing *l, const hotfn_functions *functions,
+               const uint8_t *selected, const list_outputs *outputs);
+
+#endif

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn scan FILE`: which functions can be hooked, how, and why not.  No process is touched. */
+#include "cli/file_words.h"
+#include "cli/column_widths.h"
+#include "cli/listing.h"
+#include "cli/commands.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
+#define REASON_COUNT (HOTFN_REASON_READ + 1) /* those that a scan may give */
+#define NAME_MOST 40                         /* columns of --why */
+#define TIMING_REASON_COUNT 256              /* a byte of a verdict's flags */
+
+enum { WHY = 256, INT3, THREADS, TIMED };
+
+static const struct option table[] = {
+    { "why", no_argument, NULL, WHY },        { "timed", no_argument, NULL, TIMED },
+    { "int3", no_argument, NULL, INT3 },      { "threads", required_argument, NULL, THREADS },
+    { "json", no_argument, NULL, FILE_JSON }, FILE_WORDS,
+};
+
+typedef struct wish {
+    file_wish common;
+    hotfn_verdicts_options verdicts;
+    bool why;
+} wish;
+
+/* A scanned file; `finish` takes a half filled one. */
+typedef struct scan {
+    listing file;
+    hotfn_functions *functions;
+    hotfn_verdicts *verdicts;
+    uint8_t *selected;
+    uint32_t count;
+} scan;
+
+typedef struct totals {
+    uint32_t functions, hookable, refused, fragments;
+    uint32_t entries; /* without fragments, linker stubs and the process's entry */
+    uint32_t strategies[STRATEGY_COUNT], reasons[REASON_COUNT];
+    uint32_t timed, untimed[TIMING_REASON_COUNT]; /* of the hookable; only --timed */
+} totals;
+
+static const char usage[] =
+    "usage: hotfn scan [options] FILE\n"
+    "      --why             each refused function with its reason\n"
+    "      --json            as JSON (schema hotfn.scan/1)\n"
+    "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
+    "  -x, --exclude GLOB    leave out functions that match\n"
+    "      --timed           also which functions `run --mode time` can time, and why not\n"
+    "      --int3            allow traps where nothing cheaper works\n"
+    "      --threads N       read the code with N threads (default: one a CPU)\n" SYMBOL_SOURCE_USAGE;
+
+static hotfn_verdict verdict_at(const scan *s, uint32_t index)
+{
+    hotfn_verdict v = HOTFN_VERDICT_INIT;
+
+    hotfn_verdicts_get(s->verdicts, index, &v);
+    return v;
+}
+
+static bool is_timed(const hotfn_verdict *v)
+{
+    return v->verdict == HOTFN_VERDICT_HOOKABLE && (v->flags & HOTFN_VERDICT_TIMED);
+}
+
+/* Why a function is only counted; NONE if it is timed, or nobody asked. */
+static uint32_t timing_reason(const hotfn_verdict *v)
+{
+    return v->verdict == HOTFN_VERDICT_HOOKABLE ? HOTFN_VERDICT_TIMING_REASON(v->flags)
+                                                : HOTFN_REASON_NONE;
+}
+
+static totals count_selected(const scan *s)
+{
+    totals t = { 0 };
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!s->selected[i])
+            continue;
+        const hotfn_verdict v = verdict_at(s, i);
+        t.functions++;
+        t.hookable += v.verdict == HOTFN_VERDICT_HOOKABLE;
+        t.refused += v.verdict == HOTFN_VERDICT_REFUSED;
+        t.fragments += v.verdict == HOTFN_VERDICT_FRAGMENT;
+        if (v.verdict == HOTFN_VERDICT_HOOKABLE && v.strategy < STRATEGY_COUNT)
+            t.strategies[v.strategy]++;
+        if (v.verdict == HOTFN_VERDICT_REFUSED && v.reason < REASON_COUNT)
+            t.reasons[v.reason]++;
+        t.timed += is_timed(&v);
+        t.untimed[timing_reason(&v)]++;
+    }
+    t.entries =
+        t.functions - t.fragments - t.reasons[HOTFN_REASON_PLT] - t.reasons[HOTFN_REASON_GLUE];
+    return t;
+}
+
+static double percent(uint32_t part, uint32_t whole)
+{
+    return whole ? 100.0 * part / whole : 0.0;
+}
+
+static void print_summary(const scan *s, const totals *t)
+{
+    printf("%s: %" PRIu32 " %s of functions (left out: %" PRIu32 " fragment%s, %" PRIu32
+           " linker stub%s, %" PRIu32 " process %s)\n",
+           s->file.info.path, t->entries, t->entries == 1 ? "entry" : "entries", t->fragments,
+           words_s(t->fragments), t->reasons[HOTFN_REASON_PLT],
+           words_s(t->reasons[HOTFN_REASON_PLT]), t->reasons[HOTFN_REASON_GLUE],
+           t->reasons[HOTFN_REASON_GLUE] == 1 ? "entry" : "entries");
+    printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "hookable", t->hookable,
+           percent(t->hookable, t->entries));
+    for (uint32_t i = 1; i < STRATEGY_COUNT; i++) {
+        if (t->strategies[i])
+            printf("    %-16s %8" PRIu32 "  %6.2f %%\n", hotfn_strategy_name(i), t->strategies[i],
+                   percent(t->strategies[i], t->entries));
+    }
+    uint32_t refused = t->entries - t->hookable;
+    printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "refused", refused, percent(refused, t->entries));
+    for (uint32_t i = 1; i < REASON_COUNT; i++) {
+        if (t->reasons[i] && i != HOTFN_REASON_PLT && i != HOTFN_REASON_GLUE)
+            printf("    %-16s %8" PRIu32 "  %6.2f %%  %s\n", hotfn_reason_name(i), t->reasons[i],
+                   percent(t->reasons[i], t->entries), hotfn_reason_text(i));
+    }
+}
+
+static void print_timing(const totals *t)
+{
+    printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "timed", t->timed, percent(t->timed, t->hookable));
+    for (uint32_t i = 1; i < TIMING_REASON_COUNT; i++) {
+        if (t->untimed[i])
+            printf("    %-16s %8" PRIu32 "  %6.2f %%  %s\n", hotfn_reason_name(i), t->untimed[i],
+                   percent(t->untimed[i], t->hookable), hotfn_reason_text(i));
+    }
+}
+
+/* The widest name of those that are listed, if not print; longer ones than NAME_MOST stand out of line. */
+static int list_reasons(const scan *s, bool print, int width)
+{
+    char text[16384];
+    int widest = 0;
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        const hotfn_verdict v = verdict_at(s, i);
+        hotfn_function f = HOTFN_FUNCTION_INIT;
+        uint32_t untimed = timing_reason(&v);
+        if (!s->selected[i] || (v.verdict != HOTFN_VERDICT_REFUSED && untimed == HOTFN_REASON_NONE))
+            continue;
+        hotfn_functions_get(s->functions, i, &f);
+        const char *name = listing_display(&s->file, f.name, text, sizeof text);
+        int length = (int)strlen(name);
+        widest = length > widest && length <= NAME_MOST ? length : widest;
+        if (print && untimed == HOTFN_REASON_NONE)
+            printf("%#12" PRIx64 "  %-*s  %s at byte %" PRIu32 ": %s\n", f.rva, width, name,
+                   hotfn_reason_name(v.reason), v.offset, hotfn_reason_text(v.reason));
+        else if (print)
+            printf("%#12" PRIx64 "  %-*s  counted only, %s: %s\n", f.rva, width, name,
+                   hotfn_reason_name(untimed), hotfn_reason_text(untimed));
+    }
+    return widest;
+}
+
+static void print_reasons(const scan *s)
+{
+    list_reasons(s, true, list_reasons(s, false, 0));
+}
+
+static void print_json_counts(const char *title, const uint32_t *counts, uint32_t count,
+                              const char *(*name_of)(uint32_t))
+{
+    const char *between = "";
+
+    printf(",\"%s\":{", title);
+    for (uint32_t i = 1; i < count; i++) {
+        if (!counts[i])
+            continue;
+        printf("%s\"%s\":%" PRIu32, between, name_of(i), counts[i]);
+        between = ",";
+    }
+    putchar('}');
+}
+
+static void print_json_verdict(const hotfn_verdict *v)
+{
+    static const char *const names[] = { "refused", "hookable", "refused", "fragment" };
+
+    printf(",\"verdict\":\"%s\"", names[v->verdict & 3]);
+    if (v->verdict == HOTFN_VERDICT_HOOKABLE) {
+        printf(",\"strategy\":\"%s\",\"reason\":null,\"reason_text\":null,\"offset\":null",
+               hotfn_strategy_name(v->strategy));
+        return;
+    }
+    printf(",\"strategy\":null,\"reason\":\"%s\",\"reason_text\":", hotfn_reason_name(v->reason));
+    listing_json_text(stdout, hotfn_reason_text(v->reason));
+    printf(",\"offset\":%" PRIu32, v->offset);
+}
+
+static void print_json_timing(const scan *s, const hotfn_verdict *v)
+{
+    uint32_t reason = timing_reason(v);
+    hotfn_function to = HOTFN_FUNCTION_INIT;
+
+    if (v->verdict != HOTFN_VERDICT_HOOKABLE) {
+        fputs(
+            ",\"timing\":null,\"timing_reason\":null,\"argument_words\":null,\"popped_words\":null"
+            ",\"ends_at_jump_to\":null",
+            stdout);
+        return;
+    }
+    printf(",\"timing\":\"%s\",\"timing_reason\":", is_timed(v) ? "full" : "count-only");
+    if (reason == HOTFN_REASON_NONE)
+        fputs("null", stdout);
+    else
+        printf("\"%s\"", hotfn_reason_name(reason));
+    printf(",\"argument_words\":%u,\"popped_words\":%u",
+           (unsigned)HOTFN_VERDICT_ARGUMENTS(v->flags),
+           (unsigned)(HOTFN_VERDICT_POPS(v->flags) == HOTFN_POPS_ALL
+                          ? HOTFN_VERDICT_ARGUMENTS(v->flags)
+                          : HOTFN_VERDICT_POPS(v->flags)));
+    if (v->comes_to == 0 || hotfn_functions_get(s->functions, v->comes_to - 1, &to) != HOTFN_OK)
+        fputs(",\"ends_at_jump_to\":null", stdout);
+    else
+        printf(",\"ends_at_jump_to\":%" PRIu64, to.rva);
+}
+
+static void print_json_function(const scan *s, bool timed, uint32_t index)
+{
+    const hotfn_verdict v = verdict_at(s, index);
+    hotfn_function f = HOTFN_FUNCTION_INIT;
+    char text[16384];
+    const char *name;
+
+    hotfn_functions_get(s->functions, index, &f);
+    printf("\n{\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":", f.rva, f.byte_count);
+    listing_json_text(stdout, f.name);
+    fputs(",\"display\":", stdout);
+    listing_json_text(stdout, listing_display(&s->file, f.name, text, sizeof text));
+    fputs(",\"names\":[", stdout);
+    for (uint32_t i = 0; (name = hotfn_functions_get_name(s->functions, index, i)) != NULL; i++) {
+        if (i)
+            putchar(',');
+        listing_json_text(stdout, name);
+    }
+    putchar(']');
+    print_json_verdict(&v);
+    if (timed)
+        print_json_timing(s, &v);
+    putchar('}');
+}
+
+static void print_json(const scan *s, bool timed, const totals *t)
+{
+    const char *between = "";
+
+    listing_print_head(stdout, &s->file, "hotfn.scan/1");
+    printf(",\"summary\":{\"functions\":%" PRIu32 ",\"entries\":%" PRIu32 ",\"hookable\":%" PRIu32
+           ",\"refused\":%" PRIu32 ",\"fragments\":%" PRIu32,
+           t->functions, t->entries, t->hookable, t->refused, t->fragments);
+    print_json_counts("strategies", t->strategies, STRATEGY_COUNT, hotfn_strategy_name);
+    print_json_counts("reasons", t->reasons, REASON_COUNT, hotfn_reason_name);
+    if (timed) {
+        printf(",\"timed\":%" PRIu32, t->timed);
+        print_json_counts("timing_reasons", t->untimed, TIMING_REASON_COUNT, hotfn_reason_name);
+    }
+    fputs("},\"functions\":[", stdout);
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!s->selected[i])
+            continue;
+        fputs(between, stdout);
+        print_json_function(s, timed, i);
+        between = ",";
+    }
+    fputs("]}\n", stdout);
+}
+
+static bool judge(scan *s, const wish *w, const char **unmatched, hotfn_error *err)
+{
+    const hotfn_env *env = &s->file.env;
+
+    if (hotfn_functions_build(&s->functions, s->file.image, s->file.symbols, env, err) != HOTFN_OK)
+        return false;
+    s->count = hotfn_functions_count(s->functions);
+    s->selected = calloc(s->count ? s->count : 1, 1);
+    return s->selected &&
+           hotfn_functions_select(s->functions, &w->common.selection, s->selected, unmatched,
+                                  err) == HOTFN_OK &&
+           hotfn_verdicts_judge(&s->verdicts, s->file.image, s->functions, &w->verdicts, env,
+                                err) == HOTFN_OK;
+}
+
+static void finish(scan *s)
+{
+    free(s->selected);
+    hotfn_verdicts_destroy(s->verdicts);
+    hotfn_functions_destroy(s->functions);
+    listing_close(&s->file);
+}
+
+static void print_scan(const wish *w, const scan *s)
+{
+    const totals t = count_selected(s);
+    bool timed = w->verdicts.flags & HOTFN_VERDICTS_TIMING;
+
+    if (w->common.json) {
+        print_json(s, timed, &t);
+        return;
+    }
+    fit_begin();
+    if (w->why) {
+        print_reasons(s);
+    } else {
+        print_summary(s, &t);
+        if (timed)
+            print_timing(&t);
+    }
+    fit_end(0);
+}
+
+static int scan_file(const wish *w)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    const char *unmatched = NULL;
+    scan s = { 0 };
+    int status = TOOL_OK;
+
+    if (!listing_open(&s.file, w->common.file, &w->common.sources, &err))
+        return hotfn_tool_fail("scan", &err);
+    if (!judge(&s, w, &unmatched, &err))
+        status = hotfn_tool_fail("scan", &err);
+    else if (file_words_left("scan", &w->common, unmatched, s.selected, s.count))
+        print_scan(w, &s);
+    else
+        status = TOOL_FAILED;
+    finish(&s);
+    return status;
+}
+
+static const char *take(void *user, int word, const char *argument)
+{
+    wish *w = user;
+
+    switch (word) {
+    case WHY: w->why = true; return NULL;
+    case TIMED: w->verdicts.flags |= HOTFN_VERDICTS_TIMING; return NULL;
+    case INT3: w->verdicts.flags |= HOTFN_VERDICTS_ALLOW_INT3; return NULL;
+    default:
+        return words_u32(argument, 1, 64, &w->verdicts.threads) ? NULL : "a number from 1 to 64";
+    }
+}
+
+int hotfn_verb_scan(int argc, char **argv)
+{
+    wish w = { .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
+    const words own = { usage, "f:x:", table, take, &w, 1, 1 };
+    int status = file_words_read(&w.common, &own, argc, argv);
+
+    if (status < 0)
+        status = scan_file(&w);
+    file_words_finish(&w.common);
+    return status;
+}

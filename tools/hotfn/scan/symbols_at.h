@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn symbols --at ADDRESS`: what the code at an address was made of. */
+#ifndef HOTFN_TOOL_SYMBOLS_AT_H
+#define HOTFN_TOOL_SYMBOLS_AT_H
+
+#include "cli/listing.h"
+
+/* False if nothing is known of an address, which is said on stderr. */
+bool symbols_at_print(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count);
+/* ,"addresses":[...] */
+bool symbols_at_print_json(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count);
+
+#endif
