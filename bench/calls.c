@@ -7,6 +7,7 @@
  * each MODE once: bare, floor (jump in, jump back), ours (count).  Prints `MODE ns-per-call` lines.
  * In mode ours every call must have been counted. */
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 #include <dlfcn.h>
 #include <inttypes.h>

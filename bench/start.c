@@ -8,6 +8,7 @@
  * of them) hooked; a plain copy of the pages that were patched.  Prints `NAME VALUE` lines: times in
  * ns, memory in bytes. */
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 #include <Zydis/Zydis.h>
 #include <fcntl.h>

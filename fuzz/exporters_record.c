@@ -4,7 +4,7 @@
  * which options the exporters get. */
 #include "records_sums.h"
 
-#include <hotfn/exporters.h>
+#include <hotfn/export.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include "image/elf_builder.h" /* of tests/unit */
 
-#include <hotfn/functions.h>
+#include <hotfn/lowlevel/functions.h>
 
 enum { HEADER_AT = 512, TEXT_BYTES = 4096, MAX_INPUT = 64 * 1024 };
 

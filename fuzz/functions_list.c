@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as a function list of either form. */
-#include <hotfn/lists.h>
+#include <hotfn/lowlevel/lists.h>
 #include <stdlib.h>
 #include <string.h>
 

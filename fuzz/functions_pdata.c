@@ -7,7 +7,7 @@
 #include "functions/handlers.h"
 #include "image/pe_builder.h" /* of tests/unit */
 
-#include <hotfn/functions.h>
+#include <hotfn/lowlevel/functions.h>
 
 enum { HEAD_BYTES = 3, TEXT_BYTES = 4096, MAX_INPUT = 64 * 1024, RDATA = 0x2000 };
 

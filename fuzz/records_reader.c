@@ -4,7 +4,7 @@
 #include "records_sums.h"
 
 #include <fcntl.h>
-#include <hotfn/timing.h>
+#include <hotfn/lowlevel/timing.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

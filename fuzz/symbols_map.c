@@ -9,7 +9,7 @@
 #include "image/pe_sample.h"
 #include "symbols_promises.h"
 
-#include <hotfn/functions.h>
+#include <hotfn/lowlevel/functions.h>
 
 static const struct {
     const char *name, *head;

@@ -3,7 +3,7 @@
 #ifndef HFN_FUZZ_SYMBOLS_PROMISES_H
 #define HFN_FUZZ_SYMBOLS_PROMISES_H
 
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 #include <stdlib.h>
 #include <string.h>
 

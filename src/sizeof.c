@@ -2,6 +2,7 @@
 /* The sizes of the public structs by name: a binding that lays them out by itself (ctypes) compares
  * before its first call.  tests/abi/layout.py sees to it that no struct is forgotten. */
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 #include <string.h>
 

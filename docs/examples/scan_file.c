@@ -5,6 +5,7 @@
  *     cc scan_file.c $(pkg-config --cflags --libs hotfn) -o scan_file && ./scan_file /usr/bin/git
  */
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 #include <stdio.h>
 

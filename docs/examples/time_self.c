@@ -4,6 +4,7 @@
  *     cc -O2 time_self.c $(pkg-config --cflags --libs hotfn) -o time_self && ./time_self
  */
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 #include <stdio.h>
 #include <stdlib.h>

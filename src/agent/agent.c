@@ -5,6 +5,7 @@
  * With -z initfirst its constructor runs before all others, also libc's: getenv does not work yet.  What is
  * called here by a name of the C library is the agent's own (src/own_c). */
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 #include "live/run_flags.h"
 #include "agent/agent.h"

@@ -3,6 +3,7 @@
 #define HOTFN_AGENT_H
 
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 /* agent.c: the target's hook set, NULL before and without one. */
 const hotfn_hooks *agent_hooks(void);

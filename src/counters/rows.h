@@ -4,7 +4,7 @@
 #ifndef HFN_COUNTERS_ROWS_H
 #define HFN_COUNTERS_ROWS_H
 
-#include <hotfn/counters.h>
+#include <hotfn/lowlevel/counters.h>
 #include <stdbool.h>
 
 /* Zeroed address space of whole pages; NULL if there is none.  No libc call: also safe in fork

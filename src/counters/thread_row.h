@@ -4,7 +4,7 @@
 #ifndef HFN_COUNTERS_THREAD_ROW_H
 #define HFN_COUNTERS_THREAD_ROW_H
 
-#include <hotfn/counters.h>
+#include <hotfn/lowlevel/counters.h>
 #include <stdbool.h>
 #include <stdint.h>
 

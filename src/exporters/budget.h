@@ -5,7 +5,7 @@
 
 #include "exporters/exporter.h"
 
-#include <hotfn/budget.h>
+#include <hotfn/lowlevel/budget.h>
 
 const char *hfn_level_name(uint32_t level); /* "timed" ... */
 /* Is the function's count a lower bound? */

@@ -7,8 +7,8 @@
 #include "base/compiler.h"
 #include "base/memory.h"
 
-#include <hotfn/exporters.h>
-#include <hotfn/timing.h>
+#include <hotfn/export.h>
+#include <hotfn/lowlevel/timing.h>
 #include <stdbool.h>
 
 /* Where the bytes go; once failed, everything is swallowed. */

@@ -3,7 +3,7 @@
 #ifndef HFN_FUNCTIONS_FUNCTIONS_H
 #define HFN_FUNCTIONS_FUNCTIONS_H
 
-#include <hotfn/functions.h>
+#include <hotfn/lowlevel/functions.h>
 #include <stdbool.h>
 
 typedef struct hfn_function {

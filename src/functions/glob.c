@@ -6,7 +6,7 @@
  */
 #include "functions/glob.h"
 
-#include <hotfn/functions.h>
+#include <hotfn/lowlevel/functions.h>
 #include <string.h>
 
 /* The byte at *glob, unquoted; moves on. */

@@ -8,7 +8,7 @@
 #include "plan/plan.h"
 #include "hooks/regions.h"
 
-#include <hotfn/hooks.h>
+#include <hotfn/lowlevel/hooks.h>
 
 /* In a batch's hooks[]: the plan's entry, and whether its patch stands
  * or was refused. */

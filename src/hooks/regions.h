@@ -4,7 +4,7 @@
 #ifndef HFN_HOOKS_REGIONS_H
 #define HFN_HOOKS_REGIONS_H
 
-#include <hotfn/hooks.h>
+#include <hotfn/lowlevel/hooks.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 

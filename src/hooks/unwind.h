@@ -5,7 +5,7 @@
 
 #include "arch/stub.h"
 
-#include <hotfn/hooks.h>
+#include <hotfn/lowlevel/hooks.h>
 #include <stdbool.h>
 
 typedef struct hfn_unwind {

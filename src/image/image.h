@@ -6,7 +6,7 @@
 
 #include "base/span.h"
 
-#include <hotfn/image.h>
+#include <hotfn/lowlevel/image.h>
 
 /* ELF facts that symbols and functions need (native numbers of the gABI).  The sections of a PE
  * image are kept in the same form, so that nobody need ask (pe_sections.c). */

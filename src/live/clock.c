@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 #include "os/os.h"
 
-#include <hotfn/timing.h>
+#include <hotfn/lowlevel/timing.h>
 
 #define FIRST_MEASURE_NS UINT64_C(5000000)
 #define TRIES 20

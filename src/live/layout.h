@@ -14,9 +14,10 @@
 #include "base/compiler.h"
 #include "base/span.h"
 
-#include <hotfn/budget.h>
-#include <hotfn/records.h>
-#include <hotfn/timing.h>
+#include <hotfn/lowlevel/budget.h>
+#include <hotfn/record.h>
+#include <hotfn/lowlevel/live.h>
+#include <hotfn/lowlevel/timing.h>
 #include <string.h>
 
 #define HFN_RECORD_MAGIC "\x89HFN\r\n\x1a\n"

@@ -6,6 +6,7 @@
 #define HFN_HANDOVER_H
 
 #include <hotfn/session.h>
+#include <hotfn/lowlevel/target.h>
 #include <stdatomic.h>
 
 #define HFN_HANDOVER_MAGIC 0x33564f484e4648ull /* "HFNHOV3" */

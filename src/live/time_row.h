@@ -19,7 +19,7 @@
 
 #include "live/sampling.h"
 
-#include <hotfn/timing.h>
+#include <hotfn/lowlevel/timing.h>
 #include <stddef.h>
 #include <stdbool.h>
 

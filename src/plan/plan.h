@@ -18,7 +18,7 @@
 
 #include "arch/arch.h"
 
-#include <hotfn/hooks.h>
+#include <hotfn/lowlevel/hooks.h>
 #include <stdbool.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include "base/span.h"
 
-#include <hotfn/scan.h>
+#include <hotfn/lowlevel/scan.h>
 
 #define HFN_SCAN_MAGIC 0x314e4143534e4648ull /* "HFNSCAN1" */
 #define HFN_SCAN_VERSION 9u

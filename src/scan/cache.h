@@ -3,7 +3,7 @@
 #ifndef HFN_SCAN_CACHE_H
 #define HFN_SCAN_CACHE_H
 
-#include <hotfn/scan.h>
+#include <hotfn/lowlevel/scan.h>
 #include <sys/stat.h>
 
 /* What tells two builds of a file apart without reading it, and with it which build of ourselves reads it, and

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/span.h"
 
-#include <hotfn/lists.h>
+#include <hotfn/lowlevel/lists.h>
 
 typedef struct hfn_list_item {
     uint64_t rva, byte_count;

@@ -7,7 +7,7 @@
 #include "base/sort.h"
 #include "base/status.h"
 
-#include <hotfn/scan.h>
+#include <hotfn/lowlevel/scan.h>
 #include <string.h>
 
 typedef struct wanted {

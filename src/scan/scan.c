@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <hotfn/session.h>
+#include <hotfn/lowlevel/target.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "arch/stub.h"
 
 #include <elf.h>
-#include <hotfn/hooks.h>
+#include <hotfn/lowlevel/hooks.h>
 #include <link.h>
 #include <stddef.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "live/live.h"
 #include "session/session.h"
 
-#include <hotfn/window.h>
+#include <hotfn/frame.h>
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "scan/file_stamp.h"
 #include "session/session.h"
 
-#include <hotfn/timing.h>
+#include <hotfn/lowlevel/timing.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -9,6 +9,7 @@
 #include "os/os.h"
 
 #include <hotfn/session.h>
+#include <hotfn/lowlevel/target.h>
 
 /* Find or make the plan of a module that is loaded.  *live_module is its number in the live record
  * (UINT32_MAX: not ours); *plan_bytes may be NULL: nothing to hook in it. */

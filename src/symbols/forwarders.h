@@ -5,7 +5,7 @@
 
 #include "symbols/pe_exports.h"
 
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 
 /* A library that some forwarder names; opened once. */
 typedef struct hfn_library {

@@ -3,7 +3,7 @@
 #ifndef HFN_SYMBOLS_LOAD_PE_H
 #define HFN_SYMBOLS_LOAD_PE_H
 
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 
 /* options are taken (all flags known); the rest as hotfn_symbols_load says. */
 hotfn_status hfn_symbols_load_pe(hotfn_symbols **out, const hotfn_image *image,

@@ -5,7 +5,7 @@
 
 #include "image/pe.h"
 
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 
 /*
  * Tries the places where the PDB may be and loads the first that is of this build into *out, which

@@ -5,7 +5,7 @@
 
 #include "symbols/pdb_streams.h"
 
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 
 /* The lines of one function, as they lie in its module's stream. */
 typedef struct hfn_pdb_contribution {

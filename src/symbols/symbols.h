@@ -3,7 +3,7 @@
 #ifndef HFN_SYMBOLS_SYMBOLS_H
 #define HFN_SYMBOLS_SYMBOLS_H
 
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 #include <stdbool.h>
 
 typedef struct hfn_symbol {

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-#include <hotfn/image.h>
+#include <hotfn/lowlevel/image.h>
 
 #define HFN_MARK_CALLED 1u    /* a direct call                                            */
 #define HFN_MARK_TAKEN 2u     /* its address is in a pointer, an instruction or an export */

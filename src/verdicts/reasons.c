@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The words for strategies and reasons: stable names for programs, one sentence for people. */
-#include <hotfn/verdicts.h>
+#include <hotfn/lowlevel/verdicts.h>
 
 #include <stddef.h>
 

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-#include <hotfn/image.h>
+#include <hotfn/lowlevel/image.h>
 
 #define HFN_REFERENCE_BYTES 4u /* told apart; tables are aligned to as much */
 

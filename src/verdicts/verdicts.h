@@ -12,7 +12,7 @@
 #include "arch/arch.h"
 #include "base/span.h"
 
-#include <hotfn/verdicts.h>
+#include <hotfn/lowlevel/verdicts.h>
 
 /*
  * What to write, by strategy (stub = the address that the plan chose):

@@ -4,11 +4,12 @@
 
 Each source file has one SPDX line, near its top.  No file names a path of the machine it was
 written on, and every web address leads to a host of hosts.list: a private mirror's or a package
-registry's address is found because it is not there.
+registry's address is found because it is not there.  language.py adds the rules of plain English.
 """
 import os
 import re
 
+import language
 import tree
 
 SPDX = "SPDX-License-Identifier: "
@@ -69,7 +70,7 @@ def place_problems(path, text, patterns, known):
 
 def main():
     problems, checked = [], 0
-    patterns, known = [HOME, *machine_paths()], known_hosts()
+    patterns, known, own = [HOME, *machine_paths()], known_hosts(), []
     for path in tree.files():
         text = tree.text_of(path)
         if text is None or FOREIGN.match(str(path)):
@@ -79,6 +80,8 @@ def main():
             problem = spdx_problem(path, text)
             problems += [problem] if problem else []
         problems += place_problems(path, text, patterns, known)
+        own.append((path, text))
+    problems += language.problems(own)
     tree.finish(problems, f"texts of {checked} files")
 
 

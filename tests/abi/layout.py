@@ -39,9 +39,10 @@ def field_names(body):
 
 def structs():
     """{struct: [field, ...]} of all public headers, in their order."""
-    text = (tree.ROOT / "include/hotfn.h").read_text(encoding="utf-8")
+    text = "".join((tree.ROOT / "include" / name).read_text(encoding="utf-8")
+                   for name in ("hotfn.h", "hotfn/lowlevel.h"))
     found = {}
-    for header in re.findall(r"#include <(hotfn/\w+\.h)>", text):
+    for header in re.findall(r"#include <(hotfn/[\w/]+\.h)>", text):
         code = (tree.ROOT / "include" / header).read_text(encoding="utf-8")
         for name, body in STRUCT.findall(tree.without_comments(code)):
             found[name] = list(field_names(body))
@@ -50,7 +51,7 @@ def structs():
 
 def program():
     """C that prints the layout, one line a struct and one a field."""
-    lines = ["#include <hotfn.h>", "#include <stdio.h>", "int main(void)", "{"]
+    lines = ["#include <hotfn.h>", "#include <hotfn/lowlevel.h>", "#include <stdio.h>", "int main(void)", "{"]
     for struct, fields in structs().items():
         lines.append(f'    printf("{struct} %zu\\n", sizeof({struct}));')
         for field in fields:

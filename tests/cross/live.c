@@ -8,6 +8,7 @@
  * test gives it a folder $LIVE_ROOT to look for files in first (-L), where /proc/self/task holds what the
  * program puts there: its threads. */
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 #include <pthread.h>
 #include <stdatomic.h>

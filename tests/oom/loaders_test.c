@@ -5,7 +5,7 @@
 #include "image/pe_sample.h"
 #include "symbols/map_samples.h"
 
-#include <hotfn/lists.h>
+#include <hotfn/lowlevel/lists.h>
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 #include "each_failure.h"
 #include "symbols/pdb_builder.h"
 
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 
 /* Symbols whose names cross blocks, lines out of order, trampolines, OMAP or not. */
 static pdb_builder *build(bool with_omap)

@@ -3,7 +3,7 @@
 #include "each_failure.h"
 #include "image/pe_sample.h"
 
-#include <hotfn/verdicts.h>
+#include <hotfn/lowlevel/verdicts.h>
 
 typedef struct held {
     hotfn_image *image;

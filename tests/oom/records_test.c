@@ -3,7 +3,7 @@
 #include "each_failure.h"
 #include "records/timed.h"
 
-#include <hotfn/exporters.h>
+#include <hotfn/export.h>
 
 static char finished[128], repaired[128], timed[128];
 

@@ -4,7 +4,7 @@
 #include "each_failure.h"
 #include "functions/sample.h"
 
-#include <hotfn/scan.h>
+#include <hotfn/lowlevel/scan.h>
 
 #include <sys/stat.h>
 #include <unistd.h>

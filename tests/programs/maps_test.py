@@ -203,6 +203,7 @@ def check_stripped(folder, made):
 
 SELF_C = """
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 #include <stdio.h>
 __attribute__((noinline)) static int helper(int x) { static int sum; return sum += x; }
 __attribute__((noinline)) int work(int x) { return helper(x) + helper(x + 1); }

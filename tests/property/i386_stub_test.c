@@ -12,7 +12,7 @@
 #include "counters/timing/call_stack.h"
 #include "random.h"
 
-#include <hotfn/verdicts.h>
+#include <hotfn/lowlevel/verdicts.h>
 
 #include <stdio.h>
 #include <stdlib.h>

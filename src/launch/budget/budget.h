@@ -7,8 +7,9 @@
 #include "plan/plan.h"
 #include "os/remote.h"
 
-#include <hotfn/budget.h>
+#include <hotfn/lowlevel/budget.h>
 #include <hotfn/session.h>
+#include <hotfn/lowlevel/target.h>
 
 /* A module of the target. */
 typedef struct hfn_cut_module {

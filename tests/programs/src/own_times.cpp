@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A program that times itself, and throws through what is timed.  With "noclock" it gives up its clock before.
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 #include <cstdio>
 #include <cstring>

@@ -11,6 +11,7 @@
 
 #ifdef SESSION
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 #endif
 
 /* The same inode where there is a file already. */

@@ -7,7 +7,7 @@
 #include "check.h"
 #include "counters/thread_row.h"
 
-#include <hotfn/counters.h>
+#include <hotfn/lowlevel/counters.h>
 
 void (*stub_slow_path)(void);
 int32_t stub_displacement;

@@ -2,7 +2,7 @@
 /* Writes the hostile record and its exports to a folder, for check_formats.py. */
 #include "exporters/hostile.h"
 
-#include <hotfn/exporters.h>
+#include <hotfn/export.h>
 
 static int32_t write_out(void *user, const void *bytes, size_t byte_count)
 {

@@ -3,7 +3,7 @@
  * that are not ours: check_formats.py. */
 #include "exporters/hostile.h"
 
-#include <hotfn/exporters.h>
+#include <hotfn/export.h>
 
 typedef struct text {
     char *bytes;

@@ -7,7 +7,7 @@
 #include "functions/handlers.h"
 #include "image/pe_sample.h"
 
-#include <hotfn/functions.h>
+#include <hotfn/lowlevel/functions.h>
 
 static hotfn_image *open_image(const pe_builder *b, const hotfn_env *env)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Claims about globs. */
-#include <hotfn/functions.h>
+#include <hotfn/lowlevel/functions.h>
 
 #include "check.h"
 

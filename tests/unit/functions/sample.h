@@ -9,7 +9,7 @@
 #include "check.h"
 #include "functions/eh_frame_builder.h"
 
-#include <hotfn/functions.h>
+#include <hotfn/lowlevel/functions.h>
 
 enum { TEXT = 1024, TEXT_BYTES = 256, FINI = 1280, EH_FRAME = 1312 };
 enum { FUNC = 2, NOTYPE = 0, IFUNC = 10, LOCAL = 0, GLOBAL = 1, WEAK = 2 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Exceptions, destructors, longjmp and backtraces go through hooked functions as if nothing stood there:
 // functions of this very program are judged, planned and hooked by the real stations.
-#include <hotfn/hooks.h>
+#include <hotfn/lowlevel/hooks.h>
 
 #include <csetjmp>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #ifndef HFN_TESTS_HOOKS_ROW_H
 #define HFN_TESTS_HOOKS_ROW_H
 
-#include <hotfn/hooks.h>
+#include <hotfn/lowlevel/hooks.h>
 
 static _Thread_local uint64_t *row __attribute__((tls_model("initial-exec")));
 static uint64_t slots[512];

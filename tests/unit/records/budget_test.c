@@ -4,7 +4,7 @@
 #include "live/live.h"
 #include "records/sample.h"
 
-#include <hotfn/budget.h>
+#include <hotfn/lowlevel/budget.h>
 #include <unistd.h>
 
 static hotfn_live *live_with_budget(uint32_t ppm)

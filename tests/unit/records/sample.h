@@ -6,7 +6,7 @@
 
 #include "check.h"
 
-#include <hotfn/records.h>
+#include <hotfn/lowlevel/live.h>
 #include <stdlib.h>
 #include <unistd.h>
 

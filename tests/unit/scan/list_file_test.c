@@ -5,7 +5,7 @@
 #include "check.h"
 #include "image/elf_builder.h"
 
-#include <hotfn/lists.h>
+#include <hotfn/lowlevel/lists.h>
 #include <unistd.h>
 
 /* version: 1 module: "a" machine: 2 id_kind: 1 id: "\x01\x02" functions { index: 3 rva: 4096 size: 300

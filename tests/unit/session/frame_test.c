@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Windows over a live record whose rows the test counts into by hand. */
-#include <hotfn/window.h>
+#include <hotfn/frame.h>
 
 #include "base/compiler.h"
 #include "base/counting_env.h"

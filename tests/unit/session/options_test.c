@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A flag that this version does not know is refused, before anything is done: a newer program may rely on it. */
-#include <hotfn/session.h>
+#include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 #include "records/sample.h"
 

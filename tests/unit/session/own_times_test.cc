@@ -3,6 +3,7 @@
 // the processor's counter, read inside of the timed function and around its call: a total lies between the two,
 // however busy the machine is.
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 #include <atomic>
 #include <cstdarg>

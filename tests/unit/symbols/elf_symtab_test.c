@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Claims about .symtab and .dynsym: what is kept, what is dropped, what is refused. */
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 
 #include "check.h"
 #include "image/elf_builder.h"

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "symbols/map_samples.h"
 
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 
 typedef struct fixture {
     hotfn_symbols *symbols;

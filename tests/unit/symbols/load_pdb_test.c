@@ -6,7 +6,7 @@
 #include "image/elf_builder.h"
 #include "symbols/pdb_builder.h"
 
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 
 static hotfn_status load(hotfn_symbols **out, const pdb_builder *b, uint32_t flags,
                          hotfn_error *err)

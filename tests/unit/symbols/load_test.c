@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Claims about the sources of symbols and their order. */
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 
 #include "base/counting_env.h"
 #include "check.h"

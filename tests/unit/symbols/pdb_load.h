@@ -6,7 +6,7 @@
 #include "check.h"
 #include "symbols/pdb_builder.h"
 
-#include <hotfn/symbols.h>
+#include <hotfn/lowlevel/symbols.h>
 
 static inline hotfn_symbols *load_with(const pdb_builder *b, const hotfn_env *env,
                                        hotfn_status wanted, hotfn_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Every id has a name of its own and a sentence. */
-#include <hotfn/verdicts.h>
+#include <hotfn/lowlevel/verdicts.h>
 
 #include "check.h"
 

@@ -4,6 +4,7 @@
 #define HOTFN_TOOL_BUDGET_WORDS_H
 
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 
 /* How many functions. */
 typedef struct watched_less {

@@ -3,7 +3,7 @@
  * words, going on a little further to the right than they began. */
 #include "column_widths.h"
 
-#include <hotfn/exporters.h>
+#include <hotfn/export.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 #define HOTFN_TOOL_VERBS_H
 
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 #include <stdbool.h>
 
 #define TOOL_OK 0

@@ -6,6 +6,7 @@
 #include "scan/symbol_sources.h"
 
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 #include <stdbool.h>
 #include <stdio.h>
 

@@ -4,6 +4,7 @@
 #define HOTFN_TOOL_RUN_H
 
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,6 +4,7 @@
 #define HOTFN_TOOL_SOURCE_LINES_H
 
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 #include <stdbool.h>
 
 /* A hotfn_line_fn: for hotfn_env.line_fn.  One thread. */

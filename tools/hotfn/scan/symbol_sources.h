@@ -6,6 +6,7 @@
 
 #include <getopt.h>
 #include <hotfn.h>
+#include <hotfn/lowlevel.h>
 #include <stdbool.h>
 
 enum {

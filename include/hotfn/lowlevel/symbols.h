@@ -3,7 +3,7 @@
 #ifndef HOTFN_SYMBOLS_H
 #define HOTFN_SYMBOLS_H
 
-#include <hotfn/image.h>
+#include <hotfn/lowlevel/image.h>
 
 #ifdef __cplusplus
 extern "C" {

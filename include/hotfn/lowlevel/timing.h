@@ -5,7 +5,7 @@
 #ifndef HOTFN_TIMING_H
 #define HOTFN_TIMING_H
 
-#include <hotfn/counters.h>
+#include <hotfn/lowlevel/counters.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,8 +4,8 @@
 #ifndef HOTFN_SCAN_H
 #define HOTFN_SCAN_H
 
-#include <hotfn/lists.h>
-#include <hotfn/records.h>
+#include <hotfn/lowlevel/lists.h>
+#include <hotfn/lowlevel/live.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 #ifndef HOTFN_COUNTERS_H
 #define HOTFN_COUNTERS_H
 
-#include <hotfn/hooks.h>
+#include <hotfn/lowlevel/hooks.h>
 
 #ifdef __cplusplus
 extern "C" {

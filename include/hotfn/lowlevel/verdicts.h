@@ -3,7 +3,7 @@
 #ifndef HOTFN_VERDICTS_H
 #define HOTFN_VERDICTS_H
 
-#include <hotfn/functions.h>
+#include <hotfn/lowlevel/functions.h>
 
 #ifdef __cplusplus
 extern "C" {

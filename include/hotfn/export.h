@@ -3,7 +3,7 @@
 #ifndef HOTFN_EXPORTERS_H
 #define HOTFN_EXPORTERS_H
 
-#include <hotfn/records.h>
+#include <hotfn/record.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,7 +4,7 @@
 #ifndef HOTFN_HOOKS_H
 #define HOTFN_HOOKS_H
 
-#include <hotfn/verdicts.h>
+#include <hotfn/lowlevel/verdicts.h>
 
 #ifdef __cplusplus
 extern "C" {

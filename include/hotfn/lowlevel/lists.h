@@ -5,7 +5,7 @@
 #ifndef HOTFN_LISTS_H
 #define HOTFN_LISTS_H
 
-#include <hotfn/functions.h>
+#include <hotfn/lowlevel/functions.h>
 
 #ifdef __cplusplus
 extern "C" {

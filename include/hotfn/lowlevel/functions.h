@@ -3,7 +3,8 @@
 #ifndef HOTFN_FUNCTIONS_H
 #define HOTFN_FUNCTIONS_H
 
-#include <hotfn/symbols.h>
+#include <hotfn/function.h>
+#include <hotfn/lowlevel/symbols.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,19 +64,6 @@ HOTFN_API const char *hotfn_functions_get_name(const hotfn_functions *functions,
 /* Index of the function that holds rva, UINT32_MAX if none.  Since 0.1. */
 HOTFN_API uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64_t rva);
 
-/* Which functions a user wants.  A glob has '*', '?', '[a-z]', '\\' quoting; a function matches when
- * any of its names does (mangled, or demangled if env can).  Exclusion wins. */
-typedef struct hotfn_selection {
-    uint32_t size;  /* sizeof(hotfn_selection)  */
-    uint32_t flags; /* 0 */
-    const char *const *include; /* borrowed [all]  */
-    const char *const *exclude; /* borrowed [none] */
-    uint32_t include_count;
-    uint32_t exclude_count;
-    uint64_t min_bytes; /* [0]         */
-    uint64_t max_bytes; /* [unlimited] */
-} hotfn_selection;
-#define HOTFN_SELECTION_INIT { (uint32_t)sizeof(hotfn_selection), 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Set selected[i] to 1 or 0 for each function i; selected has hotfn_functions_count bytes.

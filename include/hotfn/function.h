@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* A function and a module, as scans and records list them, and the selection of functions to hook. */
+#ifndef HOTFN_FUNCTION_H
+#define HOTFN_FUNCTION_H
+
+#include <hotfn/machine.h>
+#include <hotfn/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HOTFN_STATE_HOOKED 1   /* counted                                      */
+#define HOTFN_STATE_REFUSED 2  /* wanted, not hooked: reason says why          */
+#define HOTFN_STATE_FRAGMENT 3 /* part of another function                     */
+#define HOTFN_STATE_EXCLUDED 4 /* the user's selection leaves it out           */
+#define HOTFN_STATE_WAITING 5  /* live only: its module is not in the process yet */
+
+#define HOTFN_NO_SLOT UINT32_MAX
+
+/* One function of a module, going in or coming out.  Strings are views into the record (out) or
+ * borrowed (in).  names are the function's other names, each ended by NUL, the last by a second one. */
+typedef struct hotfn_record_function {
+    uint32_t size;   /* sizeof(hotfn_record_function) */
+    uint32_t module; /* index; set by the record      */
+    uint32_t slot;   /* HOTFN_NO_SLOT: not counted    */
+    uint32_t state;  /* HOTFN_STATE_*                 */
+    uint64_t rva;
+    uint64_t byte_count;
+    uint64_t calls;  /* out: sum over the chosen processes; 0 if not counted  */
+    uint32_t counted; /* out: 1 if calls means something, else null in reports */
+    uint32_t flags;  /* HOTFN_VERDICT_*               */
+    uint32_t name_count;
+    uint32_t reason_offset; /* bytes from the entry; FRAGMENT: its function's index in the module plus 1, 0: not known */
+    const char *name;
+    const char *names;
+    const char *strategy;    /* "jump"; "" if none    */
+    const char *reason;      /* "too-short"; "" if none */
+    const char *reason_text;
+} hotfn_record_function;
+#define HOTFN_RECORD_FUNCTION_INIT { (uint32_t)sizeof(hotfn_record_function), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+#define HOTFN_MODULE_MAIN 1u      /* the program itself                   */
+#define HOTFN_MODULE_LOADED 2u    /* was seen in the process              */
+#define HOTFN_MODULE_UNLOADED 4u  /* and was unloaded again (dlclose)     */
+#define HOTFN_MODULE_LEFT_OUT 8u  /* not selected: it has no functions    */
+#define HOTFN_MODULE_FAILED 16u   /* selected, but note says why it could not be hooked */
+
+typedef struct hotfn_record_module {
+    uint32_t size; /* sizeof(hotfn_record_module) */
+    uint32_t flags; /* HOTFN_MODULE_* */
+    uint32_t machine;
+    uint32_t id_kind;
+    uint32_t id_bytes;
+    uint32_t function_count;
+    uint32_t first_function; /* out: index in the record */
+    uint32_t first_slot;     /* out */
+    uint8_t id[32];
+    uint64_t load_base;      /* address of RVA 0 in the (first) process, 0 unknown */
+    uint64_t file_device;    /* st_dev and st_ino of the file at scan time         */
+    uint64_t file_inode;
+    const char *path;
+    const char *file;        /* out: last component of path */
+    const char *note;        /* "" or why it failed         */
+    uint64_t file_stamp;     /* tells it from others with this inode; 0: cannot   */
+} hotfn_record_module;
+#define HOTFN_RECORD_MODULE_INIT { (uint32_t)sizeof(hotfn_record_module), 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Which functions a user wants.  A glob has '*', '?', '[a-z]', '\\' quoting; a function matches when
+ * any of its names does (mangled, or demangled if env can).  Exclusion wins. */
+typedef struct hotfn_selection {
+    uint32_t size;  /* sizeof(hotfn_selection)  */
+    uint32_t flags; /* 0 */
+    const char *const *include; /* borrowed [all]  */
+    const char *const *exclude; /* borrowed [none] */
+    uint32_t include_count;
+    uint32_t exclude_count;
+    uint64_t min_bytes; /* [0]         */
+    uint64_t max_bytes; /* [unlimited] */
+} hotfn_selection;
+#define HOTFN_SELECTION_INIT { (uint32_t)sizeof(hotfn_selection), 0, 0, 0, 0, 0, 0, 0 }
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""The language rules that a program can check: words of words.list, function names of one word,
+type names that are defined twice, and comments wider than 100 columns.
+
+exempt.list names the files that these rules do not cover: one path pattern a line, with its reason in
+the comment above it.
+"""
+import fnmatch
+import functools
+import re
+
+import check_lengths
+import tree
+
+HERE = tree.ROOT / "tests/abi"
+TEXTS = (".c", ".h", ".S", ".cc", ".cpp", ".py", ".md", ".js", ".css", ".html", ".1", ".5", ".build", ".sh")
+COMMENT_COLUMNS = 100
+TYPE = re.compile(r"^(?:typedef\s+(?:struct|union|enum)\s+\w+\s*)?\}\s*(hfn_\w+);|^(?:struct|union) (hfn_\w+)\s*\{",
+                  re.MULTILINE)
+# Calls of the C library that the agent replaces keep their names.
+C_LIBRARY = re.compile(r"src/agent/libc/|src/agent/(?:tsc_disabled|locked_memory)\.c")
+
+
+def patterns_of(name):
+    lines = (HERE / name).read_text(encoding="utf-8").splitlines()
+    return [line.split("#")[0].strip() for line in lines if line.split("#")[0].strip()]
+
+
+@functools.lru_cache
+def exempt_patterns():
+    return patterns_of("exempt.list")
+
+
+def is_exempt(path):
+    return any(fnmatch.fnmatch(str(path), pattern) for pattern in exempt_patterns())
+
+
+@functools.lru_cache
+def words():
+    """[(compiled expression, replacement)]: \\b does not see underscores, so they are spelled out."""
+    found = []
+    for line in (HERE / "words.list").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            expression, replacement = re.split(r"\s{2,}", line, maxsplit=1)
+            found.append((re.compile(rf"(?<![A-Za-z])(?:{expression})(?![A-Za-z])", re.IGNORECASE), replacement))
+    return found
+
+
+def is_text(path):
+    return (path.suffix in TEXTS or path.parts[0] == "scripts") and str(path) != "tests/abi/language.py"
+
+
+def word_problems(path, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        for expression, replacement in words():
+            match = expression.search(line)
+            if match:
+                yield f"{path}:{number}: '{match[0]}': write {replacement}"
+
+
+def name_problems(path, text):
+    """A function's name is a verb and an object: two words at least."""
+    if path.parts[0] not in ("src", "tools") or path.suffix not in (".c", ".h") or C_LIBRARY.match(str(path)):
+        return
+    for name, first, _ in check_lengths.functions(text):
+        plain = re.sub(r"^(?:hotfn|hfn)_", "", name)
+        if name != "main" and "_" not in plain and plain.islower():
+            yield f"{path}:{first}: function {name} is named by one word: write verb and object"
+
+
+def width_problems(path, text):
+    if path.suffix not in (".c", ".h", ".S", ".cc", ".cpp"):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        at = max(line.rfind("/*"), line.rfind("//"))
+        is_comment = at >= 0 or line.lstrip().startswith("*")
+        if is_comment and len(line) > COMMENT_COLUMNS:
+            yield f"{path}:{number}: {len(line)} columns: comments wrap at {COMMENT_COLUMNS}"
+
+
+def type_problems(defined):
+    for name, places in sorted(defined.items()):
+        if len(set(places)) > 1:
+            yield f"type {name} is defined in {', '.join(sorted(set(places)))}"
+
+
+def problems(paths):
+    defined = {}
+    for path, text in paths:
+        if not is_text(path) or is_exempt(path):
+            continue
+        yield from word_problems(path, text)
+        yield from name_problems(path, text)
+        yield from width_problems(path, text)
+        if path.parts[0] == "src":
+            for match in TYPE.finditer(tree.without_comments(text)):
+                defined.setdefault(match[1] or match[2], []).append(str(path))
+    yield from type_problems(defined)
