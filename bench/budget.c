@@ -14,16 +14,18 @@ CALLED void tiny(void)
 
 CALLED void thousand(void)
 {
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         tiny();
+    }
 }
 
 int main(int argc, char **argv)
 {
     long rounds = argc > 1 ? atol(argv[1]) : 1000000;
     struct timespec t;
-    for (long i = 0; i < rounds; i++)
+    for (long i = 0; i < rounds; i++) {
         thousand();
+    }
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     printf("%.6f\n", (double)t.tv_sec + (double)t.tv_nsec / 1e9);
     return 0;

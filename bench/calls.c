@@ -67,10 +67,11 @@ typedef struct own_image {
 
 UNSEEN static void check(hotfn_status status, const hotfn_error *err, const char *what)
 {
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         return;
+    }
     fprintf(stderr, "calls: %s: %s\n", what,
-            err && err->text[0] ? err->text : hotfn_status_name(status));
+            err && err->text[0] ? err->text : hotfn_status_get_name(status));
     exit(1);
 }
 
@@ -93,14 +94,17 @@ UNSEEN static void pin(unsigned number)
     cpu_set_t own;
     int skip = (int)number;
 
-    if (!known)
+    if (!known) {
         sched_getaffinity(0, sizeof allowed, &allowed);
+    }
     known = true;
     skip %= CPU_COUNT(&allowed);
     CPU_ZERO(&own);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &allowed) && skip-- == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &allowed) && skip-- == 0) {
             CPU_SET(cpu, &own);
+        }
+    }
     sched_setaffinity(0, sizeof own, &own);
 }
 
@@ -140,8 +144,9 @@ UNSEEN static double measure(bench *b)
     pthread_barrier_init(&b->barrier, NULL, b->threads);
     for (unsigned i = 0; i < b->threads; i++) {
         workers[i] = (worker){ b, i };
-        if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0)
+        if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0) {
             exit(1);
+        }
     }
     for (unsigned i = 0; i < b->threads; i++) {
         pthread_join(threads[i], NULL);
@@ -181,12 +186,13 @@ UNSEEN static hotfn_hooks *hook(const own_image *own, uint32_t kind, hotfn_count
 
     check(hotfn_counters_get_access(counters, &access), NULL, "access");
     check(hotfn_hooks_create(&hooks, NULL, &access, NULL, &err), &err, "hooks");
-    for (uint32_t i = 0; i < hotfn_functions_count(own->functions); i++) {
+    for (uint32_t i = 0; i < hotfn_functions_get_count(own->functions); i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
         hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
         hotfn_functions_get(own->functions, i, &f);
-        if (sscanf(f.name, "place_%" SCNu32, &action.slot) != 1)
+        if (sscanf(f.name, "place_%" SCNu32, &action.slot) != 1) {
             continue;
+        }
         action.kind = kind;
         check(hotfn_hooks_add(hooks, own->plan, own->base, i, &action, &module, &err), &err,
               f.name);
@@ -206,8 +212,9 @@ UNSEEN static uint64_t total(const hotfn_counters *counters)
     uint64_t sum = 0;
 
     check(hotfn_counters_sum(counters, 0, 1000, totals), NULL, "sum");
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         sum += totals[i];
+    }
     return sum;
 }
 
@@ -233,10 +240,12 @@ UNSEEN static double measure_hooked(bench *b, const own_image *own, uint32_t kin
 UNSEEN static double measure_mode(bench *b, const own_image *own, const char *mode,
                                   hotfn_counters *counters)
 {
-    if (strcmp(mode, "floor") == 0)
+    if (strcmp(mode, "floor") == 0) {
         return measure_hooked(b, own, HOTFN_ACTION_FLOOR, counters);
-    if (strcmp(mode, "ours") == 0)
+    }
+    if (strcmp(mode, "ours") == 0) {
         return measure_hooked(b, own, HOTFN_ACTION_COUNT, counters);
+    }
     return measure(b);
 }
 
@@ -247,21 +256,25 @@ UNSEEN int main(int argc, char **argv)
     hotfn_counters *counters = NULL;
     bench b = { .run = run_1 };
 
-    if (argc < 6)
+    if (argc < 6) {
         return 2;
+    }
     b.function_count = strtoull(argv[1], NULL, 10);
     b.threads = (unsigned)strtoul(argv[2], NULL, 10);
     b.rounds_of_batch = strtoull(argv[3], NULL, 10) / BATCHES / b.function_count + 1;
     b.run = b.function_count == 1000 ? run_1000 : b.function_count == 64 ? run_64 : run_1;
-    if (b.threads < 1 || b.threads > MAX_THREADS)
+    if (b.threads < 1 || b.threads > MAX_THREADS) {
         return 2;
+    }
     pin(0);         /* learns what is allowed */
     if (argc > 6) { /* one mode alone is bare: nothing of ours is in the way of the peers */
         open_own_image(&own);
         check(hotfn_counters_create(&counters, NULL, 1000, 64, NULL, &err), &err, "counters");
     }
-    for (long round = strtol(argv[4], NULL, 10); round > 0; round--)
-        for (int mode = 5; mode < argc; mode++)
+    for (long round = strtol(argv[4], NULL, 10); round > 0; round--) {
+        for (int mode = 5; mode < argc; mode++) {
             printf("%s %.4f\n", argv[mode], measure_mode(&b, &own, argv[mode], counters));
+        }
+    }
     return 0;
 }

@@ -55,8 +55,9 @@ static double least(double before, work_fn work)
     double ns;
 
     clock_gettime(CLOCK_MONOTONIC, &from);
-    for (int i = 0; i < CALLS; i++)
+    for (int i = 0; i < CALLS; i++) {
         x = work(x);
+    }
     clock_gettime(CLOCK_MONOTONIC, &to);
     ns = (double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec);
     return ns / CALLS < before ? ns / CALLS : before;

@@ -30,8 +30,9 @@ int main(int argc, char **argv)
         execvp(argv[1], argv + 1);
         _exit(127);
     }
-    if (child < 0 || wait4(child, &status, 0, &usage) < 0)
+    if (child < 0 || wait4(child, &status, 0, &usage) < 0) {
         return 1;
+    }
     printf("%lld %lld\n", now_ns() - begin, usage.ru_maxrss * 1024LL);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

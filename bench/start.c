@@ -25,9 +25,11 @@
 
 static void check(hotfn_status status, const hotfn_error *err, const char *what)
 {
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         return;
-    fprintf(stderr, "start: %s: %s\n", what, err->text[0] ? err->text : hotfn_status_name(status));
+    }
+    fprintf(stderr, "start: %s: %s\n", what,
+            err->text[0] ? err->text : hotfn_status_get_name(status));
     exit(1);
 }
 
@@ -69,11 +71,12 @@ typedef void (*section_fn)(const hotfn_image *image, const hotfn_section *sectio
 
 static void each_text(const hotfn_image *image, section_fn visit, void *user)
 {
-    for (uint32_t i = 0; i < hotfn_image_section_count(image); i++) {
+    for (uint32_t i = 0; i < hotfn_image_get_section_count(image); i++) {
         hotfn_section section = HOTFN_SECTION_INIT;
         hotfn_image_get_section(image, i, &section);
-        if ((section.flags & HOTFN_SECTION_EXECUTE) && (section.flags & HOTFN_SECTION_LOADED))
+        if ((section.flags & HOTFN_SECTION_EXECUTE) && (section.flags & HOTFN_SECTION_LOADED)) {
             visit(image, &section, user);
+        }
     }
 }
 
@@ -85,7 +88,7 @@ static void decode_section(const hotfn_image *image, const hotfn_section *sectio
 {
     decode_sum *sum = user;
     uint64_t there = 0;
-    const uint8_t *bytes = hotfn_image_bytes(image, section->rva, &there);
+    const uint8_t *bytes = hotfn_image_get_bytes(image, section->rva, &there);
     uint64_t count = there < section->byte_count ? there : section->byte_count;
     uint8_t *copy = malloc(count + 1); /* the file's pages are in the cache then */
 
@@ -149,8 +152,9 @@ static void map_text(mapping *m, const hotfn_image *image, const char *path)
     m->fd = open(path, O_RDONLY | O_CLOEXEC);
     m->base = mmap(NULL, info.loaded_bytes + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     m->bytes = info.loaded_bytes;
-    if (m->base == MAP_FAILED || m->fd < 0)
+    if (m->base == MAP_FAILED || m->fd < 0) {
         exit(1);
+    }
     each_text(image, map_section, m);
 }
 
@@ -163,8 +167,9 @@ static uint32_t *choose_slots(const hotfn_plan *plan, uint32_t wanted)
     hotfn_plan_get_info(plan, &info);
     uint32_t *slots = malloc((info.function_count + 1) * sizeof *slots);
     memset(slots, 0xff, (info.function_count + 1) * sizeof *slots);
-    if (wanted == 0 || wanted > info.entry_count)
+    if (wanted == 0 || wanted > info.entry_count) {
         wanted = info.entry_count;
+    }
     for (uint32_t i = 0; i < wanted; i++) {
         hotfn_plan_entry entry = HOTFN_PLAN_ENTRY_INIT;
         uint32_t index = (uint32_t)((uint64_t)i * info.entry_count / wanted);
@@ -221,10 +226,13 @@ static uint64_t *written_pages(const mapping *m, uint64_t *count)
     *count = 0;
     for (uint64_t page = 0; page < all; page++) {
         uint64_t entry = 0;
-        if (pread(fd, &entry, sizeof entry, (off_t)((first + page) * sizeof entry)) != sizeof entry)
+        if (pread(fd, &entry, sizeof entry, (off_t)((first + page) * sizeof entry)) !=
+            sizeof entry) {
             exit(1);
-        if ((entry & PAGE_PRESENT) && !(entry & PAGE_OF_FILE))
+        }
+        if ((entry & PAGE_PRESENT) && !(entry & PAGE_OF_FILE)) {
             list[(*count)++] = page;
+        }
     }
     close(fd);
     return list;
@@ -238,8 +246,9 @@ static void measure_copy(const mapping *m)
     uint64_t begin = now_ns();
     uint8_t *copy =
         mmap(NULL, (pages + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    for (uint64_t i = 0; i < pages; i++)
+    for (uint64_t i = 0; i < pages; i++) {
         memcpy(copy + i * PAGE, m->base + list[i] * PAGE, PAGE);
+    }
     print("copy_ns", now_ns() - begin);
     print("patched_pages", pages);
 }
@@ -252,8 +261,9 @@ int main(int argc, char **argv)
     hotfn_plan *plan;
     mapping m;
 
-    if (argc < 3)
+    if (argc < 3) {
         return 2;
+    }
     check(hotfn_image_open(&image, argv[1], NULL, &err), &err, argv[1]);
     measure_decode(image);
     hotfn_scan_close(measure_scan(argv[1], NULL, "cold_ns"));

@@ -50,8 +50,9 @@ static double once(call_fn call)
 {
     double begin = now_ns();
 
-    for (uint64_t i = 0; i < CALLS; i++)
+    for (uint64_t i = 0; i < CALLS; i++) {
         call(i);
+    }
     return (now_ns() - begin) / CALLS;
 }
 
@@ -60,12 +61,14 @@ static void *measure(void *user)
     static const call_fn calls[KINDS] = { bare, timed_leaf, timed_outer };
     double *least = user;
 
-    for (int round = 0; round < ROUNDS; round++)
+    for (int round = 0; round < ROUNDS; round++) {
         for (int kind = 0; kind < KINDS; kind++) {
             double ns = once(calls[kind]);
-            if (round == 0 || ns < least[kind])
+            if (round == 0 || ns < least[kind]) {
                 least[kind] = ns;
+            }
         }
+    }
     return NULL;
 }
 
@@ -76,11 +79,14 @@ int main(int argc, char **argv)
     pthread_t threads[8];
 
     count = count < 1 ? 1 : count > 8 ? 8 : count;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         pthread_create(&threads[i], NULL, measure, least[i]);
-    for (int i = 0; i < count; i++)
+    }
+    for (int i = 0; i < count; i++) {
         pthread_join(threads[i], NULL);
-    for (int i = 0; i < count; i++)
+    }
+    for (int i = 0; i < count; i++) {
         printf("%.3f %.3f %.3f\n", least[i][0], least[i][1], least[i][2] / 2);
+    }
     return 0;
 }

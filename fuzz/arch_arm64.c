@@ -11,8 +11,9 @@
 
 static void must(bool holds)
 {
-    if (!holds)
+    if (!holds) {
         abort();
+    }
 }
 
 static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
@@ -32,8 +33,9 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
         }
     }
     must(offset <= size + 4);
-    if (hfn_arch_arm64.retarget(bytes, size, RVA, &m))
+    if (hfn_arch_arm64.retarget(bytes, size, RVA, &m)) {
         must(m.length == 4 && m.fixup_count == 1 && m.original_bytes == 4);
+    }
 }
 
 static void follow(const uint8_t *bytes, size_t size)
@@ -45,13 +47,15 @@ static void follow(const uint8_t *bytes, size_t size)
     hfn_dispatch d;
 
     for (uint32_t at = 0; at + 4 <= size && line.count < LINE_MAX; at += in.length) {
-        if (!hfn_arch_arm64.decode(bytes + at, size - at, RVA + at, 0, &in))
+        if (!hfn_arch_arm64.decode(bytes + at, size - at, RVA + at, 0, &in)) {
             return;
+        }
         must(in.length == 4 && in.relative_at + in.relative_bytes <= in.length);
         hfn_arch_arm64.complete(bytes + at, &pages, &in);
         starts[line.count++] = at;
-        if (in.flow != HFN_FLOW_JUMP_INDIRECT)
+        if (in.flow != HFN_FLOW_JUMP_INDIRECT) {
             continue;
+        }
         hfn_arch_arm64.dispatch(&line, &d);
         must(d.kind <= HFN_DISPATCH_COMPUTED && d.proof_from <= at);
         must(d.kind != HFN_DISPATCH_TABLE || (d.entry_bytes <= 4 && d.entry_shift < 64));
@@ -82,8 +86,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 1)
+    if (size < 1) {
         return 0;
+    }
     move(data + 1, size - 1, 4 + 4 * (data[0] % 16));
     follow(data + 1, size - 1);
     follow_stack(data + 1, size - 1);

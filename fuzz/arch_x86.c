@@ -15,16 +15,18 @@
 
 static void must(bool holds)
 {
-    if (!holds)
+    if (!holds) {
         abort();
+    }
 }
 
 static void check_decoders_agree(const uint8_t *bytes, size_t size)
 {
     hfn_instruction quick, full;
 
-    if (!hfn_x86_quick(bytes, size, RVA, LINK_BASE, &quick))
+    if (!hfn_x86_quick(bytes, size, RVA, LINK_BASE, &quick)) {
         return;
+    }
     must(hfn_x86_decode_fully(HFN_X86_64, bytes, size, RVA, LINK_BASE, &full));
     must(quick.length == full.length && quick.flow == full.flow && quick.target == full.target &&
          quick.relative_at == full.relative_at && quick.takes_address == full.takes_address &&
@@ -38,8 +40,9 @@ static void check_stack_is_kept(const uint8_t *bytes, size_t size)
     hfn_x86_effects full;
 
     if (!hfn_x86_quick(bytes, size, RVA, LINK_BASE, &quick) || quick.flow != HFN_FLOW_NEXT ||
-        !hfn_x86_quick_keeps_stack(bytes))
+        !hfn_x86_quick_keeps_stack(bytes)) {
         return;
+    }
     must(hfn_x86_effects_of(HFN_X86_64, bytes, quick.length, RVA, &full));
     must(!(full.writes & 1u << HFN_X86_RSP));
 }
@@ -49,8 +52,9 @@ static void check_uses_agree(const uint8_t *bytes, uint8_t length)
     hfn_x86_register_use quick;
     hfn_x86_effects full;
 
-    if (!hfn_x86_quick_register_use(bytes, length, &quick))
+    if (!hfn_x86_quick_register_use(bytes, length, &quick)) {
         return;
+    }
     must(hfn_x86_effects_of(HFN_X86_64, bytes, length, RVA, &full) && !full.opaque);
     must(quick.kills == full.kills && quick.reads == (full.reads & ~full.kills));
 }
@@ -59,8 +63,9 @@ static void check_moved(const hfn_moved *m, uint32_t patch_bytes)
 {
     must(m->length > 0 && m->length <= HFN_MOVED_MAX && m->fixup_count <= HFN_FIXUP_MAX);
     must(m->original_bytes >= patch_bytes && m->instruction_count <= 16);
-    for (uint32_t i = 0; i < m->fixup_count; i++)
+    for (uint32_t i = 0; i < m->fixup_count; i++) {
         must(m->fixups[i].at + 4u <= m->fixups[i].end && m->fixups[i].end <= m->length);
+    }
     for (uint32_t i = 0; i < m->instruction_count; i++) {
         must(m->original_at[i] < m->original_bytes && m->moved_at[i] < m->length);
         must(i == 0 || m->original_at[i] > m->original_at[i - 1]);
@@ -88,8 +93,9 @@ static void run_on(const uint8_t *bytes, size_t size, const hfn_moved *moved)
     uint32_t byte_count, other;
 
     memcpy(run.fixups, moved->fixups, sizeof run.fixups);
-    for (uint32_t i = 0; i < run.fixup_count; i++)
+    for (uint32_t i = 0; i < run.fixup_count; i++) {
         run.fixups[i].target_rva += code - RVA;
+    }
     must(out);
     byte_count = hfn_patching_x86_64.run_on(&run, code, out);
     must(byte_count <= HFN_RUN_MAX_BYTES);
@@ -110,8 +116,9 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
         check_moved(&moved, patch_bytes);
         run_on(bytes, size, &moved);
     }
-    if (hfn_arch_x86_64.retarget(bytes, size, RVA, &moved))
+    if (hfn_arch_x86_64.retarget(bytes, size, RVA, &moved)) {
         must(moved.length == 5 && moved.fixup_count == 1 && moved.original_bytes == 5);
+    }
 }
 
 static void follow(const uint8_t *bytes, size_t size)
@@ -122,21 +129,24 @@ static void follow(const uint8_t *bytes, size_t size)
     hfn_dispatch dispatch;
     uint64_t leaves_to;
 
-    if (!hfn_arch_x86_64.flags_live(bytes, size, RVA, RVA + size / 2, size & 2, &leaves_to))
+    if (!hfn_arch_x86_64.flags_live(bytes, size, RVA, RVA + size / 2, size & 2, &leaves_to)) {
         must(leaves_to == UINT64_MAX);
+    }
     uint8_t spare = hfn_arch_x86_64.spare_register(bytes, size, RVA, RVA + size / 2);
     must(spare == HFN_NO_REGISTER || spare < 12);
     for (uint32_t at = 0; at < size && line.count < LINE_MAX; at += in.length) {
         check_decoders_agree(bytes + at, size - at);
         check_stack_is_kept(bytes + at, size - at);
-        if (!hfn_arch_x86_64.decode(bytes + at, size - at, RVA + at, LINK_BASE, &in))
+        if (!hfn_arch_x86_64.decode(bytes + at, size - at, RVA + at, LINK_BASE, &in)) {
             return;
+        }
         must(in.length > 0 && in.length <= HFN_X86_LONGEST && in.length <= size - at);
         must(in.relative_at + in.relative_bytes <= in.length);
         check_uses_agree(bytes + at, in.length);
         starts[line.count++] = at;
-        if (in.flow != HFN_FLOW_JUMP_INDIRECT)
+        if (in.flow != HFN_FLOW_JUMP_INDIRECT) {
             continue;
+        }
         hfn_arch_x86_64.dispatch(&line, &dispatch);
         must(dispatch.kind <= HFN_DISPATCH_COMPUTED && dispatch.proof_from <= at);
         must(dispatch.kind != HFN_DISPATCH_TABLE || dispatch.entry_bytes == 4 ||
@@ -148,8 +158,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 1)
+    if (size < 1) {
         return 0;
+    }
     move(data + 1, size - 1, 1 + data[0] % 16);
     follow(data + 1, size - 1);
     return 0;

@@ -14,11 +14,12 @@ static void check_functions(const hotfn_functions *functions)
 {
     uint64_t end = 0;
 
-    for (uint32_t i = 0; i < hotfn_functions_count(functions); i++) {
+    for (uint32_t i = 0; i < hotfn_functions_get_count(functions); i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
         if (hotfn_functions_get(functions, i, &f) != HOTFN_OK || f.rva < end || !f.byte_count ||
-            !f.name || hotfn_functions_find(functions, f.rva) != i)
+            !f.name || hotfn_functions_find(functions, f.rva) != i) {
             abort();
+        }
         end = f.rva + f.byte_count;
     }
 }
@@ -44,8 +45,9 @@ static elf_builder *wrap(uint8_t kind, const uint8_t *data, size_t size)
 
     elf_add(b, ".text", 1, ELF_ALLOC | ELF_CODE, text, sizeof text);
     section = elf_add(b, ".eh_frame", 1, ELF_ALLOC, data, size);
-    if (kind & 4)
+    if (kind & 4) {
         add_header(b, b->sections[section].address);
+    }
     b->no_sections = kind & 4;
     elf_finish(b);
     return b;
@@ -59,13 +61,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hotfn_functions *functions = NULL;
     elf_builder *b;
 
-    if (size == 0 || size > MAX_INPUT)
+    if (size == 0 || size > MAX_INPUT) {
         return 0;
+    }
     b = wrap(data[0], data + 1, size - 1);
-    if (hotfn_image_from_bytes(&image, b->file.data, b->file.size, "fuzz", NULL, NULL) != HOTFN_OK)
+    if (hotfn_image_open_bytes(&image, b->file.data, b->file.size, "fuzz", NULL, NULL) !=
+        HOTFN_OK) {
         abort(); /* the wrapping is sound */
-    if (hotfn_functions_build(&functions, image, NULL, NULL, NULL) != HOTFN_OK)
+    }
+    if (hotfn_functions_build(&functions, image, NULL, NULL, NULL) != HOTFN_OK) {
         abort(); /* damage is a warning */
+    }
     check_functions(functions);
     hotfn_functions_destroy(functions);
     hotfn_image_close(image);

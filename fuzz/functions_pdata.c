@@ -15,26 +15,29 @@ static void check_functions(const hotfn_functions *functions)
 {
     uint64_t end = 0;
 
-    for (uint32_t i = 0; i < hotfn_functions_count(functions); i++) {
+    for (uint32_t i = 0; i < hotfn_functions_get_count(functions); i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
         if (hotfn_functions_get(functions, i, &f) != HOTFN_OK || f.rva < end || !f.byte_count ||
-            !f.name || hotfn_functions_find(functions, f.rva) != i)
+            !f.name || hotfn_functions_find(functions, f.rva) != i) {
             abort();
+        }
         end = f.rva + f.byte_count;
     }
 }
 
 static void visit(void *user, uint64_t rva)
 {
-    if (!hfn_image_is_code(user, rva))
+    if (!hfn_image_is_code(user, rva)) {
         abort();
+    }
 }
 
 static void visit_guard(void *user, uint64_t begin, uint64_t end)
 {
     (void)end;
-    if (begin < end && !hfn_image_is_code(user, begin) && begin < TEXT_BYTES)
+    if (begin < end && !hfn_image_is_code(user, begin) && begin < TEXT_BYTES) {
         abort();
+    }
 }
 
 static pe_builder *wrap(const uint8_t *data, size_t size)
@@ -46,8 +49,9 @@ static pe_builder *wrap(const uint8_t *data, size_t size)
 
     pe_add(b, ".text", PE_CODE, text, sizeof text, 0);
     pe_add(b, ".rdata", PE_DATA, data + HEAD_BYTES, rest, 0);
-    if (skipped < rest)
+    if (skipped < rest) {
         pe_directory(b, 3, RDATA + skipped, rest - skipped);
+    }
     pe_finish(b);
     return b;
 }
@@ -60,13 +64,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hotfn_functions *functions = NULL;
     hfn_handler_visitor visitor = { visit, visit, visit_guard, NULL };
 
-    if (size <= HEAD_BYTES || size > MAX_INPUT)
+    if (size <= HEAD_BYTES || size > MAX_INPUT) {
         return 0;
+    }
     pe_builder *b = wrap(data, size);
-    if (hotfn_image_from_bytes(&image, b->data, b->size, "fuzz", NULL, NULL) != HOTFN_OK)
+    if (hotfn_image_open_bytes(&image, b->data, b->size, "fuzz", NULL, NULL) != HOTFN_OK) {
         abort(); /* the wrapping is sound */
-    if (hotfn_functions_build(&functions, image, NULL, NULL, NULL) != HOTFN_OK)
+    }
+    if (hotfn_functions_build(&functions, image, NULL, NULL, NULL) != HOTFN_OK) {
         abort(); /* damage is a warning */
+    }
     check_functions(functions);
     visitor.user = image;
     hfn_each_handler(image, &visitor);

@@ -17,10 +17,12 @@ static uint64_t read_hook(const hotfn_plan *plan, uint32_t index)
 
     hfn_plan_hook_at(plan, index, &hook);
     end = hook.comebacks + hook.comeback_count * PLAN_FIELD_BYTES;
-    for (const uint8_t *at = hook.original; at < end; at++)
+    for (const uint8_t *at = hook.original; at < end; at++) {
         sum += *at;
-    if (hook.strategy == HOTFN_STRATEGY_PUN)
+    }
+    if (hook.strategy == HOTFN_STRATEGY_PUN) {
         sum += hfn_plan_pun_fixed(&hook);
+    }
     return sum + hook.island_rva + hook.run_end_rva + hook.comes_to_rva;
 }
 
@@ -30,8 +32,9 @@ static void read_plan(const hotfn_plan *plan)
     volatile uint64_t sum = 0;
 
     hotfn_plan_get_info(plan, &info);
-    for (hfn_site_walk walk = hfn_site_walk_begin(plan); hfn_site_walk_next(&walk);)
+    for (hfn_site_walk walk = hfn_site_walk_begin(plan); hfn_site_walk_next(&walk);) {
         sum += walk.field_rva + hfn_plan_rva_at(plan, walk.entry);
+    }
     for (uint32_t i = 0; i < info.entry_count; i++) {
         hotfn_plan_entry entry = HOTFN_PLAN_ENTRY_INIT;
         hotfn_plan_get(plan, i, &entry);
@@ -45,11 +48,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hotfn_plan *plan = NULL;
     uint8_t *bytes;
 
-    if (size < 1)
+    if (size < 1) {
         return 0;
+    }
     bytes = malloc(size - 1 ? size - 1 : 1); /* a sanitizer sees the first byte past it */
-    if (!bytes)
+    if (!bytes) {
         return 0;
+    }
     memcpy(bytes, data + 1, size - 1);
     if (size - 1 >= PLAN_HEADER_BYTES) {
         hfn_store_u32(bytes + PLAN_VERSION_AT, PLAN_VERSION); /* seeds outlive versions */

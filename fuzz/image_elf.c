@@ -13,13 +13,14 @@ static void visit(void *user, uint64_t rva)
 
 static void ask_sections(const hotfn_image *image, uint64_t *sum)
 {
-    for (uint32_t i = 0; i < hotfn_image_section_count(image); i++) {
+    for (uint32_t i = 0; i < hotfn_image_get_section_count(image); i++) {
         hotfn_section section = HOTFN_SECTION_INIT;
         uint64_t count = 0;
         hotfn_image_get_section(image, i, &section);
-        const uint8_t *bytes = hotfn_image_bytes(image, section.rva, &count);
-        if (count > 0)
+        const uint8_t *bytes = hotfn_image_get_bytes(image, section.rva, &count);
+        if (count > 0) {
             *sum += bytes[0] + (uint64_t)bytes[count - 1] + strlen(section.name);
+        }
         *sum += hfn_image_is_code(image, section.rva) + hfn_image_section_of(image, section.rva);
     }
 }
@@ -33,14 +34,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hotfn_image *image = NULL;
     uint64_t sum = 0;
 
-    if (hotfn_image_from_bytes(&image, data, size, "fuzz", NULL, &err) != HOTFN_OK) {
-        if (image || !err.text[0])
+    if (hotfn_image_open_bytes(&image, data, size, "fuzz", NULL, &err) != HOTFN_OK) {
+        if (image || !err.text[0]) {
             abort(); /* a refusal writes no image and says why */
+        }
         return 0;
     }
     hotfn_image_get_info(image, &info);
-    if (info.interpreter)
+    if (info.interpreter) {
         sum += strlen(info.interpreter);
+    }
     ask_sections(image, &sum);
     hfn_image_each_pointer(image, visit, &sum);
     hfn_image_each_resolver(image, visit, &sum);

@@ -25,11 +25,13 @@ static void ask_functions(const hotfn_record *record, uint32_t count, uint32_t m
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
         const char *name;
 
-        if (hotfn_record_get_function(record, i, &f) != HOTFN_OK || f.module >= modules)
+        if (hotfn_record_get_function(record, i, &f) != HOTFN_OK || f.module >= modules) {
             abort();
+        }
         read_text(f.name), read_text(f.strategy), read_text(f.reason), read_text(f.reason_text);
-        for (name = f.names; name[0]; name += strlen(name) + 1)
+        for (name = f.names; name[0]; name += strlen(name) + 1) {
             read_text(name);
+        }
     }
 }
 
@@ -41,29 +43,33 @@ static void ask_tree(const hotfn_record *record, const hotfn_record_info *run,
 
         if (hotfn_record_get_node(record, i, &n) != HOTFN_OK ||
             (n.parent != HOTFN_NO_NODE && n.parent >= i) || n.thread >= run->thread_count ||
-            (n.function != HOTFN_NO_FUNCTION && n.function >= run->function_count))
+            (n.function != HOTFN_NO_FUNCTION && n.function >= run->function_count)) {
             abort();
+        }
     }
     for (uint32_t i = 0; i < time->edge_count; i++) {
         hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
 
         if (hotfn_record_get_edge(record, i, &e) != HOTFN_OK ||
-            (e.callee != HOTFN_NO_FUNCTION && e.callee >= run->function_count))
+            (e.callee != HOTFN_NO_FUNCTION && e.callee >= run->function_count)) {
             abort();
+        }
     }
     for (uint32_t i = 0; i < time->slow_count; i++) {
         hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
 
         if (hotfn_record_get_slow_call(record, i, &s) != HOTFN_OK ||
             s.thread >= run->thread_count ||
-            (s.node != HOTFN_NO_NODE && s.node >= time->node_count))
+            (s.node != HOTFN_NO_NODE && s.node >= time->node_count)) {
             abort();
+        }
     }
     for (uint64_t i = 0; i < time->event_count; i++) {
         hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
 
-        if (hotfn_record_get_event(record, i, &e) != HOTFN_OK || e.thread >= run->thread_count)
+        if (hotfn_record_get_event(record, i, &e) != HOTFN_OK || e.thread >= run->thread_count) {
             abort();
+        }
     }
 }
 
@@ -72,17 +78,22 @@ static void ask_budget(const hotfn_record *record, const hotfn_record_info *run)
     hotfn_record_budget budget = HOTFN_RECORD_BUDGET_INIT;
     hotfn_record_change change = HOTFN_RECORD_CHANGE_INIT;
 
-    if (hotfn_record_get_budget(record, &budget) != HOTFN_OK)
+    if (hotfn_record_get_budget(record, &budget) != HOTFN_OK) {
         abort();
+    }
     read_text(budget.note);
-    for (uint32_t i = 0; i < budget.change_count; i++)
+    for (uint32_t i = 0; i < budget.change_count; i++) {
         if (hotfn_record_get_change(record, i, &change) != HOTFN_OK ||
-            (change.function != HOTFN_NO_FUNCTION && change.function >= run->function_count))
+            (change.function != HOTFN_NO_FUNCTION && change.function >= run->function_count)) {
             abort();
-    if (hotfn_record_get_change(record, budget.change_count, &change) != HOTFN_E_NOT_FOUND)
+        }
+    }
+    if (hotfn_record_get_change(record, budget.change_count, &change) != HOTFN_E_NOT_FOUND) {
         abort();
-    for (uint32_t i = 0; i <= run->function_count; i++)
-        (void)hotfn_record_budget_state(record, i);
+    }
+    for (uint32_t i = 0; i <= run->function_count; i++) {
+        (void)hotfn_record_get_budget_state(record, i);
+    }
 }
 
 static void ask_times(const hotfn_record *record, const hotfn_record_info *run)
@@ -90,14 +101,16 @@ static void ask_times(const hotfn_record *record, const hotfn_record_info *run)
     hotfn_record_time_info time = HOTFN_RECORD_TIME_INFO_INIT;
     uint64_t *counts = calloc(HOTFN_HISTOGRAM_BUCKETS, sizeof *counts);
 
-    if (!counts || hotfn_record_get_time_info(record, &time) != HOTFN_OK)
+    if (!counts || hotfn_record_get_time_info(record, &time) != HOTFN_OK) {
         abort();
+    }
     for (uint32_t i = 0; i < run->function_count; i++) {
         hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
 
         if (hotfn_record_get_timing(record, i, &t) != HOTFN_OK || t.min_ns > t.max_ns ||
-            hotfn_record_get_histogram(record, i, counts) != HOTFN_OK)
+            hotfn_record_get_histogram(record, i, counts) != HOTFN_OK) {
             abort();
+        }
         read_text(t.reason), read_text(t.reason_text);
     }
     ask_tree(record, run, &time);
@@ -114,8 +127,9 @@ static void ask_everything(hotfn_record *record)
     for (uint32_t i = 0; i < info.module_count; i++) {
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
 
-        if (hotfn_record_get_module(record, i, &m) != HOTFN_OK || m.id_bytes > sizeof m.id)
+        if (hotfn_record_get_module(record, i, &m) != HOTFN_OK || m.id_bytes > sizeof m.id) {
             abort();
+        }
         read_text(m.path), read_text(m.file), read_text(m.note);
     }
     ask_functions(record, info.function_count, info.module_count);
@@ -128,8 +142,9 @@ static void ask_everything(hotfn_record *record)
         hotfn_record_choose_process(record, t.pid);
     }
     order = calloc(info.function_count + 1u, sizeof *order);
-    if (!order || hotfn_record_sort(record, order) != HOTFN_OK)
+    if (!order || hotfn_record_sort(record, order) != HOTFN_OK) {
         abort();
+    }
     free(order);
 }
 
@@ -143,21 +158,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *copy;
     int fd;
 
-    if (size < 1 || size > MAX_INPUT)
+    if (size < 1 || size > MAX_INPUT) {
         return 0;
+    }
     copy = malloc(size);
     memcpy(copy, data, size);
-    if (copy[0] & 1)
+    if (copy[0] & 1) {
         make_sums_right(copy + 1, size - 1);
+    }
     fd = memfd_create("fuzz", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, copy + 1, size - 1) != (ssize_t)(size - 1))
+    if (fd < 0 || write(fd, copy + 1, size - 1) != (ssize_t)(size - 1)) {
         abort();
+    }
     free(copy);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (hotfn_record_open(&record, path, NULL, &err) == HOTFN_OK)
+    if (hotfn_record_open(&record, path, NULL, &err) == HOTFN_OK) {
         ask_everything(record);
-    else if (!err.text[0])
+    } else if (!err.text[0]) {
         abort();
+    }
     hotfn_record_close(record);
     hotfn_record_repair(path, "/dev/null", lost, sizeof lost, NULL, &err);
     close(fd);

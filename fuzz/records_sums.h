@@ -12,11 +12,13 @@ static inline void make_sums_right(uint8_t *bytes, size_t size)
 {
     size_t count, i;
 
-    if (size < HFN_HEADER_BYTES)
+    if (size < HFN_HEADER_BYTES) {
         return;
+    }
     count = hfn_get32(bytes + HFN_AT_SECTION_COUNT) % 64;
-    if (size < HFN_HEADER_BYTES + count * HFN_ENTRY_BYTES)
+    if (size < HFN_HEADER_BYTES + count * HFN_ENTRY_BYTES) {
         return;
+    }
     hfn_put32(bytes + HFN_AT_SECTION_COUNT, (uint32_t)count);
     for (i = 0; i < count; i++) {
         uint8_t *entry = bytes + HFN_HEADER_BYTES + i * HFN_ENTRY_BYTES;

@@ -44,8 +44,9 @@ static int replay_folder(DIR *folder, const char *folder_path)
     while ((entry = readdir(folder)) != NULL) {
         struct stat info;
         snprintf(path, sizeof path, "%s/%s", folder_path, entry->d_name);
-        if (stat(path, &info) == 0 && S_ISREG(info.st_mode))
+        if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
             replayed += replay_file(path);
+        }
     }
     return replayed;
 }

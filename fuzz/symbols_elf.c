@@ -10,12 +10,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hotfn_image *image = NULL;
     hotfn_symbols *symbols = NULL;
 
-    if (hotfn_image_from_bytes(&image, data, size, "fuzz", NULL, NULL) != HOTFN_OK)
+    if (hotfn_image_open_bytes(&image, data, size, "fuzz", NULL, NULL) != HOTFN_OK) {
         return 0;
+    }
     /* Never looks at other files: the input alone decides what happens. */
     options.flags = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA;
-    if (hotfn_symbols_load(&symbols, image, &options, NULL, NULL) == HOTFN_OK)
+    if (hotfn_symbols_load(&symbols, image, &options, NULL, NULL) == HOTFN_OK) {
         check_symbols(symbols);
+    }
     hotfn_symbols_destroy(symbols);
     hotfn_image_close(image);
     return 0;

@@ -48,11 +48,14 @@ static const char *chosen_head(void)
 {
     const char *kind = getenv("HOTFN_FUZZ_MAP");
 
-    for (size_t i = 0; kind && i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kind, kinds[i].name) == 0)
+    for (size_t i = 0; kind && i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kind, kinds[i].name) == 0) {
             return kinds[i].head;
-    if (kind)
+        }
+    }
+    if (kind) {
         abort(); /* no such kind */
+    }
     return "";
 }
 
@@ -67,10 +70,11 @@ static void make_images(void)
     elf_add(elf_made, ".text", 1, ELF_ALLOC | ELF_CODE, "\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3", 8);
     elf_finish(elf_made);
     pe_made = pe_new_sample();
-    if (hotfn_image_from_bytes(&elf, elf_made->file.data, elf_made->file.size, "elf", NULL, NULL) !=
+    if (hotfn_image_open_bytes(&elf, elf_made->file.data, elf_made->file.size, "elf", NULL, NULL) !=
             HOTFN_OK ||
-        hotfn_image_from_bytes(&pe, pe_made->data, pe_made->size, "pe", NULL, NULL) != HOTFN_OK)
+        hotfn_image_open_bytes(&pe, pe_made->data, pe_made->size, "pe", NULL, NULL) != HOTFN_OK) {
         abort();
+    }
 }
 
 /* The symbols, or NULL. */
@@ -85,12 +89,14 @@ static hotfn_symbols *load(const uint8_t *data, size_t size, const hotfn_image *
     options.flags = flags;
     if (hotfn_symbols_map_from_bytes(&symbols, data, size, "fuzz", image, &options, NULL, &err) !=
         HOTFN_OK) {
-        if (err.status == HOTFN_E_FORMAT && err.offset == HOTFN_NO_OFFSET)
+        if (err.status == HOTFN_E_FORMAT && err.offset == HOTFN_NO_OFFSET) {
             abort();
+        }
         return NULL;
     }
-    if (hotfn_symbols_get_info(symbols, &info) != HOTFN_OK || !info.format)
+    if (hotfn_symbols_get_info(symbols, &info) != HOTFN_OK || !info.format) {
         abort();
+    }
     check_symbols(symbols);
     return symbols;
 }
@@ -102,17 +108,20 @@ static void check_map(const uint8_t *data, size_t size)
     hotfn_functions *functions = NULL;
     const hotfn_image *image;
 
-    if (!elf)
+    if (!elf) {
         make_images();
-    if (alone)
+    }
+    if (alone) {
         hotfn_symbols_get_info(alone, &info);
+    }
     image =
         info.format && (strcmp(info.format, "msvc-map") == 0 || strcmp(info.format, "lldmap") == 0)
             ? pe
             : elf;
     beside = load(data, size, image, HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE);
-    if (beside)
+    if (beside) {
         hotfn_functions_build(&functions, image, beside, NULL, NULL);
+    }
     hotfn_functions_destroy(functions);
     hotfn_symbols_destroy(beside);
     hotfn_symbols_destroy(alone);
@@ -126,11 +135,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t head_bytes = strlen(head);
     uint8_t *whole = malloc(head_bytes + size + 1);
 
-    if (!whole)
+    if (!whole) {
         return 0;
+    }
     memcpy(whole, head, head_bytes);
-    if (size)
+    if (size) {
         memcpy(whole + head_bytes, data, size);
+    }
     check_map(whole, head_bytes + size);
     free(whole);
     return 0;

@@ -12,10 +12,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     options.flags = HOTFN_SYMBOLS_DATA;
     if (hotfn_symbols_pdb_from_bytes(&symbols, data, size, "fuzz.pdb", NULL, &options, NULL,
-                                     &err) == HOTFN_OK)
+                                     &err) == HOTFN_OK) {
         check_symbols(symbols);
-    else if (err.status == HOTFN_E_FORMAT && err.offset == HOTFN_NO_OFFSET)
+    } else if (err.status == HOTFN_E_FORMAT && err.offset == HOTFN_NO_OFFSET) {
         abort();
+    }
     hotfn_symbols_destroy(symbols);
     return 0;
 }

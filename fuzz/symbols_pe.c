@@ -11,12 +11,15 @@ static void find_exports(const hotfn_image *image)
     hfn_exports exports;
     hfn_export e, found;
 
-    if (hfn_exports_open(&exports, image, NULL) != HOTFN_OK)
+    if (hfn_exports_open(&exports, image, NULL) != HOTFN_OK) {
         return;
-    for (uint32_t n = 0; n < exports.name_count && n < FOUND_MAX; n++)
+    }
+    for (uint32_t n = 0; n < exports.name_count && n < FOUND_MAX; n++) {
         if (hfn_exports_named(&exports, n, &e) && hfn_exports_find(&exports, e.name, &found) &&
-            e.name[0] != '#' && strcmp(e.name, found.name) != 0)
+            e.name[0] != '#' && strcmp(e.name, found.name) != 0) {
             abort(); /* "#12" asks for a number */
+        }
+    }
     hfn_exports_find(&exports, "#1", &found);
 }
 
@@ -29,16 +32,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hotfn_symbols *symbols = NULL;
     uint8_t *copy = malloc(size ? size : 1);
 
-    if (!copy || size < 2)
+    if (!copy || size < 2) {
         goto done;
+    }
     memcpy(copy, data, size);
     memcpy(copy, "MZ", 2);
-    if (hotfn_image_from_bytes(&image, copy, size, "fuzz", NULL, NULL) != HOTFN_OK)
+    if (hotfn_image_open_bytes(&image, copy, size, "fuzz", NULL, NULL) != HOTFN_OK) {
         goto done;
+    }
     /* Never looks at other files: the input alone decides what happens. */
     options.flags = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA;
-    if (hotfn_symbols_load(&symbols, image, &options, NULL, NULL) == HOTFN_OK)
+    if (hotfn_symbols_load(&symbols, image, &options, NULL, NULL) == HOTFN_OK) {
         check_symbols(symbols);
+    }
     find_exports(image);
     hotfn_symbols_destroy(symbols);
     hotfn_image_close(image);

@@ -22,8 +22,9 @@ typedef struct file {
 
 static void put(file *f, uint64_t value, int count)
 {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         f->bytes[f->size++] = (uint8_t)(value >> (8 * i));
+    }
 }
 
 static void put_section(file *f, uint32_t name, uint32_t type, uint64_t flags, uint64_t at,
@@ -85,14 +86,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t count = size ? data[0] % FUNCTIONS_MAX : 0;
     hotfn_image *image = NULL;
 
-    if (size < 2 + 2 * (size_t)count)
+    if (size < 2 + 2 * (size_t)count) {
         return 0;
+    }
     const uint8_t *code = data + 1 + 2 * count;
     size_t left = size - 1 - 2 * (size_t)count;
     file *f = calloc(1, sizeof *f);
     must(f != NULL);
     make(f, data + 1, count, code, left < TEXT_MAX ? (uint32_t)left : TEXT_MAX);
-    must(hotfn_image_from_bytes(&image, f->bytes, f->size, "fuzz", NULL, NULL) == HOTFN_OK);
+    must(hotfn_image_open_bytes(&image, f->bytes, f->size, "fuzz", NULL, NULL) == HOTFN_OK);
     judge_image(image);
     hotfn_image_close(image);
     free(f);

@@ -21,8 +21,9 @@ static inline int compare_claims(const void *a, const void *b)
 
 static inline void must(bool holds)
 {
-    if (!holds)
+    if (!holds) {
         abort();
+    }
 }
 
 static inline uint32_t add_claims(const hotfn_verdicts *verdicts, uint32_t i, claim *claims)
@@ -36,15 +37,17 @@ static inline uint32_t add_claims(const hotfn_verdicts *verdicts, uint32_t i, cl
     must((v->pub.verdict == HOTFN_VERDICT_HOOKABLE) == (v->pub.strategy != HOTFN_STRATEGY_NONE));
     must(hfn_verdicts_moved(verdicts, i, &moved) == (v->pub.verdict == HOTFN_VERDICT_HOOKABLE));
     must(v->pub.verdict == HOTFN_VERDICT_HOOKABLE || !(v->pub.flags & HOTFN_VERDICT_TIMED));
-    if (v->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+    if (v->pub.verdict != HOTFN_VERDICT_HOOKABLE) {
         return 0;
+    }
     must(((v->pub.flags & HOTFN_VERDICT_TIMED) != 0) ==
          (HOTFN_VERDICT_TIMING_REASON(v->pub.flags) == HOTFN_REASON_NONE));
     must(moved.original_bytes == v->covered_bytes);
     must(hfn_verdicts_original(verdicts, i).size == v->pub.patch_bytes);
     claims[0] = (claim){ v->site_rva, v->site_rva + kept };
-    if (v->island_rva == 0)
+    if (v->island_rva == 0) {
         return 1;
+    }
     must(hfn_verdicts_island_original(verdicts, i).size == 5);
     claims[1] = (claim){ v->island_rva, v->island_rva + 5 };
     return 2;
@@ -52,15 +55,17 @@ static inline uint32_t add_claims(const hotfn_verdicts *verdicts, uint32_t i, cl
 
 static inline void check_promises(const hotfn_verdicts *verdicts)
 {
-    uint32_t count = hotfn_verdicts_count(verdicts), claimed = 0;
+    uint32_t count = hotfn_verdicts_get_count(verdicts), claimed = 0;
     claim *claims = malloc((2 * (size_t)count + 1) * sizeof *claims);
 
     must(claims != NULL);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         claimed += add_claims(verdicts, i, claims + claimed);
+    }
     qsort(claims, claimed, sizeof *claims, compare_claims);
-    for (uint32_t i = 1; i < claimed; i++)
+    for (uint32_t i = 1; i < claimed; i++) {
         must(claims[i - 1].to <= claims[i].from);
+    }
     free(claims);
 }
 
@@ -81,10 +86,11 @@ static inline void judge_image(const hotfn_image *image)
         must(hotfn_verdicts_judge(&one, image, functions, &options, NULL, NULL) == HOTFN_OK);
         options.threads = 3;
         must(hotfn_verdicts_judge(&three, image, functions, &options, NULL, NULL) == HOTFN_OK);
-        for (uint32_t i = 0; i < hotfn_verdicts_count(one); i++)
+        for (uint32_t i = 0; i < hotfn_verdicts_get_count(one); i++) {
             must(hfn_verdicts_at(one, i)->pub.strategy == hfn_verdicts_at(three, i)->pub.strategy &&
                  hfn_verdicts_at(one, i)->island_rva == hfn_verdicts_at(three, i)->island_rva &&
                  hfn_verdicts_at(one, i)->pub.flags == hfn_verdicts_at(three, i)->pub.flags);
+        }
         check_promises(one);
     }
     hotfn_verdicts_destroy(three);

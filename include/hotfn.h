@@ -4,12 +4,12 @@
 #ifndef HOTFN_H
 #define HOTFN_H
 
-#include <hotfn/status.h>
 #include <hotfn/env.h>
-#include <hotfn/function.h>
-#include <hotfn/session.h>
-#include <hotfn/frame.h>
-#include <hotfn/record.h>
 #include <hotfn/export.h>
+#include <hotfn/frame.h>
+#include <hotfn/function.h>
+#include <hotfn/record.h>
+#include <hotfn/session.h>
+#include <hotfn/status.h>
 
 #endif

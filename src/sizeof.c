@@ -71,16 +71,19 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_session_options),
     STRUCT_SIZE(hotfn_join_options),
     STRUCT_SIZE(hotfn_request),
-    STRUCT_SIZE(hotfn_window_info),
+    STRUCT_SIZE(hotfn_frame_info),
 };
 /* clang-format on */
 
-uint32_t hotfn_sizeof(const char *struct_name)
+uint32_t hotfn_get_struct_bytes(const char *struct_name)
 {
-    if (!struct_name)
+    if (!struct_name) {
         return 0;
-    for (size_t i = 0; i < sizeof struct_sizes / sizeof struct_sizes[0]; i++)
-        if (strcmp(struct_sizes[i].name, struct_name) == 0)
+    }
+    for (size_t i = 0; i < sizeof struct_sizes / sizeof struct_sizes[0]; i++) {
+        if (strcmp(struct_sizes[i].name, struct_name) == 0) {
             return struct_sizes[i].bytes;
+        }
+    }
     return 0;
 }

@@ -19,19 +19,21 @@ KEPT static void step(uint64_t value)
 
 KEPT static void frame(uint64_t number)
 {
-    for (uint64_t i = 0; i < 16; i++)
+    for (uint64_t i = 0; i < 16; i++) {
         step(number + i);
+    }
 }
 
 static void work(void)
 {
-    for (uint64_t i = 0; i < 1000; i++)
+    for (uint64_t i = 0; i < 1000; i++) {
         frame(i);
+    }
 }
 
 static void fail(const hotfn_error *err)
 {
-    fprintf(stderr, "count_self: %s: %s\n", hotfn_status_name(err->status), err->text);
+    fprintf(stderr, "count_self: %s: %s\n", hotfn_status_get_name(err->status), err->text);
     exit(1);
 }
 
@@ -41,8 +43,9 @@ static void print_hot(const hotfn_record *record)
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     hotfn_record_get_info(record, &info);
     uint32_t *order = calloc(info.function_count, sizeof *order);
-    if (!order || hotfn_record_sort(record, order) != HOTFN_OK)
+    if (!order || hotfn_record_sort(record, order) != HOTFN_OK) {
         exit(1);
+    }
     for (uint32_t i = 0; i < info.function_count && i < 2; i++) {
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
         hotfn_record_get_function(record, order[i], &f);
@@ -59,12 +62,14 @@ int main(void)
 
     /* NULL options: every function of the main program. */
     if (hotfn_session_create(&session, NULL, NULL, &err) != HOTFN_OK ||
-        hotfn_session_start(session, NULL, &err) != HOTFN_OK)
+        hotfn_session_start(session, NULL, &err) != HOTFN_OK) {
         fail(&err);
+    }
     work();
     if (hotfn_session_snapshot(session, &record, &err) != HOTFN_OK ||
-        hotfn_session_stop(session, &err) != HOTFN_OK)
+        hotfn_session_stop(session, &err) != HOTFN_OK) {
         fail(&err);
+    }
     work(); /* counted no more */
 
     print_hot(record);

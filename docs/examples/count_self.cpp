@@ -17,8 +17,9 @@ namespace game
 
 __attribute__((noinline)) void step(int depth)
 {
-    if (depth == 0)
+    if (depth == 0) {
         throw std::runtime_error("deep enough");
+    }
     step(depth - 1);
     asm volatile(""); // or the call above would be a jump
 }
@@ -40,8 +41,9 @@ namespace
 
 void check(hotfn_status status, const hotfn_error &err)
 {
-    if (status != HOTFN_OK)
-        throw std::runtime_error(std::string(hotfn_status_name(status)) + ": " + err.text);
+    if (status != HOTFN_OK) {
+        throw std::runtime_error(std::string(hotfn_status_get_name(status)) + ": " + err.text);
+    }
 }
 
 using Record = std::unique_ptr<hotfn_record, decltype(&hotfn_record_close)>;
@@ -92,8 +94,9 @@ int main()
     Record record(nullptr, &hotfn_record_close);
     {
         Counting counting("game::*"); // matches the readable names
-        for (int i = 0; i < 1000; i++)
+        for (int i = 0; i < 1000; i++) {
             caught += game::frame(i);
+        }
         record = counting.snapshot();
     }
     std::printf("%d exceptions caught\n", caught);

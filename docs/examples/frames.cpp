@@ -29,12 +29,14 @@ __attribute__((noinline)) void collide(uint64_t id)
 __attribute__((noinline)) void frame(uint64_t number)
 {
     std::thread mover([] {
-        for (uint64_t id = 0; id < 100; id++)
+        for (uint64_t id = 0; id < 100; id++) {
             move(id);
+        }
     });
     mover.join();
-    for (uint64_t id = 0; id < number; id++)
+    for (uint64_t id = 0; id < number; id++) {
         collide(id);
+    }
 }
 
 } // namespace game
@@ -44,17 +46,18 @@ namespace
 
 void check(hotfn_status status, const hotfn_error &err)
 {
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         return;
-    std::fprintf(stderr, "frames: %s: %s\n", hotfn_status_name(status), err.text);
+    }
+    std::fprintf(stderr, "frames: %s: %s\n", hotfn_status_get_name(status), err.text);
     std::exit(1);
 }
 
-void print(const hotfn_window *window, const hotfn_window_info &info)
+void print(const hotfn_frame *window, const hotfn_frame_info &info)
 {
     for (uint32_t rank = 0; rank < info.top_count; rank++) {
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
-        hotfn_window_get(window, rank, &f, nullptr);
+        hotfn_frame_get_function(window, rank, &f, nullptr);
         std::printf("  %6llu  %s\n", static_cast<unsigned long long>(f.calls), f.name);
     }
 }
@@ -72,18 +75,18 @@ int main()
 
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_session *session = nullptr;
-    hotfn_window *window = nullptr;
+    hotfn_frame *window = nullptr;
     check(hotfn_session_create(&session, &options, nullptr, &err), err);
     check(hotfn_session_start(session, nullptr, &err), err);
-    check(hotfn_window_create(&window, session, 2, nullptr, &err), err); // the two most called
+    check(hotfn_frame_create(&window, session, 2, nullptr, &err), err); // the two most called
     for (uint64_t number = 50; number <= 200; number += 75) {
-        hotfn_window_info info = HOTFN_WINDOW_INFO_INIT;
+        hotfn_frame_info info = HOTFN_FRAME_INFO_INIT;
         game::frame(number);
-        check(hotfn_window_next(window, &info, &err), err);
+        check(hotfn_frame_next(window, &info, &err), err);
         std::printf("frame %llu\n", static_cast<unsigned long long>(number));
         print(window, info);
     }
-    hotfn_window_destroy(window);
+    hotfn_frame_destroy(window);
     hotfn_session_destroy(session);
     return 0;
 }

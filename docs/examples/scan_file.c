@@ -19,12 +19,15 @@ typedef struct walk {
 static hotfn_status walk_file(walk *w, const char *path, hotfn_error *err)
 {
     hotfn_status status = hotfn_image_open(&w->image, path, NULL, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hotfn_symbols_load(&w->symbols, w->image, NULL, NULL, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hotfn_functions_build(&w->functions, w->image, w->symbols, NULL, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hotfn_verdicts_judge(&w->verdicts, w->image, w->functions, NULL, NULL, err);
+    }
     return status;
 }
 
@@ -41,18 +44,19 @@ static void walk_end(walk *w)
 static void print_verdicts(const walk *w)
 {
     uint32_t counts[4] = { 0 };
-    for (uint32_t i = 0; i < hotfn_verdicts_count(w->verdicts); i++) {
+    for (uint32_t i = 0; i < hotfn_verdicts_get_count(w->verdicts); i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
         hotfn_verdict v = HOTFN_VERDICT_INIT;
         hotfn_functions_get(w->functions, i, &f);
         hotfn_verdicts_get(w->verdicts, i, &v);
         counts[v.verdict]++;
-        if (v.verdict == HOTFN_VERDICT_REFUSED)
+        if (v.verdict == HOTFN_VERDICT_REFUSED) {
             printf("%#10llx  %s: %s (byte %u)\n", (unsigned long long)f.rva, f.name,
-                   hotfn_reason_text(v.reason), v.offset);
+                   hotfn_reason_get_text(v.reason), v.offset);
+        }
     }
     printf("%u functions: %u hookable, %u refused, %u fragments\n",
-           hotfn_verdicts_count(w->verdicts), counts[HOTFN_VERDICT_HOOKABLE],
+           hotfn_verdicts_get_count(w->verdicts), counts[HOTFN_VERDICT_HOOKABLE],
            counts[HOTFN_VERDICT_REFUSED], counts[HOTFN_VERDICT_FRAGMENT]);
 }
 
@@ -65,10 +69,11 @@ int main(int argc, char **argv)
         return 2;
     }
     hotfn_status status = walk_file(&w, argv[1], &err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         print_verdicts(&w);
-    else
+    } else {
         fprintf(stderr, "scan_file: %s: %s\n", err.file, err.text);
+    }
     walk_end(&w);
     return status == HOTFN_OK ? 0 : 1;
 }

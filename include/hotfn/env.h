@@ -32,9 +32,9 @@ typedef size_t (*hotfn_demangle_fn)(void *user, const char *mangled, char *out, 
 
 /* Decompress in[0..in_bytes) whole.  On success *out_bytes is set and the answer is memory from
  * grow(grow_user, NULL, 0, n) (the library frees it); NULL on failure or beyond max_bytes. */
-typedef void *(*hotfn_decompress_fn)(void *user, int32_t compression, const void *in, size_t in_bytes,
-                                     size_t max_bytes, hotfn_realloc_fn grow, void *grow_user,
-                                     size_t *out_bytes);
+typedef void *(*hotfn_decompress_fn)(void *user, int32_t compression, const void *in,
+                                     size_t in_bytes, size_t max_bytes, hotfn_realloc_fn grow,
+                                     void *grow_user, size_t *out_bytes);
 
 /* Where the source of the code at rva of the image at path is: write the file's name into file
  * (file_bytes, NUL included) and its line into *line and return 1; 0 if it is not known.  id is that of
@@ -46,15 +46,15 @@ typedef int32_t (*hotfn_line_fn)(void *user, const char *path, const uint8_t *id
  * was inlined into, and so on up to the function itself.  Write the name of the piece's function into
  * function (as the linker would know it; "" if it is not known), its file and line ("" and 0 if not
  * known), and return 1; 0 if there is no such depth. */
-typedef int32_t (*hotfn_frame_fn)(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
-                                  uint64_t rva, uint32_t depth, char *function,
+typedef int32_t (*hotfn_frame_fn)(void *user, const char *path, const uint8_t *id,
+                                  uint32_t id_bytes, uint64_t rva, uint32_t depth, char *function,
                                   size_t function_bytes, char *file, size_t file_bytes,
                                   uint32_t *line);
 
 /* Kept by the object that is created with it (copied; the callbacks must outlive the object). */
 typedef struct hotfn_env {
-    uint32_t size;  /* sizeof(hotfn_env)                    */
-    uint32_t flags; /* 0                                    */
+    uint32_t size;               /* sizeof(hotfn_env)                    */
+    uint32_t flags;              /* 0                                    */
     hotfn_realloc_fn realloc_fn; /* [malloc, realloc, free] */
     void *realloc_user;
     hotfn_log_fn log_fn; /* [silence]                       */
@@ -68,7 +68,10 @@ typedef struct hotfn_env {
     hotfn_frame_fn frame_fn; /* [none: nothing is known of inlined calls]             */
     void *frame_user;
 } hotfn_env;
-#define HOTFN_ENV_INIT { (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_ENV_INIT                                                                             \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                         \
+    }
 
 /* Let env take its memory from the system and not from malloc: for code that runs in a process whose
  * malloc is somebody else's.  It is one pool for the process, used by one thread at a time (the agent:

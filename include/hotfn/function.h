@@ -27,27 +27,31 @@ typedef struct hotfn_record_function {
     uint32_t state;  /* HOTFN_STATE_*                 */
     uint64_t rva;
     uint64_t byte_count;
-    uint64_t calls;  /* out: sum over the chosen processes; 0 if not counted  */
+    uint64_t calls;   /* out: sum over the chosen processes; 0 if not counted  */
     uint32_t counted; /* out: 1 if calls means something, else null in reports */
-    uint32_t flags;  /* HOTFN_VERDICT_*               */
+    uint32_t flags;   /* HOTFN_VERDICT_*               */
     uint32_t name_count;
-    uint32_t reason_offset; /* bytes from the entry; FRAGMENT: its function's index in the module plus 1, 0: not known */
+    uint32_t
+        reason_offset; /* bytes from the entry; FRAGMENT: its function's index in the module plus 1, 0: not known */
     const char *name;
     const char *names;
-    const char *strategy;    /* "jump"; "" if none    */
-    const char *reason;      /* "too-short"; "" if none */
+    const char *strategy; /* "jump"; "" if none    */
+    const char *reason;   /* "too-short"; "" if none */
     const char *reason_text;
 } hotfn_record_function;
-#define HOTFN_RECORD_FUNCTION_INIT { (uint32_t)sizeof(hotfn_record_function), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_FUNCTION_INIT                                                                 \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_function), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0       \
+    }
 
-#define HOTFN_MODULE_MAIN 1u      /* the program itself                   */
-#define HOTFN_MODULE_LOADED 2u    /* was seen in the process              */
-#define HOTFN_MODULE_UNLOADED 4u  /* and was unloaded again (dlclose)     */
-#define HOTFN_MODULE_LEFT_OUT 8u  /* not selected: it has no functions    */
-#define HOTFN_MODULE_FAILED 16u   /* selected, but note says why it could not be hooked */
+#define HOTFN_MODULE_MAIN 1u     /* the program itself                   */
+#define HOTFN_MODULE_LOADED 2u   /* was seen in the process              */
+#define HOTFN_MODULE_UNLOADED 4u /* and was unloaded again (dlclose)     */
+#define HOTFN_MODULE_LEFT_OUT 8u /* not selected: it has no functions    */
+#define HOTFN_MODULE_FAILED 16u  /* selected, but note says why it could not be hooked */
 
 typedef struct hotfn_record_module {
-    uint32_t size; /* sizeof(hotfn_record_module) */
+    uint32_t size;  /* sizeof(hotfn_record_module) */
     uint32_t flags; /* HOTFN_MODULE_* */
     uint32_t machine;
     uint32_t id_kind;
@@ -56,21 +60,24 @@ typedef struct hotfn_record_module {
     uint32_t first_function; /* out: index in the record */
     uint32_t first_slot;     /* out */
     uint8_t id[32];
-    uint64_t load_base;      /* address of RVA 0 in the (first) process, 0 unknown */
-    uint64_t file_device;    /* st_dev and st_ino of the file at scan time         */
+    uint64_t load_base;   /* address of RVA 0 in the (first) process, 0 unknown */
+    uint64_t file_device; /* st_dev and st_ino of the file at scan time         */
     uint64_t file_inode;
     const char *path;
-    const char *file;        /* out: last component of path */
-    const char *note;        /* "" or why it failed         */
-    uint64_t file_stamp;     /* tells it from others with this inode; 0: cannot   */
+    const char *file;    /* out: last component of path */
+    const char *note;    /* "" or why it failed         */
+    uint64_t file_stamp; /* tells it from others with this inode; 0: cannot   */
 } hotfn_record_module;
-#define HOTFN_RECORD_MODULE_INIT { (uint32_t)sizeof(hotfn_record_module), 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_MODULE_INIT                                                                   \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_module), 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0     \
+    }
 
 /* Which functions a user wants.  A glob has '*', '?', '[a-z]', '\\' quoting; a function matches when
  * any of its names does (mangled, or demangled if env can).  Exclusion wins. */
 typedef struct hotfn_selection {
-    uint32_t size;  /* sizeof(hotfn_selection)  */
-    uint32_t flags; /* 0 */
+    uint32_t size;              /* sizeof(hotfn_selection)  */
+    uint32_t flags;             /* 0 */
     const char *const *include; /* borrowed [all]  */
     const char *const *exclude; /* borrowed [none] */
     uint32_t include_count;
@@ -78,7 +85,10 @@ typedef struct hotfn_selection {
     uint64_t min_bytes; /* [0]         */
     uint64_t max_bytes; /* [unlimited] */
 } hotfn_selection;
-#define HOTFN_SELECTION_INIT { (uint32_t)sizeof(hotfn_selection), 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_SELECTION_INIT                                                                       \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_selection), 0, 0, 0, 0, 0, 0, 0                                     \
+    }
 
 #ifdef __cplusplus
 }

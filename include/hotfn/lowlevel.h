@@ -3,17 +3,17 @@
 #ifndef HOTFN_LOWLEVEL_H
 #define HOTFN_LOWLEVEL_H
 
-#include <hotfn/lowlevel/image.h>
-#include <hotfn/lowlevel/symbols.h>
-#include <hotfn/lowlevel/functions.h>
-#include <hotfn/lowlevel/lists.h>
-#include <hotfn/lowlevel/verdicts.h>
-#include <hotfn/lowlevel/hooks.h>
-#include <hotfn/lowlevel/counters.h>
-#include <hotfn/lowlevel/timing.h>
 #include <hotfn/lowlevel/budget.h>
-#include <hotfn/lowlevel/scan.h>
+#include <hotfn/lowlevel/counters.h>
+#include <hotfn/lowlevel/functions.h>
+#include <hotfn/lowlevel/hooks.h>
+#include <hotfn/lowlevel/image.h>
+#include <hotfn/lowlevel/lists.h>
 #include <hotfn/lowlevel/live.h>
+#include <hotfn/lowlevel/scan.h>
+#include <hotfn/lowlevel/symbols.h>
 #include <hotfn/lowlevel/target.h>
+#include <hotfn/lowlevel/timing.h>
+#include <hotfn/lowlevel/verdicts.h>
 
 #endif

@@ -12,37 +12,41 @@ extern "C" {
 
 #define HOTFN_RECORD_LIVE 1
 #define HOTFN_RECORD_FINISHED 2
-#define HOTFN_RECORD_KILLED 3   /* the target was killed; its counts are whole                 */
-#define HOTFN_RECORD_BROKEN 4   /* the writer died before finishing: hotfn repair              */
-#define HOTFN_RECORD_MERGED 5   /* several runs in one: no process, no exit status             */
+#define HOTFN_RECORD_KILLED 3 /* the target was killed; its counts are whole                 */
+#define HOTFN_RECORD_BROKEN 4 /* the writer died before finishing: hotfn repair              */
+#define HOTFN_RECORD_MERGED 5 /* several runs in one: no process, no exit status             */
 
 /* What the run was. */
 typedef struct hotfn_record_info {
-    uint32_t size; /* sizeof(hotfn_record_info) */
+    uint32_t size;          /* sizeof(hotfn_record_info) */
     uint32_t state;         /* HOTFN_RECORD_*                                 */
     uint32_t version_major; /* of the format                                  */
     uint32_t version_minor;
-    uint32_t pid;           /* of the target; HOTFN_RECORD_MERGED: 0          */
-    int32_t exit_code;      /* 0..255; -signal if killed by one; HOTFN_RECORD_LIVE: 0 */
+    uint32_t pid;      /* of the target; HOTFN_RECORD_MERGED: 0          */
+    int32_t exit_code; /* 0..255; -signal if killed by one; HOTFN_RECORD_LIVE: 0 */
     uint32_t module_count;
     uint32_t function_count;
-    uint32_t thread_count;  /* rows                                           */
+    uint32_t thread_count; /* rows                                           */
     uint32_t threads_lost;
-    uint64_t start_ns;      /* CLOCK_REALTIME                                 */
-    uint64_t end_ns;        /* 0 while live                                   */
+    uint64_t start_ns;        /* CLOCK_REALTIME                                 */
+    uint64_t end_ns;          /* 0 while live                                   */
     uint64_t window_start_ns; /* --after/--for: the window, else 0            */
     uint64_t window_end_ns;
     uint8_t uuid[16];
-    const char *command;    /* the command line, words quoted for a shell     */
-    const char *directory;  /* working folder                                 */
-    const char *tool;       /* "hotfn 0.1.0"                                  */
-    const char *path;       /* the file that was opened                       */
-    const char *repaired;   /* "", or what a repair lost ("nothing")          */
+    const char *command;   /* the command line, words quoted for a shell     */
+    const char *directory; /* working folder                                 */
+    const char *tool;      /* "hotfn 0.1.0"                                  */
+    const char *path;      /* the file that was opened                       */
+    const char *repaired;  /* "", or what a repair lost ("nothing")          */
 } hotfn_record_info;
-#define HOTFN_RECORD_INFO_INIT { (uint32_t)sizeof(hotfn_record_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_INFO_INIT                                                                     \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0,   \
+            0, 0, 0                                                                                \
+    }
 
 /* "live", "finished", "killed", "broken", "merged": static text.  Since 0.1. */
-HOTFN_API const char *hotfn_record_state_name(uint32_t state);
+HOTFN_API const char *hotfn_record_get_state_name(uint32_t state);
 
 /* One row. */
 typedef struct hotfn_record_thread {
@@ -51,11 +55,14 @@ typedef struct hotfn_record_thread {
     uint32_t pid;
     uint32_t thread_count; /* threads that shared the row in turn */
     uint64_t start_ns;
-    uint64_t calls;        /* sum over all functions              */
+    uint64_t calls; /* sum over all functions              */
     char name[16];
-    uint64_t busy_ns;      /* in timed functions; 0: not timed    */
+    uint64_t busy_ns; /* in timed functions; 0: not timed    */
 } hotfn_record_thread;
-#define HOTFN_RECORD_THREAD_INIT { (uint32_t)sizeof(hotfn_record_thread), 0, 0, 0, 0, 0, "", 0 }
+#define HOTFN_RECORD_THREAD_INIT                                                                   \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_thread), 0, 0, 0, 0, 0, "", 0                                \
+    }
 
 /* ---- Reading: a live, a finished, a killed or a broken record alike. */
 
@@ -89,7 +96,8 @@ HOTFN_API hotfn_status hotfn_record_sort(const hotfn_record *record, uint32_t *o
 /* Make a clean record at to out of whatever can be read at from; *lost says in words what could not be
  * (at most lost_bytes, NUL included), and so does the new record (hotfn_record_info.repaired).  HOTFN_E_FORMAT if nothing can.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost,
-                                           uint64_t lost_bytes, const hotfn_env *env, hotfn_error *err);
+                                           uint64_t lost_bytes, const hotfn_env *env,
+                                           hotfn_error *err);
 
 #define HOTFN_MERGE_SUM 0u  /* a row a run; trees, histograms and slow calls too    */
 #define HOTFN_MERGE_MEAN 1u /* one row; a function that a run lacks counts as 0      */

@@ -7,8 +7,8 @@
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
-#include "live/run_flags.h"
 #include "agent/agent.h"
+#include "live/run_flags.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +117,7 @@ static hotfn_session *session;
 
 const hotfn_hooks *agent_hooks(void)
 {
-    return session ? hotfn_session_hooks(session) : NULL;
+    return session ? hotfn_session_get_hooks(session) : NULL;
 }
 
 static void join(const settings *s)

@@ -3,9 +3,9 @@
  * hundreds of megabytes of addresses, of which next to nothing is used.  So everything is locked as it comes in,
  * our own unlocked, and each other mapping brought in; all else goes on to the mlockall behind. */
 #include "counters/thread_row.h"
+#include "live/live.h"
 #include "os/linux/maps.h"
 #include "os/linux/raw.h"
-#include "live/live.h"
 #include "session/session.h"
 
 #include <dlfcn.h>

@@ -96,7 +96,7 @@ EXPORT int dl_iterate_phdr(phdr_fn visit, void *data)
         answer = visit(&l.own, l.own_bytes, data);
     }
     const hotfn_hooks *hooks = hfn_session_current_hooks();
-    for (uint32_t i = 0; hooks && answer == 0 && i < hotfn_hooks_region_count(hooks); i++) {
+    for (uint32_t i = 0; hooks && answer == 0 && i < hotfn_hooks_get_region_count(hooks); i++) {
         hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
         if (hotfn_hooks_get_region(hooks, i, &region) == HOTFN_OK) {
             answer = visit_region(&region, visit, data);

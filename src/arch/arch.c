@@ -14,8 +14,9 @@ const hfn_arch *hfn_arch_of(uint32_t machine)
     };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (all[i]->machine == machine)
+        if (all[i]->machine == machine) {
             return all[i];
+        }
     }
     return NULL;
 }

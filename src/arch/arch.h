@@ -33,7 +33,8 @@ typedef struct hfn_instruction {
     bool reads_memory_relative; /* the PC-relative field is a memory operand's displacement */
     bool takes_address;         /* lea; or any immediate wide enough for an absolute address: then
                                  * relative_bytes is 0, and it means one only in a fixed image */
-    bool from_register; /* takes_address by a lea off a register, or i386: JUMP_INDIRECT by memory there;
+    bool
+        from_register; /* takes_address by a lea off a register, or i386: JUMP_INDIRECT by memory there;
                          * where code finds its data so (hfn_line.pic_base) the register may hold that
                          * base, and target is the distance */
     bool through_table; /* JUMP_INDIRECT by a register or a scaled index: may be a jump table */
@@ -55,7 +56,7 @@ typedef struct hfn_line {
     const uint32_t *starts; /* offsets of the instructions; the last is the jump */
     uint32_t count;
     uint64_t pic_base; /* RVA that i386 code keeps in a register to find data (the GOT); 0 none */
-    bool image_base;  /* offsets may count from the image base, RVA 0 (Microsoft's compiler) */
+    bool image_base;   /* offsets may count from the image base, RVA 0 (Microsoft's compiler) */
 } hfn_line;
 
 /* Where the jump goes, as far as the line shows. */
@@ -76,7 +77,7 @@ typedef struct hfn_dispatch {
     bool entry_is_signed;
     bool base_is_guessed; /* the image base, as the line shows no other: look at the entries */
     uint64_t table_rva;
-    uint64_t base_rva; /* to which an entry is added (absolute addresses: minus the link base) */
+    uint64_t base_rva;    /* to which an entry is added (absolute addresses: minus the link base) */
     uint32_t entry_count; /* from the cmp or and in the line; 0 if it shows none */
     uint32_t proof_from;  /* offset of the earliest instruction that this rests on */
 } hfn_dispatch;
@@ -125,8 +126,8 @@ typedef enum hfn_move_result {
 /* Where registers point in the stack, in bytes from the CFA: what the stack pointer was before the call
  * that led to the function. */
 #define HFN_STACK_REGISTERS 34
-#define HFN_STACK_NOWHERE INT32_MIN      /* elsewhere, or not known               */
-#define HFN_STACK_BELOW (INT32_MIN + 1)  /* into the function's own frame somewhere */
+#define HFN_STACK_NOWHERE INT32_MIN     /* elsewhere, or not known               */
+#define HFN_STACK_BELOW (INT32_MIN + 1) /* into the function's own frame somewhere */
 
 /* Bytes of arguments on the stack that a timing stub can copy. */
 #define HFN_ARGUMENTS_MAX_64 80 /* x86-64, ARM64 */
@@ -138,13 +139,15 @@ typedef enum hfn_move_result {
 
 typedef struct hfn_stack_state {
     int32_t at[HFN_STACK_REGISTERS];
-    uint16_t reach;  /* bytes of its arguments that were touched on the way here */
-    uint16_t pops;   /* i386: that the return took along                     */
+    uint16_t reach; /* bytes of its arguments that were touched on the way here */
+    uint16_t pops;  /* i386: that the return took along                     */
 #define HFN_CALLED_MOST 4
-    uint8_t called;  /* the same: so many calls on the way here (or more, if it is the most) may have taken
+    uint8_t
+        called; /* the same: so many calls on the way here (or more, if it is the most) may have taken
                       * some of what stood on the stack, if nothing later shows that they have not */
     uint8_t own_address; /* HFN_OWN_ADDRESS_*: what was done with one on the way here */
-    bool unsettled;  /* and here something stands close to the return address if it has: whoever sees it
+    bool
+        unsettled; /* and here something stands close to the return address if it has: whoever sees it
                       * takes it back */
 } hfn_stack_state;
 
@@ -259,7 +262,8 @@ typedef struct hfn_arch {
     hfn_stack_answer (*stack_step)(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                    hfn_stack_state *state);
     uint8_t stack_register, frame_register; /* their places in hfn_stack_state */
-    uint8_t return_place; /* the same: where the return address was put; stack_register: nowhere else */
+    uint8_t
+        return_place; /* the same: where the return address was put; stack_register: nowhere else */
 
     /* Compilers put straight lines that functions have in common in functions of their own, whose stack is
      * their caller's: does the whole instruction at bytes, no return, show that it stands in none of those? */

@@ -11,8 +11,9 @@ const hfn_patching *hfn_patching_of(uint32_t machine)
                                                &hfn_patching_arm64 };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (all[i]->machine == machine)
+        if (all[i]->machine == machine) {
             return all[i];
+        }
     }
     return NULL;
 }

@@ -91,8 +91,9 @@ const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags, hfn_
 {
     const hfn_stub_shape *shape = hfn_x86_stub_shape(kind, flags);
 
-    if (!hfn_x86_comes_back(kind, flags))
+    if (!hfn_x86_comes_back(kind, flags)) {
         return shape;
+    }
     *room = *shape;
     hfn_x86_comeback_shape(room, hfn_x86_time_room(flags));
     return room;

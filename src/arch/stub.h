@@ -20,19 +20,21 @@ typedef enum hfn_stub_kind {
 #define HFN_STUB_RED_ZONE 2u   /* the 128 bytes below the stack pointer are in use              */
 #define HFN_STUB_FAR_SLOT 4u   /* the slot lies beyond HFN_STUB_NEAR_SLOT_BYTES (ARM64)           */
 #define HFN_STUB_SIGNED 8u     /* the return address is signed at the entry (ARM64)               */
-#define HFN_STUB_KEY_B 16u    /* it is, with key B (ARM64)                                      */
+#define HFN_STUB_KEY_B 16u     /* it is, with key B (ARM64)                                      */
 #define HFN_STUB_COMES_BACK 32u /* timed, x86-64: its jump to `comes_to` ends the call first     */
-#define HFN_STUB_SPARE_SHIFT 8 /* from this bit on, five: a register that may be spoilt, plus 1 */
-#define HFN_STUB_ARGUMENTS_SHIFT 16 /* TIME: words on the stack to be copied, five bits; from the next
+#define HFN_STUB_SPARE_SHIFT 8  /* from this bit on, five: a register that may be spoilt, plus 1 */
+#define HFN_STUB_ARGUMENTS_SHIFT                                                                   \
+    16 /* TIME: words on the stack to be copied, five bits; from the next
                                      * on, i386, which of them the return takes: none, one or all */
 #define HFN_STUB_POPS_ALL 2u
 
 /* Where things are in a head, and how far it has lowered the stack pointer from where. */
 typedef struct hfn_stub_step {
-    uint8_t at;            /* from here on ...     */
-    uint8_t lowered_bytes; /* ... until the next step; or */
+    uint8_t at;              /* from here on ...     */
+    uint8_t lowered_bytes;   /* ... until the next step; or */
 #define HFN_STUB_SIGNS 0xffu /* ... the return address is signed, or no longer is */
-#define HFN_STUB_PUSHES 0xfeu /* `at` pushes follow the last step, HFN_STUB_PUSH_BYTES and a word each */
+#define HFN_STUB_PUSHES                                                                            \
+    0xfeu /* `at` pushes follow the last step, HFN_STUB_PUSH_BYTES and a word each */
 } hfn_stub_step;
 #define HFN_STUB_PUSH_BYTES 4u
 
@@ -45,19 +47,19 @@ typedef struct hfn_stub_shape {
 
 typedef struct hfn_stub_request {
     hfn_stub_kind kind;
-    uint32_t flags;            /* HFN_STUB_FLAGS_LIVE ...                           */
-    uint64_t address;          /* of the head's first byte                          */
-    uint64_t gate;             /* the region's gate of this kind, within 2 GiB      */
-    int32_t row_displacement;  /* COUNT: the thread's words, there: holds the row   */
-    int32_t slot_displacement; /* COUNT: from the row                               */
-    uint64_t callback, user;   /* CALL                                              */
+    uint32_t flags;                 /* HFN_STUB_FLAGS_LIVE ...                           */
+    uint64_t address;               /* of the head's first byte                          */
+    uint64_t gate;                  /* the region's gate of this kind, within 2 GiB      */
+    int32_t row_displacement;       /* COUNT: the thread's words, there: holds the row   */
+    int32_t slot_displacement;      /* COUNT: from the row                               */
+    uint64_t callback, user;        /* CALL                                              */
     uint64_t time_enter, time_exit; /* TIME: the region's gates                     */
-    uint32_t slot;             /* TIME: what they find in the stub's frame          */
-    int32_t skip_displacement; /* SAMPLE: from the row                              */
-    uint64_t comes_to;         /* COMES_BACK: a function within 2 GiB               */
+    uint32_t slot;                  /* TIME: what they find in the stub's frame          */
+    int32_t skip_displacement;      /* SAMPLE: from the row                              */
+    uint64_t comes_to;              /* COMES_BACK: a function within 2 GiB               */
 } hfn_stub_request;
 
-#define HFN_STUB_NEAR_SLOT_BYTES 32768u  /* that one load of any CPU reaches from a row */
+#define HFN_STUB_NEAR_SLOT_BYTES 32768u /* that one load of any CPU reaches from a row */
 #define HFN_STUB_COUNT_GATE_ROOM 32u
 #define HFN_STUB_TIME_GATE_ROOM 16u
 #define HFN_STUB_CALL_GATE_ROOM 256u

@@ -123,8 +123,9 @@ static inline void hfn_store_tick(uint64_t *at, uint64_t tick)
     uint32_t high = (uint32_t)(tick >> 32);
 
     if (HFN_UNLIKELY(words->high != high)) {
-        if ((int32_t)(high - words->high) < 0)
+        if ((int32_t)(high - words->high) < 0) {
             return; /* a handler's is later: half of ours in front of it would be 2^32 ticks ago */
+        }
         words->high = high; /* until the next store a tick to come: told from a past one */
     }
     words->low = (uint32_t)tick;

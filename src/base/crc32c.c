@@ -49,9 +49,11 @@ static const uint32_t table[256] = {
 static void make_tables(uint32_t by[AT_ONCE][256])
 {
     memcpy(by[0], table, sizeof table);
-    for (size_t k = 1; k < AT_ONCE; k++)
-        for (size_t i = 0; i < 256; i++)
+    for (size_t k = 1; k < AT_ONCE; k++) {
+        for (size_t i = 0; i < 256; i++) {
             by[k][i] = by[k - 1][i] >> 8 ^ table[by[k - 1][i] & 0xff];
+        }
+    }
 }
 
 static uint32_t take_many(uint32_t crc, const uint8_t *at, size_t byte_count)
@@ -73,9 +75,11 @@ uint32_t hfn_crc32c(uint32_t crc, const void *bytes, size_t byte_count)
     size_t many = byte_count >= WORTH_TABLES ? byte_count / AT_ONCE * AT_ONCE : 0;
 
     crc = ~crc;
-    if (many > 0)
+    if (many > 0) {
         crc = take_many(crc, at, many);
-    for (size_t i = many; i < byte_count; i++)
+    }
+    for (size_t i = many; i < byte_count; i++) {
         crc = crc >> 8 ^ table[(crc ^ at[i]) & 0xff];
+    }
     return ~crc;
 }

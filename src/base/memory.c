@@ -37,11 +37,13 @@ static size_t default_demangle(void *user, const char *mangled, char *out, size_
     char *text;
 
     (void)user;
-    if (!__cxa_demangle || strncmp(mangled, "_Z", 2) != 0 || strlen(mangled) > MAX_MANGLED_BYTES)
+    if (!__cxa_demangle || strncmp(mangled, "_Z", 2) != 0 || strlen(mangled) > MAX_MANGLED_BYTES) {
         return 0;
+    }
     text = __cxa_demangle(mangled, NULL, NULL, &status);
-    if (!text)
+    if (!text) {
         return 0;
+    }
     if (status == 0 && strlen(text) < out_bytes) {
         length = strlen(text);
         memcpy(out, text, length + 1);
@@ -58,10 +60,12 @@ hotfn_env hfn_env_fill(const hotfn_env *env)
         memcpy(&filled, env, env->size < sizeof filled ? env->size : sizeof filled);
         filled.size = (uint32_t)sizeof filled;
     }
-    if (!filled.realloc_fn)
+    if (!filled.realloc_fn) {
         filled.realloc_fn = default_realloc;
-    if (!filled.demangle_fn && __cxa_demangle)
+    }
+    if (!filled.demangle_fn && __cxa_demangle) {
         filled.demangle_fn = default_demangle;
+    }
     return filled;
 }
 
@@ -75,23 +79,26 @@ void *hfn_alloc(const hotfn_env *env, size_t byte_count)
 {
     void *memory = hfn_alloc_unset(env, byte_count);
 
-    if (memory)
+    if (memory) {
         memset(memory, 0, byte_count);
+    }
     return memory;
 }
 
 void hfn_free(const hotfn_env *env, void *memory, size_t byte_count)
 {
-    if (memory)
+    if (memory) {
         env->realloc_fn(env->realloc_user, memory, byte_count ? byte_count : 1, 0);
+    }
 }
 
 void *hfn_resize(const hotfn_env *env, void *memory, size_t old_bytes, size_t new_bytes)
 {
-    if (!memory)
+    if (!memory) {
         old_bytes = 0;
-    else if (old_bytes == 0)
+    } else if (old_bytes == 0) {
         old_bytes = 1;
+    }
     return env->realloc_fn(env->realloc_user, memory, old_bytes, new_bytes ? new_bytes : 1);
 }
 
@@ -101,16 +108,20 @@ bool hfn_grow(const hotfn_env *env, void **items, size_t *capacity, size_t neede
     size_t larger = *capacity ? *capacity : 16;
     void *old, *memory;
 
-    if (needed <= *capacity)
+    if (needed <= *capacity) {
         return true;
-    while (larger < needed)
+    }
+    while (larger < needed) {
         larger = larger > SIZE_MAX / 2 ? needed : larger * 2;
-    if (larger > SIZE_MAX / element_bytes)
+    }
+    if (larger > SIZE_MAX / element_bytes) {
         return false;
+    }
     memcpy(&old, items, sizeof old); /* the caller's array is not of type void *: see C11 6.5p7 */
     memory = hfn_resize(env, old, *capacity * element_bytes, larger * element_bytes);
-    if (!memory)
+    if (!memory) {
         return false;
+    }
     memcpy(items, &memory, sizeof memory);
     *capacity = larger;
     return true;
@@ -152,8 +163,9 @@ static hfn_arena_block *add_block(hfn_arena *arena, size_t byte_count)
     size_t size = byte_count > ARENA_BLOCK_BYTES / 4 ? byte_count : ARENA_BLOCK_BYTES;
     hfn_arena_block *block = hfn_alloc_unset(arena->env, round_up(sizeof *block) + size);
 
-    if (!block)
+    if (!block) {
         return NULL;
+    }
     *block = (hfn_arena_block){ .size = size };
     if (arena->blocks && size != ARENA_BLOCK_BYTES) {
         block->next = arena->blocks->next;
@@ -171,12 +183,15 @@ void *hfn_arena_alloc(hfn_arena *arena, size_t byte_count)
     size_t bytes = round_up(byte_count ? byte_count : 1);
     void *memory;
 
-    if (byte_count > SIZE_MAX / 2)
+    if (byte_count > SIZE_MAX / 2) {
         return NULL;
-    if (!block || bytes > block->size - block->used)
+    }
+    if (!block || bytes > block->size - block->used) {
         block = add_block(arena, bytes);
-    if (!block)
+    }
+    if (!block) {
         return NULL;
+    }
     memory = block_bytes(block) + block->used;
     block->used += bytes;
     return memset(memory, 0, bytes);
@@ -186,7 +201,8 @@ char *hfn_arena_copy(hfn_arena *arena, const char *text, size_t length)
 {
     char *copy = length < SIZE_MAX ? hfn_arena_alloc(arena, length + 1) : NULL;
 
-    if (copy)
+    if (copy) {
         memcpy(copy, text, length);
+    }
     return copy;
 }

@@ -34,8 +34,9 @@ hfn_names *hfn_names_create(const hotfn_env *env)
     hotfn_env filled = hfn_env_fill(env);
     hfn_names *names = hfn_alloc(&filled, sizeof *names);
 
-    if (!names)
+    if (!names) {
         return NULL;
+    }
     names->env = filled;
     hfn_arena_init(&names->arena, &names->env);
     return names;
@@ -45,8 +46,9 @@ void hfn_names_destroy(hfn_names *names)
 {
     hotfn_env env;
 
-    if (!names)
+    if (!names) {
         return;
+    }
     HASH_CLEAR(hh, names->head);
     env = names->env;
     hfn_arena_finish(&names->arena);
@@ -65,8 +67,9 @@ static name_entry *new_entry(hfn_names *names, const char *text, size_t length)
 {
     name_entry *entry = hfn_arena_alloc(&names->arena, sizeof *entry);
 
-    if (!entry)
+    if (!entry) {
         return NULL;
+    }
     entry->text = hfn_arena_copy(&names->arena, text, length);
     entry->number = names->count;
     return entry->text ? entry : NULL;
@@ -77,17 +80,21 @@ uint32_t hfn_names_intern(hfn_names *names, const char *text, size_t length)
     uint32_t known = hfn_names_find(names, text, length);
     name_entry *entry;
 
-    if (known != HFN_NAME_NONE)
+    if (known != HFN_NAME_NONE) {
         return known;
-    if (names->count == HFN_NAME_NONE - 1)
+    }
+    if (names->count == HFN_NAME_NONE - 1) {
         return HFN_NAME_NONE;
+    }
     entry = new_entry(names, text, length);
-    if (!entry)
+    if (!entry) {
         return HFN_NAME_NONE;
+    }
     names->out_of_memory = false;
     HASH_ADD_KEYPTR(hh, names->head, entry->text, length, entry);
-    if (names->out_of_memory)
+    if (names->out_of_memory) {
         return HFN_NAME_NONE;
+    }
     return names->count++;
 }
 

@@ -15,10 +15,11 @@ static inline size_t hfn_count_keys_below(const void *items, size_t count, size_
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const void *there = (const uint8_t *)items + middle * item_bytes + key_at;
-        if ((narrow ? *(const uint32_t *)there : *(const uint64_t *)there) < key)
+        if ((narrow ? *(const uint32_t *)there : *(const uint64_t *)there) < key) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low;
 }

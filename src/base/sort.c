@@ -54,13 +54,16 @@ bool hfn_sort_array(const hotfn_env *env, void **items, size_t capacity, size_t 
     size_t ordered = 1;
     void *room, *sorted;
 
-    while (ordered < count && !before(at + ordered * item_bytes, at + (ordered - 1) * item_bytes))
+    while (ordered < count && !before(at + ordered * item_bytes, at + (ordered - 1) * item_bytes)) {
         ordered++;
-    if (ordered >= count)
+    }
+    if (ordered >= count) {
         return true;
+    }
     room = hfn_resize(env, NULL, 0, capacity * item_bytes); /* not zeroed: it is written first */
-    if (!room)
+    if (!room) {
         return false;
+    }
     sorted = hfn_sort(*items, room, count, item_bytes, before);
     hfn_free(env, sorted == room ? *items : room, capacity * item_bytes);
     *items = sorted;

@@ -30,39 +30,46 @@ hfn_span hfn_span_from(hfn_span whole, uint64_t offset)
 
 bool hfn_span_u8(hfn_span s, uint64_t offset, uint8_t *out)
 {
-    if (!hfn_span_has(s, offset, 1))
+    if (!hfn_span_has(s, offset, 1)) {
         return false;
+    }
     *out = s.data[offset];
     return true;
 }
 
 bool hfn_span_u16(hfn_span s, uint64_t offset, uint16_t *out)
 {
-    if (!hfn_span_has(s, offset, 2))
+    if (!hfn_span_has(s, offset, 2)) {
         return false;
+    }
     memcpy(out, s.data + offset, sizeof *out);
-    if (s.big_endian != HFN_HOST_BIG_ENDIAN)
+    if (s.big_endian != HFN_HOST_BIG_ENDIAN) {
         *out = HFN_SWAP16(*out);
+    }
     return true;
 }
 
 bool hfn_span_u32(hfn_span s, uint64_t offset, uint32_t *out)
 {
-    if (!hfn_span_has(s, offset, 4))
+    if (!hfn_span_has(s, offset, 4)) {
         return false;
+    }
     memcpy(out, s.data + offset, sizeof *out);
-    if (s.big_endian != HFN_HOST_BIG_ENDIAN)
+    if (s.big_endian != HFN_HOST_BIG_ENDIAN) {
         *out = HFN_SWAP32(*out);
+    }
     return true;
 }
 
 bool hfn_span_u64(hfn_span s, uint64_t offset, uint64_t *out)
 {
-    if (!hfn_span_has(s, offset, 8))
+    if (!hfn_span_has(s, offset, 8)) {
         return false;
+    }
     memcpy(out, s.data + offset, sizeof *out);
-    if (s.big_endian != HFN_HOST_BIG_ENDIAN)
+    if (s.big_endian != HFN_HOST_BIG_ENDIAN) {
         *out = HFN_SWAP64(*out);
+    }
     return true;
 }
 
@@ -80,22 +87,25 @@ bool hfn_span_word(hfn_span s, uint64_t offset, uint32_t word_bytes, uint64_t *o
     case 8: return hfn_span_u64(s, offset, out);
     default: break;
     }
-    if (fits)
+    if (fits) {
         *out = (uint64_t)byte + half + narrow;
+    }
     return fits;
 }
 
 const char *hfn_span_string(hfn_span s, uint64_t offset)
 {
-    if (!s.data || offset >= s.size || !memchr(s.data + offset, 0, (size_t)(s.size - offset)))
+    if (!s.data || offset >= s.size || !memchr(s.data + offset, 0, (size_t)(s.size - offset))) {
         return NULL;
+    }
     return (const char *)s.data + offset;
 }
 
 hfn_span hfn_span_string_table(hfn_span table)
 {
-    while (table.size > 0 && table.data[table.size - 1] != 0)
+    while (table.size > 0 && table.data[table.size - 1] != 0) {
         table.size--;
+    }
     return table;
 }
 
@@ -112,11 +122,13 @@ static bool read_leb(hfn_span s, uint64_t *offset, uint64_t *value, uint32_t *bi
     *value = 0;
     *bits = 0;
     do {
-        if (*bits > 63 || !hfn_span_u8(s, at, last))
+        if (*bits > 63 || !hfn_span_u8(s, at, last)) {
             return false;
+        }
         uint64_t group = *last & 0x7f;
-        if (*bits == 63 && group > 1 && group != 0x7f) /* 0x7f: the sign of a 64-bit sleb */
+        if (*bits == 63 && group > 1 && group != 0x7f) { /* 0x7f: the sign of a 64-bit sleb */
             return false;
+        }
         *value |= group << *bits;
         *bits += 7;
         at++;
@@ -131,8 +143,9 @@ bool hfn_span_uleb(hfn_span s, uint64_t *offset, uint64_t *out)
     uint32_t bits;
     uint8_t last;
 
-    if (!read_leb(s, &at, &value, &bits, &last) || (bits > 63 && last > 1))
+    if (!read_leb(s, &at, &value, &bits, &last) || (bits > 63 && last > 1)) {
         return false;
+    }
     *offset = at;
     *out = value;
     return true;
@@ -144,10 +157,12 @@ bool hfn_span_sleb(hfn_span s, uint64_t *offset, int64_t *out)
     uint32_t bits;
     uint8_t last;
 
-    if (!read_leb(s, &at, &value, &bits, &last) || (bits > 63 && last == 1))
+    if (!read_leb(s, &at, &value, &bits, &last) || (bits > 63 && last == 1)) {
         return false;
-    if (bits < 64 && (last & 0x40))
+    }
+    if (bits < 64 && (last & 0x40)) {
         value |= UINT64_MAX << bits;
+    }
     *offset = at;
     *out = (int64_t)value;
     return true;

@@ -12,7 +12,7 @@
 #define HOTFN_VERSION "0.1.0"
 #endif
 
-const char *hotfn_status_name(hotfn_status status)
+const char *hotfn_status_get_name(hotfn_status status)
 {
     static const char *const names[] = {
         "HOTFN_OK",       "HOTFN_E_NO_MEMORY",   "HOTFN_E_OPTION",    "HOTFN_E_IO",
@@ -20,17 +20,18 @@ const char *hotfn_status_name(hotfn_status status)
         "HOTFN_E_STATE",  "HOTFN_E_DENIED",      "HOTFN_E_LIMIT",
     };
 
-    if (status > 0 || status <= -(hotfn_status)HFN_COUNT_OF(names))
+    if (status > 0 || status <= -(hotfn_status)HFN_COUNT_OF(names)) {
         return "HOTFN_E_UNKNOWN";
+    }
     return names[-status];
 }
 
-uint32_t hotfn_abi_version(void)
+uint32_t hotfn_get_abi_version(void)
 {
     return HOTFN_ABI_VERSION;
 }
 
-const char *hotfn_version(void)
+const char *hotfn_get_version(void)
 {
     return HOTFN_VERSION;
 }
@@ -54,8 +55,9 @@ hotfn_status hfn_fail(hotfn_error *err, hotfn_status status, const char *file, u
     hotfn_error filled = HOTFN_ERROR_INIT;
     va_list args;
 
-    if (!err)
+    if (!err) {
         return status;
+    }
     filled.status = status;
     filled.offset = offset;
     copy_tail(filled.file, sizeof filled.file, file ? file : "");
@@ -78,8 +80,9 @@ void hfn_log(const hotfn_env *env, int32_t level, const char *format, ...)
     char text[1024];
     va_list args;
 
-    if (!env->log_fn)
+    if (!env->log_fn) {
         return;
+    }
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
@@ -101,14 +104,18 @@ bool hfn_take_options(void *ours, uint32_t our_bytes, const void *in)
 {
     uint32_t theirs = in ? size_of(in) : our_bytes;
 
-    if (theirs < sizeof theirs || theirs > LARGEST_STRUCT_BYTES)
+    if (theirs < sizeof theirs || theirs > LARGEST_STRUCT_BYTES) {
         return false;
-    for (uint32_t i = our_bytes; i < theirs; i++)
-        if (((const uint8_t *)in)[i] != 0)
+    }
+    for (uint32_t i = our_bytes; i < theirs; i++) {
+        if (((const uint8_t *)in)[i] != 0) {
             return false;
+        }
+    }
     memset(ours, 0, our_bytes);
-    if (in)
+    if (in) {
         memcpy(ours, in, theirs < our_bytes ? theirs : our_bytes);
+    }
     memcpy(ours, &our_bytes, sizeof our_bytes);
     return true;
 }
@@ -117,8 +124,9 @@ bool hfn_give(void *out, const void *ours, uint32_t our_bytes)
 {
     uint32_t theirs = out ? size_of(out) : 0;
 
-    if (theirs < sizeof theirs || theirs > our_bytes)
+    if (theirs < sizeof theirs || theirs > our_bytes) {
         return false;
+    }
     memcpy((uint8_t *)out + sizeof theirs, (const uint8_t *)ours + sizeof theirs,
            theirs - sizeof theirs);
     return true;

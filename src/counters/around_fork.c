@@ -4,9 +4,9 @@
  * the child at the very moment of the fork (MADV_WIPEONFORK): what the parent finds in it is the
  * parent's, what the child finds is the child's, to the last call. */
 #include "base/compiler.h"
-#include "counters/timing/call_stack.h"
 #include "counters/rows.h"
 #include "counters/thread_row.h"
+#include "counters/timing/call_stack.h"
 
 #include <stddef.h>
 
@@ -43,11 +43,14 @@ static void add_row(uint8_t *to, const uint8_t *from)
     const uint64_t *counts = (const uint64_t *)(const void *)from;
     uint32_t count = slots_used();
 
-    for (uint32_t i = 0; i < count; i++)
-        if (HFN_UNLIKELY(counts[i] != 0))
+    for (uint32_t i = 0; i < count; i++) {
+        if (HFN_UNLIKELY(counts[i] != 0)) {
             __atomic_fetch_add(&sums[i], counts[i], __ATOMIC_RELAXED);
-    if (hfn_time_is_on())
+        }
+    }
+    if (hfn_time_is_on()) {
         hfn_time_add_row(to, from, count);
+    }
 }
 
 static void drop(uint8_t *row)
@@ -65,12 +68,15 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
     const hfn_open_call *calls = (const void *)logs;
     const hfn_waiting_call *waiting = (const void *)(calls + HFN_LOG_CAPACITY);
 
-    for (uint32_t i = 0; i < f->depth && i < HFN_LOG_CAPACITY; i++)
+    for (uint32_t i = 0; i < f->depth && i < HFN_LOG_CAPACITY; i++) {
         log[i] = calls[i];
-    for (uint32_t i = f->depth; i < t->depth && i < HFN_LOG_CAPACITY; i++)
+    }
+    for (uint32_t i = f->depth; i < t->depth && i < HFN_LOG_CAPACITY; i++) {
         log[i].frame = 0;
-    for (uint32_t i = 0; i < f->limbo_count; i++)
+    }
+    for (uint32_t i = 0; i < f->limbo_count; i++) {
         limbo[i] = waiting[i];
+    }
     t->last_tick = f->last_tick;
     t->depth = f->depth;
     t->current = f->current;
@@ -89,15 +95,19 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     uint8_t *before = hfn_thread_row, *mapping;
     private_row *prefix;
 
-    if (!c || !hfn_rows.header)
+    if (!c || !hfn_rows.header) {
         return;
-    if (!before) /* so that no call behind the fork has to find a row first */
+    }
+    if (!before) { /* so that no call behind the fork has to find a row first */
         before = hfn_thread_row_claim();
-    if (before == hfn_rows.discard)
+    }
+    if (before == hfn_rows.discard) {
         return;
+    }
     mapping = hfn_rows_map(PREFIX_BYTES + (uint64_t)hfn_rows.row_bytes);
-    if (!mapping)
+    if (!mapping) {
         return; /* then parent and child may lose calls that they make at the same time */
+    }
     prefix = (private_row *)(void *)mapping;
     prefix->before = before;
     prefix->row_bytes = hfn_rows.row_bytes;
@@ -113,12 +123,14 @@ void hotfn_counters_fork_parent(hotfn_counters *c)
 {
     uint8_t *row = hfn_thread_row;
 
-    if (!c || !hfn_rows.header || !is_private(row))
+    if (!c || !hfn_rows.header || !is_private(row)) {
         return;
+    }
     hfn_thread_row = prefix_of(row)->before;
     add_row(hfn_thread_row, row);
-    if (hfn_time_is_on()) /* what began before may have ended meanwhile */
+    if (hfn_time_is_on()) { /* what began before may have ended meanwhile */
         hfn_time_move(hfn_thread_row, row);
+    }
     drop(row);
 }
 
@@ -126,21 +138,25 @@ void hotfn_counters_fork_child(hotfn_counters *c)
 {
     uint8_t *row = hfn_thread_row;
 
-    if (!c || !hfn_rows.header)
+    if (!c || !hfn_rows.header) {
         return;
+    }
     hfn_rows_name_process(true);
     hfn_rows
         .generation++; /* whoever paused before the fork must not resume with the parent's row */
-    if (row == hfn_rows.discard)
+    if (row == hfn_rows.discard) {
         return;
+    }
     if (!is_private(row)) {
         hfn_thread_row = NULL;
         return;
     }
     hfn_thread_row = hfn_thread_row_claim();
-    if (hfn_time_is_on())
+    if (hfn_time_is_on()) {
         hfn_time_begin_child(hfn_thread_row);
-    if (prefix_of(row)->wiped)
+    }
+    if (prefix_of(row)->wiped) {
         add_row(hfn_thread_row, row);
+    }
     drop(row);
 }

@@ -19,8 +19,9 @@ uint8_t *hfn_rows_map(uint64_t byte_count)
     uint64_t at = hfn_raw_map(0, byte_count, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 
-    if (at)
+    if (at) {
         hfn_raw3(SYS_madvise, at, byte_count, MADV_DONTDUMP); /* a core is the program's */
+    }
     return (uint8_t *)(uintptr_t)at;
 }
 
@@ -49,9 +50,11 @@ static uint32_t read_pid_namespace(void)
     long length = hfn_raw4(SYS_readlinkat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/ns/pid"),
                            hfn_raw_pointer(text), sizeof text);
 
-    for (long i = 0; i < length; i++)
-        if (text[i] >= '0' && text[i] <= '9')
+    for (long i = 0; i < length; i++) {
+        if (text[i] >= '0' && text[i] <= '9') {
             number = number * 10 + (uint32_t)(text[i] - '0');
+        }
+    }
     return number;
 }
 
@@ -78,10 +81,12 @@ void hfn_rows_name_process(bool is_new)
 {
     uint32_t pid = (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0);
 
-    if (!is_new && hfn_rows.process != 0 && hfn_rows.pid == pid)
+    if (!is_new && hfn_rows.process != 0 && hfn_rows.pid == pid) {
         return; /* a later set of the same process: its threads find their rows again */
-    if (!is_new || !is_beside_parent())
+    }
+    if (!is_new || !is_beside_parent()) {
         hfn_rows.pid_namespace = read_pid_namespace();
+    }
     hfn_rows.process = make_process_number(pid);
     hfn_rows.pid = pid;
 }
@@ -119,7 +124,8 @@ void hfn_rows_forget_threads(void)
         uintptr_t row = (uintptr_t)(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes), seen = 0;
 
         if (cell->process == hfn_rows.process && cell->pid == hfn_rows.pid &&
-            peek(cell->row_variable, &seen) && seen == row)
+            peek(cell->row_variable, &seen) && seen == row) {
             poke_zero(cell->row_variable);
+        }
     }
 }

@@ -38,8 +38,9 @@ static bool map_own(hotfn_counters *c, uint32_t slot_capacity, uint32_t thread_c
     uint64_t row_bytes = page_round((uint64_t)slot_capacity * sizeof(uint64_t));
     uint32_t threads = thread_capacity ? thread_capacity : DEFAULT_THREADS;
 
-    if (slot_capacity == 0 || row_bytes > UINT32_MAX)
+    if (slot_capacity == 0 || row_bytes > UINT32_MAX) {
         return false;
+    }
     for (; !c->own && threads; threads = threads > FEWEST_THREADS ? threads / 2 : 0) {
         uint64_t cells =
             page_round(sizeof *c->memory.header + (uint64_t)threads * sizeof *c->memory.cells);
@@ -71,11 +72,13 @@ static bool provide_discard_row(uint64_t byte_count)
 {
     uint8_t *fresh;
 
-    if (hfn_rows.discard_bytes >= byte_count)
+    if (hfn_rows.discard_bytes >= byte_count) {
         return true;
+    }
     fresh = hfn_rows_map(byte_count);
-    if (!fresh)
+    if (!fresh) {
         return false;
+    }
     hfn_rows.discard = fresh;
     hfn_rows.discard_bytes = byte_count;
     return true;
@@ -103,18 +106,21 @@ static hotfn_status set_up(hotfn_counters *c, const hotfn_counter_memory *memory
                            uint32_t slot_capacity, uint32_t thread_capacity, hotfn_error *err)
 {
     if (memory) {
-        if (!hfn_take_options(&c->memory, sizeof c->memory, memory) || !memory_is_sound(&c->memory))
+        if (!hfn_take_options(&c->memory, sizeof c->memory, memory) ||
+            !memory_is_sound(&c->memory)) {
             return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                             "this memory cannot hold rows: page-aligned rows of slot_capacity "
                             "words are wanted");
+        }
     } else if (slot_capacity == 0) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "counters without slots");
     } else if (!map_own(c, slot_capacity, thread_capacity)) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
                         "no address space for rows of %u slots", slot_capacity);
     }
-    if (!provide_discard_row(c->memory.row_bytes))
+    if (!provide_discard_row(c->memory.row_bytes)) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a row");
+    }
     return HOTFN_OK;
 }
 
@@ -127,10 +133,12 @@ static void release_own(const hotfn_counters *c)
     uint64_t kept = (uint64_t)used * m->row_bytes;
     uint64_t before = (uint64_t)(m->rows - (uint8_t *)c->own);
 
-    if (kept > 0)
+    if (kept > 0) {
         hfn_rows_empty(m->rows, kept);
-    if (c->own_bytes > before + kept)
+    }
+    if (c->own_bytes > before + kept) {
         hfn_rows_unmap(m->rows + kept, c->own_bytes - before - kept);
+    }
     hfn_rows_unmap(c->own, before);
 }
 
@@ -138,8 +146,9 @@ static void release(hotfn_counters *c)
 {
     hotfn_env env = c->env;
 
-    if (c->own)
+    if (c->own) {
         release_own(c);
+    }
     hfn_free(&env, c, sizeof *c);
 }
 
@@ -147,22 +156,26 @@ hotfn_status hotfn_counters_create(hotfn_counters **out, const hotfn_counter_mem
                                    uint32_t slot_capacity, uint32_t thread_capacity,
                                    const hotfn_env *env, hotfn_error *err)
 {
-    if (!out)
+    if (!out) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_env filled = hfn_env_fill(env);
     hotfn_status status;
     hotfn_counters *c;
 
-    if (active)
+    if (active) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "this process counts already: destroy its counters first");
-    if (hfn_thread_row_displacement() != (int32_t)hfn_thread_row_displacement())
+    }
+    if (hfn_thread_row_displacement() != (int32_t)hfn_thread_row_displacement()) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "thread-local storage lies out of reach");
+    }
     c = hfn_alloc(&filled, sizeof *c);
-    if (!c)
+    if (!c) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for counters");
+    }
     c->env = filled;
     status = set_up(c, memory, slot_capacity, thread_capacity, err);
     if (status != HOTFN_OK) {
@@ -176,8 +189,9 @@ hotfn_status hotfn_counters_create(hotfn_counters **out, const hotfn_counter_mem
 
 void hotfn_counters_destroy(hotfn_counters *c)
 {
-    if (!c)
+    if (!c) {
         return;
+    }
     hfn_timing_stop();
     hfn_rows_forget_threads();
     __atomic_store_n(&hfn_rows.header, NULL, __ATOMIC_RELEASE);
@@ -188,8 +202,9 @@ void hotfn_counters_destroy(hotfn_counters *c)
 
 hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access *out)
 {
-    if (!c)
+    if (!c) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
     hfn_timing_calls timing = hfn_timing_get_calls();
@@ -206,8 +221,9 @@ hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access
 
 hotfn_status hotfn_counters_get_memory(const hotfn_counters *c, hotfn_counter_memory *out)
 {
-    if (!c)
+    if (!c) {
         return HOTFN_E_OPTION;
+    }
     return hfn_give(out, &c->memory, sizeof c->memory) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
@@ -219,21 +235,24 @@ void hfn_rows_sum(const hotfn_counter_memory *m, uint32_t first, uint32_t count,
     for (uint32_t r = 0; r < used && r < m->thread_capacity; r++) {
         const uint64_t *slots = (const void *)(m->rows + (uint64_t)r * m->row_bytes);
 
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count; i++) {
             sums[i] += __atomic_load_n(&slots[first + i], __ATOMIC_RELAXED);
+        }
     }
 }
 
 hotfn_status hotfn_counters_sum(const hotfn_counters *c, uint32_t first_slot, uint32_t slot_count,
                                 uint64_t *totals)
 {
-    if (!c || (!totals && slot_count > 0))
+    if (!c || (!totals && slot_count > 0)) {
         return HOTFN_E_OPTION;
+    }
 
     const hotfn_counter_memory *m = &c->memory;
 
-    if (first_slot > m->slot_capacity || slot_count > m->slot_capacity - first_slot)
+    if (first_slot > m->slot_capacity || slot_count > m->slot_capacity - first_slot) {
         return HOTFN_E_OPTION;
+    }
     hfn_rows_sum(m, first_slot, slot_count, totals);
     return HOTFN_OK;
 }
@@ -245,8 +264,9 @@ void *hotfn_counters_pause(void)
 {
     uint8_t *row = hfn_thread_row;
 
-    if (hfn_rows.discard)
+    if (hfn_rows.discard) {
         hfn_thread_row = hfn_rows.discard;
+    }
     return (void *)((uintptr_t)row | (hfn_rows.generation & GENERATION_MASK));
 }
 

@@ -55,10 +55,12 @@ static uint64_t owner_value(uint32_t tid, uint32_t thread_count)
 static bool owner_is_gone(const hotfn_thread_cell *cell, uint32_t tid, const claimer *me,
                           uint32_t cells_used)
 {
-    if (tid == 0 || tid == HFN_TID_BUSY)
+    if (tid == 0 || tid == HFN_TID_BUSY) {
         return false;
-    if (cell->pid == me->pid && cell->process == me->process)
+    }
+    if (cell->pid == me->pid && cell->process == me->process) {
         return tid == me->tid || hfn_raw3(SYS_tgkill, me->pid, tid, 0) == ERROR_ESRCH;
+    }
     return cells_used > HFN_ROWS_KEPT_APART && me->pid_namespace != 0 &&
            cell->pid_namespace == me->pid_namespace &&
            hfn_raw3(SYS_kill, cell->pid, 0, 0) == ERROR_ESRCH;
@@ -75,10 +77,12 @@ static uint64_t wall_ns(void)
 /* The cell is ours and marked busy: say who we are, then publish the owner. */
 static void sign(hotfn_thread_cell *cell, const claimer *me, uint32_t thread_count)
 {
-    if (thread_count == 1)
+    if (thread_count == 1) {
         cell->start_ns = wall_ns();
-    if (cell->pid != me->pid || cell->process != me->process || thread_count == 1)
+    }
+    if (cell->pid != me->pid || cell->process != me->process || thread_count == 1) {
         cell->process_count++;
+    }
     cell->pid = me->pid;
     cell->process = me->process;
     cell->pid_namespace = me->pid_namespace;
@@ -117,8 +121,9 @@ static uint32_t begin_new(const claimer *me)
     uint32_t used = __atomic_load_n(&hfn_rows.header->cells_used, __ATOMIC_RELAXED);
 
     do {
-        if (used >= hfn_rows.thread_capacity)
+        if (used >= hfn_rows.thread_capacity) {
             return NO_ROW;
+        }
     } while (!__atomic_compare_exchange_n(&hfn_rows.header->cells_used, &used, used + 1, true,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     sign(&hfn_rows.cells[used], me, 1);
@@ -137,23 +142,28 @@ uint8_t *hfn_thread_row_claim(void)
     claimer me;
     uint32_t index = NO_ROW, used;
 
-    if (!__atomic_load_n(&hfn_rows.header, __ATOMIC_ACQUIRE)) /* pairs with activate in rows.c */
+    if (!__atomic_load_n(&hfn_rows.header, __ATOMIC_ACQUIRE)) { /* pairs with activate in rows.c */
         return hfn_rows.discard;
+    }
     me = who_am_i();
     used = cells_in_use();
-    if (used > 0 && me.process != 0)
+    if (used > 0 && me.process != 0) {
         index = take_over(&me, used, used < HFN_ROWS_TRIED ? used : HFN_ROWS_TRIED);
-    if (index == NO_ROW)
+    }
+    if (index == NO_ROW) {
         index = begin_new(&me);
-    if (index == NO_ROW && me.process != 0)
+    }
+    if (index == NO_ROW && me.process != 0) {
         index = take_over(&me, cells_in_use(), hfn_rows.thread_capacity);
+    }
     if (index == NO_ROW) {
         __atomic_fetch_add(&hfn_rows.header->threads_lost, 1, __ATOMIC_RELAXED);
         return hfn_rows.discard;
     }
     row = hfn_rows.rows + (uint64_t)index * hfn_rows.row_bytes;
-    if (hfn_time_is_on())
+    if (hfn_time_is_on()) {
         hfn_time_begin_row(row, index + 1);
+    }
     return row;
 }
 

@@ -18,7 +18,7 @@ const char *hfn_level_name(uint32_t level)
 
 bool hfn_view_at_least(const hfn_view *view, uint32_t function)
 {
-    return hotfn_record_budget_state(view->record, function) & HOTFN_BUDGET_AT_LEAST;
+    return hotfn_record_get_budget_state(view->record, function) & HOTFN_BUDGET_AT_LEAST;
 }
 
 bool hfn_budget_marks(const hfn_view *view)
@@ -108,7 +108,7 @@ void hfn_budget_json_function(const hfn_view *view, hfn_sink *sink, uint32_t fun
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     const char *separator = "";
     bool out = false;
-    if (hotfn_record_budget_state(view->record, function) == 0) {
+    if (hotfn_record_get_budget_state(view->record, function) == 0) {
         return;
     }
     hotfn_record_get_budget(view->record, &b);

@@ -155,7 +155,7 @@ static void put_summary(const grind *g)
 static void put_header(const grind *g)
 {
     hfn_sink_text(g->sink, "# callgrind format\nversion: 1\ncreator: hotfn ");
-    put_line(g->sink, "", hotfn_version());
+    put_line(g->sink, "", hotfn_get_version());
     hfn_sink_format(g->sink, "pid: %" PRIu32 "\n", g->view->info.pid);
     put_line(g->sink, "cmd: ", g->view->info.command);
     hfn_sink_text(g->sink, "part: 1\ndesc: Trigger: Program termination\npositions: instr\n");

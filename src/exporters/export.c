@@ -15,7 +15,7 @@ static const hfn_exporter *const exporters[] = {
     &hfn_exporter_gmon,
 };
 
-uint32_t hotfn_exporter_count(void)
+uint32_t hotfn_exporter_get_count(void)
 {
     return HFN_COUNT_OF(exporters);
 }

@@ -31,10 +31,10 @@ typedef struct hfn_view {
     hotfn_record_info info;
     hotfn_export_options options;
     hotfn_env env;
-    const uint32_t *order; /* function indices, hottest first        */
-    uint32_t count;        /* of them: all, or those that match      */
-    uint32_t limit;        /* how many of them to list               */
-    uint64_t total_calls;  /* over all counted functions             */
+    const uint32_t *order;       /* function indices, hottest first        */
+    uint32_t count;              /* of them: all, or those that match      */
+    uint32_t limit;              /* how many of them to list               */
+    uint64_t total_calls;        /* over all counted functions             */
     hotfn_record_time_info time; /* flags 0: the run was not timed   */
 } hfn_view;
 
@@ -71,7 +71,8 @@ uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions
  * a word for each thread. */
 void hfn_view_node_ranges(const hfn_view *view, uint32_t *first, uint32_t *end);
 /* A thread's name for people: "name (tid 7)". */
-const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *out, size_t out_bytes);
+const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *out,
+                                 size_t out_bytes);
 
 /* All functions' own times. */
 uint64_t hfn_view_self_ns(const hfn_view *view);
@@ -80,15 +81,15 @@ const char *hfn_view_self_note(const hfn_view *view, char out[200]);
 /* What is to be said of a full run in which hooks took more than all that is told, or "". */
 const char *hfn_view_cost_note(const hfn_view *view, char out[200]);
 
-const char *hfn_timing_name(uint32_t timing);      /* "full" ...     */
-const char *hfn_clock_name(uint32_t clock);        /* "tsc" ...      */
-const char *hfn_state_name(uint32_t state);        /* "hooked" ...   */
+const char *hfn_timing_name(uint32_t timing); /* "full" ...     */
+const char *hfn_clock_name(uint32_t clock);   /* "tsc" ...      */
+const char *hfn_state_name(uint32_t state);   /* "hooked" ...   */
 
 typedef struct hfn_exporter {
     const char *name;
     const char *extension;
     const char *about;
-    uint32_t needs; /* HOTFN_NEEDS_* */
+    uint32_t needs;                                      /* HOTFN_NEEDS_* */
     bool (*write)(const hfn_view *view, hfn_sink *sink); /* false: no memory */
 } hfn_exporter;
 

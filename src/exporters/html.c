@@ -443,8 +443,8 @@ static void put_run(page *p)
     hfn_sink_text(p->sink, "{\"command\":");
     hfn_sink_json_page(p->sink, info->command[0] ? info->command : "(unknown command)");
     hfn_sink_format(p->sink, ",\"state\":\"%s\",\"timed\":%s,\"calls\":%" PRIu64,
-                    hotfn_record_state_name(info->state), p->view->time.flags ? "true" : "false",
-                    p->view->total_calls);
+                    hotfn_record_get_state_name(info->state),
+                    p->view->time.flags ? "true" : "false", p->view->total_calls);
     hfn_sink_format(p->sink, ",\"wall_ns\":%" PRIu64 ",\"busy_ns\":%" PRIu64,
                     end > begin ? end - begin : 0, p->view->time.busy_ns);
     hfn_sink_format(p->sink, ",\"slow_ns\":%" PRIu64 ",\"ticks_per_second\":%" PRIu64,

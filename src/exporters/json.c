@@ -50,9 +50,9 @@ static void put_record(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_info *info = &view->info;
     hfn_sink_text(sink, "{\"schema\":\"hotfn.report/1\"");
-    hfn_sink_json_key(sink, "version", hotfn_version());
+    hfn_sink_json_key(sink, "version", hotfn_get_version());
     hfn_sink_text(sink, ",\n\"record\":{\"state\":");
-    hfn_sink_json(sink, hotfn_record_state_name(info->state));
+    hfn_sink_json(sink, hotfn_record_get_state_name(info->state));
     hfn_sink_json_key(sink, "command", info->command);
     hfn_sink_json_key(sink, "directory", info->directory);
     hfn_sink_json_key(sink, "tool", info->tool);
@@ -96,10 +96,11 @@ static void put_alloc(hfn_sink *sink, const char *key, const hotfn_alloc_cell *a
 
 static void put_error(hfn_sink *sink, const char *key, uint64_t ns)
 {
-    if (ns == HOTFN_ERROR_UNKNOWN)
+    if (ns == HOTFN_ERROR_UNKNOWN) {
         hfn_sink_format(sink, ",\"%s\":null", key);
-    else
+    } else {
         hfn_sink_format(sink, ",\"%s\":%" PRIu64, key, ns);
+    }
 }
 
 /* What was not timed has no times: null. */
@@ -124,8 +125,9 @@ static void put_timing(const hfn_view *view, hfn_sink *sink, uint32_t index)
     if (t.timing == HOTFN_TIMING_SAMPLE) {
         put_error(sink, "total_error_ns", t.total_error_ns);
         put_error(sink, "self_error_ns", t.self_error_ns);
-        if (t.total_error_ns == HOTFN_ERROR_UNKNOWN)
+        if (t.total_error_ns == HOTFN_ERROR_UNKNOWN) {
             hfn_sink_json_key(sink, "error_reason", "recursion");
+        }
     }
     hfn_sink_json_key(sink, "timing", hfn_timing_name(t.timing));
     hfn_sink_json_key(sink, "timing_reason", t.reason);

@@ -92,7 +92,7 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
     hfn_table_name(sink, info->command[0] ? info->command : "(unknown command)",
                    view->options.width);
     hfn_sink_text(sink, hfn_table_color(view, PLAIN));
-    hfn_sink_format(sink, "\n%s", hotfn_record_state_name(info->state));
+    hfn_sink_format(sink, "\n%s", hotfn_record_get_state_name(info->state));
     if (info->state != HOTFN_RECORD_LIVE && info->exit_code != 0) {
         hfn_sink_format(sink, info->exit_code < 0 ? " by signal %d" : " with status %d",
                         info->exit_code < 0 ? -info->exit_code : info->exit_code);

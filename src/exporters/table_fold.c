@@ -89,8 +89,9 @@ static size_t behind_first(const char *name, size_t begin, size_t end)
 
 void hotfn_fold_name(char *name, uint32_t columns)
 {
-    if (!name)
+    if (!name) {
         return;
+    }
 
     size_t begin = 0, end = 0;
     while (hfn_table_characters(name) > columns && find_innermost(name, &begin, &end)) {

@@ -59,11 +59,12 @@ void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
         return;
     }
     put_time(view, sink, l, HFN_COLUMN_TOTAL, "", about, t->total_ns);
-    if (t->total_error_ns == HOTFN_ERROR_UNKNOWN)
+    if (t->total_error_ns == HOTFN_ERROR_UNKNOWN) {
         snprintf(text, sizeof text, "?");
-    else
+    } else {
         snprintf(text, sizeof text, "%.1f%%",
                  t->total_ns ? 100.0 * (double)t->total_error_ns / (double)t->total_ns : 0);
+    }
     hfn_layout_put(view, sink, l, HFN_COLUMN_ERROR, "", text);
     put_time(view, sink, l, HFN_COLUMN_SELF, BOLD, about, t->self_ns);
     snprintf(text, sizeof text, "%.1f%%", share);
@@ -315,18 +316,20 @@ static void put_clock(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
     char at[24];
-    if (t->clock == HOTFN_CLOCK_MERGED)
+    if (t->clock == HOTFN_CLOCK_MERGED) {
         hfn_sink_text(sink, "clock: nanoseconds of the merged runs' clocks\n");
-    else
+    } else {
         hfn_sink_format(sink, "clock: %s, %.6g MHz, its steps are %.3g ns\n",
                         hfn_clock_name(t->clock), (double)t->ticks_per_second / 1e6,
                         t->resolution_ns);
-    if (t->clock_stopped_ns > 0)
+    }
+    if (t->clock_stopped_ns > 0) {
         hfn_sink_format(
             sink,
             "the clock was stopped %s after the start, since the program forbids itself to "
             "read it: from then on calls were only counted\n",
             time_text(t->clock_stopped_ns, at));
+    }
 }
 
 bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
@@ -340,23 +343,25 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
                         "callee's), %.1f ns a counted one",
                         t->cost_inside_ns + t->cost_outside_ns, t->cost_inside_ns,
                         t->count_cost_ns);
-        if (t->cost_tries > 0)
+        if (t->cost_tries > 0) {
             hfn_sink_format(sink, "; measured %" PRIu64 " time%s while it ran", t->cost_tries,
                             t->cost_tries == 1 ? "" : "s");
+        }
         hfn_sink_text(sink, "\n");
     } else {
         hfn_sink_text(sink, "; there is no cost of hooks in it\n");
     }
     put_clock(view, sink);
     if (is_sample(view)) {
-        if (t->sample_mean > 1)
+        if (t->sample_mean > 1) {
             hfn_sink_format(sink,
                             "sampled: after each function's first 1000 calls one in %" PRIu32
                             " was timed, more of long calls, fewer of short ones; ",
                             t->sample_mean);
-        else /* for a budget alone */
+        } else { /* for a budget alone */
             hfn_sink_text(sink,
                           "sampled: every call was timed, but where the budget allowed fewer; ");
+        }
         hfn_sink_text(
             sink, "~ marks estimates, error is one standard error (? where a function calls itself "
                   "through others, and its total is the most it can be), min and max are those of "

@@ -54,19 +54,26 @@ size_t hfn_utf8_length(const unsigned char *s)
     unsigned char low = 0x80, high = 0xbf; /* of the second byte */
     size_t length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
 
-    if (s[0] < 0x80)
+    if (s[0] < 0x80) {
         return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
+    }
+    if (s[0] < 0xc2 || s[0] > 0xf4) {
         return 0;
-    if (s[0] == 0xe0 || s[0] == 0xf0)
+    }
+    if (s[0] == 0xe0 || s[0] == 0xf0) {
         low = s[0] == 0xe0 ? 0xa0 : 0x90; /* shorter forms exist */
-    if (s[0] == 0xed || s[0] == 0xf4)
+    }
+    if (s[0] == 0xed || s[0] == 0xf4) {
         high = s[0] == 0xed ? 0x9f : 0x8f; /* surrogates; beyond U+10FFFF */
-    if (s[1] < low || s[1] > high)
+    }
+    if (s[1] < low || s[1] > high) {
         return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
+    }
+    for (size_t i = 2; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
             return 0;
+        }
+    }
     return length;
 }
 
@@ -75,8 +82,9 @@ size_t hfn_utf8_length(const unsigned char *s)
 static const char *readable(const hfn_view *view, const char *name, char *out, size_t out_bytes)
 {
     if (view->env.demangle_fn &&
-        view->env.demangle_fn(view->env.demangle_user, name, out, out_bytes) > 0)
+        view->env.demangle_fn(view->env.demangle_user, name, out, out_bytes) > 0) {
         return out;
+    }
     return name;
 }
 
@@ -90,8 +98,9 @@ const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *
         snprintf(out, out_bytes, "%.1000s+0x%llx", m.file, (unsigned long long)f->rva);
         return out;
     }
-    if (view->options.flags & HOTFN_EXPORT_MANGLED)
+    if (view->options.flags & HOTFN_EXPORT_MANGLED) {
         return f->name;
+    }
     return readable(view, f->name, out, out_bytes);
 }
 
@@ -108,12 +117,14 @@ bool hfn_view_matches(const hfn_view *view, const hotfn_record_function *f)
     const char *glob = view->options.match, *name = f->name;
     char shown[8192];
 
-    if (!glob)
+    if (!glob) {
         return true;
+    }
     for (uint32_t i = 0; i < f->name_count && name[0]; i++) {
         if (hfn_name_matches(glob, name) ||
-            hfn_readable_name_matches(glob, readable(view, name, shown, sizeof shown)))
+            hfn_readable_name_matches(glob, readable(view, name, shown, sizeof shown))) {
             return true;
+        }
         name += strlen(name) + 1;
     }
     return false;
@@ -184,12 +195,14 @@ void hfn_view_node_ranges(const hfn_view *view, uint32_t *first, uint32_t *end)
 {
     hotfn_record_node n;
 
-    for (uint32_t i = 0; i < view->info.thread_count; i++)
+    for (uint32_t i = 0; i < view->info.thread_count; i++) {
         first[i] = end[i] = 0;
+    }
     for (uint32_t i = 0; i < view->time.node_count; i++) {
         hfn_view_node(view, i, &n);
-        if (n.thread >= view->info.thread_count)
+        if (n.thread >= view->info.thread_count) {
             continue;
+        }
         first[n.thread] = end[n.thread] ? first[n.thread] : i;
         end[n.thread] = i + 1;
     }
@@ -214,14 +227,15 @@ static void put_json(hfn_sink *sink, const char *text, bool in_page)
     while (*s) {
         size_t length = hfn_utf8_length(s);
 
-        if (*s == '"' || *s == '\\')
+        if (*s == '"' || *s == '\\') {
             hfn_sink_format(sink, "\\%c", *s);
-        else if (*s < 0x20 || *s == 0x7f || (in_page && *s == '<'))
+        } else if (*s < 0x20 || *s == 0x7f || (in_page && *s == '<')) {
             hfn_sink_format(sink, "\\u%04x", *s);
-        else if (length == 0)
+        } else if (length == 0) {
             hfn_sink_text(sink, "\\ufffd");
-        else
+        } else {
             hfn_sink_bytes(sink, (const char *)s, length);
+        }
         s += length ? length : 1;
     }
     hfn_sink_text(sink, "\"");

@@ -48,9 +48,11 @@ typedef struct reader {
 
 static const entry_rule *rule_of(uint32_t machine)
 {
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (rules[i].machine == machine)
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].machine == machine) {
             return &rules[i];
+        }
+    }
     return NULL;
 }
 
@@ -62,16 +64,18 @@ static bool find_by_header(reader *r, uint64_t link_base)
     uint64_t rva, bytes, at = 4, raw, address;
     uint8_t version, encoding;
 
-    if (!hfn_elf_segment_of_type(r->image, HFN_PT_GNU_EH_FRAME, &rva, &bytes))
+    if (!hfn_elf_segment_of_type(r->image, HFN_PT_GNU_EH_FRAME, &rva, &bytes)) {
         return false;
+    }
     header.bytes = hfn_image_span(r->image, rva);
     header.address = link_base + rva;
     header.data = header.address;
     if (!hfn_span_u8(header.bytes, 0, &version) || version != 1 ||
         !hfn_span_u8(header.bytes, 1, &encoding) ||
         !hfn_eh_pointer(&header, &at, encoding, &raw, &address) ||
-        !hfn_image_rva(r->image, address, &rva))
+        !hfn_image_rva(r->image, address, &rva)) {
         return false;
+    }
     r->eh.bytes = hfn_image_span(r->image, rva);
     r->eh.address = address;
     return r->eh.bytes.size > 0;
@@ -85,8 +89,9 @@ static bool find_section(reader *r)
     hotfn_image_get_info(r->image, &info);
     r->eh.word_bytes = info.bits / 8;
     r->rule = rule_of(info.machine);
-    if (!section)
+    if (!section) {
         return find_by_header(r, info.link_base);
+    }
     r->eh.bytes = hfn_elf_section_bytes(r->image, section);
     r->eh.address = section->address;
     r->bounded = true;
@@ -97,12 +102,14 @@ static bool add_cie(reader *r, uint64_t offset, uint64_t at, uint64_t end)
 {
     hfn_cie cie;
 
-    if (!hfn_eh_read_cie(&r->eh, at, end, &cie))
+    if (!hfn_eh_read_cie(&r->eh, at, end, &cie)) {
         return true; /* its FDEs are passed over */
+    }
     cie.offset = offset;
     if (!hfn_grow(r->env, (void **)&r->cies.items, &r->cies.capacity, r->cies.count + 1,
-                  sizeof *r->cies.items))
+                  sizeof *r->cies.items)) {
         return false;
+    }
     r->cies.items[r->cies.count++] = cie;
     return true;
 }
@@ -123,17 +130,20 @@ static void judge_first_byte(const reader *r, const hfn_cie *cie, hfn_span instr
     hfn_frame frame = hfn_eh_frame_at_entry(cie, instructions);
 
     fde->cfa_offset = -1;
-    if (!r->rule || !frame.known)
+    if (!r->rule || !frame.known) {
         return;
-    if (frame.by_expression)
+    }
+    if (frame.by_expression) {
         fde->flags |= HFN_FDE_EXPRESSION | HFN_FDE_INSIDE;
-    else if (frame.cfa_set && frame.cfa_register != r->rule->stack_register)
+    } else if (frame.cfa_set && frame.cfa_register != r->rule->stack_register) {
         fde->flags |= HFN_FDE_INSIDE;
-    else if (frame.cfa_set && frame.cfa_offset >= 0 && frame.cfa_offset <= INT32_MAX)
+    } else if (frame.cfa_set && frame.cfa_offset >= 0 && frame.cfa_offset <= INT32_MAX) {
         fde->cfa_offset = (int32_t)frame.cfa_offset;
+    }
     if (frame.saved_registers ||
-        (frame.cfa_set && fde->cfa_offset >= 0 && fde->cfa_offset != r->rule->cfa_offset))
+        (frame.cfa_set && fde->cfa_offset >= 0 && fde->cfa_offset != r->rule->cfa_offset)) {
         fde->flags |= HFN_FDE_INSIDE;
+    }
 }
 
 /* The fields behind the CIE pointer, [at, end). */
@@ -157,13 +167,16 @@ static bool read_fde(const reader *r, const hfn_cie *cie, uint64_t at, uint64_t 
 
     own.bytes = hfn_span_sub(r->eh.bytes, 0, end);
     if (!hfn_eh_pointer(&own, &at, cie->pointer_encoding, &raw, &begin) || raw == 0 ||
-        !hfn_eh_pointer(&own, &at, cie->pointer_encoding & 0x0f, &fde->byte_count, &ignored))
+        !hfn_eh_pointer(&own, &at, cie->pointer_encoding & 0x0f, &fde->byte_count, &ignored)) {
         return false;
+    }
     if (cie->has_sizes &&
-        (!hfn_span_uleb(own.bytes, &at, &data_bytes) || !hfn_span_has(own.bytes, at, data_bytes)))
+        (!hfn_span_uleb(own.bytes, &at, &data_bytes) || !hfn_span_has(own.bytes, at, data_bytes))) {
         return false;
-    if (!hfn_image_rva(r->image, begin, &fde->rva) || fde->byte_count == 0)
+    }
+    if (!hfn_image_rva(r->image, begin, &fde->rva) || fde->byte_count == 0) {
         return false; /* of a function that the linker dropped */
+    }
     fde->flags = cie->signal_frame ? HFN_FDE_SIGNAL : 0;
     fde->cfi_rva = fde->cfi_bytes = 0;
     lsda_at = at;
@@ -174,10 +187,12 @@ static bool read_fde(const reader *r, const hfn_cie *cie, uint64_t at, uint64_t 
     if (hfn_eh_pointer(&own, &lsda_at, cie->lsda_encoding & 0x7f, &raw, &lsda) && data_bytes &&
         cie->lsda_encoding != HFN_ENCODING_OMIT && raw != 0) {
         fde->flags |= HFN_FDE_LSDA;
-        if (hfn_eh_frame_sizes_arguments(cie, instructions))
+        if (hfn_eh_frame_sizes_arguments(cie, instructions)) {
             note_instructions(r, at, instructions.size, fde);
-        if ((cie->lsda_encoding & 0x80) || !hfn_image_rva(r->image, lsda, &fde->lsda_rva))
+        }
+        if ((cie->lsda_encoding & 0x80) || !hfn_image_rva(r->image, lsda, &fde->lsda_rva)) {
             fde->lsda_rva = UINT64_MAX;
+        }
     }
     return true;
 }
@@ -186,12 +201,14 @@ static bool add_fde(reader *r, const hfn_cie *cie, uint64_t at, uint64_t end)
 {
     hfn_fde fde;
 
-    if (!cie || !read_fde(r, cie, at, end, &fde))
+    if (!cie || !read_fde(r, cie, at, end, &fde)) {
         return true;
+    }
     if (r->fdes->count == UINT32_MAX - 1 ||
         !hfn_grow(r->env, (void **)&r->fdes->items, &r->fdes->capacity, (size_t)r->fdes->count + 1,
-                  sizeof fde))
+                  sizeof fde)) {
         return false;
+    }
     r->fdes->items[r->fdes->count++] = fde;
     return true;
 }
@@ -203,16 +220,18 @@ static bool read_entry(reader *r, uint64_t *at)
     uint64_t start = *at, id_at = start + 4, bytes, end;
     uint32_t narrow, id;
 
-    if (!hfn_span_u32(s, start, &narrow))
+    if (!hfn_span_u32(s, start, &narrow)) {
         return false;
+    }
     if (narrow == 0) { /* the end, or only the end of one object file's part */
         *at += 4;
         return r->bounded;
     }
     bytes = narrow;
     if (narrow == UINT32_MAX) {
-        if (!hfn_span_u64(s, start + 4, &bytes))
+        if (!hfn_span_u64(s, start + 4, &bytes)) {
             return false;
+        }
         id_at = start + 12;
     }
     if (bytes < 4 || !hfn_span_has(s, id_at, bytes) || !hfn_span_u32(s, id_at, &id)) {
@@ -222,10 +241,11 @@ static bool read_entry(reader *r, uint64_t *at)
     }
     end = id_at + bytes;
     *at = end;
-    if (id == 0)
+    if (id == 0) {
         r->no_memory = !add_cie(r, start, id_at + 4, end);
-    else if (id <= id_at)
+    } else if (id <= id_at) {
         r->no_memory = !add_fde(r, find_cie(&r->cies, id_at - id), id_at + 4, end);
+    }
     return !r->no_memory;
 }
 
@@ -242,10 +262,12 @@ bool hfn_bounds_eh_frame(hfn_fde_list *out, const hotfn_image *image, const hotf
     uint64_t at = 0;
 
     memset(out, 0, sizeof *out);
-    if (!find_section(&r))
+    if (!find_section(&r)) {
         return true;
-    while (read_entry(&r, &at))
+    }
+    while (read_entry(&r, &at)) {
         ;
+    }
     hfn_free(env, r.cies.items, r.cies.capacity * sizeof *r.cies.items);
     if (r.no_memory || !hfn_sort_array(env, (void **)&out->items, out->capacity, out->count,
                                        sizeof *out->items, comes_before)) {

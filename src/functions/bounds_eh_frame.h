@@ -15,9 +15,9 @@ enum {
 
 typedef struct hfn_fde {
     uint64_t rva, byte_count;
-    int32_t cfa_offset; /* CFA minus stack pointer at the first byte; -1 unknown */
-    uint32_t flags;     /* HFN_FDE_*                                             */
-    uint64_t lsda_rva;  /* with HFN_FDE_LSDA; UINT64_MAX: not to be told         */
+    int32_t cfa_offset;          /* CFA minus stack pointer at the first byte; -1 unknown */
+    uint32_t flags;              /* HFN_FDE_*                                             */
+    uint64_t lsda_rva;           /* with HFN_FDE_LSDA; UINT64_MAX: not to be told         */
     uint32_t cfi_rva, cfi_bytes; /* with HFN_FDE_ARGUMENTS: its instructions; 0: beyond 4 GiB */
 } hfn_fde;
 

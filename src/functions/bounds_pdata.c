@@ -36,10 +36,11 @@ static void warn(reader *r, uint64_t rva)
     unsigned long long offset =
         s.data ? (unsigned long long)(s.data - hfn_image_file(r->pdata.image).data) : 0;
 
-    if (r->warnings++ < WARNINGS_MAX)
+    if (r->warnings++ < WARNINGS_MAX) {
         hfn_log(r->env, HOTFN_LOG_WARNING,
                 "%s: unwind information is broken at RVA 0x%llx (byte %llu): passed over",
                 hfn_image_path(r->pdata.image), (unsigned long long)rva, offset);
+    }
 }
 
 static hfn_fde fde_of(const reader *r, const hfn_pdata_entry *e)
@@ -50,8 +51,9 @@ static hfn_fde fde_of(const reader *r, const hfn_pdata_entry *e)
 
     fde.flags = e->inside ? HFN_FDE_INSIDE : 0;
     fde.flags |= e->handler ? HFN_FDE_LSDA : 0;
-    if (!e->inside)
+    if (!e->inside) {
         fde.cfa_offset = r->pdata.machine == HOTFN_MACHINE_X86_64 ? X64_CFA_OFFSET : 0;
+    }
     return fde;
 }
 
@@ -62,13 +64,15 @@ static bool read_all(reader *r)
 
     for (uint32_t i = 0; i < r->pdata.count; i++) {
         if (!hfn_pdata_read(&r->pdata, i, &e, &broken_at)) {
-            if (broken_at)
+            if (broken_at) {
                 warn(r, broken_at);
+            }
             continue;
         }
         if (!hfn_grow(r->env, (void **)&r->ranges, &r->capacity, (size_t)r->count + 1,
-                      sizeof *r->ranges))
+                      sizeof *r->ranges)) {
             return false;
+        }
         r->ranges[r->count++] = (range){ fde_of(r, &e), e.parent };
     }
     return true;
@@ -91,10 +95,11 @@ static bool unite(const reader *r, hfn_fde_list *out)
         hfn_fde *last = out->count ? &out->items[out->count - 1] : NULL;
         bool chained = next->parent != next->fde.rva;
         if (chained && last && last->rva == next->parent &&
-            last->rva + last->byte_count == next->fde.rva)
+            last->rva + last->byte_count == next->fde.rva) {
             last->byte_count += next->fde.byte_count;
-        else
+        } else {
             out->items[out->count++] = next->fde;
+        }
     }
     return out->items != NULL;
 }
@@ -110,10 +115,12 @@ bool hfn_bounds_pdata(hfn_fde_list *out, const hotfn_image *image, const hotfn_e
            hfn_sort_array(env, (void **)&r.ranges, r.capacity, r.count, sizeof *r.ranges,
                           comes_before) &&
            (r.count == 0 || unite(&r, out));
-    if (r.ranges)
+    if (r.ranges) {
         hfn_free(env, r.ranges, r.capacity * sizeof *r.ranges);
-    if (r.warnings > WARNINGS_MAX)
+    }
+    if (r.warnings > WARNINGS_MAX) {
         hfn_log(env, HOTFN_LOG_WARNING, "%s: %u entries of its .pdata are broken",
                 hfn_image_path(image), r.warnings);
+    }
     return good;
 }

@@ -10,8 +10,9 @@ static hotfn_functions *new_functions(const hotfn_image *image, const hotfn_env 
     hotfn_env filled = hfn_env_fill(env);
     hotfn_functions *functions = hfn_alloc(&filled, sizeof *functions);
 
-    if (!functions)
+    if (!functions) {
         return NULL;
+    }
     functions->env = filled;
     functions->image = image;
     hfn_arena_init(&functions->made_names, &functions->env);
@@ -21,8 +22,9 @@ static hotfn_functions *new_functions(const hotfn_image *image, const hotfn_env 
 /* x64 and ARM64 images of Windows have .pdata; everything else has .eh_frame or nothing. */
 static bool read_bounds(hfn_fde_list *out, const hotfn_image *image, const hotfn_env *env)
 {
-    if (!hfn_bounds_pdata(out, image, env))
+    if (!hfn_bounds_pdata(out, image, env)) {
         return false;
+    }
     return out->count > 0 || hfn_bounds_eh_frame(out, image, env);
 }
 
@@ -41,20 +43,23 @@ hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *ima
                                    const hotfn_symbols *symbols, const hotfn_env *env,
                                    hotfn_error *err)
 {
-    if (!out || !image)
+    if (!out || !image) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_functions *functions = new_functions(image, env);
     hfn_fde_list fdes = { NULL, 0, 0 };
     bool good;
 
-    if (!functions)
+    if (!functions) {
         goto no_memory;
+    }
     good = read_bounds(&fdes, image, &functions->env) &&
            hfn_functions_collect(functions, symbols, &fdes);
     hfn_fde_list_finish(&fdes, &functions->env);
-    if (!good)
+    if (!good) {
         goto no_memory;
+    }
     if (is_of_another_build(functions, symbols)) {
         uint32_t misses = functions->map_misses, all = misses + functions->map_fits;
         hotfn_functions_destroy(functions);
@@ -76,8 +81,9 @@ void hotfn_functions_destroy(hotfn_functions *functions)
 {
     hotfn_env env;
 
-    if (!functions)
+    if (!functions) {
         return;
+    }
     env = functions->env;
     hfn_arena_finish(&functions->made_names);
     hfn_free(&env, functions->items, functions->capacity * sizeof *functions->items);
@@ -85,7 +91,7 @@ void hotfn_functions_destroy(hotfn_functions *functions)
     hfn_free(&env, functions, sizeof *functions);
 }
 
-uint32_t hotfn_functions_count(const hotfn_functions *functions)
+uint32_t hotfn_functions_get_count(const hotfn_functions *functions)
 {
     return functions ? functions->count : 0;
 }
@@ -98,14 +104,16 @@ const hfn_function *hfn_functions_at(const hotfn_functions *functions, uint32_t 
 hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t index,
                                  hotfn_function *out)
 {
-    if (!functions)
+    if (!functions) {
         return HOTFN_E_OPTION;
+    }
 
     const hfn_function *f = hfn_functions_at(functions, index);
     hotfn_function filled = HOTFN_FUNCTION_INIT;
 
-    if (!f)
+    if (!f) {
         return HOTFN_E_NOT_FOUND;
+    }
     filled.kind = f->kind;
     filled.flags = f->flags;
     filled.name_count = f->name_count;
@@ -120,8 +128,9 @@ hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t inde
 const char *hotfn_functions_get_name(const hotfn_functions *functions, uint32_t index,
                                      uint32_t name_index)
 {
-    if (!functions)
+    if (!functions) {
         return NULL;
+    }
 
     const hfn_function *f = hfn_functions_at(functions, index);
 
@@ -130,14 +139,16 @@ const char *hotfn_functions_get_name(const hotfn_functions *functions, uint32_t 
 
 uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64_t rva)
 {
-    if (!functions)
+    if (!functions) {
         return UINT32_MAX;
+    }
 
     uint32_t low =
         (uint32_t)hfn_count_up_to(functions->items, functions->count, sizeof *functions->items,
                                   offsetof(hfn_function, rva), rva);
 
-    if (low == 0 || rva - functions->items[low - 1].rva >= functions->items[low - 1].byte_count)
+    if (low == 0 || rva - functions->items[low - 1].rva >= functions->items[low - 1].byte_count) {
         return UINT32_MAX;
+    }
     return low - 1;
 }

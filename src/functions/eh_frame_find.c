@@ -12,8 +12,9 @@ bool hfn_eh_table_open(hfn_eh_table *out, hfn_eh_bytes bytes, uint64_t header)
     uint8_t kind[4] = { 0 };
 
     *out = (hfn_eh_table){ .eh = bytes, .at = at + TABLE_AT, .header = header };
-    for (uint32_t i = 0; i < sizeof kind; i++)
+    for (uint32_t i = 0; i < sizeof kind; i++) {
         hfn_span_u8(bytes.bytes, at + i, &kind[i]);
+    }
     return kind[0] == VERSION && kind[1] == PCREL_SDATA4 && kind[2] == UDATA4 &&
            kind[3] == DATAREL_SDATA4 && hfn_span_u32(bytes.bytes, at + 8, &out->count) &&
            hfn_span_has(bytes.bytes, out->at, (uint64_t)out->count * ENTRY_BYTES);
@@ -35,10 +36,11 @@ static uint64_t fde_of(const hfn_eh_table *t, uint64_t address)
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (word_at(t, t->at + (uint64_t)middle * ENTRY_BYTES) < address)
+        if (word_at(t, t->at + (uint64_t)middle * ENTRY_BYTES) < address) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low < t->count && word_at(t, t->at + (uint64_t)low * ENTRY_BYTES) == address
                ? word_at(t, t->at + (uint64_t)low * ENTRY_BYTES + 4)
@@ -51,8 +53,9 @@ static bool open_entry(const hfn_eh_bytes *eh, uint64_t at, uint32_t *id, uint64
     uint32_t bytes;
 
     if (!hfn_span_u32(eh->bytes, at, &bytes) || bytes < 4 || bytes == UINT32_MAX ||
-        !hfn_span_has(eh->bytes, at + 4, bytes))
+        !hfn_span_has(eh->bytes, at + 4, bytes)) {
         return false;
+    }
     *end = at + 4 + bytes;
     return hfn_span_u32(eh->bytes, at + 4, id);
 }
@@ -65,16 +68,19 @@ bool hfn_eh_table_find(const hfn_eh_table *t, uint64_t address, hfn_eh_function 
 
     if (fde == 0 || !open_entry(&t->eh, at, &distance, &end) || distance == 0 ||
         distance > at + 4 || !open_entry(&t->eh, at + 4 - distance, &id, &cie_end) || id != 0 ||
-        !hfn_eh_read_cie(&t->eh, at + 4 - distance + 8, cie_end, &out->cie))
+        !hfn_eh_read_cie(&t->eh, at + 4 - distance + 8, cie_end, &out->cie)) {
         return false;
+    }
     own.bytes = hfn_span_sub(t->eh.bytes, 0, end);
     at += 8;
     if (!hfn_eh_pointer(&own, &at, out->cie.pointer_encoding, &raw, &begin) || begin != address ||
-        !hfn_eh_pointer(&own, &at, out->cie.pointer_encoding & 0x0f, &out->byte_count, &raw))
+        !hfn_eh_pointer(&own, &at, out->cie.pointer_encoding & 0x0f, &out->byte_count, &raw)) {
         return false;
+    }
     if (out->cie.has_sizes &&
-        (!hfn_span_uleb(own.bytes, &at, &data) || !hfn_span_has(own.bytes, at, data)))
+        (!hfn_span_uleb(own.bytes, &at, &data) || !hfn_span_has(own.bytes, at, data))) {
         return false;
+    }
     out->instructions = hfn_span_from(own.bytes, at + data);
     return true;
 }

@@ -51,20 +51,23 @@ bool hfn_eh_pointer(const hfn_eh_bytes *eh, uint64_t *at, uint8_t encoding, uint
 {
     uint64_t place = eh->address + *at;
 
-    if (encoding == HFN_ENCODING_OMIT || !read_format(eh, at, encoding & PE_FORMAT, raw))
+    if (encoding == HFN_ENCODING_OMIT || !read_format(eh, at, encoding & PE_FORMAT, raw)) {
         return false;
+    }
     switch (encoding & PE_APPLICATION) {
     case 0: *value = *raw; break;
     case PE_PCREL: *value = place + *raw; break;
     case PE_DATAREL:
-        if (eh->data == 0)
+        if (eh->data == 0) {
             return false;
+        }
         *value = eh->data + *raw;
         break;
     default: return false;
     }
-    if (eh->word_bytes == 4)
+    if (eh->word_bytes == 4) {
         *value &= UINT32_MAX;
+    }
     return true;
 }
 
@@ -79,20 +82,24 @@ static bool read_augmentation(const hfn_eh_bytes *eh, const char *letters, uint6
     for (; *letters; letters++) {
         switch (*letters) {
         case 'L':
-            if (!hfn_span_u8(eh->bytes, at++, &cie->lsda_encoding))
+            if (!hfn_span_u8(eh->bytes, at++, &cie->lsda_encoding)) {
                 return false;
+            }
             break;
         case 'R':
-            if (!hfn_span_u8(eh->bytes, at++, &cie->pointer_encoding))
+            if (!hfn_span_u8(eh->bytes, at++, &cie->pointer_encoding)) {
                 return false;
+            }
             break;
         case 'P':
-            if (!hfn_span_u8(eh->bytes, at++, &encoding))
+            if (!hfn_span_u8(eh->bytes, at++, &encoding)) {
                 return false;
+            }
             encoding &= (uint8_t)~PE_INDIRECT;
             if (encoding != HFN_ENCODING_OMIT &&
-                !hfn_eh_pointer(eh, &at, encoding & PE_FORMAT, &raw, &value))
+                !hfn_eh_pointer(eh, &at, encoding & PE_FORMAT, &raw, &value)) {
                 return false;
+            }
             break;
         case 'S': cie->signal_frame = true; break;
         case 'B': break; /* AArch64: return addresses are signed with key B */
@@ -112,16 +119,18 @@ typedef enum step { STEP_NEXT, STEP_ADVANCE, STEP_UNKNOWN } step;
 
 static step save_register(const runner *r, uint64_t number)
 {
-    if (number != r->cie->return_register)
+    if (number != r->cie->return_register) {
         r->frame->saved_registers = true;
+    }
     return STEP_NEXT;
 }
 
 /* Below the CFA, in units of data_align; 0: elsewhere. */
 static void place_return(const runner *r, uint64_t number, uint64_t factored)
 {
-    if (number == r->cie->return_register)
+    if (number == r->cie->return_register) {
         r->frame->return_at = (int64_t)(factored * (uint64_t)r->cie->data_align);
+    }
 }
 
 static step define_cfa(const runner *r, uint64_t number, int64_t offset)
@@ -139,8 +148,9 @@ static step advance(hfn_span s, uint64_t *at, uint32_t bytes)
     uint8_t byte, any = 0;
 
     for (uint32_t i = 0; i < bytes; i++) {
-        if (!hfn_span_u8(s, (*at)++, &byte))
+        if (!hfn_span_u8(s, (*at)++, &byte)) {
             return STEP_UNKNOWN;
+        }
         any |= byte;
     }
     return any ? STEP_ADVANCE : STEP_NEXT;
@@ -150,8 +160,9 @@ static step skip_block(hfn_span s, uint64_t *at)
 {
     uint64_t bytes;
 
-    if (!hfn_span_uleb(s, at, &bytes) || !hfn_span_has(s, *at, bytes))
+    if (!hfn_span_uleb(s, at, &bytes) || !hfn_span_has(s, *at, bytes)) {
         return STEP_UNKNOWN;
+    }
     *at += bytes;
     return STEP_NEXT;
 }
@@ -162,10 +173,12 @@ static step run_register_rule(const runner *r, hfn_span s, uint64_t *at, uint8_t
     uint64_t number, offset = 0;
     int64_t factored = 0;
 
-    if (!hfn_span_uleb(s, at, &number))
+    if (!hfn_span_uleb(s, at, &number)) {
         return STEP_UNKNOWN;
-    if (code != 0x0c && code != 0x0d && code != 0x12)
+    }
+    if (code != 0x0c && code != 0x0d && code != 0x12) {
         place_return(r, number, 0);
+    }
     switch (code) {
     case 0x06: /* restore_extended */
     case 0x07: /* undefined */
@@ -206,8 +219,9 @@ static step run_one(const runner *r, hfn_span s, uint64_t *at)
     switch (code >> 6) {
     case 1: return code & 0x3f ? STEP_ADVANCE : STEP_NEXT;
     case 2:
-        if (!hfn_span_uleb(s, at, &offset))
+        if (!hfn_span_uleb(s, at, &offset)) {
             return STEP_UNKNOWN;
+        }
         place_return(r, code & 0x3f, offset);
         return save_register(r, code & 0x3f);
     case 3: place_return(r, code & 0x3f, 0); return STEP_NEXT; /* restore */
@@ -235,8 +249,9 @@ static step run_one(const runner *r, hfn_span s, uint64_t *at)
     default: break;
     }
     if ((code >= 0x05 && code <= 0x0d && code != 0x0b) || (code >= 0x10 && code <= 0x16) ||
-        code == 0x2f)
+        code == 0x2f) {
         return run_register_rule(r, s, at, code);
+    }
     return STEP_UNKNOWN; /* restore_state too: no compiler has it at an entry */
 }
 
@@ -247,8 +262,9 @@ static void run(const hfn_cie *cie, hfn_frame *frame, hfn_span instructions)
     uint64_t at = 0;
     step last = STEP_NEXT;
 
-    while (last == STEP_NEXT && at < instructions.size)
+    while (last == STEP_NEXT && at < instructions.size) {
         last = run_one(&r, instructions, &at);
+    }
     frame->known = last != STEP_UNKNOWN;
     frame->advanced = last == STEP_ADVANCE;
 }
@@ -262,18 +278,22 @@ bool hfn_eh_read_cie(const hfn_eh_bytes *eh, uint64_t at, uint64_t end, hfn_cie 
     uint8_t version, narrow;
 
     own.bytes = hfn_span_sub(eh->bytes, 0, end);
-    if (!hfn_span_u8(own.bytes, at, &version) || (version != 1 && version != 3 && version != 4))
+    if (!hfn_span_u8(own.bytes, at, &version) || (version != 1 && version != 3 && version != 4)) {
         return false;
+    }
     letters = hfn_span_string(own.bytes, at + 1);
-    if (!letters || (letters[0] && letters[0] != 'z'))
+    if (!letters || (letters[0] && letters[0] != 'z')) {
         return false; /* "eh" of gcc 2, or a vendor's own */
+    }
     at += 2 + strlen(letters) + (version == 4 ? 2 : 0);
     if (!hfn_span_uleb(own.bytes, &at, &code_align) ||
-        !hfn_span_sleb(own.bytes, &at, &cie.data_align))
+        !hfn_span_sleb(own.bytes, &at, &cie.data_align)) {
         return false;
+    }
     if (version == 1) {
-        if (!hfn_span_u8(own.bytes, at++, &narrow))
+        if (!hfn_span_u8(own.bytes, at++, &narrow)) {
             return false;
+        }
         cie.return_register = narrow;
     } else if (!hfn_span_uleb(own.bytes, &at, &cie.return_register)) {
         return false;
@@ -281,8 +301,9 @@ bool hfn_eh_read_cie(const hfn_eh_bytes *eh, uint64_t at, uint64_t end, hfn_cie 
     cie.has_sizes = letters[0] == 'z';
     if (cie.has_sizes &&
         (!hfn_span_uleb(own.bytes, &at, &data_bytes) || !hfn_span_has(own.bytes, at, data_bytes) ||
-         !read_augmentation(&own, letters + 1, at, &cie)))
+         !read_augmentation(&own, letters + 1, at, &cie))) {
         return false;
+    }
     cie.initial.known = true;
     run(&cie, &cie.initial, hfn_span_from(own.bytes, at + data_bytes));
     *out = cie;
@@ -293,8 +314,9 @@ hfn_frame hfn_eh_frame_at_entry(const hfn_cie *cie, hfn_span fde_instructions)
 {
     hfn_frame frame = cie->initial;
 
-    if (frame.known && !frame.advanced)
+    if (frame.known && !frame.advanced) {
         run(cie, &frame, fde_instructions);
+    }
     return frame;
 }
 
@@ -303,11 +325,14 @@ static uint64_t advanced_by(hfn_span s, uint64_t operand_at, uint8_t code)
     uint64_t delta = 0;
     uint8_t byte;
 
-    if (code >> 6 == 1)
+    if (code >> 6 == 1) {
         return code & 0x3f;
-    for (uint32_t i = 0; code >= 0x02 && code <= 0x04 && i < 1u << (code - 2); i++)
-        if (hfn_span_u8(s, operand_at + i, &byte))
+    }
+    for (uint32_t i = 0; code >= 0x02 && code <= 0x04 && i < 1u << (code - 2); i++) {
+        if (hfn_span_u8(s, operand_at + i, &byte)) {
             delta |= (uint64_t)byte << 8 * i;
+        }
+    }
     return delta;
 }
 
@@ -323,15 +348,18 @@ bool hfn_eh_frame_arguments_at(hfn_span fde_instructions, uint64_t offset, uint6
     while (hfn_span_u8(fde_instructions, at, &code)) {
         uleb_at = at + 1;
         behind += advanced_by(fde_instructions, at + 1, code);
-        if (behind > offset)
+        if (behind > offset) {
             return true;
+        }
         if (code == SET_LOC ||
-            (code == GNU_ARGS_SIZE && !hfn_span_uleb(fde_instructions, &uleb_at, byte_count)))
+            (code == GNU_ARGS_SIZE && !hfn_span_uleb(fde_instructions, &uleb_at, byte_count))) {
             return false;
-        if (code == RESTORE_STATE)
+        }
+        if (code == RESTORE_STATE) {
             at++;
-        else if (run_one(&r, fde_instructions, &at) == STEP_UNKNOWN)
+        } else if (run_one(&r, fde_instructions, &at) == STEP_UNKNOWN) {
             return false;
+        }
     }
     return true;
 }
@@ -344,12 +372,14 @@ bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions)
     uint8_t code;
 
     while (hfn_span_u8(fde_instructions, at, &code)) {
-        if (code == GNU_ARGS_SIZE || code == SET_LOC)
+        if (code == GNU_ARGS_SIZE || code == SET_LOC) {
             return true;
-        if (code == RESTORE_STATE)
+        }
+        if (code == RESTORE_STATE) {
             at++;
-        else if (run_one(&r, fde_instructions, &at) == STEP_UNKNOWN)
+        } else if (run_one(&r, fde_instructions, &at) == STEP_UNKNOWN) {
             return true;
+        }
     }
     return false;
 }
@@ -364,19 +394,23 @@ bool hfn_eh_frame_rows(const hfn_cie *cie, hfn_span fde_instructions, uint64_t b
     uint32_t depth = 0;
     uint8_t code;
 
-    if (!frame.known || frame.advanced)
+    if (!frame.known || frame.advanced) {
         return false;
+    }
     while (begin < byte_count && hfn_span_u8(fde_instructions, at, &code)) {
         uint64_t by = advanced_by(fde_instructions, at + 1, code);
         by = by < byte_count - begin ? by : byte_count - begin;
-        if (by > 0)
+        if (by > 0) {
             visit(user, begin, begin + by, &frame);
+        }
         begin += by;
         if (code == SET_LOC || (code == REMEMBER_STATE && depth == DEEPEST) ||
-            (code == RESTORE_STATE && depth == 0))
+            (code == RESTORE_STATE && depth == 0)) {
             return false;
-        if (code == REMEMBER_STATE)
+        }
+        if (code == REMEMBER_STATE) {
             kept[depth++] = frame;
+        }
         if (code == RESTORE_STATE) {
             frame = kept[--depth];
             at++;
@@ -384,7 +418,8 @@ bool hfn_eh_frame_rows(const hfn_cie *cie, hfn_span fde_instructions, uint64_t b
             return false;
         }
     }
-    if (begin < byte_count)
+    if (begin < byte_count) {
         visit(user, begin, byte_count, &frame);
+    }
     return true;
 }

@@ -14,8 +14,8 @@ typedef struct hfn_function {
     int32_t fde_cfa_offset;          /* CFA minus stack pointer at entry, or -1 */
     uint16_t flags;                  /* HOTFN_FUNCTION_HAS_SYMBOL ...           */
     uint8_t kind;                    /* HOTFN_FUNCTION_PLAIN ...                */
-    bool sizes_arguments;            /* with HAS_LSDA: exceptions land at another depth than the call's */
-    uint32_t cfi_rva, cfi_bytes;     /* the FDE's instructions, which tell at which; 0: unknown      */
+    bool sizes_arguments; /* with HAS_LSDA: exceptions land at another depth than the call's */
+    uint32_t cfi_rva, cfi_bytes; /* the FDE's instructions, which tell at which; 0: unknown      */
 } hfn_function;
 
 /* By rva, never two at one; NULL past the end. */

@@ -12,8 +12,9 @@
 /* The byte at *glob, unquoted; moves on. */
 static unsigned char next_literal(const char **glob)
 {
-    if (**glob == '\\' && (*glob)[1])
+    if (**glob == '\\' && (*glob)[1]) {
         (*glob)++;
+    }
     return (unsigned char)*(*glob)++;
 }
 
@@ -23,8 +24,9 @@ static const char *match_bracket(const char *glob, unsigned char c, bool *hit)
 {
     bool inverted = *glob == '!' || *glob == '^', found = false, first = true;
 
-    if (inverted)
+    if (inverted) {
         glob++;
+    }
     for (; *glob && (*glob != ']' || first); first = false) {
         unsigned char low = next_literal(&glob), high = low;
         if (*glob == '-' && glob[1] && glob[1] != ']') {
@@ -42,12 +44,14 @@ bool hfn_glob_is_sound(const char *glob)
     bool hit;
 
     while (glob && *glob) {
-        if (*glob == '\\' && !glob[1])
+        if (*glob == '\\' && !glob[1]) {
             return false;
-        if (*glob == '[')
+        }
+        if (*glob == '[') {
             glob = match_bracket(glob + 1, 0, &hit);
-        else
+        } else {
             next_literal(&glob);
+        }
     }
     return glob != NULL;
 }
@@ -67,8 +71,9 @@ static bool match_one(const char **glob, unsigned char c)
     case '[': next = match_bracket(next + 1, c, &hit); break;
     default: hit = next_literal(&next) == c; break;
     }
-    if (hit)
+    if (hit) {
         *glob = next;
+    }
     return hit;
 }
 
@@ -95,7 +100,8 @@ bool hfn_glob_matches(const char *glob, const char *text, size_t length)
 
 int32_t hotfn_glob_match(const char *glob, const char *text)
 {
-    if (!hfn_glob_is_sound(glob))
+    if (!hfn_glob_is_sound(glob)) {
         return -1;
+    }
     return hfn_glob_matches(glob, text, strlen(text));
 }

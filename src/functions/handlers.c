@@ -33,8 +33,9 @@ typedef struct walk {
 
 static bool spend(walk *w)
 {
-    if (w->left == 0)
+    if (w->left == 0) {
         return false;
+    }
     w->left--;
     return true;
 }
@@ -61,13 +62,16 @@ static bool is_scope_table(walk *w, hfn_span s, uint32_t count)
 {
     scope c;
 
-    if (count == 0 || count > s.size / SCOPE_BYTES)
+    if (count == 0 || count > s.size / SCOPE_BYTES) {
         return false;
-    for (uint32_t i = 0; i < count; i++)
+    }
+    for (uint32_t i = 0; i < count; i++) {
         if (!spend(w) || !read_scope(s, i, &c) || c.begin >= c.end || !is_code(w, c.begin) ||
             !is_code(w, c.end - 1) || (c.handler != 1 && !is_code(w, c.handler)) ||
-            (c.target != 0 && !is_code(w, c.target)))
+            (c.target != 0 && !is_code(w, c.target))) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -78,10 +82,12 @@ static void visit_scopes(const walk *w, hfn_span s, uint32_t count)
 
     for (uint32_t i = 0; i < count && read_scope(s, i, &c); i++) {
         v->guards(v->user, c.begin, c.end);
-        if (c.handler != 1)
+        if (c.handler != 1) {
             v->calls(v->user, c.handler);
-        if (c.target != 0)
+        }
+        if (c.target != 0) {
             v->jumps(v->user, c.target);
+        }
     }
 }
 
@@ -90,8 +96,9 @@ static void visit_call(const walk *w, hfn_span s, uint64_t at)
 {
     uint32_t rva = 0;
 
-    if (hfn_span_u32(s, at, &rva) && is_code(w, rva))
+    if (hfn_span_u32(s, at, &rva) && is_code(w, rva)) {
         w->visitor->calls(w->visitor->user, rva);
+    }
 }
 
 /* A FuncInfo has pairs of a count and an RVA. */
@@ -114,8 +121,9 @@ static void visit_tries(walk *w, hfn_span info)
         hfn_span catches = table_at(w, tries, i * TRY_BYTES + 12, &catch_count);
         for (uint64_t k = 0;
              k < catch_count && hfn_span_has(catches, k * w->catch_bytes, w->catch_bytes); k++) {
-            if (!spend(w))
+            if (!spend(w)) {
                 return;
+            }
             visit_call(w, catches, k * w->catch_bytes + 12);
         }
     }
@@ -129,12 +137,15 @@ static void visit_states(walk *w, hfn_span info)
 
     for (uint64_t i = 0; i < count && spend(w); i++) {
         if (!hfn_span_u32(states, i * STATE_BYTES, &begin) ||
-            !hfn_span_u32(states, i * STATE_BYTES + 4, &state))
+            !hfn_span_u32(states, i * STATE_BYTES + 4, &state)) {
             return;
-        if (i + 1 == count || !hfn_span_u32(states, (i + 1) * STATE_BYTES, &end))
+        }
+        if (i + 1 == count || !hfn_span_u32(states, (i + 1) * STATE_BYTES, &end)) {
             end = (uint32_t)(w->entry.rva + w->entry.byte_count);
-        if (state != UINT32_MAX && begin < end && is_code(w, begin))
+        }
+        if (state != UINT32_MAX && begin < end && is_code(w, begin)) {
             w->visitor->guards(w->visitor->user, begin, end);
+        }
     }
 }
 
@@ -144,14 +155,16 @@ static void visit_func_info(walk *w, hfn_span info)
     hfn_span unwinds = table_at(w, info, 4, &count);
 
     for (uint64_t i = 0; i < count && hfn_span_has(unwinds, i * UNWIND_BYTES, UNWIND_BYTES); i++) {
-        if (!spend(w))
+        if (!spend(w)) {
             return;
+        }
         visit_call(w, unwinds, i * UNWIND_BYTES + 4);
     }
     visit_tries(w, info);
     hfn_span_u32(info, 36, &flags);
-    if (!(flags & FLAG_CALLS_ONLY))
+    if (!(flags & FLAG_CALLS_ONLY)) {
         visit_states(w, info);
+    }
 }
 
 /* EHFlags exist from the third magic number on; the other two never occur on 64-bit machines. */
@@ -170,11 +183,13 @@ static void visit_unknown(walk *w, uint32_t rva)
     uint8_t head = 0;
 
     if (hfn_image_section_of(w->image, rva) == UINT32_MAX || is_code(w, rva) ||
-        !hfn_span_u8(info, 0, &head))
+        !hfn_span_u8(info, 0, &head)) {
         return;
+    }
     hfn_handlers_compressed(w->image, rva, w->entry.parent, &w->left, w->visitor);
-    if (head & COMPRESSED_CALLS_ONLY)
+    if (head & COMPRESSED_CALLS_ONLY) {
         return;
+    }
     w->visitor->guards(w->visitor->user, w->entry.rva + w->entry.prologue_bytes,
                        w->entry.rva + w->entry.byte_count);
 }
@@ -184,16 +199,19 @@ static void visit_entry(walk *w)
     hfn_span data = hfn_image_span(w->image, w->entry.language_data);
     uint32_t first = 0;
 
-    if (is_code(w, w->entry.handler))
+    if (is_code(w, w->entry.handler)) {
         w->visitor->calls(w->visitor->user, w->entry.handler);
-    if (!hfn_span_u32(data, 0, &first))
+    }
+    if (!hfn_span_u32(data, 0, &first)) {
         return;
-    if (is_scope_table(w, data, first))
+    }
+    if (is_scope_table(w, data, first)) {
         visit_scopes(w, data, first);
-    else if (is_func_info(hfn_image_span(w->image, first)))
+    } else if (is_func_info(hfn_image_span(w->image, first))) {
         visit_func_info(w, hfn_image_span(w->image, first));
-    else
+    } else {
         visit_unknown(w, first);
+    }
 }
 
 void hfn_each_handler(const hotfn_image *image, const hfn_handler_visitor *visitor)
@@ -204,7 +222,9 @@ void hfn_each_handler(const hotfn_image *image, const hfn_handler_visitor *visit
 
     hfn_pdata_open(&pdata, image);
     w.catch_bytes = 20; /* HandlerType of 64-bit machines */
-    for (uint32_t i = 0; i < pdata.count; i++)
-        if (hfn_pdata_read(&pdata, i, &w.entry, &ignored) && w.entry.handler)
+    for (uint32_t i = 0; i < pdata.count; i++) {
+        if (hfn_pdata_read(&pdata, i, &w.entry, &ignored) && w.entry.handler) {
             visit_entry(&w);
+        }
+    }
 }

@@ -62,12 +62,15 @@ static uint32_t read_number(cursor *c)
     uint8_t first = read_byte(c);
     uint32_t value = first, more = 0;
 
-    while (more < 4 && (first >> more & 1))
+    while (more < 4 && (first >> more & 1)) {
         more++;
-    if (more == 4)
+    }
+    if (more == 4) {
         return read_rva(c);
-    for (uint32_t i = 1; i <= more; i++)
+    }
+    for (uint32_t i = 1; i <= more; i++) {
         value |= (uint32_t)read_byte(c) << (8 * i);
+    }
     return value >> (more + 1);
 }
 
@@ -81,15 +84,17 @@ static bool spend(cursor *c)
 static void visit_call(cursor *c, uint32_t rva)
 {
     c->good = c->good && hfn_image_is_code(c->image, rva);
-    if (c->good && c->visitor)
+    if (c->good && c->visitor) {
         c->visitor->calls(c->visitor->user, rva);
+    }
 }
 
 static void visit_jump(cursor *c, uint64_t rva)
 {
     c->good = c->good && hfn_image_is_code(c->image, rva);
-    if (c->good && c->visitor)
+    if (c->good && c->visitor) {
         c->visitor->jumps(c->visitor->user, rva);
+    }
 }
 
 /* Kind 0 has no action; 1 and 2 name an object as well; 3 is the action alone. */
@@ -99,10 +104,12 @@ static bool read_unwind_map(cursor c)
 
     for (uint32_t i = 0; i < count && spend(&c); i++) {
         uint32_t kind = read_number(&c) & 3;
-        if (kind != 0)
+        if (kind != 0) {
             visit_call(&c, read_rva(&c));
-        if (kind == 1 || kind == 2)
+        }
+        if (kind == 1 || kind == 2) {
             read_number(&c);
+        }
     }
     return c.good;
 }
@@ -114,16 +121,20 @@ static bool read_catches(cursor c)
     for (uint32_t i = 0; i < count && spend(&c); i++) {
         uint8_t head = read_byte(&c);
         uint32_t addresses = head >> 4 & 3;
-        if (head & HANDLER_ADJECTIVES)
+        if (head & HANDLER_ADJECTIVES) {
             read_number(&c);
-        if (head & HANDLER_TYPE)
+        }
+        if (head & HANDLER_TYPE) {
             read_rva(&c);
-        if (head & HANDLER_OBJECT)
+        }
+        if (head & HANDLER_OBJECT) {
             read_number(&c);
+        }
         visit_call(&c, read_rva(&c));
         c.good = c.good && addresses < 3 && head >> 6 == 0;
-        for (uint32_t k = 0; k < addresses && c.good; k++)
+        for (uint32_t k = 0; k < addresses && c.good; k++) {
             visit_jump(&c, head & HANDLER_RVAS ? read_rva(&c) : c.function_rva + read_number(&c));
+        }
     }
     return c.good;
 }
@@ -144,12 +155,15 @@ static bool read_info(cursor c)
 {
     uint8_t flags = read_byte(&c);
 
-    if (flags & FLAG_BBT)
+    if (flags & FLAG_BBT) {
         read_number(&c);
-    if (!c.good || (flags & FLAG_RESERVED) || !(flags & (FLAG_UNWIND_MAP | FLAG_TRY_MAP)))
+    }
+    if (!c.good || (flags & FLAG_RESERVED) || !(flags & (FLAG_UNWIND_MAP | FLAG_TRY_MAP))) {
         return false; /* nothing in it that we look for */
-    if ((flags & FLAG_UNWIND_MAP) && !read_unwind_map(at_rva(&c, read_rva(&c))))
+    }
+    if ((flags & FLAG_UNWIND_MAP) && !read_unwind_map(at_rva(&c, read_rva(&c)))) {
         return false;
+    }
     return !(flags & FLAG_TRY_MAP) || read_try_map(at_rva(&c, read_rva(&c)));
 }
 
@@ -159,8 +173,9 @@ void hfn_handlers_compressed(const hotfn_image *image, uint64_t info_rva, uint64
     cursor c = { .image = image, .function_rva = function_rva, .left = left, .good = true };
 
     c = at_rva(&c, info_rva);
-    if (!read_info(c))
+    if (!read_info(c)) {
         return;
+    }
     c.visitor = visitor;
     read_info(c);
 }

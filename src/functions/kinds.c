@@ -23,10 +23,12 @@ static uint64_t skip_prefixes(hfn_span code)
 {
     uint64_t at = 0;
 
-    if (code.size >= 4 && memcmp(code.data, "\xf3\x0f\x1e", 3) == 0 && code.data[3] >= 0xfa)
+    if (code.size >= 4 && memcmp(code.data, "\xf3\x0f\x1e", 3) == 0 && code.data[3] >= 0xfa) {
         at = 4;
-    if (at < code.size && code.data[at] == 0xf2)
+    }
+    if (at < code.size && code.data[at] == 0xf2) {
         at++;
+    }
     return at;
 }
 
@@ -49,8 +51,9 @@ static bool is_arm64_stub(hfn_span code)
     uint32_t word = 0;
 
     hfn_span_u32(code, 0, &word);
-    if (word == 0xd503245fu) /* bti c */
+    if (word == 0xd503245fu) { /* bti c */
         hfn_span_u32(code, 4, &word);
+    }
     return word == 0xa9bf7bf0u || (word & 0x9f00001fu) == 0x90000010u;
 }
 
@@ -70,20 +73,25 @@ static bool is_plt_name(const char *name)
 {
     static const char *const names[] = { ".plt", ".plt.sec", ".plt.got", ".plt.bnd", ".iplt" };
 
-    for (size_t i = 0; i < HFN_COUNT_OF(names); i++)
-        if (strcmp(name, names[i]) == 0)
+    for (size_t i = 0; i < HFN_COUNT_OF(names); i++) {
+        if (strcmp(name, names[i]) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
 /* Nothing but stubs of 16 (or 8) bytes from end to end. */
 static bool is_all_stubs(const hotfn_functions *functions, const hfn_function *f, uint64_t stride)
 {
-    if (f->byte_count % stride != 0)
+    if (f->byte_count % stride != 0) {
         return false;
-    for (uint64_t at = 0; at < f->byte_count; at += stride)
-        if (!is_x86_stub(hfn_image_span(functions->image, f->rva + at)))
+    }
+    for (uint64_t at = 0; at < f->byte_count; at += stride) {
+        if (!is_x86_stub(hfn_image_span(functions->image, f->rva + at))) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -91,10 +99,12 @@ static bool is_plt(const hotfn_functions *functions, const hfn_function *f, uint
 {
     hotfn_section section = HOTFN_SECTION_INIT;
 
-    if (hotfn_image_get_section(functions->image, f->section, &section) != HOTFN_OK)
+    if (hotfn_image_get_section(functions->image, f->section, &section) != HOTFN_OK) {
         return false;
-    if (strncmp(section.name, "segment", 7) != 0)
+    }
+    if (strncmp(section.name, "segment", 7) != 0) {
         return is_plt_name(section.name) && has_stub_shape(functions, machine, f->rva);
+    }
     return (machine == HOTFN_MACHINE_X86_64 || machine == HOTFN_MACHINE_X86) &&
            !(f->flags & HOTFN_FUNCTION_HAS_SYMBOL) &&
            (is_all_stubs(functions, f, 16) || is_all_stubs(functions, f, 8));
@@ -102,25 +112,29 @@ static bool is_plt(const hotfn_functions *functions, const hfn_function *f, uint
 
 static void mark_plts(hotfn_functions *functions, uint32_t machine)
 {
-    for (uint32_t i = 0; i < functions->count; i++)
-        if (is_plt(functions, &functions->items[i], machine))
+    for (uint32_t i = 0; i < functions->count; i++) {
+        if (is_plt(functions, &functions->items[i], machine)) {
             functions->items[i].kind = HOTFN_FUNCTION_PLT;
+        }
+    }
 }
 
 static void mark_resolver(void *user, uint64_t rva)
 {
     hfn_function *f = hfn_functions_at_rva(user, rva);
 
-    if (f && f->kind != HOTFN_FUNCTION_PLT)
+    if (f && f->kind != HOTFN_FUNCTION_PLT) {
         f->kind = HOTFN_FUNCTION_RESOLVER;
+    }
 }
 
 static void mark_glue(hotfn_functions *functions, uint64_t rva)
 {
     hfn_function *f = hfn_functions_at_rva(functions, rva);
 
-    if (f)
+    if (f) {
         f->kind = HOTFN_FUNCTION_GLUE;
+    }
 }
 
 /* _init and _fini are put together by the linker from pieces of crti.o, crtn.o and others: the
@@ -134,11 +148,13 @@ static void mark_init_and_fini(hotfn_functions *functions)
     for (size_t i = 0; i < HFN_COUNT_OF(tags); i++) {
         const hfn_elf_section *s = hfn_elf_section_named(functions->image, sections[i]);
         if (hfn_elf_dynamic(functions->image, tags[i], &address) &&
-            hfn_image_rva(functions->image, address, &rva))
+            hfn_image_rva(functions->image, address, &rva)) {
             mark_glue(functions, rva);
+        }
         if (s && (s->flags & HFN_SHF_EXECINSTR) &&
-            hfn_image_rva(functions->image, s->address, &rva))
+            hfn_image_rva(functions->image, s->address, &rva)) {
             mark_glue(functions, rva);
+        }
     }
 }
 
@@ -147,10 +163,13 @@ static bool has_crt_name(const hotfn_functions *functions, const hfn_function *f
     static const char *const names[] = { "deregister_tm_clones", "register_tm_clones",
                                          "__do_global_dtors_aux", "frame_dummy" };
 
-    for (uint32_t k = 0; k < f->name_count; k++)
-        for (size_t i = 0; i < HFN_COUNT_OF(names); i++)
-            if (strcmp(functions->names[f->first_name + k], names[i]) == 0)
+    for (uint32_t k = 0; k < f->name_count; k++) {
+        for (size_t i = 0; i < HFN_COUNT_OF(names); i++) {
+            if (strcmp(functions->names[f->first_name + k], names[i]) == 0) {
                 return true;
+            }
+        }
+    }
     return false;
 }
 
@@ -161,8 +180,9 @@ static void mark_crt_helpers(hotfn_functions *functions)
     for (uint32_t i = 0; i < functions->count; i++) {
         hfn_function *f = &functions->items[i];
         if ((f->flags & HOTFN_FUNCTION_SIZE_GUESSED) && !(f->flags & other) &&
-            has_crt_name(functions, f))
+            has_crt_name(functions, f)) {
             f->kind = HOTFN_FUNCTION_GLUE;
+        }
     }
 }
 
@@ -177,8 +197,9 @@ void hfn_functions_mark_kinds(hotfn_functions *functions)
     }
     mark_plts(functions, info.machine);
     hfn_image_each_resolver(functions->image, mark_resolver, functions);
-    if (info.entry_rva)
+    if (info.entry_rva) {
         mark_glue(functions, info.entry_rva);
+    }
     mark_init_and_fini(functions);
     mark_crt_helpers(functions);
 }

@@ -28,8 +28,9 @@ static uint64_t count_names(const slots *s, uint32_t names)
     uint64_t count = 0, name;
 
     while (count < SLOTS_MAX && hfn_span_word(list, count * s->word_bytes, s->word_bytes, &name) &&
-           name)
+           name) {
         count++;
+    }
     return count;
 }
 
@@ -51,9 +52,11 @@ static void find_delayed(slots *s)
 
 static bool in_delayed(const slots *s, uint64_t rva)
 {
-    for (uint32_t i = 0; i < s->delayed_count; i++)
-        if (rva >= s->delayed[i].begin && rva < s->delayed[i].end)
+    for (uint32_t i = 0; i < s->delayed_count; i++) {
+        if (rva >= s->delayed[i].begin && rva < s->delayed[i].end) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -62,8 +65,9 @@ static bool is_slot(const slots *s, uint64_t rva)
     hotfn_section section = HOTFN_SECTION_INIT;
     uint32_t index = hfn_image_section_of(s->image, rva);
 
-    if (hfn_pe_directory_has(s->image, HFN_PE_IAT, rva) || in_delayed(s, rva))
+    if (hfn_pe_directory_has(s->image, HFN_PE_IAT, rva) || in_delayed(s, rva)) {
         return true;
+    }
     return hotfn_image_get_section(s->image, index, &section) == HOTFN_OK &&
            strcmp(section.name, ".idata") == 0;
 }
@@ -79,11 +83,13 @@ static bool is_x86_loader(const slots *s, hfn_span code, uint64_t rva)
     hfn_span_u8(code, 1, &second);
     hfn_span_u8(code, 2, &third);
     hfn_span_u8(code, jump_at, &jump);
-    if (jump != 0xe9 || !hfn_span_u32(code, jump_at - 4, &field))
+    if (jump != 0xe9 || !hfn_span_u32(code, jump_at - 4, &field)) {
         return false;
-    if (s->word_bytes == 8)
+    }
+    if (s->word_bytes == 8) {
         return first == 0x48 && second == 0x8d && third == 0x05 &&
                in_delayed(s, rva + 7 + (uint64_t)(int32_t)field);
+    }
     return first == 0xb8 && in_delayed(s, field - s->link_base);
 }
 
@@ -95,13 +101,15 @@ static bool is_x86_stub(const slots *s, hfn_span code, uint64_t rva)
     uint64_t at = 0;
 
     hfn_span_u8(code, 0, &first);
-    if (first == 0x48 && s->word_bytes == 8)
+    if (first == 0x48 && s->word_bytes == 8) {
         at = 1;
+    }
     hfn_span_u8(code, at, &first);
     hfn_span_u8(code, at + 1, &second);
-    if (first == 0xff && second == 0x25 && hfn_span_u32(code, at + 2, &field))
+    if (first == 0xff && second == 0x25 && hfn_span_u32(code, at + 2, &field)) {
         return is_slot(s, s->word_bytes == 8 ? rva + at + 6 + (uint64_t)(int32_t)field
                                              : field - s->link_base);
+    }
     return is_x86_loader(s, code, rva);
 }
 
@@ -112,15 +120,18 @@ static bool is_arm64_stub(const slots *s, hfn_span code, uint64_t rva)
     uint32_t adrp = 0, use = 0, jump = 0;
 
     if (!hfn_span_u32(code, 0, &adrp) || !hfn_span_u32(code, 4, &use) ||
-        !hfn_span_u32(code, 8, &jump) || (adrp & 0x9f00001e) != 0x90000010)
+        !hfn_span_u32(code, 8, &jump) || (adrp & 0x9f00001e) != 0x90000010) {
         return false;
+    }
     uint64_t pages = (uint64_t)(adrp >> 5 & 0x7ffff) << 2 | (adrp >> 29 & 3);
-    if (pages >> 20)
+    if (pages >> 20) {
         pages |= ~(uint64_t)0x1fffff;
+    }
     uint64_t page = (rva & ~(uint64_t)0xfff) + (pages << 12);
-    if ((adrp & 1) == 0)
+    if ((adrp & 1) == 0) {
         return (use & 0xffc003ff) == 0xf9400210 && jump == 0xd61f0200 &&
                is_slot(s, page + ((use >> 10 & 0xfff) << 3));
+    }
     return (use & 0xffc003ff) == 0x91000231 && jump >> 26 == 5 &&
            in_delayed(s, page + (use >> 10 & 0xfff));
 }
@@ -141,8 +152,9 @@ static void mark_glue(void *user, uint64_t rva)
 {
     hfn_function *f = hfn_functions_at_rva(user, rva);
 
-    if (f && f->kind == HOTFN_FUNCTION_PLAIN)
+    if (f && f->kind == HOTFN_FUNCTION_PLAIN) {
         f->kind = HOTFN_FUNCTION_GLUE;
+    }
 }
 
 void hfn_functions_mark_pe_kinds(hotfn_functions *functions)
@@ -152,11 +164,14 @@ void hfn_functions_mark_pe_kinds(hotfn_functions *functions)
     hotfn_image_get_info(functions->image, &info);
     slots s = { functions->image, info.link_base, info.bits / 8, info.machine, 0, { { 0, 0 } } };
     find_delayed(&s);
-    for (uint32_t i = 0; i < functions->count; i++)
-        if (is_stub(&s, functions->items[i].rva))
+    for (uint32_t i = 0; i < functions->count; i++) {
+        if (is_stub(&s, functions->items[i].rva)) {
             functions->items[i].kind = HOTFN_FUNCTION_PLT;
-    if (info.entry_rva)
+        }
+    }
+    if (info.entry_rva) {
         mark_glue(functions, info.entry_rva);
+    }
     hfn_pe_each_tls_callback(functions->image, mark_glue, functions);
     hfn_pe_each_guard_function(functions->image, mark_glue, functions);
 }

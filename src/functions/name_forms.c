@@ -17,14 +17,16 @@ size_t hfn_name_short_length(const char *readable, size_t length)
 {
     size_t at = length, depth = 0;
 
-    while (at > 0 && readable[at - 1] != ')')
+    while (at > 0 && readable[at - 1] != ')') {
         at--;
+    }
     while (at > 0) {
         at--;
         depth += readable[at] == ')';
         depth -= readable[at] == '(';
-        if (depth == 0)
+        if (depth == 0) {
             return at > 0 ? at : length;
+        }
     }
     return length;
 }

@@ -40,16 +40,21 @@ static int compare_names(const hfn_symbol *a, const hfn_symbol *b)
     int by_version = has_version(a->name, length_a) - has_version(b->name, length_b);
     int by_binding = (b->flags & HOTFN_SYMBOL_GLOBAL) - (a->flags & HOTFN_SYMBOL_GLOBAL);
 
-    if (by_number)
+    if (by_number) {
         return by_number;
-    if (by_type || by_version || by_binding)
+    }
+    if (by_type || by_version || by_binding) {
         return by_type ? by_type : by_version ? by_version : by_binding;
-    if (underscores_a != underscores_b)
+    }
+    if (underscores_a != underscores_b) {
         return underscores_a < underscores_b ? -1 : 1;
-    if ((a->flags ^ b->flags) & HOTFN_SYMBOL_WEAK)
+    }
+    if ((a->flags ^ b->flags) & HOTFN_SYMBOL_WEAK) {
         return b->flags & HOTFN_SYMBOL_WEAK ? -1 : 1;
-    if (length_a != length_b)
+    }
+    if (length_a != length_b) {
         return length_a < length_b ? -1 : 1;
+    }
     return strncmp(a->name, b->name, LONGEST_MEASURED);
 }
 
@@ -64,8 +69,9 @@ static bool append(hotfn_functions *functions, hfn_function *f, const char *name
 {
     if (!name || functions->name_count == UINT32_MAX ||
         !hfn_grow(&functions->env, (void **)&functions->names, &functions->name_capacity,
-                  (size_t)functions->name_count + 1, sizeof *functions->names))
+                  (size_t)functions->name_count + 1, sizeof *functions->names)) {
         return false;
+    }
     functions->names[functions->name_count++] = name;
     f->name_count++;
     return true;
@@ -86,9 +92,11 @@ static bool add_sorted(hotfn_functions *functions, hfn_function *f, hfn_name_roo
     const hfn_symbol **sorted =
         hfn_sort(room->order, room->order + count, count, sizeof *room->order, is_better);
 
-    for (uint32_t i = 0; i < count; i++)
-        if (!append(functions, f, sorted[i]->name))
+    for (uint32_t i = 0; i < count; i++) {
+        if (!append(functions, f, sorted[i]->name)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -99,12 +107,16 @@ bool hfn_functions_add_names(hotfn_functions *functions, hfn_function *function,
 
     function->first_name = functions->name_count;
     if (!hfn_grow(&functions->env, (void **)&room->order, &room->capacity, (size_t)count * 2,
-                  sizeof *room->order))
+                  sizeof *room->order)) {
         return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (symbols[i].kind != HOTFN_SYMBOL_DATA)
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (symbols[i].kind != HOTFN_SYMBOL_DATA) {
             room->order[named++] = &symbols[i];
-    if (named == 0)
+        }
+    }
+    if (named == 0) {
         return add_made_name(functions, function);
+    }
     return add_sorted(functions, function, room, named);
 }

@@ -27,14 +27,16 @@ void hfn_pdata_open(hfn_pdata *out, const hotfn_image *image)
     out->image = image;
     hotfn_image_get_info(image, &info);
     out->machine = info.machine;
-    if (info.format != HOTFN_FORMAT_PE)
+    if (info.format != HOTFN_FORMAT_PE) {
         return;
-    if (info.machine == HOTFN_MACHINE_X86_64)
+    }
+    if (info.machine == HOTFN_MACHINE_X86_64) {
         out->entry_bytes = X64_ENTRY_BYTES;
-    else if (info.machine == HOTFN_MACHINE_ARM64)
+    } else if (info.machine == HOTFN_MACHINE_ARM64) {
         out->entry_bytes = ARM64_ENTRY_BYTES;
-    else
+    } else {
         return;
+    }
     out->table = hfn_pe_directory(image, HFN_PE_EXCEPTIONS, &out->table_rva);
     out->count = (uint32_t)(out->table.size / out->entry_bytes); /* a directory has 32-bit size */
 }
@@ -64,8 +66,9 @@ static bool read_x64_unwind(const hotfn_image *image, uint64_t rva, x64_unwind *
     out->rva = rva;
     out->bytes = hfn_image_span(image, rva);
     if (!hfn_span_u8(out->bytes, 0, &first) || !hfn_span_u8(out->bytes, 1, &out->prologue_bytes) ||
-        !hfn_span_u8(out->bytes, 2, &out->code_count) || (first & 7) == 0 || (first & 7) > 2)
+        !hfn_span_u8(out->bytes, 2, &out->code_count) || (first & 7) == 0 || (first & 7) > 2) {
         return false;
+    }
     out->flags = first >> 3;
     out->tail = 4 + 2 * ((uint64_t)out->code_count + (out->code_count & 1));
     return hfn_span_has(out->bytes, 0, out->tail);
@@ -76,10 +79,12 @@ static bool resolve_x64(const hfn_pdata *p, x64_function *f)
 {
     for (int hop = 0; hop < CHAIN_MAX; hop++) {
         x64_function other;
-        if (!(f->unwind & 1))
+        if (!(f->unwind & 1)) {
             return true;
-        if (!read_x64_function(hfn_image_span(p->image, f->unwind - 1), 0, &other))
+        }
+        if (!read_x64_function(hfn_image_span(p->image, f->unwind - 1), 0, &other)) {
             return false;
+        }
         f->unwind = other.unwind;
     }
     return false;
@@ -90,12 +95,15 @@ static bool x64_begins_inside(const x64_unwind *u)
 {
     uint8_t code = 0;
 
-    if (u->code_count > 0 && u->prologue_bytes == 0)
+    if (u->code_count > 0 && u->prologue_bytes == 0) {
         return true;
-    for (uint32_t i = 0; i < u->code_count; i++)
+    }
+    for (uint32_t i = 0; i < u->code_count; i++) {
         if (hfn_span_u8(u->bytes, 5 + 2 * (uint64_t)i, &code) && u->code_count == 1 &&
-            (code & 15) == CODE_MACHINE_FRAME)
+            (code & 15) == CODE_MACHINE_FRAME) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -113,8 +121,9 @@ static bool follow_chain(const hfn_pdata *p, const x64_unwind *first, hfn_pdata_
         }
         *broken_at = u.rva;
         if (!read_x64_function(u.bytes, u.tail, &f) || !resolve_x64(p, &f) ||
-            !read_x64_unwind(p->image, f.unwind, &u))
+            !read_x64_unwind(p->image, f.unwind, &u)) {
             return false;
+        }
     }
     return false; /* a cycle */
 }
@@ -126,15 +135,18 @@ static bool read_x64(const hfn_pdata *p, uint32_t index, hfn_pdata_entry *out, u
     uint32_t handler;
 
     read_x64_function(p->table, (uint64_t)index * X64_ENTRY_BYTES, &f);
-    if (f.begin == 0 && f.end == 0)
+    if (f.begin == 0 && f.end == 0) {
         return false;
+    }
     *broken_at = p->table_rva + (uint64_t)index * X64_ENTRY_BYTES;
-    if (f.end <= f.begin || !resolve_x64(p, &f))
+    if (f.end <= f.begin || !resolve_x64(p, &f)) {
         return false;
+    }
     out->rva = out->parent = f.begin;
     out->byte_count = f.end - f.begin;
-    if (!read_x64_unwind(p->image, f.unwind, &u))
+    if (!read_x64_unwind(p->image, f.unwind, &u)) {
         return false;
+    }
     out->prologue_bytes = u.prologue_bytes;
     if (u.flags & FLAG_CHAINED) {
         out->inside = true;
@@ -163,22 +175,26 @@ static bool read_xdata(const hfn_pdata *p, uint64_t rva, hfn_pdata_entry *out)
     uint64_t codes = 4;
     uint8_t code = 0;
 
-    if (!hfn_span_u32(s, 0, &head) || (head >> 18 & 3) != 0)
+    if (!hfn_span_u32(s, 0, &head) || (head >> 18 & 3) != 0) {
         return false;
+    }
     out->byte_count = (uint64_t)(head & 0x3ffff) * 4;
     epilogues = head >> 22 & 31;
     code_words = head >> 27;
     if (epilogues == 0 && code_words == 0) {
-        if (!hfn_span_u32(s, 4, &more))
+        if (!hfn_span_u32(s, 4, &more)) {
             return false;
+        }
         epilogues = more & 0xffff;
         code_words = more >> 16 & 0xff;
         codes = 8;
     }
-    if (!(head >> 21 & 1)) /* E: the one epilogue has no scope word of its own */
+    if (!(head >> 21 & 1)) { /* E: the one epilogue has no scope word of its own */
         codes += 4 * (uint64_t)epilogues;
-    if (!hfn_span_has(s, codes, 4 * (uint64_t)code_words))
+    }
+    if (!hfn_span_has(s, codes, 4 * (uint64_t)code_words)) {
         return false;
+    }
     out->inside = code_words && hfn_span_u8(s, codes, &code) && code == ARM64_END_C;
     codes += 4 * (uint64_t)code_words;
     if ((head >> 20 & 1) && hfn_span_u32(s, codes, &handler) && handler) {
@@ -196,18 +212,21 @@ static bool read_arm64(const hfn_pdata *p, uint32_t index, hfn_pdata_entry *out,
 
     hfn_span_u32(p->table, at, &begin);
     hfn_span_u32(p->table, at + 4, &unwind);
-    if (begin == 0)
+    if (begin == 0) {
         return false;
+    }
     *broken_at = p->table_rva + at;
     out->rva = out->parent = begin;
-    if ((unwind & 3) == 3)
+    if ((unwind & 3) == 3) {
         return false;
+    }
     if (unwind & 3) {
         read_packed(unwind, out);
     } else {
         *broken_at = unwind;
-        if (!read_xdata(p, unwind, out))
+        if (!read_xdata(p, unwind, out)) {
             return false;
+        }
     }
     return out->byte_count > 0;
 }
@@ -217,8 +236,9 @@ bool hfn_pdata_read(const hfn_pdata *p, uint32_t index, hfn_pdata_entry *out, ui
     memset(out, 0, sizeof *out);
     *broken_at = 0;
     if (p->machine == HOTFN_MACHINE_X86_64 ? !read_x64(p, index, out, broken_at)
-                                           : !read_arm64(p, index, out, broken_at))
+                                           : !read_arm64(p, index, out, broken_at)) {
         return false;
+    }
     *broken_at = p->table_rva + (uint64_t)index * p->entry_bytes;
     return hfn_image_is_code(p->image, out->rva);
 }

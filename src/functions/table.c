@@ -38,20 +38,23 @@ typedef struct walk {
 
 static void take_symbol(group *g, const hfn_symbol *s)
 {
-    if (s->kind == HOTFN_SYMBOL_DATA)
+    if (s->kind == HOTFN_SYMBOL_DATA) {
         return;
-    if (s->kind == HOTFN_SYMBOL_LABEL)
+    }
+    if (s->kind == HOTFN_SYMBOL_LABEL) {
         g->has_label = true;
-    else
+    } else {
         g->has_function = true;
+    }
     g->has_entry |= s->kind != HOTFN_SYMBOL_LABEL && s->kind != HOTFN_SYMBOL_FRAGMENT;
     g->is_resolver |= s->kind == HOTFN_SYMBOL_IFUNC;
     g->global |= (s->flags & HOTFN_SYMBOL_GLOBAL) != 0;
     g->exported |= (s->flags & HOTFN_SYMBOL_EXPORTED) != 0;
-    if (s->flags & HOTFN_SYMBOL_SIZE_GUESSED)
+    if (s->flags & HOTFN_SYMBOL_SIZE_GUESSED) {
         g->most = s->byte_count;
-    else if (s->byte_count > g->byte_count)
+    } else if (s->byte_count > g->byte_count) {
         g->byte_count = s->byte_count;
+    }
     g->sure |= s->kind != HOTFN_SYMBOL_LABEL && !(s->flags & HOTFN_SYMBOL_SIZE_GUESSED);
 }
 
@@ -64,16 +67,21 @@ static bool next_group(walk *w, group *g)
 
     memset(g, 0, sizeof *g);
     g->rva = symbol_rva < fde_rva ? symbol_rva : fde_rva;
-    if (g->rva == UINT64_MAX)
+    if (g->rva == UINT64_MAX) {
         return false;
-    if (fde_rva == g->rva)
+    }
+    if (fde_rva == g->rva) {
         g->fde = &w->fdes->items[fde];
-    while (fde < w->fdes->count && w->fdes->items[fde].rva == g->rva)
+    }
+    while (fde < w->fdes->count && w->fdes->items[fde].rva == g->rva) {
         fde++;
-    if (symbol_rva == g->rva)
+    }
+    if (symbol_rva == g->rva) {
         g->symbols = w->symbols + symbol;
-    for (; symbol < w->symbol_count && w->symbols[symbol].rva == g->rva; symbol++)
+    }
+    for (; symbol < w->symbol_count && w->symbols[symbol].rva == g->rva; symbol++) {
         take_symbol(g, &w->symbols[symbol]);
+    }
     g->symbol_count = symbol - w->next_symbol;
     w->next_symbol = symbol;
     w->next_fde = fde;
@@ -88,14 +96,18 @@ static bool next_group(walk *w, group *g)
  */
 static bool is_function(const walk *w, const group *g)
 {
-    if (!hfn_image_is_code(w->functions->image, g->rva))
+    if (!hfn_image_is_code(w->functions->image, g->rva)) {
         return false;
-    if (g->sure)
+    }
+    if (g->sure) {
         return true;
-    if (g->fde)
+    }
+    if (g->fde) {
         return g->has_function || g->rva >= w->symbol_end;
-    if (g->has_function)
+    }
+    if (g->has_function) {
         return g->rva >= w->fde_end;
+    }
     return g->has_label && g->global && g->rva >= w->symbol_end && g->rva >= w->fde_end;
 }
 
@@ -105,8 +117,9 @@ static void describe(const group *g, hfn_function *f)
     f->byte_count = g->byte_count;
     f->fde_cfa_offset = -1;
     f->kind = g->is_resolver ? HOTFN_FUNCTION_RESOLVER : HOTFN_FUNCTION_PLAIN;
-    if (g->has_function && !g->has_entry) /* whoever made it says so (S_SEPCODE, OMAP) */
+    if (g->has_function && !g->has_entry) { /* whoever made it says so (S_SEPCODE, OMAP) */
         f->kind = HOTFN_FUNCTION_FRAGMENT;
+    }
     f->flags |= g->has_function || g->has_label ? HOTFN_FUNCTION_HAS_SYMBOL : 0;
     f->flags |= g->global ? HOTFN_FUNCTION_GLOBAL : 0;
     f->flags |= g->exported ? HOTFN_FUNCTION_EXPORTED : 0;
@@ -115,8 +128,9 @@ static void describe(const group *g, hfn_function *f)
         f->byte_count = g->most;
         f->flags |= HOTFN_FUNCTION_SIZE_GUESSED;
     }
-    if (!g->fde)
+    if (!g->fde) {
         return;
+    }
     f->fde_cfa_offset = g->fde->cfa_offset;
     f->flags |= HOTFN_FUNCTION_HAS_FDE;
     f->flags |= g->fde->flags & HFN_FDE_SIGNAL ? HOTFN_FUNCTION_SIGNAL_FRAME : 0;
@@ -125,10 +139,12 @@ static void describe(const group *g, hfn_function *f)
     f->cfi_rva = g->fde->cfi_rva;
     f->cfi_bytes = g->fde->cfi_bytes;
     f->lsda_rva = g->fde->lsda_rva;
-    if (f->byte_count == 0)
+    if (f->byte_count == 0) {
         f->byte_count = g->fde->byte_count;
-    if ((g->fde->flags & HFN_FDE_INSIDE) && !(g->fde->flags & HFN_FDE_SIGNAL) && !g->is_resolver)
+    }
+    if ((g->fde->flags & HFN_FDE_INSIDE) && !(g->fde->flags & HFN_FDE_SIGNAL) && !g->is_resolver) {
         f->kind = HOTFN_FUNCTION_FRAGMENT;
+    }
 }
 
 static bool add_function(walk *w, const group *g)
@@ -139,8 +155,9 @@ static bool add_function(walk *w, const group *g)
     describe(g, &f);
     if (!hfn_functions_add_names(functions, &f, g->symbols, g->symbol_count, &w->room) ||
         !hfn_grow(&functions->env, (void **)&functions->items, &functions->capacity,
-                  (size_t)functions->count + 1, sizeof f))
+                  (size_t)functions->count + 1, sizeof f)) {
         return false;
+    }
     functions->items[functions->count++] = f;
     return true;
 }
@@ -151,21 +168,25 @@ static void reach(walk *w, const group *g)
 {
     uint64_t end = g->rva + g->byte_count;
 
-    if (g->has_function)
+    if (g->has_function) {
         w->symbol_end = end >= g->rva ? end : UINT64_MAX;
-    if (g->fde && g->rva + g->fde->byte_count > w->fde_end)
+    }
+    if (g->fde && g->rva + g->fde->byte_count > w->fde_end) {
         w->fde_end = g->rva + g->fde->byte_count;
+    }
 }
 
 /* How well a map fits the unwind data: the functions that it names begin where an FDE does. */
 static void judge_map(walk *w, const group *g)
 {
-    if (!g->has_function || g->sure || g->symbols->kind != HOTFN_SYMBOL_FUNCTION)
+    if (!g->has_function || g->sure || g->symbols->kind != HOTFN_SYMBOL_FUNCTION) {
         return;
-    if (g->fde)
+    }
+    if (g->fde) {
         w->functions->map_fits++;
-    else if (g->rva < w->fde_end)
+    } else if (g->rva < w->fde_end) {
         w->functions->map_misses++;
+    }
 }
 
 static bool walk_groups(walk *w)
@@ -174,8 +195,9 @@ static bool walk_groups(walk *w)
 
     while (next_group(w, &g)) {
         judge_map(w, &g);
-        if (is_function(w, &g) && !add_function(w, &g))
+        if (is_function(w, &g) && !add_function(w, &g)) {
             return false;
+        }
         reach(w, &g);
     }
     return true;
@@ -192,17 +214,22 @@ static void give_sizes(hotfn_functions *functions)
         uint64_t room = UINT64_MAX;
         if (f->section != known) {
             known = f->section;
-            if (hotfn_image_get_section(functions->image, known, &section) != HOTFN_OK)
+            if (hotfn_image_get_section(functions->image, known, &section) != HOTFN_OK) {
                 section.rva = section.byte_count = 0;
+            }
         }
-        if (section.byte_count > f->rva - section.rva)
+        if (section.byte_count > f->rva - section.rva) {
             room = section.byte_count - (f->rva - section.rva);
-        if (i + 1 < functions->count && functions->items[i + 1].rva - f->rva < room)
+        }
+        if (i + 1 < functions->count && functions->items[i + 1].rva - f->rva < room) {
             room = functions->items[i + 1].rva - f->rva;
-        if (f->byte_count == 0)
+        }
+        if (f->byte_count == 0) {
             f->flags |= HOTFN_FUNCTION_SIZE_GUESSED;
-        if (f->byte_count == 0 || f->byte_count > room)
+        }
+        if (f->byte_count == 0 || f->byte_count > room) {
             f->byte_count = room;
+        }
     }
 }
 
@@ -215,8 +242,9 @@ static void move_signal_fdes(const walk *w, hfn_fde_list *fdes)
 {
     for (uint32_t i = 0; i < fdes->count; i++) {
         hfn_fde *fde = &fdes->items[i];
-        if (!(fde->flags & HFN_FDE_SIGNAL) || fde->byte_count < 2)
+        if (!(fde->flags & HFN_FDE_SIGNAL) || fde->byte_count < 2) {
             continue;
+        }
         size_t low = hfn_count_below(w->symbols, w->symbol_count, sizeof *w->symbols,
                                      offsetof(hfn_symbol, rva), fde->rva);
         if (low < w->symbol_count && w->symbols[low].rva == fde->rva + 1) {
@@ -234,12 +262,13 @@ bool hfn_functions_collect(hotfn_functions *functions, const hotfn_symbols *symb
 
     if (symbols) {
         w.symbols = hfn_symbols_table(symbols);
-        w.symbol_count = hotfn_symbols_count(symbols);
+        w.symbol_count = hotfn_symbols_get_count(symbols);
     }
     move_signal_fdes(&w, fdes);
     good = walk_groups(&w);
     hfn_free(&functions->env, w.room.order, w.room.capacity * sizeof *w.room.order);
-    if (good)
+    if (good) {
         give_sizes(functions);
+    }
     return good;
 }

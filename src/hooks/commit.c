@@ -40,12 +40,16 @@ static bool build_stubs(hotfn_hooks *hooks)
     hfn_region_list added = { NULL, 0, 0 };
     bool ok = true;
 
-    for (size_t i = 0; i < hooks->batch_count; i++)
-        if (batch_in(hooks, i, HFN_BATCH_PENDING) && !hooks->batches[i].placed)
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        if (batch_in(hooks, i, HFN_BATCH_PENDING) && !hooks->batches[i].placed) {
             hfn_near_pages_reuse(hooks, &hooks->batches[i]);
-    for (size_t i = 0; ok && i < hooks->batch_count; i++)
-        if (batch_in(hooks, i, HFN_BATCH_PENDING) && !hooks->batches[i].placed)
+        }
+    }
+    for (size_t i = 0; ok && i < hooks->batch_count; i++) {
+        if (batch_in(hooks, i, HFN_BATCH_PENDING) && !hooks->batches[i].placed) {
             ok = hfn_near_pages_build(hooks, hooks->batches[i].module, &added);
+        }
+    }
     ok = hfn_regions_add(&hooks->regions, &hooks->env, added.regions, (uint32_t)added.count) && ok;
     hfn_free(&hooks->env, added.regions, added.capacity * sizeof *added.regions);
     return ok;
@@ -55,8 +59,9 @@ static bool cover(change *c, hfn_batch_state state, uint32_t mask, uint32_t want
 {
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
         const hfn_batch *batch = batch_in(c->hooks, i, state);
-        if (batch && !hfn_windows_cover(&c->windows, c->hooks, batch, mask, wanted))
+        if (batch && !hfn_windows_cover(&c->windows, c->hooks, batch, mask, wanted)) {
             return false;
+        }
     }
     hfn_windows_open(&c->windows);
     return true;
@@ -68,15 +73,18 @@ static void refuse_unwritable(change *c, hfn_batch *batch)
 {
     uint64_t base = hfn_batch_module(c->hooks, batch)->base;
 
-    if (hfn_windows_are_open(&c->windows))
+    if (hfn_windows_are_open(&c->windows)) {
         return;
+    }
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         hfn_plan_hook hook;
-        if (batch->hooks[i] & HFN_HOOK_REFUSED)
+        if (batch->hooks[i] & HFN_HOOK_REFUSED) {
             continue;
+        }
         hfn_batch_hook(c->hooks, batch, i, &hook);
-        if (!hfn_windows_at(&c->windows, base + hook.site_rva))
+        if (!hfn_windows_at(&c->windows, base + hook.site_rva)) {
             hfn_hooks_refuse(c->hooks, batch, i, HOTFN_REASON_NOT_WRITABLE, 0);
+        }
     }
 }
 
@@ -84,11 +92,13 @@ static bool prepare(change *c)
 {
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
         hfn_batch *batch = batch_in(c->hooks, i, HFN_BATCH_PENDING);
-        if (!batch)
+        if (!batch) {
             continue;
+        }
         refuse_unwritable(c, batch);
-        if (!hfn_sites_prepare(c->hooks, batch, HFN_HOOK_REFUSED, 0))
+        if (!hfn_sites_prepare(c->hooks, batch, HFN_HOOK_REFUSED, 0)) {
             return false;
+        }
         c->copied_bytes += hfn_pages_populate(c->hooks, batch, &c->windows);
     }
     return true;
@@ -103,10 +113,11 @@ static void fetch_ahead(const hotfn_hooks *hooks, const hfn_batch *batch, uint32
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
 
-    if (index + HOOKS_AHEAD < batch->hook_count)
+    if (index + HOOKS_AHEAD < batch->hook_count) {
         hfn_prefetch(
             module->base +
             hfn_plan_rva_at(module->plan, batch->hooks[index + HOOKS_AHEAD] & HFN_HOOK_ENTRY));
+    }
 }
 
 static void write_batch(change *c, hfn_batch *batch)
@@ -116,8 +127,9 @@ static void write_batch(change *c, hfn_batch *batch)
 
     while (hfn_stub_walk_next(&walk)) {
         fetch_ahead(c->hooks, batch, walk.index);
-        if (batch->hooks[walk.index] & HFN_HOOK_REFUSED)
+        if (batch->hooks[walk.index] & HFN_HOOK_REFUSED) {
             continue;
+        }
         if (!(batch->hooks[walk.index] & HFN_HOOK_STAYS) &&
             hfn_patch_compare(&walk.hook, base) == HFN_PATCH_SAME &&
             hfn_patch_write(&walk.hook, base, walk.entry,
@@ -136,12 +148,16 @@ static void write_all(void *user)
 {
     change *c = user;
 
-    for (size_t i = 0; i < c->hooks->batch_count; i++)
-        if (batch_in(c->hooks, i, HFN_BATCH_PENDING))
+    for (size_t i = 0; i < c->hooks->batch_count; i++) {
+        if (batch_in(c->hooks, i, HFN_BATCH_PENDING)) {
             hfn_sites_send_back(c->hooks, &c->hooks->batches[i], &c->windows);
-    for (size_t i = 0; i < c->hooks->batch_count; i++)
-        if (batch_in(c->hooks, i, HFN_BATCH_PENDING))
+        }
+    }
+    for (size_t i = 0; i < c->hooks->batch_count; i++) {
+        if (batch_in(c->hooks, i, HFN_BATCH_PENDING)) {
             write_batch(c, &c->hooks->batches[i]);
+        }
+    }
 }
 
 /* ---- Settle: account for every hook that does not stand. */
@@ -155,16 +171,18 @@ static void settle_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
         hfn_plan_hook hook;
         uint32_t offset;
         standing += (batch->hooks[i] & HFN_HOOK_STANDS) != 0;
-        if (batch->hooks[i] & (HFN_HOOK_STANDS | HFN_HOOK_REFUSED))
+        if (batch->hooks[i] & (HFN_HOOK_STANDS | HFN_HOOK_REFUSED)) {
             continue;
+        }
         hfn_batch_hook(hooks, batch, i, &hook);
         offset = hfn_patch_compare(&hook, base);
-        if (busy)
+        if (busy) {
             hfn_hooks_refuse(hooks, batch, i, HOTFN_REASON_BUSY, 0);
-        else if (offset != HFN_PATCH_SAME)
+        } else if (offset != HFN_PATCH_SAME) {
             hfn_hooks_refuse(hooks, batch, i, HOTFN_REASON_BYTES_DIFFER, offset);
-        else
+        } else {
             hfn_hooks_refuse(hooks, batch, i, HOTFN_REASON_NOT_WRITABLE, 0);
+        }
     }
     hfn_sites_finish(hooks, batch);
     hfn_batch_settle(hooks, batch);
@@ -173,9 +191,11 @@ static void settle_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
 
 static void settle(hotfn_hooks *hooks, bool busy)
 {
-    for (size_t i = 0; i < hooks->batch_count; i++)
-        if (batch_in(hooks, i, HFN_BATCH_PENDING))
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        if (batch_in(hooks, i, HFN_BATCH_PENDING)) {
             settle_batch(hooks, &hooks->batches[i], busy);
+        }
+    }
 }
 
 /* ---- Figures. */
@@ -187,10 +207,11 @@ static uint64_t table_bytes(const hotfn_hooks *hooks)
                      hooks->batch_capacity * sizeof *hooks->batches +
                      hooks->refusal_capacity * sizeof *hooks->refusals;
 
-    for (size_t i = 0; i < hooks->batch_count; i++)
+    for (size_t i = 0; i < hooks->batch_count; i++) {
         bytes += hooks->batches[i].hook_capacity * sizeof *hooks->batches[i].hooks +
                  hooks->batches[i].aside_capacity * sizeof *hooks->batches[i].asides +
                  (hooks->batches[i].runs ? hooks->batches[i].hook_count * sizeof(uint16_t) : 0);
+    }
     return bytes;
 }
 
@@ -198,9 +219,11 @@ static uint64_t table_bytes(const hotfn_hooks *hooks)
 
 static bool any_pending(hotfn_hooks *hooks)
 {
-    for (size_t i = 0; i < hooks->batch_count; i++)
-        if (batch_in(hooks, i, HFN_BATCH_PENDING))
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        if (batch_in(hooks, i, HFN_BATCH_PENDING)) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -211,8 +234,9 @@ static bool commit_pending(change *c)
 
     ok = ok && cover(c, HFN_BATCH_PENDING, HFN_HOOK_REFUSED, 0);
     ok = ok && prepare(c);
-    if (ok)
+    if (ok) {
         written = hfn_quiesce(hooks, false, write_all, c);
+    }
     hfn_windows_finish(&c->windows);
     settle(hooks, !written);
     return ok && !hooks->refusals_lost;
@@ -220,21 +244,26 @@ static bool commit_pending(change *c)
 
 static hotfn_status commit_status(const change *c, bool ok, hotfn_error *err)
 {
-    if (!ok)
+    if (!ok) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for hooks");
-    for (size_t i = 0; i < c->hooks->refusal_count; i++)
-        if (c->hooks->refusals[i].reason != HOTFN_REASON_NOT_WRITABLE)
+    }
+    for (size_t i = 0; i < c->hooks->refusal_count; i++) {
+        if (c->hooks->refusals[i].reason != HOTFN_REASON_NOT_WRITABLE) {
             return HOTFN_OK;
-    if (c->done > 0 || c->hooks->refusal_count == 0)
+        }
+    }
+    if (c->done > 0 || c->hooks->refusal_count == 0) {
         return HOTFN_OK;
+    }
     return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
                     "the system does not allow to change code: see hotfn doctor");
 }
 
 hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, hotfn_error *err)
 {
-    if (!hooks)
+    if (!hooks) {
         return hfn_fail_null(err, __func__);
+    }
 
     uint64_t begin_ns = hfn_os_monotonic_ns();
     hotfn_commit_stats made = HOTFN_COMMIT_STATS_INIT;
@@ -246,8 +275,9 @@ hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, h
     hooks->stub_bytes = 0;
     hooks->unwind_bytes = 0;
     hfn_windows_init(&c.windows, &hooks->env);
-    if (any_pending(hooks))
+    if (any_pending(hooks)) {
         ok = commit_pending(&c);
+    }
     made.hooked = c.done;
     made.refused = (uint32_t)hooks->refusal_count;
     made.call_sites = c.sites;
@@ -256,8 +286,9 @@ hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, h
     made.unwind_bytes = hooks->unwind_bytes;
     made.table_bytes = table_bytes(hooks);
     made.total_ns = hfn_os_monotonic_ns() - begin_ns;
-    if (stats && !hfn_give(stats, &made, sizeof made))
+    if (stats && !hfn_give(stats, &made, sizeof made)) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "stats of unknown size");
+    }
     return commit_status(&c, ok, err);
 }
 
@@ -271,16 +302,18 @@ static void restore_batch(change *c, hfn_batch *batch)
     c->closed_sites += hfn_sites_restore(c->hooks, batch, &c->windows, &c->foreign);
     while (hfn_stub_walk_next(&walk)) {
         hfn_text_window *window = hfn_windows_at(&c->windows, base + walk.hook.site_rva);
-        if (!(batch->hooks[walk.index] & HFN_HOOK_STANDS))
+        if (!(batch->hooks[walk.index] & HFN_HOOK_STANDS)) {
             continue;
+        }
         if (!window) {
             c->closed++;
             continue;
         }
-        if (hfn_patch_restore(&walk.hook, base, walk.entry, window))
+        if (hfn_patch_restore(&walk.hook, base, walk.entry, window)) {
             c->done++;
-        else
+        } else {
             c->foreign++;
+        }
         batch->hooks[walk.index] &= ~HFN_HOOK_STANDS;
     }
 }
@@ -290,9 +323,11 @@ static void restore_all(void *user)
 {
     change *c = user;
 
-    for (size_t i = 0; i < c->hooks->batch_count; i++)
-        if (batch_in(c->hooks, i, HFN_BATCH_STANDING))
+    for (size_t i = 0; i < c->hooks->batch_count; i++) {
+        if (batch_in(c->hooks, i, HFN_BATCH_STANDING)) {
             restore_batch(c, &c->hooks->batches[i]);
+        }
+    }
 }
 
 static void retire_all(hotfn_hooks *hooks)
@@ -300,12 +335,15 @@ static void retire_all(hotfn_hooks *hooks)
     for (size_t i = 0; i < hooks->batch_count; i++) {
         hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_STANDING);
         bool stands = batch && batch->sites_written > 0;
-        for (uint32_t n = 0; batch && n < batch->hook_count; n++)
+        for (uint32_t n = 0; batch && n < batch->hook_count; n++) {
             stands |= (batch->hooks[n] & HFN_HOOK_STANDS) != 0;
-        if (batch && !stands)
+        }
+        if (batch && !stands) {
             batch->state = HFN_BATCH_RETIRED;
-        if (batch)
+        }
+        if (batch) {
             hfn_sites_finish(hooks, batch);
+        }
     }
 }
 
@@ -325,8 +363,9 @@ static bool prepare_removal(hotfn_hooks *hooks)
 
 hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
 {
-    if (!hooks)
+    if (!hooks) {
         return hfn_fail_null(err, __func__);
+    }
 
     change c = { .hooks = hooks };
     bool covered, written;
@@ -337,19 +376,23 @@ hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
     written = covered && (c.windows.count == 0 || hfn_quiesce(hooks, true, restore_all, &c));
     hfn_windows_finish(&c.windows);
     retire_all(hooks);
-    if (!covered)
+    if (!covered) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory to remove hooks");
-    if (!written)
+    }
+    if (!written) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "a thread could not be stopped: nothing was removed, try again");
-    if (c.closed > 0 || c.closed_sites > 0)
+    }
+    if (c.closed > 0 || c.closed_sites > 0) {
         return hfn_fail(
             err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
             "%u hooks and %u calls that lead to stubs stand in code that cannot be written any more",
             c.closed, c.closed_sites);
-    if (c.foreign > 0)
+    }
+    if (c.foreign > 0) {
         return hfn_fail(err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,
                         "%u sites were changed by somebody else and are left as they are",
                         c.foreign);
+    }
     return HOTFN_OK;
 }

@@ -27,8 +27,9 @@ hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *opt
                                 const hotfn_row_access *access, const hotfn_env *env,
                                 hotfn_error *err)
 {
-    if (!out)
+    if (!out) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_env filled = hfn_env_fill(env);
     hotfn_hook_options taken;
@@ -37,29 +38,35 @@ hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *opt
 
     if (!hfn_take_options(&taken, sizeof taken, options) ||
         !hfn_take_options(&row, sizeof row, access) || (taken.flags & ~KNOWN_FLAGS) != 0 ||
-        taken.near_range_bytes > near_range())
+        taken.near_range_bytes > near_range()) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "hook options not known");
+    }
     hooks = hfn_alloc(&filled, sizeof *hooks);
-    if (!hooks)
+    if (!hooks) {
         return no_memory(err);
+    }
     hooks->env = filled;
     hooks->options = taken;
     hooks->access = row;
-    if (hooks->options.near_range_bytes == 0)
+    if (hooks->options.near_range_bytes == 0) {
         hooks->options.near_range_bytes = near_range();
-    if (hooks->options.quiesce_ns == 0)
+    }
+    if (hooks->options.quiesce_ns == 0) {
         hooks->options.quiesce_ns = QUIESCE_NS;
+    }
     *out = hooks;
     return HOTFN_OK;
 }
 
 void hotfn_hooks_destroy(hotfn_hooks *hooks)
 {
-    if (!hooks)
+    if (!hooks) {
         return;
+    }
     hotfn_hooks_remove(hooks, NULL);
-    for (size_t i = 0; i < hooks->batch_count; i++)
+    for (size_t i = 0; i < hooks->batch_count; i++) {
         hfn_batch_finish(hooks, &hooks->batches[i]);
+    }
     hfn_regions_finish(&hooks->regions, &hooks->env);
     hfn_free(&hooks->env, hooks->modules, hooks->module_capacity * sizeof *hooks->modules);
     hfn_free(&hooks->env, hooks->batches, hooks->batch_capacity * sizeof *hooks->batches);
@@ -73,8 +80,9 @@ hotfn_hook_action hfn_batch_action(const hfn_batch *batch, uint32_t index)
 {
     hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
 
-    if (batch->actions)
+    if (batch->actions) {
         return batch->actions[index];
+    }
     action.kind = batch->kind;
     action.slot = batch->slots ? batch->slots[index] : 0;
     return action;
@@ -95,8 +103,9 @@ void hfn_batch_finish(hotfn_hooks *hooks, hfn_batch *batch)
     hfn_batch_settle(hooks, batch);
     hfn_free(&hooks->env, batch->hooks, batch->hook_capacity * sizeof *batch->hooks);
     hfn_free(&hooks->env, batch->asides, batch->aside_capacity * sizeof *batch->asides);
-    if (batch->runs)
+    if (batch->runs) {
         hfn_free(&hooks->env, batch->runs, batch->hook_count * sizeof *batch->runs);
+    }
     memset(batch, 0, sizeof *batch);
 }
 
@@ -130,10 +139,12 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
     }
     if (used > 0) {
         memcpy(larger.hooks, batch->hooks, used * sizeof *larger.hooks);
-        if (counts)
+        if (counts) {
             memcpy(larger.slots, batch->slots, used * sizeof *larger.slots);
-        if (calls)
+        }
+        if (calls) {
             memcpy(larger.actions, batch->actions, used * sizeof *larger.actions);
+        }
     }
     hfn_batch_finish(hooks, batch);
     *batch = larger;
@@ -146,12 +157,14 @@ static hfn_batch *new_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind)
     size_t at = 0;
     hfn_batch *batch;
 
-    while (at < hooks->batch_count && hooks->batches[at].state != HFN_BATCH_EMPTY)
+    while (at < hooks->batch_count && hooks->batches[at].state != HFN_BATCH_EMPTY) {
         at++;
+    }
     if (at == hooks->batch_count) {
         if (!hfn_grow(&hooks->env, (void **)&hooks->batches, &hooks->batch_capacity, at + 1,
-                      sizeof *hooks->batches))
+                      sizeof *hooks->batches)) {
             return NULL;
+        }
         hooks->batch_count++;
     }
     batch = &hooks->batches[at];
@@ -170,15 +183,18 @@ static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, 
     for (size_t i = hooks->batch_count; i > 0 && !batch; i--) {
         hfn_batch *one = &hooks->batches[i - 1];
         if (one->state == HFN_BATCH_PENDING && one->module == module && one->kind == kind &&
-            (one->hooks[one->hook_count - 1] & HFN_HOOK_ENTRY) < entry)
+            (one->hooks[one->hook_count - 1] & HFN_HOOK_ENTRY) < entry) {
             batch = one;
+        }
     }
-    if (!batch)
+    if (!batch) {
         batch = new_batch(hooks, module, kind);
+    }
     if (batch && batch->hook_count == batch->hook_capacity &&
         !resize_batch(hooks, batch, batch->hook_capacity ? batch->hook_capacity * 2 : 4)) {
-        if (batch->hook_count == 0)
+        if (batch->hook_count == 0) {
             hfn_batch_finish(hooks, batch);
+        }
         return NULL;
     }
     return batch;
@@ -188,9 +204,10 @@ static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, 
 
 static hotfn_status check_plan(const hotfn_plan *plan, hotfn_error *err)
 {
-    if (plan->machine != hfn_stub_patching()->machine)
+    if (plan->machine != hfn_stub_patching()->machine) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "the plan is for another machine than this process");
+    }
     return HOTFN_OK;
 }
 
@@ -206,11 +223,13 @@ static uint32_t far_bit(const hotfn_hooks *hooks, uint32_t slot)
 
 static hotfn_status check_slot(const hotfn_hooks *hooks, uint32_t slot, hotfn_error *err)
 {
-    if (!hooks->access.slow_path)
+    if (!hooks->access.slow_path) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "a hook that counts needs the row access given to hotfn_hooks_create");
-    if (!hfn_stub_reaches(hooks->access.displacement, slot_bytes(hooks, slot)))
+    }
+    if (!hfn_stub_reaches(hooks->access.displacement, slot_bytes(hooks, slot))) {
         return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "slot %u is out of reach", slot);
+    }
     return HOTFN_OK;
 }
 
@@ -219,14 +238,17 @@ static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t 
 {
     size_t at;
 
-    for (at = 0; at < hooks->module_count; at++)
+    for (at = 0; at < hooks->module_count; at++) {
         if (hooks->modules[at].base == base &&
-            (hooks->modules[at].plan == plan || !hooks->modules[at].plan))
+            (hooks->modules[at].plan == plan || !hooks->modules[at].plan)) {
             break;
+        }
+    }
     if (at == hooks->module_count) {
         if (!hfn_grow(&hooks->env, (void **)&hooks->modules, &hooks->module_capacity, at + 1,
-                      sizeof *hooks->modules))
+                      sizeof *hooks->modules)) {
             return UINT32_MAX;
+        }
         hooks->module_count++;
     }
     hooks->modules[at] = (hfn_module){ plan, base };
@@ -269,8 +291,9 @@ static uint32_t survey(const hotfn_hooks *hooks, const hotfn_plan *plan, const c
 
     *is_in_order = true;
     for (uint32_t i = 0; i < plan->entry_count; i++) {
-        if (!is_chosen(hooks, plan, i, c, &slot))
+        if (!is_chosen(hooks, plan, i, c, &slot)) {
             continue;
+        }
         *is_in_order &= count == 0 || slot > last;
         *lowest_slot = slot < *lowest_slot ? slot : *lowest_slot;
         *highest_slot = slot > *highest_slot ? slot : *highest_slot;
@@ -287,18 +310,21 @@ static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const
     hfn_batch *batch = count > 0 ? new_batch(hooks, module, c->kind) : NULL;
     uint32_t slot;
 
-    if (count == 0)
+    if (count == 0) {
         return true;
-    if (!batch)
+    }
+    if (!batch) {
         return false;
+    }
     if (!resize_batch(hooks, batch, count)) {
         hfn_batch_finish(hooks, batch);
         return false;
     }
     batch->often = often;
     for (uint32_t i = 0; i < plan->entry_count; i++) {
-        if (!is_chosen(hooks, plan, i, c, &slot))
+        if (!is_chosen(hooks, plan, i, c, &slot)) {
             continue;
+        }
         batch->hooks[batch->hook_count] = i | far_bit(hooks, slot);
         batch->slots[batch->hook_count++] = slot;
     }
@@ -349,9 +375,10 @@ static part part_of(const hotfn_hooks *hooks, const hotfn_plan *plan, const uint
 
 static bool add_part(hotfn_hooks *hooks, uint32_t module, const part *p)
 {
-    if (p->in_order)
+    if (p->in_order) {
         return add_batch(hooks, module, p->counted, &p->count, false) &&
                add_batch(hooks, module, p->timed, &p->time, false);
+    }
     return add_often_first(hooks, module, &p->count, p->lowest) &&
            add_often_first(hooks, module, &p->time, p->lowest);
 }
@@ -360,8 +387,9 @@ static bool add_part(hotfn_hooks *hooks, uint32_t module, const part *p)
 hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                     const uint32_t *slots, uint32_t *module, hotfn_error *err)
 {
-    if (!hooks || !plan || !slots || !module)
+    if (!hooks || !plan || !slots || !module) {
         return hfn_fail_null(err, __func__);
+    }
 
     bool is_wide = hfn_hooks_is_wide(hooks, plan);
     uint64_t stretch = is_wide ? hooks->options.near_range_bytes / 2 : UINT64_MAX, at = 0;
@@ -369,20 +397,26 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
     part p = { .lowest = 0 };
     uint32_t handle;
 
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         p = part_of(hooks, plan, slots, 0, UINT64_MAX);
-    if (p.counted + p.timed > 0) /* one that is too large refuses all of them */
+    }
+    if (p.counted + p.timed > 0) { /* one that is too large refuses all of them */
         status = check_slot(hooks, p.highest, err);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
+    }
     handle = module_for(hooks, plan, base);
-    if (handle == UINT32_MAX)
+    if (handle == UINT32_MAX) {
         return no_memory(err);
+    }
     do {
-        if (is_wide)
+        if (is_wide) {
             p = part_of(hooks, plan, slots, at, at + stretch);
-        if (!add_part(hooks, handle, &p))
+        }
+        if (!add_part(hooks, handle, &p)) {
             return no_memory(err);
+        }
         at += stretch;
     } while (is_wide && (int64_t)at < plan->reach_end);
     *module = handle;
@@ -392,18 +426,22 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
 static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_action *action,
                                  hotfn_error *err)
 {
-    if (action->kind == HOTFN_ACTION_COUNT)
+    if (action->kind == HOTFN_ACTION_COUNT) {
         return check_slot(hooks, action->slot, err);
+    }
     if (is_timing(action->kind) &&
         (!hfn_hooks_can_time(hooks) ||
-         (action->kind == HOTFN_ACTION_SAMPLE && hooks->access.skip_base_bytes == 0)))
+         (action->kind == HOTFN_ACTION_SAMPLE && hooks->access.skip_base_bytes == 0))) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "a hook that times needs counters that time");
-    if (is_timing(action->kind))
+    }
+    if (is_timing(action->kind)) {
         return check_slot(hooks, action->slot, err);
+    }
     if (action->kind == HOTFN_ACTION_FLOOR ||
-        (action->kind == HOTFN_ACTION_CALL && action->callback))
+        (action->kind == HOTFN_ACTION_CALL && action->callback)) {
         return HOTFN_OK;
+    }
     return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                     "no such hook action, or no callback");
 }
@@ -412,35 +450,44 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
                              uint32_t function_index, const hotfn_hook_action *action,
                              uint32_t *module, hotfn_error *err)
 {
-    if (!hooks || !plan || !module)
+    if (!hooks || !plan || !module) {
         return hfn_fail_null(err, __func__);
+    }
 
     uint32_t entry = hfn_plan_find_function(plan, function_index), handle;
     hotfn_status status = check_plan(plan, err);
     hotfn_hook_action taken;
     hfn_batch *batch;
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
-    if (!action || !hfn_take_options(&taken, sizeof taken, action))
+    }
+    if (!action || !hfn_take_options(&taken, sizeof taken, action)) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "hook action not known");
-    if (entry == UINT32_MAX)
+    }
+    if (entry == UINT32_MAX) {
         return hfn_fail(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
                         "function %u cannot be hooked by this plan", function_index);
-    if (is_timing(taken.kind) && !hfn_plan_is_timed(plan, entry))
+    }
+    if (is_timing(taken.kind) && !hfn_plan_is_timed(plan, entry)) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "function %u is not proven to stand being timed", function_index);
+    }
     status = check_action(hooks, &taken, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     handle = module_for(hooks, plan, base);
     batch = handle == UINT32_MAX ? NULL : batch_for(hooks, handle, taken.kind, entry);
-    if (!batch)
+    if (!batch) {
         return no_memory(err);
-    if (batch->slots)
+    }
+    if (batch->slots) {
         batch->slots[batch->hook_count] = taken.slot;
-    if (batch->actions)
+    }
+    if (batch->actions) {
         batch->actions[batch->hook_count] = taken;
+    }
     batch->hooks[batch->hook_count++] = entry | (batch->slots ? far_bit(hooks, taken.slot) : 0);
     *module = handle;
     return HOTFN_OK;
@@ -448,18 +495,22 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
 
 void hotfn_hooks_forget_module(hotfn_hooks *hooks, uint32_t module)
 {
-    if (!hooks)
+    if (!hooks) {
         return;
-    if (module >= hooks->module_count)
+    }
+    if (module >= hooks->module_count) {
         return;
+    }
     for (size_t i = 0; i < hooks->batch_count; i++) {
         hfn_batch *batch = &hooks->batches[i];
-        if (batch->module != module)
+        if (batch->module != module) {
             continue;
-        if (batch->state == HFN_BATCH_PENDING)
+        }
+        if (batch->state == HFN_BATCH_PENDING) {
             hfn_batch_finish(hooks, batch);
-        else if (batch->state == HFN_BATCH_STANDING)
+        } else if (batch->state == HFN_BATCH_STANDING) {
             batch->state = HFN_BATCH_RETIRED;
+        }
     }
     hooks->modules[module].plan = NULL;
 }
@@ -473,8 +524,9 @@ void hfn_hooks_refuse(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint
 
     hfn_batch_hook(hooks, batch, index, &hook);
     batch->hooks[index] |= HFN_HOOK_REFUSED;
-    if (batch->targets)
+    if (batch->targets) {
         batch->targets[batch->hooks[index] & HFN_HOOK_ENTRY].stub = 0;
+    }
     if (!hfn_grow(&hooks->env, (void **)&hooks->refusals, &hooks->refusal_capacity,
                   hooks->refusal_count + 1, sizeof *hooks->refusals)) {
         hooks->refusals_lost = true;
@@ -486,8 +538,9 @@ void hfn_hooks_refuse(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint
 
 void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit, void *user)
 {
-    if (!hooks || !visit)
+    if (!hooks || !visit) {
         return;
+    }
     for (size_t i = 0; i < hooks->refusal_count; i++) {
         const hfn_refusal *one = &hooks->refusals[i];
         visit(user, one->module, one->function_index, one->reason, one->offset);

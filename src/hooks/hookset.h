@@ -5,8 +5,8 @@
 #define HFN_HOOKS_HOOKSET_H
 
 #include "arch/stub.h"
-#include "plan/plan.h"
 #include "hooks/regions.h"
+#include "plan/plan.h"
 
 #include <hotfn/lowlevel/hooks.h>
 
@@ -14,7 +14,7 @@
  * or was refused. */
 #define HFN_HOOK_STANDS UINT32_C(0x80000000)
 #define HFN_HOOK_REFUSED UINT32_C(0x40000000)
-#define HFN_HOOK_FAR UINT32_C(0x20000000) /* its slot: HFN_STUB_FAR_SLOT */
+#define HFN_HOOK_FAR UINT32_C(0x20000000)   /* its slot: HFN_STUB_FAR_SLOT */
 #define HFN_HOOK_STAYS UINT32_C(0x10000000) /* a jump of its own cannot be made to come back */
 #define HFN_HOOK_ENTRY UINT32_C(0x0fffffff)
 

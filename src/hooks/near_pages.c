@@ -68,16 +68,18 @@ static uint64_t fit_gap(const hfn_os_gap *gap, uint64_t first, uint64_t last, ui
 {
     uint64_t begin = first > gap->begin ? first : gap->begin;
 
-    if (page_up(begin) <= last)
+    if (page_up(begin) <= last) {
         begin = page_up(begin);
+    }
     return begin <= last && begin < gap->end && page_up(begin + byte_count) <= gap->end ? begin : 0;
 }
 
 /* Take [begin, end) out of a gap; the part behind it becomes a gap of its own if there is room. */
 static void take_from_gap(gap_table *table, hfn_os_gap *gap, uint64_t begin, uint64_t end)
 {
-    if (table->count < MAX_GAPS && end < gap->end)
+    if (table->count < MAX_GAPS && end < gap->end) {
         table->gaps[table->count++] = (hfn_os_gap){ end, gap->end };
+    }
     gap->end = begin;
 }
 
@@ -88,8 +90,9 @@ static uint64_t map_between(gap_table *table, uint64_t first, uint64_t last, uin
     for (uint32_t i = 0; i < table->count; i++) {
         uint64_t begin = fit_gap(&table->gaps[i], first, last, byte_count);
         uint64_t pages = begin & ~(hfn_os_page_bytes() - 1);
-        if (begin == 0)
+        if (begin == 0) {
             continue;
+        }
         *pages_end = page_up(begin + byte_count);
         if (hfn_os_map_at(pages, *pages_end - pages)) {
             take_from_gap(table, &table->gaps[i], pages, *pages_end);
@@ -120,8 +123,9 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     entry_at = hfn_region_gate_bytes(hooks, &needs) + shape->entry_at;
     code = map_between(gaps, first - entry_at, last - entry_at, hfn_region_bytes(hooks, &needs),
                        &pages_end);
-    if (code == 0)
+    if (code == 0) {
         return false;
+    }
     hfn_region_begin(&writer, hooks, &needs, code, pages_end);
     stub = writer.at;
     if (!hfn_region_stub(&writer, &hook, shape, base, &action) ||
@@ -146,8 +150,9 @@ static uint32_t count_puns(const hotfn_hooks *hooks, const hfn_batch *batch)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < batch->hook_count; i++)
+    for (uint32_t i = 0; i < batch->hook_count; i++) {
         count += is_pun(hooks, batch, i);
+    }
     return count;
 }
 
@@ -167,8 +172,9 @@ static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *ad
     gap_table table = { NULL, 0 };
     uint32_t puns = count_puns(hooks, batch);
 
-    if (puns == 0)
+    if (puns == 0) {
         return true;
+    }
     table.gaps = hfn_alloc(&hooks->env, MAX_GAPS * sizeof *table.gaps);
     if (!table.gaps || !make_room(hooks, added, puns) ||
         !hfn_grow(&hooks->env, (void **)&batch->asides, &batch->aside_capacity, puns,
@@ -178,8 +184,9 @@ static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *ad
     }
     find_gaps(hooks, batch, &table);
     for (uint32_t i = 0; i < batch->hook_count; i++) {
-        if (is_pun(hooks, batch, i) && !write_pun(hooks, batch, i, &table, added))
+        if (is_pun(hooks, batch, i) && !write_pun(hooks, batch, i, &table, added)) {
             refuse(hooks, batch, i);
+        }
     }
     hfn_free(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
     return true;
@@ -192,8 +199,9 @@ static void measure_batch(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         hfn_plan_hook hook;
         hfn_batch_hook(hooks, batch, i, &hook);
-        if (hook.strategy != HOTFN_STRATEGY_PUN)
+        if (hook.strategy != HOTFN_STRATEGY_PUN) {
             hfn_region_need(needs, batch->kind, &hook);
+        }
     }
     needs->calls |= batch->kind == HOTFN_ACTION_CALL;
 }
@@ -207,12 +215,14 @@ static void write_batch(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_writer 
     walk = hfn_stub_walk_begin(hooks, batch);
     while (hfn_stub_walk_next(&walk)) {
         hotfn_hook_action action = hfn_batch_action(batch, walk.index);
-        if (walk.hook.strategy == HOTFN_STRATEGY_PUN)
+        if (walk.hook.strategy == HOTFN_STRATEGY_PUN) {
             continue;
-        if (hfn_region_stub(writer, &walk.hook, walk.shape, base, &action))
+        }
+        if (hfn_region_stub(writer, &walk.hook, walk.shape, base, &action)) {
             hfn_sites_note(hooks, batch, walk.index, walk.hook.rva, walk.entry);
-        else
+        } else {
             refuse(hooks, batch, walk.index);
+        }
     }
 }
 
@@ -225,10 +235,12 @@ typedef struct group {
 
 static void refuse_new(hotfn_hooks *hooks, const group *g)
 {
-    for (size_t i = g->first; i < g->end; i++)
+    for (size_t i = g->first; i < g->end; i++) {
         for (uint32_t n = 0;
-             is_new(&hooks->batches[i], g->module) && n < hooks->batches[i].hook_count; n++)
+             is_new(&hooks->batches[i], g->module) && n < hooks->batches[i].hook_count; n++) {
             refuse(hooks, &hooks->batches[i], n);
+        }
+    }
 }
 
 static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_needs *needs,
@@ -239,8 +251,9 @@ static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_ne
     hotfn_stub_region region;
     uint64_t code;
 
-    if (!make_room(hooks, added, 1))
+    if (!make_room(hooks, added, 1)) {
         return false;
+    }
     code = hfn_os_map_near(g->begin_address, g->end_address, byte_count,
                            hooks->options.near_range_bytes);
     if (code == 0) {
@@ -248,9 +261,11 @@ static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_ne
         return true;
     }
     hfn_region_begin(&writer, hooks, needs, code, code + byte_count);
-    for (size_t i = g->first; i < g->end; i++)
-        if (is_new(&hooks->batches[i], g->module))
+    for (size_t i = g->first; i < g->end; i++) {
+        if (is_new(&hooks->batches[i], g->module)) {
             write_batch(hooks, &hooks->batches[i], &writer);
+        }
+    }
     if (hfn_region_finish(&writer, &region, &unwind_bytes)) {
         add_region(hooks, added, &region, unwind_bytes);
     } else {
@@ -264,9 +279,11 @@ static bool build_group(hotfn_hooks *hooks, const group *g, hfn_region_list *add
 {
     hfn_region_needs needs = { .stub_count = 0 };
 
-    for (size_t i = g->first; i < g->end; i++)
-        if (is_new(&hooks->batches[i], g->module))
+    for (size_t i = g->first; i < g->end; i++) {
+        if (is_new(&hooks->batches[i], g->module)) {
             measure_batch(hooks, &hooks->batches[i], &needs);
+        }
+    }
     return needs.stub_count == 0 || build_region(hooks, g, &needs, added);
 }
 
@@ -297,14 +314,17 @@ static bool build_groups(hotfn_hooks *hooks, uint32_t module, hfn_region_list *a
 {
     group g = whole_module(hooks, module);
 
-    if (!hfn_hooks_is_wide(hooks, hooks->modules[module].plan))
+    if (!hfn_hooks_is_wide(hooks, hooks->modules[module].plan)) {
         return build_group(hooks, &g, added);
+    }
     for (size_t i = 0; i < hooks->batch_count; i++) {
-        if (!is_new(&hooks->batches[i], module) || hooks->batches[i].hook_count == 0)
+        if (!is_new(&hooks->batches[i], module) || hooks->batches[i].hook_count == 0) {
             continue;
+        }
         g = single_batch(hooks, module, i);
-        if (!build_group(hooks, &g, added))
+        if (!build_group(hooks, &g, added)) {
             return false;
+        }
     }
     return true;
 }
@@ -312,19 +332,24 @@ static bool build_groups(hotfn_hooks *hooks, uint32_t module, hfn_region_list *a
 bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *added)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
-        if (!is_new(&hooks->batches[i], module))
+        if (!is_new(&hooks->batches[i], module)) {
             continue;
+        }
         hfn_run_on_measure(hooks, &hooks->batches[i]);
-        if (!hfn_sites_begin(hooks, &hooks->batches[i]))
+        if (!hfn_sites_begin(hooks, &hooks->batches[i])) {
             return false;
+        }
     }
-    if (!build_groups(hooks, module, added))
+    if (!build_groups(hooks, module, added)) {
         return false;
+    }
     for (size_t i = 0; i < hooks->batch_count; i++) {
-        if (!is_new(&hooks->batches[i], module))
+        if (!is_new(&hooks->batches[i], module)) {
             continue;
-        if (!place_puns(hooks, &hooks->batches[i], added))
+        }
+        if (!place_puns(hooks, &hooks->batches[i], added)) {
             return false;
+        }
         hooks->batches[i].placed = true;
     }
     return true;
@@ -335,12 +360,15 @@ bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *
 static bool same_hooks(const hfn_batch *a, const hfn_batch *b)
 {
     if (a->often != b->often || a->module != b->module || a->kind != b->kind ||
-        a->hook_count != b->hook_count)
+        a->hook_count != b->hook_count) {
         return false;
-    for (uint32_t i = 0; i < a->hook_count; i++)
+    }
+    for (uint32_t i = 0; i < a->hook_count; i++) {
         if ((a->hooks[i] & (HFN_HOOK_ENTRY | HFN_HOOK_FAR)) !=
-            (b->hooks[i] & (HFN_HOOK_ENTRY | HFN_HOOK_FAR)))
+            (b->hooks[i] & (HFN_HOOK_ENTRY | HFN_HOOK_FAR))) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -352,10 +380,12 @@ static bool same_stub(const hotfn_hooks *hooks, const hfn_batch *pending, const 
     hotfn_hook_action action = hfn_batch_action(pending, walk->index);
     hfn_gates gates;
 
-    if (walk->address == 0) /* a pun that found no place then: it is refused again */
+    if (walk->address == 0) { /* a pun that found no place then: it is refused again */
         return true;
-    if (!region || walk->address + walk->byte_count > region->end)
+    }
+    if (!region || walk->address + walk->byte_count > region->end) {
         return false;
+    }
     gates = hfn_region_gates(hooks, region);
     return hfn_trampoline_write(bytes, walk->address, &walk->hook, walk->shape,
                                 hfn_batch_module(hooks, pending)->base, &action, &hooks->access,
@@ -368,11 +398,13 @@ static bool can_take_over(const hotfn_hooks *hooks, hfn_batch *pending, const hf
     hfn_stub_walk walk;
     bool same = true;
 
-    if (retired->state != HFN_BATCH_RETIRED || !retired->placed || !same_hooks(pending, retired))
+    if (retired->state != HFN_BATCH_RETIRED || !retired->placed || !same_hooks(pending, retired)) {
         return false;
+    }
     walk = hfn_stub_walk_begin(hooks, retired);
-    while (same && hfn_stub_walk_next(&walk))
+    while (same && hfn_stub_walk_next(&walk)) {
         same = same_stub(hooks, pending, &walk);
+    }
     return same;
 }
 
@@ -380,17 +412,20 @@ static void refuse_homeless(hotfn_hooks *hooks, hfn_batch *batch)
 {
     hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
 
-    while (hfn_stub_walk_next(&walk))
-        if (walk.address == 0)
+    while (hfn_stub_walk_next(&walk)) {
+        if (walk.address == 0) {
             refuse(hooks, batch, walk.index);
+        }
+    }
 }
 
 bool hfn_near_pages_reuse(hotfn_hooks *hooks, hfn_batch *batch)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
         hfn_batch *retired = &hooks->batches[i];
-        if (!can_take_over(hooks, batch, retired))
+        if (!can_take_over(hooks, batch, retired)) {
             continue;
+        }
         batch->stubs = retired->stubs;
         batch->asides = retired->asides;
         batch->aside_count = retired->aside_count;

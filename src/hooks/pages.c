@@ -14,8 +14,9 @@ typedef struct page_run {
 
 static void flush(page_run *run)
 {
-    if (!run->window)
+    if (!run->window) {
         return;
+    }
     hfn_os_text_populate(run->window, run->begin, run->end);
     run->byte_count += hfn_windows_note_private(run->windows, run->begin, run->end);
 }
@@ -25,11 +26,13 @@ static void add(page_run *run, uint64_t begin, uint64_t end)
     uint64_t page = hfn_os_page_bytes();
     const hfn_text_window *window;
 
-    if (begin >= run->begin && end <= run->end)
+    if (begin >= run->begin && end <= run->end) {
         return;
+    }
     window = hfn_windows_at(run->windows, begin);
-    if (!window)
+    if (!window) {
         return;
+    }
     begin &= ~(page - 1);
     end = (end + page - 1) & ~(page - 1);
     if (run->window == window && begin >= run->begin && begin <= run->end) {
@@ -46,9 +49,11 @@ static void add(page_run *run, uint64_t begin, uint64_t end)
 static bool next_site(const page_run *run, const hfn_batch *batch, uint64_t base,
                       hfn_site_walk *site)
 {
-    while (hfn_site_walk_next(site))
-        if (base + site->next_rva > run->end && batch->targets[site->entry].stub != 0)
+    while (hfn_site_walk_next(site)) {
+        if (base + site->next_rva > run->end && batch->targets[site->entry].stub != 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -61,15 +66,18 @@ uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch, hf
 
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         uint64_t begin, end;
-        if (batch->hooks[i] & HFN_HOOK_REFUSED)
+        if (batch->hooks[i] & HFN_HOOK_REFUSED) {
             continue;
+        }
         hfn_plan_patch_at(module->plan, batch->hooks[i] & HFN_HOOK_ENTRY, &begin, &end);
-        for (; more && site.field_rva < begin; more = next_site(&run, batch, module->base, &site))
+        for (; more && site.field_rva < begin; more = next_site(&run, batch, module->base, &site)) {
             add(&run, module->base + site.field_rva, module->base + site.next_rva);
+        }
         add(&run, module->base + begin, module->base + end);
     }
-    for (; more; more = next_site(&run, batch, module->base, &site))
+    for (; more; more = next_site(&run, batch, module->base, &site)) {
         add(&run, module->base + site.field_rva, module->base + site.next_rva);
+    }
     flush(&run);
     return run.byte_count;
 }

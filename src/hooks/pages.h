@@ -8,7 +8,6 @@
 
 /* Make private copies of them in few system calls (a fault for each would cost more); answers the bytes of
  * those that had none.  Batch->targets says which sites are meant. */
-uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch,
-                            hfn_windows *windows);
+uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_windows *windows);
 
 #endif

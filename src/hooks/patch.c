@@ -35,11 +35,14 @@ static uint32_t first_difference(uint64_t address, const uint8_t *bytes, uint32_
     const volatile uint8_t *memory = memory_at(address);
 
     if (byte_count >= 4 && byte_count <= 8 && !word_differs(address, bytes) &&
-        !word_differs(address + byte_count - 4, bytes + byte_count - 4))
+        !word_differs(address + byte_count - 4, bytes + byte_count - 4)) {
         return HFN_PATCH_SAME; /* most of them: there may be 100,000 */
-    for (uint32_t i = 0; i < byte_count; i++)
-        if (memory[i] != bytes[i])
+    }
+    for (uint32_t i = 0; i < byte_count; i++) {
+        if (memory[i] != bytes[i]) {
             return i;
+        }
+    }
     return HFN_PATCH_SAME;
 }
 
@@ -64,10 +67,12 @@ uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base)
 {
     uint32_t at = first_difference(base + hook->site_rva, hook->original, hook->original_bytes);
 
-    if (at != HFN_PATCH_SAME)
+    if (at != HFN_PATCH_SAME) {
         return hook->patch_offset + at;
-    if (hook->island_rva == 0)
+    }
+    if (hook->island_rva == 0) {
         return HFN_PATCH_SAME;
+    }
     at = first_difference(base + hook->island_rva, hook->island_original, PLAN_ISLAND_BYTES);
     return at == HFN_PATCH_SAME ? at : hook->island_rva + at - hook->rva;
 }
@@ -75,8 +80,9 @@ uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base)
 static void put_back(const hfn_plan_hook *hook, const patch *p, hfn_text_window *window)
 {
     hfn_os_text_write(window, p->site_at, hook->original, hook->patch_bytes);
-    if (p->island_at != 0)
+    if (p->island_at != 0) {
         hfn_os_text_write(window, p->island_at, hook->island_original, PLAN_ISLAND_BYTES);
+    }
 }
 
 static bool stands(const hfn_plan_hook *hook, const patch *p)
@@ -91,11 +97,13 @@ bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
 {
     patch p = make_patch(hook, base, target);
 
-    if (p.island_at != 0)
+    if (p.island_at != 0) {
         hfn_os_text_write(window, p.island_at, p.island, JUMP_BYTES);
+    }
     hfn_os_text_write(window, p.site_at, p.site, hook->patch_bytes);
-    if (stands(hook, &p))
+    if (stands(hook, &p)) {
         return true;
+    }
     put_back(hook, &p, window);
     return false;
 }
@@ -105,8 +113,9 @@ bool hfn_patch_restore(const hfn_plan_hook *hook, uint64_t base, uint64_t target
 {
     patch p = make_patch(hook, base, target);
 
-    if (!stands(hook, &p))
+    if (!stands(hook, &p)) {
         return false;
+    }
     put_back(hook, &p, window);
     return true;
 }

@@ -3,8 +3,8 @@
 #ifndef HFN_HOOKS_PATCH_H
 #define HFN_HOOKS_PATCH_H
 
-#include "plan/plan.h"
 #include "os/os.h"
+#include "plan/plan.h"
 
 #define HFN_PATCH_SAME UINT32_MAX
 

@@ -27,10 +27,11 @@ static bool find_hook(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (hfn_plan_rva_at(plan, batch->hooks[middle] & HFN_HOOK_ENTRY) <= rva)
+        if (hfn_plan_rva_at(plan, batch->hooks[middle] & HFN_HOOK_ENTRY) <= rva) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     *index = low - 1;
     return low > 0;
@@ -40,9 +41,11 @@ static uint64_t stub_address(const hotfn_hooks *hooks, const hfn_batch *batch, u
 {
     hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
 
-    while (hfn_stub_walk_next(&walk))
-        if (walk.index == index)
+    while (hfn_stub_walk_next(&walk)) {
+        if (walk.index == index) {
             return walk.address;
+        }
+    }
     return 0;
 }
 
@@ -53,13 +56,15 @@ static uint64_t pc_when_patched(const hotfn_hooks *hooks, const hfn_batch *batch
     uint32_t index, moved;
 
     if (pc < base || !find_hook(hooks, batch, pc - base, &index) ||
-        (batch->hooks[index] & HFN_HOOK_REFUSED))
+        (batch->hooks[index] & HFN_HOOK_REFUSED)) {
         return pc;
+    }
     hfn_batch_hook(hooks, batch, index, &hook);
     site = base + hook.site_rva;
     if (pc <= site || pc >= site + hook.patch_bytes ||
-        hfn_patch_compare(&hook, base) != HFN_PATCH_SAME)
+        hfn_patch_compare(&hook, base) != HFN_PATCH_SAME) {
         return pc;
+    }
     moved = hfn_trampoline_moved_pc(batch->kind, &hook, (uint32_t)(pc - site));
     address = stub_address(hooks, batch, index);
     return moved == UINT32_MAX || address == 0 ? pc : address + moved;
@@ -73,8 +78,9 @@ static uint64_t pc_when_removed(const hotfn_hooks *hooks, const hfn_batch *batch
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         hfn_plan_hook hook;
         hfn_batch_hook(hooks, batch, i, &hook);
-        if (hook.island_rva != 0 && pc == base + hook.island_rva)
+        if (hook.island_rva != 0 && pc == base + hook.island_rva) {
             return base + hook.site_rva;
+        }
     }
     return pc;
 }
@@ -87,10 +93,11 @@ static uint64_t adjust(void *user, uint64_t pc)
 
     for (size_t i = 0; i < hooks->batch_count; i++) {
         const hfn_batch *batch = &hooks->batches[i];
-        if (q->to_remove && batch->state == HFN_BATCH_STANDING)
+        if (q->to_remove && batch->state == HFN_BATCH_STANDING) {
             pc = pc_when_removed(hooks, batch, pc);
-        else if (!q->to_remove && batch->state == HFN_BATCH_PENDING)
+        } else if (!q->to_remove && batch->state == HFN_BATCH_PENDING) {
             pc = pc_when_patched(hooks, batch, pc);
+        }
     }
     return pc;
 }
@@ -109,8 +116,9 @@ bool hfn_quiesce(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void 
     uint64_t signals;
 
     if (!(hooks->options.flags & HOTFN_HOOKS_SINGLE_THREADED) && !hfn_os_is_single_threaded()) {
-        for (int i = 0; i < ATTEMPTS && !done; i++)
+        for (int i = 0; i < ATTEMPTS && !done; i++) {
             done = hfn_os_with_threads_stopped(hooks->options.quiesce_ns, adjust, run, &q);
+        }
         return done;
     }
     hfn_os_block_signals(&signals);

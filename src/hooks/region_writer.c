@@ -48,8 +48,9 @@ static uint64_t tables_at(const hotfn_hooks *hooks, const hfn_region_needs *need
 
 uint64_t hfn_region_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs)
 {
-    if (!wants_unwind(hooks))
+    if (!wants_unwind(hooks)) {
         return tables_at(hooks, needs);
+    }
     return tables_at(hooks, needs) +
            hfn_unwind_max_bytes(needs->stub_count, needs->key_changes, needs->cfi_bytes) + 7;
 }
@@ -61,9 +62,10 @@ static void write_call_gate(hfn_region_writer *writer)
 
     writer->gates.call = writer->at;
     bytes = hfn_stub_emit_call_gate((uint8_t *)(uintptr_t)writer->at);
-    if (writer->tables != 0)
+    if (writer->tables != 0) {
         hfn_unwind_code(&writer->unwind, writer->at, bytes, cfi,
                         hfn_stub_call_gate_cfi(cfi, bytes));
+    }
     writer->at += HFN_STUB_CALL_GATE_ROOM;
 }
 
@@ -73,8 +75,9 @@ static void write_count_gate(hfn_region_writer *writer)
     uint32_t bytes = hfn_stub_emit_count_gate((uint8_t *)(uintptr_t)writer->at, slow_path);
 
     writer->gates.count = writer->at;
-    if (writer->tables != 0)
+    if (writer->tables != 0) {
         hfn_unwind_code(&writer->unwind, writer->at, bytes, NULL, 0);
+    }
     writer->at += HFN_STUB_COUNT_GATE_ROOM;
 }
 
@@ -83,8 +86,9 @@ static uint64_t write_time_gate(hfn_region_writer *writer, void (*target)(void))
     uint64_t at = writer->at;
     uint32_t bytes = hfn_stub_emit_time_gate((uint8_t *)(uintptr_t)at, (uint64_t)(uintptr_t)target);
 
-    if (writer->tables != 0)
+    if (writer->tables != 0) {
         hfn_unwind_code(&writer->unwind, at, bytes, NULL, 0);
+    }
     writer->at += HFN_STUB_TIME_GATE_ROOM;
     return at;
 }
@@ -106,8 +110,9 @@ void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
         writer->gates.time_enter = write_time_gate(writer, hooks->access.time_enter);
         writer->gates.time_exit = write_time_gate(writer, hooks->access.time_exit);
     }
-    if (needs->calls)
+    if (needs->calls) {
         write_call_gate(writer);
+    }
 }
 
 bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook,
@@ -117,9 +122,10 @@ bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook,
     uint32_t bytes = shape->head_bytes + hfn_trampoline_body_bytes(hook);
 
     writer->at += bytes;
-    if (writer->tables != 0)
+    if (writer->tables != 0) {
         hfn_unwind_stub(&writer->unwind, address, bytes, shape, has_key_b(hook), hook->cfi,
                         hook->cfi_bytes);
+    }
     return hfn_trampoline_write((uint8_t *)(uintptr_t)address, address, hook, shape, base, action,
                                 &writer->hooks->access, &writer->gates);
 }
@@ -133,12 +139,15 @@ bool hfn_region_finish(hfn_region_writer *writer, hotfn_stub_region *region, uin
     region->end = writer->at;
     *unwind_bytes = writer->tables != 0 ? hfn_unwind_finish(&writer->unwind, region) : 0;
     used_end = page_up(writer->tables != 0 ? writer->tables + *unwind_bytes : writer->at);
-    if (!hfn_os_make_executable(page_down(writer->code), used_end - page_down(writer->code)))
+    if (!hfn_os_make_executable(page_down(writer->code), used_end - page_down(writer->code))) {
         return false;
-    if (used_end < writer->pages_end)
+    }
+    if (used_end < writer->pages_end) {
         hfn_os_unmap(used_end, writer->pages_end - used_end);
-    if (writer->tables != 0 && (writer->hooks->options.flags & HOTFN_HOOKS_REGISTER_UNWIND))
+    }
+    if (writer->tables != 0 && (writer->hooks->options.flags & HOTFN_HOOKS_REGISTER_UNWIND)) {
         hfn_unwind_register(region);
+    }
     return true;
 }
 

@@ -29,8 +29,9 @@ static void insert_sorted(hfn_region_table *table, const hotfn_stub_region *regi
 {
     uint32_t at = table->count++;
 
-    for (; at > 0 && table->regions[at - 1].begin > region->begin; at--)
+    for (; at > 0 && table->regions[at - 1].begin > region->begin; at--) {
         table->regions[at] = table->regions[at - 1];
+    }
     table->regions[at] = *region;
 }
 
@@ -40,16 +41,20 @@ bool hfn_regions_add(hfn_regions *regions, const hotfn_env *env, const hotfn_stu
     hfn_region_table *old = current_of(regions), *table;
     uint32_t old_count = old ? old->count : 0;
 
-    if (added_count == 0)
+    if (added_count == 0) {
         return true;
+    }
     table = hfn_alloc(env, bytes_for(old_count + added_count));
-    if (!table)
+    if (!table) {
         return false;
+    }
     table->older = old;
-    for (uint32_t i = 0; i < old_count; i++)
+    for (uint32_t i = 0; i < old_count; i++) {
         insert_sorted(table, &old->regions[i]);
-    for (uint32_t i = 0; i < added_count; i++)
+    }
+    for (uint32_t i = 0; i < added_count; i++) {
         insert_sorted(table, &added[i]);
+    }
     atomic_store_explicit(&regions->current, table,
                           memory_order_release); /* pairs with current_of */
     return true;
@@ -94,7 +99,8 @@ uint64_t hfn_regions_table_bytes(const hfn_regions *regions)
 {
     uint64_t bytes = 0;
 
-    for (const hfn_region_table *table = current_of(regions); table; table = table->older)
+    for (const hfn_region_table *table = current_of(regions); table; table = table->older) {
         bytes += bytes_for(table->count);
+    }
     return bytes;
 }

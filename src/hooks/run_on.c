@@ -22,13 +22,15 @@ static bool is_barred(const void *user, uint64_t address)
 
     while (low < high) { /* the first entry behind rva */
         uint32_t middle = low + (high - low) / 2;
-        if (hfn_plan_rva_at(b->plan, middle) <= rva)
+        if (hfn_plan_rva_at(b->plan, middle) <= rva) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
-    if (low == 0)
+    if (low == 0) {
         return false;
+    }
     hfn_plan_hook_at(b->plan, low - 1, &hook);
     return rva < (uint64_t)hook.site_rva + hook.original_bytes;
 }
@@ -48,8 +50,9 @@ static uint32_t make(uint8_t *out, uint64_t address, const hfn_plan_hook *hook, 
     };
 
     if (!hfn_stub_patching()->run_on || hook->strategy != HOTFN_STRATEGY_JUMP ||
-        hook->cfi_bytes > 0 || run.begin >= run.end)
+        hook->cfi_bytes > 0 || run.begin >= run.end) {
         return 0;
+    }
     for (uint32_t i = 0; i < hook->fixup_count; i++) {
         const uint8_t *fixup = hook->fixups + i * PLAN_FIXUP_BYTES;
         run.fixups[i] = (hfn_fixup){
@@ -64,9 +67,11 @@ static uint32_t make(uint8_t *out, uint64_t address, const hfn_plan_hook *hook, 
 
 static bool is_untouched(const hotfn_hooks *hooks, uint32_t module)
 {
-    for (size_t i = 0; i < hooks->batch_count; i++)
-        if (hooks->batches[i].module == module && hooks->batches[i].state == HFN_BATCH_STANDING)
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        if (hooks->batches[i].module == module && hooks->batches[i].state == HFN_BATCH_STANDING) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -77,14 +82,16 @@ void hfn_run_on_measure(hotfn_hooks *hooks, hfn_batch *batch)
     uint8_t out[HFN_RUN_MAX_BYTES];
 
     if (!batch->often || batch->runs || (hooks->options.flags & HOTFN_HOOKS_KEEP_CALLS) ||
-        !is_untouched(hooks, batch->module))
+        !is_untouched(hooks, batch->module)) {
         return;
+    }
     batch->runs = hfn_alloc(&hooks->env, batch->hook_count * sizeof *batch->runs);
     for (uint32_t i = 0; batch->runs && i < batch->hook_count; i++) {
         hfn_plan_hook hook;
         hfn_batch_hook(hooks, batch, i, &hook);
-        if (batch->kind == HOTFN_ACTION_COUNT || hook.comeback_count == 0)
+        if (batch->kind == HOTFN_ACTION_COUNT || hook.comeback_count == 0) {
             batch->runs[i] = (uint16_t)make(out, base + hook.site_rva, &hook, base);
+        }
     }
 }
 
@@ -92,8 +99,9 @@ bool hfn_run_on_write(uint8_t *out, uint64_t address, const hfn_plan_hook *hook,
 {
     uint8_t code[HFN_RUN_MAX_BYTES];
 
-    if (make(code, address, hook, base) != hook->run_bytes)
+    if (make(code, address, hook, base) != hook->run_bytes) {
         return false;
+    }
     memcpy(out, code, hook->run_bytes);
     return true;
 }

@@ -20,8 +20,9 @@ bool hfn_sites_begin(hotfn_hooks *hooks, hfn_batch *batch)
 {
     uint32_t entries = hfn_batch_module(hooks, batch)->plan->entry_count;
 
-    if (!hfn_sites_wanted(hooks, batch))
+    if (!hfn_sites_wanted(hooks, batch)) {
         return true;
+    }
     batch->targets = hfn_alloc(&hooks->env, entries * sizeof *batch->targets);
     return batch->targets;
 }
@@ -31,29 +32,35 @@ void hfn_sites_note(const hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, 
 {
     int64_t stub = (int64_t)(entry_address - hfn_batch_module(hooks, batch)->base);
 
-    if (batch->targets && stub == (int32_t)stub)
+    if (batch->targets && stub == (int32_t)stub) {
         batch->targets[batch->hooks[index] & HFN_HOOK_ENTRY] =
             (hfn_site_target){ rva, (int32_t)stub };
+    }
 }
 
 bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint32_t wanted)
 {
     hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
 
-    if (batch->targets)
+    if (batch->targets) {
         return true;
-    if (!hfn_sites_begin(hooks, batch))
+    }
+    if (!hfn_sites_begin(hooks, batch)) {
         return false;
-    while (batch->targets && hfn_stub_walk_next(&walk))
-        if ((batch->hooks[walk.index] & mask) == wanted && walk.address != 0)
+    }
+    while (batch->targets && hfn_stub_walk_next(&walk)) {
+        if ((batch->hooks[walk.index] & mask) == wanted && walk.address != 0) {
             hfn_sites_note(hooks, batch, walk.index, walk.hook.rva, walk.entry);
+        }
+    }
     return true;
 }
 
 void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch)
 {
-    if (!batch->targets)
+    if (!batch->targets) {
         return;
+    }
     hfn_free(&hooks->env, batch->targets,
              hfn_batch_module(hooks, batch)->plan->entry_count * sizeof *batch->targets);
     batch->targets = NULL;
@@ -105,12 +112,15 @@ static inline bool next_site(const hfn_batch *batch, uint64_t base, const hfn_wi
         const hfn_site_target *target = &batch->targets[walk->entry];
         int64_t distance = target->stub - (int64_t)walk->next_rva;
         uint64_t from = base + walk->field_rva - 2, behind = base + walk->next_rva;
-        if (target->stub == 0)
+        if (target->stub == 0) {
             continue;
-        if (!out->window || from < out->window->begin || behind > out->window->end)
+        }
+        if (!out->window || from < out->window->begin || behind > out->window->end) {
             out->window = hfn_windows_at(windows, from);
-        if (distance != (int32_t)distance)
+        }
+        if (distance != (int32_t)distance) {
             continue;
+        }
         if (!out->window || behind > out->window->end) {
             out->closed++;
             continue;
@@ -162,11 +172,13 @@ static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_window
         int64_t distance = (int64_t)(walk->address - behind);
         if (!s.window || behind > s.window->end || distance != (int32_t)distance ||
             !is_branch(s.field) ||
-            (value_at(s.field) != s.to_function && value_at(s.field) != s.to_stub))
+            (value_at(s.field) != s.to_function && value_at(s.field) != s.to_stub)) {
             return false;
+        }
         write_field(&s, s.to_stub);
-        if (value_at(s.field) != s.to_stub)
+        if (value_at(s.field) != s.to_stub) {
             return false;
+        }
     }
     return true;
 }
@@ -176,11 +188,14 @@ void hfn_sites_send_back(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_w
     uint64_t base = hfn_batch_module(hooks, batch)->base;
     hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
 
-    if (batch->kind != HOTFN_ACTION_TIME && batch->kind != HOTFN_ACTION_SAMPLE)
+    if (batch->kind != HOTFN_ACTION_TIME && batch->kind != HOTFN_ACTION_SAMPLE) {
         return;
-    while (hfn_stub_walk_next(&walk))
-        if (!(batch->hooks[walk.index] & HFN_HOOK_REFUSED) && !send_back(&walk, base, windows))
+    }
+    while (hfn_stub_walk_next(&walk)) {
+        if (!(batch->hooks[walk.index] & HFN_HOOK_REFUSED) && !send_back(&walk, base, windows)) {
             batch->hooks[walk.index] |= HFN_HOOK_STAYS;
+        }
+    }
 }
 
 void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows)
@@ -190,8 +205,9 @@ void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windo
     site s = { .window = NULL };
 
     while (batch->targets && next_site(batch, module->base, windows, &w, &s)) {
-        if (value_at(s.field) != s.to_function || !is_branch(s.field))
+        if (value_at(s.field) != s.to_function || !is_branch(s.field)) {
             continue;
+        }
         write_field(&s, s.to_stub);
         batch->sites_written += value_at(s.field) == s.to_stub;
     }
@@ -206,8 +222,9 @@ uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn
     uint32_t left;
 
     while (batch->targets && next_site(batch, module->base, windows, &w, &s)) {
-        if (value_at(s.field) != s.to_stub)
+        if (value_at(s.field) != s.to_stub) {
             continue;
+        }
         write_field(&s, s.to_function);
         batch->sites_written -= batch->sites_written > 0;
     }

@@ -19,9 +19,11 @@ hfn_stub_walk hfn_stub_walk_begin(const hotfn_hooks *hooks, const hfn_batch *bat
 
 static uint64_t aside_address(const hfn_batch *batch, uint32_t index)
 {
-    for (size_t i = 0; i < batch->aside_count; i++)
-        if (batch->asides[i].hook == index)
+    for (size_t i = 0; i < batch->aside_count; i++) {
+        if (batch->asides[i].hook == index) {
             return batch->asides[i].address;
+        }
+    }
     return 0; /* refused for want of a place */
 }
 
@@ -29,8 +31,9 @@ bool hfn_stub_walk_next(hfn_stub_walk *walk)
 {
     const hfn_batch *batch = walk->batch;
 
-    if (walk->next_index == batch->hook_count)
+    if (walk->next_index == batch->hook_count) {
         return false;
+    }
     walk->index = walk->next_index++;
     hfn_batch_hook(walk->hooks, batch, walk->index, &walk->hook);
     walk->shape = hfn_trampoline_shape(batch->kind, &walk->hook, &walk->shape_room);
@@ -47,8 +50,9 @@ bool hfn_stub_walk_next(hfn_stub_walk *walk)
 
 int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stub_region *out)
 {
-    if (!hooks)
+    if (!hooks) {
         return 0;
+    }
 
     const hotfn_stub_region *found = hfn_regions_find(&hooks->regions, pc);
 
@@ -57,15 +61,16 @@ int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stu
 
 const void *hotfn_hooks_find_fde(const hotfn_hooks *hooks, uint64_t pc, uint64_t *begin)
 {
-    if (!hooks || !begin)
+    if (!hooks || !begin) {
         return NULL;
+    }
 
     const hotfn_stub_region *found = hfn_regions_find(&hooks->regions, pc);
 
     return found ? hfn_unwind_find(found, pc, begin) : NULL;
 }
 
-uint32_t hotfn_hooks_region_count(const hotfn_hooks *hooks)
+uint32_t hotfn_hooks_get_region_count(const hotfn_hooks *hooks)
 {
     return hooks ? hfn_regions_count(&hooks->regions) : 0;
 }
@@ -73,27 +78,33 @@ uint32_t hotfn_hooks_region_count(const hotfn_hooks *hooks)
 hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
                                     hotfn_stub_region *out)
 {
-    if (!hooks)
+    if (!hooks) {
         return HOTFN_E_OPTION;
+    }
 
     const hotfn_stub_region *found = hfn_regions_at(&hooks->regions, index);
 
-    if (!found)
+    if (!found) {
         return HOTFN_E_NOT_FOUND;
+    }
     return hfn_give(out, found, sizeof *found) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 void hotfn_hooks_each_stub(const hotfn_hooks *hooks, hotfn_stub_fn visit, void *user)
 {
-    if (!hooks || !visit)
+    if (!hooks || !visit) {
         return;
+    }
     for (size_t i = 0; i < hooks->batch_count; i++) {
         const hfn_batch *batch = &hooks->batches[i];
         hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
-        if (batch->state != HFN_BATCH_STANDING)
+        if (batch->state != HFN_BATCH_STANDING) {
             continue;
-        while (hfn_stub_walk_next(&walk))
-            if (batch->hooks[walk.index] & HFN_HOOK_STANDS)
+        }
+        while (hfn_stub_walk_next(&walk)) {
+            if (batch->hooks[walk.index] & HFN_HOOK_STANDS) {
                 visit(user, walk.address, walk.byte_count, batch->module, walk.hook.function_index);
+            }
+        }
     }
 }

@@ -12,8 +12,9 @@ static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, 
     for (uint32_t i = 0; i < hook->fixup_count; i++) {
         const uint8_t *fixup = hook->fixups + i * PLAN_FIXUP_BYTES;
         uint64_t target = site + (uint64_t)(int64_t)(int32_t)hfn_load_u32(fixup + 2);
-        if (!hfn_stub_patching()->fix_up(moved, address, fixup[0], fixup[1], target))
+        if (!hfn_stub_patching()->fix_up(moved, address, fixup[0], fixup[1], target)) {
             return false;
+        }
     }
     return true;
 }
@@ -41,12 +42,14 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
     };
     int64_t distance = (int64_t)(request.comes_to - address);
 
-    if (hook->comeback_count > 0 && distance != (int32_t)distance)
+    if (hook->comeback_count > 0 && distance != (int32_t)distance) {
         return false;
+    }
 
     hfn_stub_emit(out, &request);
-    if (hook->run_bytes > 0)
+    if (hook->run_bytes > 0) {
         return hfn_run_on_write(out + head_bytes, address + head_bytes, hook, base);
+    }
     memcpy(out + head_bytes, hook->moved, hook->moved_bytes);
     return fix_up(out + head_bytes, address + head_bytes, hook, base);
 }
@@ -55,9 +58,11 @@ uint32_t hfn_trampoline_moved_pc(uint32_t kind, const hfn_plan_hook *hook, uint3
 {
     hfn_stub_shape room;
 
-    for (uint32_t i = 0; i < hook->step_count; i++)
-        if (hook->steps[i * PLAN_STEP_BYTES] == pc_offset)
+    for (uint32_t i = 0; i < hook->step_count; i++) {
+        if (hook->steps[i * PLAN_STEP_BYTES] == pc_offset) {
             return hfn_trampoline_shape(kind, hook, &room)->head_bytes +
                    hook->steps[i * PLAN_STEP_BYTES + 1];
+        }
+    }
     return UINT32_MAX;
 }

@@ -64,8 +64,8 @@ typedef struct hfn_gates {
 /* Write the stub of that shape that will run at address into out; base is the module's.  False if a target is out
  * of reach from there. */
 bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *hook,
-                          const hfn_stub_shape *shape, uint64_t base, const hotfn_hook_action *action,
-                          const hotfn_row_access *access,
+                          const hfn_stub_shape *shape, uint64_t base,
+                          const hotfn_hook_action *action, const hotfn_row_access *access,
                           const hfn_gates *gates);
 
 /* Where a thread's PC goes from inside the patched bytes: pc_offset is its distance from the site.

@@ -75,8 +75,9 @@ static uint64_t address_of(const uint8_t *at)
 
 static void store_u32(uint8_t *at, uint64_t value)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         at[i] = (uint8_t)(value >> 8 * i);
+    }
 }
 
 static void put(hfn_unwind *u, uint8_t byte)
@@ -92,15 +93,17 @@ static void put_u32(hfn_unwind *u, uint64_t value)
 
 static void put_bytes(hfn_unwind *u, const uint8_t *bytes, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         *u->at++ = bytes[i];
+    }
 }
 
 /* Length counts what follows it; the rest of the last word is DW_CFA_nop, which is 0. */
 static void close_entry(hfn_unwind *u, uint8_t *entry)
 {
-    while ((u->at - entry) % 4 != 0)
+    while ((u->at - entry) % 4 != 0) {
         put(u, 0);
+    }
     store_u32(entry, (uint64_t)(u->at - entry) - 4);
 }
 
@@ -118,18 +121,21 @@ static void put_cie(hfn_unwind *u, bool key_b)
     put_u32(u, 0);
     put(u, 1); /* version */
     put(u, 'z');
-    if (personality != 0)
+    if (personality != 0) {
         put(u, 'P');
+    }
     put(u, 'R');
-    if (key_b)
+    if (key_b) {
         put(u, 'B');
+    }
     put(u, 0);
     put_bytes(u, factors, sizeof factors);
     put(u, personality != 0 ? 2 + WORD_BYTES : 1); /* bytes of augmentation data */
     if (personality != 0) {
         put(u, ABSOLUTE);
-        for (uint32_t i = 0; i < WORD_BYTES; i++)
+        for (uint32_t i = 0; i < WORD_BYTES; i++) {
             put(u, (uint8_t)(personality >> 8 * i));
+        }
     }
     put(u, PCREL_SDATA4); /* how FDEs give addresses */
     put_bytes(u, state, hfn_stub_cie_state(state));
@@ -138,8 +144,9 @@ static void put_cie(hfn_unwind *u, bool key_b)
 
 static void close_fde(hfn_unwind *u)
 {
-    if (!u->open)
+    if (!u->open) {
         return;
+    }
     close_entry(u, u->open);
     u->open = NULL;
 }
@@ -183,16 +190,18 @@ static void advance_to(hfn_unwind *u, uint64_t code)
     uint64_t delta = code - u->code_at;
 
     u->code_at = code;
-    if (delta == 0)
+    if (delta == 0) {
         return;
+    }
     if (delta < 0x40) {
         put(u, (uint8_t)(ADVANCE | delta));
         return;
     }
     put(u, delta < 0x100 ? ADVANCE_1 : ADVANCE_2);
     put(u, (uint8_t)delta);
-    if (delta >= 0x100)
+    if (delta >= 0x100) {
         put(u, (uint8_t)(delta >> 8));
+    }
 }
 
 static void put_step(hfn_unwind *u, uint32_t lowered_bytes)
@@ -247,19 +256,25 @@ bool hfn_unwind_check_steps(const uint8_t *cfi, uint32_t byte_count, uint32_t *a
             sum += op & 0x3f;
             continue;
         }
-        if (has_no_operand(op))
+        if (has_no_operand(op)) {
             continue;
+        }
         if ((op & 0xc0) != OFFSET && op != ADVANCE_1 && op != DEF_CFA_REGISTER &&
-            op != DEF_CFA_OFFSET)
+            op != DEF_CFA_OFFSET) {
             return false;
-        if (at == byte_count)
+        }
+        if (at == byte_count) {
             return false;
-        if (op == ADVANCE_1)
+        }
+        if (op == ADVANCE_1) {
             sum += cfi[at++];
-        else
-            while (cfi[at++] & 0x80)
-                if (at == byte_count)
+        } else {
+            while (cfi[at++] & 0x80) {
+                if (at == byte_count) {
                     return false;
+                }
+            }
+        }
     }
     *advanced = sum;
     return true;
@@ -294,8 +309,9 @@ void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
     uint64_t moved = address + shape->head_bytes;
     bool is_signed = false;
 
-    if (!u->open || u->stubs_in_open == STUBS_PER_FDE || u->open_key_b != key_b)
+    if (!u->open || u->stubs_in_open == STUBS_PER_FDE || u->open_key_b != key_b) {
         open_fde(u, address, key_b);
+    }
     u->stubs_in_open++;
     for (uint32_t i = 0; i < shape->step_count; i++) {
         if (shape->steps[i].lowered_bytes == HFN_STUB_PUSHES) {
@@ -340,13 +356,15 @@ const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uin
 
     while (low < high) { /* the first row behind pc */
         uint32_t middle = low + (high - low) / 2;
-        if (address_in(rows + (uint64_t)middle * HEADER_ROW_BYTES, header) <= pc)
+        if (address_in(rows + (uint64_t)middle * HEADER_ROW_BYTES, header) <= pc) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
-    if (low == 0)
+    if (low == 0) {
         return NULL;
+    }
     row = rows + (uint64_t)(low - 1) * HEADER_ROW_BYTES;
     fde = header + hfn_load_u32(row + 4);
     *begin = address_in(row, header);
@@ -357,8 +375,9 @@ void hfn_unwind_register(const hotfn_stub_region *region)
 {
     void (*tell)(void *eh_frame) = told ? told : __register_frame;
 
-    if (tell && region->eh_frame)
+    if (tell && region->eh_frame) {
         tell((void *)(uintptr_t)region->eh_frame);
+    }
 }
 
 void hfn_unwind_tell(void (*register_frame)(void *eh_frame))

@@ -9,11 +9,11 @@
 #include <stdbool.h>
 
 typedef struct hfn_unwind {
-    uint8_t *begin;   /* the block, where it will be read      */
-    uint8_t *at;      /* next byte of .eh_frame                */
-    uint8_t *frame;   /* begin of .eh_frame, its first CIE     */
-    uint8_t *cie_b;   /* of AArch64 code that signs with key B, once there is such */
-    uint8_t *open;    /* the FDE that is being written, or NULL */
+    uint8_t *begin; /* the block, where it will be read      */
+    uint8_t *at;    /* next byte of .eh_frame                */
+    uint8_t *frame; /* begin of .eh_frame, its first CIE     */
+    uint8_t *cie_b; /* of AArch64 code that signs with key B, once there is such */
+    uint8_t *open;  /* the FDE that is being written, or NULL */
     bool open_key_b;
     uint64_t personality;
     uint64_t code_at; /* what the open FDE has described so far */

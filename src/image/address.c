@@ -39,8 +39,9 @@ uint64_t hfn_image_tail_bytes(const hotfn_image *image, uint64_t end_rva)
 
 bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rva)
 {
-    if (!find_load(image, link_address))
+    if (!find_load(image, link_address)) {
         return false;
+    }
     *rva = link_address - image->info.link_base;
     return true;
 }
@@ -50,8 +51,9 @@ hfn_span hfn_image_span(const hotfn_image *image, uint64_t rva)
     uint64_t address = image->info.link_base + rva;
     const hfn_segment *load = rva < image->info.loaded_bytes ? load_before(image, address) : NULL;
 
-    if (!load || address - load->address >= load->file_bytes + load->tail_bytes)
+    if (!load || address - load->address >= load->file_bytes + load->tail_bytes) {
         return (hfn_span){ NULL, 0, image->bytes.big_endian };
+    }
     return hfn_span_sub(image->bytes, load->offset + (address - load->address),
                         load->file_bytes + load->tail_bytes - (address - load->address));
 }
@@ -90,8 +92,9 @@ static bool insert_range(hfn_range *ranges, uint32_t count, hfn_range range, uin
     while (count > 0 && ranges[count - 1].rva > range.rva) {
         ranges[count] = ranges[count - 1];
         count--;
-        if ((*steps)-- == 0)
+        if ((*steps)-- == 0) {
             return false;
+        }
     }
     ranges[count] = range;
     return true;
@@ -105,15 +108,19 @@ static bool index_sections(hotfn_image *image)
         const hfn_elf_section *s = &image->sections[i];
         hfn_range range = { 0, 0, i };
         if (!takes_room(s) || !hfn_image_rva(image, s->address, &range.rva) ||
-            s->size > image->info.loaded_bytes - range.rva)
+            s->size > image->info.loaded_bytes - range.rva) {
             continue;
+        }
         range.end = range.rva + s->size;
-        if (!insert_range(image->placed, image->placed_count++, range, &steps))
+        if (!insert_range(image->placed, image->placed_count++, range, &steps)) {
             return false;
+        }
     }
-    for (uint32_t i = 0; i < image->placed_count; i++)
-        if (image->sections[image->placed[i].section].flags & HFN_SHF_EXECINSTR)
+    for (uint32_t i = 0; i < image->placed_count; i++) {
+        if (image->sections[image->placed[i].section].flags & HFN_SHF_EXECINSTR) {
             image->code[image->code_count++] = image->placed[i];
+        }
+    }
     return true;
 }
 
@@ -123,10 +130,12 @@ hotfn_status hfn_address_index(hotfn_image *image, hotfn_error *err)
 
     image->placed = hfn_arena_alloc(&image->arena, bytes);
     image->code = hfn_arena_alloc(&image->arena, bytes);
-    if (!image->placed || !image->code)
+    if (!image->placed || !image->code) {
         return hfn_image_no_memory(image, err);
-    if (!index_sections(image))
+    }
+    if (!index_sections(image)) {
         return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, HOTFN_NO_OFFSET,
                         "its sections are in an absurd order");
+    }
     return HOTFN_OK;
 }

@@ -37,8 +37,9 @@ static void visit_address(const walk *w, uint64_t link_address)
 {
     uint64_t rva;
 
-    if (hfn_image_rva(w->image, link_address, &rva))
+    if (hfn_image_rva(w->image, link_address, &rva)) {
         w->visit(w->user, rva);
+    }
 }
 
 static bool read_word(const walk *w, uint64_t link_address, uint64_t *value)
@@ -84,12 +85,15 @@ static void visit_slot(const walk *w, uint64_t place, uint64_t symbol)
     hfn_image_slot slot = { .target_rva = UINT64_MAX, .name = symbol_name(w, symbol) };
     uint64_t value;
 
-    if (!hfn_image_rva(w->image, place, &slot.place_rva))
+    if (!hfn_image_rva(w->image, place, &slot.place_rva)) {
         return;
-    if (symbol_value(w, symbol, &value) && !is_resolver(w, symbol))
+    }
+    if (symbol_value(w, symbol, &value) && !is_resolver(w, symbol)) {
         hfn_image_rva(w->image, value, &slot.target_rva);
-    if (slot.name)
+    }
+    if (slot.name) {
         w->visit_slot(w->user, &slot);
+    }
 }
 
 static void visit_reloc(const walk *w, uint64_t place, uint64_t info, uint64_t addend)
@@ -100,8 +104,9 @@ static void visit_reloc(const walk *w, uint64_t place, uint64_t info, uint64_t a
     uint64_t symbol = wide ? info >> 32 : info >> 8, value;
 
     if (w->visit_slot) {
-        if (type == n->glob_dat || type == n->jump_slot)
+        if (type == n->glob_dat || type == n->jump_slot) {
             visit_slot(w, place, symbol);
+        }
     } else if (type == n->irelative) {
         visit_address(w, addend);
     } else if (w->resolvers_only) {
@@ -109,8 +114,9 @@ static void visit_reloc(const walk *w, uint64_t place, uint64_t info, uint64_t a
     } else if (type == n->relative) {
         visit_address(w, addend);
     } else if (type == n->absolute || type == n->glob_dat || type == n->jump_slot) {
-        if (symbol_value(w, symbol, &value))
+        if (symbol_value(w, symbol, &value)) {
             visit_address(w, value + (type == n->absolute ? addend : 0));
+        }
     }
 }
 
@@ -124,12 +130,14 @@ static void visit_relocs(const walk *w, hfn_span table, bool has_addend)
         uint64_t addend = 0;
         hfn_span_word(table, at, word, &place);
         hfn_span_word(table, at + word, word, &info);
-        if (has_addend)
+        if (has_addend) {
             hfn_span_word(table, at + 2 * word, word, &addend);
-        else
+        } else {
             read_word(w, place, &addend);
-        if (place - w->places < w->place_bytes)
+        }
+        if (place - w->places < w->place_bytes) {
             visit_reloc(w, place, info, addend);
+        }
     }
 }
 
@@ -137,8 +145,9 @@ static void visit_word_at(const walk *w, uint64_t place)
 {
     uint64_t value;
 
-    if (place - w->places < w->place_bytes && read_word(w, place, &value))
+    if (place - w->places < w->place_bytes && read_word(w, place, &value)) {
         visit_address(w, value);
+    }
 }
 
 /* gABI ch. 5, 'Relative relocation table': an even word is an address, an odd one is a bitmap of
@@ -154,9 +163,11 @@ static void visit_relr(const walk *w, hfn_span table)
             place = entry + word;
             continue;
         }
-        for (uint32_t bit = 1; bit < 8 * word; bit++)
-            if (entry >> bit & 1)
+        for (uint32_t bit = 1; bit < 8 * word; bit++) {
+            if (entry >> bit & 1) {
                 visit_word_at(w, place + (bit - 1) * word);
+            }
+        }
         place += (8 * word - 1) * word;
     }
 }
@@ -166,8 +177,9 @@ static void visit_words(const walk *w, hfn_span words)
     uint64_t value;
 
     for (uint64_t at = 0; hfn_span_word(words, at, w->image->word_bytes, &value);
-         at += w->image->word_bytes)
+         at += w->image->word_bytes) {
         visit_address(w, value);
+    }
 }
 
 /* A static program has relocation sections (for its ifuncs) but no dynamic section. */
@@ -175,8 +187,9 @@ static void visit_static_relocs(const walk *w)
 {
     for (uint32_t i = 0; i < w->image->section_count; i++) {
         const hfn_elf_section *s = &w->image->sections[i];
-        if ((s->flags & HFN_SHF_ALLOC) && (s->type == HFN_SHT_RELA || s->type == HFN_SHT_REL))
+        if ((s->flags & HFN_SHF_ALLOC) && (s->type == HFN_SHT_RELA || s->type == HFN_SHT_REL)) {
             visit_relocs(w, hfn_elf_section_bytes(w->image, s), s->type == HFN_SHT_RELA);
+        }
     }
 }
 
@@ -185,8 +198,9 @@ static void visit_all_relocs(const walk *w)
     const hotfn_image *image = w->image;
     uint64_t kind = HFN_DT_RELA;
 
-    if (!w->numbers)
+    if (!w->numbers) {
         return;
+    }
     if (!(image->info.flags & HOTFN_IMAGE_DYNAMIC)) {
         visit_static_relocs(w);
         return;
@@ -196,16 +210,18 @@ static void visit_all_relocs(const walk *w)
     hfn_elf_dynamic(image, HFN_DT_PLTREL, &kind);
     visit_relocs(w, hfn_elf_dynamic_span(image, HFN_DT_JMPREL, HFN_DT_PLTRELSZ),
                  kind == HFN_DT_RELA);
-    if (!w->resolvers_only && !w->visit_slot)
+    if (!w->resolvers_only && !w->visit_slot) {
         visit_relr(w, hfn_elf_dynamic_span(image, HFN_DT_RELR, HFN_DT_RELRSZ));
+    }
 }
 
 static void visit_code_word(const walk *w, uint64_t value)
 {
     uint64_t rva = value - w->image->info.link_base;
 
-    if (value >= w->image->info.link_base && hfn_image_is_code(w->image, rva))
+    if (value >= w->image->info.link_base && hfn_image_is_code(w->image, rva)) {
         w->visit(w->user, rva);
+    }
 }
 
 /* Where sections are only made from segments, data may lie in the executable one.  No more is read
@@ -219,11 +235,13 @@ static void visit_fixed_data(const walk *w)
     for (uint32_t i = 0; i < image->placed_count; i++) {
         const hfn_elf_section *s = &image->sections[image->placed[i].section];
         hfn_span bytes = hfn_elf_section_bytes(image, s);
-        if ((s->flags & HFN_SHF_EXECINSTR) && !image->sections_synthetic)
+        if ((s->flags & HFN_SHF_EXECINSTR) && !image->sections_synthetic) {
             continue;
+        }
         for (uint64_t at = (0 - s->address) & (word - 1);
-             left >= word && hfn_span_word(bytes, at, word, &value); at += word, left -= word)
+             left >= word && hfn_span_word(bytes, at, word, &value); at += word, left -= word) {
             visit_code_word(w, value);
+        }
     }
 }
 
@@ -233,10 +251,12 @@ static walk new_walk(const hotfn_image *image, hfn_pointer_fn visit, void *user)
 
     w.symbols = hfn_elf_dynamic_table(image, HFN_DT_SYMTAB);
 
-    for (size_t i = 0; i < HFN_COUNT_OF(machines); i++)
+    for (size_t i = 0; i < HFN_COUNT_OF(machines); i++) {
         if (machines[i].machine == image->info.raw_machine &&
-            image->info.machine != HOTFN_MACHINE_OTHER)
+            image->info.machine != HOTFN_MACHINE_OTHER) {
             w.numbers = &machines[i];
+        }
+    }
     return w;
 }
 
@@ -247,22 +267,27 @@ void hfn_image_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void
 
     if (image->info.format == HOTFN_FORMAT_PE) {
         hfn_pe_each_pointer(image, visit, user);
-        if (image->info.flags & HOTFN_IMAGE_FIXED)
+        if (image->info.flags & HOTFN_IMAGE_FIXED) {
             visit_fixed_data(&w);
+        }
         return;
     }
-    if (image->info.entry_rva)
+    if (image->info.entry_rva) {
         visit(user, image->info.entry_rva);
-    if (hfn_elf_dynamic(image, HFN_DT_INIT, &value))
+    }
+    if (hfn_elf_dynamic(image, HFN_DT_INIT, &value)) {
         visit_address(&w, value);
-    if (hfn_elf_dynamic(image, HFN_DT_FINI, &value))
+    }
+    if (hfn_elf_dynamic(image, HFN_DT_FINI, &value)) {
         visit_address(&w, value);
+    }
     visit_words(&w, hfn_elf_dynamic_span(image, HFN_DT_PREINIT_ARRAY, HFN_DT_PREINIT_ARRAYSZ));
     hfn_image_each_array_word(image, false, visit, user);
     hfn_image_each_array_word(image, true, visit, user);
     visit_all_relocs(&w);
-    if (image->info.flags & HOTFN_IMAGE_FIXED)
+    if (image->info.flags & HOTFN_IMAGE_FIXED) {
         visit_fixed_data(&w);
+    }
 }
 
 void hfn_image_each_resolver(const hotfn_image *image, hfn_pointer_fn visit, void *user)

@@ -34,8 +34,9 @@ bool hfn_elf_read_section(const hotfn_image *image, uint64_t at, hfn_elf_section
                           uint32_t *name_offset)
 {
     *out = (hfn_elf_section){ .name = "" };
-    if (!read_numbers(image, at, out, name_offset))
+    if (!read_numbers(image, at, out, name_offset)) {
         return false;
+    }
     out->file_bytes = out->type == HFN_SHT_NOBITS ? 0 : out->size;
     return true;
 }
@@ -44,8 +45,9 @@ static void name_sections(hotfn_image *image, uint32_t names_index, const uint32
 {
     hfn_span names = { NULL, 0, false };
 
-    if (names_index < image->section_count)
+    if (names_index < image->section_count) {
         names = hfn_span_string_table(hfn_elf_section_bytes(image, &image->sections[names_index]));
+    }
     for (uint32_t i = 0; i < image->section_count; i++) {
         const char *name = hfn_span_name(names, name_offsets[i]);
         image->sections[i].name = name ? name : "";
@@ -61,10 +63,11 @@ static void warn_of_lies(const hotfn_image *image)
         bool lies =
             s->type != HFN_SHT_NOBITS && s->size && !hfn_span_has(image->bytes, s->offset, s->size);
         left -= lies;
-        if (lies)
+        if (lies) {
             hfn_log(&image->env, HOTFN_LOG_WARNING,
                     "%s: section %u (%.64s) lies outside the file: read as empty", image->info.path,
                     i, s->name);
+        }
     }
 }
 
@@ -74,19 +77,23 @@ hotfn_status hfn_elf_read_sections(hotfn_image *image, uint64_t table_offset, ui
     uint32_t least_bytes = image->word_bytes == 8 ? 64 : 40;
     uint32_t *name_offsets;
 
-    if (count == 0)
+    if (count == 0) {
         return HOTFN_OK;
-    if (entry_bytes < least_bytes)
+    }
+    if (entry_bytes < least_bytes) {
         return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, table_offset,
                         "section header entries of %u bytes are too small", entry_bytes);
+    }
     if (count > image->bytes.size / entry_bytes ||
-        !hfn_span_has(image->bytes, table_offset, count * entry_bytes))
+        !hfn_span_has(image->bytes, table_offset, count * entry_bytes)) {
         return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, table_offset,
                         "%llu section headers lie outside the file: it is truncated or damaged",
                         (unsigned long long)count);
-    if (count > MAX_SECTIONS)
+    }
+    if (count > MAX_SECTIONS) {
         return hfn_fail(err, HOTFN_E_LIMIT, image->info.path, table_offset,
                         "more than 4194304 sections");
+    }
     image->sections = hfn_arena_alloc(&image->arena, (size_t)count * sizeof *image->sections);
     name_offsets = hfn_alloc(&image->env, (size_t)count * sizeof *name_offsets);
     if (!image->sections || !name_offsets) {
@@ -94,9 +101,10 @@ hotfn_status hfn_elf_read_sections(hotfn_image *image, uint64_t table_offset, ui
         return hfn_image_no_memory(image, err);
     }
     image->section_count = (uint32_t)count;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         hfn_elf_read_section(image, table_offset + (uint64_t)i * entry_bytes, &image->sections[i],
                              &name_offsets[i]);
+    }
     name_sections(image, names_index, name_offsets);
     hfn_free(&image->env, name_offsets, (size_t)count * sizeof *name_offsets);
     warn_of_lies(image);
@@ -105,9 +113,11 @@ hotfn_status hfn_elf_read_sections(hotfn_image *image, uint64_t table_offset, ui
 
 static bool has_loaded_section(const hotfn_image *image)
 {
-    for (uint32_t i = 0; i < image->section_count; i++)
-        if ((image->sections[i].flags & HFN_SHF_ALLOC) && image->sections[i].size)
+    for (uint32_t i = 0; i < image->section_count; i++) {
+        if ((image->sections[i].flags & HFN_SHF_ALLOC) && image->sections[i].size) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -121,8 +131,9 @@ static hfn_elf_section section_of_load(const hfn_segment *load, const char *name
     s.offset = load->offset;
     s.type = load->file_bytes ? HFN_SHT_PROGBITS : HFN_SHT_NOBITS;
     /* The tail of .bss has no bytes in the file; one kind of bytes a section is enough here. */
-    if (load->file_bytes)
+    if (load->file_bytes) {
         s.size = load->file_bytes;
+    }
     s.file_bytes = load->file_bytes;
     return s;
 }
@@ -132,19 +143,23 @@ hotfn_status hfn_elf_synthesise_sections(hotfn_image *image, hotfn_error *err)
     hfn_elf_section *all;
     char name[32];
 
-    if (has_loaded_section(image))
+    if (has_loaded_section(image)) {
         return HOTFN_OK;
+    }
     all = hfn_arena_alloc(&image->arena,
                           (image->section_count + (size_t)image->load_count) * sizeof *all);
-    if (!all)
+    if (!all) {
         return hfn_image_no_memory(image, err);
-    if (image->section_count)
+    }
+    if (image->section_count) {
         memcpy(all, image->sections, image->section_count * sizeof *all);
+    }
     for (uint32_t i = 0; i < image->load_count; i++) {
         int length = snprintf(name, sizeof name, "segment%u", i);
         char *copy = hfn_arena_copy(&image->arena, name, (size_t)length);
-        if (!copy)
+        if (!copy) {
             return hfn_image_no_memory(image, err);
+        }
         all[image->section_count + i] = section_of_load(&image->loads[i], copy);
     }
     image->sections = all;
@@ -165,16 +180,19 @@ const hfn_elf_section *hfn_elf_section_at(const hotfn_image *image, uint32_t ind
 
 const hfn_elf_section *hfn_elf_section_named(const hotfn_image *image, const char *name)
 {
-    for (uint32_t i = 0; i < image->section_count; i++)
-        if (strcmp(image->sections[i].name, name) == 0)
+    for (uint32_t i = 0; i < image->section_count; i++) {
+        if (strcmp(image->sections[i].name, name) == 0) {
             return &image->sections[i];
+        }
+    }
     return NULL;
 }
 
 hfn_span hfn_elf_section_bytes(const hotfn_image *image, const hfn_elf_section *section)
 {
-    if (section->type == HFN_SHT_NOBITS || (section->flags & HFN_SHF_COMPRESSED))
+    if (section->type == HFN_SHT_NOBITS || (section->flags & HFN_SHF_COMPRESSED)) {
         return (hfn_span){ NULL, 0, image->bytes.big_endian };
+    }
     return hfn_span_sub(image->bytes, section->offset,
                         section->file_bytes < section->size ? section->file_bytes : section->size);
 }

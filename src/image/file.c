@@ -32,9 +32,9 @@ static ssize_t read_some(int fd, uint8_t *into, size_t bytes)
 {
     ssize_t got;
 
-    do
+    do {
         got = read(fd, into, bytes);
-    while (got < 0 && errno == EINTR);
+    } while (got < 0 && errno == EINTR);
     return got;
 }
 
@@ -77,10 +77,12 @@ static hotfn_status map_all(hfn_file *out, int fd, uint64_t size, const char *pa
     void *data = MAP_FAILED;
 
     errno = EFBIG;
-    if (size <= SIZE_MAX)
+    if (size <= SIZE_MAX) {
         data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED)
+    }
+    if (data == MAP_FAILED) {
         return fail_io(err, path, "map");
+    }
     *out = (hfn_file){ data, size, 0, (size_t)size };
     return HOTFN_OK;
 }
@@ -91,26 +93,29 @@ hotfn_status hfn_file_open(hfn_file *out, const char *path, const hotfn_env *env
     struct stat info;
     int fd;
 
-    do
+    do {
         fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR); /* a pipe with a name, a file system of a process */
-    if (fd < 0)
+    } while (fd < 0 && errno == EINTR); /* a pipe with a name, a file system of a process */
+    if (fd < 0) {
         return fail_io(err, path, "open");
-    if (fstat(fd, &info) != 0)
+    }
+    if (fstat(fd, &info) != 0) {
         status = fail_io(err, path, "stat");
-    else if (S_ISREG(info.st_mode) && info.st_size >= MAP_FROM_BYTES)
+    } else if (S_ISREG(info.st_mode) && info.st_size >= MAP_FROM_BYTES) {
         status = map_all(out, fd, (uint64_t)info.st_size, path, err);
-    else
+    } else {
         status = read_all(out, fd, path, env, err);
+    }
     close(fd);
     return status;
 }
 
 void hfn_file_close(hfn_file *file, const hotfn_env *env)
 {
-    if (file->mapped_bytes)
+    if (file->mapped_bytes) {
         munmap((void *)(uintptr_t)file->data, file->mapped_bytes);
-    else if (file->owned_bytes)
+    } else if (file->owned_bytes) {
         hfn_free(env, (void *)(uintptr_t)file->data, file->owned_bytes);
+    }
     memset(file, 0, sizeof *file);
 }

@@ -16,8 +16,9 @@ static hotfn_image *new_image(const char *path, const hotfn_env *env)
     hotfn_env filled = hfn_env_fill(env);
     hotfn_image *image = hfn_alloc(&filled, sizeof *image);
 
-    if (!image)
+    if (!image) {
         return NULL;
+    }
     image->env = filled;
     image->info.size = (uint32_t)sizeof image->info;
     hfn_arena_init(&image->arena, &image->env);
@@ -38,24 +39,27 @@ static hotfn_status read_image(hotfn_image **out, hotfn_image *image, hotfn_erro
 
     image->bytes = (hfn_span){ image->file.data, image->file.size, false };
     status = is_pe ? hfn_pe_read(image, err) : hfn_elf_read(image, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         hotfn_image_close(image);
-    else
+    } else {
         *out = image;
+    }
     return status;
 }
 
 hotfn_status hotfn_image_open(hotfn_image **out, const char *path, const hotfn_env *env,
                               hotfn_error *err)
 {
-    if (!out || !path)
+    if (!out || !path) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_image *image = new_image(path, env);
     hotfn_status status;
 
-    if (!image)
+    if (!image) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory to open it");
+    }
     status = hfn_file_open(&image->file, path, &image->env, err);
     if (status != HOTFN_OK) {
         hotfn_image_close(image);
@@ -64,16 +68,18 @@ hotfn_status hotfn_image_open(hotfn_image **out, const char *path, const hotfn_e
     return read_image(out, image, err);
 }
 
-hotfn_status hotfn_image_from_bytes(hotfn_image **out, const void *bytes, uint64_t byte_count,
+hotfn_status hotfn_image_open_bytes(hotfn_image **out, const void *bytes, uint64_t byte_count,
                                     const char *name, const hotfn_env *env, hotfn_error *err)
 {
-    if (!out || (!bytes && byte_count > 0))
+    if (!out || (!bytes && byte_count > 0)) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_image *image = new_image(name ? name : "(memory)", env);
 
-    if (!image)
+    if (!image) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, name, HOTFN_NO_OFFSET, "no memory to open it");
+    }
     image->file.data = bytes;
     image->file.size = byte_count;
     return read_image(out, image, err);
@@ -83,8 +89,9 @@ void hotfn_image_close(hotfn_image *image)
 {
     hotfn_env env;
 
-    if (!image)
+    if (!image) {
         return;
+    }
     env = image->env;
     hfn_file_close(&image->file, &env);
     hfn_arena_finish(&image->arena);
@@ -93,43 +100,49 @@ void hotfn_image_close(hotfn_image *image)
 
 hotfn_status hotfn_image_get_info(const hotfn_image *image, hotfn_image_info *out)
 {
-    if (!image)
+    if (!image) {
         return HOTFN_E_OPTION;
+    }
     return hfn_give(out, &image->info, (uint32_t)sizeof image->info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-uint32_t hotfn_image_section_count(const hotfn_image *image)
+uint32_t hotfn_image_get_section_count(const hotfn_image *image)
 {
     return image ? image->section_count : 0;
 }
 
 hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index, hotfn_section *out)
 {
-    if (!image)
+    if (!image) {
         return HOTFN_E_OPTION;
+    }
 
     const hfn_elf_section *s = hfn_elf_section_at(image, index);
     hotfn_section filled = HOTFN_SECTION_INIT;
 
-    if (!s)
+    if (!s) {
         return HOTFN_E_NOT_FOUND;
+    }
     filled.name = s->name;
     filled.byte_count = s->size;
     filled.file_offset = s->offset;
-    if ((s->flags & HFN_SHF_ALLOC) && hfn_image_rva(image, s->address, &filled.rva))
+    if ((s->flags & HFN_SHF_ALLOC) && hfn_image_rva(image, s->address, &filled.rva)) {
         filled.flags |= HOTFN_SECTION_LOADED;
+    }
     filled.flags |= s->flags & HFN_SHF_EXECINSTR ? HOTFN_SECTION_EXECUTE : 0;
     filled.flags |= s->flags & HFN_SHF_WRITE ? HOTFN_SECTION_WRITE : 0;
     filled.flags |= s->type == HFN_SHT_NOBITS ? HOTFN_SECTION_NO_BYTES : 0;
-    if (s->type != HFN_SHT_NOBITS && hfn_span_has(image->bytes, s->offset, s->file_bytes))
+    if (s->type != HFN_SHT_NOBITS && hfn_span_has(image->bytes, s->offset, s->file_bytes)) {
         filled.file_bytes = s->file_bytes;
+    }
     return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-const uint8_t *hotfn_image_bytes(const hotfn_image *image, uint64_t rva, uint64_t *byte_count)
+const uint8_t *hotfn_image_get_bytes(const hotfn_image *image, uint64_t rva, uint64_t *byte_count)
 {
-    if (!image || !byte_count)
+    if (!image || !byte_count) {
         return NULL;
+    }
 
     hfn_span bytes = hfn_image_span(image, rva);
 
@@ -170,7 +183,7 @@ bool hfn_elf_segment_of_type(const hotfn_image *image, uint32_t type, uint64_t *
     return false;
 }
 
-const char *hotfn_machine_name(uint32_t machine)
+const char *hotfn_machine_get_name(uint32_t machine)
 {
     static const char *const names[] = { "other", "x86", "x86-64", "arm", "arm64" };
 

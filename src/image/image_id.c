@@ -28,8 +28,9 @@ static hfn_span find_build_id(hfn_span notes, uint64_t alignment)
         uint64_t desc_at = align_up(at + 12 + name_bytes, alignment);
         hfn_span name = hfn_span_sub(notes, at + 12, name_bytes);
         hfn_span desc = hfn_span_sub(notes, desc_at, bytes);
-        if (type == HFN_NT_GNU_BUILD_ID && name.size == 4 && memcmp(name.data, "GNU", 4) == 0)
+        if (type == HFN_NT_GNU_BUILD_ID && name.size == 4 && memcmp(name.data, "GNU", 4) == 0) {
             return desc;
+        }
         at = align_up(desc_at + bytes, alignment);
     }
     return (hfn_span){ NULL, 0, false };
@@ -41,13 +42,15 @@ static hfn_span build_id(const hotfn_image *image)
 
     for (uint32_t i = 0; i < image->segment_count && !id.size && !image->debug_only; i++) {
         const hfn_segment *s = &image->segments[i];
-        if (s->type == HFN_PT_NOTE)
+        if (s->type == HFN_PT_NOTE) {
             id = find_build_id(hfn_span_sub(image->bytes, s->offset, s->file_bytes), s->alignment);
+        }
     }
     for (uint32_t i = 0; i < image->section_count && !id.size; i++) {
         const hfn_elf_section *s = &image->sections[i];
-        if (s->type == HFN_SHT_NOTE)
+        if (s->type == HFN_SHT_NOTE) {
             id = find_build_id(hfn_elf_section_bytes(image, s), 4);
+        }
     }
     return id;
 }
@@ -60,16 +63,18 @@ static uint64_t hash_code(const hotfn_image *image)
 
     for (uint32_t i = 0; i < image->code_count; i++) {
         hfn_span bytes = hfn_elf_section_bytes(image, &image->sections[image->code[i].section]);
-        for (uint64_t k = 0; k < bytes.size && left > 0; k++, left--)
+        for (uint64_t k = 0; k < bytes.size && left > 0; k++, left--) {
             hash = (hash ^ bytes.data[k]) * 0x100000001b3u;
+        }
     }
     return hash;
 }
 
 static void put_number(hotfn_image_info *info, uint32_t number)
 {
-    for (uint32_t i = 0; i < 4; i++) /* as the file holds it */
+    for (uint32_t i = 0; i < 4; i++) { /* as the file holds it */
         info->id[info->id_bytes++] = (uint8_t)(number >> (8 * i));
+    }
 }
 
 /* False if the headers tell nothing: a linker that was told to leave the time out writes 0. */
@@ -78,8 +83,9 @@ static bool find_pe_id(hotfn_image *image)
     hotfn_image_info *info = &image->info;
     hfn_pe_pdb pdb;
 
-    if (info->format != HOTFN_FORMAT_PE)
+    if (info->format != HOTFN_FORMAT_PE) {
         return false;
+    }
     if (hfn_pe_pdb_of(image, &pdb)) {
         info->id_kind = HOTFN_ID_PDB;
         info->id_bytes = sizeof pdb.guid;
@@ -98,8 +104,9 @@ void hfn_image_find_id(hotfn_image *image)
     hfn_span id = build_id(image);
     hotfn_image_info *info = &image->info;
 
-    if (find_pe_id(image))
+    if (find_pe_id(image)) {
         return;
+    }
     if (id.size) {
         info->id_kind = HOTFN_ID_BUILD_ID;
         info->id_bytes = id.size < sizeof info->id ? (uint32_t)id.size : (uint32_t)sizeof info->id;
@@ -108,7 +115,8 @@ void hfn_image_find_id(hotfn_image *image)
         uint64_t hash = hash_code(image);
         info->id_kind = HOTFN_ID_CODE_HASH;
         info->id_bytes = 8;
-        for (int i = 0; i < 8; i++) /* most significant byte first, as one reads a number */
+        for (int i = 0; i < 8; i++) { /* most significant byte first, as one reads a number */
             info->id[i] = (uint8_t)(hash >> (56 - 8 * i));
+        }
     }
 }

@@ -36,16 +36,20 @@ static hotfn_status find_headers(hotfn_image *image, hfn_pe_headers *h, hotfn_er
     hfn_span s = image->bytes;
     uint32_t at, signature;
 
-    if (!hfn_span_u32(s, PE_OFFSET_AT, &at))
+    if (!hfn_span_u32(s, PE_OFFSET_AT, &at)) {
         return fail_format(image, err, s.size, "truncated inside its DOS header");
-    if (!hfn_span_u32(s, at, &signature))
+    }
+    if (!hfn_span_u32(s, at, &signature)) {
         return fail_format(image, err, PE_OFFSET_AT, "its PE header lies outside the file");
-    if (signature != 0x4550) /* "PE\0\0" */
+    }
+    if (signature != 0x4550) { /* "PE\0\0" */
         return fail_format(image, err, at,
                            "a DOS program, or an old Windows one (no PE signature here)");
+    }
     h->file_at = (uint64_t)at + 4;
-    if (!hfn_span_has(s, h->file_at, FILE_HEADER_BYTES))
+    if (!hfn_span_has(s, h->file_at, FILE_HEADER_BYTES)) {
         return fail_format(image, err, h->file_at, "truncated inside its PE header");
+    }
     hfn_span_u16(s, h->file_at, &h->machine);
     hfn_span_u16(s, h->file_at + 2, &h->section_count);
     hfn_span_u32(s, h->file_at + 4, &image->pe.time_stamp);
@@ -67,8 +71,9 @@ static void read_directories(hotfn_image *image, hfn_span optional, uint64_t at)
     for (uint32_t i = 0; i < HFN_PE_DIRECTORIES && i < count; i++) {
         hfn_pe_range *d = &image->pe.directories[i];
         if (!hfn_span_u32(optional, at + 4 + 8 * (uint64_t)i, &d->rva) ||
-            !hfn_span_u32(optional, at + 8 + 8 * (uint64_t)i, &d->byte_count))
+            !hfn_span_u32(optional, at + 8 + 8 * (uint64_t)i, &d->byte_count)) {
             break;
+        }
     }
 }
 
@@ -79,21 +84,24 @@ static hotfn_status read_optional(hotfn_image *image, hfn_pe_headers *h, hotfn_e
     uint16_t magic = 0;
 
     hfn_span_u16(s, 0, &magic);
-    if (!s.size || (magic != HFN_PE32 && magic != HFN_PE32_PLUS))
+    if (!s.size || (magic != HFN_PE32 && magic != HFN_PE32_PLUS)) {
         return fail_format(image, err, h->optional_at,
                            "no optional header of a PE32 or PE32+ file: not a linked image");
+    }
     image->word_bytes = magic == HFN_PE32_PLUS ? 8 : 4;
     image->info.bits = image->word_bytes * 8;
     hfn_span_u32(s, 16, &entry);
     if (!hfn_span_word(s, image->word_bytes == 8 ? 24 : 28, image->word_bytes,
                        &image->info.link_base) ||
         !hfn_span_u32(s, 32, &h->section_alignment) || !hfn_span_u32(s, 36, &h->file_alignment) ||
-        !hfn_span_u32(s, 56, &image_bytes) || !hfn_span_u32(s, 60, &h->header_bytes))
+        !hfn_span_u32(s, 56, &image_bytes) || !hfn_span_u32(s, 60, &h->header_bytes)) {
         return fail_format(image, err, h->optional_at, "its optional header is cut short");
+    }
     image->info.loaded_bytes = image_bytes;
-    if (image->info.link_base > (image->word_bytes == 8 ? UINT64_MAX : UINT32_MAX) - image_bytes)
+    if (image->info.link_base > (image->word_bytes == 8 ? UINT64_MAX : UINT32_MAX) - image_bytes) {
         return fail_format(image, err, h->optional_at + 56,
                            "its SizeOfImage reaches beyond the address space");
+    }
     read_directories(image, s, image->word_bytes == 8 ? 108 : 92);
     h->entry = entry;
     return HOTFN_OK;
@@ -101,12 +109,14 @@ static hotfn_status read_optional(hotfn_image *image, hfn_pe_headers *h, hotfn_e
 
 static hotfn_status check_kind(const hotfn_image *image, const hfn_pe_headers *h, hotfn_error *err)
 {
-    if (!(h->characteristics & HFN_PE_EXECUTABLE_IMAGE))
+    if (!(h->characteristics & HFN_PE_EXECUTABLE_IMAGE)) {
         return fail_format(image, err, h->file_at + 18,
                            "its linker marked it as not executable: linking failed");
-    if (h->section_count == 0)
+    }
+    if (h->section_count == 0) {
         return fail_format(image, err, h->file_at + 2,
                            "it has no sections: nothing to count in it");
+    }
     return HOTFN_OK;
 }
 
@@ -140,10 +150,12 @@ static void fill_info(hotfn_image *image, const hfn_pe_headers *h)
     }
     /* Without relocations the loader can put it nowhere else, whatever other flags say. */
     if ((h->characteristics & HFN_PE_RELOCS_STRIPPED) ||
-        image->pe.directories[HFN_PE_RELOCATIONS].byte_count == 0)
+        image->pe.directories[HFN_PE_RELOCATIONS].byte_count == 0) {
         info->flags |= HOTFN_IMAGE_FIXED;
-    if (!image->pe.symbol_entries.size)
+    }
+    if (!image->pe.symbol_entries.size) {
         info->flags |= HOTFN_IMAGE_STRIPPED;
+    }
 }
 
 hotfn_status hfn_pe_read(hotfn_image *image, hotfn_error *err)
@@ -154,8 +166,9 @@ hotfn_status hfn_pe_read(hotfn_image *image, hotfn_error *err)
     if (status != HOTFN_OK || (status = read_optional(image, &h, err)) != HOTFN_OK ||
         (status = check_kind(image, &h, err)) != HOTFN_OK ||
         (status = hfn_pe_read_sections(image, &h, err)) != HOTFN_OK ||
-        (status = hfn_address_index(image, err)) != HOTFN_OK)
+        (status = hfn_address_index(image, err)) != HOTFN_OK) {
         return status;
+    }
     fill_info(image, &h);
     hfn_image_find_id(image);
     return HOTFN_OK;

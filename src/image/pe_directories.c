@@ -23,8 +23,9 @@ hfn_span hfn_pe_directory(const hotfn_image *image, uint32_t index, uint64_t *rv
     hfn_span bytes = hfn_image_span(image, d->rva);
 
     *rva = d->rva;
-    if (d->rva == 0 || d->byte_count == 0)
+    if (d->rva == 0 || d->byte_count == 0) {
         return (hfn_span){ NULL, 0, false };
+    }
     return hfn_span_sub(bytes, 0, d->byte_count < bytes.size ? d->byte_count : bytes.size);
 }
 
@@ -43,8 +44,9 @@ static hfn_span debug_data(const hotfn_image *image, hfn_span directory, uint64_
     hfn_span_u32(directory, at + 16, &bytes);
     hfn_span_u32(directory, at + 20, &rva);
     hfn_span_u32(directory, at + 24, &offset);
-    if (offset)
+    if (offset) {
         return hfn_span_sub(image->bytes, offset, bytes);
+    }
     return hfn_span_sub(hfn_image_span(image, rva), 0, bytes);
 }
 
@@ -56,8 +58,9 @@ static bool read_codeview(hfn_span s, hfn_pe_pdb *out)
     const char *path;
     uint32_t signature = 0;
 
-    if (!hfn_span_u32(s, 0, &signature) || signature != 0x53445352 || !hfn_span_has(s, 4, 20))
+    if (!hfn_span_u32(s, 0, &signature) || signature != 0x53445352 || !hfn_span_has(s, 4, 20)) {
         return false;
+    }
     memcpy(out->guid, s.data + 4, sizeof out->guid);
     hfn_span_u32(s, 20, &out->age);
     path = hfn_span_string(s, 24);
@@ -90,8 +93,9 @@ void hfn_pe_find_symtab(hotfn_image *image)
     uint64_t bytes = (uint64_t)image->pe.symbol_count * SYMBOL_BYTES;
     uint32_t name_bytes;
 
-    if (begin == 0)
+    if (begin == 0) {
         return;
+    }
     if (!hfn_span_has(image->bytes, begin, bytes) ||
         !hfn_span_u32(image->bytes, begin + bytes, &name_bytes) ||
         !hfn_span_has(image->bytes, begin + bytes, name_bytes)) {

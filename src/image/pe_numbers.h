@@ -14,9 +14,9 @@ enum {
 };
 
 enum { /* file header, Characteristics */
-    HFN_PE_RELOCS_STRIPPED = 1,
-    HFN_PE_EXECUTABLE_IMAGE = 2,
-    HFN_PE_DLL = 0x2000,
+       HFN_PE_RELOCS_STRIPPED = 1,
+       HFN_PE_EXECUTABLE_IMAGE = 2,
+       HFN_PE_DLL = 0x2000,
 };
 
 #define HFN_PE_SECTION_EXECUTE 0x20000000u
@@ -25,13 +25,13 @@ enum { /* file header, Characteristics */
 enum { HFN_PE_DEBUG_CODEVIEW = 2 };
 
 enum { /* base relocations: the high four bits of an entry */
-    HFN_PE_RELOC_HIGH = 1,
-    HFN_PE_RELOC_LOW = 2,
-    HFN_PE_RELOC_HIGHLOW = 3,
-    HFN_PE_RELOC_HIGHADJ = 4,
-    HFN_PE_RELOC_ARM_MOV32 = 5,
-    HFN_PE_RELOC_THUMB_MOV32 = 7,
-    HFN_PE_RELOC_DIR64 = 10,
+       HFN_PE_RELOC_HIGH = 1,
+       HFN_PE_RELOC_LOW = 2,
+       HFN_PE_RELOC_HIGHLOW = 3,
+       HFN_PE_RELOC_HIGHADJ = 4,
+       HFN_PE_RELOC_ARM_MOV32 = 5,
+       HFN_PE_RELOC_THUMB_MOV32 = 7,
+       HFN_PE_RELOC_DIR64 = 10,
 };
 
 #endif

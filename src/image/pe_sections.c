@@ -25,8 +25,9 @@ static const char *long_name(const hotfn_image *image, const char *digits)
     uint64_t offset = 0;
 
     for (; *digits; digits++) {
-        if (*digits < '0' || *digits > '9')
+        if (*digits < '0' || *digits > '9') {
             return NULL;
+        }
         offset = offset * 10 + (uint64_t)(*digits - '0');
     }
     return hfn_span_name(image->pe.symbol_names, offset);
@@ -37,8 +38,9 @@ static const char *name_of(hotfn_image *image, uint64_t at)
     const char *raw = (const char *)image->bytes.data + at, *name = NULL;
     char *copy = hfn_arena_copy(&image->arena, raw, strnlen(raw, NAME_BYTES));
 
-    if (copy && copy[0] == '/' && copy[1])
+    if (copy && copy[0] == '/' && copy[1]) {
         name = long_name(image, copy + 1);
+    }
     return name ? name : copy;
 }
 
@@ -59,12 +61,15 @@ static header read_header(const hotfn_image *image, uint64_t at)
  * begin at a sector, as long as pages are the unit. */
 static void adjust(header *h, const hfn_pe_headers *headers)
 {
-    if (h->memory_bytes == 0)
+    if (h->memory_bytes == 0) {
         h->memory_bytes = h->file_bytes;
-    if (headers->section_alignment >= PAGE_BYTES)
+    }
+    if (headers->section_alignment >= PAGE_BYTES) {
         h->offset &= ~(uint32_t)(SECTOR_BYTES - 1);
-    if (h->offset == 0)
+    }
+    if (h->offset == 0) {
         h->file_bytes = 0;
+    }
 }
 
 static hotfn_status check_header(const hotfn_image *image, const header *h, uint64_t lowest,
@@ -72,18 +77,21 @@ static hotfn_status check_header(const hotfn_image *image, const header *h, uint
 {
     const char *path = image->info.path;
 
-    if (h->rva < lowest)
+    if (h->rva < lowest) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, h->at + 12,
                         "a section at RVA 0x%x overlaps what is before it, which ends at 0x%llx",
                         h->rva, (unsigned long long)lowest);
-    if (h->rva > image->info.loaded_bytes || h->memory_bytes > image->info.loaded_bytes - h->rva)
+    }
+    if (h->rva > image->info.loaded_bytes || h->memory_bytes > image->info.loaded_bytes - h->rva) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, h->at + 8,
                         "a section of 0x%x bytes at RVA 0x%x reaches beyond its SizeOfImage",
                         h->memory_bytes, h->rva);
-    if (h->file_bytes && !hfn_span_has(image->bytes, h->offset, h->file_bytes))
+    }
+    if (h->file_bytes && !hfn_span_has(image->bytes, h->offset, h->file_bytes)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, h->offset,
                         "truncated: a section needs %u bytes from here, the file ends at %llu",
                         h->file_bytes, (unsigned long long)image->bytes.size);
+    }
     return HOTFN_OK;
 }
 
@@ -125,14 +133,17 @@ static hotfn_status read_table(hotfn_image *image, const hfn_pe_headers *headers
         adjust(&h, headers);
         hotfn_status status = check_header(image, &h, lowest, err);
         const char *name = status == HOTFN_OK ? name_of(image, at) : NULL;
-        if (status != HOTFN_OK)
+        if (status != HOTFN_OK) {
             return status;
-        if (!name)
+        }
+        if (!name) {
             return hfn_image_no_memory(image, err);
+        }
         image->sections[i] = section_of(image, &h, name);
         image->section_count = i + 1;
-        if (h.memory_bytes == 0)
+        if (h.memory_bytes == 0) {
             continue;
+        }
         add_load(image, h.rva, h.memory_bytes, h.offset, h.file_bytes);
         lowest = (uint64_t)h.rva + h.memory_bytes;
     }
@@ -145,21 +156,25 @@ hotfn_status hfn_pe_read_sections(hotfn_image *image, const hfn_pe_headers *head
     uint64_t table_at = headers->optional_at + headers->optional_bytes;
     uint32_t count = headers->section_count;
 
-    if (!hfn_span_has(image->bytes, table_at, (uint64_t)count * ENTRY_BYTES))
+    if (!hfn_span_has(image->bytes, table_at, (uint64_t)count * ENTRY_BYTES)) {
         return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, table_at,
                         "%u section headers lie outside the file: it is truncated or damaged",
                         count);
+    }
     if (headers->header_bytes > image->bytes.size ||
-        headers->header_bytes > image->info.loaded_bytes)
+        headers->header_bytes > image->info.loaded_bytes) {
         return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, headers->optional_at + 60,
                         "its SizeOfHeaders (%u) is larger than the file or the image",
                         headers->header_bytes);
+    }
     image->sections = hfn_arena_alloc(&image->arena, count * sizeof *image->sections);
     image->loads = hfn_arena_alloc(&image->arena, (count + 1u) * sizeof *image->loads);
-    if (!image->sections || !image->loads)
+    if (!image->sections || !image->loads) {
         return hfn_image_no_memory(image, err);
+    }
     hfn_pe_find_symtab(image);
-    if (headers->header_bytes)
+    if (headers->header_bytes) {
         add_load(image, 0, headers->header_bytes, 0, headers->header_bytes);
+    }
     return read_table(image, headers, table_at, err);
 }

@@ -12,13 +12,15 @@ static hotfn_status add_bytes(hotfn_live *live, const char *bytes, uint64_t byte
     uint64_t room = hfn_live_section_bytes(live, HFN_SECTION_STRINGS) - live->string_bytes;
     hotfn_status status;
 
-    if (byte_count > room)
+    if (byte_count > room) {
         return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
                         "the record has no room for more names");
+    }
     status = hfn_live_allocate(live, HFN_SECTION_STRINGS, live->string_bytes + byte_count,
                                &live->string_bytes_there, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     memcpy(hfn_live_section(live, HFN_SECTION_STRINGS) + live->string_bytes, bytes, byte_count);
     *offset = (uint32_t)live->string_bytes;
     live->string_bytes += byte_count;
@@ -32,8 +34,9 @@ static hotfn_status add_text(hotfn_live *live, const char *text, uint32_t *offse
     uint32_t end;
 
     *offset = 0;
-    if (!text || !text[0])
+    if (!text || !text[0]) {
         return HOTFN_OK;
+    }
     status = add_bytes(live, text, strlen(text) + 1, offset, err);
     return status == HOTFN_OK ? add_bytes(live, "", 1, &end, err) : status;
 }
@@ -42,8 +45,9 @@ static uint64_t list_bytes(const char *names)
 {
     const char *at = names;
 
-    while (at[0])
+    while (at[0]) {
         at += strlen(at) + 1;
+    }
     return (uint64_t)(at - names) + 1; /* the empty one too */
 }
 
@@ -78,8 +82,9 @@ static hotfn_status strategy_offset(hotfn_live *live, const char *text, uint32_t
     hotfn_status status;
 
     *offset = 0;
-    if (!text || !text[0] || find_known(live->strategies, text, offset))
+    if (!text || !text[0] || find_known(live->strategies, text, offset)) {
         return HOTFN_OK;
+    }
     for (uint32_t i = 0; i < HFN_KNOWN_TEXTS; i++) {
         const hfn_known_text *k = &live->strategies[i];
 
@@ -89,8 +94,9 @@ static hotfn_status strategy_offset(hotfn_live *live, const char *text, uint32_t
         }
     }
     status = add_text(live, text, offset, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         remember(live->strategies, &live->next_strategy, text, *offset);
+    }
     return status;
 }
 
@@ -107,8 +113,9 @@ static hotfn_status reason_number(hotfn_live *live, const char *name, const char
     hotfn_status status;
 
     *number = 0;
-    if (!name || !name[0] || find_known(live->reasons, name, number))
+    if (!name || !name[0] || find_known(live->reasons, name, number)) {
         return HOTFN_OK;
+    }
     for (uint32_t i = 1; i < HFN_REASON_CAPACITY; i++) {
         uint32_t known = hfn_get32(reason_entry(live, i) + HFN_REASON_NAME);
 
@@ -120,9 +127,10 @@ static hotfn_status reason_number(hotfn_live *live, const char *name, const char
             return HOTFN_OK;
         }
     }
-    if (free_one == 0)
+    if (free_one == 0) {
         return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
                         "the record has no room for more reasons");
+    }
     status = hotfn_live_set_reason(live, free_one, name, text);
     *number = free_one;
     remember(live->reasons, &live->next_reason, name, free_one);
@@ -145,22 +153,27 @@ static void forget_reasons(hotfn_live *live)
 hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, const char *name,
                                    const char *text)
 {
-    if (!live || !name || !text)
+    if (!live || !name || !text) {
         return HOTFN_E_OPTION;
+    }
 
     uint32_t name_at, text_at;
     hotfn_status status;
     uint8_t *entry;
 
-    if (live->fd < 0)
+    if (live->fd < 0) {
         return HOTFN_E_STATE;
-    if (reason == 0 || reason >= HFN_REASON_CAPACITY)
+    }
+    if (reason == 0 || reason >= HFN_REASON_CAPACITY) {
         return HOTFN_E_LIMIT;
+    }
     status = add_text(live, name, &name_at, NULL);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = add_text(live, text, &text_at, NULL);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
+    }
     entry = reason_entry(live, reason);
     hfn_shared_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
     hfn_shared_put32(entry + HFN_REASON_TEXT, text_at);
@@ -187,8 +200,9 @@ static bool is_wanted(const hotfn_record_function *f)
 
 static uint32_t take_slot(hotfn_live *live, const hotfn_record_function *f)
 {
-    if (!is_wanted(f) || live->slot_count >= hfn_live_slot_capacity(live))
+    if (!is_wanted(f) || live->slot_count >= hfn_live_slot_capacity(live)) {
         return HOTFN_NO_SLOT;
+    }
     return live->slot_count++;
 }
 
@@ -198,10 +212,12 @@ static void put_timing(hotfn_live *live, uint32_t index, uint32_t flags, uint32_
     const hotfn_time_header *h = hfn_live_time_header(live);
     uint32_t mode = HOTFN_TIMING_COUNT_ONLY, reason = HOTFN_VERDICT_TIMING_REASON(flags);
 
-    if (!h || slot == HOTFN_NO_SLOT)
+    if (!h || slot == HOTFN_NO_SLOT) {
         return;
-    if (flags & HOTFN_VERDICT_TIMED)
+    }
+    if (flags & HOTFN_VERDICT_TIMED) {
         mode = h->flags & HOTFN_TIMING_SAMPLED ? HOTFN_TIMING_SAMPLE : HOTFN_TIMING_FULL;
+    }
     hfn_shared_put32(hfn_live_section(live, HFN_SECTION_TIMING_STATES) + (uint64_t)index * 4,
                      HFN_TIMING_WORD(mode, reason));
 }
@@ -216,12 +232,15 @@ static hotfn_status put_function(hotfn_live *live, const hotfn_record_function *
     bool out_of_slots = is_wanted(f) && slot == HOTFN_NO_SLOT;
     hotfn_status status = put_names(live, f, &name, err);
 
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = strategy_offset(live, f->strategy, &strategy, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = reason_number(live, f->reason, f->reason_text, &reason, err);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
+    }
     hfn_put64(at + HFN_FUNCTION_RVA, f->rva);
     hfn_put64(at + HFN_FUNCTION_SIZE, f->byte_count);
     hfn_put32(at + HFN_FUNCTION_NAME, name);
@@ -245,9 +264,10 @@ static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *s
     uint64_t capacity = live->layout.sections[HFN_SECTION_FUNCTIONS].elements;
     hotfn_status status;
 
-    if (count > capacity - first)
+    if (count > capacity - first) {
         return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
                         "the record has no room for %u more functions", count);
+    }
     status = hfn_live_allocate(live, HFN_SECTION_FUNCTIONS,
                                (uint64_t)(first + count) * HFN_FUNCTION_BYTES,
                                &live->function_bytes_there, err);
@@ -256,8 +276,9 @@ static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *s
         source->get(source->user, i, &f);
         status = put_function(live, &f, first + i, err);
     }
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         live->function_count += count;
+    }
     return status;
 }
 
@@ -266,27 +287,33 @@ static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *s
 hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module, const uint32_t *functions,
                                     uint32_t count)
 {
-    if (!live || (!functions && count > 0))
+    if (!live || (!functions && count > 0)) {
         return HOTFN_E_OPTION;
+    }
 
     uint32_t first, function_count, slot;
     uint8_t *entry, *slots, *is_dealt;
 
-    if (live->fd < 0)
+    if (live->fd < 0) {
         return HOTFN_E_STATE;
-    if (!hfn_live_module(live, module, &entry, &first, &function_count))
+    }
+    if (!hfn_live_module(live, module, &entry, &first, &function_count)) {
         return HOTFN_E_NOT_FOUND;
-    if (function_count == 0)
+    }
+    if (function_count == 0) {
         return HOTFN_OK;
+    }
     is_dealt = hfn_alloc(&live->env, function_count);
-    if (!is_dealt)
+    if (!is_dealt) {
         return HOTFN_E_NO_MEMORY;
+    }
     slots = hfn_live_section(live, HFN_SECTION_SLOTS) + (uint64_t)first * 4;
     slot = hfn_get32(entry + HFN_MODULE_FIRST_SLOT);
     for (uint64_t n = 0; n < (uint64_t)count + function_count; n++) {
         uint64_t i = n < count ? functions[n] : n - count;
-        if (i >= function_count || is_dealt[i] || hfn_get32(slots + i * 4) == HOTFN_NO_SLOT)
+        if (i >= function_count || is_dealt[i] || hfn_get32(slots + i * 4) == HOTFN_NO_SLOT) {
             continue;
+        }
         is_dealt[i] = 1;
         hfn_put32(slots + i * 4, slot++);
     }
@@ -340,15 +367,18 @@ hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *mo
     hotfn_status status;
     uint8_t *at;
 
-    if (live->fd < 0 || !hfn_take_options(&m, sizeof m, module))
+    if (live->fd < 0 || !hfn_take_options(&m, sizeof m, module)) {
         return hfn_fail(err, HOTFN_E_STATE, live->path, HOTFN_NO_OFFSET,
                         "only who made a record adds modules to it");
-    if (live->module_count >= live->layout.sections[HFN_SECTION_MODULES].elements)
+    }
+    if (live->module_count >= live->layout.sections[HFN_SECTION_MODULES].elements) {
         return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
                         "the record has no room for more modules");
+    }
     status = add_text(live, m.path, &path, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     at = hfn_live_section(live, HFN_SECTION_MODULES) +
          (uint64_t)live->module_count * HFN_MODULE_BYTES;
     put_module(at, &m, path);
@@ -381,8 +411,9 @@ hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *
                                    const hotfn_record_function *functions, uint32_t *index,
                                    hotfn_error *err)
 {
-    if (!live || !module || !index || (!functions && module->function_count > 0))
+    if (!live || !module || !index || (!functions && module->function_count > 0)) {
         return hfn_fail_null(err, __func__);
+    }
 
     hfn_function_source source = { copy_function, (void *)(uintptr_t)functions };
 

@@ -19,8 +19,9 @@ void hfn_live_begin_budget(hotfn_live *live, const hotfn_live_options *o)
 {
     hotfn_budget_header *h = hfn_live_budget(live);
 
-    if (!h)
+    if (!h) {
         return;
+    }
     h->share_ppm = o->budget_ppm;
     h->change_capacity = HFN_BUDGET_CHANGES;
 }
@@ -65,8 +66,9 @@ bool hfn_live_timed_ends(const hotfn_live *live, uint32_t row, uint64_t *ticks, 
                   (uint64_t)row * live->layout.row_bytes;
     hfn_time_state state;
 
-    if (pread(live->fd, &state, sizeof state, (off_t)at) != (ssize_t)sizeof state)
+    if (pread(live->fd, &state, sizeof state, (off_t)at) != (ssize_t)sizeof state) {
         return false;
+    }
     *ticks = state.timed > state.passed_by ? state.timed - state.passed_by : 0;
     *ends = state.ends;
     return true;
@@ -88,11 +90,13 @@ void hfn_live_note_change(hotfn_live *live, const hotfn_budget_change *change)
     uint32_t word = hfn_shared_get32(state) & ~HOTFN_BUDGET_LEVEL;
 
     word |= change->to | (change->to == HOTFN_BUDGET_UNHOOKED ? HOTFN_BUDGET_AT_LEAST : 0);
-    if (change->from == HOTFN_BUDGET_TIMED)
+    if (change->from == HOTFN_BUDGET_TIMED) {
         word |= HOTFN_BUDGET_REDUCED;
+    }
     hfn_shared_put32(state, word);
-    if (h->change_count < h->change_capacity)
+    if (h->change_count < h->change_capacity) {
         changes[h->change_count] = *change;
+    }
     /* last: who sees the count sees the change */
     __atomic_store_n(&h->change_count, h->change_count + 1, __ATOMIC_RELEASE);
 }
@@ -102,8 +106,9 @@ uint64_t hfn_budget_used_bytes(const uint8_t *section, uint64_t byte_count)
     hotfn_budget_header h;
     uint64_t room, count;
 
-    if (byte_count < sizeof h)
+    if (byte_count < sizeof h) {
         return 0;
+    }
     memcpy(&h, section, sizeof h);
     room = (byte_count - sizeof h) / sizeof(hotfn_budget_change);
     count = h.change_count < h.change_capacity ? h.change_count : h.change_capacity;

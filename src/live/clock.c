@@ -38,11 +38,13 @@ uint64_t hfn_clock_measure(const hfn_clock *clock)
 {
     uint64_t ticks = clock->start_ticks, raw_ns = clock->start_raw_ns;
 
-    if (clock->kind == HOTFN_CLOCK_MONOTONIC)
+    if (clock->kind == HOTFN_CLOCK_MONOTONIC) {
         return 1000000000;
+    }
     read_both(clock->kind, &ticks, &raw_ns);
-    if (raw_ns <= clock->start_raw_ns || ticks <= clock->start_ticks)
+    if (raw_ns <= clock->start_raw_ns || ticks <= clock->start_ticks) {
         return clock->ticks_per_second;
+    }
     return (uint64_t)((double)(ticks - clock->start_ticks) * 1e9 /
                       (double)(raw_ns - clock->start_raw_ns));
 }
@@ -54,8 +56,9 @@ static uint64_t resolution_of(uint32_t kind)
     for (int i = 0; i < 200; i++) {
         uint64_t before = hfn_clock_read(kind), after = hfn_clock_read(kind);
 
-        if (after > before && after - before < least)
+        if (after > before && after - before < least) {
             least = after - before;
+        }
     }
     return least == UINT64_MAX ? 1 : least;
 }

@@ -3,8 +3,8 @@
  * checked against the real size of the file.  Nothing behind the header is looked at here. */
 #include "live/layout.h"
 
-#include "base/status.h"
 #include "base/crc32c.h"
+#include "base/status.h"
 
 #include <inttypes.h>
 
@@ -68,8 +68,9 @@ static uint32_t section_count(const hfn_layout *layout)
 {
     uint32_t count = 0;
 
-    for (uint32_t type = 1; type < HFN_SECTION_TYPES; type++)
+    for (uint32_t type = 1; type < HFN_SECTION_TYPES; type++) {
         count += layout->sections[type].type != 0;
+    }
     return count;
 }
 
@@ -136,23 +137,28 @@ void hfn_header_seal(uint8_t *header)
 
 static hotfn_status check_identity(hfn_span head, const char *path, hotfn_error *err)
 {
-    if (head.size < 8 || memcmp(head.data, HFN_RECORD_MAGIC, 8) != 0)
+    if (head.size < 8 || memcmp(head.data, HFN_RECORD_MAGIC, 8) != 0) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, 0, "this is no hotfn record (.hfr)%s",
                         head.size == 0 ? ": the file is empty" : "");
-    if (head.size < HFN_HEADER_BYTES)
+    }
+    if (head.size < HFN_HEADER_BYTES) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, head.size,
                         "the record is cut: its header has %d bytes", HFN_HEADER_BYTES);
-    if (hfn_get32(head.data + HFN_AT_ENDIAN) == HFN_SWAP32(HFN_RECORD_ENDIAN))
+    }
+    if (hfn_get32(head.data + HFN_AT_ENDIAN) == HFN_SWAP32(HFN_RECORD_ENDIAN)) {
         return hfn_fail(err, HOTFN_E_MISMATCH, path, HFN_AT_ENDIAN,
                         "the record was written with the other byte order, which this version "
                         "does not read");
-    if (hfn_get32(head.data + HFN_AT_ENDIAN) != HFN_RECORD_ENDIAN)
+    }
+    if (hfn_get32(head.data + HFN_AT_ENDIAN) != HFN_RECORD_ENDIAN) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_ENDIAN, "the record's header is damaged");
-    if (hfn_get32(head.data + HFN_AT_MAJOR) != HFN_RECORD_MAJOR)
+    }
+    if (hfn_get32(head.data + HFN_AT_MAJOR) != HFN_RECORD_MAJOR) {
         return hfn_fail(err, HOTFN_E_MISMATCH, path, HFN_AT_MAJOR,
                         "the record has format version %u, this hotfn reads version %u: use the "
                         "hotfn that wrote it",
                         hfn_get32(head.data + HFN_AT_MAJOR), HFN_RECORD_MAJOR);
+    }
     return HOTFN_OK;
 }
 
@@ -172,15 +178,17 @@ static hotfn_status take_entry(hfn_layout *out, const hfn_section *s, uint64_t w
 {
     uint32_t size = hfn_section_element_bytes(s->type);
 
-    if (s->type == 0 || s->type >= HFN_SECTION_TYPES)
+    if (s->type == 0 || s->type >= HFN_SECTION_TYPES) {
         return s->flags & HFN_SECTION_CRITICAL
                    ? hfn_fail(err, HOTFN_E_MISMATCH, path, where,
                               "a newer hotfn wrote section %u, which this one must not ignore",
                               s->type)
                    : HOTFN_OK;
+    }
     if (out->sections[s->type].type != 0 || s->element_bytes != size ||
-        (size && s->elements > s->bytes / size))
+        (size && s->elements > s->bytes / size)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, where, "section %u makes no sense", s->type);
+    }
     out->sections[s->type] = *s;
     return HOTFN_OK;
 }
@@ -199,13 +207,15 @@ static bool table_is_whole(hfn_span head, uint64_t *table_bytes)
 static hotfn_status check_sums(hfn_span head, uint64_t table_bytes, const char *path,
                                hotfn_error *err)
 {
-    if (hfn_get32(head.data + HFN_AT_STATIC_CRC) != static_crc(head.data, (uint32_t)table_bytes))
+    if (hfn_get32(head.data + HFN_AT_STATIC_CRC) != static_crc(head.data, (uint32_t)table_bytes)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_STATIC_CRC,
                         "the record's header is damaged (checksum)");
+    }
     if (hfn_get32(head.data + HFN_AT_KIND) == HFN_KIND_FINISHED &&
-        hfn_get32(head.data + HFN_AT_MUTABLE_CRC) != mutable_crc(head.data))
+        hfn_get32(head.data + HFN_AT_MUTABLE_CRC) != mutable_crc(head.data)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_MUTABLE_CRC,
                         "the record's header is damaged (second checksum)");
+    }
     return HOTFN_OK;
 }
 
@@ -219,13 +229,15 @@ static hotfn_status read_table(hfn_layout *out, hfn_span head, uint64_t table_by
     for (uint64_t at = HFN_HEADER_BYTES; at < HFN_HEADER_BYTES + table_bytes; at += entry_bytes) {
         get_entry(head.data + at, &s);
         status = take_entry(out, &s, at, path, err);
-        if (status != HOTFN_OK)
+        if (status != HOTFN_OK) {
             return status;
-        if (s.offset > file_bytes || s.bytes > file_bytes - s.offset)
+        }
+        if (s.offset > file_bytes || s.bytes > file_bytes - s.offset) {
             return hfn_fail(err, HOTFN_E_FORMAT, path, file_bytes,
                             "the record is cut: %" PRIu64 " bytes at %" PRIu64
                             " are not all there (hotfn repair saves what is left)",
                             s.bytes, s.offset);
+        }
     }
     return HOTFN_OK;
 }
@@ -236,14 +248,17 @@ hotfn_status hfn_header_read(hfn_layout *out, hfn_span head, uint64_t file_bytes
     hotfn_status status = check_identity(head, path, err);
     uint64_t table_bytes;
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
-    if (!table_is_whole(head, &table_bytes))
+    }
+    if (!table_is_whole(head, &table_bytes)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_SECTION_COUNT,
                         "the record's table of sections is damaged");
+    }
     status = tolerant ? HOTFN_OK : check_sums(head, table_bytes, path, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     memset(out, 0, sizeof *out);
     out->kind = hfn_get32(head.data + HFN_AT_KIND);
     out->row_bytes = hfn_get32(head.data + HFN_AT_ROW_BYTES);

@@ -15,9 +15,9 @@
 #include "base/span.h"
 
 #include <hotfn/lowlevel/budget.h>
-#include <hotfn/record.h>
 #include <hotfn/lowlevel/live.h>
 #include <hotfn/lowlevel/timing.h>
+#include <hotfn/record.h>
 #include <string.h>
 
 #define HFN_RECORD_MAGIC "\x89HFN\r\n\x1a\n"

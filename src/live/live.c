@@ -44,8 +44,9 @@ uint8_t *hfn_live_section(const hotfn_live *live, uint32_t type)
     const hfn_section *s = live->layout.sections;
     uint64_t tail = s[HFN_SECTION_FUNCTIONS].offset;
 
-    if (type == HFN_SECTION_ROWS)
+    if (type == HFN_SECTION_ROWS) {
         return live->rows;
+    }
     return s[type].offset >= tail ? live->tail + (s[type].offset - tail)
                                   : live->base + s[type].offset;
 }
@@ -102,8 +103,9 @@ static uint64_t put_meta(uint8_t *out, const meta_text *texts, size_t count)
         for (int k = 0; k < 2; k++) {
             size_t length = strlen(both[k]) + 1;
 
-            if (out)
+            if (out) {
                 memcpy(out + bytes, both[k], length);
+            }
             bytes += length;
         }
     }
@@ -114,8 +116,9 @@ static void make_uuid(uint8_t out[16])
 {
     uint64_t fallback[2] = { hfn_os_wall_ns(), (uint64_t)getpid() };
 
-    if (getrandom(out, 16, GRND_NONBLOCK) != 16)
+    if (getrandom(out, 16, GRND_NONBLOCK) != 16) {
         memcpy(out, fallback, 16);
+    }
     out[6] = (uint8_t)((out[6] & 0x0f) | 0x40); /* RFC 4122: version 4 */
     out[8] = (uint8_t)((out[8] & 0x3f) | 0x80);
 }
@@ -147,30 +150,34 @@ static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_er
     };
     hotfn_status status;
 
-    snprintf(tool, sizeof tool, "hotfn %s", hotfn_version());
+    snprintf(tool, sizeof tool, "hotfn %s", hotfn_get_version());
     status = hfn_live_place(&live->layout, o, put_meta(NULL, texts, HFN_COUNT_OF(texts)), err);
     if (status == HOTFN_OK && o->durable_path) {
         size_t bytes = strlen(o->durable_path) + 1;
 
         live->is_durable = true;
         live->path = hfn_alloc(&live->env, bytes);
-        if (!live->path)
+        if (!live->path) {
             return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        }
         memcpy(live->path, o->durable_path, bytes);
         status = hfn_live_make_durable(live, err);
     } else if (status == HOTFN_OK) {
         status = hfn_live_make_memory(live, err);
     }
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hfn_live_map(live, live->fd, live->path, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hfn_live_allocate(live, HFN_SECTION_STRINGS, 2, &live->string_bytes_there, err);
+    }
     if (status == HOTFN_OK) {
         put_first_words(live, texts, HFN_COUNT_OF(texts));
         hfn_live_begin_times(live, o);
         hfn_live_begin_budget(live, o);
-    } else if (live->is_durable && live->fd >= 0)
+    } else if (live->is_durable && live->fd >= 0) {
         unlink(live->path);
+    }
     return status;
 }
 
@@ -189,21 +196,25 @@ static hotfn_live *new_live(const hotfn_env *env)
 hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *options,
                                const hotfn_env *env, hotfn_error *err)
 {
-    if (!out)
+    if (!out) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_live_options o;
     hotfn_status status;
     hotfn_live *live;
 
-    if (!hfn_take_options(&o, sizeof o, options) || o.flags != 0)
+    if (!hfn_take_options(&o, sizeof o, options) || o.flags != 0) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown record option");
-    if (o.timing && !HFN_CAN_TIME)
+    }
+    if (o.timing && !HFN_CAN_TIME) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "calls cannot be timed on this CPU yet: count them (--mode count)");
+    }
     live = new_live(env);
-    if (!live)
+    if (!live) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a record");
+    }
     status = make(live, &o, err);
     if (status != HOTFN_OK) {
         hotfn_live_close(live);
@@ -222,35 +233,41 @@ static hotfn_status join_file(hotfn_live *live, int fd, const char *path, hotfn_
     hotfn_status status;
     ssize_t n;
 
-    if (fstat(fd, &file) != 0)
+    if (fstat(fd, &file) != 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
                         strerror(errno));
+    }
     n = pread(fd, head, sizeof head, 0);
-    if (n < 0)
+    if (n < 0) {
         return hfn_fail(err, HOTFN_E_IO, path, 0, "cannot be read: %s", strerror(errno));
+    }
     status = hfn_header_read(&live->layout, (hfn_span){ head, (uint64_t)n, false },
                              (uint64_t)file.st_size, false, path, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
-    if (!hfn_live_placed_alike(&live->layout))
+    }
+    if (!hfn_live_placed_alike(&live->layout)) {
         return hfn_fail(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
                         "is no live record of this version of hotfn");
+    }
     return hfn_live_map(live, fd, path, err);
 }
 
 hotfn_status hotfn_live_join(hotfn_live **out, const char *path, const hotfn_env *env,
                              hotfn_error *err)
 {
-    if (!out || !path)
+    if (!out || !path) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_live *live;
     hotfn_status status;
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
 
-    if (fd < 0)
+    if (fd < 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be opened: %s",
                         strerror(errno));
+    }
     live = new_live(env);
     status = live ? join_file(live, fd, path, err)
                   : hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
@@ -267,21 +284,25 @@ void hotfn_live_close(hotfn_live *live)
 {
     hotfn_env env;
 
-    if (!live)
+    if (!live) {
         return;
+    }
     env = live->env;
     hfn_live_unmap(live);
-    if (live->fd >= 0)
+    if (live->fd >= 0) {
         close(live->fd);
-    if (live->path)
+    }
+    if (live->path) {
         hfn_free(&env, live->path, strlen(live->path) + 1);
+    }
     hfn_free(&env, live, sizeof *live);
 }
 
 int32_t hotfn_live_fd(const hotfn_live *live)
 {
-    if (!live)
+    if (!live) {
         return -1;
+    }
     return live->fd;
 }
 
@@ -300,8 +321,9 @@ hotfn_counter_memory hfn_live_rows_memory(const hotfn_live *live)
 
 hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out)
 {
-    if (!live)
+    if (!live) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_counter_memory memory = hfn_live_rows_memory(live);
 
@@ -311,7 +333,8 @@ hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out)
 
 void hotfn_live_set_pid(hotfn_live *live, uint32_t pid)
 {
-    if (!live)
+    if (!live) {
         return;
+    }
     hfn_shared_put32(live->base + HFN_AT_PID, pid);
 }

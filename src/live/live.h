@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "live/clock.h"
-#include "live/time_row.h"
 #include "live/layout.h"
+#include "live/time_row.h"
 #include "records/pack.h"
 
 #define HFN_KNOWN_TEXTS 16u

@@ -3,8 +3,8 @@
  * that nobody can cut any more, or a durable file whose blocks are allocated before anybody writes
  * there, since a full disk would otherwise kill the target (SIGBUS). */
 #include "base/status.h"
-#include "os/os.h"
 #include "live/live.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,10 +53,12 @@ static uint32_t choose_threads(const hotfn_live_options *o, uint64_t row_bytes)
                                      : ROW_ADDRESS_BYTES) /
                     row_bytes;
 
-    if (o->thread_capacity)
+    if (o->thread_capacity) {
         return o->thread_capacity;
-    if (most > DEFAULT_THREADS)
+    }
+    if (most > DEFAULT_THREADS) {
         return DEFAULT_THREADS;
+    }
     return most > FEWEST_THREADS ? (uint32_t)most : FEWEST_THREADS;
 }
 
@@ -87,17 +89,20 @@ static uint64_t row_bytes_of(uint64_t slots, const hfn_time_sizes *time)
 static void place_times(hfn_layout *out, const hfn_time_sizes *time, uint32_t threads,
                         uint32_t functions)
 {
-    if (!time->is_timed)
+    if (!time->is_timed) {
         return;
+    }
     place(out, HFN_SECTION_TIME_HEADER, 0, sizeof(hotfn_time_header));
     place(out, HFN_SECTION_TIMING_STATES, functions, 0);
     place(out, HFN_SECTION_HISTOGRAMS, 0, time->histograms * HFN_HISTOGRAM_BYTES);
     place(out, HFN_SECTION_NODES, time->nodes, 0);
     place(out, HFN_SECTION_SLOW_CALLS, time->slow_calls, 0);
-    if (time->allocs > 0)
+    if (time->allocs > 0) {
         place(out, HFN_SECTION_NODE_ALLOCS, time->allocs, 0);
-    if (time->events > 0)
+    }
+    if (time->events > 0) {
         place(out, HFN_SECTION_EVENTS, 0, threads * time->events * sizeof(hotfn_time_event));
+    }
 }
 
 /* A thread's times stand behind its counts, in the same row: one pointer leads to both.  As far as the
@@ -119,10 +124,12 @@ static void place_time_rows(hfn_layout *out, uint32_t slots)
 static void place_budget(hfn_layout *out, bool wanted, const hfn_time_sizes *time,
                          uint32_t functions, uint32_t slots)
 {
-    if (!wanted)
+    if (!wanted) {
         return;
-    if (time->is_timed)
+    }
+    if (time->is_timed) {
         place(out, HFN_SECTION_BUDGET_MEANS, slots, 0);
+    }
     place(out, HFN_SECTION_BUDGET, HFN_BUDGET_CHANGES,
           sizeof(hotfn_budget_header) + HFN_BUDGET_CHANGES * sizeof(hotfn_budget_change));
     place(out, HFN_SECTION_BUDGET_STATES, functions, 0);
@@ -149,8 +156,9 @@ static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_
     place_times(out, time, threads, functions);
     place_budget(out, with_budget, time, functions, slots);
     place(out, HFN_SECTION_ROWS, slots, (uint64_t)threads * row_bytes);
-    if (time->is_timed)
+    if (time->is_timed) {
         place_time_rows(out, slots);
+    }
     place(out, HFN_SECTION_FUNCTIONS, functions, 0);
     place(out, HFN_SECTION_STRINGS, 0, string_bytes);
 }
@@ -165,8 +173,9 @@ bool hfn_live_placed_alike(const hfn_layout *found)
         s[HFN_SECTION_ROWS].elements - 1 >= MOST_SLOTS ||
         s[HFN_SECTION_FUNCTIONS].elements > 2 * MOST_SLOTS ||
         s[HFN_SECTION_MODULES].elements > MOST_MODULES ||
-        s[HFN_SECTION_CELLS].elements > UINT32_MAX)
+        s[HFN_SECTION_CELLS].elements > UINT32_MAX) {
         return false;
+    }
     place_all(&ours, (uint32_t)s[HFN_SECTION_ROWS].elements,
               (uint32_t)s[HFN_SECTION_CELLS].elements, (uint32_t)s[HFN_SECTION_FUNCTIONS].elements,
               (uint32_t)s[HFN_SECTION_MODULES].elements, s[HFN_SECTION_META].bytes,
@@ -189,14 +198,16 @@ hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64
     uint32_t threads = choose_threads(o, row_bytes);
 
     if (slots > MOST_SLOTS || functions > 2 * MOST_SLOTS || modules > MOST_MODULES ||
-        strings > MOST_STRING_BYTES)
+        strings > MOST_STRING_BYTES) {
         return hfn_fail(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
                         "a record holds at most %u slots, %u functions, %u modules and 4 GiB of "
                         "names",
                         MOST_SLOTS, 2 * MOST_SLOTS, MOST_MODULES);
-    if (time.is_timed && slots > HFN_TIME_MOST_SLOTS)
+    }
+    if (time.is_timed && slots > HFN_TIME_MOST_SLOTS) {
         return hfn_fail(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
                         "a timed record holds at most %u slots", HFN_TIME_MOST_SLOTS);
+    }
     place_all(out, slots, threads, functions, modules, meta_bytes, strings, &time,
               o->budget_ppm > 0);
     return HOTFN_OK;
@@ -221,21 +232,24 @@ static bool size_file(int fd, uint64_t byte_count)
         lifted = setrlimit(RLIMIT_FSIZE, &raised) == 0;
     }
     done = ftruncate(fd, (off_t)byte_count) == 0;
-    if (lifted)
+    if (lifted) {
         setrlimit(RLIMIT_FSIZE, &limit);
+    }
     return done;
 }
 
 hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err)
 {
     live->fd = memfd_create("hotfn-record", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (live->fd < 0 || !size_file(live->fd, live->layout.file_bytes))
+    if (live->fd < 0 || !size_file(live->fd, live->layout.file_bytes)) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
                         "no shared memory for a record of %llu MiB (sparse): %s",
                         (unsigned long long)(live->layout.file_bytes >> 20), strerror(errno));
-    if (fcntl(live->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    }
+    if (fcntl(live->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
                         "the record's memory cannot be sealed: %s", strerror(errno));
+    }
     return HOTFN_OK;
 }
 
@@ -246,8 +260,9 @@ static int take_space(int fd, uint64_t at, uint64_t byte_count)
         uint64_t step = byte_count < SPACE_STEP_BYTES ? byte_count : SPACE_STEP_BYTES;
         int error = posix_fallocate(fd, (off_t)at, (off_t)step);
 
-        if (error && error != EINTR)
+        if (error && error != EINTR) {
             return error;
+        }
         at += error ? 0 : step;
         byte_count -= error ? 0 : step;
     }
@@ -261,22 +276,26 @@ static hotfn_status clear_way(const char *path, hotfn_error *err)
     struct stat file;
     int fd;
 
-    if (lstat(path, &file) != 0)
+    if (lstat(path, &file) != 0) {
         return HOTFN_OK;
-    if (!S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode))
+    }
+    if (!S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode)) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
                         "is no regular file: name another one for the record");
+    }
     fd = S_ISREG(file.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
         close(fd);
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
                         "another run writes this record now: name another file");
     }
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
-    if (unlink(path) != 0)
+    }
+    if (unlink(path) != 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be replaced: %s",
                         strerror(errno));
+    }
     return HOTFN_OK;
 }
 
@@ -294,12 +313,14 @@ hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
     hotfn_status status = clear_way(live->path, err);
     int error;
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     live->fd = open(live->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (live->fd < 0)
+    if (live->fd < 0) {
         return hfn_fail(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET, "cannot be made: %s",
                         strerror(errno));
+    }
     flock(live->fd, LOCK_EX | LOCK_NB); /* held until we are gone: readers know by it */
     if (!size_file(live->fd, live->layout.file_bytes)) {
         status = no_room(live, errno, err);
@@ -307,8 +328,9 @@ hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
         error = take_space(live->fd, 0, functions->offset);
         status = error ? no_room(live, error, err) : HOTFN_OK;
     }
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         unlink(live->path);
+    }
     return status;
 }
 
@@ -319,11 +341,13 @@ hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_co
     const hfn_section *s = &live->layout.sections[type];
     int error;
 
-    if (!live->is_durable || wanted <= *there)
+    if (!live->is_durable || wanted <= *there) {
         return HOTFN_OK;
+    }
     error = take_space(live->fd, s->offset + *there, wanted - *there);
-    if (error)
+    if (error) {
         return no_room(live, error, err);
+    }
     *there = wanted;
     return HOTFN_OK;
 }
@@ -344,11 +368,13 @@ static uint8_t *map_file(int fd, uint64_t offset, uint64_t byte_count)
 {
     void *at = MAP_FAILED;
 
-    if (byte_count <= SIZE_MAX) /* more than a process of 32 bits could name */
+    if (byte_count <= SIZE_MAX) { /* more than a process of 32 bits could name */
         at = mmap(far_from_code(byte_count), byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                   (off_t)offset);
-    if (at == MAP_FAILED)
+    }
+    if (at == MAP_FAILED) {
         return NULL;
+    }
     madvise(at, byte_count,
             MADV_DONTDUMP); /* a core would hold all of it, though nobody wrote there */
     return at;
@@ -367,10 +393,12 @@ static bool map_in_parts(hotfn_live *live, int fd, uint64_t share)
         errno = ENOMEM;
         return false;
     }
-    if (count > (share - others) / row_bytes)
+    if (count > (share - others) / row_bytes) {
         count = (share - others) / row_bytes;
-    if (SIZE_MAX <= UINT32_MAX && count > NARROW_ROWS_BYTES / row_bytes)
+    }
+    if (SIZE_MAX <= UINT32_MAX && count > NARROW_ROWS_BYTES / row_bytes) {
         count = NARROW_ROWS_BYTES / row_bytes + 1;
+    }
     live->base = map_file(fd, 0, live->base_bytes);
     live->tail = map_file(fd, sections[HFN_SECTION_FUNCTIONS].offset, live->tail_bytes);
     for (; live->base && live->tail && count > 0 && !live->rows; count /= 2) {
@@ -416,8 +444,9 @@ static uint64_t keep_rows(hotfn_live *live)
 {
     uint64_t kept = (uint64_t)hfn_live_rows_used(live) * live->layout.row_bytes;
 
-    if (!live->was_counted_in || kept == 0)
+    if (!live->was_counted_in || kept == 0) {
         return 0;
+    }
     kept = kept < live->rows_bytes ? kept : live->rows_bytes;
     return make_private(live->rows, kept) ? kept : live->rows_bytes;
 }
@@ -427,8 +456,9 @@ static uint64_t keep_pools(hotfn_live *live)
 {
     uint64_t before = live->layout.sections[HFN_SECTION_TIME_HEADER].offset;
 
-    if (!live->keeps_times)
+    if (!live->keeps_times) {
         return live->base_bytes;
+    }
     return make_private(live->base + before, live->base_bytes - before) ? before : 0;
 }
 
@@ -438,12 +468,15 @@ void hfn_live_unmap(hotfn_live *live)
 
     if (live->rows) {
         kept = keep_rows(live);
-        if (kept < live->rows_bytes)
+        if (kept < live->rows_bytes) {
             munmap(live->rows + kept, live->rows_bytes - kept);
+        }
     }
     before = live->base ? keep_pools(live) : 0;
-    if (before > 0)
+    if (before > 0) {
         munmap(live->base, before);
-    if (live->tail)
+    }
+    if (live->tail) {
         munmap(live->tail, live->tail_bytes);
+    }
 }

@@ -222,8 +222,9 @@ static void *map_range(const char *path, uint64_t offset, uint64_t bytes, int pr
 {
     int fd = open(path, (protection & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     if (fd < 0 || bytes > SIZE_MAX) {
-        if (fd >= 0)
+        if (fd >= 0) {
             close(fd);
+        }
         return NULL;
     }
     int populate = protection & PROT_WRITE ? 0 : MAP_POPULATE;

@@ -5,8 +5,8 @@
 #ifndef HFN_HANDOVER_H
 #define HFN_HANDOVER_H
 
-#include <hotfn/session.h>
 #include <hotfn/lowlevel/target.h>
+#include <hotfn/session.h>
 #include <stdatomic.h>
 
 #define HFN_HANDOVER_MAGIC 0x33564f484e4648ull /* "HFNHOV3" */
@@ -16,10 +16,11 @@
 
 /* The mail's two low bits; above them stands the pid of who asks. */
 #define HFN_MAIL_FREE 0u
-#define HFN_MAIL_WRITING 1u  /* a thread of the target fills the question in */
+#define HFN_MAIL_WRITING 1u /* a thread of the target fills the question in */
 #define HFN_MAIL_ASKED 2u
 #define HFN_MAIL_ANSWERED 3u
-#define HFN_MAIL(pid, state) ((uint32_t)(pid) << 2 | (state)) /* pids have 22 bits (linux/threads.h) */
+#define HFN_MAIL(pid, state)                                                                       \
+    ((uint32_t)(pid) << 2 | (state)) /* pids have 22 bits (linux/threads.h) */
 
 typedef struct hfn_plan_place {
     uint64_t offset; /* in the handover, page aligned */
@@ -33,8 +34,10 @@ typedef struct hfn_handover_shared {
                               they are read only behind an acquire load of it                */
     uint32_t answer_module;
     _Atomic uint32_t stats_ready;
-    _Atomic uint32_t bell; /* a futex word on which the parent alone sleeps: one more at each ring */
-    _Atomic uint32_t started_pid; /* who has put its hooks in last, and the processor time of that */
+    _Atomic uint32_t
+        bell; /* a futex word on which the parent alone sleeps: one more at each ring */
+    _Atomic uint32_t
+        started_pid; /* who has put its hooks in last, and the processor time of that */
     _Atomic uint32_t start_us;
     uint32_t unused;
     hotfn_request question;
@@ -43,7 +46,8 @@ typedef struct hfn_handover_shared {
 } hfn_handover_shared;
 
 /* ---- The parent's end.  A module's plan, mapped for the caller; NULL if it has none. */
-const void *hfn_handover_view_plan(const hotfn_handover *handover, uint32_t module, uint64_t *bytes);
+const void *hfn_handover_view_plan(const hotfn_handover *handover, uint32_t module,
+                                   uint64_t *bytes);
 
 /* What it took the process to put its hooks in, of processor time; 0: not known (yet). */
 uint64_t hfn_handover_start_ns(const hotfn_handover *handover, uint32_t pid);

@@ -18,13 +18,15 @@
 #define HFN_SAMPLE_KNOWN 10
 
 typedef struct hfn_sample_rule {
-    uint64_t worth_ticks;      /* a call that takes so long is always timed          */
-    uint32_t most, most_known; /* of a function one call in so many, at least: as long as little is known of it, and then */
+    uint64_t worth_ticks; /* a call that takes so long is always timed          */
+    uint32_t most,
+        most_known; /* of a function one call in so many, at least: as long as little is known of it, and then */
 } hfn_sample_rule;
 
 /* What was seen of a function's timed calls. */
 typedef struct hfn_sample_seen {
-    uint64_t ticks;   /* of none more than is worth timing always: a few that waited for a processor make no
+    uint64_t
+        ticks; /* of none more than is worth timing always: a few that waited for a processor make no
                        * function a long one */
     uint64_t squares; /* of all their ticks; full: they are too many */
 } hfn_sample_seen;
@@ -57,12 +59,13 @@ static inline uint32_t hfn_sample_mean(const hfn_sample_rule *rule, uint64_t tim
                                        const hfn_sample_seen *seen)
 {
     int shift = hfn_sample_log2(rule->worth_ticks * timed_calls) - hfn_sample_log2(seen->ticks);
-    bool is_known = hfn_sample_log2_of_square(seen->ticks) - hfn_sample_log2(seen->squares) >=
-                    HFN_SAMPLE_KNOWN;
+    bool is_known =
+        hfn_sample_log2_of_square(seen->ticks) - hfn_sample_log2(seen->squares) >= HFN_SAMPLE_KNOWN;
     uint32_t most = is_known ? rule->most_known : rule->most;
 
-    if (timed_calls < HFN_ALWAYS_TIMED || shift <= 0)
+    if (timed_calls < HFN_ALWAYS_TIMED || shift <= 0) {
         return 1;
+    }
     return shift < 32 && most >> shift != 0 ? UINT32_C(1) << shift : most;
 }
 

@@ -8,21 +8,24 @@ const char *hfn_live_text(const hotfn_live *live, uint64_t offset)
     const char *strings = (const char *)hfn_live_section(live, HFN_SECTION_STRINGS);
     uint64_t bytes = hfn_live_section_bytes(live, HFN_SECTION_STRINGS);
 
-    if (offset >= bytes || !memchr(strings + offset, 0, bytes - offset))
+    if (offset >= bytes || !memchr(strings + offset, 0, bytes - offset)) {
         return "";
+    }
     return strings + offset;
 }
 
 uint32_t hotfn_live_module_count(const hotfn_live *live)
 {
-    if (!live)
+    if (!live) {
         return 0;
+    }
 
     uint32_t count = hfn_shared_get32(live->base + HFN_AT_MODULES);
     uint64_t capacity = live->layout.sections[HFN_SECTION_MODULES].elements;
 
-    if (live->fd >= 0)
+    if (live->fd >= 0) {
         return live->module_count;
+    }
     return count < capacity ? count : (uint32_t)capacity;
 }
 
@@ -31,8 +34,9 @@ bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, u
 {
     uint64_t capacity = live->layout.sections[HFN_SECTION_FUNCTIONS].elements;
 
-    if (module >= hotfn_live_module_count(live))
+    if (module >= hotfn_live_module_count(live)) {
         return false;
+    }
     *entry = hfn_live_section(live, HFN_SECTION_MODULES) + (uint64_t)module * HFN_MODULE_BYTES;
     *first = hfn_get32(*entry + HFN_MODULE_FIRST_FUNCTION);
     *count = hfn_get32(*entry + HFN_MODULE_FUNCTIONS);
@@ -42,22 +46,25 @@ bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, u
 hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t flags,
                                    uint64_t load_base, const char *note)
 {
-    if (!live)
+    if (!live) {
         return HOTFN_E_OPTION;
+    }
 
     uint32_t first, count;
     uint8_t *entry;
 
-    if (!hfn_live_module(live, module, &entry, &first, &count))
+    if (!hfn_live_module(live, module, &entry, &first, &count)) {
         return HOTFN_E_NOT_FOUND;
+    }
     if (note) {
         size_t length = strnlen(note, HFN_MODULE_NOTE_BYTES - 1);
 
         memcpy(entry + HFN_MODULE_NOTE, note, length);
         entry[HFN_MODULE_NOTE + length] = 0;
     }
-    if (load_base)
+    if (load_base) {
         hfn_shared_put64(entry + HFN_MODULE_LOAD_BASE, load_base);
+    }
     hfn_shared_put32(entry + HFN_MODULE_FLAGS, flags);
     return HOTFN_OK;
 }
@@ -65,16 +72,19 @@ hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t f
 hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module, uint32_t function_index,
                                      uint32_t state, uint32_t reason, uint32_t reason_offset)
 {
-    if (!live)
+    if (!live) {
         return HOTFN_E_OPTION;
+    }
 
     uint32_t first, count;
     uint8_t *entry, *at;
 
-    if (!hfn_live_module(live, module, &entry, &first, &count) || function_index >= count)
+    if (!hfn_live_module(live, module, &entry, &first, &count) || function_index >= count) {
         return HOTFN_E_NOT_FOUND;
-    if (reason >= HFN_REASON_CAPACITY)
+    }
+    if (reason >= HFN_REASON_CAPACITY) {
         return HOTFN_E_LIMIT;
+    }
     at = hfn_live_section(live, HFN_SECTION_STATES) +
          (uint64_t)(first + function_index) * HFN_STATE_BYTES;
     hfn_shared_put32(at + HFN_STATE_OFFSET, reason_offset);
@@ -84,28 +94,32 @@ hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module, uint32_t
 
 const uint32_t *hotfn_live_slots(const hotfn_live *live, uint32_t module)
 {
-    if (!live)
+    if (!live) {
         return NULL;
+    }
 
     uint32_t first, count;
     uint8_t *entry;
 
-    if (!hfn_live_module(live, module, &entry, &first, &count))
+    if (!hfn_live_module(live, module, &entry, &first, &count)) {
         return NULL;
+    }
     return (const uint32_t *)(const void *)hfn_live_section(live, HFN_SECTION_SLOTS) + first;
 }
 
 const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
                                      uint32_t function_index)
 {
-    if (!live)
+    if (!live) {
         return NULL;
+    }
 
     uint32_t first, count;
     uint8_t *entry;
 
-    if (!hfn_live_module(live, module, &entry, &first, &count) || function_index >= count)
+    if (!hfn_live_module(live, module, &entry, &first, &count) || function_index >= count) {
         return NULL;
+    }
     return hfn_live_text(live, hfn_get32(hfn_live_section(live, HFN_SECTION_FUNCTIONS) +
                                          (uint64_t)(first + function_index) * HFN_FUNCTION_BYTES +
                                          HFN_FUNCTION_NAME));
@@ -114,15 +128,17 @@ const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
 hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
                                    hotfn_record_module *out)
 {
-    if (!live)
+    if (!live) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     const char *slash;
     uint8_t *entry;
 
-    if (!hfn_live_module(live, module, &entry, &m.first_function, &m.function_count))
+    if (!hfn_live_module(live, module, &entry, &m.first_function, &m.function_count)) {
         return HOTFN_E_NOT_FOUND;
+    }
     m.flags = hfn_shared_get32(entry + HFN_MODULE_FLAGS);
     m.machine = hfn_get32(entry + HFN_MODULE_MACHINE);
     m.id_kind = hfn_get32(entry + HFN_MODULE_ID_KIND);
@@ -179,12 +195,14 @@ bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_func
         uint32_t first, count, first_slot, slot_count;
         uint8_t *entry;
 
-        if (!hfn_live_module(live, module, &entry, &first, &count))
+        if (!hfn_live_module(live, module, &entry, &first, &count)) {
             continue;
+        }
         first_slot = hfn_get32(entry + HFN_MODULE_FIRST_SLOT);
         slot_count = hfn_get32(entry + HFN_MODULE_SLOTS);
-        if (slot < first_slot || slot - first_slot >= slot_count)
+        if (slot < first_slot || slot - first_slot >= slot_count) {
             continue;
+        }
         const uint32_t *slots = hotfn_live_slots(live, module);
         for (uint32_t n = 0, i = slot - first_slot; n < count; n++, i++) {
             i = i < count ? i : 0;

@@ -20,16 +20,17 @@
 #include "live/sampling.h"
 
 #include <hotfn/lowlevel/timing.h>
-#include <stddef.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define HFN_TIME_MOST_SLOTS (UINT32_C(1) << 24)
-#define HFN_LOG_CAPACITY 4096u   /* deeper calls are timed, but not followed through a longjmp */
+#define HFN_LOG_CAPACITY 4096u /* deeper calls are timed, but not followed through a longjmp */
 #define HFN_LIMBO_CAPACITY 256u
 #define HFN_HINT_BITS 13u
 #define HFN_PROBE_CALLS 64u /* that a thread makes to learn what they cost, each time ... */
 #define HFN_PROBE_FEW 16u   /* ... more than as many as these */
-#define HFN_ENDS_TO_BELIEVE 64u /* that looked at themselves: fewer tell nothing of what the others took */
+#define HFN_ENDS_TO_BELIEVE                                                                        \
+    64u /* that looked at themselves: fewer tell nothing of what the others took */
 
 /* What a stub keeps of a call on the thread's own stack.  A call can be ended with this alone,
  * whatever became of the log: on another thread, after other stacks ran, in any order. */
@@ -39,7 +40,8 @@ typedef struct hfn_time_frame {
     uint32_t depth;  /* its place in the log                 */
     uint64_t how;    /* HFN_CALL_*                           */
     uint64_t room;   /* sampled: how many calls it stands for */
-    uintptr_t slot;  /* written by the stub, which keeps a flag in the upper half (arch/x86/emit_comeback.c);
+    uintptr_t
+        slot; /* written by the stub, which keeps a flag in the upper half (arch/x86/emit_comeback.c);
                       * above it lies the caller's return address, in a sample's stub on x86-64 as many
                       * times 16 bytes apart as the bits from HFN_FRAME_APART_SHIFT on say */
 } hfn_time_frame;
@@ -49,10 +51,14 @@ typedef struct hfn_time_frame {
 /* What is to be known of a call in one word, as it is stored at once: its slot, some bits, and from
  * HFN_CALL_NODE_SHIFT on its tree node + 1 (0: none). */
 #define HFN_CALL_SLOT UINT32_C(0xffffff)
-#define HFN_CALL_NESTED UINT32_C(0x1000000)  /* another call of the same function is open further out */
-#define HFN_CALL_MERGED UINT32_C(0x2000000)  /* its node is its caller's                              */
-#define HFN_CALL_UNTIMED UINT32_C(0x4000000) /* nothing was begun                                     */
-#define HFN_CALL_ENDED UINT32_C(0x8000000)   /* in the log: an exception has passed it                */
+#define HFN_CALL_NESTED                                                                            \
+    UINT32_C(0x1000000) /* another call of the same function is open further out */
+#define HFN_CALL_MERGED                                                                            \
+    UINT32_C(0x2000000) /* its node is its caller's                              */
+#define HFN_CALL_UNTIMED                                                                           \
+    UINT32_C(0x4000000) /* nothing was begun                                     */
+#define HFN_CALL_ENDED                                                                             \
+    UINT32_C(0x8000000) /* in the log: an exception has passed it                */
 #define HFN_CALL_NODE_SHIFT 32
 
 /* The same call in the log. */
@@ -73,7 +79,7 @@ typedef struct hfn_waiting_call {
 /* Of a function that is sampled. */
 typedef struct hfn_time_gap {
     hfn_sample_seen seen;
-    uint32_t mean;        /* what the next timed call stands for.  0: not yet known, for itself alone */
+    uint32_t mean; /* what the next timed call stands for.  0: not yet known, for itself alone */
     uint32_t cold_inside; /* ticks that its latest timed call saw of its first end */
 } hfn_time_gap;
 
@@ -88,18 +94,19 @@ typedef struct hfn_time_state {
     /* spare[0] */
     uint32_t current; /* number of the cell whose call runs                             */
     uint32_t limbo_count;
-    uint64_t timed;   /* timed calls that ended; sampled: ticks that all calls' hooks took */
-    uint64_t floor;   /* calls that began before are timed from here: a forked child's  */
+    uint64_t timed; /* timed calls that ended; sampled: ticks that all calls' hooks took */
+    uint64_t floor; /* calls that began before are timed from here: a forked child's  */
     uint32_t chunk_next, chunk_end; /* tree nodes at hand, index                        */
-    uint32_t thread;  /* index of its cell + 1; 0: a row that is nobody's               */
-    uint32_t node;    /* the current call's tree node + 1                               */
+    uint32_t thread; /* index of its cell + 1; 0: a row that is nobody's               */
+    uint32_t node;   /* the current call's tree node + 1                               */
     uint64_t limbo_low, limbo_high; /* all frames in limbo lie in [low, high]           */
     uint64_t random;
     uint64_t alloc_frame; /* of the outermost call of an allocator that is open; 0: none */
     uint64_t alloc_depth; /* and its place in the log                                    */
     uint64_t ends;        /* sampled: of timed calls, so many ends took `timed` ... */
     uint64_t passed_by;   /* ... less this, what calls took that went by untimed    */
-    uint32_t due_bucket;  /* sampled: place in the pool + 1 of what is still to be added to; 0: nothing is */
+    uint32_t
+        due_bucket; /* sampled: place in the pool + 1 of what is still to be added to; 0: nothing is */
     uint32_t due_calls;
     uint64_t stack_begin, stack_end; /* sampled: the thread's own stack, as far as it is known */
     uint64_t spare[4];
@@ -119,8 +126,8 @@ static inline uint64_t hfn_time_log_at(uint64_t slots)
 
 static inline uint64_t hfn_time_skips_at(uint64_t slots)
 {
-    return hfn_time_log_at(slots) +
-           HFN_LOG_CAPACITY * sizeof(hfn_open_call) + HFN_LIMBO_CAPACITY * sizeof(hfn_waiting_call);
+    return hfn_time_log_at(slots) + HFN_LOG_CAPACITY * sizeof(hfn_open_call) +
+           HFN_LIMBO_CAPACITY * sizeof(hfn_waiting_call);
 }
 
 static inline uint64_t hfn_time_gaps_at(uint64_t slots)

@@ -33,8 +33,9 @@ static uint64_t power_of_two(uint64_t value)
 {
     uint64_t power = 1;
 
-    while (power < value)
+    while (power < value) {
         power *= 2;
+    }
     return power;
 }
 
@@ -43,8 +44,9 @@ hfn_time_sizes hfn_time_sizes_wanted(const hotfn_live_options *o)
     bool small = o->durable_path || hfn_live_address_share() < SMALL_SHARE_BYTES;
     hfn_time_sizes sizes = { 0 };
 
-    if (!o->timing)
+    if (!o->timing) {
         return sizes;
+    }
     sizes.is_timed = true;
     sizes.nodes = capacity(o->node_capacity, DEFAULT_NODES >> (small ? SMALL_SHIFT_NODES : 0));
     sizes.histograms =
@@ -63,8 +65,9 @@ hfn_time_sizes hfn_time_sizes_found(const hfn_layout *layout)
     uint64_t ring = s[HFN_SECTION_CELLS].elements * sizeof(hotfn_time_event);
     hfn_time_sizes sizes = { 0 };
 
-    if (s[HFN_SECTION_TIME_HEADER].type == 0)
+    if (s[HFN_SECTION_TIME_HEADER].type == 0) {
         return sizes;
+    }
     sizes.is_timed = true;
     sizes.nodes = s[HFN_SECTION_NODES].elements & (2 * MOST_OF_A_POOL - 1);
     sizes.allocs = s[HFN_SECTION_NODE_ALLOCS].elements & (2 * MOST_OF_A_POOL - 1);
@@ -89,8 +92,9 @@ bool hfn_live_time_memory(const hotfn_live *live, hfn_time_memory *out)
     const hfn_section *s = live->layout.sections;
     uint64_t slots = hfn_live_slot_capacity(live);
 
-    if (s[HFN_SECTION_TIME_HEADER].type == 0)
+    if (s[HFN_SECTION_TIME_HEADER].type == 0) {
         return false;
+    }
     *out = (hfn_time_memory){
         .header = pool(live, HFN_SECTION_TIME_HEADER),
         .thread_at = (uint32_t)(s[HFN_SECTION_TIME_ROWS].offset - s[HFN_SECTION_ROWS].offset),
@@ -123,17 +127,19 @@ void hfn_live_make_ready(const hotfn_live *live)
 {
     uint64_t bytes = ready_bytes(live);
 
-    if (bytes > 0) /* else faults make them */
+    if (bytes > 0) { /* else faults make them */
         fallocate(live->fd, 0, (off_t)live->layout.sections[HFN_SECTION_HISTOGRAMS].offset,
                   (off_t)bytes);
+    }
 }
 
 void hfn_live_map_ready(const hotfn_live *live)
 {
     uint64_t bytes = ready_bytes(live);
 
-    if (bytes > 0)
+    if (bytes > 0) {
         madvise(hfn_live_section(live, HFN_SECTION_HISTOGRAMS), bytes, MADV_POPULATE_READ);
+    }
 }
 
 void hfn_live_begin_times(hotfn_live *live, const hotfn_live_options *o)
@@ -141,8 +147,9 @@ void hfn_live_begin_times(hotfn_live *live, const hotfn_live_options *o)
     hfn_time_sizes sizes = hfn_time_sizes_found(&live->layout);
     hotfn_time_header *h;
 
-    if (!sizes.is_timed)
+    if (!sizes.is_timed) {
         return;
+    }
     live->clock = hfn_clock_choose();
     h = hfn_live_time_header(live);
     h->clock = live->clock.kind;
@@ -167,6 +174,7 @@ void hfn_live_settle_clock(hotfn_live *live)
 
     if (h && live->clock.kind != 0 &&
         hfn_clock_read(live->clock.kind) - live->clock.start_ticks >
-            (uint64_t)((double)MEASURED_NS * (double)live->clock.ticks_per_second / 1e9))
+            (uint64_t)((double)MEASURED_NS * (double)live->clock.ticks_per_second / 1e9)) {
         h->ticks_per_second = hfn_clock_measure(&live->clock);
+    }
 }

@@ -15,7 +15,8 @@ uint64_t hfn_os_page_bytes(void);
 
 /* Map byte_count writable bytes so that all of them and all of [near_begin, near_end) lie within
  * range_bytes of each other; 0 if there is no such gap.  Uses /proc/self/maps by raw reads. */
-uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_count, uint64_t range_bytes);
+uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_count,
+                         uint64_t range_bytes);
 /* The free ranges that touch [begin, end), at most capacity of them, rising; a hint: others map too. */
 typedef struct hfn_os_gap {
     uint64_t begin, end;
@@ -29,16 +30,17 @@ void hfn_os_unmap(uint64_t address, uint64_t byte_count);
 
 /* A range of pages of text that may be written while it stays executable all the time. */
 typedef struct hfn_text_window {
-    uint64_t begin, end;  /* page aligned                                            */
-    int protection;       /* what it was, to be put back                             */
-    int how;              /* by protection change, or by /proc/self/mem where W^X forbids */
+    uint64_t begin, end; /* page aligned                                            */
+    int protection;      /* what it was, to be put back                             */
+    int how;             /* by protection change, or by /proc/self/mem where W^X forbids */
     int fd;
 } hfn_text_window;
 /* False if the system forbids it every way. */
 bool hfn_os_text_open(hfn_text_window *window, uint64_t begin, uint64_t end);
 /* Make pages of the window private now, in one batch: a hint that saves a fault for each. */
 void hfn_os_text_populate(const hfn_text_window *window, uint64_t begin, uint64_t end);
-void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t *bytes, uint32_t byte_count);
+void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t *bytes,
+                       uint32_t byte_count);
 void hfn_os_text_close(hfn_text_window *window);
 
 /* ---- threads. */
@@ -65,9 +67,9 @@ bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, h
 /* ---- modules: what is loaded in this process. */
 
 typedef struct hfn_os_module {
-    const char *path;      /* of the file; the program's own path for the main image */
-    uint64_t load_bias;    /* address minus link address                             */
-    uint64_t base;         /* address of RVA 0                                       */
+    const char *path;   /* of the file; the program's own path for the main image */
+    uint64_t load_bias; /* address minus link address                             */
+    uint64_t base;      /* address of RVA 0                                       */
     uint64_t end;
     bool is_main;
 } hfn_os_module;
@@ -89,8 +91,8 @@ bool hfn_os_loader_is_consistent(void);
 uint64_t hfn_os_wall_ns(void);
 uint64_t hfn_os_monotonic_ns(void);
 uint64_t hfn_os_thread_cpu_ns(void); /* of the calling thread */
-uint64_t hfn_os_raw_ns(void); /* as the hardware counts: nobody adjusts it */
-void hfn_os_sleep(uint32_t ns); /* below a second; a signal may end it */
+uint64_t hfn_os_raw_ns(void);        /* as the hardware counts: nobody adjusts it */
+void hfn_os_sleep(uint32_t ns);      /* below a second; a signal may end it */
 /* Does the processor's own counter go evenly, on all processors alike?  As the processor says, and the
  * system where it can be asked. */
 bool hfn_os_ticks_are_steady(void);

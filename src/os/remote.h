@@ -20,7 +20,7 @@ typedef struct hfn_remote {
     hotfn_env env;
     uint32_t pid;
     bool is_child; /* of this process, which reaps it by itself */
-    int memory; /* its memory, while it is stopped or open */
+    int memory;    /* its memory, while it is stopped or open */
     hfn_remote_thread *threads;
     uint32_t thread_count, thread_capacity;
     uint64_t stopped_ns; /* since when the first thread was seen to stand; 0: none does */

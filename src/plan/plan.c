@@ -34,16 +34,21 @@ uint64_t hfn_plan_checksum(const uint8_t *bytes, uint64_t byte_count)
 {
     uint64_t sum[LANES], at = 0;
 
-    for (uint32_t i = 0; i < LANES; i++)
+    for (uint32_t i = 0; i < LANES; i++) {
         sum[i] = (UINT64_C(0x9e3779b97f4a7c15) ^ byte_count) + i;
-    for (; byte_count - at >= 8 * LANES; at += 8 * LANES)
-        for (uint32_t i = 0; i < LANES; i++)
+    }
+    for (; byte_count - at >= 8 * LANES; at += 8 * LANES) {
+        for (uint32_t i = 0; i < LANES; i++) {
             sum[i] =
                 fold(sum[i], at + 8 * i == PLAN_CHECKSUM_AT ? 0 : hfn_load_u64(bytes + at + 8 * i));
-    for (; at < byte_count; at++)
+        }
+    }
+    for (; at < byte_count; at++) {
         sum[0] = fold(sum[0], bytes[at]);
-    for (uint32_t i = 1; i < LANES; i++)
+    }
+    for (uint32_t i = 1; i < LANES; i++) {
         sum[0] = fold(sum[0], sum[i]);
+    }
     return sum[0];
 }
 
@@ -76,8 +81,9 @@ static bool check_fixups(const hfn_patching *patching, const hotfn_plan *plan,
         int64_t target = (int64_t)hook->site_rva + (int32_t)hfn_load_u32(fixup + 2);
         hfn_fixup_kind kind = patching->fixup_kind(fixup[0], fixup[1], hook->moved_bytes);
         if (kind == HFN_FIXUP_BROKEN ||
-            (kind == HFN_FIXUP_NEAR && (target < plan->reach_begin || target >= plan->reach_end)))
+            (kind == HFN_FIXUP_NEAR && (target < plan->reach_begin || target >= plan->reach_end))) {
             return false;
+        }
     }
     return true;
 }
@@ -86,9 +92,11 @@ static bool check_steps(const hfn_plan_hook *hook)
 {
     uint32_t advanced = 0;
 
-    for (uint32_t i = 0; i < hook->step_count; i++)
-        if (hook->steps[i * PLAN_STEP_BYTES + 1] >= hook->moved_bytes)
+    for (uint32_t i = 0; i < hook->step_count; i++) {
+        if (hook->steps[i * PLAN_STEP_BYTES + 1] >= hook->moved_bytes) {
             return false;
+        }
+    }
     return hfn_unwind_check_steps(hook->cfi, hook->cfi_bytes, &advanced) &&
            advanced <= hook->moved_bytes;
 }
@@ -115,12 +123,15 @@ static bool check_arguments(const hotfn_plan *plan, const uint8_t *entry)
     uint8_t arguments = entry[PLAN_ENTRY_ARGUMENTS_AT];
     uint32_t words = arguments & 31, pops = arguments >> 5; /* on i386 */
 
-    if (arguments == 0)
+    if (arguments == 0) {
         return true;
-    if (!(entry[PLAN_ENTRY_FLAGS_AT] & HOTFN_VERDICT_TIMED))
+    }
+    if (!(entry[PLAN_ENTRY_FLAGS_AT] & HOTFN_VERDICT_TIMED)) {
         return false;
-    if (plan->machine != HOTFN_MACHINE_X86)
+    }
+    if (plan->machine != HOTFN_MACHINE_X86) {
         return arguments <= HFN_ARGUMENTS_MAX_64 / 8;
+    }
     return pops <= HOTFN_POPS_ALL && (pops != HOTFN_POPS_ONE || words >= 1);
 }
 
@@ -145,10 +156,12 @@ static bool check_place(const hfn_plan_hook *hook, const hfn_plan_range *range)
     uint64_t site = (uint64_t)hook->rva + hook->patch_offset;
 
     if (hook->rva < range->begin_rva || site + hook->original_bytes > range->end_rva ||
-        hook->run_end_rva > range->end_rva)
+        hook->run_end_rva > range->end_rva) {
         return false;
-    if (hook->strategy != HOTFN_STRATEGY_ISLAND)
+    }
+    if (hook->strategy != HOTFN_STRATEGY_ISLAND) {
         return true;
+    }
     return hook->island_rva >= range->begin_rva &&
            (uint64_t)hook->island_rva + PLAN_ISLAND_BYTES <= range->end_rva &&
            (hook->island_rva + PLAN_ISLAND_BYTES <= site || hook->island_rva >= site + 2);
@@ -157,12 +170,14 @@ static bool check_place(const hfn_plan_hook *hook, const hfn_plan_range *range)
 static bool check_comebacks(const hfn_patching *patching, const hotfn_plan *plan,
                             const hfn_plan_hook *hook, const hfn_plan_range *range)
 {
-    if (hook->comeback_count == 0)
+    if (hook->comeback_count == 0) {
         return hook->comes_to_rva == 0;
+    }
     for (uint32_t i = 0; i < hook->comeback_count; i++) {
         uint64_t field = hfn_load_u32(hook->comebacks + i * PLAN_FIELD_BYTES);
-        if (field < hook->rva + 2u || field + PLAN_FIELD_BYTES > range->end_rva)
+        if (field < hook->rva + 2u || field + PLAN_FIELD_BYTES > range->end_rva) {
             return false;
+        }
     }
     return patching->can_come_back && (hook->flags & HOTFN_VERDICT_TIMED) &&
            hook->comes_to_rva != 0 && (int64_t)hook->comes_to_rva >= plan->reach_begin &&
@@ -175,12 +190,14 @@ static bool check_entry(const hfn_patching *patching, const hotfn_plan *plan,
     const uint8_t *entry = plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES;
     hfn_plan_hook hook;
 
-    if (!check_sizes(plan, entry))
+    if (!check_sizes(plan, entry)) {
         return false;
+    }
     hfn_plan_hook_at(plan, index, &hook);
     if (index > 0 && (hfn_plan_rva_at(plan, index - 1) >= hook.rva ||
-                      hfn_plan_function_at(plan, index - 1) >= hook.function_index))
+                      hfn_plan_function_at(plan, index - 1) >= hook.function_index)) {
         return false;
+    }
     return hook.function_index < plan->function_count && check_place(&hook, range) &&
            check_strategy(patching, &hook) && check_fixups(patching, plan, &hook) &&
            check_steps(&hook) && check_comebacks(patching, plan, &hook, range);
@@ -199,22 +216,26 @@ static hotfn_status check_entries(const hotfn_plan *plan, hotfn_error *err)
     const hfn_patching *patching = hfn_patching_of(plan->machine);
     uint32_t first = 0;
 
-    if (!patching && plan->entry_count > 0)
+    if (!patching && plan->entry_count > 0) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, PLAN_MACHINE_AT,
                         "the plan is for a machine that this build does not know");
+    }
 
     for (uint32_t i = 0; i < plan->range_count; i++) {
         hfn_plan_range range = hfn_plan_range_at(plan, i);
-        if (!check_range(plan, &range, first))
+        if (!check_range(plan, &range, first)) {
             return hfn_fail(err, HOTFN_E_FORMAT, NULL,
                             (uint64_t)(plan->ranges - plan->bytes) + i * PLAN_RANGE_BYTES,
                             "range %u of the plan is wrong: make the plan anew", i);
-        for (uint32_t n = 0; n < range.entry_count; n++)
-            if (!check_entry(patching, plan, &range, first + n))
+        }
+        for (uint32_t n = 0; n < range.entry_count; n++) {
+            if (!check_entry(patching, plan, &range, first + n)) {
                 return hfn_fail(err, HOTFN_E_FORMAT, NULL,
                                 (uint64_t)(plan->entries - plan->bytes) +
                                     (uint64_t)(first + n) * PLAN_ENTRY_BYTES,
                                 "entry %u of the plan is wrong: make the plan anew", first + n);
+            }
+        }
         first += range.entry_count;
     }
     return first == plan->entry_count ? HOTFN_OK
@@ -232,15 +253,18 @@ static hotfn_status check_sites(const hotfn_plan *plan, hotfn_error *err)
         uint32_t word = hfn_load_u32(plan->sites + (uint64_t)i * PLAN_SITE_BYTES);
         uint32_t entry = word >> PLAN_SITE_GAP_BITS;
         behind += (word & PLAN_SITE_GAP_MAX) + PLAN_FIELD_BYTES;
-        if (behind > UINT32_MAX)
+        if (behind > UINT32_MAX) {
             break;
+        }
         if (entry != PLAN_SITE_NONE &&
             (entry >= plan->entry_count || (int64_t)behind > plan->reach_end ||
-             (int64_t)behind - PLAN_FIELD_BYTES <= plan->reach_begin))
+             (int64_t)behind - PLAN_FIELD_BYTES <= plan->reach_begin)) {
             break;
+        }
     }
-    if (i == plan->site_count)
+    if (i == plan->site_count) {
         return HOTFN_OK;
+    }
     return hfn_fail(err, HOTFN_E_FORMAT, NULL,
                     (uint64_t)(plan->sites - plan->bytes) + (uint64_t)i * PLAN_SITE_BYTES,
                     "call site %u of the plan is wrong: make the plan anew", i);
@@ -251,21 +275,27 @@ static hotfn_status check_sites(const hotfn_plan *plan, hotfn_error *err)
 static hotfn_status check_head(const uint8_t *bytes, uint64_t byte_count, bool check_sum,
                                hotfn_error *err)
 {
-    if (byte_count < PLAN_HEADER_BYTES || hfn_load_u64(bytes + PLAN_MAGIC_AT) != PLAN_MAGIC)
+    if (byte_count < PLAN_HEADER_BYTES || hfn_load_u64(bytes + PLAN_MAGIC_AT) != PLAN_MAGIC) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, 0, "not a hook plan");
-    if (hfn_load_u32(bytes + PLAN_VERSION_AT) != PLAN_VERSION)
+    }
+    if (hfn_load_u32(bytes + PLAN_VERSION_AT) != PLAN_VERSION) {
         return hfn_fail(err, HOTFN_E_MISMATCH, NULL, PLAN_VERSION_AT,
                         "plan of version %u, this library reads %u: make the plan anew",
                         hfn_load_u32(bytes + PLAN_VERSION_AT), PLAN_VERSION);
-    if (hfn_load_u64(bytes + PLAN_BYTE_COUNT_AT) != byte_count)
+    }
+    if (hfn_load_u64(bytes + PLAN_BYTE_COUNT_AT) != byte_count) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_BYTE_COUNT_AT,
                         "the plan is cut: make it anew");
-    if (hfn_load_u32(bytes + PLAN_ID_BYTES_AT) > 32)
+    }
+    if (hfn_load_u32(bytes + PLAN_ID_BYTES_AT) > 32) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_ID_BYTES_AT,
                         "the plan's image id is too long");
-    if (check_sum && hfn_plan_checksum(bytes, byte_count) != hfn_load_u64(bytes + PLAN_CHECKSUM_AT))
+    }
+    if (check_sum &&
+        hfn_plan_checksum(bytes, byte_count) != hfn_load_u64(bytes + PLAN_CHECKSUM_AT)) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_CHECKSUM_AT,
                         "the plan's checksum is wrong: make the plan anew");
+    }
     return HOTFN_OK;
 }
 
@@ -291,13 +321,15 @@ static hotfn_status place_parts(hotfn_plan *plan, hotfn_error *err)
     entry_bytes = (uint64_t)plan->entry_count * PLAN_ENTRY_BYTES;
     site_bytes = (uint64_t)plan->site_count * PLAN_SITE_BYTES;
     if (PLAN_HEADER_BYTES + range_bytes + entry_bytes + plan->data_bytes + site_bytes !=
-        plan->byte_count)
+        plan->byte_count) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_FUNCTION_COUNT_AT,
                         "the plan's parts do not fill it: make the plan anew");
+    }
     if (plan->reach_begin < -MAX_REACH_BYTES || plan->reach_end > 2 * MAX_REACH_BYTES ||
-        plan->reach_begin > plan->reach_end)
+        plan->reach_begin > plan->reach_end) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_REACH_BEGIN_AT,
                         "the plan's reach is wrong");
+    }
     plan->ranges = bytes + PLAN_HEADER_BYTES;
     plan->entries = plan->ranges + range_bytes;
     plan->data = plan->entries + entry_bytes;
@@ -308,39 +340,47 @@ static hotfn_status place_parts(hotfn_plan *plan, hotfn_error *err)
 hotfn_status hotfn_plan_open(hotfn_plan **out, const void *bytes, uint64_t byte_count,
                              uint32_t check_sum, const hotfn_env *env, hotfn_error *err)
 {
-    if (!out || !bytes)
+    if (!out || !bytes) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_env filled = hfn_env_fill(env);
     hotfn_plan *plan;
     hotfn_status status = check_head(bytes, byte_count, check_sum != 0, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     plan = hfn_alloc(&filled, sizeof *plan);
-    if (!plan)
+    if (!plan) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+    }
     plan->env = filled;
     plan->bytes = bytes;
     plan->byte_count = byte_count;
     status = place_parts(plan, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = check_entries(plan, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = check_sites(plan, err);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         hotfn_plan_destroy(plan);
-    else
+    } else {
         *out = plan;
+    }
     return status;
 }
 
 void hotfn_plan_destroy(hotfn_plan *plan)
 {
-    if (!plan)
+    if (!plan) {
         return;
-    if (plan->owns_bytes)
+    }
+    if (plan->owns_bytes) {
         hfn_free(&plan->env, (void *)(uintptr_t)plan->bytes, plan->byte_count);
+    }
     hfn_free(&plan->env, plan, sizeof *plan);
 }
 
@@ -348,8 +388,9 @@ void hotfn_plan_destroy(hotfn_plan *plan)
 
 hotfn_status hotfn_plan_get_info(const hotfn_plan *plan, hotfn_plan_info *out)
 {
-    if (!plan)
+    if (!plan) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
 
@@ -366,14 +407,16 @@ hotfn_status hotfn_plan_get_info(const hotfn_plan *plan, hotfn_plan_info *out)
 
 hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index, hotfn_plan_entry *out)
 {
-    if (!plan)
+    if (!plan) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_plan_entry entry = HOTFN_PLAN_ENTRY_INIT;
     hfn_plan_hook hook;
 
-    if (index >= plan->entry_count)
+    if (index >= plan->entry_count) {
         return HOTFN_E_NOT_FOUND;
+    }
     hfn_plan_hook_at(plan, index, &hook);
     entry.function_index = hook.function_index;
     entry.rva = hook.rva;
@@ -390,10 +433,11 @@ uint32_t hfn_plan_find_function(const hotfn_plan *plan, uint32_t function_index)
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (hfn_plan_function_at(plan, middle) < function_index)
+        if (hfn_plan_function_at(plan, middle) < function_index) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low < plan->entry_count && hfn_plan_function_at(plan, low) == function_index
                ? low

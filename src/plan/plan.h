@@ -72,9 +72,11 @@ enum {
     PLAN_ENTRY_ISLAND_AT = 21,    /* i8 ISLAND: island minus the byte behind the 2-byte jump   */
     PLAN_ENTRY_SPARE_AT = 22,     /* u8 a register that is dead at the site, plus 1; 0: none   */
     PLAN_ENTRY_ARGUMENTS_AT = 23, /* u8 timed: words of arguments; from bit 5 on HOTFN_POPS_*   */
-    PLAN_ENTRY_RUN_AT = 24,       /* u16 from the site on, that may be copied behind what is moved     */
-    PLAN_ENTRY_COMES_TO_AT = 26,  /* u32 rva of a function, timed: jumps to it end the call first; 0   */
-    PLAN_ENTRY_COMEBACKS_AT = 30, /* u8 how many such jumps                                           */
+    PLAN_ENTRY_RUN_AT = 24, /* u16 from the site on, that may be copied behind what is moved     */
+    PLAN_ENTRY_COMES_TO_AT =
+        26, /* u32 rva of a function, timed: jumps to it end the call first; 0   */
+    PLAN_ENTRY_COMEBACKS_AT =
+        30, /* u8 how many such jumps                                           */
     PLAN_ENTRY_BYTES = 31,
 };
 
@@ -138,9 +140,10 @@ typedef struct hfn_plan_hook {
     uint32_t rva, function_index;
     uint32_t site_rva;
     uint32_t island_rva; /* ISLAND, else 0 */
-    uint32_t run_end_rva; /* behind the bytes that may be copied; at most as high as what is moved: none */
-    bool far_slot;        /* not of the plan: hookset.h sets it and the next two */
-    uint16_t run_bytes;   /* the moved code's, where it runs on; else 0 */
+    uint32_t
+        run_end_rva; /* behind the bytes that may be copied; at most as high as what is moved: none */
+    bool far_slot;   /* not of the plan: hookset.h sets it and the next two */
+    uint16_t run_bytes; /* the moved code's, where it runs on; else 0 */
     const hotfn_plan *plan;
     uint8_t strategy, flags, patch_offset, patch_bytes, spare, arguments;
     uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes, comeback_count;
@@ -177,8 +180,8 @@ static inline void hfn_plan_patch_at(const hotfn_plan *plan, uint32_t index, uin
 {
     const uint8_t *entry = plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES;
 
-    *begin_rva = (uint64_t)hfn_load_u32(entry + PLAN_ENTRY_RVA_AT) +
-                 entry[PLAN_ENTRY_PATCH_OFFSET_AT];
+    *begin_rva =
+        (uint64_t)hfn_load_u32(entry + PLAN_ENTRY_RVA_AT) + entry[PLAN_ENTRY_PATCH_OFFSET_AT];
     *end_rva = *begin_rva + entry[PLAN_ENTRY_PATCH_BYTES_AT];
 }
 
@@ -277,8 +280,9 @@ static inline bool hfn_site_walk_next(hfn_site_walk *walk)
         walk->field_rva = walk->next_rva + (word & PLAN_SITE_GAP_MAX);
         walk->next_rva = walk->field_rva + PLAN_FIELD_BYTES;
         walk->entry = word >> PLAN_SITE_GAP_BITS;
-        if (walk->entry != PLAN_SITE_NONE)
+        if (walk->entry != PLAN_SITE_NONE) {
             return true;
+        }
     }
     return false;
 }

@@ -46,10 +46,12 @@ static bool find_comebacks(const hotfn_verdicts *verdicts, uint32_t index,
     source->comes_to_rva = (uint32_t)hfn_functions_at(hfn_verdicts_functions(verdicts), to)->rva;
     i = hfn_count_below_u32(sites, count, sizeof *sites, offsetof(hfn_branch, field), source->rva);
     for (; i < count && sites[i].field < end; i++) {
-        if (sites[i].target != to)
+        if (sites[i].target != to) {
             continue;
-        if (source->comeback_count == UINT8_MAX)
+        }
+        if (source->comeback_count == UINT8_MAX) {
             return false;
+        }
         fields[source->comeback_count++] = sites[i].field;
     }
     return source->comeback_count > 0;
@@ -83,8 +85,9 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
         .moved = &moved,
     };
 
-    if (original.size < original_bytes || !hfn_verdicts_moved(verdicts, index, &moved))
+    if (original.size < original_bytes || !hfn_verdicts_moved(verdicts, index, &moved)) {
         return HOTFN_E_LIMIT;
+    }
     if (verdict->pub.comes_to != 0 && !find_comebacks(verdicts, index, comebacks, &source)) {
         source.flags &= ~HOTFN_VERDICT_TIMED;
         source.arguments = source.comeback_count = source.comes_to_rva = 0;
@@ -96,25 +99,29 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
 static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
                                 uint32_t *numbers, const hotfn_env *env, hotfn_error *err)
 {
-    uint32_t count = hotfn_verdicts_count(verdicts), left_out = 0, number = 0;
+    uint32_t count = hotfn_verdicts_get_count(verdicts), left_out = 0, number = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const hfn_verdict *verdict = hfn_verdicts_at(verdicts, i);
         hotfn_status status;
         numbers[i] = NO_ENTRY;
         if (verdict->pub.verdict != HOTFN_VERDICT_HOOKABLE ||
-            verdict->pub.strategy == HOTFN_STRATEGY_INT3)
+            verdict->pub.strategy == HOTFN_STRATEGY_INT3) {
             continue;
+        }
         status = add_entry(writer, verdicts, i);
-        if (status == HOTFN_E_NO_MEMORY)
+        if (status == HOTFN_E_NO_MEMORY) {
             return hfn_fail(err, status, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+        }
         left_out += status != HOTFN_OK;
-        if (status == HOTFN_OK)
+        if (status == HOTFN_OK) {
             numbers[i] = number++;
+        }
     }
-    if (left_out > 0)
+    if (left_out > 0) {
         hfn_log(env, HOTFN_LOG_WARNING, "%u hookable functions do not fit the plan's format",
                 left_out);
+    }
     return HOTFN_OK;
 }
 
@@ -124,25 +131,29 @@ static hotfn_status add_sites(hfn_plan_writer *writer, const hotfn_verdicts *ver
     size_t count;
     const hfn_branch *sites = hfn_verdicts_sites(verdicts, &count);
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         if (numbers[sites[i].target] != NO_ENTRY &&
-            !hfn_plan_writer_add_site(writer, sites[i].field, numbers[sites[i].target]))
+            !hfn_plan_writer_add_site(writer, sites[i].field, numbers[sites[i].target])) {
             return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+        }
+    }
     return HOTFN_OK;
 }
 
 static hotfn_status add_all(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
                             const hotfn_env *env, hotfn_error *err)
 {
-    uint32_t count = hotfn_verdicts_count(verdicts);
+    uint32_t count = hotfn_verdicts_get_count(verdicts);
     uint32_t *numbers = hfn_alloc(env, count * sizeof *numbers);
     hotfn_status status;
 
-    if (!numbers)
+    if (!numbers) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+    }
     status = add_entries(writer, verdicts, numbers, env, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = add_sites(writer, verdicts, numbers, err);
+    }
     hfn_free(env, numbers, count * sizeof *numbers);
     return status;
 }
@@ -151,8 +162,9 @@ static bool set_image(hfn_plan_writer *writer, const hotfn_image *image, uint64_
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
-    if (hotfn_image_get_info(image, &info) != HOTFN_OK)
+    if (hotfn_image_get_info(image, &info) != HOTFN_OK) {
         return false;
+    }
     hfn_plan_writer_set_id(writer, info.id_kind, info.id, info.id_bytes);
     *loaded_bytes = info.loaded_bytes;
     return true;
@@ -162,24 +174,28 @@ hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
                               const hotfn_functions *functions, const hotfn_verdicts *verdicts,
                               const hotfn_env *env, hotfn_error *err)
 {
-    if (!out || !image || !functions || !verdicts)
+    if (!out || !image || !functions || !verdicts) {
         return hfn_fail_null(err, __func__);
+    }
 
     const hfn_arch *arch = hfn_verdicts_arch(verdicts);
     hfn_plan_writer *writer = hfn_plan_writer_create(
-        env, arch ? arch->machine : HOTFN_MACHINE_OTHER, hotfn_functions_count(functions));
+        env, arch ? arch->machine : HOTFN_MACHINE_OTHER, hotfn_functions_get_count(functions));
     uint64_t loaded_bytes = 0;
     hotfn_status status;
 
-    if (!writer)
+    if (!writer) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
-    if (!set_image(writer, image, &loaded_bytes) || loaded_bytes > UINT32_MAX)
+    }
+    if (!set_image(writer, image, &loaded_bytes) || loaded_bytes > UINT32_MAX) {
         status = hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "an image beyond 4 GiB");
-    else
+    } else {
         status = add_all(writer, verdicts, hfn_image_env(image), err);
+    }
     hfn_plan_writer_set_forbids_clock(writer, (uint32_t)hfn_verdicts_forbids_clock(verdicts));
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hfn_plan_writer_finish(writer, out, err);
+    }
     hfn_plan_writer_destroy(writer);
     return status;
 }

@@ -27,8 +27,9 @@ static uint8_t *extend(const hotfn_env *env, buffer *b, size_t byte_count)
 {
     uint8_t *at;
 
-    if (!hfn_grow(env, (void **)&b->bytes, &b->capacity, b->used + byte_count, 1))
+    if (!hfn_grow(env, (void **)&b->bytes, &b->capacity, b->used + byte_count, 1)) {
         return NULL;
+    }
     at = b->bytes + b->used;
     b->used += byte_count;
     return at;
@@ -40,8 +41,9 @@ hfn_plan_writer *hfn_plan_writer_create(const hotfn_env *env, uint32_t machine,
     hotfn_env filled = hfn_env_fill(env);
     hfn_plan_writer *writer = hfn_alloc(&filled, sizeof *writer);
 
-    if (!writer)
+    if (!writer) {
         return NULL;
+    }
     writer->env = filled;
     writer->patching = hfn_patching_of(machine);
     writer->reach_begin = INT64_MAX;
@@ -68,8 +70,9 @@ void hfn_plan_writer_set_forbids_clock(hfn_plan_writer *writer, uint32_t rva)
 
 void hfn_plan_writer_destroy(hfn_plan_writer *writer)
 {
-    if (!writer)
+    if (!writer) {
         return;
+    }
     hfn_free(&writer->env, writer->ranges.bytes, writer->ranges.capacity);
     hfn_free(&writer->env, writer->entries.bytes, writer->entries.capacity);
     hfn_free(&writer->env, writer->data.bytes, writer->data.capacity);
@@ -81,10 +84,12 @@ void hfn_plan_writer_destroy(hfn_plan_writer *writer)
 
 static void reach(hfn_plan_writer *writer, int64_t begin, int64_t end)
 {
-    if (begin < writer->reach_begin)
+    if (begin < writer->reach_begin) {
         writer->reach_begin = begin;
-    if (end > writer->reach_end)
+    }
+    if (end > writer->reach_end) {
         writer->reach_end = end;
+    }
 }
 
 static bool fits_i32(int64_t value)
@@ -97,9 +102,11 @@ static bool fits_format(const hfn_plan_source *source, const hfn_moved *moved)
     uint64_t site = source->rva + source->patch_offset;
     int64_t island = (int64_t)source->island_rva - (int64_t)(site + 2);
 
-    for (uint32_t i = 0; i < moved->fixup_count; i++)
-        if (!fits_i32((int64_t)(moved->fixups[i].target_rva - site)))
+    for (uint32_t i = 0; i < moved->fixup_count; i++) {
+        if (!fits_i32((int64_t)(moved->fixups[i].target_rva - site))) {
             return false;
+        }
+    }
     return site + source->original_bytes <= UINT32_MAX - UINT16_MAX &&
            source->patch_offset <= UINT8_MAX && source->original_bytes <= PLAN_ORIGINAL_MAX &&
            source->patch_bytes <= source->original_bytes && source->flags <= UINT8_MAX &&
@@ -124,8 +131,9 @@ static void write_fixups(hfn_plan_writer *writer, uint8_t *at, const hfn_moved *
         at[1] = moved->fixups[i].end;
         hfn_store_u32(at + 2, (uint32_t)(moved->fixups[i].target_rva - site));
         if (writer->patching &&
-            writer->patching->fixup_kind(at[0], at[1], moved->length) == HFN_FIXUP_NEAR)
+            writer->patching->fixup_kind(at[0], at[1], moved->length) == HFN_FIXUP_NEAR) {
             reach(writer, target, target + 1);
+        }
     }
 }
 
@@ -140,11 +148,13 @@ static bool write_data(hfn_plan_writer *writer, const hfn_plan_source *source, c
                         (size_t)source->comeback_count * PLAN_FIELD_BYTES;
     uint8_t *at = extend(&writer->env, &writer->data, byte_count);
 
-    if (!at)
+    if (!at) {
         return false;
+    }
     at = copy(at, source->original, source->original_bytes);
-    if (island)
+    if (island) {
         at = copy(at, source->island_original, PLAN_ISLAND_BYTES);
+    }
     at = copy(at, moved->bytes, moved->length);
     write_fixups(writer, at, moved, source->rva + source->patch_offset);
     at += moved->fixup_count * PLAN_FIXUP_BYTES;
@@ -153,10 +163,12 @@ static bool write_data(hfn_plan_writer *writer, const hfn_plan_source *source, c
         at[1] = moved->moved_at[i];
     }
     at = copy(at, cfi, cfi_bytes);
-    for (uint32_t i = 0; i < source->comeback_count; i++, at += PLAN_FIELD_BYTES)
+    for (uint32_t i = 0; i < source->comeback_count; i++, at += PLAN_FIELD_BYTES) {
         hfn_store_u32(at, source->comebacks[i]);
-    if (source->comeback_count > 0)
+    }
+    if (source->comeback_count > 0) {
         reach(writer, source->comes_to_rva, (int64_t)source->comes_to_rva + 1);
+    }
     return true;
 }
 
@@ -190,8 +202,9 @@ static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t 
     entry[PLAN_ENTRY_COMEBACKS_AT] = (uint8_t)source->comeback_count;
     entry[PLAN_ENTRY_RUN_AT] = (uint8_t)run_bytes;
     entry[PLAN_ENTRY_RUN_AT + 1] = (uint8_t)(run_bytes >> 8);
-    if (source->strategy == HOTFN_STRATEGY_ISLAND)
+    if (source->strategy == HOTFN_STRATEGY_ISLAND) {
         entry[PLAN_ENTRY_ISLAND_AT] = (uint8_t)(source->island_rva - (site + 2));
+    }
 }
 
 /* The range that the entry belongs to: the last one, or one that begins with it. */
@@ -199,11 +212,13 @@ static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_source *source
 {
     uint8_t *range;
 
-    if (writer->ranges.used > 0 && source->section == writer->section)
+    if (writer->ranges.used > 0 && source->section == writer->section) {
         return writer->ranges.bytes + writer->ranges.used - PLAN_RANGE_BYTES;
+    }
     range = extend(&writer->env, &writer->ranges, PLAN_RANGE_BYTES);
-    if (!range)
+    if (!range) {
         return NULL;
+    }
     hfn_store_u32(range + PLAN_RANGE_BEGIN_AT, UINT32_MAX);
     hfn_store_u32(range + PLAN_RANGE_END_AT, 0);
     hfn_store_u32(range + PLAN_RANGE_FIRST_AT, writer->entry_count);
@@ -219,20 +234,25 @@ static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
     uint64_t island = source->island_rva;
     uint8_t *range = range_for(writer, source);
 
-    if (!range)
+    if (!range) {
         return false;
+    }
     if (source->strategy == HOTFN_STRATEGY_ISLAND) {
         begin = island < begin ? island : begin;
         end = island + PLAN_ISLAND_BYTES > end ? island + PLAN_ISLAND_BYTES : end;
     }
-    if (site + run_bytes > end)
+    if (site + run_bytes > end) {
         end = site + run_bytes;
-    if (source->end_rva > end && source->end_rva <= UINT32_MAX)
+    }
+    if (source->end_rva > end && source->end_rva <= UINT32_MAX) {
         end = source->end_rva;
-    if (begin < hfn_load_u32(range + PLAN_RANGE_BEGIN_AT))
+    }
+    if (begin < hfn_load_u32(range + PLAN_RANGE_BEGIN_AT)) {
         hfn_store_u32(range + PLAN_RANGE_BEGIN_AT, (uint32_t)begin);
-    if (end > hfn_load_u32(range + PLAN_RANGE_END_AT))
+    }
+    if (end > hfn_load_u32(range + PLAN_RANGE_END_AT)) {
         hfn_store_u32(range + PLAN_RANGE_END_AT, (uint32_t)end);
+    }
     hfn_store_u32(range + PLAN_RANGE_COUNT_OF_AT, hfn_load_u32(range + PLAN_RANGE_COUNT_OF_AT) + 1);
     reach(writer, (int64_t)begin, (int64_t)end);
     return true;
@@ -247,11 +267,13 @@ hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_source 
     uint8_t *entry;
 
     if (!fits_format(source, source->moved) || cfi_bytes > sizeof cfi ||
-        data_at > UINT32_MAX - 4096)
+        data_at > UINT32_MAX - 4096) {
         return HOTFN_E_LIMIT;
+    }
     entry = extend(&writer->env, &writer->entries, PLAN_ENTRY_BYTES);
-    if (!entry)
+    if (!entry) {
         return HOTFN_E_NO_MEMORY;
+    }
     write_entry(entry, source, (uint32_t)data_at, cfi_bytes);
     if (!write_data(writer, source, cfi, cfi_bytes) || !add_to_range(writer, source)) {
         writer->entries.used -= PLAN_ENTRY_BYTES;
@@ -266,11 +288,13 @@ hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_source 
 
 static bool in_a_range(const hfn_plan_writer *writer, uint32_t field_rva)
 {
-    for (size_t at = 0; at < writer->ranges.used; at += PLAN_RANGE_BYTES)
+    for (size_t at = 0; at < writer->ranges.used; at += PLAN_RANGE_BYTES) {
         if (field_rva >= hfn_load_u32(writer->ranges.bytes + at + PLAN_RANGE_BEGIN_AT) + 1 &&
             (uint64_t)field_rva + PLAN_FIELD_BYTES <=
-                hfn_load_u32(writer->ranges.bytes + at + PLAN_RANGE_END_AT))
+                hfn_load_u32(writer->ranges.bytes + at + PLAN_RANGE_END_AT)) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -278,8 +302,9 @@ static bool put_site(hfn_plan_writer *writer, uint32_t gap, uint32_t entry)
 {
     uint8_t *at = extend(&writer->env, &writer->sites, PLAN_SITE_BYTES);
 
-    if (!at)
+    if (!at) {
         return false;
+    }
     hfn_store_u32(at, gap | entry << PLAN_SITE_GAP_BITS);
     writer->site_behind += gap + PLAN_FIELD_BYTES;
     return true;
@@ -287,12 +312,14 @@ static bool put_site(hfn_plan_writer *writer, uint32_t gap, uint32_t entry)
 
 bool hfn_plan_writer_add_site(hfn_plan_writer *writer, uint32_t field_rva, uint32_t entry)
 {
-    if (entry >= PLAN_SITE_NONE || !in_a_range(writer, field_rva))
+    if (entry >= PLAN_SITE_NONE || !in_a_range(writer, field_rva)) {
         return true;
+    }
     while (field_rva - writer->site_behind > PLAN_SITE_GAP_MAX) {
         uint32_t gap = field_rva - writer->site_behind - PLAN_FIELD_BYTES;
-        if (!put_site(writer, gap < PLAN_SITE_GAP_MAX ? gap : PLAN_SITE_GAP_MAX, PLAN_SITE_NONE))
+        if (!put_site(writer, gap < PLAN_SITE_GAP_MAX ? gap : PLAN_SITE_GAP_MAX, PLAN_SITE_NONE)) {
             return false;
+        }
     }
     return put_site(writer, field_rva - writer->site_behind, entry);
 }
@@ -321,16 +348,18 @@ hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, h
     hotfn_plan *plan;
     hotfn_status status;
 
-    if (!bytes)
+    if (!bytes) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+    }
     finish_header(writer, byte_count);
     at = copy(at, writer->header, PLAN_HEADER_BYTES);
     if (writer->entry_count > 0) {
         at = copy(at, writer->ranges.bytes, writer->ranges.used);
         at = copy(at, writer->entries.bytes, writer->entries.used);
         at = copy(at, writer->data.bytes, writer->data.used);
-        if (writer->sites.used > 0)
+        if (writer->sites.used > 0) {
             memcpy(at, writer->sites.bytes, writer->sites.used);
+        }
     }
     hfn_store_u64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, byte_count));
     status = hotfn_plan_open(&plan, bytes, byte_count, 0, &writer->env, err);

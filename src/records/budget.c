@@ -9,14 +9,17 @@ hotfn_status hfn_record_load_budget(hotfn_record *r, const hfn_source *in, hotfn
     const hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
     hotfn_status status = HOTFN_OK;
 
-    if (r->layout.sections[HFN_SECTION_BUDGET_STATES].type)
+    if (r->layout.sections[HFN_SECTION_BUDGET_STATES].type) {
         status = hfn_record_load_section(r, in, HFN_SECTION_BUDGET_STATES, err);
-    if (status != HOTFN_OK || r->layout.sections[HFN_SECTION_BUDGET].type == 0)
+    }
+    if (status != HOTFN_OK || r->layout.sections[HFN_SECTION_BUDGET].type == 0) {
         return status;
+    }
     status = hfn_record_load_section(r, in, HFN_SECTION_BUDGET, err);
-    if (status == HOTFN_OK && part->byte_count < sizeof(hotfn_budget_header))
+    if (status == HOTFN_OK && part->byte_count < sizeof(hotfn_budget_header)) {
         status = hfn_record_damage(r, r->layout.sections[HFN_SECTION_BUDGET].offset, err,
                                    "the budget is damaged");
+    }
     return status;
 }
 
@@ -25,8 +28,9 @@ static hotfn_budget_header header_of(const hotfn_record *r)
     const hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
     hotfn_budget_header h = { 0 };
 
-    if (part->byte_count >= sizeof h)
+    if (part->byte_count >= sizeof h) {
         memcpy(&h, part->bytes, sizeof h);
+    }
     h.note[sizeof h.note - 1] = 0;
     return h;
 }
@@ -43,8 +47,9 @@ static uint32_t changes_kept(const hotfn_record *r)
 
 hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_budget_header h = header_of(r);
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
@@ -64,23 +69,26 @@ hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget 
     b.timing_ns = h.timing_ns;
     b.start_ns = h.start_ns;
     b.note = "";
-    if (h.note[0])
+    if (h.note[0]) {
         b.note =
             (const char *)r->parts[HFN_SECTION_BUDGET].bytes + offsetof(hotfn_budget_header, note);
+    }
     return hfn_give(out, &b, sizeof b) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_record_get_change(const hotfn_record *r, uint32_t index,
                                      hotfn_record_change *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_change c = HOTFN_RECORD_CHANGE_INIT;
     hotfn_budget_change from;
 
-    if (index >= changes_kept(r))
+    if (index >= changes_kept(r)) {
         return HOTFN_E_NOT_FOUND;
+    }
     memcpy(&from,
            r->parts[HFN_SECTION_BUDGET].bytes + sizeof(hotfn_budget_header) +
                (uint64_t)index * sizeof from,
@@ -95,15 +103,17 @@ hotfn_status hotfn_record_get_change(const hotfn_record *r, uint32_t index,
     return hfn_give(out, &c, sizeof c) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-uint32_t hotfn_record_budget_state(const hotfn_record *r, uint32_t function)
+uint32_t hotfn_record_get_budget_state(const hotfn_record *r, uint32_t function)
 {
-    if (!r)
+    if (!r) {
         return 0;
+    }
 
     const hfn_part *part = &r->parts[HFN_SECTION_BUDGET_STATES];
 
-    if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > part->byte_count)
+    if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > part->byte_count) {
         return 0;
+    }
     return hfn_get32(part->bytes + (uint64_t)function * sizeof(uint32_t));
 }
 
@@ -111,9 +121,11 @@ uint32_t hotfn_record_budget_state(const hotfn_record *r, uint32_t function)
 
 static bool any_budget(const hfn_merge *m)
 {
-    for (uint32_t run = 0; run < m->record_count; run++)
-        if (m->records[run]->parts[HFN_SECTION_BUDGET_STATES].byte_count > 0)
+    for (uint32_t run = 0; run < m->record_count; run++) {
+        if (m->records[run]->parts[HFN_SECTION_BUDGET_STATES].byte_count > 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -121,20 +133,22 @@ bool hfn_merge_budgets(const hfn_merge *m, hotfn_record *out)
 {
     hfn_part *part = &out->parts[HFN_SECTION_BUDGET_STATES];
 
-    if (!any_budget(m))
+    if (!any_budget(m)) {
         return true;
+    }
     part->byte_count = (uint64_t)out->function_count * sizeof(uint32_t);
     part->bytes = hfn_alloc(&out->env, part->byte_count + 2);
     if (!part->bytes) {
         part->byte_count = 0;
         return false;
     }
-    for (uint32_t run = 0; run < m->record_count; run++)
+    for (uint32_t run = 0; run < m->record_count; run++) {
         for (uint32_t i = 0; i < m->records[run]->function_count; i++) {
             uint8_t *at = part->bytes + (uint64_t)m->places[run][i] * sizeof(uint32_t);
-            uint32_t state = hotfn_record_budget_state(m->records[run], i);
+            uint32_t state = hotfn_record_get_budget_state(m->records[run], i);
 
             hfn_put32(at, hfn_get32(at) | (state & ~HOTFN_BUDGET_LEVEL));
         }
+    }
     return true;
 }

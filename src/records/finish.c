@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* From live to finished: snapshots of all rows, windows between two of them, and the finished file. */
 #include "base/status.h"
-#include "os/os.h"
 #include "live/live.h"
+#include "os/os.h"
 #include "records/times.h"
 #include "records/writer.h"
 
@@ -33,25 +33,29 @@ static hotfn_status read_times(const hotfn_live *live, hfn_times *times, hotfn_e
 
 hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, hotfn_error *err)
 {
-    if (!out || !live)
+    if (!out || !live) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_snapshot *s;
     hotfn_status status;
 
-    if (live->fd < 0)
+    if (live->fd < 0) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "only who made a record takes snapshots of it");
+    }
     s = hfn_alloc(&live->env, sizeof *s);
-    if (!s)
+    if (!s) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+    }
     s->env = live->env;
     s->time_ns = hfn_os_wall_ns();
     hfn_packed_init(&s->rows, &s->env);
     hfn_times_init(&s->times, &s->env);
     status = read_rows(live, &s->rows, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = read_times(live, &s->times, err);
+    }
     if (status != HOTFN_OK) {
         hotfn_snapshot_destroy(s);
         return status;
@@ -64,15 +68,16 @@ void hotfn_snapshot_destroy(hotfn_snapshot *s)
 {
     hotfn_env env;
 
-    if (!s)
+    if (!s) {
         return;
+    }
     env = s->env;
     hfn_packed_finish(&s->rows);
     hfn_times_finish(&s->times);
     hfn_free(&env, s, sizeof *s);
 }
 
-uint64_t hotfn_snapshot_time_ns(const hotfn_snapshot *s)
+uint64_t hotfn_snapshot_get_time_ns(const hotfn_snapshot *s)
 {
     return s ? s->time_ns : 0;
 }
@@ -85,15 +90,18 @@ static hotfn_status choose_rows(const hotfn_live *live, hfn_packed *out, const h
     hotfn_status status = HOTFN_OK;
     static const hfn_packed nothing;
 
-    if (!from && !to)
+    if (!from && !to) {
         return read_rows(live, out, err);
+    }
     hfn_packed_init(&now, &live->env);
-    if (!to)
+    if (!to) {
         status = read_rows(live, &now, err);
+    }
     if (status == HOTFN_OK &&
         !hfn_packed_difference(out, to ? &to->rows : &now, from ? &from->rows : &nothing,
-                               live->slot_count))
+                               live->slot_count)) {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, live->path, HOTFN_NO_OFFSET, "no memory");
+    }
     hfn_packed_finish(&now);
     return status;
 }
@@ -157,15 +165,17 @@ static void take_times(hfn_parts *parts, const hotfn_live *live, const hfn_times
         parts->byte_counts[type] = times->byte_counts[type];
     }
     if (times->bytes[HFN_SECTION_TIME_HEADER] &&
-        live->layout.sections[HFN_SECTION_TIMING_STATES].type)
+        live->layout.sections[HFN_SECTION_TIMING_STATES].type) {
         take(parts, live, HFN_SECTION_TIMING_STATES,
              (uint64_t)live->function_count * sizeof(uint32_t));
+    }
 }
 
 static void take_budget(hfn_parts *parts, const hotfn_live *live)
 {
-    if (!hfn_live_budget(live))
+    if (!hfn_live_budget(live)) {
         return;
+    }
     take(parts, live, HFN_SECTION_BUDGET,
          hfn_budget_used_bytes(hfn_live_section(live, HFN_SECTION_BUDGET),
                                hfn_live_section_bytes(live, HFN_SECTION_BUDGET)));
@@ -180,8 +190,9 @@ static hotfn_status write_parts(hotfn_live *live, hfn_parts *parts, const char *
     uint8_t *states = hfn_alloc(&live->env, bytes);
     hotfn_status status;
 
-    if (!states)
+    if (!states) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for a record");
+    }
     memcpy(states, parts->bytes[HFN_SECTION_STATES], bytes);
     hfn_settle_states(states, parts->function_count);
     parts->bytes[HFN_SECTION_STATES] = states;
@@ -194,8 +205,9 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
                                int32_t exit_code, const hotfn_snapshot *from,
                                const hotfn_snapshot *to, hotfn_error *err)
 {
-    if (!live || !path)
+    if (!live || !path) {
         return hfn_fail_null(err, __func__);
+    }
 
     hfn_parts parts = { .state = state, .exit_code = exit_code };
     hfn_times_sections times = { .env = live->env };
@@ -203,14 +215,16 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
     hfn_packed rows;
 
     if (live->fd < 0 || (state != HOTFN_RECORD_FINISHED && state != HOTFN_RECORD_KILLED &&
-                         state != HOTFN_RECORD_MERGED))
+                         state != HOTFN_RECORD_MERGED)) {
         return hfn_fail(err, live->fd < 0 ? HOTFN_E_STATE : HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
                         "only who made a record finishes it, as finished, killed or merged");
+    }
     hfn_live_settle_clock(live);
     hfn_packed_init(&rows, &live->env);
     status = choose_rows(live, &rows, from, to, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = choose_times(live, &times, from, to, (uint32_t)rows.row_count, err);
+    }
     if (status == HOTFN_OK) {
         take_all(&parts, live, &rows);
         take_times(&parts, live, &times);

@@ -79,11 +79,13 @@ static uint32_t module_number(merger *g, uint32_t record, uint32_t index,
     } else {
         number = path_number(g->modules, m);
     }
-    if (number == HFN_NAME_NONE || number < before)
+    if (number == HFN_NAME_NONE || number < before) {
         return number;
+    }
     if (!hfn_grow(&g->m.env, (void **)&g->module_record, &g->module_capacity, number + 1u, 4) ||
-        !hfn_grow(&g->m.env, (void **)&g->module_index, &g->index_capacity, number + 1u, 4))
+        !hfn_grow(&g->m.env, (void **)&g->module_index, &g->index_capacity, number + 1u, 4)) {
         return HFN_NAME_NONE;
+    }
     g->module_record[number] = record;
     g->module_index[number] = index;
     return number;
@@ -100,10 +102,12 @@ static bool take_function(merger *g, uint32_t record, uint32_t index, uint32_t m
     memcpy(key + 4, &f.rva, 8);
     number = hfn_names_intern(g->functions, key, sizeof key);
     if (number == HFN_NAME_NONE ||
-        !hfn_grow(&g->m.env, (void **)&g->list, &g->list_capacity, number + 1u, sizeof *g->list))
+        !hfn_grow(&g->m.env, (void **)&g->list, &g->list_capacity, number + 1u, sizeof *g->list)) {
         return false;
-    if (number == before || (f.counted && !g->list[number].counted))
+    }
+    if (number == before || (f.counted && !g->list[number].counted)) {
         g->list[number] = (merged){ module, record, index, number, f.counted };
+    }
     g->m.places[record][index] = number;
     return true;
 }
@@ -113,19 +117,23 @@ static bool take_record(merger *g, uint32_t record)
     const hotfn_record *r = g->m.records[record];
 
     g->m.places[record] = hfn_alloc(&g->m.env, r->function_count * sizeof(uint32_t));
-    if (!g->m.places[record])
+    if (!g->m.places[record]) {
         return false;
+    }
     for (uint32_t i = 0; i < r->module_count; i++) {
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         uint32_t number;
 
         hotfn_record_get_module(r, i, &m);
         number = module_number(g, record, i, &m);
-        if (number == HFN_NAME_NONE)
+        if (number == HFN_NAME_NONE) {
             return false;
-        for (uint32_t k = 0; k < m.function_count; k++)
-            if (!take_function(g, record, m.first_function + k, number))
+        }
+        for (uint32_t k = 0; k < m.function_count; k++) {
+            if (!take_function(g, record, m.first_function + k, number)) {
                 return false;
+            }
+        }
     }
     return true;
 }
@@ -145,13 +153,17 @@ static bool order_functions(merger *g)
     g->m.function_count = count;
     g->final = hfn_alloc(&g->m.env, count * sizeof *g->final);
     if (!g->final || !hfn_sort_array(&g->m.env, (void **)&g->list, g->list_capacity, count,
-                                     sizeof *g->list, comes_before))
+                                     sizeof *g->list, comes_before)) {
         return false;
-    for (uint32_t i = 0; i < count; i++)
+    }
+    for (uint32_t i = 0; i < count; i++) {
         g->final[g->list[i].number] = i;
-    for (uint32_t r = 0; r < g->m.record_count; r++)
-        for (uint32_t i = 0; i < g->m.records[r]->function_count; i++)
+    }
+    for (uint32_t r = 0; r < g->m.record_count; r++) {
+        for (uint32_t i = 0; i < g->m.records[r]->function_count; i++) {
             g->m.places[r][i] = g->final[g->m.places[r][i]];
+        }
+    }
     return true;
 }
 
@@ -165,12 +177,14 @@ static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uin
     uint32_t first = *at, count, index;
     hotfn_status status;
 
-    while (*at < g->m.function_count && g->list[*at].module == number)
+    while (*at < g->m.function_count && g->list[*at].module == number) {
         ++*at;
+    }
     count = *at - first;
     functions = hfn_alloc(&g->m.env, count * sizeof *functions);
-    if (!functions)
+    if (!functions) {
         return HOTFN_E_NO_MEMORY;
+    }
     for (uint32_t i = 0; i < count; i++) {
         const merged *f = &g->list[first + i];
 
@@ -181,13 +195,16 @@ static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uin
     hotfn_record_get_module(g->m.records[g->module_record[number]], g->module_index[number], &m);
     m.function_count = count;
     status = hotfn_live_add_module(live, &m, functions, &index, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hotfn_live_get_module(live, index, &made);
+    }
     if (status == HOTFN_OK &&
-        made.function_count != count) /* else the rest's places would be wrong */
+        made.function_count != count) { /* else the rest's places would be wrong */
         status = hfn_fail(err, HOTFN_E_LIMIT, m.path, HOTFN_NO_OFFSET, "%s", made.note);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hotfn_live_set_module(live, index, m.flags, m.load_base, m.note);
+    }
     hfn_free(&g->m.env, functions, count * sizeof *functions);
     return status;
 }
@@ -239,8 +256,9 @@ static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
     o.thread_capacity = rows;
     o.string_bytes = STRING_BYTES;
     status = hotfn_live_create(out, &o, &g->m.env, err);
-    for (uint32_t i = 0; status == HOTFN_OK && i < hfn_names_count(g->modules); i++)
+    for (uint32_t i = 0; status == HOTFN_OK && i < hfn_names_count(g->modules); i++) {
         status = add_module(g, *out, i, &at, err);
+    }
     return status;
 }
 
@@ -266,8 +284,9 @@ static void put_sums(const merger *g, const uint32_t *slots, const hotfn_counter
             uint32_t slot = slots[g->m.places[r][i]];
 
             hotfn_record_get_function(g->m.records[r], i, &f);
-            if (f.counted && slot != HOTFN_NO_SLOT)
+            if (f.counted && slot != HOTFN_NO_SLOT) {
                 row[slot] += f.calls;
+            }
         }
     }
 }
@@ -281,8 +300,9 @@ static bool put_values(const merger *g, const uint32_t *slots, const hotfn_count
     uint64_t *values = hfn_alloc(&g->m.env, bytes);
     uint32_t *counts, *latest; /* how many there are of a function; and whose the last one is */
 
-    if (!values)
+    if (!values) {
         return false;
+    }
     counts = (uint32_t *)(values + (size_t)g->m.function_count * g->m.record_count);
     latest = counts + g->m.function_count;
     for (uint32_t r = 0; r < g->m.record_count; r++) {
@@ -291,17 +311,20 @@ static bool put_values(const merger *g, const uint32_t *slots, const hotfn_count
             uint32_t place = g->m.places[r][i];
 
             hotfn_record_get_function(g->m.records[r], i, &f);
-            if (!f.counted)
+            if (!f.counted) {
                 continue;
+            }
             counts[place] += counts[place] == 0 || latest[place] != r;
             latest[place] = r;
             values[(size_t)place * g->m.record_count + counts[place] - 1] += f.calls;
         }
     }
-    for (uint32_t i = 0; i < g->m.function_count; i++)
-        if (slots[i] != HOTFN_NO_SLOT)
+    for (uint32_t i = 0; i < g->m.function_count; i++) {
+        if (slots[i] != HOTFN_NO_SLOT) {
             row[slots[i]] =
                 hfn_merge_values(&g->m, values + (size_t)i * g->m.record_count, counts[i]);
+        }
+    }
     hfn_free(&g->m.env, values, bytes);
     return true;
 }
@@ -322,16 +345,19 @@ static hotfn_status put_counts(merger *g, hotfn_live *live)
         const uint32_t *of_module = hotfn_live_slots(live, m);
 
         hotfn_live_get_module(live, m, &module);
-        for (uint32_t i = 0; i < module.function_count; i++)
+        for (uint32_t i = 0; i < module.function_count; i++) {
             slots[at++] = of_module[i];
+        }
     }
     memory.header->cells_used = rows;
-    for (uint32_t i = 0; i < rows; i++)
+    for (uint32_t i = 0; i < rows; i++) {
         name_row(&g->m, i, &memory.cells[i]);
-    if (g->m.mode == HOTFN_MERGE_SUM)
+    }
+    if (g->m.mode == HOTFN_MERGE_SUM) {
         put_sums(g, slots, &memory);
-    else
+    } else {
         held = put_values(g, slots, &memory);
+    }
     hfn_free(&g->m.env, slots, g->m.function_count * sizeof *slots);
     return held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
@@ -366,8 +392,9 @@ static bool note_repairs(const hfn_merge *m, hotfn_record *out)
         char text[1024];
 
         hotfn_record_get_info(m->records[i], &info);
-        if (!info.repaired[0])
+        if (!info.repaired[0]) {
             continue;
+        }
         snprintf(text, sizeof text, "%.200s: %.800s", file_name(m->records[i]), info.repaired);
         held = hfn_record_note_repair(out, text);
     }
@@ -381,8 +408,9 @@ static hotfn_status complete(const hfn_merge *m, const char *counts, const char 
     hotfn_record *out = NULL;
     hotfn_status status = hotfn_record_open(&out, counts, &m->env, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     set_times(m, out);
     status = note_repairs(m, out) && hfn_merge_times(m, out) && hfn_merge_budgets(m, out)
                  ? hfn_record_write(out, to, err)
@@ -398,17 +426,21 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
     char *counts = hfn_alloc(&g->m.env, name_bytes);
     hotfn_status status = counts ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 
-    for (uint32_t i = 0; status == HOTFN_OK && i < g->m.record_count; i++)
+    for (uint32_t i = 0; status == HOTFN_OK && i < g->m.record_count; i++) {
         status = take_record(g, i) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = order_functions(g) ? make_live(g, &live, err) : HOTFN_E_NO_MEMORY;
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = put_counts(g, live);
+    }
     if (status == HOTFN_OK) {
         snprintf(counts, name_bytes, "%s.%lx.counts", to, (unsigned long)getpid());
         status = hotfn_live_finish(live, counts, HOTFN_RECORD_MERGED, 0, NULL, NULL, err);
-        if (status == HOTFN_OK)
+        if (status == HOTFN_OK) {
             status = complete(&g->m, counts, to, err);
+        }
         unlink(counts);
     }
     hfn_free(&g->m.env, counts, name_bytes);
@@ -423,10 +455,12 @@ static void finish(merger *g)
     hotfn_env env = g->m.env;
 
     for (uint32_t i = 0; i < g->m.record_count; i++) {
-        if (g->m.places && g->m.places[i])
+        if (g->m.places && g->m.places[i]) {
             hfn_free(&env, g->m.places[i], g->m.records[i]->function_count * sizeof(uint32_t));
-        if (g->m.records)
+        }
+        if (g->m.records) {
             hotfn_record_close(g->m.records[i]);
+        }
     }
     hfn_free(&env, g->m.places, g->m.record_count * sizeof *g->m.places);
     hfn_free(&env, g->m.records, g->m.record_count * sizeof *g->m.records);
@@ -441,25 +475,30 @@ static void finish(merger *g)
 hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const char *to,
                                 uint32_t mode, const hotfn_env *env, hotfn_error *err)
 {
-    if (!paths || !to)
+    if (!paths || !to) {
         return hfn_fail_null(err, __func__);
+    }
 
     merger g = { .m = { .env = hfn_env_fill(env), .mode = mode, .record_count = count } };
     hotfn_status status = HOTFN_OK;
 
-    if (count == 0 || count > MOST_RECORDS || mode > HOTFN_MERGE_MAX)
+    if (count == 0 || count > MOST_RECORDS || mode > HOTFN_MERGE_MAX) {
         return hfn_fail(err, HOTFN_E_OPTION, to, HOTFN_NO_OFFSET,
                         "a merge takes 1 to %u records, as sum, mean, min or max", MOST_RECORDS);
+    }
     g.m.records = hfn_alloc(&g.m.env, count * sizeof *g.m.records);
     g.m.places = hfn_alloc(&g.m.env, count * sizeof *g.m.places);
     g.modules = hfn_names_create(&g.m.env);
     g.functions = hfn_names_create(&g.m.env);
-    if (!g.m.records || !g.m.places || !g.modules || !g.functions)
+    if (!g.m.records || !g.m.places || !g.modules || !g.functions) {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory");
-    for (uint32_t i = 0; status == HOTFN_OK && i < count; i++)
+    }
+    for (uint32_t i = 0; status == HOTFN_OK && i < count; i++) {
         status = hotfn_record_open(&g.m.records[i], paths[i], env, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = write_merged(&g, to, err);
+    }
     finish(&g);
     return status;
 }

@@ -13,9 +13,11 @@ static uint32_t slot_of(const hotfn_record *r, uint32_t function)
 
 static bool all_timed(const hfn_merge *m)
 {
-    for (uint32_t i = 0; i < m->record_count; i++)
-        if (!m->records[i]->times.is_there)
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        if (!m->records[i]->times.is_there) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -51,12 +53,14 @@ static bool sharers_find(sharers *s, const hfn_merge *m, const hotfn_record *out
     uint64_t functions = 0;
 
     *s = (sharers){ .m = m, .slot_count = out->slot_count };
-    for (uint32_t run = 0; run < m->record_count; run++)
+    for (uint32_t run = 0; run < m->record_count; run++) {
         functions += m->records[run]->function_count;
+    }
     s->bytes = m->record_count * sizeof(uint64_t) + (slots + functions) * sizeof(uint32_t);
     s->before = s->bytes <= SIZE_MAX ? hfn_alloc(&m->env, (size_t)s->bytes) : NULL;
-    if (!s->before)
+    if (!s->before) {
         return false;
+    }
     s->first = (uint32_t *)(s->before + m->record_count);
     s->next = s->first + slots;
     functions = 0;
@@ -69,8 +73,9 @@ static bool sharers_find(sharers *s, const hfn_merge *m, const hotfn_record *out
         for (uint32_t i = m->records[run]->function_count; i-- > 0;) {
             uint32_t slot = slot_of(out, m->places[run][i]);
 
-            if (slot >= out->slot_count)
+            if (slot >= out->slot_count) {
                 continue;
+            }
             next[i] = first[slot];
             first[slot] = i + 1;
         }
@@ -110,10 +115,11 @@ static hotfn_record_timing timing_in(const sharers *s, uint32_t run, uint32_t sl
     for (uint32_t f = s->first[(uint64_t)run * s->slot_count + slot]; f; f = next[f - 1]) {
         hotfn_record_timing t = timing_of(r, f - 1);
 
-        if (t.timed_calls > 0 && sum.timed_calls > 0)
+        if (t.timed_calls > 0 && sum.timed_calls > 0) {
             add_timing(&sum, &t);
-        else if (t.timed_calls > 0)
+        } else if (t.timed_calls > 0) {
             sum = t;
+        }
     }
     return sum;
 }
@@ -135,15 +141,17 @@ static hfn_time_entry entry_of(const hotfn_record_timing *t, uint32_t slot, uint
 /* By thread, then by slot, as entries stand. */
 static bool add_runs(const sharers *s, hotfn_record *out)
 {
-    for (uint32_t run = 0; run < s->m->record_count; run++)
+    for (uint32_t run = 0; run < s->m->record_count; run++) {
         for (uint32_t slot = 0; slot < out->slot_count; slot++) {
             hotfn_record_timing t = timing_in(s, run, slot);
             hfn_time_entry e = entry_of(&t, slot, run);
 
             e.cell.histogram = slot + 1;
-            if (t.timed_calls > 0 && !hfn_times_add_entry(&out->times, &e))
+            if (t.timed_calls > 0 && !hfn_times_add_entry(&out->times, &e)) {
                 return false;
+            }
         }
+    }
     return true;
 }
 
@@ -161,10 +169,12 @@ static void take_numbers(const sharers *s, uint64_t *values, uint32_t *counts)
                                                 t.min_ns,       t.max_ns,  t.total_error_ns,
                                                 t.self_error_ns };
 
-            if (t.timed_calls == 0)
+            if (t.timed_calls == 0) {
                 continue;
-            for (uint32_t k = 0; k < NUMBERS; k++)
+            }
+            for (uint32_t k = 0; k < NUMBERS; k++) {
                 values[((size_t)slot * NUMBERS + k) * runs + counts[slot]] = numbers[k];
+            }
             counts[slot]++;
         }
     }
@@ -178,8 +188,10 @@ static uint64_t error_of(const hfn_merge *m, const uint64_t *values, const uint6
     double squares = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        if ((m->mode != HOTFN_MERGE_MEAN && values[i] == value) || errors[i] == HOTFN_ERROR_UNKNOWN)
+        if ((m->mode != HOTFN_MERGE_MEAN && values[i] == value) ||
+            errors[i] == HOTFN_ERROR_UNKNOWN) {
             return errors[i];
+        }
         squares += (double)errors[i] * (double)errors[i];
     }
     return (uint64_t)(hfn_times_root(squares) / m->record_count);
@@ -194,15 +206,17 @@ static bool add_values(const sharers *s, hotfn_record *out)
     uint32_t *counts = values ? (uint32_t *)(values + numbers) : NULL;
     bool held = counts != NULL;
 
-    if (held)
+    if (held) {
         take_numbers(s, values, counts);
+    }
     for (uint32_t slot = 0; held && slot < out->slot_count; slot++) {
         const uint64_t *at = values + (size_t)slot * NUMBERS * m->record_count;
         hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
         hfn_time_entry e;
 
-        if (counts[slot] == 0)
+        if (counts[slot] == 0) {
             continue;
+        }
         t.total_ns = hfn_merge_values(m, at + TOTAL * m->record_count, counts[slot]);
         t.self_ns = hfn_merge_values(m, at + SELF * m->record_count, counts[slot]);
         t.timed_calls = hfn_merge_values(m, at + TIMED * m->record_count, counts[slot]);
@@ -225,8 +239,9 @@ static uint32_t bucket_of(uint64_t ticks)
 {
     uint32_t exponent = ticks ? 63u - (uint32_t)__builtin_clzll(ticks) : 0;
 
-    if (ticks < 64)
+    if (ticks < 64) {
         return (uint32_t)ticks;
+    }
     return exponent > 43 ? HOTFN_HISTOGRAM_BUCKETS - 1
                          : 32 * (exponent - 5) + (uint32_t)(ticks >> (exponent - 5));
 }
@@ -236,16 +251,18 @@ static void add_histogram(const hotfn_record *r, uint32_t function, uint64_t *co
 {
     hotfn_record_timing t = timing_of(r, function);
 
-    if (t.timed_calls == 0 || hotfn_record_get_histogram(r, function, from) != HOTFN_OK)
+    if (t.timed_calls == 0 || hotfn_record_get_histogram(r, function, from) != HOTFN_OK) {
         return;
+    }
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
-        double ns = (hotfn_record_bucket_ns(r, i) + hotfn_record_bucket_ns(r, i + 1)) / 2;
+        double ns = (hotfn_record_get_bucket_ns(r, i) + hotfn_record_get_bucket_ns(r, i + 1)) / 2;
         double cost = (double)r->times.header.cost_inside_ticks / 256 * 1e9 /
                       (double)r->times.header.ticks_per_second;
 
         ns = ns > cost ? ns - cost : 0;
-        if (from[i] > 0)
+        if (from[i] > 0) {
             counts[bucket_of(ns < 1e18 ? (uint64_t)ns : UINT64_C(1) << 60)] += from[i];
+        }
     }
 }
 
@@ -263,8 +280,9 @@ static bool add_histograms(const sharers *s, hotfn_record *out)
         for (uint32_t run = 0; run < m->record_count; run++) {
             const uint32_t *next = s->next + s->before[run];
 
-            for (uint32_t f = s->first[(uint64_t)run * s->slot_count + slot]; f; f = next[f - 1])
+            for (uint32_t f = s->first[(uint64_t)run * s->slot_count + slot]; f; f = next[f - 1]) {
                 add_histogram(m->records[run], f - 1, counts, counts + words);
+            }
         }
         held = hfn_packed_slots(&out->times.histograms, counts, words) &&
                hfn_packed_end_row(&out->times.histograms);
@@ -306,8 +324,9 @@ static void move_nodes(const hfn_merge *m, uint32_t run, hotfn_record *out, uint
                                  .calls = n.calls,
                                  .total_ticks = n.total_ns,
                                  .timed_calls = n.calls };
-        if (out->times.allocs)
+        if (out->times.allocs) {
             out->times.allocs[base + i] = n.self_alloc;
+        }
     }
 }
 
@@ -322,8 +341,9 @@ static uint64_t common_slow_ns(const hfn_merge *m)
     uint64_t most = 0;
 
     for (uint32_t i = 0; i < m->record_count; i++) {
-        if (slow_ns_of(m->records[i]) == 0)
+        if (slow_ns_of(m->records[i]) == 0) {
             return 0;
+        }
         most = slow_ns_of(m->records[i]) > most ? slow_ns_of(m->records[i]) : most;
     }
     return most;
@@ -344,8 +364,9 @@ static void move_slow_calls(const hfn_merge *m, uint32_t run, hotfn_record *out,
         hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
 
         hotfn_record_get_slow_call(m->records[run], i, &s);
-        if (!is_told_by_all(m->records[run], common_ns, s.duration_ns))
+        if (!is_told_by_all(m->records[run], common_ns, s.duration_ns)) {
             continue;
+        }
         out->times.slow[*place] =
             (hotfn_slow_call){ .sequence = *place + 1ull,
                                .start_ticks = s.start_ns,
@@ -375,8 +396,9 @@ static bool add_trees(const hfn_merge *m, hotfn_record *out)
     }
     if (nodes >= UINT32_MAX || slow >= UINT32_MAX ||
         !hfn_times_make_nodes(&out->times, (uint32_t)nodes, with_allocs) ||
-        !hfn_times_make_slow_calls(&out->times, (uint32_t)slow))
+        !hfn_times_make_slow_calls(&out->times, (uint32_t)slow)) {
         return false;
+    }
     for (uint32_t i = 0; i < m->record_count; i++) {
         move_nodes(m, i, out, base);
         move_slow_calls(m, i, out, base, &place);
@@ -398,9 +420,10 @@ static void add_up_header(const hfn_merge *m, hotfn_time_header *h)
                               .clock = HOTFN_CLOCK_MERGED,
                               .ticks_per_second = NS_PER_SECOND,
                               .version = HOTFN_TIMES_VERSION };
-    if (m->mode != HOTFN_MERGE_SUM)
+    if (m->mode != HOTFN_MERGE_SUM) {
         dropped |=
             HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_ALLOC | HOTFN_TIMING_SLOW;
+    }
     for (uint32_t i = 0; i < m->record_count; i++) {
         const hotfn_time_header *from = &m->records[i]->times.header;
 
@@ -422,11 +445,13 @@ static void add_up_threads(const hfn_merge *m, hotfn_record *out)
         hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
 
         hotfn_record_get_time_info(m->records[i], &info);
-        if (m->mode == HOTFN_MERGE_SUM)
+        if (m->mode == HOTFN_MERGE_SUM) {
             out->times.threads[i].busy_ticks = info.busy_ns;
+        }
     }
-    for (size_t i = 0; m->mode != HOTFN_MERGE_SUM && i < out->times.entry_count; i++)
+    for (size_t i = 0; m->mode != HOTFN_MERGE_SUM && i < out->times.entry_count; i++) {
         out->times.threads[0].busy_ticks += out->times.entries[i].cell.self_ticks;
+    }
 }
 
 /* A function's estimates are in its numbers already: sampled only says so where a run was. */
@@ -436,15 +461,17 @@ static bool put_states(const hfn_merge *m, hotfn_record *out)
 
     part->byte_count = (uint64_t)out->function_count * sizeof(uint32_t);
     part->bytes = hfn_alloc(&out->env, part->byte_count + 2);
-    if (!part->bytes)
+    if (!part->bytes) {
         return false;
-    for (uint32_t run = 0; run < m->record_count; run++)
+    }
+    for (uint32_t run = 0; run < m->record_count; run++) {
         for (uint32_t i = 0; i < m->records[run]->function_count; i++) {
             uint8_t *at = part->bytes + (uint64_t)m->places[run][i] * sizeof(uint32_t);
             uint32_t timing = timing_of(m->records[run], i).timing;
 
             hfn_put32(at, timing > hfn_get32(at) ? timing : hfn_get32(at));
         }
+    }
     return true;
 }
 
@@ -454,10 +481,11 @@ static bool add_all(const hfn_merge *m, hotfn_record *out)
     sharers s;
     bool held = sharers_find(&s, m, out);
 
-    if (held)
+    if (held) {
         held = m->mode == HOTFN_MERGE_SUM
                    ? add_runs(&s, out) && add_histograms(&s, out) && add_trees(m, out)
                    : add_values(&s, out);
+    }
     sharers_finish(&s);
     return held;
 }
@@ -466,11 +494,13 @@ bool hfn_merge_times(const hfn_merge *m, hotfn_record *out)
 {
     hfn_times *t = &out->times;
 
-    if (!all_timed(m))
+    if (!all_timed(m)) {
         return true;
+    }
     add_up_header(m, &t->header);
-    if (!hfn_times_make_threads(t, out->thread_count) || !put_states(m, out) || !add_all(m, out))
+    if (!hfn_times_make_threads(t, out->thread_count) || !put_states(m, out) || !add_all(m, out)) {
         return false;
+    }
     add_up_threads(m, out);
     t->is_there = true;
     return hfn_times_settle(t, out->slot_count, out->thread_count);

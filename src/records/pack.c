@@ -45,8 +45,9 @@ bool hfn_packed_slots(hfn_packed *p, const uint64_t *counts, uint64_t slot_count
             continue;
         }
         if (!hfn_grow(&p->env, (void **)&p->bytes, &p->byte_capacity,
-                      p->byte_count + 2 * ULEB_BYTES, 1))
+                      p->byte_count + 2 * ULEB_BYTES, 1)) {
             return false;
+        }
         put_uleb(p, p->zeros);
         put_uleb(p, counts[i]);
         p->zeros = 0;
@@ -61,8 +62,10 @@ void hfn_packed_skip(hfn_packed *p, uint64_t zero_count)
 
 bool hfn_packed_end_row(hfn_packed *p)
 {
-    if (!hfn_grow(&p->env, (void **)&p->ends, &p->row_capacity, p->row_count + 1, sizeof *p->ends))
+    if (!hfn_grow(&p->env, (void **)&p->ends, &p->row_capacity, p->row_count + 1,
+                  sizeof *p->ends)) {
         return false;
+    }
     p->ends[p->row_count++] = p->byte_count;
     p->zeros = 0;
     return true;
@@ -75,8 +78,9 @@ hfn_span hfn_packed_row(const hfn_packed *p, uint64_t row)
     hfn_span all = { p->bytes, p->byte_count, false };
     uint64_t begin;
 
-    if (row >= p->row_count)
+    if (row >= p->row_count) {
         return hfn_span_sub(all, 0, 0);
+    }
     begin = row == 0 ? 0 : p->ends[row - 1];
     return hfn_span_sub(all, begin, p->ends[row] >= begin ? p->ends[row] - begin : 0);
 }
@@ -86,10 +90,12 @@ bool hfn_unpack(hfn_unpacker *u, uint64_t slot_count, uint64_t *slot, uint64_t *
     uint64_t zeros;
 
     if (u->offset >= u->row.size || !hfn_span_uleb(u->row, &u->offset, &zeros) ||
-        !hfn_span_uleb(u->row, &u->offset, count))
+        !hfn_span_uleb(u->row, &u->offset, count)) {
         return false;
-    if (u->slot >= slot_count || zeros >= slot_count - u->slot)
+    }
+    if (u->slot >= slot_count || zeros >= slot_count - u->slot) {
         return false;
+    }
     *slot = u->slot + zeros;
     u->slot = *slot + 1;
     return true;
@@ -106,8 +112,9 @@ uint64_t hfn_unpack_add(hfn_span row, uint64_t *totals, uint64_t slot_count)
     uint64_t slot, count, sum = 0;
 
     while (hfn_unpack(&u, slot_count, &slot, &count)) {
-        if (totals)
+        if (totals) {
             totals[slot] = add(totals[slot], count);
+        }
         sum = add(sum, count);
     }
     return sum;
@@ -138,8 +145,9 @@ static uint64_t next_data(const row_reader *r, uint64_t at, uint64_t end)
 {
     off_t data = r->has_holes ? lseek(r->fd, (off_t)at, SEEK_DATA) : (off_t)at;
 
-    if (data < 0)
+    if (data < 0) {
         return errno == ENXIO ? end : at; /* only holes follow; or the file system cannot tell */
+    }
     return (uint64_t)data < end ? (uint64_t)data & ~7ull : end;
 }
 
@@ -148,10 +156,12 @@ static bool read_fully(int fd, void *out, size_t byte_count, uint64_t at)
     for (size_t done = 0; done < byte_count;) {
         ssize_t n = pread(fd, (uint8_t *)out + done, byte_count - done, (off_t)(at + done));
 
-        if (n == 0)
+        if (n == 0) {
             errno = EIO; /* somebody cut the file */
-        if (n <= 0 && (n == 0 || errno != EINTR))
+        }
+        if (n <= 0 && (n == 0 || errno != EINTR)) {
             return false;
+        }
         done += n > 0 ? (size_t)n : 0;
     }
     return true;
@@ -170,11 +180,13 @@ static hotfn_status read_row(const row_reader *r, uint64_t begin, uint64_t end)
         uint64_t bytes = end - data < CHUNK_BYTES ? end - data : CHUNK_BYTES;
 
         hfn_packed_skip(r->out, (data - at) / sizeof(uint64_t));
-        if (!read_fully(r->fd, r->chunk, bytes, data))
+        if (!read_fully(r->fd, r->chunk, bytes, data)) {
             return hfn_fail(r->err, HOTFN_E_IO, r->path, data, "counts cannot be read: %s",
                             strerror(errno));
-        if (!hfn_packed_slots(r->out, r->chunk, bytes / sizeof(uint64_t)))
+        }
+        if (!hfn_packed_slots(r->out, r->chunk, bytes / sizeof(uint64_t))) {
             return no_memory(r);
+        }
         at = data + bytes;
     }
     return hfn_packed_end_row(r->out) ? HOTFN_OK : no_memory(r);
@@ -189,8 +201,9 @@ hotfn_status hfn_packed_read(hfn_packed *out, int fd, uint64_t rows_offset, uint
 
     r.has_holes = has_holes(fd, (uint64_t)row_count * row_bytes);
     r.chunk = hfn_alloc_unset(&out->env, CHUNK_BYTES);
-    if (!r.chunk)
+    if (!r.chunk) {
         return no_memory(&r);
+    }
     for (uint32_t row = 0; status == HOTFN_OK && row < row_count; row++) {
         uint64_t begin = rows_offset + (uint64_t)row * row_bytes;
 
@@ -207,8 +220,9 @@ static void subtract(hfn_span row, uint64_t *counts, uint64_t slot_count)
     hfn_unpacker u = { row, 0, 0 };
     uint64_t slot, count;
 
-    while (hfn_unpack(&u, slot_count, &slot, &count))
+    while (hfn_unpack(&u, slot_count, &slot, &count)) {
         counts[slot] -= count < counts[slot] ? count : counts[slot];
+    }
 }
 
 bool hfn_packed_difference(hfn_packed *out, const hfn_packed *to, const hfn_packed *from,

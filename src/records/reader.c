@@ -4,8 +4,8 @@
  * was complete before it became visible. */
 #include "records/reader.h"
 
-#include "base/status.h"
 #include "base/crc32c.h"
+#include "base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,9 +58,10 @@ hotfn_status hfn_record_damage(hotfn_record *r, uint64_t offset, hotfn_error *er
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (!r->tolerant)
+    if (!r->tolerant) {
         return hfn_fail(err, HOTFN_E_FORMAT, r->path, offset,
                         "%s (hotfn repair saves what can be read)", text);
+    }
     if (r->lost_used < r->lost_bytes) {
         n = snprintf(r->lost + r->lost_used, r->lost_bytes - r->lost_used, "%s%s",
                      r->lost_used ? "; " : "", text);
@@ -79,8 +80,9 @@ static uint64_t read_some(const hfn_source *in, void *out, uint64_t byte_count, 
     while (done < byte_count) {
         ssize_t n = pread(in->fd, (uint8_t *)out + done, byte_count - done, (off_t)(at + done));
 
-        if (n == 0 || (n < 0 && errno != EINTR))
+        if (n == 0 || (n < 0 && errno != EINTR)) {
             break;
+        }
         done += n > 0 ? (uint64_t)n : 0;
     }
     return done;
@@ -111,8 +113,9 @@ static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
 /* The part of a section that lies inside the file. */
 static uint64_t bytes_there(const hfn_source *in, const hfn_section *s)
 {
-    if (s->offset > in->file_bytes)
+    if (s->offset > in->file_bytes) {
         return 0;
+    }
     return s->bytes < in->file_bytes - s->offset ? s->bytes : in->file_bytes - s->offset;
 }
 
@@ -124,8 +127,9 @@ static hotfn_status present_bytes(hotfn_record *r, const hfn_source *in, uint32_
     uint64_t wanted = used_bytes(r, type), there = bytes_there(in, s);
 
     *out = wanted < there ? wanted : there;
-    if (wanted <= there)
+    if (wanted <= there) {
         return HOTFN_OK;
+    }
     return hfn_record_damage(r, s->offset + there, err, "%" PRIu64 " bytes of the %s are missing",
                              wanted - there, section_names[type]);
 }
@@ -138,19 +142,23 @@ hotfn_status hfn_record_load_section(hotfn_record *r, const hfn_source *in, uint
     uint64_t wanted, got;
     hotfn_status status = present_bytes(r, in, type, &wanted, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
-    if (wanted > SIZE_MAX - 2 || !(part->bytes = hfn_alloc_unset(&r->env, wanted + 2)))
+    }
+    if (wanted > SIZE_MAX - 2 || !(part->bytes = hfn_alloc_unset(&r->env, wanted + 2))) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, s->offset, "no memory for the record");
+    }
     part->byte_count = wanted;
     got = read_some(in, part->bytes, wanted, s->offset);
     memset(part->bytes + got, 0, wanted + 2 - got);
-    if (got < wanted)
+    if (got < wanted) {
         return hfn_record_damage(r, s->offset + got, err, "the %s are cut", section_names[type]);
+    }
     if ((s->flags & HFN_SECTION_HAS_CRC) && type != HFN_SECTION_PACKED_ROWS &&
-        hfn_crc32c(0, part->bytes, wanted) != s->crc)
+        hfn_crc32c(0, part->bytes, wanted) != s->crc) {
         return hfn_record_damage(r, s->offset, err, "the %s are damaged (checksum)",
                                  section_names[type]);
+    }
     return HOTFN_OK;
 }
 
@@ -160,9 +168,10 @@ static hotfn_status load_counts(hotfn_record *r, hotfn_error *err)
     r->function_count = hfn_get32(r->header + HFN_AT_FUNCTIONS);
     r->slot_count = hfn_get32(r->header + HFN_AT_SLOTS);
     if (r->module_count > MOST_MODULES || r->function_count > MOST_FUNCTIONS ||
-        r->slot_count > MOST_SLOTS || hfn_get64(r->header + HFN_AT_STRINGS) > MOST_STRING_BYTES)
+        r->slot_count > MOST_SLOTS || hfn_get64(r->header + HFN_AT_STRINGS) > MOST_STRING_BYTES) {
         return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_MODULES,
                         "the record says that it holds more than any record does");
+    }
     return HOTFN_OK;
 }
 
@@ -175,16 +184,18 @@ static hotfn_status load_live_rows(hotfn_record *r, const hfn_source *in, hotfn_
     uint64_t there = bytes_there(in, s);
 
     if (row_bytes == 0 || row_bytes % sizeof(uint64_t) != 0 ||
-        r->slot_count > row_bytes / sizeof(uint64_t))
+        r->slot_count > row_bytes / sizeof(uint64_t)) {
         return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_ROW_BYTES,
                         "the record's rows are too short for its slots");
+    }
     if (count > there / row_bytes) {
         hotfn_status status =
             hfn_record_damage(r, s->offset, err, "rows of %" PRIu64 " threads are missing",
                               count - there / row_bytes);
 
-        if (status != HOTFN_OK)
+        if (status != HOTFN_OK) {
             return status;
+        }
         r->thread_count = count = (uint32_t)(there / row_bytes);
     }
     return hfn_packed_read(&r->rows, in->fd, s->offset, row_bytes, count, r->slot_count, r->path,
@@ -206,8 +217,9 @@ static hotfn_status split_packed(hotfn_record *r, const hfn_part *part, hotfn_er
     rows->row_count = rows->row_capacity = r->thread_count;
     rows->bytes = hfn_alloc(&r->env, rows->byte_count);
     rows->ends = hfn_alloc(&r->env, ends_bytes);
-    if (!rows->bytes || !rows->ends)
+    if (!rows->bytes || !rows->ends) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, s->offset, "no memory for counts");
+    }
     memcpy(rows->bytes, part->bytes + ends_bytes, rows->byte_count);
     for (uint32_t i = 0; i < r->thread_count; i++) {
         rows->ends[i] = hfn_get64(part->bytes + (uint64_t)i * 8);
@@ -228,12 +240,14 @@ static hotfn_status load_packed_rows(hotfn_record *r, const hfn_source *in, hotf
     hotfn_status status = hfn_record_load_section(r, in, HFN_SECTION_PACKED_ROWS, err);
 
     if (status == HOTFN_OK && (s->flags & HFN_SECTION_HAS_CRC) &&
-        hfn_crc32c(0, part->bytes, part->byte_count) != s->crc)
+        hfn_crc32c(0, part->bytes, part->byte_count) != s->crc) {
         status = hfn_record_damage(r, s->offset, err,
                                    "the counts are damaged (checksum): none of "
                                    "them is sure");
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = split_packed(r, part, err);
+    }
     hfn_free(&r->env, part->bytes, part->byte_count + 2);
     *part = (hfn_part){ NULL, 0 };
     return status;
@@ -273,8 +287,9 @@ static bool is_sealed(int fd)
 static void judge_state(hotfn_record *r, const hfn_source *in)
 {
     r->state = hfn_get32(r->header + HFN_AT_STATE);
-    if (r->layout.kind == HFN_KIND_FINISHED)
+    if (r->layout.kind == HFN_KIND_FINISHED) {
         return;
+    }
     r->state = HOTFN_RECORD_LIVE;
     if (!is_sealed(in->fd) && flock(in->fd, LOCK_SH | LOCK_NB) == 0) {
         flock(in->fd, LOCK_UN);
@@ -289,8 +304,9 @@ static hotfn_status load_header(hotfn_record *r, const hfn_source *in, hotfn_err
     hotfn_status status = hfn_header_read(&r->layout, (hfn_span){ head, n, false }, in->file_bytes,
                                           r->tolerant, r->path, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     memcpy(r->header, head, sizeof r->header);
     judge_state(r, in);
     return load_counts(r, err);
@@ -301,22 +317,28 @@ static hotfn_status load(hotfn_record *r, const hfn_source *in, hotfn_error *err
     const hfn_section *sections = r->layout.sections;
     hotfn_status status = load_header(r, in, err);
 
-    for (uint32_t type = HFN_SECTION_META; status == HOTFN_OK && type <= HFN_SECTION_CELLS; type++)
+    for (uint32_t type = HFN_SECTION_META; status == HOTFN_OK && type <= HFN_SECTION_CELLS;
+         type++) {
         status = hfn_record_load_section(r, in, type, err);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
+    }
     clip_slots(r);
     count_threads(r);
     hfn_packed_init(&r->rows, &r->env);
     status = sections[HFN_SECTION_PACKED_ROWS].type ? load_packed_rows(r, in, err)
                                                     : load_live_rows(r, in, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hfn_record_check(r, err);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
+    }
     r->totals = hfn_alloc(&r->env, (uint64_t)r->slot_count * sizeof *r->totals);
-    if (!r->totals)
+    if (!r->totals) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for counts");
+    }
     hfn_record_sum(r);
     status = hfn_record_load_times(r, in, err);
     return status == HOTFN_OK ? hfn_record_load_budget(r, in, err) : status;
@@ -334,16 +356,18 @@ static hotfn_status open_source(hfn_source *out, const char *path, hotfn_error *
 {
     struct stat file;
 
-    do
+    do {
         out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    while (out->fd < 0 && errno == EINTR); /* a file system of a process may be interrupted */
-    if (out->fd < 0 && leads_nowhere(path))
+    } while (out->fd < 0 && errno == EINTR); /* a file system of a process may be interrupted */
+    if (out->fd < 0 && leads_nowhere(path)) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
                         "leads to a live record that is gone: who ran it was killed (run with "
                         "--durable where that may happen)");
-    if (out->fd < 0)
+    }
+    if (out->fd < 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be opened: %s",
                         strerror(errno));
+    }
     if (fstat(out->fd, &file) != 0 || !S_ISREG(file.st_mode)) {
         close(out->fd);
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "is no regular file");
@@ -360,8 +384,9 @@ hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, u
     hfn_source in;
     hotfn_status status = open_source(&in, path, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     r = hfn_alloc(&filled, sizeof *r);
     if (r) {
         r->env = filled;
@@ -389,8 +414,9 @@ hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, u
 hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn_env *env,
                                hotfn_error *err)
 {
-    if (!out || !path)
+    if (!out || !path) {
         return hfn_fail_null(err, __func__);
+    }
     return hfn_record_load(out, path, NULL, 0, env, err);
 }
 
@@ -398,15 +424,18 @@ void hotfn_record_close(hotfn_record *r)
 {
     hotfn_env env;
 
-    if (!r)
+    if (!r) {
         return;
+    }
     env = r->env;
-    for (uint32_t type = 0; type < HFN_SECTION_TYPES; type++)
+    for (uint32_t type = 0; type < HFN_SECTION_TYPES; type++) {
         hfn_free(&env, r->parts[type].bytes, r->parts[type].byte_count + 2);
+    }
     hfn_packed_finish(&r->rows);
     hfn_record_drop_times(r);
     hfn_free(&env, r->totals, (uint64_t)r->slot_count * sizeof *r->totals);
-    if (r->path)
+    if (r->path) {
         hfn_free(&env, r->path, strlen(r->path) + 1);
+    }
     hfn_free(&env, r, sizeof *r);
 }

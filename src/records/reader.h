@@ -29,7 +29,7 @@ struct hotfn_record {
     uint32_t thread;       /* chosen tid, 0: all                           */
     uint64_t *totals;      /* [slot_count]                                 */
     hfn_times times;
-    const char *times_note; /* NULL, or why they were not read              */
+    const char *times_note;   /* NULL, or why they were not read              */
     hfn_time_sums sums;       /* empty unless times are there             */
     uint32_t *slot_functions; /* [slot_count]; likewise                   */
     bool is_raw;              /* the hooks' own cost is left in the times */

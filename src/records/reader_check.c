@@ -30,10 +30,12 @@ static hotfn_status check_tables(hotfn_record *r, hotfn_error *err)
                                              HFN_SECTION_FUNCTIONS };
     uint64_t modules = r->parts[HFN_SECTION_MODULES].byte_count / HFN_MODULE_BYTES;
 
-    for (uint32_t type = HFN_SECTION_MODULES; type <= HFN_SECTION_CELLS; type++)
-        if (r->layout.sections[type].type == 0 && !r->tolerant)
+    for (uint32_t type = HFN_SECTION_MODULES; type <= HFN_SECTION_CELLS; type++) {
+        if (r->layout.sections[type].type == 0 && !r->tolerant) {
             return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_HEADER_BYTES,
                             "the record lacks section %u", type);
+        }
+    }
     for (size_t i = 0; i < HFN_COUNT_OF(per_function); i++) {
         uint32_t type = per_function[i];
         uint64_t there = r->parts[type].byte_count / hfn_section_element_bytes(type);
@@ -53,8 +55,9 @@ static hotfn_status check_reasons(hotfn_record *r, hotfn_error *err)
         uint8_t *at = element(r, HFN_SECTION_REASONS, i);
 
         if (is_text(r, hfn_get32(at + HFN_REASON_NAME)) &&
-            is_text(r, hfn_get32(at + HFN_REASON_TEXT)))
+            is_text(r, hfn_get32(at + HFN_REASON_TEXT))) {
             continue;
+        }
         memset(at, 0, HFN_REASON_BYTES);
         status = hfn_record_damage(r, where(r, HFN_SECTION_REASONS, i), err,
                                    "the words of reason %" PRIu64 " are lost", i);
@@ -79,14 +82,18 @@ static void mend_module(const hotfn_record *r, uint8_t *at, uint32_t next_functi
     uint32_t room = r->function_count - next_function;
 
     hfn_put32(at + HFN_MODULE_FIRST_FUNCTION, next_function);
-    if (hfn_get32(at + HFN_MODULE_FUNCTIONS) > room)
+    if (hfn_get32(at + HFN_MODULE_FUNCTIONS) > room) {
         hfn_put32(at + HFN_MODULE_FUNCTIONS, room);
-    if (!is_text(r, hfn_get32(at + HFN_MODULE_PATH)))
+    }
+    if (!is_text(r, hfn_get32(at + HFN_MODULE_PATH))) {
         hfn_put32(at + HFN_MODULE_PATH, 0);
-    if (hfn_get32(at + HFN_MODULE_ID_BYTES) > 32)
+    }
+    if (hfn_get32(at + HFN_MODULE_ID_BYTES) > 32) {
         hfn_put32(at + HFN_MODULE_ID_BYTES, 0);
-    if (hfn_get32(at + HFN_MODULE_MACHINE) > HOTFN_MACHINE_ARM64)
+    }
+    if (hfn_get32(at + HFN_MODULE_MACHINE) > HOTFN_MACHINE_ARM64) {
         hfn_put32(at + HFN_MODULE_MACHINE, HOTFN_MACHINE_OTHER);
+    }
 }
 
 static hotfn_status check_modules(hotfn_record *r, hotfn_error *err)
@@ -109,9 +116,10 @@ static hotfn_status check_modules(hotfn_record *r, hotfn_error *err)
         next += hfn_get32(at + HFN_MODULE_FUNCTIONS);
         at[HFN_MODULE_NOTE + HFN_MODULE_NOTE_BYTES - 1] = 0;
     }
-    if (status == HOTFN_OK && next != r->function_count)
+    if (status == HOTFN_OK && next != r->function_count) {
         status = hfn_record_damage(r, where(r, HFN_SECTION_MODULES, 0), err,
                                    "%u functions belong to no module", r->function_count - next);
+    }
     r->function_count = next;
     return status;
 }
@@ -125,10 +133,12 @@ static uint64_t walk_names(const hotfn_record *r, const uint8_t *at)
     const char *name = begin + strlen(begin) + 1;
     uint32_t count = 1;
 
-    if (!is_text(r, (uint32_t)(name - (const char *)r->parts[HFN_SECTION_STRINGS].bytes)))
+    if (!is_text(r, (uint32_t)(name - (const char *)r->parts[HFN_SECTION_STRINGS].bytes))) {
         return 0; /* the list begins behind the end */
-    for (; name[0]; count++)
+    }
+    for (; name[0]; count++) {
         name += strlen(name) + 1;
+    }
     return count == hfn_get32(at + HFN_FUNCTION_NAMES) ? (uint64_t)(name - begin) + 1 : 0;
 }
 
@@ -140,13 +150,16 @@ static bool function_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t
     if (!is_text(r, hfn_get32(at + HFN_FUNCTION_NAME)) ||
         !is_text(r, hfn_get32(at + HFN_FUNCTION_STRATEGY)) ||
         (slot != HOTFN_NO_SLOT && slot >= r->slot_count) ||
-        HFN_STATE_OF(word) < HOTFN_STATE_HOOKED || HFN_STATE_OF(word) > HOTFN_STATE_WAITING)
+        HFN_STATE_OF(word) < HOTFN_STATE_HOOKED || HFN_STATE_OF(word) > HOTFN_STATE_WAITING) {
         return false;
-    if (hfn_get32(at + HFN_FUNCTION_NAME) == 0)
+    }
+    if (hfn_get32(at + HFN_FUNCTION_NAME) == 0) {
         return hfn_get32(at + HFN_FUNCTION_NAMES) == 1; /* nameless: all of them at one place */
+    }
     walked = walk_names(r, at);
-    if (walked == 0 || walked > *budget)
+    if (walked == 0 || walked > *budget) {
         return false;
+    }
     *budget -= walked; /* lists do not overlap, so all of them are no longer than the strings */
     return true;
 }
@@ -170,11 +183,13 @@ static hotfn_status check_functions(hotfn_record *r, hotfn_error *err)
         uint8_t *slot = element(r, HFN_SECTION_SLOTS, i);
         uint8_t *state = element(r, HFN_SECTION_STATES, i);
 
-        if (function_is_sound(r, at, hfn_get32(slot), hfn_get32(state + HFN_STATE_WORD), &budget))
+        if (function_is_sound(r, at, hfn_get32(slot), hfn_get32(state + HFN_STATE_WORD), &budget)) {
             continue;
+        }
         first = damaged++ == 0 ? i : first;
-        if (!r->tolerant)
+        if (!r->tolerant) {
             break;
+        }
         empty_function(at, slot, state);
     }
     return damaged == 0 ? HOTFN_OK
@@ -191,15 +206,17 @@ static hotfn_status check_rows(hotfn_record *r, hotfn_error *err)
         hfn_unpacker u = { hfn_packed_row(&r->rows, row), 0, 0 };
         uint64_t slot, count;
 
-        while (hfn_unpack(&u, r->slot_count, &slot, &count))
+        while (hfn_unpack(&u, r->slot_count, &slot, &count)) {
             ;
+        }
         if (u.offset != u.row.size) {
             hotfn_status status =
                 hfn_record_damage(r, r->layout.sections[HFN_SECTION_PACKED_ROWS].offset, err,
                                   "some counts of thread %u are damaged", row);
 
-            if (status != HOTFN_OK)
+            if (status != HOTFN_OK) {
                 return status;
+            }
         }
     }
     return HOTFN_OK;
@@ -209,11 +226,14 @@ hotfn_status hfn_record_check(hotfn_record *r, hotfn_error *err)
 {
     hotfn_status status = check_tables(r, err);
 
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = check_reasons(r, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = check_modules(r, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = check_functions(r, err);
+    }
     return status == HOTFN_OK ? check_rows(r, err) : status;
 }

@@ -23,16 +23,18 @@ static const char *meta(const hotfn_record *r, const char *key)
     while (at && at < end) {
         const char *value = at + strlen(at) + 1;
 
-        if (value >= end)
+        if (value >= end) {
             break;
-        if (strcmp(at, key) == 0)
+        }
+        if (strcmp(at, key) == 0) {
             return value;
+        }
         at = value + strlen(value) + 1;
     }
     return "";
 }
 
-const char *hotfn_record_state_name(uint32_t state)
+const char *hotfn_record_get_state_name(uint32_t state)
 {
     switch (state) {
     case HOTFN_RECORD_LIVE: return "live";
@@ -45,8 +47,9 @@ const char *hotfn_record_state_name(uint32_t state)
 
 hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     const hfn_part *cells = &r->parts[HFN_SECTION_CELLS];
@@ -76,15 +79,17 @@ hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out
 hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
                                      hotfn_record_module *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     const uint8_t *at;
     const char *slash;
 
-    if (index >= r->module_count)
+    if (index >= r->module_count) {
         return HOTFN_E_NOT_FOUND;
+    }
     at = hfn_record_element(r, HFN_SECTION_MODULES, index);
     m.flags = hfn_get32(at + HFN_MODULE_FLAGS);
     m.machine = hfn_get32(at + HFN_MODULE_MACHINE);
@@ -114,10 +119,11 @@ static uint32_t module_of(const hotfn_record *r, uint32_t function)
         uint32_t middle = low + (high - low) / 2;
         const uint8_t *at = hfn_record_element(r, HFN_SECTION_MODULES, middle);
 
-        if (hfn_get32(at + HFN_MODULE_FIRST_FUNCTION) <= function)
+        if (hfn_get32(at + HFN_MODULE_FIRST_FUNCTION) <= function) {
             low = middle;
-        else
+        } else {
             high = middle;
+        }
     }
     return low;
 }
@@ -142,14 +148,16 @@ static void fill_state(const hotfn_record *r, uint32_t index, hotfn_record_funct
 hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
                                        hotfn_record_function *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
     const uint8_t *at;
 
-    if (index >= r->function_count)
+    if (index >= r->function_count) {
         return HOTFN_E_NOT_FOUND;
+    }
     at = hfn_record_element(r, HFN_SECTION_FUNCTIONS, index);
     f.module = module_of(r, index);
     f.slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, index));
@@ -180,16 +188,18 @@ static void get_cell(const hotfn_record *r, uint32_t index, hotfn_thread_cell *o
 hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
                                      hotfn_record_thread *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
     hotfn_thread_cell cell;
     uint32_t row;
 
     row = hfn_record_shown_row(r, index);
-    if (row >= r->thread_count)
+    if (row >= r->thread_count) {
         return HOTFN_E_NOT_FOUND;
+    }
     get_cell(r, row, &cell);
     t.tid = cell.tid;
     t.pid = cell.pid;
@@ -205,19 +215,23 @@ bool hfn_record_row_is_shown(const hotfn_record *r, uint32_t row)
 {
     hotfn_thread_cell cell;
 
-    if (hfn_record_shows_all(r) || row >= r->thread_count)
+    if (hfn_record_shows_all(r) || row >= r->thread_count) {
         return hfn_record_shows_all(r);
+    }
     get_cell(r, row, &cell);
     return (r->process == 0 || cell.pid == r->process) && (r->thread == 0 || cell.tid == r->thread);
 }
 
 uint32_t hfn_record_shown_row(const hotfn_record *r, uint32_t index)
 {
-    if (hfn_record_shows_all(r))
+    if (hfn_record_shows_all(r)) {
         return index;
-    for (uint32_t row = 0; row < r->thread_count; row++)
-        if (hfn_record_row_is_shown(r, row) && index-- == 0)
+    }
+    for (uint32_t row = 0; row < r->thread_count; row++) {
+        if (hfn_record_row_is_shown(r, row) && index-- == 0) {
             return row;
+        }
+    }
     return r->thread_count;
 }
 
@@ -225,10 +239,12 @@ uint32_t hfn_record_row_shown_as(const hotfn_record *r, uint32_t row)
 {
     uint32_t index = 0;
 
-    if (hfn_record_shows_all(r))
+    if (hfn_record_shows_all(r)) {
         return row;
-    for (uint32_t i = 0; i < row && i < r->thread_count; i++)
+    }
+    for (uint32_t i = 0; i < row && i < r->thread_count; i++) {
         index += hfn_record_row_is_shown(r, i);
+    }
     return hfn_record_row_is_shown(r, row) ? index : UINT32_MAX;
 }
 
@@ -236,17 +252,20 @@ uint32_t hfn_record_shown_count(const hotfn_record *r)
 {
     uint32_t count = 0;
 
-    for (uint32_t row = 0; row < r->thread_count; row++)
+    for (uint32_t row = 0; row < r->thread_count; row++) {
         count += hfn_record_row_is_shown(r, row);
+    }
     return count;
 }
 
 void hfn_record_sum(hotfn_record *r)
 {
     memset(r->totals, 0, (size_t)r->slot_count * sizeof *r->totals);
-    for (uint32_t i = 0; i < r->thread_count; i++)
-        if (hfn_record_row_is_shown(r, i))
+    for (uint32_t i = 0; i < r->thread_count; i++) {
+        if (hfn_record_row_is_shown(r, i)) {
             hfn_unpack_add(hfn_packed_row(&r->rows, i), r->totals, r->slot_count);
+        }
+    }
 }
 
 /* Both at once; as it was if there is no row of them. */
@@ -267,15 +286,17 @@ static hotfn_status choose(hotfn_record *r, uint32_t pid, uint32_t tid)
 
 hotfn_status hotfn_record_choose_process(hotfn_record *r, uint32_t pid)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
     return choose(r, pid, r->thread);
 }
 
 hotfn_status hotfn_record_choose_thread(hotfn_record *r, uint32_t tid)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
     return choose(r, r->process, tid);
 }
 
@@ -292,8 +313,9 @@ static bool comes_before(const ranked *a, const ranked *b)
 {
     int names;
 
-    if (a->calls != b->calls)
+    if (a->calls != b->calls) {
         return a->calls > b->calls;
+    }
     names = strcmp(a->name, b->name);
     return names != 0 ? names < 0 : a->index < b->index;
 }
@@ -303,10 +325,11 @@ static void merge(ranked *out, const ranked *in, size_t begin, size_t middle, si
     size_t left = begin, right = middle;
 
     for (size_t i = begin; i < end; i++) {
-        if (left < middle && (right >= end || comes_before(&in[left], &in[right])))
+        if (left < middle && (right >= end || comes_before(&in[left], &in[right]))) {
             out[i] = in[left++];
-        else
+        } else {
             out[i] = in[right++];
+        }
     }
 }
 
@@ -328,14 +351,16 @@ static ranked *sort(ranked *items, ranked *beside, size_t count)
 
 hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t *order)
 {
-    if (!r || (!order && r->function_count > 0))
+    if (!r || (!order && r->function_count > 0)) {
         return HOTFN_E_OPTION;
+    }
 
     size_t count = r->function_count;
     ranked *items = hfn_alloc(&r->env, 2 * count * sizeof *items), *sorted;
 
-    if (!items)
+    if (!items) {
         return HOTFN_E_NO_MEMORY;
+    }
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
 
@@ -343,8 +368,9 @@ hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t *order)
         items[i] = (ranked){ f.counted ? f.calls + (f.calls < UINT64_MAX) : 0, f.name, i };
     }
     sorted = sort(items, items + count, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         order[i] = sorted[i].index;
+    }
     hfn_free(&r->env, items, 2 * count * sizeof *items);
     return HOTFN_OK;
 }

@@ -38,10 +38,12 @@ static hotfn_status unpack(hotfn_record *r, hotfn_error *err)
         sections[packed_types[i]] = (hfn_span){ part->bytes, part->byte_count, false };
     }
     status = hfn_times_unpack(&r->times, sections, r->thread_count, &damaged);
-    if (status == HOTFN_E_NO_MEMORY)
+    if (status == HOTFN_E_NO_MEMORY) {
         return no_memory(r, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         return status;
+    }
     empty_times(r);
     return hfn_record_damage(r, r->layout.sections[damaged].offset, err,
                              "the times are damaged (section %u)", damaged);
@@ -51,13 +53,17 @@ static hotfn_status load_packed(hotfn_record *r, const hfn_source *in, hotfn_err
 {
     hotfn_status status = HOTFN_OK;
 
-    for (size_t i = 0; status == HOTFN_OK && i < HFN_COUNT_OF(packed_types); i++)
-        if (r->layout.sections[packed_types[i]].type)
+    for (size_t i = 0; status == HOTFN_OK && i < HFN_COUNT_OF(packed_types); i++) {
+        if (r->layout.sections[packed_types[i]].type) {
             status = hfn_record_load_section(r, in, packed_types[i], err);
-    if (status == HOTFN_OK)
+        }
+    }
+    if (status == HOTFN_OK) {
         status = unpack(r, err);
-    for (size_t i = 0; i < HFN_COUNT_OF(packed_types); i++)
+    }
+    for (size_t i = 0; i < HFN_COUNT_OF(packed_types); i++) {
         forget_part(r, packed_types[i]);
+    }
     return status;
 }
 
@@ -78,8 +84,9 @@ static hotfn_status load_live(hotfn_record *r, const hfn_source *in, hotfn_error
 /* A merge's are nanoseconds, whatever they came from. */
 static const char *why_not_read(const hotfn_time_header *h)
 {
-    if (h->version > HOTFN_TIMES_VERSION)
+    if (h->version > HOTFN_TIMES_VERSION) {
         return "the times are of a newer hotfn: read them with that";
+    }
     return h->version == 0 && h->flags & HOTFN_TIMING_SAMPLED && h->clock != HOTFN_CLOCK_MERGED
                ? "the sampled times are of an older hotfn, and are not read: record again"
                : NULL;
@@ -90,8 +97,9 @@ static hotfn_status check_version(hotfn_record *r, hotfn_error *err)
 {
     const char *note = r->times.is_there ? why_not_read(&r->times.header) : NULL;
 
-    if (!note)
+    if (!note) {
         return HOTFN_OK;
+    }
     r->times_note = note;
     empty_times(r);
     return r->tolerant ? hfn_record_damage(r, r->layout.sections[HFN_SECTION_TIME_HEADER].offset,
@@ -104,14 +112,16 @@ static hotfn_status check_version(hotfn_record *r, hotfn_error *err)
 static bool make_slot_functions(hotfn_record *r)
 {
     r->slot_functions = hfn_alloc(&r->env, r->slot_count * sizeof *r->slot_functions);
-    if (!r->slot_functions)
+    if (!r->slot_functions) {
         return false;
+    }
     memset(r->slot_functions, 0xff, r->slot_count * sizeof *r->slot_functions);
     for (uint32_t i = 0; i < r->function_count; i++) {
         uint32_t slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, i));
 
-        if (slot < r->slot_count)
+        if (slot < r->slot_count) {
             r->slot_functions[slot] = i;
+        }
     }
     return true;
 }
@@ -123,18 +133,22 @@ hotfn_status hfn_record_sum_times(hotfn_record *r)
     uint8_t *chosen;
     bool held;
 
-    if (!r->times.is_there)
+    if (!r->times.is_there) {
         return HOTFN_OK;
+    }
     chosen = hfn_alloc(&r->env, r->times.thread_count);
-    if (!chosen)
+    if (!chosen) {
         return HOTFN_E_NO_MEMORY;
-    for (uint32_t i = 0; i < r->times.thread_count && i < r->thread_count; i++)
+    }
+    for (uint32_t i = 0; i < r->times.thread_count && i < r->thread_count; i++) {
         chosen[i] = hfn_record_row_is_shown(r, i);
+    }
     in.chosen = chosen;
     held = hfn_time_sums_make(&made, &in, &r->env);
     hfn_free(&r->env, chosen, r->times.thread_count);
-    if (!held) /* those before stay, for who reads on */
+    if (!held) { /* those before stay, for who reads on */
         return HOTFN_E_NO_MEMORY;
+    }
     hfn_time_sums_finish(&r->sums);
     r->sums = made;
     hfn_times_find_variances(r);
@@ -151,20 +165,26 @@ hotfn_status hfn_record_load_times(hotfn_record *r, const hfn_source *in, hotfn_
 {
     hotfn_status status = HOTFN_OK;
 
-    if (r->layout.sections[HFN_SECTION_TIME_HEADER].type == 0)
+    if (r->layout.sections[HFN_SECTION_TIME_HEADER].type == 0) {
         return HOTFN_OK;
-    if (r->layout.sections[HFN_SECTION_TIMING_STATES].type)
+    }
+    if (r->layout.sections[HFN_SECTION_TIMING_STATES].type) {
         status = hfn_record_load_section(r, in, HFN_SECTION_TIMING_STATES, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status =
             r->layout.kind == HFN_KIND_FINISHED ? load_packed(r, in, err) : load_live(r, in, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = check_version(r, err);
-    if (status != HOTFN_OK || !r->times.is_there)
+    }
+    if (status != HOTFN_OK || !r->times.is_there) {
         return status;
+    }
     if (!make_slot_functions(r) || !hfn_times_settle(&r->times, r->slot_count, r->thread_count) ||
-        hfn_record_sum_times(r) != HOTFN_OK)
+        hfn_record_sum_times(r) != HOTFN_OK) {
         return no_memory(r, err);
+    }
     return HOTFN_OK;
 }
 

@@ -27,8 +27,9 @@ static void take_parts(hfn_parts *parts, const hotfn_record *r)
     parts->byte_counts[HFN_SECTION_CELLS] =
         sizeof(hotfn_cell_header) + (uint64_t)r->thread_count * sizeof(hotfn_thread_cell);
     parts->byte_counts[HFN_SECTION_STRINGS] += 2; /* the NULs that loading put behind them */
-    if (r->parts[HFN_SECTION_CELLS].byte_count < sizeof nothing)
+    if (r->parts[HFN_SECTION_CELLS].byte_count < sizeof nothing) {
         parts->bytes[HFN_SECTION_CELLS] = nothing;
+    }
     parts->module_count = r->module_count;
     parts->function_count = r->function_count;
     parts->slot_count = r->slot_count;
@@ -52,8 +53,9 @@ static void take_times(hfn_parts *parts, const hotfn_record *r, const hfn_times_
 {
     const hfn_part *states = &r->parts[HFN_SECTION_TIMING_STATES];
 
-    if (!times->bytes[HFN_SECTION_TIME_HEADER])
+    if (!times->bytes[HFN_SECTION_TIME_HEADER]) {
         return;
+    }
     for (uint32_t type = HFN_SECTION_TIME_HEADER; type < HFN_SECTION_TYPES; type++) {
         parts->bytes[type] = times->bytes[type];
         parts->byte_counts[type] = times->byte_counts[type];
@@ -81,11 +83,13 @@ static bool complete_states(hotfn_record *r, uint32_t type)
     uint64_t bytes = (uint64_t)r->function_count * sizeof(uint32_t);
     uint8_t *whole;
 
-    if (part->byte_count == 0 || part->byte_count >= bytes)
+    if (part->byte_count == 0 || part->byte_count >= bytes) {
         return true;
+    }
     whole = hfn_alloc(&r->env, bytes + 2); /* as loading does */
-    if (!whole)
+    if (!whole) {
         return false;
+    }
     memcpy(whole, part->bytes, part->byte_count);
     hfn_free(&r->env, part->bytes, part->byte_count + 2);
     part->bytes = whole;
@@ -102,12 +106,14 @@ static uint64_t keep_texts(const hfn_part *texts, uint8_t *out)
     while (at && at < end) {
         const char *value = at + strlen(at) + 1, *next;
 
-        if (value >= end)
+        if (value >= end) {
             break;
+        }
         next = value + strlen(value) + 1;
         if (strcmp(at, HFN_META_REPAIRED) != 0) {
-            if (out)
+            if (out) {
                 memcpy(out + used, at, (size_t)(next - at));
+            }
             used += (uint64_t)(next - at);
         }
         at = next;
@@ -126,13 +132,15 @@ bool hfn_record_note_repair(hotfn_record *r, const char *lost)
 
     hotfn_record_get_info(r, &info);
     before = strcmp(info.repaired, nothing) == 0 ? "" : info.repaired;
-    if (before[0] && strcmp(lost, nothing) == 0)
+    if (before[0] && strcmp(lost, nothing) == 0) {
         lost = "";
+    }
     both = before[0] && lost[0];
     noted.byte_count = kept + sizeof key + strlen(before) + (both ? 2 : 0) + strlen(lost) + 1;
     noted.bytes = hfn_alloc(&r->env, noted.byte_count + 2); /* as loading does */
-    if (!noted.bytes)
+    if (!noted.bytes) {
         return false;
+    }
     keep_texts(texts, noted.bytes);
     memcpy(noted.bytes + kept, key, sizeof key);
     snprintf((char *)noted.bytes + kept + sizeof key, noted.byte_count - kept - sizeof key,
@@ -177,10 +185,12 @@ hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost, u
     hotfn_record *r;
     hotfn_status status = hfn_record_load(&r, from, told, sizeof told, env, err);
 
-    if (lost && lost_bytes > 0)
+    if (lost && lost_bytes > 0) {
         snprintf(lost, lost_bytes, "%s", told);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
+    }
     if (r->module_count == 0 && told[0]) {
         status = hfn_fail(err, HOTFN_E_FORMAT, from, HOTFN_NO_OFFSET,
                           "nothing of the record can be saved: %.400s", told);

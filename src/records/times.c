@@ -72,34 +72,43 @@ bool hfn_times_copy(hfn_times *t, const hfn_times *from)
         !hfn_times_make_slow_calls(t, from->slow_count) ||
         !hfn_packed_difference(&t->histograms, &from->histograms, &nothing,
                                HOTFN_HISTOGRAM_BUCKETS) ||
-        !hfn_times_add_events(t, from->events, from->event_count))
+        !hfn_times_add_events(t, from->events, from->event_count)) {
         return false;
-    for (size_t i = 0; i < from->entry_count; i++)
-        if (!hfn_times_add_entry(t, &from->entries[i]))
+    }
+    for (size_t i = 0; i < from->entry_count; i++) {
+        if (!hfn_times_add_entry(t, &from->entries[i])) {
             return false;
-    if (!hfn_grow(&t->env, (void **)&t->open, &t->open_capacity, from->open_count, sizeof *t->open))
+        }
+    }
+    if (!hfn_grow(&t->env, (void **)&t->open, &t->open_capacity, from->open_count,
+                  sizeof *t->open)) {
         return false;
-    for (size_t i = 0; i < from->open_count; i++)
+    }
+    for (size_t i = 0; i < from->open_count; i++) {
         t->open[t->open_count++] = from->open[i];
+    }
     for (uint32_t i = 0; i < from->thread_count; i++) {
         t->threads[i] = from->threads[i];
         t->event_ends[i] = from->event_ends[i];
     }
     for (uint32_t i = 0; i < from->node_count; i++) {
         t->nodes[i] = from->nodes[i];
-        if (from->allocs)
+        if (from->allocs) {
             t->allocs[i] = from->allocs[i];
+        }
     }
-    for (uint32_t i = 0; i < from->slow_count; i++)
+    for (uint32_t i = 0; i < from->slow_count; i++) {
         t->slow[i] = from->slow[i];
+    }
     return true;
 }
 
 bool hfn_times_add_entry(hfn_times *t, const hfn_time_entry *entry)
 {
     if (!hfn_grow(&t->env, (void **)&t->entries, &t->entry_capacity, t->entry_count + 1,
-                  sizeof *t->entries))
+                  sizeof *t->entries)) {
         return false;
+    }
     t->entries[t->entry_count++] = *entry;
     return true;
 }
@@ -109,11 +118,13 @@ bool hfn_times_add_events(hfn_times *t, const hotfn_time_event *events, uint64_t
     size_t capacity = (size_t)t->event_capacity;
 
     if (!hfn_grow(&t->env, (void **)&t->events, &capacity, (size_t)(t->event_count + count),
-                  sizeof *t->events))
+                  sizeof *t->events)) {
         return false;
+    }
     t->event_capacity = capacity;
-    if (count > 0)
+    if (count > 0) {
         memcpy(t->events + t->event_count, events, (size_t)count * sizeof *events);
+    }
     t->event_count += count;
     return true;
 }
@@ -149,8 +160,9 @@ static void link_nodes(const hfn_times *t, tree *w, uint32_t slots, uint32_t thr
     for (uint32_t i = t->node_count; i-- > 0;) {
         uint32_t parent = t->nodes[i].parent;
 
-        if (is_root(t, i) || !is_sound(t, i, slots, threads))
+        if (is_root(t, i) || !is_sound(t, i, slots, threads)) {
             continue;
+        }
         if (parent == NONE || is_root(t, parent)) {
             w->next[i] = w->tops;
             w->tops = i;
@@ -177,8 +189,9 @@ static void walk_nodes(const hfn_times *t, tree *w)
         while (w->next[at] == NONE) {
             uint32_t parent = t->nodes[at].parent;
 
-            if (parent == NONE || is_root(t, parent))
+            if (parent == NONE || is_root(t, parent)) {
                 return;
+            }
             at = parent;
         }
         at = w->next[at];
@@ -201,8 +214,9 @@ static bool rebuild(hfn_times *t, const tree *w)
         nodes[i] = t->nodes[w->order[i]];
         nodes[i].parent = parent == NONE ? NONE : w->place[parent]; /* a root has no place */
         nodes[i].first_child = nodes[i].next_sibling = 0;
-        if (allocs)
+        if (allocs) {
             allocs[i] = t->allocs[w->order[i]];
+        }
     }
     free_array(&t->env, t->nodes, t->node_capacity, sizeof *t->nodes);
     free_array(&t->env, t->allocs, t->node_capacity, sizeof *t->allocs);
@@ -220,8 +234,9 @@ static void settle_slow_calls(hfn_times *t, const tree *w, uint32_t slots, uint3
     for (uint32_t i = 0; i < t->slow_count; i++) {
         hotfn_slow_call *s = &t->slow[i];
 
-        if (s->sequence == 0 || s->slot >= slots || s->thread >= threads)
+        if (s->sequence == 0 || s->slot >= slots || s->thread >= threads) {
             continue;
+        }
         s->node = s->node < nodes_before ? w->place[s->node] : NONE;
         t->slow[kept++] = *s;
     }
@@ -232,8 +247,9 @@ static uint32_t count_roots(const hfn_times *t)
 {
     uint32_t roots = 0;
 
-    for (uint32_t i = 0; i < t->node_count; i++)
+    for (uint32_t i = 0; i < t->node_count; i++) {
         roots += is_root(t, i);
+    }
     return roots;
 }
 
@@ -244,8 +260,9 @@ static bool settle_tree(hfn_times *t, uint32_t slots, uint32_t threads)
     tree w = { .first = words };
     bool done;
 
-    if (!words)
+    if (!words) {
         return false;
+    }
     memset(words, 0xff, 4ull * before * sizeof *words);
     w.next = words + before;
     w.place = w.next + before;
@@ -254,8 +271,9 @@ static bool settle_tree(hfn_times *t, uint32_t slots, uint32_t threads)
     walk_nodes(t, &w);
     t->nodes_dropped = before - count_roots(t) - w.placed;
     done = rebuild(t, &w);
-    if (done)
+    if (done) {
         settle_slow_calls(t, &w, slots, threads, before);
+    }
     free_array(&t->env, words, 4ull * before, sizeof *words);
     return done;
 }
@@ -271,11 +289,13 @@ static bool sort_slow_calls(hfn_times *t)
 {
     hotfn_slow_call *room, *sorted;
 
-    if (!t->slow)
+    if (!t->slow) {
         return true;
+    }
     room = make_array(&t->env, t->slow_capacity, sizeof *room);
-    if (!room)
+    if (!room) {
         return false;
+    }
     sorted = hfn_sort(t->slow, room, t->slow_count, sizeof *room, is_earlier);
     free_array(&t->env, sorted == t->slow ? room : t->slow, t->slow_capacity, sizeof *room);
     t->slow = sorted;
@@ -294,23 +314,29 @@ static bool add_slow_open_calls(hfn_times *t)
     uint32_t count = t->slow_count;
     hotfn_slow_call *slow;
 
-    for (size_t i = 0; i < t->open_count; i++)
+    for (size_t i = 0; i < t->open_count; i++) {
         count += is_slow(t, &t->open[i]);
-    if (count == t->slow_count)
+    }
+    if (count == t->slow_count) {
         return true;
+    }
     slow = make_array(&t->env, count, sizeof *slow);
-    if (!slow)
+    if (!slow) {
         return false;
-    if (t->slow_count > 0)
+    }
+    if (t->slow_count > 0) {
         memcpy(slow, t->slow, t->slow_count * sizeof *slow);
-    for (size_t i = 0; i < t->open_count; i++)
-        if (is_slow(t, &t->open[i]))
+    }
+    for (size_t i = 0; i < t->open_count; i++) {
+        if (is_slow(t, &t->open[i])) {
             slow[t->slow_count++] = (hotfn_slow_call){ .sequence = ++t->header.slow_used,
                                                        .start_ticks = t->open[i].start,
                                                        .ticks = t->open[i].ticks,
                                                        .node = t->open[i].node - 1,
                                                        .slot = t->open[i].slot,
                                                        .thread = t->open[i].thread };
+        }
+    }
     free_array(&t->env, t->slow, t->slow_capacity, sizeof *t->slow);
     t->slow = slow;
     t->slow_capacity = count;
@@ -324,10 +350,12 @@ static void settle_entries(hfn_times *t, uint32_t slots, uint32_t threads)
     for (size_t i = 0; i < t->entry_count; i++) {
         hfn_time_entry *e = &t->entries[i];
 
-        if (e->slot >= slots || e->thread >= threads)
+        if (e->slot >= slots || e->thread >= threads) {
             continue;
-        if (e->cell.histogram > t->histograms.row_count)
+        }
+        if (e->cell.histogram > t->histograms.row_count) {
             e->cell.histogram = 0;
+        }
         t->entries[kept++] = *e;
     }
     t->entry_count = kept;
@@ -341,8 +369,9 @@ static void settle_events(hfn_times *t, uint32_t slots)
         for (; at < t->event_ends[i]; at++) {
             const hotfn_time_event *e = &t->events[at];
 
-            if (e->slot < slots && (e->kind == 1 || e->kind == 2))
+            if (e->slot < slots && (e->kind == 1 || e->kind == 2)) {
                 t->events[kept++] = *e;
+            }
         }
         t->event_ends[i] = kept;
     }
@@ -353,13 +382,16 @@ bool hfn_times_settle(hfn_times *t, uint32_t slot_count, uint32_t thread_count)
 {
     uint32_t threads = thread_count < t->thread_count ? thread_count : t->thread_count;
 
-    if (!t->is_there)
+    if (!t->is_there) {
         return true;
-    if (!add_slow_open_calls(t))
+    }
+    if (!add_slow_open_calls(t)) {
         return false;
+    }
     hfn_times_end_open(t);
-    if (!settle_tree(t, slot_count, threads) || !sort_slow_calls(t))
+    if (!settle_tree(t, slot_count, threads) || !sort_slow_calls(t)) {
         return false;
+    }
     settle_entries(t, slot_count, threads);
     settle_events(t, slot_count);
     return true;
@@ -390,11 +422,13 @@ static void subtract_entries(hfn_times *t, const hfn_times *from)
 
         while (k < from->entry_count &&
                (from->entries[k].thread < e->thread ||
-                (from->entries[k].thread == e->thread && from->entries[k].slot < e->slot)))
+                (from->entries[k].thread == e->thread && from->entries[k].slot < e->slot))) {
             k++;
+        }
         if (k < from->entry_count && from->entries[k].thread == e->thread &&
-            from->entries[k].slot == e->slot)
+            from->entries[k].slot == e->slot) {
             subtract_cell(&e->cell, &from->entries[k].cell);
+        }
     }
 }
 
@@ -438,12 +472,15 @@ static void drop_events(hfn_times *t, const hfn_times *from)
     for (uint32_t i = 0; i < t->thread_count; i++) {
         uint64_t end = t->event_ends[i], there = end - begin;
 
-        if (i < from->thread_count)
+        if (i < from->thread_count) {
             take_off(&t->threads[i].events, from->threads[i].events);
-        if (there > t->threads[i].events)
+        }
+        if (there > t->threads[i].events) {
             begin += there - t->threads[i].events;
-        for (; begin < end; begin++)
+        }
+        for (; begin < end; begin++) {
             t->events[kept++] = t->events[begin];
+        }
         t->event_ends[i] = kept;
     }
     t->event_count = kept;
@@ -455,11 +492,14 @@ static void drop_slow_calls(hfn_times *t, const hfn_times *from)
     uint64_t latest = 0;
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; i < from->slow_count; i++)
+    for (uint32_t i = 0; i < from->slow_count; i++) {
         latest = from->slow[i].sequence > latest ? from->slow[i].sequence : latest;
-    for (uint32_t i = 0; i < t->slow_count; i++)
-        if (t->slow[i].sequence > latest)
+    }
+    for (uint32_t i = 0; i < t->slow_count; i++) {
+        if (t->slow[i].sequence > latest) {
             t->slow[kept++] = t->slow[i];
+        }
+    }
     t->slow_count = kept;
 }
 
@@ -467,10 +507,12 @@ bool hfn_times_subtract(hfn_times *t, const hfn_times *from)
 {
     hfn_packed histograms;
 
-    if (!t->is_there || !from->is_there)
+    if (!t->is_there || !from->is_there) {
         return true;
-    if (!add_slow_open_calls(t))
+    }
+    if (!add_slow_open_calls(t)) {
         return false;
+    }
     hfn_packed_init(&histograms, &t->env);
     if (!hfn_packed_difference(&histograms, &t->histograms, &from->histograms,
                                HOTFN_HISTOGRAM_BUCKETS)) {
@@ -482,8 +524,9 @@ bool hfn_times_subtract(hfn_times *t, const hfn_times *from)
     hfn_times_end_open(t);
     for (uint32_t i = 0; i < t->thread_count && i < from->thread_count; i++) {
         take_off(&t->threads[i].busy_ticks, from->threads[i].busy_ticks);
-        if (from->threads[i].last_tick > t->threads[i].first_tick)
+        if (from->threads[i].last_tick > t->threads[i].first_tick) {
             t->threads[i].first_tick = from->threads[i].last_tick; /* it is here from then on */
+        }
     }
     subtract_entries(t, from);
     subtract_nodes(t, from);

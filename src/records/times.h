@@ -15,8 +15,8 @@
 #define HFN_RECORDS_TIMES_H
 
 #include "base/memory.h"
-#include "live/time_row.h"
 #include "live/layout.h"
+#include "live/time_row.h"
 #include "records/pack.h"
 
 /* A cell that is not empty, and where it stood. */
@@ -32,8 +32,8 @@ typedef struct hfn_unreturned {
     uint64_t start;  /* when that was; RUNS: 0                                */
     uint64_t within; /* timed calls that ended in it; sampled: ticks that their ends took */
     uint32_t thread, slot;
-    uint32_t node;   /* index + 1, 0: none                                    */
-    uint32_t kind;   /* HFN_UNRETURNED_*                                      */
+    uint32_t node; /* index + 1, 0: none                                    */
+    uint32_t kind; /* HFN_UNRETURNED_*                                      */
 } hfn_unreturned;
 
 typedef struct hfn_times {
@@ -47,7 +47,7 @@ typedef struct hfn_times {
     hfn_unreturned *open; /* not yet in cells and nodes */
     size_t open_count, open_capacity;
     hfn_packed histograms;
-    hotfn_time_node *nodes; /* settled: each before its callees, which follow it, and no roots */
+    hotfn_time_node *nodes;   /* settled: each before its callees, which follow it, and no roots */
     hotfn_alloc_cell *allocs; /* in parallel, or NULL */
     uint32_t node_count, node_capacity;
     hotfn_slow_call *slow; /* settled: by sequence */

@@ -38,8 +38,9 @@ static uint64_t most_within(const hotfn_record *r, uint32_t caller, uint64_t lif
     const hfn_slot_sum *sum = caller < r->sums.slot_count ? &r->sums.slots[caller] : NULL;
     uint64_t all;
 
-    if (!sum || !hfn_times_is_known(r, sum))
+    if (!sum || !hfn_times_is_known(r, sum)) {
         return life;
+    }
     all = hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
     return all < life ? all : life;
 }
@@ -60,11 +61,14 @@ static void bound_node(hotfn_record *r, uint32_t node)
     double error = hfn_times_root((double)n->spread * r->sums.slots[n->slot].variance);
     uint32_t caller = n->parent == UINT32_MAX ? HOTFN_NO_SLOT : r->times.nodes[n->parent].slot;
 
-    if (caller < r->sums.slot_count && r->sums.slots[caller].cycle == r->sums.slots[n->slot].cycle)
+    if (caller < r->sums.slot_count &&
+        r->sums.slots[caller].cycle == r->sums.slots[n->slot].cycle) {
         return; /* its calls may be in each other */
+    }
     sum->cut = cut(ticks, error, most_within(r, caller, life_of(&r->times, n->thread)));
-    if (sum->edge != UINT32_MAX)
+    if (sum->edge != UINT32_MAX) {
         r->sums.edges[sum->edge].cut_ticks += (double)ticks * (1 - sum->cut);
+    }
 }
 
 /* All its nodes, those that recurse too: no total is more. */
@@ -72,9 +76,11 @@ static uint64_t most_estimated(const hotfn_record *r, const hfn_slot_sum *sum)
 {
     uint64_t ticks = 0;
 
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
-        if (r->sums.nodes[i].is_chosen)
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
+        if (r->sums.nodes[i].is_chosen) {
             ticks += hfn_times_node_ticks(r, i);
+        }
+    }
     return ticks;
 }
 
@@ -82,14 +88,17 @@ void hfn_times_bound_sample(hotfn_record *r)
 {
     hfn_time_sums *s = &r->sums;
 
-    for (uint32_t i = 0; i < s->node_count; i++)
-        if (s->nodes[i].is_chosen && r->times.nodes[i].spread > 0)
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        if (s->nodes[i].is_chosen && r->times.nodes[i].spread > 0) {
             bound_node(r, i);
+        }
+    }
     for (uint32_t i = 0; i < s->slot_count; i++) {
         hfn_slot_sum *sum = &s->slots[i];
         uint64_t life = sum->spread > 0 ? lives_of(r, sum) : UNKNOWN;
 
-        if (life != UNKNOWN && most_estimated(r, sum) > life)
+        if (life != UNKNOWN && most_estimated(r, sum) > life) {
             sum->cut = cut(hfn_times_sampled_ticks(r, sum), hfn_times_sample_error(r, sum), life);
+        }
     }
 }

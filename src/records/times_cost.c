@@ -27,8 +27,9 @@ static void take_mean_cost(hfn_times *t)
 
         ticks += less(state->timed, state->passed_by);
     }
-    for (size_t i = 0; i < t->entry_count; i++)
+    for (size_t i = 0; i < t->entry_count; i++) {
         calls += t->entries[i].cell.timed_calls;
+    }
     if (calls > 0) {
         uint64_t outside = less(ticks * (uint64_t)COST_UNIT / calls, t->header.cost_inside_ticks);
         t->header.cost_outside_ticks = outside < UINT32_MAX ? (uint32_t)outside : UINT32_MAX;
@@ -68,10 +69,11 @@ static bool is_possible(const hfn_times *t, call_cost cost, call_cost most)
         const hotfn_time_cell *c = &t->entries[i].cell;
         double self = (double)c->self_ticks - cost_of(c, cost), counts = cost_of(c, most);
 
-        if (self < 0)
+        if (self < 0) {
             below -= self;
-        else
+        } else {
             above += self < counts ? self : counts;
+        }
     }
     return below * BELOW <= above;
 }
@@ -82,8 +84,9 @@ static double most_possible(const hfn_times *t, call_cost most)
     enum { STEPS = 24 };
     double low = 0, high = most.outside;
 
-    if (is_possible(t, most, most))
+    if (is_possible(t, most, most)) {
         return most.outside;
+    }
     for (int i = 0; i < STEPS; i++) {
         double middle = (low + high) / 2;
 
@@ -106,10 +109,11 @@ static void take_seen_cost(hfn_times *t)
 
 void hfn_times_find_cost(hfn_times *t)
 {
-    if (t->header.flags & HOTFN_TIMING_SAMPLED)
+    if (t->header.flags & HOTFN_TIMING_SAMPLED) {
         take_mean_cost(t);
-    else if (t->header.probed_calls > 0)
+    } else if (t->header.probed_calls > 0) {
         take_probed_cost(&t->header);
-    else if (t->header.seen_ends >= HFN_ENDS_TO_BELIEVE)
+    } else if (t->header.seen_ends >= HFN_ENDS_TO_BELIEVE) {
         take_seen_cost(t);
+    }
 }

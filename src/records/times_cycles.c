@@ -49,10 +49,11 @@ static void step(search *s)
 
     if (edge < s->sums->edge_count && s->sums->edges[edge].caller == slot) {
         callee = s->sums->edges[edge].callee;
-        if (s->order[callee] == UNSEEN)
+        if (s->order[callee] == UNSEEN) {
             meet(s, callee);
-        else if (s->low[callee] != UINT32_MAX && s->order[callee] < s->low[slot])
+        } else if (s->low[callee] != UINT32_MAX && s->order[callee] < s->low[slot]) {
             s->low[slot] = s->order[callee];
+        }
         return;
     }
     s->way_count--;
@@ -71,19 +72,22 @@ bool hfn_time_find_cycles(hfn_time_sums *sums)
     uint32_t *memory = hfn_alloc(&sums->env, 5 * (size_t)count * sizeof *memory);
     search s = { .sums = sums };
 
-    if (!memory)
+    if (!memory) {
         return false;
+    }
     s.order = memory;
     s.low = s.order + count;
     s.next = s.low + count;
     s.way = s.next + count;
     s.waiting = s.way + count;
     for (uint32_t slot = 0; slot < count; slot++) {
-        if (s.order[slot] != UNSEEN)
+        if (s.order[slot] != UNSEEN) {
             continue;
+        }
         meet(&s, slot);
-        while (s.way_count > 0)
+        while (s.way_count > 0) {
             step(&s);
+        }
     }
     hfn_free(&sums->env, memory, 5 * (size_t)count * sizeof *memory);
     return true;

@@ -58,8 +58,9 @@ static uint32_t caller_of(const hotfn_record *r, uint32_t node)
     const hotfn_time_node *nodes = r->times.nodes;
     uint32_t at = nodes[node].parent;
 
-    while (at != UINT32_MAX && nodes[at].parent != UINT32_MAX && !hfn_time_was_called(&nodes[at]))
+    while (at != UINT32_MAX && nodes[at].parent != UINT32_MAX && !hfn_time_was_called(&nodes[at])) {
         at = nodes[at].parent;
+    }
     return at == UINT32_MAX ? HOTFN_NO_SLOT : nodes[at].slot;
 }
 
@@ -91,9 +92,10 @@ static long_calls take_tail(const uint64_t *counts, double part)
         out.squares += ticks * ticks * of_bucket;
         out.least = of_bucket > 0 ? hfn_times_bucket_begin(bucket - 1) : out.least;
     }
-    for (; bucket > 0; bucket--)
+    for (; bucket > 0; bucket--) {
         out.short_squares +=
             middle_of(bucket - 1) * middle_of(bucket - 1) * (double)counts[bucket - 1];
+    }
     if (calls > 0) {
         out.calls /= calls;
         out.squares /= calls;
@@ -108,11 +110,13 @@ static void find_tails(search *s)
     for (uint32_t i = 0; i < s->r->sums.slot_count; i++) {
         const hfn_slot_sum *sum = &s->r->sums.slots[i];
 
-        if (!hfn_times_is_known(s->r, sum))
+        if (!hfn_times_is_known(s->r, sum)) {
             continue;
+        }
         hfn_times_histogram(s->r, sum, s->counts);
-        for (uint32_t k = 0; k < PARTS; k++)
+        for (uint32_t k = 0; k < PARTS; k++) {
             s->tails[i].of[k] = take_tail(s->counts, parts[k]);
+        }
     }
 }
 
@@ -124,8 +128,9 @@ static void add_long(long_calls *to, const long_calls *more, double calls)
     to->ticks += more->ticks * calls;
     to->squares += more->squares * calls;
     to->short_squares += more->short_squares * calls;
-    if (to->least == 0 || (more->least > 0 && more->least < to->least))
+    if (to->least == 0 || (more->least > 0 && more->least < to->least)) {
         to->least = more->least;
+    }
 }
 
 /* Those that are next to nothing of all would only make `least` small. */
@@ -139,10 +144,12 @@ static void add_found(const search *s, uint32_t slot, const exact_calls *more, d
         to->all_ticks += ticks;
         return;
     }
-    if (ticks < MINOR * to->all_ticks)
+    if (ticks < MINOR * to->all_ticks) {
         return;
-    for (uint32_t k = 0; k < PARTS; k++)
+    }
+    for (uint32_t k = 0; k < PARTS; k++) {
         add_long(&to->of[k], &more->of[k], calls);
+    }
     if (ticks > to->most_of_one) {
         to->most_of_one = ticks;
         to->source = source;
@@ -159,11 +166,13 @@ static void add_exact(search *s)
         uint32_t caller = caller_of(r, i);
 
         if (caller >= r->sums.slot_count || !r->sums.nodes[i].is_chosen || n->calls == 0 ||
-            !is_sampled(s, caller) || !hfn_times_is_known(r, &r->sums.slots[n->slot]))
+            !is_sampled(s, caller) || !hfn_times_is_known(r, &r->sums.slots[n->slot])) {
             continue;
+        }
         one.all_ticks = (double)hfn_times_node_ticks(r, i) / (double)n->calls;
-        for (uint32_t k = 0; k < PARTS; k++)
+        for (uint32_t k = 0; k < PARTS; k++) {
             one.of[k].ticks *= one.all_ticks;
+        }
         add_found(s, caller, &one, (double)n->calls, n->slot);
     }
 }
@@ -180,11 +189,14 @@ static void add_of_callees(search *s)
 {
     const hotfn_record *r = s->r;
 
-    for (uint32_t i = 0; i < r->sums.slot_count; i++)
+    for (uint32_t i = 0; i < r->sums.slot_count; i++) {
         s->calls[i] = 0;
-    for (uint32_t i = 0; i < r->sums.edge_count; i++)
-        if (can_have(s, &r->sums.edges[i]))
+    }
+    for (uint32_t i = 0; i < r->sums.edge_count; i++) {
+        if (can_have(s, &r->sums.edges[i])) {
             s->calls[r->sums.edges[i].callee] += (double)r->sums.edges[i].calls;
+        }
+    }
     for (uint32_t i = 0; i < r->sums.edge_count; i++) {
         const hfn_edge_sum *edge = &r->sums.edges[i];
         const exact_calls *of = &s->found[edge->callee];
@@ -192,11 +204,13 @@ static void add_of_callees(search *s)
 
         if (edge->caller >= r->sums.slot_count || !can_have(s, edge) ||
             !is_sampled(s, edge->caller) ||
-            r->sums.slots[edge->caller].cycle == r->sums.slots[edge->callee].cycle)
+            r->sums.slots[edge->caller].cycle == r->sums.slots[edge->callee].cycle) {
             continue;
+        }
         part = s->calls[edge->callee] > 0 ? (double)edge->calls / s->calls[edge->callee] : 0;
-        if (part >= NEARLY_ALL)
+        if (part >= NEARLY_ALL) {
             add_found(s, edge->caller, of, part, of->source);
+        }
     }
 }
 
@@ -205,8 +219,9 @@ static bool take_step(search *s)
     uint32_t slots = s->r->sums.slot_count;
     bool more = false;
 
-    for (uint32_t i = 0; i < slots; i++)
+    for (uint32_t i = 0; i < slots; i++) {
         s->made[i] = (exact_calls){ 0 };
+    }
     for (uint32_t look = 0; look < 2; look++) {
         s->is_second = look > 0;
         add_exact(s);
@@ -298,15 +313,19 @@ static void change(hotfn_record *r, uint32_t slot, uint32_t source, double mean,
         double of_calls = (double)r->times.nodes[i].calls, ticks = 0;
         double longer = hfn_times_node_raw(r, i) - mean * of_calls;
 
-        if (!r->sums.nodes[i].is_chosen)
+        if (!r->sums.nodes[i].is_chosen) {
             continue;
-        if (more < 0 && longer > 0)
+        }
+        if (more < 0 && longer > 0) {
             ticks = longer * (-more < LONGER_MOST * above ? more / above : -1);
-        if (more > 0 && calls > 0 && caller_of(r, i) != source)
+        }
+        if (more > 0 && calls > 0 && caller_of(r, i) != source) {
             ticks = more * of_calls / calls;
+        }
         r->sums.nodes[i].more_ticks += ticks;
-        if (r->sums.nodes[i].edge != UINT32_MAX)
+        if (r->sums.nodes[i].edge != UINT32_MAX) {
             r->sums.edges[r->sums.nodes[i].edge].more_ticks += ticks;
+        }
     }
 }
 
@@ -315,11 +334,12 @@ static double all_ticks(const hotfn_record *r, const hfn_slot_sum *sum, double *
     double ticks = 0;
 
     *measured = 0;
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
         if (r->sums.nodes[i].is_chosen) {
             ticks += hfn_times_node_raw(r, i);
             *measured += (double)r->times.nodes[i].total_ticks;
         }
+    }
     return ticks;
 }
 
@@ -349,8 +369,9 @@ static void use(search *s, uint32_t slot)
     double measured, ticks = all_ticks(s->r, sum, &measured), unseen, exact_ticks;
     strata of = { 0 };
 
-    if (exact->all_ticks <= 0 || sum->stood_for == 0 || sum->calls == 0 || measured <= 0)
+    if (exact->all_ticks <= 0 || sum->stood_for == 0 || sum->calls == 0 || measured <= 0) {
         return;
+    }
     hfn_times_histogram(s->r, sum, s->counts);
     for (uint32_t k = 0; k < PARTS; k++) {
         of = tell_apart(s->counts, exact->of[k].least, hfn_time_mean_gap(sum));
@@ -362,8 +383,9 @@ static void use(search *s, uint32_t slot)
     unseen = by_chance(&exact->of[PARTS - 1], &of) / (double)sum->calls;
     sum->variance = unseen > sum->variance ? unseen : sum->variance;
     exact_ticks = exact->all_ticks * (double)sum->stood_for / (double)sum->calls;
-    if (ticks < exact_ticks) /* no less than that */
+    if (ticks < exact_ticks) { /* no less than that */
         change(s->r, slot, exact->source, 0, exact_ticks - ticks);
+    }
 }
 
 bool hfn_times_use_exact(hotfn_record *r)
@@ -381,11 +403,14 @@ bool hfn_times_use_exact(hotfn_record *r)
         s.made = s.found + slots;
         s.calls = (double *)(void *)(s.made + slots);
         find_tails(&s);
-        for (uint32_t i = 0; i < STEPS_MOST && take_step(&s); i++)
+        for (uint32_t i = 0; i < STEPS_MOST && take_step(&s); i++) {
             ;
-        for (uint32_t i = 0; i < slots; i++)
-            if (is_sampled(&s, i))
+        }
+        for (uint32_t i = 0; i < slots; i++) {
+            if (is_sampled(&s, i)) {
                 use(&s, i);
+            }
+        }
     }
     held = s.tails && s.counts;
     hfn_free(&r->env, s.tails, bytes);

@@ -33,9 +33,10 @@ static hotfn_status read_all(const live_reader *r, void *out, uint64_t byte_coun
     for (uint64_t done = 0; done < byte_count;) {
         ssize_t n = pread(r->fd, (uint8_t *)out + done, byte_count - done, (off_t)(at + done));
 
-        if (n == 0 || (n < 0 && errno != EINTR))
+        if (n == 0 || (n < 0 && errno != EINTR)) {
             return hfn_fail(r->err, HOTFN_E_IO, r->path, at + done, "times cannot be read: %s",
                             n == 0 ? "the file was cut" : strerror(errno));
+        }
         done += n > 0 ? (uint64_t)n : 0;
     }
     return HOTFN_OK;
@@ -65,8 +66,9 @@ static uint64_t next_data(const live_reader *r, uint64_t at, uint64_t end)
 {
     off_t data = r->has_holes ? lseek(r->fd, (off_t)at, SEEK_DATA) : (off_t)at;
 
-    if (data < 0)
+    if (data < 0) {
         return errno == ENXIO ? end : at;
+    }
     return (uint64_t)data <= at ? at : least((uint64_t)data & ~(uint64_t)(PAGE_BYTES - 1), end);
 }
 
@@ -85,8 +87,9 @@ static hotfn_status take_cells(live_reader *r, uint32_t thread, uint64_t first, 
         memcpy(&e.cell, r->chunk + i * sizeof e.cell, sizeof e.cell);
         bool used = is_used(&e.cell);
         e.cell.open = 0; /* where in the log its outermost call stands: the engine's */
-        if (used && !hfn_times_add_entry(r->out, &e))
+        if (used && !hfn_times_add_entry(r->out, &e)) {
             return no_memory(r);
+        }
         r->out->threads[thread].busy_ticks += e.cell.self_ticks;
     }
     return HOTFN_OK;
@@ -107,12 +110,14 @@ static hotfn_status read_row(live_reader *r, uint32_t thread)
         at = next_data(r, at, cells + (uint64_t)r->slot_count * sizeof(hotfn_time_cell));
         slot = (at - cells) / sizeof(hotfn_time_cell);
         count = least(r->slot_count - slot, CHUNK_BYTES / sizeof(hotfn_time_cell));
-        if (count == 0)
+        if (count == 0) {
             break;
+        }
         status = read_all(r, r->chunk, count * sizeof(hotfn_time_cell),
                           cells + slot * sizeof(hotfn_time_cell));
-        if (status == HOTFN_OK)
+        if (status == HOTFN_OK) {
             status = take_cells(r, thread, slot, count);
+        }
         slot += count;
     }
     return status;
@@ -125,17 +130,21 @@ static hotfn_status read_rows(live_reader *r)
     uint64_t rows;
 
     if (h->cells_at < LEAST_CELLS_AT || h->cells_at > h->row_bytes || h->row_bytes % 8 != 0 ||
-        (h->row_bytes - h->cells_at) / sizeof(hotfn_time_cell) < r->slot_count)
+        (h->row_bytes - h->cells_at) / sizeof(hotfn_time_cell) < r->slot_count) {
         return hfn_fail(r->err, HOTFN_E_FORMAT, r->path,
                         r->layout->sections[HFN_SECTION_TIME_HEADER].offset,
                         "the header of the times makes no sense");
+    }
     rows = least(r->thread_count, there(r, HFN_SECTION_TIME_ROWS, h->row_bytes));
-    if (!hfn_times_make_threads(r->out, r->thread_count))
+    if (!hfn_times_make_threads(r->out, r->thread_count)) {
         return no_memory(r);
-    for (uint32_t i = 0; status == HOTFN_OK && i < rows; i++)
+    }
+    for (uint32_t i = 0; status == HOTFN_OK && i < rows; i++) {
         status = read_row(r, i);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         hfn_times_find_cost(r->out);
+    }
     return status;
 }
 
@@ -160,8 +169,9 @@ static hotfn_status read_log(live_reader *r, uint32_t thread, uint64_t at, uint6
 
     at += r->layout->sections[HFN_SECTION_TIME_ROWS].offset +
           (uint64_t)thread * r->out->header.row_bytes;
-    if (!hfn_times_add_running(r->out, thread, end))
+    if (!hfn_times_add_running(r->out, thread, end)) {
         return no_memory(r);
+    }
     for (uint64_t first = 0; status == HOTFN_OK && first < depth; first += most) {
         uint64_t count = least(depth - first, most);
 
@@ -169,8 +179,9 @@ static hotfn_status read_log(live_reader *r, uint32_t thread, uint64_t at, uint6
                           at + first * sizeof(hfn_open_call));
         if (status == HOTFN_OK &&
             !hfn_times_add_open(r->out, thread, (const hfn_open_call *)(void *)r->chunk,
-                                (uint32_t)first, (uint32_t)count, end))
+                                (uint32_t)first, (uint32_t)count, end)) {
             return no_memory(r);
+        }
     }
     return status;
 }
@@ -184,14 +195,18 @@ static hotfn_status read_logs(live_reader *r, hotfn_thread_cell *owners, uint64_
         read_all(r, owners, rows * sizeof *owners,
                  r->layout->sections[HFN_SECTION_CELLS].offset + sizeof(hotfn_cell_header));
 
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = read_all(r, pid, sizeof pid, HFN_AT_PID);
+    }
     if (status == HOTFN_OK &&
-        !hfn_times_find_ends(r->out, owners, rows, hfn_get32(pid), r->now, ends))
+        !hfn_times_find_ends(r->out, owners, rows, hfn_get32(pid), r->now, ends)) {
         return no_memory(r);
-    for (uint32_t i = 0; status == HOTFN_OK && at != 0 && i < rows; i++)
-        if (r->out->threads[i].depth > 0)
+    }
+    for (uint32_t i = 0; status == HOTFN_OK && at != 0 && i < rows; i++) {
+        if (r->out->threads[i].depth > 0) {
             status = read_log(r, i, at, ends[i]);
+        }
+    }
     return status;
 }
 
@@ -221,9 +236,11 @@ static const hfn_time_state *state_of(const hfn_times *t, uint32_t thread)
 
 static bool is_anything_due(const hfn_times *t)
 {
-    for (uint32_t i = 0; i < t->thread_count; i++)
-        if (state_of(t, i)->due_bucket != 0)
+    for (uint32_t i = 0; i < t->thread_count; i++) {
+        if (state_of(t, i)->due_bucket != 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -232,8 +249,9 @@ static void add_what_is_due(const hfn_times *t, size_t histogram, uint64_t *coun
     for (uint32_t i = 0; i < t->thread_count; i++) {
         uint32_t bucket = state_of(t, i)->due_bucket, index = bucket - 1;
 
-        if (bucket != 0 && index / HOTFN_HISTOGRAM_BUCKETS == histogram)
+        if (bucket != 0 && index / HOTFN_HISTOGRAM_BUCKETS == histogram) {
             counts[index % HOTFN_HISTOGRAM_BUCKETS] += state_of(t, i)->due_calls;
+        }
     }
 }
 
@@ -253,8 +271,9 @@ static hotfn_status add_latest_calls(live_reader *r)
     }
     hfn_free(&r->out->env, counts, HFN_HISTOGRAM_BYTES);
     hfn_packed_finish(held ? before : &all);
-    if (!held)
+    if (!held) {
         return no_memory(r);
+    }
     *before = all;
     return HOTFN_OK;
 }
@@ -268,8 +287,9 @@ static hotfn_status read_histograms(live_reader *r)
 
     hotfn_status status;
 
-    if (used == 0)
+    if (used == 0) {
         return HOTFN_OK;
+    }
     status = hfn_packed_read(&r->out->histograms, r->fd, s->offset, HFN_HISTOGRAM_BYTES,
                              (uint32_t)used, HOTFN_HISTOGRAM_BUCKETS, r->path, r->err);
     return status == HOTFN_OK && is_anything_due(r->out) ? add_latest_calls(r) : status;
@@ -279,9 +299,11 @@ static hotfn_status read_histograms(live_reader *r)
  * just writes. */
 static void leave_out_unused(hfn_times *t)
 {
-    for (uint32_t i = 0; i < t->node_count; i++)
-        if (!(t->nodes[i].flags & HOTFN_NODE_USED))
+    for (uint32_t i = 0; i < t->node_count; i++) {
+        if (!(t->nodes[i].flags & HOTFN_NODE_USED)) {
             t->nodes[i].slot = HOTFN_NO_SLOT;
+        }
+    }
 }
 
 static hotfn_status read_nodes(live_reader *r)
@@ -293,13 +315,15 @@ static hotfn_status read_nodes(live_reader *r)
     uint64_t allocs = there(r, HFN_SECTION_NODE_ALLOCS, sizeof(hotfn_alloc_cell));
     hotfn_status status;
 
-    if (!hfn_times_make_nodes(r->out, (uint32_t)used, allocs > 0))
+    if (!hfn_times_make_nodes(r->out, (uint32_t)used, allocs > 0)) {
         return no_memory(r);
+    }
     status =
         read_all(r, r->out->nodes, used * sizeof(hotfn_time_node), s[HFN_SECTION_NODES].offset);
-    if (status == HOTFN_OK && allocs > 0)
+    if (status == HOTFN_OK && allocs > 0) {
         status = read_all(r, r->out->allocs, least(allocs, used) * sizeof(hotfn_alloc_cell),
                           s[HFN_SECTION_NODE_ALLOCS].offset);
+    }
     leave_out_unused(r->out);
     return status;
 }
@@ -310,8 +334,9 @@ static hotfn_status read_slow_calls(live_reader *r)
     uint64_t used = least(least(h->slow_used, h->slow_capacity),
                           there(r, HFN_SECTION_SLOW_CALLS, sizeof(hotfn_slow_call)));
 
-    if (!hfn_times_make_slow_calls(r->out, (uint32_t)used))
+    if (!hfn_times_make_slow_calls(r->out, (uint32_t)used)) {
         return no_memory(r);
+    }
     return read_all(r, r->out->slow, used * sizeof(hotfn_slow_call),
                     r->layout->sections[HFN_SECTION_SLOW_CALLS].offset);
 }
@@ -330,8 +355,9 @@ static hotfn_status read_events(live_reader *r, uint32_t thread, uint64_t begin,
         status = read_all(r, r->chunk, count * sizeof(hotfn_time_event),
                           ring + begin * sizeof(hotfn_time_event));
         if (status == HOTFN_OK &&
-            !hfn_times_add_events(r->out, (const hotfn_time_event *)(void *)r->chunk, count))
+            !hfn_times_add_events(r->out, (const hotfn_time_event *)(void *)r->chunk, count)) {
             return no_memory(r);
+        }
         begin += count;
     }
     return status;
@@ -349,8 +375,9 @@ static hotfn_status read_rings(live_reader *r)
         uint64_t oldest = written > capacity ? written % capacity : 0;
 
         status = read_events(r, i, oldest, least(written, capacity));
-        if (status == HOTFN_OK)
+        if (status == HOTFN_OK) {
             status = read_events(r, i, 0, oldest);
+        }
         r->out->event_ends[i] = r->out->event_count;
     }
     return status;
@@ -362,14 +389,18 @@ static hotfn_status read_everything(live_reader *r)
 {
     hotfn_status status = read_rows(r);
 
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = read_open_calls(r);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = read_histograms(r);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = read_nodes(r);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = read_slow_calls(r);
+    }
     return status == HOTFN_OK ? read_rings(r) : status;
 }
 
@@ -389,16 +420,19 @@ hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layou
     hotfn_status status;
     struct stat file;
 
-    if (there(&r, HFN_SECTION_TIME_HEADER, sizeof out->header) == 0)
+    if (there(&r, HFN_SECTION_TIME_HEADER, sizeof out->header) == 0) {
         return HOTFN_OK;
+    }
     status = read_all(&r, &out->header, sizeof out->header,
                       layout->sections[HFN_SECTION_TIME_HEADER].offset);
-    if (status != HOTFN_OK || out->header.flags == 0 || out->header.ticks_per_second == 0)
+    if (status != HOTFN_OK || out->header.flags == 0 || out->header.ticks_per_second == 0) {
         return status; /* made, but nobody has timed anything yet */
+    }
     r.has_holes = fstat(fd, &file) == 0 && (uint64_t)file.st_blocks * 512 < file_bytes;
     r.chunk = hfn_alloc_unset(&out->env, CHUNK_BYTES);
-    if (!r.chunk)
+    if (!r.chunk) {
         return no_memory(&r);
+    }
     status = read_everything(&r);
     out->is_there = status == HOTFN_OK;
     hfn_free(&out->env, r.chunk, CHUNK_BYTES);

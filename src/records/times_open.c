@@ -32,11 +32,12 @@ static uint32_t main_process(const hfn_times *t, const hotfn_thread_cell *owners
     uint64_t last = 0;
     uint32_t process = 0;
 
-    for (uint32_t i = 0; i < rows; i++)
+    for (uint32_t i = 0; i < rows; i++) {
         if (owners[i].pid == pid && t->threads[i].last_tick >= last) {
             last = t->threads[i].last_tick;
             process = owners[i].process;
         }
+    }
     return process;
 }
 
@@ -48,16 +49,19 @@ bool hfn_times_find_ends(const hfn_times *t, const hotfn_thread_cell *owners, ui
     uint32_t ended_now = main_process(t, owners, rows, pid);
     bool held = items && room;
 
-    for (uint32_t i = 0; held && i < rows; i++)
+    for (uint32_t i = 0; held && i < rows; i++) {
         items[i] = (seen){ t->threads[i].last_tick, owners[i].process, i };
+    }
     sorted = held ? hfn_sort(items, room, rows, sizeof *items, comes_before) : NULL;
     for (uint32_t begin = 0, end; held && begin < rows; begin = end) {
         uint64_t last = sorted[begin].process == ended_now ? now : 0;
 
-        for (end = begin; end < rows && sorted[end].process == sorted[begin].process; end++)
+        for (end = begin; end < rows && sorted[end].process == sorted[begin].process; end++) {
             last = later(last, sorted[end].last);
-        for (uint32_t i = begin; i < end; i++)
+        }
+        for (uint32_t i = begin; i < end; i++) {
             ends[sorted[i].row] = last;
+        }
     }
     hfn_free(&t->env, items, bytes);
     hfn_free(&t->env, room, bytes);
@@ -69,8 +73,9 @@ bool hfn_times_find_ends(const hfn_times *t, const hotfn_thread_cell *owners, ui
 static bool add(hfn_times *t, const hfn_unreturned *item)
 {
     if (!hfn_grow(&t->env, (void **)&t->open, &t->open_capacity, t->open_count + 1,
-                  sizeof *t->open))
+                  sizeof *t->open)) {
         return false;
+    }
     t->open[t->open_count++] = *item;
     return true;
 }
@@ -117,8 +122,9 @@ bool hfn_times_add_open(hfn_times *t, uint32_t thread, const hfn_open_call *call
             .kind = how & HFN_CALL_NESTED ? HFN_UNRETURNED_NESTED : HFN_UNRETURNED_OUTERMOST
         };
 
-        if (is_open(s, &calls[i], depth + i) && !add(t, &item))
+        if (is_open(s, &calls[i], depth + i) && !add(t, &item)) {
             return false;
+        }
     }
     return true;
 }
@@ -133,8 +139,9 @@ static hotfn_time_cell *cell_of(hfn_times *t, const hfn_unreturned *item)
     size_t first = hfn_count_below_u32(all, t->entry_count, bytes, thread_at, item->thread);
     size_t end = hfn_count_below_u32(all, t->entry_count, bytes, thread_at, item->thread + 1ull);
 
-    if (first == end)
+    if (first == end) {
         return NULL;
+    }
     first += hfn_count_below_u32(&all[first], end - first, bytes, offsetof(hfn_time_entry, slot),
                                  item->slot);
     return first < end && all[first].slot == item->slot ? &all[first].cell : NULL;
@@ -158,15 +165,18 @@ static void end_call(hfn_times *t, const hfn_unreturned *item, hotfn_time_cell *
         c->within_timed += item->within + (sampled ? 0 : 1);
     }
     c->max_ticks = later(c->max_ticks, item->ticks);
-    if (c->timed_calls++ == 0)
+    if (c->timed_calls++ == 0) {
         c->min_ticks = item->ticks + 1;
+    }
     c->open++;
-    if (!n)
+    if (!n) {
         return;
+    }
     n->total_ticks += item->ticks;
     n->timed_calls++;
-    if (sampled)
+    if (sampled) {
         n->within_timed += item->within;
+    }
 }
 
 void hfn_times_end_open(hfn_times *t)
@@ -203,9 +213,11 @@ void hfn_times_subtract_open(hfn_times *t, const hfn_times *from)
             take_off(&t->threads[item->thread].busy_ticks, item->ticks);
             continue;
         }
-        if (c && item->kind == HFN_UNRETURNED_OUTERMOST)
+        if (c && item->kind == HFN_UNRETURNED_OUTERMOST) {
             take_off(&c->total_ticks, item->ticks);
-        if (n)
+        }
+        if (n) {
             take_off(&n->total_ticks, item->ticks);
+        }
     }
 }

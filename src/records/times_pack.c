@@ -17,10 +17,12 @@ typedef struct out_bytes {
 
 static bool put_bytes(out_bytes *o, const void *bytes, size_t count)
 {
-    if (!hfn_grow(&o->env, (void **)&o->bytes, &o->capacity, o->count + count, 1))
+    if (!hfn_grow(&o->env, (void **)&o->bytes, &o->capacity, o->count + count, 1)) {
         return false;
-    if (count > 0)
+    }
+    if (count > 0) {
         memcpy(o->bytes + o->count, bytes, count);
+    }
     o->count += count;
     return true;
 }
@@ -47,8 +49,9 @@ static bool give(hfn_times_sections *out, uint32_t type, out_bytes *o)
     uint8_t *bytes = hfn_alloc(&out->env, o->count);
 
     if (bytes) {
-        if (o->count > 0)
+        if (o->count > 0) {
             memcpy(bytes, o->bytes, o->count);
+        }
         out->bytes[type] = bytes;
         out->byte_counts[type] = o->count;
     }
@@ -98,8 +101,9 @@ static bool pack_threads(hfn_times_sections *out, const hfn_times *t)
     held = held && put_bytes(&whole, ends, ends_bytes) && put_bytes(&whole, o.bytes, o.count);
     hfn_free(&o.env, o.bytes, o.capacity);
     hfn_free(&out->env, ends, ends_bytes);
-    if (held)
+    if (held) {
         return give(out, HFN_SECTION_PACKED_TIMES, &whole);
+    }
     hfn_free(&out->env, whole.bytes, whole.capacity);
     return false;
 }
@@ -109,8 +113,9 @@ static bool pack_two(hfn_times_sections *out, uint32_t type, const void *first, 
 {
     out_bytes o = { .env = out->env };
 
-    if (put_bytes(&o, first, first_bytes) && put_bytes(&o, second, second_bytes))
+    if (put_bytes(&o, first, first_bytes) && put_bytes(&o, second, second_bytes)) {
         return give(out, type, &o);
+    }
     hfn_free(&o.env, o.bytes, o.capacity);
     return false;
 }
@@ -121,11 +126,13 @@ bool hfn_times_pack(hfn_times_sections *out, const hfn_times *t)
     const hfn_packed *h = &t->histograms;
 
     out->env = t->env;
-    if (!t->is_there)
+    if (!t->is_there) {
         return true;
+    }
     header.row_bytes = header.cells_at = 0; /* what held while live only */
-    if (h->row_count < header.histograms_used && h->row_count < header.histogram_capacity)
+    if (h->row_count < header.histograms_used && h->row_count < header.histogram_capacity) {
         header.histogram_capacity = (uint32_t)h->row_count;
+    }
     return copy(out, HFN_SECTION_TIME_HEADER, &header, sizeof header) && pack_threads(out, t) &&
            (h->row_count == 0 ||
             pack_two(out, HFN_SECTION_HISTOGRAMS, h->ends, h->row_count * sizeof *h->ends, h->bytes,
@@ -141,8 +148,9 @@ bool hfn_times_pack(hfn_times_sections *out, const hfn_times *t)
 
 void hfn_times_sections_finish(hfn_times_sections *s)
 {
-    for (uint32_t type = 0; type < HFN_SECTION_TYPES; type++)
+    for (uint32_t type = 0; type < HFN_SECTION_TYPES; type++) {
         hfn_free(&s->env, s->bytes[type], s->byte_counts[type]);
+    }
     memset(s->bytes, 0, sizeof s->bytes);
 }
 
@@ -150,9 +158,11 @@ void hfn_times_sections_finish(hfn_times_sections *s)
 
 static bool get_numbers(hfn_span s, uint64_t *offset, uint64_t *numbers, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!hfn_span_uleb(s, offset, &numbers[i]))
+    for (size_t i = 0; i < count; i++) {
+        if (!hfn_span_uleb(s, offset, &numbers[i])) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -160,22 +170,25 @@ static hotfn_status unpack_thread(hfn_times *t, hfn_span bytes, uint32_t thread)
 {
     uint64_t facts[4], n[CELL_NUMBERS], offset = 0, slot = 0;
 
-    if (!get_numbers(bytes, &offset, facts, 4))
+    if (!get_numbers(bytes, &offset, facts, 4)) {
         return HOTFN_E_FORMAT;
+    }
     t->threads[thread] = (hotfn_time_thread){
         .busy_ticks = facts[0], .events = facts[1], .first_tick = facts[2], .last_tick = facts[3]
     };
     while (offset < bytes.size) {
         hfn_time_entry e = { .thread = thread };
 
-        if (!get_numbers(bytes, &offset, n, CELL_NUMBERS) || n[0] >= HOTFN_NO_SLOT - slot)
+        if (!get_numbers(bytes, &offset, n, CELL_NUMBERS) || n[0] >= HOTFN_NO_SLOT - slot) {
             return HOTFN_E_FORMAT;
+        }
         slot += n[0];
         e.slot = (uint32_t)slot++;
         e.cell = (hotfn_time_cell){ n[2],           n[3],           n[1], n[4], n[5],
                                     (uint32_t)n[6], (uint32_t)n[7], n[8], n[9] };
-        if (!hfn_times_add_entry(t, &e))
+        if (!hfn_times_add_entry(t, &e)) {
             return HOTFN_E_NO_MEMORY;
+        }
     }
     return HOTFN_OK;
 }
@@ -185,8 +198,9 @@ static bool get_end(hfn_span section, uint64_t i, uint64_t most, uint64_t *end)
 {
     uint64_t value;
 
-    if (!hfn_span_u64(section, i * sizeof value, &value) || value < *end || value > most)
+    if (!hfn_span_u64(section, i * sizeof value, &value) || value < *end || value > most) {
         return false;
+    }
     *end = value;
     return true;
 }
@@ -198,8 +212,9 @@ static hotfn_status unpack_threads(hfn_times *t, hfn_span s)
     hotfn_status status = HOTFN_OK;
 
     for (uint32_t i = 0; status == HOTFN_OK && i < t->thread_count; i++) {
-        if (!get_end(s, i, bytes.size, &end))
+        if (!get_end(s, i, bytes.size, &end)) {
             return HOTFN_E_FORMAT;
+        }
         status = unpack_thread(t, hfn_span_sub(bytes, begin, end - begin), i);
         begin = end;
     }
@@ -216,21 +231,26 @@ static hotfn_status unpack_histograms(hfn_times *t, hfn_span s)
     hfn_span bytes = hfn_span_from(s, used * sizeof(uint64_t));
     uint64_t end = 0;
 
-    if (s.size == 0)
+    if (s.size == 0) {
         return HOTFN_OK;
-    if (used > s.size / sizeof(uint64_t))
+    }
+    if (used > s.size / sizeof(uint64_t)) {
         return HOTFN_E_FORMAT;
+    }
     h->ends = hfn_alloc(&h->env, used * sizeof *h->ends);
     h->row_capacity = used;
     h->bytes = hfn_alloc(&h->env, bytes.size);
     h->byte_count = h->byte_capacity = bytes.size;
-    if (!h->ends || !h->bytes)
+    if (!h->ends || !h->bytes) {
         return HOTFN_E_NO_MEMORY;
-    if (bytes.size > 0)
+    }
+    if (bytes.size > 0) {
         memcpy(h->bytes, bytes.data, bytes.size);
+    }
     for (; h->row_count < used; h->row_count++) {
-        if (!get_end(s, h->row_count, bytes.size, &end))
+        if (!get_end(s, h->row_count, bytes.size, &end)) {
             return HOTFN_E_FORMAT;
+        }
         h->ends[h->row_count] = end;
     }
     return HOTFN_OK;
@@ -240,14 +260,18 @@ static hotfn_status unpack_nodes(hfn_times *t, hfn_span nodes, hfn_span allocs)
 {
     uint64_t count = nodes.size / sizeof(hotfn_time_node);
 
-    if (count >= UINT32_MAX || (allocs.size && allocs.size / sizeof(hotfn_alloc_cell) != count))
+    if (count >= UINT32_MAX || (allocs.size && allocs.size / sizeof(hotfn_alloc_cell) != count)) {
         return HOTFN_E_FORMAT;
-    if (!hfn_times_make_nodes(t, (uint32_t)count, allocs.size > 0))
+    }
+    if (!hfn_times_make_nodes(t, (uint32_t)count, allocs.size > 0)) {
         return HOTFN_E_NO_MEMORY;
-    if (count > 0)
+    }
+    if (count > 0) {
         memcpy(t->nodes, nodes.data, count * sizeof *t->nodes);
-    if (count > 0 && allocs.size > 0)
+    }
+    if (count > 0 && allocs.size > 0) {
         memcpy(t->allocs, allocs.data, count * sizeof *t->allocs);
+    }
     return HOTFN_OK;
 }
 
@@ -255,12 +279,15 @@ static hotfn_status unpack_slow_calls(hfn_times *t, hfn_span s)
 {
     uint64_t count = s.size / sizeof(hotfn_slow_call);
 
-    if (count >= UINT32_MAX)
+    if (count >= UINT32_MAX) {
         return HOTFN_E_FORMAT;
-    if (!hfn_times_make_slow_calls(t, (uint32_t)count))
+    }
+    if (!hfn_times_make_slow_calls(t, (uint32_t)count)) {
         return HOTFN_E_NO_MEMORY;
-    if (count > 0)
+    }
+    if (count > 0) {
         memcpy(t->slow, s.data, count * sizeof *t->slow);
+    }
     return HOTFN_OK;
 }
 
@@ -269,18 +296,22 @@ static hotfn_status unpack_events(hfn_times *t, hfn_span s)
     hfn_span rest = hfn_span_from(s, (uint64_t)t->thread_count * sizeof(uint64_t));
     uint64_t count = rest.size / sizeof(hotfn_time_event), end = 0;
 
-    if (s.size == 0)
+    if (s.size == 0) {
         return HOTFN_OK;
+    }
     for (uint32_t i = 0; i < t->thread_count; i++) {
-        if (!get_end(s, i, count, &end))
+        if (!get_end(s, i, count, &end)) {
             return HOTFN_E_FORMAT;
+        }
         t->event_ends[i] = end;
     }
-    if (end == 0)
+    if (end == 0) {
         return HOTFN_OK;
+    }
     t->events = hfn_alloc(&t->env, (size_t)end * sizeof *t->events);
-    if (!t->events)
+    if (!t->events) {
         return HOTFN_E_NO_MEMORY;
+    }
     memcpy(t->events, rest.data, (size_t)end * sizeof *t->events);
     t->event_count = t->event_capacity = end;
     return HOTFN_OK;
@@ -288,8 +319,9 @@ static hotfn_status unpack_events(hfn_times *t, hfn_span s)
 
 static hotfn_status unpack_header(hfn_times *t, hfn_span s)
 {
-    if (s.size < sizeof t->header)
+    if (s.size < sizeof t->header) {
         return HOTFN_E_FORMAT;
+    }
     memcpy(&t->header, s.data, sizeof t->header);
     return t->header.ticks_per_second ? HOTFN_OK : HOTFN_E_FORMAT;
 }
@@ -299,20 +331,26 @@ hotfn_status hfn_times_unpack(hfn_times *t, const hfn_span sections[HFN_SECTION_
 {
     hotfn_status status = unpack_header(t, sections[ *damaged = HFN_SECTION_TIME_HEADER]);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
-    if (!hfn_times_make_threads(t, thread_count))
+    }
+    if (!hfn_times_make_threads(t, thread_count)) {
         return HOTFN_E_NO_MEMORY;
+    }
     status = unpack_threads(t, sections[ *damaged = HFN_SECTION_PACKED_TIMES]);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = unpack_histograms(t, sections[ *damaged = HFN_SECTION_HISTOGRAMS]);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = unpack_nodes(t, sections[ *damaged = HFN_SECTION_NODES],
                               sections[HFN_SECTION_NODE_ALLOCS]);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = unpack_slow_calls(t, sections[ *damaged = HFN_SECTION_SLOW_CALLS]);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = unpack_events(t, sections[ *damaged = HFN_SECTION_EVENTS]);
+    }
     t->is_there = status == HOTFN_OK;
     return status;
 }

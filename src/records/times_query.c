@@ -13,8 +13,9 @@ uint64_t hfn_times_ns(const hotfn_record *r, uint64_t ticks)
     uint64_t rate = r->times.header.ticks_per_second;
     double ns;
 
-    if (ticks < UINT64_MAX / 1000000000u)
+    if (ticks < UINT64_MAX / 1000000000u) {
         return ticks * 1000000000u / rate;
+    }
     ns = (double)ticks * 1e9 / (double)rate;
     return ns < 1.8e19 ? (uint64_t)ns : UINT64_MAX;
 }
@@ -27,8 +28,9 @@ uint64_t hfn_times_less_cost(const hotfn_record *r, uint64_t ticks, uint64_t ins
         ((double)inside * h->cost_inside_ticks + (double)outside * h->cost_outside_ticks) /
         COST_UNIT;
 
-    if (r->is_raw)
+    if (r->is_raw) {
         return ticks;
+    }
     return cost < (double)ticks ? ticks - (uint64_t)cost : 0;
 }
 
@@ -42,10 +44,12 @@ static bool is_sample(const hotfn_record *r)
 uint64_t hfn_times_less_hooks(const hotfn_record *r, uint64_t ticks, uint64_t within,
                               uint64_t outermost)
 {
-    if (!is_sample(r))
+    if (!is_sample(r)) {
         return hfn_times_less_cost(r, ticks, within, within > outermost ? within - outermost : 0);
-    if (!r->is_raw)
+    }
+    if (!r->is_raw) {
         ticks -= within < ticks ? within : ticks;
+    }
     return hfn_times_less_cost(r, ticks, outermost, 0);
 }
 
@@ -73,8 +77,9 @@ static uint32_t timing_word(const hotfn_record *r, uint32_t function)
 {
     const hfn_part *states = &r->parts[HFN_SECTION_TIMING_STATES];
 
-    if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > states->byte_count)
+    if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > states->byte_count) {
         return HFN_TIMING_WORD(HOTFN_TIMING_FULL, 0);
+    }
     return hfn_get32(states->bytes + (uint64_t)function * sizeof(uint32_t));
 }
 
@@ -96,8 +101,9 @@ uint64_t hfn_times_scaled(const hotfn_record *r, uint32_t slot, uint64_t value)
 {
     const hfn_slot_sum *sum = &r->sums.slots[slot];
 
-    if (!is_sample(r) || sum->stood_for == 0)
+    if (!is_sample(r) || sum->stood_for == 0) {
         return value;
+    }
     return times(value, (double)sum->calls / (double)sum->stood_for);
 }
 
@@ -128,8 +134,9 @@ uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
     const hotfn_time_node *n = &r->times.nodes[node];
     uint64_t below = r->sums.nodes[node].below_timed;
 
-    if (!is_sample(r))
+    if (!is_sample(r)) {
         return hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, below), below);
+    }
     return times(hfn_times_scaled(r, n->slot, (uint64_t)hfn_times_node_raw(r, node)),
                  hfn_times_node_cut(r, node));
 }
@@ -147,13 +154,16 @@ uint32_t hfn_times_next_callee(const hotfn_record *r, uint32_t node, uint32_t ca
 
     for (;;) {
         while (next != UINT32_MAX && is_on_the_way(r, next) &&
-               nodes[next].first_child != UINT32_MAX)
+               nodes[next].first_child != UINT32_MAX) {
             next = nodes[next].first_child;
-        if (next != UINT32_MAX || callee == UINT32_MAX)
+        }
+        if (next != UINT32_MAX || callee == UINT32_MAX) {
             return next;
+        }
         callee = r->times.nodes[callee].parent;
-        if (callee == node)
+        if (callee == node) {
             return UINT32_MAX;
+        }
         next = nodes[callee].next_sibling;
     }
 }
@@ -163,8 +173,9 @@ uint64_t hfn_times_callee_ticks(const hotfn_record *r, uint32_t node)
     uint64_t ticks = 0;
 
     for (uint32_t i = hfn_times_next_callee(r, node, UINT32_MAX); i != UINT32_MAX;
-         i = hfn_times_next_callee(r, node, i))
+         i = hfn_times_next_callee(r, node, i)) {
         ticks = add(ticks, hfn_times_node_ticks(r, i));
+    }
     return ticks;
 }
 
@@ -185,8 +196,9 @@ static void add_histograms(const hotfn_record *r, const hfn_slot_sum *sum, uint6
     for (uint32_t i = 0; i < sum->entry_count; i++) {
         const hfn_time_entry *e = &t->entries[r->sums.entry_order[sum->first_entry + i]];
 
-        if (e->cell.histogram == 0 || e->cell.histogram == before)
+        if (e->cell.histogram == 0 || e->cell.histogram == before) {
             continue; /* threads may share one */
+        }
         before = e->cell.histogram;
         hfn_unpack_add(hfn_packed_row(&t->histograms, before - 1), counts, HOTFN_HISTOGRAM_BUCKETS);
     }
@@ -202,8 +214,9 @@ static uint64_t sum_up(const uint64_t *counts)
 {
     uint64_t total = 0;
 
-    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         total = add(total, counts[i]);
+    }
     return total;
 }
 
@@ -215,22 +228,26 @@ static double variance_of(const hotfn_record *r, const hfn_slot_sum *sum)
 
     add_histograms(r, sum, counts);
     total = (double)sum_up(counts);
-    for (uint32_t i = 0; total > 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++)
+    for (uint32_t i = 0; total > 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         mean += (double)hfn_times_bucket_begin(i) * (double)counts[i] / total;
+    }
     for (uint32_t i = 0; total > 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         double off = (double)hfn_times_bucket_begin(i) - mean;
 
-        if (!hfn_time_stand_for_themselves(counts[i], gap))
+        if (!hfn_time_stand_for_themselves(counts[i], gap)) {
             squares += off * off * (double)counts[i] / total;
+        }
     }
     return squares;
 }
 
 void hfn_times_find_variances(hotfn_record *r)
 {
-    for (uint32_t i = 0; is_sample(r) && i < r->sums.slot_count; i++)
-        if (r->sums.slots[i].spread > 0)
+    for (uint32_t i = 0; is_sample(r) && i < r->sums.slot_count; i++) {
+        if (r->sums.slots[i].spread > 0) {
             r->sums.slots[i].variance = variance_of(r, &r->sums.slots[i]);
+        }
+    }
 }
 
 /* The call of that rank, in the middle of its bucket. */
@@ -238,14 +255,16 @@ static uint64_t quantile(const uint64_t *counts, uint64_t total, double part)
 {
     uint64_t rank = (uint64_t)(part * (double)total) + 1, seen = 0;
 
-    if (rank > total)
+    if (rank > total) {
         rank = total;
+    }
 
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         seen = add(seen, counts[i]);
-        if (seen >= rank && counts[i] > 0)
+        if (seen >= rank && counts[i] > 0) {
             return hfn_times_bucket_begin(i) +
                    (hfn_times_bucket_begin(i + 1) - hfn_times_bucket_begin(i)) / 2;
+        }
     }
     return 0;
 }
@@ -279,8 +298,9 @@ static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hot
 
     add_histograms(r, sum, counts);
     total = sum_up(counts);
-    if (total == 0)
+    if (total == 0) {
         return;
+    }
     t->p50_ns =
         within(hfn_times_one_call_ns(r, sum, quantile(counts, total, 0.50)), t->min_ns, t->max_ns);
     t->p90_ns =
@@ -322,8 +342,9 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
     t->open_calls = sum->open_calls;
     t->self_alloc = sum->self_alloc;
     t->total_alloc = sum->total_alloc;
-    if (sum->timed_calls == 0)
+    if (sum->timed_calls == 0) {
         return;
+    }
     t->total_ns = hfn_times_ns(
         r, hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed));
     t->self_ns = hfn_times_ns(
@@ -333,21 +354,24 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
     t->min_ns = hfn_times_one_call_ns(r, sum, sum->min_ticks ? sum->min_ticks - 1 : 0);
     t->min_ns = t->min_ns < t->max_ns ? t->min_ns : t->max_ns;
     fill_percentiles(r, sum, t);
-    if (t->timing == HOTFN_TIMING_SAMPLE)
+    if (t->timing == HOTFN_TIMING_SAMPLE) {
         fill_sampled(r, slot, t);
+    }
 }
 
 hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
                                      hotfn_record_timing *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
     uint32_t slot, word;
 
-    if (function >= r->function_count)
+    if (function >= r->function_count) {
         return HOTFN_E_NOT_FOUND;
+    }
     t.reason = t.reason_text = "";
     slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
     if (r->times_note) {
@@ -370,24 +394,28 @@ hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
 
 hotfn_status hotfn_record_get_histogram(const hotfn_record *r, uint32_t function, uint64_t *counts)
 {
-    if (!r || !counts)
+    if (!r || !counts) {
         return HOTFN_E_OPTION;
+    }
 
     uint32_t slot;
 
-    if (function >= r->function_count)
+    if (function >= r->function_count) {
         return HOTFN_E_NOT_FOUND;
+    }
     memset(counts, 0, HOTFN_HISTOGRAM_BUCKETS * sizeof *counts);
     slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
-    if (r->times.is_there && slot < r->slot_count)
+    if (r->times.is_there && slot < r->slot_count) {
         add_histograms(r, &r->sums.slots[slot], counts);
+    }
     return HOTFN_OK;
 }
 
-double hotfn_record_bucket_ns(const hotfn_record *r, uint32_t bucket)
+double hotfn_record_get_bucket_ns(const hotfn_record *r, uint32_t bucket)
 {
-    if (!r)
+    if (!r) {
         return 0;
+    }
 
     uint64_t rate = r->times.header.ticks_per_second;
 

@@ -34,10 +34,12 @@ static void add_cell(hfn_slot_sum *sum, const hotfn_time_cell *cell, bool has_er
         sum->callee_timed = add(sum->callee_timed, cell->callee_timed);
         sum->within_timed = add(sum->within_timed, cell->within_timed);
     }
-    if (cell->min_ticks && (sum->min_ticks == 0 || cell->min_ticks < sum->min_ticks))
+    if (cell->min_ticks && (sum->min_ticks == 0 || cell->min_ticks < sum->min_ticks)) {
         sum->min_ticks = cell->min_ticks;
-    if (cell->max_ticks > sum->max_ticks)
+    }
+    if (cell->max_ticks > sum->max_ticks) {
         sum->max_ticks = cell->max_ticks;
+    }
 }
 
 /* Two passes, as in a counting sort: how many entries a slot has, then each at its place. */
@@ -46,9 +48,11 @@ static void sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
     const hfn_times *t = in->times;
     uint32_t place = 0;
 
-    for (size_t i = 0; i < t->entry_count; i++)
-        if (in->chosen[t->entries[i].thread])
+    for (size_t i = 0; i < t->entry_count; i++) {
+        if (in->chosen[t->entries[i].thread]) {
             out->slots[t->entries[i].slot].entry_count++;
+        }
+    }
     for (uint32_t s = 0; s < in->slot_count; s++) {
         out->slots[s].first_entry = place;
         place += out->slots[s].entry_count;
@@ -60,8 +64,9 @@ static void sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
     for (size_t i = 0; i < t->entry_count; i++) {
         hfn_slot_sum *sum = &out->slots[t->entries[i].slot];
 
-        if (!in->chosen[t->entries[i].thread])
+        if (!in->chosen[t->entries[i].thread]) {
             continue;
+        }
         out->entry_order[sum->first_entry + sum->entry_count++] = (uint32_t)i;
         add_cell(sum, &t->entries[i].cell, t->header.flags & HOTFN_TIMING_ERRORS);
     }
@@ -77,8 +82,9 @@ static void sum_threads(hfn_time_sums *out, const hfn_times *t)
     for (uint32_t i = 0; i < t->node_count; i++) {
         hfn_thread_sum *sum = &out->threads[t->nodes[i].thread];
 
-        if (t->nodes[i].parent == UINT32_MAX)
+        if (t->nodes[i].parent == UINT32_MAX) {
             sum->outermost_timed = add(sum->outermost_timed, t->nodes[i].timed_calls);
+        }
     }
 }
 
@@ -86,18 +92,21 @@ static void sum_threads(hfn_time_sums *out, const hfn_times *t)
 
 static void link_nodes(hfn_time_sums *out, const hfn_times *t)
 {
-    for (uint32_t s = 0; s < out->slot_count; s++)
+    for (uint32_t s = 0; s < out->slot_count; s++) {
         out->slots[s].first_node = UINT32_MAX;
-    for (uint32_t i = 0; i < t->node_count; i++)
+    }
+    for (uint32_t i = 0; i < t->node_count; i++) {
         out->nodes[i] = (hfn_node_sum){ .first_child = UINT32_MAX, .cut = 1 };
+    }
     for (uint32_t i = t->node_count; i-- > 0;) {
         const hotfn_time_node *n = &t->nodes[i];
 
         out->nodes[i].next_of_slot = out->slots[n->slot].first_node;
         out->slots[n->slot].first_node = i;
         out->nodes[i].next_sibling = UINT32_MAX;
-        if (n->parent == UINT32_MAX)
+        if (n->parent == UINT32_MAX) {
             continue;
+        }
         out->nodes[i].next_sibling = out->nodes[n->parent].first_child;
         out->nodes[n->parent].first_child = i;
     }
@@ -113,10 +122,12 @@ static void sum_below(hfn_time_sums *out, const hfn_sum_input *in)
         hfn_node_sum *sum = &out->nodes[i];
 
         sum->is_chosen = in->chosen[n->thread];
-        if (t->allocs)
+        if (t->allocs) {
             add_allocs(&sum->total_alloc, &t->allocs[i]);
-        if (n->parent == UINT32_MAX)
+        }
+        if (n->parent == UINT32_MAX) {
             continue;
+        }
         out->nodes[n->parent].below_timed =
             add(out->nodes[n->parent].below_timed, add(n->timed_calls, sum->below_timed));
         add_allocs(&out->nodes[n->parent].total_alloc, &sum->total_alloc);
@@ -138,8 +149,9 @@ static bool comes_before(const void *left, const void *right)
 {
     const keyed *a = left, *b = right;
 
-    if (a->caller != b->caller)
+    if (a->caller != b->caller) {
         return a->caller < b->caller;
+    }
     return a->callee != b->callee ? a->callee < b->callee : a->node < b->node;
 }
 
@@ -150,9 +162,10 @@ static bool new_edge(hfn_time_sums *out, const keyed *key)
                          sizeof *out->edges);
 
     out->edge_capacity = (uint32_t)capacity;
-    if (held)
+    if (held) {
         out->edges[out->edge_count++] =
             (hfn_edge_sum){ .caller = key->caller, .callee = key->callee };
+    }
     return held;
 }
 
@@ -161,8 +174,9 @@ static bool name_edges(hfn_time_sums *out, const hfn_times *t, const keyed *sort
     for (uint32_t i = 0; i < count; i++) {
         if ((i == 0 || sorted[i].caller != sorted[i - 1].caller ||
              sorted[i].callee != sorted[i - 1].callee) &&
-            !new_edge(out, &sorted[i]))
+            !new_edge(out, &sorted[i])) {
             return false;
+        }
         out->nodes[sorted[i].node].edge = out->edge_count - 1;
         out->edges[out->edge_count - 1].was_called |=
             hfn_time_was_called(&t->nodes[sorted[i].node]);
@@ -178,12 +192,15 @@ static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
     bool held = items && room;
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < t->node_count; i++)
+    for (uint32_t i = 0; i < t->node_count; i++) {
         out->nodes[i].edge = UINT32_MAX;
-    for (uint32_t i = 0; held && i < t->node_count; i++)
+    }
+    for (uint32_t i = 0; held && i < t->node_count; i++) {
         if (out->nodes[i].is_chosen &&
-            (hfn_time_was_called(&t->nodes[i]) || t->nodes[i].parent != UINT32_MAX))
+            (hfn_time_was_called(&t->nodes[i]) || t->nodes[i].parent != UINT32_MAX)) {
             items[count++] = (keyed){ caller_slot(t, i), t->nodes[i].slot, i };
+        }
+    }
     held = held &&
            name_edges(out, t, hfn_sort(items, room, count, sizeof *items, comes_before), count);
     hfn_free(&out->env, items, bytes);
@@ -197,16 +214,20 @@ static bool drop_uncalled_edges(hfn_time_sums *out)
     size_t bytes = out->edge_count * sizeof(uint32_t);
     uint32_t *place = hfn_alloc(&out->env, bytes), kept = 0;
 
-    if (!place)
+    if (!place) {
         return false;
+    }
     for (uint32_t i = 0; i < out->edge_count; i++) {
         place[i] = out->edges[i].was_called ? kept : UINT32_MAX;
-        if (out->edges[i].was_called)
+        if (out->edges[i].was_called) {
             out->edges[kept++] = out->edges[i];
+        }
     }
-    for (uint32_t i = 0; i < out->node_count; i++)
-        if (out->nodes[i].edge != UINT32_MAX)
+    for (uint32_t i = 0; i < out->node_count; i++) {
+        if (out->nodes[i].edge != UINT32_MAX) {
             out->nodes[i].edge = place[out->nodes[i].edge];
+        }
+    }
     hfn_free(&out->env, place, bytes);
     out->edge_count = kept;
     return true;
@@ -221,8 +242,9 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
     uint32_t *way = hfn_alloc(&out->env, bytes);
     uint32_t *edges, *slots, depth = 0;
 
-    if (!way)
+    if (!way) {
         return false;
+    }
     edges = way + t->node_count;
     slots = edges + out->edge_count;
     for (uint32_t i = 0; i < t->node_count; i++) {
@@ -232,12 +254,14 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
             uint32_t left = way[--depth];
 
             slots[t->nodes[left].slot]--;
-            if (out->nodes[left].edge != UINT32_MAX)
+            if (out->nodes[left].edge != UINT32_MAX) {
                 edges[out->nodes[left].edge]--;
+            }
         }
         sum->is_outermost_function = slots[t->nodes[i].slot]++ == 0;
-        if (sum->edge != UINT32_MAX)
+        if (sum->edge != UINT32_MAX) {
             sum->is_outermost_edge = edges[sum->edge]++ == 0;
+        }
         way[depth++] = i;
     }
     hfn_free(&out->env, way, bytes);
@@ -252,8 +276,9 @@ static void add_to_edge(const hfn_time_sums *out, hfn_edge_sum *edge, const hotf
     edge->flags |= n->flags & HOTFN_NODE_MERGED;
     edge->calls = add(edge->calls, n->calls);
     edge->timed_calls = add(edge->timed_calls, n->timed_calls);
-    if (!sum->is_outermost_edge)
+    if (!sum->is_outermost_edge) {
         return;
+    }
     edge->total_ticks = add(edge->total_ticks, n->total_ticks);
     edge->within_timed =
         add(edge->within_timed, sampled ? n->within_timed : add(n->timed_calls, sum->below_timed));
@@ -268,8 +293,9 @@ static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)
     hfn_slot_sum *slot = &out->slots[n->slot];
     hfn_edge_sum *edge = sum->edge != UINT32_MAX ? &out->edges[sum->edge] : NULL;
 
-    if (edge)
+    if (edge) {
         add_to_edge(out, edge, n, sum);
+    }
     slot->stood_for = add(slot->stood_for, n->calls);
     slot->spread = add(slot->spread, n->spread);
     if (sum->is_outermost_function) {
@@ -279,8 +305,9 @@ static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)
         }
         add_allocs(&slot->total_alloc, &sum->total_alloc);
     }
-    if (t->allocs)
+    if (t->allocs) {
         add_allocs(&slot->self_alloc, &t->allocs[i]);
+    }
 }
 
 static bool sum_tree(hfn_time_sums *out, const hfn_sum_input *in)
@@ -291,25 +318,32 @@ static bool sum_tree(hfn_time_sums *out, const hfn_sum_input *in)
 
     link_nodes(out, t);
     sum_below(out, in);
-    if (!make_edges(out, in) || !mark_outermost(out, in))
+    if (!make_edges(out, in) || !mark_outermost(out, in)) {
         return false;
-    if ((sampled && !hfn_time_find_cycles(out)) || !drop_uncalled_edges(out))
+    }
+    if ((sampled && !hfn_time_find_cycles(out)) || !drop_uncalled_edges(out)) {
         return false;
-    for (uint32_t s = 0; knows_calls && s < in->slot_count; s++)
+    }
+    for (uint32_t s = 0; knows_calls && s < in->slot_count; s++) {
         out->slots[s].within_timed = out->slots[s].outermost_timed = 0; /* the tree knows better */
-    for (uint32_t i = 0; i < t->node_count; i++)
-        if (out->nodes[i].is_chosen)
+    }
+    for (uint32_t i = 0; i < t->node_count; i++) {
+        if (out->nodes[i].is_chosen) {
             add_node(out, t, i);
+        }
+    }
     return true;
 }
 
 /* Neither a tree nor a count of what is below: what it called itself is the least there was. */
 static void assume_within(hfn_time_sums *out)
 {
-    for (uint32_t s = 0; s < out->slot_count; s++)
-        if (out->slots[s].within_timed == 0 && !(out->flags & HOTFN_TIMING_SAMPLED))
+    for (uint32_t s = 0; s < out->slot_count; s++) {
+        if (out->slots[s].within_timed == 0 && !(out->flags & HOTFN_TIMING_SAMPLED)) {
             out->slots[s].within_timed =
                 add(out->slots[s].outermost_timed, out->slots[s].callee_timed);
+        }
+    }
 }
 
 bool hfn_time_sums_make(hfn_time_sums *out, const hfn_sum_input *in, const hotfn_env *env)

@@ -11,21 +11,23 @@ typedef struct hfn_slot_sum {
     uint64_t calls, timed_calls;
     uint64_t open_calls; /* of the timed ones: had not returned at the end                */
     uint64_t total_ticks, self_ticks;
-    uint64_t min_ticks, max_ticks;      /* min plus 1, as in a cell                     */
+    uint64_t min_ticks, max_ticks; /* min plus 1, as in a cell                     */
     uint64_t callee_timed;
-    uint64_t within_timed, outermost_timed; /* timed calls within its outermost ones, and those; sampled: ticks
+    uint64_t within_timed,
+        outermost_timed; /* timed calls within its outermost ones, and those; sampled: ticks
                                              * that hooks took within, and timed calls */
-    uint64_t stood_for; /* sampled: calls that the timed ones stand for; about `calls` */
-    uint64_t spread;    /* and the sum of its nodes'                                   */
-    double variance;    /* of a call's ticks; by the reader, as it takes histograms    */
-    double cut;         /* sampled: what all its nodes are multiplied with (times_bounds.c) */
+    uint64_t stood_for;  /* sampled: calls that the timed ones stand for; about `calls` */
+    uint64_t spread;     /* and the sum of its nodes'                                   */
+    double variance;     /* of a call's ticks; by the reader, as it takes histograms    */
+    double cut;          /* sampled: what all its nodes are multiplied with (times_bounds.c) */
     double total_squares, self_squares; /* merged samples: their errors' squares               */
     uint32_t function;                  /* HOTFN_NO_FUNCTION: of none                   */
     uint32_t first_entry, entry_count;  /* in entry_order                               */
     uint32_t first_node;                /* of its nodes; UINT32_MAX: none               */
     uint32_t cycle;                     /* sampled: the same as of those it recurses with */
-    double all_ticks;                    /* sampled: of all its nodes */
-    double circle_ticks, circle_squares; /* of the slot that a cycle is named by: what calls into it took, and the
+    double all_ticks;                   /* sampled: of all its nodes */
+    double circle_ticks,
+        circle_squares; /* of the slot that a cycle is named by: what calls into it took, and the
                                           * square of the standard error (times_totals.c) */
     hotfn_alloc_cell self_alloc, total_alloc;
 } hfn_slot_sum;
@@ -45,9 +47,9 @@ typedef struct hfn_node_sum {
     uint64_t below_timed; /* timed calls below it                            */
     uint32_t edge;        /* UINT32_MAX: none, as nobody called it                   */
     uint32_t first_child, next_sibling, next_of_slot; /* UINT32_MAX: none */
-    uint32_t is_chosen;   /* its thread belongs to the chosen process        */
-    double more_ticks;    /* sampled: what is added to what it stands for: times_exact.c      */
-    double cut;           /* sampled: what it is multiplied with then, before its slot's      */
+    uint32_t is_chosen; /* its thread belongs to the chosen process        */
+    double more_ticks;  /* sampled: what is added to what it stands for: times_exact.c      */
+    double cut;         /* sampled: what it is multiplied with then, before its slot's      */
     uint32_t is_outermost_function, is_outermost_edge; /* no ancestor is of the same */
     hotfn_alloc_cell total_alloc;
 } hfn_node_sum;
@@ -58,10 +60,10 @@ typedef struct hfn_edge_sum {
     bool was_called; /* false: a caller came to others by this callee, which is counted only */
     uint64_t calls, timed_calls;
     uint64_t total_ticks, within_timed; /* of the outermost */
-    uint64_t outermost_timed; /* sampled: what those stand for */
-    double more_ticks;        /* and what is added to that, times_exact.c */
-    double cut_ticks;         /* and cut off then, times_bounds.c         */
-    hotfn_alloc_cell total_alloc; /* of the outermost */
+    uint64_t outermost_timed;           /* sampled: what those stand for */
+    double more_ticks;                  /* and what is added to that, times_exact.c */
+    double cut_ticks;                   /* and cut off then, times_bounds.c         */
+    hotfn_alloc_cell total_alloc;       /* of the outermost */
 } hfn_edge_sum;
 
 typedef struct hfn_thread_sum {

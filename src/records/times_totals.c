@@ -30,8 +30,9 @@ uint64_t hfn_times_sampled_self(const hotfn_record *r, const hfn_slot_sum *sum)
     uint64_t total = 0, callees = 0;
 
     for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
-        if (!r->sums.nodes[i].is_chosen)
+        if (!r->sums.nodes[i].is_chosen) {
             continue;
+        }
         total = add(total, hfn_times_node_ticks(r, i));
         callees = add(callees, hfn_times_callee_ticks(r, i));
     }
@@ -43,8 +44,9 @@ double hfn_times_root(double x)
 {
     double root = x > 1 ? x : 1;
 
-    for (int i = 0; x > 0 && i < 600 && root * root > x * (1 + 1e-12); i++)
+    for (int i = 0; x > 0 && i < 600 && root * root > x * (1 + 1e-12); i++) {
         root = (root + x / root) / 2;
+    }
     return x > 0 ? root : 0;
 }
 
@@ -62,8 +64,9 @@ static void add_calls(const hotfn_record *r, calls_sum *to, uint32_t node)
 {
     const hotfn_time_node *n = &r->times.nodes[node];
 
-    if (!r->sums.nodes[node].is_chosen)
+    if (!r->sums.nodes[node].is_chosen) {
         return;
+    }
     to->calls += (double)n->calls;
     to->ticks += (double)hfn_times_node_ticks(r, node);
     to->spread += (double)n->spread;
@@ -104,8 +107,9 @@ static double fitted_squares(const hotfn_record *r, const hfn_slot_sum *sum)
 {
     double squares = 0;
 
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
         squares += fitted_square(r, i);
+    }
     return squares;
 }
 
@@ -128,9 +132,11 @@ static uint64_t exact_ticks(const hotfn_record *r, const hfn_slot_sum *sum)
 {
     uint64_t outermost = 0;
 
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
-        if (r->sums.nodes[i].is_chosen && caller_of(r, i) != sum)
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
+        if (r->sums.nodes[i].is_chosen && caller_of(r, i) != sum) {
             outermost = add(outermost, r->times.nodes[i].calls);
+        }
+    }
     outermost = outermost < sum->timed_calls ? outermost : sum->timed_calls;
     return hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, outermost);
 }
@@ -147,17 +153,21 @@ void hfn_times_find_circles(hotfn_record *r)
 {
     hfn_time_sums *s = &r->sums;
 
-    for (uint32_t i = 0; i < s->slot_count; i++)
+    for (uint32_t i = 0; i < s->slot_count; i++) {
         s->slots[i].circle_ticks = s->slots[i].circle_squares = s->slots[i].all_ticks = 0;
-    for (uint32_t i = 0; i < s->node_count; i++)
-        if (s->nodes[i].is_chosen)
+    }
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        if (s->nodes[i].is_chosen) {
             s->slots[r->times.nodes[i].slot].all_ticks += (double)hfn_times_node_ticks(r, i);
+        }
+    }
     for (uint32_t i = 0; i < s->node_count; i++) {
         const hfn_slot_sum *slot = &s->slots[r->times.nodes[i].slot], *caller = caller_of(r, i);
         calls_sum calls = { 0 };
 
-        if (!s->nodes[i].is_chosen || (caller && caller->cycle == slot->cycle))
+        if (!s->nodes[i].is_chosen || (caller && caller->cycle == slot->cycle)) {
             continue;
+        }
         add_calls(r, &calls, i);
         s->slots[slot->cycle].circle_squares += squared_error(slot, &calls);
         s->slots[slot->cycle].circle_ticks += calls.ticks;
@@ -191,8 +201,9 @@ static double ticks_in_circle(const hotfn_record *r, const hfn_slot_sum *sum, ui
          i = hfn_times_next_callee(r, node, i)) {
         const hfn_slot_sum *callee = &r->sums.slots[r->times.nodes[i].slot];
 
-        if (callee != sum && callee->cycle == sum->cycle)
+        if (callee != sum && callee->cycle == sum->cycle) {
             ticks += (double)hfn_times_node_ticks(r, i);
+        }
     }
     return ticks;
 }
@@ -204,19 +215,23 @@ static void look_at(const hotfn_record *r, const hfn_slot_sum *sum, recursion *o
         const hfn_slot_sum *caller = caller_of(r, i);
 
         out->recurses |= caller && caller->cycle == sum->cycle;
-        if (caller != sum)
+        if (caller != sum) {
             add_calls(r, &out->others, i);
-        if (!caller || caller->cycle != sum->cycle)
+        }
+        if (!caller || caller->cycle != sum->cycle) {
             add_calls(r, &out->outside, i);
-        if (r->sums.nodes[i].is_chosen)
+        }
+        if (r->sums.nodes[i].is_chosen) {
             out->back += ticks_in_circle(r, sum, i);
+        }
     }
-    if (!out->recurses)
+    if (!out->recurses) {
         out->least = out->most = out->others.ticks;
-    else if (hfn_times_is_known(r, sum))
+    } else if (hfn_times_is_known(r, sum)) {
         out->least = out->most = (double)exact_ticks(r, sum);
-    else
+    } else {
         find_bounds(r, sum, out);
+    }
 }
 
 uint64_t hfn_times_sampled_ticks(const hotfn_record *r, const hfn_slot_sum *sum)
@@ -233,8 +248,9 @@ double hfn_times_total_error(const hotfn_record *r, const hfn_slot_sum *sum)
     recursion of;
 
     look_at(r, sum, &of);
-    if (!of.recurses || hfn_times_is_known(r, sum))
+    if (!of.recurses || hfn_times_is_known(r, sum)) {
         return hfn_times_sample_error(r, sum);
+    }
     between = of.most - of.least;
     squares = of.is_cut ? r->sums.slots[sum->cycle].circle_squares : squared_error(sum, &of.others);
     between += hfn_times_root(squares);
@@ -247,10 +263,12 @@ static double squared_callees_error(const hotfn_record *r, const hfn_slot_sum *s
 {
     double squares = 0;
 
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot)
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
         for (uint32_t k = hfn_times_next_callee(r, i, UINT32_MAX); k != UINT32_MAX;
-             k = hfn_times_next_callee(r, i, k))
+             k = hfn_times_next_callee(r, i, k)) {
             squares += fitted_square(r, k);
+        }
+    }
     return squares;
 }
 

@@ -18,16 +18,18 @@ static uint32_t node_count(const hotfn_record *r)
 
 hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_record_edge *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
     const hfn_edge_sum *sum;
     uint64_t ticks;
     double known;
 
-    if (index >= r->sums.edge_count)
+    if (index >= r->sums.edge_count) {
         return HOTFN_E_NOT_FOUND;
+    }
     sum = &r->sums.edges[index];
     e.caller = function_of(r, sum->caller);
     e.callee = function_of(r, sum->callee);
@@ -43,14 +45,16 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
 
 hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_record_node *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
     const hotfn_time_node *node;
 
-    if (index >= node_count(r))
+    if (index >= node_count(r)) {
         return HOTFN_E_NOT_FOUND;
+    }
     node = &r->times.nodes[index];
     n.parent = node->parent;
     n.function = function_of(r, node->slot);
@@ -62,8 +66,9 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
         n.calls = hfn_times_scaled(r, node->slot, node->calls);
         n.total_ns = hfn_times_ns(r, total);
         n.self_ns = hfn_times_ns(r, total > below ? total - below : 0);
-        if (r->times.allocs)
+        if (r->times.allocs) {
             n.self_alloc = r->times.allocs[index];
+        }
     }
     return hfn_give(out, &n, sizeof n) ? HOTFN_OK : HOTFN_E_OPTION;
 }
@@ -79,11 +84,14 @@ static uint64_t since_start(const hotfn_record *r, uint64_t ticks)
 /* The index-th slow call of a shown thread; slow_count: there is none. */
 static uint32_t shown_slow_call(const hotfn_record *r, uint32_t index)
 {
-    if (hfn_record_shows_all(r))
+    if (hfn_record_shows_all(r)) {
         return index;
-    for (uint32_t i = 0; i < r->times.slow_count; i++)
-        if (hfn_record_row_is_shown(r, r->times.slow[i].thread) && index-- == 0)
+    }
+    for (uint32_t i = 0; i < r->times.slow_count; i++) {
+        if (hfn_record_row_is_shown(r, r->times.slow[i].thread) && index-- == 0) {
             return i;
+        }
+    }
     return r->times.slow_count;
 }
 
@@ -91,23 +99,26 @@ static uint32_t count_shown_slow_calls(const hotfn_record *r)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < r->times.slow_count; i++)
+    for (uint32_t i = 0; i < r->times.slow_count; i++) {
         count += hfn_record_row_is_shown(r, r->times.slow[i].thread);
+    }
     return count;
 }
 
 hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
                                         hotfn_record_slow_call *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
     const hotfn_slow_call *call;
 
     index = shown_slow_call(r, index);
-    if (index >= r->times.slow_count)
+    if (index >= r->times.slow_count) {
         return HOTFN_E_NOT_FOUND;
+    }
     call = &r->times.slow[index];
     s.function = function_of(r, call->slot);
     s.thread = hfn_record_row_shown_as(r, call->thread);
@@ -134,13 +145,16 @@ static uint64_t shown_event(const hotfn_record *r, uint64_t index)
 {
     const hfn_times *t = &r->times;
 
-    if (hfn_record_shows_all(r) || t->event_count == 0)
+    if (hfn_record_shows_all(r) || t->event_count == 0) {
         return index;
+    }
     for (uint32_t thread = 0; thread < t->thread_count; thread++) {
-        if (!hfn_record_row_is_shown(r, thread))
+        if (!hfn_record_row_is_shown(r, thread)) {
             continue;
-        if (index < events_of(t, thread))
+        }
+        if (index < events_of(t, thread)) {
             return t->event_ends[thread] - events_of(t, thread) + index;
+        }
         index -= events_of(t, thread);
     }
     return t->event_count;
@@ -148,14 +162,16 @@ static uint64_t shown_event(const hotfn_record *r, uint64_t index)
 
 hotfn_status hotfn_record_get_event(const hotfn_record *r, uint64_t index, hotfn_record_event *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
 
     index = shown_event(r, index);
-    if (index >= r->times.event_count)
+    if (index >= r->times.event_count) {
         return HOTFN_E_NOT_FOUND;
+    }
     e.thread = hfn_record_row_shown_as(r, thread_of_event(&r->times, index));
     e.function = function_of(r, r->times.events[index].slot);
     e.kind = r->times.events[index].kind;
@@ -168,8 +184,9 @@ uint64_t hfn_record_busy_ns(const hotfn_record *r, uint32_t row)
     const hfn_thread_sum *sum;
     uint64_t outside;
 
-    if (!r->times.is_there || row >= r->times.thread_count)
+    if (!r->times.is_there || row >= r->times.thread_count) {
         return 0;
+    }
     sum = &r->sums.threads[row];
     outside = sum->timed_calls > sum->outermost_timed ? sum->timed_calls - sum->outermost_timed : 0;
     return hfn_times_ns(
@@ -203,14 +220,16 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     i->slow_count = count_shown_slow_calls(r);
     i->nodes_merged = h->nodes_merged;
     i->histograms_lost = h->histograms_used > pool ? h->histograms_used - pool : 0;
-    if (h->clock_stopped_ticks > h->start_ticks)
+    if (h->clock_stopped_ticks > h->start_ticks) {
         i->clock_stopped_ns = hfn_times_ns(r, h->clock_stopped_ticks - h->start_ticks);
+    }
     i->abandoned_exits = h->abandoned_exits;
     i->clock_went_back = h->clock_went_back;
     i->slow_lost = h->slow_used > r->times.slow_count ? h->slow_used - r->times.slow_count : 0;
     for (uint32_t t = 0; t < r->times.thread_count; t++) {
-        if (!hfn_record_row_is_shown(r, t))
+        if (!hfn_record_row_is_shown(r, t)) {
             continue;
+        }
         i->event_count += r->times.event_count > 0 ? events_of(&r->times, t) : 0;
         i->busy_ns += hfn_record_busy_ns(r, t);
         i->events_lost += r->times.threads[t].events;
@@ -220,24 +239,29 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
 
 hotfn_status hotfn_record_get_time_info(const hotfn_record *r, hotfn_record_time_info *out)
 {
-    if (!r)
+    if (!r) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
 
     info.note = r->times_note ? r->times_note : "";
-    if (r->times_note)
+    if (r->times_note) {
         info.note_offset = r->layout.sections[HFN_SECTION_TIME_HEADER].offset;
-    if (r->times.is_there)
+    }
+    if (r->times.is_there) {
         fill_info(r, &info);
+    }
     return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 void hotfn_record_choose_raw(hotfn_record *r, int32_t raw)
 {
-    if (!r)
+    if (!r) {
         return;
+    }
     r->is_raw = raw != 0;
-    if (r->times.header.flags & HOTFN_TIMING_SAMPLED)
+    if (r->times.header.flags & HOTFN_TIMING_SAMPLED) {
         hfn_times_find_circles(r);
+    }
 }

@@ -3,8 +3,8 @@
  * then it takes the place of an older file of its name.  What fails leaves nothing behind. */
 #include "records/writer.h"
 
-#include "base/status.h"
 #include "base/crc32c.h"
+#include "base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +42,9 @@ static bool write_at(int fd, const void *bytes, size_t byte_count, uint64_t at)
         ssize_t n =
             pwrite(fd, (const uint8_t *)bytes + done, byte_count - done, (off_t)(at + done));
 
-        if (n < 0 && errno != EINTR)
+        if (n < 0 && errno != EINTR) {
             return false;
+        }
         done += n > 0 ? (size_t)n : 0;
     }
     return true;
@@ -54,8 +55,9 @@ void hfn_settle_states(uint8_t *states, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         uint8_t *word = states + (uint64_t)i * HFN_STATE_BYTES + HFN_STATE_WORD;
 
-        if (HFN_STATE_OF(hfn_get32(word)) == HOTFN_STATE_WAITING)
+        if (HFN_STATE_OF(hfn_get32(word)) == HOTFN_STATE_WAITING) {
             hfn_put32(word, HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, HOTFN_REASON_NOT_LOADED));
+        }
     }
 }
 
@@ -68,8 +70,9 @@ static bool append(writer *w, hfn_section *s, const uint8_t *bytes, uint64_t byt
 
         memcpy(w->chunk, bytes + done, n);
         s->crc = hfn_crc32c(s->crc, w->chunk, n);
-        if (!write_at(w->fd, w->chunk, n, w->at))
+        if (!write_at(w->fd, w->chunk, n, w->at)) {
             return false;
+        }
         w->at += n;
         done += n;
     }
@@ -119,8 +122,9 @@ static uint64_t first_section(const hfn_parts *parts)
 {
     uint64_t count = 0;
 
-    for (size_t i = 0; i < sizeof section_order; i++)
+    for (size_t i = 0; i < sizeof section_order; i++) {
         count += is_written(parts, section_order[i]);
+    }
     return HFN_HEADER_BYTES + count * HFN_ENTRY_BYTES;
 }
 
@@ -132,15 +136,18 @@ static bool write_sections(writer *w, const hfn_parts *parts)
         hfn_section *s;
 
         if (type == HFN_SECTION_PACKED_ROWS) {
-            if (!write_rows(w, parts->rows))
+            if (!write_rows(w, parts->rows)) {
                 return false;
+            }
             continue;
         }
-        if (!is_written(parts, type))
+        if (!is_written(parts, type)) {
             continue;
+        }
         s = begin_section(w, type);
-        if (!append(w, s, parts->bytes[type], parts->byte_counts[type]))
+        if (!append(w, s, parts->bytes[type], parts->byte_counts[type])) {
             return false;
+        }
         s->elements = s->element_bytes ? s->bytes / s->element_bytes : 0;
     }
     return true;
@@ -191,8 +198,9 @@ static void release_size_signal(const size_signal *s)
     static const struct timespec now = { 0, 0 };
     int saved = errno;
 
-    if (!s->was_pending)
+    if (!s->was_pending) {
         sigtimedwait(&s->only, NULL, &now);
+    }
     pthread_sigmask(SIG_SETMASK, &s->before, NULL);
     errno = saved;
 }
@@ -201,9 +209,9 @@ static bool flush_to_disk(int fd)
 {
     int failed;
 
-    do
+    do {
         failed = fdatasync(fd);
-    while (failed && errno == EINTR);
+    } while (failed && errno == EINTR);
     return !failed;
 }
 
@@ -248,19 +256,24 @@ static hotfn_status replace(writer *w, const hfn_parts *parts, char *temporary, 
     hotfn_status status = HOTFN_OK;
 
     w->fd = make_temporary(w->path, temporary, name_bytes);
-    if (w->fd < 0)
+    if (w->fd < 0) {
         return hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
                         "the record cannot be made there: %s; name a file elsewhere (-o)",
                         strerror(errno));
-    if (!write_file(w, parts, sync))
+    }
+    if (!write_file(w, parts, sync)) {
         status = write_failed(w, err);
-    if (!close_file(w->fd) && status == HOTFN_OK)
+    }
+    if (!close_file(w->fd) && status == HOTFN_OK) {
         status = write_failed(w, err);
-    if (status == HOTFN_OK && rename(temporary, w->path) != 0)
+    }
+    if (status == HOTFN_OK && rename(temporary, w->path) != 0) {
         status = hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET, "cannot be replaced: %s",
                           strerror(errno));
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         unlink(temporary);
+    }
     return status;
 }
 
@@ -273,11 +286,12 @@ hotfn_status hfn_parts_write(const hfn_parts *parts, const char *path, bool sync
     hotfn_status status;
     writer *w;
 
-    if (lstat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode))
+    if (lstat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode)) {
         return is_null_device(&file)
                    ? HOTFN_OK
                    : hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
                               "is no regular file: name another one for the record");
+    }
     w = hfn_alloc(env, sizeof *w);
     temporary = hfn_alloc(env, name_bytes);
     if (w && temporary) {

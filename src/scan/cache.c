@@ -3,9 +3,9 @@
  * hotfn_plan_open).  A file is written beside its place and renamed, so a reader sees all or none. */
 #include "scan/cache.h"
 
-#include "scan/file_stamp.h"
 #include "os/os.h"
 #include "scan/block.h"
+#include "scan/file_stamp.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
                          hfn_file_stamp(file), options->flags,         env->decompress_fn != NULL };
     uint64_t hash = hfn_stamp_mix(HFN_STAMP_BEGIN, facts, sizeof facts);
     hfn_os_each_module(mix_if_own, &hash); /* another build of ourselves may judge otherwise */
-    hash = hfn_stamp_mix(hash, hotfn_version(), strlen(hotfn_version()));
+    hash = hfn_stamp_mix(hash, hotfn_get_version(), strlen(hotfn_get_version()));
     for (uint32_t i = 0; i < options->symbol_dir_count; i++) {
         hash = hfn_stamp_mix(hash, options->symbol_dirs[i], strlen(options->symbol_dirs[i]) + 1);
     }

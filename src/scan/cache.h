@@ -8,8 +8,8 @@
 
 /* What tells two builds of a file apart without reading it, and with it which build of ourselves reads it, and
  * whether env unpacks. */
-uint64_t hfn_scan_stamp(const char *path, const struct stat *file, const hotfn_scan_options *options,
-                        const hotfn_env *env);
+uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
+                        const hotfn_scan_options *options, const hotfn_env *env);
 /* The cached bytes (mapped, private), or NULL. */
 const uint8_t *hfn_scan_cache_load(const char *folder, uint64_t stamp, uint64_t *bytes);
 void hfn_scan_cache_unload(const uint8_t *block, uint64_t bytes);

@@ -17,8 +17,9 @@ static inline uint64_t hfn_stamp_mix(uint64_t hash, const void *bytes, size_t co
 {
     const uint8_t *p = bytes;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         hash = (hash ^ p[i]) * 0x100000001b3ull;
+    }
     return hash;
 }
 

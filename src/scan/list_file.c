@@ -20,8 +20,9 @@ static hotfn_list *new_list(const hotfn_env *env)
     hotfn_env filled = hfn_env_fill(env);
     hotfn_list *list = hfn_alloc(&filled, sizeof *list);
 
-    if (!list)
+    if (!list) {
         return NULL;
+    }
     list->env = filled;
     hfn_arena_init(&list->texts, &list->env);
     list->info.size = (uint32_t)sizeof list->info;
@@ -32,15 +33,17 @@ static hotfn_list *new_list(const hotfn_env *env)
 hotfn_status hotfn_list_create(hotfn_list **out, const hotfn_image *image, const hotfn_env *env,
                                hotfn_error *err)
 {
-    if (!out || !image)
+    if (!out || !image) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     hotfn_list *list = new_list(env);
     const char *slash;
 
-    if (!list)
+    if (!list) {
         return no_memory(err);
+    }
     hotfn_image_get_info(image, &info);
     slash = strrchr(info.path, '/');
     slash = slash ? slash + 1 : info.path;
@@ -59,28 +62,33 @@ hotfn_status hotfn_list_create(hotfn_list **out, const hotfn_image *image, const
 
 hotfn_status hfn_list_append(hotfn_list *list, const hfn_list_item *item, hotfn_error *err)
 {
-    if (list->info.entry_count == UINT32_MAX - 1)
+    if (list->info.entry_count == UINT32_MAX - 1) {
         return hfn_fail(err, HOTFN_E_LIMIT, "", HOTFN_NO_OFFSET, "too many functions in a list");
+    }
     if (!hfn_grow(&list->env, (void **)&list->items, &list->capacity,
-                  (size_t)list->info.entry_count + 1, sizeof *list->items))
+                  (size_t)list->info.entry_count + 1, sizeof *list->items)) {
         return no_memory(err);
+    }
     list->items[list->info.entry_count++] = *item;
     return HOTFN_OK;
 }
 
 hotfn_status hotfn_list_add(hotfn_list *list, const hotfn_list_entry *entry, hotfn_error *err)
 {
-    if (!list || !entry)
+    if (!list || !entry) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_list_entry e;
     hfn_list_item item;
 
-    if (!hfn_take_options(&e, (uint32_t)sizeof e, entry))
+    if (!hfn_take_options(&e, (uint32_t)sizeof e, entry)) {
         return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET, "unknown fields in an entry");
+    }
     item = (hfn_list_item){ e.rva, e.byte_count, "", list->info.module, e.index };
-    if (e.name && e.name[0])
+    if (e.name && e.name[0]) {
         item.name = hfn_arena_copy(&list->texts, e.name, strlen(e.name));
+    }
     return item.name ? hfn_list_append(list, &item, err) : no_memory(err);
 }
 
@@ -91,8 +99,9 @@ void hfn_list_put(hfn_list_bytes *out, const void *bytes, size_t count)
         out->failed = true;
         return;
     }
-    if (count)
+    if (count) {
         memcpy(out->data + out->size, bytes, count);
+    }
     out->size += count;
 }
 
@@ -101,8 +110,9 @@ static hotfn_status write_file(const hfn_list_bytes *bytes, const char *path, ho
     FILE *file = fopen(path, "wbe");
     bool good = file && fwrite(bytes->data, 1, bytes->size, file) == bytes->size;
 
-    if (file && fclose(file) != 0)
+    if (file && fclose(file) != 0) {
         good = false;
+    }
     return good ? HOTFN_OK
                 : hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be written: %s",
                            strerror(errno));
@@ -111,18 +121,21 @@ static hotfn_status write_file(const hfn_list_bytes *bytes, const char *path, ho
 hotfn_status hotfn_list_save(const hotfn_list *list, const char *path, uint32_t flags,
                              hotfn_error *err)
 {
-    if (!list || !path)
+    if (!list || !path) {
         return hfn_fail_null(err, __func__);
+    }
 
     hfn_list_bytes bytes = { .env = &list->env };
     hotfn_status status;
 
-    if (flags & ~HOTFN_LIST_TEXT)
+    if (flags & ~HOTFN_LIST_TEXT) {
         return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown form of a list");
-    if (flags & HOTFN_LIST_TEXT)
+    }
+    if (flags & HOTFN_LIST_TEXT) {
         hfn_list_write_text(list, &bytes);
-    else
+    } else {
         hfn_list_write_wire(list, &bytes);
+    }
     status = bytes.failed ? no_memory(err) : write_file(&bytes, path, err);
     hfn_free(&list->env, bytes.data, bytes.capacity);
     return status;
@@ -137,15 +150,17 @@ static bool is_wire(hfn_span bytes)
 hotfn_status hotfn_list_from_bytes(hotfn_list **out, const void *bytes, uint64_t byte_count,
                                    const char *name, const hotfn_env *env, hotfn_error *err)
 {
-    if (!out || (!bytes && byte_count > 0))
+    if (!out || (!bytes && byte_count > 0)) {
         return hfn_fail_null(err, __func__);
+    }
 
     hfn_span span = { bytes, byte_count, false };
     hotfn_list *list = new_list(env);
     hotfn_status status;
 
-    if (!list)
+    if (!list) {
         return no_memory(err);
+    }
     status = is_wire(span) ? hfn_list_read_wire(list, span, name, err)
                            : hfn_list_read_text(list, span, name, err);
     if (status != HOTFN_OK) {
@@ -159,15 +174,17 @@ hotfn_status hotfn_list_from_bytes(hotfn_list **out, const void *bytes, uint64_t
 hotfn_status hotfn_list_open(hotfn_list **out, const char *path, const hotfn_env *env,
                              hotfn_error *err)
 {
-    if (!out || !path)
+    if (!out || !path) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_env filled = hfn_env_fill(env);
     hfn_file file;
     hotfn_status status = hfn_file_open(&file, path, &filled, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     status = hotfn_list_from_bytes(out, file.data, file.size, path, env, err);
     hfn_file_close(&file, &filled);
     return status;
@@ -177,8 +194,9 @@ void hotfn_list_destroy(hotfn_list *list)
 {
     hotfn_env env;
 
-    if (!list)
+    if (!list) {
         return;
+    }
     env = list->env;
     hfn_arena_finish(&list->texts);
     hfn_free(&env, list->items, list->capacity * sizeof *list->items);
@@ -187,20 +205,23 @@ void hotfn_list_destroy(hotfn_list *list)
 
 hotfn_status hotfn_list_get_info(const hotfn_list *list, hotfn_list_info *out)
 {
-    if (!list)
+    if (!list) {
         return HOTFN_E_OPTION;
+    }
     return hfn_give(out, &list->info, (uint32_t)sizeof list->info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_list_get(const hotfn_list *list, uint32_t index, hotfn_list_entry *out)
 {
-    if (!list)
+    if (!list) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
 
-    if (index >= list->info.entry_count)
+    if (index >= list->info.entry_count) {
         return HOTFN_E_NOT_FOUND;
+    }
     e.index = list->items[index].index;
     e.rva = list->items[index].rva;
     e.byte_count = list->items[index].byte_count;

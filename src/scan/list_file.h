@@ -34,9 +34,11 @@ hotfn_status hfn_list_append(hotfn_list *list, const hfn_list_item *item, hotfn_
 
 /* list_wire.c, list_text.c: whole files. */
 void hfn_list_write_wire(const hotfn_list *list, hfn_list_bytes *out);
-hotfn_status hfn_list_read_wire(hotfn_list *list, hfn_span bytes, const char *name, hotfn_error *err);
+hotfn_status hfn_list_read_wire(hotfn_list *list, hfn_span bytes, const char *name,
+                                hotfn_error *err);
 void hfn_list_write_text(const hotfn_list *list, hfn_list_bytes *out);
-hotfn_status hfn_list_read_text(hotfn_list *list, hfn_span bytes, const char *name, hotfn_error *err);
+hotfn_status hfn_list_read_text(hotfn_list *list, hfn_span bytes, const char *name,
+                                hotfn_error *err);
 
 void hfn_list_put(hfn_list_bytes *out, const void *bytes, size_t count);
 

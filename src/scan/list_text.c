@@ -27,8 +27,9 @@ void hfn_list_write_text(const hotfn_list *list, hfn_list_bytes *out)
         const hfn_list_item *item = &list->items[i];
         int length = snprintf(place, sizeof place, "+0x%" PRIx64, item->rva);
         hfn_list_put(out, item->module, strlen(item->module));
-        if (item->rva != HOTFN_LIST_NO_RVA)
+        if (item->rva != HOTFN_LIST_NO_RVA) {
             hfn_list_put(out, place, (size_t)length);
+        }
         hfn_list_put(out, item->rva == HOTFN_LIST_NO_RVA ? "!" : " # ",
                      item->rva == HOTFN_LIST_NO_RVA ? 1 : 3);
         hfn_list_put(out, item->name, strlen(item->name));
@@ -41,13 +42,15 @@ static bool parse_hex(const char *at, const char *end, uint64_t *out)
     static const char digits[] = "0123456789abcdef";
     uint64_t value = 0;
 
-    if (end - at < 3 || end - at > 18 || at[0] != '0' || (at[1] != 'x' && at[1] != 'X'))
+    if (end - at < 3 || end - at > 18 || at[0] != '0' || (at[1] != 'x' && at[1] != 'X')) {
         return false;
+    }
     for (at += 2; at < end; at++) {
         char lower = *at >= 'A' && *at <= 'F' ? (char)(*at - 'A' + 'a') : *at;
         const char *digit = memchr(digits, lower, 16);
-        if (!digit)
+        if (!digit) {
             return false;
+        }
         value = value << 4 | (uint64_t)(digit - digits);
     }
     *out = value;
@@ -56,9 +59,11 @@ static bool parse_hex(const char *at, const char *end, uint64_t *out)
 
 static const char *find_last(const char *at, const char *end, char wanted)
 {
-    while (end > at)
-        if (*--end == wanted)
+    while (end > at) {
+        if (*--end == wanted) {
             return end;
+        }
+    }
     return NULL;
 }
 
@@ -70,16 +75,19 @@ static hotfn_status read_entry(const reader *r, const char *at, const char *end)
     const char *cut = bang ? bang : plus;
 
     if (!cut || cut == at || cut + 1 == end || memchr(at, 0, (size_t)(end - at)) ||
-        (plus && !parse_hex(plus + 1, end, &item.rva)))
+        (plus && !parse_hex(plus + 1, end, &item.rva))) {
         return hfn_fail(r->err, HOTFN_E_FORMAT, r->name,
                         (uint64_t)(at - (const char *)r->whole.data),
                         "line %u: write module+0xRVA or module!name", r->line);
+    }
     item.module = hfn_arena_copy(&r->list->texts, at, (size_t)(cut - at));
-    if (bang)
+    if (bang) {
         item.name = hfn_arena_copy(&r->list->texts, bang + 1, (size_t)(end - bang - 1));
-    if (!item.module || !item.name)
+    }
+    if (!item.module || !item.name) {
         return hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->name, HOTFN_NO_OFFSET,
                         "no memory for a list");
+    }
     return hfn_list_append(r->list, &item, r->err);
 }
 
@@ -88,10 +96,12 @@ static const char *trim(const char *at, const char *end)
 {
     const char *mark = at;
 
-    while (mark < end && !(*mark == '#' && (mark == at || mark[-1] == ' ' || mark[-1] == '\t')))
+    while (mark < end && !(*mark == '#' && (mark == at || mark[-1] == ' ' || mark[-1] == '\t'))) {
         mark++;
-    while (mark > at && (mark[-1] == ' ' || mark[-1] == '\t' || mark[-1] == '\r'))
+    }
+    while (mark > at && (mark[-1] == ' ' || mark[-1] == '\t' || mark[-1] == '\r')) {
         mark--;
+    }
     return mark;
 }
 
@@ -108,10 +118,12 @@ hotfn_status hfn_list_read_text(hotfn_list *list, hfn_span bytes, const char *na
         const char *next = stop ? stop + 1 : end;
         const char *last = trim(at, stop ? stop : end);
         r.line++;
-        while (at < last && (*at == ' ' || *at == '\t'))
+        while (at < last && (*at == ' ' || *at == '\t')) {
             at++;
-        if (at < last)
+        }
+        if (at < last) {
             status = read_entry(&r, at, last);
+        }
         at = next;
     }
     return status;

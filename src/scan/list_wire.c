@@ -18,8 +18,9 @@ static size_t varint_bytes(uint64_t value)
 {
     size_t bytes = 1;
 
-    for (; value > 0x7f; value >>= 7)
+    for (; value > 0x7f; value >>= 7) {
         bytes++;
+    }
     return bytes;
 }
 
@@ -28,24 +29,27 @@ static void put_varint(hfn_list_bytes *out, uint64_t value)
     uint8_t bytes[10];
     size_t count = 0;
 
-    for (; value > 0x7f; value >>= 7)
+    for (; value > 0x7f; value >>= 7) {
         bytes[count++] = (uint8_t)(value | 0x80);
+    }
     bytes[count++] = (uint8_t)value;
     hfn_list_put(out, bytes, count);
 }
 
 static void put_number(hfn_list_bytes *out, uint32_t field, uint64_t value)
 {
-    if (value == 0)
+    if (value == 0) {
         return;
+    }
     put_varint(out, field << 3 | WIRE_VARINT);
     put_varint(out, value);
 }
 
 static void put_bytes(hfn_list_bytes *out, uint32_t field, const void *bytes, size_t count)
 {
-    if (count == 0)
+    if (count == 0) {
         return;
+    }
     put_varint(out, field << 3 | WIRE_BYTES);
     put_varint(out, count);
     hfn_list_put(out, bytes, count);
@@ -77,8 +81,9 @@ void hfn_list_write_wire(const hotfn_list *list, hfn_list_bytes *out)
     put_number(out, LIST_MACHINE, list->info.machine);
     put_number(out, LIST_ID_KIND, list->info.id_kind);
     put_bytes(out, LIST_ID, list->info.id, list->info.id_bytes);
-    for (uint32_t i = 0; i < list->info.entry_count; i++)
+    for (uint32_t i = 0; i < list->info.entry_count; i++) {
         put_function(out, &list->items[i]);
+    }
 }
 
 /* ---- Reading. */
@@ -107,21 +112,24 @@ static bool take_field(hfn_span message, uint64_t *at, field *f)
 {
     uint64_t key, count = 0;
 
-    if (!hfn_span_uleb(message, at, &key))
+    if (!hfn_span_uleb(message, at, &key)) {
         return false;
+    }
     *f = (field){ .number = key >> 3, .wire = (uint32_t)key & 7 };
     switch (f->wire) {
     case WIRE_VARINT: return hfn_span_uleb(message, at, &f->value);
     case WIRE_64: count = 8; break;
     case WIRE_32: count = 4; break;
     case WIRE_BYTES:
-        if (!hfn_span_uleb(message, at, &count))
+        if (!hfn_span_uleb(message, at, &count)) {
             return false;
+        }
         break;
     default: return false;
     }
-    if (!hfn_span_has(message, *at, count))
+    if (!hfn_span_has(message, *at, count)) {
         return false;
+    }
     f->bytes = hfn_span_sub(message, *at, count);
     *at += count;
     return f->number != 0;
@@ -132,16 +140,18 @@ static const char *copy_text(const reader *r, hfn_span bytes, hotfn_status *stat
 {
     const char *copy;
 
-    if (bytes.size == 0)
+    if (bytes.size == 0) {
         return "";
+    }
     if (memchr(bytes.data, 0, bytes.size)) {
         *status = broken(r, bytes.data, "a name with a NUL in it");
         return NULL;
     }
     copy = hfn_arena_copy(&r->list->texts, (const char *)bytes.data, bytes.size);
-    if (!copy)
+    if (!copy) {
         *status =
             hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->name, HOTFN_NO_OFFSET, "no memory for a list");
+    }
     return copy;
 }
 
@@ -153,18 +163,21 @@ static hotfn_status read_function(const reader *r, hfn_span message)
     field f;
 
     while (at < message.size) {
-        if (!take_field(message, &at, &f))
+        if (!take_field(message, &at, &f)) {
             return broken(r, message.data + at, "a broken function");
-        if (f.number == FUNCTION_INDEX && f.wire == WIRE_VARINT)
+        }
+        if (f.number == FUNCTION_INDEX && f.wire == WIRE_VARINT) {
             item.index = (uint32_t)f.value;
-        else if (f.number == FUNCTION_RVA && f.wire == WIRE_VARINT)
+        } else if (f.number == FUNCTION_RVA && f.wire == WIRE_VARINT) {
             item.rva = f.value;
-        else if (f.number == FUNCTION_SIZE && f.wire == WIRE_VARINT)
+        } else if (f.number == FUNCTION_SIZE && f.wire == WIRE_VARINT) {
             item.byte_count = f.value;
-        else if (f.number == FUNCTION_NAME && f.wire == WIRE_BYTES)
+        } else if (f.number == FUNCTION_NAME && f.wire == WIRE_BYTES) {
             item.name = copy_text(r, f.bytes, &status);
-        if (status != HOTFN_OK)
+        }
+        if (status != HOTFN_OK) {
             return status;
+        }
     }
     return hfn_list_append(r->list, &item, r->err);
 }
@@ -175,24 +188,28 @@ static hotfn_status read_field(const reader *r, const field *f)
     hotfn_status status = HOTFN_OK;
     const char *text;
 
-    if (f->number == LIST_VERSION && f->wire == WIRE_VARINT && f->value != VERSION)
+    if (f->number == LIST_VERSION && f->wire == WIRE_VARINT && f->value != VERSION) {
         return hfn_fail(r->err, HOTFN_E_UNSUPPORTED, r->name, 0,
                         "a function list of version %llu; this hotfn knows 1",
                         (unsigned long long)f->value);
+    }
     if (f->number == LIST_MACHINE && f->wire == WIRE_VARINT) {
         info->machine = (uint32_t)f->value;
     } else if (f->number == LIST_ID_KIND && f->wire == WIRE_VARINT) {
         info->id_kind = (uint32_t)f->value;
     } else if (f->number == LIST_MODULE && f->wire == WIRE_BYTES) {
         text = copy_text(r, f->bytes, &status);
-        if (text)
+        if (text) {
             info->module = text;
+        }
     } else if (f->number == LIST_ID && f->wire == WIRE_BYTES) {
-        if (f->bytes.size > sizeof info->id)
+        if (f->bytes.size > sizeof info->id) {
             return broken(r, f->bytes.data, "an id of more than 32 bytes");
+        }
         memset(info->id, 0, sizeof info->id);
-        if (f->bytes.size)
+        if (f->bytes.size) {
             memcpy(info->id, f->bytes.data, f->bytes.size);
+        }
         info->id_bytes = (uint32_t)f->bytes.size;
     } else if (f->number == LIST_FUNCTION && f->wire == WIRE_BYTES) {
         status = read_function(r, f->bytes);
@@ -209,8 +226,9 @@ hotfn_status hfn_list_read_wire(hotfn_list *list, hfn_span bytes, const char *na
     field f;
 
     while (status == HOTFN_OK && at < bytes.size) {
-        if (!take_field(bytes, &at, &f))
+        if (!take_field(bytes, &at, &f)) {
             return broken(&r, bytes.data + at, "it was cut, or is something else");
+        }
         status = read_field(&r, &f);
     }
     return status;

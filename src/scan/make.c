@@ -94,7 +94,7 @@ static void put64(uint8_t *at, uint64_t v)
 static uint64_t names_bytes(const hotfn_functions *functions)
 {
     uint64_t total = 2;
-    uint32_t count = hotfn_functions_count(functions);
+    uint32_t count = hotfn_functions_get_count(functions);
     for (uint32_t i = 0; i < count; i++) {
         const char *name;
         for (uint32_t k = 0; (name = hotfn_functions_get_name(functions, i, k)); k++) {
@@ -184,7 +184,7 @@ static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const walk *w, u
     h.id_kind = w->image_info.id_kind;
     h.id_bytes = w->image_info.id_bytes;
     memcpy(h.id, w->image_info.id, sizeof h.id);
-    h.function_count = hotfn_functions_count(w->functions);
+    h.function_count = hotfn_functions_get_count(w->functions);
     h.lacks_names = hfn_symbols_lacks_packed(w->symbols);
     h.plan_offset = (HFN_SCAN_HEADER_BYTES + 63u) & ~63u;
     h.plan_bytes = w->plan_info.byte_count;

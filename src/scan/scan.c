@@ -3,17 +3,17 @@
  * and cached scans are read the same way, so a cached run cannot differ from a first one. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "scan/file_stamp.h"
 #include "functions/name_forms.h"
-#include "plan/plan.h"
 #include "image/file.h"
 #include "live/live.h"
+#include "plan/plan.h"
 #include "scan/block.h"
 #include "scan/cache.h"
+#include "scan/file_stamp.h"
 
 #include <errno.h>
-#include <hotfn/session.h>
 #include <hotfn/lowlevel/target.h>
+#include <hotfn/session.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,9 +291,9 @@ static void fill_function(const hotfn_scan *scan, const hfn_scan_function *f,
         .reason_offset = f->reason_offset,
         .name = name,
         .names = name + strlen(name) + 1,
-        .strategy = f->strategy ? hotfn_strategy_name(f->strategy) : "",
-        .reason = f->reason ? hotfn_reason_name(f->reason) : "",
-        .reason_text = f->reason ? hotfn_reason_text(f->reason) : "",
+        .strategy = f->strategy ? hotfn_strategy_get_name(f->strategy) : "",
+        .reason = f->reason ? hotfn_reason_get_name(f->reason) : "",
+        .reason_text = f->reason ? hotfn_reason_get_text(f->reason) : "",
     };
 }
 
@@ -360,8 +360,8 @@ static int compare_rva(const void *a, const void *b)
 static void exclude(hotfn_record_function *row)
 {
     row->state = HOTFN_STATE_EXCLUDED;
-    row->reason = hotfn_reason_name(HOTFN_REASON_EXCLUDED);
-    row->reason_text = hotfn_reason_text(HOTFN_REASON_EXCLUDED);
+    row->reason = hotfn_reason_get_name(HOTFN_REASON_EXCLUDED);
+    row->reason_text = hotfn_reason_get_text(HOTFN_REASON_EXCLUDED);
 }
 
 static hotfn_status check_globs(const hotfn_selection *s, hotfn_error *err)

@@ -44,26 +44,31 @@ static void demangle(forms *f)
     char plain[DEMANGLED_BYTES];
 
     f->tried = true;
-    if (!f->env->demangle_fn || f->plain_length >= sizeof plain)
+    if (!f->env->demangle_fn || f->plain_length >= sizeof plain) {
         return;
-    if (f->name[0] != '_' && f->name[0] != '?') /* Itanium and Rust, Microsoft */
+    }
+    if (f->name[0] != '_' && f->name[0] != '?') { /* Itanium and Rust, Microsoft */
         return;
+    }
     memcpy(plain, f->name, f->plain_length);
     plain[f->plain_length] = 0;
     f->demangled_length =
         f->env->demangle_fn(f->env->demangle_user, plain, f->demangled, sizeof f->demangled);
-    if (f->demangled_length >= sizeof f->demangled)
+    if (f->demangled_length >= sizeof f->demangled) {
         f->demangled_length = 0;
+    }
     f->short_length = hfn_name_short_length(f->demangled, f->demangled_length);
 }
 
 static bool matches(forms *f, const char *glob)
 {
     if (hfn_glob_matches(glob, f->name, f->length) ||
-        (f->plain_length < f->length && hfn_glob_matches(glob, f->name, f->plain_length)))
+        (f->plain_length < f->length && hfn_glob_matches(glob, f->name, f->plain_length))) {
         return true;
-    if (!f->tried)
+    }
+    if (!f->tried) {
         demangle(f);
+    }
     return f->demangled_length && (hfn_glob_matches(glob, f->demangled, f->demangled_length) ||
                                    hfn_glob_matches(glob, f->demangled, f->short_length));
 }
@@ -78,13 +83,15 @@ static bool select_one(selector *s, uint32_t index)
     for (uint32_t n = 0; n < f->name_count; n++) {
         set_name(s->forms, hotfn_functions_get_name(s->functions, index, n));
         for (uint32_t i = 0; i < wanted->include_count; i++) {
-            if (!matches(s->forms, wanted->include[i]))
+            if (!matches(s->forms, wanted->include[i])) {
                 continue;
+            }
             s->hits[i] = 1;
             included = true;
         }
-        for (uint32_t i = 0; i < wanted->exclude_count && !excluded; i++)
+        for (uint32_t i = 0; i < wanted->exclude_count && !excluded; i++) {
             excluded = matches(s->forms, wanted->exclude[i]);
+        }
     }
     return included && !excluded && f->byte_count >= wanted->min_bytes &&
            (wanted->max_bytes == 0 || f->byte_count <= wanted->max_bytes);
@@ -92,19 +99,23 @@ static bool select_one(selector *s, uint32_t index)
 
 static const char *first_unmatched(const selector *s)
 {
-    for (uint32_t i = 0; i < s->wanted->include_count; i++)
-        if (!s->hits[i])
+    for (uint32_t i = 0; i < s->wanted->include_count; i++) {
+        if (!s->hits[i]) {
             return s->wanted->include[i];
+        }
+    }
     return NULL;
 }
 
 static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_error *err)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (!globs || !globs[i] || !hfn_glob_is_sound(globs[i]))
+    for (uint32_t i = 0; i < count; i++) {
+        if (!globs || !globs[i] || !hfn_glob_is_sound(globs[i])) {
             return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
                             "the glob '%s' is broken: a '[' without ']', or a '\\' at its end",
                             globs && globs[i] ? globs[i] : "");
+        }
+    }
     return HOTFN_OK;
 }
 
@@ -113,9 +124,10 @@ static hotfn_status check_selection(hotfn_selection *taken, const hotfn_selectio
 {
     hotfn_status status;
 
-    if (!hfn_take_options(taken, (uint32_t)sizeof *taken, given) || taken->flags)
+    if (!hfn_take_options(taken, (uint32_t)sizeof *taken, given) || taken->flags) {
         return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
                         "hotfn_selection carries a setting that this version does not know");
+    }
     status = check_globs(taken->include, taken->include_count, err);
     return status == HOTFN_OK ? check_globs(taken->exclude, taken->exclude_count, err) : status;
 }
@@ -124,23 +136,27 @@ hotfn_status hotfn_functions_select(const hotfn_functions *functions,
                                     const hotfn_selection *selection, uint8_t *selected,
                                     const char **unmatched, hotfn_error *err)
 {
-    if (!functions || (!selected && functions->count > 0))
+    if (!functions || (!selected && functions->count > 0)) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_selection wanted;
     selector s = { .functions = functions, .wanted = &wanted };
     hotfn_status status = check_selection(&wanted, selection, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     s.hits = hfn_alloc(&functions->env, wanted.include_count);
     s.forms = hfn_alloc(&functions->env, sizeof *s.forms);
     if (s.hits && s.forms) {
         s.forms->env = &functions->env;
-        for (uint32_t i = 0; i < functions->count; i++)
+        for (uint32_t i = 0; i < functions->count; i++) {
             selected[i] = select_one(&s, i);
-        if (unmatched)
+        }
+        if (unmatched) {
             *unmatched = first_unmatched(&s);
+        }
     } else {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(functions->image), HOTFN_NO_OFFSET,
                           "no memory to select its functions");

@@ -3,8 +3,8 @@
  * their names, which the C and C++ standards keep for them, in a module that has malloc_usable_size too. */
 #include "base/status.h"
 #include "counters/timing/alloc.h"
-#include "session/process.h"
 #include "live/live.h"
+#include "session/process.h"
 
 #include <string.h>
 
@@ -50,16 +50,19 @@ static const known_name known_names[] = {
 static bool is_same(const char *known, const char *name)
 {
     for (; *known && (*known == *name || (*known == '#' && (*name == 'm' || *name == 'j')));
-         known++)
+         known++) {
         name++;
+    }
     return *known == *name;
 }
 
 static uint32_t kind_of(const char *name)
 {
-    for (size_t i = 0; i < HFN_COUNT_OF(known_names); i++)
-        if (is_same(known_names[i].name, name))
+    for (size_t i = 0; i < HFN_COUNT_OF(known_names); i++) {
+        if (is_same(known_names[i].name, name)) {
             return known_names[i].kind;
+        }
+    }
     return 0;
 }
 
@@ -78,13 +81,16 @@ static const char *next_name(const char *name)
 static uint64_t find_usable(const hfn_process *p, const hfn_loaded_module *m, uint32_t first,
                             uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         for (const char *name = hotfn_live_function_name(p->live, m->live_module, i); name;
-             name = next_name(name))
-            if (strcmp(name, "malloc_usable_size") == 0)
+             name = next_name(name)) {
+            if (strcmp(name, "malloc_usable_size") == 0) {
                 return m->base +
                        hfn_get64(hfn_live_section(p->live, HFN_SECTION_FUNCTIONS) +
                                  (uint64_t)(first + i) * HFN_FUNCTION_BYTES + HFN_FUNCTION_RVA);
+            }
+        }
+    }
     return 0;
 }
 
@@ -93,12 +99,15 @@ static void add_function(const hfn_process *p, const char *name, uint32_t slot, 
 {
     hfn_allocator allocator = { slot, 0, (uintptr_t)usable };
 
-    for (const char *at = name; at && allocator.kind == 0; at = next_name(at))
+    for (const char *at = name; at && allocator.kind == 0; at = next_name(at)) {
         allocator.kind = kind_of(at);
-    if (allocator.kind == 0)
+    }
+    if (allocator.kind == 0) {
         return;
-    if (!is_timed || !hfn_alloc_add(&allocator))
+    }
+    if (!is_timed || !hfn_alloc_add(&allocator)) {
         hfn_log(&p->env, HOTFN_LOG_WARNING, "%s cannot be followed: its blocks are not seen", name);
+    }
 }
 
 void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m)
@@ -110,11 +119,14 @@ void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *
     uint8_t *entry;
 
     if (!h || !(h->flags & HOTFN_TIMING_ALLOC) || !slots ||
-        !hfn_live_module(p->live, m->live_module, &entry, &first, &count))
+        !hfn_live_module(p->live, m->live_module, &entry, &first, &count)) {
         return;
+    }
     usable = find_usable(p, m, first, count);
-    for (uint32_t i = 0; usable != 0 && i < count; i++)
-        if (slots[i] != HOTFN_NO_SLOT)
+    for (uint32_t i = 0; usable != 0 && i < count; i++) {
+        if (slots[i] != HOTFN_NO_SLOT) {
             add_function(p, hotfn_live_function_name(p->live, m->live_module, i), slots[i],
                          hfn_live_is_timed(p->live, first + i), usable);
+        }
+    }
 }

@@ -4,8 +4,8 @@
  * while it calls others: so its callers are found too. */
 #include "counters/timing/timing.h"
 #include "functions/eh_frame_find.h"
-#include "session/process.h"
 #include "live/live.h"
+#include "session/process.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,9 @@ static uint32_t function_count(const hfn_process *p, const hfn_loaded_module *m)
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
 
     if (m->live_module == UINT32_MAX ||
-        hotfn_live_get_module(p->live, m->live_module, &known) != HOTFN_OK)
+        hotfn_live_get_module(p->live, m->live_module, &known) != HOTFN_OK) {
         return 0;
+    }
     return known.function_count;
 }
 
@@ -40,8 +41,9 @@ static void add_range(mapping *m, uint64_t begin, uint64_t end, uint32_t behind)
     }
     m->no_memory |= !hfn_grow(&m->process->env, (void **)&m->ranges, &m->capacity, m->count + 1,
                               sizeof *m->ranges);
-    if (!m->no_memory)
+    if (!m->no_memory) {
         m->ranges[m->count++] = (hfn_code_range){ begin, end, m->whole.slot, behind };
+    }
 }
 
 /* ---- Where a function's return address lies, by its unwind data, which exceptions and debuggers go by.  Believed is
@@ -53,8 +55,9 @@ enum { WORD = sizeof(uintptr_t), FARTHEST = 1 << 16, SHORTEST_CALL = 2 };
  * CPUs a call puts it into a register, and a function anywhere. */
 static uint64_t stack_register(const hfn_cie *cie)
 {
-    if (WORD == 8 && cie->return_register == 16)
+    if (WORD == 8 && cie->return_register == 16) {
         return 7;
+    }
     return WORD == 4 && cie->return_register == 8 ? 4 : UINT64_MAX;
 }
 
@@ -73,8 +76,9 @@ static void add_row(void *user, uint64_t begin, uint64_t end, const hfn_frame *f
 
     begin += whole->begin;
     end = end < whole->end - whole->begin ? end + whole->begin : whole->end;
-    if (begin < end && end - begin >= SHORTEST_CALL)
+    if (begin < end && end - begin >= SHORTEST_CALL) {
         add_range(r->mapping, begin, end, plain ? (uint32_t)f->cfa_offset : 0);
+    }
 }
 
 static bool add_rows(mapping *m)
@@ -83,12 +87,14 @@ static bool add_rows(mapping *m)
     hfn_eh_function f;
     rows r = { .mapping = m };
 
-    if (!m->has_table || !hfn_eh_table_find(&m->table, m->whole.begin, &f) || f.cie.signal_frame)
+    if (!m->has_table || !hfn_eh_table_find(&m->table, m->whole.begin, &f) || f.cie.signal_frame) {
         return false;
+    }
     r.stack_register = stack_register(&f.cie);
     if (r.stack_register != UINT64_MAX &&
-        hfn_eh_frame_rows(&f.cie, f.instructions, f.byte_count, add_row, &r))
+        hfn_eh_frame_rows(&f.cie, f.instructions, f.byte_count, add_row, &r)) {
         return true;
+    }
     m->count = before;
     return false;
 }
@@ -98,8 +104,9 @@ static bool open_table(const hfn_loaded_module *m, hfn_eh_table *out)
     hfn_os_unwind u;
     hfn_eh_bytes bytes = { .word_bytes = WORD };
 
-    if (!hfn_os_find_unwind(m->base, &u))
+    if (!hfn_os_find_unwind(m->base, &u)) {
         return false;
+    }
     bytes.address = u.begin;
     bytes.bytes = (hfn_span){ (const uint8_t *)(uintptr_t)u.begin, u.end - u.begin, false };
     return hfn_eh_table_open(out, bytes, u.header);
@@ -115,8 +122,9 @@ static uint32_t owner_of(const hfn_process *p, uint32_t first, uint32_t count, u
     uint32_t word = hfn_shared_get32(state + HFN_STATE_WORD);
     uint32_t owner = index;
 
-    if (HFN_STATE_OF(word) == HOTFN_STATE_FRAGMENT)
+    if (HFN_STATE_OF(word) == HOTFN_STATE_FRAGMENT) {
         owner = hfn_get32(state + HFN_STATE_OFFSET) - 1;
+    }
     return owner < count ? owner : UINT32_MAX;
 }
 
@@ -127,8 +135,9 @@ static void add_ranges(mapping *map, const hfn_loaded_module *m)
     uint32_t first, count;
     uint8_t *module;
 
-    if (!hfn_live_module(p->live, m->live_module, &module, &first, &count))
+    if (!hfn_live_module(p->live, m->live_module, &module, &first, &count)) {
         return;
+    }
     map->has_table = open_table(m, &map->table);
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *at = hfn_live_section(p->live, HFN_SECTION_FUNCTIONS) +
@@ -136,11 +145,13 @@ static void add_ranges(mapping *map, const hfn_loaded_module *m)
         uint64_t begin = m->base + hfn_get64(at + HFN_FUNCTION_RVA);
         uint64_t end = begin + hfn_get64(at + HFN_FUNCTION_SIZE);
         uint32_t owner = owner_of(p, first, count, i);
-        if (owner == UINT32_MAX || slots[owner] == HOTFN_NO_SLOT)
+        if (owner == UINT32_MAX || slots[owner] == HOTFN_NO_SLOT) {
             continue;
+        }
         map->whole = (hfn_code_range){ begin, end, slots[owner], 0 };
-        if (hfn_live_is_timed(p->live, first + owner) || !add_rows(map))
+        if (hfn_live_is_timed(p->live, first + owner) || !add_rows(map)) {
             add_range(map, begin, end, 0);
+        }
     }
 }
 
@@ -157,12 +168,14 @@ static hfn_code_map *map_of(const mapping *m)
         m->no_memory ? NULL
                      : hfn_alloc(&m->process->env, sizeof *map + m->count * sizeof *map->ranges);
 
-    if (!map)
+    if (!map) {
         return NULL;
+    }
     map->older = hfn_time_code;
     map->count = m->count;
-    if (m->count > 0)
+    if (m->count > 0) {
         memcpy(map->ranges, m->ranges, m->count * sizeof *map->ranges);
+    }
     for (size_t i = 1; i < m->count; i++) { /* mostly they are sorted already */
         if (by_begin(&map->ranges[i - 1], &map->ranges[i]) > 0) {
             qsort(map->ranges, map->count, sizeof *map->ranges, by_begin);
@@ -178,15 +191,19 @@ void hfn_process_map_code(const hfn_process *p)
     mapping m = { .process = p };
     hfn_code_map *map;
 
-    if (!h || !(h->flags & HOTFN_TIMING_SAMPLED))
+    if (!h || !(h->flags & HOTFN_TIMING_SAMPLED)) {
         return;
-    for (size_t i = 0; i < p->loaded_count; i++)
-        if (function_count(p, &p->loaded[i]) > 0)
+    }
+    for (size_t i = 0; i < p->loaded_count; i++) {
+        if (function_count(p, &p->loaded[i]) > 0) {
             add_ranges(&m, &p->loaded[i]);
+        }
+    }
     map = map_of(&m);
     hfn_free(&p->env, m.ranges, m.capacity * sizeof *m.ranges);
-    if (map) /* else callers that come now are not known */
+    if (map) { /* else callers that come now are not known */
         hfn_timing_set_code(map);
+    }
 }
 
 void hfn_process_forget_code(const hfn_process *p)

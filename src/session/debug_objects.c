@@ -120,13 +120,14 @@ uint32_t hotfn_hooks_debug_objects(const hotfn_hooks *hooks, const void **object
         return 0;
     }
 
-    uint32_t regions = hotfn_hooks_region_count(hooks), count = 0;
+    uint32_t regions = hotfn_hooks_get_region_count(hooks), count = 0;
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
     region_object *made = NULL;
 
     regions = regions < capacity ? regions : capacity;
-    if (regions > 0 && hotfn_hooks_get_region(hooks, 0, &region) == HOTFN_OK) /* the lowest */
+    if (regions > 0 && hotfn_hooks_get_region(hooks, 0, &region) == HOTFN_OK) { /* the lowest */
         made = map_below(region.begin, (regions * sizeof *made + PAGE - 1) & ~(size_t)(PAGE - 1));
+    }
     for (uint32_t i = 0; made && i < regions; i++) {
         if (hotfn_hooks_get_region(hooks, i, &region) == HOTFN_OK && region.eh_frame) {
             byte_counts[count] = fill_object(&made[i], &region);

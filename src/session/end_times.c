@@ -4,8 +4,8 @@
  * that is about to go: it is waited for. */
 #include "base/status.h"
 #include "counters/timing/timing.h"
-#include "session/process.h"
 #include "live/live.h"
+#include "session/process.h"
 
 enum { LOOKS = 100, LOOK_STOP_NS = 50000000, LOOK_AGAIN_NS = 1000000 };
 

@@ -18,7 +18,7 @@ typedef struct ranked {
     uint32_t slot;
 } ranked;
 
-struct hotfn_window {
+struct hotfn_frame {
     hotfn_env env;
     const hotfn_live *live; /* the session's */
     uint64_t *begin;        /* [slot_count]: sums at the begin of the window                     */
@@ -41,10 +41,12 @@ static void put_at_root(ranked *heap, uint32_t count, ranked item)
     uint32_t at = 0;
 
     for (uint32_t child = 1; child < count; child = 2 * at + 1) {
-        if (child + 1 < count && is_less(heap[child + 1], heap[child]))
+        if (child + 1 < count && is_less(heap[child + 1], heap[child])) {
             child++;
-        if (!is_less(heap[child], item))
+        }
+        if (!is_less(heap[child], item)) {
             break;
+        }
         heap[at] = heap[child];
         at = child;
     }
@@ -52,14 +54,15 @@ static void put_at_root(ranked *heap, uint32_t count, ranked item)
 }
 
 /* A heap of nothing: any call is more. */
-static void empty_top(hotfn_window *w)
+static void empty_top(hotfn_frame *w)
 {
-    for (uint32_t i = 0; i < w->top_capacity; i++)
+    for (uint32_t i = 0; i < w->top_capacity; i++) {
         w->top[i] = (ranked){ 0, UINT32_MAX };
+    }
 }
 
 /* The least goes to the end, again and again; what was never called goes away. */
-static void sort_top(hotfn_window *w)
+static void sort_top(hotfn_frame *w)
 {
     for (uint32_t last = w->top_capacity; last-- > 1;) {
         ranked least = w->top[0];
@@ -68,33 +71,36 @@ static void sort_top(hotfn_window *w)
         w->top[last] = least;
     }
     w->top_count = w->top_capacity;
-    while (w->top_count > 0 && w->top[w->top_count - 1].calls == 0)
+    while (w->top_count > 0 && w->top[w->top_count - 1].calls == 0) {
         w->top_count--;
+    }
 }
 
 /* ---- Windows. */
 
-static bool provide(hotfn_window *w, uint32_t slots)
+static bool provide(hotfn_frame *w, uint32_t slots)
 {
     uint32_t top = slots < w->top_wanted ? slots : w->top_wanted;
     ranked *larger =
         hfn_resize(&w->env, w->top, w->top_capacity * sizeof *w->top, top * sizeof *w->top);
     uint64_t *begin;
 
-    if (!larger)
+    if (!larger) {
         return false;
+    }
     w->top = larger;
     w->top_capacity = top;
     begin = hfn_resize(&w->env, w->begin, w->slot_count * sizeof *begin, slots * sizeof *begin);
-    if (!begin)
+    if (!begin) {
         return false;
+    }
     memset(begin + w->slot_count, 0, (slots - w->slot_count) * sizeof *begin);
     w->begin = begin;
     w->slot_count = slots;
     return true;
 }
 
-static void look(hotfn_window *w, hotfn_window_info *info)
+static void look(hotfn_frame *w, hotfn_frame_info *info)
 {
     const hotfn_counter_memory memory = hfn_live_rows_memory(w->live);
     uint64_t sums[SLOTS_AT_ONCE];
@@ -111,53 +117,60 @@ static void look(hotfn_window *w, hotfn_window_info *info)
             w->begin[first + i] = sums[i];
             info->calls += item.calls;
             info->called_count += item.calls > 0;
-            if (is_less(w->top[0], item))
+            if (is_less(w->top[0], item)) {
                 put_at_root(w->top, w->top_capacity, item);
+            }
         }
     }
     sort_top(w);
     info->top_count = w->top_count;
 }
 
-hotfn_status hotfn_window_next(hotfn_window *w, hotfn_window_info *out, hotfn_error *err)
+hotfn_status hotfn_frame_next(hotfn_frame *w, hotfn_frame_info *out, hotfn_error *err)
 {
-    if (!w)
+    if (!w) {
         return hfn_fail_null(err, __func__);
+    }
 
-    hotfn_window_info info = HOTFN_WINDOW_INFO_INIT;
+    hotfn_frame_info info = HOTFN_FRAME_INFO_INIT;
     void *paused = hotfn_counters_pause();
     uint32_t slots = hfn_live_slots_used(w->live);
     bool has_room = slots <= w->slot_count || provide(w, slots);
 
-    if (has_room && w->slot_count > 0)
+    if (has_room && w->slot_count > 0) {
         look(w, &info);
+    }
     hotfn_counters_resume(paused);
-    if (!has_room)
+    if (!has_room) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a window");
-    if (out && !hfn_give(out, &info, sizeof info))
+    }
+    if (out && !hfn_give(out, &info, sizeof info)) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "a hotfn_window_info of unknown size: use HOTFN_WINDOW_INFO_INIT");
+                        "a hotfn_frame_info of unknown size: use HOTFN_FRAME_INFO_INIT");
+    }
     return HOTFN_OK;
 }
 
-hotfn_status hotfn_window_create(hotfn_window **out, const hotfn_session *session,
-                                 uint32_t top_count, const hotfn_env *env, hotfn_error *err)
+hotfn_status hotfn_frame_create(hotfn_frame **out, const hotfn_session *session, uint32_t top_count,
+                                const hotfn_env *env, hotfn_error *err)
 {
-    if (!out || !session)
+    if (!out || !session) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_window *w = hfn_alloc(&filled, sizeof *w);
+    hotfn_frame *w = hfn_alloc(&filled, sizeof *w);
     hotfn_status status;
 
-    if (!w)
+    if (!w) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a window");
-    *w = (hotfn_window){ .env = filled,
-                         .live = session->live,
-                         .top_wanted = top_count ? top_count : DEFAULT_TOP };
-    status = hotfn_window_next(w, NULL, err); /* what was counted before is no part of it */
+    }
+    *w = (hotfn_frame){ .env = filled,
+                        .live = session->live,
+                        .top_wanted = top_count ? top_count : DEFAULT_TOP };
+    status = hotfn_frame_next(w, NULL, err); /* what was counted before is no part of it */
     if (status != HOTFN_OK) {
-        hotfn_window_destroy(w);
+        hotfn_frame_destroy(w);
         return status;
     }
     w->top_count = 0;
@@ -165,29 +178,33 @@ hotfn_status hotfn_window_create(hotfn_window **out, const hotfn_session *sessio
     return HOTFN_OK;
 }
 
-hotfn_status hotfn_window_get(const hotfn_window *w, uint32_t rank, hotfn_record_function *function,
-                              hotfn_record_module *module)
+hotfn_status hotfn_frame_get_function(const hotfn_frame *w, uint32_t rank,
+                                      hotfn_record_function *function, hotfn_record_module *module)
 {
-    if (!w)
+    if (!w) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
 
-    if (rank >= w->top_count || !hfn_live_find_slot(w->live, w->top[rank].slot, &f))
+    if (rank >= w->top_count || !hfn_live_find_slot(w->live, w->top[rank].slot, &f)) {
         return HOTFN_E_NOT_FOUND;
+    }
     f.calls = w->top[rank].calls;
     f.counted = 1;
-    if (function && !hfn_give(function, &f, sizeof f))
+    if (function && !hfn_give(function, &f, sizeof f)) {
         return HOTFN_E_OPTION;
+    }
     return module ? hotfn_live_get_module(w->live, f.module, module) : HOTFN_OK;
 }
 
-void hotfn_window_destroy(hotfn_window *w)
+void hotfn_frame_destroy(hotfn_frame *w)
 {
     hotfn_env env;
 
-    if (!w)
+    if (!w) {
         return;
+    }
     env = w->env;
     hfn_free(&env, w->top, w->top_capacity * sizeof *w->top);
     hfn_free(&env, w->begin, w->slot_count * sizeof *w->begin);

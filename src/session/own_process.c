@@ -307,8 +307,8 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     if (status == HOTFN_OK) {
         hotfn_live_set_pid(s->live, (uint32_t)getpid());
         for (uint32_t reason = 1; reason < 128; reason++) {
-            hotfn_live_set_reason(s->live, reason, hotfn_reason_name(reason),
-                                  hotfn_reason_text(reason));
+            hotfn_live_set_reason(s->live, reason, hotfn_reason_get_name(reason),
+                                  hotfn_reason_get_text(reason));
         }
     }
     return status;

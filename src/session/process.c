@@ -6,9 +6,9 @@
 
 #include "base/status.h"
 #include "counters/timing/timing.h"
-#include "scan/file_stamp.h"
-#include "plan/plan.h"
 #include "live/live.h"
+#include "plan/plan.h"
+#include "scan/file_stamp.h"
 
 #include <errno.h>
 #include <inttypes.h>

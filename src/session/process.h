@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "os/os.h"
 
-#include <hotfn/session.h>
 #include <hotfn/lowlevel/target.h>
+#include <hotfn/session.h>
 
 /* Find or make the plan of a module that is loaded.  *live_module is its number in the live record
  * (UINT32_MAX: not ours); *plan_bytes may be NULL: nothing to hook in it. */
@@ -31,15 +31,15 @@ typedef struct hfn_loaded_module {
 
 typedef struct hfn_process {
     hotfn_env env;
-    uint32_t flags; /* HOTFN_SESSION_* */
-    hotfn_live *live;           /* kept, owned by the session */
-    hotfn_counters *counters;   /* owned */
-    hotfn_hooks *hooks;         /* owned */
+    uint32_t flags;           /* HOTFN_SESSION_* */
+    hotfn_live *live;         /* kept, owned by the session */
+    hotfn_counters *counters; /* owned */
+    hotfn_hooks *hooks;       /* owned */
     hfn_plan_source source;
     hfn_loaded_module *loaded;
     size_t loaded_count, loaded_capacity;
-    bool follows_loader;        /* the loader's breakpoint is hooked */
-    hotfn_commit_stats stats;   /* summed over all commits           */
+    bool follows_loader;      /* the loader's breakpoint is hooked */
+    hotfn_commit_stats stats; /* summed over all commits           */
 } hfn_process;
 
 /* Counters over the live record's memory, and an empty hook set with hook_flags (HOTFN_HOOKS_*). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What every session does, wherever its plans come from: start, snapshot, stop, follow fork().
  * It must not name the scanner: the agent links it, and no decoder goes into a target. */
-#include "base/status.h"
 #include "session/session.h"
+#include "base/status.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -150,7 +150,7 @@ hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err)
     return hfn_process_finish(&s->process, err);
 }
 
-const hotfn_hooks *hotfn_session_hooks(const hotfn_session *s)
+const hotfn_hooks *hotfn_session_get_hooks(const hotfn_session *s)
 {
     return s ? s->process.hooks : NULL;
 }

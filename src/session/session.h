@@ -37,7 +37,7 @@ struct hotfn_session {
     const char *const *modules;
     uint32_t module_count;
     hotfn_selection selection;
-    const hotfn_list *list; /* kept; NULL: all */
+    const hotfn_list *list;   /* kept; NULL: all */
     const char *cache_folder; /* NULL: none */
     bool is_timed;
     hfn_scanned *scans;

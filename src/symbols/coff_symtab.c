@@ -37,8 +37,9 @@ static bool read_entry(hfn_span entries, uint64_t at, entry *e)
 {
     uint16_t section = 0;
 
-    if (!hfn_span_has(entries, at, ENTRY_BYTES))
+    if (!hfn_span_has(entries, at, ENTRY_BYTES)) {
         return false;
+    }
     hfn_span_u32(entries, at + 8, &e->value);
     hfn_span_u16(entries, at + 12, &section);
     hfn_span_u16(entries, at + 14, &e->type);
@@ -60,8 +61,9 @@ static const char *name_of(const reader *r, uint64_t at)
         name = offset >= 4 ? hfn_span_name(r->symtab.names, offset) : NULL;
         return name ? name : "";
     }
-    if (memchr(raw, 0, SHORT_NAME_BYTES))
+    if (memchr(raw, 0, SHORT_NAME_BYTES)) {
         return raw;
+    }
     return hfn_arena_copy(&r->table->names, raw, SHORT_NAME_BYTES);
 }
 
@@ -80,20 +82,24 @@ static bool take_entry(const reader *r, uint64_t at, const entry *e)
     if ((e->storage_class != CLASS_EXTERNAL && e->storage_class != CLASS_STATIC) ||
         e->section <= 0 ||
         hotfn_image_get_section(r->image, (uint32_t)e->section - 1, &section) != HOTFN_OK ||
-        !(section.flags & HOTFN_SECTION_LOADED) || e->value >= section.byte_count)
+        !(section.flags & HOTFN_SECTION_LOADED) || e->value >= section.byte_count) {
         return true;
+    }
     symbol.rva = section.rva + e->value;
     symbol.flags = e->storage_class == CLASS_EXTERNAL ? HOTFN_SYMBOL_GLOBAL : 0;
-    if ((e->type >> 4 & 3) == TYPE_FUNCTION)
+    if ((e->type >> 4 & 3) == TYPE_FUNCTION) {
         symbol.kind = HOTFN_SYMBOL_FUNCTION;
-    else
+    } else {
         symbol.kind =
             section.flags & HOTFN_SECTION_EXECUTE ? HOTFN_SYMBOL_LABEL : HOTFN_SYMBOL_DATA;
-    if (symbol.kind == HOTFN_SYMBOL_DATA && !r->want_data)
+    }
+    if (symbol.kind == HOTFN_SYMBOL_DATA && !r->want_data) {
         return true;
+    }
     symbol.name = name_of(r, at);
-    if (!symbol.name || !symbol.name[0] || is_section_symbol(e, symbol.name))
+    if (!symbol.name || !symbol.name[0] || is_section_symbol(e, symbol.name)) {
         return symbol.name != NULL;
+    }
     return hfn_symbol_table_add(r->table, &symbol);
 }
 
@@ -105,9 +111,11 @@ hotfn_status hfn_coff_symtab_read(hfn_symbol_table *table, const hotfn_image *im
 
     r.symtab = hfn_pe_symtab_of(image);
     for (uint64_t at = 0; read_entry(r.symtab.entries, at, &e);
-         at += ENTRY_BYTES * (1 + (uint64_t)e.aux_count))
-        if (!take_entry(&r, at, &e))
+         at += ENTRY_BYTES * (1 + (uint64_t)e.aux_count)) {
+        if (!take_entry(&r, at, &e)) {
             return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
                             "no memory for its symbols");
+        }
+    }
     return HOTFN_OK;
 }

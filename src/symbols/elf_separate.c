@@ -34,13 +34,16 @@ uint32_t hfn_separate_crc32(hfn_span bytes)
 
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t value = i;
-        for (int bit = 0; bit < 8; bit++)
+        for (int bit = 0; bit < 8; bit++) {
             value = value >> 1 ^ (value & 1 ? 0xedb88320u : 0);
+        }
         tables[0][i] = value;
     }
-    for (uint32_t i = 0; i < 256; i++)
-        for (int k = 1; k < 8; k++)
+    for (uint32_t i = 0; i < 256; i++) {
+        for (int k = 1; k < 8; k++) {
             tables[k][i] = tables[k - 1][i] >> 8 ^ tables[0][tables[k - 1][i] & 0xff];
+        }
+    }
     for (; bytes.size - at >= 8; at += 8) {
         const uint8_t *b = bytes.data + at;
         crc ^= b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
@@ -48,8 +51,9 @@ uint32_t hfn_separate_crc32(hfn_span bytes)
               tables[4][crc >> 24] ^ tables[3][b[4]] ^ tables[2][b[5]] ^ tables[1][b[6]] ^
               tables[0][b[7]];
     }
-    for (; at < bytes.size; at++)
+    for (; at < bytes.size; at++) {
         crc = crc >> 8 ^ tables[0][(crc ^ bytes.data[at]) & 0xff];
+    }
     return ~crc;
 }
 
@@ -59,9 +63,10 @@ static hotfn_image *try_open(const search *s, const char *path)
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_image *found = NULL;
 
-    if (hotfn_image_open(&found, path, s->env, &err) != HOTFN_OK)
+    if (hotfn_image_open(&found, path, s->env, &err) != HOTFN_OK) {
         hfn_log(s->env, err.status == HOTFN_E_IO ? HOTFN_LOG_DEBUG : HOTFN_LOG_WARNING,
                 "%s: passed over: %s", path, err.text);
+    }
     return found;
 }
 
@@ -70,10 +75,12 @@ static bool same_build(const search *s, const hotfn_image *found)
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
     hotfn_image_get_info(found, &info);
-    if (info.raw_machine != s->info.raw_machine || info.bits != s->info.bits)
+    if (info.raw_machine != s->info.raw_machine || info.bits != s->info.bits) {
         return false;
-    if (info.id_kind != HOTFN_ID_BUILD_ID || s->info.id_kind != HOTFN_ID_BUILD_ID)
+    }
+    if (info.id_kind != HOTFN_ID_BUILD_ID || s->info.id_kind != HOTFN_ID_BUILD_ID) {
         return true; /* the CRC decides */
+    }
     return info.id_bytes == s->info.id_bytes && memcmp(info.id, s->info.id, info.id_bytes) == 0;
 }
 
@@ -82,14 +89,17 @@ static hotfn_image *check(const search *s, hotfn_image *found, const char *path,
 {
     const char *difference = NULL;
 
-    if (!found)
+    if (!found) {
         return NULL;
-    if (!same_build(s, found))
+    }
+    if (!same_build(s, found)) {
         difference = "of another build (its build-id differs)";
-    else if (by_link && hfn_separate_crc32(hfn_image_file(found)) != s->link_crc)
+    } else if (by_link && hfn_separate_crc32(hfn_image_file(found)) != s->link_crc) {
         difference = "another file than the one that .gnu_debuglink means (its CRC differs)";
-    if (!difference)
+    }
+    if (!difference) {
         return found;
+    }
     hfn_log(s->env, HOTFN_LOG_WARNING, "%s: passed over: %s than %s", path, difference,
             s->info.path);
     hotfn_image_close(found);
@@ -100,13 +110,16 @@ static hotfn_image *by_build_id(const search *s, const char *dir)
 {
     char path[PATH_MAX], hex[2 * sizeof s->info.id + 1];
 
-    if (s->info.id_kind != HOTFN_ID_BUILD_ID || s->info.id_bytes < 2)
+    if (s->info.id_kind != HOTFN_ID_BUILD_ID || s->info.id_bytes < 2) {
         return NULL;
-    for (uint32_t i = 0; i < s->info.id_bytes; i++)
+    }
+    for (uint32_t i = 0; i < s->info.id_bytes; i++) {
         snprintf(hex + 2 * i, 3, "%02x", s->info.id[i]);
+    }
     if (snprintf(path, sizeof path, "%s/.build-id/%.2s/%s.debug", dir, hex, hex + 2) >=
-        (int)sizeof path)
+        (int)sizeof path) {
         return NULL;
+    }
     return check(s, try_open(s, path), path, false);
 }
 
@@ -116,8 +129,9 @@ static hotfn_image *by_link(const search *s, const char *first, const char *midd
     char path[PATH_MAX];
 
     if (snprintf(path, sizeof path, "%s%s/%s", first, middle, s->link_name) >= (int)sizeof path ||
-        strcmp(path, s->info.path) == 0)
+        strcmp(path, s->info.path) == 0) {
         return NULL;
+    }
     return check(s, try_open(s, path), path, true);
 }
 
@@ -128,13 +142,15 @@ static void read_link(search *s)
     hfn_span bytes;
     const char *name;
 
-    if (!section)
+    if (!section) {
         return;
+    }
     bytes = hfn_elf_section_bytes(s->image, section);
     name = hfn_span_string(bytes, 0);
     if (name && name[0] && !strchr(name, '/') &&
-        hfn_span_u32(bytes, (strlen(name) + 4) & ~(uint64_t)3, &s->link_crc))
+        hfn_span_u32(bytes, (strlen(name) + 4) & ~(uint64_t)3, &s->link_crc)) {
         s->link_name = name;
+    }
 }
 
 static void find_folder(search *s)
@@ -142,28 +158,33 @@ static void find_folder(search *s)
     char *slash;
 
     s->folder[0] = 0;
-    if (!realpath(s->info.path, s->folder))
+    if (!realpath(s->info.path, s->folder)) {
         s->folder[0] = 0; /* an image from memory has none */
+    }
     slash = strrchr(s->folder, '/');
-    if (slash)
+    if (slash) {
         *slash = 0;
+    }
 }
 
 static hotfn_image *search_links(const search *s, const hfn_symbol_dirs *dirs)
 {
     hotfn_image *found = NULL;
 
-    if (!s->link_name)
+    if (!s->link_name) {
         return NULL;
+    }
     if (s->folder[0]) {
         found = by_link(s, s->folder, "");
-        if (!found)
+        if (!found) {
             found = by_link(s, s->folder, "/.debug");
+        }
     }
     for (uint32_t i = 0; i < dirs->count && !found; i++) {
         found = by_link(s, dirs->paths[i], s->folder);
-        if (!found && s->folder[0])
+        if (!found && s->folder[0]) {
             found = by_link(s, dirs->paths[i], "");
+        }
     }
     return found ? found : by_link(s, SYSTEM_DIR, s->folder);
 }
@@ -177,9 +198,11 @@ hotfn_image *hfn_separate_open(const hotfn_image *image, const hfn_symbol_dirs *
     hotfn_image_get_info(image, &s.info);
     read_link(&s);
     find_folder(&s);
-    for (uint32_t i = 0; i < dirs->count && !found; i++)
+    for (uint32_t i = 0; i < dirs->count && !found; i++) {
         found = by_build_id(&s, dirs->paths[i]);
-    if (!found)
+    }
+    if (!found) {
         found = by_build_id(&s, SYSTEM_DIR);
+    }
     return found ? found : search_links(&s, dirs);
 }

@@ -44,8 +44,9 @@ static bool read_entry(const symtab *t, uint64_t index, entry *e)
     uint8_t info, other;
     uint16_t section;
 
-    if (!hfn_span_has(t->entries, at, t->wide ? 24 : 16))
+    if (!hfn_span_has(t->entries, at, t->wide ? 24 : 16)) {
         return false;
+    }
     hfn_span_u32(t->entries, at, &e->name);
     hfn_span_u8(t->entries, at + (t->wide ? 4 : 12), &info);
     hfn_span_u8(t->entries, at + (t->wide ? 5 : 13), &other);
@@ -56,10 +57,11 @@ static bool read_entry(const symtab *t, uint64_t index, entry *e)
     e->binding = info >> 4;
     e->visibility = other & 3;
     e->section = section;
-    if (section == HFN_SHN_XINDEX && !hfn_span_u32(t->wide_indices, index * 4, &e->section))
+    if (section == HFN_SHN_XINDEX && !hfn_span_u32(t->wide_indices, index * 4, &e->section)) {
         e->section = HFN_SHN_UNDEF;
-    else if (section == HFN_SHN_ABS || section == HFN_SHN_COMMON)
+    } else if (section == HFN_SHN_ABS || section == HFN_SHN_COMMON) {
         e->section = section == HFN_SHN_ABS ? UINT32_MAX : HFN_SHN_UNDEF;
+    }
     return true;
 }
 
@@ -67,8 +69,9 @@ static bool read_entry(const symtab *t, uint64_t index, entry *e)
  * Architecture, 'Mapping symbols'; RISC-V psABI, the same). */
 static bool is_mapping_symbol(const symtab *t, const char *name)
 {
-    if (name[0] != '$' || !name[1] || !strchr("xdat", name[1]))
+    if (name[0] != '$' || !name[1] || !strchr("xdat", name[1])) {
         return false;
+    }
     return (t->raw_machine == HFN_EM_ARM || t->raw_machine == HFN_EM_AARCH64 ||
             t->raw_machine == EM_RISCV) &&
            (name[2] == 0 || name[2] == '.' || name[1] == 'x');
@@ -93,13 +96,16 @@ static uint8_t flags_of(const symtab *t, const entry *e)
 {
     uint8_t flags = 0;
 
-    if (e->binding != HFN_STB_LOCAL)
+    if (e->binding != HFN_STB_LOCAL) {
         flags |= HOTFN_SYMBOL_GLOBAL;
-    if (e->binding == HFN_STB_WEAK)
+    }
+    if (e->binding == HFN_STB_WEAK) {
         flags |= HOTFN_SYMBOL_WEAK;
+    }
     if (t->source == HOTFN_SOURCE_DYNSYM && e->binding != HFN_STB_LOCAL &&
-        e->visibility != HFN_STV_HIDDEN && e->visibility != HFN_STV_INTERNAL)
+        e->visibility != HFN_STV_HIDDEN && e->visibility != HFN_STV_INTERNAL) {
         flags |= HOTFN_SYMBOL_EXPORTED;
+    }
     return flags;
 }
 
@@ -113,14 +119,17 @@ static bool read_versions(symtab *t)
 
     t->version_names =
         hfn_arena_alloc(&t->reader->table->names, VERSION_HIDDEN * sizeof *t->version_names);
-    if (!t->version_names)
+    if (!t->version_names) {
         return false;
+    }
     for (uint64_t at = 0;
          next && hfn_span_u16(definitions, at + 4, &number) &&
          hfn_span_u32(definitions, at + 12, &aux) && hfn_span_u32(definitions, at + 16, &next);
-         at += next)
-        if (number < VERSION_HIDDEN && hfn_span_u32(definitions, at + aux, &name))
+         at += next) {
+        if (number < VERSION_HIDDEN && hfn_span_u32(definitions, at + aux, &name)) {
             t->version_names[number] = hfn_span_name(t->names, name);
+        }
+    }
     return true;
 }
 
@@ -131,14 +140,17 @@ static const char *versioned_name(symtab *t, uint64_t index, const char *name)
     uint16_t number;
     char *copy;
 
-    if (!hfn_span_u16(t->versions, index * 2, &number) || !(number & VERSION_HIDDEN))
+    if (!hfn_span_u16(t->versions, index * 2, &number) || !(number & VERSION_HIDDEN)) {
         return name;
+    }
     number &= VERSION_HIDDEN - 1;
-    if (!t->version_names && !read_versions(t))
+    if (!t->version_names && !read_versions(t)) {
         return NULL;
+    }
     version = number >= VERSION_FIRST_NAMED ? t->version_names[number] : NULL;
-    if (!version)
+    if (!version) {
         return name;
+    }
     copy = hfn_arena_alloc(&t->reader->table->names, strlen(name) + strlen(version) + 2);
     if (copy) {
         strcpy(copy, name);
@@ -163,22 +175,27 @@ static bool take_entry(symtab *t, uint64_t index, const entry *e)
     uint64_t value = e->value;
 
     if (e->section == HFN_SHN_UNDEF || e->type == HFN_STT_SECTION || e->type == HFN_STT_FILE ||
-        !is_loaded(t, e))
+        !is_loaded(t, e)) {
         return true;
+    }
     symbol.name = hfn_span_name(t->names, e->name);
-    if (!symbol.name || !symbol.name[0] || is_mapping_symbol(t, symbol.name))
+    if (!symbol.name || !symbol.name[0] || is_mapping_symbol(t, symbol.name)) {
         return true;
-    if (e->section == UINT32_MAX && !(t->fixed && e->type == HFN_STT_FUNC))
+    }
+    if (e->section == UINT32_MAX && !(t->fixed && e->type == HFN_STT_FUNC)) {
         return true; /* absolute: a number, and no address unless the image cannot move */
-    if (t->raw_machine == HFN_EM_ARM && e->type == HFN_STT_FUNC)
+    }
+    if (t->raw_machine == HFN_EM_ARM && e->type == HFN_STT_FUNC) {
         value &= ~(uint64_t)1; /* Thumb */
+    }
     if (!hfn_image_rva(t->reader->image, value, &symbol.rva)) {
         t->outside++;
         return true;
     }
     symbol.kind = kind_of(t, e, symbol.rva);
-    if (!symbol.kind)
+    if (!symbol.kind) {
         return true;
+    }
     symbol.flags = flags_of(t, e);
     symbol.name = versioned_name(t, index, symbol.name);
     return symbol.name && hfn_symbol_table_add(t->reader->table, &symbol);
@@ -196,24 +213,30 @@ static hotfn_status read_table(symtab *t, const hotfn_image *holder, hotfn_error
     t->raw_machine = (uint16_t)info.raw_machine;
     t->fixed = info.flags & HOTFN_IMAGE_FIXED;
     t->entry_bytes = t->entry_bytes ? t->entry_bytes : t->wide ? 24 : 16;
-    if (t->entry_bytes < (t->wide ? 24u : 16u))
+    if (t->entry_bytes < (t->wide ? 24u : 16u)) {
         return hfn_fail(err, HOTFN_E_FORMAT, hfn_image_path(holder), HOTFN_NO_OFFSET,
                         "symbol entries of %llu bytes", (unsigned long long)t->entry_bytes);
-    for (; read_entry(t, index, &e); index++)
-        if (!take_entry(t, index, &e))
+    }
+    for (; read_entry(t, index, &e); index++) {
+        if (!take_entry(t, index, &e)) {
             return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(holder), HOTFN_NO_OFFSET,
                             "no memory for its symbols");
-    if (t->outside)
+        }
+    }
+    if (t->outside) {
         hfn_log(&t->reader->table->env, HOTFN_LOG_DEBUG, "%s: %u symbols outside any segment",
                 hfn_image_path(holder), t->outside);
+    }
     return HOTFN_OK;
 }
 
 static const hfn_elf_section *section_of_type(const hotfn_image *image, uint32_t type)
 {
-    for (uint32_t i = 0; i < hfn_elf_section_count(image); i++)
-        if (hfn_elf_section_at(image, i)->type == type)
+    for (uint32_t i = 0; i < hfn_elf_section_count(image); i++) {
+        if (hfn_elf_section_at(image, i)->type == type) {
             return hfn_elf_section_at(image, i);
+        }
+    }
     return NULL;
 }
 
@@ -225,15 +248,18 @@ static hotfn_status table_of_section(symtab *t, const hotfn_image *holder,
 
     t->entries = hfn_elf_section_bytes(holder, section);
     t->entry_bytes = section->entry_size;
-    if (names)
+    if (names) {
         t->names = hfn_span_string_table(hfn_elf_section_bytes(holder, names));
-    if (section->size && !t->entries.size)
+    }
+    if (section->size && !t->entries.size) {
         return hfn_fail(err, HOTFN_E_FORMAT, hfn_image_path(holder), section->offset,
                         "its symbol table of %llu bytes lies outside the file",
                         (unsigned long long)section->size);
-    if (t->entries.size && (!names || (names->size && !t->names.size)))
+    }
+    if (t->entries.size && (!names || (names->size && !t->names.size))) {
         return hfn_fail(err, HOTFN_E_FORMAT, hfn_image_path(holder), names ? names->offset : 0,
                         "its table of symbol names lies outside the file");
+    }
     return HOTFN_OK;
 }
 
@@ -245,11 +271,13 @@ hotfn_status hfn_symtab_read(const hfn_symtab_reader *reader, const hotfn_image 
     const hfn_elf_section *wide = section_of_type(holder, HFN_SHT_SYMTAB_SHNDX);
     hotfn_status status;
 
-    if (!section || section->type == HFN_SHT_NOBITS)
+    if (!section || section->type == HFN_SHT_NOBITS) {
         return HOTFN_OK;
+    }
     status = table_of_section(&t, holder, section, err);
-    if (wide)
+    if (wide) {
         t.wide_indices = hfn_elf_section_bytes(holder, wide);
+    }
     return status == HOTFN_OK ? read_table(&t, holder, err) : status;
 }
 
@@ -262,8 +290,9 @@ static void table_of_dynamic(symtab *t, const hotfn_image *image)
     uint64_t count = hfn_elf_dynamic_symbol_count(image);
 
     t->names = hfn_span_string_table(hfn_elf_dynamic_span(image, HFN_DT_STRTAB, HFN_DT_STRSZ));
-    if (count > rest.size / entry_bytes)
+    if (count > rest.size / entry_bytes) {
         count = rest.size / entry_bytes;
+    }
     t->entries = hfn_span_sub(rest, 0, count * entry_bytes);
 }
 
@@ -273,10 +302,11 @@ hotfn_status hfn_dynsym_read(const hfn_symtab_reader *reader, hotfn_error *err)
     const hfn_elf_section *section = section_of_type(reader->image, HFN_SHT_DYNSYM);
     hotfn_status status = HOTFN_OK;
 
-    if (section)
+    if (section) {
         status = table_of_section(&t, reader->image, section, err);
-    else
+    } else {
         table_of_dynamic(&t, reader->image);
+    }
     t.versions = hfn_elf_dynamic_table(reader->image, HFN_DT_VERSYM);
     return status == HOTFN_OK ? read_table(&t, reader->image, err) : status;
 }

@@ -24,13 +24,16 @@ static bool add(hotfn_exports *exports, const hfn_exports *tables, const hfn_exp
     row.name = e->name;
     row.forward = e->forward;
     if (e->forward &&
-        !hfn_forwarders_follow(&exports->forwarders, e->forward, &library, &row.target_rva))
+        !hfn_forwarders_follow(&exports->forwarders, e->forward, &library, &row.target_rva)) {
         return false;
-    if (library)
+    }
+    if (library) {
         row.target_path = hfn_image_path(library->image);
+    }
     if (!hfn_grow(&exports->env, (void **)&exports->items, &exports->capacity, exports->count + 1u,
-                  sizeof row))
+                  sizeof row)) {
         return false;
+    }
     exports->items[exports->count++] = row;
     return true;
 }
@@ -46,8 +49,9 @@ static void chain_names(const hfn_exports *tables, names_of *names)
     hfn_export e;
 
     for (uint32_t n = tables->name_count; n-- > 0;) {
-        if (!hfn_exports_named(tables, n, &e))
+        if (!hfn_exports_named(tables, n, &e)) {
             continue;
+        }
         names->next[n] = names->first[e.index];
         names->first[e.index] = n + 1;
     }
@@ -59,11 +63,14 @@ static bool add_all(hotfn_exports *exports, const hfn_exports *tables, const nam
 
     for (uint32_t i = 0; i < tables->function_count; i++) {
         uint32_t n = names->first[i];
-        if (n == 0 && hfn_exports_at(tables, i, &e) && !add(exports, tables, &e))
+        if (n == 0 && hfn_exports_at(tables, i, &e) && !add(exports, tables, &e)) {
             return false;
-        for (; n != 0; n = names->next[n - 1])
-            if (hfn_exports_named(tables, n - 1, &e) && !add(exports, tables, &e))
+        }
+        for (; n != 0; n = names->next[n - 1]) {
+            if (hfn_exports_named(tables, n - 1, &e) && !add(exports, tables, &e)) {
                 return false;
+            }
+        }
     }
     return true;
 }
@@ -91,11 +98,13 @@ static hotfn_exports *new_exports(const hotfn_image *image, const hotfn_symbols_
     hotfn_env filled = hfn_env_fill(env);
     hotfn_exports *exports = hfn_alloc(&filled, sizeof *exports);
 
-    if (!exports)
+    if (!exports) {
         return NULL;
+    }
     exports->env = filled;
-    if (hfn_forwarders_init(&exports->forwarders, image, options, &exports->env))
+    if (hfn_forwarders_init(&exports->forwarders, image, options, &exports->env)) {
         return exports;
+    }
     hfn_free(&filled, exports, sizeof *exports);
     return NULL;
 }
@@ -104,8 +113,9 @@ hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
                                 const hotfn_symbols_options *options, const hotfn_env *env,
                                 hotfn_error *err)
 {
-    if (!out || !image)
+    if (!out || !image) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_symbols_options taken;
     hfn_exports tables = { .image = image };
@@ -113,10 +123,12 @@ hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
     hotfn_status status = hfn_symbols_take_options(
         &taken, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE, err);
 
-    if (status == HOTFN_OK && hfn_image_is_pe(image))
+    if (status == HOTFN_OK && hfn_image_is_pe(image)) {
         status = hfn_exports_open(&tables, image, err);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
+    }
     exports = new_exports(image, &taken, env);
     if (exports && (tables.function_count == 0 || read_rows(exports, &tables))) {
         exports->forwarders.options = NULL; /* the caller's, and borrowed for the call */
@@ -132,25 +144,28 @@ void hotfn_exports_destroy(hotfn_exports *exports)
 {
     hotfn_env env;
 
-    if (!exports)
+    if (!exports) {
         return;
+    }
     env = exports->env;
     hfn_forwarders_finish(&exports->forwarders);
     hfn_free(&env, exports->items, exports->capacity * sizeof *exports->items);
     hfn_free(&env, exports, sizeof *exports);
 }
 
-uint32_t hotfn_exports_count(const hotfn_exports *exports)
+uint32_t hotfn_exports_get_count(const hotfn_exports *exports)
 {
     return exports ? exports->count : 0;
 }
 
 hotfn_status hotfn_exports_get(const hotfn_exports *exports, uint32_t index, hotfn_exported *out)
 {
-    if (!exports)
+    if (!exports) {
         return HOTFN_E_OPTION;
-    if (index >= exports->count)
+    }
+    if (index >= exports->count) {
         return HOTFN_E_NOT_FOUND;
+    }
     return hfn_give(out, &exports->items[index], (uint32_t)sizeof *exports->items) ? HOTFN_OK
                                                                                    : HOTFN_E_OPTION;
 }

@@ -26,20 +26,23 @@ bool hfn_forwarders_init(hfn_forwarders *f, const hotfn_image *image,
     f->env = env;
     f->options = options;
     hfn_arena_init(&f->names, env);
-    if (!realpath(hfn_image_path(image), folder)) /* an image from memory has none */
+    if (!realpath(hfn_image_path(image), folder)) { /* an image from memory has none */
         return true;
+    }
     slash = strrchr(folder, '/');
     f->folder = hfn_arena_copy(&f->names, folder, slash ? (size_t)(slash - folder) : 0);
-    if (f->folder)
+    if (f->folder) {
         return true;
+    }
     hfn_arena_finish(&f->names);
     return false;
 }
 
 void hfn_forwarders_finish(hfn_forwarders *f)
 {
-    for (uint32_t i = 0; i < f->count; i++)
+    for (uint32_t i = 0; i < f->count; i++) {
         hotfn_image_close(f->libraries[i].image);
+    }
     hfn_free(f->env, f->libraries, f->capacity * sizeof *f->libraries);
     hfn_arena_finish(&f->names);
 }
@@ -54,13 +57,16 @@ static hotfn_status try_file(const hfn_forwarders *f, const char *folder, const 
     hotfn_status status;
 
     if (snprintf(path, sizeof path, "%s/%s.dll", folder, name) >= (int)sizeof path ||
-        stat(path, &there) != 0 || !S_ISREG(there.st_mode))
+        stat(path, &there) != 0 || !S_ISREG(there.st_mode)) {
         return HOTFN_E_NOT_FOUND;
+    }
     status = hotfn_image_open(&library->image, path, f->env, &err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hfn_exports_open(&library->exports, library->image, &err);
-    if (status == HOTFN_OK || status == HOTFN_E_NO_MEMORY)
+    }
+    if (status == HOTFN_OK || status == HOTFN_E_NO_MEMORY) {
         return status;
+    }
     hfn_log(f->env, HOTFN_LOG_WARNING, "%s: passed over: %s", path, err.text);
     hotfn_image_close(library->image);
     library->image = NULL;
@@ -72,8 +78,9 @@ static hotfn_status try_folder(const hfn_forwarders *f, const char *folder, hfn_
     char small[NAME_BYTES];
     hotfn_status status = try_file(f, folder, library->name, library);
 
-    if (status == HOTFN_OK || status == HOTFN_E_NO_MEMORY)
+    if (status == HOTFN_OK || status == HOTFN_E_NO_MEMORY) {
         return status;
+    }
     for (size_t i = 0; i <= strlen(library->name); i++) {
         char c = library->name[i];
         small[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -86,11 +93,14 @@ static bool open_library(const hfn_forwarders *f, hfn_library *library)
 {
     hotfn_status status = HOTFN_E_NOT_FOUND;
 
-    if (f->folder)
+    if (f->folder) {
         status = try_folder(f, f->folder, library);
-    for (uint32_t i = 0; i < f->options->symbol_dir_count; i++)
-        if (status != HOTFN_OK && status != HOTFN_E_NO_MEMORY)
+    }
+    for (uint32_t i = 0; i < f->options->symbol_dir_count; i++) {
+        if (status != HOTFN_OK && status != HOTFN_E_NO_MEMORY) {
             status = try_folder(f, f->options->symbol_dirs[i], library);
+        }
+    }
     return status != HOTFN_E_NO_MEMORY;
 }
 
@@ -101,16 +111,20 @@ static bool find_library(hfn_forwarders *f, const char *name, size_t length, hfn
     hfn_library made = { .image = NULL };
 
     *out = NULL;
-    for (uint32_t i = 0; i < f->count; i++)
-        if (strncmp(f->libraries[i].name, name, length) == 0 && !f->libraries[i].name[length])
+    for (uint32_t i = 0; i < f->count; i++) {
+        if (strncmp(f->libraries[i].name, name, length) == 0 && !f->libraries[i].name[length]) {
             *out = &f->libraries[i];
+        }
+    }
     if (*out || f->count == LIBRARIES_MAX || length == 0 || length >= NAME_BYTES ||
-        memchr(name, '/', length) || memchr(name, '\\', length))
+        memchr(name, '/', length) || memchr(name, '\\', length)) {
         return true;
+    }
     made.name = hfn_arena_copy(&f->names, name, length);
     if (!made.name || !hfn_grow(f->env, (void **)&f->libraries, &f->capacity, f->count + 1u,
-                                sizeof *f->libraries))
+                                sizeof *f->libraries)) {
         return false;
+    }
     bool good = open_library(f, &made);
     *out = &f->libraries[f->count];
     f->libraries[f->count++] = made;
@@ -125,12 +139,15 @@ bool hfn_forwarders_follow(hfn_forwarders *f, const char *forward, const hfn_lib
         const char *dot = strrchr(forward, '.');
         hfn_library *next = NULL;
         hfn_export found;
-        if (!dot)
+        if (!dot) {
             return true;
-        if (!find_library(f, forward, (size_t)(dot - forward), &next))
+        }
+        if (!find_library(f, forward, (size_t)(dot - forward), &next)) {
             return false;
-        if (!next || !next->image || !hfn_exports_find(&next->exports, dot + 1, &found))
+        }
+        if (!next || !next->image || !hfn_exports_find(&next->exports, dot + 1, &found)) {
             return true;
+        }
         if (!found.forward) {
             *library = next;
             *rva = found.rva;

@@ -20,10 +20,12 @@ static hotfn_status read_beside(hotfn_symbols *symbols, const hfn_symtab_reader 
     hotfn_error why = HOTFN_ERROR_INIT;
     hotfn_status status = hfn_symtab_read(reader, holder, source, &why);
 
-    if (status == HOTFN_E_NO_MEMORY)
+    if (status == HOTFN_E_NO_MEMORY) {
         return hfn_fail(err, status, why.file, why.offset, "%s", why.text);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         warn(symbols, &why);
+    }
     return HOTFN_OK;
 }
 
@@ -36,8 +38,9 @@ static void unpack_debugdata(hotfn_symbols *symbols, const hotfn_image *image)
     hotfn_error why = HOTFN_ERROR_INIT;
     hfn_span packed;
 
-    if (!section)
+    if (!section) {
         return;
+    }
     packed = hfn_elf_section_bytes(image, section);
     if (!env->decompress_fn || !packed.size || packed.size > SIZE_MAX) {
         hfn_log(env, HOTFN_LOG_INFO, "%s: its .gnu_debugdata cannot be unpacked",
@@ -48,15 +51,16 @@ static void unpack_debugdata(hotfn_symbols *symbols, const hotfn_image *image)
         env->decompress_user, HOTFN_COMPRESSION_XZ, packed.data, (size_t)packed.size,
         MAX_DEBUGDATA_BYTES, env->realloc_fn, env->realloc_user, &symbols->debugdata_size);
     symbols->lacks_packed = symbols->debugdata_bytes == NULL;
-    if (!symbols->debugdata_bytes)
+    if (!symbols->debugdata_bytes) {
         hfn_log(
             env, HOTFN_LOG_WARNING,
             "%s: its .gnu_debugdata could not be unpacked: it is damaged, or liblzma is missing",
             hfn_image_path(image));
-    else if (hotfn_image_from_bytes(&symbols->debugdata, symbols->debugdata_bytes,
-                                    symbols->debugdata_size, ".gnu_debugdata", env,
-                                    &why) != HOTFN_OK)
+    } else if (hotfn_image_open_bytes(&symbols->debugdata, symbols->debugdata_bytes,
+                                      symbols->debugdata_size, ".gnu_debugdata", env,
+                                      &why) != HOTFN_OK) {
         warn(symbols, &why);
+    }
 }
 
 static hotfn_status read_sources(hotfn_symbols *symbols, const hfn_symtab_reader *reader,
@@ -66,14 +70,18 @@ static hotfn_status read_sources(hotfn_symbols *symbols, const hfn_symtab_reader
     hotfn_status status = hfn_symtab_read(reader, reader->image, HOTFN_SOURCE_SYMTAB, err);
 
     if (status == HOTFN_OK && !symbols->table.function_count &&
-        !(options->flags & HOTFN_SYMBOLS_NO_SEPARATE))
+        !(options->flags & HOTFN_SYMBOLS_NO_SEPARATE)) {
         symbols->separate = hfn_separate_open(reader->image, &dirs, &symbols->table.env);
-    if (symbols->separate)
+    }
+    if (symbols->separate) {
         status = read_beside(symbols, reader, symbols->separate, HOTFN_SOURCE_DEBUG_FILE, err);
-    if (status == HOTFN_OK && !symbols->table.function_count)
+    }
+    if (status == HOTFN_OK && !symbols->table.function_count) {
         unpack_debugdata(symbols, reader->image);
-    if (symbols->debugdata)
+    }
+    if (symbols->debugdata) {
         status = read_beside(symbols, reader, symbols->debugdata, HOTFN_SOURCE_DEBUGDATA, err);
+    }
     return status == HOTFN_OK ? hfn_dynsym_read(reader, err) : status;
 }
 
@@ -81,8 +89,9 @@ hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
                                 const hotfn_symbols_options *options, const hotfn_env *env,
                                 hotfn_error *err)
 {
-    if (!out || !image)
+    if (!out || !image) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_symbols_options taken;
     hfn_symtab_reader reader;
@@ -90,14 +99,17 @@ hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
     hotfn_status status = hfn_symbols_take_options(
         &taken, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
-    if (hfn_image_is_pe(image))
+    }
+    if (hfn_image_is_pe(image)) {
         return hfn_symbols_load_pe(out, image, &taken, env, err);
+    }
     symbols = hfn_symbols_new(hfn_image_path(image), env);
-    if (!symbols)
+    if (!symbols) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
                         "no memory for its symbols");
+    }
     reader = (hfn_symtab_reader){ &symbols->table, image, (taken.flags & HOTFN_SYMBOLS_DATA) != 0 };
     status = read_sources(symbols, &reader, &taken, err);
     hfn_symbols_describe(symbols, image);

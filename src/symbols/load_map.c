@@ -44,13 +44,17 @@ static const char *format_of_columns(hfn_text line)
     char words[64];
     size_t count = 0;
 
-    for (; line.at < line.end && count < sizeof words - 1; line.at++)
-        if (*line.at != ' ')
+    for (; line.at < line.end && count < sizeof words - 1; line.at++) {
+        if (*line.at != ' ') {
             words[count++] = *line.at;
+        }
+    }
     words[count] = 0;
-    for (size_t i = 0; i < HFN_COUNT_OF(columns); i++)
-        if (strcmp(words, columns[i].words) == 0)
+    for (size_t i = 0; i < HFN_COUNT_OF(columns); i++) {
+        if (strcmp(words, columns[i].words) == 0) {
             return columns[i].format;
+        }
+    }
     return NULL;
 }
 
@@ -59,19 +63,22 @@ hfn_map_reader hfn_map_recognise(hfn_span bytes, const char **format)
     hfn_map_lines lines;
     hfn_text line;
 
-    if (hfn_map_lines_begin(&lines, bytes, "", NULL) != HOTFN_OK)
+    if (hfn_map_lines_begin(&lines, bytes, "", NULL) != HOTFN_OK) {
         return NULL;
+    }
     lines.cut_is_fine = true;
     for (int i = 0; i < LOOKED_AT_LINES && hfn_map_next_line(&lines, &line); i++) {
         hfn_text_take_blanks(&line);
-        for (size_t k = 0; k < HFN_COUNT_OF(marks); k++)
+        for (size_t k = 0; k < HFN_COUNT_OF(marks); k++) {
             if (hfn_text_begins(line, marks[k].begin)) {
                 *format = marks[k].format;
                 return marks[k].reader;
             }
+        }
         *format = format_of_columns(line);
-        if (*format)
+        if (*format) {
             return hfn_map_read_lld;
+        }
     }
     return NULL;
 }
@@ -82,10 +89,12 @@ static hotfn_status read_exports(hfn_map *map)
     hfn_symtab_reader reader = { &map->symbols->table, map->image, map->wants_data };
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
-    if (!map->image || hotfn_image_get_info(map->image, &info) != HOTFN_OK)
+    if (!map->image || hotfn_image_get_info(map->image, &info) != HOTFN_OK) {
         return HOTFN_OK;
-    if (info.format == HOTFN_FORMAT_PE)
+    }
+    if (info.format == HOTFN_FORMAT_PE) {
         return hfn_exports_read(&map->symbols->table, map->image, map->wants_data, map->err);
+    }
     return hfn_dynsym_read(&reader, map->err);
 }
 
@@ -97,8 +106,9 @@ static void fill_info(hfn_map *map)
     info->source = HOTFN_SOURCE_MAP;
     info->machine = map->machine;
     info->flags = map->forced ? HOTFN_SYMBOLS_FORCE : 0;
-    if (!map->image || hotfn_image_get_info(map->image, &image) != HOTFN_OK)
+    if (!map->image || hotfn_image_get_info(map->image, &image) != HOTFN_OK) {
         return;
+    }
     info->machine = image.machine;
     info->id_kind = image.id_kind;
     info->id_bytes = image.id_bytes;
@@ -109,9 +119,11 @@ static void drop_data(hfn_symbol_table *table)
 {
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; i < table->count; i++)
-        if (table->items[i].kind != HOTFN_SYMBOL_DATA)
+    for (uint32_t i = 0; i < table->count; i++) {
+        if (table->items[i].kind != HOTFN_SYMBOL_DATA) {
             table->items[kept++] = table->items[i];
+        }
+    }
     table->count = kept;
 }
 
@@ -122,22 +134,26 @@ static hotfn_status read_map(hfn_map *map, hfn_span bytes)
     hfn_map_reader reader;
 
     status = hfn_map_lines_begin(&map->lines, bytes, symbols->info.path, map->err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     reader = hfn_map_recognise(bytes, &symbols->info.format);
-    if (!reader)
+    if (!reader) {
         return hfn_fail(map->err, HOTFN_E_FORMAT, symbols->info.path, 0,
                         "no linker map of a known kind (MSVC, lld, GNU ld, gold, mold, ld64)");
+    }
     map->lines.cut_is_fine = map->forced;
     status = reader(map);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hfn_map_finish(map);
+    }
     fill_info(map);
     hfn_free(&symbols->table.env, map->sections, map->section_capacity * sizeof *map->sections);
     hfn_free(&symbols->table.env, map->pieces.items,
              map->pieces.capacity * sizeof *map->pieces.items);
-    if (status == HOTFN_OK && !map->wants_data)
+    if (status == HOTFN_OK && !map->wants_data) {
         drop_data(&symbols->table);
+    }
     return status == HOTFN_OK ? read_exports(map) : status;
 }
 
@@ -171,8 +187,9 @@ static hotfn_status begin(hotfn_symbols **symbols, hotfn_symbols_options *taken,
     const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE;
     hotfn_status status = hfn_symbols_take_options(taken, options, known, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     *symbols = hfn_symbols_new(path, env);
     return *symbols
                ? HOTFN_OK
@@ -183,8 +200,9 @@ hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path, const
                                     const hotfn_symbols_options *options, const hotfn_env *env,
                                     hotfn_error *err)
 {
-    if (!out || !path)
+    if (!out || !path) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_symbols_options taken;
     hotfn_symbols *symbols = NULL;
@@ -192,9 +210,10 @@ hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path, const
 
     if (status == HOTFN_OK) {
         status = hfn_file_open(&symbols->file, path, &symbols->table.env, err);
-        if (status == HOTFN_OK)
+        if (status == HOTFN_OK) {
             return load(out, symbols, (hfn_span){ symbols->file.data, symbols->file.size, false },
                         image, taken.flags, err);
+        }
     }
     hotfn_symbols_destroy(symbols);
     return status;
@@ -206,14 +225,16 @@ hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const void *bytes
                                           const hotfn_symbols_options *options,
                                           const hotfn_env *env, hotfn_error *err)
 {
-    if (!out || (!bytes && byte_count > 0))
+    if (!out || (!bytes && byte_count > 0)) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_symbols_options taken;
     hotfn_symbols *symbols = NULL;
     hotfn_status status = begin(&symbols, &taken, name ? name : "(memory)", options, env, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     return load(out, symbols, (hfn_span){ bytes, byte_count, false }, image, taken.flags, err);
 }

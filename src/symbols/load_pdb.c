@@ -32,8 +32,9 @@ static void fill_info(hotfn_symbols_info *info, const hfn_pdb *pdb)
     info->id_kind = HOTFN_ID_PDB;
     info->id_bytes = ID_BYTES;
     memcpy(info->id, pdb->guid, GUID_BYTES);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         info->id[GUID_BYTES + i] = (uint8_t)(pdb->age >> (8 * i));
+    }
 }
 
 /* The image must name this GUID and age; the linker changes one of them with every link. */
@@ -46,19 +47,21 @@ static hotfn_status check_image(const hotfn_symbols *symbols, const hotfn_image 
 
     hotfn_image_get_info(image, &info);
     if (info.id_kind == HOTFN_ID_PDB && info.id_bytes == ID_BYTES) {
-        if (memcmp(info.id, symbols->info.id, ID_BYTES) == 0)
+        if (memcmp(info.id, symbols->info.id, ID_BYTES) == 0) {
             return HOTFN_OK;
+        }
         print_id(theirs, info.id);
     }
     print_id(ours, symbols->info.id);
-    if (force)
+    if (force) {
         hfn_log(&symbols->table.env, HOTFN_LOG_WARNING,
                 "%s: taken by force for %s, which names %s; it is %s: names and addresses may be "
                 "wrong",
                 symbols->info.path, info.path, theirs, ours);
-    else
+    } else {
         status = hfn_fail(err, HOTFN_E_MISMATCH, symbols->info.path, HOTFN_NO_OFFSET,
                           "another build's PDB: %s names %s, this is %s", info.path, theirs, ours);
+    }
     return status;
 }
 
@@ -70,23 +73,28 @@ static hotfn_status read_pdb(hotfn_symbols *symbols, const hotfn_image *image, u
     hfn_pdb_lines *lines = hfn_pdb_lines_new(&table->env);
     hotfn_status status;
 
-    if (!lines)
+    if (!lines) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, symbols->info.path, HOTFN_NO_OFFSET,
                         "no memory for its lines");
+    }
     symbols->lines = (hfn_line_source){ hfn_pdb_lines_find, hfn_pdb_lines_destroy, lines };
     status = hfn_pdb_open(&lines->pdb, bytes, symbols->info.path, &table->names, &table->env, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     fill_info(&symbols->info, &lines->pdb);
-    if (image)
+    if (image) {
         status = check_image(symbols, image, (flags & HOTFN_SYMBOLS_FORCE) != 0, err);
-    if (status == HOTFN_OK && lines->pdb.is_fastlink)
+    }
+    if (status == HOTFN_OK && lines->pdb.is_fastlink) {
         hfn_log(&table->env, HOTFN_LOG_WARNING,
                 "%s: made with /DEBUG:FASTLINK, most of its symbols stayed in the object files; "
                 "link with /DEBUG:FULL",
                 symbols->info.path);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hfn_pdb_read_symbols(&lines->pdb, table, (flags & HOTFN_SYMBOLS_DATA) != 0, err);
+    }
     return status;
 }
 
@@ -100,16 +108,20 @@ static hotfn_status load(hotfn_symbols **out, const char *path, hfn_file bytes, 
     hotfn_status status = hfn_symbols_take_options(
         &taken, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     symbols = hfn_symbols_new(name, env);
-    if (!symbols)
+    if (!symbols) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, name, HOTFN_NO_OFFSET, "no memory for its symbols");
+    }
     symbols->file = bytes;
-    if (path)
+    if (path) {
         status = hfn_file_open(&symbols->file, path, &symbols->table.env, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = read_pdb(symbols, image, taken.flags, err);
+    }
     return hfn_symbols_finish_load(out, symbols, status, err);
 }
 
@@ -119,8 +131,9 @@ hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const void *bytes
                                           const hotfn_symbols_options *options,
                                           const hotfn_env *env, hotfn_error *err)
 {
-    if (!out || (!bytes && byte_count > 0))
+    if (!out || (!bytes && byte_count > 0)) {
         return hfn_fail_null(err, __func__);
+    }
 
     hfn_file file = { bytes, byte_count, 0, 0 };
 
@@ -131,8 +144,9 @@ hotfn_status hotfn_symbols_load_pdb(hotfn_symbols **out, const char *path, const
                                     const hotfn_symbols_options *options, const hotfn_env *env,
                                     hotfn_error *err)
 {
-    if (!out || !path)
+    if (!out || !path) {
         return hfn_fail_null(err, __func__);
+    }
 
     hfn_file none = { NULL, 0, 0, 0 };
 

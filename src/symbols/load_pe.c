@@ -16,20 +16,26 @@ hotfn_status hfn_symbols_load_pe(hotfn_symbols **out, const hotfn_image *image,
     hotfn_symbols *symbols = NULL;
     hotfn_status status = HOTFN_OK;
 
-    if (!(options->flags & HOTFN_SYMBOLS_NO_SEPARATE))
+    if (!(options->flags & HOTFN_SYMBOLS_NO_SEPARATE)) {
         status = hfn_pdb_find(&symbols, image, options, env, err);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
+    }
     bool has_pdb = symbols != NULL;
-    if (!has_pdb)
+    if (!has_pdb) {
         symbols = hfn_symbols_new(hfn_image_path(image), env);
-    if (!symbols)
+    }
+    if (!symbols) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
                         "no memory for its symbols");
+    }
     status = hfn_coff_symtab_read(&symbols->table, image, want_data, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hfn_exports_read(&symbols->table, image, want_data, err);
-    if (!has_pdb)
+    }
+    if (!has_pdb) {
         hfn_symbols_describe(symbols, image);
+    }
     return hfn_symbols_finish_load(out, symbols, status, err);
 }

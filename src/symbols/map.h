@@ -9,10 +9,10 @@
 #include "symbols/map_text.h"
 
 enum { /* of a section */
-    HFN_MAP_CODE = 1,
-    HFN_MAP_THREAD = 2,  /* thread-local: its variables have no one address */
-    HFN_MAP_STUBS = 4,   /* linker stubs: .plt, __stubs                     */
-    HFN_MAP_UNLOADED = 8 /* takes no memory: .comment, .debug_info          */
+       HFN_MAP_CODE = 1,
+       HFN_MAP_THREAD = 2,  /* thread-local: its variables have no one address */
+       HFN_MAP_STUBS = 4,   /* linker stubs: .plt, __stubs                     */
+       HFN_MAP_UNLOADED = 8 /* takes no memory: .comment, .debug_info          */
 };
 
 typedef struct hfn_map_section {
@@ -45,13 +45,13 @@ typedef struct hfn_map_fault {
 enum { HFN_MAP_MODULE_CACHE = 256, HFN_MAP_RECENT = 65536 };
 
 typedef struct hfn_map {
-    hotfn_symbols *symbols; /* its table receives the rows       */
+    hotfn_symbols *symbols;   /* its table receives the rows       */
     const hotfn_image *image; /* NULL if it is not given         */
     hfn_map_lines lines;
     hotfn_error *err;
-    uint32_t machine; /* HOTFN_MACHINE_OTHER if the map does not say */
+    uint32_t machine;      /* HOTFN_MACHINE_OTHER if the map does not say */
     uint32_t image_format; /* HOTFN_FORMAT_* that it is of; 0 either */
-    uint64_t base, entry; /* addresses                           */
+    uint64_t base, entry;  /* addresses                           */
     bool has_base, has_entry, has_timestamp;
     bool is_macho, forced, wants_data;
     bool by_number; /* sections are those of the image by number, not by name */
@@ -61,7 +61,7 @@ typedef struct hfn_map {
     uint32_t section_count;
     hfn_map_pieces pieces;
     hfn_map_line_table *source_lines; /* NULL until the first one     */
-    uint32_t module; /* of the rows that follow                   */
+    uint32_t module;                  /* of the rows that follow                   */
     struct {
         hfn_text name;
         uint32_t number;

@@ -32,30 +32,34 @@ static const struct {
 
 static void read_arch(hfn_map *map, hfn_text name)
 {
-    for (size_t i = HFN_COUNT_OF(machines); i-- > 0;)
-        if (hfn_text_begins(name, machines[i].name))
+    for (size_t i = HFN_COUNT_OF(machines); i-- > 0;) {
+        if (hfn_text_begins(name, machines[i].name)) {
             map->machine = machines[i].machine;
-    if (hfn_text_begins(name, "arm64")) /* begins like arm */
+        }
+    }
+    if (hfn_text_begins(name, "arm64")) { /* begins like arm */
         map->machine = HOTFN_MACHINE_ARM64;
+    }
 }
 
 static void read_heading(reader *r, hfn_text line)
 {
     hfn_text_take(&line, "# ");
-    if (hfn_text_take(&line, "Arch: "))
+    if (hfn_text_take(&line, "Arch: ")) {
         read_arch(r->map, line);
-    else if (hfn_text_begins(line, "Object files:"))
+    } else if (hfn_text_begins(line, "Object files:")) {
         r->part = PART_FILES, r->count = 0;
-    else if (hfn_text_begins(line, "Sections:"))
+    } else if (hfn_text_begins(line, "Sections:")) {
         r->part = PART_SECTIONS;
-    else if (hfn_text_begins(line, "Symbols:"))
+    } else if (hfn_text_begins(line, "Symbols:")) {
         r->part = PART_SYMBOLS;
-    else if (hfn_text_begins(line, "Dead Stripped Symbols:"))
+    } else if (hfn_text_begins(line, "Dead Stripped Symbols:")) {
         r->part = PART_DEAD;
-    else if (hfn_text_begins(line, "Address") && r->part == PART_SYMBOLS)
+    } else if (hfn_text_begins(line, "Address") && r->part == PART_SYMBOLS) {
         r->has_sizes = hfn_text_find(line, "Size") != NULL;
-    else if (hfn_text_begins(line, "Path: "))
+    } else if (hfn_text_begins(line, "Path: ")) {
         r->part = PART_NONE;
+    }
 }
 
 /* `[  1] `; what follows is text. */
@@ -63,11 +67,13 @@ static bool take_file_number(hfn_text *text, uint64_t *number)
 {
     hfn_text rest = *text;
 
-    if (!hfn_text_take(&rest, "["))
+    if (!hfn_text_take(&rest, "[")) {
         return false;
+    }
     hfn_text_take_blanks(&rest);
-    if (!hfn_text_take_decimal(&rest, number) || !hfn_text_take(&rest, "] "))
+    if (!hfn_text_take_decimal(&rest, number) || !hfn_text_take(&rest, "] ")) {
         return false;
+    }
     *text = rest;
     return true;
 }
@@ -82,24 +88,29 @@ static hotfn_status read_file(reader *r, hfn_text line)
         hfn_map_note(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
-    if (hfn_text_is(line, "linker synthesized"))
+    if (hfn_text_is(line, "linker synthesized")) {
         line.at = line.end;
+    }
     status = hfn_map_set_module(r->map, line);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     if (!hfn_grow(&r->map->symbols->table.env, (void **)&r->files, &r->capacity, r->count + 1,
-                  sizeof *r->files))
+                  sizeof *r->files)) {
         return hfn_fail(r->map->err, HOTFN_E_NO_MEMORY, r->map->lines.path, HOTFN_NO_OFFSET,
                         "no memory for its files");
+    }
     r->files[r->count++] = r->map->module;
     return HOTFN_OK;
 }
 
 static bool is_one_of(hfn_text name, const char *const *names, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (hfn_text_is(name, names[i]))
+    for (size_t i = 0; i < count; i++) {
+        if (hfn_text_is(name, names[i])) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -115,12 +126,15 @@ static uint32_t flags_of(hfn_text segment, hfn_text name)
                                         "__objc_methtype", "__literal4",       "__literal8",
                                         "__literal16" };
 
-    if (is_one_of(name, stubs, HFN_COUNT_OF(stubs)))
+    if (is_one_of(name, stubs, HFN_COUNT_OF(stubs))) {
         return HFN_MAP_CODE | HFN_MAP_STUBS;
-    if (is_one_of(name, none, HFN_COUNT_OF(none)) || hfn_text_is(segment, "__LINKEDIT"))
+    }
+    if (is_one_of(name, none, HFN_COUNT_OF(none)) || hfn_text_is(segment, "__LINKEDIT")) {
         return HFN_MAP_UNLOADED;
-    if (hfn_text_begins(name, "__thread_"))
+    }
+    if (hfn_text_begins(name, "__thread_")) {
         return HFN_MAP_THREAD;
+    }
     return is_one_of(name, code, HFN_COUNT_OF(code)) ? HFN_MAP_CODE : 0;
 }
 
@@ -136,9 +150,12 @@ static hotfn_status read_section(reader *r, hfn_text line)
     }
     segment = hfn_text_take_word(&line);
     hfn_text_take_blanks(&line);
-    for (uint32_t i = 0; i < r->map->section_count; i++)
-        if (r->map->sections[i].address == address && r->map->sections[i].byte_count == byte_count)
+    for (uint32_t i = 0; i < r->map->section_count; i++) {
+        if (r->map->sections[i].address == address &&
+            r->map->sections[i].byte_count == byte_count) {
             return HOTFN_OK; /* told already */
+        }
+    }
     if (r->map->section_count == MAX_SECTIONS) {
         hfn_map_note(r->map, &r->map->contradicting);
         return HOTFN_OK;
@@ -155,11 +172,14 @@ static bool holds(const hfn_map_section *s, uint64_t address)
 
 static const hfn_map_section *section_of(reader *r, uint64_t address)
 {
-    if (r->last && holds(r->last, address))
+    if (r->last && holds(r->last, address)) {
         return r->last;
-    for (uint32_t i = 0; i < r->map->section_count; i++)
-        if (holds(&r->map->sections[i], address))
+    }
+    for (uint32_t i = 0; i < r->map->section_count; i++) {
+        if (holds(&r->map->sections[i], address)) {
             return r->last = &r->map->sections[i];
+        }
+    }
     return NULL;
 }
 
@@ -186,8 +206,9 @@ static hotfn_status read_symbol(reader *r, hfn_text line)
         hfn_map_note(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
-    if (is_temporary(line))
+    if (is_temporary(line)) {
         return HOTFN_OK;
+    }
     row.name = line;
     section = section_of(r, row.address);
     if (!section) {
@@ -200,8 +221,9 @@ static hotfn_status read_symbol(reader *r, hfn_text line)
 
 static hotfn_status read_line(reader *r, hfn_text line)
 {
-    if (line.at == line.end)
+    if (line.at == line.end) {
         return HOTFN_OK;
+    }
     if (*line.at == '#') {
         read_heading(r, line);
         return HOTFN_OK;
@@ -221,12 +243,15 @@ static void find_base(hfn_map *map)
     uint64_t lowest = UINT64_MAX;
     bool wide = map->machine == HOTFN_MACHINE_X86_64 || map->machine == HOTFN_MACHINE_ARM64;
 
-    for (uint32_t i = 0; i < map->section_count; i++)
-        if (map->sections[i].address < lowest)
+    for (uint32_t i = 0; i < map->section_count; i++) {
+        if (map->sections[i].address < lowest) {
             lowest = map->sections[i].address;
+        }
+    }
     map->has_base = map->section_count > 0;
-    if (map->has_base)
+    if (map->has_base) {
         map->base = wide ? lowest & ~(uint64_t)UINT32_MAX : lowest & ~(uint64_t)0xfff;
+    }
 }
 
 hotfn_status hfn_map_read_apple(hfn_map *map)
@@ -236,8 +261,9 @@ hotfn_status hfn_map_read_apple(hfn_map *map)
     hfn_text line;
 
     map->is_macho = true;
-    while (status == HOTFN_OK && hfn_map_next_line(&map->lines, &line))
+    while (status == HOTFN_OK && hfn_map_next_line(&map->lines, &line)) {
         status = read_line(&r, line);
+    }
     find_base(map);
     hfn_free(&map->symbols->table.env, r.files, r.capacity * sizeof *r.files);
     return status == HOTFN_OK ? map->lines.status : status;

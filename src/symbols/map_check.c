@@ -22,9 +22,11 @@ static hotfn_status mismatch(const hfn_map *map, const char *what, uint64_t in_m
 /* A view of the image's section of that name; false if it has none. */
 static bool find_named(const hotfn_image *image, hfn_text name, hotfn_section *out)
 {
-    for (uint32_t i = 0; i < hotfn_image_section_count(image); i++)
-        if (hotfn_image_get_section(image, i, out) == HOTFN_OK && hfn_text_is(name, out->name))
+    for (uint32_t i = 0; i < hotfn_image_get_section_count(image); i++) {
+        if (hotfn_image_get_section(image, i, out) == HOTFN_OK && hfn_text_is(name, out->name)) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -60,11 +62,13 @@ static hotfn_status check_by_name(const hfn_map *map)
     for (uint32_t i = 0; status == HOTFN_OK && i < map->section_count; i++) {
         const hfn_map_section *s = &map->sections[i];
         hotfn_section in_image = HOTFN_SECTION_INIT;
-        if (s->flags & (HFN_MAP_UNLOADED | HFN_MAP_THREAD) || s->byte_count == 0)
+        if (s->flags & (HFN_MAP_UNLOADED | HFN_MAP_THREAD) || s->byte_count == 0) {
             continue;
+        }
         if (find_named(map->image, s->name, &in_image)) {
-            if (in_image.flags & HOTFN_SECTION_LOADED)
+            if (in_image.flags & HOTFN_SECTION_LOADED) {
                 status = check_section(map, s, &in_image);
+            }
         } else if (s->flags & HFN_MAP_CODE && s->byte_count &&
                    !hfn_image_is_code(map->image, s->address - map->base)) {
             status =
@@ -83,13 +87,16 @@ static hotfn_status check_by_number(const hfn_map *map)
     for (uint32_t i = 0; status == HOTFN_OK && i < map->section_count; i++) {
         const hfn_map_section *s = &map->sections[i];
         hotfn_section in_image = HOTFN_SECTION_INIT;
-        if (s->flags & HFN_MAP_UNLOADED)
+        if (s->flags & HFN_MAP_UNLOADED) {
             continue;
-        if (hotfn_image_get_section(map->image, i, &in_image) != HOTFN_OK)
+        }
+        if (hotfn_image_get_section(map->image, i, &in_image) != HOTFN_OK) {
             return mismatch(map, "the number of sections", map->section_count,
-                            hotfn_image_section_count(map->image));
-        if (s->address - map->base != in_image.rva || s->byte_count > in_image.byte_count + 0xfff)
+                            hotfn_image_get_section_count(map->image));
+        }
+        if (s->address - map->base != in_image.rva || s->byte_count > in_image.byte_count + 0xfff) {
             status = check_section(map, s, &in_image);
+        }
     }
     return status;
 }
@@ -107,11 +114,13 @@ static hotfn_status check_numbers(const hfn_map *map, const hotfn_image_info *in
 {
     uint32_t timestamp = 0;
 
-    if (map->has_entry && info->entry_rva && map->entry - map->base != info->entry_rva)
+    if (map->has_entry && info->entry_rva && map->entry - map->base != info->entry_rva) {
         return mismatch(map, "the entry point", map->entry - map->base, info->entry_rva);
+    }
     if (map->has_timestamp && info->format == HOTFN_FORMAT_PE &&
-        read_timestamp(map->image, &timestamp) && timestamp != map->timestamp)
+        read_timestamp(map->image, &timestamp) && timestamp != map->timestamp) {
         return mismatch(map, "the time stamp", map->timestamp, timestamp);
+    }
     return HOTFN_OK;
 }
 
@@ -121,11 +130,13 @@ static hotfn_status check(const hfn_map *map)
     hotfn_status status;
 
     hotfn_image_get_info(map->image, &info);
-    if (map->is_macho || (map->image_format && map->image_format != info.format))
+    if (map->is_macho || (map->image_format && map->image_format != info.format)) {
         return hfn_fail(map->err, HOTFN_E_MISMATCH, map->lines.path, HOTFN_NO_OFFSET,
                         "the map of another kind of file than %.200s", info.path);
-    if (map->machine != HOTFN_MACHINE_OTHER && map->machine != info.machine)
+    }
+    if (map->machine != HOTFN_MACHINE_OTHER && map->machine != info.machine) {
         return mismatch(map, "the machine (HOTFN_MACHINE_*)", map->machine, info.machine);
+    }
     status = map->by_number ? check_by_number(map) : check_by_name(map);
     return status == HOTFN_OK ? check_numbers(map, &info) : status;
 }
@@ -136,13 +147,15 @@ hotfn_status hfn_map_check(const hfn_map *map)
     hotfn_status status;
     hfn_map forced;
 
-    if (!map->image || !map->forced)
+    if (!map->image || !map->forced) {
         return map->image ? check(map) : HOTFN_OK;
+    }
     forced = *map;
     forced.err = &kept;
     status = check(&forced);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         hfn_log(&map->symbols->table.env, HOTFN_LOG_WARNING, "%s: taken all the same: %s",
                 map->lines.path, kept.text);
+    }
     return HOTFN_OK;
 }

@@ -13,8 +13,9 @@ static hotfn_status no_memory(const hfn_map *map)
 
 void hfn_map_note(hfn_map *map, hfn_map_fault *fault)
 {
-    if (fault->count++ == 0)
+    if (fault->count++ == 0) {
         fault->first_line = map->lines.number;
+    }
 }
 
 static bool is_plt(hfn_text name)
@@ -30,20 +31,26 @@ static bool is_unloaded(hfn_text name)
                                          ".debug",    ".stab",           ".gnu.build.attributes",
                                          ".zdebug",   ".ARM.attributes", ".line" };
 
-    for (size_t i = 0; i < HFN_COUNT_OF(names); i++)
-        if (hfn_text_begins(name, names[i]))
+    for (size_t i = 0; i < HFN_COUNT_OF(names); i++) {
+        if (hfn_text_begins(name, names[i])) {
             return true;
+        }
+    }
     return false;
 }
 
 uint32_t hfn_map_flags_of(hfn_text name)
 {
-    if (is_plt(name))
+    if (is_plt(name)) {
         return HFN_MAP_CODE | HFN_MAP_STUBS;
-    if (hfn_text_begins(name, ".text") || hfn_text_is(name, ".init") || hfn_text_is(name, ".fini"))
+    }
+    if (hfn_text_begins(name, ".text") || hfn_text_is(name, ".init") ||
+        hfn_text_is(name, ".fini")) {
         return HFN_MAP_CODE;
-    if (hfn_text_begins(name, ".tdata") || hfn_text_begins(name, ".tbss"))
+    }
+    if (hfn_text_begins(name, ".tdata") || hfn_text_begins(name, ".tbss")) {
         return HFN_MAP_THREAD;
+    }
     return is_unloaded(name) ? HFN_MAP_UNLOADED : 0;
 }
 
@@ -57,8 +64,9 @@ hotfn_status hfn_map_add_section(hfn_map *map, hfn_text name, uint64_t address, 
 {
     if (map->section_count == UINT32_MAX - 1 ||
         !hfn_grow(&map->symbols->table.env, (void **)&map->sections, &map->section_capacity,
-                  (size_t)map->section_count + 1, sizeof *map->sections))
+                  (size_t)map->section_count + 1, sizeof *map->sections)) {
         return no_memory(map);
+    }
     if (byte_count > UINT64_MAX - address) {
         hfn_map_note(map, &map->contradicting);
         byte_count = 0;
@@ -70,22 +78,26 @@ hotfn_status hfn_map_add_section(hfn_map *map, hfn_text name, uint64_t address, 
 
 static uint8_t kind_in(const hfn_map_section *section)
 {
-    if (!section || !(section->flags & HFN_MAP_CODE))
+    if (!section || !(section->flags & HFN_MAP_CODE)) {
         return HOTFN_SYMBOL_DATA;
+    }
     return section->flags & HFN_MAP_STUBS ? HOTFN_SYMBOL_THUNK : HOTFN_SYMBOL_FUNCTION;
 }
 
 hotfn_status hfn_map_add_piece(hfn_map *map, uint64_t address, uint64_t byte_count,
                                const hfn_map_section *section)
 {
-    if (byte_count == 0 || byte_count > UINT64_MAX - address)
+    if (byte_count == 0 || byte_count > UINT64_MAX - address) {
         return HOTFN_OK;
-    if (section && (hfn_text_is(section->name, ".init") || hfn_text_is(section->name, ".fini")))
+    }
+    if (section && (hfn_text_is(section->name, ".init") || hfn_text_is(section->name, ".fini"))) {
         return HOTFN_OK; /* one function, put together from pieces of several objects */
+    }
     if (map->pieces.count == UINT32_MAX - 1 ||
         !hfn_grow(&map->symbols->table.env, (void **)&map->pieces.items, &map->pieces.capacity,
-                  (size_t)map->pieces.count + 1, sizeof *map->pieces.items))
+                  (size_t)map->pieces.count + 1, sizeof *map->pieces.items)) {
         return no_memory(map);
+    }
     map->pieces.items[map->pieces.count++] =
         (hfn_map_piece){ address, address + byte_count,
                          kind_in(section) == HOTFN_SYMBOL_DATA ? 0 : map->lines.number };
@@ -102,8 +114,9 @@ static const char *copy_name(hfn_map *map, hfn_text name, hotfn_status *status)
         return NULL;
     }
     copy = hfn_arena_copy(&map->symbols->table.names, name.at, hfn_text_length(name));
-    if (!copy)
+    if (!copy) {
         *status = no_memory(map);
+    }
     return copy;
 }
 
@@ -112,8 +125,9 @@ static size_t hash(hfn_text name)
     uint32_t value = 2166136261u; /* FNV-1a of the tail: folders are alike */
     const char *from = hfn_text_length(name) > 24 ? name.end - 24 : name.at;
 
-    for (const char *at = from; at < name.end; at++)
+    for (const char *at = from; at < name.end; at++) {
         value = (value ^ (uint8_t)*at) * 16777619u;
+    }
     return (value ^ value >> 16) % HFN_MAP_MODULE_CACHE;
 }
 
@@ -130,16 +144,19 @@ hotfn_status hfn_map_set_module(hfn_map *map, hfn_text name)
     size_t place;
 
     map->module = 0;
-    if (hfn_text_length(name) == 0)
+    if (hfn_text_length(name) == 0) {
         return HOTFN_OK;
+    }
     place = hash(name);
     if (map->cache[place].number == 0 || !same(map->cache[place].name, name)) {
         copy = copy_name(map, name, &status);
-        if (!copy)
+        if (!copy) {
             return status;
+        }
         map->cache[place].number = hfn_symbol_table_module(&map->symbols->table, copy);
-        if (map->cache[place].number == 0)
+        if (map->cache[place].number == 0) {
             return no_memory(map);
+        }
         map->cache[place].name = name;
     }
     map->module = map->cache[place].number;
@@ -152,8 +169,9 @@ static uint32_t *recent_place(hfn_map *map, const hfn_map_row *row)
 {
     uint64_t key = row->address * 0x9e3779b97f4a7c15u + hfn_text_length(row->name);
 
-    if (row->name.end > row->name.at)
+    if (row->name.end > row->name.at) {
         key += (uint64_t)(uint8_t)row->name.end[-1] << 32;
+    }
     return &map->recent[(key * 0x9e3779b97f4a7c15u) >> 48];
 }
 
@@ -173,23 +191,27 @@ hotfn_status hfn_map_add_row(hfn_map *map, const hfn_map_row *row, const hfn_map
     hfn_symbol s = { .rva = row->address, .byte_count = row->byte_count, .flags = row->flags };
     hotfn_status status = HOTFN_OK;
 
-    if (section && (section->flags & (HFN_MAP_THREAD | HFN_MAP_UNLOADED)))
+    if (section && (section->flags & (HFN_MAP_THREAD | HFN_MAP_UNLOADED))) {
         return HOTFN_OK;
+    }
     if (section && (row->address < section->address ||
                     row->address - section->address > section->byte_count)) {
         hfn_map_note(map, &map->stray);
         return HOTFN_OK;
     }
     s.kind = row->kind ? row->kind : kind_in(section);
-    if (*recent && is_double(map, row, *recent, s.kind))
+    if (*recent && is_double(map, row, *recent, s.kind)) {
         return HOTFN_OK;
+    }
     s.name = copy_name(map, row->name, &status);
-    if (!s.name)
+    if (!s.name) {
         return status;
+    }
     s.source = HOTFN_SOURCE_MAP;
     s.module = map->module;
-    if (!hfn_symbol_table_add(&map->symbols->table, &s))
+    if (!hfn_symbol_table_add(&map->symbols->table, &s)) {
         return no_memory(map);
+    }
     *recent = map->symbols->table.count;
     return HOTFN_OK;
 }
@@ -201,13 +223,16 @@ static hfn_text assigned_name(hfn_text text)
     static const char *const wraps[] = { "PROVIDE_HIDDEN (", "PROVIDE (", "HIDDEN (" };
     hfn_text none = { text.at, text.at }, name;
 
-    for (size_t i = 0; i < HFN_COUNT_OF(wraps); i++)
-        if (hfn_text_take(&text, wraps[i]))
+    for (size_t i = 0; i < HFN_COUNT_OF(wraps); i++) {
+        if (hfn_text_take(&text, wraps[i])) {
             break;
+        }
+    }
     name = hfn_text_take_word(&text);
     if (!hfn_text_take(&text, " = ") || hfn_text_is(name, ".") ||
-        (text.at < text.end && *text.at >= '0' && *text.at <= '9'))
+        (text.at < text.end && *text.at >= '0' && *text.at <= '9')) {
         return none;
+    }
     return name;
 }
 
@@ -218,8 +243,9 @@ hotfn_status hfn_map_add_assignment(hfn_map *map, uint64_t address, hfn_text tex
     uint32_t module = map->module;
     hotfn_status status;
 
-    if (hfn_text_length(row.name) == 0)
+    if (hfn_text_length(row.name) == 0) {
         return HOTFN_OK;
+    }
     map->module = 0;
     status = hfn_map_add_row(map, &row, NULL);
     map->module = module;
@@ -231,8 +257,9 @@ hotfn_status hfn_map_set_file(hfn_map *map, hfn_text name)
     hotfn_status status = HOTFN_OK;
     const char *copy = copy_name(map, name, &status);
 
-    if (!copy)
+    if (!copy) {
         return status;
+    }
     if (!map->source_lines) {
         map->source_lines = hfn_map_lines_new(&map->symbols->table);
         map->symbols->lines =

@@ -13,10 +13,11 @@
 
 static void tell(const hfn_map *map, const hfn_map_fault *fault, const char *what)
 {
-    if (fault->count)
+    if (fault->count) {
         hfn_log(&map->symbols->table.env, HOTFN_LOG_WARNING,
                 "%s: %u lines %s (the first is line %u)", map->lines.path, fault->count, what,
                 fault->first_line);
+    }
 }
 
 static void tell_faults(const hfn_map *map)
@@ -46,8 +47,9 @@ static void find_overlaps(hfn_map *map)
     for (uint32_t i = 1; i < map->pieces.count; i++) {
         const hfn_map_piece *a = &map->pieces.items[i - 1], *b = &map->pieces.items[i];
         bool same = a->address == b->address && a->end == b->end; /* a map given twice */
-        if (b->address < a->end && !same && a->line && b->line && map->overlapping.count++ == 0)
+        if (b->address < a->end && !same && a->line && b->line && map->overlapping.count++ == 0) {
             map->overlapping.first_line = a->line > b->line ? a->line : b->line;
+        }
     }
 }
 
@@ -62,19 +64,23 @@ static void settle_base(hfn_map *map)
         map->base = info.link_base;
         map->has_base = true;
     }
-    for (uint32_t i = 0; i < map->section_count; i++)
-        if (!(map->sections[i].flags & HFN_MAP_UNLOADED) && map->sections[i].address < lowest)
+    for (uint32_t i = 0; i < map->section_count; i++) {
+        if (!(map->sections[i].flags & HFN_MAP_UNLOADED) && map->sections[i].address < lowest) {
             lowest = map->sections[i].address;
-    if (!map->has_base && lowest != UINT64_MAX)
+        }
+    }
+    if (!map->has_base && lowest != UINT64_MAX) {
         map->base = lowest & ~(uint64_t)0xfff;
+    }
 }
 
 static uint8_t kind_by_image(const hfn_map *map, const hfn_symbol *s)
 {
     bool code = hfn_image_is_code(map->image, s->rva);
 
-    if (s->kind == HOTFN_SYMBOL_DATA && code && !(s->flags & HFN_SYMBOL_MARK))
+    if (s->kind == HOTFN_SYMBOL_DATA && code && !(s->flags & HFN_SYMBOL_MARK)) {
         return HOTFN_SYMBOL_FUNCTION;
+    }
     return s->kind != HOTFN_SYMBOL_DATA && !code ? HOTFN_SYMBOL_DATA : s->kind;
 }
 
@@ -95,11 +101,13 @@ static void make_rvas(hfn_map *map)
     table->function_count = 0;
     for (uint32_t i = 0; i < table->count; i++) {
         hfn_symbol s = table->items[i];
-        if (s.rva < map->base)
+        if (s.rva < map->base) {
             continue; /* an absolute number that a script assigned */
+        }
         s.rva -= map->base;
-        if (map->image)
+        if (map->image) {
             s.kind = kind_by_image(map, &s);
+        }
         table->function_count += s.kind == HOTFN_SYMBOL_FUNCTION;
         table->items[kept++] = s;
     }
@@ -112,11 +120,13 @@ static bool sort_sections(hfn_map *map, hfn_map_pieces *out)
     memset(out, 0, sizeof *out);
     for (uint32_t i = 0; i < map->section_count; i++) {
         const hfn_map_section *s = &map->sections[i];
-        if (s->flags & (HFN_MAP_UNLOADED | HFN_MAP_THREAD) || s->byte_count == 0)
+        if (s->flags & (HFN_MAP_UNLOADED | HFN_MAP_THREAD) || s->byte_count == 0) {
             continue;
+        }
         if (!hfn_grow(&map->symbols->table.env, (void **)&out->items, &out->capacity,
-                      (size_t)out->count + 1, sizeof *out->items))
+                      (size_t)out->count + 1, sizeof *out->items)) {
             return false;
+        }
         out->items[out->count++] =
             (hfn_map_piece){ s->address, s->address + s->byte_count, s->line };
     }
@@ -126,8 +136,9 @@ static bool sort_sections(hfn_map *map, hfn_map_pieces *out)
 /* The end of the range that holds address, 0 if none does. Addresses go up from call to call. */
 static uint64_t end_around(const hfn_map_pieces *ranges, uint32_t *at, uint64_t address)
 {
-    while (*at < ranges->count && ranges->items[*at].end <= address)
+    while (*at < ranges->count && ranges->items[*at].end <= address) {
         (*at)++;
+    }
     return *at < ranges->count && ranges->items[*at].address <= address ? ranges->items[*at].end
                                                                         : 0;
 }
@@ -141,13 +152,16 @@ static void give_sizes(hfn_map *map, const hfn_map_pieces *sections)
         uint64_t rva = table->items[from].rva;
         uint64_t end = end_around(&map->pieces, &piece, rva + map->base);
         uint64_t outer = end_around(sections, &section, rva + map->base);
-        for (to = from; to < table->count && table->items[to].rva == rva; to++)
+        for (to = from; to < table->count && table->items[to].rva == rva; to++) {
             ;
+        }
         end = end ? end : outer ? outer : rva + map->base;
-        if (to < table->count && table->items[to].rva + map->base < end)
+        if (to < table->count && table->items[to].rva + map->base < end) {
             end = table->items[to].rva + map->base;
-        for (uint32_t i = from; i < to; i++)
+        }
+        for (uint32_t i = from; i < to; i++) {
             give_size(&table->items[i], end - map->base - rva);
+        }
     }
 }
 
@@ -163,17 +177,20 @@ hotfn_status hfn_map_finish(hfn_map *map)
     tell_faults(map);
     if (good) {
         status = hfn_map_check(map);
-        if (status != HOTFN_OK)
+        if (status != HOTFN_OK) {
             return status;
+        }
         make_rvas(map);
         good = hfn_symbol_table_sort(&map->symbols->table) && sort_sections(map, &sections) &&
                (!map->source_lines || hfn_map_lines_finish(map->source_lines, map->base));
     }
-    if (good)
+    if (good) {
         give_sizes(map, &sections);
+    }
     hfn_free(&map->symbols->table.env, sections.items, sections.capacity * sizeof *sections.items);
-    if (good)
+    if (good) {
         return HOTFN_OK;
+    }
     return hfn_fail(map->err, HOTFN_E_NO_MEMORY, map->lines.path, HOTFN_NO_OFFSET,
                     "no memory to sort its symbols");
 }

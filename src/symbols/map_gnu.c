@@ -35,8 +35,9 @@ static bool take_numbers(hfn_text *text, uint64_t *address, uint64_t *byte_count
 
     hfn_text_take_blanks(&rest);
     if (!hfn_text_take_0x(&rest, address) || !hfn_text_take_blanks(&rest) ||
-        !hfn_text_take_0x(&rest, byte_count))
+        !hfn_text_take_0x(&rest, byte_count)) {
         return false;
+    }
     *text = rest;
     return true;
 }
@@ -65,8 +66,9 @@ static hotfn_status add_in(reader *r, hfn_text text)
     }
     hfn_text_take_blanks(&text);
     status = hfn_map_set_module(r->map, text);
-    if (status != HOTFN_OK || !section || section->flags & (HFN_MAP_THREAD | HFN_MAP_UNLOADED))
+    if (status != HOTFN_OK || !section || section->flags & (HFN_MAP_THREAD | HFN_MAP_UNLOADED)) {
         return status;
+    }
     return hfn_map_add_piece(r->map, address, byte_count, section);
 }
 
@@ -84,8 +86,9 @@ static hotfn_status read_in(reader *r, hfn_text text)
     hfn_text name;
 
     r->pending = PENDING_NONE;
-    if (is_pattern(text))
+    if (is_pattern(text)) {
         return HOTFN_OK;
+    }
     name = hfn_text_take_word(&text);
     if (text.at == text.end) {
         r->pending = PENDING_IN;
@@ -102,9 +105,11 @@ static bool is_other(hfn_text line)
         "TARGET(", "OUTPUT_ARCH", "Address of section ", "OVERLAY"
     };
 
-    for (size_t i = 0; i < HFN_COUNT_OF(words); i++)
-        if (hfn_text_begins(line, words[i]))
+    for (size_t i = 0; i < HFN_COUNT_OF(words); i++) {
+        if (hfn_text_begins(line, words[i])) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -124,11 +129,12 @@ static void read_output(hfn_map *map, hfn_text line)
         { " pei-aarch64-little)", HOTFN_MACHINE_ARM64, HOTFN_FORMAT_PE },
     };
 
-    for (size_t i = 0; i < HFN_COUNT_OF(targets); i++)
+    for (size_t i = 0; i < HFN_COUNT_OF(targets); i++) {
         if (hfn_text_ends(line, targets[i].target)) {
             map->machine = targets[i].machine;
             map->image_format = targets[i].format;
         }
+    }
 }
 
 static hotfn_status read_out(reader *r, hfn_text line)
@@ -145,8 +151,9 @@ static hotfn_status read_out(reader *r, hfn_text line)
         r->in_map = false;
         return HOTFN_OK;
     }
-    if (begins_map(line) || is_other(line))
+    if (begins_map(line) || is_other(line)) {
         return HOTFN_OK;
+    }
     name = hfn_text_take_word(&line);
     if (line.at == line.end) {
         r->pending = PENDING_OUT;
@@ -184,8 +191,9 @@ static hotfn_status read_name(reader *r, uint64_t address, hfn_text text)
 
     if (script && hfn_text_find(text, " = ") == NULL) { /* `name (...)`: a call or a C++ name */
         script = false;
-        for (size_t i = 0; i < HFN_COUNT_OF(calls); i++)
+        for (size_t i = 0; i < HFN_COUNT_OF(calls); i++) {
             script |= hfn_text_begins(text, calls[i]);
+        }
     }
     if (script) {
         look_for_base(r->map, address, text);
@@ -206,18 +214,22 @@ static hotfn_status read_behind(reader *r, hfn_text text)
     uint64_t address;
 
     r->pending = PENDING_NONE;
-    if (*text.at == '[' || *text.at == ' ' || *text.at == '*')
+    if (*text.at == '[' || *text.at == ' ' || *text.at == '*') {
         return HOTFN_OK; /* not provided; a size before relaxing; undefined */
+    }
     if (!hfn_text_take_0x(&text, &address)) {
         hfn_map_note(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
-    if (hfn_text_take_blanks(&text) >= sizeof margin - 1 && text.at < text.end)
+    if (hfn_text_take_blanks(&text) >= sizeof margin - 1 && text.at < text.end) {
         return read_name(r, address, text); /* more blanks where addresses have 8 digits */
-    if (pending == PENDING_OUT)
+    }
+    if (pending == PENDING_OUT) {
         return add_out(r, r->name, numbers);
-    if (pending == PENDING_IN)
+    }
+    if (pending == PENDING_IN) {
         return add_in(r, numbers);
+    }
     /* Data that a script places: `0xADDRESS 0x4 LONG 0x0`; gold's own parts with long names. */
     return HOTFN_OK;
 }
@@ -232,13 +244,16 @@ static hotfn_status read_line(reader *r, hfn_text line)
         r->pending = PENDING_NONE;
         return HOTFN_OK;
     }
-    if (*line.at != ' ')
+    if (*line.at != ' ') {
         return read_out(r, line);
-    if (hfn_text_take(&line, margin))
+    }
+    if (hfn_text_take(&line, margin)) {
         return read_behind(r, line);
+    }
     line.at++;
-    if (*line.at != ' ')
+    if (*line.at != ' ') {
         return read_in(r, line);
+    }
     hfn_map_note(r->map, &r->map->unknown);
     return HOTFN_OK;
 }
@@ -250,11 +265,14 @@ static void find_base(hfn_map *map)
 
     for (uint32_t i = 0; i < map->section_count; i++) {
         const hfn_map_section *s = &map->sections[i];
-        if (!(s->flags & HFN_MAP_UNLOADED) && s->address < lowest && (s->address || s->byte_count))
+        if (!(s->flags & HFN_MAP_UNLOADED) && s->address < lowest &&
+            (s->address || s->byte_count)) {
             lowest = s->address;
+        }
     }
-    if (map->has_base || lowest == UINT64_MAX)
+    if (map->has_base || lowest == UINT64_MAX) {
         return;
+    }
     map->base = lowest & ~(uint64_t)0xfff;
     map->has_base = true;
 }
@@ -265,8 +283,9 @@ hotfn_status hfn_map_read_gnu(hfn_map *map)
     hotfn_status status = HOTFN_OK;
     hfn_text line;
 
-    while (status == HOTFN_OK && hfn_map_next_line(&map->lines, &line))
+    while (status == HOTFN_OK && hfn_map_next_line(&map->lines, &line)) {
         status = read_line(&r, line);
+    }
     find_base(map);
     return status == HOTFN_OK ? map->lines.status : status;
 }

@@ -24,8 +24,9 @@ void hfn_map_lines_destroy(void *state)
     hfn_map_line_table *table = state;
     hotfn_env env;
 
-    if (!table)
+    if (!table) {
         return;
+    }
     env = table->env;
     hfn_free(&env, table->items, table->capacity * sizeof *table->items);
     hfn_free(&env, table->files, table->file_capacity * sizeof *table->files);
@@ -36,8 +37,9 @@ bool hfn_map_lines_file(hfn_map_line_table *table, const char *name)
 {
     if (table->file_count == UINT32_MAX ||
         !hfn_grow(&table->env, (void **)&table->files, &table->file_capacity,
-                  (size_t)table->file_count + 1, sizeof *table->files))
+                  (size_t)table->file_count + 1, sizeof *table->files)) {
         return false;
+    }
     table->files[table->file_count++] = name;
     return true;
 }
@@ -46,8 +48,9 @@ bool hfn_map_lines_add(hfn_map_line_table *table, uint64_t address, uint32_t lin
 {
     if (table->count == UINT32_MAX ||
         !hfn_grow(&table->env, (void **)&table->items, &table->capacity, (size_t)table->count + 1,
-                  sizeof *table->items))
+                  sizeof *table->items)) {
         return false;
+    }
     table->items[table->count++] = (hfn_map_line){ address, line, table->file_count - 1 };
     return true;
 }
@@ -65,8 +68,9 @@ bool hfn_map_lines_finish(hfn_map_line_table *table, uint64_t base)
 
     for (uint32_t i = 0; i < table->count; i++) {
         hfn_map_line line = table->items[i];
-        if (line.address < base)
+        if (line.address < base) {
             continue;
+        }
         line.address -= base;
         table->items[kept++] = line;
     }
@@ -89,12 +93,14 @@ static bool find_symbol(const hfn_symbol_table *symbols, uint64_t rva, uint64_t 
     size_t low = hfn_count_up_to(symbols->items, symbols->count, sizeof *symbols->items,
                                  offsetof(hfn_symbol, rva), rva);
 
-    if (low == 0)
+    if (low == 0) {
         return false;
+    }
     *begin = symbols->items[low - 1].rva;
     *end = *begin + symbols->items[low - 1].byte_count;
-    if (low < symbols->count && symbols->items[low].rva < *end)
+    if (low < symbols->count && symbols->items[low].rva < *end) {
         *end = symbols->items[low].rva;
+    }
     return rva < *end;
 }
 
@@ -105,14 +111,17 @@ hotfn_status hfn_map_lines_find(void *state, uint64_t rva, hotfn_source_line *ou
     uint64_t begin, end;
     uint32_t behind;
 
-    if (!find_symbol(table->symbols, rva, &begin, &end))
+    if (!find_symbol(table->symbols, rva, &begin, &end)) {
         return HOTFN_E_NOT_FOUND;
+    }
     behind = count_before(table, rva + 1); /* rva < end: no overflow */
-    if (behind == 0 || table->items[behind - 1].address < begin)
+    if (behind == 0 || table->items[behind - 1].address < begin) {
         return HOTFN_E_NOT_FOUND;
+    }
     found = &table->items[count_before(table, table->items[behind - 1].address)];
-    if (behind < table->count && table->items[behind].address < end)
+    if (behind < table->count && table->items[behind].address < end) {
         end = table->items[behind].address;
+    }
     out->file = table->files[found->file];
     out->line = found->line;
     out->rva = found->address;

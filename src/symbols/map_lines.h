@@ -14,7 +14,7 @@ typedef struct hfn_map_line {
 typedef struct hfn_map_line_table {
     hotfn_env env;
     const hfn_symbol_table *symbols; /* kept; sorted by the time of the first question */
-    hfn_map_line *items; /* by address, once finished */
+    hfn_map_line *items;             /* by address, once finished */
     size_t capacity;
     uint32_t count;
     const char **files; /* kept: in the symbols' arena */

@@ -31,14 +31,17 @@ static bool take_columns(hfn_text line, int kind, columns *c)
 
     hfn_text_take_blanks(&line);
     if (kind == COLUMNS_MOLD ? !hfn_text_take_0x(&line, &c->address) && !hfn_text_take(&line, "0")
-                             : !hfn_text_take_hex(&line, &c->address))
+                             : !hfn_text_take_hex(&line, &c->address)) {
         return false;
+    }
     if ((kind == COLUMNS_ELF && !take_number(&line, kind, &skipped)) ||
-        !take_number(&line, kind, &c->byte_count))
+        !take_number(&line, kind, &c->byte_count)) {
         return false;
+    }
     hfn_text_take_blanks(&line);
-    if (!hfn_text_take_decimal(&line, &skipped) || !hfn_text_take(&line, " "))
+    if (!hfn_text_take_decimal(&line, &skipped) || !hfn_text_take(&line, " ")) {
         return false;
+    }
     c->depth = hfn_text_take_blanks(&line);
     c->text = line;
     return line.at < line.end;
@@ -53,8 +56,9 @@ static hfn_text file_of(hfn_text text)
         found = next;
         next = hfn_text_find((hfn_text){ next + 2, text.end }, ":(");
     }
-    if (!found || hfn_text_begins(text, "<internal>"))
+    if (!found || hfn_text_begins(text, "<internal>")) {
         return (hfn_text){ text.at, text.at };
+    }
     return (hfn_text){ text.at, found };
 }
 
@@ -69,15 +73,17 @@ static hotfn_status read_out(hfn_map *map, int kind, const columns *c)
     uint32_t flags = hfn_map_flags_of(c->text);
 
     map->module = 0;
-    if (is_assignment(c->text))
+    if (is_assignment(c->text)) {
         return hfn_map_add_assignment(map, c->address, c->text);
+    }
     if (kind == COLUMNS_MOLD && hfn_text_is(c->text, "EHDR")) {
         map->base = c->address;
         map->has_base = true;
     }
     if (kind == COLUMNS_MOLD && (hfn_text_begins(c->text, ".relro_padding") ||
-                                 (c->text.at < c->text.end && *c->text.at != '.')))
+                                 (c->text.at < c->text.end && *c->text.at != '.'))) {
         return HOTFN_OK; /* the headers, and room that is no section */
+    }
     return hfn_map_add_section(map, c->text, c->address, c->byte_count, flags);
 }
 
@@ -86,11 +92,13 @@ static hotfn_status read_in(hfn_map *map, const columns *c)
     hfn_map_section *section = hfn_map_last_section(map);
     hotfn_status status;
 
-    if (is_assignment(c->text) && !hfn_text_find(c->text, ":("))
+    if (is_assignment(c->text) && !hfn_text_find(c->text, ":(")) {
         return hfn_map_add_assignment(map, c->address, c->text);
+    }
     status = hfn_map_set_module(map, file_of(c->text));
-    if (status != HOTFN_OK || !section || section->flags & (HFN_MAP_THREAD | HFN_MAP_UNLOADED))
+    if (status != HOTFN_OK || !section || section->flags & (HFN_MAP_THREAD | HFN_MAP_UNLOADED)) {
         return status;
+    }
     return hfn_map_add_piece(map, c->address, c->byte_count, section);
 }
 
@@ -99,8 +107,9 @@ static hotfn_status read_symbol(hfn_map *map, int kind, const columns *c)
     hfn_map_row row = { .name = c->text, .address = c->address };
     const hfn_map_section *section = hfn_map_last_section(map);
 
-    if (kind == COLUMNS_ELF)
+    if (kind == COLUMNS_ELF) {
         row.byte_count = c->byte_count;
+    }
     if (!section) {
         hfn_map_note(map, &map->stray);
         return HOTFN_OK;
@@ -116,11 +125,13 @@ static int columns_of(hfn_text line)
         hfn_text_take_blanks(&line);
         return hfn_text_begins(line, "Size     Align Out     In      Symbol") ? COLUMNS_PE : -1;
     }
-    if (!hfn_text_take(&line, "VMA"))
+    if (!hfn_text_take(&line, "VMA")) {
         return -1;
+    }
     hfn_text_take_blanks(&line);
-    if (hfn_text_begins(line, "Size Align Out     In      Symbol"))
+    if (hfn_text_begins(line, "Size Align Out     In      Symbol")) {
         return COLUMNS_MOLD;
+    }
     return hfn_text_begins(line, "LMA ") ? COLUMNS_ELF : -1;
 }
 
@@ -128,18 +139,23 @@ static hotfn_status read_line(hfn_map *map, int kind, hfn_text line)
 {
     columns c = { 0 };
 
-    if (line.at == line.end)
+    if (line.at == line.end) {
         return HOTFN_OK;
-    if (take_columns(line, kind, &c)) {
-        if (c.depth == DEPTH_OUT)
-            return read_out(map, kind, &c);
-        if (c.depth == DEPTH_IN)
-            return read_in(map, &c);
-        if (c.depth == DEPTH_SYMBOL)
-            return read_symbol(map, kind, &c);
     }
-    if (columns_of(line) != kind)
+    if (take_columns(line, kind, &c)) {
+        if (c.depth == DEPTH_OUT) {
+            return read_out(map, kind, &c);
+        }
+        if (c.depth == DEPTH_IN) {
+            return read_in(map, &c);
+        }
+        if (c.depth == DEPTH_SYMBOL) {
+            return read_symbol(map, kind, &c);
+        }
+    }
+    if (columns_of(line) != kind) {
         hfn_map_note(map, &map->unknown);
+    }
     return HOTFN_OK;
 }
 
@@ -149,12 +165,15 @@ hotfn_status hfn_map_read_lld(hfn_map *map)
     hfn_text line;
     int kind = -1;
 
-    while (kind < 0 && hfn_map_next_line(&map->lines, &line))
+    while (kind < 0 && hfn_map_next_line(&map->lines, &line)) {
         kind = columns_of(line);
-    if (kind == COLUMNS_PE)
+    }
+    if (kind == COLUMNS_PE) {
         map->has_base = true; /* 0 */
+    }
     map->image_format = kind == COLUMNS_PE ? HOTFN_FORMAT_PE : HOTFN_FORMAT_ELF;
-    while (status == HOTFN_OK && hfn_map_next_line(&map->lines, &line))
+    while (status == HOTFN_OK && hfn_map_next_line(&map->lines, &line)) {
         status = read_line(map, kind, line);
+    }
     return status == HOTFN_OK ? map->lines.status : status;
 }

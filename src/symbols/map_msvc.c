@@ -35,8 +35,9 @@ static bool take_place(hfn_text *text, uint64_t *number, uint64_t *offset)
     hfn_text rest = *text;
 
     if (!hfn_text_take_hex(&rest, number) || rest.at - text->at != 4 ||
-        !hfn_text_take(&rest, ":") || !hfn_text_take_hex(&rest, offset) || *offset > UINT32_MAX)
+        !hfn_text_take(&rest, ":") || !hfn_text_take_hex(&rest, offset) || *offset > UINT32_MAX) {
         return false;
+    }
     *text = rest;
     hfn_text_take_blanks(text);
     return true;
@@ -47,8 +48,9 @@ static hotfn_status add_segments(reader *r, uint64_t number, hfn_text name)
 {
     hotfn_status status = HOTFN_OK;
 
-    while (status == HOTFN_OK && r->map->section_count < number)
+    while (status == HOTFN_OK && r->map->section_count < number) {
         status = hfn_map_add_section(r->map, name, 0, 0, HFN_MAP_UNLOADED);
+    }
     return status;
 }
 
@@ -63,8 +65,9 @@ static hotfn_status read_group(reader *r, uint64_t number, uint64_t offset, hfn_
         hfn_map_note(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
-    if (number == 0)
+    if (number == 0) {
         return HOTFN_OK;
+    }
     if (r->count &&
         (r->groups[r->count - 1].segment > number ||
          (r->groups[r->count - 1].segment == number && r->groups[r->count - 1].offset > offset))) {
@@ -75,15 +78,18 @@ static hotfn_status read_group(reader *r, uint64_t number, uint64_t offset, hfn_
     name = hfn_text_take_word(&text);
     g.code = hfn_text_ends(text, "CODE");
     status = add_segments(r, number, name);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     if (!hfn_grow(&r->map->symbols->table.env, (void **)&r->groups, &r->capacity, r->count + 1,
-                  sizeof *r->groups))
+                  sizeof *r->groups)) {
         return hfn_fail(r->map->err, HOTFN_E_NO_MEMORY, r->map->lines.path, HOTFN_NO_OFFSET,
                         "no memory for its groups");
+    }
     r->groups[r->count++] = g;
-    if (offset + g.byte_count > r->map->sections[number - 1].byte_count)
+    if (offset + g.byte_count > r->map->sections[number - 1].byte_count) {
         r->map->sections[number - 1].byte_count = offset + g.byte_count;
+    }
     r->map->sections[number - 1].flags |= g.code ? HFN_MAP_CODE : 0;
     return HOTFN_OK;
 }
@@ -96,10 +102,11 @@ static bool in_code(const reader *r, uint64_t number, uint64_t offset)
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const group *g = &r->groups[middle];
-        if (g->segment < number || (g->segment == number && g->offset <= offset))
+        if (g->segment < number || (g->segment == number && g->offset <= offset)) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low > 0 && r->groups[low - 1].segment == number && r->groups[low - 1].code;
 }
@@ -130,8 +137,9 @@ static bool place(reader *r, uint64_t number, uint64_t offset, uint64_t address)
 {
     hfn_map_section *s = &r->map->sections[number - 1];
 
-    if (address < offset)
+    if (address < offset) {
         return false;
+    }
     if (s->flags & HFN_MAP_UNLOADED) {
         s->address = address - offset;
         s->line = r->map->lines.number;
@@ -143,10 +151,12 @@ static bool place(reader *r, uint64_t number, uint64_t offset, uint64_t address)
 static uint8_t kind_of(const reader *r, uint64_t number, uint64_t offset, bool function,
                        hfn_text object)
 {
-    if (!function && !in_code(r, number, offset))
+    if (!function && !in_code(r, number, offset)) {
         return HOTFN_SYMBOL_DATA;
-    if (hfn_text_ends(object, ".dll") || hfn_text_ends(object, ".DLL"))
+    }
+    if (hfn_text_ends(object, ".dll") || hfn_text_ends(object, ".DLL")) {
         return HOTFN_SYMBOL_THUNK;
+    }
     return function ? HOTFN_SYMBOL_FUNCTION : HOTFN_SYMBOL_LABEL;
 }
 
@@ -169,11 +179,13 @@ static hotfn_status read_row(reader *r, uint64_t number, uint64_t offset, hfn_te
     function = take_flag(&text, "f ");
     take_flag(&text, "i ");
     hfn_text_take_blanks(&text);
-    if (number == 0 || hfn_text_is(text, "<absolute>"))
+    if (number == 0 || hfn_text_is(text, "<absolute>")) {
         return HOTFN_OK; /* a number, no address */
+    }
     status = add_segments(r, number, row.name);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     if (!place(r, number, offset, row.address)) {
         hfn_map_note(r->map, &r->map->contradicting);
         return HOTFN_OK;
@@ -220,8 +232,9 @@ static hotfn_status begin_lines(reader *r, hfn_text text)
     hfn_text rest = text;
 
     begin = begin ? begin + 4 : hfn_text_find(text, "(");
-    while ((rest.at = hfn_text_find(rest, ") segment ")) != NULL)
+    while ((rest.at = hfn_text_find(rest, ") segment ")) != NULL) {
         end = rest.at++; /* the last one: a path may hold anything */
+    }
     if (!begin || !end || begin + 1 >= end) {
         r->part = PART_OTHER;
         hfn_map_note(r->map, &r->map->unknown);
@@ -272,15 +285,19 @@ static hotfn_status read_line(reader *r, hfn_text line)
 
     /* At the margin stand the title of some versions and the headings of lines. */
     if ((hfn_text_take_blanks(&line) == 0 && !hfn_text_begins(line, "Line numbers for ")) ||
-        line.at == line.end)
+        line.at == line.end) {
         return HOTFN_OK;
-    if (r->part != PART_OTHER && take_place(&line, &number, &offset))
+    }
+    if (r->part != PART_OTHER && take_place(&line, &number, &offset)) {
         return r->part == PART_ROWS ? read_row(r, number, offset, line)
                                     : read_group(r, number, offset, line);
-    if (read_heading(r, line, &status) || r->part == PART_OTHER || r->part == PART_GROUPS)
+    }
+    if (read_heading(r, line, &status) || r->part == PART_OTHER || r->part == PART_GROUPS) {
         return status;
-    if (r->part == PART_LINES)
+    }
+    if (r->part == PART_LINES) {
         return read_lines(r, line);
+    }
     hfn_map_note(r->map, &r->map->unknown);
     return HOTFN_OK;
 }
@@ -290,9 +307,11 @@ static void settle_kinds(const reader *r)
 {
     hfn_symbol_table *table = &r->map->symbols->table;
 
-    for (uint32_t i = 0; !r->has_function_flags && i < table->count; i++)
-        if (table->items[i].kind == HOTFN_SYMBOL_LABEL)
+    for (uint32_t i = 0; !r->has_function_flags && i < table->count; i++) {
+        if (table->items[i].kind == HOTFN_SYMBOL_LABEL) {
             table->items[i].kind = HOTFN_SYMBOL_FUNCTION;
+        }
+    }
 }
 
 static void settle_entry(const reader *r)
@@ -300,8 +319,9 @@ static void settle_entry(const reader *r)
     hfn_map *map = r->map;
 
     if (!r->has_entry || r->entry_segment == 0 || r->entry_segment > map->section_count ||
-        map->sections[r->entry_segment - 1].flags & HFN_MAP_UNLOADED)
+        map->sections[r->entry_segment - 1].flags & HFN_MAP_UNLOADED) {
         return;
+    }
     map->entry = map->sections[r->entry_segment - 1].address + r->entry_offset;
     map->has_entry = true;
 }
@@ -313,8 +333,9 @@ static hotfn_status add_pieces(const reader *r)
     for (size_t i = 0; status == HOTFN_OK && i < r->count; i++) {
         const group *g = &r->groups[i];
         const hfn_map_section *s = &r->map->sections[g->segment - 1];
-        if (!(s->flags & HFN_MAP_UNLOADED))
+        if (!(s->flags & HFN_MAP_UNLOADED)) {
             status = hfn_map_add_piece(r->map, s->address + g->offset, g->byte_count, s);
+        }
     }
     return status;
 }
@@ -327,12 +348,15 @@ hotfn_status hfn_map_read_msvc(hfn_map *map)
 
     map->image_format = HOTFN_FORMAT_PE;
     map->by_number = true;
-    while (status == HOTFN_OK && hfn_map_next_line(&map->lines, &line))
+    while (status == HOTFN_OK && hfn_map_next_line(&map->lines, &line)) {
         status = read_line(&r, line);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = map->lines.status;
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = add_pieces(&r);
+    }
     settle_kinds(&r);
     settle_entry(&r);
     hfn_free(&map->symbols->table.env, r.groups, r.capacity * sizeof *r.groups);

@@ -21,24 +21,28 @@ hotfn_status hfn_map_lines_begin(hfn_map_lines *lines, hfn_span bytes, const cha
     const char *text = (const char *)bytes.data;
 
     memset(lines, 0, sizeof *lines);
-    if (bytes.size == 0)
+    if (bytes.size == 0) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, 0, "an empty file is no linker map");
+    }
     if (bytes.size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0 ||
-                            text[0] == 0 || text[1] == 0))
+                            text[0] == 0 || text[1] == 0)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, 0,
                         "UTF-16 text, or no text at all: give the map as the linker wrote it "
                         "(iconv -f UTF-16 -t UTF-8)");
+    }
     *lines = (hfn_map_lines){ .begin = text, .at = text, .line = text, .path = path, .err = err };
     lines->end = text + bytes.size;
-    if (bytes.size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+    if (bytes.size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
         lines->at += 3;
+    }
     return HOTFN_OK;
 }
 
 static bool is_blank(const char *at, const char *end)
 {
-    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r')) {
         at++;
+    }
     return at == end;
 }
 
@@ -47,8 +51,9 @@ bool hfn_map_next_line(hfn_map_lines *l, hfn_text *out)
     size_t left = (size_t)(l->end - l->at);
     const char *end;
 
-    if (left == 0 || l->status != HOTFN_OK)
+    if (left == 0 || l->status != HOTFN_OK) {
         return false;
+    }
     l->line = l->at;
     l->number++;
     end = memchr(l->at, '\n', left < MAX_LINE_BYTES ? left : MAX_LINE_BYTES);
@@ -61,18 +66,21 @@ bool hfn_map_next_line(hfn_map_lines *l, hfn_text *out)
         return false;
     }
     l->at = end ? end + 1 : l->end;
-    if (!end)
+    if (!end) {
         end = l->end;
-    while (end > l->line && (end[-1] == '\r' || end[-1] == ' ' || end[-1] == '\t'))
+    }
+    while (end > l->line && (end[-1] == '\r' || end[-1] == ' ' || end[-1] == '\t')) {
         end--;
+    }
     *out = (hfn_text){ l->line, end };
     return true;
 }
 
 bool hfn_text_take(hfn_text *t, const char *word)
 {
-    if (!hfn_text_begins(*t, word))
+    if (!hfn_text_begins(*t, word)) {
         return false;
+    }
     t->at += strlen(word);
     return true;
 }
@@ -97,8 +105,9 @@ bool hfn_text_take_hex(hfn_text *t, uint64_t *out)
         value = value << 4 | digit;
         at++;
     }
-    if (at == t->at || at - t->at > 16)
+    if (at == t->at || at - t->at > 16) {
         return false;
+    }
     t->at = at;
     *out = value;
     return true;
@@ -108,8 +117,10 @@ bool hfn_text_take_0x(hfn_text *t, uint64_t *out)
 {
     hfn_text rest = { t->at + 2, t->end };
 
-    if (t->end - t->at < 3 || t->at[0] != '0' || t->at[1] != 'x' || !hfn_text_take_hex(&rest, out))
+    if (t->end - t->at < 3 || t->at[0] != '0' || t->at[1] != 'x' ||
+        !hfn_text_take_hex(&rest, out)) {
         return false;
+    }
     *t = rest;
     return true;
 }
@@ -119,10 +130,12 @@ bool hfn_text_take_decimal(hfn_text *t, uint64_t *out)
     const char *at = t->at;
     uint64_t value = 0;
 
-    while (at < t->end && *at >= '0' && *at <= '9' && at - t->at < 20)
+    while (at < t->end && *at >= '0' && *at <= '9' && at - t->at < 20) {
         value = value * 10 + (uint64_t)(*at++ - '0');
-    if (at == t->at || at - t->at > 19)
+    }
+    if (at == t->at || at - t->at > 19) {
         return false;
+    }
     t->at = at;
     *out = value;
     return true;
@@ -132,8 +145,9 @@ size_t hfn_text_take_blanks(hfn_text *t)
 {
     const char *from = t->at;
 
-    while (t->at < t->end && (*t->at == ' ' || *t->at == '\t'))
+    while (t->at < t->end && (*t->at == ' ' || *t->at == '\t')) {
         t->at++;
+    }
     return (size_t)(t->at - from);
 }
 
@@ -141,8 +155,9 @@ hfn_text hfn_text_take_word(hfn_text *t)
 {
     hfn_text word = { t->at, t->at };
 
-    while (word.end < t->end && *word.end != ' ' && *word.end != '\t')
+    while (word.end < t->end && *word.end != ' ' && *word.end != '\t') {
         word.end++;
+    }
     t->at = word.end;
     return word;
 }
@@ -173,8 +188,9 @@ const char *hfn_text_find(hfn_text t, const char *word)
 
     while (at && hfn_text_length((hfn_text){ at, t.end }) >= length) {
         at = memchr(at, word[0], (size_t)(t.end - at) - length + 1);
-        if (at && memcmp(at, word, length) == 0)
+        if (at && memcmp(at, word, length) == 0) {
             return at;
+        }
         at = at ? at + 1 : NULL;
     }
     return NULL;

@@ -33,24 +33,28 @@ static const char *base_name(const char *path)
 {
     const char *name = path;
 
-    for (; *path; path++)
-        if (*path == '/' || *path == '\\')
+    for (; *path; path++) {
+        if (*path == '/' || *path == '\\') {
             name = path + 1;
+        }
+    }
     return name;
 }
 
 /* With a variant in small letters; a name that would lead elsewhere is none. */
 static void set_name(char (*names)[NAME_BYTES], const char *name, size_t length, const char *suffix)
 {
-    if (length == 0 || name[0] == '.' || length + strlen(suffix) >= NAME_BYTES)
+    if (length == 0 || name[0] == '.' || length + strlen(suffix) >= NAME_BYTES) {
         return;
+    }
     snprintf(names[0], NAME_BYTES, "%.*s%s", (int)length, name, suffix);
     for (size_t i = 0; i <= strlen(names[0]); i++) {
         char c = names[0][i];
         names[1][i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     }
-    if (strcmp(names[0], names[1]) == 0)
+    if (strcmp(names[0], names[1]) == 0) {
         names[1][0] = 0;
+    }
 }
 
 /* The GUID as numbers, the age without leading zeros. */
@@ -65,8 +69,9 @@ static void set_store(search *s, const hfn_pe_pdb *pdb)
     hfn_span_u16(guid, 4, &second);
     hfn_span_u16(guid, 6, &third);
     at += snprintf(at, 20, "%08" PRIX32 "%04" PRIX16 "%04" PRIX16, first, second, third);
-    for (int i = 8; i < 16; i++)
+    for (int i = 8; i < 16; i++) {
         at += snprintf(at, 4, "%02X", pdb->guid[i]);
+    }
     snprintf(at, 12, "%" PRIX32, pdb->age);
 }
 
@@ -76,13 +81,15 @@ static bool try_file(search *s, const char *path)
     hotfn_error err = HOTFN_ERROR_INIT;
     struct stat there;
 
-    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode))
+    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode)) {
         return false; /* a store has folders of that name */
+    }
     s->status = hotfn_symbols_load_pdb(&s->found, path, s->image, s->options, s->env, &err);
-    if (s->status == HOTFN_OK)
+    if (s->status == HOTFN_OK) {
         hfn_log(s->env, HOTFN_LOG_INFO, "%s: symbols from %s", hfn_image_path(s->image), path);
-    else if (s->status != HOTFN_E_NO_MEMORY)
+    } else if (s->status != HOTFN_E_NO_MEMORY) {
         hfn_log(s->env, HOTFN_LOG_WARNING, "%s: passed over: %s", path, err.text);
+    }
     return s->status == HOTFN_OK || s->status == HOTFN_E_NO_MEMORY;
 }
 
@@ -93,14 +100,17 @@ static bool try_folder(search *s, const char *folder, bool is_store)
 
     for (size_t i = 0; i < HFN_COUNT_OF(s->names) && !over; i++) {
         const char *name = s->names[i];
-        if (!name[0])
+        if (!name[0]) {
             continue;
-        if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path)
+        }
+        if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path) {
             over = try_file(s, path);
+        }
         if (!over && is_store &&
             snprintf(path, sizeof path, "%s/%s/%s/%s", folder, name, s->store, name) <
-                (int)sizeof path)
+                (int)sizeof path) {
             over = try_file(s, path);
+        }
     }
     return over;
 }
@@ -110,11 +120,13 @@ static bool try_beside(search *s)
     char folder[PATH_MAX];
     char *slash;
 
-    if (!realpath(hfn_image_path(s->image), folder)) /* an image from memory has none */
+    if (!realpath(hfn_image_path(s->image), folder)) { /* an image from memory has none */
         return false;
+    }
     slash = strrchr(folder, '/');
-    if (slash)
+    if (slash) {
         *slash = 0;
+    }
     return try_folder(s, folder, false);
 }
 
@@ -126,18 +138,22 @@ hotfn_status hfn_pdb_find(hotfn_symbols **out, const hotfn_image *image,
     const char *own = base_name(hfn_image_path(image)), *dot = strrchr(own, '.');
     hfn_pe_pdb pdb;
 
-    if (!hfn_pe_pdb_of(image, &pdb))
+    if (!hfn_pe_pdb_of(image, &pdb)) {
         return HOTFN_OK; /* without GUID no PDB could be told to be its */
+    }
     set_store(&s, &pdb);
     set_name(&s.names[0], base_name(pdb.path), strlen(base_name(pdb.path)), "");
     set_name(&s.names[2], own, dot ? (size_t)(dot - own) : strlen(own), ".pdb");
     bool over = try_beside(&s);
-    for (uint32_t i = 0; i < options->symbol_dir_count && !over; i++)
+    for (uint32_t i = 0; i < options->symbol_dir_count && !over; i++) {
         over = try_folder(&s, options->symbol_dirs[i], true);
-    if (s.found)
+    }
+    if (s.found) {
         *out = s.found;
-    if (s.status == HOTFN_E_NO_MEMORY)
+    }
+    if (s.status == HOTFN_E_NO_MEMORY) {
         return hfn_fail(err, s.status, hfn_image_path(image), HOTFN_NO_OFFSET,
                         "no memory for its PDB");
+    }
     return HOTFN_OK;
 }

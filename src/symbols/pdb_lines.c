@@ -64,8 +64,9 @@ void hfn_pdb_lines_destroy(void *state)
     hfn_pdb_lines *lines = state;
     hotfn_env env;
 
-    if (!lines)
+    if (!lines) {
         return;
+    }
     env = lines->env;
     forget(lines);
     hfn_pdb_close(&lines->pdb);
@@ -86,19 +87,23 @@ static hotfn_status index_lines(hfn_pdb_lines *lines, hfn_msf_stream *stream, ui
     hfn_span header;
     hotfn_status status;
 
-    if (size < LINES_HEADER_BYTES)
+    if (size < LINES_HEADER_BYTES) {
         return hfn_pdb_lies(stream, at, err, "a line table is too short");
+    }
     status = hfn_pdb_view(stream, at, LINES_HEADER_BYTES, &header, err, "line table");
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     c.bytes = hfn_pdb_u32(header, 8);
     if (!hfn_pdb_source_rva(&lines->pdb.addresses, hfn_pdb_u16(header, 4), hfn_pdb_u32(header, 0),
-                            &c.source))
+                            &c.source)) {
         return HOTFN_OK; /* of code that the linker left out */
+    }
     if (lines->contribution_count == UINT32_MAX - 1 ||
         !hfn_grow(&lines->env, (void **)&lines->contributions, &lines->contribution_capacity,
-                  (size_t)lines->contribution_count + 1, sizeof *lines->contributions))
+                  (size_t)lines->contribution_count + 1, sizeof *lines->contributions)) {
         return HOTFN_E_NO_MEMORY;
+    }
     lines->contributions[lines->contribution_count++] = c;
     return HOTFN_OK;
 }
@@ -112,17 +117,20 @@ static hotfn_status index_subsections(hfn_pdb_lines *lines, hfn_msf_stream *stre
         uint32_t kind, size;
         hfn_span head;
         status = hfn_pdb_view(stream, at, 8, &head, err, "line information");
-        if (status != HOTFN_OK)
+        if (status != HOTFN_OK) {
             return status;
+        }
         kind = hfn_pdb_u32(head, 0);
         size = hfn_pdb_u32(head, 4);
         at += 8;
-        if (size > end - at)
+        if (size > end - at) {
             return hfn_pdb_lies(stream, at - 4, err, "line information claims too many bytes");
-        if (kind == DEBUG_S_FILECHKSMS)
+        }
+        if (kind == DEBUG_S_FILECHKSMS) {
             lines->files[module] = (hfn_pdb_files){ at, size };
-        else if (kind == DEBUG_S_LINES)
+        } else if (kind == DEBUG_S_LINES) {
             status = index_lines(lines, stream, module, at, size, err);
+        }
         size = (size + 3) & ~3u;
         at += size < end - at ? size : end - at;
     }
@@ -136,17 +144,20 @@ static hotfn_status index_module(hfn_pdb_lines *lines, uint32_t index, hotfn_err
     hfn_msf_stream stream;
     hotfn_status status;
 
-    if (module->stream == HFN_MSF_NO_STREAM || module->c13_bytes == 0)
+    if (module->stream == HFN_MSF_NO_STREAM || module->c13_bytes == 0) {
         return HOTFN_OK;
+    }
     status = hfn_msf_stream_open(&stream, &lines->pdb.msf, module->stream, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
-    if (at > stream.size || module->c13_bytes > stream.size - at)
+    }
+    if (at > stream.size || module->c13_bytes > stream.size - at) {
         status =
             hfn_pdb_lies(&stream, at, err, "a module claims more line information than it has");
-    else
+    } else {
         status = index_subsections(lines, &stream, index, (uint32_t)at,
                                    (uint32_t)at + module->c13_bytes, err);
+    }
     hfn_msf_stream_close(&stream);
     return status;
 }
@@ -165,16 +176,20 @@ static hotfn_status open_names(hfn_pdb_lines *lines, hotfn_error *err)
     hfn_span whole;
     hotfn_status status;
 
-    if (!hfn_msf_has(&lines->pdb.msf, lines->pdb.names_stream))
+    if (!hfn_msf_has(&lines->pdb.msf, lines->pdb.names_stream)) {
         return HOTFN_OK;
+    }
     status = hfn_msf_stream_open(stream, &lines->pdb.msf, lines->pdb.names_stream, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hfn_pdb_view(stream, 0, stream->size, &whole, err, "file names");
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
+    }
     if (hfn_pdb_u32(whole, 0) != NAMES_SIGNATURE ||
-        hfn_pdb_u32(whole, 8) > whole.size - NAMES_HEADER_BYTES)
+        hfn_pdb_u32(whole, 8) > whole.size - NAMES_HEADER_BYTES) {
         return hfn_pdb_lies(stream, 0, err, "the table of file names is damaged");
+    }
     lines->names =
         hfn_span_string_table(hfn_span_sub(whole, NAMES_HEADER_BYTES, hfn_pdb_u32(whole, 8)));
     return HOTFN_OK;
@@ -185,15 +200,18 @@ static hotfn_status make_index(hfn_pdb_lines *lines)
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_status status = open_names(lines, &err);
 
-    if (status != HOTFN_OK && status != HOTFN_E_NO_MEMORY)
+    if (status != HOTFN_OK && status != HOTFN_E_NO_MEMORY) {
         warn(lines, &err);
+    }
     lines->files = hfn_alloc(&lines->env, lines->pdb.module_count * sizeof *lines->files);
-    if (!lines->files)
+    if (!lines->files) {
         status = HOTFN_E_NO_MEMORY;
+    }
     for (uint32_t i = 0; status != HOTFN_E_NO_MEMORY && i < lines->pdb.module_count; i++) {
         status = index_module(lines, i, &err);
-        if (status != HOTFN_OK && status != HOTFN_E_NO_MEMORY)
+        if (status != HOTFN_OK && status != HOTFN_E_NO_MEMORY) {
             warn(lines, &err);
+        }
     }
     if (status == HOTFN_E_NO_MEMORY ||
         !hfn_sort_array(&lines->env, (void **)&lines->contributions, lines->contribution_capacity,
@@ -220,11 +238,13 @@ static uint32_t find_contribution(const hfn_pdb_lines *lines, uint64_t source)
     uint32_t count = count_before(lines, source + 1);
     const hfn_pdb_contribution *all = lines->contributions;
 
-    if (count == 0)
+    if (count == 0) {
         return UINT32_MAX;
+    }
     source -= all[count - 1].source;
-    if (source < all[count_before(lines, all[count - 1].source)].bytes)
+    if (source < all[count_before(lines, all[count - 1].source)].bytes) {
         return count_before(lines, all[count - 1].source);
+    }
     return source < all[count - 1].bytes ? count - 1 : UINT32_MAX;
 }
 
@@ -246,11 +266,13 @@ static hotfn_status decode_blocks(hfn_pdb_lines *lines, hfn_span table)
         uint32_t file = hfn_pdb_u32(table, at), count = hfn_pdb_u32(table, at + 4),
                  bytes = hfn_pdb_u32(table, at + 8);
         if (bytes < BLOCK_HEADER_BYTES || bytes > table.size - at ||
-            count > (bytes - BLOCK_HEADER_BYTES) / entry_bytes)
+            count > (bytes - BLOCK_HEADER_BYTES) / entry_bytes) {
             return HOTFN_E_FORMAT;
+        }
         if (!hfn_grow(&lines->env, (void **)&lines->lines, &lines->line_capacity,
-                      (size_t)lines->line_count + count, sizeof *lines->lines))
+                      (size_t)lines->line_count + count, sizeof *lines->lines)) {
             return HOTFN_E_NO_MEMORY;
+        }
         for (uint32_t i = 0; i < count; i++) {
             uint64_t entry = at + BLOCK_HEADER_BYTES + (uint64_t)i * LINE_BYTES;
             lines->lines[lines->line_count++] =
@@ -270,13 +292,15 @@ static hotfn_status decode(hfn_pdb_lines *lines, uint32_t index)
     hfn_span table;
     hotfn_status status;
 
-    if (lines->decoded == index)
+    if (lines->decoded == index) {
         return HOTFN_OK;
+    }
     lines->decoded = UINT32_MAX;
     status =
         hfn_msf_stream_open(&stream, &lines->pdb.msf, lines->pdb.modules[c->module].stream, &err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hfn_pdb_view(&stream, c->at, c->size, &table, &err, "line table");
+    }
     if (status == HOTFN_OK) {
         status = decode_blocks(lines, table);
         if (status == HOTFN_E_FORMAT) {
@@ -288,10 +312,12 @@ static hotfn_status decode(hfn_pdb_lines *lines, uint32_t index)
     }
     if (status == HOTFN_OK &&
         !hfn_sort_array(&lines->env, (void **)&lines->lines, lines->line_capacity,
-                        lines->line_count, sizeof *lines->lines, line_before))
+                        lines->line_count, sizeof *lines->lines, line_before)) {
         status = HOTFN_E_NO_MEMORY;
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         lines->decoded = index;
+    }
     hfn_msf_stream_close(&stream);
     return status;
 }
@@ -307,10 +333,12 @@ static const char *file_name(hfn_pdb_lines *lines, uint32_t module, uint32_t pla
 
     if (place >= files.bytes ||
         hfn_msf_stream_open(&stream, &lines->pdb.msf, lines->pdb.modules[module].stream, &err) !=
-            HOTFN_OK)
+            HOTFN_OK) {
         return NULL;
-    if (hfn_msf_view(&stream, (uint64_t)files.at + place, 4, &entry) == HOTFN_OK)
+    }
+    if (hfn_msf_view(&stream, (uint64_t)files.at + place, 4, &entry) == HOTFN_OK) {
         name = hfn_span_name(lines->names, hfn_pdb_u32(entry, 0));
+    }
     hfn_msf_stream_close(&stream);
     return name;
 }
@@ -328,8 +356,9 @@ static bool find_in_decoded(const hfn_pdb_lines *lines, uint32_t offset, uint32_
 {
     size_t count = lines_before(lines, (uint64_t)offset + 1);
 
-    if (count == 0)
+    if (count == 0) {
         return false;
+    }
     *begin = lines->lines[count - 1].offset;
     *end = count < lines->line_count ? lines->lines[count].offset
                                      : lines->contributions[lines->decoded].bytes;
@@ -346,21 +375,27 @@ hotfn_status hfn_pdb_lines_find(void *state, uint64_t rva, hotfn_source_line *ou
     hfn_pdb_piece piece;
     uint64_t source, end_source;
 
-    if (!lines->is_indexed)
+    if (!lines->is_indexed) {
         status = make_index(lines);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
-    if (!hfn_pdb_to_source(&lines->pdb.addresses, rva, &source))
+    }
+    if (!hfn_pdb_to_source(&lines->pdb.addresses, rva, &source)) {
         return HOTFN_E_NOT_FOUND;
+    }
     index = find_contribution(lines, source);
-    if (index == UINT32_MAX)
+    if (index == UINT32_MAX) {
         return HOTFN_E_NOT_FOUND;
+    }
     status = decode(lines, index);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     source -= lines->contributions[index].source;
-    if (!find_in_decoded(lines, (uint32_t)source, &begin, &end, &line))
+    if (!find_in_decoded(lines, (uint32_t)source, &begin, &end, &line)) {
         return HOTFN_E_NOT_FOUND;
+    }
     out->file = file_name(lines, lines->contributions[index].module, line->file);
     out->line = line->line;
     out->rva = rva - (source - begin);
@@ -371,8 +406,9 @@ hotfn_status hfn_pdb_lines_find(void *state, uint64_t rva, hotfn_source_line *ou
         out->rva = rva;
         out->byte_count = 1;
         if (hfn_pdb_piece_at(&lines->pdb.addresses, source, end_source, &piece) &&
-            piece.source == source)
+            piece.source == source) {
             out->byte_count = piece.bytes;
+        }
     }
     return out->file ? HOTFN_OK : HOTFN_E_NOT_FOUND;
 }

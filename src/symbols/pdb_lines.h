@@ -34,9 +34,9 @@ typedef struct hfn_pdb_lines {
     uint32_t contribution_count;
     hfn_pdb_files *files; /* by module */
     hfn_msf_stream names_stream;
-    hfn_span names;         /* "/names" behind its header; a view */
-    uint32_t decoded;       /* index of the contribution in lines; UINT32_MAX none */
-    hfn_pdb_line *lines;    /* by offset */
+    hfn_span names;      /* "/names" behind its header; a view */
+    uint32_t decoded;    /* index of the contribution in lines; UINT32_MAX none */
+    hfn_pdb_line *lines; /* by offset */
     size_t line_capacity;
     uint32_t line_count;
 } hfn_pdb_lines;

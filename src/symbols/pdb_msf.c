@@ -36,8 +36,9 @@ static hotfn_status refuse_other_kind(const hfn_msf *msf, hotfn_error *err)
 
     for (size_t i = 0; i < HFN_COUNT_OF(others); i++) {
         size_t length = strlen(others[i].magic);
-        if (msf->file.size >= length && memcmp(msf->file.data, others[i].magic, length) == 0)
+        if (msf->file.size >= length && memcmp(msf->file.data, others[i].magic, length) == 0) {
             return hfn_fail(err, HOTFN_E_UNSUPPORTED, msf->path, 0, "%s", others[i].why);
+        }
     }
     return hfn_fail(err, HOTFN_E_FORMAT, msf->path, 0,
                     "not a PDB: it does not begin with \"Microsoft C/C++ MSF 7.00\"");
@@ -59,12 +60,14 @@ static hotfn_status claim(hfn_msf *msf, uint32_t block, uint64_t bytes, uint64_t
 {
     uint8_t bit = (uint8_t)(1u << (block & 7));
 
-    if (!hfn_span_has(msf->file, (uint64_t)block << msf->block_shift, bytes))
+    if (!hfn_span_has(msf->file, (uint64_t)block << msf->block_shift, bytes)) {
         return hfn_fail(err, HOTFN_E_FORMAT, msf->path, at,
                         "block %u lies outside the file: it was cut, or is damaged", block);
-    if (block == 0 || (msf->claimed_blocks[block >> 3] & bit))
+    }
+    if (block == 0 || (msf->claimed_blocks[block >> 3] & bit)) {
         return hfn_fail(err, HOTFN_E_FORMAT, msf->path, at,
                         "block %u is used twice: the file is damaged", block);
+    }
     msf->claimed_blocks[block >> 3] |= bit;
     return HOTFN_OK;
 }
@@ -76,23 +79,28 @@ static hotfn_status read_superblock(hfn_msf *msf, uint32_t *directory_bytes, uin
                                               "DS\0\0";
     uint32_t block_bytes = 0;
 
-    if (msf->file.size < MAGIC_BYTES || memcmp(msf->file.data, magic, MAGIC_BYTES) != 0)
+    if (msf->file.size < MAGIC_BYTES || memcmp(msf->file.data, magic, MAGIC_BYTES) != 0) {
         return refuse_other_kind(msf, err);
+    }
     if (!hfn_span_u32(msf->file, AT_BLOCK_BYTES, &block_bytes) ||
         !hfn_span_u32(msf->file, AT_DIRECTORY_BYTES, directory_bytes) ||
-        !hfn_span_u32(msf->file, AT_BLOCK_MAP, map_block))
+        !hfn_span_u32(msf->file, AT_BLOCK_MAP, map_block)) {
         return hfn_fail(err, HOTFN_E_FORMAT, msf->path, msf->file.size,
                         "it ends inside its superblock");
+    }
     if (block_bytes < MIN_BLOCK_BYTES || block_bytes > MAX_BLOCK_BYTES ||
-        (block_bytes & (block_bytes - 1)))
+        (block_bytes & (block_bytes - 1))) {
         return hfn_fail(err, HOTFN_E_FORMAT, msf->path, AT_BLOCK_BYTES,
                         "a block cannot have %u bytes", block_bytes);
-    while (1u << msf->block_shift < block_bytes)
+    }
+    while (1u << msf->block_shift < block_bytes) {
         msf->block_shift++;
+    }
     msf->block_count = (msf->file.size + block_bytes - 1) >> msf->block_shift;
-    if (*directory_bytes > msf->file.size || *directory_bytes < 4 || *directory_bytes % 4 != 0)
+    if (*directory_bytes > msf->file.size || *directory_bytes < 4 || *directory_bytes % 4 != 0) {
         return hfn_fail(err, HOTFN_E_FORMAT, msf->path, AT_DIRECTORY_BYTES,
                         "its stream directory cannot have %u bytes", *directory_bytes);
+    }
     return HOTFN_OK;
 }
 
@@ -101,8 +109,9 @@ static hotfn_status gather_directory(hfn_msf *msf, uint32_t bytes, hotfn_error *
     uint32_t block_bytes = 1u << msf->block_shift;
 
     msf->directory_copy = hfn_resize(msf->env, NULL, 0, bytes);
-    if (!msf->directory_copy)
+    if (!msf->directory_copy) {
         return no_memory(msf, err);
+    }
     msf->directory = (hfn_span){ msf->directory_copy, bytes, false };
     for (uint32_t done = 0; done < bytes;) {
         uint64_t at = msf->map_at + 4 * (uint64_t)(done >> msf->block_shift);
@@ -110,8 +119,9 @@ static hotfn_status gather_directory(hfn_msf *msf, uint32_t bytes, hotfn_error *
         hotfn_status status;
         hfn_span_u32(msf->file, at, &block);
         status = claim(msf, block, part, at, err);
-        if (status != HOTFN_OK)
+        if (status != HOTFN_OK) {
             return status;
+        }
         memcpy(msf->directory_copy + done, msf->file.data + ((uint64_t)block << msf->block_shift),
                part);
         done += part;
@@ -125,15 +135,17 @@ static hotfn_status read_directory(hfn_msf *msf, uint32_t bytes, uint32_t map_bl
     uint64_t map_bytes = 4 * (uint64_t)blocks_for(msf, bytes);
     uint64_t map_at = (uint64_t)map_block << msf->block_shift;
 
-    if (map_block == 0 || !hfn_span_has(msf->file, map_at, map_bytes))
+    if (map_block == 0 || !hfn_span_has(msf->file, map_at, map_bytes)) {
         return hfn_fail(err, HOTFN_E_FORMAT, msf->path, AT_BLOCK_MAP,
                         "the block map, at block %u, lies outside the file: it was cut, or is "
                         "damaged",
                         map_block);
+    }
     for (uint32_t i = 0; i < blocks_for(msf, map_bytes); i++) {
         hotfn_status status = claim(msf, map_block + i, 1, AT_BLOCK_MAP, err);
-        if (status != HOTFN_OK)
+        if (status != HOTFN_OK) {
             return status;
+        }
     }
     msf->map_at = map_at;
     return gather_directory(msf, bytes, err);
@@ -164,22 +176,25 @@ static hotfn_status index_streams(hfn_msf *msf, hotfn_error *err)
 
     hfn_span_u32(msf->directory, 0, &msf->stream_count);
     numbers = msf->directory.size / 4;
-    if (msf->stream_count > numbers - 1)
+    if (msf->stream_count > numbers - 1) {
         return hfn_fail(err, HOTFN_E_FORMAT, msf->path, directory_offset(msf, 0),
                         "its stream directory is too short for %u streams", msf->stream_count);
+    }
     msf->first_number =
         hfn_resize(msf->env, NULL, 0, msf->stream_count * sizeof *msf->first_number);
     msf->claimed_streams = hfn_alloc(msf->env, msf->stream_count / 8 + 1);
-    if (!msf->first_number || !msf->claimed_streams)
+    if (!msf->first_number || !msf->claimed_streams) {
         return no_memory(msf, err);
+    }
     next = 1 + (uint64_t)msf->stream_count;
     for (uint32_t i = 0; i < msf->stream_count; i++) {
         msf->first_number[i] = (uint32_t)next;
         next += blocks_for(msf, stream_size(msf, i));
-        if (next > numbers)
+        if (next > numbers) {
             return hfn_fail(err, HOTFN_E_FORMAT, msf->path, directory_offset(msf, 1 + i),
                             "stream %u claims %u bytes, more than its directory has blocks for", i,
                             stream_size(msf, i));
+        }
     }
     return HOTFN_OK;
 }
@@ -195,16 +210,20 @@ hotfn_status hfn_msf_open(hfn_msf *msf, hfn_span file, const char *path, const h
     msf->path = path;
     msf->file = file;
     status = read_superblock(msf, &directory_bytes, &map_block, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     msf->claimed_blocks = hfn_alloc(env, (size_t)(msf->block_count / 8 + 1));
-    if (!msf->claimed_blocks)
+    if (!msf->claimed_blocks) {
         return no_memory(msf, err);
+    }
     status = read_directory(msf, directory_bytes, map_block, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = index_streams(msf, err);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         hfn_msf_close(msf);
+    }
     return status;
 }
 
@@ -250,17 +269,19 @@ hotfn_status hfn_msf_stream_open(hfn_msf_stream *stream, hfn_msf *msf, uint32_t 
     hfn_msf_stream s = { .msf = msf, .number = number };
     uint32_t block_bytes = 1u << msf->block_shift;
 
-    if (!hfn_msf_has(msf, number))
+    if (!hfn_msf_has(msf, number)) {
         return hfn_fail(err, HOTFN_E_FORMAT, msf->path, hfn_msf_entry_offset(msf, number),
                         "stream %u is named but does not exist", number);
+    }
     s.size = stream_size(msf, number);
     s.first_number = msf->first_number[number];
     for (uint32_t done = 0, i = 0; !hfn_msf_was_opened(msf, number) && done < s.size; i++) {
         uint32_t part = s.size - done < block_bytes ? s.size - done : block_bytes;
         uint64_t at = directory_offset(msf, (uint64_t)s.first_number + i);
         hotfn_status status = claim(msf, block_of(&s, i), part, at, err);
-        if (status != HOTFN_OK)
+        if (status != HOTFN_OK) {
             return status;
+        }
         done += part;
     }
     msf->claimed_streams[number >> 3] |= (uint8_t)(1u << (number & 7));
@@ -270,8 +291,9 @@ hotfn_status hfn_msf_stream_open(hfn_msf_stream *stream, hfn_msf *msf, uint32_t 
 
 void hfn_msf_stream_close(hfn_msf_stream *stream)
 {
-    if (stream->msf)
+    if (stream->msf) {
         hfn_free(stream->msf->env, stream->scratch, stream->scratch_bytes);
+    }
     memset(stream, 0, sizeof *stream);
 }
 
@@ -284,8 +306,9 @@ static void find_run(hfn_msf_stream *s, uint64_t offset, uint64_t size)
     uint32_t block = block_of(s, first);
 
     while (next < blocks && (next - first < AHEAD || next << shift < end) &&
-           block_of(s, next) == block + (next - first))
+           block_of(s, next) == block + (next - first)) {
         next++;
+    }
     s->run = s->msf->file.data + ((uint64_t)block << shift);
     s->run_begin = first << shift;
     s->run_end = next << shift < s->size ? next << shift : s->size;
@@ -293,12 +316,14 @@ static void find_run(hfn_msf_stream *s, uint64_t offset, uint64_t size)
 
 static hotfn_status gather(hfn_msf_stream *s, uint64_t offset, uint64_t size, hfn_span *out)
 {
-    if (!hfn_grow(s->msf->env, (void **)&s->scratch, &s->scratch_bytes, (size_t)size, 1))
+    if (!hfn_grow(s->msf->env, (void **)&s->scratch, &s->scratch_bytes, (size_t)size, 1)) {
         return HOTFN_E_NO_MEMORY;
+    }
     for (uint64_t done = 0; done < size;) {
         uint64_t at = offset + done, part;
-        if (at < s->run_begin || at >= s->run_end)
+        if (at < s->run_begin || at >= s->run_end) {
             find_run(s, at, size - done);
+        }
         part = s->run_end - at < size - done ? s->run_end - at : size - done;
         memcpy(s->scratch + done, s->run + (at - s->run_begin), (size_t)part);
         done += part;
@@ -309,16 +334,20 @@ static hotfn_status gather(hfn_msf_stream *s, uint64_t offset, uint64_t size, hf
 
 hotfn_status hfn_msf_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size, hfn_span *out)
 {
-    if (offset > stream->size || size > stream->size - offset)
+    if (offset > stream->size || size > stream->size - offset) {
         return HOTFN_E_FORMAT;
+    }
     if (size == 0) {
         *out = (hfn_span){ stream->msf->file.data, 0, false };
         return HOTFN_OK;
     }
-    if (offset < stream->run_begin || offset >= stream->run_end || size > stream->run_end - offset)
+    if (offset < stream->run_begin || offset >= stream->run_end ||
+        size > stream->run_end - offset) {
         find_run(stream, offset, size);
-    if (size > stream->run_end - offset)
+    }
+    if (size > stream->run_end - offset) {
         return gather(stream, offset, size, out);
+    }
     *out = (hfn_span){ stream->run + (offset - stream->run_begin), size, false };
     return HOTFN_OK;
 }
@@ -333,7 +362,8 @@ uint64_t hfn_msf_offset(const hfn_msf_stream *stream, uint64_t offset)
 {
     uint32_t shift = stream->msf->block_shift;
 
-    if (offset >= stream->size)
+    if (offset >= stream->size) {
         return HOTFN_NO_OFFSET;
+    }
     return ((uint64_t)block_of(stream, offset >> shift) << shift) + (offset & ((1u << shift) - 1));
 }

@@ -32,9 +32,9 @@ typedef struct hfn_msf {
     hfn_span file;
     uint32_t block_shift; /* a block has 1 << block_shift bytes */
     uint32_t stream_count;
-    uint64_t block_count;     /* whole and begun ones in the file */
-    uint64_t map_at;          /* where the numbers of the directory's blocks stand */
-    hfn_span directory;       /* its blocks one after the other, in directory_copy */
+    uint64_t block_count; /* whole and begun ones in the file */
+    uint64_t map_at;      /* where the numbers of the directory's blocks stand */
+    hfn_span directory;   /* its blocks one after the other, in directory_copy */
     uint8_t *directory_copy;
     uint32_t *first_number;   /* of a stream's block numbers: u32s from the directory's begin */
     uint8_t *claimed_blocks;  /* a bit a block: it belongs to a stream that was opened */

@@ -35,13 +35,17 @@ static hotfn_status open_omap(hfn_msf_stream *stream, hfn_span *out, hfn_msf *ms
 {
     hotfn_status status = open_whole(stream, out, msf, number, "OMAP", err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
-    if (out->size % OMAP_BYTES != 0)
+    }
+    if (out->size % OMAP_BYTES != 0) {
         return hfn_pdb_lies(stream, out->size - 1, err, "the OMAP ends inside an entry");
-    for (uint64_t at = OMAP_BYTES; at < out->size; at += OMAP_BYTES)
-        if (hfn_pdb_u32(*out, at) < hfn_pdb_u32(*out, at - OMAP_BYTES))
+    }
+    for (uint64_t at = OMAP_BYTES; at < out->size; at += OMAP_BYTES) {
+        if (hfn_pdb_u32(*out, at) < hfn_pdb_u32(*out, at - OMAP_BYTES)) {
             return hfn_pdb_lies(stream, at, err, "the OMAP is not sorted by address");
+        }
+    }
     return HOTFN_OK;
 }
 
@@ -53,22 +57,27 @@ hotfn_status hfn_pdb_addresses_open(hfn_pdb_addresses *a, hfn_msf *msf,
 
     memset(a, 0, sizeof *a);
     if (streams->omap_from_source != HFN_MSF_NO_STREAM) {
-        if (streams->original_sections != HFN_MSF_NO_STREAM)
+        if (streams->original_sections != HFN_MSF_NO_STREAM) {
             sections = streams->original_sections;
+        }
         status = open_omap(&a->from_stream, &a->from_source, msf, streams->omap_from_source, err);
     }
     if (status == HOTFN_OK && a->from_source.size > 0 && /* nothing moved: no way back either */
-        streams->omap_to_source != HFN_MSF_NO_STREAM)
+        streams->omap_to_source != HFN_MSF_NO_STREAM) {
         status = open_omap(&a->to_stream, &a->to_source, msf, streams->omap_to_source, err);
-    if (status == HOTFN_OK && sections == HFN_MSF_NO_STREAM)
+    }
+    if (status == HOTFN_OK && sections == HFN_MSF_NO_STREAM) {
         status = hfn_fail(err, HOTFN_E_UNSUPPORTED, msf->path, HOTFN_NO_OFFSET,
                           "it holds no section headers, so its addresses mean nothing");
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status =
             open_whole(&a->section_stream, &a->sections, msf, sections, "section headers", err);
+    }
     a->steps_left = STEPS * (1 + a->from_source.size / OMAP_BYTES);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         hfn_pdb_addresses_close(a);
+    }
     return status;
 }
 
@@ -85,8 +94,9 @@ bool hfn_pdb_source_rva(const hfn_pdb_addresses *a, uint32_t section, uint32_t o
 {
     uint64_t at = (uint64_t)(section - 1) * SECTION_BYTES;
 
-    if (section == 0 || at + SECTION_BYTES > a->sections.size)
+    if (section == 0 || at + SECTION_BYTES > a->sections.size) {
         return false;
+    }
     *rva = (uint64_t)hfn_pdb_u32(a->sections, at + AT_VIRTUAL_ADDRESS) + offset;
     return true;
 }
@@ -105,10 +115,11 @@ static uint64_t count_up_to(hfn_span omap, uint64_t address)
 
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (hfn_pdb_u32(omap, middle * OMAP_BYTES) <= address)
+        if (hfn_pdb_u32(omap, middle * OMAP_BYTES) <= address) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low;
 }
@@ -130,19 +141,24 @@ bool hfn_pdb_piece_at(hfn_pdb_addresses *a, uint64_t source, uint64_t end, hfn_p
         uint64_t to = hfn_pdb_u32(a->from_source, at + 4);
         uint64_t next = i + 1 < count ? hfn_pdb_u32(a->from_source, at + OMAP_BYTES) : end;
         uint64_t begin = from > source ? from : source, stop = next < end ? next : end;
-        if (begin >= end)
+        if (begin >= end) {
             break;
+        }
         image = to + (begin - from);
-        if (piece.bytes && (!to || image != piece.image + piece.bytes) && stop > begin)
+        if (piece.bytes && (!to || image != piece.image + piece.bytes) && stop > begin) {
             break;
-        if (!to || stop <= begin)
+        }
+        if (!to || stop <= begin) {
             continue;
-        if (piece.bytes == 0)
+        }
+        if (piece.bytes == 0) {
             piece = (hfn_pdb_piece){ begin, image, 0 };
+        }
         piece.bytes += stop - begin;
     }
-    if (piece.bytes == 0)
+    if (piece.bytes == 0) {
         return false;
+    }
     *out = piece;
     return true;
 }
@@ -153,8 +169,9 @@ bool hfn_pdb_image_rva(hfn_pdb_addresses *a, uint32_t section, uint32_t offset, 
     uint64_t source;
 
     if (!hfn_pdb_source_rva(a, section, offset, &source) ||
-        !hfn_pdb_piece_at(a, source, source + 1, &piece))
+        !hfn_pdb_piece_at(a, source, source + 1, &piece)) {
         return false;
+    }
     *rva = piece.image;
     return true;
 }
@@ -169,8 +186,9 @@ bool hfn_pdb_to_source(const hfn_pdb_addresses *a, uint64_t image, uint64_t *sou
     }
     count = count_up_to(a->to_source, image);
     at = (count ? count - 1 : 0) * OMAP_BYTES;
-    if (count == 0 || hfn_pdb_u32(a->to_source, at + 4) == 0)
+    if (count == 0 || hfn_pdb_u32(a->to_source, at + 4) == 0) {
         return false;
+    }
     *source = hfn_pdb_u32(a->to_source, at + 4) + (image - hfn_pdb_u32(a->to_source, at));
     return true;
 }

@@ -25,8 +25,9 @@ enum {
  * directory where it has none. */
 static uint64_t place_of(const hfn_msf_stream *stream, uint64_t offset)
 {
-    if (stream->size == 0)
+    if (stream->size == 0) {
         return hfn_msf_entry_offset(stream->msf, stream->number);
+    }
     return hfn_msf_offset(stream, offset < stream->size ? offset : stream->size - 1u);
 }
 
@@ -43,13 +44,15 @@ hotfn_status hfn_pdb_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size
 {
     hotfn_status status = hfn_msf_view(stream, offset, size, out);
 
-    if (status == HOTFN_E_NO_MEMORY)
+    if (status == HOTFN_E_NO_MEMORY) {
         return hfn_fail(err, status, stream->msf->path, HOTFN_NO_OFFSET, "no memory to read its %s",
                         what);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return hfn_fail(err, status, stream->msf->path, place_of(stream, offset),
                         "its %s goes beyond the end of stream %u: the file is damaged", what,
                         stream->number);
+    }
     return HOTFN_OK;
 }
 
@@ -86,12 +89,15 @@ static void find_named_streams(hfn_pdb *pdb, hfn_span info)
     for (; size > 0 && r.at < info.size; size--) {
         const char *name = hfn_span_name(texts, next_word(&r));
         uint32_t number = next_word(&r);
-        if (name && strcmp(name, "/names") == 0 && r.at <= info.size)
+        if (name && strcmp(name, "/names") == 0 && r.at <= info.size) {
             pdb->names_stream = number;
+        }
     }
-    while (r.at < info.size)
-        if (next_word(&r) == FEATURE_MINIMAL)
+    while (r.at < info.size) {
+        if (next_word(&r) == FEATURE_MINIMAL) {
             pdb->is_fastlink = true;
+        }
+    }
 }
 
 static hotfn_status read_info(hfn_pdb *pdb, hotfn_error *err)
@@ -101,14 +107,17 @@ static hotfn_status read_info(hfn_pdb *pdb, hotfn_error *err)
     uint32_t version = 0;
     hotfn_status status = hfn_msf_stream_open(&stream, &pdb->msf, INFO_STREAM, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     status = hfn_pdb_view(&stream, 0, stream.size, &info, err, "info stream");
-    if (status == HOTFN_OK && info.size < INFO_HEADER_BYTES)
+    if (status == HOTFN_OK && info.size < INFO_HEADER_BYTES) {
         status = hfn_pdb_lies(&stream, 0, err, "the info stream is too short");
-    if (status == HOTFN_OK && hfn_span_u32(info, 0, &version) && version < INFO_VC70)
+    }
+    if (status == HOTFN_OK && hfn_span_u32(info, 0, &version) && version < INFO_VC70) {
         status = hfn_fail(err, HOTFN_E_UNSUPPORTED, pdb->msf.path, hfn_msf_offset(&stream, 0),
                           "version %u of before 2002, without a GUID", version);
+    }
     if (status == HOTFN_OK) {
         memcpy(pdb->guid, info.data + 12, sizeof pdb->guid);
         find_named_streams(pdb, info);
@@ -142,8 +151,9 @@ static uint32_t half(hfn_span s, uint64_t offset)
 static bool add_module(hfn_pdb *pdb, const hfn_pdb_module *module)
 {
     if (!hfn_grow(pdb->msf.env, (void **)&pdb->modules, &pdb->module_capacity,
-                  (size_t)pdb->module_count + 1, sizeof *pdb->modules))
+                  (size_t)pdb->module_count + 1, sizeof *pdb->modules)) {
         return false;
+    }
     pdb->modules[pdb->module_count++] = *module;
     return true;
 }
@@ -157,18 +167,21 @@ static hotfn_status read_module(hfn_pdb *pdb, hfn_span list, uint64_t *at, hfn_a
     hfn_pdb_module module = { .stream = half(entry, 34) };
     uint64_t end;
 
-    if (name)
+    if (name) {
         library = hfn_span_string(entry, MODULE_HEADER_BYTES + strlen(name) + 1);
-    if (!library)
+    }
+    if (!library) {
         return HOTFN_E_FORMAT;
+    }
     end = (uint64_t)(library - (const char *)entry.data) + strlen(library) + 1;
     hfn_span_u32(entry, 36, &module.symbol_bytes);
     hfn_span_u32(entry, 40, &module.c11_bytes);
     hfn_span_u32(entry, 44, &module.c13_bytes);
     module.name = hfn_arena_copy(names, name, strlen(name));
-    if (!module.name || !add_module(pdb, &module))
+    if (!module.name || !add_module(pdb, &module)) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, pdb->msf.path, HOTFN_NO_OFFSET,
                         "no memory for its modules");
+    }
     *at += (end + 3) & ~(uint64_t)3;
     return HOTFN_OK;
 }
@@ -182,8 +195,9 @@ static hotfn_status read_modules(hfn_pdb *pdb, hfn_msf_stream *dbi, uint32_t byt
     for (uint64_t at = 0; status == HOTFN_OK && at < list.size;) {
         uint64_t begin = at;
         status = read_module(pdb, list, &at, names, err);
-        if (status == HOTFN_E_FORMAT)
+        if (status == HOTFN_E_FORMAT) {
             return hfn_pdb_lies(dbi, DBI_HEADER_BYTES + begin, err, "a module's entry is cut");
+        }
     }
     return status;
 }
@@ -209,8 +223,9 @@ static hotfn_status read_substreams(hfn_pdb *pdb, hfn_msf_stream *dbi, hfn_span 
     }
     /* Streams by their place: 3, 4 OMAP, 5 section headers, 10 those before OMAP. */
     status = hfn_pdb_view(dbi, at, debug_bytes, &numbers, err, "list of debug streams");
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     streams = (hfn_pdb_address_streams){ half(numbers, 10), half(numbers, 20), half(numbers, 6),
                                          half(numbers, 8) };
     status = read_modules(pdb, dbi, module_bytes, names, err);
@@ -226,15 +241,17 @@ static hotfn_status read_dbi(hfn_pdb *pdb, hfn_arena *names, hotfn_error *err)
     uint32_t signature = 0;
     hotfn_status status = hfn_msf_stream_open(&dbi, &pdb->msf, DBI_STREAM, err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     status = hfn_pdb_view(&dbi, 0, DBI_HEADER_BYTES, &header, err, "DBI header");
     if (status == HOTFN_OK) {
         memcpy(copy, header.data, sizeof copy); /* the next view may write it anew */
         header.data = copy;
         hfn_span_u32(header, 0, &signature);
-        if (signature != DBI_SIGNATURE)
+        if (signature != DBI_SIGNATURE) {
             status = hfn_pdb_lies(&dbi, 0, err, "the DBI stream has no known signature");
+        }
     }
     if (status == HOTFN_OK) {
         hfn_span_u32(header, 8, &pdb->age);
@@ -264,24 +281,29 @@ hotfn_status hfn_pdb_open(hfn_pdb *pdb, hfn_span file, const char *path, hfn_are
     memset(pdb, 0, sizeof *pdb);
     pdb->names_stream = HFN_MSF_NO_STREAM;
     status = hfn_msf_open(&pdb->msf, file, path, env, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     status = read_info(pdb, err);
-    if (status == HOTFN_OK && !has_bytes(&pdb->msf, DBI_STREAM))
+    if (status == HOTFN_OK && !has_bytes(&pdb->msf, DBI_STREAM)) {
         status = hfn_fail(err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
                           "it holds types only (a compiler's PDB, /Zi): give the linker's PDB");
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = read_dbi(pdb, names, err);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         hfn_pdb_close(pdb);
+    }
     return status;
 }
 
 void hfn_pdb_close(hfn_pdb *pdb)
 {
     hfn_pdb_addresses_close(&pdb->addresses);
-    if (pdb->modules)
+    if (pdb->modules) {
         hfn_free(pdb->msf.env, pdb->modules, pdb->module_capacity * sizeof *pdb->modules);
+    }
     hfn_msf_close(&pdb->msf);
     memset(pdb, 0, sizeof *pdb);
 }

@@ -77,8 +77,9 @@ static hotfn_status take_name(const symbol_reader *r, const record *rec, uint64_
 {
     const char *name = hfn_span_string(rec->body, offset);
 
-    if (!name)
+    if (!name) {
         return hfn_pdb_lies(rec->stream, rec->at, r->err, "a symbol's name does not end");
+    }
     *out = hfn_msf_is_kept(&r->pdb->msf, rec->body)
                ? name
                : hfn_arena_copy(&r->table->names, name, strlen(name));
@@ -94,9 +95,10 @@ static hotfn_status add(const symbol_reader *r, const located *l, uint64_t rva, 
     symbol.flags = l->flags;
     symbol.source = HOTFN_SOURCE_PDB;
     symbol.module = r->module;
-    if (r->table->count >= UINT32_MAX - 1)
+    if (r->table->count >= UINT32_MAX - 1) {
         return hfn_fail(r->err, HOTFN_E_LIMIT, r->pdb->msf.path, HOTFN_NO_OFFSET,
                         "more than 4 thousand million symbols");
+    }
     return hfn_symbol_table_add(r->table, &symbol) ? HOTFN_OK : no_memory(r);
 }
 
@@ -115,9 +117,10 @@ static hotfn_status add_pieces(const symbol_reader *r, const located *l, uint64_
                      is_entry ? l->kind : HOTFN_SYMBOL_FRAGMENT);
         at = piece.source + piece.bytes;
     }
-    if (r->pdb->addresses.steps_left == 0)
+    if (r->pdb->addresses.steps_left == 0) {
         return hfn_pdb_lies(&r->pdb->addresses.from_stream, 0, r->err,
                             "procedures lie upon each other all over the OMAP");
+    }
     return status;
 }
 
@@ -126,10 +129,12 @@ static hotfn_status add_located(const symbol_reader *r, const located *l)
     const hfn_pdb_addresses *a = &r->pdb->addresses;
     uint64_t source;
 
-    if (!hfn_pdb_source_rva(a, l->section, l->offset, &source))
+    if (!hfn_pdb_source_rva(a, l->section, l->offset, &source)) {
         return HOTFN_OK; /* an absolute symbol: a number, not a place */
-    if (a->from_source.size == 0)
+    }
+    if (a->from_source.size == 0) {
         return add(r, l, source, l->bytes, l->kind);
+    }
     return add_pieces(r, l, source);
 }
 
@@ -142,10 +147,12 @@ static hotfn_status read_procedure(symbol_reader *r, const record *rec)
                   .kind = HOTFN_SYMBOL_FUNCTION };
     hotfn_status status = take_name(r, rec, 35, &l.name);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
-    if (rec->kind == S_GPROC32 || rec->kind == S_GPROC32_ID)
+    }
+    if (rec->kind == S_GPROC32 || rec->kind == S_GPROC32_ID) {
         l.flags = HOTFN_SYMBOL_GLOBAL;
+    }
     return add_located(r, &l);
 }
 
@@ -183,13 +190,16 @@ static hotfn_status procedure_name(symbol_reader *r, hfn_msf_stream *stream, uin
 
     *out = NULL;
     if (hfn_msf_view(stream, at, 4, &head) != HOTFN_OK || !is_procedure(hfn_pdb_u16(head, 2)) ||
-        hfn_pdb_u16(head, 0) < 2)
+        hfn_pdb_u16(head, 0) < 2) {
         return HOTFN_OK;
+    }
     r->parent_bytes += hfn_pdb_u16(head, 0);
-    if (r->parent_bytes > MOST_PARENTS * r->pdb->msf.file.size)
+    if (r->parent_bytes > MOST_PARENTS * r->pdb->msf.file.size) {
         return hfn_pdb_lies(stream, at, r->err, "too much separated code of one procedure");
-    if (hfn_msf_view(stream, (uint64_t)at + 4, hfn_pdb_u16(head, 0) - 2u, &rec.body) != HOTFN_OK)
+    }
+    if (hfn_msf_view(stream, (uint64_t)at + 4, hfn_pdb_u16(head, 0) - 2u, &rec.body) != HOTFN_OK) {
         return HOTFN_OK;
+    }
     return take_name(r, &rec, 35, out);
 }
 
@@ -203,11 +213,13 @@ static hotfn_status read_separated(symbol_reader *r, const record *rec)
     uint32_t parent = hfn_pdb_u32(rec->body, 0);
     hotfn_status status;
 
-    if (rec->body.size < 28)
+    if (rec->body.size < 28) {
         return hfn_pdb_lies(rec->stream, rec->at, r->err, "a record is too short");
+    }
     status = procedure_name(r, rec->stream, parent, &l.name);
-    if (status != HOTFN_OK || l.name)
+    if (status != HOTFN_OK || l.name) {
         return status == HOTFN_OK ? add_located(r, &l) : status;
+    }
     return hfn_pdb_lies(rec->stream, rec->at, r->err, "separated code names no procedure");
 }
 
@@ -218,12 +230,14 @@ static hotfn_status read_trampoline(symbol_reader *r, const record *rec)
                              .offset = hfn_pdb_u32(rec->body, 4),
                              .module = r->module };
 
-    if (rec->body.size < 16)
+    if (rec->body.size < 16) {
         return hfn_pdb_lies(rec->stream, rec->at, r->err, "a record is too short");
+    }
     if (!hfn_pdb_image_rva(&r->pdb->addresses, hfn_pdb_u16(rec->body, 12), t.offset, &t.rva) ||
         !hfn_pdb_image_rva(&r->pdb->addresses, hfn_pdb_u16(rec->body, 14),
-                           hfn_pdb_u32(rec->body, 8), &t.target))
+                           hfn_pdb_u32(rec->body, 8), &t.target)) {
         return HOTFN_OK; /* taken out of the image */
+    }
     return hfn_pdb_trampolines_add(r->trampolines, &r->table->env, &t) ? HOTFN_OK : no_memory(r);
 }
 
@@ -235,8 +249,9 @@ static hotfn_status read_data(symbol_reader *r, const record *rec)
                   .kind = HOTFN_SYMBOL_DATA };
     hotfn_status status = r->want_data ? take_name(r, rec, 10, &l.name) : HOTFN_OK;
 
-    if (status != HOTFN_OK || !r->want_data)
+    if (status != HOTFN_OK || !r->want_data) {
         return status;
+    }
     l.flags = rec->kind == S_GDATA32 ? HOTFN_SYMBOL_GLOBAL : 0;
     return add_located(r, &l);
 }
@@ -250,12 +265,13 @@ static hotfn_status read_public(symbol_reader *r, const record *rec)
                   .flags = HOTFN_SYMBOL_GLOBAL };
     hotfn_status status;
 
-    if (hfn_pdb_u32(rec->body, 0) & PUBLIC_FUNCTION)
+    if (hfn_pdb_u32(rec->body, 0) & PUBLIC_FUNCTION) {
         l.kind = HOTFN_SYMBOL_FUNCTION;
-    else if (hfn_pdb_section_is_code(&r->pdb->addresses, l.section))
+    } else if (hfn_pdb_section_is_code(&r->pdb->addresses, l.section)) {
         l.kind = HOTFN_SYMBOL_LABEL;
-    else if (!r->want_data)
+    } else if (!r->want_data) {
         return HOTFN_OK;
+    }
     status = take_name(r, rec, 10, &l.name);
     return status == HOTFN_OK ? add_located(r, &l) : status;
 }
@@ -264,8 +280,9 @@ typedef hotfn_status (*record_fn)(symbol_reader *r, const record *rec);
 
 static hotfn_status read_of_module(symbol_reader *r, const record *rec)
 {
-    if (is_procedure(rec->kind))
+    if (is_procedure(rec->kind)) {
         return read_procedure(r, rec);
+    }
     switch (rec->kind) {
     case S_THUNK32: return read_thunk(r, rec);
     case S_TRAMPOLINE: return read_trampoline(r, rec);
@@ -288,15 +305,18 @@ static hotfn_status each_record(symbol_reader *r, hfn_msf_stream *stream, uint32
         hfn_span head;
 
         status = hfn_pdb_view(stream, at, 4, &head, r->err, "symbols");
-        if (status != HOTFN_OK)
+        if (status != HOTFN_OK) {
             return status;
+        }
         length = hfn_pdb_u16(head, 0);
         rec.kind = hfn_pdb_u16(head, 2);
-        if (length < 2 || length + 2u > end - at)
+        if (length < 2 || length + 2u > end - at) {
             return hfn_pdb_lies(stream, at, r->err, "a symbol record's length is wrong");
+        }
         status = hfn_pdb_view(stream, (uint64_t)at + 4, length - 2u, &rec.body, r->err, "symbols");
-        if (status == HOTFN_OK)
+        if (status == HOTFN_OK) {
             status = visit(r, &rec);
+        }
         at += length + 2u;
     }
     return status;
@@ -308,19 +328,23 @@ static hotfn_status read_module(symbol_reader *r, const hfn_pdb_module *module, 
     hfn_span head;
     hotfn_status status;
 
-    if (module->stream == HFN_MSF_NO_STREAM || module->symbol_bytes == 0)
+    if (module->stream == HFN_MSF_NO_STREAM || module->symbol_bytes == 0) {
         return HOTFN_OK;
+    }
     status = hfn_msf_stream_open(&stream, &r->pdb->msf, module->stream, r->err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     status = hfn_pdb_view(&stream, 0, 4, &head, r->err, "module's symbols");
-    if (status == HOTFN_OK && module->symbol_bytes > stream.size)
+    if (status == HOTFN_OK && module->symbol_bytes > stream.size) {
         status = hfn_pdb_lies(&stream, 0, r->err, "a module claims more symbols than it has");
-    if (status == HOTFN_OK && hfn_pdb_u32(head, 0) != SIGNATURE_C13)
+    }
+    if (status == HOTFN_OK && hfn_pdb_u32(head, 0) != SIGNATURE_C13) {
         hfn_log(&r->table->env, HOTFN_LOG_WARNING, "%s: symbols of %s passed over: version %u",
                 r->pdb->msf.path, module->name, hfn_pdb_u32(head, 0));
-    else if (status == HOTFN_OK)
+    } else if (status == HOTFN_OK) {
         status = each_record(r, &stream, 4, module->symbol_bytes, visit);
+    }
     hfn_msf_stream_close(&stream);
     return status;
 }
@@ -331,11 +355,13 @@ static hotfn_status read_modules(symbol_reader *r)
 
     for (uint32_t i = 0; status == HOTFN_OK && i < r->pdb->module_count; i++) {
         const hfn_pdb_module *module = &r->pdb->modules[i];
-        if (module->stream != HFN_MSF_NO_STREAM && hfn_msf_was_opened(&r->pdb->msf, module->stream))
+        if (module->stream != HFN_MSF_NO_STREAM &&
+            hfn_msf_was_opened(&r->pdb->msf, module->stream)) {
             return hfn_fail(r->err, HOTFN_E_FORMAT, r->pdb->msf.path,
                             hfn_msf_entry_offset(&r->pdb->msf, module->stream),
                             "module %u (%s) has stream %u, which is another's: the file is damaged",
                             i, module->name, module->stream);
+        }
         r->module = hfn_symbol_table_module(r->table, module->name);
         status = r->module ? read_module(r, module, read_of_module) : no_memory(r);
     }
@@ -352,12 +378,14 @@ static hotfn_status mark_live(symbol_reader *r, uint32_t number, uint64_t at, ui
     hfn_span table;
     hotfn_status status = hfn_msf_stream_open(&stream, &r->pdb->msf, number, r->err);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     status = hfn_pdb_view(&stream, at, GSI_HEADER_BYTES, &table, r->err, "index of symbols");
     if (status == HOTFN_OK &&
-        (hfn_pdb_u32(table, 0) != GSI_SIGNATURE || hfn_pdb_u32(table, 4) != GSI_VERSION))
+        (hfn_pdb_u32(table, 0) != GSI_SIGNATURE || hfn_pdb_u32(table, 4) != GSI_VERSION)) {
         status = hfn_pdb_lies(&stream, at, r->err, "the index of symbols has no known signature");
+    }
     if (status == HOTFN_OK) {
         bytes = hfn_pdb_u32(table, 8);
         at += GSI_HEADER_BYTES;
@@ -380,8 +408,9 @@ static hotfn_status mark_live(symbol_reader *r, uint32_t number, uint64_t at, ui
 
 static hotfn_status read_of_all(symbol_reader *r, const record *rec)
 {
-    if (rec->at % 4 != 0 || !(r->live[rec->at / 32] >> (rec->at / 4 & 7) & 1))
+    if (rec->at % 4 != 0 || !(r->live[rec->at / 32] >> (rec->at / 4 & 7) & 1)) {
         return HOTFN_OK;
+    }
     r->live_left--;
     switch (rec->kind) {
     case S_PUB32: return read_public(r, rec);
@@ -400,24 +429,31 @@ static hotfn_status read_common(symbol_reader *r)
     uint8_t *live;
     hotfn_status status;
 
-    if (pdb->record_stream == HFN_MSF_NO_STREAM)
+    if (pdb->record_stream == HFN_MSF_NO_STREAM) {
         return HOTFN_OK;
+    }
     status = hfn_msf_stream_open(&stream, &r->pdb->msf, pdb->record_stream, r->err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     live_bytes = stream.size / 32 + 1;
     live = hfn_alloc(&r->table->env, live_bytes);
     r->live = live;
-    if (!live)
+    if (!live) {
         status = no_memory(r);
-    if (status == HOTFN_OK && pdb->public_stream != HFN_MSF_NO_STREAM)
+    }
+    if (status == HOTFN_OK && pdb->public_stream != HFN_MSF_NO_STREAM) {
         status = mark_live(r, pdb->public_stream, PUBLICS_HEADER_BYTES, live, stream.size);
-    if (status == HOTFN_OK && r->want_data && pdb->global_stream != HFN_MSF_NO_STREAM)
+    }
+    if (status == HOTFN_OK && r->want_data && pdb->global_stream != HFN_MSF_NO_STREAM) {
         status = mark_live(r, pdb->global_stream, 0, live, stream.size);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = each_record(r, &stream, 0, stream.size, read_of_all);
-    if (status == HOTFN_OK && r->live_left)
+    }
+    if (status == HOTFN_OK && r->live_left) {
         status = hfn_pdb_lies(&stream, 0, r->err, "the index names places inside symbols");
+    }
     hfn_free(&r->table->env, live, live_bytes);
     hfn_msf_stream_close(&stream);
     return status;
@@ -432,11 +468,13 @@ hotfn_status hfn_pdb_read_symbols(hfn_pdb *pdb, hfn_symbol_table *table, bool wa
 
     r.trampolines = &trampolines;
     status = read_modules(&r);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = read_common(&r);
+    }
     if (status == HOTFN_OK &&
-        !hfn_pdb_trampolines_follow(&trampolines, table, (size_t)pdb->msf.file.size))
+        !hfn_pdb_trampolines_follow(&trampolines, table, (size_t)pdb->msf.file.size)) {
         status = no_memory(&r);
+    }
     hfn_pdb_trampolines_finish(&trampolines, &table->env);
     return status;
 }

@@ -18,8 +18,9 @@ bool hfn_pdb_trampolines_add(hfn_pdb_trampolines *list, const hotfn_env *env,
                              const hfn_pdb_trampoline *trampoline)
 {
     if (!hfn_grow(env, (void **)&list->items, &list->capacity, (size_t)list->count + 1,
-                  sizeof *list->items))
+                  sizeof *list->items)) {
         return false;
+    }
     list->items[list->count++] = *trampoline;
     return true;
 }
@@ -69,12 +70,14 @@ static const char *make_name(hfn_symbol_table *table, uint32_t offset, const cha
     size_t length = target ? strlen(target) : 0;
     char *name = hfn_arena_alloc(&table->names, PREFIX_BYTES + length);
 
-    if (!name)
+    if (!name) {
         return NULL;
-    if (target)
+    }
+    if (target) {
         snprintf(name, PREFIX_BYTES + length, "@ILT+%u(%s)", offset, target);
-    else
+    } else {
         snprintf(name, PREFIX_BYTES, "@ILT+%u", offset);
+    }
     return name;
 }
 
@@ -83,12 +86,14 @@ bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *tab
 {
     uint32_t count;
 
-    if (list->count == 0)
+    if (list->count == 0) {
         return true;
+    }
     if (!hfn_symbol_table_sort(table) ||
         !hfn_sort_array(&table->env, (void **)&list->items, list->capacity, list->count,
-                        sizeof *list->items, comes_before))
+                        sizeof *list->items, comes_before)) {
         return false;
+    }
     count = table->count;
     for (uint32_t i = 0; i < list->count; i++) {
         const hfn_pdb_trampoline *t = &list->items[i];
@@ -103,8 +108,9 @@ bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *tab
         symbol.name = make_name(table, t->offset, target);
         symbol.kind = HOTFN_SYMBOL_THUNK;
         symbol.source = HOTFN_SOURCE_PDB;
-        if (!symbol.name || !hfn_symbol_table_add(table, &symbol))
+        if (!symbol.name || !hfn_symbol_table_add(table, &symbol)) {
             return false;
+        }
     }
     return true;
 }

@@ -28,10 +28,12 @@ static bool find_table(const hfn_exports *e, hfn_span directory, uint64_t at, ui
 {
     uint32_t rva = 0;
 
-    if (bytes == 0)
+    if (bytes == 0) {
         return true;
-    if (!hfn_span_u32(directory, at, &rva))
+    }
+    if (!hfn_span_u32(directory, at, &rva)) {
         return false;
+    }
     *out = hfn_span_sub(hfn_image_span(e->image, rva), 0, bytes);
     return out->data != NULL;
 }
@@ -44,21 +46,25 @@ hotfn_status hfn_exports_open(hfn_exports *out, const hotfn_image *image, hotfn_
 
     memset(out, 0, sizeof *out);
     out->image = image;
-    if (directory.size == 0)
+    if (directory.size == 0) {
         return HOTFN_OK;
+    }
     if (!hfn_span_u32(directory, 16, &out->ordinal_base) ||
         !hfn_span_u32(directory, 20, &out->function_count) ||
-        !hfn_span_u32(directory, 24, &out->name_count) || !hfn_span_has(directory, 0, 40))
+        !hfn_span_u32(directory, 24, &out->name_count) || !hfn_span_has(directory, 0, 40)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, offset_of(image, directory),
                         "its export directory is cut short");
-    if (!find_table(out, directory, 28, (uint64_t)out->function_count * 4, &out->functions))
+    }
+    if (!find_table(out, directory, 28, (uint64_t)out->function_count * 4, &out->functions)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, offset_of(image, directory) + 20,
                         "its table of %u exports lies outside the file", out->function_count);
+    }
     if (out->name_count > NAMES_MAX ||
         !find_table(out, directory, 32, (uint64_t)out->name_count * 4, &out->names) ||
-        !find_table(out, directory, 36, (uint64_t)out->name_count * 2, &out->name_indices))
+        !find_table(out, directory, 36, (uint64_t)out->name_count * 2, &out->name_indices)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, offset_of(image, directory) + 24,
                         "its table of %u names of exports lies outside the file", out->name_count);
+    }
     return HOTFN_OK;
 }
 
@@ -76,8 +82,9 @@ bool hfn_exports_at(const hfn_exports *e, uint32_t index, hfn_export *out)
 {
     uint32_t rva = 0;
 
-    if (!hfn_span_u32(e->functions, (uint64_t)index * 4, &rva) || rva == 0)
+    if (!hfn_span_u32(e->functions, (uint64_t)index * 4, &rva) || rva == 0) {
         return false;
+    }
     *out = (hfn_export){ .index = index, .rva = rva };
     if (hfn_pe_directory_has(e->image, HFN_PE_EXPORTS, rva)) {
         out->rva = 0;
@@ -100,8 +107,9 @@ bool hfn_exports_named(const hfn_exports *e, uint32_t n, hfn_export *out)
     uint16_t index;
 
     if (!name || !hfn_span_u16(e->name_indices, (uint64_t)n * 2, &index) ||
-        !hfn_exports_at(e, index, out))
+        !hfn_exports_at(e, index, out)) {
         return false;
+    }
     out->name = name;
     return true;
 }
@@ -119,12 +127,14 @@ bool hfn_exports_find(const hfn_exports *e, const char *name, hfn_export *out)
         uint32_t middle = low + (high - low) / 2;
         const char *there = name_at(e, middle);
         int order = there ? strcmp(there, name) : -1;
-        if (order == 0)
+        if (order == 0) {
             return hfn_exports_named(e, middle, out);
-        if (order < 0)
+        }
+        if (order < 0) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return false;
 }
@@ -147,8 +157,9 @@ static bool add(const reader *r, const hfn_export *e, const char *name)
                           .flags = HOTFN_SYMBOL_GLOBAL | HOTFN_SYMBOL_EXPORTED };
 
     if (e->forward || (!is_code && !r->want_data) ||
-        hfn_image_section_of(r->exports->image, e->rva) == UINT32_MAX)
+        hfn_image_section_of(r->exports->image, e->rva) == UINT32_MAX) {
         return true;
+    }
     return hfn_symbol_table_add(r->table, &symbol);
 }
 
@@ -157,11 +168,13 @@ static bool add_named(const reader *r)
     hfn_export e;
 
     for (uint32_t n = 0; n < r->exports->name_count; n++) {
-        if (!hfn_exports_named(r->exports, n, &e))
+        if (!hfn_exports_named(r->exports, n, &e)) {
             continue;
+        }
         r->named[e.index / 8] |= (uint8_t)(1u << e.index % 8);
-        if (!add(r, &e, e.name))
+        if (!add(r, &e, e.name)) {
             return false;
+        }
     }
     return true;
 }
@@ -173,12 +186,14 @@ static bool add_nameless(const reader *r)
     char name[16];
 
     for (uint32_t i = 0; i < r->exports->function_count; i++) {
-        if ((r->named[i / 8] >> i % 8 & 1) || !hfn_exports_at(r->exports, i, &e) || e.forward)
+        if ((r->named[i / 8] >> i % 8 & 1) || !hfn_exports_at(r->exports, i, &e) || e.forward) {
             continue;
+        }
         int length = snprintf(name, sizeof name, "#%u", r->exports->ordinal_base + i);
         const char *copy = hfn_arena_copy(&r->table->names, name, (size_t)length);
-        if (!copy || !add(r, &e, copy))
+        if (!copy || !add(r, &e, copy)) {
             return false;
+        }
     }
     return true;
 }
@@ -190,8 +205,9 @@ hotfn_status hfn_exports_read(hfn_symbol_table *table, const hotfn_image *image,
     reader r = { .table = table, .exports = &exports, .want_data = want_data };
     hotfn_status status = hfn_exports_open(&exports, image, err);
 
-    if (status != HOTFN_OK || exports.function_count == 0)
+    if (status != HOTFN_OK || exports.function_count == 0) {
         return status;
+    }
     r.named = hfn_alloc(&table->env, exports.function_count / 8 + 1);
     bool good = r.named && add_named(&r) && add_nameless(&r);
     hfn_free(&table->env, r.named, exports.function_count / 8 + 1);

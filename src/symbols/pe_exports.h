@@ -9,9 +9,9 @@
 /* The directory's tables as spans; all empty if the image exports nothing. */
 typedef struct hfn_exports {
     const hotfn_image *image;
-    hfn_span functions;     /* an RVA each; the index is the ordinal minus ordinal_base */
-    hfn_span names;         /* an RVA each, sorted by name                              */
-    hfn_span name_indices;  /* which function each name is of                           */
+    hfn_span functions;    /* an RVA each; the index is the ordinal minus ordinal_base */
+    hfn_span names;        /* an RVA each, sorted by name                              */
+    hfn_span name_indices; /* which function each name is of                           */
     uint32_t function_count, name_count, ordinal_base;
 } hfn_exports;
 

@@ -10,8 +10,9 @@ hotfn_symbols *hfn_symbols_new(const char *path, const hotfn_env *env)
     hotfn_env filled = hfn_env_fill(env);
     hotfn_symbols *symbols = hfn_alloc(&filled, sizeof *symbols);
 
-    if (!symbols)
+    if (!symbols) {
         return NULL;
+    }
     hfn_symbol_table_init(&symbols->table, &filled);
     symbols->info.size = (uint32_t)sizeof symbols->info;
     symbols->info.path = hfn_arena_copy(&symbols->table.names, path, strlen(path));
@@ -26,9 +27,10 @@ hotfn_status hfn_symbols_take_options(hotfn_symbols_options *out, const hotfn_sy
                                       uint32_t known_flags, hotfn_error *err)
 {
     if (!hfn_take_options(out, (uint32_t)sizeof *out, in) || (out->flags & ~known_flags) ||
-        out->reserved)
+        out->reserved) {
         return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
                         "hotfn_symbols_options carries a setting that this version does not know");
+    }
     return HOTFN_OK;
 }
 
@@ -42,16 +44,18 @@ void hfn_symbols_describe(hotfn_symbols *symbols, const hotfn_image *image)
     symbols->info.id_kind = info.id_kind;
     symbols->info.id_bytes = info.id_bytes;
     memcpy(symbols->info.id, info.id, sizeof symbols->info.id);
-    if (symbols->table.count) /* the first source that gave any is the best */
+    if (symbols->table.count) { /* the first source that gave any is the best */
         symbols->info.source = symbols->table.items[0].source;
+    }
 }
 
 hotfn_status hfn_symbols_finish_load(hotfn_symbols **out, hotfn_symbols *symbols,
                                      hotfn_status status, hotfn_error *err)
 {
-    if (status == HOTFN_OK && !hfn_symbol_table_sort(&symbols->table))
+    if (status == HOTFN_OK && !hfn_symbol_table_sort(&symbols->table)) {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, symbols->info.path, HOTFN_NO_OFFSET,
                           "no memory to sort its symbols");
+    }
     if (status != HOTFN_OK) {
         hotfn_symbols_destroy(symbols);
         return status;
@@ -64,11 +68,13 @@ void hotfn_symbols_destroy(hotfn_symbols *symbols)
 {
     hotfn_env env;
 
-    if (!symbols)
+    if (!symbols) {
         return;
+    }
     env = symbols->table.env;
-    if (symbols->lines.destroy)
+    if (symbols->lines.destroy) {
         symbols->lines.destroy(symbols->lines.state);
+    }
     hfn_symbol_table_finish(&symbols->table);
     hotfn_image_close(symbols->separate);
     hotfn_image_close(symbols->debugdata);
@@ -78,7 +84,7 @@ void hotfn_symbols_destroy(hotfn_symbols *symbols)
     hfn_free(&env, symbols, sizeof *symbols);
 }
 
-uint32_t hotfn_symbols_count(const hotfn_symbols *symbols)
+uint32_t hotfn_symbols_get_count(const hotfn_symbols *symbols)
 {
     return symbols ? symbols->table.count : 0;
 }
@@ -95,14 +101,16 @@ const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols)
 
 hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hotfn_symbol *out)
 {
-    if (!symbols)
+    if (!symbols) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_symbol filled = HOTFN_SYMBOL_INIT;
     const hfn_symbol *s;
 
-    if (index >= symbols->table.count)
+    if (index >= symbols->table.count) {
         return HOTFN_E_NOT_FOUND;
+    }
     s = &symbols->table.items[index];
     filled.kind = s->kind;
     filled.source = s->source;
@@ -116,8 +124,9 @@ hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hot
 
 hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_info *out)
 {
-    if (!symbols)
+    if (!symbols) {
         return HOTFN_E_OPTION;
+    }
     return hfn_give(out, &symbols->info, (uint32_t)sizeof symbols->info) ? HOTFN_OK
                                                                          : HOTFN_E_OPTION;
 }
@@ -126,10 +135,12 @@ hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_
  * names none. */
 static hotfn_status prepare_asking(hotfn_symbols *symbols, bool has_reader)
 {
-    if (!has_reader || symbols->info.format)
+    if (!has_reader || symbols->info.format) {
         return HOTFN_E_NOT_FOUND;
-    if (!symbols->line_text)
+    }
+    if (!symbols->line_text) {
         symbols->line_text = hfn_alloc(&symbols->table.env, sizeof *symbols->line_text);
+    }
     return symbols->line_text ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
 
@@ -139,11 +150,13 @@ static hotfn_status ask_line(hotfn_symbols *symbols, uint64_t rva, hotfn_source_
     const hotfn_symbols_info *info = &symbols->info;
     hotfn_status status = prepare_asking(symbols, env->line_fn != NULL);
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     if (!env->line_fn(env->line_user, info->path, info->id, info->id_bytes, rva,
-                      symbols->line_text->file, sizeof symbols->line_text->file, &out->line))
+                      symbols->line_text->file, sizeof symbols->line_text->file, &out->line)) {
         return HOTFN_E_NOT_FOUND;
+    }
     out->file = symbols->line_text->file;
     out->rva = rva;
     out->byte_count = 1;
@@ -158,12 +171,14 @@ static hotfn_status ask_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t dep
     hotfn_status status = prepare_asking(symbols, env->frame_fn != NULL);
     hfn_line_text *text = symbols->line_text;
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     if (!env->frame_fn(env->frame_user, info->path, info->id, info->id_bytes, rva, depth,
                        text->function, sizeof text->function, text->file, sizeof text->file,
-                       &out->line))
+                       &out->line)) {
         return HOTFN_E_NOT_FOUND;
+    }
     out->function = text->function;
     out->file = text->file;
     return HOTFN_OK;
@@ -171,26 +186,30 @@ static hotfn_status ask_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t dep
 
 hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva, hotfn_source_line *out)
 {
-    if (!symbols)
+    if (!symbols) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_source_line filled = HOTFN_SOURCE_LINE_INIT;
     hotfn_status status;
 
-    if (symbols->lines.find)
+    if (symbols->lines.find) {
         status = symbols->lines.find(symbols->lines.state, rva, &filled);
-    else
+    } else {
         status = ask_line(symbols, rva, &filled);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         return status;
+    }
     return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t depth,
                                       hotfn_source_frame *out)
 {
-    if (!symbols)
+    if (!symbols) {
         return HOTFN_E_OPTION;
+    }
 
     hotfn_source_frame filled = HOTFN_SOURCE_FRAME_INIT;
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
@@ -202,7 +221,8 @@ hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint
         filled.function = "";
         filled.file = line.file;
     }
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
 }

@@ -13,7 +13,7 @@ typedef struct hfn_symbol {
     uint32_t module;             /* 0 unknown, else of hfn_symbol_table_module */
 } hfn_symbol;
 
-/* hotfn_symbols_count of them, by rva, then GLOBAL first, then name. */
+/* hotfn_symbols_get_count of them, by rva, then GLOBAL first, then name. */
 const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols);
 
 /* Were there some that are packed, and could not be unpacked? */

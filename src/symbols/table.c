@@ -27,8 +27,9 @@ uint32_t hfn_symbol_table_module(hfn_symbol_table *table, const char *name)
 {
     if (table->module_count == UINT32_MAX - 1 ||
         !hfn_grow(&table->env, (void **)&table->modules, &table->module_capacity,
-                  (size_t)table->module_count + 1, sizeof *table->modules))
+                  (size_t)table->module_count + 1, sizeof *table->modules)) {
         return 0;
+    }
     table->modules[table->module_count++] = name;
     return table->module_count;
 }
@@ -42,12 +43,14 @@ bool hfn_symbol_table_add(hfn_symbol_table *table, const hfn_symbol *symbol)
 {
     if (table->count == UINT32_MAX - 1 ||
         !hfn_grow(&table->env, (void **)&table->items, &table->capacity, (size_t)table->count + 1,
-                  sizeof *table->items))
+                  sizeof *table->items)) {
         return false;
+    }
     table->items[table->count++] = *symbol;
     table->sorted = false;
-    if (symbol->kind == HOTFN_SYMBOL_FUNCTION || symbol->kind == HOTFN_SYMBOL_IFUNC)
+    if (symbol->kind == HOTFN_SYMBOL_FUNCTION || symbol->kind == HOTFN_SYMBOL_IFUNC) {
         table->function_count++;
+    }
     return true;
 }
 
@@ -56,8 +59,9 @@ static bool comes_before(const void *left, const void *right)
     const hfn_symbol *a = left, *b = right;
     int by_name;
 
-    if (a->rva != b->rva)
+    if (a->rva != b->rva) {
         return a->rva < b->rva;
+    }
     by_name = a->name == b->name ? 0 : strcmp(a->name, b->name);
     return by_name ? by_name < 0 : a->source < b->source;
 }
@@ -72,10 +76,12 @@ static void unite(hfn_symbol *kept, const hfn_symbol *again)
         kept->flags &= (uint8_t)~HOTFN_SYMBOL_SIZE_GUESSED;
         kept->flags |= again->flags & HOTFN_SYMBOL_SIZE_GUESSED;
     }
-    if (kept->kind == HOTFN_SYMBOL_LABEL)
+    if (kept->kind == HOTFN_SYMBOL_LABEL) {
         kept->kind = again->kind;
-    if (!kept->module)
+    }
+    if (!kept->module) {
         kept->module = again->module;
+    }
 }
 
 static void drop_doubles(hfn_symbol_table *table)
@@ -85,10 +91,11 @@ static void drop_doubles(hfn_symbol_table *table)
     for (uint32_t i = 1; i < table->count; i++) {
         hfn_symbol *last = &table->items[kept];
         const hfn_symbol *next = &table->items[i];
-        if (last->rva == next->rva && strcmp(last->name, next->name) == 0)
+        if (last->rva == next->rva && strcmp(last->name, next->name) == 0) {
             unite(last, next);
-        else
+        } else {
             table->items[++kept] = *next;
+        }
     }
     table->count = table->count ? kept + 1 : 0;
 }
@@ -99,10 +106,11 @@ static void globals_first(hfn_symbol *items, uint32_t count, hfn_symbol *room)
     for (uint32_t from = 0, to; from < count; from = to) {
         uint32_t globals = from, locals = 0;
         for (to = from; to < count && items[to].rva == items[from].rva; to++) {
-            if (items[to].flags & HOTFN_SYMBOL_GLOBAL)
+            if (items[to].flags & HOTFN_SYMBOL_GLOBAL) {
                 items[globals++] = items[to];
-            else
+            } else {
                 room[locals++] = items[to];
+            }
         }
         memcpy(items + globals, room, locals * sizeof *room);
     }
@@ -113,11 +121,13 @@ bool hfn_symbol_table_sort(hfn_symbol_table *table)
     size_t room_bytes = table->capacity * sizeof *table->items;
     hfn_symbol *room, *sorted;
 
-    if (table->count == 0 || table->sorted)
+    if (table->count == 0 || table->sorted) {
         return true;
+    }
     room = hfn_resize(&table->env, NULL, 0, room_bytes); /* not zeroed: all of it is written */
-    if (!room)
+    if (!room) {
         return false;
+    }
     sorted = hfn_sort(table->items, room, table->count, sizeof *room, comes_before);
     if (sorted == room) {
         room = table->items;

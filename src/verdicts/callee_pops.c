@@ -21,13 +21,15 @@ static uint8_t read_returns(const hfn_judging *j, const hfn_subject *s)
         const uint8_t *bytes = s->region->bytes + (at - s->region->rva);
         hfn_stack_state state;
         hfn_instruction in;
-        if (!j->arch->decode(bytes, s->end - at, at, j->info.link_base, &in))
+        if (!j->arch->decode(bytes, s->end - at, at, j->info.link_base, &in)) {
             return CANNOT_BE_TOLD;
+        }
         if (in.flow == HFN_FLOW_RETURN) {
             j->arch->stack_begin(&state);
             if (j->arch->stack_step(bytes, s->end - at, at, &state) != HFN_STACK_FINE ||
-                (words != 0 && words != 1 + state.pops / 4))
+                (words != 0 && words != 1 + state.pops / 4)) {
                 return CANNOT_BE_TOLD;
+            }
             words = (uint8_t)(1 + state.pops / 4);
         }
         at += in.length;
@@ -41,8 +43,9 @@ static uint8_t pops_of(const hfn_judging *j, uint64_t target)
     uint8_t known;
 
     if (index == j->count || j->subjects[index].rva != target ||
-        j->subjects[index].kind == HOTFN_FUNCTION_PLT)
+        j->subjects[index].kind == HOTFN_FUNCTION_PLT) {
         return CANNOT_BE_TOLD;
+    }
     known = __atomic_load_n(&j->pops[index], __ATOMIC_RELAXED); /* all threads find the same */
     if (known == 0) {
         known = read_returns(j, &j->subjects[index]);
@@ -57,25 +60,30 @@ void hfn_pops_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_stack_sta
     uint8_t stack = j->arch->stack_register, known = pops_of(j, target);
     const hfn_slot *slot = known == CANNOT_BE_TOLD ? hfn_prove_slot(p, target) : NULL;
 
-    if (slot && slot->pops_nothing)
+    if (slot && slot->pops_nothing) {
         known = 1;
-    else if (slot && slot->own != UINT64_MAX)
+    } else if (slot && slot->own != UINT64_MAX) {
         known = pops_of(j, slot->own);
-    if (known == CANNOT_BE_TOLD)
+    }
+    if (known == CANNOT_BE_TOLD) {
         return;
+    }
     state->called = called;
-    if (state->at[stack] != HFN_STACK_BELOW)
+    if (state->at[stack] != HFN_STACK_BELOW) {
         state->at[stack] += 4 * (known - 1);
+    }
 }
 
 void hfn_pops_note(hfn_prover *p, uint8_t called_before, hfn_stack_state *state, bool returns)
 {
     hfn_leader *l;
 
-    if (p->reach < state->reach)
+    if (p->reach < state->reach) {
         p->reach = state->reach;
-    if (!called_before && !state->called && !state->unsettled)
+    }
+    if (!called_before && !state->called && !state->unsettled) {
         return;
+    }
     l = hfn_prove_leader(p, p->block);
     l->resets |= called_before > 0 && state->called == 0;
     l->returns |= returns && state->called > 0;
@@ -87,8 +95,9 @@ void hfn_pops_lead(hfn_prover *p, uint64_t to, const hfn_stack_state *state)
 {
     const hfn_way way = { p->block, to };
 
-    if (!state->called || p->block == UINT64_MAX)
+    if (!state->called || p->block == UINT64_MAX) {
         return;
+    }
     if (!hfn_grow(&p->judging->env, (void **)&p->ways, &p->way_capacity, p->way_count + 1,
                   sizeof way)) {
         p->no_memory = true;
@@ -106,14 +115,16 @@ bool hfn_pops_are_settled(hfn_prover *p)
         for (size_t i = p->way_count; i-- > 0;) {
             const hfn_leader *to = hfn_prove_leader(p, p->ways[i].to);
             hfn_leader *from = hfn_prove_leader(p, p->ways[i].from);
-            if (to->returns && !to->resets && !from->returns && !from->resets)
+            if (to->returns && !to->resets && !from->returns && !from->resets) {
                 any = from->returns = true;
+            }
         }
     }
     for (uint32_t i = 0; i < p->capacity; i++) {
         const hfn_leader *l = &p->leaders[i];
-        if (l->rva != UINT64_MAX && l->unsettled && (!l->returns || l->resets))
+        if (l->rva != UINT64_MAX && l->unsettled && (!l->returns || l->resets)) {
             return false;
+        }
     }
     return true;
 }

@@ -26,12 +26,14 @@ static bool read_region(const hotfn_image *image, uint32_t index, hfn_region *ou
     uint32_t wanted = HOTFN_SECTION_EXECUTE | HOTFN_SECTION_LOADED;
 
     if (hotfn_image_get_section(image, index, &section) != HOTFN_OK ||
-        (section.flags & wanted) != wanted || (section.flags & HOTFN_SECTION_NO_BYTES))
+        (section.flags & wanted) != wanted || (section.flags & HOTFN_SECTION_NO_BYTES)) {
         return false;
+    }
     hfn_span bytes = hfn_image_span(image, section.rva);
     uint64_t size = bytes.size < section.byte_count ? bytes.size : section.byte_count;
-    if (size == 0 || section.rva + size < section.rva)
+    if (size == 0 || section.rva + size < section.rva) {
         return false;
+    }
     *out = (hfn_region){ .rva = section.rva, .end = section.rva + size, .bytes = bytes.data };
     out->tail_end = out->end + hfn_image_tail_bytes(image, out->end);
     return true;
@@ -51,10 +53,12 @@ static uint32_t drop_overlaps(hfn_region *regions, uint32_t count, uint64_t file
             r.bytes += overlap;
         }
         uint64_t size = r.end - r.rva < left ? r.end - r.rva : left;
-        if (size == 0)
+        if (size == 0) {
             continue;
-        if (size < r.end - r.rva)
+        }
+        if (size < r.end - r.rva) {
             r.tail_end = r.end = r.rva + size;
+        }
         left -= size;
         end = r.end;
         regions[kept++] = r;
@@ -67,8 +71,9 @@ static bool make_marks(hfn_code *code, const hotfn_env *env)
     for (uint32_t i = 0; i < code->count; i++) {
         hfn_region *region = &code->regions[i];
         region->marks = hfn_alloc(env, mark_bytes(region));
-        if (!region->marks)
+        if (!region->marks) {
             return false;
+        }
     }
     return true;
 }
@@ -79,19 +84,23 @@ bool hfn_code_init(hfn_code *code, const hotfn_image *image, const hotfn_env *en
     hfn_region region;
     size_t capacity = 0;
 
-    for (uint32_t i = 0; i < hotfn_image_section_count(image); i++) {
-        if (!read_region(image, i, &region))
+    for (uint32_t i = 0; i < hotfn_image_get_section_count(image); i++) {
+        if (!read_region(image, i, &region)) {
             continue;
-        if (!hfn_grow(env, (void **)&made.regions, &capacity, made.count + 1u, sizeof region))
+        }
+        if (!hfn_grow(env, (void **)&made.regions, &capacity, made.count + 1u, sizeof region)) {
             goto fail;
+        }
         made.regions[made.count++] = region;
     }
-    if (made.count > 0)
+    if (made.count > 0) {
         qsort(made.regions, made.count, sizeof region, compare_regions);
+    }
     made.count = drop_overlaps(made.regions, made.count, hfn_image_file(image).size);
     made.capacity = capacity;
-    if (!make_marks(&made, env))
+    if (!make_marks(&made, env)) {
         goto fail;
+    }
     *code = made;
     return true;
 fail:
@@ -103,11 +112,13 @@ fail:
 void hfn_code_finish(hfn_code *code, const hotfn_env *env)
 {
     for (uint32_t i = 0; i < code->count; i++) {
-        if (code->regions[i].marks)
+        if (code->regions[i].marks) {
             hfn_free(env, code->regions[i].marks, mark_bytes(&code->regions[i]));
+        }
     }
-    if (code->regions)
+    if (code->regions) {
         hfn_free(env, code->regions, code->capacity * sizeof *code->regions);
+    }
     *code = (hfn_code){ 0 };
 }
 
@@ -124,8 +135,9 @@ void hfn_code_mark(const hfn_code *code, uint64_t rva, uint32_t marks)
 {
     const hfn_region *region = hfn_code_region(code, rva);
 
-    if (region)
+    if (region) {
         hfn_region_mark(region, rva, marks);
+    }
 }
 
 uint32_t hfn_code_marks(const hfn_code *code, uint64_t rva)

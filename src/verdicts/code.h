@@ -16,8 +16,8 @@
 /* One executable section.  They are sorted and do not overlap. */
 typedef struct hfn_region {
     uint64_t rva, end, tail_end; /* end to tail_end: no code, the rest of the last page */
-    const uint8_t *bytes; /* tail_end - rva of them             */
-    uint8_t *marks;       /* four bits a byte, low nibble first */
+    const uint8_t *bytes;        /* tail_end - rva of them             */
+    uint8_t *marks;              /* four bits a byte, low nibble first */
 } hfn_region;
 
 typedef struct hfn_code {
@@ -47,8 +47,9 @@ static inline void hfn_region_mark(const hfn_region *region, uint64_t rva, uint3
     uint8_t *byte = &region->marks[offset / 2];
     uint8_t bits = (uint8_t)(marks << (offset & 1) * 4);
 
-    if ((__atomic_load_n(byte, __ATOMIC_RELAXED) & bits) != bits)
+    if ((__atomic_load_n(byte, __ATOMIC_RELAXED) & bits) != bits) {
         __atomic_fetch_or(byte, bits, __ATOMIC_RELAXED);
+    }
 }
 
 static inline uint32_t hfn_region_marks(const hfn_region *region, uint64_t rva)

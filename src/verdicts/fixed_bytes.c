@@ -20,9 +20,10 @@ static void add(hfn_judging *j, uint64_t rva, uint64_t end, uint32_t reason)
     const hfn_fixed fixed = { .rva = rva, .end = end, .reason = reason };
     const hfn_region *region = hfn_code_region(&j->code, rva);
 
-    if (region && end > rva)
+    if (region && end > rva) {
         hfn_judging_append(j, (void **)&j->fixed, &j->fixed_count, &j->fixed_capacity, &fixed,
                            sizeof fixed);
+    }
 }
 
 static void take_relocated(void *user, uint64_t rva, uint32_t byte_count)
@@ -62,13 +63,15 @@ static void sort(hfn_judging *j)
     uint64_t end = 0;
     size_t kept = 0;
 
-    if (j->fixed_count > 0)
+    if (j->fixed_count > 0) {
         qsort(j->fixed, j->fixed_count, sizeof *j->fixed, compare);
+    }
     for (size_t i = 0; i < j->fixed_count; i++) {
         hfn_fixed f = j->fixed[i];
         f.rva = f.rva > end ? f.rva : end;
-        if (f.rva >= f.end)
+        if (f.rva >= f.end) {
             continue;
+        }
         end = f.end;
         j->fixed[kept++] = f;
     }
@@ -79,8 +82,9 @@ void hfn_fixed_prepare(hfn_judging *j)
 {
     const hfn_handler_visitor visitor = { take_called, take_jumped, take_guarded, j };
 
-    if (!hfn_image_is_pe(j->image))
+    if (!hfn_image_is_pe(j->image)) {
         return;
+    }
     hfn_pe_each_relocated(j->image, take_relocated, j);
     hfn_each_handler(j->image, &visitor);
 }
@@ -100,8 +104,9 @@ uint32_t hfn_fixed_reason(const hfn_judging *j, uint64_t from, uint64_t to, uint
     size_t low =
         hfn_count_up_to(j->fixed, j->fixed_count, sizeof *j->fixed, offsetof(hfn_fixed, end), from);
 
-    if (low == j->fixed_count || j->fixed[low].rva >= to)
+    if (low == j->fixed_count || j->fixed[low].rva >= to) {
         return HOTFN_REASON_NONE;
+    }
     *at = j->fixed[low].rva > from ? j->fixed[low].rva : from;
     return j->fixed[low].reason;
 }

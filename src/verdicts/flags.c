@@ -15,11 +15,13 @@ bool hfn_flags_live(const hfn_judging *j, uint64_t rva, bool at_return)
 {
     for (int hop = 0; hop < HOPS_MAX; hop++) {
         const hfn_region *region = hfn_code_region(&j->code, rva);
-        if (!region)
+        if (!region) {
             return true;
+        }
         if (!j->arch->flags_live(region->bytes, region->end - region->rva, region->rva, rva,
-                                 at_return, &rva))
+                                 at_return, &rva)) {
             return false;
+        }
     }
     return true;
 }
@@ -32,8 +34,9 @@ static void add_hand(hfn_judging *j, uint64_t target)
 
 void hfn_flags_note_call(hfn_judging *j, uint64_t target, uint64_t behind)
 {
-    if (j->arch->stubs_change_flags && hfn_flags_live(j, behind, false))
+    if (j->arch->stubs_change_flags && hfn_flags_live(j, behind, false)) {
         add_hand(j, target);
+    }
 }
 
 /* Its last calls, as far as flags are concerned, and where it jumps on to. */
@@ -44,13 +47,15 @@ static void read_subject(hfn_judging *j, const hfn_subject *s)
     for (uint64_t at = s->rva, next; at < s->end; at = next) {
         next = hfn_judging_skip(j, at);
         if (!j->arch->decode(s->region->bytes + (at - s->region->rva), s->region->end - at, at, 0,
-                             &in))
+                             &in)) {
             continue;
+        }
         next = at + in.length;
         bool leaves = (in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_JUMP_IF) &&
                       (in.target < s->rva || in.target >= s->end);
-        if (leaves || (in.flow == HFN_FLOW_CALL && hfn_flags_live(j, next, true)))
+        if (leaves || (in.flow == HFN_FLOW_CALL && hfn_flags_live(j, next, true))) {
             add_hand(j, in.target);
+        }
     }
 }
 
@@ -60,13 +65,15 @@ void hfn_flags_settle(hfn_judging *j)
         uint64_t target = j->flag_hands[i];
         uint32_t index = hfn_judging_lower(j, target);
         if (index == j->count || j->subjects[index].rva != target) {
-            if (index == 0)
+            if (index == 0) {
                 continue;
+            }
             index--; /* behind its landing pad, or in its middle */
         }
         hfn_subject *s = &j->subjects[index];
-        if (!s->region || target >= s->end || (s->notes & HFN_NOTE_HANDS_FLAGS))
+        if (!s->region || target >= s->end || (s->notes & HFN_NOTE_HANDS_FLAGS)) {
             continue;
+        }
         s->notes |= HFN_NOTE_HANDS_FLAGS;
         read_subject(j, s);
     }

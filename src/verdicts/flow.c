@@ -44,17 +44,19 @@ typedef struct stretch {
 
 static void mark(const stretch *s, uint64_t target, uint32_t marks)
 {
-    if (hfn_region_has(s->region, target))
+    if (hfn_region_has(s->region, target)) {
         hfn_region_mark(s->region, target, marks);
-    else
+    } else {
         hfn_code_mark(&s->judging->code, target, marks);
+    }
 }
 
 static void note_jump(const stretch *s, uint64_t target, uint64_t landing_pad_end)
 {
     mark(s, target, s->jump_marks);
-    if (s->subject != HFN_NO_SUBJECT && (target == s->from || target == landing_pad_end))
+    if (s->subject != HFN_NO_SUBJECT && (target == s->from || target == landing_pad_end)) {
         s->judging->subjects[s->subject].notes |= HFN_NOTE_LOOPS;
+    }
 }
 
 /* Remember a branch that leaves the function, or comes back to its entry. */
@@ -67,16 +69,18 @@ static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
     if (s->subject == HFN_NO_SUBJECT || in->relative_bytes != 4 || field + 4 > UINT32_MAX ||
         in->target > UINT32_MAX || (in->target > s->from && in->target < s->to) ||
         !j->arch->field_is_target ||
-        !j->arch->field_is_target(s->region->bytes + (at - s->region->rva), in))
+        !j->arch->field_is_target(s->region->bytes + (at - s->region->rva), in)) {
         return;
+    }
     if (item->branch_count == item->branch_capacity) {
         pthread_mutex_lock(&j->lock);
         bool fits = hfn_grow(&j->env, (void **)&item->branches, &item->branch_capacity,
                              item->branch_count + 1, sizeof *item->branches);
         j->no_memory |= !fits;
         pthread_mutex_unlock(&j->lock);
-        if (!fits)
+        if (!fits) {
             return;
+        }
     }
     item->branches[item->branch_count++] = (hfn_branch){ (uint32_t)field, (uint32_t)in->target };
 }
@@ -89,10 +93,11 @@ static void note_read(const stretch *s, uint64_t at, const hfn_instruction *in)
     hfn_references_add(&j->references, in->target);
     /* Most data lies behind all code. */
     if (in->target < j->code.regions[j->code.count - 1].end && !in->is_padding &&
-        hfn_code_region(&j->code, in->target))
+        hfn_code_region(&j->code, in->target)) {
         hfn_fixed_add_read(
             j, in->target,
             j->arch->touched_bytes(s->region->bytes + (at - s->region->rva), in->length));
+    }
 }
 
 static void note_instruction(stretch *s, uint64_t at, const hfn_instruction *in,
@@ -114,8 +119,9 @@ static void note_instruction(stretch *s, uint64_t at, const hfn_instruction *in,
     case HFN_FLOW_JUMP_INDIRECT: s->dispatches |= in->through_table; break;
     default: break;
     }
-    if (in->reads_memory_relative)
+    if (in->reads_memory_relative) {
         note_read(s, at, in);
+    }
     if (hfn_judging_takes(s->judging, in, &taken)) {
         hfn_references_add(&s->judging->references, taken);
         mark(s, taken, HFN_MARK_TAKEN);
@@ -138,16 +144,19 @@ static void read_stretch(stretch *s)
             is_clean = false;
             continue;
         }
-        if (j->arch->complete)
+        if (j->arch->complete) {
             j->arch->complete(bytes, &pages, &in);
-        if (in.is_landing_pad && at == s->from)
+        }
+        if (in.is_landing_pad && at == s->from) {
             landing_pad_end = at + in.length;
-        else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address)
+        } else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address) {
             note_instruction(s, at, &in, landing_pad_end);
+        }
         at += in.length;
     }
-    if (!is_clean || at != s->to) /* data among code: what looks like a branch may be none */
+    if (!is_clean || at != s->to) { /* data among code: what looks like a branch may be none */
         s->item->branch_count = s->branches_before;
+    }
 }
 
 static void scan_stretch(hfn_judging *j, work_item *item, uint64_t from, uint64_t to,
@@ -185,8 +194,9 @@ static void scan_item(void *user, uint32_t index)
         uint32_t subject = at_entry ? i++ : HFN_NO_SUBJECT;
         uint64_t stop =
             i < j->count && j->subjects[i].rva < item->to ? j->subjects[i].rva : item->to;
-        if (at_entry && j->subjects[subject].end < stop)
+        if (at_entry && j->subjects[subject].end < stop) {
             stop = j->subjects[subject].end;
+        }
         scan_stretch(j, item, at, stop, subject);
         at = stop;
     }
@@ -208,10 +218,12 @@ static bool cut_region(scan *s, const hfn_region *region)
     uint32_t i = hfn_judging_lower(j, region->rva), first = i;
 
     for (; i < j->count && j->subjects[i].rva < region->end; i++) {
-        if (j->subjects[i].rva - from < ITEM_BYTES)
+        if (j->subjects[i].rva - from < ITEM_BYTES) {
             continue;
-        if (!add_item(s, region, from, j->subjects[i].rva, first))
+        }
+        if (!add_item(s, region, from, j->subjects[i].rva, first)) {
             return false;
+        }
         from = j->subjects[i].rva;
         first = i;
     }
@@ -231,19 +243,23 @@ static void join_branches(scan *s)
     hfn_judging *j = s->judging;
     size_t count = 0;
 
-    for (size_t i = 0; i < s->item_count; i++)
+    for (size_t i = 0; i < s->item_count; i++) {
         count += s->items[i].branch_count;
-    if (count > 0 &&
-        !hfn_grow(&j->env, (void **)&j->branches, &j->branch_capacity, count, sizeof *j->branches))
+    }
+    if (count > 0 && !hfn_grow(&j->env, (void **)&j->branches, &j->branch_capacity, count,
+                               sizeof *j->branches)) {
         j->no_memory = true;
+    }
     for (size_t i = 0; i < s->item_count; i++) {
         work_item *item = &s->items[i];
-        if (j->branches && item->branch_count > 0)
+        if (j->branches && item->branch_count > 0) {
             memcpy(j->branches + j->branch_count, item->branches,
                    item->branch_count * sizeof *j->branches);
+        }
         j->branch_count += j->branches ? item->branch_count : 0;
-        if (item->branches)
+        if (item->branches) {
             hfn_free(&j->env, item->branches, item->branch_capacity * sizeof *item->branches);
+        }
     }
 }
 
@@ -253,11 +269,14 @@ void hfn_flow_scan(hfn_judging *j)
     bool cut = true;
 
     hfn_image_each_pointer(j->image, take_pointer, j);
-    for (uint32_t i = 0; i < j->code.count && cut; i++)
+    for (uint32_t i = 0; i < j->code.count && cut; i++) {
         cut = cut_region(&s, &j->code.regions[i]);
-    if (cut)
+    }
+    if (cut) {
         hfn_workers_run(j->threads, (uint32_t)s.item_count, scan_item, &s);
+    }
     join_branches(&s);
-    if (s.items)
+    if (s.items) {
         hfn_free(&j->env, s.items, s.item_capacity * sizeof *s.items);
+    }
 }

@@ -29,8 +29,9 @@ static void judge_batch(hfn_judging *j, hfn_verdict *items, uint32_t from, uint3
     for (uint32_t i = from; i < to; i++) {
         hfn_verdict *out = &items[i];
         out->pub.size = (uint32_t)sizeof out->pub;
-        if (hfn_evidence_settles(j, i, out))
+        if (hfn_evidence_settles(j, i, out)) {
             continue;
+        }
         out->pub.flags = hfn_evidence_flags(j, i);
         hfn_ladder_first(j, i, out);
     }
@@ -55,8 +56,9 @@ static void judge_all(hfn_judging *j, hfn_verdict *items)
 
     hfn_workers_run(j->threads, (j->count + BATCH - 1) / BATCH, judge_item, &pass);
     for (uint32_t i = 0; i < j->count; i++) {
-        if (items[i].pub.verdict == 0)
+        if (items[i].pub.verdict == 0) {
             hfn_ladder_second(j, i, &items[i]);
+        }
     }
 }
 
@@ -74,19 +76,22 @@ static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
 {
     hfn_judging j;
 
-    if (!hfn_judging_init(&j, v->image, v->functions, v->arch, options, &v->env))
+    if (!hfn_judging_init(&j, v->image, v->functions, v->arch, options, &v->env)) {
         return false;
+    }
     hfn_flow_scan(&j);
     hfn_fixed_settle(&j);
     hfn_flags_settle(&j);
     hfn_tables_scan(&j);
     hfn_orphans_scan(&j);
     judge_all(&j, v->items);
-    if (options->flags & HOTFN_VERDICTS_TIMING)
+    if (options->flags & HOTFN_VERDICTS_TIMING) {
         hfn_timing_find_owners(&j, v->items); /* by all branches: */
+    }
     hfn_sites_keep(&j, v->items);
-    if (options->flags & HOTFN_VERDICTS_TIMING)
+    if (options->flags & HOTFN_VERDICTS_TIMING) {
         hfn_timing_judge(&j, v->items);
+    }
     v->forbids_clock_rva = j.forbids_clock_rva;
     v->sites = j.branches;
     v->site_count = j.branch_count;
@@ -102,17 +107,19 @@ static hotfn_verdicts *create(const hotfn_image *image, const hotfn_functions *f
     hotfn_verdicts *v = hfn_alloc(&filled, sizeof *v);
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
-    if (!v)
+    if (!v) {
         return NULL;
+    }
     hotfn_image_get_info(image, &info);
     v->env = filled;
     v->image = image;
     v->functions = functions;
     v->arch = hfn_arch_of(info.machine);
-    v->count = hotfn_functions_count(functions);
+    v->count = hotfn_functions_get_count(functions);
     v->items = hfn_alloc(&filled, v->count * sizeof *v->items);
-    if (v->items)
+    if (v->items) {
         return v;
+    }
     hfn_free(&filled, v, sizeof *v);
     return NULL;
 }
@@ -122,24 +129,28 @@ hotfn_status hotfn_verdicts_judge(hotfn_verdicts **out, const hotfn_image *image
                                   const hotfn_verdicts_options *options, const hotfn_env *env,
                                   hotfn_error *err)
 {
-    if (!out || !image || !functions)
+    if (!out || !image || !functions) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_verdicts_options ours = HOTFN_VERDICTS_OPTIONS_INIT;
 
     if (!hfn_take_options(&ours, (uint32_t)sizeof ours, options) ||
         (ours.flags &
          ~(HOTFN_VERDICTS_ALLOW_INT3 | HOTFN_VERDICTS_TIMING | HOTFN_VERDICTS_NO_COMEBACK)) ||
-        ours.reserved)
+        ours.reserved) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                         "verdicts: an option that this version does not know");
+    }
     hotfn_verdicts *v = create(image, functions, env);
-    if (!v)
+    if (!v) {
         goto no_memory;
-    if (!v->arch)
+    }
+    if (!v->arch) {
         refuse_all(v->items, v->count, functions);
-    else if (v->count > 0 && !judge(v, &ours))
+    } else if (v->count > 0 && !judge(v, &ours)) {
         goto no_memory;
+    }
     *out = v;
     return HOTFN_OK;
 no_memory:
@@ -150,26 +161,30 @@ no_memory:
 
 void hotfn_verdicts_destroy(hotfn_verdicts *v)
 {
-    if (!v)
+    if (!v) {
         return;
+    }
     hotfn_env env = v->env;
-    if (v->sites)
+    if (v->sites) {
         hfn_free(&env, v->sites, v->site_capacity * sizeof *v->sites);
+    }
     hfn_free(&env, v->items, v->count * sizeof *v->items);
     hfn_free(&env, v, sizeof *v);
 }
 
-uint32_t hotfn_verdicts_count(const hotfn_verdicts *v)
+uint32_t hotfn_verdicts_get_count(const hotfn_verdicts *v)
 {
     return v ? v->count : 0;
 }
 
 hotfn_status hotfn_verdicts_get(const hotfn_verdicts *v, uint32_t index, hotfn_verdict *out)
 {
-    if (!v)
+    if (!v) {
         return HOTFN_E_OPTION;
-    if (index >= v->count)
+    }
+    if (index >= v->count) {
         return HOTFN_E_NOT_FOUND;
+    }
     return hfn_give(out, &v->items[index].pub, (uint32_t)sizeof v->items[index].pub)
                ? HOTFN_OK
                : HOTFN_E_OPTION;
@@ -185,11 +200,13 @@ bool hfn_verdicts_moved(const hotfn_verdicts *v, uint32_t index, hfn_moved *out)
     const hfn_verdict *item = hfn_verdicts_at(v, index);
     uint32_t offset = 0;
 
-    if (!item || item->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+    if (!item || item->pub.verdict != HOTFN_VERDICT_HOOKABLE) {
         return false;
+    }
     hfn_span bytes = hfn_image_span(v->image, item->site_rva);
-    if (item->pub.strategy == HOTFN_STRATEGY_RETARGET)
+    if (item->pub.strategy == HOTFN_STRATEGY_RETARGET) {
         return v->arch->retarget(bytes.data, bytes.size, item->site_rva, out);
+    }
     uint32_t wanted =
         item->covered_bytes < item->pub.patch_bytes ? item->covered_bytes : item->pub.patch_bytes;
     return v->arch->move(bytes.data, bytes.size, item->site_rva, wanted,
@@ -205,8 +222,9 @@ hfn_span hfn_verdicts_original(const hotfn_verdicts *v, uint32_t index)
 {
     const hfn_verdict *item = hfn_verdicts_at(v, index);
 
-    if (!item || item->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+    if (!item || item->pub.verdict != HOTFN_VERDICT_HOOKABLE) {
         return (hfn_span){ 0 };
+    }
     return bytes_at(v, item->site_rva, item->pub.patch_bytes);
 }
 
@@ -214,8 +232,9 @@ hfn_span hfn_verdicts_island_original(const hotfn_verdicts *v, uint32_t index)
 {
     const hfn_verdict *item = hfn_verdicts_at(v, index);
 
-    if (!item || item->island_rva == 0)
+    if (!item || item->island_rva == 0) {
         return (hfn_span){ 0 };
+    }
     return bytes_at(v, item->island_rva, 5);
 }
 

@@ -15,10 +15,11 @@ bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *cap
 {
     pthread_mutex_lock(&j->lock);
     bool fits = hfn_grow(&j->env, items, capacity, *count + 1, item_bytes);
-    if (fits)
+    if (fits) {
         memcpy((char *)*items + (*count)++ * item_bytes, item, item_bytes);
-    else
+    } else {
         j->no_memory = true;
+    }
     pthread_mutex_unlock(&j->lock);
     return fits;
 }
@@ -31,10 +32,12 @@ uint64_t hfn_judging_skip(const hfn_judging *j, uint64_t rva)
 bool hfn_judging_takes(const hfn_judging *j, const hfn_instruction *in, uint64_t *target)
 {
     *target = in->target;
-    if (!in->takes_address || in->relative_bytes || j->fixed_place)
+    if (!in->takes_address || in->relative_bytes || j->fixed_place) {
         return in->takes_address;
-    if (!in->from_register || j->pic_base == 0)
+    }
+    if (!in->from_register || j->pic_base == 0) {
         return false;
+    }
     *target = (uint32_t)(in->target + j->info.link_base + j->pic_base);
     return true;
 }
@@ -59,8 +62,9 @@ static void fill_subjects(hfn_judging *j)
             reach = 0;
         }
         s->region = region;
-        if (!region)
+        if (!region) {
             continue;
+        }
         s->end = f->byte_count < region->end - f->rva ? f->rva + f->byte_count : region->end;
         reach = s->reach = reach > s->end ? reach : s->end;
     }
@@ -77,18 +81,21 @@ bool hfn_judging_init(hfn_judging *j, const hotfn_image *image, const hotfn_func
                         .info = HOTFN_IMAGE_INFO_INIT,
                         .threads = options->threads ? options->threads : hfn_workers_default(),
                         .flags = options->flags,
-                        .count = hotfn_functions_count(functions) };
+                        .count = hotfn_functions_get_count(functions) };
     hotfn_image_get_info(image, &j->info);
     j->fixed_place = (j->info.flags & HOTFN_IMAGE_FIXED) != 0;
     j->image_base = j->info.format == HOTFN_FORMAT_PE && j->info.machine == HOTFN_MACHINE_X86_64;
     j->pic_base = hfn_image_pic_base(image);
-    if (!hfn_code_init(&j->code, image, &j->env))
+    if (!hfn_code_init(&j->code, image, &j->env)) {
         return false;
+    }
     j->subjects = hfn_alloc(&j->env, j->count * sizeof *j->subjects);
-    if (!j->subjects)
+    if (!j->subjects) {
         goto fail_code;
-    if (!hfn_references_init(&j->references, image, &j->env))
+    }
+    if (!hfn_references_init(&j->references, image, &j->env)) {
         goto fail_subjects;
+    }
     pthread_mutex_init(&j->lock, NULL);
     fill_subjects(j);
     hfn_evidence_prepare(j);
@@ -106,20 +113,27 @@ bool hfn_judging_finish(hfn_judging *j)
 {
     hfn_references_finish(&j->references, &j->env);
     hfn_free(&j->env, j->subjects, j->count * sizeof *j->subjects);
-    if (j->dispatchers)
+    if (j->dispatchers) {
         hfn_free(&j->env, j->dispatchers, j->dispatcher_capacity * sizeof *j->dispatchers);
-    if (j->fixed)
+    }
+    if (j->fixed) {
         hfn_free(&j->env, j->fixed, j->fixed_capacity * sizeof *j->fixed);
-    if (j->flag_hands)
+    }
+    if (j->flag_hands) {
         hfn_free(&j->env, j->flag_hands, j->flag_hand_capacity * sizeof *j->flag_hands);
-    if (j->branches)
+    }
+    if (j->branches) {
         hfn_free(&j->env, j->branches, j->branch_capacity * sizeof *j->branches);
-    if (j->far_cases)
+    }
+    if (j->far_cases) {
         hfn_free(&j->env, j->far_cases, j->far_case_capacity * sizeof *j->far_cases);
-    if (j->slots)
+    }
+    if (j->slots) {
         hfn_free(&j->env, j->slots, j->slot_capacity * sizeof *j->slots);
-    if (j->orphans)
+    }
+    if (j->orphans) {
         hfn_free(&j->env, j->orphans, j->orphan_capacity * sizeof *j->orphans);
+    }
     hfn_code_finish(&j->code, &j->env);
     pthread_mutex_destroy(&j->lock);
     return !j->no_memory;

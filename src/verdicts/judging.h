@@ -19,7 +19,8 @@
 #define HFN_NOTE_MAYBE_PART 4u /* its jumps may be those of another function's body */
 #define HFN_NOTE_RSEQ 8u       /* holds a restartable sequence                      */
 #define HFN_NOTE_FAULT 16u     /* a fault handler knows its addresses               */
-#define HFN_NOTE_HANDS_FLAGS 32u /* who calls it may read flags behind the call that were set before it */
+#define HFN_NOTE_HANDS_FLAGS                                                                       \
+    32u /* who calls it may read flags behind the call that were set before it */
 /* Somebody knows where its bytes are, or nobody which are its own. */
 #define HFN_NOTES_STAY (HFN_NOTE_UNBOUNDED | HFN_NOTE_RSEQ | HFN_NOTE_FAULT)
 
@@ -56,9 +57,9 @@ typedef struct hfn_far_case {
 /* A word by which code reaches a function that may be of another image (hfn_image_each_slot). */
 typedef struct hfn_slot {
     uint64_t rva;
-    uint64_t target;  /* the function of this image that will be reached; UINT64_MAX: not known */
-    uint64_t own;     /* this image's function of the name, which may not be the one        */
-    bool is_standard; /* whichever is reached, hfn_is_standard knows its name                   */
+    uint64_t target;   /* the function of this image that will be reached; UINT64_MAX: not known */
+    uint64_t own;      /* this image's function of the name, which may not be the one        */
+    bool is_standard;  /* whichever is reached, hfn_is_standard knows its name                   */
     bool pops_nothing; /* the same: hfn_pops_nothing (i386)                                    */
 } hfn_slot;
 
@@ -92,9 +93,10 @@ typedef struct hfn_judging {
     size_t slot_count, slot_capacity;
     uint8_t *pops; /* i386, by subject: words that its returns take along, plus 1; 0: not looked at,
                     * UINT8_MAX: cannot be told */
-    uint8_t *pieces; /* by subject, where arch has pieces: 1 it is none, 2 it may be one; 0: not looked at */
+    uint8_t *
+        pieces; /* by subject, where arch has pieces: 1 it is none, 2 it may be one; 0: not looked at */
     uint64_t forbids_clock_rva; /* hfn_verdicts_forbids_clock */
-    hfn_dispatcher *orphans; /* fragments whose jumps may land elsewhere */
+    hfn_dispatcher *orphans;    /* fragments whose jumps may land elsewhere */
     size_t orphan_count, orphan_capacity;
 } hfn_judging;
 

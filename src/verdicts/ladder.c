@@ -26,16 +26,18 @@ typedef struct climb {
 
 static void refuse(climb *c, uint32_t reason, uint64_t offset)
 {
-    if (c->reason != HOTFN_REASON_NONE)
+    if (c->reason != HOTFN_REASON_NONE) {
         return;
+    }
     c->reason = reason;
     c->offset = offset < UINT32_MAX ? (uint32_t)offset : UINT32_MAX;
 }
 
 static void lower_limit(climb *c, uint32_t limit, uint32_t reason, uint64_t offset)
 {
-    if (limit >= c->limit)
+    if (limit >= c->limit) {
         return;
+    }
     c->limit = limit;
     c->reason = HOTFN_REASON_NONE;
     refuse(c, reason, offset);
@@ -49,13 +51,15 @@ static void limit_by_landing_pads(climb *c)
     uint32_t at = 0;
 
     while ((c->subject->flags & HOTFN_FUNCTION_HAS_LSDA) && at < c->limit && at < c->body) {
-        if (!c->judging->arch->decode(c->bytes + at, c->size - at, c->site + at, 0, &in))
+        if (!c->judging->arch->decode(c->bytes + at, c->size - at, c->site + at, 0, &in)) {
             return;
+        }
         at += in.length;
         if ((in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_RETURN || in.flow == HFN_FLOW_STOP ||
              in.flow == HFN_FLOW_JUMP_INDIRECT) &&
-            at < c->body)
+            at < c->body) {
             lower_limit(c, at, HOTFN_REASON_JUMP_INTO_PATCH, c->out->pub.patch_offset + at);
+        }
     }
 }
 
@@ -66,24 +70,28 @@ static void find_limit(climb *c)
     uint64_t next = c->index + 1 < j->count ? j->subjects[c->index + 1].rva : UINT64_MAX, read;
 
     c->limit = c->jump_bytes;
-    if (c->size < c->limit)
+    if (c->size < c->limit) {
         lower_limit(c, (uint32_t)c->size, HOTFN_REASON_TOO_SHORT, offset + c->size);
+    }
     for (uint32_t k = j->arch->patching->unit_bytes; k < c->limit;
          k += j->arch->patching->unit_bytes) {
-        if (c->site + k == next)
+        if (c->site + k == next) {
             lower_limit(c, k,
                         hfn_subject_ends(j, c->subject) ? HOTFN_REASON_TOO_SHORT
                                                         : HOTFN_REASON_OVERLAP,
                         offset + k);
-        else if (c->site + k < c->subject->region->end &&
-                 hfn_region_marks(c->subject->region, c->site + k))
+        } else if (c->site + k < c->subject->region->end &&
+                   hfn_region_marks(c->subject->region, c->site + k)) {
             lower_limit(c, k, k < c->body ? HOTFN_REASON_JUMP_INTO_PATCH : HOTFN_REASON_TOO_SHORT,
                         offset + k);
+        }
     }
-    if (hfn_fixed_reason(j, c->site, c->site + c->limit, &read) == HOTFN_REASON_READ)
+    if (hfn_fixed_reason(j, c->site, c->site + c->limit, &read) == HOTFN_REASON_READ) {
         lower_limit(c, (uint32_t)(read - c->site), HOTFN_REASON_READ, offset + (read - c->site));
-    if ((c->subject->notes & HFN_NOTE_UNBOUNDED) && j->arch->patching->unit_bytes < c->jump_bytes)
+    }
+    if ((c->subject->notes & HFN_NOTE_UNBOUNDED) && j->arch->patching->unit_bytes < c->jump_bytes) {
         lower_limit(c, 1, HOTFN_REASON_UNBOUNDED_TABLE, c->subject->unbounded_at);
+    }
     limit_by_landing_pads(c);
 }
 
@@ -105,8 +113,9 @@ static bool may_leave(climb *c, uint32_t byte_count)
     uint64_t at = c->site;
     uint32_t reason = hfn_fixed_reason(c->judging, c->site, c->site + byte_count, &at);
 
-    if (reason != HOTFN_REASON_NONE)
+    if (reason != HOTFN_REASON_NONE) {
         refuse(c, reason, c->out->pub.patch_offset + (at - c->site));
+    }
     return reason == HOTFN_REASON_NONE;
 }
 
@@ -127,8 +136,9 @@ static bool can_move(climb *c, uint32_t patch_bytes)
         refuse(c, HOTFN_REASON_UNDECODABLE, c->out->pub.patch_offset + c->body);
         return false;
     }
-    if (!may_leave(c, moved.original_bytes))
+    if (!may_leave(c, moved.original_bytes)) {
         return false;
+    }
     c->out->covered_bytes = moved.original_bytes;
     c->out->pc_register = (uint8_t)(c->pc_register + 1);
     return true;
@@ -138,8 +148,9 @@ static bool can_move(climb *c, uint32_t patch_bytes)
 static bool take_padding(climb *c, uint32_t patch_bytes)
 {
     if (patch_bytes <= c->body ||
-        hfn_pad_take(c->judging, c->index, c->subject->end, c->site + patch_bytes))
+        hfn_pad_take(c->judging, c->index, c->subject->end, c->site + patch_bytes)) {
         return true;
+    }
     refuse(c, HOTFN_REASON_TOO_SHORT, c->out->pub.patch_offset + c->body);
     return false;
 }
@@ -157,8 +168,9 @@ static bool try_retarget(climb *c)
     hfn_moved moved;
 
     if (c->limit < c->jump_bytes || c->body < c->jump_bytes ||
-        !c->judging->arch->retarget(c->bytes, c->size, c->site, &moved))
+        !c->judging->arch->retarget(c->bytes, c->size, c->site, &moved)) {
         return false;
+    }
     c->out->covered_bytes = moved.original_bytes;
     return settle(c, HOTFN_STRATEGY_RETARGET, c->jump_bytes);
 }
@@ -170,11 +182,13 @@ static bool leads_to_call(const climb *c, uint32_t offset)
     uint64_t end = c->site + offset + c->jump_bytes, unused;
     uint64_t next = c->index + 1 < j->count ? j->subjects[c->index + 1].rva : UINT64_MAX;
 
-    if (end > c->subject->end || next < end || (c->subject->notes & HFN_NOTE_UNBOUNDED))
+    if (end > c->subject->end || next < end || (c->subject->notes & HFN_NOTE_UNBOUNDED)) {
         return false;
+    }
     for (uint64_t at = c->site + 1; at < end; at++) {
-        if (hfn_region_marks(c->subject->region, at))
+        if (hfn_region_marks(c->subject->region, at)) {
             return false;
+        }
     }
     return hfn_fixed_reason(j, end - c->jump_bytes, end, &unused) == HOTFN_REASON_NONE;
 }
@@ -188,13 +202,15 @@ static bool try_retarget_call(climb *c)
     uint32_t at = 0;
 
     while (at < c->jump_bytes && in.flow == HFN_FLOW_NEXT) {
-        if (!arch->decode(c->bytes + at, c->size - at, c->site + at, 0, &in))
+        if (!arch->decode(c->bytes + at, c->size - at, c->site + at, 0, &in)) {
             return false;
+        }
         at += in.flow == HFN_FLOW_NEXT ? in.length : 0;
     }
     if (at >= c->jump_bytes || in.flow != HFN_FLOW_CALL || !leads_to_call(c, at) ||
-        !arch->retarget(c->bytes + at, c->size - at, c->site + at, &moved))
+        !arch->retarget(c->bytes + at, c->size - at, c->site + at, &moved)) {
         return false;
+    }
     c->site = c->out->site_rva = c->site + at;
     c->out->pub.patch_offset += at;
     c->out->covered_bytes = moved.original_bytes;
@@ -203,8 +219,10 @@ static bool try_retarget_call(climb *c)
 
 static bool try_jump(climb *c)
 {
-    if (c->limit < c->jump_bytes || !can_move(c, c->jump_bytes) || !take_padding(c, c->jump_bytes))
+    if (c->limit < c->jump_bytes || !can_move(c, c->jump_bytes) ||
+        !take_padding(c, c->jump_bytes)) {
         return false;
+    }
     return settle(c, c->body < c->jump_bytes ? HOTFN_STRATEGY_JUMP_PAD : HOTFN_STRATEGY_JUMP,
                   c->jump_bytes);
 }
@@ -217,14 +235,16 @@ static bool try_island(climb *c)
     uint64_t from = c->site + short_bytes;
 
     if (short_bytes == 0 || c->limit < short_bytes || !can_move(c, short_bytes) ||
-        !take_padding(c, short_bytes))
+        !take_padding(c, short_bytes)) {
         return false;
+    }
     uint64_t low = from > 128 ? from - 128 : 0;
     uint64_t island = hfn_pad_find(c->judging, low, from + 127, c->jump_bytes);
     if (island == UINT64_MAX) {
         subject->pad_used = pad_used;
-        if (c->reason == HOTFN_REASON_TOO_SHORT)
+        if (c->reason == HOTFN_REASON_TOO_SHORT) {
             c->reason = HOTFN_REASON_NO_ISLAND;
+        }
         return false;
     }
     c->out->island_rva = island;
@@ -237,8 +257,9 @@ static bool window_exists(const climb *c, uint32_t fixed, uint32_t mask)
     const hotfn_image_info *info = &c->judging->info;
     int64_t from = (int64_t)(c->site + c->jump_bytes) + (int32_t)fixed;
     int64_t to = from + (int64_t)(uint32_t)~mask;
-    if (c->judging->arch->pointer_bytes == 4)
+    if (c->judging->arch->pointer_bytes == 4) {
         return true; /* every distance leads around 4 GiB to some place */
+    }
     int64_t lowest =
         c->judging->fixed_place ? (int64_t)LOWEST_ADDRESS - (int64_t)info->link_base : INT64_MIN;
 
@@ -253,8 +274,9 @@ static bool try_pun(climb *c, uint32_t patch_bytes)
     uint8_t pad_used = subject->pad_used;
     uint64_t next = c->index + 1 < c->judging->count ? subject[1].rva : UINT64_MAX;
 
-    if (c->limit < patch_bytes || c->size < c->jump_bytes || next < c->site + c->jump_bytes)
+    if (c->limit < patch_bytes || c->size < c->jump_bytes || next < c->site + c->jump_bytes) {
         return false;
+    }
     for (uint32_t i = patch_bytes; i < c->jump_bytes; i++) {
         fixed |= (uint32_t)c->bytes[i] << (8 * (i - 1));
         mask |= 0xFFu << (8 * (i - 1));
@@ -295,11 +317,14 @@ static uint8_t find_pc_call(const climb *c)
     const hfn_judging *j = c->judging;
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
 
-    if (!j->arch->pc_register)
+    if (!j->arch->pc_register) {
         return HFN_NO_REGISTER;
-    for (uint32_t at = 0; at < c->jump_bytes && in.flow == HFN_FLOW_NEXT; at += in.length)
-        if (!j->arch->decode(c->bytes + at, c->size - at, c->site + at, 0, &in))
+    }
+    for (uint32_t at = 0; at < c->jump_bytes && in.flow == HFN_FLOW_NEXT; at += in.length) {
+        if (!j->arch->decode(c->bytes + at, c->size - at, c->site + at, 0, &in)) {
             return HFN_NO_REGISTER;
+        }
+    }
     const hfn_region *region =
         in.flow == HFN_FLOW_CALL ? hfn_code_region(&j->code, in.target) : NULL;
     return region ? j->arch->pc_register(region->bytes + (in.target - region->rva),
@@ -316,14 +341,18 @@ static uint32_t run_bytes(const climb *c)
     uint64_t end = s->end, at;
 
     if ((s->notes & HFN_NOTES_STAY) || (s->flags & HOTFN_FUNCTION_HAS_LSDA) ||
-        c->out->pub.strategy != HOTFN_STRATEGY_JUMP)
+        c->out->pub.strategy != HOTFN_STRATEGY_JUMP) {
         return 0;
-    if (c->index + 1 < j->count && j->subjects[c->index + 1].rva < end)
+    }
+    if (c->index + 1 < j->count && j->subjects[c->index + 1].rva < end) {
         end = j->subjects[c->index + 1].rva;
-    if (hfn_fixed_reason(j, c->site, end, &at) != HOTFN_REASON_NONE)
+    }
+    if (hfn_fixed_reason(j, c->site, end, &at) != HOTFN_REASON_NONE) {
         end = at;
-    if (end <= c->site)
+    }
+    if (end <= c->site) {
         return 0;
+    }
     return end - c->site > UINT16_MAX ? UINT16_MAX : (uint32_t)(end - c->site);
 }
 
@@ -343,17 +372,19 @@ static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
         in.length < s->end - s->rva) {
         out->pub.patch_offset = in.length;
         out->pub.flags |= HOTFN_VERDICT_LANDING_PAD;
-        if (in.signs_return)
+        if (in.signs_return) {
             out->pub.flags |=
                 HOTFN_VERDICT_RETURN_SIGNED | (in.with_key_b ? HOTFN_VERDICT_KEY_B : 0);
+        }
     }
     c.site = out->site_rva = s->rva + out->pub.patch_offset;
     c.bytes = bytes + out->pub.patch_offset;
     c.size = size - out->pub.patch_offset;
     c.body = s->end - c.site;
     c.pc_register = find_pc_call(&c);
-    if (j->arch->decode(c.bytes, c.size, c.site, 0, &in) && in.with_key_b)
+    if (j->arch->decode(c.bytes, c.size, c.site, 0, &in) && in.with_key_b) {
         out->pub.flags |= HOTFN_VERDICT_KEY_B; /* it moves */
+    }
     find_limit(&c);
     return c;
 }
@@ -363,8 +394,9 @@ static void finish(const climb *c)
     hfn_verdict *out = c->out;
 
     if (out->pub.verdict == HOTFN_VERDICT_HOOKABLE) {
-        if (hfn_flags_live(c->judging, c->site, c->subject->notes & HFN_NOTE_HANDS_FLAGS))
+        if (hfn_flags_live(c->judging, c->site, c->subject->notes & HFN_NOTE_HANDS_FLAGS)) {
             out->pub.flags |= HOTFN_VERDICT_FLAGS_LIVE;
+        }
         out->spare = spare_register(c);
         out->run_bytes = run_bytes(c);
         return;
@@ -383,8 +415,9 @@ bool hfn_ladder_first(const hfn_judging *j, uint32_t index, hfn_verdict *out)
     climb c = start(j, index, out);
 
     if (!(c.pc_register == HFN_NO_REGISTER && try_retarget(&c)) && !try_jump(&c) &&
-        !try_retarget(&c) && !try_retarget_call(&c))
+        !try_retarget(&c) && !try_retarget_call(&c)) {
         return false;
+    }
     finish(&c);
     return true;
 }
@@ -396,9 +429,11 @@ void hfn_ladder_second(const hfn_judging *j, uint32_t index, hfn_verdict *out)
 
     /* A patch that is one instruction has nothing shorter below it. */
     for (uint32_t patch_bytes = c.jump_bytes - 1;
-         patch_bytes >= j->arch->patching->unit_bytes && !found; patch_bytes--)
+         patch_bytes >= j->arch->patching->unit_bytes && !found; patch_bytes--) {
         found = try_pun(&c, patch_bytes);
-    if (!found && j->arch->patching->unit_bytes < c.jump_bytes)
+    }
+    if (!found && j->arch->patching->unit_bytes < c.jump_bytes) {
         try_int3(&c);
+    }
     finish(&c);
 }

@@ -17,26 +17,31 @@ static bool open_table(const hfn_prover *p, const hfn_function *f, call_sites *o
     uint64_t raw, address, skipped, bytes;
     uint8_t encoding;
 
-    if (f->lsda_rva == UINT64_MAX)
+    if (f->lsda_rva == UINT64_MAX) {
         return false;
+    }
     out->eh = (hfn_eh_bytes){ .bytes = hfn_image_span(p->judging->image, f->lsda_rva),
                               .address = p->judging->info.link_base + f->lsda_rva,
                               .word_bytes = p->judging->info.bits / 8 };
     out->at = 0;
     out->function = out->pads = f->rva;
-    if (!hfn_span_u8(out->eh.bytes, out->at++, &encoding))
+    if (!hfn_span_u8(out->eh.bytes, out->at++, &encoding)) {
         return false;
+    }
     if (encoding != HFN_ENCODING_OMIT &&
         (!hfn_eh_pointer(&out->eh, &out->at, encoding, &raw, &address) ||
-         !hfn_image_rva(p->judging->image, address, &out->pads)))
+         !hfn_image_rva(p->judging->image, address, &out->pads))) {
         return false;
+    }
     if (!hfn_span_u8(out->eh.bytes, out->at++, &encoding) ||
-        (encoding != HFN_ENCODING_OMIT && !hfn_span_uleb(out->eh.bytes, &out->at, &skipped)))
+        (encoding != HFN_ENCODING_OMIT && !hfn_span_uleb(out->eh.bytes, &out->at, &skipped))) {
         return false;
+    }
     if (!hfn_span_u8(out->eh.bytes, out->at++, &out->encoding) ||
         !hfn_span_uleb(out->eh.bytes, &out->at, &bytes) ||
-        !hfn_span_has(out->eh.bytes, out->at, bytes))
+        !hfn_span_has(out->eh.bytes, out->at, bytes)) {
         return false;
+    }
     out->end = out->at + bytes;
     return true;
 }
@@ -52,8 +57,9 @@ static bool next_site(call_sites *t, call_site *out)
     if (!hfn_eh_pointer(&t->eh, &t->at, t->encoding & 0x0f, &begin, &raw) ||
         !hfn_eh_pointer(&t->eh, &t->at, t->encoding & 0x0f, &bytes, &raw) ||
         !hfn_eh_pointer(&t->eh, &t->at, t->encoding & 0x0f, &pad, &raw) ||
-        !hfn_span_uleb(t->eh.bytes, &t->at, &action))
+        !hfn_span_uleb(t->eh.bytes, &t->at, &action)) {
         return false;
+    }
     *out = (call_site){ t->function + begin, t->function + begin + bytes,
                         pad == 0 ? 0 : t->pads + pad };
     return true;
@@ -64,16 +70,19 @@ static bool take_arguments(const hfn_prover *p, const hfn_function *f, uint64_t 
 {
     uint64_t byte_count;
 
-    if (!f->sizes_arguments)
+    if (!f->sizes_arguments) {
         return true;
+    }
     if (f->cfi_bytes == 0 ||
         !hfn_eh_frame_arguments_at(
             hfn_span_sub(hfn_image_span(p->judging->image, f->cfi_rva), 0, f->cfi_bytes),
             call - f->rva, &byte_count) ||
-        byte_count > INT16_MAX)
+        byte_count > INT16_MAX) {
         return false;
-    if (*at != HFN_STACK_BELOW)
+    }
+    if (*at != HFN_STACK_BELOW) {
         *at += (int32_t)byte_count;
+    }
     return true;
 }
 
@@ -85,19 +94,23 @@ static uint32_t follow_site(hfn_prover *p, const hfn_function *f, const call_sit
     for (size_t i = 0; i < p->call_count; i++) {
         hfn_stack_state state = { .called = p->calls[i].called };
         uint32_t before = p->count;
-        if (p->calls[i].rva < site->begin || p->calls[i].rva >= site->end)
+        if (p->calls[i].rva < site->begin || p->calls[i].rva >= site->end) {
             continue;
-        for (uint32_t k = 0; k < HFN_STACK_REGISTERS; k++)
+        }
+        for (uint32_t k = 0; k < HFN_STACK_REGISTERS; k++) {
             state.at[k] = HFN_STACK_NOWHERE;
+        }
         state.at[arch->return_place] = p->calls[i].return_at;
         state.at[arch->stack_register] = p->calls[i].stack_at;
         state.at[arch->frame_register] = p->calls[i].frame_at;
-        if (!take_arguments(p, f, p->calls[i].rva, &state.at[arch->stack_register]))
+        if (!take_arguments(p, f, p->calls[i].rva, &state.at[arch->stack_register])) {
             return HOTFN_REASON_STACK_UNKNOWN;
+        }
         uint32_t reason = hfn_prove_leads(p, site->pad, &state, true);
         *any |= p->count > before;
-        if (reason != HOTFN_REASON_NONE)
+        if (reason != HOTFN_REASON_NONE) {
             return reason;
+        }
     }
     return HOTFN_REASON_NONE;
 }
@@ -108,13 +121,16 @@ static uint32_t follow_part(hfn_prover *p, const hfn_function *f, bool *any)
     call_sites table;
     call_site site;
 
-    if (!open_table(p, f, &table))
+    if (!open_table(p, f, &table)) {
         return HOTFN_REASON_STACK_UNKNOWN;
+    }
     while (table.at < table.end && reason == HOTFN_REASON_NONE) {
-        if (!next_site(&table, &site))
+        if (!next_site(&table, &site)) {
             return HOTFN_REASON_STACK_UNKNOWN;
-        if (site.pad != 0)
+        }
+        if (site.pad != 0) {
             reason = follow_site(p, f, &site, any);
+        }
     }
     return reason;
 }
@@ -125,8 +141,9 @@ uint32_t hfn_prove_landing_pads(hfn_prover *p, bool *any)
 
     for (size_t i = 0; i < p->part_count && reason == HOTFN_REASON_NONE; i++) {
         const hfn_function *f = hfn_functions_at(p->judging->functions, p->parts[i]);
-        if (f && (f->flags & HOTFN_FUNCTION_HAS_LSDA))
+        if (f && (f->flags & HOTFN_FUNCTION_HAS_LSDA)) {
             reason = follow_part(p, f, any);
+        }
     }
     return reason;
 }

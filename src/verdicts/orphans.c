@@ -10,8 +10,9 @@
 static bool leads_to_orphan(const hfn_judging *j, uint64_t target)
 {
     for (size_t i = 0; i < j->orphan_count; i++) {
-        if (target - j->orphans[i].from < j->orphans[i].to - j->orphans[i].from)
+        if (target - j->orphans[i].from < j->orphans[i].to - j->orphans[i].from) {
             return true;
+        }
     }
     return false;
 }
@@ -23,12 +24,14 @@ static void read_subject(const hfn_judging *j, hfn_subject *s)
 
     for (uint64_t at = s->rva, next; at < s->end; at = next) {
         next = hfn_judging_skip(j, at);
-        if (!j->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in))
+        if (!j->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
             continue;
+        }
         next = at + in.length;
         if ((in.flow != HFN_FLOW_JUMP && in.flow != HFN_FLOW_JUMP_IF) ||
-            !leads_to_orphan(j, in.target))
+            !leads_to_orphan(j, in.target)) {
             continue;
+        }
         s->notes |= HFN_NOTE_UNBOUNDED;
         s->unbounded_at = (uint32_t)(at - s->rva);
         return;
@@ -38,7 +41,8 @@ static void read_subject(const hfn_judging *j, hfn_subject *s)
 void hfn_orphans_scan(hfn_judging *j)
 {
     for (uint32_t i = 0; j->orphan_count > 0 && i < j->count; i++) {
-        if (j->subjects[i].region)
+        if (j->subjects[i].region) {
             read_subject(j, &j->subjects[i]);
+        }
     }
 }

@@ -15,8 +15,9 @@ static uint64_t gap_end(const hfn_judging *j, uint32_t index)
 {
     const hfn_subject *s = &j->subjects[index];
 
-    if (index + 1 < j->count && j->subjects[index + 1].region == s->region)
+    if (index + 1 < j->count && j->subjects[index + 1].region == s->region) {
         return j->subjects[index + 1].rva;
+    }
     return s->region->tail_end;
 }
 
@@ -27,8 +28,9 @@ bool hfn_subject_ends(const hfn_judging *j, const hfn_subject *s)
 
     while (at < s->end) {
         if (!j->arch->decode(s->region->bytes + (at - s->region->rva), s->region->end - at, at, 0,
-                             &in))
+                             &in)) {
             return false;
+        }
         at += in.length;
     }
     return at == s->end &&
@@ -43,17 +45,20 @@ static bool is_dead_padding(const hfn_judging *j, const hfn_subject *s, uint64_t
     uint64_t unused;
     hfn_instruction in;
 
-    if (hfn_fixed_reason(j, s->end, code_end, &unused) != HOTFN_REASON_NONE)
+    if (hfn_fixed_reason(j, s->end, code_end, &unused) != HOTFN_REASON_NONE) {
         return false;
+    }
     for (uint64_t at = s->end; at < code_end; at++) {
-        if (hfn_region_marks(s->region, at))
+        if (hfn_region_marks(s->region, at)) {
             return false;
+        }
     }
     for (uint64_t at = s->end; at < code_end; at += in.length) {
         if (!j->arch->decode(s->region->bytes + (at - s->region->rva), s->region->end - at, at, 0,
                              &in) ||
-            !in.is_padding)
+            !in.is_padding) {
             return false;
+        }
     }
     return true;
 }
@@ -63,8 +68,9 @@ bool hfn_pad_take(const hfn_judging *j, uint32_t index, uint64_t from, uint64_t 
     hfn_subject *s = &j->subjects[index];
 
     if (!s->region || s->reach != s->end || from < s->end + s->pad_used || to - s->end > PAD_MAX ||
-        to > gap_end(j, index) || !is_dead_padding(j, s, to) || !hfn_subject_ends(j, s))
+        to > gap_end(j, index) || !is_dead_padding(j, s, to) || !hfn_subject_ends(j, s)) {
         return false;
+    }
     s->pad_used = (uint8_t)(to - s->end);
     return true;
 }
@@ -76,10 +82,12 @@ uint64_t hfn_pad_find(const hfn_judging *j, uint64_t low, uint64_t high, uint32_
     for (i = i > 0 ? i - 1 : 0; i < j->count && j->subjects[i].rva <= high; i++) {
         const hfn_subject *s = &j->subjects[i];
         uint64_t from = s->end + s->pad_used;
-        if (from < low)
+        if (from < low) {
             from = low;
-        if (from <= high && hfn_pad_take(j, i, from, from + byte_count))
+        }
+        if (from <= high && hfn_pad_take(j, i, from, from + byte_count)) {
             return from;
+        }
     }
     return UINT64_MAX;
 }

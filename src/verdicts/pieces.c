@@ -37,8 +37,9 @@ static uint8_t look_at(const hfn_judging *j, const hfn_subject *s)
     for (uint64_t at = s->rva; s->region && goes_on(&in); at += in.length) {
         const uint8_t *bytes = s->region->bytes + (at - s->region->rva);
         if (!read_next(j, s, at, &in) || in.flow == HFN_FLOW_JUMP_IF ||
-            (in.flow != HFN_FLOW_RETURN && j->arch->is_never_shared(bytes, in.length)))
+            (in.flow != HFN_FLOW_RETURN && j->arch->is_never_shared(bytes, in.length))) {
             return IS_NONE;
+        }
         hfn_stack_answer answer = j->arch->stack_step(bytes, s->end - at, at, &state);
         touches |= answer == HFN_STACK_CALLER || answer == HFN_STACK_RETURN || state.reach > 0;
     }
@@ -73,11 +74,14 @@ static uint32_t end_by_jump(const hfn_prover *p, hfn_stack_state *state,
 {
     uint8_t stack = p->judging->arch->stack_register;
 
-    if (state->at[stack] != before->at[stack])
+    if (state->at[stack] != before->at[stack]) {
         return HOTFN_REASON_STACK_UNKNOWN;
-    for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++)
-        if (state->at[i] != before->at[i])
+    }
+    for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++) {
+        if (state->at[i] != before->at[i]) {
             state->at[i] = HFN_STACK_NOWHERE;
+        }
+    }
     return HOTFN_REASON_NONE;
 }
 
@@ -89,20 +93,25 @@ static uint32_t follow(hfn_prover *p, uint64_t target, hfn_stack_state *state, u
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
     uint32_t reason = HOTFN_REASON_NONE;
 
-    if (s && left == 0)
+    if (s && left == 0) {
         return HOTFN_REASON_STACK_UNKNOWN;
+    }
     for (uint64_t at = target; s && reason == HOTFN_REASON_NONE; at += in.length) {
-        if (!read_next(j, s, at, &in))
+        if (!read_next(j, s, at, &in)) {
             return HOTFN_REASON_STACK_UNKNOWN;
-        if (in.flow == HFN_FLOW_RETURN || in.flow == HFN_FLOW_STOP)
+        }
+        if (in.flow == HFN_FLOW_RETURN || in.flow == HFN_FLOW_STOP) {
             break;
+        }
         reason = hfn_prove_reason(
             j->arch->stack_step(s->region->bytes + (at - s->region->rva), s->end - at, at, state));
         hfn_pops_note(p, state->called, state, false);
-        if (reason == HOTFN_REASON_NONE && in.flow == HFN_FLOW_CALL)
+        if (reason == HOTFN_REASON_NONE && in.flow == HFN_FLOW_CALL) {
             reason = follow(p, in.target, state, left - 1);
-        if (reason != HOTFN_REASON_NONE || goes_on(&in))
+        }
+        if (reason != HOTFN_REASON_NONE || goes_on(&in)) {
             continue;
+        }
         return in.flow == HFN_FLOW_JUMP && piece_at(j, in.target)
                    ? follow(p, in.target, state, left - 1)
                    : end_by_jump(p, state, &before);

@@ -38,8 +38,9 @@ static uint64_t end_of_part(const hfn_prover *p, uint64_t rva)
     const hfn_judging *j = p->judging;
     uint32_t next = hfn_judging_lower(j, rva + 1);
 
-    if (next > 0 && rva < j->subjects[next - 1].end)
+    if (next > 0 && rva < j->subjects[next - 1].end) {
         return j->subjects[next - 1].end;
+    }
     return next < j->count ? j->subjects[next].rva : UINT64_MAX;
 }
 
@@ -47,12 +48,15 @@ static void note_part(hfn_prover *p, uint64_t rva)
 {
     uint32_t index = hfn_judging_lower(p->judging, rva + 1);
 
-    if (index == 0 || rva >= p->judging->subjects[index - 1].end)
+    if (index == 0 || rva >= p->judging->subjects[index - 1].end) {
         return;
+    }
     index--;
-    for (size_t i = 0; i < p->part_count; i++)
-        if (p->parts[i] == index)
+    for (size_t i = 0; i < p->part_count; i++) {
+        if (p->parts[i] == index) {
             return;
+        }
+    }
     hfn_prove_append(p, (void **)&p->parts, &p->part_count, &p->part_capacity, &index,
                      sizeof index);
 }
@@ -63,9 +67,11 @@ static bool is_inside(const hfn_prover *p, uint64_t target)
 {
     const hfn_judging *j = p->judging;
 
-    for (size_t i = 0; i < p->part_count; i++)
-        if (target > j->subjects[p->parts[i]].rva && target < j->subjects[p->parts[i]].end)
+    for (size_t i = 0; i < p->part_count; i++) {
+        if (target > j->subjects[p->parts[i]].rva && target < j->subjects[p->parts[i]].end) {
             return target != p->items[p->parts[i]].site_rva;
+        }
+    }
     return false;
 }
 
@@ -109,8 +115,9 @@ static uint32_t step_call(hfn_prover *p, uint64_t at, uint64_t target, hfn_stack
     bool inside = is_inside(p, target);
 
     note_call(p, at, state);
-    if (inside)
+    if (inside) {
         return HOTFN_REASON_STACK_UNKNOWN;
+    }
     return p->judging->pieces ? hfn_prove_piece(p, target, state) : HOTFN_REASON_NONE;
 }
 
@@ -129,13 +136,16 @@ static outcome step(hfn_prover *p, const hfn_block *b, uint64_t at, const hfn_in
         return GOES_ON;
     }
     *reason = hfn_prove_reason(p->judging->arch->stack_step(bytes, b->region->end - at, at, state));
-    if (*reason != HOTFN_REASON_NONE)
+    if (*reason != HOTFN_REASON_NONE) {
         return ENDS;
+    }
     p->own_address |= state->own_address;
-    if (is_push_of_place(p, at, in))
+    if (is_push_of_place(p, at, in)) {
         return GOES_ON;
-    if (in->flow == HFN_FLOW_CALL && state->called)
+    }
+    if (in->flow == HFN_FLOW_CALL && state->called) {
         hfn_pops_call(p, in->target, called, state);
+    }
     hfn_pops_note(p, called, state, in->flow == HFN_FLOW_RETURN);
     switch (in->flow) {
     case HFN_FLOW_CALL: *reason = step_call(p, at, in->target, state); return GOES_ON;
@@ -195,10 +205,11 @@ static bool is_real_call(const hfn_prover *p, uint64_t at, const hfn_instruction
 
 static void pass(const hfn_prover *p, reading *r, const hfn_instruction *in)
 {
-    if (is_real_call(p, r->at, in))
+    if (is_real_call(p, r->at, in)) {
         r->weak = r->behind_call = true;
-    else
+    } else {
         r->behind_call = r->behind_call && in->is_padding;
+    }
     r->at += in->length;
 }
 
@@ -213,28 +224,36 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
     hfn_instruction in;
     uint32_t reason;
 
-    if (!r.block.region)
+    if (!r.block.region) {
         return HOTFN_REASON_STACK_UNKNOWN;
+    }
     note_part(p, r.at);
     p->block = r.at;
     for (;;) {
-        if (begins_next_block(&r))
+        if (begins_next_block(&r)) {
             return hfn_prove_leads(p, r.at, &r.state, r.weak);
-        if (!decode_next(p->judging, &r, &in))
+        }
+        if (!decode_next(p->judging, &r, &in)) {
             return r.behind_call ? HOTFN_REASON_NONE : HOTFN_REASON_STACK_UNKNOWN;
-        if (in.flow == HFN_FLOW_STOP)
+        }
+        if (in.flow == HFN_FLOW_STOP) {
             return HOTFN_REASON_NONE;
+        }
         keep_start(&r.block, r.at);
         p->branch_field = in.length > 4 ? r.at + in.length - 4 : 0;
-        if (step(p, &r.block, r.at, &in, &r.state, &reason) == ENDS || reason != HOTFN_REASON_NONE)
+        if (step(p, &r.block, r.at, &in, &r.state, &reason) == ENDS ||
+            reason != HOTFN_REASON_NONE) {
             return reason;
+        }
         pass(p, &r, &in);
         p->branch_field = 0;
-        if (r.at >= r.end)
+        if (r.at >= r.end) {
             return r.behind_call ? HOTFN_REASON_NONE : hfn_prove_jump(p, r.at, &r.state);
+        }
         if (in.flow == HFN_FLOW_JUMP_IF &&
-            r.state.called) /* it may lead to a return, what follows not */
+            r.state.called) { /* it may lead to a return, what follows not */
             return hfn_prove_leads(p, r.at, &r.state, r.weak);
+        }
     }
 }
 
@@ -248,10 +267,12 @@ static uint32_t read_queued(hfn_prover *p)
 
         l->queued = false;
         reason = read_block(p, &copy);
-        if (p->no_memory)
+        if (p->no_memory) {
             return HOTFN_REASON_STACK_UNKNOWN;
-        if (reason != HOTFN_REASON_NONE)
+        }
+        if (reason != HOTFN_REASON_NONE) {
             return reason;
+        }
     }
     return HOTFN_REASON_NONE;
 }
@@ -262,8 +283,9 @@ static uint32_t read_queued(hfn_prover *p)
 static uint32_t follow_case(hfn_prover *p, uint64_t rva, bool *any)
 {
     p->case_seen = true;
-    if (hfn_prove_leader(p, rva)->rva == rva)
+    if (hfn_prove_leader(p, rva)->rva == rva) {
         return HOTFN_REASON_NONE;
+    }
     *any = true;
     p->block = p->dispatch_block;
     return hfn_prove_leads(p, rva, &p->dispatch_state, true);
@@ -274,9 +296,11 @@ static uint32_t follow_cases_inside(hfn_prover *p, const hfn_subject *part, bool
 {
     uint32_t reason = HOTFN_REASON_NONE;
 
-    for (uint64_t at = part->rva + 1; at < part->end && reason == HOTFN_REASON_NONE; at++)
-        if (hfn_region_marks(part->region, at) & (HFN_MARK_JUMPED | HFN_MARK_TAKEN))
+    for (uint64_t at = part->rva + 1; at < part->end && reason == HOTFN_REASON_NONE; at++) {
+        if (hfn_region_marks(part->region, at) & (HFN_MARK_JUMPED | HFN_MARK_TAKEN)) {
             reason = follow_case(p, at, any);
+        }
+    }
     return reason;
 }
 
@@ -286,9 +310,11 @@ static uint32_t follow_entry(hfn_prover *p, uint64_t rva, uint32_t index, bool *
     uint32_t reason;
 
     p->case_seen = true;
-    for (size_t i = 0; i < p->tail_count; i++)
-        if (p->tails[i].to == index)
+    for (size_t i = 0; i < p->tail_count; i++) {
+        if (p->tails[i].to == index) {
             return HOTFN_REASON_NONE;
+        }
+    }
     p->block = p->dispatch_block;
     p->branch_field = 0;
     reason = hfn_prove_jump(p, rva, &p->dispatch_state);
@@ -309,10 +335,11 @@ static uint32_t follow_cases_outside(hfn_prover *p, uint32_t part, bool *any)
         uint64_t target = j->far_cases[i].target;
         uint32_t next = hfn_judging_lower(j, target + 1);
         if (next == 0 || target >= j->subjects[next - 1].end ||
-            p->items[next - 1].pub.verdict == HOTFN_VERDICT_FRAGMENT)
+            p->items[next - 1].pub.verdict == HOTFN_VERDICT_FRAGMENT) {
             reason = follow_case(p, target, any);
-        else if (target == j->subjects[next - 1].rva || target == p->items[next - 1].site_rva)
+        } else if (target == j->subjects[next - 1].rva || target == p->items[next - 1].site_rva) {
             reason = follow_entry(p, target, next - 1, any);
+        }
     }
     return reason;
 }
@@ -323,14 +350,17 @@ static uint32_t follow_dispatch(hfn_prover *p, bool *any)
 
     for (size_t i = 0; i < p->part_count && reason == HOTFN_REASON_NONE; i++) {
         uint32_t part = p->parts[i];
-        if (part != p->subject && p->items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT)
+        if (part != p->subject && p->items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT) {
             continue;
+        }
         reason = follow_cases_inside(p, &p->judging->subjects[part], any);
-        if (reason == HOTFN_REASON_NONE)
+        if (reason == HOTFN_REASON_NONE) {
             reason = follow_cases_outside(p, part, any);
+        }
     }
-    if (reason == HOTFN_REASON_NONE && !p->case_seen)
+    if (reason == HOTFN_REASON_NONE && !p->case_seen) {
         return HOTFN_REASON_STACK_UNKNOWN; /* it leads nowhere that is known */
+    }
     return reason;
 }
 
@@ -357,11 +387,13 @@ static uint32_t follow_all(hfn_prover *p, bool *any)
     uint32_t reason = read_queued(p);
 
     *any = false;
-    if (reason == HOTFN_REASON_NONE && p->dispatches)
+    if (reason == HOTFN_REASON_NONE && p->dispatches) {
         reason = follow_dispatch(p, any);
+    }
     p->block = UINT64_MAX;
-    if (reason == HOTFN_REASON_NONE && !*any)
+    if (reason == HOTFN_REASON_NONE && !*any) {
         reason = hfn_prove_landing_pads(p, any);
+    }
     return reason;
 }
 
@@ -374,13 +406,16 @@ uint32_t hfn_prove(hfn_prover *p, uint32_t subject)
     begin(p, subject);
     p->judging->arch->stack_begin(&entry);
     reason = hfn_prove_leads(p, p->rva, &entry, false);
-    while (reason == HOTFN_REASON_NONE && any)
+    while (reason == HOTFN_REASON_NONE && any) {
         reason = follow_all(p, &any);
-    if (reason == HOTFN_REASON_NONE && !hfn_pops_are_settled(p))
+    }
+    if (reason == HOTFN_REASON_NONE && !hfn_pops_are_settled(p)) {
         return HOTFN_REASON_STACK_UNKNOWN;
+    }
     /* Its next call, with a frame of ours above it or without, has others. */
     if (reason == HOTFN_REASON_NONE &&
-        p->own_address == (HFN_OWN_ADDRESS_KEPT | HFN_OWN_ADDRESS_COMPARED))
+        p->own_address == (HFN_OWN_ADDRESS_KEPT | HFN_OWN_ADDRESS_COMPARED)) {
         return HOTFN_REASON_OWN_ADDRESS;
+    }
     return reason;
 }

@@ -20,9 +20,10 @@ typedef struct hfn_leader {
     bool weak;   /* all ways to it are behind calls, which may not return, or guessed */
     bool queued; /* to be read (again) */
     /* i386, of the block that begins here (callee_pops.c): */
-    bool unsettled; /* what it touches hangs on how much calls before took from the stack          */
-    bool returns;   /* it returns by the stack pointer that they left, which shows that it is right */
-    bool resets;    /* it sets the stack pointer anew                                             */
+    bool
+        unsettled; /* what it touches hangs on how much calls before took from the stack          */
+    bool returns; /* it returns by the stack pointer that they left, which shows that it is right */
+    bool resets;  /* it sets the stack pointer anew                                             */
 } hfn_leader;
 
 /* One block leads to another. */
@@ -66,13 +67,13 @@ typedef struct hfn_prover {
     bool dispatches; /* an indirect jump inside of it was met: */
     hfn_stack_state dispatch_state;
     uint64_t dispatch_block;
-    bool case_seen; /* a place that it may lead to */
-    bool loops;     /* it jumps to its own entry   */
-    uint64_t block; /* where the block that is read begins; UINT64_MAX: none is */
+    bool case_seen;        /* a place that it may lead to */
+    bool loops;            /* it jumps to its own entry   */
+    uint64_t block;        /* where the block that is read begins; UINT64_MAX: none is */
     uint64_t branch_field; /* of the branch that is read: its distance, 4 bytes; 0: it has none */
-    uint8_t own_address; /* HFN_OWN_ADDRESS_* of all its code */
-    uint32_t reach; /* bytes of arguments on the stack that it touches */
-    int32_t pops;   /* i386: that its returns take along; -1: none was seen */
+    uint8_t own_address;   /* HFN_OWN_ADDRESS_* of all its code */
+    uint32_t reach;        /* bytes of arguments on the stack that it touches */
+    int32_t pops;          /* i386: that its returns take along; -1: none was seen */
 } hfn_prover;
 
 /* A block as it is read: its latest instructions, for arch's dispatch. */

@@ -87,15 +87,19 @@ static const hfn_slot *slot_of_plt_entry(const hfn_prover *p, uint64_t rva, hfn_
     for (int i = 0; i < PLT_LINE_MAX && region && in.flow == HFN_FLOW_NEXT && rva < region->end;
          i++, rva += in.length) {
         const uint8_t *bytes = region->bytes + (rva - region->rva);
-        if (!j->arch->decode(bytes, region->end - rva, rva, j->info.link_base, &in))
+        if (!j->arch->decode(bytes, region->end - rva, rva, j->info.link_base, &in)) {
             return NULL;
-        if (j->arch->complete)
+        }
+        if (j->arch->complete) {
             j->arch->complete(bytes, &pages, &in);
+        }
         find_pic_target(j, &in);
-        if (in.reads_memory_relative)
+        if (in.reads_memory_relative) {
             slot = slot_of_jump(p, &in);
-        if (j->arch->stack_step(bytes, region->end - rva, rva, &state) != HFN_STACK_FINE)
+        }
+        if (j->arch->stack_step(bytes, region->end - rva, rva, &state) != HFN_STACK_FINE) {
             return NULL;
+        }
     }
     return in.flow == HFN_FLOW_JUMP_INDIRECT && is_as_at_entry(p, &state) ? slot : NULL;
 }
@@ -112,8 +116,9 @@ const hfn_slot *hfn_prove_slot(const hfn_prover *p, uint64_t rva)
 
 uint32_t hfn_prove_return(hfn_prover *p, uint32_t pops)
 {
-    if (p->pops >= 0 && p->pops != (int32_t)pops)
+    if (p->pops >= 0 && p->pops != (int32_t)pops) {
         return HOTFN_REASON_RETURN_POPS;
+    }
     p->pops = (int32_t)pops;
     return HOTFN_REASON_NONE;
 }
@@ -121,8 +126,9 @@ uint32_t hfn_prove_return(hfn_prover *p, uint32_t pops)
 /* What it is passed lies in registers; on i386 in so many words at most, and it takes none of them along. */
 static uint32_t tail_to_standard(hfn_prover *p)
 {
-    if (p->judging->arch->pointer_bytes != 4)
+    if (p->judging->arch->pointer_bytes != 4) {
         return HOTFN_REASON_NONE;
+    }
     p->reach = p->reach > 4 * STANDARD_WORDS ? p->reach : 4 * STANDARD_WORDS;
     return hfn_prove_return(p, 0);
 }
@@ -134,11 +140,14 @@ static uint32_t tail_to_unknown(hfn_prover *p)
     const hfn_judging *j = p->judging;
     const char *name = NULL;
 
-    if (j->subjects[p->subject].flags & (HOTFN_FUNCTION_GLOBAL | HOTFN_FUNCTION_EXPORTED))
+    if (j->subjects[p->subject].flags & (HOTFN_FUNCTION_GLOBAL | HOTFN_FUNCTION_EXPORTED)) {
         for (uint32_t n = 0; (name = hotfn_functions_get_name(j->functions, p->subject, n)) != NULL;
-             n++)
-            if (hfn_is_standard(j, name))
+             n++) {
+            if (hfn_is_standard(j, name)) {
                 return tail_to_standard(p);
+            }
+        }
+    }
     return HOTFN_REASON_TAIL_UNKNOWN;
 }
 
@@ -159,8 +168,9 @@ static uint32_t tail_by_slot(hfn_prover *p, const hfn_slot *slot, const hfn_stac
 
     p->branch_field = 0; /* what it leads to is the PLT */
     if (slot->target != UINT64_MAX && !is_in_plt(p, slot->target) &&
-        begins_subject(p, slot->target, &unused))
+        begins_subject(p, slot->target, &unused)) {
         return hfn_prove_jump(p, slot->target, state);
+    }
     return slot->is_standard ? tail_to_standard(p) : tail_to_unknown(p);
 }
 
@@ -182,19 +192,23 @@ uint32_t hfn_prove_jump(hfn_prover *p, uint64_t target, const hfn_stack_state *s
         p->loops = true;
         return hfn_prove_leads(p, p->rva, state, false);
     }
-    if (target > p->rva && target < p->end)
+    if (target > p->rva && target < p->end) {
         return hfn_prove_leads(p, target, state, false);
+    }
     is_function = begins_subject(p, target, &index);
     is_plt = is_in_plt(p, target);
     if (is_plt || !is_function) { /* a PLT without unwind data is nobody's code */
         const hfn_slot *slot = is_tail ? slot_of_plt_entry(p, target, *state) : NULL;
-        if (slot)
+        if (slot) {
             return tail_by_slot(p, slot, state);
+        }
     }
-    if (is_plt)
+    if (is_plt) {
         return is_tail ? tail_to_unknown(p) : HOTFN_REASON_TAIL_UNKNOWN;
-    if (!is_tail || !is_function || p->items[index].pub.verdict == HOTFN_VERDICT_FRAGMENT)
+    }
+    if (!is_tail || !is_function || p->items[index].pub.verdict == HOTFN_VERDICT_FRAGMENT) {
         return lead_outside(p, target, state);
+    }
     return tail_to_function(p, index, state);
 }
 
@@ -217,8 +231,9 @@ static uint32_t lead_to_cases(hfn_prover *p, const hfn_stack_state *state)
 {
     uint8_t stack = p->judging->arch->stack_register;
 
-    if (p->dispatches && p->dispatch_state.at[stack] != state->at[stack])
+    if (p->dispatches && p->dispatch_state.at[stack] != state->at[stack]) {
         return HOTFN_REASON_STACK_UNKNOWN;
+    }
     if (!p->dispatches) {
         p->dispatch_state = *state;
         p->dispatch_block = p->block;
@@ -236,14 +251,18 @@ static bool all_entries_are_known(const hfn_prover *p, const hfn_dispatch *d)
     uint64_t target;
     uint32_t index;
 
-    if (!hfn_tables_entry(p->judging, d, 0, &target))
+    if (!hfn_tables_entry(p->judging, d, 0, &target)) {
         return false;
-    if (d->entry_count == 0)
+    }
+    if (d->entry_count == 0) {
         return !begins_subject(p, target, &index) ||
                p->items[index].pub.verdict == HOTFN_VERDICT_FRAGMENT;
-    for (uint32_t k = 1; k < d->entry_count; k++)
-        if (!hfn_tables_entry(p->judging, d, k, &target))
+    }
+    for (uint32_t k = 1; k < d->entry_count; k++) {
+        if (!hfn_tables_entry(p->judging, d, k, &target)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -255,15 +274,20 @@ uint32_t hfn_prove_indirect_jump(hfn_prover *p, const hfn_block *b, const hfn_in
     const hfn_slot *slot = slot_of_jump(p, in);
     hfn_dispatch d = { .kind = HFN_DISPATCH_POINTER };
 
-    if (in->through_table && is_tail)
+    if (in->through_table && is_tail) {
         d = dispatch_of(p, b);
-    if (!slot && d.kind == HFN_DISPATCH_POINTER && d.table_rva != 0)
+    }
+    if (!slot && d.kind == HFN_DISPATCH_POINTER && d.table_rva != 0) {
         slot = slot_at(p, d.table_rva);
-    if (slot && is_tail)
+    }
+    if (slot && is_tail) {
         return tail_by_slot(p, slot, state);
-    if (p->judging->subjects[p->subject].notes & HFN_NOTE_UNBOUNDED)
+    }
+    if (p->judging->subjects[p->subject].notes & HFN_NOTE_UNBOUNDED) {
         return HOTFN_REASON_STACK_UNKNOWN;
-    if (is_tail && (d.kind != HFN_DISPATCH_TABLE || !all_entries_are_known(p, &d)))
+    }
+    if (is_tail && (d.kind != HFN_DISPATCH_TABLE || !all_entries_are_known(p, &d))) {
         return tail_to_unknown(p);
+    }
     return lead_to_cases(p, state);
 }

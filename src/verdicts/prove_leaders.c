@@ -22,8 +22,9 @@ static bool make_leaders(hfn_prover *p, uint32_t capacity)
 
 void hfn_prove_no_leaders(hfn_prover *p)
 {
-    for (uint32_t i = 0; i < p->capacity; i++)
+    for (uint32_t i = 0; i < p->capacity; i++) {
         p->leaders[i].rva = UINT64_MAX;
+    }
     p->count = 0;
 }
 
@@ -62,8 +63,9 @@ hfn_leader *hfn_prove_leader(const hfn_prover *p, uint64_t rva)
 {
     uint32_t at = (uint32_t)(rva * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (p->capacity - 1);
 
-    while (p->leaders[at].rva != UINT64_MAX && p->leaders[at].rva != rva)
+    while (p->leaders[at].rva != UINT64_MAX && p->leaders[at].rva != rva) {
         at = (at + 1) & (p->capacity - 1);
+    }
     return &p->leaders[at];
 }
 
@@ -77,8 +79,9 @@ static bool put_in_queue(hfn_prover *p, const hfn_leader *l)
 
 static void enqueue(hfn_prover *p, hfn_leader *l)
 {
-    if (!l->queued && put_in_queue(p, l))
+    if (!l->queued && put_in_queue(p, l)) {
         l->queued = true;
+    }
 }
 
 /* The queue holds places in the table, so it is made anew. */
@@ -95,13 +98,15 @@ static bool grow_table(hfn_prover *p)
     }
     p->queue_count = 0;
     for (uint32_t i = 0; i < old_capacity; i++) {
-        if (old[i].rva == UINT64_MAX)
+        if (old[i].rva == UINT64_MAX) {
             continue;
+        }
         hfn_leader *to = hfn_prove_leader(p, old[i].rva);
         *to = old[i];
         p->count++;
-        if (to->queued)
+        if (to->queued) {
             put_in_queue(p, to);
+        }
     }
     hfn_free(&p->judging->env, old, old_capacity * sizeof *old);
     return !p->no_memory;
@@ -133,17 +138,20 @@ static uint32_t meet(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state,
     bool changed = false;
 
     if (l->state.at[stack] != state->at[stack]) {
-        if (l->weak == weak)
+        if (l->weak == weak) {
             return HOTFN_REASON_STACK_UNKNOWN;
-        if (weak)
+        }
+        if (weak) {
             return HOTFN_REASON_NONE;
+        }
         l->state = *state;
         changed = true;
     }
     changed |= hfn_prove_merge(&l->state, state);
     l->weak = l->weak && weak;
-    if (changed)
+    if (changed) {
         enqueue(p, l);
+    }
     return HOTFN_REASON_NONE;
 }
 
@@ -152,11 +160,13 @@ uint32_t hfn_prove_leads(hfn_prover *p, uint64_t rva, const hfn_stack_state *sta
     hfn_leader *l;
 
     hfn_pops_lead(p, rva, state);
-    if (p->count >= LEADERS_MAX || (p->count * 2 >= p->capacity && !grow_table(p)))
+    if (p->count >= LEADERS_MAX || (p->count * 2 >= p->capacity && !grow_table(p))) {
         return HOTFN_REASON_STACK_UNKNOWN;
+    }
     l = hfn_prove_leader(p, rva);
-    if (l->rva == rva)
+    if (l->rva == rva) {
         return meet(p, l, state, weak);
+    }
     *l = (hfn_leader){ .rva = rva, .state = *state, .weak = weak };
     p->count++;
     enqueue(p, l);

@@ -94,24 +94,26 @@ static const wording *wording_of(uint32_t reason)
 {
     static const wording unknown = { "unknown", "This version does not know the reason." };
 
-    if (reason >= sizeof reasons / sizeof reasons[0] || !reasons[reason].name)
+    if (reason >= sizeof reasons / sizeof reasons[0] || !reasons[reason].name) {
         return &unknown;
+    }
     return &reasons[reason];
 }
 
-const char *hotfn_strategy_name(uint32_t strategy)
+const char *hotfn_strategy_get_name(uint32_t strategy)
 {
-    if (strategy >= sizeof strategies / sizeof strategies[0])
+    if (strategy >= sizeof strategies / sizeof strategies[0]) {
         return "unknown";
+    }
     return strategies[strategy];
 }
 
-const char *hotfn_reason_name(uint32_t reason)
+const char *hotfn_reason_get_name(uint32_t reason)
 {
     return wording_of(reason)->name;
 }
 
-const char *hotfn_reason_text(uint32_t reason)
+const char *hotfn_reason_get_text(uint32_t reason)
 {
     return wording_of(reason)->text;
 }

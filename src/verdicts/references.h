@@ -25,12 +25,14 @@ static inline void hfn_references_add(const hfn_references *r, uint64_t rva)
     uint64_t offset = rva - r->rva;
     uint64_t bit = 1ull << (offset / HFN_REFERENCE_BYTES % 64);
 
-    if (offset >= r->end - r->rva)
+    if (offset >= r->end - r->rva) {
         return;
+    }
     uint64_t *word = &r->words[offset / HFN_REFERENCE_BYTES / 64];
     /* Relaxed: read after the scanning threads were joined. */
-    if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
+    if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit)) {
         __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+    }
 }
 
 /* The first address behind rva that is named (rounded down to HFN_REFERENCE_BYTES); the end of the data

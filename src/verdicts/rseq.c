@@ -18,15 +18,17 @@ static uint64_t relocated_word(const hotfn_image *image, uint64_t address)
 {
     for (uint32_t i = 0; i < hfn_elf_section_count(image); i++) {
         const hfn_elf_section *section = hfn_elf_section_at(image, i);
-        if (section->type != SHT_RELA_NUMBER)
+        if (section->type != SHT_RELA_NUMBER) {
             continue;
+        }
         hfn_span bytes = hfn_elf_section_bytes(image, section);
         for (uint64_t at = 0; hfn_span_has(bytes, at, RELA_BYTES); at += RELA_BYTES) {
             uint64_t offset = 0, addend = 0;
             hfn_span_u64(bytes, at, &offset);
             hfn_span_u64(bytes, at + 16, &addend);
-            if (offset == address)
+            if (offset == address) {
                 return addend;
+            }
         }
     }
     return 0;
@@ -38,10 +40,12 @@ static bool read_address(const hotfn_image *image, const hfn_elf_section *sectio
 {
     uint64_t word = 0;
 
-    if (!hfn_span_u64(bytes, at, &word))
+    if (!hfn_span_u64(bytes, at, &word)) {
         return false;
-    if (word == 0)
+    }
+    if (word == 0) {
         word = relocated_word(image, section->address + at);
+    }
     return word != 0 && hfn_image_rva(image, word, rva);
 }
 
@@ -50,8 +54,9 @@ static void note_range(hfn_judging *j, uint64_t from, uint64_t to)
     uint32_t i = hfn_judging_lower(j, from);
 
     for (i = i > 0 ? i - 1 : 0; i < j->count && j->subjects[i].rva < to; i++) {
-        if (j->subjects[i].end > from)
+        if (j->subjects[i].end > from) {
             j->subjects[i].notes |= HFN_NOTE_RSEQ;
+        }
     }
 }
 
@@ -59,15 +64,18 @@ void hfn_rseq_prepare(hfn_judging *j)
 {
     const hfn_elf_section *section = hfn_elf_section_named(j->image, "__rseq_cs");
 
-    if (!section)
+    if (!section) {
         return;
+    }
     hfn_span bytes = hfn_elf_section_bytes(j->image, section);
     for (uint64_t at = 0; hfn_span_has(bytes, at, ENTRY_BYTES); at += ENTRY_BYTES) {
         uint64_t start = 0, length = 0, abort_rva = 0;
         if (read_address(j->image, section, bytes, at + START_AT, &start) &&
-            hfn_span_u64(bytes, at + LENGTH_AT, &length) && length < j->info.loaded_bytes)
+            hfn_span_u64(bytes, at + LENGTH_AT, &length) && length < j->info.loaded_bytes) {
             note_range(j, start, start + length + 1);
-        if (read_address(j->image, section, bytes, at + ABORT_AT, &abort_rva))
+        }
+        if (read_address(j->image, section, bytes, at + ABORT_AT, &abort_rva)) {
             note_range(j, abort_rva, abort_rva + 1);
+        }
     }
 }

@@ -20,8 +20,9 @@ static bool make_index(hfn_judging *j, entry_index *index)
     uint64_t highest = j->subjects[j->count - 1].rva;
     uint32_t i = 0;
 
-    if (highest > UINT32_MAX)
+    if (highest > UINT32_MAX) {
         return false;
+    }
     index->count = (highest >> BUCKET_BITS) + 1;
     index->first = hfn_alloc(&j->env, index->count * sizeof *index->first);
     if (!index->first) {
@@ -29,8 +30,9 @@ static bool make_index(hfn_judging *j, entry_index *index)
         return false;
     }
     for (uint64_t bucket = 0; bucket < index->count; bucket++) {
-        while (j->subjects[i].rva < bucket << BUCKET_BITS)
+        while (j->subjects[i].rva < bucket << BUCKET_BITS) {
             i++;
+        }
         index->first[bucket] = i;
     }
     return true;
@@ -41,8 +43,9 @@ static uint32_t function_at(const hfn_judging *j, const entry_index *index, uint
     uint64_t bucket = rva >> BUCKET_BITS;
     uint32_t i = bucket < index->count ? index->first[bucket] : j->count;
 
-    while (i < j->count && j->subjects[i].rva < rva)
+    while (i < j->count && j->subjects[i].rva < rva) {
         i++;
+    }
     return i < j->count && j->subjects[i].rva == rva ? i : HFN_NO_SUBJECT;
 }
 
@@ -54,10 +57,12 @@ static bool may_enter(const hfn_judging *j, const hfn_verdict *verdict, const hf
     hfn_instruction in;
 
     if (verdict->pub.verdict != HOTFN_VERDICT_HOOKABLE || verdict->pub.patch_offset != pad ||
-        verdict->pub.strategy == HOTFN_STRATEGY_INT3)
+        verdict->pub.strategy == HOTFN_STRATEGY_INT3) {
         return false;
-    if (verdict->pub.strategy != HOTFN_STRATEGY_RETARGET)
+    }
+    if (verdict->pub.strategy != HOTFN_STRATEGY_RETARGET) {
         return true;
+    }
     return j->arch->decode(s->region->bytes + (verdict->site_rva - s->region->rva),
                            s->region->end - verdict->site_rva, verdict->site_rva, 0, &in) &&
            in.flow == HFN_FLOW_JUMP;
@@ -78,14 +83,18 @@ static bool is_untouched(const hfn_judging *j, const hfn_subject *s, const hfn_v
     uint64_t from = field - (bytes[-1] >= 0x80 && bytes[-1] < 0x90 ? 2 : 1), unused;
     uint32_t kept = verdict->pub.strategy == HOTFN_STRATEGY_PUN ? 5 : verdict->pub.patch_bytes;
 
-    if (kept < verdict->covered_bytes)
+    if (kept < verdict->covered_bytes) {
         kept = verdict->covered_bytes;
+    }
     if (verdict->pub.verdict == HOTFN_VERDICT_HOOKABLE && from < verdict->site_rva + kept &&
-        field + 4 > verdict->site_rva)
+        field + 4 > verdict->site_rva) {
         return false;
-    for (uint64_t at = from + 1; at < field + 4; at++)
-        if (hfn_region_marks(s->region, at))
+    }
+    for (uint64_t at = from + 1; at < field + 4; at++) {
+        if (hfn_region_marks(s->region, at)) {
             return false;
+        }
+    }
     return hfn_fixed_reason(j, from, field + 4, &unused) == HOTFN_REASON_NONE;
 }
 
@@ -95,8 +104,9 @@ void hfn_sites_keep(hfn_judging *j, const hfn_verdict *verdicts)
     size_t kept = 0;
     uint32_t own = 0; /* whose code the branch is */
 
-    if (j->branch_count == 0)
+    if (j->branch_count == 0) {
         return;
+    }
     if (!make_index(j, &index)) {
         j->branch_count = 0;
         return;
@@ -104,12 +114,14 @@ void hfn_sites_keep(hfn_judging *j, const hfn_verdict *verdicts)
     for (size_t i = 0; i < j->branch_count; i++) {
         hfn_branch branch = j->branches[i];
         uint32_t target = function_at(j, &index, branch.target);
-        while (own + 1 < j->count && j->subjects[own + 1].rva <= branch.field)
+        while (own + 1 < j->count && j->subjects[own + 1].rva <= branch.field) {
             own++;
+        }
         if (target == HFN_NO_SUBJECT || !is_caller(&verdicts[own], &j->subjects[own]) ||
             !may_enter(j, &verdicts[target], &j->subjects[target]) ||
-            !is_untouched(j, &j->subjects[own], &verdicts[own], branch.field))
+            !is_untouched(j, &j->subjects[own], &verdicts[own], branch.field)) {
             continue;
+        }
         j->branches[kept++] = (hfn_branch){ branch.field, target };
     }
     j->branch_count = kept;

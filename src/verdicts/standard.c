@@ -58,10 +58,12 @@ bool hfn_pops_nothing(const hfn_judging *j, const char *name)
 {
     static const char *const begins[] = { "__cxa_", "_Zn", "_Zd", "_ZSt", "_Unwind_" };
 
-    for (size_t i = 0; i < HFN_COUNT_OF(begins); i++)
+    for (size_t i = 0; i < HFN_COUNT_OF(begins); i++) {
         if (strncmp(name, begins[i], strlen(begins[i])) == 0 &&
-            (strncmp(name, "_ZSt", 4) != 0 || strstr(name, "__throw_")))
+            (strncmp(name, "_ZSt", 4) != 0 || strstr(name, "__throw_"))) {
             return true;
+        }
+    }
     return strstr(name, "printf") != NULL || strstr(name, "scanf") != NULL ||
            strcmp(name, "__stack_chk_fail") == 0 || hfn_is_standard(j, name);
 }
@@ -69,7 +71,8 @@ bool hfn_pops_nothing(const hfn_judging *j, const char *name)
 /* i386: div returns a structure, and takes its place off the stack. */
 bool hfn_is_standard(const hfn_judging *j, const char *name)
 {
-    if (j->arch->pointer_bytes == 4 && strcmp(name, "div") == 0)
+    if (j->arch->pointer_bytes == 4 && strcmp(name, "div") == 0) {
         return false;
+    }
     return bsearch(name, names, HFN_COUNT_OF(names), sizeof names[0], compare) != NULL;
 }

@@ -88,10 +88,11 @@ static void note_table(piece *p, uint64_t jump_rva, const hfn_dispatch *d)
     uint64_t target;
 
     if (d->base_is_guessed && (!read_entry(j, hfn_image_span(j->image, t.rva), &t, 0, &target) ||
-                               !hfn_code_region(&j->code, target)))
+                               !hfn_code_region(&j->code, target))) {
         note_unbounded(p, jump_rva);
-    else
+    } else {
         add_table(p, &t);
+    }
 }
 
 static void note_dispatch(piece *p, uint64_t jump_rva)
@@ -110,8 +111,9 @@ static void note_dispatch(piece *p, uint64_t jump_rva)
     switch (d.kind) {
     case HFN_DISPATCH_TABLE: note_table(p, jump_rva, &d); break;
     case HFN_DISPATCH_OFFSET:
-        if (line.image_base) /* tables are named by numbers there, which nothing tells from others */
+        if (line.image_base) { /* tables are named by numbers there, which nothing tells from others */
             note_unbounded(p, jump_rva);
+        }
         p->wants_bases = true;
         p->wants_addresses = true;
         p->unshown_at = jump_rva;
@@ -126,8 +128,9 @@ static void push_start(piece *p, uint32_t offset)
 {
     if (p->start_count == LINE_MAX) {
         p->start_count = LINE_MAX / 2;
-        for (uint32_t i = 0; i < LINE_MAX / 2; i++)
+        for (uint32_t i = 0; i < LINE_MAX / 2; i++) {
             p->starts[i] = p->starts[i + LINE_MAX / 2];
+        }
     }
     p->starts[p->start_count++] = offset;
 }
@@ -136,17 +139,21 @@ static void read_instruction(piece *p, uint64_t at, const hfn_instruction *in)
 {
     uint64_t taken;
 
-    if (hfn_region_marks(p->region, at))
+    if (hfn_region_marks(p->region, at)) {
         p->start_count = 0;
+    }
     push_start(p, (uint32_t)(at - p->dispatcher->from));
-    if (hfn_judging_takes(p->scan->judging, in, &taken))
+    if (hfn_judging_takes(p->scan->judging, in, &taken)) {
         hfn_judging_append(p->scan->judging, (void **)&p->addresses, &p->address_count,
                            &p->address_capacity, &taken, sizeof taken);
-    if (in->flow == HFN_FLOW_JUMP_INDIRECT && in->through_table)
+    }
+    if (in->flow == HFN_FLOW_JUMP_INDIRECT && in->through_table) {
         note_dispatch(p, at);
+    }
     if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
-        in->flow == HFN_FLOW_RETURN || in->flow == HFN_FLOW_STOP)
+        in->flow == HFN_FLOW_RETURN || in->flow == HFN_FLOW_STOP) {
         p->start_count = 0;
+    }
 }
 
 static void read_piece(piece *p)
@@ -163,8 +170,9 @@ static void read_piece(piece *p)
             p->start_count = 0;
             continue;
         }
-        if (j->arch->complete)
+        if (j->arch->complete) {
             j->arch->complete(bytes, &pages, &in);
+        }
         read_instruction(p, at, &in);
         at += in.length;
     }
@@ -184,8 +192,9 @@ static bool is_constant_data(const hfn_judging *j, uint64_t rva)
 static void add_unshown_tables(piece *p)
 {
     if (p->wants_bases &&
-        (p->address_count == 0 || p->address_count > PAIRS_MAX / p->address_count))
+        (p->address_count == 0 || p->address_count > PAIRS_MAX / p->address_count)) {
         note_unbounded(p, p->unshown_at);
+    }
     p->wants_bases = p->wants_bases && p->address_count <= PAIRS_MAX / (p->address_count + 1);
     for (size_t i = 0; i < p->address_count; i++) {
         table t = { .rva = p->addresses[i],
@@ -193,8 +202,9 @@ static void add_unshown_tables(piece *p)
                     .entry_bytes = 4,
                     .entry_is_signed = true,
                     .subject = p->dispatcher->subject };
-        if (!is_constant_data(p->scan->judging, t.rva))
+        if (!is_constant_data(p->scan->judging, t.rva)) {
             continue;
+        }
         add_table(p, &t);
         if (p->scan->judging->pic_base) {
             t.base = p->scan->judging->pic_base;
@@ -202,8 +212,9 @@ static void add_unshown_tables(piece *p)
         }
         for (size_t k = 0; p->wants_bases && k < p->address_count; k++) {
             t.base = p->addresses[k];
-            if (k != i && t.base - p->dispatcher->from < p->dispatcher->to - p->dispatcher->from)
+            if (k != i && t.base - p->dispatcher->from < p->dispatcher->to - p->dispatcher->from) {
                 add_table(p, &t);
+            }
         }
     }
 }
@@ -215,11 +226,13 @@ static void scan_piece(void *user, uint32_t item)
 
     p.region = hfn_code_region(&s->judging->code, p.dispatcher->from);
     read_piece(&p);
-    if (p.wants_addresses)
+    if (p.wants_addresses) {
         add_unshown_tables(&p);
+    }
     pthread_mutex_lock(&s->judging->lock);
-    if (p.addresses)
+    if (p.addresses) {
         hfn_free(&s->judging->env, p.addresses, p.address_capacity * sizeof *p.addresses);
+    }
     pthread_mutex_unlock(&s->judging->lock);
 }
 
@@ -227,10 +240,12 @@ static int compare_tables(const void *a, const void *b)
 {
     const table *left = a, *right = b;
 
-    if (left->rva != right->rva)
+    if (left->rva != right->rva) {
         return left->rva > right->rva ? 1 : -1;
-    if (left->base != right->base)
+    }
+    if (left->base != right->base) {
         return left->base > right->base ? 1 : -1;
+    }
     return (left->entry_count > right->entry_count) - (left->entry_count < right->entry_count);
 }
 
@@ -240,10 +255,12 @@ static uint64_t latest_end(const hfn_judging *j, const table *t)
     const hfn_region *region = hfn_code_region(&j->code, t->rva);
     uint64_t at = t->rva + 1;
 
-    if (!region)
+    if (!region) {
         return hfn_references_next(&j->references, t->rva);
-    while (at < region->end && !(hfn_region_marks(region, at) & HFN_MARK_TAKEN))
+    }
+    while (at < region->end && !(hfn_region_marks(region, at) & HFN_MARK_TAKEN)) {
         at++;
+    }
     return at;
 }
 
@@ -252,14 +269,17 @@ static bool read_entry(const hfn_judging *j, hfn_span bytes, const table *t, uin
 {
     uint64_t value = 0;
 
-    if (!hfn_span_word(bytes, k * t->entry_bytes, t->entry_bytes, &value))
+    if (!hfn_span_word(bytes, k * t->entry_bytes, t->entry_bytes, &value)) {
         return false;
+    }
     uint32_t unused = 64 - 8 * t->entry_bytes;
-    if (t->entry_is_signed)
+    if (t->entry_is_signed) {
         value = (uint64_t)((int64_t)(value << unused) >> unused);
+    }
     *target = t->base + (value << t->entry_shift);
-    if (j->arch->pointer_bytes == 4)
+    if (j->arch->pointer_bytes == 4) {
         *target = (uint32_t)*target;
+    }
     return true;
 }
 
@@ -279,17 +299,19 @@ static void keep_far_case(hfn_judging *j, uint32_t subject, uint64_t target)
     const hfn_subject *s = &j->subjects[subject];
     const hfn_far_case c = { subject, target };
 
-    if ((j->flags & HOTFN_VERDICTS_TIMING) && (target < s->rva || target >= s->end))
+    if ((j->flags & HOTFN_VERDICTS_TIMING) && (target < s->rva || target >= s->end)) {
         hfn_judging_append(j, (void **)&j->far_cases, &j->far_case_count, &j->far_case_capacity, &c,
                            sizeof c);
+    }
 }
 
 static int compare_far_cases(const void *a, const void *b)
 {
     const hfn_far_case *left = a, *right = b;
 
-    if (left->subject != right->subject)
+    if (left->subject != right->subject) {
         return left->subject > right->subject ? 1 : -1;
+    }
     return (left->target > right->target) - (left->target < right->target);
 }
 
@@ -301,17 +323,21 @@ static void read_table(hfn_judging *j, const table *t)
     uint32_t marks = HFN_MARK_JUMPED;
     uint64_t target;
 
-    if (!subject || (subject->notes & HFN_NOTE_MAYBE_PART))
+    if (!subject || (subject->notes & HFN_NOTE_MAYBE_PART)) {
         marks |= HFN_MARK_FROM_PART;
+    }
     for (uint64_t k = 0; k < limit && read_entry(j, bytes, t, k, &target); k++) {
         const hfn_region *region = hfn_code_region(&j->code, target);
-        if (!region)
+        if (!region) {
             break;
+        }
         hfn_region_mark(region, target, marks);
-        if (subject && target == subject->rva)
+        if (subject && target == subject->rva) {
             subject->notes |= HFN_NOTE_LOOPS;
-        if (subject)
+        }
+        if (subject) {
             keep_far_case(j, t->subject, target);
+        }
     }
 }
 
@@ -321,8 +347,9 @@ static bool proof_broken(const hfn_judging *j, const table *t)
     const hfn_region *region = hfn_code_region(&j->code, t->proof_from);
 
     for (uint64_t at = t->proof_from + 1; region && at <= t->proof_to; at++) {
-        if (hfn_region_marks(region, at))
+        if (hfn_region_marks(region, at)) {
             return true;
+        }
     }
     return false;
 }
@@ -334,8 +361,9 @@ static bool drop_broken_proofs(table_scan *s, bool all)
 
     for (size_t i = 0; i < s->count; i++) {
         table *t = &s->tables[i];
-        if (t->entry_count == 0 || !(all || proof_broken(s->judging, t)))
+        if (t->entry_count == 0 || !(all || proof_broken(s->judging, t))) {
             continue;
+        }
         t->entry_count = 0;
         read_table(s->judging, t);
         dropped = true;
@@ -348,18 +376,24 @@ void hfn_tables_scan(hfn_judging *j)
     table_scan s = { .judging = j };
 
     hfn_workers_run(j->threads, (uint32_t)j->dispatcher_count, scan_piece, &s);
-    if (s.count > 0)
+    if (s.count > 0) {
         qsort(s.tables, s.count, sizeof *s.tables, compare_tables);
-    for (size_t i = 0; i < s.count; i++) {
-        if (i == 0 || compare_tables(&s.tables[i], &s.tables[i - 1]) != 0)
-            read_table(j, &s.tables[i]);
     }
-    for (int round = 0; round < ROUNDS_MAX && drop_broken_proofs(&s, false); round++)
+    for (size_t i = 0; i < s.count; i++) {
+        if (i == 0 || compare_tables(&s.tables[i], &s.tables[i - 1]) != 0) {
+            read_table(j, &s.tables[i]);
+        }
+    }
+    for (int round = 0; round < ROUNDS_MAX && drop_broken_proofs(&s, false); round++) {
         ;
-    if (drop_broken_proofs(&s, false))
+    }
+    if (drop_broken_proofs(&s, false)) {
         drop_broken_proofs(&s, true);
-    if (j->far_case_count > 0)
+    }
+    if (j->far_case_count > 0) {
         qsort(j->far_cases, j->far_case_count, sizeof *j->far_cases, compare_far_cases);
-    if (s.tables)
+    }
+    if (s.tables) {
         hfn_free(&j->env, s.tables, s.capacity * sizeof *s.tables);
+    }
 }

@@ -53,16 +53,20 @@ static uint32_t judge_entry(const timing *t, const hfn_verdict *v)
     uint32_t pad = v->pub.flags & HOTFN_VERDICT_LANDING_PAD ? 4 : 0;
     uint8_t notes = t->judging->subjects[v - t->items].notes;
 
-    if (!t->judging->arch->stack_step)
+    if (!t->judging->arch->stack_step) {
         return HOTFN_REASON_NOT_PROVEN;
-    if (t->walks_own_stack)
+    }
+    if (t->walks_own_stack) {
         return HOTFN_REASON_OWN_STACK_WALK;
+    }
     if ((v->pub.flags & (HOTFN_VERDICT_FLAGS_LIVE | HOTFN_VERDICT_RED_ZONE)) ||
         ((v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP) &&
-         (notes & (HFN_NOTE_LOOPS | HFN_NOTE_UNBOUNDED))))
+         (notes & (HFN_NOTE_LOOPS | HFN_NOTE_UNBOUNDED)))) {
         return HOTFN_REASON_ENTRY_JUMPED;
-    if (v->pub.patch_offset != pad)
+    }
+    if (v->pub.patch_offset != pad) {
         return HOTFN_REASON_PATCH_INSIDE;
+    }
     return HOTFN_REASON_NONE;
 }
 
@@ -97,14 +101,16 @@ static void judge_one(timing *t, hfn_prover *p, uint32_t index)
         return;
     }
     found = hfn_prove(p, index);
-    if (found == HOTFN_REASON_NONE && p->reach > 0 && hfn_is_piece(t->judging, index))
+    if (found == HOTFN_REASON_NONE && p->reach > 0 && hfn_is_piece(t->judging, index)) {
         found = HOTFN_REASON_STACK_ARGUMENTS; /* they may be locals of its caller's */
+    }
     t->proven[index] = (proof){ .holds = found == HOTFN_REASON_NONE,
                                 .words = (uint8_t)((p->reach + word - 1) / word),
                                 .pops = (int8_t)(p->pops < 0 ? -1 : p->pops / (int32_t)word) };
     if (reason == HOTFN_REASON_NONE &&
-        (p->loops || (p->dispatches && (v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP))))
+        (p->loops || (p->dispatches && (v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP)))) {
         reason = HOTFN_REASON_ENTRY_JUMPED;
+    }
     settle(v, reason != HOTFN_REASON_NONE ? reason : found);
     for (size_t k = 0; t->proven[index].holds && k < p->tail_count; k++) {
         const tail one = { index, p->tails[k].to, p->tails[k].field };
@@ -124,9 +130,11 @@ static void judge_batch(void *user, uint32_t item)
         t->judging->no_memory = true;
         return;
     }
-    for (uint32_t i = from; i < to; i++)
-        if (t->items[i].pub.verdict == HOTFN_VERDICT_HOOKABLE)
+    for (uint32_t i = from; i < to; i++) {
+        if (t->items[i].pub.verdict == HOTFN_VERDICT_HOOKABLE) {
             judge_one(t, &p, i);
+        }
+    }
     t->judging->no_memory |= p.no_memory;
     hfn_prover_finish(&p);
 }
@@ -136,8 +144,9 @@ static void judge_batch(void *user, uint32_t item)
 static void refuse(timing *t, uint32_t index, uint32_t reason)
 {
     t->proven[index].holds = false;
-    if (t->items[index].pub.flags & HOTFN_VERDICT_TIMED)
+    if (t->items[index].pub.flags & HOTFN_VERDICT_TIMED) {
         settle(&t->items[index], reason);
+    }
 }
 
 static bool refuse_unproven(timing *t)
@@ -163,21 +172,26 @@ static void refuse_circles(timing *t)
         t->judging->no_memory = true;
         return;
     }
-    for (uint32_t i = 0; i < t->judging->count; i++)
+    for (uint32_t i = 0; i < t->judging->count; i++) {
         left[i] = t->proven[i].holds;
+    }
     while (any) { /* once more than the longest chain of tail jumps */
         any = false;
-        for (size_t i = 0; i < t->tail_count; i++)
-            if (left[t->tails[i].from] && left[t->tails[i].to])
+        for (size_t i = 0; i < t->tail_count; i++) {
+            if (left[t->tails[i].from] && left[t->tails[i].to]) {
                 left[t->tails[i].from] = 2;
+            }
+        }
         for (uint32_t i = 0; i < t->judging->count; i++) {
             any |= left[i] == 1;
             left[i] = left[i] == 2;
         }
     }
-    for (uint32_t i = 0; i < t->judging->count; i++)
-        if (left[i])
+    for (uint32_t i = 0; i < t->judging->count; i++) {
+        if (left[i]) {
             refuse(t, i, HOTFN_REASON_TAIL_CIRCLE);
+        }
+    }
     hfn_free(&t->judging->env, left, (t->judging->count + 1) * sizeof *left);
 }
 
@@ -190,8 +204,9 @@ static bool pass_on(timing *t, const tail *one)
     const proof *to = &t->proven[one->to];
     bool more = from->words < to->words, learns = from->pops < 0 && to->pops >= 0;
 
-    if (!from->holds)
+    if (!from->holds) {
         return false;
+    }
     if (from->pops >= 0 && to->pops >= 0 && from->pops != to->pops) {
         refuse(t, one->from, HOTFN_REASON_RETURN_POPS);
         return true;
@@ -207,20 +222,23 @@ static void settle_arguments(timing *t)
 
     while (any) {
         any = false;
-        for (size_t i = 0; i < t->tail_count; i++)
+        for (size_t i = 0; i < t->tail_count; i++) {
             any |= pass_on(t, &t->tails[i]);
+        }
     }
     for (uint32_t i = 0; i < t->judging->count; i++) {
         const proof *p = &t->proven[i];
         uint32_t pops = p->pops <= 0          ? HOTFN_POPS_NOTHING
                         : p->pops == p->words ? HOTFN_POPS_ALL
                                               : HOTFN_POPS_ONE;
-        if (!p->holds || !(t->items[i].pub.flags & HOTFN_VERDICT_TIMED))
+        if (!p->holds || !(t->items[i].pub.flags & HOTFN_VERDICT_TIMED)) {
             continue;
-        if (pops == HOTFN_POPS_ONE && p->pops != 1)
+        }
+        if (pops == HOTFN_POPS_ONE && p->pops != 1) {
             refuse(t, i, HOTFN_REASON_RETURN_POPS);
-        else
+        } else {
             t->items[i].pub.flags |= ((uint32_t)p->words | pops << 5) << 24;
+        }
     }
 }
 
@@ -240,9 +258,11 @@ static bool has_standard_name(const hfn_judging *j, uint32_t index)
 {
     const char *name;
 
-    for (uint32_t n = 0; (name = hotfn_functions_get_name(j->functions, index, n)) != NULL; n++)
-        if (hfn_is_standard(j, name))
+    for (uint32_t n = 0; (name = hotfn_functions_get_name(j->functions, index, n)) != NULL; n++) {
+        if (hfn_is_standard(j, name)) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -266,25 +286,30 @@ static void note_comeback(timing *t, const tail *one)
         return;
     }
     if (!is_own_site(t->judging, one) || (t->items[one->to].pub.flags & HOTFN_VERDICT_FLAGS_LIVE) ||
-        (from->comes_to != 0 && from->comes_to != one->to + 1))
+        (from->comes_to != 0 && from->comes_to != one->to + 1)) {
         from->stays = true;
+    }
     from->comes_to = one->to + 1;
 }
 
 static void settle_comebacks(timing *t)
 {
     if (!t->judging->arch->patching->can_come_back ||
-        (t->judging->flags & HOTFN_VERDICTS_NO_COMEBACK))
+        (t->judging->flags & HOTFN_VERDICTS_NO_COMEBACK)) {
         return;
-    for (size_t i = 0; i < t->tail_count; i++)
-        if (ends_with_unproven(&t->items[t->tails[i].from]))
+    }
+    for (size_t i = 0; i < t->tail_count; i++) {
+        if (ends_with_unproven(&t->items[t->tails[i].from])) {
             note_comeback(t, &t->tails[i]);
+        }
+    }
     for (uint32_t i = 0; i < t->judging->count; i++) {
         const proof *p = &t->proven[i];
         hfn_verdict *v = &t->items[i];
         if (!ends_with_unproven(v) || p->stays || p->comes_to == 0 || p->words > 0 ||
-            has_standard_name(t->judging, i))
+            has_standard_name(t->judging, i)) {
             continue;
+        }
         settle(v, HOTFN_REASON_NONE);
         v->pub.flags |= (uint32_t)p->words_on << 24;
         v->pub.comes_to = p->comes_to;
@@ -312,14 +337,17 @@ void hfn_timing_find_owners(const hfn_judging *j, hfn_verdict *items)
         uint32_t *owner;
         if (part == j->count || from == j->count ||
             items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT ||
-            items[from].pub.verdict == HOTFN_VERDICT_FRAGMENT)
+            items[from].pub.verdict == HOTFN_VERDICT_FRAGMENT) {
             continue;
+        }
         owner = &items[part].pub.comes_to;
         *owner = *owner == 0 || *owner == from + 1 ? from + 1 : several;
     }
-    for (uint32_t i = 0; i < j->count; i++)
-        if (items[i].pub.comes_to == several)
+    for (uint32_t i = 0; i < j->count; i++) {
+        if (items[i].pub.comes_to == several) {
             items[i].pub.comes_to = 0;
+        }
+    }
 }
 
 /* ---- Runtimes that look at their own stacks. */
@@ -327,13 +355,15 @@ void hfn_timing_find_owners(const hfn_judging *j, hfn_verdict *items)
 static bool has_own_walker(const hfn_judging *j)
 {
     if (hfn_elf_section_named(j->image, ".gopclntab") ||
-        hfn_elf_section_named(j->image, ".note.go.buildid"))
+        hfn_elf_section_named(j->image, ".note.go.buildid")) {
         return true;
+    }
     for (uint32_t i = 0; i < j->count; i++) {
         const char *name = hotfn_functions_get_name(j->functions, i, 0);
         if (name &&
-            (strncmp(name, "_ZN2v88internal", 15) == 0 || strcmp(name, "JNI_CreateJavaVM") == 0))
+            (strncmp(name, "_ZN2v88internal", 15) == 0 || strcmp(name, "JNI_CreateJavaVM") == 0)) {
             return true;
+        }
     }
     return false;
 }
@@ -367,9 +397,10 @@ static void note_slot(void *user, const hfn_image_slot *slot)
     const hfn_slot one = { slot->place_rva, is_one || is_standard ? slot->target_rva : UINT64_MAX,
                            slot->target_rva, is_standard, hfn_pops_nothing(j, slot->name) };
 
-    if (one.target != UINT64_MAX || one.is_standard || j->pops)
+    if (one.target != UINT64_MAX || one.is_standard || j->pops) {
         hfn_judging_append(j, (void **)&j->slots, &j->slot_count, &j->slot_capacity, &one,
                            sizeof one);
+    }
 }
 
 static int compare_slots(const void *a, const void *b)
@@ -382,8 +413,9 @@ static int compare_slots(const void *a, const void *b)
 static void find_slots(hfn_judging *j)
 {
     hfn_image_each_slot(j->image, note_slot, j);
-    if (j->slot_count > 0)
+    if (j->slot_count > 0) {
         qsort(j->slots, j->slot_count, sizeof *j->slots, compare_slots);
+    }
 }
 
 static void finish(timing *t)
@@ -394,8 +426,9 @@ static void finish(timing *t)
     hfn_free(&j->env, j->pieces, j->count + 1);
     j->pops = j->pieces = NULL;
     hfn_free(&j->env, t->proven, (j->count + 1) * sizeof *t->proven);
-    if (t->tails)
+    if (t->tails) {
         hfn_free(&j->env, t->tails, t->tail_capacity * sizeof *t->tails);
+    }
 }
 
 void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
@@ -403,10 +436,12 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
     timing t = { .judging = j, .items = items, .walks_own_stack = has_own_walker(j) };
 
     t.proven = hfn_alloc(&j->env, (j->count + 1) * sizeof *t.proven);
-    if (j->arch->pc_register)
+    if (j->arch->pc_register) {
         j->pops = hfn_alloc(&j->env, j->count + 1);
-    if (j->arch->is_never_shared)
+    }
+    if (j->arch->is_never_shared) {
         j->pieces = hfn_alloc(&j->env, j->count + 1);
+    }
     if (!t.proven || (j->arch->pc_register && !j->pops) ||
         (j->arch->is_never_shared && !j->pieces)) {
         j->no_memory = true;
@@ -416,14 +451,17 @@ void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
     find_forbidden_clock(j);
     find_slots(j);
     hfn_workers_run(j->threads, (j->count + BATCH - 1) / BATCH, judge_batch, &t);
-    while (refuse_unproven(&t))
+    while (refuse_unproven(&t)) {
         ;
+    }
     refuse_circles(&t);
-    while (refuse_unproven(&t))
+    while (refuse_unproven(&t)) {
         ;
+    }
     settle_arguments(&t);
-    while (refuse_unproven(&t))
+    while (refuse_unproven(&t)) {
         ;
+    }
     settle_comebacks(&t);
     finish(&t);
 }

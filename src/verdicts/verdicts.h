@@ -38,11 +38,12 @@ typedef struct hfn_verdict {
     uint32_t pun_mask;      /* PUN: 1 where pun_fixed holds; 0 for the other strategies  */
     uint32_t covered_bytes; /* original bytes that the moved code replaces               */
     uint8_t spare;          /* a register that is dead at the site, plus 1; 0: none known   */
-    uint8_t pc_register;    /* i386: where a call among the moved gives back its return address, plus 1 */
-    uint32_t run_bytes;     /* from the site on: its own code, that may be copied elsewhere */
+    uint8_t
+        pc_register; /* i386: where a call among the moved gives back its return address, plus 1 */
+    uint32_t run_bytes; /* from the site on: its own code, that may be copied elsewhere */
 } hfn_verdict;
 
-/* Never NULL for index < hotfn_verdicts_count; NULL past the end. */
+/* Never NULL for index < hotfn_verdicts_get_count; NULL past the end. */
 const hfn_verdict *hfn_verdicts_at(const hotfn_verdicts *verdicts, uint32_t index);
 
 /* The moved code of a hookable function (for RETARGET: a jmp to the old target).  False if the

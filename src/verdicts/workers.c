@@ -23,8 +23,9 @@ static void *take_items(void *argument)
     for (;;) {
         /* Relaxed: items are independent; pthread_join orders what they wrote. */
         uint32_t item = __atomic_fetch_add(&l->next, 1, __ATOMIC_RELAXED);
-        if (item >= l->item_count)
+        if (item >= l->item_count) {
             return NULL;
+        }
         l->work(l->user, item);
     }
 }
@@ -36,8 +37,9 @@ static uint32_t start_threads(loop *l, pthread_t *threads, uint32_t wanted)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (count < wanted && pthread_create(&threads[count], NULL, take_items, l) == 0)
+    while (count < wanted && pthread_create(&threads[count], NULL, take_items, l) == 0) {
         count++;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return count;
 }
@@ -49,13 +51,16 @@ void hfn_workers_run(uint32_t threads, uint32_t item_count, hfn_work_fn work, vo
     uint32_t wanted = threads < THREADS_MAX ? threads : THREADS_MAX;
     uint32_t started = 0;
 
-    if (wanted > item_count)
+    if (wanted > item_count) {
         wanted = item_count;
-    if (wanted > 1)
+    }
+    if (wanted > 1) {
         started = start_threads(&l, helpers, wanted - 1);
+    }
     take_items(&l);
-    for (uint32_t i = 0; i < started; i++)
+    for (uint32_t i = 0; i < started; i++) {
         pthread_join(helpers[i], NULL);
+    }
 }
 
 uint32_t hfn_workers_default(void)

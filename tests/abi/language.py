@@ -78,6 +78,19 @@ def width_problems(path, text):
             yield f"{path}:{number}: {len(line)} columns: comments wrap at {COMMENT_COLUMNS}"
 
 
+CONTROL = re.compile(r"\s*(?:\}\s*)?(?:else\s+)?(?:if|for|while)\s*\(.*\)$|\s*(?:\}\s*)?else$")
+LOOP_END = re.compile(r"\s*\}\s*while")
+
+
+def brace_problems(path, text):
+    if path.suffix not in (".c", ".h", ".cc", ".cpp") or str(path).startswith("tests/programs/src/"):
+        return
+    for number, line in enumerate(tree.without_comments(text).splitlines(), 1):
+        code = line.rstrip()
+        if CONTROL.match(code) and not LOOP_END.match(code) and code.count("(") == code.count(")"):
+            yield f"{path}:{number}: braces around every body"
+
+
 def type_problems(defined):
     for name, places in sorted(defined.items()):
         if len(set(places)) > 1:
@@ -87,6 +100,7 @@ def type_problems(defined):
 def problems(paths):
     defined = {}
     for path, text in paths:
+        yield from brace_problems(path, text)
         if not is_text(path) or is_exempt(path):
             continue
         yield from word_problems(path, text)

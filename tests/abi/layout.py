@@ -3,7 +3,7 @@
 """Check the size of every public struct, and the offset and size of each of its fields.
 
     layout.py check CC LIBRARY   the compiler's layout is that of layout.list, and the library's
-                                 hotfn_sizeof knows every struct
+                                 hotfn_get_struct_bytes knows every struct
     layout.py write CC           write layout.list anew; a line that changes breaks the ABI
 
 layout.list holds `struct bytes` and `struct.field offset bytes`, for 64-bit hosts (LP64 and LLP64
@@ -77,13 +77,13 @@ def listed_layout():
 
 
 def sizeof_problems(library):
-    """Structs that the library's hotfn_sizeof does not know or knows in another size."""
-    sizeof = ctypes.CDLL(library).hotfn_sizeof
+    """Structs that the library's hotfn_get_struct_bytes does not know or knows in another size."""
+    sizeof = ctypes.CDLL(library).hotfn_get_struct_bytes
     sizeof.restype, sizeof.argtypes = ctypes.c_uint32, [ctypes.c_char_p]
     for line in listed_layout():
         name, size = line.split()[0], line.split()[-1]
         if "." not in name and sizeof(name.encode()) != int(size):
-            yield f"hotfn_sizeof({name}) is {sizeof(name.encode())}, layout.list says {size}"
+            yield f"hotfn_get_struct_bytes({name}) is {sizeof(name.encode())}, layout.list says {size}"
 
 
 def check(compiler, library):

@@ -68,14 +68,17 @@ static void begin(void)
 
     memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memset(memory, 0x5a, PAGES * PAGE); /* of the stubs, say */
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         memcpy(memory + rvas[i], code, sizeof code);
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    }
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         add_to_plan(writer, i);
+    }
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);
     hfn_plan_writer_destroy(writer);
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         put_word(rvas[i], branch(rvas[i], stub_rvas[i]));
+    }
     env = hfn_env_fill(NULL);
     module = (hfn_cut_module){ .plan = plan, .base = (uint64_t)(uintptr_t)memory };
     remote = (hfn_remote){ .env = env, .pid = (uint32_t)getpid(), .memory = -1 };
@@ -119,8 +122,9 @@ static void a_hook_goes_and_comes_back_byte_for_byte(void)
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_cut *cut = make(i);
         hfn_remote_range range;
-        if (!CHECK(cut != NULL))
+        if (!CHECK(cut != NULL)) {
             break;
+        }
         CHECK_EQ_U64(cut->stub, (uint64_t)(uintptr_t)memory + stub_rvas[i]);
         CHECK_EQ_U64(hfn_cut_range(cut, &range), 0); /* nobody stands inside of an instruction */
         CHECK(take_out(cut));

@@ -8,10 +8,17 @@
 int padded(int x);
 
 #ifdef LIBRARY
-__attribute__((noinline, noclone)) int padded(int x) { __asm__ volatile(""); return x + 1; }
+__attribute__((noinline, noclone)) int padded(int x)
+{
+    __asm__ volatile("");
+    return x + 1;
+}
 #else
 static sigjmp_buf back;
-static void on_illegal(int number) { siglongjmp(back, number); }
+static void on_illegal(int number)
+{
+    siglongjmp(back, number);
+}
 
 int main(void)
 {
@@ -20,12 +27,14 @@ int main(void)
     volatile int sum = 0;
 
     signal(SIGILL, on_illegal);
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         sum += at(i);
-    if (sigsetjmp(back, 1) == 0)
+    }
+    if (sigsetjmp(back, 1) == 0) {
         printf("not guarded: %d\n", behind(1));
-    else
+    } else {
         puts("guarded");
+    }
     printf("%d\n", sum);
     return 0;
 }

@@ -24,8 +24,9 @@ void __cyg_profile_func_enter(void *function, void *site)
     (void)site;
     for (;; at = (at + 1) % PLACES) {
         uint64_t there = 0;
-        if (atomic_compare_exchange_strong(&functions[at], &there, address) || there == address)
+        if (atomic_compare_exchange_strong(&functions[at], &there, address) || there == address) {
             break;
+        }
     }
     atomic_fetch_add(&counts[at], 1);
 }
@@ -42,9 +43,10 @@ OFF static int print_main(struct dl_phdr_info *info, size_t size, void *data)
 
     (void)size;
     for (uint32_t i = 0; i < PLACES; i++) {
-        if (functions[i])
+        if (functions[i]) {
             fprintf(file, "%llx %llu\n", (unsigned long long)(functions[i] - info->dlpi_addr),
                     (unsigned long long)counts[i]);
+        }
     }
     return 1; /* the first is the program */
 }

@@ -37,8 +37,14 @@ __asm__(".text\n"
 void four_bytes(void), four_bytes_on(void), turns_forever(void);
 long counts_down(long), scalable(void);
 
-OWN long fib(long n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-OWN long mixes(long a, double b) { return a * 3 + (long)(b * 2); }
+OWN long fib(long n)
+{
+    return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
+OWN long mixes(long a, double b)
+{
+    return a * 3 + (long)(b * 2);
+}
 OWN long by_table(long n)
 {
     switch (n & 7) {
@@ -63,14 +69,16 @@ static void list_this_thread(char state)
     int tid = (int)syscall(SYS_gettid);
     FILE *file;
 
-    if (!root)
+    if (!root) {
         return;
+    }
     snprintf(path, sizeof path, "%s/proc/self/task/%d", root, tid);
     mkdir(path, 0777);
     strcat(path, "/stat");
     file = fopen(path, "w");
-    if (!file)
+    if (!file) {
         exit(2);
+    }
     fprintf(file, "%d (live) %c 1 1 1\n", tid, state);
     fclose(file);
 }
@@ -96,9 +104,10 @@ static void *work(void *user)
 
 static void need(hotfn_status status, const hotfn_error *err)
 {
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         return;
-    printf("%s: %s\n", hotfn_status_name(status), err->text);
+    }
+    printf("%s: %s\n", hotfn_status_get_name(status), err->text);
     exit(1);
 }
 
@@ -110,26 +119,31 @@ static uint32_t hook(hotfn_session *session)
 
     for (int i = 0; i < ATTEMPTS && stats.hooked == 0; i++) {
         need(hotfn_session_start(session, &stats, &err), &err);
-        if (stats.hooked == 0)
+        if (stats.hooked == 0) {
             need(hotfn_session_stop(session, &err), &err);
+        }
     }
     return stats.hooked;
 }
 
 static void print_functions(const hotfn_record *record, bool roughly)
 {
-    static const char *const names[] = { "four_bytes", "four_bytes_on", "turns_forever", "scalable",
-                                         "streaming", "mixes", "by_table", "counts_down" };
+    static const char *const names[] = { "four_bytes", "four_bytes_on", "turns_forever",
+                                         "scalable",   "streaming",     "mixes",
+                                         "by_table",   "counts_down" };
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
 
     hotfn_record_get_info(record, &info);
     for (uint32_t i = 0; i < info.function_count; i++) {
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
         hotfn_record_get_function(record, i, &f);
-        for (uint32_t k = 0; k < sizeof names / sizeof names[0]; k++)
-            if (f.name && strcmp(f.name, names[k]) == 0)
-                printf("%s %llu %s\n", f.name, (unsigned long long)(roughly ? f.calls > 0 : f.calls),
+        for (uint32_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+            if (f.name && strcmp(f.name, names[k]) == 0) {
+                printf("%s %llu %s\n", f.name,
+                       (unsigned long long)(roughly ? f.calls > 0 : f.calls),
                        f.reason ? f.reason : "-");
+            }
+        }
     }
 }
 
@@ -143,20 +157,24 @@ int main(void)
 
     list_this_thread('R');
     need(hotfn_session_create(&session, NULL, NULL, &err), &err);
-    for (long i = 0; i < THREADS; i++)
+    for (long i = 0; i < THREADS; i++) {
         pthread_create(&threads[i], NULL, work, (void *)i);
-    while (atomic_load(&ready) < THREADS)
+    }
+    while (atomic_load(&ready) < THREADS) {
         usleep(1000);
+    }
     for (int round = 0; round < ROUNDS; round++) {
         uint32_t hooked = hook(session);
-        for (int i = 0; i < 20; i++)
+        for (int i = 0; i < 20; i++) {
             wrong += fib(12) != 144;
+        }
         need(hotfn_session_stop(session, &err), &err);
         printf("round %d hooked %d\n", round, hooked > 10);
     }
     atomic_store(&stop_now, 1);
-    for (long i = 0; i < THREADS; i++)
+    for (long i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
+    }
     need(hotfn_session_snapshot(session, &record, &err), &err);
     print_functions(record, true);
     hotfn_record_close(record);

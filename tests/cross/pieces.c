@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 #define OWN __attribute__((noinline))
-#define MANY long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k, long l
+#define MANY                                                                                       \
+    long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k, long l
 
 static volatile long seen;
 
@@ -12,8 +13,9 @@ OWN static long use(long *p, long n)
 {
     long sum = 0;
 
-    for (long i = 0; i < n; i++)
+    for (long i = 0; i < n; i++) {
         sum = sum * 3 + p[i];
+    }
     seen = sum;
     return sum;
 }
@@ -44,12 +46,13 @@ int main(void)
 {
     unsigned long sum = 0;
 
-    for (long n = 0; n < 1000; n++)
+    for (long n = 0; n < 1000; n++) {
         sum = sum * 5 + (unsigned long)(one(n, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, n) +
                                         two(n, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, n) +
                                         three(n, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, n) +
                                         four(n, 2, 3, 4, 5, 6, 7, 8, 9, 10, 14, n) +
                                         five(n, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, n));
+    }
     printf("%lu\n", sum);
     return 0;
 }

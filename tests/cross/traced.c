@@ -18,7 +18,7 @@ static void note(void)
     int n = backtrace(frames, 32);
     char **names = backtrace_symbols(frames, n);
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         for (int k = 0; k < 4; k++) {
             char with[16];
             snprintf(with, sizeof with, "(%s+", known[k]);
@@ -27,6 +27,7 @@ static void note(void)
                 strcat(text, " ");
             }
         }
+    }
     strcat(text, "\n");
 }
 
@@ -36,7 +37,10 @@ static void on_signal(int number)
     note();
 }
 
-__attribute__((constructor)) static void listen(void) { signal(SIGUSR1, on_signal); }
+__attribute__((constructor)) static void listen(void)
+{
+    signal(SIGUSR1, on_signal);
+}
 
 OWN int inner(int x)
 {
@@ -52,7 +56,10 @@ OWN int middle(int x, int b, int c, int d, int e, int f, int g, int h, int i, in
 {
     return inner(x + b + c + d) * 2 + e + f + g + h + i * j;
 }
-OWN int outer(int x) { return middle(x, 2, 3, 4, 5, 6, 7, 8, 9, x) - 1; }
+OWN int outer(int x)
+{
+    return middle(x, 2, 3, 4, 5, 6, 7, 8, 9, x) - 1;
+}
 
 int main(int argc, char **argv)
 {

@@ -11,23 +11,35 @@
 #define OWN __attribute__((noinline, noclone))
 #define KEPT __asm__ volatile("") // else calls of what does nothing are left out
 
-namespace work {
+namespace work
+{
 
 struct cleaner {
     int &count;
-    OWN explicit cleaner(int &c) : count(c) { KEPT; }
-    OWN ~cleaner() { count++; }
+    OWN explicit cleaner(int &c) : count(c)
+    {
+        KEPT;
+    }
+    OWN ~cleaner()
+    {
+        count++;
+    }
 };
 
-OWN long fib(long n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+OWN long fib(long n)
+{
+    return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
 
 OWN int thrower(int n, int &cleaned)
 {
     cleaner guard(cleaned);
-    if (n % 3 == 0)
+    if (n % 3 == 0) {
         throw std::runtime_error("three");
-    if (n % 7 == 0)
+    }
+    if (n % 7 == 0) {
         throw n;
+    }
     return n;
 }
 
@@ -42,15 +54,19 @@ OWN int catcher(int n, int &cleaned)
     }
 }
 
-OWN double mix(double a, float b, long c, double d) { return a * b + static_cast<double>(c) - d; }
+OWN double mix(double a, float b, long c, double d)
+{
+    return a * b + static_cast<double>(c) - d;
+}
 
 OWN long sum_of(int count, ...)
 {
     va_list list;
     long sum = 0;
     va_start(list, count);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         sum += va_arg(list, long);
+    }
     va_end(list);
     return sum;
 }
@@ -77,19 +93,43 @@ OWN int empty()
     KEPT;
     return 0;
 }
-OWN void nothing() { KEPT; }
-OWN int down(int n) { return n == 0 ? empty() : down(n - 1); }
+OWN void nothing()
+{
+    KEPT;
+}
+OWN int down(int n)
+{
+    return n == 0 ? empty() : down(n - 1);
+}
 
 struct shape {
-    OWN shape() { KEPT; }
-    OWN virtual int area() const { return 1; }
-    OWN virtual ~shape() { KEPT; }
+    OWN shape()
+    {
+        KEPT;
+    }
+    OWN virtual int area() const
+    {
+        return 1;
+    }
+    OWN virtual ~shape()
+    {
+        KEPT;
+    }
 };
 struct square : shape {
     int side;
-    OWN explicit square(int s) : side(s) { KEPT; }
-    OWN ~square() override { KEPT; }
-    OWN int area() const override { return side * side; }
+    OWN explicit square(int s) : side(s)
+    {
+        KEPT;
+    }
+    OWN ~square() override
+    {
+        KEPT;
+    }
+    OWN int area() const override
+    {
+        return side * side;
+    }
 };
 
 OWN void in_thread(int id, long *out)
@@ -112,15 +152,20 @@ int main()
     long results[4] = {}, total = 0;
     int cleaned = 0;
 
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         threads.emplace_back(work::in_thread, i, &results[i]);
-    for (std::thread &t : threads)
+    }
+    for (std::thread &t : threads) {
         t.join();
-    for (long r : results)
+    }
+    for (long r : results) {
         total += r;
-    for (int i = 0; i < 100; i++)
+    }
+    for (int i = 0; i < 100; i++) {
         total += work::catcher(i, cleaned) + work::down(i);
-    total += static_cast<long>(work::mix(1.5, 2.5f, 3, 4.5)) + work::sum_of(10, 1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9L, 10L);
+    }
+    total += static_cast<long>(work::mix(1.5, 2.5f, 3, 4.5)) +
+             work::sum_of(10, 1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9L, 10L);
     std::printf("%ld %d\n", total, cleaned);
     return 0;
 }

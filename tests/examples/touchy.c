@@ -51,20 +51,25 @@ static int was_changed(void (*function)(uint64_t))
     FILE *own = fopen("/proc/self/exe", "rb");
     size_t bytes = own ? fread(file, 1, sizeof file, own) : 0;
 
-    if (own)
+    if (own) {
         fclose(own);
-    for (size_t at = 0; at + 64 <= bytes; at++)
-        if (memcmp(file + at, code, LOOKED_AT) == 0)
+    }
+    for (size_t at = 0; at + 64 <= bytes; at++) {
+        if (memcmp(file + at, code, LOOKED_AT) == 0) {
             return 0;
+        }
+    }
     return 1;
 }
 
 static int misbehave(const char *mode)
 {
-    if (strcmp(mode, "hang") == 0)
+    if (strcmp(mode, "hang") == 0) {
         pause();
-    if (strcmp(mode, "signal") == 0)
+    }
+    if (strcmp(mode, "signal") == 0) {
         abort();
+    }
     if (strcmp(mode, "output") == 0) {
         printf("something else\n");
         return 0;
@@ -78,14 +83,17 @@ int main(int argc, char **argv)
                                                     bystander_3, bystander_4, bystander_5,
                                                     bystander_6, bystander_7 };
 
-    if (argc < 2)
+    if (argc < 2) {
         return 2;
-    for (uint64_t i = 0; i < 80; i++)
+    }
+    for (uint64_t i = 0; i < 80; i++) {
         bystanders[i % 8](i);
+    }
     touchy_culprit(one);
     touchy_other(one);
-    if (was_changed(touchy_culprit) || (argc > 2 && was_changed(touchy_other)))
+    if (was_changed(touchy_culprit) || (argc > 2 && was_changed(touchy_other))) {
         return misbehave(argv[1]);
+    }
     printf("all is well\n");
     return 0;
 }

@@ -18,8 +18,9 @@ static uint32_t look(hotfn_budget *b)
         scene_add_calls(&s, 0, (uint64_t)((double)used / 2 / b->count_ns));
         scene_look(&s, b);
         first = b->book_count > 0 ? &b->books[hotfn_live_slots(s.live, 0)[0]] : NULL;
-        if (first && (first->level == HOTFN_BUDGET_UNHOOKED || first->is_fixed))
+        if (first && (first->level == HOTFN_BUDGET_UNHOOKED || first->is_fixed)) {
             break;
+        }
     }
     return first ? first->level : 0;
 }
@@ -57,8 +58,9 @@ static void hook_again(void)
     while (!is_in && CHECK_EQ_I64(hfn_os_remote_stop(&remote, 60000 * SCENE_MS), 0)) {
         is_in = !hfn_os_remote_stands_in(&remote, &range, 1) &&
                 CHECK(hfn_os_remote_write(&remote, at, s.hooked[0], SCENE_BYTES));
-        while (!hfn_os_remote_go_on(&remote))
+        while (!hfn_os_remote_go_on(&remote)) {
             sched_yield();
+        }
     }
     hfn_os_remote_finish(&remote);
 }
@@ -75,10 +77,12 @@ static void fail_each(bool once)
         c.fail_once = once;
         gone = went(&c, &env);
         requests = c.requests;
-        if (check_failures)
+        if (check_failures) {
             printf("#   where request %zu failed\n", n);
-        if (gone)
+        }
+        if (gone) {
             hook_again();
+        }
     }
     CHECK(gone);
     CHECK(requests > 6);

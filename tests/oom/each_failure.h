@@ -24,8 +24,9 @@ static inline bool fail_request(oom_work work, const void *user, size_t n, bool 
     *requests = c.requests;
     if (CHECK(*status == HOTFN_OK || *status == HOTFN_E_NO_MEMORY) &&
         CHECK_EQ_I64(err.status, *status) && CHECK_EQ_U64(c.live_bytes, 0) &&
-        CHECK_EQ_I64(c.size_mismatches, 0))
+        CHECK_EQ_I64(c.size_mismatches, 0)) {
         return true;
+    }
     printf("#   where request %zu failed\n", n);
     return false;
 }
@@ -36,9 +37,11 @@ static inline void fail_each_request(oom_work work, const void *user, size_t at_
     for (int once = 0; once < 2; once++) {
         size_t requests = SIZE_MAX;
         hotfn_status status = HOTFN_OK;
-        for (size_t n = 1; requests >= n - 1; n++)
-            if (!fail_request(work, user, n, once, &requests, &status))
+        for (size_t n = 1; requests >= n - 1; n++) {
+            if (!fail_request(work, user, n, once, &requests, &status)) {
                 return;
+            }
+        }
         CHECK_EQ_I64(status, HOTFN_OK);
         CHECK(requests > at_least);
     }

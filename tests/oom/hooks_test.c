@@ -93,8 +93,9 @@ static hotfn_status hook(hotfn_hooks *hooks, const fixture *f, int round, hotfn_
         hotfn_hooks_add_module(hooks, f->plan, base, slots_of[round], &module, err);
 
     check_answers(f);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hotfn_hooks_commit(hooks, NULL, err);
+    }
     check_answers(f);
     check_unwinding();
     return status;
@@ -114,8 +115,9 @@ static hotfn_status work(const void *user, const hotfn_env *env, hotfn_error *er
     for (int round = 0; status == HOTFN_OK && round < ROUNDS; round++) {
         status = hook(hooks, &f, round, err);
         removed = hotfn_hooks_remove(hooks, status == HOTFN_OK ? err : NULL);
-        if (removed == HOTFN_OK)
+        if (removed == HOTFN_OK) {
             CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
+        }
         status = status == HOTFN_OK ? removed : status;
         check_answers(&f);
     }

@@ -17,8 +17,9 @@ static void *unpack(void *user, int32_t compression, const void *in, size_t in_b
 
     (void)user;
     (void)compression;
-    if (out)
+    if (out) {
         memcpy(out, in, in_bytes);
+    }
     *out_bytes = in_bytes;
     return out;
 }
@@ -38,7 +39,7 @@ static hotfn_status walk(const void *user, const hotfn_env *given, hotfn_error *
     with_unpack.decompress_fn = unpack;
     wanted.include = &glob;
     wanted.include_count = 1;
-    status = hotfn_image_from_bytes(&image, b->file.data, b->file.size, "oom", env, err);
+    status = hotfn_image_open_bytes(&image, b->file.data, b->file.size, "oom", env, err);
     CHECK((status == HOTFN_OK) == (image != NULL));
     if (status == HOTFN_OK) {
         status = hotfn_symbols_load(&symbols, image, NULL, env, err);
@@ -48,8 +49,9 @@ static hotfn_status walk(const void *user, const hotfn_env *given, hotfn_error *
         status = hotfn_functions_build(&functions, image, symbols, env, err);
         CHECK((status == HOTFN_OK) == (functions != NULL));
     }
-    if (status == HOTFN_OK && CHECK(hotfn_functions_count(functions) <= sizeof selected))
+    if (status == HOTFN_OK && CHECK(hotfn_functions_get_count(functions) <= sizeof selected)) {
         status = hotfn_functions_select(functions, &wanted, selected, NULL, err);
+    }
     hotfn_functions_destroy(functions);
     hotfn_symbols_destroy(symbols);
     hotfn_image_close(image);
@@ -123,10 +125,12 @@ static hotfn_status walk_map(const void *user, const hotfn_env *env, hotfn_error
     status = hotfn_symbols_map_from_bytes(&symbols, m->text, strlen(m->text), "oom.map", m->image,
                                           &options, env, err);
     CHECK((status == HOTFN_OK) == (symbols != NULL));
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         hotfn_symbols_find_line(symbols, 0x1000, &line);
-    if (status == HOTFN_OK && m->image)
+    }
+    if (status == HOTFN_OK && m->image) {
         status = hotfn_functions_build(&functions, m->image, symbols, env, err);
+    }
     hotfn_functions_destroy(functions);
     hotfn_symbols_destroy(symbols);
     return status;
@@ -134,8 +138,9 @@ static hotfn_status walk_map(const void *user, const hotfn_env *env, hotfn_error
 
 static void maps_survive_every_failure(void)
 {
-    for (size_t i = 0; i < sizeof map_samples / sizeof map_samples[0]; i++)
+    for (size_t i = 0; i < sizeof map_samples / sizeof map_samples[0]; i++) {
         fail_each_request(walk_map, &(map_case){ map_samples[i].text, NULL }, 5);
+    }
 }
 
 static void maps_beside_their_images_survive_every_failure(void)
@@ -148,7 +153,7 @@ static void maps_beside_their_images_survive_every_failure(void)
     symbol(&s, "f", GLOBAL, FUNC, TEXT, 8);
     fde(&s, TEXT, 8);
     sample_build(&s);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&windows, pe->data, pe->size, "oom", NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_image_open_bytes(&windows, pe->data, pe->size, "oom", NULL, NULL), HOTFN_OK);
     for (size_t i = 0; i < sizeof map_samples / sizeof map_samples[0]; i++) {
         fail_each_request(walk_map, &(map_case){ map_samples[i].text, s.image }, 5);
         fail_each_request(walk_map, &(map_case){ map_samples[i].text, windows }, 5);
@@ -172,16 +177,20 @@ static hotfn_status walk_list(const void *user, const hotfn_env *env, hotfn_erro
 
     elf_add(b, ".text", 1, ELF_ALLOC | ELF_CODE, "\xc3", 1);
     elf_finish(b);
-    status = hotfn_image_from_bytes(&image, b->file.data, b->file.size, "oom", env, err);
-    if (status == HOTFN_OK)
+    status = hotfn_image_open_bytes(&image, b->file.data, b->file.size, "oom", env, err);
+    if (status == HOTFN_OK) {
         status = hotfn_list_create(&made, image, env, err);
+    }
     e.name = "name";
-    for (e.rva = 1; status == HOTFN_OK && e.rva < 100; e.rva++)
+    for (e.rva = 1; status == HOTFN_OK && e.rva < 100; e.rva++) {
         status = hotfn_list_add(made, &e, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hotfn_list_save(made, list_path, *form, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hotfn_list_open(&read, list_path, env, err);
+    }
     CHECK(status != HOTFN_OK || read != NULL);
     hotfn_list_destroy(read);
     hotfn_list_destroy(made);
@@ -194,8 +203,9 @@ static void lists_survive_every_failure(void)
 {
     int file = mkstemp(list_path);
 
-    if (!CHECK(file >= 0))
+    if (!CHECK(file >= 0)) {
         return;
+    }
     close(file);
     fail_each_request(walk_list, &(uint32_t){ 0 }, 5);
     fail_each_request(walk_list, &(uint32_t){ HOTFN_LIST_TEXT }, 5);

@@ -34,11 +34,13 @@ static hotfn_status ask(hotfn_symbols *symbols, uint64_t rva, uint32_t wanted)
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
     hotfn_status status = hotfn_symbols_find_line(symbols, rva, &line);
 
-    if (status == HOTFN_E_NO_MEMORY) /* once more */
+    if (status == HOTFN_E_NO_MEMORY) { /* once more */
         status = hotfn_symbols_find_line(symbols, rva, &line);
+    }
     CHECK(status == HOTFN_OK || status == HOTFN_E_NO_MEMORY);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         CHECK_EQ_U64(line.line, wanted);
+    }
     return status;
 }
 
@@ -54,10 +56,12 @@ static hotfn_status walk(const void *user, const hotfn_env *env, hotfn_error *er
                                           &options, env, err);
     CHECK((status == HOTFN_OK) == (symbols != NULL));
     CHECK_EQ_I64(err->status, status);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = ask(symbols, 0x1024, 11);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = ask(symbols, 0x1300, 10);
+    }
     err->status = status; /* a question has no error of its own */
     hotfn_symbols_destroy(symbols);
     return status;

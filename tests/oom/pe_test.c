@@ -19,15 +19,19 @@ static hotfn_status load(held *h, const pe_builder *b, const hotfn_env *env, hot
     hotfn_status status;
 
     one_thread.threads = 1;
-    status = hotfn_image_from_bytes(&h->image, b->data, b->size, "oom", env, err);
-    if (status == HOTFN_OK)
+    status = hotfn_image_open_bytes(&h->image, b->data, b->size, "oom", env, err);
+    if (status == HOTFN_OK) {
         status = hotfn_symbols_load(&h->symbols, h->image, NULL, env, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hotfn_exports_load(&h->exports, h->image, NULL, env, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hotfn_functions_build(&h->functions, h->image, h->symbols, env, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hotfn_verdicts_judge(&h->verdicts, h->image, h->functions, &one_thread, env, err);
+    }
     return status;
 }
 

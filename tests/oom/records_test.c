@@ -26,16 +26,19 @@ static hotfn_status write_record(const void *none, const hotfn_env *env, hotfn_e
     o.thread_capacity = 4;
     status = hotfn_live_create(&live, &o, env, err);
     CHECK((status == HOTFN_OK) == (live != NULL));
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     sample_add_modules(live);
     sample_count(live, 0, 7, 7, 0, 10);
     status = hotfn_live_snapshot(&from, live, err);
     sample_count(live, 0, 7, 7, 1, 10);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hotfn_live_finish(live, finished, HOTFN_RECORD_FINISHED, 0, from, NULL, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hotfn_live_finish(live, finished, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
+    }
     hotfn_snapshot_destroy(from);
     hotfn_live_close(live);
     return status;
@@ -51,11 +54,13 @@ static hotfn_status read_record(const void *none, const hotfn_env *env, hotfn_er
 
     (void)none;
     CHECK((status == HOTFN_OK) == (record != NULL));
-    for (int i = 0; i < 3 && status == HOTFN_OK; i++)
+    for (int i = 0; i < 3 && status == HOTFN_OK; i++) {
         status = hotfn_export(record, formats[i], NULL, swallow, &written, env, err);
+    }
     hotfn_record_close(record);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hotfn_record_repair(finished, repaired, lost, sizeof lost, env, err);
+    }
     return status;
 }
 
@@ -70,15 +75,17 @@ static hotfn_status read_timed(const void *none, const hotfn_env *env, hotfn_err
     hotfn_status status = hotfn_record_open(&record, timed, env, err);
 
     (void)none;
-    for (uint32_t i = 0; i < hotfn_exporter_count() && status == HOTFN_OK; i++) {
+    for (uint32_t i = 0; i < hotfn_exporter_get_count() && status == HOTFN_OK; i++) {
         hotfn_exporter_get(i, &format);
         status = hotfn_export(record, format.name, NULL, swallow, &written, env, err);
     }
     hotfn_record_close(record);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hotfn_record_repair(timed, repaired, lost, sizeof lost, env, err);
-    for (uint32_t mode = 0; mode <= HOTFN_MERGE_MAX && status == HOTFN_OK; mode++)
+    }
+    for (uint32_t mode = 0; mode <= HOTFN_MERGE_MAX && status == HOTFN_OK; mode++) {
         status = hotfn_record_merge(both, 2, repaired, mode, env, err);
+    }
     return status;
 }
 

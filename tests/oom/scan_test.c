@@ -17,8 +17,9 @@ static void put_file(const char *path, const void *bytes, size_t size)
     FILE *file = fopen(path, "wb");
 
     CHECK(file && fwrite(bytes, 1, size, file) == size);
-    if (file)
+    if (file) {
         fclose(file);
+    }
 }
 
 static hotfn_status find_listed(const hotfn_scan *scan, const hotfn_env *env, hotfn_error *err)
@@ -29,8 +30,9 @@ static hotfn_status find_listed(const hotfn_scan *scan, const hotfn_env *env, ho
     uint32_t count = 0;
     hotfn_status status = hotfn_list_from_bytes(&list, text, sizeof text - 1, "oom.txt", env, err);
 
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hotfn_scan_find_listed(scan, list, rvas, 8, &count, env, err);
+    }
     CHECK(status != HOTFN_OK || count == 1);
     hotfn_list_destroy(list);
     return status;
@@ -48,12 +50,15 @@ static hotfn_status walk(const void *user, const hotfn_env *env, hotfn_error *er
     options.cache_folder = user ? NULL : ".";
     status = hotfn_scan_open(&scan, image_path, &options, env, err);
     CHECK((status == HOTFN_OK) == (scan != NULL));
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hotfn_scan_save(scan, scan_path, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = hotfn_scan_load(&loaded, image_path, scan_path, env, err);
-    if (status == HOTFN_OK)
+    }
+    if (status == HOTFN_OK) {
         status = find_listed(loaded, env, err);
+    }
     hotfn_scan_close(loaded);
     hotfn_scan_close(scan);
     return status;
@@ -72,8 +77,9 @@ static void scans_survive_every_failure(void)
     symbol(&s, "f", GLOBAL, FUNC, TEXT, 8);
     fde(&s, TEXT, 8);
     sample_build(&s);
-    if (!CHECK(mkdtemp(folder) && chdir(folder) == 0))
+    if (!CHECK(mkdtemp(folder) && chdir(folder) == 0)) {
         return;
+    }
     put_file(image_path, s.b->file.data, s.b->file.size);
     put_file(map_path, map, sizeof map - 1);
     fail_each_request(walk, NULL, 5);

@@ -13,8 +13,9 @@ static void add_jumper(scene *s)
 {
     uint64_t at = scene_here(s);
 
-    for (int i = 0; i < JUMPS; i++)
+    for (int i = 0; i < JUMPS; i++) {
         SCENE_CODE(s, "\x74\x00"); /* je the next */
+    }
     SCENE_CODE(s, "\x48\x89\xF8\x90\xC3");
     scene_symbol(s, "jumper", at, scene_here(s) - at, FUNC);
     scene_pointer(s, RODATA + 0x80, at);
@@ -29,8 +30,9 @@ static void add_caller(scene *s, uint64_t before, bool with_pad)
     SCENE_CODE(s, "\x5B\xC3\x48\x8D\x44\x24\x10\x5B\xC3");
     scene_symbol(s, "caller", at, scene_here(s) - at, FUNC);
     scene_pointer(s, RODATA + 0x88, at);
-    if (with_pad)
+    if (with_pad) {
         s->fdes[s->fde_count++] = (scene_fde){ .begin = at, .size = 19, .lsda = true };
+    }
     at = SCENE_CODE(s, "\x31\xC0\x0F\x1F\x00");
     scene_branch(s, 0xE9, before);
     scene_symbol(s, "jumps_on", at, 10, FUNC);
@@ -45,8 +47,9 @@ static scene make(void)
 
     scene_pointer(&s, RODATA + 0x98, leaf);
     add_jumper(&s);
-    for (int i = 0; i < FUNCTIONS; i++)
+    for (int i = 0; i < FUNCTIONS; i++) {
         add_caller(&s, leaf, i < 4);
+    }
     memcpy(s.rodata, lsda, sizeof lsda);
     scene_build(&s);
     return s;
@@ -56,8 +59,9 @@ static uint32_t count_timed(const hotfn_verdicts *v)
 {
     uint32_t timed = 0;
 
-    for (uint32_t i = 0; i < hotfn_verdicts_count(v); i++)
+    for (uint32_t i = 0; i < hotfn_verdicts_get_count(v); i++) {
         timed += (hfn_verdicts_at(v, i)->pub.flags & HOTFN_VERDICT_TIMED) != 0;
+    }
     return timed;
 }
 

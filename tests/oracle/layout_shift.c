@@ -32,8 +32,9 @@ static unsigned long next_place = (LAYOUT * 0x9d5ul % 0xffful) << 32 | LAYOUT * 
 void *mmap(void *place, size_t size, int protection, int flags, int file, off_t offset)
 {
     unsigned long step = (size + 2 * PAGE - 1) / PAGE * PAGE;
-    if (!place && (flags & MAP_ANONYMOUS) && RUNNING_ON_VALGRIND)
+    if (!place && (flags & MAP_ANONYMOUS) && RUNNING_ON_VALGRIND) {
         place = (void *)__atomic_fetch_add(&next_place, step, __ATOMIC_RELAXED);
+    }
     return (void *)MMAP(place, size, protection, flags, file, offset);
 }
 #endif
@@ -43,16 +44,18 @@ static void tell_place(char **argv)
 {
     int file = open(PLACE, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
-    if (file < 0 || write(file, argv, sizeof *argv) != sizeof *argv || close(file) != 0)
+    if (file < 0 || write(file, argv, sizeof *argv) != sizeof *argv || close(file) != 0) {
         abort();
+    }
 }
 
 __attribute__((constructor)) static void start(int argc, char **argv)
 {
     (void)argc;
     /* An odd number of 16-byte units: malloc's alignment stays, hash buckets change. */
-    if (RUNNING_ON_VALGRIND && LAYOUT > 0 && sbrk(LAYOUT * (3 * PAGE + 48)) == (void *)-1)
+    if (RUNNING_ON_VALGRIND && LAYOUT > 0 && sbrk(LAYOUT * (3 * PAGE + 48)) == (void *)-1) {
         abort();
+    }
     CALLGRIND_DUMP_STATS_AT("hotfn_oracle_start");
     tell_place(argv);
 }

@@ -46,18 +46,21 @@ static void leave_environment(char **names)
     for (; *names; names++) {
         char *value = strncmp(*names, "LD_PRELOAD=", 11) == 0 ? *names + 11 : NULL;
         char *rest = value ? strchr(value, ':') : NULL;
-        if (rest)
+        if (rest) {
             memmove(value, rest + 1, strlen(rest));
-        if (strncmp(*names, "HOTFN_RUN=", 10) != 0)
+        }
+        if (strncmp(*names, "HOTFN_RUN=", 10) != 0) {
             *kept++ = *names;
+        }
     }
     *kept = NULL;
 }
 
 static void take(void *at, int failed)
 {
-    if (at == MAP_FAILED || failed)
+    if (at == MAP_FAILED || failed) {
         abort();
+    }
 }
 
 static void spoil_layout(void)
@@ -65,8 +68,9 @@ static void spoil_layout(void)
     char *pages = mmap(NULL, 2 * MAPPINGS * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *block = mmap(NULL, 2 * HOLE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    for (unsigned long i = 0; i < MAPPINGS; i++)
+    for (unsigned long i = 0; i < MAPPINGS; i++) {
         take(pages, mprotect(pages + 2 * i * PAGE, PAGE, PROT_NONE));
+    }
     take(block, munmap(block + HOLE_BYTES / 2, HOLE_BYTES));
 }
 
@@ -78,7 +82,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **nam
     leave_environment(names);
     next_find_object = dlsym(RTLD_NEXT, "_dl_find_object");
     next_iterate = dlsym(RTLD_NEXT, "dl_iterate_phdr");
-    if (LAYOUT > 0)
+    if (LAYOUT > 0) {
         spoil_layout();
+    }
     hotfn_oracle_start();
 }

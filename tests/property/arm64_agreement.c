@@ -23,8 +23,9 @@ typedef struct tally {
 static bool is_one_of(const char *name, const char *const *list)
 {
     for (; *list; list++) {
-        if (strcmp(name, *list) == 0)
+        if (strcmp(name, *list) == 0) {
             return true;
+        }
     }
     return false;
 }
@@ -38,18 +39,24 @@ static hfn_flow their_flow(const char *name)
     static const char *const conditions[] = { "cbz", "cbnz", "tbz", "tbnz", NULL };
     static const char *const stops[] = { "brk", "hlt", "udf", NULL };
 
-    if (strcmp(name, "b") == 0)
+    if (strcmp(name, "b") == 0) {
         return HFN_FLOW_JUMP;
-    if (strcmp(name, "bl") == 0)
+    }
+    if (strcmp(name, "bl") == 0) {
         return HFN_FLOW_CALL;
-    if (strncmp(name, "b.", 2) == 0 || is_one_of(name, conditions))
+    }
+    if (strncmp(name, "b.", 2) == 0 || is_one_of(name, conditions)) {
         return HFN_FLOW_JUMP_IF;
-    if (is_one_of(name, calls))
+    }
+    if (is_one_of(name, calls)) {
         return HFN_FLOW_CALL_INDIRECT;
-    if (is_one_of(name, jumps))
+    }
+    if (is_one_of(name, jumps)) {
         return HFN_FLOW_JUMP_INDIRECT;
-    if (is_one_of(name, returns))
+    }
+    if (is_one_of(name, returns)) {
         return HFN_FLOW_RETURN;
+    }
     return is_one_of(name, stops) ? HFN_FLOW_STOP : HFN_FLOW_NEXT;
 }
 
@@ -63,8 +70,9 @@ static bool their_target(const cs_insn *in, hfn_flow flow, uint64_t *target)
                  strcmp(in->mnemonic, "prfm") == 0;
 
     last = last ? last + 1 : in->op_str;
-    if (!(direct || address || (loads && !strchr(in->op_str, '['))) || last[0] != '#')
+    if (!(direct || address || (loads && !strchr(in->op_str, '['))) || last[0] != '#') {
         return false;
+    }
     *target = strtoull(last + 1, NULL, 0);
     return true;
 }
@@ -83,9 +91,10 @@ static bool differs(uint32_t word, const cs_insn *theirs)
     uint64_t target = 0;
     bool known = hfn_arch_arm64.decode(bytes, sizeof bytes, RVA, 0, &in);
 
-    if (!theirs)
+    if (!theirs) {
         return known && !is_younger(word) &&
                ((in.flow != HFN_FLOW_NEXT && in.flow != HFN_FLOW_STOP) || in.relative_bytes);
+    }
     hfn_flow flow = their_flow(theirs->mnemonic);
     bool relative = their_target(theirs, flow, &target);
     return !known || in.length != theirs->size || in.flow != (uint8_t)flow ||
@@ -102,11 +111,13 @@ static void compare(csh handle, cs_insn *buffer, uint32_t word, tally *t)
     bool known = cs_disasm_iter(handle, &at, &size, &address, buffer);
 
     *(known ? &t->compared : &t->unknown) += 1;
-    if (!differs(word, known ? buffer : NULL))
+    if (!differs(word, known ? buffer : NULL)) {
         return;
-    if (t->differing++ < 20)
+    }
+    if (t->differing++ < 20) {
         printf("# %08" PRIx32 ": %s %s\n", word, known ? buffer->mnemonic : "(unknown)",
                known ? buffer->op_str : "");
+    }
 }
 
 static bool compare_file(csh handle, cs_insn *buffer, const char *path, tally *t)
@@ -114,11 +125,13 @@ static bool compare_file(csh handle, cs_insn *buffer, const char *path, tally *t
     FILE *file = fopen(path, "rb");
     uint8_t b[4];
 
-    if (!file)
+    if (!file) {
         return false;
-    while (fread(b, 1, sizeof b, file) == sizeof b)
+    }
+    while (fread(b, 1, sizeof b, file) == sizeof b) {
         compare(handle, buffer,
                 b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24, t);
+    }
     fclose(file);
     return true;
 }
@@ -139,18 +152,21 @@ int main(int argc, char **argv)
     csh handle;
 
     printf("1..%d\n", 1 + (argc > 3 ? argc - 3 : 0));
-    if (cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &handle) != CS_ERR_OK)
+    if (cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &handle) != CS_ERR_OK) {
         return 1;
+    }
     cs_insn *buffer = cs_malloc(handle);
-    for (uint64_t i = 0; i < run.count; i++)
+    for (uint64_t i = 0; i < run.count; i++) {
         compare(handle, buffer, (uint32_t)(random_u64(&r) >> 32), &random_words);
+    }
     failed |= report(1, "random words", &random_words);
     for (int i = 3; i < argc; i++) {
         tally t = { 0, 0, 0 };
-        if (!compare_file(handle, buffer, argv[i], &t))
+        if (!compare_file(handle, buffer, argv[i], &t)) {
             printf("ok %d %s # SKIP not here\n", i - 1, argv[i]);
-        else
+        } else {
             failed |= report(i - 1, argv[i], &t);
+        }
     }
     cs_free(buffer, 1);
     cs_close(&handle);

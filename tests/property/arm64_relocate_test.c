@@ -58,8 +58,9 @@ static bool patch(uint8_t *code, uint8_t *stub, const hfn_moved *m)
 static bool same(const outcome *a, const outcome *b)
 {
     for (int i = 0; i < 32; i++) {
-        if (i != 16 && i != 17 && a->state.x[i] != b->state.x[i])
+        if (i != 16 && i != 17 && a->state.x[i] != b->state.x[i]) {
             return false;
+        }
     }
     return a->state.flags == b->state.flags &&
            memcmp(a->state.q, b->state.q, sizeof a->state.q) == 0 &&
@@ -69,12 +70,15 @@ static bool same(const outcome *a, const outcome *b)
 
 static void start_randomly(random_source *r, outcome *start)
 {
-    for (int i = 0; i < 31; i++)
+    for (int i = 0; i < 31; i++) {
         start->state.x[i] = random_below(r, 4) ? random_u64(r) : random_below(r, 3);
-    for (int i = 0; i < 8; i++)
+    }
+    for (int i = 0; i < 8; i++) {
         start->state.q[i] = random_u64(r);
-    for (uint32_t i = 0; i < DATA_BYTES; i++)
+    }
+    for (uint32_t i = 0; i < DATA_BYTES; i++) {
         start->data[i] = (uint8_t)random_u64(r);
+    }
     memcpy(start->stack, start->data, DATA_BYTES);
     start->state.flags = (uint64_t)random_below(r, 16) << 28;
     start->state.x[27] = (uint64_t)(uintptr_t)(law_data + DATA_BYTES / 2);
@@ -130,8 +134,9 @@ static uint32_t encode(const form *f, int64_t units)
 {
     uint32_t value = (uint32_t)units;
 
-    if (f->is_adr)
+    if (f->is_adr) {
         return f->word | (value & 3) << 29 | (value >> 2 & 0x7FFFF) << 5;
+    }
     return f->word | (value & ((1u << f->bits) - 1)) << f->at;
 }
 
@@ -158,8 +163,9 @@ static bool take_out(const form *f, const uint8_t *code, hfn_moved *out)
     uint64_t address = (uint64_t)(uintptr_t)code;
     uint32_t offset;
 
-    if (f->word == CALL)
+    if (f->word == CALL) {
         return hfn_arm64_retarget(code, HFN_ARM64_BYTES, address, out);
+    }
     return hfn_arch_arm64.move(code, HFN_ARM64_BYTES, address, HFN_ARM64_BYTES, HFN_NO_REGISTER,
                                out, &offset) == HFN_MOVED;
 }
@@ -181,18 +187,22 @@ static void check_form_at(const form *f, uint8_t *code, int64_t units, random_so
         t->not_tried++;
         return;
     }
-    if (f->reads && is_mapped(target))
-        for (int i = 0; i < 16; i++)
+    if (f->reads && is_mapped(target)) {
+        for (int i = 0; i < 16; i++) {
             target[i] = (uint8_t)random_u64(r);
-    if (branches && units != -1)
+        }
+    }
+    if (branches && units != -1) {
         put_landing(target, true);
+    }
     if (branches && units == -1) { /* the landing does not fit before the code */
         put_landing(code + 256, true);
         put(target, 0x14000000 | 260 / 4);
         flush(target, 4);
     }
-    if (!branches || units < -2 || units > 2)
+    if (!branches || units < -2 || units > 2) {
         put_landing(code + 4, false);
+    }
     put(code, word);
     flush(code, 4);
     start_randomly(r, &start);
@@ -204,8 +214,9 @@ static void check_form_at(const form *f, uint8_t *code, int64_t units, random_so
     }
     run_from(&start, code, &moved_run);
     t->compared++;
-    if (same(&in_place, &moved_run))
+    if (same(&in_place, &moved_run)) {
         return;
+    }
     printf("# %s by %" PRId64 " at ...%03x differs: x9 %" PRIx64 " %" PRIx64 "\n", f->name, units,
            (unsigned)((uintptr_t)code & 0xFFF), in_place.state.x[9], moved_run.state.x[9]);
     t->failed++;
@@ -220,10 +231,12 @@ static void check_form(const form *f, random_source *r, tally *t)
         int64_t edges[] = { -limit, -limit + 1, -limit + 2, -limit / 2, -5,        -4,
                             -3,     -2,         -1,         0,          1,         2,
                             3,      4,          5,          limit / 2,  limit - 2, limit - 1 };
-        for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++)
+        for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++) {
             check_form_at(f, code, edges[i], r, t);
-        for (int i = 0; i < 4; i++)
+        }
+        for (int i = 0; i < 4; i++) {
             check_form_at(f, code, (int64_t)(random_u64(r) % (uint64_t)(2 * limit)) - limit, r, t);
+        }
     }
 }
 
@@ -303,9 +316,10 @@ static uint32_t random_arithmetic(random_source *r)
                                       0x9A800400, 0x9B007C00, 0xFA400800, 0x5A800000 };
     uint32_t kind = kinds[random_below(r, sizeof kinds / sizeof kinds[0])];
 
-    if (kind == 0xFA400800) /* ccmp xn, #imm5, #nzcv, cond */
+    if (kind == 0xFA400800) { /* ccmp xn, #imm5, #nzcv, cond */
         return kind | random_below(r, 32) << 16 | random_below(r, 15) << 12 | any_reg(r) << 5 |
                random_below(r, 16);
+    }
     return kind | any_reg(r) << 16 | any_reg(r) << 5 | any_reg(r);
 }
 
@@ -341,10 +355,12 @@ static bool check_sequence(uint64_t seed, uint64_t round, tally *t)
 
     make_sequence(&s, &r);
     uint32_t patched = 1 + random_below(&r, s.count < 6 ? s.count : 6);
-    for (int i = -64; i < 0; i++)
+    for (int i = -64; i < 0; i++) {
         code[i] = (uint8_t)random_u64(&r);
-    for (uint32_t i = 0; i < s.count; i++)
+    }
+    for (uint32_t i = 0; i < s.count; i++) {
         put(code + 4 * i, s.words[i]);
+    }
     put(code + 4 * s.count, LEAVE);
     flush(code, 4 * s.count + 4);
     start_randomly(&r, &start);
@@ -359,13 +375,15 @@ static bool check_sequence(uint64_t seed, uint64_t round, tally *t)
     if (result == HFN_MOVED && patch(code, stub, &moved)) {
         run_from(&start, code, &moved_run);
         t->compared++;
-        if (same(&in_place, &moved_run))
+        if (same(&in_place, &moved_run)) {
             return true;
+        }
     }
     printf("# seed %" PRIu64 " round %" PRIu64 " patched %u, move %d:", seed, round, patched,
            result);
-    for (uint32_t i = 0; i < s.count; i++)
+    for (uint32_t i = 0; i < s.count; i++) {
         printf(" %08" PRIx32, s.words[i]);
+    }
     printf("\n");
     return false;
 }
@@ -378,14 +396,16 @@ int main(int argc, char **argv)
 
     space = mmap(NULL, SPACE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (space == MAP_FAILED)
+    if (space == MAP_FAILED) {
         return 77;
+    }
     printf("1..2\n");
     bool forms_good = every_form_at_its_limits(&r);
     printf("%sok 1 every_form_at_every_alignment_and_limit_computes_what_the_original_did\n",
            forms_good ? "" : "not ");
-    for (uint64_t round = 0; round < run.count && t.failed < 5; round++)
+    for (uint64_t round = 0; round < run.count && t.failed < 5; round++) {
         t.failed += !check_sequence(run.seed, round, &t);
+    }
     printf("# %" PRIu64 " compared, %" PRIu64 " not tried\n", t.compared, t.not_tried);
     bool good = t.failed == 0 && t.compared > run.count * 9 / 10;
     printf("%sok 2 moved_sequences_compute_what_the_original_did\n", good ? "" : "not ");

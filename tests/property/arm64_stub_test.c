@@ -120,8 +120,9 @@ static void callback(void *user)
 
 static void check(bool holds, const char *what, uint32_t flags, uint64_t slot)
 {
-    if (holds)
+    if (holds) {
         return;
+    }
     failures++;
     printf("# not so: %s (flags %x, slot %llx)\n", what, (unsigned)flags, (unsigned long long)slot);
 }
@@ -159,19 +160,19 @@ static void make_timed(const hfn_stub_request *request)
 
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
     hfn_arm64_emit_stub(page + STUB_AT, request);
-    store(moved, 0x910003F3);                              /* mov x19, sp  */
-    store(moved + 4, 0xAA1D03F4);                          /* mov x20, x29 */
+    store(moved, 0x910003F3);     /* mov x19, sp  */
+    store(moved + 4, 0xAA1D03F4); /* mov x20, x29 */
     moved += 8;
     if (words > 0) {
-        store(moved, 0xF94003F5);                              /* ldr x21, [sp]              */
-        store(moved + 4, 0xF94003F6 | (words - 1) << 10);      /* ldr x22, [sp, #8 * last]   */
-        store(moved + 8, 0xF90003FF);                          /* str xzr, [sp]              */
-        store(moved + 12, 0xF90003FF | (words - 1) << 10);     /* str xzr, [sp, #8 * last]   */
+        store(moved, 0xF94003F5);                          /* ldr x21, [sp]              */
+        store(moved + 4, 0xF94003F6 | (words - 1) << 10);  /* ldr x22, [sp, #8 * last]   */
+        store(moved + 8, 0xF90003FF);                      /* str xzr, [sp]              */
+        store(moved + 12, 0xF90003FF | (words - 1) << 10); /* str xzr, [sp, #8 * last]   */
         moved += 16;
     }
     store(moved, is_signed ? 0xD50323BF : 0xD503201F); /* autiasp; nop */
     store(moved + 4, 0xD65F03C0);                      /* ret          */
-    store(at, is_signed ? 0xD503233F : 0xD503245F);        /* paciasp; bti c */
+    store(at, is_signed ? 0xD503233F : 0xD503245F);    /* paciasp; bti c */
     hfn_arm64_emit_patch(at + 4, body, (uint64_t)(uintptr_t)(at + 4),
                          (uint64_t)(uintptr_t)(page + STUB_AT + shape->entry_at));
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
@@ -180,14 +181,17 @@ static void make_timed(const hfn_stub_request *request)
 
 static void start_randomly(random_source *r, outcome *start)
 {
-    for (int i = 0; i < 31; i++)
+    for (int i = 0; i < 31; i++) {
         start->state.x[i] = random_u64(r);
-    for (int i = 0; i < 8; i++)
+    }
+    for (int i = 0; i < 8; i++) {
         start->state.q[i] = random_u64(r);
+    }
     start->state.flags = (uint64_t)random_below(r, 16) << 28;
     start->state.x[28] = (uint64_t)(uintptr_t)law_leave;
-    for (uint32_t i = 0; i < STACK_BYTES; i++)
+    for (uint32_t i = 0; i < STACK_BYTES; i++) {
         start->stack[i] = (uint8_t)random_u64(r);
+    }
     start->state.x[31] = (uint64_t)(uintptr_t)(law_stack + STACK_BYTES - CALLER_BYTES);
 }
 
@@ -211,8 +215,9 @@ static bool kept(const outcome *a, const outcome *b)
 {
     for (int i = 0; i < 32; i++) {
         bool scratch = i == 16 || i == 17 || (i >= 19 && i <= 22);
-        if (!scratch && a->state.x[i] != b->state.x[i])
+        if (!scratch && a->state.x[i] != b->state.x[i]) {
             return false;
+        }
     }
     return a->state.flags == b->state.flags &&
            memcmp(a->state.q, b->state.q, sizeof a->state.q) == 0;
@@ -240,8 +245,9 @@ static void run_count(random_source *r, uint32_t flags, uint64_t slot, bool has_
     check(slow_calls == slow_before + !has_row, "the slow path runs where there is no row", flags,
           slot);
     check(kept(&start, &end), "all is kept", flags, slot);
-    if (flags & HFN_STUB_FLAGS_LIVE)
+    if (flags & HFN_STUB_FLAGS_LIVE) {
         check(end.state.x[19] == (uint64_t)(uintptr_t)entry, "x16 is kept", flags, slot);
+    }
 }
 
 static void run_call(random_source *r)
@@ -293,16 +299,17 @@ static void run_time(random_source *r, hfn_stub_kind kind, uint32_t flags, uint6
     check(kept(&start, &end), "a timed call keeps all, and returns", flags, slot);
     check(entered == (timed ? sp - 64 : 0) && left == entered, "its ends see its frame", flags,
           slot);
-    check(end.state.x[19] == (timed ? sp - 64 - copied : sp), "the body runs below the frame", flags,
-          slot);
+    check(end.state.x[19] == (timed ? sp - 64 - copied : sp), "the body runs below the frame",
+          flags, slot);
     check(kept_above(&start, &end, timed ? 0 : words), "the caller's frame stays", flags, slot);
     check(words == 0 || (end.state.x[21] == argument(&start, 0) &&
                          end.state.x[22] == argument(&start, words - 1)),
           "the body finds its arguments", flags, slot);
     check(kind == HFN_STUB_TIME || timed || *skips == skip - 1, "a skipped call is counted down",
           flags, slot);
-    if (!timed)
+    if (!timed) {
         return;
+    }
     check(end.state.x[20] == sp - 16, "x29 leads to the frame record", flags, slot);
     check(frame_slot == request.slot, "the frame knows its slot", flags, slot);
     check(kind == HFN_STUB_TIME || frame_return == (uint64_t)(uintptr_t)law_leave,
@@ -318,10 +325,13 @@ static void run_times(random_source *r, uint64_t slot)
         mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
         hfn_arm64_emit_count_gate(page + ENTER_GATE_AT, (uint64_t)(uintptr_t)enters[i]);
         hfn_arm64_emit_count_gate(page + EXIT_GATE_AT, (uint64_t)(uintptr_t)hfn_time_exit_entry);
-        for (uint32_t flags = 0; flags <= HFN_STUB_SIGNED; flags += HFN_STUB_SIGNED)
-            for (uint32_t skip = 0; skip < 3; skip++)
-                for (uint32_t words = 0; words <= HFN_ARGUMENTS_MAX_64 / 8; words++)
+        for (uint32_t flags = 0; flags <= HFN_STUB_SIGNED; flags += HFN_STUB_SIGNED) {
+            for (uint32_t skip = 0; skip < 3; skip++) {
+                for (uint32_t words = 0; words <= HFN_ARGUMENTS_MAX_64 / 8; words++) {
                     run_time(r, kinds[i], flags | words << HFN_STUB_ARGUMENTS_SHIFT, slot, skip);
+                }
+            }
+        }
     }
 }
 
@@ -333,8 +343,9 @@ int main(void)
 
     page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     row = mmap(NULL, ROW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED || row == MAP_FAILED)
+    if (page == MAP_FAILED || row == MAP_FAILED) {
         return 77;
+    }
     hfn_arm64_emit_count_gate(page + GATE_AT, (uint64_t)(uintptr_t)hfn_thread_row_entry);
     uint32_t gate_bytes = hfn_arm64_emit_call_gate(page + CALL_GATE_AT);
     check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate has room", 0, 0);
@@ -344,8 +355,9 @@ int main(void)
     check(hfn_arm64_stub_shape(HFN_STUB_COUNT, HFN_STUB_FAR_SLOT)->head_bytes == 4 * (2 + 7),
           "seven beyond slot 4095", 0, 0);
     for (int round = 0; round < 200; round++) {
-        for (uint32_t i = 0; i < sizeof slots / sizeof slots[0]; i++)
+        for (uint32_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
             run_count(&r, round & 1 ? HFN_STUB_FLAGS_LIVE : 0, slots[i], round & 2);
+        }
         run_call(&r);
         run_times(&r, slots[(uint32_t)round % 7]);
     }

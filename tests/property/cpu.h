@@ -101,8 +101,9 @@ static inline void watch_signals(void)
     const int numbers[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGPROF };
 
     sigaltstack(&stack, NULL);
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         sigaction(numbers[i], &action, NULL);
+    }
 }
 
 static inline uint8_t *map_code(void *hint, size_t size)
@@ -117,8 +118,9 @@ static inline bool make_stage(stage *out)
 {
     uint8_t *near_pages = map_code(NULL, 8 * PAGE);
 
-    if (!near_pages)
+    if (!near_pages) {
         return false;
+    }
     out->code = near_pages;
     out->data = near_pages + 3 * PAGE;
     out->stack = near_pages + 5 * PAGE;
@@ -144,10 +146,12 @@ static inline void run_from(const stage *s, const cpu_state *start, const outcom
     law_state = *start;
     law_state.code = (uint64_t)(uintptr_t)code;
     after->signal = sigsetjmp(after_signal, 1);
-    if (after->signal == 0)
+    if (after->signal == 0) {
         law_enter();
-    if (after->signal == SIGPROF)
+    }
+    if (after->signal == SIGPROF) {
         limit_time();
+    }
     after->state = law_state;
     after->state.host_rsp = after->state.code = 0;
     memcpy(after->data, s->data - DATA_BYTES / 2, DATA_BYTES);
@@ -157,18 +161,22 @@ static inline void run_from(const stage *s, const cpu_state *start, const outcom
 static inline void start_randomly(const stage *s, const sequence *seq, random_source *r,
                                   cpu_state *start, outcome *before)
 {
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
         start->registers[i] = random_below(r, 3) ? random_u64(r) : random_below(r, 4);
-    if (seq->keep_rcx)
+    }
+    if (seq->keep_rcx) {
         start->registers[1] = 1 + random_below(r, 6);
+    }
     start->registers[3] = (uint64_t)(uintptr_t)s->data;
     start->registers[4] = (uint64_t)(uintptr_t)s->stack;
     start->flags = 0x202 | (random_u64(r) & 0x8D5);
     start->xmm0 = random_u64(r);
-    for (unsigned i = 0; i < DATA_BYTES; i++)
+    for (unsigned i = 0; i < DATA_BYTES; i++) {
         before->data[i] = (uint8_t)random_u64(r);
-    for (unsigned i = 0; i < STACK_BYTES; i++)
+    }
+    for (unsigned i = 0; i < STACK_BYTES; i++) {
         before->stack[i] = (uint8_t)random_u64(r);
+    }
 }
 
 static inline bool same(const outcome *a, const outcome *b)

@@ -15,13 +15,15 @@ static uint8_t *read_whole(const char *path, size_t *size)
     FILE *file = fopen(path, "rb");
     uint8_t *bytes = NULL;
 
-    if (!file || fseek(file, 0, SEEK_END) != 0)
+    if (!file || fseek(file, 0, SEEK_END) != 0) {
         return NULL;
+    }
     *size = (size_t)ftell(file);
     rewind(file);
     bytes = malloc(*size + 1);
-    if (bytes && fread(bytes, 1, *size, file) != *size)
+    if (bytes && fread(bytes, 1, *size, file) != *size) {
         *size = 0;
+    }
     fclose(file);
     return bytes;
 }
@@ -30,8 +32,9 @@ static const hfn_arch *arch_named(const char *name)
 {
     for (uint32_t machine = 1; machine <= HOTFN_MACHINE_ARM64; machine++) {
         const hfn_arch *arch = hfn_arch_of(machine);
-        if (arch && strcmp(arch->name, name) == 0)
+        if (arch && strcmp(arch->name, name) == 0) {
             return arch;
+        }
     }
     return NULL;
 }
@@ -46,8 +49,9 @@ int main(int argc, char **argv)
     const hfn_arch *arch = argc == 4 ? arch_named(argv[3]) : NULL;
     hfn_instruction in;
 
-    if (!bytes || !arch)
+    if (!bytes || !arch) {
         return 2;
+    }
     for (size_t at = 0; at < size; at += in.length) {
         if (!arch->decode(bytes + at, size - at, rva + at, 0, &in)) {
             in.length = 1;

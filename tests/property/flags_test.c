@@ -42,11 +42,13 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
     t->live += live;
     t->dead += !live;
     t->proven += live && !equal;
-    if (live || equal)
+    if (live || equal) {
         return true;
+    }
     printf("# seed %" PRIu64 " round %" PRIu64 ": flags are read\n#  ", seed, round);
-    for (uint32_t i = 0; i < seq.size; i++)
+    for (uint32_t i = 0; i < seq.size; i++) {
         printf(" %02x", seq.bytes[i]);
+    }
     printf("\n");
     return false;
 }
@@ -58,13 +60,15 @@ int main(int argc, char **argv)
     stage s;
     int failed = 0;
 
-    if (!make_stage(&s))
+    if (!make_stage(&s)) {
         return 77; /* no memory that is writable and executable here */
+    }
     watch_signals();
     printf("1..1\n");
     for (uint64_t round = 0; round < run.count && failed < 5; round++) {
-        if (round % 1024 == 0)
+        if (round % 1024 == 0) {
             limit_time();
+        }
         failed += !check_one(&s, run.seed, round, &t);
     }
     printf("# %" PRIu64 " dead, %" PRIu64 " live, %" PRIu64 " of them proven\n", t.dead, t.live,

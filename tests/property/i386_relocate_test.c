@@ -89,8 +89,9 @@ static bool map_at(uint32_t address, uint32_t bytes)
 static bool make_stage(void)
 {
     if (!map_at(STATE, 4 * PAGE) || !map_at(CODE, PAGE) || !map_at(NEAR, PAGE) ||
-        !map_at(FAR, PAGE))
+        !map_at(FAR, PAGE)) {
         return false;
+    }
     memcpy(at_address(SWITCH), law_switch, (size_t)(law_switch_end - law_switch));
     return true;
 }
@@ -125,14 +126,15 @@ static void put_branch(sequence *s, random_source *r)
 {
     uint32_t kind = random_below(r, 4), bytes = kind == 1 || kind == 2 ? 4 : 1;
 
-    if (kind == 0)
+    if (kind == 0) {
         put(s, 0x70 + random_below(r, 16), 1); /* jcc rel8 */
-    else if (kind == 1)
+    } else if (kind == 1) {
         put(s, 0x800f + (random_below(r, 16) << 8), 2); /* jcc rel32 */
-    else if (kind == 2)
+    } else if (kind == 2) {
         put(s, 0xe9, 1);
-    else
+    } else {
         put(s, random_below(r, 2) ? 0xe3 : 0xe0 + random_below(r, 3), 1); /* jecxz, loop */
+    }
     s->branches[s->branch_count].at = s->size;
     s->branches[s->branch_count].from = s->count;
     s->branches[s->branch_count++].bytes = bytes;
@@ -211,8 +213,9 @@ static void make_sequence(sequence *s, random_source *r)
     uint32_t count = 2 + random_below(r, INSTRUCTIONS_MAX - 1);
 
     memset(s, 0, sizeof *s);
-    while (s->count < count)
+    while (s->count < count) {
         put_one(s, r);
+    }
     s->starts[s->count] = s->size;
     for (uint32_t i = 0; i < s->branch_count; i++) { /* forward, so that it ends */
         uint32_t from = s->branches[i].from + 1, end = s->branches[i].at + s->branches[i].bytes;
@@ -248,17 +251,19 @@ static void run_from(const outcome *before, outcome *after)
 static void start_randomly(random_source *r, outcome *out)
 {
     memset(out, 0, sizeof *out);
-    for (uint32_t i = 0; i < 8; i++)
+    for (uint32_t i = 0; i < 8; i++) {
         out->state.registers[i] =
             random_below(r, 3) ? random_below(r, UINT32_MAX) : random_below(r, 3);
+    }
     out->state.registers[3] = DATA + PAGE / 2;
     out->state.registers[4] = STACK + PAGE / 2;
     out->state.flags = random_below(r, UINT32_MAX) & (FLAGS & ~0x400u);
     out->state.code = CODE;
     out->state.enter = SWITCH;
     out->state.segment = 0x23;
-    for (uint32_t i = 0; i < sizeof out->data; i += 4)
+    for (uint32_t i = 0; i < sizeof out->data; i += 4) {
         memcpy(out->data + i, &(uint32_t){ random_below(r, UINT32_MAX) }, 4);
+    }
 }
 
 static bool same(const outcome *a, const outcome *b)
@@ -286,24 +291,28 @@ static int check_one(uint64_t seed, uint64_t round)
     patch_bytes += random_below(&r, 6);
     hfn_move_result result = hfn_arch_x86.move(at_address(CODE), PAGE, CODE, patch_bytes,
                                                HFN_NO_REGISTER, &moved, &offset);
-    if (result == HFN_MOVE_TOO_LONG)
+    if (result == HFN_MOVE_TOO_LONG) {
         return 0;
+    }
     run_from(&before, &in_place);
-    for (uint32_t i = 0; result == HFN_MOVED && i < moved.fixup_count; i++)
+    for (uint32_t i = 0; result == HFN_MOVED && i < moved.fixup_count; i++) {
         reaches &= hfn_patching_x86.fix_up(moved.bytes, stub, moved.fixups[i].at,
                                            moved.fixups[i].end, moved.fixups[i].target_rva);
+    }
     if (result == HFN_MOVED) {
         memcpy(at_address(stub), moved.bytes, moved.length);
         memset(at_address(CODE), 0xcc, patch_bytes);
         put_jump(CODE, stub);
         run_from(&before, &moved_run);
-        if (reaches && same(&in_place, &moved_run))
+        if (reaches && same(&in_place, &moved_run)) {
             return 1;
+        }
     }
     printf("# seed %" PRIu64 " round %" PRIu64 " patch %u, move says %d:", seed, round, patch_bytes,
            (int)result);
-    for (uint32_t i = 0; i < s.size; i++)
+    for (uint32_t i = 0; i < s.size; i++) {
         printf(" %02x", s.bytes[i]);
+    }
     printf("\n");
     return -1;
 }
@@ -313,8 +322,9 @@ int main(int argc, char **argv)
     random_run run = random_run_of(argc, argv, 50000);
     uint64_t compared = 0, failed = 0;
 
-    if (!make_stage())
+    if (!make_stage()) {
         return 77; /* no memory there that is writable and executable */
+    }
     printf("1..1\n");
     for (uint64_t round = 0; round < run.count && failed < 5; round++) {
         int answer = check_one(run.seed, round);

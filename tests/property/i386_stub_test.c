@@ -156,8 +156,9 @@ static void callback(void *user)
 
 static void check(bool holds, const char *what, uint32_t flags, uint32_t slot)
 {
-    if (holds)
+    if (holds) {
         return;
+    }
     failures++;
     printf("# not so: %s (flags %x, slot %x)\n", what, (unsigned)flags, (unsigned)slot);
 }
@@ -179,12 +180,15 @@ static law_state start_randomly(random_source *r)
 {
     law_state start = { .flags = 0x202 | (random_below(r, UINT32_MAX) & FLAGS) };
 
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         start.registers[i] = random_below(r, UINT32_MAX);
-    for (int i = 0; i < 4; i++)
+    }
+    for (int i = 0; i < 4; i++) {
         start.vector[i] = random_below(r, UINT32_MAX);
-    for (uint32_t i = 0; i < STACK_WORDS; i++)
+    }
+    for (uint32_t i = 0; i < STACK_WORDS; i++) {
         stack[i] = i;
+    }
     start.registers[ESP] = (uint32_t)&stack[STACK_WORDS / 2 + random_below(r, 4)];
     return start;
 }
@@ -192,12 +196,16 @@ static law_state start_randomly(random_source *r)
 /* spare: a register that need not be kept, nor flags then; 8: none. */
 static bool kept(const law_state *a, const law_state *b, uint32_t spare, bool flags)
 {
-    for (uint32_t i = 0; i < 8; i++)
-        if (i != spare && a->registers[i] != b->registers[i])
+    for (uint32_t i = 0; i < 8; i++) {
+        if (i != spare && a->registers[i] != b->registers[i]) {
             return false;
-    for (uint32_t i = STACK_WORDS / 2; i < STACK_WORDS; i++)
-        if (stack[i] != i && &stack[i] >= (uint32_t *)(uintptr_t)a->registers[ESP])
+        }
+    }
+    for (uint32_t i = STACK_WORDS / 2; i < STACK_WORDS; i++) {
+        if (stack[i] != i && &stack[i] >= (uint32_t *)(uintptr_t)a->registers[ESP]) {
             return false;
+        }
+    }
     return (!flags || ((a->flags ^ b->flags) & FLAGS) == 0) &&
            memcmp(a->vector, b->vector, sizeof a->vector) == 0;
 }
@@ -215,8 +223,9 @@ static void run_count(random_source *r, uint32_t flags, uint32_t slot, bool has_
     uint32_t slow_before = slow_calls;
     law_state start = start_randomly(r);
 
-    if (random_below(r, 2))
+    if (random_below(r, 2)) {
         before |= UINT32_MAX; /* the low word wraps */
+    }
     memcpy(row + slot, &before, sizeof before);
     make_stub(&request);
     start.code = (uint32_t)(uintptr_t)(page + STUB_AT + shape.entry_at);
@@ -305,8 +314,9 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
     bool timed = kind == HFN_STUB_TIME || sampled_now;
     uint64_t before = random_u64(r), after;
 
-    for (uint32_t i = 0; i <= words + 4; i++)
+    for (uint32_t i = 0; i <= words + 4; i++) {
         top[i] = MARK + i;
+    }
     top[0] = (uint32_t)(uintptr_t)law_leave;
     memset(page + STUB_AT, 0xcc, PAGE_BYTES - STUB_AT);
     hfn_x86_32_emit_stub(page + STUB_AT, &request);
@@ -341,25 +351,30 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
           "aligned as at the entry", request.flags, kind);
     check(spare != 0 || ((found.flags ^ law.flags) & FLAGS) == 1, "flags come out", request.flags,
           0);
-    for (uint32_t i = 0; i < words; i++)
+    for (uint32_t i = 0; i < words; i++) {
         check(found.words[i] == MARK + 1 + i, "the arguments are there", request.flags, i);
-    for (uint32_t i = 1; timed && i <= words + 4; i++)
+    }
+    for (uint32_t i = 1; timed && i <= words + 4; i++) {
         check(top[i] == MARK + i, "the caller's stay", request.flags, i);
+    }
     check(law.registers[ESP] == (uint32_t)(uintptr_t)(top + 1 + popped), "as many as it takes go",
           request.flags, popped);
 }
 
 static void run_all_timed(random_source *r)
 {
-    for (uint32_t words = 0; words <= WORDS_MOST; words++)
-        for (uint32_t pops = 0; pops <= HOTFN_POPS_ALL; pops++)
+    for (uint32_t words = 0; words <= WORDS_MOST; words++) {
+        for (uint32_t pops = 0; pops <= HOTFN_POPS_ALL; pops++) {
             for (uint32_t spare = 0; spare <= 3; spare++) {
-                if (pops == HOTFN_POPS_ONE && words == 0)
+                if (pops == HOTFN_POPS_ONE && words == 0) {
                     continue;
+                }
                 run_timed(r, HFN_STUB_TIME, words, pops, spare, false);
                 run_timed(r, HFN_STUB_SAMPLE, words, pops, spare, false);
                 run_timed(r, HFN_STUB_SAMPLE, words, pops, spare, true);
             }
+        }
+    }
 }
 
 int main(void)
@@ -380,8 +395,9 @@ int main(void)
     page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
                 -1, 0);
     row = mmap(NULL, ROW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED || row == MAP_FAILED)
+    if (page == MAP_FAILED || row == MAP_FAILED) {
         return 77;
+    }
     hfn_x86_32_emit_count_gate(page + GATE_AT, (uintptr_t)hfn_thread_row_entry);
     for (int round = 0; round < 10; round++) {
         hfn_x86_emit_patch(page + TIME_GATES_AT, NULL, (uintptr_t)page + TIME_GATES_AT,
@@ -396,9 +412,11 @@ int main(void)
         uint32_t gate_bytes = hfn_x86_32_emit_call_gate(page + CALL_GATE_AT, &how);
         check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate has room", 0, 0);
         check(hfn_x86_32_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi, "its rules have room", 0, 0);
-        for (uint32_t i = 0; i < sizeof slots / sizeof slots[0]; i++)
-            for (uint32_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (uint32_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
+            for (uint32_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
                 run_count(&r, kinds[k], slots[i], round & 1);
+            }
+        }
         run_call(&r);
     }
     printf("1..1\n%sok 1 stubs_keep_what_they_promise\n", failures ? "not " : "");

@@ -85,8 +85,9 @@ static void put_memory(function *f, uint32_t opcode, uint32_t reg, uint32_t base
     put_byte(f, 0x48 | (reg & 8) >> 1 | (base & 8) >> 3);
     put_byte(f, opcode);
     put_byte(f, 0x80 | (reg & 7) << 3 | (base & 7));
-    if ((base & 7) == 4)
+    if ((base & 7) == 4) {
         put_byte(f, 0x24);
+    }
     put_i32(f, distance);
 }
 
@@ -95,36 +96,43 @@ static int32_t some_place(const function *f, random_source *r)
 {
     uint32_t own = f->aligned ? f->words : f->words + f->pushes + f->has_frame;
 
-    if (own > 0 && (f->aligned || random_below(r, 16))) /* what is above is then anywhere */
+    if (own > 0 && (f->aligned || random_below(r, 16))) { /* what is above is then anywhere */
         return 8 * (int32_t)random_below(r, own);
+    }
     return 8 * (int32_t)(f->words + f->pushes + random_below(r, 8));
 }
 
 static void put_prologue(function *f, random_source *r)
 {
     f->has_frame = random_below(r, 2);
-    if (f->has_frame)
+    if (f->has_frame) {
         PUT_BYTES(f, "\x55\x48\x89\xE5"); /* push rbp; mov rbp, rsp */
+    }
     f->pushes = random_below(r, 3);
-    for (uint32_t i = 0; i < f->pushes; i++)
+    for (uint32_t i = 0; i < f->pushes; i++) {
         put_byte(f, 0x50 | (i == 0 ? 3 : 6)); /* push rbx; push rsi */
+    }
     f->aligned = f->has_frame && random_below(r, 4) == 0;
-    if (f->aligned)
+    if (f->aligned) {
         PUT_BYTES(f, "\x48\x83\xE4\xE0"); /* and rsp, -32 */
+    }
     f->words = f->aligned + random_below(r, FRAME_WORDS);
-    if (f->words > 0)
+    if (f->words > 0) {
         PUT_BYTES(f, "\x48\x83\xEC"), put_byte(f, 8 * f->words);
-    for (uint32_t i = 0; i < f->words; i++) /* what a stub left below is nobody's */
+    }
+    for (uint32_t i = 0; i < f->words; i++) { /* what a stub left below is nobody's */
         put_memory(f, 0x89, any_register(r), RSP, 8 * (int32_t)i);
+    }
 }
 
 /* jmp or jcc to the reader, which stands READER_AT bytes behind the helper, `at` bytes before the function. */
 static void put_last_jump(function *f, random_source *r, uint32_t at)
 {
-    if (random_below(r, 2))
+    if (random_below(r, 2)) {
         put_byte(f, 0xE9);
-    else
+    } else {
         put_byte(f, 0x0F), put_byte(f, 0x80 | random_below(r, 16));
+    }
     put_i32(f, READER_AT - (int32_t)(at + f->size + 4));
 }
 
@@ -132,18 +140,23 @@ static void put_epilogue(function *f, random_source *r, uint32_t at)
 {
     bool wrong = random_below(r, 40) == 0;
 
-    if (f->aligned)
+    if (f->aligned) {
         PUT_BYTES(f, "\x48\x8D\x65"), put_byte(f, 256 - 8 * f->pushes); /* lea rsp, [rbp - x] */
-    else if (f->words > 0)
+    } else if (f->words > 0) {
         PUT_BYTES(f, "\x48\x83\xC4"), put_byte(f, 8 * (f->words + wrong));
-    for (uint32_t i = f->pushes; i-- > 0;)
+    }
+    for (uint32_t i = f->pushes; i-- > 0;) {
         put_byte(f, 0x58 | (i == 0 ? 3 : 6));
-    if (f->has_frame)
+    }
+    if (f->has_frame) {
         put_byte(f, 0x5D);
-    if (random_below(r, 5) == 0)
+    }
+    if (random_below(r, 5) == 0) {
         put_last_jump(f, r, at);
-    if (random_below(r, 40) == 0)
+    }
+    if (random_below(r, 40) == 0) {
         PUT_BYTES(f, "\xC2\x08\x00");
+    }
     put_byte(f, 0xC3);
 }
 
@@ -166,8 +179,9 @@ static void put_pointer(function *f, random_source *r)
         PUT_BYTES(f, "\x49\x89\xE4\x49\x81\xC4"); /* mov r12, rsp; add r12, x */
         put_i32(f, to);
     }
-    if (random_below(r, 4) == 0)
+    if (random_below(r, 4) == 0) {
         PUT_BYTES(f, "\x4C\x89\x63\x40\x4C\x8B\x63\x40"); /* [rbx+64] = r12; r12 = [rbx+64] */
+    }
     put_memory(f, random_below(r, 2) ? 0x8B : 0x89, any_register(r), R12, 0);
     PUT_BYTES(f, "\x45\x31\xE4"); /* xor r12d, r12d */
 }
@@ -190,15 +204,17 @@ static void put_step(function *f, random_source *r, uint32_t at)
     case 1: put_memory(f, 0x8B, any_register(r), RSP, some_place(f, r)); break;
     case 2: put_memory(f, 0x89, any_register(r), RSP, some_place(f, r)); break;
     case 3:
-        if (f->has_frame && f->words + f->pushes > 0)
+        if (f->has_frame && f->words + f->pushes > 0) {
             put_memory(f, random_below(r, 2) ? 0x8B : 0x89, any_register(r), RBP,
                        random_below(r, 12) && f->pushes
                            ? -8 * (int32_t)(1 + random_below(r, f->pushes))
                            : 8 * (int32_t)random_below(r, 5));
+        }
         break;
     case 4:
-        if (!f->aligned && random_below(r, 4) == 0)
+        if (!f->aligned && random_below(r, 4) == 0) {
             put_index(f, r);
+        }
         break;
     case 5: put_pointer(f, r); break;
     case 6:
@@ -219,11 +235,13 @@ static void make_function(function *f, random_source *r, uint32_t at)
     for (uint32_t i = 0; i < steps; i++) {
         uint32_t jump = f->size;
         bool skips = random_below(r, 4) == 0;
-        if (skips)
+        if (skips) {
             put_byte(f, 0x70 | random_below(r, 16)), put_byte(f, 0); /* jcc over it */
+        }
         put_step(f, r, at);
-        if (skips)
+        if (skips) {
             f->bytes[jump + 1] = (uint8_t)(f->size - (jump + 2));
+        }
     }
     put_epilogue(f, r, at);
 }
@@ -310,10 +328,12 @@ static void show(const outcome *a, const outcome *b)
 {
     printf("# signals %d %d, flags %" PRIx64 " %" PRIx64 "\n", a->signal, b->signal, a->state.flags,
            b->state.flags);
-    for (int i = 0; i < 16; i++)
-        if (a->state.registers[i] != b->state.registers[i])
+    for (int i = 0; i < 16; i++) {
+        if (a->state.registers[i] != b->state.registers[i]) {
             printf("# register %d: %" PRIx64 " bare, %" PRIx64 "\n", i, a->state.registers[i],
                    b->state.registers[i]);
+        }
+    }
 }
 
 /* The function's jumps to the reader lead to the front of its stub: by the verdicts' sites, as in a plan. */
@@ -326,8 +346,9 @@ static void send_back(const stage *s, const hotfn_verdicts *verdicts, const uint
     for (size_t i = 0; v->comes_to && i < count; i++) {
         uint8_t *field = s->code + (sites[i].field - TEXT);
         int32_t distance = (int32_t)(s->moved_near + STUB_AT - (field + 4));
-        if (field > code && field < code + size && sites[i].target == v->comes_to - 1)
+        if (field > code && field < code + size && sites[i].target == v->comes_to - 1) {
             memcpy(field, &distance, 4);
+        }
     }
 }
 
@@ -349,15 +370,17 @@ static bool check_one(const stage *s, random_source *r, const hotfn_verdicts *ve
     run(s, start, &before, make_stub(s, code, random_below(r, 2), v),
         (STUB_FRAME_BYTES + 8 * (words + words % 2) + 63) / 64 * 64, &framed);
     same = same_outside(&bare, &framed, words);
-    if (proven && bare.signal != 0)
+    if (proven && bare.signal != 0) {
         return true; /* it broke by itself */
+    }
     t->proven += proven;
     t->with_arguments += words > 0;
     t->come_back += v->comes_to != 0;
     t->refused += !proven;
     t->broken += !proven && !same;
-    if (proven && !same)
+    if (proven && !same) {
         show(&bare, &framed);
+    }
     return same || !proven;
 }
 
@@ -399,11 +422,13 @@ static bool check_those(const stage *place, judged *s, random_source *r, bool pr
         const hotfn_verdict *v = &s->verdicts[i];
         if (!(v->flags & HOTFN_VERDICT_TIMED) == proven ||
             check_one(place, r, s->scene.verdicts, place->code + (s->places[i] - TEXT),
-                      functions[i].size, v, t))
+                      functions[i].size, v, t)) {
             continue;
+        }
         printf("# function %d: proven, and broken by a stub\n#  ", i);
-        for (uint32_t k = 0; k < functions[i].size; k++)
+        for (uint32_t k = 0; k < functions[i].size; k++) {
             printf(" %02x", functions[i].bytes[k]);
+        }
         printf("\n");
         return false;
     }
@@ -424,8 +449,9 @@ static void check_refused(const stage *place, judged *s, random_source *r, tally
         check_those(place, s, r, false, shared);
         _exit(0);
     }
-    if (child < 0 || waitpid(child, NULL, 0) != child)
+    if (child < 0 || waitpid(child, NULL, 0) != child) {
         abort();
+    }
 }
 
 static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally *t, tally *refused)
@@ -440,11 +466,13 @@ static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally
     scene_judge(&s.scene);
     memset(place->code, 0xCC, 3 * PAGE);
     memcpy(place->code, hfn_image_span(s.scene.image, TEXT).data, code_bytes);
-    for (int i = 0; i < A_SCENE; i++)
+    for (int i = 0; i < A_SCENE; i++) {
         s.verdicts[i] = scene_verdict(&s.scene, s.places[i]).pub;
+    }
     fine = check_those(place, &s, &r, true, t);
-    if (!fine)
+    if (!fine) {
         printf("# seed %" PRIu64 " round %" PRIu64 "\n", seed, round);
+    }
     check_refused(place, &s, &r, refused);
     scene_finish(&s.scene);
     return fine;
@@ -459,8 +487,9 @@ int main(int argc, char **argv)
     stage s;
     int failed = 0;
 
-    if (refused == MAP_FAILED || !make_stage(&s))
+    if (refused == MAP_FAILED || !make_stage(&s)) {
         return 77; /* no memory that is writable and executable here */
+    }
     watch_signals();
     timed.header.slow_ticks = 1; /* so that each call takes all ways there are */
     timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SLOW |
@@ -468,8 +497,9 @@ int main(int argc, char **argv)
     timed_use(0);
     printf("1..1\n");
     for (uint64_t round = 0; round < run.count / A_SCENE && failed < 5; round++) {
-        if (round % 64 == 0)
+        if (round % 64 == 0) {
             limit_time();
+        }
         failed += !check_scene(&s, run.seed, round, &t, refused);
     }
     printf("# %" PRIu64 " proven, %" PRIu64 " of them with arguments, %" PRIu64

@@ -37,8 +37,9 @@ typedef struct laid_out {
 
 static void must(bool held, const char *what)
 {
-    if (held)
+    if (held) {
         return;
+    }
     printf("# %s\nnot ok 1 pe_moved\n", what);
     exit(1);
 }
@@ -76,12 +77,13 @@ static void lay_out(laid_out *l)
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     l->fresh = malloc(size);
     must(l->base != MAP_FAILED && l->fresh, "no memory");
-    for (uint32_t i = 0; i < hotfn_image_section_count(l->image); i++) {
+    for (uint32_t i = 0; i < hotfn_image_get_section_count(l->image); i++) {
         hotfn_section s = HOTFN_SECTION_INIT;
         hotfn_image_get_section(l->image, i, &s);
         hfn_span bytes = hfn_image_span(l->image, s.rva);
-        if (bytes.size)
+        if (bytes.size) {
             memcpy(l->base + s.rva, bytes.data, (size_t)bytes.size);
+        }
     }
     hfn_pe_each_relocated(l->image, relocate, l);
     l->stubs = l->base + size;
@@ -105,9 +107,10 @@ static uint8_t *make_stub(const laid_out *l, uint32_t index)
     memcpy(stub, "\x48\xff\x05", 3);
     put_rel32(stub + 3, code, (const uint8_t *)&l->counts[index]);
     memcpy(code, moved.bytes, moved.length);
-    for (uint32_t i = 0; i < moved.fixup_count; i++)
+    for (uint32_t i = 0; i < moved.fixup_count; i++) {
         put_rel32(code + moved.fixups[i].at, code + moved.fixups[i].end,
                   l->base + moved.fixups[i].target_rva);
+    }
     return stub;
 }
 
@@ -119,8 +122,9 @@ static bool patch(const laid_out *l, uint32_t index)
     hfn_span original = hfn_verdicts_original(l->verdicts, index);
 
     if (v->pub.verdict != HOTFN_VERDICT_HOOKABLE || (v->pub.flags & HOTFN_VERDICT_FLAGS_LIVE) ||
-        v->pub.strategy == HOTFN_STRATEGY_PUN)
+        v->pub.strategy == HOTFN_STRATEGY_PUN) {
         return false;
+    }
     must(memcmp(site, original.data, (size_t)original.size) == 0,
          "the loader changed bytes of a patch");
     uint8_t *stub = make_stub(l, index);
@@ -132,8 +136,9 @@ static bool patch(const laid_out *l, uint32_t index)
         site[1] = (uint8_t)(island - (site + 2));
         return true;
     }
-    if (v->pub.strategy != HOTFN_STRATEGY_RETARGET)
+    if (v->pub.strategy != HOTFN_STRATEGY_RETARGET) {
         site[0] = 0xe9;
+    }
     put_rel32(site + 1, site + 5, stub);
     return true;
 }
@@ -141,11 +146,12 @@ static bool patch(const laid_out *l, uint32_t index)
 /* Everything but code as it was at first. */
 static void make_fresh(const laid_out *l)
 {
-    for (uint32_t i = 0; i < hotfn_image_section_count(l->image); i++) {
+    for (uint32_t i = 0; i < hotfn_image_get_section_count(l->image); i++) {
         hotfn_section s = HOTFN_SECTION_INIT;
         hotfn_image_get_section(l->image, i, &s);
-        if (!(s.flags & HOTFN_SECTION_EXECUTE))
+        if (!(s.flags & HOTFN_SECTION_EXECUTE)) {
             memcpy(l->base + s.rva, l->fresh + s.rva, (size_t)s.byte_count);
+        }
     }
 }
 
@@ -153,11 +159,12 @@ static uint32_t run_all(const laid_out *l, int *answers)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < hotfn_symbols_count(l->symbols) && count < EXPORTS_MAX; i++) {
+    for (uint32_t i = 0; i < hotfn_symbols_get_count(l->symbols) && count < EXPORTS_MAX; i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
         hotfn_symbols_get(l->symbols, i, &s);
-        if (!(s.flags & HOTFN_SYMBOL_EXPORTED) || s.kind != HOTFN_SYMBOL_FUNCTION)
+        if (!(s.flags & HOTFN_SYMBOL_EXPORTED) || s.kind != HOTFN_SYMBOL_FUNCTION) {
             continue;
+        }
         entry_fn entry;
         uint8_t *address = l->base + s.rva;
         memcpy(&entry, &address, sizeof entry);
@@ -191,16 +198,20 @@ int main(int argc, char **argv)
     lay_out(&l);
     memcpy(l.fresh, l.base, (size_t)l.info.loaded_bytes);
     exports = run_all(&l, before);
-    for (uint32_t i = 0; i < hotfn_functions_count(l.functions); i++)
+    for (uint32_t i = 0; i < hotfn_functions_get_count(l.functions); i++) {
         patched += patch(&l, i);
+    }
     must(run_all(&l, after) == exports && exports > 0, "no exports");
-    for (uint32_t i = 0; i < exports * INPUTS; i++)
-        if (before[i] != after[i])
+    for (uint32_t i = 0; i < exports * INPUTS; i++) {
+        if (before[i] != after[i]) {
             printf("# export %u input %u: %d, patched %d\n", i / INPUTS, i % INPUTS, before[i],
                    after[i]);
+        }
+    }
     must(memcmp(before, after, sizeof before) == 0, "an answer changed");
-    for (uint32_t i = 0; i < hotfn_functions_count(l.functions); i++)
+    for (uint32_t i = 0; i < hotfn_functions_get_count(l.functions); i++) {
         counted += l.counts[i] > 0;
+    }
     must(counted >= patched / 2, "most patched functions were never counted");
     printf("1..1\nok 1 pe_moved: %u exports, %u functions patched, %u of them ran\n", exports,
            patched, counted);

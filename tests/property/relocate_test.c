@@ -55,9 +55,10 @@ static bool run_on(const stage *s, uint8_t *stub, const hfn_moved *moved, uint32
 static void put_moved(uint8_t *stub, const hfn_moved *moved)
 {
     memcpy(stub, moved->bytes, moved->length);
-    for (uint32_t i = 0; i < moved->fixup_count; i++)
+    for (uint32_t i = 0; i < moved->fixup_count; i++) {
         put_rel32(stub + moved->fixups[i].at, stub + moved->fixups[i].end,
                   moved->fixups[i].target_rva);
+    }
 }
 
 static void patch(const stage *s, const uint8_t *stub, uint32_t patch_bytes)
@@ -72,8 +73,9 @@ static void report(uint64_t seed, uint64_t round, const sequence *seq, uint32_t 
 {
     printf("# seed %" PRIu64 " round %" PRIu64 " patch %u: %s\n#  ", seed, round, patch_bytes,
            what);
-    for (uint32_t i = 0; i < seq->size; i++)
+    for (uint32_t i = 0; i < seq->size; i++) {
         printf(" %02x", seq->bytes[i]);
+    }
     printf("\n");
 }
 
@@ -84,8 +86,9 @@ static bool judge_allows(const sequence *seq, uint32_t covered)
     for (uint32_t i = 0; i < seq->branch_count; i++) {
         uint32_t at = seq->branches[i].at;
         uint32_t target = at + 1 + (uint32_t)(int8_t)seq->bytes[at];
-        if (seq->branches[i].backward && at >= covered && target > 0 && target < covered)
+        if (seq->branches[i].backward && at >= covered && target > 0 && target < covered) {
             return false;
+        }
     }
     return true;
 }
@@ -106,8 +109,9 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
     uint64_t code = (uint64_t)(uintptr_t)s->code;
 
     seq_make(&seq, &r, code, (uint64_t)(uintptr_t)s->data);
-    if (patch_bytes > seq.size)
+    if (patch_bytes > seq.size) {
         patch_bytes = seq.size < 5 ? 5 : seq.size;
+    }
     memcpy(s->code, seq.bytes, seq.size);
     memset(s->code + seq.size, 0x90, 16); /* nops, so that every patch fits */
     put_leave(s->code + seq.size + 16);
@@ -115,23 +119,26 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
         hfn_arch_x86_64.move(s->code, PAGE, code, patch_bytes, HFN_NO_REGISTER, &moved, &offset);
     if (result != HFN_MOVED || !judge_allows(&seq, moved.original_bytes)) {
         t->refused++;
-        if (result == HFN_MOVED || result == HFN_MOVE_TOO_LONG)
+        if (result == HFN_MOVED || result == HFN_MOVE_TOO_LONG) {
             return true;
+        }
         report(seed, round, &seq, patch_bytes, "refused");
         return false;
     }
     start_randomly(s, &seq, &r, &start, &before);
     run_from(s, &start, &before, s->code, &in_place);
-    if (round % 2 == 1 && run_on(s, stub, &moved, seq.size + 16 + LEAVE_CODE_BYTES))
+    if (round % 2 == 1 && run_on(s, stub, &moved, seq.size + 16 + LEAVE_CODE_BYTES)) {
         t->ran_on++;
-    else
+    } else {
         put_moved(stub, &moved);
+    }
     patch(s, stub, patch_bytes);
     run_from(s, &start, &before, s->code, &moved_run);
     t->compared++;
     t->faulted += in_place.signal != 0;
-    if (same(&in_place, &moved_run))
+    if (same(&in_place, &moved_run)) {
         return true;
+    }
     report(seed, round, &seq, patch_bytes, "differs");
     printf("# signals %d %d, flags %" PRIx64 " %" PRIx64 "\n", in_place.signal, moved_run.signal,
            in_place.state.flags, moved_run.state.flags);
@@ -145,19 +152,22 @@ int main(int argc, char **argv)
     stage s;
     int failed = 0;
 
-    if (!make_stage(&s))
+    if (!make_stage(&s)) {
         return 77; /* no memory that is writable and executable here */
+    }
     watch_signals();
     printf("1..1\n");
     for (uint64_t round = 0; round < run.count && failed < 5; round++) {
-        if (round % 1024 == 0)
+        if (round % 1024 == 0) {
             limit_time();
+        }
         failed += !check_one(&s, run.seed, round, &t);
     }
     printf("# %" PRIu64 " compared, %" PRIu64 " ran on, %" PRIu64 " not tried, %" PRIu64
            " faulted alike\n",
            t.compared, t.ran_on, t.refused, t.faulted);
-    failed += t.compared < run.count / 2 || t.ran_on < run.count / 20 || t.faulted > t.compared / 100;
+    failed +=
+        t.compared < run.count / 2 || t.ran_on < run.count / 20 || t.faulted > t.compared / 100;
     printf("%sok 1 moved_code_computes_what_the_original_did\n", failed ? "not " : "");
     return failed ? 1 : 0;
 }

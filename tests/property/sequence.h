@@ -38,8 +38,9 @@ static inline void seq_u8(sequence *s, uint32_t value)
 
 static inline void seq_u32(sequence *s, uint64_t value)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         seq_u8(s, (uint32_t)(value >> (8 * i)) & 0xFF);
+    }
 }
 
 /* Any register but rsp and rbx; rcx only where no loop counts on it. */
@@ -47,8 +48,9 @@ static inline uint32_t seq_reg(const sequence *s, random_source *r)
 {
     for (;;) {
         uint32_t reg = random_below(r, 16);
-        if (reg != 4 && reg != 3 && !(reg == 1 && s->keep_rcx))
+        if (reg != 4 && reg != 3 && !(reg == 1 && s->keep_rcx)) {
             return reg;
+        }
     }
 }
 
@@ -105,10 +107,11 @@ static inline void seq_alu_constant(sequence *s, random_source *r)
     seq_rex(s, random_below(r, 2), 0, rm);
     seq_u8(s, is_short ? 0x83 : 0x81);
     seq_registers(s, random_below(r, 8), rm);
-    if (is_short)
+    if (is_short) {
         seq_u8(s, random_below(r, 256));
-    else
+    } else {
         seq_u32(s, random_u64(r));
+    }
 }
 
 static inline void seq_move_constant(sequence *s, random_source *r)
@@ -119,8 +122,9 @@ static inline void seq_move_constant(sequence *s, random_source *r)
     seq_rex(s, wide, 0, rm);
     seq_u8(s, 0xB8 | (rm & 7));
     seq_u32(s, random_u64(r));
-    if (wide)
+    if (wide) {
         seq_u32(s, random_u64(r));
+    }
 }
 
 static inline void seq_lea(sequence *s, random_source *r)
@@ -185,12 +189,13 @@ static inline void seq_two_byte(sequence *s, random_source *r)
         return;
     }
     seq_u8(s, 0x0F);
-    if (kind == 0)
+    if (kind == 0) {
         seq_u8(s, 0x40 | random_below(r, 16)); /* cmovcc */
-    else if (kind == 1)
+    } else if (kind == 1) {
         seq_u8(s, 0x90 | random_below(r, 16)); /* setcc */
-    else
+    } else {
         seq_u8(s, opcodes[random_below(r, sizeof opcodes)]);
+    }
     seq_registers(s, reg, rm);
 }
 
@@ -202,8 +207,9 @@ static inline void seq_shift(sequence *s, random_source *r)
     seq_rex(s, random_below(r, 2), 0, rm);
     seq_u8(s, kind == 0 ? 0xC1 : kind == 1 ? 0xD3 : 0xD1);
     seq_registers(s, kinds[random_below(r, sizeof kinds)], rm);
-    if (kind == 0)
+    if (kind == 0) {
         seq_u8(s, random_below(r, 64));
+    }
 }
 
 static inline void seq_unary(sequence *s, random_source *r)
@@ -259,8 +265,9 @@ static inline void seq_branch(sequence *s, random_source *r, uint32_t index)
         seq_u8(s, 0xE9);
         bytes = 4;
     } else {
-        if (random_below(r, 4) == 0)
+        if (random_below(r, 4) == 0) {
             seq_u8(s, 0x67); /* count in ecx */
+        }
         /* Two loops on one counter could run past 0: only one, all others jrcxz. */
         bool loop = !s->looped && random_below(r, 4);
         seq_u8(s, loop ? 0xE0 + random_below(r, 3) : 0xE3);
@@ -271,8 +278,9 @@ static inline void seq_branch(sequence *s, random_source *r, uint32_t index)
     s->branches[s->branch_count].bytes = bytes;
     s->branches[s->branch_count].from = index;
     s->branches[s->branch_count++].backward = backward;
-    for (uint32_t i = 0; i < bytes; i++)
+    for (uint32_t i = 0; i < bytes; i++) {
         seq_u8(s, 0);
+    }
 }
 
 static inline void seq_instruction(sequence *s, random_source *r, uint32_t index)
@@ -303,8 +311,9 @@ static inline void seq_aim(sequence *s, random_source *r)
         uint32_t to = s->branches[i].backward ? random_below(r, from + 1)
                                               : from + 1 + random_below(r, s->count - from);
         uint32_t distance = s->starts[to] - (at + s->branches[i].bytes);
-        for (uint32_t k = 0; k < s->branches[i].bytes; k++)
+        for (uint32_t k = 0; k < s->branches[i].bytes; k++) {
             s->bytes[at + k] = (uint8_t)(distance >> (8 * k));
+        }
     }
 }
 

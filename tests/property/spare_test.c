@@ -45,8 +45,9 @@ static bool matters(const stage *s, random_source *r, cpu_state start, const out
     start.registers[number] ^=
         random_below(r, 2) ? random_u64(r) : UINT64_C(1) << random_below(r, 64);
     run_from(s, &start, before, s->code, &second);
-    if (second.signal != 0) /* registers are as they were given: they were not stored */
+    if (second.signal != 0) { /* registers are as they were given: they were not stored */
         second.state.registers[number] = first->state.registers[number];
+    }
     return !same(first, &second);
 }
 
@@ -65,19 +66,22 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
     for (uint32_t number = 0; number < 16; number++) {
         bool is_dead = dead >> number & 1;
         bool counts = seq.keep_rcx && number == 1; /* a loop does: it would not end */
-        if (!(CANDIDATES >> number & 1) || counts || (!is_dead && random_below(&r, 4)))
+        if (!(CANDIDATES >> number & 1) || counts || (!is_dead && random_below(&r, 4))) {
             continue;
+        }
         bool mattered = matters(s, &r, start, &before, &first, number);
         t->dead += is_dead;
         t->live += !is_dead;
         t->proven += !is_dead && mattered;
-        if (!is_dead || !mattered)
+        if (!is_dead || !mattered) {
             continue;
+        }
         fine = false;
         printf("# seed %" PRIu64 " round %" PRIu64 ": register %u is read\n#  ", seed, round,
                number);
-        for (uint32_t i = 0; i < seq.size; i++)
+        for (uint32_t i = 0; i < seq.size; i++) {
             printf(" %02x", seq.bytes[i]);
+        }
         printf("\n");
     }
     return fine;
@@ -90,13 +94,15 @@ int main(int argc, char **argv)
     stage s;
     int failed = 0;
 
-    if (!make_stage(&s))
+    if (!make_stage(&s)) {
         return 77; /* no memory that is writable and executable here */
+    }
     watch_signals();
     printf("1..1\n");
     for (uint64_t round = 0; round < run.count && failed < 5; round++) {
-        if (round % 1024 == 0)
+        if (round % 1024 == 0) {
             limit_time();
+        }
         failed += !check_one(&s, run.seed, round, &t);
     }
     printf("# %" PRIu64 " dead, %" PRIu64 " not, %" PRIu64 " of them proven\n", t.dead, t.live,

@@ -20,7 +20,10 @@ typedef struct check_test {
 } check_test;
 
 /* A row of the table: the function's name is the claim. */
-#define CHECK_TEST(fn) { #fn, fn }
+#define CHECK_TEST(fn)                                                                             \
+    {                                                                                              \
+#fn, fn                                                                                    \
+    }
 
 static int check_failures; /* in the claim that runs now */
 
@@ -36,8 +39,9 @@ static inline int check_report(int held, const char *file, int line, const char 
 static inline int check_u64(uint64_t got, uint64_t want, const char *file, int line,
                             const char *text)
 {
-    if (check_report(got == want, file, line, text))
+    if (check_report(got == want, file, line, text)) {
         return 1;
+    }
     printf("#   got %" PRIu64 " (0x%" PRIx64 "), wanted %" PRIu64 " (0x%" PRIx64 ")\n", got, got,
            want, want);
     return 0;
@@ -45,8 +49,9 @@ static inline int check_u64(uint64_t got, uint64_t want, const char *file, int l
 
 static inline int check_i64(int64_t got, int64_t want, const char *file, int line, const char *text)
 {
-    if (check_report(got == want, file, line, text))
+    if (check_report(got == want, file, line, text)) {
         return 1;
+    }
     printf("#   got %" PRId64 ", wanted %" PRId64 "\n", got, want);
     return 0;
 }
@@ -56,8 +61,9 @@ static inline int check_str(const char *got, const char *want, const char *file,
 {
     int held = got == want || (got && want && strcmp(got, want) == 0);
 
-    if (check_report(held, file, line, text))
+    if (check_report(held, file, line, text)) {
         return 1;
+    }
     printf("#   got \"%s\", wanted \"%s\"\n", got ? got : "(null)", want ? want : "(null)");
     return 0;
 }
@@ -65,16 +71,18 @@ static inline int check_str(const char *got, const char *want, const char *file,
 static inline void check_print_bytes(const char *label, const unsigned char *bytes, size_t size)
 {
     printf("#   %s", label);
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         printf(" %02x", bytes[i]);
+    }
     printf("\n");
 }
 
 static inline int check_mem(const void *got, const void *want, size_t size, const char *file,
                             int line, const char *text)
 {
-    if (check_report(size == 0 || memcmp(got, want, size) == 0, file, line, text))
+    if (check_report(size == 0 || memcmp(got, want, size) == 0, file, line, text)) {
         return 1;
+    }
     check_print_bytes("got   ", (const unsigned char *)got, size);
     check_print_bytes("wanted", (const unsigned char *)want, size);
     return 0;

@@ -17,21 +17,21 @@ typedef struct verb {
 } verb;
 
 static const verb verbs[] = {
-    { "run", hotfn_verb_run, "run a program and count every call of its functions" },
-    { "report", hotfn_verb_report, "show the hot functions of a record" },
-    { "export", hotfn_verb_export, "write a record for other viewers" },
-    { "open", hotfn_verb_open, "show a record in the browser" },
-    { "diff", hotfn_verb_diff, "say what changed between two records" },
-    { "merge", hotfn_verb_merge, "make one record out of several runs" },
-    { "top", hotfn_verb_top, "watch what a program calls now" },
-    { "info", hotfn_verb_info, "show what a record holds" },
-    { "repair", hotfn_verb_repair, "make a clean record out of a damaged one" },
-    { "scan", hotfn_verb_scan, "say which functions of a file can be hooked, how, and why not" },
-    { "symbols", hotfn_verb_symbols, "list the symbols of a file" },
-    { "list", hotfn_verb_list, "list the functions of a file" },
-    { "kit", hotfn_verb_kit, "pack what a test machine needs to count one program" },
-    { "doctor", hotfn_verb_doctor, "say what this system allows" },
-    { "bisect", hotfn_verb_bisect, "find the function whose hook changes a program's outcome" },
+    { "run", hotfn_command_run, "run a program and count every call of its functions" },
+    { "report", hotfn_command_report, "show the hot functions of a record" },
+    { "export", hotfn_command_export, "write a record for other viewers" },
+    { "open", hotfn_command_open, "show a record in the browser" },
+    { "diff", hotfn_command_diff, "say what changed between two records" },
+    { "merge", hotfn_command_merge, "make one record out of several runs" },
+    { "top", hotfn_command_top, "watch what a program calls now" },
+    { "info", hotfn_command_info, "show what a record holds" },
+    { "repair", hotfn_command_repair, "make a clean record out of a damaged one" },
+    { "scan", hotfn_command_scan, "say which functions of a file can be hooked, how, and why not" },
+    { "symbols", hotfn_command_symbols, "list the symbols of a file" },
+    { "list", hotfn_command_list, "list the functions of a file" },
+    { "kit", hotfn_command_kit, "pack what a test machine needs to count one program" },
+    { "doctor", hotfn_command_doctor, "say what this system allows" },
+    { "bisect", hotfn_command_bisect, "find the function whose hook changes a program's outcome" },
 };
 
 static int usage(FILE *out, int status)
@@ -54,7 +54,7 @@ int hotfn_tool_fail(const char *of, const hotfn_error *err)
     if (err->offset != HOTFN_NO_OFFSET) {
         fprintf(stderr, "offset %llu: ", (unsigned long long)err->offset);
     }
-    fprintf(stderr, "%s\n", err->text[0] ? err->text : hotfn_status_name(err->status));
+    fprintf(stderr, "%s\n", err->text[0] ? err->text : hotfn_status_get_name(err->status));
     return TOOL_FAILED;
 }
 
@@ -114,7 +114,7 @@ static int run_verb(int argc, char **argv)
         return usage(stderr, TOOL_USAGE);
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
-        printf("hotfn %s\n", hotfn_version());
+        printf("hotfn %s\n", hotfn_get_version());
         return TOOL_OK;
     }
     if (strcmp(argv[1], "help") == 0 && argc > 2) { /* hotfn help VERB */

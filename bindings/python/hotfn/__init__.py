@@ -35,16 +35,16 @@ from .records import (
     open,
     repair,
 )
-from .session import Session, Stats, Window
+from .session import Session, Stats, Frame
 from .times import Edge, Memory, Node, SlowCall, TimeInfo, Times
 from .verdicts import Scan, Verdict, scan
 
-__version__: str = _lib.hotfn_version().decode()
+__version__: str = _lib.hotfn_get_version().decode()
 
 __all__ = [
     "Budget", "Change", "Counter", "DeniedError", "Edge", "FileError", "Format", "FormatError", "Function", "HotfnError",
     "LimitError", "Memory", "MismatchError", "Module", "NoMemoryError", "Node", "NotFoundError",
     "OptionError",
     "Record", "RecordInfo", "Scan", "Session", "SlowCall", "StateError", "Stats", "Thread", "TimeInfo", "Times",
-    "UnsupportedError", "Verdict", "Window", "demangle", "formats", "open", "repair", "scan",
+    "UnsupportedError", "Verdict", "Frame", "demangle", "formats", "open", "repair", "scan",
 ]

@@ -20,7 +20,7 @@ class HotfnError(Exception):
     def __init__(self, status: int, text: str = "", file: Optional[str] = None,
                  offset: Optional[int] = None) -> None:
         self.status = status
-        self.status_name: str = lib.hotfn_status_name(status).decode()
+        self.status_name: str = lib.hotfn_status_get_name(status).decode()
         self.text = text or self.status_name
         self.file = file
         self.offset = offset

@@ -37,20 +37,20 @@ U8S = POINTER(c_uint8)
 # with the headers and with src/api.list.
 PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     # hotfn/status.h
-    "hotfn_status_name": (c_char_p, [c_int32]),
-    "hotfn_abi_version": (c_uint32, []),
-    "hotfn_version": (c_char_p, []),
-    "hotfn_sizeof": (c_uint32, [c_char_p]),
+    "hotfn_status_get_name": (c_char_p, [c_int32]),
+    "hotfn_get_abi_version": (c_uint32, []),
+    "hotfn_get_version": (c_char_p, []),
+    "hotfn_get_struct_bytes": (c_uint32, [c_char_p]),
     # hotfn/env.h
     "hotfn_env_own_memory": (None, [ENV]),
     # hotfn/image.h
     "hotfn_image_open": (STATUS, [OUT, c_char_p, ENV, ERR]),
-    "hotfn_image_from_bytes": (STATUS, [OUT, c_void_p, c_uint64, c_char_p, ENV, ERR]),
+    "hotfn_image_open_bytes": (STATUS, [OUT, c_void_p, c_uint64, c_char_p, ENV, ERR]),
     "hotfn_image_close": (None, [OBJECT]),
     "hotfn_image_get_info": (STATUS, [OBJECT, _ref(s.ImageInfo)]),
-    "hotfn_image_section_count": (c_uint32, [OBJECT]),
+    "hotfn_image_get_section_count": (c_uint32, [OBJECT]),
     "hotfn_image_get_section": (STATUS, [OBJECT, c_uint32, _ref(s.Section)]),
-    "hotfn_image_bytes": (c_void_p, [OBJECT, c_uint64, U64S]),
+    "hotfn_image_get_bytes": (c_void_p, [OBJECT, c_uint64, U64S]),
     # hotfn/symbols.h
     "hotfn_symbols_load": (STATUS, [OUT, OBJECT, _ref(s.SymbolsOptions), ENV, ERR]),
     "hotfn_symbols_load_pdb": (STATUS, [OUT, c_char_p, OBJECT, _ref(s.SymbolsOptions), ENV, ERR]),
@@ -60,19 +60,19 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_symbols_map_from_bytes": (STATUS, [OUT, c_void_p, c_uint64, c_char_p, OBJECT,
                                               _ref(s.SymbolsOptions), ENV, ERR]),
     "hotfn_symbols_destroy": (None, [OBJECT]),
-    "hotfn_symbols_count": (c_uint32, [OBJECT]),
+    "hotfn_symbols_get_count": (c_uint32, [OBJECT]),
     "hotfn_symbols_get": (STATUS, [OBJECT, c_uint32, _ref(s.Symbol)]),
     "hotfn_symbols_get_info": (STATUS, [OBJECT, _ref(s.SymbolsInfo)]),
     "hotfn_symbols_find_frame": (STATUS, [OBJECT, c_uint64, c_uint32, _ref(s.SourceFrame)]),
     "hotfn_symbols_find_line": (STATUS, [OBJECT, c_uint64, _ref(s.SourceLine)]),
     "hotfn_exports_load": (STATUS, [OUT, OBJECT, _ref(s.SymbolsOptions), ENV, ERR]),
     "hotfn_exports_destroy": (None, [OBJECT]),
-    "hotfn_exports_count": (c_uint32, [OBJECT]),
+    "hotfn_exports_get_count": (c_uint32, [OBJECT]),
     "hotfn_exports_get": (STATUS, [OBJECT, c_uint32, _ref(s.Exported)]),
     # hotfn/functions.h
     "hotfn_functions_build": (STATUS, [OUT, OBJECT, OBJECT, ENV, ERR]),
     "hotfn_functions_destroy": (None, [OBJECT]),
-    "hotfn_functions_count": (c_uint32, [OBJECT]),
+    "hotfn_functions_get_count": (c_uint32, [OBJECT]),
     "hotfn_functions_get": (STATUS, [OBJECT, c_uint32, _ref(s.Function)]),
     "hotfn_functions_get_name": (c_char_p, [OBJECT, c_uint32, c_uint32]),
     "hotfn_functions_find": (c_uint32, [OBJECT, c_uint64]),
@@ -90,11 +90,11 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     # hotfn/verdicts.h
     "hotfn_verdicts_judge": (STATUS, [OUT, OBJECT, OBJECT, _ref(s.VerdictsOptions), ENV, ERR]),
     "hotfn_verdicts_destroy": (None, [OBJECT]),
-    "hotfn_verdicts_count": (c_uint32, [OBJECT]),
+    "hotfn_verdicts_get_count": (c_uint32, [OBJECT]),
     "hotfn_verdicts_get": (STATUS, [OBJECT, c_uint32, _ref(s.Verdict)]),
-    "hotfn_strategy_name": (c_char_p, [c_uint32]),
-    "hotfn_reason_name": (c_char_p, [c_uint32]),
-    "hotfn_reason_text": (c_char_p, [c_uint32]),
+    "hotfn_strategy_get_name": (c_char_p, [c_uint32]),
+    "hotfn_reason_get_name": (c_char_p, [c_uint32]),
+    "hotfn_reason_get_text": (c_char_p, [c_uint32]),
     # hotfn/hooks.h
     "hotfn_plan_build": (STATUS, [OUT, OBJECT, OBJECT, OBJECT, ENV, ERR]),
     "hotfn_plan_open": (STATUS, [OUT, c_void_p, c_uint64, c_uint32, ENV, ERR]),
@@ -112,7 +112,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_hooks_destroy": (None, [OBJECT]),
     "hotfn_hooks_find_fde": (c_void_p, [OBJECT, c_uint64, U64S]),
     "hotfn_hooks_find_region": (c_int32, [OBJECT, c_uint64, _ref(s.StubRegion)]),
-    "hotfn_hooks_region_count": (c_uint32, [OBJECT]),
+    "hotfn_hooks_get_region_count": (c_uint32, [OBJECT]),
     "hotfn_hooks_get_region": (STATUS, [OBJECT, c_uint32, _ref(s.StubRegion)]),
     "hotfn_hooks_debug_objects": (c_uint32, [OBJECT, POINTER(c_void_p), U64S, c_uint32]),
     "hotfn_hooks_each_stub": (None, [OBJECT, s.StubFn, c_void_p]),
@@ -147,7 +147,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_live_set_pid": (None, [OBJECT, c_uint32]),
     "hotfn_live_snapshot": (STATUS, [OUT, OBJECT, ERR]),
     "hotfn_snapshot_destroy": (None, [OBJECT]),
-    "hotfn_snapshot_time_ns": (c_uint64, [OBJECT]),
+    "hotfn_snapshot_get_time_ns": (c_uint64, [OBJECT]),
     "hotfn_live_finish": (STATUS, [OBJECT, c_char_p, c_uint32, c_int32, OBJECT, OBJECT, ERR]),
     "hotfn_is_allocator": (c_int32, [c_char_p]),
     "hotfn_record_get_time_info": (STATUS, [OBJECT, _ref(s.RecordTimeInfo)]),
@@ -157,10 +157,10 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_record_get_slow_call": (STATUS, [OBJECT, c_uint32, _ref(s.RecordSlowCall)]),
     "hotfn_record_get_event": (STATUS, [OBJECT, c_uint64, _ref(s.RecordEvent)]),
     "hotfn_record_get_histogram": (STATUS, [OBJECT, c_uint32, POINTER(c_uint64)]),
-    "hotfn_record_bucket_ns": (ctypes.c_double, [OBJECT, c_uint32]),
+    "hotfn_record_get_bucket_ns": (ctypes.c_double, [OBJECT, c_uint32]),
     "hotfn_record_get_budget": (STATUS, [OBJECT, _ref(s.RecordBudget)]),
     "hotfn_record_get_change": (STATUS, [OBJECT, c_uint32, _ref(s.RecordChange)]),
-    "hotfn_record_budget_state": (c_uint32, [OBJECT, c_uint32]),
+    "hotfn_record_get_budget_state": (c_uint32, [OBJECT, c_uint32]),
     "hotfn_record_choose_raw": (None, [OBJECT, c_int32]),
     "hotfn_record_open": (STATUS, [OUT, c_char_p, ENV, ERR]),
     "hotfn_record_close": (None, [OBJECT]),
@@ -171,13 +171,13 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_record_choose_process": (STATUS, [OBJECT, c_uint32]),
     "hotfn_record_choose_thread": (STATUS, [OBJECT, c_uint32]),
     "hotfn_record_sort": (STATUS, [OBJECT, U32S]),
-    "hotfn_machine_name": (c_char_p, [c_uint32]),
-    "hotfn_record_state_name": (c_char_p, [c_uint32]),
+    "hotfn_machine_get_name": (c_char_p, [c_uint32]),
+    "hotfn_record_get_state_name": (c_char_p, [c_uint32]),
     "hotfn_record_repair": (STATUS, [c_char_p, c_char_p, POINTER(ctypes.c_char), c_uint64, ENV,
                                      ERR]),
     "hotfn_record_merge": (STATUS, [TEXTS, c_uint32, c_char_p, c_uint32, ENV, ERR]),
     # hotfn/exporters.h
-    "hotfn_exporter_count": (c_uint32, []),
+    "hotfn_exporter_get_count": (c_uint32, []),
     "hotfn_exporter_get": (STATUS, [c_uint32, _ref(s.ExporterInfo)]),
     "hotfn_export": (STATUS, [OBJECT, c_char_p, _ref(s.ExportOptions), s.WriteFn, c_void_p, ENV,
                               ERR]),
@@ -199,7 +199,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_session_save": (STATUS, [OBJECT, c_char_p, ERR]),
     "hotfn_session_stop": (STATUS, [OBJECT, ERR]),
     "hotfn_session_destroy": (None, [OBJECT]),
-    "hotfn_session_hooks": (c_void_p, [OBJECT]),
+    "hotfn_session_get_hooks": (c_void_p, [OBJECT]),
     "hotfn_session_join": (STATUS, [OUT, _ref(s.JoinOptions), ENV, ERR]),
     "hotfn_budget_create": (STATUS, [OUT, OBJECT, OBJECT, ENV, ERR]),
     "hotfn_budget_step": (c_uint64, [OBJECT, c_uint32]),
@@ -213,11 +213,11 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_handover_answer": (STATUS, [OBJECT, c_uint32]),
     "hotfn_handover_get_stats": (STATUS, [OBJECT, _ref(s.CommitStats)]),
 
-    # hotfn/window.h
-    "hotfn_window_create": (STATUS, [OUT, OBJECT, c_uint32, ENV, ERR]),
-    "hotfn_window_next": (STATUS, [OBJECT, _ref(s.WindowInfo), ERR]),
-    "hotfn_window_get": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction), _ref(s.RecordModule)]),
-    "hotfn_window_destroy": (None, [OBJECT]),
+    # hotfn/frame.h
+    "hotfn_frame_create": (STATUS, [OUT, OBJECT, c_uint32, ENV, ERR]),
+    "hotfn_frame_next": (STATUS, [OBJECT, _ref(s.FrameInfo), ERR]),
+    "hotfn_frame_get_function": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction), _ref(s.RecordModule)]),
+    "hotfn_frame_destroy": (None, [OBJECT]),
 }
 
 
@@ -246,9 +246,9 @@ def candidates() -> Iterator[str]:
 def check_version(library: ctypes.CDLL) -> None:
     """Raise ImportError unless the library's ABI is the one that these bindings were written for."""
     try:
-        version = library.hotfn_abi_version()
+        version = library.hotfn_get_abi_version()
     except AttributeError:
-        raise ImportError("it is no libhotfn: it has no hotfn_abi_version") from None
+        raise ImportError("it is no libhotfn: it has no hotfn_get_abi_version") from None
     if version != ABI_VERSION:
         raise ImportError(f"its ABI version is {version}, this package needs {ABI_VERSION}")
 
@@ -270,7 +270,7 @@ def check_sizes(library: ctypes.CDLL) -> None:
     A struct that carries its size may have grown: fields are only appended.
     """
     for name, struct in s.all_structs().items():
-        theirs, ours = library.hotfn_sizeof(name.encode()), ctypes.sizeof(struct)
+        theirs, ours = library.hotfn_get_struct_bytes(name.encode()), ctypes.sizeof(struct)
         may_grow = issubclass(struct, s.Sized)
         if theirs != ours and not (may_grow and theirs > ours):
             raise ImportError(f"its {name} has {theirs} bytes, this package's {ours}")

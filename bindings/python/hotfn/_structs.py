@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The public structs of include/hotfn/*.h, field by field, in the order of the headers.
 
-Checked twice: against hotfn_sizeof() when the library is loaded, and field by field against a C
+Checked twice: against hotfn_get_struct_bytes() when the library is loaded, and field by field against a C
 program in tests/abi/layout.py.  Nothing else of the library is written down here.
 """
 from __future__ import annotations
@@ -442,8 +442,8 @@ class Request(Sized):
                 ("file_stamp", c_uint64)]
 
 
-# hotfn/window.h
-class WindowInfo(Sized):
+# hotfn/frame.h
+class FrameInfo(Sized):
     _fields_ = [("size", c_uint32), ("top_count", c_uint32), ("called_count", c_uint32),
                 ("reserved", c_uint32), ("calls", c_uint64)]
 

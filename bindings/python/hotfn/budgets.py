@@ -76,4 +76,4 @@ def budget_of(handle: c_void_p) -> Optional[Budget]:
 
 def is_lower_bound(handle: c_void_p, function: int) -> bool:
     """Was it unhooked for a while, so that calls are missing?"""
-    return bool(lib.hotfn_record_budget_state(handle, function) & AT_LEAST)
+    return bool(lib.hotfn_record_get_budget_state(handle, function) & AT_LEAST)

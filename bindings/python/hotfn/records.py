@@ -150,7 +150,7 @@ class Record:
     def info(self) -> RecordInfo:
         raw = self._raw_info()
         return RecordInfo(
-            path=decode(raw.path), state=decode(lib.hotfn_record_state_name(raw.state)), pid=raw.pid,
+            path=decode(raw.path), state=decode(lib.hotfn_record_get_state_name(raw.state)), pid=raw.pid,
             exit_code=raw.exit_code, command=decode(raw.command), directory=decode(raw.directory),
             tool=decode(raw.tool), uuid=bytes(raw.uuid), start_ns=raw.start_ns,
             end_ns=raw.end_ns or None, window_start_ns=raw.window_start_ns or None,
@@ -317,7 +317,7 @@ class Format:
 def formats() -> Tuple[Format, ...]:
     """What Record.export can write."""
     found = []
-    for index in range(lib.hotfn_exporter_count()):
+    for index in range(lib.hotfn_exporter_get_count()):
         raw = s.ExporterInfo()
         check(lib.hotfn_exporter_get(index, raw))
         found.append(Format(decode(raw.name), decode(raw.extension), decode(raw.about)))

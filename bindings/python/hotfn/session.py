@@ -52,26 +52,26 @@ def _times(mode: str, flat: bool, sample: Optional[int], slower_than_ns: Optiona
     return {"mode": MODES[mode], "sample_mean": sample or 0, "slow_ns": slower_than_ns or 0}
 
 
-class Window:
+class Frame:
     """The calls since the last look, for a program that looks at itself again and again.
 
-        window = session.window(10)
+        window = session.frame(10)
         while running:
             work()
             for function in window.next():
                 print(function.calls, function.display)
 
-    It costs far less than a snapshot.  Made by Session.window(); good while the session is open.
+    It costs far less than a snapshot.  Made by Session.frame(); good while the session is open.
     """
 
     def __init__(self, session: "Session", top: int) -> None:
         if not 0 <= top < 2**32:
             raise ValueError(f"top: {top} is no number of functions")
         out, error = c_void_p(), s.Error()
-        check(lib.hotfn_window_create(ctypes.byref(out), session._open_handle, top, env(), error), error)
+        check(lib.hotfn_frame_create(ctypes.byref(out), session._open_handle, top, env(), error), error)
         self._session = session
         self._handle = out
-        self._finalizer = weakref.finalize(self, lib.hotfn_window_destroy, c_void_p(out.value))
+        self._finalizer = weakref.finalize(self, lib.hotfn_frame_destroy, c_void_p(out.value))
         self.calls = 0
         self.called_count = 0
 
@@ -79,14 +79,14 @@ class Window:
         """End the window and begin the next one: the functions that were called most in it, with their
         calls in it.  Behind it `calls` is the sum over all functions, `called_count` how many were called."""
         self._session._open_handle  # raises if it is closed
-        info, error = s.WindowInfo(), s.Error()
-        check(lib.hotfn_window_next(self._handle, info, error), error)
+        info, error = s.FrameInfo(), s.Error()
+        check(lib.hotfn_frame_next(self._handle, info, error), error)
         self.calls, self.called_count = int(info.calls), int(info.called_count)
         return [self._function(rank) for rank in range(info.top_count)]
 
     def _function(self, rank: int) -> Function:
         function, module = s.RecordFunction(), s.RecordModule()
-        check(lib.hotfn_window_get(self._handle, rank, function, module))
+        check(lib.hotfn_frame_get_function(self._handle, rank, function, module))
         return function_of(function, module_of(module, function.module))
 
 
@@ -172,9 +172,9 @@ class Session:
         assert out.value
         return Record(out.value)
 
-    def window(self, top: int = 20) -> "Window":
+    def frame(self, top: int = 20) -> "Frame":
         """A window that begins now: which functions are called most from one look to the next."""
-        return Window(self, top)
+        return Frame(self, top)
 
     def save(self, path: PathLike) -> None:
         """Write what was counted until now to path, as a finished record."""

@@ -59,7 +59,7 @@ def _read(handle: c_void_p) -> Scan:
     for index in range(info.function_count):
         check(lib.hotfn_scan_get_function(handle, index, raw))
         functions.append(_verdict(raw))
-    return Scan(path=decode(info.path), machine=decode(lib.hotfn_machine_name(info.machine)),
+    return Scan(path=decode(info.path), machine=decode(lib.hotfn_machine_get_name(info.machine)),
                 id=bytes(info.id)[:info.id_bytes], functions=tuple(functions),
                 hookable_count=info.hookable_count, refused_count=info.refused_count,
                 fragment_count=info.fragment_count, from_cache=bool(info.from_cache))

@@ -110,19 +110,19 @@ def other_library(compiler, folder, body):
 
 
 def test_import_error_names_another_abi(compiler, tmp_path):
-    done = import_with(other_library(compiler, tmp_path, "int hotfn_abi_version(void) { return 99; }"))
+    done = import_with(other_library(compiler, tmp_path, "int hotfn_get_abi_version(void) { return 99; }"))
     assert "ABI version is 99, this package needs 1" in done.stderr
 
 
 def test_import_error_names_a_function_that_is_missing(compiler, tmp_path):
-    done = import_with(other_library(compiler, tmp_path, "int hotfn_abi_version(void) { return 1; }"))
-    assert "lacks hotfn_status_name" in done.stderr
+    done = import_with(other_library(compiler, tmp_path, "int hotfn_get_abi_version(void) { return 1; }"))
+    assert "lacks hotfn_status_get_name" in done.stderr
 
 
 def test_import_error_names_a_struct_of_another_size(compiler, tmp_path):
-    body = "".join(f"int {name}(void) {{ return {int(name == 'hotfn_abi_version')}; }}\n"
-                   for name in listed_names() if name != "hotfn_sizeof")
-    body += "int hotfn_sizeof(const char *name) { return name[6] == 'e' && name[7] == 'r' ? 16 : 0; }\n"
+    body = "".join(f"int {name}(void) {{ return {int(name == 'hotfn_get_abi_version')}; }}\n"
+                   for name in listed_names() if name != "hotfn_get_struct_bytes")
+    body += "int hotfn_get_struct_bytes(const char *name) { return name[6] == 'e' && name[7] == 'r' ? 16 : 0; }\n"
     done = import_with(other_library(compiler, tmp_path, body))
     assert "its hotfn_error has 16 bytes, this package's 784" in done.stderr
 

@@ -76,15 +76,15 @@ def test_snapshot_stands_still_while_counting_goes_on(target):
 def test_window_has_what_was_called_since_the_last_look(target):
     with hotfn.Session(modules="libhotfn-target.so") as session:
         target.walk(5)
-        window = session.window(1)
+        window = session.frame(1)
         target.walk(7)
         hot, = window.next()
         assert (hot.name, hot.calls, hot.module, hot.state) == ("hop", 7, "libhotfn-target.so", "hooked")
         assert (window.calls, window.called_count) == (8, 2)    # walk too
         assert window.next() == [] and window.calls == 0
         with pytest.raises(ValueError, match="-1"):
-            session.window(-1)
-        longer = session.window()
+            session.frame(-1)
+        longer = session.frame()
         target.walk(2)
         assert calls_of(longer.next()) == {"hop": 2, "walk": 1}
         assert calls_of(window.next()) == {"hop": 2}

@@ -31,11 +31,11 @@ def test_structs_are_laid_out_as_in_c(c_lines):
 
 def test_library_has_the_same_sizes():
     for name, struct in s.all_structs().items():
-        assert _native.lib.hotfn_sizeof(name.encode()) == ctypes.sizeof(struct), name
+        assert _native.lib.hotfn_get_struct_bytes(name.encode()) == ctypes.sizeof(struct), name
 
 
 def test_library_knows_no_other_struct():
-    assert _native.lib.hotfn_sizeof(b"hotfn_nothing") == 0
+    assert _native.lib.hotfn_get_struct_bytes(b"hotfn_nothing") == 0
 
 
 def test_sized_structs_carry_their_size():

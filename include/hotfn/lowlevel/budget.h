@@ -18,9 +18,9 @@ extern "C" {
 #define HOTFN_BUDGET_UNHOOKED 4u /* its bytes are as they were: nothing is known of it   */
 
 /* A function's state: one of the above, and what ever happened to it. */
-#define HOTFN_BUDGET_LEVEL 0xffu      /* the bits of the level                           */
-#define HOTFN_BUDGET_AT_LEAST 0x100u  /* it was unhooked: its count is a lower bound     */
-#define HOTFN_BUDGET_REDUCED 0x200u   /* fewer of its calls were timed than was asked    */
+#define HOTFN_BUDGET_LEVEL 0xffu     /* the bits of the level                           */
+#define HOTFN_BUDGET_AT_LEAST 0x100u /* it was unhooked: its count is a lower bound     */
+#define HOTFN_BUDGET_REDUCED 0x200u  /* fewer of its calls were timed than was asked    */
 
 /* Why a level changed. */
 #define HOTFN_BUDGET_TOO_DEAR 1u /* the hooks cost more than their share: this one most       */
@@ -30,20 +30,21 @@ extern "C" {
 
 /* 256 bytes, then the changes. */
 typedef struct hotfn_budget_header {
-    uint32_t share_ppm;       /* of the program's time without hooks                          */
+    uint32_t share_ppm; /* of the program's time without hooks                          */
     uint32_t change_capacity;
-    uint64_t change_count;    /* those beyond the capacity are lost                           */
-    uint64_t cpu_ns;          /* processor time of the target that was looked at              */
-    uint64_t cost_ns;         /* what hooks took of it (counts by the cost below, timing_ns, start_ns), and
+    uint64_t change_count; /* those beyond the capacity are lost                           */
+    uint64_t cpu_ns;       /* processor time of the target that was looked at              */
+    uint64_t cost_ns; /* what hooks took of it (counts by the cost below, timing_ns, start_ns), and
                                  stopped_ns */
-    uint64_t stopped_ns;      /* how long the target was stopped for changes, in all          */
+    uint64_t stopped_ns; /* how long the target was stopped for changes, in all          */
     uint64_t longest_stop_ns;
     uint32_t stops, failed_stops;
-    uint64_t count_cost_ps, sample_cost_ps, time_cost_ps; /* of a call that is counted, passed over, timed */
-    uint64_t timing_ns;       /* what timed calls took, as the target saw it           */
-    uint64_t start_ns;        /* what the target took to put its hooks in, at its start */
+    uint64_t count_cost_ps, sample_cost_ps,
+        time_cost_ps;   /* of a call that is counted, passed over, timed */
+    uint64_t timing_ns; /* what timed calls took, as the target saw it           */
+    uint64_t start_ns;  /* what the target took to put its hooks in, at its start */
     uint64_t spare[4];
-    char note[128];           /* why the budget could not be kept, if so                      */
+    char note[128]; /* why the budget could not be kept, if so                      */
 } hotfn_budget_header;
 
 typedef struct hotfn_budget_change {
@@ -61,7 +62,7 @@ typedef struct hotfn_budget_change {
 typedef struct hotfn_record hotfn_record; /* hotfn/records.h */
 
 typedef struct hotfn_record_budget {
-    uint32_t size; /* sizeof(hotfn_record_budget)                                */
+    uint32_t size;         /* sizeof(hotfn_record_budget)                                */
     uint32_t share_ppm;    /* 0: the run had no budget                           */
     uint32_t change_count; /* that are kept                                      */
     uint32_t stops, failed_stops;
@@ -71,11 +72,15 @@ typedef struct hotfn_record_budget {
                                  cost_ns / (cpu_ns - (cost_ns - stopped_ns)) */
     uint64_t stopped_ns, longest_stop_ns;
     double count_cost_ns, sample_cost_ns, time_cost_ns; /* of a call             */
-    const char *note;      /* "" or why the budget could not be kept             */
-    uint64_t timing_ns, start_ns; /* of cost_ns: timed calls, and the target's start; the rest, without
+    const char *note; /* "" or why the budget could not be kept             */
+    uint64_t timing_ns,
+        start_ns; /* of cost_ns: timed calls, and the target's start; the rest, without
                                      stopped_ns, are counts                              */
 } hotfn_record_budget;
-#define HOTFN_RECORD_BUDGET_INIT { (uint32_t)sizeof(hotfn_record_budget), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_BUDGET_INIT                                                                   \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_budget), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0      \
+    }
 
 /* A function's level changed. */
 typedef struct hotfn_record_change {
@@ -87,15 +92,19 @@ typedef struct hotfn_record_change {
     uint64_t at_ns;    /* since the run's start                         */
     uint64_t calls_per_second;
 } hotfn_record_change;
-#define HOTFN_RECORD_CHANGE_INIT { (uint32_t)sizeof(hotfn_record_change), 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_CHANGE_INIT                                                                   \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_change), 0, 0, 0, 0, 0, 0, 0                                 \
+    }
 
 /* Any record answers; one without a budget has share_ppm 0.  HOTFN_OK, HOTFN_E_OPTION. */
-HOTFN_API hotfn_status hotfn_record_get_budget(const hotfn_record *record, hotfn_record_budget *out);
+HOTFN_API hotfn_status hotfn_record_get_budget(const hotfn_record *record,
+                                               hotfn_record_budget *out);
 /* In the order in which they were made.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION. */
 HOTFN_API hotfn_status hotfn_record_get_change(const hotfn_record *record, uint32_t index,
                                                hotfn_record_change *out);
 /* HOTFN_BUDGET_* of the function at the end of the run; 0: the budget never touched it. */
-HOTFN_API uint32_t hotfn_record_budget_state(const hotfn_record *record, uint32_t function);
+HOTFN_API uint32_t hotfn_record_get_budget_state(const hotfn_record *record, uint32_t function);
 
 #ifdef __cplusplus
 }

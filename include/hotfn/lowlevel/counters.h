@@ -17,12 +17,12 @@ typedef struct hotfn_thread_cell {
     uint32_t tid;          /* 0: never used; UINT32_MAX: changing hands                  */
     uint32_t thread_count; /* how many threads have counted in this row, in turn         */
     uint32_t pid;
-    uint32_t process;      /* tells processes of one pid apart; random                   */
+    uint32_t process;       /* tells processes of one pid apart; random                   */
     uint32_t pid_namespace; /* inode number, 0 unknown: pids of another one mean nothing */
     uint32_t process_count; /* how many processes have counted in this row, in turn      */
-    uint64_t start_ns;     /* CLOCK_REALTIME of the first one's first hooked call        */
-    char name[16];         /* of the latest one, at its first hooked call                */
-    uint64_t row_variable; /* address of its row pointer in its process                  */
+    uint64_t start_ns;      /* CLOCK_REALTIME of the first one's first hooked call        */
+    char name[16];          /* of the latest one, at its first hooked call                */
+    uint64_t row_variable;  /* address of its row pointer in its process                  */
     uint64_t spare;
 } hotfn_thread_cell;
 
@@ -40,12 +40,15 @@ typedef struct hotfn_counter_memory {
     uint32_t size; /* sizeof(hotfn_counter_memory) */
     uint32_t thread_capacity;
     uint32_t slot_capacity;
-    uint32_t row_bytes;          /* from one row to the next; a multiple of the page size  */
+    uint32_t row_bytes; /* from one row to the next; a multiple of the page size  */
     hotfn_cell_header *header;
-    hotfn_thread_cell *cells;    /* [thread_capacity]                                      */
-    uint8_t *rows;               /* [thread_capacity * row_bytes]; slot n at + 8 * n       */
+    hotfn_thread_cell *cells; /* [thread_capacity]                                      */
+    uint8_t *rows;            /* [thread_capacity * row_bytes]; slot n at + 8 * n       */
 } hotfn_counter_memory;
-#define HOTFN_COUNTER_MEMORY_INIT { (uint32_t)sizeof(hotfn_counter_memory), 0, 0, 0, 0, 0, 0 }
+#define HOTFN_COUNTER_MEMORY_INIT                                                                  \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_counter_memory), 0, 0, 0, 0, 0, 0                                   \
+    }
 
 /*
  * Make the process's counters (there is one set at a time: the row pointer is one thread-local
@@ -53,7 +56,8 @@ typedef struct hotfn_counter_memory {
  * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_STATE (another set is active), HOTFN_E_OPTION (no slots; memory whose
  * rows are no whole pages, or too short), HOTFN_E_UNSUPPORTED (the variable is out of stubs' reach).  Since 0.1.
  */
-HOTFN_API hotfn_status hotfn_counters_create(hotfn_counters **out, const hotfn_counter_memory *memory,
+HOTFN_API hotfn_status hotfn_counters_create(hotfn_counters **out,
+                                             const hotfn_counter_memory *memory,
                                              uint32_t slot_capacity, uint32_t thread_capacity,
                                              const hotfn_env *env, hotfn_error *err);
 /* No hook may count any more.  Threads' pointers are sent to the discard row.  NULL is fine.  Since 0.1. */
@@ -69,11 +73,13 @@ HOTFN_API void hotfn_counters_destroy(hotfn_counters *counters);
  * call; keeps every register (rcx: the saved one), the flags and the vector state.  ARM64: reached by
  * `br` with x17 saying where to go on; keeps all but x16 and x17.
  */
-HOTFN_API hotfn_status hotfn_counters_get_access(const hotfn_counters *counters, hotfn_row_access *out);
+HOTFN_API hotfn_status hotfn_counters_get_access(const hotfn_counters *counters,
+                                                 hotfn_row_access *out);
 
 /* What was given to hotfn_counters_create, or what it mapped itself: bytes, rows, where they lie (views).
  * HOTFN_OK, HOTFN_E_OPTION.  Since 0.1. */
-HOTFN_API hotfn_status hotfn_counters_get_memory(const hotfn_counters *counters, hotfn_counter_memory *out);
+HOTFN_API hotfn_status hotfn_counters_get_memory(const hotfn_counters *counters,
+                                                 hotfn_counter_memory *out);
 
 /* totals[n] = sum of slot first_slot + n over all rows, in calls; totals has slot_count words.  Lock-free; calls
  * in flight may or may not be in it.  HOTFN_OK, HOTFN_E_OPTION (slots beyond slot_capacity).  Since 0.1. */

@@ -13,19 +13,22 @@ extern "C" {
 typedef struct hotfn_functions hotfn_functions;
 
 #define HOTFN_FUNCTION_PLAIN 1
-#define HOTFN_FUNCTION_FRAGMENT 2  /* its unwind data or PDB prove that it starts inside a frame */
-#define HOTFN_FUNCTION_PLT 3       /* linker stubs                                              */
-#define HOTFN_FUNCTION_RESOLVER 4  /* the resolver of an ifunc                                  */
-#define HOTFN_FUNCTION_GLUE 5      /* _start, _init, _fini, deregister_tm_clones ...: C run-time */
+#define HOTFN_FUNCTION_FRAGMENT 2 /* its unwind data or PDB prove that it starts inside a frame */
+#define HOTFN_FUNCTION_PLT 3      /* linker stubs                                              */
+#define HOTFN_FUNCTION_RESOLVER 4 /* the resolver of an ifunc                                  */
+#define HOTFN_FUNCTION_GLUE 5     /* _start, _init, _fini, deregister_tm_clones ...: C run-time */
 
-#define HOTFN_FUNCTION_HAS_SYMBOL 1u   /* named by a symbol (else only unwind data knows it)         */
+#define HOTFN_FUNCTION_HAS_SYMBOL                                                                  \
+    1u /* named by a symbol (else only unwind data knows it)         */
 #define HOTFN_FUNCTION_HAS_FDE 2u
-#define HOTFN_FUNCTION_EXPORTED 4u     /* callable from other modules                                */
+#define HOTFN_FUNCTION_EXPORTED 4u /* callable from other modules                                */
 #define HOTFN_FUNCTION_GLOBAL 8u
-#define HOTFN_FUNCTION_SIZE_GUESSED 16u /* size is the distance to the next entry or section end     */
-#define HOTFN_FUNCTION_SIGNAL_FRAME 32u /* FDE augmentation 'S': a signal restorer                   */
-#define HOTFN_FUNCTION_HAS_LSDA 64u    /* FDE with language data (landing pads inside)               */
-#define HOTFN_FUNCTION_UNTYPED 128u    /* named only by symbols without type: hand-written           */
+#define HOTFN_FUNCTION_SIZE_GUESSED                                                                \
+    16u /* size is the distance to the next entry or section end     */
+#define HOTFN_FUNCTION_SIGNAL_FRAME                                                                \
+    32u                             /* FDE augmentation 'S': a signal restorer                   */
+#define HOTFN_FUNCTION_HAS_LSDA 64u /* FDE with language data (landing pads inside)               */
+#define HOTFN_FUNCTION_UNTYPED 128u /* named only by symbols without type: hand-written           */
 
 typedef struct hotfn_function {
     uint32_t size;       /* sizeof(hotfn_function)                        */
@@ -33,12 +36,15 @@ typedef struct hotfn_function {
     uint32_t flags;      /* HOTFN_FUNCTION_HAS_SYMBOL ...                 */
     uint32_t name_count; /* >= 1                                          */
     uint64_t rva;
-    uint64_t byte_count; /* >= 1                                          */
-    const char *name;    /* view; the best name; "prog+0x1234" if nameless */
+    uint64_t byte_count;    /* >= 1                                          */
+    const char *name;       /* view; the best name; "prog+0x1234" if nameless */
     int32_t fde_cfa_offset; /* CFA minus stack pointer at entry by the FDE; -1 unknown  */
-    uint32_t section;    /* index of its section, UINT32_MAX if none      */
+    uint32_t section;       /* index of its section, UINT32_MAX if none      */
 } hotfn_function;
-#define HOTFN_FUNCTION_INIT { (uint32_t)sizeof(hotfn_function), 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_FUNCTION_INIT                                                                        \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_function), 0, 0, 0, 0, 0, 0, 0, 0                                   \
+    }
 
 /*
  * Build the functions of image from its symbols and its .eh_frame: one entry per address, sorted by
@@ -55,7 +61,7 @@ HOTFN_API hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_
 HOTFN_API void hotfn_functions_destroy(hotfn_functions *functions);
 /* How many there are, and the index-th by rva; its name is a view.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
  * HOTFN_E_OPTION.  Since 0.1. */
-HOTFN_API uint32_t hotfn_functions_count(const hotfn_functions *functions);
+HOTFN_API uint32_t hotfn_functions_get_count(const hotfn_functions *functions);
 HOTFN_API hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t index,
                                            hotfn_function *out);
 /* The function's name_index-th name (0 = the best one), a view; NULL past the end.  Since 0.1. */
@@ -64,9 +70,8 @@ HOTFN_API const char *hotfn_functions_get_name(const hotfn_functions *functions,
 /* Index of the function that holds rva, UINT32_MAX if none.  Since 0.1. */
 HOTFN_API uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64_t rva);
 
-
 /*
- * Set selected[i] to 1 or 0 for each function i; selected has hotfn_functions_count bytes.
+ * Set selected[i] to 1 or 0 for each function i; selected has hotfn_functions_get_count bytes.
  * unmatched, if not NULL, receives the first include glob that matched nothing (a view), else NULL.
  * HOTFN_OK, HOTFN_E_OPTION (a broken glob: err says which).  Since 0.1.
  */

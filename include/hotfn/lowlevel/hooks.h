@@ -15,17 +15,20 @@ extern "C" {
 typedef struct hotfn_plan hotfn_plan;
 
 typedef struct hotfn_plan_info {
-    uint32_t size; /* sizeof(hotfn_plan_info) */
+    uint32_t size;           /* sizeof(hotfn_plan_info) */
     uint32_t machine;        /* HOTFN_MACHINE_*                               */
     uint32_t function_count; /* of the image, hookable or not                 */
     uint32_t entry_count;    /* functions that can be hooked                  */
     uint32_t id_kind;        /* the image's id: HOTFN_ID_*                    */
     uint32_t id_bytes;
     uint8_t id[32];
-    const uint8_t *bytes;    /* view: the block                               */
+    const uint8_t *bytes; /* view: the block                               */
     uint64_t byte_count;
 } hotfn_plan_info;
-#define HOTFN_PLAN_INFO_INIT { (uint32_t)sizeof(hotfn_plan_info), 0, 0, 0, 0, 0, {0}, 0, 0 }
+#define HOTFN_PLAN_INFO_INIT                                                                       \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_plan_info), 0, 0, 0, 0, 0, { 0 }, 0, 0                              \
+    }
 
 /* One hookable function of a plan; entries are sorted by rva. */
 typedef struct hotfn_plan_entry {
@@ -37,13 +40,17 @@ typedef struct hotfn_plan_entry {
     uint32_t patch_offset;   /* bytes from the entry to the patch             */
     uint32_t patch_bytes;
 } hotfn_plan_entry;
-#define HOTFN_PLAN_ENTRY_INIT { (uint32_t)sizeof(hotfn_plan_entry), 0, 0, 0, 0, 0, 0 }
+#define HOTFN_PLAN_ENTRY_INIT                                                                      \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_plan_entry), 0, 0, 0, 0, 0, 0                                       \
+    }
 
 /* Make the plan of every hookable function.  The inputs are borrowed.  HOTFN_OK,
  * HOTFN_E_NO_MEMORY, HOTFN_E_LIMIT (image beyond 4 GiB).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
-                                        const hotfn_functions *functions, const hotfn_verdicts *verdicts,
-                                        const hotfn_env *env, hotfn_error *err);
+                                        const hotfn_functions *functions,
+                                        const hotfn_verdicts *verdicts, const hotfn_env *env,
+                                        hotfn_error *err);
 /* Open a block made by hotfn_plan_build (kept; checked whole, but its checksum only if check_sum).
  * HOTFN_OK, HOTFN_E_FORMAT, HOTFN_E_MISMATCH (another version), HOTFN_E_NO_MEMORY.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_plan_open(hotfn_plan **out, const void *bytes, uint64_t byte_count,
@@ -53,7 +60,8 @@ HOTFN_API void hotfn_plan_destroy(hotfn_plan *plan);
 /* What the plan is of (its block is a view), and its index-th hookable function, of info.entry_count.
  * HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_plan_get_info(const hotfn_plan *plan, hotfn_plan_info *out);
-HOTFN_API hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index, hotfn_plan_entry *out);
+HOTFN_API hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index,
+                                      hotfn_plan_entry *out);
 
 /* ---- Hook set. */
 
@@ -69,20 +77,28 @@ typedef struct hotfn_row_access {
     void (*slow_path)(void);
     uint32_t slot_base_bytes;
     uint32_t reserved;
-    void (*time_enter)(void);  /* TIME: called around a function's body, at the stub's frame; keep every
+    void (*time_enter)(
+        void); /* TIME: called around a function's body, at the stub's frame; keep every
                                   register.  NULL: nothing can be timed */
     void (*time_exit)(void);
     void (*personality)(void); /* of stubs: an exception that passes one ends its call */
-    uint32_t skip_base_bytes;  /* SAMPLE: slot n's skip word (u32) lies at row + that + 4 * n; 0: none.
+    uint32_t
+        skip_base_bytes; /* SAMPLE: slot n's skip word (u32) lies at row + that + 4 * n; 0: none.
                                   It is counted down, and set anew by time_enter */
     uint32_t reserved2;
 } hotfn_row_access;
-#define HOTFN_ROW_ACCESS_INIT { (uint32_t)sizeof(hotfn_row_access), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_ROW_ACCESS_INIT                                                                      \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_row_access), 0, 0, 0, 0, 0, 0, 0, 0, 0                              \
+    }
 
-#define HOTFN_HOOKS_SINGLE_THREADED 1u /* the caller knows that no other thread runs: skip quiescing */
-#define HOTFN_HOOKS_NO_UNWIND 2u       /* no unwind information                                      */
-#define HOTFN_HOOKS_REGISTER_UNWIND 4u /* tell libgcc by __register_frame (embedding without an agent) */
-#define HOTFN_HOOKS_KEEP_CALLS 8u      /* patch entries only; else direct calls go straight to stubs,
+#define HOTFN_HOOKS_SINGLE_THREADED                                                                \
+    1u                           /* the caller knows that no other thread runs: skip quiescing */
+#define HOTFN_HOOKS_NO_UNWIND 2u /* no unwind information                                      */
+#define HOTFN_HOOKS_REGISTER_UNWIND                                                                \
+    4u /* tell libgcc by __register_frame (embedding without an agent) */
+#define HOTFN_HOOKS_KEEP_CALLS                                                                     \
+    8u /* patch entries only; else direct calls go straight to stubs,
                                         * and stubs of what is called most hold more code than moved  */
 
 /* A field left 0 asks for the default in brackets.  Fields are only appended. */
@@ -92,37 +108,51 @@ typedef struct hotfn_hook_options {
     uint64_t near_range_bytes; /* stubs at most this far [2 GiB - 64 KiB]  */
     uint64_t quiesce_ns;       /* an attempt to stop all threads [50 ms]   */
 } hotfn_hook_options;
-#define HOTFN_HOOK_OPTIONS_INIT { (uint32_t)sizeof(hotfn_hook_options), 0, 0, 0 }
+#define HOTFN_HOOK_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_hook_options), 0, 0, 0                                              \
+    }
 
-#define HOTFN_ACTION_COUNT 1 /* add one to slot of the thread's row                                */
-#define HOTFN_ACTION_CALL 2  /* call callback(user) before the function, every register saved      */
-#define HOTFN_ACTION_FLOOR 3 /* jump in, jump back, nothing in between: what a hook costs at least */
-#define HOTFN_ACTION_TIME 4  /* COUNT, and see the function return; for HOTFN_VERDICT_TIMED only    */
-#define HOTFN_ACTION_SAMPLE 5 /* COUNT, and TIME for the calls that find 0 in the slot's skip word  */
+#define HOTFN_ACTION_COUNT                                                                         \
+    1                       /* add one to slot of the thread's row                                */
+#define HOTFN_ACTION_CALL 2 /* call callback(user) before the function, every register saved      */
+#define HOTFN_ACTION_FLOOR                                                                         \
+    3 /* jump in, jump back, nothing in between: what a hook costs at least */
+#define HOTFN_ACTION_TIME                                                                          \
+    4 /* COUNT, and see the function return; for HOTFN_VERDICT_TIMED only    */
+#define HOTFN_ACTION_SAMPLE                                                                        \
+    5 /* COUNT, and TIME for the calls that find 0 in the slot's skip word  */
 
 typedef struct hotfn_hook_action {
     uint32_t size; /* sizeof(hotfn_hook_action) */
     uint32_t kind; /* HOTFN_ACTION_*            */
     uint32_t slot; /* COUNT, TIME               */
     uint32_t reserved;
-    void (*callback)(void *user); /* CALL: runs in the calling thread, with its row at the discard row */
+    void (*callback)(
+        void *user); /* CALL: runs in the calling thread, with its row at the discard row */
     void *user;
 } hotfn_hook_action;
-#define HOTFN_HOOK_ACTION_INIT { (uint32_t)sizeof(hotfn_hook_action), 0, 0, 0, 0, 0 }
+#define HOTFN_HOOK_ACTION_INIT                                                                     \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_hook_action), 0, 0, 0, 0, 0                                         \
+    }
 
 /* What one commit did. */
 typedef struct hotfn_commit_stats {
     uint32_t size; /* sizeof(hotfn_commit_stats) */
     uint32_t hooked;
     uint32_t refused;
-    uint32_t call_sites;       /* direct calls and jumps sent straight to a stub     */
-    uint64_t stub_bytes;       /* generated code                                     */
+    uint32_t call_sites; /* direct calls and jumps sent straight to a stub     */
+    uint64_t stub_bytes; /* generated code                                     */
     uint64_t unwind_bytes;
-    uint64_t table_bytes;      /* what the set itself keeps                          */
+    uint64_t table_bytes;       /* what the set itself keeps                          */
     uint64_t copied_page_bytes; /* text pages that became private by being written   */
     uint64_t total_ns;
 } hotfn_commit_stats;
-#define HOTFN_COMMIT_STATS_INIT { (uint32_t)sizeof(hotfn_commit_stats), 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_COMMIT_STATS_INIT                                                                    \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_commit_stats), 0, 0, 0, 0, 0, 0, 0, 0                               \
+    }
 
 /*
  * Make an empty hook set for the running process.
@@ -146,8 +176,9 @@ HOTFN_API hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_op
  * HOTFN_OK, HOTFN_E_UNSUPPORTED (a plan for another machine), HOTFN_E_STATE (the set has no row access),
  * HOTFN_E_LIMIT (a slot out of stubs' reach), HOTFN_E_NO_MEMORY (some may be asked for).  Since 0.1.
  */
-HOTFN_API hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
-                                              const uint32_t *slots, uint32_t *module, hotfn_error *err);
+HOTFN_API hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan,
+                                              uint64_t base, const uint32_t *slots,
+                                              uint32_t *module, hotfn_error *err);
 /* Ask for one hook with any action (copied).  HOTFN_OK and errors as hotfn_hooks_add_module; also
  * HOTFN_E_NOT_FOUND (the plan does not hold the function), HOTFN_E_UNSUPPORTED (it may not be timed), HOTFN_E_STATE
  * (TIME, but the counters do not time), HOTFN_E_OPTION (no such action, CALL without a callback).  Since 0.1. */
@@ -160,13 +191,15 @@ HOTFN_API hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *pla
  * patched is refused with its reason (hotfn_hooks_each_refused) and the rest goes on.
  * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_DENIED (nothing could be written).  Since 0.1.
  */
-HOTFN_API hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, hotfn_error *err);
+HOTFN_API hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats,
+                                          hotfn_error *err);
 
 /* Call visit for each hook that the last commit refused: the module's handle, HOTFN_REASON_*, and where it stands,
  * bytes from the function's entry.  visit leaves the set as it is.  NULL for either: nothing.  Since 0.1. */
-typedef void (*hotfn_refused_fn)(void *user, uint32_t module, uint32_t function_index, uint32_t reason,
-                                 uint32_t offset);
-HOTFN_API void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit, void *user);
+typedef void (*hotfn_refused_fn)(void *user, uint32_t module, uint32_t function_index,
+                                 uint32_t reason, uint32_t offset);
+HOTFN_API void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit,
+                                        void *user);
 
 /* Put every byte back, but for the jumps at which timed calls end (hotfn_verdict.comes_to): a call may be open,
  * and they go on to where they led.  Stubs stay mapped for ever (a thread may still stand in one).  Sites whose
@@ -187,17 +220,21 @@ typedef struct hotfn_stub_region {
     const void *eh_frame;     /* view; ends with a zero word                       */
     const void *eh_frame_hdr; /* view; with a sorted binary-search table           */
 } hotfn_stub_region;
-#define HOTFN_STUB_REGION_INIT { (uint32_t)sizeof(hotfn_stub_region), 0, 0, 0, 0, 0 }
+#define HOTFN_STUB_REGION_INIT                                                                     \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_stub_region), 0, 0, 0, 0, 0                                         \
+    }
 
 /* The region that holds pc.  1 and *out, or 0.  Async-signal-safe, lock-free: any thread, also while
  * another commits.  Since 0.1. */
-HOTFN_API int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stub_region *out);
+HOTFN_API int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc,
+                                          hotfn_stub_region *out);
 /* The FDE of the stub at pc, a view, for an unwinder that looks for it itself (_Unwind_Find_FDE); *begin is
  * where the code begins that it describes.  NULL: no stub is there.  As safe as find_region.  Since 0.1. */
 HOTFN_API const void *hotfn_hooks_find_fde(const hotfn_hooks *hooks, uint64_t pc, uint64_t *begin);
 /* How many regions there are, and the index-th by address.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
  * HOTFN_E_OPTION.  Since 0.1. */
-HOTFN_API uint32_t hotfn_hooks_region_count(const hotfn_hooks *hooks);
+HOTFN_API uint32_t hotfn_hooks_get_region_count(const hotfn_hooks *hooks);
 HOTFN_API hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
                                               hotfn_stub_region *out);
 /* Make an ELF object in memory of each region (kept for good), as gdb's JIT interface takes them: at

@@ -27,8 +27,8 @@ typedef struct hotfn_image hotfn_image;
 #define HOTFN_IMAGE_DYNAMIC 4u     /* has a dynamic section                        */
 #define HOTFN_IMAGE_INTERPRETER 8u /* names a program interpreter (ld.so)          */
 #define HOTFN_IMAGE_BIG_ENDIAN 16u
-#define HOTFN_IMAGE_STRIPPED 32u   /* no .symtab of its own                        */
-#define HOTFN_IMAGE_TEXTREL 64u    /* the loader rewrites code: refuse to patch    */
+#define HOTFN_IMAGE_STRIPPED 32u /* no .symtab of its own                        */
+#define HOTFN_IMAGE_TEXTREL 64u  /* the loader rewrites code: refuse to patch    */
 
 typedef struct hotfn_image_info {
     uint32_t size;         /* sizeof(hotfn_image_info)                                   */
@@ -46,23 +46,29 @@ typedef struct hotfn_image_info {
     const char *path;        /* view; as given to open, or the name given                */
     const char *interpreter; /* view; NULL if none                                       */
 } hotfn_image_info;
-#define HOTFN_IMAGE_INFO_INIT { (uint32_t)sizeof(hotfn_image_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0 }
+#define HOTFN_IMAGE_INFO_INIT                                                                      \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_image_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0              \
+    }
 
 #define HOTFN_SECTION_EXECUTE 1u
 #define HOTFN_SECTION_WRITE 2u
-#define HOTFN_SECTION_LOADED 4u /* present in memory            */
+#define HOTFN_SECTION_LOADED 4u   /* present in memory            */
 #define HOTFN_SECTION_NO_BYTES 8u /* .bss: nothing in the file  */
 
 typedef struct hotfn_section {
-    uint32_t size;  /* sizeof(hotfn_section) */
-    uint32_t flags; /* HOTFN_SECTION_*       */
-    const char *name; /* view                */
-    uint64_t rva;     /* 0 if not LOADED     */
+    uint32_t size;       /* sizeof(hotfn_section) */
+    uint32_t flags;      /* HOTFN_SECTION_*       */
+    const char *name;    /* view                */
+    uint64_t rva;        /* 0 if not LOADED     */
     uint64_t byte_count; /* in memory        */
     uint64_t file_offset;
     uint64_t file_bytes;
 } hotfn_section;
-#define HOTFN_SECTION_INIT { (uint32_t)sizeof(hotfn_section), 0, 0, 0, 0, 0, 0 }
+#define HOTFN_SECTION_INIT                                                                         \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_section), 0, 0, 0, 0, 0, 0                                          \
+    }
 
 /*
  * Open the image in the file at path (mapped read-only, or read where a map is not possible).
@@ -79,8 +85,9 @@ HOTFN_API hotfn_status hotfn_image_open(hotfn_image **out, const char *path, con
 
 /* The same over bytes that the caller keeps until the image is closed; name is copied (NULL: "(memory)").
  * HOTFN_OK, HOTFN_E_FORMAT, HOTFN_E_UNSUPPORTED, HOTFN_E_NO_MEMORY.  Since 0.1. */
-HOTFN_API hotfn_status hotfn_image_from_bytes(hotfn_image **out, const void *bytes, uint64_t byte_count,
-                                              const char *name, const hotfn_env *env, hotfn_error *err);
+HOTFN_API hotfn_status hotfn_image_open_bytes(hotfn_image **out, const void *bytes,
+                                              uint64_t byte_count, const char *name,
+                                              const hotfn_env *env, hotfn_error *err);
 
 /* Release the image and every view into it.  NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_image_close(hotfn_image *image);
@@ -90,15 +97,17 @@ HOTFN_API hotfn_status hotfn_image_get_info(const hotfn_image *image, hotfn_imag
 
 /* How many sections there are, and the index-th of the file's table.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
  * HOTFN_E_OPTION.  Since 0.1. */
-HOTFN_API uint32_t hotfn_image_section_count(const hotfn_image *image);
-HOTFN_API hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index, hotfn_section *out);
+HOTFN_API uint32_t hotfn_image_get_section_count(const hotfn_image *image);
+HOTFN_API hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index,
+                                               hotfn_section *out);
 
 /* "x86-64", "arm64", ... of a HOTFN_MACHINE_*, "other" of any other number: static text.  Since 0.1. */
-HOTFN_API const char *hotfn_machine_name(uint32_t machine);
+HOTFN_API const char *hotfn_machine_get_name(uint32_t machine);
 
 /* The file's bytes at [rva, rva + *byte_count): a view, and in *byte_count how many lie there
  * contiguously at least up to the end of the segment; NULL where nothing is.  Since 0.1. */
-HOTFN_API const uint8_t *hotfn_image_bytes(const hotfn_image *image, uint64_t rva, uint64_t *byte_count);
+HOTFN_API const uint8_t *hotfn_image_get_bytes(const hotfn_image *image, uint64_t rva,
+                                               uint64_t *byte_count);
 
 #ifdef __cplusplus
 }

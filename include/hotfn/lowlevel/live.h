@@ -3,8 +3,8 @@
 #ifndef HOTFN_LOWLEVEL_LIVE_H
 #define HOTFN_LOWLEVEL_LIVE_H
 
-#include <hotfn/record.h>
 #include <hotfn/lowlevel/counters.h>
+#include <hotfn/record.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,27 +15,30 @@ extern "C" {
 typedef struct hotfn_live hotfn_live;
 
 typedef struct hotfn_live_options {
-    uint32_t size; /* sizeof(hotfn_live_options)                                             */
+    uint32_t size;  /* sizeof(hotfn_live_options)                                             */
     uint32_t flags; /* 0 */
     const char *durable_path; /* map this .hfr itself [a sealed memfd]                       */
     const char *command;
     const char *directory;
-    uint32_t slot_capacity;     /* functions that can ever be counted [65536]                */
-    uint32_t thread_capacity;   /* rows [4096 within 16 GiB of addresses; durable: 64 MiB on disk] */
-    uint32_t function_capacity; /* functions that can ever be listed [slot_capacity * 2]      */
-    uint32_t module_capacity;   /* [1024] */
-    uint64_t string_bytes;      /* room for names [256 MiB, sparse]                           */
-    uint32_t timing;            /* HOTFN_TIMING_* of hotfn/timing.h [0: the run is not timed]  */
-    uint32_t sample_mean;       /* with HOTFN_TIMING_SAMPLED                                   */
-    uint64_t slow_ns;           /* with HOTFN_TIMING_SLOW                                      */
-    uint32_t node_capacity;     /* places in call trees [2^20, sparse; durable: 2^16]          */
+    uint32_t slot_capacity;   /* functions that can ever be counted [65536]                */
+    uint32_t thread_capacity; /* rows [4096 within 16 GiB of addresses; durable: 64 MiB on disk] */
+    uint32_t function_capacity;  /* functions that can ever be listed [slot_capacity * 2]      */
+    uint32_t module_capacity;    /* [1024] */
+    uint64_t string_bytes;       /* room for names [256 MiB, sparse]                           */
+    uint32_t timing;             /* HOTFN_TIMING_* of hotfn/timing.h [0: the run is not timed]  */
+    uint32_t sample_mean;        /* with HOTFN_TIMING_SAMPLED                                   */
+    uint64_t slow_ns;            /* with HOTFN_TIMING_SLOW                                      */
+    uint32_t node_capacity;      /* places in call trees [2^20, sparse; durable: 2^16]          */
     uint32_t histogram_capacity; /* of a function in a thread [2^14, sparse; durable: 2^11]    */
-    uint32_t slow_capacity;     /* slow calls that are kept [4096]                             */
-    uint32_t event_capacity;    /* events of each thread that are kept, a power of two [2^16]  */
-    uint32_t budget_ppm;        /* what hooks may take of the time, hotfn/budget.h [no budget]  */
+    uint32_t slow_capacity;      /* slow calls that are kept [4096]                             */
+    uint32_t event_capacity;     /* events of each thread that are kept, a power of two [2^16]  */
+    uint32_t budget_ppm;         /* what hooks may take of the time, hotfn/budget.h [no budget]  */
     uint32_t reserved;
 } hotfn_live_options;
-#define HOTFN_LIVE_OPTIONS_INIT { (uint32_t)sizeof(hotfn_live_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_LIVE_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_live_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
 
 /* Make a live record (the parent's side, or a session's).  HOTFN_OK, HOTFN_E_IO (disk full, folder not
  * writable, another run writes the durable file: err names it), HOTFN_E_NO_MEMORY, HOTFN_E_OPTION,
@@ -63,8 +66,8 @@ HOTFN_API int32_t hotfn_live_fd(const hotfn_live *live);
  * unknown), HOTFN_E_IO (durable: the disk is full).  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
-                                             const hotfn_record_function *functions, uint32_t *index,
-                                             hotfn_error *err);
+                                             const hotfn_record_function *functions,
+                                             uint32_t *index, hotfn_error *err);
 /* Written by whichever side knows: flags replace the module's, load_base if not 0, note if not NULL
  * (at most 255 bytes are kept).  HOTFN_OK, HOTFN_E_NOT_FOUND (no such module).  Since 0.1. */
 HOTFN_API hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t flags,
@@ -72,8 +75,9 @@ HOTFN_API hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, 
 /* Set a function's state and reason (a HOTFN_REASON_* number, whose words hotfn_live_set_reason stored), and where
  * it stands, bytes from the entry.  Any process that joined.  HOTFN_OK, HOTFN_E_NOT_FOUND (no such module or
  * function), HOTFN_E_LIMIT (reason above 255).  Since 0.1. */
-HOTFN_API hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module, uint32_t function_index,
-                                               uint32_t state, uint32_t reason, uint32_t reason_offset);
+HOTFN_API hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module,
+                                               uint32_t function_index, uint32_t state,
+                                               uint32_t reason, uint32_t reason_offset);
 /* Store the words (copied) for a numbered reason, so that a record explains itself.  HOTFN_OK, HOTFN_E_STATE (not by
  * who made the record), HOTFN_E_LIMIT (reason 0 or above 255, no room for names), HOTFN_E_IO (durable: the disk is
  * full).  Since 0.1. */
@@ -87,8 +91,8 @@ HOTFN_API const uint32_t *hotfn_live_slots(const hotfn_live *live, uint32_t modu
  * lines.  Only before the module is hooked.  What is not in the module, or comes twice, is passed over.
  * HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_STATE (not by who made the record), HOTFN_E_NO_MEMORY.  Since 0.1.
  */
-HOTFN_API hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module, const uint32_t *functions,
-                                              uint32_t count);
+HOTFN_API hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module,
+                                              const uint32_t *functions, uint32_t count);
 /* The name of the module's function i (a view), NULL past the end.  Since 0.1. */
 HOTFN_API const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
                                                uint32_t function_index);
@@ -107,11 +111,12 @@ HOTFN_API void hotfn_live_set_pid(hotfn_live *live, uint32_t pid);
  * HOTFN_OK, HOTFN_E_STATE (not by who made the record), HOTFN_E_NO_MEMORY, HOTFN_E_IO, HOTFN_E_FORMAT (the times'
  * header was overwritten).  Since 0.1. */
 typedef struct hotfn_snapshot hotfn_snapshot;
-HOTFN_API hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, hotfn_error *err);
+HOTFN_API hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live,
+                                           hotfn_error *err);
 /* NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_snapshot_destroy(hotfn_snapshot *snapshot);
 /* When it was taken: nanoseconds since 1970 (CLOCK_REALTIME).  Since 0.1. */
-HOTFN_API uint64_t hotfn_snapshot_time_ns(const hotfn_snapshot *snapshot);
+HOTFN_API uint64_t hotfn_snapshot_get_time_ns(const hotfn_snapshot *snapshot);
 
 /*
  * Write the finished record to path (a new file beside it, renamed over it at the end).

@@ -13,7 +13,7 @@ extern "C" {
 
 typedef struct hotfn_scan hotfn_scan;
 
-#define HOTFN_SCAN_TIMING 0x10000u /* also prove which functions may be timed */
+#define HOTFN_SCAN_TIMING 0x10000u      /* also prove which functions may be timed */
 #define HOTFN_SCAN_NO_COMEBACK 0x20000u /* only those whose every byte can be put back */
 
 typedef struct hotfn_scan_options {
@@ -25,28 +25,34 @@ typedef struct hotfn_scan_options {
     const char *cache_folder;       /* borrowed; made if missing [no cache] */
     const char *map_path; /* borrowed; a linker map of the file gives the names [the file itself] */
 } hotfn_scan_options;
-#define HOTFN_SCAN_OPTIONS_INIT { (uint32_t)sizeof(hotfn_scan_options), 0, 0, 0, 0, 0, 0 }
+#define HOTFN_SCAN_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_scan_options), 0, 0, 0, 0, 0, 0                                     \
+    }
 
 typedef struct hotfn_scan_info {
     uint32_t size; /* sizeof(hotfn_scan_info) */
     uint32_t machine;
-    uint32_t image_flags;    /* HOTFN_IMAGE_*           */
+    uint32_t image_flags; /* HOTFN_IMAGE_*           */
     uint32_t function_count;
     uint32_t hookable_count;
     uint32_t refused_count;
     uint32_t fragment_count;
-    uint32_t from_cache;     /* 1: nothing was decoded  */
-    uint32_t id_kind;        /* HOTFN_ID_*              */
+    uint32_t from_cache; /* 1: nothing was decoded  */
+    uint32_t id_kind;    /* HOTFN_ID_*              */
     uint32_t id_bytes;
     uint8_t id[32];
-    const void *plan;        /* view: hotfn_plan_open   */
+    const void *plan; /* view: hotfn_plan_open   */
     uint64_t plan_bytes;
-    uint64_t file_device;    /* of the file scanned     */
+    uint64_t file_device; /* of the file scanned     */
     uint64_t file_inode;
-    const char *path;        /* view                    */
-    uint64_t file_stamp;     /* of its size and times   */
+    const char *path;    /* view                    */
+    uint64_t file_stamp; /* of its size and times   */
 } hotfn_scan_info;
-#define HOTFN_SCAN_INFO_INIT { (uint32_t)sizeof(hotfn_scan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_SCAN_INFO_INIT                                                                       \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_scan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0      \
+    }
 
 /*
  * Scan the file at path, or take its scan from the cache (same file, size and times, same
@@ -57,13 +63,15 @@ typedef struct hotfn_scan_info {
  * HOTFN_E_UNSUPPORTED, HOTFN_E_MISMATCH (another build's map), HOTFN_E_LIMIT (an image beyond 4 GiB).  Any thread.
  * Since 0.1.
  */
-HOTFN_API hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_scan_options *options,
-                                       const hotfn_env *env, hotfn_error *err);
+HOTFN_API hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path,
+                                       const hotfn_scan_options *options, const hotfn_env *env,
+                                       hotfn_error *err);
 /* NULL is fine.  Since 0.1. */
 HOTFN_API void hotfn_scan_close(hotfn_scan *scan);
 /* Write the scan into a file of its own, for hotfn_scan_load on another machine.  HOTFN_OK, HOTFN_E_IO.
  * Since 0.1. */
-HOTFN_API hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_path, hotfn_error *err);
+HOTFN_API hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_path,
+                                       hotfn_error *err);
 /*
  * The scan that hotfn_scan_save wrote, for the file at path, of which only the id is read.
  * HOTFN_OK, HOTFN_E_IO, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT (broken, or of another version of the library),
@@ -96,10 +104,10 @@ HOTFN_API hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotf
  * HOTFN_OK, HOTFN_E_OPTION (a broken glob: err says which), HOTFN_E_STATE (not by who made the record),
  * HOTFN_E_LIMIT (no room for a module), HOTFN_E_IO (durable: the disk is full).  Since 0.1.
  */
-HOTFN_API hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
-                                         const hotfn_selection *selection, const uint64_t *only,
-                                         uint32_t only_count, uint8_t *include_used, uint32_t *module,
-                                         hotfn_error *err);
+HOTFN_API hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live,
+                                         uint32_t module_flags, const hotfn_selection *selection,
+                                         const uint64_t *only, uint32_t only_count,
+                                         uint8_t *include_used, uint32_t *module, hotfn_error *err);
 
 #ifdef __cplusplus
 }

@@ -13,35 +13,38 @@ typedef struct hotfn_symbols hotfn_symbols;
 
 #define HOTFN_SYMBOL_FUNCTION 1
 #define HOTFN_SYMBOL_DATA 2
-#define HOTFN_SYMBOL_IFUNC 3  /* address of the resolver, not of the function */
-#define HOTFN_SYMBOL_LABEL 4  /* no type: may be code written by hand         */
+#define HOTFN_SYMBOL_IFUNC 3    /* address of the resolver, not of the function */
+#define HOTFN_SYMBOL_LABEL 4    /* no type: may be code written by hand         */
 #define HOTFN_SYMBOL_THUNK 5    /* a jump to a function that stands elsewhere  */
 #define HOTFN_SYMBOL_FRAGMENT 6 /* a part of a function, parted from its entry */
 
 #define HOTFN_SOURCE_SYMTAB 1
-#define HOTFN_SOURCE_DEBUG_FILE 2  /* found by build-id or .gnu_debuglink */
-#define HOTFN_SOURCE_DEBUGDATA 3   /* .gnu_debugdata                      */
+#define HOTFN_SOURCE_DEBUG_FILE 2 /* found by build-id or .gnu_debuglink */
+#define HOTFN_SOURCE_DEBUGDATA 3  /* .gnu_debugdata                      */
 #define HOTFN_SOURCE_DYNSYM 4
 #define HOTFN_SOURCE_MAP 5
 #define HOTFN_SOURCE_PDB 6
 #define HOTFN_SOURCE_EXPORTS 7
 
-#define HOTFN_SYMBOL_GLOBAL 1u   /* binding GLOBAL or WEAK              */
+#define HOTFN_SYMBOL_GLOBAL 1u /* binding GLOBAL or WEAK              */
 #define HOTFN_SYMBOL_WEAK 2u
-#define HOTFN_SYMBOL_EXPORTED 4u /* in .dynsym, defined, not hidden     */
+#define HOTFN_SYMBOL_EXPORTED 4u     /* in .dynsym, defined, not hidden     */
 #define HOTFN_SYMBOL_SIZE_GUESSED 8u /* its source has no size: the way to the next symbol */
 
 typedef struct hotfn_symbol {
-    uint32_t size;       /* sizeof(hotfn_symbol)                 */
-    uint32_t kind;       /* HOTFN_SYMBOL_* kind                  */
-    uint32_t source;     /* HOTFN_SOURCE_*                       */
-    uint32_t flags;      /* HOTFN_SYMBOL_GLOBAL ...              */
+    uint32_t size;   /* sizeof(hotfn_symbol)                 */
+    uint32_t kind;   /* HOTFN_SYMBOL_* kind                  */
+    uint32_t source; /* HOTFN_SOURCE_*                       */
+    uint32_t flags;  /* HOTFN_SYMBOL_GLOBAL ...              */
     uint64_t rva;
     uint64_t byte_count; /* 0 if unknown                         */
     const char *name;    /* view; the linker's (mangled) name    */
     const char *module;  /* view; the object file or library that it came from; NULL if unknown */
 } hotfn_symbol;
-#define HOTFN_SYMBOL_INIT { (uint32_t)sizeof(hotfn_symbol), 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_SYMBOL_INIT                                                                          \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_symbol), 0, 0, 0, 0, 0, 0, 0                                        \
+    }
 
 #define HOTFN_SYMBOLS_NO_SEPARATE 1u /* do not look for separate debug files */
 #define HOTFN_SYMBOLS_DATA 2u        /* data symbols too [functions only]    */
@@ -54,7 +57,10 @@ typedef struct hotfn_symbols_options {
     uint32_t symbol_dir_count;
     uint32_t reserved;
 } hotfn_symbols_options;
-#define HOTFN_SYMBOLS_OPTIONS_INIT { (uint32_t)sizeof(hotfn_symbols_options), 0, 0, 0, 0 }
+#define HOTFN_SYMBOLS_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_symbols_options), 0, 0, 0, 0                                        \
+    }
 
 /*
  * Load the symbols of image, in order: .symtab; separate debug file (build-id folder, .gnu_debuglink
@@ -66,8 +72,8 @@ typedef struct hotfn_symbols_options {
  * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (own tables lie).  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
-                                          const hotfn_symbols_options *options, const hotfn_env *env,
-                                          hotfn_error *err);
+                                          const hotfn_symbols_options *options,
+                                          const hotfn_env *env, hotfn_error *err);
 
 /*
  * Load the procedures, publics and thunks of a program database (PDB, MSF 7.0); with
@@ -123,24 +129,29 @@ HOTFN_API hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const v
 HOTFN_API void hotfn_symbols_destroy(hotfn_symbols *symbols);
 /* How many there are, and the index-th by rva; its texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
  * HOTFN_E_OPTION.  Since 0.1. */
-HOTFN_API uint32_t hotfn_symbols_count(const hotfn_symbols *symbols);
-HOTFN_API hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hotfn_symbol *out);
+HOTFN_API uint32_t hotfn_symbols_get_count(const hotfn_symbols *symbols);
+HOTFN_API hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index,
+                                         hotfn_symbol *out);
 
 /* What the file that the symbols came from says of the image that it belongs to. */
 typedef struct hotfn_symbols_info {
-    uint32_t size;     /* sizeof(hotfn_symbols_info)                        */
-    uint32_t source;   /* HOTFN_SOURCE_* of the best source; 0 if there was none */
-    uint32_t machine;  /* HOTFN_MACHINE_*; HOTFN_MACHINE_OTHER if it does not say */
-    uint32_t id_kind;  /* HOTFN_ID_*                                        */
-    uint32_t id_bytes; /* how many of id[] count                            */
-    uint32_t flags;    /* HOTFN_SYMBOLS_FORCE: taken though of another build, maybe */
-    uint8_t id[32];    /* as hotfn_image_info.id                            */
-    const char *path;  /* view; the file, or the name given                 */
+    uint32_t size;      /* sizeof(hotfn_symbols_info)                        */
+    uint32_t source;    /* HOTFN_SOURCE_* of the best source; 0 if there was none */
+    uint32_t machine;   /* HOTFN_MACHINE_*; HOTFN_MACHINE_OTHER if it does not say */
+    uint32_t id_kind;   /* HOTFN_ID_*                                        */
+    uint32_t id_bytes;  /* how many of id[] count                            */
+    uint32_t flags;     /* HOTFN_SYMBOLS_FORCE: taken though of another build, maybe */
+    uint8_t id[32];     /* as hotfn_image_info.id                            */
+    const char *path;   /* view; the file, or the name given                 */
     const char *format; /* static; "gnu-ld-map" ...; NULL if it is an image's own */
 } hotfn_symbols_info;
-#define HOTFN_SYMBOLS_INFO_INIT { (uint32_t)sizeof(hotfn_symbols_info), 0, 0, 0, 0, 0, {0}, 0, 0 }
+#define HOTFN_SYMBOLS_INFO_INIT                                                                    \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_symbols_info), 0, 0, 0, 0, 0, { 0 }, 0, 0                           \
+    }
 /* HOTFN_OK or HOTFN_E_OPTION.  Since 0.1. */
-HOTFN_API hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_info *out);
+HOTFN_API hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols,
+                                              hotfn_symbols_info *out);
 
 /* The source line of a piece of code. */
 typedef struct hotfn_source_line {
@@ -150,7 +161,10 @@ typedef struct hotfn_source_line {
     uint64_t byte_count; /* and how far it goes                           */
     const char *file;    /* view until the next call; as the compiler was told it */
 } hotfn_source_line;
-#define HOTFN_SOURCE_LINE_INIT { (uint32_t)sizeof(hotfn_source_line), 0, 0, 0, 0 }
+#define HOTFN_SOURCE_LINE_INIT                                                                     \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_source_line), 0, 0, 0, 0                                            \
+    }
 /*
  * The line whose code is at rva: of a PDB, read at the first call; of a map that has lines (Microsoft's
  * /MAPINFO:LINES); else of env's line_fn, if the symbols are an image's own.  It changes symbols: one thread at a time.
@@ -167,7 +181,10 @@ typedef struct hotfn_source_frame {
     const char *function; /* view until the next call; "" if it is not known       */
     const char *file;     /* the same                                              */
 } hotfn_source_frame;
-#define HOTFN_SOURCE_FRAME_INIT { (uint32_t)sizeof(hotfn_source_frame), 0, 0, 0 }
+#define HOTFN_SOURCE_FRAME_INIT                                                                    \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_source_frame), 0, 0, 0                                              \
+    }
 /*
  * What was inlined at rva: depth 0 is the innermost piece of source, each further depth the call that
  * the one before was inlined by, the last one is in the function itself.  Of env's frame_fn, if the
@@ -176,8 +193,8 @@ typedef struct hotfn_source_frame {
  *
  * HOTFN_OK, HOTFN_E_NOT_FOUND (no such depth), HOTFN_E_OPTION, HOTFN_E_NO_MEMORY.  Since 0.1.
  */
-HOTFN_API hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t depth,
-                                                hotfn_source_frame *out);
+HOTFN_API hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva,
+                                                uint32_t depth, hotfn_source_frame *out);
 
 /* What a PE image offers to others.  Opaque: made and released by the calls below. */
 typedef struct hotfn_exports hotfn_exports;
@@ -191,7 +208,10 @@ typedef struct hotfn_exported {
     const char *target_path; /* view; the file where the chain of forwarders ends, or NULL  */
     uint64_t target_rva;     /* in that file                                                */
 } hotfn_exported;
-#define HOTFN_EXPORTED_INIT { (uint32_t)sizeof(hotfn_exported), 0, 0, 0, 0, 0, 0 }
+#define HOTFN_EXPORTED_INIT                                                                        \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_exported), 0, 0, 0, 0, 0, 0                                         \
+    }
 
 /*
  * The exports of image, which is kept, by number.  Forwarders are followed through the libraries
@@ -207,7 +227,7 @@ HOTFN_API hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image
 HOTFN_API void hotfn_exports_destroy(hotfn_exports *exports);
 /* How many there are, and the index-th by number; its texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
  * HOTFN_E_OPTION.  Since 0.1. */
-HOTFN_API uint32_t hotfn_exports_count(const hotfn_exports *exports);
+HOTFN_API uint32_t hotfn_exports_get_count(const hotfn_exports *exports);
 HOTFN_API hotfn_status hotfn_exports_get(const hotfn_exports *exports, uint32_t index,
                                          hotfn_exported *out);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* length: up to 320 lines because the issue on true times replaces this file. */
 /* Timing: what `--mode time` keeps besides the counts.  First the memory that a timed program writes
  * (in the live record, or anywhere), then what a record tells of it.  Memory holds ticks of the clock
  * named in the header; what a record tells is nanoseconds, with the hooks' own cost taken out. */
@@ -16,17 +17,19 @@ extern "C" {
 #define HOTFN_CLOCK_TSC 1u       /* rdtsc, invariant                     */
 #define HOTFN_CLOCK_MONOTONIC 2u /* clock_gettime(CLOCK_MONOTONIC)       */
 #define HOTFN_CLOCK_ARM 3u       /* cntvct_el0                           */
-#define HOTFN_CLOCK_MERGED 4u    /* a merge's nanoseconds, of any clocks, without the hooks' own cost */
+#define HOTFN_CLOCK_MERGED                                                                         \
+    4u /* a merge's nanoseconds, of any clocks, without the hooks' own cost */
 
 /* What is kept; asked for by the parent. */
-#define HOTFN_TIMING_TIMES 1u      /* calls, total, self, min, max of a function and thread */
+#define HOTFN_TIMING_TIMES 1u /* calls, total, self, min, max of a function and thread */
 #define HOTFN_TIMING_HISTOGRAMS 2u
-#define HOTFN_TIMING_TREE 4u       /* a calling-context tree; edges come from it            */
-#define HOTFN_TIMING_ALLOC 8u      /* memory by tree node                                   */
-#define HOTFN_TIMING_SLOW 16u      /* calls above slow_ticks                                */
-#define HOTFN_TIMING_SAMPLED 32u   /* sample_mean says how many calls are passed over       */
-#define HOTFN_TIMING_EVENTS 64u    /* entries and exits, the latest of each thread          */
-#define HOTFN_TIMING_ERRORS 128u   /* merged samples: a cell's callee_timed and within_timed are the standard
+#define HOTFN_TIMING_TREE 4u     /* a calling-context tree; edges come from it            */
+#define HOTFN_TIMING_ALLOC 8u    /* memory by tree node                                   */
+#define HOTFN_TIMING_SLOW 16u    /* calls above slow_ticks                                */
+#define HOTFN_TIMING_SAMPLED 32u /* sample_mean says how many calls are passed over       */
+#define HOTFN_TIMING_EVENTS 64u  /* entries and exits, the latest of each thread          */
+#define HOTFN_TIMING_ERRORS                                                                        \
+    128u /* merged samples: a cell's callee_timed and within_timed are the standard
                                       errors of its total and self                          */
 
 /* What the words below mean.  0: a sample's within_timed were calls, not ticks; all else as it is.  A record with a
@@ -38,42 +41,45 @@ typedef struct hotfn_time_header {
     uint32_t flags; /* HOTFN_TIMING_*                                                       */
     uint32_t clock; /* HOTFN_CLOCK_*                                                        */
     uint64_t ticks_per_second;
-    uint64_t start_ticks;    /* the clock at the record's start_ns                          */
+    uint64_t start_ticks; /* the clock at the record's start_ns                          */
     uint64_t resolution_ticks;
     uint32_t cost_inside_ticks;  /* of a timed call, seen as its own time; x 1/256          */
     uint32_t cost_outside_ticks; /* and as its caller's; x 1/256; sampled, when read: in the mean */
     uint32_t count_cost_ticks;   /* of a call that is counted only; x 1/256                 */
     uint32_t sample_mean;
     uint64_t slow_ticks;
-    uint32_t node_capacity, nodes_used;             /* used counts grow by atomic adds, and  */
-    uint32_t histogram_capacity, histograms_used;   /* may pass the capacity: then some was  */
-    uint32_t slow_capacity, slow_used;              /* merged or overwritten                 */
-    uint32_t event_capacity;    /* of each thread's ring; a power of two                     */
-    uint32_t row_bytes;         /* from one time row to the next                             */
-    uint32_t cells_at;          /* first cell in a row                                       */
-    uint32_t nodes_merged;      /* calls' entries that found no node of their own            */
-    uint32_t abandoned_exits;   /* frames left by longjmp or the like                        */
-    uint32_t clock_went_back;   /* exits whose clock was before their entry's                */
-    uint32_t version;         /* HOTFN_TIMES_VERSION of who made it                        */
-    uint32_t probe_ticks;     /* per probed call, of what is none of its cost; x 1/256     */
+    uint32_t node_capacity, nodes_used;           /* used counts grow by atomic adds, and  */
+    uint32_t histogram_capacity, histograms_used; /* may pass the capacity: then some was  */
+    uint32_t slow_capacity, slow_used;            /* merged or overwritten                 */
+    uint32_t event_capacity;      /* of each thread's ring; a power of two                     */
+    uint32_t row_bytes;           /* from one time row to the next                             */
+    uint32_t cells_at;            /* first cell in a row                                       */
+    uint32_t nodes_merged;        /* calls' entries that found no node of their own            */
+    uint32_t abandoned_exits;     /* frames left by longjmp or the like                        */
+    uint32_t clock_went_back;     /* exits whose clock was before their entry's                */
+    uint32_t version;             /* HOTFN_TIMES_VERSION of who made it                        */
+    uint32_t probe_ticks;         /* per probed call, of what is none of its cost; x 1/256     */
     uint64_t clock_stopped_ticks; /* when a process first forbade itself the clock: its calls were
                                      counted only from then on; 0: none did                 */
     uint64_t probed_calls; /* flat: of those that threads made as they ran, to learn what such */
     uint64_t probed_ticks, probed_inside_ticks; /* a call costs then; added atomically         */
-    uint64_t seen_ends, seen_ticks; /* not flat, nor sampled: ends of calls that looked at what they took  */
-    int64_t unseen_ticks;           /* at the start a call cost so much more than its two ends saw,        */
-    uint64_t start_seen_ticks;      /* which was this (0: they do not look); x 1/256                       */
+    uint64_t seen_ends,
+        seen_ticks;       /* not flat, nor sampled: ends of calls that looked at what they took  */
+    int64_t unseen_ticks; /* at the start a call cost so much more than its two ends saw,        */
+    uint64_t
+        start_seen_ticks; /* which was this (0: they do not look); x 1/256                       */
     uint64_t spare[10];
 } hotfn_time_header;
 
 /* At the start of a thread's time row; 256 bytes.  The engine may keep words of its own in spare. */
 typedef struct hotfn_time_thread {
-    uint64_t busy_ticks;   /* sum of its functions' own times, and so of its outermost calls' totals; not
+    uint64_t
+        busy_ticks;  /* sum of its functions' own times, and so of its outermost calls' totals; not
                               kept while live                            */
-    uint64_t events;       /* written so far                             */
+    uint64_t events; /* written so far                             */
     uint64_t first_tick, last_tick;
-    uint32_t root;         /* its tree's root node + 1, 0: none yet      */
-    uint32_t depth;        /* open calls now                             */
+    uint32_t root;  /* its tree's root node + 1, 0: none yet      */
+    uint32_t depth; /* open calls now                             */
     uint64_t spare[27];
 } hotfn_time_thread;
 
@@ -84,10 +90,11 @@ typedef struct hotfn_time_cell {
     uint64_t timed_calls; /* that ended                                  */
     uint64_t min_ticks;   /* plus 1, so that 0 says none                 */
     uint64_t max_ticks;
-    uint32_t histogram;   /* index + 1 in the pool, 0: none              */
-    uint32_t open;        /* live: the engine's; finished: of timed_calls, those that had not returned */
+    uint32_t histogram; /* index + 1 in the pool, 0: none              */
+    uint32_t open; /* live: the engine's; finished: of timed_calls, those that had not returned */
     uint64_t callee_timed; /* timed calls from it, recursive ones too   */
-    uint64_t within_timed; /* timed calls within its outermost calls, these too; 0: not kept.  Sampled: ticks that
+    uint64_t
+        within_timed; /* timed calls within its outermost calls, these too; 0: not kept.  Sampled: ticks that
                               the two ends of timed calls within took                        */
 } hotfn_time_cell;
 
@@ -101,17 +108,18 @@ typedef struct hotfn_time_cell {
  * that went by untimed before it among them, and calls, total_ticks, within_timed are sums of w times a
  * call's own; timed_calls is a count as ever. */
 typedef struct hotfn_time_node {
-    uint32_t parent;  /* node index; its own index: a root, which has no function */
+    uint32_t parent; /* node index; its own index: a root, which has no function */
     uint32_t slot;
-    uint32_t thread;  /* index of the thread's cell                               */
-    uint32_t flags;   /* HOTFN_NODE_*; without HOTFN_NODE_USED it is none         */
+    uint32_t thread; /* index of the thread's cell                               */
+    uint32_t flags;  /* HOTFN_NODE_*; without HOTFN_NODE_USED it is none         */
     uint64_t calls;
     uint64_t total_ticks;
     uint64_t timed_calls;
     uint32_t first_child, next_sibling; /* the engine's                           */
-    uint64_t within_timed; /* sampled: ticks that the two ends of timed calls within took; otherwise the engine's */
-    uint64_t spread;       /* sampled: sum of w * (w - 1), w being what a timed call stood for; else */
-                           /* the engine's                                                           */
+    uint64_t
+        within_timed; /* sampled: ticks that the two ends of timed calls within took; otherwise the engine's */
+    uint64_t spread; /* sampled: sum of w * (w - 1), w being what a timed call stood for; else */
+                     /* the engine's                                                           */
 } hotfn_time_node;
 #define HOTFN_NODE_MERGED 1u /* stands for deeper or further callees too: past a bound */
 #define HOTFN_NODE_USED 2u   /* in memory: it is whole                                 */
@@ -128,9 +136,9 @@ HOTFN_API int32_t hotfn_is_allocator(const char *name);
 
 /* A slow call, in a ring; written when it ends.  64 bytes. */
 typedef struct hotfn_slow_call {
-    uint64_t sequence;    /* 1, 2, ...: written last; 0: none or being written */
+    uint64_t sequence; /* 1, 2, ...: written last; 0: none or being written */
     uint64_t start_ticks, ticks;
-    uint32_t node;        /* its stack, if there is a tree; else UINT32_MAX    */
+    uint32_t node; /* its stack, if there is a tree; else UINT32_MAX    */
     uint32_t slot, thread;
     uint32_t reserved;
     uint64_t spare[3];
@@ -159,21 +167,27 @@ typedef struct hotfn_record_time_info {
     double cost_outside_ns;
     double count_cost_ns;
     uint64_t slow_ns;
-    uint64_t busy_ns;      /* of all threads                             */
+    uint64_t busy_ns; /* of all threads                             */
     uint32_t edge_count, node_count, slow_count;
     uint32_t nodes_merged; /* entries that found no tree node of their own */
     uint32_t histograms_lost;
     uint32_t abandoned_exits, clock_went_back;
-    uint64_t slow_lost;    /* slow calls that later ones overwrote       */
+    uint64_t slow_lost; /* slow calls that later ones overwrote       */
     uint64_t event_count, events_lost;
-    const char *note;      /* why the record's times are not read (flags is 0 then), or "" */
-    uint64_t note_offset;  /* where in its file they stand               */
-    uint64_t clock_stopped_ns; /* so long after the record's start a process first forbade itself the
+    const char *note;     /* why the record's times are not read (flags is 0 then), or "" */
+    uint64_t note_offset; /* where in its file they stand               */
+    uint64_t
+        clock_stopped_ns; /* so long after the record's start a process first forbade itself the
                                   clock, and was counted only from then on; 0: none did */
-    uint64_t cost_tries; /* cost_inside_ns and ..._outside_ns are the mean of so many, made as the program ran; 0: what
+    uint64_t
+        cost_tries; /* cost_inside_ns and ..._outside_ns are the mean of so many, made as the program ran; 0: what
                             was found at its start; sampled, outside: what was found in its calls */
 } hotfn_record_time_info;
-#define HOTFN_RECORD_TIME_INFO_INIT { (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define HOTFN_RECORD_TIME_INFO_INIT                                                                \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
+            0, 0, 0, 0, 0, 0, 0, 0                                                                 \
+    }
 
 #define HOTFN_TIMING_COUNT_ONLY 0u
 #define HOTFN_TIMING_FULL 1u
@@ -189,9 +203,10 @@ typedef struct hotfn_record_timing {
     uint32_t timing; /* HOTFN_TIMING_COUNT_ONLY: reason says why           */
     uint64_t timed_calls;
     uint64_t total_ns, self_ns;
-    uint64_t total_error_ns, self_error_ns; /* sampled: one standard error, or HOTFN_ERROR_UNKNOWN */
-    uint64_t min_ns, max_ns;                /* of the timed calls          */
-    uint64_t p50_ns, p90_ns, p99_ns;        /* 0 without a histogram       */
+    uint64_t total_error_ns,
+        self_error_ns;               /* sampled: one standard error, or HOTFN_ERROR_UNKNOWN */
+    uint64_t min_ns, max_ns;         /* of the timed calls          */
+    uint64_t p50_ns, p90_ns, p99_ns; /* 0 without a histogram       */
     hotfn_alloc_cell self_alloc, total_alloc;
     const char *reason; /* a stable word, "" if timed in full */
     const char *reason_text;
@@ -201,7 +216,7 @@ typedef struct hotfn_record_timing {
 /* caller called callee; HOTFN_NO_FUNCTION: from outside of any timed function. */
 #define HOTFN_NO_FUNCTION UINT32_MAX
 typedef struct hotfn_record_edge {
-    uint32_t size; /* sizeof(hotfn_record_edge) */
+    uint32_t size;           /* sizeof(hotfn_record_edge) */
     uint32_t caller, callee; /* function indices */
     uint32_t flags;          /* HOTFN_NODE_MERGED: in part from merged nodes */
     uint64_t calls, total_ns;
@@ -210,7 +225,7 @@ typedef struct hotfn_record_edge {
 
 #define HOTFN_NO_NODE UINT32_MAX
 typedef struct hotfn_record_node {
-    uint32_t size; /* sizeof(hotfn_record_node) */
+    uint32_t size;   /* sizeof(hotfn_record_node) */
     uint32_t parent; /* a smaller index; HOTFN_NO_NODE: called from outside */
     uint32_t function, thread;
     uint32_t flags; /* HOTFN_NODE_* */
@@ -220,7 +235,7 @@ typedef struct hotfn_record_node {
 } hotfn_record_node;
 
 typedef struct hotfn_record_slow_call {
-    uint32_t size; /* sizeof(hotfn_record_slow_call) */
+    uint32_t size;                   /* sizeof(hotfn_record_slow_call) */
     uint32_t function, thread, node; /* HOTFN_NO_NODE: stack not known */
     uint64_t start_ns;               /* since the run's start          */
     uint64_t duration_ns;
@@ -232,11 +247,33 @@ typedef struct hotfn_record_event {
     uint32_t kind; /* 1 entry, 2 exit */
     uint64_t time_ns;
 } hotfn_record_event;
-#define HOTFN_RECORD_TIMING_INIT { (uint32_t)sizeof(hotfn_record_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, 0, 0, 0 }
-#define HOTFN_RECORD_EDGE_INIT { (uint32_t)sizeof(hotfn_record_edge), 0, 0, 0, 0, 0, { 0, 0, 0, 0 } }
-#define HOTFN_RECORD_NODE_INIT { (uint32_t)sizeof(hotfn_record_node), 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 } }
-#define HOTFN_RECORD_SLOW_CALL_INIT { (uint32_t)sizeof(hotfn_record_slow_call), 0, 0, 0, 0, 0 }
-#define HOTFN_RECORD_EVENT_INIT { (uint32_t)sizeof(hotfn_record_event), 0, 0, 0, 0 }
+#define HOTFN_RECORD_TIMING_INIT                                                                   \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 },    \
+            { 0, 0, 0, 0 }, 0, 0, 0                                                                \
+    }
+#define HOTFN_RECORD_EDGE_INIT                                                                     \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_edge), 0, 0, 0, 0, 0,                                        \
+        {                                                                                          \
+            0, 0, 0, 0                                                                             \
+        }                                                                                          \
+    }
+#define HOTFN_RECORD_NODE_INIT                                                                     \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_node), 0, 0, 0, 0, 0, 0, 0, 0,                               \
+        {                                                                                          \
+            0, 0, 0, 0                                                                             \
+        }                                                                                          \
+    }
+#define HOTFN_RECORD_SLOW_CALL_INIT                                                                \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_slow_call), 0, 0, 0, 0, 0                                    \
+    }
+#define HOTFN_RECORD_EVENT_INIT                                                                    \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_event), 0, 0, 0, 0                                           \
+    }
 
 /* Any record answers; one without times has flags 0; note is a view.  HOTFN_OK, HOTFN_E_OPTION. */
 HOTFN_API hotfn_status hotfn_record_get_time_info(const hotfn_record *record,
@@ -257,13 +294,13 @@ HOTFN_API hotfn_status hotfn_record_get_slow_call(const hotfn_record *record, ui
 HOTFN_API hotfn_status hotfn_record_get_event(const hotfn_record *record, uint64_t index,
                                               hotfn_record_event *out);
 /* How many timed calls of a function took how long (sampled: how many they stand for): counts has HOTFN_HISTOGRAM_BUCKETS words, set to
- * 0 first.  A bucket begins at hotfn_record_bucket_ns(record, bucket) and ends where the next begins.
+ * 0 first.  A bucket begins at hotfn_record_get_bucket_ns(record, bucket) and ends where the next begins.
  * HOTFN_OK (all 0: not timed, or no histogram was kept), HOTFN_E_NOT_FOUND past the end. */
 HOTFN_API hotfn_status hotfn_record_get_histogram(const hotfn_record *record, uint32_t function,
                                                   uint64_t *counts);
 /* In nanoseconds, the hooks' own cost left in; HOTFN_HISTOGRAM_BUCKETS: where the last one ends.  0 beyond that, and
  * of a record without times. */
-HOTFN_API double hotfn_record_bucket_ns(const hotfn_record *record, uint32_t bucket);
+HOTFN_API double hotfn_record_get_bucket_ns(const hotfn_record *record, uint32_t bucket);
 /* raw not 0: leave the hooks' own cost in all times from now on. */
 HOTFN_API void hotfn_record_choose_raw(hotfn_record *record, int32_t raw);
 

@@ -45,9 +45,11 @@ char *strerror(int error)
                   { EACCES, "Permission denied" },      { ENOMEM, "Cannot allocate memory" },
                   { EMFILE, "Too many open files" },    { EINVAL, "Invalid argument" } };
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (known[i].error == error)
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (known[i].error == error) {
             return (char *)(uintptr_t)known[i].text;
+        }
+    }
     snprintf(other, sizeof other, "error %d", error);
     return other;
 }
@@ -85,9 +87,10 @@ ssize_t pread(int fd, void *to, size_t count, off_t at)
 {
     uint64_t place = (uint64_t)at;
 
-    if (sizeof(long) == 4)
+    if (sizeof(long) == 4) {
         return answer(hfn_raw6(SYS_pread64, (uint64_t)fd, hfn_raw_pointer(to), count,
                                (uint32_t)place, place >> 32, 0));
+    }
     return answer(hfn_raw4(SYS_pread64, (uint64_t)fd, hfn_raw_pointer(to), count, place));
 }
 
@@ -127,13 +130,15 @@ char *realpath(const char *path, char *to)
     ssize_t length;
     int fd = open(path, O_PATH | O_CLOEXEC);
 
-    if (fd < 0)
+    if (fd < 0) {
         return NULL;
+    }
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     length = readlink(link, to, 4095); /* PATH_MAX, as callers give */
     close(fd);
-    if (length <= 0)
+    if (length <= 0) {
         return NULL;
+    }
     to[length] = 0;
     return to;
 }
@@ -219,16 +224,19 @@ static const ElfW(auxv_t) * auxiliary;
 __attribute__((constructor(101))) static void find_auxiliary(int argc, char **argv, char **envp)
 {
     (void)argc, (void)argv;
-    while (*envp)
+    while (*envp) {
         envp++;
+    }
     auxiliary = (const void *)(envp + 1);
 }
 
 unsigned long getauxval(unsigned long type)
 {
-    for (const ElfW(auxv_t) *at = auxiliary; at && at->a_type != AT_NULL; at++)
-        if (at->a_type == type)
+    for (const ElfW(auxv_t) *at = auxiliary; at && at->a_type != AT_NULL; at++) {
+        if (at->a_type == type) {
             return at->a_un.a_val;
+        }
+    }
     return 0;
 }
 

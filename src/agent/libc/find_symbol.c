@@ -43,8 +43,9 @@ static void *defined(const struct link_map *map, const tables *t, uint32_t index
     const ElfW(Sym) *symbol = &t->symbols[index];
 
     if (symbol->st_shndx == SHN_UNDEF || ELF32_ST_TYPE(symbol->st_info) != STT_FUNC ||
-        strcmp(t->names + symbol->st_name, name) != 0)
+        strcmp(t->names + symbol->st_name, name) != 0) {
         return NULL;
+    }
     return (void *)(map->l_addr + symbol->st_value);
 }
 
@@ -54,14 +55,16 @@ static void *find_gnu(const struct link_map *map, const tables *t, const char *n
     const uint32_t *buckets = t->gnu + 4 + t->gnu[2] * (sizeof(ElfW(Addr)) / 4);
     const uint32_t *chain = buckets + bucket_count;
 
-    for (const char *at = name; *at; at++)
+    for (const char *at = name; *at; at++) {
         hash = hash * 33 + (uint8_t)*at;
+    }
     index = bucket_count > 0 ? buckets[hash % bucket_count] : 0;
     for (; index >= first; index++) {
         void *found =
             (chain[index - first] | 1) == (hash | 1) ? defined(map, t, index, name) : NULL;
-        if (found || (chain[index - first] & 1))
+        if (found || (chain[index - first] & 1)) {
             return found;
+        }
     }
     return NULL;
 }
@@ -70,8 +73,9 @@ static void *find_sysv(const struct link_map *map, const tables *t, const char *
 {
     void *found = NULL;
 
-    for (uint32_t i = 1; i < t->sysv[1] && !found; i++)
+    for (uint32_t i = 1; i < t->sysv[1] && !found; i++) {
         found = defined(map, t, i, name);
+    }
     return found;
 }
 
@@ -81,14 +85,16 @@ void *dlsym(void *handle, const char *name)
     void *found = NULL;
 
     (void)handle; /* RTLD_NEXT */
-    while (map && map->l_ld != _DYNAMIC)
+    while (map && map->l_ld != _DYNAMIC) {
         map = map->l_next;
+    }
     for (map = map ? map->l_next : NULL; map && !found; map = map->l_next) {
         tables t = tables_of(map);
-        if (t.symbols && t.names && t.gnu)
+        if (t.symbols && t.names && t.gnu) {
             found = find_gnu(map, &t, name);
-        else if (t.symbols && t.names && t.sysv)
+        } else if (t.symbols && t.names && t.sysv) {
             found = find_sysv(map, &t, name);
+        }
     }
     return found;
 }

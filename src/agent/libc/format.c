@@ -20,8 +20,9 @@ typedef struct conversion {
 
 static void put(output *o, char byte)
 {
-    if (o->length + 1 < o->room)
+    if (o->length + 1 < o->room) {
         o->to[o->length] = byte;
+    }
     o->length++;
 }
 
@@ -33,12 +34,15 @@ static void put_padded(output *o, const conversion *c, const char *text, size_t 
         put(o, *text++);
         length--;
     }
-    for (size_t i = 0; i < pad && !c->left; i++)
+    for (size_t i = 0; i < pad && !c->left; i++) {
         put(o, c->zeros ? '0' : ' ');
-    for (size_t i = 0; i < length; i++)
+    }
+    for (size_t i = 0; i < length; i++) {
         put(o, text[i]);
-    for (size_t i = 0; i < pad && c->left; i++)
+    }
+    for (size_t i = 0; i < pad && c->left; i++) {
         put(o, ' ');
+    }
 }
 
 static void put_number(output *o, const conversion *c, uint64_t number, unsigned base,
@@ -51,8 +55,9 @@ static void put_number(output *o, const conversion *c, uint64_t number, unsigned
         digits[--at] = "0123456789abcdef"[number % base];
         number /= base;
     } while (number > 0);
-    if (negative)
+    if (negative) {
         digits[--at] = '-';
+    }
     put_padded(o, c, digits + at, sizeof digits - at);
 }
 
@@ -64,8 +69,9 @@ static int read_count(const char **format, va_list *args)
         (*format)++;
         return va_arg(*args, int);
     }
-    for (; **format >= '0' && **format <= '9'; (*format)++)
+    for (; **format >= '0' && **format <= '9'; (*format)++) {
         count = count * 10 + (**format - '0');
+    }
     return count;
 }
 
@@ -73,15 +79,17 @@ static conversion read_conversion(const char **format, va_list *args)
 {
     conversion c = { .precision = -1 };
 
-    for (; **format == '0' || **format == '-'; (*format)++)
+    for (; **format == '0' || **format == '-'; (*format)++) {
         *(**format == '0' ? &c.zeros : &c.left) = true;
+    }
     c.width = read_count(format, args);
     if (**format == '.') {
         (*format)++;
         c.precision = read_count(format, args);
     }
-    for (; **format == 'l' || **format == 'z'; (*format)++)
+    for (; **format == 'l' || **format == 'z'; (*format)++) {
         c.longs += **format == 'z' && sizeof(size_t) == 8 ? 2 : 1;
+    }
     return c;
 }
 
@@ -89,10 +97,12 @@ static uint64_t take_number(const conversion *c, bool is_signed, va_list *args)
 {
     bool wide = c->longs > 1 || (c->longs == 1 && sizeof(long) == 8);
 
-    if (wide)
+    if (wide) {
         return va_arg(*args, unsigned long long);
-    if (is_signed)
+    }
+    if (is_signed) {
         return (uint64_t)va_arg(*args, int);
+    }
     return va_arg(*args, unsigned);
 }
 
@@ -134,13 +144,15 @@ int vsnprintf(char *to, size_t room, const char *format, va_list given)
         }
         format++;
         conversion c = read_conversion(&format, &args);
-        if (*format == 0)
+        if (*format == 0) {
             break;
+        }
         convert(&o, &c, *format, &args);
     }
     va_end(args);
-    if (room > 0)
+    if (room > 0) {
         to[o.length < room ? o.length : room - 1] = 0;
+    }
     return (int)o.length;
 }
 

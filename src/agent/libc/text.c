@@ -17,10 +17,12 @@ void *memcpy(void *to, const void *from, size_t count)
     uint8_t *t = to;
     const uint8_t *f = from;
 
-    for (; count >= sizeof(word); count -= sizeof(word), t += sizeof(word), f += sizeof(word))
+    for (; count >= sizeof(word); count -= sizeof(word), t += sizeof(word), f += sizeof(word)) {
         *(word *)t = *(const word *)f;
-    while (count-- > 0)
+    }
+    while (count-- > 0) {
         *t++ = *f++;
+    }
     return to;
 }
 
@@ -30,12 +32,14 @@ void *memmove(void *to, const void *from, size_t count)
     const uint8_t *f = from;
 
     if ((uintptr_t)t - (uintptr_t)f >= count) {
-        while (count-- > 0)
+        while (count-- > 0) {
             *t++ = *f++;
+        }
         return to;
     }
-    while (count-- > 0)
+    while (count-- > 0) {
         t[count] = f[count];
+    }
     return to;
 }
 
@@ -44,10 +48,12 @@ void *memset(void *to, int byte, size_t count)
     uint8_t *t = to;
     uint64_t all = (uint8_t)byte * UINT64_C(0x0101010101010101);
 
-    for (; count >= sizeof(word); count -= sizeof(word), t += sizeof(word))
+    for (; count >= sizeof(word); count -= sizeof(word), t += sizeof(word)) {
         ((word *)t)->bytes = all;
-    while (count-- > 0)
+    }
+    while (count-- > 0) {
         *t++ = (uint8_t)byte;
+    }
     return to;
 }
 
@@ -55,9 +61,11 @@ int memcmp(const void *a, const void *b, size_t count)
 {
     const uint8_t *x = a, *y = b;
 
-    for (; count > 0; count--, x++, y++)
-        if (*x != *y)
+    for (; count > 0; count--, x++, y++) {
+        if (*x != *y) {
             return *x - *y;
+        }
+    }
     return 0;
 }
 
@@ -71,9 +79,11 @@ void *memchr(const void *in, int byte, size_t count)
 {
     const uint8_t *at = in;
 
-    for (; count > 0; count--, at++)
-        if (*at == (uint8_t)byte)
+    for (; count > 0; count--, at++) {
+        if (*at == (uint8_t)byte) {
             return (void *)(uintptr_t)at;
+        }
+    }
     return NULL;
 }
 
@@ -81,8 +91,9 @@ size_t strlen(const char *text)
 {
     const char *end = text;
 
-    while (*end)
+    while (*end) {
         end++;
+    }
     return (size_t)(end - text);
 }
 
@@ -90,16 +101,19 @@ size_t strnlen(const char *text, size_t most)
 {
     size_t length = 0;
 
-    while (length < most && text[length])
+    while (length < most && text[length]) {
         length++;
+    }
     return length;
 }
 
 int strncmp(const char *a, const char *b, size_t most)
 {
-    for (; most > 0; most--, a++, b++)
-        if (*a != *b || *a == 0)
+    for (; most > 0; most--, a++, b++) {
+        if (*a != *b || *a == 0) {
             return (unsigned char)*a - (unsigned char)*b;
+        }
+    }
     return 0;
 }
 
@@ -110,9 +124,11 @@ int strcmp(const char *a, const char *b)
 
 char *strchr(const char *in, int byte)
 {
-    for (; *in != (char)byte; in++)
-        if (*in == 0)
+    for (; *in != (char)byte; in++) {
+        if (*in == 0) {
             return NULL;
+        }
+    }
     return (char *)(uintptr_t)in;
 }
 
@@ -120,9 +136,11 @@ char *strrchr(const char *in, int byte)
 {
     const char *last = NULL;
 
-    for (; *in; in++)
-        if (*in == (char)byte)
+    for (; *in; in++) {
+        if (*in == (char)byte) {
             last = in;
+        }
+    }
     return (char *)(uintptr_t)((char)byte == 0 ? in : last);
 }
 
@@ -143,15 +161,19 @@ void qsort(void *items, size_t count, size_t bytes, int (*compare)(const void *,
     size_t next = count / 2;
 
     while (count > 1) {
-        if (next > 0)
+        if (next > 0) {
             next--;
-        else
+        } else {
             swap(heap, heap + --count * bytes, bytes);
+        }
         for (size_t at = next, child; (child = 2 * at + 1) < count; at = child) {
-            if (child + 1 < count && compare(heap + child * bytes, heap + (child + 1) * bytes) < 0)
+            if (child + 1 < count &&
+                compare(heap + child * bytes, heap + (child + 1) * bytes) < 0) {
                 child++;
-            if (compare(heap + at * bytes, heap + child * bytes) >= 0)
+            }
+            if (compare(heap + at * bytes, heap + child * bytes) >= 0) {
                 break;
+            }
             swap(heap + at * bytes, heap + child * bytes, bytes);
         }
     }

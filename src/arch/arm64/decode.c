@@ -19,8 +19,9 @@ static hfn_arm64_form form_of_register_branch(uint32_t word)
     uint32_t rn = hfn_arm64_bits(word, 9, 5), op4 = hfn_arm64_bits(word, 4, 0);
     bool signed_one = (op3 & 0x3E) == 2; /* ...A or ...B */
 
-    if (hfn_arm64_bits(word, 20, 16) != 31)
+    if (hfn_arm64_bits(word, 20, 16) != 31) {
         return HFN_ARM64_NONE;
+    }
     switch (opc) {
     case 0: /* br */
     case 1: /* blr */
@@ -58,18 +59,24 @@ static hfn_arm64_form form_of_branch(uint32_t word)
 {
     uint32_t top = word >> 24;
 
-    if ((top & 0x7C) == 0x14)
+    if ((top & 0x7C) == 0x14) {
         return top & 0x80 ? HFN_ARM64_BL : HFN_ARM64_B;
-    if ((top & 0x7E) == 0x34)
+    }
+    if ((top & 0x7E) == 0x34) {
         return HFN_ARM64_CBZ;
-    if ((top & 0x7E) == 0x36)
+    }
+    if ((top & 0x7E) == 0x36) {
         return HFN_ARM64_TBZ;
-    if (top == 0x54)
+    }
+    if (top == 0x54) {
         return HFN_ARM64_B_COND;
-    if (top == 0xD4)
+    }
+    if (top == 0xD4) {
         return is_exception(word) ? HFN_ARM64_PLAIN : HFN_ARM64_NONE;
-    if (top == 0xD5)
+    }
+    if (top == 0xD5) {
         return HFN_ARM64_PLAIN; /* system: hints, barriers, msr, mrs, sys */
+    }
     return (top & 0xFE) == 0xD6 ? form_of_register_branch(word) : HFN_ARM64_NONE;
 }
 
@@ -90,14 +97,16 @@ hfn_arm64_form hfn_arm64_form_of(uint32_t word)
 {
     switch (hfn_arm64_bits(word, 28, 25)) {
     case 0x0: /* reserved: udf; SME */
-        if (word >> 16 == 0)
+        if (word >> 16 == 0) {
             return HFN_ARM64_PLAIN;
+        }
         return word >> 31 ? HFN_ARM64_BOUND : HFN_ARM64_NONE;
     case 0x2: return HFN_ARM64_BOUND; /* SVE */
     case 0x8:
     case 0x9:
-        if (hfn_arm64_bits(word, 28, 24) == 0x10)
+        if (hfn_arm64_bits(word, 28, 24) == 0x10) {
             return word >> 31 ? HFN_ARM64_ADRP : HFN_ARM64_ADR;
+        }
         /* f3800000: autiasppc, autibsppc by a PC-relative immediate */
         return (word & 0xFF80001F) == 0xF380001F ? HFN_ARM64_BOUND : HFN_ARM64_PLAIN;
     case 0xA:
@@ -106,8 +115,9 @@ hfn_arm64_form hfn_arm64_form_of(uint32_t word)
     case 0x6:
     case 0xC:
     case 0xE:
-        if ((word & 0x3B000000) == 0x18000000) /* opc 3 of the SIMD registers: none */
+        if ((word & 0x3B000000) == 0x18000000) { /* opc 3 of the SIMD registers: none */
             return word >> 30 == 3 && (word >> 26 & 1) ? HFN_ARM64_NONE : HFN_ARM64_LOAD_LITERAL;
+        }
         return is_memory_copy(word) ? HFN_ARM64_BOUND : HFN_ARM64_PLAIN;
     case 0x5:
     case 0xD: return signs_pc(word) ? HFN_ARM64_BOUND : HFN_ARM64_PLAIN;
@@ -150,11 +160,13 @@ static hfn_flow flow_of(uint32_t word, hfn_arm64_form form)
         }
     default: break;
     }
-    if (word >> 16 == 0) /* udf */
+    if (word >> 16 == 0) { /* udf */
         return HFN_FLOW_STOP;
+    }
     if (word >> 24 == 0xD4 && /* brk, hlt */
-        (hfn_arm64_bits(word, 23, 21) == 1 || hfn_arm64_bits(word, 23, 21) == 2))
+        (hfn_arm64_bits(word, 23, 21) == 1 || hfn_arm64_bits(word, 23, 21) == 2)) {
         return HFN_FLOW_STOP;
+    }
     return HFN_FLOW_NEXT;
 }
 
@@ -170,12 +182,14 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
                       hfn_instruction *out)
 {
     (void)link_base; /* no address is an immediate */
-    if (size < HFN_ARM64_BYTES || (rva & 3) != 0)
+    if (size < HFN_ARM64_BYTES || (rva & 3) != 0) {
         return false;
+    }
     uint32_t word = hfn_arm64_word(bytes);
     hfn_arm64_form form = hfn_arm64_form_of(word);
-    if (form == HFN_ARM64_NONE)
+    if (form == HFN_ARM64_NONE) {
         return false;
+    }
     memset(out, 0, sizeof *out);
     out->length = HFN_ARM64_BYTES;
     out->flow = (uint8_t)flow_of(word, form);
@@ -184,8 +198,9 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
     out->with_key_b = word == HFN_ARM64_PACIBSP;
     out->signs_return = word == HFN_ARM64_PACIASP || out->with_key_b;
     out->through_table = out->flow == HFN_FLOW_JUMP_INDIRECT;
-    if (form == HFN_ARM64_PLAIN || form == HFN_ARM64_BRANCH || form == HFN_ARM64_BOUND)
+    if (form == HFN_ARM64_PLAIN || form == HFN_ARM64_BRANCH || form == HFN_ARM64_BOUND) {
         return true;
+    }
     out->relative_bytes = HFN_ARM64_BYTES;
     out->takes_address = form == HFN_ARM64_ADR;
     out->reads_memory_relative = form == HFN_ARM64_LOAD_LITERAL;
@@ -201,20 +216,23 @@ static uint32_t load_may_write(uint32_t word)
     uint32_t rt2 = 1u << hfn_arm64_bits(word, 14, 10), rs = 1u << hfn_arm64_bits(word, 20, 16);
     bool simd = word >> 26 & 1;
 
-    if ((word & 0x3B000000) == 0x18000000) /* literal */
+    if ((word & 0x3B000000) == 0x18000000) { /* literal */
         return simd ? 0 : rt;
+    }
     if ((word & 0x3A000000) == 0x28000000) { /* pairs: bit 22 loads, bit 23 writes back */
         uint32_t loaded = (word >> 22 & 1) && !simd ? rt | rt2 : 0;
         return loaded | (hfn_arm64_bits(word, 25, 23) == 2 ? 0 : rn);
     }
-    if ((word & 0x3B000000) == 0x39000000) /* unsigned offset: opc 0 stores */
+    if ((word & 0x3B000000) == 0x39000000) { /* unsigned offset: opc 0 stores */
         return simd || hfn_arm64_bits(word, 23, 22) == 0 ? 0 : rt;
+    }
     if ((word & 0x3B200000) == 0x38000000) { /* imm9: 0 unscaled, 1 post, 2 unprivileged, 3 pre */
         uint32_t loaded = simd || hfn_arm64_bits(word, 23, 22) == 0 ? 0 : rt;
         return loaded | (word & 0x400 ? rn : 0);
     }
-    if ((word & 0x3B200C00) == 0x38200800) /* register offset */
+    if ((word & 0x3B200C00) == 0x38200800) { /* register offset */
         return simd || hfn_arm64_bits(word, 23, 22) == 0 ? 0 : rt;
+    }
     return rt | rn | rt2 | rs; /* exclusive, atomic, SIMD structures, tags */
 }
 
@@ -225,8 +243,9 @@ uint32_t hfn_arm64_may_write(uint32_t word)
     switch (hfn_arm64_bits(word, 28, 25)) {
     case 0xA:
     case 0xB: /* branches: x30 of calls; mrs and sysl */
-        if (word >> 24 == 0xD5)
+        if (word >> 24 == 0xD5) {
             return rd & ~none;
+        }
         return (word & 0xFC000000) == 0x94000000 || (word & 0xFE200000) == 0xD6200000 ? 1u << 30
                                                                                       : 0;
     case 0x4:
@@ -235,8 +254,9 @@ uint32_t hfn_arm64_may_write(uint32_t word)
     case 0xE: return load_may_write(word) & ~none;
     case 0x5:
     case 0xD:
-        if ((word & 0x7FE00010) == 0x7A400000 || (word & 0x7FE00010) == 0x3A400000)
+        if ((word & 0x7FE00010) == 0x7A400000 || (word & 0x7FE00010) == 0x3A400000) {
             return 0; /* ccmp, ccmn */
+        }
         return rd & ~none;
     default: return rd & ~none;
     }
@@ -261,8 +281,9 @@ uint32_t hfn_arm64_touched_bytes(const uint8_t *bytes, uint64_t size)
 {
     uint32_t word = size < HFN_ARM64_BYTES ? 0 : hfn_arm64_word(bytes);
 
-    if ((word & 0x3B000000) == 0x18000000)
+    if ((word & 0x3B000000) == 0x18000000) {
         return word >> 26 & 1 ? 4u << (word >> 30) : word >> 30 == 1 ? 8 : 4;
+    }
     return 1u << access_scale(word);
 }
 
@@ -288,8 +309,9 @@ void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction 
         in->relative_bytes = HFN_ARM64_BYTES;
         in->target = pages->page[rn] + ((uint64_t)hfn_arm64_bits(word, 21, 10) << scale);
     }
-    if (in->flow == HFN_FLOW_CALL || in->flow == HFN_FLOW_CALL_INDIRECT)
+    if (in->flow == HFN_FLOW_CALL || in->flow == HFN_FLOW_CALL_INDIRECT) {
         forget(pages, CALL_CLOBBERED);
-    else
+    } else {
         forget(pages, hfn_arm64_may_write(word));
+    }
 }

@@ -51,8 +51,9 @@ static bool is_move(uint32_t word)
 
 static void note_proof(const hfn_line *line, uint32_t index, hfn_dispatch *out)
 {
-    if (line->starts[index] < out->proof_from)
+    if (line->starts[index] < out->proof_from) {
         out->proof_from = line->starts[index];
+    }
 }
 
 typedef enum found { FOUND, FOUND_CALL, NOT_IN_LINE } found;
@@ -62,12 +63,15 @@ static found find_write(const hfn_line *line, uint32_t *at, uint32_t reg)
 {
     while (*at > 0) {
         uint32_t word = word_at(line, --*at);
-        if (is_call(word) && (CALL_CLOBBERED >> reg & 1))
+        if (is_call(word) && (CALL_CLOBBERED >> reg & 1)) {
             return FOUND_CALL;
-        if (!(hfn_arm64_may_write(word) >> reg & 1))
+        }
+        if (!(hfn_arm64_may_write(word) >> reg & 1)) {
             continue;
-        if (!is_move(word) || rm_of(word) == 31)
+        }
+        if (!is_move(word) || rm_of(word) == 31) {
             return FOUND;
+        }
         reg = rm_of(word);
     }
     return NOT_IN_LINE;
@@ -89,8 +93,9 @@ static bool find_address(const hfn_line *line, uint32_t at, uint32_t reg, uint64
             *address = pc + (uint64_t)hfn_arm64_distance(word, form) + added;
             return true;
         }
-        if ((word & 0xFF800000) != 0x91000000) /* add xd, xn, #imm */
+        if ((word & 0xFF800000) != 0x91000000) { /* add xd, xn, #imm */
             return false;
+        }
         added += (uint64_t)hfn_arm64_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
         reg = rn_of(word);
     }
@@ -116,17 +121,22 @@ static bool step_bound(uint32_t word, bound_search *b)
         b->count = b->condition == COND_HI ? limit + 1 : b->condition == COND_HS ? limit : 0;
         return true;
     }
-    if ((word & 0x1F000000) == 0x11000000 || is_call(word)) /* may set the flags */
+    if ((word & 0x1F000000) == 0x11000000 || is_call(word)) { /* may set the flags */
         b->condition = 16;
-    if (is_call(word) && (CALL_CLOBBERED >> b->reg & 1))
+    }
+    if (is_call(word) && (CALL_CLOBBERED >> b->reg & 1)) {
         return true;
-    if (!(hfn_arm64_may_write(word) >> b->reg & 1))
+    }
+    if (!(hfn_arm64_may_write(word) >> b->reg & 1)) {
         return false;
+    }
     /* and wd, wn, #(2^k - 1): one run of k ones from bit 0 */
-    if ((word & 0x7FFF0000) == 0x12000000 && hfn_arm64_bits(word, 15, 10) < 31)
+    if ((word & 0x7FFF0000) == 0x12000000 && hfn_arm64_bits(word, 15, 10) < 31) {
         b->count = UINT64_C(2) << hfn_arm64_bits(word, 15, 10);
-    if (!is_move(word) || rm_of(word) == 31)
+    }
+    if (!is_move(word) || rm_of(word) == 31) {
         return true;
+    }
     b->reg = rm_of(word);
     return false;
 }
@@ -136,10 +146,12 @@ static uint32_t count_entries(const hfn_line *line, uint32_t at, uint32_t reg, h
 {
     bound_search b = { .reg = reg, .condition = 16 };
 
-    while (at > 0 && !step_bound(word_at(line, --at), &b))
+    while (at > 0 && !step_bound(word_at(line, --at), &b)) {
         ;
-    if (b.count == 0 || b.count > UINT32_MAX)
+    }
+    if (b.count == 0 || b.count > UINT32_MAX) {
         return 0;
+    }
     note_proof(line, at, out);
     return (uint32_t)b.count;
 }
@@ -157,8 +169,9 @@ static bool describe_table(const hfn_line *line, uint32_t at, uint32_t add, uint
     bool extends = (add & 0x00200000) != 0;
     uint32_t option = hfn_arm64_bits(add, 15, 13), load_at = at;
 
-    if (find_write(line, &load_at, rm_of(add)) != FOUND || !is_table_load(word_at(line, load_at)))
+    if (find_write(line, &load_at, rm_of(add)) != FOUND || !is_table_load(word_at(line, load_at))) {
         return false;
+    }
     uint32_t load = word_at(line, load_at);
     out->entry_bytes = (uint8_t)(1u << (load >> 30));
     out->entry_shift =
@@ -166,8 +179,9 @@ static bool describe_table(const hfn_line *line, uint32_t at, uint32_t add, uint
     out->entry_is_signed = hfn_arm64_bits(load, 23, 22) >= 2 ||
                            (extends && option >= 4 && 1u << (option & 3) == out->entry_bytes);
     if (!find_address(line, at, base_reg, &out->base_rva, out) ||
-        !find_address(line, load_at, rn_of(load), &out->table_rva, out))
+        !find_address(line, load_at, rn_of(load), &out->table_rva, out)) {
         return false;
+    }
     note_proof(line, load_at, out);
     out->entry_count = count_entries(line, load_at, rm_of(load), out);
     return true;
@@ -186,8 +200,9 @@ static void describe_pointer(const hfn_line *line, uint32_t at, hfn_dispatch *ou
     uint64_t base;
 
     out->kind = HFN_DISPATCH_POINTER;
-    if ((word & 0xFFC00000) == 0xF9400000 && find_address(line, at, rn_of(word), &base, out))
+    if ((word & 0xFFC00000) == 0xF9400000 && find_address(line, at, rn_of(word), &base, out)) {
         out->table_rva = base + 8 * (uint64_t)hfn_arm64_bits(word, 21, 10);
+    }
     out->proof_from = proof_from; /* nothing rests on it */
 }
 
@@ -203,12 +218,13 @@ static void describe_write(const hfn_line *line, uint32_t at, hfn_dispatch *out)
         return;
     }
     if (form == HFN_ARM64_ADR || form == HFN_ARM64_ADRP || form == HFN_ARM64_LOAD_LITERAL ||
-        (word & 0xFF800000) == 0x91000000 ||     /* add xd, xn, #imm */
-        (hfn_arm64_bits(word, 28, 25) & 5) == 4) /* a load */
+        (word & 0xFF800000) == 0x91000000 ||       /* add xd, xn, #imm */
+        (hfn_arm64_bits(word, 28, 25) & 5) == 4) { /* a load */
         describe_pointer(line, at, out);
-    else if ((word & 0xFFE00C00) == 0x9A800000 || /* csel */
-             (word & 0xFFFF0000) == 0xDAC10000)   /* a pointer's authentication */
+    } else if ((word & 0xFFE00C00) == 0x9A800000 || /* csel */
+               (word & 0xFFFF0000) == 0xDAC10000) { /* a pointer's authentication */
         out->kind = HFN_DISPATCH_VALUE;
+    }
 }
 
 void hfn_arm64_dispatch(const hfn_line *line, hfn_dispatch *out)

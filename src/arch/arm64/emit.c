@@ -32,8 +32,9 @@ uint32_t hfn_arm64_put(hfn_arm64_writer *w, uint32_t word)
 
 void hfn_arm64_patch(hfn_arm64_writer *w, uint32_t at, uint32_t word)
 {
-    if (!w->full)
+    if (!w->full) {
         store(w->bytes + at, word);
+    }
 }
 
 /* distance as a field of `bits` bits, counted in words, that stands at bit `at`. */
@@ -42,8 +43,9 @@ static bool field(uint32_t *word, int64_t distance, uint32_t bits, uint32_t at)
     int64_t limit = INT64_C(1) << (bits + 1);
     uint32_t mask = ((1u << bits) - 1) << at;
 
-    if ((distance & 3) != 0 || distance < -limit || distance >= limit)
+    if ((distance & 3) != 0 || distance < -limit || distance >= limit) {
         return false;
+    }
     *word = (*word & ~mask) | ((uint32_t)(distance / 4) << at & mask);
     return true;
 }

@@ -78,8 +78,9 @@ static void put_count(hfn_arm64_writer *w, const hfn_stub_request *r)
 
     hfn_arm64_put(w, keeps ? 0x10000071 : 0x10000051); /* adr x17, 12; adr x17, 8 */
     put_branch(w, r->address + 4, r->gate, false);
-    if (keeps)
+    if (keeps) {
         hfn_arm64_put(w, (uint32_t)PUSH_X16_X17);
+    }
     hfn_arm64_put(w, (uint32_t)MRS_X16_TPIDR);
     hfn_arm64_put(w, hfn_arm64_load(16, 16, (uint32_t)r->row_displacement));
     put_slow(w);
@@ -90,8 +91,9 @@ static void put_count(hfn_arm64_writer *w, const hfn_stub_request *r)
     hfn_arm64_put(w, hfn_arm64_load(17, 16, slot));
     hfn_arm64_put(w, (uint32_t)ADD_X17_1);
     hfn_arm64_put(w, hfn_arm64_store(17, 16, slot));
-    if (keeps)
+    if (keeps) {
         hfn_arm64_put(w, (uint32_t)POP_X16_X17);
+    }
 }
 
 /* ---- Time.  The caller's return address lies in a frame of ours, and the body is called:
@@ -137,8 +139,9 @@ static uint32_t words_of(uint32_t flags)
 
 static void put_copies(hfn_arm64_writer *w, uint32_t bytes)
 {
-    if (bytes > 0)
+    if (bytes > 0) {
         hfn_arm64_put(w, (uint32_t)LOWER | bytes << 10);
+    }
     for (uint32_t at = 0; at < bytes; at += 16) {
         put_pair(w, true, 16, 17, FRAME_LOWERED + bytes + at);
         put_pair(w, false, 16, 17, at);
@@ -159,16 +162,19 @@ static void put_time(hfn_arm64_writer *w, const hfn_stub_request *r)
     put_branch(w, r->address + w->length, r->time_enter, true);
     put_copies(w, bytes);
     put_within(w, 0x94000000, body);
-    if (bytes > 0)
+    if (bytes > 0) {
         hfn_arm64_put(w, (uint32_t)RAISE | bytes << 10);
+    }
     put_branch(w, r->address + w->length, r->time_exit, true);
     hfn_arm64_put(w, (uint32_t)LDP_FRAME);
     hfn_arm64_put(w, (uint32_t)RAISE_64);
-    if (is_signed)
+    if (is_signed) {
         hfn_arm64_put(w, key_b ? HFN_ARM64_AUTIBSP : HFN_ARM64_AUTIASP);
+    }
     hfn_arm64_put(w, (uint32_t)RET);
-    if (is_signed)
+    if (is_signed) {
         hfn_arm64_put(w, key_b ? HFN_ARM64_PACIBSP : HFN_ARM64_PACIASP);
+    }
 }
 
 /* One call less to go by; most go to the moved instructions.  x16 holds the row, or what the count has
@@ -250,8 +256,9 @@ const hfn_stub_shape *hfn_arm64_stub_shape(hfn_stub_kind kind, uint32_t flags)
 
     switch (kind) {
     case HFN_STUB_COUNT:
-        if (keeps)
+        if (keeps) {
             return is_signed ? &signed_keeping_counts[far] : &keeping_counts[far];
+        }
         return is_signed ? &signed_counts[far] : &counts[far];
     case HFN_STUB_CALL: return is_signed ? &signed_call_shape : &call_shape;
     case HFN_STUB_TIME: return is_signed ? &signed_times[far][pairs] : &times[far][pairs];
@@ -273,10 +280,12 @@ void hfn_arm64_emit_stub(uint8_t *out, const hfn_stub_request *request)
     default: count.flags &= ~HFN_STUB_FLAGS_LIVE; break;
     }
     put_count(&w, &count);
-    if (request->kind == HFN_STUB_SAMPLE)
+    if (request->kind == HFN_STUB_SAMPLE) {
         put_sample(&w, request);
-    if (request->kind != HFN_STUB_COUNT)
+    }
+    if (request->kind != HFN_STUB_COUNT) {
         put_time(&w, request);
+    }
 }
 
 /* ---- Gates. */
@@ -297,12 +306,14 @@ enum { FLAGS_AT = 160, VECTORS_AT = 176, FRAME_BYTES = 688 };
 static void put_frame(hfn_arm64_writer *w, bool loads)
 {
     put_pair(w, loads, 29, 17, 0); /* x17: the return address of the function that is called */
-    for (uint32_t i = 0; i < 16; i += 2)
+    for (uint32_t i = 0; i < 16; i += 2) {
         put_pair(w, loads, i, i + 1, 16 + 8 * i);
+    }
     put_pair(w, loads, 18, 30, 144);
-    for (uint32_t i = 0; i < 32; i += 2) /* stp q, q, [sp, #] */
+    for (uint32_t i = 0; i < 32; i += 2) { /* stp q, q, [sp, #] */
         hfn_arm64_put(w, 0xAD000000 | (loads ? 0x400000u : 0) | (VECTORS_AT + 16 * i) / 16 << 15 |
                              (i + 1) << 10 | 31u << 5 | i);
+    }
 }
 
 /* x30: the stub's branch over {callback, user}. */
@@ -328,8 +339,9 @@ uint32_t hfn_arm64_emit_call_gate(uint8_t *out)
 
 static uint8_t *put_uleb(uint8_t *at, uint32_t value)
 {
-    for (; value >= 0x80; value >>= 7)
+    for (; value >= 0x80; value >>= 7) {
         *at++ = (uint8_t)(value | 0x80);
+    }
     *at++ = (uint8_t)value;
     return at;
 }

@@ -16,18 +16,21 @@ static bool fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, 
         hfn_arm64_patch(&w, at + 4, (uint32_t)(target >> 32));
         return true;
     }
-    if (!hfn_arm64_branch(&word, (int64_t)(target - (address + at))))
+    if (!hfn_arm64_branch(&word, (int64_t)(target - (address + at)))) {
         return false;
+    }
     hfn_arm64_patch(&w, at, word);
     return true;
 }
 
 static hfn_fixup_kind fixup_kind(uint32_t at, uint32_t end, uint32_t moved_bytes)
 {
-    if (at % HFN_ARM64_BYTES != 0)
+    if (at % HFN_ARM64_BYTES != 0) {
         return HFN_FIXUP_BROKEN;
-    if (end == HFN_ARM64_FIXUP_BRANCH)
+    }
+    if (end == HFN_ARM64_FIXUP_BRANCH) {
         return at + 4 <= moved_bytes ? HFN_FIXUP_NEAR : HFN_FIXUP_BROKEN;
+    }
     return end == HFN_ARM64_FIXUP_ADDRESS && at + 8 <= moved_bytes ? HFN_FIXUP_ANYWHERE
                                                                    : HFN_FIXUP_BROKEN;
 }

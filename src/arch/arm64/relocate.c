@@ -42,10 +42,12 @@ typedef struct move_job {
 /* Could the instruction mean the register?  The PC-relative forms have one field for it, or none. */
 static bool mentions(uint32_t word, hfn_arm64_form form, uint32_t reg)
 {
-    if (form == HFN_ARM64_B || form == HFN_ARM64_B_COND)
+    if (form == HFN_ARM64_B || form == HFN_ARM64_B_COND) {
         return false;
-    if (form != HFN_ARM64_PLAIN && form != HFN_ARM64_BRANCH)
+    }
+    if (form != HFN_ARM64_PLAIN && form != HFN_ARM64_BRANCH) {
         return hfn_arm64_bits(word, 4, 0) == reg;
+    }
     return hfn_arm64_bits(word, 4, 0) == reg || hfn_arm64_bits(word, 9, 5) == reg ||
            hfn_arm64_bits(word, 14, 10) == reg || hfn_arm64_bits(word, 20, 16) == reg;
 }
@@ -55,10 +57,12 @@ static uint32_t find_scratch(const move_job *job)
 {
     for (uint32_t reg = 17; reg >= 16; reg--) {
         uint32_t i = 0;
-        while (i < job->count && !mentions(job->words[i], job->forms[i], reg))
+        while (i < job->count && !mentions(job->words[i], job->forms[i], reg)) {
             i++;
-        if (i == job->count)
+        }
+        if (i == job->count) {
             return reg;
+        }
     }
     return NO_REGISTER;
 }
@@ -101,19 +105,23 @@ static hfn_move_result read_words(move_job *job, uint64_t size)
 
     for (; job->count * HFN_ARM64_BYTES < job->patch_bytes; job->count++) {
         uint32_t i = job->count, offset = i * HFN_ARM64_BYTES;
-        if (i == INSTRUCTION_MAX)
+        if (i == INSTRUCTION_MAX) {
             return HFN_MOVE_TOO_LONG;
-        if (size - offset < HFN_ARM64_BYTES)
+        }
+        if (size - offset < HFN_ARM64_BYTES) {
             return HFN_MOVE_UNDECODABLE;
+        }
         job->words[i] = hfn_arm64_word(job->bytes + offset);
         job->forms[i] = hfn_arm64_form_of(job->words[i]);
         job->moved_at[i] = at;
-        if (job->forms[i] == HFN_ARM64_NONE || job->forms[i] == HFN_ARM64_BOUND)
+        if (job->forms[i] == HFN_ARM64_NONE || job->forms[i] == HFN_ARM64_BOUND) {
             return job->forms[i] == HFN_ARM64_NONE ? HFN_MOVE_UNDECODABLE : HFN_MOVE_IMPOSSIBLE;
+        }
         hfn_instruction in;
         if (hfn_arm64_decode(job->bytes + offset, HFN_ARM64_BYTES, job->rva + offset, 0, &in) &&
-            (in.flow == HFN_FLOW_CALL || in.flow == HFN_FLOW_CALL_INDIRECT))
+            (in.flow == HFN_FLOW_CALL || in.flow == HFN_FLOW_CALL_INDIRECT)) {
             return HFN_MOVE_CALL;
+        }
         at += moved_words(job->words[i], job->forms[i]) * HFN_ARM64_BYTES;
     }
     job->moved_at[job->count] = at;
@@ -124,15 +132,17 @@ static uint64_t target_of(const move_job *job, uint32_t i)
 {
     uint64_t rva = job->rva + (uint64_t)i * HFN_ARM64_BYTES;
 
-    if (job->forms[i] == HFN_ARM64_ADRP)
+    if (job->forms[i] == HFN_ARM64_ADRP) {
         rva &= ~UINT64_C(4095);
+    }
     return rva + (uint64_t)hfn_arm64_distance(job->words[i], job->forms[i]);
 }
 
 static bool add_fixup(hfn_moved *out, uint32_t at, uint32_t kind, uint64_t target_rva)
 {
-    if (out->fixup_count == HFN_FIXUP_MAX)
+    if (out->fixup_count == HFN_FIXUP_MAX) {
         return false;
+    }
     out->fixups[out->fixup_count++] =
         (hfn_fixup){ .at = (uint8_t)at, .end = (uint8_t)kind, .target_rva = target_rva };
     return true;
@@ -167,8 +177,9 @@ static hfn_move_result put_condition(move_job *job, uint32_t i)
 /* ldr reg, =target */
 static hfn_move_result put_address(move_job *job, uint32_t reg, uint64_t target)
 {
-    if (job->literal_count == HFN_FIXUP_MAX)
+    if (job->literal_count == HFN_FIXUP_MAX) {
         return HFN_MOVE_TOO_LONG;
+    }
     job->literals[job->literal_count++] =
         (literal){ .load_at = hfn_arm64_put(&job->out, 0), .reg = reg, .target = target };
     return HFN_MOVED;
@@ -191,10 +202,12 @@ static hfn_move_result put_load(move_job *job, uint32_t i)
     uint64_t target = target_of(job, i);
 
     /* It would read the patch. */
-    if (target + 16 > job->rva && target < job->rva + job->patch_bytes)
+    if (target + 16 > job->rva && target < job->rva + job->patch_bytes) {
         return HFN_MOVE_IMPOSSIBLE;
-    if (base == NO_REGISTER)
+    }
+    if (base == NO_REGISTER) {
         return HFN_MOVE_IMPOSSIBLE;
+    }
     hfn_move_result result = put_address(job, base, target);
     hfn_arm64_put(&job->out, load_from(word, base));
     return result;
@@ -205,8 +218,9 @@ static hfn_move_result put_one(move_job *job, uint32_t i)
     uint32_t word = job->words[i];
     hfn_arm64_form form = job->forms[i];
 
-    if (is_unconditional(word, form))
+    if (is_unconditional(word, form)) {
         return put_jump(job, target_of(job, i));
+    }
     switch (form) {
     case HFN_ARM64_B_COND:
     case HFN_ARM64_CBZ:
@@ -214,8 +228,9 @@ static hfn_move_result put_one(move_job *job, uint32_t i)
     case HFN_ARM64_LOAD_LITERAL: return put_load(job, i);
     case HFN_ARM64_ADR:
     case HFN_ARM64_ADRP:
-        if ((word & 31) != 31)
+        if ((word & 31) != 31) {
             return put_address(job, word & 31, target_of(job, i));
+        }
         word = 0xD503201F; /* into xzr: nop */
         break;
     default: break;
@@ -228,10 +243,12 @@ static bool goes_on(const move_job *job)
 {
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
 
-    if (job->count == 0)
+    if (job->count == 0) {
         return true;
-    if (is_unconditional(job->words[job->count - 1], job->forms[job->count - 1]))
+    }
+    if (is_unconditional(job->words[job->count - 1], job->forms[job->count - 1])) {
         return false;
+    }
     hfn_arm64_decode(job->bytes + (job->count - 1) * HFN_ARM64_BYTES, HFN_ARM64_BYTES, 0, 0, &in);
     return in.flow != HFN_FLOW_JUMP_INDIRECT && in.flow != HFN_FLOW_RETURN &&
            in.flow != HFN_FLOW_STOP;
@@ -245,8 +262,9 @@ static hfn_move_result put_literals(move_job *job)
         uint32_t at = hfn_arm64_put(&job->out, 0);
         hfn_arm64_put(&job->out, 0);
         hfn_arm64_patch(&job->out, l->load_at, hfn_arm64_load_literal(l->reg, at - l->load_at));
-        if (!add_fixup(job->moved, at, HFN_ARM64_FIXUP_ADDRESS, l->target))
+        if (!add_fixup(job->moved, at, HFN_ARM64_FIXUP_ADDRESS, l->target)) {
             return HFN_MOVE_TOO_LONG;
+        }
     }
     return HFN_MOVED;
 }
@@ -263,10 +281,11 @@ static void describe(const move_job *job, hfn_moved *out)
         out->moved_at[i] = (uint8_t)job->moved_at[i];
         out->cfa_delta[i] = (int16_t)grown;
         bool known = hfn_arm64_stack_growth(job->words[i], &growth);
-        if (grown != HFN_CFA_UNKNOWN)
+        if (grown != HFN_CFA_UNKNOWN) {
             grown = known && grown + growth > INT16_MIN && grown + growth <= INT16_MAX
                         ? grown + growth
                         : HFN_CFA_UNKNOWN;
+        }
     }
     out->cfa_delta_end = (int16_t)grown;
 }
@@ -279,10 +298,12 @@ static hfn_move_result put_all(move_job *job, uint32_t *offset)
         *offset = i * HFN_ARM64_BYTES;
         result = put_one(job, i);
     }
-    if (result == HFN_MOVED && goes_on(job))
+    if (result == HFN_MOVED && goes_on(job)) {
         result = put_jump(job, job->rva + (uint64_t)job->count * HFN_ARM64_BYTES);
-    if (result == HFN_MOVED)
+    }
+    if (result == HFN_MOVED) {
         result = put_literals(job);
+    }
     return result == HFN_MOVED && job->out.full ? HFN_MOVE_TOO_LONG : result;
 }
 
@@ -298,12 +319,14 @@ hfn_move_result hfn_arm64_move(const uint8_t *bytes, uint64_t size, uint64_t rva
     job.out = hfn_arm64_writer_on(moved.bytes, HFN_MOVED_MAX);
     hfn_move_result result = (rva & 3) != 0 ? HFN_MOVE_UNDECODABLE : read_words(&job, size);
     *offset = job.count * HFN_ARM64_BYTES;
-    if (result != HFN_MOVED)
+    if (result != HFN_MOVED) {
         return result;
+    }
     job.scratch = find_scratch(&job);
     result = put_all(&job, offset);
-    if (result != HFN_MOVED)
+    if (result != HFN_MOVED) {
         return result;
+    }
     describe(&job, &moved);
     moved.length = (uint8_t)job.out.length;
     moved.original_bytes = (uint8_t)(job.count * HFN_ARM64_BYTES);
@@ -316,12 +339,14 @@ bool hfn_arm64_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_m
     hfn_moved moved = { .instruction_count = 0, .length = HFN_ARM64_BYTES };
     hfn_arm64_writer w = hfn_arm64_writer_on(moved.bytes, HFN_MOVED_MAX);
 
-    if (size < HFN_ARM64_BYTES || (rva & 3) != 0)
+    if (size < HFN_ARM64_BYTES || (rva & 3) != 0) {
         return false;
+    }
     uint32_t word = hfn_arm64_word(bytes);
     hfn_arm64_form form = hfn_arm64_form_of(word);
-    if (form != HFN_ARM64_BL && form != HFN_ARM64_B)
+    if (form != HFN_ARM64_BL && form != HFN_ARM64_B) {
         return false;
+    }
     add_fixup(&moved, hfn_arm64_put(&w, 0x14000000), HFN_ARM64_FIXUP_BRANCH,
               rva + (uint64_t)hfn_arm64_distance(word, form));
     moved.original_bytes = HFN_ARM64_BYTES;

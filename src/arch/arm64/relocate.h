@@ -9,7 +9,8 @@
 #define HFN_ARM64_FIXUP_BRANCH 0u  /* the word at `at` is a b: aim it      */
 #define HFN_ARM64_FIXUP_ADDRESS 1u /* 8 bytes at `at`: the target's address */
 
-#define HFN_ARM64_NEGATE_RA_STATE 0x2d /* DW_CFA_AARCH64_negate_ra_state: x30 is signed, or is not */
+#define HFN_ARM64_NEGATE_RA_STATE                                                                  \
+    0x2d /* DW_CFA_AARCH64_negate_ra_state: x30 is signed, or is not */
 
 hfn_move_result hfn_arm64_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,

@@ -20,12 +20,15 @@ static bool memory_may_read(uint32_t word, uint32_t reg)
     bool is_rm = hfn_arm64_bits(word, 20, 16) == reg;
     bool stores = hfn_arm64_bits(word, 23, 22) == 0;
 
-    if ((word & 0x3A000000) == 0x28000000) /* pairs */
+    if ((word & 0x3A000000) == 0x28000000) { /* pairs */
         return !(word >> 22 & 1) && (is_rt || is_rt2);
-    if ((word & 0x3B000000) == 0x39000000 || (word & 0x3B200000) == 0x38000000) /* immediates */
+    }
+    if ((word & 0x3B000000) == 0x39000000 || (word & 0x3B200000) == 0x38000000) { /* immediates */
         return stores && is_rt;
-    if ((word & 0x3B200C00) == 0x38200800) /* register offset */
+    }
+    if ((word & 0x3B200C00) == 0x38200800) { /* register offset */
         return (stores && is_rt) || is_rm;
+    }
     return is_rt || is_rt2 || is_rm;
 }
 
@@ -43,17 +46,22 @@ static bool may_read(uint32_t word, uint32_t reg)
     case HFN_ARM64_TBZ: return (word & 31) == reg;
     default: break;
     }
-    if ((word & 0x1F800000) == 0x12800000) /* movn, movz, movk */
+    if ((word & 0x1F800000) == 0x12800000) { /* movn, movz, movk */
         return (word & 0x60000000) == 0x60000000 && (word & 31) == reg;
-    if ((hfn_arm64_bits(word, 28, 25) & 14) == 8) /* by an immediate */
+    }
+    if ((hfn_arm64_bits(word, 28, 25) & 14) == 8) { /* by an immediate */
         return hfn_arm64_bits(word, 9, 5) == reg;
-    if (word >> 24 == 0xD5) /* system */
+    }
+    if (word >> 24 == 0xD5) { /* system */
         return (word & 31) == reg && !(word >> 21 & 1);
+    }
     bool computes = (hfn_arm64_bits(word, 28, 25) & 7) == 5;
-    if ((hfn_arm64_bits(word, 28, 25) & 7) == 7) /* vectors; few come from general registers */
+    if ((hfn_arm64_bits(word, 28, 25) & 7) == 7) { /* vectors; few come from general registers */
         return hfn_arm64_from_general(word) && hfn_arm64_bits(word, 9, 5) == reg;
-    if ((hfn_arm64_bits(word, 28, 25) & 5) == 4)
+    }
+    if ((hfn_arm64_bits(word, 28, 25) & 5) == 4) {
         return hfn_arm64_bits(word, 9, 5) == reg || memory_may_read(word, reg);
+    }
     return hfn_arm64_bits(word, 9, 5) == reg || (computes && hfn_arm64_bits(word, 20, 16) == reg) ||
            (computes && hfn_arm64_bits(word, 14, 10) == reg &&
             (word & 0x1F000000) == 0x1B000000); /* madd and its like */
@@ -86,16 +94,20 @@ bool hfn_arm64_scratch_live(const uint8_t *bytes, uint64_t size)
     for (uint32_t i = 0; i < WORDS_MAX && size / HFN_ARM64_BYTES > i; i++) {
         uint32_t word = hfn_arm64_word(bytes + i * HFN_ARM64_BYTES);
         for (uint32_t reg = 16; reg <= 17; reg++) {
-            if ((unwritten >> reg & 1) && may_read(word, reg))
+            if ((unwritten >> reg & 1) && may_read(word, reg)) {
                 return true;
+            }
         }
         unwritten &= ~hfn_arm64_may_write(word);
-        if (i <= 1 && saves_temporaries(word))
+        if (i <= 1 && saves_temporaries(word)) {
             return true;
-        if (i == 0 && word == LDR_X0_X0_8 && size >= 8 && hfn_arm64_word(bytes + 4) == RET)
+        }
+        if (i == 0 && word == LDR_X0_X0_8 && size >= 8 && hfn_arm64_word(bytes + 4) == RET) {
             return true;
-        if (unwritten == 0 || ends_line(word))
+        }
+        if (unwritten == 0 || ends_line(word)) {
             return false;
+        }
     }
     return false;
 }

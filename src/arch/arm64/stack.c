@@ -17,12 +17,15 @@ static bool may_write_sp(uint32_t word)
         bool adds = kind == 0x22 || kind == 0x23, logical = kind == 0x24;
         return to_31 && ((adds && !(word >> 29 & 1)) || (logical && (word >> 29 & 3) != 3));
     }
-    if ((word & 0x1F200000) == 0x0B200000) /* add, sub of an extended register, without S */
+    if ((word & 0x1F200000) == 0x0B200000) { /* add, sub of an extended register, without S */
         return to_31 && !(word >> 29 & 1);
-    if ((word & 0xFFE0FC00) == 0x9AC01000) /* irg */
+    }
+    if ((word & 0xFFE0FC00) == 0x9AC01000) { /* irg */
         return to_31;
-    if ((op0 & 5) == 4) /* loads and stores: any that might write back */
+    }
+    if ((op0 & 5) == 4) { /* loads and stores: any that might write back */
         return from_31;
+    }
     return false;
 }
 
@@ -31,8 +34,9 @@ static bool adds_constant(uint32_t word, int32_t *growth_bytes)
 {
     int32_t constant = (int32_t)hfn_arm64_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
 
-    if ((word & 0xBF8003FF) != 0x910003FF)
+    if ((word & 0xBF8003FF) != 0x910003FF) {
         return false;
+    }
     *growth_bytes = word >> 30 & 1 ? constant : -constant;
     return true;
 }
@@ -42,15 +46,17 @@ static bool writes_back(uint32_t word, int32_t *growth_bytes)
 {
     bool simd = word >> 26 & 1;
 
-    if ((word & 0xFE400000) == 0x68000000) /* stgp */
+    if ((word & 0xFE400000) == 0x68000000) { /* stgp */
         return false;
+    }
     if ((word & 0x3A800000) == 0x28800000) {
         uint32_t scale = simd ? 2 + (word >> 30) : 2 + (word >> 31);
         *growth_bytes = (int32_t)(-hfn_arm64_signed(word, 21, 15) * (1 << scale));
         return true;
     }
-    if ((word & 0x3B200400) != 0x38000400)
+    if ((word & 0x3B200400) != 0x38000400) {
         return false;
+    }
     *growth_bytes = (int32_t)-hfn_arm64_signed(word, 20, 12);
     return true;
 }
@@ -70,12 +76,15 @@ static bool leaves_base(uint32_t word)
 bool hfn_arm64_stack_growth(uint32_t word, int32_t *growth_bytes)
 {
     *growth_bytes = 0;
-    if (!may_write_sp(word))
+    if (!may_write_sp(word)) {
         return true;
-    if (adds_constant(word, growth_bytes))
+    }
+    if (adds_constant(word, growth_bytes)) {
         return true;
-    if ((hfn_arm64_bits(word, 28, 25) & 5) != 4)
+    }
+    if ((hfn_arm64_bits(word, 28, 25) & 5) != 4) {
         return false;
+    }
     return leaves_base(word) || writes_back(word, growth_bytes);
 }
 
@@ -90,26 +99,31 @@ uint32_t hfn_arm64_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_
             i + 1u < moved->instruction_count ? moved->cfa_delta[i + 1] : moved->cfa_delta_end;
         uint32_t end = moved->moved_at[i] + HFN_ARM64_BYTES;
         uint32_t word = hfn_arm64_word(moved->bytes + moved->moved_at[i]);
-        if (next == HFN_CFA_UNKNOWN || next < 0)
+        if (next == HFN_CFA_UNKNOWN || next < 0) {
             break; /* nobody can tell */
+        }
         if (word == HFN_ARM64_PACIASP || word == HFN_ARM64_AUTIASP || word == HFN_ARM64_PACIBSP ||
             word == HFN_ARM64_AUTIBSP) {
-            if (out_bytes - used < 2)
+            if (out_bytes - used < 2) {
                 return UINT32_MAX;
+            }
             out[used++] = (uint8_t)(0x40 | (end - at));
             out[used++] = HFN_ARM64_NEGATE_RA_STATE;
             at = end;
         }
-        if (next == moved->cfa_delta[i])
+        if (next == moved->cfa_delta[i]) {
             continue;
-        if (out_bytes - used < 5)
+        }
+        if (out_bytes - used < 5) {
             return UINT32_MAX;
+        }
         out[used++] =
             (uint8_t)(0x40 | (end - at)); /* at most 96 bytes are moved, 64 before the last */
         at = end;
         out[used++] = 0x0e; /* DW_CFA_def_cfa_offset */
-        for (; next >= 0x80; next >>= 7)
+        for (; next >= 0x80; next >>= 7) {
             out[used++] = (uint8_t)(next | 0x80);
+        }
         out[used++] = (uint8_t)next;
     }
     return used;

@@ -62,10 +62,11 @@ static access single_of(uint32_t word)
                  .plain = true };
 
     a.bytes = vector && (opc & 2) ? 16 : 1u << size;
-    if (!prefetches)
+    if (!prefetches) {
         add_target(&a, word & 31);
-    else
+    } else {
         a.bytes = 0;
+    }
     if (word >> 24 & 1) {
         a.offset = (int64_t)hfn_arm64_bits(word, 21, 10) * (prefetches ? 8 : a.bytes);
         return a;
@@ -131,24 +132,29 @@ static hfn_stack_answer store_return(hfn_arm64_step *p, int64_t at)
 {
     int32_t *places = p->s->at;
 
-    if (places[HFN_ARM64_RETURN_PLACE] == HFN_STACK_NOWHERE || places[HFN_ARM64_RETURN_PLACE] == at)
+    if (places[HFN_ARM64_RETURN_PLACE] == HFN_STACK_NOWHERE ||
+        places[HFN_ARM64_RETURN_PLACE] == at) {
         places[HFN_ARM64_RETURN_PLACE] = (int32_t)at;
-    else if (places[HFN_ARM64_SECOND_PLACE] == HFN_STACK_NOWHERE ||
-             places[HFN_ARM64_SECOND_PLACE] == at)
+    } else if (places[HFN_ARM64_SECOND_PLACE] == HFN_STACK_NOWHERE ||
+               places[HFN_ARM64_SECOND_PLACE] == at) {
         places[HFN_ARM64_SECOND_PLACE] = (int32_t)at;
-    else
+    } else {
         return HFN_STACK_LOST;
+    }
     return HFN_STACK_FINE;
 }
 
 /* One register and its place, from a base whose place is a number. */
 static hfn_stack_answer store_one(hfn_arm64_step *p, const access *a, uint32_t reg, int64_t at)
 {
-    for (uint32_t place = HFN_ARM64_RETURN_PLACE; place <= HFN_ARM64_SECOND_PLACE; place++)
-        if (touches(p, place, at, a->bytes))
+    for (uint32_t place = HFN_ARM64_RETURN_PLACE; place <= HFN_ARM64_SECOND_PLACE; place++) {
+        if (touches(p, place, at, a->bytes)) {
             p->s->at[place] = HFN_STACK_NOWHERE;
-    if (!a->vector && hfn_arm64_operand(p, reg) == HFN_ARM64_RETURN_ADDRESS)
+        }
+    }
+    if (!a->vector && hfn_arm64_operand(p, reg) == HFN_ARM64_RETURN_ADDRESS) {
         return a->bytes == 8 && at < 0 ? store_return(p, at) : HFN_STACK_RETURN;
+    }
     return HFN_STACK_FINE;
 }
 
@@ -157,14 +163,17 @@ static hfn_stack_answer load_one(hfn_arm64_step *p, const access *a, uint32_t re
     bool returns = false;
 
     for (uint32_t place = HFN_ARM64_RETURN_PLACE; place <= HFN_ARM64_SECOND_PLACE; place++) {
-        if (!touches(p, place, at, a->bytes))
+        if (!touches(p, place, at, a->bytes)) {
             continue;
-        if (a->vector || reg != HFN_ARM64_LINK || a->bytes != 8 || p->s->at[place] != at)
+        }
+        if (a->vector || reg != HFN_ARM64_LINK || a->bytes != 8 || p->s->at[place] != at) {
             return HFN_STACK_RETURN;
+        }
         returns = true;
     }
-    if (!a->vector)
+    if (!a->vector) {
         hfn_arm64_set(p, reg, returns ? HFN_ARM64_RETURN_ADDRESS : HFN_STACK_NOWHERE);
+    }
     return HFN_STACK_FINE;
 }
 
@@ -177,17 +186,19 @@ static hfn_stack_answer transfer(hfn_arm64_step *p, const access *a, int32_t bas
         uint32_t reg = a->registers[i];
         int64_t at = knows ? base + a->offset + (int64_t)i * a->bytes : 0;
 
-        if (knows && a->stores)
+        if (knows && a->stores) {
             answer = store_one(p, a, reg, at);
-        else if (knows)
+        } else if (knows) {
             answer = load_one(p, a, reg, at);
-        else if (a->stores && !a->vector && hfn_arm64_operand(p, reg) == HFN_ARM64_RETURN_ADDRESS)
+        } else if (a->stores && !a->vector &&
+                   hfn_arm64_operand(p, reg) == HFN_ARM64_RETURN_ADDRESS) {
             answer = HFN_STACK_RETURN;
-        else if (a->stores && !a->vector && base == HFN_STACK_NOWHERE &&
-                 hfn_arm64_is_ours(hfn_arm64_operand(p, reg)))
+        } else if (a->stores && !a->vector && base == HFN_STACK_NOWHERE &&
+                   hfn_arm64_is_ours(hfn_arm64_operand(p, reg))) {
             p->s->own_address |= HFN_OWN_ADDRESS_KEPT;
-        else if (a->loads && !a->vector)
+        } else if (a->loads && !a->vector) {
             hfn_arm64_set(p, reg, HFN_STACK_NOWHERE);
+        }
     }
     return answer;
 }
@@ -198,12 +209,15 @@ static hfn_stack_answer transfer(hfn_arm64_step *p, const access *a, int32_t bas
 static hfn_stack_answer judge_object(const hfn_arm64_step *p, const access *a, int64_t low,
                                      int64_t end)
 {
-    if (low == end || (end <= 0 && !a->by_register))
+    if (low == end || (end <= 0 && !a->by_register)) {
         return HFN_STACK_FINE;
-    if (low < 0 || end > HFN_ARGUMENTS_MAX_64 || a->by_register || !a->plain)
+    }
+    if (low < 0 || end > HFN_ARGUMENTS_MAX_64 || a->by_register || !a->plain) {
         return HFN_STACK_CALLER;
-    if (p->s->reach < end)
+    }
+    if (p->s->reach < end) {
         p->s->reach = (uint16_t)end;
+    }
     return HFN_STACK_FINE;
 }
 
@@ -213,20 +227,26 @@ static hfn_stack_answer step_access(hfn_arm64_step *p, const access *a)
     uint32_t bytes = a->bytes * (a->count > 0 ? a->count : 1);
     hfn_stack_answer answer = hfn_arm64_judge_value(base);
 
-    if (answer == HFN_STACK_FINE && hfn_arm64_is_number(base))
+    if (answer == HFN_STACK_FINE && hfn_arm64_is_number(base)) {
         answer = judge_object(p, a, base + a->offset, base + a->offset + bytes);
-    if (answer != HFN_STACK_FINE)
+    }
+    if (answer != HFN_STACK_FINE) {
         return answer;
-    if (a->by_register && hfn_arm64_is_ours(hfn_arm64_operand(p, hfn_arm64_rm(p->word))))
+    }
+    if (a->by_register && hfn_arm64_is_ours(hfn_arm64_operand(p, hfn_arm64_rm(p->word)))) {
         return HFN_STACK_LOST;
+    }
     answer = transfer(p, a, base);
-    if (answer != HFN_STACK_FINE || (a->write_back == 0 && !a->writes_base_by_register))
+    if (answer != HFN_STACK_FINE || (a->write_back == 0 && !a->writes_base_by_register)) {
         return answer;
-    if (!hfn_arm64_is_number(base) || a->writes_base_by_register)
+    }
+    if (!hfn_arm64_is_number(base) || a->writes_base_by_register) {
         return hfn_arm64_is_ours(base) ? hfn_arm64_set_address(p, a->base, HFN_STACK_BELOW)
                                        : answer;
-    if (base + a->write_back >= 0 && a->base != HFN_ARM64_SP)
+    }
+    if (base + a->write_back >= 0 && a->base != HFN_ARM64_SP) {
         return HFN_STACK_CALLER;
+    }
     return hfn_arm64_set_address(p, a->base, (int32_t)(base + a->write_back));
 }
 
@@ -242,12 +262,15 @@ static hfn_stack_answer step_other_access(hfn_arm64_step *p)
     if (!structure &&
         (hfn_arm64_operand(p, hfn_arm64_rd(word)) == HFN_ARM64_RETURN_ADDRESS ||
          hfn_arm64_operand(p, hfn_arm64_rm(word)) == HFN_ARM64_RETURN_ADDRESS ||
-         hfn_arm64_operand(p, hfn_arm64_bits(word, 14, 10)) == HFN_ARM64_RETURN_ADDRESS))
+         hfn_arm64_operand(p, hfn_arm64_bits(word, 14, 10)) == HFN_ARM64_RETURN_ADDRESS)) {
         return HFN_STACK_RETURN;
+    }
     answer = step_access(p, &a);
-    for (uint32_t reg = 0; reg < 31 && !structure; reg++)
-        if ((written >> reg & 1) && reg != a.base)
+    for (uint32_t reg = 0; reg < 31 && !structure; reg++) {
+        if ((written >> reg & 1) && reg != a.base) {
             hfn_arm64_set(p, reg, HFN_STACK_NOWHERE);
+        }
+    }
     return answer;
 }
 
@@ -257,17 +280,19 @@ hfn_stack_answer hfn_arm64_step_memory(hfn_arm64_step *p)
     access a;
 
     if (is_literal(word)) {
-        if (!(word >> 26 & 1) && word >> 30 != 3)
+        if (!(word >> 26 & 1) && word >> 30 != 3) {
             hfn_arm64_set(p, word & 31, HFN_STACK_NOWHERE);
+        }
         return HFN_STACK_FINE;
     }
-    if (is_pair(word))
+    if (is_pair(word)) {
         a = pair_of(word);
-    else if (is_tags(word))
+    } else if (is_tags(word)) {
         a = tags_of(word);
-    else if (is_single(word))
+    } else if (is_single(word)) {
         a = single_of(word);
-    else
+    } else {
         return step_other_access(p);
+    }
     return step_access(p, &a);
 }

@@ -61,15 +61,17 @@ static inline int32_t hfn_arm64_operand(const hfn_arm64_step *p, uint32_t reg)
 
 static inline void hfn_arm64_set(hfn_arm64_step *p, uint32_t reg, int32_t value)
 {
-    if (reg != 31)
+    if (reg != 31) {
         p->s->at[reg] = value;
+    }
 }
 
 /* The value of a register that is taken for what it is. */
 static inline hfn_stack_answer hfn_arm64_judge_value(int32_t value)
 {
-    if (value == HFN_ARM64_RETURN_ADDRESS)
+    if (value == HFN_ARM64_RETURN_ADDRESS) {
         return HFN_STACK_RETURN;
+    }
     return value == HFN_ARM64_OF_CALLER ? HFN_STACK_CALLER : HFN_STACK_FINE;
 }
 

@@ -19,8 +19,9 @@
 void hfn_arm64_stack_begin(hfn_stack_state *state)
 {
     *state = (hfn_stack_state){ .called = 0 };
-    for (int i = 0; i < HFN_STACK_REGISTERS; i++)
+    for (int i = 0; i < HFN_STACK_REGISTERS; i++) {
         state->at[i] = HFN_STACK_NOWHERE;
+    }
     state->at[HFN_ARM64_SP] = 0;
     state->at[HFN_ARM64_LINK] = HFN_ARM64_RETURN_ADDRESS;
     state->at[HFN_ARM64_FRAME] = HFN_ARM64_OF_CALLER;
@@ -36,8 +37,9 @@ static hfn_stack_answer takes(const hfn_arm64_step *p, uint32_t reg)
 
 static hfn_stack_answer move_stack(hfn_arm64_step *p, int64_t to)
 {
-    if (to > 0 || to < INT32_MIN / 4)
+    if (to > 0 || to < INT32_MIN / 4) {
         return HFN_STACK_LOST;
+    }
     p->s->at[HFN_ARM64_SP] = (int32_t)to;
     return HFN_STACK_FINE;
 }
@@ -45,10 +47,12 @@ static hfn_stack_answer move_stack(hfn_arm64_step *p, int64_t to)
 hfn_stack_answer hfn_arm64_set_address(hfn_arm64_step *p, uint32_t rd, int32_t value)
 {
     if (rd == HFN_ARM64_SP) {
-        if (value == HFN_STACK_NOWHERE)
+        if (value == HFN_STACK_NOWHERE) {
             return HFN_STACK_LOST;
-        if (hfn_arm64_is_number(value))
+        }
+        if (hfn_arm64_is_number(value)) {
             return move_stack(p, value);
+        }
     } else if (hfn_arm64_is_number(value) && value >= 0) {
         return HFN_STACK_CALLER;
     }
@@ -64,18 +68,21 @@ static hfn_stack_answer add_immediate(hfn_arm64_step *p)
     int32_t value = p->s->at[rn];
     hfn_stack_answer answer = hfn_arm64_judge_value(value);
 
-    if (answer != HFN_STACK_FINE)
+    if (answer != HFN_STACK_FINE) {
         return answer;
+    }
     if (sets_flags || !is_64) {
-        if (rd == HFN_ARM64_SP)
+        if (rd == HFN_ARM64_SP) {
             return sets_flags ? HFN_STACK_FINE : HFN_STACK_LOST;
+        }
         hfn_arm64_set(p, rd, HFN_STACK_NOWHERE);
         return HFN_STACK_FINE;
     }
     if (hfn_arm64_is_number(value)) {
         int64_t sum = subtracts ? value - constant : value + constant;
-        if (sum > INT32_MAX || sum < INT32_MIN / 4)
+        if (sum > INT32_MAX || sum < INT32_MIN / 4) {
             return HFN_STACK_LOST;
+        }
         value = (int32_t)sum;
     }
     return hfn_arm64_set_address(p, rd, value);
@@ -88,8 +95,9 @@ static hfn_stack_answer logical_immediate(hfn_arm64_step *p)
     bool sets_flags = (p->word >> 29 & 3) == 3, is_64 = p->word >> 31;
     hfn_stack_answer answer = hfn_arm64_judge_value(value);
 
-    if (answer != HFN_STACK_FINE || (sets_flags && rd == 31))
+    if (answer != HFN_STACK_FINE || (sets_flags && rd == 31)) {
         return answer;
+    }
     return hfn_arm64_set_address(
         p, rd, is_64 && hfn_arm64_is_ours(value) ? HFN_STACK_BELOW : HFN_STACK_NOWHERE);
 }
@@ -113,21 +121,26 @@ static hfn_stack_answer step_immediate(hfn_arm64_step *p)
         hfn_arm64_set(p, hfn_arm64_rd(p->word), HFN_STACK_NOWHERE);
         return HFN_STACK_FINE;
     }
-    if (kind == ADD_SUB)
+    if (kind == ADD_SUB) {
         return add_immediate(p);
-    if (kind == LOGICAL)
+    }
+    if (kind == LOGICAL) {
         return logical_immediate(p);
+    }
     if (kind == ADD_SUB_TAGS) {
-        if (hfn_arm64_rd(p->word) == HFN_ARM64_SP)
+        if (hfn_arm64_rd(p->word) == HFN_ARM64_SP) {
             return HFN_STACK_LOST;
+        }
         answer = hfn_arm64_judge_value(p->s->at[hfn_arm64_rn(p->word)]);
     } else if (kind == MOVE_WIDE) {
-        if (begins_task(p->word))
+        if (begins_task(p->word)) {
             return HFN_STACK_LOST;
+        }
     } else { /* BIT_FIELD, EXTRACT */
         answer = takes(p, hfn_arm64_rn(p->word));
-        if (answer == HFN_STACK_FINE && kind == EXTRACT)
+        if (answer == HFN_STACK_FINE && kind == EXTRACT) {
             answer = takes(p, hfn_arm64_rm(p->word));
+        }
     }
     hfn_arm64_set(p, hfn_arm64_rd(p->word), HFN_STACK_NOWHERE);
     return answer;
@@ -145,17 +158,22 @@ static hfn_stack_answer add_register(hfn_arm64_step *p)
     bool points = word >> 31 && (hfn_arm64_is_ours(n) || (hfn_arm64_is_ours(m) && !subtracts));
     hfn_stack_answer answer = hfn_arm64_judge_value(n);
 
-    if (answer == HFN_STACK_FINE)
+    if (answer == HFN_STACK_FINE) {
         answer = hfn_arm64_judge_value(m);
-    if (answer != HFN_STACK_FINE)
+    }
+    if (answer != HFN_STACK_FINE) {
         return answer;
+    }
     if (rd == 31 && sets_flags && subtracts && word >> 31 &&
-        hfn_arm64_is_ours(n) != hfn_arm64_is_ours(m))
+        hfn_arm64_is_ours(n) != hfn_arm64_is_ours(m)) {
         p->s->own_address |= HFN_OWN_ADDRESS_COMPARED;
-    if (rd == 31 && (sets_flags || !is_extended))
+    }
+    if (rd == 31 && (sets_flags || !is_extended)) {
         return HFN_STACK_FINE;
-    if (points && rd != HFN_ARM64_SP)
+    }
+    if (points && rd != HFN_ARM64_SP) {
         return HFN_STACK_CALLER;
+    }
     return hfn_arm64_set_address(p, rd, points ? HFN_STACK_BELOW : HFN_STACK_NOWHERE);
 }
 
@@ -164,8 +182,9 @@ static hfn_stack_answer move_register(hfn_arm64_step *p)
     int32_t value = hfn_arm64_operand(p, hfn_arm64_rm(p->word));
     hfn_stack_answer answer = hfn_arm64_judge_value(value);
 
-    if (answer == HFN_STACK_FINE)
+    if (answer == HFN_STACK_FINE) {
         hfn_arm64_set(p, hfn_arm64_rd(p->word), value);
+    }
     return answer;
 }
 
@@ -207,25 +226,33 @@ static hfn_stack_answer step_register(hfn_arm64_step *p)
     hfn_stack_answer answer;
 
     if (is_signature(word)) { /* x30 stays what it is */
-        if (hfn_arm64_rd(word) != HFN_ARM64_LINK)
+        if (hfn_arm64_rd(word) != HFN_ARM64_LINK) {
             hfn_arm64_set(p, hfn_arm64_rd(word), HFN_STACK_NOWHERE);
+        }
         return HFN_STACK_FINE;
     }
-    if (is_move(word))
+    if (is_move(word)) {
         return move_register(p);
-    if (is_add_sub(word))
+    }
+    if (is_add_sub(word)) {
         return add_register(p);
+    }
     answer = takes(p, hfn_arm64_rn(word));
-    if (answer == HFN_STACK_FINE)
+    if (answer == HFN_STACK_FINE) {
         answer = takes(p, hfn_arm64_rm(word));
-    if (answer == HFN_STACK_FINE && has_third_source(word))
+    }
+    if (answer == HFN_STACK_FINE && has_third_source(word)) {
         answer = takes(p, hfn_arm64_bits(word, 14, 10));
-    if (is_tag_insert(word) && hfn_arm64_rd(word) == HFN_ARM64_SP)
+    }
+    if (is_tag_insert(word) && hfn_arm64_rd(word) == HFN_ARM64_SP) {
         return HFN_STACK_LOST;
-    if (is_select(word) && (hfn_arm64_is_ours(n) || hfn_arm64_is_ours(m)))
+    }
+    if (is_select(word) && (hfn_arm64_is_ours(n) || hfn_arm64_is_ours(m))) {
         result = n > m ? n : m; /* the higher one */
-    if (answer == HFN_STACK_FINE && (hfn_arm64_may_write(word) >> hfn_arm64_rd(word) & 1))
+    }
+    if (answer == HFN_STACK_FINE && (hfn_arm64_may_write(word) >> hfn_arm64_rd(word) & 1)) {
         hfn_arm64_set(p, hfn_arm64_rd(word), result);
+    }
     return answer;
 }
 
@@ -234,12 +261,14 @@ static hfn_stack_answer step_vector(hfn_arm64_step *p)
 {
     hfn_stack_answer answer;
 
-    if (!hfn_arm64_from_general(p->word))
+    if (!hfn_arm64_from_general(p->word)) {
         return HFN_STACK_FINE;
+    }
     answer = takes(p, hfn_arm64_rn(p->word));
-    if (answer == HFN_STACK_FINE)
+    if (answer == HFN_STACK_FINE) {
         hfn_arm64_set(p, hfn_arm64_rd(p->word),
                       HFN_STACK_NOWHERE); /* or a vector of that number: harmless */
+    }
     return answer;
 }
 
@@ -247,9 +276,11 @@ static hfn_stack_answer step_vector(hfn_arm64_step *p)
 
 static hfn_stack_answer step_call(hfn_arm64_step *p)
 {
-    for (uint32_t i = 0; i < 31; i++)
-        if (CALL_CHANGES >> i & 1)
+    for (uint32_t i = 0; i < 31; i++) {
+        if (CALL_CHANGES >> i & 1) {
             p->s->at[i] = HFN_STACK_NOWHERE;
+        }
+    }
     return HFN_STACK_FINE;
 }
 
@@ -260,13 +291,16 @@ static hfn_stack_answer step_branch(hfn_arm64_step *p)
     uint32_t opc = hfn_arm64_bits(p->word, 24, 21) & 7, rn = hfn_arm64_rn(p->word);
     bool checks = hfn_arm64_bits(p->word, 15, 10) != 0; /* retaa: x30 */
 
-    if (opc == BR)
+    if (opc == BR) {
         return rn == HFN_ARM64_LINK ? HFN_STACK_LOST : HFN_STACK_FINE;
-    if (opc == BLR)
+    }
+    if (opc == BLR) {
         return step_call(p);
+    }
     if (opc != RET || (!checks && rn != HFN_ARM64_LINK) ||
-        p->s->at[HFN_ARM64_LINK] != HFN_ARM64_RETURN_ADDRESS || p->s->at[HFN_ARM64_SP] != 0)
+        p->s->at[HFN_ARM64_LINK] != HFN_ARM64_RETURN_ADDRESS || p->s->at[HFN_ARM64_SP] != 0) {
         return HFN_STACK_LOST;
+    }
     return HFN_STACK_FINE;
 }
 
@@ -274,8 +308,9 @@ static hfn_stack_answer step_system(hfn_arm64_step *p)
 {
     uint32_t rt = p->word & 31;
 
-    if (p->word >> 24 != 0xD5)
+    if (p->word >> 24 != 0xD5) {
         return HFN_STACK_FINE; /* svc, brk */
+    }
     if (p->word >> 21 & 1) {
         hfn_arm64_set(p, rt, HFN_STACK_NOWHERE); /* mrs */
         return HFN_STACK_FINE;
@@ -289,8 +324,9 @@ hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint6
     hfn_arm64_step p = { .s = state };
 
     (void)rva;
-    if (size < HFN_ARM64_BYTES || state->at[HFN_ARM64_SP] == HFN_STACK_NOWHERE)
+    if (size < HFN_ARM64_BYTES || state->at[HFN_ARM64_SP] == HFN_STACK_NOWHERE) {
         return HFN_STACK_LOST;
+    }
     p.word = hfn_arm64_word(bytes);
     switch (hfn_arm64_form_of(p.word)) {
     case HFN_ARM64_B:

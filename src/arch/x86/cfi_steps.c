@@ -43,15 +43,17 @@ typedef struct writer {
 
 static void put(writer *w, uint8_t byte)
 {
-    if (w->used < w->room)
+    if (w->used < w->room) {
         w->out[w->used] = byte;
+    }
     w->used++;
 }
 
 static void put_uleb(writer *w, uint32_t value)
 {
-    for (; value >= 0x80; value >>= 7)
+    for (; value >= 0x80; value >>= 7) {
         put(w, (uint8_t)(value | 0x80));
+    }
     put(w, (uint8_t)value);
 }
 
@@ -59,8 +61,9 @@ static void advance_to(writer *w, uint32_t at)
 {
     uint32_t delta = at - w->at;
 
-    if (delta == 0)
+    if (delta == 0) {
         return;
+    }
     if (delta < 0x40) {
         put(w, (uint8_t)(ADVANCE | delta));
     } else {
@@ -89,21 +92,27 @@ static known recognise(hfn_x86_mode mode, const uint8_t *code, uint32_t room)
 {
     const uint32_t wide = mode == HFN_X86_64; /* REX.W goes before */
 
-    if (room >= 1 && (code[0] & 0xf0) == 0x50)
+    if (room >= 1 && (code[0] & 0xf0) == 0x50) {
         return push_or_pop(mode, 1, code[0], code[0] & 7u);
-    if (wide && room >= 2 && code[0] == 0x41 && (code[1] & 0xf0) == 0x50) /* r8..r15 */
+    }
+    if (wide && room >= 2 && code[0] == 0x41 && (code[1] & 0xf0) == 0x50) { /* r8..r15 */
         return push_or_pop(mode, 2, code[1], 8 + (code[1] & 7u));
-    if (wide && (room < 1 || code[0] != 0x48))
+    }
+    if (wide && (room < 1 || code[0] != 0x48)) {
         return (known){ OTHER, 0, NOT_SAVED };
+    }
     code += wide;
     room -= wide;
-    if (room >= 3 && code[0] == 0x83 && code[1] == 0xec) /* sub rsp, imm8 */
+    if (room >= 3 && code[0] == 0x83 && code[1] == 0xec) { /* sub rsp, imm8 */
         return (known){ SUBTRACT, wide + 3, NOT_SAVED };
-    if (room >= 6 && code[0] == 0x81 && code[1] == 0xec) /* sub rsp, imm32 */
+    }
+    if (room >= 6 && code[0] == 0x81 && code[1] == 0xec) { /* sub rsp, imm32 */
         return (known){ SUBTRACT, wide + 6, NOT_SAVED };
+    }
     if (room >= 2 && /* mov rbp, rsp */
-        ((code[0] == 0x89 && code[1] == 0xe5) || (code[0] == 0x8b && code[1] == 0xec)))
+        ((code[0] == 0x89 && code[1] == 0xe5) || (code[0] == 0x8b && code[1] == 0xec))) {
         return (known){ SET_FRAME_POINTER, wide + 2, NOT_SAVED };
+    }
     return (known){ OTHER, 0, NOT_SAVED };
 }
 
@@ -138,8 +147,9 @@ static void describe_popped(writer *w, state *s, const known *one, uint32_t end)
 {
     uint32_t words = one->kind == POP && one->saves != NOT_SAVED ? s->described[one->saves] : 0;
 
-    if (words == 0 || words * (uint32_t)s->numbers->word != (uint32_t)s->cfa_offset)
+    if (words == 0 || words * (uint32_t)s->numbers->word != (uint32_t)s->cfa_offset) {
         return;
+    }
     advance_to(w, end);
     put(w, (uint8_t)(RESTORE | one->saves));
     s->described[one->saves] = 0;
@@ -152,11 +162,13 @@ static void after(writer *w, state *s, const known *one, int32_t cfa_offset, uin
 
     describe_popped(w, s, one, end);
     s->cfa_offset = cfa_offset;
-    if (one->kind == PUSH && one->saves != NOT_SAVED)
+    if (one->kind == PUSH && one->saves != NOT_SAVED) {
         s->waiting[s->waiting_count++] =
             (saved){ one->saves, (uint32_t)(s->cfa_offset / s->numbers->word) };
-    if (s->by_frame_pointer || (!moves && one->kind != SET_FRAME_POINTER))
+    }
+    if (s->by_frame_pointer || (!moves && one->kind != SET_FRAME_POINTER)) {
         return;
+    }
     advance_to(w, end);
     put(w, one->kind == SET_FRAME_POINTER ? DEF_CFA_REGISTER : DEF_CFA_OFFSET);
     put_uleb(w,
@@ -167,8 +179,9 @@ static void after(writer *w, state *s, const known *one, int32_t cfa_offset, uin
 /* Behind instruction i. */
 static uint32_t end_of(const hfn_moved *moved, uint32_t i, const known *one)
 {
-    if (i + 1u < moved->instruction_count)
+    if (i + 1u < moved->instruction_count) {
         return moved->moved_at[i + 1];
+    }
     return one->length > 0 ? moved->moved_at[i] + one->length
                            : moved->length - (uint32_t)JUMP_BACK_BYTES;
 }
@@ -190,10 +203,12 @@ uint32_t hfn_x86_cfi_steps(hfn_x86_mode mode, const hfn_moved *moved, uint8_t *o
             advance_to(&w, begin);
             describe_saved(&w, &s);
         }
-        if (next == HFN_CFA_UNKNOWN && s.by_frame_pointer)
+        if (next == HFN_CFA_UNKNOWN && s.by_frame_pointer) {
             continue;
-        if (next == HFN_CFA_UNKNOWN || next < -word)
+        }
+        if (next == HFN_CFA_UNKNOWN || next < -word) {
             break; /* nobody can tell */
+        }
         after(&w, &s, &one, word + next, end_of(moved, i, &one));
     }
     return w.used <= w.room ? w.used : UINT32_MAX;

@@ -16,10 +16,11 @@ static ZydisDecoder decoder_of(hfn_x86_mode mode)
 {
     ZydisDecoder decoder;
 
-    if (mode == HFN_X86_32)
+    if (mode == HFN_X86_32) {
         ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LEGACY_32, ZYDIS_STACK_WIDTH_32);
-    else
+    } else {
         ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    }
     return decoder;
 }
 
@@ -104,8 +105,9 @@ static void translate_target(const ZydisDecodedInstruction *in, uint64_t rva, ui
         out->from_register = !(in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5);
         out->target = (uint64_t)in->raw.disp.value - link_base;
     }
-    if (in->machine_mode != ZYDIS_MACHINE_MODE_LEGACY_32)
+    if (in->machine_mode != ZYDIS_MACHINE_MODE_LEGACY_32) {
         return;
+    }
     if (out->flow == HFN_FLOW_JUMP_INDIRECT && in->raw.modrm.mod == 2 && !has_sib(in)) {
         out->from_register = true;
         out->target = (uint64_t)in->raw.disp.value;
@@ -119,11 +121,13 @@ static bool fills_32(const ZydisDecodedInstruction *in)
 {
     uint8_t base = has_sib(in) ? in->raw.sib.base : in->raw.modrm.rm;
 
-    if (in->machine_mode != ZYDIS_MACHINE_MODE_LEGACY_32 || in->raw.prefix_count > 0)
+    if (in->machine_mode != ZYDIS_MACHINE_MODE_LEGACY_32 || in->raw.prefix_count > 0) {
         return false;
-    if (in->mnemonic == ZYDIS_MNEMONIC_MOV)
+    }
+    if (in->mnemonic == ZYDIS_MNEMONIC_MOV) {
         return in->opcode == 0x89 && in->raw.modrm.mod == 3 && in->raw.modrm.reg == 6 &&
                in->raw.modrm.rm == 6;
+    }
     return in->mnemonic == ZYDIS_MNEMONIC_LEA && !has_index(in) && in->raw.modrm.reg == base &&
            in->raw.disp.value == 0 && !(in->raw.modrm.mod == 0 && base == 5);
 }
@@ -133,8 +137,9 @@ bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size
 {
     ZydisDecodedInstruction in;
 
-    if (!zydis_decode(mode, bytes, size, NULL, &in))
+    if (!zydis_decode(mode, bytes, size, NULL, &in)) {
         return false;
+    }
     memset(out, 0, sizeof *out);
     out->length = in.length;
     out->flow = (uint8_t)flow_of(&in);
@@ -160,10 +165,12 @@ static uint8_t register_number(ZydisRegister reg)
 {
     ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 
-    if (reg == ZYDIS_REGISTER_RIP)
+    if (reg == ZYDIS_REGISTER_RIP) {
         return HFN_X86_RIP;
-    if (whole < ZYDIS_REGISTER_RAX || whole > ZYDIS_REGISTER_R15)
+    }
+    if (whole < ZYDIS_REGISTER_RAX || whole > ZYDIS_REGISTER_R15) {
         return HFN_X86_NO_REGISTER;
+    }
     return (uint8_t)(whole - ZYDIS_REGISTER_RAX);
 }
 
@@ -179,10 +186,12 @@ static void add_operand(const ZydisDecodedOperand *operand, hfn_x86_effects *out
     if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY) {
         out->reads |= register_bit(operand->mem.base) | register_bit(operand->mem.index);
     } else if (operand->type == ZYDIS_OPERAND_TYPE_REGISTER) {
-        if (operand->actions & ZYDIS_OPERAND_ACTION_MASK_READ)
+        if (operand->actions & ZYDIS_OPERAND_ACTION_MASK_READ) {
             out->reads |= register_bit(operand->reg.value);
-        if (operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+        }
+        if (operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
             out->writes |= register_bit(operand->reg.value);
+        }
     }
 }
 
@@ -221,8 +230,9 @@ static void translate_kills(const ZydisDecodedInstruction *in, const ZydisDecode
 {
     const ZydisDecodedOperand *to = &operands[0];
 
-    if (in->operand_count == 0 || to->type != ZYDIS_OPERAND_TYPE_REGISTER || to->size < 32)
+    if (in->operand_count == 0 || to->type != ZYDIS_OPERAND_TYPE_REGISTER || to->size < 32) {
         return;
+    }
     if (in->operand_count >= 2 && zeroes_register(in, operands)) {
         out->kills = register_bit(to->reg.value);
     } else if (to->actions == ZYDIS_OPERAND_ACTION_WRITE && replaces_register(in)) {
@@ -249,8 +259,9 @@ static bool is_opaque(const ZydisDecodedInstruction *in)
 /* Written on every path: a shift by cl, a repeated compare may leave the flags alone. */
 static bool writes_flags_surely(const ZydisDecodedInstruction *in)
 {
-    if (in->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
+    if (in->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) {
         return false;
+    }
     switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_SHL:
     case ZYDIS_MNEMONIC_SHR:
@@ -269,12 +280,14 @@ static void translate_flags(const ZydisDecodedInstruction *in, hfn_x86_effects *
 {
     const ZydisAccessedFlags *flags = in->cpu_flags;
 
-    if (!flags)
+    if (!flags) {
         return;
+    }
     out->flags_read = flags->tested & HFN_X86_ARITHMETIC_FLAGS;
-    if (writes_flags_surely(in))
+    if (writes_flags_surely(in)) {
         out->flags_written =
             (flags->modified | flags->set_0 | flags->set_1) & HFN_X86_ARITHMETIC_FLAGS;
+    }
 }
 
 /* A general register or its low part; ah, bh, ch, dh would be mistaken for al ... */
@@ -289,10 +302,12 @@ static bool is_register(const ZydisDecodedOperand *operand)
 
 static hfn_x86_shape shape_of_move(const ZydisDecodedOperand *source)
 {
-    if (source->type == ZYDIS_OPERAND_TYPE_MEMORY)
+    if (source->type == ZYDIS_OPERAND_TYPE_MEMORY) {
         return HFN_X86_LOAD;
-    if (source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+    }
+    if (source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
         return HFN_X86_CONSTANT;
+    }
     return is_register(source) ? HFN_X86_MOVE : HFN_X86_OTHER;
 }
 
@@ -304,19 +319,22 @@ static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDeco
     ZydisRegister thread = long_mode ? ZYDIS_REGISTER_FS : ZYDIS_REGISTER_GS;
     bool by_constant = source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 
-    if (in->meta.category == ZYDIS_CATEGORY_CMOV)
+    if (in->meta.category == ZYDIS_CATEGORY_CMOV) {
         return HFN_X86_SELECT;
+    }
     switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_MOV:
     case ZYDIS_MNEMONIC_MOVZX:
         return in->operand_width >= 32 ? shape_of_move(source) : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_MOVSXD:
-        if (in->operand_width != 64)
+        if (in->operand_width != 64) {
             return HFN_X86_OTHER;
+        }
         return source->type == ZYDIS_OPERAND_TYPE_MEMORY ? HFN_X86_LOAD_SIGNED : HFN_X86_EXTEND;
     case ZYDIS_MNEMONIC_ADD:
-        if (source->type == ZYDIS_OPERAND_TYPE_MEMORY)
+        if (source->type == ZYDIS_OPERAND_TYPE_MEMORY) {
             return whole ? HFN_X86_ADD_LOAD : HFN_X86_OTHER;
+        }
         return is_register(source) && whole ? HFN_X86_ADD : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_XOR: /* glibc's pointer guard, fs:0x30, gs:0x18 */
         return source->type == ZYDIS_OPERAND_TYPE_MEMORY && source->mem.segment == thread
@@ -332,19 +350,22 @@ static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDeco
 static void translate_memory(const ZydisDecodedOperand *operand, uint64_t next_rva,
                              hfn_x86_effects *out)
 {
-    if (operand->type != ZYDIS_OPERAND_TYPE_MEMORY)
+    if (operand->type != ZYDIS_OPERAND_TYPE_MEMORY) {
         return;
+    }
     out->has_memory = true;
     out->base = register_number(operand->mem.base);
     out->index = register_number(operand->mem.index);
-    if (operand->mem.index != ZYDIS_REGISTER_NONE && out->index == HFN_X86_NO_REGISTER)
+    if (operand->mem.index != ZYDIS_REGISTER_NONE && out->index == HFN_X86_NO_REGISTER) {
         out->index = HFN_X86_VECTOR_INDEX;
+    }
     out->memory_bytes =
         operand->mem.type == ZYDIS_MEMOP_TYPE_AGEN ? 0 : (uint16_t)(operand->size / 8);
     out->scale = operand->mem.scale;
     out->displacement = operand->mem.disp.has_displacement ? operand->mem.disp.value : 0;
-    if (out->base == HFN_X86_RIP)
+    if (out->base == HFN_X86_RIP) {
         out->displacement += (int64_t)next_rva;
+    }
 }
 
 static uint8_t stored_register(const ZydisDecodedInstruction *in,
@@ -355,8 +376,9 @@ static uint8_t stored_register(const ZydisDecodedInstruction *in,
                      operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
                      (operands[0].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
 
-    if ((!to_memory && in->mnemonic != ZYDIS_MNEMONIC_PUSH) || !is_register(from))
+    if ((!to_memory && in->mnemonic != ZYDIS_MNEMONIC_PUSH) || !is_register(from)) {
         return HFN_X86_NO_REGISTER;
+    }
     return register_number(from->reg.value);
 }
 
@@ -364,25 +386,31 @@ static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecode
                             uint64_t rva, hfn_x86_effects *out)
 {
     out->dest = out->src = out->base = out->index = out->stored = HFN_X86_NO_REGISTER;
-    for (uint32_t i = 0; i < in->operand_count_visible; i++)
+    for (uint32_t i = 0; i < in->operand_count_visible; i++) {
         translate_memory(&operands[i], rva + in->length, out);
-    if (in->operand_count_visible >= 1 && is_register(&operands[0]))
+    }
+    if (in->operand_count_visible >= 1 && is_register(&operands[0])) {
         out->dest = register_number(operands[0].reg.value);
-    if (in->mnemonic == ZYDIS_MNEMONIC_JMP)
+    }
+    if (in->mnemonic == ZYDIS_MNEMONIC_JMP) {
         out->shape = HFN_X86_JUMP;
+    }
     out->stored = stored_register(in, operands);
-    if (in->mnemonic == ZYDIS_MNEMONIC_POP)
+    if (in->mnemonic == ZYDIS_MNEMONIC_POP) {
         out->shape = HFN_X86_SELECT;
+    }
     if (in->mnemonic == ZYDIS_MNEMONIC_CDQE) {
         out->shape = HFN_X86_EXTEND;
         out->dest = out->src = 0; /* rax */
     }
-    if (in->operand_count_visible < 2 || out->dest == HFN_X86_NO_REGISTER)
+    if (in->operand_count_visible < 2 || out->dest == HFN_X86_NO_REGISTER) {
         return;
+    }
     const ZydisDecodedOperand *source = &operands[1];
     out->width = (uint8_t)(source->size / 8);
-    if (is_register(source))
+    if (is_register(source)) {
         out->src = register_number(source->reg.value);
+    }
     if (source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
         out->immediate = source->imm.value.u;
         out->width = (uint8_t)(operands[0].size / 8);
@@ -398,15 +426,18 @@ bool hfn_x86_effects_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, 
     ZydisDecodedInstruction in;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 
-    if (!zydis_decode(mode, bytes, size, &context, &in))
+    if (!zydis_decode(mode, bytes, size, &context, &in)) {
         return false;
+    }
     if (!ZYAN_SUCCESS(
-            ZydisDecoderDecodeOperands(&decoder, &context, &in, operands, in.operand_count)))
+            ZydisDecoderDecodeOperands(&decoder, &context, &in, operands, in.operand_count))) {
         return false;
+    }
     memset(out, 0, sizeof *out);
     out->length = in.length;
-    for (uint32_t i = 0; i < in.operand_count; i++)
+    for (uint32_t i = 0; i < in.operand_count; i++) {
         add_operand(&operands[i], out);
+    }
     translate_kills(&in, operands, out);
     out->opaque = is_opaque(&in);
     translate_flags(&in, out);
@@ -425,10 +456,13 @@ uint32_t hfn_x86_touched_bytes(const uint8_t *bytes, uint64_t size)
 
     if (!zydis_decode(HFN_X86_64, bytes, size, &context, &in) ||
         !ZYAN_SUCCESS(
-            ZydisDecoderDecodeOperands(&decoder, &context, &in, operands, in.operand_count)))
+            ZydisDecoderDecodeOperands(&decoder, &context, &in, operands, in.operand_count))) {
         return WIDEST_BYTES;
-    for (uint32_t i = 0; i < in.operand_count; i++)
-        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && operands[i].size / 8 > most)
+    }
+    for (uint32_t i = 0; i < in.operand_count; i++) {
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && operands[i].size / 8 > most) {
             most = operands[i].size / 8u;
+        }
+    }
     return most ? most : WIDEST_BYTES;
 }

@@ -10,12 +10,12 @@
 typedef enum hfn_x86_mode { HFN_X86_64 = 0, HFN_X86_32 } hfn_x86_mode;
 
 /* arch.h decode.  hfn_x86_quick where it knows the instruction, else hfn_x86_decode_fully. */
-bool hfn_x86_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
-                    hfn_instruction *out);
+bool hfn_x86_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                    uint64_t link_base, hfn_instruction *out);
 
 /* The same answer from Zydis, for every instruction there is. */
-bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
-                          hfn_instruction *out);
+bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                          uint64_t link_base, hfn_instruction *out);
 
 /* What an instruction does to general registers (bit n: register number n, rsp is 4), to the
  * arithmetic flags (bits of EFLAGS) and, for the few shapes that jump tables are made of, how. */
@@ -28,11 +28,11 @@ typedef enum hfn_x86_shape {
     HFN_X86_CONSTANT,    /* mov dest, immediate                                                   */
     HFN_X86_ADD,      /* add dest, src                                                          */
     HFN_X86_ADD_LOAD, /* add dest, [memory] of a pointer's width                                */
-    HFN_X86_LEA,     /* lea dest, [memory]                                                     */
-    HFN_X86_AND,     /* and dest, immediate                                                    */
-    HFN_X86_COMPARE, /* cmp dest, immediate                                                    */
-    HFN_X86_SELECT,  /* cmovcc, pop, a pointer unguarded: a whole value                         */
-    HFN_X86_JUMP     /* jmp dest, or jmp [memory]                                              */
+    HFN_X86_LEA,      /* lea dest, [memory]                                                     */
+    HFN_X86_AND,      /* and dest, immediate                                                    */
+    HFN_X86_COMPARE,  /* cmp dest, immediate                                                    */
+    HFN_X86_SELECT,   /* cmovcc, pop, a pointer unguarded: a whole value                         */
+    HFN_X86_JUMP      /* jmp dest, or jmp [memory]                                              */
 } hfn_x86_shape;
 
 #define HFN_X86_NO_REGISTER 0xFF

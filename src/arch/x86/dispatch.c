@@ -71,13 +71,16 @@ static found find_write(search *s, uint8_t reg, hfn_x86_effects *out)
 
     while (s->at > 0) {
         s->at--;
-        if (!effects_at(s->line, s->at, out) || !flow_at(s->line, s->at, &in))
+        if (!effects_at(s->line, s->at, out) || !flow_at(s->line, s->at, &in)) {
             return NOT_IN_LINE;
+        }
         bool calls = in.flow == HFN_FLOW_CALL || in.flow == HFN_FLOW_CALL_INDIRECT;
-        if (calls && (call_clobbered(s->line) >> reg & 1))
+        if (calls && (call_clobbered(s->line) >> reg & 1)) {
             return FOUND_CALL;
-        if (out->writes >> reg & 1)
+        }
+        if (out->writes >> reg & 1) {
             return FOUND;
+        }
     }
     return NOT_IN_LINE;
 }
@@ -90,8 +93,9 @@ typedef struct chosen {
 
 static void note_proof(const code_line *line, uint32_t index, hfn_dispatch *out)
 {
-    if (line->shown.starts[index] < out->proof_from)
+    if (line->shown.starts[index] < out->proof_from) {
         out->proof_from = line->shown.starts[index];
+    }
 }
 
 /* `cmp dest, n` stood before a not taken jump: how many values of dest come through. */
@@ -99,12 +103,14 @@ static uint64_t compared_count(const hfn_x86_effects *compare, uint8_t condition
 {
     uint64_t limit = compare->immediate;
 
-    if (compare->width == 4)
+    if (compare->width == 4) {
         limit &= UINT32_MAX;
-    else if (compare->width < 4)
+    } else if (compare->width < 4) {
         limit &= (1u << (8 * compare->width)) - 1;
-    if (condition == 7) /* ja */
+    }
+    if (condition == 7) { /* ja */
         return limit + 1;
+    }
     return condition == 3 ? limit : 0; /* jae */
 }
 
@@ -113,10 +119,12 @@ static uint8_t condition_at(const code_line *line, uint32_t index)
 {
     const uint8_t *bytes = line->shown.bytes + line->shown.starts[index];
 
-    if ((bytes[0] & 0xF0) == 0x70)
+    if ((bytes[0] & 0xF0) == 0x70) {
         return bytes[0] & 15;
-    if (bytes[0] == 0x0F && (bytes[1] & 0xF0) == 0x80)
+    }
+    if (bytes[0] == 0x0F && (bytes[1] & 0xF0) == 0x80) {
         return bytes[1] & 15;
+    }
     return 16;
 }
 
@@ -134,18 +142,21 @@ static bool step_bound(const hfn_x86_effects *e, bound_search *b)
         b->count = compared_count(e, b->condition);
         return true;
     }
-    if (e->flags_written)
+    if (e->flags_written) {
         b->condition = 16;
-    if (!(e->writes >> b->reg & 1))
+    }
+    if (!(e->writes >> b->reg & 1)) {
         return false;
+    }
     if (e->shape == HFN_X86_AND && e->dest == b->reg && (int64_t)e->immediate >= 0) {
         b->count = e->immediate + 1;
         return true;
     }
     /* A number below 2^31 is the same when its sign is extended; larger counts are believed nowhere. */
     bool copies = (e->shape == HFN_X86_MOVE || e->shape == HFN_X86_EXTEND) && e->dest == b->reg;
-    if (copies)
+    if (copies) {
         b->reg = e->src;
+    }
     return !copies;
 }
 
@@ -155,8 +166,9 @@ static bool passes_call(const code_line *line, uint32_t index, bound_search *b)
     hfn_instruction in;
 
     if (!flow_at(line, index, &in) ||
-        (in.flow != HFN_FLOW_CALL && in.flow != HFN_FLOW_CALL_INDIRECT))
+        (in.flow != HFN_FLOW_CALL && in.flow != HFN_FLOW_CALL_INDIRECT)) {
         return false;
+    }
     b->condition = 16;
     return call_clobbered(line) >> b->reg & 1;
 }
@@ -171,13 +183,15 @@ static uint32_t count_entries(const code_line *line, const chosen *pick, hfn_dis
     while (at > 0) {
         at--;
         uint8_t condition = condition_at(line, at);
-        if (condition < 16)
+        if (condition < 16) {
             b.condition = condition;
-        else if (!effects_at(line, at, &e) || passes_call(line, at, &b) || step_bound(&e, &b))
+        } else if (!effects_at(line, at, &e) || passes_call(line, at, &b) || step_bound(&e, &b)) {
             break;
+        }
     }
-    if (b.count == 0 || b.count > UINT32_MAX)
+    if (b.count == 0 || b.count > UINT32_MAX) {
         return 0;
+    }
     note_proof(line, at, out);
     return (uint32_t)b.count;
 }
@@ -224,8 +238,9 @@ static bool find_address(const code_line *line, uint32_t at, uint8_t reg, uint64
             *address = wrapped(line, line->shown.pic_base + (uint64_t)e.displacement);
             return true;
         }
-        if (e.shape != HFN_X86_MOVE || e.width != word_bytes(line))
+        if (e.shape != HFN_X86_MOVE || e.width != word_bytes(line)) {
             return false;
+        }
         reg = e.src;
     }
     return false;
@@ -242,12 +257,15 @@ static bool makes_pic_base(const code_line *line, uint32_t index, uint8_t reg)
     hfn_instruction in;
 
     if (line->shown.pic_base == 0 || index == 0 ||
-        (!by_eax && (bytes[0] != 0x81 || bytes[1] != (0xC0 | reg))))
+        (!by_eax && (bytes[0] != 0x81 || bytes[1] != (0xC0 | reg)))) {
         return false;
-    if (line->shown.bytes[starts[index - 1]] == (0x58 | reg)) /* pop */
+    }
+    if (line->shown.bytes[starts[index - 1]] == (0x58 | reg)) { /* pop */
         pc_of--;
-    if (pc_of == 0 || !flow_at(line, pc_of - 1, &in) || in.flow != HFN_FLOW_CALL)
+    }
+    if (pc_of == 0 || !flow_at(line, pc_of - 1, &in) || in.flow != HFN_FLOW_CALL) {
         return false;
+    }
     bytes += by_eax ? 1 : 2;
     uint32_t distance =
         bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
@@ -273,8 +291,9 @@ static summand find_summand(const code_line *line, uint32_t at, uint8_t reg)
         const hfn_x86_effects *e = &found_one.write;
         bool whole = e->dest == reg;
         found_one.at = s.at;
-        if (makes_pic_base(line, s.at, reg))
+        if (makes_pic_base(line, s.at, reg)) {
             break;
+        }
         if (whole && ((e->shape == HFN_X86_MOVE && e->width == word_bytes(line)) ||
                       e->shape == HFN_X86_EXTEND)) {
             extended |= e->shape == HFN_X86_EXTEND;
@@ -283,13 +302,14 @@ static summand find_summand(const code_line *line, uint32_t at, uint8_t reg)
         }
         bool loads_narrow = (extended || line->mode == HFN_X86_32 || line->shown.image_base) &&
                             e->shape == HFN_X86_LOAD && e->width == 4;
-        if (whole && (e->shape == HFN_X86_LOAD_SIGNED || loads_narrow))
+        if (whole && (e->shape == HFN_X86_LOAD_SIGNED || loads_narrow)) {
             found_one.kind = LOADED;
-        else if (whole && ((e->shape == HFN_X86_LEA && e->base == HFN_X86_RIP) ||
-                           e->shape == HFN_X86_CONSTANT))
+        } else if (whole && ((e->shape == HFN_X86_LEA && e->base == HFN_X86_RIP) ||
+                             e->shape == HFN_X86_CONSTANT)) {
             found_one.kind = ADDRESS;
-        else
+        } else {
             found_one.kind = ARITHMETIC;
+        }
         break;
     }
     return found_one;
@@ -302,8 +322,9 @@ static uint64_t pic_value(const code_line *line, uint32_t at, uint8_t reg, hfn_d
     uint32_t proof_from = out->proof_from;
     uint64_t address;
 
-    if (find_address(line, at, reg, &address, out))
+    if (find_address(line, at, reg, &address, out)) {
         return address;
+    }
     out->proof_from = proof_from;
     return line->shown.pic_base;
 }
@@ -318,8 +339,9 @@ static bool describe_pic_table(const code_line *line, uint32_t at, const hfn_x86
     uint8_t place_reg = e->scale == 1 && e->index == base_reg ? base_reg : e->base;
 
     if (line->shown.pic_base == 0 || !e->has_memory || place_reg == HFN_X86_NO_REGISTER ||
-        (place_reg != base_reg && !scaled))
+        (place_reg != base_reg && !scaled)) {
         return false;
+    }
     out->entry_bytes = 4;
     out->base_rva = pic_value(line, at, base_reg, out);
     out->table_rva = wrapped(line, pic_value(line, at, place_reg, out) + (uint64_t)e->displacement);
@@ -338,13 +360,16 @@ static bool is_image_table(const code_line *line, uint32_t at, const hfn_x86_eff
     uint64_t base = 0;
 
     if (!e->has_memory || e->base != base_reg || e->scale != 4 || e->index == HFN_X86_NO_REGISTER ||
-        e->displacement <= 0)
+        e->displacement <= 0) {
         return false;
+    }
     bool shown = find_address(line, at, base_reg, &base, out);
-    if (shown && base != 0)
+    if (shown && base != 0) {
         return false;
-    if (!shown)
+    }
+    if (!shown) {
         out->proof_from = proof_from;
+    }
     out->base_is_guessed = !shown;
     out->entry_bytes = 4;
     out->base_rva = 0;
@@ -361,17 +386,20 @@ static bool describe_table(const code_line *line, uint32_t at, const summand *lo
     const chosen pick = { .at = loaded->at, .index = e->index };
     uint64_t table = 0 - line->shown.link_base, base = 0;
 
-    if (line->mode == HFN_X86_32)
+    if (line->mode == HFN_X86_32) {
         return describe_pic_table(line, loaded->at, e, base_reg, out);
+    }
     if (line->shown.image_base && is_image_table(line, at, e, base_reg, out)) {
         out->entry_count = count_entries(line, &pick, out);
         return true;
     }
     if (e->shape != HFN_X86_LOAD_SIGNED || e->scale != 4 || e->index == HFN_X86_NO_REGISTER ||
-        !find_address(line, at, base_reg, &base, out))
+        !find_address(line, at, base_reg, &base, out)) {
         return false;
-    if (e->base != HFN_X86_NO_REGISTER && !find_address(line, loaded->at, e->base, &table, out))
+    }
+    if (e->base != HFN_X86_NO_REGISTER && !find_address(line, loaded->at, e->base, &table, out)) {
         return false;
+    }
     out->entry_bytes = 4;
     out->entry_is_signed = true;
     out->base_rva = base;
@@ -388,11 +416,12 @@ static void describe_sum(const code_line *line, uint32_t at, uint8_t first, uint
     const summand a = find_summand(line, at, first), b = find_summand(line, at, second);
 
     out->kind = HFN_DISPATCH_OFFSET;
-    if (a.kind == ARITHMETIC || b.kind == ARITHMETIC || (a.kind == ADDRESS && b.kind == ADDRESS))
+    if (a.kind == ARITHMETIC || b.kind == ARITHMETIC || (a.kind == ADDRESS && b.kind == ADDRESS)) {
         out->kind = HFN_DISPATCH_COMPUTED;
-    else if ((a.kind == LOADED && describe_table(line, at, &a, second, out)) ||
-             (b.kind == LOADED && describe_table(line, at, &b, first, out)))
+    } else if ((a.kind == LOADED && describe_table(line, at, &a, second, out)) ||
+               (b.kind == LOADED && describe_table(line, at, &b, first, out))) {
         out->kind = HFN_DISPATCH_TABLE;
+    }
 }
 
 /* The instruction that wrote the jump's register, at index `at`. */
@@ -402,22 +431,23 @@ static void describe_write(const code_line *line, uint32_t at, uint8_t reg,
     bool whole = e->dest == reg;
 
     if (whole && e->shape == HFN_X86_LOAD && e->width == word_bytes(line) &&
-        is_absolute_table(line, e))
+        is_absolute_table(line, e)) {
         describe_absolute(line, at, e, out);
-    else if (whole && e->shape == HFN_X86_ADD)
+    } else if (whole && e->shape == HFN_X86_ADD) {
         describe_sum(line, at, reg, e->src, out);
-    else if (whole && e->shape == HFN_X86_ADD_LOAD)
+    } else if (whole && e->shape == HFN_X86_ADD_LOAD) {
         out->kind = line->mode == HFN_X86_32 && describe_pic_table(line, at, e, reg, out)
                         ? HFN_DISPATCH_TABLE
                         : HFN_DISPATCH_COMPUTED;
-    else if (whole && e->shape == HFN_X86_LEA && e->base < 16 && e->index < 16 && e->scale == 1)
+    } else if (whole && e->shape == HFN_X86_LEA && e->base < 16 && e->index < 16 && e->scale == 1) {
         describe_sum(line, at, e->base, e->index, out);
-    else if (whole &&
-             ((e->shape == HFN_X86_LOAD && e->width == word_bytes(line)) ||
-              e->shape == HFN_X86_CONSTANT || (e->shape == HFN_X86_LEA && e->base == HFN_X86_RIP)))
+    } else if (whole && ((e->shape == HFN_X86_LOAD && e->width == word_bytes(line)) ||
+                         e->shape == HFN_X86_CONSTANT ||
+                         (e->shape == HFN_X86_LEA && e->base == HFN_X86_RIP))) {
         out->kind = HFN_DISPATCH_POINTER;
-    else
+    } else {
         out->kind = e->shape == HFN_X86_SELECT ? HFN_DISPATCH_VALUE : HFN_DISPATCH_COMPUTED;
+    }
 }
 
 static void describe_register(const code_line *line, uint8_t reg, hfn_dispatch *out)
@@ -432,8 +462,9 @@ static void describe_register(const code_line *line, uint8_t reg, hfn_dispatch *
             return;
         }
         note_proof(line, s.at, out);
-        if (e.shape != HFN_X86_MOVE || e.dest != reg || e.width != word_bytes(line))
+        if (e.shape != HFN_X86_MOVE || e.dest != reg || e.width != word_bytes(line)) {
             break;
+        }
         reg = e.src;
     }
     describe_write(line, s.at, reg, &e, out);
@@ -447,12 +478,13 @@ void hfn_x86_dispatch(hfn_x86_mode mode, const hfn_line *shown, hfn_dispatch *ou
 
     memset(out, 0, sizeof *out);
     out->proof_from = shown->starts[last];
-    if (!effects_at(&line, last, &e))
+    if (!effects_at(&line, last, &e)) {
         out->kind = HFN_DISPATCH_COMPUTED;
-    else if (e.dest != HFN_X86_NO_REGISTER)
+    } else if (e.dest != HFN_X86_NO_REGISTER) {
         describe_register(&line, e.dest, out);
-    else if (is_absolute_table(&line, &e))
+    } else if (is_absolute_table(&line, &e)) {
         describe_absolute(&line, last, &e, out);
-    else
+    } else {
         out->kind = HFN_DISPATCH_POINTER;
+    }
 }

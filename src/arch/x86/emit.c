@@ -48,6 +48,7 @@ void hfn_x86_patch_u32(hfn_x86_writer *w, uint32_t at, uint32_t value)
 {
     hfn_x86_writer field = { .bytes = w->bytes + at, .capacity = 4 };
 
-    if (!w->full)
+    if (!w->full) {
         hfn_x86_put_u32(&field, value);
+    }
 }

@@ -22,8 +22,9 @@ enum {
 
 static void put_i32(uint8_t *out, uint64_t value)
 {
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < 4; i++) {
         out[i] = (uint8_t)(value >> 8 * i);
+    }
 }
 
 /* back: cmp dword [rsp], low(behind_body); jne on; cmp dword [rsp + 4], high(behind_body); jne on
@@ -63,9 +64,11 @@ void hfn_x86_comeback_shape(hfn_stub_shape *shape, uint32_t room)
     memmove(shape->steps + STEPS, shape->steps, shape->step_count * sizeof *shape->steps);
     memcpy(shape->steps, own, sizeof own);
     shape->step_count += STEPS;
-    for (uint32_t i = STEPS; i < shape->step_count; i++)
-        if (shape->steps[i].lowered_bytes != HFN_STUB_PUSHES)
+    for (uint32_t i = STEPS; i < shape->step_count; i++) {
+        if (shape->steps[i].lowered_bytes != HFN_STUB_PUSHES) {
             shape->steps[i].at += HFN_COMEBACK_BYTES;
+        }
+    }
     shape->head_bytes += HFN_COMEBACK_BYTES;
     shape->entry_at += HFN_COMEBACK_BYTES;
 }

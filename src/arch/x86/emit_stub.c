@@ -90,10 +90,11 @@ static uint8_t *put_spare_count(uint8_t *out, uint64_t at, const hfn_stub_reques
     bool red_zone = (request->flags & HFN_STUB_RED_ZONE) != 0;
     uint64_t gate = request->gate + SPARE_GATE_AT;
 
-    if (red_zone)
+    if (red_zone) {
         out = put_raise(put_call(put_lower(out), at + 5, gate));
-    else
+    } else {
         out = put_call(out, at, gate);
+    }
     out = PUT(out, 0x64, 0x48 | high << 2, 0x8b, 0x04 | low << 3, 0x25); /* mov spare, fs:[row] */
     out = put_u32(out, (uint32_t)request->row_displacement);
     out = PUT(out, 0x48 | high << 2 | high, 0x85, 0xc0 | low << 3 | low); /* test spare, spare */
@@ -183,11 +184,13 @@ static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_st
     out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)-ROOM(words)); /* lea rsp, [rsp - room] */
     out = put_u32(PUT(out, 0x48, 0xc7, 0x44, 0x24, 32), request->slot | apart << APART_SHIFT);
     out = put_call(out, at + 14, request->time_enter);
-    for (uint32_t i = 0; i < words; i++)
+    for (uint32_t i = 0; i < words; i++) {
         out = PUT(out, 0xff, 0x74, 0x24, (uint8_t)(ROOM(words) + WORD_BYTES * words));
+    }
     out = put_call(out, at + (uint64_t)(out - begin), body);
-    if (words > 0)
+    if (words > 0) {
         out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(WORD_BYTES * words));
+    }
     out = put_call(out, at + (uint64_t)(out - begin), request->time_exit);
     if (request->flags & HFN_STUB_COMES_BACK) {
         put_jump(out, at + (uint64_t)(out - begin),
@@ -205,10 +208,11 @@ static void emit_time(uint8_t *out, const hfn_stub_request *request)
     hfn_stub_request plain = *request;
 
     plain.flags = 0;
-    if (spare != 0)
+    if (spare != 0) {
         put_spare_count(out, request->address, &plain, (uint8_t)(spare - 1));
-    else
+    } else {
         put_count_body(out, request->address, &plain);
+    }
     put_time_tail(out + TIME_TAIL_AT, at, at + time_tail_bytes(request->flags), request);
 }
 
@@ -318,10 +322,11 @@ static void emit_with_comeback(uint8_t *out, const hfn_stub_request *request)
                           behind.address + tail + TIME_BODY_CALLED_AT +
                               (uint64_t)words * HFN_STUB_PUSH_BYTES,
                           ROOM(words), words * WORD_BYTES);
-    if (request->kind == HFN_STUB_TIME)
+    if (request->kind == HFN_STUB_TIME) {
         emit_time(out + HFN_COMEBACK_BYTES, &behind);
-    else
+    } else {
         emit_sample(out + HFN_COMEBACK_BYTES, &behind);
+    }
 }
 
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
@@ -330,14 +335,15 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
         emit_with_comeback(out, request);
         return;
     }
-    if (request->kind == HFN_STUB_COUNT)
+    if (request->kind == HFN_STUB_COUNT) {
         emit_count(out, request);
-    else if (request->kind == HFN_STUB_CALL)
+    } else if (request->kind == HFN_STUB_CALL) {
         emit_call(out, request);
-    else if (request->kind == HFN_STUB_TIME)
+    } else if (request->kind == HFN_STUB_TIME) {
         emit_time(out, request);
-    else if (request->kind == HFN_STUB_SAMPLE)
+    } else if (request->kind == HFN_STUB_SAMPLE) {
         emit_sample(out, request);
+    }
 }
 
 /* ---- Gates. */
@@ -384,8 +390,9 @@ static uint32_t area_bytes(uint32_t enabled)
         return (b + 63) & ~UINT32_C(63);
     }
     for (uint32_t component = 2; component < 8; component++) {
-        if (!(enabled & COMPILED_STATE & 1u << component))
+        if (!(enabled & COMPILED_STATE & 1u << component)) {
             continue;
+        }
         __cpuid_count(0xd, component, a, b, c, d);
         end = a + b > end ? a + b : end;
     }
@@ -399,8 +406,9 @@ hfn_vector_state hfn_x86_host_vector_state(void)
     uint32_t a, b, c, d;
 
     __cpuid(1, a, b, c, d);
-    if (!(c & bit_OSXSAVE))
+    if (!(c & bit_OSXSAVE)) {
         return state;
+    }
     state.mask = enabled_state() & COMPILED_STATE;
     state.area_bytes = area_bytes(enabled_state());
     __cpuid_count(0xd, 1, a, b, c, d); /* which there is with OSXSAVE */
@@ -448,8 +456,9 @@ static uint8_t *put_save_vectors(uint8_t *out, const hfn_vector_state *vector)
     out = put_u32(PUT(out, 0x48, 0x81, 0xec), vector->area_bytes); /* sub rsp, area */
     if (vector->how != 0) {
         out = PUT(out, 0x31, 0xc0); /* xor eax, eax */
-        for (uint32_t i = 0; i < XSAVE_HEADER_BYTES; i += 8)
+        for (uint32_t i = 0; i < XSAVE_HEADER_BYTES; i += 8) {
             out = put_u32(PUT(out, 0x48, 0x89, 0x84, 0x24), LEGACY_AREA_BYTES + i);
+        }
         out = put_state_mask(out, vector);
     }
     return put(out, save[vector->how], sizeof save[0]);
@@ -457,8 +466,9 @@ static uint8_t *put_save_vectors(uint8_t *out, const hfn_vector_state *vector)
 
 static uint8_t *put_restore_vectors(uint8_t *out, const hfn_vector_state *vector)
 {
-    if (vector->how == 0)
+    if (vector->how == 0) {
         return PUT(out, 0x48, 0x0f, 0xae, 0x0c, 0x24); /* fxrstor64 [rsp] */
+    }
     out = put_state_mask(out, vector);
     return PUT(out, 0x48, 0x0f, 0xae, 0x2c, 0x24); /* xrstor64 [rsp] */
 }
@@ -500,8 +510,9 @@ uint32_t hfn_x86_step_cfi(uint8_t *out, uint32_t lowered_bytes)
     uint32_t offset = 8 + lowered_bytes;
     uint8_t *at = PUT(out, 0x0e);
 
-    if (offset >= 0x80)
+    if (offset >= 0x80) {
         return (uint32_t)(PUT(at, (uint8_t)(offset | 0x80), (uint8_t)(offset >> 7)) - out);
+    }
     return (uint32_t)(PUT(at, (uint8_t)offset) - out);
 }
 

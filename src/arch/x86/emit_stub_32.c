@@ -78,13 +78,15 @@ static void put_count(hfn_x86_writer *w, const hfn_stub_request *request)
     PUT(w, 0x59, 0x51); /* pop ecx; push ecx */
     put_load_row(w, ECX, request->row_displacement);
     PUT(w, 0xe3, 0xf0); /* jecxz slow */
-    if (keeps)
+    if (keeps) {
         PUT(w, 0x9c); /* pushfd */
+    }
     put_increment(w, ECX, request->slot_displacement);
     PUT(w, 0x74, keeps ? 0xdf : 0xe0); /* jz wrap */
-    if (keeps)
+    if (keeps) {
         PUT(w, 0x9d); /* popfd */
-    PUT(w, 0x59);     /* pop ecx */
+    }
+    PUT(w, 0x59); /* pop ecx */
 }
 
 /* ---- Time.  The caller's return address and arguments stay where they are; behind the body stands a frame
@@ -130,20 +132,22 @@ static void put_time_tail(hfn_x86_writer *w, const hfn_stub_request *request, ui
     put_lea_esp(w, a.room - a.popped);
     put_call(w, request->address, request->time_exit);
     PUT(w, 0x8d, 0x64, 0x24, FRAME_BYTES); /* lea esp, [esp + frame] */
-    if (a.popped != 0)
+    if (a.popped != 0) {
         PUT(w, 0xc2, (uint8_t)a.popped, 0x00); /* ret n */
-    else
+    } else {
         PUT(w, 0xc3, 0xcc, 0xcc);
+    }
 }
 
 static void put_any_count(hfn_x86_writer *w, const hfn_stub_request *request)
 {
     uint32_t spare = spare_of(request->flags);
 
-    if (spare != 0)
+    if (spare != 0) {
         put_spare_count(w, request, (uint8_t)(spare - 1));
-    else
+    } else {
         put_count(w, request);
+    }
 }
 
 /* Most calls go by untimed, so that their way is straight and the tail stands in front:
@@ -155,13 +159,15 @@ static void put_sample(hfn_x86_writer *w, const hfn_stub_request *request, uint3
 
     put_time_tail(w, request, request->address + head_bytes);
     put_any_count(w, request);
-    if (spare == 0)
+    if (spare == 0) {
         w->length--; /* over its pop ecx */
+    }
     PUT(w, 0x83, 0xa8 | row);
     hfn_x86_put_u32(w, (uint32_t)request->skip_displacement);
     hfn_x86_put_u8(w, 0x01);
-    if (spare == 0)
+    if (spare == 0) {
         hfn_x86_put_u8(w, 0x59);
+    }
     PUT(w, 0x72, (uint8_t)(0 - (w->length + 2)));
 }
 
@@ -208,8 +214,9 @@ static void add_tail_steps(hfn_stub_shape *shape, uint32_t at, arguments a)
 /* The count's steps from `at` on, but for the one behind its pop. */
 static void add_count_steps(hfn_stub_shape *shape, const hfn_stub_shape *count, uint32_t at)
 {
-    for (uint32_t i = 0; i + 1 < count->step_count; i++)
+    for (uint32_t i = 0; i + 1 < count->step_count; i++) {
         add_step(shape, at + count->steps[i].at, count->steps[i].lowered_bytes);
+    }
 }
 
 hfn_stub_shape hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags)
@@ -225,8 +232,9 @@ hfn_stub_shape hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags)
         shape.head_bytes = (uint8_t)(count->head_bytes + TIME_TAIL_BYTES);
         shape.entry_at = count->entry_at;
         add_count_steps(&shape, count, 0);
-        if (keeps_ecx)
+        if (keeps_ecx) {
             add_step(&shape, count->head_bytes, 0);
+        }
         add_tail_steps(&shape, count->head_bytes, arguments_of(flags));
         return shape;
     case HFN_STUB_SAMPLE:
@@ -234,8 +242,9 @@ hfn_stub_shape hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags)
         shape.entry_at = (uint8_t)(TIME_TAIL_BYTES + count->entry_at);
         add_tail_steps(&shape, 0, arguments_of(flags));
         add_count_steps(&shape, count, TIME_TAIL_BYTES);
-        if (keeps_ecx)
+        if (keeps_ecx) {
             add_step(&shape, shape.head_bytes - 2, 0);
+        }
         return shape;
     default: return shape;
     }

@@ -33,25 +33,33 @@ static flag_use known_use(hfn_x86_mode mode, const uint8_t *bytes, const hfn_ins
     const uint8_t *modrm = bytes + 1 + has_prefix;
     uint8_t opcode = modrm[-1];
 
-    if (in->is_padding || in->is_landing_pad)
+    if (in->is_padding || in->is_landing_pad) {
         return LEAVES;
-    if (mode == HFN_X86_64 && (opcode & 0xF0) == 0x40 && in->length >= 2 + has_prefix) /* REX */
+    }
+    if (mode == HFN_X86_64 && (opcode & 0xF0) == 0x40 && in->length >= 2 + has_prefix) { /* REX */
         opcode = *modrm++;
-    if (opcode == 0x0F && in->length >= 3)
+    }
+    if (opcode == 0x0F && in->length >= 3) {
         return leaves_behind_escape(*modrm) ? LEAVES : UNKNOWN;
-    if (has_prefix)
+    }
+    if (has_prefix) {
         return UNKNOWN;
+    }
     if ((opcode >= 0x50 && opcode <= 0x5F) || (opcode >= 0x88 && opcode <= 0x8B) ||
         opcode == 0x8D || opcode == 0xC6 || (opcode == 0xC7 && (*modrm & 0x38) == 0) ||
         (opcode >= 0xB0 && opcode <= 0xBF) ||
-        (mode == HFN_X86_64 && opcode == 0x63)) /* movsxd; arpl in 32-bit code */
+        (mode == HFN_X86_64 && opcode == 0x63)) { /* movsxd; arpl in 32-bit code */
         return LEAVES;
-    if (opcode < 0x40 && (opcode & 7) < 6) /* add or adc sbb and sub xor cmp */
+    }
+    if (opcode < 0x40 && (opcode & 7) < 6) { /* add or adc sbb and sub xor cmp */
         return (opcode & 0x38) == 0x10 || (opcode & 0x38) == 0x18 ? UNKNOWN : WRITES_ALL;
-    if (opcode == 0x84 || opcode == 0x85 || opcode == 0xA8 || opcode == 0xA9) /* test */
+    }
+    if (opcode == 0x84 || opcode == 0x85 || opcode == 0xA8 || opcode == 0xA9) { /* test */
         return WRITES_ALL;
-    if (opcode == 0x80 || opcode == 0x81 || opcode == 0x83) /* the same by an immediate */
+    }
+    if (opcode == 0x80 || opcode == 0x81 || opcode == 0x83) { /* the same by an immediate */
         return (*modrm & 0x38) == 0x10 || (*modrm & 0x38) == 0x18 ? UNKNOWN : WRITES_ALL;
+    }
     return UNKNOWN;
 }
 
@@ -74,8 +82,10 @@ static verdict judge_flags(hfn_x86_mode mode, const uint8_t *bytes, uint64_t siz
 {
     hfn_x86_effects effects;
 
-    if (!hfn_x86_effects_of(mode, bytes, size, rva, &effects) || (effects.flags_read & *unwritten))
+    if (!hfn_x86_effects_of(mode, bytes, size, rva, &effects) ||
+        (effects.flags_read & *unwritten)) {
         return LIVE;
+    }
     *unwritten &= ~effects.flags_written;
     return *unwritten ? GO_ON : DEAD;
 }
@@ -83,14 +93,17 @@ static verdict judge_flags(hfn_x86_mode mode, const uint8_t *bytes, uint64_t siz
 static verdict judge_one(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                          uint32_t *unwritten, hfn_instruction *in)
 {
-    if (!hfn_x86_decode(mode, bytes, size, rva, 0, in))
+    if (!hfn_x86_decode(mode, bytes, size, rva, 0, in)) {
         return LIVE;
+    }
     verdict by_flow = judge_flow(in);
-    if (by_flow != GO_ON)
+    if (by_flow != GO_ON) {
         return by_flow;
+    }
     flag_use use = known_use(mode, bytes, in);
-    if (use == UNKNOWN)
+    if (use == UNKNOWN) {
         return judge_flags(mode, bytes, size, rva, unwritten);
+    }
     return use == WRITES_ALL ? DEAD : GO_ON;
 }
 
@@ -109,13 +122,16 @@ static bool same_place(const line *a, const line *b)
 /* Behind the instruction, or where it leads. */
 static verdict follow(line *l, const hfn_instruction *in, uint64_t rva)
 {
-    if (in->flow == HFN_FLOW_CALL && l->calls == CALLS_MAX)
+    if (in->flow == HFN_FLOW_CALL && l->calls == CALLS_MAX) {
         return LIVE;
+    }
     l->at += in->length;
-    if (in->flow == HFN_FLOW_CALL)
+    if (in->flow == HFN_FLOW_CALL) {
         l->back[l->calls++] = l->at;
-    if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_CALL)
+    }
+    if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_CALL) {
         l->at = in->target - rva;
+    }
     return GO_ON;
 }
 
@@ -128,23 +144,28 @@ bool hfn_x86_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, 
 
     *leaves_to = UINT64_MAX;
     for (uint32_t step = 0; step < STEPS_MAX; step++) {
-        if (same_place(&l, &earlier)) /* a loop without end, as behind a retpoline's call */
+        if (same_place(&l, &earlier)) { /* a loop without end, as behind a retpoline's call */
             return false;
-        if ((step & (step - 1)) == 0)
+        }
+        if ((step & (step - 1)) == 0) {
             earlier = l;
+        }
         if (l.at >= size) {
             *leaves_to = rva + l.at;
             return true;
         }
         verdict v = judge_one(mode, bytes + l.at, size - l.at, rva + l.at, &unwritten, &in);
-        if (v == RETURNS && l.calls == 0)
+        if (v == RETURNS && l.calls == 0) {
             return at_return;
-        if (v == RETURNS)
+        }
+        if (v == RETURNS) {
             l.at = l.back[--l.calls];
-        else if (v == GO_ON)
+        } else if (v == GO_ON) {
             v = follow(&l, &in, rva);
-        if (v == LIVE || v == DEAD)
+        }
+        if (v == LIVE || v == DEAD) {
             return v == LIVE;
+        }
     }
     return true;
 }

@@ -33,13 +33,17 @@ static bool is_moved(const uint8_t *from, const uint8_t *at)
 {
     enum { MOV_LONGEST = 7 }; /* C7, ModRM, SIB, displacement */
 
-    if (at == from)
+    if (at == from) {
         return false;
-    if ((at[-1] & 0xf8) == 0xb8 || at[-1] == 0x68)
+    }
+    if ((at[-1] & 0xf8) == 0xb8 || at[-1] == 0x68) {
         return true;
-    for (int back = 2; back <= MOV_LONGEST && at - from >= back; back++)
-        if (at[-back] == 0xc7)
+    }
+    for (int back = 2; back <= MOV_LONGEST && at - from >= back; back++) {
+        if (at[-back] == 0xc7) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -47,31 +51,39 @@ static bool has_word(const uint8_t *from, const uint8_t *to, uint32_t value)
 {
     const uint8_t word[4] = { (uint8_t)value, (uint8_t)(value >> 8) };
 
-    for (const uint8_t *at = from; to - at >= 4; at++)
-        if (memcmp(at, word, sizeof word) == 0 && is_moved(from, at))
+    for (const uint8_t *at = from; to - at >= 4; at++) {
+        if (memcmp(at, word, sizeof word) == 0 && is_moved(from, at)) {
             return true;
+        }
+    }
     return false;
 }
 
 /* As a word, or by `push byte` (numbers below 128), or to a register of 8 bits. */
 static bool has_number(const uint8_t *from, const uint8_t *to, uint32_t value)
 {
-    if (has_word(from, to, value))
+    if (has_word(from, to, value)) {
         return true;
-    for (; to - from >= 2; from++)
-        if ((from[0] == 0x6a || (from[0] & 0xf8) == 0xb0) && from[1] == value)
+    }
+    for (; to - from >= 2; from++) {
+        if ((from[0] == 0x6a || (from[0] & 0xf8) == 0xb0) && from[1] == value) {
             return true;
+        }
+    }
     return false;
 }
 
 /* `xor edi, edi` or `xor ebx, ebx`, the first argument's register. */
 static bool clears(const uint8_t *from, const uint8_t *to, uint8_t both)
 {
-    if (has_number(from, to, 0))
+    if (has_number(from, to, 0)) {
         return true;
-    for (; to - from >= 2; from++)
-        if ((from[0] == 0x31 || from[0] == 0x33) && from[1] == both)
+    }
+    for (; to - from >= 2; from++) {
+        if ((from[0] == 0x31 || from[0] == 0x33) && from[1] == both) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -81,8 +93,9 @@ static bool forbids(hfn_x86_mode mode, const uint8_t *from, const uint8_t *to)
 
     if (has_number(from, to, wide ? PRCTL_64 : PRCTL_32) &&
         ((has_number(from, to, SET_TSC) && has_number(from, to, TSC_SIGSEGV)) ||
-         (has_number(from, to, SET_SECCOMP) && has_number(from, to, MODE_STRICT))))
+         (has_number(from, to, SET_SECCOMP) && has_number(from, to, MODE_STRICT)))) {
         return true;
+    }
     return has_word(from, to, wide ? SECCOMP_64 : SECCOMP_32) &&
            clears(from, to, wide ? 0xff : 0xdb);
 }
@@ -92,8 +105,9 @@ static bool is_call(hfn_x86_mode mode, const uint8_t *at, uint64_t left)
 {
     static const uint8_t kernel_entry[] = { 0x65, 0xff, 0x15, 0x10, 0, 0, 0 };
 
-    if (mode == HFN_X86_64)
+    if (mode == HFN_X86_64) {
         return left >= 2 && at[0] == 0x0f && at[1] == 0x05;
+    }
     return left >= 2 &&
            ((at[0] == 0xcd && at[1] == 0x80) || (at[0] == 0x0f && at[1] == 0x34) ||
             (left >= sizeof kernel_entry && memcmp(at, kernel_entry, sizeof kernel_entry) == 0));

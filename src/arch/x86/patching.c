@@ -12,8 +12,9 @@ static bool fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, 
     hfn_x86_writer field = hfn_x86_writer_on(moved + at, 4);
     int64_t distance = (int64_t)(target - (address + end));
 
-    if (distance != (int32_t)distance)
+    if (distance != (int32_t)distance) {
         return false;
+    }
     hfn_x86_put_u32(&field, (uint32_t)distance);
     return true;
 }

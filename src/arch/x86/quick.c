@@ -112,8 +112,9 @@ static bool read_prefixes(reading *r)
 {
     r->mandatory = MANDATORY_NONE;
     for (; one_byte[r->bytes[r->at]] == PRE; r->at++) {
-        if (r->at == 5)
+        if (r->at == 5) {
             return false;
+        }
         r->prefixed = true;
         switch (r->bytes[r->at]) {
         case 0x66: r->mandatory |= MANDATORY_66; break;
@@ -122,10 +123,12 @@ static bool read_prefixes(reading *r)
         default: break; /* segments */
         }
     }
-    if (r->mandatory != MANDATORY_NONE)
+    if (r->mandatory != MANDATORY_NONE) {
         r->mandatory &= ~MANDATORY_NONE;
-    if ((r->bytes[r->at] & 0xF0) == 0x40)
+    }
+    if ((r->bytes[r->at] & 0xF0) == 0x40) {
         r->rex = r->bytes[r->at++];
+    }
     uint8_t next = one_byte[r->bytes[r->at]];
     return next != PRE && next != REX;
 }
@@ -136,10 +139,12 @@ static void read_modrm(reading *r)
     uint32_t modrm = r->bytes[r->at++];
     uint32_t mod = modrm >> 6, rm = modrm & 7;
 
-    if (mod == 3)
+    if (mod == 3) {
         return;
-    if (rm == 4)
+    }
+    if (rm == 4) {
         rm = (uint32_t)(r->bytes[r->at++] & 7) | 8; /* 8: the base of a SIB */
+    }
     if (mod == 1) {
         r->at += 1;
     } else if (mod == 2 || rm == 5 || rm == 13) {
@@ -160,8 +165,9 @@ static bool finish(reading *r, uint32_t immediate_bytes, uint64_t rva, uint64_t 
 {
     uint32_t length = r->at + immediate_bytes;
 
-    if (length > HFN_X86_LONGEST)
+    if (length > HFN_X86_LONGEST) {
         return false;
+    }
     out->length = (uint8_t)length;
     if (r->rip) {
         out->relative_at = (uint8_t)r->disp32_at;
@@ -180,8 +186,9 @@ static bool finish_flow(reading *r, hfn_flow flow, uint32_t field_bytes, uint64_
 {
     int64_t distance = field_bytes == 1 ? (int8_t)r->bytes[r->at] : read_i32(r->bytes + r->at);
 
-    if (r->prefixed)
+    if (r->prefixed) {
         return false;
+    }
     out->flow = (uint8_t)flow;
     out->relative_at = (uint8_t)r->at;
     out->relative_bytes = (uint8_t)field_bytes;
@@ -192,8 +199,9 @@ static bool finish_flow(reading *r, hfn_flow flow, uint32_t field_bytes, uint64_
 
 static bool finish_plain(reading *r, hfn_flow flow, uint32_t further_bytes, hfn_instruction *out)
 {
-    if (r->prefixed)
+    if (r->prefixed) {
         return false;
+    }
     out->flow = (uint8_t)flow;
     out->length = (uint8_t)(r->at + further_bytes);
     return true;
@@ -201,11 +209,13 @@ static bool finish_plain(reading *r, hfn_flow flow, uint32_t further_bytes, hfn_
 
 static bool finish_lea(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
 {
-    if (r->bytes[r->at] >= 0xC0)
+    if (r->bytes[r->at] >= 0xC0) {
         return false;
+    }
     read_modrm(r);
-    if (!finish(r, 0, rva, link_base, out))
+    if (!finish(r, 0, rva, link_base, out)) {
         return false;
+    }
     if (r->rip) {
         out->reads_memory_relative = false;
         out->takes_address = true;
@@ -221,8 +231,9 @@ static bool finish_move_constant(reading *r, uint64_t rva, uint64_t link_base, h
 {
     uint64_t value;
 
-    if (!(r->rex & 8))
+    if (!(r->rex & 8)) {
         return finish(r, word_immediate_bytes(r), rva, link_base, out);
+    }
     memcpy(&value, r->bytes + r->at, sizeof value);
     out->length = (uint8_t)(r->at + 8);
     out->takes_address = true;
@@ -237,11 +248,13 @@ static bool finish_group5(reading *r, uint64_t rva, uint64_t link_base, hfn_inst
     uint32_t modrm = r->bytes[r->at], reg = (modrm >> 3) & 7;
     bool has_index = (modrm & 7) == 4 && (((r->bytes[r->at + 1] >> 3) & 7) != 4 || (r->rex & 2));
 
-    if (reg > 1 && (!wide || (reg != 2 && reg != 4 && reg != 6) || r->prefixed))
+    if (reg > 1 && (!wide || (reg != 2 && reg != 4 && reg != 6) || r->prefixed)) {
         return false;
+    }
     read_modrm(r);
-    if (reg == 2)
+    if (reg == 2) {
         out->flow = HFN_FLOW_CALL_INDIRECT;
+    }
     if (reg == 4) {
         out->flow = HFN_FLOW_JUMP_INDIRECT;
         out->through_table = modrm >= 0xC0 || has_index;
@@ -255,12 +268,15 @@ static bool finish_two_byte(reading *r, uint64_t rva, uint64_t link_base, hfn_in
     uint32_t known = two_byte[opcode];
     uint32_t reg = (r->bytes[r->at] >> 3) & 7;
 
-    if (!(known & r->mandatory) || (r->mandatory & (r->mandatory - 1)))
+    if (!(known & r->mandatory) || (r->mandatory & (r->mandatory - 1))) {
         return false;
-    if ((opcode & 0xF0) == 0x80)
+    }
+    if ((opcode & 0xF0) == 0x80) {
         return finish_flow(r, HFN_FLOW_JUMP_IF, 4, rva, out);
-    if (opcode == 0x0B)
+    }
+    if (opcode == 0x0B) {
         return finish_plain(r, HFN_FLOW_STOP, 0, out);
+    }
     if (opcode == 0x1E) { /* F3 0F 1E FA */
         out->is_landing_pad = true;
         out->length = (uint8_t)(r->at + 1);
@@ -268,13 +284,16 @@ static bool finish_two_byte(reading *r, uint64_t rva, uint64_t link_base, hfn_in
     }
     if (opcode == 0x1F) {
         out->is_padding = true;
-        if (reg != 0)
+        if (reg != 0) {
             return false;
+        }
     }
-    if (opcode == 0xBA && reg < 4)
+    if (opcode == 0xBA && reg < 4) {
         return false;
-    if (known & 0x10)
+    }
+    if (known & 0x10) {
         read_modrm(r);
+    }
     return finish(r, known & 0x20 ? 1 : 0, rva, link_base, out);
 }
 
@@ -283,8 +302,9 @@ static bool finish_group3(reading *r, uint64_t rva, uint64_t link_base, hfn_inst
     bool wide = r->bytes[r->at - 1] & 1;
     uint32_t reg = (r->bytes[r->at] >> 3) & 7;
 
-    if (reg == 1)
+    if (reg == 1) {
         return false;
+    }
     read_modrm(r);
     uint32_t immediate_bytes = reg != 0 ? 0 : wide ? word_immediate_bytes(r) : 1;
     return finish(r, immediate_bytes, rva, link_base, out);
@@ -302,10 +322,12 @@ static bool finish_simple(reading *r, uint8_t what, uint64_t rva, uint64_t link_
 {
     uint32_t immediate_bytes = what & IMMEDIATE_BYTES;
 
-    if (immediate_bytes == 4)
+    if (immediate_bytes == 4) {
         immediate_bytes = word_immediate_bytes(r);
-    if (what & HAS_MODRM)
+    }
+    if (what & HAS_MODRM) {
         read_modrm(r);
+    }
     return finish(r, immediate_bytes, rva, link_base, out);
 }
 
@@ -319,8 +341,9 @@ static bool finish_one_byte(reading *r, uint8_t what, uint64_t rva, uint64_t lin
     case T3: return finish_group3(r, rva, link_base, out);
     case S5: return finish_group5(r, rva, link_base, out);
     case C6:
-        if ((r->bytes[r->at] >> 3) & 7)
+        if ((r->bytes[r->at] >> 3) & 7) {
             return false;
+        }
         return finish_modrm(r, r->bytes[r->at - 1] & 1 ? word_immediate_bytes(r) : 1, rva,
                             link_base, out);
     case JCC: return finish_flow(r, HFN_FLOW_JUMP_IF, 1, rva, out);
@@ -344,8 +367,9 @@ static void quick_simple(const uint8_t *bytes, uint32_t at, uint8_t what, uint64
     if (what & HAS_MODRM) {
         modrm = bytes[at];
         at += modrm_bytes[modrm];
-        if ((modrm & 0xC7) == 4 && (bytes[at - 1] & 7) == 5) /* no base, disp32 */
+        if ((modrm & 0xC7) == 4 && (bytes[at - 1] & 7) == 5) { /* no base, disp32 */
             at += 4;
+        }
     }
     out->length = (uint8_t)(at + immediate_bytes);
     if ((modrm & 0xC7) == 5) {
@@ -364,28 +388,34 @@ static bool quick_general(const uint8_t *bytes, uint64_t rva, uint64_t link_base
 {
     reading r = { .bytes = bytes };
 
-    if (!read_prefixes(&r))
+    if (!read_prefixes(&r)) {
         return false;
+    }
     uint8_t what = one_byte[bytes[r.at++]];
-    if (what == TWO)
+    if (what == TWO) {
         return finish_two_byte(&r, rva, link_base, out);
-    if (r.mandatory & (MANDATORY_F2 | MANDATORY_F3))
+    }
+    if (r.mandatory & (MANDATORY_F2 | MANDATORY_F3)) {
         return false;
-    if (what & SIMPLE)
+    }
+    if (what & SIMPLE) {
         return finish_simple(&r, what, rva, link_base, out);
+    }
     return finish_one_byte(&r, what, rva, link_base, out);
 }
 
 bool hfn_x86_quick(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
                    hfn_instruction *out)
 {
-    if (size < HFN_X86_LONGEST)
+    if (size < HFN_X86_LONGEST) {
         return false;
+    }
     uint32_t rex_bytes = (bytes[0] & 0xF0) == 0x40;
     uint8_t what = one_byte[bytes[rex_bytes]];
     memset(out, 0, sizeof *out);
-    if (!(what & SIMPLE))
+    if (!(what & SIMPLE)) {
         return quick_general(bytes, rva, link_base, out);
+    }
     quick_simple(bytes, rex_bytes + 1, what, rva, link_base, out);
     return true;
 }
@@ -420,25 +450,33 @@ bool hfn_x86_quick_keeps_stack(const uint8_t *at)
 {
     uint8_t rex = 0;
 
-    while (memchr("\x26\x2e\x36\x3e\x64\x65\x66\xf2\xf3", *at, 9))
+    while (memchr("\x26\x2e\x36\x3e\x64\x65\x66\xf2\xf3", *at, 9)) {
         at++;
-    if ((*at & 0xf0) == 0x40)
+    }
+    if ((*at & 0xf0) == 0x40) {
         rex = *at++;
+    }
     if (*at == 0x0f) {
         uint8_t second = at[1];
-        if ((second & 0xf0) == 0x80)
+        if ((second & 0xf0) == 0x80) {
             return true;
-        if (second >= 0xc8 && second <= 0xcf) /* bswap */
+        }
+        if (second >= 0xc8 && second <= 0xcf) { /* bswap */
             return (second & 7) != 4 || (rex & 1);
+        }
         return !names_stack(at[2], rex, false);
     }
-    if (*at == 0xff && (at[1] >> 3 & 7) == 6) /* push */
+    if (*at == 0xff && (at[1] >> 3 & 7) == 6) { /* push */
         return false;
-    if (has_modrm(*at))
+    }
+    if (has_modrm(*at)) {
         return !names_stack(at[1], rex, is_group(*at));
-    if ((*at >= 0x50 && *at <= 0x5f) || *at == 0x68 || *at == 0x6a || *at == 0xc9)
-        return false;               /* push, pop, leave */
-    if (*at >= 0x90 && *at <= 0x97) /* nop; xchg rax, r */
+    }
+    if ((*at >= 0x50 && *at <= 0x5f) || *at == 0x68 || *at == 0x6a || *at == 0xc9) {
+        return false; /* push, pop, leave */
+    }
+    if (*at >= 0x90 && *at <= 0x97) { /* nop; xchg rax, r */
         return (*at & 7) != 4 || (rex & 1);
+    }
     return *at < 0xb0 || *at > 0xbf || (*at & 7) != 4 || (rex & 1); /* mov r, immediate */
 }

@@ -32,14 +32,18 @@ enum {
 
 static uint8_t kind_of(uint8_t opcode, uint32_t rex)
 {
-    if (opcode >= 0x50 && opcode < 0x58)
+    if (opcode >= 0x50 && opcode < 0x58) {
         return PUSH;
-    if (opcode >= 0x58 && opcode < 0x60)
+    }
+    if (opcode >= 0x58 && opcode < 0x60) {
         return POP;
-    if (opcode >= 0xB8 && opcode < 0xC0)
+    }
+    if (opcode >= 0xB8 && opcode < 0xC0) {
         return SET_OPCODE;
-    if (opcode >= 0x70 && opcode < 0x80)
+    }
+    if (opcode >= 0x70 && opcode < 0x80) {
         return NONE;
+    }
     switch (opcode) {
     case 0x8B:
     case 0x8D: return MOVE;
@@ -72,8 +76,9 @@ static uint8_t kind_of(uint8_t opcode, uint32_t rex)
 /* Behind 0F. */
 static uint8_t kind_of_two(uint8_t opcode)
 {
-    if (opcode >= 0x80 && opcode < 0x90)
+    if (opcode >= 0x80 && opcode < 0x90) {
         return NONE;
+    }
     switch (opcode) {
     case 0x10: /* movups, movss, movsd ... */
     case 0x11:
@@ -104,25 +109,30 @@ static uint32_t address_reads(const uint8_t *at, uint32_t rex)
 {
     uint32_t mod = at[0] >> 6, base = at[0] & 7u, reads = 0;
 
-    if (base != 4)
+    if (base != 4) {
         return mod == 0 && base == 5 ? 0 : bit(base | (rex & REX_B) << 3);
+    }
     uint32_t index = ((at[1] >> 3) & 7u) | (rex & REX_X) << 2;
     base = at[1] & 7u;
-    if (index != 4)
+    if (index != 4) {
         reads |= bit(index);
-    if (mod != 0 || base != 5)
+    }
+    if (mod != 0 || base != 5) {
         reads |= bit(base | (rex & REX_B) << 3);
+    }
     return reads;
 }
 
 static void use_of_one(uint8_t kind, uint32_t number, hfn_x86_register_use *out)
 {
-    if (kind == PUSH)
+    if (kind == PUSH) {
         out->reads = bit(number);
-    else
+    } else {
         out->kills = bit(number);
-    if (kind == PUSH || kind == POP)
+    }
+    if (kind == PUSH || kind == POP) {
         out->reads |= bit(HFN_X86_RSP);
+    }
     out->kills &= ~out->reads;
 }
 
@@ -154,8 +164,9 @@ static void use_of_two(uint8_t kind, const uint8_t *modrm, uint32_t rex, hfn_x86
     case ONE_1: out->reads = in_register ? byte_bit(rm, rex) : address; break;
     default: out->reads = address; break;
     }
-    if (kind == CLEAR && in_register && reg == rm)
+    if (kind == CLEAR && in_register && reg == rm) {
         *out = (hfn_x86_register_use){ 0, bit(reg) };
+    }
     out->kills &= ~out->reads;
 }
 
@@ -166,21 +177,25 @@ bool hfn_x86_quick_register_use(const uint8_t *bytes, uint8_t length, hfn_x86_re
     bool prefixed = *at == 0x66 || *at == 0xF2 || *at == 0xF3;
 
     at += prefixed;
-    if ((*at & 0xF0) == 0x40)
+    if ((*at & 0xF0) == 0x40) {
         rex = *at++;
-    if (at + 1 >= bytes + length && (*at < 0x50 || *at >= 0x60))
+    }
+    if (at + 1 >= bytes + length && (*at < 0x50 || *at >= 0x60)) {
         return false;
+    }
     bool two = *at == 0x0F;
     uint8_t kind = two ? kind_of_two(at[1]) : kind_of(at[0], rex);
     uint8_t opcode = at[0];
     at += two ? 2 : 1;
-    if (kind == UNKNOWN || (prefixed && kind != VECTOR) || (kind == SET && (*at & 0x38)))
+    if (kind == UNKNOWN || (prefixed && kind != VECTOR) || (kind == SET && (*at & 0x38))) {
         return false;
+    }
     *out = (hfn_x86_register_use){ 0, 0 };
-    if (kind >= PUSH)
+    if (kind >= PUSH) {
         use_of_one(kind, (opcode & 7u) | (rex & REX_B) << 3, out);
-    else if (kind != NONE)
+    } else if (kind != NONE) {
         use_of_two(kind, at, rex, out);
+    }
     return true;
 }
 
@@ -188,10 +203,12 @@ bool hfn_x86_register_use_of(const uint8_t *bytes, uint8_t length, hfn_x86_regis
 {
     hfn_x86_effects effects;
 
-    if (hfn_x86_quick_register_use(bytes, length, out))
+    if (hfn_x86_quick_register_use(bytes, length, out)) {
         return true;
-    if (!hfn_x86_effects_of(HFN_X86_64, bytes, length, 0, &effects) || effects.opaque)
+    }
+    if (!hfn_x86_effects_of(HFN_X86_64, bytes, length, 0, &effects) || effects.opaque) {
         return false;
+    }
     *out = (hfn_x86_register_use){ effects.reads & ~effects.kills, effects.kills };
     return true;
 }

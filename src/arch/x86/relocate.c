@@ -48,8 +48,9 @@ static bool has_prefix(const uint8_t *bytes, uint32_t length, uint8_t prefix)
                                       0x36, 0x3E, 0x26, 0x64, 0x65 };
 
     for (uint32_t i = 0; i < length && memchr(legacy, bytes[i], sizeof legacy); i++) {
-        if (bytes[i] == prefix)
+        if (bytes[i] == prefix) {
             return true;
+        }
     }
     return false;
 }
@@ -60,8 +61,9 @@ static bool classify_branch(const uint8_t *bytes, piece *p)
     uint8_t opcode = bytes[p->in.relative_at - 1];
 
     /* 66: Intel ignores it, AMD takes a 2-byte field. */
-    if (p->in.relative_bytes == 2 || has_prefix(bytes, p->in.length, 0x66))
+    if (p->in.relative_bytes == 2 || has_prefix(bytes, p->in.length, 0x66)) {
         return false;
+    }
     if (p->in.flow == HFN_FLOW_JUMP) {
         p->kind = WIDE_JUMP;
         p->moved_bytes = JUMP_BYTES;
@@ -83,26 +85,31 @@ static bool classify(const move_job *job, piece *p)
 
     p->kind = COPY;
     p->moved_bytes = p->in.length;
-    if (p->in.relative_at == 0)
+    if (p->in.relative_at == 0) {
         return true;
-    if (p->in.flow == HFN_FLOW_JUMP || p->in.flow == HFN_FLOW_JUMP_IF)
+    }
+    if (p->in.flow == HFN_FLOW_JUMP || p->in.flow == HFN_FLOW_JUMP_IF) {
         return classify_branch(bytes, p);
+    }
     /* 67 makes the address eip-relative: it does not reach across 4 GiB. */
-    if (p->in.relative_bytes != 4 || has_prefix(bytes, p->in.length, 0x67))
+    if (p->in.relative_bytes != 4 || has_prefix(bytes, p->in.length, 0x67)) {
         return false;
+    }
     p->kind = COPY_RELATIVE;
     return true;
 }
 
 static hfn_move_result read_piece(move_job *job)
 {
-    if (job->count == INSTRUCTION_MAX)
+    if (job->count == INSTRUCTION_MAX) {
         return HFN_MOVE_TOO_LONG;
+    }
     piece *p = &job->pieces[job->count];
     p->offset = job->covered;
     if (!hfn_x86_decode(job->mode, job->bytes + p->offset, job->size - p->offset,
-                        job->rva + p->offset, 0, &p->in))
+                        job->rva + p->offset, 0, &p->in)) {
         return HFN_MOVE_UNDECODABLE;
+    }
     if (p->in.flow == HFN_FLOW_CALL && p->in.length == JUMP_BYTES &&
         job->pc_register != HFN_NO_REGISTER) {
         p->kind = PC_CALL;
@@ -122,15 +129,17 @@ static hfn_move_result read_pieces(move_job *job)
 {
     hfn_move_result result = HFN_MOVED;
 
-    while (result == HFN_MOVED && job->covered < job->patch_bytes)
+    while (result == HFN_MOVED && job->covered < job->patch_bytes) {
         result = read_piece(job);
+    }
     return result;
 }
 
 static bool add_fixup(hfn_moved *out, uint32_t at, uint32_t end, uint64_t target_rva)
 {
-    if (out->fixup_count == HFN_FIXUP_MAX)
+    if (out->fixup_count == HFN_FIXUP_MAX) {
         return false;
+    }
     out->fixups[out->fixup_count++] =
         (hfn_fixup){ .at = (uint8_t)at, .end = (uint8_t)end, .target_rva = target_rva };
     return true;
@@ -140,8 +149,9 @@ static bool add_fixup(hfn_moved *out, uint32_t at, uint32_t end, uint64_t target
 static hfn_move_result aim(const move_job *job, hfn_x86_writer *w, uint32_t at, uint64_t target,
                            hfn_moved *out)
 {
-    if (target - job->rva >= job->covered)
+    if (target - job->rva >= job->covered) {
         return add_fixup(out, at, at + 4, target) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
+    }
     for (uint32_t i = 0; i < job->count; i++) {
         if (job->pieces[i].offset == target - job->rva) {
             hfn_x86_patch_u32(w, at, job->pieces[i].moved_at - (at + 4));
@@ -154,8 +164,9 @@ static hfn_move_result aim(const move_job *job, hfn_x86_writer *w, uint32_t at, 
 /* loop, loopcc, jrcxz know only short targets: jump to a jump. */
 static uint32_t put_loop(hfn_x86_writer *w, const uint8_t *bytes, const piece *p)
 {
-    if (has_prefix(bytes, p->in.length, 0x67))
+    if (has_prefix(bytes, p->in.length, 0x67)) {
         hfn_x86_put_u8(w, 0x67);
+    }
     hfn_x86_put_u8(w, bytes[p->in.relative_at - 1]);
     hfn_x86_put(w, (const uint8_t[]){ 2, 0xEB, 5 }, 3); /* +2; jmp +5 */
     return hfn_x86_put_jump(w);
@@ -183,8 +194,9 @@ static hfn_move_result put_piece(const move_job *job, const piece *p, hfn_x86_wr
     case COPY_RELATIVE: {
         uint32_t at = w->length + p->in.relative_at, end = w->length + p->in.length;
         hfn_x86_put(w, bytes, p->in.length);
-        if (p->in.flow == HFN_FLOW_JUMP_IF) /* xbegin */
+        if (p->in.flow == HFN_FLOW_JUMP_IF) { /* xbegin */
             return aim(job, w, at, p->in.target, out);
+        }
         return add_fixup(out, at, end, p->in.target) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
     }
     case WIDE_JUMP: return aim(job, w, hfn_x86_put_jump(w), p->in.target, out);
@@ -209,8 +221,9 @@ static bool goes_on(const hfn_instruction *in)
 
 static hfn_move_result put_jump_back(const move_job *job, hfn_x86_writer *w, hfn_moved *out)
 {
-    if (job->count > 0 && !goes_on(&job->pieces[job->count - 1].in))
+    if (job->count > 0 && !goes_on(&job->pieces[job->count - 1].in)) {
         return HFN_MOVED;
+    }
     uint32_t at = hfn_x86_put_jump(w);
     return add_fixup(out, at, at + 4, job->rva + job->covered) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
 }
@@ -229,10 +242,11 @@ static void describe(const move_job *job, hfn_moved *out)
         out->cfa_delta[i] = (int16_t)grown;
         bool known = p->kind == PC_CALL || hfn_x86_stack_growth(job->mode, job->bytes + p->offset,
                                                                 job->size - p->offset, &growth);
-        if (grown != HFN_CFA_UNKNOWN)
+        if (grown != HFN_CFA_UNKNOWN) {
             grown = known && grown + growth > INT16_MIN && grown + growth <= INT16_MAX
                         ? grown + growth
                         : HFN_CFA_UNKNOWN;
+        }
     }
     out->cfa_delta_end = (int16_t)grown;
 }
@@ -256,12 +270,15 @@ hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t s
         *offset = job.pieces[i].offset;
         result = put_piece(&job, &job.pieces[i], &w, &moved);
     }
-    if (result == HFN_MOVED)
+    if (result == HFN_MOVED) {
         result = put_jump_back(&job, &w, &moved);
-    if (result == HFN_MOVED && w.full)
+    }
+    if (result == HFN_MOVED && w.full) {
         result = HFN_MOVE_TOO_LONG;
-    if (result != HFN_MOVED)
+    }
+    if (result != HFN_MOVED) {
         return result;
+    }
     describe(&job, &moved);
     moved.length = (uint8_t)w.length;
     moved.original_bytes = (uint8_t)job.covered;
@@ -285,8 +302,9 @@ bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, ui
     hfn_x86_writer w = hfn_x86_writer_on(moved.bytes, HFN_MOVED_MAX);
 
     if (size < 5 || (bytes[0] != 0xE8 && bytes[0] != 0xE9) ||
-        !hfn_x86_decode(mode, bytes, size, rva, 0, &in))
+        !hfn_x86_decode(mode, bytes, size, rva, 0, &in)) {
         return false;
+    }
     uint32_t at = hfn_x86_put_jump(&w);
     add_fixup(&moved, at, at + 4, in.target);
     moved.length = (uint8_t)w.length;
@@ -297,7 +315,8 @@ bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, ui
 
 bool hfn_x86_field_is_target(const uint8_t *bytes, const hfn_instruction *in)
 {
-    if (in->length == 5)
+    if (in->length == 5) {
         return bytes[0] == 0xE8 || bytes[0] == 0xE9;
+    }
     return in->length == 6 && bytes[0] == 0x0F && (bytes[1] & 0xF0) == 0x80;
 }

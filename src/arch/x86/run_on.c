@@ -51,12 +51,14 @@ static bool read_one(const job *j, uint64_t at, hfn_instruction *in)
     const hfn_run *run = j->run;
     uint8_t bytes[HFN_X86_LONGEST] = { 0 };
 
-    if (at < run->begin || at >= run->end || run->is_barred(run->user, at))
+    if (at < run->begin || at >= run->end || run->is_barred(run->user, at)) {
         return false;
+    }
     memcpy(bytes, (const void *)(uintptr_t)at,
            run->end - at < sizeof bytes ? run->end - at : sizeof bytes);
-    if (!hfn_x86_quick(bytes, sizeof bytes, at, 0, in) || in->length > run->end - at)
+    if (!hfn_x86_quick(bytes, sizeof bytes, at, 0, in) || in->length > run->end - at) {
         return false;
+    }
     switch (in->flow) {
     case HFN_FLOW_NEXT:
     case HFN_FLOW_JUMP:
@@ -71,9 +73,11 @@ static bool read_one(const job *j, uint64_t at, hfn_instruction *in)
 
 static uint32_t piece_of(const job *j, uint64_t at)
 {
-    for (uint32_t i = 0; i < j->count; i++)
-        if (j->pieces[i].at == at)
+    for (uint32_t i = 0; i < j->count; i++) {
+        if (j->pieces[i].at == at) {
             return i;
+        }
+    }
     return NO_PIECE;
 }
 
@@ -105,15 +109,17 @@ static void walk(job *j, uint64_t at)
 
     for (; j->steps < STEPS_MAX; j->steps++) {
         if (j->count >= PIECES_MAX - 1 || j->copied_bytes >= COPIED_MAX ||
-            piece_of(j, at) != NO_PIECE || !read_one(j, at, &in))
+            piece_of(j, at) != NO_PIECE || !read_one(j, at, &in)) {
             break;
+        }
         if (in.flow == HFN_FLOW_JUMP) {
             at = in.target;
             continue;
         }
         add_instruction(j, at, &in);
-        if (in.flow == HFN_FLOW_RETURN || in.flow == HFN_FLOW_JUMP_INDIRECT)
+        if (in.flow == HFN_FLOW_RETURN || in.flow == HFN_FLOW_JUMP_INDIRECT) {
             return;
+        }
         at += in.length;
     }
     add_jump(j, at);
@@ -125,8 +131,9 @@ static void walk_target(job *j, uint64_t target)
     hfn_instruction in;
 
     if (j->count + 2 < PIECES_MAX && j->copied_bytes < COPIED_MAX && j->steps < STEPS_MAX &&
-        piece_of(j, target) == NO_PIECE && read_one(j, target, &in))
+        piece_of(j, target) == NO_PIECE && read_one(j, target, &in)) {
         walk(j, target);
+    }
 }
 
 /* ---- The moved instructions. */
@@ -159,23 +166,29 @@ static bool moved_keep_stack(const hfn_run *run, uint32_t byte_count)
     hfn_instruction in;
 
     memcpy(bytes, run->moved, byte_count);
-    for (uint32_t at = 0; at < byte_count; at += in.length)
+    for (uint32_t at = 0; at < byte_count; at += in.length) {
         if (!hfn_x86_quick(bytes + at, sizeof bytes - at, at, 0, &in) ||
             (in.flow != HFN_FLOW_NEXT && in.flow != HFN_FLOW_JUMP_IF) ||
-            !hfn_x86_quick_keeps_stack(bytes + at))
+            !hfn_x86_quick_keeps_stack(bytes + at)) {
             return false;
+        }
+    }
     return true;
 }
 
 static void walk_all(job *j, const hfn_fixup *back)
 {
     walk(j, back->target_rva);
-    for (uint32_t i = 0; i + 1 < j->run->fixup_count; i++)
-        if (is_branch(j->run, &j->run->fixups[i]))
+    for (uint32_t i = 0; i + 1 < j->run->fixup_count; i++) {
+        if (is_branch(j->run, &j->run->fixups[i])) {
             walk_target(j, j->run->fixups[i].target_rva);
-    for (uint32_t i = 0; i < j->count; i++)
-        if (j->pieces[i].kind == JUMP_IF)
+        }
+    }
+    for (uint32_t i = 0; i < j->count; i++) {
+        if (j->pieces[i].kind == JUMP_IF) {
             walk_target(j, j->pieces[i].target);
+        }
+    }
 }
 
 /* ---- Writing. */
@@ -186,12 +199,15 @@ static uint32_t bytes_of(const job *j, uint32_t i)
     uint32_t wide = p->kind == JUMP ? JUMP_BYTES : JUMP_IF_BYTES;
     int64_t distance;
 
-    if (p->kind == COPY)
+    if (p->kind == COPY) {
         return p->length;
-    if (p->to == NO_PIECE)
+    }
+    if (p->to == NO_PIECE) {
         return wide;
-    if (p->put_bytes == SHORT_BYTES)
+    }
+    if (p->put_bytes == SHORT_BYTES) {
         return SHORT_BYTES;
+    }
     distance = (int64_t)j->pieces[p->to].put_at - (int64_t)(p->put_at + SHORT_BYTES);
     return distance >= INT8_MIN + JUMP_BYTES && distance <= INT8_MAX ? SHORT_BYTES : wide;
 }
@@ -284,17 +300,22 @@ uint32_t hfn_x86_run_on(const hfn_run *run, uint64_t address, uint8_t *out)
     job j = { .run = run };
     uint32_t bytes;
 
-    if (!back || !moved_keep_stack(run, back->at - 1u))
+    if (!back || !moved_keep_stack(run, back->at - 1u)) {
         return 0;
+    }
     j.head_bytes = back->at - 1u;
     walk_all(&j, back);
-    if (j.copied_bytes == 0)
+    if (j.copied_bytes == 0) {
         return 0;
+    }
     bytes = place(&j);
-    if (bytes > HFN_RUN_MAX_BYTES || !put_moved(&j, address, out))
+    if (bytes > HFN_RUN_MAX_BYTES || !put_moved(&j, address, out)) {
         return 0;
-    for (uint32_t i = 0; i < j.count; i++)
-        if (!put_piece(&j, &j.pieces[i], address, out))
+    }
+    for (uint32_t i = 0; i < j.count; i++) {
+        if (!put_piece(&j, &j.pieces[i], address, out)) {
             return 0;
+        }
+    }
     return bytes;
 }

@@ -36,13 +36,16 @@ typedef struct walk {
 /* Remember to go on there, unless somebody did with as many registers. */
 static void go_on(walk *w, uint64_t at, uint32_t unwritten)
 {
-    for (uint32_t i = 0; i < w->seen_count; i++)
-        if (w->seen[i].at == at && (unwritten & ~w->seen[i].unwritten) == 0)
+    for (uint32_t i = 0; i < w->seen_count; i++) {
+        if (w->seen[i].at == at && (unwritten & ~w->seen[i].unwritten) == 0) {
             return;
-    if (w->seen_count == BRANCHES_MAX)
+        }
+    }
+    if (w->seen_count == BRANCHES_MAX) {
         w->candidates &= ~unwritten;
-    else
+    } else {
         w->seen[w->seen_count++] = (way){ at, unwritten };
+    }
 }
 
 /* What the instruction does to registers; false if that is not known. */
@@ -50,10 +53,12 @@ static bool apply(walk *w, const uint8_t *bytes, const hfn_instruction *in, way 
 {
     hfn_x86_register_use use;
 
-    if (in->is_padding || in->is_landing_pad)
+    if (in->is_padding || in->is_landing_pad) {
         return true;
-    if (!hfn_x86_register_use_of(bytes, in->length, &use))
+    }
+    if (!hfn_x86_register_use_of(bytes, in->length, &use)) {
         return false;
+    }
     w->candidates &= ~(use.reads & p->unwritten);
     p->unwritten &= ~use.kills;
     return true;
@@ -66,15 +71,18 @@ static bool step(walk *w, way *p)
     hfn_instruction in;
 
     if (offset >= w->size || w->steps++ >= STEPS_MAX ||
-        !hfn_x86_decode(HFN_X86_64, w->bytes + offset, w->size - offset, p->at, 0, &in))
+        !hfn_x86_decode(HFN_X86_64, w->bytes + offset, w->size - offset, p->at, 0, &in)) {
         return false;
+    }
     switch (in.flow) {
     case HFN_FLOW_NEXT:
     case HFN_FLOW_JUMP_IF:
-        if (!apply(w, w->bytes + offset, &in, p))
+        if (!apply(w, w->bytes + offset, &in, p)) {
             return false;
-        if (in.flow == HFN_FLOW_JUMP_IF)
+        }
+        if (in.flow == HFN_FLOW_JUMP_IF) {
             go_on(w, in.target, p->unwritten);
+        }
         p->at += in.length;
         return true;
     case HFN_FLOW_JUMP:
@@ -88,11 +96,12 @@ static bool step(walk *w, way *p)
 
 static void walk_one(walk *w, way p)
 {
-    while ((p.unwritten &= w->candidates) != 0)
+    while ((p.unwritten &= w->candidates) != 0) {
         if (!step(w, &p)) {
             w->candidates &= ~p.unwritten;
             return;
         }
+    }
 }
 
 uint32_t hfn_x86_dead_registers(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at)
@@ -100,8 +109,9 @@ uint32_t hfn_x86_dead_registers(const uint8_t *bytes, uint64_t size, uint64_t rv
     walk w = { .bytes = bytes, .size = size, .rva = rva, .candidates = CANDIDATES };
 
     go_on(&w, at, CANDIDATES);
-    while (w.done < w.seen_count && w.candidates != 0)
+    while (w.done < w.seen_count && w.candidates != 0) {
         walk_one(&w, w.seen[w.done++]);
+    }
     return w.candidates;
 }
 
@@ -110,9 +120,11 @@ uint8_t hfn_x86_spare_register(const uint8_t *bytes, uint64_t size, uint64_t rva
     uint32_t dead = hfn_x86_dead_registers(bytes, size, rva, at);
     uint8_t number = 0;
 
-    if (dead == 0)
+    if (dead == 0) {
         return HFN_NO_REGISTER;
-    while (!(dead >> number & 1))
+    }
+    while (!(dead >> number & 1)) {
         number++;
+    }
     return number;
 }

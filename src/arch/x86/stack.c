@@ -24,10 +24,13 @@ static opcode_view view_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t siz
 {
     opcode_view v = { .at = bytes, .left = size, .rex = mode == HFN_X86_32 ? REX_W : 0 };
 
-    for (; v.left > 1 && memchr("\x66\xF2\xF3\x2E\x36\x3E\x26\x64\x65", *v.at, 9); v.at++, v.left--)
+    for (; v.left > 1 && memchr("\x66\xF2\xF3\x2E\x36\x3E\x26\x64\x65", *v.at, 9);
+         v.at++, v.left--) {
         v.narrow |= *v.at == 0x66;
-    if (v.narrow && mode == HFN_X86_32)
+    }
+    if (v.narrow && mode == HFN_X86_32) {
         v.rex = 0;
+    }
     if (mode == HFN_X86_64 && v.left > 1 && (*v.at & 0xF0) == 0x40) {
         v.rex = *v.at++;
         v.left--;
@@ -49,11 +52,13 @@ static bool adds_constant(const opcode_view *v, int32_t *growth_bytes)
     bool is_short = v->at[0] == 0x83;
 
     if (!(v->rex & REX_W) || (v->rex & REX_B) || v->left < (is_short ? 3 : 6) ||
-        (v->at[1] != 0xEC && v->at[1] != 0xC4))
+        (v->at[1] != 0xEC && v->at[1] != 0xC4)) {
         return false;
+    }
     int32_t constant = is_short ? (int8_t)v->at[2] : read_i32(v->at + 2);
-    if (constant == INT32_MIN)
+    if (constant == INT32_MIN) {
         return false;
+    }
     *growth_bytes = v->at[1] == 0xEC ? constant : -constant;
     return true;
 }
@@ -64,11 +69,13 @@ static bool leas_constant(const opcode_view *v, int32_t *growth_bytes)
     bool is_short = v->left >= 4 && v->at[1] == 0x64;
 
     if ((v->rex & ~0x40u) != REX_W || v->left < (is_short ? 4 : 7) ||
-        (v->at[1] != 0x64 && v->at[1] != 0xA4) || v->at[2] != 0x24)
+        (v->at[1] != 0x64 && v->at[1] != 0xA4) || v->at[2] != 0x24) {
         return false;
+    }
     int32_t constant = is_short ? (int8_t)v->at[3] : read_i32(v->at + 3);
-    if (constant == INT32_MIN)
+    if (constant == INT32_MIN) {
         return false;
+    }
     *growth_bytes = -constant;
     return true;
 }
@@ -81,10 +88,12 @@ static bool names_no_rsp(const opcode_view *v)
                  (opcode >= 0x80 && opcode <= 0x8B) || opcode == 0x8D || opcode == 0xC6 ||
                  opcode == 0xC7;
 
-    if (opcode == 0x70 || (opcode > 0x70 && opcode <= 0x7F) || opcode == 0x90)
+    if (opcode == 0x70 || (opcode > 0x70 && opcode <= 0x7F) || opcode == 0x90) {
         return true;
-    if (!known || v->left < 2)
+    }
+    if (!known || v->left < 2) {
         return false;
+    }
     uint32_t reg = ((v->at[1] >> 3) & 7u) | (v->rex & REX_R ? 8 : 0);
     uint32_t rm = (v->at[1] & 7u) | (v->rex & REX_B ? 8 : 0);
     return reg != HFN_X86_RSP && ((v->at[1] >> 6) != 3 || rm != HFN_X86_RSP);
@@ -102,16 +111,18 @@ bool hfn_x86_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size
     hfn_x86_effects effects;
 
     *growth_bytes = 0;
-    if (pops && opcode == 0x5C && !(v.rex & REX_B))
+    if (pops && opcode == 0x5C && !(v.rex & REX_B)) {
         return false; /* pop rsp */
+    }
     if (pushes || pops) {
         *growth_bytes = pushes ? word_bytes : -word_bytes;
         return !v.narrow;
     }
     if (names_no_rsp(&v) ||
         ((opcode == 0x83 || opcode == 0x81) && adds_constant(&v, growth_bytes)) ||
-        (opcode == 0x8D && leas_constant(&v, growth_bytes)))
+        (opcode == 0x8D && leas_constant(&v, growth_bytes))) {
         return true;
+    }
     return hfn_x86_effects_of(mode, bytes, size, 0, &effects) &&
            !(effects.writes & (1u << HFN_X86_RSP));
 }

@@ -32,8 +32,9 @@ static int32_t word_bytes(hfn_x86_mode mode)
 void hfn_x86_stack_begin(hfn_x86_mode mode, hfn_stack_state *state)
 {
     *state = (hfn_stack_state){ .called = 0 };
-    for (int i = 0; i < HFN_STACK_REGISTERS; i++)
+    for (int i = 0; i < HFN_STACK_REGISTERS; i++) {
         state->at[i] = HFN_STACK_NOWHERE;
+    }
     state->at[RSP] = -word_bytes(mode);
 }
 
@@ -50,17 +51,20 @@ typedef struct step {
 
 static hfn_stack_answer judge_place(const step *p, int64_t at)
 {
-    if (at >= 0)
+    if (at >= 0) {
         return HFN_STACK_CALLER;
+    }
     return at >= p->return_at ? HFN_STACK_RETURN : HFN_STACK_FINE;
 }
 
 static hfn_stack_answer move_stack(const step *p, int64_t to)
 {
-    if (to > p->return_at)
+    if (to > p->return_at) {
         return HFN_STACK_RETURN;
-    if (to < INT32_MIN / 2)
+    }
+    if (to < INT32_MIN / 2) {
         return HFN_STACK_LOST;
+    }
     p->s->at[RSP] = (int32_t)to;
     return HFN_STACK_FINE;
 }
@@ -74,10 +78,12 @@ static void find_opcode(step *p)
 {
     const uint8_t *at = p->bytes, *end = p->bytes + p->e.length - 1;
 
-    while (at < end && memchr("\x66\xF2\xF3\x2E\x36\x3E\x26\x64\x65\xF0", *at, 10))
+    while (at < end && memchr("\x66\xF2\xF3\x2E\x36\x3E\x26\x64\x65\xF0", *at, 10)) {
         at++;
-    if (p->mode == HFN_X86_64 && at < end && (*at & 0xF0) == 0x40)
+    }
+    if (p->mode == HFN_X86_64 && at < end && (*at & 0xF0) == 0x40) {
         at++;
+    }
     p->opcode = at;
 }
 
@@ -98,15 +104,19 @@ static hfn_stack_answer step_return(const step *p)
 {
     bool pops = p->opcode[0] == 0xC2 && p->mode == HFN_X86_32;
 
-    if (p->opcode[0] != 0xC3 && !pops)
+    if (p->opcode[0] != 0xC3 && !pops) {
         return HFN_STACK_POPS;
-    if (p->s->at[RSP] != p->return_at)
+    }
+    if (p->s->at[RSP] != p->return_at) {
         return HFN_STACK_LOST;
+    }
     p->s->pops = pops ? (uint16_t)(p->opcode[1] | p->opcode[2] << 8) : 0;
-    if (p->s->pops % 4 != 0 || p->s->pops > HFN_ARGUMENTS_MAX)
+    if (p->s->pops % 4 != 0 || p->s->pops > HFN_ARGUMENTS_MAX) {
         return HFN_STACK_POPS;
-    if (p->s->reach < p->s->pops)
+    }
+    if (p->s->reach < p->s->pops) {
         p->s->reach = p->s->pops;
+    }
     return HFN_STACK_FINE;
 }
 
@@ -116,8 +126,9 @@ static hfn_stack_answer step_leave(const step *p)
 
     p->s->at[RBP] = HFN_STACK_NOWHERE;
     p->s->called = 0;
-    if (!is_number(frame))
+    if (!is_number(frame)) {
         return HFN_STACK_LOST;
+    }
     return judge_place(p, frame) != HFN_STACK_FINE ? HFN_STACK_RETURN
                                                    : move_stack(p, (int64_t)frame + p->word);
 }
@@ -128,11 +139,13 @@ static hfn_stack_answer judge_object(const step *p, int64_t at)
 {
     const hfn_x86_effects *e = &p->e;
 
-    if (e->index != HFN_X86_NO_REGISTER)
+    if (e->index != HFN_X86_NO_REGISTER) {
         return HFN_STACK_CALLER;
+    }
     if (p->s->called && e->base != RBP &&
-        at + e->memory_bytes > p->return_at - NEAR_BYTES * p->s->called)
+        at + e->memory_bytes > p->return_at - NEAR_BYTES * p->s->called) {
         p->s->unsettled = true;
+    }
     return judge_place(p, at < p->return_at && at + e->memory_bytes > p->return_at ? p->return_at
                                                                                    : at);
 }
@@ -156,11 +169,14 @@ static bool begins_realignment(const step *p)
 
 static bool is_realignment(const step *p)
 {
-    if (p->mode != HFN_X86_32 || p->e.dest != RSP || p->e.shape != HFN_X86_AND)
+    if (p->mode != HFN_X86_32 || p->e.dest != RSP || p->e.shape != HFN_X86_AND) {
         return false;
-    for (uint8_t reg = 0; reg < REGISTERS; reg++)
-        if (points_to_arguments(p, reg))
+    }
+    for (uint8_t reg = 0; reg < REGISTERS; reg++) {
+        if (points_to_arguments(p, reg)) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -169,9 +185,10 @@ static bool is_kept_by_push(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
 
-    if (p->opcode[0] == 0xFF && (p->opcode[1] >> 3 & 7) == 6)
+    if (p->opcode[0] == 0xFF && (p->opcode[1] >> 3 & 7) == 6) {
         return points_to_arguments(p, e->base) && e->index == HFN_X86_NO_REGISTER &&
                e->displacement == p->return_at;
+    }
     return (p->opcode[0] & 0xF8) == 0x50 && points_to_arguments(p, e->stored);
 }
 
@@ -181,10 +198,12 @@ static bool brings_back(const step *p)
     const hfn_x86_effects *e = &p->e;
     int32_t base = place_in(p, e->base);
 
-    if (!is_number(p->s->at[HFN_X86_KEPT]) || e->dest >= REGISTERS || e->dest == RSP)
+    if (!is_number(p->s->at[HFN_X86_KEPT]) || e->dest >= REGISTERS || e->dest == RSP) {
         return false;
-    if ((p->opcode[0] & 0xF8) == 0x58)
+    }
+    if ((p->opcode[0] & 0xF8) == 0x58) {
         return p->s->at[RSP] == p->s->at[HFN_X86_KEPT];
+    }
     return e->shape == HFN_X86_LOAD && e->width == p->word && is_number(base) &&
            e->index == HFN_X86_NO_REGISTER && base + e->displacement == p->s->at[HFN_X86_KEPT];
 }
@@ -198,10 +217,12 @@ static hfn_stack_answer judge_access(const step *p, int64_t at)
     int64_t most = p->mode == HFN_X86_32 ? HFN_ARGUMENTS_MAX : HFN_ARGUMENTS_MAX_64;
 
     if (answer != HFN_STACK_CALLER || p->e.index != HFN_X86_NO_REGISTER || p->e.memory_bytes == 0 ||
-        end > most || p->opcode[0] == 0x8F)
+        end > most || p->opcode[0] == 0x8F) {
         return answer;
-    if (p->s->reach < end)
+    }
+    if (p->s->reach < end) {
         p->s->reach = (uint16_t)end;
+    }
     return HFN_STACK_FINE;
 }
 
@@ -210,10 +231,12 @@ static hfn_stack_answer check_memory(const step *p)
     const hfn_x86_effects *e = &p->e;
     int32_t base = place_in(p, e->base), index = place_in(p, e->index);
 
-    if (!e->has_memory)
+    if (!e->has_memory) {
         return HFN_STACK_FINE;
-    if (index != HFN_STACK_NOWHERE)
+    }
+    if (index != HFN_STACK_NOWHERE) {
         return HFN_STACK_LOST;
+    }
     return is_number(base) ? judge_access(p, (int64_t)base + e->displacement) : HFN_STACK_FINE;
 }
 
@@ -234,16 +257,20 @@ static hfn_stack_answer step_lea(const step *p)
             p->s->at[e->dest] = 0;
             return HFN_STACK_FINE;
         }
-        if (judge_object(p, at) != HFN_STACK_FINE)
+        if (judge_object(p, at) != HFN_STACK_FINE) {
             return judge_object(p, at);
+        }
         result = at < INT32_MIN / 2 ? HFN_STACK_BELOW : (int32_t)at;
     }
-    if (index != HFN_STACK_NOWHERE)
+    if (index != HFN_STACK_NOWHERE) {
         return HFN_STACK_LOST;
-    if (e->dest == RSP && result == HFN_STACK_NOWHERE)
+    }
+    if (e->dest == RSP && result == HFN_STACK_NOWHERE) {
         return HFN_STACK_LOST;
-    if (e->dest < REGISTERS)
+    }
+    if (e->dest < REGISTERS) {
         p->s->at[e->dest] = result;
+    }
     return HFN_STACK_FINE;
 }
 
@@ -270,12 +297,15 @@ static hfn_stack_answer step_stack_pointer(const step *p)
 {
     int32_t growth;
 
-    if (is_realignment(p))
+    if (is_realignment(p)) {
         return HFN_STACK_FINE;
-    if (!hfn_x86_stack_growth(p->mode, p->bytes, p->size, &growth))
+    }
+    if (!hfn_x86_stack_growth(p->mode, p->bytes, p->size, &growth)) {
         return move_by_register(p);
-    if (p->s->at[RSP] == HFN_STACK_BELOW)
+    }
+    if (p->s->at[RSP] == HFN_STACK_BELOW) {
         return HFN_STACK_FINE;
+    }
     return growth == 0 ? HFN_STACK_FINE : move_stack(p, (int64_t)p->s->at[RSP] - growth);
 }
 
@@ -286,8 +316,9 @@ static bool adds_constant(const step *p, int64_t *constant)
     uint8_t modrm = p->e.length > 2 ? p->opcode[1] : 0, which = modrm >> 3 & 7;
 
     *constant = (int64_t)p->e.immediate * ((of_eax ? p->opcode[0] == 0x2D : which == 5) ? -1 : 1);
-    if (of_eax)
+    if (of_eax) {
         return p->e.width == p->word;
+    }
     return (p->opcode[0] == 0x81 || p->opcode[0] == 0x83) && p->e.width == p->word &&
            modrm >> 6 == 3 && (which == 0 || which == 5);
 }
@@ -301,10 +332,12 @@ static hfn_stack_answer step_arithmetic(const step *p)
     int32_t at = place_in(p, e->dest);
     int64_t constant, result;
 
-    if (e->shape == HFN_X86_ADD && place_in(p, e->src) != HFN_STACK_NOWHERE)
+    if (e->shape == HFN_X86_ADD && place_in(p, e->src) != HFN_STACK_NOWHERE) {
         return HFN_STACK_LOST;
-    if (e->dest == RSP || at == HFN_STACK_NOWHERE || e->kills != 0)
+    }
+    if (e->dest == RSP || at == HFN_STACK_NOWHERE || e->kills != 0) {
         return HFN_STACK_FINE;
+    }
     if (adds_constant(p, &constant) && is_number(at)) {
         result = at + constant;
         p->s->at[e->dest] = result < INT32_MIN / 2 ? HFN_STACK_BELOW : (int32_t)result;
@@ -319,17 +352,23 @@ static void step_registers(const step *p)
     int32_t result = HFN_STACK_NOWHERE;
     int64_t constant;
 
-    if (adds_constant(p, &constant))
+    if (adds_constant(p, &constant)) {
         return; /* step_arithmetic has done it */
-    if (e->shape == HFN_X86_MOVE && e->width == p->word)
+    }
+    if (e->shape == HFN_X86_MOVE && e->width == p->word) {
         result = place_in(p, e->src);
-    if (e->shape == HFN_X86_AND && place_in(p, e->dest) != HFN_STACK_NOWHERE)
+    }
+    if (e->shape == HFN_X86_AND && place_in(p, e->dest) != HFN_STACK_NOWHERE) {
         result = HFN_STACK_BELOW;
-    for (uint32_t i = 0; i < REGISTERS; i++)
-        if (i != RSP && (e->writes >> i & 1))
+    }
+    for (uint32_t i = 0; i < REGISTERS; i++) {
+        if (i != RSP && (e->writes >> i & 1)) {
             p->s->at[i] = HFN_STACK_NOWHERE;
-    if (e->dest < REGISTERS && e->dest != RSP && (e->writes >> e->dest & 1))
+        }
+    }
+    if (e->dest < REGISTERS && e->dest != RSP && (e->writes >> e->dest & 1)) {
         p->s->at[e->dest] = result;
+    }
 }
 
 /* The address of the return address, kept where it cannot be followed. */
@@ -346,16 +385,21 @@ static void note_own_address(const step *p)
     const hfn_x86_effects *e = &p->e;
     uint32_t own = 0;
 
-    if (e->has_memory && place_in(p, e->base) != HFN_STACK_NOWHERE)
+    if (e->has_memory && place_in(p, e->base) != HFN_STACK_NOWHERE) {
         return;
-    if (e->has_memory && place_in(p, e->stored) != HFN_STACK_NOWHERE)
+    }
+    if (e->has_memory && place_in(p, e->stored) != HFN_STACK_NOWHERE) {
         p->s->own_address |= HFN_OWN_ADDRESS_KEPT;
-    if ((p->opcode[0] | 2) != 0x3B)
+    }
+    if ((p->opcode[0] | 2) != 0x3B) {
         return;
-    for (uint8_t reg = 0; reg < REGISTERS; reg++)
+    }
+    for (uint8_t reg = 0; reg < REGISTERS; reg++) {
         own += (e->reads >> reg & 1) && place_in(p, reg) != HFN_STACK_NOWHERE;
-    if (own == 1)
+    }
+    if (own == 1) {
         p->s->own_address |= HFN_OWN_ADDRESS_COMPARED;
+    }
 }
 
 /* How much the callee takes from the stack is not known: nothing, is believed; what gives that the lie is
@@ -364,17 +408,21 @@ static hfn_stack_answer step_call(const step *p)
 {
     uint32_t changes = p->mode == HFN_X86_32 ? CALL_CHANGES_32 : CALL_CHANGES_64;
 
-    if (is_push_of_place(p))
+    if (is_push_of_place(p)) {
         return move_stack(p, (int64_t)p->s->at[RSP] - p->word);
+    }
     for (uint32_t i = 0; i < REGISTERS; i++) {
-        if (!(changes >> i & 1))
+        if (!(changes >> i & 1)) {
             continue;
-        if (points_to_arguments(p, (uint8_t)i) && !is_number(p->s->at[HFN_X86_KEPT]))
+        }
+        if (points_to_arguments(p, (uint8_t)i) && !is_number(p->s->at[HFN_X86_KEPT])) {
             return HFN_STACK_CALLER; /* it may be passed on: nobody kept it */
+        }
         p->s->at[i] = HFN_STACK_NOWHERE;
     }
-    if (p->mode == HFN_X86_32 && p->s->called < HFN_CALLED_MOST)
+    if (p->mode == HFN_X86_32 && p->s->called < HFN_CALLED_MOST) {
         p->s->called++;
+    }
     return HFN_STACK_FINE;
 }
 
@@ -386,35 +434,46 @@ hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uin
     hfn_stack_answer answer;
     bool keeps, back; /* the address of the arguments */
 
-    if (!hfn_x86_effects_of(mode, bytes, size, rva, &p.e) || state->at[RSP] == HFN_STACK_NOWHERE)
+    if (!hfn_x86_effects_of(mode, bytes, size, rva, &p.e) || state->at[RSP] == HFN_STACK_NOWHERE) {
         return HFN_STACK_LOST;
+    }
     find_opcode(&p);
-    if (memchr("\xC2\xC3\xCA\xCB\xCF", p.opcode[0], 5))
+    if (memchr("\xC2\xC3\xCA\xCB\xCF", p.opcode[0], 5)) {
         return step_return(&p);
-    if (p.opcode[0] == 0xC9)
+    }
+    if (p.opcode[0] == 0xC9) {
         return step_leave(&p);
-    if (p.opcode[0] == 0xC8)
+    }
+    if (p.opcode[0] == 0xC8) {
         return HFN_STACK_LOST; /* enter: no compiler writes it */
-    if (p.e.shape == HFN_X86_LEA)
+    }
+    if (p.e.shape == HFN_X86_LEA) {
         return step_lea(&p);
+    }
     keeps = mode == HFN_X86_32 && is_kept_by_push(&p);
     back = mode == HFN_X86_32 && brings_back(&p);
     answer = keeps ? HFN_STACK_FINE : check_memory(&p);
-    if (answer == HFN_STACK_FINE)
+    if (answer == HFN_STACK_FINE) {
         answer = step_arithmetic(&p);
-    if (answer == HFN_STACK_FINE && !keeps)
+    }
+    if (answer == HFN_STACK_FINE && !keeps) {
         answer = check_stored(&p);
-    if (answer != HFN_STACK_FINE)
+    }
+    if (answer != HFN_STACK_FINE) {
         return answer;
+    }
     note_own_address(&p);
-    if (is_call(&p))
+    if (is_call(&p)) {
         return step_call(&p);
+    }
     answer = step_stack_pointer(&p);
     step_registers(&p);
-    if (keeps && p.opcode[0] != 0xFF)
+    if (keeps && p.opcode[0] != 0xFF) {
         state->at[HFN_X86_KEPT] = state->at[RSP];
-    if (back)
+    }
+    if (back) {
         state->at[p.e.dest] = 0;
+    }
     return answer;
 }
 

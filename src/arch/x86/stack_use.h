@@ -9,8 +9,8 @@
 #define HFN_X86_KEPT 16
 
 void hfn_x86_stack_begin(hfn_x86_mode mode, hfn_stack_state *state);
-hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                                    hfn_stack_state *state);
+hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                                    uint64_t rva, hfn_stack_state *state);
 /* LLVM's outliner leaves alone what names or moves the stack pointer (lib/Target/X86/X86InstrInfo.cpp,
  * getOutliningType). */
 bool hfn_x86_uses_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size);

@@ -8,8 +8,8 @@
  * calls are kept in no tree (--flat), the places where something was allocated are. */
 #include "counters/timing/alloc.h"
 
-#include "counters/timing/call_stack.h"
 #include "counters/thread_row.h"
+#include "counters/timing/call_stack.h"
 
 #define NOINLINE __attribute__((noinline))
 #define HAD_BLOCK (UINT64_C(1) << 63) /* in a frame's room: realloc got a block */
@@ -24,13 +24,16 @@ bool hfn_alloc_add(const hfn_allocator *allocator)
 {
     uint32_t count = allocator_count;
 
-    if (count == HFN_ALLOCATORS_MAX)
+    if (count == HFN_ALLOCATORS_MAX) {
         return false;
+    }
     allocators[count] = *allocator;
-    if (allocator->slot < lowest)
+    if (allocator->slot < lowest) {
         lowest = allocator->slot;
-    if (allocator->slot > highest)
+    }
+    if (allocator->slot > highest) {
         highest = allocator->slot;
+    }
     __atomic_store_n(&allocator_count, count + 1, __ATOMIC_RELEASE); /* pairs with find */
     return true;
 }
@@ -39,9 +42,11 @@ static NOINLINE HFN_KEEPS_REGISTERS const hfn_allocator *find(uint32_t slot)
 {
     uint32_t count = __atomic_load_n(&allocator_count, __ATOMIC_ACQUIRE);
 
-    for (uint32_t i = 0; i < count; i++)
-        if (allocators[i].slot == slot)
+    for (uint32_t i = 0; i < count; i++) {
+        if (allocators[i].slot == slot) {
             return &allocators[i];
+        }
+    }
     return NULL;
 }
 
@@ -63,8 +68,9 @@ static uint32_t node_in_tree(const hfn_time_frame *f)
 {
     uint32_t node = hfn_call_node(f->how), caller;
 
-    if (node == 0)
+    if (node == 0) {
         return 0;
+    }
     caller = f->how & HFN_CALL_MERGED ? node : hfn_time.nodes[node - 1].parent + 1;
     return hfn_time.nodes[caller - 1].parent + 1 != caller ? caller : node;
 }
@@ -74,10 +80,11 @@ static hotfn_alloc_cell *cell_for(const hfn_time_frame *f)
     hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
     uint32_t node = 0;
 
-    if (hfn_time.flags & HOTFN_TIMING_TREE)
+    if (hfn_time.flags & HOTFN_TIMING_TREE) {
         node = node_in_tree(f);
-    else if (t->thread != 0)
+    } else if (t->thread != 0) {
         node = hfn_tree_of_open_calls(HFN_PASS(t), f->depth, (uint32_t)f->slot);
+    }
     return node != 0 && hfn_time.allocs ? &hfn_time.allocs[node - 1] : NULL;
 }
 
@@ -85,8 +92,9 @@ static void add_block(const hfn_time_frame *f, const hfn_allocator *a, uintptr_t
 {
     hotfn_alloc_cell *cell = block ? cell_for(f) : NULL;
 
-    if (!cell)
+    if (!cell) {
         return;
+    }
     cell->allocated_bytes += usable_bytes(a, block);
     cell->allocated_blocks++;
 }
@@ -95,8 +103,9 @@ static void take_block(const hfn_time_frame *f, uint64_t bytes)
 {
     hotfn_alloc_cell *cell = cell_for(f);
 
-    if (!cell)
+    if (!cell) {
         return;
+    }
     cell->freed_bytes += bytes;
     cell->freed_blocks++;
 }
@@ -108,8 +117,9 @@ static bool is_inner(hfn_time_state *t, uint64_t frame)
 {
     const hfn_open_call *outer = hfn_time_log_of(t) + t->alloc_depth;
 
-    if (t->alloc_frame == 0 || frame >= t->alloc_frame)
+    if (t->alloc_frame == 0 || frame >= t->alloc_frame) {
         return false;
+    }
     return t->alloc_depth >= HFN_LOG_CAPACITY ||
            (outer->frame == t->alloc_frame && !(outer->how & HFN_CALL_ENDED));
 }
@@ -120,15 +130,18 @@ static NOINLINE HFN_KEEPS_REGISTERS void begin(hfn_time_frame *f, const hfn_allo
     hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
     uint64_t frame = (uint64_t)(uintptr_t)f;
 
-    if (is_inner(t, frame))
+    if (is_inner(t, frame)) {
         return;
+    }
     t->alloc_frame = frame;
     t->alloc_depth = f->depth;
     f->room = block;
-    if (a->kind == HFN_ALLOC_FREES && block)
+    if (a->kind == HFN_ALLOC_FREES && block) {
         take_block(f, usable_bytes(a, block));
-    if (a->kind == HFN_ALLOC_MOVES && block)
+    }
+    if (a->kind == HFN_ALLOC_MOVES && block) {
         f->room = (usable_bytes(a, block) & OLD_BYTES) | HAD_BLOCK | (wanted == 0 ? IS_FREE : 0);
+    }
 }
 
 static NOINLINE HFN_KEEPS_REGISTERS void end(hfn_time_frame *f, const hfn_allocator *a,
@@ -136,14 +149,18 @@ static NOINLINE HFN_KEEPS_REGISTERS void end(hfn_time_frame *f, const hfn_alloca
 {
     hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
 
-    if (t->alloc_frame != (uint64_t)(uintptr_t)f)
+    if (t->alloc_frame != (uint64_t)(uintptr_t)f) {
         return;
-    if (a->kind == HFN_ALLOC_RETURNS || a->kind == HFN_ALLOC_MOVES)
+    }
+    if (a->kind == HFN_ALLOC_RETURNS || a->kind == HFN_ALLOC_MOVES) {
         add_block(f, a, result);
-    if (a->kind == HFN_ALLOC_MOVES && (f->room & HAD_BLOCK) && (result || (f->room & IS_FREE)))
+    }
+    if (a->kind == HFN_ALLOC_MOVES && (f->room & HAD_BLOCK) && (result || (f->room & IS_FREE))) {
         take_block(f, f->room & OLD_BYTES);
-    if (a->kind == HFN_ALLOC_STORES && (uint32_t)result == 0)
+    }
+    if (a->kind == HFN_ALLOC_STORES && (uint32_t)result == 0) {
         add_block(f, a, *(const uintptr_t *)(uintptr_t)f->room);
+    }
     t->alloc_frame = 0;
 }
 
@@ -162,15 +179,17 @@ HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *f, uintptr_t first, uin
 
     hfn_time_enter_full(HFN_PASS(f));
     a = HFN_UNLIKELY(may_be_one(f)) ? find((uint32_t)f->slot) : NULL;
-    if (HFN_UNLIKELY(a != NULL))
+    if (HFN_UNLIKELY(a != NULL)) {
         begin(HFN_PASS(f), HFN_PASS(a), HFN_PASS(first), HFN_PASS(second));
+    }
 }
 
 HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *f, uintptr_t result)
 {
     const hfn_allocator *a = HFN_UNLIKELY(may_be_one(f)) ? find((uint32_t)f->slot) : NULL;
 
-    if (HFN_UNLIKELY(a != NULL))
+    if (HFN_UNLIKELY(a != NULL)) {
         end(HFN_PASS(f), HFN_PASS(a), HFN_PASS(result));
+    }
     hfn_time_exit_full(f);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* length: up to 860 lines because the issue on true times replaces this file. */
 /* HOT PATH: the two ends of a timed call.  They run between a function and its caller, which may keep
  * values in any register: general registers only, all of them kept, no libc, no lock.
  *
@@ -34,8 +35,9 @@ static NOINLINE HFN_KEEPS_REGISTERS uint64_t system_ticks(void)
 {
     uint64_t now[2] = { 0, 0 };
 
-    if (hfn_time.clock == HFN_CLOCK_STOPPED)
+    if (hfn_time.clock == HFN_CLOCK_STOPPED) {
         return hfn_thread_row ? hfn_load_tick(&hfn_time_state_of(hfn_thread_row)->last_tick) : 0;
+    }
     hfn_raw_clock(1, now); /* monotonic */
     return now[0] * 1000000000u + now[1];
 }
@@ -71,8 +73,9 @@ static ALWAYS_INLINE bool pass_time(hfn_time_state *t, uint32_t current, uint64_
 {
     uint64_t passed = now - hfn_load_tick(&t->last_tick);
 
-    if (HFN_UNLIKELY((int64_t)passed < 0))
+    if (HFN_UNLIKELY((int64_t)passed < 0)) {
         return false;
+    }
     hfn_store_tick(&t->last_tick, now);
     hfn_add_tick(&hfn_time_cell_of(t, current)->self_ticks, passed);
     return true;
@@ -102,10 +105,12 @@ static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t
                                  uint64_t how, uint64_t timed_before, uint64_t itself)
 {
     c->timed_calls++;
-    if (HFN_UNLIKELY(passed < c->min_ticks - 1))
+    if (HFN_UNLIKELY(passed < c->min_ticks - 1)) {
         c->min_ticks = passed + 1;
-    if (HFN_UNLIKELY(passed > c->max_ticks))
+    }
+    if (HFN_UNLIKELY(passed > c->max_ticks)) {
         c->max_ticks = passed;
+    }
     if (HFN_LIKELY(!(how & HFN_CALL_NESTED))) {
         c->total_ticks += passed;
         c->within_timed += t->timed + itself - timed_before;
@@ -119,16 +124,19 @@ static ALWAYS_INLINE bool find_bucket(hotfn_time_cell *c, uint64_t passed, uint6
 {
     uint64_t bucket = passed;
 
-    if (HFN_UNLIKELY(c->histogram == 0))
+    if (HFN_UNLIKELY(c->histogram == 0)) {
         hfn_tree_new_histogram(HFN_PASS(c));
-    if (c->histogram == UINT32_MAX)
+    }
+    if (c->histogram == UINT32_MAX) {
         return false;
+    }
     if (passed >= 64) {
         uint32_t shift = 63 - (uint32_t)__builtin_clzll(passed) - 5;
         bucket = 32 * (uint64_t)shift + (passed >> shift);
     }
-    if (bucket >= HOTFN_HISTOGRAM_BUCKETS)
+    if (bucket >= HOTFN_HISTOGRAM_BUCKETS) {
         bucket = HOTFN_HISTOGRAM_BUCKETS - 1;
+    }
     *index = (uint64_t)(c->histogram - 1) * HOTFN_HISTOGRAM_BUCKETS + bucket;
     return true;
 }
@@ -137,14 +145,16 @@ static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed, 
 {
     uint64_t index;
 
-    if (find_bucket(c, passed, &index))
+    if (find_bucket(c, passed, &index)) {
         hfn_time.histograms[index] += stands_for;
+    }
 }
 
 static ALWAYS_INLINE void add_due(uint32_t bucket, uint32_t calls)
 {
-    if (HFN_LIKELY(bucket != 0))
+    if (HFN_LIKELY(bucket != 0)) {
         hfn_time.histograms[bucket - 1] += calls;
+    }
 }
 
 /* A sample's calls find their histograms far away in memory, and whoever adds to one at once waits for it.  So the
@@ -156,8 +166,9 @@ static ALWAYS_INLINE void add_later(hfn_time_state *t, hotfn_time_cell *c, uint6
     uint32_t bucket, calls;
     uint64_t index;
 
-    if (!find_bucket(c, passed, &index))
+    if (!find_bucket(c, passed, &index)) {
         return;
+    }
     if (HFN_UNLIKELY(index >= UINT32_MAX || stands_for > UINT32_MAX)) {
         hfn_time.histograms[index] += stands_for;
         return;
@@ -174,8 +185,9 @@ static ALWAYS_INLINE void put_event(hfn_time_state *t, uint64_t now, uint32_t sl
 {
     hotfn_time_event *e;
 
-    if (!hfn_time.events || t->thread == 0)
+    if (!hfn_time.events || t->thread == 0) {
         return;
+    }
     e = hfn_time.events + (uint64_t)(t->thread - 1) * (hfn_time.event_mask + UINT64_C(1)) +
         (t->events++ & hfn_time.event_mask);
     e->kind = 0;
@@ -193,15 +205,19 @@ static ALWAYS_INLINE uint32_t enter_node(hfn_time_state *t, uint32_t slot, uint3
 {
     uint32_t parent = t->node, child;
 
-    if (!(hfn_time.flags & HOTFN_TIMING_TREE) || t->thread == 0)
+    if (!(hfn_time.flags & HOTFN_TIMING_TREE) || t->thread == 0) {
         return 0;
-    if (HFN_UNLIKELY(parent == 0))
+    }
+    if (HFN_UNLIKELY(parent == 0)) {
         parent = hfn_tree_root(HFN_PASS(t));
-    if (HFN_UNLIKELY(parent == 0))
+    }
+    if (HFN_UNLIKELY(parent == 0)) {
         return 0;
+    }
     child = (uint32_t)*hfn_node_last_child(&hfn_time.nodes[parent - 1]); /* entered last */
-    if (child == 0 || hfn_time.nodes[child - 1].slot != slot)
+    if (child == 0 || hfn_time.nodes[child - 1].slot != slot) {
         child = hfn_tree_child(HFN_PASS(t), HFN_PASS(parent), HFN_PASS(slot));
+    }
     if (HFN_UNLIKELY(child == 0)) {
         t->node = parent;
         *flags |= HFN_CALL_MERGED;
@@ -217,8 +233,9 @@ static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t pa
     uint32_t node = hfn_call_node(how);
     hotfn_time_node *n;
 
-    if (node == 0)
+    if (node == 0) {
         return;
+    }
     if (how & HFN_CALL_MERGED) {
         t->node = node;
         return;
@@ -237,12 +254,14 @@ static ALWAYS_INLINE uint32_t next_mean(hfn_time_state *t, const hfn_time_gap *g
     uint64_t timed = hfn_time_cell_of(t, slot + 1)->timed_calls;
     uint32_t mean = hfn_sample_mean(&hfn_time.sample, timed, &gap->seen), least;
 
-    if (!hfn_time.means)
+    if (!hfn_time.means) {
         return mean;
+    }
     /* pairs with the parent's store: any value is right */
     least = __atomic_load_n(&hfn_time.means[slot], __ATOMIC_RELAXED);
-    if (least == 0)
+    if (least == 0) {
         least = hfn_sample_begin(timed);
+    }
     return mean > least ? mean : least;
 }
 
@@ -260,11 +279,13 @@ static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_fra
     f->room = call_stands_for(gap);
     gap->mean = mean;
     *hfn_time_skip_of(t, slot) = hfn_sample_skip(&t->random, mean);
-    if (t->thread == 0 || !hfn_time.nodes)
+    if (t->thread == 0 || !hfn_time.nodes) {
         return 0;
+    }
     node = hfn_tree_called_from(HFN_PASS(t), HFN_PASS(f), HFN_PASS(slot));
-    if (node != 0)
+    if (node != 0) {
         hfn_time.nodes[node - 1].calls += f->room;
+    }
     return node;
 }
 
@@ -306,8 +327,9 @@ static ALWAYS_INLINE void exit_sampled_node(hfn_time_state *t, uint64_t how, uin
     t->timed += others; /* in the mean as much as all calls that go by take */
     t->passed_by += others;
     hfn_sample_see(&hfn_time.sample, &hfn_time_gap_of(t, hfn_call_slot(how))->seen, passed);
-    if (node == 0)
+    if (node == 0) {
         return;
+    }
     n = &hfn_time.nodes[node - 1];
     n->total_ticks += passed * stands_for;
     n->timed_calls++;
@@ -332,10 +354,12 @@ static void forget(hfn_time_state *t, hfn_waiting_call *limbo, uint32_t index)
 
 static void put_into_limbo(hfn_time_state *t, const hfn_open_call *call)
 {
-    if (t->limbo_count == 0 || call->frame < t->limbo_low)
+    if (t->limbo_count == 0 || call->frame < t->limbo_low) {
         t->limbo_low = call->frame;
-    if (t->limbo_count == 0 || call->frame > t->limbo_high)
+    }
+    if (t->limbo_count == 0 || call->frame > t->limbo_high) {
         t->limbo_high = call->frame;
+    }
     hfn_time_limbo_of(t)[t->limbo_count++] =
         (hfn_waiting_call){ *call, t->last_tick, t->timed - call->timed_before };
 }
@@ -346,8 +370,9 @@ static HFN_KEEPS_REGISTERS void set_aside(hfn_time_state *t, uint32_t depth)
     uint32_t end = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY;
 
     for (uint32_t i = depth; i < end; i++) {
-        if (!(log[i].how & HFN_CALL_ENDED) && t->limbo_count < HFN_LIMBO_CAPACITY)
+        if (!(log[i].how & HFN_CALL_ENDED) && t->limbo_count < HFN_LIMBO_CAPACITY) {
             put_into_limbo(t, &log[i]);
+        }
         log[i].frame = 0;
     }
     t->depth = depth;
@@ -359,8 +384,9 @@ static void make_current(hfn_time_state *t)
     hfn_open_call *log = hfn_time_log_of(t);
     const hfn_open_call *top;
 
-    while (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY && log[t->depth - 1].how & HFN_CALL_ENDED)
+    while (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY && log[t->depth - 1].how & HFN_CALL_ENDED) {
         log[--t->depth].frame = 0;
+    }
     top = t->depth > 0 ? &log[t->depth - 1] : NULL;
     t->current = top ? hfn_call_slot(top->how) + 1 : 0;
     t->node = top ? hfn_call_node(top->how) : hfn_outside_node(t);
@@ -384,8 +410,9 @@ static void account(hfn_time_state *t, const hfn_open_call *call, uint64_t end,
         exit_node(t, call->how, passed);
         t->node = node; /* whose call runs is settled by who calls us */
     }
-    if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
+    if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) {
         add_to_histogram(c, passed, stands_for);
+    }
 }
 
 /* A new frame stands at `frame`: what lay between it and the next one of this stack is gone. */
@@ -396,10 +423,12 @@ static HFN_KEEPS_REGISTERS void empty_limbo(hfn_time_state *t, uint64_t frame)
     uint64_t behind = frame + HFN_TIME_FRAME_BYTES;
 
     if (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY &&
-        log[t->depth - 1].frame - frame <= NEXT_FRAME_BYTES)
+        log[t->depth - 1].frame - frame <= NEXT_FRAME_BYTES) {
         behind = log[t->depth - 1].frame;
-    if (frame > t->limbo_high || behind <= t->limbo_low)
+    }
+    if (frame > t->limbo_high || behind <= t->limbo_low) {
         return;
+    }
     for (uint32_t i = t->limbo_count; i-- > 0;) {
         hfn_waiting_call w = limbo[i];
 
@@ -417,10 +446,12 @@ static bool current_was_left(hfn_time_state *t, uint64_t frame)
 {
     const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
 
-    for (uint32_t i = 0; i < t->limbo_count; i++)
+    for (uint32_t i = 0; i < t->limbo_count; i++) {
         if (hfn_call_slot(limbo[i].call.how) + 1 == t->current &&
-            hfn_call_node(limbo[i].call.how) == t->node && limbo[i].call.frame <= frame)
+            hfn_call_node(limbo[i].call.how) == t->node && limbo[i].call.frame <= frame) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -431,16 +462,18 @@ static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t fram
     uint32_t depth = t->depth;
 
     if (depth <= HFN_LOG_CAPACITY) {
-        while (depth > 0 && lies_below(&log[depth - 1], frame))
+        while (depth > 0 && lies_below(&log[depth - 1], frame)) {
             depth--;
+        }
         if (depth < t->depth) {
             set_aside(HFN_PASS(t), HFN_PASS(depth));
             make_current(t);
         }
     }
     if (t->limbo_count > 0) {
-        if (current_was_left(t, frame))
+        if (current_was_left(t, frame)) {
             make_current(t);
+        }
         empty_limbo(HFN_PASS(t), HFN_PASS(frame));
     }
 }
@@ -455,12 +488,14 @@ static NOINLINE HFN_KEEPS_REGISTERS uint64_t end_out_of_order(hfn_time_state *t,
     uint64_t frame = address_of(f), before = t->timed;
     bool logged = f->depth < HFN_LOG_CAPACITY;
 
-    if (t->last_tick == 0) /* a forked child's first event, in a wiped row (around_fork.c) */
+    if (t->last_tick == 0) { /* a forked child's first event, in a wiped row (around_fork.c) */
         hfn_store_tick(&t->last_tick, t->floor = now);
+    }
     t->current = hfn_call_slot(f->how) + 1; /* what was begun since is over, or waits */
     if (f->depth < t->depth && (!logged || log[f->depth].frame == frame)) {
-        if (f->depth + 1 < t->depth)
+        if (f->depth + 1 < t->depth) {
             set_aside(HFN_PASS(t), f->depth + 1);
+        }
         if (logged) {
             before = log[f->depth].timed_before;
             log[f->depth].frame = 0;
@@ -484,8 +519,9 @@ static NOINLINE HFN_KEEPS_REGISTERS uint64_t end_out_of_order(hfn_time_state *t,
 static ALWAYS_INLINE bool is_nested(const hfn_open_call *log, uint32_t open, uint32_t slot,
                                     uint32_t depth)
 {
-    if (HFN_LIKELY(open == 0) || open > depth)
+    if (HFN_LIKELY(open == 0) || open > depth) {
         return false;
+    }
     return open > HFN_LOG_CAPACITY ||
            ((uint32_t)log[open - 1].how & (HFN_CALL_SLOT | HFN_CALL_ENDED)) == slot;
 }
@@ -494,8 +530,9 @@ static ALWAYS_INLINE bool is_nested(const hfn_open_call *log, uint32_t open, uin
 static ALWAYS_INLINE uint32_t open_call(hotfn_time_cell *c, const hfn_open_call *log, uint32_t slot,
                                         uint32_t depth)
 {
-    if (HFN_UNLIKELY(is_nested(log, c->open, slot, depth)))
+    if (HFN_UNLIKELY(is_nested(log, c->open, slot, depth))) {
         return HFN_CALL_NESTED;
+    }
     c->open = depth + 1;
     return 0;
 }
@@ -508,7 +545,8 @@ static ALWAYS_INLINE bool looks_at_itself(kept what, uint64_t tick)
 }
 
 /* What frame and log both hold stays in registers meanwhile: reading words that were just written in
- * halves would cost more than all the rest. */
+ * halves would cost more than all the rest.
+ * length: up to 76 lines because the issue on true times replaces it. */
 static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
 {
     uint8_t *row = hfn_thread_row;
@@ -539,10 +577,12 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     caller = t->current;
     timed = t->timed;
     hfn_time_cell_of(t, caller)->callee_timed++;
-    if (what == KEPT_ALL)
+    if (what == KEPT_ALL) {
         node = enter_node(t, slot, &flags);
-    if (what == KEPT_SAMPLES)
+    }
+    if (what == KEPT_SAMPLES) {
         node = enter_sampled_node(t, f, slot);
+    }
     how = slot | flags | (uint64_t)node << HFN_CALL_NODE_SHIFT;
     f->caller = caller;
     f->depth = depth;
@@ -568,15 +608,18 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     }
     if (HFN_UNLIKELY(!pass_time(t, caller, now))) {
         now = pass_time_again(HFN_PASS(t), HFN_PASS(caller));
-        if (depth < HFN_LOG_CAPACITY)
+        if (depth < HFN_LOG_CAPACITY) {
             log[depth].start = now;
+        }
     }
     t->current = slot + 1;
     f->start = now;
-    if (what != KEPT_TIMES)
+    if (what != KEPT_TIMES) {
         put_event(t, now, slot, 1);
-    if (what == KEPT_ALL && HFN_UNLIKELY(begin != 0))
+    }
+    if (what == KEPT_ALL && HFN_UNLIKELY(begin != 0)) {
         hfn_time_end_took(HFN_PASS(now - begin));
+    }
 }
 
 static ALWAYS_INLINE void leave(hfn_time_frame *f, kept what)
@@ -589,8 +632,9 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, kept what)
     hotfn_time_cell *c;
     hfn_time_state *t;
 
-    if (HFN_UNLIKELY(!row || (how & HFN_CALL_UNTIMED) || f->start < hfn_time.begin_ticks))
+    if (HFN_UNLIKELY(!row || (how & HFN_CALL_UNTIMED) || f->start < hfn_time.begin_ticks)) {
         return;
+    }
     now = ticks();
     t = hfn_time_state_of(row);
     c = hfn_time_cell_of(t, hfn_call_slot(how) + 1);
@@ -604,33 +648,41 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, kept what)
     } else {
         timed_before = end_out_of_order(HFN_PASS(t), HFN_PASS(f), HFN_PASS(now));
     }
-    if (HFN_UNLIKELY(!pass_time(t, t->current, now)))
+    if (HFN_UNLIKELY(!pass_time(t, t->current, now))) {
         now = pass_time_again(HFN_PASS(t), HFN_PASS(t->current));
+    }
     t->current = f->caller;
     passed = duration(t, f->start, now);
-    if (what == KEPT_SAMPLES)
+    if (what == KEPT_SAMPLES) {
         timed_before -= cold_within(hfn_time_gap_of(t, hfn_call_slot(how)), passed);
+    }
     sum_up(t, c, passed, how, timed_before, what == KEPT_SAMPLES ? 0 : 1);
-    if (what == KEPT_ALL)
+    if (what == KEPT_ALL) {
         exit_node(t, how, passed);
-    if (what == KEPT_SAMPLES)
+    }
+    if (what == KEPT_SAMPLES) {
         exit_sampled_node(t, how, passed, t->timed - timed_before, stands_for);
+    }
     if (what != KEPT_TIMES) {
-        if ((hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) && what == KEPT_SAMPLES)
+        if ((hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) && what == KEPT_SAMPLES) {
             add_later(t, c, passed, stands_for);
-        else if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS)
+        } else if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) {
             add_to_histogram(c, passed, stands_for);
+        }
         put_event(t, now, hfn_call_slot(how), 2);
-        if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks))
+        if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks)) {
             hfn_tree_keep_slow(HFN_PASS(t), HFN_PASS(hfn_call_slot(how)),
                                HFN_PASS(hfn_call_node(how)), f->start, HFN_PASS(passed));
+        }
     }
-    if (what == KEPT_SAMPLES)
+    if (what == KEPT_SAMPLES) {
         take_own_time(t, now, ticks());
-    else if (looks_at_itself(what, now))
+    } else if (looks_at_itself(what, now)) {
         hfn_time_end_took(HFN_PASS(ticks() - now));
-    if (what == KEPT_TIMES && HFN_UNLIKELY((uint16_t)t->timed == HFN_PROBE_AT))
+    }
+    if (what == KEPT_TIMES && HFN_UNLIKELY((uint16_t)t->timed == HFN_PROBE_AT)) {
         hfn_time_learn_cost();
+    }
 }
 
 HFN_KEEPS_REGISTERS void hfn_time_enter(hfn_time_frame *frame)
@@ -679,8 +731,9 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
     hfn_open_call *log = hfn_time_log_of(t);
     uint64_t now = ticks();
 
-    for (uint32_t i = 0; i < t->depth && i < HFN_LOG_CAPACITY; i++)
+    for (uint32_t i = 0; i < t->depth && i < HFN_LOG_CAPACITY; i++) {
         log[i].frame = 0; /* of the thread that had the row before */
+    }
     t->depth = 0;
     t->current = 0;
     t->node = hfn_outside_node(t);
@@ -688,8 +741,9 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
     t->alloc_frame = 0;
     t->floor = 0;
     t->last_tick = now;
-    if (t->first_tick == 0)
+    if (t->first_tick == 0) {
         t->first_tick = now;
+    }
     t->thread = thread;
     t->random ^= now;
     note_stack(t);
@@ -709,10 +763,12 @@ static void add_cell(hotfn_time_cell *to, const hotfn_time_cell *from)
     to->timed_calls += from->timed_calls;
     to->callee_timed += from->callee_timed;
     to->within_timed += from->within_timed;
-    if (from->min_ticks - 1 < to->min_ticks - 1)
+    if (from->min_ticks - 1 < to->min_ticks - 1) {
         to->min_ticks = from->min_ticks;
-    if (from->max_ticks > to->max_ticks)
+    }
+    if (from->max_ticks > to->max_ticks) {
         to->max_ticks = from->max_ticks;
+    }
 }
 
 void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
@@ -725,9 +781,11 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
     sum->ends += t->ends;
     sum->passed_by += t->passed_by;
     add_due(t->due_bucket, t->due_calls);
-    for (uint32_t i = 1; i <= slots; i++)
-        if (HFN_UNLIKELY(cells[i].self_ticks != 0 || cells[i].timed_calls != 0))
+    for (uint32_t i = 1; i <= slots; i++) {
+        if (HFN_UNLIKELY(cells[i].self_ticks != 0 || cells[i].timed_calls != 0)) {
             add_cell(hfn_time_cell_of(sum, i), &cells[i]);
+        }
+    }
 }
 
 void hfn_time_end_row(uint8_t *row, uint64_t now)
@@ -736,19 +794,22 @@ void hfn_time_end_row(uint8_t *row, uint64_t now)
     hfn_open_call *log = hfn_time_log_of(t);
     const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
 
-    if (t->depth > 0 && !pass_time(t, t->current, now))
+    if (t->depth > 0 && !pass_time(t, t->current, now)) {
         now = t->last_tick;
+    }
     for (uint32_t i = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY; i-- > 0;) {
         if (log[i].frame != 0 && !(log[i].how & HFN_CALL_ENDED)) {
             account(t, &log[i], now, t->timed - log[i].timed_before);
-            if (duration(t, log[i].start, now) >= hfn_time.slow_ticks)
+            if (duration(t, log[i].start, now) >= hfn_time.slow_ticks) {
                 hfn_tree_keep_slow(t, hfn_call_slot(log[i].how), hfn_call_node(log[i].how),
                                    log[i].start, duration(t, log[i].start, now));
+            }
         }
         log[i].frame = 0;
     }
-    for (uint32_t i = 0; i < t->limbo_count; i++)
+    for (uint32_t i = 0; i < t->limbo_count; i++) {
         account(t, &limbo[i].call, limbo[i].end, limbo[i].timed_within);
+    }
     t->limbo_count = t->depth = t->current = 0;
     t->node = hfn_outside_node(t);
 }
@@ -760,14 +821,16 @@ void hfn_time_leave(uint64_t frame)
     hfn_open_call *log;
     bool is_innermost; /* but for calls that have ended */
 
-    if (!hfn_thread_row || !hfn_time_is_on())
+    if (!hfn_thread_row || !hfn_time_is_on()) {
         return;
+    }
     t = hfn_time_state_of(hfn_thread_row);
     log = hfn_time_log_of(t);
     is_innermost = t->depth <= HFN_LOG_CAPACITY;
     for (uint32_t i = is_innermost ? t->depth : HFN_LOG_CAPACITY; i-- > 0;) {
-        if (log[i].how & HFN_CALL_ENDED)
+        if (log[i].how & HFN_CALL_ENDED) {
             continue;
+        }
         if (frame != 0 && log[i].frame != frame) {
             is_innermost = false;
             continue;
@@ -775,8 +838,9 @@ void hfn_time_leave(uint64_t frame)
         pass_time_again(HFN_PASS(t), HFN_PASS(t->current));
         account(t, &log[i], t->last_tick, t->timed - log[i].timed_before);
         log[i].how |= HFN_CALL_ENDED;
-        if (is_innermost)
+        if (is_innermost) {
             make_current(t);
+        }
         return;
     }
 }

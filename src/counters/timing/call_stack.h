@@ -17,9 +17,10 @@ typedef struct hfn_time_engine {
     uint32_t flags;                       /* HOTFN_TIMING_* */
     hotfn_time_header *header;            /* NULL: nothing is timed */
     uint32_t skips_at, gaps_at, hints_at; /* from the state on  */
-    hfn_sample_rule sample; /* sampled */
-    uintptr_t hints_of; /* sampled: part of what hints are found by, another for each map of the code; atomic */
-    uint64_t slow_ticks;  /* UINT64_MAX: none are kept */
+    hfn_sample_rule sample;               /* sampled */
+    uintptr_t
+        hints_of; /* sampled: part of what hints are found by, another for each map of the code; atomic */
+    uint64_t slow_ticks; /* UINT64_MAX: none are kept */
     hotfn_time_node *nodes;
     uint64_t *histograms;
     hotfn_slow_call *slow;
@@ -31,7 +32,8 @@ typedef struct hfn_time_engine {
     /* sampled: what an end of a call sees of itself where it is warm, and for each tick of that, x 1/256, what it
      * costs its caller, and the call itself; ticks of a call that goes by, x 1/256 */
     uint32_t end_ticks, end_factor, inside_factor, pass_cost;
-    uint64_t looks; /* not flat, nor sampled: an end of a call looks at what it takes if all these bits of the
+    uint64_t
+        looks; /* not flat, nor sampled: an end of a call looks at what it takes if all these bits of the
                      * thread's latest tick are 0 */
     uint64_t main_stack_begin, main_stack_end; /* sampled; 0: not known */
     /* Calls that began before are of a session that has ended, and ended with it: they return as if they had never
@@ -96,7 +98,8 @@ uint64_t hfn_time_now(void);
 typedef struct hfn_code_range {
     uint64_t begin, end;
     uint32_t slot;
-    uint32_t behind; /* of what is counted only, where it calls: so many bytes above the place of the callee's return
+    uint32_t
+        behind; /* of what is counted only, where it calls: so many bytes above the place of the callee's return
                       * address lies its own.  0: timed, or not known */
 } hfn_code_range;
 typedef struct hfn_code_map {

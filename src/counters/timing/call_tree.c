@@ -22,11 +22,13 @@ static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
     hotfn_time_node *n;
 
     if (index >= t->chunk_end) {
-        if (__atomic_load_n(&h->nodes_used, __ATOMIC_RELAXED) + CHUNK_NODES > h->node_capacity)
+        if (__atomic_load_n(&h->nodes_used, __ATOMIC_RELAXED) + CHUNK_NODES > h->node_capacity) {
             return 0;
+        }
         index = __atomic_fetch_add(&h->nodes_used, CHUNK_NODES, __ATOMIC_RELAXED);
-        if (index + CHUNK_NODES > h->node_capacity)
+        if (index + CHUNK_NODES > h->node_capacity) {
             return 0;
+        }
         t->chunk_next = index + 1;
         t->chunk_end = index + CHUNK_NODES;
     }
@@ -34,8 +36,9 @@ static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
     n->parent = parent == 0 ? index : parent - 1;
     n->slot = slot;
     n->thread = t->thread - 1;
-    if (parent != 0 && !is_sample())
+    if (parent != 0 && !is_sample()) {
         *hfn_node_depth(n) = *hfn_node_depth(&hfn_time.nodes[parent - 1]) + 1;
+    }
     /* last: who sees the flag sees a whole node */
     __atomic_store_n(&n->flags, HOTFN_NODE_USED, __ATOMIC_RELEASE);
     return index + 1;
@@ -43,8 +46,9 @@ static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
 
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t)
 {
-    if (t->root == 0)
+    if (t->root == 0) {
         t->root = new_node(t, 0, UINT32_MAX);
+    }
     t->node = t->root;
     return t->root;
 }
@@ -79,10 +83,12 @@ static uint32_t told_by(const hint *h, uint64_t word, uint32_t slot)
 {
     uint32_t node = (uint32_t)word;
 
-    if (node == 0 || (word ^ h->key) >> 32 != 0)
+    if (node == 0 || (word ^ h->key) >> 32 != 0) {
         return 0;
-    if (HFN_UNLIKELY(node & FARTHER))
+    }
+    if (HFN_UNLIKELY(node & FARTHER)) {
         return (node & ~FARTHER_WORDS) == h->lower ? node : 0;
+    }
     return hfn_time.nodes[node - 1].slot == slot ? node : 0;
 }
 
@@ -113,8 +119,9 @@ static uint32_t find_child(hfn_time_state *t, uint32_t parent, uint32_t slot)
     hotfn_time_node *nodes = hfn_time.nodes, *p = &nodes[parent - 1];
     uint32_t child = p->first_child;
 
-    while (child != 0 && nodes[child - 1].slot != slot)
+    while (child != 0 && nodes[child - 1].slot != slot) {
         child = nodes[child - 1].next_sibling;
+    }
     if (child == 0) {
         child = is_sample() || *hfn_node_depth(p) < DEEPEST_NODE ? new_node(t, parent, slot) : 0;
         if (child == 0) {
@@ -137,8 +144,9 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, 
         child = find_child(t, parent, slot);
         keep_hint(&h, child);
     }
-    if (!is_sample())
+    if (!is_sample()) {
         *hfn_node_last_child(&hfn_time.nodes[parent - 1]) = child;
+    }
     return child;
 }
 
@@ -153,8 +161,9 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_of_open_calls(hfn_time_state *t, uint32_t 
 
     t->node = node; /* no call has one */
     for (uint32_t i = 0; child != 0 && i < depth && i < HFN_LOG_CAPACITY; i++) {
-        if (log[i].how & HFN_CALL_ENDED)
+        if (log[i].how & HFN_CALL_ENDED) {
             continue;
+        }
         child = hfn_tree_child(HFN_PASS(t), HFN_PASS(at), hfn_call_slot(log[i].how));
         at = child ? child : at;
     }
@@ -170,10 +179,11 @@ static const hfn_code_range *range_at(const hfn_code_map *map, uint64_t address)
 
     while (low < high) { /* the first range that ends behind it */
         uint64_t middle = low + (high - low) / 2;
-        if (map->ranges[middle].end <= address)
+        if (map->ranges[middle].end <= address) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return map && low < map->count && address >= map->ranges[low].begin ? &map->ranges[low] : NULL;
 }
@@ -266,22 +276,27 @@ static RARE uint32_t find_way(hfn_time_state *t, const uintptr_t *place, uint32_
         const hfn_code_range *range = range_at(code_map(), (uint64_t)*place - 1);
         callers[count++] = caller_at(t, range, place);
         words = range ? range->behind / (uint32_t)sizeof(uintptr_t) & FARTHER_WORDS : 0;
-        if (words == 0 || count > WAY_MOST)
+        if (words == 0 || count > WAY_MOST) {
             break;
+        }
         may_go_on = may_be_read(t, place, words);
-        if (!may_go_on)
+        if (!may_go_on) {
             break;
+        }
         keep_hint(&h, h.lower | words);
         place += words;
         key = farther_key(key, *place);
         h = hint_for(t, key, slot);
     }
-    for (before = UINT32_MAX; parent != 0 && count > 0; before = callers[count])
-        if (callers[--count] != UINT32_MAX && callers[count] != before)
+    for (before = UINT32_MAX; parent != 0 && count > 0; before = callers[count]) {
+        if (callers[--count] != UINT32_MAX && callers[count] != before) {
             parent = below(t, parent, callers[count]);
+        }
+    }
     parent = parent != 0 ? below(t, parent, slot) : 0;
-    if (may_go_on) /* on another stack it may */
+    if (may_go_on) { /* on another stack it may */
         keep_hint(&h, parent);
+    }
     return parent;
 }
 
@@ -293,10 +308,12 @@ static RARE uint32_t called_by_the_way(hfn_time_state *t, const uintptr_t *first
     for (;;) {
         hint h = hint_for(t, key, slot);
         uint32_t node = hinted(&h, slot);
-        if (HFN_LIKELY(node != 0 && !(node & FARTHER)))
+        if (HFN_LIKELY(node != 0 && !(node & FARTHER))) {
             return node;
-        if (node == 0 || !may_be_read(t, place, node & FARTHER_WORDS))
+        }
+        if (node == 0 || !may_be_read(t, place, node & FARTHER_WORDS)) {
             return find_way(HFN_PASS(t), HFN_PASS(first), HFN_PASS(slot));
+        }
         place += node & FARTHER_WORDS;
         key = farther_key(key, *place);
     }
@@ -320,8 +337,9 @@ HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell)
     hotfn_time_header *h = hfn_time.header;
     uint32_t index = h->histogram_capacity;
 
-    if (__atomic_load_n(&h->histograms_used, __ATOMIC_RELAXED) < UINT32_MAX / 2)
+    if (__atomic_load_n(&h->histograms_used, __ATOMIC_RELAXED) < UINT32_MAX / 2) {
         index = __atomic_fetch_add(&h->histograms_used, 1, __ATOMIC_RELAXED);
+    }
     cell->histogram = index < h->histogram_capacity ? index + 1 : UINT32_MAX;
 }
 
@@ -331,8 +349,9 @@ HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t sl
     uint32_t capacity = hfn_time.header->slow_capacity, number;
     hotfn_slow_call *call;
 
-    if (capacity == 0) /* the session has ended */
+    if (capacity == 0) { /* the session has ended */
         return;
+    }
     number = __atomic_fetch_add(&hfn_time.header->slow_used, 1, __ATOMIC_RELAXED);
     call = &hfn_time.slow[number % capacity];
     __atomic_store_n(&call->sequence, 0, __ATOMIC_RELEASE);

@@ -56,16 +56,19 @@ HFN_KEEPS_REGISTERS void hfn_time_learn_cost(void)
     uint64_t slot = hfn_time_own_slot(hfn_time.hints_at);
     probe tried[3], middle;
 
-    if (!row || !h || !can_measure(hfn_time_state_of(row), slot))
+    if (!row || !h || !can_measure(hfn_time_state_of(row), slot)) {
         return;
+    }
     for (int i = 0; i < 3; i++) {
         tried[i] = try_more_calls(hfn_time_state_of(row), (uint32_t)slot);
-        if (hfn_thread_row != row || hfn_time.header != h)
+        if (hfn_thread_row != row || hfn_time.header != h) {
             return; /* the counters were given up */
+        }
     }
     middle = middle_of(tried);
-    if (middle.inside < 0 || middle.all < middle.inside)
+    if (middle.inside < 0 || middle.all < middle.inside) {
         return;
+    }
     __atomic_fetch_add(&h->probed_ticks, (uint64_t)middle.all, __ATOMIC_RELAXED);
     __atomic_fetch_add(&h->probed_inside_ticks, (uint64_t)middle.inside, __ATOMIC_RELAXED);
     __atomic_fetch_add(&h->probed_calls, HFN_PROBE_CALLS, __ATOMIC_RELAXED);
@@ -75,8 +78,9 @@ HFN_KEEPS_REGISTERS void hfn_time_end_took(uint64_t ticks)
 {
     hotfn_time_header *h = hfn_time.header;
 
-    if (!hfn_time_is_on() || ticks >= HFN_END_TICKS_MOST)
+    if (!hfn_time_is_on() || ticks >= HFN_END_TICKS_MOST) {
         return;
+    }
     __atomic_fetch_add(&h->seen_ticks, ticks, __ATOMIC_RELAXED);
     __atomic_fetch_add(&h->seen_ends, 1, __ATOMIC_RELAXED);
 }

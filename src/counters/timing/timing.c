@@ -4,11 +4,11 @@
 #include "counters/timing/timing.h"
 
 #include "base/compiler.h"
+#include "counters/rows.h"
+#include "counters/thread_row.h"
 #include "counters/timing/alloc.h"
 #include "counters/timing/call_stack.h"
 #include "live/clock.h"
-#include "counters/rows.h"
-#include "counters/thread_row.h"
 #include "os/os.h"
 
 void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted);
@@ -120,18 +120,20 @@ static void write_costs(hotfn_time_header *h, const probe *timed, double bare)
     h->cost_outside_ticks = in_units(timed->all - bare - timed->inside);
     h->probe_ticks = in_units(bare);
     h->count_cost_ticks = in_units(count_cost_ticks());
-    if (timed->own >= 1)
+    if (timed->own >= 1) {
         learn_ends(timed, timed->all - bare);
+    }
 }
 
 static int64_t middle_of(int64_t *values, int count)
 {
-    for (int i = 1; i < count; i++)
+    for (int i = 1; i < count; i++) {
         for (int j = i; j > 0 && values[j] < values[j - 1]; j--) {
             int64_t value = values[j];
             values[j] = values[j - 1];
             values[j - 1] = value;
         }
+    }
     return values[count / 2];
 }
 
@@ -147,8 +149,9 @@ static int64_t seen_by_ends(uint8_t *row, const hfn_timing_calls *calls)
     for (int i = 0; i < LOOKING_ROUNDS; i++) {
         h->seen_ends = h->seen_ticks = 0;
         try_round(row, calls->enter, calls->exit);
-        if (h->seen_ends > 0)
+        if (h->seen_ends > 0) {
             seen[rounds++] = (int64_t)(h->seen_ticks * 2 * (uint64_t)COST_UNIT / h->seen_ends);
+        }
     }
     hfn_time.looks = HFN_LOOKS_NEVER;
     h->seen_ends = h->seen_ticks = 0;
@@ -176,13 +179,15 @@ static void measure_cost(uint64_t row_bytes)
     uint8_t *row = hfn_rows_map(row_bytes), *before = hfn_thread_row;
     probe timed, bare;
 
-    if (!row)
+    if (!row) {
         return;
+    }
     hfn_thread_row = row;
     timed = try_calls(row, calls.enter, calls.exit);
     bare = try_calls(row, NULL, NULL);
-    if (ends_look())
+    if (ends_look()) {
         learn_looks(hfn_time.header, timed.all - bare.all, seen_by_ends(row, &calls));
+    }
     hfn_thread_row = before;
     hfn_rows_unmap(row, row_bytes);
     write_costs(hfn_time.header, &timed, bare.all);
@@ -195,15 +200,18 @@ hfn_timing_calls hfn_timing_get_calls(void)
     static const hfn_timing_calls none;
     bool full = (hfn_time.flags & ~HOTFN_TIMING_TIMES) != 0;
 
-    if (!hfn_time_is_on() || !HFN_CAN_TIME)
+    if (!hfn_time_is_on() || !HFN_CAN_TIME) {
         return none;
-    if (hfn_time.flags & HOTFN_TIMING_SAMPLED)
+    }
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
         return (hfn_timing_calls){ hfn_time_enter_sampled_entry, hfn_time_exit_sampled_entry,
                                    (void (*)(void))hfn_time_personality,
                                    hfn_time.thread_at + hfn_time.skips_at };
-    if (hfn_time.allocs)
+    }
+    if (hfn_time.allocs) {
         return (hfn_timing_calls){ hfn_alloc_enter_entry, hfn_alloc_exit_entry,
                                    (void (*)(void))hfn_time_personality, 0 };
+    }
     return (hfn_timing_calls){ full ? hfn_time_enter_full_entry : hfn_time_enter_entry,
                                full ? hfn_time_exit_full_entry : hfn_time_exit_entry,
                                (void (*)(void))hfn_time_personality, 0 };
@@ -214,8 +222,9 @@ static uint32_t times_mean(const hotfn_time_header *h, uint32_t factor)
     const uint32_t most = UINT32_C(1) << 30;
     uint64_t mean = (uint64_t)h->sample_mean * factor;
 
-    if (h->sample_mean <= 1)
+    if (h->sample_mean <= 1) {
         return 1;
+    }
     return mean < most ? (uint32_t)mean : most;
 }
 
@@ -233,8 +242,9 @@ static void choose_sample(const hotfn_time_header *h)
 /* What stands in it is nobody's. */
 static void close_discard_row(uint32_t thread_at)
 {
-    if (hfn_rows.discard_bytes < thread_at + sizeof(hfn_time_state))
+    if (hfn_rows.discard_bytes < thread_at + sizeof(hfn_time_state)) {
         return;
+    }
     hfn_rows_empty(hfn_rows.discard, hfn_rows.discard_bytes);
     hfn_time_state_of(hfn_rows.discard)->depth = HFN_DEPTH_CLOSED;
 }
@@ -242,8 +252,9 @@ static void close_discard_row(uint32_t thread_at)
 /* The same record goes on, and what an end costs was measured when it began. */
 static void keep_ends(const hfn_time_engine *before)
 {
-    if (before->header != hfn_time.header || before->end_factor == 0)
+    if (before->header != hfn_time.header || before->end_factor == 0) {
         return;
+    }
     hfn_time.end_ticks = before->end_ticks;
     hfn_time.end_factor = before->end_factor;
     hfn_time.inside_factor = before->inside_factor;
@@ -277,14 +288,18 @@ void hfn_timing_start(const hfn_time_memory *m)
         /* the first has none before it, whatever the clocks of other processors say */
         .begin_ticks = before.header ? hfn_clock_read(h->clock) : 0,
     };
-    if (!m->nodes || h->node_capacity == 0)
+    if (!m->nodes || h->node_capacity == 0) {
         hfn_time.flags &= ~HOTFN_TIMING_TREE;
-    if (h->flags & HOTFN_TIMING_SAMPLED)
+    }
+    if (h->flags & HOTFN_TIMING_SAMPLED) {
         hfn_time.flags &= ~HOTFN_TIMING_TREE; /* its nodes are made otherwise */
-    if (!hfn_os_main_stack(&hfn_time.main_stack_begin, &hfn_time.main_stack_end))
+    }
+    if (!hfn_os_main_stack(&hfn_time.main_stack_begin, &hfn_time.main_stack_end)) {
         hfn_time.main_stack_begin = hfn_time.main_stack_end = 0;
-    if (!m->histograms || h->histogram_capacity == 0)
+    }
+    if (!m->histograms || h->histogram_capacity == 0) {
         hfn_time.flags &= ~HOTFN_TIMING_HISTOGRAMS;
+    }
     hfn_time.header = h;
     close_discard_row(m->thread_at);
     keep_ends(&before);
@@ -295,8 +310,9 @@ void hfn_timing_start(const hfn_time_memory *m)
         measure_cost(m->thread_at + hfn_time_row_bytes(hfn_rows.slot_capacity));
         hfn_time.slow_ticks = slow_ticks;
     }
-    if (ends_look() && h->start_seen_ticks != 0)
+    if (ends_look() && h->start_seen_ticks != 0) {
         hfn_time.looks = HFN_LOOKS_SELDOM;
+    }
     choose_sample(h);
 }
 
@@ -304,8 +320,9 @@ uint64_t hfn_timing_stop(void)
 {
     uint64_t now;
 
-    if (!hfn_time_is_on())
+    if (!hfn_time_is_on()) {
         return 0;
+    }
     hfn_timing_stop_clock(&now);
     __atomic_store_n(&hfn_time.begin_ticks, HFN_TIME_OFF, __ATOMIC_SEQ_CST);
     return now;
@@ -320,8 +337,9 @@ void hfn_timing_end_rows(uint64_t now)
     for (uint32_t i = 0; i < used && i < hfn_rows.thread_capacity; i++) {
         const hotfn_thread_cell *cell = &hfn_rows.cells[i];
 
-        if (cell->process == hfn_rows.process && cell->pid == hfn_rows.pid)
+        if (cell->process == hfn_rows.process && cell->pid == hfn_rows.pid) {
             hfn_time_end_row(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes, now);
+        }
     }
 }
 
@@ -338,9 +356,10 @@ void hfn_timing_tell_stop(uint64_t at)
 {
     uint64_t none = 0;
 
-    if (hfn_time_is_on() && at)
+    if (hfn_time_is_on() && at) {
         __atomic_compare_exchange_n(&hfn_time.header->clock_stopped_ticks, &none, at, false,
                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
 }
 
 void hfn_timing_go_on(uint32_t clock)
@@ -378,9 +397,11 @@ static bool stands_over(uint64_t frame, uint64_t at)
 
 static uint64_t find_in_log(const hfn_time_state *t, const hfn_open_call *log, uint64_t at)
 {
-    for (uint32_t i = t->depth; i > 0 && i + LOOK_BACK > t->depth; i--)
-        if (i <= HFN_LOG_CAPACITY && stands_over(log[i - 1].frame, at))
+    for (uint32_t i = t->depth; i > 0 && i + LOOK_BACK > t->depth; i--) {
+        if (i <= HFN_LOG_CAPACITY && stands_over(log[i - 1].frame, at)) {
             return log[i - 1].frame;
+        }
+    }
     return 0;
 }
 
@@ -397,10 +418,12 @@ static uint64_t find_waiting(hfn_time_state *t, uint64_t at)
     const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
     uint64_t found = 0;
 
-    for (uint32_t i = 0; i < t->limbo_count; i++)
+    for (uint32_t i = 0; i < t->limbo_count; i++) {
         if (stands_over(limbo[i].call.frame, at) && stands_there(&limbo[i].call) &&
-            (found == 0 || limbo[i].call.frame < found))
+            (found == 0 || limbo[i].call.frame < found)) {
             found = limbo[i].call.frame;
+        }
+    }
     return found;
 }
 
@@ -409,10 +432,11 @@ static void end_waiting_call(uint64_t frame)
 {
     hfn_time_frame *f = (hfn_time_frame *)(uintptr_t)frame;
 
-    if (hfn_time.flags & HOTFN_TIMING_SAMPLED)
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
         hfn_time_exit_sampled(f);
-    else
+    } else {
         hfn_time_exit_full(f);
+    }
 }
 
 static void end_passed_call(const uintptr_t *context)
@@ -420,22 +444,25 @@ static void end_passed_call(const uintptr_t *context)
     uint64_t at = context[HFN_UNWIND_CFA_AT_WORD], frame;
     hfn_time_state *t;
 
-    if (!hfn_thread_row || !hfn_time_is_on())
+    if (!hfn_thread_row || !hfn_time_is_on()) {
         return;
+    }
     t = hfn_time_state_of(hfn_thread_row);
-    if ((frame = find_in_log(t, hfn_time_log_of(t), at)) != 0)
+    if ((frame = find_in_log(t, hfn_time_log_of(t), at)) != 0) {
         hfn_time_leave(frame);
-    else if ((frame = find_waiting(t, at)) != 0)
+    } else if ((frame = find_waiting(t, at)) != 0) {
         end_waiting_call(frame);
-    else if (at % sizeof(uintptr_t) != 0 || at < LEAST_ADDRESS || at >> 47 != 0)
+    } else if (at % sizeof(uintptr_t) != 0 || at < LEAST_ADDRESS || at >> 47 != 0) {
         hfn_time_leave(0);
+    }
 }
 
 int hfn_time_personality(int version, int actions, uint64_t exception_class, void *exception,
                          void *context)
 {
     (void)version, (void)exception_class, (void)exception;
-    if (actions & ACTION_CLEANUP)
+    if (actions & ACTION_CLEANUP) {
         end_passed_call(context);
+    }
     return CONTINUE_UNWIND;
 }

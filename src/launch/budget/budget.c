@@ -9,9 +9,9 @@
 #include "arch/stub.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "live/live.h"
 #include "live/plan_channel.h"
 #include "os/os.h"
-#include "live/live.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,15 +41,17 @@
 hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_handover *handover,
                                  const hotfn_env *env, hotfn_error *err)
 {
-    if (!out || !live || !handover)
+    if (!out || !live || !handover) {
         return hfn_fail_null(err, __func__);
+    }
 
     hotfn_env filled = hfn_env_fill(env);
     hotfn_budget *b;
 
-    if (!hfn_live_budget(live) || live->fd < 0)
+    if (!hfn_live_budget(live) || live->fd < 0) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                         "the record was made without a budget");
+    }
     if (!hfn_os_can_change_others()) {
         snprintf(hfn_live_budget(live)->note, sizeof b->header->note,
                  "not by a hotfn built for this CPU");
@@ -63,8 +65,9 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
         hfn_free(&filled, b, sizeof *b);
         b = NULL;
     }
-    if (!b)
+    if (!b) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a budget");
+    }
     b->env = filled;
     b->live = live;
     b->handover = handover;
@@ -88,15 +91,18 @@ void hotfn_budget_destroy(hotfn_budget *b)
 {
     hotfn_env env;
 
-    if (!b)
+    if (!b) {
         return;
+    }
     env = b->env;
     hfn_os_remote_go_on(&b->remote);
     hfn_os_remote_finish(&b->remote);
-    for (uint32_t i = 0; i < b->book_count; i++)
+    for (uint32_t i = 0; i < b->book_count; i++) {
         hfn_cut_free(b->books[i].cut, &env);
-    for (uint32_t i = 0; i < b->module_count; i++)
+    }
+    for (uint32_t i = 0; i < b->module_count; i++) {
         hfn_cut_module_finish(&b->modules[i], &env);
+    }
     hfn_free(&env, b->books, b->book_capacity * sizeof *b->books);
     hfn_free(&env, b->chosen, 2 * b->book_capacity * sizeof *b->chosen);
     hfn_free(&env, b->modules, b->module_capacity * sizeof *b->modules);
@@ -113,8 +119,9 @@ static bool more_books(hotfn_budget *b, uint32_t count)
     hfn_book *books;
     uint32_t *slots;
 
-    if (count <= b->book_capacity)
+    if (count <= b->book_capacity) {
         return true;
+    }
     slots = hfn_alloc_unset(&b->env, 2 * count * sizeof *slots);
     books =
         slots ? hfn_resize(&b->env, b->books, old * sizeof *books, count * sizeof *books) : NULL;
@@ -123,8 +130,9 @@ static bool more_books(hotfn_budget *b, uint32_t count)
         return false;
     }
     memset(books + old, 0, (count - old) * sizeof *books);
-    if (b->called_count > 0)
+    if (b->called_count > 0) {
         memcpy(slots + count, b->called, b->called_count * sizeof *slots);
+    }
     hfn_free(&b->env, b->chosen, 2 * old * sizeof *slots);
     b->books = books;
     b->chosen = slots;
@@ -149,13 +157,16 @@ static bool learn_module(hotfn_budget *b, uint32_t index)
     hfn_cut_module *m = &b->modules[index];
     const uint32_t *slots = hotfn_live_slots(b->live, index);
 
-    if (hotfn_live_get_module(b->live, index, &known) != HOTFN_OK || !slots)
+    if (hotfn_live_get_module(b->live, index, &known) != HOTFN_OK || !slots) {
         return false;
-    if (known.load_base == 0 || known.function_count == 0)
+    }
+    if (known.load_base == 0 || known.function_count == 0) {
         return known.function_count == 0;
+    }
     m->bytes = hfn_handover_view_plan(b->handover, index, &m->byte_count);
-    if (!m->bytes)
+    if (!m->bytes) {
         return false;
+    }
     if (hotfn_plan_open(&m->plan, m->bytes, m->byte_count, 0, &b->env, NULL) != HOTFN_OK) {
         munmap((void *)(uintptr_t)m->bytes, m->byte_count);
         return false;
@@ -165,9 +176,11 @@ static bool learn_module(hotfn_budget *b, uint32_t index)
     m->base = known.load_base;
     m->first_function = known.first_function;
     m->function_count = known.function_count;
-    for (uint32_t i = 0; i < known.function_count; i++)
-        if (slots[i] < b->book_count)
+    for (uint32_t i = 0; i < known.function_count; i++) {
+        if (slots[i] < b->book_count) {
             begin_book(b, &b->books[slots[i]], index, known.first_function + i);
+        }
+    }
     return true;
 }
 
@@ -178,24 +191,28 @@ static bool learn(hotfn_budget *b)
     uint32_t slots = hfn_shared_get32(b->live->base + HFN_AT_SLOTS);
 
     if (slots > b->book_count) {
-        if (!more_books(b, slots))
+        if (!more_books(b, slots)) {
             return false;
+        }
         b->book_count = slots;
     }
     if (count > b->module_capacity) {
         uint32_t capacity = count + 16;
         hfn_cut_module *more = hfn_resize(&b->env, b->modules, b->module_capacity * sizeof *more,
                                           capacity * sizeof *more);
-        if (!more)
+        if (!more) {
             return false;
+        }
         memset(more + b->module_capacity, 0, (capacity - b->module_capacity) * sizeof *more);
         b->modules = more;
         b->module_capacity = capacity;
     }
     b->module_count = count;
-    for (uint32_t i = 0; i < count; i++)
-        if (!b->modules[i].plan)
+    for (uint32_t i = 0; i < count; i++) {
+        if (!b->modules[i].plan) {
             learn_module(b, i);
+        }
+    }
     return true;
 }
 
@@ -207,10 +224,12 @@ static bool add_row(hotfn_budget *b, uint32_t row)
                   (uint64_t)row * b->live->layout.row_bytes;
     size_t bytes = b->book_count * sizeof *b->row;
 
-    if (pread(b->live->fd, b->row, bytes, (off_t)at) != (ssize_t)bytes)
+    if (pread(b->live->fd, b->row, bytes, (off_t)at) != (ssize_t)bytes) {
         return false;
-    for (uint32_t i = 0; i < b->book_count; i++)
+    }
+    for (uint32_t i = 0; i < b->book_count; i++) {
         b->sums[i] += b->row[i];
+    }
     return true;
 }
 
@@ -218,11 +237,13 @@ static bool more_rows(hotfn_budget *b)
 {
     uint64_t *rows;
 
-    if (b->book_count <= b->row_slots)
+    if (b->book_count <= b->row_slots) {
         return true;
+    }
     rows = hfn_alloc_unset(&b->env, 2 * b->book_count * sizeof *rows);
-    if (!rows)
+    if (!rows) {
         return false;
+    }
     hfn_free(&b->env, b->row, 2 * b->row_slots * sizeof *rows);
     b->row = rows;
     b->sums = rows + b->book_count;
@@ -237,17 +258,21 @@ static bool read_counts(hotfn_budget *b, uint32_t pid)
     uint32_t rows = hfn_live_rows_used(b->live);
     bool held = true;
 
-    if (!more_rows(b))
+    if (!more_rows(b)) {
         return false;
+    }
     memset(b->sums, 0, b->book_count * sizeof *b->sums);
-    for (uint32_t i = 0; held && i < rows; i++)
-        if (cells[i].pid == pid)
+    for (uint32_t i = 0; held && i < rows; i++) {
+        if (cells[i].pid == pid) {
             held = add_row(b, i);
-    for (uint32_t i = 0; i < b->book_count; i++)
+        }
+    }
+    for (uint32_t i = 0; i < b->book_count; i++) {
         if (b->sums[i] > 0 && !b->books[i].was_called) {
             b->books[i].was_called = true;
             b->called[b->called_count++] = i;
         }
+    }
     for (uint32_t i = 0; i < b->called_count; i++) {
         hfn_book *f = &b->books[b->called[i]];
         uint64_t sum = b->sums[b->called[i]];
@@ -301,12 +326,14 @@ static void prepare_cuts(hotfn_budget *b)
         uint32_t entry;
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
             entry = hfn_plan_find_function(m->plan, f->function - m->first_function);
-            if (entry != UINT32_MAX)
+            if (entry != UINT32_MAX) {
                 f->cut = hfn_cut_make(m, entry, b->pages, &b->env);
+            }
             f->is_fixed = !f->cut;
         }
-        if (!f->is_fixed)
+        if (!f->is_fixed) {
             b->chosen[kept++] = b->chosen[i];
+        }
     }
     b->chosen_count = kept;
     hfn_cut_pages_finish(b->pages);
@@ -320,8 +347,9 @@ static bool way_is_free(hotfn_budget *b)
 
     for (uint32_t i = 0; i < b->chosen_count; i++) {
         const hfn_book *f = &b->books[b->chosen[i]];
-        if (f->wanted < f->level && f->cut && count < HFN_BUDGET_TRIES)
+        if (f->wanted < f->level && f->cut && count < HFN_BUDGET_TRIES) {
             count += hfn_cut_range(f->cut, &ranges[count]);
+        }
     }
     return count == 0 || !hfn_os_remote_stands_in(&b->remote, ranges, count);
 }
@@ -340,23 +368,26 @@ static void change_all(hotfn_budget *b, double run_ns)
         bool done = true;
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
             done = hfn_cut_take_out(f->cut, b->pages);
-            if (!done)
+            if (!done) {
                 drop_cut(b, f);
+            }
         } else if (f->level == HOTFN_BUDGET_UNHOOKED) {
             done = hfn_cut_put_in(f->cut, b->pages);
             f->is_fixed = !done; /* its module went */
             drop_cut(b, f);
         }
-        if (!done)
+        if (!done) {
             continue;
+        }
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
             f->rate = (double)f->calls * b->count_ns / run_ns;
             f->is_just_out = true;
             hfn_budget_time_none(b, b->chosen[i]);
         }
         hfn_budget_note(b, f, f->wanted, run_ns);
-        if (f->wanted == HOTFN_BUDGET_UNHOOKED && b->only_go)
+        if (f->wanted == HOTFN_BUDGET_UNHOOKED && b->only_go) {
             f->back_ns = UINT64_MAX;
+        }
     }
     hfn_cut_pages_finish(b->pages);
 }
@@ -365,10 +396,11 @@ static void give_up(hotfn_budget *b)
 {
     for (uint32_t i = 0; i < b->chosen_count; i++) {
         hfn_book *f = &b->books[b->chosen[i]];
-        if (f->level != HOTFN_BUDGET_UNHOOKED)
+        if (f->level != HOTFN_BUDGET_UNHOOKED) {
             drop_cut(b, f);
-        else
+        } else {
             f->back_ns = b->header->cpu_ns + HFN_BUDGET_BACK_NS;
+        }
     }
 }
 
@@ -385,8 +417,9 @@ static void count_stop(hotfn_budget *b, uint64_t begin_ns, int error)
     h->longest_stop_ns = took_ns > h->longest_stop_ns ? took_ns : h->longest_stop_ns;
     b->next_stop_ns = now_ns + (error ? 20 : 2) * (now_ns - begin_ns);
     b->excess_ns = 0;
-    if (error != 0 && error != ETIMEDOUT && error != ESRCH && error != ENOMEM)
+    if (error != 0 && error != ETIMEDOUT && error != ESRCH && error != ENOMEM) {
         set_note(b, "the target cannot be stopped for a change", error);
+    }
 }
 
 static void change(hotfn_budget *b, double run_ns)
@@ -402,10 +435,11 @@ static void change(hotfn_budget *b, double run_ns)
     if (b->chosen_count > 0) {
         begin_ns = hfn_os_monotonic_ns();
         error = hfn_os_remote_stop(&b->remote, STOP_TIMEOUT_NS);
-        if (error == 0 && way_is_free(b))
+        if (error == 0 && way_is_free(b)) {
             change_all(b, run_ns);
-        else
+        } else {
             give_up(b);
+        }
         count_stop(b, begin_ns, error);
         b->is_held = !hfn_os_remote_go_on(&b->remote);
     }
@@ -441,12 +475,14 @@ static void choose(hotfn_budget *b, double counts, double allowed, bool is_over)
 
     b->excess_ns = too_many ? b->excess_ns + counts - allowed : 0;
     b->chosen_count = 0;
-    if (b->is_stuck || hfn_os_monotonic_ns() < b->next_stop_ns)
+    if (b->is_stuck || hfn_os_monotonic_ns() < b->next_stop_ns) {
         return;
-    if (too_many && b->excess_ns > stop_price(b))
+    }
+    if (too_many && b->excess_ns > stop_price(b)) {
         hfn_budget_reduce(b, counts, allowed);
-    else if (!is_over)
+    } else if (!is_over) {
         hfn_budget_raise(b, stop_price(b));
+    }
 }
 
 /* The header tells the mean of all calls. */
@@ -454,21 +490,25 @@ static double counts_took(hotfn_budget *b)
 {
     double calls = 0, counts;
 
-    for (uint32_t i = 0; i < b->called_count; i++)
-        if (b->books[b->called[i]].level < HOTFN_BUDGET_UNHOOKED)
+    for (uint32_t i = 0; i < b->called_count; i++) {
+        if (b->books[b->called[i]].level < HOTFN_BUDGET_UNHOOKED) {
             calls += (double)b->books[b->called[i]].calls;
+        }
+    }
     counts = calls * b->count_ns;
     b->counted_calls += calls;
     b->counts_ns += counts;
-    if (b->counted_calls > 0)
+    if (b->counted_calls > 0) {
         b->header->count_cost_ps = (uint64_t)(b->counts_ns / b->counted_calls * 1e3);
+    }
     return counts;
 }
 
 static void measure_again(hotfn_budget *b, uint64_t now_ns)
 {
-    if (now_ns - b->measured_ns < MEASURED_NS)
+    if (now_ns - b->measured_ns < MEASURED_NS) {
         return;
+    }
     b->measured_ns = now_ns;
     b->count_ns = hfn_budget_measure_again(b->means != NULL, b->count_ns);
 }
@@ -478,8 +518,9 @@ static double start_took(hotfn_budget *b)
 {
     uint64_t took_ns = hfn_handover_start_ns(b->handover, b->remote.pid);
 
-    if (took_ns == 0 || took_ns == b->started_ns)
+    if (took_ns == 0 || took_ns == b->started_ns) {
         return 0;
+    }
     b->started_ns = took_ns;
     return (double)took_ns;
 }
@@ -514,8 +555,9 @@ static void judge(hotfn_budget *b, uint64_t passed_ns)
         double kept = b->is_stuck || counts < counts_ns ? counts : counts_ns;
         hfn_budget_time(b, TIMED_PART * share_ns - kept, is_over, run_ns);
     }
-    for (uint32_t i = 0; i < b->called_count; i++)
+    for (uint32_t i = 0; i < b->called_count; i++) {
         b->books[b->called[i]].last += b->books[b->called[i]].calls;
+    }
 }
 
 /* The child itself if it counts, else the first process below it that does (--target). */
@@ -524,35 +566,43 @@ static void watch(hotfn_budget *b, uint32_t child)
     const hotfn_thread_cell *cells = hfn_live_cells(b->live);
     uint32_t rows = hfn_live_rows_used(b->live), found = 0;
 
-    for (uint32_t i = 0; i < rows && found != child; i++)
-        if (cells[i].pid == child || found == 0)
+    for (uint32_t i = 0; i < rows && found != child; i++) {
+        if (cells[i].pid == child || found == 0) {
             found = cells[i].pid;
-    if (found == 0 || found == b->remote.pid)
+        }
+    }
+    if (found == 0 || found == b->remote.pid) {
         return;
+    }
     b->remote.pid = found;
     b->remote.is_child = found == child;
     b->cpu_ns = b->timed_ticks = b->timed_ends = b->started_ns = 0;
-    for (uint32_t i = 0; i < b->book_count; i++)
+    for (uint32_t i = 0; i < b->book_count; i++) {
         b->books[i].last = 0;
+    }
 }
 
 uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
 {
-    if (!b)
+    if (!b) {
         return UINT64_MAX;
+    }
 
     uint64_t begin_ns = hfn_os_thread_cpu_ns(), cpu_ns, passed_ns, wait_ns = LOOK_NS, took_ns;
 
-    if (b->is_held && !hfn_os_remote_go_on(&b->remote))
+    if (b->is_held && !hfn_os_remote_go_on(&b->remote)) {
         return HELD_NS;
+    }
     b->is_held = false;
     watch(b, pid);
     pid = b->remote.pid;
-    if (pid == 0)
+    if (pid == 0) {
         return HFN_BUDGET_SOON_NS; /* nobody counts yet */
+    }
     cpu_ns = hfn_os_process_cpu_ns(pid);
-    if (cpu_ns < b->cpu_ns + JUDGED_NS || !learn(b) || b->book_count == 0 || !read_counts(b, pid))
+    if (cpu_ns < b->cpu_ns + JUDGED_NS || !learn(b) || b->book_count == 0 || !read_counts(b, pid)) {
         return HFN_BUDGET_SOON_NS;
+    }
     passed_ns = cpu_ns - b->cpu_ns;
     b->cpu_ns = cpu_ns;
     measure_again(b, hfn_os_monotonic_ns());
@@ -562,9 +612,11 @@ uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
         change(b, (double)passed_ns);
         wait_ns = HFN_BUDGET_SOON_NS;
     }
-    if (b->is_held)
+    if (b->is_held) {
         return HELD_NS;
-    if (b->header->cpu_ns < SOON_UNTIL_NS)
+    }
+    if (b->header->cpu_ns < SOON_UNTIL_NS) {
         wait_ns = HFN_BUDGET_SOON_NS;
+    }
     return wait_ns > LOOK_SHARE * took_ns ? wait_ns : LOOK_SHARE * took_ns;
 }

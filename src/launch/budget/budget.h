@@ -4,12 +4,12 @@
 #ifndef HFN_BUDGET_H
 #define HFN_BUDGET_H
 
-#include "plan/plan.h"
 #include "os/remote.h"
+#include "plan/plan.h"
 
 #include <hotfn/lowlevel/budget.h>
-#include <hotfn/session.h>
 #include <hotfn/lowlevel/target.h>
+#include <hotfn/session.h>
 
 /* A module of the target. */
 typedef struct hfn_cut_module {
@@ -19,7 +19,8 @@ typedef struct hfn_cut_module {
     uint64_t base;
     uint32_t first_function; /* in the record */
     uint32_t function_count;
-    uint32_t *site_ends; /* by the plan's entry: where its sites end in site_fields; NULL: not yet made */
+    uint32_t *
+        site_ends; /* by the plan's entry: where its sites end in site_fields; NULL: not yet made */
     uint32_t *site_fields; /* their fields' RVAs, by entry */
     uint32_t site_count;
 } hfn_cut_module;
@@ -75,7 +76,8 @@ uint32_t hfn_cut_range(const hfn_cut *cut, hfn_remote_range *out);
 #define HFN_BUDGET_MS UINT64_C(1000000)
 #define HFN_BUDGET_SOON_NS (5 * HFN_BUDGET_MS) /* from one look to the next after a try */
 #define HFN_BUDGET_TRIES 32u                   /* in one stop */
-#define HFN_BUDGET_BACK_NS (200 * HFN_BUDGET_MS) /* until more is known of a function, after a change */
+#define HFN_BUDGET_BACK_NS                                                                         \
+    (200 * HFN_BUDGET_MS) /* until more is known of a function, after a change */
 
 /* What is known of a slot. */
 typedef struct hfn_book {
@@ -86,13 +88,13 @@ typedef struct hfn_book {
     double rate;               /* what its count cost, of the time, when it was unhooked */
     hfn_cut *cut;              /* while it is out                       */
     uint32_t function, module;
-    uint32_t level;            /* HOTFN_BUDGET_*; 0: not hooked yet     */
-    uint32_t closest;          /* the level that was asked for          */
-    uint32_t wanted;           /* the level to change to now            */
-    uint32_t mean;             /* one call in so many is timed, at most; 0: few, it begins slowly */
-    bool was_called;           /* ever                                  */
-    bool is_fixed;             /* it cannot be changed                  */
-    bool is_just_out;          /* since the last look: it was called until then */
+    uint32_t level;   /* HOTFN_BUDGET_*; 0: not hooked yet     */
+    uint32_t closest; /* the level that was asked for          */
+    uint32_t wanted;  /* the level to change to now            */
+    uint32_t mean;    /* one call in so many is timed, at most; 0: few, it begins slowly */
+    bool was_called;  /* ever                                  */
+    bool is_fixed;    /* it cannot be changed                  */
+    bool is_just_out; /* since the last look: it was called until then */
 } hfn_book;
 
 struct hotfn_budget {
@@ -101,15 +103,15 @@ struct hotfn_budget {
     hotfn_handover *handover;
     hotfn_budget_header *header;
     double share;
-    double count_ns, timed_ns; /* of a call that is counted, and of timing one in addition */
-    uint64_t measured_ns;      /* when count_ns was measured last */
-    double counted_calls, counts_ns; /* until now */
+    double count_ns, timed_ns;        /* of a call that is counted, and of timing one in addition */
+    uint64_t measured_ns;             /* when count_ns was measured last */
+    double counted_calls, counts_ns;  /* until now */
     uint64_t timed_ticks, timed_ends; /* until the last look, of the target's timed calls */
-    double seen_ticks, seen_ends; /* of late: what timed_ns is made of */
-    uint64_t start_ns, started_ns; /* the record's; what the target's start took */
-    double excess_ns; /* what counts took too much since the last stop */
-    uint32_t *means; /* shared, by slot, as hfn_book's; NULL: none is timed */
-    uint32_t mean;   /* as asked */
+    double seen_ticks, seen_ends;     /* of late: what timed_ns is made of */
+    uint64_t start_ns, started_ns;    /* the record's; what the target's start took */
+    double excess_ns;                 /* what counts took too much since the last stop */
+    uint32_t *means;                  /* shared, by slot, as hfn_book's; NULL: none is timed */
+    uint32_t mean;                    /* as asked */
     hfn_book *books;
     uint32_t book_count, book_capacity;
     hfn_cut_module *modules;

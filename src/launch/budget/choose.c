@@ -55,15 +55,17 @@ void hfn_budget_reduce(hotfn_budget *b, double counts, double allowed)
 
     for (uint32_t i = 0; i < b->called_count; i++) {
         const hfn_book *f = &b->books[b->called[i]];
-        if (!f->is_fixed && f->calls > 0 && f->level > 0 && f->level < HOTFN_BUDGET_UNHOOKED)
+        if (!f->is_fixed && f->calls > 0 && f->level > 0 && f->level < HOTFN_BUDGET_UNHOOKED) {
             b->chosen[count++] = b->called[i];
+        }
     }
     compared = b;
     qsort(b->chosen, count, sizeof *b->chosen, by_calls);
     for (uint32_t i = 0; i < count && i < MOST_CHANGES && counts > KEEP_SHARE * allowed; i++) {
         hfn_book *f = &b->books[b->chosen[i]];
-        if (f->calls < b->books[b->chosen[0]].calls / FAR_BELOW)
+        if (f->calls < b->books[b->chosen[0]].calls / FAR_BELOW) {
             break; /* while a hook takes most of the time, what the rest may take is hardly known */
+        }
         f->wanted = HOTFN_BUDGET_UNHOOKED;
         counts -= count_cost(b, f);
         b->chosen_count++;
@@ -77,8 +79,9 @@ static bool pays_try(const hotfn_budget *b, const hfn_book *f, double stop_ns, d
 {
     double price = f->rate * 2 * (double)HFN_BUDGET_SOON_NS + (b->chosen_count == 0 ? stop_ns : 0);
 
-    if (!f->cut || price > *left)
+    if (!f->cut || price > *left) {
         return false;
+    }
     *left -= price;
     return true;
 }
@@ -92,8 +95,9 @@ void hfn_budget_raise(hotfn_budget *b, double stop_ns)
     for (uint32_t i = 0; i < b->called_count && b->chosen_count < HFN_BUDGET_TRIES; i++) {
         hfn_book *f = &b->books[b->called[i]];
         if (f->level != HOTFN_BUDGET_UNHOOKED || f->is_fixed || f->back_ns > h->cpu_ns ||
-            !pays_try(b, f, stop_ns, &left))
+            !pays_try(b, f, stop_ns, &left)) {
             continue;
+        }
         f->wanted = HOTFN_BUDGET_COUNTED;
         b->chosen[b->chosen_count++] = b->called[i];
     }

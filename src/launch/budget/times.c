@@ -5,8 +5,8 @@
 #include "launch/budget/budget.h"
 
 #include "counters/timing/timing.h"
-#include "os/os.h"
 #include "live/live.h"
+#include "os/os.h"
 
 #define TICK_UNITS 256.0      /* hotfn_time_header's costs */
 #define SEEN_ENDS 1024.0      /* of late: what was seen before counts half for each so many */
@@ -52,19 +52,22 @@ double hfn_budget_timing(hotfn_budget *b, uint32_t pid)
     const hotfn_thread_cell *cells = hfn_live_cells(b->live);
     uint64_t ticks = 0, ends = 0, row_ticks, row_ends;
 
-    if (!b->means)
+    if (!b->means) {
         return 0;
-    for (uint32_t i = 0; i < hfn_live_rows_used(b->live); i++)
+    }
+    for (uint32_t i = 0; i < hfn_live_rows_used(b->live); i++) {
         if (cells[i].pid == pid && hfn_live_timed_ends(b->live, i, &row_ticks, &row_ends)) {
             ticks += row_ticks;
             ends += row_ends;
         }
+    }
     ticks = since(&b->timed_ticks, ticks);
     ends = since(&b->timed_ends, ends);
     b->seen_ticks += (double)ticks;
     b->seen_ends += (double)ends;
-    for (; b->seen_ends > SEEN_ENDS; b->seen_ends /= 2)
+    for (; b->seen_ends > SEEN_ENDS; b->seen_ends /= 2) {
         b->seen_ticks /= 2;
+    }
     learn_cost(b, h);
     return ns_of_ticks(h, (double)ticks);
 }
@@ -94,15 +97,18 @@ static double fair_share(const hotfn_budget *b, double allowed)
 
         for (uint32_t i = 0; i < b->called_count; i++) {
             const hfn_book *f = &b->books[b->called[i]];
-            if (!is_timed(f) || f->calls == 0)
+            if (!is_timed(f) || f->calls == 0) {
                 continue;
-            if (asked_cost(b, f) > share)
+            }
+            if (asked_cost(b, f) > share) {
                 dear++;
-            else
+            } else {
                 left -= asked_cost(b, f);
+            }
         }
-        if (dear == 0 || left / dear <= share)
+        if (dear == 0 || left / dear <= share) {
             break;
+        }
         share = left / dear;
     }
     return share;
@@ -113,8 +119,9 @@ static uint32_t mean_for(const hotfn_budget *b, const hfn_book *f, double share)
 {
     double mean;
 
-    if (asked_cost(b, f) <= share)
+    if (asked_cost(b, f) <= share) {
         return 1;
+    }
     mean = (double)f->calls * b->timed_ns / share;
     return mean < COUNTED_MEAN ? (uint32_t)mean + 1 : COUNTED_MEAN;
 }
@@ -138,8 +145,9 @@ static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t mean)
 
 void hfn_budget_time_none(hotfn_budget *b, uint32_t slot)
 {
-    if (b->means && b->books[slot].closest == HOTFN_BUDGET_TIMED)
+    if (b->means && b->books[slot].closest == HOTFN_BUDGET_TIMED) {
         set_mean(b, slot, COUNTED_MEAN);
+    }
 }
 
 static void change_mean(hotfn_budget *b, uint32_t slot, uint32_t mean, double run_ns)
@@ -149,22 +157,26 @@ static void change_mean(hotfn_budget *b, uint32_t slot, uint32_t mean, double ru
                      : mean >= COUNTED_MEAN ? HOTFN_BUDGET_COUNTED
                                             : HOTFN_BUDGET_SAMPLED;
 
-    if (f->mean == 0) /* what it would have taken is why */
+    if (f->mean == 0) { /* what it would have taken is why */
         f->mean = 1;
-    if (level != f->level)
+    }
+    if (level != f->level) {
         hfn_budget_note(b, f, level, run_ns);
-    else
+    } else {
         f->back_ns = b->header->cpu_ns + HFN_BUDGET_BACK_NS;
+    }
     set_mean(b, slot, mean);
 }
 
 /* Is this to be done now?  More calls are timed only after a while. */
 static bool is_due(const hotfn_budget *b, const hfn_book *f, uint32_t mean, bool is_over)
 {
-    if (f->mean == 0)
+    if (f->mean == 0) {
         return f->calls > 0 && f->last + f->calls >= BEGUN_CALLS;
-    if (mean >= f->mean)
+    }
+    if (mean >= f->mean) {
         return is_over && mean > f->mean;
+    }
     return !is_over && f->back_ns <= b->header->cpu_ns && mean <= f->mean / 2;
 }
 
@@ -176,14 +188,17 @@ void hfn_budget_time(hotfn_budget *b, double allowed, bool is_over, double run_n
     for (uint32_t i = 0; i < b->called_count; i++) {
         uint32_t slot = b->called[i], mean;
         hfn_book *f = &b->books[slot];
-        if (!is_timed(f))
+        if (!is_timed(f)) {
             continue;
+        }
         mean = mean_for(b, f, share);
-        if (f->calls > 0)
+        if (f->calls > 0) {
             f->seen_ns = b->header->cpu_ns;
-        if (is_due(b, f, mean, is_over))
+        }
+        if (is_due(b, f, mean, is_over)) {
             change_mean(b, slot, mean, run_ns);
-        else if (f->mean == 1 && b->header->cpu_ns - f->seen_ns > FORGOTTEN_NS)
+        } else if (f->mean == 1 && b->header->cpu_ns - f->seen_ns > FORGOTTEN_NS) {
             set_mean(b, slot, 0);
+        }
     }
 }

@@ -69,8 +69,9 @@ static bool system_agrees(void)
                   O_RDONLY | O_CLOEXEC);
     ssize_t length;
 
-    if (fd < 0)
+    if (fd < 0) {
         return true;
+    }
     length = read(fd, name, sizeof name - 1);
     close(fd);
     return length <= 0 || !(strncmp(name, "hpet", 4) == 0 || strncmp(name, "acpi_pm", 7) == 0 ||

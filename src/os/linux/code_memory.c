@@ -37,8 +37,9 @@ uint64_t hfn_os_page_bytes(void)
 {
     static uint64_t page_bytes; /* every writer writes the same value */
 
-    if (page_bytes == 0)
+    if (page_bytes == 0) {
         page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    }
     return page_bytes;
 }
 
@@ -69,19 +70,23 @@ static void consider_gap(gap_search *search, uint64_t begin, uint64_t end, bool 
     uint64_t first = begin > search->lowest ? begin : search->lowest;
     uint64_t last;
 
-    if (end < search->byte_count)
+    if (end < search->byte_count) {
         return;
+    }
     last = end - search->byte_count;
-    if (last > search->highest)
+    if (last > search->highest) {
         last = search->highest;
-    if (last < first)
+    }
+    if (last < first) {
         return;
-    if (last + search->byte_count <= search->near_begin)
+    }
+    if (last + search->byte_count <= search->near_begin) {
         search->below = last;
-    else if (first >= search->near_end && beneath_heap)
+    } else if (first >= search->near_end && beneath_heap) {
         search->beneath_heap = round_up(first);
-    else if (first >= search->near_end)
+    } else if (first >= search->near_end) {
         search->above = last;
+    }
 }
 
 static bool consider_map(void *user, const hfn_map *map)
@@ -89,12 +94,15 @@ static bool consider_map(void *user, const hfn_map *map)
     gap_search *search = user;
     uint64_t begin = map->begin;
 
-    if (map->is_stack)
+    if (map->is_stack) {
         begin = begin > STACK_ROOM_BYTES ? begin - STACK_ROOM_BYTES : 0;
-    if (begin > search->previous_end)
+    }
+    if (begin > search->previous_end) {
         consider_gap(search, search->previous_end, begin, map->is_heap);
-    if (map->end > search->previous_end)
+    }
+    if (map->end > search->previous_end) {
         search->previous_end = map->end;
+    }
     return search->previous_end <= search->highest;
 }
 
@@ -107,17 +115,22 @@ static uint64_t find_gap(uint64_t near_begin, uint64_t near_end, uint64_t byte_c
                           .lowest = LOWEST_ADDRESS,
                           .previous_end = LOWEST_ADDRESS };
 
-    if (near_end > range_bytes && near_end - range_bytes > search.lowest)
+    if (near_end > range_bytes && near_end - range_bytes > search.lowest) {
         search.lowest = round_up(near_end - range_bytes);
+    }
     search.highest = round_down(near_begin + range_bytes - byte_count);
-    if (search.highest > HIGHEST_ADDRESS - byte_count)
+    if (search.highest > HIGHEST_ADDRESS - byte_count) {
         search.highest = HIGHEST_ADDRESS - byte_count;
-    if (!hfn_linux_each_map(consider_map, &search))
+    }
+    if (!hfn_linux_each_map(consider_map, &search)) {
         return 0;
-    if (search.previous_end <= search.highest)
+    }
+    if (search.previous_end <= search.highest) {
         consider_gap(&search, search.previous_end, HIGHEST_ADDRESS, false);
-    if (search.below)
+    }
+    if (search.below) {
         return search.below;
+    }
     return search.beneath_heap ? search.beneath_heap : search.above;
 }
 
@@ -131,8 +144,9 @@ static void list_gap(gap_list *list, uint64_t begin, uint64_t end)
 {
     begin = begin < list->begin ? list->begin : begin;
     end = end > list->end ? list->end : end;
-    if (begin < end && list->count < list->capacity)
+    if (begin < end && list->count < list->capacity) {
         list->out[list->count++] = (hfn_os_gap){ begin, end };
+    }
 }
 
 static bool list_map(void *user, const hfn_map *map)
@@ -140,10 +154,12 @@ static bool list_map(void *user, const hfn_map *map)
     gap_list *list = user;
     uint64_t begin = map->begin;
 
-    if (map->is_stack)
+    if (map->is_stack) {
         begin = begin > STACK_ROOM_BYTES ? begin - STACK_ROOM_BYTES : 0;
-    if (begin > list->previous_end)
+    }
+    if (begin > list->previous_end) {
         list_gap(list, list->previous_end, begin);
+    }
     list->previous_end = map->end > list->previous_end ? map->end : list->previous_end;
     return list->previous_end < list->end && list->count < list->capacity;
 }
@@ -157,8 +173,9 @@ uint32_t hfn_os_find_gaps(uint64_t begin, uint64_t end, hfn_os_gap *out, uint32_
                       0,
                       capacity };
 
-    if (hfn_linux_each_map(list_map, &list) && list.previous_end < list.end)
+    if (hfn_linux_each_map(list_map, &list) && list.previous_end < list.end) {
         list_gap(&list, list.previous_end, list.end);
+    }
     return list.count;
 }
 
@@ -167,12 +184,14 @@ bool hfn_os_map_at(uint64_t address, uint64_t byte_count)
     uint64_t got;
 
     if (address < LOWEST_ADDRESS || address > HIGHEST_ADDRESS ||
-        byte_count > HIGHEST_ADDRESS - address)
+        byte_count > HIGHEST_ADDRESS - address) {
         return false;
+    }
     got = hfn_raw_map(address, byte_count, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1);
-    if (got == 0 || got == address)
+    if (got == 0 || got == address) {
         return got != 0;
+    }
     hfn_os_unmap(got, byte_count); /* a kernel before 4.17 took it for a hint */
     return false;
 }
@@ -185,13 +204,17 @@ static uint64_t map_without_search(uint64_t near_begin, uint64_t near_end, uint6
     uint64_t below = near_begin > bytes ? round_down(near_begin - bytes) : 0;
     uint64_t got;
 
-    if (near_end - below <= range_bytes && hfn_os_map_at(below, bytes))
+    if (near_end - below <= range_bytes && hfn_os_map_at(below, bytes)) {
         return below;
+    }
     got = hfn_raw_map(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (got == 0)
+    if (got == 0) {
         return 0;
-    if (got < near_begin ? near_end - got <= range_bytes : got + bytes - near_begin <= range_bytes)
+    }
+    if (got < near_begin ? near_end - got <= range_bytes
+                         : got + bytes - near_begin <= range_bytes) {
         return got;
+    }
     hfn_os_unmap(got, bytes);
     return 0;
 }
@@ -202,17 +225,21 @@ uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_c
     uint64_t bytes = round_up(byte_count), address;
 
     if (bytes == 0 || near_end < near_begin || range_bytes < bytes ||
-        near_end - near_begin > range_bytes - bytes)
+        near_end - near_begin > range_bytes - bytes) {
         return 0;
+    }
     address = map_without_search(near_begin, near_end, bytes, range_bytes);
-    if (address != 0)
+    if (address != 0) {
         return address;
+    }
     for (int attempt = 0; attempt < MAP_ATTEMPTS; attempt++) {
         address = find_gap(near_begin, near_end, bytes, range_bytes);
-        if (address == 0)
+        if (address == 0) {
             return 0;
-        if (hfn_os_map_at(address, bytes))
+        }
+        if (hfn_os_map_at(address, bytes)) {
             return address;
+        }
     }
     return 0;
 }
@@ -231,8 +258,9 @@ static bool replace_by_file(uint64_t address, uint64_t byte_count)
     long got = 1;
     bool replaced;
 
-    if (fd < 0)
+    if (fd < 0) {
         return false;
+    }
     while (got > 0 && done < byte_count) {
         got = hfn_raw3(SYS_write, (uint64_t)fd, address + done, byte_count - done);
         done += got > 0 ? (uint64_t)got : 0;
@@ -267,15 +295,18 @@ static bool look_at_map(void *user, const hfn_map *map)
 {
     window_search *search = user;
 
-    if (map->end <= search->begin)
+    if (map->end <= search->begin) {
         return true;
-    if (map->begin > search->covered_end)
+    }
+    if (map->begin > search->covered_end) {
         return false; /* a hole, or behind the window */
+    }
     search->covered_end = map->end;
-    if (search->protection == -2)
+    if (search->protection == -2) {
         search->protection = map->protection;
-    else if (search->protection != map->protection)
+    } else if (search->protection != map->protection) {
         search->protection = -1;
+    }
     return map->end < search->end;
 }
 
@@ -291,15 +322,17 @@ bool hfn_os_text_open(hfn_text_window *window, uint64_t begin, uint64_t end)
     window_search search = { round_down(begin), round_up(end), round_down(begin), -2 };
 
     if (!hfn_linux_each_map_from(search.begin, look_at_map, &search) ||
-        search.covered_end < search.end)
+        search.covered_end < search.end) {
         return false;
+    }
     window->begin = search.begin;
     window->end = search.end;
     window->protection = search.protection;
     window->fd = -1;
     window->how = HOW_PROTECTION;
-    if (search.protection >= 0 && (search.protection & PROT_WRITE))
+    if (search.protection >= 0 && (search.protection & PROT_WRITE)) {
         return true; /* writable code: nothing to change, nothing to put back */
+    }
     if (search.protection >= 0 && protect(window->begin, window->end - window->begin,
                                           search.protection | PROT_READ | PROT_WRITE)) {
         window->protection |= hfn_linux_guard_of(window->begin, window->end);
@@ -312,9 +345,10 @@ bool hfn_os_text_open(hfn_text_window *window, uint64_t begin, uint64_t end)
 
 void hfn_os_text_populate(const hfn_text_window *window, uint64_t begin, uint64_t end)
 {
-    if (window->how == HOW_PROTECTION)
+    if (window->how == HOW_PROTECTION) {
         hfn_raw3(SYS_madvise, round_down(begin), round_up(end) - round_down(begin),
                  MADV_POPULATE_WRITE); /* from Linux 5.14; before, each page faults by itself */
+    }
 }
 
 typedef struct unaligned_u32 {
@@ -334,16 +368,18 @@ void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t 
         ((volatile unaligned_u32 *)(volatile void *)to)->value =
             ((const unaligned_u32 *)(const void *)bytes)->value;
     } else {
-        for (uint32_t i = 0; i < byte_count; i++)
+        for (uint32_t i = 0; i < byte_count; i++) {
             to[i] = bytes[i];
+        }
     }
     hfn_linux_flush_code(address, byte_count);
 }
 
 void hfn_os_text_close(hfn_text_window *window)
 {
-    if (window->how == HOW_PROC_MEM)
+    if (window->how == HOW_PROC_MEM) {
         hfn_raw3(SYS_close, (uint64_t)window->fd, 0, 0);
-    else if (!(window->protection & PROT_WRITE))
+    } else if (!(window->protection & PROT_WRITE)) {
         protect(window->begin, window->end - window->begin, window->protection);
+    }
 }

@@ -17,11 +17,13 @@ static inline void hfn_linux_flush_code(uint64_t address, uint64_t byte_count)
     __asm__ volatile("mrs %0, ctr_el0" : "=r"(type)); /* D17.2.34: lines as log2 of words */
     data_line = UINT64_C(4) << (type >> 16 & 15);
     code_line = UINT64_C(4) << (type & 15);
-    for (uint64_t at = address & ~(data_line - 1); at < end; at += data_line)
+    for (uint64_t at = address & ~(data_line - 1); at < end; at += data_line) {
         __asm__ volatile("dc cvau, %0" : : "r"(at) : "memory");
+    }
     __asm__ volatile("dsb ish" : : : "memory");
-    for (uint64_t at = address & ~(code_line - 1); at < end; at += code_line)
+    for (uint64_t at = address & ~(code_line - 1); at < end; at += code_line) {
         __asm__ volatile("ic ivau, %0" : : "r"(at) : "memory");
+    }
     __asm__ volatile("dsb ish\n\tisb" : : : "memory");
 #else
     (void)address;

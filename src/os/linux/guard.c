@@ -46,8 +46,9 @@ static bool says_guarded(const uint8_t *note, uint64_t bytes)
     end = NOTE_HEAD_BYTES + (uint64_t)load(note + 4);
     end = end < bytes ? end : bytes;
     while (at + PROPERTY_HEAD_BYTES + 4 <= end) {
-        if (load(note + at) == FEATURES)
+        if (load(note + at) == FEATURES) {
             return load(note + at + PROPERTY_HEAD_BYTES) & 1;
+        }
         at += PROPERTY_HEAD_BYTES + (((uint64_t)load(note + at + 4) + 7) & ~UINT64_C(7));
     }
     return false;
@@ -59,14 +60,16 @@ static bool look_at(void *user, const hfn_os_module *module)
     const ElfW(Ehdr) *head = (const void *)(uintptr_t)module->base;
     const ElfW(Phdr) *headers = (const void *)(uintptr_t)(module->base + head->e_phoff);
 
-    if (s->begin < module->base || s->end > ((module->end + 0xfff) & ~UINT64_C(0xfff)))
+    if (s->begin < module->base || s->end > ((module->end + 0xfff) & ~UINT64_C(0xfff))) {
         return true;
-    for (uint32_t i = 0; i < head->e_phnum; i++)
+    }
+    for (uint32_t i = 0; i < head->e_phnum; i++) {
         if (headers[i].p_type == PROPERTY_HEADERS &&
             module->load_bias + headers[i].p_vaddr + headers[i].p_memsz <= module->end)
             s->guarded =
                 says_guarded((const uint8_t *)(uintptr_t)(module->load_bias + headers[i].p_vaddr),
                              headers[i].p_memsz);
+    }
     return false;
 }
 
@@ -74,8 +77,9 @@ int hfn_linux_guard_of(uint64_t begin, uint64_t end)
 {
     search s = { begin, end, false };
 
-    if (getauxval(AT_HWCAP2) & PROCESSOR_GUARDS)
+    if (getauxval(AT_HWCAP2) & PROCESSOR_GUARDS) {
         hfn_os_each_module(look_at, &s);
+    }
     return s.guarded ? GUARD : 0;
 }
 

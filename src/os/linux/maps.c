@@ -20,12 +20,13 @@ static const char *parse_hex(const char *at, const char *end, uint64_t *out)
 
     for (; at < end; at++) {
         unsigned digit = (unsigned char)*at;
-        if (digit - '0' < 10)
+        if (digit - '0' < 10) {
             digit -= '0';
-        else if (digit - 'a' < 6)
+        } else if (digit - 'a' < 6) {
             digit -= 'a' - 10;
-        else
+        } else {
             break;
+        }
         value = value << 4 | digit;
     }
     *out = value;
@@ -42,11 +43,13 @@ static bool parse_line(const char *line, const char *end, hfn_map *out)
 {
     const char *at = parse_hex(line, end, &out->begin);
 
-    if (at == end || *at != '-')
+    if (at == end || *at != '-') {
         return false;
+    }
     at = parse_hex(at + 1, end, &out->end);
-    if (end - at < 5 || *at != ' ')
+    if (end - at < 5 || *at != ' ') {
         return false;
+    }
     out->protection = (at[1] == 'r' ? PROT_READ : 0) | (at[2] == 'w' ? PROT_WRITE : 0) |
                       (at[3] == 'x' ? PROT_EXEC : 0);
     out->is_stack = ends_with(line, end, "[stack]", 7);
@@ -62,10 +65,12 @@ static size_t visit_lines(const char *text, size_t used, hfn_map_fn visit, void 
     while (*go_on) {
         const char *end = memchr(text + done, '\n', used - done);
         hfn_map map;
-        if (!end)
+        if (!end) {
             break;
-        if (parse_line(text + done, end, &map))
+        }
+        if (parse_line(text + done, end, &map)) {
             *go_on = visit(user, &map);
+        }
         done = (size_t)(end - text) + 1;
     }
     return done;
@@ -89,8 +94,9 @@ static bool read_text(long fd, hfn_map_fn visit, void *user)
         got = hfn_raw3(SYS_read, (uint64_t)fd, hfn_raw_pointer(text + used), sizeof text - used);
         used += got > 0 ? (size_t)got : 0;
         done = visit_lines(text, used, visit, user, &go_on);
-        if (done == 0 && used == sizeof text)
+        if (done == 0 && used == sizeof text) {
             done = used; /* a line longer than the buffer: no path is that long */
+        }
         memmove(text, text + done, used - done);
         used -= done;
     } while (go_on && got > 0);
@@ -117,15 +123,17 @@ static bool query_maps(long fd, uint64_t from, hfn_map_fn visit, void *user)
     for (;;) {
         hfn_map map = { 0 };
         got = hfn_raw3(SYS_ioctl, (uint64_t)fd, MAP_QUERY_REQUEST, hfn_raw_pointer(&query));
-        if (got < 0)
+        if (got < 0) {
             return got == -ENOENT;
+        }
         map.begin = query.begin;
         map.end = query.end;
         map.protection = (query.protection & MAP_IS_READABLE ? PROT_READ : 0) |
                          (query.protection & MAP_IS_WRITABLE ? PROT_WRITE : 0) |
                          (query.protection & MAP_IS_EXECUTABLE ? PROT_EXEC : 0);
-        if (!visit(user, &map))
+        if (!visit(user, &map)) {
             return true;
+        }
         query.address = query.end;
     }
 }
@@ -135,8 +143,9 @@ bool hfn_linux_each_map(hfn_map_fn visit, void *user)
     long fd = open_maps();
     bool read = fd >= 0 && read_text(fd, visit, user);
 
-    if (fd >= 0)
+    if (fd >= 0) {
         hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+    }
     return read;
 }
 
@@ -145,7 +154,8 @@ bool hfn_linux_each_map_from(uint64_t from, hfn_map_fn visit, void *user)
     long fd = open_maps();
     bool read = fd >= 0 && (query_maps(fd, from, visit, user) || read_text(fd, visit, user));
 
-    if (fd >= 0)
+    if (fd >= 0) {
         hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+    }
     return read;
 }

@@ -47,9 +47,11 @@ static uint64_t main_bias(void)
     size_t count;
     const ElfW(Phdr) *headers = main_headers(&count);
 
-    for (size_t i = 0; headers && i < count; i++)
-        if (headers[i].p_type == PT_PHDR)
+    for (size_t i = 0; headers && i < count; i++) {
+        if (headers[i].p_type == PT_PHDR) {
             return hfn_raw_pointer(headers) - headers[i].p_vaddr;
+        }
+    }
     return 0;
 }
 
@@ -60,12 +62,15 @@ static const struct r_debug *find_debug(void)
 
     for (size_t i = 0; headers && i < count; i++) {
         const ElfW(Dyn) * entry;
-        if (headers[i].p_type != PT_DYNAMIC)
+        if (headers[i].p_type != PT_DYNAMIC) {
             continue;
+        }
         entry = (const ElfW(Dyn) *)(uintptr_t)(main_bias() + headers[i].p_vaddr);
-        for (; entry->d_tag != DT_NULL; entry++)
-            if (entry->d_tag == DT_DEBUG && entry->d_un.d_ptr != 0)
+        for (; entry->d_tag != DT_NULL; entry++) {
+            if (entry->d_tag == DT_DEBUG && entry->d_un.d_ptr != 0) {
                 return (const struct r_debug *)(uintptr_t)entry->d_un.d_ptr;
+            }
+        }
     }
     return &_r_debug; /* weak: NULL in a static program */
 }
@@ -95,17 +100,22 @@ static bool measure(const ElfW(Phdr) * headers, size_t count, extent *out)
     extent found = { UINT64_MAX, 0, 0 };
 
     for (size_t i = 0; i < count; i++) {
-        if (headers[i].p_type == PT_DYNAMIC)
+        if (headers[i].p_type == PT_DYNAMIC) {
             found.dynamic = headers[i].p_vaddr;
-        if (headers[i].p_type != PT_LOAD)
+        }
+        if (headers[i].p_type != PT_LOAD) {
             continue;
-        if (headers[i].p_vaddr < found.begin)
+        }
+        if (headers[i].p_vaddr < found.begin) {
             found.begin = headers[i].p_vaddr;
-        if (headers[i].p_vaddr + headers[i].p_memsz > found.end)
+        }
+        if (headers[i].p_vaddr + headers[i].p_memsz > found.end) {
             found.end = headers[i].p_vaddr + headers[i].p_memsz;
+        }
     }
-    if (found.end == 0)
+    if (found.end == 0) {
         return false;
+    }
     found.begin &= ~(page - 1);
     found.end = (found.end + page - 1) & ~(page - 1);
     *out = found;
@@ -120,8 +130,9 @@ static bool read_headers(uint64_t address, bool sure, ElfW(Phdr) * headers, size
     if (!read_memory(address, &header, sizeof header, sure) ||
         memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof headers[0] ||
         header.e_phnum > MAX_PROGRAM_HEADERS ||
-        !read_memory(address + header.e_phoff, headers, header.e_phnum * sizeof headers[0], sure))
+        !read_memory(address + header.e_phoff, headers, header.e_phnum * sizeof headers[0], sure)) {
         return false;
+    }
     *count = header.e_phnum;
     return true;
 }
@@ -141,16 +152,20 @@ bool hfn_os_find_unwind(uint64_t base, hfn_os_unwind *out)
     extent size;
 
     *out = (hfn_os_unwind){ .header = 0 };
-    if (!read_headers(base, false, headers, &count) || !measure(headers, count, &size))
+    if (!read_headers(base, false, headers, &count) || !measure(headers, count, &size)) {
         return false;
-    for (size_t i = 0; i < count; i++)
-        if (headers[i].p_type == PT_GNU_EH_FRAME)
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (headers[i].p_type == PT_GNU_EH_FRAME) {
             out->header = base - size.begin + headers[i].p_vaddr;
+        }
+    }
     for (size_t i = 0; i < count && out->header != 0; i++) {
         uint64_t begin = base - size.begin + headers[i].p_vaddr;
         if (headers[i].p_type != PT_LOAD || !(headers[i].p_flags & PF_R) || out->header < begin ||
-            out->header - begin >= headers[i].p_filesz)
+            out->header - begin >= headers[i].p_filesz) {
             continue;
+        }
         out->begin = begin;
         out->end = begin + headers[i].p_filesz;
         return true;
@@ -165,11 +180,14 @@ static bool measure_library(const struct link_map *map, extent *out)
     uint64_t page = hfn_os_page_bytes(), dynamic = hfn_raw_pointer(map->l_ld);
     uint64_t at = dynamic & ~(page - 1);
 
-    if (measure_at(map->l_addr, map->l_addr != 0, out) && map->l_addr + out->dynamic == dynamic)
+    if (measure_at(map->l_addr, map->l_addr != 0, out) && map->l_addr + out->dynamic == dynamic) {
         return true;
-    for (int i = 0; i < MAX_PAGES_BACK && at >= page; i++, at -= page)
-        if (measure_at(at, false, out) && map->l_addr + out->dynamic == dynamic)
+    }
+    for (int i = 0; i < MAX_PAGES_BACK && at >= page; i++, at -= page) {
+        if (measure_at(at, false, out) && map->l_addr + out->dynamic == dynamic) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -190,8 +208,9 @@ static bool visit_main(const char *name, hfn_os_module_fn visit, void *user)
     extent size;
 
     path[length > 0 ? length : 0] = 0;
-    if (!headers || !measure(headers, count, &size))
+    if (!headers || !measure(headers, count, &size)) {
         return true;
+    }
     return visit_module(name && *name ? name : path, main_bias(), &size, true, visit, user);
 }
 
@@ -201,14 +220,17 @@ void hfn_os_each_module(hfn_os_module_fn visit, void *user)
     const struct link_map *map = debug ? debug->r_map : NULL;
     uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
 
-    if (!visit_main(map ? map->l_name : NULL, visit, user) || !map)
+    if (!visit_main(map ? map->l_name : NULL, visit, user) || !map) {
         return;
+    }
     map = map->l_next;
     for (int i = 0; map && i < MAX_MODULES; i++, map = map->l_next) {
         extent size;
-        if (!measure_library(map, &size) || map->l_addr + size.begin == vdso)
+        if (!measure_library(map, &size) || map->l_addr + size.begin == vdso) {
             continue; /* the vDSO has no file */
-        if (!visit_module(map->l_name, map->l_addr, &size, false, visit, user))
+        }
+        if (!visit_module(map->l_name, map->l_addr, &size, false, visit, user)) {
             return;
+        }
     }
 }

@@ -36,8 +36,9 @@ static inline hfn_stack hfn_own_stack(void)
     for (const uintptr_t *word = self; self && word < end; word++) {
         uintptr_t below = at - word[0], above = word[1] - below;
         if (word[0] != 0 && word[0] < at && word[1] >= LEAST && word[1] > below && above <= PAGE &&
-            word[2] % PAGE == 0 && word[2] < word[1])
+            word[2] % PAGE == 0 && word[2] < word[1]) {
             return (hfn_stack){ word[0], at };
+        }
     }
     return (hfn_stack){ 0, 0 };
 }

@@ -4,30 +4,29 @@
 #ifndef HFN_OS_LINUX_RAW_H
 #define HFN_OS_LINUX_RAW_H
 
-#include <stdint.h>
 #include <errno.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 
 #if defined(__i386__)
 /* The sixth word goes through ebp, which unwinders may need: so a function of its own, with rows that say
  * where each register is kept. */
-static __attribute__((naked, noinline, unused)) long
-hfn_raw_words(const uint32_t *number_and_words __attribute__((unused)))
+static __attribute__((naked, noinline, unused)) long hfn_raw_words(const uint32_t *number_and_words
+                                                                   __attribute__((unused)))
 {
 #define HFN_PUSH(r) "pushl " r "\n\t.cfi_adjust_cfa_offset 4\n\t.cfi_rel_offset " r ", 0\n\t"
 #define HFN_POP(r) "popl " r "\n\t.cfi_adjust_cfa_offset -4\n\t.cfi_restore " r "\n\t"
-    __asm__(HFN_PUSH("%ebp") HFN_PUSH("%ebx") HFN_PUSH("%esi") HFN_PUSH("%edi")
-            "movl 20(%esp), %ebp\n\t"
-            "movl (%ebp), %eax\n\t"
-            "movl 4(%ebp), %ebx\n\t"
-            "movl 8(%ebp), %ecx\n\t"
-            "movl 12(%ebp), %edx\n\t"
-            "movl 16(%ebp), %esi\n\t"
-            "movl 20(%ebp), %edi\n\t"
-            "movl 24(%ebp), %ebp\n\t"
-            "int $0x80\n\t"
-            HFN_POP("%edi") HFN_POP("%esi") HFN_POP("%ebx") HFN_POP("%ebp")
-            "ret");
+    __asm__(HFN_PUSH("%ebp") HFN_PUSH("%ebx") HFN_PUSH("%esi")
+                HFN_PUSH("%edi") "movl 20(%esp), %ebp\n\t"
+                                 "movl (%ebp), %eax\n\t"
+                                 "movl 4(%ebp), %ebx\n\t"
+                                 "movl 8(%ebp), %ecx\n\t"
+                                 "movl 12(%ebp), %edx\n\t"
+                                 "movl 16(%ebp), %esi\n\t"
+                                 "movl 20(%ebp), %edi\n\t"
+                                 "movl 24(%ebp), %ebp\n\t"
+                                 "int $0x80\n\t" HFN_POP("%edi") HFN_POP("%esi") HFN_POP("%ebx")
+                                     HFN_POP("%ebp") "ret");
 #undef HFN_PUSH
 #undef HFN_POP
 }
@@ -105,8 +104,9 @@ static inline uint64_t hfn_raw_map(uint64_t address, uint64_t byte_count, int pr
 #endif
     unsigned long got;
 
-    if (address != (uintptr_t)address || byte_count != (uintptr_t)byte_count)
+    if (address != (uintptr_t)address || byte_count != (uintptr_t)byte_count) {
         return 0;
+    }
     got = (unsigned long)hfn_raw6(number, address, byte_count, (uint64_t)protection,
                                   (uint64_t)flags, (uint64_t)(int64_t)fd, 0);
     return got >= -4095ul ? 0 : got;
@@ -118,8 +118,9 @@ static inline void hfn_raw_clock(int clock, uint64_t now[2])
 #if defined(__i386__)
     uint32_t narrow[2];
 
-    if (hfn_raw3(SYS_clock_gettime64, (uint64_t)clock, (uintptr_t)now, 0) != -ENOSYS)
+    if (hfn_raw3(SYS_clock_gettime64, (uint64_t)clock, (uintptr_t)now, 0) != -ENOSYS) {
         return;
+    }
     hfn_raw3(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)narrow, 0); /* before 5.1 */
     now[0] = narrow[0];
     now[1] = narrow[1];

@@ -50,8 +50,9 @@ int hfn_os_remote_open(hfn_remote *r)
 
 void hfn_os_remote_close(hfn_remote *r)
 {
-    if (r->memory >= 0)
+    if (r->memory >= 0) {
         close(r->memory);
+    }
     r->memory = -1;
 }
 
@@ -84,8 +85,9 @@ static uint64_t waited_ns(void)
     int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
 
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+    }
     text[got > 0 ? got : 0] = 0;
     return sscanf(text, "%*u %llu", &waited) == 1 ? waited : 0;
 }
@@ -94,17 +96,20 @@ uint64_t hfn_os_remote_stood_ns(const hfn_remote *r)
 {
     uint64_t stood = r->stopped_ns ? now_ns() - r->stopped_ns : 0, waited;
 
-    if (stood == 0)
+    if (stood == 0) {
         return 0;
+    }
     waited = waited_ns() - r->waited_ns;
     return waited < stood ? stood - waited : 0;
 }
 
 static hfn_remote_thread *find_thread(hfn_remote *r, uint32_t tid)
 {
-    for (uint32_t i = 0; i < r->thread_count; i++)
-        if (r->threads[i].tid == tid && r->threads[i].state != GONE)
+    for (uint32_t i = 0; i < r->thread_count; i++) {
+        if (r->threads[i].tid == tid && r->threads[i].state != GONE) {
             return &r->threads[i];
+        }
+    }
     return NULL;
 }
 
@@ -114,12 +119,14 @@ static bool has_room(hfn_remote *r)
     uint32_t capacity = r->thread_capacity ? 2 * r->thread_capacity : 16;
     hfn_remote_thread *more;
 
-    if (r->thread_count < r->thread_capacity)
+    if (r->thread_count < r->thread_capacity) {
         return true;
+    }
     more =
         hfn_resize(&r->env, r->threads, r->thread_capacity * sizeof *more, capacity * sizeof *more);
-    if (!more)
+    if (!more) {
         return false;
+    }
     r->threads = more;
     r->thread_capacity = capacity;
     return true;
@@ -135,8 +142,9 @@ static bool is_dead(uint32_t pid, uint32_t tid)
 
     snprintf(path, sizeof path, "/proc/%u/task/%u/stat", pid, tid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) /* else it is there, but we have no file left to look at it by */
+    if (fd < 0) { /* else it is there, but we have no file left to look at it by */
         return errno == ENOENT || errno == ESRCH;
+    }
     got = read(fd, stat, sizeof stat - 1);
     close(fd);
     stat[got > 0 ? got : 0] = 0;
@@ -150,16 +158,18 @@ static int hold(hfn_remote *r, uint32_t tid)
     hfn_remote_thread *thread;
     int error;
 
-    if (!has_room(r))
+    if (!has_room(r)) {
         return ENOMEM;
+    }
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
         error = errno;
         return error == ESRCH || is_dead(r->pid, tid) ? 0 : error;
     }
     thread = &r->threads[r->thread_count++];
     *thread = (hfn_remote_thread){ tid, HELD, 0 };
-    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0)
+    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0) {
         thread->state = GONE;
+    }
     return 0;
 }
 
@@ -174,12 +184,14 @@ static int hold_all(hfn_remote *r, uint32_t *added)
     *added = 0;
     snprintf(path, sizeof path, "/proc/%u/task", r->pid);
     tasks = opendir(path);
-    if (!tasks)
+    if (!tasks) {
         return errno;
+    }
     while (error == 0 && (entry = readdir(tasks)) != NULL) {
         uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10), before = r->thread_count;
-        if (tid == 0 || find_thread(r, tid))
+        if (tid == 0 || find_thread(r, tid)) {
             continue;
+        }
         error = hold(r, tid);
         *added += r->thread_count - before;
     }
@@ -197,12 +209,14 @@ static void look_at(hfn_remote *r, hfn_remote_thread *thread)
         thread->state = errno == ECHILD ? GONE : thread->state;
         return;
     }
-    if (info.si_pid == 0)
+    if (info.si_pid == 0) {
         return;
+    }
     if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
         thread->state = GONE;
-        if (thread->tid != r->pid || !r->is_child)
+        if (thread->tid != r->pid || !r->is_child) {
             waitid(P_PID, tid, &taken, WEXITED | WNOHANG | __WALL);
+        }
         return;
     }
     if (waitid(P_PID, tid, &taken, WSTOPPED | WNOHANG | __WALL) == 0 && taken.si_pid != 0) {
@@ -222,12 +236,14 @@ static bool wait_for_all(hfn_remote *r, uint64_t until_ns)
     for (;;) {
         bool all = true;
         for (uint32_t i = 0; i < r->thread_count; i++) {
-            if (r->threads[i].state == HELD)
+            if (r->threads[i].state == HELD) {
                 look_at(r, &r->threads[i]);
+            }
             all = all && r->threads[i].state != HELD;
         }
-        if (all || now_ns() > until_ns)
+        if (all || now_ns() > until_ns) {
             return all;
+        }
         nanosleep(&poll, NULL);
     }
 }
@@ -240,8 +256,9 @@ int hfn_os_remote_stop(hfn_remote *r, uint64_t timeout_ns)
 
     do {
         error = hold_all(r, &added);
-        if (error == 0 && !wait_for_all(r, until_ns))
+        if (error == 0 && !wait_for_all(r, until_ns)) {
             error = ETIMEDOUT;
+        }
     } while (error == 0 && added > 0);
     return error;
 }
@@ -252,16 +269,18 @@ bool hfn_os_remote_go_on(hfn_remote *r)
 
     for (uint32_t i = 0; i < r->thread_count; i++) {
         hfn_remote_thread *thread = &r->threads[i];
-        if (thread->state == HELD)
+        if (thread->state == HELD) {
             look_at(r, thread);
+        }
         if (thread->state == STOPPED) {
             ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(uintptr_t)thread->signal);
             thread->state = GONE;
         }
         all = all && thread->state == GONE;
     }
-    if (all)
+    if (all) {
         r->thread_count = 0;
+    }
     r->stopped_ns = 0;
     return all;
 }
@@ -287,8 +306,10 @@ static bool place_of(uint32_t tid, place *out)
     struct iovec all = { &registers, sizeof registers };
 
     if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &all) != 0 ||
-        all.iov_len != sizeof registers) /* a 32-bit thread's are fewer, and its stack is another */
+        all.iov_len !=
+            sizeof registers) { /* a 32-bit thread's are fewer, and its stack is another */
         return false;
+    }
     *out = (place){ registers.rip, registers.rsp };
     return true;
 #else
@@ -299,9 +320,11 @@ static bool place_of(uint32_t tid, place *out)
 
 static bool is_in(const hfn_remote_range *ranges, uint32_t count, uint64_t address)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (address >= ranges[i].begin && address < ranges[i].end)
+    for (uint32_t i = 0; i < count; i++) {
+        if (address >= ranges[i].begin && address < ranges[i].end) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -343,8 +366,9 @@ static uint32_t read_words(stack_look *look, uint64_t at)
 
 static void note_stack(stack_look *look, uint64_t sp, uint64_t begin, uint64_t end)
 {
-    if ((sp < begin || sp >= end) && sp != 0 && look->stack_count < STACKS_MAX)
+    if ((sp < begin || sp >= end) && sp != 0 && look->stack_count < STACKS_MAX) {
         look->stacks[look->stack_count++] = sp & ~UINT64_C(7);
+    }
 }
 
 static bool stack_leads_in(stack_look *look, uint64_t begin)
@@ -354,15 +378,18 @@ static bool stack_leads_in(stack_look *look, uint64_t begin)
         for (uint32_t i = 0; i < count; i++) {
             uint64_t word = look->words[i];
             if (word >= look->all.begin && word < look->all.end &&
-                is_in(look->ranges, look->range_count, word))
+                is_in(look->ranges, look->range_count, word)) {
                 return true;
+            }
             if (i >= FRAME_SEGMENT_WORD && (word & 0xffff) == USER_CODE_SEGMENT &&
-                (at + 8 * (i - FRAME_SEGMENT_WORD)) % 16 == 8)
+                (at + 8 * (i - FRAME_SEGMENT_WORD)) % 16 == 8) {
                 note_stack(look, look->words[i - FRAME_SEGMENT_WORD + FRAME_SP_WORD], begin,
                            begin + STACK_BYTES_MAX);
+            }
         }
-        if (count <= FRAME_SEGMENT_WORD)
+        if (count <= FRAME_SEGMENT_WORD) {
             break;
+        }
         /* a frame may lie across two chunks */
         at += count == CHUNK_WORDS ? 8 * (uint64_t)(count - FRAME_SEGMENT_WORD) : 8 * count;
     }
@@ -373,15 +400,19 @@ static bool thread_stands_in(stack_look *look, uint32_t tid)
 {
     place p;
 
-    if (!place_of(tid, &p) || is_in(look->ranges, look->range_count, p.pc))
+    if (!place_of(tid, &p) || is_in(look->ranges, look->range_count, p.pc)) {
         return true;
+    }
     look->stacks[0] = p.sp & ~UINT64_C(7);
     look->stack_count = 1;
-    if (read_words(look, look->stacks[0]) == 0) /* forbidden (seccomp), or no stack */
+    if (read_words(look, look->stacks[0]) == 0) { /* forbidden (seccomp), or no stack */
         return true;
-    for (uint32_t i = 0; i < look->stack_count; i++)
-        if (stack_leads_in(look, look->stacks[i]))
+    }
+    for (uint32_t i = 0; i < look->stack_count; i++) {
+        if (stack_leads_in(look, look->stacks[i])) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -391,8 +422,9 @@ bool hfn_os_remote_stands_in(const hfn_remote *r, const hfn_remote_range *ranges
     stack_look *look = hfn_alloc(&r->env, sizeof *look);
     bool stands = false;
 
-    if (!look)
+    if (!look) {
         return true;
+    }
     look->remote = r;
     look->ranges = ranges;
     look->range_count = range_count;
@@ -401,8 +433,9 @@ bool hfn_os_remote_stands_in(const hfn_remote *r, const hfn_remote_range *ranges
         look->all.begin = ranges[i].begin < look->all.begin ? ranges[i].begin : look->all.begin;
         look->all.end = ranges[i].end > look->all.end ? ranges[i].end : look->all.end;
     }
-    for (uint32_t i = 0; !stands && range_count > 0 && i < r->thread_count; i++)
+    for (uint32_t i = 0; !stands && range_count > 0 && i < r->thread_count; i++) {
         stands = r->threads[i].state == STOPPED && thread_stands_in(look, r->threads[i].tid);
+    }
     hfn_free(&r->env, look, sizeof *look);
     return stands;
 }
@@ -414,7 +447,8 @@ uint64_t hfn_os_process_cpu_ns(uint32_t pid)
     struct timespec t;
     clockid_t clock;
 
-    if (clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+    if (clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &t) != 0) {
         return 0;
+    }
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

@@ -43,11 +43,14 @@ enum {
 
 static void add_restorer(hfn_restorers *out, uint64_t address, bool is_old)
 {
-    for (uint32_t i = 0; i < out->count; i++)
-        if (out->addresses[i] == address)
+    for (uint32_t i = 0; i < out->count; i++) {
+        if (out->addresses[i] == address) {
             return;
-    if (address == 0 || out->count == HFN_RESTORERS_MAX)
+        }
+    }
+    if (address == 0 || out->count == HFN_RESTORERS_MAX) {
         return;
+    }
     out->is_old[out->count] = is_old;
     out->addresses[out->count++] = address;
 }
@@ -64,10 +67,12 @@ static void find_in_vdso(hfn_restorers *out)
     const uint8_t *vdso = (const uint8_t *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
 
     for (uint32_t i = 0; vdso && i + sizeof old <= VDSO_BYTES; i++) {
-        if (vdso[i] == old[0] && memcmp(vdso + i, old, sizeof old) == 0)
+        if (vdso[i] == old[0] && memcmp(vdso + i, old, sizeof old) == 0) {
             add_restorer(out, hfn_raw_pointer(vdso + i), true);
-        if (vdso[i] == with_info[0] && memcmp(vdso + i, with_info, sizeof with_info) == 0)
+        }
+        if (vdso[i] == with_info[0] && memcmp(vdso + i, with_info, sizeof with_info) == 0) {
             add_restorer(out, hfn_raw_pointer(vdso + i), false);
+        }
     }
 #else
     (void)out;
@@ -84,8 +89,9 @@ void hfn_linux_find_restorers(hfn_restorers *out)
     for (uint64_t number = 1; number <= SIGNALS; number++) {
         hfn_kernel_action action = { 0 };
         if (hfn_raw4(SYS_rt_sigaction, number, 0, hfn_raw_pointer(&action), sizeof action.mask) ==
-            0)
+            0) {
             add_restorer(out, (uintptr_t)action.restorer, !(action.flags & SA_SIGINFO));
+        }
     }
 }
 
@@ -99,12 +105,15 @@ static bool take_stack(void *user, const hfn_map *map)
 {
     stack *s = user;
 
-    if (s->at < map->begin)
+    if (s->at < map->begin) {
         return false;
-    if (s->at >= map->end)
+    }
+    if (s->at >= map->end) {
         return true;
-    if ((map->protection & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE))
+    }
+    if ((map->protection & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE)) {
         s->end = map->end - s->at < STACK_BYTES_MAX ? map->end : s->at + STACK_BYTES_MAX;
+    }
     return false;
 }
 
@@ -126,8 +135,9 @@ static const frame_shape *frame_at(const hfn_restorers *restorers, uint64_t addr
     for (uint32_t i = 0; i < restorers->count; i++) {
         const frame_shape *shape = &shapes[!restorers->is_old[i]];
         if (restorers->addresses[i] == word &&
-            (word_at(address + shape->segment_at) & UINT16_MAX) == USER_CODE_SEGMENT)
+            (word_at(address + shape->segment_at) & UINT16_MAX) == USER_CODE_SEGMENT) {
             return shape;
+        }
     }
     return NULL;
 }
@@ -142,21 +152,25 @@ void hfn_linux_adjust_frames(const hfn_restorers *restorers, uint64_t sp, hfn_ad
 
     for (uint32_t i = 0; i < count; i++) {
         stack *s = &stacks[i];
-        if (!hfn_linux_each_map_from(s->at, take_stack, s) || s->end < FRAME_BYTES)
+        if (!hfn_linux_each_map_from(s->at, take_stack, s) || s->end < FRAME_BYTES) {
             continue;
+        }
         for (uint64_t at = (s->at + 15) / 16 * 16 + 16 - BELOW_16; at <= s->end - FRAME_BYTES;
              at += 16) {
             const frame_shape *shape = frame_at(restorers, at);
             uint64_t interrupted, pc, adjusted;
-            if (!shape)
+            if (!shape) {
                 continue;
+            }
             pc = word_at(at + shape->pc_at);
             adjusted = adjust(user, pc);
-            if (adjusted != pc)
+            if (adjusted != pc) {
                 set_word(at + shape->pc_at, adjusted);
+            }
             interrupted = word_at(at + shape->sp_at);
-            if ((interrupted < s->at || interrupted >= s->end) && count < STACKS_MAX)
+            if ((interrupted < s->at || interrupted >= s->end) && count < STACKS_MAX) {
                 stacks[count++] = (stack){ interrupted, 0 };
+            }
         }
     }
 }

@@ -122,8 +122,9 @@ static void park(uint32_t attempt, uint32_t number, ucontext_t *context)
     atomic_store_explicit(&own->state, PARKED, memory_order_release); /* pairs with all_parked */
     atomic_fetch_add_explicit(&stop.parked, 1, memory_order_release);
     futex(&stop.parked, FUTEX_WAKE, 1, 0);
-    while (atomic_load_explicit(&stop.attempt, memory_order_acquire) == attempt)
+    while (atomic_load_explicit(&stop.attempt, memory_order_acquire) == attempt) {
         futex(&stop.attempt, FUTEX_WAIT, attempt, 0);
+    }
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
@@ -133,12 +134,14 @@ static void on_signal(int number, siginfo_t *info, void *context)
 
     if (info->si_code == SI_QUEUE && info->si_pid == (pid_t)hfn_raw3(SYS_getpid, 0, 0, 0)) {
         attempt = atomic_load_explicit(&stop.attempt, memory_order_acquire);
-        if ((attempt & 1) && value == ticket(attempt, number_in_it))
+        if ((attempt & 1) && value == ticket(attempt, number_in_it)) {
             park(attempt, number_in_it, context);
+        }
         return; /* else it is late: that attempt was given up */
     }
-    if (hfn_raw_pointer((void *)(uintptr_t)stop.before.handler) > 1) /* not SIG_DFL, SIG_IGN */
+    if (hfn_raw_pointer((void *)(uintptr_t)stop.before.handler) > 1) { /* not SIG_DFL, SIG_IGN */
         stop.before.handler(number, info, context);
+    }
 }
 
 /* ---- In the thread that stops them. */
@@ -154,8 +157,9 @@ static bool install_handler(void)
     kernel_action action = { on_signal, SA_SIGINFO | SA_RESTART | SA_ONSTACK | RESTORER_FLAG,
                              RESTORER, UINT64_MAX };
 
-    if (!stop.installed)
+    if (!stop.installed) {
         stop.installed = set_action(&action, &stop.before) == 0;
+    }
     return stop.installed;
 }
 
@@ -163,21 +167,25 @@ static bool install_handler(void)
  * places are not used again, because its thread may be about to write there. */
 static void remove_handler(void)
 {
-    for (uint32_t i = stop.first; i < stop.task_count; i++)
-        if (atomic_load_explicit(&stop.tasks[i].state, memory_order_relaxed) == ASKED)
+    for (uint32_t i = stop.first; i < stop.task_count; i++) {
+        if (atomic_load_explicit(&stop.tasks[i].state, memory_order_relaxed) == ASKED) {
             stop.first = stop.task_count;
-    if (stop.first > 0)
+        }
+    }
+    if (stop.first > 0) {
         return;
+    }
     set_action(&stop.before, NULL);
     stop.installed = false;
 }
 
 static bool map_tasks(void)
 {
-    if (!stop.tasks)
+    if (!stop.tasks) {
         stop.tasks =
             (task *)(uintptr_t)hfn_raw_map(0, sizeof(task) * MAX_TASKS, PROT_READ | PROT_WRITE,
                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    }
     return stop.tasks != NULL;
 }
 
@@ -195,10 +203,12 @@ static bool send_signal(uint32_t tid, uint32_t attempt, uint32_t number)
 
 static bool is_asked(uint32_t tid)
 {
-    for (uint32_t i = stop.first; i < stop.task_count; i++)
+    for (uint32_t i = stop.first; i < stop.task_count; i++) {
         if (stop.tasks[i].tid == tid &&
-            atomic_load_explicit(&stop.tasks[i].state, memory_order_relaxed) != GONE)
+            atomic_load_explicit(&stop.tasks[i].state, memory_order_relaxed) != GONE) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -207,20 +217,23 @@ static bool ask_task(void *user, uint32_t tid)
     bool *failed = user;
     task *one;
 
-    if (tid == hfn_os_thread_id() || is_asked(tid))
+    if (tid == hfn_os_thread_id() || is_asked(tid)) {
         return true;
+    }
     *failed = stop.task_count == MAX_TASKS;
-    if (*failed || hfn_linux_task_runs_no_code(tid))
+    if (*failed || hfn_linux_task_runs_no_code(tid)) {
         return !*failed;
+    }
     one = &stop.tasks[stop.task_count];
     one->tid = tid;
     atomic_store_explicit(&one->context, NULL, memory_order_relaxed);
     atomic_store_explicit(&one->state, ASKED, memory_order_relaxed);
     if (send_signal(tid, atomic_load_explicit(&stop.attempt, memory_order_relaxed),
-                    stop.task_count))
+                    stop.task_count)) {
         stop.task_count++;
-    else
+    } else {
         *failed = !hfn_linux_task_runs_no_code(tid); /* the queue of signals is full */
+    }
     return !*failed;
 }
 
@@ -233,12 +246,14 @@ static bool all_parked(void)
     for (uint32_t i = stop.first; i < stop.task_count; i++) {
         task *one = &stop.tasks[i];
         /* Acquire: pairs with the release store in park; its context is then complete. */
-        if (atomic_load_explicit(&one->state, memory_order_acquire) != ASKED)
+        if (atomic_load_explicit(&one->state, memory_order_acquire) != ASKED) {
             continue;
-        if (hfn_linux_task_runs_no_code(one->tid))
+        }
+        if (hfn_linux_task_runs_no_code(one->tid)) {
             atomic_store_explicit(&one->state, GONE, memory_order_relaxed);
-        else
+        } else {
             all = false;
+        }
     }
     return all;
 }
@@ -251,12 +266,15 @@ static bool park_all(uint64_t deadline_ns)
         uint32_t asked = stop.task_count;
         bool failed = false;
 
-        if (!hfn_linux_each_task(ask_task, &failed) || failed)
+        if (!hfn_linux_each_task(ask_task, &failed) || failed) {
             return false;
-        if (all_parked() && asked == stop.task_count)
+        }
+        if (all_parked() && asked == stop.task_count) {
             return true;
-        if (hfn_os_monotonic_ns() >= deadline_ns)
+        }
+        if (hfn_os_monotonic_ns() >= deadline_ns) {
             return false;
+        }
         futex(&stop.parked, FUTEX_WAIT, before, RESCAN_NS);
     }
 }
@@ -265,8 +283,9 @@ static void adjust_all(const hfn_restorers *restorers, hfn_adjust_pc_fn adjust, 
 {
     for (uint32_t i = stop.first; i < stop.task_count; i++) {
         ucontext_t *context = atomic_load_explicit(&stop.tasks[i].context, memory_order_relaxed);
-        if (atomic_load_explicit(&stop.tasks[i].state, memory_order_acquire) != PARKED)
+        if (atomic_load_explicit(&stop.tasks[i].state, memory_order_acquire) != PARKED) {
             continue;
+        }
         set_pc(context, adjust(user, get_pc(context)));
         hfn_linux_adjust_frames(restorers, get_sp(context), adjust, user);
     }
@@ -285,9 +304,11 @@ bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, h
     hfn_restorers restorers;
     bool stopped;
 
-    while (atomic_flag_test_and_set_explicit(&stop.busy, memory_order_acquire))
-        if (hfn_os_monotonic_ns() >= deadline_ns)
+    while (atomic_flag_test_and_set_explicit(&stop.busy, memory_order_acquire)) {
+        if (hfn_os_monotonic_ns() >= deadline_ns) {
             return false;
+        }
+    }
     hfn_os_block_signals(&signals);
     hfn_linux_find_restorers(&restorers);
     stopped = map_tasks() && install_handler();

@@ -17,8 +17,9 @@ static uint32_t parse_number(const char *text)
 {
     uint32_t value = 0;
 
-    for (; *text >= '0' && *text <= '9'; text++)
+    for (; *text >= '0' && *text <= '9'; text++) {
         value = value * 10 + (uint32_t)(*text - '0');
+    }
     return value;
 }
 
@@ -28,8 +29,9 @@ static bool visit_entries(const char *entries, long used, hfn_task_fn visit, voi
         uint32_t bytes = (uint8_t)entries[at + RECORD_BYTES_AT] |
                          (uint32_t)(uint8_t)entries[at + RECORD_BYTES_AT + 1] << 8;
         uint32_t tid = parse_number(entries + at + NAME_AT); /* 0 for "." and ".." */
-        if (tid != 0 && !visit(user, tid))
+        if (tid != 0 && !visit(user, tid)) {
             return false;
+        }
         at += bytes;
     }
     return true;
@@ -41,11 +43,12 @@ bool hfn_linux_each_task(hfn_task_fn visit, void *user)
     long got, fd = hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/task"),
                             O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (fd < 0)
+    if (fd < 0) {
         return false;
-    do
+    }
+    do {
         got = hfn_raw3(SYS_getdents64, (uint64_t)fd, hfn_raw_pointer(entries), sizeof entries);
-    while (got > 0 && visit_entries(entries, got, visit, user));
+    } while (got > 0 && visit_entries(entries, got, visit, user));
     hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
     return got >= 0;
 }
@@ -56,14 +59,18 @@ static void write_path(char *out, uint32_t tid)
     char digits[10];
     size_t at = 0, count = 0;
 
-    for (; tid > 0; tid /= 10)
+    for (; tid > 0; tid /= 10) {
         digits[count++] = (char)('0' + tid % 10);
-    for (size_t i = 0; i + 1 < sizeof head; i++)
+    }
+    for (size_t i = 0; i + 1 < sizeof head; i++) {
         out[at++] = head[i];
-    while (count > 0)
+    }
+    while (count > 0) {
         out[at++] = digits[--count];
-    for (size_t i = 0; i < sizeof tail; i++)
+    }
+    for (size_t i = 0; i < sizeof tail; i++) {
         out[at++] = tail[i];
+    }
 }
 
 /* The state, ppid, pgrp, session, tty, tpgid, and then the flags, in the text that follows the name. */
@@ -72,8 +79,9 @@ static uint32_t flags_in(const char *state)
     const char *at = state;
 
     for (int fields = 0; fields < 6; fields++) {
-        while (*at && *at != ' ')
+        while (*at && *at != ' ') {
             at++;
+        }
         at += *at == ' ';
     }
     return parse_number(at);
@@ -97,16 +105,19 @@ bool hfn_linux_task_runs_no_code(uint32_t tid)
 
     write_path(path, tid);
     fd = hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer(path), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) /* else it is there, but this process has no file left to look at it by */
+    if (fd < 0) { /* else it is there, but this process has no file left to look at it by */
         return fd == -ENOENT || fd == -ESRCH;
+    }
     got = hfn_raw3(SYS_read, (uint64_t)fd, hfn_raw_pointer(stat), sizeof stat - 1);
     hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
     stat[got > 0 ? got : 0] = '\0';
     while (*name && *name++ != '(') {
     }
-    for (long i = got - 3; i >= 0; i--)
-        if (stat[i] == ')')
+    for (long i = got - 3; i >= 0; i--) {
+        if (stat[i] == ')') {
             return stat[i + 2] == 'Z' || stat[i + 2] == 'X' || stat[i + 2] == 'x' ||
                    is_kernel_worker(name, stat + i + 2);
+        }
+    }
     return got == -ESRCH; /* it went away between the two calls */
 }

@@ -28,7 +28,7 @@ int main(int argc, char **argv)
         prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
     options.mode = HOTFN_SESSION_TIME;
     if (hotfn_session_create(&session, &options, nullptr, &err) != HOTFN_OK) {
-        std::printf("%s: %s\n", hotfn_status_name(err.status), err.text);
+        std::printf("%s: %s\n", hotfn_status_get_name(err.status), err.text);
         return 0;
     }
     if (hotfn_session_start(session, nullptr, &err) != HOTFN_OK)

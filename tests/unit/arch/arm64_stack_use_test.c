@@ -21,8 +21,9 @@ static hfn_stack_answer follow(const uint32_t *words, uint32_t count)
     hfn_arm64_stack_begin(&state);
     for (uint32_t i = 0; i < count && answer == HFN_STACK_FINE; i++) {
         uint8_t bytes[4];
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < 4; k++) {
             bytes[k] = (uint8_t)(words[i] >> 8 * k);
+        }
         answer = hfn_arm64_stack_step(bytes, sizeof bytes, UINT64_C(4) * i, &state);
     }
     return answer;
@@ -88,12 +89,12 @@ static void the_callers_frame_is_seen(void)
     CALLER(STP_FRAME, 0x910043E1, 0xF8410420);   /* ldr x0, [x1], #16: up to it */
     CALLER(STP_FRAME, 0xF8617BE0);               /* ldr x0, [sp, x1, lsl #3] */
     CALLER(STP_FRAME, 0x910043E1, 0x8B020C21);   /* add x1, x1, x2, lsl #3   */
-    CALLER(0x910003E0);                                    /* mov x0, sp               */
-    CALLER(0xF94007A0); /* ldr x0, [x29, #8]: x29 is the caller's */
-    CALLER(0xAA1D03E0); /* mov x0, x29              */
+    CALLER(0x910003E0);                          /* mov x0, sp               */
+    CALLER(0xF94007A0);                          /* ldr x0, [x29, #8]: x29 is the caller's */
+    CALLER(0xAA1D03E0);                          /* mov x0, x29              */
     CALLER(0xF94027E0 + (1u << 10)); /* ldr x0, [sp, #80]: one word more than is copied */
-    CALLER(0x4C407C00 | 31u << 5); /* ld1 {v0.2d}, [sp]: structures */
-    CALLER(0xC85F7FE0);            /* ldxr x0, [sp]                 */
+    CALLER(0x4C407C00 | 31u << 5);   /* ld1 {v0.2d}, [sp]: structures */
+    CALLER(0xC85F7FE0);              /* ldxr x0, [sp]                 */
 }
 
 #define ARGUMENTS(bytes, ...)                                                                      \
@@ -105,18 +106,22 @@ static void the_callers_frame_is_seen(void)
 static void arguments_at_known_places_are_noted(void)
 {
     ARGUMENTS(0, STP_FRAME, 0xF9400FE0, LDP_FRAME, RET);
-    ARGUMENTS(8, 0xF94003E0, RET);                                  /* ldr x0, [sp]       */
-    ARGUMENTS(4, 0xB94003E0, RET);                                  /* ldr w0, [sp]       */
-    ARGUMENTS(80, 0xF94027E0, RET);                                 /* ldr x0, [sp, #72]  */
-    ARGUMENTS(8, STP_FRAME, 0xF94013E0, LDP_FRAME, RET);            /* ldr x0, [sp, #32]  */
+    ARGUMENTS(8, 0xF94003E0, RET);                                   /* ldr x0, [sp]       */
+    ARGUMENTS(4, 0xB94003E0, RET);                                   /* ldr w0, [sp]       */
+    ARGUMENTS(80, 0xF94027E0, RET);                                  /* ldr x0, [sp, #72]  */
+    ARGUMENTS(8, STP_FRAME, 0xF94013E0, LDP_FRAME, RET);             /* ldr x0, [sp, #32]  */
     ARGUMENTS(8, STP_FRAME, MOV_X29_SP, 0xF94013A0, LDP_FRAME, RET); /* ldr x0, [x29, #32] */
-    ARGUMENTS(8, STP_FRAME, 0x910043E1, 0xF9400822, LDP_FRAME, RET); /* add x1, sp, #16; ldr x2, [x1, #16] */
-    ARGUMENTS(16, STP_FRAME, 0x3DC007E0, 0x3DC00BE0, LDP_FRAME, RET); /* ldr q0, [sp, #16]; q0, [sp, #32] */
-    ARGUMENTS(16, STP_FRAME, 0xA9420BE1, LDP_FRAME, RET);            /* ldp x1, x2, [sp, #32]  */
-    ARGUMENTS(8, STP_FRAME, 0xF90013E0, LDP_FRAME, RET); /* str x0, [sp, #32]: it is the function's own */
-    ARGUMENTS(8, STP_FRAME, 0x910043E1, 0x9A801021, 0xF9400822, LDP_FRAME, RET); /* csel x1, x1, x0, ne */
-    RETURNS(0xF90003FE);                                   /* str x30, [sp]: not above the entry */
-    CALLER(0xF85FC3E0);                                    /* ldur x0, [sp, #-4]: crosses */
+    ARGUMENTS(8, STP_FRAME, 0x910043E1, 0xF9400822, LDP_FRAME,
+              RET); /* add x1, sp, #16; ldr x2, [x1, #16] */
+    ARGUMENTS(16, STP_FRAME, 0x3DC007E0, 0x3DC00BE0, LDP_FRAME,
+              RET);                                       /* ldr q0, [sp, #16]; q0, [sp, #32] */
+    ARGUMENTS(16, STP_FRAME, 0xA9420BE1, LDP_FRAME, RET); /* ldp x1, x2, [sp, #32]  */
+    ARGUMENTS(8, STP_FRAME, 0xF90013E0, LDP_FRAME,
+              RET); /* str x0, [sp, #32]: it is the function's own */
+    ARGUMENTS(8, STP_FRAME, 0x910043E1, 0x9A801021, 0xF9400822, LDP_FRAME,
+              RET);      /* csel x1, x1, x0, ne */
+    RETURNS(0xF90003FE); /* str x30, [sp]: not above the entry */
+    CALLER(0xF85FC3E0);  /* ldur x0, [sp, #-4]: crosses */
 }
 
 static void frame_records_show_what_no_outliner_made(void)
@@ -133,8 +138,9 @@ static void frame_records_show_what_no_outliner_made(void)
         { { 0x1E, 0x78, 0x01, 0xAD }, false }, /* stp q30, q30, [x0, #32]   */
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CHECK(hfn_arm64_keeps_frame(cases[i].bytes, 4) == cases[i].keeps);
+    }
 }
 
 static void the_return_address_is_kept_and_not_looked_at(void)

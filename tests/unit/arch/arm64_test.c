@@ -14,8 +14,9 @@
 
 static void store(uint8_t *at, uint32_t word)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         at[i] = (uint8_t)(word >> 8 * i);
+    }
 }
 
 static hfn_instruction decode(uint32_t word)

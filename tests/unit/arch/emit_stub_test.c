@@ -75,8 +75,9 @@ static uint64_t next_random(void)
 
 static void fill_random(void *out, size_t byte_count)
 {
-    for (size_t i = 0; i < byte_count; i++)
+    for (size_t i = 0; i < byte_count; i++) {
         ((uint8_t *)out)[i] = (uint8_t)next_random();
+    }
 }
 
 /* Counts the calls with `slot` in the fifth word of the frame: stands for what times. */
@@ -141,11 +142,13 @@ static void run_and_compare(bool flags_kept, uint32_t below_kept, uint8_t spare)
     fill_random(&given, sizeof given);
     given.flags = (given.flags & FREE_FLAGS) | 0x202;
     run_head();
-    if (spare != HFN_NO_REGISTER)
+    if (spare != HFN_NO_REGISTER) {
         found.registers[place_of[spare]] = given.registers[place_of[spare]];
+    }
     CHECK_MEM(found.registers, given.registers, sizeof given.registers);
-    if (flags_kept)
+    if (flags_kept) {
         CHECK_EQ_U64(found.flags & FREE_FLAGS, given.flags & FREE_FLAGS);
+    }
     CHECK_MEM(found.below + BELOW_BYTES - below_kept, given.below + BELOW_BYTES - below_kept,
               below_kept);
 }
@@ -219,8 +222,9 @@ static void time_stubs_see_entry_and_exit_and_keep_registers(void)
 
     for (hfn_stub_kind kind = HFN_STUB_TIME; kind <= HFN_STUB_SAMPLE; kind++) {
         run_times(kind, 0, HFN_NO_REGISTER);
-        for (size_t i = 0; i < sizeof numbers; i++)
+        for (size_t i = 0; i < sizeof numbers; i++) {
             run_times(kind, (numbers[i] + 1u) << HFN_STUB_SPARE_SHIFT, numbers[i]);
+        }
         for (uint32_t words = 1; words <= HFN_ARGUMENTS_MAX_64 / 8; words++) {
             run_times(kind, words << HFN_STUB_ARGUMENTS_SHIFT, HFN_NO_REGISTER);
             run_times(kind, words << HFN_STUB_ARGUMENTS_SHIFT | 9u << HFN_STUB_SPARE_SHIFT, 8);
@@ -252,8 +256,9 @@ static void call_keeps_all_registers_flags_and_red_zone(void)
     void *page = make_head(HFN_STUB_CALL, 0, (void *)(uintptr_t)spoil, &callback_calls);
 
     callback_calls = 0;
-    for (int i = 0; i < ROUNDS && !check_failures; i++)
+    for (int i = 0; i < ROUNDS && !check_failures; i++) {
         run_and_compare(true, 128, HFN_NO_REGISTER);
+    }
     CHECK_EQ_U64(callback_calls, ROUNDS);
     munmap(page, PAGE_BYTES);
 }
@@ -322,13 +327,14 @@ static void call_keeps_vector_registers(void)
 
 static void every_head_has_the_size_that_its_shape_says(void)
 {
-    for (uint32_t kind = 0; kind < HFN_STUB_KINDS; kind++)
+    for (uint32_t kind = 0; kind < HFN_STUB_KINDS; kind++) {
         for (uint32_t n = 0; n < 4 * 12 * (HFN_ARGUMENTS_MAX_64 / 8 + 1); n++) {
             uint32_t words = n / 48;
             uint32_t flags =
                 n % 4 | n / 4 % 12 << HFN_STUB_SPARE_SHIFT | words << HFN_STUB_ARGUMENTS_SHIFT;
-            if (n / 4 % 12 == 5)
+            if (n / 4 % 12 == 5) {
                 continue; /* rsp is no spare register */
+            }
             const hfn_stub_shape *shape = hfn_x86_stub_shape((hfn_stub_kind)kind, flags);
             hfn_stub_request request = { .kind = (hfn_stub_kind)kind, .flags = flags };
             uint8_t once[256], twice[256];
@@ -340,6 +346,7 @@ static void every_head_has_the_size_that_its_shape_says(void)
             CHECK_EQ_U64(once[shape->head_bytes], 0xaa);
             CHECK_EQ_U64(twice[shape->head_bytes], 0x55);
         }
+    }
 }
 
 static const check_test tests[] = {

@@ -102,8 +102,9 @@ static void a_call_of_a_get_pc_thunk_moves_with_what_mends_it(void)
     CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[0], 4), 3);
     CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[1], 4), 0);
     CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[0], 3), HFN_NO_REGISTER);
-    for (int i = 2; i < 5; i++) /* to esp, ret n, an argument */
+    for (int i = 2; i < 5; i++) { /* to esp, ret n, an argument */
         CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[i], 4), HFN_NO_REGISTER);
+    }
 
     CHECK_EQ_U64(hfn_arch_x86.move(code, sizeof code, RVA, 5, HFN_NO_REGISTER, &m, &offset),
                  HFN_MOVE_CALL);

@@ -26,12 +26,14 @@ static void compare_stack(const uint8_t *bytes, const hfn_instruction *quick)
 {
     hfn_x86_effects effects;
 
-    if (quick->flow != HFN_FLOW_NEXT || !hfn_x86_quick_keeps_stack(bytes))
+    if (quick->flow != HFN_FLOW_NEXT || !hfn_x86_quick_keeps_stack(bytes)) {
         return;
+    }
     keeping_count++;
     if (hfn_x86_effects_of(HFN_X86_64, bytes, 16, RVA, &effects) &&
-        !(effects.writes & 1u << HFN_X86_RSP))
+        !(effects.writes & 1u << HFN_X86_RSP)) {
         return;
+    }
     CHECK(!"rsp as it was");
     check_print_bytes("for", bytes, 16);
 }
@@ -40,12 +42,15 @@ static void compare(const uint8_t *bytes)
 {
     hfn_instruction quick, full;
 
-    if (!hfn_x86_quick(bytes, 16, RVA, LINK_BASE, &quick))
+    if (!hfn_x86_quick(bytes, 16, RVA, LINK_BASE, &quick)) {
         return;
+    }
     known_count++;
     compare_stack(bytes, &quick);
-    if (hfn_x86_decode_fully(HFN_X86_64, bytes, 16, RVA, LINK_BASE, &full) && equal(&quick, &full))
+    if (hfn_x86_decode_fully(HFN_X86_64, bytes, 16, RVA, LINK_BASE, &full) &&
+        equal(&quick, &full)) {
         return;
+    }
     CHECK(!"the same answer as Zydis");
     check_print_bytes("for", bytes, 16);
 }
@@ -54,11 +59,13 @@ static void compare_prefixed(const uint8_t *prefixes, uint32_t count, uint8_t re
 {
     uint8_t bytes[32];
 
-    for (uint32_t i = 0; i < sizeof bytes; i++)
+    for (uint32_t i = 0; i < sizeof bytes; i++) {
         bytes[i] = (uint8_t)(0x91 - 0x0F * i);
+    }
     memcpy(bytes, prefixes, count);
-    if (rex)
+    if (rex) {
         bytes[count++] = rex;
+    }
     each_encoding(bytes, count, compare);
 }
 
@@ -70,8 +77,9 @@ static void quick_says_what_zydis_says(void)
     };
 
     for (uint32_t i = 0; i < sizeof rexes; i++) {
-        for (uint32_t k = 0; k < 5; k++)
+        for (uint32_t k = 0; k < 5; k++) {
             compare_prefixed(prefixes[k] + 1, prefixes[k][0], rexes[i]);
+        }
     }
     CHECK(known_count > 2000000);
     CHECK(keeping_count > known_count / 2);

@@ -15,12 +15,14 @@ static void compare(const uint8_t *bytes)
     hfn_x86_effects full;
 
     if (!hfn_x86_decode_fully(HFN_X86_64, bytes, 16, 0, 0, &in) ||
-        !hfn_x86_quick_register_use(bytes, in.length, &quick))
+        !hfn_x86_quick_register_use(bytes, in.length, &quick)) {
         return;
+    }
     known_count++;
     if (hfn_x86_effects_of(HFN_X86_64, bytes, in.length, 0, &full) && !full.opaque &&
-        quick.kills == full.kills && quick.reads == (full.reads & ~full.kills))
+        quick.kills == full.kills && quick.reads == (full.reads & ~full.kills)) {
         return;
+    }
     CHECK_EQ_U64(quick.kills, full.kills);
     CHECK_EQ_U64(quick.reads, full.reads & ~full.kills);
     check_print_bytes("for", bytes, 16);
@@ -34,10 +36,12 @@ static void quick_agrees_with_zydis(void)
         for (uint32_t rex = 0x3F; rex < 0x50 && check_failures < 10; rex++) {
             uint8_t bytes[32] = { 0 };
             uint32_t at = 0;
-            if (prefixes[p] != 0)
+            if (prefixes[p] != 0) {
                 bytes[at++] = prefixes[p];
-            if (rex >= 0x40)
+            }
+            if (rex >= 0x40) {
                 bytes[at++] = (uint8_t)rex;
+            }
             each_encoding(bytes, at, compare);
         }
     }

@@ -26,8 +26,9 @@ static hfn_moved move(const char *text, size_t size, uint32_t patch_bytes)
 static void check_fixup(const hfn_moved *m, uint32_t index, uint32_t at, uint32_t end,
                         uint64_t target)
 {
-    if (!CHECK(index < m->fixup_count))
+    if (!CHECK(index < m->fixup_count)) {
         return;
+    }
     CHECK_EQ_U64(m->fixups[index].at, at);
     CHECK_EQ_U64(m->fixups[index].end, end);
     CHECK_EQ_U64(m->fixups[index].target_rva, target);
@@ -258,8 +259,9 @@ static void more_bytes_than_fit_are_too_long(void)
     hfn_moved m;
     uint32_t offset;
 
-    for (uint32_t i = 0; i < 7; i++)
+    for (uint32_t i = 0; i < 7; i++) {
         memcpy(bytes + i * 15, nop, 15);
+    }
     CHECK_EQ_U64(hfn_arch_x86_64.move(bytes, sizeof bytes, RVA, 90, HFN_NO_REGISTER, &m, &offset),
                  HFN_MOVED);
     CHECK_EQ_U64(m.length, 90 + 5);
@@ -330,8 +332,9 @@ static void the_field_of_a_plain_call_or_jump_is_its_target(void)
         const uint8_t *bytes = (const uint8_t *)rows[i].bytes;
         hfn_instruction in;
         CHECK(hfn_arch_x86_64.decode(bytes, rows[i].size, RVA, 0, &in));
-        if (!CHECK(hfn_arch_x86_64.field_is_target(bytes, &in) == rows[i].is_target))
+        if (!CHECK(hfn_arch_x86_64.field_is_target(bytes, &in) == rows[i].is_target)) {
             printf("# row %u\n", i);
+        }
     }
 }
 

@@ -43,8 +43,9 @@ static uint32_t run_to(const source *s, uint64_t address, uint8_t *out)
     hfn_run run = { .moved = moved.bytes, .is_barred = is_barred, .user = s };
 
     if (hfn_arch_x86_64.move(s->bytes, s->size, address_of(s, 0), 5, HFN_NO_REGISTER, &moved,
-                             &offset) != HFN_MOVED)
+                             &offset) != HFN_MOVED) {
         return UINT32_MAX;
+    }
     run.moved_bytes = moved.length;
     run.fixup_count = moved.fixup_count;
     memcpy(run.fixups, moved.fixups, sizeof run.fixups);
@@ -113,8 +114,9 @@ static void it_says_so_when_nothing_is_gained(void)
         SOURCE(0xeb, 3, 0x90, 0x90, 0x90, 0xff, 0xc0, 0xc3),          /* no way leads to its end */
     };
 
-    for (uint32_t i = 0; i < sizeof none / sizeof none[0]; i++)
+    for (uint32_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         CHECK_EQ_U64(run_of(&none[i]), 0);
+    }
 }
 
 /* Another function's first bytes, which a patch overwrites, and what lies behind the function's end. */
@@ -222,8 +224,9 @@ static void long_code_ends_the_copy(void)
     }
     bytes = run_of(&s);
     CHECK(bytes > 100 && bytes <= HFN_RUN_MAX_BYTES);
-    if (bytes < 5)
+    if (bytes < 5) {
         return;
+    }
     CHECK_EQ_U64(out[bytes - 5], 0xe9);
     CHECK(leads_to(&s, bytes) > 100 && leads_to(&s, bytes) < 400);
 }
@@ -261,8 +264,9 @@ static hfn_instruction read_at(uint64_t address)
 static uint64_t behind_jumps(uint64_t address, const uint8_t *bytes, uint32_t size)
 {
     for (int hops = 0; hops < HOPS_MAX; hops++) {
-        if (!is_in(address, bytes, size) || read_at(address).flow != HFN_FLOW_JUMP)
+        if (!is_in(address, bytes, size) || read_at(address).flow != HFN_FLOW_JUMP) {
             return address;
+        }
         address = read_at(address).target;
     }
     return 0;
@@ -270,11 +274,14 @@ static uint64_t behind_jumps(uint64_t address, const uint8_t *bytes, uint32_t si
 
 static void expect_pair(comparison *c, uint64_t copy, uint64_t original)
 {
-    for (uint32_t i = 0; i < c->count; i++)
-        if (c->pairs[i].copy == copy && c->pairs[i].original == original)
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->pairs[i].copy == copy && c->pairs[i].original == original) {
             return;
-    if (c->count < PAIRS_MAX)
+        }
+    }
+    if (c->count < PAIRS_MAX) {
         c->pairs[c->count++] = (pair){ copy, original };
+    }
 }
 
 /* One step of both; false if they do not do the same. */
@@ -283,12 +290,14 @@ static bool steps_alike(comparison *c, pair p)
     uint64_t copy = behind_jumps(p.copy, out, c->run_bytes);
     uint64_t original = behind_jumps(p.original, c->s->bytes, c->s->size);
 
-    if (!is_in(copy, out, c->run_bytes))
+    if (!is_in(copy, out, c->run_bytes)) {
         return behind_jumps(copy, c->s->bytes, c->s->size) == original;
+    }
     hfn_instruction a = read_at(copy), b = read_at(original);
     const uint8_t *x = (const uint8_t *)(uintptr_t)copy, *y = (const uint8_t *)(uintptr_t)original;
-    if (a.flow != b.flow || is_barred(c->s, original) != is_in(copy, out, c->s->head_bytes))
+    if (a.flow != b.flow || is_barred(c->s, original) != is_in(copy, out, c->s->head_bytes)) {
         return false;
+    }
     if (a.flow == HFN_FLOW_JUMP_IF) {
         expect_pair(c, a.target, b.target);
         expect_pair(c, copy + a.length, original + b.length);
@@ -296,10 +305,12 @@ static bool steps_alike(comparison *c, pair p)
     }
     if (a.length != b.length || a.relative_at != b.relative_at ||
         (a.relative_at ? memcmp(x, y, a.relative_at) != 0 || a.target != b.target
-                       : memcmp(x, y, a.length) != 0))
+                       : memcmp(x, y, a.length) != 0)) {
         return false;
-    if (a.flow == HFN_FLOW_NEXT)
+    }
+    if (a.flow == HFN_FLOW_NEXT) {
         expect_pair(c, copy + a.length, original + b.length);
+    }
     return a.flow == HFN_FLOW_NEXT || a.flow == HFN_FLOW_RETURN || a.flow == HFN_FLOW_JUMP_INDIRECT;
 }
 
@@ -309,9 +320,11 @@ static bool runs_alike(const source *s, uint32_t run_bytes)
 
     c = (comparison){ .s = s, .run_bytes = run_bytes };
     expect_pair(&c, (uint64_t)(uintptr_t)out, address_of(s, 0));
-    for (uint32_t i = 0; i < c.count; i++)
-        if (!steps_alike(&c, c.pairs[i]))
+    for (uint32_t i = 0; i < c.count; i++) {
+        if (!steps_alike(&c, c.pairs[i])) {
             return false;
+        }
+    }
     return c.count < PAIRS_MAX;
 }
 
@@ -347,8 +360,9 @@ static source random_code(random_source *r)
 
     for (uint32_t i = 0; i < count; i++) {
         shape[i] = (uint32_t)(random_u64(r) % (random_u64(r) % plain ? 11 : SHAPES));
-        if (i == 0)
+        if (i == 0) {
             shape[i] = first[random_u64(r) % FIRST];
+        }
         at[i] = s.size;
         memcpy(s.bytes + s.size, shapes[shape[i]].bytes, shapes[shape[i]].size);
         s.size += shapes[shape[i]].size;
@@ -356,8 +370,9 @@ static source random_code(random_source *r)
     for (uint32_t i = 0; i < count; i++) {
         uint32_t end = at[i] + shapes[shape[i]].size, field = shapes[shape[i]].field;
         int32_t distance = (int32_t)(at[random_u64(r) % count] - end);
-        if (field == 1 && (distance < -128 || distance > 127))
+        if (field == 1 && (distance < -128 || distance > 127)) {
             distance = 0;
+        }
         memcpy(s.bytes + end - field, &distance, field);
     }
     s.barred_to = s.head_bytes = shapes[shape[0]].size;
@@ -376,8 +391,9 @@ static void any_copy_does_what_the_function_does(void)
         copied += bytes > 0;
         wrong += bytes > 0 && !runs_alike(&s, bytes);
         spilt += bytes > HFN_RUN_MAX_BYTES;
-        for (uint32_t i = bytes; bytes > 0 && i < HFN_RUN_MAX_BYTES; i++)
+        for (uint32_t i = bytes; bytes > 0 && i < HFN_RUN_MAX_BYTES; i++) {
             spilt += out[i] != 0xcc;
+        }
     }
     CHECK_EQ_U64(wrong, 0);
     CHECK_EQ_U64(spilt, 0);
@@ -392,8 +408,9 @@ static void a_copy_has_64_pieces_or_192_bytes_and_what_is_over_the_latter(void)
     s.size = 405;
     CHECK_EQ_U64(run_of(&s), 5 + 63 + 5); /* the 64th is the jump */
     CHECK_EQ_I64(leads_to(&s, 5 + 63 + 5), 5 + 63);
-    for (uint32_t at = 5; at < 405; at += 10)
+    for (uint32_t at = 5; at < 405; at += 10) {
         memcpy(s.bytes + at, "\x48\xb9", 2); /* mov rcx, imm64 */
+    }
     CHECK_EQ_U64(run_of(&s), 5 + 200 + 5);
     CHECK_EQ_I64(leads_to(&s, 5 + 200 + 5), 5 + 200);
 }

@@ -66,8 +66,9 @@ static uint32_t dead_behind_branches(uint32_t count)
     uint8_t bytes[256];
     uint32_t behind = 2 * count, size = behind;
 
-    for (uint32_t i = 0; i <= count; i++, size += 3)
+    for (uint32_t i = 0; i <= count; i++, size += 3) {
         memcpy(bytes + size, "\x31\xC0\xC3", 3);
+    }
     for (uint32_t i = 0; i < count; i++) {
         bytes[2 * i] = 0x74;
         bytes[2 * i + 1] = (uint8_t)(behind + 3 * (i + 1) - (2 * i + 2));

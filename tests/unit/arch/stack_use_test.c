@@ -17,8 +17,9 @@ static hfn_stack_answer follow_in(hfn_x86_mode mode, hfn_stack_state *s, const c
     uint64_t at = 0;
 
     hfn_x86_stack_begin(mode, s);
-    for (; at < size && answer == HFN_STACK_FINE; at += *lengths++)
+    for (; at < size && answer == HFN_STACK_FINE; at += *lengths++) {
         answer = hfn_x86_stack_step(mode, (const uint8_t *)bytes + at, size - at, 0x1000 + at, s);
+    }
     return answer;
 }
 /* FOLLOW(&state, "bytes", lengths of the instructions) */

@@ -26,21 +26,24 @@ static inline void *counting_realloc(void *user, void *memory, size_t old_bytes,
     unsigned char *block = memory ? (unsigned char *)memory - 16 : NULL;
     size_t known = 0;
 
-    if (block)
+    if (block) {
         memcpy(&known, block, sizeof known);
+    }
     c->size_mismatches += known != old_bytes;
     c->requests += new_bytes != 0;
     if (new_bytes && c->fail_at &&
-        (c->fail_once ? c->requests == c->fail_at : c->requests >= c->fail_at))
+        (c->fail_once ? c->requests == c->fail_at : c->requests >= c->fail_at)) {
         return NULL;
+    }
     c->live_bytes -= known;
     if (!new_bytes) {
         free(block);
         return NULL;
     }
     block = realloc(block, new_bytes + 16);
-    if (!block)
+    if (!block) {
         abort();
+    }
     memcpy(block, &new_bytes, sizeof new_bytes);
     c->live_bytes += new_bytes;
     return block + 16;
@@ -51,8 +54,9 @@ static inline void counting_log(void *user, int32_t level, const char *text)
     counting *c = user;
 
     c->warnings += level <= HOTFN_LOG_WARNING;
-    if (level <= HOTFN_LOG_WARNING)
+    if (level <= HOTFN_LOG_WARNING) {
         snprintf(c->last_log, sizeof c->last_log, "%s", text);
+    }
 }
 
 static inline hotfn_env counting_env(counting *c)

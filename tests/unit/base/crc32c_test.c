@@ -12,8 +12,9 @@ static void crc_matches_the_rfc(void)
     CHECK_EQ_U64(hfn_crc32c(0, bytes, 32), 0x8a9136aa);
     memset(bytes, 0xff, 32);
     CHECK_EQ_U64(hfn_crc32c(0, bytes, 32), 0x62a8ab43);
-    for (int i = 0; i < 32; i++)
+    for (int i = 0; i < 32; i++) {
         bytes[i] = (uint8_t)i;
+    }
     CHECK_EQ_U64(hfn_crc32c(0, bytes, 32), 0x46dd794e);
     CHECK_EQ_U64(hfn_crc32c(0, bytes, 0), 0);
 }
@@ -33,15 +34,17 @@ static void crc_of_many_bytes_is_that_of_its_parts(void)
         random = random * 1664525 + 1013904223;
         bytes[i] = (uint8_t)(random >> 24);
         by_bits ^= bytes[i];
-        for (int bit = 0; bit < 8; bit++)
+        for (int bit = 0; bit < 8; bit++) {
             by_bits = by_bits >> 1 ^ (by_bits & 1 ? 0x82f63b78u : 0);
+        }
     }
     CHECK_EQ_U64(hfn_crc32c(0, bytes, sizeof bytes), ~by_bits);
     for (size_t from = 0; from < 17; from++) {
         size_t to = sizeof bytes - from * 3;
         uint32_t parts = 0;
-        for (size_t at = from; at < to; at += 100)
+        for (size_t at = from; at < to; at += 100) {
             parts = hfn_crc32c(parts, bytes + at, to - at < 100 ? to - at : 100);
+        }
         CHECK_EQ_U64(hfn_crc32c(0, bytes + from, to - from), parts);
     }
 }

@@ -52,12 +52,14 @@ static void a_growing_array_keeps_its_items(void)
     size_t capacity = 0;
 
     for (uint32_t i = 0; i < 1000; i++) {
-        if (!CHECK(hfn_grow(&env, (void **)&items, &capacity, i + 1u, sizeof *items)))
+        if (!CHECK(hfn_grow(&env, (void **)&items, &capacity, i + 1u, sizeof *items))) {
             return;
+        }
         items[i] = i;
     }
-    for (uint32_t i = 0; i < 1000; i++)
+    for (uint32_t i = 0; i < 1000; i++) {
         CHECK_EQ_U64(items[i], i);
+    }
     hfn_free(&env, items, capacity * sizeof *items);
     CHECK_EQ_U64(c.live_bytes, 0);
     CHECK_EQ_I64(c.size_mismatches, 0);
@@ -89,11 +91,14 @@ static void an_arena_gives_aligned_zeroed_memory(void)
     hfn_arena_init(&arena, &env);
     for (size_t i = 0; i < 5000; i++) {
         uint8_t *memory = hfn_arena_alloc(&arena, i % 97);
-        if (!CHECK(memory && (uintptr_t)memory % 16 == 0))
+        if (!CHECK(memory && (uintptr_t)memory % 16 == 0)) {
             break;
-        for (size_t k = 0; k < i % 97; k++)
-            if (!CHECK(memory[k] == 0))
+        }
+        for (size_t k = 0; k < i % 97; k++) {
+            if (!CHECK(memory[k] == 0)) {
                 break;
+            }
+        }
         memset(memory, 0xaa, i % 97);
     }
     CHECK_STR(hfn_arena_copy(&arena, "names", 4), "name");

@@ -47,8 +47,9 @@ static void no_memory_is_an_answer_not_an_exit(void)
         hfn_names *names = hfn_names_create(&env);
         for (int i = 0; names && i < 3000; i++) {
             int length = snprintf(text, sizeof text, "a longer name so that blocks fill %d", i);
-            if (hfn_names_intern(names, text, (size_t)length) == HFN_NAME_NONE)
+            if (hfn_names_intern(names, text, (size_t)length) == HFN_NAME_NONE) {
                 break;
+            }
         }
         hfn_names_destroy(names);
         CHECK_EQ_U64(c.live_bytes, 0);

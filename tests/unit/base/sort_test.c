@@ -22,8 +22,9 @@ static void check_sorted(item *items, size_t count, item *room)
         bool in_order =
             sorted[i - 1].key < sorted[i].key ||
             (sorted[i - 1].key == sorted[i].key && sorted[i - 1].place < sorted[i].place);
-        if (!CHECK(in_order))
+        if (!CHECK(in_order)) {
             return;
+        }
     }
 }
 
@@ -45,11 +46,13 @@ static void sorted_and_reversed_runs_are_fine(void)
 {
     item items[256], room[256];
 
-    for (uint32_t i = 0; i < 256; i++)
+    for (uint32_t i = 0; i < 256; i++) {
         items[i] = (item){ i, i };
+    }
     check_sorted(items, 256, room);
-    for (uint32_t i = 0; i < 256; i++)
+    for (uint32_t i = 0; i < 256; i++) {
         items[i] = (item){ 256 - i, i };
+    }
     check_sorted(items, 256, room);
 }
 

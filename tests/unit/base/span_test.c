@@ -92,13 +92,15 @@ static void leb_numbers_are_read_as_dwarf_says(void)
     uint64_t at = 0, u = 0;
     int64_t i = 0;
 
-    for (size_t k = 0; k < 4; k++)
+    for (size_t k = 0; k < 4; k++) {
         CHECK(hfn_span_uleb((hfn_span){ unsigned_bytes, sizeof unsigned_bytes, false }, &at, &u) &&
               u == unsigned_values[k]);
+    }
     at = 0;
-    for (size_t k = 0; k < 6; k++)
+    for (size_t k = 0; k < 6; k++) {
         CHECK(hfn_span_sleb((hfn_span){ signed_bytes, sizeof signed_bytes, false }, &at, &i) &&
               i == signed_values[k]);
+    }
     CHECK_EQ_U64(at, sizeof signed_bytes);
 }
 

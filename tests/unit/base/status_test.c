@@ -8,12 +8,12 @@
 
 static void every_status_has_a_name(void)
 {
-    CHECK_STR(hotfn_status_name(HOTFN_OK), "HOTFN_OK");
-    CHECK_STR(hotfn_status_name(HOTFN_E_FORMAT), "HOTFN_E_FORMAT");
-    CHECK_STR(hotfn_status_name(HOTFN_E_LIMIT), "HOTFN_E_LIMIT");
-    CHECK_STR(hotfn_status_name(-11), "HOTFN_E_UNKNOWN");
-    CHECK_STR(hotfn_status_name(1), "HOTFN_E_UNKNOWN");
-    CHECK_STR(hotfn_status_name(INT32_MIN), "HOTFN_E_UNKNOWN");
+    CHECK_STR(hotfn_status_get_name(HOTFN_OK), "HOTFN_OK");
+    CHECK_STR(hotfn_status_get_name(HOTFN_E_FORMAT), "HOTFN_E_FORMAT");
+    CHECK_STR(hotfn_status_get_name(HOTFN_E_LIMIT), "HOTFN_E_LIMIT");
+    CHECK_STR(hotfn_status_get_name(-11), "HOTFN_E_UNKNOWN");
+    CHECK_STR(hotfn_status_get_name(1), "HOTFN_E_UNKNOWN");
+    CHECK_STR(hotfn_status_get_name(INT32_MIN), "HOTFN_E_UNKNOWN");
 }
 
 static void the_version_is_the_one_of_the_build_files(void)
@@ -24,15 +24,17 @@ static void the_version_is_the_one_of_the_build_files(void)
     FILE *file;
 
     snprintf(path, sizeof path, "%s/meson.build", root ? root : ".");
-    snprintf(wanted, sizeof wanted, "version: '%s'", hotfn_version());
+    snprintf(wanted, sizeof wanted, "version: '%s'", hotfn_get_version());
     file = fopen(path, "r");
-    if (!CHECK(file != NULL))
+    if (!CHECK(file != NULL)) {
         return;
-    while (fgets(line, sizeof line, file))
+    }
+    while (fgets(line, sizeof line, file)) {
         found |= strstr(line, wanted) != NULL;
+    }
     fclose(file);
     CHECK(found);
-    CHECK_EQ_U64(hotfn_abi_version(), HOTFN_ABI_VERSION);
+    CHECK_EQ_U64(hotfn_get_abi_version(), HOTFN_ABI_VERSION);
 }
 
 static void a_failure_fills_the_error(void)

@@ -27,8 +27,9 @@ static hotfn_counters *shared_counters(uint32_t threads)
     m.header = (hotfn_cell_header *)base;
     m.cells = (hotfn_thread_cell *)(base + 64);
     m.rows = base + cells_bytes;
-    if (!CHECK_EQ_I64(hotfn_counters_create(&c, &m, 0, 0, NULL, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_counters_create(&c, &m, 0, 0, NULL, NULL), HOTFN_OK)) {
         exit(1);
+    }
     hotfn_counters_get_access(c, &access);
     stub_slow_path = access.slow_path;
     stub_displacement = access.displacement;
@@ -41,9 +42,11 @@ static uint64_t sum_of(const hotfn_counters *c, uint32_t pid, uint32_t slot)
     hotfn_counter_memory m = stub_memory(c);
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < m.header->cells_used; i++)
-        if (m.cells[i].pid == pid)
+    for (uint32_t i = 0; i < m.header->cells_used; i++) {
+        if (m.cells[i].pid == pid) {
             sum += ((uint64_t *)(m.rows + (uint64_t)i * m.row_bytes))[slot];
+        }
+    }
     return sum;
 }
 
@@ -164,10 +167,12 @@ static void threads_that_fork_lose_no_call(void)
     hotfn_counters *c = the_counters = shared_counters(2000);
     pthread_t threads[FORKERS];
 
-    for (int i = 0; i < FORKERS; i++)
+    for (int i = 0; i < FORKERS; i++) {
         pthread_create(&threads[i], NULL, fork_and_count, NULL);
-    for (int i = 0; i < FORKERS; i++)
+    }
+    for (int i = 0; i < FORKERS; i++) {
         pthread_join(threads[i], NULL);
+    }
     the_counters = NULL;
     CHECK_EQ_U64(stub_sum(c, 20), FORKS * FORKERS);
     CHECK_EQ_U64(stub_sum(c, 21), 2 * FORKS * FORKERS);
@@ -202,8 +207,9 @@ static void killed_child_leaves_its_counts(void)
     pid_t child = fork();
 
     if (child == 0) {
-        for (int i = 0; i < 100; i++)
+        for (int i = 0; i < 100; i++) {
             fake_call(40);
+        }
         raise(SIGKILL);
     }
     waitpid(child, NULL, 0);
@@ -225,8 +231,9 @@ static void processes_of_other_namespaces_are_told_apart(void)
     if (helper == 0) {
         pid_t child;
 
-        if (unshare(CLONE_NEWPID) != 0)
+        if (unshare(CLONE_NEWPID) != 0) {
             _exit(77);
+        }
         child = fork(); /* process 1 of its namespace */
         if (child == 0) {
             fake_call(60);
@@ -313,8 +320,9 @@ static void calls_around_a_fork_are_timed_once(void)
     hfn_time_exit_full(&frames[7]);
     begin(&frames[7], 6);
     hfn_time_exit_full(&frames[7]);
-    for (uint32_t slot = 1; slot <= 6; slot++)
+    for (uint32_t slot = 1; slot <= 6; slot++) {
         CHECK_EQ_U64(timed_cell(t, slot)->timed_calls, 1);
+    }
     CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
     CHECK_EQ_U64(timed_cell(t, 1)->total_ticks + timed_cell(t, 6)->total_ticks, timed_busy(t));
     CHECK_EQ_U64(timed.header.abandoned_exits, 0);

@@ -26,8 +26,9 @@ static void unsound_memory_is_refused(void)
 
     hotfn_counters_destroy(c);
     CHECK_EQ_I64(hotfn_counters_create(&second, NULL, 0, 0, NULL, NULL), HOTFN_E_OPTION);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         bad[i] = m;
+    }
     bad[0].rows += 8;
     bad[1].slot_capacity = m.row_bytes / 8 + 1;
     bad[2].row_bytes = m.row_bytes + 8; /* of no whole pages */
@@ -37,10 +38,12 @@ static void unsound_memory_is_refused(void)
     bad[6].thread_capacity = 0;
     bad[7].slot_capacity = 0;
     bad[8].row_bytes = 0;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         if (!CHECK_EQ_I64(hotfn_counters_create(&second, &bad[i], 0, 0, NULL, NULL),
-                          HOTFN_E_OPTION))
+                          HOTFN_E_OPTION)) {
             printf("# memory %zu\n", i);
+        }
+    }
     CHECK_EQ_I64(hotfn_counters_create(&second, NULL, UINT32_MAX, 4, NULL, NULL),
                  HOTFN_E_NO_MEMORY);
 }
@@ -112,8 +115,9 @@ static void *count_when_told(void *argument)
 
     for (;;) {
         sem_wait(&s->go);
-        if (s->quit)
+        if (s->quit) {
             return NULL;
+        }
         fake_call(7);
         sem_post(&s->done);
     }

@@ -81,8 +81,9 @@ static inline hotfn_counters *stub_counters(uint32_t threads)
     hotfn_counters *c = NULL;
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
 
-    if (!CHECK_EQ_I64(hotfn_counters_create(&c, NULL, STUB_SLOTS, threads, NULL, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_counters_create(&c, NULL, STUB_SLOTS, threads, NULL, NULL), HOTFN_OK)) {
         exit(1);
+    }
     hotfn_counters_get_access(c, &access);
     stub_slow_path = access.slow_path;
     stub_displacement = access.displacement;

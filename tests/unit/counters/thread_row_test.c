@@ -74,8 +74,9 @@ static void first_call_keeps_every_register_and_flag(void)
     hotfn_counters *c = stub_counters(4);
 
     for (size_t i = 0; i < sizeof flag_sets / sizeof flag_sets[0]; i++) {
-        for (size_t k = 0; k < sizeof wanted_state; k++)
+        for (size_t k = 0; k < sizeof wanted_state; k++) {
             ((uint8_t *)&wanted_state)[k] = (uint8_t)(k * 37 + i * 11 + 1);
+        }
         wanted_state.flags = flag_sets[i];
         hfn_thread_row = NULL;
         call_slow_path_with_known_state();
@@ -93,8 +94,9 @@ static void first_call_keeps_every_register_and_flag(void)
 
 static void *count_many(void *argument)
 {
-    for (uintptr_t i = 0; i < (uintptr_t)argument; i++)
+    for (uintptr_t i = 0; i < (uintptr_t)argument; i++) {
         fake_call(i % 3);
+    }
     return NULL;
 }
 
@@ -103,10 +105,12 @@ static void threads_at_once_lose_no_call(void)
     hotfn_counters *c = stub_counters(16);
     pthread_t threads[8];
 
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         pthread_create(&threads[i], NULL, count_many, (void *)300000);
-    for (int i = 0; i < 8; i++)
+    }
+    for (int i = 0; i < 8; i++) {
         pthread_join(threads[i], NULL);
+    }
     CHECK_EQ_U64(stub_sum(c, 0) + stub_sum(c, 1) + stub_sum(c, 2), 8 * 300000);
     CHECK_EQ_U64(stub_memory(c).header->threads_lost, 0);
     hotfn_counters_destroy(c);
@@ -120,16 +124,19 @@ static void thousands_of_short_threads_share_few_rows(void)
     pthread_t threads[8];
 
     for (int round = 0; round < 500; round++) {
-        for (int i = 0; i < 8; i++)
+        for (int i = 0; i < 8; i++) {
             pthread_create(&threads[i], NULL, count_many, (void *)3);
-        for (int i = 0; i < 8; i++)
+        }
+        for (int i = 0; i < 8; i++) {
             pthread_join(threads[i], NULL);
+        }
     }
     CHECK_EQ_U64(stub_sum(c, 0), 4000);
     CHECK_EQ_U64(stub_sum(c, 2), 4000);
     CHECK_EQ_U64(m.header->threads_lost, 0);
-    for (uint32_t i = 0; i < m.header->cells_used; i++)
+    for (uint32_t i = 0; i < m.header->cells_used; i++) {
         threads_seen += m.cells[i].thread_count;
+    }
     CHECK_EQ_U64(threads_seen, 4000);
     hotfn_counters_destroy(c);
 }
@@ -151,10 +158,12 @@ static void threads_beyond_the_rows_are_counted_as_lost(void)
     pthread_t threads[10];
 
     pthread_barrier_init(&all_here, NULL, 10);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         pthread_create(&threads[i], NULL, count_and_wait, NULL);
-    for (int i = 0; i < 10; i++)
+    }
+    for (int i = 0; i < 10; i++) {
         pthread_join(threads[i], NULL);
+    }
     CHECK_EQ_U64(stub_memory(c).header->threads_lost, 6);
     CHECK_EQ_U64(stub_sum(c, 0), 8);
     pthread_create(&threads[0], NULL, count_many, (void *)1);
@@ -185,8 +194,9 @@ static void cancelled_thread_keeps_its_counts(void)
 
     calls_made = 0;
     pthread_create(&thread, NULL, count_until_cancelled, NULL);
-    while (calls_made < 1000)
+    while (calls_made < 1000) {
         sched_yield();
+    }
     pthread_cancel(thread);
     pthread_join(thread, NULL);
     CHECK_EQ_U64(stub_sum(c, 5), calls_made);
@@ -229,8 +239,9 @@ static void raw_thread_gets_a_row(void)
     int status = 0;
     pid_t child;
 
-    if (THREAD_SANITIZER || sizeof(void *) == 4) /* clone() takes no plain pointer there */
+    if (THREAD_SANITIZER || sizeof(void *) == 4) { /* clone() takes no plain pointer there */
         return;
+    }
     c = stub_counters(4);
     *(uint8_t **)(void *)thread_pointer = thread_pointer; /* fs:0 is itself */
     fake_call(9);
@@ -309,10 +320,12 @@ static void signals_in_short_threads_lose_no_call(void)
     sigaction(SIGPROF, &action, &before);
     setitimer(ITIMER_PROF, &often, NULL);
     for (; rounds < 400 || calls_made == 0; rounds++) { /* the kernel strikes at its own ticks */
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++) {
             pthread_create(&threads[i], NULL, count_many, (void *)300);
-        for (int i = 0; i < 4; i++)
+        }
+        for (int i = 0; i < 4; i++) {
             pthread_join(threads[i], NULL);
+        }
     }
     setitimer(ITIMER_PROF, &off, NULL);
     sigaction(SIGPROF, &before, NULL);
@@ -329,8 +342,9 @@ static struct {
 static void count_at_step(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info, (void)context;
-    if (step.steps++ == step.at)
+    if (step.steps++ == step.at) {
         fake_call(13);
+    }
 }
 
 static void a_signal_at_any_instruction_of_the_first_call_loses_nothing(void)
@@ -338,8 +352,9 @@ static void a_signal_at_any_instruction_of_the_first_call_loses_nothing(void)
     struct sigaction action = { .sa_sigaction = count_at_step, .sa_flags = SA_SIGINFO }, before;
     uint64_t rounds = 0;
 
-    if (THREAD_SANITIZER)
+    if (THREAD_SANITIZER) {
         return;
+    }
     sigaction(SIGTRAP, &action, &before);
     for (step.at = 0; step.at == 0 || step.at < step.steps; step.at++, rounds++) {
         hotfn_counters *c = stub_counters(16);
@@ -350,8 +365,9 @@ static void a_signal_at_any_instruction_of_the_first_call_loses_nothing(void)
         trap_flag_clear();
         fake_call(12);
         fake_call(13);
-        if (stub_sum(c, 12) != 2 || stub_sum(c, 13) != 2)
+        if (stub_sum(c, 12) != 2 || stub_sum(c, 13) != 2) {
             CHECK_EQ_I64(step.at, -1); /* says at which instruction */
+        }
         CHECK_EQ_U64(stub_memory(c).header->threads_lost, 0);
         hotfn_counters_destroy(c);
     }
@@ -374,8 +390,9 @@ static _Unwind_Reason_Code look_for_caller(struct _Unwind_Context *context, void
 {
     uintptr_t ip = (uintptr_t)_Unwind_GetIP(context) - 1;
 
-    if ((uintptr_t)_Unwind_FindEnclosingFunction((void *)ip) == (uintptr_t)stepped_first_call)
+    if ((uintptr_t)_Unwind_FindEnclosingFunction((void *)ip) == (uintptr_t)stepped_first_call) {
         *(int *)found = 1;
+    }
     return _URC_NO_REASON;
 }
 
@@ -409,8 +426,9 @@ static void every_instruction_of_the_first_call_can_be_unwound(void)
     struct sigaction action = { .sa_sigaction = unwind_at_step, .sa_flags = SA_SIGINFO }, before;
     hotfn_counters *c;
 
-    if (THREAD_SANITIZER)
+    if (THREAD_SANITIZER) {
         return;
+    }
     c = stub_counters(4);
     steps_unwound = steps_lost = 0;
     sigaction(SIGTRAP, &action, &before);
@@ -452,8 +470,9 @@ static void first_call_needs_less_than_512_bytes_of_stack(void)
                      : "r"(top)
                      : "ebx", "memory", "cc");
 #endif
-    while (untouched < sizeof stack && stack[untouched] == 0xa5)
+    while (untouched < sizeof stack && stack[untouched] == 0xa5) {
         untouched++;
+    }
     CHECK((uint8_t *)top - (stack + untouched) < 512);
     CHECK_EQ_U64(stub_sum(c, 14), 1);
     hotfn_counters_destroy(c);

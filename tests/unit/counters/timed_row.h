@@ -4,13 +4,19 @@
 #ifndef HFN_TESTS_TIMED_ROW_H
 #define HFN_TESTS_TIMED_ROW_H
 
-#include "counters/timing/call_stack.h"
 #include "counters/thread_row.h"
+#include "counters/timing/call_stack.h"
 #include "counters/timing/timing.h"
 
 #include <string.h>
 
-enum { TIMED_SLOTS = 16, TIMED_NODES = 4096, TIMED_HISTOGRAMS = 32, TIMED_SLOW = 64, TIMED_EVENTS = 256 };
+enum {
+    TIMED_SLOTS = 16,
+    TIMED_NODES = 4096,
+    TIMED_HISTOGRAMS = 32,
+    TIMED_SLOW = 64,
+    TIMED_EVENTS = 256
+};
 enum { TIMED_COUNTS_BYTES = 4096, TIMED_THREADS = 8 };
 
 typedef struct timed_row {
@@ -82,8 +88,9 @@ static inline uint64_t timed_own_sum(hfn_time_state *t)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < TIMED_SLOTS; i++)
+    for (uint32_t i = 0; i < TIMED_SLOTS; i++) {
         sum += timed_cell(t, i)->self_ticks;
+    }
     return sum;
 }
 

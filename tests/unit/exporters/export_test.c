@@ -14,8 +14,9 @@ static int32_t collect(void *user, const void *bytes, size_t byte_count)
 {
     text *t = user;
 
-    if (t->stop_at && t->count + byte_count > t->stop_at)
+    if (t->stop_at && t->count + byte_count > t->stop_at) {
         return 1;
+    }
     t->bytes = realloc(t->bytes, t->count + byte_count + 1);
     memcpy(t->bytes + t->count, bytes, byte_count);
     t->count += byte_count;
@@ -29,8 +30,9 @@ static hotfn_record *hostile_record(void)
     hotfn_record *record = NULL;
 
     hostile_write(path);
-    if (!CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK)) {
         exit(1);
+    }
     return record;
 }
 
@@ -49,8 +51,9 @@ static uint32_t lines(const char *s)
 {
     uint32_t count = 0;
 
-    for (; *s; s++)
+    for (; *s; s++) {
         count += *s == '\n';
+    }
     return count;
 }
 
@@ -58,8 +61,8 @@ static void formats_are_listed(void)
 {
     hotfn_exporter_info info = HOTFN_EXPORTER_INFO_INIT;
 
-    CHECK_EQ_U64(hotfn_exporter_count(), 13);
-    for (uint32_t i = 0; i < hotfn_exporter_count(); i++) {
+    CHECK_EQ_U64(hotfn_exporter_get_count(), 13);
+    for (uint32_t i = 0; i < hotfn_exporter_get_count(); i++) {
         CHECK_EQ_I64(hotfn_exporter_get(i, &info), HOTFN_OK);
         CHECK(info.name[0] && info.extension[0] == '.' && info.about[0]);
     }
@@ -164,8 +167,9 @@ static size_t longest_line(const char *all)
     for (size_t length; *all; all += length + (all[length] != 0)) {
         size_t characters = 0;
         length = strcspn(all, "\n");
-        for (size_t i = 0; i < length; i++)
+        for (size_t i = 0; i < length; i++) {
             characters += ((unsigned char)all[i] & 0xc0) != 0x80;
+        }
         longest = characters > longest ? characters : longest;
     }
     return longest;
@@ -213,8 +217,9 @@ static void no_function_that_matches_is_an_error_that_writes_nothing(void)
 static size_t shout(void *user, const char *mangled, char *out, size_t out_bytes)
 {
     (void)user;
-    if (strncmp(mangled, "_Z", 2) != 0)
+    if (strncmp(mangled, "_Z", 2) != 0) {
         return 0;
+    }
     return (size_t)snprintf(out, out_bytes, "beta::run()");
 }
 

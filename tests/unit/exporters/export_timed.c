@@ -13,8 +13,9 @@
 static void fill_function(hotfn_record_function *f, char *name, size_t bytes, uint32_t i)
 {
     snprintf(name, bytes, "_ZN4game6entity%uupdateEv", i); /* no valid one, so shown as it is */
-    if (i % 7 == 0)
+    if (i % 7 == 0) {
         snprintf(name, bytes, "</script><img src=x onerror=alert(%u)>", i);
+    }
     *f = sample_function(name, 0x1000 + (uint64_t)i * 16, HOTFN_STATE_HOOKED);
 }
 
@@ -31,14 +32,16 @@ static int write_large(const char *path, uint32_t count)
     o.thread_capacity = 2;
     o.command = "./large <b>";
     CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         fill_function(&f[i], names[i], sizeof names[i], i);
+    }
     m.path = "/opt/large";
     m.function_count = count;
     hotfn_live_add_module(live, &m, f, &index, NULL);
     hotfn_live_set_module(live, 0, HOTFN_MODULE_LOADED | HOTFN_MODULE_MAIN, 0x400000, NULL);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         sample_count(live, 0, 7, 7, i, i + 1);
+    }
     CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
                  HOTFN_OK);
     hotfn_live_close(live);
@@ -109,8 +112,9 @@ static int write_recursive(const char *path)
     states = &r->parts[HFN_SECTION_TIMING_STATES];
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
-    for (uint32_t i = 0; i < r->function_count; i++)
+    for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+    }
     for (size_t i = 0; i < r->times.entry_count; i++) {
         r->times.entries[i].cell.callee_timed =
             r->times.entries[i].slot == 1 ? HOTFN_ERROR_UNKNOWN : 1000;
@@ -123,8 +127,9 @@ static int write_recursive(const char *path)
 
 int main(int argc, char **argv)
 {
-    if (argc == 4 && strcmp(argv[1], "large") == 0)
+    if (argc == 4 && strcmp(argv[1], "large") == 0) {
         return write_large(argv[2], (uint32_t)atoi(argv[3]));
+    }
     if (argc == 3 && strcmp(argv[1], "story") == 0) {
         free(timed_write(argv[2], 20, 10));
         return check_failures;
@@ -133,10 +138,12 @@ int main(int argc, char **argv)
         free(timed_write(argv[2], 20000, 30000));
         return check_failures;
     }
-    if (argc == 3 && strcmp(argv[1], "recursive") == 0)
+    if (argc == 3 && strcmp(argv[1], "recursive") == 0) {
         return write_recursive(argv[2]);
-    if (argc == 3 && strcmp(argv[1], "budgeted") == 0)
+    }
+    if (argc == 3 && strcmp(argv[1], "budgeted") == 0) {
         return write_budgeted(argv[2]);
+    }
     if (argc == 3 && strcmp(argv[1], "counted") == 0) {
         timed_model *m = calloc(1, sizeof *m);
 

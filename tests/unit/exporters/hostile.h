@@ -40,8 +40,9 @@ static inline void hostile_write(const char *path)
     o.slot_capacity = 64;
     o.thread_capacity = 2;
     hotfn_live_create(&live, &o, NULL, NULL);
-    for (uint32_t i = 0; i < HOSTILE_COUNT; i++)
+    for (uint32_t i = 0; i < HOSTILE_COUNT; i++) {
         f[i] = sample_function(hostile_names[i], 0x1000 + 16 * i, HOTFN_STATE_HOOKED);
+    }
     f[0].names = "alias one\0alias \"two\"\0";
     f[0].name_count = 3;
     f[HOSTILE_COUNT] = sample_function("tiny", 0x9000, HOTFN_STATE_REFUSED);
@@ -49,8 +50,9 @@ static inline void hostile_write(const char *path)
     m.function_count = HOSTILE_COUNT + 1;
     hotfn_live_add_module(live, &m, f, &index, NULL);
     hotfn_live_set_module(live, 0, HOTFN_MODULE_LOADED | HOTFN_MODULE_MAIN, 0, "a \"note\"\n");
-    for (uint32_t i = 0; i < HOSTILE_COUNT; i++)
+    for (uint32_t i = 0; i < HOSTILE_COUNT; i++) {
         sample_count(live, 0, 1, 1, i, i + 1 < HOSTILE_COUNT ? i : UINT64_MAX);
+    }
     hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
     hotfn_live_close(live);
 }

@@ -8,8 +8,9 @@
 static void expect(hfn_message *m, const char *bytes, size_t size)
 {
     CHECK(!m->failed);
-    if (CHECK_EQ_U64(m->count, size))
+    if (CHECK_EQ_U64(m->count, size)) {
         CHECK_MEM(m->bytes, bytes, size);
+    }
     hfn_message_clear(m);
 }
 #define EXPECT(m, text) expect(m, text, sizeof(text) - 1)

@@ -34,8 +34,9 @@ static void utf8_is_told_from_other_bytes(void)
         { "\xff", 0 },
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CHECK_EQ_U64(hfn_utf8_length((const unsigned char *)cases[i].bytes), cases[i].length);
+    }
 }
 
 /* All that was written, and how often. */
@@ -70,8 +71,9 @@ static void sink_hands_on_every_byte_in_order(void)
     char block[5000] = "";
 
     for (size_t n = 0; n < 200; n++) {
-        for (size_t i = 0; i < n * 25; i++)
+        for (size_t i = 0; i < n * 25; i++) {
             block[i] = (char)((given + i) * 7 >> 3);
+        }
         hfn_sink_bytes(&sink, block, n * 25);
         given += n * 25;
     }
@@ -79,8 +81,9 @@ static void sink_hands_on_every_byte_in_order(void)
     hfn_sink_format(&sink, "%s", "");
     hfn_sink_flush(&sink);
     CHECK_EQ_U64(w->size, given);
-    for (size_t i = 0; i < given; i++)
+    for (size_t i = 0; i < given; i++) {
         wrong += w->text[i] != (char)(i * 7 >> 3);
+    }
     CHECK_EQ_U64(wrong, 0);
     free(w);
 }
@@ -168,10 +171,10 @@ static void each_state_has_its_word(void)
     CHECK_STR(hfn_state_name(HOTFN_STATE_FRAGMENT), "fragment");
     CHECK_STR(hfn_state_name(HOTFN_STATE_EXCLUDED), "excluded");
     CHECK_STR(hfn_state_name(HOTFN_STATE_WAITING), "refused");
-    CHECK_STR(hotfn_record_state_name(HOTFN_RECORD_LIVE), "live");
-    CHECK_STR(hotfn_record_state_name(HOTFN_RECORD_FINISHED), "finished");
-    CHECK_STR(hotfn_record_state_name(HOTFN_RECORD_KILLED), "killed");
-    CHECK_STR(hotfn_record_state_name(HOTFN_RECORD_BROKEN), "broken");
+    CHECK_STR(hotfn_record_get_state_name(HOTFN_RECORD_LIVE), "live");
+    CHECK_STR(hotfn_record_get_state_name(HOTFN_RECORD_FINISHED), "finished");
+    CHECK_STR(hotfn_record_get_state_name(HOTFN_RECORD_KILLED), "killed");
+    CHECK_STR(hotfn_record_get_state_name(HOTFN_RECORD_BROKEN), "broken");
 }
 
 static const check_test tests[] = {

@@ -34,14 +34,15 @@ static hfn_fde_list read_fdes(elf_builder *b, elf_bytes *eh, int *warnings)
     }
     elf_finish(b);
     env.realloc_fn = NULL; /* the list outlives c */
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "e", &env, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "e", &env, NULL),
                  HOTFN_OK);
     env = hfn_env_fill(&env);
     CHECK(hfn_bounds_eh_frame(&list, image, &env));
     hotfn_image_close(image);
     free(b);
-    if (warnings)
+    if (warnings) {
         *warnings = c.warnings;
+    }
     return list;
 }
 
@@ -81,8 +82,9 @@ static hfn_fde first_byte(const char *code, size_t code_bytes)
 
     put_fde(eh, put_plain_cie(eh), EH_FRAME, TEXT, 5, code, code_bytes);
     hfn_fde_list list = read_fdes(b, eh, NULL);
-    if (CHECK_EQ_U64(list.count, 1))
+    if (CHECK_EQ_U64(list.count, 1)) {
         fde = list.items[0];
+    }
     finish(&list);
     return fde;
 }
@@ -164,8 +166,9 @@ static hfn_fde fde_with(const char *cfi, size_t size)
     put(eh, 9, 4), put(eh, 4, 1), put(eh, TEXT - (EH_FRAME + eh->size), 4);
     put_data(eh, cfi, size);
     hfn_fde_list list = read_fdes(b, eh, NULL);
-    if (CHECK_EQ_U64(list.count, 1))
+    if (CHECK_EQ_U64(list.count, 1)) {
         fde = list.items[0];
+    }
     finish(&list);
     CHECK(fde.cfi_bytes == 0 || fde.cfi_rva == EH_FRAME + start + 21);
     return fde;
@@ -320,7 +323,7 @@ static void without_sections_the_header_leads_to_the_frames(void)
     elf_segment_of(b, 0x6474e550, section);
     b->no_sections = true;
     elf_finish(b);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "e", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "e", NULL, NULL),
                  HOTFN_OK);
     CHECK(hfn_bounds_eh_frame(&list, image, &env));
     CHECK_EQ_U64(list.count, 1);

@@ -14,9 +14,10 @@ static hotfn_image *open_image(const pe_builder *b, const hotfn_env *env)
     hotfn_image *image = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    if (!CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->data, b->size, "sample", env, &err),
-                      HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->data, b->size, "sample", env, &err),
+                      HOTFN_OK)) {
         printf("#   %s\n", err.text);
+    }
     return image;
 }
 
@@ -164,8 +165,9 @@ static void broken_entries_are_passed_over_with_a_warning(void)
     counting c;
     hfn_fde_list list = bounds_of(0x8664, words, 34, 64, 72, &c);
 
-    if (CHECK_EQ_U64(list.count, 1))
+    if (CHECK_EQ_U64(list.count, 1)) {
         CHECK_EQ_U64(list.items[0].rva, PE_TEXT + 32);
+    }
     CHECK(c.warnings > 0);
     CHECK(strstr(c.last_log, "broken") != NULL);
     finish(&list, &c);
@@ -220,8 +222,9 @@ static void an_unsorted_table_is_sorted(void)
     counting c;
     hfn_fde_list list = bounds_of(0x8664, words, 10, 16, 24, &c);
 
-    if (CHECK_EQ_U64(list.count, 2))
+    if (CHECK_EQ_U64(list.count, 2)) {
         CHECK(list.items[0].rva < list.items[1].rva);
+    }
     finish(&list, &c);
 }
 

@@ -67,15 +67,17 @@ static void check_file(const char *path)
     counting c;
     hotfn_env env = counting_env(&c);
 
-    if (!CHECK_EQ_I64(hotfn_image_open(&image, path, &env, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_image_open(&image, path, &env, NULL), HOTFN_OK)) {
         return;
+    }
     CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, &env, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_functions_build(&functions, image, symbols, &env, NULL), HOTFN_OK);
-    CHECK(hotfn_functions_count(functions) > 20);
-    for (uint32_t i = 0; i < hotfn_functions_count(functions); i++) {
+    CHECK(hotfn_functions_get_count(functions) > 20);
+    for (uint32_t i = 0; i < hotfn_functions_get_count(functions); i++) {
         const hfn_function *f = hfn_functions_at(functions, i);
-        if (!CHECK(f->rva >= end && f->byte_count > 0 && f->name_count > 0))
+        if (!CHECK(f->rva >= end && f->byte_count > 0 && f->name_count > 0)) {
             break;
+        }
         end = f->rva + f->byte_count;
     }
     hotfn_functions_destroy(functions);

@@ -21,8 +21,9 @@ static inline size_t put_cie(elf_bytes *b, const char *augmentation, const char 
     put_text(b, augmentation);
     /* code 1; data -8, return address 16; or, of i386, data -4, return address 8 */
     put(b, 1, 1), put(b, b->wide ? 0x78 : 0x7C, 1), put(b, b->wide ? 16 : 8, 1);
-    if (augmentation[0] == 'z')
+    if (augmentation[0] == 'z') {
         put(b, data_bytes, 1);
+    }
     put_data(b, data, data_bytes);
     put_data(b, code, code_bytes);
     put_align(b, 4);

@@ -49,10 +49,11 @@ static void add_row(void *user, uint64_t begin, uint64_t end, const hfn_frame *f
 {
     rows *all = user;
 
-    if (all->count < MOST_ROWS)
+    if (all->count < MOST_ROWS) {
         all->items[all->count++] =
             (row){ begin, end, f->cfa_register == 7 && !f->by_expression ? f->cfa_offset : 0,
                    f->return_at };
+    }
 }
 
 static void check_rows(const char *code, size_t code_bytes, const row *wanted, size_t count)
@@ -159,10 +160,12 @@ static void damage_does_no_harm(void)
             const hfn_eh_bytes all = { { copy, t->bytes.size, false }, AT, 0, 8 };
             got.count = 0;
             if (hfn_eh_table_open(&t->table, all, t->header) &&
-                hfn_eh_table_find(&t->table, TEXT, &f))
+                hfn_eh_table_find(&t->table, TEXT, &f)) {
                 hfn_eh_frame_rows(&f.cie, f.instructions, f.byte_count, add_row, &got);
-            for (size_t k = 0; k < got.count; k++)
+            }
+            for (size_t k = 0; k < got.count; k++) {
                 CHECK(got.items[k].begin < got.items[k].end && got.items[k].end <= f.byte_count);
+            }
             free(copy);
         }
     }

@@ -11,9 +11,11 @@ typedef struct glob_case {
 
 static void check_cases(const glob_case *cases, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!CHECK_EQ_I64(hotfn_glob_match(cases[i].glob, cases[i].text), cases[i].answer))
+    for (size_t i = 0; i < count; i++) {
+        if (!CHECK_EQ_I64(hotfn_glob_match(cases[i].glob, cases[i].text), cases[i].answer)) {
             printf("#   glob \"%s\", text \"%s\"\n", cases[i].glob, cases[i].text);
+        }
+    }
 }
 
 #define CHECK_CASES(cases) check_cases(cases, sizeof(cases) / sizeof((cases)[0]))

@@ -15,8 +15,9 @@ static uint32_t kind_of(const char *section, const char *piece, bool no_sections
     uint32_t kind;
     sample s;
 
-    for (size_t i = 0; i < TEXT_BYTES; i += 16)
+    for (size_t i = 0; i < TEXT_BYTES; i += 16) {
         memcpy(text + i, piece, 16);
+    }
     sample_begin_with(&s, section, text);
     put_fde(s.eh, s.cie, EH_FRAME, TEXT, byte_count, "\x0e\x10", 2);
     s.b->no_sections = no_sections;

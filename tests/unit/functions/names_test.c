@@ -66,7 +66,7 @@ static void a_long_file_name_still_names_functions(void)
     memset(path, 'n', sizeof path);
     path[1] = '/';
     path[sizeof path - 1] = 0;
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, s.b->file.data, s.b->file.size, path, NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, s.b->file.data, s.b->file.size, path, NULL, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_functions_build(&functions, image, NULL, NULL, NULL), HOTFN_OK);
     const char *name = hotfn_functions_get_name(functions, 0, 0);

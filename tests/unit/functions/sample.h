@@ -68,14 +68,15 @@ static inline void sample_build(sample *s)
     uint32_t table = elf_add_buffer(s->b, ".eh_frame", 1, ELF_ALLOC, s->eh);
 
     CHECK_EQ_U64(s->b->sections[table].address, EH_FRAME);
-    if (s->late_rela)
+    if (s->late_rela) {
         elf_add_buffer(s->b, ".rela.plt", 4, ELF_ALLOC, s->late_rela);
+    }
     table = elf_add_buffer(s->b, ".symtab", 2, 0, s->symbols);
     s->b->sections[table].entry_size = 24;
     s->b->sections[table].link = table + 1;
     elf_add_buffer(s->b, ".strtab", 3, 0, s->names);
     elf_finish(s->b);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&s->image, s->b->file.data, s->b->file.size, "dir/prog",
+    CHECK_EQ_I64(hotfn_image_open_bytes(&s->image, s->b->file.data, s->b->file.size, "dir/prog",
                                         &s->env, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_symbols_load(&s->loaded, s->image, NULL, &s->env, NULL), HOTFN_OK);
@@ -93,7 +94,7 @@ static inline void sample_finish(sample *s)
 
 static inline uint32_t sample_count(const sample *s)
 {
-    return hotfn_functions_count(s->functions);
+    return hotfn_functions_get_count(s->functions);
 }
 
 /* The function at exactly rva; all zero if there is none. */
@@ -102,10 +103,12 @@ static inline hotfn_function function_at(const sample *s, uint64_t rva)
     hotfn_function f = HOTFN_FUNCTION_INIT;
     uint32_t index = hotfn_functions_find(s->functions, rva);
 
-    if (index != UINT32_MAX)
+    if (index != UINT32_MAX) {
         hotfn_functions_get(s->functions, index, &f);
-    if (index == UINT32_MAX || f.rva != rva)
+    }
+    if (index == UINT32_MAX || f.rva != rva) {
         memset(&f, 0, sizeof f);
+    }
     return f;
 }
 

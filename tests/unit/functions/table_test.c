@@ -183,7 +183,7 @@ static void without_symbols_the_fdes_alone_will_do(void)
     fde(&s, TEXT + 8, 8);
     sample_build(&s);
     CHECK_EQ_I64(hotfn_functions_build(&functions, s.image, NULL, NULL, NULL), HOTFN_OK);
-    CHECK_EQ_U64(hotfn_functions_count(functions), 1);
+    CHECK_EQ_U64(hotfn_functions_get_count(functions), 1);
     hotfn_functions_destroy(functions);
     sample_finish(&s);
 }

@@ -18,8 +18,9 @@ static int failures;
 
 static bool check(bool held, int line, const char *text)
 {
-    if (!held && ++failures)
+    if (!held && ++failures) {
         std::printf("# exceptions_test.cc:%d: not so: %s\n", line, text);
+    }
     return held;
 }
 #define CHECK(condition) check((condition), __LINE__, #condition)
@@ -45,8 +46,9 @@ extern "C" {
 __attribute__((noinline)) int hooked_throw(volatile int depth)
 {
     counted here(depth);
-    if (depth == 0)
+    if (depth == 0) {
         throw std::runtime_error("from the bottom");
+    }
     return hooked_throw(depth - 1) + static_cast<int>(here.text.size());
 }
 
@@ -71,10 +73,12 @@ __attribute__((noinline)) int hooked_catch(volatile int depth)
 
 __attribute__((noinline)) int hooked_jump(volatile int depth)
 {
-    if (depth == 0)
+    if (depth == 0) {
         std::longjmp(escape, 7);
-    if (depth > 100)
+    }
+    if (depth > 100) {
         return 0;
+    }
     int below = hooked_jump(depth - 1);
     __asm__ volatile("" : "+r"(below)); /* clang makes a loop of the recursion otherwise */
     return below + 1;
@@ -89,8 +93,9 @@ static _Unwind_Reason_Code count_frame(struct _Unwind_Context *, void *user)
 __attribute__((noinline)) int hooked_backtrace(volatile int depth)
 {
     int frames = 0;
-    if (depth > 0)
+    if (depth > 0) {
         return hooked_backtrace(depth - 1) + 0 * depth;
+    }
     _Unwind_Backtrace(count_frame, &frames);
     return frames;
 }
@@ -113,8 +118,9 @@ static outcome run_all()
     o.caught = hooked_catch(10);
     o.destroyed = destroyed;
     o.jumped = setjmp(escape);
-    if (o.jumped == 0)
+    if (o.jumped == 0) {
         hooked_jump(10);
+    }
     o.frames = hooked_backtrace(10);
     return o;
 }
@@ -131,9 +137,11 @@ static void no_slow_path()
 static int find_base(struct dl_phdr_info *info, std::size_t, void *base)
 {
     std::uint64_t lowest = UINT64_MAX;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_vaddr < lowest)
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_vaddr < lowest) {
             lowest = info->dlpi_phdr[i].p_vaddr;
+        }
+    }
     *static_cast<std::uint64_t *>(base) = info->dlpi_addr + (lowest & ~UINT64_C(4095));
     return 1; // the first one is the program
 }
@@ -173,9 +181,11 @@ struct stations {
 
     std::uint64_t count_of(const char *name) const
     {
-        for (std::uint32_t i = 0; i < hotfn_functions_count(functions); i++)
-            if (std::strcmp(hotfn_functions_get_name(functions, i, 0), name) == 0)
+        for (std::uint32_t i = 0; i < hotfn_functions_get_count(functions); i++) {
+            if (std::strcmp(hotfn_functions_get_name(functions, i, 0), name) == 0) {
                 return slots[i];
+            }
+        }
         return UINT64_MAX;
     }
 
@@ -184,7 +194,7 @@ struct stations {
         hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
         hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
         hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
-        std::vector<std::uint32_t> wanted(hotfn_functions_count(functions), UINT32_MAX);
+        std::vector<std::uint32_t> wanted(hotfn_functions_get_count(functions), UINT32_MAX);
         std::uintptr_t thread;
         std::uint32_t module;
 
@@ -199,9 +209,11 @@ struct stations {
         options.flags = HOTFN_HOOKS_REGISTER_UNWIND;
         slots.assign(wanted.size(), 0);
         row = slots.data();
-        for (std::uint32_t i = 0; i < wanted.size(); i++)
-            if (std::strncmp(hotfn_functions_get_name(functions, i, 0), "hooked_", 7) == 0)
+        for (std::uint32_t i = 0; i < wanted.size(); i++) {
+            if (std::strncmp(hotfn_functions_get_name(functions, i, 0), "hooked_", 7) == 0) {
                 wanted[i] = i;
+            }
+        }
         return CHECK(hotfn_hooks_create(&hooks, &options, &access, nullptr, nullptr) == HOTFN_OK) &&
                CHECK(hotfn_hooks_add_module(hooks, plan, base, wanted.data(), &module, nullptr) ==
                      HOTFN_OK) &&
@@ -218,8 +230,9 @@ int main()
     std::printf("1..1\n");
     CHECK(bare.caught == 15 && bare.destroyed == 12 && bare.jumped == 7 && bare.frames >= 3);
     if (s.scan() && s.hook()) {
-        for (int i = 0; i < 100; i++)
+        for (int i = 0; i < 100; i++) {
             CHECK(run_all() == bare);
+        }
         CHECK(s.count_of("hooked_throw") == 1100);
         CHECK(s.count_of("hooked_rethrow") == 100);
         CHECK(s.count_of("hooked_catch") == 100);

@@ -162,8 +162,9 @@ static hotfn_status add_all(fixture *f, uint32_t *module)
 {
     uint32_t slot_of[FUNCTIONS];
 
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         slot_of[i] = SLOT_BASE + i;
+    }
     return hotfn_hooks_add_module(f->hooks, f->plan, base_of(f), slot_of, module, NULL);
 }
 
@@ -205,11 +206,14 @@ static void every_strategy_counts_and_restores(void)
     make_hooks(&f, 0);
     CHECK_EQ_I64(add_all(&f, &module), HOTFN_OK);
     CHECK_EQ_U64(commit(&f).hooked, FUNCTIONS);
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         check_answers(&f);
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
-        if (!CHECK_EQ_U64(slots[SLOT_BASE + i], 100))
+    }
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        if (!CHECK_EQ_U64(slots[SLOT_BASE + i], 100)) {
             printf("# function %u\n", i);
+        }
+    }
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
     check_answers(&f);
@@ -241,19 +245,23 @@ static void every_action_works_with_every_strategy(void)
     uint64_t called[FUNCTIONS] = { 0 };
 
     make_hooks(&f, HOTFN_HOOKS_NO_UNWIND);
-    for (uint32_t i = FUNCTIONS; i-- > 0;) /* in any order */
+    for (uint32_t i = FUNCTIONS; i-- > 0;) { /* in any order */
         add_one(&f, i, HOTFN_ACTION_CALL, increment, &called[i]);
+    }
     CHECK_EQ_U64(commit(&f).hooked, FUNCTIONS);
     check_answers(&f);
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         CHECK_EQ_U64(called[i], 1);
+    }
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         add_one(&f, i, i & 1 ? HOTFN_ACTION_FLOOR : HOTFN_ACTION_COUNT, NULL, NULL);
+    }
     CHECK_EQ_U64(commit(&f).hooked, FUNCTIONS);
     check_answers(&f);
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         CHECK_EQ_U64(slots[SLOT_BASE + i], !(i & 1));
+    }
     finish_fixture(&f);
 }
 
@@ -275,13 +283,16 @@ static void every_slot_of_the_row_counts_its_function(void)
     }
     CHECK_EQ_U64(commit(&f).hooked, FUNCTIONS);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        for (uint32_t n = 0; n <= i; n++)
+        for (uint32_t n = 0; n <= i; n++) {
             call(&f, i, 1, 2);
-        if (!CHECK_EQ_U64(slots[slot_of[i]], i + 1))
+        }
+        if (!CHECK_EQ_U64(slots[slot_of[i]], i + 1)) {
             printf("# function %u\n", i);
+        }
     }
-    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++)
+    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
         all += slots[i];
+    }
     CHECK_EQ_U64(all, FUNCTIONS * (FUNCTIONS + 1) / 2);
     finish_fixture(&f);
 }
@@ -368,8 +379,9 @@ static void check_left_alone(uint32_t function, uint32_t offset)
     poke(&f, at, 0xcd);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_E_MISMATCH);
     CHECK_EQ_U64(f.code.bytes[at], 0xcd);
-    for (uint32_t i = 0; i < FUNCTIONS; i++) /* only this one still is as it was */
+    for (uint32_t i = 0; i < FUNCTIONS; i++) { /* only this one still is as it was */
         hooked += memcmp(f.code.bytes + f.rva[i], f.before + f.rva[i], 4) != 0;
+    }
     CHECK(hooked <= 1);
     mprotect(f.code.bytes, CODE_BYTES, PROT_READ | PROT_WRITE);
     memcpy(f.code.bytes, f.before, CODE_BYTES);
@@ -392,7 +404,7 @@ static void hooking_again_uses_the_same_stubs(void)
     make_hooks(&f, 0);
     add_all(&f, &module);
     CHECK(commit(&f).stub_bytes > 0);
-    regions = hotfn_hooks_region_count(f.hooks);
+    regions = hotfn_hooks_get_region_count(f.hooks);
     CHECK_EQ_U64(regions, 2); /* the pun has one of its own */
     for (int i = 0; i < 10; i++) {
         hotfn_commit_stats stats;
@@ -402,7 +414,7 @@ static void hooking_again_uses_the_same_stubs(void)
         CHECK_EQ_U64(stats.hooked, FUNCTIONS);
         CHECK_EQ_U64(stats.stub_bytes, 0);
     }
-    CHECK_EQ_U64(hotfn_hooks_region_count(f.hooks), regions);
+    CHECK_EQ_U64(hotfn_hooks_get_region_count(f.hooks), regions);
     check_answers(&f);
     finish_fixture(&f);
 }
@@ -438,8 +450,9 @@ static hotfn_commit_stats commit_by_heat(fixture *f, uint32_t functions)
 {
     uint32_t slot_of[FUNCTIONS], module;
 
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         slot_of[i] = functions >> i & 1 ? SLOT_BASE + FUNCTIONS - i : UINT32_MAX;
+    }
     CHECK_EQ_I64(hotfn_hooks_add_module(f->hooks, f->plan, base_of(f), slot_of, &module, NULL),
                  HOTFN_OK);
     return commit(f);
@@ -462,13 +475,16 @@ static void functions_called_most_run_on_in_their_stubs(void)
         hotfn_commit_stats stats = commit_by_heat(&f, ~0u);
         CHECK_EQ_U64(stats.hooked, FUNCTIONS);
         CHECK((stats.stub_bytes == 0) == (again > 0));
-        for (uint32_t i = 0; i < 3 && runs_on(); i++)
+        for (uint32_t i = 0; i < 3 && runs_on(); i++) {
             poke(&f, f.rva[running[i]] + returns_at[i], 0xcc);
+        }
         check_answers(&f);
-        for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t i = 0; i < 3; i++) {
             poke(&f, f.rva[running[i]] + returns_at[i], 0xc3);
-        for (uint32_t i = 0; i < FUNCTIONS; i++)
+        }
+        for (uint32_t i = 0; i < FUNCTIONS; i++) {
             CHECK_EQ_U64(slots[SLOT_BASE + FUNCTIONS - i], (uint64_t)again + 1);
+        }
         CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
         CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
     }
@@ -506,7 +522,7 @@ static void what_is_hooked_later_does_not_run_on(void)
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     CHECK_EQ_U64(commit_by_heat(&f, two).hooked, 2);
     CHECK_EQ_U64(commit_by_heat(&f, rest).hooked, 2);
-    later = hotfn_hooks_region_count(f.hooks);
+    later = hotfn_hooks_get_region_count(f.hooks);
     check_answers(&f);
     CHECK(first > 0 && later >= 3);
     finish_fixture(&f);
@@ -549,7 +565,7 @@ static void regions_and_stubs_are_found(void)
     CHECK(!hotfn_hooks_find_region(f.hooks, base_of(&f), &region));
     CHECK(!hotfn_hooks_find_region(f.hooks, 0, &region));
     CHECK(!hotfn_hooks_find_region(f.hooks, UINT64_MAX, &region));
-    for (uint32_t i = 0; i < hotfn_hooks_region_count(f.hooks); i++) {
+    for (uint32_t i = 0; i < hotfn_hooks_get_region_count(f.hooks); i++) {
         CHECK_EQ_I64(hotfn_hooks_get_region(f.hooks, i, &region), HOTFN_OK);
         CHECK(region.eh_frame && region.eh_frame_hdr);
         CHECK(!hotfn_hooks_find_region(f.hooks, region.end, &region) || region.begin != 0);
@@ -621,8 +637,9 @@ static void one_slot_too_large_refuses_the_whole_module(void)
     refusals r = { 0, 0, 0, 0 };
     uint32_t module, slot_of[FUNCTIONS];
 
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         slot_of[i] = i;
+    }
     slot_of[FUNCTIONS - 1] = 1u << 28;
     options.near_range_bytes = 64; /* less than the code has */
     CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);

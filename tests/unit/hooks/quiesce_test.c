@@ -108,10 +108,13 @@ static void *call_for_ever(void *own_slots)
     row = own_slots;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, NULL);
-    for (int i = 0; !atomic_load_explicit(&stopping, memory_order_relaxed); i++)
-        for (uint32_t n = 0; n < FUNCTIONS; n++)
-            if (call(n, i, 2 * (int)n) != i + 2 * (int)n)
+    for (int i = 0; !atomic_load_explicit(&stopping, memory_order_relaxed); i++) {
+        for (uint32_t n = 0; n < FUNCTIONS; n++) {
+            if (call(n, i, 2 * (int)n) != i + 2 * (int)n) {
                 atomic_fetch_add(&wrong_answers, 1);
+            }
+        }
+    }
     return NULL;
 }
 
@@ -123,10 +126,11 @@ static void wait_for_calls_of_each(uint64_t (*own_slots)[64])
     while (seen < FUNCTIONS && !check_failures) {
         uint64_t calls = __atomic_load_n(&own_slots[0][seen], __ATOMIC_RELAXED) +
                          __atomic_load_n(&own_slots[1][seen], __ATOMIC_RELAXED);
-        if (calls > 0)
+        if (calls > 0) {
             seen++;
-        else
+        } else {
             sched_yield();
+        }
     }
 }
 
@@ -140,8 +144,9 @@ static void hooks_come_and_go_under_running_threads(void)
     make_plan();
     make_hooks();
     memcpy(before, f.code.bytes, sizeof before);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         pthread_create(&threads[i], NULL, call_for_ever, own_slots[i]);
+    }
     for (int i = 0; i < ROUNDS && !check_failures; i++) {
         incomplete += commit() != FUNCTIONS;
         CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
@@ -151,10 +156,11 @@ static void hooks_come_and_go_under_running_threads(void)
     wait_for_calls_of_each(own_slots);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     CHECK_EQ_U64(incomplete, 0);
-    CHECK_EQ_U64(hotfn_hooks_region_count(f.hooks), 1); /* stubs are used again */
+    CHECK_EQ_U64(hotfn_hooks_get_region_count(f.hooks), 1); /* stubs are used again */
     atomic_store(&stopping, true);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
+    }
     CHECK_EQ_U64(wrong_answers, 0);
     finish();
 }
@@ -162,9 +168,11 @@ static void hooks_come_and_go_under_running_threads(void)
 static void *call_exactly(void *own_slots)
 {
     row = own_slots;
-    for (int i = 0; i < EXACT_CALLS; i++)
-        for (uint32_t n = 0; n < FUNCTIONS; n++)
+    for (int i = 0; i < EXACT_CALLS; i++) {
+        for (uint32_t n = 0; n < FUNCTIONS; n++) {
             call(n, i, 1);
+        }
+    }
     return NULL;
 }
 
@@ -176,12 +184,15 @@ static void two_threads_are_counted_exactly(void)
     make_plan();
     make_hooks();
     CHECK_EQ_U64(commit(), FUNCTIONS);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         pthread_create(&threads[i], NULL, call_exactly, own_slots[i]);
-    for (int i = 0; i < THREADS; i++)
+    }
+    for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
-    for (uint32_t n = 0; n < FUNCTIONS; n++)
+    }
+    for (uint32_t n = 0; n < FUNCTIONS; n++) {
         CHECK_EQ_U64(own_slots[0][n] + own_slots[1][n], THREADS * EXACT_CALLS);
+    }
     finish();
 }
 
@@ -207,8 +218,9 @@ static void on_fault(int number)
 {
     (void)number;
     atomic_store(&in_handler, true);
-    while (!atomic_load(&may_return))
+    while (!atomic_load(&may_return)) {
         sched_yield();
+    }
     mprotect(faulty, 4096, PROT_READ | PROT_WRITE);
     *faulty = 42;
 }
@@ -231,8 +243,9 @@ static void *fault(void *user)
 
     row = own_slots;
     own_slots[0] = 0;
-    if (call->uses_other_stack)
+    if (call->uses_other_stack) {
         sigaltstack(&other, NULL);
+    }
     sigaction(SIGSEGV, &action, NULL);
     intptr_t first = load_faulty();
     CHECK_EQ_U64(own_slots[0], call->counted);
@@ -262,8 +275,9 @@ static void patch_under_handler(interrupted call)
     atomic_store(&in_handler, false);
     atomic_store(&may_return, false);
     pthread_create(&thread, NULL, fault, &call);
-    while (!atomic_load(&in_handler))
+    while (!atomic_load(&in_handler)) {
         sched_yield();
+    }
     CHECK_EQ_U64(commit(), 1);
     atomic_store(&may_return, true);
     pthread_join(thread, &sum);

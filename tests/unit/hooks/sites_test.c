@@ -84,8 +84,9 @@ static fixture make_either(uint32_t hook_flags, bool timed)
         }
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }
-    for (uint32_t i = CALLS; i < FUNCTIONS; i++)
+    for (uint32_t i = CALLS; i < FUNCTIONS; i++) {
         CHECK(hfn_plan_writer_add_site(writer, f.field[i], SUM));
+    }
     CHECK(hfn_plan_writer_add_site(writer, CODE_BYTES - 8, SUM)); /* in no range: left out */
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f.plan, NULL), HOTFN_OK);
     hfn_plan_writer_destroy(writer);
@@ -118,8 +119,9 @@ static hotfn_commit_stats hook(fixture *f, uint32_t mask)
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
     uint32_t slot_of[FUNCTIONS], module;
 
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         slot_of[i] = mask >> i & 1 ? SLOT_BASE + i : UINT32_MAX;
+    }
     CHECK_EQ_I64(hotfn_hooks_add_module(f->hooks, f->plan, base_of(f), slot_of, &module, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_hooks_commit(f->hooks, &stats, NULL), HOTFN_OK);
@@ -158,9 +160,11 @@ static uint32_t call(const fixture *f, uint32_t index, int x, int y)
 
 static void call_all(const fixture *f, int times)
 {
-    for (int n = 0; n < times; n++)
-        for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (int n = 0; n < times; n++) {
+        for (uint32_t i = 0; i < FUNCTIONS; i++) {
             CHECK_EQ_U64(call(f, i, 30 + n, 4), 34u + (uint32_t)n);
+        }
+    }
 }
 
 static void poke_u32(const fixture *f, uint32_t rva, uint32_t value)
@@ -179,12 +183,14 @@ static void direct_calls_and_jumps_go_to_the_stub_and_count_once(void)
 
     CHECK_EQ_U64(stats.hooked, FUNCTIONS);
     CHECK_EQ_U64(stats.call_sites, 3);
-    for (uint32_t i = CALLS; i < FUNCTIONS; i++)
+    for (uint32_t i = CALLS; i < FUNCTIONS; i++) {
         CHECK(leads_to_stub(&f, f.field[i]));
+    }
     call_all(&f, 100);
     CHECK_EQ_U64(slots[SLOT_BASE + SUM], 400);
-    for (uint32_t i = CALLS; i < FUNCTIONS; i++)
+    for (uint32_t i = CALLS; i < FUNCTIONS; i++) {
         CHECK_EQ_U64(slots[SLOT_BASE + i], 100);
+    }
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
     CHECK_EQ_U64(hook(&f, 15).call_sites, 3); /* again, with the same stubs */
@@ -198,8 +204,9 @@ static void only_calls_of_hooked_functions_change(void)
     fixture f = make_fixture(0);
 
     CHECK_EQ_U64(hook(&f, 1 << CALLS | 1 << JUMPS).call_sites, 0);
-    for (uint32_t i = CALLS; i < FUNCTIONS; i++)
+    for (uint32_t i = CALLS; i < FUNCTIONS; i++) {
         CHECK_EQ_U64(target_of(&f, f.field[i]), base_of(&f) + f.rva[SUM]);
+    }
     CHECK_EQ_U64(hook(&f, 1 << SUM).call_sites, 3); /* callers need not be hooked with it */
     call_all(&f, 1);
     CHECK_EQ_U64(slots[SLOT_BASE + SUM], 4);
@@ -290,8 +297,7 @@ static void move_page(const fixture *f, uint8_t *elsewhere, bool away)
 static void check_closed(uint32_t mask, const char *told)
 {
     fixture f = make_fixture(0);
-    uint8_t *elsewhere =
-        mmap(NULL, CODE_BYTES / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *elsewhere = mmap(NULL, CODE_BYTES / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     hotfn_error err = HOTFN_ERROR_INIT;
 
     CHECK_EQ_U64(hook(&f, mask).call_sites, 3);
@@ -379,8 +385,9 @@ static void look_at_stub(void *user, uint64_t address, uint32_t byte_count, uint
     stub_search *search = user;
 
     (void)byte_count, (void)module;
-    if (function_index == search->function)
+    if (function_index == search->function) {
         search->begin = address;
+    }
 }
 
 /* A call may be open while hooks are taken away: it stays as it is, and is right the next time. */
@@ -459,8 +466,9 @@ static void *run_callers(void *user)
     runner *r = user;
 
     for (int n = 0; !r->stopping; n = (n + 1) % 100) {
-        for (uint32_t i = 0; i < FUNCTIONS; i++)
+        for (uint32_t i = 0; i < FUNCTIONS; i++) {
             r->was_wrong = r->was_wrong || call(r->f, i, 30 + n, 4) != 34u + (uint32_t)n;
+        }
         r->rounds++;
     }
     return NULL;
@@ -470,8 +478,9 @@ static void wait_for_rounds(runner *r)
 {
     uint64_t until = r->rounds + ROUNDS;
 
-    while (r->rounds < until)
+    while (r->rounds < until) {
         sched_yield();
+    }
 }
 
 static void calls_change_while_another_thread_makes_them(void)

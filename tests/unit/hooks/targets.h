@@ -4,15 +4,18 @@
 #ifndef HFN_TESTS_HOOKS_TARGETS_H
 #define HFN_TESTS_HOOKS_TARGETS_H
 
-#include "plan/plan_write.h"
 #include "os/os.h"
+#include "plan/plan_write.h"
 
 #include "check.h"
 
 #include <sys/mman.h>
 
 /* The functions are this CPU's: their arguments lie in edi and esi, with 32 bits in ecx and edx. */
-#define TARGET_LIST(...) { __VA_ARGS__ }
+#define TARGET_LIST(...)                                                                           \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 #if defined(__x86_64__)
 #define TARGET_MACHINE HOTFN_MACHINE_X86_64
 #define TARGET_MODE HFN_X86_64
@@ -29,15 +32,15 @@
 
 /* What some of the tests share.  Prologues of one-byte instructions: a thread stands between them most of the time. */
 /* push rbx; push rbp; push r12; mov ebx, edi; lea eax, [rbx + rsi]; pop r12; pop rbp; pop rbx; ret */
-static const uint8_t target_pushes[] =
-    TARGET_BYTES((0x53, 0x55, 0x41, 0x54, 0x89, 0xfb, 0x8d, 0x04, 0x33, 0x41, 0x5c, 0x5d, 0x5b, 0xc3),
-                 (0x53, 0x55, 0x56, 0x89, 0xcb, 0x8d, 0x04, 0x13, 0x5e, 0x5d, 0x5b, 0xc3));
+static const uint8_t target_pushes[] = TARGET_BYTES(
+    (0x53, 0x55, 0x41, 0x54, 0x89, 0xfb, 0x8d, 0x04, 0x33, 0x41, 0x5c, 0x5d, 0x5b, 0xc3),
+    (0x53, 0x55, 0x56, 0x89, 0xcb, 0x8d, 0x04, 0x13, 0x5e, 0x5d, 0x5b, 0xc3));
 /* mov eax, edi; nop; nop; nop; add eax, esi; ret */
 static const uint8_t target_nops[] = TARGET_BYTES((0x89, 0xf8, 0x90, 0x90, 0x90, 0x01, 0xf0, 0xc3),
                                                   (0x89, 0xc8, 0x90, 0x90, 0x90, 0x01, 0xd0, 0xc3));
 /* nop; mov eax, [rdi]; nop; nop; ret: it faults at its second byte */
-static const uint8_t target_faulting[] = TARGET_BYTES((0x90, 0x8b, 0x07, 0x90, 0x90, 0xc3),
-                                                      (0x90, 0x8b, 0x01, 0x90, 0x90, 0xc3));
+static const uint8_t target_faulting[] =
+    TARGET_BYTES((0x90, 0x8b, 0x07, 0x90, 0x90, 0xc3), (0x90, 0x8b, 0x01, 0x90, 0x90, 0xc3));
 
 /* A page of code that is ours alone; every function is aligned to 32 and padded with int3. */
 typedef struct target_code {
@@ -89,8 +92,9 @@ static inline void *target_at(const target_code *code, uint32_t rva)
 
 /* A source for a 5-byte jump at rva (or another strategy, filled in by the caller afterwards).  A call that moves
  * gives back its place in eax. */
-static inline hfn_plan_source target_source_of(const hfn_arch *arch, const target_code *code, uint32_t index,
-                                               uint32_t rva, hfn_moved *moved, uint32_t patch_bytes)
+static inline hfn_plan_source target_source_of(const hfn_arch *arch, const target_code *code,
+                                               uint32_t index, uint32_t rva, hfn_moved *moved,
+                                               uint32_t patch_bytes)
 {
     uint32_t offset = 0;
     uint8_t pc_register = code->bytes[rva] == 0xe8 ? 0 : HFN_NO_REGISTER;
@@ -101,8 +105,8 @@ static inline hfn_plan_source target_source_of(const hfn_arch *arch, const targe
                                .original = code->bytes + rva,
                                .moved = moved };
 
-    CHECK(arch->move(code->bytes + rva, code->byte_count - rva, rva, patch_bytes, pc_register, moved,
-                     &offset) == HFN_MOVED);
+    CHECK(arch->move(code->bytes + rva, code->byte_count - rva, rva, patch_bytes, pc_register,
+                     moved, &offset) == HFN_MOVED);
     source.original_bytes = moved->original_bytes > 5 ? moved->original_bytes : 5;
     return source;
 }

@@ -83,15 +83,19 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
     walk *w = user;
     uint64_t pc = _Unwind_GetIP(context);
 
-    if (w->frames < 0 && pc != w->pc)
+    if (w->frames < 0 && pc != w->pc) {
         return _URC_NO_REASON; /* the handler and the signal frame */
-    if (++w->frames > MAX_FRAMES)
+    }
+    if (++w->frames > MAX_FRAMES) {
         return _URC_END_OF_STACK;
-    if (pc != (uint64_t)(uintptr_t)behind_traced_call)
+    }
+    if (pc != (uint64_t)(uintptr_t)behind_traced_call) {
         return _URC_NO_REASON;
+    }
     w->is_right = _Unwind_GetCFA(context) == caller_rsp;
-    for (size_t i = 0; i < HFN_COUNT_OF(kept); i++)
+    for (size_t i = 0; i < HFN_COUNT_OF(kept); i++) {
         w->is_right &= _Unwind_GetGR(context, kept[i]) == (uintptr_t)(CALLER_MARK + kept[i]);
+    }
     return _URC_END_OF_STACK;
 }
 
@@ -108,8 +112,9 @@ static void look_up(uint64_t pc)
     const void *ours = hotfn_hooks_find_fde(traced_hooks, pc, &begin);
     const void *theirs = _Unwind_Find_FDE((void *)(uintptr_t)pc, &bases);
 
-    if (ours != theirs || (ours && begin != (uint64_t)(uintptr_t)bases.func))
+    if (ours != theirs || (ours && begin != (uint64_t)(uintptr_t)bases.func)) {
         other_fdes++;
+    }
 }
 
 static void on_trap(int number, siginfo_t *info, void *context)
@@ -119,13 +124,15 @@ static void on_trap(int number, siginfo_t *info, void *context)
 
     (void)number;
     (void)info;
-    if (!hotfn_hooks_find_region(traced_hooks, w.pc, &region))
+    if (!hotfn_hooks_find_region(traced_hooks, w.pc, &region)) {
         return;
+    }
     look_up(w.pc);
     _Unwind_Backtrace(look_at_frame, &w);
     steps_in_stubs++;
-    if (!w.is_right && bad_steps++ == 0)
+    if (!w.is_right && bad_steps++ == 0) {
         first_bad_pc = w.pc;
+    }
 }
 
 /* ---- Functions with all kinds of prologues. */
@@ -179,8 +186,9 @@ static void make_plan(fixture *f, uint32_t flags, uint32_t spare, uint32_t words
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, PROLOGUES);
 
     f->code = target_code_make(CODE_BYTES);
-    for (uint32_t i = 0; i < PROLOGUES; i++)
+    for (uint32_t i = 0; i < PROLOGUES; i++) {
         f->rva[i] = target_add(&f->code, prologues[i].bytes, prologues[i].byte_count);
+    }
     for (uint32_t i = 0; i < PROLOGUES; i++) {
         hfn_moved moved;
         hfn_plan_source source = target_source(&f->code, i, f->rva[i], &moved, 5);
@@ -220,8 +228,9 @@ static void add_by_heat(const fixture *f)
 {
     uint32_t slot_of[PROLOGUES], module;
 
-    for (uint32_t i = 0; i < PROLOGUES; i++)
+    for (uint32_t i = 0; i < PROLOGUES; i++) {
         slot_of[i] = PROLOGUES - i;
+    }
     CHECK_EQ_I64(hotfn_hooks_add_module(f->hooks, f->plan, (uint64_t)(uintptr_t)f->code.bytes,
                                         slot_of, &module, NULL),
                  HOTFN_OK);
@@ -239,12 +248,14 @@ static void hook_all(fixture *f, uint32_t kind, bool by_heat)
     action.callback = nothing;
     options.flags = HOTFN_HOOKS_REGISTER_UNWIND;
     CHECK_EQ_I64(hotfn_hooks_create(&f->hooks, &options, &access, NULL, NULL), HOTFN_OK);
-    if (by_heat)
+    if (by_heat) {
         add_by_heat(f);
-    for (uint32_t i = 0; i < PROLOGUES && !by_heat; i++)
+    }
+    for (uint32_t i = 0; i < PROLOGUES && !by_heat; i++) {
         CHECK_EQ_I64(hotfn_hooks_add(f->hooks, f->plan, (uint64_t)(uintptr_t)f->code.bytes, i,
                                      &action, &module, NULL),
                      HOTFN_OK);
+    }
     CHECK_EQ_I64(hotfn_hooks_commit(f->hooks, &stats, NULL), HOTFN_OK);
     CHECK_EQ_U64(stats.hooked, PROLOGUES);
 }
@@ -261,8 +272,9 @@ static void trace_function(const fixture *f, uint32_t index)
     sigaction(SIGTRAP, &before, NULL);
     CHECK(steps_in_stubs >= 2);
     CHECK_EQ_U64(other_fdes, 0);
-    if (!CHECK_EQ_U64(bad_steps, 0))
+    if (!CHECK_EQ_U64(bad_steps, 0)) {
         printf("# %s: first at stub pc %#" PRIx64 "\n", prologues[index].name, first_bad_pc);
+    }
 }
 
 static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t words, bool by_heat)
@@ -275,8 +287,9 @@ static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t w
         row = i & 1 ? slots : NULL; /* the gate of the slow path too */
         slots[SKIP] = 0;
         trace_function(&f, i);
-        if (kind == HOTFN_ACTION_SAMPLE)
+        if (kind == HOTFN_ACTION_SAMPLE) {
             trace_function(&f, i); /* this one goes by untimed */
+        }
     }
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     hotfn_hooks_destroy(f.hooks);
@@ -333,11 +346,12 @@ static void timing_stubs_unwind_from_every_instruction(void)
 
 static void stubs_that_copy_arguments_unwind_from_every_instruction(void)
 {
-    for (uint32_t words = 1; words <= ARGUMENT_WORDS; words++)
+    for (uint32_t words = 1; words <= ARGUMENT_WORDS; words++) {
         for (uint32_t kind = HOTFN_ACTION_TIME; kind <= HOTFN_ACTION_SAMPLE; kind++) {
             trace_each(kind, HOTFN_VERDICT_TIMED, 0, words, false);
             trace_each(kind, HOTFN_VERDICT_TIMED, SPARE + 1, words, false);
         }
+    }
 }
 
 /* As many as a large program has; the tables say the same of the last of them as of the first. */
@@ -365,9 +379,10 @@ static void stubs_of_a_large_module_unwind_alike(void)
     action.kind = HOTFN_ACTION_TIME;
     options.flags = HOTFN_HOOKS_REGISTER_UNWIND;
     CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);
-    for (uint32_t i = 0; i < MANY; i++)
+    for (uint32_t i = 0; i < MANY; i++) {
         hotfn_hooks_add(f.hooks, f.plan, (uint64_t)(uintptr_t)f.code.bytes, i, &action, &module,
                         NULL);
+    }
     CHECK_EQ_I64(hotfn_hooks_commit(f.hooks, &stats, NULL), HOTFN_OK);
     CHECK_EQ_U64(stats.hooked, MANY);
     printf("# %u timed hooks: %u bytes of unwind tables each\n", (unsigned)MANY,
@@ -431,8 +446,9 @@ static uint32_t check_keys(const uint8_t *frame, uint32_t stubs)
     uint32_t fdes = 0;
 
     for (const uint8_t *at = frame; u32_at(at) != 0; at += 4 + u32_at(at)) {
-        if (u32_at(at + 4) == 0)
+        if (u32_at(at + 4) == 0) {
             continue; /* a CIE: its augmentation stands behind id and version */
+        }
         const uint8_t *cie = at + 4 - u32_at(at + 4);
         CHECK_STR((const char *)cie + 9, fdes % 2 ? "zRB" : "zR");
         fdes++;
@@ -453,8 +469,9 @@ static void stubs_that_sign_with_another_key_have_tables_of_their_own(void)
     hfn_unwind u;
 
     hfn_unwind_begin(&u, tables, STUBS, STUBS - 1, NULL);
-    for (uint64_t i = 0; i < STUBS; i++)
+    for (uint64_t i = 0; i < STUBS; i++) {
         hfn_unwind_stub(&u, (uint64_t)(uintptr_t)code + i * BYTES, BYTES, shape, i % 2, NULL, 0);
+    }
     CHECK(hfn_unwind_finish(&u, &region) <= room);
     CHECK_EQ_U64(u32_at((const uint8_t *)region.eh_frame_hdr + 8),
                  check_keys(region.eh_frame, STUBS));

@@ -9,7 +9,7 @@ static hotfn_image *open_builder(const elf_builder *b)
 {
     hotfn_image *image = NULL;
 
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "a", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "a", NULL, NULL),
                  HOTFN_OK);
     return image;
 }

@@ -26,8 +26,9 @@ typedef struct elf_bytes {
 static inline void put_at(elf_bytes *b, size_t at, uint64_t value, int bytes)
 {
     assert(at + (size_t)bytes <= sizeof b->data);
-    for (int i = 0; i < bytes; i++)
+    for (int i = 0; i < bytes; i++) {
         b->data[at + (size_t)(b->big ? bytes - 1 - i : i)] = (uint8_t)(value >> (8 * i));
+    }
 }
 
 static inline void put(elf_bytes *b, uint64_t value, int bytes)
@@ -59,8 +60,9 @@ static inline uint32_t put_text(elf_bytes *b, const char *text)
 
 static inline void put_align(elf_bytes *b, size_t alignment)
 {
-    while (b->size % alignment)
+    while (b->size % alignment) {
         put(b, 0, 1);
+    }
 }
 
 typedef struct elf_builder_section {
@@ -126,8 +128,9 @@ static inline uint32_t elf_add(elf_builder *b, const char *name, uint32_t type, 
     *s = (elf_builder_section){ .name = name, .type = type, .flags = flags, .size = size };
     s->offset = b->file.size;
     s->address = flags & ELF_ALLOC ? b->base + s->offset : 0;
-    if (type != 8)
+    if (type != 8) {
         put_data(&b->file, data, size);
+    }
     return b->section_count++;
 }
 
@@ -179,12 +182,14 @@ static inline void elf_write_segment(elf_builder *b, size_t at, const elf_builde
 
     f->size = at;
     put(f, s->type, 4);
-    if (f->wide)
+    if (f->wide) {
         put(f, s->flags, 4);
+    }
     put_word(f, s->offset), put_word(f, s->address), put_word(f, s->address);
     put_word(f, s->file_bytes), put_word(f, s->memory_bytes);
-    if (!f->wide)
+    if (!f->wide) {
         put(f, s->flags, 4);
+    }
     put_word(f, s->alignment);
     f->size = end;
 }
@@ -205,8 +210,9 @@ static inline void elf_write_sections(elf_builder *b)
 
     *table = (elf_builder_section){ .name = ".shstrtab", .type = 3, .offset = b->file.size };
     put(&b->file, 0, 1);
-    for (uint32_t i = 1; i < count; i++)
+    for (uint32_t i = 1; i < count; i++) {
         names[i] = put_text(&b->file, b->sections[i].name) - (uint32_t)table->offset;
+    }
     table->size = b->file.size - table->offset;
     if (b->extended_counts) {
         b->sections[0].size = count;
@@ -215,8 +221,9 @@ static inline void elf_write_sections(elf_builder *b)
     }
     put_align(&b->file, 8);
     b->headers_at = b->file.size;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         elf_write_section(b, &b->sections[i], names[i]);
+    }
 }
 
 static inline void elf_write_header(elf_builder *b)
@@ -243,15 +250,19 @@ static inline void elf_finish(elf_builder *b)
 {
     bool has_load = false;
 
-    for (uint32_t i = 0; i < b->segment_count; i++)
+    for (uint32_t i = 0; i < b->segment_count; i++) {
         has_load |= b->segments[i].type == 1;
-    if (!has_load)
+    }
+    if (!has_load) {
         elf_segment(b, 1, 5, 0, b->file.size);
-    for (uint32_t i = 0; i < b->segment_count; i++)
+    }
+    for (uint32_t i = 0; i < b->segment_count; i++) {
         elf_write_segment(b, (size_t)(b->file.wide ? 64 : 52) + i * (b->file.wide ? 56u : 32u),
                           &b->segments[i]);
-    if (!b->no_sections)
+    }
+    if (!b->no_sections) {
         elf_write_sections(b);
+    }
     elf_write_header(b);
 }
 

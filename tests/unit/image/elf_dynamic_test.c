@@ -21,7 +21,7 @@ static hotfn_image *image_with(elf_builder *b, uint32_t tag, elf_bytes *table)
     put_word(dynamic, 77), put_word(dynamic, 1); /* behind the end */
     elf_segment_of(b, 2, elf_add_buffer(b, ".dynamic", 6, ELF_ALLOC, dynamic));
     elf_finish(b);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "d", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "d", NULL, NULL),
                  HOTFN_OK);
     return image;
 }

@@ -16,8 +16,9 @@ static void note(void *user, uint64_t rva)
 {
     seen *s = user;
 
-    if (s->count < 64)
+    if (s->count < 64) {
         s->rvas[s->count++] = rva;
+    }
 }
 
 typedef struct slots {
@@ -29,15 +30,18 @@ static void note_slot(void *user, const hfn_image_slot *slot)
 {
     slots *s = user;
 
-    if (s->count < 8)
+    if (s->count < 8) {
         s->all[s->count++] = *slot;
+    }
 }
 
 static bool has(const seen *s, uint64_t rva)
 {
-    for (int i = 0; i < s->count; i++)
-        if (s->rvas[i] == rva)
+    for (int i = 0; i < s->count; i++) {
+        if (s->rvas[i] == rva) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -46,8 +50,9 @@ static void add_dynamic(elf_builder *b, const uint64_t *pairs, size_t count)
 {
     elf_bytes *dynamic = elf_buffer(b);
 
-    for (size_t i = 0; i < 2 * count; i++)
+    for (size_t i = 0; i < 2 * count; i++) {
         put_word(dynamic, pairs[i]);
+    }
     put_word(dynamic, 0), put_word(dynamic, 0);
     elf_segment_of(b, 2, elf_add_buffer(b, ".dynamic", 6, ELF_ALLOC | ELF_WRITE, dynamic));
 }
@@ -57,7 +62,7 @@ static hotfn_image *open_builder(elf_builder *b)
     hotfn_image *image = NULL;
 
     elf_finish(b);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "p", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "p", NULL, NULL),
                  HOTFN_OK);
     return image;
 }
@@ -193,8 +198,9 @@ static void relocations_of_the_plt_are_visited(bool wide)
         put_symbol(symbols, 0, 1, 2, 1, b->base + 0x103 + i, 1);
         put_word(table, place);
         put_word(table, wide ? (uint64_t)(i + 2) << 32 | types[i] : (i + 2) << 8 | types[i]);
-        if (wide)
+        if (wide) {
             put_word(table, types[i] == 1 ? 0x20 : 0);
+        }
     }
     uint64_t size = table->size;
     uint32_t r = elf_add_buffer(b, ".rel.plt", wide ? 4 : 9, ELF_ALLOC, table);
@@ -223,8 +229,9 @@ static void all_that_the_loader_calls_is_visited(void)
     seen all = { { 0 }, 0 };
     hotfn_image *image;
 
-    for (uint64_t i = 0; i < 6; i++)
+    for (uint64_t i = 0; i < 6; i++) {
         put_word(words, 0x301 + i);
+    }
     uint32_t a = elf_add_buffer(b, ".arrays", 1, ELF_ALLOC | ELF_WRITE, words);
     uint64_t at = b->sections[a].address;
     const uint64_t pairs[] = { 32,      at,      33,   16, DT_INIT_ARRAY,
@@ -235,8 +242,9 @@ static void all_that_the_loader_calls_is_visited(void)
     image = open_builder(b);
     hfn_image_each_pointer(image, note, &all);
     CHECK_EQ_I64(all.count, 8);
-    for (uint64_t rva = 0x301; rva <= 0x308; rva++)
+    for (uint64_t rva = 0x301; rva <= 0x308; rva++) {
         CHECK(has(&all, rva));
+    }
     hotfn_image_close(image);
     free(b);
 }
@@ -249,8 +257,9 @@ static void relr_bitmaps_are_unpacked(void)
     seen all = { { 0 }, 0 };
     hotfn_image *image;
 
-    for (uint64_t i = 0; i < 70; i++)
+    for (uint64_t i = 0; i < 70; i++) {
         put_word(words, 0x200 + i);
+    }
     uint32_t data = elf_add_buffer(b, ".data", 1, ELF_ALLOC | ELF_WRITE, words);
     put_word(relr, b->sections[data].address);
     put_word(relr, 1 | 1u << 1 | UINT64_C(1) << 63); /* words 1 and 63 */

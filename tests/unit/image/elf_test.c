@@ -21,7 +21,7 @@ static elf_builder *new_sample(int bits, bool big, uint16_t machine, uint64_t ba
 
 static hotfn_status open_bytes(hotfn_image **image, const elf_builder *b, hotfn_error *err)
 {
-    return hotfn_image_from_bytes(image, b->file.data, b->file.size, "sample", NULL, err);
+    return hotfn_image_open_bytes(image, b->file.data, b->file.size, "sample", NULL, err);
 }
 
 static void both_classes_and_byte_orders_are_read(void)
@@ -32,8 +32,9 @@ static void both_classes_and_byte_orders_are_read(void)
         hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
         hotfn_section section = HOTFN_SECTION_INIT;
         hotfn_image *image = NULL;
-        if (!CHECK_EQ_I64(open_bytes(&image, b, NULL), HOTFN_OK))
+        if (!CHECK_EQ_I64(open_bytes(&image, b, NULL), HOTFN_OK)) {
             continue;
+        }
         CHECK_EQ_I64(hotfn_image_get_info(image, &info), HOTFN_OK);
         CHECK_EQ_U64(info.bits, bits);
         CHECK_EQ_U64(info.raw_machine, 21);
@@ -58,8 +59,9 @@ static uint32_t machine_in(int bits, bool big_endian, uint16_t machine)
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     hotfn_image *image = NULL;
 
-    if (CHECK_EQ_I64(open_bytes(&image, b, NULL), HOTFN_OK))
+    if (CHECK_EQ_I64(open_bytes(&image, b, NULL), HOTFN_OK)) {
         hotfn_image_get_info(image, &info);
+    }
     hotfn_image_close(image);
     free(b);
     return info.machine;
@@ -88,12 +90,13 @@ static void expect_refusal(const void *bytes, size_t size, hotfn_status status, 
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_image *image = NULL;
 
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, bytes, size, "bad", NULL, &err), status);
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, bytes, size, "bad", NULL, &err), status);
     CHECK(image == NULL);
     CHECK_STR(err.file, "bad");
     CHECK_EQ_U64(err.offset, offset);
-    if (!CHECK(strstr(err.text, part) != NULL))
+    if (!CHECK(strstr(err.text, part) != NULL)) {
         printf("#   text: %s\n", err.text);
+    }
 }
 
 static void what_is_no_elf_file_is_named(void)
@@ -131,9 +134,10 @@ static void a_file_cut_anywhere_is_refused(void)
         hotfn_image *image = NULL;
         uint8_t *cut = malloc(size ? size : 1); /* so that asan sees a read past the cut */
         memcpy(cut, b->file.data, size);
-        if (!CHECK_EQ_I64(hotfn_image_from_bytes(&image, cut, size, "cut", NULL, &err),
-                          HOTFN_E_FORMAT))
+        if (!CHECK_EQ_I64(hotfn_image_open_bytes(&image, cut, size, "cut", NULL, &err),
+                          HOTFN_E_FORMAT)) {
             printf("#   cut at %zu\n", size);
+        }
         CHECK(err.text[0] && err.offset != HOTFN_NO_OFFSET);
         hotfn_image_close(image);
         free(cut);
@@ -180,7 +184,7 @@ static void counts_in_section_0_are_followed(void)
     b->extended_counts = true;
     elf_finish(b);
     if (CHECK_EQ_I64(open_bytes(&image, b, NULL), HOTFN_OK)) {
-        CHECK_EQ_U64(hotfn_image_section_count(image), 3);
+        CHECK_EQ_U64(hotfn_image_get_section_count(image), 3);
         CHECK(hfn_elf_section_named(image, ".text") != NULL);
     }
     hotfn_image_close(image);
@@ -195,8 +199,9 @@ static void expect_segment_refusal(size_t field, uint64_t value, const char *par
 
     put_at(&b->file, 64 + field, value, 8);
     CHECK_EQ_I64(open_bytes(&image, b, &err), HOTFN_E_FORMAT);
-    if (!CHECK(strstr(err.text, part) != NULL))
+    if (!CHECK(strstr(err.text, part) != NULL)) {
         printf("#   text: %s\n", err.text);
+    }
     free(b);
 }
 
@@ -216,7 +221,7 @@ static void a_section_that_lies_is_empty_and_told(void)
     hotfn_env env = counting_env(&c);
 
     put_at(&b->file, elf_section_field(b, 2, 32), UINT64_MAX - 16, 8); /* size of .data */
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "lie", &env, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "lie", &env, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(c.warnings, 1);
     CHECK(strstr(c.last_log, ".data") != NULL);
@@ -232,8 +237,9 @@ static void cyclic_links_are_harmless(void)
     elf_builder *b = new_sample(64, false, 62, 0);
     hotfn_image *image = NULL;
 
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 3; i++) {
         put_at(&b->file, elf_section_field(b, i, 40), (i + 1) % 3, 4); /* sh_link */
+    }
     CHECK_EQ_I64(open_bytes(&image, b, NULL), HOTFN_OK);
     hotfn_image_close(image);
     free(b);
@@ -265,7 +271,7 @@ static void an_image_without_sections_gets_one_a_segment(void)
     b->no_sections = true;
     elf_finish(b);
     if (CHECK_EQ_I64(open_bytes(&image, b, NULL), HOTFN_OK)) {
-        CHECK_EQ_U64(hotfn_image_section_count(image), 1);
+        CHECK_EQ_U64(hotfn_image_get_section_count(image), 1);
         CHECK_EQ_I64(hotfn_image_get_section(image, 0, &section), HOTFN_OK);
         CHECK_STR(section.name, "segment0");
         CHECK(section.flags & HOTFN_SECTION_EXECUTE);
@@ -285,7 +291,7 @@ static void a_debug_file_is_read_although_its_segments_have_no_bytes(void)
     elf_segment(b, 1, 5, 0, 1 << 20);
     elf_finish(b);
     if (CHECK_EQ_I64(open_bytes(&image, b, NULL), HOTFN_OK)) {
-        CHECK(hotfn_image_bytes(image, 1024, &count) == NULL);
+        CHECK(hotfn_image_get_bytes(image, 1024, &count) == NULL);
         CHECK_EQ_U64(count, 0);
     }
     hotfn_image_close(image);

@@ -20,7 +20,7 @@ static hotfn_image_info info_of(const elf_builder *b)
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     hotfn_image *image = NULL;
 
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "i", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "i", NULL, NULL),
                  HOTFN_OK);
     hotfn_image_get_info(image, &info);
     info.path = NULL; /* a view into what is closed next */

@@ -16,8 +16,9 @@ static void this_program_is_an_image(void)
     counting c;
     hotfn_env env = counting_env(&c);
 
-    if (!CHECK_EQ_I64(hotfn_image_open(&image, "/proc/self/exe", &env, &err), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_image_open(&image, "/proc/self/exe", &env, &err), HOTFN_OK)) {
         return;
+    }
     CHECK_EQ_I64(hotfn_image_get_info(image, &info), HOTFN_OK);
     CHECK_EQ_U64(info.format, HOTFN_FORMAT_ELF);
     CHECK_STR(info.path, "/proc/self/exe");
@@ -36,8 +37,9 @@ static void a_pipe_is_read(void)
 
     elf_add(b, ".text", 1, ELF_ALLOC | ELF_CODE, "\xc3", 1);
     elf_finish(b);
-    if (!CHECK(pipe(ends) == 0))
+    if (!CHECK(pipe(ends) == 0)) {
         return;
+    }
     CHECK(write(ends[1], b->file.data, b->file.size) == (ssize_t)b->file.size);
     close(ends[1]);
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
@@ -72,13 +74,13 @@ static void bytes_and_sections_have_ends(void)
     load = elf_segment(b, 1, 5, 0, b->file.size);
     load->memory_bytes += 100; /* .bss */
     elf_finish(b);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, NULL, NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, NULL, NULL, NULL),
                  HOTFN_OK);
-    CHECK(hotfn_image_bytes(image, 1025, &count) == b->file.data + 1025);
+    CHECK(hotfn_image_get_bytes(image, 1025, &count) == b->file.data + 1025);
     CHECK_EQ_U64(count, 1);
-    CHECK(hotfn_image_bytes(image, 1026, &count) == NULL);
+    CHECK(hotfn_image_get_bytes(image, 1026, &count) == NULL);
     CHECK_EQ_U64(count, 0);
-    CHECK(hotfn_image_bytes(image, UINT64_MAX, &count) == NULL);
+    CHECK(hotfn_image_get_bytes(image, UINT64_MAX, &count) == NULL);
     CHECK_EQ_I64(hotfn_image_get_section(image, 99, &section), HOTFN_E_NOT_FOUND);
     section.size = 1000;
     CHECK_EQ_I64(hotfn_image_get_section(image, 1, &section), HOTFN_E_OPTION);

@@ -32,8 +32,9 @@ typedef struct pe_builder {
 static inline void pe_put(pe_builder *b, size_t at, uint64_t value, int bytes)
 {
     assert(at + (size_t)bytes <= sizeof b->data);
-    for (int i = 0; i < bytes; i++)
+    for (int i = 0; i < bytes; i++) {
         b->data[at + (size_t)i] = (uint8_t)(value >> (8 * i));
+    }
 }
 
 static inline pe_builder *pe_new(int bits, uint16_t machine)
@@ -78,8 +79,9 @@ static inline uint32_t pe_add(pe_builder *b, const char *name, uint32_t flags, c
     pe_put(b, at + 16, raw, 4);
     pe_put(b, at + 20, raw ? b->size : 0, 4);
     pe_put(b, at + 36, flags, 4);
-    if (size)
+    if (size) {
         memcpy(b->data + b->size, data, size);
+    }
     b->last_offset = (uint32_t)b->size;
     b->size += raw;
     b->next_rva = (rva + (memory_bytes > raw ? memory_bytes : raw) + 4095) & ~4095u;

@@ -66,7 +66,7 @@ def check_headers(path, image):
 
 def check_sections(path, image):
     ours = []
-    for i in range(lib.hotfn_image_section_count(image)):
+    for i in range(lib.hotfn_image_get_section_count(image)):
         section = s.Section()
         lib.hotfn_image_get_section(image, i, ctypes.byref(section))
         ours.append((section.name.decode(), section.rva, section.byte_count, section.file_offset,

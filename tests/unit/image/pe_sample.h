@@ -11,12 +11,13 @@
 
 enum {
     PE_TEXT = 0x1000,
-    PE_GUARDED = PE_TEXT,           /* a __try block behind its prologue; exported as "guarded"     */
-    PE_PLAIN = PE_TEXT + 0x20,      /* exported by number only; its part PE_COLD stands elsewhere   */
-    PE_COLD = PE_TEXT + 0x40,       /* chained to PE_PLAIN                                          */
-    PE_STUB = PE_TEXT + 0x50,       /* jmp [import]                                                 */
-    PE_RELOCATED = PE_TEXT + 0x60,  /* mov rax, address                                             */
-    PE_FILTER = PE_TEXT + 0x80,     /* only the scope table leads there                             */
+    PE_GUARDED = PE_TEXT,      /* a __try block behind its prologue; exported as "guarded"     */
+    PE_PLAIN = PE_TEXT + 0x20, /* exported by number only; its part PE_COLD stands elsewhere   */
+    PE_COLD = PE_TEXT + 0x40,  /* chained to PE_PLAIN                                          */
+    PE_STUB = PE_TEXT + 0x50,  /* jmp [import]                                                 */
+    PE_RELOCATED =
+        PE_TEXT + 0x60,         /* mov rax, address                                             */
+    PE_FILTER = PE_TEXT + 0x80, /* only the scope table leads there                             */
     PE_TEXT_BYTES = 0xa0,
     PE_RDATA = 0x2000,
     PE_IAT = PE_RDATA,
@@ -33,14 +34,16 @@ typedef struct pe_rdata {
 
 static inline void pe_word(pe_rdata *r, uint32_t rva, uint64_t value, int bytes)
 {
-    for (int i = 0; i < bytes; i++)
+    for (int i = 0; i < bytes; i++) {
         r->bytes[rva - PE_RDATA + (uint32_t)i] = (uint8_t)(value >> (8 * i));
+    }
 }
 
 static inline void pe_words(pe_rdata *r, uint32_t rva, const uint32_t *words, int count)
 {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         pe_word(r, rva + 4 * (uint32_t)i, words[i], 4);
+    }
 }
 
 static inline void pe_sample_text(uint8_t text[PE_TEXT_BYTES])
@@ -79,8 +82,8 @@ static inline void pe_sample_exports(pe_rdata *r)
 
 static inline void pe_sample_unwind(pe_rdata *r)
 {
-    const uint32_t scopes[] = { PE_FILTER, 1, PE_GUARDED + 4, PE_GUARDED + 7, PE_FILTER,
-                                PE_GUARDED + 7 };
+    const uint32_t scopes[] = { PE_FILTER,      1,         PE_GUARDED + 4,
+                                PE_GUARDED + 7, PE_FILTER, PE_GUARDED + 7 };
     const uint32_t parent[] = { PE_PLAIN, PE_PLAIN + 13, PE_UNWIND + 0x40 };
     const uint32_t pdata[] = { PE_GUARDED, PE_GUARDED + 12, PE_UNWIND,
                                PE_PLAIN,   PE_PLAIN + 13,   PE_UNWIND + 0x40,

@@ -24,9 +24,10 @@ static hotfn_image *open_sample(const pe_builder *b)
     hotfn_image *image = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    if (!CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->data, b->size, "sample", NULL, &err),
-                      HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->data, b->size, "sample", NULL, &err),
+                      HOTFN_OK)) {
         printf("#   %s\n", err.text);
+    }
     return image;
 }
 
@@ -37,8 +38,9 @@ static void both_widths_are_read(void)
         hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
         hotfn_section section = HOTFN_SECTION_INIT;
         hotfn_image *image = open_sample(b);
-        if (!image)
+        if (!image) {
             continue;
+        }
         CHECK_EQ_I64(hotfn_image_get_info(image, &info), HOTFN_OK);
         CHECK_EQ_U64(info.format, HOTFN_FORMAT_PE);
         CHECK_EQ_U64(info.bits, bits);
@@ -104,11 +106,12 @@ static void refused(const pe_builder *b, uint64_t offset, const char *part)
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_image *image = NULL;
 
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->data, b->size, "bad", NULL, &err),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->data, b->size, "bad", NULL, &err),
                  HOTFN_E_FORMAT);
     CHECK_EQ_U64(err.offset, offset);
-    if (!CHECK(strstr(err.text, part) != NULL))
+    if (!CHECK(strstr(err.text, part) != NULL)) {
         printf("#   text: %s\n", err.text);
+    }
     hotfn_image_close(image);
 }
 
@@ -154,9 +157,10 @@ static void a_file_cut_anywhere_is_refused(void)
         hotfn_image *image = NULL;
         uint8_t *cut = malloc(size);
         memcpy(cut, b->data, size);
-        if (!CHECK_EQ_I64(hotfn_image_from_bytes(&image, cut, size, "cut", NULL, &err),
-                          HOTFN_E_FORMAT))
+        if (!CHECK_EQ_I64(hotfn_image_open_bytes(&image, cut, size, "cut", NULL, &err),
+                          HOTFN_E_FORMAT)) {
             printf("#   cut at %zu\n", size);
+        }
         CHECK(err.text[0] && err.offset != HOTFN_NO_OFFSET);
         hotfn_image_close(image);
         free(cut);
@@ -174,7 +178,7 @@ static void a_section_without_size_takes_no_room(void)
     pe_directory(b, 2, 0x2000, 0);
     pe_finish(b);
     hotfn_image *image = open_sample(b);
-    CHECK_EQ_U64(hotfn_image_section_count(image), 2);
+    CHECK_EQ_U64(hotfn_image_get_section_count(image), 2);
     CHECK_EQ_U64(hfn_image_section_of(image, 0x2000), UINT32_MAX);
     hotfn_image_close(image);
     free(b);
@@ -280,8 +284,9 @@ static void see_pointer(void *user, uint64_t rva)
 {
     seen *s = user;
 
-    if (s->count < 32)
+    if (s->count < 32) {
         s->rvas[s->count++] = rva;
+    }
 }
 
 static void see_relocated(void *user, uint64_t rva, uint32_t byte_count)
@@ -294,9 +299,11 @@ static void see_relocated(void *user, uint64_t rva, uint32_t byte_count)
 
 static bool saw(const seen *s, uint64_t rva)
 {
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->rvas[i] == rva)
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->rvas[i] == rva) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -372,7 +379,7 @@ static void every_failed_allocation_is_told(void)
         counter.fail_at = n;
         hotfn_image *image = NULL;
         hotfn_status status =
-            hotfn_image_from_bytes(&image, b->data, b->size, "sample", &env, NULL);
+            hotfn_image_open_bytes(&image, b->data, b->size, "sample", &env, NULL);
         done = status == HOTFN_OK;
         CHECK(done || status == HOTFN_E_NO_MEMORY);
         hotfn_image_close(image);

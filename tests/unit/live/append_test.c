@@ -24,8 +24,9 @@ static hotfn_live *small_live(uint32_t slots, uint32_t functions, uint64_t strin
     o.module_capacity = 2;
     o.string_bytes = string_bytes;
     o.thread_capacity = 2;
-    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK)) {
         exit(1);
+    }
     return live;
 }
 
@@ -51,8 +52,9 @@ static hotfn_record *read_live(const hotfn_live *live)
     char path[64];
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
-    if (!CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK)) {
         exit(1);
+    }
     return record;
 }
 
@@ -91,8 +93,9 @@ static void slots_can_be_dealt_in_another_order(void)
     CHECK(slots[6] == HOTFN_NO_SLOT && slots[7] == HOTFN_NO_SLOT);
     CHECK(hotfn_live_slots(live, 0)[0] == 0 && hotfn_live_slots(live, 0)[1] == 1);
     CHECK_EQ_I64(hotfn_live_order_slots(live, 1, NULL, 0), HOTFN_OK);
-    for (uint32_t i = 0; i < 6; i++)
+    for (uint32_t i = 0; i < 6; i++) {
         CHECK_EQ_U64(slots[i], 2 + i);
+    }
     CHECK_EQ_I64(hotfn_live_order_slots(live, 2, order, 1), HOTFN_E_NOT_FOUND);
     hotfn_live_close(live);
 }
@@ -319,8 +322,9 @@ static uint32_t pages_mapped(const uint8_t *at, uint32_t count)
 
     for (uint32_t i = 0; i < count; i++) {
         uint64_t page = ((uintptr_t)at / (uintptr_t)sysconf(_SC_PAGESIZE)) + i;
-        if (pread(fd, &entry, sizeof entry, (off_t)(page * sizeof entry)) == sizeof entry)
+        if (pread(fd, &entry, sizeof entry, (off_t)(page * sizeof entry)) == sizeof entry) {
             mapped += entry >> 63;
+        }
     }
     close(fd);
     return mapped;
@@ -348,16 +352,18 @@ static void histograms_of_first_calls_are_made_ready(void)
     o.thread_capacity = 2;
     o.string_bytes = 4096;
     o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS;
-    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK)) {
         return;
+    }
     pool = hfn_live_section(live, HFN_SECTION_HISTOGRAMS);
     made = bytes_made(live);
     CHECK_EQ_I64(add(live, "a", FUNCTIONS, &index), HOTFN_OK);
     CHECK(bytes_made(live) - made >= FUNCTIONS * HFN_HISTOGRAM_BYTES);
     CHECK_EQ_U64(pages_mapped(pool, pages), 0);
     hfn_live_map_ready(live);
-    if (madvise((void *)(uintptr_t)pool, 1, MADV_POPULATE_READ) == 0)
+    if (madvise((void *)(uintptr_t)pool, 1, MADV_POPULATE_READ) == 0) {
         CHECK_EQ_U64(pages_mapped(pool, pages), pages);
+    }
     hotfn_live_close(live);
 }
 

@@ -54,8 +54,9 @@ static void every_changed_byte_of_a_header_is_noticed(void)
 
         put(&layout);
         header[i] ^= 0x10;
-        if (read_back(&found, &err) == HOTFN_OK || !err.text[0])
+        if (read_back(&found, &err) == HOTFN_OK || !err.text[0]) {
             CHECK_EQ_U64(i, UINT32_MAX);
+        }
     }
 }
 

@@ -75,10 +75,12 @@ static void target_joins_and_a_kill_loses_nothing(void)
     if (child == 0) {
         hotfn_live *joined = NULL;
 
-        if (hotfn_live_join(&joined, path, NULL, NULL) != HOTFN_OK)
+        if (hotfn_live_join(&joined, path, NULL, NULL) != HOTFN_OK) {
             _exit(1);
-        if (hotfn_live_slots(joined, 0)[1] != 1)
+        }
+        if (hotfn_live_slots(joined, 0)[1] != 1) {
             _exit(2);
+        }
         hotfn_live_set_module(joined, 1, HOTFN_MODULE_LOADED, 0x7f0000000000, "as told");
         hotfn_live_set_function(joined, 1, 0, HOTFN_STATE_REFUSED, HOTFN_REASON_NOT_LOADED, 9);
         sample_count(joined, 0, (uint32_t)getpid(), (uint32_t)getpid(), 1, 1000);
@@ -133,8 +135,8 @@ static void window_is_the_difference_of_two_snapshots(void)
     CHECK_EQ_U64(sample_get(record, 0).calls, 11);
     CHECK_EQ_U64(sample_get(record, 1).calls, 3);
     hotfn_record_get_info(record, &info);
-    CHECK_EQ_U64(info.window_start_ns, hotfn_snapshot_time_ns(from));
-    CHECK_EQ_U64(info.window_end_ns, hotfn_snapshot_time_ns(to));
+    CHECK_EQ_U64(info.window_start_ns, hotfn_snapshot_get_time_ns(from));
+    CHECK_EQ_U64(info.window_end_ns, hotfn_snapshot_get_time_ns(to));
     hotfn_record_close(record);
     CHECK_EQ_I64(hotfn_live_finish(live, sample_path("window.hfr"), HOTFN_RECORD_FINISHED, 0, from,
                                    NULL, NULL),

@@ -51,8 +51,9 @@ static void live_in_little_address_space(void)
     char path[64];
 
     limit(RLIMIT_AS, 256 << 20, 256 << 20);
-    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK)) {
         return;
+    }
     sample_add_modules(live);
     hotfn_live_get_memory(live, &m);
     CHECK(m.thread_capacity >= 16 && m.thread_capacity < 256);
@@ -77,8 +78,9 @@ static void live_in_little_address_space(void)
 
 static void few_addresses_mean_fewer_rows(void)
 {
-    if (ADDRESSES_CAN_BE_LIMITED)
+    if (ADDRESSES_CAN_BE_LIMITED) {
         in_child(live_in_little_address_space);
+    }
 }
 
 static void live_under_a_soft_file_limit(void)
@@ -188,8 +190,9 @@ static void memory_near_code_is_left_to_others(void)
     hotfn_live *live = NULL;
     uint64_t begin, end, text = (uint64_t)(uintptr_t)&many_rows;
 
-    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK)) {
         return;
+    }
     hotfn_live_get_memory(live, &m);
     begin = (uint64_t)(uintptr_t)m.rows;
     end = begin + (uint64_t)m.thread_capacity * m.row_bytes;

@@ -100,8 +100,9 @@ static void a_ring_ends_a_wait(void)
     wait_long(h);
     for (int i = 0; i < 100; i++) {
         pthread_create(&thread, NULL, wait_long, h);
-        if (i % 2)
+        if (i % 2) {
             sched_yield();
+        }
         hotfn_handover_ring(h);
         pthread_join(thread, NULL);
     }
@@ -123,8 +124,9 @@ static uint32_t dead_pid(void)
 {
     pid_t child = fork();
 
-    if (child == 0)
+    if (child == 0) {
         _exit(0);
+    }
     CHECK(child > 0 && waitpid(child, NULL, 0) == child);
     return (uint32_t)child;
 }
@@ -173,8 +175,9 @@ static void a_plan_arrives_whole(void)
     uint64_t bytes = 0;
     ends e;
 
-    for (size_t i = 0; i < sizeof plan; i++)
+    for (size_t i = 0; i < sizeof plan; i++) {
         plan[i] = (uint8_t)(i * 7);
+    }
     CHECK(hotfn_handover_add_plan(h, 3, "x", 1, NULL) == HOTFN_OK);
     CHECK(hotfn_handover_add_plan(h, 4, plan, sizeof plan, NULL) == HOTFN_OK);
     e = join(h);

@@ -49,8 +49,9 @@ static void who_joins_finds_the_times(void)
     char path[64];
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
-    if (!CHECK_EQ_I64(hotfn_live_join(&joined, path, NULL, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_live_join(&joined, path, NULL, NULL), HOTFN_OK)) {
         return;
+    }
     CHECK(hfn_live_time_memory(live, &ours) && hfn_live_time_memory(joined, &theirs));
     CHECK_EQ_U64(ours.thread_at, theirs.thread_at);
     ours.nodes[5].calls = 77;
@@ -67,8 +68,9 @@ static hotfn_record_time_info times_read_from(hotfn_live *live)
     char path[64];
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
-    if (CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK))
+    if (CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK)) {
         CHECK_EQ_I64(hotfn_record_get_time_info(r, &info), HOTFN_OK);
+    }
     hotfn_record_close(r);
     return info;
 }

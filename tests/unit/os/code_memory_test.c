@@ -36,8 +36,9 @@ static void near_pages_are_near_and_writable(void)
     uint64_t begin = here(), end = begin + (1 << 20);
     uint64_t pages = hfn_os_map_near(begin, end, 10000, RANGE);
 
-    if (!CHECK(pages != 0))
+    if (!CHECK(pages != 0)) {
         return;
+    }
     CHECK_EQ_U64(pages % hfn_os_page_bytes(), 0);
     CHECK(pages + 10000 <= begin ? end - pages <= RANGE : pages + 10000 - begin <= RANGE);
     memset((void *)(uintptr_t)pages, 0xcc, 10000);
@@ -103,8 +104,9 @@ static bool is_writable(uint64_t address)
     int ends[2];
     bool writable;
 
-    if (pipe(ends) != 0 || write(ends[1], "\xb8", 1) != 1)
+    if (pipe(ends) != 0 || write(ends[1], "\xb8", 1) != 1) {
         return false;
+    }
     writable = read(ends[0], (void *)(uintptr_t)address, 1) == 1; /* EFAULT if not */
     close(ends[0]);
     close(ends[1]);
@@ -115,8 +117,9 @@ static void write_through_window(uint64_t text, const uint8_t *value)
 {
     hfn_text_window window;
 
-    if (!CHECK(hfn_os_text_open(&window, text, text + 6)))
+    if (!CHECK(hfn_os_text_open(&window, text, text + 6))) {
         return;
+    }
     CHECK_EQ_I64(call(text), 1); /* it stays executable */
     hfn_os_text_write(&window, text + 1, value, 1);
     hfn_os_text_close(&window);
@@ -154,8 +157,9 @@ static int forbidden_child(uint64_t text)
 {
     uint64_t pages;
 
-    if (prctl(PR_SET_MDWE, 1, 0, 0, 0) != 0)
+    if (prctl(PR_SET_MDWE, 1, 0, 0, 0) != 0) {
         return 77;
+    }
     write_through_window(text, (const uint8_t *)"\x07");
     CHECK_EQ_I64(call(text), 7);
     pages = hfn_os_map_near(here(), here() + 1, 4096, RANGE);
@@ -172,13 +176,15 @@ static void it_works_where_written_pages_may_not_be_executable(void)
     int status = 0;
     pid_t child = fork();
 
-    if (child == 0)
+    if (child == 0) {
         _exit(forbidden_child(text));
+    }
     waitpid(child, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
         printf("# this kernel has no PR_SET_MDWE: not run\n");
-    else
+    } else {
         CHECK_EQ_I64(status, 0);
+    }
 }
 
 static const check_test tests[] = {

@@ -21,8 +21,9 @@ static bool note(void *user, const hfn_map *map)
 {
     seen *s = user;
 
-    if (map->end > s->from && s->count < SEEN_MAX)
+    if (map->end > s->from && s->count < SEEN_MAX) {
         s->maps[s->count++] = *map;
+    }
     return s->count < s->most;
 }
 
@@ -41,11 +42,13 @@ static void both_ways_see_the_same(void)
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint8_t *pages = mmap(NULL, 9 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    for (uint64_t i = 0; i < 4; i++)
+    for (uint64_t i = 0; i < 4; i++) {
         CHECK_EQ_I64(mprotect(pages + 2 * i * page, page, protections[i]), 0);
+    }
     look_from((uint64_t)(uintptr_t)pages, 9);
-    if (!CHECK_EQ_U64(by_query.count, by_text.count))
+    if (!CHECK_EQ_U64(by_query.count, by_text.count)) {
         return;
+    }
     CHECK(by_query.count >= 4);
     for (uint32_t i = 0; i < by_query.count; i++) {
         CHECK_EQ_U64(by_query.maps[i].begin, by_text.maps[i].begin);

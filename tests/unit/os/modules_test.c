@@ -36,9 +36,11 @@ static seen look(int limit)
 
 static const hfn_os_module *find(const seen *s, uint64_t address)
 {
-    for (int i = 0; i < s->count; i++)
-        if (address >= s->modules[i].base && address < s->modules[i].end)
+    for (int i = 0; i < s->count; i++) {
+        if (address >= s->modules[i].base && address < s->modules[i].end) {
             return &s->modules[i];
+        }
+    }
     return NULL;
 }
 
@@ -51,8 +53,9 @@ static int compare_with_loader(struct dl_phdr_info *info, size_t size, void *use
     for (int i = 0; i < info->dlpi_phnum; i++) {
         uint64_t address = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
         if (info->dlpi_phdr[i].p_type != PT_LOAD || info->dlpi_phdr[i].p_memsz == 0 ||
-            address == getauxval(AT_SYSINFO_EHDR))
+            address == getauxval(AT_SYSINFO_EHDR)) {
             continue;
+        }
         module = find(s, address);
         CHECK(module && module->load_bias == info->dlpi_addr &&
               address + info->dlpi_phdr[i].p_memsz <= module->end);
@@ -76,8 +79,9 @@ static void the_first_module_is_the_program(void)
     CHECK(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
     CHECK(s.modules[0].is_main);
     CHECK_STR(s.paths[0], path);
-    for (int i = 1; i < s.count; i++)
+    for (int i = 1; i < s.count; i++) {
         CHECK(!s.modules[i].is_main && s.paths[i][0] == '/');
+    }
 }
 
 static void a_visit_can_stop(void)

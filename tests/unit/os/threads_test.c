@@ -26,10 +26,12 @@ static void *beat(void *block_signals)
     sigset_t all;
 
     sigfillset(&all);
-    if (block_signals)
+    if (block_signals) {
         pthread_sigmask(SIG_SETMASK, &all, NULL);
-    while (!atomic_load(&stopping))
+    }
+    while (!atomic_load(&stopping)) {
         atomic_fetch_add(&beats, 1);
+    }
     return NULL;
 }
 
@@ -61,24 +63,28 @@ static void stopped_threads_stand_still_and_go_on(void)
 
     atomic_store(&stopping, false);
     while (
-        !hfn_os_is_single_threaded()) /* a joined thread is listed until the kernel is done with it */
+        !hfn_os_is_single_threaded()) { /* a joined thread is listed until the kernel is done with it */
         sched_yield();
-    for (int i = 0; i < 3; i++)
+    }
+    for (int i = 0; i < 3; i++) {
         pthread_create(&threads[i], NULL, beat, i == 0 ? threads : NULL);
+    }
     CHECK(!hfn_os_is_single_threaded());
     for (int i = 0; i < 20; i++) {
         observed o = { 0, 0, 1 };
         uint64_t before;
         CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, watch_beats, &o));
-        CHECK(o.threads >= 3); /* one that has not left the last stop's handler yet is seen behind it too */
+        CHECK(o.threads >=
+              3); /* one that has not left the last stop's handler yet is seen behind it too */
         CHECK_EQ_U64(o.first, o.last);
         before = atomic_load(&beats);
         while (atomic_load(&beats) == before) {
         }
     }
     atomic_store(&stopping, true);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         pthread_join(threads[i], NULL);
+    }
 }
 
 static void do_nothing(void *user)
@@ -96,8 +102,9 @@ static void *start_and_end_threads(void *user)
     (void)user;
     while (!atomic_load(&stopping)) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, empty, NULL) == 0)
+        if (pthread_create(&thread, NULL, empty, NULL) == 0) {
             pthread_join(thread, NULL);
+        }
     }
     return NULL;
 }
@@ -107,16 +114,18 @@ static void threads_that_come_and_go_are_stopped(void)
     pthread_t threads[2];
 
     atomic_store(&stopping, false);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         pthread_create(&threads[i], NULL, start_and_end_threads, NULL);
+    }
     for (int i = 0; i < 200; i++) {
         observed o = { 0, 0, 0 };
         CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, do_nothing, &o));
         CHECK(o.threads >= 2);
     }
     atomic_store(&stopping, true);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
+    }
 }
 
 /* read() goes on, because the handler is installed with SA_RESTART. */
@@ -182,8 +191,9 @@ static void what_cannot_be_stopped_is_reported_and_goes_on(void)
 
     CHECK(pipe(held.ends) == 0);
     pthread_create(&thread, NULL, wait_for_child, &held);
-    while (!atomic_load(&held.is_there))
+    while (!atomic_load(&held.is_there)) {
         sched_yield();
+    }
     CHECK(!hfn_os_with_threads_stopped(20000000, leave_pc, must_not_run, &ran));
     CHECK(!ran);
     CHECK(write(held.ends[1], "x", 1) == 1);
@@ -236,8 +246,9 @@ static void a_thread_is_stopped_with_one_file_left(void)
     int free_file = dup(STDOUT_FILENO);
 
     while (
-        !hfn_os_is_single_threaded()) /* who is listed still cannot be looked at with one file */
+        !hfn_os_is_single_threaded()) { /* who is listed still cannot be looked at with one file */
         sched_yield();
+    }
     CHECK(free_file > 0 && close(free_file) == 0);
     CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
     one_left = (struct rlimit){ (rlim_t)free_file + 1, before.rlim_max };

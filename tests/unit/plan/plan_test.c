@@ -26,12 +26,14 @@ static void save_seed(const hotfn_plan *plan)
     char path[512];
     FILE *file;
 
-    if (!folder)
+    if (!folder) {
         return;
+    }
     snprintf(path, sizeof path, "%s/%u_functions", folder, plan->function_count);
     file = fopen(path, "wb");
-    if (!CHECK(file != NULL))
+    if (!CHECK(file != NULL)) {
         return;
+    }
     fputc(1, file);
     fwrite(plan->bytes, 1, plan->byte_count, file);
     fclose(file);
@@ -173,8 +175,9 @@ static void a_cut_plan_does_not_open(void)
 {
     hotfn_plan *plan = make_plan();
 
-    for (uint64_t size = 0; size < plan->byte_count; size++)
+    for (uint64_t size = 0; size < plan->byte_count; size++) {
         CHECK_EQ_I64(open_copy(plan->bytes, size, 0, NULL), HOTFN_E_FORMAT);
+    }
     CHECK_EQ_I64(open_copy(plan->bytes, plan->byte_count, 1, NULL), HOTFN_OK);
     hotfn_plan_destroy(plan);
 }
@@ -184,13 +187,14 @@ static void a_changed_byte_is_seen_by_the_checksum(void)
     hotfn_plan *plan = make_plan();
     uint8_t *copy = malloc(plan->byte_count);
 
-    for (uint64_t at = 0; at < plan->byte_count; at++)
+    for (uint64_t at = 0; at < plan->byte_count; at++) {
         for (unsigned bit = 0; bit < 8; bit++) {
             memcpy(copy, plan->bytes, plan->byte_count);
             copy[at] ^= (uint8_t)(1u << bit);
             CHECK(open_copy(copy, plan->byte_count, 1, NULL) != HOTFN_OK);
             open_copy(copy, plan->byte_count, 0, NULL); /* may open, must not fault */
         }
+    }
     free(copy);
     hotfn_plan_destroy(plan);
 }
@@ -202,8 +206,9 @@ static void check_refused(size_t at, uint8_t byte, hotfn_status expected)
 
     memcpy(copy, plan->bytes, plan->byte_count);
     copy[at] = byte;
-    if (!CHECK_EQ_I64(open_copy(copy, plan->byte_count, 0, NULL), expected))
+    if (!CHECK_EQ_I64(open_copy(copy, plan->byte_count, 0, NULL), expected)) {
         printf("# byte %zu\n", at);
+    }
     free(copy);
     hotfn_plan_destroy(plan);
 }
@@ -228,8 +233,9 @@ static void check_refused_at(size_t at, uint8_t byte, size_t part)
     memcpy(copy, plan->bytes, plan->byte_count);
     copy[at] = byte;
     CHECK_EQ_I64(open_copy(copy, plan->byte_count, 0, &err), HOTFN_E_FORMAT);
-    if (!CHECK_EQ_U64(err.offset, part))
+    if (!CHECK_EQ_U64(err.offset, part)) {
         printf("# byte %zu\n", at);
+    }
     free(copy);
     hotfn_plan_destroy(plan);
 }
@@ -412,8 +418,9 @@ static void an_entry_opens_only_if_it_can_be_patched_so(void)
     };
 
     for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (!CHECK_EQ_I64(finish_plan_of(&rows[i]), rows[i].opened))
+        if (!CHECK_EQ_I64(finish_plan_of(&rows[i]), rows[i].opened)) {
             printf("# row %u\n", i);
+        }
     }
 }
 
@@ -493,8 +500,9 @@ static void an_entry_keeps_to_its_bounds(void)
     for (uint32_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
         if (!CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].most, 1), HOTFN_OK) ||
             !CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].most + 1, 1),
-                          HOTFN_E_FORMAT))
+                          HOTFN_E_FORMAT)) {
             printf("# row %u\n", i);
+        }
     }
     CHECK_EQ_I64(open_changed(plan, entry + PLAN_ENTRY_CFI_BYTES_AT, PLAN_CFI_MAX + 1, 1),
                  HOTFN_E_FORMAT);

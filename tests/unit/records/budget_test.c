@@ -51,8 +51,9 @@ static void check_told(const char *path)
     hotfn_record_change c = HOTFN_RECORD_CHANGE_INIT;
     hotfn_record *r = NULL;
 
-    if (!CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK)) {
         return;
+    }
     CHECK_EQ_I64(hotfn_record_get_budget(r, &b), HOTFN_OK);
     CHECK_EQ_U64(b.share_ppm, 50000);
     CHECK_EQ_U64(b.change_count, 3);
@@ -65,11 +66,11 @@ static void check_told(const char *path)
     CHECK_EQ_U64(c.to, HOTFN_BUDGET_COUNTED);
     CHECK_EQ_U64(c.why, HOTFN_BUDGET_TOO_DEAR);
     CHECK_EQ_I64(hotfn_record_get_change(r, 3, &c), HOTFN_E_NOT_FOUND);
-    CHECK_EQ_U64(hotfn_record_budget_state(r, 0), 0);
+    CHECK_EQ_U64(hotfn_record_get_budget_state(r, 0), 0);
     /* it came back, and its count is a lower bound all the same */
-    CHECK_EQ_U64(hotfn_record_budget_state(r, 1), HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_AT_LEAST);
-    CHECK_EQ_U64(hotfn_record_budget_state(r, 2), HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_REDUCED);
-    CHECK_EQ_U64(hotfn_record_budget_state(r, UINT32_MAX), 0);
+    CHECK_EQ_U64(hotfn_record_get_budget_state(r, 1), HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_AT_LEAST);
+    CHECK_EQ_U64(hotfn_record_get_budget_state(r, 2), HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_REDUCED);
+    CHECK_EQ_U64(hotfn_record_get_budget_state(r, UINT32_MAX), 0);
     hotfn_record_close(r);
 }
 
@@ -85,7 +86,7 @@ static void check_merged(void)
     for (uint32_t i = 0; i < 3; i++) {
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
         hotfn_record_get_function(r, i, &f);
-        CHECK_EQ_U64(!!(hotfn_record_budget_state(r, i) & HOTFN_BUDGET_AT_LEAST),
+        CHECK_EQ_U64(!!(hotfn_record_get_budget_state(r, i) & HOTFN_BUDGET_AT_LEAST),
                      strcmp(f.name, "second") == 0);
     }
     hotfn_record_close(r);
@@ -126,15 +127,17 @@ static void changes_beyond_the_room_are_counted_and_marked(void)
     hotfn_record *r = NULL;
     char path[64];
 
-    for (uint32_t i = 0; i < HFN_BUDGET_CHANGES; i++)
+    for (uint32_t i = 0; i < HFN_BUDGET_CHANGES; i++) {
         note(live, 0, HOTFN_BUDGET_TIMED, HOTFN_BUDGET_SAMPLED, i);
+    }
     note(live, 1, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED, 1);
     snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
     CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
     hotfn_record_get_budget(r, &b);
     CHECK_EQ_U64(b.change_count, HFN_BUDGET_CHANGES);
     CHECK_EQ_U64(b.changes_lost, 1);
-    CHECK_EQ_U64(hotfn_record_budget_state(r, 1), HOTFN_BUDGET_UNHOOKED | HOTFN_BUDGET_AT_LEAST);
+    CHECK_EQ_U64(hotfn_record_get_budget_state(r, 1),
+                 HOTFN_BUDGET_UNHOOKED | HOTFN_BUDGET_AT_LEAST);
     hotfn_record_close(r);
     hotfn_live_close(live);
 }
@@ -152,7 +155,7 @@ static void a_run_without_a_budget_has_none(void)
     CHECK_EQ_I64(hotfn_record_get_budget(r, &b), HOTFN_OK);
     CHECK_EQ_U64(b.share_ppm, 0);
     CHECK_STR(b.note, "");
-    CHECK_EQ_U64(hotfn_record_budget_state(r, 0), 0);
+    CHECK_EQ_U64(hotfn_record_get_budget_state(r, 0), 0);
     hotfn_record_close(r);
     hotfn_live_close(live);
 }

@@ -16,8 +16,9 @@ static uint32_t made[CALLS],
 static bool interrupted(int which)
 {
     made[which]++;
-    if (signals[which] == 0)
+    if (signals[which] == 0) {
         return false;
+    }
     signals[which]--;
     errno = EINTR;
     return true;
@@ -101,10 +102,11 @@ static void a_finished_record_is_written_and_read_although_signals_come(void)
     CHECK_EQ_U64(made[OPEN], 3);
     CHECK_EQ_U64(made[FLUSH], 3);
     CHECK(made[CLOSE] > 0);
-    if (CHECK_EQ_I64(hotfn_record_open(&record, sample_path("again.hfr"), NULL, &err), HOTFN_OK))
+    if (CHECK_EQ_I64(hotfn_record_open(&record, sample_path("again.hfr"), NULL, &err), HOTFN_OK)) {
         CHECK_EQ_U64(sample_get(record, 0).calls, 42);
-    else
+    } else {
         printf("# %s\n", err.text);
+    }
     hotfn_record_close(record);
 }
 

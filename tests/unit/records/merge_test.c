@@ -110,8 +110,9 @@ static void write_module(const char *path, uint32_t machine, uint32_t state)
     m.path = "/opt/library.so";
     m.function_count = 1;
     CHECK_EQ_I64(hotfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
-    if (state == HOTFN_STATE_HOOKED)
+    if (state == HOTFN_STATE_HOOKED) {
         sample_count(live, 0, 70, 70, 0, 4);
+    }
     CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
                  HOTFN_OK);
     hotfn_live_close(live);
@@ -216,8 +217,9 @@ static void trees_and_slow_calls_stay_with_their_run(void)
         hotfn_record_node n = HOTFN_RECORD_NODE_INIT, parent = HOTFN_RECORD_NODE_INIT;
 
         hotfn_record_get_node(r, i, &n);
-        if (n.parent == HOTFN_NO_NODE)
+        if (n.parent == HOTFN_NO_NODE) {
             continue;
+        }
         hotfn_record_get_node(r, n.parent, &parent);
         CHECK_EQ_U64(parent.thread, n.thread);
         children += n.thread == 1;
@@ -228,8 +230,9 @@ static void trees_and_slow_calls_stay_with_their_run(void)
         hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
 
         hotfn_record_get_slow_call(r, i, &s);
-        if (s.node == HOTFN_NO_NODE)
+        if (s.node == HOTFN_NO_NODE) {
             continue;
+        }
         hotfn_record_get_node(r, s.node, &n);
         CHECK_EQ_U64(n.function, s.function);
         CHECK_EQ_U64(n.thread, s.thread);
@@ -257,9 +260,10 @@ static void write_times(const char *path, const hotfn_time_cell cells[3], uint32
     states = &r->parts[HFN_SECTION_TIMING_STATES];
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
-    for (uint32_t i = 0; i < r->function_count; i++)
+    for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_put32(states->bytes + 4 * i,
                   HOTFN_TIMING_SAMPLE); /* estimates, or there are no errors */
+    }
     r->times.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_ERRORS;
     r->times.header.abandoned_exits = odd;
     r->times.header.clock_went_back = 2 * odd;
@@ -289,8 +293,9 @@ static void expect_times(const hotfn_record *r, uint32_t mode, uint32_t function
         !CHECK_EQ_U64(t.timed_calls, expected->timed_calls) || !CHECK_EQ_U64(t.min_ns, least) ||
         !CHECK_EQ_U64(t.max_ns, expected->max_ticks) ||
         !CHECK_EQ_U64(t.total_error_ns, expected->callee_timed) ||
-        !CHECK_EQ_U64(t.self_error_ns, expected->within_timed))
+        !CHECK_EQ_U64(t.self_error_ns, expected->within_timed)) {
         printf("# function %u, mode %u\n", function, mode);
+    }
 }
 
 enum { GAMMA = 4 }; /* the function of slot 2 */
@@ -327,8 +332,9 @@ static void times_become_what_the_mode_says(void)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
         hotfn_record *r = merge(rows[i].mode);
-        for (uint32_t f = 0; f < 3; f++)
+        for (uint32_t f = 0; f < 3; f++) {
             expect_times(r, rows[i].mode, f < 2 ? f : GAMMA, &rows[i].cells[f]);
+        }
         hotfn_record_get_time_info(r, &info);
         CHECK_EQ_U64(info.flags, HOTFN_TIMING_TIMES | HOTFN_TIMING_ERRORS);
         CHECK_EQ_U64(info.clock, HOTFN_CLOCK_MERGED);
@@ -347,8 +353,9 @@ static uint64_t histogram_calls(const hotfn_record *r, uint32_t function)
     uint64_t sum = 0;
 
     CHECK_EQ_I64(hotfn_record_get_histogram(r, function, counts), HOTFN_OK);
-    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         sum += counts[i];
+    }
     return sum;
 }
 
@@ -427,8 +434,9 @@ static void an_image_that_a_run_has_twice_is_one_with_all_its_calls(void)
         CHECK_EQ_U64(t.self_ns, rows[i].self);
         CHECK_EQ_U64(t.min_ns, rows[i].least);
         CHECK_EQ_U64(t.max_ns, rows[i].most);
-        if (rows[i].mode == HOTFN_MERGE_SUM)
+        if (rows[i].mode == HOTFN_MERGE_SUM) {
             CHECK_EQ_U64(histogram_calls(r, 0), 20);
+        }
         hotfn_record_close(r);
     }
 }
@@ -500,8 +508,9 @@ static void a_merge_takes_so_many(void)
     static const char *paths[4097];
 
     name_files();
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         paths[i] = "/none";
+    }
     CHECK_EQ_I64(hotfn_record_merge(paths, 4097, merged, 0, NULL, NULL), HOTFN_E_OPTION);
     CHECK_EQ_I64(hotfn_record_merge(paths, 4096, merged, 0, NULL, NULL), HOTFN_E_IO);
     CHECK_EQ_I64(hotfn_record_merge(paths, 0, merged, 0, NULL, NULL), HOTFN_E_OPTION);

@@ -35,8 +35,9 @@ static void rows_come_back_as_they_went_in(void)
 
     rows[0][0] = 1;
     rows[0][SLOTS - 1] = UINT64_MAX;
-    for (uint32_t i = 0; i < SLOTS; i++)
+    for (uint32_t i = 0; i < SLOTS; i++) {
         rows[2][i] = (uint64_t)i << (i % 60);
+    }
     rows[3][500] = 127;
     rows[3][501] = 128;
     for (int row = 0; row < 4; row++) { /* in pieces, with the zeros of row 1 only told of */
@@ -48,8 +49,9 @@ static void rows_come_back_as_they_went_in(void)
         }
         CHECK(hfn_packed_end_row(&p));
     }
-    for (uint64_t row = 0; row < 4; row++)
+    for (uint64_t row = 0; row < 4; row++) {
         check_row(&p, row, rows[row]);
+    }
     CHECK_EQ_U64(hfn_packed_row(&p, 1).size, 0);
     CHECK_EQ_U64(hfn_packed_row(&p, 4).size, 0);
     CHECK_EQ_U64(hfn_unpack_add(hfn_packed_row(&p, 3), NULL, SLOTS), 255);
@@ -98,8 +100,9 @@ static void live_rows_are_read_around_holes(void)
     CHECK_EQ_I64(hfn_packed_read(&p, fd, 4096, ROW_BYTES, ROWS, ROW_BYTES / 8, "rows", NULL),
                  HOTFN_OK);
     CHECK_EQ_U64(p.row_count, ROWS);
-    for (uint64_t row = 0; row < ROWS; row++)
+    for (uint64_t row = 0; row < ROWS; row++) {
         hfn_unpack_add(hfn_packed_row(&p, row), totals, ROW_BYTES / 8);
+    }
     CHECK_EQ_U64(totals[0], 1);
     CHECK_EQ_U64(totals[ROW_BYTES / 8 - 1], 1);
     CHECK_EQ_U64(totals[500000 / 8], 1);

@@ -71,8 +71,9 @@ static uint64_t digest(const hotfn_record *record)
 
         sum = sum * 31 + f.rva + f.calls + f.state + strlen(f.name) + strlen(f.reason) +
               strlen(f.reason_text) + strlen(f.strategy) + f.name[0];
-        for (; name[0]; name += strlen(name) + 1)
+        for (; name[0]; name += strlen(name) + 1) {
             sum += (unsigned char)name[0];
+        }
     }
     for (uint32_t i = 0; i < info.thread_count; i++) {
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
@@ -88,8 +89,9 @@ static uint64_t open_and_digest(const char *path, hotfn_error *err)
     hotfn_record *record = NULL;
     uint64_t sum;
 
-    if (hotfn_record_open(&record, path, NULL, err) != HOTFN_OK)
+    if (hotfn_record_open(&record, path, NULL, err) != HOTFN_OK) {
         return 0;
+    }
     sum = digest(record);
     hotfn_record_close(record);
     return sum;
@@ -104,8 +106,9 @@ static void every_truncation_is_an_error(void)
         hotfn_error err = HOTFN_ERROR_INIT;
 
         store_file(path, f.bytes, length);
-        if (open_and_digest(path, &err) != 0 || !err.text[0] || strcmp(err.file, path) != 0)
+        if (open_and_digest(path, &err) != 0 || !err.text[0] || strcmp(err.file, path) != 0) {
             CHECK_EQ_U64(length, SIZE_MAX);
+        }
     }
     free(f.bytes);
 }
@@ -129,8 +132,9 @@ static void every_changed_byte_is_an_error_or_changes_nothing(void)
             f.bytes[at] ^= changes[k];
             found = open_and_digest(path, &err);
             unnoticed += found == whole;
-            if (found != whole && (found != 0 || !err.text[0]))
+            if (found != whole && (found != 0 || !err.text[0])) {
                 CHECK_EQ_U64(at, SIZE_MAX);
+            }
         }
     }
     CHECK(unnoticed < 3 * 500); /* only the gaps between sections */
@@ -142,8 +146,9 @@ static void seal(uint8_t *bytes, size_t count)
 {
     uint32_t sections = hfn_get32(bytes + HFN_AT_SECTION_COUNT);
 
-    if (count < 2048 || sections > HFN_SECTION_TYPES)
+    if (count < 2048 || sections > HFN_SECTION_TYPES) {
         return;
+    }
     for (uint32_t i = 0; i < sections; i++) {
         uint8_t *entry = bytes + HFN_HEADER_BYTES + (size_t)i * HFN_ENTRY_BYTES;
 
@@ -171,8 +176,9 @@ static void lies_with_right_checksums_do_no_harm(void)
             copy[at] ^= changes[k];
             seal(copy, f.count);
             store_file(path, copy, f.count);
-            if (open_and_digest(path, &err) == 0 && !err.text[0])
+            if (open_and_digest(path, &err) == 0 && !err.text[0]) {
                 CHECK_EQ_U64(at, SIZE_MAX);
+            }
         }
     }
     free(copy);
@@ -184,8 +190,9 @@ static uint8_t *section_entry(uint8_t *bytes, uint32_t type)
     for (uint32_t i = 0; i < hfn_get32(bytes + HFN_AT_SECTION_COUNT); i++) {
         uint8_t *entry = bytes + HFN_HEADER_BYTES + (size_t)i * HFN_ENTRY_BYTES;
 
-        if (hfn_get32(entry + HFN_ENTRY_TYPE) == type)
+        if (hfn_get32(entry + HFN_ENTRY_TYPE) == type) {
             return entry;
+        }
     }
     CHECK(!"the section is there");
     exit(1);
@@ -245,8 +252,9 @@ static void repair_saves_what_is_left_of_every_truncation(void)
             continue;
         }
         repaired++;
-        if (open_and_digest(to, &err) == 0 || (length < f.count - 64 && !lost[0]))
+        if (open_and_digest(to, &err) == 0 || (length < f.count - 64 && !lost[0])) {
             CHECK_EQ_U64(length, SIZE_MAX); /* what it writes is clean, and it says what is not */
+        }
     }
     CHECK(repaired > 100);
     free(f.bytes);
@@ -266,8 +274,9 @@ static void repair_survives_every_changed_byte(void)
         store_file(from, f.bytes, f.count);
         f.bytes[at] ^= 0xff;
         if (hotfn_record_repair(from, to, lost, sizeof lost, NULL, &err) == HOTFN_OK &&
-            open_and_digest(to, &err) == 0)
+            open_and_digest(to, &err) == 0) {
             CHECK_EQ_U64(at, SIZE_MAX);
+        }
     }
     free(f.bytes);
 }
@@ -323,8 +332,9 @@ static void a_live_record_whose_rows_are_all_taken_opens(void)
 
     snprintf(path, sizeof path, "%s", sample_path("full.hfr"));
     live = sample_live(path);
-    for (uint32_t i = 0; i < 8; i++)
+    for (uint32_t i = 0; i < 8; i++) {
         sample_count(live, i, 70, 70 + i, 0, 1);
+    }
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
     hotfn_record_get_info(record, &info);
     CHECK_EQ_U64(info.thread_count, 8);

@@ -85,8 +85,9 @@ static inline void sample_count(hotfn_live *live, uint32_t row, uint32_t pid, ui
     hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
 
     hotfn_live_get_memory(live, &m);
-    if (m.header->cells_used <= row)
+    if (m.header->cells_used <= row) {
         m.header->cells_used = row + 1;
+    }
     m.cells[row].tid = tid;
     m.cells[row].pid = pid;
     m.cells[row].thread_count = 1;
@@ -109,8 +110,9 @@ static inline void sample_clean_up(void)
     char command[128];
 
     snprintf(command, sizeof command, "rm -rf '%s'", sample_folder);
-    if (system(command) != 0)
+    if (system(command) != 0) {
         printf("# %s stays\n", sample_folder);
+    }
 }
 
 /* A path in a folder of this test's own; good until the next call. */
@@ -122,8 +124,9 @@ static inline const char *sample_path(const char *name)
         /* memory where there is some: thousands of files are written */
         snprintf(sample_folder, sizeof sample_folder, "%s/hotfn-records-XXXXXX",
                  access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-        if (!mkdtemp(sample_folder))
+        if (!mkdtemp(sample_folder)) {
             exit(1);
+        }
         atexit(sample_clean_up);
     }
     snprintf(path, sizeof path, "%s/%s", sample_folder, name);

@@ -50,8 +50,9 @@ static inline void sampled_enter(sampled_stream *s, uint32_t slot)
     f->open++;
     s->depth++;
     frame->is_timed = f->is_always_timed || f->skip-- == 0;
-    if (!frame->is_timed)
+    if (!frame->is_timed) {
         return;
+    }
     frame->stands_for = f->mean ? f->mean : 1;
     f->timed_open++;
     if (!f->is_always_timed) {
@@ -63,9 +64,11 @@ static inline void sampled_enter(sampled_stream *s, uint32_t slot)
 
 static inline sampled_frame *sampled_timed_caller(sampled_stream *s)
 {
-    for (uint32_t i = s->depth; i-- > 0;)
-        if (s->stack[i].is_timed)
+    for (uint32_t i = s->depth; i-- > 0;) {
+        if (s->stack[i].is_timed) {
             return &s->stack[i];
+        }
+    }
     return NULL;
 }
 
@@ -79,15 +82,17 @@ static inline void sampled_exit(sampled_stream *s)
 
     f->truth += --f->open == 0 ? took : 0;
     f->all_truth += took;
-    if (!frame->is_timed)
+    if (!frame->is_timed) {
         return;
+    }
     hfn_sample_see(&sampled_rule, &f->seen, took);
     f->cell.timed_calls++;
     f->cell.total_ticks += --f->timed_open == 0 ? took : 0;
     f->cell.self_ticks += took - frame->in_timed;
     f->cell.max_ticks = took > f->cell.max_ticks ? took : f->cell.max_ticks;
-    if (around)
+    if (around) {
         around->in_timed += took;
+    }
     n->timed_calls++;
     n->total_ticks += took * g;
     n->spread += g * (g - 1);
@@ -110,9 +115,11 @@ static inline hotfn_record *sampled_open(const char *path, const char *const *pa
 
     for (uint32_t caller = 0; caller < SAMPLED_FUNCTIONS; caller++) {
         timed_enter(m, 0, caller);
-        for (uint32_t i = 0; pairs[i]; i++)
-            if (pairs[i][0] - '0' == (int)caller)
+        for (uint32_t i = 0; pairs[i]; i++) {
+            if (pairs[i][0] - '0' == (int)caller) {
                 timed_call(m, 0, (uint32_t)(pairs[i][1] - '0'), 10);
+            }
+        }
         timed_exit(m, 0);
     }
     timed_write_counts(path, m, 1);
@@ -122,8 +129,9 @@ static inline hotfn_record *sampled_open(const char *path, const char *const *pa
     states = &r->parts[HFN_SECTION_TIMING_STATES];
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
-    for (uint32_t i = 0; i < r->function_count; i++)
+    for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+    }
     free(m);
     return r;
 }
@@ -134,9 +142,10 @@ static inline void sampled_put(hotfn_record *r, const sampled_stream *s)
 
     hfn_packed_finish(h);
     hfn_packed_init(h, &r->env);
-    for (uint32_t i = 0; i < SAMPLED_FUNCTIONS; i++)
+    for (uint32_t i = 0; i < SAMPLED_FUNCTIONS; i++) {
         CHECK(hfn_packed_slots(h, s->functions[i].histogram, HOTFN_HISTOGRAM_BUCKETS) &&
               hfn_packed_end_row(h));
+    }
     for (size_t i = 0; i < r->times.entry_count; i++) {
         hfn_time_entry *e = &r->times.entries[i];
 
@@ -170,7 +179,8 @@ static inline hotfn_record_timing sampled_told(const hotfn_record *r, uint32_t s
 
 /* Of many streams: how far the mean of what is told is from the truth, and what is told of that. */
 typedef struct sampled_verdict {
-    double bias, error, off; /* means, over the truth: told - true; the claimed error; the distance */
+    double bias, error,
+        off; /* means, over the truth: told - true; the claimed error; the distance */
     uint32_t count, within_two, unknown;
 } sampled_verdict;
 
@@ -191,9 +201,10 @@ static inline void sampled_judge(sampled_verdict *v, uint64_t told, uint64_t err
 
 static inline void sampled_print(const char *what, const sampled_verdict *v)
 {
-    printf("# %s: %u streams, bias %+.2f %%, off by %.2f %%, claimed %.2f %%, within two %u, unknown %u\n",
-           what, v->count, 100 * v->bias / v->count, 100 * v->off / v->count,
-           100 * v->error / v->count, v->within_two, v->unknown);
+    printf(
+        "# %s: %u streams, bias %+.2f %%, off by %.2f %%, claimed %.2f %%, within two %u, unknown %u\n",
+        what, v->count, 100 * v->bias / v->count, 100 * v->off / v->count,
+        100 * v->error / v->count, v->within_two, v->unknown);
 }
 
 #endif

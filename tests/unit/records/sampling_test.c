@@ -67,8 +67,9 @@ static bool begin(stream *s, timed_function *f, uint64_t *stands_for)
     uint32_t mean;
 
     f->calls++;
-    if (f->skip-- > 0)
+    if (f->skip-- > 0) {
         return false;
+    }
     *stands_for = f->mean ? f->mean : 1;
     mean = hfn_sample_mean(&rule, f->cell.timed_calls, &f->seen);
     f->mean = mean;
@@ -104,22 +105,27 @@ static void call(stream *s, uint32_t which)
     uint64_t stands_for = 0, start, cost = 0, before, true_start = s->true_clock;
     bool is_timed = begin(s, f, &stands_for);
 
-    if (is_timed)
+    if (is_timed) {
         cost = OUTSIDE +
                (f->cell.timed_calls < HFN_ALWAYS_TIMED ? 0 : random_below(&s->cost_random, COLD));
+    }
     s->clock += cost + PASS;
     start = s->clock;
     before = s->hooks;
     s->clock += is_timed ? INSIDE : 0;
-    if (which == INNER)
+    if (which == INNER) {
         work(s, inner_ticks(s));
-    for (uint32_t i = which == OUTER ? random_below(&s->random, 15) : 0; i > 0; i--)
+    }
+    for (uint32_t i = which == OUTER ? random_below(&s->random, 15) : 0; i > 0; i--) {
         call(s, INNER);
-    if (which == OUTER)
+    }
+    if (which == OUTER) {
         work(s, 200 + random_below(&s->random, 800));
+    }
     f->truth += s->true_clock - true_start;
-    if (is_timed)
+    if (is_timed) {
         end(f, s->clock - start, s->hooks - before, stands_for);
+    }
     s->hooks += is_timed ? cost + INSIDE + stands_for * PASS : 0;
 }
 
@@ -130,8 +136,9 @@ static hotfn_record *open_model(const char *path, timed_model *m, const stream *
     hotfn_record *r = NULL;
     hfn_part *states;
 
-    for (uint32_t i = 0; s && i < FUNCTIONS; i++)
+    for (uint32_t i = 0; s && i < FUNCTIONS; i++) {
         m->calls[0][i] = s->functions[i].calls;
+    }
     timed_write_counts(path, m, 1);
     timed_attach(path, m, 1);
     CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
@@ -139,8 +146,9 @@ static hotfn_record *open_model(const char *path, timed_model *m, const stream *
     states = &r->parts[HFN_SECTION_TIMING_STATES];
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
-    for (uint32_t i = 0; i < r->function_count; i++)
+    for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+    }
     free(m);
     return r;
 }
@@ -163,9 +171,10 @@ static void put_stream(hotfn_record *r, const stream *s)
 
     hfn_packed_finish(h);
     hfn_packed_init(h, &r->env);
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         CHECK(hfn_packed_slots(h, s->functions[i].histogram, HOTFN_HISTOGRAM_BUCKETS) &&
               hfn_packed_end_row(h));
+    }
     for (size_t i = 0; i < r->times.entry_count; i++) {
         hfn_time_entry *e = &r->times.entries[i];
 
@@ -213,8 +222,9 @@ static void try_streams(hotfn_record *r, stream_kind kind, verdict v[FIGURES])
                      .drawn = number };
         hotfn_record_timing outer = HOTFN_RECORD_TIMING_INIT, inner = outer;
 
-        for (uint32_t i = 0; i < OUTER_CALLS; i++)
+        for (uint32_t i = 0; i < OUTER_CALLS; i++) {
             call(&s, OUTER);
+        }
         put_stream(r, &s);
         CHECK_EQ_I64(hotfn_record_get_timing(r, 0, &outer), HOTFN_OK);
         CHECK_EQ_I64(hotfn_record_get_timing(r, 4, &inner), HOTFN_OK); /* gamma comes last */
@@ -242,11 +252,12 @@ static void estimates_are_unbiased_and_as_near_as_they_claim(void)
             bool right = CHECK(v[i].bias > -chance && v[i].bias < chance) &
                          CHECK(v[i].within_one >= STREAMS * 60 / 100) &
                          CHECK(v[i].within_two >= STREAMS * 91 / 100);
-            if (!right)
+            if (!right) {
                 printf(
                     "# %s, %s: bias %+.2f %%, claimed error %.2f %%, within one %u, two %u of %d\n",
                     kinds[kind], figures[i], 100 * v[i].bias, 100 * v[i].error, v[i].within_one,
                     v[i].within_two, STREAMS);
+            }
         }
     }
     hotfn_record_close(r);
@@ -269,8 +280,9 @@ static told_run write_run(const char *path, uint32_t number)
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
     hotfn_record *r;
 
-    for (uint32_t i = 0; i < OUTER_CALLS; i++)
+    for (uint32_t i = 0; i < OUTER_CALLS; i++) {
         call(&s, OUTER);
+    }
     r = open_empty(path, &s);
     put_stream(r, &s);
     CHECK_EQ_I64(hotfn_record_get_timing(r, 4, &t), HOTFN_OK);
@@ -322,16 +334,18 @@ static void errors_of_merged_samples_add_up_by_their_squares(void)
         if (!is_near(sum.total_ns, (double)a.total + b.total) ||
             !is_near(sum.total_error_ns, error) || !is_near(mean.total_error_ns, error / 2) ||
             !is_near(mean.total_ns, ((double)a.total + b.total) / 2) ||
-            !is_near(least.total_error_ns, a.total < b.total ? a.error : b.error))
+            !is_near(least.total_error_ns, a.total < b.total ? a.error : b.error)) {
             printf("# pair %u: totals %" PRIu64 " and %" PRIu64 ", errors %" PRIu64 " and %" PRIu64
                    "; sum %" PRIu64 " with %" PRIu64 ", mean's error %" PRIu64 "\n",
                    pair, a.total, b.total, a.error, b.error, sum.total_ns, sum.total_error_ns,
                    mean.total_error_ns);
+        }
         within_one += off <= sum.total_error_ns;
         within_two += off <= 2 * sum.total_error_ns;
     }
-    if (!(CHECK(within_one >= PAIRS * 60 / 100) & CHECK(within_two >= PAIRS * 91 / 100)))
+    if (!(CHECK(within_one >= PAIRS * 60 / 100) & CHECK(within_two >= PAIRS * 91 / 100))) {
         printf("# within one %u, two %u of %d\n", within_one, within_two, PAIRS);
+    }
     unlink(one);
     unlink(two);
 }
@@ -347,8 +361,9 @@ static void put_node(hotfn_record *r, uint32_t slot, uint32_t parent_slot, uint6
         hotfn_time_node *n = &r->times.nodes[i];
         uint32_t parent = n->parent == UINT32_MAX ? UINT32_MAX : r->times.nodes[n->parent].slot;
 
-        if (n->slot != slot || parent != parent_slot)
+        if (n->slot != slot || parent != parent_slot) {
             continue;
+        }
         n->calls = n->timed_calls = calls;
         n->total_ticks = ticks;
         n->within_timed = n->spread = 0;
@@ -363,8 +378,9 @@ static hotfn_record *open_circle(const char *path)
     hotfn_record *r;
     stream s = { .kind = STREAM_SMOOTH };
 
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         s.functions[i].calls = calls[i];
+    }
     timed_enter(m, 0, OUTER);
     timed_enter(m, 0, BETWEEN);
     timed_call(m, 0, INNER, 600);
@@ -379,10 +395,12 @@ static hotfn_record *open_circle(const char *path)
     put_node(r, INNER, BETWEEN, 1, 600);
     put_node(r, INNER, UINT32_MAX, 0, 0);
     put_node(r, OUTER, INNER, 1, 300);
-    for (size_t i = 0; i < r->times.entry_count; i++) /* that one is in the first */
-        if (r->times.entries[i].slot == OUTER)
+    for (size_t i = 0; i < r->times.entry_count; i++) { /* that one is in the first */
+        if (r->times.entries[i].slot == OUTER) {
             r->times.entries[i].cell =
                 (hotfn_time_cell){ .timed_calls = 2, .total_ticks = 1000, .self_ticks = 700 };
+        }
+    }
     CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
     return r;
 }
@@ -417,8 +435,9 @@ static void a_gap_is_as_long_as_its_mean(void)
     for (uint32_t mean = 1; mean <= 1000; mean = 3 * mean + 1) {
         uint64_t sum = 0;
 
-        for (uint32_t i = 0; i < 20000; i++)
+        for (uint32_t i = 0; i < 20000; i++) {
             sum += hfn_sample_skip(&random, mean) + UINT64_C(1);
+        }
         CHECK(sum > 19700 * (uint64_t)mean && sum < 20300 * (uint64_t)mean);
     }
 }
@@ -456,8 +475,9 @@ static void what_is_known_is_timed_less_often(void)
     CHECK_EQ_U64(mean_of(10000, 400000, 400000000), 128); /* some are long */
     CHECK_EQ_U64(mean_of(10000, 400000, UINT64_MAX), 128);
     CHECK_EQ_U64(mean_of(10000, 8000000, 6400000000), 32); /* 800 each: as ever */
-    for (; calls < 1000 || hfn_sample_mean(&r, calls, &seen) == 128; calls++)
+    for (; calls < 1000 || hfn_sample_mean(&r, calls, &seen) == 128; calls++) {
         hfn_sample_see(&r, &seen, calls & 1 ? 1 : 199); /* 2000 of them: 3 % */
+    }
     CHECK(calls > 1024 && calls < 3000);
     hfn_sample_see(&r, &seen, 1000000); /* which waited */
     CHECK_EQ_U64(hfn_sample_mean(&r, calls + 1, &seen), 128);
@@ -485,9 +505,10 @@ static void what_begins_slowly_is_timed_seldom(void)
 {
     uint64_t timed = 0;
 
-    for (uint64_t calls = 0; calls < 1000000; calls += hfn_sample_begin(timed++))
+    for (uint64_t calls = 0; calls < 1000000; calls += hfn_sample_begin(timed++)) {
         CHECK(calls >= 8 || timed == calls); /* the first ones all */
-    CHECK(timed > 120 && timed < 160);       /* 8 for each doubling */
+    }
+    CHECK(timed > 120 && timed < 160); /* 8 for each doubling */
     CHECK_EQ_U64(hfn_sample_begin(UINT64_MAX), 1 << 20);
 }
 

@@ -46,26 +46,30 @@ static inline uint32_t timed_bucket(uint64_t ticks)
 {
     uint32_t exponent = ticks ? 63u - (uint32_t)__builtin_clzll(ticks) : 0;
 
-    if (ticks < 64)
+    if (ticks < 64) {
         return (uint32_t)ticks;
+    }
     return exponent > 43 ? HOTFN_HISTOGRAM_BUCKETS - 1
                          : 32 * (exponent - 5) + (uint32_t)(ticks >> (exponent - 5));
 }
 
 static inline uint32_t timed_node(timed_model *m, uint32_t thread, uint32_t parent, uint32_t slot)
 {
-    for (uint32_t i = 0; i < m->node_count; i++)
-        if (m->nodes[i].parent == parent && i != parent && m->nodes[i].slot == slot)
+    for (uint32_t i = 0; i < m->node_count; i++) {
+        if (m->nodes[i].parent == parent && i != parent && m->nodes[i].slot == slot) {
             return i;
+        }
+    }
     m->nodes[m->node_count] = (hotfn_time_node){ .parent = parent, .slot = slot, .thread = thread };
     return m->node_count++;
 }
 
 static inline void timed_event(timed_model *m, uint32_t thread, uint32_t slot, uint32_t kind)
 {
-    if (m->event_count[thread] < TIMED_EVENTS)
+    if (m->event_count[thread] < TIMED_EVENTS) {
         m->events[thread][m->event_count[thread]++] =
             (hotfn_time_event){ m->threads[thread].clock, slot, kind };
+    }
 }
 
 static inline void timed_enter(timed_model *m, uint32_t thread, uint32_t slot)
@@ -152,8 +156,9 @@ static inline void timed_recurse(timed_model *m, uint32_t slot, uint32_t leaf, u
     timed_enter(m, 0, slot);
     timed_work(m, 0, 1000);
     timed_call(m, 0, leaf, 100);
-    if (depth > 0)
+    if (depth > 0) {
         timed_recurse(m, slot, leaf, depth - 1);
+    }
     timed_work(m, 0, 500);
     timed_exit(m, 0);
 }
@@ -202,15 +207,17 @@ static inline void timed_fill(hfn_times *t, const timed_model *m, uint32_t threa
         for (uint32_t s = 0; s < TIMED_SLOTS; s++) {
             hfn_time_entry e = { m->cells[i][s], s, i };
 
-            if (e.cell.timed_calls)
+            if (e.cell.timed_calls) {
                 CHECK(hfn_times_add_entry(t, &e));
+            }
         }
         CHECK(hfn_times_add_events(t, m->events[i], m->event_count[i]));
         t->event_ends[i] = t->event_count;
     }
-    for (uint32_t s = 0; s < TIMED_SLOTS; s++)
+    for (uint32_t s = 0; s < TIMED_SLOTS; s++) {
         CHECK(hfn_packed_slots(&t->histograms, m->histograms[s], HOTFN_HISTOGRAM_BUCKETS) &&
               hfn_packed_end_row(&t->histograms));
+    }
 }
 
 /* The record at path, which counted only, becomes one that was timed. */
@@ -233,9 +240,11 @@ static inline void timed_write_counts(const char *path, const timed_model *m, ui
 {
     hotfn_live *live = sample_live(NULL);
 
-    for (uint32_t i = 0; i < threads; i++)
-        for (uint32_t s = 0; s < 3; s++)
+    for (uint32_t i = 0; i < threads; i++) {
+        for (uint32_t s = 0; s < 3; s++) {
             sample_count(live, i, 70, 70 + i, s, m->calls[i][s]);
+        }
+    }
     CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
                  HOTFN_OK);
     hotfn_live_close(live);
@@ -251,8 +260,9 @@ static inline timed_model *timed_write_slow(const char *path, uint64_t inside, u
     m->outside = outside;
     m->slow = slow;
     timed_story(m);
-    for (uint32_t i = 0; i < m->node_count; i++) /* memory: as much as tells nodes apart */
+    for (uint32_t i = 0; i < m->node_count; i++) { /* memory: as much as tells nodes apart */
         m->allocs[i] = (hotfn_alloc_cell){ 1000 + i, 10, 500, 5 };
+    }
     timed_write_counts(path, m, 2);
     timed_attach(path, m, 2);
     return m;

@@ -14,15 +14,19 @@ static hotfn_record *open_sample(uint64_t longest)
 
     timed_enter(m, 0, ALPHA);
     timed_work(m, 0, 3000000);
-    for (uint32_t i = 0; i < CALLS; i++)
+    for (uint32_t i = 0; i < CALLS; i++) {
         timed_call(m, 0, GAMMA, i == 7 ? longest : 1000);
+    }
     timed_exit(m, 0);
-    for (uint32_t i = 0; i < CALLS; i++)
+    for (uint32_t i = 0; i < CALLS; i++) {
         timed_call(m, 1, GAMMA, i == 7 ? longest : 1000);
-    for (uint32_t i = 0; i < 2; i++)
+    }
+    for (uint32_t i = 0; i < 2; i++) {
         m->calls[i][GAMMA] *= STANDS_FOR;
-    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+    }
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         m->histograms[GAMMA][i] *= STANDS_FOR;
+    }
     timed_write_counts(path, m, 2);
     timed_attach(path, m, 2);
     free(m);
@@ -30,8 +34,9 @@ static hotfn_record *open_sample(uint64_t longest)
     states = &r->parts[HFN_SECTION_TIMING_STATES];
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
-    for (uint32_t i = 0; i < r->function_count; i++)
+    for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+    }
     r->times.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SAMPLED;
     for (uint32_t i = 0; i < r->times.node_count; i++) {
         hotfn_time_node *n = &r->times.nodes[i];
@@ -72,9 +77,11 @@ static uint64_t edge_from(const hotfn_record *r, uint32_t caller)
 {
     hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
 
-    for (uint32_t i = 0; hotfn_record_get_edge(r, i, &e) == HOTFN_OK; i++)
-        if (e.caller == caller && e.callee == 4)
+    for (uint32_t i = 0; hotfn_record_get_edge(r, i, &e) == HOTFN_OK; i++) {
+        if (e.caller == caller && e.callee == 4) {
             return e.total_ns;
+        }
+    }
     return 0;
 }
 
@@ -92,8 +99,9 @@ static void no_estimate_is_longer_than_what_is_known(void)
     is_near((double)gamma.total_ns, (double)alpha.total_ns + LIFE);
     is_near((double)edge_from(r, ALPHA), (double)alpha.total_ns);
     is_near((double)edge_from(r, HOTFN_NO_FUNCTION), LIFE);
-    for (uint32_t i = 0; hotfn_record_get_node(r, i, &n) == HOTFN_OK; i++)
+    for (uint32_t i = 0; hotfn_record_get_node(r, i, &n) == HOTFN_OK; i++) {
         nodes += n.function == 4 ? n.total_ns : 0;
+    }
     is_near((double)nodes, (double)gamma.total_ns);
     CHECK(gamma.total_error_ns < free_gamma.total_error_ns);
     CHECK(gamma.total_error_ns > gamma.total_ns / 3); /* and it says so */

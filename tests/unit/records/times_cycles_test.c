@@ -25,14 +25,18 @@ static void make_graph(random_source *r, hfn_time_sums *sums, bool reaches[SLOTS
         bool outside = random_below(r, 10) == 0;
         sums->edges[i] =
             (hfn_edge_sum){ .caller = outside ? HOTFN_NO_SLOT : caller, .callee = callee };
-        if (!outside)
+        if (!outside) {
             reaches[caller][callee] = true;
+        }
     }
     qsort(sums->edges, sums->edge_count, sizeof *sums->edges, by_caller);
-    for (uint32_t k = 0; k < SLOTS; k++) /* Warshall's */
-        for (uint32_t i = 0; i < SLOTS; i++)
-            for (uint32_t j = 0; j < SLOTS; j++)
+    for (uint32_t k = 0; k < SLOTS; k++) { /* Warshall's */
+        for (uint32_t i = 0; i < SLOTS; i++) {
+            for (uint32_t j = 0; j < SLOTS; j++) {
                 reaches[i][j] |= reaches[i][k] && reaches[k][j];
+            }
+        }
+    }
 }
 
 static bool check_graph(uint64_t seed)
@@ -47,21 +51,23 @@ static bool check_graph(uint64_t seed)
 
     make_graph(&r, &sums, reaches);
     fine &= CHECK(hfn_time_find_cycles(&sums));
-    for (uint32_t i = 0; i < SLOTS && fine; i++)
+    for (uint32_t i = 0; i < SLOTS && fine; i++) {
         for (uint32_t j = 0; j < SLOTS && fine; j++) {
             bool together = i == j || (reaches[i][j] && reaches[j][i]);
             fine &= CHECK_EQ_U64(slots[i].cycle == slots[j].cycle, together);
         }
+    }
     return fine;
 }
 
 static void circles_are_what_leads_there_and_back(void)
 {
-    for (uint64_t seed = 1; seed <= 3000; seed++)
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
         if (!check_graph(seed)) {
             printf("#   with seed %" PRIu64 "\n", seed);
             return;
         }
+    }
 }
 
 static void a_long_chain_takes_no_stack(void)

@@ -18,8 +18,9 @@ static uint64_t long_ticks(sampled_stream *s)
 {
     uint64_t ticks = 2000;
 
-    while (random_below(&s->random, 3) && ticks < 100000)
+    while (random_below(&s->random, 3) && ticks < 100000) {
         ticks *= 2;
+    }
     return ticks + random_below(&s->random, (uint32_t)ticks);
 }
 
@@ -27,8 +28,9 @@ static void call_rare(sampled_stream *s, stream_kind kind)
 {
     sampled_enter(s, RARE);
     s->clock += long_ticks(s);
-    for (uint32_t i = kind == STREAM_IN_TURN ? 100 : 0; i > 0; i--)
+    for (uint32_t i = kind == STREAM_IN_TURN ? 100 : 0; i > 0; i--) {
         sampled_call(s, OFTEN, 20 + random_below(&s->random, 10));
+    }
     sampled_exit(s);
 }
 
@@ -38,11 +40,14 @@ static void call_often(sampled_stream *s, stream_kind kind)
 
     sampled_enter(s, OFTEN);
     s->clock += 20 + random_below(&s->random, 10);
-    if (random_below(&s->random, LEAST_OFTEN * times) == 0)
-        while (times-- > 0)
+    if (random_below(&s->random, LEAST_OFTEN * times) == 0) {
+        while (times-- > 0) {
             call_rare(s, kind);
-    if (kind == STREAM_ITS_OWN && random_below(&s->random, LEAST_OFTEN) == 0)
+        }
+    }
+    if (kind == STREAM_ITS_OWN && random_below(&s->random, LEAST_OFTEN) == 0) {
         s->clock += long_ticks(s);
+    }
     sampled_exit(s);
 }
 
@@ -100,8 +105,9 @@ static void check_figures(const char *kind, const sampled_verdict v[FIGURES])
                      CHECK(v[i].off < 0.15 * STREAMS) & CHECK_EQ_U64(v[i].unknown, 0);
 
         snprintf(what, sizeof what, "%s, %s", kind, figures[i]);
-        if (!right)
+        if (!right) {
             sampled_print(what, &v[i]);
+        }
     }
     CHECK(v[RARE_TOTAL].off == 0 && v[RARE_TOTAL].error == 0);
 }
@@ -148,12 +154,15 @@ static void no_total_is_less_than_what_is_known_of_its_callees(void)
         often = sampled_told(r, OFTEN);
         CHECK(often.total_ns >= known && sampled_told(r, CALLER).total_ns >= known);
         sampled_judge(&v, often.total_ns, often.total_error_ns, s->functions[OFTEN].truth);
-        for (uint32_t i = 0; hotfn_record_get_edge(r, i, &e) == HOTFN_OK; i++)
+        for (uint32_t i = 0; hotfn_record_get_edge(r, i, &e) == HOTFN_OK; i++) {
             edges += e.callee == 0 ? e.total_ns : 0;
+        }
         CHECK(edges + 2 > often.total_ns && edges < often.total_ns + 2);
     }
-    if (!CHECK(v.bias > -0.2 * STREAMS && v.bias < 0.2 * STREAMS) || !CHECK(v.off < 0.7 * STREAMS))
+    if (!CHECK(v.bias > -0.2 * STREAMS && v.bias < 0.2 * STREAMS) ||
+        !CHECK(v.off < 0.7 * STREAMS)) {
         sampled_print("its own, often's total", &v);
+    }
     free(s);
     hotfn_record_close(r);
 }

@@ -28,8 +28,9 @@ static hfn_time_state *start(uint32_t flags)
 
     hfn_times_init(&times, &env);
     CHECK(hfn_times_make_threads(&times, 2) && hfn_times_make_nodes(&times, 2, false));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         CHECK(hfn_times_add_entry(&times, &entries[i]));
+    }
     times.is_there = true;
     times.header.flags = flags;
     times.nodes[0] = (hotfn_time_node){ .slot = OUTER, .calls = 1 };
@@ -197,8 +198,9 @@ static void each_process_has_an_end(void)
 
     hfn_times_init(&times, &env);
     CHECK(hfn_times_make_threads(&times, 4));
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         times.threads[i].last_tick = last[i];
+    }
     CHECK(hfn_times_find_ends(&times, owners, 4, 10, 500, ends));
     CHECK(ends[0] == 100 && ends[1] == 500 && ends[2] == 120 && ends[3] == 500);
     CHECK(hfn_times_find_ends(&times, owners, 4, 10, 0, ends));

@@ -87,11 +87,13 @@ static void percentiles_are_within_three_percent(void)
     CHECK(t.p90_ns >= 86 * 970 && t.p90_ns <= 88 * 1030);
     CHECK(t.p99_ns >= 98 * 970 && t.p99_ns <= 100000);
     CHECK_EQ_I64(hotfn_record_get_histogram(r, function_index(2), counts), HOTFN_OK);
-    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         sum += counts[i];
+    }
     CHECK_EQ_U64(sum, t.timed_calls);
-    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
-        CHECK(hotfn_record_bucket_ns(r, i) < hotfn_record_bucket_ns(r, i + 1));
+    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
+        CHECK(hotfn_record_get_bucket_ns(r, i) < hotfn_record_get_bucket_ns(r, i + 1));
+    }
     free(counts);
     hotfn_record_close(r);
     free(m);
@@ -133,8 +135,9 @@ static void edges_count_recursion_once(void)
         CHECK(i == 0 || ((uint64_t)e.caller << 32 | e.callee) > last); /* as timing.h says */
         last = (uint64_t)e.caller << 32 | e.callee;
         into[e.callee] += e.calls;
-        if (e.callee == 1 && e.caller == 0)
+        if (e.callee == 1 && e.caller == 0) {
             total_into_beta = e.total_ns;
+        }
     }
     CHECK_EQ_U64(into[0], 1);
     CHECK_EQ_U64(into[1], m->calls[0][1]);
@@ -161,8 +164,9 @@ static void nodes_stand_before_what_they_called(void)
         CHECK(n.function < 5);
         self[n.function] += n.self_ns;
     }
-    for (uint32_t s = 0; s < 3; s++)
+    for (uint32_t s = 0; s < 3; s++) {
         CHECK_EQ_U64(self[function_index(s)], m->true_self[s]);
+    }
     hotfn_record_close(r);
     free(m);
 }
@@ -240,8 +244,9 @@ static void repair_keeps_the_times(void)
     CHECK_EQ_I64(hotfn_record_repair(path, again, lost, sizeof lost, NULL, NULL), HOTFN_OK);
     CHECK_STR(lost, "");
     CHECK_EQ_I64(hotfn_record_open(&r, again, NULL, NULL), HOTFN_OK);
-    for (uint32_t s = 0; s < 3; s++)
+    for (uint32_t s = 0; s < 3; s++) {
         CHECK_EQ_U64(timing(r, s).total_ns, m->true_total[s]);
+    }
     hotfn_record_close(r);
     free(m);
 }
@@ -256,8 +261,9 @@ static void sampled_times_are_scaled_up_with_an_error(void)
 
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
-    for (uint32_t i = 0; i < r->function_count; i++)
+    for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+    }
     r->times.header.flags |= HOTFN_TIMING_SAMPLED;
     for (uint32_t i = 0; i < r->times.node_count; i++) {
         hotfn_time_node *n = &r->times.nodes[i];
@@ -342,8 +348,9 @@ static void times_that_mean_something_else_are_not_read(void)
         { HOTFN_TIMES_VERSION + 1, 0, HOTFN_CLOCK_TSC, "newer hotfn" },
     };
 
-    for (size_t i = 0; i < HFN_COUNT_OF(cases); i++)
+    for (size_t i = 0; i < HFN_COUNT_OF(cases); i++) {
         check_version_case(&cases[i]);
+    }
 }
 
 static void repair_and_merge_leave_out_times_that_are_not_read(void)
@@ -391,8 +398,9 @@ static void windows_hold_what_came_since(void)
         CHECK_EQ_U64(e->cell.total_ticks, early->cells[e->thread][e->slot].total_ticks);
         CHECK_EQ_U64(e->cell.self_ticks, early->cells[e->thread][e->slot].self_ticks);
     }
-    for (uint32_t i = 0; i < now.node_count; i++)
+    for (uint32_t i = 0; i < now.node_count; i++) {
         CHECK_EQ_U64(now.nodes[i].calls, early->nodes[i].calls);
+    }
     CHECK_EQ_U64(now.threads[0].busy_ticks, early->threads[0].busy);
     CHECK_EQ_U64(now.threads[0].first_tick, 500); /* the window's thread is no older */
     CHECK_EQ_U64(now.event_count, early->event_count[0] + early->event_count[1]);

@@ -16,8 +16,9 @@ static void call_itself(sampled_stream *s)
 {
     sampled_enter(s, 0);
     work(s);
-    for (uint32_t i = random_below(&s->random, 3); i > 0 && s->depth < DEPTH_MOST; i--)
+    for (uint32_t i = random_below(&s->random, 3); i > 0 && s->depth < DEPTH_MOST; i--) {
         call_itself(s);
+    }
     sampled_exit(s);
 }
 
@@ -26,8 +27,9 @@ static void call_each_other(sampled_stream *s)
 {
     sampled_enter(s, s->depth % 2);
     work(s);
-    for (uint32_t i = random_below(&s->random, 3); i > 0 && s->depth < DEPTH_MOST; i--)
+    for (uint32_t i = random_below(&s->random, 3); i > 0 && s->depth < DEPTH_MOST; i--) {
         call_each_other(s);
+    }
     sampled_exit(s);
 }
 
@@ -52,8 +54,9 @@ static void call_hardly_in_itself(sampled_stream *s)
     work(s);
     sampled_enter(s, 1);
     work(s);
-    if (random_below(&s->random, 1000) == 0)
+    if (random_below(&s->random, 1000) == 0) {
         call_hardly_in_itself(s);
+    }
     sampled_exit(s);
     sampled_exit(s);
 }
@@ -69,14 +72,16 @@ static void try_streams(story *tell, const char *const *pairs, sampled_verdict v
         s->clock = 1000;
         s->random = random_from(number + 1);
         s->drawn = number;
-        for (uint32_t i = 0; i < CALLS; i++)
+        for (uint32_t i = 0; i < CALLS; i++) {
             tell(s);
+        }
         sampled_put(r, s);
         for (uint32_t i = 0; i < SAMPLED_FUNCTIONS; i++) {
             hotfn_record_timing t = sampled_told(r, i);
 
-            if (s->functions[i].calls > 0)
+            if (s->functions[i].calls > 0) {
                 sampled_judge(&v[i], t.total_ns, t.total_error_ns, s->functions[i].truth);
+            }
         }
     }
     free(s);
@@ -87,8 +92,9 @@ static void try_streams(story *tell, const char *const *pairs, sampled_verdict v
 static void check(const char *what, const sampled_verdict *v, double most_error)
 {
     if (!(CHECK(v->within_two + v->unknown >= STREAMS * 91 / 100) &
-          CHECK(v->error <= most_error * STREAMS)))
+          CHECK(v->error <= most_error * STREAMS))) {
         sampled_print(what, v);
+    }
 }
 
 static void who_calls_itself_has_the_error_of_its_outermost_calls(void)
@@ -165,16 +171,18 @@ static void calls_in_each_other_may_take_longer_than_the_run(void)
     uint64_t inner;
 
     s->clock = 1000;
-    for (uint32_t depth = 0; depth < 6; depth++)
+    for (uint32_t depth = 0; depth < 6; depth++) {
         sampled_enter(s, depth % 2);
+    }
     for (uint32_t i = 0; i < CALLS; i++) {
         sampled_enter(s, 0);
         sampled_call(s, 1, 200);
         sampled_exit(s);
     }
     s->clock += 5000000;
-    for (uint32_t depth = 0; depth < 6; depth++)
+    for (uint32_t depth = 0; depth < 6; depth++) {
         sampled_exit(s);
+    }
     r->times.threads[0].first_tick = 1000;
     r->times.threads[0].last_tick = s->clock;
     sampled_put(r, s);

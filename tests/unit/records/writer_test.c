@@ -23,8 +23,9 @@ static uint32_t files_beside(const char *path)
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = 0;
     dir = opendir(folder);
-    while (readdir(dir))
+    while (readdir(dir)) {
         count++;
+    }
     closedir(dir);
     return count;
 }

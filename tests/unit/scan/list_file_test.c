@@ -45,8 +45,9 @@ static void what_protoc_writes_is_read(void)
     hotfn_error err;
     hotfn_list *list = read_bytes(wire, sizeof wire, HOTFN_OK, &err);
 
-    if (!list)
+    if (!list) {
         return;
+    }
     CHECK_EQ_I64(hotfn_list_get_info(list, &info), HOTFN_OK);
     CHECK_EQ_U64(info.entry_count, 2);
     CHECK_EQ_U64(info.machine, HOTFN_MACHINE_X86_64);
@@ -65,8 +66,9 @@ static void text_may_have_comments_and_names(void)
     hotfn_error err;
     hotfn_list *list = read_bytes(text, sizeof text - 1, HOTFN_OK, &err);
 
-    if (!list)
+    if (!list) {
         return;
+    }
     is_entry(list, 0, 0x11f0, 0, "", "game");
     is_entry(list, 1, HOTFN_LIST_NO_RVA, 0, "space::f(int)", "game");
     is_entry(list, 2, 0x10, 0, "", "lib+c.so");
@@ -85,7 +87,7 @@ static void what_is_saved_comes_back(void)
 
     elf_add(b, ".text", 1, ELF_ALLOC | ELF_CODE, "\xc3", 1);
     elf_finish(b);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "/x/game", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "/x/game", NULL, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_list_create(&list, image, NULL, NULL), HOTFN_OK);
     for (uint64_t i = 0; i < 300; i++) {
@@ -99,9 +101,10 @@ static void what_is_saved_comes_back(void)
         hotfn_list *again = NULL;
         CHECK_EQ_I64(hotfn_list_save(list, path, forms[form], NULL), HOTFN_OK);
         CHECK_EQ_I64(hotfn_list_open(&again, path, NULL, NULL), HOTFN_OK);
-        for (uint32_t i = 0; again && i < 300; i += 7)
+        for (uint32_t i = 0; again && i < 300; i += 7) {
             is_entry(again, i, (uint64_t)i * i * i * 1000, forms[form] ? 0 : i,
                      i % 3 && !forms[form] ? "a_name" : "", "game");
+        }
         hotfn_list_destroy(again);
     }
     CHECK_EQ_I64(hotfn_list_save(list, "/dev/null/x.flf", 0, NULL), HOTFN_E_IO);
@@ -153,8 +156,9 @@ static void no_memory_is_told_and_nothing_is_lost(void)
         hotfn_status status = hotfn_list_from_bytes(&list, wire, sizeof wire, "t", &env, NULL);
         CHECK(status == HOTFN_OK || status == HOTFN_E_NO_MEMORY);
         hotfn_list_destroy(list);
-        if (!CHECK_EQ_U64(c.live_bytes, 0) || !CHECK_EQ_I64(c.size_mismatches, 0))
+        if (!CHECK_EQ_U64(c.live_bytes, 0) || !CHECK_EQ_I64(c.size_mismatches, 0)) {
             return;
+        }
         requests = c.requests;
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Scans of this very test program: fresh and cached ones are equal, broken caches are made again. */
-#include "scan/file_stamp.h"
 #include "scan/block.h"
 #include "scan/cache.h"
+#include "scan/file_stamp.h"
 
 #include "base/memory.h"
 
@@ -22,8 +22,9 @@ static hotfn_scan *scan_self(const char *cache)
     hotfn_error err = HOTFN_ERROR_INIT;
 
     options.cache_folder = cache;
-    if (!CHECK(hotfn_scan_open(&scan, "/proc/self/exe", &options, NULL, &err) == HOTFN_OK))
+    if (!CHECK(hotfn_scan_open(&scan, "/proc/self/exe", &options, NULL, &err) == HOTFN_OK)) {
         printf("# %s\n", err.text);
+    }
     return scan;
 }
 
@@ -73,8 +74,9 @@ static void wait_until_settled(const char *path)
 {
     struct stat file;
 
-    while (CHECK_EQ_I64(stat(path, &file), 0) && !hfn_file_is_settled(&file))
+    while (CHECK_EQ_I64(stat(path, &file), 0) && !hfn_file_is_settled(&file)) {
         usleep(1000);
+    }
 }
 
 /* liblzma may be there the next time. */
@@ -84,8 +86,9 @@ static void *unpack(void *user, int32_t compression, const void *in, size_t in_b
     void *out = *(bool *)user ? grow(grow_user, NULL, 0, in_bytes) : NULL;
 
     CHECK(compression == HOTFN_COMPRESSION_XZ && in_bytes <= max_bytes);
-    if (out)
+    if (out) {
         memcpy(out, in, in_bytes);
+    }
     *out_bytes = in_bytes;
     return out;
 }
@@ -118,8 +121,9 @@ static void a_scan_that_lacks_packed_names_is_not_kept(void)
         env.decompress_fn = rows[i].env_unpacks ? unpack : NULL;
         env.decompress_user = &succeeds;
         options.cache_folder = folder;
-        if (CHECK_EQ_I64(hotfn_scan_open(&scan, path, &options, &env, NULL), HOTFN_OK))
+        if (CHECK_EQ_I64(hotfn_scan_open(&scan, path, &options, &env, NULL), HOTFN_OK)) {
             CHECK_EQ_U64(info_of(scan).from_cache, rows[i].from_cache);
+        }
         hotfn_scan_close(scan);
     }
     free(b);
@@ -191,14 +195,18 @@ static void a_function_of_just_the_bounds_is_selected(void)
     hotfn_live *live = NULL;
     uint32_t selected = 0, equal = 0;
 
-    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++)
-        if (f.state == HOTFN_STATE_WAITING)
+    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++) {
+        if (f.state == HOTFN_STATE_WAITING) {
             s.min_bytes = s.max_bytes = f.byte_count;
-    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++)
+        }
+    }
+    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++) {
         equal += f.state == HOTFN_STATE_WAITING && f.byte_count == s.min_bytes;
+    }
     CHECK(select_into(&live, scan, &s) == HOTFN_OK);
-    for (uint32_t i = 0; i < info_of(scan).function_count; i++)
+    for (uint32_t i = 0; i < info_of(scan).function_count; i++) {
         selected += hotfn_live_slots(live, 0)[i] != HOTFN_NO_SLOT;
+    }
     CHECK(equal > 0);
     CHECK_EQ_U64(selected, equal);
     hotfn_live_close(live);
@@ -229,8 +237,9 @@ static void a_cut_block_is_refused_at_every_length(void)
 
     CHECK(hfn_scan_make(&block, &bytes, "/proc/self/exe", &options, 1, &env, NULL) == HOTFN_OK);
     CHECK(hfn_scan_check((hfn_span){ block, bytes, false }, &header));
-    for (uint64_t n = 0; n < bytes; n += n < 4096 ? 1 : 997)
+    for (uint64_t n = 0; n < bytes; n += n < 4096 ? 1 : 997) {
         CHECK(!hfn_scan_check((hfn_span){ block, n, false }, &header));
+    }
     hfn_free(&env, block, bytes);
 }
 
@@ -262,14 +271,16 @@ static void remove_folder(void)
     char command[256];
 
     snprintf(command, sizeof command, "rm -rf %s", folder);
-    if (system(command) != 0)
+    if (system(command) != 0) {
         printf("# %s stays\n", folder);
+    }
 }
 
 __attribute__((constructor)) static void make_folder(void)
 {
-    if (mkdtemp(folder))
+    if (mkdtemp(folder)) {
         atexit(remove_folder);
+    }
 }
 
 CHECK_MAIN(tests)

@@ -11,8 +11,9 @@ static size_t demangle(void *user, const char *mangled, char *out, size_t out_by
 
     (void)user;
     demangle_calls++;
-    if (strcmp(mangled, "_ZN1a1fEi") != 0 || strlen(text) >= out_bytes)
+    if (strcmp(mangled, "_ZN1a1fEi") != 0 || strlen(text) >= out_bytes) {
         return 0;
+    }
     strcpy(out, text);
     return strlen(text);
 }
@@ -48,8 +49,9 @@ static uint32_t selected(const sample *s, const hotfn_selection *wanted, const c
     uint32_t bits = 0;
 
     CHECK_EQ_I64(hotfn_functions_select(s->functions, wanted, flags, unmatched, NULL), HOTFN_OK);
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < 4; i++) {
         bits |= (uint32_t)flags[i] << i;
+    }
     return bits;
 }
 

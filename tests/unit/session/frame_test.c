@@ -9,36 +9,36 @@
 
 enum { MANY = 700 }; /* functions: more than are summed at once, and no multiple of it */
 
-static hotfn_window *window_of(hotfn_live *live, uint32_t top_count, const hotfn_env *env)
+static hotfn_frame *window_of(hotfn_live *live, uint32_t top_count, const hotfn_env *env)
 {
     hotfn_session session = { .live = live };
-    hotfn_window *window = NULL;
+    hotfn_frame *window = NULL;
 
-    CHECK_EQ_I64(hotfn_window_create(&window, &session, top_count, env, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_frame_create(&window, &session, top_count, env, NULL), HOTFN_OK);
     return window;
 }
 
-static hotfn_window_info next(hotfn_window *window)
+static hotfn_frame_info next(hotfn_frame *window)
 {
-    hotfn_window_info info = HOTFN_WINDOW_INFO_INIT;
+    hotfn_frame_info info = HOTFN_FRAME_INFO_INIT;
 
-    CHECK_EQ_I64(hotfn_window_next(window, &info, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_frame_next(window, &info, NULL), HOTFN_OK);
     return info;
 }
 
-static hotfn_record_function at_rank(const hotfn_window *window, uint32_t rank)
+static hotfn_record_function at_rank(const hotfn_frame *window, uint32_t rank)
 {
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
 
-    CHECK_EQ_I64(hotfn_window_get(window, rank, &f, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_frame_get_function(window, rank, &f, NULL), HOTFN_OK);
     return f;
 }
 
 static void window_has_the_calls_since_it_began_of_all_threads(void)
 {
     hotfn_live *live = sample_live(NULL);
-    hotfn_window *window;
-    hotfn_window_info info;
+    hotfn_frame *window;
+    hotfn_frame_info info;
 
     sample_count(live, 0, 70, 70, 0, 1000);
     window = window_of(live, 0, NULL);
@@ -60,7 +60,7 @@ static void window_has_the_calls_since_it_began_of_all_threads(void)
     info = next(window);
     CHECK_EQ_U64(info.top_count, 0);
     CHECK_EQ_U64(info.calls, 0);
-    hotfn_window_destroy(window);
+    hotfn_frame_destroy(window);
     hotfn_live_close(live);
 }
 
@@ -68,14 +68,14 @@ static void window_has_the_calls_since_it_began_of_all_threads(void)
 static void window_tells_all_of_a_function(void)
 {
     hotfn_live *live = sample_live(NULL);
-    hotfn_window *window = window_of(live, 1, NULL);
+    hotfn_frame *window = window_of(live, 1, NULL);
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
 
     sample_count(live, 0, 70, 70, 0, 2);
     sample_count(live, 0, 70, 70, 2, 1);
     next(window);
-    CHECK_EQ_I64(hotfn_window_get(window, 0, &f, &m), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_frame_get_function(window, 0, &f, &m), HOTFN_OK);
     CHECK_STR(m.file, "game");
     CHECK_EQ_U64(f.module, 0);
     CHECK_EQ_U64(f.slot, 0);
@@ -87,16 +87,16 @@ static void window_tells_all_of_a_function(void)
     CHECK_MEM(f.names, "alpha_alias\0alpha_other\0", 25);
     CHECK_STR(f.strategy, "jump");
     CHECK_STR(f.reason, "");
-    CHECK_EQ_I64(hotfn_window_get(window, 1, &f, &m), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_frame_get_function(window, 1, &f, &m), HOTFN_E_NOT_FOUND);
     hotfn_live_set_function(live, 1, 0, HOTFN_STATE_REFUSED, HOTFN_REASON_NO_SLOTS, 7);
     sample_count(live, 0, 70, 70, 2, 1);
     next(window);
-    CHECK_EQ_I64(hotfn_window_get(window, 0, &f, &m), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_frame_get_function(window, 0, &f, &m), HOTFN_OK);
     CHECK_STR(m.file, "libgamma.so");
     CHECK_STR(f.name, "gamma");
     CHECK_STR(f.reason, "no-slots");
     CHECK_EQ_U64(f.reason_offset, 7);
-    hotfn_window_destroy(window);
+    hotfn_frame_destroy(window);
     hotfn_live_close(live);
 }
 
@@ -137,13 +137,14 @@ static uint64_t calls_of(uint32_t function)
 }
 
 /* Whatever its size, a window has the most called, each once, under its own name. */
-static void check_top(const hotfn_window *window, hotfn_window_info info, uint32_t wanted)
+static void check_top(const hotfn_frame *window, hotfn_frame_info info, uint32_t wanted)
 {
     uint64_t sum = 0, last = UINT64_MAX;
     uint32_t called = 0, more = 0;
 
-    for (uint32_t i = 0; i < MANY; i++)
+    for (uint32_t i = 0; i < MANY; i++) {
         called += calls_of(i) > 0;
+    }
     CHECK_EQ_U64(info.called_count, called);
     CHECK_EQ_U64(info.top_count, wanted < called ? wanted : called);
     for (uint32_t rank = 0; rank < info.top_count; rank++) {
@@ -154,8 +155,9 @@ static void check_top(const hotfn_window *window, hotfn_window_info info, uint32
         last = f.calls;
         sum += f.calls;
     }
-    for (uint32_t i = 0; i < MANY; i++)
+    for (uint32_t i = 0; i < MANY; i++) {
         more += calls_of(i) > last;
+    }
     CHECK(more <= info.top_count);
     CHECK(wanted < called || sum == info.calls);
 }
@@ -165,20 +167,23 @@ static void window_keeps_the_largest_of_many(void)
     const uint32_t sizes[] = { 1, 2, 3, 20, 255, 466, UINT32_MAX };
     uint32_t dealt_first[] = { 699, 3, 44, 300 };
     hotfn_live *live = empty_live();
-    hotfn_window *windows[HFN_COUNT_OF(sizes)];
+    hotfn_frame *windows[HFN_COUNT_OF(sizes)];
     const uint32_t *slots;
 
     add_many(live);
     CHECK_EQ_I64(hotfn_live_order_slots(live, 0, dealt_first, 4), HOTFN_OK);
-    for (size_t i = 0; i < HFN_COUNT_OF(sizes); i++)
+    for (size_t i = 0; i < HFN_COUNT_OF(sizes); i++) {
         windows[i] = window_of(live, sizes[i], NULL);
+    }
     slots = hotfn_live_slots(live, 0);
-    for (uint32_t i = 0; i < MANY; i++)
-        if (slots[i] != HOTFN_NO_SLOT)
+    for (uint32_t i = 0; i < MANY; i++) {
+        if (slots[i] != HOTFN_NO_SLOT) {
             sample_count(live, i % 4, 70, 70 + i % 4, slots[i], calls_of(i));
+        }
+    }
     for (size_t i = 0; i < HFN_COUNT_OF(sizes); i++) {
         check_top(windows[i], next(windows[i]), sizes[i]);
-        hotfn_window_destroy(windows[i]);
+        hotfn_frame_destroy(windows[i]);
     }
     hotfn_live_close(live);
 }
@@ -186,7 +191,7 @@ static void window_keeps_the_largest_of_many(void)
 static void window_grows_with_modules_that_come(void)
 {
     hotfn_live *live = empty_live();
-    hotfn_window *window = window_of(live, UINT32_MAX, NULL);
+    hotfn_frame *window = window_of(live, UINT32_MAX, NULL);
 
     CHECK_EQ_U64(next(window).top_count, 0);
     add_many(live);
@@ -199,7 +204,7 @@ static void window_grows_with_modules_that_come(void)
     CHECK_EQ_U64(at_rank(window, 0).module, 1);
     CHECK_STR(at_rank(window, 0).name, "f0");
     CHECK_EQ_U64(at_rank(window, 1).module, 0);
-    hotfn_window_destroy(window);
+    hotfn_frame_destroy(window);
     hotfn_live_close(live);
 }
 
@@ -213,7 +218,7 @@ static void window_goes_on_where_memory_fails(void)
         hotfn_live *live = sample_live(NULL);
         counting c;
         hotfn_env env = counting_env(&c);
-        hotfn_window *window = window_of(live, UINT32_MAX, &env);
+        hotfn_frame *window = window_of(live, UINT32_MAX, &env);
         hotfn_record_function more = sample_function("more", 0x3000, HOTFN_STATE_HOOKED);
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         uint32_t index;
@@ -225,11 +230,11 @@ static void window_goes_on_where_memory_fails(void)
         sample_count(live, 0, 70, 70, 3, 4);
         c.fail_at = c.requests + failed;
         c.fail_once = true;
-        CHECK_EQ_I64(hotfn_window_next(window, NULL, &err), HOTFN_E_NO_MEMORY);
+        CHECK_EQ_I64(hotfn_frame_next(window, NULL, &err), HOTFN_E_NO_MEMORY);
         CHECK_EQ_I64(err.status, HOTFN_E_NO_MEMORY);
         CHECK_EQ_U64(next(window).calls, 7);
         CHECK_STR(at_rank(window, 0).name, "more");
-        hotfn_window_destroy(window);
+        hotfn_frame_destroy(window);
         CHECK_EQ_U64(c.live_bytes, 0);
         CHECK_EQ_I64(c.size_mismatches, 0);
         hotfn_live_close(live);
@@ -239,18 +244,18 @@ static void window_goes_on_where_memory_fails(void)
 static void window_refuses_what_it_does_not_know(void)
 {
     hotfn_live *live = sample_live(NULL);
-    hotfn_window *window = window_of(live, 0, NULL);
-    hotfn_window_info info = { .size = sizeof info + 8 };
+    hotfn_frame *window = window_of(live, 0, NULL);
+    hotfn_frame_info info = { .size = sizeof info + 8 };
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
 
-    CHECK_EQ_I64(hotfn_window_next(window, &info, NULL), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_frame_next(window, &info, NULL), HOTFN_E_OPTION);
     sample_count(live, 0, 70, 70, 0, 1);
     next(window);
     f.size = 0;
-    CHECK_EQ_I64(hotfn_window_get(window, 0, &f, NULL), HOTFN_E_OPTION);
-    CHECK_EQ_I64(hotfn_window_get(window, 0, NULL, NULL), HOTFN_OK);
-    hotfn_window_destroy(window);
-    hotfn_window_destroy(NULL);
+    CHECK_EQ_I64(hotfn_frame_get_function(window, 0, &f, NULL), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_frame_get_function(window, 0, NULL, NULL), HOTFN_OK);
+    hotfn_frame_destroy(window);
+    hotfn_frame_destroy(NULL);
     hotfn_live_close(live);
 }
 

@@ -53,8 +53,9 @@ TIMED void t_spin(uint64_t ticks)
 
 TIMED void t_outer(int times)
 {
-    for (int i = 0; i < times; i++)
+    for (int i = 0; i < times; i++) {
         t_spin(SPIN);
+    }
     sink += times;
 }
 
@@ -67,10 +68,12 @@ TIMED uint64_t t_nested(uint64_t depth)
 
 TIMED void t_throw(int depth)
 {
-    if (depth > 0)
+    if (depth > 0) {
         t_throw(depth - 1);
-    if (depth == 0 && sink >= 0)
+    }
+    if (depth == 0 && sink >= 0) {
         throw std::runtime_error("out");
+    }
     sink += 1;
 }
 
@@ -78,8 +81,9 @@ TIMED void t_hold()
 {
     uint64_t begin = now();
     held += 1;
-    while (!may_leave)
+    while (!may_leave) {
         sched_yield();
+    }
     inside += now() - begin;
 }
 
@@ -89,8 +93,9 @@ TIMED int t_variable(int count, ...)
     va_list list;
     va_start(list, count);
     int sum = 0;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         sum += va_arg(list, int);
+    }
     va_end(list);
     return sum;
 }
@@ -130,23 +135,26 @@ static hotfn_session *create(const hotfn_session_options &o)
 {
     hotfn_session *session = nullptr;
     error err;
-    if (!CHECK(hotfn_session_create(&session, &o, nullptr, &err) == HOTFN_OK))
+    if (!CHECK(hotfn_session_create(&session, &o, nullptr, &err) == HOTFN_OK)) {
         std::printf("# %s\n", err.text);
+    }
     return session;
 }
 
 static void start(hotfn_session *session)
 {
     error err;
-    if (!CHECK(hotfn_session_start(session, nullptr, &err) == HOTFN_OK))
+    if (!CHECK(hotfn_session_start(session, nullptr, &err) == HOTFN_OK)) {
         std::printf("# %s\n", err.text);
+    }
 }
 
 static void stop(hotfn_session *session)
 {
     error err;
-    if (!CHECK(hotfn_session_stop(session, &err) == HOTFN_OK))
+    if (!CHECK(hotfn_session_stop(session, &err) == HOTFN_OK)) {
         std::printf("# %s\n", err.text);
+    }
 }
 
 struct measured {
@@ -163,17 +171,24 @@ struct times {
     explicit times(hotfn_session *session)
     {
         error err;
-        if (!CHECK(hotfn_session_snapshot(session, &record, &err) == HOTFN_OK))
+        if (!CHECK(hotfn_session_snapshot(session, &record, &err) == HOTFN_OK)) {
             return;
+        }
         hotfn_record_get_time_info(record, &info);
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
         hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
         double per_ns = static_cast<double>(info.ticks_per_second) / 1e9;
         for (uint32_t i = 0; hotfn_record_get_function(record, i, &f) == HOTFN_OK; i++) {
             hotfn_record_get_timing(record, i, &t);
-            if (f.state == HOTFN_STATE_HOOKED)
-                of[f.name] = { f.calls, t.timed_calls, t.open_calls, static_cast<double>(t.total_ns) * per_ns,
-                               static_cast<double>(t.self_ns) * per_ns, t.timing, i };
+            if (f.state == HOTFN_STATE_HOOKED) {
+                of[f.name] = { f.calls,
+                               t.timed_calls,
+                               t.open_calls,
+                               static_cast<double>(t.total_ns) * per_ns,
+                               static_cast<double>(t.self_ns) * per_ns,
+                               t.timing,
+                               i };
+            }
         }
     }
     ~times()
@@ -188,10 +203,12 @@ struct times {
 static bool lies_between(double ticks, uint64_t least, uint64_t most, uint64_t calls)
 {
     double slack = 20000 + 4000 * static_cast<double>(calls);
-    bool holds = ticks > static_cast<double>(least) - slack && ticks < static_cast<double>(most) + slack;
-    if (!holds)
-        std::printf("# %.0f ticks, of %llu to %llu\n", ticks, static_cast<unsigned long long>(least),
-                    static_cast<unsigned long long>(most));
+    bool holds =
+        ticks > static_cast<double>(least) - slack && ticks < static_cast<double>(most) + slack;
+    if (!holds) {
+        std::printf("# %.0f ticks, of %llu to %llu\n", ticks,
+                    static_cast<unsigned long long>(least), static_cast<unsigned long long>(most));
+    }
     return holds;
 }
 
@@ -239,27 +256,32 @@ static void threads_are_timed_apart_and_summed(void)
     std::atomic<uint64_t> around{ 0 };
     inside = 0;
     start(session);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         threads.emplace_back([&around] {
             uint64_t begin = now();
-            for (int k = 0; k < CALLS; k++)
+            for (int k = 0; k < CALLS; k++) {
                 t_spin(SPIN / 4);
+            }
             around += now() - begin;
         });
-    for (std::thread &thread : threads)
+    }
+    for (std::thread &thread : threads) {
         thread.join();
+    }
     bool by_counter = counter_is_the_clock(session);
     times t(session);
     CHECK_EQ_U64(t.of["t_spin"].timed, THREADS * CALLS);
-    if (by_counter)
+    if (by_counter) {
         CHECK(lies_between(t.of["t_spin"].total_ticks, inside, around, THREADS * CALLS));
+    }
     hotfn_session_destroy(session);
 }
 
 // What a thread is in when its session stops ends there, once; its stub is there when it comes back.
 static void calls_that_are_open_at_a_stop_end_there(void)
 {
-    for (int then = 0; then < 4; then++) { // they return with no session, the same again, one that counts, a flat one
+    for (int then = 0; then < 4;
+         then++) { // they return with no session, the same again, one that counts, a flat one
         hotfn_session *session = create(options_for(HOTFN_SESSION_TIME, then == 2 ? 1 : 0));
         held = may_leave = 0;
         start(session);
@@ -269,8 +291,9 @@ static void calls_that_are_open_at_a_stop_end_there(void)
             t_hold();
             t_nested(3);
         });
-        while (held < 1)
+        while (held < 1) {
             sched_yield();
+        }
         uint64_t inside_at = now();
         t_spin(SPIN);
         uint64_t before = now();
@@ -282,11 +305,13 @@ static void calls_that_are_open_at_a_stop_end_there(void)
             hold = t.of["t_hold"];
             CHECK_EQ_U64(hold.timed, 1);
             CHECK_EQ_U64(hold.open, 0);
-            if (t.info.clock == HOTFN_CLOCK_TSC)
+            if (t.info.clock == HOTFN_CLOCK_TSC) {
                 CHECK(lies_between(hold.total_ticks, before - inside_at, after - began, 1));
+            }
         }
-        if (then == 1)
+        if (then == 1) {
             start(session);
+        }
         if (then >= 2) {
             hotfn_session_destroy(session);
             session = create(then == 2 ? options_for(HOTFN_SESSION_COUNT)
@@ -315,8 +340,9 @@ extern "C" const unsigned char __executable_start, etext;
 static uint64_t hash_of_code()
 {
     uint64_t hash = 14695981039346656037u;
-    for (const unsigned char *at = &__executable_start; at < &etext; at++)
+    for (const unsigned char *at = &__executable_start; at < &etext; at++) {
         hash = (hash ^ *at) * 1099511628211u;
+    }
     return hash;
 }
 
@@ -378,8 +404,9 @@ static void a_stop_within_a_call_that_is_thrown_through_is_fine(void)
             caught++;
         }
     });
-    while (held < 1)
+    while (held < 1) {
         sched_yield();
+    }
     stop(session);
     may_leave = 1;
     thread.join();
@@ -394,19 +421,23 @@ static void stops_amid_calls_do_no_harm(void)
     std::atomic<bool> done{ false };
     std::atomic<int> wrong{ 0 };
     std::vector<std::thread> threads;
-    for (uint64_t i = 0; i < THREADS; i++)
+    for (uint64_t i = 0; i < THREADS; i++) {
         threads.emplace_back([&done, &wrong, i] {
-            for (uint64_t depth = i; !done; depth = (depth + 1) % 40)
-                if (t_nested(depth) != depth * (depth + 1) / 2)
+            for (uint64_t depth = i; !done; depth = (depth + 1) % 40) {
+                if (t_nested(depth) != depth * (depth + 1) / 2) {
                     wrong++;
+                }
+            }
         });
+    }
     for (int i = 0; i < SESSIONS; i++) {
-        hotfn_session *session =
-            create(options_for(HOTFN_SESSION_TIME, i % 3 == 2 ? 4 : 0, i % 3 == 1 ? HOTFN_SESSION_FLAT : 0));
+        hotfn_session *session = create(options_for(HOTFN_SESSION_TIME, i % 3 == 2 ? 4 : 0,
+                                                    i % 3 == 1 ? HOTFN_SESSION_FLAT : 0));
         for (int k = 0; k < STARTS; k++) {
             start(session);
-            for (int n = sink; sink - n < 1000;)
+            for (int n = sink; sink - n < 1000;) {
                 sched_yield();
+            }
             stop(session);
         }
         times t(session);
@@ -415,8 +446,9 @@ static void stops_amid_calls_do_no_harm(void)
         hotfn_session_destroy(session);
     }
     done = true;
-    for (std::thread &thread : threads)
+    for (std::thread &thread : threads) {
         thread.join();
+    }
     CHECK_EQ_U64(static_cast<uint64_t>(wrong), 0);
 }
 
@@ -445,8 +477,9 @@ static void samples_count_all_and_time_some(void)
 {
     hotfn_session *session = create(options_for(HOTFN_SESSION_TIME, 50));
     start(session);
-    for (int i = 0; i < 20000; i++)
+    for (int i = 0; i < 20000; i++) {
         t_nested(0);
+    }
     stop(session);
     times t(session);
     CHECK_EQ_U64(t.of["t_nested"].calls, 20000);

@@ -48,8 +48,9 @@ static void write_file(const char *name, const elf_builder *b)
         *slash = '/';
     }
     file = fopen(path, "wb");
-    if (!CHECK(file != NULL))
+    if (!CHECK(file != NULL)) {
         return;
+    }
     CHECK(fwrite(b->file.data, 1, b->file.size, file) == b->file.size);
     fclose(file);
 }
@@ -64,10 +65,11 @@ static elf_builder *new_file(const char *build_id, const char *link, uint32_t cr
     put(note, 4, 4), put(note, strlen(build_id), 4), put(note, 3, 4);
     put_text(note, "GNU");
     put_data(note, build_id, strlen(build_id));
-    if (*build_id)
+    if (*build_id) {
         elf_add_buffer(b, ".note.gnu.build-id", 7, ELF_ALLOC, note);
-    else
+    } else {
         free(note);
+    }
     if (link) {
         put_text(debuglink, link);
         put_align(debuglink, 4);

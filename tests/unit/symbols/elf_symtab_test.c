@@ -59,7 +59,7 @@ static loaded load(const elf_builder *b, uint32_t flags)
     hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
 
     options.flags = flags | HOTFN_SYMBOLS_NO_SEPARATE;
-    CHECK_EQ_I64(hotfn_image_from_bytes(&l.image, b->file.data, b->file.size, "s", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&l.image, b->file.data, b->file.size, "s", NULL, NULL),
                  HOTFN_OK);
     l.status = hotfn_symbols_load(&l.symbols, l.image, &options, NULL, &l.err);
     return l;
@@ -88,7 +88,8 @@ static void functions_are_read_in_every_class_and_order(void)
         add_tables(&s, 2);
         elf_finish(s.b);
         loaded l = load(s.b, 0);
-        if (CHECK_EQ_I64(l.status, HOTFN_OK) && CHECK_EQ_U64(hotfn_symbols_count(l.symbols), 1)) {
+        if (CHECK_EQ_I64(l.status, HOTFN_OK) &&
+            CHECK_EQ_U64(hotfn_symbols_get_count(l.symbols), 1)) {
             hotfn_symbol f = at(&l, 0);
             CHECK_STR(f.name, "f");
             CHECK_EQ_U64(f.rva, CODE + 1);
@@ -123,7 +124,7 @@ static void only_defined_named_symbols_in_segments_are_kept(void)
     add_tables(&s, 2);
     elf_finish(s.b);
     loaded l = load(s.b, 0);
-    if (CHECK_EQ_U64(hotfn_symbols_count(l.symbols), 3)) {
+    if (CHECK_EQ_U64(hotfn_symbols_get_count(l.symbols), 3)) {
         CHECK_EQ_U64(at(&l, 0).kind, HOTFN_SYMBOL_LABEL);
         CHECK_EQ_U64(at(&l, 1).kind, HOTFN_SYMBOL_IFUNC);
         CHECK_EQ_U64(at(&l, 2).flags, HOTFN_SYMBOL_GLOBAL | HOTFN_SYMBOL_WEAK);
@@ -140,7 +141,7 @@ static void data_symbols_come_on_request(void)
     add_tables(&s, 2);
     elf_finish(s.b);
     loaded l = load(s.b, HOTFN_SYMBOLS_DATA);
-    if (CHECK_EQ_U64(hotfn_symbols_count(l.symbols), 2)) {
+    if (CHECK_EQ_U64(hotfn_symbols_get_count(l.symbols), 2)) {
         CHECK_EQ_U64(at(&l, 0).kind, HOTFN_SYMBOL_DATA);
         CHECK_EQ_U64(at(&l, 1).kind, HOTFN_SYMBOL_DATA);
     }
@@ -157,7 +158,7 @@ static void mapping_symbols_of_arm_are_dropped(void)
         add_tables(&s, 2);
         elf_finish(s.b);
         loaded l = load(s.b, 0);
-        CHECK_EQ_U64(hotfn_symbols_count(l.symbols), i ? 1 : 3);
+        CHECK_EQ_U64(hotfn_symbols_get_count(l.symbols), i ? 1 : 3);
         finish(&l, s.b);
     }
 }
@@ -175,7 +176,7 @@ static void only_arm_and_riscv_have_mapping_symbols(void)
         { "$", false },   { "$b", false },  { "x", false },     { "xd", false },
     };
 
-    for (uint32_t m = 0; m < sizeof machines / sizeof machines[0]; m++)
+    for (uint32_t m = 0; m < sizeof machines / sizeof machines[0]; m++) {
         for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
             sample s = new_sample(machines[m] == ARM ? 32 : 64, false, machines[m]);
             add(&s, names[i].name, LOCAL, NOTYPE, 1, CODE + 4, 0);
@@ -183,17 +184,19 @@ static void only_arm_and_riscv_have_mapping_symbols(void)
             elf_finish(s.b);
             loaded l = load(s.b, 0);
             uint32_t kept = machines[m] == X86_64 || !names[i].maps;
-            if (!CHECK_EQ_U64(hotfn_symbols_count(l.symbols), kept))
+            if (!CHECK_EQ_U64(hotfn_symbols_get_count(l.symbols), kept)) {
                 printf("# %s of machine %u\n", names[i].name, machines[m]);
+            }
             finish(&l, s.b);
         }
+    }
 }
 
 /* System V gABI ch. 4, st_other: 0 default, 1 internal, 2 hidden, 3 protected. */
 static void what_is_local_or_hidden_is_not_exported(void)
 {
-    for (int bits = 32; bits <= 64; bits += 32)
-        for (uint8_t other = 0; other < 8; other++)
+    for (int bits = 32; bits <= 64; bits += 32) {
+        for (uint8_t other = 0; other < 8; other++) {
             for (uint8_t binding = LOCAL; binding <= WEAK; binding++) {
                 sample s = new_sample(bits, false, bits == 64 ? 62 : 3);
                 bool exported = binding != LOCAL && (other & 3) != 1 && (other & 3) != 2;
@@ -202,10 +205,13 @@ static void what_is_local_or_hidden_is_not_exported(void)
                 add_tables(&s, 11);
                 elf_finish(s.b);
                 loaded l = load(s.b, 0);
-                if (CHECK_EQ_U64(hotfn_symbols_count(l.symbols), 1))
+                if (CHECK_EQ_U64(hotfn_symbols_get_count(l.symbols), 1)) {
                     CHECK(!!(at(&l, 0).flags & HOTFN_SYMBOL_EXPORTED) == exported);
+                }
                 finish(&l, s.b);
             }
+        }
+    }
 }
 
 static void the_thumb_bit_is_no_part_of_an_address(void)
@@ -238,7 +244,7 @@ static void a_name_of_a_megabyte_is_a_view(void)
     hotfn_image *image = NULL;
     hotfn_symbols *symbols = NULL;
     hotfn_symbol f = HOTFN_SYMBOL_INIT;
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, file, s.b->file.size + MEGABYTE, "s", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, file, s.b->file.size + MEGABYTE, "s", NULL, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, NULL, NULL), HOTFN_OK);
     if (CHECK_EQ_I64(hotfn_symbols_get(symbols, 0, &f), HOTFN_OK)) {
@@ -288,7 +294,7 @@ static void section_numbers_beyond_16_bits_are_followed(void)
     elf_add(s.b, ".symtab_shndx", 18, 0, indices, sizeof indices);
     elf_finish(s.b);
     loaded l = load(s.b, 0);
-    CHECK_EQ_U64(hotfn_symbols_count(l.symbols), 1);
+    CHECK_EQ_U64(hotfn_symbols_get_count(l.symbols), 1);
     CHECK_STR(at(&l, 0).name, "defined");
     finish(&l, s.b);
 }
@@ -301,8 +307,9 @@ static void add_versions(sample *s, uint32_t strtab)
     const uint16_t of_symbols[] = { 0, 1, 0x8002, 2, 0x8009 };
     uint32_t v, d;
 
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         put(numbers, of_symbols[i], 2);
+    }
     /* Verdef: version, flags, ndx, cnt, hash, aux, next; Verdaux: name, next. */
     put(definitions, 1, 2), put(definitions, 0, 2), put(definitions, 2, 2), put(definitions, 1, 2);
     put(definitions, 0, 4), put(definitions, 20, 4), put(definitions, 0, 4);
@@ -329,7 +336,7 @@ static void only_versions_that_are_not_the_default_show_in_names(void)
     add_versions(&s, 4);
     elf_finish(s.b);
     loaded l = load(s.b, 0);
-    if (CHECK_EQ_U64(hotfn_symbols_count(l.symbols), 4)) {
+    if (CHECK_EQ_U64(hotfn_symbols_get_count(l.symbols), 4)) {
         CHECK_STR(at(&l, 0).name, "global");
         CHECK_STR(at(&l, 1).name, "old@V1");
         CHECK_STR(at(&l, 2).name, "new");
@@ -350,16 +357,18 @@ static void without_sections_the_dynamic_table_is_found(void)
     size_t names_bytes = s.names->size;
     add_tables(&s, 11);
     elf_add_buffer(s.b, ".hash", 5, ELF_ALLOC, hash);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         put_word(dynamic, tags[i]), put_word(dynamic, s.b->sections[3 + i].address);
+    }
     put_word(dynamic, 10), put_word(dynamic, names_bytes);
     put_word(dynamic, 0), put_word(dynamic, 0);
     elf_segment_of(s.b, 2, elf_add_buffer(s.b, ".dynamic", 6, ELF_ALLOC, dynamic));
     s.b->no_sections = true;
     elf_finish(s.b);
     loaded l = load(s.b, 0);
-    if (CHECK_EQ_U64(hotfn_symbols_count(l.symbols), 1))
+    if (CHECK_EQ_U64(hotfn_symbols_get_count(l.symbols), 1)) {
         CHECK_STR(at(&l, 0).name, "f");
+    }
     finish(&l, s.b);
 }
 

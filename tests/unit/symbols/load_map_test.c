@@ -31,8 +31,9 @@ static void open_text(fixture *f, const char *text)
 {
     open_bytes(f, text, strlen(text), HOTFN_SYMBOLS_DATA);
     CHECK_EQ_I64(f->status, HOTFN_OK);
-    if (f->status != HOTFN_OK)
+    if (f->status != HOTFN_OK) {
         printf("# %s\n", f->err.text);
+    }
 }
 
 static void close_it(fixture *f)
@@ -47,9 +48,11 @@ static hotfn_symbol row_of(const fixture *f, const char *name)
 {
     hotfn_symbol s = HOTFN_SYMBOL_INIT;
 
-    for (uint32_t i = 0; f->symbols && hotfn_symbols_get(f->symbols, i, &s) == HOTFN_OK; i++)
-        if (strcmp(s.name, name) == 0)
+    for (uint32_t i = 0; f->symbols && hotfn_symbols_get(f->symbols, i, &s) == HOTFN_OK; i++) {
+        if (strcmp(s.name, name) == 0) {
             return s;
+        }
+    }
     return (hotfn_symbol)HOTFN_SYMBOL_INIT;
 }
 
@@ -60,14 +63,15 @@ static int is_row(const fixture *f, const char *name, uint64_t rva, uint64_t siz
     int held = CHECK_EQ_U64(s.kind, kind) & CHECK_EQ_U64(s.rva, rva) &
                CHECK_EQ_U64(s.byte_count, size) & CHECK_STR(s.module, module);
 
-    if (!held)
+    if (!held) {
         printf("# in the row of %s\n", name);
+    }
     return held;
 }
 
 static uint32_t count(const fixture *f)
 {
-    return f->symbols ? hotfn_symbols_count(f->symbols) : 0;
+    return f->symbols ? hotfn_symbols_get_count(f->symbols) : 0;
 }
 
 static void a_map_of_msvc_has_flags_statics_and_thunks(void)
@@ -137,8 +141,9 @@ static void each_row_of_msvc_is_what_it_says(void)
         open_text(&f, text);
         hotfn_symbol s = row_of(&f, rows[i].name);
         if (!CHECK_EQ_U64(s.kind, rows[i].kind) ||
-            !CHECK_EQ_U64(count(&f), 1 + (rows[i].kind != 0)))
+            !CHECK_EQ_U64(count(&f), 1 + (rows[i].kind != 0))) {
             printf("# %s\n", rows[i].row);
+        }
         close_it(&f);
     }
 }
@@ -148,8 +153,9 @@ static void is_line(const fixture *f, uint64_t rva, uint32_t number, const char 
 {
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
 
-    if (!CHECK_EQ_I64(hotfn_symbols_find_line(f->symbols, rva, &line), HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_symbols_find_line(f->symbols, rva, &line), HOTFN_OK)) {
         return;
+    }
     CHECK_EQ_U64(line.line, number);
     CHECK_STR(line.file, file);
     CHECK_EQ_U64(line.rva, begin);
@@ -172,9 +178,11 @@ static void a_map_with_lines_tells_them(void)
     is_line(&f, 0x102f, 15, game, 0x1020, 0x10);
     is_line(&f, 0x1030, 7, "C:\\Old (x86)\\inline.h", 0x1030, 4);
     is_line(&f, 0x105f, 22, game, 0x1034, 0x2c);
-    for (uint64_t rva = 0xfff; rva < 0x2000; rva += 0x61) /* 0xfff, 0x1060 ... */
-        if (rva < 0x1000 || rva >= 0x1060)
+    for (uint64_t rva = 0xfff; rva < 0x2000; rva += 0x61) { /* 0xfff, 0x1060 ... */
+        if (rva < 0x1000 || rva >= 0x1060) {
             CHECK_EQ_I64(hotfn_symbols_find_line(f.symbols, rva, &line), HOTFN_E_NOT_FOUND);
+        }
+    }
     CHECK_EQ_I64(hotfn_symbols_find_line(f.symbols, UINT64_MAX, &line), HOTFN_E_NOT_FOUND);
     CHECK_EQ_I64(hotfn_symbols_find_frame(f.symbols, 0x1000, 0, &frame), HOTFN_OK);
     CHECK_EQ_U64(frame.line, 12);
@@ -297,8 +305,9 @@ static void line_ends_may_be_mixed(void)
         memcpy(text, "\xef\xbb\xbf", 3);
         size = 3;
         for (const char *at = from[i]; *at; at++) {
-            if (*at == '\n' && lines++ % 3)
+            if (*at == '\n' && lines++ % 3) {
                 text[size++] = '\r';
+            }
             text[size++] = *at;
         }
         open_text(&plain, from[i]);
@@ -318,8 +327,9 @@ static void refused(const char *text, size_t size, uint64_t offset, const char *
     CHECK_EQ_I64(f.status, HOTFN_E_FORMAT);
     CHECK_EQ_U64(f.err.offset, offset);
     CHECK_STR(f.err.file, "t.map");
-    if (!CHECK(strstr(f.err.text, words) != NULL))
+    if (!CHECK(strstr(f.err.text, words) != NULL)) {
         printf("# %s\n", f.err.text);
+    }
     CHECK(f.symbols == NULL);
     close_it(&f);
 }
@@ -329,8 +339,9 @@ static void what_is_no_map_is_refused_at_its_place(void)
     static char utf16[2 * sizeof map_apple + 2] = "\xff\xfe";
     size_t cut = (size_t)(strstr(map_gnu_ld, "value") - map_gnu_ld) + 2;
 
-    for (size_t i = 0; i < sizeof map_apple - 1; i++)
+    for (size_t i = 0; i < sizeof map_apple - 1; i++) {
         utf16[2 + 2 * i] = map_apple[i];
+    }
     refused("", 0, 0, "empty");
     refused("int main(void) { return 0; }\n", 29, 0, "no linker map");
     refused(utf16, sizeof utf16, 0, "UTF-16");
@@ -373,8 +384,9 @@ static void a_nul_in_a_name_is_refused(void)
     memcpy(text, map_lld, sizeof map_lld);
     at = strstr(text, "_start");
     at[2] = 0;
-    while (*--at != '\n')
+    while (*--at != '\n') {
         ;
+    }
     refused(text, sizeof map_lld - 1, (uint64_t)(at + 1 - text), "line 6 holds a NUL");
 }
 

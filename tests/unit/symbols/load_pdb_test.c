@@ -23,9 +23,11 @@ static hotfn_symbol symbol_named(const hotfn_symbols *symbols, const char *name)
 {
     hotfn_symbol s = HOTFN_SYMBOL_INIT;
 
-    for (uint32_t i = 0; i < hotfn_symbols_count(symbols); i++)
-        if (hotfn_symbols_get(symbols, i, &s) == HOTFN_OK && strcmp(s.name, name) == 0)
+    for (uint32_t i = 0; i < hotfn_symbols_get_count(symbols); i++) {
+        if (hotfn_symbols_get(symbols, i, &s) == HOTFN_OK && strcmp(s.name, name) == 0) {
             return s;
+        }
+    }
     CHECK_STR("(no symbol)", name);
     s = (hotfn_symbol)HOTFN_SYMBOL_INIT;
     return s;
@@ -52,10 +54,11 @@ static void check_everything(uint32_t block_bytes, bool scattered)
     b->scattered = scattered;
     put_everything(b);
     pdb_finish(b);
-    if (!CHECK_EQ_I64(load(&symbols, b, HOTFN_SYMBOLS_DATA, &err), HOTFN_OK))
+    if (!CHECK_EQ_I64(load(&symbols, b, HOTFN_SYMBOLS_DATA, &err), HOTFN_OK)) {
         printf("#   %s\n", err.text);
+    }
     if (symbols) {
-        CHECK_EQ_U64(hotfn_symbols_count(symbols), 11);
+        CHECK_EQ_U64(hotfn_symbols_get_count(symbols), 11);
         check_symbol(symbols, "@ILT+5(?one@@YAHXZ)", 0x1005, 5, HOTFN_SYMBOL_THUNK, "one.obj");
         check_symbol(symbols, "thunk", 0x1010, 6, HOTFN_SYMBOL_THUNK, "one.obj");
         check_symbol(symbols, "?one@@YAHXZ", 0x1020, 0, HOTFN_SYMBOL_FUNCTION, NULL);
@@ -89,7 +92,7 @@ static void variables_are_left_out_unless_asked_for(void)
     put_everything(b);
     pdb_finish(b);
     CHECK_EQ_I64(load(&symbols, b, 0, &err), HOTFN_OK);
-    CHECK_EQ_U64(hotfn_symbols_count(symbols), 8);
+    CHECK_EQ_U64(hotfn_symbols_get_count(symbols), 8);
     hotfn_symbols_destroy(symbols);
     pdb_free(b);
 }
@@ -154,7 +157,7 @@ static void another_builds_pdb_is_refused_unless_forced(void)
     elf_add(elf, ".text", 1, ELF_ALLOC | ELF_CODE, "\xc3", 1);
     elf_finish(elf);
     pdb_finish(b);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, elf->file.data, elf->file.size, "game", NULL, &err),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, elf->file.data, elf->file.size, "game", NULL, &err),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_symbols_pdb_from_bytes(&symbols, b->file, b->file_bytes, "x.pdb", image,
                                               &options, &env, &err),
@@ -211,11 +214,13 @@ static void load_damaged(const pdb_builder *b, uint64_t size)
     status =
         hotfn_symbols_pdb_from_bytes(&symbols, b->file, size, "x.pdb", NULL, &options, NULL, &err);
     CHECK((status == HOTFN_OK) == (symbols != NULL));
-    if (status == HOTFN_OK)
-        for (uint64_t rva = 0x1000; rva < 0x1040; rva += 8)
+    if (status == HOTFN_OK) {
+        for (uint64_t rva = 0x1000; rva < 0x1040; rva += 8) {
             hotfn_symbols_find_line(symbols, rva, &line);
-    else if (!CHECK(status == HOTFN_E_UNSUPPORTED || err.offset != HOTFN_NO_OFFSET))
+        }
+    } else if (!CHECK(status == HOTFN_E_UNSUPPORTED || err.offset != HOTFN_NO_OFFSET)) {
         printf("#   %s\n", err.text);
+    }
     hotfn_symbols_destroy(symbols);
 }
 
@@ -232,8 +237,9 @@ static void each_damaged_byte_is_told_with_its_place_or_harmless(void)
         uint8_t good = b->file[at];
         for (size_t i = 0; i < sizeof values; i++) {
             b->file[at] = values[i];
-            if (values[i] != good)
+            if (values[i] != good) {
                 load_damaged(b, b->file_bytes);
+            }
         }
         b->file[at] = good;
     }
@@ -246,8 +252,9 @@ static void a_file_cut_anywhere_is_told_with_its_place_or_harmless(void)
 
     put_everything(b);
     pdb_finish(b);
-    for (uint64_t size = 0; size < b->file_bytes; size += 7)
+    for (uint64_t size = 0; size < b->file_bytes; size += 7) {
         load_damaged(b, size);
+    }
     pdb_free(b);
 }
 

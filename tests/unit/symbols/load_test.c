@@ -35,11 +35,13 @@ static void *decompress(void *user, int32_t compression, const void *in, size_t 
     void *out;
 
     (void)user;
-    if (compression != HOTFN_COMPRESSION_XZ || in_bytes > max_bytes || *(const char *)in == '!')
+    if (compression != HOTFN_COMPRESSION_XZ || in_bytes > max_bytes || *(const char *)in == '!') {
         return NULL;
+    }
     out = grow(grow_user, NULL, 0, in_bytes);
-    if (out)
+    if (out) {
         memcpy(out, in, in_bytes);
+    }
     *out_bytes = in_bytes;
     return out;
 }
@@ -52,12 +54,13 @@ static uint32_t load(const elf_builder *b, counting *c, hotfn_symbol *first, uin
     uint32_t count = 0;
 
     env.decompress_fn = decompress;
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "l", &env, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "l", &env, NULL),
                  HOTFN_OK);
     if (CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, &env, NULL), HOTFN_OK)) {
-        count = hotfn_symbols_count(symbols);
-        if (count && hotfn_symbols_get(symbols, 0, first) == HOTFN_OK)
+        count = hotfn_symbols_get_count(symbols);
+        if (count && hotfn_symbols_get(symbols, 0, first) == HOTFN_OK) {
             *source = first->source;
+        }
     }
     hotfn_symbols_destroy(symbols);
     hotfn_image_close(image);
@@ -131,7 +134,7 @@ static void unknown_options_are_refused(void)
     hotfn_symbols *symbols = NULL;
 
     elf_finish(b);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "l", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "l", NULL, NULL),
                  HOTFN_OK);
     options.flags = 1u << 31;
     CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, &options, NULL, NULL), HOTFN_E_OPTION);
@@ -151,7 +154,7 @@ static void this_program_has_its_functions(void)
 
     CHECK_EQ_I64(hotfn_image_open(&image, "/proc/self/exe", NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, NULL, NULL), HOTFN_OK);
-    for (uint32_t i = 0; i < hotfn_symbols_count(symbols); i++) {
+    for (uint32_t i = 0; i < hotfn_symbols_get_count(symbols); i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
         hotfn_symbols_get(symbols, i, &s);
         seen |= strcmp(s.name, "this_program_has_its_functions") == 0;
@@ -167,8 +170,9 @@ static int32_t tell_frame(void *user, const char *path, const uint8_t *id, uint3
                           char *file, size_t file_bytes, uint32_t *line)
 {
     (void)user;
-    if (rva != 0x100 || depth > 1 || strcmp(path, "l") != 0 || id_bytes > 32 || !id)
+    if (rva != 0x100 || depth > 1 || strcmp(path, "l") != 0 || id_bytes > 32 || !id) {
         return 0;
+    }
     snprintf(function, function_bytes, depth ? "outer" : "inner");
     snprintf(file, file_bytes, depth ? "" : "a.c");
     *line = depth ? 0 : 7;
@@ -186,7 +190,7 @@ static void frames_are_the_callers_to_tell(void)
 
     elf_finish(b);
     env.frame_fn = tell_frame;
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "l", &env, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "l", &env, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, &env, NULL), HOTFN_OK);
     c.fail_at = c.requests + 1;

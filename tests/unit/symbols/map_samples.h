@@ -54,14 +54,14 @@ static const char map_lld_link[] =
     " 0001:0000000d       _helper                    000000000040100d     f_x86.obj\n";
 
 static const char map_lldmap[] = "Address  Size     Align Out     In      Symbol\n"
-                             "00001000 00000063  4096 .text\n"
-                             "00001000 00000011     1         f_x64.obj:(.text)\n"
-                             "00001000 00000000     0                 work\n"
-                             "00001011 0000000f     1         f_x64.obj:(.text)\n"
-                             "00001011 00000000     0                 helper\n"
-                             "00003000 00000038  4096 .data\n"
-                             "00003000 00000008     4         f_x64.obj:(.data)\n"
-                             "00003000 00000000     0                 value\n";
+                                 "00001000 00000063  4096 .text\n"
+                                 "00001000 00000011     1         f_x64.obj:(.text)\n"
+                                 "00001000 00000000     0                 work\n"
+                                 "00001011 0000000f     1         f_x64.obj:(.text)\n"
+                                 "00001011 00000000     0                 helper\n"
+                                 "00003000 00000038  4096 .data\n"
+                                 "00003000 00000008     4         f_x64.obj:(.data)\n"
+                                 "00003000 00000000     0                 value\n";
 
 static const char map_lld[] =
     "             VMA              LMA     Size Align Out     In      Symbol\n"
@@ -79,13 +79,13 @@ static const char map_lld[] =
     "               0                0       45     1         <internal>:(.comment)\n";
 
 static const char map_mold[] = "               VMA       Size Align Out     In      Symbol\n"
-                           "                 0         64     8 EHDR\n"
-                           "            0x1690        403    16 .text\n"
-                           "            0x1690         34    16         a.o:(.text)\n"
-                           "            0x1690          0     0                 _start\n"
-                           "            0x3a68         24     8 .data\n"
-                           "            0x3a78          8     4         b.o:(.data)\n"
-                           "            0x3a78          0     0                 value\n";
+                               "                 0         64     8 EHDR\n"
+                               "            0x1690        403    16 .text\n"
+                               "            0x1690         34    16         a.o:(.text)\n"
+                               "            0x1690          0     0                 _start\n"
+                               "            0x3a68         24     8 .data\n"
+                               "            0x3a78          8     4         b.o:(.data)\n"
+                               "            0x3a78          0     0                 value\n";
 
 static const char map_gnu_ld[] =
     "Archive member included to satisfy reference by file (symbol)\n\n"
@@ -124,35 +124,37 @@ static const char map_gnu_ld[] =
     "printf                                            libc.so.6\n";
 
 static const char map_gold[] = "Discarded input sections\n\nMemory map\n\n"
-                           " ** file header\n"
-                           "                0x0000000000000000       0x40\n\n"
-                           ".text           0x00000000000005d0      0x193\n"
-                           " .text          0x00000000000005d0       0x22 a.o\n"
-                           "                0x00000000000005d0                _start\n"
-                           " ** fill        0x00000000000005f2        0xe\n";
+                               " ** file header\n"
+                               "                0x0000000000000000       0x40\n\n"
+                               ".text           0x00000000000005d0      0x193\n"
+                               " .text          0x00000000000005d0       0x22 a.o\n"
+                               "                0x00000000000005d0                _start\n"
+                               " ** fill        0x00000000000005f2        0xe\n";
 
 static const char map_apple[] = "# Path: m.exe\n# Arch: x86_64\n# Object files:\n"
-                            "[  0] linker synthesized\n[  1] mo.o\n"
-                            "# Sections:\n# Address\tSize    \tSegment\tSection\n"
-                            "0x100000420\t0x00000059\t__TEXT\t__text\n"
-                            "0x10000047C\t0x00000006\t__TEXT\t__stubs\n"
-                            "0x100000482\t0x00000020\t__TEXT\t__cstring\n"
-                            "0x100002000\t0x00000008\t__DATA\t__data\n"
-                            "# Symbols:\n# Address\tSize    \tFile  Name\n"
-                            "0x100000420\t0x00000010\t[  1] _work\n"
-                            "0x100000430\t0x00000049\t[  1] -[Thing do it]\n"
-                            "0x10000047C\t0x00000006\t[  0] _printf\n"
-                            "0x100000482\t0x00000006\t[  1] literal string: hello\n"
-                            "0x100002004\t0x00000004\t[  1] _value\n\n"
-                            "# Dead Stripped Symbols:\n#        \tSize    \tFile  Name\n"
-                            "<<dead>> \t0x00000008\t[  1] _gone\n";
+                                "[  0] linker synthesized\n[  1] mo.o\n"
+                                "# Sections:\n# Address\tSize    \tSegment\tSection\n"
+                                "0x100000420\t0x00000059\t__TEXT\t__text\n"
+                                "0x10000047C\t0x00000006\t__TEXT\t__stubs\n"
+                                "0x100000482\t0x00000020\t__TEXT\t__cstring\n"
+                                "0x100002000\t0x00000008\t__DATA\t__data\n"
+                                "# Symbols:\n# Address\tSize    \tFile  Name\n"
+                                "0x100000420\t0x00000010\t[  1] _work\n"
+                                "0x100000430\t0x00000049\t[  1] -[Thing do it]\n"
+                                "0x10000047C\t0x00000006\t[  0] _printf\n"
+                                "0x100000482\t0x00000006\t[  1] literal string: hello\n"
+                                "0x100002004\t0x00000004\t[  1] _value\n\n"
+                                "# Dead Stripped Symbols:\n#        \tSize    \tFile  Name\n"
+                                "<<dead>> \t0x00000008\t[  1] _gone\n";
 
 static const struct map_sample {
     const char *name, *text;
 } map_samples[] = {
-    { "msvc", map_msvc },         { "msvc_lines", map_msvc_lines }, { "lld_link", map_lld_link },
-    { "lldmap", map_lldmap },     { "lld", map_lld },               { "mold", map_mold },
-    { "gnu_ld", map_gnu_ld },     { "gold", map_gold },             { "apple", map_apple },
+    { "msvc", map_msvc },         { "msvc_lines", map_msvc_lines },
+    { "lld_link", map_lld_link }, { "lldmap", map_lldmap },
+    { "lld", map_lld },           { "mold", map_mold },
+    { "gnu_ld", map_gnu_ld },     { "gold", map_gold },
+    { "apple", map_apple },
 };
 
 #endif

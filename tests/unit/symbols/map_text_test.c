@@ -24,8 +24,9 @@ static void check_rows(const row *rows, size_t count, bool (*take)(hfn_text *, u
         bool took = take(&t, &value);
         if (!CHECK_EQ_U64(took, rows[i].taken > 0) ||
             !CHECK_EQ_U64(t.at - rows[i].text, rows[i].taken) ||
-            !CHECK_EQ_U64(value, rows[i].taken ? rows[i].value : 77))
+            !CHECK_EQ_U64(value, rows[i].taken ? rows[i].value : 77)) {
             printf("# of \"%s\"\n", rows[i].text);
+        }
     }
 }
 #define CHECK_ROWS(rows, take) check_rows(rows, sizeof(rows) / sizeof((rows)[0]), take)
@@ -160,8 +161,9 @@ static void what_no_linker_writes_is_refused(void)
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         hfn_map_lines lines;
-        if (!CHECK_EQ_I64(begin(&lines, rows[i].text, rows[i].size), rows[i].status))
+        if (!CHECK_EQ_I64(begin(&lines, rows[i].text, rows[i].size), rows[i].status)) {
             printf("# row %zu\n", i);
+        }
     }
 }
 

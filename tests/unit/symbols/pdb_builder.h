@@ -11,8 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INFO = 1, TPI = 2, DBI = 3, IPI, SECTIONS, PUBLICS, GLOBALS, RECORDS, MODULE, NAMES, OMAP_TO,
-       OMAP_FROM, MODULE_2, PDB_STREAMS, NO_STREAM = 0xffff };
+enum {
+    INFO = 1,
+    TPI = 2,
+    DBI = 3,
+    IPI,
+    SECTIONS,
+    PUBLICS,
+    GLOBALS,
+    RECORDS,
+    MODULE,
+    NAMES,
+    OMAP_TO,
+    OMAP_FROM,
+    MODULE_2,
+    PDB_STREAMS,
+    NO_STREAM = 0xffff
+};
 enum { STREAM_BYTES = 64 * 1024, TEXT_RVA = 0x1000, TEXT_SIZE = 0x3000, DATA_RVA = 0x4000 };
 
 typedef struct pdb_stream {
@@ -22,7 +37,7 @@ typedef struct pdb_stream {
 
 typedef struct pdb_builder {
     pdb_stream s[PDB_STREAMS];
-    uint32_t index[2][256];     /* places of records: PUBLICS, GLOBALS */
+    uint32_t index[2][256]; /* places of records: PUBLICS, GLOBALS */
     uint32_t index_count[2];
     uint32_t module_c13, module_2_c13; /* where their symbols end, once lines are put */
     bool has_omap, scattered;
@@ -38,8 +53,9 @@ static inline void put_bytes(pdb_builder *b, int stream, const void *bytes, size
 {
     pdb_stream *s = &b->s[stream];
 
-    if (s->size + size > STREAM_BYTES)
+    if (s->size + size > STREAM_BYTES) {
         abort();
+    }
     memcpy(s->data + s->size, bytes, size);
     s->size += (uint32_t)size;
 }
@@ -64,20 +80,23 @@ static inline void put_name(pdb_builder *b, int stream, const char *name)
 
 static inline void put_zeros(pdb_builder *b, int stream, uint32_t count)
 {
-    while (count-- > 0)
+    while (count-- > 0) {
         put_bytes(b, stream, "", 1);
+    }
 }
 
 static inline void align_4(pdb_builder *b, int stream)
 {
-    while (b->s[stream].size % 4)
+    while (b->s[stream].size % 4) {
         put_bytes(b, stream, "", 1);
+    }
 }
 
 static inline void set_32(uint8_t *at, uint32_t value)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         at[i] = (uint8_t)(value >> (8 * i));
+    }
 }
 
 static inline void section(pdb_builder *b, const char *name, uint32_t rva, uint32_t size,
@@ -289,9 +308,9 @@ static inline void put_module(pdb_builder *b, int stream, uint32_t c13, const ch
 
 static inline void put_dbi(pdb_builder *b)
 {
-    uint32_t modules_at, debug[11] = { NO_STREAM, NO_STREAM, NO_STREAM, NO_STREAM, NO_STREAM,
-                                       SECTIONS,  NO_STREAM, NO_STREAM, NO_STREAM, NO_STREAM,
-                                       NO_STREAM };
+    uint32_t modules_at,
+        debug[11] = { NO_STREAM, NO_STREAM, NO_STREAM, NO_STREAM, NO_STREAM, SECTIONS,
+                      NO_STREAM, NO_STREAM, NO_STREAM, NO_STREAM, NO_STREAM };
 
     if (b->has_omap) {
         debug[3] = OMAP_TO;
@@ -313,8 +332,9 @@ static inline void put_dbi(pdb_builder *b)
     put_module(b, MODULE_2, b->module_2_c13, "two.obj");
     set_32(b->s[DBI].data + 24, b->s[DBI].size - modules_at);
     set_32(b->s[DBI].data + 48, 2 * 11);
-    for (int i = 0; i < 11; i++)
+    for (int i = 0; i < 11; i++) {
         put_16(b, DBI, debug[i]);
+    }
 }
 
 static inline void put_indexes(pdb_builder *b)
@@ -365,8 +385,9 @@ static inline void lay_out(pdb_builder *b)
     uint32_t blocks = 16, next = 3, at = 4 + 4 * PDB_STREAMS;
     uint8_t *directory = calloc(1, 64 * 1024);
 
-    for (int i = 0; i < PDB_STREAMS; i++)
+    for (int i = 0; i < PDB_STREAMS; i++) {
         blocks += 2 * blocks_of(b, b->s[i].size);
+    }
     blocks += 64 * 1024 / b->block_bytes;
     b->file_bytes = (uint64_t)blocks * b->block_bytes;
     b->file = calloc(1, b->file_bytes);
@@ -378,8 +399,9 @@ static inline void lay_out(pdb_builder *b)
     b->directory_block = next;
     memcpy(b->file + (uint64_t)next * b->block_bytes, directory, at);
     b->map_block = next + blocks_of(b, at);
-    for (uint32_t i = 0; i < blocks_of(b, at); i++)
+    for (uint32_t i = 0; i < blocks_of(b, at); i++) {
         set_32(b->file + (uint64_t)b->map_block * b->block_bytes + 4 * i, next + i);
+    }
     memcpy(b->file, magic, 32);
     set_32(b->file + 32, b->block_bytes);
     set_32(b->file + 36, 1);

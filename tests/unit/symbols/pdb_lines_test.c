@@ -9,8 +9,9 @@ static uint32_t line_at(hotfn_symbols *symbols, uint64_t rva)
 {
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
 
-    if (hotfn_symbols_find_line(symbols, rva, &line) != HOTFN_OK)
+    if (hotfn_symbols_find_line(symbols, rva, &line) != HOTFN_OK) {
         return 0;
+    }
     CHECK_STR(line.file, "a.c");
     CHECK(line.rva <= rva && rva - line.rva < line.byte_count);
     return line.line;
@@ -87,8 +88,9 @@ static void check_passed_over(pdb_builder *b, const char *why, uint64_t offset)
     CHECK_EQ_U64(line_at(symbols, 0x1020), 0);
     CHECK_EQ_I64(c.warnings, 1);
     snprintf(place_text, sizeof place_text, "offset %llu:", (unsigned long long)offset);
-    if (!CHECK(strstr(c.last_log, why) && strstr(c.last_log, place_text)))
+    if (!CHECK(strstr(c.last_log, why) && strstr(c.last_log, place_text))) {
         printf("#   %s, not at %llu\n", c.last_log, (unsigned long long)offset);
+    }
     hotfn_symbols_destroy(symbols);
     CHECK_EQ_U64(c.live_bytes, 0);
     pdb_free(b);

@@ -18,8 +18,9 @@ static inline hotfn_symbols *load_with(const pdb_builder *b, const hotfn_env *en
     options.flags = HOTFN_SYMBOLS_DATA;
     status = hotfn_symbols_pdb_from_bytes(&symbols, b->file, b->file_bytes, "x.pdb", NULL, &options,
                                           env, err);
-    if (!CHECK_EQ_I64(status, wanted))
+    if (!CHECK_EQ_I64(status, wanted)) {
         printf("#   %s\n", err->text);
+    }
     return symbols;
 }
 
@@ -38,8 +39,9 @@ static inline void refuse(pdb_builder *b, const char *why, uint64_t offset)
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_symbols *symbols = load_with(b, NULL, HOTFN_E_FORMAT, &err);
 
-    if (!CHECK(strstr(err.text, why)))
+    if (!CHECK(strstr(err.text, why))) {
         printf("#   %s\n", err.text);
+    }
     CHECK_EQ_U64(err.offset, offset);
     hotfn_symbols_destroy(symbols);
     pdb_free(b);
@@ -58,10 +60,12 @@ static inline hotfn_symbol find(const hotfn_symbols *symbols, const char *name, 
 {
     hotfn_symbol s = HOTFN_SYMBOL_INIT;
 
-    for (uint32_t i = 0; i < hotfn_symbols_count(symbols); i++)
+    for (uint32_t i = 0; i < hotfn_symbols_get_count(symbols); i++) {
         if (hotfn_symbols_get(symbols, i, &s) == HOTFN_OK && s.kind == kind &&
-            strcmp(s.name, name) == 0)
+            strcmp(s.name, name) == 0) {
             return s;
+        }
+    }
     CHECK_STR("(no symbol)", name);
     s = (hotfn_symbol)HOTFN_SYMBOL_INIT;
     return s;

@@ -7,8 +7,9 @@ static pdb_builder *built(void)
     pdb_builder *b = pdb_begin(512);
 
     put_everything(b);
-    for (uint32_t i = 0; i < 60; i++)
+    for (uint32_t i = 0; i < 60; i++) {
         procedure(b, MODULE_2, 0x1110, "of_several_blocks", 0x300 + i, 1);
+    }
     pdb_finish(b);
     return b;
 }

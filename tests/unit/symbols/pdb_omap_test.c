@@ -16,7 +16,7 @@ static void a_moved_function_is_where_the_image_has_it(void)
     omap(b, 0x1010, 0x2000);
     omap(b, 0x1020, 0x1010);
     symbols = load_good(b);
-    CHECK_EQ_U64(hotfn_symbols_count(symbols), 1);
+    CHECK_EQ_U64(hotfn_symbols_get_count(symbols), 1);
     CHECK_EQ_U64(find(symbols, "moved", HOTFN_SYMBOL_FUNCTION).rva, 0x2000);
     CHECK_EQ_U64(find(symbols, "moved", HOTFN_SYMBOL_FUNCTION).byte_count, 16);
     hotfn_symbols_destroy(symbols);
@@ -32,7 +32,7 @@ static void pieces_that_stay_neighbours_are_one(void)
     omap(b, 0x1000, 0x2000);
     omap(b, 0x1018, 0x2018);
     symbols = load_good(b);
-    CHECK_EQ_U64(hotfn_symbols_count(symbols), 1);
+    CHECK_EQ_U64(hotfn_symbols_get_count(symbols), 1);
     CHECK_EQ_U64(find(symbols, "whole", HOTFN_SYMBOL_FUNCTION).byte_count, 16);
     hotfn_symbols_destroy(symbols);
     pdb_free(b);
@@ -49,7 +49,7 @@ static void what_left_the_entry_is_a_fragment_and_what_left_the_image_is_none(vo
     omap(b, 0x1018, 0x3000);
     omap(b, 0x101c, 0);
     symbols = load_good(b);
-    CHECK_EQ_U64(hotfn_symbols_count(symbols), 2);
+    CHECK_EQ_U64(hotfn_symbols_get_count(symbols), 2);
     CHECK_EQ_U64(find(symbols, "split", HOTFN_SYMBOL_FUNCTION).rva, 0x2000);
     CHECK_EQ_U64(find(symbols, "split", HOTFN_SYMBOL_FUNCTION).byte_count, 8);
     CHECK_EQ_U64(find(symbols, "split", HOTFN_SYMBOL_FRAGMENT).rva, 0x3000);
@@ -181,8 +181,9 @@ static int64_t image_of(const entry *omap, uint32_t count, uint64_t source)
     int64_t image = GONE;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (omap[i].from <= source)
+        if (omap[i].from <= source) {
             image = omap[i].to ? (int64_t)(omap[i].to + source - omap[i].from) : GONE;
+        }
     }
     return image;
 }
@@ -191,14 +192,17 @@ static hfn_pdb_piece piece_of(const entry *omap, uint32_t count, uint64_t source
 {
     hfn_pdb_piece piece = { source, 0, 0 };
 
-    while (piece.source < end && image_of(omap, count, piece.source) == GONE)
+    while (piece.source < end && image_of(omap, count, piece.source) == GONE) {
         piece.source++;
-    if (piece.source == end)
+    }
+    if (piece.source == end) {
         return piece;
+    }
     piece.image = (uint64_t)image_of(omap, count, piece.source);
     while (piece.source + piece.bytes < end && image_of(omap, count, piece.source + piece.bytes) ==
-                                                   (int64_t)(piece.image + piece.bytes))
+                                                   (int64_t)(piece.image + piece.bytes)) {
         piece.bytes++;
+    }
     return piece;
 }
 

@@ -104,8 +104,9 @@ static void separated_code_costs_no_more_than_the_file(void)
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = 0;
     at = procedure(b, MODULE, 0x1110, name, 0, 4);
-    for (uint32_t i = 0; i < 1000; i++)
+    for (uint32_t i = 0; i < 1000; i++) {
         separated(b, at, 0x100, 8);
+    }
     pdb_finish(b);
     refuse(b, "too much separated code", place(b, MODULE, at));
 }
@@ -119,10 +120,11 @@ static void many_jumps_to_a_long_name_are_called_by_number(void)
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = 0;
     procedure(b, MODULE, 0x1110, name, 0x2000, 4);
-    for (uint32_t i = 0; i < 1000; i++)
+    for (uint32_t i = 0; i < 1000; i++) {
         trampoline(b, 5 * i, 0x2000);
+    }
     symbols = load_good(b);
-    CHECK_EQ_U64(hotfn_symbols_count(symbols), 1001);
+    CHECK_EQ_U64(hotfn_symbols_get_count(symbols), 1001);
     CHECK_EQ_U64(find(symbols, "@ILT+4995", HOTFN_SYMBOL_THUNK).rva, 0x1000 + 4995);
     hotfn_symbols_destroy(symbols);
     pdb_free(b);

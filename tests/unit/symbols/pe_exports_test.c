@@ -17,9 +17,10 @@ static hotfn_status load(hotfn_symbols **out, hotfn_image **image, const pe_buil
     options.flags = HOTFN_SYMBOLS_DATA;
     *image = NULL;
     *out = NULL;
-    if (!CHECK_EQ_I64(hotfn_image_from_bytes(image, b->data, b->size, "sample", NULL, err),
-                      HOTFN_OK))
+    if (!CHECK_EQ_I64(hotfn_image_open_bytes(image, b->data, b->size, "sample", NULL, err),
+                      HOTFN_OK)) {
         exit(1);
+    }
     return hotfn_symbols_load(out, *image, &options, NULL, err);
 }
 
@@ -27,10 +28,11 @@ static hotfn_symbol named(const hotfn_symbols *symbols, const char *name)
 {
     hotfn_symbol s = HOTFN_SYMBOL_INIT;
 
-    for (uint32_t i = 0; i < hotfn_symbols_count(symbols); i++) {
+    for (uint32_t i = 0; i < hotfn_symbols_get_count(symbols); i++) {
         hotfn_symbols_get(symbols, i, &s);
-        if (strcmp(s.name, name) == 0)
+        if (strcmp(s.name, name) == 0) {
             return s;
+        }
     }
     return (hotfn_symbol)HOTFN_SYMBOL_INIT;
 }
@@ -42,7 +44,7 @@ static void exports_and_coff_symbols_are_taken(void)
     hotfn_image *image;
 
     CHECK_EQ_I64(load(&symbols, &image, b, NULL), HOTFN_OK);
-    CHECK_EQ_U64(hotfn_symbols_count(symbols), 4);
+    CHECK_EQ_U64(hotfn_symbols_get_count(symbols), 4);
     CHECK_EQ_U64(named(symbols, "guarded").rva, PE_GUARDED);
     CHECK_EQ_U64(named(symbols, "guarded").flags, HOTFN_SYMBOL_GLOBAL | HOTFN_SYMBOL_EXPORTED);
     CHECK_EQ_U64(named(symbols, "guarded").kind, HOTFN_SYMBOL_FUNCTION);
@@ -65,7 +67,7 @@ static void exports_are_rows_and_a_forwarder_has_no_address(void)
 
     load(&symbols, &image, b, NULL);
     CHECK_EQ_I64(hotfn_exports_load(&exports, image, NULL, NULL, NULL), HOTFN_OK);
-    CHECK_EQ_U64(hotfn_exports_count(exports), 3);
+    CHECK_EQ_U64(hotfn_exports_get_count(exports), 3);
     CHECK_EQ_I64(hotfn_exports_get(exports, 1, &e), HOTFN_OK);
     CHECK_EQ_U64(e.ordinal, 4);
     CHECK(e.name == NULL && e.forward == NULL);
@@ -118,8 +120,9 @@ static void lie_is_told(uint32_t at, uint32_t value, uint64_t offset, const char
     pe_put(b, at, value, 4);
     CHECK_EQ_I64(load(&symbols, &image, b, &err), HOTFN_E_FORMAT);
     CHECK_EQ_U64(err.offset, offset);
-    if (!CHECK(strstr(err.text, part) != NULL))
+    if (!CHECK(strstr(err.text, part) != NULL)) {
         printf("#   text: %s\n", err.text);
+    }
     hotfn_symbols_destroy(symbols);
     hotfn_image_close(image);
     free(b);
@@ -172,7 +175,7 @@ static void a_symbol_table_outside_the_file_is_empty(void)
         hotfn_image *image = NULL;
         hotfn_symbols *symbols = NULL;
         pe_put(b, PE_FILE_AT + (kind ? 8 : 12), UINT32_MAX, 4);
-        CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->data, b->size, "s", &env, NULL), HOTFN_OK);
+        CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->data, b->size, "s", &env, NULL), HOTFN_OK);
         CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, &env, NULL), HOTFN_OK);
         CHECK(strstr(c.last_log, "outside the file") != NULL);
         CHECK(named(symbols, "relocat").kind == 0);

@@ -18,7 +18,7 @@ static hotfn_image *open_sections(elf_builder *b, const uint64_t (*sections)[2],
         b->sections[2 + i].size = sections[i][1];
     }
     elf_finish(b);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, b->file.size, "x", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "x", NULL, NULL),
                  HOTFN_OK);
     return image;
 }

@@ -22,8 +22,9 @@ static void a_nameless_range_needs_a_call_or_a_pointer(void)
     scene_branch(&s, 0xE9, jumped);
     scene_symbol(&s, "from", from, scene_here(&s) - from, FUNC);
     scene_pointer(&s, RODATA, pointed);
-    for (uint64_t f = called; f < from; f += 6)
+    for (uint64_t f = called; f < from; f += 6) {
         scene_fde_at(&s, f, 6);
+    }
     scene_judge(&s);
     CHECK_EQ_U64(verdict_of(&s, called), HOTFN_VERDICT_HOOKABLE);
     CHECK_EQ_U64(verdict_of(&s, pointed), HOTFN_VERDICT_HOOKABLE);

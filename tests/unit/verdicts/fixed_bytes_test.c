@@ -18,14 +18,15 @@ static void judge(judged *j)
     hotfn_error err = HOTFN_ERROR_INIT;
 
     j->b = pe_new_sample();
-    if (!CHECK_EQ_I64(hotfn_image_from_bytes(&j->image, j->b->data, j->b->size, "s", NULL, &err),
+    if (!CHECK_EQ_I64(hotfn_image_open_bytes(&j->image, j->b->data, j->b->size, "s", NULL, &err),
                       HOTFN_OK) ||
         !CHECK_EQ_I64(hotfn_symbols_load(&j->symbols, j->image, NULL, NULL, &err), HOTFN_OK) ||
         !CHECK_EQ_I64(hotfn_functions_build(&j->functions, j->image, j->symbols, NULL, &err),
                       HOTFN_OK) ||
         !CHECK_EQ_I64(hotfn_verdicts_judge(&j->verdicts, j->image, j->functions, NULL, NULL, &err),
-                      HOTFN_OK))
+                      HOTFN_OK)) {
         exit(1);
+    }
 }
 
 static void release(judged *j)
@@ -42,8 +43,9 @@ static hotfn_verdict verdict_at(const judged *j, uint64_t rva)
     hotfn_verdict v = HOTFN_VERDICT_INIT;
     uint32_t index = hotfn_functions_find(j->functions, rva);
 
-    if (CHECK(index != UINT32_MAX))
+    if (CHECK(index != UINT32_MAX)) {
         hotfn_verdicts_get(j->verdicts, index, &v);
+    }
     return v;
 }
 
@@ -90,7 +92,7 @@ static void nothing_lives_below_the_stack_pointer(void)
     judged j;
 
     judge(&j);
-    for (uint32_t i = 0; i < hotfn_functions_count(j.functions); i++) {
+    for (uint32_t i = 0; i < hotfn_functions_get_count(j.functions); i++) {
         hotfn_verdict v = HOTFN_VERDICT_INIT;
         hotfn_verdicts_get(j.verdicts, i, &v);
         CHECK_EQ_U64(v.flags & HOTFN_VERDICT_RED_ZONE, 0);

@@ -48,10 +48,11 @@ static void threads_do_not_change_the_verdicts(void)
 
     for (uint32_t threads = 2; threads < 9; threads += 3) {
         hotfn_verdicts *other = judge_with(&j, threads);
-        CHECK_EQ_U64(hotfn_verdicts_count(other), hotfn_verdicts_count(j.verdicts));
-        for (uint32_t i = 0; i < hotfn_verdicts_count(other); i++)
+        CHECK_EQ_U64(hotfn_verdicts_get_count(other), hotfn_verdicts_get_count(j.verdicts));
+        for (uint32_t i = 0; i < hotfn_verdicts_get_count(other); i++) {
             CHECK_MEM(hfn_verdicts_at(other, i), hfn_verdicts_at(j.verdicts, i),
                       sizeof(hfn_verdict));
+        }
         hotfn_verdicts_destroy(other);
     }
     finish(&j);
@@ -72,11 +73,13 @@ static void check_promises(const judged *j, uint32_t i)
     CHECK((v->island_rva != 0) == (v->pub.strategy == HOTFN_STRATEGY_ISLAND));
     CHECK((v->pun_mask != 0) == (v->pub.strategy == HOTFN_STRATEGY_PUN));
     CHECK((v->pun_fixed & ~v->pun_mask) == 0);
-    if (v->pub.strategy != HOTFN_STRATEGY_JUMP_PAD)
+    if (v->pub.strategy != HOTFN_STRATEGY_JUMP_PAD) {
         CHECK(v->covered_bytes >= v->pub.patch_bytes || v->pub.strategy == HOTFN_STRATEGY_ISLAND ||
               v->pub.strategy == HOTFN_STRATEGY_PUN);
-    if (i + 1 < hotfn_verdicts_count(j->verdicts))
+    }
+    if (i + 1 < hotfn_verdicts_get_count(j->verdicts)) {
         CHECK(v->site_rva + kept <= hfn_functions_at(j->functions, i + 1)->rva);
+    }
 }
 
 static void every_hookable_function_keeps_the_promises(void)
@@ -86,14 +89,16 @@ static void every_hookable_function_keeps_the_promises(void)
 
     for (uint32_t k = 0; k < sizeof files / sizeof files[0]; k++) {
         FILE *there = fopen(files[k], "rb");
-        if (!there)
+        if (!there) {
             continue;
+        }
         fclose(there);
         judged j = judge_file(files[k]);
-        uint32_t hookable = 0, count = hotfn_verdicts_count(j.verdicts);
+        uint32_t hookable = 0, count = hotfn_verdicts_get_count(j.verdicts);
         for (uint32_t i = 0; i < count; i++) {
-            if (hfn_verdicts_at(j.verdicts, i)->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+            if (hfn_verdicts_at(j.verdicts, i)->pub.verdict != HOTFN_VERDICT_HOOKABLE) {
                 continue;
+            }
             hookable++;
             check_promises(&j, i);
         }
@@ -105,14 +110,15 @@ static void every_hookable_function_keeps_the_promises(void)
 static void islands_are_nobody_elses(void)
 {
     judged j = judge_file("/lib/x86_64-linux-gnu/libc.so.6");
-    uint32_t count = hotfn_verdicts_count(j.verdicts);
+    uint32_t count = hotfn_verdicts_get_count(j.verdicts);
 
     for (uint32_t i = 0; i < count; i++) {
         uint64_t island = hfn_verdicts_at(j.verdicts, i)->island_rva;
         for (uint32_t k = 0; island && k < count; k++) {
             const hfn_verdict *v = hfn_verdicts_at(j.verdicts, k);
-            if (v->pub.verdict != HOTFN_VERDICT_HOOKABLE)
+            if (v->pub.verdict != HOTFN_VERDICT_HOOKABLE) {
                 continue;
+            }
             CHECK(k == i || v->island_rva == 0 || v->island_rva + 5 <= island ||
                   island + 5 <= v->island_rva);
             CHECK(v->site_rva + 5 <= island || island + 5 <= v->site_rva ||
@@ -146,7 +152,7 @@ static void options_that_are_not_known_are_refused(void)
 static void past_the_end_is_nothing(void)
 {
     judged j = judge_file("/proc/self/exe");
-    uint32_t count = hotfn_verdicts_count(j.verdicts);
+    uint32_t count = hotfn_verdicts_get_count(j.verdicts);
     hotfn_verdict v = HOTFN_VERDICT_INIT;
     hfn_moved moved;
 
@@ -174,8 +180,9 @@ static void no_memory_is_said_at_every_request(void)
         options.threads = 1 + n % 2;
         c.fail_at = n;
         status = hotfn_verdicts_judge(&verdicts, j.image, j.functions, &options, &env, NULL);
-        if (status == HOTFN_OK)
+        if (status == HOTFN_OK) {
             hotfn_verdicts_destroy(verdicts);
+        }
         CHECK_EQ_U64(c.live_bytes, 0);
         CHECK_EQ_I64(c.size_mismatches, 0);
     }
@@ -190,7 +197,7 @@ static void an_image_without_functions_has_no_verdicts(void)
 
     scene_nops(&s, 16);
     scene_judge(&s);
-    CHECK_EQ_U64(hotfn_verdicts_count(s.verdicts), 0);
+    CHECK_EQ_U64(hotfn_verdicts_get_count(s.verdicts), 0);
     CHECK(hfn_verdicts_image(s.verdicts) == s.image);
     CHECK(hfn_verdicts_functions(s.verdicts) == s.functions);
     scene_finish(&s);

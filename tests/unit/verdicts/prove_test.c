@@ -108,9 +108,10 @@ static void a_function_of_many_places_is_followed_to_the_last(void)
     size_t size = 0;
 
     memcpy(code, "\x53\x48\x85\xFF\x90", size = 5); /* push rbx; test rdi, rdi; nop */
-    for (int i = 0; i < 600; i++, size += 4)
+    for (int i = 0; i < 600; i++, size += 4) {
         memcpy(code + size, "\x74\x00\x66\x90", 4); /* je the next */
-    memcpy(code + size, "\x5B\xC3", 2);             /* pop rbx; ret */
+    }
+    memcpy(code + size, "\x5B\xC3", 2); /* pop rbx; ret */
     CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(flags_of(scene_begin(), code, size + 2)), 0);
     memcpy(code + size, "\x48\x8D\x44\x24\x10\x5B\xC3", 7); /* lea rax, [rsp+16] first */
     CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(flags_of(scene_begin(), code, size + 7)), ARGUMENTS);
@@ -156,8 +157,9 @@ static void a_switch_behind_a_long_line_is_seen(void)
     char before[3 * 140 + 1] = "\x48\x31\xC0\x48\x31\xD2"; /* xor rax, rax; xor rdx, rdx */
 
     for (int count = 2; count < 140; count++) {
-        if (!CHECK_EQ_U64(reason_of_switch(before, "\x31\xC0\xC3", "\x31\xD2\xC3"), 0))
+        if (!CHECK_EQ_U64(reason_of_switch(before, "\x31\xC0\xC3", "\x31\xD2\xC3"), 0)) {
             return;
+        }
         memcpy(before + 3 * count, "\x48\x89\xF8", 3); /* mov rax, rdi */
     }
 }
@@ -183,8 +185,9 @@ static uint32_t reason_of_jump_by(const char *name, const char *own, size_t own_
     uint64_t target = own ? known(&s, scene_code(&s, own, own_size)) : 0, plt, f;
     uint32_t reason;
 
-    if (own)
+    if (own) {
         scene_symbol(&s, name, target, own_size, FUNC);
+    }
     scene_nops(&s, 16);
     plt = SCENE_CODE(&s, "\xF3\x0F\x1E\xFA\xFF\x25"); /* endbr64; jmp [the word] */
     put(s.text, A_WORD - (scene_here(&s) + 4), 4);
@@ -221,10 +224,12 @@ static uint32_t reason_of_unknown_tail(const char *name, const char *other, bool
     uint64_t f = SCENE_FUNCTION(&s, name, "\x48\x89\xF8\x48\xFF\xE0"); /* mov rax, rdi; jmp rax */
     uint32_t reason;
 
-    if (exported)
+    if (exported) {
         scene_export(&s, name, f, 6);
-    if (other)
+    }
+    if (other) {
         scene_export(&s, other, f, 6);
+    }
     known(&s, f);
     judge(&s);
     reason = reason_at(&s, f);

@@ -9,22 +9,23 @@
 static void reasons_have_names_of_their_own(void)
 {
     for (uint32_t i = 0; i <= LAST_REASON; i++) {
-        const char *name = hotfn_reason_name(i);
+        const char *name = hotfn_reason_get_name(i);
         if (strcmp(name, "unknown") == 0) {
             CHECK((i > HOTFN_REASON_READ && i < HOTFN_REASON_BYTES_DIFFER) ||
                   (i > HOTFN_REASON_ENGINE && i < HOTFN_REASON_NOT_PROVEN));
             continue;
         }
         CHECK(strspn(name, "abcdefghijklmnopqrstuvwxyz-") == strlen(name));
-        for (uint32_t k = 0; k < i; k++)
-            CHECK(strcmp(name, hotfn_reason_name(k)) != 0);
+        for (uint32_t k = 0; k < i; k++) {
+            CHECK(strcmp(name, hotfn_reason_get_name(k)) != 0);
+        }
     }
 }
 
 static void reasons_have_one_sentence(void)
 {
     for (uint32_t i = 0; i <= LAST_REASON; i++) {
-        const char *text = hotfn_reason_text(i);
+        const char *text = hotfn_reason_get_text(i);
         CHECK(text[0] >= 'A' && text[0] <= 'Z');
         CHECK(strchr(text, '.') == text + strlen(text) - 1);
         CHECK(!strchr(text, '\n'));
@@ -33,20 +34,20 @@ static void reasons_have_one_sentence(void)
 
 static void strategies_have_names(void)
 {
-    CHECK_STR(hotfn_strategy_name(HOTFN_STRATEGY_RETARGET), "retarget");
-    CHECK_STR(hotfn_strategy_name(HOTFN_STRATEGY_JUMP), "jump");
-    CHECK_STR(hotfn_strategy_name(HOTFN_STRATEGY_JUMP_PAD), "jump-pad");
-    CHECK_STR(hotfn_strategy_name(HOTFN_STRATEGY_ISLAND), "island");
-    CHECK_STR(hotfn_strategy_name(HOTFN_STRATEGY_PUN), "pun");
-    CHECK_STR(hotfn_strategy_name(HOTFN_STRATEGY_INT3), "int3");
-    CHECK_STR(hotfn_strategy_name(HOTFN_STRATEGY_NONE), "none");
+    CHECK_STR(hotfn_strategy_get_name(HOTFN_STRATEGY_RETARGET), "retarget");
+    CHECK_STR(hotfn_strategy_get_name(HOTFN_STRATEGY_JUMP), "jump");
+    CHECK_STR(hotfn_strategy_get_name(HOTFN_STRATEGY_JUMP_PAD), "jump-pad");
+    CHECK_STR(hotfn_strategy_get_name(HOTFN_STRATEGY_ISLAND), "island");
+    CHECK_STR(hotfn_strategy_get_name(HOTFN_STRATEGY_PUN), "pun");
+    CHECK_STR(hotfn_strategy_get_name(HOTFN_STRATEGY_INT3), "int3");
+    CHECK_STR(hotfn_strategy_get_name(HOTFN_STRATEGY_NONE), "none");
 }
 
 static void ids_from_the_future_are_unknown(void)
 {
-    CHECK_STR(hotfn_reason_name(LAST_REASON + 1), "unknown");
-    CHECK_STR(hotfn_reason_name(UINT32_MAX), "unknown");
-    CHECK_STR(hotfn_strategy_name(HOTFN_STRATEGY_INT3 + 1), "unknown");
+    CHECK_STR(hotfn_reason_get_name(LAST_REASON + 1), "unknown");
+    CHECK_STR(hotfn_reason_get_name(UINT32_MAX), "unknown");
+    CHECK_STR(hotfn_strategy_get_name(HOTFN_STRATEGY_INT3 + 1), "unknown");
 }
 
 static const check_test tests[] = {

@@ -58,7 +58,7 @@ static hfn_references references_of(const data_section sections[2], const hotfn_
     }
     elf_finish(b);
     CHECK(b->file.size <= FILE_BYTES);
-    CHECK_EQ_I64(hotfn_image_from_bytes(&image, b->file.data, FILE_BYTES, "data", NULL, NULL),
+    CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, FILE_BYTES, "data", NULL, NULL),
                  HOTFN_OK);
     CHECK(hfn_references_init(&r, image, env));
     hotfn_image_close(image);
@@ -112,8 +112,9 @@ static void the_data_is_what_is_loaded_and_no_code(void)
 
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         hfn_references r = references_of(cases[i], &env);
-        if (!CHECK_EQ_U64(r.rva, extents[i][0]) || !CHECK_EQ_U64(r.end, extents[i][1]))
+        if (!CHECK_EQ_U64(r.rva, extents[i][0]) || !CHECK_EQ_U64(r.end, extents[i][1])) {
             printf("# row %u\n", i);
+        }
         hfn_references_finish(&r, &env);
     }
 }

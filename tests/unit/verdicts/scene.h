@@ -45,8 +45,9 @@ static inline scene scene_begin_in(elf_builder *b)
     elf_bytes **buffers[] = { &s.text,    &s.symbols,      &s.names,
                               &s.exports, &s.export_names, &s.relocations };
 
-    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
         *buffers[i] = elf_buffer(s.b);
+    }
     put_text(s.names, "");
     put_text(s.export_names, "");
     put_symbol(s.symbols, 0, 0, 0, 0, 0, 0);
@@ -107,8 +108,9 @@ static inline void scene_export(scene *s, const char *name, uint64_t rva, uint64
 
 static inline void scene_nops(scene *s, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         put(s->text, 0x90, 1);
+    }
 }
 
 /* A dull function with an end, far from short jumps: what is before it is out of reach behind it. */
@@ -117,8 +119,9 @@ static inline uint64_t scene_filler(scene *s, size_t size)
     uint64_t rva = scene_here(s);
 
     scene_symbol(s, "filler", rva, size, FUNC);
-    for (size_t i = 0; i + 1 < size; i++)
+    for (size_t i = 0; i + 1 < size; i++) {
         put(s->text, 0x98, 1); /* cwde */
+    }
     put(s->text, 0xC3, 1);
     return rva;
 }
@@ -174,22 +177,25 @@ static inline void scene_add_eh_frame(scene *s)
 
     for (uint32_t i = 0; i < s->fde_count; i++) {
         const scene_fde *f = &s->fdes[i];
-        if (f->lsda)
+        if (f->lsda) {
             continue;
+        }
         put_fde(eh, f->signal ? signal : plain, address, f->begin, f->size, "\x0e\x20",
                 f->inner ? 2 : 0);
     }
     /* zLR: FDEs with a pointer to language data */
     size_t lsda = put_cie(eh, "zLR", "\x1b\x1b", 2, entry, 5);
     for (uint32_t i = 0; i < s->fde_count; i++) {
-        if (!s->fdes[i].lsda)
+        if (!s->fdes[i].lsda) {
             continue;
+        }
         size_t start = eh->size;
         put(eh, 0, 4), put(eh, start + 4 - lsda, 4);
         put(eh, s->fdes[i].begin - (address + eh->size), 4), put(eh, s->fdes[i].size, 4);
         put(eh, 4, 1), put(eh, RODATA - (address + eh->size), 4);
-        if (s->fdes[i].cfi)
+        if (s->fdes[i].cfi) {
             put_data(eh, s->fdes[i].cfi, strlen(s->fdes[i].cfi));
+        }
         put_align(eh, 4);
         put_at(eh, start, eh->size - start - 4, 4);
     }
@@ -213,15 +219,16 @@ static inline void scene_add_dynamic(scene *s)
 {
     const elf_builder_section *end = &s->b->sections[s->b->section_count];
     const uint64_t entries[][2] = {
-        { 3, RODATA },                                /* DT_PLTGOT */
-        { 7, end[-5].address }, { 8, end[-5].size },  /* DT_RELA, DT_RELASZ */
+        { 3, RODATA },                                  /* DT_PLTGOT */
+        { 7, end[-5].address }, { 8, end[-5].size },    /* DT_RELA, DT_RELASZ */
         { 6, end[-2].address }, { 5, end[-1].address }, /* DT_SYMTAB, DT_STRTAB */
-        { 10, end[-1].size },   { 0, 0 },             /* DT_STRSZ, DT_NULL */
+        { 10, end[-1].size },   { 0, 0 },               /* DT_STRSZ, DT_NULL */
     };
     elf_bytes *dynamic = elf_buffer(s->b);
 
-    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         put_word(dynamic, entries[i][0]), put_word(dynamic, entries[i][1]);
+    }
     elf_segment_of(s->b, 2, elf_add_buffer(s->b, ".dynamic", 6, ELF_ALLOC, dynamic));
 }
 
@@ -238,22 +245,26 @@ static inline void scene_build(scene *s)
     CHECK_EQ_U64(s->b->sections[1].address, s->b->base + RODATA);
     elf_add_buffer(s->b, ".text", 1, ELF_ALLOC | ELF_CODE, s->text);
     CHECK_EQ_U64(s->b->sections[2].address, s->b->base + TEXT);
-    if (s->has_tail)
+    if (s->has_tail) {
         scene_end_page(s->b);
-    if (s->extra_name)
+    }
+    if (s->extra_name) {
         elf_add(s->b, s->extra_name, 1, ELF_ALLOC, s->extra, sizeof s->extra);
+    }
     scene_add_eh_frame(s);
     elf_add_buffer(s->b, ".rela.dyn", 4, ELF_ALLOC, s->relocations);
     s->b->sections[s->b->section_count - 1].entry_size = s->b->file.wide ? 24 : 12;
     scene_add_table(s, ".symtab", 2, s->symbols, ".strtab", s->names);
     scene_add_table(s, ".dynsym", 11, s->exports, ".dynstr", s->export_names);
-    if (s->is_dynamic)
+    if (s->is_dynamic) {
         scene_add_dynamic(s);
-    if (s->has_tail)
+    }
+    if (s->has_tail) {
         put_data(&s->b->file, (const char[0x4000]){ 0 }, 0x4000); /* the second segment's end */
+    }
     elf_finish(s->b);
     CHECK_EQ_I64(
-        hotfn_image_from_bytes(&s->image, s->b->file.data, s->b->file.size, "scene", NULL, NULL),
+        hotfn_image_open_bytes(&s->image, s->b->file.data, s->b->file.size, "scene", NULL, NULL),
         HOTFN_OK);
     CHECK_EQ_I64(hotfn_symbols_load(&s->loaded, s->image, NULL, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_functions_build(&s->functions, s->image, s->loaded, NULL, NULL), HOTFN_OK);
@@ -294,10 +305,11 @@ static inline void scene_expect(const scene *s, uint64_t rva, uint32_t strategy,
     const hfn_verdict v = scene_verdict(s, rva);
 
     if (!check_report(v.pub.verdict == HOTFN_VERDICT_HOOKABLE && v.pub.strategy == strategy, file,
-                      line, "the strategy"))
+                      line, "the strategy")) {
         printf("#   got verdict %u, %s, reason %s at %u; wanted %s\n", v.pub.verdict,
-               hotfn_strategy_name(v.pub.strategy), hotfn_reason_name(v.pub.reason), v.pub.offset,
-               hotfn_strategy_name(strategy));
+               hotfn_strategy_get_name(v.pub.strategy), hotfn_reason_get_name(v.pub.reason),
+               v.pub.offset, hotfn_strategy_get_name(strategy));
+    }
 }
 #define EXPECT_STRATEGY(s, rva, strategy) scene_expect(s, rva, strategy, __FILE__, __LINE__)
 
@@ -308,10 +320,11 @@ static inline void scene_expect_refused(const scene *s, uint64_t rva, uint32_t r
 
     if (!check_report(v.pub.verdict == HOTFN_VERDICT_REFUSED && v.pub.reason == reason &&
                           v.pub.offset == offset,
-                      file, line, "the reason"))
+                      file, line, "the reason")) {
         printf("#   got verdict %u, %s, reason %s at %u; wanted %s at %u\n", v.pub.verdict,
-               hotfn_strategy_name(v.pub.strategy), hotfn_reason_name(v.pub.reason), v.pub.offset,
-               hotfn_reason_name(reason), offset);
+               hotfn_strategy_get_name(v.pub.strategy), hotfn_reason_get_name(v.pub.reason),
+               v.pub.offset, hotfn_reason_get_name(reason), offset);
+    }
 }
 #define EXPECT_REFUSED(s, rva, reason, offset)                                                     \
     scene_expect_refused(s, rva, reason, offset, __FILE__, __LINE__)

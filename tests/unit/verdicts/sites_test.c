@@ -24,9 +24,11 @@ static uint64_t site_at(const scene *s, uint64_t field)
     size_t count;
     const hfn_branch *sites = hfn_verdicts_sites(s->verdicts, &count);
 
-    for (size_t i = 0; i < count; i++)
-        if (sites[i].field == field)
+    for (size_t i = 0; i < count; i++) {
+        if (sites[i].field == field) {
             return hfn_functions_at(s->functions, sites[i].target)->rva;
+        }
+    }
     return 0;
 }
 

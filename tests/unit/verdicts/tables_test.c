@@ -55,8 +55,9 @@ static uint64_t add_switch(scene *s, bool bounded)
 {
     uint64_t f = SCENE_CODE(s, NOPS_8);
 
-    if (bounded)
+    if (bounded) {
         SCENE_CODE(s, "\x83\xFF\x01\x77\x10"); /* cmp edi, 1; ja the ret */
+    }
     put_lea_rcx(s, RODATA);
     SCENE_CODE(s, DISPATCH "\xC3");
     scene_symbol(s, "f", f, scene_here(s) - f, FUNC);
@@ -68,8 +69,9 @@ static void a_bounded_table_is_read_to_its_bound(void)
     scene s = scene_begin();
     uint64_t f = add_switch(&s, true);
 
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < 4; i++) {
         put_entry(&s, i, f + 1 + i);
+    }
     scene_build(&s);
     hfn_judging j = scan(s.image, s.functions);
     CHECK(jumped(&j, f + 1) && jumped(&j, f + 2));
@@ -84,8 +86,9 @@ static void a_table_without_bound_is_read_to_the_next_object(void)
     uint64_t f = add_switch(&s, false);
 
     put_lea_rcx(&s, RODATA + 12);
-    for (uint32_t i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < 5; i++) {
         put_entry(&s, i, f + 1 + i);
+    }
     scene_build(&s);
     hfn_judging j = scan(s.image, s.functions);
     CHECK(jumped(&j, f + 1) && jumped(&j, f + 2) && jumped(&j, f + 3));
@@ -120,8 +123,9 @@ static void a_bound_that_can_be_jumped_over_is_none(void)
     put_lea_rcx(&s, RODATA + 64);
     SCENE_CODE(&s, DISPATCH "\xC3");
     scene_symbol(&s, "g", g, scene_here(&s) - g, FUNC);
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < 4; i++) {
         put_entry(&s, i, f + 1 + i);
+    }
     uint32_t into_f = (uint32_t)(f + 13 - (RODATA + 64)); /* behind f's ja */
     memcpy(s.rodata + 64, &into_f, sizeof into_f);
     scene_build(&s);
@@ -165,7 +169,7 @@ static void a_table_in_a_writable_place_is_not_believed(void)
     s.b->file.data[elf_section_field(s.b, 1, 8)] |= ELF_WRITE;
     hotfn_image *image = NULL;
     CHECK_EQ_I64(
-        hotfn_image_from_bytes(&image, s.b->file.data, s.b->file.size, "scene", NULL, NULL),
+        hotfn_image_open_bytes(&image, s.b->file.data, s.b->file.size, "scene", NULL, NULL),
         HOTFN_OK);
     hfn_judging j = scan(image, s.functions);
     CHECK(!jumped(&j, f + 2));
@@ -225,8 +229,9 @@ static void a_fixed_image_has_tables_of_addresses(void)
     put(s.text, 0x400000 + RODATA, 4);
     SCENE_CODE(&s, "\xC3");
     scene_symbol(&s, "f", f, scene_here(&s) - f, FUNC);
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 3; i++) {
         entries[i] = 0x400000 + f + 1 + i;
+    }
     memcpy(s.rodata, entries, sizeof entries);
     scene_build(&s);
     hfn_judging j = scan(s.image, s.functions);
@@ -269,11 +274,12 @@ static void write_source(FILE *out)
     fputs("extern int sink;\nint sink;\nint dispatch(unsigned x, const unsigned char *p)\n{\n"
           "    int sum = 0;\n    do {\n        switch (x) {\n",
           out);
-    for (int i = 0; i < CASES; i++)
+    for (int i = 0; i < CASES; i++) {
         fprintf(out,
                 "        case %d: __asm__ volatile(\".globl case_%d\\ncase_%d: nop\"); "
                 "sum += sink * %d; break;\n",
                 i + 3, i, i, i * i + 7);
+    }
     fputs("        default: sum ^= 1;\n        }\n        x = *p++;\n    } while (x);\n"
           "    return sum;\n}\n",
           out);
@@ -281,11 +287,12 @@ static void write_source(FILE *out)
 
 static uint64_t symbol_rva(const hotfn_symbols *symbols, const char *name)
 {
-    for (uint32_t i = 0; i < hotfn_symbols_count(symbols); i++) {
+    for (uint32_t i = 0; i < hotfn_symbols_get_count(symbols); i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
         hotfn_symbols_get(symbols, i, &s);
-        if (strcmp(s.name, name) == 0)
+        if (strcmp(s.name, name) == 0) {
             return s.rva;
+        }
     }
     return 0;
 }
@@ -305,8 +312,9 @@ static void check_compiled(const char *path)
         snprintf(name, sizeof name, "case_%d", i);
         uint64_t rva = symbol_rva(symbols, name);
         CHECK(rva != 0);
-        if (!CHECK(jumped(&j, rva)))
+        if (!CHECK(jumped(&j, rva))) {
             printf("#   %s of %s\n", name, path);
+        }
     }
     uint32_t dispatch = hfn_judging_lower(&j, symbol_rva(symbols, "dispatch"));
     CHECK(!(j.subjects[dispatch].notes & HFN_NOTE_UNBOUNDED));
@@ -341,8 +349,9 @@ static void the_tables_of_compilers_are_found_whole(void)
                                          "-O0 -fPIC -shared" };
     char folder[] = "/tmp/hotfn-tables-test-XXXXXX", path[256];
 
-    if (!CHECK(mkdtemp(folder) != NULL))
+    if (!CHECK(mkdtemp(folder) != NULL)) {
         return;
+    }
     snprintf(path, sizeof path, "%s/dispatch.c", folder);
     FILE *source = fopen(path, "w");
     write_source(source);

@@ -102,8 +102,9 @@ static uint32_t flags_of_piece(const char *code, piece_end end)
     uint64_t piece = scene_code(&s, code, strlen(code)), f, other = piece + 32;
     uint32_t flags;
 
-    if (end != RETURNS)
+    if (end != RETURNS) {
         scene_branch(&s, 0xE9, end == TO_OTHER ? other : piece);
+    }
     SCENE_CODE(&s, "\xC3");
     scene_symbol(&s, "piece", known(&s, piece), scene_here(&s) - piece, FUNC);
     scene_nops(&s, other - scene_here(&s));
@@ -198,8 +199,9 @@ static uint64_t ends_at(scene *s, const char *name, const char *code, size_t siz
 {
     uint64_t at = scene_code(s, code, size);
 
-    if (opcode != 0xE9)
+    if (opcode != 0xE9) {
         SCENE_CODE(s, "\x0F");
+    }
     scene_branch(s, opcode, to);
     SCENE_CODE(s, "\xC3");
     scene_symbol(s, name, known(s, at), scene_here(s) - at, FUNC);
@@ -422,16 +424,18 @@ static uint32_t flags_of_table(table_of_functions c)
     uint64_t first = known(&s, SCENE_FUNCTION(&s, "first", LEAF)), second = 0, f, word;
     uint32_t flags;
 
-    if (c.second)
+    if (c.second) {
         second = known(&s, scene_function(&s, "second", c.second, c.second_size));
+    }
     scene_nops(&s, 16);
     f = SCENE_CODE(
         &s, "\x31\xC0\x66\x90\xFF\xC0\x83\xF8\x08\x75\xF9"); /* 1: inc eax; cmp eax, 8; jne 1b */
     scene_code(&s, c.bound, strlen(c.bound));
     SCENE_CODE(&s, "\xFF\x24\xFD"); /* jmp [table + rdi*8] */
     put(s.text, s.b->base + RODATA, 4);
-    if (c.switches)
+    if (c.switches) {
         first = scene_here(&s);
+    }
     SCENE_CODE(&s, "\xC3");
     scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
     word = s.b->base + first, memcpy(s.rodata, &word, 8);
@@ -559,8 +563,9 @@ static uint32_t reason_of_pad(pad_case c)
     };
     scene_symbol(&s, "f", known(&s, f), s.fdes[0].size, FUNC);
     memcpy(s.rodata, lsda, sizeof lsda);
-    if (c.cut) /* sites that never end */
+    if (c.cut) { /* sites that never end */
         memset(s.rodata + 8, 0x80, sizeof s.rodata - 8);
+    }
     judge(&s);
     reason = reason_at(&s, f);
     scene_finish(&s);

@@ -23,8 +23,9 @@ static void each_item_is_done_once(void)
         memset(done, 0, sizeof done);
         hfn_workers_run(threads, ITEMS, note_item, done);
         for (uint32_t i = 0; i < ITEMS; i++) {
-            if (!CHECK_EQ_U64(done[i], 1))
+            if (!CHECK_EQ_U64(done[i], 1)) {
                 return;
+            }
         }
     }
 }
@@ -32,8 +33,9 @@ static void each_item_is_done_once(void)
 static void one_thread_is_the_callers(void)
 {
     hfn_workers_run(1, ITEMS, note_item, done);
-    for (uint32_t i = 0; i < ITEMS; i++)
+    for (uint32_t i = 0; i < ITEMS; i++) {
         CHECK(pthread_equal(seen[i], pthread_self()));
+    }
 }
 
 static void no_items_are_no_work(void)

@@ -8,7 +8,7 @@ watched_less budget_count_watched(const hotfn_record *record)
     watched_less w = { 0, 0, 0 };
     hotfn_record_get_info(record, &info);
     for (uint32_t i = 0; i < info.function_count; i++) {
-        uint32_t state = hotfn_record_budget_state(record, i);
+        uint32_t state = hotfn_record_get_budget_state(record, i);
         w.unhooked += (state & HOTFN_BUDGET_LEVEL) == HOTFN_BUDGET_UNHOOKED;
         w.ever += (state & HOTFN_BUDGET_AT_LEAST) != 0;
         w.timed_less += (state & HOTFN_BUDGET_REDUCED) != 0;

@@ -13,7 +13,11 @@
 enum { WORDS_HELP = 1024 }; /* no verb's own words are that high */
 
 /* The end of a table of words. */
-#define WORDS_END { "help", no_argument, NULL, WORDS_HELP }, { NULL, 0, NULL, 0 }
+#define WORDS_END                                                                                  \
+    { "help", no_argument, NULL, WORDS_HELP },                                                     \
+    {                                                                                              \
+        NULL, 0, NULL, 0                                                                           \
+    }
 
 typedef struct words {
     const char *usage;

@@ -14,21 +14,21 @@
 #define TOOL_USAGE 2
 #define TOOL_THRESHOLD 3
 
-int hotfn_verb_run(int argc, char **argv);
-int hotfn_verb_report(int argc, char **argv);
-int hotfn_verb_export(int argc, char **argv);
-int hotfn_verb_open(int argc, char **argv);
-int hotfn_verb_diff(int argc, char **argv);
-int hotfn_verb_merge(int argc, char **argv);
-int hotfn_verb_top(int argc, char **argv);
-int hotfn_verb_info(int argc, char **argv);
-int hotfn_verb_repair(int argc, char **argv);
-int hotfn_verb_scan(int argc, char **argv);
-int hotfn_verb_symbols(int argc, char **argv);
-int hotfn_verb_list(int argc, char **argv);
-int hotfn_verb_kit(int argc, char **argv);
-int hotfn_verb_doctor(int argc, char **argv);
-int hotfn_verb_bisect(int argc, char **argv);
+int hotfn_command_run(int argc, char **argv);
+int hotfn_command_report(int argc, char **argv);
+int hotfn_command_export(int argc, char **argv);
+int hotfn_command_open(int argc, char **argv);
+int hotfn_command_diff(int argc, char **argv);
+int hotfn_command_merge(int argc, char **argv);
+int hotfn_command_top(int argc, char **argv);
+int hotfn_command_info(int argc, char **argv);
+int hotfn_command_repair(int argc, char **argv);
+int hotfn_command_scan(int argc, char **argv);
+int hotfn_command_symbols(int argc, char **argv);
+int hotfn_command_list(int argc, char **argv);
+int hotfn_command_kit(int argc, char **argv);
+int hotfn_command_doctor(int argc, char **argv);
+int hotfn_command_bisect(int argc, char **argv);
 
 /* Print "hotfn OF: text" (with file and offset if the error has them) to stderr; returns TOOL_FAILED. */
 int hotfn_tool_fail(const char *of, const hotfn_error *err);

@@ -11,8 +11,9 @@ size_t demangle_by_llvm(const char *mangled, char *out, size_t out_bytes)
 {
     try {
         const std::string text = llvm::demangle(mangled);
-        if (text.size() >= out_bytes || text.find('\0') != std::string::npos || text == mangled)
+        if (text.size() >= out_bytes || text.find('\0') != std::string::npos || text == mangled) {
             return 0;
+        }
         std::memcpy(out, text.c_str(), text.size() + 1);
         return text.size();
     } catch (...) {

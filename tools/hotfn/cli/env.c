@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The env of the tools: a demangler, a reader of source lines, and decompressors where their
  * libraries were there to build with and can be loaded. */
-#include "scan/source_lines.h"
 #include "commands.h"
+#include "scan/source_lines.h"
 
 #if defined(HOTFN_HAVE_LZMA)
 #include <dlfcn.h>
@@ -32,8 +32,9 @@ static void load_lzma(void)
     void *library = dlopen("liblzma.so.5", RTLD_NOW);
 
     if (!library || !take(library, "lzma_stream_decoder", &lzma.stream_decoder) ||
-        !take(library, "lzma_code", &lzma.code) || !take(library, "lzma_end", &lzma.end))
+        !take(library, "lzma_code", &lzma.code) || !take(library, "lzma_end", &lzma.end)) {
         lzma.end = NULL;
+    }
 }
 
 /* .gnu_debugdata: one xz stream of unknown size; the buffer doubles up to max_bytes. */

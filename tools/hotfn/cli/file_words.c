@@ -42,8 +42,9 @@ int file_words_read(file_wish *w, const words *own, int argc, char **argv)
 
     *w = (file_wish){ .selection = HOTFN_SELECTION_INIT };
     w->globs = calloc((size_t)argc * 2, sizeof *w->globs); /* never more of a kind than words */
-    if (!w->globs || !symbol_sources_init(&w->sources, argc))
+    if (!w->globs || !symbol_sources_init(&w->sources, argc)) {
         return TOOL_FAILED;
+    }
     reading r = { w, own, w->globs + argc };
     status =
         words_read(&(words){ own->usage, own->letters, own->table, take, &r, 1, 1 }, argc, argv);
@@ -63,8 +64,9 @@ void file_words_finish(file_wish *w)
 bool file_words_left(const char *of, const file_wish *w, const char *unmatched,
                      const uint8_t *selected, uint32_t count)
 {
-    if (!unmatched)
+    if (!unmatched) {
         return true;
+    }
     fprintf(stderr, "hotfn %s: %s: no function matches '%s'; `hotfn list` shows them all\n", of,
             w->file, unmatched);
     return memchr(selected, 1, count) != NULL;

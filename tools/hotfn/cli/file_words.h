@@ -3,16 +3,15 @@
 #ifndef HOTFN_TOOL_FILE_WORDS_H
 #define HOTFN_TOOL_FILE_WORDS_H
 
-#include "scan/symbol_sources.h"
 #include "cli_options.h"
+#include "scan/symbol_sources.h"
 
 enum { FILE_JSON = 768 }; /* no verb's own words are that high */
 
 /* In the table of words of a verb; -f and -x are its short ones. */
 #define FILE_WORDS                                                                                 \
-    { "function", required_argument, NULL, 'f' },                                                  \
-        { "match", required_argument, NULL, 'f' }, { "exclude", required_argument, NULL, 'x' },    \
-        SYMBOL_SOURCE_WORDS, WORDS_END
+    { "function", required_argument, NULL, 'f' }, { "match", required_argument, NULL, 'f' },       \
+        { "exclude", required_argument, NULL, 'x' }, SYMBOL_SOURCE_WORDS, WORDS_END
 
 /* What was asked for. */
 typedef struct file_wish {

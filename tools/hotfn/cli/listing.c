@@ -12,8 +12,9 @@
 static void log_to_stderr(void *user, int32_t level, const char *text)
 {
     (void)user;
-    if (level <= HOTFN_LOG_WARNING)
+    if (level <= HOTFN_LOG_WARNING) {
         fprintf(stderr, "hotfn: %s\n", text);
+    }
 }
 
 /* Length of the valid UTF-8 sequence at s (Unicode 15, table 3-7), 0 if there is none. */
@@ -22,24 +23,33 @@ static size_t utf8_length(const unsigned char *s)
     unsigned char low = 0x80, high = 0xbf;
     size_t length;
 
-    if (s[0] < 0x80)
+    if (s[0] < 0x80) {
         return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
+    }
+    if (s[0] < 0xc2 || s[0] > 0xf4) {
         return 0;
+    }
     length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if (s[0] == 0xe0)
+    if (s[0] == 0xe0) {
         low = 0xa0;
-    if (s[0] == 0xed)
+    }
+    if (s[0] == 0xed) {
         high = 0x9f; /* surrogates */
-    if (s[0] == 0xf0)
+    }
+    if (s[0] == 0xf0) {
         low = 0x90;
-    if (s[0] == 0xf4)
+    }
+    if (s[0] == 0xf4) {
         high = 0x8f;
-    if (s[1] < low || s[1] > high)
+    }
+    if (s[1] < low || s[1] > high) {
         return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
+    }
+    for (size_t i = 2; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
             return 0;
+        }
+    }
     return length;
 }
 
@@ -50,14 +60,15 @@ void listing_json_text(FILE *out, const char *text)
     putc('"', out);
     while (*at) {
         size_t length = utf8_length(at);
-        if (*at == '"' || *at == '\\')
+        if (*at == '"' || *at == '\\') {
             fprintf(out, "\\%c", *at);
-        else if (*at < 0x20 || *at == 0x7f)
+        } else if (*at < 0x20 || *at == 0x7f) {
             fprintf(out, "\\u%04x", *at);
-        else if (length == 0)
+        } else if (length == 0) {
             fputs("\\ufffd", out);
-        else
+        } else {
             fwrite(at, 1, length, out);
+        }
         at += length ? length : 1;
     }
     putc('"', out);
@@ -67,8 +78,9 @@ static void begin(listing *l)
 {
     memset(l, 0, sizeof *l);
     l->env = hotfn_tool_env();
-    if (!l->env.log_fn)
+    if (!l->env.log_fn) {
         l->env.log_fn = log_to_stderr;
+    }
     l->info.size = (uint32_t)sizeof l->info;
 }
 
@@ -78,12 +90,15 @@ static hotfn_status load_symbols(listing *l, const symbol_sources *sources, hotf
     hotfn_symbols_options options = symbol_sources_options(sources, is_pe);
 
     l->format = is_pe ? "pe" : "elf";
-    if (sources->pdb && sources->map)
+    if (sources->pdb && sources->map) {
         fprintf(stderr, "hotfn: %s is not read: the PDB goes before it\n", sources->map);
-    if (!sources->pdb && sources->map)
+    }
+    if (!sources->pdb && sources->map) {
         return hotfn_symbols_load_map(&l->symbols, sources->map, l->image, &options, &l->env, err);
-    if (sources->pdb)
+    }
+    if (sources->pdb) {
         return hotfn_symbols_load_pdb(&l->symbols, sources->pdb, l->image, &options, &l->env, err);
+    }
     return hotfn_symbols_load(&l->symbols, l->image, &options, &l->env, err);
 }
 
@@ -92,8 +107,9 @@ bool listing_open(listing *l, const char *path, const symbol_sources *sources, h
     begin(l);
     if (hotfn_image_open(&l->image, path, &l->env, err) == HOTFN_OK &&
         hotfn_image_get_info(l->image, &l->info) == HOTFN_OK &&
-        load_symbols(l, sources, err) == HOTFN_OK)
+        load_symbols(l, sources, err) == HOTFN_OK) {
         return true;
+    }
     listing_close(l);
     return false;
 }
@@ -110,17 +126,23 @@ static int kind_of(const char *path)
     FILE *file = stat(path, &facts) == 0 && S_ISREG(facts.st_mode) ? fopen(path, "rb") : NULL;
     size_t size = file ? fread(head, 1, sizeof head, file) : 0;
 
-    if (file)
+    if (file) {
         fclose(file);
-    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
-        if (size == sizeof head && memcmp(head, magics[i], strlen(magics[i])) == 0)
+    }
+    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
+        if (size == sizeof head && memcmp(head, magics[i], strlen(magics[i])) == 0) {
             return KIND_PDB;
-    if (size < 4 || memcmp(head, "\177ELF", 4) == 0 || memcmp(head, "MZ", 2) == 0)
+        }
+    }
+    if (size < 4 || memcmp(head, "\177ELF", 4) == 0 || memcmp(head, "MZ", 2) == 0) {
         return KIND_IMAGE;
-    for (size_t i = 0; i < size; i++) /* UTF-16 is text as well: its loader says what to do */
+    }
+    for (size_t i = 0; i < size; i++) { /* UTF-16 is text as well: its loader says what to do */
         if ((unsigned char)head[i] < ' ' && !strchr("\t\r\n", head[i]) &&
-            memcmp(head, "\xff\xfe", 2))
+            memcmp(head, "\xff\xfe", 2)) {
             return KIND_IMAGE;
+        }
+    }
     return KIND_MAP;
 }
 
@@ -130,8 +152,9 @@ static void take_info(listing *l)
     hotfn_symbols_info info = HOTFN_SYMBOLS_INFO_INIT;
 
     hotfn_symbols_get_info(l->symbols, &info);
-    if (info.format)
+    if (info.format) {
         l->format = info.format;
+    }
     l->info.path = info.path;
     l->info.machine = info.machine;
     l->info.id_kind = info.id_kind;
@@ -146,15 +169,17 @@ bool listing_open_symbols(listing *l, const char *path, const symbol_sources *so
     int kind = kind_of(path);
     hotfn_status status;
 
-    if (kind == KIND_IMAGE)
+    if (kind == KIND_IMAGE) {
         return listing_open(l, path, sources, err);
+    }
     begin(l);
     l->format = "pdb";
     status = kind == KIND_PDB
                  ? hotfn_symbols_load_pdb(&l->symbols, path, NULL, &options, &l->env, err)
                  : hotfn_symbols_load_map(&l->symbols, path, NULL, &options, &l->env, err);
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return false;
+    }
     take_info(l);
     return true;
 }
@@ -175,16 +200,19 @@ static const char *id_kind_name(uint32_t kind)
 
 void listing_print_head(FILE *out, const listing *l, const char *schema)
 {
-    fprintf(out, "{\"schema\":\"%s\",\"version\":\"%s\",\"image\":", schema, hotfn_version());
+    fprintf(out, "{\"schema\":\"%s\",\"version\":\"%s\",\"image\":", schema, hotfn_get_version());
     listing_json_text(out, l->info.path);
     fprintf(out, ",\"format\":\"%s\"", l->format);
-    if (l->image || l->info.machine != HOTFN_MACHINE_OTHER)
-        fprintf(out, ",\"machine\":\"%s\"", hotfn_machine_name(l->info.machine));
-    if (l->info.id_bytes == 0)
+    if (l->image || l->info.machine != HOTFN_MACHINE_OTHER) {
+        fprintf(out, ",\"machine\":\"%s\"", hotfn_machine_get_name(l->info.machine));
+    }
+    if (l->info.id_bytes == 0) {
         return; /* a map does not say whose it is */
+    }
     fputs(",\"image_id\":\"", out);
-    for (uint32_t i = 0; i < l->info.id_bytes; i++)
+    for (uint32_t i = 0; i < l->info.id_bytes; i++) {
         fprintf(out, "%02x", l->info.id[i]);
+    }
     fprintf(out, "\",\"id_kind\":\"%s\"", id_kind_name(l->info.id_kind));
 }
 
@@ -194,13 +222,15 @@ const char *listing_display(const listing *l, const char *name, char *text, size
     size_t plain = version && version > name ? (size_t)(version - name) : strlen(name), length;
     char copy[16385];
 
-    if (!l->env.demangle_fn || plain >= sizeof copy || (name[0] != '_' && name[0] != '?'))
+    if (!l->env.demangle_fn || plain >= sizeof copy || (name[0] != '_' && name[0] != '?')) {
         return name;
+    }
     memcpy(copy, name, plain);
     copy[plain] = 0;
     length = l->env.demangle_fn(l->env.demangle_user, copy, text, text_bytes);
-    if (length == 0 || length + strlen(name + plain) >= text_bytes)
+    if (length == 0 || length + strlen(name + plain) >= text_bytes) {
         return name;
+    }
     memcpy(text + length, name + plain, strlen(name + plain) + 1);
     return text;
 }
@@ -211,8 +241,9 @@ const char *listing_grouped(uint64_t value, char out[32])
 
     *at = 0;
     for (int digits = 0; value || digits == 0; digits++, value /= 10) {
-        if (digits && digits % 3 == 0)
+        if (digits && digits % 3 == 0) {
             *--at = ',';
+        }
         *--at = (char)('0' + value % 10);
     }
     return at;

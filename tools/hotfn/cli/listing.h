@@ -22,8 +22,7 @@ typedef struct listing {
     const char *format; /* of the file: "elf", "pe", "pdb", "gnu-ld-map" ... */
 } listing;
 
-bool listing_open(listing *l, const char *path, const symbol_sources *sources,
-                  hotfn_error *err);
+bool listing_open(listing *l, const char *path, const symbol_sources *sources, hotfn_error *err);
 /* The same, but the file may hold symbols only (a PDB, a map): image is then NULL, info from the file. */
 bool listing_open_symbols(listing *l, const char *path, const symbol_sources *sources,
                           hotfn_error *err);

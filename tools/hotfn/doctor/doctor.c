@@ -3,10 +3,10 @@
  * read from /proc.  Each line is ok, a warning or a problem, with what to do.  A problem means that
  * counting cannot work here: then the exit status is 1. */
 #include "doctor.h"
+#include "cli/cli_options.h"
+#include "cli/commands.h"
 #include "cli/listing.h"
 #include "run/run.h"
-#include "cli/commands.h"
-#include "cli/cli_options.h"
 
 #include <gnu/libc-version.h>
 #include <stdarg.h>
@@ -51,10 +51,12 @@ static bool first_line(const char *path, char *line, int line_bytes)
     FILE *file = fopen(path, "re");
     bool good = file && fgets(line, line_bytes, file);
 
-    if (file)
+    if (file) {
         fclose(file);
-    if (good)
+    }
+    if (good) {
         line[strcspn(line, "\n")] = 0;
+    }
     return good;
 }
 
@@ -68,16 +70,18 @@ static bool value_of(const char *path, const char *key, char *value, size_t valu
 
     while (file && !found && getline(&line, &line_bytes, file) > 0) {
         char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, key, strlen(key)) != 0)
+        if (!colon || strncmp(line, key, strlen(key)) != 0) {
             continue;
+        }
         colon += 1 + strspn(colon + 1, " \t");
         colon[strcspn(colon, "\n")] = 0;
         snprintf(value, value_bytes, "%s", colon);
         found = true;
     }
     free(line);
-    if (file)
+    if (file) {
         fclose(file);
+    }
     return found;
 }
 
@@ -85,9 +89,11 @@ static bool has_word(const char *text, const char *word)
 {
     size_t length = strlen(word);
 
-    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
-        if ((at == text || at[-1] == ' ') && (at[length] == ' ' || at[length] == 0))
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) {
+        if ((at == text || at[-1] == ' ') && (at[length] == ' ' || at[length] == 0)) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -102,17 +108,19 @@ static void look_at_kernel(doctor_finding *f)
     value_of("/proc/cpuinfo", "model name", model, sizeof model);
     doctor_say(f, "%s %s %s, %s, %ld online", u.sysname, u.release, u.machine, model,
                sysconf(_SC_NPROCESSORS_ONLN));
-    if (strcmp(u.machine, "x86_64") != 0 && strcmp(u.machine, "aarch64") != 0)
+    if (strcmp(u.machine, "x86_64") != 0 && strcmp(u.machine, "aarch64") != 0) {
         doctor_worsen(f, DOCTOR_PROBLEM, "this version counts on x86-64 and ARM64 only");
+    }
 }
 
 static void look_at_c_library(doctor_finding *f)
 {
     doctor_say(f, "glibc %s", gnu_get_libc_version());
-    if (getauxval(AT_SECURE))
+    if (getauxval(AT_SECURE)) {
         doctor_worsen(
             f, DOCTOR_PROBLEM,
             "this process runs with raised rights: the loader ignores LD_PRELOAD; run hotfn plainly");
+    }
 }
 
 /* For debuggers; `hotfn run` traces nothing. */
@@ -159,16 +167,19 @@ static void cgroup_limit(char *limit, size_t limit_bytes)
     char group[PATH_MAX] = "", path[PATH_MAX + 64], line[64];
 
     limit[0] = 0;
-    if (!value_of("/proc/self/cgroup", "0:", group, sizeof group))
+    if (!value_of("/proc/self/cgroup", "0:", group, sizeof group)) {
         return;
+    }
     /* "0::/path": value_of leaves ":/path". */
     for (char *end = group + strlen(group); end > group; *end = 0) {
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", group + (group[0] == ':'));
-        if (first_line(path, line, sizeof line) && strcmp(line, "max") != 0)
+        if (first_line(path, line, sizeof line) && strcmp(line, "max") != 0) {
             snprintf(limit, limit_bytes, "%s", line);
+        }
         end = strrchr(group, '/');
-        if (!end)
+        if (!end) {
             return;
+        }
     }
 }
 
@@ -180,20 +191,23 @@ static void look_at_memory(doctor_finding *f)
     getrlimit(RLIMIT_AS, &address_space);
     first_line("/proc/sys/vm/overcommit_memory", overcommit, sizeof overcommit);
     cgroup_limit(group, sizeof group);
-    if (address_space.rlim_cur == RLIM_INFINITY)
+    if (address_space.rlim_cur == RLIM_INFINITY) {
         doctor_say(f, "address space unlimited");
-    else
+    } else {
         doctor_say(f, "address space limited to %llu MiB",
                    (unsigned long long)address_space.rlim_cur >> 20);
+    }
     doctor_say(f, ", overcommit %s, control group %s", overcommit, group[0] ? group : "unlimited");
-    if (address_space.rlim_cur < ROOMY_BYTES)
+    if (address_space.rlim_cur < ROOMY_BYTES) {
         doctor_worsen(f, DOCTOR_WARNING,
                       "raise `ulimit -v`: rows of counters reserve addresses (not memory), "
                       "and the target has the same limit");
-    if (overcommit[0] == '2')
+    }
+    if (overcommit[0] == '2') {
         doctor_worsen(
             f, DOCTOR_WARNING,
             "vm.overcommit_memory=2 counts reserved addresses as memory: large targets may fail");
+    }
 }
 
 static void look_at_proc(doctor_finding *f)
@@ -202,17 +216,21 @@ static void look_at_proc(doctor_finding *f)
     const char *hidepid = NULL;
     FILE *mounts = fopen("/proc/self/mounts", "re");
 
-    while (mounts && fgets(line, sizeof line, mounts))
-        if (strncmp(line, "proc /proc ", 11) == 0 && !hidepid)
+    while (mounts && fgets(line, sizeof line, mounts)) {
+        if (strncmp(line, "proc /proc ", 11) == 0 && !hidepid) {
             hidepid = strstr(line, "hidepid=") ? "hidepid set" : "hidepid not set";
-    if (mounts)
+        }
+    }
+    if (mounts) {
         fclose(mounts);
+    }
     snprintf(name, sizeof name, "/proc/%d/fd", (int)getpid());
     bool open_to_us = access(name, X_OK) == 0;
     doctor_say(f, "own folder %s, %s", open_to_us ? "open" : "closed",
                hidepid ? hidepid : "not mounted");
-    if (!open_to_us)
+    if (!open_to_us) {
         doctor_worsen(f, DOCTOR_PROBLEM, "mount /proc: the target finds the record through it");
+    }
 }
 
 /* ---- Our own parts. */
@@ -228,9 +246,10 @@ static void look_at_agent(doctor_finding *f)
         return;
     }
     doctor_say(f, "%s", realpath(path, real) ? real : path);
-    if (strpbrk(path, " :"))
+    if (strpbrk(path, " :")) {
         doctor_worsen(f, DOCTOR_PROBLEM,
                       "the loader takes no path with a space or colon: install it elsewhere");
+    }
 }
 
 static void look_at_preload(doctor_finding *f)
@@ -238,9 +257,10 @@ static void look_at_preload(doctor_finding *f)
     const char *set = getenv("LD_PRELOAD");
 
     doctor_say(f, "%s", set && *set ? set : "not set");
-    if (set && *set)
+    if (set && *set) {
         doctor_worsen(f, DOCTOR_WARNING,
                       "it is kept, the agent goes first; if the target misbehaves, try without");
+    }
 }
 
 static void look_at_folder(doctor_finding *f, const char *folder, const char *advice)
@@ -249,12 +269,14 @@ static void look_at_folder(doctor_finding *f, const char *folder, const char *ad
 
     snprintf(path, sizeof path, "%s", folder);
     /* What does not exist yet is made: look at what is above it. */
-    while (access(path, F_OK) != 0 && (slash = strrchr(path, '/')) && slash != path)
+    while (access(path, F_OK) != 0 && (slash = strrchr(path, '/')) && slash != path) {
         *slash = 0;
+    }
     bool writable = access(path, W_OK | X_OK) == 0;
     doctor_say(f, "%s %s", folder, writable ? "writable" : "not writable");
-    if (!writable)
+    if (!writable) {
         doctor_worsen(f, DOCTOR_WARNING, advice);
+    }
 }
 
 static void look_at_cache(doctor_finding *f)
@@ -305,24 +327,26 @@ static const char *const level_names[] = { "ok", "warning", "problem" };
 static void print_text(const doctor_finding *f)
 {
     printf("%-8s %-14s %s\n", level_names[f->level], f->name, f->text);
-    if (f->advice[0])
+    if (f->advice[0]) {
         printf("%-8s %-14s -> %s\n", "", "", f->advice);
+    }
 }
 
 static void print_json(const doctor_finding *found, int worst)
 {
     printf("{\"schema\":\"hotfn.doctor/1\",\"version\":");
-    listing_json_text(stdout, hotfn_version());
+    listing_json_text(stdout, hotfn_get_version());
     printf(",\"can_count\":%s,\"checks\":[", worst < DOCTOR_PROBLEM ? "true" : "false");
     for (size_t i = 0; i < CHECK_COUNT; i++) {
         printf("%s\n{\"name\":\"%s\",\"state\":\"%s\",\"text\":", i ? "," : "", found[i].name,
                level_names[found[i].level]);
         listing_json_text(stdout, found[i].text);
         printf(",\"advice\":");
-        if (found[i].advice[0])
+        if (found[i].advice[0]) {
             listing_json_text(stdout, found[i].advice);
-        else
+        } else {
             printf("null");
+        }
         putchar('}');
     }
     printf("]}\n");
@@ -339,7 +363,7 @@ static const char *take(void *user, int word, const char *argument)
     return NULL;
 }
 
-int hotfn_verb_doctor(int argc, char **argv)
+int hotfn_command_doctor(int argc, char **argv)
 {
     static const struct option table[] = { { "json", no_argument, NULL, 'j' }, WORDS_END };
     doctor_finding found[CHECK_COUNT];
@@ -347,19 +371,22 @@ int hotfn_verb_doctor(int argc, char **argv)
     const words w = { usage, "", table, take, &json, 0, 0 };
     int worst = DOCTOR_OK, status = words_read(&w, argc, argv);
 
-    if (status >= 0)
+    if (status >= 0) {
         return status;
+    }
     for (size_t i = 0; i < CHECK_COUNT; i++) {
         found[i] = (doctor_finding){ .name = checks[i].name };
         checks[i].look(&found[i]);
         worst = found[i].level > worst ? found[i].level : worst;
-        if (!json)
+        if (!json) {
             print_text(&found[i]);
+        }
     }
-    if (json)
+    if (json) {
         print_json(found, worst);
-    else
+    } else {
         printf("%s\n",
                worst < DOCTOR_PROBLEM ? "Counting works here." : "Counting cannot work here.");
+    }
     return worst < DOCTOR_PROBLEM ? TOOL_OK : TOOL_FAILED;
 }

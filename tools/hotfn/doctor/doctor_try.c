@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The checks of `hotfn doctor` that try what counting needs: change text, run new code, seal shared
  * memory, and at last count the calls of this very program in a child. */
-#include "doctor.h"
 #include "cli/commands.h"
+#include "doctor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,15 +25,17 @@ static void *map_text_copy(size_t bytes)
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     void *page = fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+    }
     return page == MAP_FAILED ? NULL : page;
 }
 
 static bool write_by_protection(unsigned char *page, size_t bytes)
 {
-    if (mprotect(page, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+    if (mprotect(page, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
         return false;
+    }
     page[0] ^= 0xff;
     return mprotect(page, bytes, PROT_READ | PROT_EXEC) == 0;
 }
@@ -45,8 +47,9 @@ static bool write_by_proc_mem(unsigned char *page)
     bool good = fd >= 0 && pwrite(fd, &changed, 1, (off_t)(uintptr_t)page) == 1 &&
                 *(volatile unsigned char *)page == changed;
 
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+    }
     return good;
 }
 
@@ -65,10 +68,11 @@ void doctor_try_text(doctor_finding *f)
     munmap(page, bytes);
     doctor_say(f, "writable while it stays executable: by mprotect %s, by /proc/self/mem %s",
                by_protection ? "yes" : "no", by_mem ? "yes" : "no");
-    if (!by_mem && !by_protection)
+    if (!by_mem && !by_protection) {
         doctor_worsen(f, DOCTOR_PROBLEM,
                       "W^X forbids both ways: allow execmod (SELinux), or one of them, "
                       "to the programs that shall be counted");
+    }
 }
 
 void doctor_try_new_code(doctor_finding *f)
@@ -78,9 +82,10 @@ void doctor_try_new_code(doctor_finding *f)
     bool good = page != MAP_FAILED && mprotect(page, bytes, PROT_READ | PROT_EXEC) == 0;
 
     doctor_say(f, "memory that was written %s be made executable", good ? "can" : "cannot");
-    if (!good)
+    if (!good) {
         doctor_worsen(f, DOCTOR_PROBLEM,
                       "allow execmem (SELinux) to the programs that shall be counted");
+    }
 }
 
 void doctor_try_shared_memory(doctor_finding *f)
@@ -90,11 +95,13 @@ void doctor_try_shared_memory(doctor_finding *f)
                   fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0 && ftruncate(fd, 0) != 0;
 
     doctor_say(f, "memfd %s, seals %s", fd >= 0 ? "yes" : strerror(errno), sealed ? "yes" : "no");
-    if (!sealed)
+    if (!sealed) {
         doctor_worsen(f, DOCTOR_WARNING,
                       "use `hotfn run --durable`: the record is then kept in its file");
-    if (fd >= 0)
+    }
+    if (fd >= 0) {
         close(fd);
+    }
 }
 
 void doctor_try_membarrier(doctor_finding *f)
@@ -103,14 +110,15 @@ void doctor_try_membarrier(doctor_finding *f)
     bool good = known >= 0 && (known & MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
 
     doctor_say(f, "core serialising membarrier %s", good ? "yes" : "no");
-    if (!good)
+    if (!good) {
         doctor_worsen(f, DOCTOR_WARNING,
                       "hooks set while threads run are then synchronised by stopping them");
+    }
 }
 
-/* ---- The proof: `hotfn run` of this very program, which then calls hotfn_version. */
+/* ---- The proof: `hotfn run` of this very program, which then calls hotfn_get_version. */
 
-static const char proof_function[] = "hotfn_version";
+static const char proof_function[] = "hotfn_get_version";
 
 /* The calls of the proof function, or of any if the program has no names. */
 static uint64_t calls_in(const char *path)
@@ -119,11 +127,14 @@ static uint64_t calls_in(const char *path)
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
     uint64_t calls = 0;
 
-    if (hotfn_record_open(&record, path, NULL, NULL) != HOTFN_OK)
+    if (hotfn_record_open(&record, path, NULL, NULL) != HOTFN_OK) {
         return 0;
-    for (uint32_t i = 0; hotfn_record_get_function(record, i, &f) == HOTFN_OK; i++)
-        if (strcmp(f.name, proof_function) == 0 || strchr(f.name, '+'))
+    }
+    for (uint32_t i = 0; hotfn_record_get_function(record, i, &f) == HOTFN_OK; i++) {
+        if (strcmp(f.name, proof_function) == 0 || strchr(f.name, '+')) {
             calls += f.calls;
+        }
+    }
     hotfn_record_close(record);
     return calls;
 }
@@ -154,8 +165,9 @@ void doctor_try_proof(doctor_finding *f)
     snprintf(record, sizeof record, "%s/proof.hfr", folder);
     fflush(NULL);
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
         run_ourselves(record);
+    }
     bool ended = child > 0 && waitpid(child, &status, 0) == child && status == 0;
     uint64_t calls = ended ? calls_in(record) : 0;
     unlink(record);
@@ -164,12 +176,13 @@ void doctor_try_proof(doctor_finding *f)
         doctor_say(f, "hotfn ran hotfn, and its calls were counted");
         return;
     }
-    if (ended)
+    if (ended) {
         doctor_say(f, "hotfn ran hotfn, but nothing was counted");
-    else if (WIFSIGNALED(status))
+    } else if (WIFSIGNALED(status)) {
         doctor_say(f, "hotfn ran hotfn: signal %d ended it", WTERMSIG(status));
-    else
+    } else {
         doctor_say(f, "hotfn ran hotfn: it failed with status %d", WEXITSTATUS(status));
+    }
     doctor_worsen(f, DOCTOR_PROBLEM,
                   "see the problems above; if there is none, please report this");
 }

@@ -97,7 +97,7 @@ static int compare(diff *d, const choices *c)
     return any_fails(d) ? TOOL_THRESHOLD : TOOL_OK;
 }
 
-int hotfn_verb_diff(int argc, char **argv)
+int hotfn_command_diff(int argc, char **argv)
 {
     static const struct option table[] = {
         { "fail-above", required_argument, NULL, FAIL_ABOVE },

@@ -8,7 +8,7 @@
 
 /* A function in the old record, in the new one, or in both. */
 typedef struct diff_row {
-    const char *name, *module;  /* views into either record */
+    const char *name, *module; /* views into either record */
     bool in_old, in_new;
     uint64_t old_calls, new_calls;
     uint64_t old_self, new_self, old_total, new_total; /* ns */
@@ -18,9 +18,9 @@ typedef struct diff_row {
 typedef struct diff {
     hotfn_record *old, *new;
     const char *old_path, *new_path;
-    bool timed;      /* both are                                   */
-    uint32_t by;     /* HOTFN_BY_*                                 */
-    diff_row *rows;  /* the largest change first                   */
+    bool timed;     /* both are                                   */
+    uint32_t by;    /* HOTFN_BY_*                                 */
+    diff_row *rows; /* the largest change first                   */
     uint32_t row_count;
     uint64_t old_sum, new_sum;
     double fail_above; /* percent; < 0: never                      */

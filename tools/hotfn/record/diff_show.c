@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A diff as a table for people, Markdown for a pull request, or JSON (hotfn.diff/1). */
-#include "diff.h"
 #include "cli/listing.h"
+#include "diff.h"
 
 #include <inttypes.h>
 #include <math.h>

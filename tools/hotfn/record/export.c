@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn export`: a record in a format that other programs open. */
-#include "cli/commands.h"
 #include "cli/cli_options.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static const char usage[] =
 static void list_formats(void)
 {
     hotfn_exporter_info e = HOTFN_EXPORTER_INFO_INIT;
-    for (uint32_t i = 0; i < hotfn_exporter_count(); i++) {
+    for (uint32_t i = 0; i < hotfn_exporter_get_count(); i++) {
         hotfn_exporter_get(i, &e);
         printf("%-11s %-17s %-15s %s\n", e.name, e.extension,
                e.needs & HOTFN_NEEDS_EVENTS  ? "entries, exits"
@@ -71,7 +71,7 @@ static const char *format_of(const char *file)
     hotfn_exporter_info e = HOTFN_EXPORTER_INFO_INIT;
     const char *found = NULL;
     size_t longest = 0;
-    for (uint32_t i = 0; file && i < hotfn_exporter_count(); i++) {
+    for (uint32_t i = 0; file && i < hotfn_exporter_get_count(); i++) {
         hotfn_exporter_get(i, &e);
         if (ends_with(file, e.extension) && strlen(e.extension) > longest) {
             found = e.name;
@@ -203,7 +203,7 @@ static const char *take(void *user, int word, const char *argument)
     }
 }
 
-int hotfn_verb_export(int argc, char **argv)
+int hotfn_command_export(int argc, char **argv)
 {
     export_options o = { .export = HOTFN_EXPORT_OPTIONS_INIT };
     const words w = { usage, "F:o:f:", table, take, &o, 0, 1 };

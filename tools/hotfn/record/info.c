@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn info`: what a record holds: the run, its modules, its rows. */
 #include "cli/budget_words.h"
-#include "cli/column_widths.h"
-#include "cli/listing.h"
-#include "cli/commands.h"
 #include "cli/cli_options.h"
+#include "cli/column_widths.h"
+#include "cli/commands.h"
+#include "cli/listing.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -66,7 +66,7 @@ static void print_run(const hotfn_record_info *info)
     print_field("directory", info->directory);
     print_field("written by", info->tool);
     printf("%-10s %u.%u\n", "format", info->version_major, info->version_minor);
-    printf("%-10s %s%s", "state", hotfn_record_state_name(info->state),
+    printf("%-10s %s%s", "state", hotfn_record_get_state_name(info->state),
            info->state == HOTFN_RECORD_BROKEN ? " (hotfn repair)" : "");
     if (info->exit_code < 0) {
         printf(", by signal %d", -info->exit_code);
@@ -120,11 +120,12 @@ static void print_timing(const hotfn_record *record)
            t.flags & HOTFN_TIMING_EVENTS ? ", events" : "",
            t.flags & HOTFN_TIMING_ALLOC ? ", memory" : "");
     if (t.flags & HOTFN_TIMING_SAMPLED) {
-        if (t.sample_mean > 1)
+        if (t.sample_mean > 1) {
             printf("; 1 in %" PRIu32 " after the first 1000 of a function and thread",
                    t.sample_mean);
-        else
+        } else {
             fputs("; each, but where the budget allowed fewer", stdout);
+        }
     }
     if (t.flags & HOTFN_TIMING_SLOW) {
         printf("; calls from %.3f ms on", (double)t.slow_ns / 1e6);
@@ -235,7 +236,7 @@ static void print_modules(const hotfn_record *record, uint32_t count)
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         hotfn_record_get_module(record, i, &m);
         printf("  %-10s %6u functions  %-7s ", module_word(m.flags), m.function_count,
-               m.machine == HOTFN_MACHINE_OTHER ? "-" : hotfn_machine_name(m.machine));
+               m.machine == HOTFN_MACHINE_OTHER ? "-" : hotfn_machine_get_name(m.machine));
         print_text(m.path);
         printf("  ");
         print_id(&m);
@@ -270,9 +271,9 @@ static void json_text(const char *key, const char *text)
 static void json_run(const hotfn_record_info *info)
 {
     printf("{\"schema\":\"hotfn.info/1\"");
-    json_text("version", hotfn_version());
+    json_text("version", hotfn_get_version());
     json_text("path", info->path);
-    json_text("state", hotfn_record_state_name(info->state));
+    json_text("state", hotfn_record_get_state_name(info->state));
     json_text("command", info->command);
     json_text("directory", info->directory);
     json_text("tool", info->tool);
@@ -359,7 +360,7 @@ static void json_modules(const hotfn_record *record, uint32_t count)
         printf("%s\n{\"module\":", i ? "," : "");
         listing_json_text(stdout, m.file);
         json_text("path", m.path);
-        json_text("machine", hotfn_machine_name(m.machine));
+        json_text("machine", hotfn_machine_get_name(m.machine));
         printf(",\"image_id\":\"");
         print_id(&m);
         printf("\"");
@@ -386,7 +387,7 @@ static void json_threads(const hotfn_record *record, uint32_t count)
     printf("]}\n");
 }
 
-int hotfn_verb_info(int argc, char **argv)
+int hotfn_command_info(int argc, char **argv)
 {
     static const struct option table[] = { { "json", no_argument, NULL, 'j' }, WORDS_END };
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;

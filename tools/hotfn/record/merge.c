@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn merge`: several runs as one record. */
-#include "cli/commands.h"
 #include "cli/cli_options.h"
+#include "cli/commands.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static uint32_t count_timed(char **paths, uint32_t count, uint32_t *sampled)
     return timed;
 }
 
-int hotfn_verb_merge(int argc, char **argv)
+int hotfn_command_merge(int argc, char **argv)
 {
     static const struct option table[] = {
         { "output", required_argument, NULL, 'o' },

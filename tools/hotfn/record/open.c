@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn open`: the record as a page, shown in the desktop's browser where there is one; the page's
  * path is printed either way. */
-#include "cli/commands.h"
 #include "cli/cli_options.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -76,7 +76,7 @@ static int write_page(const char *record_path, const char *page)
     return status;
 }
 
-int hotfn_verb_open(int argc, char **argv)
+int hotfn_command_open(int argc, char **argv)
 {
     static const struct option table[] = {
         { "output", required_argument, NULL, 'o' },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn repair`: a clean record out of one that was cut, overwritten or never finished. */
-#include "cli/commands.h"
 #include "cli/cli_options.h"
+#include "cli/commands.h"
 
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static const char *take(void *user, int word, const char *argument)
     return NULL;
 }
 
-int hotfn_verb_repair(int argc, char **argv)
+int hotfn_command_repair(int argc, char **argv)
 {
     static const struct option table[] = { { "output", required_argument, NULL, 'o' }, WORDS_END };
     const char *output = NULL;

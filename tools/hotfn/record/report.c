@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn report`: the hot functions of a record, live, finished or killed. */
-#include "cli/column_widths.h"
-#include "scan/source_lines.h"
-#include "cli/commands.h"
 #include "cli/cli_options.h"
+#include "cli/column_widths.h"
+#include "cli/commands.h"
+#include "scan/source_lines.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -126,7 +126,7 @@ static uint32_t terminal_width(const report_options *o)
     return o->output ? 0 : fit_columns();
 }
 
-int hotfn_verb_report(int argc, char **argv)
+int hotfn_command_report(int argc, char **argv)
 {
     report_options o = { .format = "table", .color = "auto", .export = HOTFN_EXPORT_OPTIONS_INIT };
     const words w = { usage, "f:n:F:o:", table, take, &o, 0, 1 };

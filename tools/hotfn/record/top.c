@@ -271,7 +271,7 @@ static const char *take(void *user, int word, const char *argument)
     }
 }
 
-int hotfn_verb_top(int argc, char **argv)
+int hotfn_command_top(int argc, char **argv)
 {
     static const struct option table[] = {
         { "interval", required_argument, NULL, 'd' },

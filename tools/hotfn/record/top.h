@@ -10,12 +10,12 @@ enum { TOP_BY_RATE, TOP_BY_CALLS, TOP_BY_SELF, TOP_BY_TOTAL, TOP_BY_ALLOC, TOP_O
 extern const char *const top_orders[TOP_ORDERS]; /* "rate" ... */
 
 typedef struct top_row {
-    uint32_t index;  /* function or thread of the record */
+    uint32_t index; /* function or thread of the record */
     uint64_t calls, self_ns, total_ns;
     hotfn_alloc_cell memory; /* by itself */
-    uint32_t watched; /* HOTFN_BUDGET_*; 0: the budget never touched it     */
-    double rate;     /* calls a second since the last look, or over the run */
-    double busy;     /* self seconds a second, likewise                     */
+    uint32_t watched;        /* HOTFN_BUDGET_*; 0: the budget never touched it     */
+    double rate;             /* calls a second since the last look, or over the run */
+    double busy;             /* self seconds a second, likewise                     */
 } top_row;
 
 typedef struct top_sample {
@@ -24,8 +24,8 @@ typedef struct top_sample {
     bool timed, with_memory;
     const char *times_note; /* the record's: why its times are not read, or "" */
     hotfn_record_budget budget;
-    uint64_t at_ns;   /* CLOCK_MONOTONIC                  */
-    double seconds;   /* that the rates are over          */
+    uint64_t at_ns;                                      /* CLOCK_MONOTONIC                  */
+    double seconds;                                      /* that the rates are over          */
     uint64_t *calls, *self, *thread_calls, *thread_busy; /* of all functions and threads */
 } top_sample;
 

@@ -198,7 +198,7 @@ static top_row function_row(const top_sample *s, const top_sample *before, uint3
                       .self_ns = s->self[i],
                       .total_ns = t.total_ns,
                       .memory = t.self_alloc,
-                      .watched = hotfn_record_budget_state(s->record, i),
+                      .watched = hotfn_record_get_budget_state(s->record, i),
                       .rate = per_second(s, s->calls[i], known ? before->calls[i] : 0),
                       .busy = per_second(s, s->self[i], known ? before->self[i] : 0) / 1e9 };
 }

@@ -4,9 +4,9 @@
 #include "top.h"
 
 #include "cli/budget_words.h"
+#include "cli/cli_options.h"
 #include "cli/column_widths.h"
 #include "cli/listing.h"
-#include "cli/cli_options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,8 +88,8 @@ static void put_head(FILE *out, const top_sample *s, const top_view *view, uint3
         calls += s->thread_calls[i];
     }
     snprintf(pid, sizeof pid, "  pid %" PRIu32, s->info.pid);
-    snprintf(line, sizeof line, "hotfn top  %s%s  %.300s", hotfn_record_state_name(s->info.state),
-             s->info.pid ? pid : "", s->info.command);
+    snprintf(line, sizeof line, "hotfn top  %s%s  %.300s",
+             hotfn_record_get_state_name(s->info.state), s->info.pid ? pid : "", s->info.command);
     fputs(view->color ? "\033[1m" : "", out);
     fit_cut(out, line, columns);
     fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
@@ -285,7 +285,7 @@ void top_show_json(const top_sample *s, const top_sample *before, const top_view
     top_view threads = *view;
     printf("{\"schema\":\"hotfn.top/1\",\"state\":\"%s\",\"pid\":%" PRIu32
            ",\"seconds\":%.6f,\"timed\":%s",
-           hotfn_record_state_name(s->info.state), s->info.pid, s->seconds,
+           hotfn_record_get_state_name(s->info.state), s->info.pid, s->seconds,
            s->timed ? "true" : "false");
     if (s->times_note[0]) {
         printf(",\"times_note\":");

@@ -3,9 +3,9 @@
  * see that it is stable; then with all functions hooked; then with ever fewer of them, until those are
  * left that matter.  A hang is an outcome like any other. */
 #include "bisect.h"
-#include "run.h"
-#include "cli/commands.h"
 #include "cli/cli_options.h"
+#include "cli/commands.h"
+#include "run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,8 +62,9 @@ static bool collect(bisection *b)
     bool good = true;
 
     snprintf(path, sizeof path, "%s/record.hfr", b->setup.folder);
-    if (hotfn_record_open(&record, path, NULL, &err) != HOTFN_OK)
+    if (hotfn_record_open(&record, path, NULL, &err) != HOTFN_OK) {
         return hotfn_tool_fail("bisect", &err), false;
+    }
     hotfn_record_get_info(record, &info);
     b->candidates = calloc(info.function_count + 1, sizeof *b->candidates);
     for (uint32_t i = 0; good && b->candidates && i < info.function_count; i++) {
@@ -93,8 +94,9 @@ static bool write_list(const bisection *b, const char *path, const uint32_t *cho
 {
     FILE *list = fopen(path, "we");
 
-    if (!list)
+    if (!list) {
         return false;
+    }
     for (uint32_t i = 0; i < count; i++) {
         const candidate *c = &b->candidates[chosen[i]];
         fprintf(list, "%s+0x%llx\n", file_name(c->module), (unsigned long long)c->rva);
@@ -131,8 +133,9 @@ static bool look_at_bare(bisection *b)
     char text[64];
 
     if (!bisect_trial(&b->setup, NULL, "bare", &b->bare) ||
-        !bisect_trial(&b->setup, NULL, "bare-too", &again))
+        !bisect_trial(&b->setup, NULL, "bare-too", &again)) {
         return false;
+    }
     bisect_say_outcome(&b->bare, text, sizeof text);
     fprintf(stderr, "hotfn bisect: bare: %s\n", text);
     if (b->setup.by == BISECT_BY_COMMAND && bisect_differs(&b->setup, &b->bare, &b->bare)) {
@@ -146,8 +149,9 @@ static bool look_at_bare(bisection *b)
         return false;
     }
     /* Hooked and scanned for the first time it may take longer, but not for ever. */
-    if (b->setup.timeout_ns == 0)
+    if (b->setup.timeout_ns == 0) {
         b->setup.timeout_ns = 60000000000u + 20 * b->bare.time_ns;
+    }
     return true;
 }
 
@@ -158,11 +162,13 @@ static void print_bytes(const candidate *c)
     uint64_t there = 0;
     hotfn_image *image;
 
-    if (hotfn_image_open(&image, c->module, NULL, NULL) != HOTFN_OK)
+    if (hotfn_image_open(&image, c->module, NULL, NULL) != HOTFN_OK) {
         return;
-    const uint8_t *bytes = hotfn_image_bytes(image, c->rva, &there);
-    for (uint64_t i = 0; bytes && i < there && i < 16; i++)
+    }
+    const uint8_t *bytes = hotfn_image_get_bytes(image, c->rva, &there);
+    for (uint64_t i = 0; bytes && i < there && i < 16; i++) {
         printf(" %02x", bytes[i]);
+    }
     hotfn_image_close(image);
 }
 
@@ -185,9 +191,11 @@ static void print_culprit(const candidate *c)
 static uint32_t without(uint32_t item, uint32_t *left, uint32_t count)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (left[i] != item)
+    for (uint32_t i = 0; i < count; i++) {
+        if (left[i] != item) {
             left[kept++] = left[i];
+        }
+    }
     return kept;
 }
 
@@ -196,8 +204,9 @@ static void print_culprits(const bisection *b, const uint32_t *items, uint32_t f
     printf(few == 1 ? "The hook of this function changes the outcome:\n\n"
                     : "The hooks of these %u functions together change the outcome:\n\n",
            few);
-    for (uint32_t i = 0; i < few; i++)
+    for (uint32_t i = 0; i < few; i++) {
         print_culprit(&b->candidates[items[i]]);
+    }
     fflush(stdout);
 }
 
@@ -208,26 +217,31 @@ static int search_all(bisection *b)
     uint32_t *items = malloc((b->candidate_count + 1) * sizeof *items);
     uint32_t count = b->candidate_count, found = 0;
 
-    for (uint32_t i = 0; left && i < count; i++)
+    for (uint32_t i = 0; left && i < count; i++) {
         left[i] = i;
+    }
     while (left && items && !b->failed && found < MOST_CULPRITS && is_bad(b, left, count)) {
         memcpy(items, left, count * sizeof *items);
         uint32_t few = bisect_search(items, count, is_bad, b);
-        if (b->failed)
+        if (b->failed) {
             break;
+        }
         print_culprits(b, items, few);
-        for (uint32_t i = 0; i < few; i++)
+        for (uint32_t i = 0; i < few; i++) {
             count = without(items[i], left, count);
+        }
         found++;
     }
     free(left);
     free(items);
-    if (b->failed)
+    if (b->failed) {
         return TOOL_FAILED;
+    }
     fprintf(stderr, "hotfn bisect: %u trial%s%s\n", b->trials, words_s(b->trials),
             found == MOST_CULPRITS ? "; there may be more" : "");
-    if (found == 0)
+    if (found == 0) {
         fprintf(stderr, "hotfn bisect: the outcome differed once, not again: it is not stable\n");
+    }
     return found ? TOOL_THRESHOLD : TOOL_FAILED;
 }
 
@@ -236,8 +250,9 @@ static int bisect(bisection *b)
     bisect_outcome hooked;
     char text[64];
 
-    if (!look_at_bare(b) || !bisect_trial(&b->setup, "", "hooked", &hooked))
+    if (!look_at_bare(b) || !bisect_trial(&b->setup, "", "hooked", &hooked)) {
         return TOOL_FAILED;
+    }
     bisect_say_outcome(&hooked, text, sizeof text);
     bool differs = bisect_differs(&b->setup, &b->bare, &hooked);
     fprintf(stderr, "hotfn bisect: all hooked: %s, %s\n", text, differs ? "differs" : "the same");
@@ -245,8 +260,9 @@ static int bisect(bisection *b)
         printf("No hook changes the outcome.\n");
         return TOOL_OK;
     }
-    if (!collect(b))
+    if (!collect(b)) {
         return TOOL_FAILED;
+    }
     int status = search_all(b);
     free_candidates(b);
     return status;
@@ -295,12 +311,14 @@ static const char *take(bisect_setup *s, int word, const char *value)
 static int take_option(bisect_setup *s, char **argv, int at, int count)
 {
     for (const struct option *o = table; o->name && o->val != WORDS_HELP; o++) {
-        if (strncmp(argv[at], "--", 2) != 0 || strcmp(argv[at] + 2, o->name) != 0)
+        if (strncmp(argv[at], "--", 2) != 0 || strcmp(argv[at] + 2, o->name) != 0) {
             continue;
+        }
         const char *value = at + 1 < count ? argv[at + 1] : "";
         const char *wanted = *value ? take(s, o->val, value) : "complete: its argument is missing";
-        if (wanted)
+        if (wanted) {
             words_refuse(argv[0], table, o->val, value, wanted);
+        }
         return wanted ? -1 : 2;
     }
     return 0;
@@ -311,29 +329,33 @@ static bool parse(bisect_setup *s, int argc, char **argv)
 {
     int dashes = 1, kept = 0;
 
-    while (dashes < argc && strcmp(argv[dashes], "--") != 0)
+    while (dashes < argc && strcmp(argv[dashes], "--") != 0) {
         dashes++;
+    }
     s->command = argv + dashes + 1;
     s->run_words = argv + 1;
     for (int at = 1; at < dashes;) {
         int taken = take_option(s, argv, at, dashes);
-        if (taken < 0)
+        if (taken < 0) {
             return false;
-        if (taken == 0)
+        }
+        if (taken == 0) {
             s->run_words[kept++] = argv[at++];
+        }
         at += taken;
     }
     s->run_word_count = kept;
-    if (dashes + 1 >= argc)
+    if (dashes + 1 >= argc) {
         words_misused("hotfn bisect", usage, "a program is missing");
-    else if (s->by == BISECT_BY_COMMAND && !s->check)
+    } else if (s->by == BISECT_BY_COMMAND && !s->check) {
         fputs("hotfn bisect: --by command wants --check COMMAND too\n", stderr);
-    else
+    } else {
         return true;
+    }
     return false;
 }
 
-int hotfn_verb_bisect(int argc, char **argv)
+int hotfn_command_bisect(int argc, char **argv)
 {
     bisection *b = calloc(1, sizeof *b);
     int status = TOOL_FAILED;
@@ -344,8 +366,9 @@ int hotfn_verb_bisect(int argc, char **argv)
     } else if (b && !parse(&b->setup, argc, argv)) {
         status = TOOL_USAGE;
     } else if (b && run_has_proc("hotfn bisect")) {
-        if (bisect_begin(&b->setup))
+        if (bisect_begin(&b->setup)) {
             status = bisect(b);
+        }
         bisect_end(&b->setup);
     }
     free(b);

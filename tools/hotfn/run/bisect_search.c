@@ -24,8 +24,9 @@ static bool keep_a_part(search *s, uint32_t parts)
 {
     for (uint32_t part = 0; part < parts; part++) {
         uint32_t begin = part_begin(s, parts, part), end = part_begin(s, parts, part + 1);
-        if (!s->bad(s->user, s->items + begin, end - begin))
+        if (!s->bad(s->user, s->items + begin, end - begin)) {
             continue;
+        }
         memmove(s->items, s->items + begin, (end - begin) * sizeof *s->items);
         s->count = end - begin;
         return true;
@@ -41,8 +42,9 @@ static bool drop_a_part(search *s, uint32_t parts)
         uint32_t rest = s->count - (end - begin);
         memcpy(s->rest, s->items, begin * sizeof *s->items);
         memcpy(s->rest + begin, s->items + end, (s->count - end) * sizeof *s->items);
-        if (!s->bad(s->user, s->rest, rest))
+        if (!s->bad(s->user, s->rest, rest)) {
             continue;
+        }
         memcpy(s->items, s->rest, rest * sizeof *s->items);
         s->count = rest;
         return true;

@@ -47,11 +47,14 @@ static bool keep_input(const bisect_setup *s)
 
     path_in(s, "input", path);
     int out = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (out < 0)
+    if (out < 0) {
         return fail("cannot be written", path);
-    while (!isatty(STDIN_FILENO) && (n = read(STDIN_FILENO, bytes, sizeof bytes)) > 0)
-        if (write(out, bytes, (size_t)n) != n)
+    }
+    while (!isatty(STDIN_FILENO) && (n = read(STDIN_FILENO, bytes, sizeof bytes)) > 0) {
+        if (write(out, bytes, (size_t)n) != n) {
             break;
+        }
+    }
     return close(out) == 0 && n <= 0 ? true : fail("cannot be written", path);
 }
 
@@ -62,8 +65,9 @@ bool bisect_begin(bisect_setup *s)
 
     s->self[n > 0 ? n : 0] = 0;
     snprintf(s->folder, sizeof s->folder, "%s/hotfn-bisect-XXXXXX", base && *base ? base : "/tmp");
-    if (!mkdtemp(s->folder))
+    if (!mkdtemp(s->folder)) {
         return fail("no folder can be made there", s->folder);
+    }
     sigemptyset(&our_signals);
     sigaddset(&our_signals, SIGINT);
     sigaddset(&our_signals, SIGTERM);
@@ -93,15 +97,18 @@ static char **hooked_words(const bisect_setup *s, const char *list, char *record
 {
     int command_count = 0, at = 0;
 
-    while (s->command[command_count])
+    while (s->command[command_count]) {
         command_count++;
+    }
     char **words = calloc((size_t)(s->run_word_count + command_count) + 9, sizeof *words);
-    if (!words)
+    if (!words) {
         return NULL;
+    }
     words[at++] = (char *)s->self;
     words[at++] = (char *)"run";
-    for (int i = 0; i < s->run_word_count; i++)
+    for (int i = 0; i < s->run_word_count; i++) {
         words[at++] = s->run_words[i];
+    }
     words[at++] = (char *)"-qo";
     words[at++] = record;
     if (*list) {
@@ -117,8 +124,9 @@ static void redirect(const char *path, int flags, int fd)
 {
     int file = open(path, flags, 0600);
 
-    if (file < 0 || dup2(file, fd) < 0)
+    if (file < 0 || dup2(file, fd) < 0) {
         _exit(125);
+    }
     close(file);
 }
 
@@ -135,12 +143,14 @@ static void become_trial(const bisect_setup *s, const char *list, const char *ou
     redirect(output, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
     redirect(errors, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
     char **words = list ? hooked_words(s, list, record) : s->command;
-    if (!words)
+    if (!words) {
         _exit(125);
-    if (list)
+    }
+    if (list) {
         execv(s->self, words);
-    else
+    } else {
         execvp(words[0], words);
+    }
     fprintf(stderr, "%s: %s\n", words[0], strerror(errno));
     _exit(errno == ENOENT ? 127 : 126);
 }
@@ -159,8 +169,9 @@ static void kill_descendants(pid_t pid)
         kill_descendants(child);
         kill(child, SIGKILL);
     }
-    if (children)
+    if (children) {
         fclose(children);
+    }
 }
 
 /* False if it did not end until then, or if the user interrupts. */
@@ -168,11 +179,13 @@ static bool wait_until(bisect_setup *s, pid_t child, uint64_t deadline_ns, int *
 {
     for (;;) {
         pid_t ended = waitpid(child, status, WNOHANG);
-        if (ended == child || (ended < 0 && errno == ECHILD))
+        if (ended == child || (ended < 0 && errno == ECHILD)) {
             return true;
+        }
         uint64_t now = now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
-        if (left == 0 || s->interrupted)
+        if (left == 0 || s->interrupted) {
             return false;
+        }
         left = left < 1000000000u ? left : 1000000000u;
         struct timespec time = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
         int arrived = sigtimedwait(&our_signals, NULL, &time);
@@ -203,10 +216,12 @@ static bool pass_errors_on(const bisect_setup *s)
 
     path_in(s, "errors", path);
     FILE *errors = fopen(path, "re");
-    while (errors && fgets(line, sizeof line, errors))
+    while (errors && fgets(line, sizeof line, errors)) {
         fputs(line, stderr);
-    if (errors)
+    }
+    if (errors) {
         fclose(errors);
+    }
     return false;
 }
 
@@ -220,17 +235,21 @@ bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_o
     unlink(record);
     fflush(NULL);
     pid_t child = fork();
-    if (child < 0)
+    if (child < 0) {
         return fail("no process can be started", s->command[0]);
-    if (child == 0)
+    }
+    if (child == 0) {
         become_trial(s, list, out->output);
+    }
     out->hung =
         !wait_until(s, child, s->timeout_ns ? begin + s->timeout_ns : UINT64_MAX, &out->status);
-    if (out->hung)
+    if (out->hung) {
         end_trial(s, child, &out->status);
+    }
     out->time_ns = now_ns() - begin;
-    if (s->interrupted)
+    if (s->interrupted) {
         return false;
+    }
     bool ours = list && WIFEXITED(out->status) && WEXITSTATUS(out->status) >= 125;
     return ours && access(record, F_OK) != 0 ? pass_errors_on(s) : true;
 }
@@ -247,10 +266,12 @@ static bool same_bytes(const char *a, const char *b)
         d = getc(y);
         same = c == d;
     }
-    if (x)
+    if (x) {
         fclose(x);
-    if (y)
+    }
+    if (y) {
         fclose(y);
+    }
     return same;
 }
 
@@ -278,19 +299,22 @@ static bool check_fails(const bisect_setup *s, const bisect_outcome *o)
 
 bool bisect_differs(const bisect_setup *s, const bisect_outcome *bare, const bisect_outcome *other)
 {
-    if (s->by == BISECT_BY_COMMAND)
+    if (s->by == BISECT_BY_COMMAND) {
         return check_fails(s, other);
-    if (bare->hung != other->hung || (!bare->hung && bare->status != other->status))
+    }
+    if (bare->hung != other->hung || (!bare->hung && bare->status != other->status)) {
         return true;
+    }
     return s->by == BISECT_BY_OUTPUT && !same_bytes(bare->output, other->output);
 }
 
 void bisect_say_outcome(const bisect_outcome *o, char *text, size_t text_bytes)
 {
-    if (o->hung)
+    if (o->hung) {
         snprintf(text, text_bytes, "no end within %.1f s", (double)o->time_ns / 1e9);
-    else if (WIFSIGNALED(o->status))
+    } else if (WIFSIGNALED(o->status)) {
         snprintf(text, text_bytes, "signal %d", WTERMSIG(o->status));
-    else
+    } else {
         snprintf(text, text_bytes, "exit status %d", WEXITSTATUS(o->status));
+    }
 }

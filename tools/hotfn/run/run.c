@@ -3,8 +3,8 @@
  * and end as it ended.  The record's path is a symbolic link to the live record meanwhile, so that
  * `hotfn report` can read it at any time. */
 #include "run.h"
-#include "scan/kit.h"
 #include "cli/commands.h"
+#include "scan/kit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -82,8 +82,9 @@ static void make_narrow(hotfn_live_options *o, uint32_t timing)
 {
     uint64_t row = (uint64_t)o->slot_capacity * sizeof(uint64_t), rows;
 
-    if (timing)
+    if (timing) {
         row = (uint64_t)o->slot_capacity * TIMED_SLOT_BYTES + NARROW_LOG_BYTES;
+    }
     rows = NARROW_ROWS_BYTES / row;
     o->thread_capacity = rows < 16 ? 16 : rows > 4096 ? 4096 : (uint32_t)rows;
     o->string_bytes = NARROW_STRING_BYTES;
@@ -112,8 +113,9 @@ static bool make_live(run *r)
     bool narrow = r->target.machine == HOTFN_MACHINE_X86;
     uint64_t slots = r->target.text_bytes / 16 + 8192 + other_slots(r, narrow);
     o.slot_capacity = slots < (16u << 20) ? (uint32_t)slots : 16u << 20;
-    if (narrow)
+    if (narrow) {
         make_narrow(&o, r->options.timing);
+    }
     o.command = command;
     o.directory = getcwd(folder, sizeof folder) ? folder : "";
     o.durable_path = r->options.durable ? r->options.record_path : NULL;
@@ -131,8 +133,8 @@ static bool make_live(run *r)
         return false;
     }
     for (uint32_t reason = 1; reason < 128; reason++) {
-        hotfn_live_set_reason(r->live, reason, hotfn_reason_name(reason),
-                              hotfn_reason_text(reason));
+        hotfn_live_set_reason(r->live, reason, hotfn_reason_get_name(reason),
+                              hotfn_reason_get_text(reason));
     }
     return true;
 }
@@ -329,7 +331,7 @@ static void clean_up(run *r)
     free(r->options.exclude.items);
 }
 
-int hotfn_verb_run(int argc, char **argv)
+int hotfn_command_run(int argc, char **argv)
 {
     static run r;
     int status = run_parse(&r.options, argc, argv);

@@ -66,7 +66,8 @@ void run_take_either_agent(char *path, size_t bytes);
 
 /* run_only.c: --list, a function list of either form. */
 typedef struct run_only run_only;
-run_only *run_only_read(const char *path, bool quiet, const hotfn_env *env); /* NULL after a message */
+run_only *run_only_read(const char *path, bool quiet,
+                        const hotfn_env *env); /* NULL after a message */
 void run_only_free(run_only *only);
 /* Is it of this build of the program at path?  False after a message. */
 bool run_only_fits(const run_only *only, const char *path, const hotfn_env *env);

@@ -2,8 +2,8 @@
 /* --budget: a thread that looks at the target's counts from time to time and takes out what costs too
  * much.  It holds the target by ptrace for moments; who waits for the target must know that, and must
  * not reap it before this thread has ended. */
-#include "run.h"
 #include "cli/commands.h"
+#include "run.h"
 
 static void *keep(void *user)
 {

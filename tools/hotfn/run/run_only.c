@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* --list: a file that says which functions may be hooked at all, .flf or text. */
-#include "run.h"
 #include "cli/commands.h"
+#include "run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The words of `hotfn run`. */
-#include "run.h"
-#include "cli/commands.h"
 #include "cli/cli_options.h"
+#include "cli/commands.h"
+#include "run.h"
 
 #include <limits.h>
 #include <stdio.h>

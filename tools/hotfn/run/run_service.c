@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread of `hotfn run` that answers the target: which module it has just loaded, whether it is
  * wanted, and if so its scan and plan.  The target waits meanwhile; it never scans by itself. */
-#include "run.h"
 #include "cli/commands.h"
+#include "run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

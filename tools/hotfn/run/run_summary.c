@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What `hotfn run` says at the end: one line on stderr, and of each glob that matched nothing another. */
-#include "run.h"
 #include "cli/cli_options.h"
+#include "run.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which file will run, and can the agent enter it?  A refusal names the file and what to do. */
-#include "run.h"
 #include "cli/commands.h"
+#include "run.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static bool gains_rights(const char *path, const struct stat *file)
 static uint64_t text_bytes(const hotfn_image *image)
 {
     uint64_t total = 0;
-    for (uint32_t i = 0; i < hotfn_image_section_count(image); i++) {
+    for (uint32_t i = 0; i < hotfn_image_get_section_count(image); i++) {
         hotfn_section section = HOTFN_SECTION_INIT;
         hotfn_image_get_section(image, i, &section);
         total += section.flags & HOTFN_SECTION_EXECUTE ? section.byte_count : 0;

@@ -59,13 +59,15 @@ typedef struct inlined {
 
 static bool keep(ranges *list, const range *item)
 {
-    if (item->low >= item->high)
+    if (item->low >= item->high) {
         return true;
+    }
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 256;
         range *larger = realloc(list->items, capacity * sizeof *larger);
-        if (!larger)
+        if (!larger) {
             return false;
+        }
         list->items = larger;
         list->capacity = capacity;
     }
@@ -82,8 +84,9 @@ static int compare(const void *left, const void *right)
 
 static void sort(ranges *list)
 {
-    if (list->count)
+    if (list->count) {
         qsort(list->items, list->count, sizeof *list->items, compare);
+    }
 }
 
 static const range *find(const ranges *list, Dwarf_Addr address)
@@ -92,10 +95,11 @@ static const range *find(const ranges *list, Dwarf_Addr address)
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (list->items[middle].low <= address)
+        if (list->items[middle].low <= address) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low > 0 && address < list->items[low - 1].high ? &list->items[low - 1] : NULL;
 }
@@ -106,9 +110,11 @@ static bool keep_ranges(ranges *list, Dwarf_Die *die, range item)
     Dwarf_Addr base = 0;
     ptrdiff_t at = 0;
 
-    while ((at = dw->dwarf_ranges(die, at, &base, &item.low, &item.high)) > 0)
-        if (!keep(list, &item))
+    while ((at = dw->dwarf_ranges(die, at, &base, &item.low, &item.high)) > 0) {
+        if (!keep(list, &item)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -119,10 +125,13 @@ static range call_of(Dwarf_Die *die, Dwarf_Files *files)
     Dwarf_Attribute attribute;
     range call = { 0, 0, NULL, NULL, 0 };
 
-    if (files && dw->dwarf_formudata(dw->dwarf_attr(die, DW_AT_call_file, &attribute), &file) == 0)
+    if (files &&
+        dw->dwarf_formudata(dw->dwarf_attr(die, DW_AT_call_file, &attribute), &file) == 0) {
         call.file = dw->dwarf_filesrc(files, file, NULL, NULL);
-    if (dw->dwarf_formudata(dw->dwarf_attr(die, DW_AT_call_line, &attribute), &line) == 0)
+    }
+    if (dw->dwarf_formudata(dw->dwarf_attr(die, DW_AT_call_line, &attribute), &line) == 0) {
         call.line = (int)line;
+    }
     return call;
 }
 
@@ -138,23 +147,27 @@ static bool collect_calls(ranges *list, Dwarf_Die *die, Dwarf_Files *files, int 
 {
     Dwarf_Die child;
 
-    if (depth > MAX_DEPTH || dw->dwarf_child(die, &child) != 0)
+    if (depth > MAX_DEPTH || dw->dwarf_child(die, &child) != 0) {
         return true;
+    }
     do {
         bool good = dw->dwarf_tag(&child) == DW_TAG_inlined_subroutine
                         ? keep_call(list, &child, files)
                         : collect_calls(list, &child, files, depth + 1);
-        if (!good)
+        if (!good) {
             return false;
+        }
     } while (dw->dwarf_siblingof(&child, &child) == 0);
     return true;
 }
 
 static inlined *known_unit(dwarf_lines *lines, Dwarf_Die *unit)
 {
-    for (size_t i = 0; i < lines->inlined_count; i++)
-        if (lines->inlined[i].unit == unit)
+    for (size_t i = 0; i < lines->inlined_count; i++) {
+        if (lines->inlined[i].unit == unit) {
             return &lines->inlined[i];
+        }
+    }
     return NULL;
 }
 
@@ -166,8 +179,9 @@ static inlined *new_unit(dwarf_lines *lines, Dwarf_Die *unit)
     if (lines->inlined_count == lines->inlined_capacity) {
         size_t capacity = lines->inlined_capacity ? 2 * lines->inlined_capacity : 64;
         inlined *larger = realloc(lines->inlined, capacity * sizeof *larger);
-        if (!larger)
+        if (!larger) {
             return NULL;
+        }
         lines->inlined = larger;
         lines->inlined_capacity = capacity;
     }
@@ -184,8 +198,9 @@ static const range *find_call(dwarf_lines *lines, Dwarf_Die *unit, Dwarf_Addr ad
 {
     const inlined *of = known_unit(lines, unit);
 
-    if (!of)
+    if (!of) {
         of = new_unit(lines, unit);
+    }
     return of ? find(&of->calls, address) : NULL;
 }
 
@@ -194,9 +209,11 @@ static void index_units(dwarf_lines *lines)
     Dwarf_Die *unit = NULL;
     Dwarf_Addr bias;
 
-    while ((unit = dw->dwfl_module_nextcu(lines->module, unit, &bias)) != NULL)
-        if (!keep_ranges(&lines->units, unit, (range){ 0, 0, unit, NULL, 0 }))
+    while ((unit = dw->dwfl_module_nextcu(lines->module, unit, &bias)) != NULL) {
+        if (!keep_ranges(&lines->units, unit, (range){ 0, 0, unit, NULL, 0 })) {
             break;
+        }
+    }
     sort(&lines->units);
 }
 
@@ -214,8 +231,9 @@ dwarf_lines *dwarf_lines_open(const char *path, const char *folders)
     dwarf_lines *lines = calloc(1, sizeof *lines);
     Dwarf_Addr bias;
 
-    if (!lines)
+    if (!lines) {
         return NULL;
+    }
     lines->folders = strdup(folders);
     debug_path = lines->folders;
     dw = libdw_load();
@@ -226,24 +244,29 @@ dwarf_lines *dwarf_lines_open(const char *path, const char *folders)
                                       .debuginfo_path = &debug_path };
         lines->dwfl = dw->dwfl_begin(&callbacks);
     }
-    if (!lines->dwfl)
+    if (!lines->dwfl) {
         return lines;
+    }
     lines->module = dw->dwfl_report_offline(lines->dwfl, path, path, -1);
     dw->dwfl_report_end(lines->dwfl, NULL, NULL);
-    if (lines->module && dw->dwfl_module_getdwarf(lines->module, &bias))
+    if (lines->module && dw->dwfl_module_getdwarf(lines->module, &bias)) {
         index_units(lines);
+    }
     return lines;
 }
 
 void dwarf_lines_close(dwarf_lines *lines)
 {
-    if (!lines)
+    if (!lines) {
         return;
-    if (lines->dwfl)
+    }
+    if (lines->dwfl) {
         dw->dwfl_end(lines->dwfl);
+    }
     free(lines->units.items);
-    for (size_t i = 0; i < lines->inlined_count; i++)
+    for (size_t i = 0; i < lines->inlined_count; i++) {
         free(lines->inlined[i].calls.items);
+    }
     free(lines->inlined);
     free(lines->folders);
     free(lines);
@@ -262,8 +285,9 @@ bool dwarf_lines_find(dwarf_lines *lines, uint64_t address, char *file, size_t f
         name = dw->dwarf_linesrc(found, NULL, NULL);
         dw->dwarf_lineno(found, &number);
     }
-    if (!name || number <= 0)
+    if (!name || number <= 0) {
         return false;
+    }
     snprintf(file, file_bytes, "%s", name);
     *line = (uint32_t)number;
     return true;
@@ -281,8 +305,9 @@ static bool find_chain(chain *c, Dwarf_Die *die, Dwarf_Addr address, int depth)
 {
     Dwarf_Die child;
 
-    if (depth > MAX_DEPTH || dw->dwarf_child(die, &child) != 0)
+    if (depth > MAX_DEPTH || dw->dwarf_child(die, &child) != 0) {
         return false;
+    }
     do {
         int tag = dw->dwarf_tag(&child);
         bool is_call = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
@@ -290,10 +315,12 @@ static bool find_chain(chain *c, Dwarf_Die *die, Dwarf_Addr address, int depth)
                           : (is_call || tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
                              tag == DW_TAG_catch_block) &&
                                 dw->dwarf_haspc(&child, address) == 1) {
-            if (is_call && c->count < MAX_CHAIN)
+            if (is_call && c->count < MAX_CHAIN) {
                 c->items[c->count++] = child;
-            if (!is_scope(tag))
+            }
+            if (!is_scope(tag)) {
                 find_chain(c, &child, address, depth + 1);
+            }
             return true;
         }
     } while (dw->dwarf_siblingof(&child, &child) == 0);
@@ -312,8 +339,9 @@ static const char *name_of(Dwarf_Die *die)
     Dwarf_Attribute attribute;
     const char *name = NULL;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !name; i++)
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !name; i++) {
         name = dw->dwarf_formstring(dw->dwarf_attr_integrate(die, names[i], &attribute));
+    }
     return name;
 }
 
@@ -331,22 +359,25 @@ bool dwarf_lines_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, cha
     Dwarf_Line *found;
     int number = 0;
 
-    if (!in)
+    if (!in) {
         return false;
+    }
     if (c->unit != in->unit || c->address != address) {
         c->unit = in->unit;
         c->address = address;
         c->count = 0;
         find_chain(c, in->unit, address, 0);
     }
-    if (depth > 0 && depth >= c->count)
+    if (depth > 0 && depth >= c->count) {
         return false;
+    }
     copy_text(function, function_bytes, c->count ? name_of(&c->items[c->count - 1 - depth]) : NULL);
     if (depth == 0) {
         found = dw->dwarf_getsrc_die(in->unit, address);
         copy_text(file, file_bytes, found ? dw->dwarf_linesrc(found, NULL, NULL) : NULL);
-        if (found)
+        if (found) {
             dw->dwarf_lineno(found, &number);
+        }
     } else { /* the call that the piece before was inlined by */
         dw->dwarf_getsrcfiles(in->unit, &files, NULL);
         range call = call_of(&c->items[c->count - depth], files);

@@ -7,7 +7,7 @@
 /* The next forwarded one from *index on; false at the end. */
 static bool next_forward(const hotfn_exports *exports, uint32_t *index, hotfn_exported *out)
 {
-    for (; *index < hotfn_exports_count(exports); ++*index) {
+    for (; *index < hotfn_exports_get_count(exports); ++*index) {
         *out = (hotfn_exported)HOTFN_EXPORTED_INIT;
         if (hotfn_exports_get(exports, *index, out) == HOTFN_OK && out->forward) {
             ++*index;
@@ -50,13 +50,15 @@ static void print_lines(FILE *out, const hotfn_exports *exports)
 
     while (next_forward(exports, &index, &e)) {
         fprintf(out, "%12s %8s %-8s %-10s ", "-", "-", "forward", "exports");
-        if (e.name)
+        if (e.name) {
             fputs(e.name, out);
-        else
+        } else {
             fprintf(out, "#%" PRIu32, e.ordinal);
+        }
         fprintf(out, " -> %s", e.forward);
-        if (e.target_path)
+        if (e.target_path) {
             fprintf(out, " (%s+0x%" PRIx64 ")", e.target_path, e.target_rva);
+        }
         putc('\n', out);
     }
 }
@@ -67,14 +69,17 @@ bool forwards_print(FILE *out, const listing *l, const symbol_sources *sources, 
     hotfn_symbols_options options = symbol_sources_options(sources, true);
     hotfn_exports *exports = NULL;
 
-    if (!l->image || l->info.format != HOTFN_FORMAT_PE)
+    if (!l->image || l->info.format != HOTFN_FORMAT_PE) {
         return true;
-    if (hotfn_exports_load(&exports, l->image, &options, &l->env, err) != HOTFN_OK)
+    }
+    if (hotfn_exports_load(&exports, l->image, &options, &l->env, err) != HOTFN_OK) {
         return false;
-    if (json)
+    }
+    if (json) {
         print_json(out, exports);
-    else
+    } else {
         print_lines(out, exports);
+    }
     hotfn_exports_destroy(exports);
     return true;
 }

@@ -6,10 +6,10 @@
  */
 #include "kit.h"
 
+#include "cli/commands.h"
 #include "cli/file_words.h"
 #include "list_write.h"
 #include "run/run.h"
-#include "cli/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +40,9 @@ static bool copy_tools(const char *folder, const hotfn_image *image)
 
     hotfn_image_get_info(image, &info);
     name = run_agent_name(info.machine);
-    if (!run_has_proc("hotfn kit"))
+    if (!run_has_proc("hotfn kit")) {
         return false;
+    }
     if (!run_find_agent(agent, sizeof agent, info.machine)) {
         fprintf(stderr, "hotfn kit: %s was not found; install libhotfn whole\n", name);
         return false;
@@ -64,8 +65,9 @@ static bool write_plan(const wish *w, const listing *l, hotfn_error *err)
     options.map_path = w->common.sources.map;
     snprintf(path, sizeof path, "%s/" KIT_PLAN, w->folder);
     status = hotfn_scan_open(&scan, w->common.file, &options, &l->env, err);
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hotfn_scan_save(scan, path, err);
+    }
     hotfn_scan_close(scan);
     return status == HOTFN_OK;
 }
@@ -77,8 +79,9 @@ static bool write_facts(const wish *w, const listing *l)
 
     snprintf(path, sizeof path, "%s/" KIT_FACTS, w->folder);
     file = fopen(path, "we");
-    if (!file)
+    if (!file) {
         return false;
+    }
     listing_print_head(file, l, "hotfn.kit/1");
     fputs(",\"plan\":\"" KIT_PLAN "\",\"list\":\"" KIT_LIST "\",\"refused\":\"" KIT_REFUSED
           "\",\"start\":\"" KIT_START "\"}\n",
@@ -98,13 +101,15 @@ static int write_lists(const wish *w, const listing *l, hotfn_error *err)
 
     snprintf(list, sizeof list, "%s/" KIT_LIST, w->folder);
     snprintf(refused, sizeof refused, "%s/" KIT_REFUSED, w->folder);
-    if (hotfn_functions_build(&functions, l->image, l->symbols, &l->env, err) == HOTFN_OK)
-        selected = calloc(hotfn_functions_count(functions) + 1u, 1);
+    if (hotfn_functions_build(&functions, l->image, l->symbols, &l->env, err) == HOTFN_OK) {
+        selected = calloc(hotfn_functions_get_count(functions) + 1u, 1);
+    }
     if (selected && hotfn_functions_select(functions, &w->common.selection, selected, &unmatched,
                                            err) == HOTFN_OK) {
         if (file_words_left("kit", &w->common, unmatched, selected,
-                            hotfn_functions_count(functions)))
+                            hotfn_functions_get_count(functions))) {
             status = list_write("kit", l, functions, selected, &outputs);
+        }
     } else {
         hotfn_tool_fail("kit", err);
     }
@@ -120,8 +125,9 @@ static bool is_of_this_cpu(const listing *l, const char *file)
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
     hotfn_image_get_info(l->image, &info);
-    if (info.format != HOTFN_FORMAT_ELF || run_can_run(info.machine))
+    if (info.format != HOTFN_FORMAT_ELF || run_can_run(info.machine)) {
         return true;
+    }
     fprintf(stderr,
             "hotfn kit: %s: a program of another CPU; make its kit with the hotfn of that CPU\n",
             file);
@@ -135,19 +141,22 @@ static int make_kit(const wish *w)
     listing l;
     int status = TOOL_FAILED;
 
-    if (!listing_open(&l, w->common.file, &w->common.sources, &err))
+    if (!listing_open(&l, w->common.file, &w->common.sources, &err)) {
         return hotfn_tool_fail("kit", &err);
-    if (!is_of_this_cpu(&l, w->common.file))
+    }
+    if (!is_of_this_cpu(&l, w->common.file)) {
         status = TOOL_FAILED;
-    else if (!kit_make_folder(w->folder))
+    } else if (!kit_make_folder(w->folder)) {
         status = TOOL_FAILED; /* said already */
-    else if (!write_plan(w, &l, &err))
+    } else if (!write_plan(w, &l, &err)) {
         status = hotfn_tool_fail("kit", &err);
-    else if (copy_tools(w->folder, l.image) &&
-             kit_write_start(w->folder, slash ? slash + 1 : w->common.file))
+    } else if (copy_tools(w->folder, l.image) &&
+               kit_write_start(w->folder, slash ? slash + 1 : w->common.file)) {
         status = write_lists(w, &l, &err);
-    if (status != TOOL_OK)
+    }
+    if (status != TOOL_OK) {
         rmdir(w->folder); /* unless something is in it */
+    }
     if (status == TOOL_OK && !write_facts(w, &l)) {
         fprintf(stderr, "hotfn kit: %s/" KIT_FACTS ": cannot be written\n", w->folder);
         status = TOOL_FAILED;
@@ -163,7 +172,7 @@ static const char *take(void *user, int word, const char *argument)
     return NULL;
 }
 
-int hotfn_verb_kit(int argc, char **argv)
+int hotfn_command_kit(int argc, char **argv)
 {
     wish w = { .folder = NULL };
     const words own = { usage, "o:f:x:", table, take, &w, 1, 1 };
@@ -172,8 +181,9 @@ int hotfn_verb_kit(int argc, char **argv)
     if (status < 0 && !w.folder) {
         status = words_misused(argv[0], usage, "-o is missing");
     }
-    if (status < 0)
+    if (status < 0) {
         status = make_kit(&w);
+    }
     file_words_finish(&w.common);
     return status;
 }

@@ -28,9 +28,11 @@ static bool copy_bytes(FILE *from, FILE *to)
     char buffer[65536];
     size_t bytes;
 
-    while ((bytes = fread(buffer, 1, sizeof buffer, from)) > 0)
-        if (fwrite(buffer, 1, bytes, to) != bytes)
+    while ((bytes = fread(buffer, 1, sizeof buffer, from)) > 0) {
+        if (fwrite(buffer, 1, bytes, to) != bytes) {
             return false;
+        }
+    }
     return !ferror(from);
 }
 
@@ -40,15 +42,17 @@ bool kit_copy(const char *from_path, const char *folder, const char *name)
     FILE *from = fopen(from_path, "rbe"), *to;
     bool good;
 
-    if (!from)
+    if (!from) {
         return fail(from_path, "read");
+    }
     snprintf(path, sizeof path, "%s/%s", folder, name);
     unlink(path); /* it may run right now */
     to = fopen(path, "wbe");
     good = to && copy_bytes(from, to) && fchmod(fileno(to), 0755) == 0;
     fclose(from);
-    if (to && fclose(to) != 0)
+    if (to && fclose(to) != 0) {
         good = false;
+    }
     return good || fail(path, "written");
 }
 
@@ -57,9 +61,11 @@ static bool is_of_libc(const char *file)
     static const char *const begins[] = { "libc.so",  "libm.so",  "libpthread.so",
                                           "libdl.so", "librt.so", "ld-linux" };
 
-    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
-        if (strncmp(file, begins[i], strlen(begins[i])) == 0)
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
+        if (strncmp(file, begins[i], strlen(begins[i])) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -68,8 +74,9 @@ static int copy_library(struct dl_phdr_info *info, size_t size, void *folder)
     const char *slash = strrchr(info->dlpi_name, '/');
 
     (void)size;
-    if (!slash || is_of_libc(slash + 1)) /* the program itself has no name, the vDSO no folder */
+    if (!slash || is_of_libc(slash + 1)) { /* the program itself has no name, the vDSO no folder */
         return 0;
+    }
     return kit_copy(info->dlpi_name, folder, slash + 1) ? 0 : 1;
 }
 
@@ -89,8 +96,9 @@ bool kit_write_start(const char *folder, const char *program)
 
     snprintf(path, sizeof path, "%s/" KIT_START, folder);
     file = fopen(path, "we");
-    if (!file)
+    if (!file) {
         return fail(path, "written");
+    }
     fprintf(file,
             "#!/bin/sh\n"
             "# Counts every call of one build of %s; any other build is refused.\n"
@@ -100,7 +108,8 @@ bool kit_write_start(const char *folder, const char *program)
             "exec \"$here/" KIT_TOOL "\" run --kit \"$here\" \"$@\"\n",
             program, KIT_START);
     good = fchmod(fileno(file), 0755) == 0 && !ferror(file);
-    if (fclose(file) != 0)
+    if (fclose(file) != 0) {
         good = false;
+    }
     return good || fail(path, "written");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn list FILE`: the functions of a file, found by symbols and unwind data, and selected. */
-#include "cli/file_words.h"
 #include "cli/column_widths.h"
-#include "list_write.h"
-#include "cli/listing.h"
 #include "cli/commands.h"
+#include "cli/file_words.h"
+#include "cli/listing.h"
+#include "list_write.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -53,8 +53,9 @@ static void print_names(FILE *out, const hotfn_functions *functions, uint32_t in
 
     fputs(",\"names\":[", out);
     for (uint32_t i = 0; (name = hotfn_functions_get_name(functions, index, i)) != NULL; i++) {
-        if (i)
+        if (i) {
             putc(',', out);
+        }
         listing_json_text(out, name);
     }
     putc(']', out);
@@ -79,8 +80,9 @@ static void print_flags(FILE *out, uint32_t flags)
 
     fputs(",\"flags\":[", out);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (!(flags & names[i].flag))
+        if (!(flags & names[i].flag)) {
             continue;
+        }
         fprintf(out, "%s\"%s\"", between, names[i].name);
         between = ",";
     }
@@ -95,10 +97,11 @@ static void print_json(FILE *out, const listing *l, const hotfn_functions *funct
 
     listing_print_head(out, l, "hotfn.list/1");
     fputs(",\"functions\":[", out);
-    for (uint32_t i = 0; i < hotfn_functions_count(functions); i++) {
+    for (uint32_t i = 0; i < hotfn_functions_get_count(functions); i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
-        if (!selected[i])
+        if (!selected[i]) {
             continue;
+        }
         hotfn_functions_get(functions, i, &f);
         fprintf(out, "%s\n{\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":", between, f.rva,
                 f.byte_count);
@@ -119,10 +122,11 @@ static void print_lines(FILE *out, const listing *l, const hotfn_functions *func
 {
     char text[16384];
 
-    for (uint32_t i = 0; i < hotfn_functions_count(functions); i++) {
+    for (uint32_t i = 0; i < hotfn_functions_get_count(functions); i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
-        if (!selected[i])
+        if (!selected[i]) {
             continue;
+        }
         hotfn_functions_get(functions, i, &f);
         /* BEFORE_NAMES columns, then the name. */
         fprintf(out, "%#12" PRIx64 " %8" PRIu64 " %-8s %s\n", f.rva, f.byte_count,
@@ -132,7 +136,7 @@ static void print_lines(FILE *out, const listing *l, const hotfn_functions *func
 
 static int print_selected(const wish *w, const listing *l, const hotfn_functions *functions)
 {
-    uint32_t count = hotfn_functions_count(functions);
+    uint32_t count = hotfn_functions_get_count(functions);
     uint8_t *selected = malloc(count ? count : 1);
     hotfn_error err = HOTFN_ERROR_INIT;
     const char *unmatched = NULL;
@@ -143,13 +147,13 @@ static int print_selected(const wish *w, const listing *l, const hotfn_functions
         free(selected);
         return hotfn_tool_fail("list", &err);
     }
-    if (!file_words_left("list", &w->common, unmatched, selected, count))
+    if (!file_words_left("list", &w->common, unmatched, selected, count)) {
         status = TOOL_FAILED;
-    else if (w->outputs.list || w->outputs.refused)
+    } else if (w->outputs.list || w->outputs.refused) {
         status = list_write("list", l, functions, selected, &w->outputs);
-    else if (w->common.json)
+    } else if (w->common.json) {
         print_json(stdout, l, functions, selected);
-    else {
+    } else {
         fit_begin();
         print_lines(stdout, l, functions, selected);
         fit_end(BEFORE_NAMES);
@@ -165,12 +169,14 @@ static int list_functions(const wish *w)
     listing l;
     int status;
 
-    if (!listing_open(&l, w->common.file, &w->common.sources, &err))
+    if (!listing_open(&l, w->common.file, &w->common.sources, &err)) {
         return hotfn_tool_fail("list", &err);
-    if (hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err) != HOTFN_OK)
+    }
+    if (hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err) != HOTFN_OK) {
         status = hotfn_tool_fail("list", &err);
-    else
+    } else {
         status = print_selected(w, &l, functions);
+    }
     hotfn_functions_destroy(functions);
     listing_close(&l);
     return status;
@@ -188,19 +194,21 @@ static const char *take(void *user, int word, const char *argument)
     }
 }
 
-int hotfn_verb_list(int argc, char **argv)
+int hotfn_command_list(int argc, char **argv)
 {
     wish w = { .outputs = { 0 } };
     const words own = { usage, "f:x:o:", table, take, &w, 1, 1 };
     int status = file_words_read(&w.common, &own, argc, argv);
 
     const hotfn_selection *pick = &w.common.selection;
-    if (status < 0 && pick->max_bytes && pick->max_bytes < pick->min_bytes)
+    if (status < 0 && pick->max_bytes && pick->max_bytes < pick->min_bytes) {
         status = words_misused(argv[0], usage, "--min-size is above --max-size");
-    else if (status < 0 && w.outputs.list && strcmp(w.outputs.list, "-") == 0)
+    } else if (status < 0 && w.outputs.list && strcmp(w.outputs.list, "-") == 0) {
         status = words_misused(argv[0], usage, "a function list goes to a file: -o FILE");
-    if (status < 0)
+    }
+    if (status < 0) {
         status = list_functions(&w);
+    }
     file_words_finish(&w.common);
     return status;
 }

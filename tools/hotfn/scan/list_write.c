@@ -3,8 +3,8 @@
  * (schema hotfn.refused/1) with its reason and the byte where that stands. */
 #include "list_write.h"
 
-#include "cli/commands.h"
 #include "cli/cli_options.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -39,13 +39,15 @@ static hotfn_status write_list(const writer *w, const char *path, uint32_t *coun
     hotfn_status status = hotfn_list_create(&list, w->l->image, &w->l->env, err);
 
     *count = 0;
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return status;
+    }
     for (uint32_t i = 0; status == HOTFN_OK && i < w->count; i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
         hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
-        if (!w->selected[i] || verdict_of(w, i).verdict != HOTFN_VERDICT_HOOKABLE)
+        if (!w->selected[i] || verdict_of(w, i).verdict != HOTFN_VERDICT_HOOKABLE) {
             continue;
+        }
         hotfn_functions_get(w->functions, i, &f);
         e.index = i;
         e.rva = f.rva;
@@ -54,8 +56,9 @@ static hotfn_status write_list(const writer *w, const char *path, uint32_t *coun
         status = hotfn_list_add(list, &e, err);
         (*count)++;
     }
-    if (status == HOTFN_OK)
+    if (status == HOTFN_OK) {
         status = hotfn_list_save(list, path, ends_in(path, ".txt") ? HOTFN_LIST_TEXT : 0, err);
+    }
     hotfn_list_destroy(list);
     return status;
 }
@@ -69,8 +72,9 @@ static void print_refused(FILE *out, const writer *w)
     for (uint32_t i = 0; i < w->count; i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
         hotfn_verdict v = verdict_of(w, i);
-        if (!w->selected[i] || v.verdict == HOTFN_VERDICT_HOOKABLE)
+        if (!w->selected[i] || v.verdict == HOTFN_VERDICT_HOOKABLE) {
             continue;
+        }
         hotfn_functions_get(w->functions, i, &f);
         fprintf(out,
                 "%s\n{\"index\":%" PRIu32 ",\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":",
@@ -80,8 +84,8 @@ static void print_refused(FILE *out, const writer *w)
                 v.verdict == HOTFN_VERDICT_FRAGMENT ? "fragment" : "refused");
         if (v.reason) {
             fprintf(out, ",\"reason\":\"%s\",\"offset\":%" PRIu32 ",\"reason_text\":",
-                    hotfn_reason_name(v.reason), v.offset);
-            listing_json_text(out, hotfn_reason_text(v.reason));
+                    hotfn_reason_get_name(v.reason), v.offset);
+            listing_json_text(out, hotfn_reason_get_text(v.reason));
         }
         putc('}', out);
         between = ",";
@@ -94,13 +98,16 @@ static int write_refused(const char *verb, const writer *w, const char *path)
     FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
     bool good;
 
-    if (out)
+    if (out) {
         print_refused(out, w);
+    }
     good = out && fflush(out) == 0 && !ferror(out);
-    if (out && out != stdout && fclose(out) != 0)
+    if (out && out != stdout && fclose(out) != 0) {
         good = false;
-    if (!good && out != stdout) /* of stdout main says it */
+    }
+    if (!good && out != stdout) { /* of stdout main says it */
         fprintf(stderr, "hotfn %s: %s: cannot be written: %s\n", verb, path, strerror(errno));
+    }
     return good ? TOOL_OK : TOOL_FAILED;
 }
 
@@ -111,23 +118,28 @@ int list_write(const char *verb, const listing *l, const hotfn_functions *functi
     hotfn_verdicts *verdicts;
     uint32_t hookable = 0;
     if ((outputs->list && words_overwrites(verb, outputs->list, l->info.path)) ||
-        (outputs->refused && words_overwrites(verb, outputs->refused, l->info.path)))
+        (outputs->refused && words_overwrites(verb, outputs->refused, l->info.path))) {
         return TOOL_FAILED;
+    }
     hotfn_status status = hotfn_verdicts_judge(&verdicts, l->image, functions, NULL, &l->env, &err);
     int answer = TOOL_OK;
 
-    if (status != HOTFN_OK)
+    if (status != HOTFN_OK) {
         return hotfn_tool_fail(verb, &err);
-    writer w = { l, functions, verdicts, selected, hotfn_functions_count(functions) };
-    if (outputs->list)
+    }
+    writer w = { l, functions, verdicts, selected, hotfn_functions_get_count(functions) };
+    if (outputs->list) {
         status = write_list(&w, outputs->list, &hookable, &err);
-    if (status != HOTFN_OK)
+    }
+    if (status != HOTFN_OK) {
         answer = hotfn_tool_fail(verb, &err);
-    else if (outputs->list)
+    } else if (outputs->list) {
         fprintf(stderr, "hotfn %s: %" PRIu32 " function%s in %s\n", verb, hookable,
                 words_s(hookable), outputs->list);
-    if (answer == TOOL_OK && outputs->refused)
+    }
+    if (answer == TOOL_OK && outputs->refused) {
         answer = write_refused(verb, &w, outputs->refused);
+    }
     hotfn_verdicts_destroy(verdicts);
     return answer;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn scan FILE`: which functions can be hooked, how, and why not.  No process is touched. */
-#include "cli/file_words.h"
 #include "cli/column_widths.h"
-#include "cli/listing.h"
 #include "cli/commands.h"
+#include "cli/file_words.h"
+#include "cli/listing.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -79,17 +79,20 @@ static totals count_selected(const scan *s)
     totals t = { 0 };
 
     for (uint32_t i = 0; i < s->count; i++) {
-        if (!s->selected[i])
+        if (!s->selected[i]) {
             continue;
+        }
         const hotfn_verdict v = verdict_at(s, i);
         t.functions++;
         t.hookable += v.verdict == HOTFN_VERDICT_HOOKABLE;
         t.refused += v.verdict == HOTFN_VERDICT_REFUSED;
         t.fragments += v.verdict == HOTFN_VERDICT_FRAGMENT;
-        if (v.verdict == HOTFN_VERDICT_HOOKABLE && v.strategy < STRATEGY_COUNT)
+        if (v.verdict == HOTFN_VERDICT_HOOKABLE && v.strategy < STRATEGY_COUNT) {
             t.strategies[v.strategy]++;
-        if (v.verdict == HOTFN_VERDICT_REFUSED && v.reason < REASON_COUNT)
+        }
+        if (v.verdict == HOTFN_VERDICT_REFUSED && v.reason < REASON_COUNT) {
             t.reasons[v.reason]++;
+        }
         t.timed += is_timed(&v);
         t.untimed[timing_reason(&v)]++;
     }
@@ -114,16 +117,18 @@ static void print_summary(const scan *s, const totals *t)
     printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "hookable", t->hookable,
            percent(t->hookable, t->entries));
     for (uint32_t i = 1; i < STRATEGY_COUNT; i++) {
-        if (t->strategies[i])
-            printf("    %-16s %8" PRIu32 "  %6.2f %%\n", hotfn_strategy_name(i), t->strategies[i],
-                   percent(t->strategies[i], t->entries));
+        if (t->strategies[i]) {
+            printf("    %-16s %8" PRIu32 "  %6.2f %%\n", hotfn_strategy_get_name(i),
+                   t->strategies[i], percent(t->strategies[i], t->entries));
+        }
     }
     uint32_t refused = t->entries - t->hookable;
     printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "refused", refused, percent(refused, t->entries));
     for (uint32_t i = 1; i < REASON_COUNT; i++) {
-        if (t->reasons[i] && i != HOTFN_REASON_PLT && i != HOTFN_REASON_GLUE)
-            printf("    %-16s %8" PRIu32 "  %6.2f %%  %s\n", hotfn_reason_name(i), t->reasons[i],
-                   percent(t->reasons[i], t->entries), hotfn_reason_text(i));
+        if (t->reasons[i] && i != HOTFN_REASON_PLT && i != HOTFN_REASON_GLUE) {
+            printf("    %-16s %8" PRIu32 "  %6.2f %%  %s\n", hotfn_reason_get_name(i),
+                   t->reasons[i], percent(t->reasons[i], t->entries), hotfn_reason_get_text(i));
+        }
     }
 }
 
@@ -131,9 +136,10 @@ static void print_timing(const totals *t)
 {
     printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "timed", t->timed, percent(t->timed, t->hookable));
     for (uint32_t i = 1; i < TIMING_REASON_COUNT; i++) {
-        if (t->untimed[i])
-            printf("    %-16s %8" PRIu32 "  %6.2f %%  %s\n", hotfn_reason_name(i), t->untimed[i],
-                   percent(t->untimed[i], t->hookable), hotfn_reason_text(i));
+        if (t->untimed[i]) {
+            printf("    %-16s %8" PRIu32 "  %6.2f %%  %s\n", hotfn_reason_get_name(i),
+                   t->untimed[i], percent(t->untimed[i], t->hookable), hotfn_reason_get_text(i));
+        }
     }
 }
 
@@ -147,18 +153,21 @@ static int list_reasons(const scan *s, bool print, int width)
         const hotfn_verdict v = verdict_at(s, i);
         hotfn_function f = HOTFN_FUNCTION_INIT;
         uint32_t untimed = timing_reason(&v);
-        if (!s->selected[i] || (v.verdict != HOTFN_VERDICT_REFUSED && untimed == HOTFN_REASON_NONE))
+        if (!s->selected[i] ||
+            (v.verdict != HOTFN_VERDICT_REFUSED && untimed == HOTFN_REASON_NONE)) {
             continue;
+        }
         hotfn_functions_get(s->functions, i, &f);
         const char *name = listing_display(&s->file, f.name, text, sizeof text);
         int length = (int)strlen(name);
         widest = length > widest && length <= NAME_MOST ? length : widest;
-        if (print && untimed == HOTFN_REASON_NONE)
+        if (print && untimed == HOTFN_REASON_NONE) {
             printf("%#12" PRIx64 "  %-*s  %s at byte %" PRIu32 ": %s\n", f.rva, width, name,
-                   hotfn_reason_name(v.reason), v.offset, hotfn_reason_text(v.reason));
-        else if (print)
+                   hotfn_reason_get_name(v.reason), v.offset, hotfn_reason_get_text(v.reason));
+        } else if (print) {
             printf("%#12" PRIx64 "  %-*s  counted only, %s: %s\n", f.rva, width, name,
-                   hotfn_reason_name(untimed), hotfn_reason_text(untimed));
+                   hotfn_reason_get_name(untimed), hotfn_reason_get_text(untimed));
+        }
     }
     return widest;
 }
@@ -175,8 +184,9 @@ static void print_json_counts(const char *title, const uint32_t *counts, uint32_
 
     printf(",\"%s\":{", title);
     for (uint32_t i = 1; i < count; i++) {
-        if (!counts[i])
+        if (!counts[i]) {
             continue;
+        }
         printf("%s\"%s\":%" PRIu32, between, name_of(i), counts[i]);
         between = ",";
     }
@@ -190,11 +200,12 @@ static void print_json_verdict(const hotfn_verdict *v)
     printf(",\"verdict\":\"%s\"", names[v->verdict & 3]);
     if (v->verdict == HOTFN_VERDICT_HOOKABLE) {
         printf(",\"strategy\":\"%s\",\"reason\":null,\"reason_text\":null,\"offset\":null",
-               hotfn_strategy_name(v->strategy));
+               hotfn_strategy_get_name(v->strategy));
         return;
     }
-    printf(",\"strategy\":null,\"reason\":\"%s\",\"reason_text\":", hotfn_reason_name(v->reason));
-    listing_json_text(stdout, hotfn_reason_text(v->reason));
+    printf(",\"strategy\":null,\"reason\":\"%s\",\"reason_text\":",
+           hotfn_reason_get_name(v->reason));
+    listing_json_text(stdout, hotfn_reason_get_text(v->reason));
     printf(",\"offset\":%" PRIu32, v->offset);
 }
 
@@ -211,19 +222,21 @@ static void print_json_timing(const scan *s, const hotfn_verdict *v)
         return;
     }
     printf(",\"timing\":\"%s\",\"timing_reason\":", is_timed(v) ? "full" : "count-only");
-    if (reason == HOTFN_REASON_NONE)
+    if (reason == HOTFN_REASON_NONE) {
         fputs("null", stdout);
-    else
-        printf("\"%s\"", hotfn_reason_name(reason));
+    } else {
+        printf("\"%s\"", hotfn_reason_get_name(reason));
+    }
     printf(",\"argument_words\":%u,\"popped_words\":%u",
            (unsigned)HOTFN_VERDICT_ARGUMENTS(v->flags),
            (unsigned)(HOTFN_VERDICT_POPS(v->flags) == HOTFN_POPS_ALL
                           ? HOTFN_VERDICT_ARGUMENTS(v->flags)
                           : HOTFN_VERDICT_POPS(v->flags)));
-    if (v->comes_to == 0 || hotfn_functions_get(s->functions, v->comes_to - 1, &to) != HOTFN_OK)
+    if (v->comes_to == 0 || hotfn_functions_get(s->functions, v->comes_to - 1, &to) != HOTFN_OK) {
         fputs(",\"ends_at_jump_to\":null", stdout);
-    else
+    } else {
         printf(",\"ends_at_jump_to\":%" PRIu64, to.rva);
+    }
 }
 
 static void print_json_function(const scan *s, bool timed, uint32_t index)
@@ -240,14 +253,16 @@ static void print_json_function(const scan *s, bool timed, uint32_t index)
     listing_json_text(stdout, listing_display(&s->file, f.name, text, sizeof text));
     fputs(",\"names\":[", stdout);
     for (uint32_t i = 0; (name = hotfn_functions_get_name(s->functions, index, i)) != NULL; i++) {
-        if (i)
+        if (i) {
             putchar(',');
+        }
         listing_json_text(stdout, name);
     }
     putchar(']');
     print_json_verdict(&v);
-    if (timed)
+    if (timed) {
         print_json_timing(s, &v);
+    }
     putchar('}');
 }
 
@@ -259,16 +274,17 @@ static void print_json(const scan *s, bool timed, const totals *t)
     printf(",\"summary\":{\"functions\":%" PRIu32 ",\"entries\":%" PRIu32 ",\"hookable\":%" PRIu32
            ",\"refused\":%" PRIu32 ",\"fragments\":%" PRIu32,
            t->functions, t->entries, t->hookable, t->refused, t->fragments);
-    print_json_counts("strategies", t->strategies, STRATEGY_COUNT, hotfn_strategy_name);
-    print_json_counts("reasons", t->reasons, REASON_COUNT, hotfn_reason_name);
+    print_json_counts("strategies", t->strategies, STRATEGY_COUNT, hotfn_strategy_get_name);
+    print_json_counts("reasons", t->reasons, REASON_COUNT, hotfn_reason_get_name);
     if (timed) {
         printf(",\"timed\":%" PRIu32, t->timed);
-        print_json_counts("timing_reasons", t->untimed, TIMING_REASON_COUNT, hotfn_reason_name);
+        print_json_counts("timing_reasons", t->untimed, TIMING_REASON_COUNT, hotfn_reason_get_name);
     }
     fputs("},\"functions\":[", stdout);
     for (uint32_t i = 0; i < s->count; i++) {
-        if (!s->selected[i])
+        if (!s->selected[i]) {
             continue;
+        }
         fputs(between, stdout);
         print_json_function(s, timed, i);
         between = ",";
@@ -280,9 +296,11 @@ static bool judge(scan *s, const wish *w, const char **unmatched, hotfn_error *e
 {
     const hotfn_env *env = &s->file.env;
 
-    if (hotfn_functions_build(&s->functions, s->file.image, s->file.symbols, env, err) != HOTFN_OK)
+    if (hotfn_functions_build(&s->functions, s->file.image, s->file.symbols, env, err) !=
+        HOTFN_OK) {
         return false;
-    s->count = hotfn_functions_count(s->functions);
+    }
+    s->count = hotfn_functions_get_count(s->functions);
     s->selected = calloc(s->count ? s->count : 1, 1);
     return s->selected &&
            hotfn_functions_select(s->functions, &w->common.selection, s->selected, unmatched,
@@ -313,8 +331,9 @@ static void print_scan(const wish *w, const scan *s)
         print_reasons(s);
     } else {
         print_summary(s, &t);
-        if (timed)
+        if (timed) {
             print_timing(&t);
+        }
     }
     fit_end(0);
 }
@@ -326,14 +345,16 @@ static int scan_file(const wish *w)
     scan s = { 0 };
     int status = TOOL_OK;
 
-    if (!listing_open(&s.file, w->common.file, &w->common.sources, &err))
+    if (!listing_open(&s.file, w->common.file, &w->common.sources, &err)) {
         return hotfn_tool_fail("scan", &err);
-    if (!judge(&s, w, &unmatched, &err))
+    }
+    if (!judge(&s, w, &unmatched, &err)) {
         status = hotfn_tool_fail("scan", &err);
-    else if (file_words_left("scan", &w->common, unmatched, s.selected, s.count))
+    } else if (file_words_left("scan", &w->common, unmatched, s.selected, s.count)) {
         print_scan(w, &s);
-    else
+    } else {
         status = TOOL_FAILED;
+    }
     finish(&s);
     return status;
 }
@@ -351,14 +372,15 @@ static const char *take(void *user, int word, const char *argument)
     }
 }
 
-int hotfn_verb_scan(int argc, char **argv)
+int hotfn_command_scan(int argc, char **argv)
 {
     wish w = { .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
     const words own = { usage, "f:x:", table, take, &w, 1, 1 };
     int status = file_words_read(&w.common, &own, argc, argv);
 
-    if (status < 0)
+    if (status < 0) {
         status = scan_file(&w);
+    }
     file_words_finish(&w.common);
     return status;
 }

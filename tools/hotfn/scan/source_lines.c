@@ -35,8 +35,9 @@ bool hotfn_tool_source_dir(const char *folder)
 {
     const char **larger = realloc(folders, (folder_count + 1) * sizeof *larger);
 
-    if (!larger)
+    if (!larger) {
         return false;
+    }
     folders = larger;
     folders[folder_count++] = folder;
     return true;
@@ -48,12 +49,13 @@ static void say_unread(const char *why)
 {
     static bool said;
 
-    for (uint32_t i = 0; !said && i < hotfn_image_section_count(last->image); i++) {
+    for (uint32_t i = 0; !said && i < hotfn_image_get_section_count(last->image); i++) {
         hotfn_section s = HOTFN_SECTION_INIT;
         hotfn_image_get_section(last->image, i, &s);
         said = strcmp(s.name, ".debug_line") == 0;
-        if (said)
+        if (said) {
             fprintf(stderr, "hotfn: %s has source lines, but %s\n", last->path, why);
+        }
     }
 }
 
@@ -66,8 +68,9 @@ static char *join_folders(void)
 
     for (uint32_t i = 0; path && i < folder_count; i++) {
         char *real = realpath(folders[i], NULL);
-        if (real)
+        if (real) {
             strcat(strcat(path, real), ":");
+        }
         free(real);
     }
     return path ? strcat(path, system) : NULL;
@@ -77,11 +80,13 @@ static void open_dwarf(void)
 {
     char *path = join_folders();
 
-    if (path)
+    if (path) {
         last->dwarf = dwarf_lines_open(last->path, path);
+    }
     free(path);
-    if (!libdw_load())
+    if (!libdw_load()) {
         say_unread("libdw.so.1, which reads them, cannot be loaded (Debian: libdw1)");
+    }
 }
 
 static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
@@ -147,13 +152,15 @@ static void open_path(const char *path)
     options.symbol_dir_count = folder_count;
     last->path = strdup(path);
     last->info.size = (uint32_t)sizeof last->info;
-    if (!last->path || hotfn_image_open(&last->image, path, &env, NULL) != HOTFN_OK)
+    if (!last->path || hotfn_image_open(&last->image, path, &env, NULL) != HOTFN_OK) {
         return;
+    }
     hotfn_image_get_info(last->image, &last->info);
-    if (last->info.format == HOTFN_FORMAT_ELF)
+    if (last->info.format == HOTFN_FORMAT_ELF) {
         open_dwarf();
-    else if (hotfn_symbols_load(&last->symbols, last->image, &options, &env, NULL) != HOTFN_OK)
+    } else if (hotfn_symbols_load(&last->symbols, last->image, &options, &env, NULL) != HOTFN_OK) {
         last->symbols = NULL;
+    }
 }
 
 static void find_opened(const char *path)
@@ -170,8 +177,9 @@ static void find_opened(const char *path)
 /* last is of path and, if that is asked for, of this very build. */
 static bool choose(const char *path, const uint8_t *id, uint32_t id_bytes)
 {
-    if (!last->path || strcmp(last->path, path) != 0)
+    if (!last->path || strcmp(last->path, path) != 0) {
         find_opened(path);
+    }
     return last->image && (id_bytes == 0 || (id_bytes == last->info.id_bytes &&
                                              memcmp(id, last->info.id, id_bytes) == 0));
 }
@@ -180,8 +188,9 @@ static bool ask_pdb(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
 {
     hotfn_source_line found = HOTFN_SOURCE_LINE_INIT;
 
-    if (!last->symbols || hotfn_symbols_find_line(last->symbols, rva, &found) != HOTFN_OK)
+    if (!last->symbols || hotfn_symbols_find_line(last->symbols, rva, &found) != HOTFN_OK) {
         return false;
+    }
     snprintf(file, file_bytes, "%s", found.file);
     *line = found.line;
     return true;

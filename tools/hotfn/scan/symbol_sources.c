@@ -19,15 +19,17 @@ static uint32_t most_elements(const char *text)
 {
     uint32_t count = 1;
 
-    for (; *text; text++)
+    for (; *text; text++) {
         count += *text == ';' || *text == '*';
+    }
     return count;
 }
 
 static void add_folder(symbol_sources *s, const char *folder)
 {
-    if (folder[0] && !strstr(folder, "://"))
+    if (folder[0] && !strstr(folder, "://")) {
         s->dirs[s->count++] = folder;
+    }
 }
 
 /* One element, which is cut up. */
@@ -48,8 +50,9 @@ static void add_element(symbol_sources *s, char *element)
     }
     while (rest) {
         char *next = strchr(rest, '*');
-        if (next)
+        if (next) {
             *next++ = 0;
+        }
         add_folder(s, rest);
         rest = next;
     }
@@ -59,8 +62,9 @@ static void add_path(symbol_sources *s, char *text)
 {
     while (text) {
         char *next = strchr(text, ';');
-        if (next)
+        if (next) {
             *next++ = 0;
+        }
         add_element(s, text);
         text = next;
     }
@@ -75,8 +79,9 @@ bool symbol_sources_init(symbol_sources *s, int argc)
     for (size_t i = 0; i < 2; i++) {
         const char *value = getenv(variables[i]);
         s->texts[i] = strdup(value ? value : "");
-        if (!s->texts[i])
+        if (!s->texts[i]) {
             return false;
+        }
         room += most_elements(s->texts[i]);
     }
     s->dirs = calloc(room, sizeof *s->dirs);
@@ -106,8 +111,9 @@ bool symbol_sources_take(symbol_sources *s, int word, const char *argument)
 void symbol_sources_end(symbol_sources *s)
 {
     s->count = s->given_count;
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
         add_path(s, s->texts[i]);
+    }
 }
 
 hotfn_symbols_options symbol_sources_options(const symbol_sources *s, bool is_pe)

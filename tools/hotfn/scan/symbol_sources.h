@@ -23,7 +23,9 @@ enum {
         { "symbol-dir", required_argument, NULL, SYMBOLS_DIR },                                    \
         { "pdb", required_argument, NULL, SYMBOLS_PDB },                                           \
         { "map", required_argument, NULL, SYMBOLS_MAP },                                           \
-        { "force", no_argument, NULL, SYMBOLS_FORCE }
+    {                                                                                              \
+        "force", no_argument, NULL, SYMBOLS_FORCE                                                  \
+    }
 
 #define SYMBOL_SOURCE_USAGE                                                                        \
     "      --pdb FILE        symbols of a Windows image from this PDB\n"                           \

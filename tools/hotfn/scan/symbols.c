@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn symbols FILE`: the names with addresses that a file and its separate debug file hold, a
  * PDB or a linker map. */
-#include "cli/file_words.h"
 #include "cli/column_widths.h"
-#include "forwards.h"
-#include "cli/listing.h"
-#include "symbols_at.h"
 #include "cli/commands.h"
+#include "cli/file_words.h"
+#include "cli/listing.h"
+#include "forwards.h"
+#include "symbols_at.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -55,8 +55,9 @@ static const char *source_name(uint32_t source)
 
 static const char *binding_name(uint32_t flags)
 {
-    if (flags & HOTFN_SYMBOL_WEAK)
+    if (flags & HOTFN_SYMBOL_WEAK) {
         return "weak";
+    }
     return flags & HOTFN_SYMBOL_GLOBAL ? "global" : "local";
 }
 
@@ -70,8 +71,9 @@ static void print_origin(FILE *out, const listing *l, const hotfn_symbol *s)
         listing_json_text(out, s->module);
     }
     if (s->kind == HOTFN_SYMBOL_DATA ||
-        hotfn_symbols_find_line(l->symbols, s->rva, &line) != HOTFN_OK)
+        hotfn_symbols_find_line(l->symbols, s->rva, &line) != HOTFN_OK) {
         return;
+    }
     fputs(",\"file\":", out);
     listing_json_text(out, line.file);
     fprintf(out, ",\"line\":%" PRIu32, line.line);
@@ -84,7 +86,7 @@ static void print_json(FILE *out, const listing *l)
 
     listing_print_head(out, l, "hotfn.symbols/1");
     fputs(",\"symbols\":[", out);
-    for (uint32_t i = 0; i < hotfn_symbols_count(l->symbols); i++) {
+    for (uint32_t i = 0; i < hotfn_symbols_get_count(l->symbols); i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
         hotfn_symbols_get(l->symbols, i, &s);
         fprintf(out, "%s\n{\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":", i ? "," : "", s.rva,
@@ -95,8 +97,9 @@ static void print_json(FILE *out, const listing *l)
         fprintf(out, ",\"kind\":\"%s\",\"source\":\"%s\",\"binding\":\"%s\",\"exported\":%s",
                 kind_name(s.kind), source_name(s.source), binding_name(s.flags),
                 s.flags & HOTFN_SYMBOL_EXPORTED ? "true" : "false");
-        if (s.flags & HOTFN_SYMBOL_SIZE_GUESSED)
+        if (s.flags & HOTFN_SYMBOL_SIZE_GUESSED) {
             fputs(",\"size_guessed\":true", out);
+        }
         print_origin(out, l, &s);
         putc('}', out);
     }
@@ -105,7 +108,7 @@ static void print_json(FILE *out, const listing *l)
 
 static void print_lines(FILE *out, const listing *l)
 {
-    for (uint32_t i = 0; i < hotfn_symbols_count(l->symbols); i++) {
+    for (uint32_t i = 0; i < hotfn_symbols_get_count(l->symbols); i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
         hotfn_symbols_get(l->symbols, i, &s);
         fprintf(out, "%#12" PRIx64 " %8" PRIu64 " %-8s %-10s %s\n", s.rva, s.byte_count,
@@ -115,17 +118,19 @@ static void print_lines(FILE *out, const listing *l)
 
 static bool print_all(FILE *out, const listing *l, const wish *w, hotfn_error *err)
 {
-    if (w->common.json)
+    if (w->common.json) {
         print_json(out, l);
-    else
+    } else {
         print_lines(out, l);
+    }
     return forwards_print(out, l, &w->common.sources, w->common.json, err);
 }
 
 static bool explain(FILE *out, const listing *l, const wish *w)
 {
-    if (!w->common.json)
+    if (!w->common.json) {
         return symbols_at_print(out, l, w->at, w->at_count);
+    }
     listing_print_head(out, l, "hotfn.symbols/1");
     return symbols_at_print_json(out, l, w->at, w->at_count);
 }
@@ -135,17 +140,21 @@ static int list_symbols(const wish *w)
     hotfn_error err = HOTFN_ERROR_INIT;
     listing l;
 
-    if (!listing_open_symbols(&l, w->common.file, &w->common.sources, &err))
+    if (!listing_open_symbols(&l, w->common.file, &w->common.sources, &err)) {
         return hotfn_tool_fail("symbols", &err);
-    if (hotfn_symbols_count(l.symbols) == 0)
+    }
+    if (hotfn_symbols_get_count(l.symbols) == 0) {
         fprintf(stderr, "hotfn symbols: %s: no symbols; `hotfn list` still finds its functions\n",
                 w->common.file);
-    if (!w->common.json)
+    }
+    if (!w->common.json) {
         fit_begin();
+    }
     bool good = w->at_count ? explain(stdout, &l, w) : print_all(stdout, &l, w, &err);
     fit_end(w->at_count ? 0 : BEFORE_NAMES);
-    if (w->common.json)
+    if (w->common.json) {
         fputs("}\n", stdout);
+    }
     listing_close(&l);
     return good          ? TOOL_OK
            : w->at_count ? TOOL_FAILED /* said already */
@@ -165,16 +174,18 @@ static const char *take(void *user, int word, const char *argument)
                : NULL;
 }
 
-int hotfn_verb_symbols(int argc, char **argv)
+int hotfn_command_symbols(int argc, char **argv)
 {
     wish w = { .at = calloc((size_t)argc, sizeof *w.at) };
     const words own = { usage, "", table, take, &w, 1, 1 };
     int status = TOOL_FAILED;
 
-    if (w.at)
+    if (w.at) {
         status = file_words_read(&w.common, &own, argc, argv);
-    if (status < 0)
+    }
+    if (status < 0) {
         status = list_symbols(&w);
+    }
     file_words_finish(&w.common);
     free(w.at);
     return status;

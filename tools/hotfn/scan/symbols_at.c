@@ -14,16 +14,19 @@ static bool find_symbol(const listing *l, uint64_t rva, hotfn_symbol *out)
     bool found = false;
     uint64_t there = 0;
 
-    if (l->image && !hotfn_image_bytes(l->image, rva, &there))
+    if (l->image && !hotfn_image_get_bytes(l->image, rva, &there)) {
         return false;
-    for (uint32_t i = 0; i < hotfn_symbols_count(l->symbols); i++) {
+    }
+    for (uint32_t i = 0; i < hotfn_symbols_get_count(l->symbols); i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
         hotfn_symbols_get(l->symbols, i, &s);
-        if (s.rva > rva)
+        if (s.rva > rva) {
             break;
+        }
         if (s.kind == HOTFN_SYMBOL_DATA || (found && s.rva == out->rva) ||
-            (s.byte_count && rva - s.rva >= s.byte_count))
+            (s.byte_count && rva - s.rva >= s.byte_count)) {
             continue;
+        }
         *out = s;
         found = true;
     }
@@ -41,15 +44,16 @@ static bool say_unknown(const listing *l, uint64_t rva)
 {
     uint64_t there = 0;
 
-    if (l->image && !hotfn_image_bytes(l->image, rva, &there))
+    if (l->image && !hotfn_image_get_bytes(l->image, rva, &there)) {
         fprintf(stderr,
                 "hotfn symbols: %#" PRIx64
                 " is outside of %s: --at takes distances from the lowest "
                 "load address\n",
                 rva, l->info.path);
-    else
+    } else {
         fprintf(stderr, "hotfn symbols: %#" PRIx64 ": %s has no symbol and no line there\n", rva,
                 l->info.path);
+    }
     return false;
 }
 
@@ -64,17 +68,19 @@ bool symbols_at_print(FILE *out, const listing *l, const uint64_t *rvas, uint32_
         uint32_t depth = 0;
         bool known = find_symbol(l, rvas[i], &s);
         fprintf(out, "%#" PRIx64, rvas[i]);
-        if (known)
+        if (known) {
             fprintf(out, " %s+%#" PRIx64, listing_display(l, s.name, text, sizeof text),
                     rvas[i] - s.rva);
+        }
         putc('\n', out);
         for (; next_frame(l, rvas[i], depth, &f); depth++) {
             fprintf(out, "    %s%s", listing_display(l, f.function, text, sizeof text),
                     f.function[0] ? " " : "");
-            if (f.line)
+            if (f.line) {
                 fprintf(out, "%s:%" PRIu32 "\n", f.file, f.line);
-            else
+            } else {
                 fprintf(out, "%s\n", f.file[0] ? f.file : "?");
+            }
         }
         all_known &= known || depth > 0 || say_unknown(l, rvas[i]);
     }
@@ -104,8 +110,9 @@ static uint32_t print_frames(FILE *out, const listing *l, uint64_t rva)
             listing_json_text(out, f.file);
             between = ",";
         }
-        if (f.line)
+        if (f.line) {
             fprintf(out, "%s\"line\":%" PRIu32, between, f.line);
+        }
         putc('}', out);
     }
     putc(']', out);

@@ -11,9 +11,10 @@ static void finds_what_the_loader_finds(void)
     static const char *const names[] = { "dl_iterate_phdr", "_dl_find_object", "__tls_get_addr",
                                          "fopencookie", "wordexp" };
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         CHECK_EQ_U64((uintptr_t)agent_dlsym(RTLD_NEXT, names[i]),
                      (uintptr_t)dlsym(RTLD_NEXT, names[i]));
+    }
     CHECK(agent_dlsym(RTLD_NEXT, "dl_iterate_phdr") != NULL);
 }
 

@@ -13,7 +13,7 @@ int agent_dprintf(int fd, const char *format, ...);
         char own[100], its[100];                                                                   \
         memset(own, 'x', sizeof own);                                                              \
         memset(its, 'x', sizeof its);                                                              \
-        CHECK_EQ_U64((uint64_t)agent_snprintf(own, room, __VA_ARGS__),                               \
+        CHECK_EQ_U64((uint64_t)agent_snprintf(own, room, __VA_ARGS__),                             \
                      (uint64_t)snprintf(its, room, __VA_ARGS__));                                  \
         CHECK(memcmp(own, its, sizeof own) == 0);                                                  \
     } while (0)
@@ -42,8 +42,9 @@ static void writes_texts_as_the_c_library(void)
 
 static void tells_the_length_of_what_had_no_room(void)
 {
-    for (size_t room = 1; room < 12; room++)
+    for (size_t room = 1; room < 12; room++) {
         CHECK_SAME(room, "%s %d", "texts", 1234);
+    }
     CHECK_EQ_U64((uint64_t)agent_snprintf(NULL, 0, "%s", "abc"), 3);
 }
 
@@ -52,8 +53,9 @@ static void dprintf_writes_to_the_descriptor(void)
     char seen[20] = "";
     int ends[2];
 
-    if (!CHECK(pipe(ends) == 0))
+    if (!CHECK(pipe(ends) == 0)) {
         return;
+    }
     CHECK_EQ_U64((uint64_t)agent_dprintf(ends[1], "process %d\n", 12), 11);
     CHECK_EQ_U64((uint64_t)read(ends[0], seen, sizeof seen - 1), 11);
     CHECK_STR(seen, "process 12\n");

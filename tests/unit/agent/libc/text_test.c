@@ -14,7 +14,8 @@ int agent_strcmp(const char *a, const char *b);
 int agent_strncmp(const char *a, const char *b, size_t most);
 char *agent_strchr(const char *in, int byte);
 char *agent_strrchr(const char *in, int byte);
-void agent_qsort(void *items, size_t count, size_t bytes, int (*compare)(const void *, const void *));
+void agent_qsort(void *items, size_t count, size_t bytes,
+                 int (*compare)(const void *, const void *));
 
 enum { ROOM = 64 };
 
@@ -61,8 +62,9 @@ static void compares_and_finds_as_the_c_library(void)
     for (size_t i = 0; i < count; i++) {
         const char *a = texts[i];
         CHECK_EQ_U64(agent_strlen(a), strlen(a));
-        for (size_t most = 0; most < 5; most++)
+        for (size_t most = 0; most < 5; most++) {
             CHECK_EQ_U64(agent_strnlen(a, most), strnlen(a, most));
+        }
         for (int byte = 0; byte < 256; byte++) {
             CHECK(agent_strchr(a, byte) == strchr(a, byte));
             CHECK(agent_strrchr(a, byte) == strrchr(a, byte));
@@ -74,8 +76,9 @@ static void compares_and_finds_as_the_c_library(void)
             CHECK_EQ_I64(sign(agent_strcmp(a, b)), sign(strcmp(a, b)));
             CHECK_EQ_I64(sign(agent_memcmp(a, b, both)), sign(memcmp(a, b, both)));
             CHECK_EQ_I64(agent_bcmp(a, b, both) != 0, memcmp(a, b, both) != 0);
-            for (size_t most = 0; most < 5; most++)
+            for (size_t most = 0; most < 5; most++) {
                 CHECK_EQ_I64(sign(agent_strncmp(a, b, most)), sign(strncmp(a, b, most)));
+            }
         }
     }
 }

@@ -4,8 +4,8 @@
 #include "counters/timed_row.h"
 
 #include "check.h"
-#include "counters/timing/alloc.h"
 #include "counters/rows.h"
+#include "counters/timing/alloc.h"
 
 enum { WORK = 1, MALLOC, FREE, REALLOC, MEMALIGN, NEW, OTHER }; /* slots */
 enum { STACK_WORDS = 1 << 12 };
@@ -66,8 +66,9 @@ static hotfn_alloc_cell sum_of(uint32_t slot)
 
     for (uint32_t i = 0; i < timed.header.nodes_used; i++) {
         const hotfn_time_node *n = &timed.nodes[i];
-        if (!(n->flags & HOTFN_NODE_USED) || n->parent == i || n->slot != slot)
+        if (!(n->flags & HOTFN_NODE_USED) || n->parent == i || n->slot != slot) {
             continue;
+        }
         sum.allocated_bytes += timed.allocs[i].allocated_bytes;
         sum.allocated_blocks += timed.allocs[i].allocated_blocks;
         sum.freed_bytes += timed.allocs[i].freed_bytes;
@@ -237,16 +238,18 @@ static void so_it_is_below_the_logs_end(void)
     uint64_t block = 48;
     uint32_t down = 0;
 
-    for (uint32_t i = 0; i < HFN_LOG_CAPACITY + 1; i++)
+    for (uint32_t i = 0; i < HFN_LOG_CAPACITY + 1; i++) {
         enter((hfn_time_frame *)(void *)&deep[LAST - (down += 16)], WORK, NULL, 0);
+    }
     hfn_time_frame *outer = (hfn_time_frame *)(void *)&deep[LAST - down - 16];
     hfn_time_frame *inner = (hfn_time_frame *)(void *)&deep[LAST - down - 32];
     enter(outer, NEW, NULL, 0);
     enter(inner, MALLOC, NULL, 0);
     leave(inner, &block);
     leave(outer, &block);
-    for (; down > 0; down -= 16)
+    for (; down > 0; down -= 16) {
         leave((hfn_time_frame *)(void *)&deep[LAST - down], NULL);
+    }
     CHECK_CELL(WORK, 48, 1, 0, 0);
     CHECK_EQ_U64(t->depth, 0);
     finish(t);
@@ -261,11 +264,13 @@ static void where_the_tree_is_full_it_is_the_callers(void)
     timed.header.node_capacity = 64; /* one chunk */
     t = start();
     enter(frame_at(100), WORK, NULL, 0);
-    for (uint32_t i = 0; i < 100; i++)
+    for (uint32_t i = 0; i < 100; i++) {
         enter(frame_at(120 + 16 * i), i % 2 ? WORK : OTHER, NULL, 0);
+    }
     call(3000, MALLOC, NULL, 0, &block);
-    for (uint32_t i = 100; i-- > 0;)
+    for (uint32_t i = 100; i-- > 0;) {
         leave(frame_at(120 + 16 * i), NULL);
+    }
     leave(frame_at(100), NULL);
     hotfn_alloc_cell a = sum_of(WORK), b = sum_of(OTHER);
     CHECK(timed.header.nodes_merged > 0);
@@ -311,9 +316,10 @@ static void without_a_tree_the_way_is_that_of_the_open_calls(void)
     for (uint32_t i = 0; i < timed.header.nodes_used; i++) {
         const hotfn_time_node *n = &timed.nodes[i];
         uint32_t parent = timed.nodes[n->parent].slot;
-        if (n->flags & HOTFN_NODE_USED && n->parent != i)
+        if (n->flags & HOTFN_NODE_USED && n->parent != i) {
             CHECK(n->slot == OTHER ? parent == WORK || parent == UINT32_MAX
                                    : n->slot == WORK && parent == UINT32_MAX);
+        }
         CHECK_EQ_U64(n->calls, 0);
     }
     tree = HOTFN_TIMING_TREE;
@@ -325,8 +331,9 @@ static void there_is_room_for_so_many_allocators(void)
     hfn_allocator more = { 15, HFN_ALLOC_RETURNS, (uintptr_t)usable };
     uint32_t count = NEW - MALLOC + 1;
 
-    while (count <= HFN_ALLOCATORS_MAX && hfn_alloc_add(&more))
+    while (count <= HFN_ALLOCATORS_MAX && hfn_alloc_add(&more)) {
         count++;
+    }
     CHECK_EQ_U64(count, HFN_ALLOCATORS_MAX);
 }
 

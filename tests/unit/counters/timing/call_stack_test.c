@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* length: up to 860 lines because the issue on true times replaces this file. */
 /* Timed calls that begin and end in every way: in order, by longjmp, by exceptions, on other stacks, past
  * the log's end, with a clock that goes back.  Own times always sum to the busy time, and no call ends twice.
  * call_strikes_test.c has those that a signal interrupts. */
@@ -52,30 +53,33 @@ static void enter(hfn_time_frame *f, uint32_t slot, bool full)
 {
     memset(f, 0xA5, sizeof *f); /* a stub writes the slot only */
     f->slot = slot;
-    if (full)
+    if (full) {
         hfn_time_enter_full(f);
-    else if (is_on_a_stack(f))
+    } else if (is_on_a_stack(f)) {
         call_at(f, hfn_time_enter_entry);
-    else
+    } else {
         hfn_time_enter(f);
+    }
 }
 
 static void leave(hfn_time_frame *f, bool full)
 {
-    if (full)
+    if (full) {
         hfn_time_exit_full(f);
-    else if (is_on_a_stack(f))
+    } else if (is_on_a_stack(f)) {
         call_at(f, hfn_time_exit_entry);
-    else
+    } else {
         hfn_time_exit(f);
+    }
 }
 
 static void spend(uint64_t ticks)
 {
     uint64_t end = hfn_cpu_ticks() + ticks;
 
-    while (hfn_cpu_ticks() < end)
+    while (hfn_cpu_ticks() < end) {
         ;
+    }
 }
 
 static void calls_in_order_are_summed(void)
@@ -119,8 +123,9 @@ static void recursion_counts_once(void)
         enter(frame_at(0, i * 64), i % 2, false);
         spend(100);
     }
-    for (uint32_t i = 20; i >= 1; i--)
+    for (uint32_t i = 20; i >= 1; i--) {
         leave(frame_at(0, i * 64), false);
+    }
     CHECK_EQ_U64(timed_cell(t, 0)->timed_calls, 10);
     CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 10);
     CHECK_EQ_U64(timed_cell(t, 1)->total_ticks, timed_busy(t)); /* the outermost is of 1 */
@@ -140,8 +145,9 @@ static void a_function_that_calls_itself_at_once_counts_once(void)
             enter(frame_at(0, i * 64), 3, full);
             spend(100);
         }
-        for (uint32_t i = 5; i >= 1; i--)
+        for (uint32_t i = 5; i >= 1; i--) {
             leave(frame_at(0, i * 64), full);
+        }
         CHECK_EQ_U64(timed_cell(t, 3)->timed_calls, 5);
         CHECK_EQ_U64(timed_cell(t, 3)->total_ticks, timed_busy(t));
         CHECK_EQ_U64(timed_cell(t, 3)->self_ticks, timed_busy(t));
@@ -188,9 +194,11 @@ static void a_row_that_is_added_keeps_the_least_and_the_longest(void)
     from->timed = 5;
     hfn_time_add_row(timed.rows[0].counts, timed.rows[1].counts, COUNT);
     CHECK_EQ_U64(to->timed, 15);
-    for (uint32_t i = 0; i < COUNT; i++)
-        if (!CHECK_MEM(timed_cell(to, i), &cells[i].sum, sizeof cells[i].sum))
+    for (uint32_t i = 0; i < COUNT; i++) {
+        if (!CHECK_MEM(timed_cell(to, i), &cells[i].sum, sizeof cells[i].sum)) {
             printf("# slot %u\n", i);
+        }
+    }
     timed_forget();
 }
 
@@ -201,16 +209,18 @@ static void calls_that_are_jumped_out_of_are_accounted(void)
 
     for (int round = 0; round < 50; round++) {
         enter(frame_at(0, 64), 1, true);
-        for (uint32_t i = 2; i <= 4; i++)
+        for (uint32_t i = 2; i <= 4; i++) {
             enter(frame_at(0, i * 128), i, true);
+        }
         enter(frame_at(0, 200), 5, true); /* after the jump, by 1 */
         leave(frame_at(0, 200), true);
         enter(frame_at(0, 512), 6, true); /* deep enough to use the last one's place again */
         leave(frame_at(0, 512), true);
         leave(frame_at(0, 64), true);
     }
-    for (uint32_t slot = 1; slot <= 6; slot++)
+    for (uint32_t slot = 1; slot <= 6; slot++) {
         CHECK_EQ_U64(timed_cell(t, slot)->timed_calls, 50);
+    }
     CHECK_EQ_U64(timed.header.abandoned_exits, 150);
     CHECK_EQ_U64(t->depth, 0);
     CHECK_EQ_U64(t->limbo_count, 0);
@@ -227,8 +237,9 @@ static void exceptions_end_what_they_pass(void)
 
     for (int round = 0; round < 50; round++) {
         enter(frame_at(0, 64), 1, false);
-        for (uint32_t i = 2; i <= 4; i++)
+        for (uint32_t i = 2; i <= 4; i++) {
             enter(frame_at(0, i * 128), i, false);
+        }
         enter(frame_at(0, 1024), 7, false); /* the unwinder, timed itself */
         hfn_time_leave((uint64_t)(uintptr_t)frame_at(0, 512));
         hfn_time_leave((uint64_t)(uintptr_t)frame_at(0, 384));
@@ -237,8 +248,9 @@ static void exceptions_end_what_they_pass(void)
         CHECK_EQ_U64(t->depth, 1);
         leave(frame_at(0, 64), false);
     }
-    for (uint32_t slot = 1; slot <= 4; slot++)
+    for (uint32_t slot = 1; slot <= 4; slot++) {
         CHECK_EQ_U64(timed_cell(t, slot)->timed_calls, 50);
+    }
     CHECK_EQ_U64(timed_cell(t, 7)->timed_calls, 50);
     CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
     CHECK_EQ_U64(t->depth, 0);
@@ -275,14 +287,17 @@ static void more_calls_than_the_log_holds_end_all(void)
 
     timed_start(HOTFN_TIMING_TREE);
     hfn_time_state *t = timed_use(0);
-    for (uint32_t i = DEEP; i-- > 0;)
+    for (uint32_t i = DEEP; i-- > 0;) {
         enter(&frames[i], i % 3, true);
+    }
     CHECK_EQ_U64(t->depth, DEEP);
-    for (uint32_t i = 0; i < DEEP; i++)
+    for (uint32_t i = 0; i < DEEP; i++) {
         leave(&frames[i], true);
+    }
     CHECK_EQ_U64(t->depth, 0);
-    for (uint32_t slot = 0; slot < 3; slot++)
+    for (uint32_t slot = 0; slot < 3; slot++) {
         CHECK_EQ_U64(timed_cell(t, slot)->timed_calls, DEEP / 3);
+    }
     CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
     CHECK(timed.header.nodes_merged > 0 && timed.header.nodes_used < 1100);
     timed_forget();
@@ -294,13 +309,15 @@ static void more_left_calls_than_limbo_holds_are_forgotten(void)
     timed_start(0);
     hfn_time_state *t = timed_use(0);
 
-    for (uint32_t i = 1; i <= 300; i++)
+    for (uint32_t i = 1; i <= 300; i++) {
         enter(frame_at(0, i * 64), 1, false);
+    }
     enter(frame_at(2, 64), 2, false); /* higher up: all of them are set aside */
     leave(frame_at(2, 64), false);
     CHECK(t->limbo_count <= HFN_LIMBO_CAPACITY);
-    for (uint32_t i = 300; i >= 1; i--) /* they waited after all */
+    for (uint32_t i = 300; i >= 1; i--) { /* they waited after all */
         leave(frame_at(0, i * 64), false);
+    }
     CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 300);
     CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 1);
     CHECK(t->limbo_count == 0 && timed_own_sum(t) == timed_busy(t));
@@ -439,8 +456,9 @@ static void a_full_pool_merges_and_says_so(void)
         }
         leave(frame_at(0, 64), true);
     }
-    for (uint32_t slot = 0; slot < 12; slot++)
+    for (uint32_t slot = 0; slot < 12; slot++) {
         calls += timed_cell(t, slot)->timed_calls;
+    }
     CHECK_EQ_U64(calls, 12 * 13);
     CHECK(timed.header.nodes_merged > 0);
     CHECK_EQ_U64(timed_cell(t, 11)->histogram, UINT32_MAX);
@@ -475,10 +493,12 @@ static void each_call_is_in_the_bucket_of_its_length(void)
         leave(frame_at(0, 64), true);
         const hotfn_time_cell *c = timed_cell(t, slot);
         uint64_t calls = 0;
-        if (!CHECK(c->histogram > 0 && c->histogram <= TIMED_HISTOGRAMS))
+        if (!CHECK(c->histogram > 0 && c->histogram <= TIMED_HISTOGRAMS)) {
             continue;
-        for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++)
+        }
+        for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
             calls += timed.histograms[c->histogram - 1][i];
+        }
         CHECK_EQ_U64(calls, 1);
         CHECK_EQ_U64(timed.histograms[c->histogram - 1][bucket_of(c->total_ticks)], 1);
     }
@@ -524,8 +544,9 @@ static void the_ring_of_slow_calls_keeps_the_latest(void)
     }
     CHECK(timed.header.slow_used >= 10);
     CHECK_EQ_U64(timed_cell(t, 15)->timed_calls, 10);
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < 4; i++) {
         CHECK(timed.slow[i].sequence + 4 > timed.header.slow_used && timed.slow[i].ticks >= 2000);
+    }
     CHECK_EQ_U64(timed.slow[4].sequence, 0);
     timed_forget();
 }
@@ -576,8 +597,9 @@ static void model_enter(model *m, random_source *r)
     uint32_t s = m->on, n = m->open_count[s], slot = random_below(r, TIMED_SLOTS);
     uint32_t down = (n ? m->down[s][n - 1] : 0) + 48 + 8 * random_below(r, 40);
 
-    if (n == MOST_OPEN || down > STACK_BYTES - 64)
+    if (n == MOST_OPEN || down > STACK_BYTES - 64) {
         return;
+    }
     m->open[s][n] = frame_at(s, down);
     m->down[s][n] = down;
     m->open_count[s]++;
@@ -589,8 +611,9 @@ static void model_leave(model *m)
 {
     uint32_t s = m->on, n = m->open_count[s];
 
-    if (n == 0)
+    if (n == 0) {
         return;
+    }
     m->open_count[s]--;
     m->ended[m->open[s][n - 1]->slot]++;
     leave(m->open[s][n - 1], m->full);
@@ -610,15 +633,15 @@ static void model_step(model *m, random_source *r)
 {
     uint32_t what = random_below(r, 32), left;
 
-    if (what < 14)
+    if (what < 14) {
         model_enter(m, r);
-    else if (what < 28)
+    } else if (what < 28) {
         model_leave(m);
-    else if (what < 29)
+    } else if (what < 29) {
         model_throw(m, r);
-    else if (what < 30)
+    } else if (what < 30) {
         m->on = random_below(r, STACKS);
-    else if (what < 31) {
+    } else if (what < 31) {
         left = random_below(r, 6);
         m->open_count[m->on] -= left < m->open_count[m->on] ? left : m->open_count[m->on];
     }
@@ -635,11 +658,14 @@ static bool check_round(uint64_t seed, bool full)
     m.full = full;
     timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_EVENTS);
     hfn_time_state *t = timed_use(0);
-    for (int i = 0; i < 3000; i++)
+    for (int i = 0; i < 3000; i++) {
         model_step(&m, &r);
-    for (m.on = 0; m.on < STACKS; m.on++)
-        while (m.open_count[m.on] > 0)
+    }
+    for (m.on = 0; m.on < STACKS; m.on++) {
+        while (m.open_count[m.on] > 0) {
             model_leave(&m);
+        }
+    }
     uint64_t passed = hfn_cpu_ticks() - begin;
     fine &= CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
     fine &= CHECK(timed_busy(t) <= passed);
@@ -655,11 +681,12 @@ static bool check_round(uint64_t seed, bool full)
 
 static void any_calls_in_any_order_keep_the_sums(void)
 {
-    for (uint64_t seed = 1; seed <= 200; seed++)
+    for (uint64_t seed = 1; seed <= 200; seed++) {
         if (!check_round(seed, seed % 2)) {
             printf("#   with seed %" PRIu64 "\n", seed);
             return;
         }
+    }
 }
 
 /* ---- Threads share the pools. */
@@ -671,10 +698,12 @@ static void *run_thread(void *number)
     hfn_time_frame frames[8];
 
     for (uint32_t round = 0; round < 400; round++) {
-        for (uint32_t i = 8; i-- > 0;)
+        for (uint32_t i = 8; i-- > 0;) {
             enter(&frames[i], (round * i + thread) % TIMED_SLOTS, true);
-        for (uint32_t i = 0; i < 8; i++)
+        }
+        for (uint32_t i = 0; i < 8; i++) {
             leave(&frames[i], true);
+        }
     }
     CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
     hfn_thread_row = NULL;
@@ -752,18 +781,25 @@ static void threads_share_the_pools(void)
     uint64_t calls = 0, in_nodes = 0, in_histograms = 0;
 
     timed_start(HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_EVENTS);
-    for (uintptr_t i = 0; i < TIMED_THREADS; i++)
+    for (uintptr_t i = 0; i < TIMED_THREADS; i++) {
         CHECK_EQ_I64(pthread_create(&threads[i], NULL, run_thread, (void *)i), 0);
-    for (uint32_t i = 0; i < TIMED_THREADS; i++)
+    }
+    for (uint32_t i = 0; i < TIMED_THREADS; i++) {
         pthread_join(threads[i], NULL);
-    for (uint32_t i = 0; i < TIMED_THREADS; i++)
-        for (uint32_t slot = 0; slot < TIMED_SLOTS; slot++)
+    }
+    for (uint32_t i = 0; i < TIMED_THREADS; i++) {
+        for (uint32_t slot = 0; slot < TIMED_SLOTS; slot++) {
             calls += timed_cell(hfn_time_state_of(timed.rows[i].counts), slot)->timed_calls;
-    for (uint32_t i = 0; i < TIMED_NODES; i++)
+        }
+    }
+    for (uint32_t i = 0; i < TIMED_NODES; i++) {
         in_nodes += timed.nodes[i].timed_calls;
-    for (uint32_t i = 0; i < TIMED_HISTOGRAMS; i++)
-        for (uint32_t k = 0; k < HOTFN_HISTOGRAM_BUCKETS; k++)
+    }
+    for (uint32_t i = 0; i < TIMED_HISTOGRAMS; i++) {
+        for (uint32_t k = 0; k < HOTFN_HISTOGRAM_BUCKETS; k++) {
             in_histograms += timed.histograms[i][k];
+        }
+    }
     CHECK_EQ_U64(calls, TIMED_THREADS * 400 * 8);
     CHECK(in_nodes > 0 && in_nodes <= calls);
     CHECK(in_histograms > 0 && in_histograms <= calls);

@@ -13,18 +13,20 @@ static void enter(hfn_time_frame *f, uint32_t slot, bool full)
 {
     memset(f, 0xA5, sizeof *f); /* a stub writes the slot only */
     f->slot = slot;
-    if (full)
+    if (full) {
         hfn_time_enter_full(f);
-    else
+    } else {
         hfn_time_enter(f);
+    }
 }
 
 static void leave(hfn_time_frame *f, bool full)
 {
-    if (full)
+    if (full) {
         hfn_time_exit_full(f);
-    else
+    } else {
         hfn_time_exit(f);
+    }
 }
 
 static uint64_t struck;
@@ -95,8 +97,9 @@ static void on_last_step(int number, siginfo_t *info, void *context)
     ucontext_t *at = context;
 
     (void)info;
-    if (--steps_left > 0)
+    if (--steps_left > 0) {
         return;
+    }
     at->uc_mcontext.gregs[REG_EFL] &= ~0x100;
     on_step(number);
 }
@@ -127,8 +130,9 @@ static void a_handlers_call_does_not_turn_the_clock_back(void)
             }
             trap_flag_clear();
             reached = steps_left <= 0;
-            if (sizeof(void *) == 8 || begin >> 32 == hfn_time_now() >> 32)
+            if (sizeof(void *) == 8 || begin >> 32 == hfn_time_now() >> 32) {
                 CHECK_EQ_U64(timed.header.clock_went_back, 0);
+            }
             CHECK_EQ_U64(timed_cell(t, 9)->timed_calls, reached);
             timed_forget();
         }

@@ -124,11 +124,13 @@ static void a_long_way_is_cut_short(void)
     stack s = { .words = { 0 } };
     hfn_time_state *t = begin(&r, 3, 1);
 
-    for (uint32_t i = 0; i < WORDS; i++)
+    for (uint32_t i = 0; i < WORDS; i++) {
         s.words[i] = 210;
+    }
     check_way(hfn_tree_called_from(t, &s.frame, CALLEE), (const uint32_t[]){ FIRST }, 1);
-    for (uint32_t i = 1; i < 4; i++)
+    for (uint32_t i = 1; i < 4; i++) {
         s.words[3 * i] = 100 + i; /* from behind the call on: the first byte is another's */
+    }
     check_way(hfn_tree_called_from(t, &s.frame, OTHER), (const uint32_t[]){ FIRST, TIMED }, 2);
     finish();
 }

@@ -134,8 +134,9 @@ static void few_ends_look(void)
     timed_start(HOTFN_TIMING_TREE);
     timed_use(0);
     hfn_time.looks = HFN_LOOKS_SELDOM;
-    for (; calls < 1000000 && timed.header.seen_ends < 50; calls += 100)
+    for (; calls < 1000000 && timed.header.seen_ends < 50; calls += 100) {
         call(1, true, 100);
+    }
     CHECK_EQ_U64(timed.header.seen_ends >= 50, true);
     CHECK(calls > 1000);
     timed_forget();

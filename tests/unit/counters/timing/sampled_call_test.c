@@ -22,17 +22,20 @@ static uint64_t in_histogram_of(hfn_time_state *t, uint32_t slot)
     uint32_t histogram = timed_cell(t, slot)->histogram;
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; histogram != 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++)
+    for (uint32_t i = 0; histogram != 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         sum += timed.histograms[histogram - 1][i];
+    }
     return sum;
 }
 
 /* The histogram that the latest call is due to, as a slot. */
 static uint32_t slot_due(hfn_time_state *t)
 {
-    for (uint32_t slot = 0; slot < TIMED_SLOTS; slot++)
-        if (timed_cell(t, slot)->histogram == (t->due_bucket - 1) / HOTFN_HISTOGRAM_BUCKETS + 1)
+    for (uint32_t slot = 0; slot < TIMED_SLOTS; slot++) {
+        if (timed_cell(t, slot)->histogram == (t->due_bucket - 1) / HOTFN_HISTOGRAM_BUCKETS + 1) {
             return slot;
+        }
+    }
     return UINT32_MAX;
 }
 
@@ -50,8 +53,9 @@ static void each_call_but_the_latest_is_in_its_histogram(void)
         calls[slot]++;
         CHECK_EQ_U64(slot_due(t), slot);
         CHECK_EQ_U64(t->due_calls, 1);
-        for (uint32_t k = 0; k < TIMED_SLOTS; k++)
+        for (uint32_t k = 0; k < TIMED_SLOTS; k++) {
             CHECK_EQ_U64(in_histogram_of(t, k), calls[k] - (k == slot));
+        }
     }
     timed_forget();
 }
@@ -68,8 +72,9 @@ static void a_call_stands_for_as_many_as_it_did(void)
         CHECK_EQ_U64(t->due_calls, means[i]);
     }
     make_call(3);
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 3; i++) {
         CHECK_EQ_U64(in_histogram_of(t, i), means[i]);
+    }
     timed_forget();
 }
 

@@ -7,9 +7,9 @@
 
 #include "base/memory.h"
 #include "launch/budget/budget.h"
+#include "live/live.h"
 #include "live/plan_channel.h"
 #include "os/os.h"
-#include "live/live.h"
 
 #include "hooks/row.h"
 #include "hooks/targets.h"
@@ -43,7 +43,7 @@ typedef struct budget_scene {
 
 static inline int scene_call(const budget_scene *s, uint32_t index, int x, int y)
 {
-    int(TARGET_CALL *function)(int, int);
+    int(TARGET_CALL * function)(int, int);
     void *at = target_at(&s->code, s->rva[index]);
 
     memcpy(&function, &at, sizeof function);
@@ -52,10 +52,13 @@ static inline int scene_call(const budget_scene *s, uint32_t index, int x, int y
 
 static inline void scene_run(const budget_scene *s)
 {
-    for (int i = 0; !atomic_load_explicit(&s->shared->stopping, memory_order_relaxed); i++)
-        for (uint32_t n = 0; n < SCENE_FUNCTIONS; n++)
-            if (scene_call(s, n, i, 3) != i + 3)
+    for (int i = 0; !atomic_load_explicit(&s->shared->stopping, memory_order_relaxed); i++) {
+        for (uint32_t n = 0; n < SCENE_FUNCTIONS; n++) {
+            if (scene_call(s, n, i, 3) != i + 3) {
                 atomic_fetch_add(&s->shared->wrong_answers, 1);
+            }
+        }
+    }
     _exit(0);
 }
 
@@ -82,8 +85,9 @@ static inline void scene_make_code(budget_scene *s)
                                         slot_of, &module, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_hooks_commit(s->hooks, NULL, NULL), HOTFN_OK);
-    for (uint32_t i = 0; i < SCENE_FUNCTIONS; i++)
+    for (uint32_t i = 0; i < SCENE_FUNCTIONS; i++) {
         memcpy(s->hooked[i], target_at(&s->code, s->rva[i]), SCENE_BYTES);
+    }
 }
 
 /* timing: HOTFN_TIMING_*; both functions are timed then. */
@@ -113,9 +117,9 @@ static inline void scene_make_record(budget_scene *s, uint32_t ppm, uint32_t tim
     }
     CHECK_EQ_I64(hotfn_live_add_module(s->live, &m, f, &module, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_handover_create(&s->handover, NULL, NULL), HOTFN_OK);
-    CHECK_EQ_I64(hotfn_handover_add_plan(s->handover, module, s->plan->bytes, s->plan->byte_count,
-                                         NULL),
-                 HOTFN_OK);
+    CHECK_EQ_I64(
+        hotfn_handover_add_plan(s->handover, module, s->plan->bytes, s->plan->byte_count, NULL),
+        HOTFN_OK);
 }
 
 /* The target runs, and does not count yet. */
@@ -123,13 +127,14 @@ static inline budget_scene scene_begin(uint32_t ppm, uint32_t timing)
 {
     budget_scene s = { .pid = -1 };
 
-    s.shared = mmap(NULL, sizeof *s.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                    0);
+    s.shared =
+        mmap(NULL, sizeof *s.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     scene_make_code(&s);
     scene_make_record(&s, ppm, timing);
     s.pid = fork();
-    if (s.pid == 0)
+    if (s.pid == 0) {
         scene_run(&s);
+    }
     return s;
 }
 
@@ -151,17 +156,18 @@ static inline bool scene_use(const budget_scene *s, uint64_t cpu_ns)
     uint64_t until = hfn_os_process_cpu_ns((uint32_t)s->pid) + cpu_ns;
     uint64_t last = hfn_os_monotonic_ns() + 60000 * SCENE_MS;
 
-    while (hfn_os_process_cpu_ns((uint32_t)s->pid) < until && hfn_os_monotonic_ns() < last)
+    while (hfn_os_process_cpu_ns((uint32_t)s->pid) < until && hfn_os_monotonic_ns() < last) {
         usleep(500);
+    }
     return CHECK(hfn_os_process_cpu_ns((uint32_t)s->pid) >= until);
 }
 
 /* A step, and more as long as a thread that did not stop in time is still held: it stands still. */
 static inline void scene_look(const budget_scene *s, hotfn_budget *b)
 {
-    do
+    do {
         hotfn_budget_step(b, (uint32_t)s->pid);
-    while (b->is_held && sched_yield() == 0);
+    } while (b->is_held && sched_yield() == 0);
 }
 
 /* What stands at a function's entry in the target, which is read without its leave. */
@@ -170,8 +176,8 @@ static inline bool scene_stands(const budget_scene *s, uint32_t index, const uin
     hfn_remote remote = { .pid = (uint32_t)s->pid, .memory = -1 };
     uint8_t now[SCENE_BYTES] = { 0 };
     uint64_t at = (uint64_t)(uintptr_t)s->code.bytes + s->rva[index];
-    bool read = hfn_os_remote_open(&remote) == 0 &&
-                hfn_os_remote_read(&remote, at, now, sizeof now);
+    bool read =
+        hfn_os_remote_open(&remote) == 0 && hfn_os_remote_read(&remote, at, now, sizeof now);
 
     hfn_os_remote_close(&remote);
     return CHECK(read) && memcmp(now, bytes, sizeof now) == 0;
@@ -182,9 +188,8 @@ static inline bool scene_write(const budget_scene *s, uint32_t index, const uint
 {
     hfn_remote remote = { .pid = (uint32_t)s->pid, .memory = -1 };
     bool written = hfn_os_remote_open(&remote) == 0 &&
-                   hfn_os_remote_write(&remote,
-                                       (uint64_t)(uintptr_t)s->code.bytes + s->rva[index], bytes,
-                                       count);
+                   hfn_os_remote_write(&remote, (uint64_t)(uintptr_t)s->code.bytes + s->rva[index],
+                                       bytes, count);
 
     hfn_os_remote_close(&remote);
     return written;
@@ -213,13 +218,16 @@ static inline bool scene_may_change(void)
     hfn_remote remote = { .env = hfn_env_fill(NULL), .pid = (uint32_t)pid, .memory = -1 };
     bool may;
 
-    if (pid == 0)
-        for (;;)
+    if (pid == 0) {
+        for (;;) {
             pause();
+        }
+    }
     may = hfn_os_can_change_others() && hfn_os_remote_open(&remote) == 0 &&
           hfn_os_remote_stop(&remote, 5000 * SCENE_MS) == 0;
-    while (!hfn_os_remote_go_on(&remote))
+    while (!hfn_os_remote_go_on(&remote)) {
         sched_yield();
+    }
     hfn_os_remote_finish(&remote);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);

@@ -49,11 +49,13 @@ static bool reaches(hotfn_budget *b, budget_scene *s, double share, uint32_t lev
 {
     for (int i = 0; i < 400 && scene_use(s, 10 * SCENE_MS); i++) {
         uint64_t used = hfn_os_process_cpu_ns((uint32_t)s->pid) - b->cpu_ns;
-        if (b->book_count == 0 || book(b, s, 0)->level != HOTFN_BUDGET_UNHOOKED)
+        if (b->book_count == 0 || book(b, s, 0)->level != HOTFN_BUDGET_UNHOOKED) {
             scene_add_calls(s, 0, (uint64_t)(share * (double)used / b->count_ns));
+        }
         scene_look(s, b);
-        if (b->book_count > 0 && book(b, s, 0)->level == level)
+        if (b->book_count > 0 && book(b, s, 0)->level == level) {
             return true;
+        }
     }
     printf("#   stays at level %u\n", b->book_count > 0 ? book(b, s, 0)->level : 0);
     return false;
@@ -228,8 +230,9 @@ static pid_t start_tracer(pid_t target)
     if (pid == 0) {
         answer = ptrace(PTRACE_SEIZE, target, NULL, NULL) == 0 ? 'y' : 'n';
         (void)!write(ends[1], &answer, 1);
-        for (;;)
+        for (;;) {
             pause();
+        }
     }
     CHECK_EQ_I64(read(ends[0], &answer, 1), 1);
     CHECK_EQ_I64(answer, 'y');
@@ -313,8 +316,9 @@ static void nothing_comes_back_where_no_stack_can_be_read(void)
         scene_counts(&s);
         if (CHECK(forbid_call(SYS_process_vm_readv)) &&
             CHECK(reaches(b, &s, 0.5, HOTFN_BUDGET_UNHOOKED))) {
-            for (int i = 0; i < 400 && hfn_live_budget(s.live)->stops < 3; i++)
+            for (int i = 0; i < 400 && hfn_live_budget(s.live)->stops < 3; i++) {
                 look_once(b, &s);
+            }
             CHECK(hfn_live_budget(s.live)->stops >= 3); /* it was tried */
             CHECK_EQ_U64(book(b, &s, 0)->level, HOTFN_BUDGET_UNHOOKED);
             CHECK(scene_stands(&s, 0, s.bare[0]));
@@ -343,10 +347,13 @@ static void bytes_that_others_changed_are_left_alone(void)
     memcpy(now, s.hooked[0], sizeof now);
     now[0] = breakpoint[0];
     s.pid = fork();
-    if (s.pid == 0)
-        for (;;) /* uses time, calls nothing */
-            if (atomic_load_explicit(&s.shared->stopping, memory_order_relaxed))
+    if (s.pid == 0) {
+        for (;;) { /* uses time, calls nothing */
+            if (atomic_load_explicit(&s.shared->stopping, memory_order_relaxed)) {
                 _exit(0);
+            }
+        }
+    }
     CHECK(scene_write(&s, 0, now, 1));
     scene_counts(&s);
     scene_add_calls(&s, 0, MANY);
@@ -374,8 +381,9 @@ static void a_target_that_has_ended_is_told_by_nothing(void)
     CHECK_STR(hfn_live_budget(s.live)->note, "");
     hotfn_budget_destroy(b);
     s.pid = fork(); /* for scene_end */
-    if (s.pid == 0)
+    if (s.pid == 0) {
         _exit(0);
+    }
     scene_end(&s);
 }
 

@@ -39,8 +39,9 @@ static double cost(void)
 {
     double sum = 0;
 
-    for (uint32_t i = 0; i < COUNT; i++)
+    for (uint32_t i = 0; i < COUNT; i++) {
         sum += hfn_budget_cost(&budget, &books[i]);
+    }
     return sum;
 }
 

@@ -62,16 +62,18 @@ static void look(scene *s, double allowed, bool is_over)
 {
     s->header->cpu_ns += 10 * HFN_BUDGET_MS;
     hfn_budget_time(&s->budget, allowed, is_over, LOOK);
-    for (uint32_t i = 0; i < COUNT; i++)
+    for (uint32_t i = 0; i < COUNT; i++) {
         s->books[i].last += s->books[i].calls;
+    }
 }
 
 static double timing_cost(const scene *s)
 {
     double sum = 0;
 
-    for (uint32_t i = 0; i < COUNT; i++)
+    for (uint32_t i = 0; i < COUNT; i++) {
         sum += hfn_budget_cost(&s->budget, &s->books[i]) - (double)s->books[i].calls;
+    }
     return sum;
 }
 
@@ -127,8 +129,9 @@ static void all_are_timed_if_that_is_allowed(void)
     scene s;
 
     begin(&s, 1);
-    for (uint32_t i = 0; i < COUNT; i++)
+    for (uint32_t i = 0; i < COUNT; i++) {
         s.books[i].calls = 2000; /* 100 us each */
+    }
     look(&s, 0.6 * MS, false);
     for (uint32_t i = 0; i < COUNT; i++) {
         CHECK_EQ_U64(s.budget.means[i], 1);
@@ -144,8 +147,9 @@ static void what_is_allowed_is_shared_fairly_and_used(void)
     scene s;
 
     begin(&s, 1);
-    for (uint32_t i = 0; i < COUNT; i++)
+    for (uint32_t i = 0; i < COUNT; i++) {
         s.books[i].calls = i < 3 ? 2000 : OFTEN << i; /* 100 us; 40 ms and more */
+    }
     look(&s, 3.3 * MS, false);
     for (uint32_t i = 0; i < COUNT; i++) {
         double takes = hfn_budget_cost(&s.budget, &s.books[i]) - (double)s.books[i].calls;

@@ -83,9 +83,11 @@ static void *call_for_ever(void *own_slots)
 
     row = own_slots;
     while (!atomic_load_explicit(&s->stopping, memory_order_relaxed)) {
-        for (int i = 0; i < CALLS_A_ROUND; i++)
-            for (int n = 0; n < 2; n++)
+        for (int i = 0; i < CALLS_A_ROUND; i++) {
+            for (int n = 0; n < 2; n++) {
                 wrong += call((uint32_t)n, i, 2 * n) != i + 2 * n;
+            }
+        }
         atomic_fetch_add_explicit(&s->rounds, 1, memory_order_relaxed);
     }
     atomic_fetch_add(&s->wrong_answers, wrong);
@@ -97,12 +99,15 @@ static pid_t start_callers(void)
     pthread_t threads[THREADS];
     pid_t pid = fork();
 
-    if (pid != 0)
+    if (pid != 0) {
         return pid;
-    for (int i = 0; i < THREADS; i++)
+    }
+    for (int i = 0; i < THREADS; i++) {
         pthread_create(&threads[i], NULL, call_for_ever, s->slots[i]);
-    for (int i = 0; i < THREADS; i++)
+    }
+    for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
+    }
     _exit(0);
 }
 
@@ -142,8 +147,9 @@ static void end(pid_t pid)
     hfn_os_remote_finish(&remote);
     waitpid(pid, &status, 0);
     CHECK_EQ_I64(status, 0);
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_cut_free(cuts[i], &env);
+    }
     hotfn_hooks_destroy(hooks);
     hotfn_plan_destroy(plan);
 }
@@ -157,16 +163,18 @@ static bool stop(void)
 static void go_on(void)
 {
     hfn_cut_pages_finish(&pages);
-    while (!hfn_os_remote_go_on(&remote))
+    while (!hfn_os_remote_go_on(&remote)) {
         sched_yield();
+    }
 }
 
 static bool stands(void)
 {
     hfn_remote_range ranges[FUNCTIONS];
 
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
         CHECK_EQ_U64(hfn_cut_range(cuts[i], &ranges[i]), 1);
+    }
     return hfn_os_remote_stands_in(&remote, ranges, FUNCTIONS);
 }
 
@@ -176,8 +184,9 @@ static bool they_run(pid_t pid)
     uint64_t seen = atomic_load(&s->rounds);
 
     while (atomic_load(&s->rounds) == seen) {
-        if (!CHECK_EQ_I64(waitpid(pid, NULL, WNOHANG), 0)) /* not ended */
+        if (!CHECK_EQ_I64(waitpid(pid, NULL, WNOHANG), 0)) { /* not ended */
             return false;
+        }
         sched_yield();
     }
     return true;
@@ -194,22 +203,27 @@ static void hooks_come_and_go_under_running_threads(void)
     /* On a busy machine the threads seldom run: on, until one of them has been met where a hook comes. */
     for (uint32_t i = 0; i < (occupied ? ROUNDS : MOST_ROUNDS) && !check_failures; i++) {
         bool is_in = false;
-        if (!stop())
+        if (!stop()) {
             break;
-        for (uint32_t n = 0; n < FUNCTIONS; n++)
+        }
+        for (uint32_t n = 0; n < FUNCTIONS; n++) {
             CHECK(hfn_cut_take_out(cuts[n], &pages));
+        }
         go_on();
-        if (occupied == 0 && !they_run(pid))
+        if (occupied == 0 && !they_run(pid)) {
             break;
+        }
         while (!is_in && stop()) {
             is_in = !stands();
-            for (uint32_t n = 0; is_in && n < FUNCTIONS; n++)
+            for (uint32_t n = 0; is_in && n < FUNCTIONS; n++) {
                 CHECK(hfn_cut_put_in(cuts[n], &pages));
+            }
             occupied += !is_in;
             go_on();
         }
-        if ((i % 64 == 0 || i > ROUNDS) && !they_run(pid))
+        if ((i % 64 == 0 || i > ROUNDS) && !they_run(pid)) {
             break;
+        }
     }
     CHECK(occupied > 0);
     atomic_store(&s->stopping, true);
@@ -244,8 +258,9 @@ static void on_fault(int number)
 {
     (void)number;
     atomic_store(&s->in_handler, true);
-    while (!atomic_load(&s->may_return))
+    while (!atomic_load(&s->may_return)) {
         sched_yield();
+    }
     mprotect(faulty, 4096, PROT_READ | PROT_WRITE);
     *faulty = 42;
 }
@@ -259,14 +274,16 @@ static pid_t start_faulting(bool uses_other_stack)
     void *at = target_at(&code, rva[2]);
     pid_t pid = fork();
 
-    if (pid != 0)
+    if (pid != 0) {
         return pid;
+    }
     row = s->slots[0];
     sigaltstack(&other, NULL);
     sigaction(SIGSEGV, &action, NULL);
     memcpy(&function, &at, sizeof function);
-    while (!atomic_load(&s->stopping)) /* until the hook is out */
+    while (!atomic_load(&s->stopping)) { /* until the hook is out */
         sched_yield();
+    }
     _exit(function(faulty) == 42 ? 0 : 1);
 }
 
@@ -282,10 +299,12 @@ static void no_hook_comes_under_a_handler(bool uses_other_stack)
         CHECK(take_out(2));
         go_on();
         atomic_store(&s->stopping, true);
-        while (!atomic_load(&s->in_handler))
+        while (!atomic_load(&s->in_handler)) {
             sched_yield();
-        if (stop())
+        }
+        if (stop()) {
             CHECK(stands());
+        }
         go_on();
         atomic_store(&s->may_return, true);
     }
