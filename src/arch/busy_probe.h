@@ -12,38 +12,64 @@
 #ifndef HFN_ARCH_BUSY_PROBE_H
 #define HFN_ARCH_BUSY_PROBE_H
 
-.set FUNCTIONS, 64.set STRIDE,
-    48 /* of functions */
-        .set COUNT_STRIDE,
-    44 /* of stubs */
-        .set PASS_STRIDE,
-    128.set PASS_FRONT,
-    36 /* of it in front of a stub that passes over */
-        .set SKIPS,
-    8 * FUNCTIONS
+    .set    FUNCTIONS, 64
+    .set    STRIDE, 48          /* of functions */
+    .set    COUNT_STRIDE, 44    /* of stubs */
+    .set    PASS_STRIDE, 128
+    .set    PASS_FRONT, 36      /* of it in front of a stub that passes over */
+    .set    SKIPS, 8 * FUNCTIONS
 
-            .macro each_called first.set n,
-    0.rept FUNCTIONS CALL    \first + n *STRIDE.set n,
-    n + 1.endr
-            .endm
+.macro  each_called first
+    .set    n, 0
+    .rept   FUNCTIONS
+    CALL    \first + n * STRIDE
+    .set    n, n + 1
+    .endr
+.endm
 
-            /* FUNCTIONS whose entries jump to stubs. */
-            .macro hooked stubs,
-    stride, front.set n,
-    0.rept FUNCTIONS.balign STRIDE / 3 JUMP    \stubs + n * \stride + \front body.set n,
-    n + 1.endr
-            .endm
+/* FUNCTIONS whose entries jump to stubs. */
+.macro  hooked stubs, stride, front
+    .set    n, 0
+    .rept   FUNCTIONS
+    .balign STRIDE / 3
+    JUMP    \stubs + n * \stride + \front
+    body
+    .set    n, n + 1
+    .endr
+.endm
 
-            .macro stubs_of functions,
-    stride, front, pass_over.set n,
-    0.rept FUNCTIONS.org    \functions\() _stubs + n * \stride + \front count
-    \pass_over 1 : entry JUMP    \functions + n *STRIDE + ENTRY_BYTES.set n,
-    n + 1.endr.endm
+.macro  stubs_of functions, stride, front, pass_over
+    .set    n, 0
+    .rept   FUNCTIONS
+    .org    \functions\()_stubs + n * \stride + \front
+    count
+    \pass_over
+1:  entry
+    JUMP    \functions + n * STRIDE + ENTRY_BYTES
+    .set    n, n + 1
+    .endr
+.endm
 
-                .macro functions_and_stubs.p2align 6 bare :.rept FUNCTIONS.balign STRIDE
-            / 3 entry body.endr.p2align 6 counted : hooked counted_stubs,
-    COUNT_STRIDE, 0.p2align 6 passed : hooked passed_stubs, PASS_STRIDE,
-    PASS_FRONT.p2align 6 counted_stubs : stubs_of counted, COUNT_STRIDE,
-    0.p2align 6 passed_stubs : stubs_of passed, PASS_STRIDE, PASS_FRONT, pass_over.endm
+.macro  functions_and_stubs
+    .p2align 6
+bare:
+    .rept   FUNCTIONS
+    .balign STRIDE / 3
+    entry
+    body
+    .endr
+    .p2align 6
+counted:
+    hooked  counted_stubs, COUNT_STRIDE, 0
+    .p2align 6
+passed:
+    hooked  passed_stubs, PASS_STRIDE, PASS_FRONT
+    .p2align 6
+counted_stubs:
+    stubs_of counted, COUNT_STRIDE, 0
+    .p2align 6
+passed_stubs:
+    stubs_of passed, PASS_STRIDE, PASS_FRONT, pass_over
+.endm
 
 #endif
