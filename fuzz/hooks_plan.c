@@ -57,9 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     memcpy(bytes, data + 1, size - 1);
     if (size - 1 >= PLAN_HEADER_BYTES) {
-        hfn_store_u32(bytes + PLAN_VERSION_AT, PLAN_VERSION); /* seeds outlive versions */
-        hfn_store_u64(bytes + PLAN_BYTE_COUNT_AT, size - 1);
-        hfn_store_u64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, size - 1));
+        hfn_write_le32(bytes + PLAN_VERSION_AT, PLAN_VERSION); /* seeds outlive versions */
+        hfn_write_le64(bytes + PLAN_BYTE_COUNT_AT, size - 1);
+        hfn_write_le64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, size - 1));
     }
     if (hotfn_plan_open(&plan, bytes, size - 1, data[0] & 1, NULL, NULL) == HOTFN_OK) {
         read_plan(plan);

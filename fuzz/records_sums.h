@@ -15,21 +15,21 @@ static inline void make_sums_right(uint8_t *bytes, size_t size)
     if (size < HFN_HEADER_BYTES) {
         return;
     }
-    count = hfn_get32(bytes + HFN_AT_SECTION_COUNT) % 64;
+    count = hfn_read_le32(bytes + HFN_AT_SECTION_COUNT) % 64;
     if (size < HFN_HEADER_BYTES + count * HFN_ENTRY_BYTES) {
         return;
     }
-    hfn_put32(bytes + HFN_AT_SECTION_COUNT, (uint32_t)count);
+    hfn_write_le32(bytes + HFN_AT_SECTION_COUNT, (uint32_t)count);
     for (i = 0; i < count; i++) {
         uint8_t *entry = bytes + HFN_HEADER_BYTES + i * HFN_ENTRY_BYTES;
-        uint32_t flags = hfn_get32(entry + HFN_ENTRY_FLAGS);
+        uint32_t flags = hfn_read_le32(entry + HFN_ENTRY_FLAGS);
 
-        hfn_put32(entry + HFN_ENTRY_FLAGS, flags & ~HFN_SECTION_HAS_CRC);
+        hfn_write_le32(entry + HFN_ENTRY_FLAGS, flags & ~HFN_SECTION_HAS_CRC);
     }
     hfn_header_seal(bytes);
-    hfn_put32(bytes + HFN_AT_STATIC_CRC,
-              hfn_crc32c(hfn_crc32c(0, bytes, HFN_AT_STATIC_CRC), bytes + HFN_HEADER_BYTES,
-                         count * HFN_ENTRY_BYTES));
+    hfn_write_le32(bytes + HFN_AT_STATIC_CRC,
+                   hfn_crc32c(hfn_crc32c(0, bytes, HFN_AT_STATIC_CRC), bytes + HFN_HEADER_BYTES,
+                              count * HFN_ENTRY_BYTES));
 }
 
 #endif

@@ -21,6 +21,8 @@ typedef struct hfn_sink {
 } hfn_sink;
 
 void hfn_sink_bytes(hfn_sink *sink, const char *bytes, size_t count);
+/* The low byte_count bytes of value, little-endian; at most 8. */
+void hfn_sink_le(hfn_sink *sink, uint64_t value, uint32_t byte_count);
 void hfn_sink_text(hfn_sink *sink, const char *text);
 void hfn_sink_format(hfn_sink *sink, const char *format, ...) HFN_PRINTF(2, 3);
 void hfn_sink_flush(hfn_sink *sink);

@@ -22,15 +22,6 @@ typedef struct gmon {
     uint16_t *bins;
 } gmon;
 
-static void put_little(hfn_sink *sink, uint64_t value, int byte_count)
-{
-    char bytes[8];
-    for (int i = 0; i < byte_count; i++) {
-        bytes[i] = (char)(value >> 8 * i & 0xff);
-    }
-    hfn_sink_bytes(sink, bytes, (size_t)byte_count);
-}
-
 static bool is_ours(const gmon *g, const hotfn_record_function *f)
 {
     return f->module == g->module && f->counted;
@@ -120,24 +111,24 @@ static void put_histogram(gmon *g)
             fill_bins(g, &f, (t.self_ns + tick_ns / 2) / tick_ns);
         }
     }
-    put_little(g->sink, TAG_HISTOGRAM, 1);
-    put_little(g->sink, g->base + g->low, ADDRESS_BYTES);
-    put_little(g->sink, g->base + g->low + count * g->bin_bytes, ADDRESS_BYTES);
-    put_little(g->sink, count, 4);
-    put_little(g->sink, g->rate, 4);
+    hfn_sink_le(g->sink, TAG_HISTOGRAM, 1);
+    hfn_sink_le(g->sink, g->base + g->low, ADDRESS_BYTES);
+    hfn_sink_le(g->sink, g->base + g->low + count * g->bin_bytes, ADDRESS_BYTES);
+    hfn_sink_le(g->sink, count, 4);
+    hfn_sink_le(g->sink, g->rate, 4);
     hfn_sink_bytes(g->sink, "seconds\0\0\0\0\0\0\0\0", 15);
     hfn_sink_text(g->sink, "s");
     for (uint64_t i = 0; i < count; i++) {
-        put_little(g->sink, g->bins[i], 2);
+        hfn_sink_le(g->sink, g->bins[i], 2);
     }
 }
 
 static void put_arc(const gmon *g, uint64_t from, uint64_t to, uint64_t calls)
 {
-    put_little(g->sink, TAG_ARC, 1);
-    put_little(g->sink, from, ADDRESS_BYTES);
-    put_little(g->sink, to, ADDRESS_BYTES);
-    put_little(g->sink, calls < INT32_MAX ? calls : INT32_MAX, 4);
+    hfn_sink_le(g->sink, TAG_ARC, 1);
+    hfn_sink_le(g->sink, from, ADDRESS_BYTES);
+    hfn_sink_le(g->sink, to, ADDRESS_BYTES);
+    hfn_sink_le(g->sink, calls < INT32_MAX ? calls : INT32_MAX, 4);
 }
 
 /* The caller's address, 0 ("spontaneous") if it is no function of the program. */
@@ -178,7 +169,7 @@ static bool write_gmon(const hfn_view *view, hfn_sink *sink)
     gmon g = { .view = view, .sink = sink };
     static const char nothing[12];
     hfn_sink_text(sink, "gmon");
-    put_little(sink, 1, 4);
+    hfn_sink_le(sink, 1, 4);
     hfn_sink_bytes(sink, nothing, sizeof nothing);
     if (!find_program(&g)) {
         return true;

@@ -14,15 +14,6 @@ typedef struct trace {
     hfn_sink *sink;
 } trace;
 
-static void put_little(hfn_sink *sink, uint64_t value, int byte_count)
-{
-    char bytes[8];
-    for (int i = 0; i < byte_count; i++) {
-        bytes[i] = (char)(value >> 8 * i & 0xff);
-    }
-    hfn_sink_bytes(sink, bytes, (size_t)byte_count);
-}
-
 /* Tabs divide and lines end. */
 static void put_name(hfn_sink *sink, const char *name)
 {
@@ -74,10 +65,10 @@ static void put_event(void *user, const hotfn_record_event *e)
     trace *t = user;
     uint64_t us = e->time_ns / 1000;
     us = us < UINT32_MAX ? us : UINT32_MAX;
-    put_little(t->sink, e->thread + 1ull, 2);
-    put_little(t->sink, (uint64_t)e->function << 2 | (e->kind == 1 ? 0 : 1), 4);
-    put_little(t->sink, us, 4); /* on the CPU: as long as the call, which is what is known */
-    put_little(t->sink, us, 4);
+    hfn_sink_le(t->sink, e->thread + 1ull, 2);
+    hfn_sink_le(t->sink, (uint64_t)e->function << 2 | (e->kind == 1 ? 0 : 1), 4);
+    hfn_sink_le(t->sink, us, 4); /* on the CPU: as long as the call, which is what is known */
+    hfn_sink_le(t->sink, us, 4);
 }
 
 static bool write_traceview(const hfn_view *view, hfn_sink *sink)
@@ -85,12 +76,12 @@ static bool write_traceview(const hfn_view *view, hfn_sink *sink)
     trace t = { .view = view, .sink = sink };
     put_text(view, sink);
     hfn_sink_text(sink, "SLOW");
-    put_little(sink, 3, 2);
-    put_little(sink, HEADER_BYTES, 2);
-    put_little(sink, view->info.start_ns / 1000, 8);
-    put_little(sink, RECORD_BYTES, 2);
+    hfn_sink_le(sink, 3, 2);
+    hfn_sink_le(sink, HEADER_BYTES, 2);
+    hfn_sink_le(sink, view->info.start_ns / 1000, 8);
+    hfn_sink_le(sink, RECORD_BYTES, 2);
     for (int i = 18; i < HEADER_BYTES; i++) {
-        put_little(sink, 0, 1);
+        hfn_sink_le(sink, 0, 1);
     }
     hfn_events_each(view, put_event, &t);
     return true;

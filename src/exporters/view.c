@@ -2,6 +2,7 @@
 /* What exporters share: the sink, and words for states and names. */
 #include "exporters/exporter.h"
 
+#include "base/byte_order.h"
 #include "functions/name_forms.h"
 
 #include <stdarg.h>
@@ -29,6 +30,14 @@ void hfn_sink_bytes(hfn_sink *sink, const char *bytes, size_t count)
             hfn_sink_flush(sink);
         }
     }
+}
+
+void hfn_sink_le(hfn_sink *sink, uint64_t value, uint32_t byte_count)
+{
+    char bytes[8];
+
+    hfn_write_le64(bytes, value);
+    hfn_sink_bytes(sink, bytes, byte_count);
 }
 
 void hfn_sink_text(hfn_sink *sink, const char *text)

@@ -58,8 +58,7 @@ static uint32_t make(uint8_t *out, uint64_t address, const hfn_plan_hook *hook, 
         run.fixups[i] = (hfn_fixup){
             .at = fixup[0],
             .end = fixup[1],
-            .target_rva =
-                base + hook->site_rva + (uint64_t)(int64_t)(int32_t)hfn_load_u32(fixup + 2),
+            .target_rva = base + hook->site_rva + (uint64_t)hfn_read_signed_le32(fixup + 2),
         };
     }
     return hfn_stub_patching()->run_on(&run, address, out);

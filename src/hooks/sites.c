@@ -154,7 +154,7 @@ static void write_field(const site *s, uint32_t value)
 {
     uint8_t bytes[PLAN_FIELD_BYTES];
 
-    hfn_store_u32(bytes, value);
+    hfn_write_le32(bytes, value);
     hfn_os_text_write(s->window, s->field, bytes, PLAN_FIELD_BYTES);
 }
 
@@ -165,7 +165,7 @@ static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_window
     const hfn_plan_hook *hook = &walk->hook;
 
     for (uint32_t i = 0; i < hook->comeback_count; i++) {
-        uint32_t rva = hfn_load_u32(hook->comebacks + i * PLAN_FIELD_BYTES);
+        uint32_t rva = hfn_read_le32(hook->comebacks + i * PLAN_FIELD_BYTES);
         uint64_t behind = base + rva + PLAN_FIELD_BYTES;
         site s = { base + rva, hook->comes_to_rva - (rva + PLAN_FIELD_BYTES),
                    (uint32_t)(walk->address - behind), hfn_windows_at(windows, base + rva - 2), 0 };

@@ -11,7 +11,7 @@ static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, 
 
     for (uint32_t i = 0; i < hook->fixup_count; i++) {
         const uint8_t *fixup = hook->fixups + i * PLAN_FIXUP_BYTES;
-        uint64_t target = site + (uint64_t)(int64_t)(int32_t)hfn_load_u32(fixup + 2);
+        uint64_t target = site + (uint64_t)hfn_read_signed_le32(fixup + 2);
         if (!hfn_stub_patching()->fix_up(moved, address, fixup[0], fixup[1], target)) {
             return false;
         }

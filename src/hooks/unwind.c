@@ -8,6 +8,7 @@
  */
 #include "hooks/unwind.h"
 
+#include "base/byte_order.h"
 #include "base/compiler.h"
 #include "plan/plan.h"
 
@@ -73,13 +74,6 @@ static uint64_t address_of(const uint8_t *at)
     return (uint64_t)(uintptr_t)at;
 }
 
-static void store_u32(uint8_t *at, uint64_t value)
-{
-    for (int i = 0; i < 4; i++) {
-        at[i] = (uint8_t)(value >> 8 * i);
-    }
-}
-
 static void put(hfn_unwind *u, uint8_t byte)
 {
     *u->at++ = byte;
@@ -87,7 +81,7 @@ static void put(hfn_unwind *u, uint8_t byte)
 
 static void put_u32(hfn_unwind *u, uint64_t value)
 {
-    store_u32(u->at, value);
+    hfn_write_le32(u->at, (uint32_t)value);
     u->at += 4;
 }
 
@@ -104,7 +98,7 @@ static void close_entry(hfn_unwind *u, uint8_t *entry)
     while ((u->at - entry) % 4 != 0) {
         put(u, 0);
     }
-    store_u32(entry, (uint64_t)(u->at - entry) - 4);
+    hfn_write_le32(entry, (uint32_t)(u->at - entry) - 4);
 }
 
 /* With a personality: "zPR", its address as it is (it lies in another module), then as without.  "zRB": return
@@ -169,20 +163,20 @@ static void open_fde(hfn_unwind *u, uint64_t code, bool key_b)
     put_u32(u, code - address_of(u->at)); /* begin, relative to this field    */
     put_u32(u, 0);                        /* range: extend_to                 */
     put(u, 0);                            /* no augmentation data             */
-    store_u32(row, code - address_of(u->begin));
-    store_u32(row + 4, address_of(u->open) - address_of(u->begin));
+    hfn_write_le32(row, (uint32_t)(code - address_of(u->begin)));
+    hfn_write_le32(row + 4, (uint32_t)(address_of(u->open) - address_of(u->begin)));
 }
 
 /* The open FDE holds the code up to end. */
 static void extend_to(hfn_unwind *u, uint64_t begin, uint64_t end)
 {
-    store_u32(u->open + FDE_RANGE_AT, end - begin);
+    hfn_write_le32(u->open + FDE_RANGE_AT, (uint32_t)(end - begin));
 }
 
 /* What a field says that is relative to `from`. */
 static uint64_t address_in(const uint8_t *field, const uint8_t *from)
 {
-    return (uintptr_t)(address_of(from) + (uint64_t)(int64_t)(int32_t)hfn_load_u32(field));
+    return (uintptr_t)(address_of(from) + (uint64_t)hfn_read_signed_le32(field));
 }
 
 static void advance_to(hfn_unwind *u, uint64_t code)
@@ -341,8 +335,8 @@ uint64_t hfn_unwind_finish(hfn_unwind *u, hotfn_stub_region *region)
     u->begin[1] = PCREL_SDATA4;
     u->begin[2] = UDATA4;
     u->begin[3] = DATAREL_SDATA4;
-    store_u32(u->begin + 4, address_of(u->frame) - address_of(u->begin + 4));
-    store_u32(u->begin + COUNT_AT, u->fde_count);
+    hfn_write_le32(u->begin + 4, (uint32_t)(address_of(u->frame) - address_of(u->begin + 4)));
+    hfn_write_le32(u->begin + COUNT_AT, u->fde_count);
     region->eh_frame_hdr = u->begin;
     region->eh_frame = u->frame;
     return (uint64_t)(u->at - u->begin);
@@ -352,7 +346,7 @@ uint64_t hfn_unwind_finish(hfn_unwind *u, hotfn_stub_region *region)
 const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uint64_t *begin)
 {
     const uint8_t *header = region->eh_frame_hdr, *rows = header + HEADER_BYTES, *row, *fde;
-    uint32_t low = 0, high = header ? hfn_load_u32(header + COUNT_AT) : 0;
+    uint32_t low = 0, high = header ? hfn_read_le32(header + COUNT_AT) : 0;
 
     while (low < high) { /* the first row behind pc */
         uint32_t middle = low + (high - low) / 2;
@@ -366,9 +360,9 @@ const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uin
         return NULL;
     }
     row = rows + (uint64_t)(low - 1) * HEADER_ROW_BYTES;
-    fde = header + hfn_load_u32(row + 4);
+    fde = header + hfn_read_le32(row + 4);
     *begin = address_in(row, header);
-    return pc - *begin < hfn_load_u32(fde + FDE_RANGE_AT) ? fde : NULL;
+    return pc - *begin < hfn_read_le32(fde + FDE_RANGE_AT) ? fde : NULL;
 }
 
 void hfn_unwind_register(const hotfn_stub_region *region)

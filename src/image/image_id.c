@@ -5,6 +5,7 @@
  * GUID and age of its PDB, else the time and size of its headers; else a hash of the code, so that
  * a record still finds out that it belongs to another build.
  */
+#include "base/byte_order.h"
 #include "image/inside.h"
 #include "image/pe.h"
 
@@ -72,9 +73,8 @@ static uint64_t hash_code(const hotfn_image *image)
 
 static void put_number(hotfn_image_info *info, uint32_t number)
 {
-    for (uint32_t i = 0; i < 4; i++) { /* as the file holds it */
-        info->id[info->id_bytes++] = (uint8_t)(number >> (8 * i));
-    }
+    hfn_write_le32(info->id + info->id_bytes, number);
+    info->id_bytes += 4;
 }
 
 /* False if the headers tell nothing: a linker that was told to leave the time out writes 0. */

@@ -117,7 +117,7 @@ static hotfn_status reason_number(hotfn_live *live, const char *name, const char
         return HOTFN_OK;
     }
     for (uint32_t i = 1; i < HFN_REASON_CAPACITY; i++) {
-        uint32_t known = hfn_get32(reason_entry(live, i) + HFN_REASON_NAME);
+        uint32_t known = hfn_read_le32(reason_entry(live, i) + HFN_REASON_NAME);
 
         if (known == 0) {
             free_one = i;
@@ -143,7 +143,7 @@ static void forget_reasons(hotfn_live *live)
     for (uint32_t i = 1; i < HFN_REASON_CAPACITY; i++) {
         uint8_t *entry = reason_entry(live, i);
 
-        if (hfn_get32(entry + HFN_REASON_NAME) >= live->string_bytes) {
+        if (hfn_read_le32(entry + HFN_REASON_NAME) >= live->string_bytes) {
             hfn_shared_put32(entry + HFN_REASON_NAME, 0);
             hfn_shared_put32(entry + HFN_REASON_TEXT, 0);
         }
@@ -241,17 +241,17 @@ static hotfn_status put_function(hotfn_live *live, const hotfn_record_function *
     if (status != HOTFN_OK) {
         return status;
     }
-    hfn_put64(at + HFN_FUNCTION_RVA, f->rva);
-    hfn_put64(at + HFN_FUNCTION_SIZE, f->byte_count);
-    hfn_put32(at + HFN_FUNCTION_NAME, name);
-    hfn_put32(at + HFN_FUNCTION_NAMES, f->name_count ? f->name_count : 1);
-    hfn_put32(at + HFN_FUNCTION_FLAGS, f->flags);
-    hfn_put32(at + HFN_FUNCTION_STRATEGY, strategy);
-    hfn_put32(hfn_live_section(live, HFN_SECTION_SLOTS) + (uint64_t)index * 4, slot);
-    hfn_put32(state + HFN_STATE_WORD,
-              out_of_slots ? HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, HOTFN_REASON_NO_SLOTS)
-                           : HFN_STATE_AND_REASON(f->state, reason));
-    hfn_put32(state + HFN_STATE_OFFSET, f->reason_offset);
+    hfn_write_le64(at + HFN_FUNCTION_RVA, f->rva);
+    hfn_write_le64(at + HFN_FUNCTION_SIZE, f->byte_count);
+    hfn_write_le32(at + HFN_FUNCTION_NAME, name);
+    hfn_write_le32(at + HFN_FUNCTION_NAMES, f->name_count ? f->name_count : 1);
+    hfn_write_le32(at + HFN_FUNCTION_FLAGS, f->flags);
+    hfn_write_le32(at + HFN_FUNCTION_STRATEGY, strategy);
+    hfn_write_le32(hfn_live_section(live, HFN_SECTION_SLOTS) + (uint64_t)index * 4, slot);
+    hfn_write_le32(state + HFN_STATE_WORD,
+                   out_of_slots ? HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, HOTFN_REASON_NO_SLOTS)
+                                : HFN_STATE_AND_REASON(f->state, reason));
+    hfn_write_le32(state + HFN_STATE_OFFSET, f->reason_offset);
     put_timing(live, index, f->flags, slot);
     return HOTFN_OK;
 }
@@ -308,14 +308,14 @@ hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module, const uin
         return HOTFN_E_NO_MEMORY;
     }
     slots = hfn_live_section(live, HFN_SECTION_SLOTS) + (uint64_t)first * 4;
-    slot = hfn_get32(entry + HFN_MODULE_FIRST_SLOT);
+    slot = hfn_read_le32(entry + HFN_MODULE_FIRST_SLOT);
     for (uint64_t n = 0; n < (uint64_t)count + function_count; n++) {
         uint64_t i = n < count ? functions[n] : n - count;
-        if (i >= function_count || is_dealt[i] || hfn_get32(slots + i * 4) == HOTFN_NO_SLOT) {
+        if (i >= function_count || is_dealt[i] || hfn_read_le32(slots + i * 4) == HOTFN_NO_SLOT) {
             continue;
         }
         is_dealt[i] = 1;
-        hfn_put32(slots + i * 4, slot++);
+        hfn_write_le32(slots + i * 4, slot++);
     }
     hfn_free(&live->env, is_dealt, function_count);
     return HOTFN_OK;
@@ -327,16 +327,16 @@ static void put_module(uint8_t *at, const hotfn_record_module *m, uint32_t path)
 {
     uint32_t id_bytes = m->id_bytes < sizeof m->id ? m->id_bytes : sizeof m->id;
 
-    hfn_put32(at + HFN_MODULE_FLAGS, m->flags);
-    hfn_put32(at + HFN_MODULE_MACHINE, m->machine);
-    hfn_put32(at + HFN_MODULE_ID_KIND, m->id_kind);
-    hfn_put32(at + HFN_MODULE_ID_BYTES, id_bytes);
+    hfn_write_le32(at + HFN_MODULE_FLAGS, m->flags);
+    hfn_write_le32(at + HFN_MODULE_MACHINE, m->machine);
+    hfn_write_le32(at + HFN_MODULE_ID_KIND, m->id_kind);
+    hfn_write_le32(at + HFN_MODULE_ID_BYTES, id_bytes);
     memcpy(at + HFN_MODULE_ID, m->id, sizeof m->id);
-    hfn_put64(at + HFN_MODULE_LOAD_BASE, m->load_base);
-    hfn_put64(at + HFN_MODULE_DEVICE, m->file_device);
-    hfn_put64(at + HFN_MODULE_INODE, m->file_inode);
-    hfn_put32(at + HFN_MODULE_PATH, path);
-    hfn_put64(at + HFN_MODULE_STAMP, m->file_stamp);
+    hfn_write_le64(at + HFN_MODULE_LOAD_BASE, m->load_base);
+    hfn_write_le64(at + HFN_MODULE_DEVICE, m->file_device);
+    hfn_write_le64(at + HFN_MODULE_INODE, m->file_inode);
+    hfn_write_le32(at + HFN_MODULE_PATH, path);
+    hfn_write_le64(at + HFN_MODULE_STAMP, m->file_stamp);
 }
 
 static void publish(hotfn_live *live)
@@ -352,7 +352,7 @@ static void publish(hotfn_live *live)
 /* Its functions did not fit: the module is listed, and says so. */
 static void put_note(uint8_t *at, const hotfn_record_module *m, const hotfn_error *why)
 {
-    hfn_put32(at + HFN_MODULE_FLAGS, m->flags | HOTFN_MODULE_FAILED);
+    hfn_write_le32(at + HFN_MODULE_FLAGS, m->flags | HOTFN_MODULE_FAILED);
     memcpy(at + HFN_MODULE_NOTE, why->text, HFN_MODULE_NOTE_BYTES - 1);
 }
 
@@ -390,10 +390,10 @@ hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *mo
         forget_reasons(live);
         put_note(at, &m, &why);
     }
-    hfn_put32(at + HFN_MODULE_FIRST_FUNCTION, first);
-    hfn_put32(at + HFN_MODULE_FUNCTIONS, live->function_count - first);
-    hfn_put32(at + HFN_MODULE_FIRST_SLOT, slots);
-    hfn_put32(at + HFN_MODULE_SLOTS, live->slot_count - slots);
+    hfn_write_le32(at + HFN_MODULE_FIRST_FUNCTION, first);
+    hfn_write_le32(at + HFN_MODULE_FUNCTIONS, live->function_count - first);
+    hfn_write_le32(at + HFN_MODULE_FIRST_SLOT, slots);
+    hfn_write_le32(at + HFN_MODULE_SLOTS, live->slot_count - slots);
     *index = live->module_count++;
     publish(live);
     hfn_live_make_ready(live);

@@ -11,34 +11,6 @@
 #define MOST_SECTIONS 64u
 #define MOST_ENTRY_BYTES 1024u
 
-uint32_t hfn_get32(const uint8_t *at)
-{
-    uint32_t value;
-
-    memcpy(&value, at, sizeof value);
-    return HFN_HOST_BIG_ENDIAN ? HFN_SWAP32(value) : value;
-}
-
-uint64_t hfn_get64(const uint8_t *at)
-{
-    uint64_t value;
-
-    memcpy(&value, at, sizeof value);
-    return HFN_HOST_BIG_ENDIAN ? HFN_SWAP64(value) : value;
-}
-
-void hfn_put32(uint8_t *at, uint32_t value)
-{
-    value = HFN_HOST_BIG_ENDIAN ? HFN_SWAP32(value) : value;
-    memcpy(at, &value, sizeof value);
-}
-
-void hfn_put64(uint8_t *at, uint64_t value)
-{
-    value = HFN_HOST_BIG_ENDIAN ? HFN_SWAP64(value) : value;
-    memcpy(at, &value, sizeof value);
-}
-
 uint32_t hfn_section_element_bytes(uint32_t type)
 {
     switch (type) {
@@ -81,13 +53,13 @@ uint32_t hfn_header_bytes(const hfn_layout *layout)
 
 static void put_entry(uint8_t *at, const hfn_section *section)
 {
-    hfn_put32(at + HFN_ENTRY_TYPE, section->type);
-    hfn_put32(at + HFN_ENTRY_FLAGS, section->flags);
-    hfn_put64(at + HFN_ENTRY_OFFSET, section->offset);
-    hfn_put64(at + HFN_ENTRY_BYTE_COUNT, section->bytes);
-    hfn_put32(at + HFN_ENTRY_ELEMENT_BYTES, section->element_bytes);
-    hfn_put32(at + HFN_ENTRY_CRC, section->crc);
-    hfn_put64(at + HFN_ENTRY_ELEMENTS, section->elements);
+    hfn_write_le32(at + HFN_ENTRY_TYPE, section->type);
+    hfn_write_le32(at + HFN_ENTRY_FLAGS, section->flags);
+    hfn_write_le64(at + HFN_ENTRY_OFFSET, section->offset);
+    hfn_write_le64(at + HFN_ENTRY_BYTE_COUNT, section->bytes);
+    hfn_write_le32(at + HFN_ENTRY_ELEMENT_BYTES, section->element_bytes);
+    hfn_write_le32(at + HFN_ENTRY_CRC, section->crc);
+    hfn_write_le64(at + HFN_ENTRY_ELEMENTS, section->elements);
 }
 
 static uint32_t static_crc(const uint8_t *header, uint32_t table_bytes)
@@ -102,25 +74,25 @@ void hfn_header_put(uint8_t *header, const hfn_layout *layout, const uint8_t uui
     uint8_t *entry = header + HFN_HEADER_BYTES;
 
     memcpy(header + HFN_AT_MAGIC, HFN_RECORD_MAGIC, 8);
-    hfn_put32(header + HFN_AT_ENDIAN, HFN_RECORD_ENDIAN);
-    hfn_put32(header + HFN_AT_MAJOR, HFN_RECORD_MAJOR);
-    hfn_put32(header + HFN_AT_MINOR, HFN_RECORD_MINOR);
-    hfn_put32(header + HFN_AT_HEADER_BYTES, HFN_HEADER_BYTES);
-    hfn_put32(header + HFN_AT_ENTRY_BYTES, HFN_ENTRY_BYTES);
+    hfn_write_le32(header + HFN_AT_ENDIAN, HFN_RECORD_ENDIAN);
+    hfn_write_le32(header + HFN_AT_MAJOR, HFN_RECORD_MAJOR);
+    hfn_write_le32(header + HFN_AT_MINOR, HFN_RECORD_MINOR);
+    hfn_write_le32(header + HFN_AT_HEADER_BYTES, HFN_HEADER_BYTES);
+    hfn_write_le32(header + HFN_AT_ENTRY_BYTES, HFN_ENTRY_BYTES);
     memcpy(header + HFN_AT_UUID, uuid, 16);
-    hfn_put64(header + HFN_AT_START_NS, start_ns);
-    hfn_put64(header + HFN_AT_FILE_BYTES, layout->file_bytes);
-    hfn_put32(header + HFN_AT_ROW_BYTES, layout->row_bytes);
-    hfn_put32(header + HFN_AT_KIND, layout->kind);
+    hfn_write_le64(header + HFN_AT_START_NS, start_ns);
+    hfn_write_le64(header + HFN_AT_FILE_BYTES, layout->file_bytes);
+    hfn_write_le32(header + HFN_AT_ROW_BYTES, layout->row_bytes);
+    hfn_write_le32(header + HFN_AT_KIND, layout->kind);
     for (uint32_t type = 1; type < HFN_SECTION_TYPES; type++) {
         if (layout->sections[type].type != 0) {
             put_entry(entry, &layout->sections[type]);
             entry += HFN_ENTRY_BYTES;
         }
     }
-    hfn_put32(header + HFN_AT_SECTION_COUNT, section_count(layout));
-    hfn_put32(header + HFN_AT_STATIC_CRC,
-              static_crc(header, section_count(layout) * HFN_ENTRY_BYTES));
+    hfn_write_le32(header + HFN_AT_SECTION_COUNT, section_count(layout));
+    hfn_write_le32(header + HFN_AT_STATIC_CRC,
+                   static_crc(header, section_count(layout) * HFN_ENTRY_BYTES));
 }
 
 static uint32_t mutable_crc(const uint8_t *header)
@@ -130,7 +102,7 @@ static uint32_t mutable_crc(const uint8_t *header)
 
 void hfn_header_seal(uint8_t *header)
 {
-    hfn_put32(header + HFN_AT_MUTABLE_CRC, mutable_crc(header));
+    hfn_write_le32(header + HFN_AT_MUTABLE_CRC, mutable_crc(header));
 }
 
 /* ---- Reading. */
@@ -145,32 +117,32 @@ static hotfn_status check_identity(hfn_span head, const char *path, hotfn_error 
         return hfn_fail(err, HOTFN_E_FORMAT, path, head.size,
                         "the record is cut: its header has %d bytes", HFN_HEADER_BYTES);
     }
-    if (hfn_get32(head.data + HFN_AT_ENDIAN) == HFN_SWAP32(HFN_RECORD_ENDIAN)) {
+    if (hfn_read_le32(head.data + HFN_AT_ENDIAN) == HFN_SWAP32(HFN_RECORD_ENDIAN)) {
         return hfn_fail(err, HOTFN_E_MISMATCH, path, HFN_AT_ENDIAN,
                         "the record was written with the other byte order, which this version "
                         "does not read");
     }
-    if (hfn_get32(head.data + HFN_AT_ENDIAN) != HFN_RECORD_ENDIAN) {
+    if (hfn_read_le32(head.data + HFN_AT_ENDIAN) != HFN_RECORD_ENDIAN) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_ENDIAN, "the record's header is damaged");
     }
-    if (hfn_get32(head.data + HFN_AT_MAJOR) != HFN_RECORD_MAJOR) {
+    if (hfn_read_le32(head.data + HFN_AT_MAJOR) != HFN_RECORD_MAJOR) {
         return hfn_fail(err, HOTFN_E_MISMATCH, path, HFN_AT_MAJOR,
                         "the record has format version %u, this hotfn reads version %u: use the "
                         "hotfn that wrote it",
-                        hfn_get32(head.data + HFN_AT_MAJOR), HFN_RECORD_MAJOR);
+                        hfn_read_le32(head.data + HFN_AT_MAJOR), HFN_RECORD_MAJOR);
     }
     return HOTFN_OK;
 }
 
 static void get_entry(const uint8_t *at, hfn_section *out)
 {
-    out->type = hfn_get32(at + HFN_ENTRY_TYPE);
-    out->flags = hfn_get32(at + HFN_ENTRY_FLAGS);
-    out->offset = hfn_get64(at + HFN_ENTRY_OFFSET);
-    out->bytes = hfn_get64(at + HFN_ENTRY_BYTE_COUNT);
-    out->element_bytes = hfn_get32(at + HFN_ENTRY_ELEMENT_BYTES);
-    out->crc = hfn_get32(at + HFN_ENTRY_CRC);
-    out->elements = hfn_get64(at + HFN_ENTRY_ELEMENTS);
+    out->type = hfn_read_le32(at + HFN_ENTRY_TYPE);
+    out->flags = hfn_read_le32(at + HFN_ENTRY_FLAGS);
+    out->offset = hfn_read_le64(at + HFN_ENTRY_OFFSET);
+    out->bytes = hfn_read_le64(at + HFN_ENTRY_BYTE_COUNT);
+    out->element_bytes = hfn_read_le32(at + HFN_ENTRY_ELEMENT_BYTES);
+    out->crc = hfn_read_le32(at + HFN_ENTRY_CRC);
+    out->elements = hfn_read_le64(at + HFN_ENTRY_ELEMENTS);
 }
 
 static hotfn_status take_entry(hfn_layout *out, const hfn_section *s, uint64_t where,
@@ -195,11 +167,11 @@ static hotfn_status take_entry(hfn_layout *out, const hfn_section *s, uint64_t w
 
 static bool table_is_whole(hfn_span head, uint64_t *table_bytes)
 {
-    uint32_t count = hfn_get32(head.data + HFN_AT_SECTION_COUNT);
-    uint32_t entry = hfn_get32(head.data + HFN_AT_ENTRY_BYTES);
+    uint32_t count = hfn_read_le32(head.data + HFN_AT_SECTION_COUNT);
+    uint32_t entry = hfn_read_le32(head.data + HFN_AT_ENTRY_BYTES);
 
     *table_bytes = (uint64_t)count * entry;
-    return hfn_get32(head.data + HFN_AT_HEADER_BYTES) == HFN_HEADER_BYTES &&
+    return hfn_read_le32(head.data + HFN_AT_HEADER_BYTES) == HFN_HEADER_BYTES &&
            entry >= HFN_ENTRY_BYTES && entry <= MOST_ENTRY_BYTES && count <= MOST_SECTIONS &&
            hfn_span_has(head, HFN_HEADER_BYTES, *table_bytes);
 }
@@ -207,12 +179,13 @@ static bool table_is_whole(hfn_span head, uint64_t *table_bytes)
 static hotfn_status check_sums(hfn_span head, uint64_t table_bytes, const char *path,
                                hotfn_error *err)
 {
-    if (hfn_get32(head.data + HFN_AT_STATIC_CRC) != static_crc(head.data, (uint32_t)table_bytes)) {
+    if (hfn_read_le32(head.data + HFN_AT_STATIC_CRC) !=
+        static_crc(head.data, (uint32_t)table_bytes)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_STATIC_CRC,
                         "the record's header is damaged (checksum)");
     }
-    if (hfn_get32(head.data + HFN_AT_KIND) == HFN_KIND_FINISHED &&
-        hfn_get32(head.data + HFN_AT_MUTABLE_CRC) != mutable_crc(head.data)) {
+    if (hfn_read_le32(head.data + HFN_AT_KIND) == HFN_KIND_FINISHED &&
+        hfn_read_le32(head.data + HFN_AT_MUTABLE_CRC) != mutable_crc(head.data)) {
         return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_MUTABLE_CRC,
                         "the record's header is damaged (second checksum)");
     }
@@ -222,7 +195,7 @@ static hotfn_status check_sums(hfn_span head, uint64_t table_bytes, const char *
 static hotfn_status read_table(hfn_layout *out, hfn_span head, uint64_t table_bytes,
                                uint64_t file_bytes, const char *path, hotfn_error *err)
 {
-    uint32_t entry_bytes = hfn_get32(head.data + HFN_AT_ENTRY_BYTES);
+    uint32_t entry_bytes = hfn_read_le32(head.data + HFN_AT_ENTRY_BYTES);
     hotfn_status status;
     hfn_section s;
 
@@ -260,8 +233,8 @@ hotfn_status hfn_header_read(hfn_layout *out, hfn_span head, uint64_t file_bytes
         return status;
     }
     memset(out, 0, sizeof *out);
-    out->kind = hfn_get32(head.data + HFN_AT_KIND);
-    out->row_bytes = hfn_get32(head.data + HFN_AT_ROW_BYTES);
-    out->file_bytes = hfn_get64(head.data + HFN_AT_FILE_BYTES);
+    out->kind = hfn_read_le32(head.data + HFN_AT_KIND);
+    out->row_bytes = hfn_read_le32(head.data + HFN_AT_ROW_BYTES);
+    out->file_bytes = hfn_read_le64(head.data + HFN_AT_FILE_BYTES);
     return read_table(out, head, table_bytes, tolerant ? UINT64_MAX : file_bytes, path, err);
 }

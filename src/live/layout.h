@@ -11,6 +11,7 @@
 #ifndef HFN_RECORDS_LAYOUT_H
 #define HFN_RECORDS_LAYOUT_H
 
+#include "base/byte_order.h"
 #include "base/compiler.h"
 #include "base/span.h"
 
@@ -179,10 +180,6 @@ typedef struct hfn_layout {
 } hfn_layout;
 
 /* Little-endian words in memory that we own. */
-uint32_t hfn_get32(const uint8_t *at);
-uint64_t hfn_get64(const uint8_t *at);
-void hfn_put32(uint8_t *at, uint32_t value);
-void hfn_put64(uint8_t *at, uint64_t value);
 
 /* The element size that this version writes and expects (0: bytes). */
 uint32_t hfn_section_element_bytes(uint32_t type);

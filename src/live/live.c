@@ -130,9 +130,9 @@ static void put_first_words(hotfn_live *live, const meta_text *texts, size_t cou
     make_uuid(uuid);
     put_meta(hfn_live_section(live, HFN_SECTION_META), texts, count);
     live->string_bytes = 2; /* "", and the empty list of names */
-    hfn_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
-    hfn_put32(live->base + HFN_AT_STATE, HOTFN_RECORD_LIVE);
-    hfn_put32(live->base + HFN_AT_PID, (uint32_t)getpid());
+    hfn_write_le64(live->base + HFN_AT_STRINGS, live->string_bytes);
+    hfn_write_le32(live->base + HFN_AT_STATE, HOTFN_RECORD_LIVE);
+    hfn_write_le32(live->base + HFN_AT_PID, (uint32_t)getpid());
     /* what records themselves say of functions; callers may word it otherwise */
     hotfn_live_set_reason(live, HOTFN_REASON_NO_SLOTS, "no-slots", "the record has no slots left");
     hotfn_live_set_reason(live, HOTFN_REASON_NOT_LOADED, "not-loaded",

@@ -38,8 +38,8 @@ bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, u
         return false;
     }
     *entry = hfn_live_section(live, HFN_SECTION_MODULES) + (uint64_t)module * HFN_MODULE_BYTES;
-    *first = hfn_get32(*entry + HFN_MODULE_FIRST_FUNCTION);
-    *count = hfn_get32(*entry + HFN_MODULE_FUNCTIONS);
+    *first = hfn_read_le32(*entry + HFN_MODULE_FIRST_FUNCTION);
+    *count = hfn_read_le32(*entry + HFN_MODULE_FUNCTIONS);
     return *first <= capacity && *count <= capacity - *first;
 }
 
@@ -120,9 +120,10 @@ const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
     if (!hfn_live_module(live, module, &entry, &first, &count) || function_index >= count) {
         return NULL;
     }
-    return hfn_live_text(live, hfn_get32(hfn_live_section(live, HFN_SECTION_FUNCTIONS) +
-                                         (uint64_t)(first + function_index) * HFN_FUNCTION_BYTES +
-                                         HFN_FUNCTION_NAME));
+    return hfn_live_text(live,
+                         hfn_read_le32(hfn_live_section(live, HFN_SECTION_FUNCTIONS) +
+                                       (uint64_t)(first + function_index) * HFN_FUNCTION_BYTES +
+                                       HFN_FUNCTION_NAME));
 }
 
 hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
@@ -140,16 +141,16 @@ hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
         return HOTFN_E_NOT_FOUND;
     }
     m.flags = hfn_shared_get32(entry + HFN_MODULE_FLAGS);
-    m.machine = hfn_get32(entry + HFN_MODULE_MACHINE);
-    m.id_kind = hfn_get32(entry + HFN_MODULE_ID_KIND);
-    m.id_bytes = hfn_get32(entry + HFN_MODULE_ID_BYTES);
-    m.first_slot = hfn_get32(entry + HFN_MODULE_FIRST_SLOT);
+    m.machine = hfn_read_le32(entry + HFN_MODULE_MACHINE);
+    m.id_kind = hfn_read_le32(entry + HFN_MODULE_ID_KIND);
+    m.id_bytes = hfn_read_le32(entry + HFN_MODULE_ID_BYTES);
+    m.first_slot = hfn_read_le32(entry + HFN_MODULE_FIRST_SLOT);
     memcpy(m.id, entry + HFN_MODULE_ID, sizeof m.id);
     m.load_base = hfn_shared_get64(entry + HFN_MODULE_LOAD_BASE);
-    m.file_device = hfn_get64(entry + HFN_MODULE_DEVICE);
-    m.file_inode = hfn_get64(entry + HFN_MODULE_INODE);
-    m.file_stamp = hfn_get64(entry + HFN_MODULE_STAMP);
-    m.path = hfn_live_text(live, hfn_get32(entry + HFN_MODULE_PATH));
+    m.file_device = hfn_read_le64(entry + HFN_MODULE_DEVICE);
+    m.file_inode = hfn_read_le64(entry + HFN_MODULE_INODE);
+    m.file_stamp = hfn_read_le64(entry + HFN_MODULE_STAMP);
+    m.path = hfn_live_text(live, hfn_read_le32(entry + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;
     m.note = (const char *)entry + HFN_MODULE_NOTE;
@@ -168,22 +169,22 @@ static void fill_function(const hotfn_live *live, uint32_t module, uint32_t inde
     uint32_t word = hfn_shared_get32(state + HFN_STATE_WORD), reason = HFN_REASON_OF(word);
 
     f->module = module;
-    f->rva = hfn_get64(at + HFN_FUNCTION_RVA);
-    f->byte_count = hfn_get64(at + HFN_FUNCTION_SIZE);
-    f->flags = hfn_get32(at + HFN_FUNCTION_FLAGS);
-    f->name_count = hfn_get32(at + HFN_FUNCTION_NAMES);
-    f->name = hfn_live_text(live, hfn_get32(at + HFN_FUNCTION_NAME));
+    f->rva = hfn_read_le64(at + HFN_FUNCTION_RVA);
+    f->byte_count = hfn_read_le64(at + HFN_FUNCTION_SIZE);
+    f->flags = hfn_read_le32(at + HFN_FUNCTION_FLAGS);
+    f->name_count = hfn_read_le32(at + HFN_FUNCTION_NAMES);
+    f->name = hfn_live_text(live, hfn_read_le32(at + HFN_FUNCTION_NAME));
     f->names = f->name + strlen(f->name) + 1;
-    f->strategy = hfn_live_text(live, hfn_get32(at + HFN_FUNCTION_STRATEGY));
+    f->strategy = hfn_live_text(live, hfn_read_le32(at + HFN_FUNCTION_STRATEGY));
     f->state = HFN_STATE_OF(word);
-    f->reason_offset = hfn_get32(state + HFN_STATE_OFFSET);
+    f->reason_offset = hfn_read_le32(state + HFN_STATE_OFFSET);
     f->reason = f->reason_text = "";
     if (reason != 0 && reason < HFN_REASON_CAPACITY) {
         const uint8_t *words =
             hfn_live_section(live, HFN_SECTION_REASONS) + (uint64_t)reason * HFN_REASON_BYTES;
 
-        f->reason = hfn_live_text(live, hfn_get32(words + HFN_REASON_NAME));
-        f->reason_text = hfn_live_text(live, hfn_get32(words + HFN_REASON_TEXT));
+        f->reason = hfn_live_text(live, hfn_read_le32(words + HFN_REASON_NAME));
+        f->reason_text = hfn_live_text(live, hfn_read_le32(words + HFN_REASON_TEXT));
     }
 }
 
@@ -198,8 +199,8 @@ bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_func
         if (!hfn_live_module(live, module, &entry, &first, &count)) {
             continue;
         }
-        first_slot = hfn_get32(entry + HFN_MODULE_FIRST_SLOT);
-        slot_count = hfn_get32(entry + HFN_MODULE_SLOTS);
+        first_slot = hfn_read_le32(entry + HFN_MODULE_FIRST_SLOT);
+        slot_count = hfn_read_le32(entry + HFN_MODULE_SLOTS);
         if (slot < first_slot || slot - first_slot >= slot_count) {
             continue;
         }

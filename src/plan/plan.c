@@ -15,10 +15,10 @@ hfn_plan_range hfn_plan_range_at(const hotfn_plan *plan, uint32_t index)
 {
     const uint8_t *at = plan->ranges + (uint64_t)index * PLAN_RANGE_BYTES;
 
-    return (hfn_plan_range){ hfn_load_u32(at + PLAN_RANGE_BEGIN_AT),
-                             hfn_load_u32(at + PLAN_RANGE_END_AT),
-                             hfn_load_u32(at + PLAN_RANGE_FIRST_AT),
-                             hfn_load_u32(at + PLAN_RANGE_COUNT_OF_AT) };
+    return (hfn_plan_range){ hfn_read_le32(at + PLAN_RANGE_BEGIN_AT),
+                             hfn_read_le32(at + PLAN_RANGE_END_AT),
+                             hfn_read_le32(at + PLAN_RANGE_FIRST_AT),
+                             hfn_read_le32(at + PLAN_RANGE_COUNT_OF_AT) };
 }
 
 enum { LANES = 4 };
@@ -39,8 +39,8 @@ uint64_t hfn_plan_checksum(const uint8_t *bytes, uint64_t byte_count)
     }
     for (; byte_count - at >= 8 * LANES; at += 8 * LANES) {
         for (uint32_t i = 0; i < LANES; i++) {
-            sum[i] =
-                fold(sum[i], at + 8 * i == PLAN_CHECKSUM_AT ? 0 : hfn_load_u64(bytes + at + 8 * i));
+            sum[i] = fold(sum[i],
+                          at + 8 * i == PLAN_CHECKSUM_AT ? 0 : hfn_read_le64(bytes + at + 8 * i));
         }
     }
     for (; at < byte_count; at++) {
@@ -78,7 +78,7 @@ static bool check_fixups(const hfn_patching *patching, const hotfn_plan *plan,
 {
     for (uint32_t i = 0; i < hook->fixup_count; i++) {
         const uint8_t *fixup = hook->fixups + i * PLAN_FIXUP_BYTES;
-        int64_t target = (int64_t)hook->site_rva + (int32_t)hfn_load_u32(fixup + 2);
+        int64_t target = (int64_t)hook->site_rva + (int32_t)hfn_read_le32(fixup + 2);
         hfn_fixup_kind kind = patching->fixup_kind(fixup[0], fixup[1], hook->moved_bytes);
         if (kind == HFN_FIXUP_BROKEN ||
             (kind == HFN_FIXUP_NEAR && (target < plan->reach_begin || target >= plan->reach_end))) {
@@ -146,7 +146,7 @@ static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)
            entry[PLAN_ENTRY_PATCH_BYTES_AT] >= 1 &&
            entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] >= entry[PLAN_ENTRY_PATCH_BYTES_AT] &&
            entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] <= PLAN_ORIGINAL_MAX &&
-           (uint64_t)hfn_load_u32(entry + PLAN_ENTRY_DATA_AT) + data_bytes_of(entry) <=
+           (uint64_t)hfn_read_le32(entry + PLAN_ENTRY_DATA_AT) + data_bytes_of(entry) <=
                plan->data_bytes;
 }
 
@@ -174,7 +174,7 @@ static bool check_comebacks(const hfn_patching *patching, const hotfn_plan *plan
         return hook->comes_to_rva == 0;
     }
     for (uint32_t i = 0; i < hook->comeback_count; i++) {
-        uint64_t field = hfn_load_u32(hook->comebacks + i * PLAN_FIELD_BYTES);
+        uint64_t field = hfn_read_le32(hook->comebacks + i * PLAN_FIELD_BYTES);
         if (field < hook->rva + 2u || field + PLAN_FIELD_BYTES > range->end_rva) {
             return false;
         }
@@ -250,7 +250,7 @@ static hotfn_status check_sites(const hotfn_plan *plan, hotfn_error *err)
     uint32_t i;
 
     for (i = 0; i < plan->site_count; i++) {
-        uint32_t word = hfn_load_u32(plan->sites + (uint64_t)i * PLAN_SITE_BYTES);
+        uint32_t word = hfn_read_le32(plan->sites + (uint64_t)i * PLAN_SITE_BYTES);
         uint32_t entry = word >> PLAN_SITE_GAP_BITS;
         behind += (word & PLAN_SITE_GAP_MAX) + PLAN_FIELD_BYTES;
         if (behind > UINT32_MAX) {
@@ -275,24 +275,24 @@ static hotfn_status check_sites(const hotfn_plan *plan, hotfn_error *err)
 static hotfn_status check_head(const uint8_t *bytes, uint64_t byte_count, bool check_sum,
                                hotfn_error *err)
 {
-    if (byte_count < PLAN_HEADER_BYTES || hfn_load_u64(bytes + PLAN_MAGIC_AT) != PLAN_MAGIC) {
+    if (byte_count < PLAN_HEADER_BYTES || hfn_read_le64(bytes + PLAN_MAGIC_AT) != PLAN_MAGIC) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, 0, "not a hook plan");
     }
-    if (hfn_load_u32(bytes + PLAN_VERSION_AT) != PLAN_VERSION) {
+    if (hfn_read_le32(bytes + PLAN_VERSION_AT) != PLAN_VERSION) {
         return hfn_fail(err, HOTFN_E_MISMATCH, NULL, PLAN_VERSION_AT,
                         "plan of version %u, this library reads %u: make the plan anew",
-                        hfn_load_u32(bytes + PLAN_VERSION_AT), PLAN_VERSION);
+                        hfn_read_le32(bytes + PLAN_VERSION_AT), PLAN_VERSION);
     }
-    if (hfn_load_u64(bytes + PLAN_BYTE_COUNT_AT) != byte_count) {
+    if (hfn_read_le64(bytes + PLAN_BYTE_COUNT_AT) != byte_count) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_BYTE_COUNT_AT,
                         "the plan is cut: make it anew");
     }
-    if (hfn_load_u32(bytes + PLAN_ID_BYTES_AT) > 32) {
+    if (hfn_read_le32(bytes + PLAN_ID_BYTES_AT) > 32) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_ID_BYTES_AT,
                         "the plan's image id is too long");
     }
     if (check_sum &&
-        hfn_plan_checksum(bytes, byte_count) != hfn_load_u64(bytes + PLAN_CHECKSUM_AT)) {
+        hfn_plan_checksum(bytes, byte_count) != hfn_read_le64(bytes + PLAN_CHECKSUM_AT)) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_CHECKSUM_AT,
                         "the plan's checksum is wrong: make the plan anew");
     }
@@ -309,14 +309,14 @@ static hotfn_status place_parts(hotfn_plan *plan, hotfn_error *err)
     const uint8_t *bytes = plan->bytes;
     uint64_t range_bytes, entry_bytes, site_bytes;
 
-    plan->machine = hfn_load_u32(bytes + PLAN_MACHINE_AT);
-    plan->function_count = hfn_load_u32(bytes + PLAN_FUNCTION_COUNT_AT);
-    plan->entry_count = hfn_load_u32(bytes + PLAN_ENTRY_COUNT_AT);
-    plan->range_count = hfn_load_u32(bytes + PLAN_RANGE_COUNT_AT);
-    plan->data_bytes = hfn_load_u32(bytes + PLAN_DATA_BYTES_AT);
-    plan->site_count = hfn_load_u32(bytes + PLAN_SITE_COUNT_AT);
-    plan->reach_begin = (int64_t)hfn_load_u64(bytes + PLAN_REACH_BEGIN_AT);
-    plan->reach_end = (int64_t)hfn_load_u64(bytes + PLAN_REACH_END_AT);
+    plan->machine = hfn_read_le32(bytes + PLAN_MACHINE_AT);
+    plan->function_count = hfn_read_le32(bytes + PLAN_FUNCTION_COUNT_AT);
+    plan->entry_count = hfn_read_le32(bytes + PLAN_ENTRY_COUNT_AT);
+    plan->range_count = hfn_read_le32(bytes + PLAN_RANGE_COUNT_AT);
+    plan->data_bytes = hfn_read_le32(bytes + PLAN_DATA_BYTES_AT);
+    plan->site_count = hfn_read_le32(bytes + PLAN_SITE_COUNT_AT);
+    plan->reach_begin = (int64_t)hfn_read_le64(bytes + PLAN_REACH_BEGIN_AT);
+    plan->reach_end = (int64_t)hfn_read_le64(bytes + PLAN_REACH_END_AT);
     range_bytes = (uint64_t)plan->range_count * PLAN_RANGE_BYTES;
     entry_bytes = (uint64_t)plan->entry_count * PLAN_ENTRY_BYTES;
     site_bytes = (uint64_t)plan->site_count * PLAN_SITE_BYTES;
@@ -397,8 +397,8 @@ hotfn_status hotfn_plan_get_info(const hotfn_plan *plan, hotfn_plan_info *out)
     info.machine = plan->machine;
     info.function_count = plan->function_count;
     info.entry_count = plan->entry_count;
-    info.id_kind = hfn_load_u32(plan->bytes + PLAN_ID_KIND_AT);
-    info.id_bytes = hfn_load_u32(plan->bytes + PLAN_ID_BYTES_AT);
+    info.id_kind = hfn_read_le32(plan->bytes + PLAN_ID_KIND_AT);
+    info.id_bytes = hfn_read_le32(plan->bytes + PLAN_ID_BYTES_AT);
     memcpy(info.id, plan->bytes + PLAN_ID_AT, sizeof info.id);
     info.bytes = plan->bytes;
     info.byte_count = plan->byte_count;

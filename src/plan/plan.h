@@ -17,6 +17,7 @@
 #define HFN_HOOKS_PLAN_H
 
 #include "arch/arch.h"
+#include "base/byte_order.h"
 
 #include <hotfn/lowlevel/hooks.h>
 #include <stdbool.h>
@@ -90,35 +91,6 @@ enum {
     PLAN_SPARE_MAX = 16,
 };
 
-static inline uint32_t hfn_load_u16(const uint8_t *at)
-{
-    return at[0] | (uint32_t)at[1] << 8;
-}
-
-static inline uint32_t hfn_load_u32(const uint8_t *at)
-{
-    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
-static inline uint64_t hfn_load_u64(const uint8_t *at)
-{
-    return hfn_load_u32(at) | (uint64_t)hfn_load_u32(at + 4) << 32;
-}
-
-static inline void hfn_store_u32(uint8_t *at, uint32_t value)
-{
-    at[0] = (uint8_t)value;
-    at[1] = (uint8_t)(value >> 8);
-    at[2] = (uint8_t)(value >> 16);
-    at[3] = (uint8_t)(value >> 24);
-}
-
-static inline void hfn_store_u64(uint8_t *at, uint64_t value)
-{
-    hfn_store_u32(at, (uint32_t)value);
-    hfn_store_u32(at + 4, (uint32_t)(value >> 32));
-}
-
 struct hotfn_plan {
     hotfn_env env;
     const uint8_t *bytes;
@@ -155,18 +127,18 @@ hfn_plan_range hfn_plan_range_at(const hotfn_plan *plan, uint32_t index);
 
 static inline uint32_t hfn_plan_forbids_clock(const hotfn_plan *plan)
 {
-    return hfn_load_u32(plan->bytes + PLAN_FORBIDS_CLOCK_AT);
+    return hfn_read_le32(plan->bytes + PLAN_FORBIDS_CLOCK_AT);
 }
 
 static inline uint32_t hfn_plan_rva_at(const hotfn_plan *plan, uint32_t index)
 {
-    return hfn_load_u32(plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_RVA_AT);
+    return hfn_read_le32(plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_RVA_AT);
 }
 
 static inline uint32_t hfn_plan_function_at(const hotfn_plan *plan, uint32_t index)
 {
-    return hfn_load_u32(plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES +
-                        PLAN_ENTRY_FUNCTION_AT);
+    return hfn_read_le32(plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES +
+                         PLAN_ENTRY_FUNCTION_AT);
 }
 
 static inline uint8_t hfn_plan_strategy_at(const hotfn_plan *plan, uint32_t index)
@@ -181,7 +153,7 @@ static inline void hfn_plan_patch_at(const hotfn_plan *plan, uint32_t index, uin
     const uint8_t *entry = plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES;
 
     *begin_rva =
-        (uint64_t)hfn_load_u32(entry + PLAN_ENTRY_RVA_AT) + entry[PLAN_ENTRY_PATCH_OFFSET_AT];
+        (uint64_t)hfn_read_le32(entry + PLAN_ENTRY_RVA_AT) + entry[PLAN_ENTRY_PATCH_OFFSET_AT];
     *end_rva = *begin_rva + entry[PLAN_ENTRY_PATCH_BYTES_AT];
 }
 
@@ -200,10 +172,10 @@ static inline bool hfn_plan_is_timed(const hotfn_plan *plan, uint32_t index)
 static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_plan_hook *out)
 {
     const uint8_t *entry = plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES;
-    const uint8_t *data = plan->data + hfn_load_u32(entry + PLAN_ENTRY_DATA_AT);
+    const uint8_t *data = plan->data + hfn_read_le32(entry + PLAN_ENTRY_DATA_AT);
 
-    out->rva = hfn_load_u32(entry + PLAN_ENTRY_RVA_AT);
-    out->function_index = hfn_load_u32(entry + PLAN_ENTRY_FUNCTION_AT);
+    out->rva = hfn_read_le32(entry + PLAN_ENTRY_RVA_AT);
+    out->function_index = hfn_read_le32(entry + PLAN_ENTRY_FUNCTION_AT);
     out->strategy = entry[PLAN_ENTRY_STRATEGY_AT];
     out->flags = entry[PLAN_ENTRY_FLAGS_AT];
     out->patch_offset = entry[PLAN_ENTRY_PATCH_OFFSET_AT];
@@ -217,7 +189,7 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->arguments = entry[PLAN_ENTRY_ARGUMENTS_AT];
     out->site_rva = out->rva + out->patch_offset;
     out->island_rva = 0;
-    out->run_end_rva = out->site_rva + hfn_load_u16(entry + PLAN_ENTRY_RUN_AT);
+    out->run_end_rva = out->site_rva + hfn_read_le16(entry + PLAN_ENTRY_RUN_AT);
     out->far_slot = false;
     out->run_bytes = 0;
     out->plan = plan;
@@ -232,7 +204,7 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->fixups = out->moved + out->moved_bytes;
     out->steps = out->fixups + out->fixup_count * PLAN_FIXUP_BYTES;
     out->cfi = out->steps + out->step_count * PLAN_STEP_BYTES;
-    out->comes_to_rva = hfn_load_u32(entry + PLAN_ENTRY_COMES_TO_AT);
+    out->comes_to_rva = hfn_read_le32(entry + PLAN_ENTRY_COMES_TO_AT);
     out->comeback_count = entry[PLAN_ENTRY_COMEBACKS_AT];
     out->comebacks = out->cfi + out->cfi_bytes;
 }
@@ -245,7 +217,7 @@ static inline uint32_t hfn_plan_pun_mask(const hfn_plan_hook *hook)
 
 static inline uint32_t hfn_plan_pun_fixed(const hfn_plan_hook *hook)
 {
-    return hfn_load_u32(hook->original + 1) & hfn_plan_pun_mask(hook);
+    return hfn_read_le32(hook->original + 1) & hfn_plan_pun_mask(hook);
 }
 
 /* ---- Sites. */
@@ -275,7 +247,7 @@ static inline hfn_site_walk hfn_site_walk_begin(const hotfn_plan *plan)
 static inline bool hfn_site_walk_next(hfn_site_walk *walk)
 {
     while (walk->at != walk->end) {
-        uint32_t word = hfn_load_u32(walk->at);
+        uint32_t word = hfn_read_le32(walk->at);
         walk->at += PLAN_SITE_BYTES;
         walk->field_rva = walk->next_rva + (word & PLAN_SITE_GAP_MAX);
         walk->next_rva = walk->field_rva + PLAN_FIELD_BYTES;

@@ -48,24 +48,24 @@ hfn_plan_writer *hfn_plan_writer_create(const hotfn_env *env, uint32_t machine,
     writer->patching = hfn_patching_of(machine);
     writer->reach_begin = INT64_MAX;
     writer->reach_end = INT64_MIN;
-    hfn_store_u64(writer->header + PLAN_MAGIC_AT, PLAN_MAGIC);
-    hfn_store_u32(writer->header + PLAN_VERSION_AT, PLAN_VERSION);
-    hfn_store_u32(writer->header + PLAN_MACHINE_AT, machine);
-    hfn_store_u32(writer->header + PLAN_FUNCTION_COUNT_AT, function_count);
+    hfn_write_le64(writer->header + PLAN_MAGIC_AT, PLAN_MAGIC);
+    hfn_write_le32(writer->header + PLAN_VERSION_AT, PLAN_VERSION);
+    hfn_write_le32(writer->header + PLAN_MACHINE_AT, machine);
+    hfn_write_le32(writer->header + PLAN_FUNCTION_COUNT_AT, function_count);
     return writer;
 }
 
 void hfn_plan_writer_set_id(hfn_plan_writer *writer, uint32_t id_kind, const uint8_t *id,
                             uint32_t id_bytes)
 {
-    hfn_store_u32(writer->header + PLAN_ID_KIND_AT, id_kind);
-    hfn_store_u32(writer->header + PLAN_ID_BYTES_AT, id_bytes < 32 ? id_bytes : 32);
+    hfn_write_le32(writer->header + PLAN_ID_KIND_AT, id_kind);
+    hfn_write_le32(writer->header + PLAN_ID_BYTES_AT, id_bytes < 32 ? id_bytes : 32);
     memcpy(writer->header + PLAN_ID_AT, id, id_bytes < 32 ? id_bytes : 32);
 }
 
 void hfn_plan_writer_set_forbids_clock(hfn_plan_writer *writer, uint32_t rva)
 {
-    hfn_store_u32(writer->header + PLAN_FORBIDS_CLOCK_AT, rva);
+    hfn_write_le32(writer->header + PLAN_FORBIDS_CLOCK_AT, rva);
 }
 
 void hfn_plan_writer_destroy(hfn_plan_writer *writer)
@@ -129,7 +129,7 @@ static void write_fixups(hfn_plan_writer *writer, uint8_t *at, const hfn_moved *
         int64_t target = (int64_t)moved->fixups[i].target_rva;
         at[0] = moved->fixups[i].at;
         at[1] = moved->fixups[i].end;
-        hfn_store_u32(at + 2, (uint32_t)(moved->fixups[i].target_rva - site));
+        hfn_write_le32(at + 2, (uint32_t)(moved->fixups[i].target_rva - site));
         if (writer->patching &&
             writer->patching->fixup_kind(at[0], at[1], moved->length) == HFN_FIXUP_NEAR) {
             reach(writer, target, target + 1);
@@ -164,7 +164,7 @@ static bool write_data(hfn_plan_writer *writer, const hfn_plan_source *source, c
     }
     at = copy(at, cfi, cfi_bytes);
     for (uint32_t i = 0; i < source->comeback_count; i++, at += PLAN_FIELD_BYTES) {
-        hfn_store_u32(at, source->comebacks[i]);
+        hfn_write_le32(at, source->comebacks[i]);
     }
     if (source->comeback_count > 0) {
         reach(writer, source->comes_to_rva, (int64_t)source->comes_to_rva + 1);
@@ -184,9 +184,9 @@ static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t 
     uint32_t run_bytes = run_bytes_of(source);
 
     memset(entry, 0, PLAN_ENTRY_BYTES);
-    hfn_store_u32(entry + PLAN_ENTRY_RVA_AT, (uint32_t)source->rva);
-    hfn_store_u32(entry + PLAN_ENTRY_FUNCTION_AT, source->function_index);
-    hfn_store_u32(entry + PLAN_ENTRY_DATA_AT, data_at);
+    hfn_write_le32(entry + PLAN_ENTRY_RVA_AT, (uint32_t)source->rva);
+    hfn_write_le32(entry + PLAN_ENTRY_FUNCTION_AT, source->function_index);
+    hfn_write_le32(entry + PLAN_ENTRY_DATA_AT, data_at);
     entry[PLAN_ENTRY_STRATEGY_AT] = (uint8_t)source->strategy;
     entry[PLAN_ENTRY_FLAGS_AT] = (uint8_t)source->flags;
     entry[PLAN_ENTRY_PATCH_OFFSET_AT] = (uint8_t)source->patch_offset;
@@ -198,7 +198,7 @@ static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t 
     entry[PLAN_ENTRY_CFI_BYTES_AT] = (uint8_t)cfi_bytes;
     entry[PLAN_ENTRY_SPARE_AT] = (uint8_t)source->spare;
     entry[PLAN_ENTRY_ARGUMENTS_AT] = (uint8_t)source->arguments;
-    hfn_store_u32(entry + PLAN_ENTRY_COMES_TO_AT, source->comes_to_rva);
+    hfn_write_le32(entry + PLAN_ENTRY_COMES_TO_AT, source->comes_to_rva);
     entry[PLAN_ENTRY_COMEBACKS_AT] = (uint8_t)source->comeback_count;
     entry[PLAN_ENTRY_RUN_AT] = (uint8_t)run_bytes;
     entry[PLAN_ENTRY_RUN_AT + 1] = (uint8_t)(run_bytes >> 8);
@@ -219,10 +219,10 @@ static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_source *source
     if (!range) {
         return NULL;
     }
-    hfn_store_u32(range + PLAN_RANGE_BEGIN_AT, UINT32_MAX);
-    hfn_store_u32(range + PLAN_RANGE_END_AT, 0);
-    hfn_store_u32(range + PLAN_RANGE_FIRST_AT, writer->entry_count);
-    hfn_store_u32(range + PLAN_RANGE_COUNT_OF_AT, 0);
+    hfn_write_le32(range + PLAN_RANGE_BEGIN_AT, UINT32_MAX);
+    hfn_write_le32(range + PLAN_RANGE_END_AT, 0);
+    hfn_write_le32(range + PLAN_RANGE_FIRST_AT, writer->entry_count);
+    hfn_write_le32(range + PLAN_RANGE_COUNT_OF_AT, 0);
     writer->section = source->section;
     return range;
 }
@@ -247,13 +247,14 @@ static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
     if (source->end_rva > end && source->end_rva <= UINT32_MAX) {
         end = source->end_rva;
     }
-    if (begin < hfn_load_u32(range + PLAN_RANGE_BEGIN_AT)) {
-        hfn_store_u32(range + PLAN_RANGE_BEGIN_AT, (uint32_t)begin);
+    if (begin < hfn_read_le32(range + PLAN_RANGE_BEGIN_AT)) {
+        hfn_write_le32(range + PLAN_RANGE_BEGIN_AT, (uint32_t)begin);
     }
-    if (end > hfn_load_u32(range + PLAN_RANGE_END_AT)) {
-        hfn_store_u32(range + PLAN_RANGE_END_AT, (uint32_t)end);
+    if (end > hfn_read_le32(range + PLAN_RANGE_END_AT)) {
+        hfn_write_le32(range + PLAN_RANGE_END_AT, (uint32_t)end);
     }
-    hfn_store_u32(range + PLAN_RANGE_COUNT_OF_AT, hfn_load_u32(range + PLAN_RANGE_COUNT_OF_AT) + 1);
+    hfn_write_le32(range + PLAN_RANGE_COUNT_OF_AT,
+                   hfn_read_le32(range + PLAN_RANGE_COUNT_OF_AT) + 1);
     reach(writer, (int64_t)begin, (int64_t)end);
     return true;
 }
@@ -289,9 +290,9 @@ hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_source 
 static bool in_a_range(const hfn_plan_writer *writer, uint32_t field_rva)
 {
     for (size_t at = 0; at < writer->ranges.used; at += PLAN_RANGE_BYTES) {
-        if (field_rva >= hfn_load_u32(writer->ranges.bytes + at + PLAN_RANGE_BEGIN_AT) + 1 &&
+        if (field_rva >= hfn_read_le32(writer->ranges.bytes + at + PLAN_RANGE_BEGIN_AT) + 1 &&
             (uint64_t)field_rva + PLAN_FIELD_BYTES <=
-                hfn_load_u32(writer->ranges.bytes + at + PLAN_RANGE_END_AT)) {
+                hfn_read_le32(writer->ranges.bytes + at + PLAN_RANGE_END_AT)) {
             return true;
         }
     }
@@ -305,7 +306,7 @@ static bool put_site(hfn_plan_writer *writer, uint32_t gap, uint32_t entry)
     if (!at) {
         return false;
     }
-    hfn_store_u32(at, gap | entry << PLAN_SITE_GAP_BITS);
+    hfn_write_le32(at, gap | entry << PLAN_SITE_GAP_BITS);
     writer->site_behind += gap + PLAN_FIELD_BYTES;
     return true;
 }
@@ -331,13 +332,14 @@ static void finish_header(hfn_plan_writer *writer, uint64_t byte_count)
     uint8_t *header = writer->header;
     bool empty = writer->entry_count == 0;
 
-    hfn_store_u64(header + PLAN_BYTE_COUNT_AT, byte_count);
-    hfn_store_u32(header + PLAN_ENTRY_COUNT_AT, writer->entry_count);
-    hfn_store_u32(header + PLAN_RANGE_COUNT_AT, (uint32_t)(writer->ranges.used / PLAN_RANGE_BYTES));
-    hfn_store_u32(header + PLAN_DATA_BYTES_AT, (uint32_t)writer->data.used);
-    hfn_store_u32(header + PLAN_SITE_COUNT_AT, (uint32_t)(writer->sites.used / PLAN_SITE_BYTES));
-    hfn_store_u64(header + PLAN_REACH_BEGIN_AT, empty ? 0 : (uint64_t)writer->reach_begin);
-    hfn_store_u64(header + PLAN_REACH_END_AT, empty ? 0 : (uint64_t)writer->reach_end);
+    hfn_write_le64(header + PLAN_BYTE_COUNT_AT, byte_count);
+    hfn_write_le32(header + PLAN_ENTRY_COUNT_AT, writer->entry_count);
+    hfn_write_le32(header + PLAN_RANGE_COUNT_AT,
+                   (uint32_t)(writer->ranges.used / PLAN_RANGE_BYTES));
+    hfn_write_le32(header + PLAN_DATA_BYTES_AT, (uint32_t)writer->data.used);
+    hfn_write_le32(header + PLAN_SITE_COUNT_AT, (uint32_t)(writer->sites.used / PLAN_SITE_BYTES));
+    hfn_write_le64(header + PLAN_REACH_BEGIN_AT, empty ? 0 : (uint64_t)writer->reach_begin);
+    hfn_write_le64(header + PLAN_REACH_END_AT, empty ? 0 : (uint64_t)writer->reach_end);
 }
 
 hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, hotfn_error *err)
@@ -361,7 +363,7 @@ hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, h
             memcpy(at, writer->sites.bytes, writer->sites.used);
         }
     }
-    hfn_store_u64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, byte_count));
+    hfn_write_le64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, byte_count));
     status = hotfn_plan_open(&plan, bytes, byte_count, 0, &writer->env, err);
     if (status != HOTFN_OK) {
         hfn_free(&writer->env, bytes, byte_count);

@@ -114,7 +114,7 @@ uint32_t hotfn_record_get_budget_state(const hotfn_record *r, uint32_t function)
     if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > part->byte_count) {
         return 0;
     }
-    return hfn_get32(part->bytes + (uint64_t)function * sizeof(uint32_t));
+    return hfn_read_le32(part->bytes + (uint64_t)function * sizeof(uint32_t));
 }
 
 /* ---- Merged: what was a lower bound in one run is one in their sum, mean and the like. */
@@ -147,7 +147,7 @@ bool hfn_merge_budgets(const hfn_merge *m, hotfn_record *out)
             uint8_t *at = part->bytes + (uint64_t)m->places[run][i] * sizeof(uint32_t);
             uint32_t state = hotfn_record_get_budget_state(m->records[run], i);
 
-            hfn_put32(at, hfn_get32(at) | (state & ~HOTFN_BUDGET_LEVEL));
+            hfn_write_le32(at, hfn_read_le32(at) | (state & ~HOTFN_BUDGET_LEVEL));
         }
     }
     return true;

@@ -145,7 +145,7 @@ static void take_all(hfn_parts *parts, const hotfn_live *live, const hfn_packed 
     parts->rows = rows;
     parts->pid = hfn_shared_get32(live->base + HFN_AT_PID);
     memcpy(parts->uuid, live->base + HFN_AT_UUID, sizeof parts->uuid);
-    parts->start_ns = hfn_get64(live->base + HFN_AT_START_NS);
+    parts->start_ns = hfn_read_le64(live->base + HFN_AT_START_NS);
     parts->end_ns = hfn_os_wall_ns();
     take(parts, live, HFN_SECTION_META, hfn_live_section_bytes(live, HFN_SECTION_META));
     take(parts, live, HFN_SECTION_MODULES, (uint64_t)live->module_count * HFN_MODULE_BYTES);

@@ -377,9 +377,9 @@ static void set_times(const hfn_merge *m, hotfn_record *out)
         length += info.end_ns > info.start_ns ? info.end_ns - info.start_ns : 0;
     }
     length = m->mode == HOTFN_MERGE_SUM ? length : length / m->record_count;
-    hfn_put64(out->header + HFN_AT_START_NS, start);
-    hfn_put64(out->header + HFN_AT_END_NS, start + length);
-    hfn_put32(out->header + HFN_AT_PID, 0);
+    hfn_write_le64(out->header + HFN_AT_START_NS, start);
+    hfn_write_le64(out->header + HFN_AT_END_NS, start + length);
+    hfn_write_le32(out->header + HFN_AT_PID, 0);
 }
 
 /* What was lost of one of them is missing in all. */

@@ -8,7 +8,7 @@
 
 static uint32_t slot_of(const hotfn_record *r, uint32_t function)
 {
-    return hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
+    return hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
 }
 
 static bool all_timed(const hfn_merge *m)
@@ -469,7 +469,7 @@ static bool put_states(const hfn_merge *m, hotfn_record *out)
             uint8_t *at = part->bytes + (uint64_t)m->places[run][i] * sizeof(uint32_t);
             uint32_t timing = timing_of(m->records[run], i).timing;
 
-            hfn_put32(at, timing > hfn_get32(at) ? timing : hfn_get32(at));
+            hfn_write_le32(at, timing > hfn_read_le32(at) ? timing : hfn_read_le32(at));
         }
     }
     return true;

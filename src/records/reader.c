@@ -104,7 +104,7 @@ static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
     case HFN_SECTION_TIMING_STATES:
     case HFN_SECTION_BUDGET_STATES:
     case HFN_SECTION_FUNCTIONS: count = r->function_count; break;
-    case HFN_SECTION_STRINGS: return hfn_get64(r->header + HFN_AT_STRINGS);
+    case HFN_SECTION_STRINGS: return hfn_read_le64(r->header + HFN_AT_STRINGS);
     default: return s->bytes;
     }
     return count * s->element_bytes;
@@ -164,11 +164,12 @@ hotfn_status hfn_record_load_section(hotfn_record *r, const hfn_source *in, uint
 
 static hotfn_status load_counts(hotfn_record *r, hotfn_error *err)
 {
-    r->module_count = hfn_get32(r->header + HFN_AT_MODULES);
-    r->function_count = hfn_get32(r->header + HFN_AT_FUNCTIONS);
-    r->slot_count = hfn_get32(r->header + HFN_AT_SLOTS);
+    r->module_count = hfn_read_le32(r->header + HFN_AT_MODULES);
+    r->function_count = hfn_read_le32(r->header + HFN_AT_FUNCTIONS);
+    r->slot_count = hfn_read_le32(r->header + HFN_AT_SLOTS);
     if (r->module_count > MOST_MODULES || r->function_count > MOST_FUNCTIONS ||
-        r->slot_count > MOST_SLOTS || hfn_get64(r->header + HFN_AT_STRINGS) > MOST_STRING_BYTES) {
+        r->slot_count > MOST_SLOTS ||
+        hfn_read_le64(r->header + HFN_AT_STRINGS) > MOST_STRING_BYTES) {
         return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_MODULES,
                         "the record says that it holds more than any record does");
     }
@@ -222,7 +223,7 @@ static hotfn_status split_packed(hotfn_record *r, const hfn_part *part, hotfn_er
     }
     memcpy(rows->bytes, part->bytes + ends_bytes, rows->byte_count);
     for (uint32_t i = 0; i < r->thread_count; i++) {
-        rows->ends[i] = hfn_get64(part->bytes + (uint64_t)i * 8);
+        rows->ends[i] = hfn_read_le64(part->bytes + (uint64_t)i * 8);
         if (rows->ends[i] < before || rows->ends[i] > rows->byte_count) {
             rows->row_count = r->thread_count = i;
             return hfn_record_damage(r, s->offset + (uint64_t)i * 8, err,
@@ -260,7 +261,7 @@ static void count_threads(hotfn_record *r)
         cells->byte_count < sizeof(hotfn_cell_header)
             ? 0
             : (cells->byte_count - sizeof(hotfn_cell_header)) / sizeof(hotfn_thread_cell);
-    uint32_t used = cells->byte_count < sizeof used ? 0 : hfn_get32(cells->bytes);
+    uint32_t used = cells->byte_count < sizeof used ? 0 : hfn_read_le32(cells->bytes);
 
     r->thread_count = used < room ? used : (uint32_t)room;
 }
@@ -286,7 +287,7 @@ static bool is_sealed(int fd)
  * could not be opened any more. */
 static void judge_state(hotfn_record *r, const hfn_source *in)
 {
-    r->state = hfn_get32(r->header + HFN_AT_STATE);
+    r->state = hfn_read_le32(r->header + HFN_AT_STATE);
     if (r->layout.kind == HFN_KIND_FINISHED) {
         return;
     }

@@ -54,8 +54,8 @@ static hotfn_status check_reasons(hotfn_record *r, hotfn_error *err)
     for (uint64_t i = 0; status == HOTFN_OK && i < count; i++) {
         uint8_t *at = element(r, HFN_SECTION_REASONS, i);
 
-        if (is_text(r, hfn_get32(at + HFN_REASON_NAME)) &&
-            is_text(r, hfn_get32(at + HFN_REASON_TEXT))) {
+        if (is_text(r, hfn_read_le32(at + HFN_REASON_NAME)) &&
+            is_text(r, hfn_read_le32(at + HFN_REASON_TEXT))) {
             continue;
         }
         memset(at, 0, HFN_REASON_BYTES);
@@ -69,11 +69,11 @@ static hotfn_status check_reasons(hotfn_record *r, hotfn_error *err)
 
 static bool module_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t next_function)
 {
-    return hfn_get32(at + HFN_MODULE_FIRST_FUNCTION) == next_function &&
-           hfn_get32(at + HFN_MODULE_FUNCTIONS) <= r->function_count - next_function &&
-           is_text(r, hfn_get32(at + HFN_MODULE_PATH)) &&
-           hfn_get32(at + HFN_MODULE_ID_BYTES) <= 32 &&
-           hfn_get32(at + HFN_MODULE_MACHINE) <= HOTFN_MACHINE_ARM64;
+    return hfn_read_le32(at + HFN_MODULE_FIRST_FUNCTION) == next_function &&
+           hfn_read_le32(at + HFN_MODULE_FUNCTIONS) <= r->function_count - next_function &&
+           is_text(r, hfn_read_le32(at + HFN_MODULE_PATH)) &&
+           hfn_read_le32(at + HFN_MODULE_ID_BYTES) <= 32 &&
+           hfn_read_le32(at + HFN_MODULE_MACHINE) <= HOTFN_MACHINE_ARM64;
 }
 
 /* Keep what can be kept of a module: its place, its id, the functions that are there. */
@@ -81,18 +81,18 @@ static void mend_module(const hotfn_record *r, uint8_t *at, uint32_t next_functi
 {
     uint32_t room = r->function_count - next_function;
 
-    hfn_put32(at + HFN_MODULE_FIRST_FUNCTION, next_function);
-    if (hfn_get32(at + HFN_MODULE_FUNCTIONS) > room) {
-        hfn_put32(at + HFN_MODULE_FUNCTIONS, room);
+    hfn_write_le32(at + HFN_MODULE_FIRST_FUNCTION, next_function);
+    if (hfn_read_le32(at + HFN_MODULE_FUNCTIONS) > room) {
+        hfn_write_le32(at + HFN_MODULE_FUNCTIONS, room);
     }
-    if (!is_text(r, hfn_get32(at + HFN_MODULE_PATH))) {
-        hfn_put32(at + HFN_MODULE_PATH, 0);
+    if (!is_text(r, hfn_read_le32(at + HFN_MODULE_PATH))) {
+        hfn_write_le32(at + HFN_MODULE_PATH, 0);
     }
-    if (hfn_get32(at + HFN_MODULE_ID_BYTES) > 32) {
-        hfn_put32(at + HFN_MODULE_ID_BYTES, 0);
+    if (hfn_read_le32(at + HFN_MODULE_ID_BYTES) > 32) {
+        hfn_write_le32(at + HFN_MODULE_ID_BYTES, 0);
     }
-    if (hfn_get32(at + HFN_MODULE_MACHINE) > HOTFN_MACHINE_ARM64) {
-        hfn_put32(at + HFN_MODULE_MACHINE, HOTFN_MACHINE_OTHER);
+    if (hfn_read_le32(at + HFN_MODULE_MACHINE) > HOTFN_MACHINE_ARM64) {
+        hfn_write_le32(at + HFN_MODULE_MACHINE, HOTFN_MACHINE_OTHER);
     }
 }
 
@@ -107,13 +107,13 @@ static hotfn_status check_modules(hotfn_record *r, hotfn_error *err)
         if (!module_is_sound(r, at, next)) {
             status =
                 hfn_record_damage(r, where(r, HFN_SECTION_MODULES, m), err,
-                                  hfn_get32(at + HFN_MODULE_MACHINE) <= HOTFN_MACHINE_ARM64
+                                  hfn_read_le32(at + HFN_MODULE_MACHINE) <= HOTFN_MACHINE_ARM64
                                       ? "module %u is damaged"
                                       : "module %u is of a machine that this version does not know",
                                   m);
             mend_module(r, at, next);
         }
-        next += hfn_get32(at + HFN_MODULE_FUNCTIONS);
+        next += hfn_read_le32(at + HFN_MODULE_FUNCTIONS);
         at[HFN_MODULE_NOTE + HFN_MODULE_NOTE_BYTES - 1] = 0;
     }
     if (status == HOTFN_OK && next != r->function_count) {
@@ -129,7 +129,7 @@ static hotfn_status check_modules(hotfn_record *r, hotfn_error *err)
 /* The bytes of the function's list of names; 0 if it has not as many as it says. */
 static uint64_t walk_names(const hotfn_record *r, const uint8_t *at)
 {
-    const char *begin = hfn_record_text(r, hfn_get32(at + HFN_FUNCTION_NAME));
+    const char *begin = hfn_record_text(r, hfn_read_le32(at + HFN_FUNCTION_NAME));
     const char *name = begin + strlen(begin) + 1;
     uint32_t count = 1;
 
@@ -139,7 +139,7 @@ static uint64_t walk_names(const hotfn_record *r, const uint8_t *at)
     for (; name[0]; count++) {
         name += strlen(name) + 1;
     }
-    return count == hfn_get32(at + HFN_FUNCTION_NAMES) ? (uint64_t)(name - begin) + 1 : 0;
+    return count == hfn_read_le32(at + HFN_FUNCTION_NAMES) ? (uint64_t)(name - begin) + 1 : 0;
 }
 
 static bool function_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t slot,
@@ -147,14 +147,14 @@ static bool function_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t
 {
     uint64_t walked;
 
-    if (!is_text(r, hfn_get32(at + HFN_FUNCTION_NAME)) ||
-        !is_text(r, hfn_get32(at + HFN_FUNCTION_STRATEGY)) ||
+    if (!is_text(r, hfn_read_le32(at + HFN_FUNCTION_NAME)) ||
+        !is_text(r, hfn_read_le32(at + HFN_FUNCTION_STRATEGY)) ||
         (slot != HOTFN_NO_SLOT && slot >= r->slot_count) ||
         HFN_STATE_OF(word) < HOTFN_STATE_HOOKED || HFN_STATE_OF(word) > HOTFN_STATE_WAITING) {
         return false;
     }
-    if (hfn_get32(at + HFN_FUNCTION_NAME) == 0) {
-        return hfn_get32(at + HFN_FUNCTION_NAMES) == 1; /* nameless: all of them at one place */
+    if (hfn_read_le32(at + HFN_FUNCTION_NAME) == 0) {
+        return hfn_read_le32(at + HFN_FUNCTION_NAMES) == 1; /* nameless: all of them at one place */
     }
     walked = walk_names(r, at);
     if (walked == 0 || walked > *budget) {
@@ -166,11 +166,11 @@ static bool function_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t
 
 static void empty_function(uint8_t *at, uint8_t *slot, uint8_t *state)
 {
-    hfn_put32(at + HFN_FUNCTION_NAME, 0);
-    hfn_put32(at + HFN_FUNCTION_NAMES, 1);
-    hfn_put32(at + HFN_FUNCTION_STRATEGY, 0);
-    hfn_put32(slot, HOTFN_NO_SLOT);
-    hfn_put32(state + HFN_STATE_WORD, HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, 0));
+    hfn_write_le32(at + HFN_FUNCTION_NAME, 0);
+    hfn_write_le32(at + HFN_FUNCTION_NAMES, 1);
+    hfn_write_le32(at + HFN_FUNCTION_STRATEGY, 0);
+    hfn_write_le32(slot, HOTFN_NO_SLOT);
+    hfn_write_le32(state + HFN_STATE_WORD, HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, 0));
 }
 
 static hotfn_status check_functions(hotfn_record *r, hotfn_error *err)
@@ -183,7 +183,8 @@ static hotfn_status check_functions(hotfn_record *r, hotfn_error *err)
         uint8_t *slot = element(r, HFN_SECTION_SLOTS, i);
         uint8_t *state = element(r, HFN_SECTION_STATES, i);
 
-        if (function_is_sound(r, at, hfn_get32(slot), hfn_get32(state + HFN_STATE_WORD), &budget)) {
+        if (function_is_sound(r, at, hfn_read_le32(slot), hfn_read_le32(state + HFN_STATE_WORD),
+                              &budget)) {
             continue;
         }
         first = damaged++ == 0 ? i : first;

@@ -55,18 +55,18 @@ hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out
     const hfn_part *cells = &r->parts[HFN_SECTION_CELLS];
 
     info.state = r->state;
-    info.version_major = hfn_get32(r->header + HFN_AT_MAJOR);
-    info.version_minor = hfn_get32(r->header + HFN_AT_MINOR);
-    info.pid = hfn_get32(r->header + HFN_AT_PID);
-    info.exit_code = (int32_t)hfn_get32(r->header + HFN_AT_EXIT_CODE);
+    info.version_major = hfn_read_le32(r->header + HFN_AT_MAJOR);
+    info.version_minor = hfn_read_le32(r->header + HFN_AT_MINOR);
+    info.pid = hfn_read_le32(r->header + HFN_AT_PID);
+    info.exit_code = (int32_t)hfn_read_le32(r->header + HFN_AT_EXIT_CODE);
     info.module_count = r->module_count;
     info.function_count = r->function_count;
     info.thread_count = hfn_record_shown_count(r);
-    info.threads_lost = cells->byte_count >= 8 ? hfn_get32(cells->bytes + 4) : 0;
-    info.start_ns = hfn_get64(r->header + HFN_AT_START_NS);
-    info.end_ns = hfn_get64(r->header + HFN_AT_END_NS);
-    info.window_start_ns = hfn_get64(r->header + HFN_AT_WINDOW_START_NS);
-    info.window_end_ns = hfn_get64(r->header + HFN_AT_WINDOW_END_NS);
+    info.threads_lost = cells->byte_count >= 8 ? hfn_read_le32(cells->bytes + 4) : 0;
+    info.start_ns = hfn_read_le64(r->header + HFN_AT_START_NS);
+    info.end_ns = hfn_read_le64(r->header + HFN_AT_END_NS);
+    info.window_start_ns = hfn_read_le64(r->header + HFN_AT_WINDOW_START_NS);
+    info.window_end_ns = hfn_read_le64(r->header + HFN_AT_WINDOW_END_NS);
     memcpy(info.uuid, r->header + HFN_AT_UUID, sizeof info.uuid);
     info.command = meta(r, "command");
     info.directory = meta(r, "directory");
@@ -91,19 +91,19 @@ hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
         return HOTFN_E_NOT_FOUND;
     }
     at = hfn_record_element(r, HFN_SECTION_MODULES, index);
-    m.flags = hfn_get32(at + HFN_MODULE_FLAGS);
-    m.machine = hfn_get32(at + HFN_MODULE_MACHINE);
-    m.id_kind = hfn_get32(at + HFN_MODULE_ID_KIND);
-    m.id_bytes = hfn_get32(at + HFN_MODULE_ID_BYTES);
-    m.first_function = hfn_get32(at + HFN_MODULE_FIRST_FUNCTION);
-    m.function_count = hfn_get32(at + HFN_MODULE_FUNCTIONS);
-    m.first_slot = hfn_get32(at + HFN_MODULE_FIRST_SLOT);
+    m.flags = hfn_read_le32(at + HFN_MODULE_FLAGS);
+    m.machine = hfn_read_le32(at + HFN_MODULE_MACHINE);
+    m.id_kind = hfn_read_le32(at + HFN_MODULE_ID_KIND);
+    m.id_bytes = hfn_read_le32(at + HFN_MODULE_ID_BYTES);
+    m.first_function = hfn_read_le32(at + HFN_MODULE_FIRST_FUNCTION);
+    m.function_count = hfn_read_le32(at + HFN_MODULE_FUNCTIONS);
+    m.first_slot = hfn_read_le32(at + HFN_MODULE_FIRST_SLOT);
     memcpy(m.id, at + HFN_MODULE_ID, sizeof m.id);
-    m.load_base = hfn_get64(at + HFN_MODULE_LOAD_BASE);
-    m.file_device = hfn_get64(at + HFN_MODULE_DEVICE);
-    m.file_inode = hfn_get64(at + HFN_MODULE_INODE);
-    m.file_stamp = hfn_get64(at + HFN_MODULE_STAMP);
-    m.path = hfn_record_text(r, hfn_get32(at + HFN_MODULE_PATH));
+    m.load_base = hfn_read_le64(at + HFN_MODULE_LOAD_BASE);
+    m.file_device = hfn_read_le64(at + HFN_MODULE_DEVICE);
+    m.file_inode = hfn_read_le64(at + HFN_MODULE_INODE);
+    m.file_stamp = hfn_read_le64(at + HFN_MODULE_STAMP);
+    m.path = hfn_record_text(r, hfn_read_le32(at + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;
     m.note = (const char *)at + HFN_MODULE_NOTE;
@@ -119,7 +119,7 @@ static uint32_t module_of(const hotfn_record *r, uint32_t function)
         uint32_t middle = low + (high - low) / 2;
         const uint8_t *at = hfn_record_element(r, HFN_SECTION_MODULES, middle);
 
-        if (hfn_get32(at + HFN_MODULE_FIRST_FUNCTION) <= function) {
+        if (hfn_read_le32(at + HFN_MODULE_FIRST_FUNCTION) <= function) {
             low = middle;
         } else {
             high = middle;
@@ -131,17 +131,17 @@ static uint32_t module_of(const hotfn_record *r, uint32_t function)
 static void fill_state(const hotfn_record *r, uint32_t index, hotfn_record_function *f)
 {
     const uint8_t *state = hfn_record_element(r, HFN_SECTION_STATES, index);
-    uint32_t word = hfn_get32(state + HFN_STATE_WORD), reason = HFN_REASON_OF(word);
+    uint32_t word = hfn_read_le32(state + HFN_STATE_WORD), reason = HFN_REASON_OF(word);
     uint64_t known = r->parts[HFN_SECTION_REASONS].byte_count / HFN_REASON_BYTES;
 
     f->state = HFN_STATE_OF(word);
-    f->reason_offset = hfn_get32(state + HFN_STATE_OFFSET);
+    f->reason_offset = hfn_read_le32(state + HFN_STATE_OFFSET);
     f->reason = f->reason_text = "";
     if (reason != 0 && reason < known) {
         const uint8_t *at = hfn_record_element(r, HFN_SECTION_REASONS, reason);
 
-        f->reason = hfn_record_text(r, hfn_get32(at + HFN_REASON_NAME));
-        f->reason_text = hfn_record_text(r, hfn_get32(at + HFN_REASON_TEXT));
+        f->reason = hfn_record_text(r, hfn_read_le32(at + HFN_REASON_NAME));
+        f->reason_text = hfn_record_text(r, hfn_read_le32(at + HFN_REASON_TEXT));
     }
 }
 
@@ -160,14 +160,14 @@ hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
     }
     at = hfn_record_element(r, HFN_SECTION_FUNCTIONS, index);
     f.module = module_of(r, index);
-    f.slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, index));
-    f.rva = hfn_get64(at + HFN_FUNCTION_RVA);
-    f.byte_count = hfn_get64(at + HFN_FUNCTION_SIZE);
-    f.flags = hfn_get32(at + HFN_FUNCTION_FLAGS);
-    f.name_count = hfn_get32(at + HFN_FUNCTION_NAMES);
-    f.name = hfn_record_text(r, hfn_get32(at + HFN_FUNCTION_NAME));
+    f.slot = hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, index));
+    f.rva = hfn_read_le64(at + HFN_FUNCTION_RVA);
+    f.byte_count = hfn_read_le64(at + HFN_FUNCTION_SIZE);
+    f.flags = hfn_read_le32(at + HFN_FUNCTION_FLAGS);
+    f.name_count = hfn_read_le32(at + HFN_FUNCTION_NAMES);
+    f.name = hfn_record_text(r, hfn_read_le32(at + HFN_FUNCTION_NAME));
     f.names = f.name + strlen(f.name) + 1;
-    f.strategy = hfn_record_text(r, hfn_get32(at + HFN_FUNCTION_STRATEGY));
+    f.strategy = hfn_record_text(r, hfn_read_le32(at + HFN_FUNCTION_STRATEGY));
     fill_state(r, index, &f);
     f.calls = f.slot == HOTFN_NO_SLOT ? 0 : r->totals[f.slot];
     /* what was counted counts, also if the function lost its hook later */

@@ -117,7 +117,7 @@ static bool make_slot_functions(hotfn_record *r)
     }
     memset(r->slot_functions, 0xff, r->slot_count * sizeof *r->slot_functions);
     for (uint32_t i = 0; i < r->function_count; i++) {
-        uint32_t slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, i));
+        uint32_t slot = hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, i));
 
         if (slot < r->slot_count) {
             r->slot_functions[slot] = i;

@@ -38,12 +38,12 @@ static void take_parts(hfn_parts *parts, const hotfn_record *r)
 static void take_facts(hfn_parts *parts, const hotfn_record *r)
 {
     memcpy(parts->uuid, r->header + HFN_AT_UUID, sizeof parts->uuid);
-    parts->start_ns = hfn_get64(r->header + HFN_AT_START_NS);
-    parts->end_ns = hfn_get64(r->header + HFN_AT_END_NS);
-    parts->window_start_ns = hfn_get64(r->header + HFN_AT_WINDOW_START_NS);
-    parts->window_end_ns = hfn_get64(r->header + HFN_AT_WINDOW_END_NS);
-    parts->pid = hfn_get32(r->header + HFN_AT_PID);
-    parts->exit_code = (int32_t)hfn_get32(r->header + HFN_AT_EXIT_CODE);
+    parts->start_ns = hfn_read_le64(r->header + HFN_AT_START_NS);
+    parts->end_ns = hfn_read_le64(r->header + HFN_AT_END_NS);
+    parts->window_start_ns = hfn_read_le64(r->header + HFN_AT_WINDOW_START_NS);
+    parts->window_end_ns = hfn_read_le64(r->header + HFN_AT_WINDOW_END_NS);
+    parts->pid = hfn_read_le32(r->header + HFN_AT_PID);
+    parts->exit_code = (int32_t)hfn_read_le32(r->header + HFN_AT_EXIT_CODE);
     parts->state = r->state == HOTFN_RECORD_FINISHED || r->state == HOTFN_RECORD_MERGED
                        ? r->state
                        : HOTFN_RECORD_KILLED;

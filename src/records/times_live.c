@@ -199,7 +199,7 @@ static hotfn_status read_logs(live_reader *r, hotfn_thread_cell *owners, uint64_
         status = read_all(r, pid, sizeof pid, HFN_AT_PID);
     }
     if (status == HOTFN_OK &&
-        !hfn_times_find_ends(r->out, owners, rows, hfn_get32(pid), r->now, ends)) {
+        !hfn_times_find_ends(r->out, owners, rows, hfn_read_le32(pid), r->now, ends)) {
         return no_memory(r);
     }
     for (uint32_t i = 0; status == HOTFN_OK && at != 0 && i < rows; i++) {

@@ -80,7 +80,7 @@ static uint32_t timing_word(const hotfn_record *r, uint32_t function)
     if ((uint64_t)function * sizeof(uint32_t) + sizeof(uint32_t) > states->byte_count) {
         return HFN_TIMING_WORD(HOTFN_TIMING_FULL, 0);
     }
-    return hfn_get32(states->bytes + (uint64_t)function * sizeof(uint32_t));
+    return hfn_read_le32(states->bytes + (uint64_t)function * sizeof(uint32_t));
 }
 
 static void fill_reason(const hotfn_record *r, uint32_t reason, hotfn_record_timing *t)
@@ -90,8 +90,8 @@ static void fill_reason(const hotfn_record *r, uint32_t reason, hotfn_record_tim
     if (reason != 0 && reason < known) {
         const uint8_t *at = hfn_record_element(r, HFN_SECTION_REASONS, reason);
 
-        t->reason = hfn_record_text(r, hfn_get32(at + HFN_REASON_NAME));
-        t->reason_text = hfn_record_text(r, hfn_get32(at + HFN_REASON_TEXT));
+        t->reason = hfn_record_text(r, hfn_read_le32(at + HFN_REASON_NAME));
+        t->reason_text = hfn_record_text(r, hfn_read_le32(at + HFN_REASON_TEXT));
     }
 }
 
@@ -373,7 +373,7 @@ hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
         return HOTFN_E_NOT_FOUND;
     }
     t.reason = t.reason_text = "";
-    slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
+    slot = hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
     if (r->times_note) {
         t.reason = "not-read";
         t.reason_text = r->times_note;
@@ -404,7 +404,7 @@ hotfn_status hotfn_record_get_histogram(const hotfn_record *r, uint32_t function
         return HOTFN_E_NOT_FOUND;
     }
     memset(counts, 0, HOTFN_HISTOGRAM_BUCKETS * sizeof *counts);
-    slot = hfn_get32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
+    slot = hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
     if (r->times.is_there && slot < r->slot_count) {
         add_histograms(r, &r->sums.slots[slot], counts);
     }

@@ -55,8 +55,9 @@ void hfn_settle_states(uint8_t *states, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         uint8_t *word = states + (uint64_t)i * HFN_STATE_BYTES + HFN_STATE_WORD;
 
-        if (HFN_STATE_OF(hfn_get32(word)) == HOTFN_STATE_WAITING) {
-            hfn_put32(word, HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, HOTFN_REASON_NOT_LOADED));
+        if (HFN_STATE_OF(hfn_read_le32(word)) == HOTFN_STATE_WAITING) {
+            hfn_write_le32(word,
+                           HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, HOTFN_REASON_NOT_LOADED));
         }
     }
 }
@@ -159,16 +160,16 @@ static bool write_header(writer *w, const hfn_parts *parts)
 
     w->layout.kind = HFN_KIND_FINISHED;
     w->layout.file_bytes = w->at;
-    hfn_put32(header + HFN_AT_STATE, parts->state);
-    hfn_put32(header + HFN_AT_EXIT_CODE, (uint32_t)parts->exit_code);
-    hfn_put32(header + HFN_AT_PID, parts->pid);
-    hfn_put32(header + HFN_AT_MODULES, parts->module_count);
-    hfn_put32(header + HFN_AT_FUNCTIONS, parts->function_count);
-    hfn_put32(header + HFN_AT_SLOTS, parts->slot_count);
-    hfn_put64(header + HFN_AT_STRINGS, parts->byte_counts[HFN_SECTION_STRINGS]);
-    hfn_put64(header + HFN_AT_END_NS, parts->end_ns);
-    hfn_put64(header + HFN_AT_WINDOW_START_NS, parts->window_start_ns);
-    hfn_put64(header + HFN_AT_WINDOW_END_NS, parts->window_end_ns);
+    hfn_write_le32(header + HFN_AT_STATE, parts->state);
+    hfn_write_le32(header + HFN_AT_EXIT_CODE, (uint32_t)parts->exit_code);
+    hfn_write_le32(header + HFN_AT_PID, parts->pid);
+    hfn_write_le32(header + HFN_AT_MODULES, parts->module_count);
+    hfn_write_le32(header + HFN_AT_FUNCTIONS, parts->function_count);
+    hfn_write_le32(header + HFN_AT_SLOTS, parts->slot_count);
+    hfn_write_le64(header + HFN_AT_STRINGS, parts->byte_counts[HFN_SECTION_STRINGS]);
+    hfn_write_le64(header + HFN_AT_END_NS, parts->end_ns);
+    hfn_write_le64(header + HFN_AT_WINDOW_START_NS, parts->window_start_ns);
+    hfn_write_le64(header + HFN_AT_WINDOW_END_NS, parts->window_end_ns);
     hfn_header_seal(header);
     hfn_header_put(header, &w->layout, parts->uuid, parts->start_ns);
     return write_at(w->fd, header, hfn_header_bytes(&w->layout), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Making a scan block: the walk from image to plan, then everything written down in one block. */
+#include "base/byte_order.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "scan/block.h"
@@ -78,19 +79,6 @@ static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_optio
     return s;
 }
 
-static void put32(uint8_t *at, uint32_t v)
-{
-    for (int i = 0; i < 4; i++) {
-        at[i] = (uint8_t)(v >> (8 * i));
-    }
-}
-
-static void put64(uint8_t *at, uint64_t v)
-{
-    put32(at, (uint32_t)v);
-    put32(at + 4, (uint32_t)(v >> 32));
-}
-
 static uint64_t names_bytes(const hotfn_functions *functions)
 {
     uint64_t total = 2;
@@ -135,16 +123,16 @@ static void put_functions(const walk *w, hfn_scan_header *h, uint8_t *block)
         hotfn_functions_get(w->functions, i, &f);
         hotfn_verdicts_get(w->verdicts, i, &v);
         uint8_t *e = block + h->functions_offset + (uint64_t)i * HFN_SCAN_FUNCTION_BYTES;
-        put64(e, f.rva);
-        put64(e + 8, f.byte_count);
-        put32(e + 16, (uint32_t)names_at);
-        put32(e + 20, f.name_count);
+        hfn_write_le64(e, f.rva);
+        hfn_write_le64(e + 8, f.byte_count);
+        hfn_write_le32(e + 16, (uint32_t)names_at);
+        hfn_write_le32(e + 20, f.name_count);
         e[24] = state_of(&v);
         e[25] = (uint8_t)v.strategy;
         e[26] = (uint8_t)v.reason;
         e[27] = (uint8_t)(v.reason >> 8);
-        put32(e + 28, e[24] == HOTFN_STATE_FRAGMENT ? v.comes_to : v.offset);
-        put32(e + 32, v.flags);
+        hfn_write_le32(e + 28, e[24] == HOTFN_STATE_FRAGMENT ? v.comes_to : v.offset);
+        hfn_write_le32(e + 32, v.flags);
         h->hookable_count += e[24] == HOTFN_STATE_WAITING;
         h->refused_count += e[24] == HOTFN_STATE_REFUSED;
         h->fragment_count += e[24] == HOTFN_STATE_FRAGMENT;
@@ -154,25 +142,25 @@ static void put_functions(const walk *w, hfn_scan_header *h, uint8_t *block)
 
 static void put_header(const hfn_scan_header *h, uint8_t *block)
 {
-    put64(block, h->magic);
-    put32(block + 8, h->version);
-    put32(block + 12, h->machine);
-    put32(block + 16, h->image_flags);
-    put32(block + 20, h->function_count);
-    put32(block + 24, h->id_kind);
-    put32(block + 28, h->id_bytes);
+    hfn_write_le64(block, h->magic);
+    hfn_write_le32(block + 8, h->version);
+    hfn_write_le32(block + 12, h->machine);
+    hfn_write_le32(block + 16, h->image_flags);
+    hfn_write_le32(block + 20, h->function_count);
+    hfn_write_le32(block + 24, h->id_kind);
+    hfn_write_le32(block + 28, h->id_bytes);
     memcpy(block + 32, h->id, sizeof h->id);
-    put64(block + 64, h->plan_offset);
-    put64(block + 72, h->plan_bytes);
-    put64(block + 80, h->functions_offset);
-    put64(block + 88, h->names_offset);
-    put64(block + 96, h->names_bytes);
-    put64(block + 104, h->total_bytes);
-    put64(block + 112, h->stamp);
-    put32(block + 120, h->hookable_count);
-    put32(block + 124, h->refused_count);
-    put32(block + 128, h->fragment_count);
-    put32(block + 132, h->lacks_names);
+    hfn_write_le64(block + 64, h->plan_offset);
+    hfn_write_le64(block + 72, h->plan_bytes);
+    hfn_write_le64(block + 80, h->functions_offset);
+    hfn_write_le64(block + 88, h->names_offset);
+    hfn_write_le64(block + 96, h->names_bytes);
+    hfn_write_le64(block + 104, h->total_bytes);
+    hfn_write_le64(block + 112, h->stamp);
+    hfn_write_le32(block + 120, h->hookable_count);
+    hfn_write_le32(block + 124, h->refused_count);
+    hfn_write_le32(block + 128, h->fragment_count);
+    hfn_write_le32(block + 132, h->lacks_names);
 }
 
 static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const walk *w, uint64_t stamp,

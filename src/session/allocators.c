@@ -86,8 +86,8 @@ static uint64_t find_usable(const hfn_process *p, const hfn_loaded_module *m, ui
              name = next_name(name)) {
             if (strcmp(name, "malloc_usable_size") == 0) {
                 return m->base +
-                       hfn_get64(hfn_live_section(p->live, HFN_SECTION_FUNCTIONS) +
-                                 (uint64_t)(first + i) * HFN_FUNCTION_BYTES + HFN_FUNCTION_RVA);
+                       hfn_read_le64(hfn_live_section(p->live, HFN_SECTION_FUNCTIONS) +
+                                     (uint64_t)(first + i) * HFN_FUNCTION_BYTES + HFN_FUNCTION_RVA);
             }
         }
     }

@@ -123,7 +123,7 @@ static uint32_t owner_of(const hfn_process *p, uint32_t first, uint32_t count, u
     uint32_t owner = index;
 
     if (HFN_STATE_OF(word) == HOTFN_STATE_FRAGMENT) {
-        owner = hfn_get32(state + HFN_STATE_OFFSET) - 1;
+        owner = hfn_read_le32(state + HFN_STATE_OFFSET) - 1;
     }
     return owner < count ? owner : UINT32_MAX;
 }
@@ -142,8 +142,8 @@ static void add_ranges(mapping *map, const hfn_loaded_module *m)
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *at = hfn_live_section(p->live, HFN_SECTION_FUNCTIONS) +
                             (uint64_t)(first + i) * HFN_FUNCTION_BYTES;
-        uint64_t begin = m->base + hfn_get64(at + HFN_FUNCTION_RVA);
-        uint64_t end = begin + hfn_get64(at + HFN_FUNCTION_SIZE);
+        uint64_t begin = m->base + hfn_read_le64(at + HFN_FUNCTION_RVA);
+        uint64_t end = begin + hfn_read_le64(at + HFN_FUNCTION_SIZE);
         uint32_t owner = owner_of(p, first, count, i);
         if (owner == UINT32_MAX || slots[owner] == HOTFN_NO_SLOT) {
             continue;

@@ -5,6 +5,8 @@
  * .eh_frame is the real one, where it is. */
 #include "arch/stub.h"
 
+#include "base/byte_order.h"
+
 #include <elf.h>
 #include <hotfn/lowlevel/hooks.h>
 #include <link.h>
@@ -43,7 +45,7 @@ static uint64_t eh_frame_bytes(const uint8_t *begin)
     const uint8_t *at = begin;
     uint32_t length;
     do {
-        memcpy(&length, at, sizeof length);
+        length = hfn_read_le32(at);
         at += sizeof length + length;
     } while (length != 0);
     return (uint64_t)(at - begin);

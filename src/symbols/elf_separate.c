@@ -7,6 +7,7 @@
  */
 #include "symbols/elf_separate.h"
 
+#include "base/byte_order.h"
 #include "base/status.h"
 
 #include <limits.h>
@@ -46,7 +47,7 @@ uint32_t hfn_separate_crc32(hfn_span bytes)
     }
     for (; bytes.size - at >= 8; at += 8) {
         const uint8_t *b = bytes.data + at;
-        crc ^= b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+        crc ^= hfn_read_le32(b);
         crc = tables[7][crc & 0xff] ^ tables[6][crc >> 8 & 0xff] ^ tables[5][crc >> 16 & 0xff] ^
               tables[4][crc >> 24] ^ tables[3][b[4]] ^ tables[2][b[5]] ^ tables[1][b[6]] ^
               tables[0][b[7]];

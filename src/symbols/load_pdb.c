@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* hotfn_symbols_load_pdb: a program database, checked against its image, as symbols. */
+#include "base/byte_order.h"
 #include "symbols/inside.h"
 #include "symbols/pdb_lines.h"
 #include "symbols/pdb_symbols.h"
@@ -32,9 +33,7 @@ static void fill_info(hotfn_symbols_info *info, const hfn_pdb *pdb)
     info->id_kind = HOTFN_ID_PDB;
     info->id_bytes = ID_BYTES;
     memcpy(info->id, pdb->guid, GUID_BYTES);
-    for (int i = 0; i < 4; i++) {
-        info->id[GUID_BYTES + i] = (uint8_t)(pdb->age >> (8 * i));
-    }
+    hfn_write_le32(info->id + GUID_BYTES, pdb->age);
 }
 
 /* The image must name this GUID and age; the linker changes one of them with every link. */

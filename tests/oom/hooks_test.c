@@ -36,8 +36,8 @@ static fixture make_fixture(void)
     f.rva[SUM] = target_add(&f.code, sum, sizeof sum);
     f.rva[PUN] = target_add(&f.code, pun, sizeof pun);
     f.rva[CALLS] = target_add(&f.code, calls, sizeof calls);
-    hfn_store_u32(f.code.bytes + f.rva[CALLS] + FIELD_AT,
-                  f.rva[SUM] - (f.rva[CALLS] + FIELD_AT + 4));
+    hfn_write_le32(f.code.bytes + f.rva[CALLS] + FIELD_AT,
+                   f.rva[SUM] - (f.rva[CALLS] + FIELD_AT + 4));
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_moved moved;
         hfn_plan_source source = target_source(&f.code, i, f.rva[i], &moved, i == PUN ? 3 : 5);

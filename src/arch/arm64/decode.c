@@ -185,7 +185,7 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
     if (size < HFN_ARM64_BYTES || (rva & 3) != 0) {
         return false;
     }
-    uint32_t word = hfn_arm64_word(bytes);
+    uint32_t word = hfn_read_le32(bytes);
     hfn_arm64_form form = hfn_arm64_form_of(word);
     if (form == HFN_ARM64_NONE) {
         return false;
@@ -279,7 +279,7 @@ static uint32_t access_scale(uint32_t word)
 /* Of ldr by a literal the two highest bits choose: w, x, ldrsw, prfm; s, d, q (C4.1.94.20). */
 uint32_t hfn_arm64_touched_bytes(const uint8_t *bytes, uint64_t size)
 {
-    uint32_t word = size < HFN_ARM64_BYTES ? 0 : hfn_arm64_word(bytes);
+    uint32_t word = size < HFN_ARM64_BYTES ? 0 : hfn_read_le32(bytes);
 
     if ((word & 0x3B000000) == 0x18000000) {
         return word >> 26 & 1 ? 4u << (word >> 30) : word >> 30 == 1 ? 8 : 4;
@@ -289,7 +289,7 @@ uint32_t hfn_arm64_touched_bytes(const uint8_t *bytes, uint64_t size)
 
 void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction *in)
 {
-    uint32_t word = hfn_arm64_word(bytes), rd = word & 31, rn = hfn_arm64_bits(word, 9, 5);
+    uint32_t word = hfn_read_le32(bytes), rd = word & 31, rn = hfn_arm64_bits(word, 9, 5);
     bool knows_base = pages->known >> rn & 1;
 
     if ((word & 0x9F000000) == 0x90000000) { /* adrp */

@@ -5,6 +5,7 @@
 #define HFN_ARCH_ARM64_DECODE_H
 
 #include "arch/arch.h"
+#include "base/byte_order.h"
 
 #define HFN_ARM64_BYTES 4u /* of every instruction */
 
@@ -52,11 +53,6 @@ static inline bool hfn_arm64_from_general(uint32_t word)
 void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction *in);
 /* arch.h touched_bytes */
 uint32_t hfn_arm64_touched_bytes(const uint8_t *bytes, uint64_t size);
-
-static inline uint32_t hfn_arm64_word(const uint8_t *bytes)
-{
-    return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-}
 
 /* Bits [high:low] of word. */
 static inline uint32_t hfn_arm64_bits(uint32_t word, uint32_t high, uint32_t low)

@@ -20,7 +20,7 @@
 
 static uint32_t word_at(const hfn_line *line, uint32_t index)
 {
-    return hfn_arm64_word(line->bytes + line->starts[index]);
+    return hfn_read_le32(line->bytes + line->starts[index]);
 }
 
 static uint64_t rva_at(const hfn_line *line, uint32_t index)

@@ -3,18 +3,11 @@
 #include "arch/arm64/emit.h"
 
 #include "arch/arm64/decode.h"
+#include "base/byte_order.h"
 
 hfn_arm64_writer hfn_arm64_writer_on(uint8_t *bytes, uint32_t capacity)
 {
     return (hfn_arm64_writer){ .bytes = bytes, .capacity = capacity };
-}
-
-static void store(uint8_t *at, uint32_t word)
-{
-    at[0] = (uint8_t)word;
-    at[1] = (uint8_t)(word >> 8);
-    at[2] = (uint8_t)(word >> 16);
-    at[3] = (uint8_t)(word >> 24);
 }
 
 uint32_t hfn_arm64_put(hfn_arm64_writer *w, uint32_t word)
@@ -25,7 +18,7 @@ uint32_t hfn_arm64_put(hfn_arm64_writer *w, uint32_t word)
         w->full = true;
         return at;
     }
-    store(w->bytes + at, word);
+    hfn_write_le32(w->bytes + at, word);
     w->length += HFN_ARM64_BYTES;
     return at;
 }
@@ -33,7 +26,7 @@ uint32_t hfn_arm64_put(hfn_arm64_writer *w, uint32_t word)
 void hfn_arm64_patch(hfn_arm64_writer *w, uint32_t at, uint32_t word)
 {
     if (!w->full) {
-        store(w->bytes + at, word);
+        hfn_write_le32(w->bytes + at, word);
     }
 }
 

@@ -370,7 +370,7 @@ uint32_t hfn_arm64_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 /* A b in the place of anything but a bl, which stays one: its return address stays in place. */
 uint32_t hfn_arm64_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target)
 {
-    bool links = original && hfn_arm64_form_of(hfn_arm64_word(original)) == HFN_ARM64_BL;
+    bool links = original && hfn_arm64_form_of(hfn_read_le32(original)) == HFN_ARM64_BL;
     hfn_arm64_writer w = hfn_arm64_writer_on(out, HFN_ARM64_BYTES);
 
     put_branch(&w, at, target, links);

@@ -38,7 +38,7 @@ static hfn_fixup_kind fixup_kind(uint32_t at, uint32_t end, uint32_t moved_bytes
 /* b, bl */
 static uint64_t jump_target(const uint8_t *bytes, uint64_t address)
 {
-    uint32_t word = hfn_arm64_word(bytes);
+    uint32_t word = hfn_read_le32(bytes);
     hfn_arm64_form form = hfn_arm64_form_of(word);
 
     return form == HFN_ARM64_B || form == HFN_ARM64_BL

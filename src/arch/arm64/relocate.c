@@ -111,7 +111,7 @@ static hfn_move_result read_words(move_job *job, uint64_t size)
         if (size - offset < HFN_ARM64_BYTES) {
             return HFN_MOVE_UNDECODABLE;
         }
-        job->words[i] = hfn_arm64_word(job->bytes + offset);
+        job->words[i] = hfn_read_le32(job->bytes + offset);
         job->forms[i] = hfn_arm64_form_of(job->words[i]);
         job->moved_at[i] = at;
         if (job->forms[i] == HFN_ARM64_NONE || job->forms[i] == HFN_ARM64_BOUND) {
@@ -342,7 +342,7 @@ bool hfn_arm64_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_m
     if (size < HFN_ARM64_BYTES || (rva & 3) != 0) {
         return false;
     }
-    uint32_t word = hfn_arm64_word(bytes);
+    uint32_t word = hfn_read_le32(bytes);
     hfn_arm64_form form = hfn_arm64_form_of(word);
     if (form != HFN_ARM64_BL && form != HFN_ARM64_B) {
         return false;

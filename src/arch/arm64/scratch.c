@@ -92,7 +92,7 @@ bool hfn_arm64_scratch_live(const uint8_t *bytes, uint64_t size)
     uint32_t unwritten = 1u << 16 | 1u << 17;
 
     for (uint32_t i = 0; i < WORDS_MAX && size / HFN_ARM64_BYTES > i; i++) {
-        uint32_t word = hfn_arm64_word(bytes + i * HFN_ARM64_BYTES);
+        uint32_t word = hfn_read_le32(bytes + i * HFN_ARM64_BYTES);
         for (uint32_t reg = 16; reg <= 17; reg++) {
             if ((unwritten >> reg & 1) && may_read(word, reg)) {
                 return true;
@@ -102,7 +102,7 @@ bool hfn_arm64_scratch_live(const uint8_t *bytes, uint64_t size)
         if (i <= 1 && saves_temporaries(word)) {
             return true;
         }
-        if (i == 0 && word == LDR_X0_X0_8 && size >= 8 && hfn_arm64_word(bytes + 4) == RET) {
+        if (i == 0 && word == LDR_X0_X0_8 && size >= 8 && hfn_read_le32(bytes + 4) == RET) {
             return true;
         }
         if (unwritten == 0 || ends_line(word)) {

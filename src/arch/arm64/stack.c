@@ -98,7 +98,7 @@ uint32_t hfn_arm64_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_
         int32_t next =
             i + 1u < moved->instruction_count ? moved->cfa_delta[i + 1] : moved->cfa_delta_end;
         uint32_t end = moved->moved_at[i] + HFN_ARM64_BYTES;
-        uint32_t word = hfn_arm64_word(moved->bytes + moved->moved_at[i]);
+        uint32_t word = hfn_read_le32(moved->bytes + moved->moved_at[i]);
         if (next == HFN_CFA_UNKNOWN || next < 0) {
             break; /* nobody can tell */
         }

@@ -327,7 +327,7 @@ hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint6
     if (size < HFN_ARM64_BYTES || state->at[HFN_ARM64_SP] == HFN_STACK_NOWHERE) {
         return HFN_STACK_LOST;
     }
-    p.word = hfn_arm64_word(bytes);
+    p.word = hfn_read_le32(bytes);
     switch (hfn_arm64_form_of(p.word)) {
     case HFN_ARM64_B:
     case HFN_ARM64_B_COND: return HFN_STACK_FINE;
@@ -359,7 +359,7 @@ hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint6
 bool hfn_arm64_keeps_frame(const uint8_t *bytes, uint64_t size)
 {
     (void)size;
-    uint32_t word = hfn_arm64_word(bytes);
+    uint32_t word = hfn_read_le32(bytes);
 
     return (word & 0xFE000000) == 0xA8000000 &&
            (hfn_arm64_rd(word) == HFN_ARM64_LINK || hfn_arm64_bits(word, 14, 10) == HFN_ARM64_LINK);

@@ -13,6 +13,7 @@
  */
 #include "arch/x86/dispatch.h"
 #include "arch/x86/decode.h"
+#include "base/byte_order.h"
 
 #include <string.h>
 
@@ -267,9 +268,8 @@ static bool makes_pic_base(const code_line *line, uint32_t index, uint8_t reg)
         return false;
     }
     bytes += by_eax ? 1 : 2;
-    uint32_t distance =
-        bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-    return wrapped(line, line->shown.rva + starts[pc_of] + distance) == line->shown.pic_base;
+    return wrapped(line, line->shown.rva + starts[pc_of] + hfn_read_le32(bytes)) ==
+           line->shown.pic_base;
 }
 
 /* A summand, as far as the line before index `at` shows it. */

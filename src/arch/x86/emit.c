@@ -2,6 +2,8 @@
 /* A bounded writer of machine code.  It knows encodings, not what they are for. */
 #include "arch/x86/emit.h"
 
+#include "base/byte_order.h"
+
 #include <string.h>
 
 hfn_x86_writer hfn_x86_writer_on(uint8_t *bytes, uint32_t capacity)
@@ -26,9 +28,9 @@ void hfn_x86_put_u8(hfn_x86_writer *w, uint8_t value)
 
 void hfn_x86_put_u32(hfn_x86_writer *w, uint32_t value)
 {
-    const uint8_t bytes[4] = { (uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
-                               (uint8_t)(value >> 24) };
+    uint8_t bytes[4];
 
+    hfn_write_le32(bytes, value);
     hfn_x86_put(w, bytes, sizeof bytes);
 }
 

@@ -9,6 +9,8 @@
  */
 #include "arch/x86/emit_stub.h"
 
+#include "base/byte_order.h"
+
 #include <string.h>
 
 enum {
@@ -19,13 +21,6 @@ enum {
     ON_AT = 49,
     STEPS = 2,
 };
-
-static void put_i32(uint8_t *out, uint64_t value)
-{
-    for (uint32_t i = 0; i < 4; i++) {
-        out[i] = (uint8_t)(value >> 8 * i);
-    }
-}
 
 /* back: cmp dword [rsp], low(behind_body); jne on; cmp dword [rsp + 4], high(behind_body); jne on
  *       mov byte [rsp + 8 + arguments + 36], 1; ret
@@ -49,12 +44,12 @@ void hfn_x86_emit_comeback(uint8_t *out, const hfn_stub_request *request, uint64
     /* clang-format on */
 
     memcpy(out, code, sizeof code);
-    put_i32(out + 3, behind_body);
-    put_i32(out + 13, behind_body >> 32);
-    put_i32(out + 22, RETURN_ADDRESS_BYTES + argument_bytes + FLAG_AT);
+    hfn_write_le32(out + 3, (uint32_t)behind_body);
+    hfn_write_le32(out + 13, (uint32_t)(behind_body >> 32));
+    hfn_write_le32(out + 22, RETURN_ADDRESS_BYTES + argument_bytes + FLAG_AT);
     out[ROOM_AT] = (uint8_t)room;
     out[ON_AT - 1] = out[HFN_COMEBACK_BYTES - 2] = (uint8_t)(KEPT_AT - room);
-    put_i32(out + ON_AT + 1, request->comes_to - (request->address + ON_AT + 5));
+    hfn_write_le32(out + ON_AT + 1, (uint32_t)(request->comes_to - (request->address + ON_AT + 5)));
 }
 
 void hfn_x86_comeback_shape(hfn_stub_shape *shape, uint32_t room)

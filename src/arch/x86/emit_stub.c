@@ -10,6 +10,8 @@
  */
 #include "arch/x86/emit_stub.h"
 
+#include "base/byte_order.h"
+
 #include <string.h>
 
 enum { RED_ZONE_BYTES = 128, CALL_BYTES = 5, SLOW_BYTES = 6, CALL_DATA_BYTES = 16 };
@@ -28,13 +30,14 @@ static uint8_t *put(uint8_t *out, const void *bytes, uint32_t count)
 
 static uint8_t *put_u32(uint8_t *out, uint32_t value)
 {
-    return PUT(out, (uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
-               (uint8_t)(value >> 24));
+    hfn_write_le32(out, value);
+    return out + 4;
 }
 
 static uint8_t *put_u64(uint8_t *out, uint64_t value)
 {
-    return put_u32(put_u32(out, (uint32_t)value), (uint32_t)(value >> 32));
+    hfn_write_le64(out, value);
+    return out + 8;
 }
 
 static uint8_t *put_lower(uint8_t *out)

@@ -4,6 +4,7 @@
 #include "arch/x86/cfi_steps.h"
 #include "arch/x86/emit.h"
 #include "arch/x86/run_on.h"
+#include "base/byte_order.h"
 
 #include <hotfn/machine.h>
 
@@ -42,11 +43,9 @@ static hfn_fixup_kind fixup_kind_32(uint32_t at, uint32_t end, uint32_t moved_by
 /* jmp rel32; call rel32 */
 static uint64_t jump_target(const uint8_t *bytes, uint64_t address)
 {
-    uint32_t distance =
-        bytes[1] | (uint32_t)bytes[2] << 8 | (uint32_t)bytes[3] << 16 | (uint32_t)bytes[4] << 24;
+    bool relative = bytes[0] == 0xe9 || bytes[0] == 0xe8;
 
-    return bytes[0] == 0xe9 || bytes[0] == 0xe8 ? address + 5 + (uint64_t)(int64_t)(int32_t)distance
-                                                : 0;
+    return relative ? address + 5 + (uint64_t)hfn_read_signed_le32(bytes + 1) : 0;
 }
 
 static uint32_t cfi_steps_64(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)

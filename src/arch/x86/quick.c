@@ -8,6 +8,8 @@
  */
 #include "arch/x86/quick.h"
 
+#include "base/byte_order.h"
+
 #include <string.h>
 
 // clang-format off
@@ -99,14 +101,6 @@ typedef struct reading {
     bool rip;           /* and it counts from the next instruction           */
 } reading;
 
-static int32_t read_i32(const uint8_t *bytes)
-{
-    int32_t value;
-
-    memcpy(&value, bytes, sizeof value);
-    return value;
-}
-
 /* False: too many prefixes, or a REX before another prefix (which the CPU ignores). */
 static bool read_prefixes(reading *r)
 {
@@ -173,10 +167,10 @@ static bool finish(reading *r, uint32_t immediate_bytes, uint64_t rva, uint64_t 
         out->relative_at = (uint8_t)r->disp32_at;
         out->relative_bytes = 4;
         out->reads_memory_relative = true;
-        out->target = rva + length + (uint64_t)(int64_t)read_i32(r->bytes + r->disp32_at);
+        out->target = rva + length + (uint64_t)hfn_read_signed_le32(r->bytes + r->disp32_at);
     } else if (immediate_bytes == 4) {
         out->takes_address = true;
-        out->target = (uint64_t)(int64_t)read_i32(r->bytes + r->at) - link_base;
+        out->target = (uint64_t)hfn_read_signed_le32(r->bytes + r->at) - link_base;
     }
     return true;
 }
@@ -184,7 +178,8 @@ static bool finish(reading *r, uint32_t immediate_bytes, uint64_t rva, uint64_t 
 static bool finish_flow(reading *r, hfn_flow flow, uint32_t field_bytes, uint64_t rva,
                         hfn_instruction *out)
 {
-    int64_t distance = field_bytes == 1 ? (int8_t)r->bytes[r->at] : read_i32(r->bytes + r->at);
+    int64_t distance =
+        field_bytes == 1 ? (int8_t)r->bytes[r->at] : hfn_read_signed_le32(r->bytes + r->at);
 
     if (r->prefixed) {
         return false;
@@ -221,7 +216,7 @@ static bool finish_lea(reading *r, uint64_t rva, uint64_t link_base, hfn_instruc
         out->takes_address = true;
     } else if (r->disp32_at) {
         out->takes_address = true;
-        out->target = (uint64_t)(int64_t)read_i32(r->bytes + r->disp32_at) - link_base;
+        out->target = (uint64_t)hfn_read_signed_le32(r->bytes + r->disp32_at) - link_base;
     }
     return true;
 }
@@ -229,15 +224,12 @@ static bool finish_lea(reading *r, uint64_t rva, uint64_t link_base, hfn_instruc
 /* mov reg, immediate: the one instruction with 8 bytes of it. */
 static bool finish_move_constant(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
 {
-    uint64_t value;
-
     if (!(r->rex & 8)) {
         return finish(r, word_immediate_bytes(r), rva, link_base, out);
     }
-    memcpy(&value, r->bytes + r->at, sizeof value);
     out->length = (uint8_t)(r->at + 8);
     out->takes_address = true;
-    out->target = value - link_base;
+    out->target = hfn_read_le64(r->bytes + r->at) - link_base;
     return out->length <= HFN_X86_LONGEST;
 }
 
@@ -376,10 +368,10 @@ static void quick_simple(const uint8_t *bytes, uint32_t at, uint8_t what, uint64
         out->relative_at = (uint8_t)(at - 4);
         out->relative_bytes = 4;
         out->reads_memory_relative = true;
-        out->target = rva + out->length + (uint64_t)(int64_t)read_i32(bytes + at - 4);
+        out->target = rva + out->length + (uint64_t)hfn_read_signed_le32(bytes + at - 4);
     } else if (immediate_bytes == 4) {
         out->takes_address = true;
-        out->target = (uint64_t)(int64_t)read_i32(bytes + at) - link_base;
+        out->target = (uint64_t)hfn_read_signed_le32(bytes + at) - link_base;
     }
 }
 

@@ -8,6 +8,7 @@
 #include "arch/x86/run_on.h"
 
 #include "arch/x86/quick.h"
+#include "base/byte_order.h"
 
 #include <string.h>
 
@@ -250,10 +251,9 @@ static uint64_t aim(const job *j, uint64_t address, uint64_t target)
 static bool put_distance(uint8_t *field, uint64_t behind, uint64_t target)
 {
     int64_t distance = (int64_t)(target - behind);
-    int32_t narrow = (int32_t)distance;
 
-    memcpy(field, &narrow, sizeof narrow);
-    return distance == narrow;
+    hfn_write_le32(field, (uint32_t)distance);
+    return distance == (int32_t)distance;
 }
 
 static bool put_piece(const job *j, const piece *p, uint64_t address, uint8_t *out)

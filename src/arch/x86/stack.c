@@ -5,6 +5,7 @@
  */
 #include "arch/x86/decode.h"
 #include "arch/x86/relocate.h"
+#include "base/byte_order.h"
 
 #include <string.h>
 
@@ -38,14 +39,6 @@ static opcode_view view_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t siz
     return v;
 }
 
-static int32_t read_i32(const uint8_t *bytes)
-{
-    int32_t value;
-
-    memcpy(&value, bytes, sizeof value);
-    return value;
-}
-
 /* 48 83 /5 ib, 48 81 /5 id: sub rsp, imm; /0: add. */
 static bool adds_constant(const opcode_view *v, int32_t *growth_bytes)
 {
@@ -55,7 +48,7 @@ static bool adds_constant(const opcode_view *v, int32_t *growth_bytes)
         (v->at[1] != 0xEC && v->at[1] != 0xC4)) {
         return false;
     }
-    int32_t constant = is_short ? (int8_t)v->at[2] : read_i32(v->at + 2);
+    int32_t constant = is_short ? (int8_t)v->at[2] : (int32_t)hfn_read_le32(v->at + 2);
     if (constant == INT32_MIN) {
         return false;
     }
@@ -72,7 +65,7 @@ static bool leas_constant(const opcode_view *v, int32_t *growth_bytes)
         (v->at[1] != 0x64 && v->at[1] != 0xA4) || v->at[2] != 0x24) {
         return false;
     }
-    int32_t constant = is_short ? (int8_t)v->at[3] : read_i32(v->at + 3);
+    int32_t constant = is_short ? (int8_t)v->at[3] : (int32_t)hfn_read_le32(v->at + 3);
     if (constant == INT32_MIN) {
         return false;
     }

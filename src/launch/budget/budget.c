@@ -79,7 +79,7 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     b->means = hfn_live_means(live);
     b->mean = b->means ? hfn_live_time_header(live)->sample_mean : 1;
     b->mean = b->mean ? b->mean : 1;
-    b->start_ns = hfn_get64(live->base + HFN_AT_START_NS);
+    b->start_ns = hfn_read_le64(live->base + HFN_AT_START_NS);
     b->count_ns = hfn_budget_measure(b->means != NULL);
     b->measured_ns = hfn_os_monotonic_ns();
     b->header->count_cost_ps = (uint64_t)(b->count_ns * 1e3);

@@ -150,8 +150,8 @@ static void read_site(hfn_cut *cut, uint64_t field, uint64_t function, hfn_cut_p
     uint64_t behind = field + PLAN_FIELD_BYTES;
 
     *w = (hfn_cut_write){ field, PLAN_FIELD_BYTES, 0, { 0 }, { 0 } };
-    hfn_store_u32(w->bare, (uint32_t)(function - behind));
-    hfn_store_u32(w->hooked, (uint32_t)(cut->stub - behind));
+    hfn_write_le32(w->bare, (uint32_t)(function - behind));
+    hfn_write_le32(w->hooked, (uint32_t)(cut->stub - behind));
     uint8_t now[PLAN_FIELD_BYTES];
     if (read_bytes(pages, field, now, sizeof now) && memcmp(now, w->hooked, sizeof now) == 0) {
         cut->write_count++;

@@ -9,6 +9,7 @@
 
 #if defined(__aarch64__)
 
+#include "base/byte_order.h"
 #include "os/os.h"
 
 #include <elf.h>
@@ -27,29 +28,21 @@ typedef struct search {
     bool guarded;
 } search;
 
-static uint32_t load(const uint8_t *at)
-{
-    uint32_t value;
-
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
 /* One note: sizes of name and description, type, "GNU", then properties of 8 bytes and more. */
 static bool says_guarded(const uint8_t *note, uint64_t bytes)
 {
     uint64_t at = NOTE_HEAD_BYTES, end;
 
-    if (bytes < NOTE_HEAD_BYTES || load(note) != 4 || load(note + 8) != NOTE_PROPERTY ||
-        memcmp(note + 12, "GNU", 4) != 0)
+    if (bytes < NOTE_HEAD_BYTES || hfn_read_le32(note) != 4 ||
+        hfn_read_le32(note + 8) != NOTE_PROPERTY || memcmp(note + 12, "GNU", 4) != 0)
         return false;
-    end = NOTE_HEAD_BYTES + (uint64_t)load(note + 4);
+    end = NOTE_HEAD_BYTES + (uint64_t)hfn_read_le32(note + 4);
     end = end < bytes ? end : bytes;
     while (at + PROPERTY_HEAD_BYTES + 4 <= end) {
-        if (load(note + at) == FEATURES) {
-            return load(note + at + PROPERTY_HEAD_BYTES) & 1;
+        if (hfn_read_le32(note + at) == FEATURES) {
+            return hfn_read_le32(note + at + PROPERTY_HEAD_BYTES) & 1;
         }
-        at += PROPERTY_HEAD_BYTES + (((uint64_t)load(note + at + 4) + 7) & ~UINT64_C(7));
+        at += PROPERTY_HEAD_BYTES + (((uint64_t)hfn_read_le32(note + at + 4) + 7) & ~UINT64_C(7));
     }
     return false;
 }

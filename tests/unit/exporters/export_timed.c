@@ -113,7 +113,7 @@ static int write_recursive(const char *path)
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++) {
-        hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+        hfn_write_le32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
     }
     for (size_t i = 0; i < r->times.entry_count; i++) {
         r->times.entries[i].cell.callee_timed =

@@ -47,7 +47,7 @@ static void add_caller(fixture *f, uint32_t index, const uint8_t *bytes, size_t 
 {
     f->rva[index] = target_add(&f->code, bytes, byte_count);
     f->field[index] = f->rva[index] + field_at;
-    hfn_store_u32(f->code.bytes + f->field[index], f->rva[SUM] - (f->field[index] + 4));
+    hfn_write_le32(f->code.bytes + f->field[index], f->rva[SUM] - (f->field[index] + 4));
 }
 
 /* Around the body of a timed function; none is called here. */
@@ -131,7 +131,7 @@ static hotfn_commit_stats hook(fixture *f, uint32_t mask)
 /* Where the field at rva leads. */
 static uint64_t target_of(const fixture *f, uint32_t field)
 {
-    int32_t distance = (int32_t)hfn_load_u32(f->code.bytes + field);
+    int32_t distance = (int32_t)hfn_read_le32(f->code.bytes + field);
 
     return (uintptr_t)(base_of(f) + field + 4 + (uint64_t)(int64_t)distance);
 }
@@ -170,7 +170,7 @@ static void call_all(const fixture *f, int times)
 static void poke_u32(const fixture *f, uint32_t rva, uint32_t value)
 {
     mprotect(f->code.bytes, CODE_BYTES, PROT_READ | PROT_WRITE);
-    hfn_store_u32(f->code.bytes + rva, value);
+    hfn_write_le32(f->code.bytes + rva, value);
     target_code_finish(&f->code);
 }
 
@@ -238,13 +238,13 @@ static void calls_are_kept_if_asked_and_by_other_actions(void)
 static void a_call_that_is_not_as_the_plan_says_is_left_alone(void)
 {
     fixture f = make_fixture(0);
-    uint32_t own = hfn_load_u32(f.code.bytes + f.field[CALLS]);
+    uint32_t own = hfn_read_le32(f.code.bytes + f.field[CALLS]);
 
     poke_u32(&f, f.field[CALLS], own + 3); /* behind the lea */
     CHECK_EQ_U64(hook(&f, 15).call_sites, 2);
-    CHECK_EQ_U64(hfn_load_u32(f.code.bytes + f.field[CALLS]), own + 3);
+    CHECK_EQ_U64(hfn_read_le32(f.code.bytes + f.field[CALLS]), own + 3);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
-    CHECK_EQ_U64(hfn_load_u32(f.code.bytes + f.field[CALLS]), own + 3);
+    CHECK_EQ_U64(hfn_read_le32(f.code.bytes + f.field[CALLS]), own + 3);
     poke_u32(&f, f.field[CALLS], own);
     finish_fixture(&f);
 }
@@ -253,11 +253,11 @@ static void a_call_that_is_not_as_the_plan_says_is_left_alone(void)
 static void check_no_branch(uint32_t index, uint32_t back, uint8_t byte)
 {
     fixture f = make_fixture(0);
-    uint32_t at = f.field[index] - back, before = hfn_load_u32(f.code.bytes + at);
+    uint32_t at = f.field[index] - back, before = hfn_read_le32(f.code.bytes + at);
 
     poke_u32(&f, at, (before & ~0xffu) | byte);
     CHECK_EQ_U64(hook(&f, 1 << SUM).call_sites, 2);
-    CHECK_EQ_U64(hfn_load_u32(f.code.bytes + at), (before & ~0xffu) | byte);
+    CHECK_EQ_U64(hfn_read_le32(f.code.bytes + at), (before & ~0xffu) | byte);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     poke_u32(&f, at, before);
     finish_fixture(&f);
@@ -274,12 +274,12 @@ static void what_is_no_branch_is_left_alone(void)
 static void a_call_that_somebody_changed_since_is_left_alone_and_told(void)
 {
     fixture f = make_fixture(0);
-    uint32_t own = hfn_load_u32(f.code.bytes + f.field[JUMPS]);
+    uint32_t own = hfn_read_le32(f.code.bytes + f.field[JUMPS]);
 
     hook(&f, 15);
     poke_u32(&f, f.field[JUMPS], own + 1);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_E_MISMATCH);
-    CHECK_EQ_U64(hfn_load_u32(f.code.bytes + f.field[JUMPS]), own + 1);
+    CHECK_EQ_U64(hfn_read_le32(f.code.bytes + f.field[JUMPS]), own + 1);
     poke_u32(&f, f.field[JUMPS], own);
     finish_fixture(&f);
 }
@@ -323,7 +323,7 @@ static void calls_that_cannot_be_written_are_told_and_put_back_later(void)
 static void a_call_of_a_refused_function_stays(void)
 {
     fixture f = make_fixture(0);
-    uint32_t nops = hfn_load_u32(f.code.bytes + f.rva[SUM] + 2);
+    uint32_t nops = hfn_read_le32(f.code.bytes + f.rva[SUM] + 2);
     hotfn_commit_stats stats;
 
     poke_u32(&f, f.rva[SUM] + 2, nops ^ 0x010000); /* 90 becomes 91 */
@@ -394,7 +394,7 @@ static void look_at_stub(void *user, uint64_t address, uint32_t byte_count, uint
 static void a_jump_that_comes_back_does_so_for_good(void)
 {
     fixture f = make_either(0, true);
-    uint32_t at = f.field[JUMPS], before = hfn_load_u32(f.code.bytes + at);
+    uint32_t at = f.field[JUMPS], before = hfn_read_le32(f.code.bytes + at);
     stub_search stub = { JUMPS, 0 };
     uint64_t to;
 
@@ -434,14 +434,14 @@ static void a_jump_of_a_counted_function_does_not_come_back(void)
 static void check_stays(uint32_t back, uint32_t add)
 {
     fixture f = make_either(0, true);
-    uint32_t at = f.field[JUMPS] - back, before = hfn_load_u32(f.code.bytes + at);
+    uint32_t at = f.field[JUMPS] - back, before = hfn_read_le32(f.code.bytes + at);
     hotfn_commit_stats stats;
 
     poke_u32(&f, at, before + add);
     stats = hook(&f, 15);
     CHECK_EQ_U64(stats.hooked, FUNCTIONS - 1);
     CHECK_EQ_U64(stats.refused, 1);
-    CHECK_EQ_U64(hfn_load_u32(f.code.bytes + at), before + add);
+    CHECK_EQ_U64(hfn_read_le32(f.code.bytes + at), before + add);
     CHECK_MEM(f.code.bytes + f.rva[JUMPS], f.before + f.rva[JUMPS], 5);
     finish_timed(&f, at, before);
 }

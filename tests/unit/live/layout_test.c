@@ -23,7 +23,7 @@ static hfn_layout sample_layout(void)
 static void put(const hfn_layout *layout)
 {
     memset(header, 0, sizeof header);
-    hfn_put32(header + HFN_AT_STATE, HOTFN_RECORD_FINISHED);
+    hfn_write_le32(header + HFN_AT_STATE, HOTFN_RECORD_FINISHED);
     hfn_header_seal(header);
     hfn_header_put(header, layout, (const uint8_t *)"0123456789abcdef", 77);
 }
@@ -41,7 +41,7 @@ static void header_comes_back(void)
     put(&wanted);
     CHECK_EQ_I64(read_back(&found, NULL), HOTFN_OK);
     CHECK_MEM(&found, &wanted, sizeof found);
-    CHECK_EQ_U64(hfn_get64(header + HFN_AT_START_NS), 77);
+    CHECK_EQ_U64(hfn_read_le64(header + HFN_AT_START_NS), 77);
     CHECK_EQ_U64(hfn_header_bytes(&wanted), HFN_HEADER_BYTES + 2 * HFN_ENTRY_BYTES);
 }
 
@@ -66,11 +66,11 @@ static void another_version_or_byte_order_is_a_mismatch(void)
     hotfn_error err = HOTFN_ERROR_INIT;
 
     put(&layout);
-    hfn_put32(header + HFN_AT_MAJOR, HFN_RECORD_MAJOR + 1);
+    hfn_write_le32(header + HFN_AT_MAJOR, HFN_RECORD_MAJOR + 1);
     CHECK_EQ_I64(read_back(&found, &err), HOTFN_E_MISMATCH);
     CHECK_EQ_U64(err.offset, HFN_AT_MAJOR);
     put(&layout);
-    hfn_put32(header + HFN_AT_ENDIAN, HFN_SWAP32(HFN_RECORD_ENDIAN));
+    hfn_write_le32(header + HFN_AT_ENDIAN, HFN_SWAP32(HFN_RECORD_ENDIAN));
     CHECK_EQ_I64(read_back(&found, &err), HOTFN_E_MISMATCH);
 }
 

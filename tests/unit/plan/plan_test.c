@@ -131,7 +131,7 @@ static void a_plan_says_what_was_written(void)
     hfn_plan_hook_at(plan, 2, &hook);
     CHECK_EQ_U64(hook.comeback_count, 2);
     CHECK_EQ_U64(hook.comes_to_rva, hfn_plan_rva_at(plan, 1));
-    CHECK_EQ_U64(hfn_load_u32(hook.comebacks + PLAN_FIELD_BYTES), hook.rva + 20);
+    CHECK_EQ_U64(hfn_read_le32(hook.comebacks + PLAN_FIELD_BYTES), hook.rva + 20);
     CHECK_EQ_U64(hfn_plan_find_function(plan, 6), 2);
     CHECK_EQ_U64(hfn_plan_find_function(plan, 3), UINT32_MAX);
     hotfn_plan_destroy(plan);

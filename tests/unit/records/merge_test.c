@@ -35,8 +35,8 @@ static void write_run(const char *path, uint64_t calls, uint64_t start_ns, uint6
                  HOTFN_OK);
     hotfn_live_close(live);
     record = open_at(path);
-    hfn_put64(record->header + HFN_AT_START_NS, start_ns);
-    hfn_put64(record->header + HFN_AT_END_NS, end_ns);
+    hfn_write_le64(record->header + HFN_AT_START_NS, start_ns);
+    hfn_write_le64(record->header + HFN_AT_END_NS, end_ns);
     CHECK_EQ_I64(hfn_record_write(record, path, NULL), HOTFN_OK);
     hotfn_record_close(record);
 }
@@ -261,8 +261,8 @@ static void write_times(const char *path, const hotfn_time_cell cells[3], uint32
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++) {
-        hfn_put32(states->bytes + 4 * i,
-                  HOTFN_TIMING_SAMPLE); /* estimates, or there are no errors */
+        hfn_write_le32(states->bytes + 4 * i,
+                       HOTFN_TIMING_SAMPLE); /* estimates, or there are no errors */
     }
     r->times.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_ERRORS;
     r->times.header.abandoned_exits = odd;

@@ -144,7 +144,7 @@ static void every_changed_byte_is_an_error_or_changes_nothing(void)
 /* The checksums made right again behind each change, so that the checks behind them are reached. */
 static void seal(uint8_t *bytes, size_t count)
 {
-    uint32_t sections = hfn_get32(bytes + HFN_AT_SECTION_COUNT);
+    uint32_t sections = hfn_read_le32(bytes + HFN_AT_SECTION_COUNT);
 
     if (count < 2048 || sections > HFN_SECTION_TYPES) {
         return;
@@ -152,13 +152,13 @@ static void seal(uint8_t *bytes, size_t count)
     for (uint32_t i = 0; i < sections; i++) {
         uint8_t *entry = bytes + HFN_HEADER_BYTES + (size_t)i * HFN_ENTRY_BYTES;
 
-        hfn_put32(entry + HFN_ENTRY_FLAGS,
-                  hfn_get32(entry + HFN_ENTRY_FLAGS) & ~HFN_SECTION_HAS_CRC);
+        hfn_write_le32(entry + HFN_ENTRY_FLAGS,
+                       hfn_read_le32(entry + HFN_ENTRY_FLAGS) & ~HFN_SECTION_HAS_CRC);
     }
     hfn_header_seal(bytes);
-    hfn_put32(bytes + HFN_AT_STATIC_CRC,
-              hfn_crc32c(hfn_crc32c(0, bytes, HFN_AT_STATIC_CRC), bytes + HFN_HEADER_BYTES,
-                         (size_t)sections * HFN_ENTRY_BYTES));
+    hfn_write_le32(bytes + HFN_AT_STATIC_CRC,
+                   hfn_crc32c(hfn_crc32c(0, bytes, HFN_AT_STATIC_CRC), bytes + HFN_HEADER_BYTES,
+                              (size_t)sections * HFN_ENTRY_BYTES));
 }
 
 static void lies_with_right_checksums_do_no_harm(void)
@@ -187,10 +187,10 @@ static void lies_with_right_checksums_do_no_harm(void)
 
 static uint8_t *section_entry(uint8_t *bytes, uint32_t type)
 {
-    for (uint32_t i = 0; i < hfn_get32(bytes + HFN_AT_SECTION_COUNT); i++) {
+    for (uint32_t i = 0; i < hfn_read_le32(bytes + HFN_AT_SECTION_COUNT); i++) {
         uint8_t *entry = bytes + HFN_HEADER_BYTES + (size_t)i * HFN_ENTRY_BYTES;
 
-        if (hfn_get32(entry + HFN_ENTRY_TYPE) == type) {
+        if (hfn_read_le32(entry + HFN_ENTRY_TYPE) == type) {
             return entry;
         }
     }
@@ -203,9 +203,10 @@ static void a_row_that_ends_behind_the_counts_is_refused(void)
     file_bytes f = finished_sample();
     const char *path = sample_path("ends.hfr");
     hotfn_error err = HOTFN_ERROR_INIT;
-    uint64_t at = hfn_get64(section_entry(f.bytes, HFN_SECTION_PACKED_ROWS) + HFN_ENTRY_OFFSET);
+    uint64_t at = hfn_read_le64(section_entry(f.bytes, HFN_SECTION_PACKED_ROWS) + HFN_ENTRY_OFFSET);
 
-    hfn_put64(f.bytes + at + 8, hfn_get64(f.bytes + at + 8) + 1); /* the second row of two */
+    hfn_write_le64(f.bytes + at + 8,
+                   hfn_read_le64(f.bytes + at + 8) + 1); /* the second row of two */
     seal(f.bytes, f.count);
     store_file(path, f.bytes, f.count);
     CHECK_EQ_U64(open_and_digest(path, &err), 0);
@@ -224,7 +225,7 @@ static void live_rows_too_short_for_their_slots_are_refused(void)
     snprintf(path, sizeof path, "%s", sample_path("short.hfr"));
     live = sample_live(path);
     f = load_file(path);
-    hfn_put32(f.bytes + HFN_AT_ROW_BYTES, 8);
+    hfn_write_le32(f.bytes + HFN_AT_ROW_BYTES, 8);
     seal(f.bytes, f.count);
     store_file(path, f.bytes, f.count);
     CHECK_EQ_U64(open_and_digest(path, &err), 0);
@@ -349,7 +350,7 @@ static void more_slots_than_functions_are_none(void)
     const char *path = sample_path("slots.hfr");
     hotfn_record *record = NULL;
 
-    hfn_put32(f.bytes + HFN_AT_SLOTS, 1 << 20);
+    hfn_write_le32(f.bytes + HFN_AT_SLOTS, 1 << 20);
     seal(f.bytes, f.count);
     store_file(path, f.bytes, f.count);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);

@@ -130,7 +130,7 @@ static inline hotfn_record *sampled_open(const char *path, const char *const *pa
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++) {
-        hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+        hfn_write_le32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
     }
     free(m);
     return r;

@@ -35,7 +35,7 @@ static hotfn_record *open_sample(uint64_t longest)
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++) {
-        hfn_put32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
+        hfn_write_le32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
     }
     r->times.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SAMPLED;
     for (uint32_t i = 0; i < r->times.node_count; i++) {
