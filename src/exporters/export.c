@@ -3,6 +3,8 @@
 #include "base/sort.h"
 #include "base/status.h"
 #include "exporters/exporter.h"
+#include "functions/glob.h"
+#include "functions/match.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,14 +57,27 @@ static uint64_t total_calls(const hfn_view *view)
     return total;
 }
 
-/* Drop from order what the glob does not match; answers how many are left. */
+/* Set matches[i] for each function i that has a name which options.match matches.  False if there is
+ * no memory. */
+static bool match_functions(const hfn_view *view, uint8_t *matches)
+{
+    hfn_name_matcher matcher;
+    hfn_matcher_init(&matcher, &view->env);
+    for (uint32_t i = 0; i < view->info.function_count; i++) {
+        hotfn_record_function f;
+        hfn_view_function(view, i, &f);
+        matches[i] = hfn_matcher_matches_any(&matcher, view->options.match, f.name, f.name_count);
+    }
+    hfn_matcher_finish(&matcher);
+    return !matcher.out_of_memory;
+}
+
+/* Drop the functions that do not match from order.  Returns the number of those that remain. */
 static uint32_t keep_matching(const hfn_view *view, uint32_t *order)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < view->info.function_count; i++) {
-        hotfn_record_function f;
-        hfn_view_function(view, order[i], &f);
-        if (hfn_view_matches(view, &f)) {
+        if (hfn_view_matches(view, order[i])) {
             order[kept++] = order[i];
         }
     }
@@ -139,23 +154,39 @@ static hotfn_status write_ordered(hfn_view *view, const hfn_exporter *exporter, 
                         : s;
 }
 
+static hotfn_status write_matching(hfn_view *view, const hfn_exporter *exporter, hfn_sink *sink,
+                                   uint32_t *order, hotfn_error *err)
+{
+    hotfn_status s = sort(view, order);
+    if (s != HOTFN_OK) {
+        return s;
+    }
+    view->order = order;
+    view->count = keep_matching(view, order);
+    return view->options.match && view->count == 0
+               ? hfn_fail(err, HOTFN_E_NOT_FOUND, view->info.path, HOTFN_NO_OFFSET,
+                          "no function matches '%s'", view->options.match)
+               : write_ordered(view, exporter, sink, err);
+}
+
 static hotfn_status write_view(hfn_view *view, const hfn_exporter *exporter, hotfn_write_fn write,
                                void *user, hotfn_error *err)
 {
     size_t order_bytes = (view->info.function_count + 1u) * sizeof(uint32_t);
     uint32_t *order = hfn_alloc(&view->env, order_bytes);
+    uint8_t *matches = hfn_alloc(&view->env, view->info.function_count);
     hfn_sink *sink = hfn_alloc(&view->env, sizeof *sink);
-    hotfn_status s = order && sink ? sort(view, order) : HOTFN_E_NO_MEMORY;
+    hotfn_status s = order && matches && sink ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+    if (s == HOTFN_OK && view->options.match) {
+        view->matches = matches;
+        s = match_functions(view, matches) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+    }
     if (s == HOTFN_OK) {
         *sink = (hfn_sink){ .write = write, .user = user };
-        view->order = order;
-        view->count = keep_matching(view, order);
-        s = view->options.match && view->count == 0
-                ? hfn_fail(err, HOTFN_E_NOT_FOUND, view->info.path, HOTFN_NO_OFFSET,
-                           "no function matches '%s'", view->options.match)
-                : write_ordered(view, exporter, sink, err);
+        s = write_matching(view, exporter, sink, order, err);
     }
     hfn_free(&view->env, sink, sizeof *sink);
+    hfn_free(&view->env, matches, view->info.function_count);
     hfn_free(&view->env, order, order_bytes);
     return s == HOTFN_E_NO_MEMORY
                ? hfn_fail(err, s, NULL, HOTFN_NO_OFFSET, "no memory for the report")
@@ -256,12 +287,12 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
         view.options.flags & ~KNOWN_FLAGS || view.options.by > HOTFN_BY_ALLOC) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown export option");
     }
-    if (view.options.match && hotfn_glob_match(view.options.match, "") < 0) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "'%s' is not a glob: close its [ or quote it with \\", view.options.match);
+    hotfn_status s = view.options.match ? hfn_glob_check(view.options.match, err) : HOTFN_OK;
+    if (s != HOTFN_OK) {
+        return s;
     }
     view.info.size = sizeof view.info;
-    hotfn_status s = hotfn_record_get_info(record, &view.info);
+    s = hotfn_record_get_info(record, &view.info);
     if (s != HOTFN_OK) {
         return hfn_fail(err, s, NULL, HOTFN_NO_OFFSET, "the record cannot be read");
     }

@@ -35,6 +35,7 @@ typedef struct hfn_view {
     hotfn_env env;
     const uint32_t *order;       /* function indices, hottest first        */
     uint32_t count;              /* of them: all, or those that match      */
+    const uint8_t *matches;      /* per function: a name matches; NULL: all   */
     uint32_t limit;              /* how many of them to list               */
     uint64_t total_calls;        /* over all counted functions             */
     hotfn_record_time_info time; /* flags 0: the run was not timed   */
@@ -50,7 +51,8 @@ const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *
 bool hfn_view_line(const hfn_view *view, const hotfn_record_function *function,
                    const hotfn_record_module *module, char *file, size_t file_bytes,
                    uint32_t *line);
-bool hfn_view_matches(const hfn_view *view, const hotfn_record_function *function);
+/* True if one of the function's names matches options.match, or if there is no such glob. */
+bool hfn_view_matches(const hfn_view *view, uint32_t function);
 void hfn_view_function(const hfn_view *view, uint32_t index, hotfn_record_function *out);
 void hfn_view_timing(const hfn_view *view, uint32_t index, hotfn_record_timing *out);
 void hfn_view_thread(const hfn_view *view, uint32_t index, hotfn_record_thread *out);

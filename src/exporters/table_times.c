@@ -175,12 +175,8 @@ static bool is_wanted(const hfn_view *view, const hotfn_record_edge *edge)
 {
     const uint32_t ends[] = { edge->caller, edge->callee };
     for (size_t i = 0; view->options.match && i < HFN_COUNT_OF(ends); i++) {
-        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
-        if (ends[i] < view->info.function_count) {
-            hfn_view_function(view, ends[i], &f);
-            if (hfn_view_matches(view, &f)) {
-                return true;
-            }
+        if (ends[i] < view->info.function_count && hfn_view_matches(view, ends[i])) {
+            return true;
         }
     }
     return !view->options.match;

@@ -3,7 +3,6 @@
 #include "exporters/exporter.h"
 
 #include "base/byte_order.h"
-#include "functions/name_forms.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -121,22 +120,9 @@ bool hfn_view_line(const hfn_view *view, const hotfn_record_function *f,
                              file_bytes, line) == 1;
 }
 
-bool hfn_view_matches(const hfn_view *view, const hotfn_record_function *f)
+bool hfn_view_matches(const hfn_view *view, uint32_t function)
 {
-    const char *glob = view->options.match, *name = f->name;
-    char shown[8192];
-
-    if (!glob) {
-        return true;
-    }
-    for (uint32_t i = 0; i < f->name_count && name[0]; i++) {
-        if (hfn_name_matches(glob, name) ||
-            hfn_readable_name_matches(glob, readable(view, name, shown, sizeof shown))) {
-            return true;
-        }
-        name += strlen(name) + 1;
-    }
-    return false;
+    return !view->matches || view->matches[function];
 }
 
 void hfn_view_function(const hfn_view *view, uint32_t index, hotfn_record_function *out)

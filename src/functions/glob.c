@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * '*', '?', '[a-z]', '[!a-z]' and '\\' as in a shell's patterns (POSIX, XCU 2.13), on bytes,
- * without locale, and with '/' an ordinary character. At most (glob x text) steps: only the last
- * '*' is ever taken back.
+ * without locale, and with '/' as an ordinary character.  The matcher backtracks only to the last
+ * '*', so it takes at most (length of glob) x (length of text) steps.
  */
 #include "functions/glob.h"
+
+#include "base/status.h"
 
 #include <hotfn/lowlevel/functions.h>
 #include <string.h>
 
-/* The byte at *glob, unquoted; moves on. */
-static unsigned char next_literal(const char **glob)
+/* Return the literal byte at *glob, without its quote, and advance *glob past it. */
+static unsigned char read_literal(const char **glob)
 {
     if (**glob == '\\' && (*glob)[1]) {
         (*glob)++;
@@ -18,8 +20,8 @@ static unsigned char next_literal(const char **glob)
     return (unsigned char)*(*glob)++;
 }
 
-/* glob stands behind '['; *hit says whether it holds c. Returns what is behind ']', NULL if
- * there is none. A ']' that comes first is a member. */
+/* Match c against a bracket expression; glob points behind its '['.  *hit receives the result.
+ * Returns the text behind ']', or NULL if there is none.  A leading ']' is a member of the set. */
 static const char *match_bracket(const char *glob, unsigned char c, bool *hit)
 {
     bool inverted = *glob == '!' || *glob == '^', found = false, first = true;
@@ -28,10 +30,10 @@ static const char *match_bracket(const char *glob, unsigned char c, bool *hit)
         glob++;
     }
     for (; *glob && (*glob != ']' || first); first = false) {
-        unsigned char low = next_literal(&glob), high = low;
+        unsigned char low = read_literal(&glob), high = low;
         if (*glob == '-' && glob[1] && glob[1] != ']') {
             glob++;
-            high = next_literal(&glob);
+            high = read_literal(&glob);
         }
         found |= low <= c && c <= high;
     }
@@ -39,7 +41,7 @@ static const char *match_bracket(const char *glob, unsigned char c, bool *hit)
     return *glob ? glob + 1 : NULL;
 }
 
-bool hfn_glob_is_sound(const char *glob)
+static bool is_well_formed(const char *glob)
 {
     bool hit;
 
@@ -50,14 +52,14 @@ bool hfn_glob_is_sound(const char *glob)
         if (*glob == '[') {
             glob = match_bracket(glob + 1, 0, &hit);
         } else {
-            next_literal(&glob);
+            read_literal(&glob);
         }
     }
     return glob != NULL;
 }
 
-/* Does the one piece at *glob (not '*') match c?  Moves on if it does. */
-static bool match_one(const char **glob, unsigned char c)
+/* Match c against the element at *glob, which is not '*'; on success advance *glob past it. */
+static bool match_element(const char **glob, unsigned char c)
 {
     const char *next = *glob;
     bool hit = false;
@@ -69,7 +71,7 @@ static bool match_one(const char **glob, unsigned char c)
         next++;
         break;
     case '[': next = match_bracket(next + 1, c, &hit); break;
-    default: hit = next_literal(&next) == c; break;
+    default: hit = read_literal(&next) == c; break;
     }
     if (hit) {
         *glob = next;
@@ -79,18 +81,18 @@ static bool match_one(const char **glob, unsigned char c)
 
 bool hfn_glob_matches(const char *glob, const char *text, size_t length)
 {
-    const char *end = text + length, *behind_star = NULL, *star_end = NULL;
+    const char *end = text + length, *after_star = NULL, *star_end = NULL;
 
     for (;;) {
         if (*glob == '*') {
-            behind_star = ++glob;
+            after_star = ++glob;
             star_end = text;
         } else if (text == end) {
             return *glob == 0;
-        } else if (match_one(&glob, (unsigned char)*text)) {
+        } else if (match_element(&glob, (unsigned char)*text)) {
             text++;
-        } else if (behind_star) {
-            glob = behind_star;
+        } else if (after_star) {
+            glob = after_star;
             text = ++star_end;
         } else {
             return false;
@@ -98,9 +100,18 @@ bool hfn_glob_matches(const char *glob, const char *text, size_t length)
     }
 }
 
+hotfn_status hfn_glob_check(const char *glob, hotfn_error *err)
+{
+    if (glob && is_well_formed(glob)) {
+        return HOTFN_OK;
+    }
+    return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                    "'%s' is not a glob: close its [ or quote it with \\", glob ? glob : "");
+}
+
 int32_t hotfn_glob_match(const char *glob, const char *text)
 {
-    if (!hfn_glob_is_sound(glob)) {
+    if (!is_well_formed(glob)) {
         return -1;
     }
     return hfn_glob_matches(glob, text, strlen(text));

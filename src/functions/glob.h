@@ -3,12 +3,13 @@
 #ifndef HFN_FUNCTIONS_GLOB_H
 #define HFN_FUNCTIONS_GLOB_H
 
+#include <hotfn/status.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False if a '[' is never closed or a '\\' stands at the end. */
-bool hfn_glob_is_sound(const char *glob);
-/* glob is sound. */
+/* HOTFN_E_OPTION if glob is NULL, does not close a '[' or ends with a '\\'. */
+hotfn_status hfn_glob_check(const char *glob, hotfn_error *err);
+/* glob has been checked. */
 bool hfn_glob_matches(const char *glob, const char *text, size_t length);
 
 #endif

@@ -3,13 +3,13 @@
  * and cached scans are read the same way, so a cached run cannot differ from a first one. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "functions/name_forms.h"
 #include "image/file.h"
 #include "live/live.h"
 #include "plan/plan.h"
 #include "scan/block.h"
 #include "scan/cache.h"
 #include "scan/file_stamp.h"
+#include "scan/select.h"
 
 #include <errno.h>
 #include <hotfn/lowlevel/target.h>
@@ -313,48 +313,40 @@ hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
     return hfn_give(out, &row, sizeof row) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-/* ---- Selection by names, over the block. */
-
-static bool name_matches(const hotfn_scan *scan, const char *glob, const hotfn_record_function *row)
-{
-    char shown[4096];
-    const hotfn_env *env = &scan->env;
-    for (const char *name = row->name; name[0]; name += strlen(name) + 1) {
-        if (hfn_name_matches(glob, name) ||
-            (env->demangle_fn &&
-             env->demangle_fn(env->demangle_user, name, shown, sizeof shown) > 0 &&
-             hfn_readable_name_matches(glob, shown))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool wanted(const hotfn_scan *scan, const hotfn_selection *s,
-                   const hotfn_record_function *row, uint8_t *glob_used)
-{
-    if (row->byte_count < s->min_bytes || (s->max_bytes && row->byte_count > s->max_bytes)) {
-        return false;
-    }
-    bool in = s->include_count == 0;
-    for (uint32_t i = 0; i < s->include_count; i++) {
-        if (name_matches(scan, s->include[i], row)) {
-            in = true;
-            if (glob_used) {
-                glob_used[i] = 1;
-            }
-        }
-    }
-    for (uint32_t i = 0; in && i < s->exclude_count; i++) {
-        in = !name_matches(scan, s->exclude[i], row);
-    }
-    return in;
-}
+/* ---- Selection of functions, and their rows for a record. */
 
 static int compare_rva(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
+}
+
+static bool select_function(hfn_selector *selector, const hotfn_record_function *row)
+{
+    hfn_selector_begin_function(selector);
+    const char *name = row->name;
+    for (uint32_t i = 0; i < row->name_count && name[0]; i++, name += strlen(name) + 1) {
+        hfn_selector_add_name(selector, name);
+    }
+    return hfn_selector_is_selected(selector, row->byte_count);
+}
+
+/* Set selected[i] for each function i that is selected and, unless only is NULL, one of only. */
+static hotfn_status select_functions(const hotfn_scan *scan, hfn_selector *selector,
+                                     const uint64_t *only, uint32_t only_count, uint8_t *selected,
+                                     hotfn_error *err)
+{
+    for (uint32_t i = 0; i < scan->header.function_count; i++) {
+        hfn_scan_function f;
+        hotfn_record_function row;
+        hfn_scan_function_at(scan->block, &scan->header, i, &f);
+        if (only && !bsearch(&f.rva, only, only_count, sizeof *only, compare_rva)) {
+            continue;
+        }
+        fill_function(scan, &f, &row);
+        selected[i] = select_function(selector, &row);
+    }
+    return hfn_selector_get_status(selector, scan->path, err);
 }
 
 static void exclude(hotfn_record_function *row)
@@ -364,59 +356,27 @@ static void exclude(hotfn_record_function *row)
     row->reason_text = hotfn_reason_get_text(HOTFN_REASON_EXCLUDED);
 }
 
-static hotfn_status check_globs(const hotfn_selection *s, hotfn_error *err)
-{
-    for (uint32_t i = 0; i < s->include_count + s->exclude_count; i++) {
-        const char *glob = i < s->include_count ? s->include[i] : s->exclude[i - s->include_count];
-        if (hotfn_glob_match(glob, "") < 0) {
-            return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                            "'%s' is not a glob: close its [ or quote it with \\", glob);
-        }
-    }
-    return HOTFN_OK;
-}
-
-/* Which of a scan's functions are to be counted. */
-typedef struct choice {
+typedef struct scan_rows {
     const hotfn_scan *scan;
-    const hotfn_selection *selection;
-    const uint64_t *only; /* NULL: all */
-    uint32_t only_count;
-    uint8_t *include_used;
-} choice;
+    const uint8_t *selected; /* per function */
+} scan_rows;
 
-static void choose_function(void *user, uint32_t index, hotfn_record_function *out)
+static void fill_row(void *user, uint32_t index, hotfn_record_function *out)
 {
-    const choice *c = user;
+    const scan_rows *rows = user;
     hfn_scan_function f;
-    hfn_scan_function_at(c->scan->block, &c->scan->header, index, &f);
-    fill_function(c->scan, &f, out);
-    bool listed = !c->only || bsearch(&f.rva, c->only, c->only_count, sizeof *c->only, compare_rva);
-    if (f.state == HOTFN_STATE_WAITING &&
-        (!listed || !wanted(c->scan, c->selection, out, c->include_used))) {
+    hfn_scan_function_at(rows->scan->block, &rows->scan->header, index, &f);
+    fill_function(rows->scan, &f, out);
+    if (f.state == HOTFN_STATE_WAITING && !rows->selected[index]) {
         exclude(out);
     }
 }
 
-hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
-                               const hotfn_selection *selection, const uint64_t *only,
-                               uint32_t only_count, uint8_t *include_used, uint32_t *module,
-                               hotfn_error *err)
+static hotfn_status append_to_live(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
+                                   const uint8_t *selected, uint32_t *module, hotfn_error *err)
 {
-    if (!scan || !live || !module) {
-        return hfn_fail_null(err, __func__);
-    }
-
-    hotfn_selection s;
-    if (!hfn_take_options(&s, sizeof s, selection) || s.flags) {
-        return hfn_fail(err, HOTFN_E_OPTION, scan->path, HOTFN_NO_OFFSET, "unknown selection");
-    }
-    hotfn_status status = check_globs(&s, err);
-    if (status != HOTFN_OK) {
-        return status;
-    }
-    choice c = { scan, &s, only, only_count, include_used };
-    hfn_function_source source = { choose_function, &c };
+    scan_rows rows = { scan, selected };
+    hfn_function_source source = { fill_row, &rows };
     hotfn_record_module m = { .size = sizeof m };
     m.flags = module_flags;
     m.machine = scan->header.machine;
@@ -429,4 +389,33 @@ hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_
     m.file_stamp = scan->is_settled ? scan->file_stamp : 0;
     m.path = scan->path;
     return hfn_live_add_module(live, &m, &source, module, err);
+}
+
+hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
+                               const hotfn_selection *selection, const uint64_t *only,
+                               uint32_t only_count, uint8_t *include_used, uint32_t *module,
+                               hotfn_error *err)
+{
+    if (!scan || !live || !module) {
+        return hfn_fail_null(err, __func__);
+    }
+
+    hfn_selector selector;
+    hotfn_status status = hfn_selector_open(&selector, selection, include_used, &scan->env, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    bool has_functions = !(module_flags & HOTFN_MODULE_LEFT_OUT);
+    uint8_t *selected = hfn_alloc(&scan->env, scan->header.function_count);
+    if (!selected) {
+        status = hfn_fail(err, HOTFN_E_NO_MEMORY, scan->path, HOTFN_NO_OFFSET, "no memory");
+    } else if (has_functions) {
+        status = select_functions(scan, &selector, only, only_count, selected, err);
+    }
+    if (status == HOTFN_OK) {
+        status = append_to_live(scan, live, module_flags, selected, module, err);
+    }
+    hfn_free(&scan->env, selected, scan->header.function_count);
+    hfn_selector_close(&selector);
+    return status;
 }

@@ -1,135 +1,122 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which functions a user wants: globs on names, and sizes. A glob is tried on the linker's name, on
- * that name without its '@version', and only where it did not match on the demangled name, with and
- * without its parameter list; demangling is what costs.
+ * Which functions the user selected.  A function is included if a glob matches any of its names, and
+ * one exclude glob on any of its names outweighs all include globs.
  */
+#include "scan/select.h"
+
+#include "base/status.h"
 #include "functions/glob.h"
 #include "functions/inside.h"
-#include "functions/name_forms.h"
 
-#include <string.h>
-
-enum { DEMANGLED_BYTES = 16 * 1024 };
-
-/* One name in the forms that a glob may match. */
-typedef struct forms {
-    const hotfn_env *env;
-    const char *name;
-    size_t length, plain_length; /* plain: up to '@' */
-    bool tried;
-    size_t demangled_length; /* 0: it cannot be demangled */
-    size_t short_length;     /* without the parameters    */
-    char demangled[DEMANGLED_BYTES];
-} forms;
-
-typedef struct selector {
-    const hotfn_functions *functions;
-    const hotfn_selection *wanted;
-    uint8_t *hits; /* per include glob: it matched something */
-    forms *forms;
-} selector;
-
-static void set_name(forms *f, const char *name)
+static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_error *err)
 {
-    f->name = name;
-    f->length = strlen(name);
-    f->plain_length = hfn_name_plain_length(name);
-    f->tried = false;
-    f->demangled_length = 0;
+    hotfn_status status = HOTFN_OK;
+
+    for (uint32_t i = 0; i < count && status == HOTFN_OK; i++) {
+        status = hfn_glob_check(globs ? globs[i] : NULL, err);
+    }
+    return status;
 }
 
-static void demangle(forms *f)
+hotfn_status hfn_selector_open(hfn_selector *selector, const hotfn_selection *selection,
+                               uint8_t *include_used, const hotfn_env *env, hotfn_error *err)
 {
-    char plain[DEMANGLED_BYTES];
+    hotfn_selection *s = &selector->selection;
 
-    f->tried = true;
-    if (!f->env->demangle_fn || f->plain_length >= sizeof plain) {
-        return;
+    *selector = (hfn_selector){ .include_used = include_used };
+    if (!hfn_take_options(s, (uint32_t)sizeof *s, selection) || s->flags) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                        "hotfn_selection carries a setting that this version does not know");
     }
-    if (f->name[0] != '_' && f->name[0] != '?') { /* Itanium and Rust, Microsoft */
-        return;
+    hotfn_status status = check_globs(s->include, s->include_count, err);
+
+    if (status == HOTFN_OK) {
+        status = check_globs(s->exclude, s->exclude_count, err);
     }
-    memcpy(plain, f->name, f->plain_length);
-    plain[f->plain_length] = 0;
-    f->demangled_length =
-        f->env->demangle_fn(f->env->demangle_user, plain, f->demangled, sizeof f->demangled);
-    if (f->demangled_length >= sizeof f->demangled) {
-        f->demangled_length = 0;
+    if (status == HOTFN_OK) {
+        hfn_matcher_init(&selector->matcher, env);
     }
-    f->short_length = hfn_name_short_length(f->demangled, f->demangled_length);
+    return status;
 }
 
-static bool matches(forms *f, const char *glob)
+void hfn_selector_close(hfn_selector *selector)
 {
-    if (hfn_glob_matches(glob, f->name, f->length) ||
-        (f->plain_length < f->length && hfn_glob_matches(glob, f->name, f->plain_length))) {
-        return true;
-    }
-    if (!f->tried) {
-        demangle(f);
-    }
-    return f->demangled_length && (hfn_glob_matches(glob, f->demangled, f->demangled_length) ||
-                                   hfn_glob_matches(glob, f->demangled, f->short_length));
+    hfn_matcher_finish(&selector->matcher);
 }
 
-/* All include globs are tried, so that one that matches nothing can be told. */
-static bool select_one(selector *s, uint32_t index)
+void hfn_selector_begin_function(hfn_selector *selector)
 {
-    const hfn_function *f = hfn_functions_at(s->functions, index);
-    const hotfn_selection *wanted = s->wanted;
-    bool included = wanted->include_count == 0, excluded = false;
+    selector->is_included = selector->selection.include_count == 0;
+    selector->is_excluded = false;
+}
 
-    for (uint32_t n = 0; n < f->name_count; n++) {
-        set_name(s->forms, hotfn_functions_get_name(s->functions, index, n));
-        for (uint32_t i = 0; i < wanted->include_count; i++) {
-            if (!matches(s->forms, wanted->include[i])) {
-                continue;
-            }
-            s->hits[i] = 1;
-            included = true;
+void hfn_selector_add_name(hfn_selector *selector, const char *name)
+{
+    const hotfn_selection *s = &selector->selection;
+
+    hfn_matcher_set_name(&selector->matcher, name);
+    for (uint32_t i = 0; i < s->include_count; i++) {
+        if (!hfn_matcher_matches(&selector->matcher, s->include[i])) {
+            continue;
         }
-        for (uint32_t i = 0; i < wanted->exclude_count && !excluded; i++) {
-            excluded = matches(s->forms, wanted->exclude[i]);
+        selector->is_included = true;
+        if (selector->include_used) {
+            selector->include_used[i] = 1;
         }
     }
-    return included && !excluded && f->byte_count >= wanted->min_bytes &&
-           (wanted->max_bytes == 0 || f->byte_count <= wanted->max_bytes);
+    for (uint32_t i = 0; i < s->exclude_count && !selector->is_excluded; i++) {
+        selector->is_excluded = hfn_matcher_matches(&selector->matcher, s->exclude[i]);
+    }
 }
 
-static const char *first_unmatched(const selector *s)
+bool hfn_selector_is_selected(const hfn_selector *selector, uint64_t byte_count)
 {
-    for (uint32_t i = 0; i < s->wanted->include_count; i++) {
-        if (!s->hits[i]) {
-            return s->wanted->include[i];
+    const hotfn_selection *s = &selector->selection;
+
+    return selector->is_included && !selector->is_excluded && byte_count >= s->min_bytes &&
+           (s->max_bytes == 0 || byte_count <= s->max_bytes);
+}
+
+hotfn_status hfn_selector_get_status(const hfn_selector *selector, const char *file,
+                                     hotfn_error *err)
+{
+    return selector->matcher.out_of_memory ? hfn_fail(err, HOTFN_E_NO_MEMORY, file, HOTFN_NO_OFFSET,
+                                                      "no memory to select its functions")
+                                           : HOTFN_OK;
+}
+
+/* ---- Functions of an image. */
+
+static bool select_function(hfn_selector *selector, const hotfn_functions *functions,
+                            uint32_t index)
+{
+    const hfn_function *f = hfn_functions_at(functions, index);
+
+    hfn_selector_begin_function(selector);
+    for (uint32_t i = 0; i < f->name_count; i++) {
+        hfn_selector_add_name(selector, hotfn_functions_get_name(functions, index, i));
+    }
+    return hfn_selector_is_selected(selector, f->byte_count);
+}
+
+static const char *find_unused_glob(const hfn_selector *selector)
+{
+    for (uint32_t i = 0; i < selector->selection.include_count; i++) {
+        if (!selector->include_used[i]) {
+            return selector->selection.include[i];
         }
     }
     return NULL;
 }
 
-static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_error *err)
+static hotfn_status select_functions(const hotfn_functions *functions, hfn_selector *selector,
+                                     uint8_t *selected, hotfn_error *err)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (!globs || !globs[i] || !hfn_glob_is_sound(globs[i])) {
-            return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
-                            "the glob '%s' is broken: a '[' without ']', or a '\\' at its end",
-                            globs && globs[i] ? globs[i] : "");
-        }
+    for (uint32_t i = 0; i < functions->count; i++) {
+        selected[i] = select_function(selector, functions, i);
     }
-    return HOTFN_OK;
-}
-
-static hotfn_status check_selection(hotfn_selection *taken, const hotfn_selection *given,
-                                    hotfn_error *err)
-{
-    hotfn_status status;
-
-    if (!hfn_take_options(taken, (uint32_t)sizeof *taken, given) || taken->flags) {
-        return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
-                        "hotfn_selection carries a setting that this version does not know");
-    }
-    status = check_globs(taken->include, taken->include_count, err);
-    return status == HOTFN_OK ? check_globs(taken->exclude, taken->exclude_count, err) : status;
+    return hfn_selector_get_status(selector, hfn_image_path(functions->image), err);
 }
 
 hotfn_status hotfn_functions_select(const hotfn_functions *functions,
@@ -140,28 +127,26 @@ hotfn_status hotfn_functions_select(const hotfn_functions *functions,
         return hfn_fail_null(err, __func__);
     }
 
-    hotfn_selection wanted;
-    selector s = { .functions = functions, .wanted = &wanted };
-    hotfn_status status = check_selection(&wanted, selection, err);
+    const hotfn_env *env = &functions->env;
+    hfn_selector selector;
+    hotfn_status status = hfn_selector_open(&selector, selection, NULL, env, err);
 
     if (status != HOTFN_OK) {
         return status;
     }
-    s.hits = hfn_alloc(&functions->env, wanted.include_count);
-    s.forms = hfn_alloc(&functions->env, sizeof *s.forms);
-    if (s.hits && s.forms) {
-        s.forms->env = &functions->env;
-        for (uint32_t i = 0; i < functions->count; i++) {
-            selected[i] = select_one(&s, i);
-        }
-        if (unmatched) {
-            *unmatched = first_unmatched(&s);
-        }
+    uint32_t glob_count = selector.selection.include_count;
+
+    selector.include_used = hfn_alloc(env, glob_count);
+    if (selector.include_used) {
+        status = select_functions(functions, &selector, selected, err);
     } else {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(functions->image), HOTFN_NO_OFFSET,
                           "no memory to select its functions");
     }
-    hfn_free(&functions->env, s.hits, wanted.include_count);
-    hfn_free(&functions->env, s.forms, sizeof *s.forms);
+    if (status == HOTFN_OK && unmatched) {
+        *unmatched = find_unused_glob(&selector);
+    }
+    hfn_free(env, selector.include_used, glob_count);
+    hfn_selector_close(&selector);
     return status;
 }

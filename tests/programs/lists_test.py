@@ -26,6 +26,25 @@ int main(void)
 }
 """
 
+LONG_NAME = """
+#include <cstdio>
+namespace ns {
+template <class A, class B> struct pair_of_types {};
+template <class T, int depth> struct doubled { typedef typename doubled<pair_of_types<T, T>, depth - 1>::type type; };
+template <class T> struct doubled<T, 0> { typedef T type; };
+template <class T> __attribute__((noinline)) int work(int x, T *) { return x * 3 + (x >> 2) + 1; }
+}
+int main()
+{
+    ns::doubled<int, 8>::type *none = nullptr;
+    int sum = 0;
+    for (int i = 0; i < 100; i++)
+        sum += ns::work(i, none);
+    std::printf("%d\\n", sum);
+    return 0;
+}
+"""
+
 
 def run(*command, good=True, **more):
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, **more)
@@ -73,6 +92,21 @@ def check_refused(program, flf, refused):
     print(f"ok {count} listed and {len(rows)} refused are all {len(listed)}")
 
 
+def check_long_name(folder):
+    """A glob finds the same functions in list, in run and in report, however long their names are."""
+    (folder / "long.cpp").write_text(LONG_NAME)
+    program, record = folder / "long", folder / "long.hfr"
+    run("g++", "-O1", folder / "long.cpp", "-o", program)
+    listed = json.loads(run(HOTFN, "list", "--json", program, "-f", "*ns::work*").stdout)["functions"]
+    assert len(listed) == 1 and len(listed[0]["display"]) > 5000, listed
+    done = run(HOTFN, "run", "-f", "*ns::work*", "-o", record, "--", program)
+    assert "matches no function" not in done.stderr, done.stderr
+    for glob in ("*ns::work*", "int ns::work<*>", "*_of_types<int, int>*"):
+        rows = json.loads(run(HOTFN, "report", "--json", "-f", glob, record).stdout)["functions"]
+        assert [(row["name"], row["calls"]) for row in rows] == [(listed[0]["name"], 100)], (glob, rows)
+    print(f"ok a name of {len(listed[0]['display'])} characters is found by list, run and report")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -93,6 +127,7 @@ def main():
         counted, _ = calls(record)
         assert counted["second"] == 100 and counted["first"] is None and counted["third"] is None, counted
         print("ok run --list hooks what is listed, .flf and text")
+        check_long_name(folder)
         (folder / "later").mkdir()
         other = build(folder / "later", SOURCE.replace("* 5", "* 6"), "prog")
         done = run(HOTFN, "run", "-q", "--list", flf, "-o", record, "--", other, good=False)
