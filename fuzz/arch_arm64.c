@@ -41,8 +41,8 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
 static void follow(const uint8_t *bytes, size_t size)
 {
     uint32_t starts[LINE_MAX];
-    hfn_line line = { bytes, size, RVA, 0, starts, 0, 0, false };
-    hfn_pages pages = { .known = 0 };
+    hfn_straight_line line = { bytes, size, RVA, 0, starts, 0, 0, false };
+    hfn_partial_addresses pages = { .known = 0 };
     hfn_instruction in;
     hfn_dispatch d;
 
@@ -68,16 +68,16 @@ static void follow_stack(const uint8_t *bytes, size_t size)
     const hfn_arch *arch = &hfn_arch_arm64;
     hfn_stack_state state;
 
-    arch->stack_begin(&state);
+    arch->begin_stack(&state);
     for (uint32_t at = 0; at + 4 <= size; at += 4) {
-        hfn_stack_answer answer = arch->stack_step(bytes + at, size - at, RVA + at, &state);
-        if (answer != HFN_STACK_FINE) {
-            must(answer == HFN_STACK_CALLER || answer == HFN_STACK_RETURN ||
+        hfn_stack_outcome answer = arch->step_stack(bytes + at, size - at, RVA + at, &state);
+        if (answer != HFN_STACK_OK) {
+            must(answer == HFN_STACK_TOUCHES_CALLER || answer == HFN_STACK_TOUCHES_RETURN ||
                  answer == HFN_STACK_LOST);
             return;
         }
         must(state.at[arch->stack_register] <= 0);
-        must(state.at[arch->stack_register] != HFN_STACK_NOWHERE);
+        must(state.at[arch->stack_register] != HFN_STACK_UNKNOWN);
         must(state.at[arch->return_place] <= -8);
     }
 }

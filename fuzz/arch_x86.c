@@ -2,7 +2,7 @@
 /* Any bytes as code: decoded, moved, run on, followed.  The first byte says how much a patch covers. */
 #include "arch/arch.h"
 #include "arch/x86/decode.h"
-#include "arch/x86/quick.h"
+#include "arch/x86/decode_common.h"
 #include "arch/x86/registers.h"
 
 #include <stddef.h>
@@ -24,7 +24,7 @@ static void check_decoders_agree(const uint8_t *bytes, size_t size)
 {
     hfn_instruction quick, full;
 
-    if (!hfn_x86_quick(bytes, size, RVA, LINK_BASE, &quick)) {
+    if (!hfn_x86_decode_common(bytes, size, RVA, LINK_BASE, &quick)) {
         return;
     }
     must(hfn_x86_decode_fully(HFN_X86_64, bytes, size, RVA, LINK_BASE, &full));
@@ -39,11 +39,11 @@ static void check_stack_is_kept(const uint8_t *bytes, size_t size)
     hfn_instruction quick;
     hfn_x86_effects full;
 
-    if (!hfn_x86_quick(bytes, size, RVA, LINK_BASE, &quick) || quick.flow != HFN_FLOW_NEXT ||
-        !hfn_x86_quick_keeps_stack(bytes)) {
+    if (!hfn_x86_decode_common(bytes, size, RVA, LINK_BASE, &quick) ||
+        quick.flow != HFN_FLOW_NEXT || !hfn_x86_preserves_stack_pointer(bytes)) {
         return;
     }
-    must(hfn_x86_effects_of(HFN_X86_64, bytes, quick.length, RVA, &full));
+    must(hfn_x86_decode_effects(HFN_X86_64, bytes, quick.length, RVA, &full));
     must(!(full.writes & 1u << HFN_X86_RSP));
 }
 
@@ -52,10 +52,10 @@ static void check_uses_agree(const uint8_t *bytes, uint8_t length)
     hfn_x86_register_use quick;
     hfn_x86_effects full;
 
-    if (!hfn_x86_quick_register_use(bytes, length, &quick)) {
+    if (!hfn_x86_find_common_register_use(bytes, length, &quick)) {
         return;
     }
-    must(hfn_x86_effects_of(HFN_X86_64, bytes, length, RVA, &full) && !full.opaque);
+    must(hfn_x86_decode_effects(HFN_X86_64, bytes, length, RVA, &full) && !full.opaque);
     must(quick.kills == full.kills && quick.reads == (full.reads & ~full.kills));
 }
 
@@ -124,7 +124,7 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
 static void follow(const uint8_t *bytes, size_t size)
 {
     uint32_t starts[LINE_MAX];
-    hfn_line line = { bytes, size, RVA, LINK_BASE, starts, 0, 0, size & 1 };
+    hfn_straight_line line = { bytes, size, RVA, LINK_BASE, starts, 0, 0, size & 1 };
     hfn_instruction in;
     hfn_dispatch dispatch;
     uint64_t leaves_to;
@@ -132,7 +132,7 @@ static void follow(const uint8_t *bytes, size_t size)
     if (!hfn_arch_x86_64.flags_live(bytes, size, RVA, RVA + size / 2, size & 2, &leaves_to)) {
         must(leaves_to == UINT64_MAX);
     }
-    uint8_t spare = hfn_arch_x86_64.spare_register(bytes, size, RVA, RVA + size / 2);
+    uint8_t spare = hfn_arch_x86_64.find_scratch_register(bytes, size, RVA, RVA + size / 2);
     must(spare == HFN_NO_REGISTER || spare < 12);
     for (uint32_t at = 0; at < size && line.count < LINE_MAX; at += in.length) {
         check_decoders_agree(bytes + at, size - at);
@@ -140,7 +140,7 @@ static void follow(const uint8_t *bytes, size_t size)
         if (!hfn_arch_x86_64.decode(bytes + at, size - at, RVA + at, LINK_BASE, &in)) {
             return;
         }
-        must(in.length > 0 && in.length <= HFN_X86_LONGEST && in.length <= size - at);
+        must(in.length > 0 && in.length <= HFN_X86_MAX_INSTRUCTION_BYTES && in.length <= size - at);
         must(in.relative_at + in.relative_bytes <= in.length);
         check_uses_agree(bytes + at, in.length);
         starts[line.count++] = at;

@@ -3,7 +3,7 @@
  * (PR_TSC_SIGSEGV), or to make nearly all system calls (SECCOMP_MODE_STRICT, which takes the counter too), would be
  * killed by the next timed call.  So the clock is left alone before the kernel hears of it; all goes on to the functions
  * behind.  What makes such calls by an instruction of its own is found when its code is read
- * (arch/x86/forbids_clock.c). */
+ * (arch/x86/disables_tsc.c). */
 #include "counters/timing/timing.h"
 
 #include <dlfcn.h>
@@ -36,7 +36,7 @@ __attribute__((constructor(101))) static void find_next(void)
     memcpy(&hfn_next_syscall, &found, sizeof found);
 }
 
-static bool forbids_clock(long number, unsigned long option, unsigned long how)
+static bool disables_tsc(long number, unsigned long option, unsigned long how)
 {
     if (number == SYS_seccomp) {
         return (unsigned)option == SECCOMP_SET_MODE_STRICT;
@@ -68,7 +68,7 @@ EXPORT int prctl(int option, ...)
         words[i] = va_arg(more, unsigned long);
     }
     va_end(more);
-    bool forbids = forbids_clock(SYS_prctl, (unsigned long)option, words[0]);
+    bool forbids = disables_tsc(SYS_prctl, (unsigned long)option, words[0]);
     uint64_t stopped_at = 0;
     uint32_t clock = begin(forbids, &stopped_at);
     int answer = next_prctl(option, words[0], words[1], words[2], words[3]);
@@ -80,7 +80,7 @@ EXPORT int prctl(int option, ...)
 long hfn_careful_syscall(long number, unsigned long a, unsigned long b, unsigned long c,
                          unsigned long d, unsigned long e)
 {
-    bool forbids = forbids_clock(number, a, b);
+    bool forbids = disables_tsc(number, a, b);
     uint64_t stopped_at = 0;
     uint32_t clock = begin(forbids, &stopped_at);
     long answer = hfn_next_syscall(number, a, b, c, d, e);

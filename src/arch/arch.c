@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Which CPU folder serves which machine. */
+/* Finds the table of the CPU folder that decodes for a machine. */
 #include "arch/arch.h"
 
 #include <stddef.h>
 
-const hfn_arch *hfn_arch_of(uint32_t machine)
+const hfn_arch *hfn_arch_find(uint32_t machine)
 {
     static const hfn_arch *const all[] = {
 #ifndef HFN_X86_LEFT_OUT /* built without Zydis, for another CPU */

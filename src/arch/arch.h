@@ -1,73 +1,92 @@
 /* SPDX-License-Identifier: MIT */
-/* The contract of a CPU folder: decode instructions, move a prologue elsewhere, emit stubs.  Tables
- * are chosen by the image's machine and work on bytes only: every CPU is compiled and tested on
- * every host.  Nothing here touches the running process. */
+/*
+ * The contract of a CPU folder: decode instructions, move a prologue to another address, follow the
+ * stack, emit stubs (arch/stub.h).
+ *
+ * Each CPU has two tables of functions.  hfn_arch needs a decoder; the static part of the pipeline
+ * calls it, on any host and for the image of any CPU, since its functions see bytes only.
+ * hfn_patching needs no decoder; the plan and the hooks call it.  No function of either table
+ * touches the running process, keeps state or allocates memory, so any thread may call any of them.
+ *
+ * Common parameters: `bytes` are `size` bytes of code whose first byte has the address `rva`,
+ * relative to the image base.  Offsets count from the first of these bytes.
+ */
 #ifndef HFN_ARCH_ARCH_H
 #define HFN_ARCH_ARCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What one instruction does with control flow. */
+/* ---- Instructions. */
+
+/* What one instruction does to control flow. */
 typedef enum hfn_flow {
-    HFN_FLOW_NEXT = 0, /* goes on */
-    HFN_FLOW_CALL,     /* direct call, target known */
+    HFN_FLOW_NEXT = 0, /* continues at the next instruction */
+    HFN_FLOW_CALL,     /* direct call */
     HFN_FLOW_CALL_INDIRECT,
     HFN_FLOW_JUMP,    /* direct, unconditional */
     HFN_FLOW_JUMP_IF, /* direct, conditional (jcc, loop, jrcxz; cbz, tbz, b.cond) */
     HFN_FLOW_JUMP_INDIRECT,
     HFN_FLOW_RETURN,
-    HFN_FLOW_STOP /* ud2, hlt, int3: does not go on */
+    HFN_FLOW_STOP /* execution does not continue: ud2, hlt, int3; udf, brk */
 } hfn_flow;
 
-/* The minimal decode, cheap enough to run over all text. */
+/* The minimal decode, cheap enough to run over all code of an image. */
 typedef struct hfn_instruction {
     uint8_t length;             /* bytes, never 0 */
     uint8_t flow;               /* hfn_flow */
-    uint8_t relative_at;        /* offset of a PC-relative field in the instruction */
-    uint8_t relative_bytes;     /* its size: 1, 2 or 4; 0 if there is none */
+    uint8_t relative_at;        /* offset of the PC-relative field in the instruction */
+    uint8_t relative_bytes;     /* size of that field: 1, 2 or 4; 0 if there is none */
     bool is_padding;            /* nop of any length, int3 */
-    bool is_landing_pad;        /* ENDBR64/32, BTI */
-    bool signs_return;          /* PACIASP, PACIBSP */
-    bool with_key_b;            /* the latter */
-    bool reads_memory_relative; /* the PC-relative field is a memory operand's displacement */
-    bool takes_address;         /* lea; or any immediate wide enough for an absolute address: then
-                                 * relative_bytes is 0, and it means one only in a fixed image */
-    bool
-        from_register; /* takes_address by a lea off a register, or i386: JUMP_INDIRECT by memory there;
-                         * where code finds its data so (hfn_line.pic_base) the register may hold that
-                         * base, and target is the distance */
-    bool through_table; /* JUMP_INDIRECT by a register or a scaled index: may be a jump table */
-    uint64_t target;    /* RVA that the PC-relative field means, or of takes_address */
+    bool is_landing_pad;        /* endbr64, endbr32; bti */
+    bool signs_return;          /* paciasp, pacibsp */
+    bool with_key_b;            /* pacibsp */
+    bool reads_memory_relative; /* the PC-relative field is the displacement of a memory operand */
+    bool takes_address;         /* lea, adr, or an immediate wide enough for an absolute address;
+                                 * of an immediate relative_bytes is 0, and only an image that is
+                                 * never relocated can hold an address there */
+    bool from_register;         /* takes_address: lea with a base register; i386 JUMP_INDIRECT:
+                                 * jmp [register + disp32].  If the register holds the base of
+                                 * position-independent data (hfn_straight_line.pic_base), target is
+                                 * the distance from it */
+    bool through_table;         /* JUMP_INDIRECT by a register or a scaled index: may be a jump
+                                 * table */
+    uint64_t target;            /* RVA that the PC-relative field or the address refers to */
 } hfn_instruction;
 
-/* Half-made addresses, by the register that holds them: what `complete` keeps.  Zero at first. */
-typedef struct hfn_pages {
+/* Addresses of which the first of two instructions (adrp) has been seen, by the register that holds
+ * them.  Starts as zero. */
+typedef struct hfn_partial_addresses {
     uint64_t page[32];
-    uint32_t known; /* a bit a register */
-} hfn_pages;
+    uint32_t known; /* bit n: page[n] is valid */
+} hfn_partial_addresses;
 
-/* A straight line of code that ends with an indirect jump: nothing jumps into its middle. */
-typedef struct hfn_line {
-    const uint8_t *bytes; /* standing at rva */
+/* ---- Jump tables. */
+
+/* Straight-line code that ends with an indirect jump: no jump enters it but at its first
+ * instruction. */
+typedef struct hfn_straight_line {
+    const uint8_t *bytes;
     uint64_t size;
     uint64_t rva;
-    uint64_t link_base;     /* of absolute addresses */
-    const uint32_t *starts; /* offsets of the instructions; the last is the jump */
+    uint64_t link_base;     /* address at which the image was linked */
+    const uint32_t *starts; /* offsets of the instructions; the last one is the jump */
     uint32_t count;
-    uint64_t pic_base; /* RVA that i386 code keeps in a register to find data (the GOT); 0 none */
+    uint64_t pic_base; /* RVA that i386 code keeps in a register to address data (the GOT); 0:
+                        * none */
     bool image_base;   /* offsets may count from the image base, RVA 0 (Microsoft's compiler) */
-} hfn_line;
+} hfn_straight_line;
 
-/* Where the jump goes, as far as the line shows. */
+/* Where an indirect jump goes, as far as its line shows. */
 typedef enum hfn_dispatch_kind {
-    HFN_DISPATCH_POINTER = 0, /* a whole pointer from memory, a constant or a call: an address that
-                               * is taken somewhere, and seen there; table_rva is where it lies if that
-                               * shows in the line of a CPU whose jumps do not read memory, else 0 */
-    HFN_DISPATCH_TABLE,       /* a table, described below */
-    HFN_DISPATCH_OFFSET,      /* an entry of a table is added to a base; the line shows not both */
-    HFN_DISPATCH_VALUE,       /* the register was set before the line */
-    HFN_DISPATCH_COMPUTED     /* arithmetic without a table */
+    HFN_DISPATCH_POINTER = 0, /* to a complete pointer: loaded, a constant, or returned by a
+                               * call.  Code takes such an address elsewhere, so it is known from
+                               * there */
+    HFN_DISPATCH_TABLE,       /* through the jump table described in hfn_dispatch */
+    HFN_DISPATCH_OFFSET,      /* to a table entry added to a base, but the line shows only one of
+                               * them */
+    HFN_DISPATCH_VALUE,       /* to a register that was set before the line */
+    HFN_DISPATCH_COMPUTED     /* to the result of arithmetic without a table */
 } hfn_dispatch_kind;
 
 typedef struct hfn_dispatch {
@@ -75,89 +94,99 @@ typedef struct hfn_dispatch {
     uint8_t entry_bytes; /* 1, 2, 4 or 8 */
     uint8_t entry_shift; /* an entry counts units of 1 << entry_shift bytes */
     bool entry_is_signed;
-    bool base_is_guessed; /* the image base, as the line shows no other: look at the entries */
-    uint64_t table_rva;
-    uint64_t base_rva;    /* to which an entry is added (absolute addresses: minus the link base) */
-    uint32_t entry_count; /* from the cmp or and in the line; 0 if it shows none */
-    uint32_t proof_from;  /* offset of the earliest instruction that this rests on */
+    bool base_is_guessed; /* the line shows no base, so the image base is assumed: check the
+                           * entries */
+    uint64_t table_rva;   /* TABLE: of its first entry; POINTER: of the loaded word, 0 if unknown */
+    uint64_t base_rva;    /* added to each entry; for absolute addresses minus the link base */
+    uint32_t entry_count; /* from the bounds check in the line; 0 if it shows none */
+    uint32_t proof_from;  /* offset of the earliest instruction that this description relies on */
 } hfn_dispatch;
+
+/* ---- Moved code. */
 
 #define HFN_MOVED_MAX 96 /* bytes of one moved prologue, jump back included */
 #define HFN_FIXUP_MAX 8
 #define HFN_CFA_UNKNOWN INT16_MIN
 #define HFN_NO_REGISTER 0xFFu
 
-/* Code that means the same wherever it is put: bytes, and the rel32 fields to fill in. */
+/* A field of moved code whose value depends on the address of the code. */
 typedef struct hfn_fixup {
-    uint8_t at;          /* offset of a 4-byte PC-relative field in bytes[] */
-    uint8_t end;         /* offset of the byte behind its instruction: what the field counts from;
-                          * arm64: which kind of field it is (arm64/relocate.h) */
+    uint8_t at;          /* offset of the field in hfn_moved.bytes */
+    uint8_t end;         /* x86: offset that the 4-byte field counts from, the end of its
+                          * instruction; arm64: kind of the field (arm64/relocate.h) */
     uint64_t target_rva; /* in the image */
 } hfn_fixup;
 
+/* Position-independent code that does what the first instructions of a function do. */
 typedef struct hfn_moved {
     uint8_t bytes[HFN_MOVED_MAX];
     uint8_t length;
     uint8_t fixup_count;
-    uint8_t original_bytes;    /* of the whole instructions that these replace */
-    uint8_t instruction_count; /* of the original, moved */
-    uint8_t original_at[16];   /* offset of each in the original, from the patch */
-    uint8_t moved_at[16];      /* and in bytes[]: where a thread's PC goes */
-    int16_t cfa_delta[16];     /* bytes that the stack grew before instruction i;
-                                * HFN_CFA_UNKNOWN behind a change we cannot describe */
+    uint8_t original_bytes;    /* size of the whole instructions that were moved */
+    uint8_t instruction_count; /* of those instructions */
+    uint8_t original_at[16];   /* offset of each in the original, counted from the patch */
+    uint8_t moved_at[16];      /* offset of its copy in bytes[], to which a thread's PC is moved */
+    int16_t cfa_delta[16];     /* bytes by which the stack grew before instruction i;
+                                * HFN_CFA_UNKNOWN after a change that is no known number */
     int16_t cfa_delta_end;     /* the same before the jump back */
     hfn_fixup fixups[HFN_FIXUP_MAX];
 } hfn_moved;
 
 typedef enum hfn_fixup_kind {
-    HFN_FIXUP_BROKEN = 0, /* lies outside of the moved code       */
-    HFN_FIXUP_NEAR,       /* its target must be in a jump's reach */
+    HFN_FIXUP_BROKEN = 0, /* lies outside of the moved code */
+    HFN_FIXUP_NEAR,       /* its target must be within a jump's reach */
     HFN_FIXUP_ANYWHERE
 } hfn_fixup_kind;
 
 typedef enum hfn_move_result {
     HFN_MOVED = 0,
-    HFN_MOVE_CALL,       /* a call among them */
-    HFN_MOVE_IMPOSSIBLE, /* cannot mean the same elsewhere */
+    HFN_MOVE_CALL,       /* one of the instructions is a call */
+    HFN_MOVE_IMPOSSIBLE, /* an instruction has another effect at another address */
     HFN_MOVE_UNDECODABLE,
     HFN_MOVE_TOO_LONG /* does not fit hfn_moved */
 } hfn_move_result;
 
-/* Where registers point in the stack, in bytes from the CFA: what the stack pointer was before the call
- * that led to the function. */
-#define HFN_STACK_REGISTERS 34
-#define HFN_STACK_NOWHERE INT32_MIN     /* elsewhere, or not known               */
-#define HFN_STACK_BELOW (INT32_MIN + 1) /* into the function's own frame somewhere */
+/* ---- The stack of a function, followed instruction by instruction. */
 
-/* Bytes of arguments on the stack that a timing stub can copy. */
+/* Where registers point, in bytes from the CFA (DWARF 5, 6.4): the stack pointer before the call
+ * that entered the function. */
+#define HFN_STACK_REGISTERS 34
+#define HFN_STACK_UNKNOWN INT32_MIN        /* not known to point into the stack           */
+#define HFN_STACK_IN_FRAME (INT32_MIN + 1) /* into the function's own frame, offset unknown */
+
+/* Bytes of stack arguments that a timing stub can copy. */
 #define HFN_ARGUMENTS_MAX_64 80 /* x86-64, ARM64 */
 #define HFN_ARGUMENTS_MAX 124   /* i386          */
 
-/* An address in the own frame is written to memory outside of it; one is compared with a value that is none. */
-#define HFN_OWN_ADDRESS_KEPT 1u
-#define HFN_OWN_ADDRESS_COMPARED 2u
+/* What the function does with addresses of its own frame: stores one outside of the frame;
+ * compares one with a value that is none. */
+#define HFN_FRAME_ADDRESS_STORED 1u
+#define HFN_FRAME_ADDRESS_COMPARED 2u
 
+#define HFN_MAX_UNCERTAIN_CALLS 4
+
+/* The state before an instruction, which depends on the path to it. */
 typedef struct hfn_stack_state {
-    int32_t at[HFN_STACK_REGISTERS];
-    uint16_t reach; /* bytes of its arguments that were touched on the way here */
-    uint16_t pops;  /* i386: that the return took along                     */
-#define HFN_CALLED_MOST 4
-    uint8_t
-        called; /* the same: so many calls on the way here (or more, if it is the most) may have taken
-                      * some of what stood on the stack, if nothing later shows that they have not */
-    uint8_t own_address; /* HFN_OWN_ADDRESS_*: what was done with one on the way here */
-    bool
-        unsettled; /* and here something stands close to the return address if it has: whoever sees it
-                      * takes it back */
+    int32_t at[HFN_STACK_REGISTERS]; /* offset from the CFA, or HFN_STACK_* */
+    uint16_t argument_bytes;         /* size of the stack arguments accessed so far */
+    uint16_t popped_bytes;           /* i386: arguments that the return instruction pops */
+    uint8_t uncertain_calls;         /* i386: calls so far (saturating at
+                                      * HFN_MAX_UNCERTAIN_CALLS) whose callee may have popped
+                                      * arguments, while no later instruction has set the stack
+                                      * pointer to a known place */
+    uint8_t frame_address;           /* HFN_FRAME_ADDRESS_* */
+    bool depends_on_calls;           /* this instruction accesses bytes that could be the return
+                                      * address if those callees popped arguments; the caller
+                                      * clears it */
 } hfn_stack_state;
 
-typedef enum hfn_stack_answer {
-    HFN_STACK_FINE = 0,
-    HFN_STACK_CALLER, /* touches its caller's frame, or takes an address in it */
-    HFN_STACK_RETURN, /* touches the return address                            */
-    HFN_STACK_LOST,   /* the stack pointer cannot be followed any more         */
-    HFN_STACK_POPS    /* a return that takes more than can be told             */
-} hfn_stack_answer;
+typedef enum hfn_stack_outcome {
+    HFN_STACK_OK = 0,
+    HFN_STACK_TOUCHES_CALLER, /* accesses the caller's frame, or takes an address in it */
+    HFN_STACK_TOUCHES_RETURN, /* accesses the return address                            */
+    HFN_STACK_LOST,           /* the stack pointer is not known any more                */
+    HFN_STACK_POPS_UNKNOWN    /* a return that pops an unsupported number of bytes      */
+} hfn_stack_outcome;
 
 /* Moved code, and the memory that it may be made longer from, by copies of what it goes on to. */
 typedef struct hfn_run {
@@ -172,32 +201,38 @@ typedef struct hfn_run {
 
 #define HFN_RUN_MAX_BYTES 512
 
-/* What whoever patches needs to know of a CPU, without a decoder: all of it was decoded before. */
+/* ---- What patching needs to know of a CPU. */
+
+/* Everything here was decoded before, so that a process is patched without a decoder.
+ * jump_bytes and jump_reach_bytes are those of the full-range jump that a patch consists of. */
 typedef struct hfn_patching {
     uint32_t machine;          /* HOTFN_MACHINE_* */
-    uint16_t elf_machine;      /* the same in ELF headers (gABI, e_machine) */
-    uint32_t unit_bytes;       /* instructions begin at multiples of it (1; 4) */
-    uint32_t jump_bytes;       /* of the full-range jump that a patch is (5; 4) */
+    uint16_t elf_machine;      /* the same in ELF headers (System V gABI, e_machine) */
+    uint32_t unit_bytes;       /* addresses of instructions are multiples of it (1; 4) */
+    uint32_t jump_bytes;       /* 5; 4 */
     uint32_t short_jump_bytes; /* of the jump to an island within 128 bytes; 0: there is none */
-    uint64_t jump_reach_bytes; /* how far the full-range jump goes in either direction */
-    bool can_come_back; /* its stubs can end a call where the function jumps on to another one */
+    uint64_t jump_reach_bytes; /* in either direction */
+    bool has_tail_exits;       /* a stub can end the timing of a call at the function's tail jump */
 
-    /* Fill in a fixup of the moved code that stands at address; target is an address too.  False if it is
-     * out of reach from there. */
+    /* Fill in a fixup of moved code at `address` so that it refers to the address `target`.
+     * False if that is out of reach. */
     bool (*fix_up)(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target);
-    /* What such a fixup is, for whoever did not make it. */
+    /* Validate a fixup that was read from a plan, of moved code of moved_bytes bytes. */
     hfn_fixup_kind (*fixup_kind)(uint32_t at, uint32_t end, uint32_t moved_bytes);
-    /* Where the full-range jump at bytes, or a call in its place, leads that stands at address; 0 if none
-     * stands there.  NULL where hooks of others are not changed (os/remote.h). */
+    /* Target of the full-range jump or call at `bytes`, which is at `address`; 0 if there is
+     * none.  NULL where hooks of other processes are not changed (os/remote.h). */
     uint64_t (*jump_target)(const uint8_t *bytes, uint64_t address);
-    /* DWARF call frame instructions of moved code, from the state at an entry on: their number of bytes,
-     * UINT32_MAX if they do not fit. */
+    /* Write the DWARF call frame instructions of moved code, starting from the state at an
+     * entry.  Returns their size in bytes, UINT32_MAX if they do not fit. */
     uint32_t (*cfi_steps)(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
-    /* Write moved code for the place `address` that goes on for a while before it jumps back: all of it is
-     * unwound like an entry and calls nothing.  Its number of bytes, at most HFN_RUN_MAX_BYTES, is the same
-     * for every address; 0 if there is no gain, or a target is out of reach.  NULL: never. */
+    /* Write moved code for the place `address` that goes on for a while before it jumps back:
+     * all of it is unwound like an entry and calls nothing.  Its number of bytes, at most
+     * HFN_RUN_MAX_BYTES, is the same for every address; 0 if there is no gain, or a target is
+     * out of reach.  NULL: never. */
     uint32_t (*run_on)(const hfn_run *run, uint64_t address, uint8_t *out);
 } hfn_patching;
+
+/* ---- What the static part needs to know of a CPU. */
 
 typedef struct hfn_arch {
     const char *name;
@@ -205,78 +240,85 @@ typedef struct hfn_arch {
     uint32_t pointer_bytes;
     const hfn_patching *patching;
     bool stubs_change_flags;
-    bool has_red_zone; /* code may keep data below the stack pointer, outside of Windows */
+    bool has_red_zone; /* code may keep data below the stack pointer, except on Windows */
 
-    /* Decode one instruction at bytes[0..size), standing at rva in an image linked at link_base
-     * (absolute immediates are turned into RVAs with it).  False if it is none. */
+    /* Decode the first instruction of bytes.  Absolute immediates become RVAs by subtracting
+     * link_base. False if it is invalid or incomplete. */
     bool (*decode)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
                    hfn_instruction *out);
 
-    /* NULL where no address takes two instructions to make.  Called behind decode, for each instruction
-     * of a straight line in its order: adds to `in` the address that it completes. */
-    void (*complete)(const uint8_t *bytes, hfn_pages *pages, hfn_instruction *in);
+    /* Add to a decoded instruction the address that it completes; called for each instruction of a
+     * straight line, in order.  NULL if one instruction is enough to make an address. */
+    void (*complete)(const uint8_t *bytes, hfn_partial_addresses *pages, hfn_instruction *in);
 
-    /* Move whole instructions at bytes, standing at rva, until at least patch_bytes are covered; a
-     * jump back to the first instruction not moved is appended unless the last moved one does not go
-     * on.  *offset says which byte a refusal is about.  A call cannot move, for its return address would
-     * be another; but if pc_register is not HFN_NO_REGISTER, the first direct call is one that gives that
-     * back there (below), and the moved code puts it right. */
+    /* Move whole instructions until at least patch_bytes are covered.  A jump back to the first
+     * instruction that was not moved is appended, unless the last moved one does not continue.
+     * After a refusal *offset is the offset of the instruction that caused it.
+     *
+     * A call cannot be moved, since it would push another return address.  If pc_register is not
+     * HFN_NO_REGISTER, the first direct call is taken for one that loads its return address into
+     * that register, and the moved code corrects the register. */
     hfn_move_result (*move)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint32_t patch_bytes,
                             uint8_t pc_register, hfn_moved *out, uint32_t *offset);
 
-    /* Does the code at `at` read the flags before it writes them all, so that a stub there may not change them
-     * (ARM64, whose stubs change none: x16 and x17)?  bytes are the code around `at`, standing at rva.  Follows
-     * the straight line, direct jumps and calls; anything not understood answers true.  at_return: the answer
-     * where it returns first.  Where the line leaves bytes, the answer is true and *leaves_to where (else
-     * UINT64_MAX): ask again there. */
+    /* May the code at address `at` read what a stub would change: x86, the flags; ARM64, x16 and
+     * x17? bytes are the code around `at`.  Follows straight-line code, direct jumps and calls;
+     * what it cannot decode counts as a read.  at_return is the result for a path that returns.
+     * If the path leaves bytes, the result is true and *leaves_to the address at which to ask
+     * again; else it is UINT64_MAX. */
     bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
                        bool at_return, uint64_t *leaves_to);
 
-    /* A register that the code at `at` surely writes before it reads it, whichever way it goes (so that
-     * a stub may spoil it), or HFN_NO_REGISTER.  bytes are the code around `at`, standing at rva; what
-     * lies outside is not understood.  NULL: stubs of this CPU need none. */
-    uint8_t (*spare_register)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at);
+    /* A register that the code at address `at` writes before it reads it on every path, so that
+     * a stub may use it as a scratch register; HFN_NO_REGISTER if there is none.  bytes are the
+     * code around `at`. NULL if the stubs of this CPU need none. */
+    uint8_t (*find_scratch_register)(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                     uint64_t at);
 
-    /* The register in which code that is called at bytes gives back its return address and does nothing
-     * else (i386's __x86.get_pc_thunk.*), or HFN_NO_REGISTER.  NULL: this CPU has no such code. */
+    /* The register into which the function at bytes loads its return address, if it does nothing
+     * else (i386's __x86.get_pc_thunk.*); else HFN_NO_REGISTER.  NULL if this CPU has no such
+     * functions. */
     uint8_t (*pc_register)(const uint8_t *bytes, uint64_t size);
 
-    /* If a direct call or jump with a 4-byte field (a whole patch long) stands at bytes: the moved
-     * code of the retarget strategy, a lone jump to the old target.  A call's return address stays
-     * where it is, as only the call's target changes; so no instruction moves (the count is 0). */
+    /* If bytes begin with a direct call or jump as long as a patch: the moved code of the
+     * retarget strategy, a jump to the old target.  No instruction moves (instruction_count is
+     * 0), and a call's return address stays the same. */
     bool (*retarget)(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
 
-    /* How many bytes from its target on the whole instruction at bytes touches, of which decode (or complete)
-     * said reads_memory_relative.  NULL: it says so of none. */
+    /* How many bytes from its target on an instruction with reads_memory_relative may access.
+     * NULL if there are no such instructions. */
     uint32_t (*touched_bytes)(const uint8_t *bytes, uint64_t size);
 
-    /* May a direct call or jump get another target by a write to its 4-byte field alone?  bytes: the
-     * whole instruction.  NULL: none may. */
-    bool (*field_is_target)(const uint8_t *bytes, const hfn_instruction *in);
+    /* Can the direct call or jump at bytes be given another target by writing its 4-byte field
+     * alone? NULL: none can. */
+    bool (*is_retargetable)(const uint8_t *bytes, const hfn_instruction *in);
 
-    /* Where does the indirect jump at the end of line go? */
-    void (*dispatch)(const hfn_line *line, hfn_dispatch *out);
+    /* Describe where the indirect jump at the end of the line goes. */
+    void (*dispatch)(const hfn_straight_line *line, hfn_dispatch *out);
 
-    /* The stack at an entry, and over one instruction.  NULL: not known for this machine. */
-    void (*stack_begin)(hfn_stack_state *state);
-    hfn_stack_answer (*stack_step)(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                                   hfn_stack_state *state);
-    uint8_t stack_register, frame_register; /* their places in hfn_stack_state */
-    uint8_t
-        return_place; /* the same: where the return address was put; stack_register: nowhere else */
+    /* Set the state at a function's entry; advance it over one instruction.  NULL if this CPU's
+     * stack is not followed. */
+    void (*begin_stack)(hfn_stack_state *state);
+    hfn_stack_outcome (*step_stack)(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                    hfn_stack_state *state);
+    uint8_t stack_register, frame_register; /* their indexes in hfn_stack_state.at */
+    uint8_t return_place; /* index in it of the place to which the return address was saved;
+                           * stack_register if it stays where the call put it */
 
-    /* Compilers put straight lines that functions have in common in functions of their own, whose stack is
-     * their caller's: does the whole instruction at bytes, no return, show that it stands in none of those? */
+    /* Compilers outline code that several functions share into functions that run on their
+     * caller's frame.  Does the instruction at bytes, not a return, prove that its function is
+     * none of these? */
     bool (*is_never_shared)(const uint8_t *bytes, uint64_t size);
 
-    /* Is there a system call in the code at bytes that forbids its thread to read the clock, and at which
-     * offset?  Numbers that are no constants next to it are not seen.  NULL: none of this CPU does. */
-    bool (*forbids_clock)(const uint8_t *bytes, uint64_t size, uint64_t *at);
+    /* Do bytes contain a system call that forbids the thread to read the time stamp counter?
+     * *at receives its offset.  Sees only numbers that are constants close to the call.  NULL if
+     * this CPU has none. */
+    bool (*disables_tsc)(const uint8_t *bytes, uint64_t size, uint64_t *at);
 } hfn_arch;
 
-/* NULL if there is none for the machine. */
-const hfn_arch *hfn_arch_of(uint32_t machine);
-const hfn_patching *hfn_patching_of(uint32_t machine);
+/* The tables for a machine (HOTFN_MACHINE_*), or NULL. */
+const hfn_arch *hfn_arch_find(uint32_t machine);
+const hfn_patching *hfn_patching_find(uint32_t machine);
 
 extern const hfn_arch hfn_arch_x86_64;
 extern const hfn_arch hfn_arch_x86; /* 32-bit */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which CPU folder's patches are for which machine.  Apart from arch.c, so that what patches a process is
- * linked without a decoder. */
+/* Finds the patching table of a machine.  Separate from arch.c so that code which patches processes
+ * links without a decoder. */
 #include "arch/arch.h"
 
 #include <stddef.h>
 
-const hfn_patching *hfn_patching_of(uint32_t machine)
+const hfn_patching *hfn_patching_find(uint32_t machine)
 {
     static const hfn_patching *const all[] = { &hfn_patching_x86_64, &hfn_patching_x86,
                                                &hfn_patching_arm64 };

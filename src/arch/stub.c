@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which CPU folder writes the stubs of this process. */
+/* Forwards arch/stub.h to the folder of the CPU that this library is built for. */
 #include "arch/stub.h"
 
 #include <stddef.h>
@@ -10,13 +10,14 @@
 
 #define OF_THIS_CPU(name) hfn_arm64_##name
 
-const hfn_patching *hfn_stub_patching(void)
+const hfn_patching *hfn_stub_get_patching(void)
 {
     return &hfn_patching_arm64;
 }
 
-/* A load's field has 12 bits, counted in 8 bytes; an add's, 12 bits more. */
-bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement)
+/* LDR (immediate) has a 12-bit offset in units of 8 bytes; ADD (immediate, lsl #12) adds 12 bits
+ * (Arm ARM, C6.2). */
+bool hfn_stub_can_reach(int32_t row_displacement, uint64_t slot_displacement)
 {
     return row_displacement >= 0 && (uint32_t)row_displacement < HFN_STUB_NEAR_SLOT_BYTES &&
            row_displacement % 8 == 0 && slot_displacement < UINT64_C(1) << 24;
@@ -27,10 +28,10 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
     return hfn_arm64_emit_count_gate(out, target);
 }
 
-const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
+const hfn_stub_shape *hfn_stub_get_shape(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
 {
     (void)room;
-    return hfn_arm64_stub_shape(kind, flags);
+    return hfn_arm64_get_stub_shape(kind, flags);
 }
 
 uint32_t hfn_stub_emit_call_gate(uint8_t *out)
@@ -38,7 +39,7 @@ uint32_t hfn_stub_emit_call_gate(uint8_t *out)
     return hfn_arm64_emit_call_gate(out);
 }
 
-uint8_t hfn_stub_return_column(void)
+uint8_t hfn_stub_get_return_column(void)
 {
     return 30;
 }
@@ -54,7 +55,7 @@ uint8_t hfn_stub_return_column(void)
 
 enum { RETURN_COLUMN = 8 };
 
-const hfn_patching *hfn_stub_patching(void)
+const hfn_patching *hfn_stub_get_patching(void)
 {
     return &hfn_patching_x86;
 }
@@ -64,9 +65,9 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
     return hfn_x86_32_emit_count_gate(out, target);
 }
 
-const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
+const hfn_stub_shape *hfn_stub_get_shape(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
 {
-    *room = hfn_x86_32_stub_shape(kind, flags);
+    *room = hfn_x86_32_get_stub_shape(kind, flags);
     return room;
 }
 
@@ -76,7 +77,7 @@ const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags, hfn_
 
 enum { RETURN_COLUMN = 16 };
 
-const hfn_patching *hfn_stub_patching(void)
+const hfn_patching *hfn_stub_get_patching(void)
 {
     return &hfn_patching_x86_64;
 }
@@ -84,24 +85,24 @@ const hfn_patching *hfn_stub_patching(void)
 uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 {
     hfn_x86_emit_time_gate(out, target);
-    return HFN_TIME_GATE_BYTES;
+    return HFN_X86_TIME_GATE_BYTES;
 }
 
-const hfn_stub_shape *hfn_stub_shape_of(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
+const hfn_stub_shape *hfn_stub_get_shape(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
 {
-    const hfn_stub_shape *shape = hfn_x86_stub_shape(kind, flags);
+    const hfn_stub_shape *shape = hfn_x86_get_stub_shape(kind, flags);
 
-    if (!hfn_x86_comes_back(kind, flags)) {
+    if (!hfn_x86_has_tail_exit(kind, flags)) {
         return shape;
     }
     *room = *shape;
-    hfn_x86_comeback_shape(room, hfn_x86_time_room(flags));
+    hfn_x86_add_tail_exit_shape(room, hfn_x86_get_time_room(flags));
     return room;
 }
 
 #endif
 
-bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement)
+bool hfn_stub_can_reach(int32_t row_displacement, uint64_t slot_displacement)
 {
     (void)row_displacement;
     return slot_displacement <= INT32_MAX - sizeof(uint64_t);
@@ -109,12 +110,12 @@ bool hfn_stub_reaches(int32_t row_displacement, uint64_t slot_displacement)
 
 uint32_t hfn_stub_emit_call_gate(uint8_t *out)
 {
-    hfn_vector_state vector = hfn_x86_host_vector_state();
+    hfn_x86_vector_state vector = hfn_x86_get_host_vector_state();
 
     return OF_THIS_CPU(emit_call_gate)(out, &vector);
 }
 
-uint8_t hfn_stub_return_column(void)
+uint8_t hfn_stub_get_return_column(void)
 {
     return RETURN_COLUMN;
 }
@@ -131,19 +132,19 @@ uint32_t hfn_stub_emit_count_gate(uint8_t *out, uint64_t slow_path)
     return OF_THIS_CPU(emit_count_gate)(out, slow_path);
 }
 
-uint32_t hfn_stub_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
+uint32_t hfn_stub_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 {
-    return OF_THIS_CPU(call_gate_cfi)(out, gate_bytes);
+    return OF_THIS_CPU(write_call_gate_cfi)(out, gate_bytes);
 }
 
-uint32_t hfn_stub_step_cfi(uint8_t *out, uint32_t lowered_bytes)
+uint32_t hfn_stub_write_step_cfi(uint8_t *out, uint32_t lowered_bytes)
 {
-    return OF_THIS_CPU(step_cfi)(out, lowered_bytes);
+    return OF_THIS_CPU(write_step_cfi)(out, lowered_bytes);
 }
 
-uint32_t hfn_stub_cie_state(uint8_t *out)
+uint32_t hfn_stub_write_cie_state(uint8_t *out)
 {
-    return OF_THIS_CPU(cie_state)(out);
+    return OF_THIS_CPU(write_cie_state)(out);
 }
 
 uint32_t hfn_stub_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target)

@@ -20,7 +20,7 @@ static hotfn_status no_memory(hotfn_error *err)
 
 static uint64_t near_range(void)
 {
-    return hfn_stub_patching()->jump_reach_bytes - NEAR_MARGIN_BYTES;
+    return hfn_stub_get_patching()->jump_reach_bytes - NEAR_MARGIN_BYTES;
 }
 
 hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *options,
@@ -204,7 +204,7 @@ static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, 
 
 static hotfn_status check_plan(const hotfn_plan *plan, hotfn_error *err)
 {
-    if (plan->machine != hfn_stub_patching()->machine) {
+    if (plan->machine != hfn_stub_get_patching()->machine) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "the plan is for another machine than this process");
     }
@@ -227,7 +227,7 @@ static hotfn_status check_slot(const hotfn_hooks *hooks, uint32_t slot, hotfn_er
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "a hook that counts needs the row access given to hotfn_hooks_create");
     }
-    if (!hfn_stub_reaches(hooks->access.displacement, slot_bytes(hooks, slot))) {
+    if (!hfn_stub_can_reach(hooks->access.displacement, slot_bytes(hooks, slot))) {
         return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "slot %u is out of reach", slot);
     }
     return HOTFN_OK;

@@ -160,7 +160,7 @@ static void find_gaps(const hotfn_hooks *hooks, const hfn_batch *batch, gap_tabl
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     uint64_t begin = module->base + (uint64_t)module->plan->reach_begin;
-    uint64_t reach = hfn_stub_patching()->jump_reach_bytes;
+    uint64_t reach = hfn_stub_get_patching()->jump_reach_bytes;
 
     table->count = hfn_os_find_gaps(begin > reach ? begin - reach : 0,
                                     module->base + (uint64_t)module->plan->reach_end + reach,

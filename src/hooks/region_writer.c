@@ -64,7 +64,7 @@ static void write_call_gate(hfn_region_writer *writer)
     bytes = hfn_stub_emit_call_gate((uint8_t *)(uintptr_t)writer->at);
     if (writer->tables != 0) {
         hfn_unwind_code(&writer->unwind, writer->at, bytes, cfi,
-                        hfn_stub_call_gate_cfi(cfi, bytes));
+                        hfn_stub_write_call_gate_cfi(cfi, bytes));
     }
     writer->at += HFN_STUB_CALL_GATE_ROOM;
 }

@@ -49,7 +49,7 @@ static uint32_t make(uint8_t *out, uint64_t address, const hfn_plan_hook *hook, 
         .user = &b,
     };
 
-    if (!hfn_stub_patching()->run_on || hook->strategy != HOTFN_STRATEGY_JUMP ||
+    if (!hfn_stub_get_patching()->run_on || hook->strategy != HOTFN_STRATEGY_JUMP ||
         hook->cfi_bytes > 0 || run.begin >= run.end) {
         return 0;
     }
@@ -61,7 +61,7 @@ static uint32_t make(uint8_t *out, uint64_t address, const hfn_plan_hook *hook, 
             .target_rva = base + hook->site_rva + (uint64_t)hfn_read_signed_le32(fixup + 2),
         };
     }
-    return hfn_stub_patching()->run_on(&run, address, out);
+    return hfn_stub_get_patching()->run_on(&run, address, out);
 }
 
 static bool is_untouched(const hotfn_hooks *hooks, uint32_t module)

@@ -21,7 +21,7 @@ bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint
 void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch);
 
 /* Send the jumps of the batch's functions that must come back to the fronts of their stubs (arch/x86/
- * emit_comeback.c), before any other site is written; where one is not as in the file, the hook STAYS.  They are
+ * emit_tail_exit.c), before any other site is written; where one is not as in the file, the hook STAYS.  They are
  * never taken back: a call may be open, and who comes by without one just goes on. */
 void hfn_sites_send_back(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows);
 

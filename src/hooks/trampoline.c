@@ -12,7 +12,7 @@ static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, 
     for (uint32_t i = 0; i < hook->fixup_count; i++) {
         const uint8_t *fixup = hook->fixups + i * PLAN_FIXUP_BYTES;
         uint64_t target = site + (uint64_t)hfn_read_signed_le32(fixup + 2);
-        if (!hfn_stub_patching()->fix_up(moved, address, fixup[0], fixup[1], target)) {
+        if (!hfn_stub_get_patching()->fix_up(moved, address, fixup[0], fixup[1], target)) {
             return false;
         }
     }
@@ -38,9 +38,9 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
         .time_exit = gates->time_exit,
         .slot = action->slot,
         .skip_displacement = (int32_t)(access->skip_base_bytes + 4 * action->slot),
-        .comes_to = base + hook->comes_to_rva,
+        .tail_target = base + hook->comes_to_rva,
     };
-    int64_t distance = (int64_t)(request.comes_to - address);
+    int64_t distance = (int64_t)(request.tail_target - address);
 
     if (hook->comeback_count > 0 && distance != (int32_t)distance) {
         return false;

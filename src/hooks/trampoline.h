@@ -17,7 +17,7 @@ static inline hfn_stub_kind hfn_trampoline_kind(uint32_t action_kind)
     case HOTFN_ACTION_CALL: return HFN_STUB_CALL;
     case HOTFN_ACTION_TIME: return HFN_STUB_TIME;
     case HOTFN_ACTION_SAMPLE: return HFN_STUB_SAMPLE;
-    default: return HFN_STUB_FLOOR;
+    default: return HFN_STUB_EMPTY;
     }
 }
 
@@ -28,16 +28,16 @@ static inline uint32_t hfn_trampoline_flags(const hfn_plan_hook *hook)
            ((hook->flags & HOTFN_VERDICT_RETURN_SIGNED) ? HFN_STUB_SIGNED : 0) |
            ((hook->flags & HOTFN_VERDICT_KEY_B) ? HFN_STUB_KEY_B : 0) |
            (hook->far_slot ? HFN_STUB_FAR_SLOT : 0) |
-           (hook->comeback_count > 0 ? HFN_STUB_COMES_BACK : 0) |
-           (uint32_t)hook->spare << HFN_STUB_SPARE_SHIFT |
+           (hook->comeback_count > 0 ? HFN_STUB_TAIL_EXIT : 0) |
+           (uint32_t)hook->scratch << HFN_STUB_SCRATCH_SHIFT |
            (uint32_t)hook->arguments << HFN_STUB_ARGUMENTS_SHIFT;
 }
 
-/* The head's shape for an action (HOTFN_ACTION_*); see hfn_stub_shape_of. */
+/* The head's shape for an action (HOTFN_ACTION_*); see hfn_stub_get_shape. */
 static inline const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hfn_plan_hook *hook,
                                                          hfn_stub_shape *room)
 {
-    return hfn_stub_shape_of(hfn_trampoline_kind(kind), hfn_trampoline_flags(hook), room);
+    return hfn_stub_get_shape(hfn_trampoline_kind(kind), hfn_trampoline_flags(hook), room);
 }
 
 /* Of what stands behind the head, and with it. */

@@ -107,7 +107,7 @@ static void put_cie(hfn_unwind *u, bool key_b)
 {
     uint64_t personality = u->personality;
     /* code 1, data minus a word, as a signed number of 7 bits */
-    const uint8_t factors[] = { 1, 0x80 - WORD_BYTES, hfn_stub_return_column() };
+    const uint8_t factors[] = { 1, 0x80 - WORD_BYTES, hfn_stub_get_return_column() };
     uint8_t state[HFN_STUB_CIE_STATE_MAX];
     uint8_t *entry = u->at;
 
@@ -132,7 +132,7 @@ static void put_cie(hfn_unwind *u, bool key_b)
         }
     }
     put(u, PCREL_SDATA4); /* how FDEs give addresses */
-    put_bytes(u, state, hfn_stub_cie_state(state));
+    put_bytes(u, state, hfn_stub_write_cie_state(state));
     close_entry(u, entry);
 }
 
@@ -202,7 +202,7 @@ static void put_step(hfn_unwind *u, uint32_t lowered_bytes)
 {
     uint8_t cfi[HFN_STUB_STEP_CFI_MAX];
 
-    put_bytes(u, cfi, hfn_stub_step_cfi(cfi, lowered_bytes));
+    put_bytes(u, cfi, hfn_stub_write_step_cfi(cfi, lowered_bytes));
 }
 
 static void put_pushes(hfn_unwind *u, uint64_t address, const hfn_stub_step *first, uint32_t count)

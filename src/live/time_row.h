@@ -41,7 +41,7 @@ typedef struct hfn_time_frame {
     uint64_t how;    /* HFN_CALL_*                           */
     uint64_t room;   /* sampled: how many calls it stands for */
     uintptr_t
-        slot; /* written by the stub, which keeps a flag in the upper half (arch/x86/emit_comeback.c);
+        slot; /* written by the stub, which keeps a flag in the upper half (arch/x86/emit_tail_exit.c);
                       * above it lies the caller's return address, in a sample's stub on x86-64 as many
                       * times 16 bytes apart as the bits from HFN_FRAME_APART_SHIFT on say */
 } hfn_time_frame;

@@ -113,9 +113,9 @@ static uint32_t data_bytes_of(const uint8_t *entry)
 }
 
 /* rsp and r12 are none: instructions that address by them are longer than stubs expect. */
-static bool check_spare(uint8_t spare)
+static bool check_scratch(uint8_t scratch)
 {
-    return spare <= PLAN_SPARE_MAX && (spare & 7) != 5;
+    return scratch <= PLAN_SCRATCH_MAX && (scratch & 7) != 5;
 }
 
 static bool check_arguments(const hotfn_plan *plan, const uint8_t *entry)
@@ -142,7 +142,7 @@ static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)
            entry[PLAN_ENTRY_FIXUPS_AT] <= HFN_FIXUP_MAX &&
            entry[PLAN_ENTRY_STEPS_AT] <= PLAN_STEPS_MAX &&
            entry[PLAN_ENTRY_CFI_BYTES_AT] <= PLAN_CFI_MAX &&
-           check_spare(entry[PLAN_ENTRY_SPARE_AT]) && check_arguments(plan, entry) &&
+           check_scratch(entry[PLAN_ENTRY_SCRATCH_AT]) && check_arguments(plan, entry) &&
            entry[PLAN_ENTRY_PATCH_BYTES_AT] >= 1 &&
            entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] >= entry[PLAN_ENTRY_PATCH_BYTES_AT] &&
            entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] <= PLAN_ORIGINAL_MAX &&
@@ -179,7 +179,7 @@ static bool check_comebacks(const hfn_patching *patching, const hotfn_plan *plan
             return false;
         }
     }
-    return patching->can_come_back && (hook->flags & HOTFN_VERDICT_TIMED) &&
+    return patching->has_tail_exits && (hook->flags & HOTFN_VERDICT_TIMED) &&
            hook->comes_to_rva != 0 && (int64_t)hook->comes_to_rva >= plan->reach_begin &&
            (int64_t)hook->comes_to_rva < plan->reach_end;
 }
@@ -213,7 +213,7 @@ static bool check_range(const hotfn_plan *plan, const hfn_plan_range *range, uin
 
 static hotfn_status check_entries(const hotfn_plan *plan, hotfn_error *err)
 {
-    const hfn_patching *patching = hfn_patching_of(plan->machine);
+    const hfn_patching *patching = hfn_patching_find(plan->machine);
     uint32_t first = 0;
 
     if (!patching && plan->entry_count > 0) {

@@ -43,7 +43,7 @@ enum {
     PLAN_ID_BYTES_AT = 68,       /* u32                                                       */
     PLAN_ID_AT = 72,             /* u8[32]                                                    */
     PLAN_SITE_COUNT_AT = 104,    /* u32                                                       */
-    PLAN_FORBIDS_CLOCK_AT = 108, /* u32 rva of a system call that does; 0: none was seen      */
+    PLAN_TSC_DISABLE_AT = 108,   /* u32 rva of a system call that does; 0: none was seen      */
     PLAN_HEADER_BYTES = 112,
 };
 
@@ -71,7 +71,7 @@ enum {
     PLAN_ENTRY_STEPS_AT = 19,     /* u8 count                                                  */
     PLAN_ENTRY_CFI_BYTES_AT = 20, /* u8                                                       */
     PLAN_ENTRY_ISLAND_AT = 21,    /* i8 ISLAND: island minus the byte behind the 2-byte jump   */
-    PLAN_ENTRY_SPARE_AT = 22,     /* u8 a register that is dead at the site, plus 1; 0: none   */
+    PLAN_ENTRY_SCRATCH_AT = 22,   /* u8 a register that is dead at the site, plus 1; 0: none   */
     PLAN_ENTRY_ARGUMENTS_AT = 23, /* u8 timed: words of arguments; from bit 5 on HOTFN_POPS_*   */
     PLAN_ENTRY_RUN_AT = 24, /* u16 from the site on, that may be copied behind what is moved     */
     PLAN_ENTRY_COMES_TO_AT =
@@ -88,7 +88,7 @@ enum {
     PLAN_STEPS_MAX = 16,
     PLAN_ORIGINAL_MAX = 32,
     PLAN_CFI_MAX = 96,
-    PLAN_SPARE_MAX = 16,
+    PLAN_SCRATCH_MAX = 16,
 };
 
 struct hotfn_plan {
@@ -117,7 +117,7 @@ typedef struct hfn_plan_hook {
     bool far_slot;   /* not of the plan: hookset.h sets it and the next two */
     uint16_t run_bytes; /* the moved code's, where it runs on; else 0 */
     const hotfn_plan *plan;
-    uint8_t strategy, flags, patch_offset, patch_bytes, spare, arguments;
+    uint8_t strategy, flags, patch_offset, patch_bytes, scratch, arguments;
     uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes, comeback_count;
     uint32_t comes_to_rva; /* 0: none */
     const uint8_t *original, *island_original, *moved, *fixups, *steps, *cfi, *comebacks;
@@ -125,9 +125,9 @@ typedef struct hfn_plan_hook {
 
 hfn_plan_range hfn_plan_range_at(const hotfn_plan *plan, uint32_t index);
 
-static inline uint32_t hfn_plan_forbids_clock(const hotfn_plan *plan)
+static inline uint32_t hfn_plan_get_tsc_disable_rva(const hotfn_plan *plan)
 {
-    return hfn_read_le32(plan->bytes + PLAN_FORBIDS_CLOCK_AT);
+    return hfn_read_le32(plan->bytes + PLAN_TSC_DISABLE_AT);
 }
 
 static inline uint32_t hfn_plan_rva_at(const hotfn_plan *plan, uint32_t index)
@@ -185,7 +185,7 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->fixup_count = entry[PLAN_ENTRY_FIXUPS_AT];
     out->step_count = entry[PLAN_ENTRY_STEPS_AT];
     out->cfi_bytes = entry[PLAN_ENTRY_CFI_BYTES_AT];
-    out->spare = entry[PLAN_ENTRY_SPARE_AT];
+    out->scratch = entry[PLAN_ENTRY_SCRATCH_AT];
     out->arguments = entry[PLAN_ENTRY_ARGUMENTS_AT];
     out->site_rva = out->rva + out->patch_offset;
     out->island_rva = 0;

@@ -76,7 +76,7 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
         .arguments = verdict->pub.flags >> 24,
         .patch_offset = verdict->pub.patch_offset,
         .patch_bytes = verdict->pub.patch_bytes,
-        .spare = verdict->spare,
+        .scratch = verdict->scratch,
         .run_bytes = verdict->run_bytes,
         .island_rva = verdict->island_rva,
         .original = original.data,
@@ -192,7 +192,8 @@ hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
     } else {
         status = add_all(writer, verdicts, hfn_image_env(image), err);
     }
-    hfn_plan_writer_set_forbids_clock(writer, (uint32_t)hfn_verdicts_forbids_clock(verdicts));
+    hfn_plan_writer_set_tsc_disable_rva(writer,
+                                        (uint32_t)hfn_verdicts_get_tsc_disable_rva(verdicts));
     if (status == HOTFN_OK) {
         status = hfn_plan_writer_finish(writer, out, err);
     }

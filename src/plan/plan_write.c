@@ -45,7 +45,7 @@ hfn_plan_writer *hfn_plan_writer_create(const hotfn_env *env, uint32_t machine,
         return NULL;
     }
     writer->env = filled;
-    writer->patching = hfn_patching_of(machine);
+    writer->patching = hfn_patching_find(machine);
     writer->reach_begin = INT64_MAX;
     writer->reach_end = INT64_MIN;
     hfn_write_le64(writer->header + PLAN_MAGIC_AT, PLAN_MAGIC);
@@ -63,9 +63,9 @@ void hfn_plan_writer_set_id(hfn_plan_writer *writer, uint32_t id_kind, const uin
     memcpy(writer->header + PLAN_ID_AT, id, id_bytes < 32 ? id_bytes : 32);
 }
 
-void hfn_plan_writer_set_forbids_clock(hfn_plan_writer *writer, uint32_t rva)
+void hfn_plan_writer_set_tsc_disable_rva(hfn_plan_writer *writer, uint32_t rva)
 {
-    hfn_write_le32(writer->header + PLAN_FORBIDS_CLOCK_AT, rva);
+    hfn_write_le32(writer->header + PLAN_TSC_DISABLE_AT, rva);
 }
 
 void hfn_plan_writer_destroy(hfn_plan_writer *writer)
@@ -196,7 +196,7 @@ static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t 
     entry[PLAN_ENTRY_FIXUPS_AT] = source->moved->fixup_count;
     entry[PLAN_ENTRY_STEPS_AT] = source->moved->instruction_count;
     entry[PLAN_ENTRY_CFI_BYTES_AT] = (uint8_t)cfi_bytes;
-    entry[PLAN_ENTRY_SPARE_AT] = (uint8_t)source->spare;
+    entry[PLAN_ENTRY_SCRATCH_AT] = (uint8_t)source->scratch;
     entry[PLAN_ENTRY_ARGUMENTS_AT] = (uint8_t)source->arguments;
     hfn_write_le32(entry + PLAN_ENTRY_COMES_TO_AT, source->comes_to_rva);
     entry[PLAN_ENTRY_COMEBACKS_AT] = (uint8_t)source->comeback_count;

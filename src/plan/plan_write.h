@@ -13,7 +13,7 @@ typedef struct hfn_plan_source {
     uint64_t end_rva; /* of the function, if its code may hold sites; 0 */
     uint32_t strategy, flags, patch_offset, patch_bytes;
     uint32_t arguments; /* PLAN_ENTRY_ARGUMENTS_AT */
-    uint32_t spare;     /* a register that is dead at the site, plus 1; 0: none */
+    uint32_t scratch;   /* a register that is dead at the site, plus 1; 0: none */
     uint32_t run_bytes; /* from the site on: surely the function's code, and free to be copied */
     const uint32_t *comebacks; /* fields of the jumps to comes_to_rva that end a timed call first */
     uint32_t comeback_count, comes_to_rva;
@@ -30,7 +30,7 @@ typedef struct hfn_plan_writer hfn_plan_writer;
 /* NULL if there is no memory. */
 hfn_plan_writer *hfn_plan_writer_create(const hotfn_env *env, uint32_t machine,
                                         uint32_t function_count);
-void hfn_plan_writer_set_forbids_clock(hfn_plan_writer *writer, uint32_t rva);
+void hfn_plan_writer_set_tsc_disable_rva(hfn_plan_writer *writer, uint32_t rva);
 void hfn_plan_writer_set_id(hfn_plan_writer *writer, uint32_t id_kind, const uint8_t *id,
                             uint32_t id_bytes);
 /* Rising rva and function_index.  HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_LIMIT (does not fit the

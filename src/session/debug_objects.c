@@ -58,7 +58,7 @@ static void fill_header(ElfW(Ehdr) * header)
     header->e_ident[EI_DATA] = ELFDATA2LSB;
     header->e_ident[EI_VERSION] = EV_CURRENT;
     header->e_type = ET_EXEC; /* its addresses are final */
-    header->e_machine = hfn_stub_patching()->elf_machine;
+    header->e_machine = hfn_stub_get_patching()->elf_machine;
     header->e_version = EV_CURRENT;
     header->e_ehsize = sizeof *header;
     header->e_shoff = offsetof(region_object, sections) - offsetof(region_object, header);

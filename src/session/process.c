@@ -150,7 +150,7 @@ static void leave_clock(hfn_process *p, const hfn_loaded_module *m)
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
     uint64_t stopped_at = 0;
     char note[128];
-    if (!hfn_plan_forbids_clock(m->plan)) {
+    if (!hfn_plan_get_tsc_disable_rva(m->plan)) {
         return;
     }
     hfn_timing_stop_clock(&stopped_at);
@@ -158,7 +158,7 @@ static void leave_clock(hfn_process *p, const hfn_loaded_module *m)
     hotfn_live_get_module(p->live, m->live_module, &known);
     snprintf(note, sizeof note,
              "nothing is timed: a system call in it, at +0x%" PRIx32 ", may forbid the clock",
-             hfn_plan_forbids_clock(m->plan));
+             hfn_plan_get_tsc_disable_rva(m->plan));
     hotfn_live_set_module(p->live, m->live_module, known.flags, m->base, note);
 }
 

@@ -25,12 +25,12 @@ static uint8_t read_returns(const hfn_judging *j, const hfn_subject *s)
             return CANNOT_BE_TOLD;
         }
         if (in.flow == HFN_FLOW_RETURN) {
-            j->arch->stack_begin(&state);
-            if (j->arch->stack_step(bytes, s->end - at, at, &state) != HFN_STACK_FINE ||
-                (words != 0 && words != 1 + state.pops / 4)) {
+            j->arch->begin_stack(&state);
+            if (j->arch->step_stack(bytes, s->end - at, at, &state) != HFN_STACK_OK ||
+                (words != 0 && words != 1 + state.popped_bytes / 4)) {
                 return CANNOT_BE_TOLD;
             }
-            words = (uint8_t)(1 + state.pops / 4);
+            words = (uint8_t)(1 + state.popped_bytes / 4);
         }
         at += in.length;
     }
@@ -68,8 +68,8 @@ void hfn_pops_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_stack_sta
     if (known == CANNOT_BE_TOLD) {
         return;
     }
-    state->called = called;
-    if (state->at[stack] != HFN_STACK_BELOW) {
+    state->uncertain_calls = called;
+    if (state->at[stack] != HFN_STACK_IN_FRAME) {
         state->at[stack] += 4 * (known - 1);
     }
 }
@@ -78,24 +78,24 @@ void hfn_pops_note(hfn_prover *p, uint8_t called_before, hfn_stack_state *state,
 {
     hfn_leader *l;
 
-    if (p->reach < state->reach) {
-        p->reach = state->reach;
+    if (p->reach < state->argument_bytes) {
+        p->reach = state->argument_bytes;
     }
-    if (!called_before && !state->called && !state->unsettled) {
+    if (!called_before && !state->uncertain_calls && !state->depends_on_calls) {
         return;
     }
     l = hfn_prove_leader(p, p->block);
-    l->resets |= called_before > 0 && state->called == 0;
-    l->returns |= returns && state->called > 0;
-    l->unsettled |= state->unsettled;
-    state->unsettled = false;
+    l->resets |= called_before > 0 && state->uncertain_calls == 0;
+    l->returns |= returns && state->uncertain_calls > 0;
+    l->unsettled |= state->depends_on_calls;
+    state->depends_on_calls = false;
 }
 
 void hfn_pops_lead(hfn_prover *p, uint64_t to, const hfn_stack_state *state)
 {
     const hfn_way way = { p->block, to };
 
-    if (!state->called || p->block == UINT64_MAX) {
+    if (!state->uncertain_calls || p->block == UINT64_MAX) {
         return;
     }
     if (!hfn_grow(&p->judging->env, (void **)&p->ways, &p->way_capacity, p->way_count + 1,

@@ -68,8 +68,8 @@ static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
 
     if (s->subject == HFN_NO_SUBJECT || in->relative_bytes != 4 || field + 4 > UINT32_MAX ||
         in->target > UINT32_MAX || (in->target > s->from && in->target < s->to) ||
-        !j->arch->field_is_target ||
-        !j->arch->field_is_target(s->region->bytes + (at - s->region->rva), in)) {
+        !j->arch->is_retargetable ||
+        !j->arch->is_retargetable(s->region->bytes + (at - s->region->rva), in)) {
         return;
     }
     if (item->branch_count == item->branch_capacity) {
@@ -135,7 +135,7 @@ static void read_stretch(stretch *s)
     uint64_t at = s->from, landing_pad_end = s->from;
     hfn_instruction in;
     bool is_clean = true;
-    hfn_pages pages = { .known = 0 };
+    hfn_partial_addresses pages = { .known = 0 };
 
     while (at < s->to) {
         const uint8_t *bytes = region->bytes + (at - region->rva);

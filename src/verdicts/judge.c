@@ -21,7 +21,7 @@ struct hotfn_verdicts {
     uint32_t count;
     hfn_branch *sites;
     size_t site_count, site_capacity;
-    uint64_t forbids_clock_rva;
+    uint64_t tsc_disable_rva;
 };
 
 static void judge_batch(hfn_judging *j, hfn_verdict *items, uint32_t from, uint32_t to)
@@ -92,7 +92,7 @@ static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
     if (options->flags & HOTFN_VERDICTS_TIMING) {
         hfn_timing_judge(&j, v->items);
     }
-    v->forbids_clock_rva = j.forbids_clock_rva;
+    v->tsc_disable_rva = j.tsc_disable_rva;
     v->sites = j.branches;
     v->site_count = j.branch_count;
     v->site_capacity = j.branch_capacity;
@@ -114,7 +114,7 @@ static hotfn_verdicts *create(const hotfn_image *image, const hotfn_functions *f
     v->env = filled;
     v->image = image;
     v->functions = functions;
-    v->arch = hfn_arch_of(info.machine);
+    v->arch = hfn_arch_find(info.machine);
     v->count = hotfn_functions_get_count(functions);
     v->items = hfn_alloc(&filled, v->count * sizeof *v->items);
     if (v->items) {
@@ -244,9 +244,9 @@ const hfn_branch *hfn_verdicts_sites(const hotfn_verdicts *v, size_t *count)
     return v->sites;
 }
 
-uint64_t hfn_verdicts_forbids_clock(const hotfn_verdicts *v)
+uint64_t hfn_verdicts_get_tsc_disable_rva(const hotfn_verdicts *v)
 {
-    return v->forbids_clock_rva;
+    return v->tsc_disable_rva;
 }
 
 const hotfn_image *hfn_verdicts_image(const hotfn_verdicts *v)

@@ -95,8 +95,8 @@ typedef struct hfn_judging {
                     * UINT8_MAX: cannot be told */
     uint8_t *
         pieces; /* by subject, where arch has pieces: 1 it is none, 2 it may be one; 0: not looked at */
-    uint64_t forbids_clock_rva; /* hfn_verdicts_forbids_clock */
-    hfn_dispatcher *orphans;    /* fragments whose jumps may land elsewhere */
+    uint64_t tsc_disable_rva; /* hfn_verdicts_get_tsc_disable_rva */
+    hfn_dispatcher *orphans;  /* fragments whose jumps may land elsewhere */
     size_t orphan_count, orphan_capacity;
 } hfn_judging;
 

@@ -298,14 +298,14 @@ static bool try_int3(climb *c)
 }
 
 /* Plus 1; 0: none. */
-static uint8_t spare_register(const climb *c)
+static uint8_t find_scratch_register(const climb *c)
 {
     const hfn_region *region = c->subject->region;
     const hfn_arch *arch = c->judging->arch;
-    uint8_t number =
-        arch->spare_register
-            ? arch->spare_register(region->bytes, region->end - region->rva, region->rva, c->site)
-            : HFN_NO_REGISTER;
+    uint8_t number = arch->find_scratch_register
+                         ? arch->find_scratch_register(region->bytes, region->end - region->rva,
+                                                       region->rva, c->site)
+                         : HFN_NO_REGISTER;
 
     return number == HFN_NO_REGISTER ? 0 : number + 1;
 }
@@ -397,7 +397,7 @@ static void finish(const climb *c)
         if (hfn_flags_live(c->judging, c->site, c->subject->notes & HFN_NOTE_HANDS_FLAGS)) {
             out->pub.flags |= HOTFN_VERDICT_FLAGS_LIVE;
         }
-        out->spare = spare_register(c);
+        out->scratch = find_scratch_register(c);
         out->run_bytes = run_bytes(c);
         return;
     }

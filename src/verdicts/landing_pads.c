@@ -80,7 +80,7 @@ static bool take_arguments(const hfn_prover *p, const hfn_function *f, uint64_t 
         byte_count > INT16_MAX) {
         return false;
     }
-    if (*at != HFN_STACK_BELOW) {
+    if (*at != HFN_STACK_IN_FRAME) {
         *at += (int32_t)byte_count;
     }
     return true;
@@ -92,13 +92,13 @@ static uint32_t follow_site(hfn_prover *p, const hfn_function *f, const call_sit
     const hfn_arch *arch = p->judging->arch;
 
     for (size_t i = 0; i < p->call_count; i++) {
-        hfn_stack_state state = { .called = p->calls[i].called };
+        hfn_stack_state state = { .uncertain_calls = p->calls[i].called };
         uint32_t before = p->count;
         if (p->calls[i].rva < site->begin || p->calls[i].rva >= site->end) {
             continue;
         }
         for (uint32_t k = 0; k < HFN_STACK_REGISTERS; k++) {
-            state.at[k] = HFN_STACK_NOWHERE;
+            state.at[k] = HFN_STACK_UNKNOWN;
         }
         state.at[arch->return_place] = p->calls[i].return_at;
         state.at[arch->stack_register] = p->calls[i].stack_at;

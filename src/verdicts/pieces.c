@@ -32,7 +32,7 @@ static uint8_t look_at(const hfn_judging *j, const hfn_subject *s)
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
     bool touches = false;
 
-    j->arch->stack_begin(&state);
+    j->arch->begin_stack(&state);
     state.at[j->arch->frame_register] = -2 * (int32_t)j->arch->pointer_bytes; /* a frame record's */
     for (uint64_t at = s->rva; s->region && goes_on(&in); at += in.length) {
         const uint8_t *bytes = s->region->bytes + (at - s->region->rva);
@@ -40,8 +40,9 @@ static uint8_t look_at(const hfn_judging *j, const hfn_subject *s)
             (in.flow != HFN_FLOW_RETURN && j->arch->is_never_shared(bytes, in.length))) {
             return IS_NONE;
         }
-        hfn_stack_answer answer = j->arch->stack_step(bytes, s->end - at, at, &state);
-        touches |= answer == HFN_STACK_CALLER || answer == HFN_STACK_RETURN || state.reach > 0;
+        hfn_stack_outcome answer = j->arch->step_stack(bytes, s->end - at, at, &state);
+        touches |= answer == HFN_STACK_TOUCHES_CALLER || answer == HFN_STACK_TOUCHES_RETURN ||
+                   state.argument_bytes > 0;
     }
     return touches ? IS_PIECE : IS_NONE;
 }
@@ -79,7 +80,7 @@ static uint32_t end_by_jump(const hfn_prover *p, hfn_stack_state *state,
     }
     for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++) {
         if (state->at[i] != before->at[i]) {
-            state->at[i] = HFN_STACK_NOWHERE;
+            state->at[i] = HFN_STACK_UNKNOWN;
         }
     }
     return HOTFN_REASON_NONE;
@@ -104,8 +105,8 @@ static uint32_t follow(hfn_prover *p, uint64_t target, hfn_stack_state *state, u
             break;
         }
         reason = hfn_prove_reason(
-            j->arch->stack_step(s->region->bytes + (at - s->region->rva), s->end - at, at, state));
-        hfn_pops_note(p, state->called, state, false);
+            j->arch->step_stack(s->region->bytes + (at - s->region->rva), s->end - at, at, state));
+        hfn_pops_note(p, state->uncertain_calls, state, false);
         if (reason == HOTFN_REASON_NONE && in.flow == HFN_FLOW_CALL) {
             reason = follow(p, in.target, state, left - 1);
         }

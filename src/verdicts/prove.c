@@ -27,7 +27,7 @@ static void note_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
     const hfn_arch *arch = p->judging->arch;
     const hfn_call_state call = { at, state->at[arch->stack_register],
                                   state->at[arch->frame_register], state->at[arch->return_place],
-                                  state->called };
+                                  state->uncertain_calls };
 
     hfn_prove_append(p, (void **)&p->calls, &p->call_count, &p->call_capacity, &call, sizeof call);
 }
@@ -77,13 +77,13 @@ static bool is_inside(const hfn_prover *p, uint64_t target)
 
 /* ---- An instruction. */
 
-uint32_t hfn_prove_reason(hfn_stack_answer answer)
+uint32_t hfn_prove_reason(hfn_stack_outcome answer)
 {
     switch (answer) {
-    case HFN_STACK_FINE: return HOTFN_REASON_NONE;
-    case HFN_STACK_CALLER: return HOTFN_REASON_STACK_ARGUMENTS;
-    case HFN_STACK_RETURN: return HOTFN_REASON_RETURN_ADDRESS;
-    case HFN_STACK_POPS: return HOTFN_REASON_RETURN_POPS;
+    case HFN_STACK_OK: return HOTFN_REASON_NONE;
+    case HFN_STACK_TOUCHES_CALLER: return HOTFN_REASON_STACK_ARGUMENTS;
+    case HFN_STACK_TOUCHES_RETURN: return HOTFN_REASON_RETURN_ADDRESS;
+    case HFN_STACK_POPS_UNKNOWN: return HOTFN_REASON_RETURN_POPS;
     default: return HOTFN_REASON_STACK_UNKNOWN;
     }
 }
@@ -128,22 +128,22 @@ static outcome step(hfn_prover *p, const hfn_block *b, uint64_t at, const hfn_in
                     hfn_stack_state *state, uint32_t *reason)
 {
     const uint8_t *bytes = b->region->bytes + (at - b->region->rva);
-    uint8_t called = state->called, made = pc_register(p, in);
+    uint8_t called = state->uncertain_calls, made = pc_register(p, in);
 
     if (made != HFN_NO_REGISTER) {
-        state->at[made] = HFN_STACK_NOWHERE;
+        state->at[made] = HFN_STACK_UNKNOWN;
         *reason = HOTFN_REASON_NONE;
         return GOES_ON;
     }
-    *reason = hfn_prove_reason(p->judging->arch->stack_step(bytes, b->region->end - at, at, state));
+    *reason = hfn_prove_reason(p->judging->arch->step_stack(bytes, b->region->end - at, at, state));
     if (*reason != HOTFN_REASON_NONE) {
         return ENDS;
     }
-    p->own_address |= state->own_address;
+    p->own_address |= state->frame_address;
     if (is_push_of_place(p, at, in)) {
         return GOES_ON;
     }
-    if (in->flow == HFN_FLOW_CALL && state->called) {
+    if (in->flow == HFN_FLOW_CALL && state->uncertain_calls) {
         hfn_pops_call(p, in->target, called, state);
     }
     hfn_pops_note(p, called, state, in->flow == HFN_FLOW_RETURN);
@@ -153,7 +153,7 @@ static outcome step(hfn_prover *p, const hfn_block *b, uint64_t at, const hfn_in
     case HFN_FLOW_JUMP: *reason = hfn_prove_jump(p, in->target, state); return ENDS;
     case HFN_FLOW_JUMP_IF: *reason = hfn_prove_jump(p, in->target, state); return GOES_ON;
     case HFN_FLOW_JUMP_INDIRECT: *reason = hfn_prove_indirect_jump(p, b, in, state); return ENDS;
-    case HFN_FLOW_RETURN: *reason = hfn_prove_return(p, state->pops); return ENDS;
+    case HFN_FLOW_RETURN: *reason = hfn_prove_return(p, state->popped_bytes); return ENDS;
     default: return GOES_ON;
     }
 }
@@ -251,7 +251,7 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
             return r.behind_call ? HOTFN_REASON_NONE : hfn_prove_jump(p, r.at, &r.state);
         }
         if (in.flow == HFN_FLOW_JUMP_IF &&
-            r.state.called) { /* it may lead to a return, what follows not */
+            r.state.uncertain_calls) { /* it may lead to a return, what follows not */
             return hfn_prove_leads(p, r.at, &r.state, r.weak);
         }
     }
@@ -404,7 +404,7 @@ uint32_t hfn_prove(hfn_prover *p, uint32_t subject)
     bool any = true;
 
     begin(p, subject);
-    p->judging->arch->stack_begin(&entry);
+    p->judging->arch->begin_stack(&entry);
     reason = hfn_prove_leads(p, p->rva, &entry, false);
     while (reason == HOTFN_REASON_NONE && any) {
         reason = follow_all(p, &any);
@@ -414,7 +414,7 @@ uint32_t hfn_prove(hfn_prover *p, uint32_t subject)
     }
     /* Its next call, with a frame of ours above it or without, has others. */
     if (reason == HOTFN_REASON_NONE &&
-        p->own_address == (HFN_OWN_ADDRESS_KEPT | HFN_OWN_ADDRESS_COMPARED)) {
+        p->own_address == (HFN_FRAME_ADDRESS_STORED | HFN_FRAME_ADDRESS_COMPARED)) {
         return HOTFN_REASON_OWN_ADDRESS;
     }
     return reason;

@@ -87,7 +87,7 @@ typedef struct hfn_block {
 
 /* prove.c.  HOTFN_REASON_NONE if all is well, as far as the functions in p->tails are. */
 uint32_t hfn_prove(hfn_prover *p, uint32_t subject);
-uint32_t hfn_prove_reason(hfn_stack_answer answer);
+uint32_t hfn_prove_reason(hfn_stack_outcome answer);
 
 /* prove_leaders.c. */
 bool hfn_prover_init(hfn_prover *p, hfn_judging *j, const hfn_verdict *items);

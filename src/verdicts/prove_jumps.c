@@ -23,7 +23,7 @@ static bool is_as_at_entry(const hfn_prover *p, const hfn_stack_state *state)
     hfn_stack_state entry;
     uint8_t stack = p->judging->arch->stack_register;
 
-    p->judging->arch->stack_begin(&entry);
+    p->judging->arch->begin_stack(&entry);
     return state->at[stack] == entry.at[stack];
 }
 
@@ -81,7 +81,7 @@ static const hfn_slot *slot_of_plt_entry(const hfn_prover *p, uint64_t rva, hfn_
     const hfn_judging *j = p->judging;
     const hfn_region *region = hfn_code_region(&j->code, rva);
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
-    hfn_pages pages = { .known = 0 };
+    hfn_partial_addresses pages = { .known = 0 };
     const hfn_slot *slot = NULL;
 
     for (int i = 0; i < PLT_LINE_MAX && region && in.flow == HFN_FLOW_NEXT && rva < region->end;
@@ -97,7 +97,7 @@ static const hfn_slot *slot_of_plt_entry(const hfn_prover *p, uint64_t rva, hfn_
         if (in.reads_memory_relative) {
             slot = slot_of_jump(p, &in);
         }
-        if (j->arch->stack_step(bytes, region->end - rva, rva, &state) != HFN_STACK_FINE) {
+        if (j->arch->step_stack(bytes, region->end - rva, rva, &state) != HFN_STACK_OK) {
             return NULL;
         }
     }
@@ -108,7 +108,7 @@ const hfn_slot *hfn_prove_slot(const hfn_prover *p, uint64_t rva)
 {
     hfn_stack_state entry;
 
-    p->judging->arch->stack_begin(&entry);
+    p->judging->arch->begin_stack(&entry);
     return slot_of_plt_entry(p, rva, entry);
 }
 
@@ -157,7 +157,7 @@ static uint32_t tail_to_function(hfn_prover *p, uint32_t index, const hfn_stack_
     const hfn_tail tail = { index, p->branch_field };
 
     hfn_prove_append(p, (void **)&p->tails, &p->tail_count, &p->tail_capacity, &tail, sizeof tail);
-    hfn_prove_leader(p, p->block)->returns |= state->called > 0;
+    hfn_prove_leader(p, p->block)->returns |= state->uncertain_calls > 0;
     return HOTFN_REASON_NONE;
 }
 
@@ -214,12 +214,12 @@ uint32_t hfn_prove_jump(hfn_prover *p, uint64_t target, const hfn_stack_state *s
 
 static hfn_dispatch dispatch_of(const hfn_prover *p, const hfn_block *b)
 {
-    const hfn_line line = { .bytes = b->region->bytes + (b->begin - b->region->rva),
-                            .size = b->region->end - b->begin,
-                            .rva = b->begin,
-                            .link_base = p->judging->info.link_base,
-                            .starts = b->starts,
-                            .count = b->count };
+    const hfn_straight_line line = { .bytes = b->region->bytes + (b->begin - b->region->rva),
+                                     .size = b->region->end - b->begin,
+                                     .rva = b->begin,
+                                     .link_base = p->judging->info.link_base,
+                                     .starts = b->starts,
+                                     .count = b->count };
     hfn_dispatch d;
 
     p->judging->arch->dispatch(&line, &d);

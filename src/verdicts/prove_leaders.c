@@ -119,13 +119,13 @@ bool hfn_prove_merge(hfn_stack_state *known, const hfn_stack_state *state)
     bool changed = false;
 
     for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++) {
-        if (known->at[i] != state->at[i] && known->at[i] != HFN_STACK_NOWHERE) {
-            known->at[i] = HFN_STACK_NOWHERE;
+        if (known->at[i] != state->at[i] && known->at[i] != HFN_STACK_UNKNOWN) {
+            known->at[i] = HFN_STACK_UNKNOWN;
             changed = true;
         }
     }
-    if (state->called > known->called) {
-        known->called = state->called;
+    if (state->uncertain_calls > known->uncertain_calls) {
+        known->uncertain_calls = state->uncertain_calls;
         changed = true;
     }
     return changed;

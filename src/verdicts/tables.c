@@ -97,14 +97,15 @@ static void note_table(piece *p, uint64_t jump_rva, const hfn_dispatch *d)
 
 static void note_dispatch(piece *p, uint64_t jump_rva)
 {
-    const hfn_line line = { .bytes = p->region->bytes + (p->dispatcher->from - p->region->rva),
-                            .size = p->region->end - p->dispatcher->from,
-                            .rva = p->dispatcher->from,
-                            .link_base = p->scan->judging->info.link_base,
-                            .starts = p->starts,
-                            .count = p->start_count,
-                            .image_base = p->scan->judging->image_base,
-                            .pic_base = p->scan->judging->pic_base };
+    const hfn_straight_line line = { .bytes =
+                                         p->region->bytes + (p->dispatcher->from - p->region->rva),
+                                     .size = p->region->end - p->dispatcher->from,
+                                     .rva = p->dispatcher->from,
+                                     .link_base = p->scan->judging->info.link_base,
+                                     .starts = p->starts,
+                                     .count = p->start_count,
+                                     .image_base = p->scan->judging->image_base,
+                                     .pic_base = p->scan->judging->pic_base };
     hfn_dispatch d;
 
     p->scan->judging->arch->dispatch(&line, &d);
@@ -160,7 +161,7 @@ static void read_piece(piece *p)
 {
     const hfn_judging *j = p->scan->judging;
     hfn_instruction in;
-    hfn_pages pages = { .known = 0 };
+    hfn_partial_addresses pages = { .known = 0 };
     uint64_t at = p->dispatcher->from;
 
     while (at < p->dispatcher->to) {

@@ -53,7 +53,7 @@ static uint32_t judge_entry(const timing *t, const hfn_verdict *v)
     uint32_t pad = v->pub.flags & HOTFN_VERDICT_LANDING_PAD ? 4 : 0;
     uint8_t notes = t->judging->subjects[v - t->items].notes;
 
-    if (!t->judging->arch->stack_step) {
+    if (!t->judging->arch->step_stack) {
         return HOTFN_REASON_NOT_PROVEN;
     }
     if (t->walks_own_stack) {
@@ -243,7 +243,7 @@ static void settle_arguments(timing *t)
 }
 
 /* ---- Jumps that come back: to one function that may not run behind a frame, each at a site of the function's
- * own.  Its call ends there, and only then the jump is made (arch/x86/emit_comeback.c).  What it leads to finds the
+ * own.  Its call ends there, and only then the jump is made (arch/x86/emit_tail_exit.c).  What it leads to finds the
  * true caller's arguments, so the function may not have touched its copies of them. */
 
 static bool ends_with_unproven(const hfn_verdict *v)
@@ -294,7 +294,7 @@ static void note_comeback(timing *t, const tail *one)
 
 static void settle_comebacks(timing *t)
 {
-    if (!t->judging->arch->patching->can_come_back ||
+    if (!t->judging->arch->patching->has_tail_exits ||
         (t->judging->flags & HOTFN_VERDICTS_NO_COMEBACK)) {
         return;
     }
@@ -374,10 +374,10 @@ static void find_forbidden_clock(hfn_judging *j)
 {
     uint64_t at;
 
-    for (uint32_t i = 0; i < j->code.count && j->arch->forbids_clock; i++) {
+    for (uint32_t i = 0; i < j->code.count && j->arch->disables_tsc; i++) {
         const hfn_region *region = &j->code.regions[i];
-        if (j->arch->forbids_clock(region->bytes, region->end - region->rva, &at)) {
-            j->forbids_clock_rva = region->rva + at;
+        if (j->arch->disables_tsc(region->bytes, region->end - region->rva, &at)) {
+            j->tsc_disable_rva = region->rva + at;
             return;
         }
     }

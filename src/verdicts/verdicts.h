@@ -37,7 +37,7 @@ typedef struct hfn_verdict {
     uint32_t pun_fixed;     /* PUN: the displacement bits that cannot be chosen          */
     uint32_t pun_mask;      /* PUN: 1 where pun_fixed holds; 0 for the other strategies  */
     uint32_t covered_bytes; /* original bytes that the moved code replaces               */
-    uint8_t spare;          /* a register that is dead at the site, plus 1; 0: none known   */
+    uint8_t scratch;        /* a register that is dead at the site, plus 1; 0: none known   */
     uint8_t
         pc_register; /* i386: where a call among the moved gives back its return address, plus 1 */
     uint32_t run_bytes; /* from the site on: its own code, that may be copied elsewhere */
@@ -67,7 +67,7 @@ typedef struct hfn_branch {
 const hfn_branch *hfn_verdicts_sites(const hotfn_verdicts *verdicts, size_t *count);
 
 /* Asked for timing: the RVA of a system call in its code that forbids its thread the clock; 0: none was seen. */
-uint64_t hfn_verdicts_forbids_clock(const hotfn_verdicts *verdicts);
+uint64_t hfn_verdicts_get_tsc_disable_rva(const hotfn_verdicts *verdicts);
 
 const hotfn_image *hfn_verdicts_image(const hotfn_verdicts *verdicts);
 const hotfn_functions *hfn_verdicts_functions(const hotfn_verdicts *verdicts);

@@ -164,7 +164,7 @@ static bool take_out(const form *f, const uint8_t *code, hfn_moved *out)
     uint32_t offset;
 
     if (f->word == CALL) {
-        return hfn_arm64_retarget(code, HFN_ARM64_BYTES, address, out);
+        return hfn_arm64_make_retarget(code, HFN_ARM64_BYTES, address, out);
     }
     return hfn_arch_arm64.move(code, HFN_ARM64_BYTES, address, HFN_ARM64_BYTES, HFN_NO_REGISTER,
                                out, &offset) == HFN_MOVED;

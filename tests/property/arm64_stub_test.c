@@ -136,7 +136,7 @@ static void store(uint8_t *at, uint32_t word)
 static void make_stub(const hfn_stub_request *request)
 {
     uint8_t *stub = page + STUB_AT;
-    uint32_t head = hfn_arm64_stub_shape(request->kind, request->flags)->head_bytes;
+    uint32_t head = hfn_arm64_get_stub_shape(request->kind, request->flags)->head_bytes;
 
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
     memset(stub, 0, 256);
@@ -153,7 +153,7 @@ static void make_stub(const hfn_stub_request *request)
  * overwrites. */
 static void make_timed(const hfn_stub_request *request)
 {
-    const hfn_stub_shape *shape = hfn_arm64_stub_shape(request->kind, request->flags);
+    const hfn_stub_shape *shape = hfn_arm64_get_stub_shape(request->kind, request->flags);
     uint8_t *body = page + STUB_AT + shape->head_bytes, *moved = body, *at = page + FUNCTION_AT;
     uint32_t words = request->flags >> HFN_STUB_ARGUMENTS_SHIFT;
     bool is_signed = request->flags & HFN_STUB_SIGNED;
@@ -232,7 +232,7 @@ static void run_count(random_source *r, uint32_t flags, uint64_t slot, bool has_
                                  .gate = (uint64_t)(uintptr_t)(page + GATE_AT),
                                  .row_displacement = (int32_t)hfn_thread_row_displacement(),
                                  .slot_displacement = (int32_t)slot };
-    const hfn_stub_shape *shape = hfn_arm64_stub_shape(HFN_STUB_COUNT, request.flags);
+    const hfn_stub_shape *shape = hfn_arm64_get_stub_shape(HFN_STUB_COUNT, request.flags);
     const void *entry = page + STUB_AT + shape->entry_at;
     uint64_t before = *(uint64_t *)(void *)(row + slot);
     uint32_t slow_before = slow_calls;
@@ -349,10 +349,11 @@ int main(void)
     hfn_arm64_emit_count_gate(page + GATE_AT, (uint64_t)(uintptr_t)hfn_thread_row_entry);
     uint32_t gate_bytes = hfn_arm64_emit_call_gate(page + CALL_GATE_AT);
     check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate has room", 0, 0);
-    check(hfn_arm64_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi, "its rules have room", 0, 0);
-    check(hfn_arm64_stub_shape(HFN_STUB_COUNT, 0)->head_bytes == 4 * (2 + 6), "six instructions", 0,
+    check(hfn_arm64_write_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi, "its rules have room", 0,
           0);
-    check(hfn_arm64_stub_shape(HFN_STUB_COUNT, HFN_STUB_FAR_SLOT)->head_bytes == 4 * (2 + 7),
+    check(hfn_arm64_get_stub_shape(HFN_STUB_COUNT, 0)->head_bytes == 4 * (2 + 6),
+          "six instructions", 0, 0);
+    check(hfn_arm64_get_stub_shape(HFN_STUB_COUNT, HFN_STUB_FAR_SLOT)->head_bytes == 4 * (2 + 7),
           "seven beyond slot 4095", 0, 0);
     for (int round = 0; round < 200; round++) {
         for (uint32_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {

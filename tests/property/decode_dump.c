@@ -31,7 +31,7 @@ static uint8_t *read_whole(const char *path, size_t *size)
 static const hfn_arch *arch_named(const char *name)
 {
     for (uint32_t machine = 1; machine <= HOTFN_MACHINE_ARM64; machine++) {
-        const hfn_arch *arch = hfn_arch_of(machine);
+        const hfn_arch *arch = hfn_arch_find(machine);
         if (arch && strcmp(arch->name, name) == 0) {
             return arch;
         }

@@ -167,7 +167,7 @@ static void check(bool holds, const char *what, uint32_t flags, uint32_t slot)
 static void make_stub(const hfn_stub_request *request)
 {
     uint8_t *stub = page + STUB_AT;
-    uint32_t head = hfn_x86_32_stub_shape(request->kind, request->flags).head_bytes;
+    uint32_t head = hfn_x86_32_get_stub_shape(request->kind, request->flags).head_bytes;
     uint32_t distance = (uint32_t)law_leave - (uint32_t)(uintptr_t)(stub + head + 5);
 
     memset(stub, 0xcc, 256);
@@ -218,7 +218,7 @@ static void run_count(random_source *r, uint32_t flags, uint32_t slot, bool has_
                                  .gate = (uintptr_t)(page + GATE_AT),
                                  .row_displacement = (int32_t)hfn_thread_row_displacement(),
                                  .slot_displacement = (int32_t)slot };
-    const hfn_stub_shape shape = hfn_x86_32_stub_shape(HFN_STUB_COUNT, flags);
+    const hfn_stub_shape shape = hfn_x86_32_get_stub_shape(HFN_STUB_COUNT, flags);
     uint64_t before = random_u64(r), after;
     uint32_t slow_before = slow_calls;
     law_state start = start_randomly(r);
@@ -236,7 +236,7 @@ static void run_count(random_source *r, uint32_t flags, uint32_t slot, bool has_
     check(after == before + 1, "counted once, in 64 bits", flags, slot);
     check(slow_calls == slow_before + !has_row, "the slow path runs where there is no row", flags,
           slot);
-    check(kept(&start, &law, (flags >> HFN_STUB_SPARE_SHIFT) - 1, flags & HFN_STUB_FLAGS_LIVE),
+    check(kept(&start, &law, (flags >> HFN_STUB_SCRATCH_SHIFT) - 1, flags & HFN_STUB_FLAGS_LIVE),
           "all is kept", flags, slot);
 }
 
@@ -298,7 +298,7 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
 {
     uint32_t popped = pops == HOTFN_POPS_ALL ? words : pops, slot = random_below(r, 1 << 24);
     hfn_stub_request request = { .kind = kind,
-                                 .flags = spare << HFN_STUB_SPARE_SHIFT |
+                                 .flags = spare << HFN_STUB_SCRATCH_SHIFT |
                                           (words | pops << 5) << HFN_STUB_ARGUMENTS_SHIFT,
                                  .address = (uintptr_t)(page + STUB_AT),
                                  .gate = (uintptr_t)(page + GATE_AT),
@@ -308,7 +308,7 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
                                  .time_enter = (uintptr_t)(page + TIME_GATES_AT),
                                  .time_exit = (uintptr_t)(page + TIME_GATES_AT) + 16,
                                  .slot = slot };
-    hfn_stub_shape shape = hfn_x86_32_stub_shape(kind, request.flags);
+    hfn_stub_shape shape = hfn_x86_32_get_stub_shape(kind, request.flags);
     law_state start = start_randomly(r);
     uint32_t *top = &stack[STACK_WORDS / 2 + random_below(r, 4)], skip = sampled_now ? 0 : 7;
     bool timed = kind == HFN_STUB_TIME || sampled_now;
@@ -383,13 +383,13 @@ int main(void)
     static const uint32_t kinds[] = { 0,
                                       HFN_STUB_FLAGS_LIVE,
                                       HFN_STUB_RED_ZONE,
-                                      1 << HFN_STUB_SPARE_SHIFT,
-                                      2 << HFN_STUB_SPARE_SHIFT,
-                                      3 << HFN_STUB_SPARE_SHIFT,
-                                      7 << HFN_STUB_SPARE_SHIFT,
-                                      8 << HFN_STUB_SPARE_SHIFT };
+                                      1 << HFN_STUB_SCRATCH_SHIFT,
+                                      2 << HFN_STUB_SCRATCH_SHIFT,
+                                      3 << HFN_STUB_SCRATCH_SHIFT,
+                                      7 << HFN_STUB_SCRATCH_SHIFT,
+                                      8 << HFN_STUB_SCRATCH_SHIFT };
     random_source r = random_from(1);
-    hfn_vector_state vector = hfn_x86_host_vector_state();
+    hfn_x86_vector_state vector = hfn_x86_get_host_vector_state();
     uint8_t cfi[HFN_STUB_GATE_CFI_MAX];
 
     page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -407,11 +407,12 @@ int main(void)
         run_all_timed(&r);
     }
     for (int round = 0; round < 300; round++) {
-        hfn_vector_state how = vector;
+        hfn_x86_vector_state how = vector;
         how.how = (uint32_t)round % 3 <= vector.how ? (uint32_t)round % 3 : vector.how;
         uint32_t gate_bytes = hfn_x86_32_emit_call_gate(page + CALL_GATE_AT, &how);
         check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate has room", 0, 0);
-        check(hfn_x86_32_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi, "its rules have room", 0, 0);
+        check(hfn_x86_32_write_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi, "its rules have room",
+              0, 0);
         for (uint32_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
             for (uint32_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
                 run_count(&r, kinds[k], slots[i], round & 1);

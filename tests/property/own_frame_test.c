@@ -270,9 +270,9 @@ static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full,
 {
     uint8_t *page = s->moved_near, *head = page + STUB_AT;
     uint32_t flags = HOTFN_VERDICT_ARGUMENTS(v->flags) << HFN_STUB_ARGUMENTS_SHIFT |
-                     (v->comes_to ? HFN_STUB_COMES_BACK : 0);
+                     (v->comes_to ? HFN_STUB_TAIL_EXIT : 0);
     hfn_stub_shape made;
-    const hfn_stub_shape *shape = hfn_stub_shape_of(HFN_STUB_TIME, flags, &made);
+    const hfn_stub_shape *shape = hfn_stub_get_shape(HFN_STUB_TIME, flags, &made);
     hfn_stub_request request = {
         .kind = HFN_STUB_TIME,
         .flags = flags,
@@ -283,7 +283,7 @@ static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full,
         .time_enter = (uint64_t)(uintptr_t)page + 64,
         .time_exit = (uint64_t)(uintptr_t)page + 128,
         .slot = 1,
-        .comes_to = (uint64_t)(uintptr_t)s->code + READER_AT,
+        .tail_target = (uint64_t)(uintptr_t)s->code + READER_AT,
     };
     int32_t distance;
 

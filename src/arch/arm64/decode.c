@@ -15,11 +15,11 @@
  * with pointer authentication. */
 static hfn_arm64_form form_of_register_branch(uint32_t word)
 {
-    uint32_t opc = hfn_arm64_bits(word, 24, 21), op3 = hfn_arm64_bits(word, 15, 10);
-    uint32_t rn = hfn_arm64_bits(word, 9, 5), op4 = hfn_arm64_bits(word, 4, 0);
+    uint32_t opc = hfn_arm64_get_bits(word, 24, 21), op3 = hfn_arm64_get_bits(word, 15, 10);
+    uint32_t rn = hfn_arm64_get_bits(word, 9, 5), op4 = hfn_arm64_get_bits(word, 4, 0);
     bool signed_one = (op3 & 0x3E) == 2; /* ...A or ...B */
 
-    if (hfn_arm64_bits(word, 20, 16) != 31) {
+    if (hfn_arm64_get_bits(word, 20, 16) != 31) {
         return HFN_ARM64_NONE;
     }
     switch (opc) {
@@ -43,7 +43,7 @@ static hfn_arm64_form form_of_register_branch(uint32_t word)
 /* SVC, HVC, SMC, BRK, HLT, DCPS1..3 */
 static bool is_exception(uint32_t word)
 {
-    uint32_t opc = hfn_arm64_bits(word, 23, 21), low = hfn_arm64_bits(word, 4, 0);
+    uint32_t opc = hfn_arm64_get_bits(word, 23, 21), low = hfn_arm64_get_bits(word, 4, 0);
 
     switch (opc) {
     case 0:
@@ -93,9 +93,9 @@ static bool signs_pc(uint32_t word)
     return (word & 0xFFFF801F) == 0xDAC1801E;
 }
 
-hfn_arm64_form hfn_arm64_form_of(uint32_t word)
+hfn_arm64_form hfn_arm64_get_form(uint32_t word)
 {
-    switch (hfn_arm64_bits(word, 28, 25)) {
+    switch (hfn_arm64_get_bits(word, 28, 25)) {
     case 0x0: /* reserved: udf; SME */
         if (word >> 16 == 0) {
             return HFN_ARM64_PLAIN;
@@ -104,7 +104,7 @@ hfn_arm64_form hfn_arm64_form_of(uint32_t word)
     case 0x2: return HFN_ARM64_BOUND; /* SVE */
     case 0x8:
     case 0x9:
-        if (hfn_arm64_bits(word, 28, 24) == 0x10) {
+        if (hfn_arm64_get_bits(word, 28, 24) == 0x10) {
             return word >> 31 ? HFN_ARM64_ADRP : HFN_ARM64_ADR;
         }
         /* f3800000: autiasppc, autibsppc by a PC-relative immediate */
@@ -127,19 +127,22 @@ hfn_arm64_form hfn_arm64_form_of(uint32_t word)
     }
 }
 
-int64_t hfn_arm64_distance(uint32_t word, hfn_arm64_form form)
+int64_t hfn_arm64_get_distance(uint32_t word, hfn_arm64_form form)
 {
     switch (form) {
     case HFN_ARM64_B:
-    case HFN_ARM64_BL: return hfn_arm64_signed(word, 25, 0) * 4;
+    case HFN_ARM64_BL: return hfn_arm64_get_signed_bits(word, 25, 0) * 4;
     case HFN_ARM64_B_COND:
     case HFN_ARM64_CBZ:
-    case HFN_ARM64_LOAD_LITERAL: return hfn_arm64_signed(word, 23, 5) * 4;
-    case HFN_ARM64_TBZ: return hfn_arm64_signed(word, 18, 5) * 4;
+    case HFN_ARM64_LOAD_LITERAL: return hfn_arm64_get_signed_bits(word, 23, 5) * 4;
+    case HFN_ARM64_TBZ: return hfn_arm64_get_signed_bits(word, 18, 5) * 4;
     case HFN_ARM64_ADR:
-        return hfn_arm64_signed(word, 23, 5) * 4 + (int64_t)hfn_arm64_bits(word, 30, 29);
+        return hfn_arm64_get_signed_bits(word, 23, 5) * 4 +
+               (int64_t)hfn_arm64_get_bits(word, 30, 29);
     case HFN_ARM64_ADRP:
-        return (hfn_arm64_signed(word, 23, 5) * 4 + (int64_t)hfn_arm64_bits(word, 30, 29)) * 4096;
+        return (hfn_arm64_get_signed_bits(word, 23, 5) * 4 +
+                (int64_t)hfn_arm64_get_bits(word, 30, 29)) *
+               4096;
     default: return 0;
     }
 }
@@ -153,7 +156,7 @@ static hfn_flow flow_of(uint32_t word, hfn_arm64_form form)
     case HFN_ARM64_CBZ:
     case HFN_ARM64_TBZ: return HFN_FLOW_JUMP_IF;
     case HFN_ARM64_BRANCH:
-        switch (hfn_arm64_bits(word, 24, 21) & 7) {
+        switch (hfn_arm64_get_bits(word, 24, 21) & 7) {
         case 0: return HFN_FLOW_JUMP_INDIRECT;
         case 1: return HFN_FLOW_CALL_INDIRECT;
         default: return HFN_FLOW_RETURN;
@@ -164,7 +167,7 @@ static hfn_flow flow_of(uint32_t word, hfn_arm64_form form)
         return HFN_FLOW_STOP;
     }
     if (word >> 24 == 0xD4 && /* brk, hlt */
-        (hfn_arm64_bits(word, 23, 21) == 1 || hfn_arm64_bits(word, 23, 21) == 2)) {
+        (hfn_arm64_get_bits(word, 23, 21) == 1 || hfn_arm64_get_bits(word, 23, 21) == 2)) {
         return HFN_FLOW_STOP;
     }
     return HFN_FLOW_NEXT;
@@ -186,7 +189,7 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
         return false;
     }
     uint32_t word = hfn_read_le32(bytes);
-    hfn_arm64_form form = hfn_arm64_form_of(word);
+    hfn_arm64_form form = hfn_arm64_get_form(word);
     if (form == HFN_ARM64_NONE) {
         return false;
     }
@@ -205,15 +208,16 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
     out->takes_address = form == HFN_ARM64_ADR;
     out->reads_memory_relative = form == HFN_ARM64_LOAD_LITERAL;
     out->target = (form == HFN_ARM64_ADRP ? rva & ~UINT64_C(4095) : rva) +
-                  (uint64_t)hfn_arm64_distance(word, form);
+                  (uint64_t)hfn_arm64_get_distance(word, form);
     return true;
 }
 
 /* Loads and stores (C4.1.94): the loaded registers, and the base where it is written back. */
 static uint32_t load_may_write(uint32_t word)
 {
-    uint32_t rt = 1u << (word & 31), rn = 1u << hfn_arm64_bits(word, 9, 5);
-    uint32_t rt2 = 1u << hfn_arm64_bits(word, 14, 10), rs = 1u << hfn_arm64_bits(word, 20, 16);
+    uint32_t rt = 1u << (word & 31), rn = 1u << hfn_arm64_get_bits(word, 9, 5);
+    uint32_t rt2 = 1u << hfn_arm64_get_bits(word, 14, 10),
+             rs = 1u << hfn_arm64_get_bits(word, 20, 16);
     bool simd = word >> 26 & 1;
 
     if ((word & 0x3B000000) == 0x18000000) { /* literal */
@@ -221,26 +225,26 @@ static uint32_t load_may_write(uint32_t word)
     }
     if ((word & 0x3A000000) == 0x28000000) { /* pairs: bit 22 loads, bit 23 writes back */
         uint32_t loaded = (word >> 22 & 1) && !simd ? rt | rt2 : 0;
-        return loaded | (hfn_arm64_bits(word, 25, 23) == 2 ? 0 : rn);
+        return loaded | (hfn_arm64_get_bits(word, 25, 23) == 2 ? 0 : rn);
     }
     if ((word & 0x3B000000) == 0x39000000) { /* unsigned offset: opc 0 stores */
-        return simd || hfn_arm64_bits(word, 23, 22) == 0 ? 0 : rt;
+        return simd || hfn_arm64_get_bits(word, 23, 22) == 0 ? 0 : rt;
     }
     if ((word & 0x3B200000) == 0x38000000) { /* imm9: 0 unscaled, 1 post, 2 unprivileged, 3 pre */
-        uint32_t loaded = simd || hfn_arm64_bits(word, 23, 22) == 0 ? 0 : rt;
+        uint32_t loaded = simd || hfn_arm64_get_bits(word, 23, 22) == 0 ? 0 : rt;
         return loaded | (word & 0x400 ? rn : 0);
     }
     if ((word & 0x3B200C00) == 0x38200800) { /* register offset */
-        return simd || hfn_arm64_bits(word, 23, 22) == 0 ? 0 : rt;
+        return simd || hfn_arm64_get_bits(word, 23, 22) == 0 ? 0 : rt;
     }
     return rt | rn | rt2 | rs; /* exclusive, atomic, SIMD structures, tags */
 }
 
-uint32_t hfn_arm64_may_write(uint32_t word)
+uint32_t hfn_arm64_get_written_registers(uint32_t word)
 {
     uint32_t rd = 1u << (word & 31), none = 1u << 31; /* xzr or sp */
 
-    switch (hfn_arm64_bits(word, 28, 25)) {
+    switch (hfn_arm64_get_bits(word, 28, 25)) {
     case 0xA:
     case 0xB: /* branches: x30 of calls; mrs and sysl */
         if (word >> 24 == 0xD5) {
@@ -265,7 +269,7 @@ uint32_t hfn_arm64_may_write(uint32_t word)
 /* A call keeps x19 and up: AAPCS64, 6.1.1. */
 #define CALL_CLOBBERED 0x4007FFFFu
 
-static void forget(hfn_pages *pages, uint32_t written)
+static void forget(hfn_partial_addresses *pages, uint32_t written)
 {
     pages->known &= ~written;
 }
@@ -277,7 +281,7 @@ static uint32_t access_scale(uint32_t word)
 }
 
 /* Of ldr by a literal the two highest bits choose: w, x, ldrsw, prfm; s, d, q (C4.1.94.20). */
-uint32_t hfn_arm64_touched_bytes(const uint8_t *bytes, uint64_t size)
+uint32_t hfn_arm64_get_touched_bytes(const uint8_t *bytes, uint64_t size)
 {
     uint32_t word = size < HFN_ARM64_BYTES ? 0 : hfn_read_le32(bytes);
 
@@ -287,9 +291,10 @@ uint32_t hfn_arm64_touched_bytes(const uint8_t *bytes, uint64_t size)
     return 1u << access_scale(word);
 }
 
-void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction *in)
+void hfn_arm64_complete_address(const uint8_t *bytes, hfn_partial_addresses *pages,
+                                hfn_instruction *in)
 {
-    uint32_t word = hfn_read_le32(bytes), rd = word & 31, rn = hfn_arm64_bits(word, 9, 5);
+    uint32_t word = hfn_read_le32(bytes), rd = word & 31, rn = hfn_arm64_get_bits(word, 9, 5);
     bool knows_base = pages->known >> rn & 1;
 
     if ((word & 0x9F000000) == 0x90000000) { /* adrp */
@@ -302,16 +307,16 @@ void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction 
         uint64_t shift = word >> 22 & 1 ? 12 : 0;
         in->takes_address = true;
         in->relative_bytes = HFN_ARM64_BYTES;
-        in->target = pages->page[rn] + ((uint64_t)hfn_arm64_bits(word, 21, 10) << shift);
+        in->target = pages->page[rn] + ((uint64_t)hfn_arm64_get_bits(word, 21, 10) << shift);
     } else if ((word & 0x3B000000) == 0x39000000 && knows_base) { /* ldr, str [xn, #imm] */
         uint32_t scale = access_scale(word);
         in->reads_memory_relative = true;
         in->relative_bytes = HFN_ARM64_BYTES;
-        in->target = pages->page[rn] + ((uint64_t)hfn_arm64_bits(word, 21, 10) << scale);
+        in->target = pages->page[rn] + ((uint64_t)hfn_arm64_get_bits(word, 21, 10) << scale);
     }
     if (in->flow == HFN_FLOW_CALL || in->flow == HFN_FLOW_CALL_INDIRECT) {
         forget(pages, CALL_CLOBBERED);
     } else {
-        forget(pages, hfn_arm64_may_write(word));
+        forget(pages, hfn_arm64_get_written_registers(word));
     }
 }

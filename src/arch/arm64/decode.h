@@ -31,37 +31,38 @@ typedef enum hfn_arm64_form {
     HFN_ARM64_NONE          /* no instruction                                                    */
 } hfn_arm64_form;
 
-hfn_arm64_form hfn_arm64_form_of(uint32_t word);
+hfn_arm64_form hfn_arm64_get_form(uint32_t word);
 /* The distance in bytes that the PC-relative forms add to their own address (ADRP: to its page). */
-int64_t hfn_arm64_distance(uint32_t word, hfn_arm64_form form);
+int64_t hfn_arm64_get_distance(uint32_t word, hfn_arm64_form form);
 
 bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
                       hfn_instruction *out);
 
 /* The general registers that the instruction may write (bit n: xn; sp is not told): too many rather
  * than too few. */
-uint32_t hfn_arm64_may_write(uint32_t word);
+uint32_t hfn_arm64_get_written_registers(uint32_t word);
 
 /* Of floating point and SIMD: does it convert, move or copy from or to a general register? */
-static inline bool hfn_arm64_from_general(uint32_t word)
+static inline bool hfn_arm64_uses_general_register(uint32_t word)
 {
     return (word & 0x5F200000) == 0x1E000000 || (word & 0x5F20FC00) == 0x1E200000 ||
            (word & 0x9FE08400) == 0x0E000400; /* dup, ins, umov, smov */
 }
 
 /* Addresses are made in two steps: adrp, then an add or a load. */
-void hfn_arm64_complete(const uint8_t *bytes, hfn_pages *pages, hfn_instruction *in);
+void hfn_arm64_complete_address(const uint8_t *bytes, hfn_partial_addresses *pages,
+                                hfn_instruction *in);
 /* arch.h touched_bytes */
-uint32_t hfn_arm64_touched_bytes(const uint8_t *bytes, uint64_t size);
+uint32_t hfn_arm64_get_touched_bytes(const uint8_t *bytes, uint64_t size);
 
 /* Bits [high:low] of word. */
-static inline uint32_t hfn_arm64_bits(uint32_t word, uint32_t high, uint32_t low)
+static inline uint32_t hfn_arm64_get_bits(uint32_t word, uint32_t high, uint32_t low)
 {
     return word << (31 - high) >> (31 - high + low);
 }
 
 /* The same as a signed number. */
-static inline int64_t hfn_arm64_signed(uint32_t word, uint32_t high, uint32_t low)
+static inline int64_t hfn_arm64_get_signed_bits(uint32_t word, uint32_t high, uint32_t low)
 {
     return (int32_t)(word << (31 - high)) >> (31 - high + low);
 }

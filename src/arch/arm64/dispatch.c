@@ -18,24 +18,24 @@
 #define COND_HI 8u
 #define CALL_CLOBBERED 0x4007FFFFu /* AAPCS64, 6.1.1: not x19 to x29 */
 
-static uint32_t word_at(const hfn_line *line, uint32_t index)
+static uint32_t word_at(const hfn_straight_line *line, uint32_t index)
 {
     return hfn_read_le32(line->bytes + line->starts[index]);
 }
 
-static uint64_t rva_at(const hfn_line *line, uint32_t index)
+static uint64_t rva_at(const hfn_straight_line *line, uint32_t index)
 {
     return line->rva + line->starts[index];
 }
 
 static uint32_t rn_of(uint32_t word)
 {
-    return hfn_arm64_bits(word, 9, 5);
+    return hfn_arm64_get_bits(word, 9, 5);
 }
 
 static uint32_t rm_of(uint32_t word)
 {
-    return hfn_arm64_bits(word, 20, 16);
+    return hfn_arm64_get_bits(word, 20, 16);
 }
 
 static bool is_call(uint32_t word)
@@ -49,7 +49,7 @@ static bool is_move(uint32_t word)
     return (word & 0x7FE0FFE0) == 0x2A0003E0;
 }
 
-static void note_proof(const hfn_line *line, uint32_t index, hfn_dispatch *out)
+static void note_proof(const hfn_straight_line *line, uint32_t index, hfn_dispatch *out)
 {
     if (line->starts[index] < out->proof_from) {
         out->proof_from = line->starts[index];
@@ -59,14 +59,14 @@ static void note_proof(const hfn_line *line, uint32_t index, hfn_dispatch *out)
 typedef enum found { FOUND, FOUND_CALL, NOT_IN_LINE } found;
 
 /* The last instruction before *at that may write reg, behind moves; *at becomes its index. */
-static found find_write(const hfn_line *line, uint32_t *at, uint32_t reg)
+static found find_write(const hfn_straight_line *line, uint32_t *at, uint32_t reg)
 {
     while (*at > 0) {
         uint32_t word = word_at(line, --*at);
         if (is_call(word) && (CALL_CLOBBERED >> reg & 1)) {
             return FOUND_CALL;
         }
-        if (!(hfn_arm64_may_write(word) >> reg & 1)) {
+        if (!(hfn_arm64_get_written_registers(word) >> reg & 1)) {
             continue;
         }
         if (!is_move(word) || rm_of(word) == 31) {
@@ -78,25 +78,25 @@ static found find_write(const hfn_line *line, uint32_t *at, uint32_t reg)
 }
 
 /* The constant that reg holds before index `at`: adr, or adrp and add. */
-static bool find_address(const hfn_line *line, uint32_t at, uint32_t reg, uint64_t *address,
-                         hfn_dispatch *out)
+static bool find_address(const hfn_straight_line *line, uint32_t at, uint32_t reg,
+                         uint64_t *address, hfn_dispatch *out)
 {
     uint64_t added = 0;
 
     while (find_write(line, &at, reg) == FOUND) {
         uint32_t word = word_at(line, at);
-        hfn_arm64_form form = hfn_arm64_form_of(word);
+        hfn_arm64_form form = hfn_arm64_get_form(word);
         note_proof(line, at, out);
         if (form == HFN_ARM64_ADR || form == HFN_ARM64_ADRP) {
             uint64_t pc =
                 form == HFN_ARM64_ADR ? rva_at(line, at) : rva_at(line, at) & ~UINT64_C(4095);
-            *address = pc + (uint64_t)hfn_arm64_distance(word, form) + added;
+            *address = pc + (uint64_t)hfn_arm64_get_distance(word, form) + added;
             return true;
         }
         if ((word & 0xFF800000) != 0x91000000) { /* add xd, xn, #imm */
             return false;
         }
-        added += (uint64_t)hfn_arm64_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
+        added += (uint64_t)hfn_arm64_get_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
         reg = rn_of(word);
     }
     return false;
@@ -112,12 +112,12 @@ typedef struct bound_search {
 /* One step back; true when the search is over. */
 static bool step_bound(uint32_t word, bound_search *b)
 {
-    if (hfn_arm64_form_of(word) == HFN_ARM64_B_COND) {
+    if (hfn_arm64_get_form(word) == HFN_ARM64_B_COND) {
         b->condition = word & 15;
         return false;
     }
     if ((word & 0x7F80001F) == 0x7100001F && rn_of(word) == b->reg) { /* cmp rn, #imm */
-        uint64_t limit = (uint64_t)hfn_arm64_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
+        uint64_t limit = (uint64_t)hfn_arm64_get_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
         b->count = b->condition == COND_HI ? limit + 1 : b->condition == COND_HS ? limit : 0;
         return true;
     }
@@ -127,12 +127,12 @@ static bool step_bound(uint32_t word, bound_search *b)
     if (is_call(word) && (CALL_CLOBBERED >> b->reg & 1)) {
         return true;
     }
-    if (!(hfn_arm64_may_write(word) >> b->reg & 1)) {
+    if (!(hfn_arm64_get_written_registers(word) >> b->reg & 1)) {
         return false;
     }
     /* and wd, wn, #(2^k - 1): one run of k ones from bit 0 */
-    if ((word & 0x7FFF0000) == 0x12000000 && hfn_arm64_bits(word, 15, 10) < 31) {
-        b->count = UINT64_C(2) << hfn_arm64_bits(word, 15, 10);
+    if ((word & 0x7FFF0000) == 0x12000000 && hfn_arm64_get_bits(word, 15, 10) < 31) {
+        b->count = UINT64_C(2) << hfn_arm64_get_bits(word, 15, 10);
     }
     if (!is_move(word) || rm_of(word) == 31) {
         return true;
@@ -142,7 +142,8 @@ static bool step_bound(uint32_t word, bound_search *b)
 }
 
 /* How many entries a table that is indexed by reg has, 0 if the line does not show it. */
-static uint32_t count_entries(const hfn_line *line, uint32_t at, uint32_t reg, hfn_dispatch *out)
+static uint32_t count_entries(const hfn_straight_line *line, uint32_t at, uint32_t reg,
+                              hfn_dispatch *out)
 {
     bound_search b = { .reg = reg, .condition = 16 };
 
@@ -159,15 +160,16 @@ static uint32_t count_entries(const hfn_line *line, uint32_t at, uint32_t reg, h
 /* ldrb, ldrh, ldr w, ldrsb ... ldrsw: a register is the offset. */
 static bool is_table_load(uint32_t word)
 {
-    return (word & 0x3F200C00) == 0x38200800 && hfn_arm64_bits(word, 23, 22) != 0 && word >> 30 < 3;
+    return (word & 0x3F200C00) == 0x38200800 && hfn_arm64_get_bits(word, 23, 22) != 0 &&
+           word >> 30 < 3;
 }
 
 /* The summand reg, shifted and extended as `add` says, is an entry of a table; base_reg is the base. */
-static bool describe_table(const hfn_line *line, uint32_t at, uint32_t add, uint32_t base_reg,
-                           hfn_dispatch *out)
+static bool describe_table(const hfn_straight_line *line, uint32_t at, uint32_t add,
+                           uint32_t base_reg, hfn_dispatch *out)
 {
     bool extends = (add & 0x00200000) != 0;
-    uint32_t option = hfn_arm64_bits(add, 15, 13), load_at = at;
+    uint32_t option = hfn_arm64_get_bits(add, 15, 13), load_at = at;
 
     if (find_write(line, &load_at, rm_of(add)) != FOUND || !is_table_load(word_at(line, load_at))) {
         return false;
@@ -175,8 +177,8 @@ static bool describe_table(const hfn_line *line, uint32_t at, uint32_t add, uint
     uint32_t load = word_at(line, load_at);
     out->entry_bytes = (uint8_t)(1u << (load >> 30));
     out->entry_shift =
-        (uint8_t)(extends ? hfn_arm64_bits(add, 12, 10) : hfn_arm64_bits(add, 15, 10));
-    out->entry_is_signed = hfn_arm64_bits(load, 23, 22) >= 2 ||
+        (uint8_t)(extends ? hfn_arm64_get_bits(add, 12, 10) : hfn_arm64_get_bits(add, 15, 10));
+    out->entry_is_signed = hfn_arm64_get_bits(load, 23, 22) >= 2 ||
                            (extends && option >= 4 && 1u << (option & 3) == out->entry_bytes);
     if (!find_address(line, at, base_reg, &out->base_rva, out) ||
         !find_address(line, load_at, rn_of(load), &out->table_rva, out)) {
@@ -194,22 +196,22 @@ static bool is_sum(uint32_t word)
 }
 
 /* ldr xt, [xn, #imm], of a word of the GOT */
-static void describe_pointer(const hfn_line *line, uint32_t at, hfn_dispatch *out)
+static void describe_pointer(const hfn_straight_line *line, uint32_t at, hfn_dispatch *out)
 {
     uint32_t word = word_at(line, at), proof_from = out->proof_from;
     uint64_t base;
 
     out->kind = HFN_DISPATCH_POINTER;
     if ((word & 0xFFC00000) == 0xF9400000 && find_address(line, at, rn_of(word), &base, out)) {
-        out->table_rva = base + 8 * (uint64_t)hfn_arm64_bits(word, 21, 10);
+        out->table_rva = base + 8 * (uint64_t)hfn_arm64_get_bits(word, 21, 10);
     }
     out->proof_from = proof_from; /* nothing rests on it */
 }
 
-static void describe_write(const hfn_line *line, uint32_t at, hfn_dispatch *out)
+static void describe_write(const hfn_straight_line *line, uint32_t at, hfn_dispatch *out)
 {
     uint32_t word = word_at(line, at);
-    hfn_arm64_form form = hfn_arm64_form_of(word);
+    hfn_arm64_form form = hfn_arm64_get_form(word);
 
     out->kind = HFN_DISPATCH_COMPUTED;
     if (is_sum(word)) {
@@ -218,8 +220,8 @@ static void describe_write(const hfn_line *line, uint32_t at, hfn_dispatch *out)
         return;
     }
     if (form == HFN_ARM64_ADR || form == HFN_ARM64_ADRP || form == HFN_ARM64_LOAD_LITERAL ||
-        (word & 0xFF800000) == 0x91000000 ||       /* add xd, xn, #imm */
-        (hfn_arm64_bits(word, 28, 25) & 5) == 4) { /* a load */
+        (word & 0xFF800000) == 0x91000000 ||           /* add xd, xn, #imm */
+        (hfn_arm64_get_bits(word, 28, 25) & 5) == 4) { /* a load */
         describe_pointer(line, at, out);
     } else if ((word & 0xFFE00C00) == 0x9A800000 || /* csel */
                (word & 0xFFFF0000) == 0xDAC10000) { /* a pointer's authentication */
@@ -227,7 +229,7 @@ static void describe_write(const hfn_line *line, uint32_t at, hfn_dispatch *out)
     }
 }
 
-void hfn_arm64_dispatch(const hfn_line *line, hfn_dispatch *out)
+void hfn_arm64_describe_dispatch(const hfn_straight_line *line, hfn_dispatch *out)
 {
     uint32_t at = line->count - 1;
 

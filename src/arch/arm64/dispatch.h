@@ -5,6 +5,6 @@
 
 #include "arch/arch.h"
 
-void hfn_arm64_dispatch(const hfn_line *line, hfn_dispatch *out);
+void hfn_arm64_describe_dispatch(const hfn_straight_line *line, hfn_dispatch *out);
 
 #endif

@@ -5,12 +5,12 @@
 #include "arch/arm64/decode.h"
 #include "base/byte_order.h"
 
-hfn_arm64_writer hfn_arm64_writer_on(uint8_t *bytes, uint32_t capacity)
+hfn_arm64_writer hfn_arm64_begin_writer(uint8_t *bytes, uint32_t capacity)
 {
     return (hfn_arm64_writer){ .bytes = bytes, .capacity = capacity };
 }
 
-uint32_t hfn_arm64_put(hfn_arm64_writer *w, uint32_t word)
+uint32_t hfn_arm64_put_word(hfn_arm64_writer *w, uint32_t word)
 {
     uint32_t at = w->length;
 
@@ -23,7 +23,7 @@ uint32_t hfn_arm64_put(hfn_arm64_writer *w, uint32_t word)
     return at;
 }
 
-void hfn_arm64_patch(hfn_arm64_writer *w, uint32_t at, uint32_t word)
+void hfn_arm64_replace_word(hfn_arm64_writer *w, uint32_t at, uint32_t word)
 {
     if (!w->full) {
         hfn_write_le32(w->bytes + at, word);
@@ -43,9 +43,9 @@ static bool field(uint32_t *word, int64_t distance, uint32_t bits, uint32_t at)
     return true;
 }
 
-bool hfn_arm64_aim(uint32_t *word, int64_t distance)
+bool hfn_arm64_set_branch_distance(uint32_t *word, int64_t distance)
 {
-    switch (hfn_arm64_form_of(*word)) {
+    switch (hfn_arm64_get_form(*word)) {
     case HFN_ARM64_B:
     case HFN_ARM64_BL: return field(word, distance, 26, 0);
     case HFN_ARM64_B_COND:
@@ -55,23 +55,23 @@ bool hfn_arm64_aim(uint32_t *word, int64_t distance)
     }
 }
 
-bool hfn_arm64_branch(uint32_t *word, int64_t distance)
+bool hfn_arm64_make_branch(uint32_t *word, int64_t distance)
 {
     *word = 0x14000000;
-    return hfn_arm64_aim(word, distance);
+    return hfn_arm64_set_branch_distance(word, distance);
 }
 
-uint32_t hfn_arm64_load_literal(uint32_t reg, uint32_t distance)
+uint32_t hfn_arm64_make_load_literal(uint32_t reg, uint32_t distance)
 {
     return 0x58000000 | distance / 4 << 5 | reg;
 }
 
-uint32_t hfn_arm64_load(uint32_t reg, uint32_t base, uint32_t offset)
+uint32_t hfn_arm64_make_load(uint32_t reg, uint32_t base, uint32_t offset)
 {
     return 0xF9400000 | offset / 8 << 10 | base << 5 | reg;
 }
 
-uint32_t hfn_arm64_store(uint32_t reg, uint32_t base, uint32_t offset)
+uint32_t hfn_arm64_make_store(uint32_t reg, uint32_t base, uint32_t offset)
 {
     return 0xF9000000 | offset / 8 << 10 | base << 5 | reg;
 }

@@ -14,18 +14,19 @@ typedef struct hfn_arm64_writer {
     bool full; /* something did not fit */
 } hfn_arm64_writer;
 
-hfn_arm64_writer hfn_arm64_writer_on(uint8_t *bytes, uint32_t capacity);
+hfn_arm64_writer hfn_arm64_begin_writer(uint8_t *bytes, uint32_t capacity);
 
 /* Append one word (little endian, as code is on every A64 machine); where it stands is the answer. */
-uint32_t hfn_arm64_put(hfn_arm64_writer *w, uint32_t word);
-void hfn_arm64_patch(hfn_arm64_writer *w, uint32_t at, uint32_t word);
+uint32_t hfn_arm64_put_word(hfn_arm64_writer *w, uint32_t word);
+void hfn_arm64_replace_word(hfn_arm64_writer *w, uint32_t at, uint32_t word);
 
 /* Words.  Distances are in bytes, from the instruction itself; false if it does not reach. */
-bool hfn_arm64_branch(uint32_t *word, int64_t distance);               /* b, +-128 MiB          */
-bool hfn_arm64_aim(uint32_t *word, int64_t distance);                  /* fill any branch's field */
-uint32_t hfn_arm64_load_literal(uint32_t reg, uint32_t distance);      /* ldr xt, pc + distance */
-uint32_t hfn_arm64_load(uint32_t reg, uint32_t base, uint32_t offset); /* ldr xt, [xn, #offset] */
-uint32_t hfn_arm64_store(uint32_t reg, uint32_t base, uint32_t offset);
+bool hfn_arm64_make_branch(uint32_t *word, int64_t distance);          /* b, +-128 MiB          */
+bool hfn_arm64_set_branch_distance(uint32_t *word, int64_t distance);  /* fill any branch's field */
+uint32_t hfn_arm64_make_load_literal(uint32_t reg, uint32_t distance); /* ldr xt, pc + distance */
+uint32_t hfn_arm64_make_load(uint32_t reg, uint32_t base,
+                             uint32_t offset); /* ldr xt, [xn, #offset] */
+uint32_t hfn_arm64_make_store(uint32_t reg, uint32_t base, uint32_t offset);
 
 #define HFN_ARM64_REACH (INT64_C(1) << 27) /* of b and bl */
 

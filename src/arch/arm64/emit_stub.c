@@ -48,14 +48,14 @@ static void put_branch(hfn_arm64_writer *w, uint64_t at, uint64_t target, bool l
 {
     uint32_t word = 0;
 
-    hfn_arm64_branch(&word, (int64_t)(target - at));
-    hfn_arm64_put(w, word | (links ? 0x80000000u : 0));
+    hfn_arm64_make_branch(&word, (int64_t)(target - at));
+    hfn_arm64_put_word(w, word | (links ? 0x80000000u : 0));
 }
 
 static void put_u64(hfn_arm64_writer *w, uint64_t value)
 {
-    hfn_arm64_put(w, (uint32_t)value);
-    hfn_arm64_put(w, (uint32_t)(value >> 32));
+    hfn_arm64_put_word(w, (uint32_t)value);
+    hfn_arm64_put_word(w, (uint32_t)(value >> 32));
 }
 
 /* cbz x16, to the head's first instruction */
@@ -63,8 +63,8 @@ static void put_slow(hfn_arm64_writer *w)
 {
     uint32_t word = (uint32_t)CBZ_X16;
 
-    hfn_arm64_aim(&word, -(int64_t)w->length);
-    hfn_arm64_put(w, word);
+    hfn_arm64_set_branch_distance(&word, -(int64_t)w->length);
+    hfn_arm64_put_word(w, word);
 }
 
 /* slow:  adr x17, body; b gate
@@ -76,23 +76,23 @@ static void put_count(hfn_arm64_writer *w, const hfn_stub_request *r)
     uint32_t slot = (uint32_t)r->slot_displacement;
     bool keeps = r->flags & HFN_STUB_FLAGS_LIVE;
 
-    hfn_arm64_put(w, keeps ? 0x10000071 : 0x10000051); /* adr x17, 12; adr x17, 8 */
+    hfn_arm64_put_word(w, keeps ? 0x10000071 : 0x10000051); /* adr x17, 12; adr x17, 8 */
     put_branch(w, r->address + 4, r->gate, false);
     if (keeps) {
-        hfn_arm64_put(w, (uint32_t)PUSH_X16_X17);
+        hfn_arm64_put_word(w, (uint32_t)PUSH_X16_X17);
     }
-    hfn_arm64_put(w, (uint32_t)MRS_X16_TPIDR);
-    hfn_arm64_put(w, hfn_arm64_load(16, 16, (uint32_t)r->row_displacement));
+    hfn_arm64_put_word(w, (uint32_t)MRS_X16_TPIDR);
+    hfn_arm64_put_word(w, hfn_arm64_make_load(16, 16, (uint32_t)r->row_displacement));
     put_slow(w);
     if (r->flags & HFN_STUB_FAR_SLOT) {
-        hfn_arm64_put(w, (uint32_t)ADD_X16_HIGH | slot >> 12 << 10);
+        hfn_arm64_put_word(w, (uint32_t)ADD_X16_HIGH | slot >> 12 << 10);
         slot &= 4095;
     }
-    hfn_arm64_put(w, hfn_arm64_load(17, 16, slot));
-    hfn_arm64_put(w, (uint32_t)ADD_X17_1);
-    hfn_arm64_put(w, hfn_arm64_store(17, 16, slot));
+    hfn_arm64_put_word(w, hfn_arm64_make_load(17, 16, slot));
+    hfn_arm64_put_word(w, (uint32_t)ADD_X17_1);
+    hfn_arm64_put_word(w, hfn_arm64_make_store(17, 16, slot));
     if (keeps) {
-        hfn_arm64_put(w, (uint32_t)POP_X16_X17);
+        hfn_arm64_put_word(w, (uint32_t)POP_X16_X17);
     }
 }
 
@@ -110,22 +110,22 @@ enum { TIME_WORDS = 12, SAMPLE_WORDS = 7, FRAME_LOWERED = 64 };
 
 static void put_number(hfn_arm64_writer *w, uint32_t reg, uint32_t value)
 {
-    hfn_arm64_put(w, (uint32_t)MOVZ_W | (value & 0xffff) << 5 | reg);
-    hfn_arm64_put(w, (uint32_t)MOVK_W_HIGH | value >> 16 << 5 | reg);
+    hfn_arm64_put_word(w, (uint32_t)MOVZ_W | (value & 0xffff) << 5 | reg);
+    hfn_arm64_put_word(w, (uint32_t)MOVK_W_HIGH | value >> 16 << 5 | reg);
 }
 
 /* A word of the head that goes to `to`, both in bytes from its begin. */
 static void put_within(hfn_arm64_writer *w, uint32_t word, uint32_t to)
 {
-    hfn_arm64_aim(&word, (int64_t)to - w->length);
-    hfn_arm64_put(w, word);
+    hfn_arm64_set_branch_distance(&word, (int64_t)to - w->length);
+    hfn_arm64_put_word(w, word);
 }
 
 /* stp (or ldp) of two registers at [sp, #offset]. */
 static void put_pair(hfn_arm64_writer *w, bool loads, uint32_t first, uint32_t second, uint32_t at)
 {
-    hfn_arm64_put(w, 0xA9000000 | (loads ? 0x400000u : 0) | at / 8 << 15 | second << 10 | 31u << 5 |
-                         first);
+    hfn_arm64_put_word(w, 0xA9000000 | (loads ? 0x400000u : 0) | at / 8 << 15 | second << 10 |
+                              31u << 5 | first);
 }
 
 /* An even number keeps the stack aligned. */
@@ -140,7 +140,7 @@ static uint32_t words_of(uint32_t flags)
 static void put_copies(hfn_arm64_writer *w, uint32_t bytes)
 {
     if (bytes > 0) {
-        hfn_arm64_put(w, (uint32_t)LOWER | bytes << 10);
+        hfn_arm64_put_word(w, (uint32_t)LOWER | bytes << 10);
     }
     for (uint32_t at = 0; at < bytes; at += 16) {
         put_pair(w, true, 16, 17, FRAME_LOWERED + bytes + at);
@@ -154,26 +154,26 @@ static void put_time(hfn_arm64_writer *w, const hfn_stub_request *r)
     uint32_t words = words_of(r->flags), bytes = 8 * words;
     uint32_t body = w->length + HFN_ARM64_BYTES * (TIME_WORDS + is_signed) + COPY_BYTES(words);
 
-    hfn_arm64_put(w, (uint32_t)STP_FRAME);
-    hfn_arm64_put(w, (uint32_t)LOWER_48);
-    hfn_arm64_put(w, (uint32_t)SET_FRAME);
+    hfn_arm64_put_word(w, (uint32_t)STP_FRAME);
+    hfn_arm64_put_word(w, (uint32_t)LOWER_48);
+    hfn_arm64_put_word(w, (uint32_t)SET_FRAME);
     put_number(w, 16, r->slot);
-    hfn_arm64_put(w, (uint32_t)PUT_SLOT);
+    hfn_arm64_put_word(w, (uint32_t)PUT_SLOT);
     put_branch(w, r->address + w->length, r->time_enter, true);
     put_copies(w, bytes);
     put_within(w, 0x94000000, body);
     if (bytes > 0) {
-        hfn_arm64_put(w, (uint32_t)RAISE | bytes << 10);
+        hfn_arm64_put_word(w, (uint32_t)RAISE | bytes << 10);
     }
     put_branch(w, r->address + w->length, r->time_exit, true);
-    hfn_arm64_put(w, (uint32_t)LDP_FRAME);
-    hfn_arm64_put(w, (uint32_t)RAISE_64);
+    hfn_arm64_put_word(w, (uint32_t)LDP_FRAME);
+    hfn_arm64_put_word(w, (uint32_t)RAISE_64);
     if (is_signed) {
-        hfn_arm64_put(w, key_b ? HFN_ARM64_AUTIBSP : HFN_ARM64_AUTIASP);
+        hfn_arm64_put_word(w, key_b ? HFN_ARM64_AUTIBSP : HFN_ARM64_AUTIASP);
     }
-    hfn_arm64_put(w, (uint32_t)RET);
+    hfn_arm64_put_word(w, (uint32_t)RET);
     if (is_signed) {
-        hfn_arm64_put(w, key_b ? HFN_ARM64_PACIBSP : HFN_ARM64_PACIASP);
+        hfn_arm64_put_word(w, key_b ? HFN_ARM64_PACIBSP : HFN_ARM64_PACIASP);
     }
 }
 
@@ -185,22 +185,22 @@ static void put_sample(hfn_arm64_writer *w, const hfn_stub_request *r)
     uint32_t added = r->flags & HFN_STUB_FAR_SLOT ? (uint32_t)r->slot_displacement & ~4095u : 0;
 
     put_number(w, 17, (uint32_t)r->skip_displacement - added);
-    hfn_arm64_put(w, (uint32_t)ADD_X16_X17);
-    hfn_arm64_put(w, (uint32_t)LDR_W17);
-    hfn_arm64_put(w, (uint32_t)SUB_W17_1);
-    hfn_arm64_put(w, (uint32_t)STR_W17);
+    hfn_arm64_put_word(w, (uint32_t)ADD_X16_X17);
+    hfn_arm64_put_word(w, (uint32_t)LDR_W17);
+    hfn_arm64_put_word(w, (uint32_t)SUB_W17_1);
+    hfn_arm64_put_word(w, (uint32_t)STR_W17);
     put_within(w, (uint32_t)TBZ_W17_31, w->capacity);
 }
 
 /* mov x17, x30; bl gate; b over data; callback, user; mov x30, x17 */
 static void put_call(hfn_arm64_writer *w, const hfn_stub_request *r)
 {
-    hfn_arm64_put(w, (uint32_t)MOV_X17_X30);
+    hfn_arm64_put_word(w, (uint32_t)MOV_X17_X30);
     put_branch(w, r->address + 4, r->gate, true);
     put_branch(w, 0, 20, false);
     put_u64(w, r->callback);
     put_u64(w, r->user);
-    hfn_arm64_put(w, (uint32_t)MOV_X30_X17);
+    hfn_arm64_put_word(w, (uint32_t)MOV_X30_X17);
 }
 
 /* ---- Shapes. */
@@ -249,7 +249,7 @@ static const hfn_stub_shape signed_floor_shape = { 0, 0, 1, { { 0, SIGNS } } };
 /* clang-format on */
 
 /* What is timed has nothing in x16 and x17 (verdicts/timing.c). */
-const hfn_stub_shape *hfn_arm64_stub_shape(hfn_stub_kind kind, uint32_t flags)
+const hfn_stub_shape *hfn_arm64_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
 {
     uint32_t far = flags & HFN_STUB_FAR_SLOT ? 1 : 0, pairs = words_of(flags) / 2;
     bool keeps = flags & HFN_STUB_FLAGS_LIVE, is_signed = flags & HFN_STUB_SIGNED;
@@ -269,13 +269,13 @@ const hfn_stub_shape *hfn_arm64_stub_shape(hfn_stub_kind kind, uint32_t flags)
 
 void hfn_arm64_emit_stub(uint8_t *out, const hfn_stub_request *request)
 {
-    hfn_arm64_writer w =
-        hfn_arm64_writer_on(out, hfn_arm64_stub_shape(request->kind, request->flags)->head_bytes);
+    hfn_arm64_writer w = hfn_arm64_begin_writer(
+        out, hfn_arm64_get_stub_shape(request->kind, request->flags)->head_bytes);
     hfn_stub_request count = *request;
 
     switch (request->kind) {
     case HFN_STUB_CALL: put_call(&w, request); return;
-    case HFN_STUB_FLOOR: return;
+    case HFN_STUB_EMPTY: return;
     case HFN_STUB_COUNT: break;
     default: count.flags &= ~HFN_STUB_FLAGS_LIVE; break;
     }
@@ -293,10 +293,10 @@ void hfn_arm64_emit_stub(uint8_t *out, const hfn_stub_request *request)
 /* ldr x16, 8; br x16; slow_path.  x17 says where to go on. */
 uint32_t hfn_arm64_emit_count_gate(uint8_t *out, uint64_t slow_path)
 {
-    hfn_arm64_writer w = hfn_arm64_writer_on(out, 16);
+    hfn_arm64_writer w = hfn_arm64_begin_writer(out, 16);
 
-    hfn_arm64_put(&w, hfn_arm64_load_literal(16, 8));
-    hfn_arm64_put(&w, (uint32_t)BR_X16);
+    hfn_arm64_put_word(&w, hfn_arm64_make_load_literal(16, 8));
+    hfn_arm64_put_word(&w, (uint32_t)BR_X16);
     put_u64(&w, slow_path);
     return w.length;
 }
@@ -311,29 +311,29 @@ static void put_frame(hfn_arm64_writer *w, bool loads)
     }
     put_pair(w, loads, 18, 30, 144);
     for (uint32_t i = 0; i < 32; i += 2) { /* stp q, q, [sp, #] */
-        hfn_arm64_put(w, 0xAD000000 | (loads ? 0x400000u : 0) | (VECTORS_AT + 16 * i) / 16 << 15 |
-                             (i + 1) << 10 | 31u << 5 | i);
+        hfn_arm64_put_word(w, 0xAD000000 | (loads ? 0x400000u : 0) |
+                                  (VECTORS_AT + 16 * i) / 16 << 15 | (i + 1) << 10 | 31u << 5 | i);
     }
 }
 
 /* x30: the stub's branch over {callback, user}. */
 uint32_t hfn_arm64_emit_call_gate(uint8_t *out)
 {
-    hfn_arm64_writer w = hfn_arm64_writer_on(out, HFN_STUB_CALL_GATE_ROOM);
+    hfn_arm64_writer w = hfn_arm64_begin_writer(out, HFN_STUB_CALL_GATE_ROOM);
 
-    hfn_arm64_put(&w, 0xD10003FF | (uint32_t)FRAME_BYTES << 10); /* sub sp, sp, #frame */
+    hfn_arm64_put_word(&w, 0xD10003FF | (uint32_t)FRAME_BYTES << 10); /* sub sp, sp, #frame */
     put_frame(&w, false);
-    hfn_arm64_put(&w, 0xD53B4210);                        /* mrs x16, nzcv      */
-    hfn_arm64_put(&w, hfn_arm64_store(16, 31, FLAGS_AT)); /* str x16, [sp, #]   */
-    hfn_arm64_put(&w, 0x910003FD);                        /* mov x29, sp        */
-    hfn_arm64_put(&w, 0xF840C3C0);                        /* ldur x0, [x30, #12] */
-    hfn_arm64_put(&w, 0xF84043D0);                        /* ldur x16, [x30, #4] */
-    hfn_arm64_put(&w, (uint32_t)BLR_X16);
-    hfn_arm64_put(&w, hfn_arm64_load(16, 31, FLAGS_AT)); /* ldr x16, [sp, #]   */
-    hfn_arm64_put(&w, 0xD51B4210);                       /* msr nzcv, x16      */
+    hfn_arm64_put_word(&w, 0xD53B4210);                             /* mrs x16, nzcv      */
+    hfn_arm64_put_word(&w, hfn_arm64_make_store(16, 31, FLAGS_AT)); /* str x16, [sp, #]   */
+    hfn_arm64_put_word(&w, 0x910003FD);                             /* mov x29, sp        */
+    hfn_arm64_put_word(&w, 0xF840C3C0);                             /* ldur x0, [x30, #12] */
+    hfn_arm64_put_word(&w, 0xF84043D0);                             /* ldur x16, [x30, #4] */
+    hfn_arm64_put_word(&w, (uint32_t)BLR_X16);
+    hfn_arm64_put_word(&w, hfn_arm64_make_load(16, 31, FLAGS_AT)); /* ldr x16, [sp, #]   */
+    hfn_arm64_put_word(&w, 0xD51B4210);                            /* msr nzcv, x16      */
     put_frame(&w, true);
-    hfn_arm64_put(&w, 0x910003FF | (uint32_t)FRAME_BYTES << 10); /* add sp, sp, #frame */
-    hfn_arm64_put(&w, (uint32_t)RET);
+    hfn_arm64_put_word(&w, 0x910003FF | (uint32_t)FRAME_BYTES << 10); /* add sp, sp, #frame */
+    hfn_arm64_put_word(&w, (uint32_t)RET);
     return w.length;
 }
 
@@ -348,7 +348,7 @@ static uint8_t *put_uleb(uint8_t *at, uint32_t value)
 
 /* DWARF for the Arm 64-bit Architecture, 4.1: x29 and x30 by number, sp is 31.  Behind its second
  * instruction the gate's frame returns to where the function will. */
-uint32_t hfn_arm64_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
+uint32_t hfn_arm64_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 {
     uint8_t *at = out;
 
@@ -370,15 +370,15 @@ uint32_t hfn_arm64_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 /* A b in the place of anything but a bl, which stays one: its return address stays in place. */
 uint32_t hfn_arm64_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target)
 {
-    bool links = original && hfn_arm64_form_of(hfn_read_le32(original)) == HFN_ARM64_BL;
-    hfn_arm64_writer w = hfn_arm64_writer_on(out, HFN_ARM64_BYTES);
+    bool links = original && hfn_arm64_get_form(hfn_read_le32(original)) == HFN_ARM64_BL;
+    hfn_arm64_writer w = hfn_arm64_begin_writer(out, HFN_ARM64_BYTES);
 
     put_branch(&w, at, target, links);
     return w.length;
 }
 
 /* CFA = sp; the return address is in x30 where nothing else is said. */
-uint32_t hfn_arm64_cie_state(uint8_t *out)
+uint32_t hfn_arm64_write_cie_state(uint8_t *out)
 {
     out[0] = 0x0c;
     out[1] = 31;
@@ -389,7 +389,7 @@ uint32_t hfn_arm64_cie_state(uint8_t *out)
 /* What the step says of the stack, and in the frame of a timing stub of x29 and x30: they lie below the
  * CFA; before and behind it they are where they were.  Signed or not: 'DWARF for the Arm 64-bit
  * Architecture', DW_CFA_AARCH64_negate_ra_state. */
-uint32_t hfn_arm64_step_cfi(uint8_t *out, uint32_t lowered_bytes)
+uint32_t hfn_arm64_write_step_cfi(uint8_t *out, uint32_t lowered_bytes)
 {
     uint8_t *at = out;
 

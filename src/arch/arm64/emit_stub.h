@@ -5,13 +5,13 @@
 
 #include "arch/stub.h"
 
-const hfn_stub_shape *hfn_arm64_stub_shape(hfn_stub_kind kind, uint32_t flags);
+const hfn_stub_shape *hfn_arm64_get_stub_shape(hfn_stub_kind kind, uint32_t flags);
 void hfn_arm64_emit_stub(uint8_t *out, const hfn_stub_request *request);
 uint32_t hfn_arm64_emit_count_gate(uint8_t *out, uint64_t slow_path);
 uint32_t hfn_arm64_emit_call_gate(uint8_t *out);
-uint32_t hfn_arm64_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
+uint32_t hfn_arm64_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 uint32_t hfn_arm64_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target);
-uint32_t hfn_arm64_cie_state(uint8_t *out);
-uint32_t hfn_arm64_step_cfi(uint8_t *out, uint32_t lowered_bytes);
+uint32_t hfn_arm64_write_cie_state(uint8_t *out);
+uint32_t hfn_arm64_write_step_cfi(uint8_t *out, uint32_t lowered_bytes);
 
 #endif

@@ -8,18 +8,18 @@
 
 static bool fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target)
 {
-    hfn_arm64_writer w = hfn_arm64_writer_on(moved, HFN_MOVED_MAX);
+    hfn_arm64_writer w = hfn_arm64_begin_writer(moved, HFN_MOVED_MAX);
     uint32_t word;
 
     if (end == HFN_ARM64_FIXUP_ADDRESS) {
-        hfn_arm64_patch(&w, at, (uint32_t)target);
-        hfn_arm64_patch(&w, at + 4, (uint32_t)(target >> 32));
+        hfn_arm64_replace_word(&w, at, (uint32_t)target);
+        hfn_arm64_replace_word(&w, at + 4, (uint32_t)(target >> 32));
         return true;
     }
-    if (!hfn_arm64_branch(&word, (int64_t)(target - (address + at)))) {
+    if (!hfn_arm64_make_branch(&word, (int64_t)(target - (address + at)))) {
         return false;
     }
-    hfn_arm64_patch(&w, at, word);
+    hfn_arm64_replace_word(&w, at, word);
     return true;
 }
 
@@ -39,10 +39,10 @@ static hfn_fixup_kind fixup_kind(uint32_t at, uint32_t end, uint32_t moved_bytes
 static uint64_t jump_target(const uint8_t *bytes, uint64_t address)
 {
     uint32_t word = hfn_read_le32(bytes);
-    hfn_arm64_form form = hfn_arm64_form_of(word);
+    hfn_arm64_form form = hfn_arm64_get_form(word);
 
     return form == HFN_ARM64_B || form == HFN_ARM64_BL
-               ? address + (uint64_t)hfn_arm64_distance(word, form)
+               ? address + (uint64_t)hfn_arm64_get_distance(word, form)
                : 0;
 }
 
@@ -56,5 +56,5 @@ const hfn_patching hfn_patching_arm64 = {
     .fix_up = fix_up,
     .fixup_kind = fixup_kind,
     .jump_target = jump_target,
-    .cfi_steps = hfn_arm64_cfi_steps,
+    .cfi_steps = hfn_arm64_write_cfi,
 };

@@ -46,10 +46,10 @@ static bool mentions(uint32_t word, hfn_arm64_form form, uint32_t reg)
         return false;
     }
     if (form != HFN_ARM64_PLAIN && form != HFN_ARM64_BRANCH) {
-        return hfn_arm64_bits(word, 4, 0) == reg;
+        return hfn_arm64_get_bits(word, 4, 0) == reg;
     }
-    return hfn_arm64_bits(word, 4, 0) == reg || hfn_arm64_bits(word, 9, 5) == reg ||
-           hfn_arm64_bits(word, 14, 10) == reg || hfn_arm64_bits(word, 20, 16) == reg;
+    return hfn_arm64_get_bits(word, 4, 0) == reg || hfn_arm64_get_bits(word, 9, 5) == reg ||
+           hfn_arm64_get_bits(word, 14, 10) == reg || hfn_arm64_get_bits(word, 20, 16) == reg;
 }
 
 /* A register that none of the moved instructions could mean. */
@@ -112,7 +112,7 @@ static hfn_move_result read_words(move_job *job, uint64_t size)
             return HFN_MOVE_UNDECODABLE;
         }
         job->words[i] = hfn_read_le32(job->bytes + offset);
-        job->forms[i] = hfn_arm64_form_of(job->words[i]);
+        job->forms[i] = hfn_arm64_get_form(job->words[i]);
         job->moved_at[i] = at;
         if (job->forms[i] == HFN_ARM64_NONE || job->forms[i] == HFN_ARM64_BOUND) {
             return job->forms[i] == HFN_ARM64_NONE ? HFN_MOVE_UNDECODABLE : HFN_MOVE_IMPOSSIBLE;
@@ -135,7 +135,7 @@ static uint64_t target_of(const move_job *job, uint32_t i)
     if (job->forms[i] == HFN_ARM64_ADRP) {
         rva &= ~UINT64_C(4095);
     }
-    return rva + (uint64_t)hfn_arm64_distance(job->words[i], job->forms[i]);
+    return rva + (uint64_t)hfn_arm64_get_distance(job->words[i], job->forms[i]);
 }
 
 static bool add_fixup(hfn_moved *out, uint32_t at, uint32_t kind, uint64_t target_rva)
@@ -155,11 +155,11 @@ static hfn_move_result put_jump(move_job *job, uint64_t target)
     uint32_t word = 0x14000000, at = job->out.length;
 
     if (index < job->count) {
-        hfn_arm64_branch(&word, (int64_t)job->moved_at[index] - (int64_t)at);
-        hfn_arm64_put(&job->out, word);
+        hfn_arm64_make_branch(&word, (int64_t)job->moved_at[index] - (int64_t)at);
+        hfn_arm64_put_word(&job->out, word);
         return HFN_MOVED;
     }
-    hfn_arm64_put(&job->out, word);
+    hfn_arm64_put_word(&job->out, word);
     return add_fixup(job->moved, at, HFN_ARM64_FIXUP_BRANCH, target) ? HFN_MOVED
                                                                      : HFN_MOVE_TOO_LONG;
 }
@@ -169,8 +169,8 @@ static hfn_move_result put_condition(move_job *job, uint32_t i)
 {
     uint32_t word = job->words[i] ^ (job->forms[i] == HFN_ARM64_B_COND ? 1u : 1u << 24);
 
-    hfn_arm64_aim(&word, 2 * HFN_ARM64_BYTES);
-    hfn_arm64_put(&job->out, word);
+    hfn_arm64_set_branch_distance(&word, 2 * HFN_ARM64_BYTES);
+    hfn_arm64_put_word(&job->out, word);
     return put_jump(job, target_of(job, i));
 }
 
@@ -181,7 +181,7 @@ static hfn_move_result put_address(move_job *job, uint32_t reg, uint64_t target)
         return HFN_MOVE_TOO_LONG;
     }
     job->literals[job->literal_count++] =
-        (literal){ .load_at = hfn_arm64_put(&job->out, 0), .reg = reg, .target = target };
+        (literal){ .load_at = hfn_arm64_put_word(&job->out, 0), .reg = reg, .target = target };
     return HFN_MOVED;
 }
 
@@ -209,7 +209,7 @@ static hfn_move_result put_load(move_job *job, uint32_t i)
         return HFN_MOVE_IMPOSSIBLE;
     }
     hfn_move_result result = put_address(job, base, target);
-    hfn_arm64_put(&job->out, load_from(word, base));
+    hfn_arm64_put_word(&job->out, load_from(word, base));
     return result;
 }
 
@@ -235,7 +235,7 @@ static hfn_move_result put_one(move_job *job, uint32_t i)
         break;
     default: break;
     }
-    hfn_arm64_put(&job->out, word);
+    hfn_arm64_put_word(&job->out, word);
     return HFN_MOVED;
 }
 
@@ -259,9 +259,10 @@ static hfn_move_result put_literals(move_job *job)
 {
     for (uint32_t i = 0; i < job->literal_count; i++) {
         const literal *l = &job->literals[i];
-        uint32_t at = hfn_arm64_put(&job->out, 0);
-        hfn_arm64_put(&job->out, 0);
-        hfn_arm64_patch(&job->out, l->load_at, hfn_arm64_load_literal(l->reg, at - l->load_at));
+        uint32_t at = hfn_arm64_put_word(&job->out, 0);
+        hfn_arm64_put_word(&job->out, 0);
+        hfn_arm64_replace_word(&job->out, l->load_at,
+                               hfn_arm64_make_load_literal(l->reg, at - l->load_at));
         if (!add_fixup(job->moved, at, HFN_ARM64_FIXUP_ADDRESS, l->target)) {
             return HFN_MOVE_TOO_LONG;
         }
@@ -280,7 +281,7 @@ static void describe(const move_job *job, hfn_moved *out)
         out->original_at[i] = (uint8_t)(i * HFN_ARM64_BYTES);
         out->moved_at[i] = (uint8_t)job->moved_at[i];
         out->cfa_delta[i] = (int16_t)grown;
-        bool known = hfn_arm64_stack_growth(job->words[i], &growth);
+        bool known = hfn_arm64_get_stack_growth(job->words[i], &growth);
         if (grown != HFN_CFA_UNKNOWN) {
             grown = known && grown + growth > INT16_MIN && grown + growth <= INT16_MAX
                         ? grown + growth
@@ -307,16 +308,16 @@ static hfn_move_result put_all(move_job *job, uint32_t *offset)
     return result == HFN_MOVED && job->out.full ? HFN_MOVE_TOO_LONG : result;
 }
 
-hfn_move_result hfn_arm64_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                               uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
-                               uint32_t *offset)
+hfn_move_result hfn_arm64_move_prologue(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                        uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
+                                        uint32_t *offset)
 {
     hfn_moved moved = { .length = 0 };
 
     (void)pc_register;
     move_job job = { .bytes = bytes, .rva = rva, .patch_bytes = patch_bytes, .moved = &moved };
 
-    job.out = hfn_arm64_writer_on(moved.bytes, HFN_MOVED_MAX);
+    job.out = hfn_arm64_begin_writer(moved.bytes, HFN_MOVED_MAX);
     hfn_move_result result = (rva & 3) != 0 ? HFN_MOVE_UNDECODABLE : read_words(&job, size);
     *offset = job.count * HFN_ARM64_BYTES;
     if (result != HFN_MOVED) {
@@ -334,21 +335,21 @@ hfn_move_result hfn_arm64_move(const uint8_t *bytes, uint64_t size, uint64_t rva
     return HFN_MOVED;
 }
 
-bool hfn_arm64_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out)
+bool hfn_arm64_make_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out)
 {
     hfn_moved moved = { .instruction_count = 0, .length = HFN_ARM64_BYTES };
-    hfn_arm64_writer w = hfn_arm64_writer_on(moved.bytes, HFN_MOVED_MAX);
+    hfn_arm64_writer w = hfn_arm64_begin_writer(moved.bytes, HFN_MOVED_MAX);
 
     if (size < HFN_ARM64_BYTES || (rva & 3) != 0) {
         return false;
     }
     uint32_t word = hfn_read_le32(bytes);
-    hfn_arm64_form form = hfn_arm64_form_of(word);
+    hfn_arm64_form form = hfn_arm64_get_form(word);
     if (form != HFN_ARM64_BL && form != HFN_ARM64_B) {
         return false;
     }
-    add_fixup(&moved, hfn_arm64_put(&w, 0x14000000), HFN_ARM64_FIXUP_BRANCH,
-              rva + (uint64_t)hfn_arm64_distance(word, form));
+    add_fixup(&moved, hfn_arm64_put_word(&w, 0x14000000), HFN_ARM64_FIXUP_BRANCH,
+              rva + (uint64_t)hfn_arm64_get_distance(word, form));
     moved.original_bytes = HFN_ARM64_BYTES;
     *out = moved;
     return true;

@@ -12,17 +12,17 @@
 #define HFN_ARM64_NEGATE_RA_STATE                                                                  \
     0x2d /* DW_CFA_AARCH64_negate_ra_state: x30 is signed, or is not */
 
-hfn_move_result hfn_arm64_move(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                               uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
-                               uint32_t *offset);
-bool hfn_arm64_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
-uint32_t hfn_arm64_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
+hfn_move_result hfn_arm64_move_prologue(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                        uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
+                                        uint32_t *offset);
+bool hfn_arm64_make_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
+uint32_t hfn_arm64_write_cfi(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
 
 /* May the code read x16 or x17 as its caller left them, or must it keep them? */
-bool hfn_arm64_scratch_live(const uint8_t *bytes, uint64_t size);
+bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size);
 
 /* How many bytes the instruction makes the stack grow (negative: shrink); false if sp changes in a way
  * that is not a known number. */
-bool hfn_arm64_stack_growth(uint32_t word, int32_t *growth_bytes);
+bool hfn_arm64_get_stack_growth(uint32_t word, int32_t *growth_bytes);
 
 #endif

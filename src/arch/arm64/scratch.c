@@ -16,9 +16,9 @@
 static bool memory_may_read(uint32_t word, uint32_t reg)
 {
     bool vector = word >> 26 & 1, is_rt = (word & 31) == reg && !vector;
-    bool is_rt2 = hfn_arm64_bits(word, 14, 10) == reg && !vector;
-    bool is_rm = hfn_arm64_bits(word, 20, 16) == reg;
-    bool stores = hfn_arm64_bits(word, 23, 22) == 0;
+    bool is_rt2 = hfn_arm64_get_bits(word, 14, 10) == reg && !vector;
+    bool is_rm = hfn_arm64_get_bits(word, 20, 16) == reg;
+    bool stores = hfn_arm64_get_bits(word, 23, 22) == 0;
 
     if ((word & 0x3A000000) == 0x28000000) { /* pairs */
         return !(word >> 22 & 1) && (is_rt || is_rt2);
@@ -35,7 +35,7 @@ static bool memory_may_read(uint32_t word, uint32_t reg)
 /* Could it read the register?  Other immediates that look like one count as one. */
 static bool may_read(uint32_t word, uint32_t reg)
 {
-    switch (hfn_arm64_form_of(word)) {
+    switch (hfn_arm64_get_form(word)) {
     case HFN_ARM64_B:
     case HFN_ARM64_BL:
     case HFN_ARM64_B_COND:
@@ -49,21 +49,23 @@ static bool may_read(uint32_t word, uint32_t reg)
     if ((word & 0x1F800000) == 0x12800000) { /* movn, movz, movk */
         return (word & 0x60000000) == 0x60000000 && (word & 31) == reg;
     }
-    if ((hfn_arm64_bits(word, 28, 25) & 14) == 8) { /* by an immediate */
-        return hfn_arm64_bits(word, 9, 5) == reg;
+    if ((hfn_arm64_get_bits(word, 28, 25) & 14) == 8) { /* by an immediate */
+        return hfn_arm64_get_bits(word, 9, 5) == reg;
     }
     if (word >> 24 == 0xD5) { /* system */
         return (word & 31) == reg && !(word >> 21 & 1);
     }
-    bool computes = (hfn_arm64_bits(word, 28, 25) & 7) == 5;
-    if ((hfn_arm64_bits(word, 28, 25) & 7) == 7) { /* vectors; few come from general registers */
-        return hfn_arm64_from_general(word) && hfn_arm64_bits(word, 9, 5) == reg;
+    bool computes = (hfn_arm64_get_bits(word, 28, 25) & 7) == 5;
+    if ((hfn_arm64_get_bits(word, 28, 25) & 7) ==
+        7) { /* vectors; few come from general registers */
+        return hfn_arm64_uses_general_register(word) && hfn_arm64_get_bits(word, 9, 5) == reg;
     }
-    if ((hfn_arm64_bits(word, 28, 25) & 5) == 4) {
-        return hfn_arm64_bits(word, 9, 5) == reg || memory_may_read(word, reg);
+    if ((hfn_arm64_get_bits(word, 28, 25) & 5) == 4) {
+        return hfn_arm64_get_bits(word, 9, 5) == reg || memory_may_read(word, reg);
     }
-    return hfn_arm64_bits(word, 9, 5) == reg || (computes && hfn_arm64_bits(word, 20, 16) == reg) ||
-           (computes && hfn_arm64_bits(word, 14, 10) == reg &&
+    return hfn_arm64_get_bits(word, 9, 5) == reg ||
+           (computes && hfn_arm64_get_bits(word, 20, 16) == reg) ||
+           (computes && hfn_arm64_get_bits(word, 14, 10) == reg &&
             (word & 0x1F000000) == 0x1B000000); /* madd and its like */
 }
 
@@ -78,7 +80,7 @@ static bool saves_temporaries(uint32_t word)
 
 static bool ends_line(uint32_t word)
 {
-    switch (hfn_arm64_form_of(word)) {
+    switch (hfn_arm64_get_form(word)) {
     case HFN_ARM64_B:
     case HFN_ARM64_BL:
     case HFN_ARM64_BRANCH:
@@ -87,7 +89,7 @@ static bool ends_line(uint32_t word)
     }
 }
 
-bool hfn_arm64_scratch_live(const uint8_t *bytes, uint64_t size)
+bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size)
 {
     uint32_t unwritten = 1u << 16 | 1u << 17;
 
@@ -98,7 +100,7 @@ bool hfn_arm64_scratch_live(const uint8_t *bytes, uint64_t size)
                 return true;
             }
         }
-        unwritten &= ~hfn_arm64_may_write(word);
+        unwritten &= ~hfn_arm64_get_written_registers(word);
         if (i <= 1 && saves_temporaries(word)) {
             return true;
         }

@@ -9,11 +9,11 @@
 /* Register 31 in the field is sp, not zero, for these (Arm ARM, C1.2.5). */
 static bool may_write_sp(uint32_t word)
 {
-    bool to_31 = (word & 31) == 31, from_31 = hfn_arm64_bits(word, 9, 5) == 31;
-    uint32_t op0 = hfn_arm64_bits(word, 28, 25);
+    bool to_31 = (word & 31) == 31, from_31 = hfn_arm64_get_bits(word, 9, 5) == 31;
+    uint32_t op0 = hfn_arm64_get_bits(word, 28, 25);
 
     if (op0 == 0x8 || op0 == 0x9) { /* immediate: add, sub, tags without S; and, orr, eor */
-        uint32_t kind = hfn_arm64_bits(word, 28, 23);
+        uint32_t kind = hfn_arm64_get_bits(word, 28, 23);
         bool adds = kind == 0x22 || kind == 0x23, logical = kind == 0x24;
         return to_31 && ((adds && !(word >> 29 & 1)) || (logical && (word >> 29 & 3) != 3));
     }
@@ -32,7 +32,7 @@ static bool may_write_sp(uint32_t word)
 /* add and sub, immediate, of 64 bits, on sp: C6.2. */
 static bool adds_constant(uint32_t word, int32_t *growth_bytes)
 {
-    int32_t constant = (int32_t)hfn_arm64_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
+    int32_t constant = (int32_t)hfn_arm64_get_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
 
     if ((word & 0xBF8003FF) != 0x910003FF) {
         return false;
@@ -51,13 +51,13 @@ static bool writes_back(uint32_t word, int32_t *growth_bytes)
     }
     if ((word & 0x3A800000) == 0x28800000) {
         uint32_t scale = simd ? 2 + (word >> 30) : 2 + (word >> 31);
-        *growth_bytes = (int32_t)(-hfn_arm64_signed(word, 21, 15) * (1 << scale));
+        *growth_bytes = (int32_t)(-hfn_arm64_get_signed_bits(word, 21, 15) * (1 << scale));
         return true;
     }
     if ((word & 0x3B200400) != 0x38000400) {
         return false;
     }
-    *growth_bytes = (int32_t)-hfn_arm64_signed(word, 20, 12);
+    *growth_bytes = (int32_t)-hfn_arm64_get_signed_bits(word, 20, 12);
     return true;
 }
 
@@ -73,7 +73,7 @@ static bool leaves_base(uint32_t word)
            (word & 0x3B000000) == 0x18000000;   /* literal: no base */
 }
 
-bool hfn_arm64_stack_growth(uint32_t word, int32_t *growth_bytes)
+bool hfn_arm64_get_stack_growth(uint32_t word, int32_t *growth_bytes)
 {
     *growth_bytes = 0;
     if (!may_write_sp(word)) {
@@ -82,7 +82,7 @@ bool hfn_arm64_stack_growth(uint32_t word, int32_t *growth_bytes)
     if (adds_constant(word, growth_bytes)) {
         return true;
     }
-    if ((hfn_arm64_bits(word, 28, 25) & 5) != 4) {
+    if ((hfn_arm64_get_bits(word, 28, 25) & 5) != 4) {
         return false;
     }
     return leaves_base(word) || writes_back(word, growth_bytes);
@@ -90,7 +90,7 @@ bool hfn_arm64_stack_growth(uint32_t word, int32_t *growth_bytes)
 
 /* DWARF 5, 6.4.2: advance to behind each instruction that moves sp (a copy, so one word) and say how far
  * the CFA is; the same where the return address gets a signature.  The registers that a prologue saves still hold what they held when it jumps back. */
-uint32_t hfn_arm64_cfi_steps(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
+uint32_t hfn_arm64_write_cfi(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
 {
     uint32_t used = 0, at = 0;
 

@@ -18,7 +18,7 @@ enum {
 
 /* What may stand there: a number of bytes from the CFA on, HFN_STACK_*, and: */
 #define HFN_ARM64_RETURN_ADDRESS (INT32_MIN + 2)
-#define HFN_ARM64_OF_CALLER (INT32_MIN + 3) /* x29 as it came: into the caller's frame */
+#define HFN_ARM64_CALLER_FRAME (INT32_MIN + 3) /* x29 as it came: into the caller's frame */
 
 /* An instruction, and the stack in front of it that becomes the one behind it. */
 typedef struct hfn_arm64_step {
@@ -32,34 +32,34 @@ static inline bool hfn_arm64_is_number(int32_t at)
 }
 
 /* Surely into the own frame. */
-static inline bool hfn_arm64_is_ours(int32_t at)
+static inline bool hfn_arm64_is_in_frame(int32_t at)
 {
-    return hfn_arm64_is_number(at) || at == HFN_STACK_BELOW;
+    return hfn_arm64_is_number(at) || at == HFN_STACK_IN_FRAME;
 }
 
 /* Where an instruction has its registers. */
-static inline uint32_t hfn_arm64_rd(uint32_t word)
+static inline uint32_t hfn_arm64_get_rd(uint32_t word)
 {
     return word & 31;
 }
 
-static inline uint32_t hfn_arm64_rn(uint32_t word)
+static inline uint32_t hfn_arm64_get_rn(uint32_t word)
 {
-    return hfn_arm64_bits(word, 9, 5);
+    return hfn_arm64_get_bits(word, 9, 5);
 }
 
-static inline uint32_t hfn_arm64_rm(uint32_t word)
+static inline uint32_t hfn_arm64_get_rm(uint32_t word)
 {
-    return hfn_arm64_bits(word, 20, 16);
+    return hfn_arm64_get_bits(word, 20, 16);
 }
 
 /* What a source register holds where 31 is zero. */
-static inline int32_t hfn_arm64_operand(const hfn_arm64_step *p, uint32_t reg)
+static inline int32_t hfn_arm64_get_operand(const hfn_arm64_step *p, uint32_t reg)
 {
-    return reg == 31 ? HFN_STACK_NOWHERE : p->s->at[reg];
+    return reg == 31 ? HFN_STACK_UNKNOWN : p->s->at[reg];
 }
 
-static inline void hfn_arm64_set(hfn_arm64_step *p, uint32_t reg, int32_t value)
+static inline void hfn_arm64_set_register(hfn_arm64_step *p, uint32_t reg, int32_t value)
 {
     if (reg != 31) {
         p->s->at[reg] = value;
@@ -67,18 +67,18 @@ static inline void hfn_arm64_set(hfn_arm64_step *p, uint32_t reg, int32_t value)
 }
 
 /* The value of a register that is taken for what it is. */
-static inline hfn_stack_answer hfn_arm64_judge_value(int32_t value)
+static inline hfn_stack_outcome hfn_arm64_judge_value(int32_t value)
 {
     if (value == HFN_ARM64_RETURN_ADDRESS) {
-        return HFN_STACK_RETURN;
+        return HFN_STACK_TOUCHES_RETURN;
     }
-    return value == HFN_ARM64_OF_CALLER ? HFN_STACK_CALLER : HFN_STACK_FINE;
+    return value == HFN_ARM64_CALLER_FRAME ? HFN_STACK_TOUCHES_CALLER : HFN_STACK_OK;
 }
 
 /* stack_use.c: an address is made: rd (31 is sp) = value, which is a number, BELOW or NOWHERE. */
-hfn_stack_answer hfn_arm64_set_address(hfn_arm64_step *p, uint32_t rd, int32_t value);
+hfn_stack_outcome hfn_arm64_set_address(hfn_arm64_step *p, uint32_t rd, int32_t value);
 
 /* stack_access.c: a load or a store. */
-hfn_stack_answer hfn_arm64_step_memory(hfn_arm64_step *p);
+hfn_stack_outcome hfn_arm64_step_memory(hfn_arm64_step *p);
 
 #endif

@@ -16,67 +16,67 @@
 
 #define CALL_CHANGES 0x4007FFFFu /* x0 to x18 and x30: AAPCS64, 6.1.1 */
 
-void hfn_arm64_stack_begin(hfn_stack_state *state)
+void hfn_arm64_begin_stack(hfn_stack_state *state)
 {
-    *state = (hfn_stack_state){ .called = 0 };
+    *state = (hfn_stack_state){ .uncertain_calls = 0 };
     for (int i = 0; i < HFN_STACK_REGISTERS; i++) {
-        state->at[i] = HFN_STACK_NOWHERE;
+        state->at[i] = HFN_STACK_UNKNOWN;
     }
     state->at[HFN_ARM64_SP] = 0;
     state->at[HFN_ARM64_LINK] = HFN_ARM64_RETURN_ADDRESS;
-    state->at[HFN_ARM64_FRAME] = HFN_ARM64_OF_CALLER;
+    state->at[HFN_ARM64_FRAME] = HFN_ARM64_CALLER_FRAME;
 }
 
 /* ---- Arithmetic. */
 
 /* The instruction computes with a source register, 31 being zero. */
-static hfn_stack_answer takes(const hfn_arm64_step *p, uint32_t reg)
+static hfn_stack_outcome takes(const hfn_arm64_step *p, uint32_t reg)
 {
-    return hfn_arm64_judge_value(hfn_arm64_operand(p, reg));
+    return hfn_arm64_judge_value(hfn_arm64_get_operand(p, reg));
 }
 
-static hfn_stack_answer move_stack(hfn_arm64_step *p, int64_t to)
+static hfn_stack_outcome move_stack(hfn_arm64_step *p, int64_t to)
 {
     if (to > 0 || to < INT32_MIN / 4) {
         return HFN_STACK_LOST;
     }
     p->s->at[HFN_ARM64_SP] = (int32_t)to;
-    return HFN_STACK_FINE;
+    return HFN_STACK_OK;
 }
 
-hfn_stack_answer hfn_arm64_set_address(hfn_arm64_step *p, uint32_t rd, int32_t value)
+hfn_stack_outcome hfn_arm64_set_address(hfn_arm64_step *p, uint32_t rd, int32_t value)
 {
     if (rd == HFN_ARM64_SP) {
-        if (value == HFN_STACK_NOWHERE) {
+        if (value == HFN_STACK_UNKNOWN) {
             return HFN_STACK_LOST;
         }
         if (hfn_arm64_is_number(value)) {
             return move_stack(p, value);
         }
     } else if (hfn_arm64_is_number(value) && value >= 0) {
-        return HFN_STACK_CALLER;
+        return HFN_STACK_TOUCHES_CALLER;
     }
     p->s->at[rd] = value;
-    return HFN_STACK_FINE;
+    return HFN_STACK_OK;
 }
 
-static hfn_stack_answer add_immediate(hfn_arm64_step *p)
+static hfn_stack_outcome add_immediate(hfn_arm64_step *p)
 {
-    uint32_t word = p->word, rn = hfn_arm64_rn(word), rd = hfn_arm64_rd(word);
-    int64_t constant = (int64_t)hfn_arm64_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
+    uint32_t word = p->word, rn = hfn_arm64_get_rn(word), rd = hfn_arm64_get_rd(word);
+    int64_t constant = (int64_t)hfn_arm64_get_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
     bool sets_flags = word >> 29 & 1, is_64 = word >> 31, subtracts = word >> 30 & 1;
     int32_t value = p->s->at[rn];
-    hfn_stack_answer answer = hfn_arm64_judge_value(value);
+    hfn_stack_outcome answer = hfn_arm64_judge_value(value);
 
-    if (answer != HFN_STACK_FINE) {
+    if (answer != HFN_STACK_OK) {
         return answer;
     }
     if (sets_flags || !is_64) {
         if (rd == HFN_ARM64_SP) {
-            return sets_flags ? HFN_STACK_FINE : HFN_STACK_LOST;
+            return sets_flags ? HFN_STACK_OK : HFN_STACK_LOST;
         }
-        hfn_arm64_set(p, rd, HFN_STACK_NOWHERE);
-        return HFN_STACK_FINE;
+        hfn_arm64_set_register(p, rd, HFN_STACK_UNKNOWN);
+        return HFN_STACK_OK;
     }
     if (hfn_arm64_is_number(value)) {
         int64_t sum = subtracts ? value - constant : value + constant;
@@ -88,38 +88,38 @@ static hfn_stack_answer add_immediate(hfn_arm64_step *p)
     return hfn_arm64_set_address(p, rd, value);
 }
 
-static hfn_stack_answer logical_immediate(hfn_arm64_step *p)
+static hfn_stack_outcome logical_immediate(hfn_arm64_step *p)
 {
-    uint32_t rd = hfn_arm64_rd(p->word);
-    int32_t value = hfn_arm64_operand(p, hfn_arm64_rn(p->word));
+    uint32_t rd = hfn_arm64_get_rd(p->word);
+    int32_t value = hfn_arm64_get_operand(p, hfn_arm64_get_rn(p->word));
     bool sets_flags = (p->word >> 29 & 3) == 3, is_64 = p->word >> 31;
-    hfn_stack_answer answer = hfn_arm64_judge_value(value);
+    hfn_stack_outcome answer = hfn_arm64_judge_value(value);
 
-    if (answer != HFN_STACK_FINE || (sets_flags && rd == 31)) {
+    if (answer != HFN_STACK_OK || (sets_flags && rd == 31)) {
         return answer;
     }
     return hfn_arm64_set_address(
-        p, rd, is_64 && hfn_arm64_is_ours(value) ? HFN_STACK_BELOW : HFN_STACK_NOWHERE);
+        p, rd, is_64 && hfn_arm64_is_in_frame(value) ? HFN_STACK_IN_FRAME : HFN_STACK_UNKNOWN);
 }
 
 /* mov x8, #220 and #435: clone and clone3 (Linux, asm-generic/unistd.h).  What vfork's child does to the
  * stack, its parent finds. */
 static bool begins_task(uint32_t word)
 {
-    uint32_t number = hfn_arm64_bits(word, 20, 5);
+    uint32_t number = hfn_arm64_get_bits(word, 20, 5);
 
     return (word & 0x7FE0001F) == 0x52800008 && (number == 220 || number == 435);
 }
 
-static hfn_stack_answer step_immediate(hfn_arm64_step *p)
+static hfn_stack_outcome step_immediate(hfn_arm64_step *p)
 {
     enum { ADD_SUB = 0x22, ADD_SUB_TAGS, LOGICAL, MOVE_WIDE, BIT_FIELD, EXTRACT };
-    uint32_t kind = hfn_arm64_bits(p->word, 28, 23);
-    hfn_stack_answer answer = HFN_STACK_FINE;
+    uint32_t kind = hfn_arm64_get_bits(p->word, 28, 23);
+    hfn_stack_outcome answer = HFN_STACK_OK;
 
     if ((p->word & 0x1F000000) == 0x10000000) { /* adr, adrp */
-        hfn_arm64_set(p, hfn_arm64_rd(p->word), HFN_STACK_NOWHERE);
-        return HFN_STACK_FINE;
+        hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word), HFN_STACK_UNKNOWN);
+        return HFN_STACK_OK;
     }
     if (kind == ADD_SUB) {
         return add_immediate(p);
@@ -128,62 +128,63 @@ static hfn_stack_answer step_immediate(hfn_arm64_step *p)
         return logical_immediate(p);
     }
     if (kind == ADD_SUB_TAGS) {
-        if (hfn_arm64_rd(p->word) == HFN_ARM64_SP) {
+        if (hfn_arm64_get_rd(p->word) == HFN_ARM64_SP) {
             return HFN_STACK_LOST;
         }
-        answer = hfn_arm64_judge_value(p->s->at[hfn_arm64_rn(p->word)]);
+        answer = hfn_arm64_judge_value(p->s->at[hfn_arm64_get_rn(p->word)]);
     } else if (kind == MOVE_WIDE) {
         if (begins_task(p->word)) {
             return HFN_STACK_LOST;
         }
     } else { /* BIT_FIELD, EXTRACT */
-        answer = takes(p, hfn_arm64_rn(p->word));
-        if (answer == HFN_STACK_FINE && kind == EXTRACT) {
-            answer = takes(p, hfn_arm64_rm(p->word));
+        answer = takes(p, hfn_arm64_get_rn(p->word));
+        if (answer == HFN_STACK_OK && kind == EXTRACT) {
+            answer = takes(p, hfn_arm64_get_rm(p->word));
         }
     }
-    hfn_arm64_set(p, hfn_arm64_rd(p->word), HFN_STACK_NOWHERE);
+    hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word), HFN_STACK_UNKNOWN);
     return answer;
 }
 
 /* add, sub of registers: extended ones know sp, shifted ones zero.  What is added to a place in the frame
  * may lead anywhere: compilers fold constants, so that an array of the caller's can begin below it. */
-static hfn_stack_answer add_register(hfn_arm64_step *p)
+static hfn_stack_outcome add_register(hfn_arm64_step *p)
 {
-    uint32_t word = p->word, rd = hfn_arm64_rd(word);
+    uint32_t word = p->word, rd = hfn_arm64_get_rd(word);
     bool is_extended = word >> 21 & 1, sets_flags = word >> 29 & 1, subtracts = word >> 30 & 1;
-    int32_t n =
-        is_extended ? p->s->at[hfn_arm64_rn(word)] : hfn_arm64_operand(p, hfn_arm64_rn(word));
-    int32_t m = hfn_arm64_operand(p, hfn_arm64_rm(word));
-    bool points = word >> 31 && (hfn_arm64_is_ours(n) || (hfn_arm64_is_ours(m) && !subtracts));
-    hfn_stack_answer answer = hfn_arm64_judge_value(n);
+    int32_t n = is_extended ? p->s->at[hfn_arm64_get_rn(word)]
+                            : hfn_arm64_get_operand(p, hfn_arm64_get_rn(word));
+    int32_t m = hfn_arm64_get_operand(p, hfn_arm64_get_rm(word));
+    bool points =
+        word >> 31 && (hfn_arm64_is_in_frame(n) || (hfn_arm64_is_in_frame(m) && !subtracts));
+    hfn_stack_outcome answer = hfn_arm64_judge_value(n);
 
-    if (answer == HFN_STACK_FINE) {
+    if (answer == HFN_STACK_OK) {
         answer = hfn_arm64_judge_value(m);
     }
-    if (answer != HFN_STACK_FINE) {
+    if (answer != HFN_STACK_OK) {
         return answer;
     }
     if (rd == 31 && sets_flags && subtracts && word >> 31 &&
-        hfn_arm64_is_ours(n) != hfn_arm64_is_ours(m)) {
-        p->s->own_address |= HFN_OWN_ADDRESS_COMPARED;
+        hfn_arm64_is_in_frame(n) != hfn_arm64_is_in_frame(m)) {
+        p->s->frame_address |= HFN_FRAME_ADDRESS_COMPARED;
     }
     if (rd == 31 && (sets_flags || !is_extended)) {
-        return HFN_STACK_FINE;
+        return HFN_STACK_OK;
     }
     if (points && rd != HFN_ARM64_SP) {
-        return HFN_STACK_CALLER;
+        return HFN_STACK_TOUCHES_CALLER;
     }
-    return hfn_arm64_set_address(p, rd, points ? HFN_STACK_BELOW : HFN_STACK_NOWHERE);
+    return hfn_arm64_set_address(p, rd, points ? HFN_STACK_IN_FRAME : HFN_STACK_UNKNOWN);
 }
 
-static hfn_stack_answer move_register(hfn_arm64_step *p)
+static hfn_stack_outcome move_register(hfn_arm64_step *p)
 {
-    int32_t value = hfn_arm64_operand(p, hfn_arm64_rm(p->word));
-    hfn_stack_answer answer = hfn_arm64_judge_value(value);
+    int32_t value = hfn_arm64_get_operand(p, hfn_arm64_get_rm(p->word));
+    hfn_stack_outcome answer = hfn_arm64_judge_value(value);
 
-    if (answer == HFN_STACK_FINE) {
-        hfn_arm64_set(p, hfn_arm64_rd(p->word), value);
+    if (answer == HFN_STACK_OK) {
+        hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word), value);
     }
     return answer;
 }
@@ -218,18 +219,18 @@ static bool is_select(uint32_t word) /* csel and its like */
     return (word & 0x1FE00000) == 0x1A800000;
 }
 
-static hfn_stack_answer step_register(hfn_arm64_step *p)
+static hfn_stack_outcome step_register(hfn_arm64_step *p)
 {
     uint32_t word = p->word;
-    int32_t n = hfn_arm64_operand(p, hfn_arm64_rn(word)),
-            m = hfn_arm64_operand(p, hfn_arm64_rm(word)), result = HFN_STACK_NOWHERE;
-    hfn_stack_answer answer;
+    int32_t n = hfn_arm64_get_operand(p, hfn_arm64_get_rn(word)),
+            m = hfn_arm64_get_operand(p, hfn_arm64_get_rm(word)), result = HFN_STACK_UNKNOWN;
+    hfn_stack_outcome answer;
 
     if (is_signature(word)) { /* x30 stays what it is */
-        if (hfn_arm64_rd(word) != HFN_ARM64_LINK) {
-            hfn_arm64_set(p, hfn_arm64_rd(word), HFN_STACK_NOWHERE);
+        if (hfn_arm64_get_rd(word) != HFN_ARM64_LINK) {
+            hfn_arm64_set_register(p, hfn_arm64_get_rd(word), HFN_STACK_UNKNOWN);
         }
-        return HFN_STACK_FINE;
+        return HFN_STACK_OK;
     }
     if (is_move(word)) {
         return move_register(p);
@@ -237,62 +238,63 @@ static hfn_stack_answer step_register(hfn_arm64_step *p)
     if (is_add_sub(word)) {
         return add_register(p);
     }
-    answer = takes(p, hfn_arm64_rn(word));
-    if (answer == HFN_STACK_FINE) {
-        answer = takes(p, hfn_arm64_rm(word));
+    answer = takes(p, hfn_arm64_get_rn(word));
+    if (answer == HFN_STACK_OK) {
+        answer = takes(p, hfn_arm64_get_rm(word));
     }
-    if (answer == HFN_STACK_FINE && has_third_source(word)) {
-        answer = takes(p, hfn_arm64_bits(word, 14, 10));
+    if (answer == HFN_STACK_OK && has_third_source(word)) {
+        answer = takes(p, hfn_arm64_get_bits(word, 14, 10));
     }
-    if (is_tag_insert(word) && hfn_arm64_rd(word) == HFN_ARM64_SP) {
+    if (is_tag_insert(word) && hfn_arm64_get_rd(word) == HFN_ARM64_SP) {
         return HFN_STACK_LOST;
     }
-    if (is_select(word) && (hfn_arm64_is_ours(n) || hfn_arm64_is_ours(m))) {
+    if (is_select(word) && (hfn_arm64_is_in_frame(n) || hfn_arm64_is_in_frame(m))) {
         result = n > m ? n : m; /* the higher one */
     }
-    if (answer == HFN_STACK_FINE && (hfn_arm64_may_write(word) >> hfn_arm64_rd(word) & 1)) {
-        hfn_arm64_set(p, hfn_arm64_rd(word), result);
+    if (answer == HFN_STACK_OK &&
+        (hfn_arm64_get_written_registers(word) >> hfn_arm64_get_rd(word) & 1)) {
+        hfn_arm64_set_register(p, hfn_arm64_get_rd(word), result);
     }
     return answer;
 }
 
 /* Of floating point and SIMD only what moves or converts from and to general registers matters. */
-static hfn_stack_answer step_vector(hfn_arm64_step *p)
+static hfn_stack_outcome step_vector(hfn_arm64_step *p)
 {
-    hfn_stack_answer answer;
+    hfn_stack_outcome answer;
 
-    if (!hfn_arm64_from_general(p->word)) {
-        return HFN_STACK_FINE;
+    if (!hfn_arm64_uses_general_register(p->word)) {
+        return HFN_STACK_OK;
     }
-    answer = takes(p, hfn_arm64_rn(p->word));
-    if (answer == HFN_STACK_FINE) {
-        hfn_arm64_set(p, hfn_arm64_rd(p->word),
-                      HFN_STACK_NOWHERE); /* or a vector of that number: harmless */
+    answer = takes(p, hfn_arm64_get_rn(p->word));
+    if (answer == HFN_STACK_OK) {
+        hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word),
+                               HFN_STACK_UNKNOWN); /* or a vector of that number: harmless */
     }
     return answer;
 }
 
 /* ---- Control. */
 
-static hfn_stack_answer step_call(hfn_arm64_step *p)
+static hfn_stack_outcome step_call(hfn_arm64_step *p)
 {
     for (uint32_t i = 0; i < 31; i++) {
         if (CALL_CHANGES >> i & 1) {
-            p->s->at[i] = HFN_STACK_NOWHERE;
+            p->s->at[i] = HFN_STACK_UNKNOWN;
         }
     }
-    return HFN_STACK_FINE;
+    return HFN_STACK_OK;
 }
 
 /* To a register, br, blr, ret and their signed forms. */
-static hfn_stack_answer step_branch(hfn_arm64_step *p)
+static hfn_stack_outcome step_branch(hfn_arm64_step *p)
 {
     enum { BR, BLR, RET };
-    uint32_t opc = hfn_arm64_bits(p->word, 24, 21) & 7, rn = hfn_arm64_rn(p->word);
-    bool checks = hfn_arm64_bits(p->word, 15, 10) != 0; /* retaa: x30 */
+    uint32_t opc = hfn_arm64_get_bits(p->word, 24, 21) & 7, rn = hfn_arm64_get_rn(p->word);
+    bool checks = hfn_arm64_get_bits(p->word, 15, 10) != 0; /* retaa: x30 */
 
     if (opc == BR) {
-        return rn == HFN_ARM64_LINK ? HFN_STACK_LOST : HFN_STACK_FINE;
+        return rn == HFN_ARM64_LINK ? HFN_STACK_LOST : HFN_STACK_OK;
     }
     if (opc == BLR) {
         return step_call(p);
@@ -301,36 +303,36 @@ static hfn_stack_answer step_branch(hfn_arm64_step *p)
         p->s->at[HFN_ARM64_LINK] != HFN_ARM64_RETURN_ADDRESS || p->s->at[HFN_ARM64_SP] != 0) {
         return HFN_STACK_LOST;
     }
-    return HFN_STACK_FINE;
+    return HFN_STACK_OK;
 }
 
-static hfn_stack_answer step_system(hfn_arm64_step *p)
+static hfn_stack_outcome step_system(hfn_arm64_step *p)
 {
     uint32_t rt = p->word & 31;
 
     if (p->word >> 24 != 0xD5) {
-        return HFN_STACK_FINE; /* svc, brk */
+        return HFN_STACK_OK; /* svc, brk */
     }
     if (p->word >> 21 & 1) {
-        hfn_arm64_set(p, rt, HFN_STACK_NOWHERE); /* mrs */
-        return HFN_STACK_FINE;
+        hfn_arm64_set_register(p, rt, HFN_STACK_UNKNOWN); /* mrs */
+        return HFN_STACK_OK;
     }
     return takes(p, rt);
 }
 
-hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                                      hfn_stack_state *state)
+hfn_stack_outcome hfn_arm64_step_stack(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                       hfn_stack_state *state)
 {
     hfn_arm64_step p = { .s = state };
 
     (void)rva;
-    if (size < HFN_ARM64_BYTES || state->at[HFN_ARM64_SP] == HFN_STACK_NOWHERE) {
+    if (size < HFN_ARM64_BYTES || state->at[HFN_ARM64_SP] == HFN_STACK_UNKNOWN) {
         return HFN_STACK_LOST;
     }
     p.word = hfn_read_le32(bytes);
-    switch (hfn_arm64_form_of(p.word)) {
+    switch (hfn_arm64_get_form(p.word)) {
     case HFN_ARM64_B:
-    case HFN_ARM64_B_COND: return HFN_STACK_FINE;
+    case HFN_ARM64_B_COND: return HFN_STACK_OK;
     case HFN_ARM64_BL: return step_call(&p);
     case HFN_ARM64_CBZ:
     case HFN_ARM64_TBZ: return takes(&p, p.word & 31);
@@ -339,7 +341,7 @@ hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint6
     case HFN_ARM64_NONE: return HFN_STACK_LOST;
     default: break;
     }
-    switch (hfn_arm64_bits(p.word, 28, 25)) { /* C4.1, op0 */
+    switch (hfn_arm64_get_bits(p.word, 28, 25)) { /* C4.1, op0 */
     case 0x8:
     case 0x9: return step_immediate(&p);
     case 0x5:
@@ -352,15 +354,16 @@ hfn_stack_answer hfn_arm64_stack_step(const uint8_t *bytes, uint64_t size, uint6
     case 0xF: return step_vector(&p);
     case 0xA:
     case 0xB: return step_system(&p);
-    default: return HFN_STACK_FINE; /* udf */
+    default: return HFN_STACK_OK; /* udf */
     }
 }
 
-bool hfn_arm64_keeps_frame(const uint8_t *bytes, uint64_t size)
+bool hfn_arm64_saves_link(const uint8_t *bytes, uint64_t size)
 {
     (void)size;
     uint32_t word = hfn_read_le32(bytes);
 
     return (word & 0xFE000000) == 0xA8000000 &&
-           (hfn_arm64_rd(word) == HFN_ARM64_LINK || hfn_arm64_bits(word, 14, 10) == HFN_ARM64_LINK);
+           (hfn_arm64_get_rd(word) == HFN_ARM64_LINK ||
+            hfn_arm64_get_bits(word, 14, 10) == HFN_ARM64_LINK);
 }

@@ -13,7 +13,7 @@ static bool flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64
 {
     (void)at_return; /* no call keeps x16 and x17: a linker's veneer may spoil them */
     *leaves_to = UINT64_MAX;
-    return hfn_arm64_scratch_live(bytes + (at - rva), size - (at - rva));
+    return hfn_arm64_are_scratch_registers_live(bytes + (at - rva), size - (at - rva));
 }
 
 const hfn_arch hfn_arch_arm64 = {
@@ -22,16 +22,16 @@ const hfn_arch hfn_arch_arm64 = {
     .pointer_bytes = 8,
     .patching = &hfn_patching_arm64,
     .decode = hfn_arm64_decode,
-    .complete = hfn_arm64_complete,
-    .move = hfn_arm64_move,
+    .complete = hfn_arm64_complete_address,
+    .move = hfn_arm64_move_prologue,
     .flags_live = flags_live,
-    .retarget = hfn_arm64_retarget,
-    .dispatch = hfn_arm64_dispatch,
-    .stack_begin = hfn_arm64_stack_begin,
-    .stack_step = hfn_arm64_stack_step,
+    .retarget = hfn_arm64_make_retarget,
+    .dispatch = hfn_arm64_describe_dispatch,
+    .begin_stack = hfn_arm64_begin_stack,
+    .step_stack = hfn_arm64_step_stack,
     .stack_register = 31,
     .frame_register = 29,
     .return_place = HFN_ARM64_RETURN_PLACE,
-    .is_never_shared = hfn_arm64_keeps_frame,
-    .touched_bytes = hfn_arm64_touched_bytes,
+    .is_never_shared = hfn_arm64_saves_link,
+    .touched_bytes = hfn_arm64_get_touched_bytes,
 };

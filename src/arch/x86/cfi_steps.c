@@ -186,7 +186,7 @@ static uint32_t end_of(const hfn_moved *moved, uint32_t i, const known *one)
                            : moved->length - (uint32_t)JUMP_BACK_BYTES;
 }
 
-uint32_t hfn_x86_cfi_steps(hfn_x86_mode mode, const hfn_moved *moved, uint8_t *out,
+uint32_t hfn_x86_write_cfi(hfn_x86_mode mode, const hfn_moved *moved, uint8_t *out,
                            uint32_t out_bytes)
 {
     writer w = { out, 0, out_bytes, 0 };

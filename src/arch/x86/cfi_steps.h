@@ -7,7 +7,7 @@
 
 /* Write at most out_bytes; from the state of an entry at moved->bytes[0].  The answer is the number of
  * bytes, 0 if nothing changes; UINT32_MAX if it does not fit. */
-uint32_t hfn_x86_cfi_steps(hfn_x86_mode mode, const hfn_moved *moved, uint8_t *out,
+uint32_t hfn_x86_write_cfi(hfn_x86_mode mode, const hfn_moved *moved, uint8_t *out,
                            uint32_t out_bytes);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include "arch/x86/decode.h"
 
-#include "arch/x86/quick.h"
+#include "arch/x86/decode_common.h"
 
 #include <Zydis/Zydis.h>
 #include <string.h>
@@ -156,7 +156,7 @@ bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size
 bool hfn_x86_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                     uint64_t link_base, hfn_instruction *out)
 {
-    return (mode == HFN_X86_64 && hfn_x86_quick(bytes, size, rva, link_base, out)) ||
+    return (mode == HFN_X86_64 && hfn_x86_decode_common(bytes, size, rva, link_base, out)) ||
            hfn_x86_decode_fully(mode, bytes, size, rva, link_base, out);
 }
 
@@ -418,8 +418,8 @@ static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecode
     out->shape = (uint8_t)shape_of(in, source);
 }
 
-bool hfn_x86_effects_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                        hfn_x86_effects *out)
+bool hfn_x86_decode_effects(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                            hfn_x86_effects *out)
 {
     ZydisDecoder decoder = decoder_of(mode);
     ZydisDecoderContext context;
@@ -446,7 +446,7 @@ bool hfn_x86_effects_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, 
 }
 
 /* Bit tests with a register reach further than their operand; compilers make none of memory. */
-uint32_t hfn_x86_touched_bytes(const uint8_t *bytes, uint64_t size)
+uint32_t hfn_x86_get_touched_bytes(const uint8_t *bytes, uint64_t size)
 {
     ZydisDecoder decoder = decoder_of(HFN_X86_64);
     ZydisDecoderContext context;

@@ -9,7 +9,7 @@
 /* Which of the two instruction sets the bytes are of. */
 typedef enum hfn_x86_mode { HFN_X86_64 = 0, HFN_X86_32 } hfn_x86_mode;
 
-/* arch.h decode.  hfn_x86_quick where it knows the instruction, else hfn_x86_decode_fully. */
+/* arch.h decode.  hfn_x86_decode_common where it knows the instruction, else hfn_x86_decode_fully. */
 bool hfn_x86_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                     uint64_t link_base, hfn_instruction *out);
 
@@ -57,11 +57,11 @@ typedef struct hfn_x86_effects {
     uint32_t flags_read, flags_written; /* written: surely, to a defined value      */
 } hfn_x86_effects;
 
-bool hfn_x86_effects_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                        hfn_x86_effects *out);
+bool hfn_x86_decode_effects(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                            hfn_x86_effects *out);
 
 /* arch.h touched_bytes, of 64-bit code. */
-uint32_t hfn_x86_touched_bytes(const uint8_t *bytes, uint64_t size);
+uint32_t hfn_x86_get_touched_bytes(const uint8_t *bytes, uint64_t size);
 
 #define HFN_X86_RSP 4
 /* CF PF ZF SF OF (Intel SDM vol. 1, 3.4.3.1).  Not AF: only decimal arithmetic used it. */

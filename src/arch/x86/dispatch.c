@@ -19,7 +19,7 @@
 
 /* The line, and which instruction set it is in. */
 typedef struct code_line {
-    hfn_line shown;
+    hfn_straight_line shown;
     hfn_x86_mode mode;
 } code_line;
 
@@ -51,8 +51,8 @@ static bool effects_at(const code_line *line, uint32_t index, hfn_x86_effects *o
 {
     uint32_t offset = line->shown.starts[index];
 
-    return hfn_x86_effects_of(line->mode, line->shown.bytes + offset, line->shown.size - offset,
-                              line->shown.rva + offset, out);
+    return hfn_x86_decode_effects(line->mode, line->shown.bytes + offset, line->shown.size - offset,
+                                  line->shown.rva + offset, out);
 }
 
 static bool flow_at(const code_line *line, uint32_t index, hfn_instruction *out)
@@ -470,7 +470,7 @@ static void describe_register(const code_line *line, uint8_t reg, hfn_dispatch *
     describe_write(line, s.at, reg, &e, out);
 }
 
-void hfn_x86_dispatch(hfn_x86_mode mode, const hfn_line *shown, hfn_dispatch *out)
+void hfn_x86_describe_dispatch(hfn_x86_mode mode, const hfn_straight_line *shown, hfn_dispatch *out)
 {
     const code_line line = { *shown, mode };
     hfn_x86_effects e;

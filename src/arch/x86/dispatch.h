@@ -5,6 +5,6 @@
 
 #include "arch/x86/decode.h"
 
-void hfn_x86_dispatch(hfn_x86_mode mode, const hfn_line *line, hfn_dispatch *out);
+void hfn_x86_describe_dispatch(hfn_x86_mode mode, const hfn_straight_line *line, hfn_dispatch *out);
 
 #endif

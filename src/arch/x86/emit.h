@@ -14,9 +14,9 @@ typedef struct hfn_x86_writer {
     bool full; /* something did not fit */
 } hfn_x86_writer;
 
-hfn_x86_writer hfn_x86_writer_on(uint8_t *bytes, uint32_t capacity);
+hfn_x86_writer hfn_x86_begin_writer(uint8_t *bytes, uint32_t capacity);
 
-void hfn_x86_put(hfn_x86_writer *w, const uint8_t *bytes, uint32_t count);
+void hfn_x86_put_bytes(hfn_x86_writer *w, const uint8_t *bytes, uint32_t count);
 void hfn_x86_put_u8(hfn_x86_writer *w, uint8_t value);
 void hfn_x86_put_u32(hfn_x86_writer *w, uint32_t value); /* little endian */
 
@@ -25,6 +25,6 @@ uint32_t hfn_x86_put_jump(hfn_x86_writer *w);                       /* jmp rel32
 uint32_t hfn_x86_put_jump_if(hfn_x86_writer *w, uint8_t condition); /* jcc rel32, condition 0..15 */
 
 /* Fill the 4 bytes at `at` with distance. */
-void hfn_x86_patch_u32(hfn_x86_writer *w, uint32_t at, uint32_t value);
+void hfn_x86_replace_u32(hfn_x86_writer *w, uint32_t at, uint32_t value);
 
 #endif

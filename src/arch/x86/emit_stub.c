@@ -66,7 +66,7 @@ static void put_jump(uint8_t *out, uint64_t at, uint64_t target)
 /* The spare register plus 1, 0 if none is to be used: `test` writes flags. */
 static uint32_t spare_of(uint32_t flags)
 {
-    return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SPARE_SHIFT & 31;
+    return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SCRATCH_SHIFT & 31;
 }
 
 static uint8_t *put_increment(uint8_t *out, int32_t displacement)
@@ -166,7 +166,7 @@ static uint32_t words_of(uint32_t flags)
     return ((flags >> HFN_STUB_ARGUMENTS_SHIFT & 31) + 1) & ~1u;
 }
 
-uint32_t hfn_x86_time_room(uint32_t flags)
+uint32_t hfn_x86_get_time_room(uint32_t flags)
 {
     return ROOM(words_of(flags));
 }
@@ -195,9 +195,9 @@ static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_st
         out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(WORD_BYTES * words));
     }
     out = put_call(out, at + (uint64_t)(out - begin), request->time_exit);
-    if (request->flags & HFN_STUB_COMES_BACK) {
+    if (request->flags & HFN_STUB_TAIL_EXIT) {
         put_jump(out, at + (uint64_t)(out - begin),
-                 request->address - HFN_COMEBACK_BYTES + HFN_COMEBACK_END_AT);
+                 request->address - HFN_TAIL_EXIT_BYTES + HFN_TAIL_EXIT_END_AT);
         return;
     }
     out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)ROOM(words));
@@ -300,7 +300,7 @@ static const hfn_stub_shape sample_shapes[HFN_ARGUMENTS_MAX_64 / 16 + 1][2] = {
 static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
 /* clang-format on */
 
-const hfn_stub_shape *hfn_x86_stub_shape(hfn_stub_kind kind, uint32_t flags)
+const hfn_stub_shape *hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
 {
     switch (kind) {
     case HFN_STUB_COUNT:
@@ -320,21 +320,21 @@ static void emit_with_comeback(uint8_t *out, const hfn_stub_request *request)
     uint32_t words = words_of(request->flags);
     uint64_t tail = request->kind == HFN_STUB_TIME ? TIME_TAIL_AT : 0;
 
-    behind.address += HFN_COMEBACK_BYTES;
-    hfn_x86_emit_comeback(out, request,
-                          behind.address + tail + TIME_BODY_CALLED_AT +
-                              (uint64_t)words * HFN_STUB_PUSH_BYTES,
-                          ROOM(words), words * WORD_BYTES);
+    behind.address += HFN_TAIL_EXIT_BYTES;
+    hfn_x86_emit_tail_exit(out, request,
+                           behind.address + tail + TIME_BODY_CALLED_AT +
+                               (uint64_t)words * HFN_STUB_PUSH_BYTES,
+                           ROOM(words), words * WORD_BYTES);
     if (request->kind == HFN_STUB_TIME) {
-        emit_time(out + HFN_COMEBACK_BYTES, &behind);
+        emit_time(out + HFN_TAIL_EXIT_BYTES, &behind);
     } else {
-        emit_sample(out + HFN_COMEBACK_BYTES, &behind);
+        emit_sample(out + HFN_TAIL_EXIT_BYTES, &behind);
     }
 }
 
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
 {
-    if (hfn_x86_comes_back(request->kind, request->flags)) {
+    if (hfn_x86_has_tail_exit(request->kind, request->flags)) {
         emit_with_comeback(out, request);
         return;
     }
@@ -358,7 +358,7 @@ uint32_t hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path)
     out = PUT(out, 0x48, 0x8b, 0x4c, 0x24, 0x08);         /* mov rcx, [rsp + 8] */
     out = PUT(out, 0x48, 0x89, 0x4c, 0x24, 0xf8);         /* mov [rsp - 8], rcx */
     put_u64(PUT(out, 0xff, 0x25, 0, 0, 0, 0), slow_path); /* jmp [rip + 0]      */
-    return HFN_COUNT_GATE_BYTES;
+    return HFN_X86_COUNT_GATE_BYTES;
 }
 
 void hfn_x86_emit_time_gate(uint8_t *out, uint64_t target)
@@ -403,9 +403,9 @@ static uint32_t area_bytes(uint32_t enabled)
 }
 
 /* CPUID traps in a virtual machine, some microseconds to some tens of them each time: no more than needed. */
-hfn_vector_state hfn_x86_host_vector_state(void)
+hfn_x86_vector_state hfn_x86_get_host_vector_state(void)
 {
-    hfn_vector_state state = { 0, LEGACY_AREA_BYTES, 0 };
+    hfn_x86_vector_state state = { 0, LEGACY_AREA_BYTES, 0 };
     uint32_t a, b, c, d;
 
     __cpuid(1, a, b, c, d);
@@ -419,9 +419,9 @@ hfn_vector_state hfn_x86_host_vector_state(void)
     return state;
 }
 #else
-hfn_vector_state hfn_x86_host_vector_state(void)
+hfn_x86_vector_state hfn_x86_get_host_vector_state(void)
 {
-    return (hfn_vector_state){ 0, LEGACY_AREA_BYTES, 0 };
+    return (hfn_x86_vector_state){ 0, LEGACY_AREA_BYTES, 0 };
 }
 #endif
 
@@ -443,14 +443,14 @@ static uint8_t *put_restore_registers(uint8_t *out)
     return PUT(out, 0x9d, 0x5d, 0xc3);                  /* popfq; pop rbp; ret                */
 }
 
-static uint8_t *put_state_mask(uint8_t *out, const hfn_vector_state *vector)
+static uint8_t *put_state_mask(uint8_t *out, const hfn_x86_vector_state *vector)
 {
     out = put_u32(PUT(out, 0xb8), vector->mask); /* mov eax, mask */
     return PUT(out, 0x31, 0xd2);                 /* xor edx, edx  */
 }
 
 /* xrstor reads the header: what xsave does not write of it must be zero. */
-static uint8_t *put_save_vectors(uint8_t *out, const hfn_vector_state *vector)
+static uint8_t *put_save_vectors(uint8_t *out, const hfn_x86_vector_state *vector)
 {
     static const uint8_t save[3][5] = { { 0x48, 0x0f, 0xae, 0x04, 0x24 },   /* fxsave64 [rsp] */
                                         { 0x48, 0x0f, 0xae, 0x24, 0x24 },   /* xsave64 [rsp]  */
@@ -467,7 +467,7 @@ static uint8_t *put_save_vectors(uint8_t *out, const hfn_vector_state *vector)
     return put(out, save[vector->how], sizeof save[0]);
 }
 
-static uint8_t *put_restore_vectors(uint8_t *out, const hfn_vector_state *vector)
+static uint8_t *put_restore_vectors(uint8_t *out, const hfn_x86_vector_state *vector)
 {
     if (vector->how == 0) {
         return PUT(out, 0x48, 0x0f, 0xae, 0x0c, 0x24); /* fxrstor64 [rsp] */
@@ -477,7 +477,7 @@ static uint8_t *put_restore_vectors(uint8_t *out, const hfn_vector_state *vector
 }
 
 /* rbx: the return address, which is the stub's jump over {callback, user}. */
-uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_vector_state *vector)
+uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector)
 {
     uint8_t *at = put_save_vectors(put_save_registers(out), vector);
 
@@ -487,7 +487,7 @@ uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_vector_state *vector)
     return (uint32_t)(at - out);
 }
 
-uint32_t hfn_x86_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
+uint32_t hfn_x86_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 {
     uint8_t *at = PUT(out, 0x41, 0x0e, 16, 0x86, 2); /* push rbp: CFA = rsp + 16, rbp at CFA - 16 */
 
@@ -508,7 +508,7 @@ uint32_t hfn_x86_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, 
 }
 
 /* DW_CFA_def_cfa_offset */
-uint32_t hfn_x86_step_cfi(uint8_t *out, uint32_t lowered_bytes)
+uint32_t hfn_x86_write_step_cfi(uint8_t *out, uint32_t lowered_bytes)
 {
     uint32_t offset = 8 + lowered_bytes;
     uint8_t *at = PUT(out, 0x0e);
@@ -520,7 +520,7 @@ uint32_t hfn_x86_step_cfi(uint8_t *out, uint32_t lowered_bytes)
 }
 
 /* CFA = rsp + 8; the return address lies at CFA - 8: x86-64 psABI, figure 3.36. */
-uint32_t hfn_x86_cie_state(uint8_t *out)
+uint32_t hfn_x86_write_cie_state(uint8_t *out)
 {
     return (uint32_t)(PUT(out, 0x0c, 7, 8, 0x90, 1) - out);
 }

@@ -16,8 +16,8 @@
 enum { CALL_BYTES = 5, CALL_DATA_BYTES = 8, ECX = 1 };
 
 #define PUT(w, ...)                                                                                \
-    hfn_x86_put(w, (const uint8_t[]){ __VA_ARGS__ },                                               \
-                (uint32_t)sizeof((const uint8_t[]){ __VA_ARGS__ }))
+    hfn_x86_put_bytes(w, (const uint8_t[]){ __VA_ARGS__ },                                         \
+                      (uint32_t)sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 static void put_call(hfn_x86_writer *w, uint64_t address, uint64_t target)
 {
@@ -32,7 +32,7 @@ static void put_call(hfn_x86_writer *w, uint64_t address, uint64_t target)
 /* The spare register plus 1, 0 if none is to be used: `test` writes flags. */
 static uint32_t spare_of(uint32_t flags)
 {
-    return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SPARE_SHIFT & 31;
+    return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SCRATCH_SHIFT & 31;
 }
 
 /* inc dword [row + displacement] */
@@ -219,7 +219,7 @@ static void add_count_steps(hfn_stub_shape *shape, const hfn_stub_shape *count, 
     }
 }
 
-hfn_stub_shape hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags)
+hfn_stub_shape hfn_x86_32_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
 {
     const hfn_stub_shape *count = count_shape(flags & ~HFN_STUB_FLAGS_LIVE);
     hfn_stub_shape shape = { .head_bytes = 0 };
@@ -252,8 +252,8 @@ hfn_stub_shape hfn_x86_32_stub_shape(hfn_stub_kind kind, uint32_t flags)
 
 void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request)
 {
-    uint32_t head_bytes = hfn_x86_32_stub_shape(request->kind, request->flags).head_bytes;
-    hfn_x86_writer w = hfn_x86_writer_on(out, head_bytes);
+    uint32_t head_bytes = hfn_x86_32_get_stub_shape(request->kind, request->flags).head_bytes;
+    hfn_x86_writer w = hfn_x86_begin_writer(out, head_bytes);
     hfn_stub_request plain = *request;
 
     plain.flags &= ~HFN_STUB_FLAGS_LIVE; /* nothing that is timed has live flags */
@@ -279,7 +279,7 @@ uint32_t hfn_x86_32_emit_count_gate(uint8_t *out, uint64_t slow_path)
 
 enum { LEGACY_AREA_BYTES = 512, XSAVE_HEADER_BYTES = 64 };
 
-static void put_state_mask(hfn_x86_writer *w, const hfn_vector_state *vector)
+static void put_state_mask(hfn_x86_writer *w, const hfn_x86_vector_state *vector)
 {
     hfn_x86_put_u8(w, 0xb8); /* mov eax, mask; xor edx, edx */
     hfn_x86_put_u32(w, vector->mask);
@@ -287,7 +287,7 @@ static void put_state_mask(hfn_x86_writer *w, const hfn_vector_state *vector)
 }
 
 /* xrstor reads the header: what xsave does not write of it must be zero. */
-static void put_save_vectors(hfn_x86_writer *w, const hfn_vector_state *vector)
+static void put_save_vectors(hfn_x86_writer *w, const hfn_x86_vector_state *vector)
 {
     static const uint8_t save[3][4] = { { 0x0f, 0xae, 0x04, 0x24 },   /* fxsave [esp] */
                                         { 0x0f, 0xae, 0x24, 0x24 },   /* xsave [esp]  */
@@ -303,10 +303,10 @@ static void put_save_vectors(hfn_x86_writer *w, const hfn_vector_state *vector)
         }
         put_state_mask(w, vector);
     }
-    hfn_x86_put(w, save[vector->how], sizeof save[0]);
+    hfn_x86_put_bytes(w, save[vector->how], sizeof save[0]);
 }
 
-static void put_restore_vectors(hfn_x86_writer *w, const hfn_vector_state *vector)
+static void put_restore_vectors(hfn_x86_writer *w, const hfn_x86_vector_state *vector)
 {
     if (vector->how == 0) {
         PUT(w, 0x0f, 0xae, 0x0c, 0x24); /* fxrstor [esp] */
@@ -317,9 +317,9 @@ static void put_restore_vectors(hfn_x86_writer *w, const hfn_vector_state *vecto
 }
 
 /* ebx: the return address, which is the stub's jump over {callback, user}. */
-uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_vector_state *vector)
+uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector)
 {
-    hfn_x86_writer w = hfn_x86_writer_on(out, HFN_STUB_CALL_GATE_ROOM);
+    hfn_x86_writer w = hfn_x86_begin_writer(out, HFN_STUB_CALL_GATE_ROOM);
 
     PUT(&w, 0x55, 0x89, 0xe5);       /* push ebp; mov ebp, esp        */
     PUT(&w, 0x9c, 0xfc);             /* pushfd; cld                   */
@@ -337,9 +337,9 @@ uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_vector_state *vector)
     return w.length;
 }
 
-uint32_t hfn_x86_32_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
+uint32_t hfn_x86_32_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 {
-    hfn_x86_writer w = hfn_x86_writer_on(out, HFN_STUB_GATE_CFI_MAX);
+    hfn_x86_writer w = hfn_x86_begin_writer(out, HFN_STUB_GATE_CFI_MAX);
 
     PUT(&w, 0x41, 0x0e, 8, 0x85, 2);              /* push ebp: CFA = esp + 8, ebp at CFA - 8 */
     PUT(&w, 0x42, 0x0d, 5);                       /* mov ebp, esp: CFA = ebp + 8             */
@@ -351,15 +351,15 @@ uint32_t hfn_x86_32_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 }
 
 /* The return address is a word of 4 bytes, not of 8. */
-uint32_t hfn_x86_32_step_cfi(uint8_t *out, uint32_t lowered_bytes)
+uint32_t hfn_x86_32_write_step_cfi(uint8_t *out, uint32_t lowered_bytes)
 {
-    return hfn_x86_step_cfi(out, lowered_bytes - 4);
+    return hfn_x86_write_step_cfi(out, lowered_bytes - 4);
 }
 
 /* CFA = esp + 4; the return address lies at CFA - 4: i386 psABI, table 2.14. */
-uint32_t hfn_x86_32_cie_state(uint8_t *out)
+uint32_t hfn_x86_32_write_cie_state(uint8_t *out)
 {
-    hfn_x86_writer w = hfn_x86_writer_on(out, HFN_STUB_CIE_STATE_MAX);
+    hfn_x86_writer w = hfn_x86_begin_writer(out, HFN_STUB_CIE_STATE_MAX);
 
     PUT(&w, 0x0c, 4, 4, 0x88, 1);
     return w.length;

@@ -82,7 +82,7 @@ static verdict judge_flags(hfn_x86_mode mode, const uint8_t *bytes, uint64_t siz
 {
     hfn_x86_effects effects;
 
-    if (!hfn_x86_effects_of(mode, bytes, size, rva, &effects) ||
+    if (!hfn_x86_decode_effects(mode, bytes, size, rva, &effects) ||
         (effects.flags_read & *unwritten)) {
         return LIVE;
     }
@@ -135,8 +135,8 @@ static verdict follow(line *l, const hfn_instruction *in, uint64_t rva)
     return GO_ON;
 }
 
-bool hfn_x86_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                        uint64_t at, bool at_return, uint64_t *leaves_to)
+bool hfn_x86_are_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                            uint64_t at, bool at_return, uint64_t *leaves_to)
 {
     uint32_t unwritten = HFN_X86_ARITHMETIC_FLAGS;
     line l = { .at = at - rva }, earlier = { .at = UINT64_MAX };

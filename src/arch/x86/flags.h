@@ -5,7 +5,7 @@
 
 #include "arch/x86/decode.h"
 
-bool hfn_x86_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                        uint64_t at, bool at_return, uint64_t *leaves_to);
+bool hfn_x86_are_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                            uint64_t at, bool at_return, uint64_t *leaves_to);
 
 #endif

@@ -10,7 +10,7 @@
 
 static bool fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target)
 {
-    hfn_x86_writer field = hfn_x86_writer_on(moved + at, 4);
+    hfn_x86_writer field = hfn_x86_begin_writer(moved + at, 4);
     int64_t distance = (int64_t)(target - (address + end));
 
     if (distance != (int32_t)distance) {
@@ -23,7 +23,7 @@ static bool fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, 
 /* Addresses wrap around at 4 GiB: everything is in reach. */
 static bool fix_up_32(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target)
 {
-    hfn_x86_writer field = hfn_x86_writer_on(moved + at, 4);
+    hfn_x86_writer field = hfn_x86_begin_writer(moved + at, 4);
 
     hfn_x86_put_u32(&field, (uint32_t)(target - (address + end)));
     return true;
@@ -50,12 +50,12 @@ static uint64_t jump_target(const uint8_t *bytes, uint64_t address)
 
 static uint32_t cfi_steps_64(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
 {
-    return hfn_x86_cfi_steps(HFN_X86_64, moved, out, out_bytes);
+    return hfn_x86_write_cfi(HFN_X86_64, moved, out, out_bytes);
 }
 
 static uint32_t cfi_steps_32(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
 {
-    return hfn_x86_cfi_steps(HFN_X86_32, moved, out, out_bytes);
+    return hfn_x86_write_cfi(HFN_X86_32, moved, out, out_bytes);
 }
 
 const hfn_patching hfn_patching_x86_64 = {
@@ -65,7 +65,7 @@ const hfn_patching hfn_patching_x86_64 = {
     .jump_bytes = 5,
     .short_jump_bytes = 2,
     .jump_reach_bytes = UINT64_C(1) << 31,
-    .can_come_back = true,
+    .has_tail_exits = true,
     .fix_up = fix_up,
     .fixup_kind = fixup_kind,
     .jump_target = jump_target,

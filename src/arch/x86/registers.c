@@ -170,7 +170,8 @@ static void use_of_two(uint8_t kind, const uint8_t *modrm, uint32_t rex, hfn_x86
     out->kills &= ~out->reads;
 }
 
-bool hfn_x86_quick_register_use(const uint8_t *bytes, uint8_t length, hfn_x86_register_use *out)
+bool hfn_x86_find_common_register_use(const uint8_t *bytes, uint8_t length,
+                                      hfn_x86_register_use *out)
 {
     const uint8_t *at = bytes;
     uint32_t rex = 0;
@@ -199,14 +200,14 @@ bool hfn_x86_quick_register_use(const uint8_t *bytes, uint8_t length, hfn_x86_re
     return true;
 }
 
-bool hfn_x86_register_use_of(const uint8_t *bytes, uint8_t length, hfn_x86_register_use *out)
+bool hfn_x86_find_register_use(const uint8_t *bytes, uint8_t length, hfn_x86_register_use *out)
 {
     hfn_x86_effects effects;
 
-    if (hfn_x86_quick_register_use(bytes, length, out)) {
+    if (hfn_x86_find_common_register_use(bytes, length, out)) {
         return true;
     }
-    if (!hfn_x86_effects_of(HFN_X86_64, bytes, length, 0, &effects) || effects.opaque) {
+    if (!hfn_x86_decode_effects(HFN_X86_64, bytes, length, 0, &effects) || effects.opaque) {
         return false;
     }
     *out = (hfn_x86_register_use){ effects.reads & ~effects.kills, effects.kills };

@@ -13,9 +13,10 @@ typedef struct hfn_x86_register_use {
 
 /* Of a whole instruction of `length` bytes.  False if it is not known, or does what only the kernel
  * could tell. */
-bool hfn_x86_register_use_of(const uint8_t *bytes, uint8_t length, hfn_x86_register_use *out);
+bool hfn_x86_find_register_use(const uint8_t *bytes, uint8_t length, hfn_x86_register_use *out);
 
 /* The same for the commonest instructions without asking Zydis; false for all others. */
-bool hfn_x86_quick_register_use(const uint8_t *bytes, uint8_t length, hfn_x86_register_use *out);
+bool hfn_x86_find_common_register_use(const uint8_t *bytes, uint8_t length,
+                                      hfn_x86_register_use *out);
 
 #endif

@@ -154,7 +154,7 @@ static hfn_move_result aim(const move_job *job, hfn_x86_writer *w, uint32_t at, 
     }
     for (uint32_t i = 0; i < job->count; i++) {
         if (job->pieces[i].offset == target - job->rva) {
-            hfn_x86_patch_u32(w, at, job->pieces[i].moved_at - (at + 4));
+            hfn_x86_replace_u32(w, at, job->pieces[i].moved_at - (at + 4));
             return HFN_MOVED;
         }
     }
@@ -168,7 +168,7 @@ static uint32_t put_loop(hfn_x86_writer *w, const uint8_t *bytes, const piece *p
         hfn_x86_put_u8(w, 0x67);
     }
     hfn_x86_put_u8(w, bytes[p->in.relative_at - 1]);
-    hfn_x86_put(w, (const uint8_t[]){ 2, 0xEB, 5 }, 3); /* +2; jmp +5 */
+    hfn_x86_put_bytes(w, (const uint8_t[]){ 2, 0xEB, 5 }, 3); /* +2; jmp +5 */
     return hfn_x86_put_jump(w);
 }
 
@@ -177,7 +177,7 @@ static bool put_pc_call(const move_job *job, const piece *p, hfn_x86_writer *w, 
 {
     uint32_t end = w->length + JUMP_BYTES;
 
-    hfn_x86_put(w, (const uint8_t[]){ 0xE8, 0, 0, 0, 0, 0x8D }, 6);
+    hfn_x86_put_bytes(w, (const uint8_t[]){ 0xE8, 0, 0, 0, 0, 0x8D }, 6);
     hfn_x86_put_u8(w, 0x80 | job->pc_register << 3 | job->pc_register);
     hfn_x86_put_u32(w, 0);
     return add_fixup(out, end - 4, end, p->in.target) &&
@@ -190,10 +190,10 @@ static hfn_move_result put_piece(const move_job *job, const piece *p, hfn_x86_wr
     const uint8_t *bytes = job->bytes + p->offset;
 
     switch (p->kind) {
-    case COPY: hfn_x86_put(w, bytes, p->in.length); return HFN_MOVED;
+    case COPY: hfn_x86_put_bytes(w, bytes, p->in.length); return HFN_MOVED;
     case COPY_RELATIVE: {
         uint32_t at = w->length + p->in.relative_at, end = w->length + p->in.length;
-        hfn_x86_put(w, bytes, p->in.length);
+        hfn_x86_put_bytes(w, bytes, p->in.length);
         if (p->in.flow == HFN_FLOW_JUMP_IF) { /* xbegin */
             return aim(job, w, at, p->in.target, out);
         }
@@ -240,8 +240,9 @@ static void describe(const move_job *job, hfn_moved *out)
         out->original_at[i] = (uint8_t)p->offset;
         out->moved_at[i] = (uint8_t)p->moved_at;
         out->cfa_delta[i] = (int16_t)grown;
-        bool known = p->kind == PC_CALL || hfn_x86_stack_growth(job->mode, job->bytes + p->offset,
-                                                                job->size - p->offset, &growth);
+        bool known =
+            p->kind == PC_CALL || hfn_x86_get_stack_growth(job->mode, job->bytes + p->offset,
+                                                           job->size - p->offset, &growth);
         if (grown != HFN_CFA_UNKNOWN) {
             grown = known && grown + growth > INT16_MIN && grown + growth <= INT16_MAX
                         ? grown + growth
@@ -251,9 +252,9 @@ static void describe(const move_job *job, hfn_moved *out)
     out->cfa_delta_end = (int16_t)grown;
 }
 
-hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                             uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
-                             uint32_t *offset)
+hfn_move_result hfn_x86_move_prologue(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                                      uint64_t rva, uint32_t patch_bytes, uint8_t pc_register,
+                                      hfn_moved *out, uint32_t *offset)
 {
     move_job job = { .mode = mode,
                      .bytes = bytes,
@@ -262,7 +263,7 @@ hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t s
                      .patch_bytes = patch_bytes,
                      .pc_register = pc_register };
     hfn_moved moved = { .length = 0 };
-    hfn_x86_writer w = hfn_x86_writer_on(moved.bytes, HFN_MOVED_MAX);
+    hfn_x86_writer w = hfn_x86_begin_writer(moved.bytes, HFN_MOVED_MAX);
 
     hfn_move_result result = read_pieces(&job);
     *offset = job.covered;
@@ -286,7 +287,7 @@ hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t s
     return HFN_MOVED;
 }
 
-uint8_t hfn_x86_pc_register(const uint8_t *bytes, uint64_t size)
+uint8_t hfn_x86_find_pc_register(const uint8_t *bytes, uint64_t size)
 {
     bool is_thunk = size >= 4 && bytes[0] == 0x8B && (bytes[1] & 0xC7) == 0x04 &&
                     bytes[1] != 0x24 && bytes[2] == 0x24 && bytes[3] == 0xC3;
@@ -294,12 +295,12 @@ uint8_t hfn_x86_pc_register(const uint8_t *bytes, uint64_t size)
     return is_thunk ? bytes[1] >> 3 & 7 : HFN_NO_REGISTER;
 }
 
-bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                      hfn_moved *out)
+bool hfn_x86_make_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                           hfn_moved *out)
 {
     hfn_instruction in;
     hfn_moved moved = { .instruction_count = 0 }; /* a PC at the call or jump may stay there */
-    hfn_x86_writer w = hfn_x86_writer_on(moved.bytes, HFN_MOVED_MAX);
+    hfn_x86_writer w = hfn_x86_begin_writer(moved.bytes, HFN_MOVED_MAX);
 
     if (size < 5 || (bytes[0] != 0xE8 && bytes[0] != 0xE9) ||
         !hfn_x86_decode(mode, bytes, size, rva, 0, &in)) {
@@ -313,7 +314,7 @@ bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, ui
     return true;
 }
 
-bool hfn_x86_field_is_target(const uint8_t *bytes, const hfn_instruction *in)
+bool hfn_x86_is_retargetable(const uint8_t *bytes, const hfn_instruction *in)
 {
     if (in->length == 5) {
         return bytes[0] == 0xE8 || bytes[0] == 0xE9;

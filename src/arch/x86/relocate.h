@@ -7,20 +7,20 @@
 #include "arch/x86/decode.h"
 
 /* arch.h pc_register: mov reg, [esp]; ret */
-uint8_t hfn_x86_pc_register(const uint8_t *bytes, uint64_t size);
+uint8_t hfn_x86_find_pc_register(const uint8_t *bytes, uint64_t size);
 
-hfn_move_result hfn_x86_move(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                             uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
-                             uint32_t *offset);
-bool hfn_x86_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                      hfn_moved *out);
+hfn_move_result hfn_x86_move_prologue(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                                      uint64_t rva, uint32_t patch_bytes, uint8_t pc_register,
+                                      hfn_moved *out, uint32_t *offset);
+bool hfn_x86_make_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                           hfn_moved *out);
 
 /* call, jmp, jcc rel32 without a prefix. */
-bool hfn_x86_field_is_target(const uint8_t *bytes, const hfn_instruction *in);
+bool hfn_x86_is_retargetable(const uint8_t *bytes, const hfn_instruction *in);
 
 /* How many bytes the instruction makes the stack grow (negative: shrink); false if rsp changes in a way
  * that is not a known number. */
-bool hfn_x86_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
-                          int32_t *growth_bytes);
+bool hfn_x86_get_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                              int32_t *growth_bytes);
 
 #endif

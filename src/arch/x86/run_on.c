@@ -7,7 +7,7 @@
  */
 #include "arch/x86/run_on.h"
 
-#include "arch/x86/quick.h"
+#include "arch/x86/decode_common.h"
 #include "base/byte_order.h"
 
 #include <string.h>
@@ -50,21 +50,21 @@ typedef struct job {
 static bool read_one(const job *j, uint64_t at, hfn_instruction *in)
 {
     const hfn_run *run = j->run;
-    uint8_t bytes[HFN_X86_LONGEST] = { 0 };
+    uint8_t bytes[HFN_X86_MAX_INSTRUCTION_BYTES] = { 0 };
 
     if (at < run->begin || at >= run->end || run->is_barred(run->user, at)) {
         return false;
     }
     memcpy(bytes, (const void *)(uintptr_t)at,
            run->end - at < sizeof bytes ? run->end - at : sizeof bytes);
-    if (!hfn_x86_quick(bytes, sizeof bytes, at, 0, in) || in->length > run->end - at) {
+    if (!hfn_x86_decode_common(bytes, sizeof bytes, at, 0, in) || in->length > run->end - at) {
         return false;
     }
     switch (in->flow) {
     case HFN_FLOW_NEXT:
     case HFN_FLOW_JUMP:
     case HFN_FLOW_JUMP_IF:
-    case HFN_FLOW_JUMP_INDIRECT: return hfn_x86_quick_keeps_stack(bytes);
+    case HFN_FLOW_JUMP_INDIRECT: return hfn_x86_preserves_stack_pointer(bytes);
     case HFN_FLOW_RETURN: return true;
     default: return false;
     }
@@ -163,14 +163,14 @@ static const hfn_fixup *jump_back(const hfn_run *run)
 /* Are they unwound like the entry, to the last one? */
 static bool moved_keep_stack(const hfn_run *run, uint32_t byte_count)
 {
-    uint8_t bytes[HFN_MOVED_MAX + HFN_X86_LONGEST] = { 0 };
+    uint8_t bytes[HFN_MOVED_MAX + HFN_X86_MAX_INSTRUCTION_BYTES] = { 0 };
     hfn_instruction in;
 
     memcpy(bytes, run->moved, byte_count);
     for (uint32_t at = 0; at < byte_count; at += in.length) {
-        if (!hfn_x86_quick(bytes + at, sizeof bytes - at, at, 0, &in) ||
+        if (!hfn_x86_decode_common(bytes + at, sizeof bytes - at, at, 0, &in) ||
             (in.flow != HFN_FLOW_NEXT && in.flow != HFN_FLOW_JUMP_IF) ||
-            !hfn_x86_quick_keeps_stack(bytes + at)) {
+            !hfn_x86_preserves_stack_pointer(bytes + at)) {
             return false;
         }
     }

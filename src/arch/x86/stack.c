@@ -92,8 +92,8 @@ static bool names_no_rsp(const opcode_view *v)
     return reg != HFN_X86_RSP && ((v->at[1] >> 6) != 3 || rm != HFN_X86_RSP);
 }
 
-bool hfn_x86_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
-                          int32_t *growth_bytes)
+bool hfn_x86_get_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                              int32_t *growth_bytes)
 {
     opcode_view v = view_of(mode, bytes, size);
     int32_t word_bytes = mode == HFN_X86_32 ? 4 : 8;
@@ -116,6 +116,6 @@ bool hfn_x86_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size
         (opcode == 0x8D && leas_constant(&v, growth_bytes))) {
         return true;
     }
-    return hfn_x86_effects_of(mode, bytes, size, 0, &effects) &&
+    return hfn_x86_decode_effects(mode, bytes, size, 0, &effects) &&
            !(effects.writes & (1u << HFN_X86_RSP));
 }

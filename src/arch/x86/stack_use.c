@@ -21,7 +21,7 @@ enum { REGISTERS = 16, RSP = HFN_X86_RSP, RBP = 5, NEAR_BYTES = 8 };
 
 static bool is_number(int32_t at)
 {
-    return at != HFN_STACK_NOWHERE && at != HFN_STACK_BELOW;
+    return at != HFN_STACK_UNKNOWN && at != HFN_STACK_IN_FRAME;
 }
 
 static int32_t word_bytes(hfn_x86_mode mode)
@@ -29,11 +29,11 @@ static int32_t word_bytes(hfn_x86_mode mode)
     return mode == HFN_X86_32 ? 4 : 8;
 }
 
-void hfn_x86_stack_begin(hfn_x86_mode mode, hfn_stack_state *state)
+void hfn_x86_begin_stack(hfn_x86_mode mode, hfn_stack_state *state)
 {
-    *state = (hfn_stack_state){ .called = 0 };
+    *state = (hfn_stack_state){ .uncertain_calls = 0 };
     for (int i = 0; i < HFN_STACK_REGISTERS; i++) {
-        state->at[i] = HFN_STACK_NOWHERE;
+        state->at[i] = HFN_STACK_UNKNOWN;
     }
     state->at[RSP] = -word_bytes(mode);
 }
@@ -49,29 +49,29 @@ typedef struct step {
     hfn_stack_state *s;
 } step;
 
-static hfn_stack_answer judge_place(const step *p, int64_t at)
+static hfn_stack_outcome judge_place(const step *p, int64_t at)
 {
     if (at >= 0) {
-        return HFN_STACK_CALLER;
+        return HFN_STACK_TOUCHES_CALLER;
     }
-    return at >= p->return_at ? HFN_STACK_RETURN : HFN_STACK_FINE;
+    return at >= p->return_at ? HFN_STACK_TOUCHES_RETURN : HFN_STACK_OK;
 }
 
-static hfn_stack_answer move_stack(const step *p, int64_t to)
+static hfn_stack_outcome move_stack(const step *p, int64_t to)
 {
     if (to > p->return_at) {
-        return HFN_STACK_RETURN;
+        return HFN_STACK_TOUCHES_RETURN;
     }
     if (to < INT32_MIN / 2) {
         return HFN_STACK_LOST;
     }
     p->s->at[RSP] = (int32_t)to;
-    return HFN_STACK_FINE;
+    return HFN_STACK_OK;
 }
 
 static int32_t place_in(const step *p, uint8_t reg)
 {
-    return reg < REGISTERS ? p->s->at[reg] : HFN_STACK_NOWHERE;
+    return reg < REGISTERS ? p->s->at[reg] : HFN_STACK_UNKNOWN;
 }
 
 static void find_opcode(step *p)
@@ -100,51 +100,51 @@ static bool is_push_of_place(const step *p)
 }
 
 /* i386: ret n takes arguments along, those of a stdcall or the place for a returned struct. */
-static hfn_stack_answer step_return(const step *p)
+static hfn_stack_outcome step_return(const step *p)
 {
     bool pops = p->opcode[0] == 0xC2 && p->mode == HFN_X86_32;
 
     if (p->opcode[0] != 0xC3 && !pops) {
-        return HFN_STACK_POPS;
+        return HFN_STACK_POPS_UNKNOWN;
     }
     if (p->s->at[RSP] != p->return_at) {
         return HFN_STACK_LOST;
     }
-    p->s->pops = pops ? (uint16_t)(p->opcode[1] | p->opcode[2] << 8) : 0;
-    if (p->s->pops % 4 != 0 || p->s->pops > HFN_ARGUMENTS_MAX) {
-        return HFN_STACK_POPS;
+    p->s->popped_bytes = pops ? (uint16_t)(p->opcode[1] | p->opcode[2] << 8) : 0;
+    if (p->s->popped_bytes % 4 != 0 || p->s->popped_bytes > HFN_ARGUMENTS_MAX) {
+        return HFN_STACK_POPS_UNKNOWN;
     }
-    if (p->s->reach < p->s->pops) {
-        p->s->reach = p->s->pops;
+    if (p->s->argument_bytes < p->s->popped_bytes) {
+        p->s->argument_bytes = p->s->popped_bytes;
     }
-    return HFN_STACK_FINE;
+    return HFN_STACK_OK;
 }
 
-static hfn_stack_answer step_leave(const step *p)
+static hfn_stack_outcome step_leave(const step *p)
 {
     int32_t frame = p->s->at[RBP];
 
-    p->s->at[RBP] = HFN_STACK_NOWHERE;
-    p->s->called = 0;
+    p->s->at[RBP] = HFN_STACK_UNKNOWN;
+    p->s->uncertain_calls = 0;
     if (!is_number(frame)) {
         return HFN_STACK_LOST;
     }
-    return judge_place(p, frame) != HFN_STACK_FINE ? HFN_STACK_RETURN
-                                                   : move_stack(p, (int64_t)frame + p->word);
+    return judge_place(p, frame) != HFN_STACK_OK ? HFN_STACK_TOUCHES_RETURN
+                                                 : move_stack(p, (int64_t)frame + p->word);
 }
 
 /* An object of some bytes.  With an index it may be anywhere: compilers fold constants into the
  * displacement, and clang reads argument `a[i - 3]` at [rsp + 8*i - 16], far below the argument. */
-static hfn_stack_answer judge_object(const step *p, int64_t at)
+static hfn_stack_outcome judge_object(const step *p, int64_t at)
 {
     const hfn_x86_effects *e = &p->e;
 
     if (e->index != HFN_X86_NO_REGISTER) {
-        return HFN_STACK_CALLER;
+        return HFN_STACK_TOUCHES_CALLER;
     }
-    if (p->s->called && e->base != RBP &&
-        at + e->memory_bytes > p->return_at - NEAR_BYTES * p->s->called) {
-        p->s->unsettled = true;
+    if (p->s->uncertain_calls && e->base != RBP &&
+        at + e->memory_bytes > p->return_at - NEAR_BYTES * p->s->uncertain_calls) {
+        p->s->depends_on_calls = true;
     }
     return judge_place(p, at < p->return_at && at + e->memory_bytes > p->return_at ? p->return_at
                                                                                    : at);
@@ -210,38 +210,38 @@ static bool brings_back(const step *p)
 
 /* Arguments on the stack that are read or written at a place that is known can be copied below a frame of
  * ours.  pop moves the register that its operand's place counts from. */
-static hfn_stack_answer judge_access(const step *p, int64_t at)
+static hfn_stack_outcome judge_access(const step *p, int64_t at)
 {
-    hfn_stack_answer answer = judge_object(p, at);
+    hfn_stack_outcome answer = judge_object(p, at);
     int64_t end = at + p->e.memory_bytes;
     int64_t most = p->mode == HFN_X86_32 ? HFN_ARGUMENTS_MAX : HFN_ARGUMENTS_MAX_64;
 
-    if (answer != HFN_STACK_CALLER || p->e.index != HFN_X86_NO_REGISTER || p->e.memory_bytes == 0 ||
-        end > most || p->opcode[0] == 0x8F) {
+    if (answer != HFN_STACK_TOUCHES_CALLER || p->e.index != HFN_X86_NO_REGISTER ||
+        p->e.memory_bytes == 0 || end > most || p->opcode[0] == 0x8F) {
         return answer;
     }
-    if (p->s->reach < end) {
-        p->s->reach = (uint16_t)end;
+    if (p->s->argument_bytes < end) {
+        p->s->argument_bytes = (uint16_t)end;
     }
-    return HFN_STACK_FINE;
+    return HFN_STACK_OK;
 }
 
-static hfn_stack_answer check_memory(const step *p)
+static hfn_stack_outcome check_memory(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
     int32_t base = place_in(p, e->base), index = place_in(p, e->index);
 
     if (!e->has_memory) {
-        return HFN_STACK_FINE;
+        return HFN_STACK_OK;
     }
-    if (index != HFN_STACK_NOWHERE) {
+    if (index != HFN_STACK_UNKNOWN) {
         return HFN_STACK_LOST;
     }
-    return is_number(base) ? judge_access(p, (int64_t)base + e->displacement) : HFN_STACK_FINE;
+    return is_number(base) ? judge_access(p, (int64_t)base + e->displacement) : HFN_STACK_OK;
 }
 
 /* Its place is known to be below the return address, unless the stack pointer itself goes there. */
-static hfn_stack_answer step_lea(const step *p)
+static hfn_stack_outcome step_lea(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
     int32_t base = place_in(p, e->base), index = place_in(p, e->index), result = base;
@@ -249,64 +249,64 @@ static hfn_stack_answer step_lea(const step *p)
     if (is_number(base)) {
         int64_t at = (int64_t)base + e->displacement;
         if (e->dest == RSP && e->index == HFN_X86_NO_REGISTER) {
-            p->s->called = e->base != RBP && base != 0 ? p->s->called : 0;
+            p->s->uncertain_calls = e->base != RBP && base != 0 ? p->s->uncertain_calls : 0;
             return move_stack(p, at);
         }
         if (at == 0 && e->base == RSP && e->index == HFN_X86_NO_REGISTER && e->dest < REGISTERS &&
             begins_realignment(p)) {
             p->s->at[e->dest] = 0;
-            return HFN_STACK_FINE;
+            return HFN_STACK_OK;
         }
-        if (judge_object(p, at) != HFN_STACK_FINE) {
+        if (judge_object(p, at) != HFN_STACK_OK) {
             return judge_object(p, at);
         }
-        result = at < INT32_MIN / 2 ? HFN_STACK_BELOW : (int32_t)at;
+        result = at < INT32_MIN / 2 ? HFN_STACK_IN_FRAME : (int32_t)at;
     }
-    if (index != HFN_STACK_NOWHERE) {
+    if (index != HFN_STACK_UNKNOWN) {
         return HFN_STACK_LOST;
     }
-    if (e->dest == RSP && result == HFN_STACK_NOWHERE) {
+    if (e->dest == RSP && result == HFN_STACK_UNKNOWN) {
         return HFN_STACK_LOST;
     }
     if (e->dest < REGISTERS) {
         p->s->at[e->dest] = result;
     }
-    return HFN_STACK_FINE;
+    return HFN_STACK_OK;
 }
 
 /* What changes rsp by something else than a constant. */
-static hfn_stack_answer move_by_register(const step *p)
+static hfn_stack_outcome move_by_register(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
     int32_t source = place_in(p, e->src);
     bool subtracts = p->opcode[0] == 0x29 || p->opcode[0] == 0x2B;
 
     if (e->dest == RSP && e->shape == HFN_X86_MOVE && e->width == p->word && is_number(source)) {
-        p->s->called = e->src != RBP ? p->s->called : 0;
+        p->s->uncertain_calls = e->src != RBP ? p->s->uncertain_calls : 0;
         return move_stack(p, source);
     }
-    if (e->dest == RSP && ((e->shape == HFN_X86_MOVE && source == HFN_STACK_BELOW) ||
+    if (e->dest == RSP && ((e->shape == HFN_X86_MOVE && source == HFN_STACK_IN_FRAME) ||
                            e->shape == HFN_X86_AND || subtracts)) {
-        p->s->at[RSP] = HFN_STACK_BELOW;
-        return HFN_STACK_FINE;
+        p->s->at[RSP] = HFN_STACK_IN_FRAME;
+        return HFN_STACK_OK;
     }
     return HFN_STACK_LOST;
 }
 
-static hfn_stack_answer step_stack_pointer(const step *p)
+static hfn_stack_outcome step_stack_pointer(const step *p)
 {
     int32_t growth;
 
     if (is_realignment(p)) {
-        return HFN_STACK_FINE;
+        return HFN_STACK_OK;
     }
-    if (!hfn_x86_stack_growth(p->mode, p->bytes, p->size, &growth)) {
+    if (!hfn_x86_get_stack_growth(p->mode, p->bytes, p->size, &growth)) {
         return move_by_register(p);
     }
-    if (p->s->at[RSP] == HFN_STACK_BELOW) {
-        return HFN_STACK_FINE;
+    if (p->s->at[RSP] == HFN_STACK_IN_FRAME) {
+        return HFN_STACK_OK;
     }
-    return growth == 0 ? HFN_STACK_FINE : move_stack(p, (int64_t)p->s->at[RSP] - growth);
+    return growth == 0 ? HFN_STACK_OK : move_stack(p, (int64_t)p->s->at[RSP] - growth);
 }
 
 /* add or sub reg, constant (Intel SDM vol. 2, opcodes 81 and 83, /0 and /5; 05 and 2D of eax). */
@@ -325,31 +325,32 @@ static bool adds_constant(const step *p, int64_t *constant)
 
 /* With an address in the frame.  What is added to it may lead anywhere, like an index; as a number it
  * would be lost. */
-static hfn_stack_answer step_arithmetic(const step *p)
+static hfn_stack_outcome step_arithmetic(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
     bool adds = p->opcode[0] < 0x04, subtracts = (p->opcode[0] & ~3) == 0x28;
     int32_t at = place_in(p, e->dest);
     int64_t constant, result;
 
-    if (e->shape == HFN_X86_ADD && place_in(p, e->src) != HFN_STACK_NOWHERE) {
+    if (e->shape == HFN_X86_ADD && place_in(p, e->src) != HFN_STACK_UNKNOWN) {
         return HFN_STACK_LOST;
     }
-    if (e->dest == RSP || at == HFN_STACK_NOWHERE || e->kills != 0) {
-        return HFN_STACK_FINE;
+    if (e->dest == RSP || at == HFN_STACK_UNKNOWN || e->kills != 0) {
+        return HFN_STACK_OK;
     }
     if (adds_constant(p, &constant) && is_number(at)) {
         result = at + constant;
-        p->s->at[e->dest] = result < INT32_MIN / 2 ? HFN_STACK_BELOW : (int32_t)result;
+        p->s->at[e->dest] = result < INT32_MIN / 2 ? HFN_STACK_IN_FRAME : (int32_t)result;
         return judge_place(p, result);
     }
-    return (adds || subtracts) && (e->writes >> e->dest & 1) ? HFN_STACK_CALLER : HFN_STACK_FINE;
+    return (adds || subtracts) && (e->writes >> e->dest & 1) ? HFN_STACK_TOUCHES_CALLER
+                                                             : HFN_STACK_OK;
 }
 
 static void step_registers(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t result = HFN_STACK_NOWHERE;
+    int32_t result = HFN_STACK_UNKNOWN;
     int64_t constant;
 
     if (adds_constant(p, &constant)) {
@@ -358,12 +359,12 @@ static void step_registers(const step *p)
     if (e->shape == HFN_X86_MOVE && e->width == p->word) {
         result = place_in(p, e->src);
     }
-    if (e->shape == HFN_X86_AND && place_in(p, e->dest) != HFN_STACK_NOWHERE) {
-        result = HFN_STACK_BELOW;
+    if (e->shape == HFN_X86_AND && place_in(p, e->dest) != HFN_STACK_UNKNOWN) {
+        result = HFN_STACK_IN_FRAME;
     }
     for (uint32_t i = 0; i < REGISTERS; i++) {
         if (i != RSP && (e->writes >> i & 1)) {
-            p->s->at[i] = HFN_STACK_NOWHERE;
+            p->s->at[i] = HFN_STACK_UNKNOWN;
         }
     }
     if (e->dest < REGISTERS && e->dest != RSP && (e->writes >> e->dest & 1)) {
@@ -372,11 +373,11 @@ static void step_registers(const step *p)
 }
 
 /* The address of the return address, kept where it cannot be followed. */
-static hfn_stack_answer check_stored(const step *p)
+static hfn_stack_outcome check_stored(const step *p)
 {
     int32_t at = place_in(p, p->e.stored);
 
-    return is_number(at) && at >= p->return_at ? HFN_STACK_RETURN : HFN_STACK_FINE;
+    return is_number(at) && at >= p->return_at ? HFN_STACK_TOUCHES_RETURN : HFN_STACK_OK;
 }
 
 /* What of the stack a later call may find: cmp is 39 and 3B of registers or memory (Intel SDM vol. 2). */
@@ -385,26 +386,26 @@ static void note_own_address(const step *p)
     const hfn_x86_effects *e = &p->e;
     uint32_t own = 0;
 
-    if (e->has_memory && place_in(p, e->base) != HFN_STACK_NOWHERE) {
+    if (e->has_memory && place_in(p, e->base) != HFN_STACK_UNKNOWN) {
         return;
     }
-    if (e->has_memory && place_in(p, e->stored) != HFN_STACK_NOWHERE) {
-        p->s->own_address |= HFN_OWN_ADDRESS_KEPT;
+    if (e->has_memory && place_in(p, e->stored) != HFN_STACK_UNKNOWN) {
+        p->s->frame_address |= HFN_FRAME_ADDRESS_STORED;
     }
     if ((p->opcode[0] | 2) != 0x3B) {
         return;
     }
     for (uint8_t reg = 0; reg < REGISTERS; reg++) {
-        own += (e->reads >> reg & 1) && place_in(p, reg) != HFN_STACK_NOWHERE;
+        own += (e->reads >> reg & 1) && place_in(p, reg) != HFN_STACK_UNKNOWN;
     }
     if (own == 1) {
-        p->s->own_address |= HFN_OWN_ADDRESS_COMPARED;
+        p->s->frame_address |= HFN_FRAME_ADDRESS_COMPARED;
     }
 }
 
 /* How much the callee takes from the stack is not known: nothing, is believed; what gives that the lie is
  * seen where the function returns (prove.c). */
-static hfn_stack_answer step_call(const step *p)
+static hfn_stack_outcome step_call(const step *p)
 {
     uint32_t changes = p->mode == HFN_X86_32 ? CALL_CHANGES_32 : CALL_CHANGES_64;
 
@@ -416,25 +417,26 @@ static hfn_stack_answer step_call(const step *p)
             continue;
         }
         if (points_to_arguments(p, (uint8_t)i) && !is_number(p->s->at[HFN_X86_KEPT])) {
-            return HFN_STACK_CALLER; /* it may be passed on: nobody kept it */
+            return HFN_STACK_TOUCHES_CALLER; /* it may be passed on: nobody kept it */
         }
-        p->s->at[i] = HFN_STACK_NOWHERE;
+        p->s->at[i] = HFN_STACK_UNKNOWN;
     }
-    if (p->mode == HFN_X86_32 && p->s->called < HFN_CALLED_MOST) {
-        p->s->called++;
+    if (p->mode == HFN_X86_32 && p->s->uncertain_calls < HFN_MAX_UNCERTAIN_CALLS) {
+        p->s->uncertain_calls++;
     }
-    return HFN_STACK_FINE;
+    return HFN_STACK_OK;
 }
 
-hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
-                                    uint64_t rva, hfn_stack_state *state)
+hfn_stack_outcome hfn_x86_step_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                                     uint64_t rva, hfn_stack_state *state)
 {
     int32_t word = word_bytes(mode);
     step p = { mode, word, -word, bytes, bytes, size, { .length = 0 }, state };
-    hfn_stack_answer answer;
+    hfn_stack_outcome answer;
     bool keeps, back; /* the address of the arguments */
 
-    if (!hfn_x86_effects_of(mode, bytes, size, rva, &p.e) || state->at[RSP] == HFN_STACK_NOWHERE) {
+    if (!hfn_x86_decode_effects(mode, bytes, size, rva, &p.e) ||
+        state->at[RSP] == HFN_STACK_UNKNOWN) {
         return HFN_STACK_LOST;
     }
     find_opcode(&p);
@@ -452,14 +454,14 @@ hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uin
     }
     keeps = mode == HFN_X86_32 && is_kept_by_push(&p);
     back = mode == HFN_X86_32 && brings_back(&p);
-    answer = keeps ? HFN_STACK_FINE : check_memory(&p);
-    if (answer == HFN_STACK_FINE) {
+    answer = keeps ? HFN_STACK_OK : check_memory(&p);
+    if (answer == HFN_STACK_OK) {
         answer = step_arithmetic(&p);
     }
-    if (answer == HFN_STACK_FINE && !keeps) {
+    if (answer == HFN_STACK_OK && !keeps) {
         answer = check_stored(&p);
     }
-    if (answer != HFN_STACK_FINE) {
+    if (answer != HFN_STACK_OK) {
         return answer;
     }
     note_own_address(&p);
@@ -481,6 +483,6 @@ bool hfn_x86_uses_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size)
 {
     hfn_x86_effects e;
 
-    return !hfn_x86_effects_of(mode, bytes, size, 0, &e) ||
+    return !hfn_x86_decode_effects(mode, bytes, size, 0, &e) ||
            ((e.reads | e.writes) >> HFN_X86_RSP & 1);
 }

@@ -8,9 +8,9 @@
 /* Behind the registers in hfn_stack_state: where an address of the caller's frame was put (i386). */
 #define HFN_X86_KEPT 16
 
-void hfn_x86_stack_begin(hfn_x86_mode mode, hfn_stack_state *state);
-hfn_stack_answer hfn_x86_stack_step(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
-                                    uint64_t rva, hfn_stack_state *state);
+void hfn_x86_begin_stack(hfn_x86_mode mode, hfn_stack_state *state);
+hfn_stack_outcome hfn_x86_step_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                                     uint64_t rva, hfn_stack_state *state);
 /* LLVM's outliner leaves alone what names or moves the stack pointer (lib/Target/X86/X86InstrInfo.cpp,
  * getOutliningType). */
 bool hfn_x86_uses_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size);

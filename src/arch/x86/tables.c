@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The two tables of this folder: one set of functions, told which of the two instruction sets it reads. */
 #include "arch/x86/decode.h"
+#include "arch/x86/disables_tsc.h"
 #include "arch/x86/dispatch.h"
 #include "arch/x86/flags.h"
-#include "arch/x86/forbids_clock.h"
 #include "arch/x86/relocate.h"
-#include "arch/x86/spare.h"
+#include "arch/x86/scratch.h"
 #include "arch/x86/stack_use.h"
 
 #include <hotfn/machine.h>
@@ -26,68 +26,70 @@ static hfn_move_result move_64(const uint8_t *bytes, uint64_t size, uint64_t rva
                                uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
                                uint32_t *offset)
 {
-    return hfn_x86_move(HFN_X86_64, bytes, size, rva, patch_bytes, pc_register, out, offset);
+    return hfn_x86_move_prologue(HFN_X86_64, bytes, size, rva, patch_bytes, pc_register, out,
+                                 offset);
 }
 
 static hfn_move_result move_32(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
                                uint32_t *offset)
 {
-    return hfn_x86_move(HFN_X86_32, bytes, size, rva, patch_bytes, pc_register, out, offset);
+    return hfn_x86_move_prologue(HFN_X86_32, bytes, size, rva, patch_bytes, pc_register, out,
+                                 offset);
 }
 
 static bool flags_live_64(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
                           bool at_return, uint64_t *leaves_to)
 {
-    return hfn_x86_flags_live(HFN_X86_64, bytes, size, rva, at, at_return, leaves_to);
+    return hfn_x86_are_flags_live(HFN_X86_64, bytes, size, rva, at, at_return, leaves_to);
 }
 
 static bool flags_live_32(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
                           bool at_return, uint64_t *leaves_to)
 {
-    return hfn_x86_flags_live(HFN_X86_32, bytes, size, rva, at, at_return, leaves_to);
+    return hfn_x86_are_flags_live(HFN_X86_32, bytes, size, rva, at, at_return, leaves_to);
 }
 
 static bool retarget_64(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out)
 {
-    return hfn_x86_retarget(HFN_X86_64, bytes, size, rva, out);
+    return hfn_x86_make_retarget(HFN_X86_64, bytes, size, rva, out);
 }
 
 static bool retarget_32(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out)
 {
-    return hfn_x86_retarget(HFN_X86_32, bytes, size, rva, out);
+    return hfn_x86_make_retarget(HFN_X86_32, bytes, size, rva, out);
 }
 
-static void dispatch_64(const hfn_line *line, hfn_dispatch *out)
+static void dispatch_64(const hfn_straight_line *line, hfn_dispatch *out)
 {
-    hfn_x86_dispatch(HFN_X86_64, line, out);
+    hfn_x86_describe_dispatch(HFN_X86_64, line, out);
 }
 
-static void dispatch_32(const hfn_line *line, hfn_dispatch *out)
+static void dispatch_32(const hfn_straight_line *line, hfn_dispatch *out)
 {
-    hfn_x86_dispatch(HFN_X86_32, line, out);
+    hfn_x86_describe_dispatch(HFN_X86_32, line, out);
 }
 
 static void stack_begin_64(hfn_stack_state *state)
 {
-    hfn_x86_stack_begin(HFN_X86_64, state);
+    hfn_x86_begin_stack(HFN_X86_64, state);
 }
 
 static void stack_begin_32(hfn_stack_state *state)
 {
-    hfn_x86_stack_begin(HFN_X86_32, state);
+    hfn_x86_begin_stack(HFN_X86_32, state);
 }
 
-static hfn_stack_answer stack_step_64(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                                      hfn_stack_state *state)
+static hfn_stack_outcome stack_step_64(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                       hfn_stack_state *state)
 {
-    return hfn_x86_stack_step(HFN_X86_64, bytes, size, rva, state);
+    return hfn_x86_step_stack(HFN_X86_64, bytes, size, rva, state);
 }
 
-static hfn_stack_answer stack_step_32(const uint8_t *bytes, uint64_t size, uint64_t rva,
-                                      hfn_stack_state *state)
+static hfn_stack_outcome stack_step_32(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                       hfn_stack_state *state)
 {
-    return hfn_x86_stack_step(HFN_X86_32, bytes, size, rva, state);
+    return hfn_x86_step_stack(HFN_X86_32, bytes, size, rva, state);
 }
 
 static bool uses_stack_64(const uint8_t *bytes, uint64_t size)
@@ -100,14 +102,14 @@ static bool uses_stack_32(const uint8_t *bytes, uint64_t size)
     return hfn_x86_uses_stack(HFN_X86_32, bytes, size);
 }
 
-static bool forbids_clock_64(const uint8_t *bytes, uint64_t size, uint64_t *at)
+static bool disables_tsc_64(const uint8_t *bytes, uint64_t size, uint64_t *at)
 {
-    return hfn_x86_forbids_clock(HFN_X86_64, bytes, size, at);
+    return hfn_x86_disables_tsc(HFN_X86_64, bytes, size, at);
 }
 
-static bool forbids_clock_32(const uint8_t *bytes, uint64_t size, uint64_t *at)
+static bool disables_tsc_32(const uint8_t *bytes, uint64_t size, uint64_t *at)
 {
-    return hfn_x86_forbids_clock(HFN_X86_32, bytes, size, at);
+    return hfn_x86_disables_tsc(HFN_X86_32, bytes, size, at);
 }
 
 const hfn_arch hfn_arch_x86_64 = {
@@ -120,18 +122,18 @@ const hfn_arch hfn_arch_x86_64 = {
     .move = move_64,
     .stubs_change_flags = true,
     .flags_live = flags_live_64,
-    .spare_register = hfn_x86_spare_register,
+    .find_scratch_register = hfn_x86_find_scratch_register,
     .retarget = retarget_64,
-    .field_is_target = hfn_x86_field_is_target,
+    .is_retargetable = hfn_x86_is_retargetable,
     .dispatch = dispatch_64,
-    .stack_begin = stack_begin_64,
-    .stack_step = stack_step_64,
+    .begin_stack = stack_begin_64,
+    .step_stack = stack_step_64,
     .stack_register = HFN_X86_RSP,
     .return_place = HFN_X86_RSP,
     .frame_register = 5, /* rbp */
     .is_never_shared = uses_stack_64,
-    .forbids_clock = forbids_clock_64,
-    .touched_bytes = hfn_x86_touched_bytes,
+    .disables_tsc = disables_tsc_64,
+    .touched_bytes = hfn_x86_get_touched_bytes,
 };
 
 const hfn_arch hfn_arch_x86 = {
@@ -145,12 +147,12 @@ const hfn_arch hfn_arch_x86 = {
     .flags_live = flags_live_32,
     .retarget = retarget_32,
     .dispatch = dispatch_32,
-    .pc_register = hfn_x86_pc_register,
-    .stack_begin = stack_begin_32,
-    .stack_step = stack_step_32,
+    .pc_register = hfn_x86_find_pc_register,
+    .begin_stack = stack_begin_32,
+    .step_stack = stack_step_32,
     .stack_register = HFN_X86_RSP,
     .return_place = HFN_X86_KEPT,
     .frame_register = 5, /* ebp */
     .is_never_shared = uses_stack_32,
-    .forbids_clock = forbids_clock_32,
+    .disables_tsc = disables_tsc_32,
 };

@@ -172,7 +172,7 @@ static bool learn_module(hotfn_budget *b, uint32_t index)
         return false;
     }
     /* where a 32-bit thread stands nobody looks (os/remote.h) */
-    b->only_go |= m->plan->machine != hfn_stub_patching()->machine;
+    b->only_go |= m->plan->machine != hfn_stub_get_patching()->machine;
     m->base = known.load_base;
     m->first_function = known.first_function;
     m->function_count = known.function_count;

@@ -110,7 +110,7 @@ static bool read_bytes(hfn_cut_pages *pages, uint64_t address, uint8_t *out, uin
 /* Where the jump or call at `at` leads; 0 if none stands there. */
 static uint64_t jump_target(hfn_cut_pages *pages, uint64_t at, uint8_t out[HFN_STUB_PATCH_MAX])
 {
-    const hfn_patching *patching = hfn_stub_patching();
+    const hfn_patching *patching = hfn_stub_get_patching();
 
     return read_bytes(pages, at, out, patching->jump_bytes) ? patching->jump_target(out, at) : 0;
 }
@@ -136,7 +136,7 @@ static bool read_entry(hfn_cut *cut, const hfn_plan_hook *hook, uint64_t base, h
         cut->stub = jump_target(pages, base + hook->island_rva, bytes);
     } else {
         cut->stub = jump_target(pages, site, bytes);
-        memcpy(w->hooked, bytes, hfn_stub_patching()->jump_bytes);
+        memcpy(w->hooked, bytes, hfn_stub_get_patching()->jump_bytes);
     }
     cut->write_count = 1;
     /* one that leads where it did bare is no patch */
@@ -269,7 +269,7 @@ uint32_t hfn_cut_range(const hfn_cut *cut, hfn_remote_range *out)
 {
     const hfn_cut_write *w = cut->writes;
 
-    *out = (hfn_remote_range){ w->address + hfn_stub_patching()->unit_bytes,
+    *out = (hfn_remote_range){ w->address + hfn_stub_get_patching()->unit_bytes,
                                w->address + w->byte_count };
     return out->begin < out->end;
 }

@@ -14,17 +14,17 @@
 
 static hfn_stack_state state;
 
-static hfn_stack_answer follow(const uint32_t *words, uint32_t count)
+static hfn_stack_outcome follow(const uint32_t *words, uint32_t count)
 {
-    hfn_stack_answer answer = HFN_STACK_FINE;
+    hfn_stack_outcome answer = HFN_STACK_OK;
 
-    hfn_arm64_stack_begin(&state);
-    for (uint32_t i = 0; i < count && answer == HFN_STACK_FINE; i++) {
+    hfn_arm64_begin_stack(&state);
+    for (uint32_t i = 0; i < count && answer == HFN_STACK_OK; i++) {
         uint8_t bytes[4];
         for (int k = 0; k < 4; k++) {
             bytes[k] = (uint8_t)(words[i] >> 8 * k);
         }
-        answer = hfn_arm64_stack_step(bytes, sizeof bytes, UINT64_C(4) * i, &state);
+        answer = hfn_arm64_step_stack(bytes, sizeof bytes, UINT64_C(4) * i, &state);
     }
     return answer;
 }
@@ -32,9 +32,9 @@ static hfn_stack_answer follow(const uint32_t *words, uint32_t count)
 #define FOLLOW(...)                                                                                \
     follow((const uint32_t[]){ __VA_ARGS__ },                                                      \
            (uint32_t)(sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t)))
-#define FINE(...) CHECK_EQ_U64(FOLLOW(__VA_ARGS__), HFN_STACK_FINE)
-#define CALLER(...) CHECK_EQ_U64(FOLLOW(__VA_ARGS__), HFN_STACK_CALLER)
-#define RETURNS(...) CHECK_EQ_U64(FOLLOW(__VA_ARGS__), HFN_STACK_RETURN)
+#define FINE(...) CHECK_EQ_U64(FOLLOW(__VA_ARGS__), HFN_STACK_OK)
+#define CALLER(...) CHECK_EQ_U64(FOLLOW(__VA_ARGS__), HFN_STACK_TOUCHES_CALLER)
+#define RETURNS(...) CHECK_EQ_U64(FOLLOW(__VA_ARGS__), HFN_STACK_TOUCHES_RETURN)
 #define LOST(...) CHECK_EQ_U64(FOLLOW(__VA_ARGS__), HFN_STACK_LOST)
 
 static void plain_functions_are_followed(void)
@@ -100,7 +100,7 @@ static void the_callers_frame_is_seen(void)
 #define ARGUMENTS(bytes, ...)                                                                      \
     do {                                                                                           \
         FINE(__VA_ARGS__);                                                                         \
-        CHECK_EQ_U64(state.reach, bytes);                                                          \
+        CHECK_EQ_U64(state.argument_bytes, bytes);                                                 \
     } while (0)
 
 static void arguments_at_known_places_are_noted(void)
@@ -139,7 +139,7 @@ static void frame_records_show_what_no_outliner_made(void)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        CHECK(hfn_arm64_keeps_frame(cases[i].bytes, 4) == cases[i].keeps);
+        CHECK(hfn_arm64_saves_link(cases[i].bytes, 4) == cases[i].keeps);
     }
 }
 
@@ -173,28 +173,28 @@ static void a_call_leaves_saved_registers(void)
 {
     FINE(STP_FRAME, 0x910043F3, BL, 0xF9000260, LDP_FRAME,
          RET); /* add x19, sp, #16; bl; str x0, [x19] */
-    CHECK_EQ_U64(FOLLOW(STP_FRAME, 0x910043F3, BL), HFN_STACK_FINE);
-    CHECK(state.at[19] == -16 && state.at[0] == HFN_STACK_NOWHERE);
+    CHECK_EQ_U64(FOLLOW(STP_FRAME, 0x910043F3, BL), HFN_STACK_OK);
+    CHECK(state.at[19] == -16 && state.at[0] == HFN_STACK_UNKNOWN);
     CHECK(state.at[HFN_ARM64_RETURN_PLACE] == -24);
 }
 
 static void an_own_address_that_is_kept_or_compared_is_noted(void)
 {
-    enum { KEPT = HFN_OWN_ADDRESS_KEPT, COMPARED = HFN_OWN_ADDRESS_COMPARED };
+    enum { KEPT = HFN_FRAME_ADDRESS_STORED, COMPARED = HFN_FRAME_ADDRESS_COMPARED };
 
 #define OWN STP_FRAME, 0x910043E8          /* add x8, sp, #16 */
     FINE(OWN, 0xF9003008, LDP_FRAME, RET); /* str x8, [x0, #96] */
-    CHECK_EQ_U64(state.own_address, KEPT);
+    CHECK_EQ_U64(state.frame_address, KEPT);
     FINE(OWN, 0xA9002008, LDP_FRAME, RET); /* stp x8, x8, [x0] */
-    CHECK_EQ_U64(state.own_address, KEPT);
+    CHECK_EQ_U64(state.frame_address, KEPT);
     FINE(OWN, 0xF9000BE8, 0xF9003009, LDP_FRAME, RET); /* str x8, [sp, #16]; str x9, [x0, #96] */
-    CHECK_EQ_U64(state.own_address, 0);
+    CHECK_EQ_U64(state.frame_address, 0);
     FINE(OWN, 0xEB08013F, LDP_FRAME, RET); /* cmp x9, x8 */
-    CHECK_EQ_U64(state.own_address, COMPARED);
+    CHECK_EQ_U64(state.frame_address, COMPARED);
     FINE(OWN, 0xEB09011F, LDP_FRAME, RET); /* cmp x8, x9 */
-    CHECK_EQ_U64(state.own_address, COMPARED);
+    CHECK_EQ_U64(state.frame_address, COMPARED);
     FINE(OWN, 0xEB08011F, 0xAB09011F, LDP_FRAME, RET); /* cmp x8, x8; cmn x8, x9 */
-    CHECK_EQ_U64(state.own_address, 0);
+    CHECK_EQ_U64(state.frame_address, 0);
 #undef OWN
 }
 

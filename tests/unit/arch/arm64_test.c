@@ -62,7 +62,7 @@ static void code_is_aligned_and_whole(void)
 
 static void an_address_is_complete_behind_its_second_half(void)
 {
-    hfn_pages pages = { .known = 0 };
+    hfn_partial_addresses pages = { .known = 0 };
     uint8_t bytes[4];
     static const uint32_t words[] = { 0xB0000001,   /* adrp x1, +0x1000                     */
                                       0xF9400822,   /* ldr x2, [x1, #16]                    */
@@ -175,7 +175,7 @@ static int32_t growth(uint32_t word)
 {
     int32_t bytes;
 
-    return hfn_arm64_stack_growth(word, &bytes) ? bytes : INT32_MAX;
+    return hfn_arm64_get_stack_growth(word, &bytes) ? bytes : INT32_MAX;
 }
 
 static void the_stack_grows_by_constants_and_write_backs(void)
@@ -201,7 +201,7 @@ static hfn_dispatch dispatch(const uint32_t *words, uint32_t count)
 {
     uint8_t bytes[4 * LINE_MAX];
     uint32_t starts[LINE_MAX];
-    hfn_line line = { bytes, sizeof bytes, RVA, 0, starts, count, 0, false };
+    hfn_straight_line line = { bytes, sizeof bytes, RVA, 0, starts, count, 0, false };
     hfn_dispatch d;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -281,7 +281,7 @@ static void jumps_through_pointers_are_no_tables(void)
 /* From where the patch leads to up to the moved instructions. */
 static uint32_t instructions_of(hfn_stub_kind kind, uint32_t flags)
 {
-    const hfn_stub_shape *shape = hfn_arm64_stub_shape(kind, flags);
+    const hfn_stub_shape *shape = hfn_arm64_get_stub_shape(kind, flags);
 
     return (shape->head_bytes - shape->entry_at) / HFN_ARM64_BYTES;
 }

@@ -146,20 +146,20 @@ static void effects_name_registers_and_flags(void)
     static const uint8_t high[] = { 0x0F, 0xB6, 0xC4 };     /* movzx eax, ah */
     hfn_x86_effects e;
 
-    CHECK(hfn_x86_effects_of(HFN_X86_64, add, sizeof add, 0, &e));
+    CHECK(hfn_x86_decode_effects(HFN_X86_64, add, sizeof add, 0, &e));
     CHECK_EQ_U64(e.shape, HFN_X86_ADD);
     CHECK_EQ_U64(e.reads, 1u << 0 | 1u << 3);
     CHECK_EQ_U64(e.writes, 1u << 0);
     CHECK_EQ_U64(e.flags_written, HFN_X86_ARITHMETIC_FLAGS);
-    CHECK(hfn_x86_effects_of(HFN_X86_64, pop, sizeof pop, 0, &e));
+    CHECK(hfn_x86_decode_effects(HFN_X86_64, pop, sizeof pop, 0, &e));
     CHECK(e.writes & 1u << HFN_X86_RSP);
-    CHECK(hfn_x86_effects_of(HFN_X86_64, shift, sizeof shift, 0, &e));
+    CHECK(hfn_x86_decode_effects(HFN_X86_64, shift, sizeof shift, 0, &e));
     CHECK_EQ_U64(e.flags_written, 0); /* cl may be 0 */
-    CHECK(hfn_x86_effects_of(HFN_X86_64, multiply, sizeof multiply, 0, &e));
+    CHECK(hfn_x86_decode_effects(HFN_X86_64, multiply, sizeof multiply, 0, &e));
     CHECK_EQ_U64(e.flags_written, 0x801); /* CF OF; the others stay as they were on AMD */
-    CHECK(hfn_x86_effects_of(HFN_X86_64, carry, sizeof carry, 0, &e));
+    CHECK(hfn_x86_decode_effects(HFN_X86_64, carry, sizeof carry, 0, &e));
     CHECK_EQ_U64(e.flags_read, 1);
-    CHECK(hfn_x86_effects_of(HFN_X86_64, high, sizeof high, 0, &e));
+    CHECK(hfn_x86_decode_effects(HFN_X86_64, high, sizeof high, 0, &e));
     CHECK_EQ_U64(e.shape, HFN_X86_OTHER); /* no copy of al */
 }
 

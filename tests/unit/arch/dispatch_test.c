@@ -12,7 +12,7 @@ static hfn_dispatch dispatch_in(const char *text, size_t size, bool image_base)
 {
     uint8_t bytes[128];
     uint32_t starts[32];
-    hfn_line line = { bytes, sizeof bytes, RVA, LINK_BASE, starts, 0, 0, image_base };
+    hfn_straight_line line = { bytes, sizeof bytes, RVA, LINK_BASE, starts, 0, 0, image_base };
     hfn_instruction in;
     hfn_dispatch d;
 

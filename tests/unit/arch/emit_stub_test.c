@@ -102,8 +102,8 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
     uint8_t *page =
         mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     hotfn_row_access access = row_access();
-    hfn_vector_state vector = hfn_x86_host_vector_state();
-    const hfn_stub_shape *shape = hfn_x86_stub_shape(kind, flags);
+    hfn_x86_vector_state vector = hfn_x86_get_host_vector_state();
+    const hfn_stub_shape *shape = hfn_x86_get_stub_shape(kind, flags);
     uint8_t *head = page + 1024;
     hfn_stub_request request = {
         .kind = kind,
@@ -123,7 +123,7 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
 
     memcpy(&slow, &access.slow_path, sizeof slow);
     hfn_x86_emit_count_gate(page, slow);
-    CHECK(hfn_x86_emit_call_gate(page + 64, &vector) <= HFN_CALL_GATE_MAX);
+    CHECK(hfn_x86_emit_call_gate(page + 64, &vector) <= HFN_X86_CALL_GATE_MAX);
     make_time_gate(page + ENTER_AT, &slots[ENTERED]);
     make_time_gate(page + EXIT_AT, &slots[LEFT]);
     hfn_x86_emit_stub(head, &request);
@@ -189,7 +189,7 @@ static void count_with_a_spare_register_keeps_all_others(void)
     static const uint8_t numbers[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 };
 
     for (size_t i = 0; i < sizeof numbers; i++) {
-        uint32_t flags = (numbers[i] + 1u) << HFN_STUB_SPARE_SHIFT;
+        uint32_t flags = (numbers[i] + 1u) << HFN_STUB_SCRATCH_SHIFT;
         run_counts(flags, numbers[i]);
         run_counts(flags | HFN_STUB_RED_ZONE, numbers[i]);
         run_counts(flags | HFN_STUB_FLAGS_LIVE, HFN_NO_REGISTER); /* it is not used then */
@@ -223,11 +223,11 @@ static void time_stubs_see_entry_and_exit_and_keep_registers(void)
     for (hfn_stub_kind kind = HFN_STUB_TIME; kind <= HFN_STUB_SAMPLE; kind++) {
         run_times(kind, 0, HFN_NO_REGISTER);
         for (size_t i = 0; i < sizeof numbers; i++) {
-            run_times(kind, (numbers[i] + 1u) << HFN_STUB_SPARE_SHIFT, numbers[i]);
+            run_times(kind, (numbers[i] + 1u) << HFN_STUB_SCRATCH_SHIFT, numbers[i]);
         }
         for (uint32_t words = 1; words <= HFN_ARGUMENTS_MAX_64 / 8; words++) {
             run_times(kind, words << HFN_STUB_ARGUMENTS_SHIFT, HFN_NO_REGISTER);
-            run_times(kind, words << HFN_STUB_ARGUMENTS_SHIFT | 9u << HFN_STUB_SPARE_SHIFT, 8);
+            run_times(kind, words << HFN_STUB_ARGUMENTS_SHIFT | 9u << HFN_STUB_SCRATCH_SHIFT, 8);
         }
     }
 }
@@ -331,11 +331,11 @@ static void every_head_has_the_size_that_its_shape_says(void)
         for (uint32_t n = 0; n < 4 * 12 * (HFN_ARGUMENTS_MAX_64 / 8 + 1); n++) {
             uint32_t words = n / 48;
             uint32_t flags =
-                n % 4 | n / 4 % 12 << HFN_STUB_SPARE_SHIFT | words << HFN_STUB_ARGUMENTS_SHIFT;
+                n % 4 | n / 4 % 12 << HFN_STUB_SCRATCH_SHIFT | words << HFN_STUB_ARGUMENTS_SHIFT;
             if (n / 4 % 12 == 5) {
                 continue; /* rsp is no spare register */
             }
-            const hfn_stub_shape *shape = hfn_x86_stub_shape((hfn_stub_kind)kind, flags);
+            const hfn_stub_shape *shape = hfn_x86_get_stub_shape((hfn_stub_kind)kind, flags);
             hfn_stub_request request = { .kind = (hfn_stub_kind)kind, .flags = flags };
             uint8_t once[256], twice[256];
             memset(once, 0xaa, sizeof once);

@@ -143,7 +143,7 @@ static int32_t growth(const char *bytes, size_t size)
 {
     int32_t bytes_grown = 0;
 
-    return hfn_x86_stack_growth(HFN_X86_32, (const uint8_t *)bytes, size, &bytes_grown)
+    return hfn_x86_get_stack_growth(HFN_X86_32, (const uint8_t *)bytes, size, &bytes_grown)
                ? bytes_grown
                : INT32_MAX;
 }
@@ -185,7 +185,7 @@ static hfn_dispatch dispatch(const char *text, size_t size, uint64_t pic_base)
 {
     uint8_t bytes[128];
     uint32_t starts[32];
-    hfn_line line = { bytes, sizeof bytes, RVA, LINK_BASE, starts, 0, pic_base, false };
+    hfn_straight_line line = { bytes, sizeof bytes, RVA, LINK_BASE, starts, 0, pic_base, false };
     hfn_instruction in;
     hfn_dispatch d;
 

@@ -15,11 +15,11 @@ static void compare(const uint8_t *bytes)
     hfn_x86_effects full;
 
     if (!hfn_x86_decode_fully(HFN_X86_64, bytes, 16, 0, 0, &in) ||
-        !hfn_x86_quick_register_use(bytes, in.length, &quick)) {
+        !hfn_x86_find_common_register_use(bytes, in.length, &quick)) {
         return;
     }
     known_count++;
-    if (hfn_x86_effects_of(HFN_X86_64, bytes, in.length, 0, &full) && !full.opaque &&
+    if (hfn_x86_decode_effects(HFN_X86_64, bytes, in.length, 0, &full) && !full.opaque &&
         quick.kills == full.kills && quick.reads == (full.reads & ~full.kills)) {
         return;
     }

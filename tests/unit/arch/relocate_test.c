@@ -332,7 +332,7 @@ static void the_field_of_a_plain_call_or_jump_is_its_target(void)
         const uint8_t *bytes = (const uint8_t *)rows[i].bytes;
         hfn_instruction in;
         CHECK(hfn_arch_x86_64.decode(bytes, rows[i].size, RVA, 0, &in));
-        if (!CHECK(hfn_arch_x86_64.field_is_target(bytes, &in) == rows[i].is_target)) {
+        if (!CHECK(hfn_arch_x86_64.is_retargetable(bytes, &in) == rows[i].is_target)) {
             printf("# row %u\n", i);
         }
     }

@@ -10,7 +10,7 @@ static int32_t growth(const char *bytes, size_t size)
 {
     int32_t bytes_grown = 0;
 
-    return hfn_x86_stack_growth(HFN_X86_64, (const uint8_t *)bytes, size, &bytes_grown)
+    return hfn_x86_get_stack_growth(HFN_X86_64, (const uint8_t *)bytes, size, &bytes_grown)
                ? bytes_grown
                : UNKNOWN;
 }

@@ -10,15 +10,15 @@
 enum { RAX = 0, RCX = 1, RSP = 4, RBP = 5 };
 
 /* Over the instructions one by one; the answer of the first that is not fine. */
-static hfn_stack_answer follow_in(hfn_x86_mode mode, hfn_stack_state *s, const char *bytes,
-                                  size_t size, const uint8_t *lengths)
+static hfn_stack_outcome follow_in(hfn_x86_mode mode, hfn_stack_state *s, const char *bytes,
+                                   size_t size, const uint8_t *lengths)
 {
-    hfn_stack_answer answer = HFN_STACK_FINE;
+    hfn_stack_outcome answer = HFN_STACK_OK;
     uint64_t at = 0;
 
-    hfn_x86_stack_begin(mode, s);
-    for (; at < size && answer == HFN_STACK_FINE; at += *lengths++) {
-        answer = hfn_x86_stack_step(mode, (const uint8_t *)bytes + at, size - at, 0x1000 + at, s);
+    hfn_x86_begin_stack(mode, s);
+    for (; at < size && answer == HFN_STACK_OK; at += *lengths++) {
+        answer = hfn_x86_step_stack(mode, (const uint8_t *)bytes + at, size - at, 0x1000 + at, s);
     }
     return answer;
 }
@@ -32,9 +32,9 @@ static void an_entry_stands_at_its_return_address(void)
 {
     hfn_stack_state s;
 
-    hfn_x86_stack_begin(HFN_X86_64, &s);
+    hfn_x86_begin_stack(HFN_X86_64, &s);
     CHECK_EQ_I64(s.at[RSP], -8);
-    CHECK_EQ_I64(s.at[RBP], HFN_STACK_NOWHERE);
+    CHECK_EQ_I64(s.at[RBP], HFN_STACK_UNKNOWN);
 }
 
 static void pushes_constants_and_copies_are_followed(void)
@@ -44,7 +44,7 @@ static void pushes_constants_and_copies_are_followed(void)
     /* push rbp; mov rbp, rsp; sub rsp, 32; lea rax, [rbp-8]; mov rcx, rax */
     CHECK_EQ_I64(
         FOLLOW(&s, "\x55\x48\x89\xE5\x48\x83\xEC\x20\x48\x8D\x45\xF8\x48\x89\xC1", 1, 3, 4, 4, 3),
-        HFN_STACK_FINE);
+        HFN_STACK_OK);
     CHECK_EQ_I64(s.at[RSP], -48);
     CHECK_EQ_I64(s.at[RBP], -16);
     CHECK_EQ_I64(s.at[RAX], -24);
@@ -52,7 +52,7 @@ static void pushes_constants_and_copies_are_followed(void)
     /* add rax, 4 stays in the frame; leave; ret */
     CHECK_EQ_I64(
         FOLLOW(&s, "\x55\x48\x89\xE5\x48\x8D\x45\xF0\x48\x83\xC0\x04\xC9\xC3", 1, 3, 4, 4, 1, 1),
-        HFN_STACK_FINE);
+        HFN_STACK_OK);
     CHECK_EQ_I64(s.at[RAX], -28);
     CHECK_EQ_I64(s.at[RSP], -8);
 }
@@ -61,33 +61,40 @@ static void a_return_must_stand_at_the_return_address(void)
 {
     hfn_stack_state s;
 
-    CHECK_EQ_I64(FOLLOW(&s, "\xC3", 1), HFN_STACK_FINE);
-    CHECK_EQ_I64(FOLLOW(&s, "\xF3\xC3", 2), HFN_STACK_FINE);              /* rep ret */
-    CHECK_EQ_I64(FOLLOW(&s, "\x53\xC3", 1, 1), HFN_STACK_LOST);           /* push rbx; ret */
-    CHECK_EQ_I64(FOLLOW(&s, "\xC2\x08\x00", 3), HFN_STACK_POPS);          /* ret 8 */
-    CHECK_EQ_I64(FOLLOW(&s, "\x58", 1), HFN_STACK_RETURN);                /* pop rax */
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x83\xC4\x08", 4), HFN_STACK_RETURN);    /* add rsp, 8 */
-    CHECK_EQ_I64(FOLLOW(&s, "\xC9", 1), HFN_STACK_LOST);                  /* leave, with any rbp */
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE5\xC9", 3, 1), HFN_STACK_RETURN); /* mov rbp, rsp; leave */
+    CHECK_EQ_I64(FOLLOW(&s, "\xC3", 1), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, "\xF3\xC3", 2), HFN_STACK_OK);                     /* rep ret */
+    CHECK_EQ_I64(FOLLOW(&s, "\x53\xC3", 1, 1), HFN_STACK_LOST);                /* push rbx; ret */
+    CHECK_EQ_I64(FOLLOW(&s, "\xC2\x08\x00", 3), HFN_STACK_POPS_UNKNOWN);       /* ret 8 */
+    CHECK_EQ_I64(FOLLOW(&s, "\x58", 1), HFN_STACK_TOUCHES_RETURN);             /* pop rax */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x83\xC4\x08", 4), HFN_STACK_TOUCHES_RETURN); /* add rsp, 8 */
+    CHECK_EQ_I64(FOLLOW(&s, "\xC9", 1), HFN_STACK_LOST); /* leave, with any rbp */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE5\xC9", 3, 1),
+                 HFN_STACK_TOUCHES_RETURN); /* mov rbp, rsp; leave */
 }
 
 static void what_reaches_out_is_seen(void)
 {
     hfn_stack_state s;
 
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x58", 5), HFN_STACK_CALLER); /* mov rax, [rsp+88] */
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x04\x24", 4), HFN_STACK_RETURN);     /* mov rax, [rsp]   */
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\xF8", 5), HFN_STACK_FINE);   /* mov rax, [rsp-8] */
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x44\x24\x08", 5), HFN_STACK_CALLER); /* lea rax, [rsp+8] */
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x04\x24", 4), HFN_STACK_RETURN);     /* lea rax, [rsp]   */
-    CHECK_EQ_I64(FOLLOW(&s, "\x8F\x44\x24\x08", 4), HFN_STACK_CALLER);     /* pop [rsp+8]      */
-    CHECK_EQ_I64(FOLLOW(&s, "\x0F\xAE\x44\x24\x08", 5), HFN_STACK_CALLER); /* fxsave [rsp+8]   */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x58", 5),
+                 HFN_STACK_TOUCHES_CALLER); /* mov rax, [rsp+88] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x04\x24", 4),
+                 HFN_STACK_TOUCHES_RETURN);                            /* mov rax, [rsp]   */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\xF8", 5), HFN_STACK_OK); /* mov rax, [rsp-8] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x44\x24\x08", 5),
+                 HFN_STACK_TOUCHES_CALLER); /* lea rax, [rsp+8] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x04\x24", 4),
+                 HFN_STACK_TOUCHES_RETURN); /* lea rax, [rsp]   */
+    CHECK_EQ_I64(FOLLOW(&s, "\x8F\x44\x24\x08", 4),
+                 HFN_STACK_TOUCHES_CALLER); /* pop [rsp+8]      */
+    CHECK_EQ_I64(FOLLOW(&s, "\x0F\xAE\x44\x24\x08", 5),
+                 HFN_STACK_TOUCHES_CALLER); /* fxsave [rsp+8]   */
     /* push rbp; mov rbp, rsp; mov rcx, rbp; add rcx, 16 */
     CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x89\xE5\x48\x89\xE9\x48\x83\xC1\x10", 1, 3, 3, 4),
-                 HFN_STACK_CALLER);
+                 HFN_STACK_TOUCHES_CALLER);
     /* movups xmm0, [rsp-16] ends below the return address, movups xmm0, [rsp-8] does not */
-    CHECK_EQ_I64(FOLLOW(&s, "\x0F\x10\x44\x24\xF0", 5), HFN_STACK_FINE);
-    CHECK_EQ_I64(FOLLOW(&s, "\x0F\x10\x44\x24\xF8", 5), HFN_STACK_RETURN);
+    CHECK_EQ_I64(FOLLOW(&s, "\x0F\x10\x44\x24\xF0", 5), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, "\x0F\x10\x44\x24\xF8", 5), HFN_STACK_TOUCHES_RETURN);
 }
 
 /* How far above the CFA they lie. */
@@ -95,19 +102,19 @@ static void arguments_at_known_places_are_its_own(void)
 {
     hfn_stack_state s;
 
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x08", 5), HFN_STACK_FINE); /* mov rax, [rsp+8] */
-    CHECK_EQ_U64(s.reach, 8);
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x50", 5), HFN_STACK_FINE); /* mov rax, [rsp+80] */
-    CHECK_EQ_U64(s.reach, 80);
-    CHECK_EQ_I64(FOLLOW(&s, "\xFF\x74\x24\x10", 4), HFN_STACK_FINE); /* push [rsp+16] */
-    CHECK_EQ_U64(s.reach, 16);
-    CHECK_EQ_I64(FOLLOW(&s, "\xFF\x54\x24\x08", 4), HFN_STACK_FINE); /* call [rsp+8] */
-    CHECK_EQ_U64(s.reach, 8);
-    CHECK_EQ_I64(FOLLOW(&s, "\xDB\x6C\x24\x08", 4), HFN_STACK_FINE); /* fld tbyte [rsp+8] */
-    CHECK_EQ_U64(s.reach, 10);
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x08", 5), HFN_STACK_OK); /* mov rax, [rsp+8] */
+    CHECK_EQ_U64(s.argument_bytes, 8);
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\x24\x50", 5), HFN_STACK_OK); /* mov rax, [rsp+80] */
+    CHECK_EQ_U64(s.argument_bytes, 80);
+    CHECK_EQ_I64(FOLLOW(&s, "\xFF\x74\x24\x10", 4), HFN_STACK_OK); /* push [rsp+16] */
+    CHECK_EQ_U64(s.argument_bytes, 16);
+    CHECK_EQ_I64(FOLLOW(&s, "\xFF\x54\x24\x08", 4), HFN_STACK_OK); /* call [rsp+8] */
+    CHECK_EQ_U64(s.argument_bytes, 8);
+    CHECK_EQ_I64(FOLLOW(&s, "\xDB\x6C\x24\x08", 4), HFN_STACK_OK); /* fld tbyte [rsp+8] */
+    CHECK_EQ_U64(s.argument_bytes, 10);
     /* push rbp; mov rbp, rsp; mov rax, [rbp+16] */
-    CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x89\xE5\x48\x8B\x45\x10", 1, 3, 4), HFN_STACK_FINE);
-    CHECK_EQ_U64(s.reach, 8);
+    CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x89\xE5\x48\x8B\x45\x10", 1, 3, 4), HFN_STACK_OK);
+    CHECK_EQ_U64(s.argument_bytes, 8);
 }
 
 /* clang reads `b.a[i - 3]` of an argument on the stack at [rsp + 8*i - 16]. */
@@ -116,19 +123,20 @@ static void an_index_may_reach_out(void)
     hfn_stack_state s;
 
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\xC4\xF0", 5),
-                 HFN_STACK_CALLER); /* mov rax, [rsp+8*rax-16] */
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x44\xC4\xF0", 5), HFN_STACK_CALLER); /* lea rax, the same */
+                 HFN_STACK_TOUCHES_CALLER); /* mov rax, [rsp+8*rax-16] */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x44\xC4\xF0", 5),
+                 HFN_STACK_TOUCHES_CALLER); /* lea rax, the same */
     /* mov rcx, rsp; sub rcx, 32: mov al, [rax+rcx] and lea rax, [rax+rcx]: the index is the frame's */
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE1\x48\x83\xE9\x20\x8A\x04\x08", 3, 4, 3), HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE1\x48\x83\xE9\x20\x48\x8D\x04\x08", 3, 4, 4),
                  HFN_STACK_LOST);
     /* lea rcx, [rsp-32]; add rcx, rax; or add rax, rcx; or sub rcx, rax; or add rcx, [rax] */
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x01\xC1", 5, 3), HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x01\xC1", 5, 3), HFN_STACK_TOUCHES_CALLER);
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x01\xC8", 5, 3), HFN_STACK_LOST);
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x29\xC1", 5, 3), HFN_STACK_CALLER);
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x03\x08", 5, 3), HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x29\xC1", 5, 3), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x4C\x24\xE0\x48\x03\x08", 5, 3), HFN_STACK_TOUCHES_CALLER);
     /* vpgatherqq ymm0, [rsp + ymm1*8 - 16], ymm2 */
-    CHECK_EQ_I64(FOLLOW(&s, "\xC4\xE2\xED\x91\x44\xCC\xF0", 7), HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "\xC4\xE2\xED\x91\x44\xCC\xF0", 7), HFN_STACK_TOUCHES_CALLER);
 }
 
 /* A copy of the stack pointer at the entry is the address of the return address. */
@@ -136,14 +144,14 @@ static void the_place_of_the_return_address_is_not_kept(void)
 {
     hfn_stack_state s;
 
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE0\x48\x89\x07", 3, 3), HFN_STACK_RETURN); /* mov rax, rsp;
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE0\x48\x89\x07", 3, 3),
+                 HFN_STACK_TOUCHES_RETURN); /* mov rax, rsp;
                                                                                      mov [rdi], rax */
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE0\x50", 3, 1),
-                 HFN_STACK_RETURN);                                /* mov rax, rsp; push rax */
-    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\x27", 3), HFN_STACK_RETURN); /* mov [rdi], rsp */
-    CHECK_EQ_I64(FOLLOW(&s, "\x54", 1), HFN_STACK_RETURN);         /* push rsp       */
-    CHECK_EQ_I64(FOLLOW(&s, "\x53\x48\x89\x27", 1, 3),
-                 HFN_STACK_FINE); /* push rbx; mov [rdi], rsp */
+                 HFN_STACK_TOUCHES_RETURN); /* mov rax, rsp; push rax */
+    CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\x27", 3), HFN_STACK_TOUCHES_RETURN); /* mov [rdi], rsp */
+    CHECK_EQ_I64(FOLLOW(&s, "\x54", 1), HFN_STACK_TOUCHES_RETURN);         /* push rsp       */
+    CHECK_EQ_I64(FOLLOW(&s, "\x53\x48\x89\x27", 1, 3), HFN_STACK_OK); /* push rbx; mov [rdi], rsp */
 }
 
 static void what_moves_the_stack_pointer_otherwise_is_lost(void)
@@ -159,7 +167,7 @@ static void what_moves_the_stack_pointer_otherwise_is_lost(void)
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x0F\x44\xE0", 4), HFN_STACK_LOST); /* cmove rsp, rax  */
     CHECK_EQ_I64(FOLLOW(&s, "\xC8\x10\x00\x00", 4), HFN_STACK_LOST); /* enter 16, 0     */
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x27", 3), HFN_STACK_LOST);     /* lea rsp, [rdi]  */
-    CHECK_EQ_I64(FOLLOW(&s, "\xCF", 1), HFN_STACK_POPS);             /* iret            */
+    CHECK_EQ_I64(FOLLOW(&s, "\xCF", 1), HFN_STACK_POPS_UNKNOWN);     /* iret            */
 }
 
 /* push rbp; mov rbp, rsp; and rsp, -64; sub rsp, rax; mov [rsp+8], rax; leave; ret */
@@ -170,7 +178,7 @@ static void a_realigned_frame_ends_by_its_pointer(void)
     CHECK_EQ_I64(FOLLOW(&s,
                         "\x55\x48\x89\xE5\x48\x83\xE4\xC0\x48\x29\xC4\x48\x89\x44\x24\x08\xC9\xC3",
                         1, 3, 4, 3, 5, 1, 1),
-                 HFN_STACK_FINE);
+                 HFN_STACK_OK);
     CHECK_EQ_I64(s.at[RSP], -8);
     CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x83\xE4\xC0\x5D\xC3", 1, 4, 1, 1), HFN_STACK_LOST);
 }
@@ -181,8 +189,8 @@ static void a_call_changes_what_callees_may_change(void)
 
     /* push rbp; mov rbp, rsp; lea rax, [rbp-8]; call +0 */
     CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x89\xE5\x48\x8D\x45\xF8\xE8\x00\x00\x00\x00", 1, 3, 4, 5),
-                 HFN_STACK_FINE);
-    CHECK_EQ_I64(s.at[RAX], HFN_STACK_NOWHERE);
+                 HFN_STACK_OK);
+    CHECK_EQ_I64(s.at[RAX], HFN_STACK_UNKNOWN);
     CHECK_EQ_I64(s.at[RBP], -16);
     CHECK_EQ_I64(s.at[RSP], -16);
 }
@@ -202,32 +210,33 @@ static void arguments_that_are_read_are_measured(void)
     hfn_stack_state s;
 
     /* mov eax, [esp+4]; mov [esp+12], eax; ret */
-    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x24\x04\x89\x44\x24\x0C\xC3", 4, 4, 1), HFN_STACK_FINE);
-    CHECK_EQ_U64(s.reach, 12);
-    CHECK_EQ_U64(s.pops, 0);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x24\x04\x89\x44\x24\x0C\xC3", 4, 4, 1), HFN_STACK_OK);
+    CHECK_EQ_U64(s.argument_bytes, 12);
+    CHECK_EQ_U64(s.popped_bytes, 0);
     /* push ebp; mov ebp, esp; fld qword [ebp+16]; leave; ret */
-    CHECK_EQ_I64(FOLLOW_32(&s, "\x55\x89\xE5\xDD\x45\x10\xC9\xC3", 1, 2, 3, 1, 1), HFN_STACK_FINE);
-    CHECK_EQ_U64(s.reach, 16);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x55\x89\xE5\xDD\x45\x10\xC9\xC3", 1, 2, 3, 1, 1), HFN_STACK_OK);
+    CHECK_EQ_U64(s.argument_bytes, 16);
     /* mov eax, [esp+124] and one further; lea eax, [esp+4]; mov eax, [esp+4*ecx+4] */
-    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x24\x7C", 4), HFN_STACK_FINE);
-    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x84\x24\x80\x00\x00\x00", 7), HFN_STACK_CALLER);
-    CHECK_EQ_I64(FOLLOW_32(&s, "\x8D\x44\x24\x04\x90\x90\x90", 4), HFN_STACK_CALLER);
-    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x8C\x04", 4), HFN_STACK_CALLER);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x24\x7C", 4), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x84\x24\x80\x00\x00\x00", 7), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8D\x44\x24\x04\x90\x90\x90", 4), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x8C\x04", 4), HFN_STACK_TOUCHES_CALLER);
     /* mov eax, [esp]; mov eax, [esp-2] */
-    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x04\x24", 3), HFN_STACK_RETURN);
-    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x24\xFE", 4), HFN_STACK_RETURN);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x04\x24", 3), HFN_STACK_TOUCHES_RETURN);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x24\xFE", 4), HFN_STACK_TOUCHES_RETURN);
 }
 
 static void returns_say_what_they_take_along(void)
 {
     hfn_stack_state s;
 
-    CHECK_EQ_I64(FOLLOW_32(&s, "\x53\x5B\xC2\x0C\x00", 1, 1, 3), HFN_STACK_FINE);
-    CHECK_EQ_U64(s.pops, 12);
-    CHECK_EQ_U64(s.reach, 12);
-    CHECK_EQ_I64(FOLLOW_32(&s, "\xC2\x06\x00", 3), HFN_STACK_POPS);
-    CHECK_EQ_I64(FOLLOW_32(&s, "\xC2\x80\x00", 3), HFN_STACK_POPS); /* more than can be copied */
-    CHECK_EQ_I64(FOLLOW_32(&s, "\xCB", 1), HFN_STACK_POPS);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\x53\x5B\xC2\x0C\x00", 1, 1, 3), HFN_STACK_OK);
+    CHECK_EQ_U64(s.popped_bytes, 12);
+    CHECK_EQ_U64(s.argument_bytes, 12);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\xC2\x06\x00", 3), HFN_STACK_POPS_UNKNOWN);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\xC2\x80\x00", 3),
+                 HFN_STACK_POPS_UNKNOWN); /* more than can be copied */
+    CHECK_EQ_I64(FOLLOW_32(&s, "\xCB", 1), HFN_STACK_POPS_UNKNOWN);
     CHECK_EQ_I64(FOLLOW_32(&s, "\x53\xC3", 1, 1), HFN_STACK_LOST);
 }
 
@@ -237,17 +246,17 @@ static void what_callees_may_have_taken_is_doubted(void)
 
     /* sub esp, 12; call; mov eax, [esp+16], the first argument if the callee took nothing */
     CHECK_EQ_I64(FOLLOW_32(&s, "\x83\xEC\x0C\xE8\x01\x02\x03\x04\x8B\x44\x24\x10", 3, 5, 4),
-                 HFN_STACK_FINE);
-    CHECK_EQ_U64(s.called, 1);
-    CHECK(s.unsettled);
+                 HFN_STACK_OK);
+    CHECK_EQ_U64(s.uncertain_calls, 1);
+    CHECK(s.depends_on_calls);
     /* push ebp; mov ebp, esp; call; mov eax, [ebp+8]; leave: the frame pointer is sure */
     CHECK_EQ_I64(FOLLOW_32(&s, "\x55\x89\xE5\xE8\x01\x02\x03\x04\x8B\x45\x08\xC9", 1, 2, 5, 3, 1),
-                 HFN_STACK_FINE);
-    CHECK(!s.unsettled);
-    CHECK_EQ_U64(s.called, 0);
+                 HFN_STACK_OK);
+    CHECK(!s.depends_on_calls);
+    CHECK_EQ_U64(s.uncertain_calls, 0);
     /* call +0; pop ebx is no call */
-    CHECK_EQ_I64(FOLLOW_32(&s, "\xE8\x00\x00\x00\x00\x5B\xC3", 5, 1, 1), HFN_STACK_FINE);
-    CHECK_EQ_U64(s.called, 0);
+    CHECK_EQ_I64(FOLLOW_32(&s, "\xE8\x00\x00\x00\x00\x5B\xC3", 5, 1, 1), HFN_STACK_OK);
+    CHECK_EQ_U64(s.uncertain_calls, 0);
 }
 
 static void a_realigned_frame_of_32_bits_keeps_its_arguments(void)
@@ -260,28 +269,30 @@ static void a_realigned_frame_of_32_bits_keeps_its_arguments(void)
                            REALIGNS "\x8B\x41\x04\xE8\x01\x02\x03\x04\x8D\x65\xFC\x59\x5D"
                                     "\x8D\x61\xFC\xC3",
                            4, 3, 3, 1, 2, 1, 3, 5, 3, 1, 1, 3, 1),
-                 HFN_STACK_FINE);
-    CHECK_EQ_U64(s.reach, 8);
+                 HFN_STACK_OK);
+    CHECK_EQ_U64(s.argument_bytes, 8);
     /* mov ecx, [ebp-4]; leave; lea esp, [ecx-4]; ret */
     CHECK_EQ_I64(
         FOLLOW_32(&s, REALIGNS "\x8B\x4D\xFC\xC9\x8D\x61\xFC\xC3", 4, 3, 3, 1, 2, 1, 3, 1, 3, 1),
-        HFN_STACK_FINE);
+        HFN_STACK_OK);
     /* from another place; passed on before it was kept; stored; without what realigns */
     CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "\x8B\x4D\xF8\xC9\x8D\x61\xFC", 4, 3, 3, 1, 2, 1, 3, 1, 3),
                  HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW_32(&s, "\x8D\x4C\x24\x04\x83\xE4\xF0\xE8\x01\x02\x03\x04", 4, 3, 5),
-                 HFN_STACK_CALLER);
-    CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "\x89\x08", 4, 3, 3, 1, 2, 1, 2), HFN_STACK_RETURN);
-    CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "\x8B\x41\xFC", 4, 3, 3, 1, 2, 1, 3), HFN_STACK_RETURN);
+                 HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "\x89\x08", 4, 3, 3, 1, 2, 1, 2), HFN_STACK_TOUCHES_RETURN);
+    CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "\x8B\x41\xFC", 4, 3, 3, 1, 2, 1, 3),
+                 HFN_STACK_TOUCHES_RETURN);
 }
 
 static void an_own_address_that_is_kept_or_compared_is_noted(void)
 {
-    enum { KEPT = HFN_OWN_ADDRESS_KEPT, COMPARED = HFN_OWN_ADDRESS_COMPARED };
+    enum { KEPT = HFN_FRAME_ADDRESS_STORED, COMPARED = HFN_FRAME_ADDRESS_COMPARED };
     hfn_stack_state s;
 
 #define NOTED(mode, bytes, ...)                                                                    \
-    (follow_in(mode, &s, bytes, sizeof(bytes) - 1, (const uint8_t[]){ __VA_ARGS__ }), s.own_address)
+    (follow_in(mode, &s, bytes, sizeof(bytes) - 1, (const uint8_t[]){ __VA_ARGS__ }),              \
+     s.frame_address)
 #define OWN "\x48\x8D\x44\x24\xF0"                                        /* lea rax, [rsp-16] */
     CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x89\x07", 5, 3), KEPT);      /* mov [rdi], rax     */
     CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x87\x07", 5, 3), KEPT);      /* xchg [rdi], rax    */

@@ -56,7 +56,7 @@ static uint64_t base_of(const fixture *f)
 /* How each is patched. */
 typedef struct manner {
     uint32_t strategy, flags, patch_offset, patch_bytes, moved_bytes;
-    uint32_t spare; /* a register that is dead, plus 1 */
+    uint32_t scratch; /* a register that is dead, plus 1 */
     uint32_t run_bytes;
 } manner;
 
@@ -82,7 +82,7 @@ static hfn_plan_source source_for(const fixture *f, uint32_t index, hfn_moved *m
     source.flags = m->flags;
     source.patch_offset = m->patch_offset;
     source.patch_bytes = m->patch_bytes;
-    source.spare = m->spare;
+    source.scratch = m->scratch;
     source.run_bytes = m->run_bytes;
     if (m->strategy == HOTFN_STRATEGY_ISLAND) {
         source.original_bytes = moved->original_bytes;
@@ -116,7 +116,7 @@ static hfn_plan_source retarget_source(const fixture *f, hfn_moved *moved)
                                .original = f->code.bytes + rva,
                                .moved = moved };
 
-    CHECK(hfn_x86_retarget(TARGET_MODE, f->code.bytes + rva, 64, rva, moved));
+    CHECK(hfn_x86_make_retarget(TARGET_MODE, f->code.bytes + rva, 64, rva, moved));
     return source;
 }
 
@@ -461,7 +461,7 @@ static hotfn_commit_stats commit_by_heat(fixture *f, uint32_t functions)
 /* With 32 bits no function does. */
 static bool runs_on(void)
 {
-    return hfn_stub_patching()->run_on != NULL;
+    return hfn_stub_get_patching()->run_on != NULL;
 }
 
 /* What they would return to is gone meanwhile. */

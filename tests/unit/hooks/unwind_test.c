@@ -181,7 +181,7 @@ typedef struct fixture {
     hotfn_hooks *hooks;
 } fixture;
 
-static void make_plan(fixture *f, uint32_t flags, uint32_t spare, uint32_t words)
+static void make_plan(fixture *f, uint32_t flags, uint32_t scratch, uint32_t words)
 {
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, PROLOGUES);
 
@@ -193,7 +193,7 @@ static void make_plan(fixture *f, uint32_t flags, uint32_t spare, uint32_t words
         hfn_moved moved;
         hfn_plan_source source = target_source(&f->code, i, f->rva[i], &moved, 5);
         source.flags = flags;
-        source.spare = spare;
+        source.scratch = scratch;
         source.arguments = words;
         source.run_bytes = prologues[i].byte_count;
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
@@ -277,11 +277,12 @@ static void trace_function(const fixture *f, uint32_t index)
     }
 }
 
-static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t words, bool by_heat)
+static void trace_each(uint32_t kind, uint32_t flags, uint32_t scratch, uint32_t words,
+                       bool by_heat)
 {
     fixture f;
 
-    make_plan(&f, flags, spare, words);
+    make_plan(&f, flags, scratch, words);
     hook_all(&f, kind, by_heat);
     for (uint32_t i = 0; i < PROLOGUES; i++) {
         row = i & 1 ? slots : NULL; /* the gate of the slow path too */
@@ -296,9 +297,9 @@ static void trace_each(uint32_t kind, uint32_t flags, uint32_t spare, uint32_t w
     hotfn_plan_destroy(f.plan);
 }
 
-static void trace_all(uint32_t kind, uint32_t flags, uint32_t spare)
+static void trace_all(uint32_t kind, uint32_t flags, uint32_t scratch)
 {
-    trace_each(kind, flags, spare, 0, false);
+    trace_each(kind, flags, scratch, 0, false);
 }
 
 /* The last two functions of the list do. */
@@ -462,7 +463,7 @@ static void stubs_that_sign_with_another_key_have_tables_of_their_own(void)
     enum { STUBS = 500, BYTES = 32 };
     static uint8_t code[STUBS * BYTES];
     hfn_stub_shape made;
-    const hfn_stub_shape *shape = hfn_stub_shape_of(HFN_STUB_COUNT, 0, &made);
+    const hfn_stub_shape *shape = hfn_stub_get_shape(HFN_STUB_COUNT, 0, &made);
     const uint64_t room = hfn_unwind_max_bytes(STUBS, STUBS - 1, 0);
     uint8_t *tables = calloc(1, room);
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;

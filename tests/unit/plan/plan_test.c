@@ -289,9 +289,9 @@ static void lies_are_refused(void)
     check_refused(entries + PLAN_ENTRY_ORIGINAL_BYTES_AT, 4, HOTFN_E_FORMAT);
     check_refused(entries + PLAN_ENTRY_MOVED_BYTES_AT, 0, HOTFN_E_FORMAT);
     check_refused(entries + PLAN_ENTRY_FIXUPS_AT, 9, HOTFN_E_FORMAT);
-    check_refused(entries + PLAN_ENTRY_SPARE_AT, 4 + 1, HOTFN_E_FORMAT);  /* rsp */
-    check_refused(entries + PLAN_ENTRY_SPARE_AT, 12 + 1, HOTFN_E_FORMAT); /* r12 */
-    check_refused(entries + PLAN_ENTRY_SPARE_AT, 17, HOTFN_E_FORMAT);
+    check_refused(entries + PLAN_ENTRY_SCRATCH_AT, 4 + 1, HOTFN_E_FORMAT);  /* rsp */
+    check_refused(entries + PLAN_ENTRY_SCRATCH_AT, 12 + 1, HOTFN_E_FORMAT); /* r12 */
+    check_refused(entries + PLAN_ENTRY_SCRATCH_AT, 17, HOTFN_E_FORMAT);
     check_refused(entries + PLAN_ENTRY_RVA_AT, 40, HOTFN_E_FORMAT); /* above the next */
     check_refused(entries + PLAN_ENTRY_STRATEGY_AT, HOTFN_STRATEGY_PUN,
                   HOTFN_E_FORMAT); /* of 5 bytes */
@@ -331,7 +331,7 @@ typedef struct sketch {
     uint32_t strategy, patch_bytes, original_bytes;
     uint8_t first;     /* of the original */
     int32_t island_at; /* from the site on */
-    uint32_t spare, flags, arguments, machine;
+    uint32_t scratch, flags, arguments, machine;
     hotfn_status opened;
 } sketch;
 
@@ -347,7 +347,7 @@ static hotfn_status finish_plan_of(const sketch *row)
                                .patch_offset = 8, /* room for an island */
                                .patch_bytes = row->patch_bytes,
                                .arguments = row->arguments,
-                               .spare = row->spare,
+                               .scratch = row->scratch,
                                .original = code,
                                .original_bytes = row->original_bytes,
                                .island_rva = (uint64_t)(64 + 8 + row->island_at),
@@ -403,8 +403,8 @@ static void an_entry_opens_only_if_it_can_be_patched_so(void)
         { PUN, 3, 4, 0x90, 0, 0, 0, 0, 0, WRONG }, /* the jump's last byte is not told */
         { JUMP, 5, 5, 0x90, 0, 4, 0, 0, 0, HOTFN_OK },
         { JUMP, 5, 5, 0x90, 0, 5, 0, 0, 0, WRONG }, /* rsp */
-        { JUMP, 5, 5, 0x90, 0, PLAN_SPARE_MAX, 0, 0, 0, HOTFN_OK },
-        { JUMP, 5, 5, 0x90, 0, PLAN_SPARE_MAX + 1, 0, 0, 0, WRONG },
+        { JUMP, 5, 5, 0x90, 0, PLAN_SCRATCH_MAX, 0, 0, 0, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, PLAN_SCRATCH_MAX + 1, 0, 0, 0, WRONG },
         { JUMP, 5, 5, 0x90, 0, 0, TIMED, 0, 0, HOTFN_OK },
         { JUMP, 5, 5, 0x90, 0, 0, TIMED, MOST_WORDS, 0, HOTFN_OK },
         { JUMP, 5, 5, 0x90, 0, 0, TIMED, MOST_WORDS + 1, 0, WRONG },

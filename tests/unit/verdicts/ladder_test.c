@@ -540,9 +540,9 @@ static void a_register_that_is_written_first_is_spare(void)
     scene_symbol(&s, "to_f", to_f, 5, FUNC);
     scene_branch(&s, 0xE9, f);
     scene_judge(&s);
-    CHECK_EQ_U64(scene_verdict(&s, f).spare, 1 + 1);
-    CHECK_EQ_U64(scene_verdict(&s, g).spare, 0);
-    CHECK_EQ_U64(scene_verdict(&s, to_f).spare, 1 + 1);
+    CHECK_EQ_U64(scene_verdict(&s, f).scratch, 1 + 1);
+    CHECK_EQ_U64(scene_verdict(&s, g).scratch, 0);
+    CHECK_EQ_U64(scene_verdict(&s, to_f).scratch, 1 + 1);
     scene_finish(&s);
 }
 

@@ -639,7 +639,7 @@ static void runtimes_that_walk_their_stacks_are_counted_only(void)
     CHECK_EQ_U64(reason_beside(NULL, "JNI_CreateJavaVM"), HOTFN_REASON_OWN_STACK_WALK);
 }
 
-static uint64_t forbids_clock(uint32_t flags)
+static uint64_t disables_tsc(uint32_t flags)
 {
     static const char forbids[] =
         "\xb8\x9d\x00\x00\x00\xbf\x1a\x00\x00\x00\xbe\x02\x00\x00\x00\x0f\x05\xc3";
@@ -648,15 +648,15 @@ static uint64_t forbids_clock(uint32_t flags)
 
     s.options = flags;
     scene_judge(&s);
-    uint64_t at = hfn_verdicts_forbids_clock(s.verdicts);
+    uint64_t at = hfn_verdicts_get_tsc_disable_rva(s.verdicts);
     scene_finish(&s);
     return at ? at - f : 0;
 }
 
 static void a_system_call_that_forbids_the_clock_is_told(void)
 {
-    CHECK_EQ_U64(forbids_clock(HOTFN_VERDICTS_TIMING), 15);
-    CHECK_EQ_U64(forbids_clock(0), 0);
+    CHECK_EQ_U64(disables_tsc(HOTFN_VERDICTS_TIMING), 15);
+    CHECK_EQ_U64(disables_tsc(0), 0);
 }
 
 static void nobody_asked_nothing_is_timed(void)

@@ -9,7 +9,7 @@
  * instruction behind an opcode that moves or pushes it.  Bytes that merely look so cost the program its times, and
  * no more: of 1,775 programs and libraries of a Debian 12 none did.
  */
-#include "arch/x86/forbids_clock.h"
+#include "arch/x86/disables_tsc.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -113,7 +113,7 @@ static bool is_call(hfn_x86_mode mode, const uint8_t *at, uint64_t left)
             (left >= sizeof kernel_entry && memcmp(at, kernel_entry, sizeof kernel_entry) == 0));
 }
 
-bool hfn_x86_forbids_clock(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t *at)
+bool hfn_x86_disables_tsc(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t *at)
 {
     for (uint64_t i = 0; i < size; i++) {
         if (is_call(mode, bytes + i, size - i) &&

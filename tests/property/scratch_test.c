@@ -4,7 +4,7 @@
  * value in it leaves the same registers (that one too), flags, memory and stack.  Arguments: seed,
  * number of sequences.
  */
-#include "arch/x86/spare.h"
+#include "arch/x86/scratch.h"
 #include "cpu.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
 
     make_round(s, &r, &seq, &start, &before);
     run_from(s, &start, &before, s->code, &first);
-    uint32_t dead = hfn_x86_dead_registers(s->code, PAGE, code, code);
+    uint32_t dead = hfn_x86_find_dead_registers(s->code, PAGE, code, code);
     for (uint32_t number = 0; number < 16; number++) {
         bool is_dead = dead >> number & 1;
         bool counts = seq.keep_rcx && number == 1; /* a loop does: it would not end */

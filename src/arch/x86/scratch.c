@@ -6,7 +6,7 @@
  * comes to a return, an indirect branch or anything else that is not understood reads all that it has
  * not written; so does one that is too long.  A way that never ends reads nothing.
  */
-#include "arch/x86/spare.h"
+#include "arch/x86/scratch.h"
 
 #include "arch/x86/decode.h"
 #include "arch/x86/registers.h"
@@ -56,7 +56,7 @@ static bool apply(walk *w, const uint8_t *bytes, const hfn_instruction *in, way 
     if (in->is_padding || in->is_landing_pad) {
         return true;
     }
-    if (!hfn_x86_register_use_of(bytes, in->length, &use)) {
+    if (!hfn_x86_find_register_use(bytes, in->length, &use)) {
         return false;
     }
     w->candidates &= ~(use.reads & p->unwritten);
@@ -104,7 +104,7 @@ static void walk_one(walk *w, way p)
     }
 }
 
-uint32_t hfn_x86_dead_registers(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at)
+uint32_t hfn_x86_find_dead_registers(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at)
 {
     walk w = { .bytes = bytes, .size = size, .rva = rva, .candidates = CANDIDATES };
 
@@ -115,9 +115,10 @@ uint32_t hfn_x86_dead_registers(const uint8_t *bytes, uint64_t size, uint64_t rv
     return w.candidates;
 }
 
-uint8_t hfn_x86_spare_register(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at)
+uint8_t hfn_x86_find_scratch_register(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                      uint64_t at)
 {
-    uint32_t dead = hfn_x86_dead_registers(bytes, size, rva, at);
+    uint32_t dead = hfn_x86_find_dead_registers(bytes, size, rva, at);
     uint8_t number = 0;
 
     if (dead == 0) {

@@ -18,7 +18,7 @@ static uint64_t found_at(const hfn_arch *arch, const char *code, size_t size)
 
     memset(bytes, 0x90, sizeof bytes);
     memcpy(bytes + BEFORE, code, size);
-    return arch->forbids_clock(bytes, BEFORE + size, &at) ? at - BEFORE : MISSED;
+    return arch->disables_tsc(bytes, BEFORE + size, &at) ? at - BEFORE : MISSED;
 }
 
 #define MOV_EAX_PRCTL "\xb8\x9d\x00\x00\x00"
@@ -60,7 +60,7 @@ static void numbers_far_away_are_another_calls(void)
         memset(bytes, 0x90, sizeof bytes);
         memcpy(bytes, numbers, sizeof numbers - 1);
         memcpy(bytes + sizeof numbers - 1 + between, SYSCALL, 2);
-        CHECK_EQ_U64(hfn_arch_x86_64.forbids_clock(bytes, sizeof numbers - 1 + between + 2, &at),
+        CHECK_EQ_U64(hfn_arch_x86_64.disables_tsc(bytes, sizeof numbers - 1 + between + 2, &at),
                      between <= 81); /* the first one's opcode is within 96 bytes */
     }
 }

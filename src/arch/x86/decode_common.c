@@ -3,10 +3,10 @@
  * Decodes the common instructions of compiled code from two tables: length, flow and PC-relative
  * field, nothing else.  A scan of all text spends its time here (Zydis takes 64 ns for an
  * instruction, this 5).  Everything rare (VEX, EVEX, x87, lock, rep, far, system) is left to Zydis: false
- * is no statement about the bytes.  tests/unit/arch/quick_test.c compares every opcode, ModRM and prefix
+ * is no statement about the bytes.  tests/unit/arch/decode_common_test.c compares every opcode, ModRM and prefix
  * that is known here with Zydis.
  */
-#include "arch/x86/quick.h"
+#include "arch/x86/decode_common.h"
 
 #include "base/byte_order.h"
 
@@ -159,7 +159,7 @@ static bool finish(reading *r, uint32_t immediate_bytes, uint64_t rva, uint64_t 
 {
     uint32_t length = r->at + immediate_bytes;
 
-    if (length > HFN_X86_LONGEST) {
+    if (length > HFN_X86_MAX_INSTRUCTION_BYTES) {
         return false;
     }
     out->length = (uint8_t)length;
@@ -230,7 +230,7 @@ static bool finish_move_constant(reading *r, uint64_t rva, uint64_t link_base, h
     out->length = (uint8_t)(r->at + 8);
     out->takes_address = true;
     out->target = hfn_read_le64(r->bytes + r->at) - link_base;
-    return out->length <= HFN_X86_LONGEST;
+    return out->length <= HFN_X86_MAX_INSTRUCTION_BYTES;
 }
 
 /* FE /0 /1, FF /0 /1 /2 /4 /6. */
@@ -396,10 +396,10 @@ static bool quick_general(const uint8_t *bytes, uint64_t rva, uint64_t link_base
     return finish_one_byte(&r, what, rva, link_base, out);
 }
 
-bool hfn_x86_quick(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
-                   hfn_instruction *out)
+bool hfn_x86_decode_common(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
+                           hfn_instruction *out)
 {
-    if (size < HFN_X86_LONGEST) {
+    if (size < HFN_X86_MAX_INSTRUCTION_BYTES) {
         return false;
     }
     uint32_t rex_bytes = (bytes[0] & 0xF0) == 0x40;
@@ -438,7 +438,7 @@ static bool names_stack(uint8_t modrm, uint8_t rex, bool group)
            (modrm >= 0xc0 && (modrm & 7) == 4 && !(rex & 1));
 }
 
-bool hfn_x86_quick_keeps_stack(const uint8_t *at)
+bool hfn_x86_preserves_stack_pointer(const uint8_t *at)
 {
     uint8_t rex = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which registers are dead at an entry?  The law itself is tests/property/spare_test.c. */
-#include "arch/x86/spare.h"
+/* Which registers are dead at an entry?  The law itself is tests/property/scratch_test.c. */
+#include "arch/x86/scratch.h"
 
 #include "arch/arch.h"
 #include "check.h"
@@ -9,7 +9,7 @@ enum { RVA = 0x1000, RAX = 1 << 0, RCX = 1 << 1, RDX = 1 << 2, RDI = 1 << 7, R11
 
 static uint32_t dead(const char *bytes, size_t size)
 {
-    return hfn_x86_dead_registers((const uint8_t *)bytes, size, RVA, RVA);
+    return hfn_x86_find_dead_registers((const uint8_t *)bytes, size, RVA, RVA);
 }
 #define DEAD(text) dead(text, sizeof(text) - 1)
 
@@ -73,7 +73,7 @@ static uint32_t dead_behind_branches(uint32_t count)
         bytes[2 * i] = 0x74;
         bytes[2 * i + 1] = (uint8_t)(behind + 3 * (i + 1) - (2 * i + 2));
     }
-    return hfn_x86_dead_registers(bytes, size, RVA, RVA);
+    return hfn_x86_find_dead_registers(bytes, size, RVA, RVA);
 }
 
 static void more_branches_than_are_remembered_read_all(void)
@@ -108,10 +108,10 @@ static void nothing_is_read_behind_the_code(void)
     static const uint8_t cut[] = { 0x31, 0xC0 };                /* xor eax, eax */
     static const uint8_t behind[] = { 0xEB, 0x00, 0x31, 0xC0 }; /* jmp +0 */
 
-    CHECK_EQ_U64(hfn_x86_dead_registers(cut, 2, RVA, RVA), RAX);
-    CHECK_EQ_U64(hfn_x86_dead_registers(cut, 1, RVA, RVA), 0);
-    CHECK_EQ_U64(hfn_x86_dead_registers(behind, 4, RVA, RVA), RAX);
-    CHECK_EQ_U64(hfn_x86_dead_registers(behind, 2, RVA, RVA), 0);
+    CHECK_EQ_U64(hfn_x86_find_dead_registers(cut, 2, RVA, RVA), RAX);
+    CHECK_EQ_U64(hfn_x86_find_dead_registers(cut, 1, RVA, RVA), 0);
+    CHECK_EQ_U64(hfn_x86_find_dead_registers(behind, 4, RVA, RVA), RAX);
+    CHECK_EQ_U64(hfn_x86_find_dead_registers(behind, 2, RVA, RVA), 0);
 }
 
 static void a_long_way_reads_all_that_it_has_not_written(void)
@@ -121,15 +121,15 @@ static void a_long_way_reads_all_that_it_has_not_written(void)
     memset(bytes, 0x90, sizeof bytes);
     bytes[0] = 0x31, bytes[1] = 0xD2;       /* xor edx, edx */
     bytes[4000] = 0x31, bytes[4001] = 0xC0; /* xor eax, eax, behind thousands of nops */
-    CHECK_EQ_U64(hfn_x86_dead_registers(bytes, sizeof bytes, RVA, RVA), RDX);
-    CHECK_EQ_U64(hfn_x86_spare_register(bytes, sizeof bytes, RVA, RVA), 2);
-    CHECK_EQ_U64(hfn_x86_spare_register(bytes, sizeof bytes, RVA, RVA + 2), HFN_NO_REGISTER);
+    CHECK_EQ_U64(hfn_x86_find_dead_registers(bytes, sizeof bytes, RVA, RVA), RDX);
+    CHECK_EQ_U64(hfn_x86_find_scratch_register(bytes, sizeof bytes, RVA, RVA), 2);
+    CHECK_EQ_U64(hfn_x86_find_scratch_register(bytes, sizeof bytes, RVA, RVA + 2), HFN_NO_REGISTER);
     bytes[4000] = bytes[4001] = 0x90;
     bytes[2 + 94] = 0x31, bytes[2 + 95] = 0xC0; /* the 96th instruction is the last looked at */
-    CHECK_EQ_U64(hfn_x86_dead_registers(bytes, sizeof bytes, RVA, RVA), RAX | RDX);
+    CHECK_EQ_U64(hfn_x86_find_dead_registers(bytes, sizeof bytes, RVA, RVA), RAX | RDX);
     memmove(bytes + 3, bytes + 2, 100);
     bytes[2] = 0x90;
-    CHECK_EQ_U64(hfn_x86_dead_registers(bytes, sizeof bytes, RVA, RVA), RDX);
+    CHECK_EQ_U64(hfn_x86_find_dead_registers(bytes, sizeof bytes, RVA, RVA), RDX);
 }
 
 static const check_test tests[] = {

@@ -25,14 +25,14 @@ enum {
 /* back: cmp dword [rsp], low(behind_body); jne on; cmp dword [rsp + 4], high(behind_body); jne on
  *       mov byte [rsp + 8 + arguments + 36], 1; ret
  * end:  mov [rsp + 24], rcx; mov ecx, [rsp + 36]; lea rsp, [rsp + room]; jrcxz home; mov rcx, [rsp - room + 24]
- * on:   jmp comes_to
+ * on:   jmp tail_target
  * home: mov rcx, [rsp - room + 24]; ret
  * What lies below rsp is the red zone's: no signal takes it. */
-void hfn_x86_emit_comeback(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
-                           uint32_t room, uint32_t argument_bytes)
+void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
+                            uint32_t room, uint32_t argument_bytes)
 {
     /* clang-format off */
-    static const uint8_t code[HFN_COMEBACK_BYTES] = {
+    static const uint8_t code[HFN_TAIL_EXIT_BYTES] = {
         0x81, 0x3c, 0x24, 0, 0, 0, 0, 0x75, ON_AT - 9,
         0x81, 0x7c, 0x24, 0x04, 0, 0, 0, 0, 0x75, ON_AT - 19,
         0xc6, 0x84, 0x24, 0, 0, 0, 0, 0x01, 0xc3,
@@ -48,22 +48,24 @@ void hfn_x86_emit_comeback(uint8_t *out, const hfn_stub_request *request, uint64
     hfn_write_le32(out + 13, (uint32_t)(behind_body >> 32));
     hfn_write_le32(out + 22, RETURN_ADDRESS_BYTES + argument_bytes + FLAG_AT);
     out[ROOM_AT] = (uint8_t)room;
-    out[ON_AT - 1] = out[HFN_COMEBACK_BYTES - 2] = (uint8_t)(KEPT_AT - room);
-    hfn_write_le32(out + ON_AT + 1, (uint32_t)(request->comes_to - (request->address + ON_AT + 5)));
+    out[ON_AT - 1] = out[HFN_TAIL_EXIT_BYTES - 2] = (uint8_t)(KEPT_AT - room);
+    hfn_write_le32(out + ON_AT + 1,
+                   (uint32_t)(request->tail_target - (request->address + ON_AT + 5)));
 }
 
-void hfn_x86_comeback_shape(hfn_stub_shape *shape, uint32_t room)
+void hfn_x86_add_tail_exit_shape(hfn_stub_shape *shape, uint32_t room)
 {
-    const hfn_stub_step own[STEPS] = { { HFN_COMEBACK_END_AT, (uint8_t)room }, { ROOM_AT + 1, 0 } };
+    const hfn_stub_step own[STEPS] = { { HFN_TAIL_EXIT_END_AT, (uint8_t)room },
+                                       { ROOM_AT + 1, 0 } };
 
     memmove(shape->steps + STEPS, shape->steps, shape->step_count * sizeof *shape->steps);
     memcpy(shape->steps, own, sizeof own);
     shape->step_count += STEPS;
     for (uint32_t i = STEPS; i < shape->step_count; i++) {
         if (shape->steps[i].lowered_bytes != HFN_STUB_PUSHES) {
-            shape->steps[i].at += HFN_COMEBACK_BYTES;
+            shape->steps[i].at += HFN_TAIL_EXIT_BYTES;
         }
     }
-    shape->head_bytes += HFN_COMEBACK_BYTES;
-    shape->entry_at += HFN_COMEBACK_BYTES;
+    shape->head_bytes += HFN_TAIL_EXIT_BYTES;
+    shape->entry_at += HFN_TAIL_EXIT_BYTES;
 }

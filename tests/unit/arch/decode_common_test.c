@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of the quick decoder against Zydis: every opcode, ModRM and SIB form that they claim to
  * know, with prefixes. */
-#include "arch/x86/quick.h"
+#include "arch/x86/decode_common.h"
 
 #include "arch/every_opcode.h"
 #include "arch/x86/decode.h"
@@ -26,11 +26,11 @@ static void compare_stack(const uint8_t *bytes, const hfn_instruction *quick)
 {
     hfn_x86_effects effects;
 
-    if (quick->flow != HFN_FLOW_NEXT || !hfn_x86_quick_keeps_stack(bytes)) {
+    if (quick->flow != HFN_FLOW_NEXT || !hfn_x86_preserves_stack_pointer(bytes)) {
         return;
     }
     keeping_count++;
-    if (hfn_x86_effects_of(HFN_X86_64, bytes, 16, RVA, &effects) &&
+    if (hfn_x86_decode_effects(HFN_X86_64, bytes, 16, RVA, &effects) &&
         !(effects.writes & 1u << HFN_X86_RSP)) {
         return;
     }
@@ -42,7 +42,7 @@ static void compare(const uint8_t *bytes)
 {
     hfn_instruction quick, full;
 
-    if (!hfn_x86_quick(bytes, 16, RVA, LINK_BASE, &quick)) {
+    if (!hfn_x86_decode_common(bytes, 16, RVA, LINK_BASE, &quick)) {
         return;
     }
     known_count++;
@@ -110,7 +110,7 @@ static void quick_leaves_the_rare_to_zydis(void)
     hfn_instruction in;
 
     for (uint32_t i = 0; i < 6; i++) {
-        CHECK(!hfn_x86_quick(rare[i], 16, RVA, 0, &in));
+        CHECK(!hfn_x86_decode_common(rare[i], 16, RVA, 0, &in));
         CHECK(hfn_x86_decode(HFN_X86_64, rare[i], 16, RVA, 0, &in));
     }
 }
@@ -120,8 +120,8 @@ static void quick_wants_fifteen_bytes(void)
     static const uint8_t nop[16] = { 0x90 };
     hfn_instruction in;
 
-    CHECK(!hfn_x86_quick(nop, 14, RVA, 0, &in));
-    CHECK(hfn_x86_quick(nop, 15, RVA, 0, &in));
+    CHECK(!hfn_x86_decode_common(nop, 14, RVA, 0, &in));
+    CHECK(hfn_x86_decode_common(nop, 15, RVA, 0, &in));
     CHECK(hfn_x86_decode(HFN_X86_64, nop, 1, RVA, 0, &in));
 }
 
