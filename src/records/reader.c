@@ -405,23 +405,14 @@ hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, u
     }
     close(in.fd);
     if (status != HOTFN_OK) {
-        hotfn_record_close(r);
+        hfn_record_free(r);
         return status;
     }
     *out = r;
     return HOTFN_OK;
 }
 
-hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn_env *env,
-                               hotfn_error *err)
-{
-    if (!out || !path) {
-        return hfn_fail_null(err, __func__);
-    }
-    return hfn_record_load(out, path, NULL, 0, env, err);
-}
-
-void hotfn_record_close(hotfn_record *r)
+void hfn_record_free(hotfn_record *r)
 {
     hotfn_env env;
 

@@ -177,38 +177,15 @@ hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
 
 /* ---- Threads. */
 
-static void get_cell(const hotfn_record *r, uint32_t index, hotfn_thread_cell *out)
+hotfn_thread_cell hfn_record_get_cell(const hotfn_record *r, uint32_t row)
 {
-    memcpy(out,
-           r->parts[HFN_SECTION_CELLS].bytes + sizeof(hotfn_cell_header) +
-               (uint64_t)index * sizeof *out,
-           sizeof *out);
-}
-
-hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
-                                     hotfn_record_thread *out)
-{
-    if (!r) {
-        return HOTFN_E_OPTION;
-    }
-
-    hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
     hotfn_thread_cell cell;
-    uint32_t row;
 
-    row = hfn_record_shown_row(r, index);
-    if (row >= r->thread_count) {
-        return HOTFN_E_NOT_FOUND;
-    }
-    get_cell(r, row, &cell);
-    t.tid = cell.tid;
-    t.pid = cell.pid;
-    t.thread_count = cell.thread_count;
-    t.start_ns = cell.start_ns;
-    t.calls = hfn_unpack_add(hfn_packed_row(&r->rows, row), NULL, r->slot_count);
-    memcpy(t.name, cell.name, sizeof t.name - 1);
-    t.busy_ns = hfn_record_busy_ns(r, row);
-    return hfn_give(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
+    memcpy(&cell,
+           r->parts[HFN_SECTION_CELLS].bytes + sizeof(hotfn_cell_header) +
+               (uint64_t)row * sizeof cell,
+           sizeof cell);
+    return cell;
 }
 
 bool hfn_record_row_is_shown(const hotfn_record *r, uint32_t row)
@@ -218,7 +195,7 @@ bool hfn_record_row_is_shown(const hotfn_record *r, uint32_t row)
     if (hfn_record_shows_all(r) || row >= r->thread_count) {
         return hfn_record_shows_all(r);
     }
-    get_cell(r, row, &cell);
+    cell = hfn_record_get_cell(r, row);
     return (r->process == 0 || cell.pid == r->process) && (r->thread == 0 || cell.tid == r->thread);
 }
 
@@ -266,111 +243,4 @@ void hfn_record_sum(hotfn_record *r)
             hfn_unpack_add(hfn_packed_row(&r->rows, i), r->totals, r->slot_count);
         }
     }
-}
-
-/* Both at once; as it was if there is no row of them. */
-static hotfn_status choose(hotfn_record *r, uint32_t pid, uint32_t tid)
-{
-    const uint32_t before[] = { r->process, r->thread };
-
-    r->process = pid;
-    r->thread = tid;
-    if (!hfn_record_shows_all(r) && hfn_record_shown_count(r) == 0) {
-        r->process = before[0];
-        r->thread = before[1];
-        return HOTFN_E_NOT_FOUND;
-    }
-    hfn_record_sum(r);
-    return hfn_record_sum_times(r);
-}
-
-hotfn_status hotfn_record_choose_process(hotfn_record *r, uint32_t pid)
-{
-    if (!r) {
-        return HOTFN_E_OPTION;
-    }
-    return choose(r, pid, r->thread);
-}
-
-hotfn_status hotfn_record_choose_thread(hotfn_record *r, uint32_t tid)
-{
-    if (!r) {
-        return HOTFN_E_OPTION;
-    }
-    return choose(r, r->process, tid);
-}
-
-/* ---- Order: a merge sort, which needs no more than one array beside. */
-
-typedef struct ranked {
-    uint64_t calls;
-    const char *name;
-    uint32_t index;
-} ranked;
-
-/* Uncounted ones last. */
-static bool comes_before(const ranked *a, const ranked *b)
-{
-    int names;
-
-    if (a->calls != b->calls) {
-        return a->calls > b->calls;
-    }
-    names = strcmp(a->name, b->name);
-    return names != 0 ? names < 0 : a->index < b->index;
-}
-
-static void merge(ranked *out, const ranked *in, size_t begin, size_t middle, size_t end)
-{
-    size_t left = begin, right = middle;
-
-    for (size_t i = begin; i < end; i++) {
-        if (left < middle && (right >= end || comes_before(&in[left], &in[right]))) {
-            out[i] = in[left++];
-        } else {
-            out[i] = in[right++];
-        }
-    }
-}
-
-static ranked *sort(ranked *items, ranked *beside, size_t count)
-{
-    for (size_t width = 1; width < count; width *= 2) {
-        ranked *swap = items;
-
-        for (size_t at = 0; at < count; at += 2 * width) {
-            size_t middle = at + width < count ? at + width : count;
-
-            merge(beside, items, at, middle, at + 2 * width < count ? at + 2 * width : count);
-        }
-        items = beside;
-        beside = swap;
-    }
-    return items;
-}
-
-hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t *order)
-{
-    if (!r || (!order && r->function_count > 0)) {
-        return HOTFN_E_OPTION;
-    }
-
-    size_t count = r->function_count;
-    ranked *items = hfn_alloc(&r->env, 2 * count * sizeof *items), *sorted;
-
-    if (!items) {
-        return HOTFN_E_NO_MEMORY;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
-
-        hotfn_record_get_function(r, i, &f);
-        items[i] = (ranked){ f.counted ? f.calls + (f.calls < UINT64_MAX) : 0, f.name, i };
-    }
-    sorted = sort(items, items + count, count);
-    for (size_t i = 0; i < count; i++) {
-        order[i] = sorted[i].index;
-    }
-    hfn_free(&r->env, items, 2 * count * sizeof *items);
-    return HOTFN_OK;
 }

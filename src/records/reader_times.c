@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The timing of a record that is being opened: read in whichever form it has, cut down to what makes
- * sense, summed up.  A record without any stays one that was only counted. */
+ * sense.  A record without any stays one that was only counted. */
 #include "base/status.h"
 #include "records/reader.h"
 
@@ -107,7 +107,7 @@ static hotfn_status check_version(hotfn_record *r, hotfn_error *err)
                        : HOTFN_OK;
 }
 
-/* ---- Sums. */
+/* ---- The whole. */
 
 static bool make_slot_functions(hotfn_record *r)
 {
@@ -124,41 +124,6 @@ static bool make_slot_functions(hotfn_record *r)
         }
     }
     return true;
-}
-
-hotfn_status hfn_record_sum_times(hotfn_record *r)
-{
-    hfn_sum_input in = { &r->times, r->totals, r->slot_functions, NULL, r->slot_count };
-    hfn_time_sums made = { 0 };
-    uint8_t *chosen;
-    bool held;
-
-    if (!r->times.is_there) {
-        return HOTFN_OK;
-    }
-    chosen = hfn_alloc(&r->env, r->times.thread_count);
-    if (!chosen) {
-        return HOTFN_E_NO_MEMORY;
-    }
-    for (uint32_t i = 0; i < r->times.thread_count && i < r->thread_count; i++) {
-        chosen[i] = hfn_record_row_is_shown(r, i);
-    }
-    in.chosen = chosen;
-    held = hfn_time_sums_make(&made, &in, &r->env);
-    hfn_free(&r->env, chosen, r->times.thread_count);
-    if (!held) { /* those before stay, for who reads on */
-        return HOTFN_E_NO_MEMORY;
-    }
-    hfn_time_sums_finish(&r->sums);
-    r->sums = made;
-    hfn_times_find_variances(r);
-    if (r->times.header.flags & HOTFN_TIMING_SAMPLED) {
-        held = hfn_times_use_exact(r);
-        hfn_times_find_circles(r); /* the bounds go by them */
-        hfn_times_bound_sample(r);
-        hfn_times_find_circles(r);
-    }
-    return held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
 
 hotfn_status hfn_record_load_times(hotfn_record *r, const hfn_source *in, hotfn_error *err)
@@ -181,8 +146,7 @@ hotfn_status hfn_record_load_times(hotfn_record *r, const hfn_source *in, hotfn_
     if (status != HOTFN_OK || !r->times.is_there) {
         return status;
     }
-    if (!make_slot_functions(r) || !hfn_times_settle(&r->times, r->slot_count, r->thread_count) ||
-        hfn_record_sum_times(r) != HOTFN_OK) {
+    if (!make_slot_functions(r) || !hfn_times_settle(&r->times, r->slot_count, r->thread_count)) {
         return no_memory(r, err);
     }
     return HOTFN_OK;
@@ -190,7 +154,6 @@ hotfn_status hfn_record_load_times(hotfn_record *r, const hfn_source *in, hotfn_
 
 void hfn_record_drop_times(hotfn_record *r)
 {
-    hfn_time_sums_finish(&r->sums);
     hfn_free(&r->env, r->slot_functions, r->slot_count * sizeof *r->slot_functions);
     r->slot_functions = NULL;
     hfn_times_finish(&r->times);

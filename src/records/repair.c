@@ -199,6 +199,6 @@ hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost, u
     } else {
         status = hfn_record_write(r, to, err);
     }
-    hotfn_record_close(r);
+    hfn_record_free(r);
     return status;
 }

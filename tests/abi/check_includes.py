@@ -24,9 +24,10 @@ USES = {
     "live": ["os"],
     "counters": ["live"],
     "records": ["live", "functions"],
-    "exporters": ["records"],
+    "profile": ["records"],
+    "exporters": ["profile"],
     "scan": ["plan", "os", "live"],
-    "session": ["scan", "hooks", "counters", "records"],
+    "session": ["scan", "hooks", "counters", "profile"],
     "launch": ["plan", "live", "counters"],
     "agent": ["session"],
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A record's whole life: make, count, finish, open, ask, export, repair; no half-written file stays. */
 #include "each_failure.h"
-#include "records/timed.h"
+#include "profile/timed.h"
 
 #include <hotfn/export.h>
 

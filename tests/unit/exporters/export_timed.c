@@ -8,7 +8,7 @@
  *   export_timed recursive FILE       two merged samples of it; what beta's total is off by is not known
  *   export_timed budgeted FILE        a run whose budget sent a function out and let it back in */
 #include "live/live.h"
-#include "records/timed.h"
+#include "profile/timed.h"
 
 static void fill_function(hotfn_record_function *f, char *name, size_t bytes, uint32_t i)
 {

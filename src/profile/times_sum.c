@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Summing timing up: cells by function, nodes into edges.  Recursion counts once: a call within a
  * call of the same function adds nothing to its total, nor one within the same edge to the edge's. */
-#include "records/times_sum.h"
+#include "profile/times_sum.h"
 
 #include "base/sort.h"
 

@@ -10,7 +10,7 @@
  * timed calls say that this time was spent in timed callees.  Else its calls together are raised to what is known at least.
  *
  * A caller of that function has the same calls within its own; where it makes nearly all of the calls, they are known to be. */
-#include "records/reader.h"
+#include "profile/profile.h"
 
 #define BY_CHANCE 3 /* standard errors                                              */
 #define PARTS 2
@@ -49,7 +49,7 @@ typedef struct search {
 
 static bool is_sampled(const search *s, uint32_t slot)
 {
-    return s->r->sums.slots[slot].spread > 0;
+    return s->r->sums->slots[slot].spread > 0;
 }
 
 /* The timed function whose call it was; a counted-only one may stand between. */
@@ -107,8 +107,8 @@ static long_calls take_tail(const uint64_t *counts, double part)
 
 static void find_tails(search *s)
 {
-    for (uint32_t i = 0; i < s->r->sums.slot_count; i++) {
-        const hfn_slot_sum *sum = &s->r->sums.slots[i];
+    for (uint32_t i = 0; i < s->r->sums->slot_count; i++) {
+        const hfn_slot_sum *sum = &s->r->sums->slots[i];
 
         if (!hfn_times_is_known(s->r, sum)) {
             continue;
@@ -165,8 +165,8 @@ static void add_exact(search *s)
         exact_calls one = s->tails[n->slot];
         uint32_t caller = caller_of(r, i);
 
-        if (caller >= r->sums.slot_count || !r->sums.nodes[i].is_chosen || n->calls == 0 ||
-            !is_sampled(s, caller) || !hfn_times_is_known(r, &r->sums.slots[n->slot])) {
+        if (caller >= r->sums->slot_count || !r->sums->nodes[i].is_chosen || n->calls == 0 ||
+            !is_sampled(s, caller) || !hfn_times_is_known(r, &r->sums->slots[n->slot])) {
             continue;
         }
         one.all_ticks = (double)hfn_times_node_ticks(r, i) / (double)n->calls;
@@ -189,22 +189,22 @@ static void add_of_callees(search *s)
 {
     const hotfn_record *r = s->r;
 
-    for (uint32_t i = 0; i < r->sums.slot_count; i++) {
+    for (uint32_t i = 0; i < r->sums->slot_count; i++) {
         s->calls[i] = 0;
     }
-    for (uint32_t i = 0; i < r->sums.edge_count; i++) {
-        if (can_have(s, &r->sums.edges[i])) {
-            s->calls[r->sums.edges[i].callee] += (double)r->sums.edges[i].calls;
+    for (uint32_t i = 0; i < r->sums->edge_count; i++) {
+        if (can_have(s, &r->sums->edges[i])) {
+            s->calls[r->sums->edges[i].callee] += (double)r->sums->edges[i].calls;
         }
     }
-    for (uint32_t i = 0; i < r->sums.edge_count; i++) {
-        const hfn_edge_sum *edge = &r->sums.edges[i];
+    for (uint32_t i = 0; i < r->sums->edge_count; i++) {
+        const hfn_edge_sum *edge = &r->sums->edges[i];
         const exact_calls *of = &s->found[edge->callee];
         double part;
 
-        if (edge->caller >= r->sums.slot_count || !can_have(s, edge) ||
+        if (edge->caller >= r->sums->slot_count || !can_have(s, edge) ||
             !is_sampled(s, edge->caller) ||
-            r->sums.slots[edge->caller].cycle == r->sums.slots[edge->callee].cycle) {
+            r->sums->slots[edge->caller].cycle == r->sums->slots[edge->callee].cycle) {
             continue;
         }
         part = s->calls[edge->callee] > 0 ? (double)edge->calls / s->calls[edge->callee] : 0;
@@ -216,7 +216,7 @@ static void add_of_callees(search *s)
 
 static bool take_step(search *s)
 {
-    uint32_t slots = s->r->sums.slot_count;
+    uint32_t slots = s->r->sums->slot_count;
     bool more = false;
 
     for (uint32_t i = 0; i < slots; i++) {
@@ -300,20 +300,20 @@ static void change(hotfn_record *r, uint32_t slot, uint32_t source, double mean,
 {
     double above = 0, calls = 0;
 
-    for (uint32_t i = r->sums.slots[slot].first_node; i != UINT32_MAX;
-         i = r->sums.nodes[i].next_of_slot) {
+    for (uint32_t i = r->sums->slots[slot].first_node; i != UINT32_MAX;
+         i = r->sums->nodes[i].next_of_slot) {
         double of_calls = (double)r->times.nodes[i].calls;
         double longer = hfn_times_node_raw(r, i) - mean * of_calls;
 
-        above += r->sums.nodes[i].is_chosen && longer > 0 ? longer : 0;
-        calls += r->sums.nodes[i].is_chosen && caller_of(r, i) != source ? of_calls : 0;
+        above += r->sums->nodes[i].is_chosen && longer > 0 ? longer : 0;
+        calls += r->sums->nodes[i].is_chosen && caller_of(r, i) != source ? of_calls : 0;
     }
-    for (uint32_t i = r->sums.slots[slot].first_node; i != UINT32_MAX;
-         i = r->sums.nodes[i].next_of_slot) {
+    for (uint32_t i = r->sums->slots[slot].first_node; i != UINT32_MAX;
+         i = r->sums->nodes[i].next_of_slot) {
         double of_calls = (double)r->times.nodes[i].calls, ticks = 0;
         double longer = hfn_times_node_raw(r, i) - mean * of_calls;
 
-        if (!r->sums.nodes[i].is_chosen) {
+        if (!r->sums->nodes[i].is_chosen) {
             continue;
         }
         if (more < 0 && longer > 0) {
@@ -322,9 +322,9 @@ static void change(hotfn_record *r, uint32_t slot, uint32_t source, double mean,
         if (more > 0 && calls > 0 && caller_of(r, i) != source) {
             ticks = more * of_calls / calls;
         }
-        r->sums.nodes[i].more_ticks += ticks;
-        if (r->sums.nodes[i].edge != UINT32_MAX) {
-            r->sums.edges[r->sums.nodes[i].edge].more_ticks += ticks;
+        r->sums->nodes[i].more_ticks += ticks;
+        if (r->sums->nodes[i].edge != UINT32_MAX) {
+            r->sums->edges[r->sums->nodes[i].edge].more_ticks += ticks;
         }
     }
 }
@@ -334,8 +334,8 @@ static double all_ticks(const hotfn_record *r, const hfn_slot_sum *sum, double *
     double ticks = 0;
 
     *measured = 0;
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
-        if (r->sums.nodes[i].is_chosen) {
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums->nodes[i].next_of_slot) {
+        if (r->sums->nodes[i].is_chosen) {
             ticks += hfn_times_node_raw(r, i);
             *measured += (double)r->times.nodes[i].total_ticks;
         }
@@ -346,7 +346,7 @@ static double all_ticks(const hotfn_record *r, const hfn_slot_sum *sum, double *
 /* The long ones are replaced, as far as they were long in timed callees. */
 static void replace_long(search *s, uint32_t slot, uint32_t part, const strata *of, double rest)
 {
-    hfn_slot_sum *sum = &s->r->sums.slots[slot];
+    hfn_slot_sum *sum = &s->r->sums->slots[slot];
     const exact_calls *exact = &s->found[slot];
     double theirs = part_in_callees(sum, of), mean = of->ticks / of->calls;
     double fit = (double)sum->calls / (double)sum->stood_for;
@@ -364,7 +364,7 @@ static void replace_long(search *s, uint32_t slot, uint32_t part, const strata *
 
 static void use(search *s, uint32_t slot)
 {
-    hfn_slot_sum *sum = &s->r->sums.slots[slot];
+    hfn_slot_sum *sum = &s->r->sums->slots[slot];
     const exact_calls *exact = &s->found[slot];
     double measured, ticks = all_ticks(s->r, sum, &measured), unseen, exact_ticks;
     strata of = { 0 };
@@ -390,7 +390,7 @@ static void use(search *s, uint32_t slot)
 
 bool hfn_times_use_exact(hotfn_record *r)
 {
-    uint32_t slots = r->sums.slot_count;
+    uint32_t slots = r->sums->slot_count;
     size_t bytes = slots * (3 * sizeof(exact_calls) + sizeof(double));
     size_t counts_bytes = HOTFN_HISTOGRAM_BUCKETS * sizeof(uint64_t);
     search s = { .r = r };

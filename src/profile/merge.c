@@ -2,7 +2,7 @@
 /* Several records as one: functions are the same by image id and RVA (by path where an image has no
  * id), so runs of one build on many machines add up.  Sums keep a row a run; mean, smallest and
  * largest have one. */
-#include "records/merge.h"
+#include "profile/merge.h"
 
 #include "base/names.h"
 #include "base/sort.h"

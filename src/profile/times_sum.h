@@ -2,8 +2,8 @@
 /* What is derived from a record's timing, in one pass: sums of a function over the threads of the
  * chosen process, what lies below each node, edges.  Still ticks; the hooks' own cost is taken out
  * when somebody asks (hfn_corrected). */
-#ifndef HFN_RECORDS_TIMES_SUM_H
-#define HFN_RECORDS_TIMES_SUM_H
+#ifndef HFN_PROFILE_TIMES_SUM_H
+#define HFN_PROFILE_TIMES_SUM_H
 
 #include "records/times.h"
 

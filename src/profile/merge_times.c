@@ -2,7 +2,7 @@
 /* The times of a merge.  Each record's are corrected by its own hooks' cost first, so the new record
  * holds nanoseconds and no cost.  A sum keeps trees, histograms and slow calls too; a mean, smallest
  * and largest are of the functions' numbers alone. */
-#include "records/merge.h"
+#include "profile/merge.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Totals of functions that recurse, in a sample: what is told is right within what is claimed, or says that it is not known. */
-#include "records/sampled.h"
+#include "profile/sampled.h"
 
 enum { STREAMS = 100, CALLS = 8000, DEPTH_MOST = 12 };
 

@@ -3,7 +3,7 @@
  * random graphs. */
 #include "../../property/random.h"
 #include "check.h"
-#include "records/times_sum.h"
+#include "profile/times_sum.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* Answers about time: ticks become nanoseconds here, the hooks' own cost is taken out (never below
  * nothing), and what was sampled is scaled up to all calls. */
 #include "base/status.h"
-#include "records/reader.h"
+#include "profile/profile.h"
 
 #define COST_UNIT 256u /* costs are given in 1/256 ticks */
 
@@ -99,7 +99,7 @@ static void fill_reason(const hotfn_record *r, uint32_t reason, hotfn_record_tim
 
 uint64_t hfn_times_scaled(const hotfn_record *r, uint32_t slot, uint64_t value)
 {
-    const hfn_slot_sum *sum = &r->sums.slots[slot];
+    const hfn_slot_sum *sum = &r->sums->slots[slot];
 
     if (!is_sample(r) || sum->stood_for == 0) {
         return value;
@@ -110,21 +110,21 @@ uint64_t hfn_times_scaled(const hotfn_record *r, uint32_t slot, uint64_t value)
 uint64_t hfn_times_cut(const hotfn_record *r, uint32_t slot, uint64_t ticks)
 {
     ticks = hfn_times_scaled(r, slot, ticks);
-    return slot < r->sums.slot_count && r->sums.slots[slot].cut < 1
-               ? times(ticks, r->sums.slots[slot].cut)
+    return slot < r->sums->slot_count && r->sums->slots[slot].cut < 1
+               ? times(ticks, r->sums->slots[slot].cut)
                : ticks;
 }
 
 double hfn_times_node_cut(const hotfn_record *r, uint32_t node)
 {
-    return r->sums.slots[r->times.nodes[node].slot].cut * r->sums.nodes[node].cut;
+    return r->sums->slots[r->times.nodes[node].slot].cut * r->sums->nodes[node].cut;
 }
 
 double hfn_times_node_raw(const hotfn_record *r, uint32_t node)
 {
     const hotfn_time_node *n = &r->times.nodes[node];
     double ticks = (double)hfn_times_less_hooks(r, n->total_ticks, n->within_timed, n->calls) +
-                   r->sums.nodes[node].more_ticks;
+                   r->sums->nodes[node].more_ticks;
 
     return ticks < 0 ? 0 : ticks < 1.8e19 ? ticks : 1.8e19;
 }
@@ -132,7 +132,7 @@ double hfn_times_node_raw(const hotfn_record *r, uint32_t node)
 uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
 {
     const hotfn_time_node *n = &r->times.nodes[node];
-    uint64_t below = r->sums.nodes[node].below_timed;
+    uint64_t below = r->sums->nodes[node].below_timed;
 
     if (!is_sample(r)) {
         return hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, below), below);
@@ -149,7 +149,7 @@ static bool is_on_the_way(const hotfn_record *r, uint32_t node)
 
 uint32_t hfn_times_next_callee(const hotfn_record *r, uint32_t node, uint32_t callee)
 {
-    const hfn_node_sum *nodes = r->sums.nodes;
+    const hfn_node_sum *nodes = r->sums->nodes;
     uint32_t next = callee == UINT32_MAX ? nodes[node].first_child : nodes[callee].next_sibling;
 
     for (;;) {
@@ -194,7 +194,7 @@ static void add_histograms(const hotfn_record *r, const hfn_slot_sum *sum, uint6
     uint32_t before = 0;
 
     for (uint32_t i = 0; i < sum->entry_count; i++) {
-        const hfn_time_entry *e = &t->entries[r->sums.entry_order[sum->first_entry + i]];
+        const hfn_time_entry *e = &t->entries[r->sums->entry_order[sum->first_entry + i]];
 
         if (e->cell.histogram == 0 || e->cell.histogram == before) {
             continue; /* threads may share one */
@@ -243,9 +243,9 @@ static double variance_of(const hotfn_record *r, const hfn_slot_sum *sum)
 
 void hfn_times_find_variances(hotfn_record *r)
 {
-    for (uint32_t i = 0; is_sample(r) && i < r->sums.slot_count; i++) {
-        if (r->sums.slots[i].spread > 0) {
-            r->sums.slots[i].variance = variance_of(r, &r->sums.slots[i]);
+    for (uint32_t i = 0; is_sample(r) && i < r->sums->slot_count; i++) {
+        if (r->sums->slots[i].spread > 0) {
+            r->sums->slots[i].variance = variance_of(r, &r->sums->slots[i]);
         }
     }
 }
@@ -318,7 +318,7 @@ static uint64_t error_ns(const hotfn_record *r, double ticks)
 
 static void fill_sampled(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)
 {
-    const hfn_slot_sum *sum = &r->sums.slots[slot];
+    const hfn_slot_sum *sum = &r->sums->slots[slot];
     bool has_nodes = r->times.node_count > 0;
     uint64_t total =
         scale(hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed),
@@ -336,7 +336,7 @@ static void fill_sampled(const hotfn_record *r, uint32_t slot, hotfn_record_timi
 
 static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)
 {
-    const hfn_slot_sum *sum = &r->sums.slots[slot];
+    const hfn_slot_sum *sum = &r->sums->slots[slot];
 
     t->timed_calls = sum->timed_calls;
     t->open_calls = sum->open_calls;
@@ -406,7 +406,7 @@ hotfn_status hotfn_record_get_histogram(const hotfn_record *r, uint32_t function
     memset(counts, 0, HOTFN_HISTOGRAM_BUCKETS * sizeof *counts);
     slot = hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
     if (r->times.is_there && slot < r->slot_count) {
-        add_histograms(r, &r->sums.slots[slot], counts);
+        add_histograms(r, &r->sums->slots[slot], counts);
     }
     return HOTFN_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A function that is called often and is long only where it calls one that is always timed, as an insertion into a table
  * that must grow: what a record tells of it and of its caller, against streams whose times are known. */
-#include "records/sampled.h"
+#include "profile/sampled.h"
 
 enum { OFTEN, CALLER, RARE };
 enum { STREAMS = 100, CALLS = 60000, LEAST_OFTEN = 1000 };

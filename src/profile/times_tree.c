@@ -2,7 +2,7 @@
 /* Answers about who called whom, how long single calls took, and about the run's timing as a whole. */
 #include "base/search.h"
 #include "base/status.h"
-#include "records/reader.h"
+#include "profile/profile.h"
 
 static uint32_t function_of(const hotfn_record *r, uint32_t slot)
 {
@@ -27,10 +27,10 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
     uint64_t ticks;
     double known;
 
-    if (index >= r->sums.edge_count) {
+    if (index >= r->sums->edge_count) {
         return HOTFN_E_NOT_FOUND;
     }
-    sum = &r->sums.edges[index];
+    sum = &r->sums->edges[index];
     e.caller = function_of(r, sum->caller);
     e.callee = function_of(r, sum->callee);
     e.flags = sum->flags;
@@ -60,7 +60,7 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
     n.function = function_of(r, node->slot);
     n.thread = hfn_record_row_shown_as(r, node->thread);
     n.flags = node->flags & HOTFN_NODE_MERGED;
-    if (r->sums.nodes[index].is_chosen) {
+    if (r->sums->nodes[index].is_chosen) {
         uint64_t total = hfn_times_node_ticks(r, index), below = hfn_times_callee_ticks(r, index);
 
         n.calls = hfn_times_scaled(r, node->slot, node->calls);
@@ -124,7 +124,7 @@ hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
     s.thread = hfn_record_row_shown_as(r, call->thread);
     s.node = call->node < node_count(r) ? call->node : HOTFN_NO_NODE;
     s.start_ns = since_start(r, call->start_ticks);
-    s.duration_ns = hfn_times_one_call_ns(r, &r->sums.slots[call->slot], call->ticks);
+    s.duration_ns = hfn_times_one_call_ns(r, &r->sums->slots[call->slot], call->ticks);
     return hfn_give(out, &s, sizeof s) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
@@ -187,7 +187,7 @@ uint64_t hfn_record_busy_ns(const hotfn_record *r, uint32_t row)
     if (!r->times.is_there || row >= r->times.thread_count) {
         return 0;
     }
-    sum = &r->sums.threads[row];
+    sum = &r->sums->threads[row];
     outside = sum->timed_calls > sum->outermost_timed ? sum->timed_calls - sum->outermost_timed : 0;
     return hfn_times_ns(
         r, hfn_times_less_cost(r, r->times.threads[row].busy_ticks, sum->timed_calls, outside));
@@ -215,7 +215,7 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
                                                           : 0;
     i->count_cost_ns = cost_ns(r, h->count_cost_ticks);
     i->slow_ns = hfn_times_ns(r, h->slow_ticks);
-    i->edge_count = r->sums.edge_count;
+    i->edge_count = r->sums->edge_count;
     i->node_count = node_count(r);
     i->slow_count = count_shown_slow_calls(r);
     i->nodes_merged = h->nodes_merged;

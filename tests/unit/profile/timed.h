@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A timed record without a timed program: a small model of the engine that is told who calls whom and
  * how long everything takes, and fills the same memory; the truth is kept beside it. */
-#ifndef HFN_TESTS_RECORDS_TIMED_H
-#define HFN_TESTS_RECORDS_TIMED_H
+#ifndef HFN_TESTS_PROFILE_TIMED_H
+#define HFN_TESTS_PROFILE_TIMED_H
 
 #include "base/memory.h"
-#include "records/reader.h"
+#include "profile/profile.h"
 #include "records/sample.h"
 
 #define TIMED_SLOTS 16u

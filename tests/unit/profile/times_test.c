@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a record tells of time, against a model of a program whose times are known. */
-#include "records/timed.h"
+#include "profile/timed.h"
 
 static hotfn_record *open_story(timed_model **model, uint64_t inside, uint64_t outside)
 {
@@ -272,7 +272,7 @@ static void sampled_times_are_scaled_up_with_an_error(void)
         n->calls *= stands_for;
         n->total_ticks *= stands_for;
         n->within_timed =
-            r->sums.nodes[i].below_timed * (20 + 10); /* the calls within, both costs of each */
+            r->sums->nodes[i].below_timed * (20 + 10); /* the calls within, both costs of each */
         n->spread = n->timed_calls * stands_for * (stands_for - 1);
     }
     for (size_t i = 0; i < r->times.entry_count; i++) { /* ten of beta's calls are outermost */
@@ -282,7 +282,7 @@ static void sampled_times_are_scaled_up_with_an_error(void)
         c->within_timed = (c->within_timed - outermost) * (20 + 10);
     }
     r->totals[2] *= 2;
-    CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
+    CHECK_EQ_I64(hfn_profile_sum_times(r), HOTFN_OK);
     t = timing(r, 2);
     CHECK_EQ_U64(t.timing, HOTFN_TIMING_SAMPLE);
     CHECK_EQ_U64(t.total_ns, 2 * m->true_total[2]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs that become one record: what is the same function, whose row is whose, how long it took, and that trees and
  * slow calls of one run do not mix with another's. */
-#include "records/timed.h"
+#include "profile/timed.h"
 
 static char first[128], second[128], merged[128];
 

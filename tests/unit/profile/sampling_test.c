@@ -6,7 +6,7 @@
 #include "live/sampling.h"
 
 #include "../../property/random.h"
-#include "records/timed.h"
+#include "profile/timed.h"
 
 #include <inttypes.h>
 
@@ -192,7 +192,7 @@ static void put_stream(hotfn_record *r, const stream *s)
         n->within_timed = from->within_timed;
         n->spread = from->spread;
     }
-    CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
+    CHECK_EQ_I64(hfn_profile_sum_times(r), HOTFN_OK);
 }
 
 typedef struct verdict {
@@ -401,7 +401,7 @@ static hotfn_record *open_circle(const char *path)
                 (hotfn_time_cell){ .timed_calls = 2, .total_ticks = 1000, .self_ticks = 700 };
         }
     }
-    CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
+    CHECK_EQ_I64(hfn_profile_sum_times(r), HOTFN_OK);
     return r;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One call that was interrupted stands for 32: the estimates are cut down to what is possible, and no others. */
-#include "records/timed.h"
+#include "profile/timed.h"
 
 enum { ALPHA = 0, GAMMA = 2, CALLS = 100, STANDS_FOR = 32, LIFE = 5000000 };
 
@@ -64,7 +64,7 @@ static hotfn_record_timing gamma_told(hotfn_record *r, uint64_t life)
         r->times.threads[i].first_tick = life ? 1000 : 0;
         r->times.threads[i].last_tick = life ? 1000 + life : 0;
     }
-    CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
+    CHECK_EQ_I64(hfn_profile_sum_times(r), HOTFN_OK);
     return told(r, 4); /* sample_add_modules: gamma comes last */
 }
 

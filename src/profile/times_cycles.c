@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which functions call each other in circles: Tarjan's strongly connected components (SIAM J. Comput. 1,
  * 1972) of the graph of edges, with a stack of our own in the place of recursion. */
-#include "records/times_sum.h"
+#include "profile/times_sum.h"
 
 #include "base/search.h"
 

@@ -6,7 +6,7 @@
  * and what is in another of its calls is in its calls of others of its circle of functions.  No total is more than its calls
  * from all others, nor than what all calls into its circle took.  The larger sum is told.  Its error is all that lies between,
  * and chance; or not known, where the other is less than half of it.  Where each call was timed, the cell knows. */
-#include "records/reader.h"
+#include "profile/profile.h"
 
 typedef struct calls_sum {
     double calls, ticks, spread;
@@ -29,8 +29,8 @@ uint64_t hfn_times_sampled_self(const hotfn_record *r, const hfn_slot_sum *sum)
 {
     uint64_t total = 0, callees = 0;
 
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
-        if (!r->sums.nodes[i].is_chosen) {
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums->nodes[i].next_of_slot) {
+        if (!r->sums->nodes[i].is_chosen) {
             continue;
         }
         total = add(total, hfn_times_node_ticks(r, i));
@@ -64,7 +64,7 @@ static void add_calls(const hotfn_record *r, calls_sum *to, uint32_t node)
 {
     const hotfn_time_node *n = &r->times.nodes[node];
 
-    if (!r->sums.nodes[node].is_chosen) {
+    if (!r->sums->nodes[node].is_chosen) {
         return;
     }
     to->calls += (double)n->calls;
@@ -96,18 +96,18 @@ static double squared_error(const hfn_slot_sum *sum, const calls_sum *some)
 static double fitted_square(const hotfn_record *r, uint32_t node)
 {
     const hotfn_time_node *n = &r->times.nodes[node];
-    const hfn_slot_sum *sum = &r->sums.slots[n->slot];
+    const hfn_slot_sum *sum = &r->sums->slots[n->slot];
     double fit = sum->stood_for ? (double)sum->calls / (double)sum->stood_for : 1;
 
     fit *= hfn_times_node_cut(r, node);
-    return r->sums.nodes[node].is_chosen ? fit * fit * (double)n->spread * sum->variance : 0;
+    return r->sums->nodes[node].is_chosen ? fit * fit * (double)n->spread * sum->variance : 0;
 }
 
 static double fitted_squares(const hotfn_record *r, const hfn_slot_sum *sum)
 {
     double squares = 0;
 
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums->nodes[i].next_of_slot) {
         squares += fitted_square(r, i);
     }
     return squares;
@@ -124,7 +124,7 @@ static const hfn_slot_sum *caller_of(const hotfn_record *r, uint32_t node)
 {
     uint32_t parent = r->times.nodes[node].parent;
 
-    return parent == UINT32_MAX ? NULL : &r->sums.slots[r->times.nodes[parent].slot];
+    return parent == UINT32_MAX ? NULL : &r->sums->slots[r->times.nodes[parent].slot];
 }
 
 /* Each of its calls was timed, so whether an outer one was open is known of each. */
@@ -132,8 +132,8 @@ static uint64_t exact_ticks(const hotfn_record *r, const hfn_slot_sum *sum)
 {
     uint64_t outermost = 0;
 
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
-        if (r->sums.nodes[i].is_chosen && caller_of(r, i) != sum) {
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums->nodes[i].next_of_slot) {
+        if (r->sums->nodes[i].is_chosen && caller_of(r, i) != sum) {
             outermost = add(outermost, r->times.nodes[i].calls);
         }
     }
@@ -151,7 +151,7 @@ static uint64_t known_ticks(const hotfn_record *r, const hfn_slot_sum *sum)
  * it whose calls were all timed, nor than the longest call that was. */
 void hfn_times_find_circles(hotfn_record *r)
 {
-    hfn_time_sums *s = &r->sums;
+    hfn_time_sums *s = r->sums;
 
     for (uint32_t i = 0; i < s->slot_count; i++) {
         s->slots[i].circle_ticks = s->slots[i].circle_squares = s->slots[i].all_ticks = 0;
@@ -182,7 +182,7 @@ void hfn_times_find_circles(hotfn_record *r)
 
 static void find_bounds(const hotfn_record *r, const hfn_slot_sum *sum, recursion *out)
 {
-    const hfn_slot_sum *circle = &r->sums.slots[sum->cycle];
+    const hfn_slot_sum *circle = &r->sums->slots[sum->cycle];
     double longest = (double)hfn_times_one_call(r, sum, sum->max_ticks);
     double alone = out->others.ticks - out->back;
 
@@ -199,7 +199,7 @@ static double ticks_in_circle(const hotfn_record *r, const hfn_slot_sum *sum, ui
 
     for (uint32_t i = hfn_times_next_callee(r, node, UINT32_MAX); i != UINT32_MAX;
          i = hfn_times_next_callee(r, node, i)) {
-        const hfn_slot_sum *callee = &r->sums.slots[r->times.nodes[i].slot];
+        const hfn_slot_sum *callee = &r->sums->slots[r->times.nodes[i].slot];
 
         if (callee != sum && callee->cycle == sum->cycle) {
             ticks += (double)hfn_times_node_ticks(r, i);
@@ -211,7 +211,7 @@ static double ticks_in_circle(const hotfn_record *r, const hfn_slot_sum *sum, ui
 static void look_at(const hotfn_record *r, const hfn_slot_sum *sum, recursion *out)
 {
     *out = (recursion){ .recurses = false };
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums->nodes[i].next_of_slot) {
         const hfn_slot_sum *caller = caller_of(r, i);
 
         out->recurses |= caller && caller->cycle == sum->cycle;
@@ -221,7 +221,7 @@ static void look_at(const hotfn_record *r, const hfn_slot_sum *sum, recursion *o
         if (!caller || caller->cycle != sum->cycle) {
             add_calls(r, &out->outside, i);
         }
-        if (r->sums.nodes[i].is_chosen) {
+        if (r->sums->nodes[i].is_chosen) {
             out->back += ticks_in_circle(r, sum, i);
         }
     }
@@ -252,7 +252,8 @@ double hfn_times_total_error(const hotfn_record *r, const hfn_slot_sum *sum)
         return hfn_times_sample_error(r, sum);
     }
     between = of.most - of.least;
-    squares = of.is_cut ? r->sums.slots[sum->cycle].circle_squares : squared_error(sum, &of.others);
+    squares =
+        of.is_cut ? r->sums->slots[sum->cycle].circle_squares : squared_error(sum, &of.others);
     between += hfn_times_root(squares);
     return of.most - of.least > of.most / 2 ? HFN_TICKS_UNKNOWN : between;
 }
@@ -263,7 +264,7 @@ static double squared_callees_error(const hotfn_record *r, const hfn_slot_sum *s
 {
     double squares = 0;
 
-    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums.nodes[i].next_of_slot) {
+    for (uint32_t i = sum->first_node; i != UINT32_MAX; i = r->sums->nodes[i].next_of_slot) {
         for (uint32_t k = hfn_times_next_callee(r, i, UINT32_MAX); k != UINT32_MAX;
              k = hfn_times_next_callee(r, i, k)) {
             squares += fitted_square(r, k);

@@ -2,13 +2,13 @@
 /* Streams of calls whose times are known, sampled as the engine does it, and put into a record that is open.  Three
  * functions may call each other in any way; which of their calls are timed is the library's choice, time is a number, and a
  * hook costs nothing (sampling_test.c has what they cost). */
-#ifndef HFN_TESTS_RECORDS_SAMPLED_H
-#define HFN_TESTS_RECORDS_SAMPLED_H
+#ifndef HFN_TESTS_PROFILE_SAMPLED_H
+#define HFN_TESTS_PROFILE_SAMPLED_H
 
 #include "live/sampling.h"
 
 #include "../../property/random.h"
-#include "records/timed.h"
+#include "profile/timed.h"
 
 enum { SAMPLED_FUNCTIONS = 3, SAMPLED_DEPTH = 256, SAMPLED_OUTSIDE = SAMPLED_FUNCTIONS };
 
@@ -165,7 +165,7 @@ static inline void sampled_put(hotfn_record *r, const sampled_stream *s)
         n->within_timed = 0;
         n->spread = from->spread;
     }
-    CHECK_EQ_I64(hfn_record_sum_times(r), HOTFN_OK);
+    CHECK_EQ_I64(hfn_profile_sum_times(r), HOTFN_OK);
 }
 
 static inline hotfn_record_timing sampled_told(const hotfn_record *r, uint32_t slot)

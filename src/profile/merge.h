@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside of a merge: which function of which record becomes which one of the new record.  merge.c
  * makes that and the counts, merge_times.c the times. */
-#ifndef HFN_RECORDS_MERGE_H
-#define HFN_RECORDS_MERGE_H
+#ifndef HFN_PROFILE_MERGE_H
+#define HFN_PROFILE_MERGE_H
 
-#include "records/reader.h"
+#include "profile/profile.h"
 
 typedef struct hfn_merge {
     hotfn_env env;
@@ -22,7 +22,7 @@ uint32_t hfn_merge_rows(const hfn_merge *merge);
 /* Fill out, a record that was just made of the counts; does nothing unless all records were timed.
  * False: no memory. */
 bool hfn_merge_times(const hfn_merge *merge, hotfn_record *out);
-/* budget.c: which counts are lower bounds.  False: no memory. */
+/* merge_budgets.c: which counts are lower bounds.  False: no memory. */
 bool hfn_merge_budgets(const hfn_merge *merge, hotfn_record *out);
 
 #endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The profile of a record: what is computed from its counts and times.  records/ loads and checks
+ * the file; this folder opens it for queries, estimates times and merges records. */
+#ifndef HFN_PROFILE_PROFILE_H
+#define HFN_PROFILE_PROFILE_H
+
+#include "profile/times_query.h"
+#include "profile/times_sum.h"
+#include "records/reader.h"
+
+/* Compute the time sums again, for the chosen process and thread.  HOTFN_OK, HOTFN_E_NO_MEMORY (the
+ * former sums stay). */
+hotfn_status hfn_profile_sum_times(hotfn_record *record);
+
+#endif
