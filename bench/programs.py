@@ -70,21 +70,12 @@ def wrapped_callgrind(command, folder):
     return ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/c", *command]
 
 
-FIRST = "ours, first runs"  # nothing is known of which functions a run before called most
-OURS = ("ours", FIRST)
-TOOLS = [("ours", wrapped_ours, BIG), (FIRST, wrapped_ours, BIG),
-         ("uftrace -P .", wrapped_uftrace, SMALL), ("callgrind", wrapped_callgrind, SMALL)]
+OURS = "ours"
+TOOLS = [(OURS, wrapped_ours, BIG), ("uftrace -P .", wrapped_uftrace, SMALL), ("callgrind", wrapped_callgrind, SMALL)]
 
 
-def forget_runs(env):
-    for path in pathlib.Path(env["XDG_CACHE_HOME"]).rglob("*.heat"):
-        path.unlink()
-
-
-def pair(program, tool, wrap, scale, bare_first, env):
+def pair(program, wrap, scale, bare_first, env):
     """Side by side, bare and under a tool: (wall ratio, CPU ratio, bare seconds, CPU seconds, bare CPU seconds)."""
-    if tool == FIRST:
-        forget_runs(env)
     folder = tempfile.mkdtemp(dir=tools.WORK)
     bare = program.command(scale)
     commands = {"bare": bare, "tool": wrap(bare, folder)}
@@ -96,9 +87,9 @@ def pair(program, tool, wrap, scale, bare_first, env):
     return wall / bare_wall, cpu / max(bare_cpu, 1e-3), bare_wall, cpu, max(bare_cpu, 1e-3)
 
 
-def measure(program, tool, wrap, scale, runs, env):
-    pair(program, tool, wrap, scale, True, env)  # caches warm, scans kept
-    return [pair(program, tool, wrap, scale, i % 2 == 0, env) for i in range(runs)]
+def measure(program, wrap, scale, runs, env):
+    pair(program, wrap, scale, True, env)  # caches warm, scans kept
+    return [pair(program, wrap, scale, i % 2 == 0, env) for i in range(runs)]
 
 
 def calls_made(program, env):
@@ -113,11 +104,11 @@ def calls_made(program, env):
 
 def program_rows(report, name, program, options, env):
     for tool, wrap, scale in TOOLS:
-        runs = options.runs if tool in OURS else options.slow_runs
-        if tool not in OURS and options.skip_peers:
+        runs = options.runs if tool == OURS else options.slow_runs
+        if tool != OURS and options.skip_peers:
             continue
         try:
-            pairs = measure(program, tool, wrap, scale, runs, env)
+            pairs = measure(program, wrap, scale, runs, env)
         except tools.Missing as missing:
             yield [name, tool, report.left_out(f"{name}, {tool}", missing), "", "", "", "", 0]
             continue
@@ -127,7 +118,7 @@ def program_rows(report, name, program, options, env):
         report.add(f"program/{name}/{tool}/cpu", "CPU ratio", cpus)
         least = min(one[3] for one in pairs) / min(one[4] for one in pairs)
         report.add(f"program/{name}/{tool}/least", "CPU ratio", [least])
-        speed = calls_made(program, env) / bare / 1e6 if tool in OURS else 0
+        speed = calls_made(program, env) / bare / 1e6 if tool == OURS else 0
         yield [name, tool, figures.spread(walls), figures.spread(cpus), f"{least:.3f}", f"{bare:.2f}",
                f"{speed:.0f}" if speed else "", runs]
 
@@ -140,8 +131,7 @@ def run(report, options):
                    "Least: the least CPU time of all runs over the bare runs' least, which a noisy machine "
                    "disturbs less.",
                    f"uftrace and callgrind get {options.slow_runs} pairs and a workload of "
-                   f"{SMALL}/{BIG} the size. Scans are warm; what is called most is known from the run before, "
-                   "save for first runs.")
+                   f"{SMALL}/{BIG} the size. Scans are warm.")
     env = {**os.environ, "XDG_CACHE_HOME": str(tools.WORK / "cache"), "PYTHONHASHSEED": "0"}
     rows = []
     for name, program, problem in programs():

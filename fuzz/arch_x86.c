@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as code: decoded, moved, run on, followed.  The first byte says how much a patch covers. */
+/* Any bytes as code: decoded, moved, followed.  The first byte says how much a patch covers. */
 #include "arch/arch.h"
 #include "arch/x86/decode.h"
 #include "arch/x86/decode_common.h"
@@ -34,19 +34,6 @@ static void check_decoders_agree(const uint8_t *bytes, size_t size)
          quick.reads_memory_relative == full.reads_memory_relative);
 }
 
-static void check_stack_is_kept(const uint8_t *bytes, size_t size)
-{
-    hfn_instruction quick;
-    hfn_x86_effects full;
-
-    if (!hfn_x86_decode_common(bytes, size, RVA, LINK_BASE, &quick) ||
-        quick.flow != HFN_FLOW_NEXT || !hfn_x86_preserves_stack_pointer(bytes)) {
-        return;
-    }
-    must(hfn_x86_decode_effects(HFN_X86_64, bytes, quick.length, RVA, &full));
-    must(!(full.writes & 1u << HFN_X86_RSP));
-}
-
 static void check_uses_agree(const uint8_t *bytes, uint8_t length)
 {
     hfn_x86_register_use quick;
@@ -73,37 +60,6 @@ static void check_moved(const hfn_moved *m, uint32_t patch_bytes)
     }
 }
 
-static bool is_barred(const void *user, uint64_t address)
-{
-    return address == *(const uint64_t *)user;
-}
-
-/* Moved code goes on with the bytes behind it, within them and within its room. */
-static void run_on(const uint8_t *bytes, size_t size, const hfn_moved *moved)
-{
-    uint64_t code = (uint64_t)(uintptr_t)bytes, barred = code + size / 2;
-    uint8_t *out = malloc(HFN_RUN_MAX_BYTES);
-    hfn_run run = { .moved = moved->bytes,
-                    .moved_bytes = moved->length,
-                    .fixup_count = moved->fixup_count,
-                    .begin = code + moved->original_bytes,
-                    .end = code + size,
-                    .is_barred = is_barred,
-                    .user = &barred };
-    uint32_t byte_count, other;
-
-    memcpy(run.fixups, moved->fixups, sizeof run.fixups);
-    for (uint32_t i = 0; i < run.fixup_count; i++) {
-        run.fixups[i].target_rva += code - RVA;
-    }
-    must(out);
-    byte_count = hfn_patching_x86_64.run_on(&run, code, out);
-    must(byte_count <= HFN_RUN_MAX_BYTES);
-    other = hfn_patching_x86_64.run_on(&run, code + 64, out);
-    must(other == byte_count || other == 0 || byte_count == 0); /* 0: out of reach */
-    free(out);
-}
-
 static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
 {
     hfn_moved moved;
@@ -114,7 +70,6 @@ static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
     must(offset <= size);
     if (result == HFN_MOVED) {
         check_moved(&moved, patch_bytes);
-        run_on(bytes, size, &moved);
     }
     if (hfn_arch_x86_64.retarget(bytes, size, RVA, &moved)) {
         must(moved.length == 5 && moved.fixup_count == 1 && moved.original_bytes == 5);
@@ -136,7 +91,6 @@ static void follow(const uint8_t *bytes, size_t size)
     must(spare == HFN_NO_REGISTER || spare < 12);
     for (uint32_t at = 0; at < size && line.count < LINE_MAX; at += in.length) {
         check_decoders_agree(bytes + at, size - at);
-        check_stack_is_kept(bytes + at, size - at);
         if (!hfn_arch_x86_64.decode(bytes + at, size - at, RVA + at, LINK_BASE, &in)) {
             return;
         }

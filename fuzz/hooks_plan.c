@@ -23,7 +23,7 @@ static uint64_t read_hook(const hotfn_plan *plan, uint32_t index)
     if (hook.strategy == HOTFN_STRATEGY_PUN) {
         sum += hfn_plan_pun_fixed(&hook);
     }
-    return sum + hook.island_rva + hook.run_end_rva + hook.comes_to_rva;
+    return sum + hook.island_rva + hook.comes_to_rva;
 }
 
 static void read_plan(const hotfn_plan *plan)

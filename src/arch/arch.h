@@ -188,19 +188,6 @@ typedef enum hfn_stack_outcome {
     HFN_STACK_POPS_UNKNOWN    /* a return that pops an unsupported number of bytes      */
 } hfn_stack_outcome;
 
-/* Moved code, and the memory that it may be made longer from, by copies of what it goes on to. */
-typedef struct hfn_run {
-    const uint8_t *moved;
-    uint32_t moved_bytes;
-    hfn_fixup fixups[HFN_FIXUP_MAX]; /* of addresses, not of RVAs */
-    uint32_t fixup_count;
-    uint64_t begin, end; /* addresses of code that may be copied, as it stands there now */
-    bool (*is_barred)(const void *user, uint64_t address); /* not from there on */
-    const void *user;
-} hfn_run;
-
-#define HFN_RUN_MAX_BYTES 512
-
 /* ---- What patching needs to know of a CPU. */
 
 /* Everything here was decoded before, so that a process is patched without a decoder.
@@ -225,11 +212,6 @@ typedef struct hfn_patching {
     /* Write the DWARF call frame instructions of moved code, starting from the state at an
      * entry.  Returns their size in bytes, UINT32_MAX if they do not fit. */
     uint32_t (*cfi_steps)(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
-    /* Write moved code for the place `address` that goes on for a while before it jumps back:
-     * all of it is unwound like an entry and calls nothing.  Its number of bytes, at most
-     * HFN_RUN_MAX_BYTES, is the same for every address; 0 if there is no gain, or a target is
-     * out of reach.  NULL: never. */
-    uint32_t (*run_on)(const hfn_run *run, uint64_t address, uint8_t *out);
 } hfn_patching;
 
 /* ---- What the static part needs to know of a CPU. */

@@ -209,8 +209,7 @@ static uint64_t table_bytes(const hotfn_hooks *hooks)
 
     for (size_t i = 0; i < hooks->batch_count; i++) {
         bytes += hooks->batches[i].hook_capacity * sizeof *hooks->batches[i].hooks +
-                 hooks->batches[i].aside_capacity * sizeof *hooks->batches[i].asides +
-                 (hooks->batches[i].runs ? hooks->batches[i].hook_count * sizeof(uint16_t) : 0);
+                 hooks->batches[i].aside_capacity * sizeof *hooks->batches[i].asides;
     }
     return bytes;
 }

@@ -103,9 +103,6 @@ void hfn_batch_finish(hotfn_hooks *hooks, hfn_batch *batch)
     hfn_batch_settle(hooks, batch);
     hfn_free(&hooks->env, batch->hooks, batch->hook_capacity * sizeof *batch->hooks);
     hfn_free(&hooks->env, batch->asides, batch->aside_capacity * sizeof *batch->asides);
-    if (batch->runs) {
-        hfn_free(&hooks->env, batch->runs, batch->hook_count * sizeof *batch->runs);
-    }
     memset(batch, 0, sizeof *batch);
 }
 
@@ -127,7 +124,6 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
     bool counts = counts_calls(batch->kind), calls = batch->kind == HOTFN_ACTION_CALL;
 
     larger.hook_capacity = capacity;
-    larger.runs = NULL;
     larger.asides = NULL;
     larger.aside_capacity = 0;
     larger.hooks = hfn_alloc(&hooks->env, capacity * sizeof *larger.hooks);
@@ -255,12 +251,11 @@ static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t 
     return (uint32_t)at;
 }
 
-/* Functions of a module that become one batch: those that get an action of the kind, a slot in
- * [first_slot, end_slot), and stand in [first_rva, end_rva). */
+/* Functions of a module that become one batch: those that have a slot, get an action of the kind, and
+ * lie in [first_rva, end_rva). */
 typedef struct choice {
     const uint32_t *slots;
     uint32_t kind;
-    uint64_t first_slot, end_slot;
     uint64_t first_rva, end_rva;
 } choice;
 
@@ -279,32 +274,27 @@ static bool is_chosen(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t
     uint64_t rva = hfn_plan_rva_at(plan, entry);
 
     *slot = c->slots[hfn_plan_function_at(plan, entry)];
-    return *slot != UINT32_MAX && *slot >= c->first_slot && *slot < c->end_slot &&
-           timed == is_timing(c->kind) && rva >= c->first_rva && rva < c->end_rva;
+    return *slot != UINT32_MAX && timed == is_timing(c->kind) && rva >= c->first_rva &&
+           rva < c->end_rva;
 }
 
-/* How many there are, and their range of slots; do slots follow the order of entries? */
-static uint32_t survey(const hotfn_hooks *hooks, const hotfn_plan *plan, const choice *c,
-                       uint32_t *lowest_slot, uint32_t *highest_slot, bool *is_in_order)
+/* Count the chosen entries and raise *highest_slot to their highest slot. */
+static uint32_t count_chosen(const hotfn_hooks *hooks, const hotfn_plan *plan, const choice *c,
+                             uint32_t *highest_slot)
 {
-    uint32_t count = 0, slot, last = 0;
+    uint32_t count = 0, slot;
 
-    *is_in_order = true;
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         if (!is_chosen(hooks, plan, i, c, &slot)) {
             continue;
         }
-        *is_in_order &= count == 0 || slot > last;
-        *lowest_slot = slot < *lowest_slot ? slot : *lowest_slot;
         *highest_slot = slot > *highest_slot ? slot : *highest_slot;
-        last = slot;
         count++;
     }
     return count;
 }
 
-static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const choice *c,
-                      bool often)
+static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const choice *c)
 {
     const hotfn_plan *plan = hooks->modules[module].plan;
     hfn_batch *batch = count > 0 ? new_batch(hooks, module, c->kind) : NULL;
@@ -320,7 +310,6 @@ static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const
         hfn_batch_finish(hooks, batch);
         return false;
     }
-    batch->often = often;
     for (uint32_t i = 0; i < plan->entry_count; i++) {
         if (!is_chosen(hooks, plan, i, c, &slot)) {
             continue;
@@ -331,56 +320,29 @@ static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const
     return true;
 }
 
-/* Slots in another order than entries (hotfn_live_order_slots) say who is called most: the first of
- * them become a batch of their own, whose stubs stand together and run on (run_on.h). */
-enum { FIRST_SLOTS = 256 };
-
-static bool add_often_first(hotfn_hooks *hooks, uint32_t module, const choice *all,
-                            uint32_t lowest_slot)
-{
-    const hotfn_plan *plan = hooks->modules[module].plan;
-    choice first = *all, rest = *all;
-    uint32_t lowest = UINT32_MAX, highest = 0;
-    bool in_order;
-
-    first.end_slot = rest.first_slot = (uint64_t)lowest_slot + FIRST_SLOTS;
-    return add_batch(hooks, module, survey(hooks, plan, &first, &lowest, &highest, &in_order),
-                     &first, true) &&
-           add_batch(hooks, module, survey(hooks, plan, &rest, &lowest, &highest, &in_order), &rest,
-                     false);
-}
-
 /* What is hooked of a part of a module. */
 typedef struct part {
     choice count, time;
-    uint32_t counted, timed;  /* how many */
-    uint32_t lowest, highest; /* slot */
-    bool in_order;
+    uint32_t counted, timed; /* how many */
+    uint32_t highest_slot;
 } part;
 
 static part part_of(const hotfn_hooks *hooks, const hotfn_plan *plan, const uint32_t *slots,
                     uint64_t first_rva, uint64_t end_rva)
 {
     uint32_t kind = hooks->access.skip_base_bytes ? HOTFN_ACTION_SAMPLE : HOTFN_ACTION_TIME;
-    part p = { .count = { slots, HOTFN_ACTION_COUNT, 0, UINT32_MAX, first_rva, end_rva },
-               .time = { slots, kind, 0, UINT32_MAX, first_rva, end_rva },
-               .lowest = UINT32_MAX };
-    bool timed_in_order, counted_in_order;
+    part p = { .count = { slots, HOTFN_ACTION_COUNT, first_rva, end_rva },
+               .time = { slots, kind, first_rva, end_rva } };
 
-    p.timed = survey(hooks, plan, &p.time, &p.lowest, &p.highest, &timed_in_order);
-    p.counted = survey(hooks, plan, &p.count, &p.lowest, &p.highest, &counted_in_order);
-    p.in_order = timed_in_order && counted_in_order;
+    p.timed = count_chosen(hooks, plan, &p.time, &p.highest_slot);
+    p.counted = count_chosen(hooks, plan, &p.count, &p.highest_slot);
     return p;
 }
 
 static bool add_part(hotfn_hooks *hooks, uint32_t module, const part *p)
 {
-    if (p->in_order) {
-        return add_batch(hooks, module, p->counted, &p->count, false) &&
-               add_batch(hooks, module, p->timed, &p->time, false);
-    }
-    return add_often_first(hooks, module, &p->count, p->lowest) &&
-           add_often_first(hooks, module, &p->time, p->lowest);
+    return add_batch(hooks, module, p->counted, &p->count) &&
+           add_batch(hooks, module, p->timed, &p->time);
 }
 
 /* Where the stubs of all cannot be near to all, those of a stretch of code are. */
@@ -394,14 +356,14 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
     bool is_wide = hfn_hooks_is_wide(hooks, plan);
     uint64_t stretch = is_wide ? hooks->options.near_range_bytes / 2 : UINT64_MAX, at = 0;
     hotfn_status status = check_plan(plan, err);
-    part p = { .lowest = 0 };
+    part p = { .counted = 0 };
     uint32_t handle;
 
     if (status == HOTFN_OK) {
         p = part_of(hooks, plan, slots, 0, UINT64_MAX);
     }
     if (p.counted + p.timed > 0) { /* one that is too large refuses all of them */
-        status = check_slot(hooks, p.highest, err);
+        status = check_slot(hooks, p.highest_slot, err);
     }
     if (status != HOTFN_OK) {
         return status;

@@ -19,7 +19,7 @@
 #define HFN_HOOK_ENTRY UINT32_C(0x0fffffff)
 
 /* The longest head and the longest moved code. */
-#define HFN_STUB_MAX_BYTES (208 + HFN_RUN_MAX_BYTES)
+#define HFN_STUB_MAX_BYTES (208 + HFN_MOVED_MAX)
 
 typedef enum hfn_batch_state {
     HFN_BATCH_EMPTY = 0, /* a free place in the table                           */
@@ -53,8 +53,6 @@ typedef struct hfn_batch {
     hfn_aside *asides;
     size_t aside_count, aside_capacity;
     uint32_t sites_written; /* call sites that lead to its stubs */
-    bool often;             /* its functions are called most of all  */
-    uint16_t *runs;         /* [hook_count] hfn_plan_hook.run_bytes, or NULL: 0 */
     /* Until the commit or removal is over: */
     hfn_site_target *targets; /* by the plan's entry, or NULL */
     /* Until the commit is over: */
@@ -97,7 +95,6 @@ static inline void hfn_batch_hook(const hotfn_hooks *hooks, const hfn_batch *bat
     hfn_plan_hook_at(hfn_batch_module(hooks, batch)->plan, batch->hooks[index] & HFN_HOOK_ENTRY,
                      out);
     out->far_slot = (batch->hooks[index] & HFN_HOOK_FAR) != 0;
-    out->run_bytes = batch->runs ? batch->runs[index] : 0;
 }
 
 static inline bool hfn_hooks_can_time(const hotfn_hooks *hooks)

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "hooks/region_writer.h"
-#include "hooks/run_on.h"
 #include "hooks/sites.h"
 #include "os/os.h"
 
@@ -332,11 +331,7 @@ static bool build_groups(hotfn_hooks *hooks, uint32_t module, hfn_region_list *a
 bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *added)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
-        if (!is_new(&hooks->batches[i], module)) {
-            continue;
-        }
-        hfn_run_on_measure(hooks, &hooks->batches[i]);
-        if (!hfn_sites_begin(hooks, &hooks->batches[i])) {
+        if (is_new(&hooks->batches[i], module) && !hfn_sites_begin(hooks, &hooks->batches[i])) {
             return false;
         }
     }
@@ -359,8 +354,7 @@ bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *
 
 static bool same_hooks(const hfn_batch *a, const hfn_batch *b)
 {
-    if (a->often != b->often || a->module != b->module || a->kind != b->kind ||
-        a->hook_count != b->hook_count) {
+    if (a->module != b->module || a->kind != b->kind || a->hook_count != b->hook_count) {
         return false;
     }
     for (uint32_t i = 0; i < a->hook_count; i++) {
@@ -430,10 +424,8 @@ bool hfn_near_pages_reuse(hotfn_hooks *hooks, hfn_batch *batch)
         batch->asides = retired->asides;
         batch->aside_count = retired->aside_count;
         batch->aside_capacity = retired->aside_capacity;
-        batch->runs = retired->runs;
         batch->placed = true;
         retired->asides = NULL;
-        retired->runs = NULL;
         retired->aside_count = 0;
         retired->aside_capacity = 0;
         hfn_batch_finish(hooks, retired);

@@ -119,7 +119,7 @@ bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook,
                      const hfn_stub_shape *shape, uint64_t base, const hotfn_hook_action *action)
 {
     uint64_t address = writer->at;
-    uint32_t bytes = shape->head_bytes + hfn_trampoline_body_bytes(hook);
+    uint32_t bytes = shape->head_bytes + hook->moved_bytes;
 
     writer->at += bytes;
     if (writer->tables != 0) {

@@ -37,7 +37,7 @@ bool hfn_stub_walk_next(hfn_stub_walk *walk)
     walk->index = walk->next_index++;
     hfn_batch_hook(walk->hooks, batch, walk->index, &walk->hook);
     walk->shape = hfn_trampoline_shape(batch->kind, &walk->hook, &walk->shape_room);
-    walk->byte_count = walk->shape->head_bytes + hfn_trampoline_body_bytes(&walk->hook);
+    walk->byte_count = walk->shape->head_bytes + walk->hook.moved_bytes;
     if (walk->hook.strategy == HOTFN_STRATEGY_PUN) {
         walk->address = aside_address(batch, walk->index);
     } else {

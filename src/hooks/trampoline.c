@@ -3,8 +3,6 @@
  * fields for the place where they now stand. */
 #include "hooks/trampoline.h"
 
-#include "hooks/run_on.h"
-
 static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, uint64_t base)
 {
     uint64_t site = base + hook->site_rva;
@@ -47,9 +45,6 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
     }
 
     hfn_stub_emit(out, &request);
-    if (hook->run_bytes > 0) {
-        return hfn_run_on_write(out + head_bytes, address + head_bytes, hook, base);
-    }
     memcpy(out + head_bytes, hook->moved, hook->moved_bytes);
     return fix_up(out + head_bytes, address + head_bytes, hook, base);
 }

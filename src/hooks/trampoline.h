@@ -40,17 +40,11 @@ static inline const hfn_stub_shape *hfn_trampoline_shape(uint32_t kind, const hf
     return hfn_stub_get_shape(hfn_trampoline_kind(kind), hfn_trampoline_flags(hook), room);
 }
 
-/* Of what stands behind the head, and with it. */
-static inline uint32_t hfn_trampoline_body_bytes(const hfn_plan_hook *hook)
-{
-    return hook->run_bytes > 0 ? hook->run_bytes : hook->moved_bytes;
-}
-
 static inline uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *hook)
 {
     hfn_stub_shape room;
 
-    return hfn_trampoline_shape(kind, hook, &room)->head_bytes + hfn_trampoline_body_bytes(hook);
+    return hfn_trampoline_shape(kind, hook, &room)->head_bytes + hook->moved_bytes;
 }
 
 /* ---- Code. */

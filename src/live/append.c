@@ -282,45 +282,6 @@ static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *s
     return status;
 }
 
-/* ---- Slots in another order. */
-
-hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module, const uint32_t *functions,
-                                    uint32_t count)
-{
-    if (!live || (!functions && count > 0)) {
-        return HOTFN_E_OPTION;
-    }
-
-    uint32_t first, function_count, slot;
-    uint8_t *entry, *slots, *is_dealt;
-
-    if (live->fd < 0) {
-        return HOTFN_E_STATE;
-    }
-    if (!hfn_live_module(live, module, &entry, &first, &function_count)) {
-        return HOTFN_E_NOT_FOUND;
-    }
-    if (function_count == 0) {
-        return HOTFN_OK;
-    }
-    is_dealt = hfn_alloc(&live->env, function_count);
-    if (!is_dealt) {
-        return HOTFN_E_NO_MEMORY;
-    }
-    slots = hfn_live_section(live, HFN_SECTION_SLOTS) + (uint64_t)first * 4;
-    slot = hfn_read_le32(entry + HFN_MODULE_FIRST_SLOT);
-    for (uint64_t n = 0; n < (uint64_t)count + function_count; n++) {
-        uint64_t i = n < count ? functions[n] : n - count;
-        if (i >= function_count || is_dealt[i] || hfn_read_le32(slots + i * 4) == HOTFN_NO_SLOT) {
-            continue;
-        }
-        is_dealt[i] = 1;
-        hfn_write_le32(slots + i * 4, slot++);
-    }
-    hfn_free(&live->env, is_dealt, function_count);
-    return HOTFN_OK;
-}
-
 /* ---- The module. */
 
 static void put_module(uint8_t *at, const hotfn_record_module *m, uint32_t path)

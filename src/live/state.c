@@ -188,8 +188,8 @@ static void fill_function(const hotfn_live *live, uint32_t module, uint32_t inde
     }
 }
 
-/* Slots are dealt in the order of the functions, which without one are passed over, unless
- * hotfn_live_order_slots dealt them anew: so the search begins at the least index that fits. */
+/* Slots rise with the functions of a module, and some functions have none: the search begins at the
+ * lowest index that fits. */
 bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_function *out)
 {
     for (uint32_t module = hotfn_live_module_count(live); module-- > 0;) {
@@ -205,8 +205,7 @@ bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_func
             continue;
         }
         const uint32_t *slots = hotfn_live_slots(live, module);
-        for (uint32_t n = 0, i = slot - first_slot; n < count; n++, i++) {
-            i = i < count ? i : 0;
+        for (uint32_t i = slot - first_slot; i < count; i++) {
             if (slots[i] == slot) {
                 out->slot = slot;
                 fill_function(live, module, first + i, out);

@@ -155,8 +155,7 @@ static bool check_place(const hfn_plan_hook *hook, const hfn_plan_range *range)
 {
     uint64_t site = (uint64_t)hook->rva + hook->patch_offset;
 
-    if (hook->rva < range->begin_rva || site + hook->original_bytes > range->end_rva ||
-        hook->run_end_rva > range->end_rva) {
+    if (hook->rva < range->begin_rva || site + hook->original_bytes > range->end_rva) {
         return false;
     }
     if (hook->strategy != HOTFN_STRATEGY_ISLAND) {

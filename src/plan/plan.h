@@ -24,7 +24,7 @@
 #include <string.h>
 
 #define PLAN_MAGIC UINT64_C(0x314e414c504e4648) /* "HFNPLAN1" */
-#define PLAN_VERSION 7u
+#define PLAN_VERSION 8u
 
 /* Offsets in the header. */
 enum {
@@ -73,12 +73,11 @@ enum {
     PLAN_ENTRY_ISLAND_AT = 21,    /* i8 ISLAND: island minus the byte behind the 2-byte jump   */
     PLAN_ENTRY_SCRATCH_AT = 22,   /* u8 a register that is dead at the site, plus 1; 0: none   */
     PLAN_ENTRY_ARGUMENTS_AT = 23, /* u8 timed: words of arguments; from bit 5 on HOTFN_POPS_*   */
-    PLAN_ENTRY_RUN_AT = 24, /* u16 from the site on, that may be copied behind what is moved     */
     PLAN_ENTRY_COMES_TO_AT =
-        26, /* u32 rva of a function, timed: jumps to it end the call first; 0   */
+        24, /* u32 rva of a function, timed: jumps to it end the call first; 0   */
     PLAN_ENTRY_COMEBACKS_AT =
-        30, /* u8 how many such jumps                                           */
-    PLAN_ENTRY_BYTES = 31,
+        28, /* u8 how many such jumps                                           */
+    PLAN_ENTRY_BYTES = 29,
 };
 
 enum {
@@ -112,11 +111,7 @@ typedef struct hfn_plan_hook {
     uint32_t rva, function_index;
     uint32_t site_rva;
     uint32_t island_rva; /* ISLAND, else 0 */
-    uint32_t
-        run_end_rva; /* behind the bytes that may be copied; at most as high as what is moved: none */
-    bool far_slot;   /* not of the plan: hookset.h sets it and the next two */
-    uint16_t run_bytes; /* the moved code's, where it runs on; else 0 */
-    const hotfn_plan *plan;
+    bool far_slot;       /* not of the plan: hookset.h sets it */
     uint8_t strategy, flags, patch_offset, patch_bytes, scratch, arguments;
     uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes, comeback_count;
     uint32_t comes_to_rva; /* 0: none */
@@ -189,10 +184,7 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->arguments = entry[PLAN_ENTRY_ARGUMENTS_AT];
     out->site_rva = out->rva + out->patch_offset;
     out->island_rva = 0;
-    out->run_end_rva = out->site_rva + hfn_read_le16(entry + PLAN_ENTRY_RUN_AT);
     out->far_slot = false;
-    out->run_bytes = 0;
-    out->plan = plan;
     out->original = data;
     data += out->original_bytes;
     out->island_original = data;

@@ -77,7 +77,6 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
         .patch_offset = verdict->pub.patch_offset,
         .patch_bytes = verdict->pub.patch_bytes,
         .scratch = verdict->scratch,
-        .run_bytes = verdict->run_bytes,
         .island_rva = verdict->island_rva,
         .original = original.data,
         .original_bytes = original_bytes,

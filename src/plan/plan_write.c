@@ -107,8 +107,8 @@ static bool fits_format(const hfn_plan_source *source, const hfn_moved *moved)
             return false;
         }
     }
-    return site + source->original_bytes <= UINT32_MAX - UINT16_MAX &&
-           source->patch_offset <= UINT8_MAX && source->original_bytes <= PLAN_ORIGINAL_MAX &&
+    return site + source->original_bytes <= UINT32_MAX && source->patch_offset <= UINT8_MAX &&
+           source->original_bytes <= PLAN_ORIGINAL_MAX &&
            source->patch_bytes <= source->original_bytes && source->flags <= UINT8_MAX &&
            source->comeback_count <= UINT8_MAX && moved->instruction_count <= PLAN_STEPS_MAX &&
            moved->length <= HFN_MOVED_MAX &&
@@ -172,16 +172,10 @@ static bool write_data(hfn_plan_writer *writer, const hfn_plan_source *source, c
     return true;
 }
 
-static uint32_t run_bytes_of(const hfn_plan_source *source)
-{
-    return source->run_bytes < UINT16_MAX ? source->run_bytes : UINT16_MAX;
-}
-
 static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t data_at,
                         uint32_t cfi_bytes)
 {
     uint64_t site = source->rva + source->patch_offset;
-    uint32_t run_bytes = run_bytes_of(source);
 
     memset(entry, 0, PLAN_ENTRY_BYTES);
     hfn_write_le32(entry + PLAN_ENTRY_RVA_AT, (uint32_t)source->rva);
@@ -200,8 +194,6 @@ static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t 
     entry[PLAN_ENTRY_ARGUMENTS_AT] = (uint8_t)source->arguments;
     hfn_write_le32(entry + PLAN_ENTRY_COMES_TO_AT, source->comes_to_rva);
     entry[PLAN_ENTRY_COMEBACKS_AT] = (uint8_t)source->comeback_count;
-    entry[PLAN_ENTRY_RUN_AT] = (uint8_t)run_bytes;
-    entry[PLAN_ENTRY_RUN_AT + 1] = (uint8_t)(run_bytes >> 8);
     if (source->strategy == HOTFN_STRATEGY_ISLAND) {
         entry[PLAN_ENTRY_ISLAND_AT] = (uint8_t)(source->island_rva - (site + 2));
     }
@@ -229,8 +221,7 @@ static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_source *source
 
 static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
 {
-    uint64_t site = source->rva + source->patch_offset, run_bytes = run_bytes_of(source);
-    uint64_t begin = source->rva, end = site + source->original_bytes;
+    uint64_t begin = source->rva, end = begin + source->patch_offset + source->original_bytes;
     uint64_t island = source->island_rva;
     uint8_t *range = range_for(writer, source);
 
@@ -240,9 +231,6 @@ static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
     if (source->strategy == HOTFN_STRATEGY_ISLAND) {
         begin = island < begin ? island : begin;
         end = island + PLAN_ISLAND_BYTES > end ? island + PLAN_ISLAND_BYTES : end;
-    }
-    if (site + run_bytes > end) {
-        end = site + run_bytes;
     }
     if (source->end_rva > end && source->end_rva <= UINT32_MAX) {
         end = source->end_rva;

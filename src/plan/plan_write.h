@@ -12,9 +12,8 @@ typedef struct hfn_plan_source {
     uint64_t rva;
     uint64_t end_rva; /* of the function, if its code may hold sites; 0 */
     uint32_t strategy, flags, patch_offset, patch_bytes;
-    uint32_t arguments; /* PLAN_ENTRY_ARGUMENTS_AT */
-    uint32_t scratch;   /* a register that is dead at the site, plus 1; 0: none */
-    uint32_t run_bytes; /* from the site on: surely the function's code, and free to be copied */
+    uint32_t arguments;        /* PLAN_ENTRY_ARGUMENTS_AT */
+    uint32_t scratch;          /* a register that is dead at the site, plus 1; 0: none */
     const uint32_t *comebacks; /* fields of the jumps to comes_to_rva that end a timed call first */
     uint32_t comeback_count, comes_to_rva;
     uint64_t island_rva;     /* ISLAND */

@@ -332,30 +332,6 @@ static uint8_t find_pc_call(const climb *c)
                   : HFN_NO_REGISTER;
 }
 
-/* Nobody knows these bytes by their addresses, no name stands among them, nobody writes there, and what
- * moves is their beginning.  Language data may be about any instruction (-fnon-call-exceptions). */
-static uint32_t run_bytes(const climb *c)
-{
-    const hfn_judging *j = c->judging;
-    const hfn_subject *s = c->subject;
-    uint64_t end = s->end, at;
-
-    if ((s->notes & HFN_NOTES_STAY) || (s->flags & HOTFN_FUNCTION_HAS_LSDA) ||
-        c->out->pub.strategy != HOTFN_STRATEGY_JUMP) {
-        return 0;
-    }
-    if (c->index + 1 < j->count && j->subjects[c->index + 1].rva < end) {
-        end = j->subjects[c->index + 1].rva;
-    }
-    if (hfn_fixed_reason(j, c->site, end, &at) != HOTFN_REASON_NONE) {
-        end = at;
-    }
-    if (end <= c->site) {
-        return 0;
-    }
-    return end - c->site > UINT16_MAX ? UINT16_MAX : (uint32_t)(end - c->site);
-}
-
 static climb start(const hfn_judging *j, uint32_t index, hfn_verdict *out)
 {
     const hfn_subject *s = &j->subjects[index];
@@ -398,7 +374,6 @@ static void finish(const climb *c)
             out->pub.flags |= HOTFN_VERDICT_FLAGS_LIVE;
         }
         out->scratch = find_scratch_register(c);
-        out->run_bytes = run_bytes(c);
         return;
     }
     *out = (hfn_verdict){ .pub = { .size = (uint32_t)sizeof out->pub,

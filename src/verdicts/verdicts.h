@@ -40,7 +40,6 @@ typedef struct hfn_verdict {
     uint8_t scratch;        /* a register that is dead at the site, plus 1; 0: none known   */
     uint8_t
         pc_register; /* i386: where a call among the moved gives back its return address, plus 1 */
-    uint32_t run_bytes; /* from the site on: its own code, that may be copied elsewhere */
 } hfn_verdict;
 
 /* Never NULL for index < hotfn_verdicts_get_count; NULL past the end. */

@@ -103,8 +103,8 @@ add("dlopen_host",
 add("calls_rust",
     "rustc -C opt-level=2 -C strip=none -C codegen-units=1 -o calls_rust {src}/calls.rs",
     sources=("calls.rs",), tools=("rustc",), compilers=("gcc",), compiler_free=True, small=True)
-HAZARDS = ("call_first", "entry_loop", "ifunc", "jump_into_entry", "landing_pads", "live_state",
-           "red_zone", "rip_relative", "rseq", "run_on", "short")
+HAZARDS = ("call_first", "entry_loop", "fall_through", "ifunc", "jump_into_entry", "landing_pads", "live_state",
+           "red_zone", "rip_relative", "rseq", "short")
 for hazard in HAZARDS:
     add_small("hazard_" + hazard, f"hazard_{hazard}.c",
               "-fcf-protection=full" if hazard == "landing_pads" else "",

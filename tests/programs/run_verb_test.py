@@ -461,21 +461,6 @@ def warns_of_a_module_that_is_not_there(case):
     check("'libnothing*' matches no module" in err and "'target'" not in err, err)
 
 
-def remembers_what_was_hot_and_counts_the_same(case):
-    world = {**os.environ, "XDG_CACHE_HOME": str(case.folder)}
-    seen = []
-    for broken in (None, None, b"", b"HET1\xff\xff\xff\xff", b"\xff" * 20000):
-        kept = list(case.folder.glob("hotfn/*.heat"))
-        check(len(kept) == (1 if seen else 0), f"kept: {kept}")
-        if broken is not None:
-            kept[0].write_bytes(broken)
-        case.run(case.target, 100000, env=world)
-        seen.append((case.calls("counted_once"), case.calls("counted_twice"), case.calls("main")))
-    check(set(seen) == {(200000, 100000, 1)}, f"counts: {seen}")
-    case.run(case.target, 10, env=world)
-    check(len(kept[0].read_bytes()) < 20000, "a damaged file was not replaced")
-
-
 def warns_of_a_cache_that_cannot_be_unless_quiet(case):
     world = {**os.environ, "XDG_CACHE_HOME": str(case.target)}  # a file
     _, _, loud = case.run(case.target, 10, env=world)

@@ -135,7 +135,6 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_live_add_module": (STATUS, [OBJECT, _ref(s.RecordModule), _ref(s.RecordFunction), U32S,
                                        ERR]),
     "hotfn_live_set_module": (STATUS, [OBJECT, c_uint32, c_uint32, c_uint64, c_char_p]),
-    "hotfn_live_order_slots": (STATUS, [OBJECT, c_uint32, U32S, c_uint32]),
     "hotfn_live_set_function": (STATUS, [OBJECT, c_uint32, c_uint32, c_uint32, c_uint32,
                                          c_uint32]),
     "hotfn_live_set_reason": (STATUS, [OBJECT, c_uint32, c_char_p, c_char_p]),

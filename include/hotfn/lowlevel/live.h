@@ -85,14 +85,6 @@ HOTFN_API hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, 
                                              const char *text);
 /* slots[i] of the module's function i (a view of module.function_count words).  Since 0.1. */
 HOTFN_API const uint32_t *hotfn_live_slots(const hotfn_live *live, uint32_t module);
-/*
- * Deal the module's slots anew: the functions of the list (indices in the module) get the first ones, in
- * its order, the others follow in theirs.  The counts of functions that are called often then share cache
- * lines.  Only before the module is hooked.  What is not in the module, or comes twice, is passed over.
- * HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_STATE (not by who made the record), HOTFN_E_NO_MEMORY.  Since 0.1.
- */
-HOTFN_API hotfn_status hotfn_live_order_slots(hotfn_live *live, uint32_t module,
-                                              const uint32_t *functions, uint32_t count);
 /* The name of the module's function i (a view), NULL past the end.  Since 0.1. */
 HOTFN_API const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
                                                uint32_t function_index);

@@ -10,10 +10,6 @@
 bool hfn_x86_decode_common(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
                            hfn_instruction *out);
 
-/* Does an instruction that it knows, no call and no return, surely leave the stack pointer alone?  No for
- * some that do. */
-bool hfn_x86_preserves_stack_pointer(const uint8_t *bytes);
-
 #define HFN_X86_MAX_INSTRUCTION_BYTES                                                              \
     15u /* bytes of the longest instruction: Intel SDM vol. 2, 2.3.11 */
 

@@ -3,7 +3,6 @@
 #include "arch/arch.h"
 #include "arch/x86/cfi_steps.h"
 #include "arch/x86/emit.h"
-#include "arch/x86/run_on.h"
 #include "base/byte_order.h"
 
 #include <hotfn/machine.h>
@@ -70,7 +69,6 @@ const hfn_patching hfn_patching_x86_64 = {
     .fixup_kind = fixup_kind,
     .jump_target = jump_target,
     .cfi_steps = cfi_steps_64,
-    .run_on = hfn_x86_run_on,
 };
 
 const hfn_patching hfn_patching_x86 = {

@@ -32,7 +32,6 @@ static const uint8_t pun[] =
 static const uint8_t address_of[] =
     TARGET_BYTES((0x48, 0x8d, 0x05, 0x10, 0, 0, 0, 0xc3),
                  (0xe8, 0x03, 0, 0, 0, 0xc3, 0xcc, 0xcc, 0x8b, 0x04, 0x24, 0xc3));
-static const uint8_t returns_at[] = TARGET_BYTES((5, 7, 5), (5, 5, 5)); /* plain, that, the next */
 static const uint8_t answer_at[] = TARGET_BYTES((7 + 16), (5));
 /* jc +3; lea eax, [rdi + rsi]; ret: reads the flags at its entry */
 static const uint8_t reads_flags[] =
@@ -57,18 +56,16 @@ static uint64_t base_of(const fixture *f)
 typedef struct manner {
     uint32_t strategy, flags, patch_offset, patch_bytes, moved_bytes;
     uint32_t scratch; /* a register that is dead, plus 1 */
-    uint32_t run_bytes;
 } manner;
 
 static const manner manners[FUNCTIONS] = {
-    [PLAIN] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5, 0 + 1, sizeof plain },
-    [LANDING_PAD] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_LANDING_PAD, 4, 5, 5, 0, 0 },
-    [JUMP_PAD] = { HOTFN_STRATEGY_JUMP_PAD, 0, 0, 5, 4, 0, 0 },
-    [ISLAND] = { HOTFN_STRATEGY_ISLAND, 0, 0, 2, 2, 0, 0 },
-    [PUN] = { HOTFN_STRATEGY_PUN, 0, 0, 3, 3, 0, 0 },
-    [ADDRESS_OF] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5, 0, sizeof address_of },
-    [READS_FLAGS] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_FLAGS_LIVE, 0, 5, 5, 0,
-                      sizeof reads_flags },
+    [PLAIN] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5, 0 + 1 },
+    [LANDING_PAD] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_LANDING_PAD, 4, 5, 5, 0 },
+    [JUMP_PAD] = { HOTFN_STRATEGY_JUMP_PAD, 0, 0, 5, 4, 0 },
+    [ISLAND] = { HOTFN_STRATEGY_ISLAND, 0, 0, 2, 2, 0 },
+    [PUN] = { HOTFN_STRATEGY_PUN, 0, 0, 3, 3, 0 },
+    [ADDRESS_OF] = { HOTFN_STRATEGY_JUMP, 0, 0, 5, 5, 0 },
+    [READS_FLAGS] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_FLAGS_LIVE, 0, 5, 5, 0 },
 };
 
 static hfn_plan_source source_for(const fixture *f, uint32_t index, hfn_moved *moved)
@@ -83,7 +80,6 @@ static hfn_plan_source source_for(const fixture *f, uint32_t index, hfn_moved *m
     source.patch_offset = m->patch_offset;
     source.patch_bytes = m->patch_bytes;
     source.scratch = m->scratch;
-    source.run_bytes = m->run_bytes;
     if (m->strategy == HOTFN_STRATEGY_ISLAND) {
         source.original_bytes = moved->original_bytes;
         source.island_rva = site + 6;
@@ -445,89 +441,6 @@ static void a_forgotten_module_is_not_touched(void)
     hotfn_plan_destroy(plan);
 }
 
-/* Slots in another order than functions: those with the lowest are called most. */
-static hotfn_commit_stats commit_by_heat(fixture *f, uint32_t functions)
-{
-    uint32_t slot_of[FUNCTIONS], module;
-
-    for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        slot_of[i] = functions >> i & 1 ? SLOT_BASE + FUNCTIONS - i : UINT32_MAX;
-    }
-    CHECK_EQ_I64(hotfn_hooks_add_module(f->hooks, f->plan, base_of(f), slot_of, &module, NULL),
-                 HOTFN_OK);
-    return commit(f);
-}
-
-/* With 32 bits no function does. */
-static bool runs_on(void)
-{
-    return hfn_stub_get_patching()->run_on != NULL;
-}
-
-/* What they would return to is gone meanwhile. */
-static void functions_called_most_run_on_in_their_stubs(void)
-{
-    static const uint32_t running[] = { PLAIN, ADDRESS_OF, READS_FLAGS };
-    fixture f = make_fixture();
-
-    make_hooks(&f, 0);
-    for (int again = 0; again < 3; again++) {
-        hotfn_commit_stats stats = commit_by_heat(&f, ~0u);
-        CHECK_EQ_U64(stats.hooked, FUNCTIONS);
-        CHECK((stats.stub_bytes == 0) == (again > 0));
-        for (uint32_t i = 0; i < 3 && runs_on(); i++) {
-            poke(&f, f.rva[running[i]] + returns_at[i], 0xcc);
-        }
-        check_answers(&f);
-        for (uint32_t i = 0; i < 3; i++) {
-            poke(&f, f.rva[running[i]] + returns_at[i], 0xc3);
-        }
-        for (uint32_t i = 0; i < FUNCTIONS; i++) {
-            CHECK_EQ_U64(slots[SLOT_BASE + FUNCTIONS - i], (uint64_t)again + 1);
-        }
-        CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
-        CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
-    }
-    finish_fixture(&f);
-}
-
-static uint64_t stub_bytes_by_heat(uint32_t flags)
-{
-    fixture f = make_fixture();
-    uint64_t bytes;
-
-    make_hooks(&f, flags);
-    bytes = commit_by_heat(&f, ~0u).stub_bytes;
-    check_answers(&f);
-    finish_fixture(&f);
-    return bytes;
-}
-
-/* Instead of 5 bytes that jump back there is 1 that returns, three times. */
-static void who_keeps_calls_keeps_code(void)
-{
-    CHECK_EQ_U64(stub_bytes_by_heat(0) + (runs_on() ? 12 : 0),
-                 stub_bytes_by_heat(HOTFN_HOOKS_KEEP_CALLS));
-}
-
-/* Where patches stand already, code is not copied: it may hold some. */
-static void what_is_hooked_later_does_not_run_on(void)
-{
-    const uint32_t two = 1u << PLAIN | 1u << ADDRESS_OF, rest = 1u << READS_FLAGS | 1u << PUN;
-    fixture f = make_fixture();
-    uint64_t first, later;
-
-    make_hooks(&f, 0);
-    first = commit_by_heat(&f, rest).stub_bytes;
-    CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
-    CHECK_EQ_U64(commit_by_heat(&f, two).hooked, 2);
-    CHECK_EQ_U64(commit_by_heat(&f, rest).hooked, 2);
-    later = hotfn_hooks_get_region_count(f.hooks);
-    check_answers(&f);
-    CHECK(first > 0 && later >= 3);
-    finish_fixture(&f);
-}
-
 typedef struct stub_notes {
     const fixture *f;
     uint32_t count;
@@ -700,9 +613,6 @@ static const check_test tests[] = {
     CHECK_TEST(a_function_is_hooked_once),
     CHECK_TEST(bytes_that_somebody_changed_are_left_alone),
     CHECK_TEST(hooking_again_uses_the_same_stubs),
-    CHECK_TEST(functions_called_most_run_on_in_their_stubs),
-    CHECK_TEST(who_keeps_calls_keeps_code),
-    CHECK_TEST(what_is_hooked_later_does_not_run_on),
     CHECK_TEST(a_forgotten_module_is_not_touched),
     CHECK_TEST(regions_and_stubs_are_found),
     CHECK_TEST(what_cannot_be_asked_is_refused),

@@ -195,7 +195,6 @@ static void make_plan(fixture *f, uint32_t flags, uint32_t scratch, uint32_t wor
         source.flags = flags;
         source.scratch = scratch;
         source.arguments = words;
-        source.run_bytes = prologues[i].byte_count;
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f->plan, NULL), HOTFN_OK);
@@ -223,20 +222,7 @@ static void nothing(void *user)
     (void)user;
 }
 
-/* All of them, as the functions that are called most: slots are in another order. */
-static void add_by_heat(const fixture *f)
-{
-    uint32_t slot_of[PROLOGUES], module;
-
-    for (uint32_t i = 0; i < PROLOGUES; i++) {
-        slot_of[i] = PROLOGUES - i;
-    }
-    CHECK_EQ_I64(hotfn_hooks_add_module(f->hooks, f->plan, (uint64_t)(uintptr_t)f->code.bytes,
-                                        slot_of, &module, NULL),
-                 HOTFN_OK);
-}
-
-static void hook_all(fixture *f, uint32_t kind, bool by_heat)
+static void hook_all(fixture *f, uint32_t kind)
 {
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
     hotfn_row_access access = timing_access();
@@ -248,10 +234,7 @@ static void hook_all(fixture *f, uint32_t kind, bool by_heat)
     action.callback = nothing;
     options.flags = HOTFN_HOOKS_REGISTER_UNWIND;
     CHECK_EQ_I64(hotfn_hooks_create(&f->hooks, &options, &access, NULL, NULL), HOTFN_OK);
-    if (by_heat) {
-        add_by_heat(f);
-    }
-    for (uint32_t i = 0; i < PROLOGUES && !by_heat; i++) {
+    for (uint32_t i = 0; i < PROLOGUES; i++) {
         CHECK_EQ_I64(hotfn_hooks_add(f->hooks, f->plan, (uint64_t)(uintptr_t)f->code.bytes, i,
                                      &action, &module, NULL),
                      HOTFN_OK);
@@ -277,13 +260,12 @@ static void trace_function(const fixture *f, uint32_t index)
     }
 }
 
-static void trace_each(uint32_t kind, uint32_t flags, uint32_t scratch, uint32_t words,
-                       bool by_heat)
+static void trace_each(uint32_t kind, uint32_t flags, uint32_t scratch, uint32_t words)
 {
     fixture f;
 
     make_plan(&f, flags, scratch, words);
-    hook_all(&f, kind, by_heat);
+    hook_all(&f, kind);
     for (uint32_t i = 0; i < PROLOGUES; i++) {
         row = i & 1 ? slots : NULL; /* the gate of the slow path too */
         slots[SKIP] = 0;
@@ -299,16 +281,7 @@ static void trace_each(uint32_t kind, uint32_t flags, uint32_t scratch, uint32_t
 
 static void trace_all(uint32_t kind, uint32_t flags, uint32_t scratch)
 {
-    trace_each(kind, flags, scratch, 0, false);
-}
-
-/* The last two functions of the list do. */
-static void stubs_that_run_on_unwind_from_every_instruction(void)
-{
-    trace_each(HOTFN_ACTION_COUNT, 0, 0, 0, true);
-    trace_each(HOTFN_ACTION_COUNT, HOTFN_VERDICT_FLAGS_LIVE, 0, 0, true);
-    trace_each(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, 0, 0, true);
-    trace_each(HOTFN_ACTION_COUNT, 0, SPARE + 1, 0, true);
+    trace_each(kind, flags, scratch, 0);
 }
 
 static void count_stubs_unwind_from_every_instruction(void)
@@ -349,8 +322,8 @@ static void stubs_that_copy_arguments_unwind_from_every_instruction(void)
 {
     for (uint32_t words = 1; words <= ARGUMENT_WORDS; words++) {
         for (uint32_t kind = HOTFN_ACTION_TIME; kind <= HOTFN_ACTION_SAMPLE; kind++) {
-            trace_each(kind, HOTFN_VERDICT_TIMED, 0, words, false);
-            trace_each(kind, HOTFN_VERDICT_TIMED, SPARE + 1, words, false);
+            trace_each(kind, HOTFN_VERDICT_TIMED, 0, words);
+            trace_each(kind, HOTFN_VERDICT_TIMED, SPARE + 1, words);
         }
     }
 }
@@ -421,7 +394,7 @@ static void what_lies_behind_the_last_stub_is_none(void)
     fixture f;
 
     make_plan(&f, 0, 0, 0);
-    hook_all(&f, HOTFN_ACTION_COUNT, false);
+    hook_all(&f, HOTFN_ACTION_COUNT);
     hotfn_hooks_each_stub(f.hooks, note_end, &end);
     CHECK(hotfn_hooks_find_region(f.hooks, end - 1, &region));
     CHECK(hfn_unwind_find(&region, end - 1, &begin) != NULL);
@@ -484,7 +457,6 @@ static const check_test tests[] = {
     CHECK_TEST(bare_stubs_unwind_from_every_instruction),
     CHECK_TEST(what_lies_behind_the_last_stub_is_none),
     CHECK_TEST(count_stubs_unwind_from_every_instruction),
-    CHECK_TEST(stubs_that_run_on_unwind_from_every_instruction),
     CHECK_TEST(flag_free_stubs_unwind_from_every_instruction),
     CHECK_TEST(red_zone_stubs_unwind_from_every_instruction),
     CHECK_TEST(stubs_with_a_spare_register_unwind_from_every_instruction),

@@ -77,29 +77,6 @@ static void slots_go_to_what_may_be_hooked_in_order(void)
     hotfn_live_close(live);
 }
 
-static void slots_can_be_dealt_in_another_order(void)
-{
-    const uint32_t order[] = { 5, 2, 2, 900, UINT32_MAX, 0 };
-    hotfn_live *live = small_live(8, 16, 4096);
-    const uint32_t *slots;
-    uint32_t index;
-
-    CHECK_EQ_I64(add(live, "a", 2, &index), HOTFN_OK);
-    CHECK_EQ_I64(add(live, "b", 8, &index), HOTFN_OK); /* the last two find no slot */
-    CHECK_EQ_I64(hotfn_live_order_slots(live, 1, order, HFN_COUNT_OF(order)), HOTFN_OK);
-    slots = hotfn_live_slots(live, 1);
-    CHECK(slots[5] == 2 && slots[2] == 3 && slots[0] == 4);
-    CHECK(slots[1] == 5 && slots[3] == 6 && slots[4] == 7);
-    CHECK(slots[6] == HOTFN_NO_SLOT && slots[7] == HOTFN_NO_SLOT);
-    CHECK(hotfn_live_slots(live, 0)[0] == 0 && hotfn_live_slots(live, 0)[1] == 1);
-    CHECK_EQ_I64(hotfn_live_order_slots(live, 1, NULL, 0), HOTFN_OK);
-    for (uint32_t i = 0; i < 6; i++) {
-        CHECK_EQ_U64(slots[i], 2 + i);
-    }
-    CHECK_EQ_I64(hotfn_live_order_slots(live, 2, order, 1), HOTFN_E_NOT_FOUND);
-    hotfn_live_close(live);
-}
-
 static void functions_beyond_the_slots_are_refused_with_a_reason(void)
 {
     hotfn_live *live = small_live(3, 16, 4096);
@@ -239,7 +216,6 @@ static void only_the_maker_appends(void)
     CHECK_EQ_I64(hotfn_live_join(&joined, path, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(add(joined, "a", 1, &index), HOTFN_E_STATE);
     CHECK_EQ_I64(hotfn_live_set_reason(joined, 3, "a", "b"), HOTFN_E_STATE);
-    CHECK_EQ_I64(hotfn_live_order_slots(joined, 0, NULL, 0), HOTFN_E_STATE);
     CHECK_EQ_U64(hotfn_live_module_count(joined), 2);
     CHECK_STR(hotfn_live_function_name(joined, 0, 0), "alpha");
     CHECK_EQ_I64(hotfn_live_fd(joined), -1);
@@ -369,7 +345,6 @@ static void histograms_of_first_calls_are_made_ready(void)
 
 static const check_test tests[] = {
     CHECK_TEST(slots_go_to_what_may_be_hooked_in_order),
-    CHECK_TEST(slots_can_be_dealt_in_another_order),
     CHECK_TEST(functions_beyond_the_slots_are_refused_with_a_reason),
     CHECK_TEST(module_that_does_not_fit_is_listed_and_says_so),
     CHECK_TEST(a_module_that_did_not_fit_leaves_its_room),

@@ -464,7 +464,6 @@ static hotfn_plan *plan_with_room(void)
     hfn_plan_source source = { .rva = 64,
                                .strategy = HOTFN_STRATEGY_JUMP,
                                .patch_bytes = 5,
-                               .run_bytes = 40,
                                .original = zeros,
                                .original_bytes = 5,
                                .moved = &small_one };
@@ -476,7 +475,6 @@ static hotfn_plan *plan_with_room(void)
     source.rva = 100;
     source.original_bytes = PLAN_ORIGINAL_MAX;
     source.moved = &large;
-    source.run_bytes = 0;
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);
     hfn_plan_writer_destroy(writer);
@@ -491,7 +489,6 @@ static void an_entry_keeps_to_its_bounds(void)
         { PLAN_ENTRY_MOVED_BYTES_AT, HFN_MOVED_MAX },
         { PLAN_ENTRY_ORIGINAL_BYTES_AT, PLAN_ORIGINAL_MAX },
         { PLAN_ENTRY_STEPS_AT, PLAN_STEPS_MAX },
-        { PLAN_ENTRY_RUN_AT, 100 + PLAN_ORIGINAL_MAX - 64 }, /* the end of the range */
     };
     hotfn_plan *plan = plan_with_room();
     const uint8_t *entry = plan->bytes + PLAN_HEADER_BYTES + PLAN_RANGE_BYTES;

@@ -561,24 +561,6 @@ static void jumps_to_the_own_entry_are_told(void)
     scene_finish(&s);
 }
 
-static void code_is_copied_up_to_a_name_and_not_where_exceptions_land(void)
-{
-    static const char code[] =
-        "\x48\x89\xF8\x48\x89\xF2\x31\xC9\xC3"; /* mov rax, rdi; mov rdx, rsi; xor ecx, ecx; ret */
-    scene s = scene_begin();
-    uint64_t f = SCENE_FUNCTION(&s, "f", code), g = SCENE_FUNCTION(&s, "g", code);
-    uint64_t h = SCENE_FUNCTION(&s, "h", code);
-
-    scene_symbol(&s, "in_g", g + 8, 1, FUNC);
-    s.fdes[s.fde_count++] = (scene_fde){ .begin = h, .size = sizeof code - 1, .lsda = true };
-    scene_judge(&s);
-    CHECK_EQ_U64(scene_verdict(&s, f).run_bytes, sizeof code - 1);
-    CHECK_EQ_U64(scene_verdict(&s, g).run_bytes, 8);
-    EXPECT_STRATEGY(&s, h, HOTFN_STRATEGY_JUMP);
-    CHECK_EQ_U64(scene_verdict(&s, h).run_bytes, 0);
-    scene_finish(&s);
-}
-
 static const check_test tests[] = {
     CHECK_TEST(whole_instructions_make_a_jump),
     CHECK_TEST(a_call_or_jump_at_the_entry_is_retargeted),
@@ -609,6 +591,5 @@ static const check_test tests[] = {
     CHECK_TEST(flags_are_followed_through_calls_and_tail_calls),
     CHECK_TEST(a_register_that_is_written_first_is_spare),
     CHECK_TEST(jumps_to_the_own_entry_are_told),
-    CHECK_TEST(code_is_copied_up_to_a_name_and_not_where_exceptions_land),
 };
 CHECK_MAIN(tests)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text that is not one function after another: a function that runs on into the next, two entries
- * of one body, data between functions, a jump over a lock prefix, and aliases of one address.
+ * Code that is not one function after another: a function that falls through into the next one, two
+ * entries of one body, data between functions, a jump over a lock prefix, and aliases of one address.
  */
 #include <stdint.h>
 
@@ -9,15 +9,15 @@
 
 enum { ROUNDS = 1000 };
 
-long runs_on(long n);
-long run_on_target(long n);
+long falls_through(long n);
+long fall_target(long n);
 long skip_lock(long n, long locked);
 long alias_one(long n);
 long alias_two(long n);
 long (*from_table(int which))(long);
 
-FUNCTION(runs_on, "add $10, %rdi");
-FUNCTION_CLOSE(run_on_target, "lea 1(%rdi), %rax\nret");
+FUNCTION(falls_through, "add $10, %rdi");
+FUNCTION_CLOSE(fall_target, "lea 1(%rdi), %rax\nret");
 
 /* glibc's way: without threads the jump goes behind the prefix, into the instruction */
 FUNCTION(skip_lock, "test %esi, %esi\n"
@@ -32,7 +32,7 @@ __asm__(".globl alias_two\n.type alias_two, @function\n.set alias_two, alias_one
 FUNCTION(alias_one, "lea (%rdi,%rdi,2), %rax\nret");
 
 /* Bytes between functions that are no code (an address, read by from_table). */
-__asm__(".p2align 3, 0xcc\nin_text: .long alias_one - in_text, run_on_target - in_text\n"
+__asm__(".p2align 3, 0xcc\nin_text: .long alias_one - in_text, fall_target - in_text\n"
         ".quad 0xe8e8e8e8e8e8e8e8\n");
 FUNCTION(from_table, "lea in_text(%rip), %rdx\n"
                      "movslq %edi, %rdi\n"
@@ -44,12 +44,12 @@ int main(void)
 {
     long sum = 0;
     for (int i = 0; i < ROUNDS; i++) {
-        sum += runs_on(i) + run_on_target(i) + skip_lock(i, i % 2);
+        sum += falls_through(i) + fall_target(i) + skip_lock(i, i % 2);
         sum += alias_one(i) + alias_two(i) + from_table(i % 2)(i);
     }
     printf("sum %ld\n", sum);
-    say_total_if_hooked("runs_on", ROUNDS);
-    say_total_if_hooked("run_on_target", 2 * ROUNDS + ROUNDS / 2);
+    say_total_if_hooked("falls_through", ROUNDS);
+    say_total_if_hooked("fall_target", 2 * ROUNDS + ROUNDS / 2);
     say_total_if_hooked("skip_lock", ROUNDS);
     say_total("alias_one", 2 * ROUNDS + ROUNDS / 2);
     say_total("from_table", ROUNDS);
