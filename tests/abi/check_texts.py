@@ -15,7 +15,7 @@ import tree
 SPDX = "SPDX-License-Identifier: "
 CODE = {".c", ".h", ".S", ".cc", ".cpp", ".py", ".sh", ".list", ".build"}
 # Data and texts that others wrote or that programs made.
-FOREIGN = re.compile(r"fuzz/corpus/|tests/data/|.*/upstream/|subprojects/.*/")
+FOREIGN = re.compile(r"fuzz/corpus/|.*/upstream/|subprojects/.*/")
 HOST = re.compile(r"\b(?:https?|ftp|git|ssh)://(?:[^/\s@\"'<>]*@)?([A-Za-z0-9.-]+)")
 # Not in the middle of a longer path, nor after a variable.
 BEGIN = r"(?<![\w./$}~-])"

@@ -73,6 +73,14 @@ add("lua",
     "rm upstream/src/luac.c",
     "{cc} -O2 -o lua upstream/src/*.c " + LUA_FLAGS,
     debian="lua5.4")
+# Lua 5.1, and the official test suite of 5.1, which Debian has in another package's source.
+add("lua51",
+    "rm upstream/src/luac.c upstream/src/print.c",
+    "{cc} -O2 -w -DLUA_USE_POSIX -DLUA_USE_DLOPEN -o lua51 upstream/src/*.c -Wl,-E -lm -ldl",
+    debian="lua5.1")
+add("lua51_tests",
+    "mv upstream/_lua5.1-tests lua51_tests",
+    debian="golang-github-yuin-gopher-lua", compilers=("gcc",), compiler_free=True)
 # Their sources alone, for `flagged`.
 add("sqlite3_source",
     "mkdir make && cd make && ../upstream/configure --disable-tcl && make sqlite3.c shell.c",

@@ -17,7 +17,6 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = HERE / "work"
-DATA = HERE.parent / "data"
 
 
 class Skipped(Exception):
