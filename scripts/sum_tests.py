@@ -38,8 +38,11 @@ def pytest_results(path):
 
 
 def step_results(name, status, log):
-    """The tests of one step, as (name, kind, what it said)."""
-    results = []
+    """The tests of one step, as (name, kind, output)."""
+    if status == "skipped":
+        with open(log, encoding="utf-8") as names:
+            return [(f"{name}: {test.strip()}", "skipped", "") for test in names]
+    status, results = int(status), []
     if log != "-" and os.path.exists(log):
         results = list(pytest_results(log) if log.endswith(".xml") else meson_results(log))
     # pytest ends with 5 where there is no test at all.
@@ -80,7 +83,7 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as lines:
         for line in lines:
             name, status, log = line.rstrip("\n").split("\t")
-            results += step_results(name, int(status), log)
+            results += step_results(name, status, log)
     by_kind = {kind: [(name, said) for name, k, said in results if k == kind]
                for kind in ("passed", "failed", "skipped")}
     for name, _ in by_kind["skipped"]:
@@ -90,6 +93,8 @@ def main():
             print(f"passed without a part: {name}: {part}")
     for name, said in by_kind["failed"]:
         print(f"failed: {name}\n{end_of(said)}", end="")
+    ran, count = len(results) - len(by_kind["skipped"]), len(results)
+    print(f"ran {ran} of {count} tests")
     skipped = f", {len(by_kind['skipped'])} skipped" if by_kind["skipped"] else ""
     print(f"{len(by_kind['passed'])} passed, {len(by_kind['failed'])} failed{skipped}")
     sys.exit(1 if by_kind["failed"] or not by_kind["passed"] else 0)

@@ -46,6 +46,7 @@ class Programs(Bench):
     def made(self, name, command):
         """The binary that command and `-o` make, once."""
         binary = self.built / "arm64" / name
+        binary.parent.mkdir(parents=True, exist_ok=True)
         if not binary.exists():
             run([*command, "-o", f"{binary}.partial"])
             os.rename(f"{binary}.partial", binary)
@@ -117,8 +118,9 @@ def check_counts(bench, name, cpu):
     command, arguments, stdin = getattr(bench, name)()
     agent = bench.path("instrument.o")
     run([GCC, "-O2", "-c", os.path.join(HERE, "instrument.c"), "-o", agent])
-    plain = bench.made(f"{name}-plain", command)
-    other = bench.made(f"{name}-instrumented", [*command[:1], "-finstrument-functions", *command[1:], agent])
+    # Both paths have the same length: lua keeps its own path as a string, whose size decides when it collects.
+    plain = bench.made(f"plain/{name}", command)
+    other = bench.made(f"probe/{name}", [*command[:1], "-finstrument-functions", *command[1:], agent])
     emulator = ["qemu-aarch64", *CPUS[cpu], "-L", ROOT]
     expected = bench.start([*emulator, plain, *arguments], stdin)
     want = instrumented_counts(bench, other, arguments, stdin, emulator)
@@ -174,7 +176,7 @@ def check_debian(bench, _name, cpu):
 def places(bench):
     """Libraries, and what the other cases built or unpacked."""
     found = [os.path.join(ROOT, "lib", name) for name in ("libc.so.6", "libstdc++.so.6", "libm.so.6")]
-    for pattern in ("*-plain", "debian/usr/bin/[ls][uq]*[34]", "debian/usr/lib/aarch64-linux-gnu/libsqlite3.so.0"):
+    for pattern in ("plain/*", "debian/usr/bin/[ls][uq]*[34]", "debian/usr/lib/aarch64-linux-gnu/libsqlite3.so.0"):
         found += map(str, sorted(bench.built.glob(f"arm64/{pattern}")))
     return found
 

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: MIT
 """Find the program that a test wants, building it on first use (build_programs keeps results)."""
+import os
 import pathlib
 import subprocess
 
+import recipes
 from world import Skipped
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
+
+
+def need_execution(compiler):
+    """Skip the case if programs of this compiler cannot be executed here (scripts/exec32)."""
+    if compiler == recipes.M32 and os.environ.get("HOTFN_EXEC32", "native") != "native":
+        raise Skipped("this machine does not execute 32-bit programs")
 
 
 def build(out, name, compiler="gcc"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the tests of one program share: each case runs in a folder of its own, `NAME_test.py CASE ...` runs
-these alone, and a measurement is judged by more than one run."""
+these alone, and a measurement is judged by a quorum of runs."""
 import pathlib
 import shutil
 import sys
@@ -8,7 +8,6 @@ import tempfile
 import traceback
 
 SKIPPED = 77
-ATTEMPTS = 10
 
 
 class Skipped(Exception):
@@ -38,14 +37,20 @@ def run(cases, needs=(), make=pathlib.Path):
     return 1 if failed or not wanted else SKIPPED if skipped == len(wanted) else 0
 
 
-def comes_out_right(measure):
-    """`measure` makes a run and returns what is off in it, or nothing.  A time is spoilt, either way, by
-    whatever else the machine does between two looks at the clock; what we do wrong is off in every run."""
-    for _ in range(ATTEMPTS):
+def holds_in_most_runs(measure, right=7, of=10):
+    """Each claim must hold in `right` of `of` runs.  `measure` makes one run and returns {claim: what was found}
+    for the claims that did not hold.  Other programs on the machine disturb single runs; a defect shows in most."""
+    failures, last = {}, {}
+    for done in range(1, of + 1):
         off = measure()
-        if not off:
+        for claim in off:
+            failures[claim] = failures.get(claim, 0) + 1
+        last.update(off)
+        worst = max(failures, key=failures.get, default=None)
+        if worst is not None and failures[worst] > of - right:
+            raise AssertionError(f"{worst}: wrong in {failures[worst]} of {done} runs, last: {last[worst]}")
+        if done - failures.get(worst, 0) >= right:
             return
-    raise AssertionError(f"in each of {ATTEMPTS} runs; in the last: {off}")
 
 
 def own_sums_to_busy(raw, left=0):
