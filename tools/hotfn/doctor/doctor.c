@@ -318,6 +318,7 @@ static const check checks[] = {
     { "preload", look_at_preload },
     { "cache", look_at_cache },
     { "perf-map", look_at_perf_map },
+    { "32-bit", doctor_try_exec32 },
     { "proof", doctor_try_proof },
 };
 #define CHECK_COUNT (sizeof checks / sizeof checks[0])

@@ -24,6 +24,7 @@ void doctor_try_text(doctor_finding *f);
 void doctor_try_new_code(doctor_finding *f);
 void doctor_try_shared_memory(doctor_finding *f);
 void doctor_try_membarrier(doctor_finding *f);
+void doctor_try_exec32(doctor_finding *f);
 void doctor_try_proof(doctor_finding *f);
 
 #endif

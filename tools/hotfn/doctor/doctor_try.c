@@ -116,6 +116,60 @@ void doctor_try_membarrier(doctor_finding *f)
     }
 }
 
+/* ---- 32-bit programs: some kernels are built without them, some sandboxes refuse them. */
+
+/* The smallest ELF program for i386, whose code is _exit(0).  ELF header and one PT_LOAD program
+ * header that maps the file at 0x08048000 (System V gABI, ch. 4 and 5), then
+ * mov eax, 1; xor ebx, ebx; int 0x80. */
+static const unsigned char
+    exit_program_i386[] = {
+        0x7f, 'E',  'L',  'F',  1,    1,    1,    0,    0,    0,    0,    0,    0,
+        0,    0,    0, /* ident */
+        2,    0,    3,    0,    1,    0,    0,    0,    0x54, 0x80, 0x04, 0x08, 52,
+        0,    0,    0, /* header */
+        0,    0,    0,    0,    0,    0,    0,    0,    52,   0,    32,   0,    1,
+        0,    0,    0,    0,    0,    0,    0,    1,    0,    0,    0,    0,    0,
+        0,    0,    0x00, 0x80, 0x04, 0x08, 0x00, 0x80, 0x04, 0x08, 0x5d, 0,    0,
+        0,    0x5d, 0,    0,    0,    5,    0,    0,    0, /* segment */
+        0,    0x10, 0,    0,    0xb8, 1,    0,    0,    0,    0x31, 0xdb, 0xcd, 0x80,
+    };
+
+static bool execute_program(const unsigned char *bytes, size_t byte_count)
+{
+    int fd = memfd_create("hotfn-doctor", MFD_CLOEXEC);
+    char *const arguments[] = { "exit", NULL };
+    int status = -1;
+    pid_t child;
+
+    if (fd < 0 || write(fd, bytes, byte_count) != (ssize_t)byte_count) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return false;
+    }
+    child = fork();
+    if (child == 0) {
+        fexecve(fd, arguments, environ);
+        _exit(127);
+    }
+    bool ended = child > 0 && waitpid(child, &status, 0) == child;
+    close(fd);
+    return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void doctor_try_exec32(doctor_finding *f)
+{
+    if (HOTFN_OWN_MACHINE != HOTFN_MACHINE_X86_64) {
+        doctor_say(f, "this build counts programs of its own word size only");
+        return;
+    }
+    bool executed = execute_program(exit_program_i386, sizeof exit_program_i386);
+    doctor_say(f, "32-bit x86 programs are %s here", executed ? "executed" : "not executed");
+    if (!executed) {
+        doctor_say(f, ": only 64-bit programs can be counted");
+    }
+}
+
 /* ---- The proof: `hotfn run` of this very program, which then calls hotfn_get_version. */
 
 static const char proof_function[] = "hotfn_get_version";
