@@ -269,7 +269,7 @@ UNSEEN int main(int argc, char **argv)
     pin(0);         /* learns what is allowed */
     if (argc > 6) { /* one mode alone is bare: nothing of ours is in the way of the peers */
         open_own_image(&own);
-        check(hotfn_counters_create(&counters, NULL, 1000, 64, NULL, &err), &err, "counters");
+        check(hotfn_counters_create(&counters, 1000, 64, NULL, &err), &err, "counters");
     }
     for (long round = strtol(argv[4], NULL, 10); round > 0; round--) {
         for (int mode = 5; mode < argc; mode++) {

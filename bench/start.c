@@ -202,7 +202,7 @@ static void measure_hooks(const hotfn_plan *plan, const mapping *m, const uint32
     uint32_t module;
 
     options.flags = HOTFN_HOOKS_SINGLE_THREADED;
-    check(hotfn_counters_create(&counters, NULL, 1u << 18, 1, NULL, &err), &err, "counters");
+    check(hotfn_counters_create(&counters, 1u << 18, 1, NULL, &err), &err, "counters");
     hotfn_counters_get_access(counters, &access);
     uint64_t begin = now_ns();
     check(hotfn_hooks_create(&hooks, &options, &access, NULL, &err), &err, "hooks");

@@ -18,6 +18,28 @@ extern "C" {
 
 #define HOTFN_NO_SLOT UINT32_MAX
 
+/* Flags of a function. */
+#define HOTFN_VERDICT_FLAGS_LIVE 1u     /* processor flags are live at the entry                */
+#define HOTFN_VERDICT_ENTRY_LOOP 2u     /* jumps back to its entry: a count includes iterations */
+#define HOTFN_VERDICT_LANDING_PAD 4u    /* begins with ENDBR; the patch follows it              */
+#define HOTFN_VERDICT_RED_ZONE 8u       /* may keep data below the stack pointer                */
+#define HOTFN_VERDICT_TIMED 16u         /* proven: its return may be intercepted                */
+#define HOTFN_VERDICT_RETURN_SIGNED 32u /* begins with PACIASP: x30 is signed in the stub       */
+#define HOTFN_VERDICT_KEY_B 64u         /* PACIBSP instead, at the entry or in the stub         */
+/* Not TIMED: the reason why it is only counted, a HOTFN_REASON_*. */
+#define HOTFN_VERDICT_TIMING_REASON(flags) ((flags) >> 16 & 0xffu)
+/* TIMED: the words of stack arguments that it accesses, and (i386) what its return pops. */
+#define HOTFN_VERDICT_ARGUMENTS(flags) ((flags) >> 24 & 31u)
+#define HOTFN_VERDICT_POPS(flags) ((flags) >> 29)
+#define HOTFN_POPS_NOTHING 0u
+#define HOTFN_POPS_ONE 1u /* the address of a returned struct */
+#define HOTFN_POPS_ALL 2u /* stdcall, fastcall, thiscall      */
+
+/* Reasons that are given while a program runs; hotfn/lowlevel/verdicts.h has the others. */
+#define HOTFN_REASON_NO_SLOTS 35   /* the record has no slots left           */
+#define HOTFN_REASON_NOT_LOADED 36 /* its module was never loaded            */
+#define HOTFN_REASON_ENGINE 38     /* hotfn hooks it itself, to follow dlopen */
+
 /* One function of a module, going in or coming out.  Strings are views into the record (out) or
  * borrowed (in).  names are the function's other names, each ended by NUL, the last by a second one. */
 typedef struct hotfn_record_function {

@@ -141,7 +141,7 @@ void hotfn_counters_fork_child(hotfn_counters *c)
     if (!c || !hfn_rows.header) {
         return;
     }
-    hfn_rows_name_process(true);
+    hfn_rows_identify_process(true);
     hfn_rows
         .generation++; /* whoever paused before the fork must not resume with the parent's row */
     if (row == hfn_rows.discard) {

@@ -77,7 +77,7 @@ static bool is_beside_parent(void)
     return hfn_rows.pid_namespace != 0 && (uint32_t)hfn_raw3(SYS_getppid, 0, 0, 0) == hfn_rows.pid;
 }
 
-void hfn_rows_name_process(bool is_new)
+void hfn_rows_identify_process(bool is_new)
 {
     uint32_t pid = (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0);
 
@@ -120,7 +120,7 @@ void hfn_rows_forget_threads(void)
 
     hfn_thread_row = NULL;
     for (uint32_t i = 0; i < used && i < hfn_rows.thread_capacity; i++) {
-        const hotfn_thread_cell *cell = &hfn_rows.cells[i];
+        const hfn_thread_cell *cell = &hfn_rows.cells[i];
         uintptr_t row = (uintptr_t)(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes), seen = 0;
 
         if (cell->process == hfn_rows.process && cell->pid == hfn_rows.pid &&

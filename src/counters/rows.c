@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The process's set of rows: made over given or own memory, summed, paused, given up.  What a thread
- * does at its first hooked call stands in thread_row.c, what fork() needs in around_fork.c. */
+/* The process's set of rows: created over memory of the caller or its own, summed, paused, destroyed.
+ * thread_row.c has a thread's first hooked call, around_fork.c the fork handlers. */
 #include "counters/rows.h"
 
 #include "base/memory.h"
@@ -12,17 +12,17 @@
 #include <string.h>
 
 #define DEFAULT_THREADS 4096u
-#define FEWEST_THREADS 16u
-#define GENERATION_MASK 4095u /* a row pointer's low bits, all 0 */
+#define MIN_THREADS 16u
+#define GENERATION_MASK 4095u /* the low bits of a row pointer, which are 0 */
 
 struct hotfn_counters {
     hotfn_env env;
-    hotfn_counter_memory memory;
-    void *own; /* the mapping behind memory, NULL if it was given */
+    hfn_row_memory memory;
+    void *own; /* mapping that holds `memory`; NULL if the caller owns it */
     uint64_t own_bytes;
 };
 
-static hotfn_counters *active; /* changed by create and destroy only */
+static hotfn_counters *active; /* changed only by create and destroy */
 
 /* ---- Memory. */
 
@@ -32,8 +32,9 @@ static uint64_t page_round(uint64_t bytes)
     return (bytes + page - 1) & ~(page - 1);
 }
 
-/* Header, cells and rows in one mapping; fewer rows where addresses are scarce. */
-static bool map_own(hotfn_counters *c, uint32_t slot_capacity, uint32_t thread_capacity)
+/* Map header, cells and rows together.  Where address space is scarce the number of rows is halved until
+ * the mapping succeeds. */
+static bool map_memory(hotfn_counters *c, uint32_t slot_capacity, uint32_t thread_capacity)
 {
     uint64_t row_bytes = page_round((uint64_t)slot_capacity * sizeof(uint64_t));
     uint32_t threads = thread_capacity ? thread_capacity : DEFAULT_THREADS;
@@ -41,24 +42,27 @@ static bool map_own(hotfn_counters *c, uint32_t slot_capacity, uint32_t thread_c
     if (slot_capacity == 0 || row_bytes > UINT32_MAX) {
         return false;
     }
-    for (; !c->own && threads; threads = threads > FEWEST_THREADS ? threads / 2 : 0) {
+    for (; !c->own && threads; threads = threads > MIN_THREADS ? threads / 2 : 0) {
         uint64_t cells =
             page_round(sizeof *c->memory.header + (uint64_t)threads * sizeof *c->memory.cells);
 
         c->own_bytes = cells + threads * row_bytes;
         c->own = hfn_rows_map(c->own_bytes);
         if (c->own) {
-            c->memory = (hotfn_counter_memory){
-                sizeof c->memory,          threads, slot_capacity,
-                (uint32_t)row_bytes,       c->own,  (void *)((hotfn_cell_header *)c->own + 1),
-                (uint8_t *)c->own + cells,
+            c->memory = (hfn_row_memory){
+                .thread_capacity = threads,
+                .slot_capacity = slot_capacity,
+                .row_bytes = (uint32_t)row_bytes,
+                .header = c->own,
+                .cells = (void *)((hfn_cell_header *)c->own + 1),
+                .rows = (uint8_t *)c->own + cells,
             };
         }
     }
     return c->own != NULL;
 }
 
-static bool memory_is_sound(const hotfn_counter_memory *m)
+static bool is_memory_valid(const hfn_row_memory *m)
 {
     return m->header && m->cells && m->rows && m->thread_capacity > 0 && m->slot_capacity > 0 &&
            m->row_bytes % hfn_os_page_bytes() == 0 &&
@@ -66,9 +70,9 @@ static bool memory_is_sound(const hotfn_counter_memory *m)
            (uintptr_t)m->rows % hfn_os_page_bytes() == 0;
 }
 
-/* The discard row stays for ever: a thread may still count into it.  A set that needs a longer one
- * gets a new one. */
-static bool provide_discard_row(uint64_t byte_count)
+/* A discard row is never unmapped, because a thread may still count into it.  A set with longer rows
+ * gets a new discard row. */
+static bool ensure_discard_row(uint64_t byte_count)
 {
     uint8_t *fresh;
 
@@ -88,7 +92,7 @@ static bool provide_discard_row(uint64_t byte_count)
 
 static void activate(hotfn_counters *c)
 {
-    const hotfn_counter_memory *m = &c->memory;
+    const hfn_row_memory *m = &c->memory;
 
     active = c;
     hfn_rows.cells = m->cells;
@@ -97,37 +101,39 @@ static void activate(hotfn_counters *c)
     hfn_rows.thread_capacity = m->thread_capacity;
     hfn_rows.slot_capacity = m->slot_capacity;
     hfn_rows.generation++;
-    hfn_rows_name_process(false);
+    hfn_rows_identify_process(false);
     /* pairs with the acquire load in hfn_thread_row_claim */
     __atomic_store_n(&hfn_rows.header, m->header, __ATOMIC_RELEASE);
 }
 
-static hotfn_status set_up(hotfn_counters *c, const hotfn_counter_memory *memory,
-                           uint32_t slot_capacity, uint32_t thread_capacity, hotfn_error *err)
+static hotfn_status choose_memory(hotfn_counters *c, const hfn_row_memory *memory,
+                                  uint32_t slot_capacity, uint32_t thread_capacity,
+                                  hotfn_error *err)
 {
+    if (memory && !is_memory_valid(memory)) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                        "this memory cannot hold rows: each row needs slot_capacity words and must "
+                        "begin at a page");
+    }
     if (memory) {
-        if (!hfn_take_options(&c->memory, sizeof c->memory, memory) ||
-            !memory_is_sound(&c->memory)) {
-            return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                            "this memory cannot hold rows: page-aligned rows of slot_capacity "
-                            "words are wanted");
-        }
+        c->memory = *memory;
     } else if (slot_capacity == 0) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "counters without slots");
-    } else if (!map_own(c, slot_capacity, thread_capacity)) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                        "counters need at least one slot");
+    } else if (!map_memory(c, slot_capacity, thread_capacity)) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
                         "no address space for rows of %u slots", slot_capacity);
     }
-    if (!provide_discard_row(c->memory.row_bytes)) {
+    if (!ensure_discard_row(c->memory.row_bytes)) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a row");
     }
     return HOTFN_OK;
 }
 
-/* A thread that stands in a stub may count once more: rows that were in use stay, empty. */
-static void release_own(const hotfn_counters *c)
+/* A thread inside a stub may still count, so used rows are emptied and stay mapped. */
+static void release_memory(const hotfn_counters *c)
 {
-    const hotfn_counter_memory *m = &c->memory;
+    const hfn_row_memory *m = &c->memory;
     uint32_t used =
         m->header->cells_used < m->thread_capacity ? m->header->cells_used : m->thread_capacity;
     uint64_t kept = (uint64_t)used * m->row_bytes;
@@ -142,31 +148,27 @@ static void release_own(const hotfn_counters *c)
     hfn_rows_unmap(c->own, before);
 }
 
-static void release(hotfn_counters *c)
+static void free_counters(hotfn_counters *c)
 {
     hotfn_env env = c->env;
 
     if (c->own) {
-        release_own(c);
+        release_memory(c);
     }
     hfn_free(&env, c, sizeof *c);
 }
 
-hotfn_status hotfn_counters_create(hotfn_counters **out, const hotfn_counter_memory *memory,
-                                   uint32_t slot_capacity, uint32_t thread_capacity,
-                                   const hotfn_env *env, hotfn_error *err)
+static hotfn_status create(hotfn_counters **out, const hfn_row_memory *memory,
+                           uint32_t slot_capacity, uint32_t thread_capacity, const hotfn_env *env,
+                           hotfn_error *err)
 {
-    if (!out) {
-        return hfn_fail_null(err, __func__);
-    }
-
     hotfn_env filled = hfn_env_fill(env);
     hotfn_status status;
     hotfn_counters *c;
 
     if (active) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "this process counts already: destroy its counters first");
+                        "this process has counters already: destroy them first");
     }
     if (hfn_thread_row_displacement() != (int32_t)hfn_thread_row_displacement()) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
@@ -177,14 +179,29 @@ hotfn_status hotfn_counters_create(hotfn_counters **out, const hotfn_counter_mem
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for counters");
     }
     c->env = filled;
-    status = set_up(c, memory, slot_capacity, thread_capacity, err);
+    status = choose_memory(c, memory, slot_capacity, thread_capacity, err);
     if (status != HOTFN_OK) {
-        release(c);
+        free_counters(c);
         return status;
     }
     activate(c);
     *out = c;
     return HOTFN_OK;
+}
+
+hotfn_status hotfn_counters_create(hotfn_counters **out, uint32_t slot_capacity,
+                                   uint32_t thread_capacity, const hotfn_env *env, hotfn_error *err)
+{
+    if (!out) {
+        return hfn_fail_null(err, __func__);
+    }
+    return create(out, NULL, slot_capacity, thread_capacity, env, err);
+}
+
+hotfn_status hfn_counters_create_in(hotfn_counters **out, const hfn_row_memory *memory,
+                                    const hotfn_env *env, hotfn_error *err)
+{
+    return create(out, memory, 0, 0, env, err);
 }
 
 void hotfn_counters_destroy(hotfn_counters *c)
@@ -197,7 +214,7 @@ void hotfn_counters_destroy(hotfn_counters *c)
     __atomic_store_n(&hfn_rows.header, NULL, __ATOMIC_RELEASE);
     hfn_rows.generation++;
     active = NULL;
-    release(c);
+    free_counters(c);
 }
 
 hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access *out)
@@ -209,7 +226,6 @@ hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
     hfn_timing_calls timing = hfn_timing_get_calls();
 
-    (void)c;
     access.displacement = (int32_t)hfn_thread_row_displacement();
     access.slow_path = hfn_thread_row_entry;
     access.time_enter = timing.enter;
@@ -219,15 +235,12 @@ hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access
     return hfn_give(out, &access, sizeof access) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-hotfn_status hotfn_counters_get_memory(const hotfn_counters *c, hotfn_counter_memory *out)
+hfn_row_memory hfn_counters_get_memory(const hotfn_counters *c)
 {
-    if (!c) {
-        return HOTFN_E_OPTION;
-    }
-    return hfn_give(out, &c->memory, sizeof c->memory) ? HOTFN_OK : HOTFN_E_OPTION;
+    return c->memory;
 }
 
-void hfn_rows_sum(const hotfn_counter_memory *m, uint32_t first, uint32_t count, uint64_t *sums)
+void hfn_rows_sum(const hfn_row_memory *m, uint32_t first, uint32_t count, uint64_t *sums)
 {
     uint32_t used = __atomic_load_n(&m->header->cells_used, __ATOMIC_RELAXED);
 
@@ -248,7 +261,7 @@ hotfn_status hotfn_counters_sum(const hotfn_counters *c, uint32_t first_slot, ui
         return HOTFN_E_OPTION;
     }
 
-    const hotfn_counter_memory *m = &c->memory;
+    const hfn_row_memory *m = &c->memory;
 
     if (first_slot > m->slot_capacity || slot_count > m->slot_capacity - first_slot) {
         return HOTFN_E_OPTION;
@@ -257,8 +270,8 @@ hotfn_status hotfn_counters_sum(const hotfn_counters *c, uint32_t first_slot, ui
     return HOTFN_OK;
 }
 
-/* ---- Pause and resume.  The answer carries the set's generation: a thread that resumes under
- * another set than it paused under must not get its old row back. */
+/* ---- Pause and resume.  The token is the thread's row pointer with the generation of the set in its low
+ * bits: a thread that pauses under one set and resumes under another must not get its old row back. */
 
 void *hotfn_counters_pause(void)
 {
@@ -270,9 +283,9 @@ void *hotfn_counters_pause(void)
     return (void *)((uintptr_t)row | (hfn_rows.generation & GENERATION_MASK));
 }
 
-void hotfn_counters_resume(void *paused)
+void hotfn_counters_resume(void *token)
 {
-    uintptr_t word = (uintptr_t)paused;
+    uintptr_t word = (uintptr_t)token;
     bool same_set = (word & GENERATION_MASK) == (hfn_rows.generation & GENERATION_MASK);
 
     hfn_thread_row = same_set ? (uint8_t *)(word & ~(uintptr_t)GENERATION_MASK) : NULL;

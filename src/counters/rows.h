@@ -1,28 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* What rows.c and around_fork.c need done in terms of the system, in linux_process.c: memory of their
- * own, who this process is, its threads' row pointers.  And a sum over any set's memory. */
+/* The process's set of rows: counters over memory of the caller, sums, and what the set needs of the
+ * system (linux_process.c).  The system calls are raw, so that fork handlers may make them. */
 #ifndef HFN_COUNTERS_ROWS_H
 #define HFN_COUNTERS_ROWS_H
+
+#include "live/rows.h"
 
 #include <hotfn/lowlevel/counters.h>
 #include <stdbool.h>
 
-/* Zeroed address space of whole pages; NULL if there is none.  No libc call: also safe in fork
- * handlers. */
+/* As hotfn_counters_create, over memory that the caller keeps until the counters are destroyed; all of
+ * it is zero at first use.  HOTFN_E_OPTION also if it cannot hold rows. */
+hotfn_status hfn_counters_create_in(hotfn_counters **out, const hfn_row_memory *memory,
+                                    const hotfn_env *env, hotfn_error *err);
+/* The memory of the set, its own or the caller's. */
+hfn_row_memory hfn_counters_get_memory(const hotfn_counters *counters);
+
+/* sums[n] = sum of slot first + n over all rows; the slots are within capacity. */
+void hfn_rows_sum(const hfn_row_memory *memory, uint32_t first, uint32_t count, uint64_t *sums);
+
+/* Zeroed address space of whole pages, or NULL. */
 uint8_t *hfn_rows_map(uint64_t byte_count);
 void hfn_rows_unmap(void *memory, uint64_t byte_count);
-void hfn_rows_empty(void *memory, uint64_t byte_count); /* addresses stay, pages go */
-/* From now on a forked child finds these pages zeroed; false if the system cannot. */
+/* Release the pages and keep the addresses mapped. */
+void hfn_rows_empty(void *memory, uint64_t byte_count);
+/* Let a forked child find these pages zeroed; false if the system cannot. */
 bool hfn_rows_wipe_on_fork(uint8_t *memory, uint64_t byte_count);
 
-/* Fill in hfn_rows' pid, process and pid_namespace for the calling process; nothing is changed if
- * they are known already, unless it is a new process. */
-void hfn_rows_name_process(bool is_new);
-/* Zero the row pointer of every thread of this process that has a row of the set: its memory goes. */
+/* Set pid, process and pid_namespace of hfn_rows for the calling process.  If they are set already,
+ * they change only if is_new. */
+void hfn_rows_identify_process(bool is_new);
+/* Zero the row pointer of every thread of this process that owns a row of the set. */
 void hfn_rows_forget_threads(void);
-
-/* rows.c.  sums[n] = slot first + n of all rows; the slots are within capacity. */
-void hfn_rows_sum(const hotfn_counter_memory *memory, uint32_t first, uint32_t count,
-                  uint64_t *sums);
 
 #endif

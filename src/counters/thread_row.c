@@ -41,7 +41,7 @@ static claimer who_am_i(void)
     return me;
 }
 
-static owner_word *owner_of(hotfn_thread_cell *cell)
+static owner_word *owner_of(hfn_thread_cell *cell)
 {
     return (owner_word *)(void *)&cell->tid;
 }
@@ -52,7 +52,7 @@ static uint64_t owner_value(uint32_t tid, uint32_t thread_count)
 }
 
 /* May `me` take the row?  Only "no such thread" proves that its owner is gone. */
-static bool owner_is_gone(const hotfn_thread_cell *cell, uint32_t tid, const claimer *me,
+static bool owner_is_gone(const hfn_thread_cell *cell, uint32_t tid, const claimer *me,
                           uint32_t cells_used)
 {
     if (tid == 0 || tid == HFN_TID_BUSY) {
@@ -75,7 +75,7 @@ static uint64_t wall_ns(void)
 }
 
 /* The cell is ours and marked busy: say who we are, then publish the owner. */
-static void sign(hotfn_thread_cell *cell, const claimer *me, uint32_t thread_count)
+static void sign(hfn_thread_cell *cell, const claimer *me, uint32_t thread_count)
 {
     if (thread_count == 1) {
         cell->start_ns = wall_ns();
@@ -99,7 +99,7 @@ static uint32_t take_over(const claimer *me, uint32_t cells_used, uint32_t tries
 
     for (uint32_t i = 0; i < tries; i++) {
         uint32_t index = (first + i) % cells_used;
-        hotfn_thread_cell *cell = &hfn_rows.cells[index];
+        hfn_thread_cell *cell = &hfn_rows.cells[index];
         uint64_t owner = __atomic_load_n(owner_of(cell), __ATOMIC_ACQUIRE);
         uint32_t count = (uint32_t)(owner >> 32);
 

@@ -4,6 +4,8 @@
 #ifndef HFN_COUNTERS_THREAD_ROW_H
 #define HFN_COUNTERS_THREAD_ROW_H
 
+#include "live/rows.h"
+
 #include <hotfn/lowlevel/counters.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,8 +18,8 @@
 #define HFN_TID_BUSY UINT32_MAX
 
 typedef struct hfn_row_state {
-    hotfn_cell_header *header; /* NULL: nothing may be counted          */
-    hotfn_thread_cell *cells;
+    hfn_cell_header *header; /* NULL: nothing may be counted          */
+    hfn_thread_cell *cells;
     uint8_t *rows;
     uint8_t *discard; /* a row that nobody reads; never unmapped  */
     uint64_t discard_bytes;
@@ -25,7 +27,7 @@ typedef struct hfn_row_state {
     uint32_t thread_capacity;
     uint32_t slot_capacity;
     uint32_t pid;     /* of this process, as far as known: not in the child of a raw fork */
-    uint32_t process; /* as in hotfn_thread_cell                  */
+    uint32_t process; /* as in hfn_thread_cell                  */
     uint32_t pid_namespace;
     uint32_t next_try;   /* where the next search for a dead owner begins */
     uint32_t generation; /* how many sets there were                 */

@@ -6,6 +6,7 @@
 #include "functions/glob.h"
 #include "functions/match.h"
 
+#include <hotfn/lowlevel/functions.h>
 #include <stdio.h>
 #include <string.h>
 

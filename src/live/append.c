@@ -209,7 +209,7 @@ static uint32_t take_slot(hotfn_live *live, const hotfn_record_function *f)
 /* How it will be timed; the counters may fall back later. */
 static void put_timing(hotfn_live *live, uint32_t index, uint32_t flags, uint32_t slot)
 {
-    const hotfn_time_header *h = hfn_live_time_header(live);
+    const hfn_time_header *h = hfn_live_time_header(live);
     uint32_t mode = HOTFN_TIMING_COUNT_ONLY, reason = HOTFN_VERDICT_TIMING_REASON(flags);
 
     if (!h || slot == HOTFN_NO_SLOT) {

@@ -5,10 +5,10 @@
 
 #include <unistd.h>
 
-_Static_assert(sizeof(hotfn_budget_header) == 256 && sizeof(hotfn_budget_change) == 48,
+_Static_assert(sizeof(hfn_budget_header) == 256 && sizeof(hfn_budget_change) == 48,
                "the sizes that records hold");
 
-hotfn_budget_header *hfn_live_budget(const hotfn_live *live)
+hfn_budget_header *hfn_live_budget(const hotfn_live *live)
 {
     return live->layout.sections[HFN_SECTION_BUDGET].type
                ? (void *)hfn_live_section(live, HFN_SECTION_BUDGET)
@@ -17,7 +17,7 @@ hotfn_budget_header *hfn_live_budget(const hotfn_live *live)
 
 void hfn_live_begin_budget(hotfn_live *live, const hotfn_live_options *o)
 {
-    hotfn_budget_header *h = hfn_live_budget(live);
+    hfn_budget_header *h = hfn_live_budget(live);
 
     if (!h) {
         return;
@@ -82,10 +82,10 @@ bool hfn_live_is_timed(const hotfn_live *live, uint32_t function)
            HOTFN_TIMING_COUNT_ONLY;
 }
 
-void hfn_live_note_change(hotfn_live *live, const hotfn_budget_change *change)
+void hfn_live_note_change(hotfn_live *live, const hfn_budget_change *change)
 {
-    hotfn_budget_header *h = hfn_live_budget(live);
-    hotfn_budget_change *changes = (hotfn_budget_change *)(h + 1);
+    hfn_budget_header *h = hfn_live_budget(live);
+    hfn_budget_change *changes = (hfn_budget_change *)(h + 1);
     uint8_t *state = hfn_live_budget_state(live, change->function);
     uint32_t word = hfn_shared_get32(state) & ~HOTFN_BUDGET_LEVEL;
 
@@ -103,14 +103,14 @@ void hfn_live_note_change(hotfn_live *live, const hotfn_budget_change *change)
 
 uint64_t hfn_budget_used_bytes(const uint8_t *section, uint64_t byte_count)
 {
-    hotfn_budget_header h;
+    hfn_budget_header h;
     uint64_t room, count;
 
     if (byte_count < sizeof h) {
         return 0;
     }
     memcpy(&h, section, sizeof h);
-    room = (byte_count - sizeof h) / sizeof(hotfn_budget_change);
+    room = (byte_count - sizeof h) / sizeof(hfn_budget_change);
     count = h.change_count < h.change_capacity ? h.change_count : h.change_capacity;
-    return sizeof h + (count < room ? count : room) * sizeof(hotfn_budget_change);
+    return sizeof h + (count < room ? count : room) * sizeof(hfn_budget_change);
 }

@@ -19,9 +19,9 @@ uint32_t hfn_section_element_bytes(uint32_t type)
     case HFN_SECTION_SLOTS: return sizeof(uint32_t);
     case HFN_SECTION_STATES: return HFN_STATE_BYTES;
     case HFN_SECTION_FUNCTIONS: return HFN_FUNCTION_BYTES;
-    case HFN_SECTION_NODES: return sizeof(hotfn_time_node);
+    case HFN_SECTION_NODES: return sizeof(hfn_time_node);
     case HFN_SECTION_NODE_ALLOCS: return sizeof(hotfn_alloc_cell);
-    case HFN_SECTION_SLOW_CALLS: return sizeof(hotfn_slow_call);
+    case HFN_SECTION_SLOW_CALLS: return sizeof(hfn_slow_call);
     case HFN_SECTION_TIMING_STATES:
     case HFN_SECTION_BUDGET_STATES:
     case HFN_SECTION_BUDGET_MEANS: return sizeof(uint32_t);

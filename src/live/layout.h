@@ -14,6 +14,9 @@
 #include "base/byte_order.h"
 #include "base/compiler.h"
 #include "base/span.h"
+#include "live/budget_memory.h"
+#include "live/rows.h"
+#include "live/time_memory.h"
 
 #include <hotfn/lowlevel/budget.h>
 #include <hotfn/lowlevel/live.h>
@@ -80,22 +83,22 @@ enum {
     HFN_SECTION_STATES,
     HFN_SECTION_FUNCTIONS,
     HFN_SECTION_STRINGS,     /* begins with an empty one, ends with two NULs       */
-    HFN_SECTION_CELLS,       /* hotfn_cell_header, then hotfn_thread_cell ...      */
+    HFN_SECTION_CELLS,       /* hfn_cell_header, then hfn_thread_cell ...      */
     HFN_SECTION_ROWS,        /* u64 a slot; live only                              */
     HFN_SECTION_PACKED_ROWS, /* pack.h; finished only                              */
     /* Timing, hotfn/timing.h: all of it optional, and never critical. */
-    HFN_SECTION_TIME_HEADER,   /* hotfn_time_header                                */
-    HFN_SECTION_TIME_ROWS,     /* live only: row_bytes a thread: hotfn_time_thread,
-                                  then a hotfn_time_cell a slot at cells_at        */
+    HFN_SECTION_TIME_HEADER,   /* hfn_time_header                                */
+    HFN_SECTION_TIME_ROWS,     /* live only: row_bytes a thread: hfn_time_thread,
+                                  then a hfn_time_cell a slot at cells_at        */
     HFN_SECTION_PACKED_TIMES,  /* times.h; finished only                           */
     HFN_SECTION_HISTOGRAMS,    /* live: HFN_HISTOGRAM_BYTES each; finished: pack.h */
-    HFN_SECTION_NODES,         /* hotfn_time_node                                  */
+    HFN_SECTION_NODES,         /* hfn_time_node                                  */
     HFN_SECTION_NODE_ALLOCS,   /* hotfn_alloc_cell a node                          */
-    HFN_SECTION_SLOW_CALLS,    /* hotfn_slow_call                                  */
-    HFN_SECTION_EVENTS,        /* live: event_capacity hotfn_time_event a thread;
+    HFN_SECTION_SLOW_CALLS,    /* hfn_slow_call                                  */
+    HFN_SECTION_EVENTS,        /* live: event_capacity hfn_time_event a thread;
                                   finished: times.h                                */
     HFN_SECTION_TIMING_STATES, /* u32 a function: HFN_TIMING_WORD                  */
-    HFN_SECTION_BUDGET,        /* hotfn_budget_header, then hotfn_budget_change ...  */
+    HFN_SECTION_BUDGET,        /* hfn_budget_header, then hfn_budget_change ...  */
     HFN_SECTION_BUDGET_STATES, /* u32 a function: HOTFN_BUDGET_*                   */
     HFN_SECTION_BUDGET_MEANS,  /* live only, timed: u32 a slot, one call in so many is timed */
     HFN_SECTION_TYPES,

@@ -56,14 +56,14 @@ uint64_t hfn_live_section_bytes(const hotfn_live *live, uint32_t type)
     return live->layout.sections[type].bytes;
 }
 
-hotfn_cell_header *hfn_live_cell_header(const hotfn_live *live)
+hfn_cell_header *hfn_live_cell_header(const hotfn_live *live)
 {
-    return (hotfn_cell_header *)(void *)hfn_live_section(live, HFN_SECTION_CELLS);
+    return (hfn_cell_header *)(void *)hfn_live_section(live, HFN_SECTION_CELLS);
 }
 
-hotfn_thread_cell *hfn_live_cells(const hotfn_live *live)
+hfn_thread_cell *hfn_live_cells(const hotfn_live *live)
 {
-    return (hotfn_thread_cell *)(void *)(hfn_live_cell_header(live) + 1);
+    return (hfn_thread_cell *)(void *)(hfn_live_cell_header(live) + 1);
 }
 
 uint32_t hfn_live_slot_capacity(const hotfn_live *live)
@@ -306,29 +306,22 @@ int32_t hotfn_live_fd(const hotfn_live *live)
     return live->fd;
 }
 
-hotfn_counter_memory hfn_live_rows_memory(const hotfn_live *live)
+hfn_row_memory hfn_live_get_rows(const hotfn_live *live)
 {
-    hotfn_counter_memory memory = HOTFN_COUNTER_MEMORY_INIT;
-
-    memory.thread_capacity = (uint32_t)(live->rows_bytes / live->layout.row_bytes);
-    memory.slot_capacity = hfn_live_slot_capacity(live);
-    memory.row_bytes = live->layout.row_bytes;
-    memory.header = hfn_live_cell_header(live);
-    memory.cells = hfn_live_cells(live);
-    memory.rows = live->rows;
-    return memory;
+    return (hfn_row_memory){
+        .thread_capacity = (uint32_t)(live->rows_bytes / live->layout.row_bytes),
+        .slot_capacity = hfn_live_slot_capacity(live),
+        .row_bytes = live->layout.row_bytes,
+        .header = hfn_live_cell_header(live),
+        .cells = hfn_live_cells(live),
+        .rows = live->rows,
+    };
 }
 
-hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out)
+hfn_row_memory hfn_live_activate_rows(hotfn_live *live)
 {
-    if (!live) {
-        return HOTFN_E_OPTION;
-    }
-
-    hotfn_counter_memory memory = hfn_live_rows_memory(live);
-
     live->was_counted_in = true;
-    return hfn_give(out, &memory, sizeof memory) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_live_get_rows(live);
 }
 
 void hotfn_live_set_pid(hotfn_live *live, uint32_t pid)

@@ -8,7 +8,6 @@
 #include "live/clock.h"
 #include "live/layout.h"
 #include "live/time_row.h"
-#include "records/pack.h"
 
 #define HFN_KNOWN_TEXTS 16u
 
@@ -43,12 +42,16 @@ struct hotfn_live {
 
 uint8_t *hfn_live_section(const hotfn_live *live, uint32_t type);
 uint64_t hfn_live_section_bytes(const hotfn_live *live, uint32_t type);
-hotfn_cell_header *hfn_live_cell_header(const hotfn_live *live);
-hotfn_thread_cell *hfn_live_cells(const hotfn_live *live);
+hfn_cell_header *hfn_live_cell_header(const hotfn_live *live);
+hfn_thread_cell *hfn_live_cells(const hotfn_live *live);
 uint32_t hfn_live_slot_capacity(const hotfn_live *live);
 uint32_t hfn_live_rows_used(const hotfn_live *live); /* as the target says, within capacity */
 uint32_t hfn_live_slots_used(const hotfn_live *live);
-hotfn_counter_memory hfn_live_rows_memory(const hotfn_live *live); /* to be read */
+/* The rows, for reading. */
+hfn_row_memory hfn_live_get_rows(const hotfn_live *live);
+/* The rows, for hfn_counters_create_in.  They stay mapped until the live record is closed; used rows
+ * are then emptied and stay mapped for good, because a thread may still run a stub. */
+hfn_row_memory hfn_live_activate_rows(hotfn_live *live);
 
 /* Words that two processes share. */
 uint32_t hfn_shared_get32(const uint8_t *at);
@@ -90,12 +93,12 @@ void hfn_live_make_ready(const hotfn_live *live);
 void hfn_live_map_ready(const hotfn_live *live);
 /* Its memory for the counters; false: the record is not timed. */
 bool hfn_live_time_memory(const hotfn_live *live, hfn_time_memory *out);
-hotfn_time_header *hfn_live_time_header(const hotfn_live *live); /* NULL: not timed */
+hfn_time_header *hfn_live_time_header(const hotfn_live *live); /* NULL: not timed */
 /* Measure the clock against the system's once more, over the whole run. */
 void hfn_live_settle_clock(hotfn_live *live);
 
 /* budget.c: the parent's book.  NULL: there is no budget. */
-hotfn_budget_header *hfn_live_budget(const hotfn_live *live);
+hfn_budget_header *hfn_live_budget(const hotfn_live *live);
 void hfn_live_begin_budget(hotfn_live *live, const hotfn_live_options *options);
 uint8_t *hfn_live_budget_state(const hotfn_live *live, uint32_t function); /* its word */
 /* By slot; NULL: nothing is timed, or there is no budget. */
@@ -108,7 +111,7 @@ bool hfn_live_timed_ends(const hotfn_live *live, uint32_t row, uint64_t *ticks, 
 hfn_time_gap *hfn_live_gap(const hotfn_live *live, uint32_t row, uint32_t slot);
 bool hfn_live_is_timed(const hotfn_live *live, uint32_t function);
 /* Append it, and mark the function. */
-void hfn_live_note_change(hotfn_live *live, const hotfn_budget_change *change);
+void hfn_live_note_change(hotfn_live *live, const hfn_budget_change *change);
 
 /* live_place.c: where everything goes, and the memory for it. */
 hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *options, uint64_t meta_bytes,

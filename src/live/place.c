@@ -92,7 +92,7 @@ static void place_times(hfn_layout *out, const hfn_time_sizes *time, uint32_t th
     if (!time->is_timed) {
         return;
     }
-    place(out, HFN_SECTION_TIME_HEADER, 0, sizeof(hotfn_time_header));
+    place(out, HFN_SECTION_TIME_HEADER, 0, sizeof(hfn_time_header));
     place(out, HFN_SECTION_TIMING_STATES, functions, 0);
     place(out, HFN_SECTION_HISTOGRAMS, 0, time->histograms * HFN_HISTOGRAM_BYTES);
     place(out, HFN_SECTION_NODES, time->nodes, 0);
@@ -101,7 +101,7 @@ static void place_times(hfn_layout *out, const hfn_time_sizes *time, uint32_t th
         place(out, HFN_SECTION_NODE_ALLOCS, time->allocs, 0);
     }
     if (time->events > 0) {
-        place(out, HFN_SECTION_EVENTS, 0, threads * time->events * sizeof(hotfn_time_event));
+        place(out, HFN_SECTION_EVENTS, 0, threads * time->events * sizeof(hfn_time_event));
     }
 }
 
@@ -131,7 +131,7 @@ static void place_budget(hfn_layout *out, bool wanted, const hfn_time_sizes *tim
         place(out, HFN_SECTION_BUDGET_MEANS, slots, 0);
     }
     place(out, HFN_SECTION_BUDGET, HFN_BUDGET_CHANGES,
-          sizeof(hotfn_budget_header) + HFN_BUDGET_CHANGES * sizeof(hotfn_budget_change));
+          sizeof(hfn_budget_header) + HFN_BUDGET_CHANGES * sizeof(hfn_budget_change));
     place(out, HFN_SECTION_BUDGET_STATES, functions, 0);
 }
 
@@ -152,7 +152,7 @@ static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_
     place(out, HFN_SECTION_SLOTS, functions, 0);
     place(out, HFN_SECTION_STATES, functions, 0);
     place(out, HFN_SECTION_CELLS, threads,
-          sizeof(hotfn_cell_header) + (uint64_t)threads * sizeof(hotfn_thread_cell));
+          sizeof(hfn_cell_header) + (uint64_t)threads * sizeof(hfn_thread_cell));
     place_times(out, time, threads, functions);
     place_budget(out, with_budget, time, functions, slots);
     place(out, HFN_SECTION_ROWS, slots, (uint64_t)threads * row_bytes);

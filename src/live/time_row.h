@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread's times, behind its counts in the same row (hotfn/timing.h has what readers see of them):
  *
- *   hotfn_time_thread, in whose spare words the engine keeps hfn_time_state
- *   a hotfn_time_cell a slot
+ *   hfn_time_thread, in whose spare words the engine keeps hfn_time_state
+ *   a hfn_time_cell a slot
  *   the log: the calls that are open, outermost first, and one that is none in front of them, so that each has
  *     one further out
  *   the limbo: open calls that were not on the way to what ran later
@@ -18,8 +18,8 @@
 #define HFN_COUNTERS_TIME_ROW_H
 
 #include "live/sampling.h"
+#include "live/time_memory.h"
 
-#include <hotfn/lowlevel/timing.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -83,7 +83,7 @@ typedef struct hfn_time_gap {
     uint32_t cold_inside; /* ticks that its latest timed call saw of its first end */
 } hfn_time_gap;
 
-/* Words of one thread, over a hotfn_time_thread. */
+/* Words of one thread, over a hfn_time_thread. */
 typedef struct hfn_time_state {
     uint64_t busy_ticks; /* not kept here: who reads sums the cells up */
     uint64_t events;
@@ -110,18 +110,18 @@ typedef struct hfn_time_state {
     uint32_t due_calls;
     uint64_t stack_begin, stack_end; /* sampled: the thread's own stack, as far as it is known */
     uint64_t spare[4];
-    hotfn_time_cell outside; /* number 0 */
+    hfn_time_cell outside; /* number 0 */
 } hfn_time_state;
-_Static_assert(sizeof(hfn_time_state) == sizeof(hotfn_time_thread), "one shape");
-_Static_assert(offsetof(hfn_time_state, depth) == offsetof(hotfn_time_thread, depth), "one shape");
-_Static_assert(sizeof(hotfn_time_cell) == 64 && sizeof(hfn_time_frame) == HFN_TIME_FRAME_BYTES &&
+_Static_assert(sizeof(hfn_time_state) == sizeof(hfn_time_thread), "one shape");
+_Static_assert(offsetof(hfn_time_state, depth) == offsetof(hfn_time_thread, depth), "one shape");
+_Static_assert(sizeof(hfn_time_cell) == 64 && sizeof(hfn_time_frame) == HFN_TIME_FRAME_BYTES &&
                    sizeof(hfn_time_gap) == 24,
                "what stubs and cell numbers count with");
 
 /* Where things are, from the state on. */
 static inline uint64_t hfn_time_log_at(uint64_t slots)
 {
-    return sizeof(hfn_time_state) + slots * sizeof(hotfn_time_cell) + sizeof(hfn_open_call);
+    return sizeof(hfn_time_state) + slots * sizeof(hfn_time_cell) + sizeof(hfn_open_call);
 }
 
 static inline uint64_t hfn_time_skips_at(uint64_t slots)
@@ -145,28 +145,28 @@ static inline uint64_t hfn_time_own_slot(uint64_t hints_at)
 {
     uint64_t end = hints_at + (sizeof(uint64_t) << HFN_HINT_BITS);
 
-    return (end - offsetof(hfn_time_state, outside) - 1) / sizeof(hotfn_time_cell);
+    return (end - offsetof(hfn_time_state, outside) - 1) / sizeof(hfn_time_cell);
 }
 
 static inline uint64_t hfn_time_row_bytes(uint64_t slots)
 {
     return offsetof(hfn_time_state, outside) +
-           (hfn_time_own_slot(hfn_time_hints_at(slots)) + 2) * sizeof(hotfn_time_cell);
+           (hfn_time_own_slot(hfn_time_hints_at(slots)) + 2) * sizeof(hfn_time_cell);
 }
 
 /* A record's memory for times; what is not kept is NULL. */
 typedef struct hfn_time_memory {
-    hotfn_time_header *header;
-    uint32_t thread_at; /* from a row's begin to its hotfn_time_thread */
+    hfn_time_header *header;
+    uint32_t thread_at; /* from a row's begin to its hfn_time_thread */
     uint32_t log_at;    /* and from there to the log                   */
     uint32_t skips_at;  /* and to the skips                            */
     uint32_t gaps_at;   /* and to the gaps                             */
     uint32_t hints_at;  /* and to the hints                            */
-    hotfn_time_node *nodes;
+    hfn_time_node *nodes;
     hotfn_alloc_cell *allocs;
     uint64_t *histograms;
-    hotfn_slow_call *slow;
-    hotfn_time_event *events;
+    hfn_slow_call *slow;
+    hfn_time_event *events;
     const uint32_t *means; /* by slot: one call in so many is timed at most; 0: it begins slowly */
 } hfn_time_memory;
 

@@ -62,7 +62,7 @@ hfn_time_sizes hfn_time_sizes_wanted(const hotfn_live_options *o)
 hfn_time_sizes hfn_time_sizes_found(const hfn_layout *layout)
 {
     const hfn_section *s = layout->sections;
-    uint64_t ring = s[HFN_SECTION_CELLS].elements * sizeof(hotfn_time_event);
+    uint64_t ring = s[HFN_SECTION_CELLS].elements * sizeof(hfn_time_event);
     hfn_time_sizes sizes = { 0 };
 
     if (s[HFN_SECTION_TIME_HEADER].type == 0) {
@@ -82,7 +82,7 @@ static void *pool(const hotfn_live *live, uint32_t type)
     return live->layout.sections[type].type ? hfn_live_section(live, type) : NULL;
 }
 
-hotfn_time_header *hfn_live_time_header(const hotfn_live *live)
+hfn_time_header *hfn_live_time_header(const hotfn_live *live)
 {
     return pool(live, HFN_SECTION_TIME_HEADER);
 }
@@ -145,7 +145,7 @@ void hfn_live_map_ready(const hotfn_live *live)
 void hfn_live_begin_times(hotfn_live *live, const hotfn_live_options *o)
 {
     hfn_time_sizes sizes = hfn_time_sizes_found(&live->layout);
-    hotfn_time_header *h;
+    hfn_time_header *h;
 
     if (!sizes.is_timed) {
         return;
@@ -163,14 +163,14 @@ void hfn_live_begin_times(hotfn_live *live, const hotfn_live_options *o)
     h->slow_capacity = (uint32_t)sizes.slow_calls;
     h->event_capacity = (uint32_t)sizes.events;
     h->row_bytes = live->layout.row_bytes;
-    h->cells_at = sizeof(hotfn_time_thread);
-    h->version = HOTFN_TIMES_VERSION;
+    h->cells_at = sizeof(hfn_time_thread);
+    h->version = HFN_TIMES_VERSION;
     h->flags = o->timing;
 }
 
 void hfn_live_settle_clock(hotfn_live *live)
 {
-    hotfn_time_header *h = hfn_live_time_header(live);
+    hfn_time_header *h = hfn_live_time_header(live);
 
     if (h && live->clock.kind != 0 &&
         hfn_clock_read(live->clock.kind) - live->clock.start_ticks >

@@ -263,7 +263,7 @@ static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
 }
 
 /* A run's row: its process as tid, its file's name as the thread's. */
-static void name_row(const hfn_merge *m, uint32_t row, hotfn_thread_cell *cell)
+static void name_row(const hfn_merge *m, uint32_t row, hfn_thread_cell *cell)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
 
@@ -274,7 +274,7 @@ static void name_row(const hfn_merge *m, uint32_t row, hotfn_thread_cell *cell)
              hfn_merge_rows(m) == 1 ? "merged" : file_name(m->records[row]));
 }
 
-static void put_sums(const merger *g, const uint32_t *slots, const hotfn_counter_memory *memory)
+static void put_sums(const merger *g, const uint32_t *slots, const hfn_row_memory *memory)
 {
     for (uint32_t r = 0; r < g->m.record_count; r++) {
         uint64_t *row = (uint64_t *)(void *)(memory->rows + (uint64_t)r * memory->row_bytes);
@@ -293,7 +293,7 @@ static void put_sums(const merger *g, const uint32_t *slots, const hotfn_counter
 
 /* One value of each function: those of the records that counted it, side by side.  What a record has twice, for it
  * mapped the image twice, is one value. */
-static bool put_values(const merger *g, const uint32_t *slots, const hotfn_counter_memory *memory)
+static bool put_values(const merger *g, const uint32_t *slots, const hfn_row_memory *memory)
 {
     uint64_t *row = (uint64_t *)(void *)memory->rows;
     size_t bytes = (size_t)g->m.function_count * (g->m.record_count * 8 + 4 + 4);
@@ -331,12 +331,12 @@ static bool put_values(const merger *g, const uint32_t *slots, const hotfn_count
 
 static hotfn_status put_counts(merger *g, hotfn_live *live)
 {
-    hotfn_counter_memory memory = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_row_memory memory = hfn_live_get_rows(live);
     uint32_t *slots = hfn_alloc(&g->m.env, g->m.function_count * sizeof *slots);
     uint32_t at = 0, rows = hfn_merge_rows(&g->m);
     bool held = slots != NULL;
 
-    if (hotfn_live_get_memory(live, &memory) != HOTFN_OK || !held) {
+    if (!held) {
         hfn_free(&g->m.env, slots, g->m.function_count * sizeof *slots);
         return HOTFN_E_NO_MEMORY;
     }

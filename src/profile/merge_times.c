@@ -312,18 +312,18 @@ static void move_nodes(const hfn_merge *m, uint32_t run, hotfn_record *out, uint
 
     for (uint32_t i = 0; i < r->times.node_count; i++) {
         hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
-        hotfn_time_node *to = &out->times.nodes[base + i];
+        hfn_time_node *to = &out->times.nodes[base + i];
 
         hotfn_record_get_node(r, i, &n);
-        *to = (hotfn_time_node){ .parent = n.parent == HOTFN_NO_NODE ? UINT32_MAX : base + n.parent,
-                                 .slot = n.function == HOTFN_NO_FUNCTION
-                                             ? HOTFN_NO_SLOT
-                                             : slot_of(out, m->places[run][n.function]),
-                                 .thread = run,
-                                 .flags = n.flags,
-                                 .calls = n.calls,
-                                 .total_ticks = n.total_ns,
-                                 .timed_calls = n.calls };
+        *to = (hfn_time_node){ .parent = n.parent == HOTFN_NO_NODE ? UINT32_MAX : base + n.parent,
+                               .slot = n.function == HOTFN_NO_FUNCTION
+                                           ? HOTFN_NO_SLOT
+                                           : slot_of(out, m->places[run][n.function]),
+                               .thread = run,
+                               .flags = n.flags,
+                               .calls = n.calls,
+                               .total_ticks = n.total_ns,
+                               .timed_calls = n.calls };
         if (out->times.allocs) {
             out->times.allocs[base + i] = n.self_alloc;
         }
@@ -368,14 +368,14 @@ static void move_slow_calls(const hfn_merge *m, uint32_t run, hotfn_record *out,
             continue;
         }
         out->times.slow[*place] =
-            (hotfn_slow_call){ .sequence = *place + 1ull,
-                               .start_ticks = s.start_ns,
-                               .ticks = s.duration_ns,
-                               .node = s.node == HOTFN_NO_NODE ? UINT32_MAX : base + s.node,
-                               .slot = s.function == HOTFN_NO_FUNCTION
-                                           ? HOTFN_NO_SLOT
-                                           : slot_of(out, m->places[run][s.function]),
-                               .thread = run };
+            (hfn_slow_call){ .sequence = *place + 1ull,
+                             .start_ticks = s.start_ns,
+                             .ticks = s.duration_ns,
+                             .node = s.node == HOTFN_NO_NODE ? UINT32_MAX : base + s.node,
+                             .slot = s.function == HOTFN_NO_FUNCTION
+                                         ? HOTFN_NO_SLOT
+                                         : slot_of(out, m->places[run][s.function]),
+                             .thread = run };
         ++*place;
     }
 }
@@ -412,20 +412,20 @@ static bool add_trees(const hfn_merge *m, hotfn_record *out)
 
 /* ---- The header, the runs' busy times, and how each function was timed. */
 
-static void add_up_header(const hfn_merge *m, hotfn_time_header *h)
+static void add_up_header(const hfn_merge *m, hfn_time_header *h)
 {
     uint32_t dropped = HOTFN_TIMING_EVENTS | HOTFN_TIMING_ERRORS, any = 0;
 
-    *h = (hotfn_time_header){ .flags = UINT32_MAX,
-                              .clock = HOTFN_CLOCK_MERGED,
-                              .ticks_per_second = NS_PER_SECOND,
-                              .version = HOTFN_TIMES_VERSION };
+    *h = (hfn_time_header){ .flags = UINT32_MAX,
+                            .clock = HOTFN_CLOCK_MERGED,
+                            .ticks_per_second = NS_PER_SECOND,
+                            .version = HFN_TIMES_VERSION };
     if (m->mode != HOTFN_MERGE_SUM) {
         dropped |=
             HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_ALLOC | HOTFN_TIMING_SLOW;
     }
     for (uint32_t i = 0; i < m->record_count; i++) {
-        const hotfn_time_header *from = &m->records[i]->times.header;
+        const hfn_time_header *from = &m->records[i]->times.header;
 
         h->flags &= from->flags;
         any |= from->flags;

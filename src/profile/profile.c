@@ -82,7 +82,7 @@ hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
     }
 
     hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
-    hotfn_thread_cell cell;
+    hfn_thread_cell cell;
     uint32_t row = hfn_record_shown_row(r, index);
 
     if (row >= r->thread_count) {

@@ -55,7 +55,7 @@ static double cut(uint64_t ticks, double error, uint64_t most)
 
 static void bound_node(hotfn_record *r, uint32_t node)
 {
-    const hotfn_time_node *n = &r->times.nodes[node];
+    const hfn_time_node *n = &r->times.nodes[node];
     hfn_node_sum *sum = &r->sums->nodes[node];
     uint64_t ticks = (uint64_t)hfn_times_node_raw(r, node);
     double error = hfn_times_root((double)n->spread * r->sums->slots[n->slot].variance);

@@ -55,7 +55,7 @@ static bool is_sampled(const search *s, uint32_t slot)
 /* The timed function whose call it was; a counted-only one may stand between. */
 static uint32_t caller_of(const hotfn_record *r, uint32_t node)
 {
-    const hotfn_time_node *nodes = r->times.nodes;
+    const hfn_time_node *nodes = r->times.nodes;
     uint32_t at = nodes[node].parent;
 
     while (at != UINT32_MAX && nodes[at].parent != UINT32_MAX && !hfn_time_was_called(&nodes[at])) {
@@ -161,7 +161,7 @@ static void add_exact(search *s)
     const hotfn_record *r = s->r;
 
     for (uint32_t i = 0; i < r->times.node_count; i++) {
-        const hotfn_time_node *n = &r->times.nodes[i];
+        const hfn_time_node *n = &r->times.nodes[i];
         exact_calls one = s->tails[n->slot];
         uint32_t caller = caller_of(r, i);
 

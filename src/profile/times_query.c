@@ -23,7 +23,7 @@ uint64_t hfn_times_ns(const hotfn_record *r, uint64_t ticks)
 uint64_t hfn_times_less_cost(const hotfn_record *r, uint64_t ticks, uint64_t inside,
                              uint64_t outside)
 {
-    const hotfn_time_header *h = &r->times.header;
+    const hfn_time_header *h = &r->times.header;
     double cost =
         ((double)inside * h->cost_inside_ticks + (double)outside * h->cost_outside_ticks) /
         COST_UNIT;
@@ -122,7 +122,7 @@ double hfn_times_node_cut(const hotfn_record *r, uint32_t node)
 
 double hfn_times_node_raw(const hotfn_record *r, uint32_t node)
 {
-    const hotfn_time_node *n = &r->times.nodes[node];
+    const hfn_time_node *n = &r->times.nodes[node];
     double ticks = (double)hfn_times_less_hooks(r, n->total_ticks, n->within_timed, n->calls) +
                    r->sums->nodes[node].more_ticks;
 
@@ -131,7 +131,7 @@ double hfn_times_node_raw(const hotfn_record *r, uint32_t node)
 
 uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
 {
-    const hotfn_time_node *n = &r->times.nodes[node];
+    const hfn_time_node *n = &r->times.nodes[node];
     uint64_t below = r->sums->nodes[node].below_timed;
 
     if (!is_sample(r)) {

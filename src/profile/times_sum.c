@@ -20,7 +20,7 @@ static void add_allocs(hotfn_alloc_cell *sum, const hotfn_alloc_cell *more)
 
 /* ---- Cells. */
 
-static void add_cell(hfn_slot_sum *sum, const hotfn_time_cell *cell, bool has_errors)
+static void add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, bool has_errors)
 {
     sum->timed_calls = add(sum->timed_calls, cell->timed_calls);
     sum->open_calls = add(sum->open_calls, cell->open);
@@ -99,7 +99,7 @@ static void link_nodes(hfn_time_sums *out, const hfn_times *t)
         out->nodes[i] = (hfn_node_sum){ .first_child = UINT32_MAX, .cut = 1 };
     }
     for (uint32_t i = t->node_count; i-- > 0;) {
-        const hotfn_time_node *n = &t->nodes[i];
+        const hfn_time_node *n = &t->nodes[i];
 
         out->nodes[i].next_of_slot = out->slots[n->slot].first_node;
         out->slots[n->slot].first_node = i;
@@ -118,7 +118,7 @@ static void sum_below(hfn_time_sums *out, const hfn_sum_input *in)
     const hfn_times *t = in->times;
 
     for (uint32_t i = t->node_count; i-- > 0;) {
-        const hotfn_time_node *n = &t->nodes[i];
+        const hfn_time_node *n = &t->nodes[i];
         hfn_node_sum *sum = &out->nodes[i];
 
         sum->is_chosen = in->chosen[n->thread];
@@ -268,7 +268,7 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
     return true;
 }
 
-static void add_to_edge(const hfn_time_sums *out, hfn_edge_sum *edge, const hotfn_time_node *n,
+static void add_to_edge(const hfn_time_sums *out, hfn_edge_sum *edge, const hfn_time_node *n,
                         const hfn_node_sum *sum)
 {
     bool sampled = (out->flags & HOTFN_TIMING_SAMPLED) != 0;
@@ -288,7 +288,7 @@ static void add_to_edge(const hfn_time_sums *out, hfn_edge_sum *edge, const hotf
 
 static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)
 {
-    const hotfn_time_node *n = &t->nodes[i];
+    const hfn_time_node *n = &t->nodes[i];
     const hfn_node_sum *sum = &out->nodes[i];
     hfn_slot_sum *slot = &out->slots[n->slot];
     hfn_edge_sum *edge = sum->edge != UINT32_MAX ? &out->edges[sum->edge] : NULL;

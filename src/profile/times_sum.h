@@ -33,7 +33,7 @@ typedef struct hfn_slot_sum {
 } hfn_slot_sum;
 
 /* A sample has places of callers whose own calls went by, and of counted-only functions. */
-static inline bool hfn_time_was_called(const hotfn_time_node *n)
+static inline bool hfn_time_was_called(const hfn_time_node *n)
 {
     return n->calls > 0 || n->timed_calls > 0;
 }

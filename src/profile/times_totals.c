@@ -62,7 +62,7 @@ bool hfn_times_is_known(const hotfn_record *r, const hfn_slot_sum *sum)
 
 static void add_calls(const hotfn_record *r, calls_sum *to, uint32_t node)
 {
-    const hotfn_time_node *n = &r->times.nodes[node];
+    const hfn_time_node *n = &r->times.nodes[node];
 
     if (!r->sums->nodes[node].is_chosen) {
         return;
@@ -95,7 +95,7 @@ static double squared_error(const hfn_slot_sum *sum, const calls_sum *some)
 /* The square of a node's standard error (ticks), its slot's calls being fitted to their number. */
 static double fitted_square(const hotfn_record *r, uint32_t node)
 {
-    const hotfn_time_node *n = &r->times.nodes[node];
+    const hfn_time_node *n = &r->times.nodes[node];
     const hfn_slot_sum *sum = &r->sums->slots[n->slot];
     double fit = sum->stood_for ? (double)sum->calls / (double)sum->stood_for : 1;
 

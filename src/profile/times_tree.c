@@ -50,7 +50,7 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
     }
 
     hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
-    const hotfn_time_node *node;
+    const hfn_time_node *node;
 
     if (index >= node_count(r)) {
         return HOTFN_E_NOT_FOUND;
@@ -113,7 +113,7 @@ hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
     }
 
     hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
-    const hotfn_slow_call *call;
+    const hfn_slow_call *call;
 
     index = shown_slow_call(r, index);
     if (index >= r->times.slow_count) {
@@ -200,7 +200,7 @@ static double cost_ns(const hotfn_record *r, uint32_t cost)
 
 static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
 {
-    const hotfn_time_header *h = &r->times.header;
+    const hfn_time_header *h = &r->times.header;
     uint32_t pool = h->histogram_capacity;
 
     i->flags = h->flags;

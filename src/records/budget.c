@@ -15,17 +15,17 @@ hotfn_status hfn_record_load_budget(hotfn_record *r, const hfn_source *in, hotfn
         return status;
     }
     status = hfn_record_load_section(r, in, HFN_SECTION_BUDGET, err);
-    if (status == HOTFN_OK && part->byte_count < sizeof(hotfn_budget_header)) {
+    if (status == HOTFN_OK && part->byte_count < sizeof(hfn_budget_header)) {
         status = hfn_record_damage(r, r->layout.sections[HFN_SECTION_BUDGET].offset, err,
                                    "the budget is damaged");
     }
     return status;
 }
 
-static hotfn_budget_header header_of(const hotfn_record *r)
+static hfn_budget_header header_of(const hotfn_record *r)
 {
     const hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
-    hotfn_budget_header h = { 0 };
+    hfn_budget_header h = { 0 };
 
     if (part->byte_count >= sizeof h) {
         memcpy(&h, part->bytes, sizeof h);
@@ -39,9 +39,8 @@ static uint32_t changes_kept(const hotfn_record *r)
     const hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
     uint64_t used = hfn_budget_used_bytes(part->bytes, part->byte_count);
 
-    return used == 0
-               ? 0
-               : (uint32_t)((used - sizeof(hotfn_budget_header)) / sizeof(hotfn_budget_change));
+    return used == 0 ? 0
+                     : (uint32_t)((used - sizeof(hfn_budget_header)) / sizeof(hfn_budget_change));
 }
 
 hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget *out)
@@ -50,7 +49,7 @@ hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget 
         return HOTFN_E_OPTION;
     }
 
-    hotfn_budget_header h = header_of(r);
+    hfn_budget_header h = header_of(r);
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
 
     b.share_ppm = h.share_ppm;
@@ -70,7 +69,7 @@ hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget 
     b.note = "";
     if (h.note[0]) {
         b.note =
-            (const char *)r->parts[HFN_SECTION_BUDGET].bytes + offsetof(hotfn_budget_header, note);
+            (const char *)r->parts[HFN_SECTION_BUDGET].bytes + offsetof(hfn_budget_header, note);
     }
     return hfn_give(out, &b, sizeof b) ? HOTFN_OK : HOTFN_E_OPTION;
 }
@@ -83,13 +82,13 @@ hotfn_status hotfn_record_get_change(const hotfn_record *r, uint32_t index,
     }
 
     hotfn_record_change c = HOTFN_RECORD_CHANGE_INIT;
-    hotfn_budget_change from;
+    hfn_budget_change from;
 
     if (index >= changes_kept(r)) {
         return HOTFN_E_NOT_FOUND;
     }
     memcpy(&from,
-           r->parts[HFN_SECTION_BUDGET].bytes + sizeof(hotfn_budget_header) +
+           r->parts[HFN_SECTION_BUDGET].bytes + sizeof(hfn_budget_header) +
                (uint64_t)index * sizeof from,
            sizeof from);
     c.function = from.function < r->function_count ? from.function : HOTFN_NO_FUNCTION;

@@ -155,7 +155,7 @@ static void take_all(hfn_parts *parts, const hotfn_live *live, const hfn_packed 
     take(parts, live, HFN_SECTION_FUNCTIONS, (uint64_t)live->function_count * HFN_FUNCTION_BYTES);
     take(parts, live, HFN_SECTION_STRINGS, live->string_bytes);
     take(parts, live, HFN_SECTION_CELLS,
-         sizeof(hotfn_cell_header) + rows->row_count * sizeof(hotfn_thread_cell));
+         sizeof(hfn_cell_header) + rows->row_count * sizeof(hfn_thread_cell));
 }
 
 static void take_times(hfn_parts *parts, const hotfn_live *live, const hfn_times_sections *times)

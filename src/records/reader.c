@@ -257,10 +257,9 @@ static hotfn_status load_packed_rows(hotfn_record *r, const hfn_source *in, hotf
 static void count_threads(hotfn_record *r)
 {
     const hfn_part *cells = &r->parts[HFN_SECTION_CELLS];
-    uint64_t room =
-        cells->byte_count < sizeof(hotfn_cell_header)
-            ? 0
-            : (cells->byte_count - sizeof(hotfn_cell_header)) / sizeof(hotfn_thread_cell);
+    uint64_t room = cells->byte_count < sizeof(hfn_cell_header)
+                        ? 0
+                        : (cells->byte_count - sizeof(hfn_cell_header)) / sizeof(hfn_thread_cell);
     uint32_t used = cells->byte_count < sizeof used ? 0 : hfn_read_le32(cells->bytes);
 
     r->thread_count = used < room ? used : (uint32_t)room;

@@ -87,7 +87,7 @@ hotfn_status hfn_record_write(hotfn_record *record, const char *to, hotfn_error 
 bool hfn_record_note_repair(hotfn_record *record, const char *lost);
 
 /* The cell of a row below thread_count. */
-hotfn_thread_cell hfn_record_get_cell(const hotfn_record *record, uint32_t row);
+hfn_thread_cell hfn_record_get_cell(const hotfn_record *record, uint32_t row);
 
 /* The text at offset of the strings, "" outside. */
 const char *hfn_record_text(const hotfn_record *record, uint32_t offset);

@@ -177,12 +177,12 @@ hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
 
 /* ---- Threads. */
 
-hotfn_thread_cell hfn_record_get_cell(const hotfn_record *r, uint32_t row)
+hfn_thread_cell hfn_record_get_cell(const hotfn_record *r, uint32_t row)
 {
-    hotfn_thread_cell cell;
+    hfn_thread_cell cell;
 
     memcpy(&cell,
-           r->parts[HFN_SECTION_CELLS].bytes + sizeof(hotfn_cell_header) +
+           r->parts[HFN_SECTION_CELLS].bytes + sizeof(hfn_cell_header) +
                (uint64_t)row * sizeof cell,
            sizeof cell);
     return cell;
@@ -190,7 +190,7 @@ hotfn_thread_cell hfn_record_get_cell(const hotfn_record *r, uint32_t row)
 
 bool hfn_record_row_is_shown(const hotfn_record *r, uint32_t row)
 {
-    hotfn_thread_cell cell;
+    hfn_thread_cell cell;
 
     if (hfn_record_shows_all(r) || row >= r->thread_count) {
         return hfn_record_shows_all(r);

@@ -82,9 +82,9 @@ static hotfn_status load_live(hotfn_record *r, const hfn_source *in, hotfn_error
 /* ---- Versions. */
 
 /* A merge's are nanoseconds, whatever they came from. */
-static const char *why_not_read(const hotfn_time_header *h)
+static const char *why_not_read(const hfn_time_header *h)
 {
-    if (h->version > HOTFN_TIMES_VERSION) {
+    if (h->version > HFN_TIMES_VERSION) {
         return "the times are of a newer hotfn: read them with that";
     }
     return h->version == 0 && h->flags & HOTFN_TIMING_SAMPLED && h->clock != HOTFN_CLOCK_MERGED

@@ -10,7 +10,7 @@
 
 static void take_parts(hfn_parts *parts, const hotfn_record *r)
 {
-    static const uint8_t nothing[sizeof(hotfn_cell_header)];
+    static const uint8_t nothing[sizeof(hfn_cell_header)];
 
     for (uint32_t type = HFN_SECTION_META; type <= HFN_SECTION_CELLS; type++) {
         parts->bytes[type] = r->parts[type].bytes;
@@ -25,7 +25,7 @@ static void take_parts(hfn_parts *parts, const hotfn_record *r)
     parts->byte_counts[HFN_SECTION_STATES] = (uint64_t)r->function_count * HFN_STATE_BYTES;
     parts->byte_counts[HFN_SECTION_FUNCTIONS] = (uint64_t)r->function_count * HFN_FUNCTION_BYTES;
     parts->byte_counts[HFN_SECTION_CELLS] =
-        sizeof(hotfn_cell_header) + (uint64_t)r->thread_count * sizeof(hotfn_thread_cell);
+        sizeof(hfn_cell_header) + (uint64_t)r->thread_count * sizeof(hfn_thread_cell);
     parts->byte_counts[HFN_SECTION_STRINGS] += 2; /* the NULs that loading put behind them */
     if (r->parts[HFN_SECTION_CELLS].byte_count < sizeof nothing) {
         parts->bytes[HFN_SECTION_CELLS] = nothing;

@@ -113,7 +113,7 @@ bool hfn_times_add_entry(hfn_times *t, const hfn_time_entry *entry)
     return true;
 }
 
-bool hfn_times_add_events(hfn_times *t, const hotfn_time_event *events, uint64_t count)
+bool hfn_times_add_events(hfn_times *t, const hfn_time_event *events, uint64_t count)
 {
     size_t capacity = (size_t)t->event_capacity;
 
@@ -147,7 +147,7 @@ static bool is_root(const hfn_times *t, uint32_t i)
 
 static bool is_sound(const hfn_times *t, uint32_t i, uint32_t slots, uint32_t threads)
 {
-    const hotfn_time_node *n = &t->nodes[i];
+    const hfn_time_node *n = &t->nodes[i];
 
     return n->thread < threads && n->slot < slots &&
            (n->parent < t->node_count || n->parent == NONE);
@@ -200,7 +200,7 @@ static void walk_nodes(const hfn_times *t, tree *w)
 
 static bool rebuild(hfn_times *t, const tree *w)
 {
-    hotfn_time_node *nodes = make_array(&t->env, w->placed, sizeof *nodes);
+    hfn_time_node *nodes = make_array(&t->env, w->placed, sizeof *nodes);
     hotfn_alloc_cell *allocs = t->allocs ? make_array(&t->env, w->placed, sizeof *allocs) : NULL;
 
     if (!nodes || (t->allocs && !allocs)) {
@@ -232,7 +232,7 @@ static void settle_slow_calls(hfn_times *t, const tree *w, uint32_t slots, uint3
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < t->slow_count; i++) {
-        hotfn_slow_call *s = &t->slow[i];
+        hfn_slow_call *s = &t->slow[i];
 
         if (s->sequence == 0 || s->slot >= slots || s->thread >= threads) {
             continue;
@@ -282,12 +282,12 @@ static bool settle_tree(hfn_times *t, uint32_t slots, uint32_t threads)
 
 static bool is_earlier(const void *a, const void *b)
 {
-    return ((const hotfn_slow_call *)a)->sequence < ((const hotfn_slow_call *)b)->sequence;
+    return ((const hfn_slow_call *)a)->sequence < ((const hfn_slow_call *)b)->sequence;
 }
 
 static bool sort_slow_calls(hfn_times *t)
 {
-    hotfn_slow_call *room, *sorted;
+    hfn_slow_call *room, *sorted;
 
     if (!t->slow) {
         return true;
@@ -312,7 +312,7 @@ static bool is_slow(const hfn_times *t, const hfn_unreturned *item)
 static bool add_slow_open_calls(hfn_times *t)
 {
     uint32_t count = t->slow_count;
-    hotfn_slow_call *slow;
+    hfn_slow_call *slow;
 
     for (size_t i = 0; i < t->open_count; i++) {
         count += is_slow(t, &t->open[i]);
@@ -329,12 +329,12 @@ static bool add_slow_open_calls(hfn_times *t)
     }
     for (size_t i = 0; i < t->open_count; i++) {
         if (is_slow(t, &t->open[i])) {
-            slow[t->slow_count++] = (hotfn_slow_call){ .sequence = ++t->header.slow_used,
-                                                       .start_ticks = t->open[i].start,
-                                                       .ticks = t->open[i].ticks,
-                                                       .node = t->open[i].node - 1,
-                                                       .slot = t->open[i].slot,
-                                                       .thread = t->open[i].thread };
+            slow[t->slow_count++] = (hfn_slow_call){ .sequence = ++t->header.slow_used,
+                                                     .start_ticks = t->open[i].start,
+                                                     .ticks = t->open[i].ticks,
+                                                     .node = t->open[i].node - 1,
+                                                     .slot = t->open[i].slot,
+                                                     .thread = t->open[i].thread };
         }
     }
     free_array(&t->env, t->slow, t->slow_capacity, sizeof *t->slow);
@@ -367,7 +367,7 @@ static void settle_events(hfn_times *t, uint32_t slots)
 
     for (uint32_t i = 0; i < t->thread_count; i++) {
         for (; at < t->event_ends[i]; at++) {
-            const hotfn_time_event *e = &t->events[at];
+            const hfn_time_event *e = &t->events[at];
 
             if (e->slot < slots && (e->kind == 1 || e->kind == 2)) {
                 t->events[kept++] = *e;
@@ -404,7 +404,7 @@ static void take_off(uint64_t *from, uint64_t amount)
     *from -= amount < *from ? amount : *from;
 }
 
-static void subtract_cell(hotfn_time_cell *cell, const hotfn_time_cell *from)
+static void subtract_cell(hfn_time_cell *cell, const hfn_time_cell *from)
 {
     take_off(&cell->total_ticks, from->total_ticks);
     take_off(&cell->self_ticks, from->self_ticks);
@@ -456,7 +456,7 @@ static void subtract_32(uint32_t *from, uint32_t amount)
     *from -= amount < *from ? amount : *from;
 }
 
-static void subtract_header(hotfn_time_header *h, const hotfn_time_header *from)
+static void subtract_header(hfn_time_header *h, const hfn_time_header *from)
 {
     subtract_32(&h->slow_used, from->slow_used);
     subtract_32(&h->nodes_merged, from->nodes_merged);

@@ -21,7 +21,7 @@
 
 /* A cell that is not empty, and where it stood. */
 typedef struct hfn_time_entry {
-    hotfn_time_cell cell;
+    hfn_time_cell cell;
     uint32_t slot, thread;
 } hfn_time_entry;
 
@@ -39,21 +39,21 @@ typedef struct hfn_unreturned {
 typedef struct hfn_times {
     hotfn_env env;
     bool is_there; /* the run was timed */
-    hotfn_time_header header;
-    hotfn_time_thread *threads;
+    hfn_time_header header;
+    hfn_time_thread *threads;
     uint32_t thread_count;
     hfn_time_entry *entries; /* by thread, then by slot */
     size_t entry_count, entry_capacity;
     hfn_unreturned *open; /* not yet in cells and nodes */
     size_t open_count, open_capacity;
     hfn_packed histograms;
-    hotfn_time_node *nodes;   /* settled: each before its callees, which follow it, and no roots */
+    hfn_time_node *nodes;     /* settled: each before its callees, which follow it, and no roots */
     hotfn_alloc_cell *allocs; /* in parallel, or NULL */
     uint32_t node_count, node_capacity;
-    hotfn_slow_call *slow; /* settled: by sequence */
+    hfn_slow_call *slow; /* settled: by sequence */
     uint32_t slow_count, slow_capacity;
-    hotfn_time_event *events; /* a thread's after another's, oldest first */
-    uint64_t *event_ends;     /* [thread_count] */
+    hfn_time_event *events; /* a thread's after another's, oldest first */
+    uint64_t *event_ends;   /* [thread_count] */
     uint64_t event_count, event_capacity;
     uint32_t nodes_dropped; /* by hfn_times_settle: they made no sense */
 } hfn_times;
@@ -65,14 +65,14 @@ bool hfn_times_make_threads(hfn_times *times, uint32_t thread_count);
 bool hfn_times_make_nodes(hfn_times *times, uint32_t node_count, bool with_allocs);
 bool hfn_times_make_slow_calls(hfn_times *times, uint32_t count);
 bool hfn_times_add_entry(hfn_times *times, const hfn_time_entry *entry);
-bool hfn_times_add_events(hfn_times *times, const hotfn_time_event *events, uint64_t count);
+bool hfn_times_add_events(hfn_times *times, const hfn_time_event *events, uint64_t count);
 
 /* A copy of another's, into an empty one; false: no memory. */
 bool hfn_times_copy(hfn_times *out, const hfn_times *from);
 
 /* When each row's process was last seen: now, if it is the latest of that pid, else its latest event.  False: no
  * memory. */
-bool hfn_times_find_ends(const hfn_times *times, const hotfn_thread_cell *owners, uint32_t rows,
+bool hfn_times_find_ends(const hfn_times *times, const hfn_thread_cell *owners, uint32_t rows,
                          uint32_t pid, uint64_t now, uint64_t *ends);
 /* What the thread ran at the end, and `count` calls of its log from `depth` on.  False: no memory. */
 bool hfn_times_add_running(hfn_times *times, uint32_t thread, uint64_t end);

@@ -37,7 +37,7 @@ static void take_mean_cost(hfn_times *t)
 }
 
 /* Of a flat run: what threads found that a call costs as they ran. */
-static void take_probed_cost(hotfn_time_header *h)
+static void take_probed_cost(hfn_time_header *h)
 {
     double calls = (double)h->probed_calls;
     double all = (double)h->probed_ticks / calls - h->probe_ticks / COST_UNIT;
@@ -53,7 +53,7 @@ typedef struct call_cost {
     double inside, outside;
 } call_cost;
 
-static double cost_of(const hotfn_time_cell *c, call_cost cost)
+static double cost_of(const hfn_time_cell *c, call_cost cost)
 {
     return (double)c->timed_calls * cost.inside + (double)c->callee_timed * cost.outside;
 }
@@ -66,7 +66,7 @@ static bool is_possible(const hfn_times *t, call_cost cost, call_cost most)
     double above = 0, below = 0;
 
     for (size_t i = 0; i < t->entry_count; i++) {
-        const hotfn_time_cell *c = &t->entries[i].cell;
+        const hfn_time_cell *c = &t->entries[i].cell;
         double self = (double)c->self_ticks - cost_of(c, cost), counts = cost_of(c, most);
 
         if (self < 0) {
@@ -99,7 +99,7 @@ static double most_possible(const hfn_times *t, call_cost most)
  * by how much the one is more than the other.  In a run half of that is there. */
 static void take_seen_cost(hfn_times *t)
 {
-    hotfn_time_header *h = &t->header;
+    hfn_time_header *h = &t->header;
     double seen = 2 * (double)h->seen_ticks / (double)h->seen_ends;
     call_cost cost = { h->cost_inside_ticks / COST_UNIT, 0 };
 

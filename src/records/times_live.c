@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define CHUNK_BYTES 65536u
-#define LEAST_CELLS_AT sizeof(hotfn_time_thread)
+#define LEAST_CELLS_AT sizeof(hfn_time_thread)
 #define PAGE_BYTES 4096u
 
 typedef struct live_reader {
@@ -74,7 +74,7 @@ static uint64_t next_data(const live_reader *r, uint64_t at, uint64_t end)
 
 /* ---- Rows. */
 
-static bool is_used(const hotfn_time_cell *c)
+static bool is_used(const hfn_time_cell *c)
 {
     return c->timed_calls || c->total_ticks || c->self_ticks || c->open || c->histogram;
 }
@@ -97,7 +97,7 @@ static hotfn_status take_cells(live_reader *r, uint32_t thread, uint64_t first, 
 
 static hotfn_status read_row(live_reader *r, uint32_t thread)
 {
-    const hotfn_time_header *h = &r->out->header;
+    const hfn_time_header *h = &r->out->header;
     uint64_t row =
         r->layout->sections[HFN_SECTION_TIME_ROWS].offset + (uint64_t)thread * h->row_bytes;
     uint64_t cells = row + h->cells_at;
@@ -105,16 +105,16 @@ static hotfn_status read_row(live_reader *r, uint32_t thread)
 
     r->out->threads[thread].busy_ticks = 0;
     for (uint64_t slot = 0; status == HOTFN_OK && slot < r->slot_count;) {
-        uint64_t at = cells + slot * sizeof(hotfn_time_cell), count;
+        uint64_t at = cells + slot * sizeof(hfn_time_cell), count;
 
-        at = next_data(r, at, cells + (uint64_t)r->slot_count * sizeof(hotfn_time_cell));
-        slot = (at - cells) / sizeof(hotfn_time_cell);
-        count = least(r->slot_count - slot, CHUNK_BYTES / sizeof(hotfn_time_cell));
+        at = next_data(r, at, cells + (uint64_t)r->slot_count * sizeof(hfn_time_cell));
+        slot = (at - cells) / sizeof(hfn_time_cell);
+        count = least(r->slot_count - slot, CHUNK_BYTES / sizeof(hfn_time_cell));
         if (count == 0) {
             break;
         }
-        status = read_all(r, r->chunk, count * sizeof(hotfn_time_cell),
-                          cells + slot * sizeof(hotfn_time_cell));
+        status = read_all(r, r->chunk, count * sizeof(hfn_time_cell),
+                          cells + slot * sizeof(hfn_time_cell));
         if (status == HOTFN_OK) {
             status = take_cells(r, thread, slot, count);
         }
@@ -125,12 +125,12 @@ static hotfn_status read_row(live_reader *r, uint32_t thread)
 
 static hotfn_status read_rows(live_reader *r)
 {
-    const hotfn_time_header *h = &r->out->header;
+    const hfn_time_header *h = &r->out->header;
     hotfn_status status = HOTFN_OK;
     uint64_t rows;
 
     if (h->cells_at < LEAST_CELLS_AT || h->cells_at > h->row_bytes || h->row_bytes % 8 != 0 ||
-        (h->row_bytes - h->cells_at) / sizeof(hotfn_time_cell) < r->slot_count) {
+        (h->row_bytes - h->cells_at) / sizeof(hfn_time_cell) < r->slot_count) {
         return hfn_fail(r->err, HOTFN_E_FORMAT, r->path,
                         r->layout->sections[HFN_SECTION_TIME_HEADER].offset,
                         "the header of the times makes no sense");
@@ -186,14 +186,14 @@ static hotfn_status read_log(live_reader *r, uint32_t thread, uint64_t at, uint6
     return status;
 }
 
-static hotfn_status read_logs(live_reader *r, hotfn_thread_cell *owners, uint64_t *ends,
+static hotfn_status read_logs(live_reader *r, hfn_thread_cell *owners, uint64_t *ends,
                               uint32_t rows)
 {
     uint64_t at = log_at(r);
     uint8_t pid[sizeof(uint32_t)];
     hotfn_status status =
         read_all(r, owners, rows * sizeof *owners,
-                 r->layout->sections[HFN_SECTION_CELLS].offset + sizeof(hotfn_cell_header));
+                 r->layout->sections[HFN_SECTION_CELLS].offset + sizeof(hfn_cell_header));
 
     if (status == HOTFN_OK) {
         status = read_all(r, pid, sizeof pid, HFN_AT_PID);
@@ -212,13 +212,13 @@ static hotfn_status read_logs(live_reader *r, hotfn_thread_cell *owners, uint64_
 
 static hotfn_status read_open_calls(live_reader *r)
 {
-    uint64_t cells = there(r, HFN_SECTION_CELLS, sizeof(hotfn_thread_cell));
+    uint64_t cells = there(r, HFN_SECTION_CELLS, sizeof(hfn_thread_cell));
     uint32_t rows = (uint32_t)least(
         least(r->thread_count, there(r, HFN_SECTION_TIME_ROWS, r->out->header.row_bytes)),
         cells > 0 ? cells - 1 : 0); /* its header is as long as a cell */
-    size_t owner_bytes = (size_t)rows * sizeof(hotfn_thread_cell),
+    size_t owner_bytes = (size_t)rows * sizeof(hfn_thread_cell),
            end_bytes = (size_t)rows * sizeof(uint64_t);
-    hotfn_thread_cell *owners = hfn_alloc(&r->out->env, owner_bytes);
+    hfn_thread_cell *owners = hfn_alloc(&r->out->env, owner_bytes);
     uint64_t *ends = hfn_alloc(&r->out->env, end_bytes);
     hotfn_status status = owners && ends ? read_logs(r, owners, ends, rows) : no_memory(r);
 
@@ -280,7 +280,7 @@ static hotfn_status add_latest_calls(live_reader *r)
 
 static hotfn_status read_histograms(live_reader *r)
 {
-    hotfn_time_header *h = &r->out->header;
+    hfn_time_header *h = &r->out->header;
     const hfn_section *s = &r->layout->sections[HFN_SECTION_HISTOGRAMS];
     uint64_t used = least(least(h->histograms_used, h->histogram_capacity),
                           there(r, HFN_SECTION_HISTOGRAMS, HFN_HISTOGRAM_BYTES));
@@ -300,7 +300,7 @@ static hotfn_status read_histograms(live_reader *r)
 static void leave_out_unused(hfn_times *t)
 {
     for (uint32_t i = 0; i < t->node_count; i++) {
-        if (!(t->nodes[i].flags & HOTFN_NODE_USED)) {
+        if (!(t->nodes[i].flags & HFN_NODE_USED)) {
             t->nodes[i].slot = HOTFN_NO_SLOT;
         }
     }
@@ -309,17 +309,16 @@ static void leave_out_unused(hfn_times *t)
 static hotfn_status read_nodes(live_reader *r)
 {
     const hfn_section *s = r->layout->sections;
-    const hotfn_time_header *h = &r->out->header;
+    const hfn_time_header *h = &r->out->header;
     uint64_t used = least(least(h->nodes_used, h->node_capacity),
-                          there(r, HFN_SECTION_NODES, sizeof(hotfn_time_node)));
+                          there(r, HFN_SECTION_NODES, sizeof(hfn_time_node)));
     uint64_t allocs = there(r, HFN_SECTION_NODE_ALLOCS, sizeof(hotfn_alloc_cell));
     hotfn_status status;
 
     if (!hfn_times_make_nodes(r->out, (uint32_t)used, allocs > 0)) {
         return no_memory(r);
     }
-    status =
-        read_all(r, r->out->nodes, used * sizeof(hotfn_time_node), s[HFN_SECTION_NODES].offset);
+    status = read_all(r, r->out->nodes, used * sizeof(hfn_time_node), s[HFN_SECTION_NODES].offset);
     if (status == HOTFN_OK && allocs > 0) {
         status = read_all(r, r->out->allocs, least(allocs, used) * sizeof(hotfn_alloc_cell),
                           s[HFN_SECTION_NODE_ALLOCS].offset);
@@ -330,32 +329,32 @@ static hotfn_status read_nodes(live_reader *r)
 
 static hotfn_status read_slow_calls(live_reader *r)
 {
-    const hotfn_time_header *h = &r->out->header;
+    const hfn_time_header *h = &r->out->header;
     uint64_t used = least(least(h->slow_used, h->slow_capacity),
-                          there(r, HFN_SECTION_SLOW_CALLS, sizeof(hotfn_slow_call)));
+                          there(r, HFN_SECTION_SLOW_CALLS, sizeof(hfn_slow_call)));
 
     if (!hfn_times_make_slow_calls(r->out, (uint32_t)used)) {
         return no_memory(r);
     }
-    return read_all(r, r->out->slow, used * sizeof(hotfn_slow_call),
+    return read_all(r, r->out->slow, used * sizeof(hfn_slow_call),
                     r->layout->sections[HFN_SECTION_SLOW_CALLS].offset);
 }
 
 /* A part of a thread's ring, [begin, end) of its places. */
 static hotfn_status read_events(live_reader *r, uint32_t thread, uint64_t begin, uint64_t end)
 {
-    const uint64_t most = CHUNK_BYTES / sizeof(hotfn_time_event);
+    const uint64_t most = CHUNK_BYTES / sizeof(hfn_time_event);
     uint64_t ring = r->layout->sections[HFN_SECTION_EVENTS].offset +
-                    (uint64_t)thread * r->out->header.event_capacity * sizeof(hotfn_time_event);
+                    (uint64_t)thread * r->out->header.event_capacity * sizeof(hfn_time_event);
     hotfn_status status = HOTFN_OK;
 
     while (status == HOTFN_OK && begin < end) {
         uint64_t count = least(end - begin, most);
 
-        status = read_all(r, r->chunk, count * sizeof(hotfn_time_event),
-                          ring + begin * sizeof(hotfn_time_event));
+        status = read_all(r, r->chunk, count * sizeof(hfn_time_event),
+                          ring + begin * sizeof(hfn_time_event));
         if (status == HOTFN_OK &&
-            !hfn_times_add_events(r->out, (const hotfn_time_event *)(void *)r->chunk, count)) {
+            !hfn_times_add_events(r->out, (const hfn_time_event *)(void *)r->chunk, count)) {
             return no_memory(r);
         }
         begin += count;
@@ -366,8 +365,7 @@ static hotfn_status read_events(live_reader *r, uint32_t thread, uint64_t begin,
 static hotfn_status read_rings(live_reader *r)
 {
     uint64_t capacity = r->out->header.event_capacity;
-    uint64_t rings =
-        capacity ? there(r, HFN_SECTION_EVENTS, capacity * sizeof(hotfn_time_event)) : 0;
+    uint64_t rings = capacity ? there(r, HFN_SECTION_EVENTS, capacity * sizeof(hfn_time_event)) : 0;
     hotfn_status status = HOTFN_OK;
 
     for (uint32_t i = 0; status == HOTFN_OK && i < r->thread_count; i++) {

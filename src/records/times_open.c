@@ -26,7 +26,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 }
 
 /* Several have one pid where it executed another program: the last one. */
-static uint32_t main_process(const hfn_times *t, const hotfn_thread_cell *owners, uint32_t rows,
+static uint32_t main_process(const hfn_times *t, const hfn_thread_cell *owners, uint32_t rows,
                              uint32_t pid)
 {
     uint64_t last = 0;
@@ -41,7 +41,7 @@ static uint32_t main_process(const hfn_times *t, const hotfn_thread_cell *owners
     return process;
 }
 
-bool hfn_times_find_ends(const hfn_times *t, const hotfn_thread_cell *owners, uint32_t rows,
+bool hfn_times_find_ends(const hfn_times *t, const hfn_thread_cell *owners, uint32_t rows,
                          uint32_t pid, uint64_t now, uint64_t *ends)
 {
     size_t bytes = (size_t)rows * sizeof(seen);
@@ -132,7 +132,7 @@ bool hfn_times_add_open(hfn_times *t, uint32_t thread, const hfn_open_call *call
 /* ---- Into the sums. */
 
 /* The entry that it belongs to; NULL: there is none, which no engine leaves. */
-static hotfn_time_cell *cell_of(hfn_times *t, const hfn_unreturned *item)
+static hfn_time_cell *cell_of(hfn_times *t, const hfn_unreturned *item)
 {
     hfn_time_entry *all = t->entries; /* by thread, then by slot */
     const size_t bytes = sizeof *all, thread_at = offsetof(hfn_time_entry, thread);
@@ -147,7 +147,7 @@ static hotfn_time_cell *cell_of(hfn_times *t, const hfn_unreturned *item)
     return first < end && all[first].slot == item->slot ? &all[first].cell : NULL;
 }
 
-static hotfn_time_node *node_of(hfn_times *t, const hfn_unreturned *item)
+static hfn_time_node *node_of(hfn_times *t, const hfn_unreturned *item)
 {
     return item->node != 0 && item->node <= t->node_count &&
                    t->nodes[item->node - 1].slot == item->slot
@@ -155,9 +155,9 @@ static hotfn_time_node *node_of(hfn_times *t, const hfn_unreturned *item)
                : NULL;
 }
 
-static void end_call(hfn_times *t, const hfn_unreturned *item, hotfn_time_cell *c)
+static void end_call(hfn_times *t, const hfn_unreturned *item, hfn_time_cell *c)
 {
-    hotfn_time_node *n = node_of(t, item);
+    hfn_time_node *n = node_of(t, item);
     bool sampled = (t->header.flags & HOTFN_TIMING_SAMPLED) != 0;
 
     if (item->kind == HFN_UNRETURNED_OUTERMOST) {
@@ -183,7 +183,7 @@ void hfn_times_end_open(hfn_times *t)
 {
     for (size_t i = 0; i < t->open_count; i++) {
         const hfn_unreturned *item = &t->open[i];
-        hotfn_time_cell *c = cell_of(t, item);
+        hfn_time_cell *c = cell_of(t, item);
 
         if (c && item->kind != HFN_UNRETURNED_RUNS) {
             end_call(t, item, c);
@@ -205,8 +205,8 @@ void hfn_times_subtract_open(hfn_times *t, const hfn_times *from)
 {
     for (size_t i = 0; i < from->open_count; i++) {
         const hfn_unreturned *item = &from->open[i];
-        hotfn_time_cell *c = cell_of(t, item);
-        hotfn_time_node *n = node_of(t, item);
+        hfn_time_cell *c = cell_of(t, item);
+        hfn_time_node *n = node_of(t, item);
 
         if (c && item->kind == HFN_UNRETURNED_RUNS) {
             take_off(&c->self_ticks, item->ticks);

@@ -68,13 +68,13 @@ static bool copy(hfn_times_sections *out, uint32_t type, const void *bytes, uint
 
 static bool put_thread(out_bytes *o, const hfn_times *t, uint32_t thread, size_t *entry)
 {
-    const hotfn_time_thread *head = &t->threads[thread];
+    const hfn_time_thread *head = &t->threads[thread];
     const uint64_t facts[] = { head->busy_ticks, head->events, head->first_tick, head->last_tick };
     bool held = put_numbers(o, facts, HFN_COUNT_OF(facts));
     uint32_t next = 0;
 
     for (; held && *entry < t->entry_count && t->entries[*entry].thread == thread; ++*entry) {
-        const hotfn_time_cell *c = &t->entries[*entry].cell;
+        const hfn_time_cell *c = &t->entries[*entry].cell;
         uint32_t slot = t->entries[*entry].slot;
         const uint64_t cell[CELL_NUMBERS] = {
             slot - next,  c->timed_calls, c->total_ticks, c->self_ticks,   c->min_ticks,
@@ -122,7 +122,7 @@ static bool pack_two(hfn_times_sections *out, uint32_t type, const void *first, 
 
 bool hfn_times_pack(hfn_times_sections *out, const hfn_times *t)
 {
-    hotfn_time_header header = t->header;
+    hfn_time_header header = t->header;
     const hfn_packed *h = &t->histograms;
 
     out->env = t->env;
@@ -173,7 +173,7 @@ static hotfn_status unpack_thread(hfn_times *t, hfn_span bytes, uint32_t thread)
     if (!get_numbers(bytes, &offset, facts, 4)) {
         return HOTFN_E_FORMAT;
     }
-    t->threads[thread] = (hotfn_time_thread){
+    t->threads[thread] = (hfn_time_thread){
         .busy_ticks = facts[0], .events = facts[1], .first_tick = facts[2], .last_tick = facts[3]
     };
     while (offset < bytes.size) {
@@ -184,8 +184,8 @@ static hotfn_status unpack_thread(hfn_times *t, hfn_span bytes, uint32_t thread)
         }
         slot += n[0];
         e.slot = (uint32_t)slot++;
-        e.cell = (hotfn_time_cell){ n[2],           n[3],           n[1], n[4], n[5],
-                                    (uint32_t)n[6], (uint32_t)n[7], n[8], n[9] };
+        e.cell = (hfn_time_cell){ n[2],           n[3],           n[1], n[4], n[5],
+                                  (uint32_t)n[6], (uint32_t)n[7], n[8], n[9] };
         if (!hfn_times_add_entry(t, &e)) {
             return HOTFN_E_NO_MEMORY;
         }
@@ -258,7 +258,7 @@ static hotfn_status unpack_histograms(hfn_times *t, hfn_span s)
 
 static hotfn_status unpack_nodes(hfn_times *t, hfn_span nodes, hfn_span allocs)
 {
-    uint64_t count = nodes.size / sizeof(hotfn_time_node);
+    uint64_t count = nodes.size / sizeof(hfn_time_node);
 
     if (count >= UINT32_MAX || (allocs.size && allocs.size / sizeof(hotfn_alloc_cell) != count)) {
         return HOTFN_E_FORMAT;
@@ -277,7 +277,7 @@ static hotfn_status unpack_nodes(hfn_times *t, hfn_span nodes, hfn_span allocs)
 
 static hotfn_status unpack_slow_calls(hfn_times *t, hfn_span s)
 {
-    uint64_t count = s.size / sizeof(hotfn_slow_call);
+    uint64_t count = s.size / sizeof(hfn_slow_call);
 
     if (count >= UINT32_MAX) {
         return HOTFN_E_FORMAT;
@@ -294,7 +294,7 @@ static hotfn_status unpack_slow_calls(hfn_times *t, hfn_span s)
 static hotfn_status unpack_events(hfn_times *t, hfn_span s)
 {
     hfn_span rest = hfn_span_from(s, (uint64_t)t->thread_count * sizeof(uint64_t));
-    uint64_t count = rest.size / sizeof(hotfn_time_event), end = 0;
+    uint64_t count = rest.size / sizeof(hfn_time_event), end = 0;
 
     if (s.size == 0) {
         return HOTFN_OK;

@@ -112,7 +112,7 @@ static void add_function(const hfn_process *p, const char *name, uint32_t slot, 
 
 void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m)
 {
-    const hotfn_time_header *h = hfn_live_time_header(p->live);
+    const hfn_time_header *h = hfn_live_time_header(p->live);
     const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
     uint32_t first, count;
     uint64_t usable;

@@ -187,7 +187,7 @@ static hfn_code_map *map_of(const mapping *m)
 
 void hfn_process_map_code(const hfn_process *p)
 {
-    const hotfn_time_header *h = hfn_live_time_header(p->live);
+    const hfn_time_header *h = hfn_live_time_header(p->live);
     mapping m = { .process = p };
     hfn_code_map *map;
 

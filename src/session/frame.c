@@ -102,7 +102,7 @@ static bool provide(hotfn_frame *w, uint32_t slots)
 
 static void look(hotfn_frame *w, hotfn_frame_info *info)
 {
-    const hotfn_counter_memory memory = hfn_live_rows_memory(w->live);
+    const hfn_row_memory memory = hfn_live_get_rows(w->live);
     uint64_t sums[SLOTS_AT_ONCE];
 
     empty_top(w);

@@ -5,6 +5,7 @@
 #include "session/process.h"
 
 #include "base/status.h"
+#include "counters/rows.h"
 #include "counters/timing/timing.h"
 #include "live/live.h"
 #include "plan/plan.h"
@@ -304,7 +305,6 @@ static hotfn_status commit(hfn_process *p, hotfn_error *err)
 hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, uint32_t hook_flags,
                               hfn_plan_source source, const hotfn_env *env, hotfn_error *err)
 {
-    hotfn_counter_memory memory = HOTFN_COUNTER_MEMORY_INIT;
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
     hfn_time_memory times;
@@ -316,8 +316,8 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
                         "a thread has not left a timed call's hook since times ended: nothing can "
                         "be timed any more in this process");
     }
-    hotfn_live_get_memory(live, &memory);
-    hotfn_status s = hotfn_counters_create(&p->counters, &memory, 0, 0, &p->env, err);
+    hfn_row_memory memory = hfn_live_activate_rows(live);
+    hotfn_status s = hfn_counters_create_in(&p->counters, &memory, &p->env, err);
     if (s != HOTFN_OK) {
         return s;
     }

@@ -92,7 +92,7 @@ static hotfn_status read_timed(const void *none, const hotfn_env *env, hotfn_err
 static hotfn_status count(const void *none, const hotfn_env *env, hotfn_error *err)
 {
     hotfn_counters *c = NULL;
-    hotfn_status status = hotfn_counters_create(&c, NULL, 100, 4, env, err);
+    hotfn_status status = hotfn_counters_create(&c, 100, 4, env, err);
 
     (void)none;
     CHECK((status == HOTFN_OK) == (c != NULL));

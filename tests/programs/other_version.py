@@ -3,7 +3,7 @@
 import struct
 
 TIME_HEADER, TYPE, OFFSET, BYTES, CRC = 11, 0, 8, 16, 28    # of a table entry: src/records/layout.h
-STATIC_CRC_AT, VERSION_AT = 124, 104                       # of a record; of hotfn_time_header
+STATIC_CRC_AT, VERSION_AT = 124, 104                       # of a record; of hfn_time_header
 
 
 def crc32c(data):

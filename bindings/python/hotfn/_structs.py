@@ -198,75 +198,10 @@ class StubRegion(Sized):
                 ("end", c_uint64), ("eh_frame", c_void_p), ("eh_frame_hdr", c_void_p)]
 
 
-# hotfn/counters.h
-class ThreadCell(ctypes.Structure):
-    _fields_ = [("tid", c_uint32), ("thread_count", c_uint32), ("pid", c_uint32),
-                ("process", c_uint32), ("pid_namespace", c_uint32), ("process_count", c_uint32),
-                ("start_ns", c_uint64), ("name", c_char * 16), ("row_variable", c_uint64),
-                ("spare", c_uint64)]
-
-
-class CellHeader(ctypes.Structure):
-    _fields_ = [("cells_used", c_uint32), ("threads_lost", c_uint32), ("slots_used", c_uint32),
-                ("reserved", c_uint32), ("spare", c_uint64 * 6)]
-
-
-class CounterMemory(Sized):
-    _fields_ = [("size", c_uint32), ("thread_capacity", c_uint32), ("slot_capacity", c_uint32),
-                ("row_bytes", c_uint32), ("header", POINTER(CellHeader)),
-                ("cells", POINTER(ThreadCell)), ("rows", POINTER(c_uint8))]
-
-
 # hotfn/timing.h
-class TimeHeader(ctypes.Structure):
-    _fields_ = [("flags", c_uint32), ("clock", c_uint32), ("ticks_per_second", c_uint64),
-                ("start_ticks", c_uint64), ("resolution_ticks", c_uint64),
-                ("cost_inside_ticks", c_uint32), ("cost_outside_ticks", c_uint32),
-                ("count_cost_ticks", c_uint32), ("sample_mean", c_uint32),
-                ("slow_ticks", c_uint64), ("node_capacity", c_uint32), ("nodes_used", c_uint32),
-                ("histogram_capacity", c_uint32), ("histograms_used", c_uint32),
-                ("slow_capacity", c_uint32), ("slow_used", c_uint32), ("event_capacity", c_uint32),
-                ("row_bytes", c_uint32), ("cells_at", c_uint32), ("nodes_merged", c_uint32),
-                ("abandoned_exits", c_uint32), ("clock_went_back", c_uint32),
-                ("version", c_uint32), ("probe_ticks", c_uint32),
-                ("clock_stopped_ticks", c_uint64), ("probed_calls", c_uint64),
-                ("probed_ticks", c_uint64), ("probed_inside_ticks", c_uint64),
-                ("seen_ends", c_uint64), ("seen_ticks", c_uint64), ("unseen_ticks", c_int64),
-                ("start_seen_ticks", c_uint64), ("spare", c_uint64 * 10)]
-
-
-class TimeThread(ctypes.Structure):
-    _fields_ = [("busy_ticks", c_uint64), ("events", c_uint64), ("first_tick", c_uint64),
-                ("last_tick", c_uint64), ("root", c_uint32), ("depth", c_uint32),
-                ("spare", c_uint64 * 27)]
-
-
-class TimeCell(ctypes.Structure):
-    _fields_ = [("total_ticks", c_uint64), ("self_ticks", c_uint64), ("timed_calls", c_uint64),
-                ("min_ticks", c_uint64), ("max_ticks", c_uint64), ("histogram", c_uint32),
-                ("open", c_uint32), ("callee_timed", c_uint64), ("within_timed", c_uint64)]
-
-
-class TimeNode(ctypes.Structure):
-    _fields_ = [("parent", c_uint32), ("slot", c_uint32), ("thread", c_uint32),
-                ("flags", c_uint32), ("calls", c_uint64), ("total_ticks", c_uint64),
-                ("timed_calls", c_uint64), ("first_child", c_uint32), ("next_sibling", c_uint32),
-                ("within_timed", c_uint64), ("spread", c_uint64)]
-
-
 class AllocCell(ctypes.Structure):
     _fields_ = [("allocated_bytes", c_uint64), ("allocated_blocks", c_uint64),
                 ("freed_bytes", c_uint64), ("freed_blocks", c_uint64)]
-
-
-class SlowCall(ctypes.Structure):
-    _fields_ = [("sequence", c_uint64), ("start_ticks", c_uint64), ("ticks", c_uint64),
-                ("node", c_uint32), ("slot", c_uint32), ("thread", c_uint32),
-                ("reserved", c_uint32), ("spare", c_uint64 * 3)]
-
-
-class TimeEvent(ctypes.Structure):
-    _fields_ = [("ticks", c_uint64), ("slot", c_uint32), ("kind", c_uint32)]
 
 
 class RecordTimeInfo(Sized):
@@ -361,22 +296,6 @@ class LiveOptions(Sized):
 
 
 # hotfn/budget.h
-class BudgetHeader(ctypes.Structure):
-    _fields_ = [("share_ppm", c_uint32), ("change_capacity", c_uint32),
-                ("change_count", c_uint64), ("cpu_ns", c_uint64), ("cost_ns", c_uint64),
-                ("stopped_ns", c_uint64), ("longest_stop_ns", c_uint64), ("stops", c_uint32),
-                ("failed_stops", c_uint32), ("count_cost_ps", c_uint64),
-                ("sample_cost_ps", c_uint64), ("time_cost_ps", c_uint64),
-                ("timing_ns", c_uint64), ("start_ns", c_uint64),
-                ("spare", c_uint64 * 4), ("note", c_char * 128)]
-
-
-class BudgetChange(ctypes.Structure):
-    _fields_ = [("at_ns", c_uint64), ("calls_per_second", c_uint64), ("cost_ppm", c_uint32),
-                ("function", c_uint32), ("from_", c_uint32), ("to", c_uint32), ("why", c_uint32),
-                ("spare", c_uint32 * 3)]
-
-
 class RecordBudget(Sized):
     _fields_ = [("size", c_uint32), ("share_ppm", c_uint32), ("change_count", c_uint32),
                 ("stops", c_uint32), ("failed_stops", c_uint32), ("reserved", c_uint32),

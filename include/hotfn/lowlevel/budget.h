@@ -5,7 +5,7 @@
 #ifndef HOTFN_BUDGET_H
 #define HOTFN_BUDGET_H
 
-#include <hotfn/lowlevel/counters.h>
+#include <hotfn/record.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,41 +25,6 @@ extern "C" {
 /* Why a level changed. */
 #define HOTFN_BUDGET_TOO_DEAR 1u /* the hooks cost more than their share: this one most       */
 #define HOTFN_BUDGET_TRY 2u      /* it was left alone for a while: perhaps it has cooled down */
-
-/* ---- Memory.  Written by the parent alone. */
-
-/* 256 bytes, then the changes. */
-typedef struct hotfn_budget_header {
-    uint32_t share_ppm; /* of the program's time without hooks                          */
-    uint32_t change_capacity;
-    uint64_t change_count; /* those beyond the capacity are lost                           */
-    uint64_t cpu_ns;       /* processor time of the target that was looked at              */
-    uint64_t cost_ns; /* what hooks took of it (counts by the cost below, timing_ns, start_ns), and
-                                 stopped_ns */
-    uint64_t stopped_ns; /* how long the target was stopped for changes, in all          */
-    uint64_t longest_stop_ns;
-    uint32_t stops, failed_stops;
-    uint64_t count_cost_ps, sample_cost_ps,
-        time_cost_ps;   /* of a call that is counted, passed over, timed */
-    uint64_t timing_ns; /* what timed calls took, as the target saw it           */
-    uint64_t start_ns;  /* what the target took to put its hooks in, at its start */
-    uint64_t spare[4];
-    char note[128]; /* why the budget could not be kept, if so                      */
-} hotfn_budget_header;
-
-typedef struct hotfn_budget_change {
-    uint64_t at_ns;            /* since the record's start                       */
-    uint64_t calls_per_second; /* of processor time, just before                 */
-    uint32_t cost_ppm;         /* of that time                                   */
-    uint32_t function;         /* index in the record                            */
-    uint32_t from, to;         /* levels                                         */
-    uint32_t why;              /* HOTFN_BUDGET_TOO_DEAR ...                      */
-    uint32_t spare[3];
-} hotfn_budget_change;
-
-/* ---- What a record tells.  "Since 0.1" for all of it. */
-
-typedef struct hotfn_record hotfn_record; /* hotfn/records.h */
 
 typedef struct hotfn_record_budget {
     uint32_t size;         /* sizeof(hotfn_record_budget)                                */

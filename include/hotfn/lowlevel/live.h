@@ -93,9 +93,6 @@ HOTFN_API const char *hotfn_live_function_name(const hotfn_live *live, uint32_t 
 HOTFN_API uint32_t hotfn_live_module_count(const hotfn_live *live);
 HOTFN_API hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
                                              hotfn_record_module *out);
-/* Memory for hotfn_counters_create (views); it stays mapped until the live record is closed, rows that were used
- * even longer, emptied: a thread may still stand in a stub.  HOTFN_OK, HOTFN_E_OPTION.  Since 0.1. */
-HOTFN_API hotfn_status hotfn_live_get_memory(hotfn_live *live, hotfn_counter_memory *out);
 /* The process that the record is of, for hotfn_record_info.  Since 0.1. */
 HOTFN_API void hotfn_live_set_pid(hotfn_live *live, uint32_t pid);
 

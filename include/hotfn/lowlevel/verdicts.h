@@ -54,10 +54,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_BYTES_DIFFER 32   /* memory is not what the file holds                     */
 #define HOTFN_REASON_NO_NEAR_MEMORY 33 /* no free pages in jump range                           */
 #define HOTFN_REASON_NOT_WRITABLE 34   /* the system forbids changing the page                  */
-#define HOTFN_REASON_NO_SLOTS 35       /* the record has no slots left                          */
-#define HOTFN_REASON_NOT_LOADED 36     /* its module never came into the process                */
 #define HOTFN_REASON_BUSY 37           /* a thread stood on the bytes and did not leave         */
-#define HOTFN_REASON_ENGINE 38         /* hotfn itself uses it to follow the loader             */
 /* From here: why a function is counted but not timed. */
 #define HOTFN_REASON_NOT_PROVEN 64 /* nobody asked for the proof that it may be timed       */
 #define HOTFN_REASON_STACK_ARGUMENTS                                                               \
@@ -72,22 +69,6 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_PATCH_INSIDE 73   /* its patch stands behind its entry                     */
 #define HOTFN_REASON_OWN_STACK_WALK 74 /* its runtime walks the stack itself (V8, JVM, Go)      */
 #define HOTFN_REASON_OWN_ADDRESS 75    /* keeps an address in its frame, and compares one       */
-
-#define HOTFN_VERDICT_FLAGS_LIVE 1u     /* entry reads flags: use a flag-free stub             */
-#define HOTFN_VERDICT_ENTRY_LOOP 2u     /* jumps back to the own entry: counts its iterations  */
-#define HOTFN_VERDICT_LANDING_PAD 4u    /* ENDBR stays first; the patch begins behind it       */
-#define HOTFN_VERDICT_RED_ZONE 8u       /* may run with live data below the stack pointer      */
-#define HOTFN_VERDICT_TIMED 16u         /* proven: its return may be seen                      */
-#define HOTFN_VERDICT_RETURN_SIGNED 32u /* PACIASP stays first: a stub finds x30 signed         */
-#define HOTFN_VERDICT_KEY_B 64u         /* PACIBSP, there or in the stub                        */
-/* Of a hookable function that is not TIMED: why it is only counted, one of HOTFN_REASON_*. */
-#define HOTFN_VERDICT_TIMING_REASON(flags) ((flags) >> 16 & 0xffu)
-/* Of one that is TIMED: words of arguments on the stack that it touches, and (i386) what its return takes. */
-#define HOTFN_VERDICT_ARGUMENTS(flags) ((flags) >> 24 & 31u)
-#define HOTFN_VERDICT_POPS(flags) ((flags) >> 29)
-#define HOTFN_POPS_NOTHING 0u
-#define HOTFN_POPS_ONE 1u /* the place of a returned struct */
-#define HOTFN_POPS_ALL 2u /* stdcall, fastcall, thiscall    */
 
 typedef struct hotfn_verdict {
     uint32_t size;         /* sizeof(hotfn_verdict)                                         */

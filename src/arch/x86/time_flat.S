@@ -6,7 +6,7 @@
  * (docs/design/timing-cost.md).  The stub's frame lies above the return address.  All registers are kept, and behind the
  * body the flags, which hand-written functions give back; at its entry none are live in what is timed.
  *
- * Offsets: hfn_time_engine, hfn_time_state, hotfn_time_cell, hfn_open_call, hfn_time_frame; timing.c has them
+ * Offsets: hfn_time_engine, hfn_time_state, hfn_time_cell, hfn_open_call, hfn_time_frame; timing.c has them
  * checked. */
 #include "arch/x86/asm.h"
 

@@ -101,8 +101,8 @@ static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, 
 }
 
 /* itself: what the call adds to the thread's `timed`; 0 for a sampled one, whose ends see to that. */
-static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
-                                 uint64_t how, uint64_t timed_before, uint64_t itself)
+static ALWAYS_INLINE void sum_up(hfn_time_state *t, hfn_time_cell *c, uint64_t passed, uint64_t how,
+                                 uint64_t timed_before, uint64_t itself)
 {
     c->timed_calls++;
     if (HFN_UNLIKELY(passed < c->min_ticks - 1)) {
@@ -120,7 +120,7 @@ static ALWAYS_INLINE void sum_up(hfn_time_state *t, hotfn_time_cell *c, uint64_t
 }
 
 /* hotfn/timing.h has the formula.  False: the function has no histogram. */
-static ALWAYS_INLINE bool find_bucket(hotfn_time_cell *c, uint64_t passed, uint64_t *index)
+static ALWAYS_INLINE bool find_bucket(hfn_time_cell *c, uint64_t passed, uint64_t *index)
 {
     uint64_t bucket = passed;
 
@@ -141,7 +141,7 @@ static ALWAYS_INLINE bool find_bucket(hotfn_time_cell *c, uint64_t passed, uint6
     return true;
 }
 
-static ALWAYS_INLINE void add_to_histogram(hotfn_time_cell *c, uint64_t passed, uint64_t stands_for)
+static ALWAYS_INLINE void add_to_histogram(hfn_time_cell *c, uint64_t passed, uint64_t stands_for)
 {
     uint64_t index;
 
@@ -160,7 +160,7 @@ static ALWAYS_INLINE void add_due(uint32_t bucket, uint32_t calls)
 /* A sample's calls find their histograms far away in memory, and whoever adds to one at once waits for it.  So the
  * bucket is asked for, and added to when the thread's next call ends; who reads the row adds what is due.  A handler's
  * call that ends between loads and stores is counted in the bucket of the one before. */
-static ALWAYS_INLINE void add_later(hfn_time_state *t, hotfn_time_cell *c, uint64_t passed,
+static ALWAYS_INLINE void add_later(hfn_time_state *t, hfn_time_cell *c, uint64_t passed,
                                     uint64_t stands_for)
 {
     uint32_t bucket, calls;
@@ -183,7 +183,7 @@ static ALWAYS_INLINE void add_later(hfn_time_state *t, hotfn_time_cell *c, uint6
 
 static ALWAYS_INLINE void put_event(hfn_time_state *t, uint64_t now, uint32_t slot, uint32_t kind)
 {
-    hotfn_time_event *e;
+    hfn_time_event *e;
 
     if (!hfn_time.events || t->thread == 0) {
         return;
@@ -231,7 +231,7 @@ static ALWAYS_INLINE uint32_t enter_node(hfn_time_state *t, uint32_t slot, uint3
 static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t passed)
 {
     uint32_t node = hfn_call_node(how);
-    hotfn_time_node *n;
+    hfn_time_node *n;
 
     if (node == 0) {
         return;
@@ -322,7 +322,7 @@ static ALWAYS_INLINE void exit_sampled_node(hfn_time_state *t, uint64_t how, uin
 {
     uint32_t node = hfn_call_node(how);
     uint64_t others = stands_for * hfn_time.pass_cost >> 8;
-    hotfn_time_node *n;
+    hfn_time_node *n;
 
     t->timed += others; /* in the mean as much as all calls that go by take */
     t->passed_by += others;
@@ -396,7 +396,7 @@ static void make_current(hfn_time_state *t)
 static void account(hfn_time_state *t, const hfn_open_call *call, uint64_t end,
                     uint64_t timed_within)
 {
-    hotfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(call->how) + 1);
+    hfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(call->how) + 1);
     uint32_t node = t->node;
     uint64_t passed = duration(t, call->start, end), stands_for = 1;
 
@@ -527,7 +527,7 @@ static ALWAYS_INLINE bool is_nested(const hfn_open_call *log, uint32_t open, uin
 }
 
 /* HFN_CALL_NESTED, or 0. */
-static ALWAYS_INLINE uint32_t open_call(hotfn_time_cell *c, const hfn_open_call *log, uint32_t slot,
+static ALWAYS_INLINE uint32_t open_call(hfn_time_cell *c, const hfn_open_call *log, uint32_t slot,
                                         uint32_t depth)
 {
     if (HFN_UNLIKELY(is_nested(log, c->open, slot, depth))) {
@@ -572,7 +572,7 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         settle(HFN_PASS(t), HFN_PASS(address_of(f)));
         depth = t->depth;
     }
-    hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
+    hfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
     flags = open_call(c, log, slot, depth);
     caller = t->current;
     timed = t->timed;
@@ -629,7 +629,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, kept what)
     uint64_t how = f->how, stands_for = what == KEPT_SAMPLES ? f->room : 1, now, passed,
              timed_before;
     hfn_open_call *e;
-    hotfn_time_cell *c;
+    hfn_time_cell *c;
     hfn_time_state *t;
 
     if (HFN_UNLIKELY(!row || (how & HFN_CALL_UNTIMED) || f->start < hfn_time.begin_ticks)) {
@@ -756,7 +756,7 @@ void hfn_time_begin_child(uint8_t *row)
     t->floor = t->last_tick;
 }
 
-static void add_cell(hotfn_time_cell *to, const hotfn_time_cell *from)
+static void add_cell(hfn_time_cell *to, const hfn_time_cell *from)
 {
     to->total_ticks += from->total_ticks;
     to->self_ticks += from->self_ticks;
@@ -775,7 +775,7 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
 {
     hfn_time_state *sum = hfn_time_state_of(to);
     const hfn_time_state *t = (const void *)(from + hfn_time.thread_at);
-    const hotfn_time_cell *cells = &t->outside;
+    const hfn_time_cell *cells = &t->outside;
 
     sum->timed += t->timed;
     sum->ends += t->ends;

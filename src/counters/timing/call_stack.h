@@ -15,16 +15,16 @@ typedef struct hfn_time_engine {
     uint32_t thread_at, log_at;
     uint32_t clock;
     uint32_t flags;                       /* HOTFN_TIMING_* */
-    hotfn_time_header *header;            /* NULL: nothing is timed */
+    hfn_time_header *header;              /* NULL: nothing is timed */
     uint32_t skips_at, gaps_at, hints_at; /* from the state on  */
     hfn_sample_rule sample;               /* sampled */
     uintptr_t
         hints_of; /* sampled: part of what hints are found by, another for each map of the code; atomic */
     uint64_t slow_ticks; /* UINT64_MAX: none are kept */
-    hotfn_time_node *nodes;
+    hfn_time_node *nodes;
     uint64_t *histograms;
-    hotfn_slow_call *slow;
-    hotfn_time_event *events;
+    hfn_slow_call *slow;
+    hfn_time_event *events;
     hotfn_alloc_cell *allocs; /* by node; NULL: memory is not kept */
     const uint32_t
         *means; /* sampled: by slot, the parent may change them: no more of the calls are timed */
@@ -122,7 +122,7 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, const hfn_t
                                                   uint32_t slot);
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_of_open_calls(hfn_time_state *t, uint32_t depth,
                                                     uint32_t slot);
-HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell);
+HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hfn_time_cell *cell);
 HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,
                                             uint64_t start, uint64_t ticks);
 
@@ -136,7 +136,7 @@ static inline hfn_time_state *hfn_time_state_of(uint8_t *row)
     return (hfn_time_state *)(void *)(row + hfn_time.thread_at);
 }
 
-static inline hotfn_time_cell *hfn_time_cell_of(hfn_time_state *t, uint32_t number)
+static inline hfn_time_cell *hfn_time_cell_of(hfn_time_state *t, uint32_t number)
 {
     return &t->outside + number;
 }
@@ -163,12 +163,12 @@ static inline hfn_time_gap *hfn_time_gap_of(hfn_time_state *t, uint32_t slot)
 }
 
 /* What the engine keeps in the words of a node that only samples use. */
-static inline uint64_t *hfn_node_last_child(hotfn_time_node *n)
+static inline uint64_t *hfn_node_last_child(hfn_time_node *n)
 {
     return &n->within_timed;
 }
 
-static inline uint64_t *hfn_node_depth(hotfn_time_node *n)
+static inline uint64_t *hfn_node_depth(hfn_time_node *n)
 {
     return &n->spread;
 }

@@ -17,9 +17,9 @@ static bool is_sample(void)
 
 static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
 {
-    hotfn_time_header *h = hfn_time.header;
+    hfn_time_header *h = hfn_time.header;
     uint32_t index = __atomic_fetch_add(&t->chunk_next, 1, __ATOMIC_RELAXED);
-    hotfn_time_node *n;
+    hfn_time_node *n;
 
     if (index >= t->chunk_end) {
         if (__atomic_load_n(&h->nodes_used, __ATOMIC_RELAXED) + CHUNK_NODES > h->node_capacity) {
@@ -40,7 +40,7 @@ static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
         *hfn_node_depth(n) = *hfn_node_depth(&hfn_time.nodes[parent - 1]) + 1;
     }
     /* last: who sees the flag sees a whole node */
-    __atomic_store_n(&n->flags, HOTFN_NODE_USED, __ATOMIC_RELEASE);
+    __atomic_store_n(&n->flags, HFN_NODE_USED, __ATOMIC_RELEASE);
     return index + 1;
 }
 
@@ -116,7 +116,7 @@ static uint32_t hinted_node(const hint *h, uint32_t slot)
 
 static uint32_t find_child(hfn_time_state *t, uint32_t parent, uint32_t slot)
 {
-    hotfn_time_node *nodes = hfn_time.nodes, *p = &nodes[parent - 1];
+    hfn_time_node *nodes = hfn_time.nodes, *p = &nodes[parent - 1];
     uint32_t child = p->first_child;
 
     while (child != 0 && nodes[child - 1].slot != slot) {
@@ -332,9 +332,9 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, const hfn_t
                : called_by_the_way(HFN_PASS(t), HFN_PASS(place), HFN_PASS(slot));
 }
 
-HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hotfn_time_cell *cell)
+HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hfn_time_cell *cell)
 {
-    hotfn_time_header *h = hfn_time.header;
+    hfn_time_header *h = hfn_time.header;
     uint32_t index = h->histogram_capacity;
 
     if (__atomic_load_n(&h->histograms_used, __ATOMIC_RELAXED) < UINT32_MAX / 2) {
@@ -347,7 +347,7 @@ HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t sl
                                             uint64_t start, uint64_t passed)
 {
     uint32_t capacity = hfn_time.header->slow_capacity, number;
-    hotfn_slow_call *call;
+    hfn_slow_call *call;
 
     if (capacity == 0) { /* the session has ended */
         return;

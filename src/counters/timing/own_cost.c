@@ -18,7 +18,7 @@ typedef struct probe {
 
 static probe try_calls(hfn_time_state *t, uint32_t slot, uint64_t calls)
 {
-    const hotfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
+    const hfn_time_cell *c = hfn_time_cell_of(t, slot + 1);
     uint64_t begin = hfn_time_now(), total = c->total_ticks;
 
     hfn_time_probe(slot, hfn_time_enter_entry, hfn_time_exit_entry, calls);
@@ -52,7 +52,7 @@ static bool can_measure(const hfn_time_state *t, uint64_t slot)
 HFN_KEEPS_REGISTERS void hfn_time_learn_cost(void)
 {
     uint8_t *row = hfn_thread_row;
-    hotfn_time_header *h = hfn_time.header;
+    hfn_time_header *h = hfn_time.header;
     uint64_t slot = hfn_time_own_slot(hfn_time.hints_at);
     probe tried[3], middle;
 
@@ -76,7 +76,7 @@ HFN_KEEPS_REGISTERS void hfn_time_learn_cost(void)
 
 HFN_KEEPS_REGISTERS void hfn_time_end_took(uint64_t ticks)
 {
-    hotfn_time_header *h = hfn_time.header;
+    hfn_time_header *h = hfn_time.header;
 
     if (!hfn_time_is_on() || ticks >= HFN_END_TICKS_MOST) {
         return;

@@ -15,7 +15,7 @@ void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted);
 
 #define AT(type, field, bytes) (offsetof(type, field) == (bytes))
 #define IN_STATE(field, bytes) AT(hfn_time_state, field, bytes)
-#define IN_CELL(field, bytes) AT(hotfn_time_cell, field, bytes)
+#define IN_CELL(field, bytes) AT(hfn_time_cell, field, bytes)
 _Static_assert(AT(hfn_time_engine, thread_at, 0) && AT(hfn_time_engine, log_at, 4) &&
                    AT(hfn_time_engine, clock, 8) && HOTFN_CLOCK_TSC == 1 &&
                    IN_STATE(last_tick, 24) && IN_STATE(depth, 36) && IN_STATE(current, 40) &&
@@ -51,7 +51,7 @@ typedef struct probe {
 static probe try_round(uint8_t *row, void (*enter)(void), void (*exit)(void))
 {
     hfn_time_state *t = hfn_time_state_of(row);
-    hotfn_time_cell *c = hfn_time_cell_of(t, 1);
+    hfn_time_cell *c = hfn_time_cell_of(t, 1);
     uint64_t begin = hfn_clock_read(hfn_time.clock), total = c->total_ticks, before = t->timed;
 
     hfn_time_probe(0, enter, exit, PROBE_CALLS);
@@ -114,7 +114,7 @@ static uint32_t in_units(double ticks)
     return ticks > 0 ? (uint32_t)(ticks * COST_UNIT) : 0;
 }
 
-static void write_costs(hotfn_time_header *h, const probe *timed, double bare)
+static void write_costs(hfn_time_header *h, const probe *timed, double bare)
 {
     h->cost_inside_ticks = in_units(least(timed->inside, timed->all));
     h->cost_outside_ticks = in_units(timed->all - bare - timed->inside);
@@ -141,7 +141,7 @@ static int64_t middle_of(int64_t *values, int count)
  * expects, and sees that too.  The middle of some rounds; x 1/256. */
 static int64_t seen_by_ends(uint8_t *row, const hfn_timing_calls *calls)
 {
-    hotfn_time_header *h = hfn_time.header;
+    hfn_time_header *h = hfn_time.header;
     int64_t seen[LOOKING_ROUNDS];
     int rounds = 0;
 
@@ -159,7 +159,7 @@ static int64_t seen_by_ends(uint8_t *row, const hfn_timing_calls *calls)
 }
 
 /* What is unseen is of a start that was disturbed if it is far from nothing. */
-static void learn_looks(hotfn_time_header *h, double all, int64_t seen)
+static void learn_looks(hfn_time_header *h, double all, int64_t seen)
 {
     int64_t more = (int64_t)(all * COST_UNIT) - seen, most = seen / LOOKS_MISS;
 
@@ -217,7 +217,7 @@ hfn_timing_calls hfn_timing_get_calls(void)
                                (void (*)(void))hfn_time_personality, 0 };
 }
 
-static uint32_t times_mean(const hotfn_time_header *h, uint32_t factor)
+static uint32_t times_mean(const hfn_time_header *h, uint32_t factor)
 {
     const uint32_t most = UINT32_C(1) << 30;
     uint64_t mean = (uint64_t)h->sample_mean * factor;
@@ -230,7 +230,7 @@ static uint32_t times_mean(const hotfn_time_header *h, uint32_t factor)
 
 /* One in N: a call that takes COSTS_WORTH times what timing it costs is; a longer one more often, in
  * proportion, a shorter one less often, but one in RAREST * N at least, or RAREST_KNOWN * N. */
-static void choose_sample(const hotfn_time_header *h)
+static void choose_sample(const hfn_time_header *h)
 {
     enum { COSTS_WORTH = 16, RAREST = 8, RAREST_KNOWN = 64 };
     uint64_t cost = ((uint64_t)h->cost_inside_ticks + h->cost_outside_ticks) >> 8;
@@ -263,7 +263,7 @@ static void keep_ends(const hfn_time_engine *before)
 
 void hfn_timing_start(const hfn_time_memory *m)
 {
-    hotfn_time_header *h = m->header;
+    hfn_time_header *h = m->header;
     hfn_time_engine before = hfn_time;
 
     hfn_time = (hfn_time_engine){
@@ -331,11 +331,11 @@ uint64_t hfn_timing_stop(void)
 /* What another thread's exit has just begun to end is seen by who waited for it first (process.c). */
 void hfn_timing_end_rows(uint64_t now)
 {
-    const hotfn_cell_header *cells = hfn_rows.header;
+    const hfn_cell_header *cells = hfn_rows.header;
     uint32_t used = cells ? __atomic_load_n(&cells->cells_used, __ATOMIC_RELAXED) : 0;
 
     for (uint32_t i = 0; i < used && i < hfn_rows.thread_capacity; i++) {
-        const hotfn_thread_cell *cell = &hfn_rows.cells[i];
+        const hfn_thread_cell *cell = &hfn_rows.cells[i];
 
         if (cell->process == hfn_rows.process && cell->pid == hfn_rows.pid) {
             hfn_time_end_row(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes, now);

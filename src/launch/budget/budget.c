@@ -254,7 +254,7 @@ static bool more_rows(hotfn_budget *b)
 /* calls become those since the last judged look.  Most functions are never called: later steps pass over them. */
 static bool read_counts(hotfn_budget *b, uint32_t pid)
 {
-    const hotfn_thread_cell *cells = hfn_live_cells(b->live);
+    const hfn_thread_cell *cells = hfn_live_cells(b->live);
     uint32_t rows = hfn_live_rows_used(b->live);
     bool held = true;
 
@@ -292,7 +292,7 @@ static void set_note(hotfn_budget *b, const char *what, int error)
 void hfn_budget_note(hotfn_budget *b, hfn_book *f, uint32_t level, double run_ns)
 {
     double cost = hfn_budget_cost(b, f), ppm = cost * 1e6 / run_ns;
-    hotfn_budget_change change = {
+    hfn_budget_change change = {
         .at_ns = hfn_os_wall_ns() - b->start_ns,
         .calls_per_second = (uint64_t)((double)f->calls * 1e9 / run_ns),
         .cost_ppm = ppm < UINT32_MAX ? (uint32_t)ppm : UINT32_MAX,
@@ -407,7 +407,7 @@ static void give_up(hotfn_budget *b)
 /* From when the first thread stood.  What a busy machine takes to let it, or us, run again is no work of ours. */
 static void count_stop(hotfn_budget *b, uint64_t begin_ns, int error)
 {
-    hotfn_budget_header *h = b->header;
+    hfn_budget_header *h = b->header;
     uint64_t now_ns = hfn_os_monotonic_ns(), took_ns = hfn_os_remote_stood_ns(&b->remote);
 
     h->stops++;
@@ -563,7 +563,7 @@ static void judge(hotfn_budget *b, uint64_t passed_ns)
 /* The child itself if it counts, else the first process below it that does (--target). */
 static void watch(hotfn_budget *b, uint32_t child)
 {
-    const hotfn_thread_cell *cells = hfn_live_cells(b->live);
+    const hfn_thread_cell *cells = hfn_live_cells(b->live);
     uint32_t rows = hfn_live_rows_used(b->live), found = 0;
 
     for (uint32_t i = 0; i < rows && found != child; i++) {

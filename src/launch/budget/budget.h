@@ -4,6 +4,7 @@
 #ifndef HFN_BUDGET_H
 #define HFN_BUDGET_H
 
+#include "live/budget_memory.h"
 #include "os/remote.h"
 #include "plan/plan.h"
 
@@ -101,7 +102,7 @@ struct hotfn_budget {
     hotfn_env env;
     hotfn_live *live;
     hotfn_handover *handover;
-    hotfn_budget_header *header;
+    hfn_budget_header *header;
     double share;
     double count_ns, timed_ns;        /* of a call that is counted, and of timing one in addition */
     uint64_t measured_ns;             /* when count_ns was measured last */

@@ -28,7 +28,7 @@ double hfn_budget_cost(const hotfn_budget *b, const hfn_book *f)
 /* So the start, the first looks and the stops of a short run are paid for by what comes behind them. */
 double hfn_budget_allowed(const hotfn_budget *b, double bare_ns)
 {
-    const hotfn_budget_header *h = b->header;
+    const hfn_budget_header *h = b->header;
     double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
     double owed = (double)h->cost_ns - b->share * ((double)h->cpu_ns - hooks);
     double share_ns = b->share * bare_ns;
@@ -88,7 +88,7 @@ static bool pays_try(const hotfn_budget *b, const hfn_book *f, double stop_ns, d
 
 void hfn_budget_raise(hotfn_budget *b, double stop_ns)
 {
-    const hotfn_budget_header *h = b->header;
+    const hfn_budget_header *h = b->header;
     double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
     double left = b->share * ((double)h->cpu_ns - hooks) - (double)h->cost_ns;
 

@@ -8,7 +8,7 @@
 #include "live/live.h"
 #include "os/os.h"
 
-#define TICK_UNITS 256.0      /* hotfn_time_header's costs */
+#define TICK_UNITS 256.0      /* hfn_time_header's costs */
 #define SEEN_ENDS 1024.0      /* of late: what was seen before counts half for each so many */
 #define COUNTED_MEAN 1000000u /* one call in so many is as good as none */
 #define ROUNDS 16
@@ -19,17 +19,17 @@
  * says in the target what it took (counters/call_stack.c).  Before there are some, a probe's calls one after
  * another stand for them. */
 
-static double ns_of_ticks(const hotfn_time_header *h, double ticks)
+static double ns_of_ticks(const hfn_time_header *h, double ticks)
 {
     return h->ticks_per_second ? ticks * 1e9 / (double)h->ticks_per_second : 0;
 }
 
-static double probe_ticks(const hotfn_time_header *h)
+static double probe_ticks(const hfn_time_header *h)
 {
     return (h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS;
 }
 
-static void learn_cost(hotfn_budget *b, const hotfn_time_header *h)
+static void learn_cost(hotfn_budget *b, const hfn_time_header *h)
 {
     double ticks = b->seen_ends >= 1 ? 2 * b->seen_ticks / b->seen_ends : probe_ticks(h);
 
@@ -48,8 +48,8 @@ static uint64_t since(uint64_t *last, uint64_t now)
 
 double hfn_budget_timing(hotfn_budget *b, uint32_t pid)
 {
-    const hotfn_time_header *h = hfn_live_time_header(b->live);
-    const hotfn_thread_cell *cells = hfn_live_cells(b->live);
+    const hfn_time_header *h = hfn_live_time_header(b->live);
+    const hfn_thread_cell *cells = hfn_live_cells(b->live);
     uint64_t ticks = 0, ends = 0, row_ticks, row_ends;
 
     if (!b->means) {

@@ -16,18 +16,18 @@ static hotfn_counters *shared_counters(uint32_t threads)
     uint64_t row_bytes = 8192;
     uint8_t *base = mmap(NULL, 65536 + threads * row_bytes + threads * 64, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    uint64_t cells_bytes = (64 + threads * sizeof(hotfn_thread_cell) + 4095) & ~4095ull;
-    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    uint64_t cells_bytes = (64 + threads * sizeof(hfn_thread_cell) + 4095) & ~4095ull;
+    hfn_row_memory m = { 0 };
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
     hotfn_counters *c = NULL;
 
     m.thread_capacity = threads;
     m.slot_capacity = STUB_SLOTS;
     m.row_bytes = (uint32_t)row_bytes;
-    m.header = (hotfn_cell_header *)base;
-    m.cells = (hotfn_thread_cell *)(base + 64);
+    m.header = (hfn_cell_header *)base;
+    m.cells = (hfn_thread_cell *)(base + 64);
     m.rows = base + cells_bytes;
-    if (!CHECK_EQ_I64(hotfn_counters_create(&c, &m, 0, 0, NULL, NULL), HOTFN_OK)) {
+    if (!CHECK_EQ_I64(hfn_counters_create_in(&c, &m, NULL, NULL), HOTFN_OK)) {
         exit(1);
     }
     hotfn_counters_get_access(c, &access);
@@ -39,7 +39,7 @@ static hotfn_counters *shared_counters(uint32_t threads)
 /* The calls of slot in rows whose cell names pid. */
 static uint64_t sum_of(const hotfn_counters *c, uint32_t pid, uint32_t slot)
 {
-    hotfn_counter_memory m = stub_memory(c);
+    hfn_row_memory m = stub_memory(c);
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < m.header->cells_used; i++) {
@@ -245,7 +245,7 @@ static void processes_of_other_namespaces_are_told_apart(void)
     waitpid(helper, &status, 0);
     the_counters = NULL;
     if (WEXITSTATUS(status) == 0) {
-        hotfn_counter_memory m = stub_memory(c);
+        hfn_row_memory m = stub_memory(c);
 
         CHECK_EQ_U64(m.header->cells_used, 3);
         CHECK_EQ_U64(m.cells[0].pid_namespace, m.cells[1].pid_namespace);

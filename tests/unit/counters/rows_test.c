@@ -11,10 +11,10 @@ static void one_set_at_a_time(void)
     hotfn_counters *c = stub_counters(4), *second = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    CHECK_EQ_I64(hotfn_counters_create(&second, NULL, 10, 4, NULL, &err), HOTFN_E_STATE);
+    CHECK_EQ_I64(hotfn_counters_create(&second, 10, 4, NULL, &err), HOTFN_E_STATE);
     CHECK(second == NULL && err.text[0]);
     hotfn_counters_destroy(c);
-    CHECK_EQ_I64(hotfn_counters_create(&second, NULL, 10, 4, NULL, &err), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_counters_create(&second, 10, 4, NULL, &err), HOTFN_OK);
     hotfn_counters_destroy(second);
     hotfn_counters_destroy(NULL);
 }
@@ -22,10 +22,10 @@ static void one_set_at_a_time(void)
 static void unsound_memory_is_refused(void)
 {
     hotfn_counters *c = stub_counters(4), *second = NULL;
-    hotfn_counter_memory m = stub_memory(c), bad[9];
+    hfn_row_memory m = stub_memory(c), bad[9];
 
     hotfn_counters_destroy(c);
-    CHECK_EQ_I64(hotfn_counters_create(&second, NULL, 0, 0, NULL, NULL), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_counters_create(&second, 0, 0, NULL, NULL), HOTFN_E_OPTION);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         bad[i] = m;
     }
@@ -39,13 +39,11 @@ static void unsound_memory_is_refused(void)
     bad[7].slot_capacity = 0;
     bad[8].row_bytes = 0;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        if (!CHECK_EQ_I64(hotfn_counters_create(&second, &bad[i], 0, 0, NULL, NULL),
-                          HOTFN_E_OPTION)) {
+        if (!CHECK_EQ_I64(hfn_counters_create_in(&second, &bad[i], NULL, NULL), HOTFN_E_OPTION)) {
             printf("# memory %zu\n", i);
         }
     }
-    CHECK_EQ_I64(hotfn_counters_create(&second, NULL, UINT32_MAX, 4, NULL, NULL),
-                 HOTFN_E_NO_MEMORY);
+    CHECK_EQ_I64(hotfn_counters_create(&second, UINT32_MAX, 4, NULL, NULL), HOTFN_E_NO_MEMORY);
 }
 
 static void sum_stays_inside_the_slots(void)
@@ -156,10 +154,10 @@ static void threads_find_the_next_set(void)
 static void same_memory_again_goes_on_in_the_same_rows(void)
 {
     hotfn_counters *owner = stub_counters(4);
-    hotfn_counter_memory m = stub_memory(owner);
+    hfn_row_memory m = stub_memory(owner);
     static uint8_t rows[2 * 8192] __attribute__((aligned(4096)));
-    static hotfn_cell_header header;
-    static hotfn_thread_cell cells[2];
+    static hfn_cell_header header;
+    static hfn_thread_cell cells[2];
 
     hotfn_counters_destroy(owner);
     m.header = &header;
@@ -169,7 +167,7 @@ static void same_memory_again_goes_on_in_the_same_rows(void)
     for (int round = 1; round <= 50; round++) {
         hotfn_counters *c = NULL;
 
-        CHECK_EQ_I64(hotfn_counters_create(&c, &m, 0, 0, NULL, NULL), HOTFN_OK);
+        CHECK_EQ_I64(hfn_counters_create_in(&c, &m, NULL, NULL), HOTFN_OK);
         fake_call(3);
         CHECK_EQ_U64(stub_sum(c, 3), (uint64_t)round);
         hotfn_counters_destroy(c);

@@ -5,6 +5,7 @@
 #define HFN_TESTS_COUNTERS_STUB_H
 
 #include "check.h"
+#include "counters/rows.h"
 #include "counters/thread_row.h"
 
 #include <hotfn/lowlevel/counters.h>
@@ -81,7 +82,7 @@ static inline hotfn_counters *stub_counters(uint32_t threads)
     hotfn_counters *c = NULL;
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
 
-    if (!CHECK_EQ_I64(hotfn_counters_create(&c, NULL, STUB_SLOTS, threads, NULL, NULL), HOTFN_OK)) {
+    if (!CHECK_EQ_I64(hotfn_counters_create(&c, STUB_SLOTS, threads, NULL, NULL), HOTFN_OK)) {
         exit(1);
     }
     hotfn_counters_get_access(c, &access);
@@ -98,12 +99,9 @@ static inline uint64_t stub_sum(const hotfn_counters *c, uint32_t slot)
     return total;
 }
 
-static inline hotfn_counter_memory stub_memory(const hotfn_counters *c)
+static inline hfn_row_memory stub_memory(const hotfn_counters *c)
 {
-    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
-
-    hotfn_counters_get_memory(c, &m);
-    return m;
+    return hfn_counters_get_memory(c);
 }
 
 #endif

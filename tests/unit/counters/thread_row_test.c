@@ -119,7 +119,7 @@ static void threads_at_once_lose_no_call(void)
 static void thousands_of_short_threads_share_few_rows(void)
 {
     hotfn_counters *c = stub_counters(64);
-    hotfn_counter_memory m = stub_memory(c);
+    hfn_row_memory m = stub_memory(c);
     uint64_t threads_seen = 0;
     pthread_t threads[8];
 
@@ -206,7 +206,7 @@ static void cancelled_thread_keeps_its_counts(void)
 static void cell_tells_who_owns_the_row(void)
 {
     hotfn_counters *c = stub_counters(4);
-    const hotfn_thread_cell *cell = stub_memory(c).cells;
+    const hfn_thread_cell *cell = stub_memory(c).cells;
 
     pthread_setname_np(pthread_self(), "owner");
     fake_call(0);

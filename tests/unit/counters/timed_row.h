@@ -25,12 +25,12 @@ typedef struct timed_row {
 } timed_row;
 
 typedef struct timed_memory {
-    hotfn_time_header header;
-    hotfn_time_node nodes[TIMED_NODES];
+    hfn_time_header header;
+    hfn_time_node nodes[TIMED_NODES];
     hotfn_alloc_cell allocs[TIMED_NODES];
     uint64_t histograms[TIMED_HISTOGRAMS][HOTFN_HISTOGRAM_BUCKETS];
-    hotfn_slow_call slow[TIMED_SLOW];
-    hotfn_time_event events[TIMED_THREADS][TIMED_EVENTS];
+    hfn_slow_call slow[TIMED_SLOW];
+    hfn_time_event events[TIMED_THREADS][TIMED_EVENTS];
     timed_row rows[TIMED_THREADS];
 } timed_memory;
 
@@ -50,7 +50,7 @@ static inline void timed_start(uint32_t flags)
                           .histograms = timed.histograms[0],
                           .slow = timed.slow,
                           .events = timed.events[0] };
-    hotfn_time_header *h = &timed.header;
+    hfn_time_header *h = &timed.header;
 
     h->flags = HOTFN_TIMING_TIMES | flags;
     h->clock = HOTFN_CLOCK_TSC;
@@ -78,7 +78,7 @@ static inline void timed_forget(void)
     memset(&timed, 0, sizeof timed);
 }
 
-static inline const hotfn_time_cell *timed_cell(hfn_time_state *t, uint32_t slot)
+static inline const hfn_time_cell *timed_cell(hfn_time_state *t, uint32_t slot)
 {
     return hfn_time_cell_of(t, slot + 1);
 }

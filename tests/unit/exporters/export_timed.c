@@ -52,13 +52,13 @@ static int write_large(const char *path, uint32_t count)
 
 static void note(hotfn_live *live, uint64_t at_ns, uint32_t from, uint32_t to)
 {
-    hotfn_budget_change c = { .at_ns = at_ns,
-                              .calls_per_second = 123000000,
-                              .cost_ppm = 345000,
-                              .function = 0,
-                              .from = from,
-                              .to = to,
-                              .why = to > from ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY };
+    hfn_budget_change c = { .at_ns = at_ns,
+                            .calls_per_second = 123000000,
+                            .cost_ppm = 345000,
+                            .function = 0,
+                            .from = from,
+                            .to = to,
+                            .why = to > from ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY };
 
     hfn_live_note_change(live, &c);
 }
@@ -68,7 +68,7 @@ static int write_budgeted(const char *path)
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function f[2];
-    hotfn_budget_header *h;
+    hfn_budget_header *h;
     hotfn_live *live = NULL;
     uint32_t index;
 

@@ -46,7 +46,7 @@ static hotfn_live_options many_rows(void)
 static void live_in_little_address_space(void)
 {
     hotfn_live_options o = many_rows();
-    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_row_memory m;
     hotfn_live *live = NULL, *joined = NULL;
     char path[64];
 
@@ -55,7 +55,7 @@ static void live_in_little_address_space(void)
         return;
     }
     sample_add_modules(live);
-    hotfn_live_get_memory(live, &m);
+    m = hfn_live_activate_rows(live);
     CHECK(m.thread_capacity >= 16 && m.thread_capacity < 256);
     m.rows[(uint64_t)m.thread_capacity * m.row_bytes - 1] = 0;
     snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
@@ -147,10 +147,10 @@ static void durable_in_a_folder_that_is_not_there_names_the_file(void)
 static void durable_file_has_its_blocks(void)
 {
     hotfn_live *live = sample_live(sample_path("blocks.hfr"));
-    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_row_memory m;
     struct stat file;
 
-    hotfn_live_get_memory(live, &m);
+    m = hfn_live_activate_rows(live);
     CHECK_EQ_I64(fstat(hotfn_live_fd(live), &file), 0);
     CHECK((uint64_t)file.st_blocks * 512 >= (uint64_t)m.thread_capacity * m.row_bytes);
     hotfn_live_close(live);
@@ -186,14 +186,14 @@ static void what_is_no_live_record_is_not_joined(void)
 static void memory_near_code_is_left_to_others(void)
 {
     hotfn_live_options o = many_rows();
-    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_row_memory m;
     hotfn_live *live = NULL;
     uint64_t begin, end, text = (uint64_t)(uintptr_t)&many_rows;
 
     if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK)) {
         return;
     }
-    hotfn_live_get_memory(live, &m);
+    m = hfn_live_activate_rows(live);
     begin = (uint64_t)(uintptr_t)m.rows;
     end = begin + (uint64_t)m.thread_capacity * m.row_bytes;
     CHECK(end + (UINT64_C(4) << 30) < text || begin > text + (UINT64_C(4) << 30));

@@ -24,10 +24,10 @@ static void a_thread_s_times_stand_behind_its_counts(void)
 {
     hotfn_live *live = timed_live();
     const hfn_section *s = live->layout.sections;
-    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_row_memory m;
     hfn_time_memory t;
 
-    hotfn_live_get_memory(live, &m);
+    m = hfn_live_activate_rows(live);
     CHECK(hfn_live_time_memory(live, &t));
     CHECK(t.thread_at >= 1000 * sizeof(uint64_t));
     CHECK(t.thread_at + hfn_time_row_bytes(1000) <= m.row_bytes);
@@ -79,7 +79,7 @@ static hotfn_record_time_info times_read_from(hotfn_live *live)
 static void what_calls_cost_as_it_ran_takes_the_place_of_the_start(void)
 {
     hotfn_live *live = timed_live();
-    hotfn_time_header *h = hfn_live_time_header(live);
+    hfn_time_header *h = hfn_live_time_header(live);
     hotfn_record_time_info info;
     double ns = 1e9 / (double)h->ticks_per_second;
 
@@ -106,7 +106,7 @@ static void what_calls_cost_as_it_ran_takes_the_place_of_the_start(void)
 static void what_ends_saw_as_it_ran_takes_the_place_of_the_start(void)
 {
     hotfn_live *live = timed_live();
-    hotfn_time_header *h = hfn_live_time_header(live);
+    hfn_time_header *h = hfn_live_time_header(live);
     hotfn_record_time_info info;
     double ns = 1e9 / (double)h->ticks_per_second;
 
@@ -141,7 +141,7 @@ static void what_ends_saw_as_it_ran_takes_the_place_of_the_start(void)
 static void the_clock_is_in_the_header(void)
 {
     hotfn_live *live = timed_live();
-    const hotfn_time_header *h = hfn_live_time_header(live);
+    const hfn_time_header *h = hfn_live_time_header(live);
 
     CHECK(h->clock == HOTFN_CLOCK_TSC || h->clock == HOTFN_CLOCK_MONOTONIC ||
           h->clock == HOTFN_CLOCK_ARM);
@@ -156,7 +156,7 @@ static void a_sampled_call_that_waits_in_its_row_is_read(void)
 {
     const uint32_t buckets[] = { HOTFN_HISTOGRAM_BUCKETS + 7, HOTFN_HISTOGRAM_BUCKETS - 1 };
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
-    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_row_memory m;
     hfn_times times;
     hotfn_live *live = NULL;
     hfn_time_memory t;
@@ -165,7 +165,7 @@ static void a_sampled_call_that_waits_in_its_row_is_read(void)
     o.thread_capacity = 2;
     o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SAMPLED;
     CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
-    hotfn_live_get_memory(live, &m);
+    m = hfn_live_activate_rows(live);
     CHECK(hfn_live_time_memory(live, &t));
     t.header->histograms_used = 2;
     t.histograms[HOTFN_HISTOGRAM_BUCKETS + 7] = 10;
@@ -204,9 +204,9 @@ static void nodes_that_no_call_has_begun_are_no_places(void)
 
     CHECK(hfn_live_time_memory(live, &t));
     t.header->nodes_used = 32;
-    t.nodes[0] = (hotfn_time_node){ .slot = HOTFN_NO_SLOT, .flags = HOTFN_NODE_USED };
-    t.nodes[1] = (hotfn_time_node){ .slot = 5, .flags = HOTFN_NODE_USED, .calls = 7 };
-    t.nodes[2] = (hotfn_time_node){ .slot = 6, .calls = 8 };
+    t.nodes[0] = (hfn_time_node){ .slot = HOTFN_NO_SLOT, .flags = HFN_NODE_USED };
+    t.nodes[1] = (hfn_time_node){ .slot = 5, .flags = HFN_NODE_USED, .calls = 7 };
+    t.nodes[2] = (hfn_time_node){ .slot = 6, .calls = 8 };
     hfn_times_init(&times, &live->env);
     CHECK_EQ_I64(hfn_times_read_live(&times, hotfn_live_fd(live), &live->layout,
                                      live->layout.file_bytes, 1, 10, 0, "", NULL),

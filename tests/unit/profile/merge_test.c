@@ -244,7 +244,7 @@ static void trees_and_slow_calls_stay_with_their_run(void)
 
 /* A run of three functions with these cells, errors told (callee_timed and within_timed hold them), and so many odd
  * things in its header. */
-static void write_times(const char *path, const hotfn_time_cell cells[3], uint32_t odd)
+static void write_times(const char *path, const hfn_time_cell cells[3], uint32_t odd)
 {
     timed_model *m = calloc(1, sizeof *m);
     hotfn_record *r;
@@ -282,7 +282,7 @@ static void write_times(const char *path, const hotfn_time_cell cells[3], uint32
     }
 
 static void expect_times(const hotfn_record *r, uint32_t mode, uint32_t function,
-                         const hotfn_time_cell *expected)
+                         const hfn_time_cell *expected)
 {
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
     uint64_t least = expected->min_ticks ? expected->min_ticks - 1 : 0;
@@ -303,14 +303,14 @@ enum { GAMMA = 4 }; /* the function of slot 2 */
 /* The first function was timed in both runs, the second in one, the third in the other. */
 static void times_become_what_the_mode_says(void)
 {
-    static const hotfn_time_cell in_first[3] = { TIMES(1000, 600, 10, 50, 300, 30, 40),
-                                                 TIMES(500, 401, 5, 60, 100, 6, 8) };
-    static const hotfn_time_cell in_second[3] = {
+    static const hfn_time_cell in_first[3] = { TIMES(1000, 600, 10, 50, 300, 30, 40),
+                                               TIMES(500, 401, 5, 60, 100, 6, 8) };
+    static const hfn_time_cell in_second[3] = {
         TIMES(2000, 900, 20, 40, 500, 40, 30), [2] = TIMES(72, 71, 7, 8, 9, 2, 4)
     };
     static const struct {
         uint32_t mode;
-        hotfn_time_cell cells[3];
+        hfn_time_cell cells[3];
     } rows[] = {
         { HOTFN_MERGE_SUM,
           { TIMES(3000, 1500, 30, 40, 500, 50, 50), TIMES(500, 401, 5, 60, 100, 6, 8),
@@ -360,7 +360,7 @@ static uint64_t histogram_calls(const hotfn_record *r, uint32_t function)
 }
 
 /* A run that mapped an image with one function, f, twice: two functions, each with its calls and times. */
-static void write_twice(const char *path, const uint64_t calls[2], const hotfn_time_cell cells[2])
+static void write_twice(const char *path, const uint64_t calls[2], const hfn_time_cell cells[2])
 {
     timed_model *model = calloc(1, sizeof *model);
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
@@ -391,25 +391,25 @@ static void write_twice(const char *path, const uint64_t calls[2], const hotfn_t
 /* Its times are of both, and in a mean, smallest and largest both are the one run's value. */
 static void an_image_that_a_run_has_twice_is_one_with_all_its_calls(void)
 {
-    static const hotfn_time_cell in_first[2] = { { .total_ticks = 1000,
-                                                   .self_ticks = 600,
-                                                   .timed_calls = 10,
-                                                   .min_ticks = 51,
-                                                   .max_ticks = 300,
-                                                   .histogram = 1 },
-                                                 { .total_ticks = 500,
-                                                   .self_ticks = 400,
-                                                   .timed_calls = 4,
-                                                   .min_ticks = 31,
-                                                   .max_ticks = 200,
-                                                   .histogram = 2 } };
-    static const hotfn_time_cell in_second[2] = { { .timed_calls = 0 },
-                                                  { .total_ticks = 700,
-                                                    .self_ticks = 700,
-                                                    .timed_calls = 6,
-                                                    .min_ticks = 41,
-                                                    .max_ticks = 400,
-                                                    .histogram = 2 } };
+    static const hfn_time_cell in_first[2] = { { .total_ticks = 1000,
+                                                 .self_ticks = 600,
+                                                 .timed_calls = 10,
+                                                 .min_ticks = 51,
+                                                 .max_ticks = 300,
+                                                 .histogram = 1 },
+                                               { .total_ticks = 500,
+                                                 .self_ticks = 400,
+                                                 .timed_calls = 4,
+                                                 .min_ticks = 31,
+                                                 .max_ticks = 200,
+                                                 .histogram = 2 } };
+    static const hfn_time_cell in_second[2] = { { .timed_calls = 0 },
+                                                { .total_ticks = 700,
+                                                  .self_ticks = 700,
+                                                  .timed_calls = 6,
+                                                  .min_ticks = 41,
+                                                  .max_ticks = 400,
+                                                  .histogram = 2 } };
     static const uint64_t first_calls[2] = { 10, 4 }, second_calls[2] = { 0, 6 };
     static const struct {
         uint32_t mode;
@@ -488,7 +488,7 @@ static void one_run_twice_is_twice_of_all(void)
 
 static void a_run_that_was_not_timed_leaves_the_merge_without_times(void)
 {
-    static const hotfn_time_cell cells[3] = { TIMES(1000, 600, 10, 50, 300, 0, 0) };
+    static const hfn_time_cell cells[3] = { TIMES(1000, 600, 10, 50, 300, 0, 0) };
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
     hotfn_record *r;
 

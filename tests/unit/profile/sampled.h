@@ -15,7 +15,7 @@ enum { SAMPLED_FUNCTIONS = 3, SAMPLED_DEPTH = 256, SAMPLED_OUTSIDE = SAMPLED_FUN
 typedef struct sampled_function {
     uint64_t calls, skip, mean; /* as hfn_time_gap */
     hfn_sample_seen seen;
-    hotfn_time_cell cell;
+    hfn_time_cell cell;
     uint64_t histogram[HOTFN_HISTOGRAM_BUCKETS];
     uint64_t truth, all_truth; /* outermost calls, and all of them */
     uint32_t open, timed_open;
@@ -32,7 +32,7 @@ typedef struct sampled_stream {
     random_source random;
     uint64_t drawn, clock;
     sampled_function functions[SAMPLED_FUNCTIONS];
-    hotfn_time_node nodes[SAMPLED_FUNCTIONS + 1][SAMPLED_FUNCTIONS]; /* by caller */
+    hfn_time_node nodes[SAMPLED_FUNCTIONS + 1][SAMPLED_FUNCTIONS]; /* by caller */
     sampled_frame stack[SAMPLED_DEPTH];
     uint32_t depth;
 } sampled_stream;
@@ -77,7 +77,7 @@ static inline void sampled_exit(sampled_stream *s)
     sampled_frame *frame = &s->stack[--s->depth], *around = sampled_timed_caller(s);
     sampled_function *f = &s->functions[frame->slot];
     uint32_t caller = s->depth ? s->stack[s->depth - 1].slot : SAMPLED_OUTSIDE;
-    hotfn_time_node *n = &s->nodes[caller][frame->slot];
+    hfn_time_node *n = &s->nodes[caller][frame->slot];
     uint64_t took = s->clock - frame->start, g = frame->stands_for;
 
     f->truth += --f->open == 0 ? took : 0;
@@ -154,8 +154,8 @@ static inline void sampled_put(hotfn_record *r, const sampled_stream *s)
         r->totals[e->slot] = s->functions[e->slot].calls;
     }
     for (uint32_t i = 0; i < r->times.node_count; i++) {
-        hotfn_time_node *n = &r->times.nodes[i];
-        const hotfn_time_node *from =
+        hfn_time_node *n = &r->times.nodes[i];
+        const hfn_time_node *from =
             &s->nodes[n->parent == UINT32_MAX ? SAMPLED_OUTSIDE : r->times.nodes[n->parent].slot]
                      [n->slot];
 

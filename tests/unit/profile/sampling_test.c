@@ -35,8 +35,8 @@ typedef struct timed_function {
     uint64_t calls, truth;
     uint64_t skip, mean; /* as hfn_time_gap */
     hfn_sample_seen seen;
-    hotfn_time_cell cell;
-    hotfn_time_node node;
+    hfn_time_cell cell;
+    hfn_time_node node;
     uint64_t histogram[HOTFN_HISTOGRAM_BUCKETS];
 } timed_function;
 
@@ -183,8 +183,8 @@ static void put_stream(hotfn_record *r, const stream *s)
         r->totals[e->slot] = s->functions[e->slot].calls;
     }
     for (uint32_t i = 0; i < r->times.node_count; i++) {
-        hotfn_time_node *n = &r->times.nodes[i];
-        const hotfn_time_node *from = &s->functions[n->slot].node;
+        hfn_time_node *n = &r->times.nodes[i];
+        const hfn_time_node *from = &s->functions[n->slot].node;
 
         n->calls = from->calls;
         n->timed_calls = from->timed_calls;
@@ -358,7 +358,7 @@ static void put_node(hotfn_record *r, uint32_t slot, uint32_t parent_slot, uint6
                      uint64_t ticks)
 {
     for (uint32_t i = 0; i < r->times.node_count; i++) {
-        hotfn_time_node *n = &r->times.nodes[i];
+        hfn_time_node *n = &r->times.nodes[i];
         uint32_t parent = n->parent == UINT32_MAX ? UINT32_MAX : r->times.nodes[n->parent].slot;
 
         if (n->slot != slot || parent != parent_slot) {
@@ -398,7 +398,7 @@ static hotfn_record *open_circle(const char *path)
     for (size_t i = 0; i < r->times.entry_count; i++) { /* that one is in the first */
         if (r->times.entries[i].slot == OUTER) {
             r->times.entries[i].cell =
-                (hotfn_time_cell){ .timed_calls = 2, .total_ticks = 1000, .self_ticks = 700 };
+                (hfn_time_cell){ .timed_calls = 2, .total_ticks = 1000, .self_ticks = 700 };
         }
     }
     CHECK_EQ_I64(hfn_profile_sum_times(r), HOTFN_OK);

@@ -29,15 +29,15 @@ typedef struct timed_thread {
 typedef struct timed_model {
     uint64_t inside, outside; /* ticks that a call costs */
     uint64_t slow;            /* 0: none is slow */
-    hotfn_time_cell cells[TIMED_THREADS][TIMED_SLOTS];
+    hfn_time_cell cells[TIMED_THREADS][TIMED_SLOTS];
     uint64_t calls[TIMED_THREADS][TIMED_SLOTS];
     uint64_t true_total[TIMED_SLOTS], true_self[TIMED_SLOTS];
-    hotfn_time_node nodes[TIMED_NODES];
+    hfn_time_node nodes[TIMED_NODES];
     hotfn_alloc_cell allocs[TIMED_NODES];
     uint32_t node_count, slow_count;
     uint64_t histograms[TIMED_SLOTS][HOTFN_HISTOGRAM_BUCKETS];
-    hotfn_slow_call slow_calls[64];
-    hotfn_time_event events[TIMED_THREADS][TIMED_EVENTS];
+    hfn_slow_call slow_calls[64];
+    hfn_time_event events[TIMED_THREADS][TIMED_EVENTS];
     uint64_t event_count[TIMED_THREADS];
     timed_thread threads[TIMED_THREADS];
 } timed_model;
@@ -60,7 +60,7 @@ static inline uint32_t timed_node(timed_model *m, uint32_t thread, uint32_t pare
             return i;
         }
     }
-    m->nodes[m->node_count] = (hotfn_time_node){ .parent = parent, .slot = slot, .thread = thread };
+    m->nodes[m->node_count] = (hfn_time_node){ .parent = parent, .slot = slot, .thread = thread };
     return m->node_count++;
 }
 
@@ -68,7 +68,7 @@ static inline void timed_event(timed_model *m, uint32_t thread, uint32_t slot, u
 {
     if (m->event_count[thread] < TIMED_EVENTS) {
         m->events[thread][m->event_count[thread]++] =
-            (hotfn_time_event){ m->threads[thread].clock, slot, kind };
+            (hfn_time_event){ m->threads[thread].clock, slot, kind };
     }
 }
 
@@ -79,7 +79,7 @@ static inline void timed_enter(timed_model *m, uint32_t thread, uint32_t slot)
     uint32_t parent;
 
     if (t->root == 0) {
-        m->nodes[m->node_count] = (hotfn_time_node){ .parent = m->node_count, .thread = thread };
+        m->nodes[m->node_count] = (hfn_time_node){ .parent = m->node_count, .thread = thread };
         t->root = ++m->node_count;
     }
     parent = t->depth ? t->stack[t->depth - 1].node : t->root - 1;
@@ -105,7 +105,7 @@ static inline void timed_exit(timed_model *m, uint32_t thread)
 {
     timed_thread *t = &m->threads[thread];
     timed_frame *f = &t->stack[--t->depth];
-    hotfn_time_cell *c = &m->cells[thread][f->slot];
+    hfn_time_cell *c = &m->cells[thread][f->slot];
     uint64_t ticks = t->clock - f->start, truth = t->true_clock - f->true_start;
 
     c->timed_calls++;
@@ -132,12 +132,12 @@ static inline void timed_exit(timed_model *m, uint32_t thread)
         t->busy += ticks;
     }
     if (m->slow && ticks >= m->slow && m->slow_count < 64) {
-        m->slow_calls[m->slow_count] = (hotfn_slow_call){ .sequence = m->slow_count + 1,
-                                                          .start_ticks = f->start,
-                                                          .ticks = ticks,
-                                                          .node = f->node,
-                                                          .slot = f->slot,
-                                                          .thread = thread };
+        m->slow_calls[m->slow_count] = (hfn_slow_call){ .sequence = m->slow_count + 1,
+                                                        .start_ticks = f->start,
+                                                        .ticks = ticks,
+                                                        .node = f->node,
+                                                        .slot = f->slot,
+                                                        .thread = thread };
         m->slow_count++;
     }
     timed_event(m, thread, f->slot, 2);
@@ -185,7 +185,7 @@ static inline void timed_fill(hfn_times *t, const timed_model *m, uint32_t threa
     t->is_there = true;
     t->header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_TREE |
                       HOTFN_TIMING_SLOW | HOTFN_TIMING_EVENTS | HOTFN_TIMING_ALLOC;
-    t->header.version = HOTFN_TIMES_VERSION;
+    t->header.version = HFN_TIMES_VERSION;
     t->header.clock = HOTFN_CLOCK_TSC;
     t->header.ticks_per_second = 1000000000;
     t->header.cost_inside_ticks = (uint32_t)m->inside * 256;

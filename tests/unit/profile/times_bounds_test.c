@@ -39,7 +39,7 @@ static hotfn_record *open_sample(uint64_t longest)
     }
     r->times.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SAMPLED;
     for (uint32_t i = 0; i < r->times.node_count; i++) {
-        hotfn_time_node *n = &r->times.nodes[i];
+        hfn_time_node *n = &r->times.nodes[i];
         uint64_t stands_for = n->slot == GAMMA ? STANDS_FOR : 1;
 
         n->calls *= stands_for;
@@ -132,8 +132,7 @@ static void one_process_has_its_own_life(void)
 
     gamma_told(r, LIFE);
     r->times.threads[1].first_tick = 0; /* of another process, of which nothing is known */
-    ((hotfn_thread_cell *)(void *)(r->parts[HFN_SECTION_CELLS].bytes +
-                                   sizeof(hotfn_cell_header)))[1]
+    ((hfn_thread_cell *)(void *)(r->parts[HFN_SECTION_CELLS].bytes + sizeof(hfn_cell_header)))[1]
         .pid = 99;
     CHECK_EQ_I64(hotfn_record_choose_process(r, 70), HOTFN_OK);
     is_near((double)told(r, 4).total_ns, (double)told(r, ALPHA).total_ns);

@@ -266,7 +266,7 @@ static void sampled_times_are_scaled_up_with_an_error(void)
     }
     r->times.header.flags |= HOTFN_TIMING_SAMPLED;
     for (uint32_t i = 0; i < r->times.node_count; i++) {
-        hotfn_time_node *n = &r->times.nodes[i];
+        hfn_time_node *n = &r->times.nodes[i];
         uint64_t stands_for = n->slot == 2 ? 2 : 1;
 
         n->calls *= stands_for;
@@ -276,7 +276,7 @@ static void sampled_times_are_scaled_up_with_an_error(void)
         n->spread = n->timed_calls * stands_for * (stands_for - 1);
     }
     for (size_t i = 0; i < r->times.entry_count; i++) { /* ten of beta's calls are outermost */
-        hotfn_time_cell *c = &r->times.entries[i].cell;
+        hfn_time_cell *c = &r->times.entries[i].cell;
         uint64_t outermost = r->times.entries[i].slot == 1 ? 10 : c->timed_calls;
 
         c->within_timed = (c->within_timed - outermost) * (20 + 10);
@@ -344,8 +344,8 @@ static void times_that_mean_something_else_are_not_read(void)
         { 0, 0, HOTFN_CLOCK_TSC, NULL },
         { 0, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_TSC, "older hotfn" },
         { 0, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_MERGED, NULL }, /* nanoseconds */
-        { HOTFN_TIMES_VERSION, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_TSC, NULL },
-        { HOTFN_TIMES_VERSION + 1, 0, HOTFN_CLOCK_TSC, "newer hotfn" },
+        { HFN_TIMES_VERSION, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_TSC, NULL },
+        { HFN_TIMES_VERSION + 1, 0, HOTFN_CLOCK_TSC, "newer hotfn" },
     };
 
     for (size_t i = 0; i < HFN_COUNT_OF(cases); i++) {
@@ -416,7 +416,7 @@ static void windows_hold_what_came_since(void)
 /* A tree as a torn or hostile record may hold it. */
 static void trees_that_make_no_sense_are_cut_down(void)
 {
-    static const hotfn_time_node nodes[] = {
+    static const hfn_time_node nodes[] = {
         { .parent = 0 },            /* a root */
         { .parent = 2, .slot = 1 }, /* parents after their children are fine */
         { .parent = 0, .slot = 0, .calls = 7 },

@@ -34,13 +34,13 @@ static hotfn_live *live_with_budget(uint32_t ppm)
 
 static void note(hotfn_live *live, uint32_t function, uint32_t from, uint32_t to, uint64_t at_ns)
 {
-    hotfn_budget_change change = { .at_ns = at_ns,
-                                   .calls_per_second = 1000,
-                                   .cost_ppm = 60000,
-                                   .function = function,
-                                   .from = from,
-                                   .to = to,
-                                   .why = to > from ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY };
+    hfn_budget_change change = { .at_ns = at_ns,
+                                 .calls_per_second = 1000,
+                                 .cost_ppm = 60000,
+                                 .function = function,
+                                 .from = from,
+                                 .to = to,
+                                 .why = to > from ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY };
 
     hfn_live_note_change(live, &change);
 }

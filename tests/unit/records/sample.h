@@ -82,9 +82,9 @@ static inline hotfn_live *sample_live(const char *durable_path)
 static inline void sample_count(hotfn_live *live, uint32_t row, uint32_t pid, uint32_t tid,
                                 uint32_t slot, uint64_t calls)
 {
-    hotfn_counter_memory m = HOTFN_COUNTER_MEMORY_INIT;
+    hfn_row_memory m;
 
-    hotfn_live_get_memory(live, &m);
+    m = hfn_live_activate_rows(live);
     if (m.header->cells_used <= row) {
         m.header->cells_used = row + 1;
     }

@@ -33,8 +33,8 @@ static hfn_time_state *start(uint32_t flags)
     }
     times.is_there = true;
     times.header.flags = flags;
-    times.nodes[0] = (hotfn_time_node){ .slot = OUTER, .calls = 1 };
-    times.nodes[1] = (hotfn_time_node){
+    times.nodes[0] = (hfn_time_node){ .slot = OUTER, .calls = 1 };
+    times.nodes[1] = (hfn_time_node){
         .parent = 0, .slot = INNER, .calls = 2, .total_ticks = 50, .timed_calls = 1
     };
     s = (void *)&times.threads[0];
@@ -44,7 +44,7 @@ static hfn_time_state *start(uint32_t flags)
     return s;
 }
 
-static const hotfn_time_cell *cell(int entry)
+static const hfn_time_cell *cell(int entry)
 {
     return &times.entries[entry].cell;
 }
@@ -168,7 +168,7 @@ static void a_window_has_its_own_part_of_them(void)
     s->last_tick = 100;
     s->depth = 1;
     CHECK(hfn_times_add_running(&times, 0, 110) && hfn_times_add_open(&times, 0, two, 0, 1, 110));
-    times.entries[INNER_ENTRY].cell = (hotfn_time_cell){ .open = 0 };
+    times.entries[INNER_ENTRY].cell = (hfn_time_cell){ .open = 0 };
     times.nodes[1].total_ticks = times.nodes[1].timed_calls = times.nodes[1].calls = 0;
     from = times;
     s = start(HOTFN_TIMING_TREE);
@@ -188,10 +188,10 @@ static void a_window_has_its_own_part_of_them(void)
 /* The program executed another one, which forked. */
 static void each_process_has_an_end(void)
 {
-    static const hotfn_thread_cell owners[] = { { .pid = 10, .process = 5 },
-                                                { .pid = 10, .process = 3 },
-                                                { .pid = 11, .process = 4 },
-                                                { .pid = 10, .process = 3 } };
+    static const hfn_thread_cell owners[] = { { .pid = 10, .process = 5 },
+                                              { .pid = 10, .process = 3 },
+                                              { .pid = 11, .process = 4 },
+                                              { .pid = 10, .process = 3 } };
     static const uint64_t last[] = { 100, 90, 120, 150 };
     uint64_t ends[4];
     hotfn_env env = hfn_env_fill(NULL);
@@ -215,7 +215,7 @@ static void those_that_are_slow_by_then_are_slow_calls(void)
     times.header.slow_ticks = 100;
     times.header.slow_used = 4; /* three of them were overwritten */
     CHECK(hfn_times_make_slow_calls(&times, 1));
-    times.slow[0] = (hotfn_slow_call){ .sequence = 4, .ticks = 300, .node = 1, .slot = INNER };
+    times.slow[0] = (hfn_slow_call){ .sequence = 4, .ticks = 300, .node = 1, .slot = INNER };
     times.nodes[0].parent = times.nodes[1].parent = UINT32_MAX;
     take(s, two, 2);
     CHECK(hfn_times_settle(&times, 10, 2));

@@ -65,8 +65,8 @@ static hotfn_alloc_cell sum_of(uint32_t slot)
     hotfn_alloc_cell sum = { 0, 0, 0, 0 };
 
     for (uint32_t i = 0; i < timed.header.nodes_used; i++) {
-        const hotfn_time_node *n = &timed.nodes[i];
-        if (!(n->flags & HOTFN_NODE_USED) || n->parent == i || n->slot != slot) {
+        const hfn_time_node *n = &timed.nodes[i];
+        if (!(n->flags & HFN_NODE_USED) || n->parent == i || n->slot != slot) {
             continue;
         }
         sum.allocated_bytes += timed.allocs[i].allocated_bytes;
@@ -314,9 +314,9 @@ static void without_a_tree_the_way_is_that_of_the_open_calls(void)
     CHECK_EQ_U64(timed.nodes[t->root - 1].slot, UINT32_MAX);
     CHECK_EQ_U64(t->node, 0);
     for (uint32_t i = 0; i < timed.header.nodes_used; i++) {
-        const hotfn_time_node *n = &timed.nodes[i];
+        const hfn_time_node *n = &timed.nodes[i];
         uint32_t parent = timed.nodes[n->parent].slot;
-        if (n->flags & HOTFN_NODE_USED && n->parent != i) {
+        if (n->flags & HFN_NODE_USED && n->parent != i) {
             CHECK(n->slot == OTHER ? parent == WORK || parent == UINT32_MAX
                                    : n->slot == WORK && parent == UINT32_MAX);
         }

@@ -99,7 +99,7 @@ static void calls_in_order_are_summed(void)
         leave(outer, false);
         spend(2000); /* outside */
     }
-    const hotfn_time_cell *a = timed_cell(t, 1), *b = timed_cell(t, 2);
+    const hfn_time_cell *a = timed_cell(t, 1), *b = timed_cell(t, 2);
     CHECK_EQ_U64(a->timed_calls, 10);
     CHECK_EQ_U64(b->timed_calls, 30);
     CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
@@ -159,7 +159,7 @@ static void a_function_that_calls_itself_at_once_counts_once(void)
 static void a_row_that_is_added_keeps_the_least_and_the_longest(void)
 {
     static const struct {
-        hotfn_time_cell to, from, sum; /* least ticks are kept plus 1; 0: no call */
+        hfn_time_cell to, from, sum; /* least ticks are kept plus 1; 0: no call */
     } cells[] = {
         { { .timed_calls = 2, .self_ticks = 9, .min_ticks = 4, .max_ticks = 80 },
           { .timed_calls = 3, .self_ticks = 5, .min_ticks = 3, .max_ticks = 100 },
@@ -225,7 +225,7 @@ static void calls_that_are_jumped_out_of_are_accounted(void)
     CHECK_EQ_U64(t->depth, 0);
     CHECK_EQ_U64(t->limbo_count, 0);
     CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
-    CHECK_EQ_U64(timed.nodes[t->root - 1].flags & HOTFN_NODE_USED, HOTFN_NODE_USED);
+    CHECK_EQ_U64(timed.nodes[t->root - 1].flags & HFN_NODE_USED, HFN_NODE_USED);
     CHECK(timed.header.nodes_used <= 64); /* the same places in the tree each round */
     timed_forget();
 }
@@ -491,7 +491,7 @@ static void each_call_is_in_the_bucket_of_its_length(void)
         enter(frame_at(0, 64), slot, true);
         spend(UINT64_C(1) << slot);
         leave(frame_at(0, 64), true);
-        const hotfn_time_cell *c = timed_cell(t, slot);
+        const hfn_time_cell *c = timed_cell(t, slot);
         uint64_t calls = 0;
         if (!CHECK(c->histogram > 0 && c->histogram <= TIMED_HISTOGRAMS)) {
             continue;
@@ -519,7 +519,7 @@ static void each_call_leaves_two_events(void)
     CHECK_EQ_U64(t->events, 2 * (TIMED_EVENTS + 3));
     for (uint32_t i = 0; i < TIMED_EVENTS; i++) {
         uint64_t number = t->events - TIMED_EVENTS + i;
-        const hotfn_time_event *e = &timed.events[1][number % TIMED_EVENTS];
+        const hfn_time_event *e = &timed.events[1][number % TIMED_EVENTS];
         CHECK_EQ_U64(e->slot, number / 2 % TIMED_SLOTS);
         CHECK_EQ_U64(e->kind, 1 + number % 2);
         CHECK(i == 0 || e->ticks >= timed.events[1][(number - 1) % TIMED_EVENTS].ticks);
@@ -670,7 +670,7 @@ static bool check_round(uint64_t seed, bool full)
     fine &= CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
     fine &= CHECK(timed_busy(t) <= passed);
     for (uint32_t i = 0; i < TIMED_SLOTS; i++) {
-        const hotfn_time_cell *c = timed_cell(t, i);
+        const hfn_time_cell *c = timed_cell(t, i);
         fine &= CHECK(c->timed_calls >= m.ended[i] && c->timed_calls <= m.begun[i]);
         fine &= CHECK(c->max_ticks <= passed && c->min_ticks <= c->max_ticks + 1);
     }

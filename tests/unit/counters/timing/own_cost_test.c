@@ -33,7 +33,7 @@ static void call(uint32_t slot, bool full, uint64_t times)
 
 static void check_tried_once(hfn_time_state *t, uint64_t calls)
 {
-    const hotfn_time_cell *own = hfn_time_cell_of(t, (uint32_t)own_slot() + 1);
+    const hfn_time_cell *own = hfn_time_cell_of(t, (uint32_t)own_slot() + 1);
 
     CHECK_EQ_U64(timed.header.probed_calls, HFN_PROBE_CALLS);
     CHECK(timed.header.probed_ticks > timed.header.probed_inside_ticks);
@@ -52,9 +52,9 @@ static void its_cell_stands_behind_all_else_of_the_row(void)
     for (uint64_t slots = 1; slots < 300; slots++) {
         uint64_t hints = hfn_time_hints_at(slots);
         uint64_t at = offsetof(hfn_time_state, outside) +
-                      (hfn_time_own_slot(hints) + 1) * sizeof(hotfn_time_cell);
+                      (hfn_time_own_slot(hints) + 1) * sizeof(hfn_time_cell);
         CHECK(at >= hints + (sizeof(uint64_t) << HFN_HINT_BITS));
-        CHECK(at + sizeof(hotfn_time_cell) <= hfn_time_row_bytes(slots));
+        CHECK(at + sizeof(hfn_time_cell) <= hfn_time_row_bytes(slots));
     }
 }
 

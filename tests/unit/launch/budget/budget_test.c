@@ -151,7 +151,7 @@ static void what_is_timed_falls_by_a_word(void)
 {
     budget_scene s = scene_begin(50000, HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED);
     hotfn_budget *b = budget_of(&s);
-    hotfn_time_header *h = hfn_live_time_header(s.live);
+    hfn_time_header *h = hfn_live_time_header(s.live);
     uint32_t slot = hotfn_live_slots(s.live, 0)[0];
 
     h->ticks_per_second = 1000000000;
@@ -178,7 +178,7 @@ static void what_the_start_took_is_part_of_the_cost(void)
 {
     budget_scene s = scene_begin(50000, 0);
     hotfn_budget *b = budget_of(&s);
-    hotfn_budget_header *h = hfn_live_budget(s.live);
+    hfn_budget_header *h = hfn_live_budget(s.live);
     hfn_handover_link link = { 0 };
     char path[64];
 
@@ -202,7 +202,7 @@ static void what_the_start_took_is_part_of_the_cost(void)
 
 static void check_refused(hotfn_budget *b, budget_scene *s, const char *what, int error)
 {
-    hotfn_budget_header *h = hfn_live_budget(s->live);
+    hfn_budget_header *h = hfn_live_budget(s->live);
     char note[128];
 
     snprintf(note, sizeof note, "%s: %s", what, strerror(error));

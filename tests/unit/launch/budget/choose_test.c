@@ -8,7 +8,7 @@ enum { COUNT = 4 };
 #define SECOND 1e9
 #define STOP 2e6
 
-static hotfn_budget_header header;
+static hfn_budget_header header;
 static hfn_book books[COUNT];
 static uint32_t chosen[COUNT], called[COUNT];
 static hotfn_budget budget;
@@ -18,7 +18,7 @@ static hfn_cut out_of_target;
 static void begin(void)
 {
     memset(books, 0, sizeof books);
-    header = (hotfn_budget_header){ .cpu_ns = 10000000000u };
+    header = (hfn_budget_header){ .cpu_ns = 10000000000u };
     budget = (hotfn_budget){ .header = &header,
                              .share = 0.05,
                              .count_ns = 1,

@@ -12,7 +12,7 @@ enum { COUNT = 6, OFTEN = 100000, MEAN_OF_NONE = 1000000 };
 
 typedef struct scene {
     hotfn_live *live;
-    hotfn_budget_header *header;
+    hfn_budget_header *header;
     hfn_book books[COUNT];
     uint32_t called[COUNT];
     hotfn_budget budget;
@@ -96,7 +96,7 @@ static void a_timed_call_costs_what_its_two_ends_took(void)
 {
     enum { OURS = 77, TICKS = 2 }; /* a nanosecond */
     scene s;
-    hotfn_time_header *h;
+    hfn_time_header *h;
 
     begin(&s, 1);
     h = hfn_live_time_header(s.live);
