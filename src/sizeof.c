@@ -58,6 +58,7 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_scan_options),
     STRUCT_SIZE(hotfn_scan_info),
     STRUCT_SIZE(hotfn_session_options),
+    STRUCT_SIZE(hotfn_session_stats),
     STRUCT_SIZE(hotfn_join_options),
     STRUCT_SIZE(hotfn_request),
     STRUCT_SIZE(hotfn_frame_info),

@@ -62,11 +62,11 @@ int main(void)
 
     /* NULL options: every function of the main program. */
     if (hotfn_session_create(&session, NULL, NULL, &err) != HOTFN_OK ||
-        hotfn_session_start(session, NULL, &err) != HOTFN_OK) {
+        hotfn_session_start(session, &err) != HOTFN_OK) {
         fail(&err);
     }
     work();
-    if (hotfn_session_snapshot(session, &record, &err) != HOTFN_OK ||
+    if (hotfn_session_snapshot(&record, session, &err) != HOTFN_OK ||
         hotfn_session_stop(session, &err) != HOTFN_OK) {
         fail(&err);
     }

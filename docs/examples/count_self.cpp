@@ -60,7 +60,7 @@ class Counting
         hotfn_session_options options = HOTFN_SESSION_OPTIONS_INIT;
         options.selection = &selection;
         check(hotfn_session_create(&session, &options, nullptr, &err), err);
-        check(hotfn_session_start(session, nullptr, &err), err);
+        check(hotfn_session_start(session, &err), err);
     }
     Counting(const Counting &) = delete;
     Counting &operator=(const Counting &) = delete;
@@ -72,7 +72,7 @@ class Counting
     Record snapshot()
     {
         hotfn_record *record = nullptr;
-        check(hotfn_session_snapshot(session, &record, &err), err);
+        check(hotfn_session_snapshot(&record, session, &err), err);
         return Record(record, &hotfn_record_close);
     }
 

@@ -77,7 +77,7 @@ int main()
     hotfn_session *session = nullptr;
     hotfn_frame *window = nullptr;
     check(hotfn_session_create(&session, &options, nullptr, &err), err);
-    check(hotfn_session_start(session, nullptr, &err), err);
+    check(hotfn_session_start(session, &err), err);
     check(hotfn_frame_create(&window, session, 2, nullptr, &err), err); // the two most called
     for (uint64_t number = 50; number <= 200; number += 75) {
         hotfn_frame_info info = HOTFN_FRAME_INFO_INIT;

@@ -79,14 +79,14 @@ int main(void)
 
     options.mode = HOTFN_SESSION_TIME; /* or with sample_mean, which costs far less */
     if (hotfn_session_create(&session, &options, NULL, &err) != HOTFN_OK ||
-        hotfn_session_start(session, NULL, &err) != HOTFN_OK) {
+        hotfn_session_start(session, &err) != HOTFN_OK) {
         fail(&err);
     }
     for (uint64_t i = 0; i < 1000; i++) {
         frame(i);
     }
     if (hotfn_session_stop(session, &err) != HOTFN_OK ||
-        hotfn_session_snapshot(session, &record, &err) != HOTFN_OK) {
+        hotfn_session_snapshot(&record, session, &err) != HOTFN_OK) {
         fail(&err);
     }
     hotfn_record_get_info(record, &info);

@@ -10,6 +10,9 @@
 extern "C" {
 #endif
 
+/* A list of functions; hotfn/lowlevel/lists.h makes and reads it. */
+typedef struct hotfn_list hotfn_list;
+
 #define HOTFN_STATE_HOOKED 1   /* counted                                      */
 #define HOTFN_STATE_REFUSED 2  /* wanted, not hooked: reason says why          */
 #define HOTFN_STATE_FRAGMENT 3 /* part of another function                     */

@@ -11,6 +11,7 @@
 #include <hotfn/lowlevel/lists.h>
 #include <hotfn/lowlevel/live.h>
 #include <hotfn/lowlevel/scan.h>
+#include <hotfn/lowlevel/session.h>
 #include <hotfn/lowlevel/symbols.h>
 #include <hotfn/lowlevel/target.h>
 #include <hotfn/lowlevel/timing.h>

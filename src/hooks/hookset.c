@@ -58,6 +58,20 @@ hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *opt
     return HOTFN_OK;
 }
 
+uint32_t hfn_hooks_count_standing(const hotfn_hooks *hooks)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        const hfn_batch *batch = &hooks->batches[i];
+
+        for (uint32_t n = 0; batch->state == HFN_BATCH_STANDING && n < batch->hook_count; n++) {
+            count += (batch->hooks[n] & HFN_HOOK_STANDS) != 0;
+        }
+    }
+    return count;
+}
+
 void hotfn_hooks_destroy(hotfn_hooks *hooks)
 {
     if (!hooks) {

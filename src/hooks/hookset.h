@@ -97,6 +97,9 @@ static inline void hfn_batch_hook(const hotfn_hooks *hooks, const hfn_batch *bat
     out->far_slot = (batch->hooks[index] & HFN_HOOK_FAR) != 0;
 }
 
+/* Hooks in place. */
+uint32_t hfn_hooks_count_standing(const hotfn_hooks *hooks);
+
 static inline bool hfn_hooks_can_time(const hotfn_hooks *hooks)
 {
     return hooks->access.time_enter && hooks->access.time_exit;

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "base/sort.h"
+#include "live/live.h"
 #include "base/status.h"
 
 #include <stdio.h>

@@ -124,7 +124,7 @@ static hotfn_status join_run(hotfn_session *s, const hotfn_join_options *o, hotf
         status = hfn_handover_join(&s->link, o->handover_path, err);
     }
     if (status == HOTFN_OK) {
-        status = hotfn_session_start(s, NULL, err);
+        status = hotfn_session_start(s, err);
     }
     if (status == HOTFN_OK) {
         hfn_handover_tell_stats(&s->link, &s->process.stats);

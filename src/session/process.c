@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "counters/rows.h"
 #include "counters/timing/timing.h"
+#include "hooks/hookset.h"
 #include "live/live.h"
 #include "plan/plan.h"
 #include "scan/file_stamp.h"
@@ -347,9 +348,11 @@ hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
     return s;
 }
 
-hotfn_status hfn_process_finish(hfn_process *p, hotfn_error *err)
+hotfn_status hfn_process_finish(hfn_process *p, uint32_t *remaining, hotfn_error *why)
 {
-    hotfn_status s = hotfn_hooks_remove(p->hooks, err);
+    hotfn_status s = hotfn_hooks_remove(p->hooks, why);
+
+    *remaining = hfn_hooks_count_standing(p->hooks);
     if (hfn_live_time_header(p->live)) {
         hfn_process_end_times(p);
     }

@@ -56,7 +56,8 @@ void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *
 void hfn_process_end_times(const hfn_process *p);
 /* False: a thread of an earlier session may still be at an end of a call, and no other engine may come into its place. */
 bool hfn_process_may_time(void);
-/* Put the bytes back and release everything but the live record. */
-hotfn_status hfn_process_finish(hfn_process *p, hotfn_error *err);
+/* Restore the bytes and release everything but the live record.  A status other than HOTFN_OK means that
+ * bytes remain changed; *remaining is the number of hooks among them. */
+hotfn_status hfn_process_finish(hfn_process *p, uint32_t *remaining, hotfn_error *why);
 
 #endif

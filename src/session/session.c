@@ -3,6 +3,9 @@
  * It must not name the scanner: the agent links it, and no decoder goes into a target. */
 #include "session/session.h"
 #include "base/status.h"
+#include "live/live.h"
+
+#include <hotfn/lowlevel/session.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -73,45 +76,69 @@ hotfn_session *hfn_session_new(const hotfn_env *env)
     hotfn_session *s = hfn_alloc(&filled, sizeof *s);
     if (s) {
         s->env = filled;
+        s->stats.size = sizeof s->stats;
         hfn_arena_init(&s->texts, &s->env);
     }
     return s;
 }
 
-hotfn_status hotfn_session_start(hotfn_session *s, hotfn_commit_stats *stats, hotfn_error *err)
+static hotfn_session_stats stats_of(const hfn_process *process)
 {
-    const hotfn_commit_stats none = HOTFN_COMMIT_STATS_INIT;
+    const hotfn_commit_stats *from = &process->stats;
+
+    return (hotfn_session_stats){
+        .size = sizeof(hotfn_session_stats),
+        .hooked = from->hooked,
+        .refused = from->refused,
+        .stub_bytes = from->stub_bytes,
+        .unwind_bytes = from->unwind_bytes,
+        .table_bytes = from->table_bytes,
+        .copied_page_bytes = from->copied_page_bytes,
+        .total_ns = from->total_ns,
+    };
+}
+
+hotfn_status hotfn_session_start(hotfn_session *s, hotfn_error *err)
+{
+    uint32_t hook_flags, remaining;
+    hotfn_status status;
+    void *paused;
+
     if (!s) {
         return hfn_fail_null(err, __func__);
     }
     if (s->running) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "the session runs already");
     }
-    if (stats && !hfn_give(stats, &none, sizeof none)) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "stats of unknown size");
-    }
-    uint32_t hook_flags = s->hook_flags;
+    hook_flags = s->hook_flags;
     hook_flags |= s->flags & HOTFN_SESSION_SINGLE_THREADED ? HOTFN_HOOKS_SINGLE_THREADED : 0;
-    hotfn_status status =
-        hfn_process_init(&s->process, s->live, s->flags, hook_flags, s->source, &s->env, err);
+    status = hfn_process_init(&s->process, s->live, s->flags, hook_flags, s->source, &s->env, err);
     if (status != HOTFN_OK) {
         return status;
     }
-    void *paused = hotfn_counters_pause();
+    paused = hotfn_counters_pause();
     status = hfn_process_update(&s->process, err);
     hotfn_counters_resume(paused);
     if (status != HOTFN_OK) {
-        hfn_process_finish(&s->process, NULL);
+        hfn_process_finish(&s->process, &remaining, NULL);
         return status;
     }
     s->running = true;
-    if (stats) {
-        hfn_give(stats, &s->process.stats, sizeof s->process.stats);
-    }
     return HOTFN_OK;
 }
 
-hotfn_status hotfn_session_snapshot(const hotfn_session *s, hotfn_record **out, hotfn_error *err)
+hotfn_status hotfn_session_get_stats(const hotfn_session *s, hotfn_session_stats *out)
+{
+    hotfn_session_stats stats;
+
+    if (!s) {
+        return HOTFN_E_OPTION;
+    }
+    stats = s->running ? stats_of(&s->process) : s->stats;
+    return hfn_give(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_session_snapshot(hotfn_record **out, const hotfn_session *s, hotfn_error *err)
 {
     if (!s || !out) {
         return hfn_fail_null(err, __func__);
@@ -140,6 +167,8 @@ hotfn_status hotfn_session_save(hotfn_session *s, const char *path, hotfn_error 
 
 hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err)
 {
+    hotfn_error why = HOTFN_ERROR_INIT;
+
     if (!s) {
         return hfn_fail_null(err, __func__);
     }
@@ -147,7 +176,13 @@ hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err)
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "the session does not run");
     }
     s->running = false;
-    return hfn_process_finish(&s->process, err);
+    s->stats = stats_of(&s->process);
+    s->stats.remaining_status = hfn_process_finish(&s->process, &s->stats.remaining, &why);
+    if (s->stats.remaining_status != HOTFN_OK) {
+        hfn_log(&s->env, HOTFN_LOG_WARNING, "%u hooks remain in place and count nowhere: %s",
+                s->stats.remaining, why.text);
+    }
+    return HOTFN_OK;
 }
 
 const hotfn_hooks *hotfn_session_get_hooks(const hotfn_session *s)

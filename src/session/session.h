@@ -28,6 +28,7 @@ struct hotfn_session {
     uint32_t flags;      /* HOTFN_SESSION_* */
     uint32_t hook_flags; /* HOTFN_HOOKS_*   */
     bool running;
+    hotfn_session_stats stats; /* of the latest start and stop */
     hotfn_live *live;
     hfn_process process;
     hfn_plan_source source;

@@ -115,10 +115,11 @@ static void need(hotfn_status status, const hotfn_error *err)
 static uint32_t hook(hotfn_session *session)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    hotfn_session_stats stats = HOTFN_SESSION_STATS_INIT;
 
     for (int i = 0; i < ATTEMPTS && stats.hooked == 0; i++) {
-        need(hotfn_session_start(session, &stats, &err), &err);
+        need(hotfn_session_start(session, &err), &err);
+        need(hotfn_session_get_stats(session, &stats), &err);
         if (stats.hooked == 0) {
             need(hotfn_session_stop(session, &err), &err);
         }
@@ -175,7 +176,7 @@ int main(void)
     for (long i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
-    need(hotfn_session_snapshot(session, &record, &err), &err);
+    need(hotfn_session_snapshot(&record, session, &err), &err);
     print_functions(record, true);
     hotfn_record_close(record);
     hotfn_session_destroy(session);
@@ -187,7 +188,7 @@ int main(void)
         four_bytes_on();
         sum += mixes(i, 1) + by_table(i) + scalable();
     }
-    need(hotfn_session_snapshot(session, &record, &err), &err);
+    need(hotfn_session_snapshot(&record, session, &err), &err);
     print_functions(record, false);
     hotfn_record_close(record);
     hotfn_session_destroy(session);

@@ -215,7 +215,7 @@ int main(int argc, char **argv)
     int sum = 0;
 
     options.map_path = argc > 1 ? argv[1] : NULL;
-    if (hotfn_session_create(&session, &options, NULL, &err) || hotfn_session_start(session, NULL, &err)) {
+    if (hotfn_session_create(&session, &options, NULL, &err) || hotfn_session_start(session, &err)) {
         fprintf(stderr, "%s: %s\\n", err.file, err.text);
         return 1;
     }

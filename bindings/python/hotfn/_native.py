@@ -191,10 +191,11 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
                                    U32S, ERR]),
     # hotfn/session.h
     "hotfn_session_create": (STATUS, [OUT, _ref(s.SessionOptions), ENV, ERR]),
-    "hotfn_session_start": (STATUS, [OBJECT, _ref(s.CommitStats), ERR]),
-    "hotfn_session_snapshot": (STATUS, [OBJECT, OUT, ERR]),
+    "hotfn_session_start": (STATUS, [OBJECT, ERR]),
+    "hotfn_session_snapshot": (STATUS, [OUT, OBJECT, ERR]),
     "hotfn_session_save": (STATUS, [OBJECT, c_char_p, ERR]),
     "hotfn_session_stop": (STATUS, [OBJECT, ERR]),
+    "hotfn_session_get_stats": (STATUS, [OBJECT, _ref(s.SessionStats)]),
     "hotfn_session_destroy": (None, [OBJECT]),
     "hotfn_session_get_hooks": (c_void_p, [OBJECT]),
     "hotfn_session_join": (STATUS, [OUT, _ref(s.JoinOptions), ENV, ERR]),

@@ -350,6 +350,13 @@ class SessionOptions(Sized):
                 ("mode", c_uint32), ("sample_mean", c_uint32), ("slow_ns", c_uint64)]
 
 
+class SessionStats(Sized):
+    _fields_ = [("size", c_uint32), ("hooked", c_uint32), ("refused", c_uint32), ("remaining", c_uint32),
+                ("remaining_status", c_int32), ("reserved", c_uint32), ("stub_bytes", c_uint64),
+                ("unwind_bytes", c_uint64), ("table_bytes", c_uint64), ("copied_page_bytes", c_uint64),
+                ("total_ns", c_uint64)]
+
+
 class JoinOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("live_path", c_char_p),
                 ("handover_path", c_char_p), ("perf_map_path", c_char_p)]

@@ -152,23 +152,29 @@ class Session:
 
     def start(self) -> Stats:
         """Hook.  What could not be hooked is in the record, with its reason."""
-        raw, error = s.CommitStats(), s.Error()
-        check(lib.hotfn_session_start(self._open_handle, raw, error), error)
+        raw, error = s.SessionStats(), s.Error()
+        check(lib.hotfn_session_start(self._open_handle, error), error)
         self.running = True
+        check(lib.hotfn_session_get_stats(self._open_handle, raw))
         self.stats = Stats(**{field.name: getattr(raw, field.name)
                               for field in dataclasses.fields(Stats)})
         return self.stats
 
     def stop(self) -> None:
-        """Put every byte back.  It may be started again; the counts go on."""
-        error = s.Error()
+        """Put every byte back; a warning reports hooks that could not be removed.  The session may be
+        started again and adds to the same counts."""
+        raw, error = s.SessionStats(), s.Error()
         check(lib.hotfn_session_stop(self._open_handle, error), error)
         self.running = False
+        check(lib.hotfn_session_get_stats(self._open_handle, raw))
+        if raw.remaining_status != 0:
+            reason = decode(lib.hotfn_status_get_name(raw.remaining_status))
+            warnings.warn(f"{raw.remaining} hooks could not be removed ({reason}); they count nowhere", stacklevel=2)
 
     def snapshot(self) -> Record:
         """What was counted until now, as a record of its own."""
         out, error = c_void_p(), s.Error()
-        check(lib.hotfn_session_snapshot(self._open_handle, ctypes.byref(out), error), error)
+        check(lib.hotfn_session_snapshot(ctypes.byref(out), self._open_handle, error), error)
         assert out.value
         return Record(out.value)
 

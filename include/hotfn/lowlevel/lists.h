@@ -11,8 +11,6 @@
 extern "C" {
 #endif
 
-typedef struct hotfn_list hotfn_list;
-
 #define HOTFN_LIST_TEXT 1u /* text for hands [.flf] */
 
 #define HOTFN_LIST_NO_RVA UINT64_MAX /* a line of text that has a name only */

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
         std::printf("%s: %s\n", hotfn_status_get_name(err.status), err.text);
         return 0;
     }
-    if (hotfn_session_start(session, nullptr, &err) != HOTFN_OK)
+    if (hotfn_session_start(session, &err) != HOTFN_OK)
         return 3;
     for (int i = 0; i < 20; i++) {
         try {

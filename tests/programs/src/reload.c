@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     options.modules = globs;
     options.module_count = 2;
     if (hotfn_session_create(&session, &options, NULL, &err) ||
-        hotfn_session_start(session, NULL, &err))
+        hotfn_session_start(session, &err))
         return 6;
 #endif
     if (argc < 4)

@@ -5,6 +5,7 @@
 #define HFN_TESTS_RECORDS_SAMPLE_H
 
 #include "check.h"
+#include "live/live.h"
 
 #include <hotfn/lowlevel/live.h>
 #include <stdlib.h>

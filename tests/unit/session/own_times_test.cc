@@ -144,7 +144,7 @@ static hotfn_session *create(const hotfn_session_options &o)
 static void start(hotfn_session *session)
 {
     error err;
-    if (!CHECK(hotfn_session_start(session, nullptr, &err) == HOTFN_OK)) {
+    if (!CHECK(hotfn_session_start(session, &err) == HOTFN_OK)) {
         std::printf("# %s\n", err.text);
     }
 }
@@ -171,7 +171,7 @@ struct times {
     explicit times(hotfn_session *session)
     {
         error err;
-        if (!CHECK(hotfn_session_snapshot(session, &record, &err) == HOTFN_OK)) {
+        if (!CHECK(hotfn_session_snapshot(&record, session, &err) == HOTFN_OK)) {
             return;
         }
         hotfn_record_get_time_info(record, &info);
