@@ -6,8 +6,8 @@
 
 #include "base/names.h"
 #include "base/sort.h"
-#include "live/live.h"
 #include "base/status.h"
+#include "live/live.h"
 
 #include <stdio.h>
 #include <unistd.h>
