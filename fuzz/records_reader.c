@@ -117,6 +117,42 @@ static void ask_times(const hotfn_record *record, const hotfn_record_info *run)
     free(counts);
 }
 
+static void ask_names_and_callers(const hotfn_record *record, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_record_caller caller = HOTFN_RECORD_CALLER_INIT;
+        uint32_t callers = hotfn_record_get_caller_count(record, i);
+        char name[64];
+
+        if (hotfn_record_get_display_name(record, i, name, sizeof name) == HOTFN_E_NOT_FOUND) {
+            abort();
+        }
+        for (uint32_t k = 0; k < callers; k++) {
+            if (hotfn_record_get_caller(record, i, k, &caller) != HOTFN_OK ||
+                (caller.function != HOTFN_NO_FUNCTION && caller.function >= count)) {
+                abort();
+            }
+        }
+    }
+}
+
+static void ask_look_ups(const hotfn_record *record, uint32_t count)
+{
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    uint32_t found;
+
+    if (hotfn_record_get_function(record, count / 2, &f) != HOTFN_OK) {
+        return;
+    }
+    if (hotfn_record_find_function(record, f.name, &found, NULL) == HOTFN_OK && found >= count) {
+        abort();
+    }
+    if (hotfn_record_find_function_at(record, f.module, f.rva, &found) != HOTFN_OK ||
+        found >= count) {
+        abort();
+    }
+}
+
 static void ask_everything(hotfn_record *record)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
@@ -133,6 +169,8 @@ static void ask_everything(hotfn_record *record)
         read_text(m.path), read_text(m.file), read_text(m.note);
     }
     ask_functions(record, info.function_count, info.module_count);
+    ask_names_and_callers(record, info.function_count);
+    ask_look_ups(record, info.function_count);
     ask_times(record, &info);
     ask_budget(record, &info);
     for (uint32_t i = 0; i < info.thread_count; i++) {
@@ -142,7 +180,7 @@ static void ask_everything(hotfn_record *record)
         hotfn_record_choose_process(record, t.pid);
     }
     order = calloc(info.function_count + 1u, sizeof *order);
-    if (!order || hotfn_record_sort(record, order) != HOTFN_OK) {
+    if (!order || hotfn_record_sort(record, HOTFN_BY_CALLS, order) != HOTFN_OK) {
         abort();
     }
     free(order);

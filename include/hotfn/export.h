@@ -18,13 +18,6 @@ typedef int32_t (*hotfn_write_fn)(void *user, const void *bytes, size_t byte_cou
 #define HOTFN_EXPORT_EDGES 8u     /* table, json: who called whom                     */
 #define HOTFN_EXPORT_NO_LINES 16u /* table, json: do not ask env's line_fn            */
 
-#define HOTFN_BY_DEFAULT 0u /* self time where the run was timed, else calls */
-#define HOTFN_BY_CALLS 1u
-#define HOTFN_BY_SELF 2u
-#define HOTFN_BY_TOTAL 3u
-#define HOTFN_BY_MAX 4u
-#define HOTFN_BY_ALLOC 5u /* bytes that it allocated by itself; all 0 where memory was not kept */
-
 typedef struct hotfn_export_options {
     uint32_t size;     /* sizeof(hotfn_export_options) */
     uint32_t flags;    /* HOTFN_EXPORT_* [none]       */

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Records: what a run leaves behind (.hfr), read while it is written, afterwards, or after a crash. */
+/*
+ * Records: the files (.hfr) that runs leave behind.  A record can be opened while its program runs,
+ * after the program has ended, and after a crash.
+ *
+ * Functions, modules and threads have indices, from 0 to the count in hotfn_record_info.  Texts that
+ * a call stores in a struct are views: they stay valid until the record is closed.
+ *
+ * Thread safety: calls that take a const record may run at the same time in several threads.  A call
+ * that takes a record that is not const must be the only call on that record.
+ */
 #ifndef HOTFN_RECORD_H
 #define HOTFN_RECORD_H
 
@@ -10,34 +19,36 @@
 extern "C" {
 #endif
 
-#define HOTFN_RECORD_LIVE 1
-#define HOTFN_RECORD_FINISHED 2
-#define HOTFN_RECORD_KILLED 3 /* the target was killed; its counts are whole                 */
-#define HOTFN_RECORD_BROKEN 4 /* the writer died before finishing: hotfn repair              */
-#define HOTFN_RECORD_MERGED 5 /* several runs in one: no process, no exit status             */
+#define HOTFN_RECORD_LIVE 1     /* the program still runs                                     */
+#define HOTFN_RECORD_FINISHED 2 /* the program ended                                          */
+#define HOTFN_RECORD_KILLED 3   /* the program was killed; its counts are complete            */
+#define HOTFN_RECORD_BROKEN 4   /* the writer died before it finished the record: hotfn repair */
+#define HOTFN_RECORD_MERGED 5   /* made of several records: no process, no exit status        */
 
-/* What the run was. */
+#define HOTFN_NO_FUNCTION UINT32_MAX /* no index of a function */
+
+/* The run as a whole.  Times of day are nanoseconds since 1970 (CLOCK_REALTIME). */
 typedef struct hotfn_record_info {
-    uint32_t size;          /* sizeof(hotfn_record_info) */
+    uint32_t size;          /* sizeof(hotfn_record_info)                      */
     uint32_t state;         /* HOTFN_RECORD_*                                 */
-    uint32_t version_major; /* of the format                                  */
+    uint32_t version_major; /* of the format; other major versions are refused */
     uint32_t version_minor;
-    uint32_t pid;      /* of the target; HOTFN_RECORD_MERGED: 0          */
-    int32_t exit_code; /* 0..255; -signal if killed by one; HOTFN_RECORD_LIVE: 0 */
+    uint32_t pid;      /* of the program; 0 in a merged record           */
+    int32_t exit_code; /* 0 to 255; -N after signal N; 0 while live      */
     uint32_t module_count;
     uint32_t function_count;
-    uint32_t thread_count; /* rows                                           */
-    uint32_t threads_lost;
-    uint64_t start_ns;        /* CLOCK_REALTIME                                 */
-    uint64_t end_ns;          /* 0 while live                                   */
-    uint64_t window_start_ns; /* --after/--for: the window, else 0            */
-    uint64_t window_end_ns;
-    uint8_t uuid[16];
-    const char *command;   /* the command line, words quoted for a shell     */
-    const char *directory; /* working folder                                 */
-    const char *tool;      /* "hotfn 0.1.0"                                  */
-    const char *path;      /* the file that was opened                       */
-    const char *repaired;  /* "", or what a repair lost ("nothing")          */
+    uint32_t thread_count;    /* of the chosen process and thread               */
+    uint32_t threads_lost;    /* threads without a row, since all were taken    */
+    uint64_t start_ns;        /* when the run began                             */
+    uint64_t end_ns;          /* when it ended; 0 while live                    */
+    uint64_t window_start_ns; /* with --after or --for: when counting began, else 0 */
+    uint64_t window_end_ns;   /* and when it ended, else 0                      */
+    uint8_t uuid[16];         /* of the run                                     */
+    const char *command;      /* view; the command line, quoted for a shell     */
+    const char *directory;    /* view; the working directory                    */
+    const char *tool;         /* view; the writer, "hotfn 0.1.0"                */
+    const char *path;         /* view; the file that was opened                 */
+    const char *repaired;     /* view; "", or what a repair could not save ("nothing") */
 } hotfn_record_info;
 #define HOTFN_RECORD_INFO_INIT                                                                     \
     {                                                                                              \
@@ -45,68 +56,173 @@ typedef struct hotfn_record_info {
             0, 0, 0                                                                                \
     }
 
-/* "live", "finished", "killed", "broken", "merged": static text.  Since 0.1. */
-HOTFN_API const char *hotfn_record_get_state_name(uint32_t state);
-
-/* One row. */
+/* One row of counts: a thread, or several that used the row one after the other. */
 typedef struct hotfn_record_thread {
-    uint32_t size; /* sizeof(hotfn_record_thread) */
-    uint32_t tid;
-    uint32_t pid;
-    uint32_t thread_count; /* threads that shared the row in turn */
-    uint64_t start_ns;
-    uint64_t calls; /* sum over all functions              */
-    char name[16];
-    uint64_t busy_ns; /* in timed functions; 0: not timed    */
+    uint32_t size;         /* sizeof(hotfn_record_thread)                            */
+    uint32_t tid;          /* of the latest thread                                   */
+    uint32_t pid;          /* of its process                                         */
+    uint32_t thread_count; /* threads that used the row                              */
+    uint64_t start_ns;     /* when the latest thread made its first call             */
+    uint64_t calls;        /* of all functions                                       */
+    char name[16];         /* of the latest thread; ends with NUL                    */
+    uint64_t busy_ns;      /* unstable; spent in timed functions, 0 in an untimed run */
 } hotfn_record_thread;
 #define HOTFN_RECORD_THREAD_INIT                                                                   \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_thread), 0, 0, 0, 0, 0, "", 0                                \
     }
 
-/* ---- Reading: a live, a finished, a killed or a broken record alike. */
+/* A function that calls another one. */
+typedef struct hotfn_record_caller {
+    uint32_t size;     /* sizeof(hotfn_record_caller)                                   */
+    uint32_t function; /* index; HOTFN_NO_FUNCTION: code that is not timed               */
+    uint64_t calls;    /* from it to the other one; an estimate where calls are sampled */
+} hotfn_record_caller;
+#define HOTFN_RECORD_CALLER_INIT                                                                   \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_caller), 0, 0                                                \
+    }
+
+/* Static text: "live", "finished", "killed", "merged"; "broken" for any other state.  Any thread.
+ * Since 0.1. */
+HOTFN_API const char *hotfn_record_get_state_name(uint32_t state);
 
 typedef struct hotfn_record hotfn_record;
 
-/* Open the record at path (a copy is read: nobody can cut it under us).  A symbolic link to a live
- * record works.  HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT (cut, overwritten: offset is set),
- * HOTFN_E_MISMATCH (another version), HOTFN_E_NO_MEMORY.  Since 0.1. */
+/*
+ * Open the record at path: a live, finished, killed or broken one, or a symbolic link to it.  The
+ * file is copied into memory, so that later changes to it do no harm; a live record is opened again
+ * to see newer counts.
+ *
+ * out   receives a record that the caller owns; untouched on failure.
+ * path  borrowed.
+ * env   copied, NULL means all defaults; its callbacks are kept.
+ * err   borrowed; NULL if only the status matters.
+ *
+ * HOTFN_OK, HOTFN_E_OPTION, HOTFN_E_IO, HOTFN_E_FORMAT (not a record, or damaged; err has the
+ * offset), HOTFN_E_MISMATCH (another version of the format), HOTFN_E_NO_MEMORY.  Any thread.
+ * Since 0.1.
+ */
 HOTFN_API hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn_env *env,
                                          hotfn_error *err);
-/* Release the record and every view into it.  NULL is fine.  Since 0.1. */
+
+/* Free the record and all views into it; NULL does nothing.  No other call on the record at the same
+ * time.  Since 0.1. */
 HOTFN_API void hotfn_record_close(hotfn_record *record);
-/* The run; its index-th module, function (all modules', in their order) and row (of the chosen ones), as many as
- * info counts.  Texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
+
+/* ---- Reading. */
+
+/* Fill out (borrowed) with the run as a whole.  HOTFN_OK, HOTFN_E_OPTION.  Together with other
+ * readers.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_get_info(const hotfn_record *record, hotfn_record_info *out);
+
+/* Fill out (borrowed) with the module, the function or the thread at index.  The functions of a
+ * module follow each other; threads are those of the chosen process and thread.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Together with other readers.  Since
+ * 0.1. */
 HOTFN_API hotfn_status hotfn_record_get_module(const hotfn_record *record, uint32_t index,
                                                hotfn_record_module *out);
 HOTFN_API hotfn_status hotfn_record_get_function(const hotfn_record *record, uint32_t index,
                                                  hotfn_record_function *out);
 HOTFN_API hotfn_status hotfn_record_get_thread(const hotfn_record *record, uint32_t index,
                                                hotfn_record_thread *out);
-/* Only rows of this process count from now on, or of this thread: calls, times, histograms, trees, events; 0: all.  Threads
- * that ended may share a row, by the latest one's number.  HOTFN_OK, HOTFN_E_NOT_FOUND (no row is of both; nothing
- * changed), HOTFN_E_NO_MEMORY (choose again, or close it).  Since 0.1. */
+
+/* Write the readable name of the function at index into out (borrowed, out_bytes with the NUL): its
+ * name by the record's demangler, else the linker's name; "module+0x1234" if it has no name.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_LIMIT (out is too small and has the first bytes
+ * of the name), HOTFN_E_OPTION.  Together with other readers, if the demangler allows it.
+ * Since 0.1. */
+HOTFN_API hotfn_status hotfn_record_get_display_name(const hotfn_record *record, uint32_t index,
+                                                     char *out, size_t out_bytes);
+
+/*
+ * Find a function by one of its names: the linker's, with or without its version, or the readable
+ * one, with or without its parameters.  A function with exactly the linker's name is preferred.
+ *
+ * name  borrowed.
+ * out   receives the index of the function; untouched on failure.
+ * err   borrowed; NULL if only the status matters.
+ *
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (no function has the name), HOTFN_E_OPTION (the name is ambiguous: err
+ * names the modules of two such functions), HOTFN_E_NO_MEMORY.  Together with other readers, if the
+ * demangler allows it.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_record_find_function(const hotfn_record *record, const char *name,
+                                                  uint32_t *out, hotfn_error *err);
+
+/* Find the function whose code contains rva (an offset from the load address) of the module at index
+ * module; a function of unknown size contains its first byte.  out (borrowed) receives its index.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (no such function or module), HOTFN_E_OPTION.  Together with other
+ * readers.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_record_find_function_at(const hotfn_record *record, uint32_t module,
+                                                     uint64_t rva, uint32_t *out);
+
+/* How many functions call the function at index, and the caller at position `position` of them, most
+ * calls first.  Only a run with --mode time and without --flat records callers: the count is 0 for
+ * other runs, and past the end.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Together
+ * with other readers.  Since 0.1. */
+HOTFN_API uint32_t hotfn_record_get_caller_count(const hotfn_record *record, uint32_t index);
+HOTFN_API hotfn_status hotfn_record_get_caller(const hotfn_record *record, uint32_t index,
+                                               uint32_t position, hotfn_record_caller *out);
+
+/* ---- Choosing and sorting. */
+
+/* From now on show only rows of this process, or of this thread: calls, times, callers, threads.  0
+ * shows all again.  A row that several threads used belongs to the latest one.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (no row has both numbers; the former choice stays), HOTFN_E_NO_MEMORY
+ * (choose again, or close the record), HOTFN_E_OPTION.  No other call on the record at the same
+ * time.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_choose_process(hotfn_record *record, uint32_t pid);
 HOTFN_API hotfn_status hotfn_record_choose_thread(hotfn_record *record, uint32_t tid);
-/* Function indices by falling calls, ties by name, uncounted ones last: order has info.function_count words.
- * HOTFN_OK, HOTFN_E_NO_MEMORY.  Since 0.1. */
-HOTFN_API hotfn_status hotfn_record_sort(const hotfn_record *record, uint32_t *order);
 
-/* Make a clean record at to out of whatever can be read at from; *lost says in words what could not be
- * (at most lost_bytes, NUL included), and so does the new record (hotfn_record_info.repaired).  HOTFN_E_FORMAT if nothing can.  Since 0.1. */
+#define HOTFN_BY_DEFAULT 0u /* self time in a timed run, else calls               */
+#define HOTFN_BY_CALLS 1u
+#define HOTFN_BY_SELF 2u  /* time without the time of timed callees             */
+#define HOTFN_BY_TOTAL 3u /* time with callees                                  */
+#define HOTFN_BY_MAX 4u   /* the longest call                                   */
+#define HOTFN_BY_ALLOC 5u /* bytes that the function itself allocated           */
+#define HOTFN_BY_NAME 6u  /* by the linker's name, ascending; all others descend */
+
+/* Sort the functions by a key, HOTFN_BY_*; functions with equal keys are sorted by calls and then by
+ * name.  Functions that were not called come last, and of these the ones that were not counted.
+ * order (borrowed) receives hotfn_record_info.function_count indices.
+ * HOTFN_OK, HOTFN_E_UNSUPPORTED (the run did not record this key), HOTFN_E_OPTION (no such key),
+ * HOTFN_E_NO_MEMORY.  Together with other readers.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_record_sort(const hotfn_record *record, uint32_t by, uint32_t *order);
+
+/* ---- Writing new records.  These calls do not need an open record and may run in any thread. */
+
+/*
+ * Write what can be read of a damaged or unfinished record as a new, finished record.
+ *
+ * from, to    borrowed; the same path may be both.
+ * lost        borrowed, or NULL; receives what could not be saved, "" if nothing was lost.
+ * lost_bytes  size of lost with the NUL; a longer text is cut.  The new record keeps the whole
+ *             text (hotfn_record_info.repaired).
+ *
+ * HOTFN_OK, HOTFN_E_OPTION, HOTFN_E_IO, HOTFN_E_FORMAT (nothing can be saved), HOTFN_E_MISMATCH
+ * (another version of the format), HOTFN_E_NO_MEMORY.  Any thread.  Since 0.1.
+ */
 HOTFN_API hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost,
-                                           uint64_t lost_bytes, const hotfn_env *env,
+                                           size_t lost_bytes, const hotfn_env *env,
                                            hotfn_error *err);
 
-#define HOTFN_MERGE_SUM 0u  /* a row a run; trees, histograms and slow calls too    */
-#define HOTFN_MERGE_MEAN 1u /* one row; a function that a run lacks counts as 0      */
-#define HOTFN_MERGE_MIN 2u  /* of the runs that have the function                    */
+#define HOTFN_MERGE_SUM 0u  /* a row for each run; call trees, histograms and slow calls too */
+#define HOTFN_MERGE_MEAN 1u /* one row; a function that a run lacks has 0 calls in it        */
+#define HOTFN_MERGE_MIN 2u  /* one row; over the runs that have the function                 */
 #define HOTFN_MERGE_MAX 3u
 
-/* Write several runs as one record.  Functions are the same by image id and RVA (by path where an image
- * has no id).  Times, if all of them were timed, are nanoseconds with the hooks' cost taken out.
- * HOTFN_E_OPTION (no record, no such mode), what hotfn_record_open gives, HOTFN_E_IO.  Since 0.1. */
+/*
+ * Write several records as one.  Functions with the same image id and RVA are one function; where an
+ * image has no id, the path of the module stands for it.  Times are merged if all runs were timed, as
+ * nanoseconds without the cost of the hooks.
+ *
+ * paths  borrowed; count records, 1 to 4096.  to may be one of them.
+ * mode   HOTFN_MERGE_*.
+ *
+ * HOTFN_OK, HOTFN_E_OPTION (no record or no such mode), the statuses of hotfn_record_open,
+ * HOTFN_E_LIMIT (more functions than a record holds).  Any thread.  Since 0.1.
+ */
 HOTFN_API hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const char *to,
                                           uint32_t mode, const hotfn_env *env, hotfn_error *err);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* From a record to a format: makes the view once, then hands it to the exporter. */
-#include "base/sort.h"
 #include "base/status.h"
 #include "exporters/exporter.h"
 #include "functions/glob.h"
@@ -85,63 +84,6 @@ static uint32_t keep_matching(const hfn_view *view, uint32_t *order)
     return kept;
 }
 
-/* ---- Order. */
-
-typedef struct ranked {
-    uint64_t key;
-    uint32_t index, was; /* its place by calls decides between equals */
-    uint32_t called;     /* what was not called comes last            */
-} ranked;
-
-static bool comes_before(const void *left, const void *right)
-{
-    const ranked *a = left, *b = right;
-    if (a->called != b->called) {
-        return a->called > b->called;
-    }
-    return a->key != b->key ? a->key > b->key : a->was < b->was;
-}
-
-static uint64_t key_of(const hfn_view *view, uint32_t index, uint32_t by)
-{
-    hotfn_record_timing t;
-    hfn_view_timing(view, index, &t);
-    return by == HOTFN_BY_ALLOC   ? t.self_alloc.allocated_bytes
-           : by == HOTFN_BY_TOTAL ? t.total_ns
-           : by == HOTFN_BY_MAX   ? t.max_ns
-                                  : t.self_ns;
-}
-
-static bool sort_by_time(const hfn_view *view, uint32_t *order, uint32_t by)
-{
-    uint32_t count = view->info.function_count;
-    size_t bytes = count * sizeof(ranked);
-    ranked *items = hfn_alloc(&view->env, bytes), *room = hfn_alloc(&view->env, bytes);
-    bool held = items && room;
-    for (uint32_t i = 0; held && i < count; i++) {
-        hotfn_record_function f;
-        hfn_view_function(view, order[i], &f);
-        items[i] = (ranked){ key_of(view, order[i], by), order[i], i, f.counted && f.calls > 0 };
-    }
-    const ranked *sorted = held ? hfn_sort(items, room, count, sizeof *items, comes_before) : NULL;
-    for (uint32_t i = 0; held && i < count; i++) {
-        order[i] = sorted[i].index;
-    }
-    hfn_free(&view->env, items, bytes);
-    hfn_free(&view->env, room, bytes);
-    return held;
-}
-
-static hotfn_status sort(const hfn_view *view, uint32_t *order)
-{
-    uint32_t by = view->options.by;
-    hotfn_status s = hotfn_record_sort(view->record, order);
-    if (s != HOTFN_OK || !view->time.flags || by == HOTFN_BY_CALLS) {
-        return s;
-    }
-    return sort_by_time(view, order, by) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
-}
-
 static hotfn_status write_ordered(hfn_view *view, const hfn_exporter *exporter, hfn_sink *sink,
                                   hotfn_error *err)
 {
@@ -158,7 +100,7 @@ static hotfn_status write_ordered(hfn_view *view, const hfn_exporter *exporter, 
 static hotfn_status write_matching(hfn_view *view, const hfn_exporter *exporter, hfn_sink *sink,
                                    uint32_t *order, hotfn_error *err)
 {
-    hotfn_status s = sort(view, order);
+    hotfn_status s = hotfn_record_sort(view->record, view->options.by, order);
     if (s != HOTFN_OK) {
         return s;
     }

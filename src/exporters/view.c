@@ -3,6 +3,7 @@
 #include "exporters/exporter.h"
 
 #include "base/byte_order.h"
+#include "records/reader.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -87,29 +88,13 @@ size_t hfn_utf8_length(const unsigned char *s)
 
 /* ---- Names. */
 
-static const char *readable(const hfn_view *view, const char *name, char *out, size_t out_bytes)
-{
-    if (view->env.demangle_fn &&
-        view->env.demangle_fn(view->env.demangle_user, name, out, out_bytes) > 0) {
-        return out;
-    }
-    return name;
-}
-
 const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *f, char *out,
                              size_t out_bytes)
 {
-    hotfn_record_module m;
-
-    if (!f->name[0]) {
-        hfn_view_module(view, f->module, &m);
-        snprintf(out, out_bytes, "%.1000s+0x%llx", m.file, (unsigned long long)f->rva);
-        return out;
-    }
-    if (view->options.flags & HOTFN_EXPORT_MANGLED) {
+    if (f->name[0] && (view->options.flags & HOTFN_EXPORT_MANGLED)) {
         return f->name;
     }
-    return readable(view, f->name, out, out_bytes);
+    return hfn_record_display_name(view->record, &view->env, f, out, out_bytes);
 }
 
 bool hfn_view_line(const hfn_view *view, const hotfn_record_function *f,

@@ -25,7 +25,8 @@ hotfn_status hfn_profile_sum_times(hotfn_record *r)
     in.chosen = chosen;
     ok = hfn_time_sums_make(&made, &in, &r->env);
     hfn_free(&r->env, chosen, r->times.thread_count);
-    if (!ok) {
+    if (!ok || !hfn_callers_make(r, &made)) {
+        hfn_time_sums_finish(&made);
         return HOTFN_E_NO_MEMORY;
     }
     hfn_time_sums_finish(r->sums);
@@ -68,6 +69,7 @@ void hotfn_record_close(hotfn_record *r)
         return;
     }
     if (r->sums) {
+        hfn_callers_free(r);
         hfn_time_sums_finish(r->sums);
         hfn_free(&r->env, r->sums, sizeof *r->sums);
     }

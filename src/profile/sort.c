@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of a record's functions. */
+/* The order of a record's functions: by a key, then by calls, then by name. */
+#include "base/sort.h"
 #include "base/status.h"
 #include "profile/profile.h"
 
-/* ---- Order: a merge sort, which needs no more than one array beside. */
-
-typedef struct ranked {
-    uint64_t calls;
+typedef struct ranked_function {
+    uint64_t key;   /* the largest comes first                             */
+    uint64_t calls; /* plus 1; 0: not counted                              */
     const char *name;
     uint32_t index;
-} ranked;
+    bool is_called; /* functions that were not called come last, by any key */
+} ranked_function;
 
-/* Uncounted ones last. */
-static bool comes_before(const ranked *a, const ranked *b)
+static bool comes_before(const void *left, const void *right)
 {
+    const ranked_function *a = left, *b = right;
     int names;
 
+    if (a->is_called != b->is_called) {
+        return a->is_called;
+    }
+    if (a->key != b->key) {
+        return a->key > b->key;
+    }
     if (a->calls != b->calls) {
         return a->calls > b->calls;
     }
@@ -23,57 +30,84 @@ static bool comes_before(const ranked *a, const ranked *b)
     return names != 0 ? names < 0 : a->index < b->index;
 }
 
-static void merge(ranked *out, const ranked *in, size_t begin, size_t middle, size_t end)
+static bool comes_before_by_name(const void *left, const void *right)
 {
-    size_t left = begin, right = middle;
+    const ranked_function *a = left, *b = right;
+    int names = strcmp(a->name, b->name);
 
-    for (size_t i = begin; i < end; i++) {
-        if (left < middle && (right >= end || comes_before(&in[left], &in[right]))) {
-            out[i] = in[left++];
-        } else {
-            out[i] = in[right++];
-        }
+    return names != 0 ? names < 0 : comes_before(left, right);
+}
+
+/* Did the run record the key? */
+static bool has_key(const hotfn_record *r, uint32_t by)
+{
+    uint32_t flags = r->times.is_there ? r->times.header.flags : 0;
+
+    switch (by) {
+    case HOTFN_BY_SELF:
+    case HOTFN_BY_TOTAL:
+    case HOTFN_BY_MAX: return flags != 0;
+    case HOTFN_BY_ALLOC: return (flags & HOTFN_TIMING_ALLOC) != 0;
+    default: return true;
     }
 }
 
-static ranked *sort(ranked *items, ranked *beside, size_t count)
+static uint64_t get_key(const hotfn_record *r, uint32_t function, uint32_t by)
 {
-    for (size_t width = 1; width < count; width *= 2) {
-        ranked *swap = items;
+    hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
 
-        for (size_t at = 0; at < count; at += 2 * width) {
-            size_t middle = at + width < count ? at + width : count;
-
-            merge(beside, items, at, middle, at + 2 * width < count ? at + 2 * width : count);
-        }
-        items = beside;
-        beside = swap;
+    if (by == HOTFN_BY_CALLS || by == HOTFN_BY_NAME) {
+        return 0; /* comes_before compares calls and names anyway */
     }
-    return items;
+    hotfn_record_get_timing(r, function, &t);
+    switch (by) {
+    case HOTFN_BY_TOTAL: return t.total_ns;
+    case HOTFN_BY_MAX: return t.max_ns;
+    case HOTFN_BY_ALLOC: return t.self_alloc.allocated_bytes;
+    default: return t.self_ns;
+    }
 }
 
-hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t *order)
+static void rank_function(const hotfn_record *r, uint32_t index, uint32_t by, ranked_function *out)
 {
-    if (!r || (!order && r->function_count > 0)) {
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+
+    hotfn_record_get_function(r, index, &f);
+    out->key = get_key(r, index, by);
+    out->calls = f.counted ? f.calls + (f.calls < UINT64_MAX) : 0;
+    out->name = f.name;
+    out->index = index;
+    out->is_called = f.counted && f.calls > 0;
+}
+
+hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t by, uint32_t *order)
+{
+    if (!r || (!order && r->function_count > 0) || by > HOTFN_BY_NAME) {
         return HOTFN_E_OPTION;
     }
 
-    size_t count = r->function_count;
-    ranked *items = hfn_alloc(&r->env, 2 * count * sizeof *items), *sorted;
+    size_t count = r->function_count, bytes = 2 * count * sizeof(ranked_function);
+    ranked_function *items;
+    const ranked_function *sorted;
 
+    if (!has_key(r, by)) {
+        return HOTFN_E_UNSUPPORTED;
+    }
+    items = hfn_alloc(&r->env, bytes);
     if (!items) {
         return HOTFN_E_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
-
-        hotfn_record_get_function(r, i, &f);
-        items[i] = (ranked){ f.counted ? f.calls + (f.calls < UINT64_MAX) : 0, f.name, i };
+    if (by == HOTFN_BY_DEFAULT) {
+        by = has_key(r, HOTFN_BY_SELF) ? HOTFN_BY_SELF : HOTFN_BY_CALLS;
     }
-    sorted = sort(items, items + count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        rank_function(r, i, by, &items[i]);
+    }
+    sorted = hfn_sort(items, items + count, count, sizeof *items,
+                      by == HOTFN_BY_NAME ? comes_before_by_name : comes_before);
     for (size_t i = 0; i < count; i++) {
         order[i] = sorted[i].index;
     }
-    hfn_free(&r->env, items, 2 * count * sizeof *items);
+    hfn_free(&r->env, items, bytes);
     return HOTFN_OK;
 }

@@ -29,8 +29,10 @@ struct hotfn_record {
     uint32_t thread;       /* chosen tid, 0: all                           */
     uint64_t *totals;      /* [slot_count]                                 */
     hfn_times times;
-    const char *times_note;     /* NULL, or why they were not read              */
-    uint32_t *slot_functions;   /* [slot_count], or NULL if the run was not timed */
+    const char *times_note;    /* NULL, or why they were not read              */
+    uint32_t *slot_functions;  /* [slot_count], or NULL if the run was not timed */
+    uint32_t *edges_by_callee; /* [edge_count]; of sums, sorted by profile/ */
+    uint32_t edge_count;
     struct hfn_time_sums *sums; /* owned by profile/; NULL until the record is opened for queries */
     bool is_raw;                /* the hooks' own cost is left in the times */
     /* when repairing: damage is passed over, and told here */
@@ -88,6 +90,12 @@ bool hfn_record_note_repair(hotfn_record *record, const char *lost);
 
 /* The cell of a row below thread_count. */
 hfn_thread_cell hfn_record_get_cell(const hotfn_record *record, uint32_t row);
+
+/* The readable name of a function, in out or in the record: by env's demangler, else the linker's; a
+ * function without a name is "module+0x1234". */
+const char *hfn_record_display_name(const hotfn_record *record, const hotfn_env *env,
+                                    const hotfn_record_function *function, char *out,
+                                    size_t out_bytes);
 
 /* The text at offset of the strings, "" outside. */
 const char *hfn_record_text(const hotfn_record *record, uint32_t offset);

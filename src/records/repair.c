@@ -178,7 +178,7 @@ hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
     return status;
 }
 
-hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost, uint64_t lost_bytes,
+hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost, size_t lost_bytes,
                                  const hotfn_env *env, hotfn_error *err)
 {
     char told[MOST_TOLD] = "";

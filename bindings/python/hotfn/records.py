@@ -242,7 +242,7 @@ class Record:
             return self._hot_by_time(n, by)
         count = self._raw_info().function_count
         order = (c_uint32 * max(count, 1))()
-        check(lib.hotfn_record_sort(self._open_handle, order))
+        check(lib.hotfn_record_sort(self._open_handle, ORDERS.index("calls"), order))
         functions = self.functions
         called = [functions[index] for index in order[:count] if functions[index].calls]
         return called[:n] if n else called

@@ -106,7 +106,6 @@ typedef struct hotfn_record_timing {
 } hotfn_record_timing;
 
 /* caller called callee; HOTFN_NO_FUNCTION: from outside of any timed function. */
-#define HOTFN_NO_FUNCTION UINT32_MAX
 typedef struct hotfn_record_edge {
     uint32_t size;           /* sizeof(hotfn_record_edge) */
     uint32_t caller, callee; /* function indices */
