@@ -300,7 +300,7 @@ static void restore_batch(change *c, hfn_batch *batch)
 
     c->closed_sites += hfn_sites_restore(c->hooks, batch, &c->windows, &c->foreign);
     while (hfn_stub_walk_next(&walk)) {
-        hfn_text_window *window = hfn_windows_at(&c->windows, base + walk.hook.site_rva);
+        hfn_os_writable_text *window = hfn_windows_at(&c->windows, base + walk.hook.site_rva);
         if (!(batch->hooks[walk.index] & HFN_HOOK_STANDS)) {
             continue;
         }

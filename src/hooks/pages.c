@@ -7,7 +7,7 @@
 /* Pages next to each other, in one window. */
 typedef struct page_run {
     hfn_windows *windows;
-    const hfn_text_window *window;
+    const hfn_os_writable_text *window;
     uint64_t begin, end;
     uint64_t byte_count; /* of all runs before */
 } page_run;
@@ -17,14 +17,14 @@ static void flush(page_run *run)
     if (!run->window) {
         return;
     }
-    hfn_os_text_populate(run->window, run->begin, run->end);
+    hfn_os_populate_text(run->window, run->begin, run->end);
     run->byte_count += hfn_windows_note_private(run->windows, run->begin, run->end);
 }
 
 static void add(page_run *run, uint64_t begin, uint64_t end)
 {
     uint64_t page = hfn_os_page_bytes();
-    const hfn_text_window *window;
+    const hfn_os_writable_text *window;
 
     if (begin >= run->begin && end <= run->end) {
         return;

@@ -77,11 +77,11 @@ uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base)
     return at == HFN_PATCH_SAME ? at : hook->island_rva + at - hook->rva;
 }
 
-static void put_back(const hfn_plan_hook *hook, const patch *p, hfn_text_window *window)
+static void put_back(const hfn_plan_hook *hook, const patch *p, hfn_os_writable_text *window)
 {
-    hfn_os_text_write(window, p->site_at, hook->original, hook->patch_bytes);
+    hfn_os_write_text(window, p->site_at, hook->original, hook->patch_bytes);
     if (p->island_at != 0) {
-        hfn_os_text_write(window, p->island_at, hook->island_original, PLAN_ISLAND_BYTES);
+        hfn_os_write_text(window, p->island_at, hook->island_original, PLAN_ISLAND_BYTES);
     }
 }
 
@@ -93,14 +93,14 @@ static bool stands(const hfn_plan_hook *hook, const patch *p)
 }
 
 bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
-                     hfn_text_window *window)
+                     hfn_os_writable_text *window)
 {
     patch p = make_patch(hook, base, target);
 
     if (p.island_at != 0) {
-        hfn_os_text_write(window, p.island_at, p.island, JUMP_BYTES);
+        hfn_os_write_text(window, p.island_at, p.island, JUMP_BYTES);
     }
-    hfn_os_text_write(window, p.site_at, p.site, hook->patch_bytes);
+    hfn_os_write_text(window, p.site_at, p.site, hook->patch_bytes);
     if (stands(hook, &p)) {
         return true;
     }
@@ -109,7 +109,7 @@ bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
 }
 
 bool hfn_patch_restore(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
-                       hfn_text_window *window)
+                       hfn_os_writable_text *window)
 {
     patch p = make_patch(hook, base, target);
 

@@ -12,9 +12,9 @@
 uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base);
 /* Jump to target; false if memory did not take the bytes (then the original ones are back). */
 bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
-                     hfn_text_window *window);
+                     hfn_os_writable_text *window);
 /* Put the original bytes back if our patch still stands there; false if something else does. */
 bool hfn_patch_restore(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
-                       hfn_text_window *window);
+                       hfn_os_writable_text *window);
 
 #endif

@@ -113,7 +113,7 @@ bool hfn_quiesce(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void 
 {
     quiet q = { hooks, to_remove, work, user };
     bool done = false;
-    uint64_t signals;
+    hfn_os_interruptions interruptions;
 
     if (!(hooks->options.flags & HOTFN_HOOKS_SINGLE_THREADED) && !hfn_os_is_single_threaded()) {
         for (int i = 0; i < ATTEMPTS && !done; i++) {
@@ -121,8 +121,8 @@ bool hfn_quiesce(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void 
         }
         return done;
     }
-    hfn_os_block_signals(&signals);
+    hfn_os_block_interruptions(&interruptions);
     work(user);
-    hfn_os_restore_signals(&signals);
+    hfn_os_restore_interruptions(&interruptions);
     return true;
 }

@@ -72,7 +72,7 @@ void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch)
 typedef struct site {
     uint64_t field;
     uint32_t to_function, to_stub;
-    hfn_text_window *window;
+    hfn_os_writable_text *window;
     uint32_t closed; /* sites passed over: nobody can write there */
 } site;
 
@@ -155,7 +155,7 @@ static void write_field(const site *s, uint32_t value)
     uint8_t bytes[PLAN_FIELD_BYTES];
 
     hfn_write_le32(bytes, value);
-    hfn_os_text_write(s->window, s->field, bytes, PLAN_FIELD_BYTES);
+    hfn_os_write_text(s->window, s->field, bytes, PLAN_FIELD_BYTES);
 }
 
 /* ---- All sites. */

@@ -132,7 +132,7 @@ void hfn_windows_open(hfn_windows *windows)
     }
     for (size_t i = 0; i < windows->count; i++) {
         windows->list[i].is_open =
-            hfn_os_text_open(&windows->list[i].text, windows->list[i].begin, windows->list[i].end);
+            hfn_os_open_text(&windows->list[i].text, windows->list[i].begin, windows->list[i].end);
     }
 }
 
@@ -158,7 +158,7 @@ static hfn_window *find_window(const hfn_windows *windows, uint64_t address)
     return &windows->list[low];
 }
 
-hfn_text_window *hfn_windows_at(const hfn_windows *windows, uint64_t address)
+hfn_os_writable_text *hfn_windows_at(const hfn_windows *windows, uint64_t address)
 {
     hfn_window *window = find_window(windows, address);
 
@@ -194,7 +194,7 @@ void hfn_windows_finish(hfn_windows *windows)
 {
     for (size_t i = 0; i < windows->count; i++) {
         if (windows->list[i].is_open) {
-            hfn_os_text_close(&windows->list[i].text);
+            hfn_os_close_text(&windows->list[i].text);
         }
         if (windows->list[i].is_private) {
             hfn_free(windows->env, windows->list[i].is_private, bitmap_bytes(&windows->list[i]));

@@ -7,7 +7,7 @@
 #include "os/os.h"
 
 typedef struct hfn_window {
-    hfn_text_window text;
+    hfn_os_writable_text text;
     uint64_t begin, end; /* page aligned */
     bool is_open;
     uint8_t *is_private; /* a bit a page: it was copied; NULL: none yet */
@@ -27,7 +27,7 @@ void hfn_windows_open(hfn_windows *windows);
 /* All of them: every hook that they cover can be written. */
 bool hfn_windows_are_open(const hfn_windows *windows);
 /* The open window that holds the hook's site; NULL if the system did not let it open. */
-hfn_text_window *hfn_windows_at(const hfn_windows *windows, uint64_t address);
+hfn_os_writable_text *hfn_windows_at(const hfn_windows *windows, uint64_t address);
 /* Pages of an open window are private copies now; how many bytes of them were not before. */
 uint64_t hfn_windows_note_private(hfn_windows *windows, uint64_t begin, uint64_t end);
 /* Close all and free the list. */

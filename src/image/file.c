@@ -1,52 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A regular file of 64 KiB and more is mapped privately: the symbols of a 100 MB library then cost
- * the few pages that hold them. A smaller one, and whatever is not a regular file (a pipe), is
- * read. What a map costs in safety: a file that somebody cuts while it is mapped gives SIGBUS
- * beyond its new end. Linkers, package tools and our own writer replace files by rename, which is
- * harmless.
+ * A regular file of 64 KiB or more is mapped privately: the symbols of a 100 MB library then cost only
+ * the pages that hold them.  A smaller file, and whatever is not a regular file (a pipe), is read.  A
+ * mapped file that another process truncates causes an access fault beyond its new end; linkers,
+ * package tools and the writer of records replace files by rename, which is harmless.
  */
 #include "image/file.h"
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "os/memory.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { MAP_FROM_BYTES = 64 * 1024 };
 #define MAX_STREAM_BYTES ((size_t)1 << 30) /* of a pipe, which might never end */
 
-static hotfn_status fail_io(hotfn_error *err, const char *path, const char *what)
+static hotfn_status fail_io(hotfn_error *err, const char *path, const char *what,
+                            hfn_os_error error)
 {
     return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot %s it: %s", what,
-                    strerror(errno));
+                    hfn_os_get_error_text(error));
 }
 
-/* One read, again when a signal came between; -1 with errno. */
-static ssize_t read_some(int fd, uint8_t *into, size_t bytes)
-{
-    ssize_t got;
-
-    do {
-        got = read(fd, into, bytes);
-    } while (got < 0 && errno == EINTR);
-    return got;
-}
-
-static hotfn_status read_all(hfn_file *out, int fd, const char *path, const hotfn_env *env,
-                             hotfn_error *err)
+static hotfn_status read_all(hfn_file *out, hfn_os_file file, const char *path,
+                             const hotfn_env *env, hotfn_error *err)
 {
     hotfn_status status = HOTFN_OK;
+    hfn_os_error error = 0;
     uint8_t *data = NULL;
     size_t capacity = 0, size = 0;
-    ssize_t got = 1;
+    uint64_t got = 0;
 
-    while (got > 0) {
+    do {
         if (size >= MAX_STREAM_BYTES) {
             status = hfn_fail(err, HOTFN_E_LIMIT, path, size,
                               "more than 1 GiB from a pipe: save it as a file first");
@@ -57,11 +43,11 @@ static hotfn_status read_all(hfn_file *out, int fd, const char *path, const hotf
                 hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory to read it");
             goto fail;
         }
-        got = read_some(fd, data + size, capacity - size);
-        size += got > 0 ? (size_t)got : 0;
-    }
-    if (got < 0) {
-        status = fail_io(err, path, "read");
+        error = hfn_os_read_next(file, data + size, capacity - size, &got);
+        size += (size_t)got;
+    } while (error == 0 && size == capacity);
+    if (error != 0) {
+        status = fail_io(err, path, "read", error);
         goto fail;
     }
     *out = (hfn_file){ data, size, capacity, 0 };
@@ -71,17 +57,14 @@ fail:
     return status;
 }
 
-static hotfn_status map_all(hfn_file *out, int fd, uint64_t size, const char *path,
+static hotfn_status map_all(hfn_file *out, hfn_os_file file, uint64_t size, const char *path,
                             hotfn_error *err)
 {
-    void *data = MAP_FAILED;
+    void *data;
+    hfn_os_error error = hfn_os_map_file(&data, file, 0, size, 0, 0);
 
-    errno = EFBIG;
-    if (size <= SIZE_MAX) {
-        data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
-    }
-    if (data == MAP_FAILED) {
-        return fail_io(err, path, "map");
+    if (error != 0) {
+        return fail_io(err, path, "map", error);
     }
     *out = (hfn_file){ data, size, 0, (size_t)size };
     return HOTFN_OK;
@@ -90,30 +73,29 @@ static hotfn_status map_all(hfn_file *out, int fd, uint64_t size, const char *pa
 hotfn_status hfn_file_open(hfn_file *out, const char *path, const hotfn_env *env, hotfn_error *err)
 {
     hotfn_status status;
-    struct stat info;
-    int fd;
+    hfn_os_file_info info;
+    hfn_os_file file;
+    hfn_os_error error = hfn_os_open_file(&file, path, HFN_OS_READ);
 
-    do {
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-    } while (fd < 0 && errno == EINTR); /* a pipe with a name, a file system of a process */
-    if (fd < 0) {
-        return fail_io(err, path, "open");
+    if (error != 0) {
+        return fail_io(err, path, "open", error);
     }
-    if (fstat(fd, &info) != 0) {
-        status = fail_io(err, path, "stat");
-    } else if (S_ISREG(info.st_mode) && info.st_size >= MAP_FROM_BYTES) {
-        status = map_all(out, fd, (uint64_t)info.st_size, path, err);
+    error = hfn_os_get_file_info(file, &info);
+    if (error != 0) {
+        status = fail_io(err, path, "stat", error);
+    } else if (info.kind == HFN_OS_REGULAR_FILE && info.byte_count >= MAP_FROM_BYTES) {
+        status = map_all(out, file, info.byte_count, path, err);
     } else {
-        status = read_all(out, fd, path, env, err);
+        status = read_all(out, file, path, env, err);
     }
-    close(fd);
+    hfn_os_close_file(file);
     return status;
 }
 
 void hfn_file_close(hfn_file *file, const hotfn_env *env)
 {
     if (file->mapped_bytes) {
-        munmap((void *)(uintptr_t)file->data, file->mapped_bytes);
+        hfn_os_unmap((uint64_t)(uintptr_t)file->data, file->mapped_bytes);
     } else if (file->owned_bytes) {
         hfn_free(env, (void *)(uintptr_t)file->data, file->owned_bytes);
     }

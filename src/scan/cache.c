@@ -7,19 +7,15 @@
 #include "scan/block.h"
 #include "scan/file_stamp.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static uint64_t mix_facts(uint64_t hash, const char *path)
 {
-    struct stat file;
-    if (stat(path, &file) == 0) {
-        uint64_t facts[] = { (uint64_t)file.st_ino, (uint64_t)file.st_size,
-                             (uint64_t)file.st_mtim.tv_sec, (uint64_t)file.st_mtim.tv_nsec };
+    hfn_os_file_info file;
+
+    if (hfn_os_get_path_info(path, &file) == 0) {
+        uint64_t facts[] = { file.inode, file.byte_count, file.modified_s, file.modified_ns };
         hash = hfn_stamp_mix(hash, facts, sizeof facts);
     }
     return hash;
@@ -38,15 +34,15 @@ static bool mix_if_own(void *user, const hfn_os_module *module)
     if (here < module->base || here >= module->end) {
         return true;
     }
-    *hash = mix_facts(*hash, module->is_main ? "/proc/self/exe" : module->path);
+    *hash = mix_facts(*hash, module->is_main ? hfn_os_get_program_path() : module->path);
     return false;
 }
 
-uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
+uint64_t hfn_scan_stamp(const char *path, const hfn_os_file_info *file,
                         const hotfn_scan_options *options, const hotfn_env *env)
 {
-    uint64_t facts[] = { HFN_SCAN_VERSION,     (uint64_t)file->st_dev, (uint64_t)file->st_ino,
-                         hfn_file_stamp(file), options->flags,         env->decompress_fn != NULL };
+    uint64_t facts[] = { HFN_SCAN_VERSION,     file->device,   file->inode,
+                         hfn_file_stamp(file), options->flags, env->decompress_fn != NULL };
     uint64_t hash = hfn_stamp_mix(HFN_STAMP_BEGIN, facts, sizeof facts);
     hfn_os_each_module(mix_if_own, &hash); /* another build of ourselves may judge otherwise */
     hash = hfn_stamp_mix(hash, hotfn_get_version(), strlen(hotfn_get_version()));
@@ -59,91 +55,58 @@ uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
     return hfn_stamp_mix(hash, path, strlen(path));
 }
 
-static int cache_name(char *out, size_t bytes, const char *folder, uint64_t stamp, const char *tail)
+enum { NAME_BYTES = 8192 }; /* longer than any path, so that a shortened one cannot be opened */
+
+static void write_cache_name(char out[NAME_BYTES], const char *folder, uint64_t stamp)
 {
-    int n = snprintf(out, bytes, "%s/%016llx.scan%s", folder, (unsigned long long)stamp, tail);
-    return n > 0 && (size_t)n < bytes;
+    snprintf(out, NAME_BYTES, "%s/%016llx.scan", folder, (unsigned long long)stamp);
 }
 
 const uint8_t *hfn_scan_cache_load(const char *folder, uint64_t stamp, uint64_t *bytes)
 {
-    char name[1024];
-    struct stat file;
-    if (!cache_name(name, sizeof name, folder, stamp, "")) {
+    char name[NAME_BYTES];
+    hfn_os_file_info info;
+    hfn_os_file file;
+    void *block = NULL;
+
+    write_cache_name(name, folder, stamp);
+    if (hfn_os_open_file(&file, name, HFN_OS_READ) != 0) {
         return NULL;
     }
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return NULL;
+    if (hfn_os_get_file_info(file, &info) == 0 && info.kind == HFN_OS_REGULAR_FILE && info.is_own &&
+        info.byte_count >= HFN_SCAN_HEADER_BYTES &&
+        hfn_os_map_file(&block, file, 0, info.byte_count, HFN_OS_MAP_PREFAULT, 0) == 0) {
+        *bytes = info.byte_count;
     }
-    void *block = MAP_FAILED;
-    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_uid == geteuid() &&
-        file.st_size >= (off_t)HFN_SCAN_HEADER_BYTES) {
-        block = mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-    }
-    close(fd);
-    if (block == MAP_FAILED) {
-        return NULL;
-    }
-    *bytes = (uint64_t)file.st_size;
+    hfn_os_close_file(file);
     return block;
 }
 
 void hfn_scan_cache_unload(const uint8_t *block, uint64_t bytes)
 {
-    munmap((void *)(uintptr_t)block, bytes);
+    hfn_os_unmap((uint64_t)(uintptr_t)block, bytes);
 }
 
-static void make_folders(const char *folder)
+hfn_os_error hfn_scan_cache_store(const char *folder, uint64_t stamp, const uint8_t *block,
+                                  uint64_t bytes)
 {
-    char path[1024];
-    if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path) {
-        return;
-    }
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    mkdir(path, 0700);
-}
+    char name[NAME_BYTES], temporary[NAME_BYTES + 32];
+    hfn_os_file file;
+    hfn_os_error error;
 
-static int write_all(int fd, const uint8_t *block, uint64_t bytes)
-{
-    uint64_t done = 0;
-    while (done < bytes) {
-        ssize_t n = write(fd, block + done, bytes - done);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return 0;
-        }
-        done += (uint64_t)n;
+    write_cache_name(name, folder, stamp);
+    hfn_os_make_folders(folder);
+    error = hfn_os_create_temporary(&file, name, HFN_OS_PRIVATE, temporary, sizeof temporary);
+    if (error != 0) {
+        return error;
     }
-    return 1;
-}
-
-int hfn_scan_cache_store(const char *folder, uint64_t stamp, const uint8_t *block, uint64_t bytes)
-{
-    char name[1024];
-    char beside[1024];
-    char tail[32];
-    snprintf(tail, sizeof tail, ".%ld", (long)getpid());
-    if (!cache_name(name, sizeof name, folder, stamp, "") ||
-        !cache_name(beside, sizeof beside, folder, stamp, tail)) {
-        return 0;
+    error = hfn_os_write_next(file, block, bytes);
+    hfn_os_close_file(file);
+    if (error == 0) {
+        error = hfn_os_replace_file(temporary, name);
     }
-    make_folders(folder);
-    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return 0;
+    if (error != 0) {
+        hfn_os_remove_file(temporary);
     }
-    int ok = write_all(fd, block, bytes);
-    close(fd);
-    if (!ok || rename(beside, name) != 0) {
-        unlink(beside);
-        return 0;
-    }
-    return 1;
+    return error;
 }

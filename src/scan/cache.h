@@ -3,17 +3,18 @@
 #ifndef HFN_SCAN_CACHE_H
 #define HFN_SCAN_CACHE_H
 
+#include "os/files.h"
+
 #include <hotfn/lowlevel/scan.h>
-#include <sys/stat.h>
 
 /* What tells two builds of a file apart without reading it, and with it which build of ourselves reads it, and
  * whether env unpacks. */
-uint64_t hfn_scan_stamp(const char *path, const struct stat *file,
+uint64_t hfn_scan_stamp(const char *path, const hfn_os_file_info *file,
                         const hotfn_scan_options *options, const hotfn_env *env);
 /* The cached bytes (mapped, private), or NULL. */
 const uint8_t *hfn_scan_cache_load(const char *folder, uint64_t stamp, uint64_t *bytes);
 void hfn_scan_cache_unload(const uint8_t *block, uint64_t bytes);
-/* False if it could not be kept. */
-int hfn_scan_cache_store(const char *folder, uint64_t stamp, const uint8_t *block, uint64_t bytes);
+hfn_os_error hfn_scan_cache_store(const char *folder, uint64_t stamp, const uint8_t *block,
+                                  uint64_t bytes);
 
 #endif

@@ -4,11 +4,8 @@
 #ifndef HFN_FILE_STAMP_H
 #define HFN_FILE_STAMP_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/stat.h>
-#include <time.h>
+#include "os/clock.h"
+#include "os/files.h"
 
 #define HFN_STAMP_BEGIN 0xcbf29ce484222325ull
 
@@ -24,27 +21,23 @@ static inline uint64_t hfn_stamp_mix(uint64_t hash, const void *bytes, size_t co
 }
 
 /* Size and times; nobody sets the time of change back. */
-static inline uint64_t hfn_file_stamp(const struct stat *file)
+static inline uint64_t hfn_file_stamp(const hfn_os_file_info *file)
 {
-    uint64_t facts[] = { (uint64_t)file->st_size, (uint64_t)file->st_mtim.tv_sec,
-                         (uint64_t)file->st_mtim.tv_nsec, (uint64_t)file->st_ctim.tv_sec,
-                         (uint64_t)file->st_ctim.tv_nsec };
+    uint64_t facts[] = { file->byte_count, file->modified_s, file->modified_ns, file->changed_s,
+                         file->changed_ns };
 
     return hfn_stamp_mix(HFN_STAMP_BEGIN, facts, sizeof facts);
 }
 
 /* A file may change twice within one tick of the clock that its times are taken from (10 ms where HZ is 100):
  * a stamp taken before that is over does not tell the second change. */
-static inline bool hfn_file_is_settled(const struct stat *file)
+static inline bool hfn_file_is_settled(const hfn_os_file_info *file)
 {
-    const int64_t tick_ns = 20000000;
-    struct timespec now;
-    int64_t age_s;
+    const uint64_t tick_ns = 20000000;
+    uint64_t changed_ns = file->changed_s * 1000000000u + file->changed_ns;
+    uint64_t now_ns = hfn_os_wall_ns();
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    age_s = (int64_t)now.tv_sec - (int64_t)file->st_ctim.tv_sec;
-    return age_s < 0 || age_s > 1 ||
-           age_s * 1000000000 + now.tv_nsec - file->st_ctim.tv_nsec > tick_ns;
+    return changed_ns / 1000000000u > now_ns / 1000000000u || now_ns > changed_ns + tick_ns;
 }
 
 #endif

@@ -5,9 +5,8 @@
 #include "base/status.h"
 #include "image/file.h"
 #include "image/image.h"
+#include "os/files.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 static hotfn_status no_memory(hotfn_error *err)
@@ -107,15 +106,11 @@ void hfn_list_put(hfn_list_bytes *out, const void *bytes, size_t count)
 
 static hotfn_status write_file(const hfn_list_bytes *bytes, const char *path, hotfn_error *err)
 {
-    FILE *file = fopen(path, "wbe");
-    bool good = file && fwrite(bytes->data, 1, bytes->size, file) == bytes->size;
+    hfn_os_error error = hfn_os_save_file(path, bytes->data, bytes->size);
 
-    if (file && fclose(file) != 0) {
-        good = false;
-    }
-    return good ? HOTFN_OK
-                : hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be written: %s",
-                           strerror(errno));
+    return error == 0 ? HOTFN_OK
+                      : hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be written: %s",
+                                 hfn_os_get_error_text(error));
 }
 
 hotfn_status hotfn_list_save(const hotfn_list *list, const char *path, uint32_t flags,

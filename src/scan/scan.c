@@ -11,7 +11,6 @@
 #include "scan/file_stamp.h"
 #include "scan/select.h"
 
-#include <errno.h>
 #include <hotfn/lowlevel/target.h>
 #include <hotfn/session.h>
 #include <stdio.h>
@@ -64,10 +63,12 @@ static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *optio
         return hfn_fail(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET,
                         "the scan is inconsistent");
     }
-    if (options->cache_folder && scan->is_settled && !scan->header.lacks_names &&
-        !hfn_scan_cache_store(options->cache_folder, stamp, block, bytes)) {
-        hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: the scan of %s could not be kept (%s)",
-                options->cache_folder, scan->path, strerror(errno));
+    if (options->cache_folder && scan->is_settled && !scan->header.lacks_names) {
+        hfn_os_error error = hfn_scan_cache_store(options->cache_folder, stamp, block, bytes);
+        if (error != 0) {
+            hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: the scan of %s could not be kept (%s)",
+                    options->cache_folder, scan->path, hfn_os_get_error_text(error));
+        }
     }
     return HOTFN_OK;
 }
@@ -92,18 +93,20 @@ static hotfn_scan *scan_new(const char *path, const hotfn_env *env)
 
 /* A scan that knows its file and nothing of what is in it. */
 static hotfn_status scan_begin(hotfn_scan **out, const char *path, const hotfn_env *env,
-                               struct stat *file, hotfn_error *err)
+                               hfn_os_file_info *file, hotfn_error *err)
 {
-    if (stat(path, file) != 0) {
+    hfn_os_error error = hfn_os_get_path_info(path, file);
+
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
-                        strerror(errno));
+                        hfn_os_get_error_text(error));
     }
     *out = scan_new(path, env);
     if (!*out) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     }
-    (*out)->device = (uint64_t)file->st_dev;
-    (*out)->inode = (uint64_t)file->st_ino;
+    (*out)->device = file->device;
+    (*out)->inode = file->inode;
     (*out)->file_stamp = hfn_file_stamp(file);
     (*out)->is_settled = hfn_file_is_settled(file);
     return HOTFN_OK;
@@ -129,7 +132,7 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
 
     hotfn_scan_options o;
     hotfn_scan *scan;
-    struct stat file;
+    hfn_os_file_info file;
     const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_FORCE | HOTFN_SCAN_TIMING |
                            HOTFN_SCAN_NO_COMEBACK;
     if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~known) {
@@ -168,22 +171,11 @@ hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_path, hotf
     if (!scan || !scan_path) {
         return hfn_fail_null(err, __func__);
     }
-    FILE *file = fopen(scan_path, "wbe");
-    struct stat about;
-    bool is_file = file && fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode);
-    bool good = file && fwrite(scan->block.data, 1, scan->block.size, file) == scan->block.size;
-    if (file && fclose(file) != 0) {
-        good = false;
-    }
-    if (good) {
-        return HOTFN_OK;
-    }
-    hotfn_status status = hfn_fail(err, HOTFN_E_IO, scan_path, HOTFN_NO_OFFSET,
-                                   "cannot be written: %s", strerror(errno));
-    if (is_file) {
-        remove(scan_path); /* a part of a scan is none */
-    }
-    return status;
+    hfn_os_error error = hfn_os_save_file(scan_path, scan->block.data, scan->block.size);
+
+    return error == 0 ? HOTFN_OK
+                      : hfn_fail(err, HOTFN_E_IO, scan_path, HOTFN_NO_OFFSET,
+                                 "cannot be written: %s", hfn_os_get_error_text(error));
 }
 
 static hotfn_status read_block(hotfn_scan *scan, const char *scan_path, hotfn_error *err)
@@ -236,7 +228,7 @@ hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *sca
     }
 
     hotfn_scan *scan;
-    struct stat file;
+    hfn_os_file_info file;
     hotfn_status status = scan_begin(&scan, path, env, &file, err);
     if (status != HOTFN_OK) {
         return status;

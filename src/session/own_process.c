@@ -7,8 +7,6 @@
 
 #include <hotfn/lowlevel/timing.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define DEFAULT_SLOTS (1u << 20)
 /* Timed, a slot takes 92 bytes of each thread's addresses, on disk where the record is durable. */
@@ -82,7 +80,7 @@ static hfn_scanned *known_scan(hotfn_session *s, const hotfn_request *request)
 
 static bool is_loader(const hotfn_request *request)
 {
-    uint64_t breakpoint = hfn_os_loader_breakpoint();
+    uint64_t breakpoint = hfn_os_get_module_list_hook();
     return breakpoint >= request->load_base && breakpoint - request->load_base < (16u << 20) &&
            strstr(request->path, "/ld") != NULL;
 }
@@ -298,14 +296,15 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     hotfn_live_options live = HOTFN_LIVE_OPTIONS_INIT;
     live.durable_path = o->durable_path;
     live.command = "(own process)";
-    live.directory = getcwd(folder, sizeof folder) ? folder : "";
+    hfn_os_get_working_folder(folder, sizeof folder);
+    live.directory = folder;
     live.slot_capacity = o->slot_capacity ? o->slot_capacity : DEFAULT_SLOTS;
     if (s->is_timed) {
         ask_for_times(&live, o);
     }
     hotfn_status status = hotfn_live_create(&s->live, &live, &s->env, err);
     if (status == HOTFN_OK) {
-        hotfn_live_set_pid(s->live, (uint32_t)getpid());
+        hotfn_live_set_pid(s->live, hfn_os_get_process_id());
         for (uint32_t reason = 1; reason < 128; reason++) {
             hotfn_live_set_reason(s->live, reason, hotfn_reason_get_name(reason),
                                   hotfn_reason_get_text(reason));
@@ -317,16 +316,16 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
 /* A map that is not the program's must be told at once: the program is scanned now. */
 static hotfn_status scan_main(hotfn_session *s, const char *map_path, hotfn_error *err)
 {
-    static const char own[] = "/proc/self/exe";
+    const char *own = hfn_os_get_program_path();
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
     hotfn_request request = HOTFN_REQUEST_INIT;
-    struct stat file;
-    ssize_t length = readlink(own, request.path, sizeof request.path - 1);
-    if (length <= 0 || stat(own, &file) != 0) {
+    hfn_os_file_info file;
+    if (!hfn_os_get_program_name(request.path, sizeof request.path) ||
+        hfn_os_get_path_info(own, &file) != 0) {
         return hfn_fail(err, HOTFN_E_IO, own, HOTFN_NO_OFFSET, "the program's file is not there");
     }
-    request.file_device = (uint64_t)file.st_dev;
-    request.file_inode = (uint64_t)file.st_ino;
+    request.file_device = file.device;
+    request.file_inode = file.inode;
     request.file_stamp = hfn_file_stamp(&file);
     options.map_path = map_path;
     options.cache_folder = s->cache_folder;

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static uint64_t hash_path(const char *path)
 {
@@ -47,17 +46,17 @@ static bool is_own_module(const hfn_os_module *m)
 
 static bool describe(const hfn_os_module *m, hotfn_request *out)
 {
-    struct stat file;
+    hfn_os_file_info file;
     char real[4096];
     *out = (hotfn_request)HOTFN_REQUEST_INIT;
-    if (m->path[0] == 0 || !realpath(m->path, real) || strlen(real) >= sizeof out->path ||
-        stat(real, &file) != 0) {
+    if (m->path[0] == 0 || !hfn_os_resolve_path(m->path, real, sizeof real) ||
+        strlen(real) >= sizeof out->path || hfn_os_get_path_info(real, &file) != 0) {
         return false; /* the vdso, or a file that is gone */
     }
     out->kind = HOTFN_REQUEST_MODULE;
     out->load_base = m->base;
-    out->file_device = (uint64_t)file.st_dev;
-    out->file_inode = (uint64_t)file.st_ino;
+    out->file_device = file.device;
+    out->file_inode = file.inode;
     out->file_stamp = hfn_file_stamp(&file);
     memcpy(out->path, real, strlen(real) + 1);
     return true;
@@ -77,7 +76,7 @@ static void loader_changed(void *user)
     hfn_process *p = user;
     void *paused = hotfn_counters_pause();
     int saved = errno;
-    if (hfn_os_loader_is_consistent()) {
+    if (hfn_os_module_list_is_complete()) {
         hotfn_error err = HOTFN_ERROR_INIT;
         hfn_process_update(p, &err);
     }
@@ -101,7 +100,7 @@ static uint32_t function_at(const hotfn_plan *plan, uint32_t entry_count, uint64
 /* If the loader's breakpoint lies in this module, hook it to follow the loader. */
 static void follow_loader(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count)
 {
-    uint64_t breakpoint = hfn_os_loader_breakpoint();
+    uint64_t breakpoint = hfn_os_get_module_list_hook();
     if (p->follows_loader || (p->flags & HOTFN_SESSION_NO_FOLLOW_DLOPEN) || breakpoint < m->base ||
         breakpoint >= m->end) {
         return;

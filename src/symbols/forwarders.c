@@ -7,12 +7,12 @@
 #include "symbols/forwarders.h"
 
 #include "base/status.h"
+#include "os/files.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { HOPS_MAX = 16, LIBRARIES_MAX = 256, NAME_BYTES = 256 };
 
@@ -53,11 +53,11 @@ static hotfn_status try_file(const hfn_forwarders *f, const char *folder, const 
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     char path[PATH_MAX];
-    struct stat there;
+    hfn_os_file_info there;
     hotfn_status status;
 
     if (snprintf(path, sizeof path, "%s/%s.dll", folder, name) >= (int)sizeof path ||
-        stat(path, &there) != 0 || !S_ISREG(there.st_mode)) {
+        hfn_os_get_path_info(path, &there) != 0 || there.kind != HFN_OS_REGULAR_FILE) {
         return HOTFN_E_NOT_FOUND;
     }
     status = hotfn_image_open(&library->image, path, f->env, &err);

@@ -8,13 +8,13 @@
 #include "symbols/pdb_find.h"
 
 #include "base/status.h"
+#include "os/files.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { NAME_BYTES = 256, STORE_BYTES = 48 };
 
@@ -79,9 +79,9 @@ static void set_store(search *s, const hfn_pe_pdb *pdb)
 static bool try_file(search *s, const char *path)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
-    struct stat there;
+    hfn_os_file_info there;
 
-    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode)) {
+    if (hfn_os_get_path_info(path, &there) != 0 || there.kind != HFN_OS_REGULAR_FILE) {
         return false; /* a store has folders of that name */
     }
     s->status = hotfn_symbols_load_pdb(&s->found, path, s->image, s->options, s->env, &err);

@@ -73,11 +73,11 @@ static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
         return;
     }
     if (item->branch_count == item->branch_capacity) {
-        pthread_mutex_lock(&j->lock);
+        hfn_os_lock_mutex(&j->lock);
         bool fits = hfn_grow(&j->env, (void **)&item->branches, &item->branch_capacity,
                              item->branch_count + 1, sizeof *item->branches);
         j->no_memory |= !fits;
-        pthread_mutex_unlock(&j->lock);
+        hfn_os_unlock_mutex(&j->lock);
         if (!fits) {
             return;
         }

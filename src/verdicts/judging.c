@@ -13,14 +13,14 @@
 bool hfn_judging_append(hfn_judging *j, void **items, size_t *count, size_t *capacity,
                         const void *item, size_t item_bytes)
 {
-    pthread_mutex_lock(&j->lock);
+    hfn_os_lock_mutex(&j->lock);
     bool fits = hfn_grow(&j->env, items, capacity, *count + 1, item_bytes);
     if (fits) {
         memcpy((char *)*items + (*count)++ * item_bytes, item, item_bytes);
     } else {
         j->no_memory = true;
     }
-    pthread_mutex_unlock(&j->lock);
+    hfn_os_unlock_mutex(&j->lock);
     return fits;
 }
 
@@ -96,7 +96,7 @@ bool hfn_judging_init(hfn_judging *j, const hotfn_image *image, const hotfn_func
     if (!hfn_references_init(&j->references, image, &j->env)) {
         goto fail_subjects;
     }
-    pthread_mutex_init(&j->lock, NULL);
+    hfn_os_init_mutex(&j->lock);
     fill_subjects(j);
     hfn_evidence_prepare(j);
     hfn_rseq_prepare(j);
@@ -135,6 +135,6 @@ bool hfn_judging_finish(hfn_judging *j)
         hfn_free(&j->env, j->orphans, j->orphan_capacity * sizeof *j->orphans);
     }
     hfn_code_finish(&j->code, &j->env);
-    pthread_mutex_destroy(&j->lock);
+    hfn_os_destroy_mutex(&j->lock);
     return !j->no_memory;
 }

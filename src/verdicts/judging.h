@@ -6,11 +6,10 @@
 #include "arch/arch.h"
 #include "functions/functions.h"
 #include "image/image.h"
+#include "os/threads.h"
 #include "verdicts/code.h"
 #include "verdicts/references.h"
 #include "verdicts/verdicts.h"
-
-#include <pthread.h>
 
 #define HFN_NO_SUBJECT UINT32_MAX
 
@@ -77,7 +76,7 @@ typedef struct hfn_judging {
     hfn_references references;
     hfn_subject *subjects;
     uint32_t count;
-    pthread_mutex_t lock; /* of all below, and of the caller's allocator */
+    hfn_os_mutex lock; /* of all below, and of the caller's allocator */
     bool no_memory;
     hfn_dispatcher *dispatchers;
     size_t dispatcher_count, dispatcher_capacity;

@@ -230,11 +230,11 @@ static void scan_piece(void *user, uint32_t item)
     if (p.wants_addresses) {
         add_unshown_tables(&p);
     }
-    pthread_mutex_lock(&s->judging->lock);
+    hfn_os_lock_mutex(&s->judging->lock);
     if (p.addresses) {
         hfn_free(&s->judging->env, p.addresses, p.address_capacity * sizeof *p.addresses);
     }
-    pthread_mutex_unlock(&s->judging->lock);
+    hfn_os_unlock_mutex(&s->judging->lock);
 }
 
 static int compare_tables(const void *a, const void *b)

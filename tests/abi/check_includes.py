@@ -14,7 +14,7 @@ import tree
 USES = {
     "base": [],
     "os": ["base"],
-    "image": ["base"],
+    "image": ["os"],
     "symbols": ["image"],
     "functions": ["symbols"],
     "arch": ["base"],

@@ -14,7 +14,7 @@ static uint32_t look(hotfn_budget *b)
     const hfn_book *first = NULL;
 
     for (int i = 0; i < LOOKS && scene_use(&s, 5 * SCENE_MS); i++) {
-        uint64_t used = hfn_os_process_cpu_ns((uint32_t)s.pid) - b->cpu_ns;
+        uint64_t used = hfn_os_get_process_cpu_ns((uint32_t)s.pid) - b->cpu_ns;
         scene_add_calls(&s, 0, (uint64_t)((double)used / 2 / b->count_ns));
         scene_look(&s, b);
         first = b->book_count > 0 ? &b->books[hotfn_live_slots(s.live, 0)[0]] : NULL;
@@ -47,18 +47,19 @@ static bool went(counting *c, const hotfn_env *env)
 /* While the target stands still, and not where the hook comes: as the budget does it. */
 static void hook_again(void)
 {
-    hfn_remote remote = {
-        .env = hfn_env_fill(NULL), .pid = (uint32_t)s.pid, .is_child = true, .memory = -1
-    };
+    hfn_remote remote = { .env = hfn_env_fill(NULL),
+                          .pid = (uint32_t)s.pid,
+                          .is_child = true,
+                          .memory = HFN_OS_NO_FILE };
     uint64_t at = (uint64_t)(uintptr_t)s.code.bytes + s.rva[0];
     hfn_remote_range range = { at + 1, at + SCENE_BYTES };
     bool is_in = false;
 
     CHECK_EQ_I64(hfn_os_remote_open(&remote), 0);
     while (!is_in && CHECK_EQ_I64(hfn_os_remote_stop(&remote, 60000 * SCENE_MS), 0)) {
-        is_in = !hfn_os_remote_stands_in(&remote, &range, 1) &&
+        is_in = !hfn_os_remote_is_inside(&remote, &range, 1) &&
                 CHECK(hfn_os_remote_write(&remote, at, s.hooked[0], SCENE_BYTES));
-        while (!hfn_os_remote_go_on(&remote)) {
+        while (!hfn_os_remote_resume(&remote)) {
             sched_yield();
         }
     }

@@ -13,12 +13,9 @@
 #include "live/plan_channel.h"
 #include "os/os.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define MS HFN_BUDGET_MS
 #define LOOK_NS (10 * MS) /* from one look to the next              */
@@ -73,7 +70,7 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     b->handover = handover;
     b->header = hfn_live_budget(live);
     b->share = (double)b->header->share_ppm / 1e6;
-    b->remote = (hfn_remote){ .env = filled, .memory = -1 };
+    b->remote = (hfn_remote){ .env = filled, .memory = HFN_OS_NO_FILE };
     memset(b->pages, 0, offsetof(hfn_cut_pages, bytes));
     b->pages->remote = &b->remote;
     b->means = hfn_live_means(live);
@@ -95,7 +92,7 @@ void hotfn_budget_destroy(hotfn_budget *b)
         return;
     }
     env = b->env;
-    hfn_os_remote_go_on(&b->remote);
+    hfn_os_remote_resume(&b->remote);
     hfn_os_remote_finish(&b->remote);
     for (uint32_t i = 0; i < b->book_count; i++) {
         hfn_cut_free(b->books[i].cut, &env);
@@ -168,7 +165,7 @@ static bool learn_module(hotfn_budget *b, uint32_t index)
         return false;
     }
     if (hotfn_plan_open(&m->plan, m->bytes, m->byte_count, 0, &b->env, NULL) != HOTFN_OK) {
-        munmap((void *)(uintptr_t)m->bytes, m->byte_count);
+        hfn_os_unmap((uint64_t)(uintptr_t)m->bytes, m->byte_count);
         return false;
     }
     /* where a 32-bit thread stands nobody looks (os/remote.h) */
@@ -222,9 +219,10 @@ static bool add_row(hotfn_budget *b, uint32_t row)
 {
     uint64_t at = b->live->layout.sections[HFN_SECTION_ROWS].offset +
                   (uint64_t)row * b->live->layout.row_bytes;
-    size_t bytes = b->book_count * sizeof *b->row;
+    uint64_t bytes = b->book_count * sizeof *b->row, done;
+    hfn_os_file file = { b->live->fd };
 
-    if (pread(b->live->fd, b->row, bytes, (off_t)at) != (ssize_t)bytes) {
+    if (hfn_os_read_at(file, at, b->row, bytes, &done) != 0 || done != bytes) {
         return false;
     }
     for (uint32_t i = 0; i < b->book_count; i++) {
@@ -283,10 +281,10 @@ static bool read_counts(hotfn_budget *b, uint32_t pid)
 
 /* ---- Changing. */
 
-static void set_note(hotfn_budget *b, const char *what, int error)
+static void set_note(hotfn_budget *b, const char *what, hfn_os_error error)
 {
     b->is_stuck = true;
-    snprintf(b->header->note, sizeof b->header->note, "%s: %s", what, strerror(error));
+    snprintf(b->header->note, sizeof b->header->note, "%s: %s", what, hfn_os_get_error_text(error));
 }
 
 void hfn_budget_note(hotfn_budget *b, hfn_book *f, uint32_t level, double run_ns)
@@ -351,7 +349,7 @@ static bool way_is_free(hotfn_budget *b)
             count += hfn_cut_range(f->cut, &ranges[count]);
         }
     }
-    return count == 0 || !hfn_os_remote_stands_in(&b->remote, ranges, count);
+    return count == 0 || !hfn_os_remote_is_inside(&b->remote, ranges, count);
 }
 
 static void drop_cut(hotfn_budget *b, hfn_book *f)
@@ -405,10 +403,10 @@ static void give_up(hotfn_budget *b)
 }
 
 /* From when the first thread stood.  What a busy machine takes to let it, or us, run again is no work of ours. */
-static void count_stop(hotfn_budget *b, uint64_t begin_ns, int error)
+static void count_stop(hotfn_budget *b, uint64_t begin_ns, hfn_os_error error)
 {
     hfn_budget_header *h = b->header;
-    uint64_t now_ns = hfn_os_monotonic_ns(), took_ns = hfn_os_remote_stood_ns(&b->remote);
+    uint64_t now_ns = hfn_os_monotonic_ns(), took_ns = hfn_os_remote_get_stopped_ns(&b->remote);
 
     h->stops++;
     h->failed_stops += error != 0;
@@ -417,7 +415,8 @@ static void count_stop(hotfn_budget *b, uint64_t begin_ns, int error)
     h->longest_stop_ns = took_ns > h->longest_stop_ns ? took_ns : h->longest_stop_ns;
     b->next_stop_ns = now_ns + (error ? 20 : 2) * (now_ns - begin_ns);
     b->excess_ns = 0;
-    if (error != 0 && error != ETIMEDOUT && error != ESRCH && error != ENOMEM) {
+    if (error != 0 && !hfn_os_is_timeout(error) && !hfn_os_is_gone(error) &&
+        !hfn_os_is_out_of_memory(error)) {
         set_note(b, "the target cannot be stopped for a change", error);
     }
 }
@@ -425,7 +424,7 @@ static void count_stop(hotfn_budget *b, uint64_t begin_ns, int error)
 static void change(hotfn_budget *b, double run_ns)
 {
     uint64_t begin_ns;
-    int error = hfn_os_remote_open(&b->remote);
+    hfn_os_error error = hfn_os_remote_open(&b->remote);
 
     if (error != 0) {
         set_note(b, "the target's memory cannot be changed", error);
@@ -441,7 +440,7 @@ static void change(hotfn_budget *b, double run_ns)
             give_up(b);
         }
         count_stop(b, begin_ns, error);
-        b->is_held = !hfn_os_remote_go_on(&b->remote);
+        b->is_held = !hfn_os_remote_resume(&b->remote);
     }
     hfn_os_remote_close(&b->remote);
 }
@@ -590,7 +589,7 @@ uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
 
     uint64_t begin_ns = hfn_os_thread_cpu_ns(), cpu_ns, passed_ns, wait_ns = LOOK_NS, took_ns;
 
-    if (b->is_held && !hfn_os_remote_go_on(&b->remote)) {
+    if (b->is_held && !hfn_os_remote_resume(&b->remote)) {
         return HELD_NS;
     }
     b->is_held = false;
@@ -599,7 +598,7 @@ uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
     if (pid == 0) {
         return HFN_BUDGET_SOON_NS; /* nobody counts yet */
     }
-    cpu_ns = hfn_os_process_cpu_ns(pid);
+    cpu_ns = hfn_os_get_process_cpu_ns(pid);
     if (cpu_ns < b->cpu_ns + JUDGED_NS || !learn(b) || b->book_count == 0 || !read_counts(b, pid)) {
         return HFN_BUDGET_SOON_NS;
     }

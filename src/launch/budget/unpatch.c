@@ -7,9 +7,9 @@
 
 #include "arch/stub.h"
 #include "base/memory.h"
+#include "os/memory.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 enum { SHORT_JUMP = 0xeb };
 
@@ -56,7 +56,7 @@ void hfn_cut_module_finish(hfn_cut_module *m, const hotfn_env *env)
     hfn_free(env, m->site_ends, (m->plan->entry_count + 1u) * sizeof *m->site_ends);
     hfn_free(env, m->site_fields, (m->site_count + 1u) * sizeof *m->site_fields);
     hotfn_plan_destroy(m->plan);
-    munmap((void *)(uintptr_t)m->bytes, m->byte_count);
+    hfn_os_unmap((uint64_t)(uintptr_t)m->bytes, m->byte_count);
     *m = (hfn_cut_module){ 0 };
 }
 

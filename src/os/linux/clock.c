@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -76,6 +77,17 @@ static bool system_agrees(void)
     close(fd);
     return length <= 0 || !(strncmp(name, "hpet", 4) == 0 || strncmp(name, "acpi_pm", 7) == 0 ||
                             strncmp(name, "jiffies", 7) == 0 || strncmp(name, "refined", 7) == 0);
+}
+
+bool hfn_os_may_read_ticks(void)
+{
+#if defined(PR_GET_TSC)
+    int how = PR_TSC_ENABLE;
+
+    return prctl(PR_GET_TSC, &how) != 0 || how == PR_TSC_ENABLE;
+#else
+    return true;
+#endif
 }
 
 bool hfn_os_ticks_are_steady(void)

@@ -20,7 +20,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { HOW_PROTECTION = 1, HOW_PROC_MEM = 2 };
+enum { BY_PROTECTION = 1, BY_PROC_MEM = 2 }; /* hfn_os_writable_text.method */
 
 #define LOWEST_ADDRESS UINT64_C(0x10000) /* vm.mmap_min_addr                        */
 #if defined(__aarch64__)
@@ -317,7 +317,7 @@ static int open_own_memory(void)
     return fd < 0 ? -1 : (int)fd;
 }
 
-bool hfn_os_text_open(hfn_text_window *window, uint64_t begin, uint64_t end)
+bool hfn_os_open_text(hfn_os_writable_text *window, uint64_t begin, uint64_t end)
 {
     window_search search = { round_down(begin), round_up(end), round_down(begin), -2 };
 
@@ -328,8 +328,8 @@ bool hfn_os_text_open(hfn_text_window *window, uint64_t begin, uint64_t end)
     window->begin = search.begin;
     window->end = search.end;
     window->protection = search.protection;
-    window->fd = -1;
-    window->how = HOW_PROTECTION;
+    window->handle = -1;
+    window->method = BY_PROTECTION;
     if (search.protection >= 0 && (search.protection & PROT_WRITE)) {
         return true; /* writable code: nothing to change, nothing to put back */
     }
@@ -338,14 +338,14 @@ bool hfn_os_text_open(hfn_text_window *window, uint64_t begin, uint64_t end)
         window->protection |= hfn_linux_guard_of(window->begin, window->end);
         return true;
     }
-    window->how = HOW_PROC_MEM;
-    window->fd = open_own_memory();
-    return window->fd >= 0;
+    window->method = BY_PROC_MEM;
+    window->handle = open_own_memory();
+    return window->handle >= 0;
 }
 
-void hfn_os_text_populate(const hfn_text_window *window, uint64_t begin, uint64_t end)
+void hfn_os_populate_text(const hfn_os_writable_text *window, uint64_t begin, uint64_t end)
 {
-    if (window->how == HOW_PROTECTION) {
+    if (window->method == BY_PROTECTION) {
         hfn_raw3(SYS_madvise, round_down(begin), round_up(end) - round_down(begin),
                  MADV_POPULATE_WRITE); /* from Linux 5.14; before, each page faults by itself */
     }
@@ -356,14 +356,14 @@ typedef struct unaligned_u32 {
 } __attribute__((packed, may_alias)) unaligned_u32;
 
 /* HOT PATH: no libc: the bytes may be those of memcpy, half written. */
-void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t *bytes,
+void hfn_os_write_text(hfn_os_writable_text *window, uint64_t address, const uint8_t *bytes,
                        uint32_t byte_count)
 {
     volatile uint8_t *to = (volatile uint8_t *)(uintptr_t)address;
 
-    if (window->how == HOW_PROC_MEM) {
-        hfn_raw6(SYS_pwrite64, (uint64_t)window->fd, hfn_raw_pointer(bytes), byte_count, address, 0,
-                 0); /* the 0: a 32-bit system takes the place in two words */
+    if (window->method == BY_PROC_MEM) {
+        hfn_raw6(SYS_pwrite64, (uint64_t)window->handle, hfn_raw_pointer(bytes), byte_count,
+                 address, 0, 0); /* the 0: a 32-bit system takes the place in two words */
     } else if (byte_count == sizeof(uint32_t)) { /* call sites: there may be half a million */
         ((volatile unaligned_u32 *)(volatile void *)to)->value =
             ((const unaligned_u32 *)(const void *)bytes)->value;
@@ -375,10 +375,10 @@ void hfn_os_text_write(hfn_text_window *window, uint64_t address, const uint8_t 
     hfn_linux_flush_code(address, byte_count);
 }
 
-void hfn_os_text_close(hfn_text_window *window)
+void hfn_os_close_text(hfn_os_writable_text *window)
 {
-    if (window->how == HOW_PROC_MEM) {
-        hfn_raw3(SYS_close, (uint64_t)window->fd, 0, 0);
+    if (window->method == BY_PROC_MEM) {
+        hfn_raw3(SYS_close, (uint64_t)window->handle, 0, 0);
     } else if (!(window->protection & PROT_WRITE)) {
         protect(window->begin, window->end - window->begin, window->protection);
     }

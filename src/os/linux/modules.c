@@ -75,13 +75,13 @@ static const struct r_debug *find_debug(void)
     return &_r_debug; /* weak: NULL in a static program */
 }
 
-uint64_t hfn_os_loader_breakpoint(void)
+uint64_t hfn_os_get_module_list_hook(void)
 {
     const struct r_debug *debug = find_debug();
     return debug ? debug->r_brk : 0;
 }
 
-bool hfn_os_loader_is_consistent(void)
+bool hfn_os_module_list_is_complete(void)
 {
     const struct r_debug *debug = find_debug();
     return !debug || debug->r_state == RT_CONSISTENT;

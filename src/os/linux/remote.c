@@ -39,32 +39,33 @@ bool hfn_os_can_change_others(void)
 
 /* ---- Memory. */
 
-int hfn_os_remote_open(hfn_remote *r)
+hfn_os_error hfn_os_remote_open(hfn_remote *r)
 {
     char path[PATH_BYTES];
 
     snprintf(path, sizeof path, "/proc/%u/mem", r->pid);
-    r->memory = open(path, O_RDWR | O_CLOEXEC);
-    return r->memory < 0 ? errno : 0;
+    return hfn_os_open_file(&r->memory, path, HFN_OS_READ | HFN_OS_WRITE);
 }
 
 void hfn_os_remote_close(hfn_remote *r)
 {
-    if (r->memory >= 0) {
-        close(r->memory);
+    if (hfn_os_is_open(r->memory)) {
+        hfn_os_close_file(r->memory);
     }
-    r->memory = -1;
+    r->memory = HFN_OS_NO_FILE;
 }
 
 bool hfn_os_remote_read(const hfn_remote *r, uint64_t address, void *out, uint32_t byte_count)
 {
-    return pread(r->memory, out, byte_count, (off_t)address) == (ssize_t)byte_count;
+    uint64_t done;
+
+    return hfn_os_read_at(r->memory, address, out, byte_count, &done) == 0 && done == byte_count;
 }
 
 bool hfn_os_remote_write(const hfn_remote *r, uint64_t address, const void *bytes,
                          uint32_t byte_count)
 {
-    return pwrite(r->memory, bytes, byte_count, (off_t)address) == (ssize_t)byte_count;
+    return hfn_os_write_at(r->memory, address, bytes, byte_count) == 0;
 }
 
 /* ---- Stopping. */
@@ -92,7 +93,7 @@ static uint64_t waited_ns(void)
     return sscanf(text, "%*u %llu", &waited) == 1 ? waited : 0;
 }
 
-uint64_t hfn_os_remote_stood_ns(const hfn_remote *r)
+uint64_t hfn_os_remote_get_stopped_ns(const hfn_remote *r)
 {
     uint64_t stood = r->stopped_ns ? now_ns() - r->stopped_ns : 0, waited;
 
@@ -153,10 +154,10 @@ static bool is_dead(uint32_t pid, uint32_t tid)
 }
 
 /* 0, or why it cannot be held.  One that is gone needs not be. */
-static int hold(hfn_remote *r, uint32_t tid)
+static hfn_os_error hold(hfn_remote *r, uint32_t tid)
 {
     hfn_remote_thread *thread;
-    int error;
+    hfn_os_error error;
 
     if (!has_room(r)) {
         return ENOMEM;
@@ -174,11 +175,11 @@ static int hold(hfn_remote *r, uint32_t tid)
 }
 
 /* Hold those that are not held; *added says how many. */
-static int hold_all(hfn_remote *r, uint32_t *added)
+static hfn_os_error hold_all(hfn_remote *r, uint32_t *added)
 {
     char path[PATH_BYTES];
     struct dirent *entry;
-    int error = 0;
+    hfn_os_error error = 0;
     DIR *tasks;
 
     *added = 0;
@@ -220,7 +221,7 @@ static void look_at(hfn_remote *r, hfn_remote_thread *thread)
         return;
     }
     if (waitid(P_PID, tid, &taken, WSTOPPED | WNOHANG | __WALL) == 0 && taken.si_pid != 0) {
-        thread->signal = taken.si_status >> 8 == EVENT_STOP ? 0 : taken.si_status & 0x7f;
+        thread->delivery = taken.si_status >> 8 == EVENT_STOP ? 0 : taken.si_status & 0x7f;
         thread->state = STOPPED;
         if (r->stopped_ns == 0) {
             r->stopped_ns = now_ns();
@@ -248,11 +249,11 @@ static bool wait_for_all(hfn_remote *r, uint64_t until_ns)
     }
 }
 
-int hfn_os_remote_stop(hfn_remote *r, uint64_t timeout_ns)
+hfn_os_error hfn_os_remote_stop(hfn_remote *r, uint64_t timeout_ns)
 {
     uint64_t until_ns = now_ns() + timeout_ns;
     uint32_t added;
-    int error;
+    hfn_os_error error;
 
     do {
         error = hold_all(r, &added);
@@ -263,7 +264,7 @@ int hfn_os_remote_stop(hfn_remote *r, uint64_t timeout_ns)
     return error;
 }
 
-bool hfn_os_remote_go_on(hfn_remote *r)
+bool hfn_os_remote_resume(hfn_remote *r)
 {
     bool all = true;
 
@@ -273,7 +274,7 @@ bool hfn_os_remote_go_on(hfn_remote *r)
             look_at(r, thread);
         }
         if (thread->state == STOPPED) {
-            ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(uintptr_t)thread->signal);
+            ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(uintptr_t)thread->delivery);
             thread->state = GONE;
         }
         all = all && thread->state == GONE;
@@ -416,7 +417,7 @@ static bool thread_stands_in(stack_look *look, uint32_t tid)
     return false;
 }
 
-bool hfn_os_remote_stands_in(const hfn_remote *r, const hfn_remote_range *ranges,
+bool hfn_os_remote_is_inside(const hfn_remote *r, const hfn_remote_range *ranges,
                              uint32_t range_count)
 {
     stack_look *look = hfn_alloc(&r->env, sizeof *look);
@@ -438,17 +439,4 @@ bool hfn_os_remote_stands_in(const hfn_remote *r, const hfn_remote_range *ranges
     }
     hfn_free(&r->env, look, sizeof *look);
     return stands;
-}
-
-/* ---- Time. */
-
-uint64_t hfn_os_process_cpu_ns(uint32_t pid)
-{
-    struct timespec t;
-    clockid_t clock;
-
-    if (clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &t) != 0) {
-        return 0;
-    }
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

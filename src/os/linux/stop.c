@@ -300,7 +300,8 @@ static void release_all(void)
 bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, hfn_quiesced_fn work,
                                  void *user)
 {
-    uint64_t deadline_ns = hfn_os_monotonic_ns() + timeout_ns, signals;
+    uint64_t deadline_ns = hfn_os_monotonic_ns() + timeout_ns;
+    hfn_os_interruptions interruptions;
     hfn_restorers restorers;
     bool stopped;
 
@@ -309,7 +310,7 @@ bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, h
             return false;
         }
     }
-    hfn_os_block_signals(&signals);
+    hfn_os_block_interruptions(&interruptions);
     hfn_linux_find_restorers(&restorers);
     stopped = map_tasks() && install_handler();
     if (stopped) {
@@ -325,7 +326,7 @@ bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, h
         release_all();
         remove_handler();
     }
-    hfn_os_restore_signals(&signals);
+    hfn_os_restore_interruptions(&interruptions);
     atomic_flag_clear_explicit(&stop.busy, memory_order_release);
     return stopped;
 }

@@ -54,15 +54,16 @@ bool hfn_os_sync_core(void)
     return hfn_raw3(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
 }
 
-void hfn_os_block_signals(uint64_t *before)
+void hfn_os_block_interruptions(hfn_os_interruptions *before)
 {
     uint64_t all = UINT64_MAX;
 
-    hfn_raw4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(&all), hfn_raw_pointer(before),
-             sizeof all);
+    hfn_raw4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(&all),
+             hfn_raw_pointer(&before->state), sizeof all);
 }
 
-void hfn_os_restore_signals(const uint64_t *before)
+void hfn_os_restore_interruptions(const hfn_os_interruptions *before)
 {
-    hfn_raw4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(before), 0, sizeof *before);
+    hfn_raw4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(&before->state), 0,
+             sizeof before->state);
 }

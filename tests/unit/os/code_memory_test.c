@@ -115,14 +115,14 @@ static bool is_writable(uint64_t address)
 
 static void write_through_window(uint64_t text, const uint8_t *value)
 {
-    hfn_text_window window;
+    hfn_os_writable_text window;
 
-    if (!CHECK(hfn_os_text_open(&window, text, text + 6))) {
+    if (!CHECK(hfn_os_open_text(&window, text, text + 6))) {
         return;
     }
     CHECK_EQ_I64(call(text), 1); /* it stays executable */
-    hfn_os_text_write(&window, text + 1, value, 1);
-    hfn_os_text_close(&window);
+    hfn_os_write_text(&window, text + 1, value, 1);
+    hfn_os_close_text(&window);
 }
 
 static void text_is_written_and_protected_again(void)
@@ -146,10 +146,10 @@ static void text_that_was_writable_stays_so(void)
 static void a_window_over_a_hole_does_not_open(void)
 {
     uint64_t text = make_text(PROT_READ | PROT_EXEC);
-    hfn_text_window window;
+    hfn_os_writable_text window;
 
     munmap((void *)(uintptr_t)text, 4096);
-    CHECK(!hfn_os_text_open(&window, text, text + 6));
+    CHECK(!hfn_os_open_text(&window, text, text + 6));
 }
 
 /* In a child that may neither write to code nor make written pages executable. */

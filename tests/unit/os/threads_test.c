@@ -277,16 +277,16 @@ static void set_ids_still_work_behind_a_stop(void)
 
 static void signals_are_blocked_and_restored(void)
 {
-    uint64_t before, after;
+    hfn_os_interruptions before, after;
     sigset_t now;
 
-    hfn_os_block_signals(&before);
+    hfn_os_block_interruptions(&before);
     pthread_sigmask(SIG_SETMASK, NULL, &now);
     CHECK(sigismember(&now, SIGTERM) == 1);
-    hfn_os_restore_signals(&before);
-    hfn_os_block_signals(&after);
-    hfn_os_restore_signals(&after);
-    CHECK_EQ_U64(after, before);
+    hfn_os_restore_interruptions(&before);
+    hfn_os_block_interruptions(&after);
+    hfn_os_restore_interruptions(&after);
+    CHECK_EQ_U64(after.state, before.state);
 }
 
 static void threads_are_known_by_their_ids(void)

@@ -72,9 +72,9 @@ static void a_cached_scan_equals_a_fresh_one(void)
 /* The scan of a file that is newer is not kept. */
 static void wait_until_settled(const char *path)
 {
-    struct stat file;
+    hfn_os_file_info file;
 
-    while (CHECK_EQ_I64(stat(path, &file), 0) && !hfn_file_is_settled(&file)) {
+    while (CHECK_EQ_I64(hfn_os_get_path_info(path, &file), 0) && !hfn_file_is_settled(&file)) {
         usleep(1000);
     }
 }

@@ -153,13 +153,13 @@ static inline void scene_add_calls(budget_scene *s, uint32_t index, uint64_t cal
 /* Wait until the target has used so much more processor time; false: it never does. */
 static inline bool scene_use(const budget_scene *s, uint64_t cpu_ns)
 {
-    uint64_t until = hfn_os_process_cpu_ns((uint32_t)s->pid) + cpu_ns;
+    uint64_t until = hfn_os_get_process_cpu_ns((uint32_t)s->pid) + cpu_ns;
     uint64_t last = hfn_os_monotonic_ns() + 60000 * SCENE_MS;
 
-    while (hfn_os_process_cpu_ns((uint32_t)s->pid) < until && hfn_os_monotonic_ns() < last) {
+    while (hfn_os_get_process_cpu_ns((uint32_t)s->pid) < until && hfn_os_monotonic_ns() < last) {
         usleep(500);
     }
-    return CHECK(hfn_os_process_cpu_ns((uint32_t)s->pid) >= until);
+    return CHECK(hfn_os_get_process_cpu_ns((uint32_t)s->pid) >= until);
 }
 
 /* A step, and more as long as a thread that did not stop in time is still held: it stands still. */
@@ -173,7 +173,7 @@ static inline void scene_look(const budget_scene *s, hotfn_budget *b)
 /* What stands at a function's entry in the target, which is read without its leave. */
 static inline bool scene_stands(const budget_scene *s, uint32_t index, const uint8_t *bytes)
 {
-    hfn_remote remote = { .pid = (uint32_t)s->pid, .memory = -1 };
+    hfn_remote remote = { .pid = (uint32_t)s->pid, .memory = HFN_OS_NO_FILE };
     uint8_t now[SCENE_BYTES] = { 0 };
     uint64_t at = (uint64_t)(uintptr_t)s->code.bytes + s->rva[index];
     bool read =
@@ -186,7 +186,7 @@ static inline bool scene_stands(const budget_scene *s, uint32_t index, const uin
 static inline bool scene_write(const budget_scene *s, uint32_t index, const uint8_t *bytes,
                                uint32_t count)
 {
-    hfn_remote remote = { .pid = (uint32_t)s->pid, .memory = -1 };
+    hfn_remote remote = { .pid = (uint32_t)s->pid, .memory = HFN_OS_NO_FILE };
     bool written = hfn_os_remote_open(&remote) == 0 &&
                    hfn_os_remote_write(&remote, (uint64_t)(uintptr_t)s->code.bytes + s->rva[index],
                                        bytes, count);
@@ -215,7 +215,9 @@ static inline void scene_end(budget_scene *s)
 static inline bool scene_may_change(void)
 {
     pid_t pid = fork();
-    hfn_remote remote = { .env = hfn_env_fill(NULL), .pid = (uint32_t)pid, .memory = -1 };
+    hfn_remote remote = { .env = hfn_env_fill(NULL),
+                          .pid = (uint32_t)pid,
+                          .memory = HFN_OS_NO_FILE };
     bool may;
 
     if (pid == 0) {
@@ -225,7 +227,7 @@ static inline bool scene_may_change(void)
     }
     may = hfn_os_can_change_others() && hfn_os_remote_open(&remote) == 0 &&
           hfn_os_remote_stop(&remote, 5000 * SCENE_MS) == 0;
-    while (!hfn_os_remote_go_on(&remote)) {
+    while (!hfn_os_remote_resume(&remote)) {
         sched_yield();
     }
     hfn_os_remote_finish(&remote);

@@ -48,7 +48,7 @@ static void the_cost_of_a_hook_is_measured_again(void)
 static bool reaches(hotfn_budget *b, budget_scene *s, double share, uint32_t level)
 {
     for (int i = 0; i < 400 && scene_use(s, 10 * SCENE_MS); i++) {
-        uint64_t used = hfn_os_process_cpu_ns((uint32_t)s->pid) - b->cpu_ns;
+        uint64_t used = hfn_os_get_process_cpu_ns((uint32_t)s->pid) - b->cpu_ns;
         if (b->book_count == 0 || book(b, s, 0)->level != HOTFN_BUDGET_UNHOOKED) {
             scene_add_calls(s, 0, (uint64_t)(share * (double)used / b->count_ns));
         }

@@ -130,13 +130,13 @@ static bool make_cuts(void)
 
 static bool begin(pid_t pid)
 {
-    remote = (hfn_remote){ .env = env, .pid = (uint32_t)pid, .memory = -1 };
+    remote = (hfn_remote){ .env = env, .pid = (uint32_t)pid, .memory = HFN_OS_NO_FILE };
     if (hfn_os_remote_open(&remote) != 0 || hfn_os_remote_stop(&remote, TIMEOUT_NS) != 0) {
         kill(pid, SIGKILL);
         printf("1..0 # SKIP this system lets no process change another\n");
         exit(SKIPPED);
     }
-    hfn_os_remote_go_on(&remote);
+    hfn_os_remote_resume(&remote);
     return CHECK(make_cuts());
 }
 
@@ -163,7 +163,7 @@ static bool stop(void)
 static void go_on(void)
 {
     hfn_cut_pages_finish(&pages);
-    while (!hfn_os_remote_go_on(&remote)) {
+    while (!hfn_os_remote_resume(&remote)) {
         sched_yield();
     }
 }
@@ -175,7 +175,7 @@ static bool stands(void)
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         CHECK_EQ_U64(hfn_cut_range(cuts[i], &ranges[i]), 1);
     }
-    return hfn_os_remote_stands_in(&remote, ranges, FUNCTIONS);
+    return hfn_os_remote_is_inside(&remote, ranges, FUNCTIONS);
 }
 
 /* Wait until the callers have run on. */
@@ -349,13 +349,13 @@ static void what_others_changed_is_left_alone(void)
 
 static void a_process_that_ended_is_told_by_an_error(void)
 {
-    hfn_remote gone = { .pid = 0x0fffffff, .memory = -1 };
+    hfn_remote gone = { .pid = 0x0fffffff, .memory = HFN_OS_NO_FILE };
 
     gone.env = hfn_env_fill(NULL);
     CHECK(hfn_os_remote_open(&gone) != 0);
     CHECK(hfn_os_remote_stop(&gone, 1000000) != 0);
-    CHECK(hfn_os_remote_go_on(&gone));
-    CHECK_EQ_U64(hfn_os_process_cpu_ns(0x0fffffff), 0);
+    CHECK(hfn_os_remote_resume(&gone));
+    CHECK_EQ_U64(hfn_os_get_process_cpu_ns(0x0fffffff), 0);
     hfn_os_remote_finish(&gone);
 }
 

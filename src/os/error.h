@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Errors of the operating system: a number to keep and compare, a text to show. */
+#ifndef HFN_OS_ERROR_H
+#define HFN_OS_ERROR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 0: success; otherwise the system's own number, which only src/os interprets. */
+typedef int32_t hfn_os_error;
+
+/* A static text, "No such file or directory"; never NULL. */
+const char *hfn_os_get_error_text(hfn_os_error error);
+
+/* What callers distinguish. */
+bool hfn_os_is_missing(hfn_os_error error); /* no such file             */
+bool hfn_os_is_gone(hfn_os_error error);    /* no such process          */
+bool hfn_os_is_timeout(hfn_os_error error); /* not done within the time */
+bool hfn_os_is_out_of_memory(hfn_os_error error);
+
+/* The errno of this thread, for code that runs inside a call of the program and must not change it. */
+int32_t hfn_os_save_errno(void);
+void hfn_os_restore_errno(int32_t saved);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Files: open, read, write, lock, identify and replace them.  Every call repeats what an interruption
+ * cut short, and reports errors by its result. */
+#ifndef HFN_OS_FILES_H
+#define HFN_OS_FILES_H
+
+#include "os/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* An open file; compare with HFN_OS_NO_FILE through hfn_os_is_open. */
+typedef struct hfn_os_file {
+    int64_t handle;
+} hfn_os_file;
+
+#define HFN_OS_NO_FILE ((hfn_os_file){ -1 })
+
+static inline bool hfn_os_is_open(hfn_os_file file)
+{
+    return file.handle >= 0;
+}
+
+/* How to open a file; no child process inherits it. */
+enum {
+    HFN_OS_READ = 1,
+    HFN_OS_WRITE = 2,      /* together with HFN_OS_READ: both                             */
+    HFN_OS_CREATE_NEW = 4, /* fails if the path exists                                    */
+    HFN_OS_EMPTY = 64,     /* creates the file, or removes its contents                   */
+    HFN_OS_APPEND = 8,     /* creates the file if it does not exist                       */
+    HFN_OS_PRIVATE = 16,   /* a file that is created is readable by its owner alone       */
+    HFN_OS_NO_WAIT = 32,   /* a pipe without a writer does not block the call             */
+};
+
+hfn_os_error hfn_os_open_file(hfn_os_file *out, const char *path, uint32_t flags);
+/* Reports errors of writes that the system had delayed. */
+hfn_os_error hfn_os_close_file(hfn_os_file file);
+
+/* ---- Identity. */
+
+typedef enum hfn_os_file_kind {
+    HFN_OS_REGULAR_FILE = 1,
+    HFN_OS_FOLDER,
+    HFN_OS_LINK,
+    HFN_OS_NULL_DEVICE,
+    HFN_OS_OTHER_FILE,
+} hfn_os_file_kind;
+
+typedef struct hfn_os_file_info {
+    hfn_os_file_kind kind;
+    bool is_own; /* it belongs to the user that this process acts for */
+    uint64_t device, inode, byte_count;
+    uint64_t stored_bytes;            /* less than byte_count in a sparse file */
+    uint64_t modified_s, modified_ns; /* contents                                       */
+    uint64_t changed_s, changed_ns;   /* contents or attributes; no program can set it  */
+} hfn_os_file_info;
+
+hfn_os_error hfn_os_get_file_info(hfn_os_file file, hfn_os_file_info *out);
+/* Of what the path leads to, links followed. */
+hfn_os_error hfn_os_get_path_info(const char *path, hfn_os_file_info *out);
+/* Of the path itself, which may be a link. */
+hfn_os_error hfn_os_get_link_info(const char *path, hfn_os_file_info *out);
+/* The absolute path without links, into capacity bytes; false if it does not exist or does not fit. */
+bool hfn_os_resolve_path(const char *path, char *out, size_t capacity);
+
+/* ---- Contents. */
+
+/* Reads until byte_count bytes are there, the file ends, or an error; *done is always set. */
+hfn_os_error hfn_os_read_at(hfn_os_file file, uint64_t offset, void *out, uint64_t byte_count,
+                            uint64_t *done);
+/* The same from the current position; also for pipes. */
+hfn_os_error hfn_os_read_next(hfn_os_file file, void *out, uint64_t byte_count, uint64_t *done);
+/* All bytes, or an error. */
+hfn_os_error hfn_os_write_at(hfn_os_file file, uint64_t offset, const void *bytes,
+                             uint64_t byte_count);
+hfn_os_error hfn_os_write_next(hfn_os_file file, const void *bytes, uint64_t byte_count);
+/* The first offset in [offset, end) that may hold other bytes than 0; end if there is none. */
+uint64_t hfn_os_find_data(hfn_os_file file, uint64_t offset, uint64_t end);
+
+/* The size, lifting a soft limit on it where the user may. */
+hfn_os_error hfn_os_set_file_size(hfn_os_file file, uint64_t byte_count);
+/* Space on the disk for a range, so that a store through a mapping cannot fail. */
+hfn_os_error hfn_os_allocate_space(hfn_os_file file, uint64_t offset, uint64_t byte_count);
+/* The file then has these bytes.  After an error a regular file is removed, since a part of its
+ * contents is of no use. */
+hfn_os_error hfn_os_save_file(const char *path, const void *bytes, uint64_t byte_count);
+/* Contents reach the disk. */
+hfn_os_error hfn_os_sync_file(hfn_os_file file);
+
+/* Between hold and release, a write past the user's limit on file sizes fails in this thread; it does
+ * not end the process. */
+typedef struct hfn_os_size_limit {
+    uint64_t state[40];
+} hfn_os_size_limit;
+void hfn_os_hold_size_limit(hfn_os_size_limit *held);
+void hfn_os_release_size_limit(const hfn_os_size_limit *held);
+
+/* ---- Locks, released when the file is closed or its process ends. */
+
+typedef enum hfn_os_lock { HFN_OS_SHARED_LOCK = 1, HFN_OS_EXCLUSIVE_LOCK } hfn_os_lock;
+
+/* False if another process holds it. */
+bool hfn_os_try_lock_file(hfn_os_file file, hfn_os_lock lock);
+void hfn_os_unlock_file(hfn_os_file file);
+
+/* ---- Names. */
+
+hfn_os_error hfn_os_remove_file(const char *path);
+/* Whoever opens `to` meanwhile gets the old file or the new one, whole. */
+hfn_os_error hfn_os_replace_file(const char *from, const char *to);
+/* A new file beside path for hfn_os_replace_file, and its name, which takes up to strlen(path) + 32
+ * bytes. */
+hfn_os_error hfn_os_create_temporary(hfn_os_file *out, const char *path, uint32_t flags, char *name,
+                                     size_t capacity);
+/* The folder and all above it, for the user alone; existing ones stay as they are. */
+void hfn_os_make_folders(const char *path);
+
+#endif

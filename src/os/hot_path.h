@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH: what may be asked of the system inside a thread of the program, at any instruction, also
+ * in a signal handler and around fork().  No call uses libc, a lock, errno or a vector register. */
+#ifndef HFN_OS_HOT_PATH_H
+#define HFN_OS_HOT_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+uint32_t hfn_os_hot_thread_id(void);
+uint32_t hfn_os_hot_process_id(void);
+uint32_t hfn_os_hot_parent_id(void);
+/* True only if the process has no such thread, or no such process exists. */
+bool hfn_os_hot_thread_is_gone(uint32_t pid, uint32_t tid);
+bool hfn_os_hot_process_is_gone(uint32_t pid);
+/* Processes see each other's numbers if this is equal; 0 if it is unknown. */
+uint32_t hfn_os_hot_process_namespace(void);
+/* The calling thread's name, into 16 bytes. */
+void hfn_os_hot_thread_name(char *out);
+/* The stack that the calling thread began on; both 0 if it is unknown. */
+void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end);
+
+uint64_t hfn_os_hot_wall_ns(void);
+uint64_t hfn_os_hot_monotonic_ns(void);
+
+/* Pages of zeros without a reservation of memory, left out of dumps; NULL if there is no room. */
+void *hfn_os_hot_map_pages(uint64_t byte_count);
+void hfn_os_hot_unmap_pages(void *at, uint64_t byte_count);
+/* The pages read as zeros again. */
+void hfn_os_hot_clear_pages(void *at, uint64_t byte_count);
+/* In children of fork() the pages read as zeros; false if the system cannot. */
+bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count);
+
+/* A word of this process at an address that may not be mapped any more: false then. */
+bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out);
+bool hfn_os_hot_write_word(uint64_t address, uintptr_t value);
+
+#endif

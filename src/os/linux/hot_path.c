@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH: raw system calls only; built for general registers alone (meson.build). */
+#include "os/hot_path.h"
+
+#include "os/linux/raw.h"
+
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* Linux 4.14 */
+#endif
+
+enum { WALL_CLOCK = 0, MONOTONIC_CLOCK = 1 }; /* CLOCK_REALTIME, CLOCK_MONOTONIC */
+
+uint32_t hfn_os_hot_thread_id(void)
+{
+    return (uint32_t)hfn_raw3(SYS_gettid, 0, 0, 0);
+}
+
+uint32_t hfn_os_hot_process_id(void)
+{
+    return (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0);
+}
+
+uint32_t hfn_os_hot_parent_id(void)
+{
+    return (uint32_t)hfn_raw3(SYS_getppid, 0, 0, 0);
+}
+
+bool hfn_os_hot_thread_is_gone(uint32_t pid, uint32_t tid)
+{
+    return hfn_raw3(SYS_tgkill, pid, tid, 0) == -ESRCH;
+}
+
+bool hfn_os_hot_process_is_gone(uint32_t pid)
+{
+    return hfn_raw3(SYS_kill, pid, 0, 0) == -ESRCH;
+}
+
+/* The inode number in "pid:[4026531836]"; 0 without /proc. */
+uint32_t hfn_os_hot_process_namespace(void)
+{
+    char text[64] = "";
+    uint32_t number = 0;
+    long length = hfn_raw4(SYS_readlinkat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/ns/pid"),
+                           hfn_raw_pointer(text), sizeof text);
+
+    for (long i = 0; i < length; i++) {
+        if (text[i] >= '0' && text[i] <= '9') {
+            number = number * 10 + (uint32_t)(text[i] - '0');
+        }
+    }
+    return number;
+}
+
+void hfn_os_hot_thread_name(char *out)
+{
+    hfn_raw3(SYS_prctl, PR_GET_NAME, hfn_raw_pointer(out), 0);
+}
+
+/* ---- The thread's stack. */
+
+/* glibc's descriptor of the thread (struct pthread): it begins with tcbhead_t, whose first and third
+ * words are the descriptor's own address.  NULL with another C library. */
+static const uintptr_t *get_thread_descriptor(void)
+{
+    uintptr_t tcb = 0, self = 0;
+
+#if defined(__x86_64__)
+    __asm__("movq %%fs:0, %0; movq %%fs:16, %1" : "=&r"(tcb), "=r"(self));
+#elif defined(__i386__)
+    __asm__("movl %%gs:0, %0; movl %%gs:8, %1" : "=&r"(tcb), "=r"(self));
+#endif
+    return tcb == self ? (const uintptr_t *)self : NULL;
+}
+
+/* glibc puts the descriptor at the upper end of the thread's stack and stores in it, one after the
+ * other, the stack's lowest address, its size and its guard's size (stackblock, stackblock_size and
+ * guardsize in nptl/descr.h).  Their offset differs between versions, so the three words are recognised
+ * by their values: they describe a stack that ends just above the descriptor. */
+void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end)
+{
+    enum { PAGE = 4096, MIN_STACK_BYTES = 16384 }; /* PTHREAD_STACK_MIN */
+    const uintptr_t *self = get_thread_descriptor(), at = (uintptr_t)self;
+    const uintptr_t *last = (const uintptr_t *)((at | (PAGE - 1)) + 1) - 2;
+
+    *begin = *end = 0;
+    for (const uintptr_t *word = self; self && word < last; word++) {
+        uintptr_t below = at - word[0], above = word[1] - below;
+        if (word[0] != 0 && word[0] < at && word[1] >= MIN_STACK_BYTES && word[1] > below &&
+            above <= PAGE && word[2] % PAGE == 0 && word[2] < word[1]) {
+            *begin = word[0];
+            *end = at;
+            return;
+        }
+    }
+}
+
+/* ---- Clocks. */
+
+static uint64_t read_clock(int clock)
+{
+    uint64_t now[2] = { 0, 0 };
+
+    hfn_raw_clock(clock, now);
+    return now[0] * 1000000000u + now[1];
+}
+
+uint64_t hfn_os_hot_wall_ns(void)
+{
+    return read_clock(WALL_CLOCK);
+}
+
+uint64_t hfn_os_hot_monotonic_ns(void)
+{
+    return read_clock(MONOTONIC_CLOCK);
+}
+
+/* ---- Memory. */
+
+void *hfn_os_hot_map_pages(uint64_t byte_count)
+{
+    uint64_t at = hfn_raw_map(0, byte_count, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+
+    if (at) {
+        hfn_raw3(SYS_madvise, at, byte_count, MADV_DONTDUMP);
+    }
+    return (void *)(uintptr_t)at;
+}
+
+void hfn_os_hot_unmap_pages(void *at, uint64_t byte_count)
+{
+    hfn_raw3(SYS_munmap, hfn_raw_pointer(at), byte_count, 0);
+}
+
+void hfn_os_hot_clear_pages(void *at, uint64_t byte_count)
+{
+    hfn_raw3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_DONTNEED);
+}
+
+bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count)
+{
+    return hfn_raw3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_WIPEONFORK) == 0;
+}
+
+/* The kernel does the access: at an address that is not mapped any more the call fails, where a load
+ * would fault. */
+bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out)
+{
+    struct iovec here = { out, sizeof *out };
+    struct iovec there = { (void *)(uintptr_t)address, sizeof *out };
+
+    return hfn_raw6(SYS_process_vm_readv, hfn_os_hot_process_id(), hfn_raw_pointer(&here), 1,
+                    hfn_raw_pointer(&there), 1, 0) == (long)sizeof *out;
+}
+
+bool hfn_os_hot_write_word(uint64_t address, uintptr_t value)
+{
+    struct iovec here = { &value, sizeof value };
+    struct iovec there = { (void *)(uintptr_t)address, sizeof value };
+
+    return hfn_raw6(SYS_process_vm_writev, hfn_os_hot_process_id(), hfn_raw_pointer(&here), 1,
+                    hfn_raw_pointer(&there), 1, 0) == (long)sizeof value;
+}

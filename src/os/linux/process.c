@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* This process and the existence of others.  What a thread of the program may call leaves errno as it
+ * is. */
+#include "os/process.h"
+
+#include "os/linux/raw.h"
+
+#include <pthread.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+uint32_t hfn_os_get_process_id(void)
+{
+    return (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0);
+}
+
+bool hfn_os_process_is_gone(uint32_t pid)
+{
+    return hfn_raw3(SYS_kill, pid, 0, 0) == -ESRCH;
+}
+
+uint64_t hfn_os_get_process_cpu_ns(uint32_t pid)
+{
+    struct timespec t;
+    clockid_t clock;
+
+    if (clock_getcpuclockid((pid_t)pid, &clock) != 0 || clock_gettime(clock, &t) != 0) {
+        return 0;
+    }
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+const char *hfn_os_get_program_path(void)
+{
+    return "/proc/self/exe";
+}
+
+bool hfn_os_get_program_name(char *out, size_t capacity)
+{
+    ssize_t length = capacity > 0 ? readlink(hfn_os_get_program_path(), out, capacity - 1) : -1;
+
+    if (length <= 0) {
+        return false;
+    }
+    out[length] = 0;
+    return true;
+}
+
+void hfn_os_get_working_folder(char *out, size_t capacity)
+{
+    if (!getcwd(out, capacity) && capacity > 0) {
+        out[0] = 0;
+    }
+}
+
+uint32_t hfn_os_count_processors(void)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+uint64_t hfn_os_get_address_limit(void)
+{
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+
+    return limited ? limit.rlim_cur : UINT64_MAX;
+}
+
+bool hfn_os_get_random(void *out, size_t byte_count)
+{
+    return getrandom(out, byte_count, GRND_NONBLOCK) == (ssize_t)byte_count;
+}
+
+bool hfn_os_on_fork(void (*before)(void), void (*after_in_parent)(void),
+                    void (*after_in_child)(void))
+{
+    return pthread_atfork(before, after_in_parent, after_in_child) == 0;
+}

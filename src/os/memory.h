@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of this process: pages from the system, files and shared memory mapped into it.  Pages near
+ * code, and executable ones, are in os/code_memory.h. */
+#ifndef HFN_OS_MEMORY_H
+#define HFN_OS_MEMORY_H
+
+#include "os/files.h"
+
+/* The smallest unit that is mapped. */
+uint64_t hfn_os_page_bytes(void);
+
+/* Private pages of zeros, which use memory when they are first written; NULL if there is no room. */
+void *hfn_os_map_pages(uint64_t byte_count);
+/* The same at exactly this address; false if something is mapped there. */
+bool hfn_os_map_at(uint64_t address, uint64_t byte_count);
+/* Private pages of zeros in the place of what is mapped at `at`. */
+bool hfn_os_replace_pages(void *at, uint64_t byte_count);
+void hfn_os_unmap(uint64_t address, uint64_t byte_count);
+
+/* Hints; a system without them ignores them. */
+void hfn_os_prefault_pages(const void *at, uint64_t byte_count);
+void hfn_os_exclude_from_dumps(const void *at, uint64_t byte_count);
+
+/* ---- Files and shared memory in this process. */
+
+enum {
+    HFN_OS_MAP_WRITE = 1,    /* stores reach the file and every process that maps it        */
+    HFN_OS_MAP_PREFAULT = 2, /* read all of it now                                          */
+    HFN_OS_MAP_LATEST = 4,   /* stores of other processes are seen; implied by MAP_WRITE    */
+};
+
+/* wanted: an address to prefer, 0 for any.  *out is set on success only. */
+hfn_os_error hfn_os_map_file(void **out, hfn_os_file file, uint64_t offset, uint64_t byte_count,
+                             uint32_t flags, uint64_t wanted);
+
+/* Memory of byte_count bytes that processes share by passing the file on; name is for diagnosis. */
+hfn_os_error hfn_os_create_shared(hfn_os_file *out, const char *name, uint64_t byte_count);
+/* Nobody can change its size any more, so that no access to it can fail. */
+hfn_os_error hfn_os_seal_shared(hfn_os_file file);
+bool hfn_os_is_sealed(hfn_os_file file);
+/* Does this process map shared memory of that name? */
+bool hfn_os_maps_shared(const char *name);
+
+#endif

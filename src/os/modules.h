@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The modules of this process: its program and libraries, as the loader lists them. */
+#ifndef HFN_OS_MODULES_H
+#define HFN_OS_MODULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct hfn_os_module {
+    const char *path;   /* its file; the program's own path for the main module */
+    uint64_t load_bias; /* address minus link address                           */
+    uint64_t base;      /* address of RVA 0                                     */
+    uint64_t end;
+    bool is_main;
+} hfn_os_module;
+
+/* Calls visit for each loaded module, the program first, until it returns false.  Takes no lock: only
+ * a thread inside the loader, or one that nobody races, sees a consistent list. */
+typedef bool (*hfn_os_module_fn)(void *user, const hfn_os_module *module);
+void hfn_os_each_module(hfn_os_module_fn visit, void *user);
+
+/* Where the module at base keeps the index of its unwind tables, and the mapped bytes around it;
+ * false if it has none.  Linux: .eh_frame_hdr. */
+typedef struct hfn_os_unwind {
+    uint64_t header, begin, end;
+} hfn_os_unwind;
+bool hfn_os_find_unwind(uint64_t base, hfn_os_unwind *out);
+
+/* The function that the loader calls before and after each change of its list; 0 if it has none. */
+uint64_t hfn_os_get_module_list_hook(void);
+/* Is the list complete?  False between the two calls. */
+bool hfn_os_module_list_is_complete(void);
+
+/* Never unload the module that holds this address. */
+void hfn_os_keep_module_loaded(const void *address);
+/* The address of a symbol of a shared library, which is loaded for good if it was not; 0 if either is
+ * missing. */
+uint64_t hfn_os_find_symbol(const char *library, const char *symbol);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads: those of the program, which are identified, interrupted and stopped, and workers of the
+ * engine's own. */
+#ifndef HFN_OS_THREADS_H
+#define HFN_OS_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+uint32_t hfn_os_thread_id(void);
+/* False also if it cannot be found out. */
+bool hfn_os_is_single_threaded(void);
+/* The addresses that the main thread's stack may ever take; nothing else is mapped there.  False if
+ * they are unknown. */
+bool hfn_os_main_stack(uint64_t *begin, uint64_t *end);
+
+/* Between the two, no code of the program interrupts this thread, so that none sees bytes half
+ * written. */
+typedef struct hfn_os_interruptions {
+    uint64_t state;
+} hfn_os_interruptions;
+void hfn_os_block_interruptions(hfn_os_interruptions *before);
+void hfn_os_restore_interruptions(const hfn_os_interruptions *before);
+
+/* Makes the processors of all threads fetch instructions anew; false if the system cannot. */
+bool hfn_os_sync_core(void);
+
+/*
+ * Stop all other threads of the process, wherever they are.  `adjust` receives the address at which
+ * each will continue, also those inside handlers that interrupted it, and returns a new one or the
+ * same; then `work` runs and all threads continue.  Both run while other threads may hold any lock, so
+ * neither may allocate.  False if a thread did not stop within timeout_ns: then `work` did not run.
+ */
+typedef uint64_t (*hfn_adjust_pc_fn)(void *user, uint64_t pc);
+typedef void (*hfn_quiesced_fn)(void *user);
+bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, hfn_quiesced_fn work,
+                                 void *user);
+
+/* ---- Waiting for another thread or process. */
+
+/* Sleeps until hfn_os_wake_waiters(word), if *word equals value; at most timeout_ns.  It may return
+ * early.  The word may lie in shared memory. */
+void hfn_os_wait_word(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
+void hfn_os_wake_waiters(_Atomic uint32_t *word);
+
+/* ---- Workers. */
+
+/* Stays at its address from start to join. */
+typedef void (*hfn_os_thread_fn)(void *user);
+typedef struct hfn_os_thread {
+    uint64_t handle;
+    hfn_os_thread_fn run;
+    void *user;
+} hfn_os_thread;
+
+/* A thread that no handler of the program interrupts; false if it cannot be started. */
+bool hfn_os_start_thread(hfn_os_thread *thread, hfn_os_thread_fn run, void *user);
+/* Waits for its end; what it wrote is then visible. */
+void hfn_os_join_thread(hfn_os_thread *thread);
+
+typedef struct hfn_os_mutex {
+    uint64_t state[8];
+} hfn_os_mutex;
+void hfn_os_init_mutex(hfn_os_mutex *mutex);
+void hfn_os_destroy_mutex(hfn_os_mutex *mutex);
+void hfn_os_lock_mutex(hfn_os_mutex *mutex);
+void hfn_os_unlock_mutex(hfn_os_mutex *mutex);
+
+#endif
