@@ -26,6 +26,9 @@ typedef void (*hotfn_log_fn)(void *user, int32_t level, const char *text);
  * mangled is not a name of a known kind or does not fit. */
 typedef size_t (*hotfn_demangle_fn)(void *user, const char *mangled, char *out, size_t out_bytes);
 
+/* Take byte_count more bytes of an output; return 0, or anything else to stop it. */
+typedef int32_t (*hotfn_write_fn)(void *user, const void *bytes, size_t byte_count);
+
 #define HOTFN_COMPRESSION_XZ 1   /* .gnu_debugdata                  */
 #define HOTFN_COMPRESSION_ZLIB 2 /* SHF_COMPRESSED, ELFCOMPRESS_ZLIB */
 #define HOTFN_COMPRESSION_ZSTD 3 /* SHF_COMPRESSED, ELFCOMPRESS_ZSTD */

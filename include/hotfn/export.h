@@ -9,9 +9,6 @@
 extern "C" {
 #endif
 
-/* Take byte_count more bytes of the output; return 0, or anything else to stop. */
-typedef int32_t (*hotfn_write_fn)(void *user, const void *bytes, size_t byte_count);
-
 #define HOTFN_EXPORT_COLOR 1u     /* table: colours                                  */
 #define HOTFN_EXPORT_MANGLED 2u   /* table: linker's names instead of demangled ones */
 #define HOTFN_EXPORT_REFUSED 4u   /* table: list what could not be hooked, with why  */

@@ -8,6 +8,7 @@
 #include <hotfn/lowlevel/functions.h>
 #include <hotfn/lowlevel/hooks.h>
 #include <hotfn/lowlevel/image.h>
+#include <hotfn/lowlevel/json.h>
 #include <hotfn/lowlevel/lists.h>
 #include <hotfn/lowlevel/live.h>
 #include <hotfn/lowlevel/scan.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What reports say of a budget: what it was, what hooks took, and which functions were watched less
- * closely, from when to when and why.  A count with a stretch missing is marked as a lower bound
- * wherever it is shown. */
+/* The budget in reports: its share, the hooks' cost, and the functions that were sampled, only counted
+ * or unhooked to keep it, with times and reasons.  A count that lacks the calls of an unhooked period
+ * is marked as a lower bound wherever it is shown. */
 #include "exporters/budget.h"
 
+#include "exporters/json_fields.h"
 #include "exporters/table.h"
 
 #include <inttypes.h>
@@ -37,63 +38,68 @@ static hotfn_record_change change_at(const hfn_view *view, uint32_t index)
 
 /* ---- JSON. */
 
-static void put_change(const hfn_view *view, hfn_sink *sink, const hotfn_record_change *c,
-                       bool in_page)
+/* A page names functions by their index in the record, a report by their display name. */
+static hotfn_json *create_change(const hfn_view *view, const hotfn_record_change *c, bool in_page)
 {
-    char shown[8192];
-    hotfn_record_function f;
-    hfn_sink_format(sink, "{\"at_ns\":%" PRIu64, c->at_ns);
+    hotfn_json *o = hotfn_json_create_object();
+    hfn_add_number(o, "at_ns", c->at_ns);
     if (in_page) {
-        hfn_sink_format(sink, ",\"function\":%" PRId64,
-                        c->function == HOTFN_NO_FUNCTION ? -1 : (int64_t)c->function);
+        int64_t index = c->function == HOTFN_NO_FUNCTION ? -1 : (int64_t)c->function;
+        hotfn_json_add(o, "function", hotfn_json_create_signed(index));
     } else if (c->function != HOTFN_NO_FUNCTION) {
+        char shown[8192];
+        hotfn_record_function f;
         hfn_view_function(view, c->function, &f);
-        hfn_sink_json_key(sink, "function", hfn_view_display(view, &f, shown, sizeof shown));
+        hfn_add_text(o, "function", hfn_view_display(view, &f, shown, sizeof shown));
     }
-    hfn_sink_format(sink, ",\"from\":\"%s\",\"to\":\"%s\",\"why\":\"%s\"", hfn_level_name(c->from),
-                    hfn_level_name(c->to),
-                    c->why == HOTFN_BUDGET_TOO_DEAR ? "too-dear" : "try-again");
-    hfn_sink_format(sink, ",\"calls_per_second\":%" PRIu64 ",\"cost\":%.6f}", c->calls_per_second,
-                    (double)c->cost_ppm / 1e6);
+    hfn_add_text(o, "from", hfn_level_name(c->from));
+    hfn_add_text(o, "to", hfn_level_name(c->to));
+    hfn_add_text(o, "why", c->why == HOTFN_BUDGET_TOO_DEAR ? "too-dear" : "try-again");
+    hfn_add_number(o, "calls_per_second", c->calls_per_second);
+    hfn_add_decimal(o, "cost", (double)c->cost_ppm / 1e6, 6);
+    return o;
 }
 
-static void put_budget(const hfn_view *view, hfn_sink *sink, bool in_page)
+static void write_decimal(hotfn_json_writer *out, const char *key, double value, uint32_t digits)
+{
+    hotfn_json_write(out, key, hotfn_json_create_decimal(value, digits));
+}
+
+static void write_number(hotfn_json_writer *out, const char *key, uint64_t value)
+{
+    hotfn_json_write(out, key, hotfn_json_create_number(value));
+}
+
+void hfn_budget_write(const hfn_view *view, hotfn_json_writer *out, bool in_page)
 {
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     hotfn_record_get_budget(view->record, &b);
     if (b.share_ppm == 0) {
         return;
     }
-    hfn_sink_format(sink, ",\n\"budget\":{\"share\":%.6f,\"taken\":%.6f", (double)b.share_ppm / 1e6,
-                    hfn_budget_taken(&b));
-    hfn_sink_format(sink, ",\"cpu_ns\":%" PRIu64 ",\"cost_ns\":%" PRIu64, b.cpu_ns, b.cost_ns);
-    hfn_sink_format(sink, ",\"timing_ns\":%" PRIu64 ",\"start_ns\":%" PRIu64, b.timing_ns,
-                    b.start_ns);
-    hfn_sink_format(sink, ",\"count_cost_ns\":%.3f,\"sample_cost_ns\":%.3f,\"time_cost_ns\":%.3f",
-                    b.count_cost_ns, b.sample_cost_ns, b.time_cost_ns);
-    hfn_sink_format(sink, ",\"stops\":%" PRIu32 ",\"failed_stops\":%" PRIu32, b.stops,
-                    b.failed_stops);
-    hfn_sink_format(sink, ",\"stopped_ns\":%" PRIu64 ",\"longest_stop_ns\":%" PRIu64, b.stopped_ns,
-                    b.longest_stop_ns);
-    hfn_sink_text(sink, ",\"note\":");
-    (in_page ? hfn_sink_json_page : hfn_sink_json)(sink, b.note);
-    hfn_sink_format(sink, ",\"changes_lost\":%" PRIu64 ",\"changes\":[", b.changes_lost);
-    for (uint32_t i = 0; i < b.change_count && !sink->failed; i++) {
+    hotfn_json_begin_object(out, "budget");
+    write_decimal(out, "share", (double)b.share_ppm / 1e6, 6);
+    write_decimal(out, "taken", hfn_budget_taken(&b), 6);
+    write_number(out, "cpu_ns", b.cpu_ns);
+    write_number(out, "cost_ns", b.cost_ns);
+    write_number(out, "timing_ns", b.timing_ns);
+    write_number(out, "start_ns", b.start_ns);
+    write_decimal(out, "count_cost_ns", b.count_cost_ns, 3);
+    write_decimal(out, "sample_cost_ns", b.sample_cost_ns, 3);
+    write_decimal(out, "time_cost_ns", b.time_cost_ns, 3);
+    write_number(out, "stops", b.stops);
+    write_number(out, "failed_stops", b.failed_stops);
+    write_number(out, "stopped_ns", b.stopped_ns);
+    write_number(out, "longest_stop_ns", b.longest_stop_ns);
+    hotfn_json_write(out, "note", hotfn_json_create_text(b.note));
+    write_number(out, "changes_lost", b.changes_lost);
+    hotfn_json_begin_array(out, "changes");
+    for (uint32_t i = 0; i < b.change_count; i++) {
         hotfn_record_change c = change_at(view, i);
-        hfn_sink_text(sink, i ? ",\n" : "\n");
-        put_change(view, sink, &c, in_page);
+        hotfn_json_write(out, NULL, create_change(view, &c, in_page));
     }
-    hfn_sink_text(sink, "]}");
-}
-
-void hfn_budget_json(const hfn_view *view, hfn_sink *sink)
-{
-    put_budget(view, sink, false);
-}
-
-void hfn_budget_json_page(const hfn_view *view, hfn_sink *sink)
-{
-    put_budget(view, sink, true);
+    hotfn_json_end(out);
+    hotfn_json_end(out);
 }
 
 double hfn_budget_taken(const hotfn_record_budget *b)
@@ -102,29 +108,38 @@ double hfn_budget_taken(const hotfn_record_budget *b)
     return b->cpu_ns > hooks ? (double)b->cost_ns / (double)(b->cpu_ns - hooks) : 0;
 }
 
-/* Times as [from, to] since the start; to is null if it was out to the end. */
-void hfn_budget_json_function(const hfn_view *view, hfn_sink *sink, uint32_t function)
+/* The periods without a hook as [from, to] since the start; to is null if the hook never returned. */
+static hotfn_json *create_unhooked(const hfn_view *view, uint32_t function)
 {
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
-    const char *separator = "";
-    bool out = false;
-    if (hotfn_record_get_budget_state(view->record, function) == 0) {
-        return;
-    }
+    hotfn_json *periods = hotfn_json_create_array(), *period = NULL;
+    bool unhooked = false;
     hotfn_record_get_budget(view->record, &b);
-    hfn_sink_format(sink, ",\"calls_at_least\":%s,\"unhooked_ns\":[",
-                    hfn_view_at_least(view, function) ? "true" : "false");
     for (uint32_t i = 0; i < b.change_count; i++) {
         hotfn_record_change c = change_at(view, i);
-        if (c.function != function || out == (c.to == HOTFN_BUDGET_UNHOOKED)) {
+        if (c.function != function || unhooked == (c.to == HOTFN_BUDGET_UNHOOKED)) {
             continue;
         }
-        hfn_sink_text(sink, out ? "," : separator);
-        hfn_sink_format(sink, out ? "%" PRIu64 "]" : "[%" PRIu64, c.at_ns);
-        out = !out;
-        separator = ",";
+        period = unhooked ? period : hotfn_json_create_array();
+        hfn_add_number(period, NULL, c.at_ns);
+        if (unhooked) {
+            hotfn_json_add(periods, NULL, period);
+        }
+        unhooked = !unhooked;
     }
-    hfn_sink_text(sink, out ? ",null]]" : "]");
+    if (unhooked) {
+        hfn_add_text(period, NULL, NULL);
+        hotfn_json_add(periods, NULL, period);
+    }
+    return periods;
+}
+
+void hfn_budget_add_function(const hfn_view *view, hotfn_json *object, uint32_t function)
+{
+    if (hotfn_record_get_budget_state(view->record, function) != 0) {
+        hfn_add_bool(object, "calls_at_least", hfn_view_at_least(view, function));
+        hotfn_json_add(object, "unhooked_ns", create_unhooked(view, function));
+    }
 }
 
 /* ---- The table. */

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* A budget in reports; nothing is put where a run had none. */
+/* A budget in reports; nothing is written for a run without one. */
 #ifndef HFN_EXPORTERS_BUDGET_H
 #define HFN_EXPORTERS_BUDGET_H
 
 #include "exporters/exporter.h"
 
 #include <hotfn/lowlevel/budget.h>
+#include <hotfn/lowlevel/json.h>
 
 const char *hfn_level_name(uint32_t level); /* "timed" ... */
-/* Is the function's count a lower bound? */
+/* True if the function's count is a lower bound. */
 bool hfn_view_at_least(const hfn_view *view, uint32_t function);
-/* Are there any such?  (By the record of one run; a merged one does not say.) */
+/* True if some counts may be lower bounds.  A merged record does not keep this. */
 bool hfn_budget_marks(const hfn_view *view);
-/* Hooks' share of the time that the program took without them. */
+/* The hooks' cost as a share of the time that the program used without them. */
 double hfn_budget_taken(const hotfn_record_budget *budget);
 
-void hfn_budget_json(const hfn_view *view, hfn_sink *sink); /* "budget" of the report */
-/* The same inside of a page, where functions go by their number in the record. */
-void hfn_budget_json_page(const hfn_view *view, hfn_sink *sink);
-void hfn_budget_json_function(const hfn_view *view, hfn_sink *sink, uint32_t function);
-void hfn_budget_table(const hfn_view *view, hfn_sink *sink); /* below the table */
+/* Write the member "budget".  In a page, functions are indices of the record. */
+void hfn_budget_write(const hfn_view *view, hotfn_json_writer *out, bool in_page);
+/* Add what the budget did to a function. */
+void hfn_budget_add_function(const hfn_view *view, hotfn_json *object, uint32_t function);
+/* Write the lines below the table. */
+void hfn_budget_table(const hfn_view *view, hfn_sink *sink);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Chrome's trace event format ("Trace Event Format", JSON object form): B and E of every call, with
- * microseconds to the nanosecond, and the names of process and threads.  Perfetto's page, speedscope,
- * Firefox Profiler and Tracy's import-chrome read it. */
+/* Chrome's trace event format ("Trace Event Format", JSON object form): a B and an E event for every
+ * call, with a time in microseconds with three decimals, and the names of processes and threads.
+ * Perfetto's page, speedscope, Firefox Profiler and Tracy's import-chrome read it. */
 #include "exporters/events.h"
+#include "exporters/json_fields.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,72 +11,86 @@
 typedef struct chrome {
     const hfn_view *view;
     hfn_sink *sink;
+    hotfn_json_writer *out;
     char shown[8192];
 } chrome;
 
-static void thread_ids(const hfn_view *view, uint32_t thread, uint32_t *pid, uint32_t *tid)
+static hotfn_json *create_event(const char *phase, uint32_t pid, uint32_t tid)
 {
-    hotfn_record_thread t;
-    hfn_view_thread(view, thread, &t);
-    *pid = t.pid;
-    *tid = t.tid;
+    hotfn_json *o = hotfn_json_create_object();
+    hfn_add_text(o, "ph", phase);
+    hfn_add_number(o, "pid", pid);
+    hfn_add_number(o, "tid", tid);
+    return o;
 }
 
-static void put_meta(const chrome *c, const char *what, uint32_t pid, uint32_t tid,
-                     const char *name)
+static void write_name(const chrome *c, const char *what, uint32_t pid, uint32_t tid,
+                       const char *name)
 {
-    hfn_sink_format(c->sink,
-                    ",\n{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
-                    ",\"args\":{\"name\":",
-                    what, pid, tid);
-    hfn_sink_json(c->sink, name);
-    hfn_sink_text(c->sink, "}}");
+    hotfn_json *event = create_event("M", pid, tid), *args = hotfn_json_create_object();
+    hfn_add_text(event, "name", what);
+    hfn_add_text(args, "name", name);
+    hotfn_json_add(event, "args", args);
+    hotfn_json_write(c->out, NULL, event);
 }
 
-static void put_event(void *user, const hotfn_record_event *e)
+static void write_event(void *user, const hotfn_record_event *e)
 {
     chrome *c = user;
     hotfn_record_function f;
-    uint32_t pid, tid;
+    hotfn_record_thread t;
+    char microseconds[40];
     if (c->sink->failed) {
         return;
     }
-    thread_ids(c->view, e->thread, &pid, &tid);
+    hfn_view_thread(c->view, e->thread, &t);
     hfn_view_function(c->view, e->function, &f);
-    hfn_sink_format(
-        c->sink,
-        ",\n{\"ph\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":%" PRIu64 ".%03u",
-        e->kind == 1 ? "B" : "E", pid, tid, e->time_ns / 1000, (unsigned)(e->time_ns % 1000));
-    hfn_sink_json_key(c->sink, "name", hfn_view_display(c->view, &f, c->shown, sizeof c->shown));
-    hfn_sink_text(c->sink, "}");
+    snprintf(microseconds, sizeof microseconds, "%" PRIu64 ".%03u", e->time_ns / 1000,
+             (unsigned)(e->time_ns % 1000));
+    hotfn_json *o = create_event(e->kind == 1 ? "B" : "E", t.pid, t.tid);
+    hfn_add_raw(o, "ts", microseconds);
+    hfn_add_text(o, "name", hfn_view_display(c->view, &f, c->shown, sizeof c->shown));
+    hotfn_json_write(c->out, NULL, o);
+}
+
+static void write_names(const chrome *c)
+{
+    const hfn_view *view = c->view;
+    uint32_t pid = view->info.pid;
+    hotfn_json *order = create_event("M", pid, pid);
+    hfn_add_text(order, "name", "process_sort_index");
+    hfn_add_raw(order, "args", "{\"sort_index\":0}");
+    hotfn_json_write(c->out, NULL, order);
+    write_name(c, "process_name", pid, pid, view->info.command);
+    for (uint32_t i = 0; i < view->info.thread_count; i++) {
+        hotfn_record_thread t;
+        char name[sizeof t.name + 1];
+        hfn_view_thread(view, i, &t);
+        snprintf(name, sizeof name, "%.16s", t.name);
+        write_name(c, "thread_name", t.pid, t.tid, name);
+    }
 }
 
 static bool write_chrome(const hfn_view *view, hfn_sink *sink)
 {
+    hotfn_json_writer *out = hfn_json_open(sink, 0);
     chrome *c = hfn_alloc(&view->env, sizeof *c);
-    uint32_t pid = view->info.pid, tid;
-    hotfn_record_thread t;
-    char name[sizeof t.name + 1];
-    if (!c) {
-        return false;
+    bool ok = out && c;
+    if (ok) {
+        *c = (chrome){ .view = view, .sink = sink, .out = out };
+        hotfn_json_begin_object(out, NULL);
+        hotfn_json_write(out, "displayTimeUnit", hotfn_json_create_text("ns"));
+        hotfn_json_begin_array(out, "traceEvents");
+        write_names(c);
+        hfn_events_each(view, write_event, c);
+        hotfn_json_end(out);
+        hotfn_json_end(out);
     }
-    *c = (chrome){ .view = view, .sink = sink };
-    hfn_sink_format(sink,
-                    "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":"
-                    "\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
-                    ",\"args\":{\"sort_index\":0}}",
-                    pid, pid);
-    put_meta(c, "process_name", pid, pid, view->info.command);
-    for (uint32_t i = 0; i < view->info.thread_count; i++) {
-        hfn_view_thread(view, i, &t);
-        snprintf(name, sizeof name, "%.16s", t.name);
-        thread_ids(view, i, &pid, &tid);
-        put_meta(c, "thread_name", pid, tid, name);
+    if (out) {
+        ok = hfn_json_close(out) && ok;
     }
-    hfn_events_each(view, put_event, c);
-    hfn_sink_text(sink, "\n]}\n");
     hfn_free(&view->env, c, sizeof *c);
-    return true;
+    return ok;
 }
 
 const hfn_exporter hfn_exporter_chrome = {

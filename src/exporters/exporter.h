@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 
 #include <hotfn/export.h>
 #include <hotfn/lowlevel/timing.h>
@@ -41,9 +42,6 @@ typedef struct hfn_view {
     hotfn_record_time_info time; /* flags 0: the run was not timed   */
 } hfn_view;
 
-/* The length of the UTF-8 sequence at s, 0 if it is none (Unicode 15, table 3-7). */
-size_t hfn_utf8_length(const unsigned char *s);
-
 /* The readable form of a name, in out or the name itself; "file+0x12" where a repair lost it. */
 const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *function, char *out,
                              size_t out_bytes);
@@ -59,12 +57,6 @@ void hfn_view_thread(const hfn_view *view, uint32_t index, hotfn_record_thread *
 void hfn_view_node(const hfn_view *view, uint32_t index, hotfn_record_node *out);
 void hfn_view_edge(const hfn_view *view, uint32_t index, hotfn_record_edge *out);
 void hfn_view_module(const hfn_view *view, uint32_t index, hotfn_record_module *out);
-
-/* A string as JSON has it (RFC 8259): what is not UTF-8 becomes U+FFFD.  The value of a further key. */
-void hfn_sink_json(hfn_sink *sink, const char *text);
-/* The same inside of a page's script element: no "<" is left. */
-void hfn_sink_json_page(hfn_sink *sink, const char *text);
-void hfn_sink_json_key(hfn_sink *sink, const char *key, const char *text);
 
 /* What a stack weighs: its own time, or by the order asked for the bytes it allocated, or its calls. */
 uint64_t hfn_view_weight(const hfn_view *view, const hotfn_record_node *node);

@@ -1,305 +1,335 @@
 /* SPDX-License-Identifier: MIT */
 /* Firefox Profiler's processed format, version 48 (docs-developer/CHANGELOG-formats.md of the
- * profiler: later versions upgrade it).  A thread's samples are its call tree's stacks, weighed by
- * their own milliseconds; tables are columns, so the tree is walked once a column. */
-#include "exporters/exporter.h"
+ * profiler: later versions upgrade it).  A thread's samples are the stacks of its call tree, with
+ * their self time in milliseconds as weight; tables are columns, so the tree is read once for each
+ * column. */
+#include "exporters/json_fields.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-typedef struct thread_nodes {
+typedef struct firefox {
     const hfn_view *view;
     hfn_sink *sink;
+    hotfn_json_writer *out;
     uint32_t thread;
-    uint32_t *places;      /* a node's number among its thread's */
-    uint32_t *first, *end; /* where each thread's nodes lie */
-    uint32_t count, samples;
-} thread_nodes;
+    uint32_t *indices;                 /* by node: its index among the nodes of its thread */
+    uint32_t *first, *end;             /* the range of each thread's nodes */
+    uint32_t node_count, sample_count; /* of the thread */
+} firefox;
 
-typedef void (*put_value_fn)(const thread_nodes *t, const hotfn_record_node *n, uint32_t node);
+/* ---- Columns over the nodes of a thread. */
 
-/* "key":[value,...] over the thread's nodes; samples: only those with time of their own. */
-static void put_column(const thread_nodes *t, const char *key, bool samples, put_value_fn put)
+typedef hotfn_json *(*node_value_fn)(const firefox *x, const hotfn_record_node *n, uint32_t node);
+
+/* Write "key":[...] with a value for each node, or for each node with self time. */
+static void write_node_column(const firefox *x, const char *key, bool samples, node_value_fn create)
 {
-    const char *separator = "";
     hotfn_record_node n;
-    hfn_sink_format(t->sink, "\"%s\":[", key);
-    for (uint32_t i = t->first[t->thread]; i < t->end[t->thread] && !t->sink->failed; i++) {
-        hfn_view_node(t->view, i, &n);
-        if (n.thread == t->thread && (!samples || n.self_ns > 0)) {
-            hfn_sink_text(t->sink, separator);
-            put(t, &n, i);
-            separator = ",";
+    hotfn_json_begin_array(x->out, key);
+    for (uint32_t i = x->first[x->thread]; i < x->end[x->thread] && !x->sink->failed; i++) {
+        hfn_view_node(x->view, i, &n);
+        if (n.thread == x->thread && (!samples || n.self_ns > 0)) {
+            hotfn_json_write(x->out, NULL, create(x, &n, i));
         }
     }
-    hfn_sink_text(t->sink, "],");
+    hotfn_json_end(x->out);
 }
 
-static void put_own(const thread_nodes *t, const hotfn_record_node *n, uint32_t node)
+static hotfn_json *create_milliseconds(uint64_t ns)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%" PRIu64 ".%06u", ns / 1000000, (unsigned)(ns % 1000000));
+    return hotfn_json_create_raw(text);
+}
+
+static hotfn_json *create_index(const firefox *x, const hotfn_record_node *n, uint32_t node)
 {
     (void)n;
-    hfn_sink_format(t->sink, "%" PRIu32, t->places[node]);
+    return hotfn_json_create_number(x->indices[node]);
 }
 
-static void put_weight(const thread_nodes *t, const hotfn_record_node *n, uint32_t node)
+static hotfn_json *create_weight(const firefox *x, const hotfn_record_node *n, uint32_t node)
+{
+    (void)x;
+    (void)node;
+    return create_milliseconds(n->self_ns);
+}
+
+static hotfn_json *create_function(const firefox *x, const hotfn_record_node *n, uint32_t node)
+{
+    (void)x;
+    (void)node;
+    return hotfn_json_create_number(n->function);
+}
+
+static hotfn_json *create_prefix(const firefox *x, const hotfn_record_node *n, uint32_t node)
 {
     (void)node;
-    hfn_sink_format(t->sink, "%" PRIu64 ".%06u", n->self_ns / 1000000,
-                    (unsigned)(n->self_ns % 1000000));
+    return n->parent == HOTFN_NO_NODE ? hotfn_json_create_text(NULL)
+                                      : hotfn_json_create_number(x->indices[n->parent]);
 }
 
-static void put_function(const thread_nodes *t, const hotfn_record_node *n, uint32_t node)
+static hotfn_json *create_zero(const firefox *x, const hotfn_record_node *n, uint32_t node)
 {
-    (void)node;
-    hfn_sink_format(t->sink, "%" PRIu32, n->function);
-}
-
-static void put_prefix(const thread_nodes *t, const hotfn_record_node *n, uint32_t node)
-{
-    (void)node;
-    if (n->parent == HOTFN_NO_NODE) {
-        hfn_sink_text(t->sink, "null");
-    } else {
-        hfn_sink_format(t->sink, "%" PRIu32, t->places[n->parent]);
-    }
-}
-
-static void put_zero(const thread_nodes *t, const hotfn_record_node *n, uint32_t node)
-{
+    (void)x;
     (void)n;
     (void)node;
-    hfn_sink_text(t->sink, "0");
+    return hotfn_json_create_number(0);
 }
 
-/* One after the other, as if each were a stretch of time. */
-static void put_times(const thread_nodes *t)
+/* Samples follow each other on the time axis, each as long as its weight. */
+static void write_sample_times(const firefox *x)
 {
-    const char *separator = "";
-    uint64_t at = 0;
+    uint64_t at_ns = 0;
     hotfn_record_node n;
-    hfn_sink_text(t->sink, "\"time\":[");
-    for (uint32_t i = t->first[t->thread]; i < t->end[t->thread] && !t->sink->failed; i++) {
-        hfn_view_node(t->view, i, &n);
-        if (n.thread == t->thread && n.self_ns > 0) {
-            hfn_sink_format(t->sink, "%s%" PRIu64 ".%06u", separator, at / 1000000,
-                            (unsigned)(at % 1000000));
-            at += n.self_ns;
-            separator = ",";
+    hotfn_json_begin_array(x->out, "time");
+    for (uint32_t i = x->first[x->thread]; i < x->end[x->thread] && !x->sink->failed; i++) {
+        hfn_view_node(x->view, i, &n);
+        if (n.thread == x->thread && n.self_ns > 0) {
+            hotfn_json_write(x->out, NULL, create_milliseconds(at_ns));
+            at_ns += n.self_ns;
         }
     }
-    hfn_sink_text(t->sink, "],");
+    hotfn_json_end(x->out);
 }
 
-/* ---- The functions' tables: the same in each thread, where version 48 has its strings. */
+/* ---- Tables of functions: version 48 has them, and the strings, in each thread. */
 
-static void put_repeated(hfn_sink *sink, const char *key, const char *value, uint32_t count)
+static void write_repeated(const firefox *x, const char *key, const char *raw, uint32_t count)
 {
-    hfn_sink_format(sink, "\"%s\":[", key);
-    for (uint32_t i = 0; i < count && !sink->failed; i++) {
-        hfn_sink_text(sink, i ? "," : "");
-        hfn_sink_text(sink, value);
+    hotfn_json_begin_array(x->out, key);
+    for (uint32_t i = 0; i < count && !x->sink->failed; i++) {
+        hotfn_json_write(x->out, NULL, hotfn_json_create_raw(raw));
     }
-    hfn_sink_text(sink, "],");
+    hotfn_json_end(x->out);
 }
 
-static void put_numbers(hfn_sink *sink, const char *key, uint32_t count)
+static void write_numbers(const firefox *x, const char *key, uint32_t from, uint32_t count)
 {
-    hfn_sink_format(sink, "\"%s\":[", key);
-    for (uint32_t i = 0; i < count && !sink->failed; i++) {
-        hfn_sink_format(sink, i ? ",%" PRIu32 : "%" PRIu32, i);
+    hotfn_json_begin_array(x->out, key);
+    for (uint32_t i = 0; i < count && !x->sink->failed; i++) {
+        hotfn_json_write(x->out, NULL, hotfn_json_create_number(from + i));
     }
-    hfn_sink_text(sink, "],");
+    hotfn_json_end(x->out);
 }
 
-static void put_length(hfn_sink *sink, uint32_t count)
+static void end_table(const firefox *x, uint32_t count)
 {
-    hfn_sink_format(sink, "\"length\":%" PRIu32 "},\n", count);
+    hotfn_json_write(x->out, "length", hotfn_json_create_number(count));
+    hotfn_json_end(x->out);
 }
 
-static void put_resources(const hfn_view *view, hfn_sink *sink)
+static void write_frame_table(const firefox *x)
 {
-    uint32_t modules = view->info.module_count;
-    hfn_sink_text(sink, "\"resourceTable\":{");
-    put_numbers(sink, "lib", modules);
-    hfn_sink_text(sink, "\"name\":[");
-    for (uint32_t i = 0; i < modules; i++) {
-        hfn_sink_format(sink, i ? ",%" PRIu32 : "%" PRIu32, view->info.function_count + i);
+    static const struct {
+        const char *key, *raw;
+    } columns[] = {
+        { "address", "-1" },          { "inlineDepth", "0" },     { "category", "0" },
+        { "subcategory", "0" },       { "nativeSymbol", "null" }, { "innerWindowID", "null" },
+        { "implementation", "null" }, { "line", "null" },         { "column", "null" },
+    };
+    uint32_t count = x->view->info.function_count;
+    hotfn_json_begin_object(x->out, "frameTable");
+    for (size_t i = 0; i < HFN_COUNT_OF(columns); i++) {
+        write_repeated(x, columns[i].key, columns[i].raw, count);
     }
-    hfn_sink_text(sink, "],");
-    put_repeated(sink, "host", "null", modules);
-    put_repeated(sink, "type", "1", modules);
-    put_length(sink, modules);
+    write_numbers(x, "func", 0, count);
+    end_table(x, count);
 }
 
-static void put_module_of_each(const hfn_view *view, hfn_sink *sink)
+static void write_function_table(const firefox *x)
 {
+    uint32_t count = x->view->info.function_count;
     hotfn_record_function f;
-    hfn_sink_text(sink, "\"resource\":[");
-    for (uint32_t i = 0; i < view->info.function_count && !sink->failed; i++) {
-        hfn_view_function(view, i, &f);
-        hfn_sink_format(sink, i ? ",%" PRIu32 : "%" PRIu32, f.module);
+    hotfn_json_begin_object(x->out, "funcTable");
+    write_numbers(x, "name", 0, count);
+    write_repeated(x, "isJS", "false", count);
+    write_repeated(x, "relevantForJS", "false", count);
+    hotfn_json_begin_array(x->out, "resource");
+    for (uint32_t i = 0; i < count && !x->sink->failed; i++) {
+        hfn_view_function(x->view, i, &f);
+        hotfn_json_write(x->out, NULL, hotfn_json_create_number(f.module));
     }
-    hfn_sink_text(sink, "],");
+    hotfn_json_end(x->out);
+    write_repeated(x, "fileName", "null", count);
+    write_repeated(x, "lineNumber", "null", count);
+    write_repeated(x, "columnNumber", "null", count);
+    end_table(x, count);
 }
 
-static void put_function_tables(const hfn_view *view, hfn_sink *sink)
+static void write_resource_table(const firefox *x)
 {
-    uint32_t count = view->info.function_count;
-    hfn_sink_text(sink, "\"frameTable\":{");
-    put_repeated(sink, "address", "-1", count);
-    put_repeated(sink, "inlineDepth", "0", count);
-    put_repeated(sink, "category", "0", count);
-    put_repeated(sink, "subcategory", "0", count);
-    put_numbers(sink, "func", count);
-    put_repeated(sink, "nativeSymbol", "null", count);
-    put_repeated(sink, "innerWindowID", "null", count);
-    put_repeated(sink, "implementation", "null", count);
-    put_repeated(sink, "line", "null", count);
-    put_repeated(sink, "column", "null", count);
-    put_length(sink, count);
-    hfn_sink_text(sink, "\"funcTable\":{");
-    put_numbers(sink, "name", count);
-    put_repeated(sink, "isJS", "false", count);
-    put_repeated(sink, "relevantForJS", "false", count);
-    put_module_of_each(view, sink);
-    put_repeated(sink, "fileName", "null", count);
-    put_repeated(sink, "lineNumber", "null", count);
-    put_repeated(sink, "columnNumber", "null", count);
-    put_length(sink, count);
-    put_resources(view, sink);
+    uint32_t modules = x->view->info.module_count;
+    hotfn_json_begin_object(x->out, "resourceTable");
+    write_numbers(x, "lib", 0, modules);
+    write_numbers(x, "name", x->view->info.function_count, modules);
+    write_repeated(x, "host", "null", modules);
+    write_repeated(x, "type", "1", modules);
+    end_table(x, modules);
 }
 
-/* Functions by their number, then modules. */
-static void put_strings(const hfn_view *view, hfn_sink *sink)
+/* The functions' names in the record's order, then the modules'. */
+static void write_strings(const firefox *x)
 {
     char shown[8192];
-    hotfn_record_function f;
-    hotfn_record_module m;
-    hfn_sink_text(sink, "\"stringArray\":[");
-    for (uint32_t i = 0; i < view->info.function_count && !sink->failed; i++) {
-        hfn_view_function(view, i, &f);
-        hfn_sink_text(sink, i ? "," : "");
-        hfn_sink_json(sink, hfn_view_display(view, &f, shown, sizeof shown));
+    hotfn_json_begin_array(x->out, "stringArray");
+    for (uint32_t i = 0; i < x->view->info.function_count && !x->sink->failed; i++) {
+        hotfn_record_function f;
+        hfn_view_function(x->view, i, &f);
+        hotfn_json_write(
+            x->out, NULL,
+            hotfn_json_create_text(hfn_view_display(x->view, &f, shown, sizeof shown)));
     }
-    for (uint32_t i = 0; i < view->info.module_count; i++) {
-        hfn_view_module(view, i, &m);
-        hfn_sink_text(sink, i || view->info.function_count ? "," : "");
-        hfn_sink_json(sink, m.file);
+    for (uint32_t i = 0; i < x->view->info.module_count; i++) {
+        hotfn_record_module m;
+        hfn_view_module(x->view, i, &m);
+        hotfn_json_write(x->out, NULL, hotfn_json_create_text(m.file));
     }
-    hfn_sink_text(sink, "]");
+    hotfn_json_end(x->out);
 }
 
 /* ---- A thread. */
 
-static void put_head(const thread_nodes *t)
+static void write_thread_facts(const firefox *x)
 {
-    hotfn_record_thread thread;
-    char name[sizeof thread.name + 1];
-    hfn_view_thread(t->view, t->thread, &thread);
-    snprintf(name, sizeof name, "%.16s", thread.name);
-    hfn_sink_format(t->sink,
-                    "{\"processType\":\"default\",\"processStartupTime\":0,"
-                    "\"processShutdownTime\":null,\"registerTime\":0,\"unregisterTime\":null,"
-                    "\"pausedRanges\":[],\"isMainThread\":%s,\"pid\":\"%" PRIu32
-                    "\",\"tid\":%" PRIu32,
-                    thread.tid == thread.pid ? "true" : "false", thread.pid, thread.tid);
-    hfn_sink_json_key(t->sink, "name", name[0] ? name : "thread");
-    hfn_sink_text(t->sink,
-                  ",\n\"markers\":{\"data\":[],\"name\":[],\"startTime\":[],\"endTime\":[],"
-                  "\"phase\":[],\"category\":[],\"length\":0},\n");
-    hfn_sink_text(t->sink, "\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],"
-                           "\"functionSize\":[],\"length\":0},\n");
+    hotfn_record_thread t;
+    char name[sizeof t.name + 1], pid[16];
+    hfn_view_thread(x->view, x->thread, &t);
+    snprintf(name, sizeof name, "%.16s", t.name);
+    snprintf(pid, sizeof pid, "%" PRIu32, t.pid);
+    hotfn_json_write(x->out, "processType", hotfn_json_create_text("default"));
+    hotfn_json_write(x->out, "processStartupTime", hotfn_json_create_number(0));
+    hotfn_json_write(x->out, "processShutdownTime", hotfn_json_create_text(NULL));
+    hotfn_json_write(x->out, "registerTime", hotfn_json_create_number(0));
+    hotfn_json_write(x->out, "unregisterTime", hotfn_json_create_text(NULL));
+    hotfn_json_write(x->out, "pausedRanges", hotfn_json_create_array());
+    hotfn_json_write(x->out, "isMainThread", hotfn_json_create_bool(t.tid == t.pid));
+    hotfn_json_write(x->out, "pid", hotfn_json_create_text(pid)); /* a string in this format */
+    hotfn_json_write(x->out, "tid", hotfn_json_create_number(t.tid));
+    hotfn_json_write(x->out, "name", hotfn_json_create_text(name[0] ? name : "thread"));
+    hotfn_json_write(x->out, "markers",
+                     hotfn_json_create_raw("{\"data\":[],\"name\":[],\"startTime\":[],"
+                                           "\"endTime\":[],\"phase\":[],\"category\":[],"
+                                           "\"length\":0}"));
+    hotfn_json_write(x->out, "nativeSymbols",
+                     hotfn_json_create_raw("{\"libIndex\":[],\"address\":[],\"name\":[],"
+                                           "\"functionSize\":[],\"length\":0}"));
 }
 
-static void put_thread(thread_nodes *t)
+static void write_thread(const firefox *x)
 {
-    put_head(t);
-    hfn_sink_text(t->sink, "\"samples\":{\"weightType\":\"tracing-ms\",");
-    put_column(t, "stack", true, put_own);
-    put_times(t);
-    put_column(t, "weight", true, put_weight);
-    put_length(t->sink, t->samples);
-    hfn_sink_text(t->sink, "\"stackTable\":{");
-    put_column(t, "frame", false, put_function);
-    put_column(t, "prefix", false, put_prefix);
-    put_column(t, "category", false, put_zero);
-    put_column(t, "subcategory", false, put_zero);
-    put_length(t->sink, t->count);
-    put_function_tables(t->view, t->sink);
-    put_strings(t->view, t->sink);
-    hfn_sink_text(t->sink, "}");
+    hotfn_json_begin_object(x->out, NULL);
+    write_thread_facts(x);
+    hotfn_json_begin_object(x->out, "samples");
+    hotfn_json_write(x->out, "weightType", hotfn_json_create_text("tracing-ms"));
+    write_node_column(x, "stack", true, create_index);
+    write_sample_times(x);
+    write_node_column(x, "weight", true, create_weight);
+    end_table(x, x->sample_count);
+    hotfn_json_begin_object(x->out, "stackTable");
+    write_node_column(x, "frame", false, create_function);
+    write_node_column(x, "prefix", false, create_prefix);
+    write_node_column(x, "category", false, create_zero);
+    write_node_column(x, "subcategory", false, create_zero);
+    end_table(x, x->node_count);
+    write_frame_table(x);
+    write_function_table(x);
+    write_resource_table(x);
+    write_strings(x);
+    hotfn_json_end(x->out);
 }
 
-static void count_nodes(thread_nodes *t)
+static void count_nodes(firefox *x)
 {
     hotfn_record_node n;
-    t->count = t->samples = 0;
-    for (uint32_t i = t->first[t->thread]; i < t->end[t->thread]; i++) {
-        hfn_view_node(t->view, i, &n);
-        if (n.thread == t->thread) {
-            t->places[i] = t->count++;
-            t->samples += n.self_ns > 0;
+    x->node_count = x->sample_count = 0;
+    for (uint32_t i = x->first[x->thread]; i < x->end[x->thread]; i++) {
+        hfn_view_node(x->view, i, &n);
+        if (n.thread == x->thread) {
+            x->indices[i] = x->node_count++;
+            x->sample_count += n.self_ns > 0;
         }
     }
 }
 
-static void put_libs(const hfn_view *view, hfn_sink *sink)
+/* ---- The file. */
+
+static void write_libs(const firefox *x)
 {
-    hotfn_record_module m;
-    hfn_sink_text(sink, "\"libs\":[");
-    for (uint32_t i = 0; i < view->info.module_count; i++) {
-        hfn_view_module(view, i, &m);
-        hfn_sink_text(sink, i ? ",\n{\"arch\":\"\"" : "{\"arch\":\"\"");
-        hfn_sink_json_key(sink, "name", m.file);
-        hfn_sink_json_key(sink, "debugName", m.file);
-        hfn_sink_json_key(sink, "path", m.path);
-        hfn_sink_json_key(sink, "debugPath", m.path);
-        hfn_sink_text(sink, ",\"breakpadId\":\"\",\"codeId\":\"");
-        for (uint32_t k = 0; k < m.id_bytes && k < sizeof m.id; k++) {
-            hfn_sink_format(sink, "%02x", m.id[k]);
-        }
-        hfn_sink_text(sink, "\"}");
+    hotfn_json_begin_array(x->out, "libs");
+    for (uint32_t i = 0; i < x->view->info.module_count; i++) {
+        hotfn_json *o = hotfn_json_create_object();
+        hotfn_record_module m;
+        hfn_view_module(x->view, i, &m);
+        hfn_add_text(o, "arch", "");
+        hfn_add_text(o, "name", m.file);
+        hfn_add_text(o, "debugName", m.file);
+        hfn_add_text(o, "path", m.path);
+        hfn_add_text(o, "debugPath", m.path);
+        hfn_add_text(o, "breakpadId", "");
+        hfn_add_id(o, "codeId", &m);
+        hotfn_json_write(x->out, NULL, o);
     }
-    hfn_sink_text(sink, "],\n");
+    hotfn_json_end(x->out);
 }
 
-static void put_meta(const hfn_view *view, hfn_sink *sink)
+static hotfn_json *create_meta(const hfn_view *view)
 {
-    hfn_sink_format(sink,
-                    "{\"meta\":{\"version\":29,\"preprocessedProfileVersion\":48,\"interval\":1,"
-                    "\"startTime\":%" PRIu64 ",\"processType\":0,\"stackwalk\":0,\"debug\":false,"
-                    "\"symbolicated\":true,\"abi\":\"\",\"misc\":\"\",\"oscpu\":\"\","
-                    "\"platform\":\"\",\"toolkit\":\"\"",
-                    view->info.start_ns / 1000000);
-    hfn_sink_json_key(sink, "product", view->info.command[0] ? view->info.command : "hotfn");
-    hfn_sink_text(sink,
-                  ",\"importedFrom\":\"hotfn\",\"extensions\":{\"id\":[],\"name\":[],"
-                  "\"baseURL\":[],\"length\":0},\"categories\":[{\"name\":\"Other\","
-                  "\"color\":\"grey\",\"subcategories\":[\"Other\"]}],\"markerSchema\":[]},\n");
+    static const char *const empty[] = { "abi", "misc", "oscpu", "platform", "toolkit" };
+    hotfn_json *o = hotfn_json_create_object();
+    hfn_add_number(o, "version", 29);
+    hfn_add_number(o, "preprocessedProfileVersion", 48);
+    hfn_add_number(o, "interval", 1);
+    hfn_add_number(o, "startTime", view->info.start_ns / 1000000);
+    hfn_add_number(o, "processType", 0);
+    hfn_add_number(o, "stackwalk", 0);
+    hfn_add_bool(o, "debug", false);
+    hfn_add_bool(o, "symbolicated", true);
+    for (size_t i = 0; i < HFN_COUNT_OF(empty); i++) {
+        hfn_add_text(o, empty[i], "");
+    }
+    hfn_add_text(o, "product", view->info.command[0] ? view->info.command : "hotfn");
+    hfn_add_text(o, "importedFrom", "hotfn");
+    hfn_add_raw(o, "extensions", "{\"id\":[],\"name\":[],\"baseURL\":[],\"length\":0}");
+    hfn_add_raw(o, "categories",
+                "[{\"name\":\"Other\",\"color\":\"grey\",\"subcategories\":[\"Other\"]}]");
+    hotfn_json_add(o, "markerSchema", hotfn_json_create_array());
+    return o;
+}
+
+static void write_file(firefox *x)
+{
+    hotfn_json_begin_object(x->out, NULL);
+    hotfn_json_write(x->out, "meta", create_meta(x->view));
+    write_libs(x);
+    hotfn_json_write(x->out, "pages", hotfn_json_create_array());
+    hotfn_json_begin_array(x->out, "threads");
+    for (x->thread = 0; x->thread < x->view->info.thread_count; x->thread++) {
+        count_nodes(x);
+        write_thread(x);
+    }
+    hotfn_json_end(x->out);
+    hotfn_json_end(x->out);
 }
 
 static bool write_firefox(const hfn_view *view, hfn_sink *sink)
 {
-    thread_nodes t = { .view = view, .sink = sink };
     size_t words = view->time.node_count + 2 * (size_t)view->info.thread_count;
-    t.places = hfn_alloc(&view->env, words * sizeof *t.places);
-    if (!t.places) {
-        return false;
+    firefox x = { .view = view, .sink = sink, .out = hfn_json_open(sink, 0) };
+    x.indices = hfn_alloc(&view->env, words * sizeof *x.indices);
+    bool ok = x.indices && x.out;
+    if (ok) {
+        x.first = x.indices + view->time.node_count;
+        x.end = x.first + view->info.thread_count;
+        hfn_view_node_ranges(view, x.first, x.end);
+        write_file(&x);
     }
-    t.first = t.places + view->time.node_count;
-    t.end = t.first + view->info.thread_count;
-    hfn_view_node_ranges(view, t.first, t.end);
-    put_meta(view, sink);
-    put_libs(view, sink);
-    hfn_sink_text(sink, "\"pages\":[],\n\"threads\":[");
-    for (t.thread = 0; t.thread < view->info.thread_count; t.thread++) {
-        count_nodes(&t);
-        hfn_sink_text(sink, t.thread ? ",\n" : "\n");
-        put_thread(&t);
+    if (x.out) {
+        ok = hfn_json_close(x.out) && ok;
     }
-    hfn_sink_text(sink, "]}\n");
-    hfn_free(&view->env, t.places, words * sizeof *t.places);
-    return true;
+    hfn_free(&view->env, x.indices, words * sizeof *x.indices);
+    return ok;
 }
 
 const hfn_exporter hfn_exporter_firefox = {

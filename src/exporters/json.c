@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* hotfn.report/1, described in docs/report.schema.json.  Written by hand, as a stream: u64 are
- * written raw (cJSON keeps numbers as doubles), and a record may list a million functions. */
+/* hotfn.report/1, described in docs/report.schema.json.  Each function is an object of its own that
+ * is written and freed before the next, since a record may hold a million functions. */
 #include "exporters/budget.h"
+#include "exporters/json_fields.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-static void put_id(hfn_sink *sink, const hotfn_record_module *m)
-{
-    hfn_sink_text(sink, ",\"image_id\":\"");
-    for (uint32_t i = 0; i < m->id_bytes && i < sizeof m->id; i++) {
-        hfn_sink_format(sink, "%02x", m->id[i]);
-    }
-    hfn_sink_text(sink, "\"");
-}
+typedef struct report {
+    const hfn_view *view;
+    hfn_sink *sink;
+    hotfn_json_writer *out;
+    uint32_t *ranks; /* by function: its index in "functions", or UINT32_MAX if it is not listed */
+    char shown[8192];
+} report;
 
-static const char *module_state(uint32_t flags)
+static const char *get_module_state(uint32_t flags)
 {
     if (flags & HOTFN_MODULE_FAILED) {
         return "failed";
@@ -28,329 +27,313 @@ static const char *module_state(uint32_t flags)
                                          : "not-loaded";
 }
 
-static void put_modules(const hfn_view *view, hfn_sink *sink)
+static void write_modules(const report *r)
 {
-    hfn_sink_text(sink, ",\n\"modules\":[");
-    for (uint32_t i = 0; i < view->info.module_count; i++) {
+    hotfn_json_begin_array(r->out, "modules");
+    for (uint32_t i = 0; i < r->view->info.module_count; i++) {
+        hotfn_json *o = hotfn_json_create_object();
         hotfn_record_module m;
-        hfn_view_module(view, i, &m);
-        hfn_sink_text(sink, i ? ",\n{\"module\":" : "\n{\"module\":");
-        hfn_sink_json(sink, m.file);
-        hfn_sink_json_key(sink, "path", m.path);
-        put_id(sink, &m);
-        hfn_sink_json_key(sink, "state", module_state(m.flags));
-        hfn_sink_json_key(sink, "note", m.note);
-        hfn_sink_format(sink, ",\"main\":%s,\"functions\":%" PRIu32 "}",
-                        m.flags & HOTFN_MODULE_MAIN ? "true" : "false", m.function_count);
+        hfn_view_module(r->view, i, &m);
+        hfn_add_text(o, "module", m.file);
+        hfn_add_text(o, "path", m.path);
+        hfn_add_id(o, "image_id", &m);
+        hfn_add_text(o, "state", get_module_state(m.flags));
+        hfn_add_text(o, "note", m.note);
+        hfn_add_bool(o, "main", m.flags & HOTFN_MODULE_MAIN);
+        hfn_add_number(o, "functions", m.function_count);
+        hotfn_json_write(r->out, NULL, o);
     }
-    hfn_sink_text(sink, "]");
+    hotfn_json_end(r->out);
 }
 
-static void put_record(const hfn_view *view, hfn_sink *sink)
+static hotfn_json *create_record(const hfn_view *view)
 {
     const hotfn_record_info *info = &view->info;
-    hfn_sink_text(sink, "{\"schema\":\"hotfn.report/1\"");
-    hfn_sink_json_key(sink, "version", hotfn_get_version());
-    hfn_sink_text(sink, ",\n\"record\":{\"state\":");
-    hfn_sink_json(sink, hotfn_record_get_state_name(info->state));
-    hfn_sink_json_key(sink, "command", info->command);
-    hfn_sink_json_key(sink, "directory", info->directory);
-    hfn_sink_json_key(sink, "tool", info->tool);
-    hfn_sink_format(sink, ",\"pid\":%" PRIu32 ",\"exit_code\":%" PRId32, info->pid,
-                    info->exit_code);
-    hfn_sink_format(sink, ",\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64, info->start_ns,
-                    info->end_ns);
-    hfn_sink_format(sink, ",\"window_start_ns\":%" PRIu64 ",\"window_end_ns\":%" PRIu64,
-                    info->window_start_ns, info->window_end_ns);
-    hfn_sink_format(sink, ",\"threads\":%" PRIu32 ",\"threads_lost\":%" PRIu32, info->thread_count,
-                    info->threads_lost);
-    hfn_sink_format(sink, ",\"functions\":%" PRIu32 ",\"calls\":%" PRIu64, info->function_count,
-                    view->total_calls);
+    hotfn_json *o = hotfn_json_create_object();
+    hfn_add_text(o, "state", hotfn_record_get_state_name(info->state));
+    hfn_add_text(o, "command", info->command);
+    hfn_add_text(o, "directory", info->directory);
+    hfn_add_text(o, "tool", info->tool);
+    hfn_add_number(o, "pid", info->pid);
+    hotfn_json_add(o, "exit_code", hotfn_json_create_signed(info->exit_code));
+    hfn_add_number(o, "start_ns", info->start_ns);
+    hfn_add_number(o, "end_ns", info->end_ns);
+    hfn_add_number(o, "window_start_ns", info->window_start_ns);
+    hfn_add_number(o, "window_end_ns", info->window_end_ns);
+    hfn_add_number(o, "threads", info->thread_count);
+    hfn_add_number(o, "threads_lost", info->threads_lost);
+    hfn_add_number(o, "functions", info->function_count);
+    hfn_add_number(o, "calls", view->total_calls);
     if (info->repaired[0]) {
-        hfn_sink_json_key(sink, "repaired", info->repaired);
+        hfn_add_text(o, "repaired", info->repaired);
     }
     if (view->time.note[0]) {
-        hfn_sink_json_key(sink, "times_note", view->time.note);
+        hfn_add_text(o, "times_note", view->time.note);
     }
-    hfn_sink_text(sink, "}");
+    return o;
 }
 
-static void put_names(hfn_sink *sink, const hotfn_record_function *f)
+/* ---- Functions. */
+
+static void add_names(hotfn_json *object, const hotfn_record_function *f)
 {
-    hfn_sink_text(sink, ",\"names\":[");
-    hfn_sink_json(sink, f->name);
+    hotfn_json *names = hotfn_json_create_array();
+    hfn_add_text(names, NULL, f->name);
     for (const char *name = f->names; name && *name; name += strlen(name) + 1) {
-        hfn_sink_text(sink, ",");
-        hfn_sink_json(sink, name);
+        hfn_add_text(names, NULL, name);
     }
-    hfn_sink_text(sink, "]");
+    hotfn_json_add(object, "names", names);
 }
 
-static void put_alloc(hfn_sink *sink, const char *key, const hotfn_alloc_cell *a)
+static void add_alloc(hotfn_json *object, const char *key, const hotfn_alloc_cell *a)
 {
-    hfn_sink_format(sink,
-                    ",\"%s\":{\"allocated_bytes\":%" PRIu64 ",\"allocated_blocks\":%" PRIu64
-                    ",\"freed_bytes\":%" PRIu64 ",\"freed_blocks\":%" PRIu64 "}",
-                    key, a->allocated_bytes, a->allocated_blocks, a->freed_bytes, a->freed_blocks);
+    hotfn_json *o = hotfn_json_create_object();
+    hfn_add_number(o, "allocated_bytes", a->allocated_bytes);
+    hfn_add_number(o, "allocated_blocks", a->allocated_blocks);
+    hfn_add_number(o, "freed_bytes", a->freed_bytes);
+    hfn_add_number(o, "freed_blocks", a->freed_blocks);
+    hotfn_json_add(object, key, o);
 }
 
-static void put_error(hfn_sink *sink, const char *key, uint64_t ns)
+/* Times are null where the function was not timed. */
+static void add_timing(const hfn_view *view, hotfn_json *o, uint32_t index)
 {
-    if (ns == HOTFN_ERROR_UNKNOWN) {
-        hfn_sink_format(sink, ",\"%s\":null", key);
-    } else {
-        hfn_sink_format(sink, ",\"%s\":%" PRIu64, key, ns);
-    }
-}
-
-/* What was not timed has no times: null. */
-static void put_timing(const hfn_view *view, hfn_sink *sink, uint32_t index)
-{
-    static const char *const keys[] = { "total_ns", "self_ns", "min_ns", "max_ns",
-                                        "p50_ns",   "p90_ns",  "p99_ns" };
     hotfn_record_timing t;
     hfn_view_timing(view, index, &t);
-    const uint64_t times[] = { t.total_ns, t.self_ns, t.min_ns, t.max_ns,
-                               t.p50_ns,   t.p90_ns,  t.p99_ns };
-    bool timed = t.timed_calls > 0;
-    for (size_t i = 0; i < HFN_COUNT_OF(keys); i++) {
-        if (timed || t.timing != HOTFN_TIMING_COUNT_ONLY) {
-            hfn_sink_format(sink, ",\"%s\":%" PRIu64, keys[i], times[i]);
-        } else {
-            hfn_sink_format(sink, ",\"%s\":null", keys[i]);
-        }
-    }
-    hfn_sink_format(sink, ",\"timed_calls\":%" PRIu64 ",\"open_calls\":%" PRIu64, t.timed_calls,
-                    t.open_calls);
+    bool timed = t.timed_calls > 0 || t.timing != HOTFN_TIMING_COUNT_ONLY;
+    hfn_add_optional(o, "total_ns", timed, t.total_ns);
+    hfn_add_optional(o, "self_ns", timed, t.self_ns);
+    hfn_add_optional(o, "min_ns", timed, t.min_ns);
+    hfn_add_optional(o, "max_ns", timed, t.max_ns);
+    hfn_add_optional(o, "p50_ns", timed, t.p50_ns);
+    hfn_add_optional(o, "p90_ns", timed, t.p90_ns);
+    hfn_add_optional(o, "p99_ns", timed, t.p99_ns);
+    hfn_add_number(o, "timed_calls", t.timed_calls);
+    hfn_add_number(o, "open_calls", t.open_calls);
     if (t.timing == HOTFN_TIMING_SAMPLE) {
-        put_error(sink, "total_error_ns", t.total_error_ns);
-        put_error(sink, "self_error_ns", t.self_error_ns);
+        hfn_add_optional(o, "total_error_ns", t.total_error_ns != HOTFN_ERROR_UNKNOWN,
+                         t.total_error_ns);
+        hfn_add_optional(o, "self_error_ns", t.self_error_ns != HOTFN_ERROR_UNKNOWN,
+                         t.self_error_ns);
         if (t.total_error_ns == HOTFN_ERROR_UNKNOWN) {
-            hfn_sink_json_key(sink, "error_reason", "recursion");
+            hfn_add_text(o, "error_reason", "recursion");
         }
     }
-    hfn_sink_json_key(sink, "timing", hfn_timing_name(t.timing));
-    hfn_sink_json_key(sink, "timing_reason", t.reason);
+    hfn_add_text(o, "timing", hfn_timing_name(t.timing));
+    hfn_add_text(o, "timing_reason", t.reason);
     if (view->time.flags & HOTFN_TIMING_ALLOC) {
-        put_alloc(sink, "self_alloc", &t.self_alloc);
-        put_alloc(sink, "total_alloc", &t.total_alloc);
+        add_alloc(o, "self_alloc", &t.self_alloc);
+        add_alloc(o, "total_alloc", &t.total_alloc);
     }
 }
 
-/* "file" is the module's: the source has names of its own. */
-static void put_line(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
-                     const hotfn_record_module *m)
+/* "file" is the module's path, so the source file has other keys. */
+static void add_source(const hfn_view *view, hotfn_json *o, const hotfn_record_function *f,
+                       const hotfn_record_module *m)
 {
     char file[4096];
     uint32_t line = 0;
     if (hfn_view_line(view, f, m, file, sizeof file, &line)) {
-        hfn_sink_json_key(sink, "source_file", file);
-        hfn_sink_format(sink, ",\"source_line\":%" PRIu32, line);
+        hfn_add_text(o, "source_file", file);
+        hfn_add_number(o, "source_line", line);
     }
 }
 
-static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index, char *shown,
-                         size_t shown_bytes)
+static hotfn_json *create_function(report *r, uint32_t index)
 {
+    const hfn_view *view = r->view;
+    hotfn_json *o = hotfn_json_create_object();
     hotfn_record_function f;
     hotfn_record_module m;
     hfn_view_function(view, index, &f);
     hfn_view_module(view, f.module, &m);
-    hfn_sink_text(sink, "{\"module\":");
-    hfn_sink_json(sink, m.file);
-    hfn_sink_json_key(sink, "file", m.path);
-    hfn_sink_format(sink, ",\"rva\":%" PRIu64 ",\"size\":%" PRIu64, f.rva, f.byte_count);
-    hfn_sink_json_key(sink, "name", f.name);
-    hfn_sink_json_key(sink, "display", hfn_view_display(view, &f, shown, shown_bytes));
-    put_names(sink, &f);
-    put_line(view, sink, &f, &m);
-    if (f.counted) {
-        hfn_sink_format(sink, ",\"calls\":%" PRIu64, f.calls);
-    } else {
-        hfn_sink_text(sink, ",\"calls\":null");
-    }
-    hfn_sink_json_key(sink, "state", hfn_state_name(f.state));
-    hfn_sink_json_key(sink, "strategy", f.strategy);
-    hfn_sink_json_key(sink, "reason", f.reason);
-    hfn_sink_json_key(sink, "reason_text", f.reason_text);
-    hfn_sink_format(sink, ",\"entry_is_loop\":%s",
-                    f.flags & HOTFN_VERDICT_ENTRY_LOOP ? "true" : "false");
-    hfn_budget_json_function(view, sink, index);
+    hfn_add_text(o, "module", m.file);
+    hfn_add_text(o, "file", m.path);
+    hfn_add_number(o, "rva", f.rva);
+    hfn_add_number(o, "size", f.byte_count);
+    hfn_add_text(o, "name", f.name);
+    hfn_add_text(o, "display", hfn_view_display(view, &f, r->shown, sizeof r->shown));
+    add_names(o, &f);
+    add_source(view, o, &f, &m);
+    hfn_add_optional(o, "calls", f.counted, f.calls);
+    hfn_add_text(o, "state", hfn_state_name(f.state));
+    hfn_add_text(o, "strategy", f.strategy);
+    hfn_add_text(o, "reason", f.reason);
+    hfn_add_text(o, "reason_text", f.reason_text);
+    hfn_add_bool(o, "entry_is_loop", f.flags & HOTFN_VERDICT_ENTRY_LOOP);
+    hfn_budget_add_function(view, o, index);
     if (view->time.flags) {
-        put_timing(view, sink, index);
+        add_timing(view, o, index);
     }
-    hfn_sink_text(sink, "}");
+    return o;
 }
 
-/* ---- What timing adds. */
+/* ---- What a timed run adds. */
 
-static void put_time_info(const hfn_view *view, hfn_sink *sink)
+static hotfn_json *create_time_info(const hfn_view *view)
 {
     const hotfn_record_time_info *t = &view->time;
+    hotfn_json *o = hotfn_json_create_object();
     char note[200];
-    hfn_sink_format(sink, ",\n\"time\":{\"clock\":\"%s\",\"ticks_per_second\":%" PRIu64,
-                    hfn_clock_name(t->clock), t->ticks_per_second);
-    hfn_sink_format(sink, ",\"cost_inside_ns\":%.3f,\"cost_outside_ns\":%.3f", t->cost_inside_ns,
-                    t->cost_outside_ns);
-    hfn_sink_format(sink, ",\"count_cost_ns\":%.3f,\"resolution_ns\":%.3f,\"sample_mean\":%" PRIu32,
-                    t->count_cost_ns, t->resolution_ns, t->sample_mean);
-    hfn_sink_format(sink,
-                    ",\"busy_ns\":%" PRIu64 ",\"nodes\":%" PRIu32 ",\"nodes_merged\":%" PRIu32,
-                    t->busy_ns, t->node_count, t->nodes_merged);
-    hfn_sink_format(sink, ",\"self_ns\":%" PRIu64, hfn_view_self_ns(view));
-    hfn_sink_json_key(sink, "self_note", hfn_view_self_note(view, note));
-    hfn_sink_format(sink, ",\"histograms_lost\":%" PRIu32 ",\"slow_lost\":%" PRIu64,
-                    t->histograms_lost, t->slow_lost);
-    hfn_sink_format(sink, ",\"abandoned_exits\":%" PRIu32 ",\"clock_went_back\":%" PRIu32,
-                    t->abandoned_exits, t->clock_went_back);
-    hfn_sink_format(sink, ",\"events\":%" PRIu64 ",\"events_lost\":%" PRIu64, t->event_count,
-                    t->events_lost);
-    hfn_sink_format(sink, ",\"clock_stopped_ns\":%" PRIu64 ",\"cost_tries\":%" PRIu64 "}",
-                    t->clock_stopped_ns, t->cost_tries);
+    hfn_add_text(o, "clock", hfn_clock_name(t->clock));
+    hfn_add_number(o, "ticks_per_second", t->ticks_per_second);
+    hfn_add_decimal(o, "cost_inside_ns", t->cost_inside_ns, 3);
+    hfn_add_decimal(o, "cost_outside_ns", t->cost_outside_ns, 3);
+    hfn_add_decimal(o, "count_cost_ns", t->count_cost_ns, 3);
+    hfn_add_decimal(o, "resolution_ns", t->resolution_ns, 3);
+    hfn_add_number(o, "sample_mean", t->sample_mean);
+    hfn_add_number(o, "busy_ns", t->busy_ns);
+    hfn_add_number(o, "nodes", t->node_count);
+    hfn_add_number(o, "nodes_merged", t->nodes_merged);
+    hfn_add_number(o, "self_ns", hfn_view_self_ns(view));
+    hfn_add_text(o, "self_note", hfn_view_self_note(view, note));
+    hfn_add_number(o, "histograms_lost", t->histograms_lost);
+    hfn_add_number(o, "slow_lost", t->slow_lost);
+    hfn_add_number(o, "abandoned_exits", t->abandoned_exits);
+    hfn_add_number(o, "clock_went_back", t->clock_went_back);
+    hfn_add_number(o, "events", t->event_count);
+    hfn_add_number(o, "events_lost", t->events_lost);
+    hfn_add_number(o, "clock_stopped_ns", t->clock_stopped_ns);
+    hfn_add_number(o, "cost_tries", t->cost_tries);
+    return o;
 }
 
-static void put_threads(const hfn_view *view, hfn_sink *sink)
+static void write_threads(const report *r)
 {
-    hfn_sink_text(sink, ",\n\"threads\":[");
-    for (uint32_t i = 0; i < view->info.thread_count; i++) {
-        char name[sizeof(((hotfn_record_thread *)0)->name) + 1] = "";
+    hotfn_json_begin_array(r->out, "threads");
+    for (uint32_t i = 0; i < r->view->info.thread_count; i++) {
+        hotfn_json *o = hotfn_json_create_object();
         hotfn_record_thread t;
-        hfn_view_thread(view, i, &t);
+        char name[sizeof t.name + 1] = "";
+        hfn_view_thread(r->view, i, &t);
         memcpy(name, t.name, sizeof t.name);
-        hfn_sink_format(sink, "%s{\"tid\":%" PRIu32 ",\"pid\":%" PRIu32, i ? ",\n" : "\n", t.tid,
-                        t.pid);
-        hfn_sink_json_key(sink, "name", name);
-        hfn_sink_format(sink, ",\"calls\":%" PRIu64 ",\"busy_ns\":", t.calls);
-        if (view->time.flags) {
-            hfn_sink_format(sink, "%" PRIu64 "}", t.busy_ns);
-        } else {
-            hfn_sink_text(sink, "null}");
-        }
+        hfn_add_number(o, "tid", t.tid);
+        hfn_add_number(o, "pid", t.pid);
+        hfn_add_text(o, "name", name);
+        hfn_add_number(o, "calls", t.calls);
+        hfn_add_optional(o, "busy_ns", r->view->time.flags != 0, t.busy_ns);
+        hotfn_json_write(r->out, NULL, o);
     }
-    hfn_sink_text(sink, "]");
+    hotfn_json_end(r->out);
 }
 
-static void put_place(hfn_sink *sink, const char *key, uint32_t function, const uint32_t *places)
+static bool is_listed(const report *r, uint32_t function)
 {
-    if (function == HOTFN_NO_FUNCTION) {
-        hfn_sink_format(sink, "\"%s\":null", key);
-    } else {
-        hfn_sink_format(sink, "\"%s\":%" PRIu32, key, places[function]);
-    }
+    return function != HOTFN_NO_FUNCTION && r->ranks[function] != UINT32_MAX;
 }
 
-/* A function that may not be listed, then null. */
-static void put_listed(hfn_sink *sink, uint32_t function, const uint32_t *places)
+/* Functions are named by their index in "functions". */
+static void add_rank(const report *r, hotfn_json *o, const char *key, uint32_t function)
 {
-    bool listed = function != HOTFN_NO_FUNCTION && places[function] != UINT32_MAX;
-    put_place(sink, "function", listed ? function : HOTFN_NO_FUNCTION, places);
+    bool listed = is_listed(r, function);
+    hfn_add_optional(o, key, listed, listed ? r->ranks[function] : 0);
 }
 
-/* By place in "functions"; an edge of one that is not listed is not either. */
-static void put_edges(const hfn_view *view, hfn_sink *sink, const uint32_t *places)
+/* An edge whose caller or callee is not listed is left out as well. */
+static void write_edges(const report *r)
 {
-    const char *separator = "\n";
-    hfn_sink_text(sink, ",\n\"edges\":[");
-    for (uint32_t i = 0; i < view->time.edge_count && !sink->failed; i++) {
+    hotfn_json_begin_array(r->out, "edges");
+    for (uint32_t i = 0; i < r->view->time.edge_count && !r->sink->failed; i++) {
         hotfn_record_edge e;
-        hfn_view_edge(view, i, &e);
-        if ((e.caller != HOTFN_NO_FUNCTION && places[e.caller] == UINT32_MAX) ||
-            e.callee == HOTFN_NO_FUNCTION || places[e.callee] == UINT32_MAX) {
+        hfn_view_edge(r->view, i, &e);
+        if ((e.caller != HOTFN_NO_FUNCTION && !is_listed(r, e.caller)) || !is_listed(r, e.callee)) {
             continue;
         }
-        hfn_sink_format(sink, "%s{", separator);
-        put_place(sink, "caller", e.caller, places);
-        hfn_sink_text(sink, ",");
-        put_place(sink, "callee", e.callee, places);
-        hfn_sink_format(sink, ",\"calls\":%" PRIu64 ",\"total_ns\":%" PRIu64 ",\"merged\":%s",
-                        e.calls, e.total_ns, e.flags & HOTFN_NODE_MERGED ? "true" : "false");
-        if (view->time.flags & HOTFN_TIMING_ALLOC) {
-            put_alloc(sink, "total_alloc", &e.total_alloc);
+        hotfn_json *o = hotfn_json_create_object();
+        add_rank(r, o, "caller", e.caller);
+        add_rank(r, o, "callee", e.callee);
+        hfn_add_number(o, "calls", e.calls);
+        hfn_add_number(o, "total_ns", e.total_ns);
+        hfn_add_bool(o, "merged", e.flags & HOTFN_NODE_MERGED);
+        if (r->view->time.flags & HOTFN_TIMING_ALLOC) {
+            add_alloc(o, "total_alloc", &e.total_alloc);
         }
-        hfn_sink_text(sink, "}");
-        separator = ",\n";
+        hotfn_json_write(r->out, NULL, o);
     }
-    hfn_sink_text(sink, "]");
+    hotfn_json_end(r->out);
 }
 
-/* From the nearest to the outermost, by name: they may not be listed. */
-static void put_callers(const hfn_view *view, hfn_sink *sink, uint32_t node)
+/* Callers, the nearest first, by display name: a caller need not be listed. */
+static hotfn_json *create_callers(report *r, uint32_t node)
 {
-    char shown[8192];
-    hotfn_record_function f;
+    hotfn_json *callers = hotfn_json_create_array();
     hotfn_record_node n;
-    const char *separator = "";
-    hfn_sink_text(sink, ",\"callers\":[");
     for (uint32_t at = node; at != HOTFN_NO_NODE; at = n.parent) {
-        hfn_view_node(view, at, &n);
+        hfn_view_node(r->view, at, &n);
         if (at != node && n.function != HOTFN_NO_FUNCTION) {
-            hfn_view_function(view, n.function, &f);
-            hfn_sink_text(sink, separator);
-            hfn_sink_json(sink, hfn_view_display(view, &f, shown, sizeof shown));
-            separator = ",";
+            hotfn_record_function f;
+            hfn_view_function(r->view, n.function, &f);
+            hfn_add_text(callers, NULL, hfn_view_display(r->view, &f, r->shown, sizeof r->shown));
         }
     }
-    hfn_sink_text(sink, "]");
+    return callers;
 }
 
-static void put_slow_calls(const hfn_view *view, hfn_sink *sink, const uint32_t *places)
+static void write_slow_calls(report *r)
 {
-    hfn_sink_text(sink, ",\n\"slow_calls\":[");
-    for (uint32_t i = 0; i < view->time.slow_count; i++) {
+    hotfn_json_begin_array(r->out, "slow_calls");
+    for (uint32_t i = 0; i < r->view->time.slow_count; i++) {
         hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
-        hotfn_record_get_slow_call(view->record, i, &s);
-        hfn_sink_format(sink, "%s{\"start_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64,
-                        i ? ",\n" : "\n", s.start_ns, s.duration_ns);
-        hfn_sink_format(sink, ",\"thread\":%" PRIu32 ",", s.thread);
-        put_listed(sink, s.function, places);
-        put_callers(view, sink, s.node);
-        hfn_sink_text(sink, "}");
+        hotfn_json *o = hotfn_json_create_object();
+        hotfn_record_get_slow_call(r->view->record, i, &s);
+        hfn_add_number(o, "start_ns", s.start_ns);
+        hfn_add_number(o, "duration_ns", s.duration_ns);
+        hfn_add_number(o, "thread", s.thread);
+        add_rank(r, o, "function", s.function);
+        hotfn_json_add(o, "callers", create_callers(r, s.node));
+        hotfn_json_write(r->out, NULL, o);
     }
-    hfn_sink_text(sink, "]");
+    hotfn_json_end(r->out);
 }
 
-/* Where each function stands in the list; UINT32_MAX: nowhere. */
-static uint32_t *make_places(const hfn_view *view)
+static void write_report(report *r)
 {
-    size_t bytes = (view->info.function_count + 1u) * sizeof(uint32_t);
-    uint32_t *places = hfn_alloc(&view->env, bytes);
-    if (places) {
-        memset(places, 0xff, bytes);
-        for (uint32_t i = 0; i < view->limit; i++) {
-            places[view->order[i]] = i;
-        }
+    const hfn_view *view = r->view;
+    hotfn_json_begin_object(r->out, NULL);
+    hotfn_json_write(r->out, "schema", hotfn_json_create_text("hotfn.report/1"));
+    hotfn_json_write(r->out, "version", hotfn_json_create_text(hotfn_get_version()));
+    hotfn_json_write(r->out, "record", create_record(view));
+    write_modules(r);
+    if (view->time.flags) {
+        hotfn_json_write(r->out, "time", create_time_info(view));
     }
-    return places;
+    hfn_budget_write(view, r->out, false);
+    write_threads(r);
+    if (view->time.slow_count) {
+        write_slow_calls(r);
+    }
+    if (view->options.flags & HOTFN_EXPORT_EDGES) {
+        write_edges(r);
+    }
+    hotfn_json_begin_array(r->out, "functions");
+    for (uint32_t i = 0; i < view->limit && !r->sink->failed; i++) {
+        hotfn_json_write(r->out, NULL, create_function(r, view->order[i]));
+    }
+    hotfn_json_end(r->out);
+    hotfn_json_end(r->out);
 }
 
 static bool write_json(const hfn_view *view, hfn_sink *sink)
 {
-    char shown[8192];
-    uint32_t *places = make_places(view);
-    if (!places) {
-        return false;
+    size_t rank_bytes = (view->info.function_count + 1u) * sizeof(uint32_t);
+    report *r = hfn_alloc(&view->env, sizeof *r);
+    uint32_t *ranks = hfn_alloc(&view->env, rank_bytes);
+    hotfn_json_writer *out = hfn_json_open(sink, 0);
+    bool ok = r && ranks && out;
+    if (ok) {
+        *r = (report){ .view = view, .sink = sink, .out = out, .ranks = ranks };
+        memset(ranks, 0xff, rank_bytes);
+        for (uint32_t i = 0; i < view->limit; i++) {
+            ranks[view->order[i]] = i;
+        }
+        write_report(r);
     }
-    put_record(view, sink);
-    put_modules(view, sink);
-    if (view->time.flags) {
-        put_time_info(view, sink);
+    if (out) {
+        ok = hfn_json_close(out) && ok;
     }
-    hfn_budget_json(view, sink);
-    put_threads(view, sink);
-    if (view->time.slow_count) {
-        put_slow_calls(view, sink, places);
-    }
-    if (view->options.flags & HOTFN_EXPORT_EDGES) {
-        put_edges(view, sink, places);
-    }
-    hfn_sink_text(sink, ",\n\"functions\":[");
-    for (uint32_t i = 0; i < view->limit && !sink->failed; i++) {
-        hfn_sink_text(sink, i ? ",\n" : "\n");
-        put_function(view, sink, view->order[i], shown, sizeof shown);
-    }
-    hfn_sink_text(sink, "]}\n");
-    hfn_free(&view->env, places, (view->info.function_count + 1u) * sizeof(uint32_t));
-    return true;
+    hfn_free(&view->env, ranks, rank_bytes);
+    hfn_free(&view->env, r, sizeof *r);
+    return ok;
 }
 
 const hfn_exporter hfn_exporter_json = {

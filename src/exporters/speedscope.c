@@ -1,113 +1,139 @@
 /* SPDX-License-Identifier: MIT */
-/* speedscope's own file format (speedscope.app/file-format-schema.json): a "sampled" profile a thread,
- * whose samples are the call tree's stacks, weighed by their own nanoseconds, or by the order asked for
- * by bytes or calls. */
-#include "exporters/exporter.h"
+/* speedscope's own file format (speedscope.app/file-format-schema.json): one "sampled" profile for
+ * each thread, whose samples are the stacks of the call tree.  The weight of a stack is its self time
+ * in nanoseconds, or by the order asked for its bytes or its calls. */
+#include "exporters/json_fields.h"
 
-#include <inttypes.h>
+#define MAX_DEPTH 4096u
 
-#define MOST_DEPTH 4096u
+typedef struct speedscope {
+    const hfn_view *view;
+    hfn_sink *sink;
+    hotfn_json_writer *out;
+    uint32_t stack[MAX_DEPTH];
+    uint32_t *first, *end; /* the range of each thread's nodes */
+} speedscope;
 
-/* A frame a function; functions are frames in the record's order. */
-static void put_frames(const hfn_view *view, hfn_sink *sink)
+/* A speedscope frame is a function here; frames have the record's order. */
+static void write_frames(const speedscope *s)
 {
     char shown[8192];
-    hotfn_record_function f;
-    hotfn_record_module m;
-    hfn_sink_text(sink, "\"shared\":{\"frames\":[");
-    for (uint32_t i = 0; i < view->info.function_count && !sink->failed; i++) {
-        hfn_view_function(view, i, &f);
-        hfn_view_module(view, f.module, &m);
-        hfn_sink_text(sink, i ? ",\n{\"name\":" : "\n{\"name\":");
-        hfn_sink_json(sink, hfn_view_display(view, &f, shown, sizeof shown));
-        hfn_sink_json_key(sink, "file", m.file);
-        hfn_sink_text(sink, "}");
+    hotfn_json_begin_object(s->out, "shared");
+    hotfn_json_begin_array(s->out, "frames");
+    for (uint32_t i = 0; i < s->view->info.function_count && !s->sink->failed; i++) {
+        hotfn_json *o = hotfn_json_create_object();
+        hotfn_record_function f;
+        hotfn_record_module m;
+        hfn_view_function(s->view, i, &f);
+        hfn_view_module(s->view, f.module, &m);
+        hfn_add_text(o, "name", hfn_view_display(s->view, &f, shown, sizeof shown));
+        hfn_add_text(o, "file", m.file);
+        hotfn_json_write(s->out, NULL, o);
     }
-    hfn_sink_text(sink, "]}");
+    hotfn_json_end(s->out);
+    hotfn_json_end(s->out);
 }
 
-/* Working room: a stack, and where each thread's nodes lie. */
-typedef struct room {
-    uint32_t stack[MOST_DEPTH];
-    uint32_t *first, *end;
-} room;
-
-static uint64_t put_samples(const hfn_view *view, hfn_sink *sink, uint32_t thread, room *r)
+static bool get_weighted_node(const speedscope *s, uint32_t thread, uint32_t index,
+                              hotfn_record_node *out)
 {
-    const char *separator = "\n[";
+    hfn_view_node(s->view, index, out);
+    return out->thread == thread && hfn_view_weight(s->view, out) > 0;
+}
+
+/* Write the stacks of a thread; returns the sum of their weights. */
+static uint64_t write_samples(speedscope *s, uint32_t thread)
+{
     hotfn_record_node n;
     uint64_t sum = 0;
-    for (uint32_t i = r->first[thread]; i < r->end[thread] && !sink->failed; i++) {
-        hfn_view_node(view, i, &n);
-        if (n.thread != thread || hfn_view_weight(view, &n) == 0) {
+    hotfn_json_begin_array(s->out, "samples");
+    for (uint32_t i = s->first[thread]; i < s->end[thread] && !s->sink->failed; i++) {
+        if (!get_weighted_node(s, thread, i, &n)) {
             continue;
         }
-        uint32_t depth = hfn_view_stack(view, i, r->stack, MOST_DEPTH);
-        hfn_sink_text(sink, separator);
+        hotfn_json *stack = hotfn_json_create_array();
+        uint32_t depth = hfn_view_stack(s->view, i, s->stack, MAX_DEPTH);
         for (uint32_t k = 0; k < depth; k++) {
-            hfn_sink_format(sink, k ? ",%" PRIu32 : "%" PRIu32, r->stack[k]);
+            hfn_add_number(stack, NULL, s->stack[k]);
         }
-        hfn_sink_text(sink, "]");
-        separator = ",\n[";
-        sum += hfn_view_weight(view, &n);
+        hotfn_json_write(s->out, NULL, stack);
+        sum += hfn_view_weight(s->view, &n);
     }
+    hotfn_json_end(s->out);
     return sum;
 }
 
-static void put_weights(const hfn_view *view, hfn_sink *sink, uint32_t thread, const room *r)
+static void write_weights(const speedscope *s, uint32_t thread)
 {
-    const char *format = "%" PRIu64;
     hotfn_record_node n;
-    for (uint32_t i = r->first[thread]; i < r->end[thread] && !sink->failed; i++) {
-        hfn_view_node(view, i, &n);
-        if (n.thread == thread && hfn_view_weight(view, &n) > 0) {
-            hfn_sink_format(sink, format, hfn_view_weight(view, &n));
-            format = ",%" PRIu64;
+    hotfn_json_begin_array(s->out, "weights");
+    for (uint32_t i = s->first[thread]; i < s->end[thread] && !s->sink->failed; i++) {
+        if (get_weighted_node(s, thread, i, &n)) {
+            hotfn_json_write(s->out, NULL, hotfn_json_create_number(hfn_view_weight(s->view, &n)));
         }
     }
+    hotfn_json_end(s->out);
 }
 
-static void put_profile(const hfn_view *view, hfn_sink *sink, uint32_t thread, room *r)
+static void write_profile(speedscope *s, uint32_t thread)
 {
     char name[64];
-    hfn_sink_text(sink, "{\"type\":\"sampled\"");
-    hfn_sink_json_key(sink, "name", hfn_view_thread_name(view, thread, name, sizeof name));
-    hfn_sink_format(sink, ",\"unit\":\"%s\",\"startValue\":0,\"samples\":[",
-                    view->options.by == HOTFN_BY_ALLOC   ? "bytes"
-                    : view->options.by == HOTFN_BY_CALLS ? "none"
-                                                         : "nanoseconds");
-    uint64_t sum = put_samples(view, sink, thread, r);
-    hfn_sink_text(sink, "],\"weights\":[");
-    put_weights(view, sink, thread, r);
-    hfn_sink_format(sink, "],\"endValue\":%" PRIu64 "}", sum);
+    uint32_t by = s->view->options.by;
+    const char *unit = by == HOTFN_BY_ALLOC   ? "bytes"
+                       : by == HOTFN_BY_CALLS ? "none"
+                                              : "nanoseconds";
+    hotfn_json_begin_object(s->out, NULL);
+    hotfn_json_write(s->out, "type", hotfn_json_create_text("sampled"));
+    hotfn_json_write(
+        s->out, "name",
+        hotfn_json_create_text(hfn_view_thread_name(s->view, thread, name, sizeof name)));
+    hotfn_json_write(s->out, "unit", hotfn_json_create_text(unit));
+    hotfn_json_write(s->out, "startValue", hotfn_json_create_number(0));
+    uint64_t sum = write_samples(s, thread);
+    write_weights(s, thread);
+    hotfn_json_write(s->out, "endValue", hotfn_json_create_number(sum));
+    hotfn_json_end(s->out);
+}
+
+static void write_file(speedscope *s)
+{
+    hotfn_json_begin_object(s->out, NULL);
+    hotfn_json_write(s->out, "$schema",
+                     hotfn_json_create_text("https://www.speedscope.app/file-format-schema.json"));
+    hotfn_json_write(s->out, "name", hotfn_json_create_text(s->view->info.command));
+    hotfn_json_write(s->out, "exporter", hotfn_json_create_text("hotfn"));
+    hotfn_json_write(s->out, "activeProfileIndex", hotfn_json_create_number(0));
+    write_frames(s);
+    hotfn_json_begin_array(s->out, "profiles");
+    for (uint32_t i = 0; i < s->view->info.thread_count; i++) {
+        write_profile(s, i);
+    }
+    hotfn_json_end(s->out);
+    hotfn_json_end(s->out);
 }
 
 static bool write_speedscope(const hfn_view *view, hfn_sink *sink)
 {
     size_t range_bytes = 2 * (size_t)view->info.thread_count * sizeof(uint32_t);
-    room *r = hfn_alloc(&view->env, sizeof *r);
+    speedscope *s = hfn_alloc(&view->env, sizeof *s);
     uint32_t *ranges = hfn_alloc(&view->env, range_bytes);
-    if (!r || !ranges) {
-        hfn_free(&view->env, r, sizeof *r);
-        hfn_free(&view->env, ranges, range_bytes);
-        return false;
+    hotfn_json_writer *out = hfn_json_open(sink, 0);
+    bool ok = s && ranges && out;
+    if (ok) {
+        s->view = view;
+        s->sink = sink;
+        s->out = out;
+        s->first = ranges;
+        s->end = ranges + view->info.thread_count;
+        hfn_view_node_ranges(view, s->first, s->end);
+        write_file(s);
     }
-    r->first = ranges;
-    r->end = ranges + view->info.thread_count;
-    hfn_view_node_ranges(view, r->first, r->end);
-    hfn_sink_text(sink, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"");
-    hfn_sink_json_key(sink, "name", view->info.command);
-    hfn_sink_text(sink, ",\"exporter\":\"hotfn\",\"activeProfileIndex\":0,\n");
-    put_frames(view, sink);
-    hfn_sink_text(sink, ",\n\"profiles\":[");
-    for (uint32_t i = 0; i < view->info.thread_count; i++) {
-        hfn_sink_text(sink, i ? ",\n" : "\n");
-        put_profile(view, sink, i, r);
+    if (out) {
+        ok = hfn_json_close(out) && ok;
     }
-    hfn_sink_text(sink, "]}\n");
-    hfn_free(&view->env, r, sizeof *r);
+    hfn_free(&view->env, s, sizeof *s);
     hfn_free(&view->env, ranges, range_bytes);
-    return true;
+    return ok;
 }
 
 const hfn_exporter hfn_exporter_speedscope = {

@@ -58,34 +58,6 @@ void hfn_sink_format(hfn_sink *sink, const char *format, ...)
     }
 }
 
-size_t hfn_utf8_length(const unsigned char *s)
-{
-    unsigned char low = 0x80, high = 0xbf; /* of the second byte */
-    size_t length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
-    if (s[0] < 0x80) {
-        return 1;
-    }
-    if (s[0] < 0xc2 || s[0] > 0xf4) {
-        return 0;
-    }
-    if (s[0] == 0xe0 || s[0] == 0xf0) {
-        low = s[0] == 0xe0 ? 0xa0 : 0x90; /* shorter forms exist */
-    }
-    if (s[0] == 0xed || s[0] == 0xf4) {
-        high = s[0] == 0xed ? 0x9f : 0x8f; /* surrogates; beyond U+10FFFF */
-    }
-    if (s[1] < low || s[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return length;
-}
-
 /* ---- Names. */
 
 const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *f, char *out,
@@ -198,44 +170,6 @@ const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *ou
 }
 
 /* ---- Words. */
-
-static void put_json(hfn_sink *sink, const char *text, bool in_page)
-{
-    const unsigned char *s = (const unsigned char *)text;
-
-    hfn_sink_text(sink, "\"");
-    while (*s) {
-        size_t length = hfn_utf8_length(s);
-
-        if (*s == '"' || *s == '\\') {
-            hfn_sink_format(sink, "\\%c", *s);
-        } else if (*s < 0x20 || *s == 0x7f || (in_page && *s == '<')) {
-            hfn_sink_format(sink, "\\u%04x", *s);
-        } else if (length == 0) {
-            hfn_sink_text(sink, "\\ufffd");
-        } else {
-            hfn_sink_bytes(sink, (const char *)s, length);
-        }
-        s += length ? length : 1;
-    }
-    hfn_sink_text(sink, "\"");
-}
-
-void hfn_sink_json(hfn_sink *sink, const char *text)
-{
-    put_json(sink, text, false);
-}
-
-void hfn_sink_json_page(hfn_sink *sink, const char *text)
-{
-    put_json(sink, text, true);
-}
-
-void hfn_sink_json_key(hfn_sink *sink, const char *key, const char *text)
-{
-    hfn_sink_format(sink, ",\"%s\":", key);
-    hfn_sink_json(sink, text);
-}
 
 const char *hfn_clock_name(uint32_t clock)
 {

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* What the JSON exporters share. */
+#include "exporters/json_fields.h"
+
+#include <stdio.h>
+
+void hfn_add_id(hotfn_json *object, const char *key, const hotfn_record_module *m)
+{
+    char digits[2 * sizeof m->id + 1] = "";
+    for (uint32_t i = 0; i < m->id_bytes && i < sizeof m->id; i++) {
+        snprintf(digits + 2 * (size_t)i, 3, "%02x", m->id[i]);
+    }
+    hfn_add_text(object, key, digits);
+}
+
+static int32_t write_to_sink(void *user, const void *bytes, size_t byte_count)
+{
+    hfn_sink *sink = user;
+    hfn_sink_bytes(sink, bytes, byte_count);
+    return sink->failed;
+}
+
+hotfn_json_writer *hfn_json_open(hfn_sink *sink, uint32_t flags)
+{
+    hotfn_json_writer *writer = NULL;
+    hotfn_json_writer_create(&writer, flags, write_to_sink, sink);
+    return writer;
+}
+
+bool hfn_json_close(hotfn_json_writer *writer)
+{
+    return hotfn_json_writer_destroy(writer) != HOTFN_E_NO_MEMORY;
+}
