@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program that docs/walk.md counts: five times it fills 20,000 items with random names and sorts
+/* The program that docs/pipeline.md counts: five times it fills 20,000 items with random names and sorts
  * them.  It knows nothing of libhotfn.
  *
  *     cc -O2 game.c -o game && hotfn run -- ./game && hotfn report hotfn.hfr

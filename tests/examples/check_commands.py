@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Check that README.md and docs/walk.md speak of verbs, options and files that there are."""
+"""Check that README.md and docs/pipeline.md speak of verbs, options and files that there are."""
 import os
 import pathlib
 import re
@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(os.environ.get("HOTFN_SOURCE_ROOT", pathlib.Path(__file__).parents[2]))
-TEXTS = ["README.md", "docs/walk.md", "docs/compare.md", "docs/examples/README.md",
+TEXTS = ["README.md", "docs/pipeline.md", "docs/compare.md", "docs/examples/README.md",
          "src/README.md"]
 COMMAND = re.compile(r"^    (?:\$ )?hotfn ([a-z]+)((?: [^ #]\S*)*)", re.MULTILINE)
 FILE = re.compile(r"`((?:docs|src|tests|scripts|bench|bindings|include)/[\w./-]*\w)`")

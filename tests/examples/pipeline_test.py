@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What docs/walk.md says about docs/examples/game.c is so: walk_test.py GAME."""
+"""Check what docs/pipeline.md states about docs/examples/game.c: pipeline_test.py GAME."""
 import json
 import os
 import pathlib
@@ -42,7 +42,7 @@ def main():
     expect(functions["compare"]["strategy"] == "jump", "compare takes a jump", functions["compare"])
     expect(functions["_start"]["reason"] == "glue" and calls["_start"] is None,
            "_start is refused, and its calls are null", functions["_start"])
-    print("the walk is as it says")
+    print("docs/pipeline.md is right")
 
 
 if __name__ == "__main__":
