@@ -88,7 +88,7 @@ def main_rows(report, options, env):
 
 def functions_timed(program, words, env):
     """name -> its total as a share of main's in the same run, so that the machine's speed is in neither.  Empty where
-    nothing is left of main: what a call costs was measured too high (docs/design/timing-cost.md)."""
+    nothing is left of main: what a call costs was measured too high (docs/lab/timing-cost.md)."""
     totals, _ = totals_told(program, words, env)
     return {name: total / totals["main"] for name, total in totals.items()} if "main" in totals else {}
 

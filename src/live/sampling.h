@@ -3,7 +3,7 @@
  * random.  A timed call stands for the mean that led to it.  The mean is chosen so that timing takes the
  * same share of every function's time: what calls take longer, of those more are timed; but of what is hardly
  * known yet, never too few.  A choice rests
- * on what was seen before only, so that sums of (mean x time) stay unbiased (docs/design/timing-sample.md).
+ * on what was seen before only, so that sums of (mean x time) stay unbiased (docs/lab/timing-sample.md).
  * Nothing here knows a clock. */
 #ifndef HFN_COUNTERS_SAMPLING_H
 #define HFN_COUNTERS_SAMPLING_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a timed call costs, by what the run itself tells of it, in the place of what was found at its start
- * (docs/design/timing-cost.md). */
+ * (docs/lab/timing-cost.md). */
 #include "records/times.h"
 
 #define COST_UNIT 256.0

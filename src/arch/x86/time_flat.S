@@ -3,7 +3,7 @@
  * a row, the clock is rdtsc, nothing waits in limbo, the function is not open further out, the call that ends is the
  * log's innermost.  They are call_stack.c's enter and leave, which see to all other calls, store for store in the
  * same order, by hand for the few registers that they save: beside the clock, that is most of what can be saved
- * (docs/design/timing-cost.md).  The stub's frame lies above the return address.  All registers are kept, and behind the
+ * (docs/lab/timing-cost.md).  The stub's frame lies above the return address.  All registers are kept, and behind the
  * body the flags, which hand-written functions give back; at its entry none are live in what is timed.
  *
  * Offsets: hfn_time_engine, hfn_time_state, hfn_time_cell, hfn_open_call, hfn_time_frame; timing.c has them

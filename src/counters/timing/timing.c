@@ -98,7 +98,7 @@ static double count_cost_ticks(void)
     return best[1] > best[0] ? best[1] - best[0] : 0;
 }
 
-/* Sampled: docs/design/timing-sample.md says how these were checked.  A call that goes by runs 1 instruction for some 30 of
+/* Sampled: docs/lab/timing-sample.md says how these were checked.  A call that goes by runs 1 instruction for some 30 of
  * one that is timed. */
 static void learn_ends(const probe *timed, double all)
 {
