@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a record.  Bit 0 of the first byte: make the checksums right first, so that what lies
- * behind them is reached.  Whatever opens must answer every question; then it is repaired. */
+/* Any bytes as a record.  Bit 0 of the first byte: make the checksums right first, so that what
+ * lies behind them is reached.  Whatever opens must answer every question; then it is repaired. */
 #include "records_sums.h"
 
 #include <fcntl.h>

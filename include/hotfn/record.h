@@ -3,11 +3,11 @@
  * Records: the files (.hfr) that runs leave behind.  A record can be opened while its program runs,
  * after the program has ended, and after a crash.
  *
- * Functions, modules and threads have indices, from 0 to the count in hotfn_record_info.  Texts that
- * a call stores in a struct are views: they stay valid until the record is closed.
+ * Functions, modules and threads have indices, from 0 to the count in hotfn_record_info.  Texts
+ * that a call stores in a struct are views: they stay valid until the record is closed.
  *
- * Thread safety: calls that take a const record may run at the same time in several threads.  A call
- * that takes a record that is not const must be the only call on that record.
+ * Thread safety: calls that take a const record may run at the same time in several threads.  A
+ * call that takes a record that is not const must be the only call on that record.
  */
 #ifndef HOTFN_RECORD_H
 #define HOTFN_RECORD_H
@@ -106,8 +106,8 @@ typedef struct hotfn_record hotfn_record;
 HOTFN_API hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn_env *env,
                                          hotfn_error *err);
 
-/* Free the record and all views into it; NULL does nothing.  No other call on the record at the same
- * time.  Since 0.1. */
+/* Free the record and all views into it; NULL does nothing.  No other call on the record at the
+ * same time.  Since 0.1. */
 HOTFN_API void hotfn_record_close(hotfn_record *record);
 
 /* ---- Reading. */
@@ -143,24 +143,24 @@ HOTFN_API hotfn_status hotfn_record_get_display_name(const hotfn_record *record,
  * out   receives the index of the function; untouched on failure.
  * err   borrowed; NULL if only the status matters.
  *
- * HOTFN_OK, HOTFN_E_NOT_FOUND (no function has the name), HOTFN_E_OPTION (the name is ambiguous: err
- * names the modules of two such functions), HOTFN_E_NO_MEMORY.  Together with other readers, if the
- * demangler allows it.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (no function has the name), HOTFN_E_OPTION (the name is ambiguous:
+ * err names the modules of two such functions), HOTFN_E_NO_MEMORY.  Together with other readers, if
+ * the demangler allows it.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_record_find_function(const hotfn_record *record, const char *name,
                                                   uint32_t *out, hotfn_error *err);
 
-/* Find the function whose code contains rva (an offset from the load address) of the module at index
- * module; a function of unknown size contains its first byte.  out (borrowed) receives its index.
- * HOTFN_OK, HOTFN_E_NOT_FOUND (no such function or module), HOTFN_E_OPTION.  Together with other
- * readers.  Since 0.1. */
+/* Find the function whose code contains rva (an offset from the load address) of the module at
+ * index module; a function of unknown size contains its first byte.  out (borrowed) receives its
+ * index. HOTFN_OK, HOTFN_E_NOT_FOUND (no such function or module), HOTFN_E_OPTION.  Together with
+ * other readers.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_find_function_at(const hotfn_record *record, uint32_t module,
                                                      uint64_t rva, uint32_t *out);
 
-/* How many functions call the function at index, and the caller at position `position` of them, most
- * calls first.  Only a run with --mode time and without --flat records callers: the count is 0 for
- * other runs, and past the end.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Together
- * with other readers.  Since 0.1. */
+/* How many functions call the function at index, and the caller at position `position` of them,
+ * most calls first.  Only a run with --mode time and without --flat records callers: the count is 0
+ * for other runs, and past the end.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.
+ * Together with other readers.  Since 0.1. */
 HOTFN_API uint32_t hotfn_record_get_caller_count(const hotfn_record *record, uint32_t index);
 HOTFN_API hotfn_status hotfn_record_get_caller(const hotfn_record *record, uint32_t index,
                                                uint32_t position, hotfn_record_caller *out);
@@ -183,8 +183,8 @@ HOTFN_API hotfn_status hotfn_record_choose_thread(hotfn_record *record, uint32_t
 #define HOTFN_BY_ALLOC 5u /* bytes that the function itself allocated           */
 #define HOTFN_BY_NAME 6u  /* by the linker's name, ascending; all others descend */
 
-/* Sort the functions by a key, HOTFN_BY_*; functions with equal keys are sorted by calls and then by
- * name.  Functions that were not called come last, and of these the ones that were not counted.
+/* Sort the functions by a key, HOTFN_BY_*; functions with equal keys are sorted by calls and then
+ * by name.  Functions that were not called come last, and of these the ones that were not counted.
  * order (borrowed) receives hotfn_record_info.function_count indices.
  * HOTFN_OK, HOTFN_E_UNSUPPORTED (the run did not record this key), HOTFN_E_OPTION (no such key),
  * HOTFN_E_NO_MEMORY.  Together with other readers.  Since 0.1. */
@@ -213,9 +213,9 @@ HOTFN_API hotfn_status hotfn_record_repair(const char *from, const char *to, cha
 #define HOTFN_MERGE_MAX 3u
 
 /*
- * Write several records as one.  Functions with the same image id and RVA are one function; where an
- * image has no id, the path of the module stands for it.  Times are merged if all runs were timed, as
- * nanoseconds without the cost of the hooks.
+ * Write several records as one.  Functions with the same image id and RVA are one function; where
+ * an image has no id, the path of the module identifies it.  Times are merged if all runs were
+ * timed, as nanoseconds without the cost of the hooks.
  *
  * paths  borrowed; count records, 1 to 4096.  to may be one of them.
  * mode   HOTFN_MERGE_*.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The callers of a function.  The sums have edges by caller; their indices are sorted by callee here,
- * once for each choice of process and thread, so that each look-up is a binary search. */
+/* The callers of a function.  The sums have edges by caller; their indices are sorted by callee
+ * here, once for each choice of process and thread, so that each look-up is a binary search. */
 #include "base/sort.h"
 #include "base/status.h"
 #include "profile/profile.h"
@@ -77,7 +77,7 @@ static uint32_t find_edges(const hotfn_record *r, uint32_t function, uint32_t *f
     uint32_t slot = HOTFN_NO_SLOT;
 
     if (function < r->function_count) {
-        slot = hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
+        slot = hfn_read_le32(hfn_record_get_element(r, HFN_SECTION_SLOTS, function));
     }
     if (slot >= r->slot_count) {
         return 0;

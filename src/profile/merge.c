@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Several records as one: functions are the same by image id and RVA (by path where an image has no
- * id), so runs of one build on many machines add up.  Sums keep a row a run; mean, smallest and
- * largest have one. */
+/* Merge records.  Functions with the same image id and RVA are one function, so that runs of one
+ * build on several machines are merged; where an image has no id, its path identifies it.  A sum
+ * has a row for each run; a mean, a minimum and a maximum have one row. */
 #include "profile/merge.h"
 
 #include "base/names.h"
@@ -12,20 +12,20 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define MOST_RECORDS 4096u
-/* Of addresses; a file has holes where nothing stands.  32 bits have no more for it. */
+#define MAX_RECORDS 4096u
+/* Of address space: unused strings are holes in the file.  A 32-bit process has less. */
 #define STRING_BYTES (UINT64_C(1) << (sizeof(void *) == 8 ? 30 : 27))
 
 typedef struct merged {
-    uint32_t module, record, function; /* where it was seen first, rather where it was counted */
-    uint32_t number;                   /* in the order of arrival */
+    uint32_t module, record, function; /* the first that was counted, else the first */
+    uint32_t number;                   /* in the order in which functions were found */
     bool counted;
 } merged;
 
 typedef struct merger {
     hfn_merge m;
     hfn_names *modules, *functions;
-    uint32_t *module_record, *module_index; /* where each module was seen first */
+    uint32_t *module_record, *module_index; /* the first occurrence of each module */
     merged *list;                           /* by number, later by module */
     size_t module_capacity, index_capacity, list_capacity;
     uint32_t *final; /* [number]: index in the new record */
@@ -33,17 +33,17 @@ typedef struct merger {
 
 uint64_t hfn_merge_values(const hfn_merge *m, const uint64_t *values, uint32_t count)
 {
-    uint64_t sum = 0, least = UINT64_MAX, most = 0;
+    uint64_t sum = 0, smallest = UINT64_MAX, largest = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         sum = sum > UINT64_MAX - values[i] ? UINT64_MAX : sum + values[i];
-        least = values[i] < least ? values[i] : least;
-        most = values[i] > most ? values[i] : most;
+        smallest = values[i] < smallest ? values[i] : smallest;
+        largest = values[i] > largest ? values[i] : largest;
     }
     switch (m->mode) {
     case HOTFN_MERGE_MEAN: return (sum + m->record_count / 2) / m->record_count;
-    case HOTFN_MERGE_MIN: return count ? least : 0;
-    case HOTFN_MERGE_MAX: return most;
+    case HOTFN_MERGE_MIN: return count ? smallest : 0;
+    case HOTFN_MERGE_MAX: return largest;
     default: return sum;
     }
 }
@@ -53,10 +53,10 @@ uint32_t hfn_merge_rows(const hfn_merge *m)
     return m->mode == HOTFN_MERGE_SUM ? m->record_count : 1;
 }
 
-/* ---- Which is which. */
+/* ---- The same modules and functions. */
 
-/* One path may hold builds for several machines. */
-static uint32_t path_number(hfn_names *modules, const hotfn_record_module *m)
+/* Modules without an id: one path may be that of builds for several machines. */
+static uint32_t number_path(hfn_names *modules, const hotfn_record_module *m)
 {
     char key[4096 + 4];
     size_t bytes = strlen(m->path);
@@ -67,7 +67,7 @@ static uint32_t path_number(hfn_names *modules, const hotfn_record_module *m)
     return hfn_names_intern(modules, key, 4 + (uint32_t)bytes);
 }
 
-static uint32_t module_number(merger *g, uint32_t record, uint32_t index,
+static uint32_t number_module(merger *g, uint32_t record, uint32_t index,
                               const hotfn_record_module *m)
 {
     uint32_t before = hfn_names_count(g->modules), number;
@@ -78,7 +78,7 @@ static uint32_t module_number(merger *g, uint32_t record, uint32_t index,
         memcpy(key + 4, m->id, m->id_bytes);
         number = hfn_names_intern(g->modules, key, 4 + m->id_bytes);
     } else {
-        number = path_number(g->modules, m);
+        number = number_path(g->modules, m);
     }
     if (number == HFN_NAME_NONE || number < before) {
         return number;
@@ -92,7 +92,7 @@ static uint32_t module_number(merger *g, uint32_t record, uint32_t index,
     return number;
 }
 
-static bool take_function(merger *g, uint32_t record, uint32_t index, uint32_t module)
+static bool add_function(merger *g, uint32_t record, uint32_t index, uint32_t module)
 {
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
     uint32_t before = hfn_names_count(g->functions), number;
@@ -113,7 +113,7 @@ static bool take_function(merger *g, uint32_t record, uint32_t index, uint32_t m
     return true;
 }
 
-static bool take_record(merger *g, uint32_t record)
+static bool add_record(merger *g, uint32_t record)
 {
     const hotfn_record *r = g->m.records[record];
 
@@ -126,12 +126,12 @@ static bool take_record(merger *g, uint32_t record)
         uint32_t number;
 
         hotfn_record_get_module(r, i, &m);
-        number = module_number(g, record, i, &m);
+        number = number_module(g, record, i, &m);
         if (number == HFN_NAME_NONE) {
             return false;
         }
         for (uint32_t k = 0; k < m.function_count; k++) {
-            if (!take_function(g, record, m.first_function + k, number)) {
+            if (!add_function(g, record, m.first_function + k, number)) {
                 return false;
             }
         }
@@ -146,7 +146,7 @@ static bool comes_before(const void *left, const void *right)
     return a->module != b->module ? a->module < b->module : a->number < b->number;
 }
 
-/* Functions of a module stand together: from here on the list is in the new record's order. */
+/* Sort the list by module: the order of the new record. */
 static bool order_functions(merger *g)
 {
     uint32_t count = hfn_names_count(g->functions);
@@ -200,7 +200,7 @@ static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uin
         status = hotfn_live_get_module(live, index, &made);
     }
     if (status == HOTFN_OK &&
-        made.function_count != count) { /* else the rest's places would be wrong */
+        made.function_count != count) { /* else the indices of later functions would be wrong */
         status = hfn_fail(err, HOTFN_E_LIMIT, m.path, HOTFN_NO_OFFSET, "%s", made.note);
     }
     if (status == HOTFN_OK) {
@@ -220,7 +220,7 @@ static const char *file_name(const hotfn_record *r)
     return slash ? slash + 1 : info.path;
 }
 
-/* "./game (2 runs merged: a.hfr, b.hfr)": the first one's command, and as many files as there is room for. */
+/* "./game (2 runs merged: a.hfr, b.hfr)": the command of the first run, and the files that fit. */
 static void name_runs(const hfn_merge *m, const char *command, char *out, size_t bytes)
 {
     static const char more[] = ", ...";
@@ -263,7 +263,7 @@ static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
     return status;
 }
 
-/* A run's row: its process as tid, its file's name as the thread's. */
+/* Name the row of a run after its file; its ids are the position of the run plus 1. */
 static void name_row(const hfn_merge *m, uint32_t row, hfn_thread_cell *cell)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
@@ -292,14 +292,14 @@ static void put_sums(const merger *g, const uint32_t *slots, const hfn_row_memor
     }
 }
 
-/* One value of each function: those of the records that counted it, side by side.  What a record has twice, for it
- * mapped the image twice, is one value. */
+/* Merge one value of each function and record into the only row.  A function that a record has
+ * twice, since its program mapped the image twice, has one value. */
 static bool put_values(const merger *g, const uint32_t *slots, const hfn_row_memory *memory)
 {
     uint64_t *row = (uint64_t *)(void *)memory->rows;
     size_t bytes = (size_t)g->m.function_count * (g->m.record_count * 8 + 4 + 4);
     uint64_t *values = hfn_alloc(&g->m.env, bytes);
-    uint32_t *counts, *latest; /* how many there are of a function; and whose the last one is */
+    uint32_t *counts, *latest; /* [function]: its values so far, and the record of the last one */
 
     if (!values) {
         return false;
@@ -335,9 +335,9 @@ static hotfn_status put_counts(merger *g, hotfn_live *live)
     hfn_row_memory memory = hfn_live_get_rows(live);
     uint32_t *slots = hfn_alloc(&g->m.env, g->m.function_count * sizeof *slots);
     uint32_t at = 0, rows = hfn_merge_rows(&g->m);
-    bool held = slots != NULL;
+    bool ok = slots != NULL;
 
-    if (!held) {
+    if (!ok) {
         hfn_free(&g->m.env, slots, g->m.function_count * sizeof *slots);
         return HOTFN_E_NO_MEMORY;
     }
@@ -357,16 +357,17 @@ static hotfn_status put_counts(merger *g, hotfn_live *live)
     if (g->m.mode == HOTFN_MERGE_SUM) {
         put_sums(g, slots, &memory);
     } else {
-        held = put_values(g, slots, &memory);
+        ok = put_values(g, slots, &memory);
     }
     hfn_free(&g->m.env, slots, g->m.function_count * sizeof *slots);
-    return held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+    return ok ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
 
-/* ---- The whole. */
+/* ---- The new record. */
 
-/* As long as all runs together, from when the first one began; no process is all of them. */
-static void set_times(const hfn_merge *m, hotfn_record *out)
+/* The new record begins with the first run and lasts as long as all runs together, or their mean.
+ */
+static void set_period(const hfn_merge *m, hotfn_record *out)
 {
     uint64_t start = UINT64_MAX, length = 0;
 
@@ -383,12 +384,12 @@ static void set_times(const hfn_merge *m, hotfn_record *out)
     hfn_write_le32(out->header + HFN_AT_PID, 0);
 }
 
-/* What was lost of one of them is missing in all. */
+/* Note in the new record what repairs of the merged ones lost. */
 static bool note_repairs(const hfn_merge *m, hotfn_record *out)
 {
-    bool held = true;
+    bool ok = true;
 
-    for (uint32_t i = 0; held && i < m->record_count; i++) {
+    for (uint32_t i = 0; ok && i < m->record_count; i++) {
         hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
         char text[1024];
 
@@ -397,14 +398,15 @@ static bool note_repairs(const hfn_merge *m, hotfn_record *out)
             continue;
         }
         snprintf(text, sizeof text, "%.200s: %.800s", file_name(m->records[i]), info.repaired);
-        held = hfn_record_note_repair(out, text);
+        ok = hfn_record_note_repair(out, text);
     }
-    return held;
+    return ok;
 }
 
-/* The counts stand in a file beside it till all is known: to may be one of the records that are merged. */
-static hotfn_status complete(const hfn_merge *m, const char *counts, const char *to,
-                             hotfn_error *err)
+/* Add times and budgets to the record of the counts, a temporary file, and write to: to may be one
+ * of the merged records. */
+static hotfn_status add_times_and_write(const hfn_merge *m, const char *counts, const char *to,
+                                        hotfn_error *err)
 {
     hotfn_record *out = NULL;
     hotfn_status status = hotfn_record_open(&out, counts, &m->env, err);
@@ -412,7 +414,7 @@ static hotfn_status complete(const hfn_merge *m, const char *counts, const char 
     if (status != HOTFN_OK) {
         return status;
     }
-    set_times(m, out);
+    set_period(m, out);
     status = note_repairs(m, out) && hfn_merge_times(m, out) && hfn_merge_budgets(m, out)
                  ? hfn_record_write(out, to, err)
                  : HOTFN_E_NO_MEMORY;
@@ -428,7 +430,7 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
     hotfn_status status = counts ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 
     for (uint32_t i = 0; status == HOTFN_OK && i < g->m.record_count; i++) {
-        status = take_record(g, i) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+        status = add_record(g, i) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
     }
     if (status == HOTFN_OK) {
         status = order_functions(g) ? make_live(g, &live, err) : HOTFN_E_NO_MEMORY;
@@ -440,7 +442,7 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
         snprintf(counts, name_bytes, "%s.%lx.counts", to, (unsigned long)getpid());
         status = hotfn_live_finish(live, counts, HOTFN_RECORD_MERGED, 0, NULL, NULL, err);
         if (status == HOTFN_OK) {
-            status = complete(&g->m, counts, to, err);
+            status = add_times_and_write(&g->m, counts, to, err);
         }
         unlink(counts);
     }
@@ -451,7 +453,7 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
                : status;
 }
 
-static void finish(merger *g)
+static void free_merger(merger *g)
 {
     hotfn_env env = g->m.env;
 
@@ -483,9 +485,10 @@ hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const 
     merger g = { .m = { .env = hfn_env_fill(env), .mode = mode, .record_count = count } };
     hotfn_status status = HOTFN_OK;
 
-    if (count == 0 || count > MOST_RECORDS || mode > HOTFN_MERGE_MAX) {
+    if (count == 0 || count > MAX_RECORDS || mode > HOTFN_MERGE_MAX) {
         return hfn_fail(err, HOTFN_E_OPTION, to, HOTFN_NO_OFFSET,
-                        "a merge takes 1 to %u records, as sum, mean, min or max", MOST_RECORDS);
+                        "a merge needs 1 to %u records and one of the modes sum, mean, min and max",
+                        MAX_RECORDS);
     }
     g.m.records = hfn_alloc(&g.m.env, count * sizeof *g.m.records);
     g.m.places = hfn_alloc(&g.m.env, count * sizeof *g.m.places);
@@ -500,6 +503,6 @@ hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const 
     if (status == HOTFN_OK) {
         status = write_merged(&g, to, err);
     }
-    finish(&g);
+    free_merger(&g);
     return status;
 }

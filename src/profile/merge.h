@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of a merge: which function of which record becomes which one of the new record.  merge.c
- * makes that and the counts, merge_times.c the times. */
+/* A merge: maps each function of each record to a function of the new record.  merge.c makes the
+ * map and merges the counts, merge_times.c merges the times, merge_budgets.c the budgets. */
 #ifndef HFN_PROFILE_MERGE_H
 #define HFN_PROFILE_MERGE_H
 
@@ -14,15 +14,15 @@ typedef struct hfn_merge {
     uint32_t function_count;
 } hfn_merge;
 
-/* One value out of those of the records that have it; absent ones are 0 in a sum and a mean. */
+/* Merge count values by the mode; records without a value count as 0 in a sum and a mean. */
 uint64_t hfn_merge_values(const hfn_merge *merge, const uint64_t *values, uint32_t count);
-/* Rows of the new record: one a run for a sum, else one. */
+/* The rows of the new record: one for each run in a sum, else one. */
 uint32_t hfn_merge_rows(const hfn_merge *merge);
 
-/* Fill out, a record that was just made of the counts; does nothing unless all records were timed.
+/* Merge the times into out, which has the merged counts; does nothing unless all runs were timed.
  * False: no memory. */
 bool hfn_merge_times(const hfn_merge *merge, hotfn_record *out);
-/* merge_budgets.c: which counts are lower bounds.  False: no memory. */
+/* Merge the marks of counts that are lower bounds into out.  False: no memory. */
 bool hfn_merge_budgets(const hfn_merge *merge, hotfn_record *out);
 
 #endif

@@ -8,13 +8,13 @@
 
 static uint32_t slot_of(const hotfn_record *r, uint32_t function)
 {
-    return hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
+    return hfn_read_le32(hfn_record_get_element(r, HFN_SECTION_SLOTS, function));
 }
 
 static bool all_timed(const hfn_merge *m)
 {
     for (uint32_t i = 0; i < m->record_count; i++) {
-        if (!m->records[i]->times.is_there) {
+        if (!m->records[i]->times.present) {
             return false;
         }
     }
@@ -284,7 +284,7 @@ static bool add_histograms(const sharers *s, hotfn_record *out)
                 add_histogram(m->records[run], f - 1, counts, counts + words);
             }
         }
-        held = hfn_packed_slots(&out->times.histograms, counts, words) &&
+        held = hfn_packed_append(&out->times.histograms, counts, words) &&
                hfn_packed_end_row(&out->times.histograms);
     }
     hfn_free(&m->env, counts, bytes);
@@ -502,6 +502,6 @@ bool hfn_merge_times(const hfn_merge *m, hotfn_record *out)
         return false;
     }
     add_up_threads(m, out);
-    t->is_there = true;
+    t->present = true;
     return hfn_times_settle(t, out->slot_count, out->thread_count);
 }

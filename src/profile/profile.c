@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening a record for queries: load it, then compute its time sums.  Choosing a process or a thread
- * computes the counts and the time sums of its rows again. */
+/* Opening a record for queries: load it, then compute its time sums.  Choosing a process or a
+ * thread computes the counts and the time sums of its rows again. */
 #include "profile/profile.h"
 
 #include "base/status.h"
@@ -12,7 +12,7 @@ hotfn_status hfn_profile_sum_times(hotfn_record *r)
     uint8_t *chosen;
     bool ok;
 
-    if (!r->times.is_there) {
+    if (!r->times.present) {
         return HOTFN_OK;
     }
     chosen = hfn_alloc(&r->env, r->times.thread_count);
@@ -34,9 +34,9 @@ hotfn_status hfn_profile_sum_times(hotfn_record *r)
     hfn_times_find_variances(r);
     if (r->times.header.flags & HOTFN_TIMING_SAMPLED) {
         ok = hfn_times_use_exact(r);
-        hfn_times_find_circles(r); /* the bounds depend on the cycles' sums, and change them */
+        hfn_times_sum_cycles(r); /* the bounds depend on the cycles' sums, and change them */
         hfn_times_bound_sample(r);
-        hfn_times_find_circles(r);
+        hfn_times_sum_cycles(r);
     }
     return ok ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
@@ -113,7 +113,7 @@ static hotfn_status choose_rows(hotfn_record *r, uint32_t pid, uint32_t tid)
         r->thread = former_thread;
         return HOTFN_E_NOT_FOUND;
     }
-    hfn_record_sum(r);
+    hfn_record_sum_rows(r);
     return hfn_profile_sum_times(r);
 }
 

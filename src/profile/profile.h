@@ -12,8 +12,8 @@
  * former sums stay). */
 hotfn_status hfn_profile_sum_times(hotfn_record *record);
 
-/* callers.c: sort the edges of sums by callee, as the record's edges_by_callee; false: no memory, and
- * the record keeps its former order. */
+/* callers.c: sort the edges of sums by callee, as the record's edges_by_callee; false: no memory,
+ * and the record keeps its former order. */
 bool hfn_callers_make(hotfn_record *record, hfn_time_sums *sums);
 void hfn_callers_free(hotfn_record *record);
 

@@ -41,7 +41,7 @@ static bool comes_before_by_name(const void *left, const void *right)
 /* Did the run record the key? */
 static bool has_key(const hotfn_record *r, uint32_t by)
 {
-    uint32_t flags = r->times.is_there ? r->times.header.flags : 0;
+    uint32_t flags = r->times.present ? r->times.header.flags : 0;
 
     switch (by) {
     case HOTFN_BY_SELF:

@@ -88,10 +88,10 @@ static void fill_reason(const hotfn_record *r, uint32_t reason, hotfn_record_tim
     uint64_t known = r->parts[HFN_SECTION_REASONS].byte_count / HFN_REASON_BYTES;
 
     if (reason != 0 && reason < known) {
-        const uint8_t *at = hfn_record_element(r, HFN_SECTION_REASONS, reason);
+        const uint8_t *at = hfn_record_get_element(r, HFN_SECTION_REASONS, reason);
 
-        t->reason = hfn_record_text(r, hfn_read_le32(at + HFN_REASON_NAME));
-        t->reason_text = hfn_record_text(r, hfn_read_le32(at + HFN_REASON_TEXT));
+        t->reason = hfn_record_get_text(r, hfn_read_le32(at + HFN_REASON_NAME));
+        t->reason_text = hfn_record_get_text(r, hfn_read_le32(at + HFN_REASON_TEXT));
     }
 }
 
@@ -373,11 +373,11 @@ hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
         return HOTFN_E_NOT_FOUND;
     }
     t.reason = t.reason_text = "";
-    slot = hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
+    slot = hfn_read_le32(hfn_record_get_element(r, HFN_SECTION_SLOTS, function));
     if (r->times_note) {
         t.reason = "not-read";
         t.reason_text = r->times_note;
-    } else if (!r->times.is_there) {
+    } else if (!r->times.present) {
         t.reason = "not-timed";
         t.reason_text = "the run counted only (--mode time)";
     } else if (slot >= r->slot_count) {
@@ -404,8 +404,8 @@ hotfn_status hotfn_record_get_histogram(const hotfn_record *r, uint32_t function
         return HOTFN_E_NOT_FOUND;
     }
     memset(counts, 0, HOTFN_HISTOGRAM_BUCKETS * sizeof *counts);
-    slot = hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, function));
-    if (r->times.is_there && slot < r->slot_count) {
+    slot = hfn_read_le32(hfn_record_get_element(r, HFN_SECTION_SLOTS, function));
+    if (r->times.present && slot < r->slot_count) {
         add_histograms(r, &r->sums->slots[slot], counts);
     }
     return HOTFN_OK;

@@ -37,7 +37,7 @@ double hfn_times_sample_error(const hotfn_record *record, const hfn_slot_sum *su
 /* Was each of its calls timed? */
 bool hfn_times_is_known(const hotfn_record *record, const hfn_slot_sum *sum);
 /* Before a sample's bounds, once they are known, and again when what hooks cost is taken out or left in: of each circle of functions. */
-void hfn_times_find_circles(hotfn_record *record);
+void hfn_times_sum_cycles(hotfn_record *record);
 /* Sampled: scaled up, and cut down to what the slot can have taken. */
 uint64_t hfn_times_cut(const hotfn_record *record, uint32_t slot, uint64_t ticks);
 /* What a node's estimate is multiplied with, since it cannot be so long; 1: it can. */

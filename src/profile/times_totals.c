@@ -149,7 +149,7 @@ static uint64_t known_ticks(const hotfn_record *r, const hfn_slot_sum *sum)
 
 /* What calls from outside of a circle took: no total of its functions is more.  But it takes no less than a function of
  * it whose calls were all timed, nor than the longest call that was. */
-void hfn_times_find_circles(hotfn_record *r)
+void hfn_times_sum_cycles(hotfn_record *r)
 {
     hfn_time_sums *s = r->sums;
 

@@ -184,7 +184,7 @@ uint64_t hfn_record_busy_ns(const hotfn_record *r, uint32_t row)
     const hfn_thread_sum *sum;
     uint64_t outside;
 
-    if (!r->times.is_there || row >= r->times.thread_count) {
+    if (!r->times.present || row >= r->times.thread_count) {
         return 0;
     }
     sum = &r->sums->threads[row];
@@ -249,7 +249,7 @@ hotfn_status hotfn_record_get_time_info(const hotfn_record *r, hotfn_record_time
     if (r->times_note) {
         info.note_offset = r->layout.sections[HFN_SECTION_TIME_HEADER].offset;
     }
-    if (r->times.is_there) {
+    if (r->times.present) {
         fill_info(r, &info);
     }
     return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
@@ -262,6 +262,6 @@ void hotfn_record_choose_raw(hotfn_record *r, int32_t raw)
     }
     r->is_raw = raw != 0;
     if (r->times.header.flags & HOTFN_TIMING_SAMPLED) {
-        hfn_times_find_circles(r);
+        hfn_times_sum_cycles(r);
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The budget of an opened record (hotfn/budget.h): how it was kept, and the state of each function. */
+/* The budget of a record (hotfn/lowlevel/budget.h): what it cost, its changes, and the state of
+ * each function. */
 #include "base/status.h"
 #include "records/reader.h"
 
@@ -16,13 +17,13 @@ hotfn_status hfn_record_load_budget(hotfn_record *r, const hfn_source *in, hotfn
     }
     status = hfn_record_load_section(r, in, HFN_SECTION_BUDGET, err);
     if (status == HOTFN_OK && part->byte_count < sizeof(hfn_budget_header)) {
-        status = hfn_record_damage(r, r->layout.sections[HFN_SECTION_BUDGET].offset, err,
-                                   "the budget is damaged");
+        status = hfn_record_report_damage(r, r->layout.sections[HFN_SECTION_BUDGET].offset, err,
+                                          "the budget is damaged");
     }
     return status;
 }
 
-static hfn_budget_header header_of(const hotfn_record *r)
+static hfn_budget_header get_header(const hotfn_record *r)
 {
     const hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
     hfn_budget_header h = { 0 };
@@ -34,7 +35,7 @@ static hfn_budget_header header_of(const hotfn_record *r)
     return h;
 }
 
-static uint32_t changes_kept(const hotfn_record *r)
+static uint32_t count_changes(const hotfn_record *r)
 {
     const hfn_part *part = &r->parts[HFN_SECTION_BUDGET];
     uint64_t used = hfn_budget_used_bytes(part->bytes, part->byte_count);
@@ -49,11 +50,11 @@ hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget 
         return HOTFN_E_OPTION;
     }
 
-    hfn_budget_header h = header_of(r);
+    hfn_budget_header h = get_header(r);
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
 
     b.share_ppm = h.share_ppm;
-    b.change_count = changes_kept(r);
+    b.change_count = count_changes(r);
     b.changes_lost = h.change_count > b.change_count ? h.change_count - b.change_count : 0;
     b.stops = h.stops;
     b.failed_stops = h.failed_stops;
@@ -84,7 +85,7 @@ hotfn_status hotfn_record_get_change(const hotfn_record *r, uint32_t index,
     hotfn_record_change c = HOTFN_RECORD_CHANGE_INIT;
     hfn_budget_change from;
 
-    if (index >= changes_kept(r)) {
+    if (index >= count_changes(r)) {
         return HOTFN_E_NOT_FOUND;
     }
     memcpy(&from,

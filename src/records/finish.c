@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From live to finished: snapshots of all rows, windows between two of them, and the finished file. */
+/* From a live record to a finished one: snapshots of its counts and times, the difference of two
+ * snapshots, and the finished file. */
 #include "base/status.h"
 #include "live/live.h"
 #include "os/os.h"
@@ -42,7 +43,7 @@ hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, h
 
     if (live->fd < 0) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "only who made a record takes snapshots of it");
+                        "only the process that created a record can take snapshots of it");
     }
     s = hfn_alloc(&live->env, sizeof *s);
     if (!s) {
@@ -82,7 +83,7 @@ uint64_t hotfn_snapshot_get_time_ns(const hotfn_snapshot *s)
     return s ? s->time_ns : 0;
 }
 
-/* The rows that the finished record holds: now, or what happened in the window. */
+/* The counts of the finished record: all of them, or those between the snapshots. */
 static hotfn_status choose_rows(const hotfn_live *live, hfn_packed *out, const hotfn_snapshot *from,
                                 const hotfn_snapshot *to, hotfn_error *err)
 {
@@ -98,30 +99,30 @@ static hotfn_status choose_rows(const hotfn_live *live, hfn_packed *out, const h
         status = read_rows(live, &now, err);
     }
     if (status == HOTFN_OK &&
-        !hfn_packed_difference(out, to ? &to->rows : &now, from ? &from->rows : &nothing,
-                               live->slot_count)) {
+        !hfn_packed_subtract(out, to ? &to->rows : &now, from ? &from->rows : &nothing,
+                             live->slot_count)) {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, live->path, HOTFN_NO_OFFSET, "no memory");
     }
     hfn_packed_finish(&now);
     return status;
 }
 
-/* The timing of the same stretch, ready to be written. */
+/* The times of the same period, packed as sections. */
 static hotfn_status choose_times(const hotfn_live *live, hfn_times_sections *out,
                                  const hotfn_snapshot *from, const hotfn_snapshot *to,
                                  uint32_t thread_count, hotfn_error *err)
 {
     hfn_times now;
     hotfn_status status;
-    bool held;
+    bool ok;
 
     hfn_times_init(&now, &live->env);
     status = to ? hfn_times_copy(&now, &to->times) ? HOTFN_OK : HOTFN_E_NO_MEMORY
                 : read_times(live, &now, err);
     if (status == HOTFN_OK) {
-        held = (!from || hfn_times_subtract(&now, &from->times)) &&
-               hfn_times_settle(&now, live->slot_count, thread_count) && hfn_times_pack(out, &now);
-        status = held ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+        ok = (!from || hfn_times_subtract(&now, &from->times)) &&
+             hfn_times_settle(&now, live->slot_count, thread_count) && hfn_times_pack(out, &now);
+        status = ok ? HOTFN_OK : HOTFN_E_NO_MEMORY;
     }
     hfn_times_finish(&now);
     return status == HOTFN_E_NO_MEMORY
@@ -131,13 +132,13 @@ static hotfn_status choose_times(const hotfn_live *live, hfn_times_sections *out
 
 /* ---- The finished file. */
 
-static void take(hfn_parts *parts, const hotfn_live *live, uint32_t type, uint64_t byte_count)
+static void set_part(hfn_parts *parts, const hotfn_live *live, uint32_t type, uint64_t byte_count)
 {
     parts->bytes[type] = hfn_live_section(live, type);
     parts->byte_counts[type] = byte_count;
 }
 
-static void take_all(hfn_parts *parts, const hotfn_live *live, const hfn_packed *rows)
+static void set_parts(hfn_parts *parts, const hotfn_live *live, const hfn_packed *rows)
 {
     parts->module_count = live->module_count;
     parts->function_count = live->function_count;
@@ -147,18 +148,20 @@ static void take_all(hfn_parts *parts, const hotfn_live *live, const hfn_packed 
     memcpy(parts->uuid, live->base + HFN_AT_UUID, sizeof parts->uuid);
     parts->start_ns = hfn_read_le64(live->base + HFN_AT_START_NS);
     parts->end_ns = hfn_os_wall_ns();
-    take(parts, live, HFN_SECTION_META, hfn_live_section_bytes(live, HFN_SECTION_META));
-    take(parts, live, HFN_SECTION_MODULES, (uint64_t)live->module_count * HFN_MODULE_BYTES);
-    take(parts, live, HFN_SECTION_REASONS, HFN_REASON_CAPACITY * HFN_REASON_BYTES);
-    take(parts, live, HFN_SECTION_SLOTS, (uint64_t)live->function_count * sizeof(uint32_t));
-    take(parts, live, HFN_SECTION_STATES, (uint64_t)live->function_count * HFN_STATE_BYTES);
-    take(parts, live, HFN_SECTION_FUNCTIONS, (uint64_t)live->function_count * HFN_FUNCTION_BYTES);
-    take(parts, live, HFN_SECTION_STRINGS, live->string_bytes);
-    take(parts, live, HFN_SECTION_CELLS,
-         sizeof(hfn_cell_header) + rows->row_count * sizeof(hfn_thread_cell));
+    set_part(parts, live, HFN_SECTION_META, hfn_live_section_bytes(live, HFN_SECTION_META));
+    set_part(parts, live, HFN_SECTION_MODULES, (uint64_t)live->module_count * HFN_MODULE_BYTES);
+    set_part(parts, live, HFN_SECTION_REASONS, HFN_REASON_CAPACITY * HFN_REASON_BYTES);
+    set_part(parts, live, HFN_SECTION_SLOTS, (uint64_t)live->function_count * sizeof(uint32_t));
+    set_part(parts, live, HFN_SECTION_STATES, (uint64_t)live->function_count * HFN_STATE_BYTES);
+    set_part(parts, live, HFN_SECTION_FUNCTIONS,
+             (uint64_t)live->function_count * HFN_FUNCTION_BYTES);
+    set_part(parts, live, HFN_SECTION_STRINGS, live->string_bytes);
+    set_part(parts, live, HFN_SECTION_CELLS,
+             sizeof(hfn_cell_header) + rows->row_count * sizeof(hfn_thread_cell));
 }
 
-static void take_times(hfn_parts *parts, const hotfn_live *live, const hfn_times_sections *times)
+static void set_time_parts(hfn_parts *parts, const hotfn_live *live,
+                           const hfn_times_sections *times)
 {
     for (uint32_t type = HFN_SECTION_TIME_HEADER; type < HFN_SECTION_TYPES; type++) {
         parts->bytes[type] = times->bytes[type];
@@ -166,20 +169,21 @@ static void take_times(hfn_parts *parts, const hotfn_live *live, const hfn_times
     }
     if (times->bytes[HFN_SECTION_TIME_HEADER] &&
         live->layout.sections[HFN_SECTION_TIMING_STATES].type) {
-        take(parts, live, HFN_SECTION_TIMING_STATES,
-             (uint64_t)live->function_count * sizeof(uint32_t));
+        set_part(parts, live, HFN_SECTION_TIMING_STATES,
+                 (uint64_t)live->function_count * sizeof(uint32_t));
     }
 }
 
-static void take_budget(hfn_parts *parts, const hotfn_live *live)
+static void set_budget_parts(hfn_parts *parts, const hotfn_live *live)
 {
     if (!hfn_live_budget(live)) {
         return;
     }
-    take(parts, live, HFN_SECTION_BUDGET,
-         hfn_budget_used_bytes(hfn_live_section(live, HFN_SECTION_BUDGET),
-                               hfn_live_section_bytes(live, HFN_SECTION_BUDGET)));
-    take(parts, live, HFN_SECTION_BUDGET_STATES, (uint64_t)live->function_count * sizeof(uint32_t));
+    set_part(parts, live, HFN_SECTION_BUDGET,
+             hfn_budget_used_bytes(hfn_live_section(live, HFN_SECTION_BUDGET),
+                                   hfn_live_section_bytes(live, HFN_SECTION_BUDGET)));
+    set_part(parts, live, HFN_SECTION_BUDGET_STATES,
+             (uint64_t)live->function_count * sizeof(uint32_t));
 }
 
 static hotfn_status write_parts(hotfn_live *live, hfn_parts *parts, const char *path,
@@ -194,7 +198,7 @@ static hotfn_status write_parts(hotfn_live *live, hfn_parts *parts, const char *
         return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for a record");
     }
     memcpy(states, parts->bytes[HFN_SECTION_STATES], bytes);
-    hfn_settle_states(states, parts->function_count);
+    hfn_refuse_waiting_functions(states, parts->function_count);
     parts->bytes[HFN_SECTION_STATES] = states;
     status = hfn_parts_write(parts, path, sync, &live->env, err);
     hfn_free(&live->env, states, bytes);
@@ -217,7 +221,8 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
     if (live->fd < 0 || (state != HOTFN_RECORD_FINISHED && state != HOTFN_RECORD_KILLED &&
                          state != HOTFN_RECORD_MERGED)) {
         return hfn_fail(err, live->fd < 0 ? HOTFN_E_STATE : HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
-                        "only who made a record finishes it, as finished, killed or merged");
+                        live->fd < 0 ? "only the process that created a record can finish it"
+                                     : "a record is finished as finished, killed or merged");
     }
     hfn_live_settle_clock(live);
     hfn_packed_init(&rows, &live->env);
@@ -226,9 +231,9 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
         status = choose_times(live, &times, from, to, (uint32_t)rows.row_count, err);
     }
     if (status == HOTFN_OK) {
-        take_all(&parts, live, &rows);
-        take_times(&parts, live, &times);
-        take_budget(&parts, live);
+        set_parts(&parts, live, &rows);
+        set_time_parts(&parts, live, &times);
+        set_budget_parts(&parts, live);
         if (from || to) {
             parts.window_start_ns = from ? from->time_ns : parts.start_ns;
             parts.window_end_ns = to ? to->time_ns : parts.end_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Packing rows: most threads call few of the functions, so a row is mostly zeros. */
+/* Packing rows of counts: most threads call few of the functions, so most slots are 0. */
 #include "records/pack.h"
 
 #include "base/status.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define CHUNK_BYTES 65536u
-#define ULEB_BYTES 10u /* of a u64, at most */
+#define MAX_ULEB_BYTES 10u /* of a u64 */
 
 void hfn_packed_init(hfn_packed *p, const hotfn_env *env)
 {
@@ -37,7 +37,7 @@ static void put_uleb(hfn_packed *p, uint64_t value)
     } while (value);
 }
 
-bool hfn_packed_slots(hfn_packed *p, const uint64_t *counts, uint64_t slot_count)
+bool hfn_packed_append(hfn_packed *p, const uint64_t *counts, uint64_t slot_count)
 {
     for (uint64_t i = 0; i < slot_count; i++) {
         if (counts[i] == 0) {
@@ -45,7 +45,7 @@ bool hfn_packed_slots(hfn_packed *p, const uint64_t *counts, uint64_t slot_count
             continue;
         }
         if (!hfn_grow(&p->env, (void **)&p->bytes, &p->byte_capacity,
-                      p->byte_count + 2 * ULEB_BYTES, 1)) {
+                      p->byte_count + 2 * MAX_ULEB_BYTES, 1)) {
             return false;
         }
         put_uleb(p, p->zeros);
@@ -55,7 +55,7 @@ bool hfn_packed_slots(hfn_packed *p, const uint64_t *counts, uint64_t slot_count
     return true;
 }
 
-void hfn_packed_skip(hfn_packed *p, uint64_t zero_count)
+void hfn_packed_skip_slots(hfn_packed *p, uint64_t zero_count)
 {
     p->zeros += (uint32_t)zero_count;
 }
@@ -85,7 +85,7 @@ hfn_span hfn_packed_row(const hfn_packed *p, uint64_t row)
     return hfn_span_sub(all, begin, p->ends[row] >= begin ? p->ends[row] - begin : 0);
 }
 
-bool hfn_unpack(hfn_unpacker *u, uint64_t slot_count, uint64_t *slot, uint64_t *count)
+bool hfn_unpack_next(hfn_unpacker *u, uint64_t slot_count, uint64_t *slot, uint64_t *count)
 {
     uint64_t zeros;
 
@@ -101,7 +101,7 @@ bool hfn_unpack(hfn_unpacker *u, uint64_t slot_count, uint64_t *slot, uint64_t *
     return true;
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t add_clamped(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
@@ -111,11 +111,11 @@ uint64_t hfn_unpack_add(hfn_span row, uint64_t *totals, uint64_t slot_count)
     hfn_unpacker u = { row, 0, 0 };
     uint64_t slot, count, sum = 0;
 
-    while (hfn_unpack(&u, slot_count, &slot, &count)) {
+    while (hfn_unpack_next(&u, slot_count, &slot, &count)) {
         if (totals) {
-            totals[slot] = add(totals[slot], count);
+            totals[slot] = add_clamped(totals[slot], count);
         }
-        sum = add(sum, count);
+        sum = add_clamped(sum, count);
     }
     return sum;
 }
@@ -131,8 +131,8 @@ typedef struct row_reader {
     hotfn_error *err;
 } row_reader;
 
-/* Are holes worth looking for?  Not in a durable file, where all blocks are allocated: some file
- * systems call a block a hole that was written through a mapping only a moment ago. */
+/* Can the file have holes?  A durable file has all blocks allocated, and its holes must not be
+ * asked for: some file systems report a hole where a mapping has just been written. */
 static bool has_holes(int fd, uint64_t byte_count)
 {
     struct stat file;
@@ -140,13 +140,15 @@ static bool has_holes(int fd, uint64_t byte_count)
     return fstat(fd, &file) == 0 && (uint64_t)file.st_blocks * 512 < byte_count;
 }
 
-/* Where the next bytes that are no hole begin, at or behind `at`. */
+/* The next offset from `at` on that is not in a hole; end if there is none. */
 static uint64_t next_data(const row_reader *r, uint64_t at, uint64_t end)
 {
     off_t data = r->has_holes ? lseek(r->fd, (off_t)at, SEEK_DATA) : (off_t)at;
 
     if (data < 0) {
-        return errno == ENXIO ? end : at; /* only holes follow; or the file system cannot tell */
+        return errno == ENXIO
+                   ? end
+                   : at; /* only a hole follows; or the file system does not report holes */
     }
     return (uint64_t)data < end ? (uint64_t)data & ~7ull : end;
 }
@@ -157,7 +159,7 @@ static bool read_fully(int fd, void *out, size_t byte_count, uint64_t at)
         ssize_t n = pread(fd, (uint8_t *)out + done, byte_count - done, (off_t)(at + done));
 
         if (n == 0) {
-            errno = EIO; /* somebody cut the file */
+            errno = EIO; /* the file was truncated */
         }
         if (n <= 0 && (n == 0 || errno != EINTR)) {
             return false;
@@ -172,19 +174,19 @@ static hotfn_status no_memory(const row_reader *r)
     return hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for counts");
 }
 
-/* Words are read whole: the kernel copies aligned words as such. */
+/* A count that is being incremented is not torn: the kernel copies aligned words as a whole. */
 static hotfn_status read_row(const row_reader *r, uint64_t begin, uint64_t end)
 {
     for (uint64_t at = begin; at < end;) {
         uint64_t data = next_data(r, at, end);
         uint64_t bytes = end - data < CHUNK_BYTES ? end - data : CHUNK_BYTES;
 
-        hfn_packed_skip(r->out, (data - at) / sizeof(uint64_t));
+        hfn_packed_skip_slots(r->out, (data - at) / sizeof(uint64_t));
         if (!read_fully(r->fd, r->chunk, bytes, data)) {
             return hfn_fail(r->err, HOTFN_E_IO, r->path, data, "counts cannot be read: %s",
                             strerror(errno));
         }
-        if (!hfn_packed_slots(r->out, r->chunk, bytes / sizeof(uint64_t))) {
+        if (!hfn_packed_append(r->out, r->chunk, bytes / sizeof(uint64_t))) {
             return no_memory(r);
         }
         at = data + bytes;
@@ -213,31 +215,31 @@ hotfn_status hfn_packed_read(hfn_packed *out, int fd, uint64_t rows_offset, uint
     return status;
 }
 
-/* ---- Windows. */
+/* ---- Differences. */
 
-static void subtract(hfn_span row, uint64_t *counts, uint64_t slot_count)
+static void subtract_row(hfn_span row, uint64_t *counts, uint64_t slot_count)
 {
     hfn_unpacker u = { row, 0, 0 };
     uint64_t slot, count;
 
-    while (hfn_unpack(&u, slot_count, &slot, &count)) {
+    while (hfn_unpack_next(&u, slot_count, &slot, &count)) {
         counts[slot] -= count < counts[slot] ? count : counts[slot];
     }
 }
 
-bool hfn_packed_difference(hfn_packed *out, const hfn_packed *to, const hfn_packed *from,
-                           uint32_t slot_count)
+bool hfn_packed_subtract(hfn_packed *out, const hfn_packed *to, const hfn_packed *from,
+                         uint32_t slot_count)
 {
     size_t bytes = (size_t)slot_count * sizeof(uint64_t);
     uint64_t *counts = hfn_alloc(&out->env, bytes);
-    bool held = counts != NULL;
+    bool ok = counts != NULL;
 
-    for (size_t row = 0; held && row < to->row_count; row++) {
+    for (size_t row = 0; ok && row < to->row_count; row++) {
         memset(counts, 0, bytes);
         hfn_unpack_add(hfn_packed_row(to, row), counts, slot_count);
-        subtract(hfn_packed_row(from, row), counts, slot_count);
-        held = hfn_packed_slots(out, counts, slot_count) && hfn_packed_end_row(out);
+        subtract_row(hfn_packed_row(from, row), counts, slot_count);
+        ok = hfn_packed_append(out, counts, slot_count) && hfn_packed_end_row(out);
     }
     hfn_free(&out->env, counts, bytes);
-    return held;
+    return ok;
 }

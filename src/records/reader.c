@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading a record: header, then a copy of each section with its checksum, by plain reads, so that
- * nobody can cut the file under us.  A live record is read in the same way: what is visible of it
- * was complete before it became visible. */
+/* Load a record: the header, then each section with its checksum.  The file is read and not mapped,
+ * so that a later truncation cannot raise SIGBUS.  A live record is read in the same way: its
+ * writer completes each entry before it makes the entry visible. */
 #include "records/reader.h"
 
 #include "base/crc32c.h"
@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #define HEAD_BYTES 8192u
-#define MOST_FUNCTIONS (UINT32_C(1) << 27)
-#define MOST_SLOTS (UINT32_C(1) << 26)
-#define MOST_MODULES (UINT32_C(1) << 20)
-#define MOST_STRING_BYTES UINT64_C(0xffffffff)
+#define MAX_FUNCTIONS (UINT32_C(1) << 27)
+#define MAX_SLOTS (UINT32_C(1) << 26)
+#define MAX_MODULES (UINT32_C(1) << 20)
+#define MAX_STRING_BYTES UINT64_C(0xffffffff)
 
 static const char *const section_names[HFN_SECTION_TYPES] = {
     "?",
@@ -48,8 +48,8 @@ static const char *const section_names[HFN_SECTION_TYPES] = {
     "budget's means",
 };
 
-hotfn_status hfn_record_damage(hotfn_record *r, uint64_t offset, hotfn_error *err,
-                               const char *format, ...)
+hotfn_status hfn_record_report_damage(hotfn_record *r, uint64_t offset, hotfn_error *err,
+                                      const char *format, ...)
 {
     char text[400];
     va_list args;
@@ -72,7 +72,8 @@ hotfn_status hfn_record_damage(hotfn_record *r, uint64_t offset, hotfn_error *er
 
 /* ---- Reading. */
 
-/* How many of the bytes could be read; fewer only at the file's end or an error. */
+/* Returns the number of bytes read: fewer than byte_count only at the end of the file or after an
+ * error. */
 static uint64_t read_some(const hfn_source *in, void *out, uint64_t byte_count, uint64_t at)
 {
     uint64_t done = 0;
@@ -88,7 +89,7 @@ static uint64_t read_some(const hfn_source *in, void *out, uint64_t byte_count, 
     return done;
 }
 
-/* The used part of a section, by the header's counts. */
+/* The size of the used part of a section, by the counts in the header. */
 static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
 {
     const hfn_section *s = &r->layout.sections[type];
@@ -97,7 +98,7 @@ static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
     switch (type) {
     case HFN_SECTION_MODULES: count = r->module_count; break;
     case HFN_SECTION_REASONS: count = s->elements; break;
-    case HFN_SECTION_SLOTS: /* a repair keeps those of lost functions */
+    case HFN_SECTION_SLOTS: /* a repair keeps the slots of lost functions */
         count = r->layout.kind == HFN_KIND_FINISHED ? s->elements : r->function_count;
         break;
     case HFN_SECTION_STATES:
@@ -110,8 +111,8 @@ static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
     return count * s->element_bytes;
 }
 
-/* The part of a section that lies inside the file. */
-static uint64_t bytes_there(const hfn_source *in, const hfn_section *s)
+/* The size of the part of a section that is inside the file. */
+static uint64_t count_bytes_inside(const hfn_source *in, const hfn_section *s)
 {
     if (s->offset > in->file_bytes) {
         return 0;
@@ -119,19 +120,20 @@ static uint64_t bytes_there(const hfn_source *in, const hfn_section *s)
     return s->bytes < in->file_bytes - s->offset ? s->bytes : in->file_bytes - s->offset;
 }
 
-/* How much of a section is there to be read. */
-static hotfn_status present_bytes(hotfn_record *r, const hfn_source *in, uint32_t type,
-                                  uint64_t *out, hotfn_error *err)
+/* The size of the part of a section that is used and inside the file. */
+static hotfn_status get_readable_bytes(hotfn_record *r, const hfn_source *in, uint32_t type,
+                                       uint64_t *out, hotfn_error *err)
 {
     const hfn_section *s = &r->layout.sections[type];
-    uint64_t wanted = used_bytes(r, type), there = bytes_there(in, s);
+    uint64_t wanted = used_bytes(r, type), there = count_bytes_inside(in, s);
 
     *out = wanted < there ? wanted : there;
     if (wanted <= there) {
         return HOTFN_OK;
     }
-    return hfn_record_damage(r, s->offset + there, err, "%" PRIu64 " bytes of the %s are missing",
-                             wanted - there, section_names[type]);
+    return hfn_record_report_damage(r, s->offset + there, err,
+                                    "%" PRIu64 " bytes of the %s are missing", wanted - there,
+                                    section_names[type]);
 }
 
 hotfn_status hfn_record_load_section(hotfn_record *r, const hfn_source *in, uint32_t type,
@@ -140,7 +142,7 @@ hotfn_status hfn_record_load_section(hotfn_record *r, const hfn_source *in, uint
     const hfn_section *s = &r->layout.sections[type];
     hfn_part *part = &r->parts[type];
     uint64_t wanted, got;
-    hotfn_status status = present_bytes(r, in, type, &wanted, err);
+    hotfn_status status = get_readable_bytes(r, in, type, &wanted, err);
 
     if (status != HOTFN_OK) {
         return status;
@@ -152,12 +154,13 @@ hotfn_status hfn_record_load_section(hotfn_record *r, const hfn_source *in, uint
     got = read_some(in, part->bytes, wanted, s->offset);
     memset(part->bytes + got, 0, wanted + 2 - got);
     if (got < wanted) {
-        return hfn_record_damage(r, s->offset + got, err, "the %s are cut", section_names[type]);
+        return hfn_record_report_damage(r, s->offset + got, err, "the %s are truncated",
+                                        section_names[type]);
     }
     if ((s->flags & HFN_SECTION_HAS_CRC) && type != HFN_SECTION_PACKED_ROWS &&
         hfn_crc32c(0, part->bytes, wanted) != s->crc) {
-        return hfn_record_damage(r, s->offset, err, "the %s are damaged (checksum)",
-                                 section_names[type]);
+        return hfn_record_report_damage(r, s->offset, err, "the %s are damaged (checksum)",
+                                        section_names[type]);
     }
     return HOTFN_OK;
 }
@@ -167,11 +170,10 @@ static hotfn_status load_counts(hotfn_record *r, hotfn_error *err)
     r->module_count = hfn_read_le32(r->header + HFN_AT_MODULES);
     r->function_count = hfn_read_le32(r->header + HFN_AT_FUNCTIONS);
     r->slot_count = hfn_read_le32(r->header + HFN_AT_SLOTS);
-    if (r->module_count > MOST_MODULES || r->function_count > MOST_FUNCTIONS ||
-        r->slot_count > MOST_SLOTS ||
-        hfn_read_le64(r->header + HFN_AT_STRINGS) > MOST_STRING_BYTES) {
+    if (r->module_count > MAX_MODULES || r->function_count > MAX_FUNCTIONS ||
+        r->slot_count > MAX_SLOTS || hfn_read_le64(r->header + HFN_AT_STRINGS) > MAX_STRING_BYTES) {
         return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_MODULES,
-                        "the record says that it holds more than any record does");
+                        "the counts in the header are larger than any record has");
     }
     return HOTFN_OK;
 }
@@ -182,7 +184,7 @@ static hotfn_status load_live_rows(hotfn_record *r, const hfn_source *in, hotfn_
 {
     const hfn_section *s = &r->layout.sections[HFN_SECTION_ROWS];
     uint32_t row_bytes = r->layout.row_bytes, count = r->thread_count;
-    uint64_t there = bytes_there(in, s);
+    uint64_t there = count_bytes_inside(in, s);
 
     if (row_bytes == 0 || row_bytes % sizeof(uint64_t) != 0 ||
         r->slot_count > row_bytes / sizeof(uint64_t)) {
@@ -191,8 +193,8 @@ static hotfn_status load_live_rows(hotfn_record *r, const hfn_source *in, hotfn_
     }
     if (count > there / row_bytes) {
         hotfn_status status =
-            hfn_record_damage(r, s->offset, err, "rows of %" PRIu64 " threads are missing",
-                              count - there / row_bytes);
+            hfn_record_report_damage(r, s->offset, err, "rows of %" PRIu64 " threads are missing",
+                                     count - there / row_bytes);
 
         if (status != HOTFN_OK) {
             return status;
@@ -203,7 +205,7 @@ static hotfn_status load_live_rows(hotfn_record *r, const hfn_source *in, hotfn_
                            err);
 }
 
-/* The section's two halves become the two arrays of r->rows. */
+/* Split the section into the two arrays of r->rows. */
 static hotfn_status split_packed(hotfn_record *r, const hfn_part *part, hotfn_error *err)
 {
     const hfn_section *s = &r->layout.sections[HFN_SECTION_PACKED_ROWS];
@@ -212,7 +214,7 @@ static hotfn_status split_packed(hotfn_record *r, const hfn_part *part, hotfn_er
 
     if (ends_bytes > part->byte_count) {
         r->thread_count = 0;
-        return hfn_record_damage(r, s->offset, err, "all counts are missing");
+        return hfn_record_report_damage(r, s->offset, err, "all counts are missing");
     }
     rows->byte_count = rows->byte_capacity = part->byte_count - ends_bytes;
     rows->row_count = rows->row_capacity = r->thread_count;
@@ -226,8 +228,9 @@ static hotfn_status split_packed(hotfn_record *r, const hfn_part *part, hotfn_er
         rows->ends[i] = hfn_read_le64(part->bytes + (uint64_t)i * 8);
         if (rows->ends[i] < before || rows->ends[i] > rows->byte_count) {
             rows->row_count = r->thread_count = i;
-            return hfn_record_damage(r, s->offset + (uint64_t)i * 8, err,
-                                     "the counts of thread %u and those behind it are damaged", i);
+            return hfn_record_report_damage(
+                r, s->offset + (uint64_t)i * 8, err,
+                "the counts of thread %u and of the threads after it are damaged", i);
         }
         before = rows->ends[i];
     }
@@ -242,9 +245,9 @@ static hotfn_status load_packed_rows(hotfn_record *r, const hfn_source *in, hotf
 
     if (status == HOTFN_OK && (s->flags & HFN_SECTION_HAS_CRC) &&
         hfn_crc32c(0, part->bytes, part->byte_count) != s->crc) {
-        status = hfn_record_damage(r, s->offset, err,
-                                   "the counts are damaged (checksum): none of "
-                                   "them is sure");
+        status = hfn_record_report_damage(r, s->offset, err,
+                                          "the counts are damaged (checksum): each may "
+                                          "be wrong");
     }
     if (status == HOTFN_OK) {
         status = split_packed(r, part, err);
@@ -265,8 +268,9 @@ static void count_threads(hotfn_record *r)
     r->thread_count = used < room ? used : (uint32_t)room;
 }
 
-/* A function has at most one slot.  While a module is being added to a live record, its slots may be seen before
- * its functions; and damaged, a record of a few bytes may say that it has millions. */
+/* A function has at most one slot, so that there are no more slots than entries in the slot
+ * section.  The header may name more: a module that is being added to a live record has its slots
+ * before its functions, and a damaged header may name millions. */
 static void clip_slots(hotfn_record *r)
 {
     uint64_t there = r->parts[HFN_SECTION_SLOTS].byte_count / sizeof(uint32_t);
@@ -282,9 +286,9 @@ static bool is_sealed(int fd)
     return seals > 0 && (seals & F_SEAL_SHRINK);
 }
 
-/* A record that still says "live" is, as long as somebody holds its lock; a memfd needs none: it
- * could not be opened any more. */
-static void judge_state(hotfn_record *r, const hfn_source *in)
+/* A record that is not finished is live while its writer holds the lock on the file.  A sealed
+ * memfd has no lock: it can be opened only while its writer lives. */
+static void detect_state(hotfn_record *r, const hfn_source *in)
 {
     r->state = hfn_read_le32(r->header + HFN_AT_STATE);
     if (r->layout.kind == HFN_KIND_FINISHED) {
@@ -308,11 +312,11 @@ static hotfn_status load_header(hotfn_record *r, const hfn_source *in, hotfn_err
         return status;
     }
     memcpy(r->header, head, sizeof r->header);
-    judge_state(r, in);
+    detect_state(r, in);
     return load_counts(r, err);
 }
 
-static hotfn_status load(hotfn_record *r, const hfn_source *in, hotfn_error *err)
+static hotfn_status load_record(hotfn_record *r, const hfn_source *in, hotfn_error *err)
 {
     const hfn_section *sections = r->layout.sections;
     hotfn_status status = load_header(r, in, err);
@@ -339,13 +343,13 @@ static hotfn_status load(hotfn_record *r, const hfn_source *in, hotfn_error *err
     if (!r->totals) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for counts");
     }
-    hfn_record_sum(r);
+    hfn_record_sum_rows(r);
     status = hfn_record_load_times(r, in, err);
     return status == HOTFN_OK ? hfn_record_load_budget(r, in, err) : status;
 }
 
-/* A link to the memory of a run that is no more. */
-static bool leads_nowhere(const char *path)
+/* Is path a link to the memory of a run whose writer has ended? */
+static bool is_dangling_link(const char *path)
 {
     struct stat link;
 
@@ -358,19 +362,19 @@ static hotfn_status open_source(hfn_source *out, const char *path, hotfn_error *
 
     do {
         out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    } while (out->fd < 0 && errno == EINTR); /* a file system of a process may be interrupted */
-    if (out->fd < 0 && leads_nowhere(path)) {
+    } while (out->fd < 0 && errno == EINTR); /* a FUSE file system may be interrupted */
+    if (out->fd < 0 && is_dangling_link(path)) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                        "leads to a live record that is gone: who ran it was killed (run with "
-                        "--durable where that may happen)");
+                        "the link leads to a live record that is gone, since hotfn run was killed "
+                        "(run with --durable where that may happen)");
     }
     if (out->fd < 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be opened: %s",
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the record cannot be opened: %s",
                         strerror(errno));
     }
     if (fstat(out->fd, &file) != 0 || !S_ISREG(file.st_mode)) {
         close(out->fd);
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "is no regular file");
+        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the record is not a regular file");
     }
     out->file_bytes = (uint64_t)file.st_size;
     return HOTFN_OK;
@@ -398,7 +402,7 @@ hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, u
     }
     if (r && r->path) {
         memcpy(r->path, path, strlen(path) + 1);
-        status = load(r, &in, err);
+        status = load_record(r, &in, err);
     } else {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A record in memory: copies of its sections, checked once, so that every later look-up is a plain
- * read.  reader.c loads and checks, reader_query.c answers, repair.c loads what is left. */
+/* A record in memory: a copy of its sections, which is checked once, so that look-ups need no
+ * checks. reader.c loads it, reader_check.c checks it, reader_query.c and find.c look things up,
+ * repair.c loads damaged records and writes them again. */
 #ifndef HFN_RECORDS_READER_H
 #define HFN_RECORDS_READER_H
 
@@ -9,7 +10,7 @@
 #include "records/pack.h"
 #include "records/times.h"
 
-/* A section's bytes, in memory of the record's own. */
+/* The bytes of a section, owned; two NULs follow them. */
 typedef struct hfn_part {
     uint8_t *bytes;
     uint64_t byte_count;
@@ -22,46 +23,47 @@ struct hotfn_record {
     uint8_t header[HFN_HEADER_BYTES];
     hfn_part parts[HFN_SECTION_TYPES]; /* META to CELLS */
     hfn_packed rows;
-    uint32_t state; /* HOTFN_RECORD_*, BROKEN if its writer is gone */
+    uint32_t state; /* HOTFN_RECORD_*, BROKEN if no process holds its lock */
     uint32_t module_count, function_count, slot_count;
-    uint32_t thread_count; /* cells in use = rows                          */
+    uint32_t thread_count; /* rows, and cells in use                       */
     uint32_t process;      /* chosen pid, 0: all                           */
     uint32_t thread;       /* chosen tid, 0: all                           */
     uint64_t *totals;      /* [slot_count]                                 */
     hfn_times times;
-    const char *times_note;    /* NULL, or why they were not read              */
+    const char *times_note;    /* static text; NULL, or why they were not read */
     uint32_t *slot_functions;  /* [slot_count], or NULL if the run was not timed */
     uint32_t *edges_by_callee; /* [edge_count]; of sums, sorted by profile/ */
     uint32_t edge_count;
     struct hfn_time_sums *sums; /* owned by profile/; NULL until the record is opened for queries */
-    bool is_raw;                /* the hooks' own cost is left in the times */
-    /* when repairing: damage is passed over, and told here */
+    bool is_raw;                /* leave the cost of the hooks in the times */
+    /* for a repair: damage is not an error, but described in lost */
     bool tolerant;
     char *lost;
     uint64_t lost_bytes, lost_used;
 };
 
-/* What is read from. */
+/* The file that a record is loaded from. */
 typedef struct hfn_source {
     int fd;
     uint64_t file_bytes;
 } hfn_source;
 
-/* Load path; NULL lost: any damage is an error, else it is passed over and told in words. */
+/* Load the record at path.  lost NULL: any damage is an error.  Else damage is skipped and
+ * described in lost (lost_bytes with the NUL). */
 hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, uint64_t lost_bytes,
                              const hotfn_env *env, hotfn_error *err);
 
-/* Free what hfn_record_load made; sums must have been freed. */
+/* Free a loaded record; NULL does nothing.  profile/ must have freed sums. */
 void hfn_record_free(hotfn_record *record);
 
-/* Damage at offset: an error, or passed over (HOTFN_OK) and told when repairing. */
-hotfn_status hfn_record_damage(hotfn_record *record, uint64_t offset, hotfn_error *err,
-                               const char *format, ...) HFN_PRINTF(4, 5);
+/* Report damage at offset: as an error, or, in a repair, as a text in lost with HOTFN_OK. */
+hotfn_status hfn_record_report_damage(hotfn_record *record, uint64_t offset, hotfn_error *err,
+                                      const char *format, ...) HFN_PRINTF(4, 5);
 
-/* reader_check.c: does what was loaded make sense?  Tolerant: cut it down to what does. */
+/* reader_check.c: check what was loaded.  A tolerant record is reduced to what is valid. */
 hotfn_status hfn_record_check(hotfn_record *record, hotfn_error *err);
 
-/* Copy a section with its checksum checked into parts. */
+/* Read a section into parts and check its checksum. */
 hotfn_status hfn_record_load_section(hotfn_record *record, const hfn_source *in, uint32_t type,
                                      hotfn_error *err);
 /* reader_times.c: load the times, if the record has any; and free them. */
@@ -74,33 +76,35 @@ static inline bool hfn_record_shows_all(const hotfn_record *r)
     return r->process == 0 && r->thread == 0;
 }
 
-/* Rows of other processes and threads than the chosen ones are not shown: is a row, which is the index-th that is
- * (thread_count: none), as which is a row shown (UINT32_MAX: not), and how many are there? */
+/* Only rows of the chosen process and thread are shown, numbered from 0.  hfn_record_shown_row
+ * returns the row that is shown at index (thread_count: none); hfn_record_row_shown_as returns the
+ * index that a row is shown at (UINT32_MAX: it is not shown). */
 bool hfn_record_row_is_shown(const hotfn_record *record, uint32_t row);
 uint32_t hfn_record_shown_row(const hotfn_record *record, uint32_t index);
 uint32_t hfn_record_row_shown_as(const hotfn_record *record, uint32_t row);
 uint32_t hfn_record_shown_count(const hotfn_record *record);
 
-/* repair.c: a record in memory as a finished file.  The rows are packed anew: damaged ones end where
- * their sense does. */
+/* repair.c: write the record as a finished file.  Rows are packed again: a damaged row ends before
+ * the damage. */
 hotfn_status hfn_record_write(hotfn_record *record, const char *to, hotfn_error *err);
 
-/* The record says from now on that it, or one that it was made of, was repaired, and what that lost.  False: no memory. */
+/* Add to the texts of the record that it, or a record that it was merged from, was repaired and
+ * what that lost.  False: no memory. */
 bool hfn_record_note_repair(hotfn_record *record, const char *lost);
 
 /* The cell of a row below thread_count. */
 hfn_thread_cell hfn_record_get_cell(const hotfn_record *record, uint32_t row);
 
-/* The readable name of a function, in out or in the record: by env's demangler, else the linker's; a
- * function without a name is "module+0x1234". */
+/* The readable name of a function, in out or in the record: by env's demangler, else the linker's;
+ * a function without a name is "module+0x1234". */
 const char *hfn_record_display_name(const hotfn_record *record, const hotfn_env *env,
                                     const hotfn_record_function *function, char *out,
                                     size_t out_bytes);
 
-/* The text at offset of the strings, "" outside. */
-const char *hfn_record_text(const hotfn_record *record, uint32_t offset);
-const uint8_t *hfn_record_element(const hotfn_record *record, uint32_t type, uint64_t index);
-/* Sum up the rows that are shown into totals. */
-void hfn_record_sum(hotfn_record *record);
+/* The text at offset in the strings; "" if the offset is outside. */
+const char *hfn_record_get_text(const hotfn_record *record, uint32_t offset);
+const uint8_t *hfn_record_get_element(const hotfn_record *record, uint32_t type, uint64_t index);
+/* Compute totals from the rows that are shown. */
+void hfn_record_sum_rows(hotfn_record *record);
 
 #endif

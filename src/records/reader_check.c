@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Does a loaded record make sense?  Every number that points somewhere is checked here, once.  A
- * repair cuts the record down to what does make sense. */
+/* Check a loaded record: every index and offset in it is checked here, once.  A repair reduces the
+ * record to its valid part. */
 #include "base/status.h"
 #include "records/reader.h"
 
 #include <hotfn/machine.h>
 #include <inttypes.h>
 
-static uint8_t *element(hotfn_record *r, uint32_t type, uint64_t index)
+static uint8_t *get_element(hotfn_record *r, uint32_t type, uint64_t index)
 {
     return r->parts[type].bytes + index * hfn_section_element_bytes(type);
 }
@@ -17,7 +17,7 @@ static bool is_text(const hotfn_record *r, uint32_t offset)
     return offset < r->parts[HFN_SECTION_STRINGS].byte_count;
 }
 
-static uint64_t where(const hotfn_record *r, uint32_t type, uint64_t index)
+static uint64_t get_file_offset(const hotfn_record *r, uint32_t type, uint64_t index)
 {
     return r->layout.sections[type].offset + index * hfn_section_element_bytes(type);
 }
@@ -33,7 +33,7 @@ static hotfn_status check_tables(hotfn_record *r, hotfn_error *err)
     for (uint32_t type = HFN_SECTION_MODULES; type <= HFN_SECTION_CELLS; type++) {
         if (r->layout.sections[type].type == 0 && !r->tolerant) {
             return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_HEADER_BYTES,
-                            "the record lacks section %u", type);
+                            "the record has no section %u", type);
         }
     }
     for (size_t i = 0; i < HFN_COUNT_OF(per_function); i++) {
@@ -52,20 +52,20 @@ static hotfn_status check_reasons(hotfn_record *r, hotfn_error *err)
     hotfn_status status = HOTFN_OK;
 
     for (uint64_t i = 0; status == HOTFN_OK && i < count; i++) {
-        uint8_t *at = element(r, HFN_SECTION_REASONS, i);
+        uint8_t *at = get_element(r, HFN_SECTION_REASONS, i);
 
         if (is_text(r, hfn_read_le32(at + HFN_REASON_NAME)) &&
             is_text(r, hfn_read_le32(at + HFN_REASON_TEXT))) {
             continue;
         }
         memset(at, 0, HFN_REASON_BYTES);
-        status = hfn_record_damage(r, where(r, HFN_SECTION_REASONS, i), err,
-                                   "the words of reason %" PRIu64 " are lost", i);
+        status = hfn_record_report_damage(r, get_file_offset(r, HFN_SECTION_REASONS, i), err,
+                                          "the text of reason %" PRIu64 " is lost", i);
     }
     return status;
 }
 
-/* ---- Modules: their functions follow each other without gaps. */
+/* ---- Modules: the functions of a module directly follow those of the module before. */
 
 static bool module_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t next_function)
 {
@@ -76,8 +76,8 @@ static bool module_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t n
            hfn_read_le32(at + HFN_MODULE_MACHINE) <= HOTFN_MACHINE_ARM64;
 }
 
-/* Keep what can be kept of a module: its place, its id, the functions that are there. */
-static void mend_module(const hotfn_record *r, uint8_t *at, uint32_t next_function)
+/* Make a damaged module valid; its valid fields are kept. */
+static void repair_module(const hotfn_record *r, uint8_t *at, uint32_t next_function)
 {
     uint32_t room = r->function_count - next_function;
 
@@ -102,23 +102,24 @@ static hotfn_status check_modules(hotfn_record *r, hotfn_error *err)
     uint32_t next = 0;
 
     for (uint32_t m = 0; status == HOTFN_OK && m < r->module_count; m++) {
-        uint8_t *at = element(r, HFN_SECTION_MODULES, m);
+        uint8_t *at = get_element(r, HFN_SECTION_MODULES, m);
 
         if (!module_is_sound(r, at, next)) {
-            status =
-                hfn_record_damage(r, where(r, HFN_SECTION_MODULES, m), err,
-                                  hfn_read_le32(at + HFN_MODULE_MACHINE) <= HOTFN_MACHINE_ARM64
-                                      ? "module %u is damaged"
-                                      : "module %u is of a machine that this version does not know",
-                                  m);
-            mend_module(r, at, next);
+            status = hfn_record_report_damage(
+                r, get_file_offset(r, HFN_SECTION_MODULES, m), err,
+                hfn_read_le32(at + HFN_MODULE_MACHINE) <= HOTFN_MACHINE_ARM64
+                    ? "module %u is damaged"
+                    : "module %u is for a machine that this version of hotfn does not know",
+                m);
+            repair_module(r, at, next);
         }
         next += hfn_read_le32(at + HFN_MODULE_FUNCTIONS);
         at[HFN_MODULE_NOTE + HFN_MODULE_NOTE_BYTES - 1] = 0;
     }
     if (status == HOTFN_OK && next != r->function_count) {
-        status = hfn_record_damage(r, where(r, HFN_SECTION_MODULES, 0), err,
-                                   "%u functions belong to no module", r->function_count - next);
+        status =
+            hfn_record_report_damage(r, get_file_offset(r, HFN_SECTION_MODULES, 0), err,
+                                     "%u functions belong to no module", r->function_count - next);
     }
     r->function_count = next;
     return status;
@@ -126,15 +127,15 @@ static hotfn_status check_modules(hotfn_record *r, hotfn_error *err)
 
 /* ---- Functions. */
 
-/* The bytes of the function's list of names; 0 if it has not as many as it says. */
-static uint64_t walk_names(const hotfn_record *r, const uint8_t *at)
+/* The size of a function's list of names; 0 if its length is not the recorded one. */
+static uint64_t measure_names(const hotfn_record *r, const uint8_t *at)
 {
-    const char *begin = hfn_record_text(r, hfn_read_le32(at + HFN_FUNCTION_NAME));
+    const char *begin = hfn_record_get_text(r, hfn_read_le32(at + HFN_FUNCTION_NAME));
     const char *name = begin + strlen(begin) + 1;
     uint32_t count = 1;
 
     if (!is_text(r, (uint32_t)(name - (const char *)r->parts[HFN_SECTION_STRINGS].bytes))) {
-        return 0; /* the list begins behind the end */
+        return 0; /* the list would begin past the end */
     }
     for (; name[0]; count++) {
         name += strlen(name) + 1;
@@ -154,13 +155,14 @@ static bool function_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t
         return false;
     }
     if (hfn_read_le32(at + HFN_FUNCTION_NAME) == 0) {
-        return hfn_read_le32(at + HFN_FUNCTION_NAMES) == 1; /* nameless: all of them at one place */
+        return hfn_read_le32(at + HFN_FUNCTION_NAMES) ==
+               1; /* all nameless functions share the empty text */
     }
-    walked = walk_names(r, at);
+    walked = measure_names(r, at);
     if (walked == 0 || walked > *budget) {
         return false;
     }
-    *budget -= walked; /* lists do not overlap, so all of them are no longer than the strings */
+    *budget -= walked; /* lists do not overlap, so that together they fit into the strings */
     return true;
 }
 
@@ -179,9 +181,9 @@ static hotfn_status check_functions(hotfn_record *r, hotfn_error *err)
     uint32_t damaged = 0, first = 0;
 
     for (uint32_t i = 0; i < r->function_count; i++) {
-        uint8_t *at = element(r, HFN_SECTION_FUNCTIONS, i);
-        uint8_t *slot = element(r, HFN_SECTION_SLOTS, i);
-        uint8_t *state = element(r, HFN_SECTION_STATES, i);
+        uint8_t *at = get_element(r, HFN_SECTION_FUNCTIONS, i);
+        uint8_t *slot = get_element(r, HFN_SECTION_SLOTS, i);
+        uint8_t *state = get_element(r, HFN_SECTION_STATES, i);
 
         if (function_is_sound(r, at, hfn_read_le32(slot), hfn_read_le32(state + HFN_STATE_WORD),
                               &budget)) {
@@ -193,10 +195,11 @@ static hotfn_status check_functions(hotfn_record *r, hotfn_error *err)
         }
         empty_function(at, slot, state);
     }
-    return damaged == 0 ? HOTFN_OK
-                        : hfn_record_damage(r, where(r, HFN_SECTION_FUNCTIONS, first), err,
-                                            "function %u%s damaged", first,
-                                            damaged > 1 ? " and others are" : " is");
+    return damaged == 0
+               ? HOTFN_OK
+               : hfn_record_report_damage(r, get_file_offset(r, HFN_SECTION_FUNCTIONS, first), err,
+                                          "function %u%s damaged", first,
+                                          damaged > 1 ? " and others are" : " is");
 }
 
 /* ---- Rows. */
@@ -207,13 +210,13 @@ static hotfn_status check_rows(hotfn_record *r, hotfn_error *err)
         hfn_unpacker u = { hfn_packed_row(&r->rows, row), 0, 0 };
         uint64_t slot, count;
 
-        while (hfn_unpack(&u, r->slot_count, &slot, &count)) {
+        while (hfn_unpack_next(&u, r->slot_count, &slot, &count)) {
             ;
         }
         if (u.offset != u.row.size) {
             hotfn_status status =
-                hfn_record_damage(r, r->layout.sections[HFN_SECTION_PACKED_ROWS].offset, err,
-                                  "some counts of thread %u are damaged", row);
+                hfn_record_report_damage(r, r->layout.sections[HFN_SECTION_PACKED_ROWS].offset, err,
+                                         "some counts of thread %u are damaged", row);
 
             if (status != HOTFN_OK) {
                 return status;

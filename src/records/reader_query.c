@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking things up in a record that was loaded and checked. */
+/* Look-ups in a loaded record.  hfn_record_check has made every index and offset valid. */
 #include "base/status.h"
 #include "records/reader.h"
 
-const char *hfn_record_text(const hotfn_record *r, uint32_t offset)
+const char *hfn_record_get_text(const hotfn_record *r, uint32_t offset)
 {
     const hfn_part *strings = &r->parts[HFN_SECTION_STRINGS];
     return offset < strings->byte_count ? (const char *)strings->bytes + offset : "";
 }
 
-const uint8_t *hfn_record_element(const hotfn_record *r, uint32_t type, uint64_t index)
+const uint8_t *hfn_record_get_element(const hotfn_record *r, uint32_t type, uint64_t index)
 {
     return r->parts[type].bytes + index * hfn_section_element_bytes(type);
 }
 
-/* The value of a key in the texts about the run, "" if it is not there. */
-static const char *meta(const hotfn_record *r, const char *key)
+/* The value of a key in the texts about the run; "" if there is none. */
+static const char *get_run_text(const hotfn_record *r, const char *key)
 {
     const hfn_part *part = &r->parts[HFN_SECTION_META];
     const char *at = (const char *)part->bytes, *end = at + part->byte_count;
@@ -68,11 +68,11 @@ hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out
     info.window_start_ns = hfn_read_le64(r->header + HFN_AT_WINDOW_START_NS);
     info.window_end_ns = hfn_read_le64(r->header + HFN_AT_WINDOW_END_NS);
     memcpy(info.uuid, r->header + HFN_AT_UUID, sizeof info.uuid);
-    info.command = meta(r, "command");
-    info.directory = meta(r, "directory");
-    info.tool = meta(r, "tool");
+    info.command = get_run_text(r, "command");
+    info.directory = get_run_text(r, "directory");
+    info.tool = get_run_text(r, "tool");
     info.path = r->path;
-    info.repaired = meta(r, HFN_META_REPAIRED);
+    info.repaired = get_run_text(r, HFN_META_REPAIRED);
     return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
@@ -90,7 +90,7 @@ hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
     if (index >= r->module_count) {
         return HOTFN_E_NOT_FOUND;
     }
-    at = hfn_record_element(r, HFN_SECTION_MODULES, index);
+    at = hfn_record_get_element(r, HFN_SECTION_MODULES, index);
     m.flags = hfn_read_le32(at + HFN_MODULE_FLAGS);
     m.machine = hfn_read_le32(at + HFN_MODULE_MACHINE);
     m.id_kind = hfn_read_le32(at + HFN_MODULE_ID_KIND);
@@ -103,21 +103,22 @@ hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
     m.file_device = hfn_read_le64(at + HFN_MODULE_DEVICE);
     m.file_inode = hfn_read_le64(at + HFN_MODULE_INODE);
     m.file_stamp = hfn_read_le64(at + HFN_MODULE_STAMP);
-    m.path = hfn_record_text(r, hfn_read_le32(at + HFN_MODULE_PATH));
+    m.path = hfn_record_get_text(r, hfn_read_le32(at + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;
     m.note = (const char *)at + HFN_MODULE_NOTE;
     return hfn_give(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-/* The last module that begins at or before the function: empty ones before it are passed over. */
-static uint32_t module_of(const hotfn_record *r, uint32_t function)
+/* The last module whose first function is not after the function: modules before it may be empty.
+ */
+static uint32_t find_module(const hotfn_record *r, uint32_t function)
 {
     uint32_t low = 0, high = r->module_count;
 
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        const uint8_t *at = hfn_record_element(r, HFN_SECTION_MODULES, middle);
+        const uint8_t *at = hfn_record_get_element(r, HFN_SECTION_MODULES, middle);
 
         if (hfn_read_le32(at + HFN_MODULE_FIRST_FUNCTION) <= function) {
             low = middle;
@@ -130,7 +131,7 @@ static uint32_t module_of(const hotfn_record *r, uint32_t function)
 
 static void fill_state(const hotfn_record *r, uint32_t index, hotfn_record_function *f)
 {
-    const uint8_t *state = hfn_record_element(r, HFN_SECTION_STATES, index);
+    const uint8_t *state = hfn_record_get_element(r, HFN_SECTION_STATES, index);
     uint32_t word = hfn_read_le32(state + HFN_STATE_WORD), reason = HFN_REASON_OF(word);
     uint64_t known = r->parts[HFN_SECTION_REASONS].byte_count / HFN_REASON_BYTES;
 
@@ -138,10 +139,10 @@ static void fill_state(const hotfn_record *r, uint32_t index, hotfn_record_funct
     f->reason_offset = hfn_read_le32(state + HFN_STATE_OFFSET);
     f->reason = f->reason_text = "";
     if (reason != 0 && reason < known) {
-        const uint8_t *at = hfn_record_element(r, HFN_SECTION_REASONS, reason);
+        const uint8_t *at = hfn_record_get_element(r, HFN_SECTION_REASONS, reason);
 
-        f->reason = hfn_record_text(r, hfn_read_le32(at + HFN_REASON_NAME));
-        f->reason_text = hfn_record_text(r, hfn_read_le32(at + HFN_REASON_TEXT));
+        f->reason = hfn_record_get_text(r, hfn_read_le32(at + HFN_REASON_NAME));
+        f->reason_text = hfn_record_get_text(r, hfn_read_le32(at + HFN_REASON_TEXT));
     }
 }
 
@@ -158,19 +159,19 @@ hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
     if (index >= r->function_count) {
         return HOTFN_E_NOT_FOUND;
     }
-    at = hfn_record_element(r, HFN_SECTION_FUNCTIONS, index);
-    f.module = module_of(r, index);
-    f.slot = hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, index));
+    at = hfn_record_get_element(r, HFN_SECTION_FUNCTIONS, index);
+    f.module = find_module(r, index);
+    f.slot = hfn_read_le32(hfn_record_get_element(r, HFN_SECTION_SLOTS, index));
     f.rva = hfn_read_le64(at + HFN_FUNCTION_RVA);
     f.byte_count = hfn_read_le64(at + HFN_FUNCTION_SIZE);
     f.flags = hfn_read_le32(at + HFN_FUNCTION_FLAGS);
     f.name_count = hfn_read_le32(at + HFN_FUNCTION_NAMES);
-    f.name = hfn_record_text(r, hfn_read_le32(at + HFN_FUNCTION_NAME));
+    f.name = hfn_record_get_text(r, hfn_read_le32(at + HFN_FUNCTION_NAME));
     f.names = f.name + strlen(f.name) + 1;
-    f.strategy = hfn_record_text(r, hfn_read_le32(at + HFN_FUNCTION_STRATEGY));
+    f.strategy = hfn_record_get_text(r, hfn_read_le32(at + HFN_FUNCTION_STRATEGY));
     fill_state(r, index, &f);
     f.calls = f.slot == HOTFN_NO_SLOT ? 0 : r->totals[f.slot];
-    /* what was counted counts, also if the function lost its hook later */
+    /* counts stay valid if the function was unhooked later */
     f.counted = f.slot != HOTFN_NO_SLOT && (f.state == HOTFN_STATE_HOOKED || f.calls > 0);
     return hfn_give(out, &f, sizeof f) ? HOTFN_OK : HOTFN_E_OPTION;
 }
@@ -235,7 +236,7 @@ uint32_t hfn_record_shown_count(const hotfn_record *r)
     return count;
 }
 
-void hfn_record_sum(hotfn_record *r)
+void hfn_record_sum_rows(hotfn_record *r)
 {
     memset(r->totals, 0, (size_t)r->slot_count * sizeof *r->totals);
     for (uint32_t i = 0; i < r->thread_count; i++) {

@@ -45,8 +45,8 @@ static hotfn_status unpack(hotfn_record *r, hotfn_error *err)
         return status;
     }
     empty_times(r);
-    return hfn_record_damage(r, r->layout.sections[damaged].offset, err,
-                             "the times are damaged (section %u)", damaged);
+    return hfn_record_report_damage(r, r->layout.sections[damaged].offset, err,
+                                    "the times are damaged (section %u)", damaged);
 }
 
 static hotfn_status load_packed(hotfn_record *r, const hfn_source *in, hotfn_error *err)
@@ -74,7 +74,7 @@ static hotfn_status load_live(hotfn_record *r, const hfn_source *in, hotfn_error
 
     if (status == HOTFN_E_FORMAT && r->tolerant) {
         empty_times(r);
-        return hfn_record_damage(r, 0, err, "the times are lost");
+        return hfn_record_report_damage(r, 0, err, "the times are lost");
     }
     return status;
 }
@@ -95,15 +95,15 @@ static const char *why_not_read(const hfn_time_header *h)
 /* Numbers that mean something else are no times; the counts stand. */
 static hotfn_status check_version(hotfn_record *r, hotfn_error *err)
 {
-    const char *note = r->times.is_there ? why_not_read(&r->times.header) : NULL;
+    const char *note = r->times.present ? why_not_read(&r->times.header) : NULL;
 
     if (!note) {
         return HOTFN_OK;
     }
     r->times_note = note;
     empty_times(r);
-    return r->tolerant ? hfn_record_damage(r, r->layout.sections[HFN_SECTION_TIME_HEADER].offset,
-                                           err, "%s", note)
+    return r->tolerant ? hfn_record_report_damage(
+                             r, r->layout.sections[HFN_SECTION_TIME_HEADER].offset, err, "%s", note)
                        : HOTFN_OK;
 }
 
@@ -117,7 +117,7 @@ static bool make_slot_functions(hotfn_record *r)
     }
     memset(r->slot_functions, 0xff, r->slot_count * sizeof *r->slot_functions);
     for (uint32_t i = 0; i < r->function_count; i++) {
-        uint32_t slot = hfn_read_le32(hfn_record_element(r, HFN_SECTION_SLOTS, i));
+        uint32_t slot = hfn_read_le32(hfn_record_get_element(r, HFN_SECTION_SLOTS, i));
 
         if (slot < r->slot_count) {
             r->slot_functions[slot] = i;
@@ -143,7 +143,7 @@ hotfn_status hfn_record_load_times(hotfn_record *r, const hfn_source *in, hotfn_
     if (status == HOTFN_OK) {
         status = check_version(r, err);
     }
-    if (status != HOTFN_OK || !r->times.is_there) {
+    if (status != HOTFN_OK || !r->times.present) {
         return status;
     }
     if (!make_slot_functions(r) || !hfn_times_settle(&r->times, r->slot_count, r->thread_count)) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Repair: load what can be loaded, cut down to what makes sense, and write it as a clean record. */
+/* Repair: load a damaged record, reduced to its valid part, and write that as a finished record. */
 #include "base/status.h"
 #include "records/reader.h"
 #include "records/writer.h"
 
 #include <stdio.h>
 
-#define MOST_TOLD 4096 /* bytes of what was lost */
+#define MAX_LOST_BYTES 4096 /* of the text about what was lost */
 
-static void take_parts(hfn_parts *parts, const hotfn_record *r)
+static void set_parts(hfn_parts *parts, const hotfn_record *r)
 {
     static const uint8_t nothing[sizeof(hfn_cell_header)];
 
@@ -18,7 +18,8 @@ static void take_parts(hfn_parts *parts, const hotfn_record *r)
     }
     parts->byte_counts[HFN_SECTION_MODULES] = (uint64_t)r->module_count * HFN_MODULE_BYTES;
     parts->byte_counts[HFN_SECTION_REASONS] &= ~(uint64_t)(HFN_REASON_BYTES - 1);
-    /* of lost functions too: so many slots the rows have, and no reader believes in more than stand there */
+    /* Rows may have slots of lost functions: a reader accepts as many slots as this section has
+     * entries. */
     parts->byte_counts[HFN_SECTION_SLOTS] =
         (uint64_t)(r->function_count > r->slot_count ? r->function_count : r->slot_count) *
         sizeof(uint32_t);
@@ -26,7 +27,7 @@ static void take_parts(hfn_parts *parts, const hotfn_record *r)
     parts->byte_counts[HFN_SECTION_FUNCTIONS] = (uint64_t)r->function_count * HFN_FUNCTION_BYTES;
     parts->byte_counts[HFN_SECTION_CELLS] =
         sizeof(hfn_cell_header) + (uint64_t)r->thread_count * sizeof(hfn_thread_cell);
-    parts->byte_counts[HFN_SECTION_STRINGS] += 2; /* the NULs that loading put behind them */
+    parts->byte_counts[HFN_SECTION_STRINGS] += 2; /* the NULs after the part */
     if (r->parts[HFN_SECTION_CELLS].byte_count < sizeof nothing) {
         parts->bytes[HFN_SECTION_CELLS] = nothing;
     }
@@ -35,7 +36,7 @@ static void take_parts(hfn_parts *parts, const hotfn_record *r)
     parts->slot_count = r->slot_count;
 }
 
-static void take_facts(hfn_parts *parts, const hotfn_record *r)
+static void set_run(hfn_parts *parts, const hotfn_record *r)
 {
     memcpy(parts->uuid, r->header + HFN_AT_UUID, sizeof parts->uuid);
     parts->start_ns = hfn_read_le64(r->header + HFN_AT_START_NS);
@@ -49,7 +50,7 @@ static void take_facts(hfn_parts *parts, const hotfn_record *r)
                        : HOTFN_RECORD_KILLED;
 }
 
-static void take_times(hfn_parts *parts, const hotfn_record *r, const hfn_times_sections *times)
+static void set_time_parts(hfn_parts *parts, const hotfn_record *r, const hfn_times_sections *times)
 {
     const hfn_part *states = &r->parts[HFN_SECTION_TIMING_STATES];
 
@@ -64,7 +65,7 @@ static void take_times(hfn_parts *parts, const hotfn_record *r, const hfn_times_
     parts->byte_counts[HFN_SECTION_TIMING_STATES] = states->byte_count & ~UINT64_C(3);
 }
 
-static void take_budget(hfn_parts *parts, const hotfn_record *r)
+static void set_budget_parts(hfn_parts *parts, const hotfn_record *r)
 {
     const hfn_part *budget = &r->parts[HFN_SECTION_BUDGET];
     const hfn_part *states = &r->parts[HFN_SECTION_BUDGET_STATES];
@@ -76,8 +77,9 @@ static void take_budget(hfn_parts *parts, const hotfn_record *r)
     parts->byte_counts[HFN_SECTION_BUDGET_STATES] = states->byte_count & ~UINT64_C(3);
 }
 
-/* A word for each function, or none at all: those that were cut off say nothing. */
-static bool complete_states(hotfn_record *r, uint32_t type)
+/* A section of states has a word for each function, or is missing: add zero words to a truncated
+ * one. */
+static bool pad_states(hotfn_record *r, uint32_t type)
 {
     hfn_part *part = &r->parts[type];
     uint64_t bytes = (uint64_t)r->function_count * sizeof(uint32_t);
@@ -86,7 +88,7 @@ static bool complete_states(hotfn_record *r, uint32_t type)
     if (part->byte_count == 0 || part->byte_count >= bytes) {
         return true;
     }
-    whole = hfn_alloc(&r->env, bytes + 2); /* as loading does */
+    whole = hfn_alloc(&r->env, bytes + 2); /* a part has two NULs after it */
     if (!whole) {
         return false;
     }
@@ -97,8 +99,9 @@ static bool complete_states(hotfn_record *r, uint32_t type)
     return true;
 }
 
-/* The texts about the run as far as they make sense, without what an earlier repair said.  out NULL: how long they are. */
-static uint64_t keep_texts(const hfn_part *texts, uint8_t *out)
+/* Copy the valid texts about the run, except the one about an earlier repair, to out if it is not
+ * NULL. Returns their size. */
+static uint64_t copy_run_texts(const hfn_part *texts, uint8_t *out)
 {
     const char *at = (const char *)texts->bytes, *end = at + texts->byte_count;
     uint64_t used = 0;
@@ -127,7 +130,7 @@ bool hfn_record_note_repair(hotfn_record *r, const char *lost)
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     hfn_part *texts = &r->parts[HFN_SECTION_META], noted;
     const char *before;
-    uint64_t kept = keep_texts(texts, NULL);
+    uint64_t kept = copy_run_texts(texts, NULL);
     bool both;
 
     hotfn_record_get_info(r, &info);
@@ -137,11 +140,11 @@ bool hfn_record_note_repair(hotfn_record *r, const char *lost)
     }
     both = before[0] && lost[0];
     noted.byte_count = kept + sizeof key + strlen(before) + (both ? 2 : 0) + strlen(lost) + 1;
-    noted.bytes = hfn_alloc(&r->env, noted.byte_count + 2); /* as loading does */
+    noted.bytes = hfn_alloc(&r->env, noted.byte_count + 2); /* a part has two NULs after it */
     if (!noted.bytes) {
         return false;
     }
-    keep_texts(texts, noted.bytes);
+    copy_run_texts(texts, noted.bytes);
     memcpy(noted.bytes + kept, key, sizeof key);
     snprintf((char *)noted.bytes + kept + sizeof key, noted.byte_count - kept - sizeof key,
              "%s%s%s", before, both ? "; " : "", lost);
@@ -159,16 +162,15 @@ hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
     hfn_packed rows;
 
     hfn_packed_init(&rows, &r->env);
-    if (complete_states(r, HFN_SECTION_TIMING_STATES) &&
-        complete_states(r, HFN_SECTION_BUDGET_STATES) &&
-        hfn_packed_difference(&rows, &r->rows, &nothing, r->slot_count) &&
+    if (pad_states(r, HFN_SECTION_TIMING_STATES) && pad_states(r, HFN_SECTION_BUDGET_STATES) &&
+        hfn_packed_subtract(&rows, &r->rows, &nothing, r->slot_count) &&
         hfn_times_pack(&times, &r->times)) {
-        take_parts(&parts, r);
-        take_facts(&parts, r);
-        take_times(&parts, r, &times);
-        take_budget(&parts, r);
+        set_parts(&parts, r);
+        set_run(&parts, r);
+        set_time_parts(&parts, r, &times);
+        set_budget_parts(&parts, r);
         parts.rows = &rows;
-        hfn_settle_states(r->parts[HFN_SECTION_STATES].bytes, r->function_count);
+        hfn_refuse_waiting_functions(r->parts[HFN_SECTION_STATES].bytes, r->function_count);
         status = hfn_parts_write(&parts, to, true, &r->env, err);
     } else {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory for counts");
@@ -181,20 +183,20 @@ hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
 hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost, size_t lost_bytes,
                                  const hotfn_env *env, hotfn_error *err)
 {
-    char told[MOST_TOLD] = "";
+    char described[MAX_LOST_BYTES] = "";
     hotfn_record *r;
-    hotfn_status status = hfn_record_load(&r, from, told, sizeof told, env, err);
+    hotfn_status status = hfn_record_load(&r, from, described, sizeof described, env, err);
 
     if (lost && lost_bytes > 0) {
-        snprintf(lost, lost_bytes, "%s", told);
+        snprintf(lost, lost_bytes, "%s", described);
     }
     if (status != HOTFN_OK) {
         return status;
     }
-    if (r->module_count == 0 && told[0]) {
+    if (r->module_count == 0 && described[0]) {
         status = hfn_fail(err, HOTFN_E_FORMAT, from, HOTFN_NO_OFFSET,
-                          "nothing of the record can be saved: %.400s", told);
-    } else if (!hfn_record_note_repair(r, told[0] ? told : HFN_LOST_NOTHING)) {
+                          "nothing of the record can be saved: %.400s", described);
+    } else if (!hfn_record_note_repair(r, described[0] ? described : HFN_LOST_NOTHING)) {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory");
     } else {
         status = hfn_record_write(r, to, err);

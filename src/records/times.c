@@ -65,13 +65,13 @@ bool hfn_times_copy(hfn_times *t, const hfn_times *from)
 {
     static const hfn_packed nothing;
 
-    t->is_there = from->is_there;
+    t->present = from->present;
     t->header = from->header;
     if (!hfn_times_make_threads(t, from->thread_count) ||
         !hfn_times_make_nodes(t, from->node_count, from->allocs != NULL) ||
         !hfn_times_make_slow_calls(t, from->slow_count) ||
-        !hfn_packed_difference(&t->histograms, &from->histograms, &nothing,
-                               HOTFN_HISTOGRAM_BUCKETS) ||
+        !hfn_packed_subtract(&t->histograms, &from->histograms, &nothing,
+                             HOTFN_HISTOGRAM_BUCKETS) ||
         !hfn_times_add_events(t, from->events, from->event_count)) {
         return false;
     }
@@ -382,7 +382,7 @@ bool hfn_times_settle(hfn_times *t, uint32_t slot_count, uint32_t thread_count)
 {
     uint32_t threads = thread_count < t->thread_count ? thread_count : t->thread_count;
 
-    if (!t->is_there) {
+    if (!t->present) {
         return true;
     }
     if (!add_slow_open_calls(t)) {
@@ -507,15 +507,15 @@ bool hfn_times_subtract(hfn_times *t, const hfn_times *from)
 {
     hfn_packed histograms;
 
-    if (!t->is_there || !from->is_there) {
+    if (!t->present || !from->present) {
         return true;
     }
     if (!add_slow_open_calls(t)) {
         return false;
     }
     hfn_packed_init(&histograms, &t->env);
-    if (!hfn_packed_difference(&histograms, &t->histograms, &from->histograms,
-                               HOTFN_HISTOGRAM_BUCKETS)) {
+    if (!hfn_packed_subtract(&histograms, &t->histograms, &from->histograms,
+                             HOTFN_HISTOGRAM_BUCKETS)) {
         hfn_packed_finish(&histograms);
         return false;
     }

@@ -38,7 +38,7 @@ typedef struct hfn_unreturned {
 
 typedef struct hfn_times {
     hotfn_env env;
-    bool is_there; /* the run was timed */
+    bool present; /* the run was timed */
     hfn_time_header header;
     hfn_time_thread *threads;
     uint32_t thread_count;
@@ -83,7 +83,7 @@ void hfn_times_end_open(hfn_times *times);
 /* What was open in an earlier state is taken off, but not how many calls those were. */
 void hfn_times_subtract_open(hfn_times *times, const hfn_times *from);
 
-/* Copy a live record's timing out of its file; is_there stays false where it has none.  Calls that are open have
+/* Copy a live record's timing out of its file; present stays false where it has none.  Calls that are open have
  * the time until `now`, a tick of its clock; 0: until the latest event of their process.
  * HOTFN_E_FORMAT: its header makes no sense; HOTFN_E_IO, HOTFN_E_NO_MEMORY. */
 hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layout,

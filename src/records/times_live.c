@@ -267,7 +267,7 @@ static hotfn_status add_latest_calls(live_reader *r)
         memset(counts, 0, HFN_HISTOGRAM_BYTES);
         hfn_unpack_add(hfn_packed_row(before, row), counts, HOTFN_HISTOGRAM_BUCKETS);
         add_what_is_due(r->out, row, counts);
-        held = hfn_packed_slots(&all, counts, HOTFN_HISTOGRAM_BUCKETS) && hfn_packed_end_row(&all);
+        held = hfn_packed_append(&all, counts, HOTFN_HISTOGRAM_BUCKETS) && hfn_packed_end_row(&all);
     }
     hfn_free(&r->out->env, counts, HFN_HISTOGRAM_BYTES);
     hfn_packed_finish(held ? before : &all);
@@ -432,7 +432,7 @@ hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layou
         return no_memory(&r);
     }
     status = read_everything(&r);
-    out->is_there = status == HOTFN_OK;
+    out->present = status == HOTFN_OK;
     hfn_free(&out->env, r.chunk, CHUNK_BYTES);
     return status;
 }

@@ -126,7 +126,7 @@ bool hfn_times_pack(hfn_times_sections *out, const hfn_times *t)
     const hfn_packed *h = &t->histograms;
 
     out->env = t->env;
-    if (!t->is_there) {
+    if (!t->present) {
         return true;
     }
     header.row_bytes = header.cells_at = 0; /* what held while live only */
@@ -351,6 +351,6 @@ hotfn_status hfn_times_unpack(hfn_times *t, const hfn_span sections[HFN_SECTION_
     if (status == HOTFN_OK) {
         status = unpack_events(t, sections[ *damaged = HFN_SECTION_EVENTS]);
     }
-    t->is_there = status == HOTFN_OK;
+    t->present = status == HOTFN_OK;
     return status;
 }

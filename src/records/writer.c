@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A finished record is written from front to end, each section summed up as it goes, the header last;
- * then it takes the place of an older file of its name.  What fails leaves nothing behind. */
+/* The finished record is written to a temporary file: the sections with their checksums in order,
+ * then the header.  It replaces path only when it is complete; a failure leaves no file behind. */
 #include "records/writer.h"
 
 #include "base/crc32c.h"
@@ -16,15 +16,16 @@
 #include <unistd.h>
 
 #define CHUNK_BYTES 65536u
-#define MOST_LEFT_BEHIND 256u
-#define HEADER_ROOM (HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES) /* at most */
+#define MAX_NAME_TRIES 256u
+#define MAX_HEADER_BYTES (HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES)
 
 typedef struct writer {
-    const char *path; /* as the user knows it */
+    const char *path; /* for errors; the file is still a temporary one */
     int fd;
     uint64_t at;
     hfn_layout layout;
-    uint8_t chunk[CHUNK_BYTES]; /* shared memory is summed and written from here: it may change */
+    uint8_t chunk[CHUNK_BYTES]; /* a copy: shared memory may change between the checksum and the
+                                   write */
 } writer;
 
 static hotfn_status write_failed(const writer *w, hotfn_error *err)
@@ -32,7 +33,7 @@ static hotfn_status write_failed(const writer *w, hotfn_error *err)
     int error = errno;
 
     return hfn_fail(err, HOTFN_E_IO, w->path, w->at,
-                    "the record cannot be written: %s; free some space or name a file elsewhere",
+                    "the record cannot be written: %s; free some space or choose another file (-o)",
                     strerror(error));
 }
 
@@ -50,7 +51,7 @@ static bool write_at(int fd, const void *bytes, size_t byte_count, uint64_t at)
     return true;
 }
 
-void hfn_settle_states(uint8_t *states, uint32_t count)
+void hfn_refuse_waiting_functions(uint8_t *states, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint8_t *word = states + (uint64_t)i * HFN_STATE_BYTES + HFN_STATE_WORD;
@@ -64,7 +65,7 @@ void hfn_settle_states(uint8_t *states, uint32_t count)
 
 /* ---- Sections. */
 
-static bool append(writer *w, hfn_section *s, const uint8_t *bytes, uint64_t byte_count)
+static bool append_bytes(writer *w, hfn_section *s, const uint8_t *bytes, uint64_t byte_count)
 {
     for (uint64_t done = 0; done < byte_count;) {
         size_t n = byte_count - done < CHUNK_BYTES ? (size_t)(byte_count - done) : CHUNK_BYTES;
@@ -98,11 +99,11 @@ static bool write_rows(writer *w, const hfn_packed *rows)
     hfn_section *s = begin_section(w, HFN_SECTION_PACKED_ROWS);
 
     s->elements = rows->row_count;
-    return append(w, s, (const uint8_t *)rows->ends, rows->row_count * sizeof *rows->ends) &&
-           append(w, s, rows->bytes, rows->byte_count);
+    return append_bytes(w, s, (const uint8_t *)rows->ends, rows->row_count * sizeof *rows->ends) &&
+           append_bytes(w, s, rows->bytes, rows->byte_count);
 }
 
-/* What is worth most comes first: a file that is cut loses names before it loses counts. */
+/* The most valuable sections come first: a truncated file loses names before it loses counts. */
 static const uint8_t section_order[] = {
     HFN_SECTION_META,          HFN_SECTION_MODULES,     HFN_SECTION_CELLS,
     HFN_SECTION_PACKED_ROWS,   HFN_SECTION_TIME_HEADER, HFN_SECTION_PACKED_TIMES,
@@ -113,13 +114,13 @@ static const uint8_t section_order[] = {
     HFN_SECTION_BUDGET_STATES,
 };
 
-/* Those of timing are there or not. */
+/* Sections of times and of the budget are written only if the record has them. */
 static bool is_written(const hfn_parts *parts, uint32_t type)
 {
     return type < HFN_SECTION_TIME_HEADER || parts->byte_counts[type] > 0;
 }
 
-static uint64_t first_section(const hfn_parts *parts)
+static uint64_t get_first_section_offset(const hfn_parts *parts)
 {
     uint64_t count = 0;
 
@@ -131,7 +132,7 @@ static uint64_t first_section(const hfn_parts *parts)
 
 static bool write_sections(writer *w, const hfn_parts *parts)
 {
-    w->at = first_section(parts);
+    w->at = get_first_section_offset(parts);
     for (size_t i = 0; i < sizeof section_order; i++) {
         uint32_t type = section_order[i];
         hfn_section *s;
@@ -146,7 +147,7 @@ static bool write_sections(writer *w, const hfn_parts *parts)
             continue;
         }
         s = begin_section(w, type);
-        if (!append(w, s, parts->bytes[type], parts->byte_counts[type])) {
+        if (!append_bytes(w, s, parts->bytes[type], parts->byte_counts[type])) {
             return false;
         }
         s->elements = s->element_bytes ? s->bytes / s->element_bytes : 0;
@@ -156,7 +157,7 @@ static bool write_sections(writer *w, const hfn_parts *parts)
 
 static bool write_header(writer *w, const hfn_parts *parts)
 {
-    uint8_t header[HEADER_ROOM] = { 0 };
+    uint8_t header[MAX_HEADER_BYTES] = { 0 };
 
     w->layout.kind = HFN_KIND_FINISHED;
     w->layout.file_bytes = w->at;
@@ -177,13 +178,14 @@ static bool write_header(writer *w, const hfn_parts *parts)
 
 /* ---- The file. */
 
-/* A file size limit must end in an error, not in a signal that kills the caller. */
-typedef struct size_signal {
+/* SIGXFSZ is blocked while the file is written, so that a file size limit gives an error and does
+ * not kill the process. */
+typedef struct blocked_size_signal {
     sigset_t only, before;
     bool was_pending;
-} size_signal;
+} blocked_size_signal;
 
-static void hold_size_signal(size_signal *s)
+static void block_size_signal(blocked_size_signal *s)
 {
     sigset_t pending;
 
@@ -194,7 +196,7 @@ static void hold_size_signal(size_signal *s)
     pthread_sigmask(SIG_BLOCK, &s->only, &s->before);
 }
 
-static void release_size_signal(const size_signal *s)
+static void unblock_size_signal(const blocked_size_signal *s)
 {
     static const struct timespec now = { 0, 0 };
     int saved = errno;
@@ -216,7 +218,7 @@ static bool flush_to_disk(int fd)
     return !failed;
 }
 
-/* After a signal it is closed too (Linux man-pages, close(2)). */
+/* EINTR is not a failure: the descriptor is closed then too (Linux man-pages, close(2)). */
 static bool close_file(int fd)
 {
     return close(fd) == 0 || errno == EINTR;
@@ -224,13 +226,13 @@ static bool close_file(int fd)
 
 static bool write_file(writer *w, const hfn_parts *parts, bool sync)
 {
-    size_signal held;
-    bool done;
+    blocked_size_signal blocked;
+    bool ok;
 
-    hold_size_signal(&held);
-    done = write_sections(w, parts) && write_header(w, parts) && (!sync || flush_to_disk(w->fd));
-    release_size_signal(&held);
-    return done;
+    block_size_signal(&blocked);
+    ok = write_sections(w, parts) && write_header(w, parts) && (!sync || flush_to_disk(w->fd));
+    unblock_size_signal(&blocked);
+    return ok;
 }
 
 static bool is_null_device(const struct stat *file)
@@ -238,28 +240,29 @@ static bool is_null_device(const struct stat *file)
     return S_ISCHR(file->st_mode) && major(file->st_rdev) == 1 && minor(file->st_rdev) == 3;
 }
 
-/* Beside the path.  A process of the same number may have been killed here before: in a container each has it. */
+/* Create the temporary file next to path.  A killed process may have left one with the same process
+ * id: in a container ids repeat. */
 static int make_temporary(const char *path, char *temporary, size_t name_bytes)
 {
     int fd = -1;
 
     errno = EEXIST;
-    for (uint32_t n = 0; fd < 0 && errno == EEXIST && n < MOST_LEFT_BEHIND; n++) {
+    for (uint32_t n = 0; fd < 0 && errno == EEXIST && n < MAX_NAME_TRIES; n++) {
         snprintf(temporary, name_bytes, "%s.%lx.%x.tmp", path, (unsigned long)getpid(), n);
         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
     return fd;
 }
 
-static hotfn_status replace(writer *w, const hfn_parts *parts, char *temporary, size_t name_bytes,
-                            bool sync, hotfn_error *err)
+static hotfn_status replace_file(writer *w, const hfn_parts *parts, char *temporary,
+                                 size_t name_bytes, bool sync, hotfn_error *err)
 {
     hotfn_status status = HOTFN_OK;
 
     w->fd = make_temporary(w->path, temporary, name_bytes);
     if (w->fd < 0) {
         return hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
-                        "the record cannot be made there: %s; name a file elsewhere (-o)",
+                        "the record cannot be created there: %s; choose another file (-o)",
                         strerror(errno));
     }
     if (!write_file(w, parts, sync)) {
@@ -269,8 +272,8 @@ static hotfn_status replace(writer *w, const hfn_parts *parts, char *temporary, 
         status = write_failed(w, err);
     }
     if (status == HOTFN_OK && rename(temporary, w->path) != 0) {
-        status = hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET, "cannot be replaced: %s",
-                          strerror(errno));
+        status = hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
+                          "the file cannot be replaced: %s", strerror(errno));
     }
     if (status != HOTFN_OK) {
         unlink(temporary);
@@ -291,13 +294,13 @@ hotfn_status hfn_parts_write(const hfn_parts *parts, const char *path, bool sync
         return is_null_device(&file)
                    ? HOTFN_OK
                    : hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                              "is no regular file: name another one for the record");
+                              "the record must be a regular file: choose another file (-o)");
     }
     w = hfn_alloc(env, sizeof *w);
     temporary = hfn_alloc(env, name_bytes);
     if (w && temporary) {
         w->path = path;
-        status = replace(w, parts, temporary, name_bytes, sync, err);
+        status = replace_file(w, parts, temporary, name_bytes, sync, err);
     } else {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     }

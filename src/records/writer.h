@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a finished record from its parts, wherever they come from: a live record, or what a repair
- * could save. */
+/* Write a finished record from its parts.  The parts come from a live record, or from a record in
+ * memory that was repaired or merged. */
 #ifndef HFN_RECORDS_WRITER_H
 #define HFN_RECORDS_WRITER_H
 
@@ -8,7 +8,7 @@
 #include "records/pack.h"
 
 typedef struct hfn_parts {
-    const uint8_t *bytes[HFN_SECTION_TYPES]; /* borrowed; META to CELLS, only what is used */
+    const uint8_t *bytes[HFN_SECTION_TYPES]; /* borrowed; only the used part of a section */
     uint64_t byte_counts[HFN_SECTION_TYPES];
     const hfn_packed *rows;
     uint8_t uuid[16];
@@ -18,10 +18,11 @@ typedef struct hfn_parts {
     uint32_t module_count, function_count, slot_count;
 } hfn_parts;
 
-/* What still waited for its module waited in vain: it was refused for that. */
-void hfn_settle_states(uint8_t *states, uint32_t count);
+/* Mark the functions whose module was never loaded as refused. */
+void hfn_refuse_waiting_functions(uint8_t *states, uint32_t count);
 
-/* To a new file beside path, renamed over path at the end; sync: and flushed to the disk before. */
+/* Write a temporary file next to path and rename it to path at the end.  sync flushes it to the
+ * disk before.  A path that is /dev/null is left alone. */
 hotfn_status hfn_parts_write(const hfn_parts *parts, const char *path, bool sync,
                              const hotfn_env *env, hotfn_error *err);
 

@@ -143,7 +143,7 @@ static inline void sampled_put(hotfn_record *r, const sampled_stream *s)
     hfn_packed_finish(h);
     hfn_packed_init(h, &r->env);
     for (uint32_t i = 0; i < SAMPLED_FUNCTIONS; i++) {
-        CHECK(hfn_packed_slots(h, s->functions[i].histogram, HOTFN_HISTOGRAM_BUCKETS) &&
+        CHECK(hfn_packed_append(h, s->functions[i].histogram, HOTFN_HISTOGRAM_BUCKETS) &&
               hfn_packed_end_row(h));
     }
     for (size_t i = 0; i < r->times.entry_count; i++) {

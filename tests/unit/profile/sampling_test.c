@@ -172,7 +172,7 @@ static void put_stream(hotfn_record *r, const stream *s)
     hfn_packed_finish(h);
     hfn_packed_init(h, &r->env);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        CHECK(hfn_packed_slots(h, s->functions[i].histogram, HOTFN_HISTOGRAM_BUCKETS) &&
+        CHECK(hfn_packed_append(h, s->functions[i].histogram, HOTFN_HISTOGRAM_BUCKETS) &&
               hfn_packed_end_row(h));
     }
     for (size_t i = 0; i < r->times.entry_count; i++) {

@@ -182,7 +182,7 @@ static inline void timed_story(timed_model *m)
 
 static inline void timed_fill(hfn_times *t, const timed_model *m, uint32_t threads)
 {
-    t->is_there = true;
+    t->present = true;
     t->header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_TREE |
                       HOTFN_TIMING_SLOW | HOTFN_TIMING_EVENTS | HOTFN_TIMING_ALLOC;
     t->header.version = HFN_TIMES_VERSION;
@@ -215,7 +215,7 @@ static inline void timed_fill(hfn_times *t, const timed_model *m, uint32_t threa
         t->event_ends[i] = t->event_count;
     }
     for (uint32_t s = 0; s < TIMED_SLOTS; s++) {
-        CHECK(hfn_packed_slots(&t->histograms, m->histograms[s], HOTFN_HISTOGRAM_BUCKETS) &&
+        CHECK(hfn_packed_append(&t->histograms, m->histograms[s], HOTFN_HISTOGRAM_BUCKETS) &&
               hfn_packed_end_row(&t->histograms));
     }
 }

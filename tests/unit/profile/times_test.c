@@ -431,7 +431,7 @@ static void trees_that_make_no_sense_are_cut_down(void)
     hfn_times t;
 
     hfn_times_init(&t, &env);
-    t.is_there = true;
+    t.present = true;
     CHECK(hfn_times_make_threads(&t, 1) && hfn_times_make_nodes(&t, 9, false));
     memcpy(t.nodes, nodes, sizeof nodes);
     CHECK(hfn_times_settle(&t, 3, 1));

@@ -42,10 +42,10 @@ static void rows_come_back_as_they_went_in(void)
     rows[3][501] = 128;
     for (int row = 0; row < 4; row++) { /* in pieces, with the zeros of row 1 only told of */
         if (row == 1) {
-            hfn_packed_skip(&p, SLOTS);
+            hfn_packed_skip_slots(&p, SLOTS);
         } else {
-            CHECK(hfn_packed_slots(&p, rows[row], 501));
-            CHECK(hfn_packed_slots(&p, rows[row] + 501, SLOTS - 501));
+            CHECK(hfn_packed_append(&p, rows[row], 501));
+            CHECK(hfn_packed_append(&p, rows[row] + 501, SLOTS - 501));
         }
         CHECK(hfn_packed_end_row(&p));
     }
@@ -63,7 +63,7 @@ static void sums_stop_at_the_top(void)
     uint64_t counts[2] = { UINT64_MAX, 5 }, totals[2] = { 1, 1 };
     hfn_packed p = new_packed();
 
-    CHECK(hfn_packed_slots(&p, counts, 2) && hfn_packed_end_row(&p));
+    CHECK(hfn_packed_append(&p, counts, 2) && hfn_packed_end_row(&p));
     CHECK_EQ_U64(hfn_unpack_add(hfn_packed_row(&p, 0), totals, 2), UINT64_MAX);
     CHECK_EQ_U64(totals[0], UINT64_MAX);
     CHECK_EQ_U64(totals[1], 6);
@@ -131,10 +131,10 @@ static void difference_is_row_by_row(void)
     hfn_packed from = new_packed(), to = new_packed(), out = new_packed();
 
     memset(sums, 0, sizeof sums);
-    CHECK(hfn_packed_slots(&from, before, 3) && hfn_packed_end_row(&from));
-    CHECK(hfn_packed_slots(&to, after, 3) && hfn_packed_end_row(&to));
-    CHECK(hfn_packed_slots(&to, after, 3) && hfn_packed_end_row(&to));
-    CHECK(hfn_packed_difference(&out, &to, &from, 3));
+    CHECK(hfn_packed_append(&from, before, 3) && hfn_packed_end_row(&from));
+    CHECK(hfn_packed_append(&to, after, 3) && hfn_packed_end_row(&to));
+    CHECK(hfn_packed_append(&to, after, 3) && hfn_packed_end_row(&to));
+    CHECK(hfn_packed_subtract(&out, &to, &from, 3));
     hfn_unpack_add(hfn_packed_row(&out, 0), sums, 3);
     CHECK(sums[0] == 3 && sums[1] == 1 && sums[2] == 0);
     memset(sums, 0, sizeof sums);
@@ -144,8 +144,8 @@ static void difference_is_row_by_row(void)
     hfn_packed_finish(&out);
     to = new_packed();
     out = new_packed();
-    CHECK(hfn_packed_slots(&to, shrunk, 3) && hfn_packed_end_row(&to));
-    CHECK(hfn_packed_difference(&out, &to, &from, 3));
+    CHECK(hfn_packed_append(&to, shrunk, 3) && hfn_packed_end_row(&to));
+    CHECK(hfn_packed_subtract(&out, &to, &from, 3));
     CHECK_EQ_U64(hfn_unpack_add(hfn_packed_row(&out, 0), NULL, 3), 0); /* never below zero */
     hfn_packed_finish(&from);
     hfn_packed_finish(&to);

@@ -31,7 +31,7 @@ static hfn_time_state *start(uint32_t flags)
     for (int i = 0; i < 3; i++) {
         CHECK(hfn_times_add_entry(&times, &entries[i]));
     }
-    times.is_there = true;
+    times.present = true;
     times.header.flags = flags;
     times.nodes[0] = (hfn_time_node){ .slot = OUTER, .calls = 1 };
     times.nodes[1] = (hfn_time_node){
