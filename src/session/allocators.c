@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A run that keeps memory (--with alloc) must know which of a module's functions are an allocator's: by
- * their names, which the C and C++ standards keep for them, in a module that has malloc_usable_size too. */
+/* Find the allocation functions of a module, for a run that records memory (--with alloc): by their names,
+ * which the C and C++ standards reserve, in modules that have malloc_usable_size as well. */
 #include "base/status.h"
 #include "counters/timing/alloc.h"
 #include "live/live.h"
@@ -13,7 +13,7 @@ typedef struct known_name {
     uint32_t kind;
 } known_name;
 
-/* Not reallocarray: it goes on to realloc. */
+/* Without reallocarray, which calls realloc. */
 static const known_name known_names[] = {
     { "malloc", HFN_ALLOC_RETURNS },
     { "calloc", HFN_ALLOC_RETURNS },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose code is where in this process: a sampled call finds its caller by its return address, since
- * the caller's own call need not be timed now.  And where a function that is counted only keeps its own return address
- * while it calls others: so its callers are found too. */
+/* A map from code addresses to slots.  A sampled call finds its caller by its return address, because the
+ * caller's own call may be skipped.  For functions that are only counted, the map also has the place of their
+ * return address on the stack, so that their callers are found too. */
 #include "counters/timing/timing.h"
 #include "functions/eh_frame_find.h"
 #include "live/live.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t function_count(const hfn_process *p, const hfn_loaded_module *m)
+static uint32_t get_function_count(const hfn_process *p, const hfn_loaded_module *m)
 {
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
 
@@ -21,17 +21,17 @@ static uint32_t function_count(const hfn_process *p, const hfn_loaded_module *m)
     return known.function_count;
 }
 
-typedef struct mapping {
+typedef struct map_builder {
     const hfn_process *process;
     hfn_code_range *ranges;
     size_t count, capacity;
     bool no_memory;
-    hfn_eh_table table; /* of the module that is looked at   */
+    hfn_eh_table table; /* unwind data of the current module */
     bool has_table;
-    hfn_code_range whole; /* the function that is looked at */
-} mapping;
+    hfn_code_range whole; /* the current function              */
+} map_builder;
 
-static void add_range(mapping *m, uint64_t begin, uint64_t end, uint32_t behind)
+static void add_range(map_builder *m, uint64_t begin, uint64_t end, uint32_t behind)
 {
     hfn_code_range *last = m->count > 0 ? &m->ranges[m->count - 1] : NULL;
 
@@ -46,14 +46,14 @@ static void add_range(mapping *m, uint64_t begin, uint64_t end, uint32_t behind)
     }
 }
 
-/* ---- Where a function's return address lies, by its unwind data, which exceptions and debuggers go by.  Believed is
- * only the plain case: it lies where a call puts it, at a distance from the stack pointer that is constant. */
+/* ---- The place of a function's return address, by its unwind data.  Only the plain case is used: the address
+ * is where the call stored it, at a constant distance from the stack pointer. */
 
-enum { WORD = sizeof(uintptr_t), FARTHEST = 1 << 16, SHORTEST_CALL = 2 };
+enum { WORD = sizeof(uintptr_t), MAX_DISTANCE = 1 << 16, MIN_CALL_BYTES = 2 };
 
 /* DWARF numbers of return address and stack pointer: x86-64 psABI, figure 3.36; i386 psABI, table 2.14.  On other
- * CPUs a call puts it into a register, and a function anywhere. */
-static uint64_t stack_register(const hfn_cie *cie)
+ * CPUs a call stores the return address in a register, and the function saves it anywhere. */
+static uint64_t get_stack_register(const hfn_cie *cie)
 {
     if (WORD == 8 && cie->return_register == 16) {
         return 7;
@@ -62,35 +62,35 @@ static uint64_t stack_register(const hfn_cie *cie)
 }
 
 typedef struct rows {
-    mapping *mapping;
+    map_builder *builder;
     uint64_t stack_register;
 } rows;
 
 static void add_row(void *user, uint64_t begin, uint64_t end, const hfn_frame *f)
 {
     const rows *r = user;
-    const hfn_code_range *whole = &r->mapping->whole;
+    const hfn_code_range *whole = &r->builder->whole;
     bool plain = !f->by_expression && f->cfa_set && f->cfa_register == r->stack_register &&
-                 f->return_at == -WORD && f->cfa_offset >= WORD && f->cfa_offset < FARTHEST &&
+                 f->return_at == -WORD && f->cfa_offset >= WORD && f->cfa_offset < MAX_DISTANCE &&
                  f->cfa_offset % WORD == 0;
 
     begin += whole->begin;
     end = end < whole->end - whole->begin ? end + whole->begin : whole->end;
-    if (begin < end && end - begin >= SHORTEST_CALL) {
-        add_range(r->mapping, begin, end, plain ? (uint32_t)f->cfa_offset : 0);
+    if (begin < end && end - begin >= MIN_CALL_BYTES) {
+        add_range(r->builder, begin, end, plain ? (uint32_t)f->cfa_offset : 0);
     }
 }
 
-static bool add_rows(mapping *m)
+static bool add_rows(map_builder *m)
 {
     size_t before = m->count;
     hfn_eh_function f;
-    rows r = { .mapping = m };
+    rows r = { .builder = m };
 
     if (!m->has_table || !hfn_eh_table_find(&m->table, m->whole.begin, &f) || f.cie.signal_frame) {
         return false;
     }
-    r.stack_register = stack_register(&f.cie);
+    r.stack_register = get_stack_register(&f.cie);
     if (r.stack_register != UINT64_MAX &&
         hfn_eh_frame_rows(&f.cie, f.instructions, f.byte_count, add_row, &r)) {
         return true;
@@ -112,10 +112,11 @@ static bool open_table(const hfn_loaded_module *m, hfn_eh_table *out)
     return hfn_eh_table_open(out, bytes, u.header);
 }
 
-/* ---- All functions that have a slot, and the parts of them that stand elsewhere. */
+/* ---- All functions that have a slot, and their outlined parts. */
 
-/* Whose code it is, by its place in the module: its own, or of a part (gcc's .cold) its function's; UINT32_MAX: not known. */
-static uint32_t owner_of(const hfn_process *p, uint32_t first, uint32_t count, uint32_t index)
+/* The function that a piece of code belongs to, as an index in the module: itself, or for an outlined part (gcc's
+ * .cold) its function; UINT32_MAX if that is not known. */
+static uint32_t find_owner(const hfn_process *p, uint32_t first, uint32_t count, uint32_t index)
 {
     const uint8_t *state =
         hfn_live_section(p->live, HFN_SECTION_STATES) + (uint64_t)(first + index) * HFN_STATE_BYTES;
@@ -128,7 +129,7 @@ static uint32_t owner_of(const hfn_process *p, uint32_t first, uint32_t count, u
     return owner < count ? owner : UINT32_MAX;
 }
 
-static void add_ranges(mapping *map, const hfn_loaded_module *m)
+static void add_ranges(map_builder *map, const hfn_loaded_module *m)
 {
     const hfn_process *p = map->process;
     const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
@@ -144,7 +145,7 @@ static void add_ranges(mapping *map, const hfn_loaded_module *m)
                             (uint64_t)(first + i) * HFN_FUNCTION_BYTES;
         uint64_t begin = m->base + hfn_read_le64(at + HFN_FUNCTION_RVA);
         uint64_t end = begin + hfn_read_le64(at + HFN_FUNCTION_SIZE);
-        uint32_t owner = owner_of(p, first, count, i);
+        uint32_t owner = find_owner(p, first, count, i);
         if (owner == UINT32_MAX || slots[owner] == HOTFN_NO_SLOT) {
             continue;
         }
@@ -155,14 +156,14 @@ static void add_ranges(mapping *map, const hfn_loaded_module *m)
     }
 }
 
-static int by_begin(const void *a, const void *b)
+static int compare_begin(const void *a, const void *b)
 {
     const hfn_code_range *x = a, *y = b;
 
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-static hfn_code_map *map_of(const mapping *m)
+static hfn_code_map *build_map(const map_builder *m)
 {
     hfn_code_map *map =
         m->no_memory ? NULL
@@ -176,9 +177,9 @@ static hfn_code_map *map_of(const mapping *m)
     if (m->count > 0) {
         memcpy(map->ranges, m->ranges, m->count * sizeof *map->ranges);
     }
-    for (size_t i = 1; i < m->count; i++) { /* mostly they are sorted already */
-        if (by_begin(&map->ranges[i - 1], &map->ranges[i]) > 0) {
-            qsort(map->ranges, map->count, sizeof *map->ranges, by_begin);
+    for (size_t i = 1; i < m->count; i++) { /* usually they are sorted */
+        if (compare_begin(&map->ranges[i - 1], &map->ranges[i]) > 0) {
+            qsort(map->ranges, map->count, sizeof *map->ranges, compare_begin);
             break;
         }
     }
@@ -188,20 +189,20 @@ static hfn_code_map *map_of(const mapping *m)
 void hfn_process_map_code(const hfn_process *p)
 {
     const hfn_time_header *h = hfn_live_time_header(p->live);
-    mapping m = { .process = p };
+    map_builder m = { .process = p };
     hfn_code_map *map;
 
     if (!h || !(h->flags & HOTFN_TIMING_SAMPLED)) {
         return;
     }
     for (size_t i = 0; i < p->loaded_count; i++) {
-        if (function_count(p, &p->loaded[i]) > 0) {
+        if (get_function_count(p, &p->loaded[i]) > 0) {
             add_ranges(&m, &p->loaded[i]);
         }
     }
-    map = map_of(&m);
+    map = build_map(&m);
     hfn_free(&p->env, m.ranges, m.capacity * sizeof *m.ranges);
-    if (map) { /* else callers that come now are not known */
+    if (map) { /* without memory, callers in new modules are not found */
         hfn_timing_set_code(map);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Stub regions as ELF objects, for debuggers that take generated code as files in memory (gdb manual,
- * "JIT Compilation Interface").  Nothing is copied: an object is taken for a file that begins at its
- * address, and pieces of it are read from our memory.  So the objects lie below the regions, and
- * .eh_frame is the real one, where it is. */
+/* Stub regions as ELF objects, for debuggers that read generated code from files in memory (gdb manual,
+ * "JIT Compilation Interface").  The debugger reads such a file from the memory of the process, beginning at
+ * the address of its header, so nothing is copied: the objects lie below the regions, and their .eh_frame is
+ * the real one at its place. */
 #include "arch/stub.h"
 
 #include "base/byte_order.h"
@@ -29,7 +29,7 @@ typedef struct region_object {
 } region_object;
 
 static ElfW(Shdr)
-    section(uint32_t name, uint32_t type, uint64_t flags, uint64_t offset, uint64_t bytes)
+    describe_section(uint32_t name, uint32_t type, uint64_t flags, uint64_t offset, uint64_t bytes)
 {
     return (ElfW(Shdr)){ .sh_name = name,
                          .sh_type = type,
@@ -39,8 +39,8 @@ static ElfW(Shdr)
                          .sh_addralign = 1 };
 }
 
-/* The entries follow each other, each behind its length; a length of 0 ends them. */
-static uint64_t eh_frame_bytes(const uint8_t *begin)
+/* Entries follow each other, each after its length; a length of 0 is the end. */
+static uint64_t count_eh_frame_bytes(const uint8_t *begin)
 {
     const uint8_t *at = begin;
     uint32_t length;
@@ -67,28 +67,28 @@ static void fill_header(ElfW(Ehdr) * header)
     header->e_shstrndx = STRTAB;
 }
 
-/* Its bytes, up to the end of the tables. */
+/* Returns the bytes of the file, up to the end of the unwind tables. */
 static uint64_t fill_object(region_object *o, const hotfn_stub_region *region)
 {
     const size_t file = offsetof(region_object, header);
     uint64_t code_bytes = region->end - region->begin,
              tables = (uint64_t)(uintptr_t)region->eh_frame;
     uint64_t tables_at = tables - (uint64_t)(uintptr_t)&o->header;
-    uint64_t tables_bytes = eh_frame_bytes(region->eh_frame);
+    uint64_t tables_bytes = count_eh_frame_bytes(region->eh_frame);
 
     fill_header(&o->header);
     memcpy(o->names, names, sizeof names);
-    o->sections[TEXT] = section(1, SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR, 0, code_bytes);
+    o->sections[TEXT] = describe_section(1, SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR, 0, code_bytes);
     o->sections[TEXT].sh_addr = region->begin;
-    o->sections[EH_FRAME] = section(7, SHT_PROGBITS, SHF_ALLOC, tables_at, tables_bytes);
-    o->sections[EH_FRAME].sh_addr = tables; /* what is relative to it stays right */
-    o->sections[SYMTAB] =
-        section(17, SHT_SYMTAB, 0, offsetof(region_object, symbols) - file, sizeof o->symbols);
+    o->sections[EH_FRAME] = describe_section(7, SHT_PROGBITS, SHF_ALLOC, tables_at, tables_bytes);
+    o->sections[EH_FRAME].sh_addr = tables; /* keeps relative references valid */
+    o->sections[SYMTAB] = describe_section(
+        17, SHT_SYMTAB, 0, offsetof(region_object, symbols) - file, sizeof o->symbols);
     o->sections[SYMTAB].sh_link = STRTAB;
-    o->sections[SYMTAB].sh_info = 1; /* the first that is not local */
+    o->sections[SYMTAB].sh_info = 1; /* index of the first global symbol */
     o->sections[SYMTAB].sh_entsize = sizeof(ElfW(Sym));
     o->sections[STRTAB] =
-        section(25, SHT_STRTAB, 0, offsetof(region_object, names) - file, sizeof names);
+        describe_section(25, SHT_STRTAB, 0, offsetof(region_object, names) - file, sizeof names);
     o->symbols[1] = (ElfW(Sym)){ .st_name = STUB_NAME,
                                  .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
                                  .st_shndx = TEXT,
@@ -108,7 +108,7 @@ static void *map_below(uint64_t address, size_t bytes)
         if (got == wanted) {
             return got;
         }
-        if (got != MAP_FAILED) { /* Linux before 4.17 takes the address for a hint */
+        if (got != MAP_FAILED) { /* before Linux 4.17 the address is only a hint */
             munmap(got, bytes);
         }
     }
@@ -124,16 +124,17 @@ uint32_t hotfn_hooks_debug_objects(const hotfn_hooks *hooks, const void **object
 
     uint32_t regions = hotfn_hooks_get_region_count(hooks), count = 0;
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
-    region_object *made = NULL;
+    region_object *objects_begin = NULL;
 
     regions = regions < capacity ? regions : capacity;
     if (regions > 0 && hotfn_hooks_get_region(hooks, 0, &region) == HOTFN_OK) { /* the lowest */
-        made = map_below(region.begin, (regions * sizeof *made + PAGE - 1) & ~(size_t)(PAGE - 1));
+        objects_begin = map_below(region.begin, (regions * sizeof *objects_begin + PAGE - 1) &
+                                                    ~(size_t)(PAGE - 1));
     }
-    for (uint32_t i = 0; made && i < regions; i++) {
+    for (uint32_t i = 0; objects_begin && i < regions; i++) {
         if (hotfn_hooks_get_region(hooks, i, &region) == HOTFN_OK && region.eh_frame) {
-            byte_counts[count] = fill_object(&made[i], &region);
-            objects[count++] = &made[i].header;
+            byte_counts[count] = fill_object(&objects_begin[i], &region);
+            objects[count++] = &objects_begin[i].header;
         }
     }
     return count;

@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of times in a process that goes on.  Calls that are open return to their stubs whenever they do, and find that
- * nothing is timed (counters/call_stack.c).  A thread that is just at one of the two ends of a call works in memory
- * that is about to go: it is waited for. */
+/* Stop timing in a process that continues.  Open calls return to their stubs later and find that timing has
+ * ended (counters/timing/call_stack.c).  A thread that is in an entry or exit probe now uses memory that will be
+ * unmapped, so this file waits until no thread is in a probe. */
 #include "base/status.h"
 #include "counters/timing/timing.h"
 #include "live/live.h"
 #include "session/process.h"
 
-enum { LOOKS = 100, LOOK_STOP_NS = 50000000, LOOK_AGAIN_NS = 1000000 };
+enum { MAX_ATTEMPTS = 100, STOP_NS = 50000000, PAUSE_NS = 1000000 };
 
-/* A thread did not leave, perhaps for ever: no other engine may come into its place. */
-static bool left_behind;
+/* A thread did not leave its probe; perhaps it never does, so timing must not start again. */
+static bool thread_remains;
 
-typedef struct look {
+typedef struct probe_search {
     const hotfn_hooks *hooks;
     uint64_t own_begin, own_end;
     bool found;
-} look;
+} probe_search;
 
-/* The hooks' ends lie in the module that we lie in. */
+/* The probes lie in the same module as this code. */
 static bool note_own_module(void *user, const hfn_os_module *m)
 {
-    look *l = user;
+    probe_search *s = user;
     uint64_t here = (uint64_t)(uintptr_t)&hfn_process_end_times;
     if (here >= m->base && here < m->end) {
-        l->own_begin = m->base;
-        l->own_end = m->end;
+        s->own_begin = m->base;
+        s->own_end = m->end;
     }
-    return l->own_end == 0;
+    return s->own_end == 0;
 }
 
-/* HOT PATH: other threads may hold any lock.  Of a thread in a signal handler, where it goes on behind that, too. */
-static uint64_t look_at(void *user, uint64_t pc)
+/* HOT PATH: stopped threads may hold any lock.  For a thread in a signal handler this is called with the
+ * interrupted address too. */
+static uint64_t find_probe(void *user, uint64_t pc)
 {
-    look *l = user;
+    probe_search *s = user;
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
-    l->found |= (pc >= l->own_begin && pc < l->own_end) ||
-                hotfn_hooks_find_region(l->hooks, pc, &region) != 0;
+    s->found |= (pc >= s->own_begin && pc < s->own_end) ||
+                hotfn_hooks_find_region(s->hooks, pc, &region) != 0;
     return pc;
 }
 
@@ -45,16 +46,16 @@ static void do_nothing(void *user)
     (void)user;
 }
 
-static bool wait_for_ends(const hotfn_hooks *hooks)
+static bool wait_until_probes_end(const hotfn_hooks *hooks)
 {
-    look l = { .hooks = hooks };
-    hfn_os_each_module(note_own_module, &l);
-    for (int i = 0; i < LOOKS && !hfn_os_is_single_threaded(); i++) {
-        l.found = false;
-        if (hfn_os_with_threads_stopped(LOOK_STOP_NS, look_at, do_nothing, &l) && !l.found) {
+    probe_search s = { .hooks = hooks };
+    hfn_os_each_module(note_own_module, &s);
+    for (int i = 0; i < MAX_ATTEMPTS && !hfn_os_is_single_threaded(); i++) {
+        s.found = false;
+        if (hfn_os_with_threads_stopped(STOP_NS, find_probe, do_nothing, &s) && !s.found) {
             return true;
         }
-        hfn_os_sleep(LOOK_AGAIN_NS);
+        hfn_os_sleep(PAUSE_NS);
     }
     return hfn_os_is_single_threaded();
 }
@@ -62,10 +63,10 @@ static bool wait_for_ends(const hotfn_hooks *hooks)
 void hfn_process_end_times(const hfn_process *p)
 {
     uint64_t now = hfn_timing_stop();
-    if (wait_for_ends(p->hooks)) {
+    if (wait_until_probes_end(p->hooks)) {
         hfn_process_forget_code(p);
     } else {
-        left_behind = true;
+        thread_remains = true;
         p->live->keeps_times = true;
     }
     hfn_timing_end_rows(now);
@@ -73,5 +74,5 @@ void hfn_process_end_times(const hfn_process *p)
 
 bool hfn_process_may_time(void)
 {
-    return !left_behind;
+    return !thread_remains;
 }

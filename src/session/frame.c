@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A window remembers each slot's sum at its begin.  At its end all rows are summed once more, and what
- * was added since is its calls; the largest are kept in a heap whose root is the least of them. */
+/* A frame keeps the sum of each slot at its begin.  At its end all rows are summed again; the differences are
+ * the calls of the frame.  The largest are kept in a heap whose root is the smallest of them. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "counters/rows.h"
@@ -11,32 +11,32 @@
 
 #include <string.h>
 
-enum { DEFAULT_TOP = 20, SLOTS_AT_ONCE = 256 }; /* sums that stay in the first cache */
+enum { DEFAULT_TOP = 20, SLOTS_AT_ONCE = 256 }; /* their sums stay in the L1 cache */
 
-typedef struct ranked {
+typedef struct ranked_slot {
     uint64_t calls;
     uint32_t slot;
-} ranked;
+} ranked_slot;
 
 struct hotfn_frame {
     hotfn_env env;
-    const hotfn_live *live; /* the session's */
-    uint64_t *begin;        /* [slot_count]: sums at the begin of the window                     */
-    uint32_t slot_count;    /* that have been looked at                                          */
-    ranked *top;            /* [top_capacity]; a heap while it is filled, then by falling calls  */
+    const hotfn_live *live; /* of the session */
+    uint64_t *begin;        /* [slot_count]: sums at the begin of the frame                      */
+    uint32_t slot_count;    /* slots summed so far                                               */
+    ranked_slot *top;       /* [top_capacity]; a heap while it is filled, then by falling calls  */
     uint32_t top_capacity, top_wanted;
-    uint32_t top_count; /* of the window that ended last */
+    uint32_t top_count; /* of the frame that ended last */
 };
 
-/* ---- The largest. */
+/* ---- The most called functions. */
 
-/* Ties go to the lower slot: a window with the same calls has the same order. */
-static bool is_less(ranked a, ranked b)
+/* Ties go to the lower slot, so that equal frames have equal orders. */
+static bool is_less(ranked_slot a, ranked_slot b)
 {
     return a.calls != b.calls ? a.calls < b.calls : a.slot > b.slot;
 }
 
-static void put_at_root(ranked *heap, uint32_t count, ranked item)
+static void replace_root(ranked_slot *heap, uint32_t count, ranked_slot item)
 {
     uint32_t at = 0;
 
@@ -53,96 +53,98 @@ static void put_at_root(ranked *heap, uint32_t count, ranked item)
     heap[at] = item;
 }
 
-/* A heap of nothing: any call is more. */
-static void empty_top(hotfn_frame *w)
+/* Fill the heap with entries that are less than any called function. */
+static void clear_top(hotfn_frame *f)
 {
-    for (uint32_t i = 0; i < w->top_capacity; i++) {
-        w->top[i] = (ranked){ 0, UINT32_MAX };
+    for (uint32_t i = 0; i < f->top_capacity; i++) {
+        f->top[i] = (ranked_slot){ 0, UINT32_MAX };
     }
 }
 
-/* The least goes to the end, again and again; what was never called goes away. */
-static void sort_top(hotfn_frame *w)
+/* Sort by falling calls: the root, the smallest, moves to the end again and again.  Entries without calls are
+ * dropped. */
+static void sort_top(hotfn_frame *f)
 {
-    for (uint32_t last = w->top_capacity; last-- > 1;) {
-        ranked least = w->top[0];
+    for (uint32_t last = f->top_capacity; last-- > 1;) {
+        ranked_slot min = f->top[0];
 
-        put_at_root(w->top, last, w->top[last]);
-        w->top[last] = least;
+        replace_root(f->top, last, f->top[last]);
+        f->top[last] = min;
     }
-    w->top_count = w->top_capacity;
-    while (w->top_count > 0 && w->top[w->top_count - 1].calls == 0) {
-        w->top_count--;
+    f->top_count = f->top_capacity;
+    while (f->top_count > 0 && f->top[f->top_count - 1].calls == 0) {
+        f->top_count--;
     }
 }
 
-/* ---- Windows. */
+/* ---- Frames. */
 
-static bool provide(hotfn_frame *w, uint32_t slots)
+/* Make room for more slots. */
+static bool resize_frame(hotfn_frame *f, uint32_t slots)
 {
-    uint32_t top = slots < w->top_wanted ? slots : w->top_wanted;
-    ranked *larger =
-        hfn_resize(&w->env, w->top, w->top_capacity * sizeof *w->top, top * sizeof *w->top);
+    uint32_t top = slots < f->top_wanted ? slots : f->top_wanted;
+    ranked_slot *larger =
+        hfn_resize(&f->env, f->top, f->top_capacity * sizeof *f->top, top * sizeof *f->top);
     uint64_t *begin;
 
     if (!larger) {
         return false;
     }
-    w->top = larger;
-    w->top_capacity = top;
-    begin = hfn_resize(&w->env, w->begin, w->slot_count * sizeof *begin, slots * sizeof *begin);
+    f->top = larger;
+    f->top_capacity = top;
+    begin = hfn_resize(&f->env, f->begin, f->slot_count * sizeof *begin, slots * sizeof *begin);
     if (!begin) {
         return false;
     }
-    memset(begin + w->slot_count, 0, (slots - w->slot_count) * sizeof *begin);
-    w->begin = begin;
-    w->slot_count = slots;
+    memset(begin + f->slot_count, 0, (slots - f->slot_count) * sizeof *begin);
+    f->begin = begin;
+    f->slot_count = slots;
     return true;
 }
 
-static void look(hotfn_frame *w, hotfn_frame_info *info)
+static void end_frame(hotfn_frame *f, hotfn_frame_info *info)
 {
-    const hfn_row_memory memory = hfn_live_get_rows(w->live);
+    const hfn_row_memory memory = hfn_live_get_rows(f->live);
     uint64_t sums[SLOTS_AT_ONCE];
 
-    empty_top(w);
-    for (uint32_t first = 0; first < w->slot_count; first += SLOTS_AT_ONCE) {
-        uint32_t left = w->slot_count - first;
+    clear_top(f);
+    for (uint32_t first = 0; first < f->slot_count; first += SLOTS_AT_ONCE) {
+        uint32_t left = f->slot_count - first;
         uint32_t count = left < SLOTS_AT_ONCE ? left : SLOTS_AT_ONCE;
 
         hfn_rows_sum(&memory, first, count, sums);
         for (uint32_t i = 0; i < count; i++) {
-            ranked item = { sums[i] - w->begin[first + i], first + i };
+            ranked_slot item = { sums[i] - f->begin[first + i], first + i };
 
-            w->begin[first + i] = sums[i];
+            f->begin[first + i] = sums[i];
             info->calls += item.calls;
             info->called_count += item.calls > 0;
-            if (is_less(w->top[0], item)) {
-                put_at_root(w->top, w->top_capacity, item);
+            if (is_less(f->top[0], item)) {
+                replace_root(f->top, f->top_capacity, item);
             }
         }
     }
-    sort_top(w);
-    info->top_count = w->top_count;
+    sort_top(f);
+    info->top_count = f->top_count;
 }
 
-hotfn_status hotfn_frame_next(hotfn_frame *w, hotfn_frame_info *out, hotfn_error *err)
+hotfn_status hotfn_frame_next(hotfn_frame *f, hotfn_frame_info *out, hotfn_error *err)
 {
-    if (!w) {
+    if (!f) {
         return hfn_fail_null(err, __func__);
     }
 
     hotfn_frame_info info = HOTFN_FRAME_INFO_INIT;
     void *paused = hotfn_counters_pause();
-    uint32_t slots = hfn_live_slots_used(w->live);
-    bool has_room = slots <= w->slot_count || provide(w, slots);
+    uint32_t slots = hfn_live_slots_used(f->live);
+    bool has_room = slots <= f->slot_count || resize_frame(f, slots);
 
-    if (has_room && w->slot_count > 0) {
-        look(w, &info);
+    if (has_room && f->slot_count > 0) {
+        end_frame(f, &info);
     }
     hotfn_counters_resume(paused);
     if (!has_room) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a window");
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a frame");
     }
     if (out && !hfn_give(out, &info, sizeof info)) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
@@ -159,54 +161,54 @@ hotfn_status hotfn_frame_create(hotfn_frame **out, const hotfn_session *session,
     }
 
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_frame *w = hfn_alloc(&filled, sizeof *w);
+    hotfn_frame *f = hfn_alloc(&filled, sizeof *f);
     hotfn_status status;
 
-    if (!w) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a window");
+    if (!f) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a frame");
     }
-    *w = (hotfn_frame){ .env = filled,
+    *f = (hotfn_frame){ .env = filled,
                         .live = session->live,
                         .top_wanted = top_count ? top_count : DEFAULT_TOP };
-    status = hotfn_frame_next(w, NULL, err); /* what was counted before is no part of it */
+    status = hotfn_frame_next(f, NULL, err); /* exclude the calls so far */
     if (status != HOTFN_OK) {
-        hotfn_frame_destroy(w);
+        hotfn_frame_destroy(f);
         return status;
     }
-    w->top_count = 0;
-    *out = w;
+    f->top_count = 0;
+    *out = f;
     return HOTFN_OK;
 }
 
-hotfn_status hotfn_frame_get_function(const hotfn_frame *w, uint32_t rank,
+hotfn_status hotfn_frame_get_function(const hotfn_frame *f, uint32_t index,
                                       hotfn_record_function *function, hotfn_record_module *module)
 {
-    if (!w) {
+    if (!f) {
         return HOTFN_E_OPTION;
     }
 
-    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    hotfn_record_function found = HOTFN_RECORD_FUNCTION_INIT;
 
-    if (rank >= w->top_count || !hfn_live_find_slot(w->live, w->top[rank].slot, &f)) {
+    if (index >= f->top_count || !hfn_live_find_slot(f->live, f->top[index].slot, &found)) {
         return HOTFN_E_NOT_FOUND;
     }
-    f.calls = w->top[rank].calls;
-    f.counted = 1;
-    if (function && !hfn_give(function, &f, sizeof f)) {
+    found.calls = f->top[index].calls;
+    found.counted = 1;
+    if (function && !hfn_give(function, &found, sizeof found)) {
         return HOTFN_E_OPTION;
     }
-    return module ? hotfn_live_get_module(w->live, f.module, module) : HOTFN_OK;
+    return module ? hotfn_live_get_module(f->live, found.module, module) : HOTFN_OK;
 }
 
-void hotfn_frame_destroy(hotfn_frame *w)
+void hotfn_frame_destroy(hotfn_frame *f)
 {
     hotfn_env env;
 
-    if (!w) {
+    if (!f) {
         return;
     }
-    env = w->env;
-    hfn_free(&env, w->top, w->top_capacity * sizeof *w->top);
-    hfn_free(&env, w->begin, w->slot_count * sizeof *w->begin);
-    hfn_free(&env, w, sizeof *w);
+    env = f->env;
+    hfn_free(&env, f->top, f->top_capacity * sizeof *f->top);
+    hfn_free(&env, f->begin, f->slot_count * sizeof *f->begin);
+    hfn_free(&env, f, sizeof *f);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The target's end of `hotfn run`: join the parent's live record, hook by the parent's plans. */
+/* A session in the target of a launcher: it joins the launcher's live record and installs the launcher's
+ * plans. */
 #include "base/status.h"
 #include "os/os.h"
 #include "session/session.h"
@@ -10,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A plan stays mapped for good: a module that is unloaded and loaded again finds it, and a program
- * that does so all day gathers no mappings. */
-static const hfn_mapped_plan *map_once(hotfn_session *s, uint32_t module)
+/* Map the plan of a module, or find its earlier mapping.  A plan stays mapped for good, so a program that
+ * loads and unloads a module again and again does not accumulate mappings. */
+static const hfn_mapped_plan *map_plan(hotfn_session *s, uint32_t module)
 {
     hfn_mapped_plan *plan = s->plans;
     while (plan && plan->live_module != module) {
@@ -31,9 +32,9 @@ static const hfn_mapped_plan *map_once(hotfn_session *s, uint32_t module)
     return plan->bytes ? plan : NULL;
 }
 
-/* Ask the parent, who scans outside of this process. */
-static void find_by_asking(void *user, const hotfn_request *request, bool is_main,
-                           uint32_t *live_module, const void **plan, uint64_t *plan_bytes)
+/* Request the plan from the launcher, which scans outside of this process. */
+static void request_plan(void *user, const hotfn_request *request, bool is_main,
+                         uint32_t *live_module, const void **plan, uint64_t *plan_bytes)
 {
     hotfn_session *s = user;
     hotfn_request question = *request;
@@ -42,19 +43,19 @@ static void find_by_asking(void *user, const hotfn_request *request, bool is_mai
     if (*live_module == UINT32_MAX) {
         return;
     }
-    const hfn_mapped_plan *mapped = map_once(s, *live_module);
+    const hfn_mapped_plan *mapped = map_plan(s, *live_module);
     if (mapped) {
         *plan = mapped->bytes;
         *plan_bytes = mapped->byte_count;
     }
 }
 
-static void leave(hotfn_session *s)
+static void leave_channel(hotfn_session *s)
 {
     hfn_handover_leave(&s->link);
 }
 
-/* ---- Names of stubs for perf and others: one line per stub, `address size name`. */
+/* ---- Names of stubs for perf and other tools: a line `address size name` per stub. */
 
 typedef struct perf_map {
     hotfn_session *session;
@@ -63,7 +64,7 @@ typedef struct perf_map {
     char buffer[8192];
 } perf_map;
 
-static void flush(perf_map *map)
+static void flush_map(perf_map *map)
 {
     size_t done = 0;
     while (done < map->used) {
@@ -76,8 +77,8 @@ static void flush(perf_map *map)
     map->used = 0;
 }
 
-static void name_stub(void *user, uint64_t address, uint32_t byte_count, uint32_t hooks_module,
-                      uint32_t function_index)
+static void write_stub_name(void *user, uint64_t address, uint32_t byte_count,
+                            uint32_t hooks_module, uint32_t function_index)
 {
     perf_map *map = user;
     const hfn_process *p = &map->session->process;
@@ -88,7 +89,7 @@ static void name_stub(void *user, uint64_t address, uint32_t byte_count, uint32_
         }
     }
     if (map->used + 1024 > sizeof map->buffer) {
-        flush(map);
+        flush_map(map);
     }
     const char *name = live_module == UINT32_MAX
                            ? NULL
@@ -103,17 +104,17 @@ static void write_perf_map(hotfn_session *s, const char *path)
     perf_map map = { .session = s };
     map.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (map.fd < 0) {
-        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: names of stubs cannot be written", path);
+        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: the names of stubs cannot be written", path);
         return;
     }
-    hotfn_hooks_each_stub(s->process.hooks, name_stub, &map);
-    flush(&map);
+    hotfn_hooks_each_stub(s->process.hooks, write_stub_name, &map);
+    flush_map(&map);
     close(map.fd);
 }
 
 /* ---- Joining. */
 
-static hotfn_status join_run(hotfn_session *s, const hotfn_join_options *o, hotfn_error *err)
+static hotfn_status join_launcher(hotfn_session *s, const hotfn_join_options *o, hotfn_error *err)
 {
     uint64_t begin_ns = hfn_os_thread_cpu_ns();
     hotfn_status status = hfn_session_claim(s, err);
@@ -151,14 +152,14 @@ hotfn_status hotfn_session_join(hotfn_session **out, const hotfn_join_options *o
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     }
     s->flags = o.flags;
-    s->source = (hfn_plan_source){ find_by_asking, s };
-    s->release = leave;
-    /* The path outlives the call: modules that come later are mapped by it. */
+    s->source = (hfn_plan_source){ request_plan, s };
+    s->release = leave_channel;
+    /* Copied: plans of modules that are loaded later are mapped by this path. */
     const char *path = hfn_arena_copy(&s->texts, o.handover_path, strlen(o.handover_path));
-    hotfn_join_options own = o;
-    own.handover_path = path;
+    hotfn_join_options kept = o;
+    kept.handover_path = path;
     hotfn_status status =
-        path ? join_run(s, &own, err)
+        path ? join_launcher(s, &kept, err)
              : hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     if (status != HOTFN_OK) {
         hotfn_session_destroy(s);

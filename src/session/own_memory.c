@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of our own, beside the process's malloc: that one may be anybody's, may not be ready yet, and
- * may itself be hooked.  Blocks come from the system and are never given back. */
+/* An allocator apart from the process's malloc, which the program may replace, which may not be initialised yet,
+ * and which may itself be hooked.  Blocks come from the system and are never returned to it. */
 #include <hotfn/env.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@ static struct {
     size_t left;
 } arena;
 
-static void *arena_take(size_t bytes)
+static void *allocate_from_arena(size_t bytes)
 {
     bytes = (bytes + 15u) & ~(size_t)15u;
     if (bytes > arena.left) {
@@ -24,56 +24,56 @@ static void *arena_take(size_t bytes)
         arena.at = map;
         arena.left = block;
     }
-    void *taken = arena.at;
+    void *memory = arena.at;
     arena.at += bytes;
     arena.left -= bytes;
-    return taken;
+    return memory;
 }
 
-/* Freed pieces wait in bins by powers of two: a program that loads and unloads modules all day does
- * not grow.  One thread at a time comes here (the one that holds the loader's lock). */
+/* Freed pieces are reused from bins by powers of two, so that a program that loads and unloads modules again
+ * and again does not grow.  Callers hold the dynamic linker's lock, so there is one at a time. */
 typedef struct piece {
     struct piece *next;
 } piece;
 
 static piece *bins[64];
 
-static unsigned bin_of(size_t bytes)
+static unsigned get_bin(size_t bytes)
 {
     return bytes <= 16 ? 4 : 64u - (unsigned)__builtin_clzll(bytes - 1);
 }
 
-static void *take_piece(size_t bytes)
+static void *allocate_piece(size_t bytes)
 {
-    unsigned bin = bin_of(bytes);
+    unsigned bin = get_bin(bytes);
     piece *found = bins[bin];
     if (!found) {
-        return arena_take((size_t)1 << bin);
+        return allocate_from_arena((size_t)1 << bin);
     }
     bins[bin] = found->next;
     return found;
 }
 
-static void give_piece(void *memory, size_t bytes)
+static void free_piece(void *memory, size_t bytes)
 {
-    piece *back = memory;
-    unsigned bin = bin_of(bytes);
-    back->next = bins[bin];
-    bins[bin] = back;
+    piece *freed = memory;
+    unsigned bin = get_bin(bytes);
+    freed->next = bins[bin];
+    bins[bin] = freed;
 }
 
 static void *own_realloc(void *user, void *memory, size_t old_bytes, size_t new_bytes)
 {
     (void)user;
-    if (memory && new_bytes > 0 && bin_of(old_bytes) == bin_of(new_bytes)) {
+    if (memory && new_bytes > 0 && get_bin(old_bytes) == get_bin(new_bytes)) {
         return memory;
     }
-    void *fresh = new_bytes > 0 ? take_piece(new_bytes) : NULL;
+    void *fresh = new_bytes > 0 ? allocate_piece(new_bytes) : NULL;
     if (memory && (fresh || new_bytes == 0)) {
         if (fresh) {
             memcpy(fresh, memory, old_bytes < new_bytes ? old_bytes : new_bytes);
         }
-        give_piece(memory, old_bytes);
+        free_piece(memory, old_bytes);
     }
     return fresh;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session on the own process: plans come from an own scan, counts go to a live record of our own,
- * so that a snapshot is an ordinary record. */
+/* A session that scans its own process.  Counts go to a live record, so that a snapshot is an ordinary record. */
 #include "base/status.h"
 #include "scan/file_stamp.h"
 #include "session/session.h"
@@ -9,13 +8,13 @@
 #include <string.h>
 
 #define DEFAULT_SLOTS (1u << 20)
-/* Timed, a slot takes 92 bytes of each thread's addresses, on disk where the record is durable. */
+/* If calls are timed, a slot takes 92 bytes of address space per thread, or of disk if the record is durable. */
 #define TIMED_SLOTS (1u << 17)
 #define TIMED_DURABLE_SLOTS (1u << 16)
 #define TIMED_NARROW_SLOTS (1u << 15)
-#define MOST_SAMPLE_MEAN 1000000u
+#define MAX_SAMPLE_MEAN 1000000u
 
-/* ---- Options, copied. */
+/* ---- Copies of options. */
 
 static char *copy_text(hotfn_session *s, const char *text)
 {
@@ -52,9 +51,9 @@ static bool copy_options(hotfn_session *s, const hotfn_session_options *o,
            copy_list(s, pick->exclude, pick->exclude_count, &s->selection.exclude);
 }
 
-/* ---- Plans from an own scan. */
+/* ---- Plans from scans. */
 
-static bool module_wanted(const hotfn_session *s, const char *path, bool is_main)
+static bool is_module_selected(const hotfn_session *s, const char *path, bool is_main)
 {
     const char *slash = strrchr(path, '/');
     const char *file = slash ? slash + 1 : path;
@@ -67,7 +66,7 @@ static bool module_wanted(const hotfn_session *s, const char *path, bool is_main
     return s->module_count == 0 && is_main;
 }
 
-static hfn_scanned *known_scan(hotfn_session *s, const hotfn_request *request)
+static hfn_scanned *find_scan(hotfn_session *s, const hotfn_request *request)
 {
     for (hfn_scanned *scan = s->scans; scan; scan = scan->next) {
         if (scan->device == request->file_device && scan->inode == request->file_inode &&
@@ -85,7 +84,7 @@ static bool is_loader(const hotfn_request *request)
            strstr(request->path, "/ld") != NULL;
 }
 
-/* With a list, only what it lists may be hooked. */
+/* Add the functions of a scan to the record.  With a list, only listed functions may be hooked. */
 static hotfn_status add_scan(hotfn_session *s, hfn_scanned *scanned, uint32_t flags,
                              hotfn_error *err)
 {
@@ -109,9 +108,9 @@ static hotfn_status add_scan(hotfn_session *s, hfn_scanned *scanned, uint32_t fl
     return status;
 }
 
-/* Another scan of the same build, whose stamp could not vouch for it; NULL: none. */
-static hfn_scanned *same_build(const hotfn_session *s, const hfn_scanned *scanned,
-                               const hotfn_scan_info *info)
+/* Find an earlier scan of the same build whose file stamp did not identify it; NULL if there is none. */
+static hfn_scanned *find_same_build(const hotfn_session *s, const hfn_scanned *scanned,
+                                    const hotfn_scan_info *info)
 {
     for (hfn_scanned *other = s->scans; other; other = other->next) {
         hotfn_scan_info known = HOTFN_SCAN_INFO_INIT;
@@ -125,8 +124,8 @@ static hfn_scanned *same_build(const hotfn_session *s, const hfn_scanned *scanne
     return NULL;
 }
 
-/* Into the record, and among the scans.  A running program's own file cannot be written over; any other
- * is known again only if its stamp tells (file_stamp.h). */
+/* Keep a scan and add it to the record.  The file of the running program cannot be overwritten; any other file
+ * is recognised later only by its stamp (file_stamp.h). */
 static hfn_scanned *keep_scan(hotfn_session *s, hfn_scanned *scanned, uint32_t flags,
                               uint64_t file_stamp, hotfn_error *err)
 {
@@ -142,7 +141,7 @@ static hfn_scanned *keep_scan(hotfn_session *s, hfn_scanned *scanned, uint32_t f
     return scanned;
 }
 
-/* NULL, and err, if the file cannot be scanned. */
+/* NULL with err if the file cannot be scanned. */
 static hfn_scanned *scan_file(hotfn_session *s, const hotfn_request *request,
                               const hotfn_scan_options *options, uint32_t flags, hotfn_error *err)
 {
@@ -158,11 +157,11 @@ static hfn_scanned *scan_file(hotfn_session *s, const hotfn_request *request,
     hotfn_scan_get_info(scanned->scan, &info);
     scanned->device = info.file_device;
     scanned->inode = info.file_inode;
-    bool is_loaded_one = info.file_device == request->file_device &&
-                         info.file_inode == request->file_inode &&
-                         info.file_stamp == request->file_stamp;
-    hfn_scanned *known = is_loaded_one ? same_build(s, scanned, &info) : NULL;
-    if (is_loaded_one && !known) {
+    bool is_loaded_file = info.file_device == request->file_device &&
+                          info.file_inode == request->file_inode &&
+                          info.file_stamp == request->file_stamp;
+    hfn_scanned *known = is_loaded_file ? find_same_build(s, scanned, &info) : NULL;
+    if (is_loaded_file && !known) {
         return keep_scan(s, scanned, flags, request->file_stamp, err);
     }
     hotfn_scan_close(scanned->scan);
@@ -173,8 +172,8 @@ static hfn_scanned *scan_file(hotfn_session *s, const hotfn_request *request,
     return known;
 }
 
-/* A stop puts every byte back. */
-static uint32_t scan_flags(const hotfn_session *s)
+/* No jump may be rewritten for good, because a stop restores every byte. */
+static uint32_t get_scan_flags(const hotfn_session *s)
 {
     return s->is_timed ? HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_COMEBACK : 0;
 }
@@ -185,13 +184,13 @@ static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, 
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
     uint32_t flags = is_main ? HOTFN_MODULE_MAIN : 0;
     options.cache_folder = s->cache_folder;
-    options.flags = scan_flags(s);
-    bool wanted = module_wanted(s, request->path, is_main);
-    if (!wanted && !is_loader(request)) {
+    options.flags = get_scan_flags(s);
+    bool selected = is_module_selected(s, request->path, is_main);
+    if (!selected && !is_loader(request)) {
         return NULL;
     }
     hfn_scanned *scanned =
-        scan_file(s, request, &options, wanted ? flags : flags | HOTFN_MODULE_LEFT_OUT, &err);
+        scan_file(s, request, &options, selected ? flags : flags | HOTFN_MODULE_LEFT_OUT, &err);
     if (!scanned) {
         hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err.text);
     }
@@ -202,7 +201,7 @@ static void find_by_scan(void *user, const hotfn_request *request, bool is_main,
                          uint32_t *live_module, const void **plan, uint64_t *plan_bytes)
 {
     hotfn_session *s = user;
-    hfn_scanned *scanned = known_scan(s, request);
+    hfn_scanned *scanned = find_scan(s, request);
     if (!scanned) {
         scanned = scan_module(s, request, is_main);
     }
@@ -247,22 +246,21 @@ static hotfn_status check_options(const hotfn_session *s, hotfn_error *err)
 
 static hotfn_status check_mode(const hotfn_session_options *o, hotfn_error *err)
 {
-    const char *of_times = o->sample_mean                  ? "a sample"
-                           : o->slow_ns                    ? "slow calls"
-                           : o->flags & HOTFN_SESSION_FLAT ? "HOTFN_SESSION_FLAT"
-                                                           : NULL;
-    if (o->mode == HOTFN_SESSION_COUNT && of_times) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "%s: only with times (mode)",
-                        of_times);
+    const char *timing_option = o->sample_mean                  ? "a sample"
+                                : o->slow_ns                    ? "slow calls"
+                                : o->flags & HOTFN_SESSION_FLAT ? "HOTFN_SESSION_FLAT"
+                                                                : NULL;
+    if (o->mode == HOTFN_SESSION_COUNT && timing_option) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                        "%s: only with HOTFN_SESSION_TIME", timing_option);
     }
-    return o->sample_mean > MOST_SAMPLE_MEAN
-               ? hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                          "one call in at most %u can be timed", MOST_SAMPLE_MEAN)
-               : HOTFN_OK;
+    return o->sample_mean > MAX_SAMPLE_MEAN ? hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                                       "sample_mean is at most %u", MAX_SAMPLE_MEAN)
+                                            : HOTFN_OK;
 }
 
-/* What `hotfn run --mode time` keeps. */
-static uint32_t kept_times(const hotfn_session_options *o)
+/* The same as `hotfn run --mode time` keeps. */
+static uint32_t get_timing_flags(const hotfn_session_options *o)
 {
     uint32_t kept = HOTFN_TIMING_TIMES | (o->slow_ns ? HOTFN_TIMING_SLOW : 0);
     if (o->sample_mean) {
@@ -272,13 +270,13 @@ static uint32_t kept_times(const hotfn_session_options *o)
                                          : kept | HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
 }
 
-static void ask_for_times(hotfn_live_options *live, const hotfn_session_options *o)
+static void set_timing_options(hotfn_live_options *live, const hotfn_session_options *o)
 {
     enum { NARROW_THREADS = 64, NARROW_NODES = 1 << 17, NARROW_HISTOGRAMS = 1 << 11 };
     bool narrow = SIZE_MAX <= UINT32_MAX;
     uint32_t slots = o->durable_path ? TIMED_DURABLE_SLOTS : TIMED_SLOTS;
 
-    live->timing = kept_times(o);
+    live->timing = get_timing_flags(o);
     live->sample_mean = o->sample_mean;
     live->slow_ns = o->slow_ns;
     live->slot_capacity = o->slot_capacity ? o->slot_capacity : narrow ? TIMED_NARROW_SLOTS : slots;
@@ -300,7 +298,7 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     live.directory = folder;
     live.slot_capacity = o->slot_capacity ? o->slot_capacity : DEFAULT_SLOTS;
     if (s->is_timed) {
-        ask_for_times(&live, o);
+        set_timing_options(&live, o);
     }
     hotfn_status status = hotfn_live_create(&s->live, &live, &s->env, err);
     if (status == HOTFN_OK) {
@@ -313,8 +311,8 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     return status;
 }
 
-/* A map that is not the program's must be told at once: the program is scanned now. */
-static hotfn_status scan_main(hotfn_session *s, const char *map_path, hotfn_error *err)
+/* Scan the program when the session is created, so that a map of another program is reported at once. */
+static hotfn_status scan_main_program(hotfn_session *s, const char *map_path, hotfn_error *err)
 {
     const char *own = hfn_os_get_program_path();
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
@@ -322,14 +320,15 @@ static hotfn_status scan_main(hotfn_session *s, const char *map_path, hotfn_erro
     hfn_os_file_info file;
     if (!hfn_os_get_program_name(request.path, sizeof request.path) ||
         hfn_os_get_path_info(own, &file) != 0) {
-        return hfn_fail(err, HOTFN_E_IO, own, HOTFN_NO_OFFSET, "the program's file is not there");
+        return hfn_fail(err, HOTFN_E_IO, own, HOTFN_NO_OFFSET,
+                        "the program's file cannot be found");
     }
     request.file_device = file.device;
     request.file_inode = file.inode;
     request.file_stamp = hfn_file_stamp(&file);
     options.map_path = map_path;
     options.cache_folder = s->cache_folder;
-    options.flags = scan_flags(s);
+    options.flags = get_scan_flags(s);
     hotfn_error why = HOTFN_ERROR_INIT;
     if (!scan_file(s, &request, &options, HOTFN_MODULE_MAIN, &why)) {
         return hfn_fail(err, why.status, why.file, why.offset, "%s", why.text);
@@ -337,12 +336,12 @@ static hotfn_status scan_main(hotfn_session *s, const char *map_path, hotfn_erro
     return HOTFN_OK;
 }
 
-/* Our own code lies in a module that is to be hooked: hooking the hooker is refused. */
+/* Check whether a selected module contains hotfn, which cannot hook itself. */
 static bool find_own_code(void *user, const hfn_os_module *m)
 {
     hotfn_session *s = user;
     uint64_t here = (uint64_t)(uintptr_t)&hotfn_session_create;
-    if (here >= m->base && here < m->end && module_wanted(s, m->path, m->is_main)) {
+    if (here >= m->base && here < m->end && is_module_selected(s, m->path, m->is_main)) {
         s->holds_own_code = true;
     }
     return true;
@@ -351,10 +350,11 @@ static bool find_own_code(void *user, const hfn_os_module *m)
 static hotfn_status refuse_own_code(hotfn_session *s, hotfn_error *err)
 {
     hfn_os_each_module(find_own_code, s);
-    return s->holds_own_code ? hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                                        "libhotfn is linked statically into a module that is to be "
-                                        "hooked: link the shared library, or select other modules")
-                             : HOTFN_OK;
+    return s->holds_own_code
+               ? hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                          "libhotfn is linked statically into a selected module: link the "
+                          "shared library, or select other modules")
+               : HOTFN_OK;
 }
 
 hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_options *options,
@@ -396,7 +396,7 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
         status = create_record(s, &o, err);
     }
     if (status == HOTFN_OK && o.map_path) {
-        status = scan_main(s, o.map_path, err);
+        status = scan_main_program(s, o.map_path, err);
     }
     if (status != HOTFN_OK) {
         hotfn_session_destroy(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the counted process.  The loader calls its breakpoint function whenever its list of modules
- * changed; a hook there (action CALL) is how we learn of dlopen and dlclose.  It runs with the
- * loader's lock held and this thread's counting paused. */
+/* Inside the counted process.  The dynamic linker calls a function of its own whenever its list of modules has
+ * changed (the debugger interface); a hook on that function reports dlopen and dlclose.  The callback runs in the
+ * thread that called dlopen or dlclose, with the linker's lock held and the thread's counting paused. */
 #include "session/process.h"
 
 #include "base/status.h"
@@ -23,8 +23,8 @@ static uint64_t hash_path(const char *path)
     return hfn_stamp_mix(HFN_STAMP_BEGIN, path, strlen(path));
 }
 
-/* By what the loader says: its file may be deleted or replaced while it is loaded.  The list of modules
- * is looked at between any two of them, so what comes to the place of another is new. */
+/* A module is identified by what the dynamic linker reports, because its file may be deleted or replaced while
+ * it is loaded.  An update runs after every change of the list, so a module at the place of another is new. */
 static hfn_loaded_module *find_loaded(hfn_process *p, const hfn_os_module *m)
 {
     for (size_t i = 0; i < p->loaded_count; i++) {
@@ -37,14 +37,14 @@ static hfn_loaded_module *find_loaded(hfn_process *p, const hfn_os_module *m)
     return NULL;
 }
 
-/* The module that we ourselves lie in is never hooked. */
+/* The module that contains hotfn is never hooked. */
 static bool is_own_module(const hfn_os_module *m)
 {
     uint64_t here = (uint64_t)(uintptr_t)&hfn_process_init;
     return here >= m->base && here < m->end;
 }
 
-static bool describe(const hfn_os_module *m, hotfn_request *out)
+static bool describe_module(const hfn_os_module *m, hotfn_request *out)
 {
     hfn_os_file_info file;
     char real[4096];
@@ -62,7 +62,7 @@ static bool describe(const hfn_os_module *m, hotfn_request *out)
     return true;
 }
 
-static void failed(hfn_process *p, const hfn_loaded_module *m, const char *why)
+static void mark_failed(hfn_process *p, const hfn_loaded_module *m, const char *why)
 {
     hfn_log(&p->env, HOTFN_LOG_WARNING, "module %u: %s", m->live_module, why);
     if (m->live_module != UINT32_MAX) {
@@ -71,7 +71,7 @@ static void failed(hfn_process *p, const hfn_loaded_module *m, const char *why)
 }
 
 /* Runs in a thread of the target that is in dlopen or dlclose. */
-static void loader_changed(void *user)
+static void handle_list_change(void *user)
 {
     hfn_process *p = user;
     void *paused = hotfn_counters_pause();
@@ -84,8 +84,8 @@ static void loader_changed(void *user)
     hotfn_counters_resume(paused);
 }
 
-/* Which of the plan's functions lies at rva; UINT32_MAX if none. */
-static uint32_t function_at(const hotfn_plan *plan, uint32_t entry_count, uint64_t rva)
+/* The plan's function at rva; UINT32_MAX if there is none. */
+static uint32_t find_function_at(const hotfn_plan *plan, uint32_t entry_count, uint64_t rva)
 {
     for (uint32_t i = 0; i < entry_count; i++) {
         hotfn_plan_entry entry = HOTFN_PLAN_ENTRY_INIT;
@@ -97,56 +97,57 @@ static uint32_t function_at(const hotfn_plan *plan, uint32_t entry_count, uint64
     return UINT32_MAX;
 }
 
-/* If the loader's breakpoint lies in this module, hook it to follow the loader. */
-static void follow_loader(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count)
+/* Hook the function that the dynamic linker calls, if it lies in this module. */
+static void follow_module_list(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count)
 {
     uint64_t breakpoint = hfn_os_get_module_list_hook();
-    if (p->follows_loader || (p->flags & HOTFN_SESSION_NO_FOLLOW_DLOPEN) || breakpoint < m->base ||
+    if (p->follows_modules || (p->flags & HOTFN_SESSION_NO_FOLLOW_DLOPEN) || breakpoint < m->base ||
         breakpoint >= m->end) {
         return;
     }
     hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
     action.kind = HOTFN_ACTION_CALL;
-    action.callback = loader_changed;
+    action.callback = handle_list_change;
     action.user = p;
-    uint32_t function = function_at(m->plan, entry_count, breakpoint - m->base);
+    uint32_t function = find_function_at(m->plan, entry_count, breakpoint - m->base);
     uint32_t module;
     hotfn_error err = HOTFN_ERROR_INIT;
     if (function != UINT32_MAX &&
         hotfn_hooks_add(p->hooks, m->plan, m->base, function, &action, &module, &err) == HOTFN_OK) {
-        p->follows_loader = true;
-        m->own_function = function;
+        p->follows_modules = true;
+        m->watched_function = function;
     } else {
-        hfn_log(&p->env, HOTFN_LOG_WARNING, "modules that are loaded later cannot be seen: %s",
+        hfn_log(&p->env, HOTFN_LOG_WARNING, "modules that are loaded later will not be hooked: %s",
                 err.text);
     }
 }
 
-/* Count hooks on all functions of the module that have a slot, but for the one that we use. */
-static void count_module(hfn_process *p, hfn_loaded_module *m, uint32_t function_count)
+/* Request hooks for all functions of the module that have a slot, except for the watched function. */
+static void request_hooks(hfn_process *p, hfn_loaded_module *m, uint32_t function_count)
 {
     const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
     size_t bytes = (size_t)function_count * sizeof *slots;
-    uint32_t *own = NULL;
+    uint32_t *changed = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
-    if (m->own_function != UINT32_MAX && slots[m->own_function] != HOTFN_NO_SLOT) {
-        own = hfn_alloc(&p->env, bytes);
-        if (!own) {
-            failed(p, m, "no memory");
+    if (m->watched_function != UINT32_MAX && slots[m->watched_function] != HOTFN_NO_SLOT) {
+        changed = hfn_alloc(&p->env, bytes);
+        if (!changed) {
+            mark_failed(p, m, "no memory");
             return;
         }
-        memcpy(own, slots, bytes);
-        own[m->own_function] = HOTFN_NO_SLOT;
+        memcpy(changed, slots, bytes);
+        changed[m->watched_function] = HOTFN_NO_SLOT;
     }
-    if (hotfn_hooks_add_module(p->hooks, m->plan, m->base, own ? own : slots, &m->hooks_module,
-                               &err) != HOTFN_OK) {
-        failed(p, m, err.text);
+    if (hotfn_hooks_add_module(p->hooks, m->plan, m->base, changed ? changed : slots,
+                               &m->hooks_module, &err) != HOTFN_OK) {
+        mark_failed(p, m, err.text);
     }
-    hfn_free(&p->env, own, bytes);
+    hfn_free(&p->env, changed, bytes);
 }
 
-/* Its code may at any time take the clock away from its thread, and we would not hear of it. */
-static void leave_clock(hfn_process *p, const hfn_loaded_module *m)
+/* Stop timing for good if the module has a system call of its own that may disable the TSC: the clock would
+ * then fault in a thread without a warning. */
+static void stop_clock_if_unsafe(hfn_process *p, const hfn_loaded_module *m)
 {
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
     uint64_t stopped_at = 0;
@@ -158,7 +159,7 @@ static void leave_clock(hfn_process *p, const hfn_loaded_module *m)
     hfn_timing_tell_stop(stopped_at);
     hotfn_live_get_module(p->live, m->live_module, &known);
     snprintf(note, sizeof note,
-             "nothing is timed: a system call in it, at +0x%" PRIx32 ", may forbid the clock",
+             "nothing is timed: its system call at +0x%" PRIx32 " may disable the TSC",
              hfn_plan_get_tsc_disable_rva(m->plan));
     hotfn_live_set_module(p->live, m->live_module, known.flags, m->base, note);
 }
@@ -168,17 +169,17 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     if (hotfn_plan_open(&m->plan, bytes, byte_count, 0, &p->env, &err) != HOTFN_OK) {
-        failed(p, m, err.text);
+        mark_failed(p, m, err.text);
         return;
     }
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
     hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
     hotfn_live_get_module(p->live, m->live_module, &known);
     hotfn_plan_get_info(m->plan, &info);
-    follow_loader(p, m, info.entry_count);
-    leave_clock(p, m);
+    follow_module_list(p, m, info.entry_count);
+    stop_clock_if_unsafe(p, m);
     if (known.function_count > 0 && known.function_count == info.function_count) {
-        count_module(p, m, info.function_count);
+        request_hooks(p, m, info.function_count);
         hfn_process_find_allocators(p, m);
     }
 }
@@ -195,7 +196,7 @@ static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_requ
                               .path_hash = hash_path(os->path),
                               .live_module = UINT32_MAX,
                               .hooks_module = UINT32_MAX,
-                              .own_function = UINT32_MAX,
+                              .watched_function = UINT32_MAX,
                               .seen = true,
                               .is_new = true };
     const void *plan = NULL;
@@ -207,7 +208,7 @@ static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_requ
     return true;
 }
 
-static bool see_module(void *user, const hfn_os_module *os)
+static bool update_module(void *user, const hfn_os_module *os)
 {
     hfn_process *p = user;
     hotfn_request request;
@@ -219,7 +220,7 @@ static bool see_module(void *user, const hfn_os_module *os)
         known->seen = true;
         return true;
     }
-    return !describe(os, &request) || add_module(p, os, &request);
+    return !describe_module(os, &request) || add_module(p, os, &request);
 }
 
 static void forget_unseen(hfn_process *p)
@@ -243,7 +244,7 @@ static void forget_unseen(hfn_process *p)
         *m = p->loaded[--p->loaded_count];
     }
     if (p->loaded_count < before) {
-        hfn_process_map_code(p); /* other code may stand there next */
+        hfn_process_map_code(p); /* other code may be mapped there next */
     }
 }
 
@@ -269,15 +270,15 @@ static void mark_hooked(hfn_process *p, const hfn_loaded_module *m)
             hotfn_live_set_function(p->live, m->live_module, i, HOTFN_STATE_HOOKED, 0, 0);
         }
     }
-    if (m->own_function < known.function_count) {
-        hotfn_live_set_function(p->live, m->live_module, m->own_function, HOTFN_STATE_REFUSED,
+    if (m->watched_function < known.function_count) {
+        hotfn_live_set_function(p->live, m->live_module, m->watched_function, HOTFN_STATE_REFUSED,
                                 HOTFN_REASON_ENGINE, 0);
     }
     uint32_t flags = (known.flags | HOTFN_MODULE_LOADED) & ~HOTFN_MODULE_UNLOADED;
     hotfn_live_set_module(p->live, m->live_module, flags, m->base, NULL);
 }
 
-static hotfn_status commit(hfn_process *p, hotfn_error *err)
+static hotfn_status commit_hooks(hfn_process *p, hotfn_error *err)
 {
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
     hotfn_status s = hotfn_hooks_commit(p->hooks, &stats, err);
@@ -286,7 +287,7 @@ static hotfn_status commit(hfn_process *p, hotfn_error *err)
         if (m->is_new && m->live_module != UINT32_MAX && s == HOTFN_OK) {
             mark_hooked(p, m);
         } else if (m->is_new && m->hooks_module != UINT32_MAX) {
-            failed(p, m, err ? err->text : "could not be hooked");
+            mark_failed(p, m, err ? err->text : "could not be hooked");
         }
         m->is_new = false;
     }
@@ -312,9 +313,10 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
     p->stats.size = sizeof p->stats;
     options.flags = hook_flags;
     if (hfn_live_time_header(live) && !hfn_process_may_time()) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "a thread has not left a timed call's hook since times ended: nothing can "
-                        "be timed any more in this process");
+        return hfn_fail(
+            err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+            "a thread is still in a timed call's hook of an earlier session: calls of this "
+            "process cannot be timed any more");
     }
     hfn_row_memory memory = hfn_live_activate_rows(live);
     hotfn_status s = hfn_counters_create_in(&p->counters, &memory, &p->env, err);
@@ -338,8 +340,8 @@ hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
         p->loaded[i].seen = false;
     }
     size_t before = p->loaded_count;
-    hfn_os_each_module(see_module, p);
-    hotfn_status s = p->loaded_count > before || before == 0 ? commit(p, err) : HOTFN_OK;
+    hfn_os_each_module(update_module, p);
+    hotfn_status s = p->loaded_count > before || before == 0 ? commit_hooks(p, err) : HOTFN_OK;
     if (before == 0) {
         hfn_live_map_ready(p->live);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What every session does, wherever its plans come from: start, snapshot, stop, follow fork().
- * It must not name the scanner: the agent links it, and no decoder goes into a target. */
+/* The calls of every session, whatever the source of its plans: start, snapshot, stop, follow fork().
+ * This file must not use the scanner, because the agent links it and a target gets no decoder. */
 #include "session/session.h"
 #include "base/status.h"
 #include "live/live.h"
@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The one session of this process, for fork handlers; they are registered once and never removed. */
+/* The session of this process, for the fork handlers, which are registered once and never removed. */
 static hotfn_session *the_session;
-static bool follows_fork; /* its holder's to change */
+static bool follows_fork; /* changed only by the owner of the_session */
 
 static void before_fork(void)
 {

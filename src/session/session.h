@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The session object, shared by its two kinds: on the own process (session_own.c), and joined to a
- * parent's run (session_join.c), which must not pull the scanner into the target. */
+/* The session object, shared by its two kinds: a session that scans its own process (own_process.c), and a
+ * session in the target of a launcher (joined.c), which must not link the scanner. */
 #ifndef HFN_SESSION_INTERNAL_H
 #define HFN_SESSION_INTERNAL_H
 
@@ -18,7 +18,7 @@ typedef struct hfn_scanned {
 
 typedef struct hfn_mapped_plan {
     struct hfn_mapped_plan *next;
-    const void *bytes; /* NULL: it has none */
+    const void *bytes; /* NULL: no plan */
     uint64_t byte_count;
     uint32_t live_module;
 } hfn_mapped_plan;
@@ -32,7 +32,7 @@ struct hotfn_session {
     hotfn_live *live;
     hfn_process process;
     hfn_plan_source source;
-    void (*release)(hotfn_session *session); /* of what the kind added; NULL: nothing */
+    void (*release)(hotfn_session *session); /* frees what the kind added; may be NULL */
     /* own process */
     hfn_arena texts;
     const char *const *modules;
@@ -48,14 +48,14 @@ struct hotfn_session {
     hfn_mapped_plan *plans;
 };
 
-/* session_times.c: may calls be timed in this process, from within?  Prepares it for that. */
+/* timing_allowed.c: check that calls of this process can be timed by itself, and prepare it for that. */
 hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err);
 
 hotfn_session *hfn_session_new(const hotfn_env *env);
-/* Become the process's one session; fork() is followed from now on. */
+/* Make this the session of the process, and follow fork() from now on. */
 hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err);
 void hfn_session_release(hotfn_session *session);
-/* Of the process's one session; NULL without one.  Any thread, also in a signal handler. */
+/* Of the session of the process; NULL if there is none.  Any thread, also in a signal handler. */
 const hotfn_hooks *hfn_session_current_hooks(void);
 hotfn_live *hfn_session_current_live(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* May calls of this process be timed from within?  `hotfn run` prepares a program before it begins; here it runs
- * already, and what would not hold is refused: two engines at once, a clock that must not be read, exceptions that
- * could not pass our frames.  And what must not go away any more is held. */
+/* Check that a running process can time its own calls, and prepare it.  `hotfn run` prepares a program before it
+ * starts; here the program runs already, so three cases are refused: a second engine, a clock that must not be
+ * read, and exceptions that cannot pass frames of hotfn.  Libraries that timed calls need are pinned. */
 #include "base/status.h"
 #include "hooks/unwind.h"
 #include "image/image.h"
@@ -14,7 +14,7 @@
 
 /* ---- One engine. */
 
-/* The agent holds its parent's handover for good. */
+/* The agent keeps the plan channel mapped for good. */
 static bool is_run_by_hotfn(void)
 {
     char line[8192];
@@ -31,19 +31,19 @@ static bool is_run_by_hotfn(void)
 
 /* ---- A clock. */
 
-static bool may_read_clock(void)
+static bool can_read_clock(void)
 {
 #if defined(PR_GET_TSC)
-    int how = PR_TSC_ENABLE;
-    return prctl(PR_GET_TSC, &how) != 0 || how == PR_TSC_ENABLE;
+    int mode = PR_TSC_ENABLE;
+    return prctl(PR_GET_TSC, &mode) != 0 || mode == PR_TSC_ENABLE;
 #else
     return true;
 #endif
 }
 
-/* ---- Exceptions.  libgcc_s is told of our frames (hooks/unwind.c).  An unwinder that was linked into a module cannot
- * be: it asks the loader where code is, and takes nothing from libgcc_s.  Without exceptions of its own it only looks
- * at stacks, as crash handlers do. */
+/* ---- Exceptions.  The frames of hotfn are registered with libgcc_s (hooks/unwind.c).  They cannot be registered
+ * with an unwinder that is linked into a module: such a module imports the dynamic linker's functions that find
+ * code, and nothing of libgcc_s.  Without an exception table it only reads stacks, as crash handlers do. */
 
 typedef struct imports {
     bool asks_loader, has_libgcc;
@@ -73,7 +73,7 @@ typedef struct search {
     bool own_is_main;
 } search;
 
-static bool look_at_module(void *user, const hfn_os_module *m)
+static bool check_module(void *user, const hfn_os_module *m)
 {
     search *s = user;
     hotfn_image *image;
@@ -89,9 +89,9 @@ static bool look_at_module(void *user, const hfn_os_module *m)
     return s->found[0] == 0;
 }
 
-/* ---- What stays: frames of calls that are open return through our code, whatever becomes of the session. */
+/* ---- Pinned libraries: open calls return through code of hotfn, even after the session has ended. */
 
-static void hold_libraries(void)
+static void pin_libraries(void)
 {
     void *libgcc = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL), *found;
     void (*register_frame)(void *eh_frame);
@@ -108,14 +108,15 @@ hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err)
 {
     search s = { .session = session };
     if (is_run_by_hotfn()) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "hotfn run hooks this process already: its record has what it asked for");
+        return hfn_fail(
+            err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+            "`hotfn run` hooks this process already; its record has what it was asked to count");
     }
-    if (!may_read_clock()) {
+    if (!can_read_clock()) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "this process may not read its clock (prctl PR_SET_TSC): count its calls");
     }
-    hfn_os_each_module(look_at_module, &s);
+    hfn_os_each_module(check_module, &s);
     if (s.own_is_main) {
         return hfn_fail(
             err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
@@ -123,10 +124,11 @@ hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err)
             "time calls");
     }
     if (s.found[0] != 0) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, s.found, HOTFN_NO_OFFSET,
-                        "it has an unwinder of its own, and its exceptions could not pass timed "
-                        "calls: link it without -static-libgcc, or time it with hotfn run");
+        return hfn_fail(
+            err, HOTFN_E_UNSUPPORTED, s.found, HOTFN_NO_OFFSET,
+            "this module has an unwinder of its own, so its exceptions cannot pass timed "
+            "calls: link it without -static-libgcc, or time it with hotfn run");
     }
-    hold_libraries();
+    pin_libraries();
     return HOTFN_OK;
 }

@@ -49,7 +49,7 @@ def check_run_is_not_doubled(place):
     program, record = build(place)
     for mode in "count", "time":
         said = run(HOTFN, "run", "-q", "--mode", mode, "-o", place / "run.hfr", "--", program, record)
-        assert said.startswith("HOTFN_E_STATE: hotfn run hooks this process already"), said
+        assert said.startswith("HOTFN_E_STATE: `hotfn run` hooks this process already"), said
         assert not record.exists()
 
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The map of code that a sample's callers are looked up in: all functions that have a slot, of all modules that are
- * loaded, by address; nothing where no call is sampled. */
+/* The map from code addresses to slots, by which sampled calls find their callers. */
 #include "session/process.h"
 
 #include "counters/timing/timing.h"
@@ -46,8 +45,8 @@ static uint32_t add_module(hotfn_live *live, const char *path,
     return index;
 }
 
-/* Two modules of ours, one that is not, and one that was left out and has no functions; the map of them, or NULL. */
-static const hfn_code_map *map_of(hotfn_live *live)
+/* The map of two modules with functions, one that is not recorded, and one that is not selected; or NULL. */
+static const hfn_code_map *map_modules(hotfn_live *live)
 {
     const hotfn_record_function first[] = { function_at(0x100, 0x20, HOTFN_STATE_WAITING),
                                             function_at(0x120, 0x40, HOTFN_STATE_REFUSED),
@@ -56,7 +55,7 @@ static const hfn_code_map *map_of(hotfn_live *live)
     hfn_loaded_module loaded[] = {
         { .base = FIRST_BASE, .live_module = add_module(live, "first", first, 3) },
         { .base = FIRST_BASE + 0x10000, .live_module = UINT32_MAX },
-        { .base = FIRST_BASE + 0x20000, .live_module = add_module(live, "left out", NULL, 0) },
+        { .base = FIRST_BASE + 0x20000, .live_module = add_module(live, "not selected", NULL, 0) },
         { .base = SECOND_BASE, .live_module = add_module(live, "second", second, 1) },
     };
     hfn_process p = { .env = hfn_env_fill(NULL),
@@ -76,13 +75,14 @@ static void check_range(const hfn_code_range *r, uint64_t begin, uint64_t end, u
     CHECK_EQ_U64(r->slot, slot);
 }
 
-/* Slots are dealt in the order of modules, ranges stand in that of addresses. */
-static void functions_with_a_slot_stand_by_address(void)
+/* Slots follow the order of modules. */
+static void map_lists_functions_with_a_slot_by_address(void)
 {
     hotfn_live *live = make_live(HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED);
-    static const hfn_code_map *map; /* kept for good: a thread may be looking */
+    static const hfn_code_map
+        *map; /* static, because maps are never freed while threads may read them */
 
-    map = map_of(live);
+    map = map_modules(live);
     if (CHECK(map != NULL) && CHECK_EQ_U64(map->count, 3)) {
         check_range(&map->ranges[0], SECOND_BASE + 0x1000, SECOND_BASE + 0x1008, 2);
         check_range(&map->ranges[1], FIRST_BASE + 0x100, FIRST_BASE + 0x120, 0);
@@ -91,18 +91,18 @@ static void functions_with_a_slot_stand_by_address(void)
     hotfn_live_close(live);
 }
 
-static void without_a_sample_there_is_none(void)
+static void map_exists_only_if_calls_are_sampled(void)
 {
     hotfn_live *counted = make_live(0), *timed = make_live(HOTFN_TIMING_TIMES);
 
-    CHECK(map_of(counted) == NULL);
-    CHECK(map_of(timed) == NULL);
+    CHECK(map_modules(counted) == NULL);
+    CHECK(map_modules(timed) == NULL);
     hotfn_live_close(counted);
     hotfn_live_close(timed);
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(functions_with_a_slot_stand_by_address),
-    CHECK_TEST(without_a_sample_there_is_none),
+    CHECK_TEST(map_lists_functions_with_a_slot_by_address),
+    CHECK_TEST(map_exists_only_if_calls_are_sampled),
 };
 CHECK_MAIN(tests)

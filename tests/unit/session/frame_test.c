@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows over a live record whose rows the test counts into by hand. */
+/* Frames over a live record whose counts the test writes. */
 #include <hotfn/frame.h>
 
 #include "base/compiler.h"
@@ -7,75 +7,75 @@
 #include "records/sample.h"
 #include "session/session.h"
 
-enum { MANY = 700 }; /* functions: more than are summed at once, and no multiple of it */
+enum { MANY = 700 }; /* functions: more than are summed together, and no multiple of that number */
 
-static hotfn_frame *window_of(hotfn_live *live, uint32_t top_count, const hotfn_env *env)
+static hotfn_frame *make_frame(hotfn_live *live, uint32_t top_count, const hotfn_env *env)
 {
     hotfn_session session = { .live = live };
-    hotfn_frame *window = NULL;
+    hotfn_frame *frame = NULL;
 
-    CHECK_EQ_I64(hotfn_frame_create(&window, &session, top_count, env, NULL), HOTFN_OK);
-    return window;
+    CHECK_EQ_I64(hotfn_frame_create(&frame, &session, top_count, env, NULL), HOTFN_OK);
+    return frame;
 }
 
-static hotfn_frame_info next(hotfn_frame *window)
+static hotfn_frame_info next_frame(hotfn_frame *frame)
 {
     hotfn_frame_info info = HOTFN_FRAME_INFO_INIT;
 
-    CHECK_EQ_I64(hotfn_frame_next(window, &info, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_frame_next(frame, &info, NULL), HOTFN_OK);
     return info;
 }
 
-static hotfn_record_function at_rank(const hotfn_frame *window, uint32_t rank)
+static hotfn_record_function get_function_at(const hotfn_frame *frame, uint32_t index)
 {
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
 
-    CHECK_EQ_I64(hotfn_frame_get_function(window, rank, &f, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_frame_get_function(frame, index, &f, NULL), HOTFN_OK);
     return f;
 }
 
-static void window_has_the_calls_since_it_began_of_all_threads(void)
+static void frame_counts_calls_of_all_threads_since_it_began(void)
 {
     hotfn_live *live = sample_live(NULL);
-    hotfn_frame *window;
+    hotfn_frame *frame;
     hotfn_frame_info info;
 
     sample_count(live, 0, 70, 70, 0, 1000);
-    window = window_of(live, 0, NULL);
+    frame = make_frame(live, 0, NULL);
     sample_count(live, 0, 70, 70, 0, 5);
     sample_count(live, 1, 70, 71, 1, 4);
     sample_count(live, 0, 70, 70, 1, 3);
-    info = next(window);
+    info = next_frame(frame);
     CHECK_EQ_U64(info.calls, 12);
     CHECK_EQ_U64(info.called_count, 2);
     CHECK_EQ_U64(info.top_count, 2);
-    CHECK_STR(at_rank(window, 0).name, "_ZN4beta3runEv");
-    CHECK_EQ_U64(at_rank(window, 0).calls, 7);
-    CHECK_STR(at_rank(window, 1).name, "alpha");
-    CHECK_EQ_U64(at_rank(window, 1).calls, 5);
+    CHECK_STR(get_function_at(frame, 0).name, "_ZN4beta3runEv");
+    CHECK_EQ_U64(get_function_at(frame, 0).calls, 7);
+    CHECK_STR(get_function_at(frame, 1).name, "alpha");
+    CHECK_EQ_U64(get_function_at(frame, 1).calls, 5);
     sample_count(live, 1, 70, 71, 0, 1);
-    info = next(window);
+    info = next_frame(frame);
     CHECK_EQ_U64(info.calls, 1);
-    CHECK_EQ_U64(at_rank(window, 0).calls, 1);
-    info = next(window);
+    CHECK_EQ_U64(get_function_at(frame, 0).calls, 1);
+    info = next_frame(frame);
     CHECK_EQ_U64(info.top_count, 0);
     CHECK_EQ_U64(info.calls, 0);
-    hotfn_frame_destroy(window);
+    hotfn_frame_destroy(frame);
     hotfn_live_close(live);
 }
 
-/* What hotfn_record_get_function says of it, and the module's own words. */
-static void window_tells_all_of_a_function(void)
+/* The same fields as hotfn_record_get_function, and the module. */
+static void frame_reports_function_and_module(void)
 {
     hotfn_live *live = sample_live(NULL);
-    hotfn_frame *window = window_of(live, 1, NULL);
+    hotfn_frame *frame = make_frame(live, 1, NULL);
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
 
     sample_count(live, 0, 70, 70, 0, 2);
     sample_count(live, 0, 70, 70, 2, 1);
-    next(window);
-    CHECK_EQ_I64(hotfn_frame_get_function(window, 0, &f, &m), HOTFN_OK);
+    next_frame(frame);
+    CHECK_EQ_I64(hotfn_frame_get_function(frame, 0, &f, &m), HOTFN_OK);
     CHECK_STR(m.file, "game");
     CHECK_EQ_U64(f.module, 0);
     CHECK_EQ_U64(f.slot, 0);
@@ -87,20 +87,20 @@ static void window_tells_all_of_a_function(void)
     CHECK_MEM(f.names, "alpha_alias\0alpha_other\0", 25);
     CHECK_STR(f.strategy, "jump");
     CHECK_STR(f.reason, "");
-    CHECK_EQ_I64(hotfn_frame_get_function(window, 1, &f, &m), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_frame_get_function(frame, 1, &f, &m), HOTFN_E_NOT_FOUND);
     hotfn_live_set_function(live, 1, 0, HOTFN_STATE_REFUSED, HOTFN_REASON_NO_SLOTS, 7);
     sample_count(live, 0, 70, 70, 2, 1);
-    next(window);
-    CHECK_EQ_I64(hotfn_frame_get_function(window, 0, &f, &m), HOTFN_OK);
+    next_frame(frame);
+    CHECK_EQ_I64(hotfn_frame_get_function(frame, 0, &f, &m), HOTFN_OK);
     CHECK_STR(m.file, "libgamma.so");
     CHECK_STR(f.name, "gamma");
     CHECK_STR(f.reason, "no-slots");
     CHECK_EQ_U64(f.reason_offset, 7);
-    hotfn_frame_destroy(window);
+    hotfn_frame_destroy(frame);
     hotfn_live_close(live);
 }
 
-/* ---- Many functions, whose slots were dealt anew. */
+/* ---- Many functions, some without a slot. */
 
 static hotfn_live *empty_live(void)
 {
@@ -136,8 +136,8 @@ static uint64_t calls_of(uint32_t function)
     return function % 3 == 1 ? 0 : (uint64_t)(function * 7919u % 1009u);
 }
 
-/* Whatever its size, a window has the most called, each once, under its own name. */
-static void check_top(const hotfn_frame *window, hotfn_frame_info info, uint32_t wanted)
+/* The frame lists the most called functions, each once, under its name. */
+static void check_top(const hotfn_frame *frame, hotfn_frame_info info, uint32_t wanted)
 {
     uint64_t sum = 0, last = UINT64_MAX;
     uint32_t called = 0, more = 0;
@@ -147,8 +147,8 @@ static void check_top(const hotfn_frame *window, hotfn_frame_info info, uint32_t
     }
     CHECK_EQ_U64(info.called_count, called);
     CHECK_EQ_U64(info.top_count, wanted < called ? wanted : called);
-    for (uint32_t rank = 0; rank < info.top_count; rank++) {
-        hotfn_record_function f = at_rank(window, rank);
+    for (uint32_t index = 0; index < info.top_count; index++) {
+        hotfn_record_function f = get_function_at(frame, index);
 
         CHECK_EQ_U64(f.calls, calls_of((uint32_t)strtoul(f.name + 1, NULL, 10)));
         CHECK(f.calls <= last);
@@ -162,16 +162,16 @@ static void check_top(const hotfn_frame *window, hotfn_frame_info info, uint32_t
     CHECK(wanted < called || sum == info.calls);
 }
 
-static void window_keeps_the_largest_of_many(void)
+static void frame_lists_the_most_called_of_many_functions(void)
 {
     const uint32_t sizes[] = { 1, 2, 3, 20, 255, 466, UINT32_MAX };
     hotfn_live *live = empty_live();
-    hotfn_frame *windows[HFN_COUNT_OF(sizes)];
+    hotfn_frame *frames[HFN_COUNT_OF(sizes)];
     const uint32_t *slots;
 
     add_many(live);
     for (size_t i = 0; i < HFN_COUNT_OF(sizes); i++) {
-        windows[i] = window_of(live, sizes[i], NULL);
+        frames[i] = make_frame(live, sizes[i], NULL);
     }
     slots = hotfn_live_slots(live, 0);
     for (uint32_t i = 0; i < MANY; i++) {
@@ -180,43 +180,43 @@ static void window_keeps_the_largest_of_many(void)
         }
     }
     for (size_t i = 0; i < HFN_COUNT_OF(sizes); i++) {
-        check_top(windows[i], next(windows[i]), sizes[i]);
-        hotfn_frame_destroy(windows[i]);
+        check_top(frames[i], next_frame(frames[i]), sizes[i]);
+        hotfn_frame_destroy(frames[i]);
     }
     hotfn_live_close(live);
 }
 
-static void window_grows_with_modules_that_come(void)
+static void frame_grows_with_added_modules(void)
 {
     hotfn_live *live = empty_live();
-    hotfn_frame *window = window_of(live, UINT32_MAX, NULL);
+    hotfn_frame *frame = make_frame(live, UINT32_MAX, NULL);
 
-    CHECK_EQ_U64(next(window).top_count, 0);
+    CHECK_EQ_U64(next_frame(frame).top_count, 0);
     add_many(live);
     sample_count(live, 0, 70, 70, 0, 6);
-    CHECK_EQ_U64(next(window).calls, 6);
+    CHECK_EQ_U64(next_frame(frame).calls, 6);
     add_many(live);
-    sample_count(live, 0, 70, 70, 467, 8); /* the second module's first */
+    sample_count(live, 0, 70, 70, 467, 8); /* first slot of the second module */
     sample_count(live, 0, 70, 70, 0, 2);
-    CHECK_EQ_U64(next(window).calls, 10);
-    CHECK_EQ_U64(at_rank(window, 0).module, 1);
-    CHECK_STR(at_rank(window, 0).name, "f0");
-    CHECK_EQ_U64(at_rank(window, 1).module, 0);
-    hotfn_frame_destroy(window);
+    CHECK_EQ_U64(next_frame(frame).calls, 10);
+    CHECK_EQ_U64(get_function_at(frame, 0).module, 1);
+    CHECK_STR(get_function_at(frame, 0).name, "f0");
+    CHECK_EQ_U64(get_function_at(frame, 1).module, 0);
+    hotfn_frame_destroy(frame);
     hotfn_live_close(live);
 }
 
 /* ---- Failures. */
 
-/* Whichever request fails: nothing is lost, and the next look has what this one could not show. */
-static void window_goes_on_where_memory_fails(void)
+/* Whichever allocation fails, no call is lost: the next frame has the calls of the failed one. */
+static void frame_continues_after_failed_allocation(void)
 {
     for (size_t failed = 1; failed <= 2; failed++) {
         hotfn_error err = HOTFN_ERROR_INIT;
         hotfn_live *live = sample_live(NULL);
         counting c;
         hotfn_env env = counting_env(&c);
-        hotfn_frame *window = window_of(live, UINT32_MAX, &env);
+        hotfn_frame *frame = make_frame(live, UINT32_MAX, &env);
         hotfn_record_function more = sample_function("more", 0x3000, HOTFN_STATE_HOOKED);
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         uint32_t index;
@@ -228,41 +228,41 @@ static void window_goes_on_where_memory_fails(void)
         sample_count(live, 0, 70, 70, 3, 4);
         c.fail_at = c.requests + failed;
         c.fail_once = true;
-        CHECK_EQ_I64(hotfn_frame_next(window, NULL, &err), HOTFN_E_NO_MEMORY);
+        CHECK_EQ_I64(hotfn_frame_next(frame, NULL, &err), HOTFN_E_NO_MEMORY);
         CHECK_EQ_I64(err.status, HOTFN_E_NO_MEMORY);
-        CHECK_EQ_U64(next(window).calls, 7);
-        CHECK_STR(at_rank(window, 0).name, "more");
-        hotfn_frame_destroy(window);
+        CHECK_EQ_U64(next_frame(frame).calls, 7);
+        CHECK_STR(get_function_at(frame, 0).name, "more");
+        hotfn_frame_destroy(frame);
         CHECK_EQ_U64(c.live_bytes, 0);
         CHECK_EQ_I64(c.size_mismatches, 0);
         hotfn_live_close(live);
     }
 }
 
-static void window_refuses_what_it_does_not_know(void)
+static void frame_rejects_structs_of_unknown_size(void)
 {
     hotfn_live *live = sample_live(NULL);
-    hotfn_frame *window = window_of(live, 0, NULL);
+    hotfn_frame *frame = make_frame(live, 0, NULL);
     hotfn_frame_info info = { .size = sizeof info + 8 };
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
 
-    CHECK_EQ_I64(hotfn_frame_next(window, &info, NULL), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_frame_next(frame, &info, NULL), HOTFN_E_OPTION);
     sample_count(live, 0, 70, 70, 0, 1);
-    next(window);
+    next_frame(frame);
     f.size = 0;
-    CHECK_EQ_I64(hotfn_frame_get_function(window, 0, &f, NULL), HOTFN_E_OPTION);
-    CHECK_EQ_I64(hotfn_frame_get_function(window, 0, NULL, NULL), HOTFN_OK);
-    hotfn_frame_destroy(window);
+    CHECK_EQ_I64(hotfn_frame_get_function(frame, 0, &f, NULL), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_frame_get_function(frame, 0, NULL, NULL), HOTFN_OK);
+    hotfn_frame_destroy(frame);
     hotfn_frame_destroy(NULL);
     hotfn_live_close(live);
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(window_has_the_calls_since_it_began_of_all_threads),
-    CHECK_TEST(window_tells_all_of_a_function),
-    CHECK_TEST(window_keeps_the_largest_of_many),
-    CHECK_TEST(window_grows_with_modules_that_come),
-    CHECK_TEST(window_goes_on_where_memory_fails),
-    CHECK_TEST(window_refuses_what_it_does_not_know),
+    CHECK_TEST(frame_counts_calls_of_all_threads_since_it_began),
+    CHECK_TEST(frame_reports_function_and_module),
+    CHECK_TEST(frame_lists_the_most_called_of_many_functions),
+    CHECK_TEST(frame_grows_with_added_modules),
+    CHECK_TEST(frame_continues_after_failed_allocation),
+    CHECK_TEST(frame_rejects_structs_of_unknown_size),
 };
 CHECK_MAIN(tests)

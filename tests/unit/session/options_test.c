@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A flag that this version does not know is refused, before anything is done: a newer program may rely on it. */
+/* Flags that this version does not know are rejected before anything is done, because the caller may rely on
+ * them. */
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
@@ -7,7 +8,7 @@
 
 #define UNKNOWN 0x40000000u
 
-static void sessions_refuse_flags_that_they_do_not_know(void)
+static void sessions_reject_unknown_flags(void)
 {
     const char *nothing = "no-such-module";
     hotfn_selection pick = HOTFN_SELECTION_INIT;
@@ -31,7 +32,7 @@ static void sessions_refuse_flags_that_they_do_not_know(void)
     CHECK_EQ_I64(hotfn_session_join(&session, &join, NULL, NULL), HOTFN_E_OPTION);
 }
 
-static void scans_refuse_flags_that_they_do_not_know(void)
+static void scans_reject_unknown_flags(void)
 {
     hotfn_scan_options o = HOTFN_SCAN_OPTIONS_INIT;
     hotfn_selection pick = HOTFN_SELECTION_INIT;
@@ -50,13 +51,13 @@ static void scans_refuse_flags_that_they_do_not_know(void)
     hotfn_live_close(live);
 }
 
-static int32_t drop(void *user, const void *bytes, size_t byte_count)
+static int32_t discard_bytes(void *user, const void *bytes, size_t byte_count)
 {
     (void)user, (void)bytes, (void)byte_count;
     return 0;
 }
 
-static void exports_refuse_flags_that_they_do_not_know(void)
+static void exports_reject_unknown_flags(void)
 {
     hotfn_live *live = sample_live(NULL);
     const char *path = sample_path("r.hfr");
@@ -66,17 +67,18 @@ static void exports_refuse_flags_that_they_do_not_know(void)
     CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
-    o.flags = 31; /* all that there are */
-    CHECK_EQ_I64(hotfn_export(record, "table", &o, drop, NULL, NULL, NULL), HOTFN_OK);
+    o.flags = 31; /* all known flags */
+    CHECK_EQ_I64(hotfn_export(record, "table", &o, discard_bytes, NULL, NULL, NULL), HOTFN_OK);
     o.flags = UNKNOWN;
-    CHECK_EQ_I64(hotfn_export(record, "table", &o, drop, NULL, NULL, NULL), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_export(record, "table", &o, discard_bytes, NULL, NULL, NULL),
+                 HOTFN_E_OPTION);
     hotfn_record_close(record);
     hotfn_live_close(live);
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(sessions_refuse_flags_that_they_do_not_know),
-    CHECK_TEST(scans_refuse_flags_that_they_do_not_know),
-    CHECK_TEST(exports_refuse_flags_that_they_do_not_know),
+    CHECK_TEST(sessions_reject_unknown_flags),
+    CHECK_TEST(scans_reject_unknown_flags),
+    CHECK_TEST(exports_reject_unknown_flags),
 };
 CHECK_MAIN(tests)
