@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What AArch64 code refers to, by the cross binutils' objdump: branches, and addresses made by adr, or by
-adrp with the add that follows."""
+"""References of AArch64 code, from the cross binutils' objdump: branches, and addresses made by adr, or by
+adrp and a later add."""
 import re
 import subprocess
 
@@ -11,12 +11,12 @@ ADD = re.compile(r"^\s+([0-9a-f]+):\tadd\tx\d+, (x\d+), #0x([0-9a-f]+)\s*$")
 
 
 def code_references(path):
-    """(source, x86's word for it, target): call, jmp, lea."""
+    """(source, the x86 mnemonic for its kind: call, jmp or lea, target)."""
     objdump = subprocess.Popen([OBJDUMP, "-d", "-w", "--no-show-raw-insn", path], stdout=subprocess.PIPE)
     grep = subprocess.Popen(["grep", "-E", r"\s(bl?|b\.[a-z]+|cbn?z|tbn?z|adrp?|add)\s"], stdin=objdump.stdout,
                             stdout=subprocess.PIPE, text=True, errors="replace")
     objdump.stdout.close()
-    pages = {}      # by register: what the last adrp put there, wherever that was
+    pages = {}      # by register: the page of the last adrp, wherever that was
     for line in grep.stdout:
         if match := BRANCH.match(line):
             yield int(match[1], 16), "call" if match[2] == "bl" else "jmp", int(match[3], 16)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Count entries of a few functions natively, by gdb's breakpoints: a second witness.
+"""Counts entries of a few functions natively with gdb's breakpoints, as a second oracle.
 
-valgrind is another world (its own CPUID, clock, address space), so a program may really do something
-else there.  Where hotfn and callgrind disagree, this says what happens on the processor itself.
-Slow (some 50 microseconds a hit), so only for few functions and not for the hottest.
+valgrind emulates the machine (CPUID, clock, address space), so a program may behave differently under it.
+If hotfn and callgrind disagree, this counts on the processor itself.  A hit takes about 50 microseconds, so
+it is used for few functions and not for the hottest.
 """
 import ast
 import os
@@ -55,15 +55,15 @@ print("\\nWITNESS", ended[0] if ended else [])
 
 
 def shell_words(words, stdin, folder):
-    """Arguments and redirections for gdb's shell."""
+    """The arguments and redirections for gdb's shell."""
     return (f"{shlex.join(map(str, words))} < {stdin or os.devnull} > {folder}/witness.out"
             f" 2> {folder}/witness.err")
 
 
 def count(places, command, folder, environment, stdin=None, cwd=None, fixed=True, place=None):
-    """{(path, address): times entered} after the agent's constructor would have run, in one native
-    run; empty if gdb is not here or failed.  `place`: where its first argument's text shall stand; the
-    variable HOTFN_RUN, which stand_in.c takes away as the agent does, fills the stack up to it."""
+    """{(path, address): times entered}, counted from the moment when the agent's constructor would run, in
+    one native run; empty if gdb is not installed or failed.  `place`: wanted address of the first argument's
+    text; the variable HOTFN_RUN, which stand_in.c removes like the agent, pads the stack accordingly."""
     if not shutil.which("gdb") or not places:
         return {}
     script = folder / "witness.py"
@@ -80,6 +80,6 @@ def count(places, command, folder, environment, stdin=None, cwd=None, fixed=True
            "-nx", "-q", "-batch", "-x", script, str(command[0])]
     done = subprocess.run(list(map(str, gdb)), cwd=cwd, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, timeout=900)
-    answer = re.search(r"^WITNESS (\[.*\])$", done.stdout, re.M)
-    triples = ast.literal_eval(answer[1]) if answer else []
+    result = re.search(r"^WITNESS (\[.*\])$", done.stdout, re.M)
+    triples = ast.literal_eval(result[1]) if result else []
     return {(path, address): hits for path, address, hits in triples}

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Compare hotfn's counts with callgrind's, function by function.
+"""Compares hotfn's counts with callgrind's, function by function.
 
     callgrind_counts.py --hotfn BUILD/tools/hotfn/hotfn -- ./program args
-    callgrind_counts.py --report r.json -- ./program args     a hotfn.report/1 made before
+    callgrind_counts.py --report r.json -- ./program args     reads an existing hotfn.report/1
     callgrind_counts.py --counts -- ./program args            only callgrind's counts, as JSON
 
-Status 0: every difference belongs to a known class, which is computed here and printed.  1: some
-are unexplained.  2: usage, or the program behaved differently in the two worlds.
+Status 0: every difference belongs to a known class, which is computed and printed.  1: some differences are
+unexplained.  2: usage, or the program behaved differently under hotfn and callgrind.
 """
 import argparse
 import collections
@@ -26,7 +26,7 @@ import entries
 import explain
 import hotfn_report
 
-# valgrind's processor has no AVX-512: without these libc takes other variants of its functions.
+# valgrind's processor has no AVX-512: make libc select the same variants of its functions natively.
 ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
                "PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC", "HOME": "/dev/null",
                "PYTHONHASHSEED": "0", "PYTHONHOME": "/usr"}
@@ -42,7 +42,7 @@ def run_layout(arguments, folder, layout):
 
 
 def run_layouts(arguments, folder):
-    """[(before, after)] of as many callgrind runs as asked, each with another memory layout."""
+    """[(before, after)] of --layouts callgrind runs, each with another memory layout."""
     runs, outcomes = [], set()
     for layout in range(arguments.layouts):
         parts, outcome = run_layout(arguments, folder, layout)
@@ -54,13 +54,13 @@ def run_layouts(arguments, folder):
 
 
 def run_hotfn(arguments, folder, outcomes, mode=(), ask=()):
-    """hotfn's report; the program must have done the same as under callgrind."""
+    """hotfn's report; output and status of the program must be the same as under callgrind."""
     if arguments.report:
         return hotfn_report.load(arguments.report.read_text())
     place = folder / "hotfn"
     place.mkdir()
     options = [*mode, *(f"--module={glob}" for glob in arguments.module)]
-    environment = callgrind_file.environment_of(ENVIRONMENT, place, 0,
+    environment = callgrind_file.make_environment(ENVIRONMENT, place, 0,
                                                 callgrind_file.UNDER_HOTFN)
     status, report = hotfn_report.run(arguments.hotfn, arguments.command, place, environment,
                                       options, arguments.stdin, arguments.cwd, ask,
@@ -72,7 +72,7 @@ def run_hotfn(arguments, folder, outcomes, mode=(), ask=()):
 
 
 class Image:
-    """What callgrind saw of one image in all runs, by address."""
+    """Callgrind's results for one image in all runs, by address."""
 
     def __init__(self, path, runs):
         self.path, self.runs = path, runs
@@ -99,11 +99,11 @@ class Image:
             entries=[self.count(after, symbol.address) for _, after in self.runs])
         seen.add_origins(self.path, self.origins[symbol.address], self.decoded)
         if seen.entries[0] and not seen.called:
-            seen.by_code = self.found().why_left_out(symbol.address) == entries.JUMPED
+            seen.by_code = self.found().exclusion_reason(symbol.address) == entries.JUMPED
         return seen
 
     def found(self):
-        """What the code itself says of entries, where callgrind does not tell who came."""
+        """Entries found in the code itself, for entries whose callers callgrind does not record."""
         if self.entries_found is None:
             self.entries_found = entries.find(self.path)
         return self.entries_found
@@ -117,7 +117,7 @@ def compare_image(image, report):
     if not functions:
         raise RuntimeError(f"the report has no function of {os.path.basename(path)}")
     symbols = elf_tables.own_text_symbols(path)
-    for rva, function in functions.items():    # what hotfn found without a symbol is compared too
+    for rva, function in functions.items():    # functions that hotfn found without a symbol are compared too
         symbols.setdefault(base + rva, elf_tables.Symbol(base + rva, function["size"],
                                                          [function["name"]]))
     rows = []
@@ -127,34 +127,34 @@ def compare_image(image, report):
     return rows
 
 
-def unexplained_of(tables, most_hits):
-    """(path, address) -> Observed, of as many functions as gdb can count in some seconds."""
+def find_unexplained(tables, most_hits):
+    """{(path, address): Observed} of as many functions as gdb can count in a few seconds."""
     found = [(path, observed, function) for path, rows in tables.items()
              for name, observed, function in rows
              if name == explain.UNEXPLAINED and function and function["state"] == "hooked"]
     asked, hits = {}, 0
-    for path, observed, function in sorted(found, key=lambda one: cost_of(*one[1:])):
-        hits += cost_of(observed, function)
+    for path, observed, function in sorted(found, key=lambda one: count_hits(*one[1:])):
+        hits += count_hits(observed, function)
         if hits <= most_hits:
             asked[path, observed.symbol.address] = observed
     return asked
 
 
-def cost_of(observed, function):
+def count_hits(observed, function):
     return max([*observed.entries, function["calls"] or 0])
 
 
 def ask_witness(tables, arguments, folder):
-    """Have gdb count, natively, what callgrind and hotfn disagree on; changes the tables.
+    """Count with gdb the functions on which callgrind and hotfn disagree; updates the tables.
 
-    The first run has hotfn's memory layout: without randomisation, and with the stack where hotfn's run
-    had it.  In the others randomisation is on: where a count differs between such runs, it depends on layout.
+    The first run has the memory layout of hotfn's run: no randomisation, and the stack at the same address.
+    The others are randomised: a count that differs between them depends on the layout.
     """
-    place = callgrind_file.place_told(folder / "hotfn")
+    place = callgrind_file.read_place(folder / "hotfn")
     for turn in range(arguments.witness_runs):
-        environment = callgrind_file.environment_of(ENVIRONMENT, folder, turn,
+        environment = callgrind_file.make_environment(ENVIRONMENT, folder, turn,
                                                     callgrind_file.NATIVE)
-        asked = unexplained_of(tables, arguments.witness_hits)
+        asked = find_unexplained(tables, arguments.witness_hits)
         counts = breakpoints.count(set(asked), arguments.command, folder, environment,
                                    arguments.stdin, arguments.cwd, fixed=turn == 0,
                                    place=place if turn == 0 else None)
@@ -172,8 +172,8 @@ def classify_again(tables):
 
 
 def ask_more_layouts(tables, images, arguments, folder):
-    """A count that depends on addresses may be the same in the first runs, by luck: more callgrind
-    runs, as long as anything is unexplained; changes the tables."""
+    """Run callgrind with more layouts while anything is unexplained, since a count that depends on addresses
+    may have been the same in the first runs by chance; updates the tables."""
     for layout in range(arguments.layouts, arguments.layouts + arguments.more_layouts):
         if not any(name == explain.UNEXPLAINED and function and function["state"] == "hooked"
                    and any(observed.entries)
@@ -187,7 +187,7 @@ def ask_more_layouts(tables, images, arguments, folder):
 
 
 def print_table(path, rows, verbose):
-    """One line a class, then the functions that are not simply equal."""
+    """Print one line for each class, then the functions that differ."""
     classes = collections.defaultdict(list)
     for name, observed, function in rows:
         classes[name].append((observed, function))
@@ -200,29 +200,29 @@ def print_table(path, rows, verbose):
         counted = sum((function or {}).get("calls") or 0 for _, function in pairs)
         print(f"  {name:44} {len(pairs):9} {sum(o.entries[0] for o, _ in pairs):12} {counted:12}")
     for name in sorted(set(classes) - explain.QUIET, key=explain.ORDER.index):
-        worth_a_line = [(observed, function) for observed, function in classes[name]
+        listed = [(observed, function) for observed, function in classes[name]
                         if verbose or name == explain.UNEXPLAINED
                         or any(observed.entries + observed.native)]
-        for observed, function in worth_a_line[:None if verbose else 10]:
+        for observed, function in listed[:None if verbose else 10]:
             print(f"    {name}: {observed.describe(function)}")
     return len(classes[explain.UNEXPLAINED])
 
 
 def print_notes(rows):
-    """How functions were reached, where calls= and entries differ: for the reader only."""
+    """Print how functions were reached if calls= and entries differ; information only."""
     notes = collections.Counter()
     for _, observed, _ in rows:
         if observed.own_jumps:
             notes["have a jump to their own entry (callgrind: a call)"] += 1
         if observed.entries[0] > observed.called:
-            notes["entered otherwise than by call or jump (signal, start of a thread)"] += 1
+            notes["entered other than by a call or jump (signal, start of a thread)"] += 1
         if observed.before:
             notes["ran before the agent's constructor could"] += 1
     for text, count in notes.items():
         print(f"  note: {count} functions {text}")
 
 
-def images_of(arguments, runs):
+def list_images(arguments, runs):
     main = os.path.realpath(shutil.which(arguments.command[0]) or arguments.command[0])
     if not arguments.module:
         return [main]
@@ -246,11 +246,11 @@ def counts_as_json(runs):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hotfn", type=pathlib.Path)
-    parser.add_argument("--report", type=pathlib.Path, help="a hotfn.report/1 in place of a run")
+    parser.add_argument("--report", type=pathlib.Path, help="a hotfn.report/1 instead of a run")
     parser.add_argument("--counts", action="store_true", help="print callgrind's counts as JSON")
     parser.add_argument("--layouts", type=int, default=4, help="callgrind runs [4]")
     parser.add_argument("--witness-runs", type=int, default=6,
-                        help="of gdb, at most, while anything is unexplained [6]")
+                        help="maximum of gdb runs while anything is unexplained [6]")
     parser.add_argument("--witness-hits", type=int, default=400000,
                         help="calls that gdb may count, at 50 microseconds each [400000]")
     parser.add_argument("--more-layouts", type=int, default=0,
@@ -279,7 +279,7 @@ def main():
             return 0
         try:
             report = run_hotfn(arguments, folder, outcomes)
-            images = [Image(path, runs) for path in images_of(arguments, runs)]
+            images = [Image(path, runs) for path in list_images(arguments, runs)]
             tables = {image.path: compare_image(image, report) for image in images}
             ask_witness(tables, arguments, folder)
             ask_more_layouts(tables, images, arguments, folder)

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Compare who called whom, and how often, with callgrind's call edges.
+"""Compares hotfn's caller-callee edges and their counts with callgrind's.
 
     callgrind_edges.py --hotfn BUILD/tools/hotfn/hotfn [--stdin FILE] -- ./program args
 
-Callgrind's calls are those of the program's functions by address; an edge of hotfn leads from the
-nearest timed function further out, and a function whose call ends at a jump to another one
-(`hotfn scan --timed`: ends_at_jump_to) does not call that one.  So the edges into a function that only timed functions call
-are equal, one by one.  Into one that others call too, or a library (qsort's comparison), hotfn
-knows no fewer from each timed caller, and all in all as many as its calls.  Functions whose counts
-differ already (they depend on the memory's layout) belong to callgrind_counts.py.
-Status 0: so it is.  1: an edge differs.  2: usage, or the program behaved differently.
+Callgrind records calls of the program's functions by address.  An edge of hotfn starts at the nearest timed
+function further out, and a function with a tail exit (`hotfn scan --timed`: ends_at_jump_to) does not call its
+tail target.  Edges into a function that only timed functions call must therefore be equal.  For a function that
+other functions or a library call too (qsort's comparison), hotfn must have at least callgrind's count for each
+timed caller, and all edges together must equal its calls.  Functions whose counts already differ, because they
+depend on the memory layout, are checked by callgrind_counts.py.
+Status 0: all edges match.  1: an edge differs.  2: usage, or the program behaved differently.
 """
 import argparse
 import bisect
@@ -26,12 +26,12 @@ import callgrind_counts
 import elf_tables
 import hotfn_report
 
-LEAST_EQUAL = 0.98      # of the functions that are called: the others' counts depend on layout
-STARTED = 2             # _init and _fini: callgrind has them elsewhere
+MIN_EQUAL = 0.98      # share of the called functions; the others' counts depend on the layout
+START_UP = 2             # _init and _fini, which callgrind attributes to another object
 
 
 class Owners:
-    """Which function an address belongs to; a part NAME.cold belongs to NAME."""
+    """Finds the function of an address; a part NAME.cold belongs to NAME."""
 
     def __init__(self, path):
         symbols = elf_tables.own_text_symbols(path)
@@ -50,7 +50,7 @@ class Owners:
 
 
 def callgrind_edges(profile, path, owners):
-    """callee -> Counter of callers (None: not of this program)."""
+    """{callee: Counter of callers}; None: outside this program."""
     edges = collections.defaultdict(collections.Counter)
     for callee, sources in profile.reached_by(path).items():
         for source_object, source, times in sources:
@@ -60,7 +60,7 @@ def callgrind_edges(profile, path, owners):
 
 
 def hotfn_edges(report, functions, base):
-    """The same of a report; only what is timed calls or is called."""
+    """The same from a report, which has edges between timed functions only."""
     place = {index: base + f["rva"] for index, f in enumerate(report["functions"])
              if f["rva"] in functions and functions[f["rva"]] is f}
     edges = collections.defaultdict(collections.Counter)
@@ -70,25 +70,25 @@ def hotfn_edges(report, functions, base):
 
 
 def differences(function, callers, timed, seen):
-    """What hotfn's edges into a function have that callgrind's have not."""
+    """Yields the differences between hotfn's and callgrind's edges into a function."""
     whole = all(caller in timed for caller in callers)
     for caller in sorted(set(callers) | set(seen), key=str):
-        theirs, ours = callers[caller], seen[caller]
-        if caller in timed and (ours != theirs if whole else ours < theirs):
-            yield caller, theirs, ours
+        expected, actual = callers[caller], seen[caller]
+        if caller in timed and (actual != expected if whole else actual < expected):
+            yield caller, expected, actual
     if sum(seen.values()) != function["calls"]:
         yield None, function["calls"], sum(seen.values())
 
 
-def ends_at(hotfn, path, base):
-    """{callee: functions whose calls end where they jump to it}"""
+def find_tail_exits(hotfn, path, base):
+    """{tail target: functions with a tail exit to it}"""
     scan = json.loads(subprocess.run([hotfn, "scan", "--json", "--timed", path], capture_output=True, text=True,
                                      check=True).stdout)
-    ending = collections.defaultdict(set)
+    tail_exits = collections.defaultdict(set)
     for f in scan["functions"]:
         if f["ends_at_jump_to"] is not None:
-            ending[base + f["ends_at_jump_to"]].add(base + f["rva"])
-    return ending
+            tail_exits[base + f["ends_at_jump_to"]].add(base + f["rva"])
+    return tail_exits
 
 
 def compare(arguments, folder, path):
@@ -98,20 +98,20 @@ def compare(arguments, folder, path):
     base = elf_tables.lowest_load_address(path)
     functions = hotfn_report.functions_of(report, path)
     owners = Owners(path)
-    theirs, ours = callgrind_edges(profile, path, owners), hotfn_edges(report, functions, base)
+    expected, actual = callgrind_edges(profile, path, owners), hotfn_edges(report, functions, base)
     timed = {base + rva for rva, f in functions.items() if f["timing"] == "full"}
     name = {base + rva: f["name"] for rva, f in functions.items()}
-    ending, tally, wrong = ends_at(arguments.hotfn, path, base), collections.Counter(), []
+    tail_exits, tally, wrong = find_tail_exits(arguments.hotfn, path, base), collections.Counter(), []
     for rva, function in sorted(functions.items()):
         at = base + rva
         if at not in timed or not function["calls"]:
             continue
-        callers, known = theirs.get(at, collections.Counter()), timed - ending[at]
+        callers, known = expected.get(at, collections.Counter()), timed - tail_exits[at]
         tally["called"] += 1
         if sum(callers.values()) != function["calls"] or function["entry_is_loop"]:
             tally["counts differ, or from outside"] += 1
             continue
-        found = list(differences(function, callers, known, ours.get(at, collections.Counter())))
+        found = list(differences(function, callers, known, actual.get(at, collections.Counter())))
         tally["by timed callers only" if all(c in known for c in callers) else "by others too"] += 1
         tally["edges compared"] += len(callers)
         wrong += [(function["name"], name.get(caller, "outside"), *rest) for caller, *rest in found]
@@ -140,11 +140,11 @@ def main():
             print(f"callgrind_edges: {problem}", file=sys.stderr)
             return 2
     print(", ".join(f"{count} {what}" for what, count in tally.items()))
-    for callee, caller, theirs, ours in wrong[:20]:
-        print(f"  {caller} -> {callee}: callgrind {theirs}, hotfn {ours}")
+    for callee, caller, expected, actual in wrong[:20]:
+        print(f"  {caller} -> {callee}: callgrind {expected}, hotfn {actual}")
     equal = tally["by timed callers only"] + tally["by others too"]
     print(f"edges that differ: {len(wrong)}; {equal} of {tally['called']} functions compared")
-    return 1 if wrong or equal < LEAST_EQUAL * tally["called"] - STARTED or not equal else 0
+    return 1 if wrong or equal < MIN_EQUAL * tally["called"] - START_UP or not equal else 0
 
 
 if __name__ == "__main__":

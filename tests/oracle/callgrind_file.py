@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Run a command under callgrind and read what it counted, by address.
+"""Runs a command under callgrind and reads its counts, by address.
 
-Names in callgrind's file are not used: it writes f'2 for a recursive call, joins functions of one
-name and one file, and gives parts of a function names of their own.  With --dump-instr=yes every
-line carries an address, and callgrind writes it relative to the object, as it is in the file:
+Names in callgrind's file are not used: it writes f'2 for a recursive call, joins functions of the same
+name and file, and names parts of a function separately.  With --dump-instr=yes every line has an address,
+which callgrind writes relative to the object, as in the file:
   0xADDR COST            the instruction at ADDR was executed COST times (event Ir)
   calls=N 0xADDR         the next line's instruction went N times to the function at ADDR
-callgrind takes a jump for a call when it reaches the first instruction of any function (also the
-jumping one's own), another section or another object.  A signal handler's entry is in no calls=
-line.
-Code outside .text (.plt, .init, .fini) is in the object '???', at the address it has in memory.
-With --skip-plt=yes it would add the PLT's instructions to those of the call instruction: that is
-wrong for a function that begins with a call.
-So the count of a function is the count of its first instruction; the calls= lines tell how it
-was reached.
+callgrind counts a jump as a call if its target is the first instruction of any function (including the
+jumping function), another section or another object.  Entries of signal handlers have no calls= line.
+Code outside .text (.plt, .init, .fini) is in the object '???', at its address in memory.  With
+--skip-plt=yes the PLT's instructions would be added to the call instruction, which is wrong for a
+function that begins with a call.
+The count of a function is the count of its first instruction; calls= lines show how it was reached.
 """
 import collections
 import dataclasses
@@ -29,8 +27,8 @@ import sys
 import elf_tables
 
 UNPLACED = "???"
-BEFORE = "hotfn_oracle_start"         # layout_shift.c cuts the profile in two with this name
-UNDER_CALLGRIND, UNDER_HOTFN, NATIVE = "callgrind", "hotfn", "native"      # where a program runs
+BEFORE = "hotfn_oracle_start"         # layout_shift.c splits the profile with this name
+UNDER_CALLGRIND, UNDER_HOTFN, NATIVE = "callgrind", "hotfn", "native"      # how a program runs
 
 
 @dataclasses.dataclass
@@ -48,11 +46,10 @@ class Profile:
             self.calls[object_path].update(counts)
 
     def load_bias(self, object_path, decoded):
-        """Address in memory minus address in the file, or None if it does not show.
+        """Address in memory minus address in the file, or None if unknown.
 
-        A direct call into '???' tells: callgrind has its target as in memory, objdump as in the
-        file.
-        decoded holds objdump's instructions at the sources of such calls.
+        It follows from a direct call into '???', whose target is a memory address for callgrind and a
+        file address for objdump.  decoded has objdump's instructions at the sources of such calls.
         """
         for target, source_object, source in self.calls[UNPLACED]:
             instruction = decoded.get(source) if source_object == object_path else None
@@ -61,7 +58,7 @@ class Profile:
         return None
 
     def count(self, object_path, address, bias):
-        """How often the instruction at an address of the object's file was executed."""
+        """The number of executions of the instruction at an address of the object's file."""
         times = self.executed[object_path][address]
         return times or (self.executed[UNPLACED][address + bias] if bias is not None else 0)
 
@@ -90,7 +87,7 @@ class Reader:
         self.trigger = ""
         self.object_path = ""
         self.callee_object = None
-        self.call = None              # (times, target) that waits for its source line
+        self.call = None              # (times, target) of a calls= line whose source line follows
 
     def read(self, path):
         with open(path, errors="replace") as lines:
@@ -126,7 +123,7 @@ class Reader:
 
 
 def read_parts(prefix, pid):
-    """(profile before the agent would have entered, profile after) of one process."""
+    """(profile before the agent's constructor would run, profile after it) of one process."""
     before, after = Profile(), Profile()
     paths = [f"{prefix}.{pid}", *sorted(glob.glob(f"{glob.escape(str(prefix))}.{pid}.*"))]
     for path in paths:
@@ -138,8 +135,8 @@ def read_parts(prefix, pid):
 def valgrind_command(prefix, command):
     """The command line that counts `command` and writes PREFIX.PID[.PART].
 
-    Debian's `valgrind` is a script that adds four variables to the environment; behind it stands
-    valgrind.bin.  Variables are input: they would make counts differ.
+    Debian's `valgrind` is a script that adds four variables to the environment and runs valgrind.bin;
+    variables are input of the program and would change counts.
     """
     return [shutil.which("valgrind.bin") or "valgrind", "-q", "--tool=callgrind", "--dump-instr=yes", "--dump-line=no",
             "--compress-strings=no", "--compress-pos=no", "--demangle=no", "--skip-plt=no",
@@ -150,7 +147,7 @@ compiler = ["cc"]
 
 
 def compile_for(program):
-    """What is preloaded is of the program's word size."""
+    """Select a compiler for preloaded libraries of the program's word size."""
     path = shutil.which(program) or program
     if "ELF32" in elf_tables.output_of("readelf", "-hW", path):
         multiarch = elf_tables.output_of("gcc", "-print-multiarch").strip()
@@ -158,7 +155,7 @@ def compile_for(program):
 
 
 def compile_library(folder, source, *flags):
-    """Path of the shared library made of one C file beside this one."""
+    """The path of a shared library built from a C file in this folder."""
     library = folder / (pathlib.Path(source).stem + ".so")
     subprocess.run([*compiler, "-O1", "-shared", "-fPIC", "-o", library,
                     pathlib.Path(__file__).resolve().parent / source, *flags], check=True)
@@ -166,12 +163,12 @@ def compile_library(folder, source, *flags):
 
 
 def place_file(folder):
-    """Where layout_shift.c tells of the stack."""
+    """The file to which layout_shift.c writes the position of the stack."""
     return folder / "place"
 
 
-def place_told(folder):
-    """Where the first argument's text stood; None if nobody told."""
+def read_place(folder):
+    """The address of the first argument's text; None if it was not written."""
     try:
         return int.from_bytes(place_file(folder).read_bytes(), sys.byteorder)
     except OSError:
@@ -180,23 +177,22 @@ def place_told(folder):
 
 @functools.cache
 def without_randomisation():
-    """The words before a command that give it the same memory layout each time; none where forbidden."""
-    still = ["setarch", "-R"]
+    """The words before a command that disable address randomisation; none if that is not permitted."""
+    command = ["setarch", "-R"]
     try:
-        subprocess.run([*still, "true"], check=True, capture_output=True)
+        subprocess.run([*command, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         return []
-    return still
+    return command
 
 
 def build_preloads(folder, layout, world):
-    """What is preloaded: the small library that moves heap and mappings (layout_shift.c), under
-    callgrind with its constructor before all others, as the agent's is; natively before it one that
-    stands in for the agent."""
-    told = f'-DPLACE="{place_file(folder)}"'
+    """The preloaded libraries: layout_shift.c, which moves heap and mappings; under callgrind its constructor
+    runs first, like the agent's, and natively stand_in.c, which replaces the agent, precedes it."""
+    place_option = f'-DPLACE="{place_file(folder)}"'
     if world == UNDER_CALLGRIND:
-        return compile_library(folder, "layout_shift.c", f"-DLAYOUT={layout}", told, "-Wl,-z,initfirst")
-    shift = compile_library(folder, "layout_shift.c", "-DLAYOUT=0", told)
+        return compile_library(folder, "layout_shift.c", f"-DLAYOUT={layout}", place_option, "-Wl,-z,initfirst")
+    shift = compile_library(folder, "layout_shift.c", "-DLAYOUT=0", place_option)
     if world == UNDER_HOTFN:
         return shift
     agent = compile_library(folder, "stand_in.c", f"-DLAYOUT={layout}", "-D_GNU_SOURCE",
@@ -204,9 +200,9 @@ def build_preloads(folder, layout, world):
     return f"{agent}:{shift}"
 
 
-def moved_program(command, layout):
-    """Every second layout starts the program through its interpreter: that moves the program, which
-    valgrind otherwise always loads at the same address."""
+def relocated_command(command, layout):
+    """Every second layout starts the program through its interpreter, because valgrind otherwise always loads
+    it at the same address."""
     path = shutil.which(command[0]) or command[0]
     described = elf_tables.output_of("readelf", "-lW", path)
     interpreter = re.search(r"interpreter: (.*)\]", described)
@@ -215,18 +211,18 @@ def moved_program(command, layout):
     return [interpreter[1], path, *command[1:]]
 
 
-def environment_of(environment, folder, layout, world):
-    """The environment is part of a program's input (Python makes objects of it): the variables are
-    the same in every run, also in hotfn's.  LD_PRELOAD is there because valgrind sets it anyway."""
+def make_environment(environment, folder, layout, world):
+    """The environment is input of a program (Python makes objects of it), so every run has the same variables,
+    including LD_PRELOAD, which valgrind sets anyway."""
     preloads = build_preloads(folder, layout, world)
     return dict(environment, LD_PRELOAD=str(preloads),
                 HOTFN_ORACLE_PAD="x" * (1040 * layout * (world != NATIVE)))
 
 
 def run(command, folder, environment, layout=0, stdin=None, cwd=None):
-    """Run under callgrind with stack, heap, libraries and program moved as `layout` says."""
-    environment = environment_of(environment, folder, layout, UNDER_CALLGRIND)
-    command = valgrind_command(folder / "callgrind", moved_program(command, layout))
+    """Run under callgrind; `layout` selects the placement of stack, heap, libraries and program."""
+    environment = make_environment(environment, folder, layout, UNDER_CALLGRIND)
+    command = valgrind_command(folder / "callgrind", relocated_command(command, layout))
     with open(stdin or os.devnull, "rb") as source, open(folder / "stdout", "wb") as output, \
             open(folder / "stderr", "wb") as problems:
         process = subprocess.Popen(command, cwd=cwd, env=environment, stdin=source, stdout=output,

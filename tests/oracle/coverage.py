@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Count the true function entries of images by binutils, and see what `hotfn scan` can hook.
+"""Counts the function entries of images with binutils, and compares them with the hooks of `hotfn scan`.
 
     coverage.py --hotfn BUILD/tools/hotfn/hotfn IMAGE ...
-    coverage.py --scan scan.json IMAGE           a hotfn.scan/1 made before
+    coverage.py --scan scan.json IMAGE           reads an existing hotfn.scan/1
     coverage.py --entries IMAGE                  only count, list the entries with their evidence
 
-An entry is an address that a symbol of type function or an FDE names, and that something calls,
-takes the address of, or exports.  Left out, and printed: PLT, .init/.fini, start-up code, ifunc
-resolvers, FDEs that begin inside a frame, and what is only jumped to or not named at all.
-Status 1: less than --at-least percent hookable without int3, or an entry without a reason.
+An entry is an address with a function symbol or an FDE that is called, exported, or whose address is taken.
+Excluded, and printed: PLT, .init/.fini, start-up code, ifunc resolvers, FDEs that begin inside a frame, and
+addresses that are only jumped to or not referenced.
+Status 1: fewer than --minimum percent are hookable without int3, or an entry is refused without a reason.
 """
 import argparse
 import collections
@@ -22,21 +22,21 @@ import sys
 import entries
 
 
-def scan_of(hotfn, image):
+def run_scan(hotfn, image):
     done = subprocess.run([hotfn, "scan", image, "--json"], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"hotfn scan {image}: {done.stderr.strip()}")
     return json.loads(done.stdout)
 
 
-def judged_by_rva(scan):
+def functions_by_rva(scan):
     if scan.get("schema") != "hotfn.scan/1":
         raise RuntimeError(f"not a hotfn.scan/1 but {scan.get('schema')!r}")
     return {function["rva"]: function for function in scan["functions"]}
 
 
 def outcome(function):
-    """What hotfn says of one true entry, as a line of the table."""
+    """hotfn's result for one entry, as a row of the table."""
     if function is None:
         return "MISSING: not listed"
     if function["verdict"] == "hookable":
@@ -47,8 +47,8 @@ def outcome(function):
 
 
 def compare(found, scan):
-    """outcome -> list of entries."""
-    judged = judged_by_rva(scan)
+    """{outcome: list of entries}."""
+    judged = functions_by_rva(scan)
     outcomes = collections.defaultdict(list)
     for entry in found.true_entries():
         outcomes[outcome(judged.get(entry.address - found.base))].append(entry)
@@ -59,52 +59,52 @@ def print_denominator(image, found):
     print(f"\n{image}: {len(found.true_entries())} true entries")
     for evidence, count in found.evidence_counts().most_common():
         print(f"    {count:8}  {evidence}")
-    print(f"  left out ({found.candidate_count()} candidates in all):")
-    for why, count in found.left_out_counts().most_common():
+    print(f"  excluded ({found.candidate_count()} candidates in all):")
+    for why, count in found.excluded_counts().most_common():
         print(f"    {count:8}  {why}")
 
 
 def print_outcomes(outcomes, limit):
-    """The table; returns (share in percent, entries that hotfn got wrong)."""
+    """Print the table; returns (share in percent, number of wrong entries)."""
     total = sum(map(len, outcomes.values()))
-    good = sum(len(some) for text, some in outcomes.items()
+    good = sum(len(found_entries) for text, found_entries in outcomes.items()
                if text.startswith("hookable") and text != "hookable: int3")
-    print("  hotfn says of the true entries:")
-    for text, some in sorted(outcomes.items(), key=lambda item: -len(item[1])):
-        print(f"    {len(some):8}  {100 * len(some) / total:7.3f} %  {text}")
-    for text, some in outcomes.items():
+    print("  hotfn's results for these entries:")
+    for text, found_entries in sorted(outcomes.items(), key=lambda item: -len(item[1])):
+        print(f"    {len(found_entries):8}  {100 * len(found_entries) / total:7.3f} %  {text}")
+    for text, found_entries in outcomes.items():
         if not text.startswith("hookable") or text == "hookable: int3":
-            for entry in some[:limit]:
+            for entry in found_entries[:limit]:
                 print(f"      {text}: 0x{entry.address:x} {entry.name} ({entry.evidence()})")
-    wrong = sum(len(some) for text, some in outcomes.items()
+    wrong = sum(len(found_entries) for text, found_entries in outcomes.items()
                 if text.startswith(("WRONG", "MISSING")))
     return 100 * good / total if total else 0, wrong
 
 
-def print_beyond(found, scan):
-    """What hotfn hooks that is no true entry here: harmless if only jumped to, bad in a frame."""
-    hooked = {address + found.base for address, function in judged_by_rva(scan).items()
+def print_extra(found, scan):
+    """Print hooks that are not at entries: harmless if only jumped to, wrong inside a frame."""
+    hooked = {address + found.base for address, function in functions_by_rva(scan).items()
               if function["verdict"] == "hookable"}
-    beyond = collections.Counter(found.why_left_out(address) for address in
+    extra = collections.Counter(found.exclusion_reason(address) for address in
                                  hooked - {entry.address for entry in found.true_entries()})
-    for why, count in beyond.most_common():
-        print(f"  beyond: {count} hookable for hotfn, left out here as '{why}'")
-    return beyond[entries.IN_FRAME]
+    for why, count in extra.most_common():
+        print(f"  extra: {count} hookable for hotfn, excluded here as '{why}'")
+    return extra[entries.IN_FRAME]
 
 
 def check(image, arguments):
-    """True if the image holds the bar."""
+    """True if the image passes."""
     found = entries.find(image)
     print_denominator(image, found)
     if arguments.entries:
         return True
-    scan = json.loads(arguments.scan.read_text()) if arguments.scan else scan_of(arguments.hotfn,
+    scan = json.loads(arguments.scan.read_text()) if arguments.scan else run_scan(arguments.hotfn,
                                                                                  image)
     share, wrong = print_outcomes(compare(found, scan), arguments.limit)
-    in_frame = print_beyond(found, scan)
-    holds = share >= arguments.at_least and not wrong and not in_frame
-    print(f"  {'holds' if holds else 'FAILS'}: {share:.3f} % hookable without int3 (at least "
-          f"{arguments.at_least} %), {wrong} wrong, {in_frame} hooks inside frames")
+    in_frame = print_extra(found, scan)
+    holds = share >= arguments.minimum and not wrong and not in_frame
+    print(f"  {'holds' if holds else 'FAILS'}: {share:.3f} % hookable without int3 (minimum "
+          f"{arguments.minimum} %), {wrong} wrong, {in_frame} hooks inside frames")
     return holds
 
 
@@ -113,7 +113,7 @@ def parse_arguments():
     parser.add_argument("--hotfn", type=pathlib.Path)
     parser.add_argument("--scan", type=pathlib.Path)
     parser.add_argument("--entries", action="store_true")
-    parser.add_argument("--at-least", type=float, default=99.9, metavar="PERCENT")
+    parser.add_argument("--minimum", type=float, default=99.9, metavar="PERCENT")
     parser.add_argument("--limit", type=int, default=10, help="entries listed per outcome [10]")
     parser.add_argument("images", nargs="+")
     arguments = parser.parse_args()

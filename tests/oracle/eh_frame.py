@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A small reader of .eh_frame and .gcc_except_table, for the oracles alone.
+"""A small reader of .eh_frame and .gcc_except_table for the oracles.
 
-Gives the ranges that unwind information covers, whether a range begins like a function (CFA =
-rsp+8), and the landing pads of exceptions.  Covers the encodings that gcc, clang and rustc write
-for x86-64, i386 and AArch64; anything else raises.  Sources: LSB 5.0, .eh_frame; DWARF 5, 6.4; Itanium C++ ABI.
+Returns the ranges that unwind information covers, whether a range begins like a function (CFA =
+rsp+8), and the landing pads of exceptions.  Supports the encodings that gcc, clang and rustc write
+for x86-64, i386 and AArch64, and raises on others.  Sources: LSB 5.0, .eh_frame; DWARF 5, 6.4; Itanium C++ ABI.
 """
 import dataclasses
 import struct
@@ -24,7 +24,7 @@ class Range:
 
 
 class Cursor:
-    """Reads forward through bytes that stand at an address."""
+    """Reads forward through the bytes at an address."""
 
     def __init__(self, data, address, position=0):
         self.data, self.address, self.position = data, address, position
@@ -56,7 +56,7 @@ class Cursor:
         return text
 
     def encoded(self, encoding):
-        """A DW_EH_PE_* value; indirect ones are given unresolved."""
+        """A DW_EH_PE_* value; indirect values are not dereferenced."""
         if encoding == OMIT:
             return 0
         here = self.address + self.position
@@ -174,7 +174,7 @@ def ranges(path):
 
 
 def landing_pads_of(table_address, data, lsda, start):
-    """Landing pads in one LSDA; start is its function's."""
+    """The landing pads of one LSDA, whose function begins at start."""
     cursor = Cursor(data, table_address, lsda - table_address)
     base_encoding = cursor.fixed("<B")
     base = start if base_encoding == OMIT else cursor.encoded(base_encoding)
@@ -192,7 +192,7 @@ def landing_pads_of(table_address, data, lsda, start):
 
 
 def landing_pads(path, fdes=None):
-    """Addresses where the unwinder enters code of this image."""
+    """The addresses at which the unwinder enters code of this image."""
     found = section(path, ".gcc_except_table")
     if not found:
         return set()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What binutils say about an ELF image: symbols, load base, instructions.
+"""Reads ELF images with binutils: symbols, load base, instructions.
 
-The oracles read images only through nm, readelf and objdump, never through hotfn: they must not
-share its mistakes.  Addresses are link addresses; an RVA is one minus lowest_load_address().
+The oracles read images only with nm, readelf and objdump, so that they do not share hotfn's mistakes.
+Addresses are link addresses; an RVA is an address minus lowest_load_address().
 """
 import dataclasses
 import re
@@ -11,7 +11,7 @@ import subprocess
 
 @dataclasses.dataclass
 class Symbol:
-    """One address of the text: all names it has, the largest size, nm's letters."""
+    """An address of code with all its names, the largest size, and nm's letters."""
     address: int
     size: int = 0
     names: list = dataclasses.field(default_factory=list)
@@ -24,7 +24,7 @@ class Symbol:
 
 @dataclasses.dataclass
 class Instruction:
-    """Mnemonic, and the address that a direct call or jump names (None otherwise)."""
+    """A mnemonic, and the target of a direct call or jump (None otherwise)."""
     mnemonic: str
     target: int = None
 
@@ -43,7 +43,7 @@ def output_of(*command):
 
 
 def lines_of(*command):
-    """The lines a command prints, one by one: objdump's output can be gigabytes."""
+    """Yields the lines that a command prints; objdump's output can be gigabytes."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           text=True, errors="replace") as process:
         yield from process.stdout
@@ -58,7 +58,7 @@ def lowest_load_address(path):
 
 
 class Sections:
-    """Which section an address is in."""
+    """Finds the section of an address."""
     LINE = re.compile(r"^\s*\[\s*\d+\]\s+(\S+)\s+(\S+)\s+([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+) "
                       r"[0-9a-f]+\s+([A-Za-z]*)")
 
@@ -102,7 +102,7 @@ def text_symbols(path, *options):
 
 
 def own_text_symbols(path):
-    """The full table, or the dynamic one where the image is stripped."""
+    """The full table, or the dynamic one if the image is stripped."""
     return text_symbols(path) or text_symbols(path, "-D")
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Find the true function entries of an ELF image: candidates, evidence, and what is left out.
+"""Finds the function entries of an ELF image: candidates, evidence, and exclusions.
 
-Candidates come from readelf's symbol tables and from FDEs; evidence comes from objdump -d (call and
-jump targets, addresses taken by lea or as a constant), from relocations, from words in data where
-the image is not position independent, and from the dynamic symbol table.
+Candidates are readelf's symbols and FDEs.  Evidence comes from objdump -d (targets of calls and jumps,
+addresses taken by lea or as a constant), from relocations, from words in data if the image is not position
+independent, and from the dynamic symbol table.
 """
 import array
 import bisect
@@ -34,13 +34,13 @@ NO_CANDIDATE = "no symbol and no FDE begins here"
 
 GLUE = {"_start", "_init", "_fini", "deregister_tm_clones", "register_tm_clones",
         "__do_global_dtors_aux", "frame_dummy", "_dl_relocate_static_pie"}
-LEFT_OUT_SECTIONS = {".init": START_UP, ".fini": START_UP, ".plt": PLT, ".plt.got": PLT,
+EXCLUDED_SECTIONS = {".init": START_UP, ".fini": START_UP, ".plt": PLT, ".plt.got": PLT,
                      ".plt.sec": PLT, ".iplt": PLT}
 
 
 @dataclasses.dataclass
 class Entry:
-    """A place that may be a function's beginning."""
+    """An address at which a function may begin."""
     address: int
     name: str = ""
     size: int = 0
@@ -63,7 +63,7 @@ def function_symbols(path):
 
 
 def relocation_targets(path):
-    """(address that a relocation puts into data, is it an ifunc's)."""
+    """(address that a relocation stores, whether it is an ifunc resolver's)."""
     pattern = re.compile(r"R_(?:X86_64|AARCH64)_(RELATIV|IRELATIV|64|ABS64|GLOB_DA|JUMP_SL)\S*\s+(.*)")
     for line in elf_tables.lines_of("readelf", "-rW", path):
         match = pattern.search(line)
@@ -127,8 +127,8 @@ class Found:
             self.candidates[target].marks.add(TAKEN)
 
     def words_in_data(self):
-        """Candidates that stand as words in the data of a program linked to its address, or where a
-        relocation says so that has no addend of its own (i386)."""
+        """Candidates that are words in the data of a program with a fixed address, or at relocations
+        without an addend field (i386)."""
         found = set()
         narrow = self.is_narrow()
         if "EXEC" not in self.header():
@@ -156,8 +156,8 @@ class Found:
         return found & self.candidates.keys()
 
     def in_jump_table(self, words, index):
-        """A word beside one that points into the middle of code is a case of a jump table.  Between
-        them may be more of the same word: many cases share the unlikely branch."""
+        """Is the word next to a pointer into the middle of code, and so an entry of a jump table?  Equal
+        words between them are skipped, since many cases share one target."""
         before, after = index, index
         while before > 0 and words[before] == words[index]:
             before -= 1
@@ -174,12 +174,12 @@ class Found:
         return "ELF32" in self.header("Class:")
 
     def offset_table(self):
-        """What position-independent i386 code finds its data from; None elsewhere."""
+        """The base from which position-independent i386 code addresses its data; None elsewhere."""
         tables = {name: start for start, _, name, *_ in self.sections.rows}
         return tables.get(".got.plt", tables.get(".got")) if self.is_narrow() else None
 
     def add_code_references(self):
-        """Call, jump and lea targets; constants where addresses are absolute."""
+        """Adds targets of calls, jumps and lea, and constants if addresses are absolute."""
         absolute = "EXEC" in self.header()
         if "AArch64" in self.header("Machine:"):
             references = arm64_references.code_references(self.path)
@@ -206,16 +206,16 @@ class Found:
         index = bisect.bisect_right(self.starts, address) - 1
         return self.starts[index] if index >= 0 else None
 
-    def why_left_out(self, address):
-        """None for a true entry, else the reason why it is not in the denominator."""
+    def exclusion_reason(self, address):
+        """None for a function entry, else the reason why it does not count."""
         entry = self.candidates.get(address)
         if entry is None:
             return NO_CANDIDATE
         section = self.sections.code_section(address)
         if section is None:
             return NOT_CODE
-        if section in LEFT_OUT_SECTIONS:
-            return LEFT_OUT_SECTIONS[section]
+        if section in EXCLUDED_SECTIONS:
+            return EXCLUDED_SECTIONS[section]
         if START_UP in entry.kinds:
             return START_UP
         if "IFUNC" in entry.kinds or address in self.resolvers:
@@ -229,7 +229,7 @@ class Found:
     def true_entries(self):
         if not hasattr(self, "kept"):
             self.kept = [entry for address, entry in sorted(self.candidates.items())
-                         if self.why_left_out(address) is None]
+                         if self.exclusion_reason(address) is None]
         return self.kept
 
     def candidate_count(self):
@@ -238,9 +238,9 @@ class Found:
     def evidence_counts(self):
         return collections.Counter(entry.evidence() for entry in self.true_entries())
 
-    def left_out_counts(self):
-        reasons = collections.Counter(map(self.why_left_out, self.candidates))
-        reasons[NO_RANGE] = sum(self.sections.code_section(target) not in (None, *LEFT_OUT_SECTIONS)
+    def excluded_counts(self):
+        reasons = collections.Counter(map(self.exclusion_reason, self.candidates))
+        reasons[NO_RANGE] = sum(self.sections.code_section(target) not in (None, *EXCLUDED_SECTIONS)
                                 for target in self.no_range)
         del reasons[None]
         return +reasons
@@ -256,8 +256,8 @@ OFFSET = re.compile(r"^\s+([0-9a-f]+):\tlea\s+(-?)0x([0-9a-f]+)\(%e..\),")
 
 
 def code_references(path, absolute, offset_table=None):
-    """(source, mnemonic, target) of direct branches, lea of rip+x (i386: of a register+x, which may hold
-    offset_table's address), and constants if asked."""
+    """(source, mnemonic, target) of direct branches, lea of rip+x (i386: of register+x, where the register may
+    hold offset_table's address), and constants if `absolute`."""
     pattern = r"\s(call|j[a-z]+|loop|lea)" + (r"|\$0x[0-9a-f]{5}" if absolute else "")
     objdump = subprocess.Popen(["objdump", "-d", "-w", "--no-show-raw-insn", path],
                                stdout=subprocess.PIPE)

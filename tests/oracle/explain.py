@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Put each function's pair of counts into a class: equal, a known difference, or unexplained.
+"""Classifies each function's pair of counts: equal, a known difference, or unexplained.
 
-A class is computed from what callgrind and binutils show, never taken from hotfn's word alone: a
-'fragment' that a call instruction reaches is unexplained, and so is an 'excluded' function that
-is no start-up code.
+A class is derived from callgrind and binutils, never from hotfn's report alone: a 'fragment' that a call
+instruction reaches is unexplained, and so is an 'excluded' function that is not start-up code.
 """
 import dataclasses
 import re
@@ -26,34 +25,34 @@ ORDER = [EQUAL, NEVER, OWN_SKIPPED, OWN_COUNTED, BEFORE, LAYOUT, NATIVE, FRAGMEN
 QUIET = {EQUAL, NEVER, PLT}
 START_UP = {"_start", "_init", "_fini", "deregister_tm_clones", "register_tm_clones",
             "__do_global_dtors_aux", "frame_dummy", "_dl_relocate_static_pie"}
-# A block of a function with a section of its own (clang -fbasic-block-sections=all); jump tables lead to some.
+# A basic block in its own section (clang -fbasic-block-sections=all), which jump tables may target.
 BLOCK = re.compile(r".+\.__part\.[0-9]+")
 
 
 @dataclasses.dataclass
 class Observed:
-    """What callgrind saw of one function."""
+    """Callgrind's results for one function."""
     symbol: object                    # elf_tables.Symbol
     before: int                       # entries before the agent's constructor
     entries: list                     # entries after it, one number a layout
-    native: list = dataclasses.field(default_factory=list)   # by gdb's breakpoints, if asked
+    native: list = dataclasses.field(default_factory=list)   # by gdb's breakpoints, if counted
     called: int = 0                   # through calls= lines (calls and jumps)
     own_jumps: int = 0                # of these, by a direct jump inside the function itself
-    only_direct_jumps: bool = True    # no call instruction and no indirect jump led here
+    only_direct_jumps: bool = True    # no call instruction and no indirect jump targets it
     landing_pad: bool = False         # the unwinder enters here after a throw
-    in_frame: bool = False            # by its unwind data a frame stands when it begins
-    by_code: bool = False             # nothing but jumps of other functions names it (entries.py)
-    section: str = ""                 # where it stands: .text, .plt, ...
+    in_frame: bool = False            # its unwind data begins with a frame
+    by_code: bool = False             # only jumps of other functions refer to it (entries.py)
+    section: str = ""                 # .text, .plt, ...
 
     def add_origins(self, path, origins, decoded):
-        """Sort the places it was reached from; decoded has the instructions of these places."""
+        """Classify its callers; decoded has the instructions at their addresses."""
         for source_object, source, times in origins:
             instruction = decoded.get(source) if source_object == path else None
             jumped = instruction is not None and instruction.is_jump
             inside = 0 <= source - self.symbol.address < self.symbol.size
             self.called += times
             direct = jumped and instruction.target == self.symbol.address
-            if direct and inside:       # by a register it is a call of itself, the last that it makes
+            if direct and inside:       # an indirect one is a tail call of itself
                 self.own_jumps += times
             if not direct:
                 self.only_direct_jumps = False
@@ -84,7 +83,7 @@ def classify(observed, function):
     if function is None:
         return UNEXPLAINED
     if function["calls"] is not None:
-        return UNEXPLAINED            # what is not counted must have null, not a number
+        return UNEXPLAINED            # a function that is not counted must have null
     if function["state"] == "refused":
         return REFUSED if function["reason"] else UNEXPLAINED
     if function["state"] == "fragment":
@@ -110,7 +109,7 @@ def classify_hooked(observed, calls, entry_is_loop):
 
 
 def is_near(entries, calls):
-    """Within what the layouts span, widened by twice that span: luck moves counts, but not far."""
+    """Is the count within the layouts' range, widened by twice its width on each side?"""
     low, high = min(entries), max(entries)
     margin = 2 * (high - low)
     return low - margin <= calls <= high + margin and (calls > 0 or low == 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Run a command under `hotfn run` and load its report (hotfn.report/1)."""
+"""Runs a command under `hotfn run` and loads its report (hotfn.report/1)."""
 import json
 import os
 import subprocess
@@ -14,10 +14,9 @@ def load(text):
 
 def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None,
         ask=(), before=()):
-    """(exit status, report) of one counted run, without its forked children (callgrind and the
-    programs' own totals leave them out too); stdout and stderr go to files in folder.  Scans are not
-    kept: a word of ours about a home without room for them, in stderr before the program begins, is one
-    that CPython sees (it asks where in the file it stands)."""
+    """(exit status, report) of one counted run, without forked children, which callgrind and the programs'
+    totals exclude too; stdout and stderr go to files in folder.  Scans are not cached, since a warning of
+    hotfn about the cache on stderr would change CPython's behaviour (it queries its position in the file)."""
     record = folder / "run.hfr"
     with open(stdin or os.devnull, "rb") as source, open(folder / "stdout", "wb") as output, \
             open(folder / "stderr", "wb") as problems:
@@ -31,7 +30,7 @@ def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None,
 
 
 def functions_of(report, path):
-    """rva -> function, of the module whose file is `path`."""
+    """{rva: function} of the module whose file is `path`."""
     name = os.path.basename(path)
     return {function["rva"]: function for function in report["functions"]
             if function["module"] == name}

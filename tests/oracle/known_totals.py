@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Compare hotfn's counts with totals that a program knows from its own source.
+"""Compares hotfn's counts with totals that the program prints itself.
 
     known_totals.py --hotfn BUILD/tools/hotfn/hotfn [--module GLOB] -- ./program
     known_totals.py --report r.json --output its_stdout -- ./program
 
 The program prints lines (tests/programs/src/totals.h):
     total [MODULE:]NAME N       NAME was called N times and must be hooked
-    total? [MODULE:]NAME N|M    hotfn may refuse NAME; if it hooks it, it counts N, or M and says
-                                that the entry is a loop
+    total? [MODULE:]NAME N|M    hotfn may refuse NAME; if it is hooked, the count is N, or M and the
+                                entry is flagged as a loop
     refused [MODULE:]NAME REASON  NAME must be refused for this reason (its id)
 Status 1: a count differs, or a function that must be hooked is not.
 """
@@ -27,14 +27,14 @@ REFUSED = re.compile(r"^refused (?:([^:\s]+):)?(\S+) (\S+)$", re.M)
 SKIPPED = 77
 
 
-def totals_of(output, main_module):
+def parse_totals(output, main_module):
     """[(may be refused, module, name, [count, count with loops])] from the program's output."""
     return [(bool(optional), module or main_module, name, [int(n) for n in counts.split("|")])
             for optional, module, name, counts in LINE.findall(output)]
 
 
-def judge(total, functions):
-    """(holds, text) of one total line."""
+def check_total(total, functions):
+    """(whether it holds, text) of one total line."""
     optional, module, name, allowed = total
     function = functions.get((module, name))
     wanted = " or ".join(map(str, allowed))
@@ -47,8 +47,8 @@ def judge(total, functions):
     return function["calls"] in allowed[:2 if function.get("entry_is_loop") else 1], text
 
 
-def judge_refused(module, name, reason, functions):
-    """(holds, text) of one refused line."""
+def check_refused(module, name, reason, functions):
+    """(whether it holds, text) of one refused line."""
     function = functions.get((module, name), {"state": "not listed", "reason": None})
     text = f"{module}:{name} {function['state']} ({function['reason']}), wanted refused ({reason})"
     return (function["state"], function["reason"]) == ("refused", reason), text
@@ -94,10 +94,10 @@ def main():
     arguments = parse_arguments()
     output, report = run(arguments)
     main_module = os.path.basename(os.path.realpath(arguments.command[0]))
-    totals = totals_of(output, main_module)
+    totals = parse_totals(output, main_module)
     functions = by_module_and_name(report)
-    verdicts = [judge(total, functions) for total in totals]
-    verdicts += [judge_refused(module or main_module, name, reason, functions)
+    verdicts = [check_total(total, functions) for total in totals]
+    verdicts += [check_refused(module or main_module, name, reason, functions)
                  for module, name, reason in REFUSED.findall(output)]
     for holds, text in verdicts:
         print("ok    " if holds else "WRONG ", text)

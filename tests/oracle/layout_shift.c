@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Preloaded under callgrind by the counting oracle, built with -DLAYOUT=n.  Its size moves the
- * libraries that are mapped after it, its constructor moves the heap, and its mmap() asks for
- * places far away: counts that depend on addresses then show themselves by differing between runs.
- * It also cuts the profile in two at the moment when an agent's constructor would run, and writes to
- * the file PLACE where the first argument's text stands: who puts it there again has the same stack.
- * Layout 0 moves nothing; without valgrind that is all it does.
+ * libraries that are mapped after it, its constructor moves the heap, and its mmap() requests
+ * distant addresses, so that counts that depend on addresses differ between layouts.  It also
+ * splits the profile at the moment when an agent's constructor would run, and writes the address of
+ * the first argument's text to the file PLACE, so that another run can have the same stack.  Layout
+ * 0, and any layout without valgrind, moves nothing.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 __attribute__((used)) static char padding[LAYOUT * 5 * PAGE + 1];
 
 #if LAYOUT > 0
-/* Other high bits in every layout, below the 16 TiB that valgrind gives to programs. */
+/* Different high bits in every layout, below the 16 TiB that valgrind gives to programs. */
 #if __SIZEOF_POINTER__ == 4
 static unsigned long next_place = 0x60000000ul + (LAYOUT * 0x235ul % 0x3ful) * 0x1000000ul;
 #define MMAP(place, size, protection, flags, file, offset)                                         \
@@ -39,8 +39,8 @@ void *mmap(void *place, size_t size, int protection, int flags, int file, off_t 
 }
 #endif
 
-/* In all worlds, for it is counted. */
-static void tell_place(char **argv)
+/* Called in every kind of run, since its calls are counted. */
+static void write_place(char **argv)
 {
     int file = open(PLACE, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
@@ -52,10 +52,10 @@ static void tell_place(char **argv)
 __attribute__((constructor)) static void start(int argc, char **argv)
 {
     (void)argc;
-    /* An odd number of 16-byte units: malloc's alignment stays, hash buckets change. */
+    /* An odd number of 16-byte units keeps malloc's alignment but changes hash buckets. */
     if (RUNNING_ON_VALGRIND && LAYOUT > 0 && sbrk(LAYOUT * (3 * PAGE + 48)) == (void *)-1) {
         abort();
     }
     CALLGRIND_DUMP_STATS_AT("hotfn_oracle_start");
-    tell_place(argv);
+    write_place(argv);
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Tests of the oracles: they agree with themselves, and find every fault that is put in.
+"""Tests of the oracles: they accept correct results and find every injected fault.
 
-    oracle_test.py FOLDER        FOLDER: where build_programs keeps what it built
+    oracle_test.py FOLDER        FOLDER: output of build_programs
 
-pretend_hotfn.py takes hotfn's place, with callgrind's counts.  Needs no hotfn.
+pretend_hotfn.py replaces hotfn and reports callgrind's counts.
 """
 import pathlib
 import shutil
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 }
 """
 
-WHERE_IT_STANDS = """
+PRINTS_ADDRESSES = """
 #include <stdio.h>
 #include <stdlib.h>
 int main(int argc, char **argv)
@@ -89,7 +89,7 @@ class OracleTest(unittest.TestCase):
         self.folder = pathlib.Path(holder.name)
 
     def pretend(self, faults=""):
-        """A command that stands in for hotfn, with faults."""
+        """A command that replaces hotfn, with faults."""
         path = self.folder / "hotfn"
         path.write_text(f"#!/bin/sh\nexport PRETEND_FAULTS='{faults}'\n"
                         f'exec {HERE}/pretend_hotfn.py "$@"\n')
@@ -112,7 +112,7 @@ class CallgrindCounts(OracleTest):
         self.expect(status, text, HERE / "callgrind_counts.py", "--hotfn", self.pretend(faults),
                     "--layouts", "2", "--", self.built(program))
 
-    def test_agrees_with_itself(self):
+    def test_accepts_equal_counts(self):
         self.counts(0, "unexplained: 0")
 
     def test_finds_one_call_too_many(self):
@@ -121,20 +121,20 @@ class CallgrindCounts(OracleTest):
     def test_finds_one_lost_call(self):
         self.counts(1, "UNEXPLAINED: throw_text at", "add:throw_text=-1")
 
-    def test_finds_calls_of_what_was_never_called(self):
+    def test_finds_calls_of_a_function_never_called(self):
         self.counts(1, "unexplained: 1", "add:measure.cold=3")
 
     def test_finds_a_function_that_is_not_listed(self):
         self.counts(1, "UNEXPLAINED: main at", "drop:main")
 
-    def test_does_not_believe_that_a_called_function_is_a_fragment(self):
+    def test_rejects_a_called_function_as_fragment(self):
         self.counts(1, "UNEXPLAINED: nest at", "state:nest=fragment")
 
-    def test_believes_that_a_cold_part_is_a_fragment(self):
+    def test_accepts_a_cold_part_as_fragment(self):
         self.counts(0, "fragment (by jumps, landing pad, frame or name): keep_one.cold",
                     "state:keep_one.cold=fragment")
 
-    def test_believes_unwind_data_that_a_frame_stands_already(self):
+    def test_accepts_a_fragment_whose_unwind_data_begins_with_a_frame(self):
         source, program = self.folder / "frames.c", self.folder / "frames"
         source.write_text(BEGINS_IN_FRAME)
         subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
@@ -143,20 +143,20 @@ class CallgrindCounts(OracleTest):
             self.expect(status, f"unexplained: {status}", HERE / "callgrind_counts.py",
                         "--layouts", "2", "--hotfn", self.pretend(faults), "--", program)
 
-    def test_does_not_believe_that_any_function_may_be_excluded(self):
+    def test_rejects_exclusion_of_ordinary_functions(self):
         self.counts(1, "UNEXPLAINED: reopen at", "state:reopen=excluded")
 
-    def test_lets_start_up_code_be_excluded(self):
+    def test_accepts_exclusion_of_start_up_code(self):
         self.counts(0, "zero-size or start-up symbol: _start", "state:_start=excluded")
 
     def test_prints_refused_functions(self):
         self.counts(0, "refused, reason in the report: nest", "state:nest=refused")
 
-    def test_tells_jumps_to_the_own_entry_apart(self):
+    def test_classifies_jumps_to_the_own_entry(self):
         self.counts(0, "jump to own entry, not counted by hotfn: spin_loop at",
                     "add:spin_loop=-5000", program="hazard_entry_loop")
 
-    def test_finds_a_wrong_count_beside_jumps_to_the_own_entry(self):
+    def test_finds_a_wrong_count_with_jumps_to_the_own_entry(self):
         self.counts(1, "UNEXPLAINED: spin_loop at", "add:spin_loop=-4999",
                     program="hazard_entry_loop")
 
@@ -178,28 +178,28 @@ class LayoutDependence(OracleTest):
         self.expect(status, text, HERE / "callgrind_counts.py", *options, "--hotfn",
                     self.pretend(faults), "--", program)
 
-    def test_sees_counts_that_depend_on_the_heap(self):
+    def test_detects_counts_that_depend_on_the_heap(self):
         self.counts(0, "depends on layout or time: by_heap", "add:by_heap=1")
 
-    def test_sees_counts_that_depend_on_the_stack(self):
+    def test_detects_counts_that_depend_on_the_stack(self):
         self.counts(0, "depends on layout or time: by_stack", "add:by_stack=1")
 
-    def test_sees_counts_that_depend_on_the_image(self):
+    def test_detects_counts_that_depend_on_the_image(self):
         self.counts(0, "depends on layout or time: by_image", "add:by_image=1")
 
-    def test_takes_more_layouts_where_the_first_show_nothing(self):
+    def test_runs_more_layouts_if_the_first_do_not_differ(self):
         self.counts(0, "depends on layout or time: by_heap", "add:by_heap=1",
                     ["--layouts", "1", "--more-layouts", "3", "--witness-hits", "0"])
 
-    def test_does_not_excuse_what_is_far_off(self):
+    def test_rejects_counts_far_outside_the_range(self):
         self.counts(1, "UNEXPLAINED: by_heap", "add:by_heap=1000")
 
-    def test_does_not_excuse_what_does_not_vary(self):
+    def test_rejects_differences_of_constant_counts(self):
         self.counts(1, "UNEXPLAINED: fixed", "add:fixed=1")
 
 
 class Witness(OracleTest):
-    """Where valgrind's world differs, gdb's native count decides."""
+    """If a program behaves differently under valgrind, gdb's native count decides."""
 
     def counts(self, status, text, faults):
         source, program = self.folder / "native.c", self.folder / "native"
@@ -208,10 +208,10 @@ class Witness(OracleTest):
         self.expect(status, text, HERE / "callgrind_counts.py", "--layouts", "2", "--hotfn",
                     self.pretend(faults), "--", program, "with", "argu ments")
 
-    def test_believes_the_native_count(self):
+    def test_accepts_the_native_count(self):
         self.counts(0, "gdb's count is equal: only_native", "add:only_native=5")
 
-    def test_does_not_believe_another_count(self):
+    def test_rejects_another_count(self):
         self.counts(1, "UNEXPLAINED: only_native", "add:only_native=6")
 
     def library_counts(self, status, text, faults):
@@ -225,31 +225,31 @@ class Witness(OracleTest):
         self.expect(status, text, HERE / "callgrind_counts.py", "--layouts", "2", "--module", "*",
                     "--hotfn", self.pretend(faults), "--", program, "with", "argu ments")
 
-    def test_believes_the_native_count_in_a_library(self):
+    def test_accepts_the_native_count_in_a_library(self):
         self.library_counts(0, "gdb's count is equal: only_native", "add:only_native=5")
 
-    def test_does_not_believe_another_count_in_a_library(self):
+    def test_rejects_another_count_in_a_library(self):
         self.library_counts(1, "UNEXPLAINED: only_native", "add:only_native=6")
 
-    def test_does_not_believe_what_neither_saw(self):
+    def test_rejects_a_count_of_neither_run(self):
         self.counts(1, "UNEXPLAINED: always", "add:always=-1")
 
 
-    def test_has_the_memory_layout_of_the_run_it_is_asked_about(self):
-        still = callgrind_file.without_randomisation()
-        if not still or not shutil.which("gdb"):
+    def test_native_run_has_the_memory_layout_of_the_counted_run(self):
+        command = callgrind_file.without_randomisation()
+        if not command or not shutil.which("gdb"):
             self.skipTest("no gdb, or no run without randomisation")
         source, program = self.folder / "where.c", self.folder / "where"
-        source.write_text(WHERE_IT_STANDS)
+        source.write_text(PRINTS_ADDRESSES)
         subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
         [main] = [address for address, symbol in elf_tables.own_text_symbols(program).items()
                   if symbol.name == "main"]
         for filler in 200, 3000:
-            variables = callgrind_file.environment_of({}, self.folder, 0, callgrind_file.UNDER_HOTFN)
-            wanted = subprocess.run([*still, program], env={**variables, "HOTFN_RUN": "x" * filler},
+            variables = callgrind_file.make_environment({}, self.folder, 0, callgrind_file.UNDER_HOTFN)
+            wanted = subprocess.run([*command, program], env={**variables, "HOTFN_RUN": "x" * filler},
                                     capture_output=True, check=True).stdout
-            place = callgrind_file.place_told(self.folder)
-            variables = callgrind_file.environment_of({}, self.folder, 0, callgrind_file.NATIVE)
+            place = callgrind_file.read_place(self.folder)
+            variables = callgrind_file.make_environment({}, self.folder, 0, callgrind_file.NATIVE)
             hits = breakpoints.count({(str(program), main)}, [program], self.folder, variables, place=place)
             self.assertEqual(list(hits.values()), [1])
             self.assertEqual((self.folder / "witness.out").read_bytes(), wanted)
@@ -270,7 +270,7 @@ class KnownTotals(OracleTest):
         self.totals(1, "WRONG  hazard_entry_loop:spin_loop 6000, wanted 1000 or 6000",
                     "unflag:spin_loop", "hazard_entry_loop")
 
-    def test_lets_an_optional_function_be_refused(self):
+    def test_accepts_refusal_of_an_optional_function(self):
         self.totals(0, "refused (made_up)", "state:one_byte=refused")
 
     def test_finds_a_missing_function(self):
@@ -313,7 +313,7 @@ class Survive(OracleTest):
         self.survive(1, "+an extra line", "break:output")
 
     def test_finds_a_hang(self):
-        self.survive(1, "still running after 6 s", "break:hang", 6)
+        self.survive(1, "command running after 6 s", "break:hang", 6)
 
 
 if __name__ == "__main__":

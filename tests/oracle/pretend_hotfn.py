@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Stands in for `hotfn` in the oracles' own tests: callgrind does the counting.
+"""Replaces `hotfn` in the tests of the oracles; callgrind counts.
 
     pretend_hotfn.py run -o RECORD [options] -- command     run it under callgrind
-    pretend_hotfn.py report RECORD -n 0 --json              a hotfn.report/1 of what was counted
+    pretend_hotfn.py report RECORD -n 0 --json              a hotfn.report/1 of the counts
     pretend_hotfn.py scan IMAGE --json                      a hotfn.scan/1: all entries hookable
 
-PRETEND_FAULTS puts faults in, which the oracles must then find.  Words:
+PRETEND_FAULTS injects faults, which the oracles must find.  Words:
     add:NAME=N  state:NAME=STATE  drop:NAME  unflag:NAME     in a report
     verdict:NAME=VERDICT  inside:N                  in a scan
     break:status  break:output  break:hang          in a run
@@ -24,7 +24,7 @@ import entries
 
 
 def run(words):
-    """Become valgrind; the record holds the process id, callgrind's files stand beside it."""
+    """Exec valgrind; the record contains the process id, callgrind's files are next to it."""
     record = pathlib.Path(words[words.index("-o") + 1]).resolve()
     command = words[words.index("--") + 1:]
     record.write_text(str(os.getpid()))
@@ -56,12 +56,12 @@ def report_of(path, profile):
 
 
 def faults(kind):
-    """[(name, value)] of the faults of one kind that were asked for."""
+    """[(name, value)] of the requested faults of one kind."""
     words = [word.split(":", 1) for word in os.environ.get("PRETEND_FAULTS", "").split()]
     return [tuple((text.split("=") + [""])[:2]) for which, text in words if which == kind]
 
 
-def spoil_report(functions):
+def add_faults(functions):
     by_name = {name: function for function in functions for name in function["names"]}
     for name, count in faults("add"):
         by_name[name]["calls"] += int(count)
@@ -78,18 +78,18 @@ def report(record):
     after.add(before)
     paths = [path for path in after.executed if os.path.isfile(path) and "valgrind" not in path]
     functions = [function for path in paths for function in report_of(path, after)]
-    return {"schema": "hotfn.report/1", "version": 1, "functions": spoil_report(functions)}
+    return {"schema": "hotfn.report/1", "version": 1, "functions": add_faults(functions)}
 
 
 def scan(image):
-    """All true entries hookable, save for the faults; `inside` adds hooks inside frames."""
+    """All entries hookable, except for faults; `inside` adds hooks inside frames."""
     found = entries.find(image)
     verdicts = dict(faults("verdict"))
     functions = [{"rva": entry.address - found.base, "size": entry.size, "name": entry.name,
                   "verdict": verdicts.get(entry.name, "hookable"), "strategy": "jump",
                   "reason": None} for entry in found.true_entries()]
     in_frame = [address for address in sorted(found.in_frame)
-                if found.why_left_out(address) == entries.IN_FRAME]
+                if found.exclusion_reason(address) == entries.IN_FRAME]
     inside = in_frame[:sum(int(count) for count, _ in faults("inside"))]
     functions += [{"rva": address - found.base, "size": 1, "name": "", "verdict": "hookable",
                    "strategy": "jump", "reason": None} for address in inside]
@@ -99,11 +99,11 @@ def scan(image):
 
 
 def main():
-    verb, *words = sys.argv[1:]
-    if verb == "run":
+    command_name, *words = sys.argv[1:]
+    if command_name == "run":
         run(words)
-    answer = report(pathlib.Path(words[0])) if verb == "report" else scan(words[0])
-    json.dump(answer, sys.stdout)
+    result = report(pathlib.Path(words[0])) if command_name == "report" else scan(words[0])
+    json.dump(result, sys.stdout)
     return 0
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Compare hotfn's counts of a redis server with the server's own: not one command may be lost.
+"""Compares hotfn's counts of a redis server with the server's own: no command may be lost.
 
     redis_totals.py --hotfn BUILD/tools/hotfn/hotfn -- ./redis-server
 
-The server counts how often each command ran (INFO commandstats); the command's C function must have
-been called as often.  Clients hammer it in parallel, with I/O threads on and a save in between.
+The server counts the executions of each command (INFO commandstats); hotfn must count as many calls of the
+command's C function.  Parallel clients load the server, with I/O threads enabled and a save in between.
 """
 import argparse
 import os
@@ -52,7 +52,7 @@ class Server:
         return self
 
     def __exit__(self, *problem):
-        self.process.kill()           # does nothing where it has ended
+        self.process.kill()           # does nothing if it has ended
         self.process.wait()
 
     def ask(self, *words):
@@ -63,7 +63,7 @@ class Server:
         end = time.monotonic() + seconds
         while what not in self.ask(*words):
             if time.monotonic() > end or self.process.poll() is not None:
-                raise SystemExit(f"redis_totals: the server does not say '{what}'")
+                raise SystemExit(f"redis_totals: the server does not report '{what}'")
             time.sleep(0.05)
 
     def report(self):
@@ -78,7 +78,7 @@ class Server:
 
 
 def work(server):
-    """Give the server work; returns {command: times run}, by its own count."""
+    """Load the server; returns {command: executions} by its own count."""
     server.wait_for("PONG", "PING")
     subprocess.run(["redis-benchmark", "-q", "-p", server.port, "-n", "5000", "-c", "10",
                     "-P", "8"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -91,7 +91,7 @@ def work(server):
 
 
 def compare(counted_by_server, report, module):
-    """Print each command; the number of wrong ones."""
+    """Print each command; returns the number of wrong counts."""
     calls = {function["name"]: function["calls"] for function in report["functions"]
              if function["module"] == module}
     wrong = 0

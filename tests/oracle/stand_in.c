@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded in the agent's place where gdb counts natively, built with -DLAYOUT=n.  What the dynamic
- * linker does depends on how many libraries there are, what they export and whether they have
- * thread-local variables: this one is like the agent in all that, and passes on what it is asked.
- * hotfn_oracle_start is called when the agent's constructor would be.  Each layout has more mappings
- * and holes between them: who reads /proc/self/maps or cares where memory is free shows itself.
+ * Preloaded instead of the agent while gdb counts natively, built with -DLAYOUT=n.  The dynamic
+ * linker's work depends on the number of libraries, their exports and their thread-local variables,
+ * so this library has the same as the agent and forwards all calls.  hotfn_oracle_start is called
+ * when the agent's constructor would run.  Each layout has more mappings and holes, so that counts
+ * that depend on /proc/self/maps or on free addresses differ.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -39,8 +39,8 @@ __attribute__((noinline)) void hotfn_oracle_start(void)
     __asm__ volatile("");
 }
 
-/* LD_PRELOAD as the program would see it without us: we are the first of two.  HOTFN_RUN goes. */
-static void leave_environment(char **names)
+/* Remove this library, the first of two, from LD_PRELOAD, and remove HOTFN_RUN, like the agent. */
+static void restore_environment(char **names)
 {
     char **kept = names;
     for (; *names; names++) {
@@ -56,22 +56,22 @@ static void leave_environment(char **names)
     *kept = NULL;
 }
 
-static void take(void *at, int failed)
+static void require_success(void *at, int failed)
 {
     if (at == MAP_FAILED || failed) {
         abort();
     }
 }
 
-static void spoil_layout(void)
+static void change_layout(void)
 {
     char *pages = mmap(NULL, 2 * MAPPINGS * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *block = mmap(NULL, 2 * HOLE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     for (unsigned long i = 0; i < MAPPINGS; i++) {
-        take(pages, mprotect(pages + 2 * i * PAGE, PAGE, PROT_NONE));
+        require_success(pages, mprotect(pages + 2 * i * PAGE, PAGE, PROT_NONE));
     }
-    take(block, munmap(block + HOLE_BYTES / 2, HOLE_BYTES));
+    require_success(block, munmap(block + HOLE_BYTES / 2, HOLE_BYTES));
 }
 
 __attribute__((constructor)) static void start(int argc, char **argv, char **names)
@@ -79,11 +79,11 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **nam
     (void)argc;
     hotfn_oracle_place = argv[0];
     row = NULL;
-    leave_environment(names);
+    restore_environment(names);
     next_find_object = dlsym(RTLD_NEXT, "_dl_find_object");
     next_iterate = dlsym(RTLD_NEXT, "dl_iterate_phdr");
     if (LAYOUT > 0) {
-        spoil_layout();
+        change_layout();
     }
     hotfn_oracle_start();
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the system's headers say of each function in src/verdicts/standard.c: it takes so few arguments that
-all fit in registers, none by `...`, none that the ABI passes on the stack whatever is free."""
+"""Checks each function of src/verdicts/standard.c with the system's headers: all of its arguments are passed in
+registers, and it is not variadic."""
 import pathlib
 import re
 import shutil
@@ -14,13 +14,13 @@ LISTED = re.findall(r'"(\w+)",', (pathlib.Path(__file__).resolve().parents[2] / 
 HEADERS = """ctype dirent errno fcntl locale malloc math poll pthread setjmp signal stdio stdlib string strings
  time unistd wchar sys/mman sys/select sys/socket sys/stat sys/time sys/wait""".split()
 REGISTERS = 6
-# Itanium C++ ABI, 3.3.2 and 3.3.6; mangled names tell their parameters themselves: below.
+# Itanium C++ ABI, 3.3.2 and 3.3.6; mangled names contain their parameters.
 CXX_ABI = {"__cxa_atexit": 3, "__cxa_guard_acquire": 1, "__cxa_guard_release": 1, "__cxa_guard_abort": 1}
 ALLOCATION = re.compile(r"_Z(?:n[aw]m|d[al]Pv)m?(?:St11align_val_t|RKSt9nothrow_t)*$")
 
 
 def declared():
-    """{name: its parameters as text, as gcc read the headers}"""
+    """{name: its parameters as text, from gcc's reading of the headers}"""
     with tempfile.TemporaryDirectory() as folder:
         source, listing = pathlib.Path(folder, "all.c"), pathlib.Path(folder, "all.x")
         source.write_text("#define _GNU_SOURCE\n" + "".join(f"#include <{h}.h>\n" for h in HEADERS))
